@@ -1,0 +1,25 @@
+# LibTorch as imported targets of our own: find_package(Torch) of a CUDA wheel demands a CUDA toolkit even for a CPU build.
+# PLANWRIGHT_TORCH is the folder that holds include/ and lib/ (third_party/fetch_torch puts one in the cache folder).
+if(NOT EXISTS "${PLANWRIGHT_TORCH}/include/ATen/ATen.h")
+  message(FATAL_ERROR "no LibTorch at PLANWRIGHT_TORCH='${PLANWRIGHT_TORCH}'. ./dev build fetches one; or set it to the folder with LibTorch's include/ and lib/, or build only the planner with -DPLANWRIGHT_EXECUTOR=OFF")
+endif()
+add_library(torch INTERFACE)
+target_include_directories(torch SYSTEM INTERFACE "${PLANWRIGHT_TORCH}/include" "${PLANWRIGHT_TORCH}/include/torch/csrc/api/include")
+target_compile_definitions(torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1 USE_DISTRIBUTED USE_C10D_GLOO)
+target_link_libraries(torch INTERFACE "${PLANWRIGHT_TORCH}/lib/libtorch_cpu.so" "${PLANWRIGHT_TORCH}/lib/libc10.so")
+target_link_options(torch INTERFACE "-Wl,-rpath,${PLANWRIGHT_TORCH}/lib" "-Wl,--allow-shlib-undefined")
+
+# GPUs: libtorch_cuda of the same LibTorch, CUDA's runtime, and NCCL. Builds without a GPU.
+option(PLANWRIGHT_CUDA "build the executor for NVIDIA GPUs (needs CUDA and NCCL headers)" OFF)
+if(PLANWRIGHT_CUDA)
+  find_package(CUDAToolkit REQUIRED)
+  find_path(NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} REQUIRED)
+  find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib REQUIRED)
+  add_library(torch_cuda INTERFACE)
+  target_compile_definitions(torch_cuda INTERFACE PLANWRIGHT_CUDA)
+  target_include_directories(torch_cuda SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS} ${NCCL_INCLUDE})
+  target_link_libraries(torch_cuda INTERFACE torch)
+  target_link_options(torch_cuda INTERFACE "-Wl,--no-as-needed" "${PLANWRIGHT_TORCH}/lib/libtorch_cuda.so"
+                      "${PLANWRIGHT_TORCH}/lib/libc10_cuda.so" "${NCCL_LIBRARY}" "-Wl,--as-needed")
+  target_link_libraries(torch_cuda INTERFACE CUDA::cudart)
+endif()

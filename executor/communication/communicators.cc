@@ -1,0 +1,50 @@
+#include "executor/communication/communicators.h"
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <algorithm>
+
+#include "executor/communication/gloo_communicator.h"
+#ifdef PLANWRIGHT_CUDA
+#include "executor/communication/nccl_communicator.h"
+#endif
+
+namespace planwright::executor {
+namespace {
+
+std::unique_ptr<Communicator> MakeOne(Backend backend, const c10::intrusive_ptr<c10d::Store>& store, const std::string& name,
+                                      const std::vector<int>& ranks, int index, const std::string& address,
+                                      std::chrono::milliseconds timeout) {
+  if (backend == Backend::kGloo) return MakeGlooCommunicator(store, name, ranks, index, address, timeout);
+#ifdef PLANWRIGHT_CUDA
+  return MakeNcclCommunicator(store, name, ranks, index);
+#else
+  TORCH_CHECK(false, "this executor was built without CUDA, so it has no NCCL");
+#endif
+}
+
+}  // namespace
+
+Communicators Communicators::Make(const Plan& plan, int rank, Backend backend, const c10::intrusive_ptr<c10d::Store>& store,
+                                  const std::string& nonce, const std::string& address, std::chrono::milliseconds timeout) {
+  Communicators made;
+  for (const Group& group : plan.groups) {
+    if (!group.used) continue;
+    const std::vector<std::vector<int>> members = MembersOf(plan, group);
+    for (size_t i = 0; i < members.size(); ++i) {
+      const auto at = std::find(members[i].begin(), members[i].end(), rank);
+      if (members[i].size() < 2 || at == members[i].end()) continue;
+      const std::string name = nonce + "/" + group.name + "/" + std::to_string(i);
+      made.groups_[group.name] = MakeOne(backend, store, name, members[i], static_cast<int>(at - members[i].begin()), address,
+                                         timeout);
+    }
+  }
+  return made;
+}
+
+Communicator* Communicators::Find(const std::string& group) const {
+  const auto it = groups_.find(group);
+  return it == groups_.end() ? nullptr : it->second.get();
+}
+
+}  // namespace planwright::executor

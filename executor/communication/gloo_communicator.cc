@@ -1,0 +1,119 @@
+#include "executor/communication/gloo_communicator.h"
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include <cstdlib>
+
+namespace planwright::executor {
+namespace {
+
+void Check(const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.is_cpu() && tensor.is_contiguous(), "Gloo moves contiguous host tensors");
+}
+
+void Wait(const c10::intrusive_ptr<c10d::Work>& work) { work->wait(); }
+
+class GlooCommunicator : public Communicator {
+ public:
+  GlooCommunicator(std::vector<int> ranks, int index, c10::intrusive_ptr<c10d::ProcessGroupGloo> group)
+      : Communicator(std::move(ranks), index), group_(std::move(group)) {}
+
+  void AllReduce(at::Tensor& value, Reduce reduce) override {
+    Check(value);
+    if (value.scalar_type() == at::kBFloat16) {  // added in fp32 and rounded once
+      at::Tensor wide = value.to(at::kFloat);
+      AllReduce(wide, reduce);
+      value.copy_(wide);
+      return;
+    }
+    c10d::AllreduceOptions options;
+    options.reduceOp = reduce == Reduce::kSum ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX;
+    std::vector<at::Tensor> tensors = {value};
+    Wait(group_->allreduce(tensors, options));
+  }
+
+  void AllGather(const at::Tensor& input, at::Tensor& output) override {
+    Check(input), Check(output);
+    // A shard of the output itself may be the input (parameters are gathered in place).
+    at::Tensor in = Bytes(output.is_alias_of(input) ? input.clone() : input).view(-1), out = Bytes(output).view(-1);
+    Wait(group_->_allgather_base(out, in));
+  }
+
+  void ReduceScatter(const at::Tensor& input, at::Tensor& output) override {
+    Check(input), Check(output);
+    if (input.scalar_type() == at::kBFloat16) {
+      at::Tensor wide = input.to(at::kFloat), part = output.to(at::kFloat);
+      ReduceScatter(wide, part);
+      output.copy_(part);
+      return;
+    }
+    at::Tensor in = input.view(-1), out = output.view(-1);
+    Wait(group_->_reduce_scatter_base(out, in));
+  }
+
+  void AllToAllRows(const at::Tensor& input, at::Tensor& output, const std::vector<int64_t>& send,
+                    const std::vector<int64_t>& receive) override {
+    Check(input), Check(output);
+    at::Tensor in = Bytes(input), out = Bytes(output);
+    std::vector<int64_t> in_counts = send, out_counts = receive;
+    Wait(group_->alltoall_base(out, in, out_counts, in_counts));
+  }
+
+  void Broadcast(at::Tensor& value, int root) override {
+    Check(value);
+    c10d::BroadcastOptions options;
+    options.rootRank = root;
+    std::vector<at::Tensor> tensors = {Bytes(value)};
+    Wait(group_->broadcast(tensors, options));
+  }
+
+  void Exchange(const std::vector<Message>& messages) override {
+    std::vector<c10::intrusive_ptr<c10d::Work>> works;
+    for (bool send : {false, true}) {  // all receives are posted before the first send
+      for (const Message& message : messages) {
+        if (message.send != send) continue;
+        Check(message.tensor);
+        auto* peer_group = static_cast<GlooCommunicator*>(message.communicator)->group_.get();
+        std::vector<at::Tensor> tensors = {Bytes(message.tensor)};
+        works.push_back(send ? peer_group->send(tensors, message.peer, 0) : peer_group->recv(tensors, message.peer, 0));
+      }
+    }
+    for (const auto& work : works) Wait(work);
+  }
+
+ private:
+  // What is only moved travels as bytes, whatever its dtype: rows keep their dim 0.
+  static at::Tensor Bytes(const at::Tensor& tensor) {
+    return tensor.scalar_type() == at::kBFloat16 ? tensor.view(at::kByte) : tensor;
+  }
+
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+};
+
+std::shared_ptr<gloo::transport::Device> MakeDevice(const std::string& address) {
+  if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME")) {
+    return c10d::ProcessGroupGloo::createDeviceForInterface(interface);
+  }
+  if (address == "localhost" || address.rfind("127.", 0) == 0) {
+    return c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
+  }
+  return c10d::ProcessGroupGloo::createDefaultDevice();
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> MakeGlooCommunicator(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name,
+                                                   std::vector<int> ranks, int index, const std::string& address,
+                                                   std::chrono::milliseconds timeout) {
+  auto options = c10d::ProcessGroupGloo::Options::create(timeout);
+  options->threads = 1;  // a rank runs one instruction at a time
+  options->devices.push_back(MakeDevice(address));
+  const int size = static_cast<int>(ranks.size());
+  auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<c10d::PrefixStore>(name, store), index, size,
+                                                           options);
+  return std::make_unique<GlooCommunicator>(std::move(ranks), index, std::move(group));
+}
+
+}  // namespace planwright::executor

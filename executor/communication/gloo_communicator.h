@@ -1,0 +1,25 @@
+// c10d's Gloo behind Communicator: host tensors, TCP.
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/communication/communicator.h"
+
+namespace c10d {
+class Store;
+}
+
+namespace planwright::executor {
+
+// Blocks until all `ranks` have called it with the same `name`. `store` is shared by the run. `address` is this host's: a local
+// one keeps the traffic on the loopback interface, anything else takes the interface of the host name (GLOO_SOCKET_IFNAME wins).
+std::unique_ptr<Communicator> MakeGlooCommunicator(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name,
+                                                   std::vector<int> ranks, int index, const std::string& address,
+                                                   std::chrono::milliseconds timeout);
+
+}  // namespace planwright::executor

@@ -1,0 +1,133 @@
+#include "executor/communication/nccl_communicator.h"
+
+#include <ATen/Context.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
+#include <nccl.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <cstring>
+
+namespace planwright::executor {
+namespace {
+
+void Check(ncclResult_t result, const char* what) {
+  TORCH_CHECK(result == ncclSuccess, "NCCL: ", what, ": ", ncclGetErrorString(result));
+}
+
+ncclDataType_t DataType(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kLong: return ncclInt64;
+    case at::kFloat: return ncclFloat32;
+    case at::kDouble: return ncclFloat64;
+    case at::kBFloat16: return ncclBfloat16;
+    default: TORCH_CHECK(false, "NCCL communicators do not move ", tensor.scalar_type());
+  }
+}
+
+void Check(const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.is_cuda() && tensor.is_contiguous(), "NCCL moves contiguous device tensors");
+}
+
+cudaStream_t Stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
+
+// Calls between its construction and Finish progress together.
+class NcclGroup {
+ public:
+  NcclGroup() { Check(ncclGroupStart(), "group start"); }
+  void Finish() { Check(ncclGroupEnd(), "group end"); }
+};
+
+class NcclCommunicator : public Communicator {
+ public:
+  NcclCommunicator(std::vector<int> ranks, int index, ncclComm_t communicator)
+      : Communicator(std::move(ranks), index), communicator_(communicator) {}
+  ~NcclCommunicator() override { ncclCommDestroy(communicator_); }
+
+  void AllReduce(at::Tensor& value, Reduce reduce) override {
+    Check(value);
+    Check(ncclAllReduce(value.data_ptr(), value.data_ptr(), value.numel(), DataType(value),
+                        reduce == Reduce::kSum ? ncclSum : ncclMax, communicator_, Stream()),
+          "all-reduce");
+  }
+
+  void AllGather(const at::Tensor& input, at::Tensor& output) override {
+    Check(input), Check(output);
+    Check(ncclAllGather(input.data_ptr(), output.data_ptr(), input.numel(), DataType(input), communicator_, Stream()), "all-gather");
+  }
+
+  void ReduceScatter(const at::Tensor& input, at::Tensor& output) override {
+    Check(input), Check(output);
+    Check(ncclReduceScatter(input.data_ptr(), output.data_ptr(), output.numel(), DataType(input), ncclSum, communicator_, Stream()),
+          "reduce-scatter");
+  }
+
+  void AllToAllRows(const at::Tensor& input, at::Tensor& output, const std::vector<int64_t>& send,
+                    const std::vector<int64_t>& receive) override {
+    Check(input), Check(output);
+    int64_t sent = 0, received = 0;
+    NcclGroup group;
+    for (int peer = 0; peer < size(); ++peer) {
+      Send(input.narrow(0, sent, send[peer]), peer);
+      Receive(output.narrow(0, received, receive[peer]), peer);
+      sent += send[peer], received += receive[peer];
+    }
+    group.Finish();
+  }
+
+  void Broadcast(at::Tensor& value, int root) override {
+    Check(value);
+    Check(ncclBroadcast(value.data_ptr(), value.data_ptr(), value.numel(), DataType(value), root, communicator_, Stream()), "broadcast");
+  }
+
+  void Exchange(const std::vector<Message>& messages) override {
+    NcclGroup group;
+    for (const Message& message : messages) {
+      Check(message.tensor);
+      auto* owner = static_cast<NcclCommunicator*>(message.communicator);
+      message.send ? owner->Send(message.tensor, message.peer) : owner->Receive(message.tensor, message.peer);
+    }
+    group.Finish();
+  }
+
+ private:
+  void Send(const at::Tensor& rows, int peer) {
+    if (rows.numel() > 0) Check(ncclSend(rows.data_ptr(), rows.numel(), DataType(rows), peer, communicator_, Stream()), "send");
+  }
+  void Receive(const at::Tensor& rows, int peer) {
+    if (rows.numel() > 0) Check(ncclRecv(rows.data_ptr(), rows.numel(), DataType(rows), peer, communicator_, Stream()), "receive");
+  }
+
+  ncclComm_t communicator_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> MakeNcclCommunicator(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name,
+                                                   std::vector<int> ranks, int index) {
+  ncclUniqueId id;
+  if (index == 0) {
+    Check(ncclGetUniqueId(&id), "unique id");
+    const auto* bytes = reinterpret_cast<const uint8_t*>(&id);
+    store->set(name, std::vector<uint8_t>(bytes, bytes + sizeof id));
+  } else {
+    const std::vector<uint8_t> bytes = store->get(name);
+    TORCH_CHECK(bytes.size() == sizeof id, "NCCL: the id of ", name, " has ", bytes.size(), " bytes");
+    std::memcpy(&id, bytes.data(), sizeof id);
+  }
+  ncclComm_t communicator = nullptr;
+  Check(ncclCommInitRank(&communicator, static_cast<int>(ranks.size()), id, index), "joining a group");
+  return std::make_unique<NcclCommunicator>(std::move(ranks), index, communicator);
+}
+
+void UseCudaDevice(int index) {
+  const int devices = c10::cuda::device_count();
+  TORCH_CHECK(index < devices, "local rank ", index, " needs its own GPU, this host has ", devices);
+  c10::cuda::set_device(static_cast<c10::DeviceIndex>(index));
+  // fp32 is fp32: TF32 keeps ten bits of the mantissa.
+  at::globalContext().setAllowTF32CuBLAS(false);
+  at::globalContext().setAllowTF32CuDNN(false);
+}
+
+}  // namespace planwright::executor

@@ -1,0 +1,107 @@
+#include "executor/data/image_patches.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace planwright::executor {
+namespace {
+
+constexpr double kMean[3] = {0.48145466, 0.4578275, 0.40821073};
+constexpr double kDeviation[3] = {0.26862954, 0.26130258, 0.27577711};
+
+// `side` to a multiple of `factor`: up if the product with the other side may be so large, else down; at least one multiple.
+int64_t ToMultiple(int64_t side, int64_t other, int64_t factor, int64_t max_patches) {
+  if (side % factor != 0) {
+    const int64_t up = (side / factor + 1) * factor;
+    side = up * other <= max_patches ? up : side / factor * factor;
+  }
+  return std::max(side, factor);
+}
+
+// How one output position mixes inputs [first, first + weights.size()).
+struct Taps {
+  int64_t first = 0;
+  std::vector<double> weights;
+};
+
+std::vector<Taps> TapsOf(int64_t from, int64_t to) {
+  const double scale = static_cast<double>(from) / to, support = std::max(scale, 1.0);
+  std::vector<Taps> taps(to);
+  for (int64_t i = 0; i < to; ++i) {
+    const double centre = (i + 0.5) * scale;
+    const int64_t first = std::max<int64_t>(static_cast<int64_t>(centre - support + 0.5), 0);
+    const int64_t end = std::min(static_cast<int64_t>(centre + support + 0.5), from);
+    taps[i].first = first;
+    double sum = 0;
+    for (int64_t x = first; x < end; ++x) {
+      taps[i].weights.push_back(std::max(0.0, 1 - std::abs((x + 0.5 - centre) / support)));
+      sum += taps[i].weights.back();
+    }
+    for (double& weight : taps[i].weights) weight /= sum;
+  }
+  return taps;
+}
+
+}  // namespace
+
+absl::StatusOr<PatchGrid> DynamicResolution(int64_t height, int64_t width, int64_t patch, int64_t min_patches, int64_t max_patches,
+                                            int64_t pixel_shuffle) {
+  int64_t rows = (height + patch - 1) / patch, cols = (width + patch - 1) / patch;
+  const double shrink = std::min(std::sqrt(static_cast<double>(max_patches) / (rows * cols)), 1.0);
+  rows = static_cast<int64_t>(std::floor(shrink * rows));
+  cols = static_cast<int64_t>(std::floor(shrink * cols));
+  if (rows * cols < min_patches) {
+    const double grow = std::sqrt(static_cast<double>(min_patches) / std::max<int64_t>(rows * cols, 1));
+    rows = static_cast<int64_t>(std::ceil(grow * rows));
+    cols = static_cast<int64_t>(std::ceil(grow * cols));
+  }
+  rows = ToMultiple(rows, cols, pixel_shuffle, max_patches);
+  cols = ToMultiple(cols, rows, pixel_shuffle, max_patches);
+  if (rows * cols > max_patches) {
+    return absl::InvalidArgumentError(absl::StrCat("an image of ", width, " by ", height, " pixels is too thin for at most ", max_patches,
+                                                   " patches of ", patch, " pixels"));
+  }
+  return PatchGrid{rows, cols};
+}
+
+Pixels Resize(const Pixels& pixels, int64_t height, int64_t width) {
+  const std::vector<Taps> across = TapsOf(pixels.width, width), down = TapsOf(pixels.height, height);
+  std::vector<double> narrow(pixels.height * width * 3);
+  for (int64_t y = 0; y < pixels.height; ++y) {
+    for (int64_t x = 0; x < width; ++x) {
+      for (size_t tap = 0; tap < across[x].weights.size(); ++tap) {
+        const double* source = &pixels.values[(y * pixels.width + across[x].first + tap) * 3];
+        for (int64_t c = 0; c < 3; ++c) narrow[(y * width + x) * 3 + c] += across[x].weights[tap] * source[c];
+      }
+    }
+  }
+  Pixels result{height, width, std::vector<double>(height * width * 3)};
+  for (int64_t y = 0; y < height; ++y) {
+    for (size_t tap = 0; tap < down[y].weights.size(); ++tap) {
+      const double* source = &narrow[(down[y].first + tap) * width * 3];
+      for (int64_t i = 0; i < width * 3; ++i) result.values[y * width * 3 + i] += down[y].weights[tap] * source[i];
+    }
+  }
+  return result;
+}
+
+Image MakePatches(const Pixels& pixels, const PatchGrid& grid, int64_t patch) {
+  const Pixels resized = Resize(pixels, grid.rows * patch, grid.cols * patch);
+  Image image{grid.rows, grid.cols, {}};
+  image.patches.reserve(resized.values.size());
+  for (int64_t i = 0; i < grid.rows * grid.cols; ++i) {
+    const int64_t top = i / grid.cols * patch, left = i % grid.cols * patch;
+    for (int64_t c = 0; c < 3; ++c) {
+      for (int64_t y = top; y < top + patch; ++y) {
+        for (int64_t x = left; x < left + patch; ++x) {
+          image.patches.push_back((resized.values[(y * resized.width + x) * 3 + c] / 255 - kMean[c]) / kDeviation[c]);
+        }
+      }
+    }
+  }
+  return image;
+}
+
+}  // namespace planwright::executor

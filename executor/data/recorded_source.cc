@@ -1,0 +1,131 @@
+// The rows of a safetensors batch: token_ids, labels, loss_mask [samples, sequence]; patches [all patches, 3 patch^2]; image_grid
+// [images, 2]; images_per_sample [samples]. Sample i is row i mod the rows.
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "executor/data/sources.h"
+#include "planner/data/safetensors.h"
+
+namespace planwright::executor {
+namespace {
+
+template <typename T>
+std::vector<T> CopyAs(const TensorView& view) {
+  std::vector<T> values(view.bytes / sizeof(T));
+  std::memcpy(values.data(), view.data, view.bytes);
+  return values;
+}
+
+absl::Status Wrong(const SafetensorsFile& file, const std::string& name, const std::string& what) {
+  return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", name, " ", what));
+}
+
+absl::StatusOr<std::vector<int64_t>> Integers(const SafetensorsFile& file, const std::string& name, const std::vector<int64_t>& shape) {
+  const absl::StatusOr<TensorView> view = file.Find(name);
+  if (!view.ok()) return view.status();
+  if (view->dtype != DType::kInt64) return Wrong(file, name, "is not I64");
+  if (view->shape != shape) return Wrong(file, name, "has another shape than the rest of the batch or the plan's sequence_length wants");
+  return CopyAs<int64_t>(*view);
+}
+
+absl::StatusOr<std::vector<double>> Reals(const SafetensorsFile& file, const std::string& name, const std::vector<int64_t>& shape) {
+  const absl::StatusOr<TensorView> view = file.Find(name);
+  if (!view.ok()) return view.status();
+  if (view->shape != shape) return Wrong(file, name, "has another shape than the rest of the batch or the plan wants");
+  if (view->dtype == DType::kFp64) return CopyAs<double>(*view);
+  if (view->dtype != DType::kFp32) return Wrong(file, name, "is neither F64 nor F32");
+  const std::vector<float> values = CopyAs<float>(*view);
+  return std::vector<double>(values.begin(), values.end());
+}
+
+class RecordedSource : public SampleSource {
+ public:
+  absl::Status Read(const Plan& plan, const SafetensorsFile& file) {
+    const int64_t length = plan.budget.sequence_length;
+    const absl::StatusOr<TensorView> ids = file.Find("token_ids");
+    if (!ids.ok()) return ids.status();
+    const int64_t rows = ids->shape.size() == 2 ? ids->shape[0] : 0;
+    if (rows == 0) return Wrong(file, "token_ids", "is not [samples, sequence]");
+    const auto tokens = Integers(file, "token_ids", {rows, length}), labels = Integers(file, "labels", {rows, length});
+    const auto mask = Reals(file, "loss_mask", {rows, length});
+    if (!tokens.ok()) return tokens.status();
+    if (!labels.ok()) return labels.status();
+    if (!mask.ok()) return mask.status();
+    for (int64_t id : *tokens) {
+      if (id < 0 || id >= plan.data.vocabulary) return Wrong(file, "token_ids", absl::StrCat("has ", id, ", outside the vocabulary"));
+    }
+    for (int64_t i = 0; i < rows * length; ++i) {
+      if ((*mask)[i] != 0 && (*mask)[i] != 1) return Wrong(file, "loss_mask", "has values other than 0 and 1");
+      if ((*mask)[i] != 0 && ((*labels)[i] < 0 || (*labels)[i] >= plan.data.vocabulary)) {
+        return Wrong(file, "labels", absl::StrCat("has ", (*labels)[i], ", outside the vocabulary"));
+      }
+    }
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t begin = row * length, end = begin + length;
+      Sample& sample = samples_.emplace_back();
+      sample.tokens.assign(tokens->begin() + begin, tokens->begin() + end);
+      sample.labels.assign(labels->begin() + begin, labels->begin() + end);
+      sample.loss_mask.assign(mask->begin() + begin, mask->begin() + end);
+    }
+    return plan.data.patch > 0 ? ReadImages(plan.data, file) : absl::OkStatus();
+  }
+
+  absl::StatusOr<Sample> Get(int64_t number) override { return samples_[number % samples_.size()]; }
+
+ private:
+  absl::Status ReadImages(const DataPlan& data, const SafetensorsFile& file) {
+    const int64_t values = 3 * data.patch * data.patch, side = data.max_image / data.patch;
+    const auto per_sample = Integers(file, "images_per_sample", {static_cast<int64_t>(samples_.size())});
+    if (!per_sample.ok()) return per_sample.status();
+    int64_t images = 0;
+    for (int64_t count : *per_sample) {
+      if (count < 0 || count > INT32_MAX) return Wrong(file, "images_per_sample", "has a count out of range");
+      images += count;
+    }
+    const auto grid = Integers(file, "image_grid", {images, 2});
+    if (!grid.ok()) return grid.status();
+    int64_t patches = 0;
+    for (int64_t size : *grid) {
+      if (size < 1 || size > side || size % data.pixel_shuffle != 0) {
+        return Wrong(file, "image_grid", absl::StrCat("has a side of ", size, " patches, where the encoder takes multiples of ", data.pixel_shuffle, " up to ", side));
+      }
+    }
+    for (int64_t i = 0; i < images; ++i) patches += (*grid)[2 * i] * (*grid)[2 * i + 1];
+    const auto pixels = Reals(file, "patches", {patches, values});
+    if (!pixels.ok()) return pixels.status();
+    auto next = pixels->begin();
+    int64_t image = 0;
+    for (size_t row = 0; row < samples_.size(); ++row) {
+      int64_t wanted = 0;
+      for (int64_t i = 0; i < (*per_sample)[row]; ++i, ++image) {
+        const int64_t rows = (*grid)[2 * image], cols = (*grid)[2 * image + 1];
+        const auto end = next + rows * cols * values;
+        samples_[row].images.push_back({rows, cols, {next, end}});
+        next = end;
+        wanted += ImageTokens(data, samples_[row].images.back());
+      }
+      const auto& tokens = samples_[row].tokens;
+      const int64_t places = std::count(tokens.begin(), tokens.end(), data.image_token);
+      if (places != wanted) {
+        return Wrong(file, "token_ids", absl::StrCat("row ", row, " has ", places, " image tokens, its images make ", wanted));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<Sample> samples_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenRecorded(const Plan& plan) {
+  const absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(ResolvePath(plan.data.base, plan.data.path));
+  if (!file.ok()) return file.status();
+  auto source = std::make_unique<RecordedSource>();
+  if (absl::Status status = source->Read(plan, *file); !status.ok()) return status;
+  return source;
+}
+
+}  // namespace planwright::executor

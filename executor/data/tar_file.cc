@@ -1,0 +1,180 @@
+#include "executor/data/tar_file.h"
+
+#include <absl/strings/numbers.h>
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_split.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+namespace planwright::executor {
+namespace {
+
+constexpr int64_t kBlock = 512;
+constexpr int64_t kMaxExtendedHeader = 1 << 20;
+
+// Text of a header's field, up to its first NUL.
+std::string Field(const std::string& header, size_t offset, size_t size) {
+  const std::string field = header.substr(offset, size);
+  return field.substr(0, field.find('\0'));
+}
+
+// Octal digits between spaces; nothing if there is anything else (GNU's base-256 sizes too).
+std::optional<int64_t> Octal(const std::string& header, size_t offset, size_t size) {
+  std::string field = Field(header, offset, size);
+  field.erase(0, field.find_first_not_of(' '));
+  field.erase(std::min(field.find(' '), field.size()));
+  if (field.empty() || field.size() > 20) return std::nullopt;
+  int64_t value = 0;
+  for (char digit : field) {
+    if (digit < '0' || digit > '7') return std::nullopt;
+    value = value * 8 + (digit - '0');
+  }
+  return value;
+}
+
+bool ChecksumFits(const std::string& header) {
+  int64_t sum = 0;
+  for (int64_t i = 0; i < kBlock; ++i) sum += i >= 148 && i < 156 ? ' ' : static_cast<unsigned char>(header[i]);
+  return Octal(header, 148, 8) == sum;
+}
+
+std::string NameProblem(const std::string& name) {
+  if (name.empty()) return "it has no name";
+  if (name[0] == '/') return "its name is absolute";
+  for (absl::string_view part : absl::StrSplit(name, '/')) {
+    if (part == "..") return "its name leaves the folder";
+  }
+  return "";
+}
+
+// What a pax extended header changes about the next member.
+struct Extended {
+  std::optional<std::string> path;
+  std::optional<int64_t> size;
+};
+
+// Records "LENGTH KEY=VALUE\n", where LENGTH counts the whole record. False if they are not.
+bool ReadExtended(const std::string& records, Extended& extended) {
+  for (size_t at = 0; at < records.size();) {
+    const size_t space = records.find(' ', at);
+    uint64_t length = 0;
+    if (space == std::string::npos || !absl::SimpleAtoi(records.substr(at, space - at), &length)) return false;
+    if (length <= space - at + 1 || length > records.size() - at || records[at + length - 1] != '\n') return false;
+    const std::string record = records.substr(space + 1, at + length - space - 2);
+    const size_t equals = record.find('=');
+    if (equals == std::string::npos) return false;
+    const std::string key = record.substr(0, equals), value = record.substr(equals + 1);
+    if (key == "path") extended.path = value;
+    if (key == "size") {
+      int64_t size = 0;
+      if (!absl::SimpleAtoi(value, &size) || size < 0) return false;
+      extended.size = size;
+    }
+    at += length;
+  }
+  return true;
+}
+
+}  // namespace
+
+TarFile::TarFile(TarFile&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), bytes_(other.bytes_), members_(std::move(other.members_)) {}
+
+TarFile& TarFile::operator=(TarFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(members_, other.members_);
+  return *this;
+}
+
+TarFile::~TarFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+absl::StatusOr<TarFile> TarFile::Open(const std::string& path) {
+  TarFile file;
+  file.path_ = path;
+  file.fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat status;
+  if (file.fd_ < 0 || fstat(file.fd_, &status) != 0) {
+    const int code = errno;
+    return absl::ErrnoToStatus(code, absl::StrCat("opening ", path));
+  }
+  if (!S_ISREG(status.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, " is not a file"));
+  file.bytes_ = status.st_size;
+  if (absl::Status walked = file.Walk(); !walked.ok()) return absl::Status(walked.code(), absl::StrCat(path, ": ", walked.message()));
+  return file;
+}
+
+absl::Status TarFile::Walk() {
+  Extended extended;
+  for (int64_t at = 0;;) {
+    const auto wrong = [at](auto... what) { return absl::InvalidArgumentError(absl::StrCat("at byte ", at, ": ", what...)); };
+    if (bytes_ - at < kBlock) return wrong("the archive ends without its end mark");
+    const absl::StatusOr<std::string> header = ReadAt(at, kBlock);
+    if (!header.ok()) return header.status();
+    if (std::all_of(header->begin(), header->end(), [](char c) { return c == 0; })) return absl::OkStatus();
+    if (header->compare(257, 5, "ustar") != 0) return wrong("not a ustar header");
+    if (!ChecksumFits(*header)) return wrong("the header's checksum does not fit");
+    const char type = (*header)[156];
+    const bool member = type == '0' || type == '\0';
+    const std::string prefix = Field(*header, 345, 155);
+    std::string name = Field(*header, 0, 100);
+    if (!prefix.empty()) name = absl::StrCat(prefix, "/", name);
+    std::optional<int64_t> size = Octal(*header, 124, 12);
+    if (member || type == '5') {
+      if (extended.path) name = *extended.path;
+      if (extended.size) size = extended.size;
+      extended = {};
+    }
+    if (!size) return wrong("member ", name, ": its size is not octal");
+    const int64_t contents = at + kBlock;
+    if (*size > bytes_ - contents) return wrong("member ", name, ": its ", *size, " bytes go beyond the archive");
+    if (type == 'x' || type == 'g') {
+      if (*size > kMaxExtendedHeader) return wrong("an extended header of ", *size, " bytes");
+      const absl::StatusOr<std::string> records = ReadAt(contents, *size);
+      if (!records.ok()) return records.status();
+      Extended read;
+      if (!ReadExtended(*records, read)) return wrong("an extended header that is not pax");
+      if (type == 'x') {
+        extended = read;
+      } else if (read.path || read.size) {
+        return wrong("a global header that names members");
+      }
+    } else if (member || type == '5') {
+      const std::string problem = NameProblem(name);
+      if (!problem.empty()) return wrong("member ", name, ": ", problem);
+      if (member) members_.push_back({name, contents, *size});
+    } else {
+      return wrong("member ", name, ": type '", std::string(1, type), "' is not read: write plain files, in format ustar or pax");
+    }
+    at = contents + (*size + kBlock - 1) / kBlock * kBlock;
+  }
+}
+
+absl::StatusOr<std::string> TarFile::Read(const TarMember& member, int64_t most) const {
+  return ReadAt(member.offset, std::min(member.bytes, most));
+}
+
+absl::StatusOr<std::string> TarFile::ReadAt(int64_t offset, int64_t bytes) const {
+  std::string contents(bytes, '\0');
+  for (int64_t done = 0; done < bytes;) {
+    const ssize_t got = pread(fd_, contents.data() + done, bytes - done, offset + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      const int code = got < 0 ? errno : EIO;
+      return absl::ErrnoToStatus(code, absl::StrCat("reading ", path_));
+    }
+    done += got;
+  }
+  return contents;
+}
+
+}  // namespace planwright::executor

@@ -1,0 +1,45 @@
+// Reading tar archives (POSIX ustar, with pax extended headers). The archive may come from elsewhere: names that leave a folder, links,
+// devices and sizes beyond the archive are refused.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace planwright::executor {
+
+struct TarMember {
+  std::string name;
+  int64_t offset = 0, bytes = 0;  // of the contents
+};
+
+class TarFile {
+ public:
+  // Walks the headers; contents stay on disk. Errors name the archive and the member.
+  static absl::StatusOr<TarFile> Open(const std::string& path);
+
+  TarFile(TarFile&& other) noexcept;
+  TarFile& operator=(TarFile&& other) noexcept;
+  ~TarFile();
+
+  const std::string& path() const { return path_; }
+  const std::vector<TarMember>& members() const { return members_; }  // regular files, in the archive's order
+
+  // The contents of a member, or its first `most` bytes.
+  absl::StatusOr<std::string> Read(const TarMember& member, int64_t most = INT64_MAX) const;
+
+ private:
+  TarFile() = default;
+  absl::Status Walk();
+  absl::StatusOr<std::string> ReadAt(int64_t offset, int64_t bytes) const;
+
+  std::string path_;
+  int fd_ = -1;
+  int64_t bytes_ = 0;
+  std::vector<TarMember> members_;
+};
+
+}  // namespace planwright::executor

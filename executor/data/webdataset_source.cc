@@ -1,0 +1,145 @@
+// Documents in tar shards: NAME.png and NAME.txt beside each other are one document: its image's tokens, its text as bytes, and the end
+// token. Without an encoder images are left out.
+#include <absl/strings/str_cat.h>
+
+#include <optional>
+
+#include "executor/data/image_patches.h"
+#include "executor/data/png_image.h"
+#include "executor/data/sources.h"
+#include "executor/data/tar_file.h"
+#include "executor/data/window_packer.h"
+
+namespace planwright::executor {
+namespace {
+
+struct Document {
+  std::string name;
+  size_t shard = 0;
+  std::optional<TarMember> image, text;
+  PatchGrid grid;       // of the image
+  int64_t tokens = 0;
+};
+
+// A member's document and extension: the name up to the first dot behind the last slash, and what follows the dot.
+std::pair<std::string, std::string> SplitName(const std::string& name) {
+  const size_t slash = name.rfind('/');
+  const size_t dot = name.find('.', slash == std::string::npos ? 0 : slash + 1);
+  if (dot == std::string::npos) return {name, ""};
+  return {name.substr(0, dot), name.substr(dot + 1)};
+}
+
+absl::Status In(const TarFile& shard, const std::string& document, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(shard.path(), ": document ", document, ": ", status.message()));
+}
+
+class WebdatasetSource : public SampleSource {
+ public:
+  explicit WebdatasetSource(const Plan& plan) : data_(plan.data), length_(plan.budget.sequence_length) {}
+
+  absl::Status Open() {
+    for (const std::string& path : data_.shards) {
+      absl::StatusOr<TarFile> shard = TarFile::Open(ResolvePath(data_.base, path));
+      if (!shard.ok()) return shard.status();
+      shards_.push_back(*std::move(shard));
+      if (absl::Status status = FindDocuments(shards_.size() - 1); !status.ok()) return status;
+    }
+    if (documents_.empty()) return absl::InvalidArgumentError("the shards hold no documents");
+    std::vector<int64_t> lengths;
+    for (Document& document : documents_) {
+      if (absl::Status status = Measure(document); !status.ok()) return In(shards_[document.shard], document.name, status);
+      lengths.push_back(document.tokens);
+    }
+    packer_.emplace(data_.seed, std::move(lengths), data_.window, length_);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Sample> Get(int64_t number) override {
+    Sample sample;
+    for (int64_t index : packer_->Documents(number)) {
+      const Document& document = documents_[index];
+      if (absl::Status status = Append(document, sample); !status.ok()) return In(shards_[document.shard], document.name, status);
+    }
+    sample.tokens.resize(length_, data_.pad_token);
+    SetLabels(data_.image_token, data_.pad_token, sample);
+    return sample;
+  }
+
+ private:
+  absl::Status FindDocuments(size_t shard) {
+    const size_t first = documents_.size();
+    for (const TarMember& member : shards_[shard].members()) {
+      const auto [name, extension] = SplitName(member.name);
+      if (documents_.size() == first || documents_.back().name != name) documents_.push_back({.name = name, .shard = shard});
+      Document& document = documents_.back();
+      const bool image = extension == "png";
+      if (!image && extension != "txt") {
+        return In(shards_[shard], name, absl::InvalidArgumentError(absl::StrCat("its member ", member.name, " is neither png nor txt")));
+      }
+      std::optional<TarMember>& part = image ? document.image : document.text;
+      if (part) return In(shards_[shard], name, absl::InvalidArgumentError(absl::StrCat("two members ", member.name)));
+      part = member;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Measure(Document& document) const {
+    if (data_.patch == 0) document.image.reset();
+    document.tokens = 1 + (document.text ? document.text->bytes : 0);
+    if (document.image) {
+      const absl::StatusOr<std::string> header = shards_[document.shard].Read(*document.image, kPngHeaderBytes);
+      if (!header.ok()) return header.status();
+      const absl::StatusOr<PngSize> size = ReadPngSize(*header);
+      if (!size.ok()) return size.status();
+      const absl::StatusOr<PatchGrid> grid =
+          DynamicResolution(size->height, size->width, data_.patch, data_.min_patches, data_.max_patches, data_.pixel_shuffle);
+      if (!grid.ok()) return grid.status();
+      const int64_t side = data_.max_image / data_.patch;
+      if (grid->rows > side || grid->cols > side) {
+        return absl::InvalidArgumentError(absl::StrCat("its image of ", size->width, " by ", size->height, " pixels becomes ", grid->rows, " by ",
+                                                       grid->cols, " patches, the encoder's max_image allows ", side, " on a side"));
+      }
+      document.grid = *grid;
+      document.tokens += grid->rows * grid->cols / (data_.pixel_shuffle * data_.pixel_shuffle);
+    }
+    if (document.tokens > length_) {
+      return absl::InvalidArgumentError(absl::StrCat("its ", document.tokens, " tokens do not fit the sequence of ", length_));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Append(const Document& document, Sample& sample) const {
+    const TarFile& shard = shards_[document.shard];
+    if (document.image) {
+      const absl::StatusOr<std::string> file = shard.Read(*document.image);
+      if (!file.ok()) return file.status();
+      const absl::StatusOr<Pixels> pixels = DecodePng(*file);
+      if (!pixels.ok()) return pixels.status();
+      sample.images.push_back(MakePatches(*pixels, document.grid, data_.patch));
+      sample.tokens.insert(sample.tokens.end(), ImageTokens(data_, sample.images.back()), data_.image_token);
+    }
+    if (document.text) {
+      const absl::StatusOr<std::string> text = shard.Read(*document.text);
+      if (!text.ok()) return text.status();
+      for (unsigned char byte : *text) sample.tokens.push_back(byte);
+    }
+    sample.tokens.push_back(data_.end_token);
+    return absl::OkStatus();
+  }
+
+  const DataPlan data_;
+  const int64_t length_;
+  std::vector<TarFile> shards_;
+  std::vector<Document> documents_;
+  std::optional<WindowPacker> packer_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenWebdataset(const Plan& plan) {
+  auto source = std::make_unique<WebdatasetSource>(plan);
+  if (absl::Status status = source->Open(); !status.ok()) return status;
+  return source;
+}
+
+}  // namespace planwright::executor

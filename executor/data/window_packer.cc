@@ -1,0 +1,60 @@
+#include "executor/data/window_packer.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "executor/random/philox.h"
+#include "planner/diagnostics/bug.h"
+
+namespace planwright::executor {
+
+WindowPacker::WindowPacker(int64_t seed, std::vector<int64_t> lengths, int64_t window, int64_t sample_length)
+    : seed_(seed), lengths_(std::move(lengths)), window_(window), sample_length_(sample_length) {
+  Require(window >= 1 && !lengths_.empty(), "a packer needs documents and a window");
+  for (int64_t length : lengths_) Require(length >= 1 && length <= sample_length, "a document that does not fit a sample");
+}
+
+int64_t WindowPacker::windows() const { return (static_cast<int64_t>(lengths_.size()) + window_ - 1) / window_; }
+
+std::vector<std::vector<int64_t>> WindowPacker::Pack(int64_t turn) const {
+  const int64_t epoch = turn / windows(), window = turn % windows();
+  const int64_t first = window * window_, end = std::min<int64_t>(first + window_, lengths_.size());
+  std::vector<int64_t> documents(end - first);
+  std::iota(documents.begin(), documents.end(), first);
+  const Philox draws(seed_, absl::StrCat("webdataset.", epoch, ".", window));
+  for (int64_t i = end - first - 1; i > 0; --i) {  // Fisher and Yates
+    const int64_t other = std::min(static_cast<int64_t>(draws.Uniform(i) * (i + 1)), i);
+    std::swap(documents[i], documents[other]);
+  }
+  std::vector<std::vector<int64_t>> samples;
+  int64_t room = 0;
+  for (int64_t document : documents) {
+    if (lengths_[document] > room) {
+      samples.emplace_back();
+      room = sample_length_;
+    }
+    samples.back().push_back(document);
+    room -= lengths_[document];
+  }
+  return samples;
+}
+
+std::vector<int64_t> WindowPacker::Documents(int64_t sample) {
+  // How many samples a window makes depends on its permutation: count forwards to the turn, and remember.
+  while (first_sample_.back() <= sample) {
+    packed_turn_ = first_sample_.size() - 1;
+    packed_ = Pack(packed_turn_);
+    first_sample_.push_back(first_sample_.back() + packed_.size());
+  }
+  const int64_t turn = std::upper_bound(first_sample_.begin(), first_sample_.end(), sample) - first_sample_.begin() - 1;
+  if (turn != packed_turn_) {
+    packed_turn_ = turn;
+    packed_ = Pack(turn);
+  }
+  return packed_[sample - first_sample_[turn]];
+}
+
+}  // namespace planwright::executor

@@ -1,0 +1,26 @@
+#include "executor/op_table.h"
+
+namespace planwright::executor {
+
+ComputeHandler ComputeHandlerOf(OpKind kind) {
+  static constexpr ComputeHandler kHandlers[] = {
+#define OP(id, name, op_class) OP_##op_class(id)
+#define OP_PLANNED(id, name, op_class) nullptr,
+#define OP_kControl(id) nullptr,
+#define OP_kData(id) nullptr,
+#define OP_kCompute(id) &ops::Run##id,
+#define OP_kCommunication(id) nullptr,
+#define OP_kState(id) nullptr,
+#include "planner/plan/op_kind.def"
+#undef OP_kControl
+#undef OP_kData
+#undef OP_kCompute
+#undef OP_kCommunication
+#undef OP_kState
+#undef OP_PLANNED
+#undef OP
+  };
+  return kHandlers[static_cast<int>(kind)];
+}
+
+}  // namespace planwright::executor

@@ -1,0 +1,20 @@
+// Sample numbers of a call (design, "Samples"): microbatch m of step t is a contiguous block of samples, dealt to lanes in
+// contiguous parts.
+#include "executor/ops/handler.h"
+
+namespace planwright::executor {
+namespace {
+
+int64_t BlockSamples(const Plan& plan) { return plan.budget.global_samples / plan.budget.microbatches; }
+
+}  // namespace
+
+int64_t CallContext::block_first_sample() const { return step * plan->budget.global_samples + microbatch * BlockSamples(*plan); }
+
+LaneSamples CallContext::lane_samples() const {
+  const LaneSamples part = SamplesOfLane(BlockSamples(*plan), lanes, lane);
+  const int64_t first = block_first_sample();
+  return {first + part.first, first + part.end};
+}
+
+}  // namespace planwright::executor

@@ -1,0 +1,82 @@
+// Vocabulary-parallel embedding, and the merge of image rows (facts 3.11). Tokens are [B,S], values [S,B,H].
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_assert_async.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/where.h>
+
+#include "executor/ops/handler.h"
+#include "executor/ops/numerics.h"
+
+namespace planwright::executor::ops {
+namespace {
+
+struct LocalRows {
+  at::Tensor row;    // [S,B] row of this rank's part of the table
+  at::Tensor valid;  // [S,B] it is here, and the token is not an image's
+};
+
+LocalRows RowsOfTokens(const ComputeContext& context, const at::Tensor& tokens, int64_t rows) {
+  const at::Tensor by_position = tokens.t();
+  const at::Tensor row = by_position - context.call.tp_rank * rows;
+  return {row, (row >= 0).logical_and_(row < rows).logical_and_(by_position != context.instruction.integer("image_token"))};
+}
+
+at::Tensor IsImage(const ComputeContext& context, const at::Tensor& tokens) {
+  return tokens == context.instruction.integer("image_token");
+}
+
+// On a GPU the comparison stays there: no wait for the device, and a mismatch stops it.
+void CheckImageRows(const at::Tensor& images, int64_t rows) {
+  const at::Tensor count = images.sum();
+  if (images.is_cuda()) return at::_assert_async(count == rows);
+  TORCH_CHECK(count.item<int64_t>() == rows, count.item<int64_t>(), " image tokens but ", rows, " image rows");
+}
+
+}  // namespace
+
+Tensors RunEmbedTokens(const ComputeContext& context) {
+  const at::Tensor& table = context.parameters[0];
+  const LocalRows local = RowsOfTokens(context, context.inputs[0], table.size(0));
+  const at::Tensor row = local.row.clamp(0, table.size(0) - 1).reshape({-1});
+  at::Tensor e = table.index_select(0, row).view({local.row.size(0), local.row.size(1), table.size(1)});
+  return {e.masked_fill_(local.valid.logical_not().unsqueeze(-1), 0)};
+}
+
+Tensors RunEmbedTokensGrad(const ComputeContext& context) {
+  const at::Tensor& gradient = context.gradients[0];
+  const int64_t rows = gradient.size(0);
+  const LocalRows local = RowsOfTokens(context, context.inputs[1], rows);
+  const at::Tensor de = AsRows(context.inputs[0].masked_fill(local.valid.logical_not().unsqueeze(-1), 0)).to(gradient.scalar_type());
+  // Positions without a row here add zeros, spread over the table so that no row has a long run of them.
+  const at::Tensor spread = at::arange(de.size(0), local.row.options()).remainder_(rows);
+  const at::Tensor row = at::where(local.valid.reshape({-1}), local.row.reshape({-1}), spread);
+  // Both sum in a fixed order: index_add_ walks the rows on a CPU, index_put_ sorts them on a GPU.
+  if (gradient.is_cuda()) {
+    context.gradients[0].index_put_({row}, de, true);
+  } else {
+    context.gradients[0].index_add_(0, row, de);
+  }
+  return {};
+}
+
+Tensors RunMergeImages(const ComputeContext& context) {
+  const at::Tensor& e = context.inputs[0];
+  const at::Tensor& rows = context.inputs[1];
+  const at::Tensor images = IsImage(context, context.inputs[2]);
+  CheckImageRows(images, rows.size(0));
+  if (rows.size(0) == 0) return {e};
+  const at::Tensor row = images.reshape({-1}).cumsum(0).sub_(1).clamp_min_(0).clamp_max_(rows.size(0) - 1).view_as(images);
+  const at::Tensor gathered = rows.index_select(0, row.t().reshape({-1})).view(e.sizes());
+  return {at::where(images.t().unsqueeze(-1), gathered, e)};
+}
+
+Tensors RunMergeImagesGrad(const ComputeContext& context) {
+  const at::Tensor& dx = context.inputs[0];
+  const at::Tensor images = IsImage(context, context.inputs[1]);
+  const at::Tensor positions = images.reshape({-1}).nonzero().reshape({-1});  // sample by sample
+  const at::Tensor sample = positions.div(dx.size(0), "floor"), position = positions.remainder(dx.size(0));
+  const at::Tensor drows = AsRows(dx).index_select(0, position * dx.size(1) + sample);
+  return {dx.masked_fill(images.t().unsqueeze(-1), 0), drows};
+}
+
+}  // namespace planwright::executor::ops

@@ -1,0 +1,44 @@
+// RMSNorm over groups of channels of y * SiLU(z): the gate comes first (facts 3.5).
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/silu_backward.h>
+
+#include "executor/ops/handler.h"
+#include "executor/ops/numerics.h"
+
+namespace planwright::executor::ops {
+namespace {
+
+at::Tensor Gate(const ComputeContext& context, const at::Tensor& zxbcdt) {
+  return Wide(zxbcdt.narrow(2, 0, context.instruction.integer("inner")));
+}
+
+// [S,B,inner] as [S,B,groups,group_size].
+at::Tensor InGroups(const ComputeContext& context, const at::Tensor& x) {
+  const int64_t size = context.instruction.integer("group_size");
+  return x.reshape({x.size(0), x.size(1), x.size(2) / size, size});
+}
+
+}  // namespace
+
+Tensors RunGatedNorm(const ComputeContext& context) {
+  const at::Tensor& y = context.inputs[0];
+  const at::Tensor gated = InGroups(context, at::silu(Gate(context, context.inputs[1])).mul_(y));
+  const at::Tensor scale = gated.square().mean({-1}).add_(context.instruction.real("eps")).rsqrt_();
+  const at::Tensor normed = (gated * scale.unsqueeze(-1)).view(y.sizes());
+  return {Narrow(normed.mul_(context.parameters[0]), y), scale};
+}
+
+Tensors RunGatedNormGrad(const ComputeContext& context) {
+  const at::Tensor dyn = Wide(context.inputs[0]), y = Wide(context.inputs[1]), z = Gate(context, context.inputs[2]);
+  const at::Tensor scale = context.inputs[3].unsqueeze(-1), gate = at::silu(z);
+  const at::Tensor unit = InGroups(context, gate * y) * scale;
+  context.gradients[0].add_((dyn * unit.view(dyn.sizes())).sum(at::IntArrayRef({0, 1})));
+  const at::Tensor dunit = InGroups(context, dyn * context.parameters[0]);
+  const at::Tensor along = (dunit * unit).mean({-1}, true);
+  const at::Tensor dgated = (dunit - unit * along).mul_(scale).view(dyn.sizes());
+  const at::Tensor dz = at::silu_backward(dgated * y, z);
+  return {Narrow(dgated * gate, context.inputs[1]), Narrow(dz, context.inputs[2])};
+}
+
+}  // namespace planwright::executor::ops

@@ -1,0 +1,46 @@
+// RMSNorm and LayerNorm over the last dim, statistics in fp32 at least.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/native_layer_norm.h>
+#include <ATen/ops/native_layer_norm_backward.h>
+
+#include "executor/ops/handler.h"
+#include "executor/ops/numerics.h"
+
+namespace planwright::executor::ops {
+
+Tensors RunRmsNorm(const ComputeContext& context) {
+  const at::Tensor& x = context.inputs[0];
+  const at::Tensor wide = Wide(x);
+  const at::Tensor scale = wide.square().mean({-1}, true).add_(context.instruction.real("eps")).rsqrt_();
+  return {Narrow((wide * scale).mul_(context.parameters[0]), x), scale};
+}
+
+Tensors RunRmsNormGrad(const ComputeContext& context) {
+  const at::Tensor dy = Wide(context.inputs[0]);
+  const at::Tensor& scale = context.inputs[2];
+  const at::Tensor unit = Wide(context.inputs[1]) * scale;  // x / rms
+  context.gradients[0].add_(AsRows(dy * unit).sum(0));
+  const at::Tensor dunit = dy * context.parameters[0];
+  // d(x/rms): the part of dunit along the unit vector does not change it.
+  const at::Tensor along = (dunit * unit).mean({-1}, true);
+  return {Narrow((dunit - unit * along).mul_(scale), context.inputs[1])};
+}
+
+Tensors RunLayerNorm(const ComputeContext& context) {
+  const at::Tensor& x = context.inputs[0];
+  auto [y, mean, scale] = at::native_layer_norm(x, {x.size(-1)}, context.parameters[0], context.parameters[1],
+                                                context.instruction.real("eps"));
+  return {y, mean, scale};
+}
+
+Tensors RunLayerNormGrad(const ComputeContext& context) {
+  const at::Tensor& x = context.inputs[1];
+  const at::Tensor& weight = context.parameters[0];
+  const auto [dx, dweight, dbias] = at::native_layer_norm_backward(
+      context.inputs[0].contiguous(), x, {x.size(-1)}, context.inputs[2], context.inputs[3], weight, weight, {true, true, true});
+  context.gradients[0].add_(dweight);
+  context.gradients[1].add_(dbias);
+  return {dx};
+}
+
+}  // namespace planwright::executor::ops

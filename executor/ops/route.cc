@@ -1,0 +1,75 @@
+// The router (facts 3.6): sigmoid scores, a bias that only selects, top-k with ties to the lower expert, and the statistics of the
+// auxiliary loss. All in fp32 at least. Token t is position * B + sample.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros.h>
+
+#include "executor/ops/handler.h"
+#include "executor/ops/matrix_product.h"
+#include "executor/ops/numerics.h"
+
+namespace planwright::executor::ops {
+namespace {
+
+constexpr double kTiny = 1e-20;  // keeps the normaliser from zero
+
+// [T,k], best first. A stable sort keeps equal scores in the order of their experts.
+at::Tensor TopExperts(const at::Tensor& scores, int64_t top_k) {
+  return std::get<1>(scores.sort(std::optional<bool>(true), -1, true)).narrow(1, 0, top_k).contiguous();
+}
+
+// How often each value of [0, size) occurs. Integers: the order of the additions does not matter.
+at::Tensor CountOf(const at::Tensor& values, int64_t size) {
+  const at::Tensor flat = values.reshape({-1});
+  return at::zeros({size}, flat.options()).scatter_add_(0, flat, at::ones_like(flat));
+}
+
+}  // namespace
+
+Tensors RunRoute(const ComputeContext& context) {
+  const at::Tensor& n = context.inputs[0];
+  const int64_t samples = n.size(1), experts = context.parameters[0].size(0), top_k = context.instruction.integer("top_k");
+  const at::Tensor logits = at::mm(Wide(AsRows(n)), Wide(context.parameters[0]).t());
+  const at::Tensor scores = logits.sigmoid();
+  const at::Tensor ids = TopExperts(scores + context.parameters[1], top_k);
+  at::Tensor weights = scores.gather(1, ids);
+  if (top_k > 1) weights = weights / (weights.sum({-1}, true) + kTiny);
+  weights.mul_(context.instruction.real("scale"));
+
+  const at::Tensor probs = scores / scores.sum({-1}, true);
+  const at::Tensor unbiased = TopExperts(scores, top_k);
+  const at::Tensor sample = at::arange(ids.size(0), ids.options()).remainder_(samples).unsqueeze(-1);
+  const at::Tensor aux_counts = CountOf(sample * experts + unbiased, samples * experts).view({samples, experts});
+  return {weights, ids, CountOf(ids, experts), probs, aux_counts, logits};
+}
+
+Tensors RunRouteGrad(const ComputeContext& context) {
+  const Instruction& instruction = context.instruction;
+  const at::Tensor &dweights = context.inputs[0], &ids = context.inputs[3], &counts = context.inputs[5];
+  const at::Tensor n = AsRows(context.inputs[1]), scores = Wide(context.inputs[4]).sigmoid();
+  const int64_t top_k = instruction.integer("top_k"), sequence = instruction.integer("sequence");
+  const int64_t tokens = scores.size(0), experts = scores.size(1), samples = counts.size(0);
+
+  // weights = scale s / sum(s) over the chosen
+  at::Tensor dchosen = Wide(dweights) * instruction.real("scale");
+  if (top_k > 1) {
+    const at::Tensor chosen = scores.gather(1, ids), sum = chosen.sum({-1}, true) + kTiny;
+    dchosen = (dchosen - (dchosen * chosen).sum({-1}, true) / sum) / sum;
+  }
+  // probs = s / sum(s) over all; the auxiliary loss is linear in them, its counts take no gradient.
+  const double factor = instruction.real("aux_scale") * static_cast<double>(experts) /
+                        (static_cast<double>(top_k) * static_cast<double>(sequence) * static_cast<double>(sequence));
+  const at::Tensor dprobs = counts.to(scores.scalar_type()).mul_(factor).unsqueeze(0);
+  const at::Tensor by_sample = scores.view({tokens / samples, samples, experts}), sum = by_sample.sum({-1}, true);
+  at::Tensor dscores = ((dprobs - (dprobs * by_sample).sum({-1}, true) / sum) / sum).view({tokens, experts});
+  dscores.scatter_add_(1, ids, dchosen);  // the experts of a token are distinct
+
+  const at::Tensor dlogits = dscores.mul_(scores).mul_(1 - scores);
+  AddProduct(context.gradients[0], dlogits.t(), Wide(n));
+  const at::Tensor dn = at::mm(dlogits, Wide(context.parameters[0]));
+  return {Narrow(dn, n).view(context.inputs[1].sizes())};
+}
+
+}  // namespace planwright::executor::ops

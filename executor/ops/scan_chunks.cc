@@ -1,0 +1,66 @@
+#include "executor/ops/scan_chunks.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/ones.h>
+
+#include <limits>
+
+#include "executor/ops/numerics.h"
+
+namespace planwright::executor::ops {
+namespace {
+
+// log(1 + exp(x)), exact on both sides: no threshold beyond which it is called linear.
+at::Tensor Softplus(const at::Tensor& x) { return x.clamp_min(0) + x.abs().neg_().exp_().log1p_(); }
+
+}  // namespace
+
+ScanSizes::ScanSizes(const ComputeContext& context, const at::Tensor& xbc)
+    : S(xbc.size(0)), B(xbc.size(1)), g(context.instruction.integer("groups")), r(context.instruction.integer("heads") / g),
+      p(context.instruction.integer("inner") / (g * r)), n(context.instruction.integer("state")),
+      Q(std::min(context.instruction.integer("chunk"), S)), K((S + Q - 1) / Q), inner(g * r * p) {
+  TORCH_CHECK(xbc.size(2) == inner + 2 * g * n, "xbc of width ", xbc.size(2), ", not ", inner + 2 * g * n);
+}
+
+at::Tensor ToChunks(const ScanSizes& z, const at::Tensor& x) {
+  const int64_t width = x.size(2) / z.g, padding = z.K * z.Q - z.S;
+  const at::Tensor whole = padding == 0 ? x : at::constant_pad_nd(x, {0, 0, 0, 0, 0, padding});
+  return whole.reshape({z.K, z.Q, z.B, z.g, width}).permute({0, 2, 3, 1, 4}).contiguous();
+}
+
+at::Tensor FromChunks(const ScanSizes& z, const at::Tensor& x) {
+  return x.permute({0, 3, 1, 2, 4}).reshape({z.K * z.Q, z.B, z.g * x.size(4)}).narrow(0, 0, z.S);
+}
+
+ScanChunks::ScanChunks(const ScanSizes& z, const at::Tensor& xbc, const at::Tensor& zxbcdt, const Tensors& parameters) {
+  const int64_t bc = z.g * z.n, heads = z.g * z.r;
+  x = ToChunks(z, Wide(xbc.narrow(2, 0, z.inner)));
+  b = ToChunks(z, Wide(xbc.narrow(2, z.inner, bc)));
+  c = ToChunks(z, Wide(xbc.narrow(2, z.inner + bc, bc)));
+  raw_dt = Wide(zxbcdt.narrow(2, zxbcdt.size(2) - heads, heads)) + parameters[2];
+  dt = ToChunks(z, Softplus(raw_dt));
+  a = Wide(parameters[0]).exp().neg_();
+  decay = (dt * a.view({z.g, 1, z.r})).transpose(3, 4).cumsum(-1);
+}
+
+at::Tensor ByHead(const ScanSizes& z, const at::Tensor& x) {
+  return x.reshape({z.K, z.B, z.g, z.Q, z.r, x.size(4) / z.r}).transpose(3, 4);
+}
+
+at::Tensor ByGroup(const ScanSizes& z, const at::Tensor& x) {
+  return x.transpose(3, 4).reshape({z.K, z.B, z.g, z.Q, z.r * x.size(5)});
+}
+
+at::Tensor TimesPerHead(const ScanSizes& z, const at::Tensor& x, const at::Tensor& factor) {
+  return (x.view({z.K, z.B, z.g, z.Q, z.r, z.p}) * factor.transpose(3, 4).unsqueeze(-1)).view(x.sizes());
+}
+
+at::Tensor DecayMatrix(const at::Tensor& decay) {
+  const int64_t Q = decay.size(-1);
+  const at::Tensor later = at::ones({Q, Q}, decay.options().dtype(at::kBool)).triu_(1);
+  // Masked before the exponential: above the diagonal the difference is positive and may overflow.
+  return (decay.unsqueeze(-1) - decay.unsqueeze(-2)).masked_fill_(later, -std::numeric_limits<double>::infinity()).exp_();
+}
+
+}  // namespace planwright::executor::ops

@@ -1,0 +1,90 @@
+// Position embedding and class tokens of the encoder (facts 3.9): a sparse matrix times the position table, and its transpose.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
+
+#include "executor/ops/handler.h"
+#include "executor/ops/position_taps.h"
+#include "executor/ops/vision_images.h"
+#include "executor/random/philox.h"
+
+namespace planwright::executor::ops {
+namespace {
+
+// The draws of one image, whatever rank or microbatch asks.
+CropDraws DrawsOf(const Philox& stream, int64_t sample, int64_t image) {
+  constexpr int64_t kImagesOfSample = 4096, kDraws = 4;
+  TORCH_CHECK(sample >= 0 && image >= 0 && image < kImagesOfSample, "image ", image, " of sample ", sample, ": a sample has ",
+              kImagesOfSample, " images at most");
+  const auto first = static_cast<uint64_t>((sample * kImagesOfSample + image) * kDraws);
+  return {.scale = stream.Uniform(first), .aspect = stream.Uniform(first + 1), .x = stream.Uniform(first + 2), .y = stream.Uniform(first + 3)};
+}
+
+PositionTaps FindTaps(const ComputeContext& context, const std::vector<ImageSpan>& images, int64_t width) {
+  const int64_t side = context.instruction.integer("side");
+  const bool crop = context.instruction.integer("crop") != 0;
+  const at::Tensor& ids = context.inputs[2];
+  TORCH_CHECK(ids.is_cpu() && ids.scalar_type() == at::kLong && ids.size(0) == static_cast<int64_t>(images.size()),
+              "image_ids must be an int64 host tensor of [images, 2]");
+  const auto id = ids.accessor<int64_t, 2>();
+  const Philox stream(static_cast<uint64_t>(context.call.plan->data.seed), "position_crop");
+  PositionTaps taps;
+  for (size_t i = 0; i < images.size(); ++i) {
+    const ImageSpan& image = images[i];
+    if (crop) AppendCroppedTaps(side, image.rows, image.columns, DrawsOf(stream, id[i][0], id[i][1]), taps);
+    else AppendResizedTaps(side, image.rows, image.columns, width, taps);
+  }
+  return taps;
+}
+
+at::ScalarType MathType(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
+
+// The taps on `like`'s device: row t of each tensor holds tap t of every patch.
+struct TapTensors {
+  at::Tensor rows;     // int64 [4, P]
+  at::Tensor weights;  // [4, P, 1]
+
+  TapTensors(PositionTaps taps, const at::Tensor& like) {
+    const auto patches = static_cast<int64_t>(taps.row.size()) / 4;
+    rows = at::from_blob(taps.row.data(), {patches, 4}, at::kLong).t().contiguous().to(like.device());
+    weights = at::from_blob(taps.weight.data(), {patches, 4}, at::kDouble).t().contiguous().unsqueeze(2).to(like.device(), MathType(like));
+  }
+};
+
+}  // namespace
+
+Tensors RunPositionAndClass(const ComputeContext& context) {
+  const at::Tensor &e = context.inputs[0], &classes = context.parameters[1];
+  const at::Tensor table = context.parameters[0].reshape({-1, e.size(1)});
+  const int64_t class_tokens = classes.size(0);
+  const std::vector<ImageSpan> images = ImageSpans(context.inputs[1], class_tokens);
+  TORCH_CHECK(e.size(0) == PatchCount(images), "e has ", e.size(0), " rows, image_grid ", PatchCount(images), " patches");
+  const TapTensors taps(FindTaps(context, images, e.size(1)), e);
+  at::Tensor positions = at::zeros(e.sizes(), e.options().dtype(MathType(e)));
+  for (int64_t tap = 0; tap < 4; ++tap) positions += table.index_select(0, taps.rows[tap]).to(MathType(e)) * taps.weights[tap];
+  const int64_t n = static_cast<int64_t>(images.size());
+  const at::Tensor x = at::empty({e.size(0) + n * class_tokens, e.size(1)}, e.options());
+  x.index_copy_(0, PatchRows(images, class_tokens, e.device()), e + positions.to(e.scalar_type()));
+  x.index_copy_(0, ClassRows(images, class_tokens, e.device()), classes.to(e.scalar_type()).repeat({n, 1}));
+  return {x};
+}
+
+Tensors RunPositionAndClassGrad(const ComputeContext& context) {
+  const at::Tensor &dx = context.inputs[0], &d_classes = context.gradients[1];
+  const at::Tensor d_table = context.gradients[0].view({-1, dx.size(1)});
+  const int64_t class_tokens = d_classes.size(0);
+  const std::vector<ImageSpan> images = ImageSpans(context.inputs[1], class_tokens);
+  const TapTensors taps(FindTaps(context, images, dx.size(1)), dx);
+  const at::Tensor de = dx.index_select(0, PatchRows(images, class_tokens, dx.device()));
+  at::Tensor sum = at::zeros(d_table.sizes(), dx.options().dtype(MathType(dx)));
+  for (int64_t tap = 0; tap < 4; ++tap) {
+    sum.index_put_({taps.rows[tap]}, de.to(MathType(de)) * taps.weights[tap], /*accumulate=*/true);  // in a fixed order, on GPUs too
+  }
+  d_table.add_(sum);
+  const at::Tensor d_class_rows = dx.index_select(0, ClassRows(images, class_tokens, dx.device())).to(MathType(dx));
+  d_classes.add_(d_class_rows.view({static_cast<int64_t>(images.size()), class_tokens, dx.size(1)}).sum(0));
+  return {de};
+}
+
+}  // namespace planwright::executor::ops

@@ -1,0 +1,111 @@
+#include "executor/optimizer/module_state.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "planner/plan/shard_map.h"
+
+namespace planwright::executor {
+namespace {
+
+// Which elements of [first, end) of bucket `index` decay. Padding does not.
+std::vector<DecayRange> RangesOf(const Module& module, int index, int64_t first, int64_t end) {
+  std::vector<DecayRange> decaying;
+  for (const Storage& storage : module.storages) {
+    if (storage.bucket != index) continue;
+    const bool decay = module.parameters[storage.parameters.at(0)].decay;
+    for (int parameter : storage.parameters) {
+      TORCH_CHECK(module.parameters[parameter].decay == decay, storage.frame, ".", storage.slot,
+                  " joins parameters that decay with ones that do not");
+    }
+    const int64_t from = std::max(storage.offset, first), to = std::min(storage.offset + ElementsOf(storage.shape), end);
+    if (from < to && decay) decaying.push_back({from - first, to - first, true});
+  }
+  std::sort(decaying.begin(), decaying.end(), [](const DecayRange& a, const DecayRange& b) { return a.first < b.first; });
+  std::vector<DecayRange> ranges;
+  int64_t at = 0;
+  for (const DecayRange& range : decaying) {
+    if (at < range.first) ranges.push_back({at, range.first, false});
+    if (!ranges.empty() && ranges.back().decay) {
+      ranges.back().end = range.end;
+    } else {
+      ranges.push_back(range);
+    }
+    at = range.end;
+  }
+  if (at < end - first) ranges.push_back({at, end - first, false});
+  return ranges;
+}
+
+BucketState MakeBucket(const Plan& plan, const Module& module, int index, int rank, const Precision& precision,
+                       at::Device device) {
+  const Bucket& bucket = module.buckets[index];
+  TORCH_CHECK(bucket.elements % bucket.shards == 0, "bucket ", bucket.name, " cannot be cut ", bucket.shards, " ways");
+  const at::TensorOptions wide = at::TensorOptions(device).dtype(precision.masters);
+  const int64_t owned = bucket.elements / bucket.shards;
+  BucketState state;
+  state.shard_first = owned * ShardIndexOf(plan, module, bucket, rank);
+  state.shard_end = state.shard_first + owned;
+  state.parameters = at::zeros({bucket.elements}, wide.dtype(precision.parameters));
+  state.gradients = at::zeros({bucket.elements}, wide);
+  state.parameter_shard = state.parameters.narrow(0, state.shard_first, owned);
+  state.gradient_shard = bucket.shards == 1 ? state.gradients : at::zeros({owned}, wide);
+  state.master = precision.parameters == precision.masters ? state.parameter_shard : at::zeros({owned}, wide);
+  state.first_moment = at::zeros({owned}, wide);
+  state.second_moment = at::zeros({owned}, wide);
+  state.ranges = RangesOf(module, index, state.shard_first, state.shard_end);
+  state.counted = bucket.tp == TpGradient::kSharded || CoordinateOf(module.grid, rank, Axis::kTp) == 0;
+  return state;
+}
+
+}  // namespace
+
+Precision PrecisionOf(const Plan& plan) {
+  if (plan.precision == "fp64") return {at::kDouble, at::kDouble};
+  if (plan.precision == "fp32") return {at::kFloat, at::kFloat};
+  TORCH_CHECK(plan.precision == "bf16", "unknown precision ", plan.precision);
+  return {at::kBFloat16, at::kFloat};
+}
+
+ModuleState::ModuleState(const Plan& plan, const Module& module, int rank, at::Device device) : module_(&module) {
+  const Precision precision = PrecisionOf(plan);
+  for (size_t i = 0; i < module.buckets.size(); ++i) {
+    buckets_.push_back(MakeBucket(plan, module, static_cast<int>(i), rank, precision, device));
+  }
+  for (const Storage& storage : module.storages) {
+    SlotTensors tensors;
+    const int64_t elements = ElementsOf(storage.shape);
+    if (storage.bucket >= 0) {
+      BucketState& bucket = buckets_.at(storage.bucket);
+      TORCH_CHECK(storage.offset >= 0 && storage.offset + elements <= bucket.parameters.numel(), storage.frame, ".", storage.slot,
+                  " does not fit its bucket");
+      tensors.parameter = bucket.parameters.narrow(0, storage.offset, elements).view(storage.shape);
+      tensors.gradient = bucket.gradients.narrow(0, storage.offset, elements).view(storage.shape);
+    } else {
+      // The expert bias is compared and counted, so it stays wide; a frozen weight is used like any other.
+      const bool bias = module.parameters[storage.parameters.at(0)].buffer;
+      tensors.parameter = at::zeros(storage.shape, at::TensorOptions(device).dtype(bias ? precision.masters : precision.parameters));
+    }
+    by_slot_[{storage.frame, storage.slot}] = storages_.size();
+    storages_.push_back(std::move(tensors));
+  }
+}
+
+const SlotTensors& ModuleState::slot(const std::string& frame, const std::string& slot) const {
+  const auto it = by_slot_.find({frame, slot});
+  TORCH_CHECK(it != by_slot_.end(), "frame ", frame, " has no slot ", slot);
+  return storages_[it->second];
+}
+
+void ModuleState::RefreshMasters() {
+  for (BucketState& bucket : buckets_) {
+    if (!bucket.master.is_alias_of(bucket.parameter_shard)) bucket.master.copy_(bucket.parameter_shard);
+  }
+}
+
+void ModuleState::ZeroGradients() {
+  for (BucketState& bucket : buckets_) bucket.gradients.zero_();
+}
+
+}  // namespace planwright::executor

@@ -1,0 +1,72 @@
+// What a rank holds of one module: flat buckets of parameters, gradients and optimizer state, and the storages that are views of
+// them (facts 5.3).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/plan/plan.h"
+
+namespace planwright::executor {
+
+// Dtypes of a run: fp64 means everything; otherwise gradients, masters and moments are fp32.
+struct Precision {
+  at::ScalarType parameters, masters;
+};
+Precision PrecisionOf(const Plan& plan);
+
+// Elements [first, end) of an owned shard whose weights decay, or do not.
+struct DecayRange {
+  int64_t first = 0, end = 0;
+  bool decay = false;
+};
+
+struct BucketState {
+  at::Tensor parameters;       // whole, as used by forward
+  at::Tensor gradients;        // whole, this rank's sum over microbatches
+  at::Tensor parameter_shard;  // the owned part: a view of parameters
+  at::Tensor gradient_shard;   // the owned part, reduced: gradients itself when there is one shard
+  at::Tensor master;           // owned; parameter_shard itself when the dtypes are equal
+  at::Tensor first_moment, second_moment;  // owned
+  int64_t shard_first = 0, shard_end = 0;  // elements of the bucket that this rank owns
+  std::vector<DecayRange> ranges;          // tile the shard
+  bool counted = true;  // its squares count on this rank: what tp replicates counts at tp coordinate 0 only
+};
+
+struct SlotTensors {
+  at::Tensor parameter;
+  at::Tensor gradient;  // undefined: a buffer
+};
+
+class ModuleState {
+ public:
+  // Allocates, uninitialised. Reads `plan` and `module` as long as it lives.
+  ModuleState(const Plan& plan, const Module& module, int rank, at::Device device);
+
+  const Module& module() const { return *module_; }
+  std::vector<BucketState>& buckets() { return buckets_; }
+  const std::vector<BucketState>& buckets() const { return buckets_; }
+
+  // Parameter and gradient of a storage; in the order of Module::storages.
+  const SlotTensors& slot(const std::string& frame, const std::string& slot) const;
+  const std::vector<SlotTensors>& storages() const { return storages_; }
+
+  // Copies the owned part of the parameters into the masters: after anything that writes weights outside the optimizer.
+  void RefreshMasters();
+  void ZeroGradients();
+
+  int64_t applied_steps = 0;  // AdamW's own count
+
+ private:
+  const Module* module_;
+  std::vector<BucketState> buckets_;
+  std::vector<SlotTensors> storages_;
+  std::map<std::pair<std::string, std::string>, size_t> by_slot_;
+};
+
+}  // namespace planwright::executor

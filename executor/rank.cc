@@ -1,0 +1,70 @@
+#include "executor/rank.h"
+
+#include <absl/strings/numbers.h>
+#include <absl/strings/string_view.h>
+
+namespace planwright::executor {
+namespace {
+
+// N of the frame "MODULE.layers.N"; -1 for other frames.
+int LayerOf(const std::string& frame) {
+  const size_t at = frame.rfind(".layers.");
+  int layer = -1;
+  if (at == std::string::npos || !absl::SimpleAtoi(absl::string_view(frame).substr(at + 8), &layer)) return -1;
+  return layer;
+}
+
+}  // namespace
+
+at::ScalarType ScalarTypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kInt64: return at::kLong;
+    case DType::kFp32: return at::kFloat;
+    case DType::kFp64: return at::kDouble;
+    case DType::kBf16: return at::kBFloat16;
+  }
+  TORCH_CHECK(false, "unknown dtype");
+}
+
+bool IsStateName(const std::string& name) { return !name.empty() && (name[0] == '$' || name[0] == '%'); }
+
+at::Tensor Rank::StateValue(const std::string& name) {
+  if (name == "$integers") return step.integers;
+  if (name == "$reals") return step.reals;
+  if (name == "$expert_counts") return step.expert_counts;
+  if (name[0] == '$') return step.accumulator(name);
+  // "%MODULE.WHAT.INDEX"; a module's name has no dot.
+  const size_t last = name.rfind('.'), middle = name.rfind('.', last - 1);
+  int64_t index = -1;
+  TORCH_CHECK(last != std::string::npos && middle != std::string::npos && absl::SimpleAtoi(name.substr(last + 1), &index),
+              "no buffer ", name);
+  const auto module = modules.find(name.substr(1, middle - 1));
+  TORCH_CHECK(module != modules.end() && index >= 0 && index < static_cast<int64_t>(module->second.buckets().size()),
+              "no buffer ", name);
+  const BucketState& bucket = module->second.buckets()[index];
+  const std::string what = name.substr(middle + 1, last - middle - 1);
+  if (what == "gradients") return bucket.gradients;
+  if (what == "gradient_shards") return bucket.gradient_shard;
+  if (what == "parameter_shards") return bucket.parameter_shard;
+  if (what == "parameters") return bucket.parameters;
+  TORCH_CHECK(false, "no buffer ", name);
+}
+
+CallContext Rank::Context(const Module* module, const std::string& frame, int microbatch) const {
+  CallContext context;
+  context.plan = &plan;
+  context.module = module;
+  context.rank = rank;
+  context.layer = LayerOf(frame);
+  context.step = step.step;
+  context.microbatch = microbatch;
+  if (module != nullptr) {
+    context.tp = module->grid.tp;
+    context.tp_rank = CoordinateOf(module->grid, rank, Axis::kTp);
+    context.lanes = module->grid.dp;
+    context.lane = CoordinateOf(module->grid, rank, Axis::kDp);
+  }
+  return context;
+}
+
+}  // namespace planwright::executor

@@ -1,0 +1,65 @@
+#include "executor/telemetry/step_log.h"
+
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_format.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+namespace planwright::executor {
+namespace {
+
+std::string Number(double value) { return std::isfinite(value) ? absl::StrFormat("%.17g", value) : "null"; }
+std::string Number(const std::optional<double>& value) { return value ? Number(*value) : "null"; }
+
+}  // namespace
+
+std::string StepJson(const StepRecord& record) {
+  std::string norms;
+  for (const auto& [module, norm] : record.module_grad_norms) {
+    absl::StrAppend(&norms, norms.empty() ? "" : ", ", nlohmann::json(module).dump(), ": ", Number(norm));
+  }
+  return absl::StrCat("{\"step\": ", record.step, ", \"consumed_samples\": ", record.consumed_samples,
+                      ", \"loss\": ", Number(record.loss), ", \"grad_norm\": ", Number(record.grad_norm),
+                      ", \"module_grad_norms\": {", norms, "}, \"learning_rate\": ", Number(record.learning_rate),
+                      ", \"step_seconds\": ", Number(record.step_seconds), ", \"skipped\": ", record.skipped ? "true" : "false",
+                      ", \"routing\": \"", absl::StrFormat("%016x", record.routing),
+                      "\", \"aux_loss\": ", Number(record.aux_loss), "}");
+}
+
+std::string StepLine(const StepRecord& record, int64_t steps) {
+  std::string line = absl::StrFormat("step %d/%d  samples %d  loss %s  grad norm %.4g  lr %.3e  %.3f s", record.step, steps,
+                                     record.consumed_samples, record.loss ? absl::StrFormat("%.6f", *record.loss) : "-",
+                                     record.grad_norm, record.learning_rate, record.step_seconds);
+  if (record.skipped) {
+    absl::StrAppend(&line, "  SKIPPED, not finite:");
+    for (const auto& [module, norm] : record.module_grad_norms) {
+      if (!std::isfinite(norm)) absl::StrAppend(&line, " ", module);
+    }
+  }
+  return line;
+}
+
+absl::Status StepLog::Open(const std::string& run_dir, std::unique_ptr<StepLog>& log) {
+  const std::string path = run_dir + "/metrics.jsonl";
+  log = std::make_unique<StepLog>();
+  log->file_ = std::fopen(path.c_str(), "ae");
+  if (log->file_ == nullptr) return absl::ResourceExhaustedError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
+  return absl::OkStatus();
+}
+
+StepLog::~StepLog() {
+  if (file_ != nullptr) std::fclose(file_);
+}
+
+absl::Status StepLog::Write(const StepRecord& record) {
+  const std::string line = StepJson(record) + "\n";
+  if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0) {
+    return absl::ResourceExhaustedError(absl::StrCat("cannot write metrics.jsonl: ", std::strerror(errno)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace planwright::executor

@@ -1,0 +1,64 @@
+#include "planner/bridges/transfers.h"
+
+#include <algorithm>
+
+#include "planner/bridges/leaders.h"
+
+namespace planwright {
+namespace {
+
+LaneSamples Overlap(const LaneSamples& a, const LaneSamples& b) { return {std::max(a.first, b.first), std::min(a.end, b.end)}; }
+
+// The lane that reads `sample`, the inverse of SamplesOfLane: the first samples % lanes lanes have one sample more.
+int LaneOfSample(int64_t samples, int lanes, int64_t sample) {
+  const int64_t each = samples / lanes, longer = samples % lanes;
+  if (sample < longer * (each + 1)) return static_cast<int>(sample / (each + 1));
+  return each == 0 ? lanes : static_cast<int>(longer + (sample - longer * (each + 1)) / each);
+}
+
+}  // namespace
+
+// Lanes are in the order of their samples, so both lists of lanes are walked once.
+std::vector<Transfer> LeaderTransfers(const Grid& source, const Grid& destination, int64_t samples) {
+  std::vector<Transfer> transfers;
+  for (int s = 0, d = 0; s < source.dp && d < destination.dp;) {
+    const LaneSamples from = SamplesOfLane(samples, source.dp, s), to = SamplesOfLane(samples, destination.dp, d);
+    const LaneSamples shared = Overlap(from, to);
+    if (shared.first < shared.end) transfers.push_back({SourceLeader(source, s), DestinationLeader(destination, d), shared.first, shared.end});
+    from.end <= to.end ? ++s : ++d;
+  }
+  return transfers;
+}
+
+std::vector<Transfer> Mirrored(const std::vector<Transfer>& transfers) {
+  std::vector<Transfer> mirrored = transfers;
+  for (Transfer& transfer : mirrored) std::swap(transfer.from_rank, transfer.to_rank);
+  return mirrored;
+}
+
+std::vector<Transfer> ColocatedTransfers(const Grid& source, const Grid& destination, int64_t samples) {
+  std::vector<Transfer> transfers;
+  for (int rank = destination.first_rank; rank < destination.first_rank + destination.ranks(); ++rank) {
+    const int own_lane = CoordinateOf(destination, rank, Axis::kDp), source_lane = CoordinateOf(source, rank, Axis::kDp);
+    const int tp = CoordinateOf(destination, rank, Axis::kTp) % source.tp;
+    const LaneSamples own = SamplesOfLane(samples, destination.dp, own_lane);
+    for (int lane = LaneOfSample(samples, source.dp, own.first); lane < source.dp; ++lane) {
+      const LaneSamples shared = Overlap(SamplesOfLane(samples, source.dp, lane), own);
+      if (shared.first >= shared.end) break;  // lanes without samples are the last ones
+      const int from = lane == source_lane ? rank : RankAt(source, tp, 0, lane, 0);
+      transfers.push_back({from, rank, shared.first, shared.end});
+    }
+  }
+  return transfers;
+}
+
+bool SameRanks(const Grid& a, const Grid& b) { return a.first_rank == b.first_rank && a.ranks() == b.ranks(); }
+
+std::string BridgeKind(const Grid& source, const Grid& destination) {
+  if (SameRanks(source, destination)) return "colocated";
+  if (source.dp == destination.dp) return "equal";
+  if (destination.dp % source.dp == 0) return "fan_out";
+  return source.dp % destination.dp == 0 ? "fan_in" : "uneven";
+}
+
+}  // namespace planwright

@@ -1,0 +1,72 @@
+#include "planner/cli/arguments.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "planner/diagnostics/near_name.h"
+
+namespace planwright {
+namespace {
+
+const Option* Find(const std::vector<Option>& options, const std::string& name) {
+  auto it = std::find_if(options.begin(), options.end(),
+                         [&](const Option& option) { return option.name == name || (!name.empty() && option.short_name == name); });
+  return it == options.end() ? nullptr : &*it;
+}
+
+absl::Status Unknown(const std::string& name, const std::vector<Option>& options) {
+  std::vector<std::string> names;
+  for (const Option& option : options) names.push_back(option.name);
+  const std::string help = NearNameHelp(name, names);
+  return absl::InvalidArgumentError("no option `" + name + "`" + (help.empty() ? "" : "; " + help));
+}
+
+}  // namespace
+
+std::optional<std::string> Arguments::value(const std::string& name) const {
+  auto it = options.find(name);
+  if (it == options.end()) return std::nullopt;
+  return it->second;
+}
+
+absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& arguments, const std::vector<Option>& options) {
+  Arguments result;
+  bool only_words = false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (!only_words && argument == "--") {
+      only_words = true;
+      continue;
+    }
+    if (only_words || argument.size() < 2 || argument[0] != '-') {
+      result.words.push_back(argument);
+      continue;
+    }
+    const size_t equals = argument.starts_with("--") ? argument.find('=') : std::string::npos;
+    const Option* option = Find(options, argument.substr(0, equals));
+    if (!option) return Unknown(argument.substr(0, equals), options);
+    if (result.has(option->name)) return absl::InvalidArgumentError("option `" + option->name + "` is given twice");
+    if (option->value.empty()) {
+      if (equals != std::string::npos) return absl::InvalidArgumentError("option `" + option->name + "` takes no value");
+      result.options[option->name] = "";
+    } else if (equals != std::string::npos) {
+      result.options[option->name] = argument.substr(equals + 1);
+    } else if (++i < arguments.size()) {
+      result.options[option->name] = arguments[i];
+    } else {
+      return absl::InvalidArgumentError("option `" + option->name + "` needs a value: " + option->value);
+    }
+  }
+  return result;
+}
+
+absl::StatusOr<int64_t> IntegerOption(const std::string& name, const std::string& text, int64_t least) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < least) {
+    return absl::InvalidArgumentError("option `" + name + "` needs whole numbers from " + std::to_string(least) + ", not `" + text + "`");
+  }
+  return number;
+}
+
+}  // namespace planwright

@@ -1,0 +1,44 @@
+#include <iostream>
+
+#include "nlohmann/json.hpp"
+#include "planner/cli/command.h"
+#include "planner/cli/exit_status.h"
+#include "planner/cli/load_plan.h"
+#include "planner/launch/files.h"
+#include "planner/plan/plan_json.h"
+#include "planner/show/table.h"
+
+namespace planwright {
+namespace {
+
+int Compile(const Arguments& arguments) {
+  const absl::StatusOr<RecipeWords> words = SplitWords(arguments, {});
+  if (!words.ok()) return UsageError(std::string(words.status().message()));
+  const LoadedPlan loaded = LoadPlan(words->path, words->overrides);
+  loaded.PrintProblems(arguments.has("--json"));
+  if (!loaded.plan) return loaded.exit_status();
+  const std::string text = WritePlan(*loaded.plan);
+  const std::string output = arguments.value("--output").value_or("-");
+  if (output == "-") {
+    std::cout << text;
+    return kExitSuccess;
+  }
+  if (absl::Status status = WriteFileAtomically(output, text); !status.ok()) return UsageError(std::string(status.message()));
+  if (arguments.has("--json")) {
+    std::cout << nlohmann::ordered_json{{"path", output}, {"digest", loaded.plan->digest}, {"bytes", text.size()}}.dump(2) << "\n";
+  } else {
+    std::cerr << "wrote " << output << ": " << WithCommas(static_cast<int64_t>(text.size())) << " bytes, digest " << loaded.plan->digest << "\n";
+  }
+  return kExitSuccess;
+}
+
+}  // namespace
+
+CliCommand CompileCommand() {
+  return {"compile", "writes the plan: the same recipe gives the same bytes", "RECIPE [OVERRIDE ...] [-o FILE]",
+          {{"--output", "-o", "FILE", "where to; `-`, and the default, is stdout"},
+           {"--json", "", "", "print path, digest and size of the file written"}},
+          "A file is written beside its name and then renamed, so that no one reads half a plan.\n", Compile, "r+"};
+}
+
+}  // namespace planwright

@@ -1,0 +1,58 @@
+#include <iostream>
+
+#include "nlohmann/json.hpp"
+#include "planner/cli/command.h"
+#include "planner/cli/completion.h"
+#include "planner/cli/exit_status.h"
+#include "planner/recipe/override_keys.h"
+#include "planner/recipe/recipe_tree.h"
+
+namespace planwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// One key a line, "precision.params=bf16|fp32|fp64". A recipe that cannot be read has none.
+int Keys(const std::string& path, bool as_json) {
+  Diagnostics problems;
+  const std::optional<YamlNode> recipe = ReadRecipeTree(path, {}, problems);
+  if (!recipe) return UsageError("cannot read " + path + "; `plan validate` says why");
+  Json json = Json::array();
+  for (const OverrideKey& key : OverrideKeys(*recipe)) {
+    json.push_back({{"key", key.path}, {"choices", key.choices}});
+    if (as_json) continue;
+    std::string choices;
+    for (const std::string& choice : key.choices) choices += (choices.empty() ? "" : "|") + choice;
+    std::cout << key.path << "=" << choices << "\n";
+  }
+  if (as_json) std::cout << Json{{"keys", json}}.dump(2) << "\n";
+  return kExitSuccess;
+}
+
+int Completion(const Arguments& arguments) {
+  const std::vector<std::string>& words = arguments.words;
+  const bool as_json = arguments.has("--json");
+  if (words.size() == 2 && words[0] == "keys") return Keys(words[1], as_json);
+  if (words.size() != 1 || (words[0] != "bash" && words[0] != "zsh")) {
+    return UsageError("for which shell? `plan completion bash` or `plan completion zsh`");
+  }
+  const std::string script = words[0] == "bash" ? BashCompletion(Commands()) : ZshCompletion(Commands());
+  if (as_json) {
+    std::cout << Json{{"shell", words[0]}, {"script", script}}.dump(2) << "\n";
+  } else {
+    std::cout << script;
+  }
+  return kExitSuccess;
+}
+
+}  // namespace
+
+CliCommand CompletionCommand() {
+  return {"completion", "prints a script that completes commands, options and keys in bash or zsh", "bash | zsh | keys RECIPE",
+          {{"--json", "", "", "print the same as JSON"}},
+          "In ~/.bashrc: source <(plan completion bash)\nIn ~/.zshrc, behind compinit: source <(plan completion zsh)\n"
+          "`keys` is what the scripts ask: the keys of a recipe that can be overridden, one a line.\n",
+          Completion, "hr"};
+}
+
+}  // namespace planwright

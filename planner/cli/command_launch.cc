@@ -1,0 +1,105 @@
+#include <filesystem>
+#include <iostream>
+
+#include "planner/cli/command.h"
+#include "planner/cli/exit_status.h"
+#include "planner/cli/load_plan.h"
+#include "planner/launch/launch_local.h"
+#include "planner/plan/executor_lacks.h"
+#include "planner/plan/relate_origins.h"
+
+namespace planwright {
+namespace {
+
+std::string ExecutorBesideThisProgram() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "executor";
+}
+
+absl::StatusOr<LocalLaunch> LaunchOf(const Arguments& arguments) {
+  if (arguments.has("--slurm")) return absl::InvalidArgumentError("`plan launch --slurm` is not built yet [PW0900]");
+  if (!arguments.has("--local")) return absl::InvalidArgumentError("where to? Say --local for processes of this machine");
+  LocalLaunch launch;
+  launch.executor = arguments.value("--executor").value_or(ExecutorBesideThisProgram());
+  launch.run_dir = arguments.value("--run-dir").value_or("");
+  launch.probe_dir = arguments.value("--probe").value_or("");
+  launch.device = arguments.value("--device").value_or("");
+  if (!launch.device.empty() && launch.device != "cpu" && launch.device != "cuda") {
+    return absl::InvalidArgumentError("--device is cpu or cuda, not `" + launch.device + "`");
+  }
+  if (arguments.has("--steps")) {
+    absl::StatusOr<int64_t> steps = IntegerOption("--steps", *arguments.value("--steps"), 1);
+    if (!steps.ok()) return steps.status();
+    launch.steps = *steps;
+  }
+  return launch;
+}
+
+// What no rank of this machine can compute. `recipe`: what the user named.
+void CheckRunnable(const std::string& recipe, LoadedPlan& loaded) {
+  if (loaded.plan->precision == "bf16" && !std::filesystem::exists("/dev/nvidia0")) {
+    loaded.problems.Error(DiagnosticKind::kNotBuiltYet, {}, "precision bf16 does not run on CPU ranks yet",
+                          "launch with precision.params=fp32 or fp64");
+    loaded.plan.reset();
+    return;
+  }
+  const std::vector<Lack> lacks = ExecutorLacks(*loaded.plan);
+  for (const Lack& lack : lacks) {
+    Location where;
+    if (lack.origin >= 0) {
+      const Origin& origin = loaded.plan->origins[lack.origin];
+      where = {std::make_shared<const std::string>(OriginFromHere(recipe, origin.file)), origin.line, origin.column, 1};
+    }
+    loaded.problems.Error(DiagnosticKind::kNotBuiltYet, where, "the executor does not run this yet: " + lack.what,
+                          "the plan is proved, and can be shown, compared and compiled");
+  }
+  if (!lacks.empty()) loaded.plan.reset();
+}
+
+int Report(const Outcome& outcome, const LocalLaunch& launch, bool as_json) {
+  if (as_json) {
+    nlohmann::ordered_json json = OutcomeJson(outcome);
+    json["run_dir"] = launch.run_dir;
+    std::cout << json.dump(2) << "\n";
+  }
+  std::cerr << OutcomeText(outcome) << "run directory: " << launch.run_dir << "\n";
+  return outcome.exit_code;
+}
+
+int Launch(const Arguments& arguments) {
+  const absl::StatusOr<RecipeWords> words = SplitWords(arguments, {});
+  if (!words.ok()) return UsageError(std::string(words.status().message()));
+  absl::StatusOr<LocalLaunch> launch = LaunchOf(arguments);
+  if (!launch.ok()) return UsageError(std::string(launch.status().message()));
+  LoadedPlan loaded = LoadPlan(words->path, words->overrides);
+  if (loaded.plan) CheckRunnable(words->path, loaded);
+  loaded.PrintProblems(arguments.has("--json"));
+  if (!loaded.plan) return loaded.exit_status();
+  if (launch->run_dir.empty()) launch->run_dir = DefaultRunDirectory(*loaded.plan);
+  if (absl::Status status = CheckLocalLaunch(*loaded.plan, *launch); !status.ok()) return UsageError(std::string(status.message()));
+  const bool as_json = arguments.has("--json");
+  std::cout.flush();
+  absl::StatusOr<Outcome> outcome = LaunchLocal(*loaded.plan, *launch, [&](bool is_error, std::string_view line) {
+    (is_error || as_json ? std::cerr : std::cout) << line << std::endl;
+  });
+  if (!outcome.ok()) return UsageError(std::string(outcome.status().message()));
+  return Report(*outcome, *launch, as_json);
+}
+
+}  // namespace
+
+CliCommand LaunchCommand() {
+  return {"launch", "runs a plan, one process a rank", "RECIPE [OVERRIDE ...] --local [--run-dir DIR] [--steps N] [--probe DIR] [--device cpu|cuda]",
+          {{"--local", "", "", "processes of this machine"},
+           {"--slurm", "", "", "not built yet"},
+           {"--run-dir", "", "DIR", "plan, metrics, logs and outcome go there; default runs/NAME-STAMP"},
+           {"--steps", "", "N", "end after N steps"},
+           {"--probe", "", "DIR", "write whole parameters and gradients there"},
+           {"--device", "", "cpu|cuda", "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"},
+           {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"},
+           {"--json", "", "", "print the outcome; what ranks print goes to stderr"}},
+          "Rank 0's output is printed as it is, the others' as `[rank 3] ...`. When a rank fails, the others are ended within\n"
+          "2 seconds, and the rank, its host, instruction and recipe line are named.\n", Launch, "r+"};
+}
+
+}  // namespace planwright

@@ -1,0 +1,143 @@
+#include <iostream>
+
+#include "planner/cli/command.h"
+#include "planner/cli/exit_status.h"
+#include "planner/cli/load_plan.h"
+#include "planner/diagnostics/near_name.h"
+#include "planner/launch/files.h"
+#include "planner/show/page/page.h"
+#include "planner/show/show.h"
+
+namespace planwright {
+namespace {
+
+// What the options ask of a subject.
+struct ShowOptions {
+  std::vector<int64_t> at;
+  std::string role;
+};
+
+struct Subject {
+  const char* name;
+  const char* help;
+  std::string (*text)(const Plan&, const ShowOptions&);
+  nlohmann::ordered_json (*json)(const Plan&, const ShowOptions&);
+};
+
+constexpr Subject kSubjects[] = {
+    {"ranks", "who is where: node, module, coordinates", [](const Plan& plan, const ShowOptions&) { return ShowRanks(plan); },
+     [](const Plan& plan, const ShowOptions&) { return ShowRanksJson(plan); }},
+    {"groups", "process groups, in creation order", [](const Plan& plan, const ShowOptions&) { return ShowGroups(plan); },
+     [](const Plan& plan, const ShowOptions&) { return ShowGroupsJson(plan); }},
+    {"bridges", "who sends which samples to whom", [](const Plan& plan, const ShowOptions&) { return ShowBridges(plan); },
+     [](const Plan& plan, const ShowOptions&) { return ShowBridgesJson(plan); }},
+    {"budget", "samples, steps and the learning rate (--at 0,768,1024000)",
+     [](const Plan& plan, const ShowOptions& options) { return ShowBudget(plan, options.at); },
+     [](const Plan& plan, const ShowOptions& options) { return ShowBudgetJson(plan, options.at); }},
+    {"schedule", "the pipeline, stage by stage", [](const Plan& plan, const ShowOptions&) { return ShowSchedule(plan); },
+     [](const Plan& plan, const ShowOptions&) { return ShowScheduleJson(plan); }},
+    {"model", "modules, layers and parameters", [](const Plan& plan, const ShowOptions&) { return ShowModel(plan); },
+     [](const Plan& plan, const ShowOptions&) { return ShowModelJson(plan); }},
+    {"memory", "bytes of each role's ranks by category, against the device", [](const Plan& plan, const ShowOptions&) { return ShowMemory(plan); },
+     [](const Plan& plan, const ShowOptions&) { return ShowMemoryJson(plan); }},
+    {"program", "every instruction of every role (--role NAME)",
+     [](const Plan& plan, const ShowOptions& options) { return ShowProgram(plan, options.role); },
+     [](const Plan& plan, const ShowOptions& options) { return ShowProgramJson(plan, options.role); }},
+};
+
+absl::StatusOr<const Subject*> FindSubject(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Subject& subject : kSubjects) {
+    if (name == subject.name) return &subject;
+    names.push_back(subject.name);
+  }
+  return absl::InvalidArgumentError("nothing called `" + name + "` to show; " + NearNameHelp(name, names, "`plan show --help` lists what there is"));
+}
+
+absl::StatusOr<ShowOptions> OptionsOf(const Arguments& arguments, const std::string& subject) {
+  ShowOptions options;
+  if (arguments.has("--at") && subject != "budget") return absl::InvalidArgumentError("option `--at` is for `budget`");
+  if (arguments.has("--role") && subject != "program") return absl::InvalidArgumentError("option `--role` is for `program`");
+  options.role = arguments.value("--role").value_or("");
+  std::string list = arguments.value("--at").value_or("");
+  while (!list.empty()) {
+    const size_t comma = list.find(',');
+    absl::StatusOr<int64_t> number = IntegerOption("--at", list.substr(0, comma), 0);
+    if (!number.ok()) return number.status();
+    options.at.push_back(*number);
+    list = comma == std::string::npos ? "" : list.substr(comma + 1);
+  }
+  return options;
+}
+
+absl::Status CheckRole(const Plan& plan, const std::string& role) {
+  std::vector<std::string> names;
+  for (const Role& known : plan.roles) {
+    if (role.empty() || known.name == role) return absl::OkStatus();
+    names.push_back(known.name);
+  }
+  return absl::InvalidArgumentError("no role `" + role + "`; " + NearNameHelp(role, names, "`plan show RECIPE ranks --json` names them"));
+}
+
+// The page of a plan in a file.
+int ShowPage(const Arguments& arguments, const RecipeWords& words, const std::string& file) {
+  const LoadedPlan loaded = LoadPlan(words.path, words.overrides);
+  loaded.PrintProblems(arguments.has("--json"));
+  if (!loaded.plan) return loaded.exit_status();
+  const std::string page = PlanPage(*loaded.plan);
+  if (file == "-") {
+    std::cout << page;
+    return kExitSuccess;
+  }
+  if (absl::Status status = WriteFileAtomically(file, page); !status.ok()) return UsageError(std::string(status.message()));
+  std::cerr << "wrote " << file << "\n";
+  return kExitSuccess;
+}
+
+int Show(const Arguments& arguments) {
+  const std::optional<std::string> page = arguments.value("--html");
+  std::vector<std::string> names;
+  if (!page) names.push_back("subject (ranks, groups, bridges, budget, schedule, model, memory, program)");
+  const absl::StatusOr<RecipeWords> words = SplitWords(arguments, names);
+  if (!words.ok()) return UsageError(std::string(words.status().message()));
+  if (page) return ShowPage(arguments, *words, *page);
+  const absl::StatusOr<const Subject*> subject = FindSubject(words->names[0]);
+  if (!subject.ok()) return UsageError(std::string(subject.status().message()));
+  const absl::StatusOr<ShowOptions> options = OptionsOf(arguments, words->names[0]);
+  if (!options.ok()) return UsageError(std::string(options.status().message()));
+  const LoadedPlan loaded = LoadPlan(words->path, words->overrides);
+  loaded.PrintProblems(arguments.has("--json"));
+  if (!loaded.plan) return loaded.exit_status();
+  if (absl::Status status = CheckRole(*loaded.plan, options->role); !status.ok()) return UsageError(std::string(status.message()));
+  if (arguments.has("--json")) {
+    std::cout << (*subject)->json(*loaded.plan, *options).dump(2) << "\n";
+  } else {
+    std::cout << (*subject)->text(*loaded.plan, *options);
+  }
+  return kExitSuccess;
+}
+
+std::string SubjectsText() {
+  std::string text = "subjects:\n";
+  for (const Subject& subject : kSubjects) text += "  " + std::string(subject.name) + std::string(10 - std::string_view(subject.name).size(), ' ') + subject.help + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> ShowSubjects() {
+  std::vector<std::string> names;
+  for (const Subject& subject : kSubjects) names.emplace_back(subject.name);
+  return names;
+}
+
+CliCommand ShowCommand() {
+  return {"show", "prints parts of the plan", "RECIPE SUBJECT [OVERRIDE ...] [--json] | RECIPE [OVERRIDE ...] --html FILE",
+          {{"--json", "", "", "print the data for scripts"},
+           {"--html", "", "FILE", "write all of the plan as one page for a browser, instead of a subject; `-` is stdout"},
+           {"--at", "", "SAMPLES", "budget: learning rate and weight decay at these sample counts, comma separated"},
+           {"--role", "", "NAME", "program: only this role"}},
+          SubjectsText(), Show, "rs+"};
+}
+
+}  // namespace planwright

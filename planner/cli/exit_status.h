@@ -1,0 +1,21 @@
+// Exit statuses of `plan` and of the executor. Scripts rely on them. A launch that was interrupted by signal N, with no checkpoint
+// written, has 128 + N.
+#pragma once
+
+namespace planwright {
+
+enum ExitStatus : int {
+  kExitSuccess = 0,        // valid, same, done
+  kExitInvalid = 1,        // the recipe is invalid, or the plans differ
+  kExitUsage = 2,          // usage, input or output error
+  kExitPeerLost = 10,      // another rank ended, or could not be reached
+  kExitHang = 11,          // no progress within the time allowed
+  kExitNumerics = 12,      // non-finite numbers step after step
+  kExitDamaged = 13,       // a checkpoint is damaged
+  kExitPlanMismatch = 14,  // a rank has another plan, or belongs to another run
+  kExitStorage = 15,       // the run directory cannot be written
+  kExitInternal = 70,      // Planwright itself is wrong
+  kExitPreempted = 75,     // stopped from outside, with a checkpoint written
+};
+
+}  // namespace planwright

@@ -1,0 +1,92 @@
+#include "planner/cli/load_plan.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "planner/cli/exit_status.h"
+#include "planner/cli/terminal.h"
+#include "planner/compile.h"
+#include "planner/diagnostics/render.h"
+#include "planner/diagnostics/source_texts.h"
+#include "planner/launch/files.h"
+#include "planner/plan/limits.h"
+#include "planner/plan/plan_json.h"
+#include "planner/plan/relate_origins.h"
+#include "planner/recipe/recipe_reader.h"
+#include "planner/verify/verify.h"
+
+namespace planwright {
+namespace {
+
+void LoadCompiled(const std::string& path, LoadedPlan& loaded) {
+  auto fail = [&](DiagnosticKind kind, const std::string& message) { loaded.problems.Error(kind, {}, message); };
+  if (!loaded.overrides.empty()) {
+    return fail(DiagnosticKind::kPlanUnreadable, path + " is a compiled plan: overrides such as `" + loaded.overrides[0] + "` need its recipe");
+  }
+  absl::StatusOr<std::string> text = ReadWholeFile(path, kLargestPlan);
+  if (!text.ok()) return fail(DiagnosticKind::kFileUnreadable, std::string(text.status().message()));
+  absl::StatusOr<Plan> plan = ReadPlan(*text);
+  if (!plan.ok()) return fail(DiagnosticKind::kPlanUnreadable, path + ": " + std::string(plan.status().message()));
+  for (const Violation& violation : VerifyPlan(*plan)) {
+    fail(DiagnosticKind::kBrokenRule, path + ": " + std::string(violation.rule) + ": " + violation.message);
+  }
+  if (!loaded.problems.has_errors()) loaded.plan = *std::move(plan);
+}
+
+}  // namespace
+
+LoadedPlan LoadPlan(const std::string& path, const std::vector<std::string>& overrides) {
+  LoadedPlan loaded;
+  loaded.overrides = overrides;
+  if (path.ends_with(".json")) {
+    LoadCompiled(path, loaded);
+    return loaded;
+  }
+  const std::optional<Recipe> recipe = ReadRecipe(path, overrides, loaded.problems);
+  if (recipe) loaded.plan = CompileRecipe(*recipe, loaded.problems);
+  if (loaded.plan) RelateOrigins(path, *loaded.plan);
+  return loaded;
+}
+
+int LoadedPlan::exit_status() const {
+  for (const Diagnostic& problem : problems.sorted()) {
+    const bool unreadable = problem.kind == DiagnosticKind::kFileUnreadable || problem.kind == DiagnosticKind::kPlanUnreadable;
+    if (unreadable && !problem.where.known()) return kExitUsage;
+  }
+  return kExitInvalid;
+}
+
+nlohmann::ordered_json ValidityJson(const LoadedPlan& loaded) {
+  return {{"valid", loaded.plan.has_value()}, {"problems", RenderJson(loaded.problems.sorted())}};
+}
+
+void LoadedPlan::PrintProblems(bool as_json) const {
+  if (as_json && !plan) {
+    std::cout << ValidityJson(*this).dump(2) << "\n";
+    return;
+  }
+  SourceTexts texts;
+  AddOverrides(overrides, texts);
+  std::cerr << RenderText(problems.sorted(), texts, WantsColor(2));
+}
+
+absl::StatusOr<RecipeWords> SplitWords(const Arguments& arguments, const std::vector<std::string>& names) {
+  RecipeWords result;
+  const std::vector<std::string>& words = arguments.words;
+  if (words.empty()) return absl::InvalidArgumentError("which recipe? Give a recipe (.yaml) or a compiled plan (.json)");
+  result.path = words[0];
+  size_t at = 1;
+  for (const std::string& name : names) {
+    if (at == words.size() || words[at].find('=') != std::string::npos) return absl::InvalidArgumentError("which " + name + "?");
+    result.names.push_back(words[at++]);
+  }
+  for (; at < words.size(); ++at) {
+    if (words[at].find('=') == std::string::npos) {
+      return absl::InvalidArgumentError("`" + words[at] + "` is no override: those have the form a.b=c");
+    }
+    result.overrides.push_back(words[at]);
+  }
+  return result;
+}
+
+}  // namespace planwright

@@ -1,0 +1,71 @@
+// `plan`: finds the command in the table, reads its options, runs it.
+#include <iostream>
+#include <new>
+
+#include "planner/cli/command.h"
+#include "planner/cli/exit_status.h"
+#include "planner/diagnostics/near_name.h"
+#include "planner/plan/plan.h"
+
+namespace planwright {
+namespace {
+
+// Designed, and refused by name until they are there.
+bool IsNotBuiltYet(const std::string& name) { return name == "report"; }
+
+int UnknownCommand(const std::string& name, const std::vector<CliCommand>& commands) {
+  if (IsNotBuiltYet(name)) return UsageError("`plan " + name + "` is not built yet [PW0900]");
+  std::vector<std::string> names;
+  for (const CliCommand& command : commands) names.push_back(command.name);
+  return UsageError("no command `" + name + "`; " + NearNameHelp(name, names, "`plan --help` lists them"));
+}
+
+int RunCommand(CliCommand command, const std::vector<std::string>& arguments) {
+  command.options.push_back({"--help", "-h", "", "print this"});
+  const absl::StatusOr<Arguments> parsed = ParseArguments(arguments, command.options);
+  if (!parsed.ok()) return UsageError(std::string(parsed.status().message()) + "\nhelp: plan " + command.name + " --help");
+  if (parsed->has("--help")) {
+    std::cout << HelpText(command);
+    return kExitSuccess;
+  }
+  return command.run(*parsed);
+}
+
+int Run(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) {
+    std::cerr << OverviewText();
+    return kExitUsage;
+  }
+  const std::string& name = arguments[0];
+  if (name == "--help" || name == "-h" || name == "help") {
+    std::cout << OverviewText();
+    return kExitSuccess;
+  }
+  if (name == "--version") {
+    std::cout << "plan " << kToolVersion << ", plan format " << kPlanFormatVersion << "\n";
+    return kExitSuccess;
+  }
+  const std::vector<CliCommand> commands = Commands();
+  for (const CliCommand& command : commands) {
+    if (command.name == name) return RunCommand(command, {arguments.begin() + 1, arguments.end()});
+  }
+  return UnknownCommand(name, commands);
+}
+
+}  // namespace
+}  // namespace planwright
+
+int main(int argc, char** argv) {
+  int status = planwright::kExitUsage;
+  try {
+    status = planwright::Run({argv + 1, argv + argc});
+  } catch (const std::bad_alloc&) {
+    std::cerr << "error: not enough memory\n";
+  }
+  std::cout.flush();
+  if (!std::cout) {  // the disk is full, or the reader of the pipe is gone
+    std::cerr << "error: cannot write the output\n";
+    status = planwright::kExitUsage;
+  }
+  return status;
+}

@@ -1,0 +1,204 @@
+#include "planner/data/safetensors.h"
+
+#include <absl/strings/str_cat.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+namespace planwright {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "tensors are used as they lie in the file");
+
+using Json = nlohmann::json;
+
+std::optional<DType> DTypeOfSafetensors(const std::string& name) {
+  if (name == "F64") return DType::kFp64;
+  if (name == "F32") return DType::kFp32;
+  if (name == "BF16") return DType::kBf16;
+  if (name == "I64") return DType::kInt64;
+  return std::nullopt;
+}
+
+const char* SafetensorsName(DType dtype) {
+  switch (dtype) {
+    case DType::kFp64: return "F64";
+    case DType::kFp32: return "F32";
+    case DType::kBf16: return "BF16";
+    case DType::kInt64: return "I64";
+  }
+  return "";
+}
+
+// Bytes of a tensor; nothing on a negative size or overflow.
+std::optional<int64_t> BytesOf(DType dtype, const std::vector<int64_t>& shape) {
+  int64_t bytes = DTypeBytes(dtype);
+  for (int64_t size : shape) {
+    if (size < 0 || __builtin_mul_overflow(bytes, size, &bytes)) return std::nullopt;
+  }
+  return bytes;
+}
+
+absl::Status Errno(const std::string& what, const std::string& path) {
+  const int code = errno;
+  return absl::ErrnoToStatus(code, absl::StrCat(what, " ", path));
+}
+
+struct Descriptor {
+  int fd = -1;
+  ~Descriptor() {
+    if (fd >= 0) close(fd);
+  }
+};
+
+// A list of integers from 0 to the largest int64.
+std::optional<std::vector<int64_t>> Integers(const Json& entry, const char* key) {
+  const auto found = entry.find(key);
+  if (found == entry.end() || !found->is_array()) return std::nullopt;
+  std::vector<int64_t> numbers;
+  for (const Json& number : *found) {
+    if (!number.is_number_unsigned() || number.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
+    numbers.push_back(number.get<int64_t>());
+  }
+  return numbers;
+}
+
+struct Entry {
+  std::string name;
+  DType dtype = DType::kFp32;
+  std::vector<int64_t> shape;
+  int64_t begin = 0, end = 0;
+};
+
+absl::StatusOr<Entry> ReadEntry(const std::string& name, const Json& json) {
+  const auto wrong = [&](auto... what) { return absl::InvalidArgumentError(absl::StrCat("tensor ", name, ": ", what...)); };
+  if (!json.is_object()) return wrong("its entry is not an object");
+  const auto type = json.find("dtype");
+  if (type == json.end() || !type->is_string()) return wrong("no dtype");
+  const auto dtype = DTypeOfSafetensors(type->get<std::string>());
+  if (!dtype) return wrong("dtype ", type->get<std::string>(), " is not one of F64, F32, BF16, I64");
+  const auto shape = Integers(json, "shape"), offsets = Integers(json, "data_offsets");
+  if (!shape) return wrong("its shape is not a list of sizes");
+  if (shape->size() > kMaxSafetensorsRank) return wrong(shape->size(), " dimensions, at most ", kMaxSafetensorsRank, " are read");
+  if (!offsets || offsets->size() != 2) return wrong("data_offsets is not two offsets");
+  const auto bytes = BytesOf(*dtype, *shape);
+  if (!bytes) return wrong("its shape overflows");
+  if ((*offsets)[0] > (*offsets)[1]) return wrong("data_offsets run backwards");
+  if ((*offsets)[1] - (*offsets)[0] != *bytes) return wrong("its shape needs ", *bytes, " bytes, its offsets span ", (*offsets)[1] - (*offsets)[0]);
+  return Entry{name, *dtype, *shape, (*offsets)[0], (*offsets)[1]};
+}
+
+}  // namespace
+
+void SafetensorsFile::Unmap::operator()(std::byte* address) const { munmap(address, bytes); }
+
+absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
+  Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.fd < 0) return Errno("opening", path);
+  struct stat status;
+  if (fstat(file.fd, &status) != 0) return Errno("reading", path);
+  if (!S_ISREG(status.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, " is not a file"));
+  const size_t bytes = status.st_size;
+  if (bytes < 8) return absl::InvalidArgumentError(absl::StrCat(path, ": ", bytes, " bytes are too few for a safetensors file"));
+  void* address = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  if (address == MAP_FAILED) return Errno("mapping", path);
+  SafetensorsFile result;
+  result.path_ = path;
+  result.mapping_ = std::unique_ptr<std::byte, Unmap>(static_cast<std::byte*>(address), Unmap{bytes});
+  if (absl::Status status = result.ReadHeader(bytes); !status.ok()) {
+    return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+  }
+  return result;
+}
+
+absl::Status SafetensorsFile::ReadHeader(size_t file_bytes) {
+  uint64_t length = 0;
+  std::memcpy(&length, mapping_.get(), sizeof length);
+  if (length > kMaxSafetensorsHeader) return absl::InvalidArgumentError(absl::StrCat("a header of ", length, " bytes is too long"));
+  if (length > file_bytes - 8) return absl::InvalidArgumentError("the header is longer than the file");
+  const char* text = reinterpret_cast<const char*>(mapping_.get()) + 8;
+  const Json header = Json::parse(text, text + length, nullptr, /*allow_exceptions=*/false);
+  if (!header.is_object()) return absl::InvalidArgumentError("the header is not a JSON object");
+  if (header.size() > kMaxSafetensorsTensors) return absl::InvalidArgumentError("too many tensors");
+  std::vector<Entry> entries;
+  for (const auto& [name, json] : header.items()) {
+    if (name == "__metadata__") {
+      if (!json.is_object()) return absl::InvalidArgumentError("__metadata__ is not an object");
+      for (const auto& [key, value] : json.items()) {
+        if (!value.is_string()) return absl::InvalidArgumentError(absl::StrCat("metadata ", key, " is not a string"));
+        metadata_[key] = value.get<std::string>();
+      }
+      continue;
+    }
+    absl::StatusOr<Entry> entry = ReadEntry(name, json);
+    if (!entry.ok()) return entry.status();
+    entries.push_back(*std::move(entry));
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  const int64_t data_bytes = file_bytes - 8 - length;
+  int64_t covered = 0;
+  for (const Entry& entry : entries) {
+    if (entry.begin != covered) return absl::InvalidArgumentError(absl::StrCat("tensor ", entry.name, " starts at ", entry.begin, ", the one before ends at ", covered));
+    covered = entry.end;
+  }
+  if (covered != data_bytes) return absl::InvalidArgumentError(absl::StrCat("the tensors end at ", covered, ", the data at ", data_bytes));
+  const std::byte* data = mapping_.get() + 8 + length;
+  for (Entry& entry : entries) {
+    tensors_[entry.name] = {entry.dtype, std::move(entry.shape), data + entry.begin, static_cast<size_t>(entry.end - entry.begin)};
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TensorView> SafetensorsFile::Find(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) return absl::NotFoundError(absl::StrCat(path_, " has no tensor ", name));
+  return found->second;
+}
+
+absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorBytes>& tensors,
+                              const std::map<std::string, std::string>& metadata) {
+  std::vector<const TensorBytes*> order;
+  for (const TensorBytes& tensor : tensors) order.push_back(&tensor);
+  // Wide elements first keeps every tensor aligned to its element.
+  std::sort(order.begin(), order.end(), [](const TensorBytes* a, const TensorBytes* b) {
+    return std::pair(-DTypeBytes(a->dtype), a->name) < std::pair(-DTypeBytes(b->dtype), b->name);
+  });
+  Json header = Json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  int64_t offset = 0;
+  for (const TensorBytes* tensor : order) {
+    const auto bytes = BytesOf(tensor->dtype, tensor->shape);
+    if (!bytes || *bytes != static_cast<int64_t>(tensor->bytes.size())) {
+      return absl::InvalidArgumentError(absl::StrCat("writing ", path, ": tensor ", tensor->name, " has ", tensor->bytes.size(), " bytes, which its shape does not fit"));
+    }
+    if (header.contains(tensor->name)) return absl::InvalidArgumentError(absl::StrCat("writing ", path, ": two tensors ", tensor->name));
+    header[tensor->name] = {{"dtype", SafetensorsName(tensor->dtype)}, {"shape", tensor->shape}, {"data_offsets", {offset, offset + *bytes}}};
+    offset += *bytes;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
+  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
+  const uint64_t length = text.size();
+  file.write(reinterpret_cast<const char*>(&length), sizeof length);
+  file.write(text.data(), text.size());
+  for (const TensorBytes* tensor : order) file.write(tensor->bytes.data(), tensor->bytes.size());
+  file.close();
+  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    const absl::Status status = Errno("writing", path);
+    unlink(temporary.c_str());
+    return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace planwright

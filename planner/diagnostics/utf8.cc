@@ -1,0 +1,65 @@
+#include "planner/diagnostics/utf8.h"
+
+#include "absl/strings/str_format.h"
+#include "planner/diagnostics/text.h"
+
+namespace planwright {
+namespace {
+
+unsigned char Byte(std::string_view text, size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0; }
+
+bool IsContinuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
+
+}  // namespace
+
+size_t CodePointLength(std::string_view text, size_t at) {
+  const unsigned char a = Byte(text, at), b = Byte(text, at + 1), c = Byte(text, at + 2), d = Byte(text, at + 3);
+  if (a < 0x80) return 1;
+  if (a >= 0xC2 && a <= 0xDF) return IsContinuation(b) ? 2 : 0;
+  if (a >= 0xE0 && a <= 0xEF) {
+    if (!IsContinuation(b) || !IsContinuation(c)) return 0;
+    if ((a == 0xE0 && b < 0xA0) || (a == 0xED && b > 0x9F)) return 0;
+    return 3;
+  }
+  if (a >= 0xF0 && a <= 0xF4) {
+    if (!IsContinuation(b) || !IsContinuation(c) || !IsContinuation(d)) return 0;
+    if ((a == 0xF0 && b < 0x90) || (a == 0xF4 && b > 0x8F)) return 0;
+    return 4;
+  }
+  return 0;
+}
+
+bool IsHiddenControl(std::string_view text, size_t at, size_t length) {
+  const unsigned char a = Byte(text, at), b = Byte(text, at + 1), c = Byte(text, at + 2);
+  if (length == 1) return (a < 0x20 && a != '\t' && a != '\n' && a != '\r') || a == 0x7F;
+  if (length == 2) return a == 0xC2 && b < 0xA0;  // C1 controls
+  if (length == 3 && a == 0xE2 && b == 0x80) return (c >= 0xAA && c <= 0xAE) || (c >= 0x8B && c <= 0x8F);
+  return length == 3 && a == 0xE2 && b == 0x81 && c >= 0xA6 && c <= 0xA9;
+}
+
+std::string Printable(std::string_view text) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = CodePointLength(text, at);
+    const bool plain = length > 0 && !IsHiddenControl(text, at, length) && text[at] != '\n' && text[at] != '\r' && text[at] != '\t';
+    const size_t bytes = length > 0 ? length : 1;
+    for (size_t i = at; i < at + bytes; ++i) {
+      if (plain) {
+        result += text[i];
+      } else {
+        absl::StrAppendFormat(&result, "\\x%02x", Byte(text, i));
+      }
+    }
+    at += bytes;
+  }
+  return result;
+}
+
+std::string Quoted(std::string_view text, size_t limit) {
+  if (text.size() <= limit) return Cat("\"", Printable(text), "\"");
+  size_t cut = limit;
+  while (cut > 0 && IsContinuation(Byte(text, cut))) --cut;
+  return Cat("\"", Printable(text.substr(0, cut)), "...\"");
+}
+
+}  // namespace planwright

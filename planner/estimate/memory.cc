@@ -1,0 +1,129 @@
+#include "planner/estimate/memory.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "planner/estimate/device.h"
+#include "planner/estimate/memory_walk.h"
+#include "planner/plan/shard_map.h"
+
+namespace planwright {
+namespace {
+
+// What libraries take of a device before the first value: CUDA's context with the kernels of LibTorch and cuBLAS, cuBLAS's workspace, and
+// NCCL's channel buffers for each communicator. Round figures, not measured.
+constexpr int64_t kContextBytes = int64_t{1} << 30;
+constexpr int64_t kCommunicatorBytes = int64_t{128} << 20;
+
+struct Widths {
+  int64_t parameter = 0, wide = 0;
+};
+
+Widths WidthsOf(const Plan& plan) {
+  if (plan.precision == "fp64") return {8, 8};
+  return {plan.precision == "bf16" ? 2 : 4, 4};
+}
+
+// What a stage of a module holds from setup to teardown. Formulas: docs/memory.md.
+void AddState(const Module& module, int stage, const Widths& width, MemoryBytes& bytes) {
+  for (const Bucket& bucket : module.buckets) {
+    if (bucket.stage != stage) continue;
+    const int64_t shard = bucket.elements / std::max(bucket.shards, 1);
+    bytes.parameters += bucket.elements * width.parameter;
+    bytes.gradients += bucket.elements * width.wide;
+    bytes.optimizer += shard * (2 + (width.parameter < width.wide)) * width.wide;
+    if (bucket.shards > 1) bytes.communication += shard * width.wide;  // where the reduced gradients land
+  }
+  for (const Storage& storage : module.storages) {
+    if (storage.bucket >= 0 || storage.stage != stage) continue;
+    const bool buffer = !storage.parameters.empty() && storage.parameters[0] >= 0 &&
+                        storage.parameters[0] < static_cast<int>(module.parameters.size()) && module.parameters[storage.parameters[0]].buffer;
+    bytes.parameters += ElementsOf(storage.shape) * (buffer ? width.wide : width.parameter);
+  }
+}
+
+int64_t Communicators(const Plan& plan, const Role& role) {
+  const int rank = role.ranks.front().first;
+  int64_t count = 0;
+  for (const Group& group : plan.groups) {
+    if (!group.used) continue;
+    const Module* module = plan.FindModule(group.module);
+    const bool member = module ? module->grid.contains(rank) && module->grid.size(group.axes) > 1
+                               : group.ranks.empty() || std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end();
+    count += member;
+  }
+  return count;
+}
+
+RoleEstimate EstimateRole(const Plan& plan, const Role& role, ProgramIndex& index) {
+  RoleEstimate estimate;
+  estimate.role = &role;
+  estimate.limit = DeviceOf(plan.cluster.gpu).memory;
+  const Widths width = WidthsOf(plan);
+  if (role.ranks.empty()) return estimate;
+  for (const std::string& name : role.modules) {
+    const Module* module = plan.FindModule(name);
+    if (!module || !module->grid.contains(role.ranks.front().first)) continue;
+    AddState(*module, CoordinateOf(module->grid, role.ranks.front().first, Axis::kPp), width, estimate.planned);
+    estimate.module = module;
+  }
+  const BlockCode step = index.IndexStep(role);
+  // One wide copy of an instruction's largest operand: what a kernel makes and drops within itself.
+  estimate.planned.workspace = LargestOperand(index, step) * width.wide;
+  if (estimate.limit > 0) estimate.planned.workspace += kContextBytes + Communicators(plan, role) * kCommunicatorBytes;
+  estimate.worst = estimate.planned;
+  const auto add = [](const StepPeak& peak, MemoryBytes& bytes) {
+    bytes.activations += peak.activations;
+    bytes.communication += peak.communication;
+  };
+  const StepPeak peak = WalkStep(index, step, Sizes::kPlanned);
+  add(peak, estimate.planned);
+  add(WalkStep(index, step, Sizes::kWorst), estimate.worst);
+  if (peak.instruction) {
+    estimate.fullest = absl::StrCat(std::string(OpName(peak.instruction->kind)), " in ", peak.frame.empty() ? role.name : peak.frame);
+    const Module* module = peak.block ? plan.FindModule(peak.block->module) : nullptr;
+    if (module) estimate.module = module;
+  }
+  return estimate;
+}
+
+}  // namespace
+
+std::vector<RoleEstimate> EstimateMemory(const Plan& plan) {
+  ProgramIndex index(plan);
+  std::vector<RoleEstimate> estimates;
+  for (const Role& role : plan.roles) estimates.push_back(EstimateRole(plan, role, index));
+  return estimates;
+}
+
+std::string GigabytesText(int64_t bytes) { return absl::StrFormat("%.2f GB", static_cast<double>(bytes) / 1e9); }
+
+std::string MemoryText(const MemoryBytes& bytes) {
+  return absl::StrCat("parameters ", GigabytesText(bytes.parameters), ", gradients ", GigabytesText(bytes.gradients), ", optimizer ",
+                      GigabytesText(bytes.optimizer), ", activations ", GigabytesText(bytes.activations), ", communication ",
+                      GigabytesText(bytes.communication), ", workspace ", GigabytesText(bytes.workspace));
+}
+
+std::string MemoryHelp(const Plan& plan, const RoleEstimate& estimate) {
+  const MemoryBytes& bytes = estimate.planned;
+  std::vector<std::string> ways;
+  if (bytes.activations + bytes.communication >= bytes.parameters + bytes.gradients + bytes.optimizer) {
+    if (estimate.module && estimate.module->recompute.empty() && estimate.module->trained()) {
+      ways.push_back(absl::StrCat("modules.", estimate.module->name, ".recompute: full"));
+    }
+    if (plan.budget.micro_samples > 1) ways.push_back("smaller batch.micro_samples");
+    if (estimate.module && estimate.module->kind != "hybrid_lm") {
+      ways.push_back("more ranks for this encoder, so that each serves fewer samples");
+    } else {
+      ways.push_back("a larger tp or pp");
+    }
+  } else {
+    ways.push_back("more ranks");
+    ways.push_back(estimate.module && estimate.module->experts > 0 ? "a larger ep, tp or pp" : "a larger tp or pp");
+  }
+  return absl::StrCat("what would help: ", absl::StrJoin(ways, ", or "));
+}
+
+}  // namespace planwright

@@ -1,0 +1,97 @@
+#include "planner/estimate/model_flops.h"
+
+#include <algorithm>
+
+#include "planner/plan/sample_images.h"
+
+namespace planwright {
+namespace {
+
+// Who takes gradients of a part: its weights, and what it read.
+struct Takes {
+  bool weights = false, input = false;
+};
+
+// Each product with weights costs its forward once for each gradient that is taken; scores and scans, with two operands that both depend on
+// the input, cost it twice.
+Flops CostOf(double forward, double mixing, const Takes& takes, bool recomputed) {
+  Flops flops;
+  const bool backward = takes.weights || takes.input;
+  flops.forward = forward;
+  flops.backward = (forward - mixing) * (takes.weights + takes.input) + (backward ? 2 * mixing : 0);
+  flops.recompute = backward && recomputed ? forward : 0;
+  return flops;
+}
+
+void AddTo(Flops& sum, const Flops& flops, double times = 1) {
+  sum.forward += flops.forward * times;
+  sum.backward += flops.backward * times;
+  sum.recompute += flops.recompute * times;
+}
+
+// Some module that feeds this one is trained.
+bool TrainedUpstream(const Plan& plan, const Module& module) {
+  return std::any_of(plan.bridges.begin(), plan.bridges.end(), [&](const Bridge& bridge) {
+    const Module* from = bridge.to == module.name ? plan.FindModule(bridge.from) : nullptr;
+    return from && from->trained();
+  });
+}
+
+double TokensOfSample(const Plan& plan, const Module& module, bool& known) {
+  if (module.kind == "hybrid_lm") return static_cast<double>(plan.budget.sequence_length);
+  const SampleImages images = ImagesOfSample(plan.data, plan.budget.sequence_length);
+  known = images.known;
+  double patches = 0;
+  for (int64_t count : images.patches) patches += static_cast<double>(count);
+  return images.patches.empty() ? 0 : images.mean_images * patches / static_cast<double>(images.patches.size());
+}
+
+}  // namespace
+
+std::string_view LayerWord(char kind) {
+  switch (kind) {
+    case 'M': return "mamba";
+    case 'G': return "gated_delta_net";
+    case '*': return "attention";
+    case 'E': return "moe";
+    case '-': return "mlp";
+    case 'V': return "block";
+  }
+  return "";
+}
+
+ModuleFlops FlopsOf(const Plan& plan, const Module& module) {
+  ModuleFlops flops;
+  const auto part = [&](std::string_view name) -> PartFlops& {
+    for (PartFlops& known : flops.parts) {
+      if (known.name == name) return known;
+    }
+    return flops.parts.emplace_back(PartFlops{std::string(name), 0, {}});
+  };
+  const bool encoder = module.kind != "hybrid_lm";
+  const bool upstream = TrainedUpstream(plan, module);
+  // Pixels take no gradient; a token table costs no products.
+  if (module.embed_flops > 0) {
+    AddTo(part("embed").token, CostOf(static_cast<double>(module.embed_flops), 0, {module.trains_backbone, upstream}, false));
+  }
+  const Takes backbone = {module.trains_backbone, module.trains_backbone || upstream};
+  for (const LayerSummary& layer : module.layers) {
+    const std::string_view name = LayerWord(layer.kind);
+    const bool recomputed = std::find(module.recompute.begin(), module.recompute.end(), name) != module.recompute.end();
+    PartFlops& kind = part(name);
+    ++kind.layers;
+    AddTo(kind.token, CostOf(static_cast<double>(layer.forward_flops), static_cast<double>(layer.mixing_flops), backbone, recomputed));
+  }
+  if (module.head_flops > 0) {
+    // The norm before the products is trained with them, so what they read takes a gradient too.
+    const bool weights = encoder ? module.trains_projection : module.trains_backbone;
+    AddTo(part(encoder ? "projector" : "head").token, CostOf(static_cast<double>(module.head_flops), 0, {weights, weights || backbone.input}, false));
+  }
+  for (const PartFlops& each : flops.parts) AddTo(flops.token, each.token);
+  flops.tokens_per_sample = TokensOfSample(plan, module, flops.known);
+  AddTo(flops.sample, flops.token, flops.tokens_per_sample);
+  AddTo(flops.step, flops.sample, static_cast<double>(plan.budget.global_samples));
+  return flops;
+}
+
+}  // namespace planwright

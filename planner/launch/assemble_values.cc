@@ -1,0 +1,213 @@
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "planner/launch/assemble_probe.h"
+#include "planner/launch/tensor_file.h"
+#include "planner/plan/probe_format.h"
+
+namespace planwright {
+namespace {
+
+// Tensors joined along `dim`, in order; all agree in the other dims.
+RawTensor Join(const std::vector<RawTensor>& parts, size_t dim) {
+  RawTensor whole = parts[0];
+  whole.shape[dim] = 0;
+  int64_t outer = 1;
+  for (size_t i = 0; i < dim; ++i) outer *= whole.shape[i];
+  for (const RawTensor& part : parts) whole.shape[dim] += part.shape[dim];
+  whole.bytes.clear();
+  for (int64_t o = 0; o < outer; ++o) {
+    for (const RawTensor& part : parts) {
+      const size_t chunk = part.bytes.size() / outer;
+      whole.bytes.append(part.bytes, o * chunk, chunk);
+    }
+  }
+  return whole;
+}
+
+template <typename Real>
+RawTensor SumOf(const std::vector<RawTensor>& parts) {
+  RawTensor sum = parts[0];
+  for (size_t i = 1; i < parts.size(); ++i) {
+    for (size_t at = 0; at + sizeof(Real) <= sum.bytes.size(); at += sizeof(Real)) {
+      Real a, b;
+      std::memcpy(&a, &sum.bytes[at], sizeof a);
+      std::memcpy(&b, &parts[i].bytes[at], sizeof b);
+      a += b;
+      std::memcpy(&sum.bytes[at], &a, sizeof a);
+    }
+  }
+  return sum;
+}
+
+absl::StatusOr<RawTensor> Sum(const std::vector<RawTensor>& parts) {
+  if (parts.size() == 1) return parts[0];
+  if (parts[0].dtype == DType::kFp64) return SumOf<double>(parts);
+  if (parts[0].dtype == DType::kFp32) return SumOf<float>(parts);
+  return absl::UnimplementedError("a sum of " + std::string(DTypeName(parts[0].dtype)));
+}
+
+// [a, b, ...] -> [b, a, ...]
+RawTensor SwapFirstDims(const RawTensor& tensor) {
+  RawTensor result = tensor;
+  const int64_t a = tensor.shape[0], b = tensor.shape[1];
+  std::swap(result.shape[0], result.shape[1]);
+  const size_t row = a * b == 0 ? 0 : tensor.bytes.size() / (a * b);
+  for (int64_t i = 0; i < a; ++i) {
+    for (int64_t j = 0; j < b; ++j) std::memcpy(&result.bytes[(j * a + i) * row], &tensor.bytes[(i * b + j) * row], row);
+  }
+  return result;
+}
+
+// How the parts of a value lie: found once, from the block that makes it.
+struct ValuePlan {
+  const Module* module = nullptr;
+  ValueType type;
+  enum class Rows {
+    kSum,        // one number a lane
+    kSequence,   // [positions, samples, ...]
+    kTokens,     // [positions * samples, ...]
+    kPacked,     // rows of images
+    kPackedWithClass,
+  } rows = Rows::kPacked;
+};
+
+const ValueType* TypeIn(const Block& block, const std::string& value, OpKind& maker) {
+  for (const Instruction& instruction : block.body) {
+    for (const Output& output : instruction.outputs) {
+      maker = instruction.kind;
+      if (output.name == value) return &output.type;
+    }
+  }
+  return nullptr;
+}
+
+absl::StatusOr<ValuePlan> PlanOf(const Plan& plan, const std::string& source) {
+  const size_t slash = source.rfind('/');
+  const Block* block = slash == std::string::npos ? nullptr : plan.FindBlock(source.substr(0, slash));
+  OpKind maker{};
+  const ValueType* type = block ? TypeIn(*block, source.substr(slash + 1), maker) : nullptr;
+  if (!type) return absl::DataLossError("a probed value comes from `" + source + "`, which is not in the plan");
+  ValuePlan result{plan.FindModule(block->module), *type};
+  if (!result.module) return absl::DataLossError("block " + block->name + " belongs to no module");
+  using Rows = ValuePlan::Rows;
+  if (type->dims.size() == 1) {
+    result.rows = Rows::kSum;
+  } else if (result.module->kind == "hybrid_lm") {
+    result.rows = maker == OpKind::kRoute ? Rows::kTokens : Rows::kSequence;
+  } else if (type->dims[0] == Dim(result.module->name + ".tokens")) {
+    result.rows = Rows::kPackedWithClass;
+  }
+  return result;
+}
+
+class ValueAssembly {
+ public:
+  ValueAssembly(const Plan& plan, std::vector<TensorFile> parts) : plan_(plan), parts_(std::move(parts)) {}
+
+  absl::StatusOr<TensorFile> All() {
+    TensorFile file;
+    for (const auto& [value, source] : Sources()) {
+      absl::StatusOr<ValuePlan> value_plan = PlanOf(plan_, source);
+      if (!value_plan.ok()) return value_plan.status();
+      absl::StatusOr<RawTensor> whole = WholeOf(*value_plan, value.second);
+      if (!whole.ok()) return absl::DataLossError(value.second + ": " + std::string(whole.status().message()));
+      file.tensors["outputs/" + value.second] = *std::move(whole);
+    }
+    return file;
+  }
+
+ private:
+  // (module, name) -> "BLOCK/VALUE"
+  std::map<std::pair<std::string, std::string>, std::string> Sources() const {
+    std::map<std::pair<std::string, std::string>, std::string> sources;
+    for (const TensorFile& part : parts_) {
+      for (const auto& [key, source] : part.metadata) {
+        const size_t first = key.find('/'), second = key.find('/', first + 1);
+        if (second == std::string::npos) continue;
+        sources[{key.substr(0, first), key.substr(second + 1)}] = source;
+      }
+    }
+    return sources;
+  }
+
+  absl::StatusOr<RawTensor> WholeOf(const ValuePlan& value, const std::string& name) const {
+    std::vector<RawTensor> pieces;  // in sample order: microbatch by microbatch, lane by lane
+    for (int64_t microbatch = 0; microbatch < plan_.budget.microbatches; ++microbatch) {
+      for (int lane = 0; lane < value.module->grid.dp; ++lane) {
+        absl::StatusOr<RawTensor> piece = LaneOf(value, ProbeValueKey(value.module->name, microbatch, name), lane);
+        if (!piece.ok()) return piece.status();
+        pieces.push_back(*std::move(piece));
+      }
+    }
+    if (value.rows == ValuePlan::Rows::kSum) return Sum(pieces);
+    RawTensor whole = Join(pieces, 0);
+    if (value.rows == ValuePlan::Rows::kPackedWithClass) whole.shape.insert(whole.shape.begin(), 1);
+    if (value.rows == ValuePlan::Rows::kTokens) {  // joined as [samples, positions, ...]
+      whole.shape[1] *= whole.shape[0];
+      whole.shape.erase(whole.shape.begin());
+    }
+    return whole;
+  }
+
+  // The value of one data-parallel lane in one microbatch, its samples first.
+  absl::StatusOr<RawTensor> LaneOf(const ValuePlan& value, const std::string& key, int lane) const {
+    std::vector<RawTensor> parts;
+    const Grid& grid = value.module->grid;
+    for (int tp = 0; tp < grid.tp; ++tp) {
+      const int rank = RankAt(grid, tp, lane);
+      const auto found = parts_[rank].tensors.find(key);
+      if (found == parts_[rank].tensors.end()) return absl::DataLossError("rank " + std::to_string(rank) + " left no " + key);
+      if (found->second.shape.size() != value.type.dims.size()) return absl::DataLossError(key + " has another number of dims than the plan says");
+      parts.push_back(found->second);
+      if (value.rows == ValuePlan::Rows::kTokens) SplitTokens(parts.back());
+    }
+    absl::StatusOr<RawTensor> whole = JoinOverTp(value, parts);
+    using Rows = ValuePlan::Rows;
+    if (whole.ok() && (value.rows == Rows::kSequence || value.rows == Rows::kTokens)) return SwapFirstDims(*whole);
+    return whole;
+  }
+
+  // [positions * samples, ...] -> [positions, samples, ...]
+  void SplitTokens(RawTensor& tensor) const {
+    const int64_t samples = std::max<int64_t>(1, plan_.budget.micro_samples);
+    tensor.shape[0] /= samples;
+    tensor.shape.insert(tensor.shape.begin() + 1, samples);
+  }
+
+  static absl::StatusOr<RawTensor> JoinOverTp(const ValuePlan& value, const std::vector<RawTensor>& parts) {
+    const auto layout = value.type.layout.find(Axis::kTp);
+    if (layout == value.type.layout.end() || layout->second.state == AxisLayout::State::kReplicated) return parts[0];
+    if (layout->second.state == AxisLayout::State::kPartial) return Sum(parts);
+    size_t dim = layout->second.dim;
+    if (value.rows == ValuePlan::Rows::kTokens && dim > 0) ++dim;  // the token dim was split in two
+    return Join(parts, dim);
+  }
+
+  static int RankAt(const Grid& grid, int tp, int lane) {
+    for (int rank = grid.first_rank; rank < grid.first_rank + grid.ranks(); ++rank) {
+      if (CoordinateOf(grid, rank, Axis::kTp) == tp && CoordinateOf(grid, rank, Axis::kDp) == lane) return rank;
+    }
+    return grid.first_rank;
+  }
+
+  const Plan& plan_;
+  const std::vector<TensorFile> parts_;
+};
+
+}  // namespace
+
+absl::Status AssembleValues(const Plan& plan, const std::string& directory, const std::string& kind) {
+  std::vector<TensorFile> parts;
+  for (int rank = 0; rank < plan.world_size; ++rank) {
+    absl::StatusOr<TensorFile> part = ReadTensorFile(ProbePartPath(directory, kind, rank));
+    if (!part.ok()) return part.status();
+    parts.push_back(*std::move(part));
+  }
+  absl::StatusOr<TensorFile> whole = ValueAssembly(plan, std::move(parts)).All();
+  if (!whole.ok()) return absl::DataLossError(kind + ": " + std::string(whole.status().message()));
+  return WriteTensorFile(directory + "/" + kind + ".safetensors", *std::move(whole));
+}
+
+}  // namespace planwright

@@ -1,0 +1,82 @@
+#include "planner/launch/child_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace planwright {
+namespace {
+
+struct Pipe {
+  int read = -1, write = -1;
+  ~Pipe() {
+    if (read >= 0) close(read);
+    if (write >= 0) close(write);
+  }
+  bool Open() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return false;
+    read = ends[0];
+    write = ends[1];
+    return true;
+  }
+  int TakeRead() {
+    fcntl(read, F_SETFL, fcntl(read, F_GETFL) | O_NONBLOCK);
+    return std::exchange(read, -1);
+  }
+};
+
+std::vector<char*> Pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (const std::string& text : strings) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Between fork and exec: only calls that are safe there. Returns if something failed, with errno set.
+void BecomeProgram(char** arguments, char** environment, int parent, const Pipe& output, const Pipe& errors) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(0);  // the parent died before the line above
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (int number : {SIGINT, SIGTERM, SIGPIPE, SIGCHLD, SIGHUP}) signal(number, SIG_DFL);
+  const int nothing = open("/dev/null", O_RDONLY);
+  if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(output.write, 1) < 0 || dup2(errors.write, 2) < 0) return;
+  execve(arguments[0], arguments, environment);
+}
+
+}  // namespace
+
+absl::StatusOr<ChildProcess> Start(const Command& command) {
+  Pipe output, errors, failure;
+  if (!output.Open() || !errors.Open() || !failure.Open()) {
+    return absl::ResourceExhaustedError(std::string("cannot open a pipe: ") + std::strerror(errno));
+  }
+  std::vector<char*> arguments = Pointers(command.arguments), environment = Pointers(command.environment);
+  const int parent = getpid();
+  const int pid = fork();
+  if (pid < 0) return absl::ResourceExhaustedError(std::string("cannot start a process: ") + std::strerror(errno));
+  if (pid == 0) {
+    BecomeProgram(arguments.data(), environment.data(), parent, output, errors);
+    const int error = errno;
+    [[maybe_unused]] const ssize_t written = write(failure.write, &error, sizeof error);
+    _exit(127);
+  }
+  close(std::exchange(failure.write, -1));
+  int error = 0;
+  if (read(failure.read, &error, sizeof error) == sizeof error) {  // end of file once exec has closed the other end
+    waitpid(pid, nullptr, 0);
+    return absl::NotFoundError("cannot run " + command.arguments[0] + ": " + std::strerror(error));
+  }
+  return ChildProcess{pid, output.TakeRead(), errors.TakeRead()};
+}
+
+}  // namespace planwright

@@ -1,0 +1,124 @@
+#include "planner/launch/launch_local.h"
+
+#include <unistd.h>
+
+#include <cctype>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "planner/cli/exit_status.h"
+#include "planner/launch/assemble_probe.h"
+#include "planner/launch/files.h"
+#include "planner/launch/launch_log.h"
+#include "planner/launch/rank_environment.h"
+#include "planner/launch/supervise.h"
+#include "planner/plan/plan_json.h"
+
+namespace planwright {
+namespace {
+
+std::string LogPath(const std::string& run_dir, int rank) {
+  char name[32];
+  std::snprintf(name, sizeof name, "/logs/rank%04d.log", rank);
+  return run_dir + name;
+}
+
+std::vector<Command> CommandsOf(const Plan& plan, const LocalLaunch& launch, const LocalWorld& world) {
+  Command command;
+  command.arguments = {launch.executor, "--plan", launch.run_dir + "/plan.json", "--run-dir", launch.run_dir};
+  if (!launch.probe_dir.empty()) command.arguments.insert(command.arguments.end(), {"--probe", launch.probe_dir});
+  if (!launch.device.empty()) command.arguments.insert(command.arguments.end(), {"--device", launch.device});
+  if (launch.steps) command.arguments.insert(command.arguments.end(), {"--steps", std::to_string(*launch.steps)});
+  const std::vector<std::string> inherited = OwnEnvironment();
+  std::vector<Command> commands(plan.world_size, command);
+  for (int rank = 0; rank < plan.world_size; ++rank) commands[rank].environment = RankEnvironment(world, rank, inherited);
+  return commands;
+}
+
+// Each rank's whole output in its log, and on the terminal.
+class RankOutput {
+ public:
+  RankOutput(const std::string& run_dir, int ranks, const Terminal& terminal) : terminal_(terminal) {
+    for (int rank = 0; rank < ranks; ++rank) logs_.push_back(std::make_unique<std::ofstream>(LogPath(run_dir, rank)));
+  }
+  bool good() const {
+    for (const auto& log : logs_) {
+      if (!log->good()) return false;
+    }
+    return true;
+  }
+  void Line(int rank, bool is_error, std::string_view line) {
+    *logs_[rank] << line << std::endl;  // flushed: the log is for when things end badly
+    if (rank == 0 && !is_error) return terminal_(false, line);
+    terminal_(true, "[rank " + std::to_string(rank) + "] " + std::string(line));
+  }
+
+ private:
+  std::vector<std::unique_ptr<std::ofstream>> logs_;
+  const Terminal& terminal_;
+};
+
+absl::Status PrepareRunDirectory(const Plan& plan, const LocalLaunch& launch) {
+  for (const char* inner : {"/logs", "/recorder"}) {
+    if (absl::Status status = MakeDirectories(launch.run_dir + inner); !status.ok()) return status;
+  }
+  if (!launch.probe_dir.empty()) {
+    if (absl::Status status = MakeDirectories(launch.probe_dir + "/parts"); !status.ok()) return status;
+  }
+  return WriteFileAtomically(launch.run_dir + "/plan.json", WritePlan(plan));
+}
+
+}  // namespace
+
+std::string DefaultRunDirectory(const Plan& plan) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char stamp[32];
+  std::strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%S", &local);
+  std::string name = plan.name;
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' && c != '-') c = '-';
+  }
+  return "runs/" + name + "-" + stamp;
+}
+
+absl::Status CheckLocalLaunch(const Plan& plan, const LocalLaunch& launch) {
+  if (access(launch.executor.c_str(), X_OK) != 0) {
+    return absl::NotFoundError("the executor is not there: " + launch.executor +
+                               " (build it with -DPLANWRIGHT_EXECUTOR=ON, or name it with --executor)");
+  }
+  if (std::filesystem::exists(launch.run_dir + "/plan.json")) {
+    return absl::AlreadyExistsError(launch.run_dir + " already holds a run, and resuming one is not built yet [PW0900]; choose another --run-dir");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch, const Terminal& terminal) {
+  if (absl::Status status = PrepareRunDirectory(plan, launch); !status.ok()) return status;
+  RankOutput output(launch.run_dir, plan.world_size, terminal);
+  if (!output.good()) return absl::UnavailableError("cannot write the logs in " + launch.run_dir + "/logs");
+  absl::StatusOr<LocalWorld> world = MakeLocalWorld(plan.world_size);
+  if (!world.ok()) return world.status();
+  OpenLaunchLog(launch.run_dir);
+  LogEvent("plan " + plan.name + ", digest " + plan.digest + ", " + std::to_string(plan.world_size) + " ranks of " + launch.executor);
+  absl::StatusOr<Supervision> supervision =
+      Supervise(CommandsOf(plan, launch, *world),
+                [&](int rank, bool is_error, std::string_view line) { output.Line(rank, is_error, line); });
+  if (!supervision.ok()) return supervision.status();
+  Outcome outcome = OutcomeOf(plan, *supervision, [&](int rank) { return ReadRecorder(launch.run_dir, rank); });
+  if (outcome.exit_code == kExitSuccess && !launch.probe_dir.empty()) {
+    if (absl::Status status = AssembleProbe(plan, launch.probe_dir); !status.ok()) {
+      outcome = {kExitStorage, "the run is done, but its probe is not whole: " + std::string(status.message())};
+    }
+  }
+  LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);
+  if (absl::Status status = WriteFileAtomically(launch.run_dir + "/outcome.json", OutcomeJson(outcome).dump(1) + "\n"); !status.ok()) {
+    return status;
+  }
+  return outcome;
+}
+
+}  // namespace planwright

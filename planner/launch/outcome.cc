@@ -1,0 +1,120 @@
+#include "planner/launch/outcome.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "planner/cli/exit_status.h"
+
+namespace planwright {
+namespace {
+
+std::string SignalName(int number) {
+  const char* name = sigabbrev_np(number);
+  return name ? std::string("SIG") + name : "signal " + std::to_string(number);
+}
+
+std::string OwnHost() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::string RecipeLine(const Plan& plan, int origin) {
+  if (origin < 0 || origin >= static_cast<int>(plan.origins.size())) return "";
+  const Origin& place = plan.origins[origin];
+  return place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
+}
+
+// The rank that the others wait for: it is in no communication, or in the one it entered last.
+int RankThatHangs(const Plan& plan, const RecorderSource& read_recorder, int reporter) {
+  int hanging = reporter;
+  int64_t oldest = INT64_MAX;
+  for (int rank = 0; rank < plan.world_size; ++rank) {
+    const std::optional<RankPosition> position = read_recorder(rank);
+    if (!position || position->state != RecorderState::kRunning || position->monotonic >= oldest) continue;
+    oldest = position->monotonic;
+    hanging = rank;
+  }
+  return hanging;
+}
+
+std::string CauseText(const ProcessEnd& end, int rank) {
+  const std::string who = "rank " + std::to_string(rank);
+  if (end.signal != 0) return who + " was killed by " + SignalName(end.signal);
+  switch (end.exit_status) {
+    case kExitPeerLost: return who + " lost another rank";
+    case kExitHang: return who + " hung";
+    case kExitNumerics: return who + " stopped on non-finite numbers";
+    case kExitDamaged: return who + " found a damaged checkpoint";
+    case kExitPlanMismatch: return who + " has another plan or run";
+    case kExitStorage: return who + " could not write the run directory";
+    case kExitInternal: return who + " stopped on a bug of Planwright";
+  }
+  return who + " ended with exit status " + std::to_string(end.exit_status);
+}
+
+Failure FailureOf(const Plan& plan, int rank, const RecorderSource& read_recorder) {
+  Failure failure{rank, OwnHost()};
+  if (const std::optional<RankPosition> position = read_recorder(rank)) {
+    if (!position->host.empty()) failure.host = position->host;
+    failure.instruction = position->path;
+    if (!position->instruction.empty()) {
+      failure.instruction += (failure.instruction.empty() ? "" : " > ") + position->instruction;
+    }
+    failure.recipe_line = RecipeLine(plan, position->origin);
+    failure.message = position->message;
+  }
+  return failure;
+}
+
+// Ranks that had finished when the signal came are done; preempted means that every rank which had not wrote its checkpoint.
+Outcome Interrupted(const Supervision& supervision) {
+  size_t finished = 0, preempted = 0;
+  for (const ProcessEnd& end : supervision.ends) {
+    finished += end.signal == 0 && end.exit_status == kExitSuccess;
+    preempted += end.signal == 0 && end.exit_status == kExitPreempted;
+  }
+  const std::string by = SignalName(supervision.interrupted_by);
+  const size_t all = supervision.ends.size();
+  if (all > 0 && finished == all) return {kExitSuccess, "done"};
+  if (preempted > 0 && finished + preempted == all) return {kExitPreempted, "preempted by " + by + ", with a checkpoint written"};
+  return {128 + supervision.interrupted_by, "interrupted by " + by};
+}
+
+}  // namespace
+
+Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder) {
+  if (!supervision.cause) {
+    return supervision.interrupted_by == 0 ? Outcome{kExitSuccess, "done"} : Interrupted(supervision);
+  }
+  const ProcessEnd& cause = *supervision.cause;
+  int rank = cause.child;
+  if (cause.exit_status == kExitHang) rank = RankThatHangs(plan, read_recorder, rank);
+  // A rank that was killed is a peer that its ranks lost; its own exit status otherwise.
+  const int exit_code = cause.signal != 0 ? static_cast<int>(kExitPeerLost) : cause.exit_status;
+  return {exit_code, CauseText(cause, rank), FailureOf(plan, rank, read_recorder)};
+}
+
+nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {
+  nlohmann::ordered_json json = {{"exit_code", outcome.exit_code}, {"cause", outcome.cause}};
+  if (!outcome.failure) return json;
+  auto text_or_null = [](const std::string& text) { return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text); };
+  json["rank"] = outcome.failure->rank;
+  json["host"] = outcome.failure->host;
+  json["instruction"] = text_or_null(outcome.failure->instruction);
+  json["recipe_line"] = text_or_null(outcome.failure->recipe_line);
+  json["message"] = text_or_null(outcome.failure->message);
+  return json;
+}
+
+std::string OutcomeText(const Outcome& outcome) {
+  if (!outcome.failure) return outcome.cause + "\n";
+  const Failure& failure = *outcome.failure;
+  std::string text = "error: " + outcome.cause + " on " + failure.host + "\n";
+  if (!failure.message.empty()) text += "  " + failure.message + "\n";
+  text += "  at " + (failure.instruction.empty() ? "start-up, before its first instruction" : failure.instruction) + "\n";
+  if (!failure.recipe_line.empty()) text += "  from " + failure.recipe_line + "\n";
+  return text;
+}
+
+}  // namespace planwright

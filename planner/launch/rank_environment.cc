@@ -1,0 +1,68 @@
+#include "planner/launch/rank_environment.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <string_view>
+
+#include "absl/strings/escaping.h"
+
+namespace planwright {
+namespace {
+
+absl::StatusOr<int> FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  const bool bound = fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                     getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  const int error = errno;
+  if (fd >= 0) close(fd);
+  if (!bound) return absl::UnavailableError(std::string("no free port on 127.0.0.1: ") + std::strerror(error));
+  return ntohs(address.sin_port);
+}
+
+}  // namespace
+
+absl::StatusOr<LocalWorld> MakeLocalWorld(int world_size) {
+  absl::StatusOr<int> port = FreePort();
+  if (!port.ok()) return port.status();
+  char bytes[16];
+  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) return absl::UnavailableError("no random bytes for the run's nonce");
+  return LocalWorld{world_size, *port, absl::BytesToHexString({bytes, sizeof bytes})};
+}
+
+std::vector<std::string> RankEnvironment(const LocalWorld& world, int rank, const std::vector<std::string>& inherited) {
+  const std::string size = std::to_string(world.world_size), number = std::to_string(rank);
+  const std::map<std::string, std::string, std::less<>> ours = {
+      {"RANK", number},           {"WORLD_SIZE", size},         {"LOCAL_RANK", number},
+      {"LOCAL_WORLD_SIZE", size}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(world.port)},
+      {"PLANWRIGHT_NONCE", world.nonce}};
+  std::vector<std::string> environment;
+  bool threads_set = false;
+  for (const std::string& variable : inherited) {
+    const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
+    threads_set |= name == "OMP_NUM_THREADS";
+    if (!ours.contains(name)) environment.push_back(variable);
+  }
+  for (const auto& [name, value] : ours) environment.push_back(name + "=" + value);
+  if (!threads_set) environment.push_back("OMP_NUM_THREADS=1");
+  return environment;
+}
+
+std::vector<std::string> OwnEnvironment() {
+  std::vector<std::string> environment;
+  for (char** variable = environ; *variable; ++variable) environment.emplace_back(*variable);
+  return environment;
+}
+
+}  // namespace planwright

@@ -1,0 +1,261 @@
+#include "planner/launch/supervise.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "planner/cli/exit_status.h"
+#include "planner/launch/launch_log.h"
+
+namespace planwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Splits what a pipe brings into lines.
+class LinePipe {
+ public:
+  explicit LinePipe(int fd) : fd_(fd) {}
+  LinePipe(LinePipe&& other) : fd_(std::exchange(other.fd_, -1)), rest_(std::move(other.rest_)) {}
+  ~LinePipe() { Close(); }
+
+  int fd() const { return fd_; }
+
+  // Reads all there is. False once the other side has closed it.
+  template <typename Sink>
+  bool Drain(Sink sink) {
+    char bytes[65536];
+    while (fd_ >= 0) {
+      const ssize_t count = read(fd_, bytes, sizeof bytes);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0 && errno == EAGAIN) return true;
+      if (count <= 0) break;
+      rest_.append(bytes, count);
+      Emit(sink);
+    }
+    if (!rest_.empty()) sink(rest_);
+    rest_.clear();
+    Close();
+    return false;
+  }
+
+ private:
+  template <typename Sink>
+  void Emit(Sink sink) {
+    size_t from = 0;
+    for (size_t end; (end = rest_.find('\n', from)) != std::string::npos; from = end + 1) {
+      sink(std::string_view(rest_).substr(from, end - from));
+    }
+    rest_.erase(0, from);
+  }
+  void Close() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+
+  int fd_;
+  std::string rest_;
+};
+
+// Holds the signals that the supervisor answers itself, and gives them back.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (int number : {SIGCHLD, SIGINT, SIGTERM}) sigaddset(&set, number);
+    sigprocmask(SIG_BLOCK, &set, &before_);
+    fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  }
+  ~HeldSignals() {
+    close(fd_);
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+  int fd() const { return fd_; }
+  // The next SIGINT or SIGTERM that came; 0: none.
+  int Next() {
+    signalfd_siginfo info;
+    while (read(fd_, &info, sizeof info) == sizeof info) {
+      if (info.ssi_signo != SIGCHLD) return static_cast<int>(info.ssi_signo);
+    }
+    return 0;
+  }
+
+ private:
+  sigset_t before_;
+  int fd_;
+};
+
+class Supervisor {
+ public:
+  Supervisor(const LineSink& sink, const SupervisionTimes& times) : sink_(sink), times_(times) {}
+  ~Supervisor() {  // only after a start that failed: nobody is left behind
+    SignalAll(SIGKILL);
+    while (Alive() > 0) ReapOne(waitpid(-1, &status_, 0));
+  }
+
+  absl::Status StartAll(const std::vector<Command>& commands) {
+    for (const Command& command : commands) {
+      absl::StatusOr<ChildProcess> process = Start(command);
+      if (!process.ok()) return process.status();
+      LogEvent("rank " + std::to_string(children_.size()) + " started as process " + std::to_string(process->pid));
+      children_.push_back({process->pid, LinePipe(process->output), LinePipe(process->errors)});
+    }
+    return absl::OkStatus();
+  }
+
+  Supervision Run() {
+    while (Alive() > 0) {
+      Wait();
+      // Signals are taken before children are looked for: a SIGCHLD that comes after Reap must still wake the next Wait.
+      const int number = signals_.Next();
+      Reap();
+      DrainAll();
+      if (number != 0) Interrupt(number);
+      EndOthers();
+    }
+    // A rank's own children must not outlive it.
+    for (const Child& child : children_) kill(-child.pid, SIGKILL);
+    DrainAll();
+    return {ends_, Cause(), interrupted_by_};
+  }
+
+ private:
+  struct Child {
+    int pid;
+    LinePipe output, errors;
+    bool alive = true;
+    std::vector<int> sent = {};  // signals we sent it
+  };
+
+  size_t Alive() const {
+    return std::count_if(children_.begin(), children_.end(), [](const Child& child) { return child.alive; });
+  }
+
+  void Wait() {
+    std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0}};
+    for (const Child& child : children_) {
+      for (int fd : {child.output.fd(), child.errors.fd()}) {
+        if (fd >= 0) fds.push_back({fd, POLLIN, 0});
+      }
+    }
+    int timeout = -1;
+    if (deadline_) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - Clock::now());
+      timeout = static_cast<int>(std::max<int64_t>(0, left.count()));
+    }
+    poll(fds.data(), fds.size(), timeout);
+  }
+
+  void Reap() {
+    for (;;) {
+      const int pid = waitpid(-1, &status_, WNOHANG);
+      if (pid <= 0) return;
+      ReapOne(pid);
+    }
+  }
+
+  void ReapOne(int pid) {
+    auto child = std::find_if(children_.begin(), children_.end(), [&](const Child& c) { return c.pid == pid && c.alive; });
+    if (child == children_.end()) return;
+    child->alive = false;
+    ProcessEnd end{static_cast<int>(child - children_.begin())};
+    if (WIFSIGNALED(status_)) {
+      end.signal = WTERMSIG(status_);
+      end.sent_by_us = std::find(child->sent.begin(), child->sent.end(), end.signal) != child->sent.end();
+    } else {
+      end.exit_status = WEXITSTATUS(status_);
+    }
+    LogEvent("rank " + std::to_string(end.child) +
+             (end.signal != 0 ? " ended by signal " + std::to_string(end.signal) : " ended with exit status " + std::to_string(end.exit_status)));
+    if (end.failed() && stage_ == Stage::kRunning) Enter(Stage::kSettling, times_.settle);
+    ends_.push_back(end);
+  }
+
+  void DrainAll() {
+    for (size_t i = 0; i < children_.size(); ++i) {
+      Child& child = children_[i];
+      child.output.Drain([&](std::string_view line) { sink_(static_cast<int>(i), false, line); });
+      child.errors.Drain([&](std::string_view line) { sink_(static_cast<int>(i), true, line); });
+    }
+  }
+
+  // A first signal is passed on; a second one does not wait any longer.
+  void Interrupt(int number) {
+    if (interrupted_by_ != 0) {
+      SignalAll(SIGKILL);
+      return;
+    }
+    interrupted_by_ = number;
+    SignalAll(number);
+    Enter(Stage::kEnding, times_.grace);
+  }
+
+  void EndOthers() {
+    if (!deadline_ || Clock::now() < *deadline_) return;
+    if (stage_ == Stage::kSettling) {
+      SignalAll(SIGTERM);
+      Enter(Stage::kEnding, times_.grace);
+    } else if (stage_ == Stage::kEnding) {
+      SignalAll(SIGKILL);
+      stage_ = Stage::kKilled;
+      deadline_.reset();
+    }
+  }
+
+  void SignalAll(int number) {
+    if (Alive() > 0) LogEvent("sending signal " + std::to_string(number) + " to " + std::to_string(Alive()) + " ranks");
+    for (Child& child : children_) {
+      if (!child.alive) continue;
+      child.sent.push_back(number);
+      kill(-child.pid, number);
+      kill(-child.pid, SIGCONT);  // a stopped process would keep SIGTERM pending
+    }
+  }
+
+  enum class Stage { kRunning, kSettling, kEnding, kKilled };
+  void Enter(Stage stage, std::chrono::milliseconds time) {
+    stage_ = stage;
+    deadline_ = Clock::now() + time;
+  }
+
+  std::optional<ProcessEnd> Cause() const {
+    const ProcessEnd* follower = nullptr;
+    for (const ProcessEnd& end : ends_) {
+      if (!end.failed() || end.sent_by_us) continue;
+      if (interrupted_by_ != 0 && (end.exit_status == kExitPreempted || end.exit_status == 128 + interrupted_by_)) continue;
+      if (end.exit_status != kExitPeerLost) return end;
+      if (!follower) follower = &end;
+    }
+    if (!follower) return std::nullopt;
+    return *follower;
+  }
+
+  const LineSink& sink_;
+  const SupervisionTimes times_;
+  HeldSignals signals_;
+  std::vector<Child> children_;
+  std::vector<ProcessEnd> ends_;
+  Stage stage_ = Stage::kRunning;
+  std::optional<Clock::time_point> deadline_;
+  int interrupted_by_ = 0;
+  int status_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<Supervision> Supervise(const std::vector<Command>& commands, const LineSink& sink, const SupervisionTimes& times) {
+  Supervisor supervisor(sink, times);
+  if (absl::Status status = supervisor.StartAll(commands); !status.ok()) return status;
+  return supervisor.Run();
+}
+
+}  // namespace planwright

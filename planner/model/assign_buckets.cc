@@ -1,0 +1,73 @@
+#include "planner/model/assign_buckets.h"
+
+#include <functional>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "planner/model/bucket_layout.h"
+
+namespace planwright {
+namespace {
+
+using GradientKind = std::pair<View, TpGradient>;
+
+// Who shares the gradient of a storage. The language model runs sequence parallel, so what is whole on every tp rank sees only its part of
+// the sequence; the encoder does not (facts 3.1, 3.9).
+GradientKind KindOf(const Module& module, const Storage& storage) {
+  const Parameter& parameter = module.parameters[storage.parameters.front()];
+  if (parameter.experts > 0) return {View::kExpert, TpGradient::kSharded};
+  if (parameter.shard_dim >= 0 || module.grid.tp == 1) return {View::kDense, TpGradient::kSharded};
+  return {View::kDense, module.kind == "hybrid_lm" ? TpGradient::kPartial : TpGradient::kReplicated};
+}
+
+int64_t Elements(const Storage& storage) {
+  return std::accumulate(storage.shape.begin(), storage.shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+void LayOutKind(const GradientKind& kind, int stage, const std::vector<int>& storages, int64_t num_buckets, Module& module) {
+  const auto [view, tp] = kind;
+  const bool expert = view == View::kExpert;
+  const int shards = expert ? module.grid.expert_dp : module.grid.dp * module.grid.cp;
+  std::vector<int64_t> sizes;
+  for (int storage : storages) sizes.push_back(Elements(module.storages[storage]));
+  const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  const auto bucket_size = num_buckets > 1 ? BucketSize(total, num_buckets, std::nullopt, shards, true) : std::nullopt;
+  const BucketLayout layout = LayOutBuckets(sizes, {}, bucket_size, shards, false);
+
+  const int first = static_cast<int>(module.buckets.size());
+  for (size_t i = 0; i < layout.buckets.size(); ++i) {
+    Bucket bucket;
+    const std::string of_stage = module.grid.pp > 1 ? absl::StrCat(".s", stage) : "";
+    bucket.name = absl::StrCat(module.name, of_stage, ".", std::string(ViewName(view)), ".", std::string(TpGradientName(tp)), ".", i);
+    bucket.view = view;
+    bucket.tp = tp;
+    bucket.elements = layout.buckets[i].end - layout.buckets[i].start;
+    bucket.shards = shards;
+    bucket.stage = stage;
+    if (shards > 1) bucket.reduce_group = module.name + (expert ? ".ep_dp" : ".dp_cp");
+    if (tp == TpGradient::kPartial) bucket.tp_group = module.name + ".tp";
+    module.buckets.push_back(std::move(bucket));
+  }
+  for (size_t i = 0; i < storages.size(); ++i) {
+    const auto& place = layout.parameters[i];
+    Storage& storage = module.storages[storages[i]];
+    storage.bucket = first + place.bucket;
+    storage.offset = place.start - layout.buckets[place.bucket].start;
+  }
+}
+
+}  // namespace
+
+void AssignBuckets(int64_t num_buckets, Module& module) {
+  std::map<std::pair<int, GradientKind>, std::vector<int>> kinds;
+  for (size_t i = 0; i < module.storages.size(); ++i) {
+    const Storage& storage = module.storages[i];
+    if (!module.parameters[storage.parameters.front()].trained) continue;
+    kinds[{storage.stage, KindOf(module, storage)}].push_back(static_cast<int>(i));
+  }
+  for (const auto& [kind, storages] : kinds) LayOutKind(kind.second, kind.first, storages, num_buckets, module);
+}
+
+}  // namespace planwright

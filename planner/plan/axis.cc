@@ -1,0 +1,106 @@
+#include "planner/plan/axis.h"
+
+#include <algorithm>
+
+#include "planner/diagnostics/bug.h"
+
+namespace planwright {
+namespace {
+
+constexpr std::string_view kAxisNames[] = {"tp", "cp", "dp", "pp", "expert_tp", "ep", "expert_dp"};
+
+View ViewOwning(Axis axis) {
+  return axis == Axis::kExpertTp || axis == Axis::kEp || axis == Axis::kExpertDp ? View::kExpert : View::kDense;
+}
+
+bool Has(const std::vector<Axis>& axes, Axis axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
+
+int CoordinateIn(const Grid& grid, View view, int rank, Axis axis) {
+  int rest = rank - grid.first_rank;
+  for (Axis a : AxesOf(view)) {
+    if (a == axis) return rest % grid.size(a);
+    rest /= grid.size(a);
+  }
+  Bug("axis outside its view");
+}
+
+}  // namespace
+
+std::string_view AxisName(Axis axis) { return kAxisNames[static_cast<int>(axis)]; }
+
+std::optional<Axis> AxisFromName(std::string_view name) {
+  for (size_t i = 0; i < std::size(kAxisNames); ++i) {
+    if (kAxisNames[i] == name) return static_cast<Axis>(i);
+  }
+  return std::nullopt;
+}
+
+std::string_view ViewName(View view) { return view == View::kDense ? "dense" : "expert"; }
+
+const std::array<Axis, 4>& AxesOf(View view) { return view == View::kDense ? kDenseAxes : kExpertAxes; }
+
+int Grid::size(Axis axis) const {
+  switch (axis) {
+    case Axis::kTp: return tp;
+    case Axis::kCp: return cp;
+    case Axis::kDp: return dp;
+    case Axis::kPp: return pp;
+    case Axis::kExpertTp: return expert_tp;
+    case Axis::kEp: return ep;
+    case Axis::kExpertDp: return expert_dp;
+  }
+  Bug("unknown axis");
+}
+
+int Grid::size(const std::vector<Axis>& axes) const {
+  int product = 1;
+  for (Axis axis : axes) product *= size(axis);
+  return product;
+}
+
+int CoordinateOf(const Grid& grid, int rank, Axis axis) { return CoordinateIn(grid, ViewOwning(axis), rank, axis); }
+
+std::vector<int> GroupOf(const Grid& grid, View view, const std::vector<Axis>& axes, int rank) {
+  // Start from the member at coordinate 0 of every axis of the group, then walk the axes, the first declared fastest: ascending ranks.
+  int base = rank;
+  std::vector<std::pair<int, int>> steps;  // size, stride
+  int stride = 1;
+  for (Axis axis : AxesOf(view)) {
+    if (Has(axes, axis)) {
+      base -= CoordinateIn(grid, view, rank, axis) * stride;
+      steps.emplace_back(grid.size(axis), stride);
+    }
+    stride *= grid.size(axis);
+  }
+  std::vector<int> members = {base};
+  for (auto [size, step] : steps) {
+    std::vector<int> wider;
+    wider.reserve(members.size() * size);
+    for (int i = 0; i < size; ++i) {
+      for (int member : members) wider.push_back(member + i * step);
+    }
+    members = std::move(wider);
+  }
+  return members;
+}
+
+int IndexInGroup(const Grid& grid, View view, const std::vector<Axis>& axes, int rank) {
+  int index = 0, scale = 1;
+  for (Axis axis : AxesOf(view)) {
+    if (!Has(axes, axis)) continue;
+    index += CoordinateIn(grid, view, rank, axis) * scale;
+    scale *= grid.size(axis);
+  }
+  return index;
+}
+
+std::vector<std::vector<int>> GroupsOver(const Grid& grid, View view, const std::vector<Axis>& axes) {
+  std::vector<std::vector<int>> groups;
+  for (int rank = grid.first_rank; rank < grid.first_rank + grid.ranks(); ++rank) {
+    std::vector<int> members = GroupOf(grid, view, axes, rank);
+    if (members.front() == rank) groups.push_back(std::move(members));
+  }
+  return groups;
+}
+
+}  // namespace planwright

@@ -1,0 +1,64 @@
+#include "planner/plan/executor_lacks.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+
+namespace planwright {
+namespace {
+
+bool IsPlannedOnly(OpKind kind) {
+  switch (kind) {
+#define OP(id, name, op_class)
+#define OP_PLANNED(id, name, op_class) case OpKind::k##id:
+#include "planner/plan/op_kind.def"
+#undef OP_PLANNED
+#undef OP
+    return true;
+    default: return false;
+  }
+}
+
+void AddModule(const Module& module, std::vector<Lack>& lacks) {
+  const auto add = [&](const char* what, int size) {
+    if (size > 1) lacks.push_back({absl::StrCat(what, " ", size, " of module ", module.name), module.origin});
+  };
+  add("pipeline stages: pp", module.grid.pp);
+  add("context parallelism: cp", module.grid.cp);
+  add("cut experts: expert_tp", module.grid.expert_tp);
+  if (!module.trains_backbone) lacks.push_back({"a frozen part: the backbone of module " + module.name, module.origin});
+  if (module.trains_backbone && !module.trains_projection) {
+    lacks.push_back({"a frozen part: the projection of module " + module.name, module.origin});
+  }
+  for (const std::string& kind : module.recompute) lacks.push_back({"recompute of " + kind + " in module " + module.name, module.origin});
+}
+
+void AddInstructions(const std::vector<Instruction>& body, int origin, std::set<std::string>& said, std::vector<Lack>& lacks) {
+  for (const Instruction& instruction : body) {
+    const auto say = [&](std::string what) {
+      if (said.insert(what).second) lacks.push_back({std::move(what), instruction.origin >= 0 ? instruction.origin : origin});
+    };
+    if (IsPlannedOnly(instruction.kind)) say("the instruction " + std::string(OpName(instruction.kind)));
+    if (!instruction.stream.empty()) say("overlap: a stream of its own for " + instruction.stream);
+  }
+}
+
+}  // namespace
+
+std::vector<Lack> ExecutorLacks(const Plan& plan) {
+  std::vector<Lack> lacks;
+  for (const Module& module : plan.modules) AddModule(module, lacks);
+  const auto encoders = std::count_if(plan.modules.begin(), plan.modules.end(), [](const Module& module) { return module.kind != "hybrid_lm"; });
+  if (encoders > 1) lacks.push_back({absl::StrCat(encoders, " encoders"), plan.bridges.empty() ? -1 : plan.bridges.back().origin});
+  if (plan.checkpoint.every_steps > 0) lacks.push_back({"writing checkpoints: checkpoint.every_steps", -1});
+  if (plan.data.packed_documents) lacks.push_back({"packed documents", -1});
+  std::set<std::string> said;
+  for (const Block& block : plan.blocks) AddInstructions(block.body, block.origin, said, lacks);
+  for (const Role& role : plan.roles) {
+    for (const auto* list : {&role.setup, &role.step, &role.teardown}) AddInstructions(*list, role.origin, said, lacks);
+  }
+  return lacks;
+}
+
+}  // namespace planwright

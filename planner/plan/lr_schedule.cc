@@ -1,0 +1,60 @@
+#include "planner/plan/lr_schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "planner/diagnostics/bug.h"
+
+namespace planwright {
+namespace {
+
+constexpr double kPi = std::numbers::pi;
+
+// How much of peak - min is left at part q in [0, 1] of the decay at the end of a wsd schedule.
+double WsdTail(const std::string& style, double q) {
+  if (style == "linear") return 1.0 - q;
+  if (style == "cosine") return 0.5 * (std::cos(kPi * q) + 1.0);
+  if (style == "exponential") return (2.0 * std::pow(0.5, q)) - 1.0;
+  if (style == "minus_sqrt") return 1.0 - std::sqrt(q);
+  Bug("unknown wsd style " + style);
+}
+
+double Coefficient(const LearningRate& rate, double sample) {
+  const double past_warmup = sample - rate.warmup_samples;
+  const double part = past_warmup / (static_cast<double>(rate.decay_samples) - rate.warmup_samples);
+  if (rate.style == "linear") return 1.0 - part;
+  if (rate.style == "cosine") return 0.5 * (std::cos(kPi * part) + 1.0);
+  if (rate.style == "wsd") {
+    const double tail = static_cast<double>(rate.decay_samples - rate.wsd_decay_samples);
+    if (sample <= tail) return 1.0;
+    return WsdTail(rate.wsd_style, (sample - tail) / static_cast<double>(rate.wsd_decay_samples));
+  }
+  Bug("unknown learning-rate style " + rate.style);
+}
+
+}  // namespace
+
+double LearningRateAt(const LearningRate& rate, double sample) {
+  if (rate.warmup_samples > 0 && sample <= rate.warmup_samples) {
+    return rate.init + (rate.peak - rate.init) * sample / rate.warmup_samples;
+  }
+  if (rate.style == "constant") return rate.peak;
+  if (sample > static_cast<double>(rate.decay_samples)) return rate.min;
+  if (rate.style == "inverse_sqrt") {
+    const double warmup = std::max(rate.warmup_samples, 1.0), now = std::max(sample, 1.0);
+    return std::max(rate.min, rate.peak * std::sqrt(warmup) / std::sqrt(now));
+  }
+  return rate.min + Coefficient(rate, sample) * (rate.peak - rate.min);
+}
+
+double WeightDecayAt(const WeightDecay& decay, double sample) {
+  const double samples = static_cast<double>(decay.samples);
+  if (sample > samples || decay.style == "constant") return decay.end;
+  const double part = sample / samples;
+  if (decay.style == "linear") return decay.start + part * (decay.end - decay.start);
+  if (decay.style == "cosine") return decay.start + 0.5 * (std::cos(kPi * (1.0 - part)) + 1.0) * (decay.end - decay.start);
+  Bug("unknown weight-decay style " + decay.style);
+}
+
+}  // namespace planwright

@@ -1,0 +1,86 @@
+#include "planner/plan/plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace planwright {
+namespace {
+
+template <typename List>
+auto FindByName(const List& list, std::string_view name) -> const typename List::value_type* {
+  auto it = std::find_if(list.begin(), list.end(), [&](const auto& item) { return item.name == name; });
+  return it == list.end() ? nullptr : &*it;
+}
+
+}  // namespace
+
+std::string_view TpGradientName(TpGradient value) {
+  constexpr std::string_view kNames[] = {"sharded", "replicated", "partial"};
+  return kNames[static_cast<int>(value)];
+}
+
+const Module* Plan::FindModule(std::string_view name) const { return FindByName(modules, name); }
+const Group* Plan::FindGroup(std::string_view name) const { return FindByName(groups, name); }
+const Bridge* Plan::FindBridge(std::string_view name) const { return FindByName(bridges, name); }
+const Block* Plan::FindBlock(std::string_view name) const { return FindByName(blocks, name); }
+
+const Role* Plan::RoleOf(int rank) const {
+  for (const Role& role : roles) {
+    for (const RankRange& range : role.ranks) {
+      if (Contains(range, rank)) return &role;
+    }
+  }
+  return nullptr;
+}
+
+bool Contains(const RankRange& range, int rank) {
+  if (rank < range.first) return false;
+  const int offset = rank - range.first;
+  return offset % range.stride == 0 && offset / range.stride < range.count;
+}
+
+std::vector<int> Expand(const std::vector<RankRange>& ranges) {
+  std::vector<int> ranks;
+  for (const RankRange& range : ranges) {
+    for (int i = 0; i < range.count; ++i) ranks.push_back(range.first + i * range.stride);
+  }
+  return ranks;
+}
+
+std::vector<RankRange> Compress(const std::vector<int>& ranks) {
+  std::vector<RankRange> ranges;
+  for (int rank : ranks) {
+    if (!ranges.empty()) {
+      RankRange& last = ranges.back();
+      if (last.count == 1) {
+        last.stride = rank - last.first;
+        last.count = 2;
+        continue;
+      }
+      if (rank == last.first + last.count * last.stride) {
+        ++last.count;
+        continue;
+      }
+    }
+    ranges.push_back({rank, 1, 1});
+  }
+  return ranges;
+}
+
+std::vector<std::vector<int>> MembersOf(const Plan& plan, const Group& group) {
+  if (group.name == "world") {
+    std::vector<int> world(plan.world_size);
+    std::iota(world.begin(), world.end(), 0);
+    return {std::move(world)};
+  }
+  if (group.module.empty()) return {group.ranks};
+  return GroupsOver(plan.FindModule(group.module)->grid, group.view, group.axes);
+}
+
+LaneSamples SamplesOfLane(int64_t samples, int lanes, int lane) {
+  const int64_t share = samples / lanes, more = samples % lanes;
+  const int64_t first = lane * share + std::min<int64_t>(lane, more);
+  return {first, first + share + (lane < more ? 1 : 0)};
+}
+
+}  // namespace planwright

@@ -1,0 +1,238 @@
+#include <algorithm>
+#include <climits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "planner/plan/limits.h"
+#include "planner/plan/plan_enums.h"
+#include "planner/plan/plan_fields.h"
+#include "planner/plan/plan_json.h"
+#include "planner/plan/value_text.h"
+
+namespace planwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The first thing that is wrong; everything after it is skipped.
+struct Problem {
+  std::string path, message;
+  bool found() const { return !message.empty(); }
+};
+
+class Reader {
+ public:
+  static constexpr bool kFills = true;
+
+  Reader(const Json& object, std::string path, Problem& problem) : object_(object), path_(std::move(path)), problem_(problem) {}
+
+  template <typename T>
+  void operator()(const char* key, T& value) {
+    if (const Json* field = Take(key)) {
+      Read(*field, Inner(key), value);
+    } else {
+      Fail(Inner(key), "the field is missing");
+    }
+  }
+  void operator()(const char* key, std::optional<InitializePlan>& value) {
+    if (const Json* field = Take(key)) Read(*field, Inner(key), value.emplace());
+  }
+  template <typename T>
+  void Omittable(const char* key, T& value, const std::type_identity_t<T>& absent) {
+    if (const Json* field = Take(key)) {
+      Read(*field, Inner(key), value);
+    } else {
+      value = absent;
+    }
+  }
+  template <typename T>
+  void OutsideDigest(const char* key, T& value, const std::type_identity_t<T>& absent) {
+    Omittable(key, value, absent);
+  }
+
+  // Call when all fields were visited.
+  void RefuseUnknown() {
+    for (const auto& [key, value] : object_.items()) {
+      if (!taken_.contains(key)) Fail(Inner(key), "a plan has no such field");
+    }
+  }
+
+ private:
+  const Json* Take(const char* key) {
+    taken_.insert(key);
+    auto it = object_.find(key);
+    return it == object_.end() ? nullptr : &*it;
+  }
+  std::string Inner(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
+  void Fail(const std::string& path, std::string message) {
+    if (!problem_.found()) problem_ = {path, std::move(message)};
+  }
+  bool Expect(bool holds, const Json& json, const std::string& path, const char* what) {
+    if (!holds) Fail(path, absl::StrCat("expected ", what, ", found ", json.type_name()));
+    return holds && !problem_.found();
+  }
+
+  template <typename T>
+  void Read(const Json& json, const std::string& path, T& value) {
+    if (!Expect(json.is_object(), json, path, "an object")) return;
+    Reader inner(json, path, problem_);
+    Describe(inner, value);
+    inner.RefuseUnknown();
+    Check(value, path);
+  }
+  void Read(const Json& json, const std::string& path, bool& value) {
+    if (Expect(json.is_boolean(), json, path, "true or false")) value = json.get<bool>();
+  }
+  void Read(const Json& json, const std::string& path, int64_t& value) {
+    if (!Expect(json.is_number_integer(), json, path, "an integer")) return;
+    if (json.is_number_unsigned() && json.get<uint64_t>() > INT64_MAX) return Fail(path, "the integer is too large");
+    value = json.get<int64_t>();
+  }
+  void Read(const Json& json, const std::string& path, int& value) {
+    int64_t wide = 0;
+    Read(json, path, wide);
+    if (wide < INT_MIN || wide > INT_MAX) return Fail(path, "the integer is too large");
+    value = static_cast<int>(wide);
+  }
+  void Read(const Json& json, const std::string& path, double& value) {
+    if (Expect(json.is_number(), json, path, "a number")) value = json.get<double>();
+  }
+  void Read(const Json& json, const std::string& path, std::string& value) {
+    if (Expect(json.is_string(), json, path, "text")) value = json.get<std::string>();
+  }
+  void Read(const Json& json, const std::string& path, char& value) {
+    std::string text;
+    Read(json, path, text);
+    if (text.size() != 1) return Fail(path, "expected one character");
+    value = text[0];
+  }
+  void Read(const Json& json, const std::string& path, Axis& value) { ReadWord(json, path, AxisFromName, "axis", value); }
+  void Read(const Json& json, const std::string& path, View& value) { ReadWord(json, path, ViewFromName, "view", value); }
+  void Read(const Json& json, const std::string& path, OpKind& value) { ReadWord(json, path, OpFromName, "op", value); }
+  void Read(const Json& json, const std::string& path, TpGradient& value) {
+    ReadWord(json, path, TpGradientFromName, "way to share a gradient", value);
+  }
+  void Read(const Json& json, const std::string& path, Init::Kind& value) { ReadWord(json, path, InitKindFromName, "draw", value); }
+  void Read(const Json& json, const std::string& path, Output& value) {
+    ReadWord(json, path, OutputFromText, "value (as in \"x: fp32[4,8] tp:shard0\")", value);
+  }
+  void Read(const Json& json, const std::string& path, Transfer& value) {
+    std::vector<int64_t> numbers;
+    Read(json, path, numbers);
+    if (numbers.size() != 4) return Fail(path, "expected [from rank, to rank, first sample, end sample]");
+    Read(json[0], path, value.from_rank);
+    Read(json[1], path, value.to_rank);
+    value.first_sample = numbers[2];
+    value.end_sample = numbers[3];
+  }
+  void Read(const Json& json, const std::string& path, Attribute& value) {
+    if (json.is_number_integer()) return Read(json, path, value.emplace<int64_t>());
+    if (json.is_number()) return Read(json, path, value.emplace<double>());
+    if (json.is_string()) return Read(json, path, value.emplace<std::string>());
+    if (json.is_array()) return Read(json, path, value.emplace<std::vector<int64_t>>());
+    Expect(false, json, path, "a number, text or a list of integers");
+  }
+  template <typename T>
+  void Read(const Json& json, const std::string& path, std::vector<T>& values) {
+    if (!Expect(json.is_array(), json, path, "a list")) return;
+    for (size_t i = 0; i < json.size() && !problem_.found(); ++i) Read(json[i], absl::StrCat(path, "[", i, "]"), values.emplace_back());
+  }
+  void Read(const Json& json, const std::string& path, std::map<std::string, Attribute>& values) {
+    if (!Expect(json.is_object(), json, path, "an object")) return;
+    for (const auto& [key, value] : json.items()) Read(value, path + "." + key, values[key]);
+  }
+  template <typename T, typename FromText>
+  void ReadWord(const Json& json, const std::string& path, FromText from_text, const char* what, T& value) {
+    std::string text;
+    Read(json, path, text);
+    if (problem_.found()) return;
+    if (auto found = from_text(text)) {
+      value = *std::move(found);
+    } else {
+      Fail(path, absl::StrCat("no ", what, ": \"", text, "\""));
+    }
+  }
+
+  // What code that walks a plan divides by.
+  template <typename T>
+  void Check(const T&, const std::string&) {}
+  void Check(const RankRange& range, const std::string& path) {
+    if (range.count < 1 || range.stride < 1) Fail(path, "count and stride must be at least 1");
+    if (range.first < 0 || range.first + (range.count - int64_t{1}) * range.stride >= kMostRanks) Fail(path, "ranks outside any world");
+  }
+  void Check(const Grid& grid, const std::string& path) {
+    for (int size : {grid.tp, grid.cp, grid.dp, grid.pp, grid.expert_tp, grid.ep, grid.expert_dp}) {
+      if (size < 1) Fail(path, "sizes of axes must be at least 1");
+    }
+    for (View view : {View::kDense, View::kExpert}) {
+      int64_t ranks = 1;
+      for (Axis axis : AxesOf(view)) ranks = std::min(ranks * grid.size(axis), kMostRanks + 1);
+      if (grid.first_rank < 0 || grid.first_rank + ranks > kMostRanks) Fail(path, "ranks outside any world");
+    }
+  }
+  void Check(const Cluster& cluster, const std::string& path) {
+    if (cluster.nodes < 1 || cluster.gpus_per_node < 1) Fail(path, "nodes and gpus_per_node must be at least 1");
+  }
+
+  const Json& object_;
+  const std::string path_;
+  Problem& problem_;
+  std::set<std::string> taken_;
+};
+
+absl::StatusOr<Json> Parse(std::string_view text) {
+  // The parser keeps the last of repeated keys silently; a plan must not have any.
+  std::vector<std::set<std::string>> keys;
+  std::string repeated;
+  bool too_deep = false;
+  auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    too_deep |= static_cast<size_t>(depth) > kDeepestPlan;
+    if (too_deep) return false;  // keeps nothing more
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) repeated = parsed;
+    return true;
+  };
+  try {
+    Json json = Json::parse(text, watch);
+    if (too_deep) return absl::InvalidArgumentError(absl::StrCat("not a plan: more than ", kDeepestPlan, " levels of objects and lists"));
+    if (!repeated.empty()) return absl::InvalidArgumentError("not a plan: the field \"" + repeated + "\" is given twice");
+    return json;
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat("not a plan: ", error.what()));
+  }
+}
+
+absl::Status CheckVersion(const Json& json) {
+  if (!json.is_object() || !json.contains("format_version") || !json["format_version"].is_number_integer()) {
+    return absl::InvalidArgumentError("not a plan: it has no format_version");
+  }
+  if (json["format_version"] != kPlanFormatVersion) {
+    return absl::InvalidArgumentError(absl::StrCat("the plan has format_version ", json["format_version"].dump(),
+                                                   "; this version of Planwright (", kToolVersion, ") reads ", kPlanFormatVersion));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> ReadPlan(std::string_view text) {
+  if (text.size() > kLargestPlan) return absl::InvalidArgumentError(absl::StrCat("not a plan: it has more than ", kLargestPlan, " bytes"));
+  absl::StatusOr<Json> json = Parse(text);
+  if (!json.ok()) return json.status();
+  if (absl::Status status = CheckVersion(*json); !status.ok()) return status;
+  Plan plan;
+  Problem problem;
+  Reader reader(*json, "", problem);
+  Describe(reader, plan);
+  reader.RefuseUnknown();
+  if (problem.found()) return absl::InvalidArgumentError(problem.path + ": " + problem.message);
+  if (const std::string digest = PlanDigest(plan); digest != plan.digest) {
+    return absl::InvalidArgumentError("digest: the plan was changed after it was compiled (its contents give " + digest +
+                                      ", it says " + (plan.digest.empty() ? "nothing" : plan.digest) + ")");
+  }
+  return plan;
+}
+
+}  // namespace planwright

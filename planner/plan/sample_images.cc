@@ -1,0 +1,31 @@
+#include "planner/plan/sample_images.h"
+
+#include <algorithm>
+
+namespace planwright {
+
+SampleImages ImagesOfSample(const DataPlan& data, int64_t sequence) {
+  SampleImages images;
+  if (data.patch < 1 || data.pixel_shuffle < 1) return images;
+  const int64_t merged = data.pixel_shuffle * data.pixel_shuffle;
+  if (data.kind == "mock") {
+    for (const auto& grid : data.image_grids) images.patches.push_back(grid.size() == 2 ? grid[0] * grid[1] : 0);
+    const int64_t largest = images.patches.empty() ? 0 : *std::max_element(images.patches.begin(), images.patches.end());
+    images.max_images = data.max_images;
+    images.max_rows = std::min(sequence, data.max_images * (largest / merged));
+    images.mean_images = static_cast<double>(data.max_images) / 2;
+    images.known = true;
+    return images;
+  }
+  const int64_t side = data.max_image / data.patch;
+  const bool sharded = data.kind == "webdataset";
+  const int64_t largest = std::max(merged, std::min(sharded ? data.max_patches : side * side, sequence * merged));
+  images.patches = {largest};
+  images.max_rows = sequence;
+  // An image has one token at least, and no fewer patches than the reader scales it up to.
+  images.max_images = std::min(sequence, sequence * merged / std::max<int64_t>(merged, sharded ? data.min_patches : 1));
+  images.mean_images = static_cast<double>(sequence * merged) / static_cast<double>(largest);
+  return images;
+}
+
+}  // namespace planwright

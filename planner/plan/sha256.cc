@@ -1,0 +1,20 @@
+#include "planner/plan/sha256.h"
+
+// SHA256() of OpenSSL 3 first loads providers and reads openssl.cnf of whatever machine this runs on. These functions hash, and that is all.
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/sha.h>
+
+#include "absl/strings/escaping.h"
+
+namespace planwright {
+
+std::string Sha256Hex(std::string_view bytes) {
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256_CTX context;
+  SHA256_Init(&context);
+  SHA256_Update(&context, bytes.data(), bytes.size());
+  SHA256_Final(digest, &context);
+  return absl::BytesToHexString({reinterpret_cast<const char*>(digest), sizeof(digest)});
+}
+
+}  // namespace planwright

@@ -1,0 +1,127 @@
+#include "planner/plan/value_text.h"
+
+#include <charconv>
+
+#include "planner/diagnostics/bug.h"
+
+namespace planwright {
+namespace {
+
+using State = AxisLayout::State;
+
+template <typename Int>
+bool ReadInteger(std::string_view text, Int& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// Calls visit(word) for the words between `separator`s, empty ones too, until it returns false; whether it never did.
+template <typename Visit>
+bool ForWords(std::string_view text, char separator, Visit visit) {
+  for (;;) {
+    const size_t end = text.find(separator);
+    if (!visit(text.substr(0, end))) return false;
+    if (end == std::string_view::npos) return true;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::string LayoutText(const Layout& layout) {
+  std::string text;
+  for (const auto& [axis, state] : layout) {
+    text += " " + std::string(AxisName(axis)) + ":";
+    switch (state.state) {
+      case State::kReplicated: text += "replicated"; break;
+      case State::kSharded: text += (state.zigzag ? "zigzag" : "shard") + std::to_string(state.dim); break;
+      case State::kPartial: text += "partial"; break;
+    }
+  }
+  return text;
+}
+
+bool ReadAxisLayout(std::string_view word, Layout& layout) {
+  const size_t colon = word.find(':');
+  if (colon == std::string_view::npos) return false;
+  const std::optional<Axis> axis = AxisFromName(word.substr(0, colon));
+  std::string_view state = word.substr(colon + 1);
+  AxisLayout result;
+  if (state == "partial") {
+    result.state = State::kPartial;
+  } else if (state.starts_with("shard") || state.starts_with("zigzag")) {
+    result.state = State::kSharded;
+    result.zigzag = state.starts_with("zigzag");
+    if (!ReadInteger(state.substr(result.zigzag ? 6 : 5), result.dim) || result.dim < 0) return false;
+  } else if (state != "replicated") {
+    return false;
+  }
+  return axis && layout.emplace(*axis, result).second;
+}
+
+bool ReadDims(std::string_view text, std::vector<Dim>& dims) {
+  if (text.empty()) return true;
+  return ForWords(text, ',', [&](std::string_view word) {
+    if (int64_t size = 0; ReadInteger(word, size)) {
+      dims.emplace_back(size);
+    } else {
+      dims.emplace_back(std::string(word));
+    }
+    return !word.empty();
+  });
+}
+
+}  // namespace
+
+std::string TypeText(const ValueType& type) {
+  std::string text = std::string(DTypeName(type.dtype)) + "[";
+  for (size_t i = 0; i < type.dims.size(); ++i) {
+    if (i > 0) text += ",";
+    if (const auto* size = std::get_if<int64_t>(&type.dims[i])) {
+      text += std::to_string(*size);
+    } else {
+      const std::string& symbol = std::get<std::string>(type.dims[i]);
+      Require(!symbol.empty() && symbol.find_first_of(",[] ") == std::string::npos, "a dim's symbol is not one word: " + symbol);
+      text += symbol;
+    }
+  }
+  text += "]";
+  if (type.host) text += " host";
+  text += LayoutText(type.layout);
+  if (type.gradient) text += " |" + LayoutText(*type.gradient);
+  return text;
+}
+
+std::optional<ValueType> TypeFromText(std::string_view text) {
+  const size_t open = text.find('['), close = text.find(']');
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open) return std::nullopt;
+  ValueType type;
+  const std::optional<DType> dtype = DTypeFromName(text.substr(0, open));
+  if (!dtype || !ReadDims(text.substr(open + 1, close - open - 1), type.dims)) return std::nullopt;
+  type.dtype = *dtype;
+  std::string_view rest = text.substr(close + 1);
+  if (rest.empty()) return type;
+  if (rest[0] != ' ') return std::nullopt;
+  const bool good = ForWords(rest.substr(1), ' ', [&](std::string_view word) {
+    if (word == "|" && !type.gradient) {
+      type.gradient.emplace();
+      return true;
+    }
+    if (word == "host" && !type.host && type.layout.empty() && !type.gradient) return type.host = true;
+    return ReadAxisLayout(word, type.gradient ? *type.gradient : type.layout);
+  });
+  return good ? std::optional(type) : std::nullopt;
+}
+
+std::string OutputText(const Output& output) {
+  Require(output.name.find(": ") == std::string::npos, "a value's name contains a colon: " + output.name);
+  return output.name + ": " + TypeText(output.type);
+}
+
+std::optional<Output> OutputFromText(std::string_view text) {
+  const size_t colon = text.find(": ");
+  if (colon == std::string_view::npos) return std::nullopt;
+  std::optional<ValueType> type = TypeFromText(text.substr(colon + 2));
+  if (!type) return std::nullopt;
+  return Output{std::string(text.substr(0, colon)), *std::move(type)};
+}
+
+}  // namespace planwright

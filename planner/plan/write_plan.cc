@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "planner/diagnostics/bug.h"
+#include "planner/plan/plan_enums.h"
+#include "planner/plan/plan_fields.h"
+#include "planner/plan/plan_json.h"
+#include "planner/plan/plan_to_json.h"
+#include "planner/plan/sha256.h"
+#include "planner/plan/value_text.h"
+
+namespace planwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Fields of a spread object whose items stand on a line each.
+constexpr std::string_view kItemALine[] = {"symbols", "groups", "schedule", "origins", "layers", "parameters", "storages",
+                                           "buckets", "body", "setup", "step", "teardown", "forward", "backward"};
+
+// Objects that are spread over lines: a field a line.
+template <typename T>
+constexpr bool kIsSpread = std::is_same_v<T, Plan> || std::is_same_v<T, Module> || std::is_same_v<T, Bridge> || std::is_same_v<T, Block> ||
+                           std::is_same_v<T, Role>;
+
+// Appends JSON as it walks the fields. A tree would be simpler, but plans have a hundred thousand values and are written on every `validate`.
+class Writer {
+ public:
+  static constexpr bool kFills = false;
+
+  // `digest`: only what the digest covers.
+  Writer(bool digest, std::string& text) : digest_(digest), text_(text) {}
+
+  template <typename T>
+  void Object(const T& value) {
+    const bool was_spread = spread_, was_first = first_;
+    spread_ = kIsSpread<T>;
+    first_ = true;
+    text_ += spread_ ? "{\n" : "{";
+    if (spread_) indent_ += ' ';
+    Describe(*this, value);
+    if (spread_) indent_.pop_back();
+    if (spread_) text_ += "\n" + indent_;
+    text_ += '}';
+    spread_ = was_spread;
+    first_ = was_first;
+  }
+
+  template <typename T>
+  void operator()(const char* key, const T& value) {
+    Key(key);
+    Value(value);
+  }
+  template <typename T>
+  void operator()(const char* key, const std::vector<T>& values) {
+    Key(key);
+    const bool lines = kIsSpread<T> || std::find(std::begin(kItemALine), std::end(kItemALine), key) != std::end(kItemALine);
+    if (spread_ && lines && !values.empty()) {
+      Lines(values);
+    } else {
+      Value(values);
+    }
+  }
+  void operator()(const char* key, const std::optional<InitializePlan>& value) {
+    if (value) (*this)(key, *value);
+  }
+  template <typename T>
+  void Omittable(const char* key, const T& value, const std::type_identity_t<T>& absent) {
+    if (!Same(value, absent)) (*this)(key, value);
+  }
+  template <typename T>
+  void OutsideDigest(const char* key, const T& value, const std::type_identity_t<T>& absent) {
+    if (!digest_) Omittable(key, value, absent);
+  }
+
+ private:
+  template <typename T>
+  static bool Same(const T& value, const T& absent) {
+    if constexpr (requires { value.empty(); }) {
+      return value.empty() && absent.empty();
+    } else {
+      return value == absent;
+    }
+  }
+
+  void Key(const char* key) {
+    if (!first_) text_ += spread_ ? ",\n" : ",";
+    first_ = false;
+    if (spread_) text_ += indent_;
+    (text_ += '"') += key;
+    text_ += spread_ ? "\": " : "\":";
+  }
+
+  template <typename T>
+  void Lines(const std::vector<T>& values) {
+    text_ += "[\n";
+    indent_ += ' ';
+    for (const T& value : values) {
+      if (&value != values.data()) text_ += ",\n";
+      text_ += indent_;
+      Value(value);
+    }
+    indent_.pop_back();
+    text_ += "\n" + indent_ + "]";
+  }
+
+  template <typename T>
+  void Value(const T& value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      text_ += value ? "true" : "false";
+    } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, char>) {
+      char digits[24];
+      text_.append(digits, std::to_chars(digits, std::end(digits), value).ptr);
+    } else {
+      Object(value);
+    }
+  }
+  void Value(double value) {
+    Require(std::isfinite(value), "a plan number is not finite");
+    text_ += Json(value).dump();
+  }
+  void Value(std::string_view value) {
+    const bool plain = std::all_of(value.begin(), value.end(), [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+    if (plain) {
+      ((text_ += '"') += value) += '"';
+    } else {  // a path may hold any bytes
+      text_ += Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+    }
+  }
+  void Value(const std::string& value) { Value(std::string_view(value)); }
+  void Value(char value) { Value(std::string_view(&value, 1)); }
+  void Value(Axis value) { Value(AxisName(value)); }
+  void Value(View value) { Value(ViewName(value)); }
+  void Value(OpKind value) { Value(OpName(value)); }
+  void Value(TpGradient value) { Value(TpGradientName(value)); }
+  void Value(Init::Kind value) { Value(InitKindName(value)); }
+  void Value(const Output& value) { Value(OutputText(value)); }
+  void Value(const Transfer& value) { Value(std::vector<int64_t>{value.from_rank, value.to_rank, value.first_sample, value.end_sample}); }
+  void Value(const Attribute& value) {
+    std::visit([&](const auto& held) { Value(held); }, value);
+  }
+  template <typename T>
+  void Value(const std::vector<T>& values) {
+    text_ += '[';
+    for (const T& value : values) {
+      if (&value != values.data()) text_ += ',';
+      Value(value);
+    }
+    text_ += ']';
+  }
+  void Value(const std::map<std::string, Attribute>& values) {
+    text_ += '{';
+    for (auto it = values.begin(); it != values.end(); ++it) {
+      if (it != values.begin()) text_ += ',';
+      Value(it->first);
+      text_ += ':';
+      Value(it->second);
+    }
+    text_ += '}';
+  }
+
+  const bool digest_;
+  std::string& text_;
+  std::string indent_;
+  bool spread_ = true, first_ = true;  // of the object being written
+};
+
+std::string Canonical(const Plan& plan, bool digest) {
+  std::string text;
+  Writer(digest, text).Object(plan);
+  text += "\n";
+  return text;
+}
+
+}  // namespace
+
+Json PlanToJson(const Plan& plan) { return Json::parse(WritePlan(plan)); }
+
+std::string WritePlan(const Plan& plan) { return Canonical(plan, false); }
+
+std::string PlanDigest(const Plan& plan) { return Sha256Hex(Canonical(plan, true)); }
+
+}  // namespace planwright

@@ -1,0 +1,48 @@
+#include "planner/recipe/override_keys.h"
+
+#include "planner/diagnostics/text.h"
+#include "planner/recipe/recipe_keys.h"
+
+namespace planwright {
+namespace {
+
+const YamlNode& Child(const YamlNode& map, std::string_view key) {
+  static const YamlNode kNothing;
+  const YamlEntry* entry = map.is_map() ? map.Find(key) : nullptr;
+  return entry ? entry->value : kNothing;
+}
+
+// What `kind` says in `map`, or its default.
+std::string KindOf(const std::string& map_path, const YamlNode& map) {
+  const YamlNode& kind = Child(map, "kind");
+  if (kind.is_scalar()) return kind.text;
+  const KeySpec* spec = FindKey(map_path, "kind", "");
+  return spec ? std::string(spec->default_text) : "";
+}
+
+void AddKeys(const std::string& map_path, const std::string& shown, const YamlNode& map, std::vector<OverrideKey>& keys) {
+  const std::string kind = KindOf(map_path, map);
+  for (const KeySpec* spec : KeysOf(map_path)) {
+    if (spec->need == Need::kNotBuilt || (!spec->kind.empty() && spec->kind != kind)) continue;
+    const std::string word(WordOf(*spec)), path = shown.empty() ? word : Cat(shown, ".", word);
+    switch (spec->type) {
+      case KeyType::kListOfMaps: break;
+      case KeyType::kMap: AddKeys(InnerPath(*spec), path, Child(map, word), keys); break;
+      case KeyType::kNamedMaps:
+        for (const YamlEntry& named : Child(map, word).entries) AddKeys(InnerPath(*spec), Cat(path, ".", named.key), named.value, keys);
+        break;
+      case KeyType::kBool: keys.push_back({path, {"true", "false"}}); break;
+      default: keys.push_back({path, spec->choices.empty() ? std::vector<std::string>() : ChoicesOf(*spec)});
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<OverrideKey> OverrideKeys(const YamlNode& recipe) {
+  std::vector<OverrideKey> keys;
+  AddKeys("", "", recipe, keys);
+  return keys;
+}
+
+}  // namespace planwright

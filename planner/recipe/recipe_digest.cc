@@ -1,0 +1,37 @@
+#include "planner/recipe/recipe_digest.h"
+
+#include "nlohmann/json.hpp"
+#include "planner/plan/sha256.h"
+
+namespace planwright {
+namespace {
+
+nlohmann::json ToJson(const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::kNull: return nullptr;
+    case YamlNode::Kind::kScalar: return node.text;
+    case YamlNode::Kind::kSequence: {
+      nlohmann::json list = nlohmann::json::array();
+      for (const YamlNode& item : node.items) list.push_back(ToJson(item));
+      return list;
+    }
+    case YamlNode::Kind::kMap: break;
+  }
+  nlohmann::json map = nlohmann::json::object();  // sorted by key
+  for (const YamlEntry& entry : node.entries) map[entry.key] = ToJson(entry.value);
+  return map;
+}
+
+}  // namespace
+
+std::string CanonicalText(const YamlNode& recipe) {
+  nlohmann::json order = nlohmann::json::array();
+  if (const YamlEntry* modules = recipe.Find("modules")) {
+    for (const YamlEntry& module : modules->value.entries) order.push_back(module.key);
+  }
+  return nlohmann::json{{"recipe", ToJson(recipe)}, {"module_order", order}}.dump();
+}
+
+std::string RecipeDigest(const YamlNode& recipe) { return Sha256Hex(CanonicalText(recipe)); }
+
+}  // namespace planwright

@@ -1,0 +1,104 @@
+#include "planner/recipe/text_checks.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "planner/diagnostics/text.h"
+#include "planner/diagnostics/utf8.h"
+
+namespace planwright {
+namespace {
+
+bool CheckEncoding(const std::string& text, const YamlOrigin& origin, Diagnostics& problems) {
+  if (text.starts_with("\xEF\xBB\xBF") || text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+    problems.Error(DiagnosticKind::kFileEncoding, PlaceOfByte(text, 0, origin), "the file starts with a byte order mark",
+                   "save it as UTF-8 without a byte order mark");
+    return false;
+  }
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = CodePointLength(text, at);
+    if (length == 0) {
+      problems.Error(DiagnosticKind::kFileEncoding, PlaceOfByte(text, at, origin),
+                     absl::StrFormat("byte 0x%02x is not UTF-8", static_cast<unsigned char>(text[at])), "save the file as UTF-8");
+      return false;
+    }
+    if (IsHiddenControl(text, at, length)) {
+      problems.Error(DiagnosticKind::kFileEncoding, PlaceOfByte(text, at, origin),
+                     Cat("a hidden control character: ", Printable(std::string_view(text).substr(at, length))),
+                     "remove it; it makes the text read otherwise than it is");
+      return false;
+    }
+    at += length;
+  }
+  return true;
+}
+
+bool CheckIndentation(const std::string& text, const YamlOrigin& origin, Diagnostics& problems) {
+  for (size_t line = 0; line < text.size();) {
+    const size_t end = std::min(text.find('\n', line), text.size());
+    const size_t first = text.find_first_not_of(" \t\r", line);
+    const size_t tab = text.find('\t', line);
+    if (first < end && tab < first && text[first] != '#') {
+      problems.Error(DiagnosticKind::kYamlSyntax, PlaceOfByte(text, tab, origin), "a tab in the indentation",
+                     "YAML is indented with spaces");
+      return false;
+    }
+    line = end + 1;
+  }
+  return true;
+}
+
+}  // namespace
+
+Location PlaceOfByte(const std::string& text, size_t at, const YamlOrigin& origin) {
+  Location where;
+  where.file = origin.file;
+  const size_t line_start = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // npos + 1 is 0
+  const int lines_before = static_cast<int>(std::count(text.begin(), text.begin() + at, '\n'));
+  where.line = origin.line + lines_before;
+  where.column = static_cast<int>(at - line_start) + (lines_before == 0 ? origin.column : 1);
+  return where;
+}
+
+bool CheckText(const std::string& text, const YamlOrigin& origin, Diagnostics& problems) {
+  if (text.size() > kLargestRecipe) {
+    Location where;
+    where.file = origin.file;
+    problems.Error(DiagnosticKind::kTooLarge, where, Cat("the recipe has more than ", kLargestRecipe, " bytes"),
+                   "split it and share the parts with `extends`");
+    return false;
+  }
+  return CheckEncoding(text, origin, problems) && CheckIndentation(text, origin, problems);
+}
+
+size_t EndOfQuoted(const std::string& text, size_t at) {
+  const char quote = text[at];
+  for (size_t i = at + 1; i < text.size(); ++i) {
+    if (quote == '"' && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == quote) {
+      if (quote == '"' || i + 1 >= text.size() || text[i + 1] != '\'') return i + 1;
+      ++i;  // '' inside single quotes is one quote
+    }
+  }
+  return std::string::npos;
+}
+
+size_t FirstOpenQuote(const std::string& text, size_t end) {
+  for (size_t at = 0; at < end;) {
+    const char before = at == 0 ? '\n' : text[at - 1];
+    const bool starts_word = before == ' ' || before == '\n' || before == '[' || before == '{' || before == ',';
+    if (text[at] == '#' && starts_word) {
+      at = text.find('\n', at);
+    } else if ((text[at] == '"' || text[at] == '\'') && starts_word) {
+      const size_t close = EndOfQuoted(text, at);
+      if (close == std::string::npos || text.find('\n', at) < close) return at;
+      at = close;
+    } else {
+      ++at;
+    }
+  }
+  return std::string::npos;
+}
+
+}  // namespace planwright

@@ -1,0 +1,277 @@
+#include "planner/recipe/yaml_tree.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "planner/diagnostics/text.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/recipe/text_checks.h"
+
+namespace planwright {
+namespace {
+
+struct StopParsing {};  // thrown by the handler once going on would only cost time
+
+constexpr std::string_view kNoSharing = "recipes are shared with `extends`, not with YAML's own references";
+constexpr std::string_view kQuoteSpecial = "put the value in quotes if it starts with one of  * & ! | > % @ `";
+
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  TreeBuilder(const std::string& text, const YamlOrigin& origin, Diagnostics& problems)
+      : text_(text), origin_(origin), problems_(problems) {}
+
+  YamlNode TakeRoot() { return std::move(root_); }
+  bool failed() const { return failed_; }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ == 1) return;
+    Refuse(DiagnosticKind::kYamlFeature, Place(mark), "a second document", "a recipe is one document: remove the `---` before it");
+    throw StopParsing();
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    YamlNode node = Start(YamlNode::Kind::kNull, mark, "", anchor);
+    Add(std::move(node));
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    Refuse(DiagnosticKind::kYamlFeature, Place(mark), "a YAML alias (`*`)", Cat(kQuoteSpecial, "; ", kNoSharing));
+    YamlNode node;
+    node.where = Place(mark);
+    Add(std::move(node));
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
+    YamlNode node = Start(YamlNode::Kind::kScalar, mark, tag, anchor);
+    node.text = value;
+    FindExtent(node, mark);
+    Add(std::move(node));
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    Open(Start(YamlNode::Kind::kSequence, mark, tag, anchor));
+  }
+  void OnSequenceEnd() override { Close(); }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    Open(Start(YamlNode::Kind::kMap, mark, tag, anchor));
+  }
+  void OnMapEnd() override { Close(); }
+
+ private:
+  // A map or list whose end has not come yet.
+  struct Frame {
+    YamlNode node;
+    bool has_key = false;
+    YamlEntry pending;                   // its key, while has_key
+    std::map<std::string, Location> keys;  // places of the keys so far
+  };
+
+  Location Place(const YAML::Mark& mark) const {
+    Location where;
+    where.file = origin_.file;
+    where.line = origin_.line + std::max(mark.line, 0);
+    where.column = std::max(mark.column, 0) + (mark.line <= 0 ? origin_.column : 1);
+    return where;
+  }
+
+  char CharAt(const YAML::Mark& mark) const {
+    return mark.pos >= 0 && static_cast<size_t>(mark.pos) < text_.size() ? text_[mark.pos] : '\0';
+  }
+
+  void Refuse(DiagnosticKind kind, const Location& where, std::string message, std::string help) {
+    failed_ = true;
+    if (!refused_.insert({where.line, where.column}).second) return;  // one problem a place
+    problems_.Error(kind, where, std::move(message), std::move(help));
+    if (refused_.size() >= 20) throw StopParsing();
+  }
+
+  YamlNode Start(YamlNode::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+    YamlNode node;
+    node.kind = kind;
+    node.where = Place(mark);
+    const bool tagged = !tag.empty() && tag != "?" && tag != "!";
+    if (anchor != 0) {
+      Refuse(DiagnosticKind::kYamlFeature, node.where, "a YAML anchor (`&`)", Cat(kQuoteSpecial, "; ", kNoSharing));
+    } else if (tagged || (kind == YamlNode::Kind::kScalar && CharAt(mark) == '!')) {
+      Refuse(DiagnosticKind::kYamlFeature, node.where, "a YAML tag (`!`)", Cat("remove it; ", kQuoteSpecial));
+    }
+    return node;
+  }
+
+  // How many bytes a scalar takes in the text, and whether it is quoted.
+  void FindExtent(YamlNode& node, const YAML::Mark& mark) {
+    const char first = CharAt(mark);
+    const size_t at = mark.pos;
+    if (first == '"' || first == '\'') {
+      node.quoted = true;
+      const size_t end = EndOfQuoted(text_, at);
+      if (end == std::string::npos) {
+        Refuse(DiagnosticKind::kYamlSyntax, node.where, "a quote that is never closed", "close it on the same line");
+      } else if (text_.find('\n', at) >= end) {
+        node.where.length = static_cast<int>(end - at);
+      }
+    } else if (first == '|' || first == '>') {
+      node.quoted = true;
+    } else if (!node.text.empty() && text_.compare(at, node.text.size(), node.text) == 0) {
+      node.where.length = static_cast<int>(node.text.size());
+    }
+  }
+
+  void Open(YamlNode node) {
+    if (stack_.size() >= kDeepestRecipe) {
+      Refuse(DiagnosticKind::kTooLarge, node.where, Cat("more than ", kDeepestRecipe, " levels of maps and lists"), "");
+      throw StopParsing();
+    }
+    stack_.emplace_back();
+    stack_.back().node = std::move(node);
+  }
+
+  void Close() {
+    YamlNode node = std::move(stack_.back().node);
+    stack_.pop_back();
+    Add(std::move(node));
+  }
+
+  void Add(YamlNode node) {
+    if (stack_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Frame& frame = stack_.back();
+    if (frame.node.is_sequence()) {
+      frame.node.items.push_back(std::move(node));
+    } else if (frame.has_key) {
+      frame.has_key = false;
+      frame.pending.value = std::move(node);
+      frame.node.entries.push_back(std::move(frame.pending));
+    } else {
+      TakeKey(frame, std::move(node));
+    }
+  }
+
+  void TakeKey(Frame& frame, YamlNode node) {
+    frame.has_key = true;
+    frame.pending = {};
+    frame.pending.key_where = node.where;
+    if (!node.is_scalar() || node.text.empty()) {
+      Refuse(DiagnosticKind::kYamlSyntax, node.where, Cat("a key must be a word, found ", Describe(node)), "");
+      return;
+    }
+    if (node.text == "<<") {
+      Refuse(DiagnosticKind::kYamlFeature, node.where, "a YAML merge key (`<<`)", std::string(kNoSharing));
+      return;
+    }
+    auto [first, is_new] = frame.keys.emplace(node.text, node.where);
+    if (!is_new) {
+      failed_ = true;
+      problems_.Error(DiagnosticKind::kRepeatedKey, node.where, Cat("key ", Quoted(node.text), " is given twice"), "remove one")
+          .notes.push_back({first->second, "first given here"});
+      if (++repeats_ >= 20) throw StopParsing();
+    }
+    frame.pending.key = std::move(node.text);
+  }
+
+  const std::string& text_;
+  const YamlOrigin& origin_;
+  Diagnostics& problems_;
+  std::vector<Frame> stack_;
+  YamlNode root_;
+  int documents_ = 0;
+  int repeats_ = 0;
+  bool failed_ = false;
+  std::set<std::pair<int, int>> refused_;
+};
+
+struct Saying {
+  std::string_view yaml_cpp, ours, help;
+};
+
+// yaml-cpp's words, which name its own states, in the reader's terms.
+constexpr Saying kSayings[] = {
+    {"alias not found", "`*` starts a YAML alias", kQuoteSpecial},
+    {"illegal character found while scanning alias", "`*` starts a YAML alias", kQuoteSpecial},
+    {"the referenced anchor is not defined", "`*` starts a YAML alias", kQuoteSpecial},
+    {"anchor not found", "`&` starts a YAML anchor", kQuoteSpecial},
+    {"illegal character found while scanning anchor", "`&` starts a YAML anchor", kQuoteSpecial},
+    {"unknown token", "a character that cannot start a value", kQuoteSpecial},
+    {"illegal map value", "a `:` where no key can be", "put a value that contains `: ` in quotes; give nested keys a line of their own"},
+    {"end of map not found", "this line does not line up with the map before it",
+     "keys of one map start in the same column, and every key is followed by `: `"},
+    {"end of sequence not found", "this line does not line up with the list before it", "items of one list start in the same column"},
+    {"end of map flow not found", "a `{` that is not closed properly", "put `,` between entries and close it with `}`"},
+    {"end of sequence flow not found", "a `[` that is not closed properly", "put `,` between items and close it with `]`"},
+    {"illegal flow end", "a closing bracket that was not opened", ""},
+    {"illegal block entry", "a list item `- ` where no list can be", "start the list on a line of its own"},
+    {"illegal EOF in scalar", "a quote that is never closed", "close it on the same line"},
+};
+
+void AddSyntaxError(const YAML::Exception& error, const std::string& text, const YamlOrigin& origin, Diagnostics& problems) {
+  const size_t at = std::min<size_t>(std::max(error.mark.pos, 0), text.size());
+  std::string message = Printable(error.msg), help;
+  for (const Saying& saying : kSayings) {
+    if (!error.msg.starts_with(saying.yaml_cpp)) continue;
+    message = saying.ours;
+    help = saying.help;
+    break;
+  }
+  const size_t quote = FirstOpenQuote(text, at);
+  if (quote == std::string::npos) {
+    problems.Error(DiagnosticKind::kYamlSyntax, PlaceOfByte(text, at, origin), std::move(message), std::move(help));
+    return;
+  }
+  problems.Error(DiagnosticKind::kYamlSyntax, PlaceOfByte(text, quote, origin), "a quote that is not closed on its line", "close it")
+      .notes.push_back({PlaceOfByte(text, at, origin), Cat("which goes wrong here: ", message)});
+}
+
+}  // namespace
+
+const YamlEntry* YamlNode::Find(std::string_view key) const {
+  for (const YamlEntry& entry : entries) {
+    if (entry.key == key) return &entry;
+  }
+  return nullptr;
+}
+
+std::optional<YamlNode> ParseYaml(const std::string& text, const YamlOrigin& origin, Diagnostics& problems) {
+  if (!CheckText(text, origin, problems)) return std::nullopt;
+  TreeBuilder builder(text, origin, problems);
+  try {
+    std::istringstream in(text);
+    YAML::Parser parser(in);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const StopParsing&) {
+    return std::nullopt;
+  } catch (const YAML::Exception& error) {
+    if (!builder.failed()) AddSyntaxError(error, text, origin, problems);
+    return std::nullopt;
+  }
+  if (builder.failed()) return std::nullopt;
+  return builder.TakeRoot();
+}
+
+std::string Describe(const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::kNull: return "nothing";
+    case YamlNode::Kind::kSequence: return "a list";
+    case YamlNode::Kind::kMap: return "a map";
+    case YamlNode::Kind::kScalar: break;
+  }
+  if (node.quoted) return Cat("the text ", Quoted(node.text));
+  if (node.text.empty()) return "nothing";
+  if (node.text == "true" || node.text == "false") return Cat("the boolean ", node.text);
+  const bool numeric = node.text.find_first_not_of("+-.0123456789eE_") == std::string::npos &&
+                       node.text.find_first_of("0123456789") != std::string::npos;
+  return numeric ? Cat("the number ", Printable(node.text.substr(0, 60))) : Cat("the text ", Quoted(node.text));
+}
+
+}  // namespace planwright

@@ -1,0 +1,113 @@
+#include "planner/schedule/block_passes.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "planner/diagnostics/bug.h"
+#include "planner/schedule/block_builder.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+
+// Whether an instruction does more than make its outputs.
+bool HasEffect(const Instruction& instruction) {
+  switch (OpClassOf(instruction.kind)) {
+    case OpClass::kControl:
+    case OpClass::kData:
+    case OpClass::kState: return true;
+    case OpClass::kCommunication:
+      // Half of an exchange or a broadcast may be another block's.
+      if (instruction.kind == OpKind::kExchange || instruction.kind == OpKind::kBroadcast) return true;
+      break;
+    case OpClass::kCompute: break;
+  }
+  return !instruction.gradients.empty() || !instruction.waits.empty() || !instruction.signals.empty();
+}
+
+std::set<string> ReadBy(const Block& block) {
+  std::set<string> read;
+  for (const Instruction& instruction : block.body) {
+    for (string& name : ValuesRead(instruction)) read.insert(std::move(name));
+  }
+  return read;
+}
+
+void KeepOnly(const std::set<string>& wanted, std::vector<Output>& outputs) {
+  std::erase_if(outputs, [&](const Output& output) { return !wanted.contains(output.name); });
+}
+
+void KeepOnly(const std::set<string>& wanted, std::vector<string>& names) {
+  std::erase_if(names, [&](const string& name) { return !wanted.contains(name); });
+}
+
+}  // namespace
+
+void DropDead(Block& block) {
+  std::set<string> wanted(block.outputs.begin(), block.outputs.end());
+  wanted.insert(block.saved.begin(), block.saved.end());
+  for (const Probe& probe : block.probes) wanted.insert(probe.value);
+  std::vector<Instruction> kept;
+  for (auto instruction = block.body.rbegin(); instruction != block.body.rend(); ++instruction) {
+    const bool wants = std::any_of(instruction->outputs.begin(), instruction->outputs.end(),
+                                   [&](const Output& output) { return wanted.contains(output.name); });
+    if (!wants && !HasEffect(*instruction)) continue;
+    for (string& name : ValuesRead(*instruction)) wanted.insert(std::move(name));
+    kept.push_back(std::move(*instruction));
+  }
+  block.body.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
+  FillFrees(block);
+}
+
+void PruneSaved(Block& forward, Block& backward) {
+  DropDead(backward);
+  std::set<string> read = ReadBy(backward);
+  read.insert(backward.outputs.begin(), backward.outputs.end());
+  KeepOnly(read, backward.takes);
+  KeepOnly(read, forward.saved);
+  DropDead(forward);
+}
+
+std::optional<Block> Recomputed(Block& forward) {
+  Require(forward.takes.empty() && absl::EndsWith(forward.name, ".forward"), absl::StrCat(forward.name, " is no forward to run again"));
+  Block again = forward;
+  again.name = absl::StrCat(forward.name.substr(0, forward.name.size() - string(".forward").size()), ".recompute");
+  again.inputs.clear();
+  again.outputs.clear();
+  again.probes.clear();
+  std::erase_if(again.body, [](const Instruction& instruction) { return OpClassOf(instruction.kind) == OpClass::kState; });
+  DropDead(again);
+  if (again.body.empty()) return std::nullopt;
+  std::set<string> needed = ReadBy(again);
+  needed.insert(again.saved.begin(), again.saved.end());
+  again.takes = forward.inputs;
+  KeepOnly(needed, again.takes);
+
+  forward.saved.clear();
+  for (const Output& take : again.takes) forward.saved.push_back(take.name);
+  DropDead(forward);
+  return again;
+}
+
+void FinishBlocks(LayerBlocks& blocks, bool learns, bool recompute) {
+  if (!learns) {
+    blocks.backward = blocks.recompute = std::nullopt;
+    blocks.forward.saved.clear();
+    DropDead(blocks.forward);
+    return;
+  }
+  PruneSaved(blocks.forward, *blocks.backward);
+  if (recompute) blocks.recompute = Recomputed(blocks.forward);
+}
+
+bool Recomputes(const Module& module, char kind) {
+  const std::string word = kind == 'M' ? "mamba" : kind == '*' ? "attention" : kind == 'E' ? "moe" : "block";
+  return std::find(module.recompute.begin(), module.recompute.end(), word) != module.recompute.end();
+}
+
+}  // namespace planwright

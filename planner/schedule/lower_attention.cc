@@ -1,0 +1,106 @@
+#include "planner/schedule/lower_attention.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+
+// Heads are cut over tp, the sequence over cp.
+struct Widths {
+  int64_t S, B, H, s, q_heads, kv_heads, head_dim;
+  Widths(const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes)
+      : S(sizes.sequence / context.cp), B(sizes.samples), H(model.hidden), s(S / context.tp), q_heads(model.attention.heads / context.tp),
+        kv_heads(model.attention.kv_groups / context.tp), head_dim(model.attention.head_dim) {}
+
+  int64_t q() const { return q_heads * head_dim; }
+  int64_t kv() const { return 2 * kv_heads * head_dim; }
+  std::map<string, Attribute> attributes(const BlockContext& context) const {
+    return PositionAttributes(context, {{"q_heads", q_heads}, {"kv_heads", kv_heads}, {"head_dim", head_dim}});
+  }
+};
+
+ValueType Features(const BlockBuilder& b, const Widths& w, int64_t width) {
+  const Layout layout = OverCp(b.context(), 0, Sharded(b.context(), 2));
+  return b.Activation({w.S, w.B, width}, layout, layout);
+}
+
+// Every query sees keys of the whole sequence: k and v are gathered over cp, for the forward and, because they outweigh a rank's own part, again
+// for the backward. (Passing them round a ring beside the products is a fusion for later.)
+string GatherKeys(BlockBuilder& b) { return b.AllGather("kv", 0, "kv_all", Partial(b.context(), {Axis::kCp}), Axis::kCp); }
+
+// What attention reads of the projection, in the order of the op's signature.
+std::vector<string> EmitSplit(BlockBuilder& f, const Widths& w) {
+  if (f.context().cp == 1) return {"qkv"};
+  f.Emit(OpKind::kSplit, {.inputs = {"qkv"}, .attributes = {{"dim", int64_t{2}}}},
+         {{"q", Features(f, w, w.q())}, {"kv", Features(f, w, w.kv())}});
+  return {"q", GatherKeys(f)};
+}
+
+// da -> dqkv
+void EmitAttentionGrad(BlockBuilder& b, const Widths& w, const LanguageSizes& sizes) {
+  const BlockContext& context = b.context();
+  const ValueType dqkv = Features(b, w, w.q() + w.kv());
+  if (context.cp == 1) {
+    b.Make(OpKind::kCausalAttentionGrad,
+           {.inputs = WithDocuments({"da", "qkv", "a", "lse"}, sizes), .attributes = w.attributes(context)}, "dqkv", dqkv);
+    return;
+  }
+  const string kv_all = GatherKeys(b);
+  ValueType dkv = b.TypeOf(kv_all);
+  std::swap(dkv.layout, *dkv.gradient);
+  b.Emit(OpKind::kCausalAttentionGrad,
+         {.inputs = WithDocuments({"da", "q", kv_all, "a", "lse"}, sizes), .attributes = w.attributes(context)},
+         {{"dq", Features(b, w, w.q())}, {"dkv_part", dkv}});
+  b.ReduceScatter("dkv_part", 0, "dkv", Axis::kCp);
+  b.Make(OpKind::kConcat, {.inputs = {"dq", "dkv"}, .attributes = {{"dim", int64_t{2}}}}, "dqkv", dqkv);
+}
+
+}  // namespace
+
+Block LowerAttentionForward(const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes, int origin) {
+  const Widths w(model, context, sizes);
+  BlockBuilder f(context, context.module + ".attention.forward", origin);
+  f.Input("x", StreamType(f, w.s, w.B, w.H));
+  InputDocuments(f, sizes);
+  const auto [n, n_scale] = EmitRmsNorm(f, "x", "norm", model.norm_eps);
+  const string n_full = f.AllGather(n, 0, "n_full", Partial(context));
+  f.Make(OpKind::kLinear, {.inputs = {n_full}, .parameters = {"qkv"}}, "qkv", Features(f, w, w.q() + w.kv()));
+  const std::vector<string> operands = EmitSplit(f, w);
+  ValueType lse = f.Data(context.wide(), {w.B, w.q_heads, w.S});
+  lse.layout = OverCp(context, 2, Sharded(context, 1));
+  f.Emit(OpKind::kCausalAttention, {.inputs = WithDocuments(operands, sizes), .attributes = w.attributes(context)},
+         {{"a", Features(f, w, w.q())}, {"lse", lse}});
+  f.Make(OpKind::kLinear, {.inputs = {"a"}, .parameters = {"o_proj"}}, "o_part", PartialType(f, w.S, w.B, w.H));
+  const string o = f.ReduceScatter("o_part", 0, "o");
+  f.Add({"x", o}, "x_out");
+  f.ProbeValue("x_out", "language.layer{layer}.out");
+  std::vector<string> saved = {"x", n_scale, n_full};
+  if (context.cp == 1) {
+    saved.push_back("qkv");
+  } else {
+    saved.insert(saved.end(), {"q", "kv"});
+  }
+  saved.insert(saved.end(), {"a", "lse"});
+  return f.Finish({"x_out"}, WithDocuments(saved, sizes));
+}
+
+Block LowerAttentionBackward(const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes, const Block& forward,
+                             int origin) {
+  const Widths w(model, context, sizes);
+  const string n_full = context.tp > 1 ? "n_full" : "n";
+  BlockBuilder b(context, context.module + ".attention.backward", origin);
+  b.TakeSaved(forward);
+  b.Input("dx_out", b.TypeOf("x"));
+  const string d_o = b.AllGather("dx_out", 0, "do_full", Replicated());
+  b.LinearWeightGrad(d_o, "a", "o_proj");
+  b.Make(OpKind::kLinearInputGrad, {.inputs = {d_o}, .parameters = {"o_proj"}}, "da", b.TypeOf("a"));
+  EmitAttentionGrad(b, w, sizes);
+  b.LinearWeightGrad("dqkv", n_full, "qkv");
+  b.Make(OpKind::kLinearInputGrad, {.inputs = {"dqkv"}, .parameters = {"qkv"}}, "dn_part", PartialType(b, w.S, w.B, w.H));
+  const string dn = b.ReduceScatter("dn_part", 0, "dn");
+  b.Make(OpKind::kRmsNormGrad, {.inputs = {dn, "x", "n_scale"}, .parameters = {"norm"}, .gradients = b.Trained({"norm"})}, "dx_norm",
+         b.TypeOf("x"));
+  return b.Finish({b.Add({"dx_out", "dx_norm"}, "dx")}, {});
+}
+
+}  // namespace planwright

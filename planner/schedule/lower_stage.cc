@@ -1,0 +1,227 @@
+#include "planner/schedule/lower_stage.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "planner/diagnostics/bug.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+
+// A part of a stage in forward order.
+struct Piece {
+  const LayerBlocks* blocks = nullptr;
+  string frame;
+  bool makes_stream = false;  // the embedding
+};
+
+std::vector<Piece> PiecesOf(const Module& module, const ModuleBlocks& blocks, int stage) {
+  std::vector<Piece> pieces;
+  if (stage == 0) pieces.push_back({&blocks.embedding, module.name + ".embed", true});
+  for (const LayerSummary& layer : module.layers) {
+    if (layer.stage == stage) pieces.push_back({&blocks.layers.at(layer.kind), layer.frame});
+  }
+  if (stage + 1 == module.grid.pp) pieces.push_back({&blocks.head, module.name + ".head"});
+  return pieces;
+}
+
+// The pieces with a backward, which are the last ones: what is before them does not learn.
+size_t FirstLearning(const std::vector<Piece>& pieces) {
+  size_t first = pieces.size();
+  while (first > 0 && pieces[first - 1].blocks->backward) --first;
+  return first;
+}
+
+ValueType TypeIn(const Block& block, const string& value) {
+  for (const Output& input : block.inputs) {
+    if (input.name == value) return input.type;
+  }
+  for (const Output& take : block.takes) {
+    if (take.name == value) return take.type;
+  }
+  for (const Instruction& instruction : block.body) {
+    for (const Output& output : instruction.outputs) {
+      if (output.name == value) return output.type;
+    }
+  }
+  Bug(absl::StrCat("block ", block.name, " has no value ", value));
+}
+
+// Every bucket that the frame's storages lie in.
+std::set<size_t> BucketsOf(const Module& module, const string& frame) {
+  std::set<size_t> buckets;
+  for (const Storage& storage : module.storages) {
+    if (storage.frame == frame && storage.bucket >= 0) buckets.insert(storage.bucket);
+  }
+  return buckets;
+}
+
+// Adds the events of overlapped gathers: a call waits for the parameters that no call before it waited for.
+class GatherWaits {
+ public:
+  explicit GatherWaits(const Module& module) : module_(module) {}
+
+  void Add(Instruction& call) {
+    for (size_t bucket : BucketsOf(module_, call.frame)) {
+      if (module_.buckets[bucket].reduce_group.empty() || !waited_.insert(bucket).second) continue;
+      call.waits.push_back(ParametersGathered(module_, bucket));
+    }
+  }
+
+ private:
+  const Module& module_;
+  std::set<size_t> waited_;
+};
+
+// A stage without layers hands its input on.
+Block PassOn(const Module& module, const BlockContext& context, const ModuleBlocks& blocks, int stage, bool backward) {
+  BlockBuilder b(context, absl::StrCat(module.name, ".s", stage, backward ? ".backward" : ".forward"), module.origin);
+  const Block& embedding = blocks.embedding.forward;
+  const string name = backward ? "dx_out" : "x_in";
+  b.Input(name, TypeIn(embedding, embedding.outputs.front()));
+  return b.Finish({name}, {});
+}
+
+Block Forward(const Module& module, const BlockContext& context, const std::vector<Piece>& pieces, int stage, bool waits_for_gather) {
+  BlockBuilder f(context, absl::StrCat(module.name, ".s", stage, ".forward", waits_for_gather ? ".first" : ""), module.origin);
+  string x = "x_in";
+  if (!pieces.front().makes_stream) f.Input(x, pieces.front().blocks->forward.inputs.front().type);
+  std::set<string> common;
+  for (const Piece& piece : pieces) {
+    const std::vector<Output>& inputs = piece.blocks->forward.inputs;
+    for (size_t i = piece.makes_stream ? 0 : 1; i < inputs.size(); ++i) {
+      if (common.insert(inputs[i].name).second) f.Input(inputs[i].name, inputs[i].type);
+    }
+  }
+  GatherWaits waits(module);
+  std::vector<string> outputs;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const Block& block = pieces[i].blocks->forward;
+    std::vector<string> arguments;
+    for (const Output& input : block.inputs) arguments.push_back(input.name);
+    if (!pieces[i].makes_stream) arguments.front() = x;
+    outputs.clear();
+    for (const string& output : block.outputs) outputs.push_back(i + 1 < pieces.size() ? absl::StrCat("x", i) : output);
+    Instruction& call = f.Call(block, pieces[i].frame, arguments, outputs);
+    if (waits_for_gather) waits.Add(call);
+    if (!outputs.empty()) x = outputs.front();
+  }
+  return f.Finish(outputs, {});
+}
+
+// Appends the reductions of buckets whose last gradient the call before them made.
+void ReduceFinished(const Module& module, DType dtype, const std::vector<Piece>& pieces, size_t done, std::vector<Instruction>& body) {
+  std::set<size_t> finished = BucketsOf(module, pieces[done].frame);
+  for (size_t i = 0; i < done; ++i) {
+    if (!pieces[i].blocks->backward) continue;
+    for (size_t bucket : BucketsOf(module, pieces[i].frame)) finished.erase(bucket);
+  }
+  for (size_t bucket : finished) {
+    std::vector<Instruction> reduce = ReduceBucket(module, bucket, dtype);
+    if (reduce.empty()) continue;
+    body.back().signals.push_back(GradientsReady(module, bucket));
+    reduce.front().waits.push_back(GradientsReady(module, bucket));
+    reduce.back().signals.push_back(GradientsReduced(module, bucket));
+    for (Instruction& instruction : reduce) instruction.stream = kReduceStream;
+    std::move(reduce.begin(), reduce.end(), std::back_inserter(body));
+  }
+}
+
+Block Backward(const Module& module, const BlockContext& context, const std::vector<Piece>& pieces, int stage, bool reduces) {
+  const size_t first = FirstLearning(pieces);
+  BlockBuilder b(context, absl::StrCat(module.name, ".s", stage, ".backward", reduces ? ".last" : ""), module.origin);
+  string dx;
+  const Block& last = *pieces.back().blocks->backward;
+  if (!last.inputs.empty()) {
+    dx = stage + 1 == module.grid.pp ? last.inputs.front().name : "dx_out";
+    b.Input(dx, last.inputs.front().type);
+  }
+  std::vector<string> outputs;
+  std::vector<Instruction>& body = b.body();
+  for (size_t i = pieces.size(); i-- > first;) {
+    const LayerBlocks& blocks = *pieces[i].blocks;
+    if (blocks.recompute) b.Call(*blocks.recompute, pieces[i].frame, {}, {});
+    outputs.clear();
+    for (const string& output : blocks.backward->outputs) {
+      const bool leaves = i == first;
+      outputs.push_back(!leaves ? absl::StrCat("dx", i) : pieces[i].makes_stream ? output : "dx_in");
+    }
+    b.Call(*blocks.backward, pieces[i].frame, dx.empty() ? std::vector<string>{} : std::vector<string>{dx}, outputs);
+    if (reduces) ReduceFinished(module, context.reduce_dtype(), pieces, i, body);
+    if (!outputs.empty()) dx = outputs.front();
+  }
+  return b.Finish(outputs, {});
+}
+
+Instruction Collective(OpKind kind, const string& input, const string& output, DType dtype, int64_t elements, const string& group) {
+  Instruction instruction{.kind = kind, .inputs = {input}};
+  instruction.outputs = {{output, {dtype, {elements}, {}, std::nullopt, false}}};
+  if (kind == OpKind::kAllReduce) {
+    instruction.attributes["reduce"] = string("sum");
+  } else {
+    instruction.attributes["dim"] = int64_t{0};
+  }
+  instruction.group = group;
+  return instruction;
+}
+
+string BucketValue(const Module& module, const char* what, size_t bucket) { return absl::StrCat("%", module.name, ".", what, ".", bucket); }
+
+}  // namespace
+
+std::string GradientsReady(const Module& module, size_t bucket) { return absl::StrCat(module.name, ".gradients.", bucket, ".ready"); }
+std::string GradientsReduced(const Module& module, size_t bucket) { return absl::StrCat(module.name, ".gradients.", bucket, ".reduced"); }
+std::string ParametersGathered(const Module& module, size_t bucket) { return absl::StrCat(module.name, ".parameters.", bucket, ".gathered"); }
+
+std::vector<Instruction> ReduceBucket(const Module& module, size_t index, DType dtype) {
+  const Bucket& bucket = module.buckets[index];
+  const string shards = BucketValue(module, "gradient_shards", index);
+  const int64_t elements = bucket.elements / bucket.shards;
+  std::vector<Instruction> reduce;
+  if (!bucket.reduce_group.empty()) {
+    reduce.push_back(
+        Collective(OpKind::kReduceScatter, BucketValue(module, "gradients", index), shards, dtype, elements, bucket.reduce_group));
+  }
+  if (!bucket.tp_group.empty()) reduce.push_back(Collective(OpKind::kAllReduce, shards, shards, dtype, elements, bucket.tp_group));
+  return reduce;
+}
+
+std::vector<Instruction> GatherBucket(const Module& module, size_t index, DType dtype) {
+  const Bucket& bucket = module.buckets[index];
+  if (bucket.reduce_group.empty()) return {};
+  return {Collective(OpKind::kAllGather, BucketValue(module, "parameter_shards", index), BucketValue(module, "parameters", index), dtype,
+                     bucket.elements, bucket.reduce_group)};
+}
+
+bool HasBackward(const Module& module, const ModuleBlocks& blocks, int stage) {
+  const std::vector<Piece> pieces = PiecesOf(module, blocks, stage);
+  return pieces.empty() ? GivesGradient(module, blocks, stage) : pieces.back().blocks->backward.has_value();
+}
+
+bool GivesGradient(const Module& module, const ModuleBlocks& blocks, int stage) {
+  const std::vector<Piece> pieces = PiecesOf(module, blocks, stage);
+  if (pieces.empty()) return HasBackward(module, blocks, stage - 1);
+  return FirstLearning(pieces) == 0 && !pieces.front().blocks->backward->outputs.empty();
+}
+
+StageBlocks LowerStage(const Module& module, const BlockContext& context, const ModuleBlocks& blocks, int stage, const Overlap& overlap) {
+  const std::vector<Piece> pieces = PiecesOf(module, blocks, stage);
+  if (pieces.empty()) {
+    StageBlocks result = {.forward = PassOn(module, context, blocks, stage, false)};
+    if (HasBackward(module, blocks, stage)) result.backward = PassOn(module, context, blocks, stage, true);
+    return result;
+  }
+  StageBlocks result = {.forward = Forward(module, context, pieces, stage, false)};
+  const bool has_backward = pieces.back().blocks->backward.has_value();
+  if (has_backward) result.backward = Backward(module, context, pieces, stage, false);
+  const auto shared = [&](const Bucket& bucket) { return bucket.stage == stage && !(bucket.reduce_group.empty() && bucket.tp_group.empty()); };
+  const bool sharded = std::any_of(module.buckets.begin(), module.buckets.end(), shared);
+  if (overlap.gather && sharded) result.first_forward = Forward(module, context, pieces, stage, true);
+  if (overlap.reduce && sharded && has_backward) result.last_backward = Backward(module, context, pieces, stage, true);
+  return result;
+}
+
+}  // namespace planwright

@@ -1,0 +1,61 @@
+// The blocks of one pipeline stage of a module: what its layers do forward and backward, called in order. The same for every kind of model.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/schedule/block_builder.h"
+
+namespace planwright {
+
+// Forward and backward of one layer, of the embedding or of the head. A layer's first input and first output is the stream of activations
+// ("x", of the backward "dx..."); an embedding makes it, a head ends it. Every other input is common to the whole stage and keeps its name:
+// "tokens", "image_grid".
+struct LayerBlocks {
+  Block forward;
+  std::optional<Block> backward;   // none: frozen, and nothing before it learns
+  std::optional<Block> recompute;  // called before the backward: runs the forward again and saves what the backward takes
+};
+
+struct ModuleBlocks {
+  LayerBlocks embedding, head;
+  std::map<char, LayerBlocks> layers;  // by LayerSummary::kind
+};
+
+// What overlaps with compute, on streams of its own.
+struct Overlap {
+  bool reduce = false;  // a bucket's gradients are reduced as soon as the last microbatch's backward has finished with it
+  bool gather = false;  // a bucket's parameters are gathered while the first microbatch's forward has not reached it
+};
+
+struct StageBlocks {
+  Block forward;                   // NAME.s0.forward
+  std::optional<Block> backward;   // NAME.s0.backward
+  std::optional<Block> first_forward;  // with Overlap::gather: waits for parameters, NAME.s0.forward.first
+  std::optional<Block> last_backward;  // with Overlap::reduce: reduces gradients, NAME.s0.backward.last
+};
+
+// Stage `stage` of `module`, whose layers are Module::layers of that stage; the first stage has the embedding, the last the head.
+StageBlocks LowerStage(const Module& module, const BlockContext& context, const ModuleBlocks& blocks, int stage, const Overlap& overlap);
+
+// Whether some block of the stage has a backward; whether the stage hands a gradient to the one before it (or over the bridge).
+bool HasBackward(const Module& module, const ModuleBlocks& blocks, int stage);
+bool GivesGradient(const Module& module, const ModuleBlocks& blocks, int stage);
+
+// Events between the calls of a stage and the collectives of its buckets.
+std::string GradientsReady(const Module& module, size_t bucket);
+std::string GradientsReduced(const Module& module, size_t bucket);
+std::string ParametersGathered(const Module& module, size_t bucket);
+
+// The reduce-scatter of a bucket's gradients and, where tp ranks hold terms of them, the sum over tp.
+std::vector<Instruction> ReduceBucket(const Module& module, size_t bucket, DType dtype);
+// The all-gather of a bucket's parameters from their shards; nothing where one rank holds all.
+std::vector<Instruction> GatherBucket(const Module& module, size_t bucket, DType dtype);
+
+inline constexpr char kReduceStream[] = "reduce";
+inline constexpr char kGatherStream[] = "gather";
+
+}  // namespace planwright

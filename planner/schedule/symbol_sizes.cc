@@ -1,0 +1,59 @@
+#include "planner/schedule/symbol_sizes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "planner/plan/sample_images.h"
+
+namespace planwright {
+namespace {
+
+// Of `count` values, as whole a number as can be, one at least.
+int64_t Mean(double value) { return std::max<int64_t>(1, std::llround(value)); }
+
+void SizeExpertRows(const Module& module, Symbol& symbol) {
+  // The lowering's maximum is that of a rank whose experts are chosen by every token as often as can be.
+  const int64_t most = std::min(module.top_k, module.experts / module.grid.ep) * module.grid.ep;
+  const double mean = static_cast<double>(symbol.maximum) * static_cast<double>(module.top_k) / static_cast<double>(most);
+  symbol.mean = Mean(mean);
+  symbol.expected = std::min(symbol.maximum, Mean(std::ceil(mean * std::max(1.0, module.imbalance))));
+}
+
+// `what` as in "MODULE.what"; `samples` of the lane's microbatch.
+void SizeImages(const SampleImages& images, const DataPlan& data, const Module& module, std::string_view what, int64_t samples, Symbol& symbol) {
+  const int64_t merged = data.pixel_shuffle * data.pixel_shuffle;
+  double patches = 0;
+  for (int64_t count : images.patches) patches += static_cast<double>(count) / static_cast<double>(images.patches.size());
+  const int64_t rows = samples * images.max_rows, count = samples * images.max_images;
+  const double mean_images = static_cast<double>(samples) * images.mean_images, mean_patches = mean_images * patches;
+  const auto set = [&](int64_t maximum, double mean) {
+    symbol.maximum = std::min(symbol.maximum, std::max<int64_t>(maximum, 1));
+    symbol.mean = std::min(symbol.maximum, Mean(mean));
+  };
+  if (what == "image_rows") set(rows, mean_patches / static_cast<double>(merged));
+  if (what == "images") set(count, mean_images);
+  if (what == "patches") set(rows * merged, mean_patches);
+  if (what == "tokens") set(rows * merged + count * module.class_tokens, mean_patches + mean_images * static_cast<double>(module.class_tokens));
+}
+
+}  // namespace
+
+void SizeSymbols(Plan& plan) {
+  const Budget& budget = plan.budget;
+  const SampleImages images = ImagesOfSample(plan.data, budget.sequence_length);
+  for (Symbol& symbol : plan.symbols) {
+    // "language.expert_rows"; of one of several encoders, "language.ENCODER.image_rows".
+    const Module* module = plan.FindModule(symbol.name.substr(0, symbol.name.find('.')));
+    if (!module) continue;
+    const std::string_view what = std::string_view(symbol.name).substr(symbol.name.rfind('.') + 1);
+    if (what.starts_with("expert_rows") && module->top_k > 0) {
+      SizeExpertRows(*module, symbol);
+    } else if (plan.data.pixel_shuffle > 0 && !images.patches.empty()) {
+      const LaneSamples largest = SamplesOfLane(budget.global_samples / budget.microbatches, module->grid.dp, 0);
+      SizeImages(images, plan.data, *module, what, largest.end - largest.first, symbol);
+    }
+  }
+}
+
+}  // namespace planwright

@@ -1,0 +1,74 @@
+#include "planner/show/line_chart.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "planner/show/table.h"
+
+namespace planwright {
+namespace {
+
+std::string Number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
+
+std::string PadLeft(const std::string& text, size_t width) { return text.size() < width ? std::string(width - text.size(), ' ') + text : text; }
+
+}  // namespace
+
+std::string LineChart(const std::vector<double>& values, int height, size_t indent) {
+  if (values.empty()) return "";
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  const double low = *least, span = *most > *least ? *most - *least : 1;
+  std::vector<int> level;
+  for (double value : values) level.push_back(static_cast<int>(std::lround((value - low) / span * (height - 1))));
+  std::vector<std::vector<std::string>> cells(height, std::vector<std::string>(values.size(), " "));
+  for (size_t x = 0; x < values.size(); ++x) {
+    const int to = level[x], from = x == 0 ? to : level[x - 1];
+    if (from == to) {
+      cells[to][x] = "─";
+      continue;
+    }
+    cells[from][x] = from < to ? "╯" : "╮";
+    cells[to][x] = from < to ? "╭" : "╰";
+    for (int between = std::min(from, to) + 1; between < std::max(from, to); ++between) cells[between][x] = "│";
+  }
+  std::string text;
+  for (int y = height - 1; y >= 0; --y) {
+    const bool labelled = y == 0 || y == height - 1 || (y == (height - 1) / 2 && *most > *least);
+    std::string line = PadLeft(labelled ? Number(low + span * y / (height - 1)) : "", indent - 2) + (labelled ? " ┤" : " │");
+    if (*most == *least && y > 0) line = std::string(indent - 2, ' ') + " │";
+    for (const std::string& cell : cells[y]) line += cell;
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string PartsRuler(const std::vector<std::string>& names, const std::vector<double>& ends, int width, size_t indent) {
+  std::string text(indent - 1, ' ');
+  int at = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const int end = i + 1 == names.size() && ends[i] >= 1 ? width : std::clamp(static_cast<int>(std::lround(ends[i] * width)), at, width);
+    const int room = end - at - 1;
+    if (end == at) continue;  // narrower than a column
+    text += at == 0 ? "├" : "┼";
+    const int size = static_cast<int>(Width(names[i]));
+    const bool fits = size + 2 <= room;
+    const int left = fits ? (room - size - 2) / 2 : room;
+    for (int c = 0; c < left; ++c) text += "─";
+    if (!fits) {
+      at = end;
+      continue;
+    }
+    text += " " + names[i] + " ";
+    for (int c = left + size + 2; c < room; ++c) text += "─";
+    at = end;
+  }
+  return text + "┤\n";
+}
+
+}  // namespace planwright

@@ -1,0 +1,79 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "planner/diagnostics/text.h"
+#include "planner/show/page/markup.h"
+#include "planner/show/page/page.h"
+#include "planner/show/table.h"
+
+namespace planwright {
+namespace {
+
+constexpr double kWidth = 1060, kHeight = 190, kTop = 34, kBottom = kHeight - 34;
+constexpr size_t kMostWires = 2048;
+
+// Where the ranks of one side stand, from left to right.
+std::map<int, double> PlacesOf(const std::set<int>& ranks) {
+  std::map<int, double> places;
+  const double space = kWidth / static_cast<double>(ranks.size());
+  double x = space / 2;
+  for (int rank : ranks) places[rank] = x, x += space;
+  return places;
+}
+
+void DrawRanks(const std::map<int, double>& places, double y, double text_y, const std::string& color, Drawing& drawing) {
+  const double space = kWidth / static_cast<double>(places.size()), width = std::clamp(space - 1, 1.0, 40.0);
+  const size_t each = std::max<size_t>(1, static_cast<size_t>(std::ceil(30 / space)));
+  const size_t drawn = std::max<size_t>(1, static_cast<size_t>(std::ceil(1 / space)));  // no more than one a pixel
+  size_t i = 0;
+  for (const auto& [rank, x] : places) {
+    if (i % drawn == 0) drawing.Rect(x - width / 2, y, width, 12, color, Cat("rank ", rank));
+    if (i++ % each == 0) drawing.Text(x, text_y, std::to_string(rank), "mid small");
+  }
+}
+
+std::string Wire(double from, double to) {
+  const double middle = (kTop + kBottom) / 2;
+  return Cat("M", Px(from), " ", Px(kTop + 12), " C", Px(from), " ", Px(middle), " ", Px(to), " ", Px(middle), " ", Px(to), " ", Px(kBottom - 12));
+}
+
+std::string BridgeDrawing(const Plan& plan, const Bridge& bridge) {
+  std::set<int> from, to;
+  for (const Transfer& transfer : bridge.forward) {
+    from.insert(transfer.from_rank);
+    to.insert(transfer.to_rank);
+  }
+  const std::map<int, double> sources = PlacesOf(from), sinks = PlacesOf(to);
+  const std::string source_color = ModuleColor(plan, bridge.from), sink_color = ModuleColor(plan, bridge.to);
+  Drawing drawing(kWidth, kHeight, Cat("transfers from ", bridge.from, " to ", bridge.to));
+  const size_t each = (bridge.forward.size() + kMostWires - 1) / kMostWires;
+  for (size_t i = 0; i < bridge.forward.size(); i += each) {
+    const Transfer& t = bridge.forward[i];
+    drawing.Path(Wire(sources.at(t.from_rank), sinks.at(t.to_rank)), Cat("wire ", source_color, "l"),
+                 Cat("rank ", t.from_rank, " to rank ", t.to_rank, ": samples [", t.first_sample, ", ", t.end_sample, ") of the microbatch"));
+  }
+  DrawRanks(sources, kTop, kTop - 8, source_color + "b", drawing);
+  DrawRanks(sinks, kBottom - 12, kBottom + 14, sink_color + "b", drawing);
+  drawing.Text(0, 11, bridge.from, "soft small");
+  drawing.Text(0, kHeight - 2, bridge.to, "soft small");
+  return drawing.Markup() + (each > 1 ? Cat("<p class=\"soft\">One of every ", each, " transfers is drawn.</p>\n") : "");
+}
+
+}  // namespace
+
+std::string BridgesSection(const Plan& plan) {
+  std::string body = plan.bridges.empty() ? "<p>No bridges.</p>\n" : "";
+  for (const Bridge& bridge : plan.bridges) {
+    int64_t samples = 0;
+    for (const Transfer& transfer : bridge.forward) samples = std::max(samples, transfer.end_sample);
+    body += Cat("<h3>", Escaped(bridge.from), " → ", Escaped(bridge.to), "</h3>\n<p class=\"soft\">", Escaped(bridge.kind), ", ",
+                WithCommas(static_cast<int64_t>(bridge.forward.size())), " transfers a microbatch of ", WithCommas(samples),
+                " samples; gradients come back the same ways.</p>\n");
+    if (!bridge.forward.empty()) body += BridgeDrawing(plan, bridge);
+  }
+  return Section("bridges", "Bridges", body);
+}
+
+}  // namespace planwright

@@ -1,0 +1,105 @@
+#include <algorithm>
+#include <cstdio>
+
+#include "planner/diagnostics/text.h"
+#include "planner/show/page/markup.h"
+#include "planner/show/page/page.h"
+#include "planner/show/rate_curve.h"
+#include "planner/show/table.h"
+
+namespace planwright {
+namespace {
+
+constexpr double kLeft = 84, kWidth = 976, kTop = 22, kHeight = 170;
+
+std::string Short(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
+}
+
+std::string Tile(const std::string& value, std::string_view what) { return Cat("<div><b>", value, "</b><span>", what, "</span></div>\n"); }
+
+std::string Tiles(const Budget& budget) {
+  std::string text = "<div class=\"tiles\">\n" + Tile(WithCommas(budget.train_samples), "samples") + Tile(WithCommas(budget.steps), "steps") +
+                     Tile(WithCommas(budget.global_samples), "samples a step") + Tile(WithCommas(budget.microbatches), "microbatches a step") +
+                     Tile(WithCommas(budget.micro_samples), "samples of a lane's microbatch") + Tile(WithCommas(budget.sequence_length), "tokens a sample");
+  if (budget.samples_past_budget > 0) text += Tile(WithCommas(budget.samples_past_budget), "samples past the budget in the last step");
+  return text + "</div>\n";
+}
+
+struct Curve {
+  const char* name;
+  const char* color;
+  double RatePoint::*value;
+};
+
+double XOf(double sample, double end) { return kLeft + kWidth * std::clamp(sample / end, 0.0, 1.0); }
+
+void DrawSegments(const Budget& budget, double end, Drawing& drawing) {
+  for (size_t i = 0; i < budget.segments.size(); ++i) {
+    const Segment& segment = budget.segments[i];
+    const double x1 = XOf(static_cast<double>(segment.first_sample), end), x2 = XOf(static_cast<double>(segment.end_sample), end);
+    drawing.Rect(x1, kTop, x2 - x1, kHeight, i % 2 == 0 ? "band" : "none",
+                 Cat(segment.kind, ": samples ", WithCommas(segment.first_sample), " to ", WithCommas(segment.end_sample)));
+    if (x2 - x1 > 10 + 7 * static_cast<double>(segment.kind.size())) drawing.Text((x1 + x2) / 2, kTop - 7, segment.kind, "mid small soft");
+    drawing.Line(x2, kTop, x2, kTop + kHeight, "axis");
+  }
+}
+
+std::string CurveDrawing(const Budget& budget, const std::vector<RatePoint>& points, const Curve& curve) {
+  const double end = static_cast<double>(std::max<int64_t>(1, TrainedSamples(budget)));
+  double most = 0;
+  for (const RatePoint& point : points) most = std::max(most, point.*curve.value);
+  const auto y = [&](double value) { return kTop + kHeight - (most > 0 ? value / most : 0) * (kHeight - 8); };
+  Drawing drawing(kLeft + kWidth + 16, kTop + kHeight + 24, Cat(curve.name, " over samples"));
+  DrawSegments(budget, end, drawing);
+  for (int i = 0; i <= 2; ++i) {
+    drawing.Line(kLeft, y(most * i / 2), kLeft + kWidth, y(most * i / 2), "axis");
+    drawing.Text(kLeft - 8, y(most * i / 2) + 4, Short(most * i / 2), "end small");
+    if (most == 0) break;
+  }
+  for (int i = 0; i <= 4; ++i) {
+    drawing.Text(kLeft + kWidth * i / 4, kTop + kHeight + 16, WithCommas(static_cast<int64_t>(end * i / 4)), i == 4 ? "end small" : "mid small");
+  }
+  std::string path;
+  for (size_t i = 0; i < points.size(); ++i) {
+    const double x = kLeft + kWidth * static_cast<double>(i) / static_cast<double>(points.size() - 1);
+    path += Cat(path.empty() ? "M" : " L", Px(x), " ", Px(y(points[i].*curve.value)));
+  }
+  drawing.Path(path, Cat("curve ", curve.color));
+  constexpr size_t kProbes = 122;  // columns that tell the numbers under the mouse
+  for (size_t i = 0; i < kProbes; ++i) {
+    const RatePoint& point = points[(points.size() - 1) * i / (kProbes - 1)];
+    const double width = kWidth / kProbes;
+    drawing.Rect(kLeft + width * static_cast<double>(i), kTop, width, kHeight, "none probe",
+                 Cat("sample ", WithCommas(point.sample), ", step ", WithCommas(point.sample / std::max<int64_t>(1, budget.global_samples) + 1),
+                     "\nlearning rate ", Short(point.learning_rate), "\nweight decay ", Short(point.weight_decay)));
+  }
+  return Cat("<h3>", curve.name, "</h3>\n", drawing.Markup());
+}
+
+std::string SegmentTable(const Budget& budget) {
+  HtmlTable table({"segment", "first sample", "end sample", "from step"});
+  for (const Segment& segment : budget.segments) {
+    table.Add({Escaped(segment.kind), WithCommas(segment.first_sample), WithCommas(segment.end_sample),
+                      WithCommas(segment.first_sample / std::max<int64_t>(1, budget.global_samples) + 1)});
+  }
+  return table.Markup();
+}
+
+}  // namespace
+
+std::string BudgetSection(const Plan& plan) {
+  const std::vector<RatePoint> points = RateCurve(plan.budget, 977);
+  std::string body = Tiles(plan.budget) + CurveDrawing(plan.budget, points, {"Learning rate", "m0l", &RatePoint::learning_rate});
+  const WeightDecay& decay = plan.budget.weight_decay;
+  if (decay.start == decay.end) {
+    body += Cat("<p>Weight decay is ", Short(decay.start), " throughout.</p>\n");
+  } else {
+    body += CurveDrawing(plan.budget, points, {"Weight decay", "m3l", &RatePoint::weight_decay});
+  }
+  return Section("budget", "Budget", body + SegmentTable(plan.budget));
+}
+
+}  // namespace planwright

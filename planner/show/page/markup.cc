@@ -1,0 +1,94 @@
+#include "planner/show/page/markup.h"
+
+#include <cctype>
+#include <cstdio>
+
+#include "planner/diagnostics/text.h"
+
+namespace planwright {
+namespace {
+
+std::string TitleOf(std::string_view title) { return title.empty() ? "" : Cat("<title>", Escaped(title), "</title>"); }
+
+std::string Element(std::string_view start, std::string_view name, std::string_view title) {
+  if (title.empty()) return Cat(start, "/>\n");
+  return Cat(start, ">", TitleOf(title), "</", name, ">\n");
+}
+
+}  // namespace
+
+std::string Escaped(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    switch (c) {
+      case '&': safe += "&amp;"; break;
+      case '<': safe += "&lt;"; break;
+      case '>': safe += "&gt;"; break;
+      case '"': safe += "&quot;"; break;
+      case '\'': safe += "&#39;"; break;
+      case '\n': safe += "&#10;"; break;
+      default: safe += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+    }
+  }
+  return safe;
+}
+
+std::string Px(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", value);
+  std::string result = text;
+  if (result.ends_with(".0")) result.resize(result.size() - 2);
+  return result;
+}
+
+Drawing::Drawing(double width, double height, std::string_view label)
+    : head_(Cat("<svg viewBox=\"0 0 ", Px(width), " ", Px(height), "\" width=\"", Px(width), "\" height=\"", Px(height),
+                "\" role=\"img\" aria-label=\"", Escaped(label), "\">\n")) {}
+
+void Drawing::Rect(double x, double y, double width, double height, std::string_view classes, std::string_view title) {
+  body_ += Element(Cat("<rect x=\"", Px(x), "\" y=\"", Px(y), "\" width=\"", Px(width), "\" height=\"", Px(height), "\" class=\"", classes, "\""),
+                   "rect", title);
+}
+
+void Drawing::Line(double x1, double y1, double x2, double y2, std::string_view classes) {
+  body_ += Cat("<line x1=\"", Px(x1), "\" y1=\"", Px(y1), "\" x2=\"", Px(x2), "\" y2=\"", Px(y2), "\" class=\"", classes, "\"/>\n");
+}
+
+void Drawing::Path(std::string_view data, std::string_view classes, std::string_view title) {
+  body_ += Element(Cat("<path d=\"", data, "\" class=\"", classes, "\""), "path", title);
+}
+
+void Drawing::Text(double x, double y, std::string_view text, std::string_view classes) {
+  body_ += Cat("<text x=\"", Px(x), "\" y=\"", Px(y), "\" class=\"", classes, "\">", Escaped(text), "</text>\n");
+}
+
+void Drawing::Open(std::string_view classes, std::string_view data, std::string_view title) {
+  body_ += Cat("<g class=\"", classes, "\"", data, ">", TitleOf(title));
+}
+
+std::string Drawing::Markup() const { return Cat("<div class=\"drawing\">", head_, body_, "</svg></div>\n"); }
+
+std::string Section(std::string_view id, std::string_view title, std::string_view body) {
+  return Cat("<section id=\"", id, "\">\n<h2>", Escaped(title), "</h2>\n", body, "</section>\n");
+}
+
+std::string HtmlTable::Markup() const {
+  std::vector<bool> numbers(rows_[0].size(), rows_.size() > 1);
+  for (size_t r = 1; r < rows_.size(); ++r) {
+    for (size_t c = 0; c < rows_[r].size(); ++c) {
+      if (rows_[r][c].empty() || !std::isdigit(static_cast<unsigned char>(rows_[r][c][0]))) numbers[c] = false;
+    }
+  }
+  std::string text = "<div class=\"scroll\"><table>\n";
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    text += "<tr>";
+    for (size_t c = 0; c < rows_[r].size(); ++c) {
+      const char* tag = r == 0 ? "th" : "td";
+      Append(text, "<", tag, numbers[c] ? " class=\"number\">" : ">", rows_[r][c], "</", tag, ">");
+    }
+    text += "</tr>\n";
+  }
+  return text + "</table></div>\n";
+}
+
+}  // namespace planwright

@@ -1,0 +1,39 @@
+#include "planner/show/page/page.h"
+
+#include "planner/diagnostics/text.h"
+#include "planner/show/page/markup.h"
+#include "planner/show/table.h"
+
+namespace planwright {
+namespace {
+
+constexpr const char* kSections[] = {"ranks", "groups", "bridges", "schedule", "budget", "model"};
+
+std::string Header(const Plan& plan) {
+  const std::string nodes = WithCommas(plan.cluster.nodes) + (plan.cluster.nodes == 1 ? " node" : " nodes");
+  std::string text = Cat("<h1>", Escaped(plan.name), "</h1>\n<p class=\"soft\">", WithCommas(plan.world_size), " ranks on ", nodes, " of ",
+                         plan.cluster.gpus_per_node, " (gpu ", Escaped(plan.cluster.gpu), ") · precision ", Escaped(plan.precision),
+                         " · plan <code>", Escaped(plan.digest.substr(0, 12)), "</code> · Planwright ", Escaped(plan.tool_version), "</p>\n<nav>");
+  for (const char* section : kSections) text += Cat("<a href=\"#", section, "\">", section, "</a>");
+  return text + "</nav>\n";
+}
+
+}  // namespace
+
+std::string ModuleColor(const Plan& plan, std::string_view module) {
+  constexpr size_t kColors = 6;
+  for (size_t i = 0; i < plan.modules.size(); ++i) {
+    if (plan.modules[i].name == module) return "m" + std::to_string(i % kColors);
+  }
+  return "band";
+}
+
+std::string PlanPage(const Plan& plan) {
+  return Cat("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<link rel=\"icon\" href=\"data:,\"/>\n<title>",
+             Escaped(plan.name), " - plan</title>\n<style>", kPageStyle, "</style>\n</head>\n<body>\n<main>\n", Header(plan), RanksSection(plan),
+             GroupsSection(plan), BridgesSection(plan), ScheduleSection(plan), BudgetSection(plan), ModelSection(plan),
+             "</main>\n</body>\n</html>\n");
+}
+
+}  // namespace planwright

@@ -1,0 +1,102 @@
+#include <algorithm>
+#include <cstdio>
+
+#include "planner/plan/lr_schedule.h"
+#include "planner/show/line_chart.h"
+#include "planner/show/rate_curve.h"
+#include "planner/show/show.h"
+#include "planner/show/table.h"
+
+namespace planwright {
+namespace {
+
+std::string Digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  return text;
+}
+
+std::string ShortDigits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+// A step whose first sample is `sample`, as a person counts: from 1.
+int64_t StepAt(const Budget& budget, int64_t sample) { return sample / std::max<int64_t>(1, budget.global_samples) + 1; }
+
+// Both curves over samples, with the segments of the learning rate under it.
+std::string CurvesText(const Budget& budget) {
+  constexpr int kColumns = 100, kLines = 10;
+  constexpr size_t kIndent = 12;
+  if (TrainedSamples(budget) == 0) return "";
+  std::vector<double> rates, decays;
+  for (const RatePoint& point : RateCurve(budget, kColumns)) {
+    rates.push_back(point.learning_rate);
+    decays.push_back(point.weight_decay);
+  }
+  std::vector<std::string> names;
+  std::vector<double> ends;
+  for (const Segment& segment : budget.segments) {
+    names.push_back(segment.kind);
+    ends.push_back(std::min(1.0, static_cast<double>(segment.end_sample) / static_cast<double>(TrainedSamples(budget))));
+  }
+  const std::string last = WithCommas(TrainedSamples(budget)) + " samples";
+  std::string text = "\nlearning rate\n" + LineChart(rates, kLines, kIndent) + PartsRuler(names, ends, kColumns, kIndent) +
+                     std::string(kIndent - 1, ' ') + "0" + std::string(kColumns - Width(last), ' ') + last + "\n";
+  if (budget.weight_decay.start == budget.weight_decay.end) return text + "\nweight decay  " + ShortDigits(budget.weight_decay.start) + " throughout\n";
+  return text + "\nweight decay\n" + LineChart(decays, kLines / 2, kIndent);
+}
+
+}  // namespace
+
+std::string ShowBudget(const Plan& plan, const std::vector<int64_t>& at) {
+  const Budget& budget = plan.budget;
+  std::string text = WithCommas(budget.train_samples) + " samples in " + WithCommas(budget.steps) + " steps of " +
+                     WithCommas(budget.global_samples) + " (" + WithCommas(budget.microbatches) + " microbatches; micro batch " +
+                     WithCommas(budget.micro_samples) + ", sequence " + WithCommas(budget.sequence_length) + ")\n";
+  if (budget.samples_past_budget > 0) {
+    text += "the last step is full: " + WithCommas(budget.samples_past_budget) + " samples past the budget\n";
+  }
+  Table segments({"learning rate", "first sample", "end sample", "from step", "rate at first", "rate at end"});
+  for (const Segment& segment : budget.segments) {
+    segments.Add({segment.kind, WithCommas(segment.first_sample), WithCommas(segment.end_sample),
+                  WithCommas(StepAt(budget, segment.first_sample)),
+                  ShortDigits(LearningRateAt(budget.learning_rate, static_cast<double>(segment.first_sample))),
+                  ShortDigits(LearningRateAt(budget.learning_rate, static_cast<double>(segment.end_sample)))});
+  }
+  text += "\n" + segments.Text() + CurvesText(budget);
+  if (at.empty()) return text;
+  Table points({"sample", "learning rate", "weight decay"});
+  for (int64_t sample : at) {
+    points.Add({WithCommas(sample), Digits(LearningRateAt(budget.learning_rate, static_cast<double>(sample))),
+                Digits(WeightDecayAt(budget.weight_decay, static_cast<double>(sample)))});
+  }
+  return text + "\n" + points.Text();
+}
+
+nlohmann::ordered_json ShowBudgetJson(const Plan& plan, const std::vector<int64_t>& at) {
+  using Json = nlohmann::ordered_json;
+  const Budget& budget = plan.budget;
+  Json json = {{"steps", budget.steps},
+               {"train_samples", budget.train_samples},
+               {"global_samples", budget.global_samples},
+               {"micro_samples", budget.micro_samples},
+               {"microbatches", budget.microbatches},
+               {"sequence_length", budget.sequence_length},
+               {"samples_past_budget", budget.samples_past_budget},
+               {"segments", Json::array()}};
+  for (const Segment& segment : budget.segments) {
+    json["segments"].push_back({{"kind", segment.kind}, {"first_sample", segment.first_sample}, {"end_sample", segment.end_sample}});
+  }
+  if (at.empty()) return json;
+  json["at"] = Json::array();
+  for (int64_t sample : at) {
+    json["at"].push_back({{"sample", sample},
+                          {"learning_rate", LearningRateAt(budget.learning_rate, static_cast<double>(sample))},
+                          {"weight_decay", WeightDecayAt(budget.weight_decay, static_cast<double>(sample))}});
+  }
+  return json;
+}
+
+}  // namespace planwright

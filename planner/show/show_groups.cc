@@ -1,0 +1,53 @@
+#include "planner/show/show.h"
+#include "planner/show/table.h"
+
+namespace planwright {
+namespace {
+
+std::string AxesText(const Group& group) {
+  std::string text;
+  for (Axis axis : group.axes) text += (text.empty() ? "" : ",") + std::string(AxisName(axis));
+  return text;
+}
+
+std::string MembersText(const std::vector<std::vector<int>>& members) {
+  constexpr size_t kMost = 4;
+  std::string text;
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (members.size() > kMost && i == kMost - 1) return text + " ... [" + RanksText(members.back(), 3) + "]";
+    text += (i > 0 ? " [" : "[") + RanksText(members[i], 3) + "]";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string ShowGroups(const Plan& plan) {
+  Table table({"group", "view", "axes", "groups", "ranks each", "used", "members"});
+  for (const Group& group : plan.groups) {
+    const std::vector<std::vector<int>> members = MembersOf(plan, group);
+    table.Add({group.name, group.module.empty() ? "" : std::string(ViewName(group.view)), AxesText(group), std::to_string(members.size()),
+               members.empty() ? "0" : std::to_string(members[0].size()), group.used ? "yes" : "", MembersText(members)});
+  }
+  return table.Text();
+}
+
+nlohmann::ordered_json ShowGroupsJson(const Plan& plan) {
+  using Json = nlohmann::ordered_json;
+  Json groups = Json::array();
+  for (const Group& group : plan.groups) {
+    Json axes = Json::array();
+    for (Axis axis : group.axes) axes.push_back(AxisName(axis));
+    const bool of_module = !group.module.empty();
+    groups.push_back({{"name", group.short_name.empty() ? group.name : group.short_name},
+                      {"full_name", group.name},
+                      {"module", of_module ? Json(group.module) : Json()},
+                      {"view", of_module ? Json(ViewName(group.view)) : Json()},
+                      {"axes", std::move(axes)},
+                      {"used", group.used},
+                      {"members", MembersOf(plan, group)}});
+  }
+  return {{"groups", std::move(groups)}};
+}
+
+}  // namespace planwright

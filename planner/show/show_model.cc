@@ -1,0 +1,124 @@
+#include <cmath>
+
+#include "absl/strings/str_format.h"
+#include "planner/estimate/model_flops.h"
+#include "planner/estimate/step_time.h"
+#include "planner/show/show.h"
+#include "planner/show/table.h"
+
+namespace planwright {
+namespace {
+
+int64_t Rounded(double flops) { return std::llround(flops); }
+
+// 75.78 TFLOP
+std::string Short(double flops) {
+  constexpr const char* kUnits[] = {"", "k", "M", "G", "T", "P", "E"};
+  size_t unit = 0;
+  while (flops >= 1000 && unit + 1 < std::size(kUnits)) flops /= 1000, ++unit;
+  return absl::StrFormat("%.4g %sFLOP", flops, kUnits[unit]);
+}
+
+std::string LayersText(const Module& module) {
+  Table table({"layer", "", "kind", "parameters", "forward FLOPs"});
+  for (const LayerSummary& layer : module.layers) {
+    table.Add({layer.frame, std::string(1, layer.kind), std::string(LayerWord(layer.kind)), WithCommas(layer.parameters),
+               WithCommas(layer.forward_flops)});
+  }
+  return table.Text("  ");
+}
+
+std::string FlopsText(const ModuleFlops& flops) {
+  Table table({"FLOPs of a token", "layers", "forward", "backward", "recomputed"});
+  for (const PartFlops& part : flops.parts) {
+    table.Add({part.name, part.layers > 0 ? WithCommas(part.layers) : "", WithCommas(Rounded(part.token.forward)),
+               WithCommas(Rounded(part.token.backward)), WithCommas(Rounded(part.token.recompute))});
+  }
+  table.Add({"all", "", WithCommas(Rounded(flops.token.forward)), WithCommas(Rounded(flops.token.backward)),
+             WithCommas(Rounded(flops.token.recompute))});
+  std::string text = table.Text("  ") + "  a sample: " + (flops.known ? "" : "at most ") + Short(flops.sample.model()) + " in " +
+                     absl::StrFormat("%.6g", flops.tokens_per_sample) + " tokens; a step: " + (flops.known ? "" : "at most ") + Short(flops.step.model());
+  if (flops.step.recompute > 0) text += ", and " + Short(flops.step.recompute) + " recomputed";
+  return text + "\n";
+}
+
+// How long a step takes by arithmetic alone (docs/flops.md).
+std::string TimeText(const Plan& plan) {
+  const StepTime time = TimeStep(plan);
+  std::string text = absl::StrFormat("ranks wait %.1f %% of a step", 100 * time.bubble);
+  if (time.seconds) {
+    text += absl::StrFormat(", which takes %.3g s at %.0f %% of the dense peak of a %s, transfers left out", time.length, 100 * kEfficiency, plan.cluster.gpu);
+  }
+  return text + "\n";
+}
+
+nlohmann::ordered_json TimeJson(const Plan& plan) {
+  const StepTime time = TimeStep(plan);
+  nlohmann::ordered_json roles = nlohmann::ordered_json::array();
+  for (const RoleTime& role : time.roles) {
+    roles.push_back({{"role", role.role->name}, {"flops", role.flops}, {"busy", time.length > 0 ? role.busy / time.length : 0}});
+  }
+  nlohmann::ordered_json json = {{"bubble", time.bubble}, {"efficiency", kEfficiency}};
+  json["seconds"] = time.seconds ? nlohmann::ordered_json(time.length) : nlohmann::ordered_json();
+  json["roles"] = std::move(roles);
+  return json;
+}
+
+nlohmann::ordered_json FlopsJson(const Flops& flops) {
+  return {{"forward", flops.forward}, {"backward", flops.backward}, {"recompute", flops.recompute}};
+}
+
+}  // namespace
+
+std::string ShowModel(const Plan& plan) {
+  std::string text;
+  double step = 0;
+  for (const Module& module : plan.modules) {
+    const ModuleFlops flops = FlopsOf(plan, module);
+    step += flops.step.model();
+    text += module.name + ": " + module.model + " (" + module.kind + "), " + WithCommas(module.parameter_count) + " parameters";
+    if (module.projector_count > 0) text += " and " + WithCommas(module.projector_count) + " of the projector";
+    text += (module.trained() ? "\n" : ", frozen\n") + LayersText(module) + "\n" + FlopsText(flops) + "\n";
+  }
+  return text + "a step of all modules: " + Short(step) + "; " + TimeText(plan);
+}
+
+nlohmann::ordered_json ShowModelJson(const Plan& plan) {
+  using Json = nlohmann::ordered_json;
+  Json modules = Json::object();
+  for (const Module& module : plan.modules) {
+    const ModuleFlops flops = FlopsOf(plan, module);
+    Json layers = Json::array();
+    for (const LayerSummary& layer : module.layers) {
+      layers.push_back({{"layer", layer.frame}, {"kind", std::string(1, layer.kind)}, {"parameters", layer.parameters},
+                        {"forward_flops", layer.forward_flops}, {"stage", layer.stage}});
+    }
+    Json parts = Json::object();
+    for (const PartFlops& part : flops.parts) {
+      parts[part.name] = FlopsJson(part.token);
+      parts[part.name]["layers"] = part.layers;
+    }
+    Json parameters = Json::array();
+    for (const Parameter& parameter : module.parameters) {
+      parameters.push_back({{"name", parameter.name}, {"shape", parameter.shape}, {"experts", parameter.experts},
+                            {"trained", parameter.trained}, {"weight_decay", parameter.decay}});
+    }
+    modules[module.name] = {{"model", module.model},
+                            {"kind", module.kind},
+                            {"trained", module.trained()},
+                            {"parameters", module.parameter_count},
+                            {"projector_parameters", module.projector_count},
+                            {"flops_per_token", Rounded(flops.token.model())},
+                            {"flops_per_sample", flops.sample.model()},
+                            {"flops_per_step", flops.step.model()},
+                            {"tokens_per_sample", flops.tokens_per_sample},
+                            {"images_known", flops.known},
+                            {"token", FlopsJson(flops.token)},
+                            {"kinds", std::move(parts)},
+                            {"layers", std::move(layers)},
+                            {"tensors", std::move(parameters)}};
+  }
+  return {{"modules", std::move(modules)}, {"step_time", TimeJson(plan)}};
+}
+
+}  // namespace planwright

@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "planner/plan/plan_to_json.h"
+#include "planner/plan/value_text.h"
+#include "planner/show/show.h"
+#include "planner/show/table.h"
+
+namespace planwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void AddBlocksOf(const Plan& plan, const std::vector<Instruction>& body, std::set<std::string>& names) {
+  for (const Instruction& instruction : body) {
+    if (instruction.block.empty() || !names.insert(instruction.block).second) continue;
+    if (const Block* block = plan.FindBlock(instruction.block)) AddBlocksOf(plan, block->body, names);
+  }
+}
+
+// The blocks that the role calls, and those that they call.
+std::set<std::string> BlocksOf(const Plan& plan, const Role& role) {
+  std::set<std::string> names;
+  for (const auto* part : {&role.setup, &role.step, &role.teardown}) AddBlocksOf(plan, *part, names);
+  return names;
+}
+
+std::string Joined(const std::vector<std::string>& words, const char* prefix = "") {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + (prefix + word);
+  return text;
+}
+
+std::string AttributeText(const Attribute& attribute) {
+  if (const auto* text = std::get_if<std::string>(&attribute)) return *text;
+  if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute)) {
+    std::string text;
+    for (int64_t number : *list) text += (text.empty() ? "" : ",") + std::to_string(number);
+    return "[" + text + "]";
+  }
+  if (const auto* integer = std::get_if<int64_t>(&attribute)) return std::to_string(*integer);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.10g", std::get<double>(attribute));
+  return text;
+}
+
+const char* ClassWord(OpKind kind) {
+  switch (OpClassOf(kind)) {
+    case OpClass::kControl: return "call";
+    case OpClass::kData: return "data";
+    case OpClass::kCompute: return "compute";
+    case OpClass::kCommunication: return "comm";
+    case OpClass::kState: return "state";
+  }
+  return "";
+}
+
+std::string PartText(const ExchangePart& part) {
+  const std::string text = std::string(part.send ? "send " : "receive ") + part.value + (part.backward ? " (gradient)" : "");
+  if (!part.bridge.empty()) return text + " over " + part.bridge + " rows " + part.sample_rows;
+  return text + (part.send ? " to" : " from") + (part.shift > 0 ? " the next stage" : " the stage before");
+}
+
+// "rms_norm x @norm eps=1e-05"
+std::string RightSide(const Instruction& instruction) {
+  std::string text;
+  if (instruction.kind == OpKind::kCall) {
+    text = instruction.block;
+    if (!instruction.frame.empty()) text += " of " + instruction.frame;
+    if (instruction.microbatch >= 0) text += " m" + std::to_string(instruction.microbatch);
+  } else {
+    text = OpName(instruction.kind);
+  }
+  auto add = [&](const std::string& more) {
+    if (!more.empty()) text += " " + more;
+  };
+  add(Joined(instruction.inputs));
+  add(Joined(instruction.parameters, "@"));
+  add(Joined(instruction.gradients, "+@"));
+  for (const auto& [key, value] : instruction.attributes) add(key + "=" + AttributeText(value));
+  if (!instruction.group.empty()) text += "  over " + instruction.group;
+  if (!instruction.stream.empty()) text += "  stream " + instruction.stream;
+  if (!instruction.waits.empty()) text += "  waits " + Joined(instruction.waits);
+  if (!instruction.signals.empty()) text += "  signals " + Joined(instruction.signals);
+  for (size_t i = 0; i < instruction.parts.size(); ++i) text += (i > 0 ? "; " : " ") + PartText(instruction.parts[i]);
+  return text;
+}
+
+struct Line {
+  std::string word, left, right, types;
+};
+
+void AppendLines(const std::vector<Line>& lines, std::string& text) {
+  size_t left = 0, right = 0;
+  for (const Line& line : lines) {
+    left = std::max(left, std::min<size_t>(Width(line.left), 32));
+    right = std::max(right, std::min<size_t>(Width(line.right), 60));
+  }
+  for (const Line& line : lines) {
+    std::string row = "  " + PadRight(line.word, 8) + " " + PadRight(line.left, left) + (line.left.empty() ? "   " : " = ") +
+                      PadRight(line.right, right) + "  " + line.types;
+    row.erase(row.find_last_not_of(' ') + 1);
+    text += row + "\n";
+  }
+}
+
+Line InstructionLine(const Instruction& instruction) {
+  Line line{ClassWord(instruction.kind), "", RightSide(instruction), ""};
+  for (const Output& output : instruction.outputs) {
+    line.left += (line.left.empty() ? "" : " ") + output.name;
+    line.types += (line.types.empty() ? "" : ", ") + TypeText(output.type);
+  }
+  return line;
+}
+
+void AppendBody(const std::vector<Instruction>& body, std::string& text) {
+  std::vector<Line> lines;
+  for (const Instruction& instruction : body) lines.push_back(InstructionLine(instruction));
+  AppendLines(lines, text);
+}
+
+std::string OriginText(const Plan& plan, int origin) {
+  if (origin < 0 || origin >= static_cast<int>(plan.origins.size())) return "";
+  return "   " + plan.origins[origin].file + ":" + std::to_string(plan.origins[origin].line);
+}
+
+std::string BlockText(const Plan& plan, const Block& block) {
+  std::string text = "block " + block.name + "(m)" + OriginText(plan, block.origin) + "\n";
+  std::vector<Line> formals;
+  for (const Output& input : block.inputs) formals.push_back({"in", input.name, "", TypeText(input.type)});
+  for (const Output& taken : block.takes) formals.push_back({"takes", taken.name, "", TypeText(taken.type)});
+  for (const Line& line : formals) text += "  " + PadRight(line.word, 8) + " " + PadRight(line.left, 32) + " " + line.types + "\n";
+  AppendBody(block.body, text);
+  if (!block.outputs.empty()) text += "  out      " + Joined(block.outputs) + "\n";
+  if (!block.saved.empty()) text += "  saved    " + Joined(block.saved) + "\n";
+  for (const Probe& probe : block.probes) text += "  probe    " + probe.value + " as " + probe.name + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string ShowProgram(const Plan& plan, const std::string& role_name) {
+  std::string text;
+  std::set<std::string> blocks;
+  for (const Role& role : plan.roles) {
+    if (!role_name.empty() && role.name != role_name) continue;
+    blocks.merge(BlocksOf(plan, role));
+    text += "role " + role.name + "   ranks " + RanksText(Expand(role.ranks)) + OriginText(plan, role.origin) + "\n";
+    for (const auto& [part, body] : {std::pair("setup", &role.setup), {"step", &role.step}, {"teardown", &role.teardown}}) {
+      if (body->empty()) continue;
+      text += " " + std::string(part) + "\n";
+      AppendBody(*body, text);
+    }
+    text += "\n";
+  }
+  if (!plan.symbols.empty()) {
+    Table symbols({"run-time size", "at most", "what"});
+    for (const Symbol& symbol : plan.symbols) symbols.Add({symbol.name, WithCommas(symbol.maximum), symbol.what});
+    text += symbols.Text() + "\n";
+  }
+  for (const Block& block : plan.blocks) {
+    if (blocks.contains(block.name)) text += BlockText(plan, block) + "\n";
+  }
+  return text;
+}
+
+Json ShowProgramJson(const Plan& plan, const std::string& role_name) {
+  const Json tree = PlanToJson(plan);
+  Json roles = Json::array();
+  for (size_t i = 0; i < plan.roles.size(); ++i) {
+    const Role& role = plan.roles[i];
+    if (!role_name.empty() && role.name != role_name) continue;
+    Json blocks = Json::object();
+    const std::set<std::string> used = BlocksOf(plan, role);
+    for (size_t b = 0; b < plan.blocks.size(); ++b) {
+      if (used.contains(plan.blocks[b].name)) blocks[plan.blocks[b].name] = tree["blocks"][b];
+    }
+    const Json& written = tree["roles"][i];
+    roles.push_back({{"name", role.name}, {"modules", role.modules}, {"ranks", Expand(role.ranks)}, {"blocks", std::move(blocks)},
+                     {"setup", written["setup"]}, {"step", written["step"]}, {"teardown", written["teardown"]}});
+  }
+  return {{"roles", std::move(roles)}, {"symbols", tree["symbols"]}};
+}
+
+}  // namespace planwright

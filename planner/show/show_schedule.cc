@@ -1,0 +1,69 @@
+#include <algorithm>
+#include <cstdio>
+
+#include "planner/show/show.h"
+#include "planner/show/table.h"
+#include "planner/show/timeline.h"
+
+namespace planwright {
+namespace {
+
+constexpr size_t kWidth = 150;
+
+std::string StageName(const TimelineRow& row) { return row.module + ".s" + std::to_string(row.stage); }
+
+std::string IdleText(const TimelineRow& row, int slots) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.0f %%", slots > 0 ? 100.0 * (slots - row.busy) / slots : 0.0);
+  return text;
+}
+
+// The first `slots` columns of a stage: "F0|F1|. |B0|".
+std::string CellsText(const TimelineRow& row, size_t slots, size_t cell) {
+  std::vector<std::string> cells(slots, ".");
+  for (const TimelineOp& op : row.ops) {
+    if (op.start >= 0 && static_cast<size_t>(op.start) < slots) cells[op.start] = OpText(op);
+  }
+  std::string text;
+  for (const std::string& shown : cells) text += PadRight(shown, cell) + "|";
+  return text;
+}
+
+}  // namespace
+
+std::string ShowSchedule(const Plan& plan) {
+  const Timeline timeline = TimelineOf(plan);
+  size_t names = 0, cell = 2;
+  for (const TimelineRow& row : timeline.rows) {
+    names = std::max(names, Width(StageName(row)));
+    for (const TimelineOp& op : row.ops) cell = std::max(cell, OpText(op).size());
+  }
+  const size_t fitting = names + 30 < kWidth ? (kWidth - names - 3) / (cell + 1) : 24;
+  const size_t shown = std::min<size_t>(timeline.slots, fitting);
+  std::string text = "one column is one forward (F) or backward (B) of a microbatch, drawn as if all took the same time; a dot is a bubble\n\n";
+  for (const TimelineRow& row : timeline.rows) text += PadRight(StageName(row), names) + "  |" + CellsText(row, shown, cell) + "\n";
+  if (shown < static_cast<size_t>(timeline.slots)) {
+    text += "(the first " + std::to_string(shown) + " of " + WithCommas(timeline.slots) + " columns)\n";
+  }
+  Table stages({"stage", "ranks", "warmup", "microbatches", "bubbles"});
+  for (const TimelineRow& row : timeline.rows) {
+    stages.Add({StageName(row), std::to_string(row.ranks.first) + "-" + std::to_string(row.ranks.first + row.ranks.count - 1),
+                std::to_string(row.warmup), std::to_string(row.ops.size() / 2), IdleText(row, timeline.slots)});
+  }
+  return text + "\n" + stages.Text();
+}
+
+nlohmann::ordered_json ShowScheduleJson(const Plan& plan) {
+  const Timeline timeline = TimelineOf(plan);
+  nlohmann::ordered_json stages = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < plan.schedule.size(); ++i) {
+    const StageSchedule& stage = plan.schedule[i];
+    nlohmann::ordered_json starts = nlohmann::ordered_json::array();
+    for (const TimelineOp& op : timeline.rows[i].ops) starts.push_back(op.start);
+    stages.push_back({{"module", stage.module}, {"stage", stage.stage}, {"ranks", Expand({timeline.rows[i].ranks})}, {"warmup", stage.warmup},
+                      {"order", stage.order}, {"slots", std::move(starts)}});
+  }
+  return {{"stages", std::move(stages)}, {"slots", timeline.slots}};
+}
+
+}  // namespace planwright

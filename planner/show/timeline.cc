@@ -1,0 +1,120 @@
+#include "planner/show/timeline.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace planwright {
+namespace {
+
+// The stages whose forward feeds stage `i`: the one before it in its module, or the last ones of the modules bridged into it.
+std::vector<size_t> Feeders(const Plan& plan, size_t i) {
+  const StageSchedule& stage = plan.schedule[i];
+  std::vector<size_t> feeders;
+  for (size_t j = 0; j < plan.schedule.size(); ++j) {
+    const StageSchedule& other = plan.schedule[j];
+    bool feeds = other.module == stage.module && other.stage == stage.stage - 1;
+    if (stage.stage == 0) {
+      const Module* module = plan.FindModule(other.module);
+      for (const Bridge& bridge : plan.bridges) {
+        feeds |= bridge.to == stage.module && bridge.from == other.module && module && other.stage == module->grid.pp - 1;
+      }
+    }
+    if (feeds) feeders.push_back(j);
+  }
+  return feeders;
+}
+
+bool Overlap(const RankRange& a, const RankRange& b) { return a.first < b.first + b.count && b.first < a.first + a.count; }
+
+TimelineRow RowOf(const Plan& plan, const StageSchedule& stage) {
+  TimelineRow row{stage.module, stage.stage, stage.warmup, {0, 0, 1}, {}, 0};
+  if (const Module* module = plan.FindModule(stage.module)) row.ranks = RanksOfStage(module->grid, stage.stage);
+  for (const std::string& text : stage.order) {
+    TimelineOp op{text.starts_with("B"), 0, -1};
+    std::from_chars(text.data() + 1, text.data() + text.size(), op.microbatch);
+    row.ops.push_back(op);
+  }
+  return row;
+}
+
+class Scheduler {
+ public:
+  explicit Scheduler(const Plan& plan) {
+    for (const StageSchedule& stage : plan.schedule) timeline_.rows.push_back(RowOf(plan, stage));
+    const size_t n = timeline_.rows.size();
+    next_.resize(n);
+    feeders_.resize(n);
+    fed_.resize(n);
+    done_[0].resize(n);
+    done_[1].resize(n);
+    for (size_t i = 0; i < n; ++i) {
+      feeders_[i] = Feeders(plan, i);
+      for (size_t feeder : feeders_[i]) fed_[feeder].push_back(i);
+      size_t place = 0;  // the first row on these ranks
+      while (!Overlap(timeline_.rows[place].ranks, timeline_.rows[i].ranks) && place < i) ++place;
+      place_.push_back(place);
+      int microbatches = 0;
+      for (const TimelineOp& op : timeline_.rows[i].ops) microbatches = std::max(microbatches, op.microbatch + 1);
+      for (auto& done : done_) done[i].assign(microbatches, -1);
+    }
+    free_.resize(n);
+    busy_.resize(n);
+  }
+
+  Timeline Run() {
+    while (PlaceNext()) {
+    }
+    for (size_t i = 0; i < timeline_.rows.size(); ++i) timeline_.rows[i].busy = busy_[place_[i]];
+    return std::move(timeline_);
+  }
+
+ private:
+  // The slot at which stage `i` could run its next operation; -1: not known yet.
+  int EarliestOf(size_t i) const {
+    const TimelineRow& row = timeline_.rows[i];
+    if (next_[i] == row.ops.size()) return -1;
+    const TimelineOp& op = row.ops[next_[i]];
+    int earliest = free_[place_[i]];
+    for (size_t other : op.backward ? fed_[i] : feeders_[i]) {
+      const std::vector<int>& done = done_[op.backward][other];
+      if (op.microbatch >= static_cast<int>(done.size()) || done[op.microbatch] < 0) return -1;
+      earliest = std::max(earliest, done[op.microbatch] + 1);
+    }
+    return earliest;
+  }
+
+  bool PlaceNext() {
+    size_t best = timeline_.rows.size();
+    int start = -1;
+    for (size_t i = 0; i < timeline_.rows.size(); ++i) {
+      const int earliest = EarliestOf(i);
+      if (earliest >= 0 && (start < 0 || earliest < start)) best = i, start = earliest;
+    }
+    if (start < 0) return false;
+    TimelineOp& op = timeline_.rows[best].ops[next_[best]++];
+    op.start = done_[op.backward][best][op.microbatch] = start;
+    free_[place_[best]] = start + 1;
+    ++busy_[place_[best]];
+    timeline_.slots = std::max(timeline_.slots, start + 1);
+    return true;
+  }
+
+  Timeline timeline_;
+  std::vector<size_t> next_, place_;
+  std::vector<int> free_, busy_;  // of the row that stands for a set of ranks
+  std::vector<std::vector<size_t>> feeders_, fed_;
+  std::vector<std::vector<int>> done_[2];  // [backward][stage][microbatch]: its slot
+};
+
+}  // namespace
+
+RankRange RanksOfStage(const Grid& grid, int stage) {
+  const int count = grid.ranks() / std::max(1, grid.pp);
+  return {grid.first_rank + stage * count, count, 1};
+}
+
+std::string OpText(const TimelineOp& op) { return (op.backward ? "B" : "F") + std::to_string(op.microbatch); }
+
+Timeline TimelineOf(const Plan& plan) { return Scheduler(plan).Run(); }
+
+}  // namespace planwright

@@ -1,0 +1,133 @@
+#include "planner/topology/check_modules.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace planwright {
+namespace {
+
+bool IsLanguage(const ModuleRecipe& module) { return *module.model.kind == "hybrid_lm"; }
+
+int64_t End(const ModuleRecipe& module) { return *module.first_rank + *module.ranks; }
+
+bool SameRanks(const ModuleRecipe& a, const ModuleRecipe& b) { return *a.first_rank == *b.first_rank && *a.ranks == *b.ranks; }
+
+bool Disjoint(const ModuleRecipe& a, const ModuleRecipe& b) { return End(a) <= *b.first_rank || End(b) <= *a.first_rank; }
+
+bool HasExperts(const ModuleRecipe& module) {
+  const auto* language = std::get_if<HybridLmModel>(&module.model.model);
+  return language != nullptr && language->pattern->find('E') != std::string::npos;
+}
+
+bool MustBeOne(const Located<int64_t>& size, const char* axis, const ModuleRecipe& module, Diagnostics& diagnostics) {
+  if (*size <= 1) return true;
+  diagnostics.Error(DiagnosticKind::kNoExperts, size.where.known() ? size.where : module.name.where,
+                    absl::StrCat(axis, " ", *size, " on module ", *module.name, ", which has no experts"), absl::StrCat("leave ", axis, " out"));
+  return false;
+}
+
+// On ranks that two modules share, one microbatch passes through both before the next begins: there are no stages to fill, and rows are
+// regathered between layouts of tp and dp alone.
+bool CheckColocated(const ModuleRecipe& module, const ModuleRecipe& other, Diagnostics& diagnostics) {
+  bool fine = true;
+  for (const auto& [size, axis] : {std::pair(&module.pp, "pp"), std::pair(&module.cp, "cp")}) {
+    if (**size <= 1) continue;
+    Diagnostic& problem = diagnostics.Error(
+        DiagnosticKind::kColocatedLayout, size->where.known() ? size->where : PlacementOf(module),
+        absl::StrCat(axis, " ", **size, " on module ", *module.name, ", which shares its ranks with module ", *other.name),
+        absl::StrCat("use ", axis, ": 1, or place the modules on ranks of their own"));
+    problem.notes.push_back({PlacementOf(other), absl::StrCat("module ", *other.name, " is placed here")});
+    fine = false;
+  }
+  return fine;
+}
+
+bool CheckPair(const ModuleRecipe& a, const ModuleRecipe& b, Diagnostics& diagnostics) {
+  if (SameRanks(a, b) || Disjoint(a, b)) return true;
+  const int64_t first = std::max(*a.first_rank, *b.first_rank), end = std::min(End(a), End(b));
+  Diagnostic& problem = diagnostics.Error(
+      DiagnosticKind::kPlacementsOverlap, PlacementOf(b),
+      absl::StrCat("modules ", *a.name, " (", RanksText(*a.first_rank, End(a)), ") and ", *b.name, " (", RanksText(*b.first_rank, End(b)),
+                   ") share ", RanksText(first, end), ", but not all"),
+      "place modules on disjoint ranks, or on exactly the same ones (colocated)");
+  problem.notes.push_back({PlacementOf(a), absl::StrCat("module ", *a.name, " is placed here")});
+  return false;
+}
+
+}  // namespace
+
+std::string RanksText(int64_t first, int64_t end) {
+  return end - first == 1 ? absl::StrCat("rank ", first) : absl::StrCat("ranks ", first, " to ", end - 1);
+}
+
+Location PlacementOf(const ModuleRecipe& module) {
+  if (module.first_rank.where.known()) return module.first_rank.where;
+  return module.placement.known() ? module.placement : module.name.where;
+}
+
+bool CheckOneLanguage(const Recipe& recipe, Diagnostics& diagnostics) {
+  if (recipe.modules.empty()) {
+    diagnostics.Error(DiagnosticKind::kLanguageModuleCount, recipe.name.where, "the recipe has no module",
+                      "add a module whose model is of kind hybrid_lm");
+    return false;
+  }
+  const ModuleRecipe* language = nullptr;
+  bool fine = true;
+  for (const ModuleRecipe& module : recipe.modules) {
+    if (!IsLanguage(module)) continue;
+    if (language != nullptr) {
+      Diagnostic& problem = diagnostics.Error(DiagnosticKind::kLanguageModuleCount, module.name.where,
+                                              absl::StrCat("a second language module, ", *module.name),
+                                              "keep one module whose model is of kind hybrid_lm");
+      problem.notes.push_back({language->name.where, absl::StrCat("language module ", *language->name, " is here")});
+      fine = false;
+    } else {
+      language = &module;
+    }
+  }
+  if (language != nullptr) return fine;
+  const ModuleRecipe& encoder = recipe.modules.front();
+  diagnostics.Error(DiagnosticKind::kEncoderAlone, encoder.name.where,
+                    absl::StrCat("encoder ", *encoder.name, " without a language module: nothing would give it a loss"),
+                    "add a module whose model is of kind hybrid_lm, and a bridge to it");
+  return false;
+}
+
+bool CheckExpertAxes(const ModuleRecipe& module, Diagnostics& diagnostics) {
+  if (HasExperts(module)) return true;
+  const bool ep = MustBeOne(module.ep, "ep", module, diagnostics);
+  return MustBeOne(module.expert_tp, "expert_tp", module, diagnostics) && ep;
+}
+
+bool CheckSharedRanks(const Recipe& recipe, Diagnostics& diagnostics) {
+  bool fine = true;
+  for (size_t j = 0; j < recipe.modules.size(); ++j) {
+    for (size_t i = 0; i < j; ++i) fine &= CheckPair(recipe.modules[i], recipe.modules[j], diagnostics);
+  }
+  if (!fine || recipe.modules.size() < 2) return fine;
+  const ModuleRecipe& first = recipe.modules.front();
+  const auto shares = [&](const ModuleRecipe& module) {
+    return std::any_of(recipe.modules.begin(), recipe.modules.end(), [&](const ModuleRecipe& other) { return &other != &module && SameRanks(module, other); });
+  };
+  const auto apart = std::find_if(recipe.modules.begin(), recipe.modules.end(), [&](const ModuleRecipe& module) { return !SameRanks(module, first); });
+  if (apart == recipe.modules.end()) {
+    for (size_t i = 0; i < recipe.modules.size(); ++i) {
+      fine &= CheckColocated(recipe.modules[i], recipe.modules[i == 0 ? 1 : 0], diagnostics);
+    }
+    return fine;
+  }
+  const auto together = std::find_if(recipe.modules.begin(), recipe.modules.end(), shares);
+  if (together == recipe.modules.end()) return true;
+  const ModuleRecipe& alone = SameRanks(*apart, *together) ? first : *apart;
+  Diagnostic& problem = diagnostics.Error(
+      DiagnosticKind::kPlacementsOverlap, PlacementOf(*together),
+      absl::StrCat("module ", *together->name, " shares ", RanksText(*together->first_rank, End(*together)), " with another, but module ",
+                   *alone.name, " has ranks of its own"),
+      "place all modules on the same ranks, or each on its own");
+  problem.notes.push_back({PlacementOf(alone), absl::StrCat("module ", *alone.name, " is placed here")});
+  return false;
+}
+
+}  // namespace planwright

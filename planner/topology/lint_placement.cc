@@ -1,0 +1,95 @@
+#include "planner/topology/lint_placement.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "planner/topology/rank_map.h"
+
+namespace planwright {
+namespace {
+
+const Location& Known(const Location& where, const Location& otherwise) { return where.known() ? where : otherwise; }
+
+// A group of the axis that is not on one node: its first and last rank.
+struct Crossing {
+  int first = 0, last = 0;
+};
+
+// `stride`: ranks between two neighbours of a group along `axis`.
+std::optional<Crossing> FindCrossing(const Grid& grid, Axis axis, int stride, int gpus_per_node) {
+  const int reach = grid.size(axis) * stride;
+  if (grid.size(axis) == 1 || (gpus_per_node % reach == 0 && grid.first_rank % reach == 0)) return std::nullopt;
+  for (int rank = grid.first_rank; rank < grid.first_rank + grid.ranks(); ++rank) {
+    const int last = rank + (grid.size(axis) - 1) * stride;
+    if (CoordinateOf(grid, rank, axis) == 0 && rank / gpus_per_node != last / gpus_per_node) return Crossing{rank, last};
+  }
+  return std::nullopt;
+}
+
+struct AxisLint {
+  DiagnosticKind kind;
+  Axis axis;
+  int stride;
+  const Located<int64_t>& size;
+  const char* traffic;  // what travels over the group
+};
+
+void LintAxis(const ModuleRecipe& module, const Grid& grid, int gpus, const AxisLint& lint, Diagnostics& diagnostics) {
+  const std::optional<Crossing> crossing = FindCrossing(grid, lint.axis, lint.stride, gpus);
+  if (!crossing) return;
+  const std::string name(AxisName(lint.axis));
+  const int reach = grid.size(lint.axis) * lint.stride;
+  Diagnostic& warning = diagnostics.Warning(
+      lint.kind, Known(lint.size.where, module.placement),
+      absl::StrCat(name, " groups of module ", *module.name, " span nodes: ranks ", crossing->first, " to ", crossing->last, " are on nodes ",
+                   crossing->first / gpus, " to ", crossing->last / gpus),
+      gpus % reach == 0 ? absl::StrCat(lint.traffic, "; start the module at a multiple of ", reach, " to keep each group on one node")
+                        : absl::StrCat(lint.traffic, "; use ", name, " ", std::gcd(grid.size(lint.axis), std::max(1, gpus / lint.stride)),
+                                       " to keep each group on one node"));
+  if (gpus % reach == 0) warning.notes.push_back({Known(module.first_rank.where, module.placement), absl::StrCat("the module starts at rank ", grid.first_rank, " here")});
+}
+
+void LintSplitNode(const ModuleRecipe& module, const Grid& grid, int gpus, Diagnostics& diagnostics) {
+  const int end = grid.first_rank + grid.ranks();
+  if (grid.ranks() <= gpus || (grid.first_rank % gpus == 0 && end % gpus == 0)) return;
+  const bool begins = grid.first_rank % gpus != 0;
+  diagnostics.Warning(DiagnosticKind::kModuleSplitsNode, Known(begins ? module.first_rank.where : module.ranks.where, module.placement),
+                      absl::StrCat("module ", *module.name, " (ranks ", grid.first_rank, " to ", end - 1, ") ", begins ? "begins" : "ends",
+                                   " inside node ", (begins ? grid.first_rank : end) / gpus),
+                      absl::StrCat("its part of that node has fewer network cards for the same traffic: give it whole nodes of ", gpus, " ranks"));
+}
+
+void LintIdle(const Recipe& recipe, int world, Diagnostics& diagnostics) {
+  const int64_t nodes = *recipe.cluster.nodes, gpus = *recipe.cluster.gpus_per_node, idle = nodes * gpus - world;
+  if (idle <= 0) return;
+  const int64_t needed = (world + gpus - 1) / gpus;
+  diagnostics.Warning(DiagnosticKind::kIdleGpus, Known(recipe.cluster.nodes.where, recipe.modules.front().placement),
+                      absl::StrCat("the modules use ", world, " of the cluster's ", nodes * gpus, " GPUs: ", idle, idle == 1 ? " stays" : " stay", " idle"),
+                      needed < nodes ? absl::StrCat("give a module more ranks, or take ", needed, needed == 1 ? " node" : " nodes")
+                                     : "give a module more ranks");
+}
+
+}  // namespace
+
+void LintPlacement(const Recipe& recipe, const std::vector<Grid>& grids, Diagnostics& diagnostics) {
+  if (*recipe.cluster.gpu == "none") return;
+  const int gpus = static_cast<int>(*recipe.cluster.gpus_per_node);
+  for (size_t i = 0; i < grids.size(); ++i) {
+    const ModuleRecipe& module = recipe.modules[i];
+    LintAxis(module, grids[i], gpus,
+             {DiagnosticKind::kExpertGroupAcrossNodes, Axis::kEp, grids[i].expert_tp, module.ep,
+              "every MoE layer exchanges rows of tokens over the group, and links between nodes are far slower than inside one"},
+             diagnostics);
+    LintAxis(module, grids[i], gpus,
+             {DiagnosticKind::kTensorGroupAcrossNodes, Axis::kTp, 1, module.tp,
+              "every layer gathers and reduces its activations over the group, and links between nodes are far slower than inside one"},
+             diagnostics);
+    LintSplitNode(module, grids[i], gpus, diagnostics);
+  }
+  LintIdle(recipe, WorldSizeOf(grids), diagnostics);
+}
+
+}  // namespace planwright

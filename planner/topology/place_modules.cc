@@ -1,0 +1,98 @@
+#include "planner/topology/place_modules.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "planner/topology/check_layout.h"
+#include "planner/topology/check_modules.h"
+#include "planner/topology/derive_grids.h"
+#include "planner/topology/lint_placement.h"
+
+namespace planwright {
+namespace {
+
+int64_t End(const ModuleRecipe& module) { return *module.first_rank + *module.ranks; }
+
+// No rank of the world may be left out. The modules make the world: GPUs of the cluster behind it are a lint.
+bool CheckCover(const Recipe& recipe, Diagnostics& diagnostics) {
+  std::vector<const ModuleRecipe*> by_rank;
+  for (const ModuleRecipe& module : recipe.modules) by_rank.push_back(&module);
+  std::stable_sort(by_rank.begin(), by_rank.end(), [](auto* a, auto* b) { return *a->first_rank < *b->first_rank; });
+  int64_t covered = 0;
+  bool fine = true;
+  for (const ModuleRecipe* module : by_rank) {
+    if (*module->first_rank > covered) {
+      diagnostics.Error(DiagnosticKind::kRanksNotCovered, PlacementOf(*module),
+                        absl::StrCat(RanksText(covered, *module->first_rank), " below module ", *module->name,
+                                     *module->first_rank - covered == 1 ? " belongs" : " belong", " to no module"),
+                        absl::StrCat("start module ", *module->name, " at rank ", covered, ", or place a module there"));
+      fine = false;
+    }
+    covered = std::max(covered, End(*module));
+  }
+  return fine;
+}
+
+bool CheckInsideCluster(const Recipe& recipe, int64_t world, Diagnostics& diagnostics) {
+  bool fine = true;
+  for (const ModuleRecipe& module : recipe.modules) {
+    if (End(module) <= world) continue;
+    Diagnostic& problem = diagnostics.Error(
+        DiagnosticKind::kOutsideWorld, module.ranks.where.known() ? module.ranks.where : PlacementOf(module),
+        absl::StrCat("module ", *module.name, " has ", RanksText(*module.first_rank, End(module)), ", but the cluster ends at rank ", world - 1),
+        absl::StrCat("use at least ", (End(module) + *recipe.cluster.gpus_per_node - 1) / *recipe.cluster.gpus_per_node, " nodes, or fewer ranks"));
+    if (recipe.cluster.nodes.where.known()) {
+      problem.notes.push_back(
+          {recipe.cluster.nodes.where, absl::StrCat(*recipe.cluster.nodes, *recipe.cluster.nodes == 1 ? " node of " : " nodes of ", *recipe.cluster.gpus_per_node, " GPUs here")});
+    }
+    fine = false;
+  }
+  return fine;
+}
+
+}  // namespace
+
+bool CheckModuleNames(const Recipe& recipe, Diagnostics& diagnostics) {
+  std::map<std::string, const ModuleRecipe*> seen;
+  bool fine = true;
+  for (const ModuleRecipe& module : recipe.modules) {
+    const auto [earlier, fresh] = seen.emplace(*module.name, &module);
+    if (fresh) continue;
+    Diagnostic& problem = diagnostics.Error(DiagnosticKind::kRepeatedModule, module.name.where,
+                                            absl::StrCat("a second module named ", *module.name), "give each module its own name");
+    problem.notes.push_back({earlier->second->name.where, "the first one is here"});
+    fine = false;
+  }
+  return fine;
+}
+
+bool CheckPlacements(const Recipe& recipe, Diagnostics& diagnostics) {
+  if (recipe.modules.empty()) return true;
+  const bool disjoint = CheckSharedRanks(recipe, diagnostics);
+  const bool inside = *recipe.cluster.gpu == "none" || CheckInsideCluster(recipe, *recipe.cluster.nodes * *recipe.cluster.gpus_per_node, diagnostics);
+  return CheckCover(recipe, diagnostics) && inside && disjoint;
+}
+
+std::optional<std::vector<Grid>> PlaceModules(const Recipe& recipe, Diagnostics& diagnostics) {
+  bool fine = CheckModuleNames(recipe, diagnostics);
+  fine &= CheckOneLanguage(recipe, diagnostics);
+  std::vector<Grid> grids;
+  for (const ModuleRecipe& module : recipe.modules) {
+    const std::optional<Grid> grid = DeriveGrid(module, diagnostics);
+    if (grid) grids.push_back(*grid);
+    fine &= grid.has_value();
+    const bool shape = CheckModelShape(module, diagnostics);
+    fine &= shape && CheckLayout(recipe, module, diagnostics);
+    fine &= CheckExpertAxes(module, diagnostics);
+  }
+  const bool ranks_known = std::all_of(recipe.modules.begin(), recipe.modules.end(),
+                                       [](const ModuleRecipe& module) { return *module.first_rank >= 0 && *module.ranks >= 1; });
+  if (ranks_known) fine &= CheckPlacements(recipe, diagnostics);
+  if (!fine) return std::nullopt;
+  LintPlacement(recipe, grids, diagnostics);
+  return grids;
+}
+
+}  // namespace planwright

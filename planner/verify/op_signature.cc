@@ -1,0 +1,131 @@
+#include "planner/verify/op_signature.h"
+
+#include <array>
+#include <cctype>
+#include <optional>
+#include <string_view>
+
+#include "absl/strings/str_split.h"
+#include "planner/diagnostics/bug.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+
+DimIndex ParseDim(const string& word) {
+  DimIndex dim;
+  dim.index = word[0];
+  if (word == "_") return dim;
+  if (std::isdigit(static_cast<unsigned char>(word[0]))) {
+    dim.number = std::stoll(word);
+    dim.index = '_';
+    return dim;
+  }
+  if (word[0] == '(') {
+    Require(word.size() > 2 && word.back() == ')', "product in a signature: " + word);
+    dim.index = word[1];
+    for (char factor : word.substr(1, word.size() - 2)) dim.factors.emplace_back(1, factor);
+    return dim;
+  }
+  if (word.back() != '~') dim.name = word;
+  return dim;
+}
+
+OperandSignature ParseOperand(const string& text) {
+  OperandSignature operand;
+  for (const string& word : std::vector<string>(absl::StrSplit(text, ' ', absl::SkipEmpty()))) {
+    if (word == "*") {
+      operand.leading = true;
+    } else if (word == "?") {
+      operand.optional = true;
+    } else if (word == "...") {
+      operand.repeats = true;
+    } else if (word[0] == '+' || word[0] == '!' || word.back() == ':') {
+      for (char mark : word) {
+        switch (mark) {
+          case '+': operand.linear = true; break;
+          case '!': operand.of_rank = true; break;
+          case 'w': operand.dtype = OperandSignature::Kind::kWide; break;
+          case 'i': operand.dtype = OperandSignature::Kind::kInt64; break;
+          case 'd': operand.dtype = OperandSignature::Kind::kFp64; break;
+          case ':': break;
+          default: Bug("mark in a signature: " + word);
+        }
+      }
+    } else {
+      operand.dims.push_back(ParseDim(word));
+    }
+  }
+  return operand;
+}
+
+std::vector<OperandSignature> ParseList(std::string_view text) {
+  std::vector<OperandSignature> operands;
+  for (const string& operand : std::vector<string>(absl::StrSplit(absl::string_view(text.data(), text.size()), ',', absl::SkipWhitespace()))) {
+    operands.push_back(ParseOperand(operand));
+  }
+  return operands;
+}
+
+OpSignature ParseSignature(std::string_view text) {
+  const size_t arrow = text.find("->");
+  Require(arrow != std::string_view::npos, "signature without ->: " + string(text));
+  OpSignature signature;
+  signature.outputs = ParseList(text.substr(arrow + 2));
+  std::vector<OperandSignature>* const sections[] = {&signature.inputs, &signature.parameters, &signature.gradients};
+  std::string_view rest = text.substr(0, arrow);
+  for (auto* section : sections) {
+    const size_t bar = std::min(rest.find('|'), rest.size());
+    *section = ParseList(rest.substr(0, bar));
+    rest = bar == rest.size() ? std::string_view() : rest.substr(bar + 1);
+  }
+  return signature;
+}
+
+using Table = std::array<std::optional<OpSignature>, 256>;
+
+struct Tables {
+  Table plain, over_cp;
+};
+
+const Tables& Signatures() {
+  static const Tables tables = [] {
+    Tables made;
+#define OPERANDS(id, text) made.plain[static_cast<size_t>(OpKind::k##id)] = ParseSignature(text);
+#define OPERANDS_CP(id, text) made.over_cp[static_cast<size_t>(OpKind::k##id)] = ParseSignature(text);
+#include "planner/verify/op_signatures.def"
+#undef OPERANDS
+#undef OPERANDS_CP
+    return made;
+  }();
+  return tables;
+}
+
+bool OverCp(const Instruction& instruction) {
+  auto it = instruction.attributes.find("cp");
+  const auto* cp = it == instruction.attributes.end() ? nullptr : std::get_if<int64_t>(&it->second);
+  return cp && *cp > 1;
+}
+
+}  // namespace
+
+const OpSignature* SignatureOf(const Instruction& instruction) {
+  const size_t kind = static_cast<size_t>(instruction.kind);
+  const Tables& tables = Signatures();
+  const auto& found = OverCp(instruction) && tables.over_cp[kind] ? tables.over_cp[kind] : tables.plain[kind];
+  return found ? &*found : nullptr;
+}
+
+const OperandSignature* OperandAt(const std::vector<OperandSignature>& list, size_t i) {
+  if (i < list.size()) return &list[i];
+  return !list.empty() && list.back().repeats ? &list.back() : nullptr;
+}
+
+bool CountFits(const std::vector<OperandSignature>& list, size_t count) {
+  size_t least = 0;
+  for (const OperandSignature& operand : list) least += operand.optional ? 0 : 1;
+  return count >= least && (count <= list.size() || (!list.empty() && list.back().repeats));
+}
+
+}  // namespace planwright

@@ -1,0 +1,24 @@
+#include "absl/strings/str_cat.h"
+#include "planner/estimate/memory.h"
+#include "planner/verify/verify.h"
+
+namespace planwright {
+
+std::vector<Violation> VerifyMemory(const Plan& plan) {
+  std::vector<Violation> violations;
+  for (const RoleEstimate& estimate : EstimateMemory(plan)) {
+    const Role& role = *estimate.role;
+    if (!(role.memory == estimate.planned)) {
+      violations.push_back({"V10", absl::StrCat("role ", role.name, " says that it needs ", GigabytesText(role.memory.total()), ", and its program needs ",
+                                                GigabytesText(estimate.planned.total())), role.origin});
+    }
+    if (estimate.limit == 0 || estimate.planned.total() <= estimate.limit) continue;
+    std::string message = absl::StrCat("a rank of role ", role.name, " needs ", GigabytesText(estimate.planned.total()), ", and a ", plan.cluster.gpu, " has ",
+                                       GigabytesText(estimate.limit), ": ", MemoryText(estimate.planned));
+    if (!estimate.fullest.empty()) absl::StrAppend(&message, "; fullest at ", estimate.fullest);
+    violations.push_back({"V10", std::move(message), estimate.module ? estimate.module->origin : role.origin, MemoryHelp(plan, estimate)});
+  }
+  return violations;
+}
+
+}  // namespace planwright

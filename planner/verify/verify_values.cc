@@ -1,0 +1,274 @@
+// V4 over blocks and programs: each list of instructions is walked once, following its values from definition to free.
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "planner/verify/communication_rules.h"
+#include "planner/verify/layout_rules.h"
+#include "planner/verify/size_rules.h"
+#include "planner/verify/verify.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+
+constexpr Axis kLayoutAxes[] = {Axis::kTp, Axis::kCp, Axis::kExpertTp};
+
+bool IsState(const string& name) { return !name.empty() && (name[0] == '$' || name[0] == '%'); }
+
+// Layouts agree where they say something: along axes of more than one rank.
+bool SameLayout(const Layout& a, const Layout& b, const Grid& grid) {
+  return std::all_of(std::begin(kLayoutAxes), std::end(kLayoutAxes),
+                     [&](Axis axis) { return grid.size(axis) == 1 || HeldOver(a, axis) == HeldOver(b, axis); });
+}
+
+class Scope {
+ public:
+  // `module`: of a block; null in a role's program.
+  Scope(const PlanIndex& index, string where, const Module* module, int origin, std::vector<Violation>& violations)
+      : index_(index), where_(std::move(where)), module_(module), origin_(origin), here_(origin), violations_(violations),
+        precision_(DTypeFromName(index.plan().precision).value_or(DType::kFp32)) {}
+
+  // `owned` values must be freed or handed on here; an argument belongs to the caller.
+  void Define(const Output& output, bool owned) {
+    if (!live_.emplace(output.name, &output.type).second) Fail(absl::StrCat("defines ", output.name, " twice"));
+    if (owned) owned_.insert(output.name);
+    for (const Dim& dim : output.type.dims) CheckDim(dim, output.name);
+    if (!module_) return;
+    for (const auto& [axis, layout] : output.type.layout) {
+      const bool cut = layout.state == AxisLayout::State::kSharded;
+      if (cut && (layout.dim < 0 || layout.dim >= static_cast<int>(output.type.dims.size()))) {
+        Fail(absl::StrCat("cuts ", output.name, " along dim ", layout.dim, ", which it does not have"));
+      }
+    }
+    for (Axis axis : kLayoutAxes) {
+      if (module_->grid.size(axis) == 1) continue;
+      if (string problem = GradientLayoutProblem(output.type, axis); !problem.empty()) Fail(absl::StrCat(output.name, " ", problem));
+    }
+  }
+
+  void Run(const Instruction& instruction) {
+    here_ = instruction.origin >= 0 ? instruction.origin : origin_;
+    run_.push_back(&instruction);
+    for (const string& input : instruction.inputs) Read(instruction, input);
+    for (const ExchangePart& part : instruction.parts) {
+      if (part.shift == 0) Read(instruction, part.sample_rows);
+      if (part.send) Read(instruction, part.value);
+    }
+    if (instruction.kind == OpKind::kCall) {
+      CheckCall(instruction);
+    } else if (module_) {
+      CheckOperands(instruction);
+    }
+    for (const Output& output : instruction.outputs) {
+      if (!IsState(output.name)) Define(output, true);
+    }
+    if (instruction.kind == OpKind::kCrossEntropyMax && !instruction.outputs.empty()) maxima_.insert(instruction.outputs.front().name);
+    for (const string& name : instruction.frees) Free(instruction, name);
+  }
+
+  // `kept` must be there at the end, and nothing else of our own may be left.
+  void End(const std::vector<string>& kept) {
+    here_ = origin_;
+    for (const string& name : kept) {
+      if (!live_.contains(name)) Fail(absl::StrCat("hands on ", name, ", which is not there at its end"));
+      owned_.erase(name);
+    }
+    for (const string& name : owned_) Fail(absl::StrCat("never frees ", name));
+    if (module_) CheckUnread(kept);
+  }
+
+ private:
+  void Fail(string message, const char* rule = "V4") {
+    violations_.push_back({rule, absl::StrCat(where_, " ", message), index_.OriginOf(here_, origin_, module_)});
+  }
+
+  void Read(const Instruction& instruction, const string& name) {
+    used_.insert(name);
+    if (IsState(name) || live_.contains(name)) return;
+    Fail(absl::StrCat(string(OpName(instruction.kind)), " uses ", name, freed_.contains(name) ? ", which was freed" : ", which nothing defines"));
+  }
+
+  void Free(const Instruction& instruction, const string& name) {
+    if (!owned_.erase(name)) Fail(absl::StrCat(string(OpName(instruction.kind)), " frees ", name, ", which is not its to free"));
+    live_.erase(name);
+    freed_.insert(name);
+  }
+
+  // What takes a gradient is on the way to a result: an instruction none of whose outputs is read has lost its place, unless it adds to
+  // the gradient of a parameter, which then is its result.
+  void CheckUnread(const std::vector<string>& kept) {
+    used_.insert(kept.begin(), kept.end());
+    for (const Instruction* instruction : run_) {
+      const auto& outputs = instruction->outputs;
+      const auto takes_gradient = [](const Output& output) { return output.type.gradient.has_value(); };
+      const auto read = [&](const Output& output) { return used_.contains(output.name); };
+      if (!instruction->gradients.empty() || std::none_of(outputs.begin(), outputs.end(), takes_gradient) || std::any_of(outputs.begin(), outputs.end(), read)) continue;
+      here_ = instruction->origin;
+      Fail(absl::StrCat("makes ", outputs.front().name, " and drops it unread"));
+    }
+  }
+
+  void CheckDim(const Dim& dim, const string& value) {
+    if (const auto* number = std::get_if<int64_t>(&dim)) {
+      if (*number < 1) Fail(absl::StrCat("gives ", value, " a dim of ", *number));
+      return;
+    }
+    const string& symbol = std::get<string>(dim);
+    const auto& symbols = index_.plan().symbols;
+    const bool known = std::any_of(symbols.begin(), symbols.end(), [&](const Symbol& s) { return s.name == symbol && s.maximum > 0; });
+    if (!known) Fail(absl::StrCat("gives ", value, " the size ", symbol, ", which has no declared maximum"));
+  }
+
+  void CheckOperands(const Instruction& instruction) {
+    TypedInstruction typed{&instruction, {}, {}, {}};
+    for (const string& input : instruction.inputs) {
+      auto it = live_.find(input);
+      if (it == live_.end()) return;  // a state value, or reported as undefined already
+      typed.inputs.push_back(it->second);
+    }
+    if (frames_.empty() && !(instruction.parameters.empty() && instruction.gradients.empty())) return;  // nothing calls this block
+    bool known = FindSlots(instruction, instruction.parameters, "reads", typed.parameters);
+    known = FindSlots(instruction, instruction.gradients, "adds to the gradient of", typed.gradients) && known;
+    if (!known) return;
+    const string who = absl::StrCat(string(OpName(instruction.kind)), " of ", instruction.inputs.empty() ? "nothing" : instruction.inputs.front(), ": ");
+    const OpClass op_class = OpClassOf(instruction.kind);
+    if (op_class == OpClass::kCommunication || instruction.kind == OpKind::kLocalSlice || instruction.kind == OpKind::kSliceRows) {
+      const bool maximum = !instruction.inputs.empty() && maxima_.contains(instruction.inputs.front());
+      const RuleProblem problem = CommunicationProblem(typed, index_, *module_, maximum);
+      if (!problem.what.empty()) Fail(who + problem.what, problem.rule);
+      return;
+    }
+    if (op_class != OpClass::kCompute) return;
+    if (auto it = instruction.attributes.find("top_k"); it != instruction.attributes.end() && it->second != Attribute(module_->top_k)) {
+      Fail(absl::StrCat(who, "has another top_k than the module's ", module_->top_k));
+    }
+    string problem = SizeProblem(typed);
+    if (problem.empty()) problem = DTypeProblem(typed, precision_);
+    for (Axis axis : kLayoutAxes) {
+      if (problem.empty() && module_->grid.size(axis) > 1) problem = LayoutProblem(typed, axis);
+    }
+    if (!problem.empty()) Fail(who + problem);
+  }
+
+  // All frames that run this block hold slots of one shape and cut.
+  bool FindSlots(const Instruction& instruction, const std::vector<string>& names, const char* what, std::vector<Slot>& slots) {
+    for (const string& name : names) {
+      Slot first;
+      for (std::string_view frame : frames_) {
+        const Slot slot = index_.SlotOf(*module_, frame, name);
+        if (!slot.storage) {
+          Fail(absl::StrCat(string(OpName(instruction.kind)), " ", what, " ", name, ", which frame ", string(frame), " does not hold"));
+          return false;
+        }
+        if (!first.storage) first = slot;
+        if (slot.storage->shape != first.storage->shape || slot.dim != first.dim || slot.axis != first.axis) {
+          Fail(absl::StrCat(string(OpName(instruction.kind)), " ", what, " ", name, ", whose shape differs between frames"));
+          return false;
+        }
+      }
+      slots.push_back(first);
+    }
+    return true;
+  }
+
+  void CheckCall(const Instruction& call) {
+    const Block* block = index_.block(call.block);
+    if (!block) return Fail(absl::StrCat("calls ", call.block, ", which does not exist"));
+    if (block->inputs.size() != call.inputs.size() || block->outputs.size() != call.outputs.size()) {
+      return Fail(absl::StrCat("calls ", call.block, " with another number of operands"));
+    }
+    const Module* module = index_.module(block->module);
+    if (!module) return Fail(absl::StrCat("calls ", call.block, ", which is of no module"));
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      auto it = live_.find(call.inputs[i]);
+      if (it == live_.end()) continue;
+      string problem = Difference(*it->second, block->inputs[i].type, *module);
+      if (!problem.empty()) Fail(absl::StrCat("hands ", call.inputs[i], " to ", call.block, ", whose ", block->inputs[i].name, " has another ", problem));
+    }
+    for (size_t i = 0; i < call.outputs.size(); ++i) {
+      const ValueType* made = TypeMade(*block, block->outputs[i]);
+      string problem = made ? Difference(call.outputs[i].type, *made, *module) : "";
+      if (!problem.empty()) Fail(absl::StrCat("gets ", call.outputs[i].name, " from ", call.block, ", whose ", block->outputs[i], " has another ", problem));
+    }
+  }
+
+  static const ValueType* TypeMade(const Block& block, const string& name) {
+    for (const Instruction& instruction : block.body) {
+      for (const Output& output : instruction.outputs) {
+        if (output.name == name) return &output.type;
+      }
+    }
+    for (const auto* list : {&block.inputs, &block.takes}) {
+      for (const Output& output : *list) {
+        if (output.name == name) return &output.type;
+      }
+    }
+    return nullptr;
+  }
+
+  // Between modules the same rows go by two names of their run-time size.
+  string Difference(const ValueType& given, const ValueType& wanted, const Module& module) const {
+    if (given.dtype != wanted.dtype) return "dtype";
+    bool same = given.dims.size() == wanted.dims.size();
+    for (size_t i = 0; same && i < given.dims.size(); ++i) {
+      const bool names = std::holds_alternative<string>(given.dims[i]) && std::holds_alternative<string>(wanted.dims[i]);
+      same = given.dims[i] == wanted.dims[i] || (names && !module_);
+    }
+    if (!same) return absl::StrCat("shape: ", ShapeText(given), " is not ", ShapeText(wanted));
+    if (!SameLayout(given.layout, wanted.layout, module.grid)) return "layout";
+    if (given.gradient.has_value() != wanted.gradient.has_value()) return "gradient";
+    if (given.gradient && !SameLayout(*given.gradient, *wanted.gradient, module.grid)) return "layout of its gradient";
+    return given.host == wanted.host ? "" : "place in memory";
+  }
+
+  const PlanIndex& index_;
+  const string where_;
+  const Module* module_;
+  const int origin_;
+  int here_;
+  std::vector<Violation>& violations_;
+  const DType precision_;
+  std::map<string, const ValueType*> live_;
+  std::set<string> owned_, freed_, used_, maxima_;
+  std::vector<const Instruction*> run_;
+
+ public:
+  std::vector<std::string_view> frames_;  // of the block
+};
+
+void CheckBlock(const PlanIndex& index, const Block& block, std::vector<Violation>& violations) {
+  const Module* module = index.module(block.module);
+  if (!module) {
+    violations.push_back({"V4", absl::StrCat("block ", block.name, " is of unknown module ", block.module), index.OriginOf(block.origin, -1, nullptr)});
+    return;
+  }
+  Scope scope(index, absl::StrCat("block ", block.name), module, block.origin, violations);
+  scope.frames_ = index.FramesOf(block);
+  for (const Output& input : block.inputs) scope.Define(input, false);
+  for (const Output& take : block.takes) scope.Define(take, true);
+  for (const Instruction& instruction : block.body) scope.Run(instruction);
+  std::vector<string> kept = block.outputs;
+  kept.insert(kept.end(), block.saved.begin(), block.saved.end());
+  scope.End(kept);
+}
+
+}  // namespace
+
+std::vector<Violation> VerifyValues(const PlanIndex& index) {
+  std::vector<Violation> violations;
+  for (const Block& block : index.plan().blocks) CheckBlock(index, block, violations);
+  for (const Role& role : index.plan().roles) {
+    for (const auto* list : {&role.setup, &role.step, &role.teardown}) {
+      Scope scope(index, absl::StrCat("role ", role.name), nullptr, role.origin, violations);
+      for (const Instruction& instruction : *list) scope.Run(instruction);
+      scope.End({});
+    }
+  }
+  return violations;
+}
+
+}  // namespace planwright

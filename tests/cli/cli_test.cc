@@ -1,0 +1,275 @@
+// The real `plan` program: exit statuses, what goes to stdout and stderr, shapes of --json.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "nlohmann/json.hpp"
+#include "planner/launch/files.h"
+#include "planner/plan/plan_json.h"
+
+namespace planwright {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+struct Result {
+  int status = -1;
+  std::string out, err;
+};
+
+const std::string kRecipe = std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml";
+
+class Cli : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "cliXXXXXX";
+    folder_ = mkdtemp(pattern.data());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // `arguments` are words of a shell line.
+  Result Plan(const std::string& arguments) {
+    const std::string line =
+        std::string(PLAN_PROGRAM) + " " + arguments + " >" + folder_ + "/out 2>" + folder_ + "/err </dev/null";
+    const int status = std::system(line.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Read("out"), Read("err")};
+  }
+  std::string Read(const std::string& name) { return ReadWholeFile(folder_ + "/" + name).value_or("(missing)"); }
+  std::string Write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ + "/" + name) << text;
+    return folder_ + "/" + name;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(Cli, ValidatesAGoodRecipe) {
+  const Result result = Plan("validate " + kRecipe);
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("30 steps of 8 samples"));
+  EXPECT_THAT(result.out, HasSubstr("radio_encoder    0-3"));
+  EXPECT_THAT(result.err, Not(HasSubstr("error")));
+}
+
+TEST_F(Cli, SaysBySamplesHowFarTheLastStepPassesTheBudget) {
+  const Result result = Plan("validate " + kRecipe + " budget.train_samples=241 budget.learning_rate.decay_samples=241");
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("31 steps of 8 samples; the last one passes the budget of 241 by 7"));
+}
+
+TEST_F(Cli, AnInvalidRecipeIsLocatedOnStderr) {
+  const Result result = Plan("validate " + kRecipe + " modules.language.parallel.tp=3");
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.out, IsEmpty());
+  EXPECT_THAT(result.err, HasSubstr("PW0203"));
+  EXPECT_THAT(result.err, Not(HasSubstr("\x1b["))) << "colour, but stderr is no terminal";
+}
+
+TEST_F(Cli, ProblemsAsJsonGoToStdout) {
+  const Result result = Plan("validate " + kRecipe + " batch.global_sample=8 --json");
+  EXPECT_EQ(result.status, 1);
+  const json problems = json::parse(result.out);
+  EXPECT_EQ(problems["valid"], false);
+  ASSERT_FALSE(problems["problems"].empty());
+  for (const char* field : {"kind", "name", "severity", "message", "file", "line", "column", "help", "notes"}) {
+    EXPECT_TRUE(problems["problems"][0].contains(field)) << field;
+  }
+  EXPECT_EQ(problems["problems"][0]["kind"], "PW0101");
+  EXPECT_THAT(result.err, IsEmpty());
+}
+
+TEST_F(Cli, AMissingRecipeIsAnInputError) {
+  EXPECT_EQ(Plan("validate " + folder_ + "/none.yaml").status, 2);
+  EXPECT_EQ(Plan("show " + folder_ + "/none.json ranks").status, 2);
+}
+
+TEST_F(Cli, CompilesTheSameBytesEveryTime) {
+  const std::string file = folder_ + "/p.json";
+  const Result result = Plan("compile " + kRecipe + " -o " + file);
+  EXPECT_EQ(result.status, 0);
+  EXPECT_THAT(result.out, IsEmpty());
+  EXPECT_EQ(Plan("compile " + kRecipe + " -o -").out, Read("p.json"));
+  EXPECT_TRUE(ReadPlan(Read("p.json")).ok());
+  EXPECT_EQ(Plan("validate " + file).status, 0);
+}
+
+TEST_F(Cli, CompilesTheSameBytesInAnyFolder) {
+  const std::string bytes = Plan("compile " + kRecipe).out;
+  const std::string name = std::filesystem::path(kRecipe).filename(), recipes = std::filesystem::path(kRecipe).parent_path();
+  const auto compile_in = [&](const std::string& folder, const std::string& path) {
+    const std::string line = "cd " + folder + " && " + PLAN_PROGRAM + " compile " + path + " >" + folder_ + "/plan";
+    EXPECT_EQ(std::system(line.c_str()), 0);
+    return Read("plan");
+  };
+  EXPECT_EQ(compile_in(recipes, name), bytes);
+  EXPECT_EQ(compile_in(recipes, "./../recipes/" + name), bytes);
+  EXPECT_EQ(compile_in(recipes + "/..", "recipes/" + name), bytes);
+  EXPECT_EQ(compile_in("/", kRecipe), bytes);
+  std::filesystem::copy(recipes, folder_ + "/elsewhere", std::filesystem::copy_options::recursive);
+  EXPECT_EQ(compile_in(folder_, "elsewhere/" + name), bytes);
+}
+
+TEST_F(Cli, AnOutputThatCannotBeWrittenIsAnError) {
+  const Result result = Plan("compile " + kRecipe + " --output=" + folder_ + "/none/p.json");
+  EXPECT_EQ(result.status, 2);
+  EXPECT_THAT(result.err, HasSubstr("none/p.json: No such file"));
+  EXPECT_EQ(Plan("compile " + kRecipe + " >/dev/full; exit $? #").status, 2);
+}
+
+TEST_F(Cli, APlanThatWasChangedIsRefused) {
+  Plan("compile " + kRecipe + " -o " + folder_ + "/p.json");
+  std::string text = Read("p.json");
+  text.replace(text.find("\"world_size\": 8"), 15, "\"world_size\": 9");
+  const Result result = Plan("show " + Write("changed.json", text) + " ranks");
+  EXPECT_EQ(result.status, 2);
+  EXPECT_THAT(result.err, HasSubstr("changed after it was compiled"));
+}
+
+TEST_F(Cli, OverridesNeedARecipe) {
+  Plan("compile " + kRecipe + " -o " + folder_ + "/p.json");
+  EXPECT_EQ(Plan("show " + folder_ + "/p.json ranks a.b=c").status, 2);
+}
+
+TEST_F(Cli, ShowsEverySubjectOfARecipeAndOfItsPlanAlike) {
+  Plan("compile " + kRecipe + " -o " + folder_ + "/p.json");
+  const std::pair<const char*, const char*> kSubjects[] = {{"ranks", "ranks"},       {"groups", "groups"},   {"bridges", "bridges"},
+                                                           {"budget", "segments"},   {"schedule", "stages"}, {"model", "modules"},
+                                                           {"program", "roles"}};
+  for (const auto& [subject, field] : kSubjects) {
+    const Result text = Plan("show " + kRecipe + " " + subject), data = Plan("show " + kRecipe + " " + subject + " --json");
+    EXPECT_EQ(text.status, 0) << subject << text.err;
+    EXPECT_GT(text.out.size(), 50u) << subject;
+    EXPECT_EQ(data.status, 0) << subject;
+    EXPECT_FALSE(json::parse(data.out)[field].empty()) << subject;
+    EXPECT_EQ(Plan("show " + folder_ + "/p.json " + subject + " --json").out, data.out) << subject;
+  }
+}
+
+TEST_F(Cli, BudgetAtSampleCounts) {
+  const json budget = json::parse(Plan("show " + kRecipe + " budget --at 0,8,16 --json").out);
+  EXPECT_EQ(budget["steps"], 30);
+  ASSERT_EQ(budget["at"].size(), 3u);
+  EXPECT_EQ(budget["at"][0]["learning_rate"], 0.0);
+  EXPECT_EQ(budget["at"][1]["learning_rate"], 0.0015);
+  EXPECT_EQ(Plan("show " + kRecipe + " budget --at 0,x").status, 2);
+}
+
+TEST_F(Cli, NamesWhatWasProbablyMeant) {
+  const std::pair<std::string, const char*> kMistakes[] = {{"validat x.yaml", "did you mean `validate`"},
+                                                           {"show " + kRecipe + " rank", "did you mean `ranks`"},
+                                                           {"validate " + kRecipe + " --jsn", "did you mean `--json`"},
+                                                           {"show " + kRecipe + " program --role language.s", "did you mean `language.s0`"},
+                                                           {"explain PW0230", "did you mean"}};
+  for (const auto& [arguments, hint] : kMistakes) {
+    const Result result = Plan(arguments);
+    EXPECT_EQ(result.status, 2) << arguments;
+    EXPECT_THAT(result.err, HasSubstr(hint)) << arguments;
+    EXPECT_THAT(result.err, StartsWith("error: ")) << arguments;
+  }
+}
+
+TEST_F(Cli, RefusesWrongUsage) {
+  for (const std::string& arguments :
+       {std::string(""), std::string("show"), "show " + kRecipe, "validate " + kRecipe + " word", "compile " + kRecipe + " -o",
+        "launch " + kRecipe, "launch " + kRecipe + " --local --steps 0", "launch " + kRecipe + " --local --device tpu", "show " + kRecipe + " ranks --at 3"}) {
+    const Result result = Plan(arguments);
+    EXPECT_EQ(result.status, 2) << arguments;
+    EXPECT_THAT(result.out, IsEmpty()) << arguments;
+    EXPECT_THAT(result.err, Not(IsEmpty())) << arguments;
+  }
+}
+
+TEST_F(Cli, RefusesByNameWhatIsNotBuiltYet) {
+  for (const std::string& arguments : {"launch " + kRecipe + " --slurm"}) {
+    const Result result = Plan(arguments);
+    EXPECT_EQ(result.status, 2) << arguments;
+    EXPECT_THAT(result.err, HasSubstr("not built yet [PW0900]")) << arguments;
+  }
+}
+
+TEST_F(Cli, HelpIsDataAndCoversEveryCommand) {
+  for (const char* command : {"", "validate", "compile", "show", "launch", "explain"}) {
+    const Result result = Plan(std::string(command) + " --help");
+    EXPECT_EQ(result.status, 0);
+    EXPECT_THAT(result.out, HasSubstr("usage: plan"));
+    EXPECT_THAT(result.err, IsEmpty());
+  }
+}
+
+TEST_F(Cli, ExplainsAKind) {
+  const Result by_number = Plan("explain PW0203");
+  EXPECT_THAT(by_number.out, StartsWith("PW0203 GridDoesNotFit: "));
+  EXPECT_THAT(by_number.out, HasSubstr("\nWrong:\n\n    extends: ["));
+  EXPECT_EQ(Plan("explain GridDoesNotFit").out, by_number.out);
+  EXPECT_THAT(Plan("explain").out, HasSubstr("PW0900 NotBuiltYet"));
+  EXPECT_THAT(Plan("explain").out, HasSubstr("PW0407 DecayEndsEarly: (lint) "));
+  const json data = json::parse(Plan("explain PW0203 PW0407 --json").out);
+  EXPECT_EQ(data["kinds"][0]["name"], "GridDoesNotFit");
+  EXPECT_EQ(data["kinds"][1]["lint"], true);
+  EXPECT_GT(json::parse(Plan("explain --json").out)["kinds"].size(), 50u);
+}
+
+TEST_F(Cli, ExplainsAKeyAndPrintsTheGeneratedPages) {
+  EXPECT_THAT(Plan("explain batch.global_samples").out, StartsWith("batch.global_samples\n    samples of one optimizer step\n"));
+  EXPECT_THAT(Plan("explain modules.language.parallel").out, HasSubstr("modules.<name>.parallel.tp\n"));
+  const Result wrong = Plan("explain batch.global_sample");
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("did you mean `batch.global_samples`"));
+  EXPECT_THAT(Plan("explain --markdown").out, StartsWith("# Diagnostics\n"));
+  EXPECT_THAT(Plan("explain --reference").out, StartsWith("# Recipe reference\n"));
+  EXPECT_EQ(json::parse(Plan("explain --schema").out)["$schema"], "http://json-schema.org/draft-07/schema#");
+}
+
+TEST_F(Cli, LintsAreChangedByNumber) {
+  const Result warned = Plan("validate " + kRecipe + " budget.train_samples=237");
+  EXPECT_EQ(warned.status, 0);
+  EXPECT_THAT(warned.err, HasSubstr("warning: "));
+  EXPECT_THAT(warned.err, HasSubstr("[PW0409 SamplesPastBudget]"));
+  const Result silent = Plan("validate " + kRecipe + " budget.train_samples=237 lints.PW0409=off");
+  EXPECT_EQ(silent.status, 0);
+  EXPECT_THAT(silent.err, IsEmpty());
+  const Result refused = Plan("validate " + kRecipe + " budget.train_samples=237 lints.PW0409=error");
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.err, HasSubstr("error: the last step passes"));
+  EXPECT_EQ(Plan("validate " + kRecipe + " lints.PW0203=off").status, 1);
+}
+
+TEST_F(Cli, LaunchesOneExecutorARank) {
+  const std::string run = folder_ + "/run";
+  const Result result = Plan("launch " + kRecipe + " --local --json --executor " + FAKE_RANK + " --run-dir " + run);
+  EXPECT_EQ(result.status, 0) << result.err;
+  const json outcome = json::parse(result.out);
+  EXPECT_EQ(outcome["cause"], "done");
+  EXPECT_EQ(outcome["run_dir"], run);
+  EXPECT_TRUE(std::filesystem::exists(run + "/logs/rank0007.log"));
+  EXPECT_EQ(Plan("launch " + kRecipe + " --local --executor " + FAKE_RANK + " --run-dir " + run).status, 2) << "the run directory is used";
+}
+
+TEST_F(Cli, AFailedRunGivesTheRanksExitStatus) {
+  setenv("FAKE_RANK_5", "exit=12", 1);
+  const Result result = Plan("launch " + kRecipe + " --local --executor " + FAKE_RANK + " --run-dir " + folder_ + "/run");
+  unsetenv("FAKE_RANK_5");
+  EXPECT_EQ(result.status, 12);
+  EXPECT_THAT(result.err, HasSubstr("error: rank 5 stopped on non-finite numbers"));
+  EXPECT_EQ(json::parse(Read("run/outcome.json"))["rank"], 5);
+}
+
+TEST_F(Cli, Bf16IsRefusedOnCpuRanks) {
+  const Result result =
+      Plan("launch " + kRecipe + " precision.params=bf16 --local --executor " + FAKE_RANK + " --run-dir " + folder_ + "/run");
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.err, HasSubstr("PW0900"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/run"));
+}
+
+}  // namespace
+}  // namespace planwright

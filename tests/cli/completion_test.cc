@@ -1,0 +1,135 @@
+// `plan completion`: the scripts in real shells, with the words of a line and the place of the cursor given as the shell would.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "tests/cli/plan_program.h"
+
+namespace planwright {
+namespace {
+
+using testing::Installed;
+using testing::ProgramResult;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
+
+const std::string kTiny = std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/nemotron_moe_vlm_tiny.yaml";
+
+std::vector<std::string> LinesOf(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty()) lines.push_back(line);
+  }
+  return lines;
+}
+
+class Completion : public testing::PlanProgram {
+ protected:
+  void SetUp() override {
+    PlanProgram::SetUp();
+    Write("r.yaml", "name: r\n");
+    Write("notes.txt", "");
+    std::filesystem::create_directory(folder_ + "/models");
+  }
+
+  // `words` as bash hands them over: `=` is a word of its own. The last one is being written.
+  std::vector<std::string> Bash(const std::string& words) {
+    const std::string script = Write("complete.bash", "cd '" + folder_ + "'\nsource <('" PLAN_PROGRAM "' completion bash)\ncomplete -p plan >/dev/null || exit 9\n"
+                                     "COMP_WORDS=('" PLAN_PROGRAM "' " + words + ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_plan\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n");
+    const ProgramResult result = Shell("bash --norc " + script);
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    return LinesOf(result.out);
+  }
+
+  // `words` as zsh has them: a=b is one word. What the completion system is asked to add is printed instead.
+  std::vector<std::string> Zsh(const std::string& words, const std::string& prefix) {
+    const std::string script = Write("complete.zsh",
+        "cd '" + folder_ + "'\ncompdef() { [[ $1 == _plan && $2 == plan ]] || print bad compdef }\n_files() { print -rl -- files $@ }\n"
+        "_describe() { print -rl -- ${(P)2%%:*} }\n"
+        "compadd() { local -a kept; local taken=0 a; while (( $# )); do case $1 in --) shift; kept=($@); break;; -P|-S) shift 2;; *) shift;; esac; done; print -rl -- $kept }\n"
+        "source <('" PLAN_PROGRAM "' completion zsh)\nwords=('" PLAN_PROGRAM "' " + words + ")\nCURRENT=$#words\nPREFIX='" + prefix + "'\n_plan\nexit 0\n");
+    const ProgramResult result = Shell("zsh -f " + script);
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    return LinesOf(result.out);
+  }
+};
+
+TEST_F(Completion, BashOffersCommandsAndOptions) {
+  EXPECT_THAT(Bash("sh"), ElementsAre("show"));
+  EXPECT_THAT(Bash("''"), IsSupersetOf({"validate", "compile", "show", "diff", "launch", "explain", "completion", "--help"}));
+  EXPECT_THAT(Bash("launch r.yaml --ste"), ElementsAre("--steps"));
+  EXPECT_THAT(Bash("show r.yaml ranks --"), IsSupersetOf({"--json", "--html", "--at", "--role", "--help"}));
+  EXPECT_THAT(Bash("nonsense ''"), IsEmpty());
+}
+
+TEST_F(Completion, BashOffersRecipesPlansAndFolders) {
+  EXPECT_THAT(Bash("validate ''"), ::testing::UnorderedElementsAre("models", "r.yaml"));
+  Write("p.json", "{}");
+  EXPECT_THAT(Bash("show p"), ElementsAre("p.json"));
+  EXPECT_THAT(Bash("diff r.yaml p"), IsSupersetOf({"p.json", "precision.params="})) << "another recipe, or a change to the first";
+  EXPECT_THAT(Bash("compile r.yaml -o n"), ElementsAre("notes.txt"));
+  EXPECT_THAT(Bash("launch r.yaml --run-dir ''"), ElementsAre("models"));
+}
+
+TEST_F(Completion, BashOffersSubjectsKindsAndChoices) {
+  EXPECT_THAT(Bash("show r.yaml b"), ElementsAre("bridges", "budget"));
+  EXPECT_THAT(Bash("show --json r.yaml b"), ElementsAre("bridges", "budget"));
+  EXPECT_THAT(Bash("explain PW020"), Contains("PW0203"));
+  EXPECT_THAT(Bash("explain PW0203 PW08"), Contains("PW0801"));
+  EXPECT_THAT(Bash("launch r.yaml --device c"), ElementsAre("cpu", "cuda"));
+  EXPECT_THAT(Bash("launch r.yaml --device = cu"), ElementsAre("cuda"));
+  EXPECT_THAT(Bash("completion b"), ElementsAre("bash"));
+}
+
+TEST_F(Completion, BashOffersTheKeysOfTheRecipe) {
+  EXPECT_THAT(Bash("validate '" + kTiny + "' batch.g"), ElementsAre("batch.global_samples="));
+  EXPECT_THAT(Bash("validate '" + kTiny + "' modules.language.parallel.t"), ElementsAre("modules.language.parallel.tp="));
+  EXPECT_THAT(Bash("show '" + kTiny + "' ranks batch.global_samples = 4 log.e"), ElementsAre("log.every_steps="));
+  EXPECT_THAT(Bash("validate '" + kTiny + "' precision.params ="), ElementsAre("bf16", "fp32", "fp64"));
+  EXPECT_THAT(Bash("validate '" + kTiny + "' precision.params = fp6"), ElementsAre("fp64"));
+  EXPECT_THAT(Bash("validate '" + kTiny + "' models.hybrid_moe_tiny.l"), IsEmpty()) << "layers is a key of encoders";
+  EXPECT_THAT(Bash("diff r.yaml '" + kTiny + "' data.im"), ElementsAre("data.image_token=", "data.image_grids="));
+}
+
+TEST_F(Completion, ZshOffersTheSame) {
+  if (!Installed("zsh")) GTEST_SKIP() << "zsh is not installed";
+  EXPECT_THAT(Zsh("''", ""), IsSupersetOf({"validate", "show", "diff", "completion"}));
+  EXPECT_THAT(Zsh("show r.yaml ''", ""), IsSupersetOf({"ranks", "bridges", "budget"}));
+  EXPECT_THAT(Zsh("launch r.yaml --", "--"), IsSupersetOf({"--steps", "--device", "--help"}));
+  EXPECT_THAT(Zsh("launch r.yaml --device ''", ""), ElementsAre("cpu", "cuda"));
+  EXPECT_THAT(Zsh("explain ''", ""), Contains("PW0203"));
+  EXPECT_THAT(Zsh("validate ''", ""), Contains("files"));
+  EXPECT_THAT(Zsh("validate '" + kTiny + "' batch.", "batch."), Contains("batch.global_samples="));
+  EXPECT_THAT(Zsh("validate '" + kTiny + "' precision.params=", "precision.params="), ElementsAre("bf16", "fp32", "fp64"));
+  EXPECT_THAT(Zsh("validate '" + kTiny + "' ''", ""), Not(Contains("models.hybrid_moe_tiny.layers=")));
+}
+
+// A whole interactive shell: what is typed, a tab, and what then stands on the line.
+TEST_F(Completion, ZshCompletesAtItsPrompt) {
+  if (!Installed("zsh")) GTEST_SKIP() << "zsh is not installed";
+  const std::string script = Write("prompt.zsh",
+      "zmodload zsh/zpty || exit 77\nzpty shell zsh -f -i\nsend() { zpty -w shell \"$1\" }\n"
+      "send 'PS1=; unsetopt beep; autoload -U compinit; compinit -u -d " + folder_ + "/dump'\nsend \"plan() { '" PLAN_PROGRAM "' \\$@ }\"\n"
+      "send \"source <('" PLAN_PROGRAM "' completion zsh)\"\nsend 'print re''ady'\nzpty -r -m shell text '*ready*'\n"
+      "zpty -n -w shell $'plan complet\\tb\\t; print do''ne\\n'\nzpty -r -m shell text '*done*'\nprint -r -- $text\nzpty -d shell\n");
+  const ProgramResult result = Shell("timeout 60 zsh -f " + script);
+  if (result.status == 77) GTEST_SKIP() << "zsh has no zpty";
+  EXPECT_THAT(result.out, ::testing::ContainsRegex("plan completion.* bash")) << result.err;
+}
+
+TEST_F(Completion, UsageIsChecked) {
+  EXPECT_EQ(Plan("completion").status, 2);
+  EXPECT_EQ(Plan("completion fish").status, 2);
+  EXPECT_EQ(Plan("completion keys " + folder_ + "/none.yaml").status, 2);
+  EXPECT_EQ(Plan("completion bash extra").status, 2);
+}
+
+}  // namespace
+}  // namespace planwright

@@ -1,0 +1,130 @@
+// What holds for all commands alike: exit statuses, --json, overrides, help. The commands are read from `plan --help`, so that a new one is
+// tested from its first day.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+
+#include "nlohmann/json.hpp"
+#include "tests/cli/plan_program.h"
+
+namespace planwright {
+namespace {
+
+using nlohmann::json;
+using testing::ProgramResult;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+const std::string kToy = std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml";
+
+class EveryCommand : public testing::PlanProgram {
+ protected:
+  // Names in the overview: lines of "  name   what it does".
+  std::vector<std::string> Commands() {
+    std::vector<std::string> names;
+    std::istringstream lines(Plan("--help").out);
+    bool listed = false;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("usage:")) listed = true;
+      else if (listed && line.starts_with("  ")) names.push_back(line.substr(2, line.find(' ', 2) - 2));
+      else if (listed && !line.empty()) break;
+    }
+    return names;
+  }
+
+  // A call of each command that succeeds; `recipe` and `overrides` where it takes any.
+  std::map<std::string, std::string> Calls(const std::string& recipe, const std::string& overrides) {
+    const std::string run = folder_ + "/run" + std::to_string(++runs_);
+    return {{"validate", recipe + " " + overrides},
+            {"compile", recipe + " " + overrides + " -o " + folder_ + "/plan.json"},
+            {"show", recipe + " ranks " + overrides},
+            {"diff", recipe + " " + overrides + " " + recipe + " " + overrides},
+            {"launch", recipe + " " + overrides + " --local --executor " FAKE_RANK " --run-dir " + run},
+            {"explain", "PW0203"},
+            {"completion", "bash"}};
+  }
+  // Commands that read no recipe.
+  static bool TakesRecipe(const std::string& command) { return command != "explain" && command != "completion"; }
+
+  int runs_ = 0;
+};
+
+TEST_F(EveryCommand, IsKnownToTheseTests) {
+  const std::vector<std::string> commands = Commands();
+  EXPECT_GE(commands.size(), 7u);
+  const auto calls = Calls(kToy, "");
+  for (const std::string& command : commands) EXPECT_TRUE(calls.contains(command)) << "say how `plan " << command << "` is called";
+}
+
+TEST_F(EveryCommand, SucceedsWithZeroAndNoErrors) {
+  const auto calls = Calls(kToy, "");
+  for (const std::string& command : Commands()) {
+    const ProgramResult result = Plan(command + " " + calls.at(command));
+    EXPECT_EQ(result.status, 0) << command << result.err;
+    EXPECT_THAT(result.err, Not(HasSubstr("error"))) << command;
+    EXPECT_THAT(result.out + result.err, Not(HasSubstr("\x1b["))) << command << " colours what is no terminal";
+  }
+}
+
+TEST_F(EveryCommand, PrintsOneJsonValue) {
+  const auto calls = Calls(kToy, "");
+  for (const std::string& command : Commands()) {
+    const ProgramResult result = Plan(command + " " + calls.at(command) + " --json");
+    EXPECT_EQ(result.status, 0) << command << result.err;
+    EXPECT_TRUE(json::accept(result.out)) << command << ": " << result.out.substr(0, 200);
+  }
+}
+
+TEST_F(EveryCommand, TakesOverrides) {
+  const auto calls = Calls(kToy, "name=renamed batch.global_samples=4");
+  for (const std::string& command : Commands()) {
+    if (!TakesRecipe(command)) continue;
+    EXPECT_EQ(Plan(command + " " + calls.at(command)).status, 0) << command;
+  }
+  EXPECT_EQ(json::parse(Read("plan.json"))["budget"]["global_samples"], 4);
+  const auto bad = Calls(kToy, "batch.global_sample=4");
+  for (const std::string& command : Commands()) {
+    if (!TakesRecipe(command)) continue;
+    const ProgramResult text = Plan(command + " " + bad.at(command)), data = Plan(command + " " + bad.at(command) + " --json");
+    const int expected = command == "diff" ? 2 : 1;  // 1 says that plans differ
+    EXPECT_EQ(text.status, expected) << command;
+    EXPECT_EQ(data.status, expected) << command;
+    EXPECT_THAT(text.out, IsEmpty()) << command;
+    EXPECT_THAT(text.err, HasSubstr("did you mean `global_samples`")) << command;
+    EXPECT_THAT(data.out, HasSubstr("\"valid\": false")) << command << ": problems are data";
+    EXPECT_THAT(data.out, HasSubstr("PW0101")) << command;
+    EXPECT_THAT(data.err, IsEmpty()) << command;
+  }
+}
+
+TEST_F(EveryCommand, AnswersWrongUsageWithTwo) {
+  const auto calls = Calls(folder_ + "/none.yaml", ""), good = Calls(kToy, "");
+  for (const std::string& command : Commands()) {
+    const ProgramResult option = Plan(command + " " + good.at(command) + " --nonsense");
+    EXPECT_EQ(option.status, 2) << command;
+    EXPECT_THAT(option.err, StartsWith("error: ")) << command;
+    EXPECT_THAT(option.out, IsEmpty()) << command;
+    EXPECT_EQ(Plan(command + " " + good.at(command) + " --json --json").status, 2) << command;
+    if (TakesRecipe(command)) {
+      EXPECT_EQ(Plan(command + " " + calls.at(command)).status, 2) << command << " of a file that is not there";
+    }
+    EXPECT_EQ(Plan(command + " " + good.at(command) + " --json >/dev/full; exit $? #").status, 2) << command << " onto a full disk";
+  }
+}
+
+TEST_F(EveryCommand, HelpsOnStdout) {
+  for (const std::string& command : Commands()) {
+    const ProgramResult result = Plan(command + " --help");
+    EXPECT_EQ(result.status, 0) << command;
+    EXPECT_THAT(result.out, HasSubstr("usage: plan " + command)) << command;
+    EXPECT_THAT(result.out, HasSubstr("--json")) << command;
+    EXPECT_THAT(result.err, IsEmpty()) << command;
+  }
+}
+
+}  // namespace
+}  // namespace planwright

@@ -1,0 +1,48 @@
+// Runs the real `plan` program, as a shell would.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "planner/launch/files.h"
+
+namespace planwright::testing {
+
+struct ProgramResult {
+  int status = -1;
+  std::string out, err;
+};
+
+// A folder of its own for each test, and programs run beside it.
+class PlanProgram : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "planXXXXXX";
+    folder_ = mkdtemp(pattern.data());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // `arguments` are words of a shell line.
+  ProgramResult Plan(const std::string& arguments) { return Shell(std::string(PLAN_PROGRAM) + " " + arguments); }
+  ProgramResult Shell(const std::string& line) {
+    const int status = std::system((line + " >" + folder_ + "/out 2>" + folder_ + "/err </dev/null").c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Read("out"), Read("err")};
+  }
+  std::string Read(const std::string& name) { return ReadWholeFile(folder_ + "/" + name).value_or("(missing)"); }
+  std::string Write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ + "/" + name) << text;
+    return folder_ + "/" + name;
+  }
+
+  std::string folder_;
+};
+
+// Whether a shell finds the program `name`.
+inline bool Installed(const std::string& name) { return std::system(("command -v " + name + " >/dev/null 2>&1").c_str()) == 0; }
+
+}  // namespace planwright::testing

@@ -1,0 +1,138 @@
+// Whole compiles of language models over context, expert tensor and pipeline parallel ranks, packed, frozen and recomputed: each plan passes its
+// own proof, goes through the file, and is refused at launch where the executor lacks something, by name.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include "planner/compile.h"
+#include "planner/plan/executor_lacks.h"
+#include "planner/plan/plan_json.h"
+#include "planner/verify/verify.h"
+#include "tests/support/recipes.h"
+
+namespace planwright {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct Case {
+  std::string name;
+  int ranks = 1, tp = 1, cp = 1, pp = 1, ep = 1, expert_tp = 1;
+  bool documents = false, frozen = false;
+  std::vector<std::string> recompute = {};
+};
+
+std::string Problems(const Diagnostics& diagnostics) {
+  std::string text;
+  for (const Diagnostic& d : diagnostics.sorted()) text += d.message + "\n";
+  return text;
+}
+
+// The tiny model with four groups of Mamba, so that tp x cp may be 4, fed by one encoder rank.
+Recipe RecipeOf(const Case& c) {
+  Recipe recipe = testing::TinyRecipe({1, 1, c.ranks, c.tp, c.ep, false});
+  ModuleRecipe& language = recipe.modules[1];
+  language.cp = int64_t{c.cp};
+  language.pp = int64_t{c.pp};
+  language.expert_tp = int64_t{c.expert_tp};
+  if (c.frozen) language.train_backbone = std::string("frozen");
+  for (const std::string& kind : c.recompute) language.recompute.push_back(kind);
+  std::get<HybridLmModel>(language.model.model).mamba.groups = int64_t{4};
+  recipe.data.packed_documents = c.documents;
+  return recipe;
+}
+
+Plan Compile(const Case& c) {
+  Diagnostics diagnostics;
+  auto plan = CompileRecipe(RecipeOf(c), diagnostics);
+  EXPECT_TRUE(plan.has_value()) << Problems(diagnostics);
+  return plan.value_or(Plan());
+}
+
+class LanguageLayouts : public ::testing::TestWithParam<Case> {};
+
+TEST_P(LanguageLayouts, ProvesAndSurvivesTheFile) {
+  const Plan plan = Compile(GetParam());
+  ASSERT_FALSE(plan.roles.empty());
+  const std::string text = WritePlan(plan);
+  const auto again = ReadPlan(text);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(WritePlan(*again), text);
+  for (const Violation& violation : VerifyPlan(*again)) ADD_FAILURE() << violation.rule << ": " << violation.message;
+  EXPECT_FALSE(ExecutorLacks(*again).empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, LanguageLayouts,
+    ::testing::Values(Case{.name = "cp2", .ranks = 2, .cp = 2}, Case{.name = "cp4", .ranks = 4, .cp = 4},
+                      Case{.name = "tp2_cp2", .ranks = 4, .tp = 2, .cp = 2}, Case{.name = "tp2_cp2_dp2_ep4", .ranks = 8, .tp = 2, .cp = 2, .ep = 4},
+                      Case{.name = "expert_tp2", .ranks = 2, .expert_tp = 2}, Case{.name = "ep2_expert_tp2", .ranks = 4, .ep = 2, .expert_tp = 2},
+                      Case{.name = "tp2_ep2_expert_tp2", .ranks = 8, .tp = 2, .ep = 2, .expert_tp = 2},
+                      Case{.name = "everything_cut", .ranks = 16, .tp = 2, .cp = 2, .pp = 2, .ep = 2, .expert_tp = 2},
+                      Case{.name = "pp2_cp2_documents", .ranks = 4, .cp = 2, .pp = 2, .documents = true},
+                      Case{.name = "pp4_documents", .ranks = 4, .pp = 4, .documents = true},
+                      Case{.name = "frozen", .frozen = true}, Case{.name = "frozen_tp2_pp2", .ranks = 4, .tp = 2, .pp = 2, .frozen = true},
+                      Case{.name = "recomputed", .recompute = {"full"}},
+                      Case{.name = "recomputed_moe_tp2_ep2", .ranks = 4, .tp = 2, .ep = 2, .recompute = {"moe"}},
+                      Case{.name = "recomputed_everything_cut", .ranks = 16, .tp = 2, .cp = 2, .pp = 2, .ep = 2, .expert_tp = 2, .documents = true,
+                           .recompute = {"full"}},
+                      Case{.name = "frozen_recomputed", .frozen = true, .recompute = {"mamba", "attention"}}),
+    [](const auto& info) { return info.param.name; });
+
+int Count(const Block& block, const std::function<bool(const Instruction&)>& wanted) {
+  return static_cast<int>(std::count_if(block.body.begin(), block.body.end(), wanted));
+}
+
+TEST(Recompute, IsCalledOnTheFrameBeforeItsBackward) {
+  const Plan plan = Compile({.name = "", .recompute = {"mamba", "moe"}});
+  const Block& backward = *plan.FindBlock("language.s0.backward");
+  for (const char* kind : {"mamba", "moe", "attention"}) {
+    const std::string layer = std::string("language.") + kind;
+    const bool again = std::string(kind) != "attention";
+    EXPECT_EQ(plan.FindBlock(layer + ".recompute") != nullptr, again) << layer;
+    for (size_t i = 0; i < backward.body.size(); ++i) {
+      if (backward.body[i].block != layer + ".backward") continue;
+      ASSERT_GT(i, 0u);
+      EXPECT_EQ(backward.body[i - 1].block == layer + ".recompute", again) << layer;
+      EXPECT_EQ(backward.body[i - 1].frame == backward.body[i].frame, again) << layer;
+    }
+    const Block& forward = *plan.FindBlock(layer + ".forward");
+    EXPECT_EQ(forward.saved == std::vector<std::string>{"x"}, again) << layer;
+  }
+  // Counts and sums see a token once.
+  const auto counts = [](const Instruction& i) { return OpClassOf(i.kind) == OpClass::kState; };
+  EXPECT_EQ(Count(*plan.FindBlock("language.moe.forward"), counts), 3);
+  EXPECT_EQ(Count(*plan.FindBlock("language.moe.recompute"), counts), 0);
+}
+
+TEST(Frozen, ALanguageModelHandsGradientsOnAndStepsNothing) {
+  const Plan plan = Compile({.name = "", .frozen = true});
+  EXPECT_NE(plan.FindBlock("language.s0.backward"), nullptr);
+  EXPECT_TRUE(plan.FindModule("language")->buckets.empty());
+  const auto role = std::find_if(plan.roles.begin(), plan.roles.end(), [](const Role& r) { return r.name == "language.s0"; });
+  ASSERT_NE(role, plan.roles.end());
+  for (const Instruction& i : role->step) {
+    EXPECT_NE(i.kind, OpKind::kAdamW);
+    EXPECT_NE(i.kind, OpKind::kUpdateExpertBias);
+  }
+}
+
+TEST(ExecutorLacks, NamesWhatThisVersionCannotRun) {
+  const auto lacks = [](const Case& c) {
+    std::string text;
+    for (const Lack& lack : ExecutorLacks(Compile(c))) text += lack.what + "\n";
+    return text;
+  };
+  EXPECT_THAT(lacks({.name = "", .ranks = 2, .cp = 2}), HasSubstr("context parallelism: cp 2 of module language"));
+  EXPECT_THAT(lacks({.name = "", .frozen = true}), HasSubstr("a frozen part: the backbone of module language"));
+  EXPECT_THAT(lacks({.name = "", .recompute = {"moe"}}), HasSubstr("recompute of moe in module language"));
+  EXPECT_THAT(lacks({.name = "", .documents = true}), HasSubstr("packed documents"));
+  EXPECT_THAT(lacks({.name = ""}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace planwright

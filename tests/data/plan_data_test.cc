@@ -1,0 +1,64 @@
+#include "planner/data/plan_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/problems.h"
+#include "tests/recipe_builder.h"
+
+namespace planwright {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Mock data on line 70, its grids on lines 81 and later.
+Recipe Mock(std::vector<ModuleRecipe> modules, const std::vector<std::vector<int64_t>>& grids) {
+  Recipe recipe = BuildRecipe(std::move(modules));
+  recipe.data.where = Line(70);
+  recipe.data.image_token = {511, Line(71)};
+  recipe.data.max_images = {3, Line(72)};
+  for (size_t i = 0; i < grids.size(); ++i) recipe.data.image_grids.emplace_back(grids[i], Line(81 + static_cast<int>(i)));
+  return recipe;
+}
+
+std::vector<std::string> ProblemsOf(const Recipe& recipe) {
+  Diagnostics diagnostics;
+  const bool fine = PlanData(recipe, diagnostics).has_value();
+  EXPECT_EQ(fine, !diagnostics.has_errors());
+  return KindsAndLines(diagnostics);
+}
+
+ModuleRecipe Encoder(int64_t max_image, int64_t pixel_shuffle, const std::string& name) {
+  ModuleRecipe module = BuildEncoder(0, 1, {}, 600, name);
+  auto& model = std::get<RadioVitModel>(module.model.model);
+  model.max_image.value = max_image;
+  model.pixel_shuffle.value = pixel_shuffle;
+  return module;
+}
+
+// Without an auxiliary loss, whose lint is another test's.
+ModuleRecipe Language(int first_rank, int ranks) {
+  ModuleRecipe module = BuildLanguage(first_rank, ranks);
+  std::get<HybridLmModel>(module.model.model).moe.aux_loss.value = 0;
+  return module;
+}
+
+TEST(PlanData, GridsFitEveryEncoder) {
+  const ModuleRecipe wide = Encoder(2048, 2, "wide"), narrow = Encoder(512, 2, "narrow"), coarse = Encoder(2048, 4, "coarse");
+  const ModuleRecipe language = Language(1, 1);
+  EXPECT_THAT(ProblemsOf(Mock({wide, language}, {{64, 64}, {6, 10}})), ElementsAre());
+  EXPECT_THAT(ProblemsOf(Mock({wide, narrow, language}, {{6, 10}, {64, 32}})), ElementsAre("ImageGrid:82"));
+  EXPECT_THAT(ProblemsOf(Mock({wide, coarse, language}, {{6, 12}, {8, 12}})), ElementsAre("ImageGrid:81"));
+  EXPECT_THAT(ProblemsOf(Mock({wide, wide, language}, {{7, 10}})), ElementsAre("ImageGrid:81"));  // said once for encoders alike
+}
+
+// Every encoder makes its rows of every image: 2304 tokens a third image of 96 by 96 for one, twice that for two.
+TEST(PlanData, ASampleHoldsTheRowsOfEveryEncoder) {
+  const ModuleRecipe a = Encoder(2048, 2, "a"), b = Encoder(2048, 2, "b"), language = Language(1, 1);
+  EXPECT_THAT(ProblemsOf(Mock({a, language}, {{96, 96}})), ElementsAre());
+  EXPECT_THAT(ProblemsOf(Mock({a, b, language}, {{96, 96}})), ElementsAre("SampleTooLong:72"));
+  EXPECT_THAT(ProblemsOf(Mock({language}, {{96, 96}})), ElementsAre());
+}
+
+}  // namespace
+}  // namespace planwright

@@ -1,0 +1,108 @@
+#include "planner/data/safetensors.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+
+namespace planwright {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+template <typename T>
+std::string Bytes(const std::vector<T>& values) {
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+}
+
+std::string PathOf(const std::string& name) { return testing::TempDir() + name; }
+
+std::string Slurp(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+// A file with this header text and this much data.
+std::string FileOf(const std::string& header, size_t data_bytes) {
+  const uint64_t length = header.size();
+  return std::string(reinterpret_cast<const char*>(&length), 8) + header + std::string(data_bytes, '\0');
+}
+
+absl::Status StatusOf(const std::string& contents) {
+  const std::string path = PathOf("malformed.safetensors");
+  std::ofstream(path, std::ios::binary) << contents;
+  return SafetensorsFile::Open(path).status();
+}
+
+TEST(Safetensors, RoundTripKeepsNamesShapesBytesAndMetadata) {
+  const std::string path = PathOf("round_trip.safetensors");
+  const std::vector<TensorBytes> tensors = {{"b", DType::kFp64, {2, 2}, Bytes<double>({1, 2, 3, 0.1})},
+                                            {"a", DType::kBf16, {3}, Bytes<uint16_t>({1, 2, 3})},
+                                            {"empty", DType::kFp32, {0, 7}, ""},
+                                            {"scalar", DType::kInt64, {}, Bytes<int64_t>({-5})}};
+  ASSERT_TRUE(WriteSafetensors(path, tensors, {{"key", "value"}}).ok());
+  auto file = SafetensorsFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const SafetensorsFile moved = *std::move(file);
+  ASSERT_EQ(moved.tensors().size(), tensors.size());
+  for (const TensorBytes& tensor : tensors) {
+    const auto view = moved.Find(tensor.name);
+    ASSERT_TRUE(view.ok()) << view.status();
+    EXPECT_EQ(view->dtype, tensor.dtype);
+    EXPECT_EQ(view->shape, tensor.shape);
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(view->data), view->bytes), tensor.bytes) << tensor.name;
+  }
+  EXPECT_EQ(moved.metadata().at("key"), "value");
+  EXPECT_EQ(moved.Find("c").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(Safetensors, OrderOfTensorsDoesNotChangeTheFile) {
+  const TensorBytes a = {"a", DType::kFp32, {1}, Bytes<float>({1})}, b = {"b", DType::kFp32, {2}, Bytes<float>({2, 3})};
+  ASSERT_TRUE(WriteSafetensors(PathOf("ab.safetensors"), {a, b}).ok());
+  ASSERT_TRUE(WriteSafetensors(PathOf("ba.safetensors"), {b, a}).ok());
+  EXPECT_EQ(Slurp(PathOf("ab.safetensors")), Slurp(PathOf("ba.safetensors")));
+}
+
+TEST(Safetensors, WriterRefusesWhatDoesNotFit) {
+  EXPECT_FALSE(WriteSafetensors(PathOf("x"), {{"a", DType::kFp32, {2}, "1234"}}).ok());
+  EXPECT_FALSE(WriteSafetensors(PathOf("x"), {{"a", DType::kFp32, {1}, "1234"}, {"a", DType::kFp32, {1}, "1234"}}).ok());
+  EXPECT_FALSE(WriteSafetensors(PathOf("no/such/folder"), {}).ok());
+}
+
+TEST(Safetensors, AMissingFileIsNotFound) {
+  EXPECT_EQ(SafetensorsFile::Open(PathOf("none")).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(Safetensors, MalformedFilesAreRefused) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"1234567", "too few"},
+      {std::string(8, '\xff'), "too long"},
+      {FileOf("{}", 0).substr(0, 9), "longer than the file"},
+      {FileOf("{", 0), "not a JSON object"},
+      {FileOf("[]", 0), "not a JSON object"},
+      {FileOf(R"({"a":1})", 0), "not an object"},
+      {FileOf(R"({"a":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}})", 2), "F16"},
+      {FileOf(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4), "shape"},
+      {FileOf(R"({"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}})", 4), "shape"},
+      {FileOf(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0), "overflows"},
+      {FileOf(R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}})", 4), "dimensions"},
+      {FileOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4), "backwards"},
+      {FileOf(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4), "needs 8 bytes"},
+      {FileOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})", 4), "data_offsets"},
+      {FileOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8), "starts at 4"},
+      {FileOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4), "starts at 0"},
+      {FileOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 5), "the data at 5"},
+      {FileOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 3), "the data at 3"},
+      {FileOf(R"({"__metadata__":{"a":1}})", 0), "not a string"}};
+  for (const auto& [contents, message] : cases) {
+    const absl::Status status = StatusOf(contents);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << message;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("malformed.safetensors"));
+  }
+}
+
+}  // namespace
+}  // namespace planwright

@@ -1,0 +1,199 @@
+// Pairs of recipes: what is called different in layout alone, and what may change the loss curve. tests/numerics/diff_pairs_test.cc trains some
+// of them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/diff/diff.h"
+#include "planner/plan/plan_json.h"
+#include "tests/diff/compiled.h"
+#include "tests/numerics/layouts.h"
+
+namespace planwright {
+namespace {
+
+using testing::Compiled;
+using testing::kIcons;
+using testing::kTiny;
+using testing::kToy;
+using ::testing::HasSubstr;
+
+std::vector<std::string> Harmful(const PlanDiff& diff) {
+  std::vector<std::string> paths;
+  for (const Change& change : diff.changes) {
+    if (change.may_change_loss) paths.push_back(change.path);
+  }
+  return paths;
+}
+
+bool Names(const PlanDiff& diff, const std::string& path) {
+  return std::any_of(diff.changes.begin(), diff.changes.end(), [&](const Change& change) { return change.path.starts_with(path); });
+}
+
+TEST(DiffPlans, APlanIsTheSameAsItself) {
+  const Plan plan = Compiled(kToy);
+  EXPECT_TRUE(DiffPlans(plan, plan).same());
+  const absl::StatusOr<Plan> read = ReadPlan(WritePlan(plan));
+  ASSERT_TRUE(read.ok());
+  EXPECT_TRUE(DiffPlans(plan, *read).same());
+  Plan nameless = plan;
+  nameless.digest.clear();  // no short cut
+  EXPECT_TRUE(DiffPlans(plan, nameless).same());
+}
+
+TEST(DiffPlans, NoLayoutChangesTheCurve) {
+  const Plan one = Compiled(kTiny);
+  for (const testing::Layout& layout : testing::TinyLayouts()) {
+    const PlanDiff diff = DiffPlans(one, Compiled(kTiny, layout.overrides));
+    EXPECT_FALSE(diff.same()) << layout.name;
+    EXPECT_THAT(Harmful(diff), ::testing::IsEmpty()) << layout.name;
+    EXPECT_TRUE(Names(diff, "modules.language.grid") || Names(diff, "modules.radio_encoder.grid")) << layout.name;
+  }
+}
+
+TEST(DiffPlans, NoPlannedLayoutChangesTheCurve) {
+  const Plan one = Compiled(kTiny);
+  int compared = 0;
+  for (const std::vector<std::string>& overrides : testing::PlannedLayouts()) {
+    const std::optional<Plan> other = testing::CompiledIfBuilt(kTiny, overrides);
+    if (!other) continue;
+    const PlanDiff diff = DiffPlans(one, *other);
+    EXPECT_FALSE(diff.same()) << overrides.back();
+    EXPECT_THAT(Harmful(diff), ::testing::IsEmpty()) << overrides.back();
+    ++compared;
+  }
+  EXPECT_GE(compared, 2);
+}
+
+TEST(DiffPlans, WhatKeepsTheCurveIsTold) {
+  const std::pair<const char*, const char*> kKeeps[] = {
+      {"name=other", "name"},
+      {"gradients.buckets=3", "modules.language.buckets"},
+      {"log.every_steps=5", "log_every_steps"},
+      {"cluster.gpu=h100_sxm", "cluster.gpu"},
+      {"batch.micro_samples=2", "budget.micro_samples"},
+      {"models.hybrid_moe_tiny.mamba.chunk=8", "blocks"},
+      {"budget.learning_rate.style=cosine", nullptr},  // as it is
+      {"budget.learning_rate.init=0", nullptr},
+  };
+  for (const auto& [override, path] : kKeeps) {
+    const PlanDiff diff = DiffPlans(Compiled(kTiny), Compiled(kTiny, {override}));
+    EXPECT_EQ(diff.same(), path == nullptr) << override;
+    EXPECT_THAT(Harmful(diff), ::testing::IsEmpty()) << override;
+    if (path) EXPECT_TRUE(Names(diff, path)) << override;
+  }
+}
+
+TEST(DiffPlans, WhatMayChangeTheCurveIsNamed) {
+  const std::pair<const char*, const char*> kChanges[] = {
+      {"data.seed=5", "seed"},
+      {"batch.global_samples=4", "budget.global_samples"},
+      {"batch.sequence_length=64", "budget.sequence_length"},
+      {"budget.train_samples=320", "budget.train_samples"},
+      {"budget.learning_rate.peak=1.0e-3", "budget.learning_rate.peak"},
+      {"budget.learning_rate.warmup_samples=24", "budget.learning_rate.warmup_samples"},
+      {"budget.learning_rate.style=linear", "budget.learning_rate.style"},
+      {"budget.weight_decay={start: 0.05, end: 0.1, style: linear}", "budget.weight_decay.end"},
+      {"optimizer.betas=[0.8, 0.95]", "optimizer.beta1"},
+      {"optimizer.eps=1.0e-6", "optimizer.eps"},
+      {"optimizer.clip_grad_norm=0.5", "optimizer.clip_grad_norm"},
+      {"precision.params=fp64", "precision"},
+      {"data.classes=4", "data.classes"},
+      {"data.max_images=1", "data.max_images"},
+      {"data.image_grids=[[4, 4]]", "data.image_grids"},
+      {"data.image_token=254", "data.image_token"},
+      {"models.hybrid_moe_tiny.pattern=\"ME*M\"", "modules.language.layers.language.layers.3.kind"},
+      {"models.hybrid_moe_tiny.pattern=\"ME*EM\"", "modules.language.layers.language.layers.4"},
+      {"models.hybrid_moe_tiny.init_std=0.03", "modules.language.parameters"},
+      {"models.hybrid_moe_tiny.norm_eps=1.0e-6", "modules.language.arithmetic.rms_norm.eps"},
+      {"models.hybrid_moe_tiny.attention={heads: 8, head_dim: 8, kv_groups: 4}", "modules.language.arithmetic.causal_attention.head_dim"},
+      {"models.hybrid_moe_tiny.mamba={heads: 8, head_dim: 8, groups: 4, state: 8, conv: 4, chunk: 16}", "modules.language.arithmetic.mamba_scan.groups"},
+      {"models.hybrid_moe_tiny.moe.top_k=3", "modules.language.top_k"},
+      {"models.hybrid_moe_tiny.moe.scale=1.0", "modules.language.arithmetic.route.scale"},
+      {"models.hybrid_moe_tiny.moe.aux_loss=1.0e-2", "modules.language.aux_coefficient"},
+      {"models.hybrid_moe_tiny.moe.bias_rate=1.0e-2", "modules.language.bias_rate"},
+      {"models.hybrid_moe_tiny.moe.ffn=32", "modules.language.parameters"},
+      {"models.radio_vit_tiny.positions=interpolate", "modules.radio_encoder.arithmetic.position_and_class.crop"},
+      {"models.radio_vit_tiny.heads=2", "modules.radio_encoder.arithmetic.packed_attention.head"},
+      {"models.radio_vit_tiny.class_tokens=4", "modules.radio_encoder.class_tokens"},
+      {"models.radio_vit_tiny.projector.hidden=32", "modules.radio_encoder.parameters"},
+  };
+  const Plan tiny = Compiled(kTiny);
+  for (const auto& [override, path] : kChanges) {
+    const PlanDiff diff = DiffPlans(tiny, Compiled(kTiny, {override}));
+    EXPECT_TRUE(diff.may_change_loss()) << override;
+    EXPECT_THAT(Harmful(diff), ::testing::Contains(HasSubstr(path))) << override;
+  }
+}
+
+TEST(DiffPlans, ARateThatIsTheSameAtEveryStepIsIdle) {
+  const std::vector<std::string> constant = {"budget.learning_rate.style=constant", "budget.learning_rate.min=1.0e-5"};
+  std::vector<std::string> other = constant;
+  other[1] = "budget.learning_rate.min=2.0e-5";
+  const PlanDiff diff = DiffPlans(Compiled(kTiny, constant), Compiled(kTiny, other));
+  EXPECT_FALSE(diff.same());
+  EXPECT_FALSE(diff.may_change_loss());
+  ASSERT_TRUE(Names(diff, "budget.learning_rate.min"));
+  EXPECT_THAT(diff.changes[0].effect, HasSubstr("the same at every step"));
+}
+
+TEST(DiffPlans, LayoutAndModelAreToldApart) {
+  const PlanDiff diff =
+      DiffPlans(Compiled(kTiny), Compiled(kTiny, testing::Join(testing::EncoderOn(2, 2), testing::LanguageOn(2, 4, 2, 4), {"data.seed=5"})));
+  EXPECT_TRUE(Names(diff, "modules.language.grid.tp"));
+  EXPECT_TRUE(Names(diff, "groups.language.tp"));
+  EXPECT_TRUE(Names(diff, "bridges."));
+  EXPECT_TRUE(Names(diff, "schedule."));
+  EXPECT_TRUE(Names(diff, "roles."));
+  EXPECT_EQ(Harmful(diff), (std::vector<std::string>{"seed", "data.seed"}));
+}
+
+TEST(DiffPlans, SizesOfGroupsFollowTheGrid) {
+  const PlanDiff diff = DiffPlans(Compiled(kTiny, testing::LanguageOn(1, 2, 1, 1)), Compiled(kTiny, testing::LanguageOn(1, 4, 1, 1)));
+  const auto it = std::find_if(diff.changes.begin(), diff.changes.end(), [](const Change& c) { return c.path == "groups.language.dp_cp.members"; });
+  ASSERT_NE(it, diff.changes.end());
+  EXPECT_EQ(it->from, (nlohmann::ordered_json{{"groups", 1}, {"ranks_each", 2}}));
+  EXPECT_EQ(it->to, (nlohmann::ordered_json{{"groups", 1}, {"ranks_each", 4}}));
+}
+
+TEST(DiffPlans, TheSameWordsOfAnotherFolderAreOtherFiles) {
+  const Plan icons = Compiled(kIcons);
+  Plan elsewhere = icons;
+  elsewhere.data.base = "/elsewhere";
+  ASSERT_EQ(PlanDigest(icons), PlanDigest(elsewhere));
+  const PlanDiff diff = DiffPlans(icons, elsewhere);
+  ASSERT_EQ(diff.changes.size(), 1u);
+  EXPECT_EQ(diff.changes[0].path, "data.base");
+  EXPECT_TRUE(diff.may_change_loss());
+  elsewhere.data.base = icons.data.base + "/../" + icons.data.base.substr(icons.data.base.rfind('/') + 1);
+  EXPECT_TRUE(DiffPlans(icons, elsewhere).same()) << "the same folder by another way";
+}
+
+TEST(DiffPlans, AnOptimizerThatIsLeftOutIsSeen) {
+  const Plan tiny = Compiled(kTiny);
+  Plan broken = tiny;
+  broken.digest.clear();
+  std::erase_if(broken.roles[0].step, [](const Instruction& i) { return i.kind == OpKind::kAdamW && i.text("module") == "language"; });
+  EXPECT_THAT(Harmful(DiffPlans(tiny, broken)), ::testing::Contains("step.adamw language"));
+}
+
+TEST(DiffJson, HasTheShapeThatScriptsRelyOn) {
+  const nlohmann::ordered_json json = DiffJson(DiffPlans(Compiled(kTiny), Compiled(kTiny, {"data.seed=5"})));
+  EXPECT_EQ(json["same"], false);
+  EXPECT_EQ(json["may_change_loss"], true);
+  EXPECT_EQ(json["changes"][0]["path"], "seed");
+  EXPECT_EQ(json["changes"][0]["from"], 1234);
+  EXPECT_EQ(json["changes"][0]["to"], 5);
+  EXPECT_EQ(json["changes"][0]["effect"], "other initial weights");
+}
+
+TEST(DiffText, MarksWhatMayChangeTheCurve) {
+  const PlanDiff diff = DiffPlans(Compiled(kTiny), Compiled(kTiny, {"data.seed=5", "log.every_steps=2"}));
+  const std::string text = DiffText(diff, "a", "b");
+  EXPECT_THAT(text, HasSubstr("a and b: 3 differences; the loss curve may change"));
+  EXPECT_THAT(text, HasSubstr(" !  seed"));
+  EXPECT_THAT(text, HasSubstr("    log_every_steps"));
+  EXPECT_EQ(DiffText({}, "a", "b"), "a and b are the same plan\n");
+}
+
+}  // namespace
+}  // namespace planwright

@@ -1,0 +1,156 @@
+// No field of a plan escapes the comparison: each has a rule, and a change of any is seen and judged by it.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "planner/diff/compare_fields.h"
+#include "planner/diff/field_rules.h"
+#include "planner/diff/field_tree.h"
+#include "tests/diff/compiled.h"
+#include "tests/numerics/layouts.h"
+#include "tests/plan/random_plan.h"
+
+namespace planwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using testing::Compiled;
+
+// Patterns of all fields of a tree; attributes of instructions count as one field.
+void Collect(const Json& node, const std::string& pattern, std::set<std::string>& patterns) {
+  const std::string name = InstructionPattern(pattern);
+  if (node.is_object() && name != "instruction.attributes") {
+    for (const auto& [key, value] : node.items()) Collect(value, pattern.empty() ? key : pattern + "." + key, patterns);
+    return;
+  }
+  if (!pattern.ends_with("[]")) patterns.insert(name);
+  if (!node.is_array()) return;
+  for (const Json& item : node) {
+    if (item.is_object()) Collect(item, pattern + "[]", patterns);
+  }
+}
+
+std::set<std::string> AllPatterns() {
+  std::set<std::string> patterns;
+  std::mt19937 random(7);
+  for (int i = 0; i < 40; ++i) {
+    Plan plan;
+    RandomFill fill(random);
+    Describe(fill, plan);
+    Collect(FieldTree(plan), "", patterns);
+  }
+  return patterns;
+}
+
+TEST(FieldRules, EveryFieldOfAPlanHasOne) {
+  const std::set<std::string> patterns = AllPatterns();
+  for (const std::string& pattern : patterns) {
+    EXPECT_NE(RuleOf(pattern), nullptr) << pattern << " is a field of the plan without a rule: say in planner/diff/field_rules.cc what it does";
+  }
+  for (const FieldRule& rule : FieldRules()) EXPECT_TRUE(patterns.contains(std::string(rule.pattern))) << rule.pattern << " is no field of the plan";
+}
+
+TEST(FieldRules, EveryAttributeOfAnInstructionHasOne) {
+  std::vector<Plan> plans = {Compiled(testing::kToy), Compiled(testing::kIcons)};
+  for (const testing::Layout& layout : testing::TinyLayouts()) plans.push_back(Compiled(testing::kTiny, layout.overrides));
+  for (const std::vector<std::string>& overrides : testing::PlannedLayouts()) {
+    if (const std::optional<Plan> plan = testing::CompiledIfBuilt(testing::kTiny, overrides)) plans.push_back(*plan);
+  }
+  std::set<std::string> unknown;
+  const auto look = [&](const std::vector<Instruction>& list) {
+    for (const Instruction& instruction : list) {
+      for (const auto& [name, value] : instruction.attributes) {
+        if (!AttributeRuleOf(name)) unknown.insert(name + " of " + std::string(OpName(instruction.kind)));
+      }
+    }
+  };
+  for (const Plan& plan : plans) {
+    for (const Block& block : plan.blocks) look(block.body);
+    for (const Role& role : plan.roles) look(role.setup), look(role.step), look(role.teardown);
+  }
+  for (const std::string& attribute : unknown) ADD_FAILURE() << attribute << " has no rule in planner/diff/field_rules.cc";
+}
+
+// A value of the same kind that is another.
+Json Other(const Json& value) {
+  if (value.is_boolean()) return !value.get<bool>();
+  if (value.is_number_float()) return value.get<double>() + 1;
+  if (value.is_number()) return value.get<int64_t>() + 1;
+  if (value.is_string()) return value.get<std::string>() + "x";
+  if (value.is_array()) {
+    Json longer = value;
+    longer.push_back(value.empty() ? Json("x") : value.back());
+    return longer;
+  }
+  return "x";  // null
+}
+
+// Changes the first field of each pattern, one at a time, and calls `judge` with the pattern and the changed tree.
+template <typename Judge>
+void ChangeEach(Json& root, Json& node, const std::string& pattern, std::set<std::string>& done, const Judge& judge) {
+  if (node.is_object()) {
+    for (auto& [key, value] : node.items()) ChangeEach(root, value, pattern.empty() ? key : pattern + "." + key, done, judge);
+    return;
+  }
+  const FieldRule* rule = RuleOf(InstructionPattern(pattern));
+  const bool items = rule && rule->compare == Compare::kItems;
+  if (!items && rule && rule->compare != Compare::kPart && done.insert(pattern).second) {
+    Json kept = Other(node);
+    std::swap(kept, node);
+    judge(*rule, root);
+    std::swap(kept, node);
+  }
+  if (!node.is_array()) return;
+  for (Json& item : node) {
+    if (item.is_object() && items) ChangeEach(root, item, pattern + "[]", done, judge);
+  }
+}
+
+TEST(CompareFields, SeesAChangeOfAnyFieldAndJudgesIt) {
+  const Json tree = FieldTree(Compiled(testing::kToy));
+  Json changed = tree;
+  std::set<std::string> done;
+  ChangeEach(changed, changed, "", done, [&](const FieldRule& rule, const Json& other) {
+    for (const bool rates : {false, true}) {
+      const std::vector<Change> changes = CompareFields(tree, other, rates);
+      ASSERT_FALSE(changes.empty()) << rule.pattern << " changed and nobody saw it";
+      bool may = false;
+      for (const Change& change : changes) {
+        may |= change.may_change_loss;
+        EXPECT_FALSE(change.effect.empty());
+        EXPECT_FALSE(change.area.empty());
+      }
+      if (rule.pattern.ends_with("[].name") || rule.pattern == "modules[].layers[].frame" || rule.pattern.starts_with("schedule[].")) continue;
+      EXPECT_EQ(may, rule.curve == Curve::kChanges || (rule.curve == Curve::kRates && rates)) << rule.pattern;
+      EXPECT_EQ(changes.size(), 1u) << rule.pattern;
+    }
+  });
+  EXPECT_GT(done.size(), 90u);
+}
+
+TEST(CompareFields, ItemsAreMatchedByNameAndNotByPlace) {
+  const Json tree = FieldTree(Compiled(testing::kTiny));
+  Json turned = tree;
+  std::reverse(turned["groups"].begin(), turned["groups"].end());
+  EXPECT_TRUE(CompareFields(tree, turned, false).empty());
+  turned["groups"].erase(0);
+  const std::vector<Change> changes = CompareFields(tree, turned, false);
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_TRUE(changes[0].to.is_null());
+  EXPECT_EQ(changes[0].path.substr(0, 7), "groups.");
+}
+
+TEST(CompareFields, OneChangeTellsOfManyItems) {
+  const Json tree = FieldTree(Compiled(testing::kTiny));
+  Json other = tree;
+  for (Json& parameter : other["modules"][1]["parameters"]) parameter["trained"] = false;
+  const std::vector<Change> changes = CompareFields(tree, other, false);
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].path, "modules.language.parameters.*.trained");
+  EXPECT_EQ(changes[0].to, false);
+  EXPECT_TRUE(changes[0].may_change_loss);
+}
+
+}  // namespace
+}  // namespace planwright

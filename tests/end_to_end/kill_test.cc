@@ -1,0 +1,161 @@
+// Kill any rank at any moment: the launcher names it (rank, host, instruction), and everything is gone within two seconds.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "planner/cli/exit_status.h"
+#include "tests/end_to_end/processes.h"
+
+namespace planwright::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+constexpr char kBin[] = PLANWRIGHT_BINARY_DIR "/bin/";
+constexpr int kRanks = 4;
+
+class KillTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "planwright_kill_XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // The tiny model on tp2 + tp2: every rank is in some group of two, in the bridge's or in the world's collectives.
+  Started LaunchTiny() {
+    return StartProgram({std::string(kBin) + "plan", "launch", PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
+                         "modules.radio_encoder.placement.ranks=2", "modules.radio_encoder.parallel.tp=2",
+                         "modules.language.placement.first_rank=2", "modules.language.placement.ranks=2", "modules.language.parallel.tp=2",
+                         "budget.train_samples=80000", "budget.learning_rate.decay_samples=80000", "--local", "--run-dir", RunDir()},
+                        {}, folder_ + "/output");
+  }
+
+  std::string RunDir() const { return folder_ + "/run"; }
+
+  pid_t PidOf(int rank, std::chrono::milliseconds limit) {
+    for (auto waited = 0ms; waited < limit; waited += 5ms) {
+      for (pid_t pid : ProcessesWith(RunDir())) {
+        const std::string environment = ReadAll("/proc/" + std::to_string(pid) + "/environ");
+        if (environment.find(std::string(1, '\0') + "RANK=" + std::to_string(rank) + std::string(1, '\0')) != std::string::npos ||
+            environment.rfind("RANK=" + std::to_string(rank) + std::string(1, '\0'), 0) == 0) {
+          return pid;
+        }
+      }
+      std::this_thread::sleep_for(5ms);
+    }
+    return -1;
+  }
+
+  void WaitForSteps(size_t steps) {
+    for (int i = 0; i < 6000; ++i) {
+      const std::string metrics = ReadAll(RunDir() + "/metrics.jsonl");
+      if (static_cast<size_t>(std::count(metrics.begin(), metrics.end(), '\n')) >= steps) return;
+      std::this_thread::sleep_for(5ms);
+    }
+    FAIL() << "no step " << steps << ": " << ReadAll(folder_ + "/output");
+  }
+
+  void KillAndExpect(const Started& launch, int rank, bool in_step) {
+    const pid_t victim = PidOf(rank, 10s);
+    ASSERT_GT(victim, 0);
+    kill(victim, SIGKILL);
+    const auto killed = std::chrono::steady_clock::now();
+    const std::optional<int> status = WaitFor(launch.pid, 5s);
+    ASSERT_TRUE(status.has_value()) << "the launcher is still there";
+    while (!ProcessesWith(RunDir()).empty() && std::chrono::steady_clock::now() < killed + 5s) std::this_thread::sleep_for(5ms);
+    const auto gone = std::chrono::steady_clock::now() - killed;
+    EXPECT_LT(gone, 2s);
+    EXPECT_EQ(*status, kExitPeerLost);
+    const auto outcome = nlohmann::json::parse(ReadAll(RunDir() + "/outcome.json"));
+    EXPECT_EQ(outcome.at("rank"), rank) << outcome;
+    char host[256] = {};
+    gethostname(host, sizeof host - 1);
+    EXPECT_EQ(outcome.at("host"), host);
+    if (in_step) {
+      EXPECT_TRUE(outcome.at("instruction").is_string()) << outcome;
+      EXPECT_TRUE(outcome.at("recipe_line").is_string()) << outcome;
+    }
+    EXPECT_NE(ReadAll(folder_ + "/output").find("rank " + std::to_string(rank) + " was killed by SIGKILL"), std::string::npos);
+  }
+
+  std::string folder_;
+};
+
+TEST_F(KillTest, EachRankInTheMiddleOfTraining) {
+  for (int rank = 0; rank < kRanks; ++rank) {
+    fs::remove_all(RunDir());
+    const Started launch = LaunchTiny();
+    WaitForSteps(2 + rank);
+    std::this_thread::sleep_for(rank * 7ms);  // somewhere else in the step each time
+    KillAndExpect(launch, rank, true);
+  }
+}
+
+TEST_F(KillTest, ARankThatHasJustStarted) {
+  for (int rank : {0, 3}) {
+    fs::remove_all(RunDir());
+    const Started launch = LaunchTiny();
+    KillAndExpect(launch, rank, false);
+  }
+}
+
+TEST_F(KillTest, AnInterruptEndsEverything) {
+  const Started launch = LaunchTiny();
+  WaitForSteps(1);
+  kill(launch.pid, SIGINT);
+  const std::optional<int> status = WaitFor(launch.pid, 3s);
+  ASSERT_TRUE(status.has_value());
+  EXPECT_EQ(*status, 128 + SIGINT);
+  EXPECT_TRUE(ProcessesWith(RunDir()).empty());
+}
+
+// The same at many moments: seeded, so that a failure can be repeated.
+TEST_F(KillTest, SoakAnyRankAtAnyMoment) {
+  std::mt19937 random(1234);
+  for (int round = 0; round < 60; ++round) {
+    const int rank = static_cast<int>(random() % kRanks);
+    const auto moment = std::chrono::milliseconds(random() % 400);
+    SCOPED_TRACE("round " + std::to_string(round) + ", rank " + std::to_string(rank) + " after " + std::to_string(moment.count()) + " ms");
+    fs::remove_all(RunDir());
+    const Started launch = LaunchTiny();
+    WaitForSteps(1);
+    std::this_thread::sleep_for(moment);
+    KillAndExpect(launch, rank, true);
+  }
+}
+
+// Two ranks of one job, one of them with a plan of another learning rate.
+TEST_F(KillTest, ARankWithAnotherPlanIsRefusedByName) {
+  const std::string recipe = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml";
+  for (const char* peak : {"3.0e-3", "1.0e-3"}) {
+    const Started compile = StartProgram({std::string(kBin) + "plan", "compile", recipe, "modules.language.placement.first_rank=1",
+                                          std::string("budget.learning_rate.peak=") + peak, "-o", folder_ + "/" + peak + ".json"},
+                                         {}, folder_ + "/compile");
+    ASSERT_EQ(WaitFor(compile.pid, 20s), 0) << ReadAll(compile.output);
+  }
+  fs::create_directories(RunDir());
+  std::vector<Started> ranks;
+  for (int rank : {0, 1}) {
+    ranks.push_back(StartProgram({std::string(kBin) + "executor", "--plan", folder_ + (rank == 0 ? "/3.0e-3.json" : "/1.0e-3.json"), "--run-dir", RunDir()},
+                                 {"RANK=" + std::to_string(rank), "WORLD_SIZE=2", "LOCAL_RANK=" + std::to_string(rank), "LOCAL_WORLD_SIZE=2",
+                                  "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(20000 + getpid() % 20000), "PLANWRIGHT_NONCE=one"},
+                                 folder_ + "/rank" + std::to_string(rank)));
+  }
+  for (const Started& rank : ranks) {
+    EXPECT_EQ(WaitFor(rank.pid, 20s), kExitPlanMismatch);
+    EXPECT_NE(ReadAll(rank.output).find("rank 1"), std::string::npos) << ReadAll(rank.output);
+  }
+}
+
+}  // namespace
+}  // namespace planwright::testing

@@ -1,0 +1,144 @@
+// FLOPs counted in two ways agree: from the model's sizes (planner/model/flops.h, with the rules of model_flops.h for what takes gradients), and
+// from the instructions that all ranks run.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "planner/compile.h"
+#include "planner/estimate/model_flops.h"
+#include "planner/estimate/step_time.h"
+#include "planner/plan/sample_images.h"
+#include "planner/recipe/recipe_reader.h"
+#include "tests/support/recipes.h"
+
+namespace planwright {
+namespace {
+
+using testing::TinyLayout;
+using testing::TinyRecipe;
+
+double ProgramFlops(const Plan& plan) {
+  double flops = 0;
+  for (const RoleTime& role : TimeStep(plan).roles) {
+    for (const RankRange& range : role.role->ranks) flops += role.flops * range.count;
+  }
+  return flops;
+}
+
+double ModelFlops(const Plan& plan) {
+  double flops = 0;
+  for (const Module& module : plan.modules) flops += FlopsOf(plan, module).step.model() + FlopsOf(plan, module).step.recompute;
+  return flops;
+}
+
+TEST(Flops, ProgramsDoWhatTheModelAsks) {
+  for (const TinyLayout& layout : {TinyLayout{1, 1, 1, 1, 1, true}, TinyLayout{1, 1, 1, 1, 1, false}, TinyLayout{2, 2, 4, 2, 4, false},
+                                   TinyLayout{4, 2, 4, 2, 2, true}, TinyLayout{2, 1, 8, 2, 4, false}}) {
+    Diagnostics diagnostics;
+    const Plan plan = *CompileRecipe(TinyRecipe(layout), diagnostics);
+    // Means are rounded to whole rows, of which a toy has few.
+    EXPECT_NEAR(ProgramFlops(plan) / ModelFlops(plan), 1, 0.03) << layout.language_ranks << " ranks";
+  }
+}
+
+// Whatever is cut, frozen or run again.
+TEST(Flops, ProgramsDoWhatEveryLayoutAsks) {
+  const std::vector<std::pair<std::string, std::function<void(ModuleRecipe&)>>> changes = {
+      {"pp", [](ModuleRecipe& m) { m.pp = int64_t{2}; }},
+      {"cp", [](ModuleRecipe& m) { m.cp = int64_t{2}, m.tp = int64_t{1}; }},
+      {"expert_tp", [](ModuleRecipe& m) { m.expert_tp = int64_t{2}; }},
+      {"frozen", [](ModuleRecipe& m) { m.train_backbone = std::string("frozen"); }},
+      {"recompute", [](ModuleRecipe& m) { m.recompute = {Located(std::string("full"))}; }},
+      {"recompute_some", [](ModuleRecipe& m) { m.recompute = {Located(std::string("mamba")), Located(std::string("moe"))}; }},
+  };
+  for (const auto& [name, change] : changes) {
+    Diagnostics diagnostics;
+    Recipe recipe = TinyRecipe({2, 1, 8, 2, 2, false});
+    change(recipe.modules[1]);
+    const auto plan = CompileRecipe(recipe, diagnostics);
+    ASSERT_TRUE(plan.has_value()) << name << ": " << diagnostics.sorted().front().message;
+    EXPECT_NEAR(ProgramFlops(*plan) / ModelFlops(*plan), 1, 0.03) << name;
+  }
+}
+
+TEST(Flops, ProgramsDoWhatTheReferenceAsks) {
+  Diagnostics diagnostics;
+  const auto recipe = ReadRecipe(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml", {}, diagnostics);
+  const Plan plan = *CompileRecipe(*recipe, diagnostics);
+  EXPECT_NEAR(ProgramFlops(plan) / ModelFlops(plan), 1, 2e-4);
+}
+
+Plan Reference() {
+  Diagnostics diagnostics;
+  const auto recipe = ReadRecipe(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml", {}, diagnostics);
+  return *CompileRecipe(*recipe, diagnostics);
+}
+
+const PartFlops& Part(const ModuleFlops& flops, const std::string& name) {
+  for (const PartFlops& part : flops.parts) {
+    if (part.name == name) return part;
+  }
+  throw std::runtime_error("no part " + name);
+}
+
+TEST(Flops, TrainedPartsCostTwiceTheirForwardBackward) {
+  const Plan plan = Reference();
+  const ModuleFlops language = FlopsOf(plan, *plan.FindModule("language"));
+  EXPECT_EQ(language.token.backward, 2 * language.token.forward);
+  EXPECT_EQ(language.token.recompute, 0);
+  EXPECT_EQ(Part(language, "mamba").layers, 9);
+  EXPECT_EQ(Part(language, "head").token.forward, 2.0 * 2688 * 131072);
+}
+
+TEST(Flops, AFrozenBackboneTakesForwardOnly) {
+  Plan plan = Reference();
+  Module& encoder = plan.modules[0];
+  encoder.trains_backbone = false;
+  const ModuleFlops flops = FlopsOf(plan, encoder);
+  EXPECT_EQ(Part(flops, "embed").token.backward, 0);
+  EXPECT_EQ(Part(flops, "block").token.backward, 0);
+  EXPECT_EQ(Part(flops, "projector").token.backward, 2 * Part(flops, "projector").token.forward);
+}
+
+TEST(Flops, AFrozenLanguageModelPassesGradientsOn) {
+  Plan plan = Reference();
+  Module& language = plan.modules[1];
+  const double forward = FlopsOf(plan, language).token.forward;
+  double mixing = 0;
+  for (const LayerSummary& layer : language.layers) mixing += static_cast<double>(layer.mixing_flops);
+  language.trains_backbone = language.trains_projection = false;
+  // Products with weights once, for their input; scores and the scan twice.
+  EXPECT_EQ(FlopsOf(plan, language).token.backward, forward - mixing + 2 * mixing);
+  plan.modules[0].trains_backbone = plan.modules[0].trains_projection = false;
+  EXPECT_EQ(FlopsOf(plan, language).token.backward, 0);
+}
+
+TEST(Flops, RecomputeAddsAForwardOfItsKinds) {
+  Plan plan = Reference();
+  plan.modules[1].recompute = {"attention"};
+  const ModuleFlops flops = FlopsOf(plan, plan.modules[1]);
+  EXPECT_EQ(flops.token.recompute, Part(flops, "attention").token.forward);
+  EXPECT_EQ(flops.token.model(), 3 * flops.token.forward);
+}
+
+TEST(Flops, EncodersCountTheImagesOfTheData) {
+  Plan plan = Reference();
+  const ModuleFlops flops = FlopsOf(plan, plan.modules[0]);
+  EXPECT_TRUE(flops.known);
+  EXPECT_DOUBLE_EQ(flops.tokens_per_sample, 1.5 * (4096 + 6144 + 9216) / 3);
+  // 2 h 3h + 2 h h + 4 h ffn + 4 N h of every row, over the patches.
+  double all = 0, patches = 0;
+  for (double count : {4096.0, 6144.0, 9216.0}) {
+    const double rows = count + 8;
+    all += rows * (8.0 * 1280 * 1280 + 4.0 * 1280 * 5120 + 4 * rows * 1280);
+    patches += count;
+  }
+  EXPECT_NEAR(Part(flops, "block").token.forward, 32 * all / patches, 32);
+  plan.data.kind = "webdataset";
+  plan.data.max_patches = 256;
+  EXPECT_FALSE(FlopsOf(plan, plan.modules[0]).known);
+  EXPECT_EQ(FlopsOf(plan, plan.modules[0]).tokens_per_sample, 4 * 8192);
+}
+
+}  // namespace
+}  // namespace planwright

@@ -1,0 +1,60 @@
+// Runs a function as each of N ranks, one process each, over Gloo on this machine.
+#pragma once
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace planwright::executor {
+
+inline int FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), length) != 0) return 0;
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+// `body(rank, port)` returns the rank's exit status; an exception or a failed expectation is status 1. Forked before this process has
+// started any thread of torch's.
+inline std::vector<int> RunWorld(int ranks, const std::function<int(int rank, int port)>& body) {
+  const int port = FreePort();
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const pid_t child = fork();
+    if (child == 0) {
+      int status = 1;
+      try {
+        status = body(rank, port);
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "rank %d: %.500s\n", rank, error.what());
+      }
+      if (::testing::Test::HasFailure()) status = 1;
+      std::fflush(nullptr);
+      _exit(status);
+    }
+    children.push_back(child);
+  }
+  std::vector<int> statuses;
+  for (pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    statuses.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  }
+  return statuses;
+}
+
+}  // namespace planwright::executor

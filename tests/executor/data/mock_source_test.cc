@@ -1,0 +1,116 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "executor/data/sample_source.h"
+#include "tests/executor/data/plans.h"
+
+namespace planwright::executor {
+namespace {
+
+std::vector<Sample> Samples(const Plan& plan, int count) {
+  auto source = OpenSampleSource(plan);
+  EXPECT_TRUE(source.ok()) << source.status();
+  std::vector<Sample> samples;
+  for (int i = 0; i < count; ++i) samples.push_back(*(*source)->Get(i));
+  return samples;
+}
+
+// The signs of the pattern that an image's patches share, the noise averaged out.
+std::vector<int> Signature(const Image& image, int64_t values) {
+  const int64_t patches = image.rows * image.cols;
+  std::vector<int> signature;
+  for (int64_t v = 0; v < values; ++v) {
+    double mean = 0;
+    for (int64_t p = 0; p < patches; ++p) mean += image.patches[p * values + v] / patches;
+    signature.push_back(mean > 0);
+  }
+  return signature;
+}
+
+// Nearest of the known patterns, or a new one: patterns of deviation 1 differ in about half of their signs.
+int ClassOf(const std::vector<int>& signature, std::vector<std::vector<int>>& known) {
+  for (size_t i = 0; i < known.size(); ++i) {
+    int differences = 0;
+    for (size_t v = 0; v < signature.size(); ++v) differences += signature[v] != known[i][v];
+    if (differences < 8) return i;
+  }
+  known.push_back(signature);
+  return known.size() - 1;
+}
+
+TEST(MockSource, SamplesDependOnlyOnSeedAndNumber) {
+  const Plan plan = MockPlan();
+  const std::vector<Sample> forwards = Samples(plan, 12);
+  auto source = OpenSampleSource(plan);
+  for (int i = 11; i >= 0; --i) {
+    const Sample sample = *(*source)->Get(i);
+    EXPECT_EQ(sample.tokens, forwards[i].tokens);
+    ASSERT_EQ(sample.images.size(), forwards[i].images.size());
+    for (size_t image = 0; image < sample.images.size(); ++image) EXPECT_EQ(sample.images[image].patches, forwards[i].images[image].patches);
+  }
+  Plan other = plan;
+  other.data.seed = 1235;
+  const std::vector<Sample> others = Samples(other, 12);
+  int same = 0;
+  for (int i = 0; i < 12; ++i) same += others[i].tokens == forwards[i].tokens;
+  EXPECT_LT(same, 3);
+}
+
+TEST(MockSource, TextIsAFunctionOfTheSamplesOwnImagesInOrder) {
+  const Plan plan = MockPlan();
+  std::vector<std::vector<int>> patterns;
+  std::map<std::vector<int>, std::vector<int64_t>> text_of;  // classes of the images -> text
+  std::map<std::vector<int64_t>, std::vector<int>> classes_of;
+  std::set<size_t> image_counts;
+  for (const Sample& sample : Samples(plan, 200)) {
+    image_counts.insert(sample.images.size());
+    int64_t places = 0;
+    std::vector<int> classes;
+    for (const Image& image : sample.images) {
+      ASSERT_EQ(image.patches.size(), image.rows * image.cols * 48u);
+      places += image.rows * image.cols / 4;
+      classes.push_back(ClassOf(Signature(image, 48), patterns));
+    }
+    ASSERT_EQ(sample.tokens.size(), 64u);
+    EXPECT_TRUE(std::all_of(sample.tokens.begin(), sample.tokens.begin() + places, [](int64_t id) { return id == 255; }));
+    const std::vector<int64_t> text(sample.tokens.begin() + places, std::find(sample.tokens.begin() + places, sample.tokens.end(), 254));
+    EXPECT_EQ(text.size(), 8 * std::max<size_t>(1, classes.size()));
+    EXPECT_EQ(std::count(text.begin(), text.end(), 255), 0);
+    EXPECT_EQ(text_of.try_emplace(classes, text).first->second, text);
+    EXPECT_EQ(classes_of.try_emplace(text, classes).first->second, classes);
+  }
+  EXPECT_EQ(patterns.size(), 4u);
+  EXPECT_EQ(image_counts, (std::set<size_t>{0, 1, 2, 3}));
+}
+
+TEST(MockSource, LabelsAreTheNextTokensAndTextAloneCounts) {
+  for (const Sample& sample : Samples(MockPlan(), 20)) {
+    double counted = 0;
+    for (size_t i = 0; i < sample.tokens.size(); ++i) {
+      const bool last = i + 1 == sample.tokens.size();
+      EXPECT_EQ(sample.labels[i], last ? 254 : sample.tokens[i + 1]);
+      EXPECT_EQ(sample.loss_mask[i], !last && sample.tokens[i + 1] < 254);
+      counted += sample.loss_mask[i];
+    }
+    EXPECT_GE(counted, 7);
+  }
+}
+
+TEST(MockSource, WithoutAnEncoderTheSequenceIsText) {
+  Plan plan = MockPlan();
+  plan.data.patch = plan.data.max_images = 0;
+  const std::vector<Sample> samples = Samples(plan, 10);
+  for (const Sample& sample : samples) {
+    EXPECT_TRUE(sample.images.empty());
+    EXPECT_EQ(std::count(sample.tokens.begin(), sample.tokens.end(), 255), 0);
+    EXPECT_EQ(std::count(sample.loss_mask.begin(), sample.loss_mask.end(), 1.0), 63);
+  }
+  EXPECT_NE(samples[0].tokens, samples[1].tokens);
+}
+
+}  // namespace
+}  // namespace planwright::executor

@@ -1,0 +1,164 @@
+// Linear, norms, activations, sums, embedding and merge against plain formulas and autograd.
+#include <ATen/ops/cat.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include "tests/executor/ops/reference.h"
+#include "tests/executor/ops/run_op.h"
+
+namespace planwright::executor {
+namespace {
+
+constexpr int64_t kImage = 5;
+const Attributes kEps = {{"eps", 1e-5}}, kImageToken = {{"image_token", kImage}};
+
+TEST(Linear, ForwardAndGradientsMeetAutograd) {
+  const at::Tensor x = Leaf(Random({5, 2, 3})), weight = Leaf(Random({4, 3})), bias = Leaf(Random({4})), dy = Random({5, 2, 4});
+  const at::Tensor y = x.matmul(weight.t()) + bias;
+  (y * dy).sum().backward();
+
+  EXPECT_SAME(Op().Run(ops::RunLinear, {x.detach()}, {weight.detach(), bias.detach()})[0], y);
+  EXPECT_SAME(Op().Run(ops::RunLinearInputGrad, {dy}, {weight.detach()})[0], x.grad());
+  const Tensors gradients = FilledGradients({weight, bias});
+  EXPECT_TRUE(Op().Run(ops::RunLinearWeightGrad, {dy, x.detach()}, {}, gradients).empty());
+  EXPECT_SAME(Added(gradients[0]), weight.grad());
+  EXPECT_SAME(Added(gradients[1]), bias.grad());
+  const Tensors alone = FilledGradients({bias});
+  Op().Run(ops::RunBiasGrad, {dy}, {}, alone);
+  EXPECT_SAME(Added(alone[0]), bias.grad());
+}
+
+TEST(Linear, NoRowsAddNothing) {
+  const at::Tensor weight = Random({4, 3});
+  EXPECT_EQ(Op().Run(ops::RunLinear, {Random({0, 3})}, {weight})[0].sizes(), at::IntArrayRef({0, 4}));
+  EXPECT_EQ(Op().Run(ops::RunLinearInputGrad, {Random({0, 4})}, {weight})[0].sizes(), at::IntArrayRef({0, 3}));
+  const Tensors gradients = FilledGradients({weight});
+  Op().Run(ops::RunLinearWeightGrad, {Random({0, 4}), Random({0, 3})}, {}, gradients);
+  EXPECT_EQ(Gap(Added(gradients[0]), at::zeros({4, 3}, at::kDouble)), 0);
+}
+
+// 600 ones summed in bf16 would stop at 256.
+TEST(Linear, Bf16GradientsAreSummedWide) {
+  const at::Tensor ones = Random({600, 1}).fill_(1).to(at::kBFloat16);
+  const Tensors gradients = {Random({1, 1}).fill_(0).to(at::kFloat), Random({1}).fill_(0).to(at::kFloat)};
+  Op().Run(ops::RunLinearWeightGrad, {ones, ones}, {}, gradients);
+  Op().Run(ops::RunLinearWeightGrad, {ones.narrow(0, 0, 1), ones.narrow(0, 0, 1)}, {}, gradients);
+  EXPECT_EQ(gradients[0].item<float>(), 601);
+  EXPECT_EQ(gradients[1].item<float>(), 601);
+}
+
+TEST(RmsNorm, MeetsAutograd) {
+  const at::Tensor x = Leaf(Random({5, 2, 6})), weight = Leaf(Random({6})), dy = Random({5, 2, 6});
+  const at::Tensor y = reference::RmsNorm(x, weight, 1e-5);
+  (y * dy).sum().backward();
+  const Tensors out = Op(kEps).Run(ops::RunRmsNorm, {x.detach()}, {weight.detach()});
+  EXPECT_SAME(out[0], y);
+  EXPECT_EQ(out[1].sizes(), at::IntArrayRef({5, 2, 1}));
+  const Tensors gradients = FilledGradients({weight});
+  EXPECT_SAME(Op().Run(ops::RunRmsNormGrad, {dy, x.detach(), out[1]}, {weight.detach()}, gradients)[0], x.grad());
+  EXPECT_SAME(Added(gradients[0]), weight.grad());
+}
+
+TEST(LayerNorm, MeetsAutograd) {
+  const at::Tensor x = Leaf(Random({7, 6}) + 3), weight = Leaf(Random({6})), bias = Leaf(Random({6})), dy = Random({7, 6});
+  const at::Tensor y = reference::LayerNorm(x, weight, bias, 1e-6);
+  (y * dy).sum().backward();
+  const Tensors out = Op({{"eps", 1e-6}}).Run(ops::RunLayerNorm, {x.detach()}, {weight.detach(), bias.detach()});
+  EXPECT_SAME(out[0], y);
+  EXPECT_EQ(out[2].sizes(), at::IntArrayRef({7, 1}));
+  const Tensors gradients = FilledGradients({weight, bias});
+  EXPECT_SAME(Op().Run(ops::RunLayerNormGrad, {dy, x.detach(), out[1], out[2]}, {weight.detach()}, gradients)[0], x.grad());
+  EXPECT_SAME(Added(gradients[0]), weight.grad());
+  EXPECT_SAME(Added(gradients[1]), bias.grad());
+}
+
+TEST(Norms, NoRowsAddNothing) {
+  const at::Tensor none = Random({0, 6}), weight = Random({6});
+  const Tensors gradients = FilledGradients({weight, weight});
+  const Tensors rms = Op(kEps).Run(ops::RunRmsNorm, {none}, {weight}), layer = Op(kEps).Run(ops::RunLayerNorm, {none}, {weight, weight});
+  Op().Run(ops::RunRmsNormGrad, {none, none, rms[1]}, {weight}, gradients);
+  Op().Run(ops::RunLayerNormGrad, {none, none, layer[1], layer[2]}, {weight}, gradients);
+  EXPECT_EQ(Gap(Added(gradients[0]), at::zeros({6}, at::kDouble)), 0);
+  EXPECT_EQ(Gap(Added(gradients[1]), at::zeros({6}, at::kDouble)), 0);
+}
+
+TEST(Activations, MeetAutograd) {
+  const at::Tensor x = Leaf(Random({50})), dy = Random({50});
+  const at::Tensor squared = x.relu() * x.relu();
+  (squared * dy).sum().backward();
+  EXPECT_SAME(Op().Run(ops::RunSquaredRelu, {x.detach()})[0], squared);
+  EXPECT_SAME(Op().Run(ops::RunSquaredReluGrad, {dy, x.detach()})[0], x.grad());
+
+  const at::Tensor again = Leaf(x), gelu = reference::Gelu(again);
+  (gelu * dy).sum().backward();
+  EXPECT_SAME(Op().Run(ops::RunGelu, {x.detach()})[0], gelu);
+  EXPECT_SAME(Op().Run(ops::RunGeluGrad, {dy, x.detach()})[0], again.grad());
+}
+
+TEST(Elementwise, SumsJoinsAndSlices) {
+  const at::Tensor x = Random({4, 3}), y = Random({4, 3}), z = Random({4, 3}), bias = Random({3}), before = x.clone();
+  EXPECT_SAME(Op().Run(ops::RunAdd, {x, y, z})[0], x + y + z);
+  EXPECT_SAME(Op().Run(ops::RunAddResidualBias, {x, y}, {bias})[0], x + y + bias);
+  EXPECT_EQ(Gap(x, before), 0);
+  EXPECT_EQ(Gap(Op({{"dim", int64_t{1}}}).Run(ops::RunConcat, {x, y})[0], at::cat({x, y}, 1)), 0);
+  EXPECT_EQ(Gap(Op({{"dim", int64_t{0}}}).OnTpRank(1, 2).Run(ops::RunLocalSlice, {x})[0], x.narrow(0, 2, 2)), 0);
+  EXPECT_EQ(Gap(Op({{"dim", int64_t{1}}}).OnTpRank(2, 3).Run(ops::RunLocalSlice, {x})[0], x.narrow(1, 2, 1)), 0);
+}
+
+const at::Tensor& Tokens() {  // [B,S], image token 5
+  static const at::Tensor tokens = at::tensor({1, 5, 7, 5, 0, 1, 3, 3, 5, 2}, at::kLong).view({2, 5});
+  return tokens;
+}
+
+TEST(Embedding, ShardsSumToTheWholeTable) {
+  const at::Tensor table = Leaf(Random({8, 3})), de = Random({5, 2, 3});
+  const at::Tensor text = (Tokens() != kImage).t().unsqueeze(-1).to(at::kDouble);
+  const at::Tensor e = table.index_select(0, Tokens().t().reshape({-1})).view({5, 2, 3}) * text;
+  (e * de).sum().backward();
+
+  at::Tensor sum = at::zeros({5, 2, 3}, at::kDouble);
+  Tensors parts;
+  for (int rank = 0; rank < 2; ++rank) {
+    const at::Tensor shard = table.detach().narrow(0, 4 * rank, 4);
+    const Tensors gradients = FilledGradients({shard});
+    sum.add_(Op(kImageToken).OnTpRank(rank, 2).Run(ops::RunEmbedTokens, {Tokens()}, {shard})[0]);
+    Op(kImageToken).OnTpRank(rank, 2).Run(ops::RunEmbedTokensGrad, {de, Tokens()}, {}, gradients);
+    parts.push_back(Added(gradients[0]));
+  }
+  EXPECT_SAME(sum, e);
+  EXPECT_SAME(at::cat(parts), table.grad());
+}
+
+TEST(Merge, FillsImagePlacesSampleBySample) {
+  const at::Tensor e = Random({5, 2, 3}), rows = Random({3, 3}), dx = Random({5, 2, 3});
+  const at::Tensor x = Op(kImageToken).Run(ops::RunMergeImages, {e, rows, Tokens()})[0];
+  const std::vector<std::pair<int64_t, int64_t>> places = {{1, 0}, {3, 0}, {3, 1}};  // (position, sample)
+  at::Tensor expected = e.clone(), de = dx.clone(), drows = at::zeros({3, 3}, at::kDouble);
+  for (int64_t i = 0; i < 3; ++i) {
+    const auto [position, sample] = places[i];
+    expected[position][sample].copy_(rows[i]);
+    drows[i].copy_(dx[position][sample]);
+    de[position][sample].fill_(0);
+  }
+  EXPECT_EQ(Gap(x, expected), 0);
+  const Tensors grads = Op(kImageToken).Run(ops::RunMergeImagesGrad, {dx, Tokens()});
+  EXPECT_EQ(Gap(grads[0], de), 0);
+  EXPECT_EQ(Gap(grads[1], drows), 0);
+}
+
+TEST(Merge, CountsMustMeet) {
+  const at::Tensor e = Random({5, 2, 3});
+  EXPECT_THROW(Op(kImageToken).Run(ops::RunMergeImages, {e, Random({4, 3}), Tokens()}), c10::Error);
+  EXPECT_THROW(Op(kImageToken).Run(ops::RunMergeImages, {e, Random({0, 3}), Tokens()}), c10::Error);
+}
+
+TEST(Merge, TextAloneTakesNoRows) {
+  const at::Tensor text = at::zeros({2, 5}, at::kLong), e = Random({5, 2, 3});
+  EXPECT_EQ(Gap(Op(kImageToken).Run(ops::RunMergeImages, {e, Random({0, 3}), text})[0], e), 0);
+  const Tensors grads = Op(kImageToken).Run(ops::RunMergeImagesGrad, {e, text});
+  EXPECT_EQ(Gap(grads[0], e), 0);
+  EXPECT_EQ(grads[1].sizes(), at::IntArrayRef({0, 3}));
+}
+
+}  // namespace
+}  // namespace planwright::executor

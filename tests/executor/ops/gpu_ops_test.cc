@@ -1,0 +1,169 @@
+// On a GPU: every handler of the language model makes what it makes on the CPU, which the other tests judge. fp64 shows that it is the
+// same mathematics; bf16, at sizes that its kernels want, goes through flash attention and grouped products.
+#include <ATen/ops/arange.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <set>
+
+#include "tests/executor/ops/run_op.h"
+
+namespace planwright::executor {
+namespace {
+
+class Gpu : public testing::TestWithParam<at::ScalarType> {
+ protected:
+  void SetUp() override {
+    if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
+  }
+
+  double Tolerance() const { return GetParam() == at::kDouble ? 1e-11 : 0.015; }
+
+  // Runs on both, compares outputs and gradients, and gives back the CPU's fp64 outputs. Inputs in `host` stay on the host.
+  Tensors Both(const char* name, Handler handler, const Attributes& attributes, const Tensors& inputs, const Tensors& parameters = {},
+               const Tensors& gradient_like = {}, const std::set<size_t>& host = {}) {
+    SCOPED_TRACE(name);
+    Tensors exact_gradients, gradients;
+    for (const at::Tensor& like : gradient_like) {
+      exact_gradients.push_back(at::zeros_like(like));
+      gradients.push_back(at::zeros_like(like).to(at::kCUDA, GetParam() == at::kDouble ? at::kDouble : at::kFloat));
+    }
+    const Tensors exact = Op(attributes).Run(handler, Rounded(inputs), Rounded(parameters), exact_gradients);
+    const Tensors actual = Op(attributes).Run(handler, OnGpu(inputs, host), OnGpu(parameters, {}), gradients);
+    Compare(actual, exact);
+    Compare(gradients, exact_gradients);
+    return exact;
+  }
+
+ private:
+  // What the GPU gets, in fp64.
+  Tensors Rounded(const Tensors& tensors) const {
+    Tensors result;
+    for (const at::Tensor& x : tensors) result.push_back(x.is_floating_point() ? x.to(GetParam()).to(at::kDouble) : x);
+    return result;
+  }
+  Tensors OnGpu(const Tensors& tensors, const std::set<size_t>& host) const {
+    Tensors result;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const at::Tensor& x = tensors[i];
+      result.push_back(host.contains(i) ? x : x.to(at::kCUDA, x.is_floating_point() ? GetParam() : x.scalar_type()));
+    }
+    return result;
+  }
+  void Compare(const Tensors& actual, const Tensors& exact) const {
+    ASSERT_EQ(actual.size(), exact.size());
+    for (size_t i = 0; i < actual.size(); ++i) {
+      ASSERT_EQ(actual[i].sizes(), exact[i].sizes()) << i;
+      EXPECT_TRUE(actual[i].is_cuda()) << i;
+      const at::Tensor a = actual[i].cpu().to(at::kDouble), b = exact[i].to(at::kDouble);
+      if (!exact[i].is_floating_point()) {
+        EXPECT_EQ(Gap(a, b), 0) << i;
+      } else {
+        EXPECT_LE((a - b).norm().item<double>(), Tolerance() * b.norm().item<double>()) << i;
+      }
+    }
+  }
+};
+
+TEST_P(Gpu, Mixer) {
+  const int64_t heads = 4, groups = 2, p = 16, n = 16, inner = heads * p, bc = groups * n, S = 200, B = 2;
+  const Attributes scan = {{"inner", inner}, {"bc", bc}, {"heads", heads}, {"groups", groups}, {"state", n}, {"chunk", int64_t{64}}};
+  const Attributes gate = {{"inner", inner}, {"group_size", inner / groups}, {"eps", 1e-5}};
+  const at::Tensor zxbcdt = Random({S, B, 2 * inner + 2 * bc + heads}), dy = Random({S, B, inner});
+  const Tensors conv = {Random({inner + 2 * bc, 1, 4}), Random({inner + 2 * bc})}, head = {Random({heads}), Random({heads}), Random({heads})};
+  const at::Tensor xbc = Both("conv", ops::RunMambaConv, scan, {zxbcdt}, conv)[0];
+  Both("conv grad", ops::RunMambaConvGrad, scan, {Random({S, B, inner + 2 * bc}), zxbcdt}, conv, conv);
+  const Tensors y = Both("scan", ops::RunMambaScan, scan, {xbc, zxbcdt}, head);
+  if (GetParam() == at::kDouble) Both("scan grad", ops::RunMambaScanGrad, scan, {dy, xbc, zxbcdt, y[1]}, head, head);
+  const Tensors norm = {Random({inner})};
+  const Tensors yn = Both("gated norm", ops::RunGatedNorm, gate, {y[0], zxbcdt}, norm);
+  Both("gated norm grad", ops::RunGatedNormGrad, gate, {dy, y[0], zxbcdt, yn[1]}, norm, norm);
+}
+
+TEST_P(Gpu, CausalAttention) {
+  const int64_t q = 4, kv = 2, d = 128, S = 300, B = 2;
+  const Attributes attributes = {{"q_heads", q}, {"kv_heads", kv}, {"head_dim", d}};
+  const at::Tensor qkv = Random({S, B, (q + 2 * kv) * d}), da = Random({S, B, q * d});
+  const at::Tensor rounded = qkv.to(GetParam());
+  const Tensors out = Both("attention", ops::RunCausalAttention, attributes, {qkv});
+  // The GPU's own normaliser: rounded to bf16 it would scale whole rows.
+  Op op(attributes);
+  const Tensors gpu = op.Run(ops::RunCausalAttention, {rounded.to(at::kCUDA)});
+  const at::Tensor gradient = op.Run(ops::RunCausalAttentionGrad, {da.to(GetParam()).to(at::kCUDA), rounded.to(at::kCUDA), gpu[0], gpu[1]})[0];
+  const at::Tensor exact =
+      op.Run(ops::RunCausalAttentionGrad, {da.to(GetParam()).to(at::kDouble), rounded.to(at::kDouble), out[0], out[1]})[0];
+  EXPECT_LE(NormGap(gradient, exact), Tolerance());
+}
+
+TEST_P(Gpu, Experts) {
+  const int64_t L = 3, H = 32, ffn = 48;
+  const at::Tensor counts = at::tensor({20, 0, 30, 10, 0, 40}, at::kLong).view({2, 3});  // nobody sends to expert 1
+  const at::Tensor rows = Random({100, H}), weights = Random({100}), dout = Random({100, H});
+  const Tensors matrices = {Random({L, ffn, H}), Random({L, H, ffn})};
+  const Tensors out = Both("experts", ops::RunExperts, {}, {rows, weights, counts}, matrices, {}, {2});
+  Both("experts grad", ops::RunExpertsGrad, {}, {dout, rows, weights, out[1], counts}, matrices, matrices, {4});
+  const at::Tensor none = at::zeros({2, 3}, at::kLong);
+  Both("no rows", ops::RunExperts, {}, {rows.narrow(0, 0, 0), weights.narrow(0, 0, 0), none}, matrices, {}, {2});
+}
+
+TEST_P(Gpu, Dispatch) {
+  const int64_t s = 10, B = 2, k = 3, H = 16, E = 8;
+  const Attributes rows_of = {{"top_k", k}, {"sequence", s}, {"samples", B}};
+  const Attributes route = {{"top_k", k}, {"scale", 2.5}, {"sequence", s}, {"aux_scale", 0.5}};
+  const at::Tensor n = Random({s, B, H}), ids = at::arange(s * B * k, at::kLong).mul(5).remainder(E).view({s * B, k});
+  const Tensors gate = {Random({E, H}), Random({E})};
+  if (GetParam() == at::kDouble) {  // rounded scores may tie
+    const Tensors out = Both("route", ops::RunRoute, route, {n}, gate);
+    Both("aux", ops::RunSequenceAuxLoss, route, {out[3], out[4]});
+    Both("route grad", ops::RunRouteGrad, route, {Random({s * B, k}), n, out[0], out[1], out[5], out[4]}, {gate[0]}, {gate[0]});
+  }
+  Both("fingerprint", ops::RunRoutingFingerprint, {{"sequence", s}}, {ids});
+  const Tensors rows = Both("permute", ops::RunPermuteRows, {}, {n, Random({s * B, k}), ids});
+  Both("permute grad", ops::RunPermuteRowsGrad, rows_of, {Random({s * B * k, H}), Random({s * B * k}), rows[2]});
+  Both("unpermute", ops::RunUnpermuteRows, rows_of, {Random({s * B * k, H}), rows[2]});
+  Both("unpermute grad", ops::RunUnpermuteRowsGrad, rows_of, {n, rows[2]});
+}
+
+TEST_P(Gpu, EmbeddingAndLoss) {
+  const int64_t S = 40, B = 2, H = 16, V = 24;
+  const Attributes image = {{"image_token", int64_t{5}}};
+  const at::Tensor x = Random({S, B, H}), tokens = at::randint(V, {B, S}, at::kLong);
+  const int64_t images = (tokens == 5).sum().item<int64_t>();
+  const Tensors table = {Random({V, H})};
+  Both("embed", ops::RunEmbedTokens, image, {tokens}, table);
+  Both("embed grad", ops::RunEmbedTokensGrad, image, {x, tokens}, {}, table);
+  Both("merge", ops::RunMergeImages, image, {x, Random({images, H}), tokens});
+  Both("merge grad", ops::RunMergeImagesGrad, image, {x, tokens});
+  const at::Tensor logits = Random({S, B, V}), mask = (tokens != 5).to(at::kDouble);
+  const at::Tensor m = Both("max", ops::RunCrossEntropyMax, {}, {logits})[0];
+  const at::Tensor sums = Both("sums", ops::RunCrossEntropySums, {}, {logits, m, tokens})[0];
+  Both("loss", ops::RunTokenLoss, {}, {sums, mask});
+  Both("loss grad", ops::RunCrossEntropyGrad, {}, {logits, m, sums, tokens, mask});
+}
+
+TEST_P(Gpu, LinearsAndNorms) {
+  const at::Tensor x = Random({30, 2, 32}), dy = Random({30, 2, 48});
+  const Tensors weight = {Random({48, 32}), Random({48})}, norm = {Random({32}), Random({32})};
+  const Attributes eps = {{"eps", 1e-5}};
+  Both("linear", ops::RunLinear, {}, {x}, weight);
+  Both("input grad", ops::RunLinearInputGrad, {}, {dy}, weight);
+  Both("weight grad", ops::RunLinearWeightGrad, {}, {dy, x}, {}, weight);
+  Both("bias grad", ops::RunBiasGrad, {}, {dy}, {}, {weight[1]});
+  const Tensors rms = Both("rms norm", ops::RunRmsNorm, eps, {x}, norm);
+  Both("rms norm grad", ops::RunRmsNormGrad, {}, {x, x, rms[1]}, norm, {norm[0]});
+  const Tensors squared = Both("squared relu", ops::RunSquaredRelu, {}, {x}), gelu = Both("gelu", ops::RunGelu, {}, {x});
+  Both("squared relu grad", ops::RunSquaredReluGrad, {}, {x, squared[0]});
+  Both("gelu grad", ops::RunGeluGrad, {}, {x, gelu[0]});
+  Both("add", ops::RunAdd, {}, {x, x, x});
+  if (GetParam() != at::kDouble) return;  // bf16 keeps fp32 statistics, which this harness would round
+  const Tensors layer = Both("layer norm", ops::RunLayerNorm, eps, {x}, norm);
+  Both("layer norm grad", ops::RunLayerNormGrad, {}, {x, x, layer[1], layer[2]}, norm, norm);
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, Gpu, testing::Values(at::kDouble, at::kBFloat16),
+                         [](const auto& type) { return type.param == at::kDouble ? "Fp64" : "Bf16"; });
+
+}  // namespace
+}  // namespace planwright::executor

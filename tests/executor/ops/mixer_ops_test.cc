@@ -1,0 +1,191 @@
+// The Mamba mixer and attention against the position-by-position recursion and dense softmax, whole and cut over tp.
+#include <ATen/ops/cat.h>
+
+#include "tests/executor/ops/reference.h"
+#include "tests/executor/ops/run_op.h"
+
+namespace planwright::executor {
+namespace {
+
+using reference::MambaSizes;
+
+// One mixer: inputs, parameters and the gradient that arrives.
+struct Mixer {
+  MambaSizes z{.heads = 4, .groups = 2, .head_dim = 3, .state = 5};
+  at::Tensor zxbcdt, conv_weight, conv_bias, A_log, D, dt_bias, norm, dyn;
+
+  Mixer(int64_t positions, int64_t samples)
+      : zxbcdt(Random({positions, samples, 2 * z.inner() + 2 * z.bc() + z.heads})), conv_weight(Random({z.inner() + 2 * z.bc(), 1, 4})),
+        conv_bias(Random({z.inner() + 2 * z.bc()})), A_log(Random({z.heads})), D(Random({z.heads})), dt_bias(Random({z.heads})),
+        norm(Random({z.inner()})), dyn(Random({positions, samples, z.inner()})) {}
+
+  Attributes conv() const { return {{"inner", z.inner()}, {"bc", z.bc()}, {"heads", z.heads}}; }
+  Attributes scan(int64_t chunk) const {
+    return {{"inner", z.inner()}, {"bc", z.bc()}, {"heads", z.heads}, {"groups", z.groups}, {"state", z.state}, {"chunk", chunk}};
+  }
+  Attributes gate() const { return {{"inner", z.inner()}, {"group_size", z.inner() / z.groups}, {"eps", 1e-5}}; }
+  Tensors parameters() const { return {conv_weight, conv_bias, A_log, D, dt_bias, norm}; }
+
+  // What tensor parallelism hands to one of two ranks: half of every part.
+  Mixer Half(int rank) const {
+    Mixer half = *this;
+    half.z.heads /= 2;
+    half.z.groups /= 2;
+    const auto cut = [&](const at::Tensor& x, int64_t dim, std::vector<int64_t> parts) {
+      Tensors own;
+      int64_t first = 0;
+      for (const int64_t part : parts) {
+        own.push_back(x.narrow(dim, first + rank * part / 2, part / 2));
+        first += part;
+      }
+      return at::cat(own, dim);
+    };
+    half.zxbcdt = cut(zxbcdt, 2, {z.inner(), z.inner(), z.bc(), z.bc(), z.heads});
+    half.conv_weight = cut(conv_weight, 0, {z.inner(), z.bc(), z.bc()});
+    half.conv_bias = cut(conv_bias, 0, {z.inner(), z.bc(), z.bc()});
+    for (at::Tensor* head : {&half.A_log, &half.D, &half.dt_bias}) *head = cut(*head, 0, {z.heads});
+    half.norm = cut(norm, 0, {z.inner()});
+    half.dyn = cut(dyn, 2, {z.inner()});
+    return half;
+  }
+};
+
+struct Result {
+  at::Tensor yn, states, dzxbcdt;
+  Tensors gradients;  // of Mixer::parameters()
+};
+
+// The handlers in the order in which the plan calls them.
+Result RunMixer(const Mixer& m, int64_t chunk) {
+  const at::Tensor xbc = Op(m.conv()).Run(ops::RunMambaConv, {m.zxbcdt}, {m.conv_weight, m.conv_bias})[0];
+  const Tensors scan = Op(m.scan(chunk)).Run(ops::RunMambaScan, {xbc, m.zxbcdt}, {m.A_log, m.D, m.dt_bias});
+  const Tensors gated = Op(m.gate()).Run(ops::RunGatedNorm, {scan[0], m.zxbcdt}, {m.norm});
+
+  Tensors g = FilledGradients(m.parameters());
+  const Tensors dgated = Op(m.gate()).Run(ops::RunGatedNormGrad, {m.dyn, scan[0], m.zxbcdt, gated[1]}, {m.norm}, {g[5]});
+  const Tensors dscan =
+      Op(m.scan(chunk)).Run(ops::RunMambaScanGrad, {dgated[0], xbc, m.zxbcdt, scan[1]}, {m.A_log, m.D, m.dt_bias}, {g[2], g[3], g[4]});
+  const Tensors dconv =
+      Op(m.conv()).Run(ops::RunMambaConvGrad, {dscan[0], m.zxbcdt}, {m.conv_weight, m.conv_bias}, {g[0], g[1]});
+  for (at::Tensor& gradient : g) gradient = Added(gradient);
+  return {gated[0], scan[1], at::cat({dgated[1], dconv[0], dscan[1]}, 2), g};
+}
+
+Result Reference(const Mixer& m) {
+  Mixer leaf = m;
+  leaf.zxbcdt = Leaf(m.zxbcdt);
+  for (at::Tensor* x : {&leaf.conv_weight, &leaf.conv_bias, &leaf.A_log, &leaf.D, &leaf.dt_bias, &leaf.norm}) *x = Leaf(*x);
+  const at::Tensor xbc = reference::MambaConv(m.z, leaf.zxbcdt, leaf.conv_weight, leaf.conv_bias);
+  const at::Tensor y = reference::MambaScan(m.z, xbc, leaf.zxbcdt, leaf.A_log, leaf.D, leaf.dt_bias);
+  const at::Tensor yn = reference::GatedNorm(m.z, y, leaf.zxbcdt, leaf.norm, 1e-5);
+  (yn * m.dyn).sum().backward();
+  Result result{yn.detach(), {}, leaf.zxbcdt.grad(), {}};
+  for (const at::Tensor& parameter : leaf.parameters()) result.gradients.push_back(parameter.grad());
+  return result;
+}
+
+void ExpectSame(const Result& actual, const Result& expected) {
+  EXPECT_SAME(actual.yn, expected.yn);
+  EXPECT_SAME(actual.dzxbcdt, expected.dzxbcdt);
+  for (size_t i = 0; i < actual.gradients.size(); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_SAME(actual.gradients[i], expected.gradients[i]);
+  }
+}
+
+TEST(Mamba, ChunksMeetTheRecursion) {
+  const Mixer mixer(32, 2);
+  ExpectSame(RunMixer(mixer, 8), Reference(mixer));
+}
+
+TEST(Mamba, LastChunkMayBeShort) {
+  const Mixer mixer(37, 2);
+  const Result result = RunMixer(mixer, 8);
+  ExpectSame(result, Reference(mixer));
+  EXPECT_EQ(result.states.sizes(), at::IntArrayRef({5, 2, 4, 3, 5}));  // ceil(S / chunk), B, heads, head_dim, state
+}
+
+TEST(Mamba, OneChunkMayBeLongerThanTheSequence) {
+  const Mixer mixer(3, 1);  // shorter than the convolution too
+  ExpectSame(RunMixer(mixer, 128), Reference(mixer));
+}
+
+TEST(Mamba, StrongDecayDoesNotOverflow) {
+  Mixer mixer(150, 1);
+  mixer.A_log.fill_(4);
+  mixer.dt_bias.fill_(-2);  // about -8 a position: unmasked, the first to the last of a chunk would be exp(1000)
+  ExpectSame(RunMixer(mixer, 128), Reference(mixer));
+}
+
+TEST(Mamba, HalvesOverTpMakeTheWhole) {
+  const Mixer mixer(21, 2);
+  const Result whole = RunMixer(mixer, 8), left = RunMixer(mixer.Half(0), 8), right = RunMixer(mixer.Half(1), 8);
+  EXPECT_SAME(at::cat({left.yn, right.yn}, 2), whole.yn);
+  for (const size_t one_d : {2, 3, 4, 5}) EXPECT_SAME(at::cat({left.gradients[one_d], right.gradients[one_d]}), whole.gradients[one_d]);
+  Mixer cut = mixer;  // cut the whole gradient as the input was cut
+  cut.zxbcdt = whole.dzxbcdt;
+  EXPECT_SAME(left.dzxbcdt, cut.Half(0).zxbcdt);
+  EXPECT_SAME(right.dzxbcdt, cut.Half(1).zxbcdt);
+}
+
+Mixer As(Mixer mixer, at::ScalarType values, at::ScalarType parameters) {
+  for (at::Tensor* x : {&mixer.zxbcdt, &mixer.dyn}) *x = x->to(values);
+  for (at::Tensor* x : {&mixer.conv_weight, &mixer.conv_bias, &mixer.A_log, &mixer.D, &mixer.dt_bias, &mixer.norm}) *x = x->to(parameters);
+  return mixer;
+}
+
+TEST(Mamba, Fp32AndBf16StayNearFp64) {
+  const Mixer mixer = As(As(Mixer(40, 1), at::kBFloat16, at::kFloat), at::kDouble, at::kDouble);  // what the narrow types can hold
+  const Result exact = RunMixer(mixer, 16), fp32 = RunMixer(As(mixer, at::kFloat, at::kFloat), 16);
+  EXPECT_LT(Gap(fp32.yn, exact.yn), 1e-5);
+  EXPECT_LT(Gap(fp32.dzxbcdt, exact.dzxbcdt), 1e-5);
+
+  const Result bf16 = RunMixer(As(mixer, at::kBFloat16, at::kFloat), 16);
+  EXPECT_EQ(bf16.yn.scalar_type(), at::kBFloat16);
+  EXPECT_EQ(bf16.states.scalar_type(), at::kFloat);
+  EXPECT_LT(NormGap(bf16.yn, exact.yn), 0.02);  // a rounding is 0.004 at most; xbc, y and their gradients are rounded on the way
+  EXPECT_LT(NormGap(bf16.dzxbcdt, exact.dzxbcdt), 0.04);
+}
+
+struct Attention {
+  at::Tensor a, lse, dqkv;
+};
+
+Attention RunAttention(const at::Tensor& qkv, const at::Tensor& da, int64_t q, int64_t kv, int64_t d) {
+  Op op({{"q_heads", q}, {"kv_heads", kv}, {"head_dim", d}});
+  const Tensors out = op.Run(ops::RunCausalAttention, {qkv});
+  return {out[0], out[1], op.Run(ops::RunCausalAttentionGrad, {da, qkv, out[0], out[1]})[0]};
+}
+
+TEST(CausalAttention, StripsMeetDenseSoftmax) {
+  const at::Tensor qkv = Leaf(Random({300, 2, 8 * 4}) * 2), da = Random({300, 2, 4 * 4});  // two strips, the second short
+  const at::Tensor a = reference::CausalAttention(qkv, 4, 2, 4);
+  (a * da).sum().backward();
+  const Attention out = RunAttention(qkv.detach(), da, 4, 2, 4);
+  EXPECT_SAME(out.a, a);
+  EXPECT_EQ(out.lse.sizes(), at::IntArrayRef({2, 4, 300}));
+  EXPECT_SAME(out.dqkv, qkv.grad());
+}
+
+TEST(CausalAttention, HalvesOverTpMakeTheWhole) {
+  const at::Tensor qkv = Random({9, 2, 8 * 3}), da = Random({9, 2, 4 * 3});
+  const auto half = [&](const at::Tensor& x, int64_t first, int64_t heads, int rank) {
+    return x.narrow(2, (first + rank * heads / 2) * 3, heads / 2 * 3);
+  };
+  const Attention whole = RunAttention(qkv, da, 4, 2, 3);
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto own = [&](const at::Tensor& x) { return at::cat({half(x, 0, 4, rank), half(x, 4, 2, rank), half(x, 6, 2, rank)}, 2); };
+    const Attention part = RunAttention(own(qkv), half(da, 0, 4, rank).contiguous(), 2, 1, 3);
+    EXPECT_SAME(part.a, half(whole.a, 0, 4, rank));
+    EXPECT_SAME(part.dqkv, own(whole.dqkv));
+  }
+}
+
+TEST(CausalAttention, PastIsAllThatCounts) {
+  const at::Tensor qkv = Random({6, 1, 4 * 3}), da = Random({6, 1, 2 * 3});
+  const Attention whole = RunAttention(qkv, da, 2, 1, 3), first = RunAttention(qkv.narrow(0, 0, 4), da.narrow(0, 0, 4), 2, 1, 3);
+  EXPECT_SAME(first.a, whole.a.narrow(0, 0, 4));
+}
+
+}  // namespace
+}  // namespace planwright::executor

@@ -1,0 +1,216 @@
+// Router, dispatch order and experts against dense references, and the project's derived golden cases.
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "executor/ops/expert_rows.h"
+#include "tests/executor/ops/reference.h"
+#include "tests/executor/ops/run_op.h"
+
+namespace planwright::executor {
+namespace {
+
+constexpr int64_t kPositions = 5, kSamples = 2, kTokens = 10, kHidden = 4, kExperts = 6, kFfn = 3, kTopK = 3;
+constexpr double kScale = 2.5, kAuxScale = 0.7;
+
+Attributes RouteAttributes(int64_t top_k) { return {{"top_k", top_k}, {"scale", kScale}}; }
+Attributes RouteGradAttributes(int64_t top_k) {
+  return {{"top_k", top_k}, {"scale", kScale}, {"sequence", kPositions}, {"aux_scale", kAuxScale}};
+}
+const Attributes kRowAttributes = {{"top_k", kTopK}, {"sequence", kPositions}, {"samples", kSamples}};
+
+const nlohmann::json& Golden() {
+  static const nlohmann::json golden =
+      nlohmann::json::parse(std::ifstream(std::string(PLANWRIGHT_SOURCE_DIR) + "/tests/golden/upstream_public.json"))["derived"];
+  return golden;
+}
+
+at::Tensor Matrix(const nlohmann::json& rows) {
+  Tensors list;
+  for (const auto& row : rows) list.push_back(at::tensor(row.get<std::vector<double>>(), at::kDouble));
+  return at::stack(list);
+}
+at::Tensor Integers(const nlohmann::json& list) { return at::tensor(list.get<std::vector<int64_t>>(), at::kLong); }
+
+// [T,k] by slot -> [T,E].
+at::Tensor Spread(const at::Tensor& values, const at::Tensor& ids, int64_t experts) {
+  return at::zeros({ids.size(0), experts}, at::kDouble).scatter_(1, ids, values.to(at::kDouble));
+}
+
+TEST(Route, MeetsTheGoldenRouter) {
+  const nlohmann::json& golden = Golden()["router"];
+  const at::Tensor logits = Matrix(golden["logits"]), eye = at::arange(4, at::kLong).view({4, 1}).eq(at::arange(4, at::kLong)).to(at::kDouble);
+  const at::Tensor bias = at::tensor(golden["expert_bias"].get<std::vector<double>>(), at::kDouble);
+  const Tensors out = Op(RouteAttributes(2)).Run(ops::RunRoute, {logits.view({2, 2, 4})}, {eye, bias});  // hidden = logits
+  EXPECT_LT(Gap(Spread(out[0], out[1], 4), Matrix(golden["probs"])), 1e-15);
+  EXPECT_EQ(Gap(Spread(at::ones_like(out[0]), out[1], 4), Matrix(golden["map"])), 0);
+  EXPECT_EQ(Gap(out[2], Integers(golden["tokens_per_expert"])), 0);
+  EXPECT_EQ(Gap(out[4], Matrix(golden["map_without_bias"]).view({2, 2, 4}).sum(0)), 0);  // token = position * 2 + sample
+  EXPECT_EQ(out[4].scalar_type(), at::kLong);
+
+  const nlohmann::json& aux = Golden()["seq_aux_loss"];
+  const Tensors loss = Op({{"sequence", int64_t{2}}, {"top_k", int64_t{2}}}).Run(ops::RunSequenceAuxLoss, {out[3], out[4]});
+  EXPECT_EQ(loss[0].scalar_type(), at::kDouble);
+  EXPECT_NEAR(loss[0].item<double>() / 2, aux["logged"].get<double>(), 1e-15);  // the mean over two samples
+}
+
+TEST(Route, TiesGoToTheLowerExpert) {
+  const at::Tensor n = Random({1, 2, 3}).fill_(1), gate = Random({40, 3}).fill_(0.25), bias = at::zeros({40}, at::kDouble);
+  bias[7].fill_(0.125);
+  const Tensors out = Op(RouteAttributes(3)).Run(ops::RunRoute, {n}, {gate, bias});
+  EXPECT_EQ(Gap(out[1], at::tensor({7, 0, 1, 7, 0, 1}, at::kLong).view({2, 3})), 0);
+  EXPECT_EQ(out[4].narrow(1, 0, 3).sum().item<int64_t>(), 6);  // without the bias: 0, 1, 2
+}
+
+TEST(Route, StatisticsDoNotDependOnTheCutOverTp) {
+  const at::Tensor n = Random({4, 2, kHidden}), gate = Random({kExperts, kHidden}), bias = Random({kExperts});
+  const auto run = [&](const at::Tensor& x) { return Op(RouteAttributes(kTopK)).Run(ops::RunRoute, {x}, {gate, bias}); };
+  const Tensors whole = run(n), first = run(n.narrow(0, 0, 2)), second = run(n.narrow(0, 2, 2));
+  EXPECT_EQ(Gap(at::cat({first[1], second[1]}), whole[1]), 0);
+  EXPECT_EQ(Gap(first[2] + second[2], whole[2]), 0);
+  EXPECT_EQ(Gap(first[4] + second[4], whole[4]), 0);
+  Op aux({{"sequence", int64_t{4}}, {"top_k", kTopK}});
+  EXPECT_SAME(aux.Run(ops::RunSequenceAuxLoss, {first[3], whole[4]})[0] + aux.Run(ops::RunSequenceAuxLoss, {second[3], whole[4]})[0],
+              aux.Run(ops::RunSequenceAuxLoss, {whole[3], whole[4]})[0]);
+}
+
+TEST(Route, OneExpertKeepsItsScore) {
+  const at::Tensor n = Leaf(Random({kPositions, kSamples, kHidden})), gate = Leaf(Random({kExperts, kHidden})), bias = Random({kExperts});
+  const reference::Routing routing = reference::Route(n.view({kTokens, kHidden}), gate, bias, 1, kScale);
+  const at::Tensor dweights = Random({kTokens, 1});
+  ((routing.weights.sum(-1, true) * dweights).sum() + kAuxScale * reference::AuxLoss(routing, kSamples, 1)).backward();
+  const Tensors out = Op(RouteAttributes(1)).Run(ops::RunRoute, {n.detach()}, {gate.detach(), bias});
+  EXPECT_SAME(Spread(out[0], out[1], kExperts), routing.weights);
+  const Tensors gradients = FilledGradients({gate});
+  const Tensors grads = Op(RouteGradAttributes(1)).Run(ops::RunRouteGrad, {dweights, n.detach(), out[0], out[1], out[5], out[4]},
+                                                       {gate.detach()}, gradients);
+  EXPECT_SAME(grads[0], n.grad());
+  EXPECT_SAME(Added(gradients[0]), gate.grad());
+}
+
+// One rank holds every expert: route, permute, experts, unpermute and all of their gradients, with the auxiliary loss.
+TEST(Moe, WholeLayerMeetsDenseExperts) {
+  const at::Tensor n = Leaf(Random({kPositions, kSamples, kHidden})), gate = Leaf(Random({kExperts, kHidden}));
+  const at::Tensor up = Leaf(Random({kExperts, kFfn, kHidden})), down = Leaf(Random({kExperts, kHidden, kFfn}));
+  const at::Tensor bias = Random({kExperts}) * 0.3, dy = Random({kPositions, kSamples, kHidden});
+  const at::Tensor tokens = n.view({kTokens, kHidden});
+  const reference::Routing routing = reference::Route(tokens, gate, bias, kTopK, kScale);
+  const at::Tensor y = reference::DenseExperts(tokens, routing.weights, up, down);
+  const at::Tensor aux = reference::AuxLoss(routing, kSamples, kTopK);
+  ((y * dy.view_as(y)).sum() + kAuxScale * aux).backward();
+
+  const at::Tensor x = n.detach();
+  const Tensors matrices = {up.detach(), down.detach()};
+  const Tensors route = Op(RouteAttributes(kTopK)).Run(ops::RunRoute, {x}, {gate.detach(), bias});
+  EXPECT_SAME(Spread(route[0], route[1], kExperts), routing.weights);
+  EXPECT_SAME(route[3], routing.probs);
+  EXPECT_EQ(Gap(route[2], routing.chosen.sum(0)), 0);
+  EXPECT_SAME(Op({{"sequence", kPositions}, {"top_k", kTopK}}).Run(ops::RunSequenceAuxLoss, {route[3], route[4]})[0], aux.detach().view({1}));
+  const Tensors rows = Op().Run(ops::RunPermuteRows, {x, route[0], route[1]});
+  const Tensors experts = Op().Run(ops::RunExperts, {rows[0], rows[1], route[2]}, matrices);
+  const at::Tensor combined = Op(kRowAttributes).Run(ops::RunUnpermuteRows, {experts[0], rows[2]})[0];
+  EXPECT_SAME(combined.view_as(y), y);
+
+  const Tensors gradients = FilledGradients({gate, up, down});
+  const at::Tensor dout = Op({{"top_k", kTopK}}).Run(ops::RunUnpermuteRowsGrad, {dy, rows[2]})[0];
+  const Tensors dexperts =
+      Op().Run(ops::RunExpertsGrad, {dout, rows[0], rows[1], experts[1], route[2]}, matrices, {gradients[1], gradients[2]});
+  const Tensors drows = Op(kRowAttributes).Run(ops::RunPermuteRowsGrad, {dexperts[0], dexperts[1], rows[2]});
+  const at::Tensor droute = Op(RouteGradAttributes(kTopK)).Run(ops::RunRouteGrad, {drows[1], x, route[0], route[1], route[5], route[4]},
+                                                               {gate.detach()}, {gradients[0]})[0];
+  EXPECT_SAME(drows[0] + droute, n.grad());
+  EXPECT_SAME(Added(gradients[0]), gate.grad());
+  EXPECT_SAME(Added(gradients[1]), up.grad());
+  EXPECT_SAME(Added(gradients[2]), down.grad());
+}
+
+// The golden dispatch between two expert ranks: what each sends, and how what it receives is sorted.
+TEST(Dispatch, MeetsTheGoldenOrder) {
+  const nlohmann::json& golden = Golden()["dispatch_ep2"];
+  for (const std::string rank : {"0", "1"}) {
+    const nlohmann::json& plan = golden["plan"][rank];
+    const at::Tensor map = Matrix(golden["maps"][rank]);
+    const at::Tensor ids = map.nonzero().select(1, 1).contiguous().view({3, 2});
+    const Tensors out = Op().Run(ops::RunPermuteRows, {Random({3, 1, 2}), Random({3, 2}), ids});
+    EXPECT_EQ(Gap(out[2].div(2, "floor"), Integers(plan["permuted_token_index"])), 0);
+    EXPECT_EQ(Gap(ids.reshape({-1}).index_select(0, out[2]), Integers(plan["expert_of_row"])), 0);
+
+    const int64_t first = rank == "0" ? 0 : 2;  // local experts
+    Tensors counts;
+    for (const std::string source : {"0", "1"}) {
+      counts.push_back(Integers(golden["plan"][source]["tokens_per_expert"]).narrow(0, first, 2));
+    }
+    const ops::ExpertRows rows(at::stack(counts), 2, 6, at::kCPU);
+    const at::Tensor received = Matrix(plan["received_order_src_expert_token"]);
+    EXPECT_EQ(Gap(rows.Sort(received), Matrix(plan["after_sort_by_local_expert"])), 0);
+    EXPECT_EQ(Gap(rows.Unsort(rows.Sort(received)), received), 0);
+    for (int64_t e = 0; e < 2; ++e) EXPECT_EQ(rows.length(e), plan["rows_per_local_expert"][e].get<int64_t>());
+  }
+}
+
+TEST(Experts, RowsOfThreeSourcesMeetOneRowAtATime) {
+  const at::Tensor counts = at::tensor({2, 0, 3, 1, 0, 0, 0, 4, 1}, at::kLong).view({3, 3});  // one source sends nothing to an expert
+  const std::vector<int64_t> expert_of_row = {0, 0, 2, 2, 2, 0, 1, 1, 1, 1, 2};
+  const at::Tensor rows = Leaf(Random({11, kHidden})), weights = Leaf(Random({11}));
+  const at::Tensor up = Leaf(Random({3, kFfn, kHidden})), down = Leaf(Random({3, kHidden, kFfn})), dout = Random({11, kHidden});
+  Tensors expected;
+  for (int64_t i = 0; i < 11; ++i) {
+    const at::Tensor h = up[expert_of_row[i]].matmul(rows[i]).relu();
+    expected.push_back(down[expert_of_row[i]].matmul(h * h * weights[i]));
+  }
+  (at::stack(expected) * dout).sum().backward();
+
+  const Tensors matrices = {up.detach(), down.detach()};
+  const Tensors out = Op().Run(ops::RunExperts, {rows.detach(), weights.detach(), counts}, matrices);
+  EXPECT_SAME(out[0], at::stack(expected));
+  EXPECT_EQ(out[1].sizes(), at::IntArrayRef({11, kFfn}));
+  const Tensors gradients = FilledGradients(matrices);
+  const Tensors grads = Op().Run(ops::RunExpertsGrad, {dout, rows.detach(), weights.detach(), out[1], counts}, matrices, gradients);
+  EXPECT_SAME(grads[0], rows.grad());
+  EXPECT_SAME(grads[1], weights.grad());
+  EXPECT_SAME(Added(gradients[0]), up.grad());
+  EXPECT_SAME(Added(gradients[1]), down.grad());
+}
+
+TEST(Experts, NoRowsAndWrongCounts) {
+  const at::Tensor none = at::zeros({2, 3}, at::kLong);
+  const Tensors matrices = {Random({3, kFfn, kHidden}), Random({3, kHidden, kFfn})}, gradients = FilledGradients(matrices);
+  const Tensors out = Op().Run(ops::RunExperts, {Random({0, kHidden}), Random({0}), none}, matrices);
+  EXPECT_EQ(out[0].sizes(), at::IntArrayRef({0, kHidden}));
+  Op().Run(ops::RunExpertsGrad, {out[0], out[0], Random({0}), out[1], none}, matrices, gradients);
+  EXPECT_EQ(Gap(Added(gradients[0]), at::zeros_like(matrices[0])), 0);
+  EXPECT_THROW(Op().Run(ops::RunExperts, {Random({1, kHidden}), Random({1}), none}, matrices), c10::Error);
+}
+
+// Two lanes of two tp ranks see the same numbers as one rank with the whole microbatch.
+TEST(RoutingFingerprint, DoesNotDependOnTheLayout) {
+  const at::Tensor ids = at::arange(6 * 4 * 2, at::kLong).remainder(7).view({6, 4, 2});  // positions, samples, k
+  const auto run = [](Op op, const at::Tensor& part) {
+    return op.Run(ops::RunRoutingFingerprint, {part.reshape({-1, 2})})[0].item<int64_t>();
+  };
+  const Attributes attributes = {{"sequence", int64_t{6}}};
+  const int64_t whole = run(Op(attributes).InLayer(3), ids);
+  uint64_t sum = 0;
+  for (int lane = 0; lane < 2; ++lane) {
+    for (int rank = 0; rank < 2; ++rank) {
+      const at::Tensor part = ids.narrow(0, 3 * rank, 3).narrow(1, 2 * lane, 2);
+      sum += static_cast<uint64_t>(run(Op(attributes).InLayer(3).OnTpRank(rank, 2).OnLane(lane, 2), part));
+    }
+  }
+  EXPECT_EQ(static_cast<int64_t>(sum), whole);
+  EXPECT_NE(run(Op(attributes).InLayer(4), ids), whole);
+  EXPECT_NE(run(Op(attributes).InLayer(3).AtStep(1), ids), whole);
+  EXPECT_NE(run(Op(attributes).InLayer(3), ids.flip(0)), whole);  // the same experts at other positions
+  EXPECT_NE(run(Op(attributes).InLayer(3), ids.flip(1)), whole);
+  EXPECT_EQ(run(Op(attributes).InLayer(3), ids.flip(2)), whole);  // the order of a token's experts is no difference
+}
+
+}  // namespace
+}  // namespace planwright::executor

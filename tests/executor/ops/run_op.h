@@ -1,0 +1,96 @@
+// Runs one handler on tensors made by hand, and compares tensors.
+#pragma once
+
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "executor/ops/handler.h"
+
+namespace planwright::executor {
+
+using Attributes = std::map<std::string, Attribute>;
+using Handler = Tensors (*)(const ComputeContext&);
+
+// An instruction's attributes and where it is called, then any number of runs.
+class Op {
+ public:
+  explicit Op(Attributes attributes = {}) {
+    instruction_.attributes = std::move(attributes);
+    plan_.budget = {.global_samples = 4, .microbatches = 1};
+  }
+  Op& OnTpRank(int rank, int tp) {
+    call_.tp = tp;
+    call_.tp_rank = rank;
+    return *this;
+  }
+  Op& OnLane(int lane, int lanes) {
+    call_.lanes = lanes;
+    call_.lane = lane;
+    return *this;
+  }
+  Op& InLayer(int layer) {
+    call_.layer = layer;
+    return *this;
+  }
+  Op& AtStep(int64_t step) {
+    call_.step = step;
+    return *this;
+  }
+
+  Tensors Run(Handler handler, const Tensors& inputs, const Tensors& parameters = {}, const Tensors& gradients = {}) {
+    call_.plan = &plan_;
+    return handler({instruction_, call_, inputs, parameters, gradients});
+  }
+
+ private:
+  Instruction instruction_;
+  Plan plan_;
+  CallContext call_;
+};
+
+// Normal numbers, the same in every run: each test starts the generator anew.
+inline at::Tensor Random(at::IntArrayRef shape) {
+  static const testing::TestInfo* seeded = nullptr;
+  const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
+  if (test == nullptr || test != seeded) at::manual_seed(7);
+  seeded = test;
+  return at::randn(shape, at::kDouble);
+}
+
+// A tensor whose gradient autograd collects.
+inline at::Tensor Leaf(const at::Tensor& x) { return x.detach().clone().set_requires_grad(true); }
+
+// Gradient buffers that already hold something: handlers add.
+inline Tensors FilledGradients(const Tensors& parameters) {
+  Tensors gradients;
+  for (const at::Tensor& parameter : parameters) gradients.push_back(parameter.detach().clone().fill_(0.5));
+  return gradients;
+}
+inline at::Tensor Added(const at::Tensor& gradient) { return gradient - 0.5; }
+
+// Largest difference relative to the largest expected value; infinite where shapes differ or something is not finite.
+inline double Gap(const at::Tensor& actual, const at::Tensor& expected) {
+  if (actual.sizes() != expected.sizes()) return std::numeric_limits<double>::infinity();
+  if (actual.numel() == 0) return 0;
+  const at::Tensor a = actual.detach().to(at::kDouble), b = expected.detach().to(at::kDouble);
+  const double gap = (a - b).abs().max().item<double>(), size = b.abs().max().item<double>();
+  if (!(gap < std::numeric_limits<double>::infinity())) return std::numeric_limits<double>::infinity();
+  return size > 0 ? gap / size : gap;
+}
+
+// The difference's norm relative to the expected one's.
+inline double NormGap(const at::Tensor& actual, const at::Tensor& expected) {
+  const at::Tensor a = actual.cpu().to(at::kDouble), b = expected.cpu().to(at::kDouble);
+  return (a - b).norm().item<double>() / b.norm().item<double>();
+}
+
+#define EXPECT_SAME(actual, expected) EXPECT_LT(Gap(actual, expected), 1e-10)
+
+}  // namespace planwright::executor

@@ -1,0 +1,162 @@
+#include "executor/optimizer/initialize.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "planner/plan/shard_map.h"
+
+namespace planwright::executor {
+namespace {
+
+// Stand-ins for random numbers: a function of name and index with no pattern that a wrong index would hide.
+double Mix(const std::string& name, int64_t index) {
+  uint64_t x = std::hash<std::string>()(name) + 0x9e3779b97f4a7c15ULL * static_cast<uint64_t>(index + 1);
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return static_cast<double>((x ^ (x >> 31)) >> 11) * 0x1p-53;
+}
+
+Draws TestDraws() {
+  const DrawSequence sequence = [](const std::string& name, int64_t first, int64_t count, double* out) {
+    for (int64_t i = 0; i < count; ++i) out[i] = Mix(name, first + i);
+  };
+  return {sequence, sequence};
+}
+
+// A matrix cut by rows in segments, one cut by columns, three joined, experts, a vector that is whole, and a buffer.
+Plan MakePlan(int tp, int ep, const std::string& precision = "fp64") {
+  Plan plan;
+  plan.precision = precision;
+  plan.initialize = InitializePlan{.from = "weights.safetensors"};
+  plan.world_size = std::max(tp, ep);
+  Module m{.name = "m"};
+  m.grid.tp = tp;
+  m.grid.dp = plan.world_size / tp;
+  m.grid.ep = ep;
+  m.grid.expert_dp = plan.world_size / ep;
+  const Init normal = {Init::Kind::kNormal, 0.02, 0};
+  m.parameters = {
+      {.name = "m.in", .file_name = "f.in", .shape = {20, 3}, .shard_dim = 0, .segments = {8, 8, 4}, .init = normal},
+      {.name = "m.out", .file_name = "f.out", .shape = {5, 8}, .shard_dim = 1, .segments = {8}, .init = normal},
+      {.name = "m.q", .file_name = "f.q", .shape = {8, 3}, .shard_dim = 0, .init = normal},
+      {.name = "m.k", .file_name = "f.k", .shape = {4, 3}, .shard_dim = 0, .init = normal},
+      {.name = "m.{expert}.up", .file_name = "f.{expert}.up", .shape = {2, 3}, .experts = 4, .init = normal},
+      {.name = "m.norm", .file_name = "f.norm", .shape = {7}, .init = {Init::Kind::kOnes, 0, 0}},
+      {.name = "m.bias", .file_name = "f.bias", .shape = {4}, .trained = false},
+  };
+  const int64_t t = tp, e = 4 / ep;
+  m.storages = {{.frame = "m.l", .slot = "in", .shape = {20 / t, 3}, .parameters = {0}},
+                {.frame = "m.l", .slot = "out", .shape = {5, 8 / t}, .parameters = {1}},
+                {.frame = "m.l", .slot = "qk", .shape = {12 / t, 3}, .parameters = {2, 3}},
+                {.frame = "m.l", .slot = "up", .shape = {e, 2, 3}, .parameters = {4}},
+                {.frame = "m.l", .slot = "norm", .shape = {7}, .parameters = {5}},
+                {.frame = "m.l", .slot = "gate_bias", .shape = {4}, .parameters = {6}}};
+  plan.modules = {m};
+  return plan;
+}
+
+using Whole = std::map<std::string, std::vector<double>>;
+
+// Puts the ranks' storages back together. Every element must be written, and writers must agree.
+Whole Assemble(const Plan& plan, const std::function<void(int rank, ModuleState&)>& fill) {
+  const Module& m = plan.modules[0];
+  Whole whole;
+  for (int rank = 0; rank < plan.world_size; ++rank) {
+    ModuleState state(plan, m, rank, at::kCPU);
+    fill(rank, state);
+    for (size_t i = 0; i < m.storages.size(); ++i) {
+      const at::Tensor flat = state.storages()[i].parameter.to(at::kDouble).reshape({-1});
+      for (const PublishedSlice& slice : SlicesOf(m, m.storages[i], PlaceOf(m.grid, rank))) {
+        auto& tensor = whole[slice.file_name];
+        tensor.resize(ElementsOf(m.parameters[slice.parameter].shape), std::nan(""));
+        for (const ElementRun& run : slice.runs) {
+          for (int64_t k = 0; k < run.count; ++k) {
+            const double value = flat[run.local + k].item<double>();
+            if (!std::isnan(tensor[run.whole + k])) {
+              EXPECT_EQ(tensor[run.whole + k], value);
+            }
+            tensor[run.whole + k] = value;
+          }
+        }
+      }
+    }
+  }
+  for (const auto& [name, values] : whole) {
+    for (double value : values) EXPECT_FALSE(std::isnan(value)) << name;
+  }
+  return whole;
+}
+
+Whole Initialized(const Plan& plan) {
+  return Assemble(plan, [&](int rank, ModuleState& state) { InitializeParameters(plan, rank, TestDraws(), state); });
+}
+
+TEST(Initialize, DoesNotDependOnTheLayout) {
+  const Whole one = Initialized(MakePlan(1, 1));
+  EXPECT_EQ(one.at("f.in")[7], 0.02 * Mix("m.in", 7));
+  EXPECT_EQ(one.at("f.3.up")[2], 0.02 * Mix("m.3.up", 2));
+  EXPECT_EQ(one.at("f.norm")[6], 1.0);
+  for (auto [tp, ep] : {std::pair{2, 1}, {4, 1}, {1, 2}, {2, 4}, {4, 4}}) EXPECT_EQ(Initialized(MakePlan(tp, ep)), one) << tp << ep;
+}
+
+TEST(Initialize, Bf16IsTheRoundedDouble) {
+  const Whole exact = Initialized(MakePlan(1, 1)), narrow = Initialized(MakePlan(2, 2, "bf16"));
+  for (const auto& [name, values] : exact) {
+    for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(narrow.at(name)[i], values[i], std::abs(values[i]) / 256) << name;
+  }
+}
+
+TEST(InitialValues, FollowTheirDistributions) {
+  double value = 0;
+  const Draws draws = TestDraws();
+  const double u = Mix("x", 5);
+  InitialValues({Init::Kind::kUniform, -0.5, 0.5}, "x", 5, 1, draws, &value);
+  EXPECT_DOUBLE_EQ(value, u - 0.5);
+  InitialValues({Init::Kind::kLogUniform, 1, 16}, "x", 5, 1, draws, &value);
+  EXPECT_NEAR(std::exp(value), 1 + 15 * u, 1e-12);
+  InitialValues({Init::Kind::kDtBias, 1e-3, 0.1}, "x", 5, 1, draws, &value);
+  EXPECT_NEAR(std::log1p(std::exp(value)), std::pow(100.0, u) * 1e-3, 1e-12);
+}
+
+std::map<std::string, SourceTensor> Sources(const Plan& plan) {
+  std::map<std::string, SourceTensor> sources;
+  for (const auto& [name, shape] : WantedTensors(plan)) {
+    const std::string key = name;
+    const std::vector<int64_t> sizes = shape;
+    sources[name] = {sizes, [key, sizes] {
+                       return at::arange(ElementsOf(sizes), at::kDouble).add(1000.0 * static_cast<double>(key.size())).view(sizes);
+                     }};
+  }
+  return sources;
+}
+
+TEST(Load, GivesTheSameWeightsOnEveryLayout) {
+  const auto load = [](const Plan& plan) {
+    return Assemble(plan, [&](int rank, ModuleState& state) { LoadParameters(plan, rank, Sources(plan), state); });
+  };
+  const Whole one = load(MakePlan(1, 1));
+  EXPECT_EQ(one.at("f.2.up")[5], 6005.0);
+  for (auto [tp, ep] : {std::pair{2, 1}, {4, 2}, {2, 4}}) EXPECT_EQ(load(MakePlan(tp, ep)), one);
+}
+
+TEST(Load, ListsAllThatDoesNotFit) {
+  Plan plan = MakePlan(2, 2);
+  auto sources = Sources(plan);
+  EXPECT_TRUE(CheckSources(plan, sources).ok());
+  sources.erase("f.1.up");
+  sources["f.norm"].shape = {8};
+  sources["f.extra"] = {{1}, nullptr};
+  sources["f.known"] = {{1}, nullptr};
+  plan.initialize->ignore = {"f.known"};
+  const absl::Status status = CheckSources(plan, sources);
+  for (const char* part : {"missing: f.1.up [2, 3]", "shape: f.norm is [8], the model's is [7]", "unused: f.extra [1]"}) {
+    EXPECT_NE(status.message().find(part), absl::string_view::npos) << status;
+  }
+  EXPECT_EQ(status.message().find("f.known"), absl::string_view::npos);
+}
+
+}  // namespace
+}  // namespace planwright::executor

@@ -1,0 +1,182 @@
+#include "executor/optimizer/optimizer.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace planwright::executor {
+namespace {
+
+// One module "m" with a decaying 3x4 matrix, a bias of 5 and padding, over `shards` ranks along dp.
+Plan MakePlan(int shards, const std::string& precision = "fp64", int tp = 1) {
+  Plan plan;
+  plan.precision = precision;
+  plan.world_size = shards * tp;
+  Module module;
+  module.name = "m";
+  module.grid.tp = tp;
+  module.grid.dp = shards;
+  module.parameters = {{.name = "m.w", .shape = {3, 4}, .decay = true}, {.name = "m.b", .shape = {5}, .decay = false}};
+  module.storages = {{.frame = "m.l", .slot = "w", .shape = {3, 4}, .parameters = {0}, .bucket = 0, .offset = 0},
+                     {.frame = "m.l", .slot = "b", .shape = {5}, .parameters = {1}, .bucket = 0, .offset = 13}};
+  module.buckets = {{.name = "m.dense.sharded.0", .elements = 24, .reduce_group = shards > 1 ? "m.dp" : "", .shards = shards}};
+  plan.modules = {module};
+  plan.groups = {{.name = "m.dp", .short_name = "dp", .module = "m", .axes = {Axis::kDp}, .used = true}};
+  plan.optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .clip_grad_norm = 1.0};
+  return plan;
+}
+
+at::Tensor Weights() { return at::arange(24, at::kDouble).mul_(0.1).add_(-1); }
+at::Tensor Gradients(int step) { return at::arange(24, at::kDouble).mul_(0.03).add_(0.2 * step - 0.3); }
+
+// Steps `ranks` shards of the same problem and returns the whole parameters.
+std::vector<double> Train(int shards, int steps, const std::string& precision = "fp64") {
+  const Plan plan = MakePlan(shards, precision);
+  std::vector<double> result;
+  for (int rank = 0; rank < shards; ++rank) {
+    ModuleState module(plan, plan.modules[0], rank, at::kCPU);
+    StepState step(plan, at::kCPU);
+    BucketState& bucket = module.buckets()[0];
+    bucket.parameters.copy_(Weights());
+    module.RefreshMasters();
+    for (int i = 0; i < steps; ++i) {
+      step.Begin(i);
+      step.learning_rate = 0.01 * (i + 1), step.weight_decay = 0.1;
+      bucket.gradient_shard.copy_(Gradients(i).narrow(0, bucket.shard_first, bucket.gradient_shard.numel()));
+      StepAdamW(plan.optimizer, step, module);
+    }
+    const at::Tensor shard = bucket.parameter_shard.to(at::kDouble).contiguous();
+    result.insert(result.end(), shard.const_data_ptr<double>(), shard.const_data_ptr<double>() + shard.numel());
+  }
+  return result;
+}
+
+TEST(AdamW, MatchesTheScalarFormula) {
+  const std::vector<double> got = Train(1, 4);
+  for (int e = 0; e < 24; ++e) {
+    double w = Weights()[e].item<double>(), m = 0, v = 0;
+    const bool decays = e < 12;
+    for (int t = 1; t <= 4; ++t) {
+      const double g = Gradients(t - 1)[e].item<double>(), lr = 0.01 * t;
+      m = 0.9 * m + 0.1 * g;
+      v = 0.95 * v + 0.05 * g * g;
+      const double m_hat = m / (1 - std::pow(0.9, t)), v_hat = v / (1 - std::pow(0.95, t));
+      w -= lr * (m_hat / (std::sqrt(v_hat) + 1e-8) + (decays ? 0.1 * w : 0));
+    }
+    EXPECT_NEAR(got[e], w, 1e-13) << e;
+  }
+}
+
+TEST(AdamW, ShardsDoNotChangeIt) {
+  for (int shards : {2, 3, 4}) EXPECT_EQ(Train(shards, 3), Train(1, 3)) << shards;
+}
+
+TEST(AdamW, Bf16ParametersKeepFp32Masters) {
+  const std::vector<double> narrow = Train(1, 4, "bf16"), exact = Train(1, 4);
+  for (int e = 0; e < 24; ++e) EXPECT_NEAR(narrow[e], exact[e], 0.01 + std::abs(exact[e]) / 128);
+  // A step below half a bf16 unit is not lost: it stays in the master.
+  const Plan plan = MakePlan(1, "bf16");
+  ModuleState module(plan, plan.modules[0], 0, at::kCPU);
+  StepState step(plan, at::kCPU);
+  BucketState& bucket = module.buckets()[0];
+  bucket.parameters.fill_(1.0);
+  module.RefreshMasters();
+  for (int i = 0; i < 100; ++i) {
+    step.Begin(i);
+    step.learning_rate = 1e-4;
+    bucket.gradient_shard.fill_(1.0);
+    StepAdamW(plan.optimizer, step, module);
+  }
+  EXPECT_NEAR(bucket.parameter_shard[0].item<float>(), 0.99, 0.004);
+}
+
+TEST(Norm, CountsEachElementOnce) {
+  Plan plan = MakePlan(2, "fp64", 2);
+  plan.modules[0].buckets[0].tp = TpGradient::kReplicated;
+  double sum = 0;
+  for (int rank = 0; rank < 4; ++rank) {
+    ModuleState module(plan, plan.modules[0], rank, at::kCPU);
+    StepState step(plan, at::kCPU);
+    BucketState& bucket = module.buckets()[0];
+    bucket.gradient_shard.copy_(Gradients(1).narrow(0, bucket.shard_first, 12));
+    SquareNorm(module, step);
+    sum += step.accumulator("$reals.norm.m").item<double>();
+  }
+  EXPECT_NEAR(sum, Gradients(1).square().sum().item<double>(), 1e-12);
+}
+
+TEST(Gate, ClipsAboveTheLimitOnly) {
+  Plan plan = MakePlan(1);
+  plan.modules.push_back({.name = "n"});
+  StepState step(plan, at::kCPU);
+  step.accumulator("$reals.norm.m").fill_(25.0);
+  step.accumulator("$reals.norm.n").fill_(144.0);
+  ClipAndGate(plan, step);
+  EXPECT_DOUBLE_EQ(step.grad_norm, 13.0);
+  EXPECT_DOUBLE_EQ(step.module_norms[0], 5.0);
+  EXPECT_DOUBLE_EQ(step.clip, 1.0 / (13.0 + 1e-6));
+  EXPECT_FALSE(step.skipped);
+  plan.optimizer.clip_grad_norm = 20;
+  ClipAndGate(plan, step);
+  EXPECT_EQ(step.clip, 1.0);
+}
+
+TEST(Gate, ANonFiniteNormSkipsTheStepAndItsCount) {
+  const Plan plan = MakePlan(1);
+  for (double bad : {std::numeric_limits<double>::infinity(), std::nan("")}) {
+    ModuleState module(plan, plan.modules[0], 0, at::kCPU);
+    StepState step(plan, at::kCPU);
+    module.buckets()[0].parameters.copy_(Weights());
+    module.buckets()[0].gradients.fill_(bad);
+    step.learning_rate = 0.1;
+    SquareNorm(module, step);
+    ClipAndGate(plan, step);
+    EXPECT_TRUE(step.skipped);
+    StepAdamW(plan.optimizer, step, module);
+    EXPECT_EQ(module.applied_steps, 0);
+    EXPECT_TRUE(module.buckets()[0].parameters.equal(Weights()));
+  }
+}
+
+TEST(Scale, DividesByTheLossTokensAndNotByZero) {
+  const Plan plan = MakePlan(1);
+  ModuleState module(plan, plan.modules[0], 0, at::kCPU);
+  StepState step(plan, at::kCPU);
+  for (int64_t tokens : {0, 1, 8}) {
+    module.buckets()[0].gradients.fill_(4.0);
+    step.accumulator("$integers.loss_tokens").fill_(tokens);
+    ScaleGradients(module, step);
+    EXPECT_EQ(module.buckets()[0].gradients[3].item<double>(), tokens == 8 ? 0.5 : 4.0);
+  }
+}
+
+TEST(ExpertBias, MovesBySignOfTheDistanceFromTheMean) {
+  Plan plan = MakePlan(1);
+  Module& m = plan.modules[0];
+  m.moe_layers = 2, m.experts = 3, m.bias_rate = 0.001;
+  m.layers = {{'M', "m.layers.0", 0}, {'E', "m.layers.1", 0}, {'*', "m.layers.2", 0}, {'E', "m.layers.3", 0}};
+  for (const char* frame : {"m.layers.3", "m.layers.1"}) {
+    m.parameters.push_back({.name = frame, .shape = {3}, .trained = false});
+    m.storages.push_back({.frame = frame, .slot = "gate_bias", .shape = {3},
+                          .parameters = {static_cast<int>(m.parameters.size()) - 1}});
+  }
+  ModuleState module(plan, m, 0, at::kCPU);
+  StepState step(plan, at::kCPU);
+  const int64_t counts[2][3] = {{3, 4, 5}, {10, 1, 1}};  // means 4 and 4
+  for (int row = 0; row < 2; ++row) {
+    for (int e = 0; e < 3; ++e) step.expert_counts[row][e].fill_(counts[row][e]);
+  }
+  UpdateExpertBias(step, module);
+  const double expected[2][3] = {{0.001, 0, -0.001}, {-0.001, 0.001, 0.001}};
+  for (int e = 0; e < 3; ++e) {
+    EXPECT_EQ(module.slot("m.layers.1", "gate_bias").parameter[e].item<double>(), expected[0][e]);
+    EXPECT_EQ(module.slot("m.layers.3", "gate_bias").parameter[e].item<double>(), expected[1][e]);
+  }
+}
+
+}  // namespace
+}  // namespace planwright::executor

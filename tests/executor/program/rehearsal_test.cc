@@ -1,0 +1,188 @@
+// Compiled programs walked by all their ranks over Gloo, with stand-ins for arithmetic and data: every collective meets its peers with
+// the planned shapes, every value is there when it is read, and the step ends with equal weights wherever they are replicated.
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <chrono>
+#include <csignal>
+
+#include "executor/communication/collectives.h"
+#include "executor/communication/rendezvous.h"
+#include "executor/run_program.h"
+#include "planner/compile.h"
+#include "tests/executor/communication/world.h"
+#include "tests/support/recipes.h"
+
+namespace planwright::executor {
+namespace {
+
+using testing::TinyLayout;
+
+// Image rows of a sample: some have none.
+int64_t RowsOfSample(int64_t sample) { return sample % 3 == 1 ? 0 : 1 + sample % 4; }
+
+LaneSamples LaneOf(const CallContext& call) {
+  const Budget& budget = call.plan->budget;
+  const int64_t block = budget.global_samples / budget.microbatches;
+  const int64_t first = call.step * budget.global_samples + call.microbatch * block;
+  const LaneSamples lane = SamplesOfLane(block, call.lanes, call.lane);
+  return {first + lane.first, first + lane.end};
+}
+
+// The run-time sizes of this lane's microbatch: patches are four a row, one image a sample that has rows, two class tokens an image.
+int64_t SizeOf(const std::string& symbol, const CallContext& call) {
+  int64_t rows = 0, images = 0;
+  const LaneSamples lane = LaneOf(call);
+  for (int64_t s = lane.first; s < lane.end; ++s) rows += RowsOfSample(s), images += RowsOfSample(s) > 0;
+  const std::string what = symbol.substr(symbol.rfind('.') + 1);
+  if (what == "image_rows") return rows;
+  if (what == "patches") return 4 * rows;
+  if (what == "images") return images;
+  TORCH_CHECK(what == "tokens", "unknown symbol ", symbol);
+  return 4 * rows + 2 * images;
+}
+
+bool EndsWith(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+at::Tensor Make(const Output& output, const ComputeContext* compute, const CallContext& call) {
+  std::vector<int64_t> sizes;
+  for (const Dim& dim : output.type.dims) {
+    if (const auto* number = std::get_if<int64_t>(&dim)) {
+      sizes.push_back(*number);
+    } else if (EndsWith(std::get<std::string>(dim), ".expert_rows")) {
+      sizes.push_back(compute->inputs[compute->instruction.kind == OpKind::kExperts ? 0 : 1].size(0));
+    } else {
+      sizes.push_back(SizeOf(std::get<std::string>(dim), call));
+    }
+  }
+  const bool integer = output.type.dtype == DType::kInt64;
+  return at::full(sizes, integer ? 1.0 : 0.01 * (call.rank + 1), at::TensorOptions(ScalarTypeOf(output.type.dtype)));
+}
+
+// Sends all of a rank's rows to experts that differ from rank to rank.
+at::Tensor Counts(int64_t experts, int64_t rows, int rank) {
+  at::Tensor counts = at::full({experts}, 0, at::kLong);
+  counts[rank % experts] = rows - rows / 3;
+  counts[(rank + 3) % experts] += rows / 3;
+  return counts;
+}
+
+Tensors StandIn(const ComputeContext& context) {
+  Tensors outputs;
+  for (const Output& output : context.instruction.outputs) outputs.push_back(Make(output, &context, context.call));
+  if (context.instruction.kind == OpKind::kRoute) outputs[2] = Counts(outputs[2].size(0), outputs[1].numel(), context.call.rank);
+  // A gradient that differs from rank to rank, so that what is not reduced is seen.
+  for (const at::Tensor& gradient : context.gradients) gradient.add_(0.1 * (context.call.rank + 1));
+  return outputs;
+}
+
+Tensors Data(const Instruction& instruction, const CallContext& call) {
+  Tensors outputs;
+  for (const Output& output : instruction.outputs) outputs.push_back(Make(output, nullptr, call));
+  const LaneSamples lane = LaneOf(call);
+  at::Tensor rows = at::full({lane.end - lane.first}, 0, at::kLong);
+  for (int64_t s = lane.first; s < lane.end; ++s) rows[s - lane.first] = RowsOfSample(s);
+  outputs.back() = rows;
+  return outputs;
+}
+
+// Sums over the dense data-parallel replicas of a rank's parameters must be that many times its own.
+void ExpectReplicasAgree(const Plan& plan, Rank& rank, Communicator* world) {
+  for (auto& [name, state] : rank.modules) {
+    for (const BucketState& bucket : state.buckets()) {
+      EXPECT_TRUE(bucket.parameters.isfinite().all().item<bool>());
+      EXPECT_GT((bucket.parameters - 1).abs().max().item<double>(), 0) << "weights of " << name << " have not moved";
+    }
+  }
+  if (world == nullptr) return;
+  for (const Module& module : plan.modules) {
+    for (size_t i = 0; i < module.buckets.size(); ++i) {
+      const Bucket& bucket = module.buckets[i];
+      at::Tensor all = at::full({plan.world_size, bucket.elements}, 0, at::kDouble);
+      if (rank.modules.contains(module.name)) all[rank.rank] = rank.modules.at(module.name).buckets()[i].parameters;
+      world->AllReduce(all, Reduce::kSum);
+      const Group* group = plan.FindGroup(bucket.reduce_group);
+      if (group == nullptr) continue;
+      for (const auto& members : MembersOf(plan, *group)) {
+        for (int member : members) EXPECT_TRUE(all[member].equal(all[members[0]])) << bucket.name << " of rank " << member;
+      }
+    }
+  }
+}
+
+int WalkAsRank(const Plan& plan, int number, int port, ComputeHandler handler = StandIn) {
+  at::set_num_threads(1);
+  const Environment environment{.rank = number, .world_size = plan.world_size, .address = "127.0.0.1", .port = port, .nonce = "n",
+                                .host = "here", .timeout = std::chrono::seconds(60)};
+  auto store = OpenStore(environment);
+  if (!store.ok()) throw std::runtime_error(std::string(store.status().message()));
+  std::string folder = ::testing::TempDir() + "rehearsalXXXXXX";
+  auto recorder = Recorder::Open(mkdtemp(folder.data()), number, "here");
+  Rank rank{.plan = plan, .role = *plan.RoleOf(number), .rank = number, .device = at::kCPU,
+            .handlers = {.compute = [handler](OpKind kind) { return OpClassOf(kind) == OpClass::kCompute ? handler : nullptr; },
+                         .data = Data,
+                         .parameters = [](OpKind, ModuleState& module) {
+                           for (BucketState& bucket : module.buckets()) bucket.parameters.fill_(1.0);
+                         }},
+            .communicators = Communicators::Make(plan, number, Backend::kGloo, *store, "n", "127.0.0.1", environment.timeout),
+            .step = StepState(plan, at::kCPU), .recorder = **recorder, .last_step = 1, .host = "here"};
+  ProgramWalker(rank).Run(0);
+  ExpectReplicasAgree(plan, rank, rank.communicators.Find("world"));
+  WaitForAll(environment, "end", environment.timeout, **store);
+  return 0;
+}
+
+// Rank 3 dies at once in the backward of the second step.
+Tensors Mortal(const ComputeContext& context) {
+  if (context.call.rank == 3 && context.call.step == 1 && context.instruction.kind == OpKind::kExpertsGrad) raise(SIGKILL);
+  return StandIn(context);
+}
+
+TEST(PeerLoss, SurvivorsSaySoAtOnceAndWhereTheyWere) {
+  Diagnostics diagnostics;
+  const auto plan = CompileRecipe(testing::TinyRecipe({2, 1, 2, 1, 2, false}), diagnostics);
+  ASSERT_TRUE(plan.has_value());
+  const auto start = std::chrono::steady_clock::now();
+  const auto statuses = RunWorld(4, [&](int rank, int port) {
+    try {
+      return WalkAsRank(*plan, rank, port, Mortal);
+    } catch (const ExitError& error) {
+      const std::string message = error.what();
+      return message.find("step 2 >") != std::string::npos || message.find("step 2 ") != std::string::npos ? error.status() : 1;
+    }
+  });
+  EXPECT_EQ(statuses, (std::vector<int>{10, 10, 10, 128 + SIGKILL}));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
+struct NamedLayout {
+  const char* name;
+  TinyLayout layout;
+};
+
+class Rehearsal : public ::testing::TestWithParam<NamedLayout> {};
+
+TEST_P(Rehearsal, AllRanksFinish) {
+  Diagnostics diagnostics;
+  const auto plan = CompileRecipe(testing::TinyRecipe(GetParam().layout), diagnostics);
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(RunWorld(plan->world_size, [&](int rank, int port) { return WalkAsRank(*plan, rank, port); }),
+            std::vector<int>(plan->world_size, 0));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, Rehearsal,
+    ::testing::Values(NamedLayout{"one_rank", {}}, NamedLayout{"one_and_one", {1, 1, 1, 1, 1, false}},
+                      NamedLayout{"tp2_tp2", {2, 2, 2, 2, 1, false}}, NamedLayout{"ep2", {1, 1, 2, 1, 2, false}},
+                      NamedLayout{"fan_in", {4, 1, 2, 2, 1, false, 4}}, NamedLayout{"uneven", {3, 1, 4, 1, 1, false}},
+                      NamedLayout{"colocated_4", {4, 2, 4, 1, 2, true}}, NamedLayout{"colocated_tp", {4, 1, 4, 2, 1, true}},
+                      NamedLayout{"mock_8r_layout", {4, 2, 4, 2, 4, false}}),
+    [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace planwright::executor

@@ -1,0 +1,246 @@
+// The walker on a program small enough to work out by hand: two layers y = w x, two microbatches in flight, one AdamW step.
+#include "executor/run_program.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "executor/probe_writer.h"
+#include "planner/cli/exit_status.h"
+#include "planner/plan/probe_format.h"
+
+namespace planwright::executor {
+namespace {
+
+const ValueType kVector = {DType::kFp64, {int64_t{2}}, {}, Layout{}, false};
+const ValueType kScalar = {DType::kFp64, {int64_t{1}}, {}, std::nullopt, false};
+const ValueType kCount = {DType::kInt64, {int64_t{1}}, {}, std::nullopt, false};
+
+Instruction Op(OpKind kind, std::vector<std::string> inputs, std::vector<Output> outputs,
+               std::map<std::string, Attribute> attributes = {}) {
+  return {.kind = kind, .inputs = std::move(inputs), .outputs = std::move(outputs), .attributes = std::move(attributes)};
+}
+
+Instruction Call(const std::string& block, const std::string& frame, std::vector<std::string> inputs, std::vector<Output> outputs,
+                 int microbatch = -1) {
+  return {.kind = OpKind::kCall, .inputs = std::move(inputs), .outputs = std::move(outputs), .block = block, .frame = frame,
+          .microbatch = microbatch};
+}
+
+Instruction With(Instruction instruction, std::vector<std::string> parameters, std::vector<std::string> gradients,
+                 std::vector<std::string> frees = {}) {
+  instruction.parameters = std::move(parameters);
+  instruction.gradients = std::move(gradients);
+  instruction.frees = std::move(frees);
+  return instruction;
+}
+
+Plan ToyPlan() {
+  Plan plan;
+  plan.precision = "fp64";
+  plan.world_size = 1;
+  plan.budget = {.train_samples = 8, .global_samples = 4, .micro_samples = 2, .sequence_length = 1, .microbatches = 2, .steps = 2};
+  plan.budget.learning_rate = {.peak = 0.1, .min = 0.1, .init = 0.1, .decay_samples = 8, .style = "constant"};
+  plan.budget.weight_decay = {.start = 0, .end = 0, .style = "constant", .samples = 8};
+  plan.optimizer.clip_grad_norm = 0;
+  plan.origins = {{"toy.yaml", 7, 1, "module m"}};
+  Module module{.name = "m", .origin = 0};
+  for (int i = 0; i < 2; ++i) {
+    module.parameters.push_back({.name = "m.w" + std::to_string(i), .shape = {2}});
+    module.storages.push_back({.frame = "m.layers." + std::to_string(i), .slot = "w", .shape = {2}, .parameters = {i}, .bucket = 0,
+                               .offset = 2 * i});
+  }
+  module.buckets = {{.name = "m.0", .elements = 4}};
+  plan.modules = {module};
+
+  Block forward{.name = "m.layer.forward", .module = "m", .inputs = {{"x", kVector}}, .outputs = {"y"}, .saved = {"x"},
+                .probes = {{"y", "layer{layer}.out"}}, .origin = 0};
+  forward.body = {With(Op(OpKind::kLinear, {"x"}, {{"y", kVector}}), {"w"}, {})};
+  Block backward{.name = "m.layer.backward", .module = "m", .inputs = {{"dy", kVector}}, .outputs = {"dx"}, .takes = {{"x", kVector}}};
+  backward.body = {With(Op(OpKind::kLinearWeightGrad, {"dy", "x"}, {}), {}, {"w"}, {"x"}),
+                   With(Op(OpKind::kLinearInputGrad, {"dy"}, {{"dx", kVector}}), {"w"}, {})};
+  Block stage{.name = "m.s0.forward", .module = "m", .inputs = {{"x", kVector}}};
+  stage.body = {Call("m.layer.forward", "m.layers.0", {"x"}, {{"h", kVector}}),
+                Call("m.layer.forward", "m.layers.1", {"h"}, {{"y", kVector}}),
+                Op(OpKind::kTokenLoss, {"y"}, {{"loss", kScalar}}), Op(OpKind::kAccumulate, {"loss"}, {}, {{"into", "$reals.loss"}})};
+  Block stage_back{.name = "m.s0.backward", .module = "m", .inputs = {{"dy", kVector}}};
+  stage_back.body = {Call("m.layer.backward", "m.layers.1", {"dy"}, {{"dh", kVector}}),
+                     Call("m.layer.backward", "m.layers.0", {"dh"}, {{"dx", kVector}})};
+  plan.blocks = {forward, backward, stage, stage_back};
+
+  const std::map<std::string, Attribute> of_m = {{"module", "m"}};
+  Role role{.name = "m.s0", .modules = {"m"}, .ranks = {{0, 1, 1}}, .origin = 0};
+  role.setup = {Op(OpKind::kAllocateParameters, {}, {}, of_m), Op(OpKind::kInitializeParameters, {}, {}, of_m)};
+  role.step = {Op(OpKind::kBeginStep, {}, {})};
+  for (int m = 0; m < 2; ++m) {  // both forwards before any backward: saved values of two microbatches live at once
+    const std::string x = "x" + std::to_string(m), n = "n" + std::to_string(m), one = "one" + std::to_string(m);
+    role.step.push_back(Op(OpKind::kReadTokens, {}, {{x, kVector}, {one, kVector}, {n, kCount}}, of_m));
+    role.step.back().microbatch = m;
+    role.step.push_back(Op(OpKind::kAccumulate, {n}, {}, {{"into", "$integers.loss_tokens"}}));
+    role.step.push_back(Call("m.s0.forward", "m.s0", {x}, {}, m));
+  }
+  for (int m = 0; m < 2; ++m) role.step.push_back(Call("m.s0.backward", "m.s0", {"one" + std::to_string(m)}, {}, m));
+  for (OpKind kind : {OpKind::kScaleGradients, OpKind::kSquareNorm, OpKind::kClipAndGate, OpKind::kAdamW, OpKind::kLogStep}) {
+    role.step.push_back(Op(kind, {}, {}, of_m));
+  }
+  plan.roles = {role};
+  return plan;
+}
+
+Tensors Multiply(const ComputeContext& c) { return {c.inputs[0] * c.parameters[0]}; }
+Tensors WeightGradient(const ComputeContext& c) {
+  c.gradients[0].add_(c.inputs[0] * c.inputs[1]);
+  return {};
+}
+Tensors Sum(const ComputeContext& c) { return {c.inputs[0].sum().reshape({1})}; }
+Tensors Throw(const ComputeContext&) { TORCH_CHECK(false, "planted failure"); }
+Tensors Infinity(const ComputeContext& c) { return {at::full({2}, INFINITY, at::kDouble)}; }
+
+ComputeHandler ToyHandler(OpKind kind) {
+  switch (kind) {
+    case OpKind::kLinear: case OpKind::kLinearInputGrad: return Multiply;
+    case OpKind::kLinearWeightGrad: return WeightGradient;
+    case OpKind::kTokenLoss: return Sum;
+    default: return nullptr;
+  }
+}
+
+ComputeHandler ThrowingHandler(OpKind kind) { return kind == OpKind::kLinearWeightGrad ? Throw : ToyHandler(kind); }
+ComputeHandler InfiniteHandler(OpKind kind) { return kind == OpKind::kLinearInputGrad ? Infinity : ToyHandler(kind); }
+
+// x of microbatch m is (m + 1, m + 3); the loss has 2 tokens a microbatch.
+Tensors ToyData(const Instruction&, const CallContext& call) {
+  at::Tensor x = at::full({2}, call.microbatch + 1.0, at::kDouble);
+  x[1] += 2;
+  return {x, at::full({2}, 1.0, at::kDouble), at::full({1}, 2, at::kLong)};
+}
+
+class WalkerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = ::testing::TempDir() + "walkerXXXXXX";
+    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
+    ASSERT_TRUE(StepLog::Open(folder_, log_).ok());
+  }
+
+  // Runs `steps` steps; weights start at 2 and 3.
+  void Run(const Plan& plan, int64_t steps, ComputeHandler (*handlers)(OpKind) = ToyHandler) {
+    auto recorder = Recorder::Open(folder_, 0, "here");
+    ASSERT_TRUE(recorder.ok());
+    ProbeWriter probe(folder_ + "/probe", 0);
+    Rank rank{.plan = plan, .role = plan.roles[0], .rank = 0, .device = at::kCPU,
+              .handlers = {.compute = handlers, .data = ToyData,
+                           .parameters = [](OpKind, ModuleState& module) {
+                             module.slot("m.layers.0", "w").parameter.fill_(2.0);
+                             module.slot("m.layers.1", "w").parameter.fill_(3.0);
+                           }},
+              .communicators = {}, .step = StepState(plan, at::kCPU), .recorder = **recorder, .log = log_.get(), .probe = &probe,
+              .last_step = steps - 1, .host = "here"};
+    ProgramWalker(rank).Run(0);
+    const at::Tensor weights = rank.modules.at("m").buckets()[0].parameters;
+    weights_.assign(weights.const_data_ptr<double>(), weights.const_data_ptr<double>() + 4);
+  }
+
+  std::vector<nlohmann::json> Metrics() {
+    std::ifstream file(folder_ + "/metrics.jsonl");
+    std::vector<nlohmann::json> lines;
+    for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  }
+
+  std::string folder_;
+  std::unique_ptr<StepLog> log_;
+  std::vector<double> weights_;
+};
+
+TEST_F(WalkerTest, WorksOutTheStepByHand) {
+  Run(ToyPlan(), 1);
+  // Sums of x over microbatches: (1 + 2, 3 + 4) = (3, 7). loss = 6 (3 + 7) / 4 tokens. d/dw0 = 3 x / 4, d/dw1 = 2 x / 4.
+  const auto metrics = Metrics();
+  ASSERT_EQ(metrics.size(), 1u);
+  EXPECT_DOUBLE_EQ(metrics[0]["loss"].get<double>(), 15.0);
+  const double squares = (9 * (9 + 49) + 4 * (9 + 49)) / 16.0;
+  EXPECT_NEAR(metrics[0]["grad_norm"].get<double>(), std::sqrt(squares), 1e-12);
+  EXPECT_EQ(metrics[0]["consumed_samples"], 4);
+  EXPECT_DOUBLE_EQ(metrics[0]["learning_rate"].get<double>(), 0.1);
+  // The first AdamW step is lr times the sign of the gradient, but for eps.
+  const double expected[] = {1.9, 1.9, 2.9, 2.9};
+  for (int i = 0; i < 4; ++i) EXPECT_NEAR(weights_[i], expected[i], 1e-8);
+}
+
+TEST_F(WalkerTest, WritesProbeParts) {
+  Run(ToyPlan(), 2);
+  for (const char* kind : {"parameters", "gradients_first", "gradients_last", "values_first"}) {
+    EXPECT_TRUE(std::filesystem::exists(ProbePartPath(folder_ + "/probe", kind, 0))) << kind;
+  }
+  std::ifstream file(ProbePartPath(folder_ + "/probe", "values_first", 0), std::ios::binary);
+  uint64_t length = 0;
+  file.read(reinterpret_cast<char*>(&length), 8);
+  std::string text(length, ' ');
+  file.read(text.data(), static_cast<std::streamsize>(length));
+  const auto header = nlohmann::json::parse(text);
+  EXPECT_EQ(header["__metadata__"]["m/1/layer0.out"], "m.layer.forward/y");
+  const int64_t begin = header["m/1/layer1.out"]["data_offsets"][0];
+  file.seekg(8 + static_cast<int64_t>(length) + begin);
+  double values[2];
+  file.read(reinterpret_cast<char*>(values), sizeof values);
+  EXPECT_EQ(values[0], 12.0);
+  EXPECT_EQ(values[1], 24.0);
+}
+
+TEST_F(WalkerTest, NamesRankPlaceInstructionAndRecipeLine) {
+  try {
+    Run(ToyPlan(), 1, ThrowingHandler);
+    FAIL() << "no error";
+  } catch (const ExitError& error) {
+    EXPECT_EQ(error.status(), kExitInternal);
+    const std::string message = error.what();
+    for (const char* part : {"rank 0 on here", "step 1 > m.s0 m.s0.backward > m.layers.1 m.layer.backward 0", "linear_weight_grad dy x",
+                             "planted failure", "toy.yaml:7 (module m)"}) {
+      EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
+    }
+    EXPECT_EQ(message.find("Exception raised from"), std::string::npos);
+  }
+}
+
+TEST_F(WalkerTest, SkipsStepsThatAreNotFiniteAndStopsAfterTen) {
+  Plan plan = ToyPlan();
+  plan.budget.steps = 20;
+  try {
+    Run(plan, 20, InfiniteHandler);
+    FAIL() << "no error";
+  } catch (const ExitError& error) {
+    EXPECT_EQ(error.status(), kExitNumerics);
+    EXPECT_NE(std::string(error.what()).find("in m"), std::string::npos);
+  }
+  const auto metrics = Metrics();
+  ASSERT_EQ(metrics.size(), 10u);
+  EXPECT_EQ(metrics[9]["skipped"], true);
+  EXPECT_DOUBLE_EQ(metrics[9]["loss"].get<double>(), 15.0);  // the weights have not moved
+}
+
+TEST_F(WalkerTest, RefusesAValueOfAnotherShape) {
+  Plan plan = ToyPlan();
+  plan.blocks[0].body[0].outputs[0].type.dims = {int64_t{3}};
+  EXPECT_THROW(Run(plan, 1), ExitError);
+}
+
+TEST_F(WalkerTest, RefusesSavedValuesThatNobodyTakes) {
+  Plan plan = ToyPlan();
+  plan.blocks[2].saved = {"y"};
+  try {
+    Run(plan, 1);
+    FAIL() << "no error";
+  } catch (const ExitError& error) {
+    EXPECT_NE(std::string(error.what()).find("m.s0 microbatch 1 y"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace planwright::executor

@@ -1,0 +1,106 @@
+// Broken recipes as people write them, each in its folder under tests/golden/broken with the exact text that `plan validate`
+// says about it, and recipes that are only warned of under tests/golden/lints. A folder may have overrides.txt, one a line.
+// UPDATE_GOLDENS=1 writes what is said now; read the difference before committing it.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "planner/compile.h"
+#include "planner/diagnostics/render.h"
+#include "planner/diagnostics/text.h"
+#include "planner/recipe/recipe_reader.h"
+
+namespace planwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kGolden = fs::path(PLANWRIGHT_SOURCE_DIR) / "tests/golden";
+
+std::string ReadAll(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+std::vector<std::string> Overrides() {
+  std::vector<std::string> overrides;
+  std::ifstream in("overrides.txt");
+  for (std::string line; std::getline(in, line);) overrides.push_back(line);
+  return overrides;
+}
+
+// The problems of the recipe in the current folder, from reading it to proving its plan, rendered.
+struct Said {
+  bool compiled = false;
+  std::string text;
+};
+
+Said ProblemsHere() {
+  Said said;
+  Diagnostics problems;
+  if (const std::optional<Recipe> recipe = ReadRecipe("recipe.yaml", Overrides(), problems)) {
+    said.compiled = CompileRecipe(*recipe, problems).has_value();
+  }
+  SourceTexts texts;
+  AddOverrides(Overrides(), texts);
+  said.text = RenderText(problems.sorted(), texts, /*color=*/false);
+  return said;
+}
+
+// "broken/01_misspelled_key"
+std::vector<std::string> Cases(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(kGolden / folder)) names.push_back(folder + "/" + entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class GoldenRecipe : public testing::TestWithParam<std::string> {};
+
+TEST_P(GoldenRecipe, SaysWhatIsWrong) {
+  const fs::path folder = kGolden / GetParam();
+  fs::current_path(folder);  // so that messages name recipe.yaml, wherever the sources are
+  const Said said = ProblemsHere();
+  ASSERT_NE(said.text, "") << "nothing is wrong with the recipe";
+  ASSERT_EQ(said.compiled, GetParam().starts_with("lints/")) << said.text;
+  if (std::getenv("UPDATE_GOLDENS") != nullptr) {
+    std::ofstream(folder / "expected.txt", std::ios::binary) << said.text;
+    return;
+  }
+  EXPECT_EQ(said.text, ReadAll(folder / "expected.txt"));
+}
+
+std::string TestName(const testing::TestParamInfo<std::string>& info) { return info.param.substr(info.param.find('/') + 1); }
+
+INSTANTIATE_TEST_SUITE_P(Broken, GoldenRecipe, testing::ValuesIn(Cases("broken")), TestName);
+INSTANTIATE_TEST_SUITE_P(Lints, GoldenRecipe, testing::ValuesIn(Cases("lints")), TestName);
+
+// Kinds that no golden recipe shows, each with its reason.
+const std::map<std::string, std::string> kWithoutGolden = {
+    {"PlanUnreadable", "of compiled plans: cli_test"},
+    {"BrokenRule", "a fault of the planner, or a plan that was changed: verify_test"},
+    {"RepeatedModule", "YAML has repeated keys first, and files merge: place_modules_test"},
+    {"BridgeCircle", "bridges lead from encoders to the language module: pipeline_graph_test"},
+};
+
+TEST(GoldenRecipes, ShowEveryKind) {
+  std::string all;
+  for (const std::string folder : {"broken", "lints"}) {
+    for (const std::string& name : Cases(folder)) all += ReadAll(kGolden / name / "expected.txt");
+  }
+  for (DiagnosticKind kind : AllKinds()) {
+    const std::string name(KindName(kind));
+    const bool shown = all.find(Cat(" [", KindNumber(kind), " ", name, "]\n")) != std::string::npos;
+    EXPECT_NE(shown, kWithoutGolden.contains(name)) << name << (shown ? " has a golden recipe now" : ": add a recipe that gives it to tests/golden");
+  }
+}
+
+}  // namespace
+}  // namespace planwright

@@ -1,0 +1,54 @@
+// Every recipe that ships compiles to a plan that keeps all its rules.
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "planner/compile.h"
+#include "planner/diagnostics/render.h"
+#include "planner/recipe/recipe_reader.h"
+
+namespace planwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> Shipped() {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(PLANWRIGHT_SOURCE_DIR "/recipes")) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class ShippedRecipe : public testing::TestWithParam<std::string> {};
+
+// Lints that ship on purpose: the production budget ends its decay early, as published, and 80 GB do not hold all tokens on one rank.
+bool IsExpectedLint(const std::string& recipe, const Diagnostic& problem) {
+  return recipe.starts_with("nemotron_moe_vlm_54l") &&
+         (problem.kind == DiagnosticKind::kDecayEndsEarly || problem.kind == DiagnosticKind::kExpertRowsMayNotFit);
+}
+
+TEST_P(ShippedRecipe, Compiles) {
+  Diagnostics problems;
+  const std::optional<Recipe> recipe = ReadRecipe(PLANWRIGHT_SOURCE_DIR "/recipes/" + GetParam() + ".yaml", {}, problems);
+  const bool compiled = recipe && CompileRecipe(*recipe, problems).has_value();
+  Diagnostics unexpected;
+  bool only_not_built = problems.has_errors();
+  for (const Diagnostic& problem : problems.sorted()) {
+    only_not_built &= problem.severity != Severity::kError || problem.kind == DiagnosticKind::kNotBuiltYet;
+    if (!IsExpectedLint(GetParam(), problem)) unexpected.Add(problem);
+  }
+  if (only_not_built) GTEST_SKIP() << "asks for what is not built yet";
+  SourceTexts texts;
+  EXPECT_TRUE(compiled);
+  EXPECT_EQ(RenderText(unexpected.sorted(), texts, false), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, ShippedRecipe, testing::ValuesIn(Shipped()), [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace planwright

@@ -1,0 +1,79 @@
+#include "planner/groups/derive_groups.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "tests/golden.h"
+#include "tests/recipe_builder.h"
+
+namespace planwright {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using Ranks = std::vector<std::vector<int>>;
+
+// Our name -> the reference's attribute.
+const std::map<std::string, std::string> kUpstreamNames = {
+    {"tp", "tp"}, {"cp", "cp"}, {"pp", "pp"}, {"dp", "dp"}, {"dp_cp", "dp_cp"}, {"tp_cp", "tp_cp"}, {"mp", "mp"}, {"tp_dp", "tp_dp"},
+    {"tp_dp_cp", "tp_dp_cp"}, {"intra_dist_opt_instance", "intra_dist_opt"}, {"ep", "ep"}, {"ep_tp", "expt_tp"}, {"ep_dp", "expt_dp"},
+    {"tp_ep_mp", "tp_ep"}, {"tp_ep_pp", "tp_ep_pp"}};
+
+Grid GridOf(const json& m) { return {m["rank_offset"], m["tp"], m["cp"], m["dp"], m["pp"], m["expt_tp"], m["ep"], m["expt_dp"]}; }
+
+TEST(DeriveGroups, EveryGroupOfTheReferenceTopologies) {
+  int compared = 0;
+  for (const json& topology : Golden().at("topologies")) {
+    Plan plan;
+    std::vector<ModuleRecipe> modules;
+    std::vector<Grid> grids;
+    for (const json& m : topology.at("modules")) {
+      ASSERT_EQ(m.at("gtp_remat"), 1);
+      modules.push_back(BuildModule(m.at("name"), m.at("rank_offset"), m.at("num_ranks"), {}, 1));
+      grids.push_back(GridOf(m));
+      plan.modules.push_back({.name = m.at("name"), .grid = grids.back()});
+    }
+    plan.groups = DeriveGroups(modules, grids, {});
+    plan.world_size = topology.at("world_size");
+    EXPECT_EQ(MembersOf(plan, plan.groups.front())[0].size(), topology.at("world_size").get<size_t>());
+    for (const json& m : topology.at("modules")) {
+      for (const auto& [ours, theirs] : kUpstreamNames) {
+        const Group* group = plan.FindGroup(m.at("name").get<std::string>() + "." + ours);
+        ASSERT_NE(group, nullptr) << ours;
+        EXPECT_EQ(MembersOf(plan, *group), m.at("groups").at(theirs).at("groups").get<Ranks>()) << topology.at("id") << ours;
+        ++compared;
+      }
+    }
+  }
+  EXPECT_GT(compared, 100);
+}
+
+TEST(DeriveGroups, CreationOrder) {
+  Bridge bridge = {.name = "bridge.images.language", .from = "images", .to = "language"};
+  bridge.forward = {{1, 4, 0, 1}, {3, 6, 1, 2}};
+  bridge.backward = {{4, 1, 0, 1}, {6, 3, 1, 2}};
+  const std::vector<Group> groups = DeriveGroups({BuildEncoder(0, 4), BuildLanguage(4, 4)},
+                                                 {Grid{.first_rank = 0, .tp = 2, .dp = 2}, Grid{.first_rank = 4, .tp = 2, .dp = 2}}, {bridge});
+  std::vector<std::string> names;
+  std::set<std::string> unique;
+  for (const Group& group : groups) {
+    names.push_back(group.short_name);
+    unique.insert(group.name);
+    EXPECT_FALSE(group.used);
+  }
+  EXPECT_EQ(unique.size(), groups.size());
+  ASSERT_EQ(groups.size(), 32u);
+  EXPECT_EQ(groups.front().name, "world");
+  EXPECT_THAT(std::vector(names.begin() + 1, names.begin() + 16),
+              ElementsAre("tp", "cp", "pp", "dp", "dp_cp", "tp_cp", "mp", "tp_dp", "tp_dp_cp", "intra_dist_opt_instance", "ep", "ep_tp", "ep_dp",
+                          "tp_ep_mp", "tp_ep_pp"));
+  EXPECT_EQ(groups[16].name, "language.tp");
+  EXPECT_EQ(groups.back().name, "bridge.images.language");
+  EXPECT_THAT(groups.back().ranks, ElementsAre(1, 3, 4, 6));
+}
+
+}  // namespace
+}  // namespace planwright

@@ -1,0 +1,80 @@
+// Behaves as told: `fake_rank WORD...` from its arguments, or from FAKE_RANK_N in the environment for RANK=N. Each word:
+//   pid=FILE     write its process id          child=FILE  start a process that sleeps, and write that one's id
+//   say=TEXT     print to stdout               err=TEXT    print to stderr
+//   recorder=DIR:ORIGIN  write a recorder page that stands at an instruction
+//   pause=MS     exit=N     kill=SIGNAL     ignore_term     sleep (60 s)     env=NAME  print NAME's value
+//   arguments    print this program's arguments
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "planner/plan/recorder_format.h"
+
+namespace {
+
+void WriteRecorder(const std::string& value) {
+  const size_t colon = value.rfind(':');
+  planwright::RecorderPage page{};
+  std::memcpy(page.magic, planwright::kRecorderMagic, sizeof page.magic);
+  page.rank = std::atoi(std::getenv("RANK"));
+  page.state = 1;
+  page.step = 7;
+  page.origin = std::atoi(value.c_str() + colon + 1);
+  std::strcpy(page.host, "node17");
+  std::strcpy(page.path, "step 7 > language.layers.3");
+  std::strcpy(page.instruction, "linear x -> y");
+  const std::string path = planwright::RecorderPath(value.substr(0, colon), page.rank);
+  mkdir(path.substr(0, path.rfind('/')).c_str(), 0755);
+  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(&page), sizeof page);
+}
+
+void WriteChild(const std::string& file) {
+  const int pid = fork();
+  if (pid == 0) {
+    signal(SIGTERM, SIG_IGN);
+    sleep(60);
+    _exit(0);
+  }
+  std::ofstream(file) << pid;
+}
+
+std::string all_arguments;
+
+void Obey(const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  const std::string value = name.size() < word.size() ? word.substr(name.size() + 1) : "";
+  if (name == "pid") std::ofstream(value) << getpid();
+  if (name == "child") WriteChild(value);
+  if (name == "say") std::cout << value << std::endl;
+  if (name == "err") std::cerr << value << std::endl;
+  if (name == "env") std::cout << value << "=" << (std::getenv(value.c_str()) ? std::getenv(value.c_str()) : "(unset)") << std::endl;
+  if (name == "arguments") std::cout << all_arguments << std::endl;
+  if (name == "recorder") WriteRecorder(value);
+  if (name == "pause") std::this_thread::sleep_for(std::chrono::milliseconds(std::stoi(value)));
+  if (name == "ignore_term") signal(SIGTERM, SIG_IGN);
+  if (name == "sleep") sleep(60);
+  if (name == "kill") raise(std::stoi(value)), pause();
+  if (name == "exit") _exit(std::stoi(value));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) all_arguments += std::string(" ") + argv[i];
+  const char* rank = std::getenv("RANK");
+  const char* told = rank ? std::getenv((std::string("FAKE_RANK_") + rank).c_str()) : nullptr;
+  std::istringstream words(told ? told : "");
+  for (std::string word; words >> word;) Obey(word);
+  if (!told) {
+    for (int i = 1; i < argc; ++i) Obey(argv[i]);
+  }
+}

@@ -1,0 +1,97 @@
+#include "planner/launch/launch_local.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "planner/launch/files.h"
+#include "planner/plan/plan_json.h"
+
+namespace planwright {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+class LaunchLocalTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "launchXXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    launch_.executor = FAKE_RANK;
+    launch_.run_dir = folder_ + "/run";
+    plan_.name = "toy";
+    plan_.world_size = 2;
+    plan_.origins = {{"toy.yaml", 3, 1, "module language"}};
+    plan_.digest = PlanDigest(plan_);
+  }
+  void TearDown() override {
+    std::filesystem::remove_all(folder_);
+    for (const char* name : {"FAKE_RANK_0", "FAKE_RANK_1"}) unsetenv(name);
+  }
+  void Tell(int rank, const std::string& words) { setenv(("FAKE_RANK_" + std::to_string(rank)).c_str(), words.c_str(), 1); }
+  Outcome Launch() {
+    absl::StatusOr<Outcome> outcome = LaunchLocal(plan_, launch_, [&](bool is_error, std::string_view line) {
+      (is_error ? errors_ : output_).emplace_back(line);
+    });
+    EXPECT_TRUE(outcome.ok()) << outcome.status();
+    return outcome.ok() ? *outcome : Outcome{-1, ""};
+  }
+  std::string File(const std::string& name) { return ReadWholeFile(launch_.run_dir + "/" + name).value_or("(missing)"); }
+
+  std::string folder_;
+  LocalLaunch launch_;
+  Plan plan_;
+  std::vector<std::string> output_, errors_;
+};
+
+TEST_F(LaunchLocalTest, KeepsPlanLogsAndOutcomeInTheRunDirectory) {
+  Tell(0, "say=step:1 err=careful env=WORLD_SIZE");
+  Tell(1, "say=hello env=RANK");
+  EXPECT_EQ(Launch().exit_code, 0);
+  EXPECT_THAT(output_, ::testing::ElementsAre("step:1", "WORLD_SIZE=2"));
+  EXPECT_THAT(errors_, ::testing::UnorderedElementsAre("[rank 0] careful", "[rank 1] hello", "[rank 1] RANK=1"));
+  EXPECT_EQ(File("logs/rank0001.log"), "hello\nRANK=1\n");
+  EXPECT_EQ(nlohmann::json::parse(File("outcome.json"))["cause"], "done");
+  absl::StatusOr<Plan> plan = ReadPlan(File("plan.json"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->digest, plan_.digest);
+}
+
+TEST_F(LaunchLocalTest, EveryRankIsToldItsDeviceAndItsLocalRank) {
+  launch_.device = "cuda";
+  Tell(0, "env=LOCAL_RANK");
+  Tell(1, "env=LOCAL_RANK arguments");
+  EXPECT_EQ(Launch().exit_code, 0);
+  EXPECT_THAT(output_, ::testing::ElementsAre("LOCAL_RANK=0"));
+  EXPECT_THAT(errors_, ::testing::ElementsAre("[rank 1] LOCAL_RANK=1", HasSubstr(" --device cuda")));
+}
+
+TEST_F(LaunchLocalTest, AFailureIsFoundInTheRecorder) {
+  Tell(0, "pause=100 exit=10");
+  Tell(1, "recorder=" + launch_.run_dir + ":0 kill=9");
+  const Outcome outcome = Launch();
+  EXPECT_EQ(outcome.exit_code, 10);
+  ASSERT_TRUE(outcome.failure.has_value());
+  EXPECT_EQ(outcome.failure->rank, 1);
+  const nlohmann::json json = nlohmann::json::parse(File("outcome.json"));
+  EXPECT_EQ(json["host"], "node17");
+  EXPECT_EQ(json["instruction"], "step 7 > language.layers.3 > linear x -> y");
+  EXPECT_EQ(json["recipe_line"], "toy.yaml:3:1");
+  EXPECT_THAT(File("logs/launch.log"), HasSubstr("rank 1 ended by signal 9"));
+}
+
+TEST_F(LaunchLocalTest, AUsedRunDirectoryIsRefused) {
+  Launch();
+  EXPECT_THAT(std::string(CheckLocalLaunch(plan_, launch_).message()), HasSubstr("already holds a run"));
+}
+
+TEST_F(LaunchLocalTest, AMissingExecutorIsNamed) {
+  launch_.executor = folder_ + "/executor";
+  EXPECT_THAT(std::string(CheckLocalLaunch(plan_, launch_).message()), HasSubstr("the executor is not there: " + folder_));
+}
+
+}  // namespace
+}  // namespace planwright

@@ -1,0 +1,50 @@
+// Real runs of real binaries: writes nothing by hand, reads what a user would read.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/numerics/tensors.h"
+
+namespace planwright::testing {
+
+// One line of metrics.jsonl.
+struct StepMetrics {
+  double loss = 0, grad_norm = 0, learning_rate = 0, aux_loss = 0;
+  std::map<std::string, double> module_grad_norms;
+  std::string routing;
+  bool skipped = false;
+};
+
+struct TrainingRun {
+  int exit_code = -1;
+  std::string output;       // stdout and stderr of the launcher
+  std::string directory;    // the run directory
+  std::vector<StepMetrics> steps;
+  Tensors parameters, gradients_first, gradients_last, values_first, values_last;
+};
+
+struct LaunchOptions {
+  std::string recipe;                   // path from the source folder, or absolute
+  std::vector<std::string> overrides;
+  int steps = 0;                        // 0: the whole budget
+  std::string executor;                 // a binary beside `plan`; empty: the ordinary one
+  std::string device;                   // "cpu" or "cuda"; empty: what the recipe says
+  std::string binaries;                 // the folder of `plan`; empty: this build's
+};
+
+// `plan launch --local --probe` of a recipe into a fresh folder, and everything it left.
+TrainingRun Launch(const LaunchOptions& options);
+
+// Where two runs part beyond `tolerance` (relative): losses and module norms of every step, every parameter's gradient at the first and the
+// last step. Empty: they agree. In runs whose routing parts, only steps before that are compared, and the parting is told in `parted_at`.
+struct Comparison {
+  std::vector<std::string> differences;  // worst first within each kind
+  std::optional<size_t> parted_at;       // index of the first step with another routing fingerprint
+  double worst_loss = 0, worst_norm = 0, worst_gradient_first = 0, worst_gradient_last = 0;
+};
+Comparison Compare(const TrainingRun& run, const TrainingRun& reference, double tolerance);
+
+}  // namespace planwright::testing

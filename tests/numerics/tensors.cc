@@ -1,0 +1,58 @@
+#include "tests/numerics/tensors.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "planner/data/safetensors.h"
+
+namespace planwright::testing {
+namespace {
+
+template <typename T>
+std::vector<double> Numbers(const TensorView& view) {
+  std::vector<double> values(view.bytes / sizeof(T));
+  for (size_t i = 0; i < values.size(); ++i) {
+    T value;
+    std::memcpy(&value, view.data + i * sizeof(T), sizeof(T));
+    values[i] = static_cast<double>(value);
+  }
+  return values;
+}
+
+}  // namespace
+
+Tensors ReadTensors(const std::string& path) {
+  Tensors tensors;
+  const auto file = SafetensorsFile::Open(path);
+  if (!file.ok()) {
+    ADD_FAILURE() << path << ": " << file.status();
+    return tensors;
+  }
+  for (const auto& [name, view] : file->tensors()) {
+    WholeTensor& tensor = tensors[name];
+    tensor.shape = view.shape;
+    switch (view.dtype) {
+      case DType::kFp64: tensor.values = Numbers<double>(view); break;
+      case DType::kFp32: tensor.values = Numbers<float>(view); break;
+      case DType::kInt64: tensor.values = Numbers<int64_t>(view); break;
+      case DType::kBf16: ADD_FAILURE() << path << ": " << name << " is bf16"; break;
+    }
+  }
+  return tensors;
+}
+
+double Distance(const WholeTensor& a, const WholeTensor& b) {
+  if (a.shape != b.shape) return std::numeric_limits<double>::infinity();
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < a.values.size(); ++i) {
+    if (!std::isfinite(a.values[i])) return std::numeric_limits<double>::infinity();
+    difference += (a.values[i] - b.values[i]) * (a.values[i] - b.values[i]);
+    size += b.values[i] * b.values[i];
+  }
+  return size == 0 ? std::sqrt(difference) : std::sqrt(difference / size);
+}
+
+}  // namespace planwright::testing

@@ -1,0 +1,149 @@
+#include "planner/plan/plan_json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/plan/random_plan.h"
+
+namespace planwright {
+namespace {
+
+using nlohmann::ordered_json;
+using ::testing::HasSubstr;
+
+Plan RandomPlan(int seed) {
+  std::mt19937 random(seed);
+  RandomFill fill(random);
+  Plan plan;
+  Describe(fill, plan);
+  plan.format_version = kPlanFormatVersion;
+  plan.digest = PlanDigest(plan);
+  return plan;
+}
+
+// A plan with at least one of everything, so that edits below have something to edit.
+Plan FullPlan() {
+  for (int seed = 0;; ++seed) {
+    Plan plan = RandomPlan(seed);
+    if (!plan.modules.empty() && !plan.modules[0].parameters.empty() && !plan.roles.empty() && !plan.roles[0].step.empty() &&
+        !plan.roles[0].ranks.empty() && !plan.roles[0].step[0].outputs.empty() && !plan.origins.empty() && !plan.bridges.empty() &&
+        !plan.bridges[0].forward.empty() && plan.initialize) {
+      return plan;
+    }
+  }
+}
+
+std::string ErrorOf(const ordered_json& json) { return std::string(ReadPlan(json.dump()).status().message()); }
+
+TEST(PlanJson, RoundTripsRandomPlansInEveryField) {
+  for (int seed = 0; seed < 300; ++seed) {
+    const std::string text = WritePlan(RandomPlan(seed));
+    absl::StatusOr<Plan> read = ReadPlan(text);
+    ASSERT_TRUE(read.ok()) << seed << ": " << read.status();
+    ASSERT_EQ(WritePlan(*read), text) << seed;
+  }
+}
+
+TEST(PlanJson, KeepsValuesNotOnlyTheirText) {
+  Plan plan = FullPlan();
+  plan.budget.learning_rate.peak = 0.1 + 0.2;
+  plan.roles[0].step[0].attributes = {{"whole", 3.0}, {"count", int64_t{3}}, {"list", std::vector<int64_t>{}}};
+  plan.digest = PlanDigest(plan);
+  absl::StatusOr<Plan> read = ReadPlan(WritePlan(plan));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->budget.learning_rate.peak, 0.1 + 0.2);
+  EXPECT_EQ(read->roles[0].step[0].attributes, plan.roles[0].step[0].attributes);
+  EXPECT_EQ(read->roles[0].step[0].kind, plan.roles[0].step[0].kind);
+  EXPECT_EQ(read->bridges[0].forward[0].end_sample, plan.bridges[0].forward[0].end_sample);
+  EXPECT_EQ(read->modules[0].parameters[0].shard_dim, plan.modules[0].parameters[0].shard_dim);
+}
+
+TEST(PlanJson, SaysFirstWhatItIs) {
+  Plan plan = FullPlan();
+  plan.tool_version = "1.2.3";  // of the random plan it may be empty, and is then left out
+  const ordered_json json = ordered_json::parse(WritePlan(plan));
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json.items()) keys.push_back(key);
+  keys.resize(5);
+  EXPECT_THAT(keys, ::testing::ElementsAre("format_version", "tool_version", "name", "recipe_digest", "digest"));
+}
+
+TEST(PlanJson, WritesOneInstructionALine) {
+  const Plan plan = FullPlan();
+  const std::string text = WritePlan(plan);
+  const std::string op = "{\"op\":\"" + std::string(OpName(plan.roles[0].step[0].kind)) + "\"";
+  const size_t at = text.find("\"step\": [\n    " + op);
+  ASSERT_NE(at, std::string::npos);
+  const size_t line = text.find(op, at);
+  EXPECT_NO_THROW(ordered_json::parse(text.substr(line, text.find('\n', line) - line - (text[text.find('\n', line) - 1] == ','))));
+}
+
+TEST(PlanJson, ChecksTheFormatVersionFirst) {
+  EXPECT_THAT(ErrorOf({{"format_version", 2}, {"new_field", 1}}), HasSubstr("format_version 2; this version of Planwright"));
+  EXPECT_THAT(ErrorOf({{"format_version", 2}}), HasSubstr("reads 1"));
+  EXPECT_THAT(ErrorOf({{"name", "x"}}), HasSubstr("no format_version"));
+  EXPECT_THAT(ErrorOf(ordered_json::array()), HasSubstr("not a plan"));
+  EXPECT_THAT(std::string(ReadPlan("name: recipe\n").status().message()), HasSubstr("not a plan"));
+}
+
+TEST(PlanJson, NamesThePathOfWhatIsWrong) {
+  const ordered_json good = ordered_json::parse(WritePlan(FullPlan()));
+  auto changed = [&](const char* pointer, ordered_json value) {
+    ordered_json json = good;
+    json[ordered_json::json_pointer(pointer)] = std::move(value);
+    return ErrorOf(json);
+  };
+  EXPECT_THAT(changed("/modules/0/parameters/0/shape", "wide"), HasSubstr("modules[0].parameters[0].shape: expected a list, found string"));
+  EXPECT_THAT(changed("/modules/0/parameters/0/shap", 1), HasSubstr("modules[0].parameters[0].shap: a plan has no such field"));
+  EXPECT_THAT(changed("/roles/0/step/0/op", "fly"), HasSubstr("roles[0].step[0].op: no op: \"fly\""));
+  EXPECT_THAT(changed("/roles/0/step/0/outputs/0", "x: fp3[1]"), HasSubstr("roles[0].step[0].outputs[0]: no value"));
+  EXPECT_THAT(changed("/roles/0/ranks/0/stride", 0), HasSubstr("roles[0].ranks[0]: count and stride"));
+  EXPECT_THAT(changed("/modules/0/grid/tp", 0), HasSubstr("modules[0].grid: sizes of axes"));
+  EXPECT_THAT(changed("/modules/0/grid/tp", 1.5), HasSubstr("modules[0].grid.tp: expected an integer"));
+  EXPECT_THAT(changed("/bridges/0/forward/0", {1, 2}), HasSubstr("bridges[0].forward[0]: expected [from rank"));
+  EXPECT_THAT(changed("/world_size", 4294967296), HasSubstr("world_size: the integer is too large"));
+  ordered_json missing = good;
+  missing["budget"].erase("steps");
+  EXPECT_THAT(ErrorOf(missing), HasSubstr("budget.steps: the field is missing"));
+}
+
+TEST(PlanJson, RefusesARepeatedField) {
+  std::string text = WritePlan(FullPlan());
+  text.insert(text.find("\"world_size\""), "\"world_size\": 1,\n ");
+  EXPECT_THAT(std::string(ReadPlan(text).status().message()), HasSubstr("\"world_size\" is given twice"));
+}
+
+TEST(PlanJson, RefusesAPlanChangedAfterCompiling) {
+  ordered_json json = ordered_json::parse(WritePlan(FullPlan()));
+  json["world_size"] = json["world_size"].get<int>() + 1;
+  EXPECT_THAT(ErrorOf(json), HasSubstr("digest: the plan was changed after it was compiled"));
+}
+
+TEST(PlanDigest, IsSha256OfWhatRanksDo) {
+  const Plan plan = FullPlan();
+  EXPECT_EQ(plan.digest.size(), 64u);
+  Plan same = plan;
+  same.tool_version = "9.9";
+  same.recipe_digest = "other";
+  same.digest = "other";
+  same.origins[0].line += 7;
+  same.modules[0].origin += 1;
+  same.roles[0].step[0].origin += 1;
+  same.data.base = "elsewhere";
+  same.initialize->base = "elsewhere";
+  EXPECT_EQ(PlanDigest(same), plan.digest);
+  for (const auto& change : std::vector<void (*)(Plan&)>{
+           [](Plan& p) { p.data.path += "x"; }, [](Plan& p) { p.roles[0].step[0].frees.push_back("x"); },
+           [](Plan& p) { p.modules[0].parameters[0].init.a += 1; }, [](Plan& p) { p.seed ^= 1; },
+           [](Plan& p) { std::swap(p.bridges[0].forward[0].from_rank, p.bridges[0].forward[0].to_rank);
+                         p.bridges[0].forward[0].from_rank += 1; }}) {
+    Plan other = plan;
+    change(other);
+    EXPECT_NE(PlanDigest(other), plan.digest);
+  }
+}
+
+}  // namespace
+}  // namespace planwright

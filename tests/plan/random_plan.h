@@ -1,0 +1,104 @@
+// A plan whose every field has a random value: it walks the same list of fields as the reader and the writer.
+#pragma once
+
+#include <cmath>
+#include <random>
+
+#include "planner/plan/plan_fields.h"
+
+namespace planwright {
+
+class RandomFill {
+ public:
+  static constexpr bool kFills = true;
+  explicit RandomFill(std::mt19937& random) : random_(random) {}
+
+  template <typename T>
+  void operator()(const char*, T& value) {
+    Fill(value);
+  }
+  template <typename T>
+  void Omittable(const char*, T& value, const std::type_identity_t<T>& absent) {
+    value = absent;
+    if (Below(4) > 0) Fill(value);
+  }
+  template <typename T>
+  void OutsideDigest(const char* key, T& value, const std::type_identity_t<T>& absent) {
+    Omittable(key, value, absent);
+  }
+
+ private:
+  int64_t Below(int64_t end) { return std::uniform_int_distribution<int64_t>(0, end - 1)(random_); }
+
+  template <typename T>
+  void Fill(T& value) {
+    Describe(*this, value);
+  }
+  void Fill(bool& value) { value = Below(2); }
+  void Fill(int& value) { value = static_cast<int>(Below(30)) + 1; }  // a grid of four such sizes is a world
+  void Fill(int64_t& value) { value = std::uniform_int_distribution<int64_t>(INT64_MIN, INT64_MAX)(random_); }
+  void Fill(double& value) { value = std::ldexp(std::normal_distribution<double>()(random_), static_cast<int>(Below(200)) - 100); }
+  void Fill(char& value) { value = "ME*-|V"[Below(6)]; }
+  void Fill(std::string& value) {
+    static constexpr const char* kWords[] = {"x", "$reals.loss", "\"quoted\"\n", "schön", "%b", "language.layers.3", "back\\slash"};
+    value = kWords[Below(std::size(kWords))] + std::to_string(Below(100));
+  }
+  void Fill(Axis& value) { value = static_cast<Axis>(Below(7)); }
+  void Fill(View& value) { value = static_cast<View>(Below(2)); }
+  void Fill(OpKind& value) { value = static_cast<OpKind>(Below(static_cast<int>(OpKind::kLogStep) + 1)); }
+  void Fill(TpGradient& value) { value = static_cast<TpGradient>(Below(3)); }
+  void Fill(Init::Kind& value) { value = static_cast<Init::Kind>(Below(6)); }
+  void Fill(Layout& layout) {
+    layout.clear();
+    for (int64_t i = Below(3); i > 0; --i) {
+      AxisLayout state{static_cast<AxisLayout::State>(Below(3)), 0};
+      if (state.state == AxisLayout::State::kSharded) state.dim = static_cast<int>(Below(4));
+      layout[static_cast<Axis>(Below(7))] = state;
+    }
+  }
+  void Fill(ValueType& type) {
+    type.dtype = static_cast<DType>(Below(4));
+    type.dims.clear();
+    for (int64_t i = Below(4); i > 0; --i) {
+      if (Below(3) > 0) type.dims.emplace_back(Below(100000));
+      else type.dims.emplace_back("rows." + std::to_string(Below(9)));
+    }
+    type.host = Below(2);
+    Fill(type.layout);
+    type.gradient.reset();
+    if (Below(2)) Fill(type.gradient.emplace());
+  }
+  void Fill(Output& output) {
+    Fill(output.name);
+    Fill(output.type);
+  }
+  void Fill(Transfer& value) {
+    Fill(value.from_rank);
+    Fill(value.to_rank);
+    Fill(value.first_sample);
+    Fill(value.end_sample);
+  }
+  void Fill(Attribute& value) {
+    switch (Below(4)) {
+      case 0: return Fill(value.emplace<int64_t>());
+      case 1: return Fill(value.emplace<double>());
+      case 2: return Fill(value.emplace<std::string>());
+      default: return Fill(value.emplace<std::vector<int64_t>>());
+    }
+  }
+  template <typename T>
+  void Fill(std::vector<T>& values) {
+    values.resize(Below(4));
+    for (T& value : values) Fill(value);
+  }
+  void Fill(std::map<std::string, Attribute>& values) {
+    for (int64_t i = Below(4); i > 0; --i) Fill(values["key" + std::to_string(i)]);
+  }
+  void Fill(std::optional<InitializePlan>& value) {
+    if (Below(2)) Fill(value.emplace());
+  }
+
+  std::mt19937& random_;
+};
+
+}  // namespace planwright

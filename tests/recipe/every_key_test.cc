@@ -1,0 +1,284 @@
+// No key is accepted and then forgotten: a recipe with every key of the table, none at its default, arrives whole.
+#include <set>
+
+#include "gtest/gtest.h"
+#include "planner/diagnostics/near_name.h"
+#include "planner/recipe/recipe_keys.h"
+#include "planner/recipe/recipe_tree.h"
+#include "tests/recipe/temp_recipes.h"
+
+namespace planwright {
+namespace {
+
+constexpr char kEveryKey[] = R"(name: every
+cluster: {nodes: 2, gpus_per_node: 4, gpu: h100_sxm}
+models:
+  vit:
+    {kind: radio_vit, layers: 3, hidden: 36, heads: 6, ffn: 72, patch: 8, class_tokens: 5, max_image: 96, pixel_shuffle: 3,
+     positions: crop, norm_eps: 2.0e-6, init_std: 0.03, projector: {kind: mlp, hidden: 77, norm_eps: 3.0e-5}}
+  lm:
+    kind: hybrid_lm
+    pattern: "M*E"
+    hidden: 48
+    vocabulary: 300
+    init_std: 0.04
+    norm_eps: 4.0e-5
+    attention: {heads: 6, head_dim: 9, kv_groups: 3}
+    mamba: {heads: 10, head_dim: 11, groups: 5, state: 12, conv: 3, chunk: 13}
+    moe: {experts: 14, top_k: 4, ffn: 15, shared_ffn: 16, scale: 1.5, aux_loss: 0.25, bias_rate: 0.125, imbalance: 3.5}
+modules:
+  eyes: {model: vit, placement: {first_rank: 0, ranks: 2}, parallel: {tp: 2}, train: {backbone: trained, projection: trained},
+         recompute: [block]}
+  mouth: {model: lm, placement: {first_rank: 2, ranks: 6}, parallel: {tp: 3, cp: 4, pp: 5, dp: 6, ep: 7, expert_tp: 8,
+          stage_layers: [1, 2]}}
+bridges: [{from: eyes, to: mouth, token: 201}]
+batch: {global_samples: 24, micro_samples: 2, sequence_length: 99}
+budget:
+  train_samples: 1000
+  learning_rate: {peak: 0.5, min: 0.01, init: 0.02, warmup_samples: 30, decay_samples: 900, style: wsd, wsd: {decay_samples: 100, style: cosine}}
+  weight_decay: {start: 0.1, end: 0.2, style: linear}
+optimizer: {name: adamw, betas: [0.7, 0.8], eps: 1.0e-7, clip_grad_norm: 2.5}
+gradients: {reduce_dtype: fp32, overlap_reduce: false, overlap_gather: false, buckets: 6}
+precision: {params: fp64}
+data: {kind: mock, seed: 77, image_token: 200, packed_documents: true, image_grids: [[3, 6], [9, 3]], max_images: 2, classes: 5, text_tokens: 6}
+initialize: {from: w.safetensors, ignore: [a, b]}
+checkpoint: {every_steps: 44}
+log: {every_steps: 9}
+lints: {PW0407: error, PW0605: off}
+)";
+
+// Every path of the tree in the table's words: "modules.<name>.parallel.tp".
+void Collect(const YamlNode& node, const std::string& path, std::set<std::string>& found) {
+  for (const YamlEntry& entry : node.entries) {
+    for (const KeySpec& spec : RecipeKeys()) {
+      const std::string full = path.empty() ? entry.key : path + "." + entry.key;
+      if (spec.path != full) continue;
+      found.insert(full);
+      if (spec.type == KeyType::kMap) Collect(entry.value, full, found);
+      if (spec.type == KeyType::kNamedMaps) {
+        for (const YamlEntry& named : entry.value.entries) Collect(named.value, full + ".<name>", found);
+      }
+      for (const YamlNode& item : entry.value.items) Collect(item, full + "[]", found);
+    }
+  }
+}
+
+TEST(EveryKey, OfTheTableIsInTheseTests) {
+  TempRecipes files;
+  Diagnostics problems;
+  std::set<std::string> found = {"extends"};  // extends_test
+  const std::vector<std::vector<std::string>> variants = {
+      {},
+      {"data={kind: webdataset, shards: [x], tokenizer: bytes, window: 1, min_patches: 1, max_patches: 2}"},
+      {"data={kind: recorded, path: x}"},
+      {"budget.learning_rate={warmup_fraction: 0.5}"},
+      {"modules.mouth.parallel={first_stage_layers: 3, last_stage_layers: 4}"}};
+  for (const auto& overrides : variants) {
+    const std::optional<YamlNode> tree = ReadRecipeTree(files.Write("r.yaml", kEveryKey), overrides, problems);
+    ASSERT_TRUE(tree);
+    Collect(*tree, "", found);
+  }
+  for (const KeySpec& spec : RecipeKeys()) {
+    const bool refused = spec.need == Need::kNotBuilt || spec.path == "launch" || spec.path == "launch.slurm";
+    EXPECT_TRUE(refused || found.contains(std::string(spec.path))) << spec.path;
+  }
+}
+
+TEST(EveryKey, ModelsArriveWhole) {
+  TempRecipes files;
+  const Recipe r = MustRead(files.Write("r.yaml", kEveryKey));
+  const auto& vit = std::get<RadioVitModel>(r.modules.at(0).model.model);
+  EXPECT_EQ(*vit.layers, 3);
+  EXPECT_EQ(*vit.hidden, 36);
+  EXPECT_EQ(*vit.heads, 6);
+  EXPECT_EQ(*vit.ffn, 72);
+  EXPECT_EQ(*vit.patch, 8);
+  EXPECT_EQ(*vit.class_tokens, 5);
+  EXPECT_EQ(*vit.max_image, 96);
+  EXPECT_EQ(*vit.pixel_shuffle, 3);
+  EXPECT_EQ(*vit.positions, "crop");
+  EXPECT_EQ(*vit.norm_eps, 2e-6);
+  EXPECT_EQ(*vit.init_std, 0.03);
+  EXPECT_EQ(*vit.projector_hidden, 77);
+  EXPECT_EQ(*vit.projector_norm_eps, 3e-5);
+  const auto& lm = std::get<HybridLmModel>(r.modules.at(1).model.model);
+  EXPECT_EQ(*lm.pattern, "M*E");
+  EXPECT_EQ(*lm.hidden, 48);
+  EXPECT_EQ(*lm.vocabulary, 300);
+  EXPECT_EQ(*lm.init_std, 0.04);
+  EXPECT_EQ(*lm.norm_eps, 4e-5);
+  EXPECT_TRUE(lm.has_attention && lm.has_mamba && lm.has_moe);
+  EXPECT_EQ(*lm.attention.heads, 6);
+  EXPECT_EQ(*lm.attention.head_dim, 9);
+  EXPECT_EQ(*lm.attention.kv_groups, 3);
+  EXPECT_EQ(*lm.mamba.heads, 10);
+  EXPECT_EQ(*lm.mamba.head_dim, 11);
+  EXPECT_EQ(*lm.mamba.groups, 5);
+  EXPECT_EQ(*lm.mamba.state, 12);
+  EXPECT_EQ(*lm.mamba.conv, 3);
+  EXPECT_EQ(*lm.mamba.chunk, 13);
+  EXPECT_EQ(*lm.moe.experts, 14);
+  EXPECT_EQ(*lm.moe.top_k, 4);
+  EXPECT_EQ(*lm.moe.ffn, 15);
+  EXPECT_EQ(*lm.moe.shared_ffn, 16);
+  EXPECT_EQ(*lm.moe.scale, 1.5);
+  EXPECT_EQ(*lm.moe.aux_loss, 0.25);
+  EXPECT_EQ(*lm.moe.bias_rate, 0.125);
+  EXPECT_EQ(*lm.moe.imbalance, 3.5);
+}
+
+TEST(EveryKey, ModulesArriveWhole) {
+  TempRecipes files;
+  const Recipe r = MustRead(files.Write("r.yaml", kEveryKey));
+  EXPECT_EQ(*r.cluster.nodes, 2);
+  EXPECT_EQ(*r.cluster.gpus_per_node, 4);
+  EXPECT_EQ(*r.cluster.gpu, "h100_sxm");
+  ASSERT_EQ(r.modules.size(), 2u);
+  EXPECT_EQ(*r.modules[0].name, "eyes");
+  EXPECT_EQ(*r.modules[0].tp, 2);
+  EXPECT_FALSE(r.modules[0].dp.has_value());
+  EXPECT_EQ(*r.modules[0].train_projection, "trained");
+  const ModuleRecipe& m = r.modules[1];
+  EXPECT_EQ(*m.model.name, "lm");
+  EXPECT_EQ(m.model.name.where.line, 7);
+  EXPECT_EQ(m.model_reference.line, 20);
+  EXPECT_EQ(m.placement.column, 22);
+  EXPECT_EQ(*m.first_rank, 2);
+  EXPECT_EQ(*m.ranks, 6);
+  EXPECT_EQ(*m.tp, 3);
+  EXPECT_EQ(*m.cp, 4);
+  EXPECT_EQ(*m.pp, 5);
+  EXPECT_EQ(**m.dp, 6);
+  EXPECT_EQ(*m.ep, 7);
+  EXPECT_EQ(*m.expert_tp, 8);
+  EXPECT_EQ(**m.stage_layers, (std::vector<int64_t>{1, 2}));
+  ASSERT_EQ(r.modules[0].recompute.size(), 1u);
+  EXPECT_EQ(*r.modules[0].recompute[0], "block");
+  ASSERT_EQ(r.bridges.size(), 1u);
+  EXPECT_EQ(*r.bridges[0].from, "eyes");
+  EXPECT_EQ(*r.bridges[0].to, "mouth");
+  EXPECT_EQ(**r.bridges[0].token, 201);
+}
+
+TEST(EveryKey, SizesOfTheOuterStagesArriveWhole) {
+  TempRecipes files;
+  const std::string path = files.Write("r.yaml", kSmallRecipe);
+  const ModuleRecipe m = MustRead(path, {"modules.language.parallel={first_stage_layers: 3, last_stage_layers: 4}"}).modules.at(0);
+  EXPECT_EQ(**m.first_stage_layers, 3);
+  EXPECT_EQ(**m.last_stage_layers, 4);
+  EXPECT_EQ(Problems(path, {"modules.language.parallel={stage_layers: [1], last_stage_layers: 1}"}),
+            "ConflictingKeys: `last_stage_layers` beside `stage_layers`, which says the layers of every stage\n");
+}
+
+TEST(EveryKey, TrainingArrivesWhole) {
+  TempRecipes files;
+  const Recipe r = MustRead(files.Write("r.yaml", kEveryKey));
+  EXPECT_EQ(*r.batch.global_samples, 24);
+  EXPECT_EQ(*r.batch.micro_samples, 2);
+  EXPECT_EQ(*r.batch.sequence_length, 99);
+  EXPECT_EQ(*r.budget.train_samples, 1000);
+  const LearningRateRecipe& rate = r.budget.learning_rate;
+  EXPECT_EQ(*rate.peak, 0.5);
+  EXPECT_EQ(*rate.min, 0.01);
+  EXPECT_EQ(*rate.init, 0.02);
+  EXPECT_EQ(**rate.warmup_samples, 30);
+  EXPECT_FALSE(rate.warmup_fraction.has_value());
+  EXPECT_EQ(**rate.decay_samples, 900);
+  EXPECT_EQ(*rate.style, "wsd");
+  EXPECT_EQ(**rate.wsd_decay_samples, 100);
+  EXPECT_EQ(**rate.wsd_style, "cosine");
+  EXPECT_EQ(*r.budget.weight_decay.start, 0.1);
+  EXPECT_EQ(*r.budget.weight_decay.end, 0.2);
+  EXPECT_EQ(*r.budget.weight_decay.style, "linear");
+  EXPECT_EQ(*r.optimizer.beta1, 0.7);
+  EXPECT_EQ(*r.optimizer.beta2, 0.8);
+  EXPECT_EQ(*r.optimizer.eps, 1e-7);
+  EXPECT_EQ(*r.optimizer.clip_grad_norm, 2.5);
+  EXPECT_EQ(*r.gradients.buckets, 6);
+  EXPECT_EQ(*r.precision, "fp64");
+  EXPECT_EQ(**r.checkpoint.every_steps, 44);
+  EXPECT_EQ(*r.log.every_steps, 9);
+  EXPECT_EQ(*r.initialize->from, "w.safetensors");
+  ASSERT_EQ(r.initialize->ignore.size(), 2u);
+  EXPECT_EQ(*r.initialize->ignore[1], "b");
+}
+
+TEST(EveryKey, LintsArriveWhole) {
+  TempRecipes files;
+  Diagnostics problems;
+  ReadRecipe(files.Write("r.yaml", kEveryKey), {}, problems);
+  problems.Warning(DiagnosticKind::kMaskedTokensRaiseAuxLoss, {}, "silenced");
+  problems.Warning(DiagnosticKind::kIdleGpus, {}, "as ever");
+  EXPECT_FALSE(problems.has_errors());
+  problems.Warning(DiagnosticKind::kDecayEndsEarly, {}, "an error");
+  EXPECT_TRUE(problems.has_errors());
+  ASSERT_EQ(problems.sorted().size(), 2u);
+  EXPECT_EQ(problems.sorted()[1].notes.at(0).where.column, 17);
+}
+
+TEST(EveryKey, DataArrivesWhole) {
+  TempRecipes files;
+  const std::string path = files.Write("r.yaml", kEveryKey);
+  const DataRecipe mock = MustRead(path).data;
+  EXPECT_EQ(*mock.seed, 77);
+  EXPECT_EQ(**mock.image_token, 200);
+  EXPECT_TRUE(*mock.packed_documents);
+  ASSERT_EQ(mock.image_grids.size(), 2u);
+  EXPECT_EQ(*mock.image_grids[1], (std::vector<int64_t>{9, 3}));
+  EXPECT_EQ(mock.image_grids[1].where.column, 94);
+  EXPECT_EQ(*mock.max_images, 2);
+  EXPECT_EQ(*mock.classes, 5);
+  EXPECT_EQ(*mock.text_tokens, 6);
+  const DataRecipe tars = MustRead(path, {"data={kind: webdataset, shards: [x, y], window: 3, min_patches: 6, max_patches: 7}"}).data;
+  ASSERT_EQ(tars.shards.size(), 2u);
+  EXPECT_EQ(*tars.shards[1], "y");
+  EXPECT_EQ(*tars.tokenizer, "bytes");
+  EXPECT_EQ(*tars.window, 3);
+  EXPECT_EQ(*tars.min_patches, 6);
+  EXPECT_EQ(*tars.max_patches, 7);
+  const DataRecipe recorded = MustRead(path, {"data={kind: recorded, path: z, image_token: 3}"}).data;
+  EXPECT_EQ(**recorded.path, "z");
+}
+
+TEST(EveryKey, AbsentOnesHaveTheTablesDefaultsAndNoPlace) {
+  TempRecipes files;
+  const Recipe r = MustRead(files.Write("r.yaml", kSmallRecipe), {"budget.learning_rate.warmup_fraction=0.25"});
+  EXPECT_EQ(**r.budget.learning_rate.warmup_fraction, 0.25);
+  EXPECT_EQ(*r.cluster.gpus_per_node, 8);
+  EXPECT_FALSE(r.cluster.gpus_per_node.where.known());
+  EXPECT_EQ(*r.optimizer.beta2, 0.95);
+  EXPECT_EQ(*r.optimizer.eps, 1e-8);
+  EXPECT_EQ(*r.precision, "bf16");
+  EXPECT_EQ(*r.budget.learning_rate.style, "constant");
+  EXPECT_EQ(*r.data.seed, 1234);
+  EXPECT_FALSE(r.data.seed.where.known());
+}
+
+// Of all single slips (a letter lost, doubled, or two swapped) in all keys, nearly all are answered with the right key.
+TEST(EveryKey, SlipsAreAnsweredWithTheRightKey) {
+  int slips = 0, right = 0;
+  for (const KeySpec& spec : RecipeKeys()) {
+    const std::string path(spec.path);
+    const size_t dot = path.rfind('.');
+    const std::string word(WordOf(spec));
+    if (word.size() < 4) continue;
+    std::vector<std::string> known;
+    for (const KeySpec* sibling : KeysOf(dot == std::string::npos ? "" : path.substr(0, dot))) known.emplace_back(WordOf(*sibling));
+    for (size_t i = 0; i < word.size(); ++i) {
+      std::vector<std::string> wrong = {std::string(word).erase(i, 1), std::string(word).insert(i, 1, word[i])};
+      if (i + 1 < word.size()) {
+        wrong.push_back(word);
+        std::swap(wrong.back()[i], wrong.back()[i + 1]);
+      }
+      for (const std::string& slip : wrong) {
+        slips += slip != word;
+        right += slip != word && NearName(slip, known) == word;
+      }
+    }
+  }
+  EXPECT_GT(slips, 1000);
+  EXPECT_GE(right, slips * 95 / 100) << right << " of " << slips;
+}
+
+}  // namespace
+}  // namespace planwright

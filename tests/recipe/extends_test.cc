@@ -1,0 +1,83 @@
+#include "gtest/gtest.h"
+#include "planner/recipe/recipe_file.h"
+#include "tests/recipe/temp_recipes.h"
+
+namespace planwright {
+namespace {
+
+TEST(Extends, MapsMergeListsReplaceLaterWins) {
+  TempRecipes files;
+  files.Write("base.yaml", kSmallRecipe);
+  files.Write("parts/first.yaml", "batch: {micro_samples: 2}\noptimizer: {betas: [0.8, 0.9], eps: 1.0e-6}\nlog: {every_steps: 7}\n");
+  files.Write("parts/second.yaml", "optimizer: {betas: [0.5, 0.6]}\n");
+  const std::string path = files.Write("r.yaml", "extends: [base.yaml, parts/first.yaml, parts/second.yaml]\nname: mine\nlog: {every_steps: 3}\n");
+  const Recipe recipe = MustRead(path);
+  EXPECT_EQ(*recipe.name, "mine");
+  EXPECT_EQ(*recipe.batch.global_samples, 4);  // base
+  EXPECT_EQ(*recipe.batch.micro_samples, 2);   // first
+  EXPECT_EQ(*recipe.optimizer.beta1, 0.5);     // second
+  EXPECT_EQ(*recipe.optimizer.eps, 1e-6);
+  EXPECT_EQ(*recipe.log.every_steps, 3);       // the file itself
+  EXPECT_TRUE(recipe.batch.micro_samples.where.file->ends_with("parts/first.yaml"));
+}
+
+TEST(Extends, AnotherKindReplacesTheWholeMap) {
+  TempRecipes files;
+  files.Write("base.yaml", kSmallRecipe);
+  const Recipe recipe = MustRead(files.Write("r.yaml", "extends: base.yaml\ndata: {kind: recorded, path: b.safetensors, image_token: 9}\n"));
+  EXPECT_EQ(*recipe.data.kind, "recorded");
+  EXPECT_EQ(**recipe.data.path, "b.safetensors");
+  EXPECT_EQ(*recipe.data.max_images, 3);  // the default again: base's 0 was a key of mock
+}
+
+TEST(Extends, PathsAreRelativeToTheFileThatNamesThem) {
+  TempRecipes files;
+  files.Write("shared/base.yaml", std::string(kSmallRecipe) + "initialize: {from: ../weights/w.safetensors}\n");
+  files.Write("shared/middle.yaml", "extends: [base.yaml]\n");
+  const Recipe recipe = MustRead(files.Write("runs/r.yaml", "extends: [../shared/middle.yaml]\n"));
+  EXPECT_EQ(*recipe.initialize->from, "../weights/w.safetensors");
+  EXPECT_EQ(ResolvePath(recipe.initialize->from, recipe.initialize->from.where), files.folder() + "/weights/w.safetensors");
+  EXPECT_EQ(ResolvePath("/abs/w", recipe.initialize->from.where), "/abs/w");
+}
+
+TEST(Extends, AFileMayBeReachedTwice) {
+  TempRecipes files;
+  files.Write("base.yaml", kSmallRecipe);
+  files.Write("a.yaml", "extends: base.yaml\n");
+  files.Write("b.yaml", "extends: base.yaml\n");
+  MustRead(files.Write("r.yaml", "extends: [a.yaml, b.yaml]\n"));
+}
+
+TEST(Extends, CyclesAndFloodsAreRefused) {
+  TempRecipes files;
+  EXPECT_EQ(Problems(files.Write("self.yaml", "extends: self.yaml\n")), "ExtendsCycle: \"" + files.folder() + "/self.yaml\" extends itself\n");
+  files.Write("l0.yaml", kSmallRecipe);
+  for (int i = 1; i < 30; ++i) {
+    const std::string below = "l" + std::to_string(i - 1) + ".yaml";
+    files.Write("l" + std::to_string(i) + ".yaml", "extends: [" + below + ", " + below + "]\n");
+  }
+  EXPECT_NE(Problems(files.folder() + "/l29.yaml").find("TooLarge: more than 64 recipes"), std::string::npos);
+}
+
+TEST(Extends, OnlyPlainFilesAreRead) {
+  TempRecipes files;
+  EXPECT_NE(Problems(files.folder()).find("it is a folder"), std::string::npos);
+  EXPECT_NE(Problems("/dev/zero").find("it is not a plain file"), std::string::npos);
+  EXPECT_NE(Problems(files.folder() + "/none.yaml").find("there is no such file"), std::string::npos);
+  EXPECT_EQ(Problems(files.Write("list.yaml", "- a\n")), "WrongType: a recipe must be a map of keys, found a list\n");
+  EXPECT_EQ(Problems(files.Write("empty.yaml", "")), "WrongType: a recipe must be a map of keys, found nothing\n");
+}
+
+TEST(Extends, DigestFollowsMeaningNotForm) {
+  TempRecipes files;
+  const Recipe plain = MustRead(files.Write("a.yaml", kSmallRecipe));
+  files.Write("base.yaml", kSmallRecipe);
+  const Recipe extended = MustRead(files.Write("b.yaml", "# comment\nextends: [base.yaml]\nbatch: {sequence_length: 16}\nname: \"small\"\n"));
+  const Recipe changed = MustRead(files.Write("c.yaml", "extends: [base.yaml]\nbatch: {sequence_length: 17}\n"));
+  EXPECT_EQ(plain.digest.size(), 64u);
+  EXPECT_EQ(extended.digest, plain.digest);
+  EXPECT_NE(changed.digest, plain.digest);
+}
+
+}  // namespace
+}  // namespace planwright

@@ -1,0 +1,143 @@
+// The recipes that ship are valid, and say what their names promise.
+#include <algorithm>
+
+#include "gtest/gtest.h"
+#include "tests/recipe/temp_recipes.h"
+
+namespace planwright {
+namespace {
+
+std::string Shipped(const std::string& name) { return std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/" + name + ".yaml"; }
+
+const HybridLmModel& Language(const Recipe& recipe) { return std::get<HybridLmModel>(recipe.modules.at(1).model.model); }
+const RadioVitModel& Encoder(const Recipe& recipe) { return std::get<RadioVitModel>(recipe.modules.at(0).model.model); }
+
+TEST(ShippedRecipes, TwentyLayersOnEightRanksAreTheReferences) {
+  const Recipe recipe = MustRead(Shipped("nemotron_moe_vlm_20l_mock_8r"));
+  ASSERT_EQ(recipe.modules.size(), 2u);
+  EXPECT_EQ(*recipe.modules[0].name, "radio_encoder");
+  EXPECT_EQ(*recipe.modules[0].ranks, 4);
+  EXPECT_EQ(*recipe.modules[0].tp, 2);
+  EXPECT_EQ(*recipe.modules[1].first_rank, 4);
+  EXPECT_EQ(*recipe.modules[1].ep, 4);
+  EXPECT_EQ(*Language(recipe).pattern, "MEMEM*EMEMEM*EMEMEM*");
+  EXPECT_EQ(*Language(recipe).moe.experts, 128);
+  EXPECT_EQ(*Language(recipe).mamba.state, 128);
+  EXPECT_EQ(*Language(recipe).init_std, 0.0173);
+  EXPECT_EQ(*Encoder(recipe).projector_hidden, 20480);
+  EXPECT_EQ(*Encoder(recipe).class_tokens, 8);
+  EXPECT_EQ(*Encoder(recipe).positions, "crop");
+  EXPECT_EQ(*recipe.batch.global_samples, 8);
+  EXPECT_EQ(*recipe.budget.learning_rate.peak, 2e-4);
+  EXPECT_EQ(*recipe.budget.weight_decay.end, 0.05);
+  EXPECT_EQ(*recipe.precision, "bf16");
+}
+
+TEST(ShippedRecipes, TheToyKeepsLayersAndLayout) {
+  const Recipe real = MustRead(Shipped("nemotron_moe_vlm_20l_mock_8r"));
+  const Recipe toy = MustRead(Shipped("nemotron_moe_vlm_20l_mock_8r_toy"));
+  EXPECT_EQ(*Language(toy).pattern, *Language(real).pattern);
+  EXPECT_EQ(*Language(toy).hidden, 64);
+  EXPECT_EQ(*Language(toy).moe.scale, 2.5);  // inherited
+  EXPECT_EQ(*Encoder(toy).layers, 4);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(*toy.modules[i].first_rank, *real.modules[i].first_rank);
+    EXPECT_EQ(*toy.modules[i].tp, *real.modules[i].tp);
+    EXPECT_EQ(*toy.modules[i].ep, *real.modules[i].ep);
+  }
+  EXPECT_EQ(toy.data.image_grids.size(), 3u);  // lists replace
+  EXPECT_EQ(*toy.precision, "fp32");
+  EXPECT_NE(toy.digest, real.digest);
+}
+
+TEST(ShippedRecipes, TinyIsColocatedOnOneRank) {
+  const Recipe recipe = MustRead(Shipped("nemotron_moe_vlm_tiny"));
+  ASSERT_EQ(recipe.modules.size(), 2u);
+  for (const ModuleRecipe& module : recipe.modules) {
+    EXPECT_EQ(*module.first_rank, 0);
+    EXPECT_EQ(*module.ranks, 1);
+  }
+}
+
+// Nodes, lanes, expert groups and batches of the field's topologies (facts 9).
+TEST(ShippedRecipes, FiftyFourLayersAreTheReferenceTopologies) {
+  struct Row {
+    const char* name;
+    int64_t nodes, encoder_ranks, language_ranks, ep, global_samples, microbatches;
+  };
+  const Row rows[] = {{"9n", 9, 8, 64, 16, 192, 6},   {"17n", 17, 8, 128, 8, 384, 6},  {"33n", 33, 8, 256, 8, 768, 6},
+                      {"34n", 34, 16, 256, 8, 768, 6}, {"68n", 68, 32, 512, 8, 768, 3}, {"100n", 100, 32, 768, 8, 768, 2}};
+  for (const Row& row : rows) {
+    const Recipe recipe = MustRead(Shipped(std::string("nemotron_moe_vlm_54l_") + row.name));
+    SCOPED_TRACE(row.name);
+    ASSERT_EQ(recipe.modules.size(), 2u);
+    const ModuleRecipe &encoder = recipe.modules[0], &language = recipe.modules[1];
+    EXPECT_EQ(*recipe.cluster.nodes, row.nodes);
+    EXPECT_EQ(*encoder.ranks, row.encoder_ranks);
+    EXPECT_EQ(*encoder.tp, 1);
+    EXPECT_EQ(*language.first_rank, row.encoder_ranks);
+    EXPECT_EQ(*language.ranks, row.language_ranks);
+    EXPECT_EQ(*language.tp, 2);
+    EXPECT_EQ(*language.ep, row.ep);
+    EXPECT_EQ(*recipe.batch.global_samples, row.global_samples);
+    EXPECT_EQ(*recipe.batch.global_samples / (*language.ranks / 2), row.microbatches);
+    EXPECT_EQ(*encoder.train_backbone, "frozen");
+    EXPECT_EQ(*encoder.train_projection, "trained");
+    EXPECT_EQ(*language.train_backbone, "trained");
+    EXPECT_EQ(Encoder(recipe).class_tokens.value, 10);
+    const std::string pattern = *Language(recipe).pattern;
+    EXPECT_EQ(std::count(pattern.begin(), pattern.end(), 'M'), 23);
+    EXPECT_EQ(std::count(pattern.begin(), pattern.end(), 'E'), 23);
+    EXPECT_EQ(std::count(pattern.begin(), pattern.end(), '*'), 8);
+  }
+}
+
+TEST(ShippedRecipes, FiftyFourLayersHaveTheProductionBudget) {
+  for (const char* name : {"9n", "33n", "100n", "text_only", "131072r"}) {
+    const Recipe recipe = MustRead(Shipped(std::string("nemotron_moe_vlm_54l_") + name));
+    SCOPED_TRACE(name);
+    const LearningRateRecipe& rate = recipe.budget.learning_rate;
+    EXPECT_EQ(*recipe.budget.train_samples, 122070313);
+    EXPECT_EQ(*rate.peak, 1.2e-3);
+    EXPECT_EQ(*rate.min, 1.2e-5);
+    EXPECT_EQ(**rate.warmup_samples, 1024000);
+    EXPECT_EQ(**rate.decay_samples, 121046313);
+    EXPECT_EQ(**rate.wsd_decay_samples, 18310547);
+    EXPECT_EQ(**rate.wsd_style, "minus_sqrt");
+    EXPECT_EQ(*recipe.budget.weight_decay.start, 0.1);
+    EXPECT_EQ(*recipe.budget.weight_decay.end, 0.1);
+    EXPECT_EQ(*recipe.gradients.buckets, 8);
+    EXPECT_EQ(**recipe.checkpoint.every_steps, 1000);
+  }
+}
+
+TEST(ShippedRecipes, StagesFreezeWhatTheirNamesSay) {
+  const std::string name = "nemotron_moe_vlm_54l_33n_stage";
+  const Recipe one = MustRead(Shipped(name + "1")), two = MustRead(Shipped(name + "2")), three = MustRead(Shipped(name + "3"));
+  const auto trained = [](const Recipe& recipe) {
+    return *recipe.modules[0].train_backbone + " " + *recipe.modules[0].train_projection + " " + *recipe.modules[1].train_backbone;
+  };
+  EXPECT_EQ(trained(one), "frozen trained frozen");
+  EXPECT_EQ(trained(two), "frozen trained trained");
+  EXPECT_EQ(trained(three), "trained trained trained");
+}
+
+TEST(ShippedRecipes, TheLargestHas131072Ranks) {
+  const Recipe recipe = MustRead(Shipped("nemotron_moe_vlm_54l_131072r"));
+  EXPECT_EQ(*recipe.cluster.nodes * *recipe.cluster.gpus_per_node, 131072);
+  EXPECT_EQ(*recipe.modules[0].ranks + *recipe.modules[1].ranks, 131072);
+}
+
+TEST(ShippedRecipes, IconsReplaceTheDataWhole) {
+  const Recipe recipe = MustRead(Shipped("icons_8r_toy"));
+  EXPECT_EQ(*recipe.data.kind, "webdataset");
+  EXPECT_FALSE(recipe.data.image_token.has_value());
+  EXPECT_TRUE(recipe.data.image_grids.empty());
+  ASSERT_EQ(recipe.data.shards.size(), 1u);
+  EXPECT_EQ(*recipe.data.shards[0], "../build/icons/icons-000000.tar");  // as written
+  EXPECT_TRUE(recipe.data.shards[0].where.file->ends_with("recipes/icons_8r_toy.yaml"));
+  EXPECT_EQ(*Language(recipe).vocabulary, 260);
+}
+
+}  // namespace
+}  // namespace planwright

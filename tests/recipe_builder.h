@@ -1,0 +1,85 @@
+// Small recipes built in code, for rooms after the reader. Every field that a test may break has its own line.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/recipe/recipe.h"
+
+namespace planwright {
+
+inline Location Line(int line) { return {std::make_shared<const std::string>("recipe.yaml"), line, 1, 1}; }
+
+struct Parallel {
+  int tp = 1, cp = 1, pp = 1, ep = 1, expert_tp = 1;
+};
+
+// Fields of a module stand on lines `line` (name) to `line` + 8.
+inline ModuleRecipe BuildModule(const std::string& name, int first_rank, int ranks, const Parallel& parallel, int line) {
+  ModuleRecipe module;
+  module.name = {name, Line(line)};
+  module.placement = Line(line + 1);
+  module.first_rank = {first_rank, Line(line + 1)};
+  module.ranks = {ranks, Line(line + 2)};
+  module.tp = {parallel.tp, Line(line + 3)};
+  module.cp = {parallel.cp, Line(line + 4)};
+  module.pp = {parallel.pp, Line(line + 5)};
+  module.ep = {parallel.ep, Line(line + 6)};
+  module.expert_tp = {parallel.expert_tp, Line(line + 7)};
+  return module;
+}
+
+inline ModuleRecipe BuildLanguage(int first_rank, int ranks, const Parallel& parallel = {}, int line = 100, const std::string& name = "language") {
+  ModuleRecipe module = BuildModule(name, first_rank, ranks, parallel, line);
+  HybridLmModel model;
+  model.pattern = {"MEMEM*EMEMEM*EMEMEM*", Line(300)};
+  model.hidden = 2688;
+  model.vocabulary = {131072, Line(301)};
+  model.attention = {{32, Line(302)}, 128, {8, Line(303)}};
+  model.mamba = {{64, Line(304)}, 64, {8, Line(305)}, 128, 4, 128};
+  model.moe = {{128, Line(306)}, {6, Line(307)}, {1856, Line(308)}, {3712, Line(309)}, 2.5, 1e-4, 1e-3, 2.0};
+  model.has_attention = model.has_mamba = model.has_moe = true;
+  module.model = {{"nemotron_hybrid_moe_20l", Line(299)}, std::string("hybrid_lm"), model};
+  return module;
+}
+
+inline ModuleRecipe BuildEncoder(int first_rank, int ranks, const Parallel& parallel = {}, int line = 200, const std::string& name = "images") {
+  ModuleRecipe module = BuildModule(name, first_rank, ranks, parallel, line);
+  RadioVitModel model;
+  model.layers = 32;
+  model.hidden = {1280, Line(401)};
+  model.heads = {16, Line(402)};
+  model.ffn = {5120, Line(403)};
+  model.patch = {16, Line(404)};
+  model.class_tokens = 8;
+  model.max_image = {2048, Line(405)};
+  model.pixel_shuffle = {2, Line(406)};
+  model.positions = std::string("interpolate");
+  model.projector_hidden = {20480, Line(407)};
+  module.model = {{"radio_vit_h", Line(399)}, std::string("radio_vit"), model};
+  return module;
+}
+
+// Modules, and a bridge from every encoder to the language module. No cluster: the modules make the world.
+inline Recipe BuildRecipe(std::vector<ModuleRecipe> modules) {
+  Recipe recipe;
+  recipe.name = {"test", Line(1)};
+  std::string language;
+  for (const ModuleRecipe& module : modules) {
+    if (*module.model.kind == "hybrid_lm") language = *module.name;
+  }
+  for (const ModuleRecipe& module : modules) {
+    if (*module.model.kind != "hybrid_lm" && !language.empty()) recipe.bridges.push_back({{*module.name, Line(50)}, {language, Line(50)}, {}, Line(50)});
+  }
+  recipe.modules = std::move(modules);
+  recipe.batch = {{8, Line(10)}, {1, Line(11)}, {8192, Line(12)}};
+  recipe.budget.where = Line(20);
+  recipe.budget.train_samples = {80, Line(21)};
+  recipe.budget.learning_rate.peak = {1e-3, Line(22)};
+  recipe.budget.learning_rate.min = {1e-5, Line(23)};
+  return recipe;
+}
+
+}  // namespace planwright

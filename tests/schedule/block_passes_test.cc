@@ -1,0 +1,153 @@
+// Passes over blocks, by hand on a block of three lines and on every block of a compiled model, which must then still pass its proof.
+#include "planner/schedule/block_passes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "planner/compile.h"
+#include "planner/estimate/memory.h"
+#include "planner/schedule/block_builder.h"
+#include "planner/verify/verify.h"
+#include "tests/support/recipes.h"
+
+namespace planwright {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::vector<std::string> Kinds(const Block& block) {
+  std::vector<std::string> kinds;
+  for (const Instruction& instruction : block.body) kinds.emplace_back(OpName(instruction.kind));
+  return kinds;
+}
+
+std::vector<std::string> Names(const std::vector<Output>& outputs) {
+  std::vector<std::string> names;
+  for (const Output& output : outputs) names.push_back(output.name);
+  return names;
+}
+
+// x -> n = norm x -> u = linear n -> r = u^2, whose sum is counted; the backward reads u alone.
+struct Pair {
+  Block forward, backward;
+};
+
+Pair SmallPair() {
+  const BlockContext context = {.module = "language"};
+  BlockBuilder f(context, "language.small.forward", 0);
+  f.Input("x", f.Whole({int64_t{4}, int64_t{8}}));
+  f.Make(OpKind::kSquaredRelu, {.inputs = {"x"}}, "n", f.TypeOf("x"));
+  f.Make(OpKind::kLinear, {.inputs = {"n"}, .parameters = {"up"}}, "u", f.TypeOf("x"));
+  f.Accumulate("u", "$reals.loss", {});
+  f.Make(OpKind::kSquaredRelu, {.inputs = {"u"}}, "r", f.TypeOf("x"));
+  f.ProbeValue("n", "small.n");
+  Block forward = f.Finish({"r"}, {"x", "n", "u"});
+  BlockBuilder b(context, "language.small.backward", 0);
+  b.TakeSaved(forward);
+  b.Input("dr", b.TypeOf("x"));
+  b.Make(OpKind::kSquaredReluGrad, {.inputs = {"dr", "x"}}, "unread", b.TypeOf("x"));
+  b.Make(OpKind::kSquaredReluGrad, {.inputs = {"dr", "u"}}, "du", b.TypeOf("x"));
+  b.Make(OpKind::kLinearInputGrad, {.inputs = {"du"}, .parameters = {"up"}}, "dx", b.TypeOf("x"));
+  return {std::move(forward), b.Finish({"dx"}, {})};
+}
+
+TEST(BlockPasses, APrunedPairSavesWhatIsRead) {
+  Pair pair = SmallPair();
+  PruneSaved(pair.forward, pair.backward);
+  EXPECT_THAT(pair.forward.saved, ElementsAre("u"));
+  EXPECT_THAT(Names(pair.backward.takes), ElementsAre("u"));
+  EXPECT_THAT(Kinds(pair.backward), ElementsAre("squared_relu_grad", "linear_input_grad"));
+  EXPECT_THAT(Kinds(pair.forward), ElementsAre("squared_relu", "linear", "accumulate", "squared_relu"));
+  EXPECT_THAT(pair.backward.body[0].frees, ElementsAre("u"));
+  EXPECT_THAT(pair.forward.body[1].frees, ElementsAre("n"));
+}
+
+TEST(BlockPasses, ARecomputedForwardSavesItsInputAndCountsOnce) {
+  Pair pair = SmallPair();
+  PruneSaved(pair.forward, pair.backward);
+  const std::optional<Block> again = Recomputed(pair.forward);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->name, "language.small.recompute");
+  EXPECT_THAT(Names(again->takes), ElementsAre("x"));
+  EXPECT_THAT(again->saved, ElementsAre("u"));
+  EXPECT_THAT(again->outputs, IsEmpty());
+  EXPECT_THAT(again->inputs, IsEmpty());
+  EXPECT_THAT(again->probes, IsEmpty());
+  EXPECT_THAT(Kinds(*again), ElementsAre("squared_relu", "linear"));  // neither the sum nor what comes after u
+  EXPECT_THAT(again->body[0].frees, ElementsAre("x"));
+  EXPECT_THAT(pair.forward.saved, ElementsAre("x"));
+  EXPECT_THAT(Kinds(pair.forward), ElementsAre("squared_relu", "linear", "accumulate", "squared_relu"));
+  EXPECT_THAT(pair.forward.body.back().frees, ElementsAre("u"));
+}
+
+TEST(BlockPasses, NothingIsRecomputedForABackwardThatReadsInputs) {
+  Pair pair = SmallPair();
+  pair.forward.saved = {"x"};
+  EXPECT_FALSE(Recomputed(pair.forward));
+  EXPECT_THAT(pair.forward.saved, ElementsAre("x"));
+}
+
+TEST(BlockPasses, WhatAProbeReadsIsComputed) {
+  Pair pair = SmallPair();
+  pair.forward.body.erase(pair.forward.body.begin() + 1, pair.forward.body.end());
+  pair.forward.outputs.clear();
+  pair.forward.saved.clear();
+  DropDead(pair.forward);
+  EXPECT_THAT(Kinds(pair.forward), ElementsAre("squared_relu"));
+  pair.forward.probes.clear();
+  DropDead(pair.forward);
+  EXPECT_THAT(Kinds(pair.forward), IsEmpty());
+}
+
+Block* Find(Plan& plan, const std::string& name) {
+  for (Block& block : plan.blocks) {
+    if (block.name == name) return &block;
+  }
+  return nullptr;
+}
+
+// Every layer of both modules recomputed, in a plan with tensor, data and expert parallel ranks.
+TEST(BlockPasses, ACompiledPlanPassesItsProofWithEveryLayerRecomputed) {
+  Diagnostics diagnostics;
+  auto plan = CompileRecipe(testing::TinyRecipe({4, 2, 4, 2, 4, false}), diagnostics);
+  ASSERT_TRUE(plan);
+  std::vector<std::string> again;
+  for (const char* layer : {"radio_encoder.layer", "language.mamba", "language.attention", "language.moe"}) {
+    Block& forward = *Find(*plan, std::string(layer) + ".forward");
+    PruneSaved(forward, *Find(*plan, std::string(layer) + ".backward"));
+    std::optional<Block> recompute = Recomputed(forward);
+    ASSERT_TRUE(recompute) << layer;
+    EXPECT_TRUE(std::none_of(recompute->body.begin(), recompute->body.end(),
+                             [](const Instruction& i) { return OpClassOf(i.kind) == OpClass::kState; }));
+    EXPECT_LE(forward.saved.size(), 2u) << layer;
+    EXPECT_EQ(forward.saved.front(), "x");
+    plan->blocks.push_back(*std::move(recompute));
+  }
+  ASSERT_FALSE(VerifyPlan(*plan).empty());  // nothing calls the recompute yet
+  for (Block& block : plan->blocks) {
+    std::vector<Instruction> body;
+    for (Instruction& instruction : block.body) {
+      const size_t at = instruction.block.rfind(".backward");
+      const std::string recompute = at == std::string::npos ? "" : instruction.block.substr(0, at) + ".recompute";
+      if (instruction.kind == OpKind::kCall && Find(*plan, recompute)) {
+        Instruction call{.kind = OpKind::kCall};
+        call.block = recompute;
+        call.frame = instruction.frame;
+        body.push_back(std::move(call));
+      }
+      body.push_back(std::move(instruction));
+    }
+    block.body = std::move(body);
+  }
+  const std::vector<RoleEstimate> estimates = EstimateMemory(*plan);
+  for (size_t i = 0; i < estimates.size(); ++i) plan->roles[i].memory = estimates[i].planned;
+  for (const Violation& violation : VerifyPlan(*plan)) ADD_FAILURE() << violation.rule << ": " << violation.message;
+}
+
+}  // namespace
+}  // namespace planwright

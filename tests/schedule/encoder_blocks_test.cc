@@ -1,0 +1,235 @@
+// The encoder's blocks in every layout and with every part frozen: they keep the rules of values, communicate what the layouts ask for, and
+// compute and save nothing that nobody reads.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "planner/schedule/lower_encoder.h"
+#include "planner/verify/verify.h"
+#include "tests/support/recipes.h"
+
+namespace planwright {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+struct Case {
+  int tp = 1, cp = 1;
+  bool backbone = true, projection = true, recompute = false;
+};
+
+RadioVitModel Model() { return std::get<RadioVitModel>(testing::TinyRecipe({}).modules[0].model.model); }
+
+struct Lowered {
+  Module module;
+  ModuleBlocks blocks;
+  const LayerBlocks& layer() const { return blocks.layers.at('V'); }
+};
+
+Lowered Lower(const Case& layout) {
+  Lowered lowered;
+  Module& module = lowered.module;
+  module.name = "images";
+  module.grid.tp = layout.tp;
+  module.grid.cp = layout.cp;
+  module.width = 32;
+  module.trains_backbone = layout.backbone;
+  module.trains_projection = layout.projection;
+  if (layout.recompute) module.recompute = {"block"};
+  const BlockContext context = {"images", DType::kFp64, layout.tp, 1, layout.cp, 1, layout.backbone, layout.projection};
+  RadioVitModel model = Model();
+  model.positions = std::string("crop");
+  lowered.blocks = LowerEncoder(model, module, context);
+  return lowered;
+}
+
+// "all_gather_v cp kv": kind, group and first operand of each communication.
+std::vector<std::string> Messages(const Block& block) {
+  std::vector<std::string> messages;
+  for (const Instruction& i : block.body) {
+    if (OpClassOf(i.kind) != OpClass::kCommunication) continue;
+    messages.push_back(std::string(OpName(i.kind)) + " " + i.group.substr(i.group.find('.') + 1) + " " + i.inputs.front());
+  }
+  return messages;
+}
+
+std::set<std::string> Gradients(const std::optional<Block>& block) {
+  std::set<std::string> slots;
+  if (!block) return slots;
+  for (const Instruction& i : block->body) slots.insert(i.gradients.begin(), i.gradients.end());
+  return slots;
+}
+
+const Instruction& The(const Block& block, OpKind kind) {
+  for (const Instruction& instruction : block.body) {
+    if (instruction.kind == kind) return instruction;
+  }
+  ADD_FAILURE() << block.name << " has no " << OpName(kind);
+  static const Instruction none;
+  return none;
+}
+
+TEST(EncoderBlocks, KeepTheRulesOfValuesInEveryLayout) {
+  for (int tp : {1, 2}) {
+    for (int cp : {1, 2, 3}) {
+      for (int frozen = 0; frozen < 4; ++frozen) {
+        for (bool recompute : {false, true}) {
+          Lowered lowered = Lower({tp, cp, (frozen & 1) == 0, (frozen & 2) == 0, recompute});
+          Plan plan;
+          plan.precision = "fp64";
+          for (const auto& [name, axis] : {std::pair("tp", Axis::kTp), std::pair("cp", Axis::kCp)}) {
+            plan.groups.push_back({.name = std::string("images.") + name, .short_name = name, .module = "images", .axes = {axis}, .used = true});
+          }
+          plan.symbols = EncoderSymbols(Model(), lowered.module, 12);
+          plan.modules.push_back(lowered.module);
+          for (const LayerBlocks* piece : {&lowered.blocks.embedding, &lowered.blocks.layers.at('V'), &lowered.blocks.head}) {
+            plan.blocks.push_back(piece->forward);
+            if (piece->recompute) plan.blocks.push_back(*piece->recompute);
+            if (piece->backward) plan.blocks.push_back(*piece->backward);
+          }
+          for (const Violation& violation : VerifyValues(plan)) {
+            ADD_FAILURE() << "tp " << tp << " cp " << cp << " frozen " << frozen << ": " << violation.message;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(EncoderBlocks, OnOneRankNothingIsSent) {
+  const Lowered lowered = Lower({});
+  for (const LayerBlocks* piece : {&lowered.blocks.embedding, &lowered.layer(), &lowered.blocks.head}) {
+    EXPECT_THAT(Messages(piece->forward), IsEmpty());
+    EXPECT_THAT(Messages(*piece->backward), IsEmpty());
+  }
+  EXPECT_THAT(lowered.layer().forward.saved, ElementsAre("x", "image_grid", "n1", "n1_mean", "n1_scale", "qkv", "a", "lse", "x1", "n2",
+                                                         "n2_mean", "n2_scale", "f", "g"));
+  EXPECT_THAT(lowered.blocks.head.forward.saved, ElementsAre("image_grid", "xp", "fn_mean", "fn_scale", "ps", "n", "n_scale", "u", "r"));
+}
+
+TEST(EncoderBlocks, ContextParallelGathersKeysAndTheRowsOfTheBridge) {
+  const Lowered lowered = Lower({.cp = 2});
+  EXPECT_THAT(Messages(lowered.blocks.embedding.forward), IsEmpty());
+  EXPECT_THAT(Messages(*lowered.blocks.embedding.backward), IsEmpty());
+  EXPECT_THAT(Messages(lowered.layer().forward), ElementsAre("all_gather_v cp kv"));
+  EXPECT_THAT(Messages(*lowered.layer().backward), ElementsAre("all_gather_v cp kv", "reduce_scatter_v cp dkv_part"));
+  EXPECT_THAT(Messages(lowered.blocks.head.forward), ElementsAre("all_gather_v cp o_part"));
+  EXPECT_THAT(Messages(*lowered.blocks.head.backward), IsEmpty());  // the gradient comes whole; each part takes its own
+
+  const Instruction& attention = The(lowered.layer().forward, OpKind::kPackedAttention);
+  EXPECT_THAT(attention.inputs, ElementsAre("query", "kv_all", "image_grid"));
+  EXPECT_EQ(attention.integer("cp"), 2);
+  EXPECT_EQ(attention.integer("factor"), 2);
+  const Output& rows = The(lowered.blocks.head.forward, OpKind::kAllGatherV).outputs.front();
+  EXPECT_EQ(std::get<std::string>(rows.type.dims[0]), "images.image_rows");
+  EXPECT_FALSE(rows.type.layout.contains(Axis::kCp));
+  EXPECT_EQ(lowered.blocks.head.forward.inputs[0].type.layout.at(Axis::kCp), (AxisLayout{AxisLayout::State::kSharded, 0}));
+  // What the whole lane's keys weigh is not kept from forward to backward.
+  EXPECT_THAT(lowered.layer().forward.saved, ::testing::Not(::testing::Contains("kv_all")));
+}
+
+TEST(EncoderBlocks, TensorAndContextParallelismTogether) {
+  const Lowered lowered = Lower({.tp = 2, .cp = 2});
+  EXPECT_THAT(Messages(lowered.layer().forward), ElementsAre("all_gather_v cp kv", "all_reduce tp p_part", "all_reduce tp q_part"));
+  EXPECT_THAT(Messages(lowered.blocks.head.forward), ElementsAre("all_reduce tp o_part", "all_gather_v cp o"));
+  EXPECT_THAT(Messages(*lowered.layer().backward), ElementsAre("all_reduce tp dn2_part", "all_gather_v cp kv", "reduce_scatter_v cp dkv_part",
+                                                               "all_reduce tp dn1_part"));
+  const Output& kv = The(lowered.layer().forward, OpKind::kAllGatherV).outputs.front();
+  EXPECT_EQ(kv.type.layout, (Layout{{Axis::kTp, {AxisLayout::State::kSharded, 1}}}));
+  EXPECT_EQ(kv.type.gradient->at(Axis::kCp).state, AxisLayout::State::kPartial);
+}
+
+// Stage 2: the encoder runs as in evaluation, and only the projector learns.
+TEST(EncoderBlocks, AFrozenBackboneHasNoBackwardAndSavesNothing) {
+  const Lowered lowered = Lower({.backbone = false});
+  for (const LayerBlocks* piece : {&lowered.blocks.embedding, &lowered.layer()}) {
+    EXPECT_FALSE(piece->backward);
+    EXPECT_FALSE(piece->recompute);
+    EXPECT_THAT(piece->forward.saved, IsEmpty());
+  }
+  const LayerBlocks& head = lowered.blocks.head;
+  EXPECT_THAT(Gradients(head.backward), UnorderedElementsAre("proj_norm", "proj_up", "proj_down"));
+  EXPECT_THAT(head.backward->outputs, IsEmpty());
+  EXPECT_THAT(head.forward.saved, UnorderedElementsAre("ps", "n", "n_scale", "u", "r"));
+  EXPECT_EQ(The(lowered.blocks.embedding.forward, OpKind::kPositionAndClass).integer("crop"), 0);
+  EXPECT_EQ(The(Lower({}).blocks.embedding.forward, OpKind::kPositionAndClass).integer("crop"), 1);
+}
+
+TEST(EncoderBlocks, AFrozenProjectionPassesGradientsOn) {
+  const Lowered lowered = Lower({.projection = false});
+  const LayerBlocks& head = lowered.blocks.head;
+  EXPECT_THAT(Gradients(head.backward), UnorderedElementsAre("final_norm_weight", "final_norm_bias"));
+  EXPECT_THAT(head.backward->outputs, ElementsAre("dx"));
+  EXPECT_THAT(head.forward.saved, UnorderedElementsAre("image_grid", "xp", "fn_mean", "fn_scale", "ps", "n_scale", "u"));  // no weight gradients
+  EXPECT_EQ(Gradients(lowered.layer().backward).size(), 12u);
+}
+
+TEST(EncoderBlocks, AFrozenEncoderHasNoBackwardAtAll) {
+  const Lowered lowered = Lower({.backbone = false, .projection = false});
+  for (const LayerBlocks* piece : {&lowered.blocks.embedding, &lowered.layer(), &lowered.blocks.head}) {
+    EXPECT_FALSE(piece->backward);
+    EXPECT_THAT(piece->forward.saved, IsEmpty());
+  }
+}
+
+TEST(EncoderBlocks, RecomputeKeepsTheInputsOfALayer) {
+  for (int cp : {1, 2}) {
+    const Lowered plain = Lower({.cp = cp}), lowered = Lower({.cp = cp, .recompute = true});
+    ASSERT_TRUE(lowered.layer().recompute);
+    EXPECT_THAT(lowered.layer().forward.saved, ElementsAre("x", "image_grid"));
+    EXPECT_EQ(std::set(lowered.layer().recompute->saved.begin(), lowered.layer().recompute->saved.end()),
+              std::set(plain.layer().forward.saved.begin(), plain.layer().forward.saved.end()));
+    EXPECT_FALSE(lowered.blocks.head.recompute);
+    EXPECT_FALSE(lowered.blocks.embedding.recompute);
+  }
+}
+
+// Deals bands as op_kind.def says, for many sets of images: parts are runs of bands, nothing is lost, and no part exceeds its declared maximum.
+TEST(EncoderBlocks, PartsStayBelowTheirDeclaredMaxima) {
+  const RadioVitModel model = Model();  // 16 by 16 patches at most, squares of 2
+  uint64_t state = 1;
+  const auto draw = [&](int64_t below) { return static_cast<int64_t>((state = state * 6364136223846793005 + 1442695040888963407) >> 33) % below; };
+  for (int round = 0; round < 2000; ++round) {
+    const int cp = 2 + static_cast<int>(draw(7));
+    std::vector<std::array<int64_t, 2>> grids(draw(6));
+    int64_t lane_rows = 0, factor = model.pixel_shuffle;
+    for (auto& grid : grids) {
+      grid = {factor * (1 + draw(8)), factor * (1 + draw(8))};
+      lane_rows += grid[0] * grid[1] / (factor * factor);
+    }
+    Module module;
+    module.name = "images";
+    module.grid.cp = cp;
+    const std::vector<Symbol> symbols = EncoderSymbols(model, module, std::max<int64_t>(lane_rows, 1));
+    const auto most = [&](const std::string& name) {
+      return std::find_if(symbols.begin(), symbols.end(), [&](const Symbol& s) { return s.name == name; })->maximum;
+    };
+    std::vector<int64_t> rows(cp, 0), tokens(cp, 0);
+    int64_t a = 0, last = 0;
+    for (const auto& grid : grids) {
+      for (int64_t band = 0; band < grid[0] / factor; ++band) {
+        const int64_t b = a + grid[1] / factor, part = cp * (a + b) / (2 * lane_rows);
+        ASSERT_TRUE(last <= part && part < cp);
+        rows[part] += b - a;
+        tokens[part] += (b - a) * factor * factor + (band == 0 ? *model.class_tokens : 0);
+        last = part;
+        a = b;
+      }
+    }
+    EXPECT_EQ(a, lane_rows);
+    for (int part = 0; part < cp; ++part) {
+      EXPECT_LE(rows[part], most("images.part_image_rows"));
+      EXPECT_LE(tokens[part], most("images.tokens"));
+      EXPECT_GE((rows[part] + 8) * cp, lane_rows);  // a share, but for a band
+    }
+  }
+}
+
+}  // namespace
+}  // namespace planwright

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Validates recipes against schemas/recipe.schema.json with an independent validator (python3-jsonschema).
+
+Every recipe that ships must pass, the recipes that are only warned of too, and every broken one must fail, but for those whose mistake a schema cannot
+see, which are named here one by one.
+"""
+import json
+import pathlib
+import re
+import sys
+import unittest
+
+import jsonschema
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCHEMA_PATH = ROOT / "schemas" / "recipe.schema.json"
+
+# What is wrong with these is not in the shape of one file.
+UNSEEN = {
+    "07_unknown_model": "a name beside another",
+    "10_extends_cycle": "other files",
+    "11_missing_file": "other files",
+    "13_not_built_yet": "known keys, which this version refuses",
+    "17_images_do_not_fit": "numbers beside each other",
+    "23_hidden_control": "a character inside a name",
+    "24_wsd_without_its_segment": "a key that only one choice of another needs",
+    "25_warmup_past_the_decay": "numbers beside each other",
+    "26_rates_and_decay_out_of_order": "numbers beside each other",
+    "27_grid_does_not_fit": "numbers beside each other",
+    "28_placements_overlap": "numbers beside each other",
+    "29_bridge_to_nowhere": "a name beside another",
+    "30_pattern_with_a_foreign_letter": "the letters of a pattern",
+    "31_sizes_that_do_not_divide": "numbers beside each other",
+    "32_missing_section": "a section that the pattern needs",
+    "33_batch_does_not_divide": "numbers beside each other",
+    "34_dp_that_is_not": "numbers beside each other",
+    "35_expert_parallel_too_wide": "numbers beside each other",
+    "38_conflicting_keys": "numbers beside each other",
+    "40_two_language_modules": "the kinds of the models that modules name",
+    "41_ranks_not_covered": "numbers beside each other",
+    "42_outside_the_cluster": "numbers beside each other",
+    "43_model_does_not_cut": "numbers beside each other",
+    "44_bridge_the_wrong_way": "the kinds of the models that modules name",
+    "45_bridge_twice": "two items of a list",
+    "46_encoder_without_bridge": "a module beside the bridges",
+    "47_warmup_twice": "two keys of which one excludes the other",
+    "48_two_kinds_of_attention": "the letters of a pattern",
+    "49_multi_token_parts_differ": "the letters of a pattern",
+    "50_segments_on_one_stage": "a pattern beside a number",
+    "51_stages_that_lose_layers": "a pattern beside numbers",
+    "52_gradients_in_bf16": "a choice that is refused with its reason",
+    "53_nothing_trains": "modules beside each other",
+    "55_overrides": "the command line",
+    "56_lint_made_an_error": "numbers beside each other",
+    "57_image_longer_than_a_sample": "numbers beside each other",
+    "58_vocabulary_of_two": "numbers beside each other",
+    "59_vocabulary_below_bytes": "numbers beside each other",
+    "60_encoder_alone": "the kinds of the models that modules name",
+    "61_experts_on_an_encoder": "the kinds of the models that modules name",
+    "62_stages_on_shared_ranks": "numbers beside each other",
+    "63_bridges_without_tokens": "a key that the number of bridges needs",
+    "64_one_token_for_two_bridges": "numbers beside each other",
+    "65_bridge_token_outside_the_vocabulary": "numbers beside each other",
+    "66_token_that_the_data_never_has": "numbers beside each other",
+    "67_some_together_some_apart": "numbers beside each other",
+    "70_table_of_positions": "numbers beside each other",
+    "71_table_of_odd_side": "numbers beside each other",
+    "75_stage_layers_that_do_not_add_up": "numbers beside each other",
+    "76_images_smaller_than_a_token": "numbers beside each other",
+    "36_packed_samples": "numbers beside each other",
+    "37_context_parallel_that_does_not_divide": "numbers beside each other",
+    "77_device_too_small": "memory follows from the whole plan",
+}
+
+
+class Yaml12Loader(yaml.SafeLoader):
+    """PyYAML reads YAML 1.1, where `off` is false and 010 is eight; editors and Planwright read the core schema of YAML 1.2."""
+
+
+Yaml12Loader.yaml_implicit_resolvers = {}
+for tag, pattern, first in (
+    ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
+    ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
+    ("int", r"^[-+]?[0-9]+$", "-+0123456789"),
+    ("float", r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$", "-+.0123456789"),
+):
+    Yaml12Loader.add_implicit_resolver("tag:yaml.org,2002:" + tag, re.compile(pattern), list(first))
+Yaml12Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(node.value, 10))
+Yaml12Loader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: float(node.value))
+
+
+def load(text):
+    return yaml.load(text, Loader=Yaml12Loader)
+
+
+class Schema(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.schema = json.loads(SCHEMA_PATH.read_text())
+        cls.validator = jsonschema.Draft7Validator(cls.schema)
+
+    def errors(self, recipe):
+        return ["/".join(map(str, e.absolute_path)) + ": " + e.message for e in self.validator.iter_errors(recipe)]
+
+    def accepts(self, text):
+        return not self.errors(load(text))
+
+    def test_is_a_schema_of_draft_07(self):
+        jsonschema.Draft7Validator.check_schema(self.schema)
+        self.assertEqual(self.schema["$schema"], "http://json-schema.org/draft-07/schema#")
+
+    def test_accepts_every_recipe_that_ships(self):
+        recipes = sorted((ROOT / "recipes").rglob("*.yaml"))
+        self.assertGreaterEqual(len(recipes), 5)
+        for path in recipes:
+            with self.subTest(path=path.name):
+                self.assertEqual(self.errors(load(path.read_text())), [])
+
+    def test_every_recipe_that_ships_names_it(self):
+        for path in sorted((ROOT / "recipes").rglob("*.yaml")):
+            with self.subTest(path=path.name):
+                named = re.fullmatch(r"# yaml-language-server: \$schema=(\S+)", path.read_text().splitlines()[0])
+                self.assertIsNotNone(named)
+                self.assertEqual((path.parent / named.group(1)).resolve(), SCHEMA_PATH)
+
+    def test_accepts_recipes_that_are_only_warned_of(self):
+        for folder in sorted((ROOT / "tests/golden/lints").iterdir()):
+            with self.subTest(folder=folder.name):
+                self.assertEqual(self.errors(load((folder / "recipe.yaml").read_text())), [])
+
+    def test_refuses_broken_recipes_whose_mistake_it_can_see(self):
+        passed = set()
+        for folder in sorted((ROOT / "tests/golden/broken").iterdir()):
+            try:
+                recipe = load((folder / "recipe.yaml").read_text())
+            except yaml.YAMLError:
+                continue  # no schema needed
+            if not self.errors(recipe):
+                passed.add(folder.name)
+        self.assertEqual(passed, set(UNSEEN))
+
+    def test_says_where(self):
+        recipe = load((ROOT / "tests/golden/broken/01_misspelled_key/recipe.yaml").read_text())
+        self.assertTrue(any(e.startswith("batch: ") and "global_sample" in e for e in self.errors(recipe)), self.errors(recipe))
+
+    def test_a_file_that_extends_others_may_leave_things_to_them(self):
+        self.assertTrue(self.accepts("{extends: [a.yaml], batch: {micro_samples: 2}, models: {m: {hidden: 64, heads: 4}}}"))
+        self.assertTrue(self.accepts("{extends: a.yaml, data: {kind: webdataset}}"))
+        # but what it says must be right, of one kind or another
+        self.assertFalse(self.accepts("{extends: [a.yaml], batch: {micro_sample: 2}}"))
+        self.assertFalse(self.accepts("{extends: [a.yaml], models: {m: {hidden: 64, vocabulary: 9, patch: 2}}}"))
+        self.assertFalse(self.accepts("{extends: [a.yaml], models: {m: {kind: radio_vit, vocabulary: 9}}}"))
+        self.assertFalse(self.accepts("{extends: [a.yaml], data: {kind: mock, shards: [x]}}"))
+        self.assertFalse(self.accepts("{extends: [a.yaml], bridges: [{from: a}]}"))
+        self.assertFalse(self.accepts("{extends: [a.yaml], models: {m-1: {hidden: 64}}}"))
+
+    def test_a_library_has_whole_models(self):
+        model = "kind: hybrid_lm, pattern: '*', hidden: 8, attention: {heads: 1, head_dim: 8, kv_groups: 1}"
+        self.assertTrue(self.accepts("{models: {m: {%s, vocabulary: 64}}}" % model))
+        self.assertFalse(self.accepts("{models: {m: {%s}}}" % model))
+        self.assertFalse(self.accepts("{models: {m: {hidden: 8}}}"))
+
+    def test_without_a_kind_data_is_made_up(self):
+        whole = load((ROOT / "recipes/nemotron_moe_vlm_tiny.yaml").read_text())
+        del whole["data"]["kind"]
+        self.assertEqual(self.errors(whole), [])
+        whole["data"] = {"shards": ["a.tar"]}
+        self.assertNotEqual(self.errors(whole), [])
+
+    def test_lints_are_known_by_number(self):
+        self.assertTrue(self.accepts("{extends: [a.yaml], lints: {PW0407: off, PW0210: error}}"))
+        self.assertFalse(self.accepts("{extends: [a.yaml], lints: {PW0203: off}}"))
+        self.assertFalse(self.accepts("{extends: [a.yaml], lints: {PW0407: silent}}"))
+
+    def test_editors_find_help_and_defaults(self):
+        batch = self.schema["properties"]["batch"]["properties"]
+        self.assertEqual(batch["micro_samples"]["default"], 1)
+        self.assertTrue(batch["global_samples"]["description"])
+        self.assertEqual(self.schema["properties"]["precision"]["properties"]["params"]["enum"], ["bf16", "fp32", "fp64"])
+        self.assertEqual(batch["sequence_length"]["minimum"], 2)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

@@ -1,0 +1,137 @@
+#include "planner/show/show.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace planwright {
+namespace {
+
+using nlohmann::ordered_json;
+using ::testing::HasSubstr;
+
+// Two encoder ranks feed a language model of four (tp2 dp2, ep4) on nodes of four.
+Plan SixRanks() {
+  Plan plan;
+  plan.world_size = 6;
+  plan.cluster = {2, 4, "none"};
+  plan.modules.resize(2);
+  plan.modules[0].name = "encoder";
+  plan.modules[0].grid = {0, 1, 1, 2, 1, 1, 1, 2};
+  plan.modules[1].name = "language";
+  plan.modules[1].grid = {2, 2, 1, 2, 1, 1, 4, 1};
+  plan.modules[1].parameter_count = 123456;
+  plan.modules[1].layers = {{'M', "language.layers.0", 100}, {'E', "language.layers.1", 200}};
+  Group world{"world", "world"};
+  world.ranks = {0, 1, 2, 3, 4, 5};
+  world.used = true;
+  Group tp{"language.tp", "tp", "language", View::kDense, {Axis::kTp}};
+  plan.groups = {world, tp};
+  plan.bridges = {{"encoder.language", "encoder", "language", "equal", -1, {{0, 2, 0, 1}, {1, 4, 1, 2}}, {{2, 0, 0, 1}, {4, 1, 1, 2}}}};
+  plan.schedule = {{"encoder", 0, 1, {"F0", "F1", "B0", "B1"}}, {"language", 0, 0, {"F0", "B0", "F1", "B1"}}};
+  Instruction norm;
+  norm.kind = OpKind::kRmsNorm;
+  norm.inputs = {"x"};
+  norm.parameters = {"norm"};
+  norm.outputs = {{"y", {DType::kFp32, {int64_t{8}, std::string("rows")}}}};
+  norm.attributes = {{"eps", 1e-5}};
+  plan.blocks.resize(2);
+  plan.blocks[0].name = "language.norm.forward";
+  plan.blocks[0].body = {norm};
+  plan.blocks[0].outputs = {"y"};
+  plan.blocks[1].name = "encoder.other";
+  Instruction call;
+  call.kind = OpKind::kCall;
+  call.block = "language.norm.forward";
+  call.frame = "language.layers.0";
+  call.microbatch = 1;
+  plan.roles.resize(2);
+  plan.roles[0].name = "encoder.s0";
+  plan.roles[0].ranks = {{0, 2, 1}};
+  plan.roles[1].name = "language.s0";
+  plan.roles[1].ranks = {{2, 4, 1}};
+  plan.roles[1].step = {call};
+  return plan;
+}
+
+TEST(ShowRanks, GivesEachRanksPlaceInBothViews) {
+  const ordered_json json = ShowRanksJson(SixRanks());
+  EXPECT_EQ(json["world_size"], 6);
+  ASSERT_EQ(json["ranks"].size(), 6u);
+  EXPECT_EQ(json["ranks"][5], ordered_json::parse(R"({"rank": 5, "node": 1, "local_rank": 1, "role": "language.s0", "modules":
+      {"language": {"dense": {"tp": 1, "cp": 0, "dp": 1, "pp": 0}, "expert": {"expert_tp": 0, "ep": 3, "expert_dp": 0, "pp": 0}}}})"));
+}
+
+TEST(ShowRanks, DrawsABoxForEachRankOfANode) {
+  const std::string text = ShowRanks(SixRanks());
+  EXPECT_THAT(text, HasSubstr("node 0  │ rank 0      │ rank 1      │ rank 2      │ rank 3      │"));
+  EXPECT_THAT(text, HasSubstr("node 1  │ rank 4      │ rank 5      │\n        │ language    │ language    │\n"
+                              "        │ tp0 dp1 ep2 │ tp1 dp1 ep3 │"));
+}
+
+TEST(ShowGroups, ListsMembersInOrder) {
+  const ordered_json json = ShowGroupsJson(SixRanks());
+  EXPECT_TRUE(json["groups"][0]["module"].is_null());
+  EXPECT_EQ(json["groups"][1]["name"], "tp");
+  EXPECT_EQ(json["groups"][1]["view"], "dense");
+  EXPECT_EQ(json["groups"][1]["axes"], ordered_json({"tp"}));
+  EXPECT_EQ(json["groups"][1]["used"], false);
+  EXPECT_EQ(json["groups"][1]["members"], ordered_json::parse("[[2, 3], [4, 5]]"));
+  EXPECT_THAT(ShowGroups(SixRanks()), HasSubstr("[2-3] [4-5]"));
+}
+
+TEST(ShowBridges, ListsHalfOpenSamples) {
+  EXPECT_EQ(ShowBridgesJson(SixRanks())["bridges"][0]["transfers"],
+            ordered_json::parse(R"([{"from_rank": 0, "to_rank": 2, "microbatch_samples": [0, 1]},
+                                    {"from_rank": 1, "to_rank": 4, "microbatch_samples": [1, 2]}])"));
+  EXPECT_THAT(ShowBridges(SixRanks()), HasSubstr("encoder ──▶ language   equal"));
+}
+
+TEST(ShowSchedule, DrawsWhenEachMicrobatchCanRun) {
+  const std::string text = ShowSchedule(SixRanks());
+  EXPECT_THAT(text, HasSubstr("encoder.s0   |F0|F1|. |B0|. |B1|"));
+  EXPECT_THAT(text, HasSubstr("language.s0  |. |F0|B0|F1|B1|"));
+  EXPECT_EQ(ShowScheduleJson(SixRanks())["stages"][1],
+            ordered_json::parse(R"({"module": "language", "stage": 0, "ranks": [2, 3, 4, 5], "warmup": 0,
+                                    "order": ["F0", "B0", "F1", "B1"], "slots": [1, 2, 3, 4]})"));
+}
+
+TEST(ShowBudget, GivesRatesAtSampleCounts) {
+  Plan plan = SixRanks();
+  plan.budget = {100, 16, 1, 8, 4, 7, 12, {1e-3, 1e-5, 0, 20, 100, "linear"}, {0.1, 0.1, "constant", 100},
+                 {{"warmup", 0, 20}, {"decay", 20, 100}}};
+  const ordered_json json = ShowBudgetJson(plan, {0, 10, 20});
+  EXPECT_EQ(json["steps"], 7);
+  EXPECT_EQ(json["segments"][1], ordered_json({{"kind", "decay"}, {"first_sample", 20}, {"end_sample", 100}}));
+  EXPECT_EQ(json["at"][0], ordered_json({{"sample", 0}, {"learning_rate", 0.0}, {"weight_decay", 0.1}}));
+  EXPECT_EQ(json["at"][1]["learning_rate"], 5e-4);
+  EXPECT_EQ(json["at"][2]["learning_rate"], 1e-3);
+  EXPECT_FALSE(ShowBudgetJson(plan, {}).contains("at"));
+  EXPECT_THAT(ShowBudget(plan, {10}), HasSubstr("12 samples past the budget"));
+}
+
+TEST(ShowModel, CountsParametersLayerByLayer) {
+  EXPECT_EQ(ShowModelJson(SixRanks())["modules"]["language"]["parameters"], 123456);
+  EXPECT_EQ(ShowModelJson(SixRanks())["modules"]["language"]["layers"].size(), 2u);
+  EXPECT_THAT(ShowModel(SixRanks()), HasSubstr("language.layers.1  E  moe           200"));
+}
+
+TEST(ShowProgram, GivesARoleOnlyTheBlocksThatItCalls) {
+  const ordered_json json = ShowProgramJson(SixRanks(), "");
+  ASSERT_EQ(json["roles"].size(), 2u);
+  EXPECT_EQ(json["roles"][0]["blocks"], ordered_json::object());
+  EXPECT_EQ(json["roles"][1]["ranks"], ordered_json({2, 3, 4, 5}));
+  EXPECT_EQ(json["roles"][1]["step"][0]["block"], "language.norm.forward");
+  EXPECT_EQ(json["roles"][1]["blocks"].size(), 1u);
+  EXPECT_EQ(json["roles"][1]["blocks"]["language.norm.forward"]["body"][0]["op"], "rms_norm");
+  EXPECT_EQ(ShowProgramJson(SixRanks(), "encoder.s0")["roles"].size(), 1u);
+}
+
+TEST(ShowProgram, PrintsInstructionsAsAssignments) {
+  const std::string text = ShowProgram(SixRanks(), "language.s0");
+  EXPECT_THAT(text, HasSubstr("compute  y = rms_norm x @norm eps=1e-05  fp32[8,rows]\n"));
+  EXPECT_THAT(text, HasSubstr("language.norm.forward of language.layers.0 m1"));
+  EXPECT_THAT(text, Not(HasSubstr("encoder.other")));
+}
+
+}  // namespace
+}  // namespace planwright

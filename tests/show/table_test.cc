@@ -1,0 +1,31 @@
+#include "planner/show/table.h"
+
+#include <gtest/gtest.h>
+
+namespace planwright {
+namespace {
+
+TEST(Table, AlignsNumbersRightAndWordsLeft) {
+  Table table({"name", "count"});
+  table.Add({"tp", "8"});
+  table.Add({"größe", "1,024"});
+  EXPECT_EQ(table.Text("> "), "> name   count\n> tp         8\n> größe  1,024\n");
+}
+
+TEST(RanksText, ShortensRuns) {
+  EXPECT_EQ(RanksText({4}), "4");
+  EXPECT_EQ(RanksText({4, 5}), "4-5");
+  EXPECT_EQ(RanksText({4, 6}), "4, 6");
+  EXPECT_EQ(RanksText({0, 1, 2, 3, 8, 10, 12}), "0-3, 8-12 by 2");
+  EXPECT_EQ(RanksText({0, 2, 3, 7, 8, 20, 22, 50}, 2), "0, 2, ... 50");
+}
+
+TEST(WithCommas, GroupsByThree) {
+  EXPECT_EQ(WithCommas(0), "0");
+  EXPECT_EQ(WithCommas(999), "999");
+  EXPECT_EQ(WithCommas(11515677504), "11,515,677,504");
+  EXPECT_EQ(WithCommas(-123456), "-123,456");
+}
+
+}  // namespace
+}  // namespace planwright

@@ -1,0 +1,97 @@
+#include "planner/topology/check_layout.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/problems.h"
+#include "tests/recipe_builder.h"
+
+namespace planwright {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<std::string> LanguageProblems(const Parallel& parallel, const std::function<void(HybridLmModel&)>& change, int64_t sequence = 8192) {
+  Recipe recipe = BuildRecipe({BuildLanguage(0, 8, parallel)});
+  recipe.batch.sequence_length.value = sequence;
+  change(std::get<HybridLmModel>(recipe.modules[0].model.model));
+  Diagnostics diagnostics;
+  const bool shape = CheckModelShape(recipe.modules[0], diagnostics);
+  const bool layout = CheckLayout(recipe, recipe.modules[0], diagnostics);
+  EXPECT_EQ(shape && layout, !diagnostics.has_errors());
+  return KindsAndLines(diagnostics);
+}
+
+std::vector<std::string> EncoderProblems(const Parallel& parallel, const std::function<void(RadioVitModel&)>& change) {
+  Recipe recipe = BuildRecipe({BuildEncoder(0, 8, parallel), BuildLanguage(8, 8)});
+  change(std::get<RadioVitModel>(recipe.modules[0].model.model));
+  Diagnostics diagnostics;
+  const bool shape = CheckModelShape(recipe.modules[0], diagnostics);
+  const bool layout = CheckLayout(recipe, recipe.modules[0], diagnostics);
+  EXPECT_EQ(shape && layout, !diagnostics.has_errors());
+  return KindsAndLines(diagnostics);
+}
+
+TEST(CheckLayout, PresetsFit) {
+  EXPECT_THAT(LanguageProblems({.tp = 2, .ep = 8}, [](auto&) {}), ElementsAre());
+  EXPECT_THAT(EncoderProblems({.tp = 2}, [](auto&) {}), ElementsAre());
+}
+
+TEST(CheckLayout, LanguageSizesOverTp) {
+  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.attention.heads.value = m.attention.kv_groups.value = 9; }),
+              ElementsAre("LayoutDoesNotDivide:103", "LayoutDoesNotDivide:103"));
+  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.attention.kv_groups.value = 1; }), ElementsAre("LayoutDoesNotDivide:103"));
+  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.mamba.groups.value = 1; }), ElementsAre("LayoutDoesNotDivide:103"));
+  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.vocabulary.value = 131; }), ElementsAre("LayoutDoesNotDivide:103"));
+  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.moe.shared_ffn.value = 33; }), ElementsAre("LayoutDoesNotDivide:103"));
+  EXPECT_THAT(LanguageProblems({.ep = 8}, [](auto& m) { m.moe.experts.value = 12; }), ElementsAre("LayoutDoesNotDivide:106"));
+  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto&) {}, 33), ElementsAre("LayoutDoesNotDivide:103"));
+  // Experts are whole on a rank when expert_tp is 1.
+  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.moe.ffn.value = 33; }), ElementsAre());
+}
+
+// Over cp the sequence is cut in pairs of chunks, and Mamba's heads instead of it (facts 10).
+TEST(CheckLayout, LanguageSizesOverCp) {
+  EXPECT_THAT(LanguageProblems({.tp = 2, .cp = 4}, [](auto&) {}), ElementsAre());
+  EXPECT_THAT(LanguageProblems({.tp = 2, .cp = 2}, [](auto&) {}, 8), ElementsAre());
+  EXPECT_THAT(LanguageProblems({.tp = 2, .cp = 2}, [](auto&) {}, 12), ElementsAre("LayoutDoesNotDivide:104"));
+  EXPECT_THAT(LanguageProblems({.tp = 4, .cp = 4}, [](auto&) {}), ElementsAre("LayoutDoesNotDivide:104"));  // 8 groups of Mamba
+  EXPECT_THAT(LanguageProblems({.cp = 4}, [](auto& m) { m.mamba.heads.value = m.mamba.groups.value = 6; }),
+              ElementsAre("LayoutDoesNotDivide:104", "LayoutDoesNotDivide:104"));
+  // Attention's heads are whole over cp.
+  EXPECT_THAT(LanguageProblems({.cp = 8}, [](auto& m) { m.attention.kv_groups.value = 2; }), ElementsAre());
+}
+
+TEST(CheckLayout, OnlyLayersOfThePatternCount) {
+  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) {
+                m.pattern.value = "ME";
+                m.attention.kv_groups.value = 1;
+                m.has_attention = false;
+              }),
+              ElementsAre());
+}
+
+TEST(CheckLayout, LanguageShapes) {
+  EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.attention.kv_groups.value = 5; }), ElementsAre("ModelShape:302"));
+  EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.mamba.groups.value = 5; }), ElementsAre("ModelShape:304"));
+  EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.moe.top_k.value = 129; }), ElementsAre("ModelShape:307"));
+  EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.has_moe = false; }), ElementsAre("MissingModelSection:300"));
+  EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.pattern.value = ""; }), ElementsAre("ModelShape:300"));
+  EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.pattern.value = "MxE"; }), ElementsAre("UnknownLayer:300"));
+  EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.pattern.value = "M-G/M"; }), ElementsAre("NotBuiltYet:300"));
+  EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.pattern.value = "ME|M*"; }), ElementsAre("PatternSplit:300"));
+}
+
+TEST(CheckLayout, EncoderSizes) {
+  EXPECT_THAT(EncoderProblems({.tp = 2}, [](auto& m) { m.heads.value = 5; }), ElementsAre("LayoutDoesNotDivide:203"));
+  EXPECT_THAT(EncoderProblems({.tp = 2}, [](auto& m) { m.ffn.value = 5; }), ElementsAre("LayoutDoesNotDivide:203"));
+  EXPECT_THAT(EncoderProblems({.tp = 2}, [](auto& m) { m.projector_hidden.value = 5; }), ElementsAre("LayoutDoesNotDivide:203"));
+  EXPECT_THAT(EncoderProblems({}, [](auto& m) { m.heads.value = 3; }), ElementsAre("ModelShape:401"));
+  EXPECT_THAT(EncoderProblems({}, [](auto& m) { m.max_image.value = 2046; }), ElementsAre("ModelShape:405", "ModelShape:405"));
+  EXPECT_THAT(EncoderProblems({}, [](auto& m) { m.max_image.value = 48; }), ElementsAre("ModelShape:405"));
+}
+
+}  // namespace
+}  // namespace planwright

@@ -1,0 +1,261 @@
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "tests/verify/mutants.h"
+
+namespace planwright::testing {
+namespace {
+
+using std::string;
+
+bool IsState(const string& name) { return !name.empty() && (name[0] == '$' || name[0] == '%'); }
+
+// One block of the plan; mutants address it and its instructions by place.
+class BlockDamage {
+ public:
+  BlockDamage(const Plan& plan, size_t block, std::vector<Mutant>& mutants) : plan_(plan), block_(block), mutants_(mutants) {}
+
+  void Make() {
+    for (size_t i = 0; i < Body().size(); ++i) {
+      const Instruction& op = Body()[i];
+      if (op.kind == OpKind::kCall) {
+        Calls(i);
+      } else if (!op.inputs.empty() && IsState(op.inputs.front())) {
+        continue;  // a bucket's collective inside a stage: damaged with the programs
+      } else {
+        Operands(i);
+        Types(i);
+        if (OpClassOf(op.kind) == OpClass::kCommunication) Communication(i);
+        Settings(i);
+      }
+      Frees(i);
+    }
+    Interface();
+  }
+
+ private:
+  const Block& Here() const { return plan_.blocks[block_]; }
+  const std::vector<Instruction>& Body() const { return Here().body; }
+
+  void Add(const char* kind, size_t i, const string& what, std::vector<string> rules, std::function<void(Instruction&)> change) {
+    const size_t block = block_;
+    mutants_.push_back({kind, absl::StrCat(Here().name, " ", i, " ", string(OpName(Body()[i].kind)), " ", what), std::move(rules),
+                        [block, i, change](Plan& p) { change(p.blocks[block].body[i]); }});
+  }
+  void AddToBlock(const char* kind, const string& what, std::vector<string> rules, std::function<void(Block&)> change) {
+    const size_t block = block_;
+    mutants_.push_back({kind, absl::StrCat(Here().name, " ", what), std::move(rules), [block, change](Plan& p) { change(p.blocks[block]); }});
+  }
+
+  const Module& ModuleHere() const { return *plan_.FindModule(Here().module); }
+
+  void Operands(size_t i) {
+    const Instruction& op = Body()[i];
+    for (size_t k = 0; k < op.inputs.size(); ++k) {
+      Add("undefined_input", i, op.inputs[k], {"V4"}, [k](Instruction& x) { x.inputs[k] = "nothing"; });
+    }
+    const bool commutes = op.kind == OpKind::kAdd || op.kind == OpKind::kAddResidualBias;
+    for (size_t k = 0; !commutes && k + 1 < op.inputs.size(); ++k) {
+      if (op.inputs[k] == op.inputs[k + 1]) continue;
+      Add("swap_inputs", i, absl::StrCat(k), {"V4", "V5"}, [k](Instruction& x) { std::swap(x.inputs[k], x.inputs[k + 1]); });
+    }
+    if (op.kind == OpKind::kAdd) {
+      Add("drop_term", i, op.inputs.back(), {"V4", "V5"}, [](Instruction& x) { x.inputs.pop_back(); });
+      Add("double_term", i, op.inputs.front(), {"V5"}, [](Instruction& x) { x.inputs.push_back(x.inputs.front()); });
+    }
+    for (size_t k = 0; k + 1 < op.parameters.size(); ++k) {
+      Add("swap_parameters", i, op.parameters[k], {"V4", "V5"}, [k](Instruction& x) { std::swap(x.parameters[k], x.parameters[k + 1]); });
+    }
+    if (!op.parameters.empty()) Add("unknown_parameter", i, op.parameters[0], {"V4"}, [](Instruction& x) { x.parameters[0] = "nothing"; });
+    if (!op.gradients.empty()) Gradients(i);
+    if (op.outputs.empty()) EffectOnly(i);
+  }
+
+  void Gradients(size_t i) {
+    Add("skip_gradient", i, Body()[i].gradients.back(), {"V4", "V5"}, [](Instruction& x) { x.gradients.pop_back(); });
+    Add("gradient_twice", i, Body()[i].gradients.back(), {"V4", "V5"}, [](Instruction& x) { x.gradients.push_back(x.gradients.back()); });
+    Add("unknown_gradient", i, Body()[i].gradients[0], {"V4"}, [](Instruction& x) { x.gradients[0] = "nothing"; });
+  }
+
+  // Instructions that leave nothing but an effect: gone, with their frees handed to the one before; and done twice.
+  void EffectOnly(size_t i) {
+    if (i > 0) {
+      AddToBlock("drop_instruction", absl::StrCat(i, " ", string(OpName(Body()[i].kind))), {"V4", "V5"}, [i](Block& b) {
+        auto& frees = b.body[i - 1].frees;
+        frees.insert(frees.end(), b.body[i].frees.begin(), b.body[i].frees.end());
+        b.body.erase(b.body.begin() + static_cast<std::ptrdiff_t>(i));
+      });
+    }
+    AddToBlock("repeat_instruction", absl::StrCat(i, " ", string(OpName(Body()[i].kind))), {"V5"}, [i](Block& b) {
+      Instruction again = b.body[i];
+      again.frees.clear();
+      b.body.insert(b.body.begin() + static_cast<std::ptrdiff_t>(i), std::move(again));
+    });
+  }
+
+  void Types(size_t i) {
+    const Instruction& op = Body()[i];
+    for (size_t k = 0; k < op.outputs.size(); ++k) {
+      const ValueType& type = op.outputs[k].type;
+      const string& name = op.outputs[k].name;
+      Add("change_dtype", i, name, {"V4", "V5"}, [k](Instruction& x) {
+        DType& dtype = x.outputs[k].type.dtype;
+        dtype = dtype == DType::kInt64 ? DType::kFp32 : DType::kInt64;
+      });
+      for (size_t d = 0; d < type.dims.size(); ++d) {
+        if (!std::holds_alternative<int64_t>(type.dims[d])) continue;
+        Add("change_dim", i, absl::StrCat(name, " ", d), {"V4", "V5"}, [k, d](Instruction& x) { ++std::get<int64_t>(x.outputs[k].type.dims[d]); });
+      }
+      for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kExpertTp}) {
+        if (ModuleHere().grid.size(axis) > 1) Layouts(i, k, axis);
+      }
+      Add("define_twice", i, name, {"V4"}, [k, first = op.inputs.empty() ? name : op.inputs[0]](Instruction& x) {
+        if (first == x.outputs[k].name) x.outputs.push_back(x.outputs[k]);
+        x.outputs[k].name = first;
+      });
+    }
+  }
+
+  void Layouts(size_t i, size_t k, Axis axis) {
+    using State = AxisLayout::State;
+    const Output& output = Body()[i].outputs[k];
+    if (output.type.dtype == DType::kInt64 && (axis == Axis::kExpertTp || output.type.host || OpClassOf(Body()[i].kind) == OpClass::kCommunication)) {
+      return;  // counts and orders of rows have no layout: each rank's are its own
+    }
+    auto held = output.type.layout.find(axis);
+    const State state = held == output.type.layout.end() ? State::kReplicated : held->second.state;
+    const string what = absl::StrCat(output.name, " ", string(AxisName(axis)));
+    const auto set = [&](const char* kind, AxisLayout layout) {
+      Add(kind, i, what, {"V4", "V5", "V6"}, [k, axis, layout](Instruction& x) {
+        if (layout.state == State::kReplicated) {
+          x.outputs[k].type.layout.erase(axis);
+        } else {
+          x.outputs[k].type.layout[axis] = layout;
+        }
+      });
+    };
+    if (state != State::kReplicated) set("layout_whole", {});
+    if (state != State::kPartial) set("layout_partial", {State::kPartial, 0});
+    if (state == State::kSharded) {
+      const int other = held->second.dim == 0 ? static_cast<int>(output.type.dims.size()) - 1 : 0;
+      if (other != held->second.dim) set("layout_dim", {State::kSharded, other, held->second.zigzag});
+      AxisLayout order = held->second;
+      order.zigzag = !order.zigzag;
+      set("layout_order", order);
+    }
+    if (state == State::kReplicated && !output.type.dims.empty()) set("layout_cut", {State::kSharded, 0});
+  }
+
+  void Communication(size_t i) {
+    const Instruction& op = Body()[i];
+    const auto& outputs = op.outputs;
+    if (outputs.size() == 1 && !op.inputs.empty()) {
+      // Left out: whoever read the result reads what went in.
+      AddToBlock("skip_communication", absl::StrCat(i, " ", string(OpName(op.kind)), " ", op.inputs[0]), {"V4", "V5", "V6"}, [i](Block& b) {
+        const string from = b.body[i].inputs[0], to = b.body[i].outputs[0].name;
+        b.body.erase(b.body.begin() + static_cast<std::ptrdiff_t>(i));
+        const auto rename = [&](std::vector<string>& names) { std::replace(names.begin(), names.end(), to, from); };
+        for (Instruction& x : b.body) rename(x.inputs), rename(x.frees);
+        rename(b.outputs), rename(b.saved);
+      });
+    }
+    for (const Group& group : plan_.groups) {
+      const Group* now = plan_.FindGroup(op.group);
+      if (group.name == op.group || group.module != Here().module || !group.used || !now || MembersOf(plan_, group) == MembersOf(plan_, *now)) continue;
+      Add("retarget_group", i, group.name, {"V3", "V4", "V6"}, [name = group.name](Instruction& x) { x.group = name; });
+    }
+    Add("unknown_group", i, op.group, {"V4"}, [](Instruction& x) { x.group = "nowhere"; });
+    for (const char* key : {"dim", "from_dim", "to_dim"}) {
+      if (!op.attributes.contains(key)) continue;
+      Add("undeclared_dim", i, key, {"V4"}, [key](Instruction& x) { x.attributes.erase(key); });
+      Add("another_dim", i, key, {"V4"}, [key](Instruction& x) { ++std::get<int64_t>(x.attributes[key]); });
+    }
+    if (op.kind == OpKind::kAllReduce) {
+      Add("another_reduction", i, op.inputs[0], {"V6"}, [](Instruction& x) {
+        string& reduce = std::get<string>(x.attributes["reduce"]);
+        reduce = reduce == "sum" ? "max" : "sum";
+      });
+    }
+  }
+
+  // Whole-number settings that sizes or the other direction fix.
+  void Settings(size_t i) {
+    static const std::set<string> kFixed = {"inner", "bc", "heads", "q_heads", "kv_heads", "head_dim", "top_k", "samples", "parameter_cp"};
+    for (const auto& [key, value] : Body()[i].attributes) {
+      if (!kFixed.contains(key) || !std::holds_alternative<int64_t>(value)) continue;
+      Add("change_setting", i, key, {"V4", "V5"}, [key = key](Instruction& x) { ++std::get<int64_t>(x.attributes[key]); });
+    }
+    if (auto it = Body()[i].attributes.find("into"); it != Body()[i].attributes.end()) {
+      Add("add_to_another_sum", i, "into", {"V5"}, [](Instruction& x) { x.attributes["into"] = string("$reals.nothing"); });
+    }
+    if (Body()[i].kind == OpKind::kAccumulate) {
+      Add("count_once_over_lanes", i, "once_over", {"V6"}, [](Instruction& x) { x.attributes["once_over"] = string("dp"); });
+      if (ModuleHere().grid.tp > 1) {
+        Add("count_on_other_ranks", i, "once_over", {"V6"}, [](Instruction& x) {
+          if (!x.attributes.erase("once_over")) x.attributes["once_over"] = string("tp");
+        });
+      }
+    }
+  }
+
+  void Frees(size_t i) {
+    const Instruction& op = Body()[i];
+    if (op.frees.empty()) return;
+    Add("never_free", i, op.frees[0], {"V4"}, [](Instruction& x) { x.frees.erase(x.frees.begin()); });
+    Add("free_twice", i, op.frees[0], {"V4"}, [](Instruction& x) { x.frees.push_back(x.frees[0]); });
+    const bool read_here = std::find(op.inputs.begin(), op.inputs.end(), op.frees[0]) != op.inputs.end();
+    if (i > 0 && read_here) {
+      AddToBlock("free_early", absl::StrCat(i, " ", op.frees[0]), {"V4"}, [i](Block& b) {
+        b.body[i - 1].frees.push_back(b.body[i].frees[0]);
+        b.body[i].frees.erase(b.body[i].frees.begin());
+      });
+    }
+  }
+
+  void Calls(size_t i) {
+    const Instruction& call = Body()[i];
+    Add("unknown_block", i, call.block, {"V4"}, [](Instruction& x) { x.block = "nothing"; });
+    Add("unknown_frame", i, call.frame, {"V4", "V5"}, [](Instruction& x) { x.frame = "nothing"; });
+    for (size_t j = 0; j < i; ++j) {
+      if (Body()[j].kind != OpKind::kCall || Body()[j].block != call.block || Body()[j].frame == call.frame) continue;
+      AddToBlock("swap_layers", absl::StrCat(j, " and ", i), {"V4", "V5"}, [i, j](Block& b) { std::swap(b.body[i].frame, b.body[j].frame); });
+    }
+    if (call.inputs.size() == 1 && call.outputs.size() == 1 && i + 1 < Body().size()) {
+      // A layer left out: what it would have read goes on to the next.
+      AddToBlock("skip_layer", absl::StrCat(i, " ", call.frame), {"V4", "V5"}, [i](Block& b) {
+        const string from = b.body[i].inputs[0], to = b.body[i].outputs[0].name;
+        b.body.erase(b.body.begin() + static_cast<std::ptrdiff_t>(i));
+        for (Instruction& x : b.body) std::replace(x.inputs.begin(), x.inputs.end(), to, from), std::replace(x.frees.begin(), x.frees.end(), to, from);
+        std::replace(b.outputs.begin(), b.outputs.end(), to, from);
+      });
+    }
+  }
+
+  void Interface() {
+    if (!Here().saved.empty()) AddToBlock("forget_saved", Here().saved[0], {"V4"}, [](Block& b) { b.saved.erase(b.saved.begin()); });
+    if (!Here().takes.empty()) AddToBlock("forget_take", Here().takes[0].name, {"V4"}, [](Block& b) { b.takes.erase(b.takes.begin()); });
+    for (size_t k = 0; k < Here().takes.size(); ++k) {
+      AddToBlock("take_another_type", Here().takes[k].name, {"V4", "V5"}, [k](Block& b) {
+        DType& dtype = b.takes[k].type.dtype;
+        dtype = dtype == DType::kInt64 ? DType::kFp32 : DType::kInt64;
+      });
+    }
+    if (!Here().outputs.empty()) AddToBlock("forget_output", Here().outputs[0], {"V4", "V5"}, [](Block& b) { b.outputs.erase(b.outputs.begin()); });
+    AddToBlock("another_module", Here().module, {"V4"}, [](Block& b) { b.module = "nobody"; });
+  }
+
+  const Plan& plan_;
+  const size_t block_;
+  std::vector<Mutant>& mutants_;
+};
+
+}  // namespace
+
+std::vector<Mutant> BlockMutants(const Plan& plan) {
+  std::vector<Mutant> mutants;
+  for (size_t block = 0; block < plan.blocks.size(); ++block) BlockDamage(plan, block, mutants).Make();
+  return mutants;
+}
+
+}  // namespace planwright::testing

@@ -1,0 +1,232 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "tests/verify/mutants.h"
+
+namespace planwright::testing {
+namespace {
+
+using std::string;
+
+class FactDamage {
+ public:
+  FactDamage(const Plan& plan, std::vector<Mutant>& mutants) : plan_(plan), mutants_(mutants) {}
+
+  void Make() {
+    Ranks();
+    Groups();
+    for (size_t i = 0; i < plan_.bridges.size(); ++i) {
+      Table(i, "forward", &Bridge::forward);
+      if (plan_.FindModule(plan_.bridges[i].from)->trained()) Table(i, "backward", &Bridge::backward);
+    }
+    for (size_t i = 0; i < plan_.modules.size(); ++i) Storages(i);
+    Sizes();
+    Numbers();
+    Schedule();
+  }
+
+ private:
+  void Add(const char* kind, const string& where, std::vector<string> rules, std::function<void(Plan&)> inflict) {
+    mutants_.push_back({kind, where, std::move(rules), std::move(inflict)});
+  }
+
+  void Ranks() {
+    Add("world_grows", "world", {"V1"}, [](Plan& p) { ++p.world_size; });
+    if (plan_.world_size > 1) Add("world_shrinks", "world", {"V1"}, [](Plan& p) { --p.world_size; });
+    for (size_t i = 0; i < plan_.roles.size(); ++i) {
+      const string& name = plan_.roles[i].name;
+      Add("drop_role", name, {"V1"}, [i](Plan& p) { p.roles.erase(p.roles.begin() + static_cast<std::ptrdiff_t>(i)); });
+      Add("repeat_role", name, {"V1"}, [i](Plan& p) { p.roles.push_back(Role(p.roles[i])); });
+      Add("drop_ranks", name, {"V1"}, [i](Plan& p) { p.roles[i].ranks.pop_back(); });
+      Add("shift_ranks", name, {"V1"}, [i](Plan& p) { ++p.roles[i].ranks[0].first; });
+      Add("rank_too_many", name, {"V1"}, [i](Plan& p) { ++p.roles[i].ranks[0].count; });
+      Add("drop_module", name, {"V1"}, [i](Plan& p) { p.roles[i].modules.pop_back(); });
+      Add("foreign_module", name, {"V1"}, [i](Plan& p) { p.roles[i].modules.push_back("nobody"); });
+    }
+    for (size_t i = 0; i < plan_.modules.size(); ++i) {
+      const string& name = plan_.modules[i].name;
+      Add("shift_grid", name, {"V1"}, [i](Plan& p) { ++p.modules[i].grid.first_rank; });
+      Add("views_of_two_sizes", name, {"V1"}, [i](Plan& p) { p.modules[i].grid.ep *= 2; });
+      Add("axis_of_no_size", name, {"V1"}, [i](Plan& p) { p.modules[i].grid.cp = 0; });
+      Add("wider_axis", name, {"V1"}, [i](Plan& p) { ++p.modules[i].grid.dp; });
+    }
+  }
+
+  void Groups() {
+    for (size_t i = 0; i < plan_.groups.size(); ++i) {
+      const Group& group = plan_.groups[i];
+      Add("repeat_group", group.name, {"V2"}, [i](Plan& p) { p.groups.insert(p.groups.begin() + static_cast<std::ptrdiff_t>(i), Group(p.groups[i])); });
+      if (!group.used) continue;
+      Add("drop_group", group.name, {"V2", "V3", "V4", "V5", "V6", "V7"}, [i](Plan& p) { p.groups.erase(p.groups.begin() + static_cast<std::ptrdiff_t>(i)); });
+      if (!group.module.empty()) {
+        Add("group_of_nobody", group.name, {"V2"}, [i](Plan& p) { p.groups[i].module = "nobody"; });
+        Add("group_out_of_order", group.name, {"V2"}, [i](Plan& p) { std::rotate(p.groups.begin(), p.groups.begin() + static_cast<std::ptrdiff_t>(i), p.groups.begin() + static_cast<std::ptrdiff_t>(i) + 1); });
+        if (group.axes != std::vector<Axis>{Axis::kPp}) Add("axis_of_another_view", group.name, {"V2"}, [i](Plan& p) { p.groups[i].view = p.groups[i].view == View::kDense ? View::kExpert : View::kDense; });
+        Add("axis_twice", group.name, {"V2"}, [i](Plan& p) { p.groups[i].axes.push_back(p.groups[i].axes.front()); });
+        Add("group_lists_ranks", group.name, {"V2"}, [i](Plan& p) { p.groups[i].ranks = {0}; });
+        Add("group_over_nothing", group.name, {"V2", "V3", "V4", "V5", "V6", "V7"}, [i](Plan& p) { p.groups[i].axes.clear(); });
+      }
+      if (group.ranks.size() > 1) {
+        Add("members_unordered", group.name, {"V2"}, [i](Plan& p) { std::swap(p.groups[i].ranks[0], p.groups[i].ranks[1]); });
+        Add("member_twice", group.name, {"V2"}, [i](Plan& p) { p.groups[i].ranks[1] = p.groups[i].ranks[0]; });
+        Add("member_outside", group.name, {"V2"}, [i](Plan& p) { p.groups[i].ranks.back() = p.world_size; });
+      }
+    }
+  }
+
+  void Table(size_t i, const char* way, std::vector<Transfer> Bridge::* table) {
+    const Bridge& bridge = plan_.bridges[i];
+    Add("unknown_end", absl::StrCat(bridge.name, " ", way), {"V2"}, [i](Plan& p) { p.bridges[i].to = "nobody"; });
+    const std::vector<string> rules = {"V3", "V5"};
+    const size_t shown = std::min<size_t>((bridge.*table).size(), 8);
+    for (size_t k = 0; k < shown; ++k) {
+      const string where = absl::StrCat(bridge.name, " ", way, " ", k);
+      const auto add = [&](const char* kind, std::function<void(std::vector<Transfer>&, Transfer&)> change) {
+        Add(kind, where, rules, [i, k, table, change](Plan& p) { change(p.bridges[i].*table, (p.bridges[i].*table)[k]); });
+      };
+      add("lose_transfer", [k](auto& all, Transfer&) { all.erase(all.begin() + static_cast<std::ptrdiff_t>(k)); });
+      add("repeat_transfer", [](auto& all, Transfer& t) { all.push_back(Transfer(t)); });
+      add("lose_first_sample", [](auto&, Transfer& t) { ++t.first_sample; });
+      add("lose_last_sample", [](auto&, Transfer& t) { --t.end_sample; });
+      add("sample_too_many", [](auto&, Transfer& t) { ++t.end_sample; });
+      // Where modules share ranks, the tp siblings of a lane hold the same rows and any of them may send: only another lane is wrong.
+      const Module& sender = *plan_.FindModule(table == &Bridge::forward ? bridge.from : bridge.to);
+      const int away = bridge.kind == "colocated" ? sender.grid.tp * sender.grid.cp : 1;
+      add("from_another_rank", [away](auto&, Transfer& t) { t.from_rank += away; });
+      add("to_another_rank", [](auto&, Transfer& t) { ++t.to_rank; });
+      add("turned_transfer", [](auto&, Transfer& t) { t.from_rank == t.to_rank ? void(t.to_rank = -1) : std::swap(t.from_rank, t.to_rank); });
+      if (k + 1 < shown && ((bridge.*table)[k].first_sample != (bridge.*table)[k + 1].first_sample || (bridge.*table)[k].end_sample != (bridge.*table)[k + 1].end_sample)) {
+        add("swapped_lanes", [k](auto& all, Transfer&) {
+          std::swap(all[k].first_sample, all[k + 1].first_sample);
+          std::swap(all[k].end_sample, all[k + 1].end_sample);
+        });
+      }
+    }
+  }
+
+  void Storages(size_t m) {
+    const Module& module = plan_.modules[m];
+    for (size_t i = 0; i < module.buckets.size(); ++i) {
+      const Bucket& bucket = module.buckets[i];
+      const auto add = [&](const char* kind, std::vector<string> rules, std::function<void(Bucket&)> change) {
+        Add(kind, bucket.name, std::move(rules), [m, i, change](Plan& p) { change(p.modules[m].buckets[i]); });
+      };
+      add("bucket_too_small", {"V7"}, [](Bucket& b) { b.elements = b.shards; });
+      add("shards_too_many", {"V7"}, [](Bucket& b) { ++b.shards; });
+      add("bucket_of_another_stage", {"V7"}, [](Bucket& b) { ++b.stage; });
+      add("bucket_of_another_view", {"V7"}, [](Bucket& b) { b.view = b.view == View::kDense ? View::kExpert : View::kDense; });
+      if (!bucket.reduce_group.empty()) {
+        add("reduce_over_nobody", {"V7"}, [](Bucket& b) { b.reduce_group.clear(); });
+        for (const Group& group : plan_.groups) {
+          const Group* now = plan_.FindGroup(bucket.reduce_group);
+          if (group.used && MembersOf(plan_, group) != MembersOf(plan_, *now)) add("reduce_over_others", {"V7"}, [name = group.name](Bucket& b) { b.reduce_group = name; });
+        }
+      }
+      if (!bucket.tp_group.empty()) add("partial_sum_left", {"V7"}, [](Bucket& b) { b.tp_group.clear(); });
+      if (module.grid.tp > 1 && bucket.view == View::kDense) {
+        for (TpGradient kind : {TpGradient::kSharded, TpGradient::kReplicated, TpGradient::kPartial}) {
+          if (kind != bucket.tp) add("count_otherwise_over_tp", {"V6", "V7"}, [kind](Bucket& b) { b.tp = kind; });
+        }
+      }
+    }
+    for (size_t i = 0; i < module.storages.size() && i < 60; ++i) {
+      const Storage& storage = module.storages[i];
+      const auto add = [&](const char* kind, std::vector<string> rules, std::function<void(Module&, Storage&)> change) {
+        Add(kind, absl::StrCat(storage.frame, ".", storage.slot), std::move(rules), [m, i, change](Plan& p) { change(p.modules[m], p.modules[m].storages[i]); });
+      };
+      add("resize_storage", {"V7"}, [](Module&, Storage& s) { ++s.shape[0]; });
+      add("forget_parameter", {"V7"}, [](Module&, Storage& s) { s.parameters.clear(); });
+      add("storage_of_another_stage", {"V7"}, [](Module&, Storage& s) { ++s.stage; });
+      if (storage.bucket >= 0) {
+        add("skip_bucket", {"V7"}, [](Module&, Storage& s) { s.bucket = -1; });
+        add("overlap_in_bucket", {"V7"}, [](Module& all, Storage& s) {
+          for (const Storage& other : all.storages) {
+            if (&other != &s && other.bucket == s.bucket) s.offset = other.offset;
+          }
+          if (s.offset == 0) s.offset = -1;
+        });
+        add("beyond_its_bucket", {"V7"}, [](Module& all, Storage& s) { s.offset = all.buckets[static_cast<size_t>(s.bucket)].elements; });
+      } else {
+        add("step_what_is_frozen", {"V7"}, [](Module&, Storage& s) { s.bucket = 0; });
+      }
+      add("hold_twice", {"V7"}, [](Module& all, Storage& s) { all.storages.push_back(Storage(s)); });
+      Add("another_cut", module.parameters[static_cast<size_t>(storage.parameters[0])].name, {"V4", "V6", "V7"}, [m, i](Plan& p) {
+        Parameter& parameter = p.modules[m].parameters[static_cast<size_t>(p.modules[m].storages[i].parameters[0])];
+        parameter.shape[0] *= 3;
+      });
+      Add("freeze_one", module.parameters[static_cast<size_t>(storage.parameters[0])].name, {"V5", "V7"}, [m, i](Plan& p) {
+        Module& all = p.modules[m];
+        for (int index : all.storages[i].parameters) all.parameters[static_cast<size_t>(index)].trained = !all.parameters[static_cast<size_t>(index)].trained;
+      });
+    }
+  }
+
+  void Sizes() {
+    for (size_t i = 0; i < plan_.symbols.size(); ++i) {
+      Add("size_of_no_bound", plan_.symbols[i].name, {"V4"}, [i](Plan& p) { p.symbols[i].maximum = 0; });
+      Add("size_undeclared", plan_.symbols[i].name, {"V4"}, [i](Plan& p) { p.symbols.erase(p.symbols.begin() + static_cast<std::ptrdiff_t>(i)); });
+    }
+  }
+
+  void Numbers() {
+    const auto add = [&](const char* kind, std::function<void(Budget&)> change) {
+      Add(kind, "budget", {"V8"}, [change](Plan& p) { change(p.budget); });
+    };
+    add("step_too_many", [](Budget& b) { ++b.steps; });
+    add("step_too_few", [](Budget& b) { --b.steps; });
+    add("microbatch_too_many", [](Budget& b) { ++b.microbatches; });
+    add("sample_too_many", [](Budget& b) { ++b.global_samples; });
+    add("lane_too_long", [](Budget& b) { ++b.micro_samples; });
+    add("no_samples", [](Budget& b) { b.train_samples = 0; });
+    add("past_the_budget", [](Budget& b) { ++b.samples_past_budget; });
+    add("budget_moved", [](Budget& b) { b.train_samples += b.global_samples; });
+    add("unknown_style", [](Budget& b) { b.learning_rate.style = "sideways"; });
+    add("unknown_decay_style", [](Budget& b) { b.weight_decay.style = "sideways"; });
+    add("ramp_ends_early", [](Budget& b) { b.weight_decay.samples /= 2; });
+    add("no_segments", [](Budget& b) { b.segments.clear(); });
+    for (size_t i = 0; i < plan_.budget.segments.size(); ++i) {
+      add("segment_starts_late", [i](Budget& b) { ++b.segments[i].first_sample; });
+      add("segment_ends_early", [i](Budget& b) { --b.segments[i].end_sample; });
+      add("segment_dropped", [i](Budget& b) { b.segments.erase(b.segments.begin() + static_cast<std::ptrdiff_t>(i)); });
+      add("segment_of_another_kind", [i](Budget& b) { b.segments[i].kind = b.segments[i].kind == "warmup" ? "end" : "warmup"; });
+    }
+  }
+
+  void Schedule() {
+    for (size_t i = 0; i < plan_.schedule.size(); ++i) {
+      const StageSchedule& stage = plan_.schedule[i];
+      const string where = absl::StrCat(stage.module, " stage ", stage.stage);
+      const auto add = [&](const char* kind, std::function<void(StageSchedule&)> change) {
+        Add(kind, where, {"V8"}, [i, change](Plan& p) { change(p.schedule[i]); });
+      };
+      add("warm_up_longer", [](StageSchedule& s) { ++s.warmup; });
+      add("action_left_out", [](StageSchedule& s) { s.order.pop_back(); });
+      add("action_twice", [](StageSchedule& s) { s.order.push_back(s.order.back()); });
+      add("schedule_of_another_stage", [](StageSchedule& s) { s.stage += 7; });
+      for (size_t k = 0; k + 1 < stage.order.size(); ++k) add("actions_swapped", [k](StageSchedule& s) { std::swap(s.order[k], s.order[k + 1]); });
+      Add("stage_unscheduled", where, {"V8"}, [i](Plan& p) { p.schedule.erase(p.schedule.begin() + static_cast<std::ptrdiff_t>(i)); });
+    }
+  }
+
+  const Plan& plan_;
+  std::vector<Mutant>& mutants_;
+};
+
+}  // namespace
+
+std::vector<Mutant> FactMutants(const Plan& plan) {
+  std::vector<Mutant> mutants;
+  FactDamage(plan, mutants).Make();
+  return mutants;
+}
+
+std::vector<Mutant> AllMutants(const Plan& plan) {
+  std::vector<Mutant> mutants = BlockMutants(plan);
+  for (auto* more : {&ProgramMutants, &FactMutants}) {
+    std::vector<Mutant> found = (*more)(plan);
+    std::move(found.begin(), found.end(), std::back_inserter(mutants));
+  }
+  return mutants;
+}
+
+}  // namespace planwright::testing

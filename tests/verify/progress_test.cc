@@ -1,0 +1,192 @@
+// The proof of progress against the brute-force simulator: what the proof lets through no interleaving breaks, and what it refuses some
+// interleaving breaks, but for the cases that docs/progress.md names as conservative.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "planner/compile.h"
+#include "planner/diagnostics/render.h"
+#include "planner/recipe/recipe_reader.h"
+#include "planner/verify/verify.h"
+#include "tests/support/recipes.h"
+#include "tests/verify/progress_mutants.h"
+#include "tests/verify/random_programs.h"
+#include "tests/verify/simulator.h"
+
+namespace planwright {
+namespace {
+
+using testing::Interleaving;
+using testing::Outcome;
+using testing::RandomPrograms;
+using testing::Simulate;
+using testing::TinyRecipe;
+
+std::string ProofProblem(const Plan& plan) {
+  const std::vector<Violation> violations = VerifyProgress(plan);
+  return violations.empty() ? "" : violations.front().message;
+}
+
+// The first problem that some interleaving meets, or "".
+std::string SimulatedProblem(const Plan& plan, uint64_t seeds) {
+  for (uint64_t seed = 0; seed < seeds; ++seed) {
+    for (int host_waits : {0, 30, 100}) {
+      const Outcome outcome = Simulate(plan, {seed, host_waits, 2});
+      if (!outcome.completed) return outcome.problem;
+    }
+  }
+  return "";
+}
+
+struct Tally {
+  int refused = 0, harmless = 0;
+  std::map<std::string, int> conservative;  // refused by the proof alone, by way of damage
+
+  void Print() const {
+    std::cout << refused << " refused by both, " << harmless << " by neither\n";
+    for (const auto& [way, count] : conservative) std::cout << count << " by the proof alone: " << way << "\n";
+  }
+};
+
+// Damages `plan` with `count` seeds from `first` on; proof and simulator must agree.
+void CompareMutants(const Plan& plan, uint64_t first, int count, Tally& tally) {
+  for (int i = 0; i < count; ++i) {
+    const testing::Mutant mutant = testing::DamageProgress(plan, first + i);
+    if (mutant.what.empty()) continue;
+    const std::string proof = ProofProblem(mutant.plan);
+    const std::string simulated = SimulatedProblem(mutant.plan, proof.empty() ? 3 : 1);
+    if (proof.empty()) {
+      EXPECT_EQ(simulated, "") << mutant.what << ", seed " << first + i << ": the proof lets it through";
+      ++tally.harmless;
+    } else if (!simulated.empty()) {
+      ++tally.refused;
+    } else {
+      ++tally.conservative[mutant.what];
+      std::cout << mutant.what << ", seed " << first + i << ", only the proof refuses: " << proof << "\n";
+    }
+  }
+}
+
+TEST(Progress, RandomProgramsAgreeWithTheSimulator) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const Plan plan = RandomPrograms(seed);
+    ASSERT_EQ(ProofProblem(plan), "") << "seed " << seed;
+    ASSERT_EQ(SimulatedProblem(plan, 2), "") << "seed " << seed;
+  }
+}
+
+TEST(Progress, DamagedRandomProgramsAgreeWithTheSimulator) {
+  Tally tally;
+  for (uint64_t seed = 0; seed < 200; ++seed) CompareMutants(RandomPrograms(seed), 1000 * seed, 20, tally);
+  tally.Print();
+  EXPECT_GT(tally.refused, 1000);
+  EXPECT_TRUE(tally.conservative.empty());
+}
+
+// Nothing for a recipe that asks for what is not built yet, and nothing but that.
+std::optional<Plan> Compiled(const std::string& recipe_name, const std::vector<std::string>& overrides) {
+  Diagnostics problems;
+  const auto recipe = ReadRecipe(PLANWRIGHT_SOURCE_DIR "/recipes/" + recipe_name + ".yaml", overrides, problems);
+  auto plan = recipe ? CompileRecipe(*recipe, problems) : std::nullopt;
+  const std::vector<Diagnostic> list = problems.sorted();
+  const bool only_not_built = std::all_of(list.begin(), list.end(), [](const Diagnostic& problem) {
+    return problem.severity == Severity::kWarning || problem.kind == DiagnosticKind::kNotBuiltYet;
+  });
+  SourceTexts texts;
+  EXPECT_TRUE(plan || only_not_built) << RenderText(list, texts, false);
+  return plan;
+}
+
+// The 8-rank toy laid out anew: every relation of a plan, with stages, overlap and uneven bridges.
+struct Layout {
+  const char* name;
+  std::vector<std::string> overrides;
+};
+
+std::vector<Layout> Layouts() {
+  const auto encoder = [](int first, int ranks, const char* parallel) {
+    return std::vector<std::string>{absl::StrCat("modules.radio_encoder.placement.first_rank=", first),
+                                    absl::StrCat("modules.radio_encoder.placement.ranks=", ranks),
+                                    absl::StrCat("modules.radio_encoder.parallel=", parallel)};
+  };
+  const auto with = [](std::vector<std::string> all, int first, int ranks, const char* parallel, int samples, bool overlap) {
+    all.push_back(absl::StrCat("modules.language.placement.first_rank=", first));
+    all.push_back(absl::StrCat("modules.language.placement.ranks=", ranks));
+    all.push_back(absl::StrCat("modules.language.parallel=", parallel));
+    all.push_back(absl::StrCat("batch.global_samples=", samples));
+    all.push_back(absl::StrCat("budget.train_samples=", 10 * samples));
+    all.push_back(absl::StrCat("budget.learning_rate.decay_samples=", 10 * samples));
+    all.push_back(absl::StrCat("cluster.nodes=", (first + ranks + 7) / 8));
+    if (!overlap) return all;
+    all.push_back("gradients.overlap_reduce=true");
+    all.push_back("gradients.overlap_gather=true");
+    return all;
+  };
+  return {
+      {"stages", with(encoder(0, 2, "{tp: 2}"), 2, 8, "{tp: 2, pp: 2, ep: 4}", 8, false)},
+      {"stages_overlapped", with(encoder(0, 2, "{tp: 2}"), 2, 8, "{tp: 2, pp: 2, ep: 4}", 8, true)},
+      {"four_stages_overlapped", with(encoder(0, 4, "{tp: 1, pp: 2}"), 4, 8, "{tp: 1, pp: 4, ep: 2}", 12, true)},
+      {"uneven_bridge", with(encoder(0, 3, "{tp: 1}"), 3, 4, "{tp: 2, ep: 4}", 12, true)},
+      {"fan_in", with(encoder(0, 4, "{tp: 1}"), 4, 4, "{tp: 2, ep: 2}", 8, true)},
+      {"context_and_expert_tensor_parallel", with(encoder(0, 2, "{tp: 2}"), 2, 8, "{tp: 1, cp: 2, pp: 2, ep: 2, expert_tp: 2}", 8, true)},
+      {"ranks_264", with(encoder(0, 8, "{tp: 1}"), 8, 256, "{tp: 2, ep: 8}", 256, true)},
+      {"ranks_1024_in_stages", with(encoder(0, 64, "{tp: 4}"), 64, 960, "{tp: 2, pp: 4, ep: 8}", 480, true)},
+      {"fan_out_over_stages", with(encoder(0, 4, "{tp: 2, pp: 2}"), 4, 16, "{tp: 2, pp: 2, ep: 4}", 16, true)},
+  };
+}
+
+class LaidOut : public ::testing::TestWithParam<Layout> {};
+
+TEST_P(LaidOut, AgreesWithTheSimulator) {
+  const std::optional<Plan> plan = Compiled("nemotron_moe_vlm_20l_mock_8r_toy", GetParam().overrides);
+  if (!plan) GTEST_SKIP() << "asks for what is not built yet";
+  EXPECT_EQ(ProofProblem(*plan), "");
+  EXPECT_EQ(SimulatedProblem(*plan, plan->world_size > 64 ? 1 : 5), "");
+  if (plan->world_size > 64) return;
+  Tally tally;
+  CompareMutants(*plan, 1, 150, tally);
+  tally.Print();
+  EXPECT_GT(tally.refused, 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, LaidOut, ::testing::ValuesIn(Layouts()), [](const auto& info) { return std::string(info.param.name); });
+
+// Recipes of more ranks than the simulator is made for are left to the proof, or shrunk by an override.
+std::vector<std::string> Shipped() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(PLANWRIGHT_SOURCE_DIR "/recipes")) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class ShippedRecipe : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ShippedRecipe, AgreesWithTheSimulator) {
+  // The largest as 1,024 ranks of the same grids: 1/128 of its lanes, and of its samples.
+  std::vector<std::string> overrides;
+  if (GetParam() == "nemotron_moe_vlm_54l_131072r") {
+    overrides = {"cluster.nodes=128", "modules.radio_encoder.placement.ranks=64", "modules.language.placement.first_rank=64",
+                 "modules.language.placement.ranks=960", "batch.global_samples=320"};
+  }
+  const std::optional<Plan> plan = Compiled(GetParam(), overrides);
+  if (!plan) GTEST_SKIP() << "asks for what is not built yet";
+  ASSERT_LE(plan->world_size, 1024);
+  EXPECT_EQ(ProofProblem(*plan), "");
+  EXPECT_EQ(SimulatedProblem(*plan, plan->world_size > 64 ? 1 : 5), "");
+  if (plan->world_size > 16) return;
+  Tally tally;
+  CompareMutants(*plan, 1, 150, tally);
+  tally.Print();
+  EXPECT_GT(tally.refused, plan->world_size > 1 ? 10 : -1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, ShippedRecipe, ::testing::ValuesIn(Shipped()), [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace planwright

@@ -1,0 +1,131 @@
+#include "tests/verify/unrolled_program.h"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace planwright::testing {
+namespace {
+
+using std::string;
+using std::vector;
+
+string TypeOf(const ValueType& type, size_t skip) {
+  string text(DTypeName(type.dtype));
+  for (size_t i = skip; i < type.dims.size(); ++i) {
+    const Dim& dim = type.dims[i];
+    absl::StrAppend(&text, "x", std::holds_alternative<int64_t>(dim) ? absl::StrCat(std::get<int64_t>(dim)) : std::get<string>(dim));
+  }
+  return text;
+}
+
+// Unrolls the program of a role.
+class Unroller {
+ public:
+  explicit Unroller(const Plan& plan) : plan_(plan) {}
+
+  Program Unroll(const Role& role, int steps) {
+    program_ = {};
+    streams_ = {{"", 0}};
+    List(role.setup, "setup");
+    for (int step = 0; step < steps; ++step) List(role.step, absl::StrCat("step", step));
+    List(role.teardown, "teardown");
+    program_.streams = static_cast<int>(streams_.size());
+    return std::move(program_);
+  }
+  int events() const { return static_cast<int>(events_.size()); }
+
+ private:
+  void List(const vector<Instruction>& list, const string& scope) {
+    scope_ = scope;
+    Body(list, "", {}, {}, 0);
+  }
+
+  int Event(const string& name) { return events_.emplace(scope_ + " " + name, static_cast<int>(events_.size())).first->second; }
+
+  void Body(const vector<Instruction>& body, const string& stream, const vector<int>& held, const vector<const vector<Output>*>& given, int depth) {
+    if (depth > 50) throw std::runtime_error("blocks call each other in a circle");
+    for (const Instruction& instruction : body) {
+      const string& on = instruction.stream.empty() ? stream : instruction.stream;
+      vector<int> waits = held, signals;
+      for (const string& event : instruction.waits) waits.push_back(Event(event));
+      for (const string& event : instruction.signals) signals.push_back(Event(event));
+      const int number = streams_.emplace(on, static_cast<int>(streams_.size())).first->second;
+      if (instruction.kind == OpKind::kCall) {
+        const Block* block = plan_.FindBlock(instruction.block);
+        if (!block) throw std::runtime_error("no block " + instruction.block);
+        const int first = static_cast<int>(program_.ops.size());
+        Body(block->body, on, waits, {&block->inputs, &block->takes}, depth + 1);
+        if (!signals.empty() || !instruction.waits.empty()) program_.ops.push_back({&instruction, number, waits, signals, first});
+        continue;
+      }
+      const bool communicates = OpClassOf(instruction.kind) == OpClass::kCommunication;
+      if (!communicates && waits.empty() && signals.empty()) continue;  // it starts and ends by itself
+      Op& op = program_.ops.emplace_back(Op{&instruction, number, waits, signals});
+      if (instruction.kind == OpKind::kExchange) {
+        for (const ExchangePart& part : instruction.parts) op.contents.push_back(ContentOf(part, body, given));
+      } else if (communicates) {
+        op.group = GroupOf(instruction.group);
+        op.content = ContentOf(instruction);
+      }
+    }
+  }
+
+  int GroupOf(const string& name) const {
+    for (size_t i = 0; i < plan_.groups.size(); ++i) {
+      if (plan_.groups[i].name == name) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  static string ContentOf(const Instruction& instruction) {
+    string text(OpName(instruction.kind));
+    const auto kinds = {OpKind::kAllToAllV, OpKind::kBroadcast, OpKind::kReduceScatterV};
+    const bool own_rows = std::count(kinds.begin(), kinds.end(), instruction.kind) > 0;
+    for (const Output& output : instruction.outputs) absl::StrAppend(&text, " ", TypeOf(output.type, own_rows ? 1 : 0));
+    for (const auto& [key, value] : instruction.attributes) {
+      absl::StrAppend(&text, " ", key);
+      if (const auto* number = std::get_if<int64_t>(&value)) absl::StrAppend(&text, "=", *number);
+      if (const auto* real = std::get_if<double>(&value)) absl::StrAppend(&text, "=", *real);
+      if (const auto* word = std::get_if<string>(&value)) absl::StrAppend(&text, "=", *word);
+      if (const auto* list = std::get_if<vector<int64_t>>(&value)) absl::StrAppend(&text, "=", absl::StrJoin(*list, ","));
+    }
+    return text;
+  }
+
+  // What both ends of a transfer must say alike.
+  static string ContentOf(const ExchangePart& part, const vector<Instruction>& body, const vector<const vector<Output>*>& given) {
+    const ValueType* type = nullptr;
+    const auto look = [&](const vector<Output>& values) {
+      for (const Output& value : values) {
+        if (value.name == part.value) type = &value.type;
+      }
+    };
+    for (const auto* values : given) look(*values);
+    for (const Instruction& maker : body) look(maker.outputs);
+    const bool bridged = !part.bridge.empty();
+    return absl::StrCat(part.backward ? "gradient" : "value", bridged ? "" : absl::StrCat(" by ", part.send ? part.shift : -part.shift), " ",
+                        type ? TypeOf(*type, bridged ? 1 : 0) : "?");
+  }
+
+  const Plan& plan_;
+  Program program_;
+  std::map<string, int> streams_;
+  std::map<string, int> events_;
+  string scope_;
+};
+
+}  // namespace
+
+Unrolled Unroll(const Plan& plan, int steps) {
+  Unrolled unrolled;
+  Unroller unroller(plan);
+  for (const Role& role : plan.roles) unrolled.programs.push_back(unroller.Unroll(role, steps));
+  unrolled.events = unroller.events();
+  return unrolled;
+}
+
+}  // namespace planwright::testing

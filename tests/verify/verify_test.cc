@@ -1,0 +1,181 @@
+// Each rule refuses plans that break it, and only such: a compiled plan passes; a damaged one is refused by the rule named.
+#include "planner/verify/verify.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "planner/compile.h"
+#include "tests/support/recipes.h"
+
+namespace planwright {
+namespace {
+
+using testing::TinyLayout;
+using testing::TinyRecipe;
+
+// tp2 dp1 encoder on ranks 0-1, tp2 dp2 ep4 language model on 2-5: every kind of group, a bridge with leaders and siblings.
+const Plan& Sound() {
+  static const Plan plan = [] {
+    Diagnostics diagnostics;
+    return *CompileRecipe(TinyRecipe({2, 2, 4, 2, 4, false}), diagnostics);
+  }();
+  return plan;
+}
+
+Block& BlockNamed(Plan& plan, const std::string& name) {
+  for (Block& block : plan.blocks) {
+    if (block.name == name) return block;
+  }
+  throw std::runtime_error("no block " + name);
+}
+
+Instruction& First(std::vector<Instruction>& body, OpKind kind) {
+  for (Instruction& instruction : body) {
+    if (instruction.kind == kind) return instruction;
+  }
+  throw std::runtime_error("no " + std::string(OpName(kind)));
+}
+
+void Drop(std::vector<Instruction>& body, OpKind kind) {
+  for (auto it = body.begin(); it != body.end(); ++it) {
+    if (it->kind == kind) {
+      body.erase(it);
+      return;
+    }
+  }
+  throw std::runtime_error("no " + std::string(OpName(kind)));
+}
+
+struct Damage {
+  const char* name;
+  const char* rule;
+  std::function<void(Plan&)> inflict;
+};
+
+std::vector<Damage> Damages() {
+  return {
+      {"rank_in_two_roles", "V1", [](Plan& p) { p.roles[0].ranks.push_back({5, 1, 1}); }},
+      {"rank_in_no_role", "V1", [](Plan& p) { p.roles.back().ranks.pop_back(); }},
+      {"role_on_anothers_rank", "V1", [](Plan& p) { std::swap(p.roles[0].ranks, p.roles[2].ranks); }},
+      {"world_with_a_gap", "V1", [](Plan& p) { p.modules[1].grid.first_rank = 3; }},
+      {"views_of_two_sizes", "V1", [](Plan& p) { p.modules[1].grid.ep = 2; }},
+      {"overlapping_modules", "V1", [](Plan& p) { p.modules[1].grid.first_rank = 1; }},
+      {"axis_of_no_size", "V1", [](Plan& p) { p.modules[0].grid.tp = 0; }},
+      {"group_twice", "V2", [](Plan& p) { p.groups.push_back(p.groups.back()); }},
+      {"group_out_of_order", "V2", [](Plan& p) { std::swap(p.groups.front(), p.groups.back()); }},
+      {"group_of_no_module", "V2", [](Plan& p) { p.groups[1].module = "nobody"; }},
+      {"bridge_members_unordered", "V2", [](Plan& p) { std::swap(p.groups.back().ranks[0], p.groups.back().ranks[1]); }},
+      {"bridge_member_twice", "V2", [](Plan& p) { p.groups.back().ranks[1] = p.groups.back().ranks[0]; }},
+      {"world_with_a_rank_list", "V2", [](Plan& p) { p.groups.front().ranks.push_back(0); }},
+      {"axis_of_another_view", "V2", [](Plan& p) { p.groups[1].axes = {Axis::kEp}; }},
+      {"dropped_world_reduce", "V3", [](Plan& p) { Drop(p.roles[0].step, OpKind::kAllReduce); }},
+      {"dropped_exchange", "V3",
+       [](Plan& p) {
+         // The receiver's sibling still waits for a broadcast; keep values sound by dropping only a send of the last exchange.
+         for (auto it = p.roles[2].step.rbegin(); it != p.roles[2].step.rend(); ++it) {
+           if (it->kind == OpKind::kExchange && it->outputs.empty()) {
+             for (const std::string& name : it->frees) std::next(it)->frees.push_back(name);
+             p.roles[2].step.erase(std::next(it).base());
+             return;
+           }
+         }
+       }},
+      {"another_shape", "V3", [](Plan& p) { First(p.roles[1].step, OpKind::kAllReduce).outputs[0].type.dims[0] = int64_t{3}; }},
+      {"another_dtype", "V3", [](Plan& p) { First(p.roles[1].step, OpKind::kAllReduce).outputs[0].type.dtype = DType::kFp32; }},
+      {"swapped_collectives", "V3",
+       [](Plan& p) {
+         std::vector<size_t> reduces;
+         for (size_t i = 0; i < p.roles[0].step.size(); ++i) {
+           if (p.roles[0].step[i].group == "world") reduces.push_back(i);
+         }
+         std::swap(p.roles[0].step[reduces.at(0)], p.roles[0].step[reduces.at(1)]);
+       }},
+      {"group_of_others", "V3", [](Plan& p) { First(p.roles[0].step, OpKind::kAllReduce).group = "language.tp"; }},
+      {"unknown_group", "V3", [](Plan& p) { First(p.roles[0].step, OpKind::kAllReduce).group = "nowhere"; }},
+      {"transfer_nobody_receives", "V3", [](Plan& p) { p.bridges[0].forward[0].to_rank = 3; }},
+      {"sent_the_wrong_way", "V3",
+       [](Plan& p) {
+         for (Instruction& op : p.roles[0].step) {
+           if (op.kind == OpKind::kExchange) op.parts[0].backward = true;
+         }
+       }},
+      {"freed_early", "V4",
+       [](Plan& p) {
+         std::vector<Instruction>& body = BlockNamed(p, "language.mamba.forward").body;
+         body[2].frees.push_back("zxbcdt");
+       }},
+      {"freed_twice", "V4",
+       [](Plan& p) {
+         for (Instruction& op : BlockNamed(p, "language.mamba.backward").body) {
+           if (!op.frees.empty()) return op.frees.push_back(op.frees.front());
+         }
+       }},
+      {"never_freed", "V4",
+       [](Plan& p) {
+         for (Instruction& op : BlockNamed(p, "language.mamba.backward").body) op.frees.clear();
+       }},
+      {"undefined_value", "V4", [](Plan& p) { BlockNamed(p, "language.moe.forward").body[1].inputs[0] = "ghost"; }},
+      {"defined_twice", "V4", [](Plan& p) { BlockNamed(p, "language.moe.forward").body[1].outputs[0].name = "n"; }},
+      {"missing_tp_gather", "V4",
+       [](Plan& p) {
+         std::vector<Instruction>& body = BlockNamed(p, "language.attention.forward").body;
+         const std::string output = First(body, OpKind::kAllGather).outputs[0].name, input = First(body, OpKind::kAllGather).inputs[0];
+         Drop(body, OpKind::kAllGather);
+         for (Instruction& op : body) std::replace(op.inputs.begin(), op.inputs.end(), output, input);
+       }},
+      {"gather_along_another_dim", "V4",
+       [](Plan& p) { First(BlockNamed(p, "language.attention.forward").body, OpKind::kAllGather).attributes["dim"] = int64_t{2}; }},
+      {"gather_without_a_dim", "V4",
+       [](Plan& p) { First(BlockNamed(p, "language.attention.forward").body, OpKind::kAllGather).attributes.erase("dim"); }},
+      {"partial_sum_left", "V4",
+       [](Plan& p) {
+         std::vector<Instruction>& body = BlockNamed(p, "language.mamba.forward").body;
+         First(body, OpKind::kReduceScatter).kind = OpKind::kLocalSlice;
+       }},
+      {"size_without_a_maximum", "V4", [](Plan& p) { p.symbols.clear(); }},
+      {"saved_value_never_taken", "V4", [](Plan& p) { BlockNamed(p, "language.attention.backward").takes.pop_back(); }},
+      {"backward_without_forward", "V4",
+       [](Plan& p) {
+         for (Instruction& op : BlockNamed(p, "language.s0.backward").body) {
+           if (op.frame == "language.layers.0") op.frame = "language.layers.9";
+         }
+       }},
+      {"unknown_block", "V4", [](Plan& p) { First(p.roles[0].step, OpKind::kCall).block = "nothing.forward"; }},
+      {"samples_do_not_add_up", "V8", [](Plan& p) { p.budget.microbatches += 1; }},
+      {"a_step_too_few", "V8", [](Plan& p) { p.budget.steps -= 1; }},
+      {"segments_apart", "V8", [](Plan& p) { p.budget.segments.front().first_sample += 1; }},
+      {"samples_past_the_budget_miscounted", "V8", [](Plan& p) { p.budget.samples_past_budget += 1; }},
+      {"a_microbatch_unscheduled", "V8", [](Plan& p) { p.schedule[0].order.pop_back(); }},
+  };
+}
+
+class DamagedPlan : public ::testing::TestWithParam<Damage> {};
+
+TEST_P(DamagedPlan, IsRefusedByItsRule) {
+  Plan plan = Sound();
+  GetParam().inflict(plan);
+  const std::vector<Violation> violations = VerifyPlan(plan);
+  ASSERT_FALSE(violations.empty());
+  std::vector<std::string> rules;
+  for (const Violation& violation : violations) rules.push_back(violation.rule);
+  EXPECT_THAT(rules, ::testing::Contains(GetParam().rule)) << violations.front().message;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DamagedPlan, ::testing::ValuesIn(Damages()), [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Verify, ASoundPlanBreaksNothing) {
+  for (const Violation& violation : VerifyPlan(Sound())) ADD_FAILURE() << violation.rule << ": " << violation.message;
+}
+
+TEST(Verify, AViolationPointsAtItsModule) {
+  Plan plan = Sound();
+  BlockNamed(plan, "language.moe.forward").body[1].inputs[0] = "ghost";
+  const std::vector<Violation> violations = VerifyPlan(plan);
+  ASSERT_FALSE(violations.empty());
+  EXPECT_EQ(plan.origins.at(violations.front().origin).what, "module language");
+}
+
+}  // namespace
+}  // namespace planwright
