@@ -76,7 +76,9 @@ class KeyCheck {
       if (*it == pattern || !it->ends_with(after) || it->size() <= before.size() + after.size()) continue;
       const std::string_view number = std::string_view(*it).substr(before.size(), it->size() - before.size() - after.size());
       if (number.size() > 18 || !std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; })) continue;
-      if (std::stoll(string(number)) < parameter.experts) Fail(module, absl::StrCat("the ", what, " ", *it, " is also that of an expert of ", pattern));
+      if (std::stoll(string(number)) < parameter.experts) {
+        Fail(module, absl::StrCat("the ", what, " ", *it, " is also that of an expert of ", pattern));
+      }
     }
   }
 

@@ -277,7 +277,9 @@ RuleProblem CommunicationProblem(const TypedInstruction& typed, const PlanIndex&
   }
   if (axes.empty()) return {"V4", "works over one rank alone"};
   const bool dispatch = op.kind == OpKind::kAllToAll || op.kind == OpKind::kAllToAllV;
-  if (dispatch && axes != std::vector<Axis>{Axis::kEp}) return {"V4", absl::StrCat("dispatches tokens over ", op.group, ", whose ranks do not share the experts")};
+  if (dispatch && axes != std::vector<Axis>{Axis::kEp}) {
+    return {"V4", absl::StrCat("dispatches tokens over ", op.group, ", whose ranks do not share the experts")};
+  }
   if (IsCountGather(typed)) return {"V4", CountGatherProblem(typed, module, axes)};
   Change change(typed, index, module, axes);
   switch (op.kind) {

@@ -113,7 +113,8 @@ class AxisRule {
       const OperandSignature& operand = *OperandAt(signature_.inputs, i);
       if (operand.of_rank && dense_) continue;
       if (HeldOver(*typed_.inputs[i], axis_).state == State::kSharded || !DimOf(operand, typed_.inputs[i]->dims.size(), cut_)) continue;
-      problem_ = absl::StrCat(InputName(i), " is ", HeldText(HeldOver(*typed_.inputs[i], axis_)), Over(), ", but ", cutter_, " is cut along the same dim");
+      problem_ =
+          absl::StrCat(InputName(i), " is ", HeldText(HeldOver(*typed_.inputs[i], axis_)), Over(), ", but ", cutter_, " is cut along the same dim");
       return;
     }
     const auto weights = [&](const std::vector<Slot>& slots, const std::vector<OperandSignature>& list, const std::vector<string>& names) {

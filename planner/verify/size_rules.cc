@@ -185,7 +185,8 @@ string CountProblem(const TypedInstruction& typed, const OpSignature& signature)
     return CountFits(list, count) ? "" : absl::StrCat("has ", count, " ", what);
   };
   for (const string& problem : {check(signature.inputs, op.inputs.size(), "inputs"), check(signature.parameters, op.parameters.size(), "parameters"),
-                                op.gradients.empty() ? "" : check(signature.gradients, op.gradients.size(), "gradients"), check(signature.outputs, op.outputs.size(), "outputs")}) {
+                                op.gradients.empty() ? "" : check(signature.gradients, op.gradients.size(), "gradients"),
+                                check(signature.outputs, op.outputs.size(), "outputs")}) {
     if (!problem.empty()) return problem;
   }
   return "";

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/verify/backward_table.h"
+#include "planner/verify/forward_block.h"
 #include "planner/verify/microbatch_calls.h"
 #include "planner/verify/size_rules.h"
 #include "planner/verify/verify.h"
@@ -18,79 +19,6 @@ namespace {
 
 using std::string;
 
-// A use of a forward value that adds to its gradient: an operand of an instruction (its index and place), or an output of the block (-1, j).
-using Term = std::pair<int, int>;
-using Terms = std::vector<Term>;  // sorted; a term twice is counted twice
-
-Terms Joined(Terms a, const Terms& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  std::sort(a.begin(), a.end());
-  return a;
-}
-
-class ForwardBlock {
- public:
-  ForwardBlock(const PlanIndex& index, const Block& block) : index_(index), block_(block) {
-    for (size_t i = 0; i < block.body.size(); ++i) {
-      const Instruction& op = block.body[i];
-      for (size_t place = 0; place < op.inputs.size(); ++place) uses_[op.inputs[place]].push_back({static_cast<int>(i), static_cast<int>(place)});
-      for (const Output& output : op.outputs) types_[output.name] = &output.type;
-    }
-    for (const Output& input : block.inputs) types_[input.name] = &input.type;
-    for (size_t j = 0; j < block.outputs.size(); ++j) outputs_[block.outputs[j]].push_back(static_cast<int>(j));
-  }
-
-  const Block& block() const { return block_; }
-  const Instruction& at(int i) const { return block_.body[static_cast<size_t>(i)]; }
-  const ValueType* type(const string& name) const {
-    auto it = types_.find(name);
-    return it == types_.end() ? nullptr : it->second;
-  }
-
-  // All terms of the gradient of a value.
-  const Terms& GradientOf(const string& name) {
-    if (auto it = gradients_.find(name); it != gradients_.end()) return it->second;
-    gradients_[name] = {};  // a value that depends on itself is reported by V4
-    Terms terms;
-    for (const auto& [i, place] : uses_[name]) {
-      const Instruction& op = at(i);
-      const bool passes = PassesGradient(op.kind) && (place == 0 || op.kind == OpKind::kAdd || op.kind == OpKind::kConcat);
-      if ((passes || (op.kind == OpKind::kAddResidualBias && place < 2)) && !op.outputs.empty()) {
-        for (const Output& output : op.outputs) terms = Joined(std::move(terms), GradientOf(output.name));
-      } else if (op.kind == OpKind::kCall ? TakesGradient(op, static_cast<size_t>(place)) : HasInputGradient(op.kind, static_cast<size_t>(place))) {
-        terms.push_back({i, place});
-      }
-    }
-    for (int j : outputs_[name]) {
-      const ValueType* made = type(name);
-      if (made && made->gradient) terms.push_back({-1, j});
-    }
-    std::sort(terms.begin(), terms.end());
-    return gradients_[name] = std::move(terms);
-  }
-
-  // Operands of a call, or of the block itself, that take a gradient, in order.
-  bool TakesGradient(const Instruction& call, size_t place) const {
-    const Block* called = index_.block(call.block);
-    return called && place < called->inputs.size() && called->inputs[place].type.gradient.has_value();
-  }
-
-  string Text(const Term& term) const {
-    if (term.first < 0) return absl::StrCat("output ", block_.outputs[static_cast<size_t>(term.second)]);
-    const Instruction& op = at(term.first);
-    if (op.kind == OpKind::kCall) return absl::StrCat(op.block, " of ", op.frame);
-    return absl::StrCat(string(OpName(op.kind)), " of ", op.inputs[static_cast<size_t>(term.second)]);
-  }
-
- private:
-  const PlanIndex& index_;
-  const Block& block_;
-  std::map<string, Terms> uses_;
-  std::map<string, std::vector<int>> outputs_;
-  std::map<string, const ValueType*> types_;
-  std::map<string, Terms> gradients_;
-};
-
 // Whether an instruction makes again, as it was made, what the forward makes.
 bool Repeats(const Instruction& op, const Block& forward) {
   const auto names = [](const Instruction& instruction) {
@@ -99,7 +27,10 @@ bool Repeats(const Instruction& op, const Block& forward) {
     return all;
   };
   for (const Instruction& made : forward.body) {
-    if (made.kind == op.kind && names(made) == names(op) && made.parameters == op.parameters && made.attributes == op.attributes && made.group == op.group) return true;
+    if (made.kind == op.kind && names(made) == names(op) && made.parameters == op.parameters && made.attributes == op.attributes &&
+        made.group == op.group) {
+      return true;
+    }
   }
   return false;
 }
@@ -119,7 +50,8 @@ class Transpose {
     }
     if (backward_.outputs.empty()) return;  // nothing before it learns: a slot that should would lack its gradient (VerifyFrames)
     if (wanted.size() != backward_.outputs.size()) {
-      return Fail(absl::StrCat("hands on ", backward_.outputs.size(), " gradients, but ", forward_.block().name, " has ", wanted.size(), " inputs that take one"));
+      return Fail(absl::StrCat("hands on ", backward_.outputs.size(), " gradients, but ", forward_.block().name, " has ", wanted.size(),
+                               " inputs that take one"));
     }
     for (size_t i = 0; i < wanted.size(); ++i) {
       const Output& input = inputs[wanted[i]];
@@ -142,7 +74,8 @@ class Transpose {
       if (type && type->gradient) given.push_back(j);
     }
     if (given.size() != backward_.inputs.size()) {
-      Fail(absl::StrCat("takes ", backward_.inputs.size(), " gradients, but ", forward_.block().name, " has ", given.size(), " outputs that take one"));
+      Fail(absl::StrCat("takes ", backward_.inputs.size(), " gradients, but ", forward_.block().name, " has ", given.size(),
+                        " outputs that take one"));
     }
     for (size_t i = 0; i < std::min(given.size(), backward_.inputs.size()); ++i) {
       const Output& input = backward_.inputs[i];
@@ -163,7 +96,9 @@ class Transpose {
     return same(Axis::kTp) && same(Axis::kCp) && same(Axis::kExpertTp);
   }
 
-  bool Equal(const ValueType& a, const ValueType& b) const { return a.dtype == b.dtype && a.dims == b.dims && a.host == b.host && SameOver(a.layout, b.layout); }
+  bool Equal(const ValueType& a, const ValueType& b) const {
+    return a.dtype == b.dtype && a.dims == b.dims && a.host == b.host && SameOver(a.layout, b.layout);
+  }
 
   // The value is the gradient that the other one declares.
   void SameType(const string& gradient, const ValueType& type, const string& value, const ValueType& of) {
@@ -184,7 +119,9 @@ class Transpose {
     const auto text = [&](string* out, const Term& term) { out->append(forward_.Text(term)); };
     string difference;
     if (!missing.empty()) difference = absl::StrCat(" without the term of ", absl::StrJoin(missing, ", ", text));
-    if (!extra.empty()) absl::StrAppend(&difference, missing.empty() ? " with" : " and with", " a term too many, of ", absl::StrJoin(extra, ", ", text));
+    if (!extra.empty()) {
+      absl::StrAppend(&difference, missing.empty() ? " with" : " and with", " a term too many, of ", absl::StrJoin(extra, ", ", text));
+    }
     Fail(absl::StrCat(what, " the gradient of ", of, difference));
   }
 
@@ -288,13 +225,16 @@ class Transpose {
       size_t next = 0;
       for (const string& slot : *slots) {
         while (next < made.parameters.size() && made.parameters[next] != slot) ++next;
-        if (next++ >= made.parameters.size()) return Fail(absl::StrCat("has ", string(OpName(op.kind)), " with its slots in another order than the forward"));
+        if (next++ >= made.parameters.size()) {
+          return Fail(absl::StrCat("has ", string(OpName(op.kind)), " with its slots in another order than the forward"));
+        }
       }
     }
     for (const auto& [key, value] : op.attributes) {
       auto it = made.attributes.find(key);
       if (it != made.attributes.end() && it->second != value) {
-        Fail(absl::StrCat("has ", string(OpName(op.kind)), " with another ", key, " than the ", string(OpName(made.kind)), " that it differentiates"));
+        Fail(
+            absl::StrCat("has ", string(OpName(op.kind)), " with another ", key, " than the ", string(OpName(made.kind)), " that it differentiates"));
       }
     }
   }

@@ -15,8 +15,14 @@ using std::string;
 
 class Table {
  public:
-  Table(const PlanIndex& index, const Bridge& bridge, const Module& source, const Module& destination, bool backward, std::vector<Violation>& violations)
-      : index_(index), bridge_(bridge), source_(source.grid), destination_(destination.grid), backward_(backward), violations_(violations),
+  Table(const PlanIndex& index, const Bridge& bridge, const Module& source, const Module& destination, bool backward,
+        std::vector<Violation>& violations)
+      : index_(index),
+        bridge_(bridge),
+        source_(source.grid),
+        destination_(destination.grid),
+        backward_(backward),
+        violations_(violations),
         samples_(index.plan().budget.global_samples / index.plan().budget.microbatches) {}
 
   void Check(const std::vector<Transfer>& transfers) {
@@ -24,7 +30,8 @@ class Table {
     const int from_stage = backward_ ? 0 : source_.pp - 1, to_stage = backward_ ? destination_.pp - 1 : 0;
     std::vector<int64_t> reached(static_cast<size_t>(destination_.ranks()), -1);
     for (const Transfer& transfer : transfers) {
-      const string what = absl::StrCat("samples ", transfer.first_sample, " to ", transfer.end_sample, " from rank ", transfer.from_rank, " to rank ", transfer.to_rank);
+      const string what = absl::StrCat("samples ", transfer.first_sample, " to ", transfer.end_sample, " from rank ", transfer.from_rank, " to rank ",
+                                       transfer.to_rank);
       if (!source_.contains(transfer.from_rank) || !destination_.contains(transfer.to_rank)) {
         Fail(absl::StrCat("sends ", what, ", not between ranks of its modules"));
         continue;
@@ -49,7 +56,8 @@ class Table {
 
  private:
   void Fail(string message) {
-    violations_.push_back({"V5", absl::StrCat("bridge ", bridge_.name, backward_ ? " backward " : " ", message), index_.OriginOf(bridge_.origin, -1, nullptr)});
+    violations_.push_back(
+        {"V5", absl::StrCat("bridge ", bridge_.name, backward_ ? " backward " : " ", message), index_.OriginOf(bridge_.origin, -1, nullptr)});
   }
 
   LaneSamples LaneOf(const Grid& grid, int rank) const { return SamplesOfLane(samples_, grid.dp, CoordinateOf(grid, rank, Axis::kDp)); }
@@ -63,14 +71,17 @@ class Table {
       const int rank = destination_.first_rank + static_cast<int>(i);
       const LaneSamples wants = LaneOf(destination_, rank);
       ++receivers[static_cast<size_t>(CoordinateOf(destination_, rank, Axis::kDp))];
-      if (reached[i] != wants.end) Fail(absl::StrCat("delivers rank ", rank, " samples up to ", reached[i], " of its lane's ", wants.first, " to ", wants.end));
+      if (reached[i] != wants.end) {
+        Fail(absl::StrCat("delivers rank ", rank, " samples up to ", reached[i], " of its lane's ", wants.first, " to ", wants.end));
+      }
     }
     const int in_lane = bridge_.kind == "colocated" ? destination_.tp * destination_.cp : 1;
     for (int lane = 0; lane < destination_.dp; ++lane) {
       const LaneSamples wants = SamplesOfLane(samples_, destination_.dp, lane);
       const int found = receivers[static_cast<size_t>(lane)];
       if (found == (wants.first < wants.end ? in_lane : 0)) continue;
-      Fail(absl::StrCat("has ", found, " receivers in lane ", lane, " of stage ", stage, " for samples ", wants.first, " to ", wants.end, ", not ", in_lane));
+      Fail(absl::StrCat("has ", found, " receivers in lane ", lane, " of stage ", stage, " for samples ", wants.first, " to ", wants.end, ", not ",
+                        in_lane));
     }
   }
 
@@ -85,7 +96,8 @@ class Table {
 // Programs that do not exchange may only hand on what stays on its rank; broadcasts start at the rank that received.
 class BridgeUse {
  public:
-  BridgeUse(const PlanIndex& index, const Bridge& bridge, std::vector<Violation>& violations) : index_(index), bridge_(bridge), violations_(violations) {}
+  BridgeUse(const PlanIndex& index, const Bridge& bridge, std::vector<Violation>& violations)
+      : index_(index), bridge_(bridge), violations_(violations) {}
 
   void Check() {
     const Module *from = index_.module(bridge_.from), *to = index_.module(bridge_.to);
@@ -102,7 +114,8 @@ class BridgeUse {
       if (exchanged[backward ? 1 : 0] || !wanted) continue;
       for (const Transfer& transfer : backward ? bridge_.backward : bridge_.forward) {
         if (transfer.from_rank == transfer.to_rank) continue;
-        Fail(bridge_.origin, absl::StrCat("has rows for rank ", transfer.to_rank, " on rank ", transfer.from_rank, ", but no program exchanges them"));
+        Fail(bridge_.origin,
+             absl::StrCat("has rows for rank ", transfer.to_rank, " on rank ", transfer.from_rank, ", but no program exchanges them"));
         break;
       }
     }
@@ -130,18 +143,23 @@ class BridgeUse {
     }
   }
 
-  void CheckRoot(const Module& module, const Role& role, const Instruction& op, const std::vector<string>& received, const std::vector<Transfer>& transfers) {
+  void CheckRoot(const Module& module, const Role& role, const Instruction& op, const std::vector<string>& received,
+                 const std::vector<Transfer>& transfers) {
     const bool roots = op.inputs.size() > 1 && std::find(received.begin(), received.end(), op.inputs[1]) != received.end();
     if (!roots || transfers.empty()) return;
     const Group* group = index_.group(op.group);
     auto root = op.attributes.find("root");
     const auto* place = root == op.attributes.end() ? nullptr : std::get_if<int64_t>(&root->second);
-    if (!group || !place || group->module != module.name) return Fail(op.origin, absl::StrCat("is broadcast by role ", role.name, " over no group of ", module.name));
+    if (!group || !place || group->module != module.name) {
+      return Fail(op.origin, absl::StrCat("is broadcast by role ", role.name, " over no group of ", module.name));
+    }
     std::vector<Axis> lane;  // all ranks of a lane get what its leader received
     for (Axis axis : {Axis::kTp, Axis::kCp}) {
       if (module.grid.size(axis) > 1) lane.push_back(axis);
     }
-    if (index_.WideAxes(*group) != lane) return Fail(op.origin, absl::StrCat("is broadcast by role ", role.name, " over ", group->name, ", which is not the lane"));
+    if (index_.WideAxes(*group) != lane) {
+      return Fail(op.origin, absl::StrCat("is broadcast by role ", role.name, " over ", group->name, ", which is not the lane"));
+    }
     const int index = IndexInGroup(module.grid, group->view, group->axes, transfers.front().to_rank);
     if (index == *place) return;
     Fail(op.origin, absl::StrCat("is received by member ", index, " of ", group->name, ", but broadcast from member ", *place));

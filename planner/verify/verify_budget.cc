@@ -49,7 +49,8 @@ class BudgetRules {
     }
     const int64_t steps = (budget_.train_samples + budget_.global_samples - 1) / budget_.global_samples;
     Require(budget_.steps == steps, absl::StrCat(budget_.steps, " steps, but ", steps, " full batches cover the budget"));
-    Require(budget_.samples_past_budget == budget_.steps * budget_.global_samples - budget_.train_samples, "the samples past the budget are miscounted");
+    Require(budget_.samples_past_budget == budget_.steps * budget_.global_samples - budget_.train_samples,
+            "the samples past the budget are miscounted");
   }
 
   void CheckSegments() {
@@ -58,12 +59,15 @@ class BudgetRules {
     static const std::set<string> kTails = {"linear", "cosine", "exponential", "minus_sqrt"};
     const LearningRate& rate = budget_.learning_rate;
     if (!kStyles.contains(rate.style)) return Require(false, absl::StrCat("the learning rate has the unknown style ", rate.style));
-    if (rate.style == "wsd" && !kTails.contains(rate.wsd_style)) return Require(false, absl::StrCat("the wsd decay has the unknown style ", rate.wsd_style));
+    if (rate.style == "wsd" && !kTails.contains(rate.wsd_style)) {
+      return Require(false, absl::StrCat("the wsd decay has the unknown style ", rate.wsd_style));
+    }
     int64_t reached = 0;
     int last = -1;
     for (const Segment& segment : budget_.segments) {
       const string name = absl::StrCat("learning-rate segment ", segment.kind, " of samples ", segment.first_sample, " to ", segment.end_sample);
-      Require(segment.first_sample == reached && segment.end_sample > segment.first_sample, absl::StrCat(name, " starts where the curve had reached ", reached));
+      Require(segment.first_sample == reached && segment.end_sample > segment.first_sample,
+              absl::StrCat(name, " starts where the curve had reached ", reached));
       reached = segment.end_sample;
       auto order = kOrder.find(segment.kind);
       if (order == kOrder.end() || order->second <= last) {
@@ -85,8 +89,9 @@ class BudgetRules {
     const auto equals = [&](double sample, double value) { return std::abs(at(sample) - value) <= slack; };
     bool fits = false;
     if (segment.kind == "warmup") {
-      fits = equals(0, rate.init) && rate.warmup_samples > first && rate.warmup_samples > end - 1 && equals(middle < rate.warmup_samples ? middle : first,
-             rate.init + (rate.peak - rate.init) * (middle < rate.warmup_samples ? middle : first) / rate.warmup_samples);
+      fits = equals(0, rate.init) && rate.warmup_samples > first && rate.warmup_samples > end - 1 &&
+             equals(middle < rate.warmup_samples ? middle : first,
+                    rate.init + (rate.peak - rate.init) * (middle < rate.warmup_samples ? middle : first) / rate.warmup_samples);
       fits = fits && (end < rate.warmup_samples || equals(rate.warmup_samples, rate.peak));
     } else if (segment.kind == "stable") {
       fits = equals(first, rate.peak) || rate.warmup_samples > first;
@@ -105,7 +110,8 @@ class BudgetRules {
     const WeightDecay& decay = budget_.weight_decay;
     static const std::set<string> kStyles = {"constant", "linear", "cosine"};
     if (!kStyles.contains(decay.style)) return Require(false, absl::StrCat("the weight decay has the unknown style ", decay.style));
-    Require(decay.samples == budget_.train_samples, absl::StrCat("the weight decay's ramp ends at sample ", decay.samples, ", the training at ", budget_.train_samples));
+    Require(decay.samples == budget_.train_samples,
+            absl::StrCat("the weight decay's ramp ends at sample ", decay.samples, ", the training at ", budget_.train_samples));
     if (decay.samples != budget_.train_samples) return;
     const double slack = 1e-9 * std::max(std::abs(decay.start), std::abs(decay.end));
     const bool ends = std::abs(WeightDecayAt(decay, static_cast<double>(decay.samples)) - decay.end) <= slack;
@@ -148,7 +154,8 @@ class BudgetRules {
       const int place = first[static_cast<size_t>(module - plan_.modules.data())] + stage.stage;
       const int64_t warmup = std::min<int64_t>(total - place - 1, budget_.microbatches);
       Require(stage.warmup == warmup, absl::StrCat(name, " runs ", stage.warmup, " forwards before its first backward, not ", warmup));
-      Require(OrderFits(stage, warmup), absl::StrCat(name, " of ", stage.order.size(), " actions is not 1F1B of ", budget_.microbatches, " microbatches"));
+      Require(OrderFits(stage, warmup),
+              absl::StrCat(name, " of ", stage.order.size(), " actions is not 1F1B of ", budget_.microbatches, " microbatches"));
     }
     for (const Module& module : plan_.modules) {
       for (int stage = 0; stage < module.grid.pp; ++stage) {

@@ -80,7 +80,9 @@ class ModuleCheck {
                                AxesText(view), " make up its ranks"));
     }
     for (Axis axis : rule.flat) {
-      if (!Holds(rule.replicated, axis)) Fail(absl::StrCat("optimizer state lies in flat ranges over ", string(AxisName(axis)), ", which is not a replicated axis"));
+      if (!Holds(rule.replicated, axis)) {
+        Fail(absl::StrCat("optimizer state lies in flat ranges over ", string(AxisName(axis)), ", which is not a replicated axis"));
+      }
     }
     for (const RankRange& range : rule.parameters) {
       const int64_t last = range.first + (int64_t{range.count} - 1) * range.stride;
@@ -107,10 +109,14 @@ class ModuleCheck {
     if (expert) cut.push_back(Axis::kEp);
     if (parameter.shard_dim >= 0) cut.push_back(expert ? Axis::kExpertTp : Axis::kTp);
     for (Axis axis : cut) {
-      if (!Holds(rule.cut, axis)) Fail(parameter, absl::StrCat("is cut over ", string(AxisName(axis)), ", and only coordinate 0 would write: a hole"));
+      if (!Holds(rule.cut, axis)) {
+        Fail(parameter, absl::StrCat("is cut over ", string(AxisName(axis)), ", and only coordinate 0 would write: a hole"));
+      }
     }
     for (Axis axis : rule.cut) {
-      if (!Holds(cut, axis)) Fail(parameter, absl::StrCat("is whole on every rank along ", string(AxisName(axis)), ", and all of them would write it"));
+      if (!Holds(cut, axis)) {
+        Fail(parameter, absl::StrCat("is whole on every rank along ", string(AxisName(axis)), ", and all of them would write it"));
+      }
     }
     CheckParts(parameter);
     CheckStates(rule, parameter, storage);
@@ -119,7 +125,9 @@ class ModuleCheck {
   // The parts of the tensor along the axes that cut it have equal sizes and add up to it.
   void CheckParts(const Parameter& parameter) {
     const Grid& grid = module_.grid;
-    if (parameter.experts > 0 && parameter.experts % grid.ep != 0) Fail(parameter, absl::StrCat("has ", parameter.experts, " experts, which ep ", grid.ep, " does not divide"));
+    if (parameter.experts > 0 && parameter.experts % grid.ep != 0) {
+      Fail(parameter, absl::StrCat("has ", parameter.experts, " experts, which ep ", grid.ep, " does not divide"));
+    }
     if (parameter.shard_dim < 0) return;
     if (parameter.shard_dim >= static_cast<int>(parameter.shape.size())) return Fail(parameter, "is cut along a dim that it does not have");
     const int parts = parameter.experts > 0 ? grid.expert_tp : grid.tp;
@@ -141,7 +149,8 @@ class ModuleCheck {
     }
     if (parameter.trained && !parameter.buffer && storage.bucket < 0) return Fail(parameter, "is trained and has no optimizer state to keep");
     if (rule.states != wanted) {
-      return Fail(parameter, absl::StrCat("has the states {", absl::StrJoin(wanted, ", "), "}, and the checkpoint keeps {", absl::StrJoin(rule.states, ", "), "}"));
+      return Fail(parameter, absl::StrCat("has the states {", absl::StrJoin(wanted, ", "), "}, and the checkpoint keeps {",
+                                          absl::StrJoin(rule.states, ", "), "}"));
     }
     if (wanted.empty()) return;
     if (storage.bucket >= static_cast<int>(module_.buckets.size())) return Fail(parameter, "lies in a bucket that does not exist");
@@ -154,8 +163,10 @@ class ModuleCheck {
     }
     if (bucket.shards == 1) return;
     const auto group = groups_.find(bucket.reduce_group);
-    if (group == groups_.end() || group->second->module != module_.name || group->second->view != rule.view || !SameAxes(group->second->axes, rule.flat)) {
-      Fail(parameter, absl::StrCat("has its state sharded over ", bucket.reduce_group, ", and the checkpoint writes ranges over ", AxesText(rule.flat)));
+    if (group == groups_.end() || group->second->module != module_.name || group->second->view != rule.view ||
+        !SameAxes(group->second->axes, rule.flat)) {
+      Fail(parameter,
+           absl::StrCat("has its state sharded over ", bucket.reduce_group, ", and the checkpoint writes ranges over ", AxesText(rule.flat)));
     }
   }
 
@@ -168,7 +179,9 @@ class ModuleCheck {
     for (auto& [index, storages] : by_bucket) {
       if (index >= static_cast<int>(module_.buckets.size())) continue;
       const Bucket& bucket = module_.buckets[index];
-      if (bucket.shards < 1 || bucket.elements % bucket.shards != 0) Fail(absl::StrCat("bucket ", bucket.name, " has ", bucket.elements, " elements, which ", bucket.shards, " shards do not divide"));
+      if (bucket.shards < 1 || bucket.elements % bucket.shards != 0) {
+        Fail(absl::StrCat("bucket ", bucket.name, " has ", bucket.elements, " elements, which ", bucket.shards, " shards do not divide"));
+      }
       std::sort(storages.begin(), storages.end(), [](const Storage* a, const Storage* b) { return a->offset < b->offset; });
       int64_t reached = 0;
       for (const Storage* storage : storages) {
@@ -199,10 +212,13 @@ void CheckSources(const Plan& plan, std::vector<Violation>& violations) {
         const string* of = module == instruction.attributes.end() ? nullptr : std::get_if<string>(&module->second);
         if (!of || *of != name) continue;
         ++sources;
-        if (loads && !plan.initialize) violations.push_back({"V9", absl::StrCat("role ", role.name, " loads module ", name, " from no file"), role.origin});
+        if (loads && !plan.initialize) {
+          violations.push_back({"V9", absl::StrCat("role ", role.name, " loads module ", name, " from no file"), role.origin});
+        }
       }
       if (sources != 1) {
-        violations.push_back({"V9", absl::StrCat("the parameters of module ", name, " have ", sources, " sources on role ", role.name, ", not one"), role.origin});
+        violations.push_back(
+            {"V9", absl::StrCat("the parameters of module ", name, " have ", sources, " sources on role ", role.name, ", not one"), role.origin});
       }
     }
   }

@@ -25,7 +25,9 @@ class Frames {
 
   void Check() {
     Saved(0, microbatch_.calls.size());
-    for (const auto& [frame, block] : saved_) Fail("V4", absl::StrCat("what ", block->name, " saves in frame ", string(frame), " is never taken"), block);
+    for (const auto& [frame, block] : saved_) {
+      Fail("V4", absl::StrCat("what ", block->name, " saves in frame ", string(frame), " is never taken"), block);
+    }
     for (const string& name : microbatch_.role->modules) {
       if (const Module* module = index_.module(name)) CheckModule(*module);
     }
@@ -57,7 +59,9 @@ class Frames {
     const Block& forward = *it->second;
     std::set<string_view> have(forward.saved.begin(), forward.saved.end());
     for (const Output& take : call.block->takes) {
-      if (!have.erase(take.name)) Fail("V4", absl::StrCat(call.block->name, " takes ", take.name, ", which ", forward.name, " does not save"), call.block);
+      if (!have.erase(take.name)) {
+        Fail("V4", absl::StrCat(call.block->name, " takes ", take.name, ", which ", forward.name, " does not save"), call.block);
+      }
     }
     for (string_view left : have) Fail("V4", absl::StrCat(call.block->name, " leaves ", string(left), " of ", forward.name, " behind"), call.block);
     saved_.erase(it);
@@ -166,7 +170,8 @@ class Frames {
         // A frozen model runs as in evaluation: only its choices are recorded.
         const int wanted = experts && (module.trains_backbone || into == string_view("$integers.routing")) ? 1 : 0;
         if (times == wanted) continue;
-        Fail("V5", absl::StrCat(string(frame), " adds to ", into, " ", times, " times a microbatch, not ", wanted == 1 ? "once" : "never"), use.blocks.front());
+        Fail("V5", absl::StrCat(string(frame), " adds to ", into, " ", times, " times a microbatch, not ", wanted == 1 ? "once" : "never"),
+             use.blocks.front());
       }
       auto it = use.statistics.find("$reals.loss");
       if (it != use.statistics.end()) losses += it->second;
@@ -177,7 +182,8 @@ class Frames {
     }
     const int wanted = stage == module.grid.pp - 1 ? 1 : 0;
     if (losses == wanted) return;
-    Fail("V5", absl::StrCat("role ", microbatch_.role->name, " adds a microbatch's loss ", losses, " times, not ", wanted == 1 ? "once" : "never"), BlockOf(module));
+    Fail("V5", absl::StrCat("role ", microbatch_.role->name, " adds a microbatch's loss ", losses, " times, not ", wanted == 1 ? "once" : "never"),
+         BlockOf(module));
   }
 
   const PlanIndex& index_;

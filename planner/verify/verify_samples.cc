@@ -74,9 +74,15 @@ class RoleSamples {
   void Read(const Instruction& op) {
     const string* module = Text(op, "module");
     if (!module || !index_.module(*module)) return Fail(&op, "reads samples for no module");
-    if (std::find(role_.modules.begin(), role_.modules.end(), *module) == role_.modules.end()) return Fail(&op, absl::StrCat("reads samples of ", *module, ", which it does not run"));
-    if (op.microbatch < 0 || op.microbatch >= index_.plan().budget.microbatches) return Fail(&op, absl::StrCat("reads microbatch ", op.microbatch, " of ", index_.plan().budget.microbatches));
-    if (++reads_[{*module, op.kind == OpKind::kReadTokens, op.microbatch}] > 1) Fail(&op, absl::StrCat("reads microbatch ", op.microbatch, " of ", *module, " twice"));
+    if (std::find(role_.modules.begin(), role_.modules.end(), *module) == role_.modules.end()) {
+      return Fail(&op, absl::StrCat("reads samples of ", *module, ", which it does not run"));
+    }
+    if (op.microbatch < 0 || op.microbatch >= index_.plan().budget.microbatches) {
+      return Fail(&op, absl::StrCat("reads microbatch ", op.microbatch, " of ", index_.plan().budget.microbatches));
+    }
+    if (++reads_[{*module, op.kind == OpKind::kReadTokens, op.microbatch}] > 1) {
+      Fail(&op, absl::StrCat("reads microbatch ", op.microbatch, " of ", *module, " twice"));
+    }
     for (const Output& output : op.outputs) tags_[output.name] = op.microbatch;
     if (op.kind == OpKind::kReadTokens && op.outputs.size() > 3) loss_tokens_[op.outputs[3].name] = op.microbatch;
     CheckSizes(op, *index_.module(*module));
@@ -88,7 +94,9 @@ class RoleSamples {
     if (op.kind != OpKind::kReadTokens) return;
     const std::vector<Dim> whole = {budget.micro_samples, budget.sequence_length};
     for (size_t i = 0; i < std::min<size_t>(3, op.outputs.size()); ++i) {
-      if (op.outputs[i].type.dims != whole) Fail(&op, absl::StrCat("reads ", op.outputs[i].name, " of another shape than a lane's samples of ", module.name), "V4");
+      if (op.outputs[i].type.dims != whole) {
+        Fail(&op, absl::StrCat("reads ", op.outputs[i].name, " of another shape than a lane's samples of ", module.name), "V4");
+      }
     }
     if (op.outputs.size() > 4 && op.outputs[4].type.dims != std::vector<Dim>{budget.micro_samples}) {
       Fail(&op, absl::StrCat("reads ", op.outputs[4].name, " for another number of samples than the lane has"), "V4");
@@ -167,7 +175,8 @@ class RoleSamples {
     const Module* module = name ? index_.module(*name) : nullptr;
     auto count = op.inputs.empty() ? loss_tokens_.end() : loss_tokens_.find(op.inputs.front());
     if (!into || *into != "$integers.loss_tokens" || count == loss_tokens_.end() || !module) {
-      return Fail(&op, absl::StrCat("adds ", op.inputs.empty() ? "nothing" : op.inputs.front(), " to ", into ? *into : "nothing", ": only loss tokens are counted here"));
+      return Fail(&op, absl::StrCat("adds ", op.inputs.empty() ? "nothing" : op.inputs.front(), " to ", into ? *into : "nothing",
+                                    ": only loss tokens are counted here"));
     }
     ++tokens_[count->second];
     std::set<string> once;
@@ -194,12 +203,15 @@ class RoleSamples {
         if (calls == calls_.end()) {
           Fail(nullptr, absl::StrCat("never runs microbatch ", m, " of ", frame));
         } else if (calls->second != calls_[{frame, 0}]) {
-          Fail(nullptr, absl::StrCat("runs microbatch ", m, " of ", frame, " ", calls->second, " times, microbatch 0 ", calls_[{frame, 0}], " times"));
+          Fail(nullptr,
+               absl::StrCat("runs microbatch ", m, " of ", frame, " ", calls->second, " times, microbatch 0 ", calls_[{frame, 0}], " times"));
         }
       }
     }
     for (const auto& [call, times] : calls_) {
-      if (call.second < 0 || call.second >= microbatches) Fail(nullptr, absl::StrCat("runs microbatch ", call.second, " of ", call.first, ", of ", microbatches));
+      if (call.second < 0 || call.second >= microbatches) {
+        Fail(nullptr, absl::StrCat("runs microbatch ", call.second, " of ", call.first, ", of ", microbatches));
+      }
     }
   }
 
@@ -224,7 +236,8 @@ class RoleSamples {
 };
 
 // Loss tokens are counted on one stage of the language model, every microbatch once.
-void CheckTokens(const PlanIndex& index, const Module& module, const std::map<const Role*, std::map<int, int>>& tokens, std::vector<Violation>& violations) {
+void CheckTokens(const PlanIndex& index, const Module& module, const std::map<const Role*, std::map<int, int>>& tokens,
+                 std::vector<Violation>& violations) {
   std::set<int> stages;
   for (const auto& [role, counts] : tokens) {
     if (!Runs(*role, module) || counts.empty()) continue;
@@ -233,16 +246,19 @@ void CheckTokens(const PlanIndex& index, const Module& module, const std::map<co
       auto it = counts.find(m);
       const int times = it == counts.end() ? 0 : it->second;
       if (times == 1) continue;
-      violations.push_back({"V5", absl::StrCat("role ", role->name, " counts the loss tokens of microbatch ", m, " ", times, " times"), index.OriginOf(-1, role->origin, &module)});
+      violations.push_back({"V5", absl::StrCat("role ", role->name, " counts the loss tokens of microbatch ", m, " ", times, " times"),
+                            index.OriginOf(-1, role->origin, &module)});
     }
   }
   if (stages.size() != 1) {
-    violations.push_back({"V5", absl::StrCat("loss tokens of ", module.name, " are counted on ", stages.size(), " stages, not on one"), index.OriginOf(-1, -1, &module)});
+    violations.push_back({"V5", absl::StrCat("loss tokens of ", module.name, " are counted on ", stages.size(), " stages, not on one"),
+                          index.OriginOf(-1, -1, &module)});
     return;
   }
   for (const auto& [role, counts] : tokens) {
     if (!Runs(*role, module) || !counts.empty() || StageOf(*role, module) != *stages.begin()) continue;
-    violations.push_back({"V5", absl::StrCat("role ", role->name, " counts no loss tokens, as its siblings do"), index.OriginOf(-1, role->origin, &module)});
+    violations.push_back(
+        {"V5", absl::StrCat("role ", role->name, " counts no loss tokens, as its siblings do"), index.OriginOf(-1, role->origin, &module)});
   }
 }
 
@@ -271,7 +287,8 @@ void CheckChannels(const PlanIndex& index, const Ends& ends, std::vector<Violati
       bool once = static_cast<int64_t>(sorted.size()) == index.plan().budget.microbatches;
       for (size_t i = 0; once && i < sorted.size(); ++i) once = sorted[i] == static_cast<int>(i);
       if (!once) {
-        violations.push_back({"V5", absl::StrCat("role ", role->name, " does not ", sends ? "send" : "receive", " every microbatch once over ", name), index.OriginOf(-1, role->origin, nullptr)});
+        violations.push_back({"V5", absl::StrCat("role ", role->name, " does not ", sends ? "send" : "receive", " every microbatch once over ", name),
+                              index.OriginOf(-1, role->origin, nullptr)});
       }
     }
   }

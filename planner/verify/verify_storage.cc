@@ -23,7 +23,8 @@ int64_t Elements(const std::vector<int64_t>& shape) {
 
 class ModuleStorage {
  public:
-  ModuleStorage(const PlanIndex& index, const Module& module, std::vector<Violation>& violations) : index_(index), module_(module), violations_(violations) {}
+  ModuleStorage(const PlanIndex& index, const Module& module, std::vector<Violation>& violations)
+      : index_(index), module_(module), violations_(violations) {}
 
   void Check() {
     held_.assign(module_.parameters.size(), 0);
@@ -45,12 +46,16 @@ class ModuleStorage {
 
   void CheckStorage(const Storage& storage) {
     const string name = absl::StrCat(storage.frame, ".", storage.slot);
-    if (storage.stage < 0 || storage.stage >= module_.grid.pp) return Fail(absl::StrCat("holds ", name, " on stage ", storage.stage, " of ", module_.grid.pp));
+    if (storage.stage < 0 || storage.stage >= module_.grid.pp) {
+      return Fail(absl::StrCat("holds ", name, " on stage ", storage.stage, " of ", module_.grid.pp));
+    }
     if (storage.parameters.empty()) return Fail(absl::StrCat("holds no parameter in ", name));
     int64_t elements = 0;
     bool trained = false, experts = false;
     for (int i : storage.parameters) {
-      if (i < 0 || i >= static_cast<int>(module_.parameters.size())) return Fail(absl::StrCat("holds parameter ", i, " in ", name, ", which does not exist"));
+      if (i < 0 || i >= static_cast<int>(module_.parameters.size())) {
+        return Fail(absl::StrCat("holds parameter ", i, " in ", name, ", which does not exist"));
+      }
       const Parameter& parameter = module_.parameters[static_cast<size_t>(i)];
       ++held_[static_cast<size_t>(i)];
       trained = trained || parameter.trained;
@@ -64,13 +69,22 @@ class ModuleStorage {
       if (storage.bucket >= 0) Fail(absl::StrCat("steps ", name, ", which is frozen"));
       return;
     }
-    if (storage.bucket < 0 || storage.bucket >= static_cast<int>(module_.buckets.size())) return Fail(absl::StrCat("never steps ", name, ": it is in no bucket"));
+    if (storage.bucket < 0 || storage.bucket >= static_cast<int>(module_.buckets.size())) {
+      return Fail(absl::StrCat("never steps ", name, ": it is in no bucket"));
+    }
     const Bucket& bucket = module_.buckets[static_cast<size_t>(storage.bucket)];
-    if (bucket.stage != storage.stage) Fail(absl::StrCat("holds ", name, " of stage ", storage.stage, " in bucket ", bucket.name, " of stage ", bucket.stage));
-    if ((bucket.view == View::kExpert) != experts) Fail(absl::StrCat("reduces ", name, " in bucket ", bucket.name, " of the ", string(ViewName(bucket.view)), " view"));
-    const bool cut = std::any_of(storage.parameters.begin(), storage.parameters.end(), [&](int i) { return module_.parameters[static_cast<size_t>(i)].shard_dim >= 0; });
+    if (bucket.stage != storage.stage) {
+      Fail(absl::StrCat("holds ", name, " of stage ", storage.stage, " in bucket ", bucket.name, " of stage ", bucket.stage));
+    }
+    if ((bucket.view == View::kExpert) != experts) {
+      Fail(absl::StrCat("reduces ", name, " in bucket ", bucket.name, " of the ", string(ViewName(bucket.view)), " view"));
+    }
+    const bool cut = std::any_of(storage.parameters.begin(), storage.parameters.end(),
+                                 [&](int i) { return module_.parameters[static_cast<size_t>(i)].shard_dim >= 0; });
     if (module_.grid.tp > 1 && !experts && cut != (bucket.tp == TpGradient::kSharded)) {
-      Fail(absl::StrCat("counts ", name, ", which is ", cut ? "cut" : "whole", " over tp, in bucket ", bucket.name, " as ", string(TpGradientName(bucket.tp))), "V6");
+      Fail(absl::StrCat("counts ", name, ", which is ", cut ? "cut" : "whole", " over tp, in bucket ", bucket.name, " as ",
+                        string(TpGradientName(bucket.tp))),
+           "V6");
     }
     places_[storage.bucket].push_back({storage.offset, storage.offset + Elements(storage.shape), name});
   }
@@ -106,8 +120,11 @@ class ModuleStorage {
     const int64_t replicas = expert ? module_.grid.expert_dp : int64_t{module_.grid.dp} * module_.grid.cp;
     if (bucket.stage < 0 || bucket.stage >= module_.grid.pp) fail(absl::StrCat("on stage ", bucket.stage, " of ", module_.grid.pp));
     if (bucket.shards != replicas) fail(absl::StrCat("in ", bucket.shards, " shards for ", replicas, " replicas"));
-    if (bucket.shards > 0 && bucket.elements % bucket.shards != 0) fail(absl::StrCat("of ", bucket.elements, " elements, which ", bucket.shards, " shards do not tile"));
-    CheckGroup(bucket, bucket.reduce_group, replicas > 1, bucket.view, expert ? std::vector<Axis>{Axis::kExpertDp} : std::vector<Axis>{Axis::kCp, Axis::kDp});
+    if (bucket.shards > 0 && bucket.elements % bucket.shards != 0) {
+      fail(absl::StrCat("of ", bucket.elements, " elements, which ", bucket.shards, " shards do not tile"));
+    }
+    CheckGroup(bucket, bucket.reduce_group, replicas > 1, bucket.view,
+               expert ? std::vector<Axis>{Axis::kExpertDp} : std::vector<Axis>{Axis::kCp, Axis::kDp});
     CheckGroup(bucket, bucket.tp_group, bucket.tp == TpGradient::kPartial && module_.grid.tp > 1, View::kDense, {Axis::kTp});
     auto& places = places_[i];
     if (places.empty()) fail("with nothing in it");

@@ -106,7 +106,10 @@ class Scope {
       const auto& outputs = instruction->outputs;
       const auto takes_gradient = [](const Output& output) { return output.type.gradient.has_value(); };
       const auto read = [&](const Output& output) { return used_.contains(output.name); };
-      if (!instruction->gradients.empty() || std::none_of(outputs.begin(), outputs.end(), takes_gradient) || std::any_of(outputs.begin(), outputs.end(), read)) continue;
+      if (!instruction->gradients.empty() || std::none_of(outputs.begin(), outputs.end(), takes_gradient) ||
+          std::any_of(outputs.begin(), outputs.end(), read)) {
+        continue;
+      }
       here_ = instruction->origin;
       Fail(absl::StrCat("makes ", outputs.front().name, " and drops it unread"));
     }
@@ -134,7 +137,8 @@ class Scope {
     bool known = FindSlots(instruction, instruction.parameters, "reads", typed.parameters);
     known = FindSlots(instruction, instruction.gradients, "adds to the gradient of", typed.gradients) && known;
     if (!known) return;
-    const string who = absl::StrCat(string(OpName(instruction.kind)), " of ", instruction.inputs.empty() ? "nothing" : instruction.inputs.front(), ": ");
+    const string who =
+        absl::StrCat(string(OpName(instruction.kind)), " of ", instruction.inputs.empty() ? "nothing" : instruction.inputs.front(), ": ");
     const OpClass op_class = OpClassOf(instruction.kind);
     if (op_class == OpClass::kCommunication || instruction.kind == OpKind::kLocalSlice || instruction.kind == OpKind::kSliceRows) {
       const bool maximum = !instruction.inputs.empty() && maxima_.contains(instruction.inputs.front());
@@ -187,12 +191,16 @@ class Scope {
       auto it = live_.find(call.inputs[i]);
       if (it == live_.end()) continue;
       string problem = Difference(*it->second, block->inputs[i].type, *module);
-      if (!problem.empty()) Fail(absl::StrCat("hands ", call.inputs[i], " to ", call.block, ", whose ", block->inputs[i].name, " has another ", problem));
+      if (!problem.empty()) {
+        Fail(absl::StrCat("hands ", call.inputs[i], " to ", call.block, ", whose ", block->inputs[i].name, " has another ", problem));
+      }
     }
     for (size_t i = 0; i < call.outputs.size(); ++i) {
       const ValueType* made = TypeMade(*block, block->outputs[i]);
       string problem = made ? Difference(call.outputs[i].type, *made, *module) : "";
-      if (!problem.empty()) Fail(absl::StrCat("gets ", call.outputs[i].name, " from ", call.block, ", whose ", block->outputs[i], " has another ", problem));
+      if (!problem.empty()) {
+        Fail(absl::StrCat("gets ", call.outputs[i].name, " from ", call.block, ", whose ", block->outputs[i], " has another ", problem));
+      }
     }
   }
 
@@ -243,7 +251,8 @@ class Scope {
 void CheckBlock(const PlanIndex& index, const Block& block, std::vector<Violation>& violations) {
   const Module* module = index.module(block.module);
   if (!module) {
-    violations.push_back({"V4", absl::StrCat("block ", block.name, " is of unknown module ", block.module), index.OriginOf(block.origin, -1, nullptr)});
+    violations.push_back(
+        {"V4", absl::StrCat("block ", block.name, " is of unknown module ", block.module), index.OriginOf(block.origin, -1, nullptr)});
     return;
   }
   Scope scope(index, absl::StrCat("block ", block.name), module, block.origin, violations);

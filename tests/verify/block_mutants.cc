@@ -162,7 +162,9 @@ class BlockDamage {
     }
     for (const Group& group : plan_.groups) {
       const Group* now = plan_.FindGroup(op.group);
-      if (group.name == op.group || group.module != Here().module || !group.used || !now || MembersOf(plan_, group) == MembersOf(plan_, *now)) continue;
+      if (group.name == op.group || group.module != Here().module || !group.used || !now || MembersOf(plan_, group) == MembersOf(plan_, *now)) {
+        continue;
+      }
       Add("retarget_group", i, group.name, {"V3", "V4", "V6"}, [name = group.name](Instruction& x) { x.group = name; });
     }
     Add("unknown_group", i, op.group, {"V4"}, [](Instruction& x) { x.group = "nowhere"; });
@@ -226,7 +228,9 @@ class BlockDamage {
       AddToBlock("skip_layer", absl::StrCat(i, " ", call.frame), {"V4", "V5"}, [i](Block& b) {
         const string from = b.body[i].inputs[0], to = b.body[i].outputs[0].name;
         b.body.erase(b.body.begin() + static_cast<std::ptrdiff_t>(i));
-        for (Instruction& x : b.body) std::replace(x.inputs.begin(), x.inputs.end(), to, from), std::replace(x.frees.begin(), x.frees.end(), to, from);
+        for (Instruction& x : b.body) {
+          std::replace(x.inputs.begin(), x.inputs.end(), to, from), std::replace(x.frees.begin(), x.frees.end(), to, from);
+        }
         std::replace(b.outputs.begin(), b.outputs.end(), to, from);
       });
     }

@@ -55,13 +55,20 @@ class FactDamage {
   void Groups() {
     for (size_t i = 0; i < plan_.groups.size(); ++i) {
       const Group& group = plan_.groups[i];
-      Add("repeat_group", group.name, {"V2"}, [i](Plan& p) { p.groups.insert(p.groups.begin() + static_cast<std::ptrdiff_t>(i), Group(p.groups[i])); });
+      Add("repeat_group", group.name, {"V2"},
+          [i](Plan& p) { p.groups.insert(p.groups.begin() + static_cast<std::ptrdiff_t>(i), Group(p.groups[i])); });
       if (!group.used) continue;
-      Add("drop_group", group.name, {"V2", "V3", "V4", "V5", "V6", "V7"}, [i](Plan& p) { p.groups.erase(p.groups.begin() + static_cast<std::ptrdiff_t>(i)); });
+      Add("drop_group", group.name, {"V2", "V3", "V4", "V5", "V6", "V7"},
+          [i](Plan& p) { p.groups.erase(p.groups.begin() + static_cast<std::ptrdiff_t>(i)); });
       if (!group.module.empty()) {
         Add("group_of_nobody", group.name, {"V2"}, [i](Plan& p) { p.groups[i].module = "nobody"; });
-        Add("group_out_of_order", group.name, {"V2"}, [i](Plan& p) { std::rotate(p.groups.begin(), p.groups.begin() + static_cast<std::ptrdiff_t>(i), p.groups.begin() + static_cast<std::ptrdiff_t>(i) + 1); });
-        if (group.axes != std::vector<Axis>{Axis::kPp}) Add("axis_of_another_view", group.name, {"V2"}, [i](Plan& p) { p.groups[i].view = p.groups[i].view == View::kDense ? View::kExpert : View::kDense; });
+        Add("group_out_of_order", group.name, {"V2"}, [i](Plan& p) {
+          std::rotate(p.groups.begin(), p.groups.begin() + static_cast<std::ptrdiff_t>(i), p.groups.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+        });
+        if (group.axes != std::vector<Axis>{Axis::kPp}) {
+          Add("axis_of_another_view", group.name, {"V2"},
+              [i](Plan& p) { p.groups[i].view = p.groups[i].view == View::kDense ? View::kExpert : View::kDense; });
+        }
         Add("axis_twice", group.name, {"V2"}, [i](Plan& p) { p.groups[i].axes.push_back(p.groups[i].axes.front()); });
         Add("group_lists_ranks", group.name, {"V2"}, [i](Plan& p) { p.groups[i].ranks = {0}; });
         Add("group_over_nothing", group.name, {"V2", "V3", "V4", "V5", "V6", "V7"}, [i](Plan& p) { p.groups[i].axes.clear(); });
@@ -95,7 +102,8 @@ class FactDamage {
       add("from_another_rank", [away](auto&, Transfer& t) { t.from_rank += away; });
       add("to_another_rank", [](auto&, Transfer& t) { ++t.to_rank; });
       add("turned_transfer", [](auto&, Transfer& t) { t.from_rank == t.to_rank ? void(t.to_rank = -1) : std::swap(t.from_rank, t.to_rank); });
-      if (k + 1 < shown && ((bridge.*table)[k].first_sample != (bridge.*table)[k + 1].first_sample || (bridge.*table)[k].end_sample != (bridge.*table)[k + 1].end_sample)) {
+      if (k + 1 < shown && ((bridge.*table)[k].first_sample != (bridge.*table)[k + 1].first_sample ||
+                            (bridge.*table)[k].end_sample != (bridge.*table)[k + 1].end_sample)) {
         add("swapped_lanes", [k](auto& all, Transfer&) {
           std::swap(all[k].first_sample, all[k + 1].first_sample);
           std::swap(all[k].end_sample, all[k + 1].end_sample);
@@ -119,7 +127,9 @@ class FactDamage {
         add("reduce_over_nobody", {"V7"}, [](Bucket& b) { b.reduce_group.clear(); });
         for (const Group& group : plan_.groups) {
           const Group* now = plan_.FindGroup(bucket.reduce_group);
-          if (group.used && MembersOf(plan_, group) != MembersOf(plan_, *now)) add("reduce_over_others", {"V7"}, [name = group.name](Bucket& b) { b.reduce_group = name; });
+          if (group.used && MembersOf(plan_, group) != MembersOf(plan_, *now)) {
+            add("reduce_over_others", {"V7"}, [name = group.name](Bucket& b) { b.reduce_group = name; });
+          }
         }
       }
       if (!bucket.tp_group.empty()) add("partial_sum_left", {"V7"}, [](Bucket& b) { b.tp_group.clear(); });
@@ -132,7 +142,8 @@ class FactDamage {
     for (size_t i = 0; i < module.storages.size() && i < 60; ++i) {
       const Storage& storage = module.storages[i];
       const auto add = [&](const char* kind, std::vector<string> rules, std::function<void(Module&, Storage&)> change) {
-        Add(kind, absl::StrCat(storage.frame, ".", storage.slot), std::move(rules), [m, i, change](Plan& p) { change(p.modules[m], p.modules[m].storages[i]); });
+        Add(kind, absl::StrCat(storage.frame, ".", storage.slot), std::move(rules),
+            [m, i, change](Plan& p) { change(p.modules[m], p.modules[m].storages[i]); });
       };
       add("resize_storage", {"V7"}, [](Module&, Storage& s) { ++s.shape[0]; });
       add("forget_parameter", {"V7"}, [](Module&, Storage& s) { s.parameters.clear(); });
@@ -156,7 +167,9 @@ class FactDamage {
       });
       Add("freeze_one", module.parameters[static_cast<size_t>(storage.parameters[0])].name, {"V5", "V7"}, [m, i](Plan& p) {
         Module& all = p.modules[m];
-        for (int index : all.storages[i].parameters) all.parameters[static_cast<size_t>(index)].trained = !all.parameters[static_cast<size_t>(index)].trained;
+        for (int index : all.storages[i].parameters) {
+          all.parameters[static_cast<size_t>(index)].trained = !all.parameters[static_cast<size_t>(index)].trained;
+        }
       });
     }
   }

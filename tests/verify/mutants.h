@@ -2,7 +2,8 @@
 //
 // Only damage that changes what ranks do is made. Left out by construction, with the reason:
 //   - sums and residuals in another order (add, add_residual_bias): the sum is the same;
-//   - another group of the same members; the view of pp, which both views have; groups that no program uses, and dims of run-time size in another name: nothing reads them;
+//   - another group of the same members; the view of pp, which both views have; groups that no program uses, and dims of run-time size in another
+//   name: nothing reads them;
 //   - settings of the model alone (eps, scale, learning rate, initial values): another plan, not a wrong one. Where a backward instruction repeats
 //     such a setting, it is damaged there;
 //   - names of values, blocks, frames and events changed everywhere at once: a renaming;

@@ -27,10 +27,13 @@ struct Base {
 
 // The encoder on ranks [0, encoders), the language model behind it.
 std::vector<std::string> Apart(int encoders, int encoder_tp, int ranks, int tp, int ep, std::vector<std::string> more = {}) {
-  std::vector<std::string> overrides = {"cluster.nodes=2", "cluster.gpus_per_node=8", "modules.radio_encoder.placement.ranks=" + std::to_string(encoders),
+  std::vector<std::string> overrides = {"cluster.nodes=2",
+                                        "cluster.gpus_per_node=8",
+                                        "modules.radio_encoder.placement.ranks=" + std::to_string(encoders),
                                         "modules.radio_encoder.parallel.tp=" + std::to_string(encoder_tp),
                                         "modules.language.placement.first_rank=" + std::to_string(encoders),
-                                        "modules.language.placement.ranks=" + std::to_string(ranks), "modules.language.parallel.tp=" + std::to_string(tp),
+                                        "modules.language.placement.ranks=" + std::to_string(ranks),
+                                        "modules.language.parallel.tp=" + std::to_string(tp),
                                         "modules.language.parallel.ep=" + std::to_string(ep)};
   overrides.insert(overrides.end(), more.begin(), more.end());
   return overrides;

@@ -83,7 +83,8 @@ class RoleDamage {
   void Read(size_t i) {
     const int64_t microbatches = plan_.budget.microbatches;
     if (microbatches > 1) {
-      Add("read_another_microbatch", i, "", {"V5"}, [microbatches](Instruction& x) { x.microbatch = (x.microbatch + 1) % static_cast<int>(microbatches); });
+      Add("read_another_microbatch", i, "", {"V5"},
+          [microbatches](Instruction& x) { x.microbatch = (x.microbatch + 1) % static_cast<int>(microbatches); });
     }
     Add("read_for_nobody", i, "", {"V5"}, [](Instruction& x) { x.attributes["module"] = string("nobody"); });
     AddToRole("drop_read", Label(i), {"V4", "V5"}, [i](Role& r) { Erase(r.step, i); });
@@ -140,11 +141,16 @@ class RoleDamage {
     Add("unknown_group", i, op.group, rules, [](Instruction& x) { x.group = "nowhere"; });
     for (const Group& group : plan_.groups) {
       const Group* now = plan_.FindGroup(op.group);
-      if (group.used && now && MembersOf(plan_, group) != MembersOf(plan_, *now)) Add("retarget_group", i, group.name, rules, [name = group.name](Instruction& x) { x.group = name; });
+      if (group.used && now && MembersOf(plan_, group) != MembersOf(plan_, *now)) {
+        Add("retarget_group", i, group.name, rules, [name = group.name](Instruction& x) { x.group = name; });
+      }
     }
     Add("change_dim", i, op.inputs[0], rules, [](Instruction& x) { ++std::get<int64_t>(x.outputs[0].type.dims[0]); });
-    Add("change_dtype", i, op.inputs[0], rules, [](Instruction& x) { x.outputs[0].type.dtype = x.outputs[0].type.dtype == DType::kBf16 ? DType::kInt64 : DType::kBf16; });
-    if (op.attributes.contains("reduce")) Add("another_reduction", i, op.inputs[0], rules, [](Instruction& x) { x.attributes["reduce"] = string("max"); });
+    Add("change_dtype", i, op.inputs[0], rules,
+        [](Instruction& x) { x.outputs[0].type.dtype = x.outputs[0].type.dtype == DType::kBf16 ? DType::kInt64 : DType::kBf16; });
+    if (op.attributes.contains("reduce")) {
+      Add("another_reduction", i, op.inputs[0], rules, [](Instruction& x) { x.attributes["reduce"] = string("max"); });
+    }
     if (op.attributes.contains("dim")) Add("another_dim", i, op.inputs[0], rules, [](Instruction& x) { x.attributes["dim"] = int64_t{1}; });
   }
 
@@ -162,7 +168,8 @@ class RoleDamage {
     for (size_t i = 0; i < Here().setup.size(); ++i) {
       const OpKind kind = Here().setup[i].kind;
       AddToRole("drop_setup", absl::StrCat(i, " ", string(OpName(kind))), {"V7"}, [i](Role& r) { Erase(r.setup, i); });
-      AddToRole("setup_of_another", absl::StrCat(i, " ", string(OpName(kind))), {"V7"}, [i](Role& r) { r.setup[i].attributes["module"] = string("nobody"); });
+      AddToRole("setup_of_another", absl::StrCat(i, " ", string(OpName(kind))), {"V7"},
+                [i](Role& r) { r.setup[i].attributes["module"] = string("nobody"); });
       if (kind == OpKind::kRefreshMasters || kind == OpKind::kInitializeParameters || kind == OpKind::kLoadParameters) {
         AddToRole("setup_order", absl::StrCat(i), {"V7"}, [i](Role& r) { std::swap(r.setup[i - 1], r.setup[i]); });
       }

@@ -96,7 +96,8 @@ std::vector<Damage> Damages() {
       {"rule_of_no_module", "unknown module", [](Plan& p) { CutDense(p).module = "nobody"; }},
       {"rule_past_the_parameters", "does not exist", [](Plan& p) { CutDense(p).parameters.back().first += 10000; }},
       {"written_by_another_stage", "is to write it", [](Plan& p) { CutDense(p).stage = 1; }},
-      {"written_in_the_other_view", "other view", [](Plan& p) {
+      {"written_in_the_other_view", "other view",
+       [](Plan& p) {
          CheckpointRule& rule = Experts(p);
          rule.view = View::kDense;
          rule.cut = {Axis::kTp};
@@ -104,7 +105,10 @@ std::vector<Damage> Damages() {
          rule.flat = {Axis::kDp};
        }},
       {"segments_short_of_the_tensor", "do not tile it", [](Plan& p) { Named(p, kHead).segments = {Named(p, kHead).shape[0] - 2}; }},
-      {"segment_that_does_not_divide", "do not divide", [](Plan& p) { Named(p, kHead).segments = {1, Named(p, kHead).shape[0] - 1}; }},
+      {"segment_that_does_not_divide", "do not divide",
+       [](Plan& p) {
+         Named(p, kHead).segments = {1, Named(p, kHead).shape[0] - 1};
+       }},
       {"state_forgotten", "the checkpoint keeps", [](Plan& p) { CutDense(p).states.pop_back(); }},
       {"state_of_a_buffer", "the checkpoint keeps", [](Plan& p) { RuleOf(p, "language", View::kDense, false, false).states = {"exp_avg"}; }},
       {"state_ranges_over_too_few", "the checkpoint writes", [](Plan& p) { CutDense(p).flat.clear(); }},
@@ -119,7 +123,8 @@ std::vector<Damage> Damages() {
          }
        }},
       {"storage_in_two_frames", "lies in two storages", [](Plan& p) { p.modules[1].storages.push_back(p.modules[1].storages.front()); }},
-      {"no_source", "have 0 sources", [](Plan& p) { std::erase_if(p.roles[0].setup, [](const Instruction& i) { return i.kind == OpKind::kInitializeParameters; }); }},
+      {"no_source", "have 0 sources",
+       [](Plan& p) { std::erase_if(p.roles[0].setup, [](const Instruction& i) { return i.kind == OpKind::kInitializeParameters; }); }},
       {"two_sources", "have 2 sources", [](Plan& p) { p.roles[0].setup.push_back(Draw(p)); }},
       {"load_from_no_file", "from no file", [](Plan& p) { Draw(p).kind = OpKind::kLoadParameters; }},
   };
