@@ -9,6 +9,7 @@
 #include "planner/schedule/lower_encoder.h"
 #include "planner/schedule/lower_language.h"
 #include "planner/schedule/program_builder.h"
+#include "planner/schedule/program_values.h"
 
 namespace planwright {
 namespace {

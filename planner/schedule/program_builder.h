@@ -73,8 +73,4 @@ class ProgramBuilder {
   std::vector<Instruction> step_;
 };
 
-// Names of what a bridge brings to its language module: with one bridge "rows", "drows" and "sample_rows", with several the encoder's name in
-// front.
-std::string BridgeValue(const Plan& plan, const Bridge& bridge, const char* what);
-
 }  // namespace planwright

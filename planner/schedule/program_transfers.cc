@@ -1,0 +1,92 @@
+// The transfers of a role's step: what a stage hands on and needs around each action of its schedule, between stages and over bridges.
+#include "absl/strings/str_cat.h"
+#include "planner/schedule/lower_stage.h"
+#include "planner/schedule/program_builder.h"
+#include "planner/schedule/program_values.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+
+ExchangePart ToStage(const Module& module, int shift, bool backward, bool send, string value) {
+  return {.backward = backward, .send = send, .value = std::move(value), .group = module.name + ".pp", .shift = shift};
+}
+
+}  // namespace
+
+bool ProgramBuilder::CarriesGradient(const Bridge& bridge) const {
+  const LoweredModule& encoder = LoweredNamed(bridge.from);
+  return encoder.learns(encoder.last_stage());
+}
+
+void ProgramBuilder::Give(const LoweredModule& lowered, int stage, const string& action, bool leads, Transfers& transfers) {
+  const Module& module = *lowered.module;
+  const int m = MicrobatchOf(action);
+  const bool forward = action[0] == 'F';
+  if (forward && stage < lowered.last_stage()) transfers.parts.push_back(ToStage(module, 1, false, true, ValueOf(module, m, "x_out")));
+  if (!forward && stage > 0 && GivesGradient(module, lowered.blocks, stage)) {
+    transfers.parts.push_back(ToStage(module, -1, true, true, ValueOf(module, m, "dx_in")));
+  }
+  if (!leads) return;
+  for (const Bridge* bridge : lowered.bridges) {
+    if (forward && !lowered.language() && stage == lowered.last_stage()) {
+      transfers.parts.push_back(OverBridge(*bridge, false, true, ValueOf(module, m, "rows"), ValueOf(module, m, "sample_rows")));
+    }
+    if (!forward && lowered.language() && stage == 0 && CarriesGradient(*bridge)) {
+      transfers.parts.push_back(OverBridge(*bridge, true, true, ValueOf(module, m, BridgeValue(plan_, *bridge, "drows")),
+                                           ValueOf(module, m, BridgeValue(plan_, *bridge, "sample_rows"))));
+    }
+  }
+}
+
+void ProgramBuilder::Need(const LoweredModule& lowered, int stage, const string& action, bool leads, Transfers& transfers) {
+  const Module& module = *lowered.module;
+  const int m = MicrobatchOf(action);
+  const bool forward = action[0] == 'F';
+  const bool siblings = module.grid.tp * module.grid.cp > 1;
+  const auto receive = [&](ExchangePart part, const ValueType& type) {
+    transfers.received.push_back({part.value, type});
+    transfers.parts.push_back(std::move(part));
+  };
+  const Block& block = forward ? lowered.stages[stage].forward : *lowered.stages[stage].backward;
+  if (forward && stage > 0) receive(ToStage(module, -1, false, false, ValueOf(module, m, "x_in")), InputNamed(block, "x_in").type);
+  if (!forward && stage < lowered.last_stage()) {
+    receive(ToStage(module, 1, true, false, ValueOf(module, m, "dx_out")), InputNamed(block, "dx_out").type);
+  }
+  if (!leads) return;
+  for (const Bridge* bridge : lowered.bridges) {
+    const bool rows = forward && lowered.language() && stage == 0, gradient = !forward && !lowered.language() && stage == lowered.last_stage();
+    if (!rows && !gradient) continue;
+    const string name = rows ? BridgeValue(plan_, *bridge, "rows") : "drows";
+    const string sample_rows = rows ? BridgeValue(plan_, *bridge, "sample_rows") : "sample_rows";
+    receive(OverBridge(*bridge, gradient, false, ValueOf(module, m, siblings ? "received." + name : name), ValueOf(module, m, sample_rows)),
+            InputNamed(block, name).type);
+  }
+}
+
+void ProgramBuilder::Exchange(const Transfers& transfers, int origin) {
+  if (transfers.parts.empty()) return;
+  step_.emplace_back(Instruction{.kind = OpKind::kExchange, .outputs = transfers.received, .parts = transfers.parts}).origin = origin;
+}
+
+void ProgramBuilder::BroadcastNeeded(const LoweredModule& lowered, int stage, const string& action, bool leads) {
+  const Module& module = *lowered.module;
+  const int siblings = module.grid.tp * module.grid.cp, m = MicrobatchOf(action);
+  if (siblings == 1) return;
+  const bool rows = action[0] == 'F' && lowered.language() && stage == 0;
+  const bool gradient = action[0] == 'B' && !lowered.language() && stage == lowered.last_stage();
+  if (!rows && !gradient) return;
+  const Block& block = rows ? lowered.stages[stage].forward : *lowered.stages[stage].backward;
+  for (const Bridge* bridge : lowered.bridges) {
+    const string name = rows ? BridgeValue(plan_, *bridge, "rows") : "drows";
+    const string sample_rows = rows ? BridgeValue(plan_, *bridge, "sample_rows") : "sample_rows";
+    Instruction& broadcast = step_.emplace_back(Instruction{.kind = OpKind::kBroadcast, .inputs = {ValueOf(module, m, sample_rows)}});
+    if (leads) broadcast.inputs.push_back(ValueOf(module, m, "received." + name));
+    broadcast.outputs = {{ValueOf(module, m, name), InputNamed(block, name).type}};
+    broadcast.attributes["root"] = int64_t{rows ? 0 : siblings - 1};  // the first of a destination leads, the last of a source (facts 2.1)
+    broadcast.group = module.name + (module.grid.cp > 1 ? ".tp_cp" : ".tp");
+  }
+}
+
+}  // namespace planwright
