@@ -89,7 +89,9 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenMock(const Plan& plan) {
   const DataPlan& data = plan.data;
   if (data.vocabulary < 3) return absl::InvalidArgumentError("mock data needs a vocabulary of 3: image, pad and text");
   if (data.classes < 1 || data.text_tokens < 1) return absl::InvalidArgumentError("mock data needs a class and a text token");
-  if (data.patch > 0 && data.max_images > 0 && data.image_grids.empty()) return absl::InvalidArgumentError("mock data for an encoder needs image_grids");
+  if (data.patch > 0 && data.max_images > 0 && data.image_grids.empty()) {
+    return absl::InvalidArgumentError("mock data for an encoder needs image_grids");
+  }
   return std::make_unique<MockSource>(plan);
 }
 

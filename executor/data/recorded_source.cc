@@ -89,7 +89,8 @@ class RecordedSource : public SampleSource {
     int64_t patches = 0;
     for (int64_t size : *grid) {
       if (size < 1 || size > side || size % data.pixel_shuffle != 0) {
-        return Wrong(file, "image_grid", absl::StrCat("has a side of ", size, " patches, where the encoder takes multiples of ", data.pixel_shuffle, " up to ", side));
+        return Wrong(file, "image_grid",
+                     absl::StrCat("has a side of ", size, " patches, where the encoder takes multiples of ", data.pixel_shuffle, " up to ", side));
       }
     }
     for (int64_t i = 0; i < images; ++i) patches += (*grid)[2 * i] * (*grid)[2 * i + 1];

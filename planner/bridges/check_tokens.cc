@@ -22,7 +22,8 @@ bool CheckToken(const Located<int64_t>& token, const Recipe& recipe, Diagnostics
   if (language != nullptr && *token >= language->vocabulary) {
     diagnostics
         .Error(DiagnosticKind::kTokenOutsideVocabulary, token.where,
-               absl::StrCat("the bridge's token ", *token, " is outside the vocabulary of ", *language->vocabulary), "choose an id below the vocabulary")
+               absl::StrCat("the bridge's token ", *token, " is outside the vocabulary of ", *language->vocabulary),
+               "choose an id below the vocabulary")
         .notes.push_back({language->vocabulary.where, "the vocabulary is given here"});
     return false;
   }

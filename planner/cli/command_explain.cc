@@ -15,7 +15,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string Line(DiagnosticKind kind) {
-  return std::string(KindNumber(kind)) + " " + std::string(KindName(kind)) + ": " + (IsLint(kind) ? "(lint) " : "") + std::string(KindSummary(kind)) + "\n";
+  return std::string(KindNumber(kind)) + " " + std::string(KindName(kind)) + ": " + (IsLint(kind) ? "(lint) " : "") + std::string(KindSummary(kind)) +
+         "\n";
 }
 
 Json KindJson(DiagnosticKind kind) {

@@ -119,7 +119,9 @@ int Show(const Arguments& arguments) {
 
 std::string SubjectsText() {
   std::string text = "subjects:\n";
-  for (const Subject& subject : kSubjects) text += "  " + std::string(subject.name) + std::string(10 - std::string_view(subject.name).size(), ' ') + subject.help + "\n";
+  for (const Subject& subject : kSubjects) {
+    text += "  " + std::string(subject.name) + std::string(10 - std::string_view(subject.name).size(), ' ') + subject.help + "\n";
+  }
   return text;
 }
 

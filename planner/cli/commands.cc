@@ -18,7 +18,9 @@ constexpr char kExitStatuses[] =
 
 }  // namespace
 
-std::vector<CliCommand> Commands() { return {ValidateCommand(), CompileCommand(), ShowCommand(), DiffCommand(), LaunchCommand(), ExplainCommand(), CompletionCommand()}; }
+std::vector<CliCommand> Commands() {
+  return {ValidateCommand(), CompileCommand(), ShowCommand(), DiffCommand(), LaunchCommand(), ExplainCommand(), CompletionCommand()};
+}
 
 std::string HelpText(const CliCommand& command) {
   std::string text = command.summary + "\n\nusage: plan " + command.name + " " + command.usage + "\n\noptions:\n";

@@ -90,7 +90,8 @@ std::string ZshCompletion(const std::vector<CliCommand>& commands) {
         if (!option.value.empty()) values += Cat(" '", name, "' '", ValueChoices(option), "'");
       }
     }
-    table += Cat("    ", row.command, ")\n      options=(", options, " )\n      values=(", values, " )\n      kinds_of_words='", row.words, "'\n      ;;\n");
+    table += Cat("    ", row.command, ")\n      options=(", options, " )\n      values=(", values, " )\n      kinds_of_words='", row.words,
+                 "'\n      ;;\n");
   }
   table += "    *) return 1 ;;\n  esac\n}\n";
   std::string subjects;

@@ -56,7 +56,8 @@ void CheckGrid(const Located<std::vector<int64_t>>& grid, const RadioVitModel& e
   if (grid->size() != 2) return fail("an image grid is two numbers: rows and columns of patches", "write it as [rows, columns]");
   for (int64_t size : *grid) {
     if (size < 1 || size > side) {
-      fail(absl::StrCat("a grid side of ", size, " patches, where images have 1 to ", side), absl::StrCat("max_image ", *encoder.max_image, " of patch ", *encoder.patch, " allows ", side));
+      fail(absl::StrCat("a grid side of ", size, " patches, where images have 1 to ", side),
+           absl::StrCat("max_image ", *encoder.max_image, " of patch ", *encoder.patch, " allows ", side));
     } else if (size % factor != 0) {
       fail(absl::StrCat("a grid side of ", size, " patches, which pixel_shuffle ", factor, " does not divide"), "use a multiple of pixel_shuffle");
     }

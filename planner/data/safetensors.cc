@@ -147,7 +147,9 @@ absl::Status SafetensorsFile::ReadHeader(size_t file_bytes) {
   const int64_t data_bytes = file_bytes - 8 - length;
   int64_t covered = 0;
   for (const Entry& entry : entries) {
-    if (entry.begin != covered) return absl::InvalidArgumentError(absl::StrCat("tensor ", entry.name, " starts at ", entry.begin, ", the one before ends at ", covered));
+    if (entry.begin != covered) {
+      return absl::InvalidArgumentError(absl::StrCat("tensor ", entry.name, " starts at ", entry.begin, ", the one before ends at ", covered));
+    }
     covered = entry.end;
   }
   if (covered != data_bytes) return absl::InvalidArgumentError(absl::StrCat("the tensors end at ", covered, ", the data at ", data_bytes));
@@ -178,7 +180,8 @@ absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorB
   for (const TensorBytes* tensor : order) {
     const auto bytes = BytesOf(tensor->dtype, tensor->shape);
     if (!bytes || *bytes != static_cast<int64_t>(tensor->bytes.size())) {
-      return absl::InvalidArgumentError(absl::StrCat("writing ", path, ": tensor ", tensor->name, " has ", tensor->bytes.size(), " bytes, which its shape does not fit"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("writing ", path, ": tensor ", tensor->name, " has ", tensor->bytes.size(), " bytes, which its shape does not fit"));
     }
     if (header.contains(tensor->name)) return absl::InvalidArgumentError(absl::StrCat("writing ", path, ": two tensors ", tensor->name));
     header[tensor->name] = {{"dtype", SafetensorsName(tensor->dtype)}, {"shape", tensor->shape}, {"data_offsets", {offset, offset + *bytes}}};

@@ -14,7 +14,9 @@ std::string ValueText(const Json& value) {
   if (value.is_object() && value.size() == 2 && value.contains("own")) {
     return WithCommas(value["items"]) + " (" + WithCommas(value["own"]) + " its own)";
   }
-  if (value.is_object() && value.size() == 2 && value.contains("ranks_each")) return WithCommas(value["groups"]) + " of " + WithCommas(value["ranks_each"]);
+  if (value.is_object() && value.size() == 2 && value.contains("ranks_each")) {
+    return WithCommas(value["groups"]) + " of " + WithCommas(value["ranks_each"]);
+  }
   const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   if (Width(text) <= kMost) return text;
   size_t cut = kMost - 3;

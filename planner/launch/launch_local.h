@@ -30,8 +30,8 @@ std::string DefaultRunDirectory(const Plan& plan);
 // Why this machine cannot run the plan, before anything is started: a run directory in use, no executor. Ok: go ahead.
 absl::Status CheckLocalLaunch(const Plan& plan, const LocalLaunch& launch);
 
-// Starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--probe DIR] [--device D] [--steps N]` once a rank, in its environment (rank_environment.h), and
-// supervises them. RUN gets plan.json, logs/rankNNNN.log and outcome.json. With a probe the ranks' parts are joined at the end
+// Starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--probe DIR] [--device D] [--steps N]` once a rank, in its environment (rank_environment.h),
+// and supervises them. RUN gets plan.json, logs/rankNNNN.log and outcome.json. With a probe the ranks' parts are joined at the end
 // (assemble_probe.h). An error is one of this machine (files, processes); a run that failed is an Outcome.
 absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch, const Terminal& terminal);
 

@@ -68,10 +68,12 @@ std::optional<std::vector<LayerStage>> SplitBySegments(const LayerPattern& patte
     return std::nullopt;
   }
   if (static_cast<int64_t>(pattern.segments.size()) != runs) {
-    diagnostics.Error(DiagnosticKind::kPatternSplit, where,
-                      absl::StrCat("the pattern has ", pattern.segments.size(), " segments and the pipeline ", runs, runs == 1 ? " stage (pp " : " stages (pp ", split.pp,
-                                   split.virtual_stages > 1 ? absl::StrCat(" x ", split.virtual_stages, " virtual stages") : "", ")"),
-                      runs == 1 ? std::string("remove the '|', or use more stages: layers of other segments would be lost") : absl::StrCat("use ", runs - 1, " '|'"));
+    diagnostics.Error(
+        DiagnosticKind::kPatternSplit, where,
+        absl::StrCat("the pattern has ", pattern.segments.size(), " segments and the pipeline ", runs, runs == 1 ? " stage (pp " : " stages (pp ",
+                     split.pp, split.virtual_stages > 1 ? absl::StrCat(" x ", split.virtual_stages, " virtual stages") : "", ")"),
+        runs == 1 ? std::string("remove the '|', or use more stages: layers of other segments would be lost")
+                  : absl::StrCat("use ", runs - 1, " '|'"));
     return std::nullopt;
   }
   std::vector<LayerStage> stages;

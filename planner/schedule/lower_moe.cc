@@ -207,7 +207,8 @@ Block LowerMoeForward(const HybridLmModel& model, const BlockContext& context, c
   f.ProbeValue("x_out", "language.layer{layer}.out");
   std::vector<string> saved = {"x", n, n_scale, "weights", "ids", "logits"};
   if (context.trains_backbone) saved.push_back(AuxCounts(context));
-  saved.insert(saved.end(), {"counts", own.counts, all.counts, "order", all.rows, all.weights, "pre", context.tp > 1 ? "n_full" : n, "s_pre", "s_act"});
+  saved.insert(saved.end(),
+               {"counts", own.counts, all.counts, "order", all.rows, all.weights, "pre", context.tp > 1 ? "n_full" : n, "s_pre", "s_act"});
   return f.Finish({"x_out"}, std::move(saved));
 }
 

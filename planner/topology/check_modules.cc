@@ -109,9 +109,11 @@ bool CheckSharedRanks(const Recipe& recipe, Diagnostics& diagnostics) {
   if (!fine || recipe.modules.size() < 2) return fine;
   const ModuleRecipe& first = recipe.modules.front();
   const auto shares = [&](const ModuleRecipe& module) {
-    return std::any_of(recipe.modules.begin(), recipe.modules.end(), [&](const ModuleRecipe& other) { return &other != &module && SameRanks(module, other); });
+    return std::any_of(recipe.modules.begin(), recipe.modules.end(),
+                       [&](const ModuleRecipe& other) { return &other != &module && SameRanks(module, other); });
   };
-  const auto apart = std::find_if(recipe.modules.begin(), recipe.modules.end(), [&](const ModuleRecipe& module) { return !SameRanks(module, first); });
+  const auto apart =
+      std::find_if(recipe.modules.begin(), recipe.modules.end(), [&](const ModuleRecipe& module) { return !SameRanks(module, first); });
   if (apart == recipe.modules.end()) {
     for (size_t i = 0; i < recipe.modules.size(); ++i) {
       fine &= CheckColocated(recipe.modules[i], recipe.modules[i == 0 ? 1 : 0], diagnostics);

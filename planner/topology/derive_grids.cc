@@ -39,8 +39,8 @@ bool CheckDense(const ModuleRecipe& m, Diagnostics& diagnostics) {
   if (*m.ranks % parts == 0) return true;
   Diagnostic& problem = diagnostics.Error(
       DiagnosticKind::kGridDoesNotFit, m.ranks.where,
-      absl::StrCat("module ", *m.name, " has ", *m.ranks, *m.ranks == 1 ? " rank" : " ranks", ", which tp x cp x pp = ", *m.tp, " x ", *m.cp, " x ", *m.pp, " = ", parts,
-                   " does not divide"),
+      absl::StrCat("module ", *m.name, " has ", *m.ranks, *m.ranks == 1 ? " rank" : " ranks", ", which tp x cp x pp = ", *m.tp, " x ", *m.cp, " x ",
+                   *m.pp, " = ", parts, " does not divide"),
       *m.ranks > parts ? absl::StrCat("use ", *m.ranks / parts * parts, " or ", NextMultiple(*m.ranks, parts), " ranks, or other parallel sizes")
                        : absl::StrCat("use ", parts, " ranks or a multiple, or smaller parallel sizes"));
   NoteSizes(problem, {{"tp", &m.tp}, {"cp", &m.cp}, {"pp", &m.pp}});
@@ -50,11 +50,11 @@ bool CheckDense(const ModuleRecipe& m, Diagnostics& diagnostics) {
 bool CheckExpert(const ModuleRecipe& m, Diagnostics& diagnostics) {
   const int64_t parts = *m.expert_tp * *m.ep * *m.pp;
   if (*m.ranks % parts == 0) return true;
-  Diagnostic& problem = diagnostics.Error(
-      DiagnosticKind::kExpertGridDoesNotFit, m.ep.where.known() ? m.ep.where : m.ranks.where,
-      absl::StrCat("module ", *m.name, " has ", *m.ranks, *m.ranks == 1 ? " rank" : " ranks", ", which expert_tp x ep x pp = ", *m.expert_tp, " x ", *m.ep, " x ", *m.pp,
-                   " = ", parts, " does not divide"),
-      absl::StrCat("choose ep so that expert_tp x ep x pp divides ", *m.ranks));
+  Diagnostic& problem =
+      diagnostics.Error(DiagnosticKind::kExpertGridDoesNotFit, m.ep.where.known() ? m.ep.where : m.ranks.where,
+                        absl::StrCat("module ", *m.name, " has ", *m.ranks, *m.ranks == 1 ? " rank" : " ranks",
+                                     ", which expert_tp x ep x pp = ", *m.expert_tp, " x ", *m.ep, " x ", *m.pp, " = ", parts, " does not divide"),
+                        absl::StrCat("choose ep so that expert_tp x ep x pp divides ", *m.ranks));
   NoteSizes(problem, {{"ranks", &m.ranks}, {"expert_tp", &m.expert_tp}, {"pp", &m.pp}});
   return false;
 }

@@ -49,7 +49,9 @@ void LintAxis(const ModuleRecipe& module, const Grid& grid, int gpus, const Axis
       gpus % reach == 0 ? absl::StrCat(lint.traffic, "; start the module at a multiple of ", reach, " to keep each group on one node")
                         : absl::StrCat(lint.traffic, "; use ", name, " ", std::gcd(grid.size(lint.axis), std::max(1, gpus / lint.stride)),
                                        " to keep each group on one node"));
-  if (gpus % reach == 0) warning.notes.push_back({Known(module.first_rank.where, module.placement), absl::StrCat("the module starts at rank ", grid.first_rank, " here")});
+  if (gpus % reach == 0) {
+    warning.notes.push_back({Known(module.first_rank.where, module.placement), absl::StrCat("the module starts at rank ", grid.first_rank, " here")});
+  }
 }
 
 void LintSplitNode(const ModuleRecipe& module, const Grid& grid, int gpus, Diagnostics& diagnostics) {
@@ -66,10 +68,10 @@ void LintIdle(const Recipe& recipe, int world, Diagnostics& diagnostics) {
   const int64_t nodes = *recipe.cluster.nodes, gpus = *recipe.cluster.gpus_per_node, idle = nodes * gpus - world;
   if (idle <= 0) return;
   const int64_t needed = (world + gpus - 1) / gpus;
-  diagnostics.Warning(DiagnosticKind::kIdleGpus, Known(recipe.cluster.nodes.where, recipe.modules.front().placement),
-                      absl::StrCat("the modules use ", world, " of the cluster's ", nodes * gpus, " GPUs: ", idle, idle == 1 ? " stays" : " stay", " idle"),
-                      needed < nodes ? absl::StrCat("give a module more ranks, or take ", needed, needed == 1 ? " node" : " nodes")
-                                     : "give a module more ranks");
+  diagnostics.Warning(
+      DiagnosticKind::kIdleGpus, Known(recipe.cluster.nodes.where, recipe.modules.front().placement),
+      absl::StrCat("the modules use ", world, " of the cluster's ", nodes * gpus, " GPUs: ", idle, idle == 1 ? " stays" : " stay", " idle"),
+      needed < nodes ? absl::StrCat("give a module more ranks, or take ", needed, needed == 1 ? " node" : " nodes") : "give a module more ranks");
 }
 
 }  // namespace

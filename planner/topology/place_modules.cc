@@ -45,7 +45,8 @@ bool CheckInsideCluster(const Recipe& recipe, int64_t world, Diagnostics& diagno
         absl::StrCat("use at least ", (End(module) + *recipe.cluster.gpus_per_node - 1) / *recipe.cluster.gpus_per_node, " nodes, or fewer ranks"));
     if (recipe.cluster.nodes.where.known()) {
       problem.notes.push_back(
-          {recipe.cluster.nodes.where, absl::StrCat(*recipe.cluster.nodes, *recipe.cluster.nodes == 1 ? " node of " : " nodes of ", *recipe.cluster.gpus_per_node, " GPUs here")});
+          {recipe.cluster.nodes.where, absl::StrCat(*recipe.cluster.nodes, *recipe.cluster.nodes == 1 ? " node of " : " nodes of ",
+                                                    *recipe.cluster.gpus_per_node, " GPUs here")});
     }
     fine = false;
   }

@@ -75,8 +75,12 @@ Plan Compile(const Recipe& recipe) {
 
 int64_t Count(const Plan& plan, OpKind kind) {
   int64_t count = 0;
-  for (const Role& role : plan.roles) count += std::count_if(role.step.begin(), role.step.end(), [&](const Instruction& i) { return i.kind == kind; });
-  for (const Block& block : plan.blocks) count += std::count_if(block.body.begin(), block.body.end(), [&](const Instruction& i) { return i.kind == kind; });
+  for (const Role& role : plan.roles) {
+    count += std::count_if(role.step.begin(), role.step.end(), [&](const Instruction& i) { return i.kind == kind; });
+  }
+  for (const Block& block : plan.blocks) {
+    count += std::count_if(block.body.begin(), block.body.end(), [&](const Instruction& i) { return i.kind == kind; });
+  }
   return count;
 }
 
@@ -145,7 +149,9 @@ TEST(EncoderLayouts, RecomputedBlocks) {
 }
 
 TEST(EncoderLayouts, SeveralApart) {
-  for (const auto& sides : {std::vector<Side>{{}, {}, {}}, {{.dp = 2}, {.tp = 2, .pp = 2}, {.tp = 2, .dp = 3}}, {{.cp = 2}, {.dp = 4}, {.cp = 2, .dp = 2}},
+  for (const auto& sides : {std::vector<Side>{{}, {}, {}},
+                            {{.dp = 2}, {.tp = 2, .pp = 2}, {.tp = 2, .dp = 3}},
+                            {{.cp = 2}, {.dp = 4}, {.cp = 2, .dp = 2}},
                             {{.pp = 2}, {.dp = 2}, {.tp = 2}, {.dp = 2, .pp = 2}}}) {
     const int count = static_cast<int>(sides.size()) - 1;
     const Plan plan = Compile(Several(count, sides, false));
@@ -157,7 +163,8 @@ TEST(EncoderLayouts, SeveralApart) {
 }
 
 TEST(EncoderLayouts, SeveralColocated) {
-  for (const auto& sides : {std::vector<Side>{{.dp = 4}, {.tp = 4}, {.tp = 2, .dp = 2}}, {{.tp = 2, .dp = 2}, {.tp = 2, .dp = 2}, {.tp = 2, .dp = 2}}}) {
+  for (const auto& sides :
+       {std::vector<Side>{{.dp = 4}, {.tp = 4}, {.tp = 2, .dp = 2}}, {{.tp = 2, .dp = 2}, {.tp = 2, .dp = 2}, {.tp = 2, .dp = 2}}}) {
     const Plan plan = Compile(Several(2, sides, true));
     ASSERT_EQ(plan.bridges.size(), 2u);
     for (const Bridge& bridge : plan.bridges) EXPECT_EQ(bridge.kind, "colocated");

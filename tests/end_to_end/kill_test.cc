@@ -146,10 +146,11 @@ TEST_F(KillTest, ARankWithAnotherPlanIsRefusedByName) {
   fs::create_directories(RunDir());
   std::vector<Started> ranks;
   for (int rank : {0, 1}) {
-    ranks.push_back(StartProgram({std::string(kBin) + "executor", "--plan", folder_ + (rank == 0 ? "/3.0e-3.json" : "/1.0e-3.json"), "--run-dir", RunDir()},
-                                 {"RANK=" + std::to_string(rank), "WORLD_SIZE=2", "LOCAL_RANK=" + std::to_string(rank), "LOCAL_WORLD_SIZE=2",
-                                  "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(20000 + getpid() % 20000), "PLANWRIGHT_NONCE=one"},
-                                 folder_ + "/rank" + std::to_string(rank)));
+    ranks.push_back(
+        StartProgram({std::string(kBin) + "executor", "--plan", folder_ + (rank == 0 ? "/3.0e-3.json" : "/1.0e-3.json"), "--run-dir", RunDir()},
+                     {"RANK=" + std::to_string(rank), "WORLD_SIZE=2", "LOCAL_RANK=" + std::to_string(rank), "LOCAL_WORLD_SIZE=2",
+                      "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(20000 + getpid() % 20000), "PLANWRIGHT_NONCE=one"},
+                     folder_ + "/rank" + std::to_string(rank)));
   }
   for (const Started& rank : ranks) {
     EXPECT_EQ(WaitFor(rank.pid, 20s), kExitPlanMismatch);

@@ -123,7 +123,8 @@ TEST(Memory, WarnsWhereOnlyEvenExpertsFit) {
   const Plan plan = Shipped("nemotron_moe_vlm_54l_text_only", {}, diagnostics);
   EXPECT_FALSE(diagnostics.has_errors());
   const std::vector<Diagnostic> problems = diagnostics.sorted();
-  const auto warning = std::find_if(problems.begin(), problems.end(), [](const Diagnostic& d) { return d.kind == DiagnosticKind::kExpertRowsMayNotFit; });
+  const auto warning =
+      std::find_if(problems.begin(), problems.end(), [](const Diagnostic& d) { return d.kind == DiagnosticKind::kExpertRowsMayNotFit; });
   ASSERT_NE(warning, problems.end());
   EXPECT_EQ(warning->severity, Severity::kWarning);
   EXPECT_THAT(warning->message, ::testing::HasSubstr("h100_sxm"));

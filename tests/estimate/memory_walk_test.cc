@@ -14,7 +14,8 @@ Instruction Makes(OpKind kind, std::vector<std::string> inputs, std::vector<Outp
   instruction.frees = std::move(frees);
   return instruction;
 }
-Instruction Call(const std::string& block, int microbatch, std::vector<std::string> inputs, std::vector<Output> outputs, std::vector<std::string> frees) {
+Instruction Call(const std::string& block, int microbatch, std::vector<std::string> inputs, std::vector<Output> outputs,
+                 std::vector<std::string> frees) {
   Instruction call = Makes(OpKind::kCall, std::move(inputs), std::move(outputs), std::move(frees));
   call.block = block;
   call.frame = "m.layers.0";
@@ -55,7 +56,8 @@ StepPeak PeakOf(Plan given, std::vector<Instruction> step) {
 }
 
 TEST(MemoryWalk, CountsAForward) {
-  const StepPeak peak = PeakOf(TwoBlocks(), {Makes(OpKind::kReadTokens, {}, {{"x", Bytes(400)}}, {}), Call("m.forward", 0, {"x"}, {{"y", Bytes(400)}}, {"x", "y"})});
+  const StepPeak peak =
+      PeakOf(TwoBlocks(), {Makes(OpKind::kReadTokens, {}, {{"x", Bytes(400)}}, {}), Call("m.forward", 0, {"x"}, {{"y", Bytes(400)}}, {"x", "y"})});
   EXPECT_EQ(peak.communication, 800);                // gathered, before it is kept
   EXPECT_EQ(peak.activations, 400 + 1200 + 400);     // x, scratch, y
   EXPECT_EQ(peak.frame, "m.layers.0");
@@ -85,8 +87,9 @@ TEST(MemoryWalk, KeepsFramesUntilTheyAreTaken) {
 TEST(MemoryWalk, AValueWithTwoNamesIsOneValue) {
   // x stays with the frame when its maker frees it, and is counted once while both have it.
   Plan plan = TwoBlocks();
-  const StepPeak kept = PeakOf(plan, {Makes(OpKind::kReadTokens, {}, {{"x", Bytes(400)}}, {}), Call("m.forward", 0, {"x"}, {{"y", Bytes(400)}}, {"y"}),
-                                      Makes(OpKind::kReadTokens, {}, {{"big", Bytes(4000)}}, {"big", "x"})});
+  const StepPeak kept =
+      PeakOf(plan, {Makes(OpKind::kReadTokens, {}, {{"x", Bytes(400)}}, {}), Call("m.forward", 0, {"x"}, {{"y", Bytes(400)}}, {"y"}),
+                    Makes(OpKind::kReadTokens, {}, {{"big", Bytes(4000)}}, {"big", "x"})});
   EXPECT_EQ(kept.total(), 400 + 800 + 4000);
 }
 

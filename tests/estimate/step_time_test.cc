@@ -20,7 +20,9 @@ Plan Pipeline(int stages, int microbatches) {
   module.grid.pp = stages;
   plan.modules = {module};
   const ValueType x = {DType::kFp32, {int64_t{1}, int64_t{1}}, {}, std::nullopt, false};
-  const auto product = [&](const std::string& in, const std::string& out) { return Instruction{.kind = OpKind::kLinear, .inputs = {in}, .outputs = {{out, x}}}; };
+  const auto product = [&](const std::string& in, const std::string& out) {
+    return Instruction{.kind = OpKind::kLinear, .inputs = {in}, .outputs = {{out, x}}};
+  };
   Block forward, backward;
   forward.name = "m.forward", forward.module = "m", forward.inputs = {{"x", x}}, forward.body = {product("x", "y")};
   backward.name = "m.backward", backward.module = "m", backward.inputs = {{"x", x}}, backward.body = {product("x", "y"), product("y", "z")};

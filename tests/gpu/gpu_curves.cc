@@ -123,7 +123,8 @@ int Main(int argc, char** argv) {
     return 2;
   }
   std::vector<std::string> words(argv + 3, argv + argc);
-  const auto precisions = Chosen(std::vector<Precision>(std::begin(kPrecisions), std::end(kPrecisions)), words, [](const Precision& p) { return p.name; });
+  const auto precisions =
+      Chosen(std::vector<Precision>(std::begin(kPrecisions), std::end(kPrecisions)), words, [](const Precision& p) { return p.name; });
   const auto layouts = Chosen(GpuLayouts(), words, [](const GpuLayout& l) { return l.layout.name; });
   if (!words.empty()) {
     std::fprintf(stderr, "gpu_curves: no layout or precision is named `%s`\n", words[0].c_str());

@@ -58,7 +58,8 @@ TEST(BucketLayout, BandwidthPaddingRoundsTo65536) {
 TEST(BucketSize, EqualsTheReference) {
   for (const json& c : Golden().at("ddp_bucket_size")) {
     auto optional = [&](const char* key) { return c.at(key).is_null() ? std::nullopt : std::optional<int64_t>(c.at(key).get<int64_t>()); };
-    EXPECT_EQ(BucketSize(c.at("num_parameters"), optional("num_buckets"), optional("bucket_size"), c.at("dp_cp"), c.at("overlap")), optional("result"));
+    EXPECT_EQ(BucketSize(c.at("num_parameters"), optional("num_buckets"), optional("bucket_size"), c.at("dp_cp"), c.at("overlap")),
+              optional("result"));
   }
   EXPECT_EQ(BucketSize(1000, 8, std::nullopt, 4, true), 125);
   EXPECT_EQ(BucketSize(3, 8, std::nullopt, 4, true), 0);  // every parameter its own bucket

@@ -45,7 +45,9 @@ std::vector<StepMetrics> ReadMetrics(const std::string& path) {
     step.aux_loss = json.at("aux_loss").is_null() ? 0 : json.at("aux_loss").get<double>();
     step.skipped = json.at("skipped");
     step.routing = json.at("routing").dump();
-    for (const auto& [name, norm] : json.at("module_grad_norms").items()) step.module_grad_norms[name] = norm.is_null() ? std::nan("") : norm.get<double>();
+    for (const auto& [name, norm] : json.at("module_grad_norms").items()) {
+      step.module_grad_norms[name] = norm.is_null() ? std::nan("") : norm.get<double>();
+    }
     steps.push_back(std::move(step));
   }
   return steps;

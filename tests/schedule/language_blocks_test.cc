@@ -49,7 +49,8 @@ Plan Lower(const Layouts& layouts) {
   plan.precision = "fp64";
   using enum Axis;
   const auto group = [&](const char* name, View view, std::vector<Axis> axes) {
-    plan.groups.push_back({.name = std::string("language.") + name, .short_name = name, .module = "language", .view = view, .axes = std::move(axes), .used = true});
+    plan.groups.push_back(
+        {.name = std::string("language.") + name, .short_name = name, .module = "language", .view = view, .axes = std::move(axes), .used = true});
   };
   group("tp", View::kDense, {kTp});
   group("cp", View::kDense, {kCp});
@@ -151,11 +152,11 @@ TEST_P(LanguageBlocks, AreCutFromThoseOfOneRank) {
 
 INSTANTIATE_TEST_SUITE_P(Layouts, LanguageBlocks,
                          ::testing::Values(Layouts{}, Layouts{.tp = 2}, Layouts{.cp = 2}, Layouts{.cp = 4}, Layouts{.tp = 2, .cp = 2},
-                                           Layouts{.tp = 2, .cp = 2, .ep = 4}, Layouts{.ep = 2, .expert_tp = 2},
-                                           Layouts{.tp = 2, .expert_tp = 2}, Layouts{.tp = 2, .cp = 2, .ep = 2, .expert_tp = 2},
-                                           Layouts{.images = false}, Layouts{.tp = 2, .cp = 2, .images = false},
-                                           Layouts{.documents = true}, Layouts{.tp = 2, .cp = 2, .ep = 4, .documents = true},
-                                           Layouts{.frozen = true}, Layouts{.tp = 2, .cp = 2, .ep = 2, .expert_tp = 2, .documents = true, .frozen = true}),
+                                           Layouts{.tp = 2, .cp = 2, .ep = 4}, Layouts{.ep = 2, .expert_tp = 2}, Layouts{.tp = 2, .expert_tp = 2},
+                                           Layouts{.tp = 2, .cp = 2, .ep = 2, .expert_tp = 2}, Layouts{.images = false},
+                                           Layouts{.tp = 2, .cp = 2, .images = false}, Layouts{.documents = true},
+                                           Layouts{.tp = 2, .cp = 2, .ep = 4, .documents = true}, Layouts{.frozen = true},
+                                           Layouts{.tp = 2, .cp = 2, .ep = 2, .expert_tp = 2, .documents = true, .frozen = true}),
                          [](const auto& info) {
                            const Layouts& l = info.param;
                            std::string name = "tp" + std::to_string(l.tp) + "_cp" + std::to_string(l.cp) + "_ep" + std::to_string(l.ep) +
@@ -228,7 +229,8 @@ TEST(ContextParallel, EmbeddingTakesItsPositionsAndSumsTheRowsGradient) {
   EXPECT_THAT(backward.outputs, ElementsAre("drows"));
   EXPECT_TRUE(Types(backward).at("drows").layout.empty());
   EXPECT_EQ(Types(forward).at("x").dims[0], Dim(int64_t{12}));
-  EXPECT_EQ(Types(forward).at("x").layout, (Layout{{Axis::kTp, {AxisLayout::State::kSharded, 0}}, {Axis::kCp, {AxisLayout::State::kSharded, 0, true}}}));
+  EXPECT_EQ(Types(forward).at("x").layout,
+            (Layout{{Axis::kTp, {AxisLayout::State::kSharded, 0}}, {Axis::kCp, {AxisLayout::State::kSharded, 0, true}}}));
 }
 
 TEST(ContextParallel, EachRankHasTheLossOfItsPositions) {

@@ -76,7 +76,8 @@ TEST(GoldenLayouts, ArgumentValidation) {
       specs.push_back({{"name", "images"}, {"num_ranks", tp * dp}, {"tp", tp}, {"rank_offset", 0}});
     }
     const int tp = a.value("llm_tp", 2), dp = a.value("llm_dp", 2);
-    specs.push_back({{"name", "language"}, {"num_ranks", tp * dp}, {"tp", tp}, {"ep", a.value("llm_ep", 1)}, {"rank_offset", a.value("llm_offset", 4)}});
+    specs.push_back(
+        {{"name", "language"}, {"num_ranks", tp * dp}, {"tp", tp}, {"ep", a.value("llm_ep", 1)}, {"rank_offset", a.value("llm_offset", 4)}});
     Diagnostics diagnostics;
     const auto grids = PlaceModules(RecipeOf(specs, c.at("world_size")), diagnostics);
     ++compared;

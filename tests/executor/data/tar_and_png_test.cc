@@ -12,8 +12,8 @@ using ::testing::HasSubstr;
 
 TEST(TarFile, ReadsMembersInOrder) {
   const std::string long_text(1300, 'x');
-  const auto tar = TarFile::Open(
-      WriteFile("plain.tar", TarMemberOf("d/", "", '5') + TarMemberOf("d/b.txt", long_text) + TarMemberOf("a.txt", "") + TarMemberOf("c", "cc") + kTarEnd));
+  const auto tar = TarFile::Open(WriteFile(
+      "plain.tar", TarMemberOf("d/", "", '5') + TarMemberOf("d/b.txt", long_text) + TarMemberOf("a.txt", "") + TarMemberOf("c", "cc") + kTarEnd));
   ASSERT_TRUE(tar.ok()) << tar.status();
   ASSERT_EQ(tar->members().size(), 3u);
   EXPECT_EQ(tar->members()[0].name, "d/b.txt");
