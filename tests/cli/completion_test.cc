@@ -39,8 +39,9 @@ class Completion : public testing::PlanProgram {
 
   // `words` as bash hands them over: `=` is a word of its own. The last one is being written.
   std::vector<std::string> Bash(const std::string& words) {
-    const std::string script = Write("complete.bash", "cd '" + folder_ + "'\nsource <('" PLAN_PROGRAM "' completion bash)\ncomplete -p plan >/dev/null || exit 9\n"
-                                     "COMP_WORDS=('" PLAN_PROGRAM "' " + words + ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_plan\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n");
+    const std::string script = Write("complete.bash",
+        "cd '" + folder_ + "'\nsource <('" PLAN_PROGRAM "' completion bash)\ncomplete -p plan >/dev/null || exit 9\n"
+        "COMP_WORDS=('" PLAN_PROGRAM "' " + words + ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_plan\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n");
     const ProgramResult result = Shell("bash --norc " + script);
     EXPECT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.err, "");
@@ -52,8 +53,10 @@ class Completion : public testing::PlanProgram {
     const std::string script = Write("complete.zsh",
         "cd '" + folder_ + "'\ncompdef() { [[ $1 == _plan && $2 == plan ]] || print bad compdef }\n_files() { print -rl -- files $@ }\n"
         "_describe() { print -rl -- ${(P)2%%:*} }\n"
-        "compadd() { local -a kept; local taken=0 a; while (( $# )); do case $1 in --) shift; kept=($@); break;; -P|-S) shift 2;; *) shift;; esac; done; print -rl -- $kept }\n"
-        "source <('" PLAN_PROGRAM "' completion zsh)\nwords=('" PLAN_PROGRAM "' " + words + ")\nCURRENT=$#words\nPREFIX='" + prefix + "'\n_plan\nexit 0\n");
+        "compadd() {\n  local -a kept; local taken=0 a\n"
+        "  while (( $# )); do case $1 in --) shift; kept=($@); break;; -P|-S) shift 2;; *) shift;; esac; done\n  print -rl -- $kept\n}\n"
+        "source <('" PLAN_PROGRAM "' completion zsh)\nwords=('" PLAN_PROGRAM "' " + words + ")\nCURRENT=$#words\n"
+        "PREFIX='" + prefix + "'\n_plan\nexit 0\n");
     const ProgramResult result = Shell("zsh -f " + script);
     EXPECT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.err, "");
@@ -111,17 +114,20 @@ TEST_F(Completion, ZshOffersTheSame) {
   EXPECT_THAT(Zsh("validate '" + kTiny + "' ''", ""), Not(Contains("models.hybrid_moe_tiny.layers=")));
 }
 
-// A whole interactive shell: what is typed, a tab, and what then stands on the line.
+// A whole interactive shell: what is typed, a tab, and what then stands on the line. Nothing is typed before the line editor reads, and the line is
+// what the editor holds, not what the terminal echoes.
 TEST_F(Completion, ZshCompletesAtItsPrompt) {
   if (!Installed("zsh")) GTEST_SKIP() << "zsh is not installed";
+  Write(".zshrc",
+        "PS1=; bindkey -e; unsetopt beep\nautoload -U compinit; compinit -u -d '" + folder_ + "/dump'\nplan() { '" PLAN_PROGRAM "' \"$@\" }\n"
+        "source <(plan completion zsh)\nzle-line-init() { print -rn -- '<reads>' }\nzle -N zle-line-init\n"
+        "show-line() { print -rn -- \"<holds $BUFFER>\" }\nzle -N show-line; bindkey '^T' show-line\n");
   const std::string script = Write("prompt.zsh",
-      "zmodload zsh/zpty || exit 77\nzpty shell zsh -f -i\nsend() { zpty -w shell \"$1\" }\n"
-      "send 'PS1=; unsetopt beep; autoload -U compinit; compinit -u -d " + folder_ + "/dump'\nsend \"plan() { '" PLAN_PROGRAM "' \\$@ }\"\n"
-      "send \"source <('" PLAN_PROGRAM "' completion zsh)\"\nsend 'print re''ady'\nzpty -r -m shell text '*ready*'\n"
-      "zpty -n -w shell $'plan complet\\tb\\t; print do''ne\\n'\nzpty -r -m shell text '*done*'\nprint -r -- $text\nzpty -d shell\n");
-  const ProgramResult result = Shell("timeout 60 zsh -f " + script);
+        "zmodload zsh/zpty || exit 77\nzpty shell env ZDOTDIR='" + folder_ + "' zsh -d -i\nzpty -r -m shell text '*<reads>*'\n"
+        "zpty -n -w shell $'plan complet\\tb\\t\\024'\nzpty -r -m shell text '*<holds *>*'\nprint -r -- $text\nzpty -d shell\n");
+  const ProgramResult result = Shell("timeout 120 zsh -f " + script);
   if (result.status == 77) GTEST_SKIP() << "zsh has no zpty";
-  EXPECT_THAT(result.out, ::testing::ContainsRegex("plan completion.* bash")) << result.err;
+  EXPECT_THAT(result.out, ::testing::HasSubstr("<holds plan completion bash >")) << result.err;
 }
 
 TEST_F(Completion, UsageIsChecked) {
