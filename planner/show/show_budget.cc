@@ -44,7 +44,8 @@ std::string CurvesText(const Budget& budget) {
   const std::string last = WithCommas(TrainedSamples(budget)) + " samples";
   std::string text = "\nlearning rate\n" + LineChart(rates, kLines, kIndent) + PartsRuler(names, ends, kColumns, kIndent) +
                      std::string(kIndent - 1, ' ') + "0" + std::string(kColumns - Width(last), ' ') + last + "\n";
-  if (budget.weight_decay.start == budget.weight_decay.end) return text + "\nweight decay  " + ShortDigits(budget.weight_decay.start) + " throughout\n";
+  const double decay = budget.weight_decay.start;
+  if (decay == budget.weight_decay.end) return text + "\nweight decay  " + ShortDigits(decay) + " throughout\n";
   return text + "\nweight decay\n" + LineChart(decays, kLines / 2, kIndent);
 }
 

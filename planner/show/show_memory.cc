@@ -1,28 +1,20 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "planner/estimate/memory.h"
+#include "planner/show/memory_categories.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"
 
 namespace planwright {
 namespace {
 
-struct Category {
-  const char* name;
-  const char* fill;  // of its part of the bar
-  int64_t MemoryBytes::* bytes;
-};
-constexpr Category kCategories[] = {{"parameters", "█", &MemoryBytes::parameters},       {"gradients", "▓", &MemoryBytes::gradients},
-                                    {"optimizer", "▒", &MemoryBytes::optimizer},         {"activations", "░", &MemoryBytes::activations},
-                                    {"communication", "▚", &MemoryBytes::communication}, {"workspace", "▪", &MemoryBytes::workspace}};
 constexpr int kBarWidth = 60;
 
 // The categories' shares of `whole`, one after the other, and a mark where the device ends.
 std::string Bar(const MemoryBytes& bytes, int64_t limit, int64_t whole) {
   std::string bar;
   int64_t reached = 0, cells = 0;
-  for (const Category& category : kCategories) {
+  for (const MemoryCategory& category : kMemoryCategories) {
     reached += bytes.*category.bytes;
     const int64_t end = static_cast<int64_t>(static_cast<double>(reached) / static_cast<double>(whole) * kBarWidth + 0.5);
     for (; cells < end; ++cells) bar += category.fill;
@@ -35,7 +27,7 @@ std::string Bar(const MemoryBytes& bytes, int64_t limit, int64_t whole) {
 
 nlohmann::ordered_json BytesJson(const MemoryBytes& bytes) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  for (const Category& category : kCategories) json[category.name] = bytes.*category.bytes;
+  for (const MemoryCategory& category : kMemoryCategories) json[category.name] = bytes.*category.bytes;
   return json;
 }
 
@@ -43,17 +35,18 @@ nlohmann::ordered_json BytesJson(const MemoryBytes& bytes) {
 
 std::string ShowMemory(const Plan& plan) {
   const std::vector<RoleEstimate> estimates = EstimateMemory(plan);
+  const MemoryUnit unit = UnitOf(estimates);
   int64_t whole = 1;
   for (const RoleEstimate& estimate : estimates) whole = std::max({whole, estimate.planned.total(), estimate.limit});
   const int64_t limit = estimates.empty() ? 0 : estimates.front().limit;
-  std::string text = limit > 0 ? absl::StrFormat("of each rank, on a %s of %s\n\n", plan.cluster.gpu, GigabytesText(limit))
+  std::string text = limit > 0 ? absl::StrFormat("of each rank, on a %s of %s\n\n", plan.cluster.gpu, unit.Text(limit))
                                : std::string("of each rank; cluster.gpu is none, so no limit is known\n\n");
   Table table({"role", "parameters", "gradients", "optimizer", "activations", "communication", "workspace", "in all", "worst case"});
   for (const RoleEstimate& estimate : estimates) {
     std::vector<std::string> row = {estimate.role->name};
-    for (const Category& category : kCategories) row.push_back(GigabytesText(estimate.planned.*category.bytes));
-    row.push_back(GigabytesText(estimate.planned.total()));
-    row.push_back(GigabytesText(estimate.worst.total()));
+    for (const MemoryCategory& category : kMemoryCategories) row.push_back(unit.Text(estimate.planned.*category.bytes));
+    row.push_back(unit.Text(estimate.planned.total()));
+    row.push_back(unit.Text(estimate.worst.total()));
     table.Add(std::move(row));
   }
   text += table.Text("") + "\n";
@@ -62,8 +55,9 @@ std::string ShowMemory(const Plan& plan) {
     if (!estimate.fullest.empty()) text += "  fullest at " + estimate.fullest + "\n";
   }
   text += "\n ";
-  for (const Category& category : kCategories) text += std::string(" ") + category.fill + " " + category.name;
-  return text + "\nworst case: every run-time size at its maximum. GB is 1e9 bytes; docs/memory.md has the formulas.\n";
+  for (const MemoryCategory& category : kMemoryCategories) text += std::string(" ") + category.fill + " " + category.name;
+  return text + "\nworst case: every run-time size at its maximum. " + unit.name + (unit.bytes == 1e9 ? " is 1e9" : " is 1e6") +
+         " bytes; docs/memory.md has the formulas.\n";
 }
 
 nlohmann::ordered_json ShowMemoryJson(const Plan& plan) {

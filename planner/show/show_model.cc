@@ -3,6 +3,7 @@
 #include "absl/strings/str_format.h"
 #include "planner/estimate/model_flops.h"
 #include "planner/estimate/step_time.h"
+#include "planner/show/flops_text.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"
 
@@ -10,14 +11,6 @@ namespace planwright {
 namespace {
 
 int64_t Rounded(double flops) { return std::llround(flops); }
-
-// 75.78 TFLOP
-std::string Short(double flops) {
-  constexpr const char* kUnits[] = {"", "k", "M", "G", "T", "P", "E"};
-  size_t unit = 0;
-  while (flops >= 1000 && unit + 1 < std::size(kUnits)) flops /= 1000, ++unit;
-  return absl::StrFormat("%.4g %sFLOP", flops, kUnits[unit]);
-}
 
 std::string LayersText(const Module& module) {
   Table table({"layer", "", "kind", "parameters", "forward FLOPs"});
@@ -36,9 +29,10 @@ std::string FlopsText(const ModuleFlops& flops) {
   }
   table.Add({"all", "", WithCommas(Rounded(flops.token.forward)), WithCommas(Rounded(flops.token.backward)),
              WithCommas(Rounded(flops.token.recompute))});
-  std::string text = table.Text("  ") + "  a sample: " + (flops.known ? "" : "at most ") + Short(flops.sample.model()) + " in " +
-                     absl::StrFormat("%.6g", flops.tokens_per_sample) + " tokens; a step: " + (flops.known ? "" : "at most ") + Short(flops.step.model());
-  if (flops.step.recompute > 0) text += ", and " + Short(flops.step.recompute) + " recomputed";
+  const std::string bound = flops.known ? "" : "at most ";
+  std::string text = table.Text("  ") + "  a sample: " + bound + FlopText(flops.sample.model()) + " in " +
+                     absl::StrFormat("%.6g", flops.tokens_per_sample) + " tokens; a step: " + bound + FlopText(flops.step.model());
+  if (flops.step.recompute > 0) text += ", and " + FlopText(flops.step.recompute) + " recomputed";
   return text + "\n";
 }
 
@@ -47,7 +41,8 @@ std::string TimeText(const Plan& plan) {
   const StepTime time = TimeStep(plan);
   std::string text = absl::StrFormat("ranks wait %.1f %% of a step", 100 * time.bubble);
   if (time.seconds) {
-    text += absl::StrFormat(", which takes %.3g s at %.0f %% of the dense peak of a %s, transfers left out", time.length, 100 * kEfficiency, plan.cluster.gpu);
+    text += absl::StrFormat(", which takes %.3g s at %.0f %% of the dense peak of a %s, transfers left out", time.length, 100 * kEfficiency,
+                            plan.cluster.gpu);
   }
   return text + "\n";
 }
@@ -80,7 +75,7 @@ std::string ShowModel(const Plan& plan) {
     if (module.projector_count > 0) text += " and " + WithCommas(module.projector_count) + " of the projector";
     text += (module.trained() ? "\n" : ", frozen\n") + LayersText(module) + "\n" + FlopsText(flops) + "\n";
   }
-  return text + "a step of all modules: " + Short(step) + "; " + TimeText(plan);
+  return text + "a step of all modules: " + FlopText(step) + "; " + TimeText(plan);
 }
 
 nlohmann::ordered_json ShowModelJson(const Plan& plan) {

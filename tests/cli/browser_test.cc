@@ -16,14 +16,54 @@ using ::testing::Not;
 
 // Put behind the page: measures it and writes what it found where --dump-dom shows it.
 constexpr char kMeasure[] = R"js(<script>
+function luminance(color) {
+  const linear = color.match(/[\d.]+/g).slice(0, 3).map(c => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+}
+function contrast(a, b) {
+  const [light, dark] = [luminance(a), luminance(b)].sort((x, y) => y - x);
+  return (light + 0.05) / (dark + 0.05);
+}
+function opaque(color) { return color && !/, 0\)$/.test(color) && color !== 'none'; }
+// What a text of the page stands on: the nearest element with a background.
+function ground(element) {
+  for (; element; element = element.parentElement) {
+    const color = getComputedStyle(element).backgroundColor;
+    if (opaque(color)) return color;
+  }
+  return 'rgb(255, 255, 255)';
+}
+function measureDrawing(svg, out) {
+  const boxes = [];
+  for (const text of svg.querySelectorAll('text')) {
+    const box = text.getBBox(), size = svg.viewBox.baseVal;
+    const beyond = (inner, outer) => inner.x < outer.x - 1 || inner.x + inner.width > outer.x + outer.width + 1;
+    if (beyond(box, size) || box.y < -1 || box.y + box.height > size.height + 1) out.outside.push(text.textContent);
+    const kind = ['rank', 'op', 'part', 'action'].find(kind => text.parentNode.classList.contains(kind));
+    const rect = kind ? text.parentNode.querySelector('rect') : null;
+    if (rect && beyond(box, rect.getBBox())) out.outside.push('in a ' + kind + ': ' + text.textContent);
+    const behind = rect ? getComputedStyle(rect).fill : ground(svg);
+    const ratio = contrast(getComputedStyle(text).fill, behind);
+    if (ratio < 4.5) out.faint.push(text.textContent + ' ' + ratio.toFixed(2));
+    for (const other of boxes) {
+      const across = box.x < other.box.x + other.box.width - 1 && other.box.x < box.x + box.width - 1;
+      const down = box.y < other.box.y + other.box.height - 3 && other.box.y < box.y + box.height - 3;
+      if (across && down) out.overlaps.push(other.text + ' | ' + text.textContent);
+    }
+    boxes.push({box, text: text.textContent});
+  }
+}
 window.addEventListener('load', () => {
-  const out = {width: document.documentElement.scrollWidth, window: window.innerWidth, height: document.body.scrollHeight, outside: [], small: 0};
-  for (const kind of ['rank', 'op', 'wire', 'curve']) out[kind] = document.querySelectorAll('svg .' + kind).length;
-  for (const text of document.querySelectorAll('svg text')) {
-    const box = text.getBBox(), svg = text.ownerSVGElement.viewBox.baseVal;
-    if (box.x < -1 || box.y < -1 || box.x + box.width > svg.width + 1 || box.y + box.height > svg.height + 1) out.outside.push(text.textContent);
-    const cell = text.parentNode.classList.contains('rank') || text.parentNode.classList.contains('op') ? text.parentNode.querySelector('rect').getBBox() : null;
-    if (cell && (box.x < cell.x - 1 || box.x + box.width > cell.x + cell.width + 1)) out.outside.push('in a cell: ' + text.textContent);
+  const out = {width: document.documentElement.scrollWidth, window: window.innerWidth, height: document.body.scrollHeight,
+               outside: [], overlaps: [], faint: [], loaded: performance.getEntriesByType('resource').map(entry => entry.name)};
+  for (const kind of ['rank', 'op', 'action', 'wire', 'curve', 'memory', 'part', 'worst', 'limit']) {
+    out[kind] = document.querySelectorAll('svg .' + kind).length;
+  }
+  for (const svg of document.querySelectorAll('svg')) measureDrawing(svg, out);
+  for (const element of document.querySelectorAll('h1, h2, h3, p, th, td, summary, a, b, span, code')) {
+    if (!element.textContent.trim() || element.checkVisibility && !element.checkVisibility()) continue;
+    const ratio = contrast(getComputedStyle(element).color, ground(element));
+    if (ratio < 4.5) out.faint.push(element.textContent.slice(0, 40) + ' ' + ratio.toFixed(2));
   }
   out.background = getComputedStyle(document.body).backgroundColor;
   out.ink = getComputedStyle(document.body).color;
@@ -35,6 +75,8 @@ window.addEventListener('load', () => {
 });
 </script>)js";
 
+constexpr char kLight[] = "--blink-settings=preferredColorScheme=1", kDark[] = "--blink-settings=preferredColorScheme=0";
+
 class Browser : public testing::PlanProgram {
  protected:
   void SetUp() override {
@@ -45,12 +87,14 @@ class Browser : public testing::PlanProgram {
     if (program_.empty()) GTEST_SKIP() << "chromium is not installed";
   }
 
-  json Measure(const std::string& recipe, const std::string& theme) {
-    const ProgramResult made = Plan("show " + recipe + " --html " + folder_ + "/page.html");
+  // `recipe` with its overrides. What holds of every page is expected here.
+  json Measure(const std::string& recipe, const std::string& theme = kLight, int width = 1280) {
+    const ProgramResult made = Plan("show " + std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/" + recipe + " --html " + folder_ + "/page.html");
     EXPECT_EQ(made.status, 0) << made.err;
     Write("measured.html", Read("page.html") + kMeasure);
-    const ProgramResult shown = Shell("timeout 120 " + program_ + " --headless=new --no-sandbox --disable-gpu --user-data-dir=" + folder_ + "/profile --window-size=1280,1000 " +
-                                      theme + " --enable-logging=stderr --virtual-time-budget=5000 --dump-dom file://" + folder_ + "/measured.html");
+    const ProgramResult shown = Shell("timeout 120 " + program_ + " --headless=new --no-sandbox --disable-gpu --user-data-dir=" + folder_ +
+                                      "/profile --window-size=" + std::to_string(width) + ",1000 " + theme +
+                                      " --enable-logging=stderr --virtual-time-budget=5000 --dump-dom file://" + folder_ + "/measured.html");
     EXPECT_EQ(shown.status, 0) << shown.err;
     EXPECT_THAT(shown.err, Not(HasSubstr("CONSOLE"))) << "the page makes the browser complain";
     const std::string start = "<pre id=\"measured\">";
@@ -63,34 +107,47 @@ class Browser : public testing::PlanProgram {
     for (const auto& [entity, character] : {std::pair<std::string, std::string>{"&lt;", "<"}, {"&gt;", ">"}, {"&amp;", "&"}}) {
       for (size_t i = text.find(entity); i != std::string::npos; i = text.find(entity, i + 1)) text.replace(i, entity.size(), character);
     }
-    return json::parse(text);
+    const json page = json::parse(text);
+    EXPECT_LE(page["width"], page["window"]) << "the page scrolls sideways";
+    EXPECT_EQ(page["outside"], json::array());
+    EXPECT_EQ(page["overlaps"], json::array());
+    EXPECT_EQ(page["faint"], json::array()) << "texts of a contrast below 4.5";
+    EXPECT_EQ(page["loaded"], json::array()) << "the page asks for something beside itself";
+    return page;
   }
 
   std::string program_;
 };
 
 TEST_F(Browser, ShowsEightRanks) {
-  const json page = Measure(std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml", "");
+  const json page = Measure("nemotron_moe_vlm_20l_mock_8r.yaml");
   EXPECT_EQ(page["rank"], 8);
   EXPECT_EQ(page["op"], 16);
+  EXPECT_EQ(page["action"], 16);
   EXPECT_EQ(page["wire"], 2);
-  EXPECT_LE(page["width"], page["window"]) << "the page scrolls sideways";
+  EXPECT_EQ(page["memory"], 4) << "a bar for each role";
+  EXPECT_EQ(page["limit"], 4);
   EXPECT_GT(page["height"], 1500);
-  EXPECT_EQ(page["outside"], json::array());
-  EXPECT_THAT(page["sections"], ::testing::IsSupersetOf({"ranks", "groups", "bridges", "schedule", "budget", "model"}));
+  EXPECT_THAT(page["sections"], ::testing::IsSupersetOf({"ranks", "groups", "bridges", "schedule", "budget", "model", "memory"}));
 }
 
 TEST_F(Browser, ShowsEightHundredRanks) {
-  const json page = Measure(std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/nemotron_moe_vlm_54l_100n.yaml", "");
+  const json page = Measure("nemotron_moe_vlm_54l_100n.yaml");
   EXPECT_EQ(page["rank"], 800);
-  EXPECT_LE(page["width"], page["window"]);
   EXPECT_LT(page["height"], 12000) << "a page that a person can read";
-  EXPECT_EQ(page["outside"], json::array());
+  EXPECT_GT(page["worst"], 0) << "expert rows may all go to one rank";
 }
 
+TEST_F(Browser, ShowsPipelineStages) {
+  const json page = Measure("nemotron_moe_vlm_54l_33n.yaml modules.language.parallel.pp=4 'modules.language.parallel.stage_layers=[14,14,13,13]'", kDark);
+  EXPECT_EQ(page["rank"], 264);
+  EXPECT_EQ(page["op"], page["action"]);
+}
+
+TEST_F(Browser, ShowsANarrowWindow) { Measure("nemotron_moe_vlm_54l_33n.yaml", kLight, 640); }
+
 TEST_F(Browser, IsDarkWhereTheSystemIs) {
-  const std::string recipe = std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/nemotron_moe_vlm_tiny.yaml";
-  const json light = Measure(recipe, "--blink-settings=preferredColorScheme=1"), dark = Measure(recipe, "--blink-settings=preferredColorScheme=0");
+  const json light = Measure("nemotron_moe_vlm_tiny.yaml", kLight), dark = Measure("nemotron_moe_vlm_tiny.yaml", kDark);
   EXPECT_NE(light["background"], dark["background"]);
   EXPECT_EQ(light["ink"], "rgb(20, 20, 15)");
   EXPECT_EQ(dark["ink"], "rgb(243, 242, 238)");

@@ -32,7 +32,9 @@ Plan PlanOf(int encoder, int lanes, int stages, int ep) {
   language.layers = {{'M', "language.layers.0", 100, 5}, {'E', "language.layers.1", 200, 6}};
   plan.world_size = encoder + language.grid.ranks();
   plan.cluster = {(plan.world_size + 7) / 8, 8, "none"};
-  plan.groups = {{"world", "world"}, {"language.tp", "tp", "language", View::kDense, {Axis::kTp}}, {"language.ep", "ep", "language", View::kExpert, {Axis::kEp}}};
+  plan.groups = {{"world", "world"},
+                 {"language.tp", "tp", "language", View::kDense, {Axis::kTp}},
+                 {"language.ep", "ep", "language", View::kExpert, {Axis::kEp}}};
   for (Group& group : plan.groups) group.used = true;
   Bridge bridge{"bridge.encoder.language", "encoder", "language", "fan_out"};
   for (int lane = 0; lane < lanes; ++lane) bridge.forward.push_back({lane % encoder, encoder + 2 * lane, lane, lane + 1});

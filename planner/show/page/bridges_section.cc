@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -14,18 +15,23 @@ namespace {
 constexpr double kWidth = 1060, kHeight = 190, kTop = 34, kBottom = kHeight - 34;
 constexpr size_t kMostWires = 2048;
 
+// Half of the widest label: what the first and the last rank's numbers need beside their marks.
+double Margin(const std::set<int>& ranks) { return ranks.empty() ? 0 : LabelWidth(std::to_string(*ranks.rbegin())) / 2; }
+
 // Where the ranks of one side stand, from left to right.
 std::map<int, double> PlacesOf(const std::set<int>& ranks) {
   std::map<int, double> places;
-  const double space = kWidth / static_cast<double>(ranks.size());
-  double x = space / 2;
+  const double margin = Margin(ranks), space = (kWidth - 2 * margin) / static_cast<double>(ranks.size());
+  double x = margin + space / 2;
   for (int rank : ranks) places[rank] = x, x += space;
   return places;
 }
 
 void DrawRanks(const std::map<int, double>& places, double y, double text_y, const std::string& color, Drawing& drawing) {
-  const double space = kWidth / static_cast<double>(places.size()), width = std::clamp(space - 1, 1.0, 40.0);
-  const size_t each = std::max<size_t>(1, static_cast<size_t>(std::ceil(30 / space)));
+  const double space = places.size() > 1 ? std::next(places.begin())->second - places.begin()->second : kWidth;
+  const double width = std::clamp(space - 1, 1.0, 40.0);
+  const double label = LabelWidth(std::to_string(places.rbegin()->first)) + 8;
+  const size_t each = std::max<size_t>(1, static_cast<size_t>(std::ceil(label / space)));
   const size_t drawn = std::max<size_t>(1, static_cast<size_t>(std::ceil(1 / space)));  // no more than one a pixel
   size_t i = 0;
   for (const auto& [rank, x] : places) {

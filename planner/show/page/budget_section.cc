@@ -21,9 +21,10 @@ std::string Short(double value) {
 std::string Tile(const std::string& value, std::string_view what) { return Cat("<div><b>", value, "</b><span>", what, "</span></div>\n"); }
 
 std::string Tiles(const Budget& budget) {
-  std::string text = "<div class=\"tiles\">\n" + Tile(WithCommas(budget.train_samples), "samples") + Tile(WithCommas(budget.steps), "steps") +
-                     Tile(WithCommas(budget.global_samples), "samples a step") + Tile(WithCommas(budget.microbatches), "microbatches a step") +
-                     Tile(WithCommas(budget.micro_samples), "samples of a lane's microbatch") + Tile(WithCommas(budget.sequence_length), "tokens a sample");
+  std::string text = "<div class=\"tiles\">\n";
+  text += Tile(WithCommas(budget.train_samples), "samples") + Tile(WithCommas(budget.steps), "steps");
+  text += Tile(WithCommas(budget.global_samples), "samples a step") + Tile(WithCommas(budget.microbatches), "microbatches a step");
+  text += Tile(WithCommas(budget.micro_samples), "samples of a lane's microbatch") + Tile(WithCommas(budget.sequence_length), "tokens a sample");
   if (budget.samples_past_budget > 0) text += Tile(WithCommas(budget.samples_past_budget), "samples past the budget in the last step");
   return text + "</div>\n";
 }

@@ -67,7 +67,9 @@ std::string GroupsSection(const Plan& plan) {
     if (used.empty() && unused.empty()) continue;
     body += Cat("<h3>", module.empty() ? "world and bridges" : Escaped(module), "</h3>\n");
     if (!used.empty()) body += GroupTable(plan, used);
-    if (!unused.empty()) body += Cat("<details><summary>", unused.size(), " groups that no program uses</summary>\n", GroupTable(plan, unused), "</details>\n");
+    if (unused.empty()) continue;
+    const char* what = unused.size() == 1 ? " group that no program uses" : " groups that no program uses";
+    body += Cat("<details><summary>", unused.size(), what, "</summary>\n", GroupTable(plan, unused), "</details>\n");
   }
   return Section("groups", "Groups", body);
 }

@@ -1,9 +1,11 @@
 #include "planner/show/page/markup.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 
 #include "planner/diagnostics/text.h"
+#include "planner/show/table.h"
 
 namespace planwright {
 namespace {
@@ -33,6 +35,21 @@ std::string Escaped(std::string_view text) {
   return safe;
 }
 
+std::string Shortened(const std::string& text, size_t most) {
+  if (Width(text) <= most) return text;
+  const auto prefix = [&](size_t characters) {  // its bytes
+    size_t at = 0;
+    for (; at < text.size(); ++at) {
+      const bool starts = (static_cast<unsigned char>(text[at]) & 0xC0) != 0x80;
+      if (starts && characters-- == 0) break;
+    }
+    return at;
+  };
+  return Cat(text.substr(0, prefix((most - 1) / 2)), "…", text.substr(prefix(Width(text) - most / 2)));
+}
+
+double LabelWidth(std::string_view text) { return 6.8 * static_cast<double>(Width(std::string(text))); }
+
 std::string Px(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f", value);
@@ -42,7 +59,8 @@ std::string Px(double value) {
 }
 
 Drawing::Drawing(double width, double height, std::string_view label)
-    : head_(Cat("<svg viewBox=\"0 0 ", Px(width), " ", Px(height), "\" width=\"", Px(width), "\" height=\"", Px(height),
+    : width_(width),
+      head_(Cat("<svg viewBox=\"0 0 ", Px(width), " ", Px(height), "\" width=\"", Px(width), "\" height=\"", Px(height),
                 "\" role=\"img\" aria-label=\"", Escaped(label), "\">\n")) {}
 
 void Drawing::Rect(double x, double y, double width, double height, std::string_view classes, std::string_view title) {
@@ -62,6 +80,19 @@ void Drawing::Text(double x, double y, std::string_view text, std::string_view c
   body_ += Cat("<text x=\"", Px(x), "\" y=\"", Px(y), "\" class=\"", classes, "\">", Escaped(text), "</text>\n");
 }
 
+void Drawing::Box(const Frame& frame, std::string_view classes, std::string_view color, const std::vector<std::string>& labels,
+                  std::string_view title) {
+  const double width = std::max(frame.width - 1, 0.3);
+  Open(classes, "", title);
+  Rect(frame.x, frame.y, width, frame.height, color);
+  for (const std::string& label : labels) {
+    if (LabelWidth(label) + 2 > width) continue;
+    Text(frame.x + width / 2, frame.y + frame.height / 2 + 4, label, "mid small");
+    break;
+  }
+  Close();
+}
+
 void Drawing::Open(std::string_view classes, std::string_view data, std::string_view title) {
   body_ += Cat("<g class=\"", classes, "\"", data, ">", TitleOf(title));
 }
@@ -73,10 +104,10 @@ std::string Section(std::string_view id, std::string_view title, std::string_vie
 }
 
 std::string HtmlTable::Markup() const {
-  std::vector<bool> numbers(rows_[0].size(), rows_.size() > 1);
+  std::vector<bool> numbers(rows_[0].size()), words(rows_[0].size());
   for (size_t r = 1; r < rows_.size(); ++r) {
     for (size_t c = 0; c < rows_[r].size(); ++c) {
-      if (rows_[r][c].empty() || !std::isdigit(static_cast<unsigned char>(rows_[r][c][0]))) numbers[c] = false;
+      if (!rows_[r][c].empty()) (std::isdigit(static_cast<unsigned char>(rows_[r][c][0])) ? numbers : words)[c] = true;
     }
   }
   std::string text = "<div class=\"scroll\"><table>\n";
@@ -84,7 +115,7 @@ std::string HtmlTable::Markup() const {
     text += "<tr>";
     for (size_t c = 0; c < rows_[r].size(); ++c) {
       const char* tag = r == 0 ? "th" : "td";
-      Append(text, "<", tag, numbers[c] ? " class=\"number\">" : ">", rows_[r][c], "</", tag, ">");
+      Append(text, "<", tag, numbers[c] && !words[c] ? " class=\"number\">" : ">", rows_[r][c], "</", tag, ">");
     }
     text += "</tr>\n";
   }

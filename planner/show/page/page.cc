@@ -7,7 +7,7 @@
 namespace planwright {
 namespace {
 
-constexpr const char* kSections[] = {"ranks", "groups", "bridges", "schedule", "budget", "model"};
+constexpr const char* kSections[] = {"ranks", "groups", "bridges", "schedule", "budget", "model", "memory"};
 
 std::string Header(const Plan& plan) {
   const std::string nodes = WithCommas(plan.cluster.nodes) + (plan.cluster.nodes == 1 ? " node" : " nodes");
@@ -33,7 +33,7 @@ std::string PlanPage(const Plan& plan) {
              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<link rel=\"icon\" href=\"data:,\"/>\n<title>",
              Escaped(plan.name), " - plan</title>\n<style>", kPageStyle, "</style>\n</head>\n<body>\n<main>\n", Header(plan), RanksSection(plan),
              GroupsSection(plan), BridgesSection(plan), ScheduleSection(plan), BudgetSection(plan), ModelSection(plan),
-             "</main>\n</body>\n</html>\n");
+             MemorySection(plan), "</main>\n</body>\n</html>\n");
 }
 
 }  // namespace planwright

@@ -20,6 +20,7 @@ std::string BridgesSection(const Plan& plan);
 std::string ScheduleSection(const Plan& plan);
 std::string BudgetSection(const Plan& plan);
 std::string ModelSection(const Plan& plan);
+std::string MemorySection(const Plan& plan);
 
 // "m0" to "m5": the colour of a module (style.cc); a module that the plan does not have is "band".
 std::string ModuleColor(const Plan& plan, std::string_view module);

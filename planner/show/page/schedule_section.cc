@@ -1,7 +1,10 @@
 #include <algorithm>
-#include <cstdio>
+#include <cmath>
 
+#include "absl/strings/str_format.h"
 #include "planner/diagnostics/text.h"
+#include "planner/estimate/step_time.h"
+#include "planner/show/flops_text.h"
 #include "planner/show/page/markup.h"
 #include "planner/show/page/page.h"
 #include "planner/show/table.h"
@@ -11,54 +14,133 @@ namespace planwright {
 namespace {
 
 constexpr int kMostSlots = 400;
+constexpr double kWidth = 1060, kBar = 24, kPitch = 29;
 
-std::string Percent(int part, int whole) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.0f %%", whole > 0 ? 100.0 * part / whole : 0.0);
+std::string StageName(const std::string& module, int stage) { return Cat(Shortened(module, 24), ".s", stage); }
+
+std::string Percent(double part, double whole) { return absl::StrFormat("%.0f %%", whole > 0 ? 100.0 * part / whole : 0.0); }
+
+// The stages' names, in a column of their own that stays where it is when the bars scroll.
+Drawing Names(const Timeline& timeline, double height) {
+  double width = 0;
+  for (const TimelineRow& row : timeline.rows) width = std::max(width, 1.15 * LabelWidth(StageName(row.module, row.stage)) + 8);
+  Drawing names(width, height, "stages");
+  for (size_t i = 0; i < timeline.rows.size(); ++i) {
+    names.Text(0, kPitch * static_cast<double>(i) + 16, StageName(timeline.rows[i].module, timeline.rows[i].stage), "");
+  }
+  return names;
+}
+
+std::string Chart(const Drawing& names, const Drawing& bars) { return Cat("<div class=\"chart\">", names.Markup(), bars.Markup(), "</div>\n"); }
+
+std::string ActionTitle(const std::string& module, int stage, bool backward, int microbatch) {
+  return Cat(module, " stage ", stage, ": ", backward ? "backward" : "forward", " of microbatch ", microbatch);
+}
+
+void DrawSlots(const Plan& plan, const TimelineRow& row, double top, double slot, int shown, Drawing& drawing) {
+  const std::string color = ModuleColor(plan, row.module);
+  drawing.Rect(0, top, slot * shown, kBar, "band");
+  for (const TimelineOp& op : row.ops) {
+    if (op.start < 0 || op.start >= shown) continue;
+    drawing.Box({op.start * slot, top, slot, kBar}, "op", op.backward ? color + "b" : color, {OpText(op), std::to_string(op.microbatch)},
+                Cat(ActionTitle(row.module, row.stage, op.backward, op.microbatch), ", slot ", op.start));
+  }
+}
+
+// Every operation as wide as any other: the order is read off it.
+std::string OrderChart(const Plan& plan, const Timeline& timeline) {
+  const int shown = std::min(timeline.slots, kMostSlots);
+  const double bottom = kPitch * static_cast<double>(timeline.rows.size());
+  const Drawing names = Names(timeline, bottom + 20);
+  const double slot = std::clamp((kWidth - names.width()) / std::max(1, shown), 17.0, 44.0);
+  Drawing drawing(slot * shown, bottom + 20, "pipeline schedule");
+  for (size_t i = 0; i < timeline.rows.size(); ++i) DrawSlots(plan, timeline.rows[i], kPitch * static_cast<double>(i), slot, shown, drawing);
+  for (int at = 0; at < shown; at += slot >= 30 ? 1 : 5) {
+    drawing.Text(at * slot + (slot - 1) / 2, bottom + 12, std::to_string(at), "soft small mid");
+  }
+  std::string text = "<p class=\"soft\">The order: F and B are the forward and backward of a microbatch (the backward stronger), drawn as if "
+                     "all took the same time; what is left empty is a bubble.</p>\n" + Chart(names, drawing);
+  if (shown < timeline.slots) Append(text, "<p class=\"soft\">The first ", shown, " of ", WithCommas(timeline.slots), " slots.</p>\n");
   return text;
 }
 
-void DrawRow(const Plan& plan, const TimelineRow& row, double left, double top, double slot, int shown, Drawing& drawing) {
-  const std::string color = ModuleColor(plan, row.module);
-  drawing.Rect(left, top, slot * shown, 24, "band");
-  for (const TimelineOp& op : row.ops) {
-    if (op.start < 0 || op.start >= shown) continue;
-    const double x = left + op.start * slot;
-    drawing.Open("op", "", Cat(row.module, " stage ", row.stage, ": ", op.backward ? "backward" : "forward", " of microbatch ", op.microbatch,
-                               ", slot ", op.start));
-    drawing.Rect(x, top, slot - 1, 24, op.backward ? color + "b" : color);
-    if (slot >= 22 || OpText(op).size() <= 2) drawing.Text(x + (slot - 1) / 2, top + 16, OpText(op), "mid small");
-    drawing.Close();
+// What the ranks of a stage do; siblings do the same.
+std::vector<StageAction> ActionsOf(const StepTime& time, const TimelineRow& row) {
+  std::vector<StageAction> actions;
+  for (const RoleTime& role : time.roles) {
+    for (const StageAction& action : role.actions) {
+      if (action.module == row.module && action.stage == row.stage) actions.push_back(action);
+    }
+    if (!actions.empty()) break;
   }
+  return actions;
+}
+
+std::string TimeText(const StepTime& time, double at) {
+  return time.seconds ? SecondsText(at) : Percent(at, time.length);
+}
+
+// No more than one box a pixel.
+void DrawActions(const Plan& plan, const StepTime& time, const TimelineRow& row, double top, double width, Drawing& drawing) {
+  const std::string color = ModuleColor(plan, row.module);
+  drawing.Rect(0, top, width, kBar, "band");
+  double drawn = -1;
+  for (const StageAction& action : ActionsOf(time, row)) {
+    const double x = action.start / time.length * width, end = action.end / time.length * width;
+    if (end < drawn + 0.7) continue;
+    drawn = end;
+    drawing.Box({x, top, end - x, kBar}, "action", action.backward ? color + "b" : color,
+                {Cat(action.backward ? "B" : "F", action.microbatch), std::to_string(action.microbatch)},
+                Cat(ActionTitle(row.module, row.stage, action.backward, action.microbatch), "\nfrom ", TimeText(time, action.start), " to ",
+                    TimeText(time, action.end)));
+  }
+}
+
+// As long as its products take.
+std::string TimeChart(const Plan& plan, const Timeline& timeline, const StepTime& time) {
+  if (time.length <= 0) return "";
+  const double bottom = kPitch * static_cast<double>(timeline.rows.size());
+  const Drawing names = Names(timeline, bottom + 20);
+  const double width = kWidth - names.width();
+  Drawing drawing(width, bottom + 20, "estimated time of a step");
+  for (size_t i = 0; i < timeline.rows.size(); ++i) DrawActions(plan, time, timeline.rows[i], kPitch * static_cast<double>(i), width, drawing);
+  for (int i = 0; i <= 4; ++i) {
+    const char* anchor = i == 0 ? "soft small" : i == 4 ? "soft small end" : "soft small mid";
+    drawing.Text(width * i / 4, bottom + 12, TimeText(time, time.length * i / 4), anchor);
+  }
+  std::string text = "<p class=\"soft\">In time, by arithmetic alone";
+  if (time.seconds) {
+    Append(text, " (matrix products at ", Percent(kEfficiency, 1), " of the dense peak of ", Escaped(plan.cluster.gpu), ", transfers left out): ",
+           SecondsText(time.length), " a step");
+  }
+  return Cat(text, ". Ranks wait ", Percent(time.bubble, 1), " of it on average.</p>\n", Chart(names, drawing));
+}
+
+std::string Waits(const StepTime& time, const TimelineRow& row) {
+  for (const RoleTime& role : time.roles) {
+    for (const RankRange& range : role.role->ranks) {
+      if (range.first == row.ranks.first) return Percent(time.length - role.busy, time.length);
+    }
+  }
+  return "";
+}
+
+std::string StageTable(const Timeline& timeline, const StepTime& time) {
+  HtmlTable table({"stage", "ranks", "warmup", "microbatches", "empty slots", "waits, in time"});
+  for (const TimelineRow& row : timeline.rows) {
+    table.Add({Escaped(Cat(row.module, ".s", row.stage)), Cat(row.ranks.first, "-", row.ranks.first + row.ranks.count - 1),
+               std::to_string(row.warmup), WithCommas(static_cast<int64_t>(row.ops.size() / 2)),
+               Percent(timeline.slots - row.busy, timeline.slots), Waits(time, row)});
+  }
+  return table.Markup();
 }
 
 }  // namespace
 
 std::string ScheduleSection(const Plan& plan) {
   const Timeline timeline = TimelineOf(plan);
-  const int shown = std::min(timeline.slots, kMostSlots);
-  size_t longest = 0;
-  for (const TimelineRow& row : timeline.rows) longest = std::max(longest, row.module.size() + 4);
-  const double left = 8.0 * static_cast<double>(longest), slot = std::clamp((1070 - left) / std::max(1, shown), 18.0, 40.0), pitch = 29;
-  Drawing drawing(left + slot * shown, pitch * static_cast<double>(timeline.rows.size()) + 20, "pipeline schedule");
-  for (size_t i = 0; i < timeline.rows.size(); ++i) {
-    const TimelineRow& row = timeline.rows[i];
-    drawing.Text(0, pitch * static_cast<double>(i) + 16, Cat(row.module, ".s", row.stage), "");
-    DrawRow(plan, row, left, pitch * static_cast<double>(i), slot, shown, drawing);
-  }
-  const int every = slot >= 30 ? 1 : 5;
-  for (int at = 0; at < shown; at += every) {
-    drawing.Text(left + at * slot + (slot - 1) / 2, pitch * static_cast<double>(timeline.rows.size()) + 12, std::to_string(at), "soft small mid");
-  }
-  std::string body = "<p class=\"soft\">F and B are the forward and backward of a microbatch (the backward stronger), drawn as if all took the same "
-                     "time; what is left empty is a bubble.</p>\n" + drawing.Markup();
-  if (shown < timeline.slots) body += Cat("<p class=\"soft\">The first ", shown, " of ", WithCommas(timeline.slots), " slots.</p>\n");
-  HtmlTable table({"stage", "ranks", "warmup", "microbatches", "bubbles"});
-  for (const TimelineRow& row : timeline.rows) {
-    table.Add({Cat(Escaped(row.module), ".s", row.stage), Cat(row.ranks.first, "-", row.ranks.first + row.ranks.count - 1),
-                      std::to_string(row.warmup), WithCommas(static_cast<int64_t>(row.ops.size() / 2)), Percent(timeline.slots - row.busy, timeline.slots)});
-  }
-  return Section("schedule", "Schedule", body + table.Markup());
+  const StepTime time = TimeStep(plan);
+  return Section("schedule", "Schedule", OrderChart(plan, timeline) + TimeChart(plan, timeline, time) + StageTable(timeline, time));
 }
 
 }  // namespace planwright

@@ -13,6 +13,7 @@ const char kPageStyle[] = R"css(
   --m3: #e0dbf9; --m3b: #b0a6ec; --m3l: #4a3aa7;
   --m4: #fbd8d6; --m4b: #efa19e; --m4l: #c8322f;
   --m5: #d2ebcf; --m5b: #92cb8b; --m5l: #2a7a22;
+  --c0: #8fb4dc; --c1: #b4cfec; --c2: #d8e6f6; --c3: #f0b97d; --c4: #9fd3c4; --c5: #c9c6bb;
 }
 @media (prefers-color-scheme: dark) {
   :root {
@@ -23,6 +24,7 @@ const char kPageStyle[] = R"css(
     --m3: #3a3272; --m3b: #5b50ac; --m3l: #a69bf2;
     --m4: #682725; --m4b: #9c3d3a; --m4l: #f08a86;
     --m5: #1d4a1a; --m5b: #2c7327; --m5l: #74c46b;
+    --c0: #2f5f95; --c1: #244a75; --c2: #1b3553; --c3: #8a5216; --c4: #1d6353; --c5: #55534c;
   }
 }
 * { box-sizing: border-box; }
@@ -37,6 +39,9 @@ nav a { color: var(--soft); margin-right: 14px; }
 code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; }
 .soft { color: var(--soft); }
 .drawing { overflow-x: auto; margin: 6px 0; }
+.chart { display: flex; }
+.chart .drawing:first-child { flex: none; }
+.chart .drawing:last-child { flex: 1; min-width: 0; }
 .tiles { display: flex; flex-wrap: wrap; gap: 10px 34px; margin: 4px 0 14px; }
 .tiles div { min-width: 90px; }
 .tiles b { display: block; font-size: 20px; font-weight: 600; font-variant-numeric: tabular-nums; }
@@ -48,7 +53,10 @@ th, td { padding: 4px 18px 4px 0; border-bottom: 1px solid var(--line); vertical
 th.number, td.number { text-align: right; }
 details { margin: 8px 0; }
 summary { cursor: pointer; color: var(--soft); }
-.chip { display: inline-block; width: 12px; height: 12px; border-radius: 3px; margin-right: 6px; vertical-align: -1px; border: 1px solid var(--line); }
+.chip { display: inline-block; width: 12px; height: 12px; border-radius: 3px; margin-right: 6px; vertical-align: -1px; }
+.chip.worst { background: transparent; border: 1px dashed var(--soft); }
+.chip.limit { background: transparent; border: 0; border-left: 2px dashed var(--limit); width: 6px; border-radius: 0; }
+.legend { display: flex; flex-wrap: wrap; gap: 2px 18px; font-size: 13px; }
 svg { display: block; }
 svg text { fill: var(--ink); font: 12px system-ui, sans-serif; font-variant-numeric: tabular-nums; }
 svg text.strong { font-weight: 600; }
@@ -58,6 +66,8 @@ svg text.mid { text-anchor: middle; }
 svg text.end { text-anchor: end; }
 svg .axis { stroke: var(--line); stroke-width: 1; }
 svg .limit { stroke: var(--limit); stroke-width: 1.5; stroke-dasharray: 5 3; }
+svg .worst { fill: transparent; stroke: var(--soft); stroke-dasharray: 4 3; }
+svg text.over { fill: var(--limit); font-weight: 600; }
 svg .band { fill: var(--band); }
 svg .none { fill: transparent; }
 svg .curve { fill: none; stroke-width: 2; stroke-linejoin: round; }
@@ -71,6 +81,8 @@ svg .rank:hover rect, svg .op:hover rect, svg rect.op:hover { stroke: var(--ink)
 .m3 { fill: var(--m3); background: var(--m3); } .m3b { fill: var(--m3b); background: var(--m3b); } .m3l { stroke: var(--m3l); }
 .m4 { fill: var(--m4); background: var(--m4); } .m4b { fill: var(--m4b); background: var(--m4b); } .m4l { stroke: var(--m4l); }
 .m5 { fill: var(--m5); background: var(--m5); } .m5b { fill: var(--m5b); background: var(--m5b); } .m5l { stroke: var(--m5l); }
+.c0 { fill: var(--c0); background: var(--c0); } .c1 { fill: var(--c1); background: var(--c1); } .c2 { fill: var(--c2); background: var(--c2); }
+.c3 { fill: var(--c3); background: var(--c3); } .c4 { fill: var(--c4); background: var(--c4); } .c5 { fill: var(--c5); background: var(--c5); }
 @media print { section { break-inside: avoid; } body { padding: 0; } }
 )css";
 

@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "planner/diagnostics/text.h"
+#include "planner/show/memory_categories.h"
+#include "planner/show/page/markup.h"
+#include "planner/show/page/page.h"
+#include "planner/show/table.h"
+
+namespace planwright {
+namespace {
+
+constexpr double kWidth = 1060, kBar = 24, kPitch = 58;
+
+// What the bars are drawn against: all roles share one.
+struct Scale {
+  MemoryUnit unit;
+  double limit = 0;  // of the device, bytes; 0: none is known
+  double whole = 1;  // bytes of the full width
+  double at(double bytes) const { return std::min(bytes / whole, 1.0) * kWidth; }
+  double at(int64_t bytes) const { return at(static_cast<double>(bytes)); }
+};
+
+// A worst case may be many devices; it is cut where it would make everything else small.
+Scale ScaleOf(const std::vector<RoleEstimate>& estimates) {
+  Scale scale{UnitOf(estimates)};
+  double planned = 1, worst = 1;
+  for (const RoleEstimate& estimate : estimates) {
+    scale.limit = std::max(scale.limit, static_cast<double>(estimate.limit));
+    planned = std::max({planned, static_cast<double>(estimate.planned.total()), scale.limit});
+    worst = std::max(worst, static_cast<double>(estimate.worst.total()));
+  }
+  scale.whole = std::max(planned, std::min(worst, 1.6 * planned)) * 1.01;
+  return scale;
+}
+
+std::string CategoryColor(size_t category) { return "c" + std::to_string(category); }
+
+// The role's name at the left, its totals at the right.
+void DrawHeading(const RoleEstimate& estimate, const Scale& scale, double y, Drawing& drawing) {
+  const std::string name = Shortened(estimate.role->name, 48);
+  drawing.Text(0, y, name, "strong");
+  drawing.Text(1.15 * LabelWidth(name) + 14, y, Cat("ranks ", RanksText(Expand(estimate.role->ranks), 3)), "soft");
+  const int64_t planned = estimate.planned.total(), worst = estimate.worst.total();
+  std::string totals = Cat(scale.unit.Text(planned), " expected");
+  if (worst != planned) Append(totals, ", ", scale.unit.Text(worst), " at worst");
+  const bool beyond = estimate.limit > 0 && worst > estimate.limit;
+  if (beyond) totals += planned > estimate.limit ? ": does not fit" : ", which does not fit";
+  drawing.Text(kWidth, y, totals, beyond ? "end over" : "end");
+}
+
+void DrawBar(const RoleEstimate& estimate, const Scale& scale, double y, Drawing& drawing) {
+  drawing.Rect(0, y, kWidth, kBar, "band");
+  int64_t reached = 0;
+  for (size_t i = 0; i < kMemoryCategories.size(); ++i) {
+    const int64_t bytes = estimate.planned.*kMemoryCategories[i].bytes;
+    const double x = scale.at(reached), width = scale.at(reached += bytes) - x;
+    if (width < 0.3) continue;
+    const std::string number = scale.unit.Text(bytes), both = Cat(kMemoryCategories[i].name, " ", number);
+    drawing.Box({x, y, width, kBar}, "part", CategoryColor(i), {both, number}, both);
+  }
+  const double planned = scale.at(reached), worst = scale.at(estimate.worst.total());
+  if (worst - planned > 2) {
+    std::string title = Cat("at worst ", scale.unit.Text(estimate.worst.total()));
+    for (const MemoryCategory& category : kMemoryCategories) Append(title, "\n", category.name, " ", scale.unit.Text(estimate.worst.*category.bytes));
+    drawing.Rect(planned + 1, y + 1, worst - planned - 2, kBar - 2, "worst", title);
+  }
+  if (scale.limit > 0) drawing.Line(scale.at(scale.limit), y - 2, scale.at(scale.limit), y + kBar + 2, "limit");
+}
+
+// Round numbers of bytes under the bars.
+void DrawAxis(const Scale& scale, double y, Drawing& drawing) {
+  const double whole = scale.whole / scale.unit.bytes;
+  double step = std::pow(10, std::floor(std::log10(whole)));
+  for (const double finer : {2.0, 2.5, 2.0}) {
+    if (whole / step < 5) step /= finer;
+  }
+  for (int i = 0; i * step <= whole; ++i) {
+    char label[32];
+    std::snprintf(label, sizeof label, "%g %s", i * step, scale.unit.name);
+    const double x = scale.at(i * step * scale.unit.bytes);
+    drawing.Line(x, y, x, y + 5, "axis");
+    drawing.Text(x, y + 17, label, i == 0 ? "soft small" : x > kWidth - 24 ? "soft small end" : "soft small mid");
+  }
+}
+
+std::string Legend(const Scale& scale, const std::string& gpu) {
+  std::string text = "<p class=\"legend\">";
+  for (size_t i = 0; i < kMemoryCategories.size(); ++i) {
+    text += Cat("<span><span class=\"chip ", CategoryColor(i), "\"></span>", kMemoryCategories[i].name, "</span> ");
+  }
+  text += "<span><span class=\"chip worst\"></span>up to the worst case</span>";
+  if (scale.limit > 0) {
+    text += Cat(" <span><span class=\"chip limit\"></span>", Escaped(gpu), ", ", scale.unit.Text(static_cast<int64_t>(scale.limit)), "</span>");
+  }
+  return text + "</p>\n";
+}
+
+std::string NumbersTable(const std::vector<RoleEstimate>& estimates, const MemoryUnit& unit) {
+  std::vector<std::string> header = {"role"};
+  for (const MemoryCategory& category : kMemoryCategories) header.push_back(category.name);
+  for (const char* more : {"in all", "worst case", "fullest at"}) header.push_back(more);
+  HtmlTable table(std::move(header));
+  for (const RoleEstimate& estimate : estimates) {
+    std::vector<std::string> row = {Escaped(estimate.role->name)};
+    for (const MemoryCategory& category : kMemoryCategories) row.push_back(unit.Text(estimate.planned.*category.bytes));
+    for (int64_t total : {estimate.planned.total(), estimate.worst.total()}) row.push_back(unit.Text(total));
+    row.push_back(Escaped(estimate.fullest));
+    table.Add(std::move(row));
+  }
+  return Cat("<details><summary>the numbers</summary>\n", table.Markup(), "</details>\n");
+}
+
+}  // namespace
+
+std::string MemorySection(const Plan& plan) {
+  const std::vector<RoleEstimate> estimates = EstimateMemory(plan);
+  if (estimates.empty()) return Section("memory", "Memory", "<p>No rank has a program.</p>\n");
+  const Scale scale = ScaleOf(estimates);
+  const double bottom = kPitch * static_cast<double>(estimates.size()) - 8;
+  Drawing drawing(kWidth, bottom + 22, "memory of each role's ranks by category");
+  for (size_t i = 0; i < estimates.size(); ++i) {
+    const double y = kPitch * static_cast<double>(i);
+    drawing.Open("memory", "", "");
+    DrawHeading(estimates[i], scale, y + 13, drawing);
+    DrawBar(estimates[i], scale, y + 21, drawing);
+    drawing.Close();
+  }
+  DrawAxis(scale, bottom, drawing);
+  std::string body = "<p class=\"soft\">Of one rank of each role, at the fullest moment of a step; at worst, every run-time size is at its maximum.";
+  if (scale.limit == 0) body += " No limit is known: cluster.gpu is none.";
+  return Section("memory", "Memory", body + "</p>\n" + Legend(scale, plan.cluster.gpu) + drawing.Markup() + NumbersTable(estimates, scale.unit));
+}
+
+}  // namespace planwright
