@@ -1,7 +1,6 @@
 // The real `plan` program: exit statuses, what goes to stdout and stderr, shapes of --json.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -9,8 +8,8 @@
 #include <fstream>
 
 #include "nlohmann/json.hpp"
-#include "planner/launch/files.h"
 #include "planner/plan/plan_json.h"
+#include "tests/cli/plan_program.h"
 
 namespace planwright {
 namespace {
@@ -20,37 +19,11 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-struct Result {
-  int status = -1;
-  std::string out, err;
-};
+using Result = testing::ProgramResult;
 
 const std::string kRecipe = std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml";
 
-class Cli : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "cliXXXXXX";
-    folder_ = mkdtemp(pattern.data());
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  // `arguments` are words of a shell line.
-  Result Plan(const std::string& arguments) {
-    const std::string line =
-        std::string(PLAN_PROGRAM) + " " + arguments + " >" + folder_ + "/out 2>" + folder_ + "/err </dev/null";
-    const int status = std::system(line.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Read("out"), Read("err")};
-  }
-  std::string Read(const std::string& name) { return ReadWholeFile(folder_ + "/" + name).value_or("(missing)"); }
-  std::string Write(const std::string& name, const std::string& text) {
-    std::ofstream(folder_ + "/" + name) << text;
-    return folder_ + "/" + name;
-  }
-
-  std::string folder_;
-};
+class Cli : public testing::PlanProgram {};
 
 TEST_F(Cli, ValidatesAGoodRecipe) {
   const Result result = Plan("validate " + kRecipe);

@@ -5,26 +5,15 @@
 
 #include "planner/plan/plan_json.h"
 #include "planner/verify/verify.h"
+#include "tests/support/compiled.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {
 namespace {
 
+using testing::Compiled;
 using testing::TinyLayout;
 using testing::TinyRecipe;
-
-std::string Problems(const Diagnostics& diagnostics) {
-  std::string text;
-  for (const Diagnostic& d : diagnostics.sorted()) text += d.message + "\n";
-  return text;
-}
-
-Plan Compile(const TinyLayout& layout) {
-  Diagnostics diagnostics;
-  auto plan = CompileRecipe(TinyRecipe(layout), diagnostics);
-  EXPECT_TRUE(plan.has_value()) << Problems(diagnostics);
-  return plan.value_or(Plan());
-}
 
 struct NamedLayout {
   const char* name;
@@ -34,7 +23,7 @@ struct NamedLayout {
 class CompileLayouts : public ::testing::TestWithParam<NamedLayout> {};
 
 TEST_P(CompileLayouts, ProvesAndSurvivesTheFile) {
-  const Plan plan = Compile(GetParam().layout);
+  const Plan plan = Compiled(TinyRecipe(GetParam().layout));
   ASSERT_FALSE(plan.roles.empty());
   const std::string text = WritePlan(plan);
   const auto again = ReadPlan(text);

@@ -7,6 +7,7 @@
 #include "planner/compile.h"
 #include "planner/plan/plan_json.h"
 #include "planner/verify/verify.h"
+#include "tests/support/compiled.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {
@@ -58,19 +59,14 @@ Recipe Several(int count, const std::vector<Side>& sides, bool colocated) {
 }
 
 Plan Compile(const Recipe& recipe) {
-  Diagnostics diagnostics;
-  const auto plan = CompileRecipe(recipe, diagnostics);
-  for (const Diagnostic& d : diagnostics.sorted()) {
-    if (d.severity == Severity::kError) ADD_FAILURE() << d.message;
-  }
-  if (!plan) return {};
-  const std::string text = WritePlan(*plan);
+  Plan plan = testing::Compiled(recipe);
+  const std::string text = WritePlan(plan);
   const auto again = ReadPlan(text);
   EXPECT_TRUE(again.ok()) << again.status();
   if (!again.ok()) return {};
   EXPECT_EQ(WritePlan(*again), text);
   for (const Violation& violation : VerifyPlan(*again)) ADD_FAILURE() << violation.rule << ": " << violation.message;
-  return *plan;
+  return plan;
 }
 
 int64_t Count(const Plan& plan, OpKind kind) {
@@ -133,7 +129,9 @@ TEST(EncoderLayouts, FrozenParts) {
       for (const StageSchedule& stage : plan.schedule) {
         const bool forward_only = std::none_of(stage.order.begin(), stage.order.end(), [](const std::string& action) { return action[0] == 'B'; });
         const bool last = stage.stage + 1 == encoder.pp;
-        if (stage.module == "radio_encoder") EXPECT_EQ(forward_only, (frozen & 1) && ((frozen & 2) || !last));
+        if (stage.module == "radio_encoder") {
+          EXPECT_EQ(forward_only, (frozen & 1) && ((frozen & 2) || !last));
+        }
       }
     }
   }

@@ -11,6 +11,7 @@
 #include "planner/plan/executor_lacks.h"
 #include "planner/plan/plan_json.h"
 #include "planner/verify/verify.h"
+#include "tests/support/compiled.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {
@@ -26,12 +27,6 @@ struct Case {
   std::vector<std::string> recompute = {};
 };
 
-std::string Problems(const Diagnostics& diagnostics) {
-  std::string text;
-  for (const Diagnostic& d : diagnostics.sorted()) text += d.message + "\n";
-  return text;
-}
-
 // The tiny model with four groups of Mamba, so that tp x cp may be 4, fed by one encoder rank.
 Recipe RecipeOf(const Case& c) {
   Recipe recipe = testing::TinyRecipe({1, 1, c.ranks, c.tp, c.ep, false});
@@ -46,12 +41,7 @@ Recipe RecipeOf(const Case& c) {
   return recipe;
 }
 
-Plan Compile(const Case& c) {
-  Diagnostics diagnostics;
-  auto plan = CompileRecipe(RecipeOf(c), diagnostics);
-  EXPECT_TRUE(plan.has_value()) << Problems(diagnostics);
-  return plan.value_or(Plan());
-}
+Plan Compile(const Case& c) { return testing::Compiled(RecipeOf(c)); }
 
 class LanguageLayouts : public ::testing::TestWithParam<Case> {};
 

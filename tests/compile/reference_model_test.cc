@@ -8,16 +8,13 @@
 #include "planner/compile.h"
 #include "planner/estimate/model_flops.h"
 #include "planner/recipe/recipe_reader.h"
+#include "tests/support/compiled.h"
 
 namespace planwright {
 namespace {
 
 const Plan& Reference() {
-  static const Plan plan = [] {
-    Diagnostics diagnostics;
-    const auto recipe = ReadRecipe(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml", {}, diagnostics);
-    return *CompileRecipe(*recipe, diagnostics);
-  }();
+  static const Plan plan = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml");
   return plan;
 }
 

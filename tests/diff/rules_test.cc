@@ -7,15 +7,16 @@
 #include "planner/diff/compare_fields.h"
 #include "planner/diff/field_rules.h"
 #include "planner/diff/field_tree.h"
-#include "tests/diff/compiled.h"
+#include "tests/diff/toy_recipes.h"
 #include "tests/numerics/layouts.h"
 #include "tests/plan/random_plan.h"
+#include "tests/support/compiled.h"
 
 namespace planwright {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using testing::Compiled;
+using testing::CompiledFile;
 
 // Patterns of all fields of a tree; attributes of instructions count as one field.
 void Collect(const Json& node, const std::string& pattern, std::set<std::string>& patterns) {
@@ -52,10 +53,10 @@ TEST(FieldRules, EveryFieldOfAPlanHasOne) {
 }
 
 TEST(FieldRules, EveryAttributeOfAnInstructionHasOne) {
-  std::vector<Plan> plans = {Compiled(testing::kToy), Compiled(testing::kIcons)};
-  for (const testing::Layout& layout : testing::TinyLayouts()) plans.push_back(Compiled(testing::kTiny, layout.overrides));
+  std::vector<Plan> plans = {CompiledFile(testing::kToy), CompiledFile(testing::kIcons)};
+  for (const testing::Layout& layout : testing::TinyLayouts()) plans.push_back(CompiledFile(testing::kTiny, layout.overrides));
   for (const std::vector<std::string>& overrides : testing::PlannedLayouts()) {
-    if (const std::optional<Plan> plan = testing::CompiledIfBuilt(testing::kTiny, overrides)) plans.push_back(*plan);
+    plans.push_back(CompiledFile(testing::kTiny, overrides));
   }
   std::set<std::string> unknown;
   const auto look = [&](const std::vector<Instruction>& list) {
@@ -108,7 +109,7 @@ void ChangeEach(Json& root, Json& node, const std::string& pattern, std::set<std
 }
 
 TEST(CompareFields, SeesAChangeOfAnyFieldAndJudgesIt) {
-  const Json tree = FieldTree(Compiled(testing::kToy));
+  const Json tree = FieldTree(CompiledFile(testing::kToy));
   Json changed = tree;
   std::set<std::string> done;
   ChangeEach(changed, changed, "", done, [&](const FieldRule& rule, const Json& other) {
@@ -130,7 +131,7 @@ TEST(CompareFields, SeesAChangeOfAnyFieldAndJudgesIt) {
 }
 
 TEST(CompareFields, ItemsAreMatchedByNameAndNotByPlace) {
-  const Json tree = FieldTree(Compiled(testing::kTiny));
+  const Json tree = FieldTree(CompiledFile(testing::kTiny));
   Json turned = tree;
   std::reverse(turned["groups"].begin(), turned["groups"].end());
   EXPECT_TRUE(CompareFields(tree, turned, false).empty());
@@ -142,7 +143,7 @@ TEST(CompareFields, ItemsAreMatchedByNameAndNotByPlace) {
 }
 
 TEST(CompareFields, OneChangeTellsOfManyItems) {
-  const Json tree = FieldTree(Compiled(testing::kTiny));
+  const Json tree = FieldTree(CompiledFile(testing::kTiny));
   Json other = tree;
   for (Json& parameter : other["modules"][1]["parameters"]) parameter["trained"] = false;
   const std::vector<Change> changes = CompareFields(tree, other, false);

@@ -9,6 +9,7 @@
 #include "planner/estimate/step_time.h"
 #include "planner/plan/sample_images.h"
 #include "planner/recipe/recipe_reader.h"
+#include "tests/support/compiled.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {
@@ -34,8 +35,7 @@ double ModelFlops(const Plan& plan) {
 TEST(Flops, ProgramsDoWhatTheModelAsks) {
   for (const TinyLayout& layout : {TinyLayout{1, 1, 1, 1, 1, true}, TinyLayout{1, 1, 1, 1, 1, false}, TinyLayout{2, 2, 4, 2, 4, false},
                                    TinyLayout{4, 2, 4, 2, 2, true}, TinyLayout{2, 1, 8, 2, 4, false}}) {
-    Diagnostics diagnostics;
-    const Plan plan = *CompileRecipe(TinyRecipe(layout), diagnostics);
+    const Plan plan = testing::Compiled(TinyRecipe(layout));
     // Means are rounded to whole rows, of which a toy has few.
     EXPECT_NEAR(ProgramFlops(plan) / ModelFlops(plan), 1, 0.03) << layout.language_ranks << " ranks";
   }
@@ -52,26 +52,18 @@ TEST(Flops, ProgramsDoWhatEveryLayoutAsks) {
       {"recompute_some", [](ModuleRecipe& m) { m.recompute = {Located(std::string("mamba")), Located(std::string("moe"))}; }},
   };
   for (const auto& [name, change] : changes) {
-    Diagnostics diagnostics;
     Recipe recipe = TinyRecipe({2, 1, 8, 2, 2, false});
     change(recipe.modules[1]);
-    const auto plan = CompileRecipe(recipe, diagnostics);
-    ASSERT_TRUE(plan.has_value()) << name << ": " << diagnostics.sorted().front().message;
-    EXPECT_NEAR(ProgramFlops(*plan) / ModelFlops(*plan), 1, 0.03) << name;
+    const Plan plan = testing::Compiled(recipe);
+    EXPECT_NEAR(ProgramFlops(plan) / ModelFlops(plan), 1, 0.03) << name;
   }
 }
 
-TEST(Flops, ProgramsDoWhatTheReferenceAsks) {
-  Diagnostics diagnostics;
-  const auto recipe = ReadRecipe(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml", {}, diagnostics);
-  const Plan plan = *CompileRecipe(*recipe, diagnostics);
-  EXPECT_NEAR(ProgramFlops(plan) / ModelFlops(plan), 1, 2e-4);
-}
+Plan Reference() { return testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml"); }
 
-Plan Reference() {
-  Diagnostics diagnostics;
-  const auto recipe = ReadRecipe(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml", {}, diagnostics);
-  return *CompileRecipe(*recipe, diagnostics);
+TEST(Flops, ProgramsDoWhatTheReferenceAsks) {
+  const Plan plan = Reference();
+  EXPECT_NEAR(ProgramFlops(plan) / ModelFlops(plan), 1, 2e-4);
 }
 
 const PartFlops& Part(const ModuleFlops& flops, const std::string& name) {

@@ -9,6 +9,7 @@
 #include "planner/compile.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/verify/verify.h"
+#include "tests/support/compiled.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {
@@ -52,12 +53,11 @@ TEST(Memory, StateOfTheReferenceLayouts) {
 }
 
 TEST(Memory, WiderNumbersTakeMore) {
-  Diagnostics diagnostics;
   Recipe recipe = TinyRecipe({1, 1, 1, 1, 1, false});
   std::vector<MemoryBytes> bytes;
   for (const char* precision : {"bf16", "fp32", "fp64"}) {
     recipe.precision = std::string(precision);
-    const Plan plan = *CompileRecipe(recipe, diagnostics);
+    const Plan plan = testing::Compiled(recipe);
     bytes.push_back(RoleNamed(EstimateMemory(plan), "language.s0").planned);
   }
   EXPECT_EQ(bytes[1].gradients, bytes[0].gradients);
@@ -95,12 +95,11 @@ TEST(Memory, ImagesAreBoundedByTheData) {
 
 // The encoder is a microbatch ahead of the language model, so it keeps two of them.
 TEST(Memory, KeepsTheMicrobatchesInFlight) {
-  Diagnostics diagnostics;
   Recipe recipe = TinyRecipe({1, 1, 1, 1, 1, false});
-  const Plan many = *CompileRecipe(recipe, diagnostics);
+  const Plan many = testing::Compiled(recipe);
   recipe.batch.global_samples = int64_t{1};
   recipe.budget.train_samples = int64_t{20};
-  const Plan one = *CompileRecipe(recipe, diagnostics);
+  const Plan one = testing::Compiled(recipe);
   const auto activations = [](const Plan& plan, const char* role) { return RoleNamed(EstimateMemory(plan), role).planned.activations; };
   EXPECT_GT(activations(many, "radio_encoder.s0"), activations(one, "radio_encoder.s0") * 3 / 2);
   EXPECT_LT(activations(many, "radio_encoder.s0"), activations(one, "radio_encoder.s0") * 5 / 2);

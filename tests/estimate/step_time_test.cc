@@ -5,6 +5,7 @@
 #include "planner/compile.h"
 #include "planner/estimate/device.h"
 #include "planner/recipe/recipe_reader.h"
+#include "tests/support/compiled.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {
@@ -68,8 +69,7 @@ TEST(StepTime, ActionsOfARankDoNotOverlapAndWaitForTheirNeeds) {
 }
 
 TEST(StepTime, AnEncoderGoesAheadOfItsLanguageModel) {
-  Diagnostics diagnostics;
-  const Plan plan = *CompileRecipe(TinyRecipe({2, 2, 4, 2, 4, false}), diagnostics);
+  const Plan plan = testing::Compiled(TinyRecipe({2, 2, 4, 2, 4, false}));
   const StepTime time = TimeStep(plan);
   for (const RoleTime& role : time.roles) {
     ASSERT_EQ(role.actions.size(), static_cast<size_t>(2 * plan.budget.microbatches)) << role.role->name;
@@ -83,9 +83,7 @@ TEST(StepTime, AnEncoderGoesAheadOfItsLanguageModel) {
 }
 
 TEST(StepTime, SecondsFollowFromTheDevice) {
-  Diagnostics diagnostics;
-  const auto recipe = ReadRecipe(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml", {}, diagnostics);
-  const Plan plan = *CompileRecipe(*recipe, diagnostics);
+  const Plan plan = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml");
   const StepTime time = TimeStep(plan);
   ASSERT_TRUE(time.seconds);
   const RoleTime& language = time.roles.back();

@@ -12,6 +12,7 @@
 #include "planner/estimate/memory.h"
 #include "planner/schedule/block_builder.h"
 #include "planner/verify/verify.h"
+#include "tests/support/compiled.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {
@@ -113,28 +114,26 @@ Block* Find(Plan& plan, const std::string& name) {
 
 // Every layer of both modules recomputed, in a plan with tensor, data and expert parallel ranks.
 TEST(BlockPasses, ACompiledPlanPassesItsProofWithEveryLayerRecomputed) {
-  Diagnostics diagnostics;
-  auto plan = CompileRecipe(testing::TinyRecipe({4, 2, 4, 2, 4, false}), diagnostics);
-  ASSERT_TRUE(plan);
+  Plan plan = testing::Compiled(testing::TinyRecipe({4, 2, 4, 2, 4, false}));
   std::vector<std::string> again;
   for (const char* layer : {"radio_encoder.layer", "language.mamba", "language.attention", "language.moe"}) {
-    Block& forward = *Find(*plan, std::string(layer) + ".forward");
-    PruneSaved(forward, *Find(*plan, std::string(layer) + ".backward"));
+    Block& forward = *Find(plan, std::string(layer) + ".forward");
+    PruneSaved(forward, *Find(plan, std::string(layer) + ".backward"));
     std::optional<Block> recompute = Recomputed(forward);
     ASSERT_TRUE(recompute) << layer;
     EXPECT_TRUE(std::none_of(recompute->body.begin(), recompute->body.end(),
                              [](const Instruction& i) { return OpClassOf(i.kind) == OpClass::kState; }));
     EXPECT_LE(forward.saved.size(), 2u) << layer;
     EXPECT_EQ(forward.saved.front(), "x");
-    plan->blocks.push_back(*std::move(recompute));
+    plan.blocks.push_back(*std::move(recompute));
   }
-  ASSERT_FALSE(VerifyPlan(*plan).empty());  // nothing calls the recompute yet
-  for (Block& block : plan->blocks) {
+  ASSERT_FALSE(VerifyPlan(plan).empty());  // nothing calls the recompute yet
+  for (Block& block : plan.blocks) {
     std::vector<Instruction> body;
     for (Instruction& instruction : block.body) {
       const size_t at = instruction.block.rfind(".backward");
       const std::string recompute = at == std::string::npos ? "" : instruction.block.substr(0, at) + ".recompute";
-      if (instruction.kind == OpKind::kCall && Find(*plan, recompute)) {
+      if (instruction.kind == OpKind::kCall && Find(plan, recompute)) {
         Instruction call{.kind = OpKind::kCall};
         call.block = recompute;
         call.frame = instruction.frame;
@@ -144,9 +143,9 @@ TEST(BlockPasses, ACompiledPlanPassesItsProofWithEveryLayerRecomputed) {
     }
     block.body = std::move(body);
   }
-  const std::vector<RoleEstimate> estimates = EstimateMemory(*plan);
-  for (size_t i = 0; i < estimates.size(); ++i) plan->roles[i].memory = estimates[i].planned;
-  for (const Violation& violation : VerifyPlan(*plan)) ADD_FAILURE() << violation.rule << ": " << violation.message;
+  const std::vector<RoleEstimate> estimates = EstimateMemory(plan);
+  for (size_t i = 0; i < estimates.size(); ++i) plan.roles[i].memory = estimates[i].planned;
+  for (const Violation& violation : VerifyPlan(plan)) ADD_FAILURE() << violation.rule << ": " << violation.message;
 }
 
 }  // namespace

@@ -10,11 +10,13 @@
 
 #include "planner/schedule/lower_encoder.h"
 #include "planner/verify/verify.h"
+#include "tests/schedule/block_queries.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {
 namespace {
 
+using testing::The;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
@@ -64,15 +66,6 @@ std::set<std::string> Gradients(const std::optional<Block>& block) {
   if (!block) return slots;
   for (const Instruction& i : block->body) slots.insert(i.gradients.begin(), i.gradients.end());
   return slots;
-}
-
-const Instruction& The(const Block& block, OpKind kind) {
-  for (const Instruction& instruction : block.body) {
-    if (instruction.kind == kind) return instruction;
-  }
-  ADD_FAILURE() << block.name << " has no " << OpName(kind);
-  static const Instruction none;
-  return none;
 }
 
 TEST(EncoderBlocks, KeepTheRulesOfValuesInEveryLayout) {

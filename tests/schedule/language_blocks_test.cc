@@ -11,11 +11,13 @@
 
 #include "planner/schedule/lower_language.h"
 #include "planner/verify/verify.h"
+#include "tests/schedule/block_queries.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {
 namespace {
 
+using testing::The;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -83,15 +85,6 @@ std::vector<std::string> Messages(const Block& block) {
     messages.push_back(std::string(OpName(i.kind)) + " " + i.group.substr(i.group.find('.') + 1) + " " + i.inputs.front());
   }
   return messages;
-}
-
-const Instruction& The(const Block& block, OpKind kind) {
-  for (const Instruction& instruction : block.body) {
-    if (instruction.kind == kind) return instruction;
-  }
-  ADD_FAILURE() << block.name << " has no " << OpName(kind);
-  static const Instruction none;
-  return none;
 }
 
 bool Has(const Block& block, OpKind kind) {

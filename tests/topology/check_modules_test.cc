@@ -6,19 +6,13 @@
 #include "planner/topology/place_modules.h"
 #include "tests/problems.h"
 #include "tests/recipe_builder.h"
+#include "tests/topology/placing_problems.h"
 
 namespace planwright {
 namespace {
 
+using testing::ProblemsOf;
 using ::testing::ElementsAre;
-
-std::vector<std::string> ProblemsOf(const Recipe& recipe) {
-  Diagnostics diagnostics;
-  const auto grids = PlaceModules(recipe, diagnostics);
-  EXPECT_EQ(grids.has_value(), !diagnostics.has_errors());
-  for (const Diagnostic& d : diagnostics.sorted()) EXPECT_FALSE(d.help.empty()) << d.message;
-  return KindsAndLines(diagnostics);
-}
 
 TEST(CheckModules, EncodersAloneHaveNoLoss) {
   EXPECT_THAT(ProblemsOf(BuildRecipe({BuildEncoder(0, 4)})), ElementsAre("EncoderAlone:200"));

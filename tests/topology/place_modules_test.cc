@@ -6,20 +6,14 @@
 #include "planner/topology/rank_map.h"
 #include "tests/problems.h"
 #include "tests/recipe_builder.h"
+#include "tests/topology/placing_problems.h"
 
 namespace planwright {
 namespace {
 
+using testing::ProblemsOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::vector<std::string> ProblemsOf(const Recipe& recipe) {
-  Diagnostics diagnostics;
-  const auto grids = PlaceModules(recipe, diagnostics);
-  EXPECT_EQ(grids.has_value(), !diagnostics.has_errors());
-  for (const Diagnostic& d : diagnostics.sorted()) EXPECT_FALSE(d.help.empty()) << d.message;
-  return KindsAndLines(diagnostics);
-}
 
 // Encoder on ranks 0-3 (tp2), language on 4-7 (tp2, ep4): the 8-rank mock of facts 9.
 Recipe Mock() { return BuildRecipe({BuildEncoder(0, 4, {.tp = 2}), BuildLanguage(4, 4, {.tp = 2, .ep = 4})}); }

@@ -9,12 +9,13 @@
 #include <chrono>
 #include <csignal>
 
+#include "planner/compile.h"
+#include "tests/executor/communication/world.h"
+#include "tests/support/compiled.h"
+#include "tests/support/recipes.h"
 #include "executor/communication/collectives.h"
 #include "executor/communication/rendezvous.h"
 #include "executor/run_program.h"
-#include "planner/compile.h"
-#include "tests/executor/communication/world.h"
-#include "tests/support/recipes.h"
 
 namespace planwright::executor {
 namespace {
@@ -144,13 +145,11 @@ Tensors Mortal(const ComputeContext& context) {
 }
 
 TEST(PeerLoss, SurvivorsSaySoAtOnceAndWhereTheyWere) {
-  Diagnostics diagnostics;
-  const auto plan = CompileRecipe(testing::TinyRecipe({2, 1, 2, 1, 2, false}), diagnostics);
-  ASSERT_TRUE(plan.has_value());
+  const Plan plan = testing::Compiled(testing::TinyRecipe({2, 1, 2, 1, 2, false}));
   const auto start = std::chrono::steady_clock::now();
   const auto statuses = RunWorld(4, [&](int rank, int port) {
     try {
-      return WalkAsRank(*plan, rank, port, Mortal);
+      return WalkAsRank(plan, rank, port, Mortal);
     } catch (const ExitError& error) {
       const std::string message = error.what();
       return message.find("step 2 >") != std::string::npos || message.find("step 2 ") != std::string::npos ? error.status() : 1;
@@ -168,11 +167,9 @@ struct NamedLayout {
 class Rehearsal : public ::testing::TestWithParam<NamedLayout> {};
 
 TEST_P(Rehearsal, AllRanksFinish) {
-  Diagnostics diagnostics;
-  const auto plan = CompileRecipe(testing::TinyRecipe(GetParam().layout), diagnostics);
-  ASSERT_TRUE(plan.has_value());
-  EXPECT_EQ(RunWorld(plan->world_size, [&](int rank, int port) { return WalkAsRank(*plan, rank, port); }),
-            std::vector<int>(plan->world_size, 0));
+  const Plan plan = testing::Compiled(testing::TinyRecipe(GetParam().layout));
+  EXPECT_EQ(RunWorld(plan.world_size, [&](int rank, int port) { return WalkAsRank(plan, rank, port); }),
+            std::vector<int>(plan.world_size, 0));
 }
 
 INSTANTIATE_TEST_SUITE_P(

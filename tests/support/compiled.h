@@ -1,0 +1,32 @@
+// Plans for tests that look at what a compile makes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "planner/compile.h"
+#include "planner/diagnostics/render.h"
+#include "planner/diagnostics/source_texts.h"
+#include "planner/recipe/recipe_reader.h"
+
+namespace planwright::testing {
+
+// An empty plan, and a failure of the test, if the recipe is not valid.
+inline Plan Compiled(const std::optional<Recipe>& recipe, Diagnostics problems = {}) {
+  std::optional<Plan> plan = recipe ? CompileRecipe(*recipe, problems) : std::nullopt;
+  if (plan) return *std::move(plan);
+  SourceTexts texts;
+  ADD_FAILURE() << RenderText(problems.sorted(), texts, false);
+  return {};
+}
+
+// As Compiled, of a recipe file with overrides.
+inline Plan CompiledFile(const std::string& path, const std::vector<std::string>& overrides = {}) {
+  Diagnostics problems;
+  const std::optional<Recipe> recipe = ReadRecipe(path, overrides, problems);
+  return Compiled(recipe, problems);
+}
+
+}  // namespace planwright::testing

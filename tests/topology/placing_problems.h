@@ -1,0 +1,23 @@
+// What PlaceModules says of a recipe.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "planner/topology/place_modules.h"
+#include "tests/problems.h"
+
+namespace planwright::testing {
+
+// "GridDoesNotFit:102" of each problem; all of them come with a help.
+inline std::vector<std::string> ProblemsOf(const Recipe& recipe) {
+  Diagnostics diagnostics;
+  const auto grids = PlaceModules(recipe, diagnostics);
+  EXPECT_EQ(grids.has_value(), !diagnostics.has_errors());
+  for (const Diagnostic& d : diagnostics.sorted()) EXPECT_FALSE(d.help.empty()) << d.message;
+  return KindsAndLines(diagnostics);
+}
+
+}  // namespace planwright::testing
