@@ -7,6 +7,7 @@
 namespace planwright {
 
 inline constexpr int64_t kMostRanks = 1 << 20;       // products of three sizes stay far from overflow
+inline constexpr int64_t kMostListed = 1 << 21;      // rows of all runs of a plan's file together
 inline constexpr size_t kLargestPlan = size_t{16} << 20;  // bytes of a plan's file
 inline constexpr size_t kDeepestPlan = 16;           // levels of objects and lists in it; a written one has seven
 

@@ -8,6 +8,7 @@
 #include "planner/plan/plan_enums.h"
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/plan_json.h"
+#include "planner/plan/runs.h"
 #include "planner/plan/value_text.h"
 
 namespace planwright {
@@ -18,6 +19,7 @@ using Json = nlohmann::ordered_json;
 // The first thing that is wrong; everything after it is skipped.
 struct Problem {
   std::string path, message;
+  int64_t listed = 0;  // rows of runs read so far
   bool found() const { return !message.empty(); }
 };
 
@@ -117,14 +119,53 @@ class Reader {
   void Read(const Json& json, const std::string& path, Output& value) {
     ReadWord(json, path, OutputFromText, "value (as in \"x: fp32[4,8] tp:shard0\")", value);
   }
-  void Read(const Json& json, const std::string& path, Transfer& value) {
+  void Read(const Json& json, const std::string& path, std::vector<Transfer>& transfers) {
+    if (!Expect(json.is_array(), json, path, "a list")) return;
+    std::vector<NumberRow<4>> rows;
+    for (size_t i = 0; i < json.size() && !problem_.found(); ++i)
+      ReadRun(json[i], absl::StrCat(path, "[", i, "]"), "[from rank, to rank, first sample, end sample]", rows);
+    for (const auto& [from, to, first, end] : rows) {
+      transfers.push_back({.first_sample = first, .end_sample = end});
+      if (!Narrow(from, transfers.back().from_rank) || !Narrow(to, transfers.back().to_rank)) return Fail(path, "a rank is too large");
+    }
+  }
+  // Runs, or single numbers.
+  void Read(const Json& json, const std::string& path, std::vector<int>& values) {
+    if (!Expect(json.is_array(), json, path, "a list")) return;
+    std::vector<NumberRow<1>> rows;
+    for (size_t i = 0; i < json.size() && !problem_.found(); ++i) {
+      const std::string inner = absl::StrCat(path, "[", i, "]");
+      json[i].is_array() ? ReadRun(json[i], inner, "[first]", rows) : Read(json[i], inner, rows.emplace_back()[0]);
+    }
+    for (const auto& [row] : rows) {
+      if (!Narrow(row, values.emplace_back())) return Fail(path, "the integer is too large");
+    }
+  }
+  // [first..., count, step...], or a single row [first...].
+  template <size_t N>
+  void ReadRun(const Json& json, const std::string& path, const char* row, std::vector<NumberRow<N>>& rows) {
     std::vector<int64_t> numbers;
     Read(json, path, numbers);
-    if (numbers.size() != 4) return Fail(path, "expected [from rank, to rank, first sample, end sample]");
-    Read(json[0], path, value.from_rank);
-    Read(json[1], path, value.to_rank);
-    value.first_sample = numbers[2];
-    value.end_sample = numbers[3];
+    if (problem_.found()) return;
+    if (numbers.size() != N && numbers.size() != 2 * N + 1) {
+      return Fail(path,
+                  absl::StrCat("expected ", row, ", with count and ", N, " steps behind it if it is a run; found ", numbers.size(), " numbers"));
+    }
+    NumberRun<N> run;
+    std::copy_n(numbers.begin(), N, run.first.begin());
+    if (numbers.size() > N) {
+      run.count = numbers[N];
+      std::copy_n(numbers.begin() + N + 1, N, run.step.begin());
+    }
+    if (run.count < 1 || run.count > kMostListed - problem_.listed) {
+      return Fail(path, absl::StrCat("a plan lists 1 to ", kMostListed, " rows in all, here ", run.count));
+    }
+    problem_.listed += run.count;
+    AppendRows(run, rows);
+  }
+  static bool Narrow(int64_t wide, int& value) {
+    value = static_cast<int>(wide);
+    return value == wide;
   }
   void Read(const Json& json, const std::string& path, Attribute& value) {
     if (json.is_number_integer()) return Read(json, path, value.emplace<int64_t>());

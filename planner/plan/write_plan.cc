@@ -3,12 +3,14 @@
 #include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "planner/diagnostics/bug.h"
 #include "planner/plan/plan_enums.h"
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/plan_to_json.h"
+#include "planner/plan/runs.h"
 #include "planner/plan/sha256.h"
 #include "planner/plan/value_text.h"
 
@@ -63,6 +65,12 @@ class Writer {
     } else {
       Value(values);
     }
+  }
+  void operator()(const char* key, const std::vector<Transfer>& transfers) {
+    std::vector<NumberRow<4>> rows;
+    rows.reserve(transfers.size());
+    for (const Transfer& t : transfers) rows.push_back({t.from_rank, t.to_rank, t.first_sample, t.end_sample});
+    (*this)(key, RunsOf(rows));
   }
   void operator()(const char* key, const std::optional<InitializePlan>& value) {
     if (value) (*this)(key, *value);
@@ -138,7 +146,29 @@ class Writer {
   void Value(TpGradient value) { Value(TpGradientName(value)); }
   void Value(Init::Kind value) { Value(InitKindName(value)); }
   void Value(const Output& value) { Value(OutputText(value)); }
-  void Value(const Transfer& value) { Value(std::vector<int64_t>{value.from_rank, value.to_rank, value.first_sample, value.end_sample}); }
+  // [first..., count, step...], a single row [first...]
+  template <size_t N>
+  void Value(const NumberRun<N>& run) {
+    std::vector<int64_t> numbers(run.first.begin(), run.first.end());
+    if (run.count > 1) {
+      numbers.push_back(run.count);
+      numbers.insert(numbers.end(), run.step.begin(), run.step.end());
+    }
+    Value(numbers);
+  }
+  // Runs as lists, single numbers as they are.
+  void Value(const std::vector<int>& values) {
+    std::vector<NumberRow<1>> rows;
+    rows.reserve(values.size());
+    for (int value : values) rows.push_back({value});
+    text_ += '[';
+    bool first = true;
+    for (const NumberRun<1>& run : RunsOf(rows)) {
+      if (!std::exchange(first, false)) text_ += ',';
+      run.count > 1 ? Value(run) : Value(run.first[0]);
+    }
+    text_ += ']';
+  }
   void Value(const Attribute& value) {
     std::visit([&](const auto& held) { Value(held); }, value);
   }

@@ -35,7 +35,7 @@ const std::string kRecipes = PLANWRIGHT_SOURCE_DIR "/recipes/";
 
 // The 20-layer model on more and more lanes, two microbatches a step: what may grow is the bridge table and the world, nothing else.
 Case Lanes(int ranks) {
-  const int encoder = ranks / 16, language = ranks - encoder, samples = language / 2 * 2;
+  const int encoder = ranks / 2, language = ranks - encoder, samples = language;  // tp 2: two samples a lane
   Case result = {"20l over dp, " + std::to_string(ranks) + " ranks", kRecipes + "nemotron_moe_vlm_20l_mock_8r.yaml", {}};
   const std::pair<const char*, int> settings[] = {{"cluster.nodes", ranks / 8},
                                                   {"modules.radio_encoder.placement.ranks", encoder},

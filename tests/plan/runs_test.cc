@@ -1,0 +1,88 @@
+// Runs give back the rows that they were made of, whatever the numbers are, and hold the tables of bridges in few rows.
+#include "planner/plan/runs.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "planner/plan/limits.h"
+#include "planner/plan/plan_json.h"
+
+namespace planwright {
+namespace {
+
+template <size_t N>
+std::vector<NumberRow<N>> Back(const std::vector<NumberRun<N>>& runs) {
+  std::vector<NumberRow<N>> rows;
+  for (const NumberRun<N>& run : runs) AppendRows(run, rows);
+  return rows;
+}
+
+TEST(Runs, GiveBackAnyRows) {
+  std::mt19937_64 random(5);
+  const int64_t numbers[] = {0, 1, 2, 3, 7, -1, INT64_MAX, INT64_MIN};
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<NumberRow<2>> rows;
+    while (rows.size() < random() % 40) {
+      NumberRun<2> run{.count = static_cast<int64_t>(1 + random() % 6)};
+      for (size_t k = 0; k < 2; ++k) run.first[k] = numbers[random() % 8], run.step[k] = numbers[random() % 8];
+      AppendRows(run, rows);
+    }
+    const auto runs = RunsOf(rows);
+    EXPECT_EQ(Back(runs), rows);
+    for (const auto& run : runs) EXPECT_TRUE(run.count == 1 || run.count >= static_cast<int64_t>(kShortestRun));
+  }
+}
+
+TEST(Runs, StepsOfAnySignAreOne) {
+  EXPECT_EQ(RunsOf<1>({{9}, {7}, {5}, {3}, {1}}).size(), 1u);
+  EXPECT_EQ(RunsOf<1>({{4}, {4}, {4}, {4}}).size(), 1u);
+  EXPECT_EQ(RunsOf<1>({{1}, {2}, {3}}).size(), 3u);
+  EXPECT_EQ(RunsOf<1>({{1}, {5}, {6}, {7}, {8}, {20}}).size(), 3u);
+}
+
+// A plan with one bridge between `lanes` lanes on each side.
+Plan Lanes(int lanes) {
+  Plan plan;
+  Bridge& bridge = plan.bridges.emplace_back();
+  Group& group = plan.groups.emplace_back();
+  for (int lane = 0; lane < lanes; ++lane) {
+    bridge.forward.push_back({2 * lane + 1, 2 * (lanes + lane), lane, lane + 1});
+    group.ranks.push_back(2 * lane);
+  }
+  plan.digest = PlanDigest(plan);
+  return plan;
+}
+
+TEST(Runs, AFileHoldsThousandsOfLanesInOneLine) {
+  const Plan plan = Lanes(100'000);
+  const std::string text = WritePlan(plan);
+  EXPECT_NEAR(text.size(), WritePlan(Lanes(4)).size(), 30);
+  const auto again = ReadPlan(text);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->groups[0].ranks, plan.groups[0].ranks);
+  ASSERT_EQ(again->bridges[0].forward.size(), 100'000u);
+  EXPECT_EQ(again->bridges[0].forward.back().to_rank, plan.bridges[0].forward.back().to_rank);
+}
+
+TEST(Runs, AFileThatListsWithoutEndIsRefused) {
+  const std::string text = WritePlan(Lanes(1000));
+  const auto refusal = [&](const std::string& from, const std::string& to) {
+    std::string damaged = text;
+    const size_t at = damaged.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    damaged.replace(at, from.size(), to);
+    return std::string(ReadPlan(damaged).status().message());
+  };
+  const std::string row = "[1,2000,0,1,1000,2,2,1,1]";
+  EXPECT_NE(refusal(row, "[1,2000,0,1,9000000000,2,2,1,1]").find("a plan lists 1 to 2097152 rows in all"), std::string::npos);
+  EXPECT_NE(refusal(row, "[1,2000,0,1,0,2,2,1,1]").find("a plan lists 1 to"), std::string::npos);
+  EXPECT_NE(refusal(row, "[1,2000,0,1,1000,2]").find("with count and 4 steps behind it if it is a run; found 6 numbers"), std::string::npos);
+  EXPECT_NE(refusal(row, "[1,2000,0,1,1000,9999999,2,1,1]").find("a rank is too large"), std::string::npos);
+  std::string many = row;
+  for (int i = 0; i < 3; ++i) many += ",[1,2000,0,1,1000000,0,0,0,0]";
+  EXPECT_NE(refusal(row, many).find("rows in all"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace planwright
