@@ -122,8 +122,9 @@ class Reader {
   void Read(const Json& json, const std::string& path, std::vector<Transfer>& transfers) {
     if (!Expect(json.is_array(), json, path, "a list")) return;
     std::vector<NumberRow<4>> rows;
-    for (size_t i = 0; i < json.size() && !problem_.found(); ++i)
+    for (size_t i = 0; i < json.size() && !problem_.found(); ++i) {
       ReadRun(json[i], absl::StrCat(path, "[", i, "]"), "[from rank, to rank, first sample, end sample]", rows);
+    }
     for (const auto& [from, to, first, end] : rows) {
       transfers.push_back({.first_sample = first, .end_sample = end});
       if (!Narrow(from, transfers.back().from_rank) || !Narrow(to, transfers.back().to_rank)) return Fail(path, "a rank is too large");
