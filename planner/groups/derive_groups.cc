@@ -1,6 +1,5 @@
 #include "planner/groups/derive_groups.h"
 
-#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -39,12 +38,19 @@ const std::vector<GroupKind>& GroupKinds() {
 }
 
 Group OfBridge(const Bridge& bridge) {
-  std::vector<int> ranks;
+  std::vector<bool> member;  // by rank
   for (const auto* transfers : {&bridge.forward, &bridge.backward}) {
-    for (const Transfer& transfer : *transfers) ranks.insert(ranks.end(), {transfer.from_rank, transfer.to_rank});
+    for (const Transfer& transfer : *transfers) {
+      for (int rank : {transfer.from_rank, transfer.to_rank}) {
+        if (rank >= static_cast<int>(member.size())) member.resize(rank + 1);
+        member[rank] = true;
+      }
+    }
   }
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  std::vector<int> ranks;
+  for (size_t rank = 0; rank < member.size(); ++rank) {
+    if (member[rank]) ranks.push_back(static_cast<int>(rank));
+  }
   return {.name = bridge.name, .short_name = "bridge", .ranks = std::move(ranks)};
 }
 
