@@ -109,7 +109,8 @@ void Describe(V& v, Visited<V, LayerSummary>& x) {
 template <typename V>
 void Describe(V& v, Visited<V, Module>& x) {
   auto& [name, model, kind, grid, trains_backbone, trains_projection, recompute, parameters, storages, buckets, layers, parameter_count,
-         projector_count, embed_flops, head_flops, experts, top_k, moe_layers, bias_rate, aux_coefficient, imbalance, patch, class_tokens, pixel_shuffle, width, origin] = x;
+         projector_count, embed_flops, head_flops, experts, top_k, moe_layers, bias_rate, aux_coefficient, imbalance, patch, class_tokens,
+         pixel_shuffle, width, origin] = x;
   v("name", name);
   v("model", model);
   v("kind", kind);

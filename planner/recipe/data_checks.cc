@@ -21,7 +21,8 @@ void CheckPatches(const DataRecipe& data, Diagnostics& problems) {
   if (data.min_patches.value <= data.max_patches.value) return;
   const Location& where = data.min_patches.where.known() ? data.min_patches.where : data.max_patches.where;
   problems.Error(DiagnosticKind::kConflictingKeys, where,
-                 Cat("`min_patches` ", data.min_patches.value, " is above `max_patches` ", data.max_patches.value), "make min_patches the smaller one");
+                 Cat("`min_patches` ", data.min_patches.value, " is above `max_patches` ", data.max_patches.value),
+                 "make min_patches the smaller one");
 }
 
 }  // namespace

@@ -63,7 +63,8 @@ class KeyChecker {
  public:
   void Finish(const Location& where) {
     if (unknown_keys_ <= kMostUnknownKeys) return;
-    problems_.Error(DiagnosticKind::kUnknownKey, where, Cat(unknown_keys_ - kMostUnknownKeys, " more unknown keys are not listed"), "is this a recipe?");
+    problems_.Error(DiagnosticKind::kUnknownKey, where, Cat(unknown_keys_ - kMostUnknownKeys, " more unknown keys are not listed"),
+                    "is this a recipe?");
   }
 
  private:

@@ -1,4 +1,5 @@
-// What must hold between the keys of one section, and settings that no room behind the reader looks at. Sizes of models and grids are topology's to check, rates the budget's, bridges and data theirs.
+// What must hold between the keys of one section, and settings that no room behind the reader looks at. Sizes of models and grids are
+// topology's to check, rates the budget's, bridges and data theirs.
 #pragma once
 
 #include "planner/diagnostics/diagnostic.h"

@@ -285,7 +285,8 @@ Recipe Fill(const YamlNode& tree, Diagnostics& problems) {
 bool WorthGoingOn(const Diagnostics& problems) {
   using enum DiagnosticKind;
   for (const Diagnostic& problem : problems.sorted()) {
-    const bool harmless = problem.kind == kUnknownKey || problem.kind == kNotALint || problem.kind == kNotBuiltYet || problem.kind == kConflictingKeys ||
+    const bool harmless = problem.kind == kUnknownKey || problem.kind == kNotALint || problem.kind == kNotBuiltYet ||
+                          problem.kind == kConflictingKeys ||
                           problem.kind == kGradientPrecision || problem.kind == kNothingTrains || IsLint(problem.kind);
     if (!harmless) return false;
   }

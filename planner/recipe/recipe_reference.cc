@@ -108,7 +108,9 @@ std::string Section(const KeySpec& top) {
 std::string LintTable() {
   std::string text = "\n| lint | warns of |\n|---|---|\n";
   for (DiagnosticKind kind : AllKinds()) {
-    if (IsLint(kind)) Append(text, "| [", KindNumber(kind), "](diagnostics.md#", absl::AsciiStrToLower(std::string(KindNumber(kind))), ") | ", KindSummary(kind), " |\n");
+    if (!IsLint(kind)) continue;
+    const std::string anchor = absl::AsciiStrToLower(std::string(KindNumber(kind)));
+    Append(text, "| [", KindNumber(kind), "](diagnostics.md#", anchor, ") | ", KindSummary(kind), " |\n");
   }
   return text;
 }
@@ -125,7 +127,8 @@ bool Names(std::string_view path, const KeySpec& key) {
 }
 
 std::string OneKey(const KeySpec& key) {
-  std::string text = Cat(key.path, key.kind.empty() ? "" : Cat(" (of kind ", key.kind, ")"), "\n    ", key.help, "\n    value: ", ValueText(key), "\n");
+  const std::string kind = key.kind.empty() ? "" : Cat(" (of kind ", key.kind, ")");
+  std::string text = Cat(key.path, kind, "\n    ", key.help, "\n    value: ", ValueText(key), "\n");
   const std::string fallback = key.need == Need::kOptional && !key.default_text.empty() ? Cat("default: ", key.default_text) : DefaultText(key);
   if (!fallback.empty()) Append(text, "    ", fallback, "\n");
   return text;
