@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/plan/limits.h"
+#include "planner/plan/parse_plan.h"
 #include "planner/plan/plan_enums.h"
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/plan_json.h"
@@ -15,6 +16,13 @@ namespace planwright {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// Of these every rule may look at all for each.
+template <typename T>
+constexpr size_t kMostOf = std::is_same_v<T, Module> || std::is_same_v<T, Bridge> ? kMostModules
+                           : std::is_same_v<T, Group> || std::is_same_v<T, Role> || std::is_same_v<T, Symbol> || std::is_same_v<T, StageSchedule>
+                               ? kMostParts
+                               : SIZE_MAX;
 
 // The first thing that is wrong; everything after it is skipped.
 struct Problem {
@@ -178,6 +186,7 @@ class Reader {
   template <typename T>
   void Read(const Json& json, const std::string& path, std::vector<T>& values) {
     if (!Expect(json.is_array(), json, path, "a list")) return;
+    if (json.size() > kMostOf<T>) return Fail(path, absl::StrCat("more than ", kMostOf<T>, " of them"));
     for (size_t i = 0; i < json.size() && !problem_.found(); ++i) Read(json[i], absl::StrCat(path, "[", i, "]"), values.emplace_back());
   }
   void Read(const Json& json, const std::string& path, std::map<std::string, Attribute>& values) {
@@ -223,29 +232,6 @@ class Reader {
   std::set<std::string> taken_;
 };
 
-absl::StatusOr<Json> Parse(std::string_view text) {
-  // The parser keeps the last of repeated keys silently; a plan must not have any.
-  std::vector<std::set<std::string>> keys;
-  std::string repeated;
-  bool too_deep = false;
-  auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    too_deep |= static_cast<size_t>(depth) > kDeepestPlan;
-    if (too_deep) return false;  // keeps nothing more
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) repeated = parsed;
-    return true;
-  };
-  try {
-    Json json = Json::parse(text, watch);
-    if (too_deep) return absl::InvalidArgumentError(absl::StrCat("not a plan: more than ", kDeepestPlan, " levels of objects and lists"));
-    if (!repeated.empty()) return absl::InvalidArgumentError("not a plan: the field \"" + repeated + "\" is given twice");
-    return json;
-  } catch (const Json::exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat("not a plan: ", error.what()));
-  }
-}
-
 absl::Status CheckVersion(const Json& json) {
   if (!json.is_object() || !json.contains("format_version") || !json["format_version"].is_number_integer()) {
     return absl::InvalidArgumentError("not a plan: it has no format_version");
@@ -261,7 +247,7 @@ absl::Status CheckVersion(const Json& json) {
 
 absl::StatusOr<Plan> ReadPlan(std::string_view text) {
   if (text.size() > kLargestPlan) return absl::InvalidArgumentError(absl::StrCat("not a plan: it has more than ", kLargestPlan, " bytes"));
-  absl::StatusOr<Json> json = Parse(text);
+  absl::StatusOr<Json> json = ParsePlan(text);
   if (!json.ok()) return json.status();
   if (absl::Status status = CheckVersion(*json); !status.ok()) return status;
   Plan plan;

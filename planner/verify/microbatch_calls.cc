@@ -10,18 +10,14 @@
 namespace planwright {
 namespace {
 
-constexpr int kDeepest = 8;
-
 using Key = std::vector<std::pair<std::string_view, std::string_view>>;  // block, frame of the calls of a program
 
-void Flatten(const PlanIndex& index, const Block& block, std::string_view frame, int depth, std::vector<FrameCall>& calls) {
+void Flatten(const PlanIndex& index, const Block& block, std::string_view frame, std::vector<FrameCall>& calls) {
   const size_t place = calls.size();
   calls.push_back({&block, frame, 0});
-  if (depth < kDeepest) {
-    for (const Instruction& inner : block.body) {
-      const Block* called = inner.kind == OpKind::kCall ? index.block(inner.block) : nullptr;
-      if (called) Flatten(index, *called, inner.frame.empty() ? frame : std::string_view(inner.frame), depth + 1, calls);
-    }
+  for (const Instruction& inner : block.body) {
+    const Block* called = inner.kind == OpKind::kCall ? index.block(inner.block) : nullptr;
+    if (called) Flatten(index, *called, inner.frame.empty() ? frame : std::string_view(inner.frame), calls);
   }
   calls[place].end = static_cast<int>(calls.size());
 }
@@ -43,7 +39,7 @@ std::vector<MicrobatchCalls> CallsOfMicrobatches(const PlanIndex& index) {
       if (inserted) {
         MicrobatchCalls& calls = found.emplace_back(MicrobatchCalls{&role, {}, {}});
         for (const auto& [name, frame] : key) {
-          if (const Block* block = index.block(name)) Flatten(index, *block, frame, 0, calls.calls);
+          if (const Block* block = index.block(name)) Flatten(index, *block, frame, calls.calls);
         }
       }
       if (found[it->second].role == &role) found[it->second].microbatches.push_back(microbatch);

@@ -3,11 +3,6 @@
 #include <algorithm>
 
 namespace planwright {
-namespace {
-
-constexpr int kDeepest = 8;  // levels of calls; a circle of calls ends here, and CheckCalls names it
-
-}  // namespace
 
 PlanIndex::PlanIndex(const Plan& plan) : plan_(plan) {
   for (const Block& block : plan.blocks) blocks_.emplace(block.name, &block);
@@ -16,22 +11,21 @@ PlanIndex::PlanIndex(const Plan& plan) : plan_(plan) {
     modules_.emplace(module.name, &module);
     for (const Storage& storage : module.storages) storages_[storage.frame].push_back(&storage);
   }
-  for (const Block& block : plan.blocks) Visit(block.body, "", 0);
+  std::set<Visited> visited;
+  for (const Block& block : plan.blocks) Visit(block.body, "", visited);
   for (const Role& role : plan.roles) {
-    for (const auto* list : {&role.setup, &role.step, &role.teardown}) Visit(*list, "", 0);
+    for (const auto* list : {&role.setup, &role.step, &role.teardown}) Visit(*list, "", visited);
   }
 }
 
-void PlanIndex::Visit(const std::vector<Instruction>& body, std::string_view frame, int depth) {
-  if (depth == kDeepest) return;
+void PlanIndex::Visit(const std::vector<Instruction>& body, std::string_view frame, std::set<Visited>& visited) {
   for (const Instruction& call : body) {
     const Block* called = call.kind == OpKind::kCall ? block(call.block) : nullptr;
     if (!called) continue;
     const std::string_view inner = call.frame.empty() ? frame : std::string_view(call.frame);
-    std::vector<std::string_view>& frames = frames_[called];
-    if (inner.empty() || std::find(frames.begin(), frames.end(), inner) != frames.end()) continue;
-    frames.push_back(inner);
-    Visit(called->body, inner, depth + 1);
+    if (inner.empty() || !visited.emplace(called, inner).second) continue;
+    frames_[called].push_back(inner);
+    Visit(called->body, inner, visited);
   }
 }
 

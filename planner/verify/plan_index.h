@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -21,7 +22,7 @@ struct Slot {
   bool trained = false;
 };
 
-// Keeps references: the plan must outlive it.
+// Keeps references: the plan must outlive it. Calls go no deeper than kDeepestCalls (VerifyCalls).
 class PlanIndex {
  public:
   PlanIndex(const Plan& plan);  // NOLINT: a rule may be handed the plan itself
@@ -50,7 +51,8 @@ class PlanIndex {
     auto it = names.find(name);
     return it == names.end() ? nullptr : it->second;
   }
-  void Visit(const std::vector<Instruction>& body, std::string_view frame, int depth);
+  using Visited = std::pair<const Block*, std::string_view>;  // block, frame
+  void Visit(const std::vector<Instruction>& body, std::string_view frame, std::set<Visited>& visited);
 
   const Plan& plan_;
   Names<Block> blocks_;

@@ -15,7 +15,8 @@ std::vector<Violation> AllRules(const Plan& plan) {
   add(VerifyGroups(plan));
   if (!violations.empty()) return violations;
   add(VerifyBudget(plan));
-  if (!violations.empty()) return violations;  // microbatches of no size have no programs to follow
+  add(VerifyCalls(plan));
+  if (!violations.empty()) return violations;  // microbatches of no size and programs without an end cannot be followed
   const PlanIndex index(plan);
   add(VerifyStorage(index));
   if (!violations.empty()) return violations;

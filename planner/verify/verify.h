@@ -30,6 +30,8 @@ std::vector<Violation> VerifyGroups(const Plan& plan);
 // of a collective bring equal kind, shape and dtype. A proof over roles (docs/progress.md), whose cost is that of reading the programs of the
 // roles, the rank map and the bridge tables once. Reports the first thing that is wrong.
 std::vector<Violation> VerifyProgress(const Plan& plan);
+// V4 of calls: block names are unique, no block calls itself, and programs unroll to no more than limits.h allows. The rules below follow calls.
+std::vector<Violation> VerifyCalls(const Plan& plan);
 // V4: every value is defined before use and freed once after its last use; shapes, dtypes and layouts agree at every edge; run-time sizes are
 // declared. And V6 of collectives inside blocks: what is reduced over an axis is a partial sum there.
 std::vector<Violation> VerifyValues(const PlanIndex& index);

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "planner/plan/limits.h"
 #include "tests/plan/random_plan.h"
 
 namespace planwright {
@@ -113,6 +114,31 @@ TEST(PlanJson, RefusesARepeatedField) {
   std::string text = WritePlan(FullPlan());
   text.insert(text.find("\"world_size\""), "\"world_size\": 1,\n ");
   EXPECT_THAT(std::string(ReadPlan(text).status().message()), HasSubstr("\"world_size\" is given twice"));
+}
+
+// `text` over and over in a list or an object, as the value of `roles`.
+std::string ErrorOfMany(const std::string& open, size_t count, const std::string& text, const std::string& close) {
+  std::string json = R"({"format_version":1,"roles":)" + open;
+  for (size_t i = 0; i < count; ++i) json += i == 0 ? text : "," + text;
+  return std::string(ReadPlan(json + close + "}").status().message());
+}
+
+TEST(PlanJson, RefusesMoreThanAPlanCanHave) {
+  const std::string values = std::to_string(kMostPlanValues), levels = std::to_string(kDeepestPlan), fields = std::to_string(kMostPlanFields);
+  for (const char* value : {"0", "[]", "{}", R"({"a":[]})"}) {
+    EXPECT_EQ(ErrorOfMany("[", kMostPlanValues, value, "]"), "not a plan: more than " + values + " values") << value;
+  }
+  EXPECT_EQ(ErrorOfMany(std::string(kDeepestPlan, '['), 1, "0", std::string(kDeepestPlan, ']')),
+            "not a plan: more than " + levels + " levels of objects and lists");
+  std::string many = "{";
+  for (size_t i = 0; i <= kMostPlanFields; ++i) many += "\"f" + std::to_string(i) + "\":0,";
+  EXPECT_EQ(ErrorOfMany(many, 1, "\"last\":0", "}"), "not a plan: an object of more than " + fields + " fields");
+  ordered_json plan = ordered_json::parse(WritePlan(FullPlan()));
+  plan["roles"] = ordered_json::array_t(kMostParts, 0);
+  EXPECT_THAT(ErrorOf(plan), HasSubstr("roles[0]: expected an object"));
+  plan["roles"].push_back(0);
+  EXPECT_EQ(ErrorOf(plan), "roles: more than " + std::to_string(kMostParts) + " of them");
+  EXPECT_THAT(ErrorOfMany("[", 1, "1e999", "]"), HasSubstr("not a plan: [json.exception.out_of_range"));
 }
 
 TEST(PlanJson, RefusesAPlanChangedAfterCompiling) {

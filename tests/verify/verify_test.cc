@@ -6,7 +6,9 @@
 
 #include <functional>
 
+#include "absl/strings/str_cat.h"
 #include "planner/compile.h"
+#include "planner/plan/limits.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {
@@ -147,6 +149,10 @@ std::vector<Damage> Damages() {
       {"a_step_too_few", "V8", [](Plan& p) { p.budget.steps -= 1; }},
       {"segments_apart", "V8", [](Plan& p) { p.budget.segments.front().first_sample += 1; }},
       {"samples_past_the_budget_miscounted", "V8", [](Plan& p) { p.budget.samples_past_budget += 1; }},
+      {"unknown_rate_style", "V8", [](Plan& p) { p.budget.learning_rate.style = "sideways"; }},
+      {"unknown_wsd_style", "V8",
+       [](Plan& p) { p.budget.learning_rate.style = "wsd", p.budget.learning_rate.wsd_decay_samples = 1, p.budget.learning_rate.wsd_style = "up"; }},
+      {"unknown_weight_decay_style", "V8", [](Plan& p) { p.budget.weight_decay.style = "sideways"; }},
       {"a_microbatch_unscheduled", "V8", [](Plan& p) { p.schedule[0].order.pop_back(); }},
   };
 }
@@ -164,6 +170,31 @@ TEST_P(DamagedPlan, IsRefusedByItsRule) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DamagedPlan, ::testing::ValuesIn(Damages()), [](const auto& info) { return std::string(info.param.name); });
+
+// What is wrong with blocks b0, b1, ... that each call the next `calls` times; in a `circle` the last calls the first.
+std::string CallsProblem(int blocks, int calls, bool circle) {
+  Plan plan;
+  for (int i = 0; i < blocks; ++i) {
+    const std::string next = absl::StrCat("b", circle ? (i + 1) % blocks : i + 1);
+    plan.blocks.push_back({.name = absl::StrCat("b", i), .body = std::vector<Instruction>(calls, {.kind = OpKind::kCall, .block = next})});
+  }
+  const std::vector<Violation> violations = VerifyCalls(plan);
+  return violations.empty() ? "" : violations.front().message;
+}
+
+TEST(VerifyCalls, RefusesCirclesAndProgramsWithoutAnEnd) {
+  EXPECT_EQ(CallsProblem(kDeepestCalls, 1, false), "");
+  EXPECT_EQ(CallsProblem(1, 1, true), "block b0 calls itself");
+  EXPECT_EQ(CallsProblem(3, 2, true), "block b0 calls itself");
+  EXPECT_EQ(CallsProblem(kDeepestCalls + 1, 1, false), absl::StrCat("calls of block b", kDeepestCalls, " go more than ", kDeepestCalls, " deep"));
+  EXPECT_EQ(CallsProblem(kDeepestCalls, 100, false), absl::StrCat("the programs unroll to more than ", kMostInstructions, " instructions"));
+}
+
+TEST(VerifyCalls, RefusesTwoBlocksOfOneName) {
+  Plan plan = Sound();
+  plan.blocks.push_back(plan.blocks.front());
+  EXPECT_THAT(VerifyCalls(plan).at(0).message, ::testing::HasSubstr("two blocks are named"));
+}
 
 TEST(Verify, ASoundPlanBreaksNothing) {
   for (const Violation& violation : VerifyPlan(Sound())) ADD_FAILURE() << violation.rule << ": " << violation.message;

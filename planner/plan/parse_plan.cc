@@ -1,0 +1,101 @@
+#include "planner/plan/parse_plan.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "planner/plan/limits.h"
+
+namespace planwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Makes the tree as the values go by. The library's own maker takes any number of values, and keeps the last of repeated fields silently.
+class TreeMaker {
+ public:
+  explicit TreeMaker(Json& root) : root_(root) {}
+
+  const std::string& refusal() const { return refusal_; }
+
+  bool null() { return Add(nullptr); }
+  bool boolean(bool value) { return Add(value); }
+  bool number_integer(int64_t value) { return Add(value); }
+  bool number_unsigned(uint64_t value) { return Add(value); }
+  bool number_float(double value, const std::string&) { return Add(value); }
+  bool string(std::string& value) { return Add(std::move(value)); }
+  bool binary(Json::binary_t& value) { return Add(std::move(value)); }
+
+  bool start_object(size_t) { return Open(Json::object()); }
+  bool start_array(size_t) { return Open(Json::array()); }
+  bool end_object() { return Close(); }
+  bool end_array() { return Close(); }
+
+  bool key(std::string& field) {
+    Json::object_t& fields = open_.back()->get_ref<Json::object_t&>();
+    // Finding a field takes a walk over those before it.
+    if (fields.size() >= kMostPlanFields) return Refuse(absl::StrCat("an object of more than ", kMostPlanFields, " fields"));
+    const auto [place, is_new] = fields.emplace(std::move(field), nullptr);
+    if (!is_new) return Refuse("the field \"" + place->first + "\" is given twice");
+    field_ = &place->second;
+    return true;
+  }
+
+  bool parse_error(size_t, const std::string&, const Json::exception& error) { return Refuse(error.what()); }
+
+ private:
+  bool Refuse(std::string why) {
+    refusal_ = std::move(why);
+    return false;
+  }
+
+  // Where the value that comes next is kept, or null when it is one too many.
+  Json* Place() {
+    if (++values_ > kMostPlanValues) {
+      Refuse(absl::StrCat("more than ", kMostPlanValues, " values"));
+      return nullptr;
+    }
+    if (open_.empty()) return &root_;
+    return open_.back()->is_array() ? &open_.back()->get_ref<Json::array_t&>().emplace_back() : field_;
+  }
+
+  template <typename T>
+  bool Add(T value) {
+    Json* place = Place();
+    if (place) *place = std::move(value);
+    return place != nullptr;
+  }
+
+  bool Open(Json empty) {
+    if (open_.size() >= kDeepestPlan) return Refuse(absl::StrCat("more than ", kDeepestPlan, " levels of objects and lists"));
+    Json* place = Place();
+    if (!place) return false;
+    *place = std::move(empty);
+    open_.push_back(place);  // stays where it is: nothing is added beside it before it is closed
+    return true;
+  }
+
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+
+  Json& root_;
+  std::vector<Json*> open_;
+  Json* field_ = nullptr;  // of the innermost object, waiting for its value
+  size_t values_ = 0;
+  std::string refusal_;
+};
+
+}  // namespace
+
+absl::StatusOr<Json> ParsePlan(std::string_view text) {
+  Json json;
+  TreeMaker maker(json);
+  if (Json::sax_parse(text, &maker)) return json;
+  return absl::InvalidArgumentError("not a plan: " + maker.refusal());
+}
+
+}  // namespace planwright
