@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "planner/plan/limits.h"
 
 namespace planwright {
 namespace {
@@ -27,6 +28,11 @@ Location At(const Located<std::string>& pattern, size_t offset) {
 
 bool CheckCharacters(const Located<std::string>& pattern, Diagnostics& diagnostics) {
   bool fine = true;
+  if (pattern->size() > kMostLayers) {
+    diagnostics.Error(DiagnosticKind::kOutOfRange, pattern.where,
+                      absl::StrCat("a pattern of ", pattern->size(), " characters; a module has at most ", kMostLayers, " layers"), "shorten it");
+    return false;
+  }
   for (size_t i = 0; i < pattern->size(); ++i) {
     const char c = (*pattern)[i];
     if (c == '|' || c == '/' || !LayerKindName(c).empty()) continue;

@@ -47,7 +47,7 @@ constexpr KeySpec kKeys[] = {
     {"models.<name>.class_tokens", "radio_vit", kInteger, kRequired, "", kCount, "", "tokens put before each image, dropped behind the encoder"},
     {"models.<name>.max_image", "radio_vit", kInteger, kRequired, "", kSize, "",
      "largest side of an image in pixels; sets the table of positions"},
-    {"models.<name>.pixel_shuffle", "radio_vit", kInteger, kOptional, "2", kFromOne, "",
+    {"models.<name>.pixel_shuffle", "radio_vit", kInteger, kOptional, "2", kSize, "",
      "side of the square of patches that becomes one image token"},
     {"models.<name>.positions", "radio_vit", kChoice, kOptional, "interpolate", kAny, "interpolate|crop",
      "how the table of positions meets an image: resized, or a random crop (the training-time augmentation)"},

@@ -1,4 +1,5 @@
 #include "planner/diagnostics/text.h"
+#include "planner/plan/limits.h"
 #include "planner/recipe/recipe_checks.h"
 
 namespace planwright {
@@ -36,7 +37,8 @@ void CheckStageKeys(const ModuleRecipe& module, Diagnostics& problems) {
   if (!module.stage_layers || (!first && !module.last_stage_layers)) return;
   problems
       .Error(DiagnosticKind::kConflictingKeys, (first ? module.first_stage_layers : module.last_stage_layers)->where,
-             Cat("`", first ? "first" : "last", "_stage_layers` beside `stage_layers`, which says the layers of every stage"), "remove one of the two")
+             Cat("`", first ? "first" : "last", "_stage_layers` beside `stage_layers`, which says the layers of every stage"),
+             "remove one of the two")
       .notes.push_back({module.stage_layers->where, "stage_layers is here"});
 }
 
@@ -52,9 +54,16 @@ void CheckSomethingTrains(const Recipe& recipe, Diagnostics& problems) {
                  "train a part, such as an encoder's projection: train: {backbone: frozen, projection: trained}");
 }
 
+void CheckModuleCount(const Recipe& recipe, Diagnostics& problems) {
+  if (recipe.modules.size() <= kMostModules) return;
+  problems.Error(DiagnosticKind::kTooLarge, recipe.modules[kMostModules].name.where,
+                 Cat(recipe.modules.size(), " modules; a plan has at most ", kMostModules), "");
+}
+
 }  // namespace
 
 void CheckSettingsMeant(const Recipe& recipe, Diagnostics& problems) {
+  CheckModuleCount(recipe, problems);
   CheckReduceDtype(recipe.gradients.reduce_dtype, problems);
   CheckSomethingTrains(recipe, problems);
   for (const ModuleRecipe& module : recipe.modules) {

@@ -3,6 +3,7 @@
 #include <climits>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -51,7 +52,7 @@ class Mutator {
 
   void ChangeItems(Json& target) {
     if (target.empty()) return;
-    const auto item = [&] { return target.begin() + static_cast<std::ptrdiff_t>(Below(target.size())); };
+    const auto item = [&] { return std::next(target.begin(), static_cast<std::ptrdiff_t>(Below(target.size()))); };
     switch (Below(4)) {
       case 0: target.erase(item()); break;
       case 1: std::iter_swap(item(), item()); break;
