@@ -1,5 +1,6 @@
 #include "planner/bridges/check_tokens.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -38,6 +39,22 @@ bool CheckToken(const Located<int64_t>& token, const Recipe& recipe, Diagnostics
   return true;
 }
 
+// The token that the data writes for images must be one that a bridge fills. A tokenizer's is fixed, and what is written is compared with it as
+// the recipe is read.
+bool CheckImageTokenIsFilled(const Recipe& recipe, Diagnostics& diagnostics) {
+  const auto& written = recipe.data.image_token;
+  const auto fills = [&](const BridgeRecipe& bridge) { return TokenOf(bridge, recipe.data) == **written; };
+  if (recipe.bridges.empty() || !written || HasTokenizer(recipe.data)) return true;
+  if (std::any_of(recipe.bridges.begin(), recipe.bridges.end(), fills)) return true;
+  const BridgeRecipe& first = recipe.bridges.front();
+  diagnostics
+      .Error(DiagnosticKind::kBridgeTokenNotInData, written->where,
+             absl::StrCat("images stand at token ", **written, ", whose places no bridge fills"),
+             absl::StrCat("use image_token: ", **first.token, ", or leave the bridge's token out"))
+      .notes.push_back({first.token->where, absl::StrCat("the bridge from ", *first.from, " fills the places of token ", **first.token)});
+  return false;
+}
+
 }  // namespace
 
 std::optional<int64_t> ImageTokenOf(const DataRecipe& data) {
@@ -73,7 +90,7 @@ bool CheckBridgeTokens(const Recipe& recipe, Diagnostics& diagnostics) {
         .notes.push_back({first.token->where, "the first is given here"});
     fine = false;
   }
-  return fine;
+  return fine && CheckImageTokenIsFilled(recipe, diagnostics);
 }
 
 }  // namespace planwright

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/bridges/check_tokens.h"
+#include "planner/bridges/lint_lanes.h"
 #include "planner/bridges/transfers.h"
 #include "planner/diagnostics/bug.h"
 
@@ -99,6 +100,7 @@ std::optional<std::vector<Bridge>> RouteBridges(const Recipe& recipe, const std:
     const int64_t samples = grids[to].dp * *recipe.batch.micro_samples;
     bridges.push_back(Route(recipe.modules[from], recipe.modules[to], grids[from], grids[to], samples));
     bridges.back().token = TokenOf(written, recipe.data);
+    LintLanes(recipe, recipe.modules[from], grids[from], grids[to].dp, diagnostics);
   }
   return bridges;
 }

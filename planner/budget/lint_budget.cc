@@ -52,6 +52,19 @@ void LintWsdTail(const LearningRateRecipe& recipe, const LearningRate& rate, Dia
                absl::StrCat("use at most ", rate.decay_samples - static_cast<int64_t>(rate.warmup_samples), ", decay_samples less the warmup"));
 }
 
+// A rate that is written and that no sample is trained with.
+void LintUnusedRates(const LearningRateRecipe& recipe, const LearningRate& rate, Diagnostics& diagnostics) {
+  const auto warn = [&](const Located<double>& value, const char* name, const char* why, const char* help) {
+    diagnostics.Warning(DiagnosticKind::kRateSettingUnused, value.where, absl::StrCat(name, " ", *value, " has no effect: ", why), help);
+  };
+  if (recipe.init.where.known() && rate.init != 0 && rate.warmup_samples == 0) {
+    warn(recipe.init, "init", "without a warmup the first sample trains at the peak", "add warmup_samples, or remove init");
+  }
+  if (recipe.min.where.known() && rate.min != rate.peak && rate.style == "constant") {
+    warn(recipe.min, "min", "the rate of style constant never falls", "choose a style that decays, or remove min");
+  }
+}
+
 }  // namespace
 
 void LintBudget(const Recipe& recipe, const Budget& budget, Diagnostics& diagnostics) {
@@ -59,6 +72,7 @@ void LintBudget(const Recipe& recipe, const Budget& budget, Diagnostics& diagnos
   LintPastBudget(recipe, budget, diagnostics);
   LintWarmup(recipe.budget.learning_rate, budget, diagnostics);
   LintWsdTail(recipe.budget.learning_rate, budget.learning_rate, diagnostics);
+  LintUnusedRates(recipe.budget.learning_rate, budget.learning_rate, diagnostics);
 }
 
 }  // namespace planwright

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "planner/data/lint_masking.h"
+#include "planner/data/lint_samples.h"
 
 namespace planwright {
 namespace {
@@ -69,6 +69,15 @@ bool SameGrids(const RadioVitModel& a, const RadioVitModel& b) {
   return a.max_image / a.patch == b.max_image / b.patch && *a.pixel_shuffle == *b.pixel_shuffle;
 }
 
+// A position has a loss where its label is text. One text token behind nothing is no label, and the reference asks for two.
+void CheckLossTokens(const DataRecipe& data, Diagnostics& diagnostics) {
+  if (data.max_images > 0 || data.text_tokens > 1) return;
+  diagnostics
+      .Error(DiagnosticKind::kNoLossTokens, data.text_tokens.where.known() ? data.text_tokens.where : data.where,
+             "samples of one text token and no image have no token with loss: nothing stands before the text", "use text_tokens: 2 or more, or images")
+      .notes.push_back({data.max_images.where, "max_images is 0 here"});
+}
+
 // Every encoder sees every image, and the sequence has the rows that each makes of it.
 void CheckMock(const Recipe& recipe, const std::vector<const RadioVitModel*>& encoders, Diagnostics& diagnostics) {
   const DataRecipe& data = recipe.data;
@@ -77,6 +86,7 @@ void CheckMock(const Recipe& recipe, const std::vector<const RadioVitModel*>& en
     diagnostics.Error(DiagnosticKind::kImageGrid, data.where, "mock data for an encoder needs image_grids",
                       "add data.image_grids: [[rows, columns], ...], in patches");
   }
+  CheckLossTokens(data, diagnostics);
   int64_t largest = 0;
   for (const auto& grid : data.image_grids) {
     int64_t tokens = 0;
@@ -189,7 +199,7 @@ std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics)
   const bool fine = !found.has_errors();
   for (const Diagnostic& diagnostic : found.sorted()) diagnostics.Add(diagnostic);
   if (!fine) return std::nullopt;
-  LintMasking(recipe, diagnostics);
+  LintSamples(recipe, diagnostics);
   return plan;
 }
 

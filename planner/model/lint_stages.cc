@@ -35,8 +35,8 @@ void LintStages(const ModuleRecipe& recipe, const Module& module, Diagnostics& d
   const char* head = *recipe.model.kind == "hybrid_lm" ? " and the output head" : " and the projector";
   diagnostics.Warning(DiagnosticKind::kUnevenStages, PlaceOfStages(recipe),
                       absl::StrCat("stage ", stage, " of module ", module.name, " (", layers, layers == 1 ? " layer" : " layers",
-                                   stage + 1 == module.grid.pp ? head : "", ") does ", absl::StrFormat("%.1f", *heaviest / others),
-                                   " times the work of the others"),
+                                   stage + 1 == module.grid.pp ? head : "", ") does ",
+                                   others > 0 ? absl::StrFormat("%.1f times the work of the others", *heaviest / others) : "all the work"),
                       "the others wait for it in every microbatch: give it fewer layers, with stage_layers or '|' in the pattern");
 }
 

@@ -12,7 +12,7 @@ namespace planwright {
 void CheckData(const DataRecipe& data, const RecipeFields& fields, Diagnostics& problems);
 
 // Settings that train worse than their author means, or not at all: gradients that travel in bf16 (PW0412), nothing that trains (PW0508), keys
-// that another makes pointless (PW0109), and, as a warning, a frozen encoder with random crops (PW0507).
+// that another makes pointless (PW0109), recompute of what is not there (PW0509), and, as a warning, a frozen encoder with random crops (PW0507).
 void CheckSettingsMeant(const Recipe& recipe, Diagnostics& problems);
 
 }  // namespace planwright

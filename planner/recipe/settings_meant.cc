@@ -1,3 +1,6 @@
+#include <string>
+#include <string_view>
+
 #include "planner/diagnostics/text.h"
 #include "planner/plan/limits.h"
 #include "planner/recipe/recipe_checks.h"
@@ -42,6 +45,31 @@ void CheckStageKeys(const ModuleRecipe& module, Diagnostics& problems) {
       .notes.push_back({module.stage_layers->where, "stage_layers is here"});
 }
 
+// Why a module has no layer of a word of `recompute` to run again; empty: it has.
+std::string WhyNothing(const ModuleRecipe& module, const std::string& word) {
+  const auto* language = std::get_if<HybridLmModel>(&module.model.model);
+  if (language == nullptr) {
+    if (word != "full" && word != "block") return "an encoder, whose layers are called block";
+    return module.train_backbone.value == "frozen" ? "whose backbone is frozen and has no backward" : "";
+  }
+  if (word == "block") return "which is no encoder";
+  const std::string_view layers = word == "mamba" ? "M" : word == "attention" ? "*" : word == "moe" ? "E" : "";
+  return language->pattern.value.find(layers) == std::string::npos ? Cat("whose pattern has no ", layers) : "";
+}
+
+void CheckRecompute(const ModuleRecipe& module, Diagnostics& problems) {
+  for (const Located<std::string>& word : module.recompute) {
+    if (word.value == "none") {
+      if (module.recompute.size() == 1) continue;
+      problems.Error(DiagnosticKind::kConflictingKeys, word.where, Cat("`recompute` of module ", module.name.value, " has none beside other words"),
+                     "remove none, or the others");
+    } else if (const std::string why = WhyNothing(module, word.value); !why.empty()) {
+      problems.Error(DiagnosticKind::kNothingToRecompute, word.where,
+                     Cat("recompute of ", word.value, " in module ", module.name.value, ", ", why), Cat("remove ", word.value));
+    }
+  }
+}
+
 void CheckSomethingTrains(const Recipe& recipe, Diagnostics& problems) {
   const Located<std::string>* frozen = nullptr;
   for (const ModuleRecipe& module : recipe.modules) {
@@ -69,6 +97,7 @@ void CheckSettingsMeant(const Recipe& recipe, Diagnostics& problems) {
   for (const ModuleRecipe& module : recipe.modules) {
     CheckProjection(module, problems);
     CheckStageKeys(module, problems);
+    CheckRecompute(module, problems);
     LintFrozenCrop(module, problems);
   }
 }

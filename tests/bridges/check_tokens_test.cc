@@ -57,6 +57,8 @@ TEST(CheckTokens, ABridgeAloneTakesTheImageTokenOfTheData) {
   };
   EXPECT_EQ(token(), 511);
   recipe.bridges[0].token = {7, Line(61)};
+  EXPECT_THAT(ProblemsOf(recipe), ElementsAre("BridgeTokenNotInData:71"));
+  recipe.data.image_token->value = 7;
   EXPECT_EQ(token(), 7);
   recipe.bridges[0].token.reset();
   recipe.data.kind = std::string("webdataset");

@@ -31,7 +31,7 @@ Bridge Route(const Grid& encoder, const Grid& language, int64_t micro_samples) {
   recipe.batch.micro_samples = micro_samples;
   Diagnostics diagnostics;
   auto bridges = RouteBridges(recipe, {encoder, language}, diagnostics);
-  EXPECT_TRUE(bridges && bridges->size() == 1 && diagnostics.empty());
+  EXPECT_TRUE(bridges && bridges->size() == 1 && !diagnostics.has_errors());
   return bridges->at(0);
 }
 

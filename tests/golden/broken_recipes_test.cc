@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,14 +43,14 @@ struct Said {
   std::string text;
 };
 
-Said ProblemsHere() {
+Said ProblemsHere(const std::vector<std::string>& overrides) {
   Said said;
   Diagnostics problems;
-  if (const std::optional<Recipe> recipe = ReadRecipe("recipe.yaml", Overrides(), problems)) {
+  if (const std::optional<Recipe> recipe = ReadRecipe("recipe.yaml", overrides, problems)) {
     said.compiled = CompileRecipe(*recipe, problems).has_value();
   }
   SourceTexts texts;
-  AddOverrides(Overrides(), texts);
+  AddOverrides(overrides, texts);
   said.text = RenderText(problems.sorted(), texts, /*color=*/false);
   return said;
 }
@@ -67,7 +68,7 @@ class GoldenRecipe : public testing::TestWithParam<std::string> {};
 TEST_P(GoldenRecipe, SaysWhatIsWrong) {
   const fs::path folder = kGolden / GetParam();
   fs::current_path(folder);  // so that messages name recipe.yaml, wherever the sources are
-  const Said said = ProblemsHere();
+  const Said said = ProblemsHere(Overrides());
   ASSERT_NE(said.text, "") << "nothing is wrong with the recipe";
   ASSERT_EQ(said.compiled, GetParam().starts_with("lints/")) << said.text;
   if (std::getenv("UPDATE_GOLDENS") != nullptr) {
@@ -81,6 +82,37 @@ std::string TestName(const testing::TestParamInfo<std::string>& info) { return i
 
 INSTANTIATE_TEST_SUITE_P(Broken, GoldenRecipe, testing::ValuesIn(Cases("broken")), TestName);
 INSTANTIATE_TEST_SUITE_P(Lints, GoldenRecipe, testing::ValuesIn(Cases("lints")), TestName);
+
+// Numbers of the kinds in a golden text: "PW0407".
+std::set<std::string> NumbersIn(const std::string& text) {
+  std::set<std::string> numbers;
+  for (DiagnosticKind kind : AllKinds()) {
+    if (text.find(Cat(" [", KindNumber(kind), " ")) != std::string::npos) numbers.emplace(KindNumber(kind));
+  }
+  return numbers;
+}
+
+class GoldenLint : public testing::TestWithParam<std::string> {};
+
+TEST_P(GoldenLint, CanBeSilencedOrMadeAnError) {
+  const fs::path folder = kGolden / GetParam();
+  fs::current_path(folder);
+  const auto with = [](const std::set<std::string>& numbers, const char* level) {
+    std::vector<std::string> overrides = Overrides();
+    for (const std::string& number : numbers) overrides.push_back(Cat("lints.", number, "=", level));
+    return ProblemsHere(overrides);
+  };
+  const std::set<std::string> numbers = NumbersIn(ReadAll(folder / "expected.txt"));
+  ASSERT_FALSE(numbers.empty());
+  const Said silent = with(numbers, "off"), strict = with(numbers, "error");
+  EXPECT_TRUE(silent.compiled);
+  EXPECT_EQ(silent.text, "");
+  EXPECT_FALSE(strict.compiled);
+  EXPECT_EQ(NumbersIn(strict.text), numbers) << strict.text;
+  EXPECT_EQ(strict.text.find(": warning: "), std::string::npos) << strict.text;
+}
+
+INSTANTIATE_TEST_SUITE_P(Lints, GoldenLint, testing::ValuesIn(Cases("lints")), TestName);
 
 // Kinds that no golden recipe shows, each with its reason.
 const std::map<std::string, std::string> kWithoutGolden = {

@@ -50,14 +50,14 @@ constexpr Explanation kExplanations[] = {
      "With several encoders the text must say whose rows stand where: each bridge has a token of its own, whose places its rows take.",
      R"(cluster: {nodes: 2}
 modules:
-  diagrams: {model: radio_vit_h, placement: {first_rank: 8, ranks: 8}, parallel: {tp: 2}}
+  diagrams: {model: radio_vit_h, placement: {first_rank: 8, ranks: 8}, parallel: {tp: 4}}
 bridges:
   - {from: radio_encoder, to: language}
   - {from: diagrams, to: language}
 data: {image_grids: [[64, 64]]})",
      R"(cluster: {nodes: 2}
 modules:
-  diagrams: {model: radio_vit_h, placement: {first_rank: 8, ranks: 8}, parallel: {tp: 2}}
+  diagrams: {model: radio_vit_h, placement: {first_rank: 8, ranks: 8}, parallel: {tp: 4}}
 bridges:
   - {from: radio_encoder, to: language, token: 511}
   - {from: diagrams, to: language, token: 512}
@@ -68,14 +68,14 @@ data: {image_grids: [[64, 64]]})",
      "Two bridges fill the places of one token, so that nothing tells their rows apart.",
      R"(cluster: {nodes: 2}
 modules:
-  diagrams: {model: radio_vit_h, placement: {first_rank: 8, ranks: 8}, parallel: {tp: 2}}
+  diagrams: {model: radio_vit_h, placement: {first_rank: 8, ranks: 8}, parallel: {tp: 4}}
 bridges:
   - {from: radio_encoder, to: language, token: 511}
   - {from: diagrams, to: language, token: 511}
 data: {image_grids: [[64, 64]]})",
      R"(cluster: {nodes: 2}
 modules:
-  diagrams: {model: radio_vit_h, placement: {first_rank: 8, ranks: 8}, parallel: {tp: 2}}
+  diagrams: {model: radio_vit_h, placement: {first_rank: 8, ranks: 8}, parallel: {tp: 4}}
 bridges:
   - {from: radio_encoder, to: language, token: 511}
   - {from: diagrams, to: language, token: 512}
@@ -84,7 +84,7 @@ data: {image_grids: [[64, 64]]})",
 
     {kBridgeTokenNotInData,
      "The bridge waits for a token that the data never has: with the tokenizer bytes every image stands at token 256, and rows for another would "
-     "have no place.",
+     "have no place. Or the other way round: images stand at data.image_token, and the places of that are filled by no bridge.",
      R"(cluster: {gpu: none}
 bridges:
   - {from: radio_encoder, to: language, token: 300}
@@ -94,6 +94,16 @@ bridges:
   - {from: radio_encoder, to: language}
 data: {kind: webdataset, shards: [a.tar]})",
      "Leave `token` out, and keep one encoder."},
+
+    {kIdleLanes,
+     "The samples of a microbatch, micro_samples for each language lane, are dealt to the encoder's lanes. With fewer samples than lanes the last "
+     "ones never have an image: their ranks wait, take memory, and train nothing. The reference asks that its lanes divide the microbatch.",
+     R"(modules:
+  radio_encoder: {parallel: {tp: 1}})",
+     R"(modules:
+  radio_encoder: {parallel: {tp: 1}}
+batch: {micro_samples: 2})",
+     "Give the encoder fewer ranks or a larger tp, or take more samples at a time."},
 };
 
 }  // namespace

@@ -92,6 +92,13 @@ constexpr Explanation kExplanations[] = {
      "budget: {learning_rate: {warmup_samples: 16, style: wsd, wsd: {decay_samples: 72, style: linear}}}",
      "budget: {learning_rate: {warmup_samples: 16, style: wsd, wsd: {decay_samples: 24, style: linear}}}",
      "wsd.decay_samples is a length: at most decay_samples less the warmup."},
+
+    {kRateSettingUnused,
+     "A rate is given that no sample is trained with: `init`, from which a warmup would rise, without a warmup; or `min`, to which a decay would "
+     "fall, with style constant, which keeps the peak for ever.",
+     "budget: {learning_rate: {init: 1.0e-5}}",
+     "budget: {learning_rate: {init: 1.0e-5, warmup_samples: 16}}",
+     "Add what would use it, or remove it."},
 };
 
 }  // namespace

@@ -42,6 +42,20 @@ batch: {micro_samples: 1})",
 models:
   nemotron_hybrid_moe_20l: {moe: {aux_loss: 0.0}})",
      "Choose aux_loss for the weight that it really has, then silence the lint. With made-up data the message says the factor."},
+
+    {kEncoderWithoutImages,
+     "Made-up samples draw 0 to max_images images each. With 0 the encoder runs on no rows at every step: its gradients are zero, and only weight "
+     "decay moves it.",
+     "data: {max_images: 0}",
+     "data: {max_images: 3}",
+     "Draw images, or train the language model alone. A run that tests how text-only batches pass may silence the lint."},
+
+    {kNoLossTokens,
+     "A position has a loss where the token behind it is text, not an image and not padding. Samples of a single text token have no such "
+     "position: the number of loss tokens is 0 at every step, and nothing is learnt.",
+     "data: {max_images: 0, text_tokens: 1}\nlints: {PW0606: off}",
+     "data: {max_images: 0, text_tokens: 2}\nlints: {PW0606: off}",
+     "Use two text tokens or more, or images before the text."},
 };
 
 }  // namespace

@@ -61,11 +61,11 @@ modules:
      "of a token, with the output head on the last stage.",
      R"(cluster: {nodes: 2}
 modules:
-  radio_encoder: {placement: {ranks: 8}}
+  radio_encoder: {placement: {ranks: 8}, parallel: {tp: 4}}
   language: {placement: {first_rank: 8, ranks: 8}, parallel: {pp: 2, stage_layers: [4, 16]}})",
      R"(cluster: {nodes: 2}
 modules:
-  radio_encoder: {placement: {ranks: 8}}
+  radio_encoder: {placement: {ranks: 8}, parallel: {tp: 4}}
   language: {placement: {first_rank: 8, ranks: 8}, parallel: {pp: 2, stage_layers: [13, 7]}})",
      "Move layers to lighter stages, with `|` in the pattern or sizes of stages. The output head is work too."},
 
@@ -94,6 +94,15 @@ models:
   radio_encoder: {train: {backbone: trained, projection: trained}}
   language: {train: {backbone: trained}})",
      "Train a part. The usual stages are the projection alone, then all but the encoder, then everything."},
+
+    {kNothingToRecompute,
+     "`recompute` runs the forward of layers again in the backward pass. A kind of layer that the module does not have, or that is frozen and has no "
+     "backward, leaves memory as it was.",
+     R"(modules:
+  radio_encoder: {recompute: attention})",
+     R"(modules:
+  radio_encoder: {recompute: block})",
+     "Use full, or the kinds of the module: mamba, attention and moe of a language model, block of an encoder."},
 };
 
 }  // namespace

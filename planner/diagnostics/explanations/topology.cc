@@ -126,8 +126,8 @@ modules:
      "and the slowest member sets the pace of every group.",
      R"(cluster: {nodes: 2}
 modules:
-  radio_encoder: {placement: {ranks: 12}}
-  language: {placement: {first_rank: 12}})",
+  radio_encoder: {placement: {ranks: 12}, parallel: {tp: 4}}
+  language: {placement: {first_rank: 12}, parallel: {tp: 1}})",
      R"(cluster: {nodes: 2}
 modules:
   radio_encoder: {placement: {ranks: 8}}

@@ -1,4 +1,4 @@
-#include "planner/data/lint_masking.h"
+#include "planner/data/lint_samples.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,16 +22,8 @@ std::optional<double> MeanLossTokens(const DataRecipe& data) {
   return texts / static_cast<double>(*data.max_images + 1) * static_cast<double>(*data.text_tokens);
 }
 
-}  // namespace
-
-void LintMasking(const Recipe& recipe, Diagnostics& diagnostics) {
-  const HybridLmModel* language = nullptr;
-  bool images = false;
-  for (const ModuleRecipe& module : recipe.modules) {
-    if (const auto* model = std::get_if<HybridLmModel>(&module.model.model)) language = model;
-    images |= std::holds_alternative<RadioVitModel>(module.model.model);
-  }
-  if (language == nullptr || !images || !language->has_moe || *language->moe.aux_loss == 0) return;
+void LintMasking(const Recipe& recipe, const HybridLmModel* language, Diagnostics& diagnostics) {
+  if (language == nullptr || !language->has_moe || *language->moe.aux_loss == 0) return;
   const double sequence = static_cast<double>(*recipe.batch.sequence_length);
   const std::optional<double> tokens = MeanLossTokens(recipe.data);
   if (tokens && sequence / *tokens < kWorthSaying) return;
@@ -47,6 +39,28 @@ void LintMasking(const Recipe& recipe, Diagnostics& diagnostics) {
       .Warning(DiagnosticKind::kMaskedTokensRaiseAuxLoss, coefficient.known() ? coefficient : recipe.data.where, std::move(message),
                "a token's loss weighs 1 / (loss tokens), a sample's auxiliary loss sequence_length / (loss tokens): choose aux_loss with that factor")
       .notes.push_back({recipe.data.where, "the data is described here"});
+}
+
+void LintImages(const Recipe& recipe, const ModuleRecipe& encoder, Diagnostics& diagnostics) {
+  if (*recipe.data.kind != "mock" || *recipe.data.max_images > 0) return;
+  diagnostics
+      .Warning(DiagnosticKind::kEncoderWithoutImages, recipe.data.max_images.where,
+               absl::StrCat("max_images 0: encoder ", *encoder.name, " never sees an image, and learns nothing"), "draw images, or leave the encoder out")
+      .notes.push_back({encoder.name.where, absl::StrCat("encoder ", *encoder.name, " is here")});
+}
+
+}  // namespace
+
+void LintSamples(const Recipe& recipe, Diagnostics& diagnostics) {
+  const HybridLmModel* language = nullptr;
+  const ModuleRecipe* encoder = nullptr;
+  for (const ModuleRecipe& module : recipe.modules) {
+    if (const auto* model = std::get_if<HybridLmModel>(&module.model.model)) language = model;
+    else if (encoder == nullptr) encoder = &module;
+  }
+  if (encoder == nullptr) return;
+  LintMasking(recipe, language, diagnostics);
+  LintImages(recipe, *encoder, diagnostics);
 }
 
 }  // namespace planwright
