@@ -11,22 +11,40 @@
 
 namespace planwright {
 
-// Nothing when the dims of more than one rank are not declared in our order, tp, cp, dp, pp. A gtp axis right before dp is more data lanes.
-inline std::optional<Grid> GoldenGrid(const nlohmann::json& c) {
-  Grid grid = {.first_rank = c.at("rank_offset")};
-  const std::map<std::string, std::pair<int, int*>> dims = {
-      {"tp", {0, &grid.tp}}, {"cp", {1, &grid.cp}}, {"gtp_remat", {2, &grid.dp}}, {"dp", {3, &grid.dp}}, {"pp", {4, &grid.pp}}};
-  int last = -1;
-  for (size_t i = 0; i < c.at("shape").size(); ++i) {
-    const int size = c["shape"][i];
-    if (size == 1) continue;
-    const auto [order, target] = dims.at(c.at("dim_names")[i]);
-    if (order < last) return std::nullopt;
-    last = order;
-    *target *= size;
-  }
+// Our grid of the same sizes, and where each rank of the reference's grid stands in it: dims may be declared in another order than ours, which
+// is tp, cp, dp, pp. Coordinates along gtp are more data lanes, the fast ones.
+struct GoldenPlaces {
+  Grid grid;
+  std::map<int, int> ours;  // by rank of the reference
+};
+
+inline GoldenPlaces PlacesOf(const nlohmann::json& c) {
+  std::map<std::string, int> size = {{"tp", 1}, {"cp", 1}, {"gtp_remat", 1}, {"dp", 1}, {"pp", 1}};
+  const size_t dims = c.at("shape").size();
+  for (size_t i = 0; i < dims; ++i) size.at(c.at("dim_names")[i]) = c["shape"][i];
+  GoldenPlaces result{{.first_rank = c.at("rank_offset"), .tp = size["tp"], .cp = size["cp"], .dp = size["dp"] * size["gtp_remat"], .pp = size["pp"]}, {}};
+  Grid& grid = result.grid;
   grid.expert_dp = grid.ranks() / grid.pp;
-  return grid;
+  for (int index = 0; index < grid.ranks(); ++index) {
+    std::map<std::string, int> at;
+    int rest = index;
+    for (size_t i = 0; i < dims; ++i) {
+      at[c["dim_names"][i]] = rest % c["shape"][i].get<int>();
+      rest /= c["shape"][i].get<int>();
+    }
+    const int lane = at["dp"] * size["gtp_remat"] + at["gtp_remat"];
+    result.ours[grid.first_rank + index] = grid.first_rank + at["tp"] + grid.tp * (at["cp"] + grid.cp * (lane + grid.dp * at["pp"]));
+  }
+  return result;
+}
+
+// Nothing when the dims of more than one rank are not declared in our order.
+inline std::optional<Grid> GoldenGrid(const nlohmann::json& c) {
+  const GoldenPlaces places = PlacesOf(c);
+  for (const auto& [theirs, ours] : places.ours) {
+    if (theirs != ours) return std::nullopt;
+  }
+  return places.grid;
 }
 
 }  // namespace planwright
