@@ -1,0 +1,132 @@
+// Who communicates with whom, in every plan that ships: nothing is implicit, nothing leaves its module, and nothing branches.
+#include <set>
+
+#include "tests/reference_bugs/shipped_plans.h"
+
+namespace planwright {
+namespace {
+
+using testing::ForEachInstruction;
+using testing::ForEachShipped;
+using testing::IsStateName;
+using testing::Place;
+
+bool Communicates(const Instruction& op) { return OpClassOf(op.kind) == OpClass::kCommunication; }
+
+// Bugs 1, 6 and 35: a layer without its group fell back to a global one.
+TEST(Groups, EveryCommunicationNamesItsOwn) {
+  ForEachShipped([](const Plan& plan) {
+    ForEachInstruction(plan, [](const Instruction& op, const Place& place) {
+      if (op.kind == OpKind::kExchange) {
+        for (const ExchangePart& part : op.parts) {
+          const Group* group = place.plan.FindGroup(part.bridge.empty() ? part.group : part.bridge);
+          EXPECT_TRUE(group != nullptr && group->used) << place.name;
+        }
+      } else if (Communicates(op)) {
+        const Group* group = place.plan.FindGroup(op.group);
+        EXPECT_TRUE(group != nullptr && group->used) << place.name << " " << OpName(op.kind) << " " << op.group;
+      } else {
+        EXPECT_TRUE(op.group.empty() && op.parts.empty()) << place.name << " " << OpName(op.kind) << " computes and has someone to talk to";
+      }
+    });
+  });
+}
+
+// Bug 6: the encoder, Mamba and gated norm layers were built without their tp group.
+TEST(Groups, LayersOverTpTalkOverTheirModulesTp) {
+  ForEachShipped([](const Plan& plan) {
+    for (const Block& block : plan.blocks) {
+      const Module& module = *plan.FindModule(block.module);
+      const bool layer = block.name.ends_with("layer.forward") || block.name.ends_with("mamba.forward") || block.name.ends_with("attention.forward") ||
+                         block.name.ends_with("moe.forward");
+      if (!layer || module.grid.tp == 1) continue;
+      const auto over_tp = [&](const Instruction& op) { return op.group == module.name + ".tp"; };
+      EXPECT_TRUE(std::any_of(block.body.begin(), block.body.end(), over_tp)) << block.name;
+    }
+  });
+}
+
+// Bug 35: the collection of a module's groups lacked those of its experts.
+TEST(Groups, EveryModuleHasAllOfThem) {
+  ForEachShipped([](const Plan& plan) {
+    for (const Module& module : plan.modules) {
+      for (const char* name : {"tp", "cp", "pp", "dp", "dp_cp", "tp_cp", "mp", "tp_dp", "tp_dp_cp", "intra_dist_opt_instance", "ep", "ep_tp", "ep_dp", "tp_ep_mp", "tp_ep_pp"}) {
+        EXPECT_NE(plan.FindGroup(module.name + "." + name), nullptr) << module.name << "." << name;
+      }
+    }
+  });
+}
+
+// Bug 8: keys of one module's optimizer were gathered over the world, and the other module's came with them.
+TEST(Groups, OnlySumsOfTheStepLeaveAModule) {
+  ForEachShipped([](const Plan& plan) {
+    ForEachInstruction(plan, [](const Instruction& op, const Place& place) {
+      if (!Communicates(op) || op.kind == OpKind::kExchange) return;
+      const Group& group = *place.plan.FindGroup(op.group);
+      if (group.name == "world") {
+        const std::set<std::string> sums = {"$integers", "$reals"};
+        EXPECT_TRUE(sums.contains(op.inputs.at(0))) << place.name << " sends " << op.inputs[0] << " to the world";
+        EXPECT_TRUE(std::holds_alternative<int64_t>(op.outputs.at(0).type.dims.at(0))) << "its size is in the plan";
+      } else {
+        EXPECT_NE(std::find(place.modules.begin(), place.modules.end(), group.module), place.modules.end()) << place.name << " " << op.group;
+      }
+    });
+  });
+}
+
+// Bugs 26 to 28: an early return left a world collective out. There is nothing that could: programs are lists, the one instruction of control calls a
+// block, and every role reaches the same sums of the world in the same order, none of them before the first step or behind the last.
+TEST(Groups, ProgramsDoNotBranch) {
+  EXPECT_EQ(OpClassOf(OpKind::kCall), OpClass::kControl);
+  ForEachShipped([](const Plan& plan) {
+    std::set<std::vector<std::string>> sums;
+    for (const Role& role : plan.roles) {
+      std::vector<std::string> of_role;
+      for (const Instruction& op : role.step) {
+        EXPECT_TRUE(OpClassOf(op.kind) != OpClass::kControl || op.kind == OpKind::kCall);
+        if (op.group == "world") of_role.push_back(op.inputs.at(0));
+      }
+      sums.insert(of_role);
+      for (const Instruction& op : role.setup) EXPECT_FALSE(Communicates(op)) << role.name << " talks before its first step";
+      for (const Instruction& op : role.teardown) EXPECT_NE(op.group, "world") << role.name;
+    }
+    EXPECT_EQ(sums.size(), 1u);
+    for (const Block& block : plan.blocks) {
+      for (const Instruction& op : block.body) EXPECT_NE(op.group, "world") << block.name;
+    }
+  });
+}
+
+// Bug 34: a text-only batch left the encoder with nothing to send, and the language model waited. Every microbatch crosses every bridge, whatever is in
+// it: how many rows it has is known from the text on both sides, and may be 0.
+TEST(Groups, EveryMicrobatchCrossesEveryBridge) {
+  ForEachShipped([](const Plan& plan) {
+    for (const Bridge& bridge : plan.bridges) {
+      for (const Role& role : plan.roles) {
+        int64_t sent = 0, received = 0;
+        for (const Instruction& op : role.step) {
+          for (const ExchangePart& part : op.parts) {
+            if (part.bridge != bridge.name || part.backward) continue;
+            EXPECT_FALSE(part.sample_rows.empty());
+            ++(part.send ? sent : received);
+          }
+        }
+        EXPECT_TRUE(sent == 0 || sent == plan.budget.microbatches) << role.name;
+        EXPECT_TRUE(received == 0 || received == plan.budget.microbatches) << role.name;
+      }
+    }
+    for (const Symbol& symbol : plan.symbols) EXPECT_GT(symbol.maximum, 0) << symbol.name << " has a largest size, and no smallest";
+  });
+}
+
+// Found while reading: a language model without encoder counted as sharing its ranks with one, and its pipeline stages were lost.
+TEST(Groups, TextAloneMayHaveStages) {
+  const Plan plan = testing::CompiledRecipe("nemotron_moe_vlm_54l_text_only", {"modules.language.parallel.pp=2"});
+  EXPECT_TRUE(plan.bridges.empty());
+  ASSERT_EQ(plan.schedule.size(), 2u);
+  EXPECT_EQ(plan.schedule[0].warmup, 1);
+  EXPECT_EQ(plan.schedule[1].warmup, 0);
+}
+
+}  // namespace
+}  // namespace planwright

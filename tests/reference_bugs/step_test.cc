@@ -1,0 +1,160 @@
+// What a step does, in every plan that ships: what is counted, what is scaled, who reads gradients, and that every microbatch is read once.
+#include <map>
+#include <set>
+
+#include "planner/recipe/recipe_keys.h"
+#include "tests/reference_bugs/shipped_plans.h"
+
+namespace planwright {
+namespace {
+
+using testing::ForEachInstruction;
+using testing::ForEachShipped;
+using testing::Place;
+
+// Bug 10: generators of several libraries, seeded here and there, some with a rank added. There is one seed, and no instruction has another.
+TEST(Step, DrawsFromOneSeed) {
+  ForEachShipped([](const Plan& plan) {
+    EXPECT_EQ(plan.seed, plan.data.seed);
+    ForEachInstruction(plan, [](const Instruction& op, const Place& place) {
+      for (const auto& [key, value] : op.attributes) EXPECT_EQ(key.find("seed"), std::string::npos) << place.name << " " << OpName(op.kind);
+    });
+  });
+}
+
+// Bug 13: encoder gradients were divided by all tokens while few ranks saw images, and a factor that should mend it was never applied. Gradients of all
+// modules are divided by the one sum of loss tokens over the world, which is exact; there is no factor to forget.
+TEST(Step, ScalesEveryModuleByTheSameTokens) {
+  ForEachShipped([](const Plan& plan) {
+    for (const Role& role : plan.roles) {
+      int64_t sums = 0, scaled = 0;
+      for (const Instruction& op : role.step) {
+        if (!op.inputs.empty() && op.inputs[0] == "$integers" && op.group == "world") ++sums;
+        if (op.kind != OpKind::kScaleGradients) continue;
+        ++scaled;
+        EXPECT_EQ(op.attributes.size(), 1u) << "only the module";
+        EXPECT_EQ(sums, plan.world_size > 1 ? 1 : 0) << role.name << " scales by a sum that is not finished";
+      }
+      EXPECT_LE(scaled, static_cast<int64_t>(role.modules.size()));
+    }
+  });
+  for (const KeySpec& key : RecipeKeys()) EXPECT_EQ(key.path.find("particip"), std::string_view::npos) << key.path;
+}
+
+// Bug 14: a fused kernel summed router scores in bf16. Nor is there a switch for it.
+TEST(Step, RoutesInFp32OrWider) {
+  int routed = 0;
+  ForEachShipped([&](const Plan& plan) {
+    ForEachInstruction(plan, [&](const Instruction& op, const Place& place) {
+      if (op.kind != OpKind::kRoute) return;
+      ++routed;
+      for (const Output& output : op.outputs) EXPECT_NE(output.type.dtype, DType::kBf16) << place.name << " " << output.name;
+    });
+  });
+  EXPECT_GT(routed, 0);
+}
+
+// Bug 16: whether the encoder ended in its norm hung on another setting being 0 and not absent.
+TEST(Step, EncodersEndInTheirNorm) {
+  ForEachShipped([](const Plan& plan) {
+    for (const Module& module : plan.modules) {
+      if (module.kind != "radio_vit") continue;
+      const Block* head = plan.FindBlock(module.name + ".head.forward");
+      ASSERT_NE(head, nullptr);
+      const auto norm = std::find_if(head->body.begin(), head->body.end(), [](const Instruction& op) { return op.kind == OpKind::kLayerNorm; });
+      const auto shuffle = std::find_if(head->body.begin(), head->body.end(), [](const Instruction& op) { return op.kind == OpKind::kPixelShuffle; });
+      ASSERT_TRUE(norm != head->body.end() && norm < shuffle) << module.name;
+      EXPECT_EQ(norm->parameters.at(0), "final_norm_weight");
+    }
+  });
+}
+
+bool Reads(const Instruction& op) { return OpClassOf(op.kind) == OpClass::kData; }
+
+// Bug 19: an encoder rank opened a loader for each language lane that it serves. A rank reads a microbatch of a module once, however many lanes it feeds.
+TEST(Step, ReadsEveryMicrobatchOnce) {
+  ForEachShipped([](const Plan& plan) {
+    for (const Role& role : plan.roles) {
+      std::map<std::string, std::multiset<int>> read;
+      for (const Instruction& op : role.step) {
+        if (Reads(op)) read[op.text("module")].insert(op.microbatch);
+      }
+      for (const auto& [module, microbatches] : read) {
+        EXPECT_EQ(static_cast<int64_t>(microbatches.size()), plan.budget.microbatches) << role.name << " " << module;
+        EXPECT_EQ(std::set<int>(microbatches.begin(), microbatches.end()).size(), microbatches.size()) << role.name << " " << module;
+      }
+    }
+  });
+}
+
+// Bug 23: whether the auxiliary loss is logged hung on an option by a name that does not exist.
+TEST(Step, LogsTheAuxiliaryLossOfEveryExpertLayer) {
+  ForEachShipped([](const Plan& plan) {
+    for (const Module& module : plan.modules) {
+      const Block* moe = plan.FindBlock(module.name + ".moe.forward");
+      if (moe == nullptr || !module.trains_backbone || module.aux_coefficient == 0) continue;
+      const auto logs = [](const Instruction& op) { return op.kind == OpKind::kAccumulate && op.text("into") == "$reals.aux"; };
+      EXPECT_EQ(std::count_if(moe->body.begin(), moe->body.end(), logs), 1) << module.name;
+    }
+  });
+}
+
+// Bugs 29 and, in the reference, a count over all of a module's ranks: loss and loss tokens are the same on all tp ranks, so one of them adds.
+TEST(Step, CountsLossTokensOnOneRankOfALane) {
+  ForEachShipped([](const Plan& plan) {
+    int counted = 0;
+    ForEachInstruction(plan, [&](const Instruction& op, const Place& place) {
+      if (op.kind != OpKind::kAccumulate) return;
+      const std::string& into = op.text("into");
+      if (into != "$integers.loss_tokens" && into != "$reals.loss") return;
+      ++counted;
+      const Grid& grid = place.plan.FindModule(op.attributes.contains("module") ? op.text("module") : place.modules.front())->grid;
+      std::string whole = grid.tp > 1 ? "tp" : "";  // the loss of a rank is of its part of the sequence, the tokens that it reads are the lane's
+      if (into == "$integers.loss_tokens" && grid.cp > 1) whole += whole.empty() ? "cp" : ",cp";
+      EXPECT_EQ(op.attributes.contains("once_over") ? op.text("once_over") : "", whole) << place.name << " " << into;
+    });
+    EXPECT_GE(counted, 2);
+  });
+}
+
+// Bug 30: who took part was found by scanning gradient buffers. Gradients are read by their sums, by the scale, the norm and the optimizer, each once.
+TEST(Step, ReadsGradientsForTheUpdateAlone) {
+  const std::set<OpKind> readers = {OpKind::kAllReduce, OpKind::kReduceScatter};
+  ForEachShipped([&](const Plan& plan) {
+    ForEachInstruction(plan, [&](const Instruction& op, const Place& place) {
+      for (const std::string& input : op.inputs) {
+        const bool gradient = testing::IsStateName(input) && input.find(".gradient") != std::string::npos;
+        EXPECT_TRUE(!gradient || readers.contains(op.kind)) << place.name << " " << OpName(op.kind);
+      }
+    });
+    for (const Role& role : plan.roles) {
+      std::map<std::pair<OpKind, std::string>, int> updates;
+      for (const Instruction& op : role.step) {
+        if (op.kind == OpKind::kScaleGradients || op.kind == OpKind::kSquareNorm || op.kind == OpKind::kAdamW) ++updates[{op.kind, op.text("module")}];
+      }
+      for (const auto& [update, times] : updates) EXPECT_EQ(times, 1) << role.name << " " << OpName(update.first) << " of " << update.second;
+    }
+  });
+}
+
+// Bug 26: the learning rate went on after steps that were not taken, on some ranks. One gate stands before every update, behind the norm of the world.
+TEST(Step, IsGatedOnceBehindTheWorldsNorm) {
+  ForEachShipped([](const Plan& plan) {
+    for (const Role& role : plan.roles) {
+      bool norm = plan.world_size == 1, gate = false;
+      for (const Instruction& op : role.step) {
+        if (op.group == "world" && op.inputs.at(0) == "$reals") norm = true;
+        if (op.kind == OpKind::kClipAndGate) {
+          EXPECT_TRUE(norm && !gate) << role.name;
+          gate = true;
+        }
+        const bool updates = op.kind == OpKind::kAdamW || op.kind == OpKind::kUpdateExpertBias;
+        EXPECT_TRUE(gate || !updates) << role.name << " " << OpName(op.kind);
+      }
+      EXPECT_TRUE(gate) << role.name;
+    }
+  });
+}
+
+}  // namespace
+}  // namespace planwright
