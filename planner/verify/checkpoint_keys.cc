@@ -39,7 +39,7 @@ class KeyCheck {
     for (const string& key : plan_.checkpoint.common) {
       if (!seen.insert(key).second || keys_.contains(key)) violations_.push_back({"V9", absl::StrCat("checkpoint key ", key, " exists twice"), -1});
     }
-    for (std::string_view needed : {"common.step", "common.applied_steps", "common.data_position"}) {
+    for (std::string_view needed : {"common.step", "common.applied_steps", "common.consumed_samples", "common.data_position"}) {
       if (!seen.contains(string(needed))) violations_.push_back({"V9", absl::StrCat("the checkpoint does not keep ", string(needed)), -1});
     }
   }

@@ -30,7 +30,9 @@ std::vector<Violation> AllRules(const Plan& plan) {
   add(VerifyUpdates(index));
   add(VerifyCheckpoint(plan));
   add(VerifyProgress(plan));
-  if (violations.empty()) add(VerifyMemory(plan));
+  if (!violations.empty()) return violations;
+  add(VerifyRows(index));
+  add(VerifyMemory(plan));
   return violations;
 }
 

@@ -50,6 +50,8 @@ std::vector<Violation> VerifyUpdates(const PlanIndex& index);
 std::vector<Violation> VerifyStorage(const PlanIndex& index);
 // V9: every checkpoint key is unique over all modules, written by one rank, and tiles its tensor; every parameter has a source.
 std::vector<Violation> VerifyCheckpoint(const Plan& plan);
+// V10 of run-time sizes: there is room for all rows that can come, and memory is planned for as many expert rows as moe.imbalance declares.
+std::vector<Violation> VerifyRows(const PlanIndex& index);
 // V10: the fullest moment of every rank fits its device, expert rows at the declared imbalance (docs/memory.md).
 std::vector<Violation> VerifyMemory(const Plan& plan);
 // V8: samples, steps and microbatches add up; learning-rate segments touch and equal the formula, and so does the schedule.

@@ -34,8 +34,9 @@ class BudgetRules {
   }
 
  private:
-  void Require(bool holds, string message) {
-    if (!holds) violations_.push_back({"V8", std::move(message), origin_});
+  // `module`: whose schedule it is; null: the budget's line.
+  void Require(bool holds, string message, const Module* module = nullptr) {
+    if (!holds) violations_.push_back({"V8", std::move(message), module ? module->origin : origin_});
   }
 
   void CheckCounts() {
@@ -147,19 +148,19 @@ class BudgetRules {
       const string name = absl::StrCat("stage ", stage.stage, " of ", stage.module);
       const Module* module = plan_.FindModule(stage.module);
       if (!module || stage.stage < 0 || stage.stage >= module->grid.pp) {
-        Require(false, absl::StrCat("the schedule has ", name, ", which does not exist"));
+        Require(false, absl::StrCat("the schedule has ", name, ", which does not exist"), module);
         continue;
       }
-      Require(seen.emplace(stage.module, stage.stage).second, absl::StrCat("the schedule has ", name, " twice"));
+      Require(seen.emplace(stage.module, stage.stage).second, absl::StrCat("the schedule has ", name, " twice"), module);
       const int place = first[static_cast<size_t>(module - plan_.modules.data())] + stage.stage;
       const int64_t warmup = std::min<int64_t>(total - place - 1, budget_.microbatches);
-      Require(stage.warmup == warmup, absl::StrCat(name, " runs ", stage.warmup, " forwards before its first backward, not ", warmup));
+      Require(stage.warmup == warmup, absl::StrCat(name, " runs ", stage.warmup, " forwards before its first backward, not ", warmup), module);
       Require(OrderFits(stage, warmup),
-              absl::StrCat(name, " of ", stage.order.size(), " actions is not 1F1B of ", budget_.microbatches, " microbatches"));
+              absl::StrCat(name, " of ", stage.order.size(), " actions is not 1F1B of ", budget_.microbatches, " microbatches"), module);
     }
     for (const Module& module : plan_.modules) {
       for (int stage = 0; stage < module.grid.pp; ++stage) {
-        Require(seen.contains({module.name, stage}), absl::StrCat("the schedule lacks stage ", stage, " of ", module.name));
+        Require(seen.contains({module.name, stage}), absl::StrCat("the schedule lacks stage ", stage, " of ", module.name), &module);
       }
     }
   }

@@ -69,6 +69,7 @@ class Frames {
 
   struct FrameUse {
     std::vector<const Block*> blocks;       // in order of call
+    std::map<string_view, int> reads;       // by slot: how often the forward reads it
     std::map<string_view, int> gradients;   // by slot
     std::map<string, int> statistics;       // by accumulator
   };
@@ -78,9 +79,11 @@ class Frames {
     for (const FrameCall& call : microbatch_.calls) {
       if (call.block->module != module.name) continue;
       FrameUse& use = uses[call.frame];
+      const bool forward = use.blocks.empty();
       use.blocks.push_back(call.block);
       for (const Instruction& op : call.block->body) {
         for (const string& slot : op.gradients) ++use.gradients[slot];
+        for (const string& slot : op.parameters) use.reads[slot] += forward ? 1 : 0;
         if (op.kind == OpKind::kAccumulateCounts) ++use.statistics["$expert_counts"];
         if (op.kind != OpKind::kAccumulate) continue;
         auto into = op.attributes.find("into");
@@ -102,6 +105,7 @@ class Frames {
         Fail("V5", absl::StrCat("role ", microbatch_.role->name, " never runs ", string(frame), ", which its stage holds"), BlockOf(module));
         continue;
       }
+      CheckReads(module, stage, frame, use->second);
       CheckGradients(module, stage, frame, use->second);
     }
     for (const auto& [frame, use] : uses) {
@@ -118,6 +122,17 @@ class Frames {
       if (call.block->module == module.name) return call.block;
     }
     return nullptr;
+  }
+
+  // Each slot has one place in the model. A frozen part, which has no backward to compare with, could else use a tensor for another of its shape.
+  void CheckReads(const Module& module, int stage, string_view frame, const FrameUse& use) {
+    for (const Storage* storage : index_.StoragesOf(module, frame)) {
+      if (storage->stage != stage) continue;
+      auto it = use.reads.find(storage->slot);
+      const int times = it == use.reads.end() ? 0 : it->second;
+      if (times == 1) continue;
+      Fail("V5", absl::StrCat(string(frame), ".", storage->slot, " is read ", times, " times by its forward, not once"), use.blocks.front());
+    }
   }
 
   void CheckGradients(const Module& module, int stage, string_view frame, const FrameUse& use) {

@@ -41,6 +41,7 @@ std::vector<Violation> VerifyGroups(const Plan& plan) {
   std::vector<Violation> violations;
   std::set<std::string> names;
   int last = 0;
+  const Group* before = nullptr;
   for (const Group& group : plan.groups) {
     const auto fail = [&](const std::string& what) {
       violations.push_back({"V2", absl::StrCat("group ", group.name, " ", what), group.origin});
@@ -51,8 +52,13 @@ std::vector<Violation> VerifyGroups(const Plan& plan) {
       fail(absl::StrCat("belongs to unknown module ", group.module));
       continue;
     }
-    if (order < last) fail("is created out of order");
+    if (order < last) {
+      // The world has no line of its own, so the other of the two is pointed at.
+      violations.push_back({"V2", absl::StrCat("group ", group.name, " is created out of order, after ", before->name),
+                            group.origin >= 0 ? group.origin : before->origin});
+    }
     last = order;
+    before = &group;
     if (group.module.empty()) {
       if (std::string problem = RankListProblem(plan, group); !problem.empty()) fail(problem);
       continue;

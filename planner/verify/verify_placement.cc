@@ -120,7 +120,10 @@ void CheckRoles(const Plan& plan, std::vector<Violation>& violations) {
   }
   if (!violations.empty()) return;
   const auto alone = std::find(owner.begin(), owner.end(), kNobody);
-  if (alone != owner.end()) violations.push_back({"V1", absl::StrCat("rank ", alone - owner.begin(), " is in no role"), -1});
+  if (alone == owner.end()) return;
+  const int rank = static_cast<int>(alone - owner.begin());
+  const auto of = std::find_if(plan.modules.begin(), plan.modules.end(), [&](const Module& module) { return module.grid.contains(rank); });
+  violations.push_back({"V1", absl::StrCat("rank ", rank, " is in no role"), of == plan.modules.end() ? -1 : of->origin});
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "planner/verify/read_rules.h"
 #include "planner/verify/role_stage.h"
 #include "planner/verify/verify.h"
 
@@ -85,22 +86,7 @@ class RoleSamples {
     }
     for (const Output& output : op.outputs) tags_[output.name] = op.microbatch;
     if (op.kind == OpKind::kReadTokens && op.outputs.size() > 3) loss_tokens_[op.outputs[3].name] = op.microbatch;
-    CheckSizes(op, *index_.module(*module));
-  }
-
-  // Token tensors have the lane's samples and the whole sequence.
-  void CheckSizes(const Instruction& op, const Module& module) {
-    const Budget& budget = index_.plan().budget;
-    if (op.kind != OpKind::kReadTokens) return;
-    const std::vector<Dim> whole = {budget.micro_samples, budget.sequence_length};
-    for (size_t i = 0; i < std::min<size_t>(3, op.outputs.size()); ++i) {
-      if (op.outputs[i].type.dims != whole) {
-        Fail(&op, absl::StrCat("reads ", op.outputs[i].name, " of another shape than a lane's samples of ", module.name), "V4");
-      }
-    }
-    if (op.outputs.size() > 4 && op.outputs[4].type.dims != std::vector<Dim>{budget.micro_samples}) {
-      Fail(&op, absl::StrCat("reads ", op.outputs[4].name, " for another number of samples than the lane has"), "V4");
-    }
+    if (string problem = ReadProblem(index_.plan(), *index_.module(*module), op); !problem.empty()) Fail(&op, std::move(problem), "V4");
   }
 
   void Call(const Instruction& op) {

@@ -221,14 +221,21 @@ class RoleUpdates {
     for (int call : CallsOf(module, bucket)) Before(gathered, call, "V7");
     int at_end = 0;
     for (const Instruction& op : role_.teardown) {
-      if (op.kind != OpKind::kAllGather || Subject(op) != gather.from || op.group != At(gathered).group || op.outputs.size() != 1) continue;
-      if (op.outputs.front().name != gather.to || op.outputs.front().type.dims != At(gathered).outputs.front().type.dims) continue;
+      if (!SameCollective(op, At(gathered))) continue;
       expected_at_end_.insert(&op);
       ++at_end;
     }
     if (at_end == 1) return;
     Fail(gathered, "V7", absl::StrCat("gathers ", gather.from, " at the start of a step, and after the last step ", at_end, " times, not once"),
          &module);
+  }
+
+  static bool SameCollective(const Instruction& a, const Instruction& b) {
+    const auto same_output = [](const Output& x, const Output& y) {
+      return x.name == y.name && x.type.dtype == y.type.dtype && x.type.dims == y.type.dims && x.type.host == y.type.host;
+    };
+    return a.kind == b.kind && a.inputs == b.inputs && a.group == b.group && a.attributes == b.attributes &&
+           std::equal(a.outputs.begin(), a.outputs.end(), b.outputs.begin(), b.outputs.end(), same_output);
   }
 
   static std::vector<Axis> ReplicaAxes(const Module& module, View view) {

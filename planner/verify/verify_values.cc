@@ -8,6 +8,8 @@
 #include "planner/verify/communication_rules.h"
 #include "planner/verify/layout_rules.h"
 #include "planner/verify/size_rules.h"
+#include "planner/verify/slot_meanings.h"
+#include "planner/verify/stream_values.h"
 #include "planner/verify/verify.h"
 
 namespace planwright {
@@ -28,9 +30,10 @@ bool SameLayout(const Layout& a, const Layout& b, const Grid& grid) {
 class Scope {
  public:
   // `module`: of a block; null in a role's program.
-  Scope(const PlanIndex& index, string where, const Module* module, int origin, std::vector<Violation>& violations)
+  Scope(const PlanIndex& index, string where, const Module* module, int origin, const std::vector<Instruction>& list,
+        std::vector<Violation>& violations)
       : index_(index), where_(std::move(where)), module_(module), origin_(origin), here_(origin), violations_(violations),
-        precision_(DTypeFromName(index.plan().precision).value_or(DType::kFp32)) {}
+        precision_(DTypeFromName(index.plan().precision).value_or(DType::kFp32)), streams_(list) {}
 
   // `owned` values must be freed or handed on here; an argument belongs to the caller.
   void Define(const Output& output, bool owned) {
@@ -62,7 +65,10 @@ class Scope {
       CheckCall(instruction);
     } else if (module_) {
       CheckOperands(instruction);
+    } else if (instruction.kind == OpKind::kBroadcast) {
+      CheckBroadcast(instruction);
     }
+    if (string problem = streams_.Step(instruction); !problem.empty()) Fail(std::move(problem));
     for (const Output& output : instruction.outputs) {
       if (!IsState(output.name)) Define(output, true);
     }
@@ -78,6 +84,7 @@ class Scope {
       owned_.erase(name);
     }
     for (const string& name : owned_) Fail(absl::StrCat("never frees ", name));
+    if (string problem = module_ ? streams_.End() : ""; !problem.empty()) Fail(std::move(problem));
     if (module_) CheckUnread(kept);
   }
 
@@ -151,6 +158,7 @@ class Scope {
       Fail(absl::StrCat(who, "has another top_k than the module's ", module_->top_k));
     }
     string problem = SizeProblem(typed);
+    if (problem.empty()) problem = SlotMeaningProblem(typed, *module_);
     if (problem.empty()) problem = DTypeProblem(typed, precision_);
     for (Axis axis : kLayoutAxes) {
       if (problem.empty() && module_->grid.size(axis) > 1) problem = LayoutProblem(typed, axis);
@@ -177,6 +185,18 @@ class Scope {
       slots.push_back(first);
     }
     return true;
+  }
+
+  // Whoever received hands on what it received.
+  void CheckBroadcast(const Instruction& broadcast) {
+    const Group* group = index_.group(broadcast.group);
+    const Module* module = group ? index_.module(group->module) : nullptr;
+    auto given = broadcast.inputs.size() > 1 ? live_.find(broadcast.inputs[1]) : live_.end();
+    if (!module || given == live_.end() || broadcast.outputs.size() != 1) return;  // VerifyBridges, or undefined
+    const string problem = Difference(*given->second, broadcast.outputs.front().type, *module);
+    if (!problem.empty()) {
+      Fail(absl::StrCat("broadcasts ", broadcast.inputs[1], " as ", broadcast.outputs.front().name, ", which has another ", problem));
+    }
   }
 
   void CheckCall(const Instruction& call) {
@@ -243,6 +263,7 @@ class Scope {
   std::map<string, const ValueType*> live_;
   std::set<string> owned_, freed_, used_, maxima_;
   std::vector<const Instruction*> run_;
+  StreamValues streams_;
 
  public:
   std::vector<std::string_view> frames_;  // of the block
@@ -255,7 +276,7 @@ void CheckBlock(const PlanIndex& index, const Block& block, std::vector<Violatio
         {"V4", absl::StrCat("block ", block.name, " is of unknown module ", block.module), index.OriginOf(block.origin, -1, nullptr)});
     return;
   }
-  Scope scope(index, absl::StrCat("block ", block.name), module, block.origin, violations);
+  Scope scope(index, absl::StrCat("block ", block.name), module, block.origin, block.body, violations);
   scope.frames_ = index.FramesOf(block);
   for (const Output& input : block.inputs) scope.Define(input, false);
   for (const Output& take : block.takes) scope.Define(take, true);
@@ -272,7 +293,7 @@ std::vector<Violation> VerifyValues(const PlanIndex& index) {
   for (const Block& block : index.plan().blocks) CheckBlock(index, block, violations);
   for (const Role& role : index.plan().roles) {
     for (const auto* list : {&role.setup, &role.step, &role.teardown}) {
-      Scope scope(index, absl::StrCat("role ", role.name), nullptr, role.origin, violations);
+      Scope scope(index, absl::StrCat("role ", role.name), nullptr, role.origin, *list, violations);
       for (const Instruction& instruction : *list) scope.Run(instruction);
       scope.End({});
     }

@@ -14,7 +14,8 @@ bool IsState(const string& name) { return !name.empty() && (name[0] == '$' || na
 // One block of the plan; mutants address it and its instructions by place.
 class BlockDamage {
  public:
-  BlockDamage(const Plan& plan, size_t block, std::vector<Mutant>& mutants) : plan_(plan), block_(block), mutants_(mutants) {}
+  BlockDamage(const Plan& plan, size_t block, std::vector<Mutant>& mutants)
+      : plan_(plan), block_(block), places_({absl::StrCat("module ", plan.blocks[block].module)}), mutants_(mutants) {}
 
   void Make() {
     for (size_t i = 0; i < Body().size(); ++i) {
@@ -40,12 +41,13 @@ class BlockDamage {
 
   void Add(const char* kind, size_t i, const string& what, std::vector<string> rules, std::function<void(Instruction&)> change) {
     const size_t block = block_;
-    mutants_.push_back({kind, absl::StrCat(Here().name, " ", i, " ", string(OpName(Body()[i].kind)), " ", what), std::move(rules),
+    mutants_.push_back({kind, absl::StrCat(Here().name, " ", i, " ", string(OpName(Body()[i].kind)), " ", what), std::move(rules), places_,
                         [block, i, change](Plan& p) { change(p.blocks[block].body[i]); }});
   }
   void AddToBlock(const char* kind, const string& what, std::vector<string> rules, std::function<void(Block&)> change) {
     const size_t block = block_;
-    mutants_.push_back({kind, absl::StrCat(Here().name, " ", what), std::move(rules), [block, change](Plan& p) { change(p.blocks[block]); }});
+    mutants_.push_back(
+        {kind, absl::StrCat(Here().name, " ", what), std::move(rules), places_, [block, change](Plan& p) { change(p.blocks[block]); }});
   }
 
   const Module& ModuleHere() const { return *plan_.FindModule(Here().module); }
@@ -67,9 +69,33 @@ class BlockDamage {
     for (size_t k = 0; k + 1 < op.parameters.size(); ++k) {
       Add("swap_parameters", i, op.parameters[k], {"V4", "V5"}, [k](Instruction& x) { std::swap(x.parameters[k], x.parameters[k + 1]); });
     }
+    for (size_t k = 0; k < op.parameters.size(); ++k) {
+      const string other = SlotLike(op.parameters[k]);
+      if (!other.empty()) Add("another_parameter", i, other, {"V4", "V5"}, [k, other](Instruction& x) { x.parameters[k] = other; });
+    }
     if (!op.parameters.empty()) Add("unknown_parameter", i, op.parameters[0], {"V4"}, [](Instruction& x) { x.parameters[0] = "nothing"; });
     if (!op.gradients.empty()) Gradients(i);
     if (op.outputs.empty()) EffectOnly(i);
+  }
+
+  // Another slot of the shape, in a frame that the block runs for.
+  string SlotLike(const string& slot) const {
+    const auto& storages = ModuleHere().storages;
+    for (const Storage& storage : storages) {
+      if (storage.slot != slot || !Runs(storage.frame)) continue;
+      for (const Storage& other : storages) {
+        if (other.frame == storage.frame && other.slot != slot && other.shape == storage.shape) return other.slot;
+      }
+      return "";
+    }
+    return "";
+  }
+
+  bool Runs(const string& frame) const {
+    const auto calls = [&](const Instruction& op) { return op.kind == OpKind::kCall && op.block == Here().name && op.frame == frame; };
+    const auto any = [&](const std::vector<Instruction>& body) { return std::any_of(body.begin(), body.end(), calls); };
+    return std::any_of(plan_.blocks.begin(), plan_.blocks.end(), [&](const Block& block) { return any(block.body); }) ||
+           std::any_of(plan_.roles.begin(), plan_.roles.end(), [&](const Role& role) { return any(role.step); });
   }
 
   void Gradients(size_t i) {
@@ -160,24 +186,11 @@ class BlockDamage {
         rename(b.outputs), rename(b.saved);
       });
     }
-    for (const Group& group : plan_.groups) {
-      const Group* now = plan_.FindGroup(op.group);
-      if (group.name == op.group || group.module != Here().module || !group.used || !now || MembersOf(plan_, group) == MembersOf(plan_, *now)) {
-        continue;
-      }
-      Add("retarget_group", i, group.name, {"V3", "V4", "V6"}, [name = group.name](Instruction& x) { x.group = name; });
-    }
     Add("unknown_group", i, op.group, {"V4"}, [](Instruction& x) { x.group = "nowhere"; });
     for (const char* key : {"dim", "from_dim", "to_dim"}) {
       if (!op.attributes.contains(key)) continue;
       Add("undeclared_dim", i, key, {"V4"}, [key](Instruction& x) { x.attributes.erase(key); });
       Add("another_dim", i, key, {"V4"}, [key](Instruction& x) { ++std::get<int64_t>(x.attributes[key]); });
-    }
-    if (op.kind == OpKind::kAllReduce) {
-      Add("another_reduction", i, op.inputs[0], {"V6"}, [](Instruction& x) {
-        string& reduce = std::get<string>(x.attributes["reduce"]);
-        reduce = reduce == "sum" ? "max" : "sum";
-      });
     }
   }
 
@@ -251,6 +264,7 @@ class BlockDamage {
 
   const Plan& plan_;
   const size_t block_;
+  const std::vector<string> places_;
   std::vector<Mutant>& mutants_;
 };
 

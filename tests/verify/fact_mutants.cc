@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "tests/verify/mutants.h"
@@ -27,7 +28,7 @@ class FactDamage {
 
  private:
   void Add(const char* kind, const string& where, std::vector<string> rules, std::function<void(Plan&)> inflict) {
-    mutants_.push_back({kind, where, std::move(rules), std::move(inflict)});
+    mutants_.push_back({kind, where, std::move(rules), places_, std::move(inflict)});
   }
 
   void Ranks() {
@@ -35,6 +36,7 @@ class FactDamage {
     if (plan_.world_size > 1) Add("world_shrinks", "world", {"V1"}, [](Plan& p) { --p.world_size; });
     for (size_t i = 0; i < plan_.roles.size(); ++i) {
       const string& name = plan_.roles[i].name;
+      places_ = testing::PlacesOf(plan_, plan_.roles[i]);
       Add("drop_role", name, {"V1"}, [i](Plan& p) { p.roles.erase(p.roles.begin() + static_cast<std::ptrdiff_t>(i)); });
       Add("repeat_role", name, {"V1"}, [i](Plan& p) { p.roles.push_back(Role(p.roles[i])); });
       Add("drop_ranks", name, {"V1"}, [i](Plan& p) { p.roles[i].ranks.pop_back(); });
@@ -42,24 +44,88 @@ class FactDamage {
       Add("rank_too_many", name, {"V1"}, [i](Plan& p) { ++p.roles[i].ranks[0].count; });
       Add("drop_module", name, {"V1"}, [i](Plan& p) { p.roles[i].modules.pop_back(); });
       Add("foreign_module", name, {"V1"}, [i](Plan& p) { p.roles[i].modules.push_back("nobody"); });
+      for (size_t to = 0; to < plan_.roles.size(); ++to) {
+        if (to == i) continue;
+        // A sibling that does as its leader sends and receives no rows, and hears from its lane what it would have heard: no damage.
+        const bool promoted = name == plan_.roles[to].name + ".sibling";
+        places_ = testing::PlacesOf(plan_, plan_.roles[i]);
+        for (const string& place : testing::PlacesOf(plan_, plan_.roles[to])) places_.push_back(place);
+        Add("move_rank", absl::StrCat(name, " to ", plan_.roles[to].name), promoted ? std::vector<string>() : std::vector<string>{"V1", "V3", "V5"},
+            [i, to](Plan& p) { MoveRank(p.roles[i], p.roles[to]); });
+      }
     }
     for (size_t i = 0; i < plan_.modules.size(); ++i) {
       const string& name = plan_.modules[i].name;
+      places_.clear();  // the module that it runs into may be told, too
       Add("shift_grid", name, {"V1"}, [i](Plan& p) { ++p.modules[i].grid.first_rank; });
+      places_ = {absl::StrCat("module ", name)};
       Add("views_of_two_sizes", name, {"V1"}, [i](Plan& p) { p.modules[i].grid.ep *= 2; });
       Add("axis_of_no_size", name, {"V1"}, [i](Plan& p) { p.modules[i].grid.cp = 0; });
       Add("wider_axis", name, {"V1"}, [i](Plan& p) { ++p.modules[i].grid.dp; });
     }
   }
 
+  // A rank that does what others do.
+  static void MoveRank(Role& from, Role& to) {
+    std::vector<int> source = Expand(from.ranks), target = Expand(to.ranks);
+    target.push_back(source.front());
+    source.erase(source.begin());
+    std::sort(target.begin(), target.end());
+    from.ranks = Compress(source);
+    to.ranks = Compress(target);
+  }
+
+  // Who notices that a group is gone or another: the buckets it shards, and the rules of what passes over it.
+  std::vector<string> RulesOfGroup(const string& name) const {
+    std::set<string> rules;
+    const auto look = [&](const std::vector<Instruction>& body) {
+      for (const Instruction& op : body) {
+        for (const ExchangePart& part : op.parts) {
+          if (part.group == name) rules.insert({"V3", "V5"});
+          if (part.bridge == name) rules.insert("V3");
+        }
+        if (op.group != name) continue;
+        const bool state = !op.inputs.empty() && !op.inputs.front().empty() && (op.inputs.front()[0] == '%' || op.inputs.front()[0] == '$');
+        const std::vector<string> of = state ? RulesOfState(op) : std::vector<string>{op.kind == OpKind::kBroadcast ? "V5" : "V4"};
+        rules.insert(of.begin(), of.end());
+      }
+    };
+    for (const Block& block : plan_.blocks) look(block.body);
+    for (const Role& role : plan_.roles) {
+      for (const auto* list : {&role.setup, &role.step, &role.teardown}) look(*list);
+    }
+    for (const Module& module : plan_.modules) {
+      for (const Bucket& bucket : module.buckets) {
+        if (bucket.reduce_group == name || bucket.tp_group == name) rules.insert("V7");
+      }
+    }
+    return {rules.begin(), rules.end()};
+  }
+
+  // The group's own line, and those of whoever communicates over it.
+  std::vector<string> PlacesOf(const Group& group) const {
+    std::vector<string> places;
+    if (group.origin < 0) return places;  // the world: any
+    places.push_back(plan_.origins[static_cast<size_t>(group.origin)].what);
+    const Bridge* bridge = plan_.FindBridge(group.name);
+    for (const Role& role : plan_.roles) {
+      const auto runs = [&](const string& module) { return std::find(role.modules.begin(), role.modules.end(), module) != role.modules.end(); };
+      if (!runs(group.module) && !(bridge && (runs(bridge->from) || runs(bridge->to)))) continue;
+      for (const string& place : testing::PlacesOf(plan_, role)) places.push_back(place);
+    }
+    return places;
+  }
+
   void Groups() {
     for (size_t i = 0; i < plan_.groups.size(); ++i) {
       const Group& group = plan_.groups[i];
+      places_ = PlacesOf(group);
       Add("repeat_group", group.name, {"V2"},
           [i](Plan& p) { p.groups.insert(p.groups.begin() + static_cast<std::ptrdiff_t>(i), Group(p.groups[i])); });
       if (!group.used) continue;
-      Add("drop_group", group.name, {"V2", "V3", "V4", "V5", "V6", "V7"},
+      Add("drop_group", group.name, RulesOfGroup(group.name),
           [i](Plan& p) { p.groups.erase(p.groups.begin() + static_cast<std::ptrdiff_t>(i)); });
+      if (MembersOf(plan_, group).front().size() > 1) Add("no_communicator", group.name, {"V3"}, [i](Plan& p) { p.groups[i].used = false; });
       if (!group.module.empty()) {
         Add("group_of_nobody", group.name, {"V2"}, [i](Plan& p) { p.groups[i].module = "nobody"; });
         Add("group_out_of_order", group.name, {"V2"}, [i](Plan& p) {
@@ -71,7 +137,7 @@ class FactDamage {
         }
         Add("axis_twice", group.name, {"V2"}, [i](Plan& p) { p.groups[i].axes.push_back(p.groups[i].axes.front()); });
         Add("group_lists_ranks", group.name, {"V2"}, [i](Plan& p) { p.groups[i].ranks = {0}; });
-        Add("group_over_nothing", group.name, {"V2", "V3", "V4", "V5", "V6", "V7"}, [i](Plan& p) { p.groups[i].axes.clear(); });
+        Add("group_over_nothing", group.name, RulesOfGroup(group.name), [i](Plan& p) { p.groups[i].axes.clear(); });
       }
       if (group.ranks.size() > 1) {
         Add("members_unordered", group.name, {"V2"}, [i](Plan& p) { std::swap(p.groups[i].ranks[0], p.groups[i].ranks[1]); });
@@ -83,6 +149,7 @@ class FactDamage {
 
   void Table(size_t i, const char* way, std::vector<Transfer> Bridge::* table) {
     const Bridge& bridge = plan_.bridges[i];
+    places_ = {absl::StrCat("bridge ", bridge.from, " to ", bridge.to), absl::StrCat("module ", bridge.from), absl::StrCat("module ", bridge.to)};
     Add("unknown_end", absl::StrCat(bridge.name, " ", way), {"V2"}, [i](Plan& p) { p.bridges[i].to = "nobody"; });
     const std::vector<string> rules = {"V3", "V5"};
     const size_t shown = std::min<size_t>((bridge.*table).size(), 8);
@@ -114,6 +181,7 @@ class FactDamage {
 
   void Storages(size_t m) {
     const Module& module = plan_.modules[m];
+    places_ = {absl::StrCat("module ", module.name)};
     for (size_t i = 0; i < module.buckets.size(); ++i) {
       const Bucket& bucket = module.buckets[i];
       const auto add = [&](const char* kind, std::vector<string> rules, std::function<void(Bucket&)> change) {
@@ -147,7 +215,8 @@ class FactDamage {
       };
       add("resize_storage", {"V7"}, [](Module&, Storage& s) { ++s.shape[0]; });
       add("forget_parameter", {"V7"}, [](Module&, Storage& s) { s.parameters.clear(); });
-      add("storage_of_another_stage", {"V7"}, [](Module&, Storage& s) { ++s.stage; });
+      const bool stage_is_there = storage.bucket < 0 && storage.stage + 1 < module.grid.pp;
+      add("storage_of_another_stage", {stage_is_there ? "V5" : "V7"}, [](Module&, Storage& s) { ++s.stage; });
       if (storage.bucket >= 0) {
         add("skip_bucket", {"V7"}, [](Module&, Storage& s) { s.bucket = -1; });
         add("overlap_in_bucket", {"V7"}, [](Module& all, Storage& s) {
@@ -175,6 +244,7 @@ class FactDamage {
   }
 
   void Sizes() {
+    places_.clear();
     for (size_t i = 0; i < plan_.symbols.size(); ++i) {
       Add("size_of_no_bound", plan_.symbols[i].name, {"V4"}, [i](Plan& p) { p.symbols[i].maximum = 0; });
       Add("size_undeclared", plan_.symbols[i].name, {"V4"}, [i](Plan& p) { p.symbols.erase(p.symbols.begin() + static_cast<std::ptrdiff_t>(i)); });
@@ -182,6 +252,7 @@ class FactDamage {
   }
 
   void Numbers() {
+    places_ = {"budget"};
     const auto add = [&](const char* kind, std::function<void(Budget&)> change) {
       Add(kind, "budget", {"V8"}, [change](Plan& p) { change(p.budget); });
     };
@@ -209,6 +280,7 @@ class FactDamage {
     for (size_t i = 0; i < plan_.schedule.size(); ++i) {
       const StageSchedule& stage = plan_.schedule[i];
       const string where = absl::StrCat(stage.module, " stage ", stage.stage);
+      places_ = {absl::StrCat("module ", stage.module)};
       const auto add = [&](const char* kind, std::function<void(StageSchedule&)> change) {
         Add(kind, where, {"V8"}, [i, change](Plan& p) { change(p.schedule[i]); });
       };
@@ -223,6 +295,7 @@ class FactDamage {
 
   const Plan& plan_;
   std::vector<Mutant>& mutants_;
+  std::vector<string> places_;  // of what is damaged now
 };
 
 }  // namespace
@@ -230,15 +303,6 @@ class FactDamage {
 std::vector<Mutant> FactMutants(const Plan& plan) {
   std::vector<Mutant> mutants;
   FactDamage(plan, mutants).Make();
-  return mutants;
-}
-
-std::vector<Mutant> AllMutants(const Plan& plan) {
-  std::vector<Mutant> mutants = BlockMutants(plan);
-  for (auto* more : {&ProgramMutants, &FactMutants}) {
-    std::vector<Mutant> found = (*more)(plan);
-    std::move(found.begin(), found.end(), std::back_inserter(mutants));
-  }
   return mutants;
 }
 

@@ -10,20 +10,20 @@ using std::string;
 
 class RoleDamage {
  public:
-  RoleDamage(const Plan& plan, size_t role, std::vector<Mutant>& mutants) : plan_(plan), role_(role), mutants_(mutants) {}
+  RoleDamage(const Plan& plan, size_t role, std::vector<Mutant>& mutants)
+      : plan_(plan), role_(role), places_(PlacesOf(plan, plan.roles[role])), mutants_(mutants) {}
 
   void Make() {
     for (size_t i = 0; i < Step().size(); ++i) {
       const Instruction& op = Step()[i];
+      Types(i);
       switch (op.kind) {
         case OpKind::kCall: Call(i); break;
         case OpKind::kReadTokens:
         case OpKind::kReadImages:
         case OpKind::kReadImageSizes: Read(i); break;
         case OpKind::kExchange: Exchange(i); break;
-        case OpKind::kBroadcast:
-          Add("another_root", i, "root", {"V3", "V5"}, [](Instruction& x) { ++std::get<int64_t>(x.attributes["root"]); });
-          break;
+        case OpKind::kBroadcast: break;  // damaged with the communication
         case OpKind::kAccumulate: Accumulate(i); break;
         default: State(i);
       }
@@ -37,12 +37,13 @@ class RoleDamage {
 
   void Add(const char* kind, size_t i, const string& what, std::vector<string> rules, std::function<void(Instruction&)> change) {
     const size_t role = role_;
-    mutants_.push_back({kind, absl::StrCat(Here().name, " ", i, " ", string(OpName(Step()[i].kind)), " ", what), std::move(rules),
+    mutants_.push_back({kind, absl::StrCat(Here().name, " ", i, " ", string(OpName(Step()[i].kind)), " ", what), std::move(rules), places_,
                         [role, i, change](Plan& p) { change(p.roles[role].step[i]); }});
   }
   void AddToRole(const char* kind, const string& what, std::vector<string> rules, std::function<void(Role&)> change) {
     const size_t role = role_;
-    mutants_.push_back({kind, absl::StrCat(Here().name, " ", what), std::move(rules), [role, change](Plan& p) { change(p.roles[role]); }});
+    mutants_.push_back(
+        {kind, absl::StrCat(Here().name, " ", what), std::move(rules), places_, [role, change](Plan& p) { change(p.roles[role]); }});
   }
 
   static void Erase(std::vector<Instruction>& list, size_t i) {
@@ -56,6 +57,22 @@ class RoleDamage {
   }
 
   string Label(size_t i) const { return absl::StrCat(i, " ", string(OpName(Step()[i].kind))); }
+
+  // What reads and calls make; of transfers and collectives: damaged with the communication.
+  void Types(size_t i) {
+    const Instruction& op = Step()[i];
+    if (OpClassOf(op.kind) == OpClass::kCommunication) return;
+    for (size_t k = 0; k < op.outputs.size(); ++k) {
+      Add("change_dtype", i, op.outputs[k].name, {"V4", "V5"}, [k](Instruction& x) {
+        DType& dtype = x.outputs[k].type.dtype;
+        dtype = dtype == DType::kInt64 ? DType::kFp32 : DType::kInt64;
+      });
+      for (size_t d = 0; d < op.outputs[k].type.dims.size(); ++d) {
+        Add("change_dim", i, absl::StrCat(op.outputs[k].name, " ", d), {"V4", "V5"},
+            [k, d](Instruction& x) { x.outputs[k].type.dims[d] = int64_t{77}; });
+      }
+    }
+  }
 
   void Call(size_t i) {
     const Instruction& call = Step()[i];
@@ -95,24 +112,13 @@ class RoleDamage {
     });
   }
 
+  // What the parts send and count rows by; the transfers themselves are damaged with the communication.
   void Exchange(size_t i) {
     const Instruction& op = Step()[i];
     for (size_t k = 0; k < op.parts.size(); ++k) {
-      const ExchangePart& part = op.parts[k];
       const string what = absl::StrCat("part ", k);
-      Add("turn_transfer", i, what, {"V3", "V5"}, [k](Instruction& x) { x.parts[k].backward = !x.parts[k].backward; });
-      if (part.shift != 0) {
-        Add("another_stage", i, what, {"V3", "V5"}, [k](Instruction& x) { x.parts[k].shift = -x.parts[k].shift; });
-        Add("transfer_over_nothing", i, what, {"V3", "V5"}, [k](Instruction& x) { x.parts[k].group = "nowhere"; });
-      } else {
-        Add("transfer_over_nothing", i, what, {"V3", "V5"}, [k](Instruction& x) { x.parts[k].bridge = "nowhere"; });
-        Add("unknown_rows", i, what, {"V4"}, [k](Instruction& x) { x.parts[k].sample_rows = "nothing"; });
-      }
-      if (part.send) {
-        Add("send_nothing", i, what, {"V4"}, [k](Instruction& x) { x.parts[k].value = "nothing"; });
-        Add("drop_send", i, what, {"V3", "V5"}, [k](Instruction& x) { x.parts.erase(x.parts.begin() + static_cast<std::ptrdiff_t>(k)); });
-        Add("send_twice", i, what, {"V3", "V5"}, [k](Instruction& x) { x.parts.push_back(ExchangePart(x.parts[k])); });
-      }
+      if (op.parts[k].shift == 0) Add("unknown_rows", i, what, {"V4"}, [k](Instruction& x) { x.parts[k].sample_rows = "nothing"; });
+      if (op.parts[k].send) Add("send_nothing", i, what, {"V4"}, [k](Instruction& x) { x.parts[k].value = "nothing"; });
     }
   }
 
@@ -126,32 +132,35 @@ class RoleDamage {
     }
   }
 
+  // Who notices that an instruction of the end of a step is missing, doubled or out of place.
+  static std::vector<string> RulesOf(const Instruction& op) {
+    switch (op.kind) {
+      case OpKind::kBeginStep:
+      case OpKind::kScaleGradients: return {"V5"};
+      case OpKind::kSquareNorm: return {"V6"};
+      default: return OpClassOf(op.kind) == OpClass::kCommunication ? RulesOfState(op) : std::vector<string>{"V7"};
+    }
+  }
+
   // Instructions of the end of a step, and collectives on gradients, parameters and sums.
   void State(size_t i) {
     const Instruction& op = Step()[i];
-    const std::vector<string> rules = {"V3", "V5", "V6", "V7"};
-    AddToRole("drop_instruction", absl::StrCat(Label(i), " ", op.inputs.empty() ? "" : op.inputs[0]), rules, [i](Role& r) { Erase(r.step, i); });
-    AddToRole("repeat_instruction", absl::StrCat(Label(i), " ", op.inputs.empty() ? "" : op.inputs[0]), rules, [i](Role& r) { Repeat(r.step, i); });
+    const string subject = op.inputs.empty() ? "" : op.inputs[0];
     if (i > 0 && Dependent(Step()[i - 1], op) && Step()[i - 1].stream == op.stream) {
+      std::vector<string> rules = RulesOf(op);
+      for (const string& rule : RulesOf(Step()[i - 1])) rules.push_back(rule);
       AddToRole("swap_order", absl::StrCat(i - 1, " and ", i), rules, [i](Role& r) { std::swap(r.step[i - 1], r.step[i]); });
     }
-    if (op.attributes.contains("module")) Add("another_module", i, "", rules, [](Instruction& x) { x.attributes["module"] = string("nobody"); });
-    if (OpClassOf(op.kind) != OpClass::kCommunication) return;
-    Add("another_value", i, op.inputs[0], rules, [](Instruction& x) { x.inputs[0] += "0"; });
-    Add("unknown_group", i, op.group, rules, [](Instruction& x) { x.group = "nowhere"; });
-    for (const Group& group : plan_.groups) {
-      const Group* now = plan_.FindGroup(op.group);
-      if (group.used && now && MembersOf(plan_, group) != MembersOf(plan_, *now)) {
-        Add("retarget_group", i, group.name, rules, [name = group.name](Instruction& x) { x.group = name; });
-      }
+    if (op.attributes.contains("module")) {
+      Add("another_module", i, "", RulesOf(op), [](Instruction& x) { x.attributes["module"] = string("nobody"); });
     }
-    Add("change_dim", i, op.inputs[0], rules, [](Instruction& x) { ++std::get<int64_t>(x.outputs[0].type.dims[0]); });
-    Add("change_dtype", i, op.inputs[0], rules,
-        [](Instruction& x) { x.outputs[0].type.dtype = x.outputs[0].type.dtype == DType::kBf16 ? DType::kInt64 : DType::kBf16; });
-    if (op.attributes.contains("reduce")) {
-      Add("another_reduction", i, op.inputs[0], rules, [](Instruction& x) { x.attributes["reduce"] = string("max"); });
+    if (OpClassOf(op.kind) == OpClass::kCommunication) {
+      Add("another_value", i, subject, RulesOf(op), [](Instruction& x) { x.inputs[0] += "0"; });
+      Add("unknown_group", i, op.group, RulesOf(op), [](Instruction& x) { x.group = "nowhere"; });
+      return;
     }
-    if (op.attributes.contains("dim")) Add("another_dim", i, op.inputs[0], rules, [](Instruction& x) { x.attributes["dim"] = int64_t{1}; });
+    AddToRole("drop_instruction", absl::StrCat(Label(i), " ", subject), RulesOf(op), [i](Role& r) { Erase(r.step, i); });
+    AddToRole("repeat_instruction", absl::StrCat(Label(i), " ", subject), RulesOf(op), [i](Role& r) { Repeat(r.step, i); });
   }
 
   // Whether the order of two neighbours matters to what they compute: buckets beside each other do not touch.
@@ -179,6 +188,7 @@ class RoleDamage {
 
   const Plan& plan_;
   const size_t role_;
+  const std::vector<string> places_;
   std::vector<Mutant>& mutants_;
 };
 

@@ -83,6 +83,7 @@ std::vector<Damage> Damages() {
       {"common_key_twice", "common.step exists twice", [](Plan& p) { p.checkpoint.common.push_back("common.step"); }},
       {"common_key_of_a_parameter", "exists twice", [](Plan& p) { Named(p, kHead).name = "common.step"; }},
       {"step_not_kept", "does not keep common.step", [](Plan& p) { std::erase(p.checkpoint.common, "common.step"); }},
+      {"samples_not_kept", "does not keep common.consumed_samples", [](Plan& p) { std::erase(p.checkpoint.common, "common.consumed_samples"); }},
       {"writer_axis_missing", "make up its ranks", [](Plan& p) { std::erase(CutDense(p).replicated, Axis::kDp); }},
       {"axis_twice", "make up its ranks", [](Plan& p) { CutDense(p).replicated.push_back(Axis::kTp); }},
       {"axis_of_the_other_view", "make up its ranks", [](Plan& p) { CutDense(p).replicated.push_back(Axis::kEp); }},

@@ -50,6 +50,13 @@ void Drop(std::vector<Instruction>& body, OpKind kind) {
   throw std::runtime_error("no " + std::string(OpName(kind)));
 }
 
+Symbol& SymbolNamed(Plan& plan, const std::string& name) {
+  for (Symbol& symbol : plan.symbols) {
+    if (symbol.name == name) return symbol;
+  }
+  throw std::runtime_error("no size " + name);
+}
+
 struct Damage {
   const char* name;
   const char* rule;
@@ -145,6 +152,30 @@ std::vector<Damage> Damages() {
          }
        }},
       {"unknown_block", "V4", [](Plan& p) { First(p.roles[0].step, OpKind::kCall).block = "nothing.forward"; }},
+      {"broadcast_of_another_shape", "V4",
+       [](Plan& p) {
+         for (Role& role : p.roles) {
+           for (Instruction& op : role.step) {
+             if (op.kind == OpKind::kExchange && !op.outputs.empty()) op.outputs[0].type.dims[0] = int64_t{77};
+           }
+         }
+       }},
+      {"row_counts_on_the_device", "V4", [](Plan& p) { First(p.roles.back().step, OpKind::kReadTokens).outputs[4].type.host = false; }},
+      {"loss_tokens_as_reals", "V4", [](Plan& p) { First(p.roles.back().step, OpKind::kReadTokens).outputs[3].type.dtype = DType::kFp32; }},
+      {"shift_for_scale", "V4",
+       [](Plan& p) {
+         auto& parameters = First(BlockNamed(p, "radio_encoder.layer.forward").body, OpKind::kLayerNorm).parameters;
+         std::swap(parameters[0], parameters[1]);
+       }},
+      {"shift_for_scale_backward", "V4",
+       [](Plan& p) { First(BlockNamed(p, "radio_encoder.layer.backward").body, OpKind::kLayerNormGrad).parameters[0] = "norm2_bias"; }},
+      {"another_norm", "V5",
+       [](Plan& p) { First(BlockNamed(p, "radio_encoder.layer.forward").body, OpKind::kLayerNorm).parameters = {"norm2_weight", "norm2_bias"}; }},
+      {"value_of_another_stream", "V4",
+       [](Plan& p) { First(BlockNamed(p, "language.attention.forward").body, OpKind::kAllGather).stream = "beside"; }},
+      {"room_for_too_few_rows", "V10", [](Plan& p) { SymbolNamed(p, "language.expert_rows").maximum = 8; }},
+      {"memory_for_too_few_rows", "V10", [](Plan& p) { SymbolNamed(p, "language.expert_rows").expected = 8; }},
+      {"memory_for_too_few_images", "V10", [](Plan& p) { SymbolNamed(p, "radio_encoder.patches").expected = 1; }},
       {"samples_do_not_add_up", "V8", [](Plan& p) { p.budget.microbatches += 1; }},
       {"a_step_too_few", "V8", [](Plan& p) { p.budget.steps -= 1; }},
       {"segments_apart", "V8", [](Plan& p) { p.budget.segments.front().first_sample += 1; }},
@@ -198,6 +229,65 @@ TEST(VerifyCalls, RefusesTwoBlocksOfOneName) {
 
 TEST(Verify, ASoundPlanBreaksNothing) {
   for (const Violation& violation : VerifyPlan(Sound())) ADD_FAILURE() << violation.rule << ": " << violation.message;
+}
+
+std::vector<std::string> RulesBrokenBy(const Plan& plan) {
+  std::vector<std::string> rules;
+  for (const Violation& violation : VerifyPlan(plan)) rules.push_back(violation.rule);
+  return rules;
+}
+
+// After the last step parameters are gathered as in every step.
+TEST(Verify, TheLastGatherIsThatOfAStep) {
+  Recipe recipe = TinyRecipe({2, 2, 4, 2, 4, false});
+  recipe.gradients.overlap_gather = Located<bool>(true);
+  Diagnostics diagnostics;
+  Plan plan = *CompileRecipe(recipe, diagnostics);
+  ASSERT_THAT(RulesBrokenBy(plan), ::testing::IsEmpty());
+  const auto damage = [&](const std::function<void(Instruction&)>& inflict) {
+    Plan damaged = plan;
+    for (Role& role : damaged.roles) {
+      if (!role.teardown.empty()) inflict(role.teardown.front());
+    }
+    return RulesBrokenBy(damaged);
+  };
+  EXPECT_THAT(damage([](Instruction& gather) { gather.attributes["dim"] = int64_t{1}; }), ::testing::Contains("V7"));
+  EXPECT_THAT(damage([](Instruction& gather) { gather.outputs[0].type.dtype = DType::kInt64; }), ::testing::Contains("V7"));
+}
+
+// Without a backward to compare with, a forward still uses each tensor in its place.
+TEST(Verify, AFrozenForwardUsesItsOwnTensors) {
+  Recipe recipe = TinyRecipe({2, 2, 4, 2, 4, false});
+  recipe.modules[0].train_backbone = std::string("frozen");
+  Diagnostics diagnostics;
+  Plan plan = *CompileRecipe(recipe, diagnostics);
+  ASSERT_THAT(RulesBrokenBy(plan), ::testing::IsEmpty());
+  ASSERT_EQ(plan.FindBlock("radio_encoder.layer.backward"), nullptr);
+  First(BlockNamed(plan, "radio_encoder.layer.forward").body, OpKind::kLayerNorm).parameters = {"norm2_weight", "norm2_bias"};
+  EXPECT_THAT(RulesBrokenBy(plan), ::testing::Contains("V5"));
+}
+
+// A gather beside the compute stream is sound when it waits for what it reads, is waited for, and what it reads is not freed under it.
+TEST(Verify, ValuesPassBetweenStreamsByEvents) {
+  Plan plan = Sound();
+  std::vector<Instruction>& body = BlockNamed(plan, "language.attention.forward").body;
+  Instruction& gather = First(body, OpKind::kAllGather);
+  gather.stream = "beside";
+  const std::string given = gather.inputs[0], made = gather.outputs[0].name;
+  const auto reads = [](const Instruction& op, const std::string& name) {
+    return std::find(op.inputs.begin(), op.inputs.end(), name) != op.inputs.end();
+  };
+  for (Instruction& op : body) {
+    const bool makes = std::any_of(op.outputs.begin(), op.outputs.end(), [&](const Output& output) { return output.name == given; });
+    if (makes) op.signals = {"given"};
+    if (&op != &gather && reads(op, made) && op.waits.empty()) op.waits = {"made"};
+  }
+  EXPECT_FALSE(VerifyValues(plan).empty());  // nothing is signalled yet, or waited for
+  gather.waits = {"given"};
+  gather.signals = {"made"};
+  for (const Violation& violation : VerifyValues(plan)) ADD_FAILURE() << violation.message;
+  gather.waits.clear();
+  EXPECT_FALSE(VerifyValues(plan).empty());
 }
 
 TEST(Verify, AViolationPointsAtItsModule) {

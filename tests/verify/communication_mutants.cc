@@ -1,0 +1,268 @@
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "tests/verify/event_graph.h"
+#include "tests/verify/mutants.h"
+
+namespace planwright::testing {
+namespace {
+
+using std::string;
+using std::vector;
+using Body = vector<Instruction>;
+
+bool Communicates(const Instruction& op) { return OpClassOf(op.kind) == OpClass::kCommunication; }
+bool IsState(const string& name) { return !name.empty() && (name[0] == '$' || name[0] == '%'); }
+
+// A list of a role, or of a block that all its callers share, or of a block as one call alone sees it.
+struct Site {
+  int role = -1;  // -1: the block, for all
+  Body Role::* list = nullptr;
+  vector<size_t> calls;  // from the list inwards
+  size_t block = 0;      // without a role
+
+  Body& In(Plan& plan) const {
+    if (role < 0) return plan.blocks[block].body;
+    Body* body = &(plan.roles[static_cast<size_t>(role)].*list);
+    for (size_t place : calls) {
+      Instruction& call = (*body)[place];
+      Block copy = *plan.FindBlock(call.block);
+      copy.name = absl::StrCat(call.block, ".for_", role, ".", place);
+      call.block = copy.name;  // before the list of blocks moves
+      plan.blocks.push_back(std::move(copy));
+      body = &plan.blocks.back().body;
+    }
+    return *body;
+  }
+};
+
+class CommunicationDamage {
+ public:
+  CommunicationDamage(const Plan& plan, vector<Mutant>& mutants) : plan_(plan), mutants_(mutants) {}
+
+  void Make() {
+    for (size_t i = 0; i < plan_.blocks.size(); ++i) {
+      const Block& block = plan_.blocks[i];
+      site_ = {.block = i};
+      where_ = block.name;
+      places_ = {absl::StrCat("module ", block.module)};
+      List(block.body);
+    }
+    for (size_t role = 0; role < plan_.roles.size(); ++role) {
+      for (auto list : {&Role::setup, &Role::step, &Role::teardown}) {
+        site_ = {.role = static_cast<int>(role), .list = list};
+        where_ = plan_.roles[role].name;
+        places_ = PlacesOf(plan_, plan_.roles[role]);
+        seen_.clear();
+        const EventGraph events(plan_, plan_.roles[role].*list);
+        events_ = &events;
+        Inwards(plan_.roles[role].*list);
+        events_ = nullptr;
+      }
+    }
+  }
+
+ private:
+  // The list itself, and the blocks that it calls, each once.
+  void Inwards(const Body& body) {
+    List(body);
+    for (size_t i = 0; i < body.size(); ++i) {
+      const Block* block = body[i].kind == OpKind::kCall ? plan_.FindBlock(body[i].block) : nullptr;
+      if (!block || !seen_.insert(block->name).second) continue;
+      site_.calls.push_back(i);
+      const string outside = where_;
+      absl::StrAppend(&where_, " > ", block->name);
+      Inwards(block->body);
+      where_ = outside;
+      site_.calls.pop_back();
+    }
+  }
+
+  void List(const Body& body) {
+    body_ = &body;
+    for (size_t i = 0; i < body.size(); ++i) {
+      body_ = &body;
+      if (Communicates(body[i])) {
+        Whole(i);
+        Contents(i);
+        for (size_t k = 0; k < body[i].parts.size(); ++k) Part(i, k);
+        NewEvents(i);
+      }
+      Events(i);
+    }
+  }
+
+  using Rules = vector<string>;
+
+  void AddToList(const char* kind, size_t i, const string& what, Rules rules, std::function<void(Body&)> change) {
+    mutants_.push_back({kind, absl::StrCat(where_, " ", i, " ", string(OpName((*body_)[i].kind)), what.empty() ? "" : " ", what), std::move(rules),
+                        places_, [site = site_, change = std::move(change)](Plan& plan) { change(site.In(plan)); }});
+  }
+  void Add(const char* kind, size_t i, const string& what, Rules rules, std::function<void(Instruction&)> change) {
+    AddToList(kind, i, what, std::move(rules), [i, change = std::move(change)](Body& body) { change(body[i]); });
+  }
+
+  // Who notices that a communication is gone or another: where values pass, whoever reads them; where state moves, the rule of that state.
+  Rules RulesOf(const Instruction& op) const {
+    if (op.kind == OpKind::kExchange) return {"V3", "V4", "V5"};
+    if (op.kind == OpKind::kBroadcast) return {"V4", "V5"};
+    if (op.inputs.empty() || !IsState(op.inputs.front())) return {"V4", "V6"};
+    Rules rules = RulesOfState(op);
+    if (!op.signals.empty() || !op.waits.empty()) rules.push_back("V7");  // whoever waits for it starts early
+    return rules;
+  }
+
+  static void Erase(Body& body, size_t i) {
+    if (i > 0) body[i - 1].frees.insert(body[i - 1].frees.end(), body[i].frees.begin(), body[i].frees.end());
+    body.erase(body.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+
+  void Whole(size_t i) {
+    const Instruction& op = (*body_)[i];
+    AddToList("drop_communication", i, "", RulesOf(op), [i](Body& body) { Erase(body, i); });
+    AddToList("repeat_communication", i, "", RulesOf(op), [i](Body& body) {
+      Instruction copy = body[i];
+      copy.signals.clear();
+      copy.frees.clear();
+      body.insert(body.begin() + static_cast<std::ptrdiff_t>(i), std::move(copy));
+    });
+    for (size_t other = i + 1; other < body_->size(); ++other) {
+      if (!Communicates((*body_)[other]) && (*body_)[other].kind != OpKind::kCall) continue;
+      AddToList("swap_neighbours", i, absl::StrCat("with ", other), {}, [i, other](Body& body) { std::swap(body[i], body[other]); });
+      break;
+    }
+    if (op.kind == OpKind::kExchange) return;
+    for (const Group& group : plan_.groups) {
+      const Group* now = plan_.FindGroup(op.group);
+      if (!group.used || !now || MembersOf(plan_, group) == MembersOf(plan_, *now)) continue;
+      Rules rules = RulesOf(op);
+      rules.push_back("V3");
+      Add("retarget_group", i, absl::StrCat("to ", group.name), std::move(rules), [name = group.name](Instruction& x) { x.group = name; });
+      if (group.module != now->module) mutants_.back().places.clear();  // whoever it meets there may be told
+    }
+    if (op.kind != OpKind::kBroadcast) {
+      Add("change_kind", i, "", RulesOf(op),
+          [](Instruction& x) { x.kind = x.kind == OpKind::kAllReduce ? OpKind::kReduceScatter : OpKind::kAllReduce; });
+    }
+  }
+
+  void Contents(size_t i) {
+    const Instruction& op = (*body_)[i];
+    for (size_t k = 0; k < op.outputs.size(); ++k) {
+      const ValueType& type = op.outputs[k].type;
+      Add("change_dtype", i, op.outputs[k].name, RulesOf(op), [k](Instruction& x) {
+        DType& dtype = x.outputs[k].type.dtype;
+        dtype = dtype == DType::kBf16 ? DType::kInt64 : DType::kBf16;
+      });
+      for (size_t d = 0; d < type.dims.size(); ++d) {
+        Add("change_dim", i, absl::StrCat(op.outputs[k].name, " ", d), RulesOf(op),
+            [k, d](Instruction& x) { x.outputs[k].type.dims[d] = int64_t{77}; });
+      }
+    }
+    for (const auto& [key, value] : op.attributes) {
+      if (std::holds_alternative<string>(value)) {
+        Add("change_setting", i, key, RulesOf(op), [key = key](Instruction& x) { x.attributes[key] = string("otherwise"); });
+      } else if (const auto* number = std::get_if<int64_t>(&value)) {
+        Rules rules = RulesOf(op);
+        if (op.kind == OpKind::kBroadcast) rules = {"V3", "V5"};
+        const int64_t other = key == "zigzag" ? 1 - *number : *number + 100;
+        Add("change_setting", i, key, std::move(rules), [key = key, other](Instruction& x) { x.attributes[key] = other; });
+      }
+    }
+  }
+
+  void Part(size_t i, size_t k) {
+    const ExchangePart& part = (*body_)[i].parts[k];
+    const string what = absl::StrCat("part ", k);
+    const Rules rules = {"V3", "V4", "V5"};
+    const auto change = [&](const char* kind, std::function<void(ExchangePart&)> damage) {
+      Add(kind, i, what, rules, [k, damage](Instruction& x) { damage(x.parts[k]); });
+    };
+    if (part.shift != 0) {
+      change("other_stage", [](ExchangePart& p) { p.shift = -p.shift; });
+      change("stage_further_on", [](ExchangePart& p) { p.shift *= 2; });
+    }
+    change("turn_part", [](ExchangePart& p) { p.send = !p.send; });
+    change("other_direction", [](ExchangePart& p) { p.backward = !p.backward; });
+    change("part_over_nothing", [](ExchangePart& p) { (p.shift == 0 ? p.bridge : p.group) = "nowhere"; });
+    Add("drop_part", i, what, rules, [k](Instruction& x) { x.parts.erase(x.parts.begin() + static_cast<std::ptrdiff_t>(k)); });
+    Add("repeat_part", i, what, rules, [k](Instruction& x) { x.parts.push_back(ExchangePart(x.parts[k])); });
+    if (k > 0) Add("swap_parts", i, what, {}, [k](Instruction& x) { std::swap(x.parts[0], x.parts[k]); });
+  }
+
+  // Events that are there: between streams.
+  void Events(size_t i) {
+    const Instruction& op = (*body_)[i];
+    for (size_t k = 0; k < op.waits.size(); ++k) {
+      if (events_ && events_->Needs(site_.calls, i, k)) {
+        Add("drop_wait", i, op.waits[k], {"V7"}, [k](Instruction& x) { x.waits.erase(x.waits.begin() + static_cast<std::ptrdiff_t>(k)); });
+      }
+      Add("wait_for_another", i, op.waits[k], {"V3", "V7"}, [k](Instruction& x) { x.waits[k] += "?"; });
+    }
+    for (size_t k = 0; k < op.signals.size(); ++k) {
+      Add("drop_signal", i, op.signals[k], {"V3", "V7"},
+          [k](Instruction& x) { x.signals.erase(x.signals.begin() + static_cast<std::ptrdiff_t>(k)); });
+      Add("rename_signal", i, op.signals[k], {"V3", "V7"}, [k](Instruction& x) { x.signals[k] += "?"; });
+      Add("signal_twice", i, op.signals[k], {"V3"}, [k](Instruction& x) { x.signals.push_back(string(x.signals[k])); });
+    }
+    if (!op.stream.empty() && !op.waits.empty() && i > 0) {
+      AddToList("launch_before_signal", i, "", {"V3", "V7"}, [i](Body& body) {
+        std::rotate(body.begin(), body.begin() + static_cast<std::ptrdiff_t>(i), body.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      });
+    }
+  }
+
+  // Events and streams that nobody asked for.
+  void NewEvents(size_t i) {
+    Add("wait_for_nobody", i, "", {"V3"}, [](Instruction& x) { x.waits.push_back("nobody"); });
+    Add("another_stream", i, "", {}, [](Instruction& x) { x.stream = "other"; });
+    Add("wait_for_itself", i, "", {"V3"}, [](Instruction& x) {
+      x.waits.push_back("itself");
+      x.signals.push_back("itself");
+    });
+    for (size_t other = body_->size() - 1; other > i; --other) {
+      if (!Communicates((*body_)[other])) continue;
+      AddToList("wait_for_later", i, absl::StrCat("at ", other), {"V3"}, [i, other](Body& body) {
+        body[other].signals.push_back("later");
+        body[i].waits.push_back("later");
+      });
+      const auto circle = [i, other](Body& body) {
+        body[i].waits.push_back("one");
+        body[i].signals.push_back("two");
+        body[other].waits.push_back("two");
+        body[other].signals.push_back("one");
+      };
+      AddToList("wait_in_a_circle", i, absl::StrCat("with ", other), {"V3"}, circle);
+      AddToList("circle_of_streams", i, absl::StrCat("with ", other), {"V3", "V4", "V5", "V6", "V7"}, [i, circle](Body& body) {
+        body[i].stream = "other";
+        circle(body);
+      });
+      AddToList("one_event_of_two", i, absl::StrCat("with ", other), {"V3"}, [i, other](Body& body) {
+        body[i].signals.push_back("both");
+        body[other].signals.push_back("both");
+      });
+      break;
+    }
+  }
+
+  const Plan& plan_;
+  vector<Mutant>& mutants_;
+  Site site_;
+  const Body* body_ = nullptr;
+  const EventGraph* events_ = nullptr;  // of the role's list; null: a block as all share it
+  string where_;
+  vector<string> places_;
+  std::set<string> seen_;  // blocks of the role and list
+};
+
+}  // namespace
+
+vector<Mutant> CommunicationMutants(const Plan& plan) {
+  vector<Mutant> mutants;
+  CommunicationDamage(plan, mutants).Make();
+  return mutants;
+}
+
+}  // namespace planwright::testing

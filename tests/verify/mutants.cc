@@ -1,0 +1,38 @@
+#include "tests/verify/mutants.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace planwright::testing {
+
+std::vector<std::string> PlacesOf(const Plan& plan, const Role& role) {
+  std::vector<std::string> places;
+  const auto runs = [&](const std::string& module) { return std::find(role.modules.begin(), role.modules.end(), module) != role.modules.end(); };
+  for (const std::string& module : role.modules) places.push_back(absl::StrCat("module ", module));
+  for (const Bridge& bridge : plan.bridges) {
+    if (runs(bridge.from) || runs(bridge.to)) places.push_back(absl::StrCat("bridge ", bridge.from, " to ", bridge.to));
+  }
+  return places;
+}
+
+std::vector<std::string> RulesOfState(const Instruction& collective) {
+  const std::string& subject = collective.inputs.front();
+  if (subject == "$integers") return {"V5"};
+  if (subject == "$reals") return {"V5", "V6"};
+  if (collective.kind == OpKind::kAllReduce && absl::StrContains(subject, ".gradient_shards.")) return {"V6"};  // terms along tp
+  return {"V7"};
+}
+
+std::vector<Mutant> AllMutants(const Plan& plan) {
+  std::vector<Mutant> mutants;
+  for (auto* generator : {&BlockMutants, &ProgramMutants, &CommunicationMutants, &FactMutants, &ManifestMutants}) {
+    std::vector<Mutant> found = (*generator)(plan);
+    std::move(found.begin(), found.end(), std::back_inserter(mutants));
+  }
+  return mutants;
+}
+
+}  // namespace planwright::testing
