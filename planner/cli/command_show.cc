@@ -1,8 +1,11 @@
+#include <unistd.h>
+
 #include <iostream>
 
 #include "planner/cli/command.h"
 #include "planner/cli/exit_status.h"
 #include "planner/cli/load_plan.h"
+#include "planner/cli/terminal.h"
 #include "planner/diagnostics/near_name.h"
 #include "planner/launch/files.h"
 #include "planner/show/page/page.h"
@@ -15,6 +18,7 @@ namespace {
 struct ShowOptions {
   std::vector<int64_t> at;
   std::string role;
+  size_t width = kShowWidth;
 };
 
 struct Subject {
@@ -25,23 +29,24 @@ struct Subject {
 };
 
 constexpr Subject kSubjects[] = {
-    {"ranks", "who is where: node, module, coordinates", [](const Plan& plan, const ShowOptions&) { return ShowRanks(plan); },
+    {"ranks", "who is where: node, module, coordinates", [](const Plan& plan, const ShowOptions& options) { return ShowRanks(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowRanksJson(plan); }},
-    {"groups", "process groups, in creation order", [](const Plan& plan, const ShowOptions&) { return ShowGroups(plan); },
+    {"groups", "process groups, in creation order", [](const Plan& plan, const ShowOptions& options) { return ShowGroups(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowGroupsJson(plan); }},
-    {"bridges", "who sends which samples to whom", [](const Plan& plan, const ShowOptions&) { return ShowBridges(plan); },
+    {"bridges", "who sends which samples to whom", [](const Plan& plan, const ShowOptions& options) { return ShowBridges(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowBridgesJson(plan); }},
     {"budget", "samples, steps and the learning rate (--at 0,768,1024000)",
-     [](const Plan& plan, const ShowOptions& options) { return ShowBudget(plan, options.at); },
+     [](const Plan& plan, const ShowOptions& options) { return ShowBudget(plan, options.at, options.width); },
      [](const Plan& plan, const ShowOptions& options) { return ShowBudgetJson(plan, options.at); }},
-    {"schedule", "the pipeline, stage by stage", [](const Plan& plan, const ShowOptions&) { return ShowSchedule(plan); },
+    {"schedule", "the pipeline, stage by stage", [](const Plan& plan, const ShowOptions& options) { return ShowSchedule(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowScheduleJson(plan); }},
-    {"model", "modules, layers and parameters", [](const Plan& plan, const ShowOptions&) { return ShowModel(plan); },
+    {"model", "modules, layers and parameters", [](const Plan& plan, const ShowOptions& options) { return ShowModel(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowModelJson(plan); }},
-    {"memory", "bytes of each role's ranks by category, against the device", [](const Plan& plan, const ShowOptions&) { return ShowMemory(plan); },
+    {"memory", "bytes of each role's ranks by category, against the device",
+     [](const Plan& plan, const ShowOptions& options) { return ShowMemory(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowMemoryJson(plan); }},
     {"program", "every instruction of every role (--role NAME)",
-     [](const Plan& plan, const ShowOptions& options) { return ShowProgram(plan, options.role); },
+     [](const Plan& plan, const ShowOptions& options) { return ShowProgram(plan, options.role, options.width); },
      [](const Plan& plan, const ShowOptions& options) { return ShowProgramJson(plan, options.role); }},
 };
 
@@ -56,6 +61,7 @@ absl::StatusOr<const Subject*> FindSubject(const std::string& name) {
 
 absl::StatusOr<ShowOptions> OptionsOf(const Arguments& arguments, const std::string& subject) {
   ShowOptions options;
+  options.width = LineWidth(STDOUT_FILENO, kShowWidth);
   if (arguments.has("--at") && subject != "budget") return absl::InvalidArgumentError("option `--at` is for `budget`");
   if (arguments.has("--role") && subject != "program") return absl::InvalidArgumentError("option `--role` is for `program`");
   options.role = arguments.value("--role").value_or("");

@@ -1,7 +1,9 @@
 #include "planner/cli/terminal.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
@@ -12,6 +14,15 @@ bool WantsColor(int fd) {
   if (no_color && *no_color) return false;
   const char* terminal = std::getenv("TERM");
   return isatty(fd) && terminal && std::string_view(terminal) != "dumb";
+}
+
+size_t LineWidth(int fd, size_t most) {
+  constexpr size_t kLeast = 40;
+  const char* columns = std::getenv("COLUMNS");
+  size_t width = columns ? std::strtoul(columns, nullptr, 10) : 0;
+  winsize window = {};
+  if (width == 0 && isatty(fd) && ioctl(fd, TIOCGWINSZ, &window) == 0) width = window.ws_col;
+  return width == 0 ? most : std::clamp(width, kLeast, most);
 }
 
 }  // namespace planwright

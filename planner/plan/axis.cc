@@ -97,8 +97,7 @@ int IndexInGroup(const Grid& grid, View view, const std::vector<Axis>& axes, int
 std::vector<std::vector<int>> GroupsOver(const Grid& grid, View view, const std::vector<Axis>& axes) {
   std::vector<std::vector<int>> groups;
   for (int rank = grid.first_rank; rank < grid.first_rank + grid.ranks(); ++rank) {
-    std::vector<int> members = GroupOf(grid, view, axes, rank);
-    if (members.front() == rank) groups.push_back(std::move(members));
+    if (IndexInGroup(grid, view, axes, rank) == 0) groups.push_back(GroupOf(grid, view, axes, rank));
   }
   return groups;
 }

@@ -34,11 +34,12 @@ std::map<int, Fan> FansOf(const Bridge& bridge, bool by_sender) {
 
 std::string RangeText(int64_t first, int64_t end) { return "[" + WithCommas(first) + ", " + WithCommas(end) + ")"; }
 
-std::string BridgeText(const Plan& plan, const Bridge& bridge) {
+std::string BridgeText(const Plan& plan, const Bridge& bridge, size_t width) {
   int64_t samples = 0;
   for (const Transfer& transfer : bridge.forward) samples = std::max(samples, transfer.end_sample);
-  std::string text = bridge.from + " ──▶ " + bridge.to + "   " + bridge.kind + ", " + WithCommas(static_cast<int64_t>(bridge.forward.size())) +
-                     " transfers a microbatch of " + WithCommas(samples) + " samples\n";
+  const std::string transfers = WithCommas(static_cast<int64_t>(bridge.forward.size())) + " transfers a microbatch of ";
+  std::string text = bridge.from + " ──▶ " + bridge.to + "   " + bridge.kind + ", " + transfers + WithCommas(samples) + " samples";
+  text = Wrapped(text, width, 2) + "\n";
   if (const Module *from = plan.FindModule(bridge.from), *to = plan.FindModule(bridge.to); from && to) {
     text += "  " + WithCommas(from->grid.dp) + " lanes of tp" + std::to_string(from->grid.tp) + " ──▶ " + WithCommas(to->grid.dp) +
             " lanes of tp" + std::to_string(to->grid.tp) + "\n";
@@ -54,17 +55,17 @@ std::string BridgeText(const Plan& plan, const Bridge& bridge) {
     table.Add({std::to_string(rank), RangeText(fan.first, fan.end), senders ? "──▶" : "◀──", RanksText(fan.partners),
                fan.least == fan.most ? WithCommas(fan.least) : WithCommas(fan.least) + " to " + WithCommas(fan.most)});
   }
-  text += table.Text("  ");
+  text += table.Text("  ", width);
   if (fans.size() > kMostRows) text += "  (and " + WithCommas(static_cast<int64_t>(fans.size() - kMostRows)) + " more ranks; --json has all)\n";
   return text;
 }
 
 }  // namespace
 
-std::string ShowBridges(const Plan& plan) {
+std::string ShowBridges(const Plan& plan, size_t width) {
   if (plan.bridges.empty()) return "no bridges\n";
   std::string text;
-  for (const Bridge& bridge : plan.bridges) text += (text.empty() ? "" : "\n") + BridgeText(plan, bridge);
+  for (const Bridge& bridge : plan.bridges) text += (text.empty() ? "" : "\n") + BridgeText(plan, bridge, width);
   return text;
 }
 

@@ -26,12 +26,13 @@ std::string ShortDigits(double value) {
 int64_t StepAt(const Budget& budget, int64_t sample) { return sample / std::max<int64_t>(1, budget.global_samples) + 1; }
 
 // Both curves over samples, with the segments of the learning rate under it.
-std::string CurvesText(const Budget& budget) {
-  constexpr int kColumns = 100, kLines = 10;
+std::string CurvesText(const Budget& budget, size_t width) {
+  constexpr int kLines = 10;
   constexpr size_t kIndent = 12;
+  const int columns = static_cast<int>(std::clamp<size_t>(width - kIndent, 20, 100));
   if (TrainedSamples(budget) == 0) return "";
   std::vector<double> rates, decays;
-  for (const RatePoint& point : RateCurve(budget, kColumns)) {
+  for (const RatePoint& point : RateCurve(budget, columns)) {
     rates.push_back(point.learning_rate);
     decays.push_back(point.weight_decay);
   }
@@ -42,8 +43,8 @@ std::string CurvesText(const Budget& budget) {
     ends.push_back(std::min(1.0, static_cast<double>(segment.end_sample) / static_cast<double>(TrainedSamples(budget))));
   }
   const std::string last = WithCommas(TrainedSamples(budget)) + " samples";
-  std::string text = "\nlearning rate\n" + LineChart(rates, kLines, kIndent) + PartsRuler(names, ends, kColumns, kIndent) +
-                     std::string(kIndent - 1, ' ') + "0" + std::string(kColumns - Width(last), ' ') + last + "\n";
+  std::string text = "\nlearning rate\n" + LineChart(rates, kLines, kIndent) + PartsRuler(names, ends, columns, kIndent) +
+                     std::string(kIndent - 1, ' ') + "0" + std::string(columns - Width(last), ' ') + last + "\n";
   const double decay = budget.weight_decay.start;
   if (decay == budget.weight_decay.end) return text + "\nweight decay  " + ShortDigits(decay) + " throughout\n";
   return text + "\nweight decay\n" + LineChart(decays, kLines / 2, kIndent);
@@ -51,11 +52,12 @@ std::string CurvesText(const Budget& budget) {
 
 }  // namespace
 
-std::string ShowBudget(const Plan& plan, const std::vector<int64_t>& at) {
+std::string ShowBudget(const Plan& plan, const std::vector<int64_t>& at, size_t width) {
   const Budget& budget = plan.budget;
   std::string text = WithCommas(budget.train_samples) + " samples in " + WithCommas(budget.steps) + " steps of " +
                      WithCommas(budget.global_samples) + " (" + WithCommas(budget.microbatches) + " microbatches; micro batch " +
-                     WithCommas(budget.micro_samples) + ", sequence " + WithCommas(budget.sequence_length) + ")\n";
+                     WithCommas(budget.micro_samples) + ", sequence " + WithCommas(budget.sequence_length) + ")";
+  text = Wrapped(text, width) + "\n";
   if (budget.samples_past_budget > 0) {
     text += "the last step is full: " + WithCommas(budget.samples_past_budget) + " samples past the budget\n";
   }
@@ -66,7 +68,7 @@ std::string ShowBudget(const Plan& plan, const std::vector<int64_t>& at) {
                   ShortDigits(LearningRateAt(budget.learning_rate, static_cast<double>(segment.first_sample))),
                   ShortDigits(LearningRateAt(budget.learning_rate, static_cast<double>(segment.end_sample)))});
   }
-  text += "\n" + segments.Text() + CurvesText(budget);
+  text += "\n" + segments.Text("", width) + CurvesText(budget, width);
   if (at.empty()) return text;
   Table points({"sample", "learning rate", "weight decay"});
   for (int64_t sample : at) {

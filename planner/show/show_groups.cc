@@ -22,14 +22,14 @@ std::string MembersText(const std::vector<std::vector<int>>& members) {
 
 }  // namespace
 
-std::string ShowGroups(const Plan& plan) {
+std::string ShowGroups(const Plan& plan, size_t width) {
   Table table({"group", "view", "axes", "groups", "ranks each", "used", "members"});
   for (const Group& group : plan.groups) {
     const std::vector<std::vector<int>> members = MembersOf(plan, group);
     table.Add({group.name, group.module.empty() ? "" : std::string(ViewName(group.view)), AxesText(group), std::to_string(members.size()),
                members.empty() ? "0" : std::to_string(members[0].size()), group.used ? "yes" : "", MembersText(members)});
   }
-  return table.Text();
+  return table.Text("", width);
 }
 
 nlohmann::ordered_json ShowGroupsJson(const Plan& plan) {

@@ -10,19 +10,24 @@ namespace {
 
 constexpr int kBarWidth = 60;
 
-// The categories' shares of `whole`, one after the other, and a mark where the device ends.
-std::string Bar(const MemoryBytes& bytes, int64_t limit, int64_t whole) {
+// The categories' shares of `whole` one after the other, how far the worst case goes, and a mark where the device ends.
+std::string Bar(const RoleEstimate& estimate, int64_t whole) {
+  const auto cells_to = [&](int64_t bytes) {
+    const double share = std::min(1.0, static_cast<double>(bytes) / static_cast<double>(whole));
+    return static_cast<int>(share * kBarWidth + 0.5);
+  };
   std::string bar;
-  int64_t reached = 0, cells = 0;
-  for (const MemoryCategory& category : kMemoryCategories) {
-    reached += bytes.*category.bytes;
-    const int64_t end = static_cast<int64_t>(static_cast<double>(reached) / static_cast<double>(whole) * kBarWidth + 0.5);
-    for (; cells < end; ++cells) bar += category.fill;
-  }
-  if (limit == 0) return bar;
-  const int64_t mark = std::min<int64_t>(kBarWidth, static_cast<int64_t>(static_cast<double>(limit) / static_cast<double>(whole) * kBarWidth + 0.5));
-  for (; cells < mark; ++cells) bar += "·";
-  return bar + (bytes.total() > limit ? " beyond the device" : "|");
+  int64_t reached = 0;
+  int cells = 0;
+  const auto fill = [&](int64_t bytes, const char* with) {
+    for (; cells < cells_to(bytes); ++cells) bar += with;
+  };
+  for (const MemoryCategory& category : kMemoryCategories) fill(reached += estimate.planned.*category.bytes, category.fill);
+  fill(estimate.worst.total(), "-");
+  if (estimate.limit == 0) return bar;
+  fill(estimate.limit, "·");
+  if (reached > estimate.limit) return bar + " beyond the device";
+  return bar + "|" + (estimate.worst.total() > estimate.limit ? " at worst beyond" : "");
 }
 
 nlohmann::ordered_json BytesJson(const MemoryBytes& bytes) {
@@ -33,7 +38,7 @@ nlohmann::ordered_json BytesJson(const MemoryBytes& bytes) {
 
 }  // namespace
 
-std::string ShowMemory(const Plan& plan) {
+std::string ShowMemory(const Plan& plan, size_t width) {
   const std::vector<RoleEstimate> estimates = EstimateMemory(plan);
   const MemoryUnit unit = UnitOf(estimates);
   int64_t whole = 1;
@@ -49,15 +54,16 @@ std::string ShowMemory(const Plan& plan) {
     row.push_back(unit.Text(estimate.worst.total()));
     table.Add(std::move(row));
   }
-  text += table.Text("") + "\n";
+  text += table.Text("", width) + "\n";
   for (const RoleEstimate& estimate : estimates) {
-    text += estimate.role->name + "\n  " + Bar(estimate.planned, estimate.limit, whole) + "\n";
+    text += estimate.role->name + "\n  " + Bar(estimate, whole) + "\n";
     if (!estimate.fullest.empty()) text += "  fullest at " + estimate.fullest + "\n";
   }
-  text += "\n ";
-  for (const MemoryCategory& category : kMemoryCategories) text += std::string(" ") + category.fill + " " + category.name;
-  return text + "\nworst case: every run-time size at its maximum. " + unit.name + (unit.bytes == 1e9 ? " is 1e9" : " is 1e6") +
-         " bytes; docs/memory.md has the formulas.\n";
+  std::string legend;
+  for (const MemoryCategory& category : kMemoryCategories) legend += std::string(" ") + category.fill + " " + category.name;
+  const std::string note = absl::StrFormat("worst case (-): every run-time size at its maximum. %s is 1e%d bytes; docs/memory.md has the formulas.",
+                                           unit.name, unit.bytes == 1e9 ? 9 : 6);
+  return text + "\n" + Wrapped(legend, width, 1) + "\n" + Wrapped(note, width) + "\n";
 }
 
 nlohmann::ordered_json ShowMemoryJson(const Plan& plan) {

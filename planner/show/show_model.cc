@@ -12,16 +12,16 @@ namespace {
 
 int64_t Rounded(double flops) { return std::llround(flops); }
 
-std::string LayersText(const Module& module) {
+std::string LayersText(const Module& module, size_t width) {
   Table table({"layer", "", "kind", "parameters", "forward FLOPs"});
   for (const LayerSummary& layer : module.layers) {
     table.Add({layer.frame, std::string(1, layer.kind), std::string(LayerWord(layer.kind)), WithCommas(layer.parameters),
                WithCommas(layer.forward_flops)});
   }
-  return table.Text("  ");
+  return table.Text("  ", width);
 }
 
-std::string FlopsText(const ModuleFlops& flops) {
+std::string FlopsText(const ModuleFlops& flops, size_t width) {
   Table table({"FLOPs of a token", "layers", "forward", "backward", "recomputed"});
   for (const PartFlops& part : flops.parts) {
     table.Add({part.name, part.layers > 0 ? WithCommas(part.layers) : "", WithCommas(Rounded(part.token.forward)),
@@ -30,10 +30,10 @@ std::string FlopsText(const ModuleFlops& flops) {
   table.Add({"all", "", WithCommas(Rounded(flops.token.forward)), WithCommas(Rounded(flops.token.backward)),
              WithCommas(Rounded(flops.token.recompute))});
   const std::string bound = flops.known ? "" : "at most ";
-  std::string text = table.Text("  ") + "  a sample: " + bound + FlopText(flops.sample.model()) + " in " +
+  std::string text = "  a sample: " + bound + FlopText(flops.sample.model()) + " in " +
                      absl::StrFormat("%.6g", flops.tokens_per_sample) + " tokens; a step: " + bound + FlopText(flops.step.model());
   if (flops.step.recompute > 0) text += ", and " + FlopText(flops.step.recompute) + " recomputed";
-  return text + "\n";
+  return table.Text("  ", width) + Wrapped(text, width, 2) + "\n";
 }
 
 // How long a step takes by arithmetic alone (docs/flops.md).
@@ -44,7 +44,7 @@ std::string TimeText(const Plan& plan) {
     text += absl::StrFormat(", which takes %.3g s at %.0f %% of the dense peak of a %s, transfers left out", time.length, 100 * kEfficiency,
                             plan.cluster.gpu);
   }
-  return text + "\n";
+  return text;
 }
 
 nlohmann::ordered_json TimeJson(const Plan& plan) {
@@ -65,17 +65,18 @@ nlohmann::ordered_json FlopsJson(const Flops& flops) {
 
 }  // namespace
 
-std::string ShowModel(const Plan& plan) {
+std::string ShowModel(const Plan& plan, size_t width) {
   std::string text;
   double step = 0;
   for (const Module& module : plan.modules) {
     const ModuleFlops flops = FlopsOf(plan, module);
     step += flops.step.model();
-    text += module.name + ": " + module.model + " (" + module.kind + "), " + WithCommas(module.parameter_count) + " parameters";
-    if (module.projector_count > 0) text += " and " + WithCommas(module.projector_count) + " of the projector";
-    text += (module.trained() ? "\n" : ", frozen\n") + LayersText(module) + "\n" + FlopsText(flops) + "\n";
+    std::string heading = module.name + ": " + module.model + " (" + module.kind + "), " + WithCommas(module.parameter_count) + " parameters";
+    if (module.projector_count > 0) heading += " and " + WithCommas(module.projector_count) + " of the projector";
+    if (!module.trained()) heading += ", frozen";
+    text += Wrapped(heading, width, 2) + "\n" + LayersText(module, width) + "\n" + FlopsText(flops, width) + "\n";
   }
-  return text + "a step of all modules: " + FlopText(step) + "; " + TimeText(plan);
+  return text + Wrapped("a step of all modules: " + FlopText(step) + "; " + TimeText(plan), width) + "\n";
 }
 
 nlohmann::ordered_json ShowModelJson(const Plan& plan) {

@@ -91,16 +91,23 @@ struct Line {
   std::string word, left, right, types;
 };
 
-void AppendLines(const std::vector<Line>& lines, std::string& text) {
+constexpr size_t kIndent = 15;  // of what does not fit in its line
+
+// Types stand in a column of their own while they fit there, and else on a line below.
+void AppendLines(const std::vector<Line>& lines, size_t width, std::string& text) {
   size_t left = 0, right = 0;
   for (const Line& line : lines) {
     left = std::max(left, std::min<size_t>(Width(line.left), 32));
     right = std::max(right, std::min<size_t>(Width(line.right), 60));
   }
   for (const Line& line : lines) {
-    std::string row = "  " + PadRight(line.word, 8) + " " + PadRight(line.left, left) + (line.left.empty() ? "   " : " = ") +
-                      PadRight(line.right, right) + "  " + line.types;
+    const std::string head = "  " + PadRight(line.word, 8) + " " + PadRight(line.left, left) + (line.left.empty() ? "   " : " = ");
+    std::string row = head + PadRight(line.right, right) + "  " + line.types;
     row.erase(row.find_last_not_of(' ') + 1);
+    if (Width(row) > width) {
+      row = Wrapped(head + line.right, width, kIndent);
+      if (!line.types.empty()) row += "\n" + Wrapped(std::string(kIndent, ' ') + line.types, width, kIndent);
+    }
     text += row + "\n";
   }
 }
@@ -114,10 +121,10 @@ Line InstructionLine(const Instruction& instruction) {
   return line;
 }
 
-void AppendBody(const std::vector<Instruction>& body, std::string& text) {
+void AppendBody(const std::vector<Instruction>& body, size_t width, std::string& text) {
   std::vector<Line> lines;
   for (const Instruction& instruction : body) lines.push_back(InstructionLine(instruction));
-  AppendLines(lines, text);
+  AppendLines(lines, width, text);
 }
 
 std::string OriginText(const Plan& plan, int origin) {
@@ -125,22 +132,24 @@ std::string OriginText(const Plan& plan, int origin) {
   return "   " + plan.origins[origin].file + ":" + std::to_string(plan.origins[origin].line);
 }
 
-std::string BlockText(const Plan& plan, const Block& block) {
+std::string BlockText(const Plan& plan, const Block& block, size_t width) {
   std::string text = "block " + block.name + "(m)" + OriginText(plan, block.origin) + "\n";
   std::vector<Line> formals;
   for (const Output& input : block.inputs) formals.push_back({"in", input.name, "", TypeText(input.type)});
   for (const Output& taken : block.takes) formals.push_back({"takes", taken.name, "", TypeText(taken.type)});
-  for (const Line& line : formals) text += "  " + PadRight(line.word, 8) + " " + PadRight(line.left, 32) + " " + line.types + "\n";
-  AppendBody(block.body, text);
-  if (!block.outputs.empty()) text += "  out      " + Joined(block.outputs) + "\n";
-  if (!block.saved.empty()) text += "  saved    " + Joined(block.saved) + "\n";
+  for (const Line& line : formals) {
+    text += Wrapped("  " + PadRight(line.word, 8) + " " + PadRight(line.left, 32) + " " + line.types, width, kIndent) + "\n";
+  }
+  AppendBody(block.body, width, text);
+  if (!block.outputs.empty()) text += Wrapped("  out      " + Joined(block.outputs), width, kIndent) + "\n";
+  if (!block.saved.empty()) text += Wrapped("  saved    " + Joined(block.saved), width, kIndent) + "\n";
   for (const Probe& probe : block.probes) text += "  probe    " + probe.value + " as " + probe.name + "\n";
   return text;
 }
 
 }  // namespace
 
-std::string ShowProgram(const Plan& plan, const std::string& role_name) {
+std::string ShowProgram(const Plan& plan, const std::string& role_name, size_t width) {
   std::string text;
   std::set<std::string> blocks;
   for (const Role& role : plan.roles) {
@@ -150,17 +159,17 @@ std::string ShowProgram(const Plan& plan, const std::string& role_name) {
     for (const auto& [part, body] : {std::pair("setup", &role.setup), {"step", &role.step}, {"teardown", &role.teardown}}) {
       if (body->empty()) continue;
       text += " " + std::string(part) + "\n";
-      AppendBody(*body, text);
+      AppendBody(*body, width, text);
     }
     text += "\n";
   }
   if (!plan.symbols.empty()) {
     Table symbols({"run-time size", "at most", "what"});
     for (const Symbol& symbol : plan.symbols) symbols.Add({symbol.name, WithCommas(symbol.maximum), symbol.what});
-    text += symbols.Text() + "\n";
+    text += symbols.Text("", width) + "\n";
   }
   for (const Block& block : plan.blocks) {
-    if (blocks.contains(block.name)) text += BlockText(plan, block) + "\n";
+    if (blocks.contains(block.name)) text += BlockText(plan, block, width) + "\n";
   }
   return text;
 }

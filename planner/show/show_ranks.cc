@@ -9,8 +9,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kWidth = 150;
-
 std::string RoleName(const Plan& plan, int rank) {
   const Role* role = plan.RoleOf(rank);
   return role ? role->name : "";
@@ -40,9 +38,9 @@ std::string Rule(const char* left, const char* middle, const char* right, size_t
 }
 
 // A node's boxes, in as many rows as the width asks for.
-std::string NodeText(const std::vector<std::vector<std::string>>& boxes, size_t width, const std::string& title) {
+std::string NodeText(const std::vector<std::vector<std::string>>& boxes, size_t width, const std::string& title, size_t columns) {
   const size_t indent_width = Width(title) + 2;
-  const size_t most = std::max<size_t>(1, (kWidth - std::min(kWidth, indent_width + 1)) / (width + 3));
+  const size_t most = std::max<size_t>(1, (columns - std::min(columns, indent_width + 1)) / (width + 3));
   const size_t rows = (boxes.size() + most - 1) / most, a_row = (boxes.size() + rows - 1) / rows;  // as even as can be
   const std::string indent(indent_width, ' ');
   std::string text;
@@ -67,7 +65,7 @@ std::string RunTitle(const NodeRun& run) {
 }
 
 // Every node of a small world; one box drawing for each run of nodes that look alike of a large one.
-std::string BoxesText(const Plan& plan) {
+std::string BoxesText(const Plan& plan, size_t columns) {
   constexpr int kSingle = 4;
   constexpr size_t kMostRuns = 24;
   const int per_node = std::max(1, plan.cluster.gpus_per_node);
@@ -87,14 +85,14 @@ std::string BoxesText(const Plan& plan) {
     }
   }
   std::string text = several ? "n counts the nodes of a run from 0\n" : "";
-  for (size_t i = 0; i < runs.size(); ++i) text += NodeText(boxes[i], width, PadRight(RunTitle(runs[i]), title_width));
+  for (size_t i = 0; i < runs.size(); ++i) text += NodeText(boxes[i], width, PadRight(RunTitle(runs[i]), title_width), columns);
   if (runs.size() < all) text += "(and " + std::to_string(all - runs.size()) + " more kinds of nodes; --json has every rank)\n";
   return text;
 }
 
 }  // namespace
 
-std::string ShowRanks(const Plan& plan) {
+std::string ShowRanks(const Plan& plan, size_t width) {
   std::string text = std::to_string(plan.world_size) + " ranks on " + std::to_string(plan.cluster.nodes) + " node" +
                      (plan.cluster.nodes == 1 ? "" : "s") + " of " + std::to_string(plan.cluster.gpus_per_node) + " (gpu " +
                      plan.cluster.gpu + ")\n\n";
@@ -104,8 +102,8 @@ std::string ShowRanks(const Plan& plan) {
     modules.Add({module.name, std::to_string(grid.first_rank) + "-" + std::to_string(grid.first_rank + grid.ranks() - 1),
                  SizesText(grid, View::kDense), HasExperts(grid) ? SizesText(grid, View::kExpert) : ""});
   }
-  text += modules.Text() + "\n";
-  return text + BoxesText(plan);
+  text += modules.Text("", width) + "\n";
+  return text + BoxesText(plan, width);
 }
 
 Json ShowRanksJson(const Plan& plan) {

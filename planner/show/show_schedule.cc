@@ -8,7 +8,7 @@
 namespace planwright {
 namespace {
 
-constexpr size_t kWidth = 150;
+constexpr size_t kMostParts = 6;  // of a chart that is wider than a line
 
 std::string StageName(const TimelineRow& row) { return row.module + ".s" + std::to_string(row.stage); }
 
@@ -18,39 +18,48 @@ std::string IdleText(const TimelineRow& row, int slots) {
   return text;
 }
 
-// The first `slots` columns of a stage: "F0|F1|. |B0|".
-std::string CellsText(const TimelineRow& row, size_t slots, size_t cell) {
-  std::vector<std::string> cells(slots, ".");
+// Columns [first, end) of a stage: "F0|F1|. |B0|".
+std::string CellsText(const TimelineRow& row, size_t first, size_t end, size_t cell) {
+  std::vector<std::string> cells(end - first, ".");
   for (const TimelineOp& op : row.ops) {
-    if (op.start >= 0 && static_cast<size_t>(op.start) < slots) cells[op.start] = OpText(op);
+    if (op.start >= 0 && static_cast<size_t>(op.start) >= first && static_cast<size_t>(op.start) < end) cells[op.start - first] = OpText(op);
   }
   std::string text;
   for (const std::string& shown : cells) text += PadRight(shown, cell) + "|";
   return text;
 }
 
-}  // namespace
-
-std::string ShowSchedule(const Plan& plan) {
-  const Timeline timeline = TimelineOf(plan);
+// All stages, in parts that fit in lines of `width` characters.
+std::string ChartText(const Timeline& timeline, size_t width) {
   size_t names = 0, cell = 2;
   for (const TimelineRow& row : timeline.rows) {
     names = std::max(names, Width(StageName(row)));
     for (const TimelineOp& op : row.ops) cell = std::max(cell, OpText(op).size());
   }
-  const size_t fitting = names + 30 < kWidth ? (kWidth - names - 3) / (cell + 1) : 24;
-  const size_t shown = std::min<size_t>(timeline.slots, fitting);
-  std::string text = "one column is one forward (F) or backward (B) of a microbatch, drawn as if all took the same time; a dot is a bubble\n\n";
-  for (const TimelineRow& row : timeline.rows) text += PadRight(StageName(row), names) + "  |" + CellsText(row, shown, cell) + "\n";
-  if (shown < static_cast<size_t>(timeline.slots)) {
-    text += "(the first " + std::to_string(shown) + " of " + WithCommas(timeline.slots) + " columns)\n";
+  const size_t fitting = names + 30 < width ? (width - names - 3) / (cell + 1) : 8, slots = timeline.slots;
+  const size_t shown = std::min(slots, fitting * kMostParts);
+  std::string text;
+  for (size_t first = 0; first < shown; first += fitting) {
+    const size_t end = std::min(shown, first + fitting);
+    if (first > 0) text += "\n" + std::string(names + 3, ' ') + "from column " + std::to_string(first) + "\n";
+    for (const TimelineRow& row : timeline.rows) text += PadRight(StageName(row), names) + "  |" + CellsText(row, first, end, cell) + "\n";
   }
+  if (shown < slots) text += "(the first " + std::to_string(shown) + " of " + WithCommas(timeline.slots) + " columns)\n";
+  return text;
+}
+
+}  // namespace
+
+std::string ShowSchedule(const Plan& plan, size_t width) {
+  const Timeline timeline = TimelineOf(plan);
+  std::string text = Wrapped("one column is one forward (F) or backward (B) of a microbatch, drawn as if all took the same time; "
+                             "a dot is a bubble", width) + "\n\n" + ChartText(timeline, width);
   Table stages({"stage", "ranks", "warmup", "microbatches", "bubbles"});
   for (const TimelineRow& row : timeline.rows) {
     stages.Add({StageName(row), std::to_string(row.ranks.first) + "-" + std::to_string(row.ranks.first + row.ranks.count - 1),
                 std::to_string(row.warmup), std::to_string(row.ops.size() / 2), IdleText(row, timeline.slots)});
   }
-  return text + "\n" + stages.Text();
+  return text + "\n" + stages.Text("", width);
 }
 
 nlohmann::ordered_json ShowScheduleJson(const Plan& plan) {

@@ -30,25 +30,69 @@ std::string PadRight(const std::string& text, size_t width) {
   return shown < width ? text + std::string(width - shown, ' ') : text;
 }
 
-std::string Table::Text(const std::string& indent) const {
-  const size_t columns = rows_[0].size();
-  std::vector<size_t> widths(columns);
-  std::vector<bool> right(columns, rows_.size() > 1);
+std::string Wrapped(const std::string& line, size_t width, size_t indent) {
+  std::string text, current;
+  size_t at = line.find_first_not_of(' ');
+  if (at == std::string::npos) return line;
+  current = line.substr(0, at);
+  bool empty = true;  // no word on the current line yet
+  while (at < line.size()) {
+    const size_t end = std::min(line.find(' ', at), line.size()), next = std::min(line.find_first_not_of(' ', end), line.size());
+    const std::string word = line.substr(at, end - at);
+    if (!empty && Width(current) + Width(word) > width) {
+      current.erase(current.find_last_not_of(' ') + 1);
+      text += current + "\n";
+      current.assign(indent, ' ');
+    }
+    current += word + line.substr(end, next - end);
+    empty = false;
+    at = next;
+  }
+  current.erase(current.find_last_not_of(' ') + 1);
+  return text + current;
+}
+
+Table::Layout Table::Measured() const {
+  Layout layout{std::vector<size_t>(rows_[0].size()), std::vector<bool>(rows_[0].size(), rows_.size() > 1)};
   for (size_t r = 0; r < rows_.size(); ++r) {
-    for (size_t c = 0; c < columns; ++c) {
-      widths[c] = std::max(widths[c], Width(rows_[r][c]));
-      if (r > 0 && !IsNumber(rows_[r][c])) right[c] = false;
+    for (size_t c = 0; c < rows_[r].size(); ++c) {
+      layout.widths[c] = std::max(layout.widths[c], Width(rows_[r][c]));
+      if (r > 0 && !IsNumber(rows_[r][c])) layout.right[c] = false;
     }
   }
+  return layout;
+}
+
+std::string Table::Piece(const Layout& layout, size_t first, size_t end, const std::string& indent, size_t width) const {
+  size_t others = Width(indent) + layout.widths[0];  // in front of the last column
+  for (size_t c = first; c < end; ++c) others += 2 + (c + 1 < end ? layout.widths[c] : 0);
   std::string text;
   for (const std::vector<std::string>& row : rows_) {
     std::string line = indent;
-    for (size_t c = 0; c < columns; ++c) {
+    for (size_t c = 0; c < end; ++c) {
+      if (c > 0 && c < first) continue;
       if (c > 0) line += "  ";
-      line += right[c] ? std::string(widths[c] - Width(row[c]), ' ') + row[c] : PadRight(row[c], widths[c]);
+      const std::string gap(layout.widths[c] - Width(row[c]), ' ');
+      line += layout.right[c] ? gap + row[c] : row[c] + gap;
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    text += (width > 0 && Width(line) > width ? Wrapped(line, width, others) : line) + "\n";
+  }
+  return text;
+}
+
+std::string Table::Text(const std::string& indent, size_t width) const {
+  constexpr size_t kLeastWords = 24;  // a last column wraps in no less
+  const Layout layout = Measured();
+  const size_t columns = layout.widths.size();
+  const auto needed = [&](size_t c) { return c + 1 == columns ? std::min(layout.widths[c], kLeastWords) : layout.widths[c]; };
+  std::string text;
+  for (size_t first = 1, end = 1; first < columns || text.empty(); first = end) {
+    for (size_t reached = Width(indent) + layout.widths[0]; end < columns; ++end) {
+      reached += 2 + needed(end);
+      if (width > 0 && reached > width && end > first) break;
+    }
+    text += (text.empty() ? "" : "\n") + Piece(layout, first, end, indent, width);
   }
   return text;
 }

@@ -2,10 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "nlohmann/json.hpp"
 #include "planner/plan/plan_json.h"
@@ -116,14 +118,29 @@ TEST_F(Cli, ShowsEverySubjectOfARecipeAndOfItsPlanAlike) {
   Plan("compile " + kRecipe + " -o " + folder_ + "/p.json");
   const std::pair<const char*, const char*> kSubjects[] = {{"ranks", "ranks"},       {"groups", "groups"},   {"bridges", "bridges"},
                                                            {"budget", "segments"},   {"schedule", "stages"}, {"model", "modules"},
-                                                           {"program", "roles"}};
+                                                           {"memory", "roles"},      {"program", "roles"}};
   for (const auto& [subject, field] : kSubjects) {
     const Result text = Plan("show " + kRecipe + " " + subject), data = Plan("show " + kRecipe + " " + subject + " --json");
     EXPECT_EQ(text.status, 0) << subject << text.err;
     EXPECT_GT(text.out.size(), 50u) << subject;
+    EXPECT_THAT(text.out, Not(HasSubstr("\x1b"))) << subject << ": colour in a file";
     EXPECT_EQ(data.status, 0) << subject;
     EXPECT_FALSE(json::parse(data.out)[field].empty()) << subject;
     EXPECT_EQ(Plan("show " + folder_ + "/p.json " + subject + " --json").out, data.out) << subject;
+  }
+}
+
+TEST_F(Cli, ShowKeepsToTheColumnsOfTheTerminal) {
+  ASSERT_EQ(setenv("COLUMNS", "80", 1), 0);
+  const std::string narrow = Plan("show " + kRecipe + " memory").out;
+  unsetenv("COLUMNS");
+  const std::string wide = Plan("show " + kRecipe + " memory").out;
+  EXPECT_THAT(wide, HasSubstr("workspace  in all"));
+  EXPECT_THAT(narrow, Not(HasSubstr("activations  communication  workspace  in all")));
+  std::istringstream lines(narrow);
+  for (std::string line; std::getline(lines, line);) {
+    const auto characters = std::count_if(line.begin(), line.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; });
+    EXPECT_LE(characters, 80) << line;
   }
 }
 

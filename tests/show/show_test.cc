@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
+#include "planner/show/table.h"
+
 namespace planwright {
 namespace {
 
@@ -93,6 +97,30 @@ TEST(ShowSchedule, DrawsWhenEachMicrobatchCanRun) {
   EXPECT_EQ(ShowScheduleJson(SixRanks())["stages"][1],
             ordered_json::parse(R"({"module": "language", "stage": 0, "ranks": [2, 3, 4, 5], "warmup": 0,
                                     "order": ["F0", "B0", "F1", "B1"], "slots": [1, 2, 3, 4]})"));
+}
+
+TEST(ShowSchedule, GoesOnBelowWhereALineIsFull) {
+  Plan plan = SixRanks();
+  plan.schedule[1].order.clear();
+  for (int i = 0; i < 20; ++i) plan.schedule[1].order.insert(plan.schedule[1].order.end(), {"F" + std::to_string(i), "B" + std::to_string(i)});
+  plan.schedule[0].order = plan.schedule[1].order;
+  plan.bridges.clear();
+  const std::string text = ShowSchedule(plan, 80);
+  EXPECT_THAT(text, HasSubstr("from column 16"));
+  EXPECT_THAT(text, HasSubstr("|B19|"));
+  EXPECT_THAT(text, Not(HasSubstr("(the first")));
+}
+
+TEST(Show, KeepsToTheWidth) {
+  Plan plan = SixRanks();
+  plan.budget = {100, 16, 1, 8, 4, 7, 12, {1e-3, 1e-5, 0, 20, 100, "linear"}, {0.0, 0.1, "linear", 100}, {{"warmup", 0, 20}, {"decay", 20, 100}}};
+  for (const size_t width : {60, 80, 150}) {
+    for (const std::string& text : {ShowRanks(plan, width), ShowGroups(plan, width), ShowBridges(plan, width), ShowBudget(plan, {10}, width),
+                                    ShowSchedule(plan, width), ShowModel(plan, width), ShowMemory(plan, width), ShowProgram(plan, "", width)}) {
+      std::istringstream lines(text);
+      for (std::string line; std::getline(lines, line);) EXPECT_LE(Width(line), width) << line;
+    }
+  }
 }
 
 TEST(ShowBudget, GivesRatesAtSampleCounts) {

@@ -13,7 +13,7 @@ namespace planwright {
 namespace {
 
 constexpr double kWidth = 1060, kHeight = 190, kTop = 34, kBottom = kHeight - 34;
-constexpr size_t kMostWires = 2048;
+constexpr size_t kMostWires = 512;
 
 // Half of the widest label: what the first and the last rank's numbers need beside their marks.
 double Margin(const std::set<int>& ranks) { return ranks.empty() ? 0 : LabelWidth(std::to_string(*ranks.rbegin())) / 2; }
@@ -31,7 +31,8 @@ void DrawRanks(const std::map<int, double>& places, double y, double text_y, con
   const double space = places.size() > 1 ? std::next(places.begin())->second - places.begin()->second : kWidth;
   const double width = std::clamp(space - 1, 1.0, 40.0);
   const double label = LabelWidth(std::to_string(places.rbegin()->first)) + 8;
-  const size_t each = std::max<size_t>(1, static_cast<size_t>(std::ceil(label / space)));
+  size_t each = 1;
+  while (static_cast<double>(each) * space < label) each *= 2;
   const size_t drawn = std::max<size_t>(1, static_cast<size_t>(std::ceil(1 / space)));  // no more than one a pixel
   size_t i = 0;
   for (const auto& [rank, x] : places) {

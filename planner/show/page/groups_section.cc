@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "planner/diagnostics/text.h"
 #include "planner/show/page/markup.h"
@@ -27,10 +28,14 @@ std::string Strip(const Module& module, const std::vector<std::vector<int>>& mem
       if (rank - module.grid.first_rank < shown) group_of[rank - module.grid.first_rank] = static_cast<int>(i);
     }
   }
+  std::map<int, std::string> ranks_of;
+  for (int group : group_of) {
+    if (!ranks_of.contains(group)) ranks_of[group] = RanksText(members[group]);
+  }
   Drawing drawing(shown * cell, 14, "who is together");
   for (int i = 0; i < shown; ++i) {
     drawing.Rect(i * cell, 0, cell - 1, 14, kColors[group_of[i] % 4],
-                 Cat("rank ", module.grid.first_rank + i, ": ranks ", RanksText(members[group_of[i]])));
+                 Cat("rank ", module.grid.first_rank + i, ": ranks ", ranks_of[group_of[i]]));
   }
   return drawing.Markup();
 }

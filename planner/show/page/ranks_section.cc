@@ -130,7 +130,10 @@ std::string RanksSection(const Plan& plan) {
     if (runs.size() > kMostRuns) runs.resize(kMostRuns);
     body += "<p class=\"soft\">One node stands for a run of nodes that look alike; n counts the nodes of a run from 0.</p>\n" + LargeMap(plan, runs);
   }
-  return Section("ranks", "Ranks", body + "<p class=\"soft\">Rest the mouse on a rank for its coordinates.</p>\n");
+  bool stages = false;
+  for (const Module& module : plan.modules) stages |= module.grid.pp > 1;
+  return Section("ranks", "Ranks", Cat(body, "<p class=\"soft\">Rest the mouse on a rank for its coordinates.",
+                                       stages ? " Every second pipeline stage is drawn stronger." : "", "</p>\n"));
 }
 
 }  // namespace planwright

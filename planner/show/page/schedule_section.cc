@@ -37,12 +37,28 @@ std::string ActionTitle(const std::string& module, int stage, bool backward, int
   return Cat(module, " stage ", stage, ": ", backward ? "backward" : "forward", " of microbatch ", microbatch);
 }
 
-void DrawSlots(const Plan& plan, const TimelineRow& row, double top, double slot, int shown, Drawing& drawing) {
+// "F12" where a slot has room for the longest of them, else "12": forward and backward differ in colour too.
+struct SlotLabels {
+  double slot = 0;
+  bool numbers = false;
+};
+
+SlotLabels LabelsOf(const Timeline& timeline, int shown, double room) {
+  double widest = LabelWidth("F0");
+  for (const TimelineRow& row : timeline.rows) {
+    for (const TimelineOp& op : row.ops) widest = std::max(widest, LabelWidth(OpText(op)));
+  }
+  const double least = std::max(widest - LabelWidth("F"), LabelWidth("00")) + 2.6, slot = std::clamp(room / std::max(1, shown), least, 44.0);
+  return {slot, widest + 3 > slot};
+}
+
+void DrawSlots(const Plan& plan, const TimelineRow& row, double top, const SlotLabels& labels, int shown, Drawing& drawing) {
+  const double slot = labels.slot;
   const std::string color = ModuleColor(plan, row.module);
   drawing.Rect(0, top, slot * shown, kBar, "band");
   for (const TimelineOp& op : row.ops) {
     if (op.start < 0 || op.start >= shown) continue;
-    drawing.Box({op.start * slot, top, slot, kBar}, "op", op.backward ? color + "b" : color, {OpText(op), std::to_string(op.microbatch)},
+    drawing.Box({op.start * slot, top, slot, kBar}, "op", op.backward ? color + "b" : color, {labels.numbers ? std::to_string(op.microbatch) : OpText(op)},
                 Cat(ActionTitle(row.module, row.stage, op.backward, op.microbatch), ", slot ", op.start));
   }
 }
@@ -52,11 +68,11 @@ std::string OrderChart(const Plan& plan, const Timeline& timeline) {
   const int shown = std::min(timeline.slots, kMostSlots);
   const double bottom = kPitch * static_cast<double>(timeline.rows.size());
   const Drawing names = Names(timeline, bottom + 20);
-  const double slot = std::clamp((kWidth - names.width()) / std::max(1, shown), 17.0, 44.0);
-  Drawing drawing(slot * shown, bottom + 20, "pipeline schedule");
-  for (size_t i = 0; i < timeline.rows.size(); ++i) DrawSlots(plan, timeline.rows[i], kPitch * static_cast<double>(i), slot, shown, drawing);
-  for (int at = 0; at < shown; at += slot >= 30 ? 1 : 5) {
-    drawing.Text(at * slot + (slot - 1) / 2, bottom + 12, std::to_string(at), "soft small mid");
+  const SlotLabels labels = LabelsOf(timeline, shown, kWidth - names.width());
+  Drawing drawing(labels.slot * shown, bottom + 20, "pipeline schedule");
+  for (size_t i = 0; i < timeline.rows.size(); ++i) DrawSlots(plan, timeline.rows[i], kPitch * static_cast<double>(i), labels, shown, drawing);
+  for (int at = 0; at < shown; at += labels.slot >= 30 ? 1 : 5) {
+    drawing.Text((at + 0.5) * labels.slot, bottom + 12, std::to_string(at), "soft small mid");
   }
   std::string text = "<p class=\"soft\">The order: F and B are the forward and backward of a microbatch (the backward stronger), drawn as if "
                      "all took the same time; what is left empty is a bubble.</p>\n" + Chart(names, drawing);
@@ -126,7 +142,7 @@ std::string Waits(const StepTime& time, const TimelineRow& row) {
 }
 
 std::string StageTable(const Timeline& timeline, const StepTime& time) {
-  HtmlTable table({"stage", "ranks", "warmup", "microbatches", "empty slots", "waits, in time"});
+  HtmlTable table({"stage", "ranks", "warmup", "microbatches", "empty slots", "empty time"});
   for (const TimelineRow& row : timeline.rows) {
     table.Add({Escaped(Cat(row.module, ".s", row.stage)), Cat(row.ranks.first, "-", row.ranks.first + row.ranks.count - 1),
                std::to_string(row.warmup), WithCommas(static_cast<int64_t>(row.ops.size() / 2)),

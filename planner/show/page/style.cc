@@ -38,7 +38,7 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 nav a { color: var(--soft); margin-right: 14px; }
 code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; }
 .soft { color: var(--soft); }
-.drawing { overflow-x: auto; margin: 6px 0; }
+.drawing { overflow-x: auto; margin: 10px 0; }
 .chart { display: flex; }
 .chart .drawing:first-child { flex: none; }
 .chart .drawing:last-child { flex: 1; min-width: 0; }
