@@ -41,7 +41,7 @@ std::string SummaryText(const Plan& plan, size_t bytes, double seconds) {
   Table modules({"module", "ranks", "grid", "parameters"});
   for (const Module& module : plan.modules) {
     modules.Add({module.name,
-                 std::to_string(module.grid.first_rank) + "-" + std::to_string(module.grid.first_rank + module.grid.ranks() - 1),
+                 RanksText(module.grid.first_rank, module.grid.ranks()),
                  GridText(module.grid), WithCommas(module.parameter_count + module.projector_count)});
   }
   char tail[160];

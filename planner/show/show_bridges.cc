@@ -37,9 +37,8 @@ std::string RangeText(int64_t first, int64_t end) { return "[" + WithCommas(firs
 std::string BridgeText(const Plan& plan, const Bridge& bridge, size_t width) {
   int64_t samples = 0;
   for (const Transfer& transfer : bridge.forward) samples = std::max(samples, transfer.end_sample);
-  const std::string transfers = WithCommas(static_cast<int64_t>(bridge.forward.size())) + " transfers a microbatch of ";
-  std::string text = bridge.from + " ──▶ " + bridge.to + "   " + bridge.kind + ", " + transfers + WithCommas(samples) + " samples";
-  text = Wrapped(text, width, 2) + "\n";
+  const std::string transfers = Counted(static_cast<int64_t>(bridge.forward.size()), "transfer") + " a microbatch of " + Counted(samples, "sample");
+  std::string text = Wrapped(bridge.from + " ──▶ " + bridge.to + "   " + bridge.kind + ", " + transfers, width, 2) + "\n";
   if (const Module *from = plan.FindModule(bridge.from), *to = plan.FindModule(bridge.to); from && to) {
     text += "  " + WithCommas(from->grid.dp) + " lanes of tp" + std::to_string(from->grid.tp) + " ──▶ " + WithCommas(to->grid.dp) +
             " lanes of tp" + std::to_string(to->grid.tp) + "\n";

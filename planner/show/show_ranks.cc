@@ -93,13 +93,12 @@ std::string BoxesText(const Plan& plan, size_t columns) {
 }  // namespace
 
 std::string ShowRanks(const Plan& plan, size_t width) {
-  std::string text = std::to_string(plan.world_size) + " ranks on " + std::to_string(plan.cluster.nodes) + " node" +
-                     (plan.cluster.nodes == 1 ? "" : "s") + " of " + std::to_string(plan.cluster.gpus_per_node) + " (gpu " +
-                     plan.cluster.gpu + ")\n\n";
+  std::string text = Counted(plan.world_size, "rank") + " on " + Counted(plan.cluster.nodes, "node") + " of " +
+                     std::to_string(plan.cluster.gpus_per_node) + " (gpu " + plan.cluster.gpu + ")\n\n";
   Table modules({"module", "ranks", "dense", "expert"});
   for (const Module& module : plan.modules) {
     const Grid& grid = module.grid;
-    modules.Add({module.name, std::to_string(grid.first_rank) + "-" + std::to_string(grid.first_rank + grid.ranks() - 1),
+    modules.Add({module.name, RanksText(grid.first_rank, grid.ranks()),
                  SizesText(grid, View::kDense), HasExperts(grid) ? SizesText(grid, View::kExpert) : ""});
   }
   text += modules.Text("", width) + "\n";

@@ -56,7 +56,7 @@ std::string ShowSchedule(const Plan& plan, size_t width) {
                              "a dot is a bubble", width) + "\n\n" + ChartText(timeline, width);
   Table stages({"stage", "ranks", "warmup", "microbatches", "bubbles"});
   for (const TimelineRow& row : timeline.rows) {
-    stages.Add({StageName(row), std::to_string(row.ranks.first) + "-" + std::to_string(row.ranks.first + row.ranks.count - 1),
+    stages.Add({StageName(row), RanksText(row.ranks.first, row.ranks.count),
                 std::to_string(row.warmup), std::to_string(row.ops.size() / 2), IdleText(row, timeline.slots)});
   }
   return text + "\n" + stages.Text("", width);

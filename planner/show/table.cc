@@ -107,6 +107,10 @@ std::string RanksText(const std::vector<int>& ranks, size_t most) {
   return text;
 }
 
+std::string RanksText(int first, int count) { return RangeText({first, count, 1}); }
+
+std::string Counted(int64_t number, const std::string& noun) { return WithCommas(number) + " " + noun + (number == 1 ? "" : "s"); }
+
 std::string WithCommas(int64_t number) {
   std::string text = std::to_string(number);
   for (int at = static_cast<int>(text.size()) - 3; at > (number < 0 ? 1 : 0); at -= 3) text.insert(at, ",");

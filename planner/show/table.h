@@ -39,7 +39,13 @@ std::string Wrapped(const std::string& line, size_t width, size_t indent = 0);
 // "0-3, 8, 10-14 by 2"; the middle is left out beyond `most` runs.
 std::string RanksText(const std::vector<int>& ranks, size_t most = 6);
 
+// "4-7", "4": `count` ranks in a row.
+std::string RanksText(int first, int count);
+
 // 11515677504 -> "11,515,677,504"
 std::string WithCommas(int64_t number);
+
+// "1 rank", "1,024 ranks"
+std::string Counted(int64_t number, const std::string& noun);
 
 }  // namespace planwright

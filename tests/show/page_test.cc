@@ -18,6 +18,24 @@ using testing::MarkupReader;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+// A role for each stage, of ranks that hold a bucket of 40 GB (in fp32, with one shard) over the stages.
+void AddRoles(Plan& plan) {
+  for (Module& module : plan.modules) {
+    const int count = module.grid.ranks() / module.grid.pp;
+    for (int stage = 0; stage < module.grid.pp; ++stage) {
+      Bucket bucket;
+      bucket.elements = 2'500'000'000 / module.grid.pp;
+      bucket.stage = stage;
+      module.buckets.push_back(bucket);
+      Role role;
+      role.name = module.name + ".s" + std::to_string(stage);
+      role.modules = {module.name};
+      role.ranks = {{module.grid.first_rank + stage * count, count, 1}};
+      plan.roles.push_back(role);
+    }
+  }
+}
+
 // An encoder of `encoder` lanes and a language model of `stages` stages of tp2 and ep, on nodes of eight.
 Plan PlanOf(int encoder, int lanes, int stages, int ep) {
   Plan plan;
@@ -41,6 +59,8 @@ Plan PlanOf(int encoder, int lanes, int stages, int ep) {
   plan.bridges = {bridge};
   plan.schedule = {{"encoder", 0, 1, {"F0", "F1", "B0", "B1"}}};
   for (int stage = 0; stage < stages; ++stage) plan.schedule.push_back({"language", stage, 0, {"F0", "B0", "F1", "B1"}});
+  plan.cluster.gpu = "h100_sxm";
+  AddRoles(plan);
   plan.budget = {100, 16, 1, 8, 4, 7, 12, {1e-3, 1e-5, 0, 20, 100, "linear"}, {0.0, 0.1, "linear", 100}, {{"warmup", 0, 20}, {"decay", 20, 100}}};
   return plan;
 }
@@ -72,6 +92,25 @@ TEST(PlanPage, HoldsEveryRankTransferAndOperation) {
     EXPECT_EQ(ranks.size(), static_cast<size_t>(plan.world_size));
     EXPECT_THAT(sections, ::testing::IsSupersetOf({"ranks", "groups", "bridges", "schedule", "budget", "model"}));
   }
+}
+
+TEST(PlanPage, DrawsMemoryOfEachRoleAgainstTheDevice) {
+  const Plan plan = PlanOf(4, 2, 2, 4);
+  const std::string page = PlanPage(plan);
+  const std::vector<Element> elements = MarkupReader(page).Read();
+  EXPECT_EQ(Count(elements, "g", "memory"), 3u);
+  EXPECT_EQ(Count(elements, "line", "limit"), 3u);
+  for (const char* text : {"h100_sxm, 84.93 GB", "optimizer 20.00 GB", "parameters 10.00 GB", "language.s1"}) EXPECT_THAT(page, HasSubstr(text));
+  Plan full = plan;
+  full.modules[0].buckets[0].elements *= 3;
+  EXPECT_THAT(PlanPage(full), HasSubstr(": does not fit"));
+  Plan toy = plan;
+  toy.cluster.gpu = "none";
+  for (Module& module : toy.modules) {
+    for (Bucket& bucket : module.buckets) bucket.elements = 1'000'000;
+  }
+  EXPECT_THAT(PlanPage(toy), HasSubstr("optimizer 8.00 MB"));
+  EXPECT_EQ(Count(MarkupReader(PlanPage(toy)).Read(), "line", "limit"), 0u);
 }
 
 TEST(PlanPage, NeedsNothingButItself) {

@@ -76,8 +76,8 @@ std::string BridgesSection(const Plan& plan) {
     int64_t samples = 0;
     for (const Transfer& transfer : bridge.forward) samples = std::max(samples, transfer.end_sample);
     body += Cat("<h3>", Escaped(bridge.from), " → ", Escaped(bridge.to), "</h3>\n<p class=\"soft\">", Escaped(bridge.kind), ", ",
-                WithCommas(static_cast<int64_t>(bridge.forward.size())), " transfers a microbatch of ", WithCommas(samples),
-                " samples; gradients come back the same ways.</p>\n");
+                Counted(static_cast<int64_t>(bridge.forward.size()), "transfer"), " a microbatch of ", Counted(samples, "sample"),
+                "; gradients come back the same ways.</p>\n");
     if (!bridge.forward.empty()) body += BridgeDrawing(plan, bridge);
   }
   return Section("bridges", "Bridges", body);

@@ -25,8 +25,9 @@ std::string Tiles(const Budget& budget) {
   text += Tile(WithCommas(budget.train_samples), "samples") + Tile(WithCommas(budget.steps), "steps");
   text += Tile(WithCommas(budget.global_samples), "samples a step") + Tile(WithCommas(budget.microbatches), "microbatches a step");
   text += Tile(WithCommas(budget.micro_samples), "samples of a lane's microbatch") + Tile(WithCommas(budget.sequence_length), "tokens a sample");
-  if (budget.samples_past_budget > 0) text += Tile(WithCommas(budget.samples_past_budget), "samples past the budget in the last step");
-  return text + "</div>\n";
+  text += "</div>\n";
+  if (budget.samples_past_budget == 0) return text;
+  return Cat(text, "<p class=\"soft\">The last step is full: ", WithCommas(budget.samples_past_budget), " samples past the budget.</p>\n");
 }
 
 struct Curve {

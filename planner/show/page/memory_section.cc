@@ -18,6 +18,7 @@ struct Scale {
   MemoryUnit unit;
   double limit = 0;  // of the device, bytes; 0: none is known
   double whole = 1;  // bytes of the full width
+  bool varies = false;  // some role's worst case is more than what is expected
   double at(double bytes) const { return std::min(bytes / whole, 1.0) * kWidth; }
   double at(int64_t bytes) const { return at(static_cast<double>(bytes)); }
 };
@@ -30,6 +31,7 @@ Scale ScaleOf(const std::vector<RoleEstimate>& estimates) {
     scale.limit = std::max(scale.limit, static_cast<double>(estimate.limit));
     planned = std::max({planned, static_cast<double>(estimate.planned.total()), scale.limit});
     worst = std::max(worst, static_cast<double>(estimate.worst.total()));
+    scale.varies |= estimate.worst.total() > estimate.planned.total();
   }
   scale.whole = std::max(planned, std::min(worst, 1.6 * planned)) * 1.01;
   return scale;
@@ -41,7 +43,8 @@ std::string CategoryColor(size_t category) { return "c" + std::to_string(categor
 void DrawHeading(const RoleEstimate& estimate, const Scale& scale, double y, Drawing& drawing) {
   const std::string name = Shortened(estimate.role->name, 48);
   drawing.Text(0, y, name, "strong");
-  drawing.Text(1.15 * LabelWidth(name) + 14, y, Cat("ranks ", RanksText(Expand(estimate.role->ranks), 3)), "soft");
+  const std::vector<int> ranks = Expand(estimate.role->ranks);
+  drawing.Text(1.15 * LabelWidth(name) + 14, y, Cat(ranks.size() == 1 ? "rank " : "ranks ", RanksText(ranks, 3)), "soft");
   const int64_t planned = estimate.planned.total(), worst = estimate.worst.total();
   std::string totals = Cat(scale.unit.Text(planned), " expected");
   if (worst != planned) Append(totals, ", ", scale.unit.Text(worst), " at worst");
@@ -90,7 +93,7 @@ std::string Legend(const Scale& scale, const std::string& gpu) {
   for (size_t i = 0; i < kMemoryCategories.size(); ++i) {
     text += Cat("<span><span class=\"chip ", CategoryColor(i), "\"></span>", kMemoryCategories[i].name, "</span> ");
   }
-  text += "<span><span class=\"chip worst\"></span>up to the worst case</span>";
+  if (scale.varies) text += "<span><span class=\"chip worst\"></span>up to the worst case</span>";
   if (scale.limit > 0) {
     text += Cat(" <span><span class=\"chip limit\"></span>", Escaped(gpu), ", ", scale.unit.Text(static_cast<int64_t>(scale.limit)), "</span>");
   }
@@ -128,7 +131,8 @@ std::string MemorySection(const Plan& plan) {
     drawing.Close();
   }
   DrawAxis(scale, bottom, drawing);
-  std::string body = "<p class=\"soft\">Of one rank of each role, at the fullest moment of a step; at worst, every run-time size is at its maximum.";
+  std::string body = "<p class=\"soft\">Of one rank of each role, at the fullest moment of a step";
+  body += scale.varies ? "; at worst, every run-time size is at its maximum." : ".";
   if (scale.limit == 0) body += " No limit is known: cluster.gpu is none.";
   return Section("memory", "Memory", body + "</p>\n" + Legend(scale, plan.cluster.gpu) + drawing.Markup() + NumbersTable(estimates, scale.unit));
 }

@@ -10,8 +10,8 @@ namespace {
 constexpr const char* kSections[] = {"ranks", "groups", "bridges", "schedule", "budget", "model", "memory"};
 
 std::string Header(const Plan& plan) {
-  const std::string nodes = WithCommas(plan.cluster.nodes) + (plan.cluster.nodes == 1 ? " node" : " nodes");
-  std::string text = Cat("<h1>", Escaped(plan.name), "</h1>\n<p class=\"soft\">", WithCommas(plan.world_size), " ranks on ", nodes, " of ",
+  std::string text = Cat("<h1>", Escaped(plan.name), "</h1>\n<p class=\"soft\">", Counted(plan.world_size, "rank"), " on ",
+                         Counted(plan.cluster.nodes, "node"), " of ",
                          plan.cluster.gpus_per_node, " (gpu ", Escaped(plan.cluster.gpu), ") · precision ", Escaped(plan.precision),
                          " · plan <code>", Escaped(plan.digest.substr(0, 12)), "</code> · Planwright ", Escaped(plan.tool_version), "</p>\n<nav>");
   for (const char* section : kSections) text += Cat("<a href=\"#", section, "\">", section, "</a>");

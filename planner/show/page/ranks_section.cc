@@ -110,7 +110,7 @@ std::string ModulesTable(const Plan& plan) {
   };
   for (const Module& module : plan.modules) {
     table.Add({Cat("<span class=\"chip ", ModuleColor(plan, module.name), "\"></span>", Escaped(module.name)),
-                      Cat(module.grid.first_rank, "-", module.grid.first_rank + module.grid.ranks() - 1), sizes(module.grid, View::kDense),
+                      RanksText(module.grid.first_rank, module.grid.ranks()), sizes(module.grid, View::kDense),
                       sizes(module.grid, View::kExpert)});
   }
   return table.Markup();

@@ -58,7 +58,8 @@ void DrawSlots(const Plan& plan, const TimelineRow& row, double top, const SlotL
   drawing.Rect(0, top, slot * shown, kBar, "band");
   for (const TimelineOp& op : row.ops) {
     if (op.start < 0 || op.start >= shown) continue;
-    drawing.Box({op.start * slot, top, slot, kBar}, "op", op.backward ? color + "b" : color, {labels.numbers ? std::to_string(op.microbatch) : OpText(op)},
+    const std::string label = labels.numbers ? std::to_string(op.microbatch) : OpText(op);
+    drawing.Box({op.start * slot, top, slot, kBar}, "op", op.backward ? color + "b" : color, {label},
                 Cat(ActionTitle(row.module, row.stage, op.backward, op.microbatch), ", slot ", op.start));
   }
 }
@@ -106,7 +107,7 @@ void DrawActions(const Plan& plan, const StepTime& time, const TimelineRow& row,
     if (end < drawn + 0.7) continue;
     drawn = end;
     drawing.Box({x, top, end - x, kBar}, "action", action.backward ? color + "b" : color,
-                {Cat(action.backward ? "B" : "F", action.microbatch), std::to_string(action.microbatch)},
+                {Cat(action.backward ? "B" : "F", action.microbatch)},
                 Cat(ActionTitle(row.module, row.stage, action.backward, action.microbatch), "\nfrom ", TimeText(time, action.start), " to ",
                     TimeText(time, action.end)));
   }
@@ -144,7 +145,7 @@ std::string Waits(const StepTime& time, const TimelineRow& row) {
 std::string StageTable(const Timeline& timeline, const StepTime& time) {
   HtmlTable table({"stage", "ranks", "warmup", "microbatches", "empty slots", "empty time"});
   for (const TimelineRow& row : timeline.rows) {
-    table.Add({Escaped(Cat(row.module, ".s", row.stage)), Cat(row.ranks.first, "-", row.ranks.first + row.ranks.count - 1),
+    table.Add({Escaped(Cat(row.module, ".s", row.stage)), RanksText(row.ranks.first, row.ranks.count),
                std::to_string(row.warmup), WithCommas(static_cast<int64_t>(row.ops.size() / 2)),
                Percent(timeline.slots - row.busy, timeline.slots), Waits(time, row)});
   }
