@@ -27,6 +27,7 @@ std::vector<Violation> AllRules(const Plan& plan) {
   add(VerifyBackward(index, microbatches));
   add(VerifyBridges(index));
   add(VerifySamples(index));
+  add(VerifyMeanings(index));
   add(VerifyUpdates(index));
   add(VerifyCheckpoint(plan));
   add(VerifyProgress(plan));

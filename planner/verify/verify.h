@@ -42,6 +42,8 @@ std::vector<Violation> VerifyFrames(const PlanIndex& index, const std::vector<Mi
 std::vector<Violation> VerifyBackward(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches);
 // V5 of a step: every microbatch is read once by each stage that needs it, runs once, and keeps its own samples through stages and bridges.
 std::vector<Violation> VerifySamples(const PlanIndex& index);
+// V5 of meanings: tokens, labels, row counts, rows and gradients of the same type each go where they belong.
+std::vector<Violation> VerifyMeanings(const PlanIndex& index);
 // V5 of bridge tables: every sample of a lane is delivered once, and its gradient once back.
 std::vector<Violation> VerifyBridges(const PlanIndex& index);
 // V6 and V7 of the end of a step: gradients are summed over exactly their replicas, scaled, measured and stepped once, in that order.

@@ -63,7 +63,9 @@ class Calls {
   Unrolled Enter(State& called, int depth) {
     const Block& block = *called.block;
     if (called.open) Fail(Cat("block ", block.name, " calls itself"), block.origin);
-    if (depth + called.unrolled.levels >= kDeepestCalls) Fail(Cat("calls of block ", block.name, " go more than ", kDeepestCalls, " deep"), block.origin);
+    if (depth + called.unrolled.levels >= kDeepestCalls) {
+      Fail(Cat("calls of block ", block.name, " go more than ", kDeepestCalls, " deep"), block.origin);
+    }
     if (!violations_.empty() || called.done) return called.unrolled;
     called.open = true;
     called.unrolled = Unroll(block.body, depth + 1);

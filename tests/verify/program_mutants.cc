@@ -77,6 +77,13 @@ class RoleDamage {
   void Call(size_t i) {
     const Instruction& call = Step()[i];
     const int64_t microbatches = plan_.budget.microbatches;
+    for (size_t k = 0; k + 1 < call.inputs.size(); ++k) {
+      Add("swap_inputs", i, call.inputs[k], {"V4", "V5"}, [k](Instruction& x) { std::swap(x.inputs[k], x.inputs[k + 1]); });
+    }
+    for (size_t k = 0; k + 1 < call.outputs.size(); ++k) {
+      if (!Used(call.outputs[k].name) && !Used(call.outputs[k + 1].name)) continue;  // by no sibling of a leader: a renaming
+      Add("swap_outputs", i, call.outputs[k].name, {"V4", "V5"}, [k](Instruction& x) { std::swap(x.outputs[k].name, x.outputs[k + 1].name); });
+    }
     Add("unknown_block", i, call.block, {"V4"}, [](Instruction& x) { x.block = "nothing"; });
     if (microbatches > 1) {
       Add("another_microbatch", i, call.frame, {"V4", "V5"},
@@ -95,6 +102,13 @@ class RoleDamage {
       AddToRole("swap_samples", absl::StrCat(i, " and ", j), {"V4", "V5"}, [i, j](Role& r) { std::swap(r.step[i].inputs, r.step[j].inputs); });
       break;
     }
+  }
+
+  bool Used(const string& value) const {
+    return std::any_of(Step().begin(), Step().end(), [&](const Instruction& op) {
+      const auto sends = [&](const ExchangePart& part) { return part.send && part.value == value; };
+      return std::find(op.inputs.begin(), op.inputs.end(), value) != op.inputs.end() || std::any_of(op.parts.begin(), op.parts.end(), sends);
+    });
   }
 
   void Read(size_t i) {
@@ -118,6 +132,10 @@ class RoleDamage {
     for (size_t k = 0; k < op.parts.size(); ++k) {
       const string what = absl::StrCat("part ", k);
       if (op.parts[k].shift == 0) Add("unknown_rows", i, what, {"V4"}, [k](Instruction& x) { x.parts[k].sample_rows = "nothing"; });
+      for (size_t j = 0; j < k; ++j) {
+        if (op.parts[j].bridge == op.parts[k].bridge || op.parts[j].shift != 0 || op.parts[k].shift != 0) continue;
+        Add("swap_row_counts", i, what, {"V5"}, [j, k](Instruction& x) { std::swap(x.parts[j].sample_rows, x.parts[k].sample_rows); });
+      }
       if (op.parts[k].send) Add("send_nothing", i, what, {"V4"}, [k](Instruction& x) { x.parts[k].value = "nothing"; });
     }
   }

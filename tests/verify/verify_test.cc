@@ -173,6 +173,26 @@ std::vector<Damage> Damages() {
        [](Plan& p) { First(BlockNamed(p, "radio_encoder.layer.forward").body, OpKind::kLayerNorm).parameters = {"norm2_weight", "norm2_bias"}; }},
       {"value_of_another_stream", "V4",
        [](Plan& p) { First(BlockNamed(p, "language.attention.forward").body, OpKind::kAllGather).stream = "beside"; }},
+      {"labels_for_tokens", "V5",
+       [](Plan& p) {
+         for (Instruction& op : p.roles.back().step) {
+           if (op.kind != OpKind::kReadTokens) continue;
+           std::swap(op.outputs[0].name, op.outputs[1].name);
+         }
+       }},
+      {"image_sizes_for_numbers", "V5",
+       [](Plan& p) {
+         auto& inputs = First(BlockNamed(p, "radio_encoder.embed.forward").body, OpKind::kPositionAndClass).inputs;
+         std::swap(inputs[1], inputs[2]);
+       }},
+      {"activations_for_gradients", "V5",
+       [](Plan& p) {
+         for (Role& role : p.roles) {
+           for (Instruction& op : role.step) {
+             if (op.kind == OpKind::kExchange && op.parts[0].send && op.parts[0].backward) op.parts[0].backward = false;
+           }
+         }
+       }},
       {"room_for_too_few_rows", "V10", [](Plan& p) { SymbolNamed(p, "language.expert_rows").maximum = 8; }},
       {"memory_for_too_few_rows", "V10", [](Plan& p) { SymbolNamed(p, "language.expert_rows").expected = 8; }},
       {"memory_for_too_few_images", "V10", [](Plan& p) { SymbolNamed(p, "radio_encoder.patches").expected = 1; }},

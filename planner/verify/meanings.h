@@ -1,0 +1,60 @@
+// What a value is, beyond its type: tokens, labels, the row counts of a bridge, what a module makes, the gradient of that. Followed through the
+// blocks that are called, so that a role's program can be asked whether it hands each block what it needs.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "planner/verify/plan_index.h"
+#include "planner/verify/verify.h"
+
+namespace planwright {
+
+using Meaning = int;  // by number, of a Meanings
+inline constexpr Meaning kNoMeaning = 0;
+
+// What a call leaves: of its outputs in order, and of what it saved, by frame and name.
+struct CallMeanings {
+  std::vector<Meaning> outputs;
+  std::map<std::pair<std::string_view, std::string_view>, Meaning> saved;
+};
+
+// Keeps references: index and violations must outlive it.
+class Meanings {
+ public:
+  Meanings(const PlanIndex& index, std::vector<Violation>& violations);
+
+  Meaning Of(const std::string& text);
+  const std::string& TextOf(Meaning meaning) const { return texts_[static_cast<size_t>(meaning)]; }
+  Meaning MadeBy(const std::string& module) { return Of("what " + module + " makes"); }
+  Meaning GradientOf(Meaning of) { return Of("the gradient of " + TextOf(of)); }
+  Meaning RowCounts(const std::string& of) { return Of("the row counts of " + of); }  // of a bridge, of an encoder
+
+  // Runs a block in a frame. `earlier`: what calls of the same microbatch left before. Each way to run it is looked at once.
+  const CallMeanings& Run(const Block& block, std::string_view frame, const std::vector<Meaning>& inputs,
+                          const std::vector<const CallMeanings*>& earlier);
+
+ private:
+  using Key = std::tuple<const Block*, std::string_view, std::vector<Meaning>, std::vector<const CallMeanings*>>;
+
+  CallMeanings Walk(const Block& block, std::string_view frame, const std::vector<Meaning>& inputs,
+                    const std::vector<const CallMeanings*>& earlier);
+  void Check(const Block& block, const Instruction& op, const std::map<std::string_view, Meaning>& values);
+  Meaning Required(const Block& block, const Instruction& op, size_t place);
+
+  const PlanIndex& index_;
+  std::vector<Violation>& violations_;
+  std::deque<std::string> texts_;
+  std::map<std::string, Meaning> numbers_;
+  std::map<Key, CallMeanings> known_;
+  std::set<std::string> said_;
+  int depth_ = 0;
+};
+
+}  // namespace planwright
