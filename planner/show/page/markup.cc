@@ -82,7 +82,7 @@ void Drawing::Text(double x, double y, std::string_view text, std::string_view c
 
 void Drawing::Box(const Frame& frame, std::string_view classes, std::string_view color, const std::vector<std::string>& labels,
                   std::string_view title) {
-  const double width = std::max(frame.width - 1, 0.3);
+  const double width = frame.width - std::min(1.0, frame.width / 5);
   Open(classes, "", title);
   Rect(frame.x, frame.y, width, frame.height, color);
   for (const std::string& label : labels) {

@@ -14,6 +14,7 @@ namespace planwright {
 namespace {
 
 constexpr int kMostSlots = 400;
+constexpr size_t kMostActions = 2000;
 constexpr double kWidth = 1060, kBar = 24, kPitch = 29;
 
 std::string StageName(const std::string& module, int stage) { return Cat(Shortened(module, 24), ".s", stage); }
@@ -75,8 +76,8 @@ std::string OrderChart(const Plan& plan, const Timeline& timeline) {
   for (int at = 0; at < shown; at += labels.slot >= 30 ? 1 : 5) {
     drawing.Text((at + 0.5) * labels.slot, bottom + 12, std::to_string(at), "soft small mid");
   }
-  std::string text = "<p class=\"soft\">The order: F and B are the forward and backward of a microbatch (the backward stronger), drawn as if "
-                     "all took the same time; what is left empty is a bubble.</p>\n" + Chart(names, drawing);
+  std::string text = Cat("<p class=\"soft\">The order: forward (light) and backward (strong) of each microbatch by its number, drawn as if all took the "
+                         "same time; what is left empty is a bubble.</p>\n", Chart(names, drawing));
   if (shown < timeline.slots) Append(text, "<p class=\"soft\">The first ", shown, " of ", WithCommas(timeline.slots), " slots.</p>\n");
   return text;
 }
@@ -97,14 +98,16 @@ std::string TimeText(const StepTime& time, double at) {
   return time.seconds ? SecondsText(at) : Percent(at, time.length);
 }
 
-// No more than one box a pixel.
+// All of them up to kMostActions of a row, then no more than one box a pixel.
 void DrawActions(const Plan& plan, const StepTime& time, const TimelineRow& row, double top, double width, Drawing& drawing) {
   const std::string color = ModuleColor(plan, row.module);
   drawing.Rect(0, top, width, kBar, "band");
   double drawn = -1;
-  for (const StageAction& action : ActionsOf(time, row)) {
+  const std::vector<StageAction> actions = ActionsOf(time, row);
+  const double least = actions.size() > kMostActions ? 0.7 : 0;
+  for (const StageAction& action : actions) {
     const double x = action.start / time.length * width, end = action.end / time.length * width;
-    if (end < drawn + 0.7) continue;
+    if (end < drawn + least) continue;
     drawn = end;
     drawing.Box({x, top, end - x, kBar}, "action", action.backward ? color + "b" : color,
                 {Cat(action.backward ? "B" : "F", action.microbatch)},
@@ -118,12 +121,15 @@ std::string TimeChart(const Plan& plan, const Timeline& timeline, const StepTime
   if (time.length <= 0) return "";
   const double bottom = kPitch * static_cast<double>(timeline.rows.size());
   const Drawing names = Names(timeline, bottom + 20);
-  const double width = kWidth - names.width();
+  size_t most = 0;
+  for (const TimelineRow& row : timeline.rows) most = std::max(most, row.ops.size());
+  const double room = kWidth - names.width(), width = std::clamp(8.0 * static_cast<double>(std::min(most, kMostActions)), room, 8 * room);
   Drawing drawing(width, bottom + 20, "estimated time of a step");
   for (size_t i = 0; i < timeline.rows.size(); ++i) DrawActions(plan, time, timeline.rows[i], kPitch * static_cast<double>(i), width, drawing);
-  for (int i = 0; i <= 4; ++i) {
-    const char* anchor = i == 0 ? "soft small" : i == 4 ? "soft small end" : "soft small mid";
-    drawing.Text(width * i / 4, bottom + 12, TimeText(time, time.length * i / 4), anchor);
+  const int ticks = static_cast<int>(4 * width / room);
+  for (int i = 0; i <= ticks; ++i) {
+    const char* anchor = i == 0 ? "soft small" : i == ticks ? "soft small end" : "soft small mid";
+    drawing.Text(width * i / ticks, bottom + 12, TimeText(time, time.length * i / ticks), anchor);
   }
   std::string text = "<p class=\"soft\">In time, by arithmetic alone";
   if (time.seconds) {
