@@ -144,6 +144,17 @@ TEST_F(Browser, ShowsPipelineStages) {
   EXPECT_EQ(page["op"], page["action"]);
 }
 
+TEST_F(Browser, ShowsALargeWorld) {
+  const json page = Measure("nemotron_moe_vlm_54l_131072r.yaml");
+  EXPECT_EQ(page["rank"], 56) << "a node for each of the seven kinds";
+  EXPECT_EQ(page["op"], page["action"]);
+}
+
+TEST_F(Browser, ShowsHundredsOfMicrobatches) {
+  const json page = Measure("nemotron_moe_vlm_54l_33n.yaml batch.global_samples=30720");
+  EXPECT_EQ(page["action"], 2 * 2 * 240);
+}
+
 TEST_F(Browser, ShowsANarrowWindow) { Measure("nemotron_moe_vlm_54l_33n.yaml", kLight, 640); }
 
 TEST_F(Browser, IsDarkWhereTheSystemIs) {

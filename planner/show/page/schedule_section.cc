@@ -76,8 +76,8 @@ std::string OrderChart(const Plan& plan, const Timeline& timeline) {
   for (int at = 0; at < shown; at += labels.slot >= 30 ? 1 : 5) {
     drawing.Text((at + 0.5) * labels.slot, bottom + 12, std::to_string(at), "soft small mid");
   }
-  std::string text = Cat("<p class=\"soft\">The order: forward (light) and backward (strong) of each microbatch by its number, drawn as if all took the "
-                         "same time; what is left empty is a bubble.</p>\n", Chart(names, drawing));
+  std::string text = Cat("<p class=\"soft\">The order: forward (light) and backward (strong) of each microbatch by its number, drawn as if all took "
+                         "the same time; what is left empty is a bubble.</p>\n", Chart(names, drawing));
   if (shown < timeline.slots) Append(text, "<p class=\"soft\">The first ", shown, " of ", WithCommas(timeline.slots), " slots.</p>\n");
   return text;
 }
