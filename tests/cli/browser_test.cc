@@ -139,7 +139,8 @@ TEST_F(Browser, ShowsEightHundredRanks) {
 }
 
 TEST_F(Browser, ShowsPipelineStages) {
-  const json page = Measure("nemotron_moe_vlm_54l_33n.yaml modules.language.parallel.pp=4 'modules.language.parallel.stage_layers=[14,14,13,13]'", kDark);
+  const json page = Measure("nemotron_moe_vlm_54l_33n.yaml modules.language.parallel.pp=4 "
+                            "'modules.language.parallel.stage_layers=[14,14,13,13]'", kDark);
   EXPECT_EQ(page["rank"], 264);
   EXPECT_EQ(page["op"], page["action"]);
 }
