@@ -45,7 +45,8 @@ void LintImages(const Recipe& recipe, const ModuleRecipe& encoder, Diagnostics& 
   if (*recipe.data.kind != "mock" || *recipe.data.max_images > 0) return;
   diagnostics
       .Warning(DiagnosticKind::kEncoderWithoutImages, recipe.data.max_images.where,
-               absl::StrCat("max_images 0: encoder ", *encoder.name, " never sees an image, and learns nothing"), "draw images, or leave the encoder out")
+               absl::StrCat("max_images 0: encoder ", *encoder.name, " never sees an image, and learns nothing"),
+               "draw images, or leave the encoder out")
       .notes.push_back({encoder.name.where, absl::StrCat("encoder ", *encoder.name, " is here")});
 }
 

@@ -22,7 +22,8 @@ inline GoldenPlaces PlacesOf(const nlohmann::json& c) {
   std::map<std::string, int> size = {{"tp", 1}, {"cp", 1}, {"gtp_remat", 1}, {"dp", 1}, {"pp", 1}};
   const size_t dims = c.at("shape").size();
   for (size_t i = 0; i < dims; ++i) size.at(c.at("dim_names")[i]) = c["shape"][i];
-  GoldenPlaces result{{.first_rank = c.at("rank_offset"), .tp = size["tp"], .cp = size["cp"], .dp = size["dp"] * size["gtp_remat"], .pp = size["pp"]}, {}};
+  GoldenPlaces result{{.first_rank = c.at("rank_offset"), .tp = size["tp"], .cp = size["cp"], .dp = size["dp"] * size["gtp_remat"], .pp = size["pp"]},
+                      {}};
   Grid& grid = result.grid;
   grid.expert_dp = grid.ranks() / grid.pp;
   for (int index = 0; index < grid.ranks(); ++index) {

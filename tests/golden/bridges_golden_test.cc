@@ -29,7 +29,9 @@ class BridgeProgram : public testing::GoldenProgram {
   json Transfers(const GoldenRecipe& recipe) { return Bridge(recipe).at("transfers"); }
 };
 
-int64_t SamplesOf(const json& transfer) { return transfer["microbatch_samples"][1].get<int64_t>() - transfer["microbatch_samples"][0].get<int64_t>(); }
+int64_t SamplesOf(const json& transfer) {
+  return transfer["microbatch_samples"][1].get<int64_t>() - transfer["microbatch_samples"][0].get<int64_t>();
+}
 
 class Bridging : public BridgeProgram, public ::testing::WithParamInterface<std::string> {};
 

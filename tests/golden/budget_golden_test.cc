@@ -24,8 +24,9 @@ std::string BudgetOf(const json& c) {
   const auto word = [&](const std::string& style) { return styles.contains(style) ? styles.at(style) : style; };
   const double warmup = c.at("lr_warmup_steps");
   const int64_t decay = c.at("lr_decay_steps");
-  std::string text = "\n  train_samples: " + std::to_string(c.at("wd_incr_steps").get<int64_t>()) + "\n  learning_rate:\n    peak: " + Number(c.at("max_lr")) +
-                     "\n    min: " + Number(c.at("min_lr")) + "\n    init: " + Number(c.at("init_lr")) + "\n    decay_samples: " + std::to_string(decay) +
+  std::string text = "\n  train_samples: " + std::to_string(c.at("wd_incr_steps").get<int64_t>()) +
+                     "\n  learning_rate:\n    peak: " + Number(c.at("max_lr")) + "\n    min: " + Number(c.at("min_lr")) +
+                     "\n    init: " + Number(c.at("init_lr")) + "\n    decay_samples: " + std::to_string(decay) +
                      "\n    style: " + word(c.at("lr_decay_style"));
   if (warmup == static_cast<double>(static_cast<int64_t>(warmup))) text += "\n    warmup_samples: " + std::to_string(static_cast<int64_t>(warmup));
   else text += "\n    warmup_fraction: " + Number(warmup / static_cast<double>(decay));
@@ -34,7 +35,8 @@ std::string BudgetOf(const json& c) {
     if (!c.at("wsd_decay_steps").is_null()) text += "decay_samples: " + c["wsd_decay_steps"].dump() + ", ";
     text += "style: " + c.at("lr_wsd_decay_style").get<std::string>() + "}";
   }
-  return text + "\n  weight_decay: {start: " + Number(c.at("start_wd")) + ", end: " + Number(c.at("end_wd")) + ", style: " + c.at("wd_incr_style").get<std::string>() + "}";
+  return text + "\n  weight_decay: {start: " + Number(c.at("start_wd")) + ", end: " + Number(c.at("end_wd")) +
+         ", style: " + c.at("wd_incr_style").get<std::string>() + "}";
 }
 
 GoldenRecipe OneRank(const std::string& budget) {
@@ -73,8 +75,9 @@ TEST_F(Budgets, HaveTheReferencesStepsAndAFullLastOne) {
       continue;
     }
     const json& a = c.at("args");
-    GoldenRecipe recipe = OneRank("\n  train_samples: " + a["train_samples"].dump() + "\n  learning_rate: {peak: 1.2e-3, min: 1.2e-5, warmup_samples: " +
-                                  a["lr_warmup_samples"].dump() + ", decay_samples: " + a["lr_decay_samples"].dump() +
+    GoldenRecipe recipe = OneRank("\n  train_samples: " + a["train_samples"].dump() +
+                                  "\n  learning_rate: {peak: 1.2e-3, min: 1.2e-5, warmup_samples: " + a["lr_warmup_samples"].dump() +
+                                  ", decay_samples: " + a["lr_decay_samples"].dump() +
                                   ", style: wsd, wsd: {decay_samples: " + a["lr_wsd_decay_samples"].dump() + ", style: minus_sqrt}}");
     recipe.microbatches = a.at("global_batch_size");
     const json budget = Show(recipe, "budget");
@@ -91,8 +94,11 @@ TEST_F(Budgets, HaveTheReferencesStepsAndAFullLastOne) {
 
 // The cases override the WSD schedule of lr_cases. What the reference notices only when the formula is reached is noticed at once.
 TEST_F(Budgets, KeepTheReferencesConstraints) {
-  const std::map<std::string, std::string> kinds = {{"max_lt_min", "LearningRateRange"}, {"warmup_gt_decay", "WarmupTooLong"}, {"wsd_missing", "WsdIncomplete"},
-                                                    {"unknown_style_no_warmup", "UnknownChoice"}, {"wd_unknown", "UnknownChoice"}};
+  const std::map<std::string, std::string> kinds = {{"max_lt_min", "LearningRateRange"},
+                                                    {"warmup_gt_decay", "WarmupTooLong"},
+                                                    {"wsd_missing", "WsdIncomplete"},
+                                                    {"unknown_style_no_warmup", "UnknownChoice"},
+                                                    {"wd_unknown", "UnknownChoice"}};
   for (const json& c : Golden().at("lr_ctor_validation")) {
     const std::string id = c.at("id");
     json config = GoldenCase("lr_cases", "wsd_cosine").at("config");

@@ -17,7 +17,9 @@ struct GoldenModule {
 
 // A module of the reference's specifications.
 inline GoldenModule ModuleOf(const nlohmann::json& m) {
-  return {m.at("name"), m.value("rank_offset", 0), m.at("num_ranks"), m.value("tp", 1), m.value("cp", 1), m.value("pp", 1), m.value("ep", 1), m.value("expt_tp", 1), ""};
+  return {m.at("name"),     m.value("rank_offset", 0), m.at("num_ranks"),
+          m.value("tp", 1), m.value("cp", 1),          m.value("pp", 1),
+          m.value("ep", 1), m.value("expt_tp", 1),     ""};
 }
 
 struct GoldenRecipe {
@@ -52,12 +54,14 @@ struct GoldenRecipe {
     for (size_t i = 0; edges.empty() && i + 1 < modules.size(); ++i) bridges.emplace_back(modules[i].name, modules.back().name);
     if (!bridges.empty()) text += "bridges:\n";
     for (size_t i = 0; i < bridges.size(); ++i) {
-      text += "  - {from: " + bridges[i].first + ", to: " + bridges[i].second + (bridges.size() > 1 ? ", token: " + std::to_string(1023 - i) : "") + "}\n";
+      text += "  - {from: " + bridges[i].first + ", to: " + bridges[i].second + (bridges.size() > 1 ? ", token: " + std::to_string(1023 - i) : "") +
+              "}\n";
     }
     const int64_t global = microbatches * micro_samples * language_lanes;
     text += "batch: {global_samples: " + std::to_string(global) + ", micro_samples: " + std::to_string(micro_samples) + ", sequence_length: 64}\n";
     text += "budget: " + (budget.empty() ? "{train_samples: " + std::to_string(2 * global) + ", learning_rate: {peak: 1.0e-3}}" : budget) + "\n";
-    return text + "gradients: " + gradients + "\nprecision: {params: fp32}\ndata: {kind: mock, image_token: 1023, image_grids: " + image_grids + "}\n";
+    return text + "gradients: " + gradients + "\nprecision: {params: fp32}\ndata: {kind: mock, image_token: 1023, image_grids: " + image_grids +
+           "}\n";
   }
 };
 

@@ -142,7 +142,9 @@ GoldenRecipe RecipeOf(const json& c) {
   }
   const int tp = a.value("llm_tp", 2), dp = a.value("llm_dp", 2);
   recipe.modules.push_back({"language", a.value("llm_offset", 4), tp * dp, tp, 1, 1, a.value("llm_ep", 1), 1, ""});
-  if (a.contains("tensor_parallel_num_weight_shards")) recipe.modules.back().extra = ", weight_shards: " + a["tensor_parallel_num_weight_shards"].dump();
+  if (a.contains("tensor_parallel_num_weight_shards")) {
+    recipe.modules.back().extra = ", weight_shards: " + a["tensor_parallel_num_weight_shards"].dump();
+  }
   if (a.value("num_experts", 1) == 0) recipe.pattern = "M*M*M*M*M*M*";
   recipe.language_lanes = dp;
   recipe.micro_samples = a.value("micro_batch_size", 1);
@@ -170,9 +172,12 @@ TEST_F(Layouts, ArgumentsAreAcceptedAndRefusedAsTheReferenceDoes) {
     ASSERT_TRUE(c.at("ok").get<bool>() || otherwise != kOtherwise.end()) << id;
     const json groups = Show(recipe, "groups");
     for (const json& spec : c.value("specs", json::array())) {
-      for (const auto& [axis, size] : std::map<std::string, int>{{"tp", spec["tp"]}, {"dp", spec["dp"]}, {"ep", spec["ep"]}, {"ep_dp", spec["expt_dp"]}}) {
+      for (const auto& [axis, size] :
+           std::map<std::string, int>{{"tp", spec["tp"]}, {"dp", spec["dp"]}, {"ep", spec["ep"]}, {"ep_dp", spec["expt_dp"]}}) {
         for (const auto& group : groups["groups"]) {
-          if (group["module"] == spec["name"] && group["name"] == axis) EXPECT_EQ(group["members"][0].size(), static_cast<size_t>(size)) << id << axis;
+          if (group["module"] == spec["name"] && group["name"] == axis) {
+            EXPECT_EQ(group["members"][0].size(), static_cast<size_t>(size)) << id << axis;
+          }
         }
       }
     }
@@ -190,10 +195,21 @@ TEST_F(Layouts, HaveNoWeightShards) {
 
 // Grids of the reference that a recipe can have: our axes, in our order, and the expert view. The others are enumerated in axis_test.
 TEST_F(Layouts, GroupRanksAsTheReferencesGrids) {
-  const std::map<std::set<std::string>, std::string> names = {
-      {{"tp"}, "tp"}, {{"cp"}, "cp"}, {{"pp"}, "pp"}, {{"dp"}, "dp"}, {{"dp", "cp"}, "dp_cp"}, {{"tp", "cp"}, "tp_cp"}, {{"tp", "pp"}, "mp"}, {{"tp", "dp"}, "tp_dp"},
-      {{"tp", "dp", "cp"}, "tp_dp_cp"}, {{"tp", "cp", "dp", "pp"}, "intra_dist_opt_instance"}, {{"ep"}, "ep"}, {{"expt_tp"}, "ep_tp"}, {{"expt_dp"}, "ep_dp"}, {{"expt_tp", "ep"}, "tp_ep_mp"},
-      {{"expt_tp", "ep", "pp"}, "tp_ep_pp"}};
+  const std::map<std::set<std::string>, std::string> names = {{{"tp"}, "tp"},
+                                                              {{"cp"}, "cp"},
+                                                              {{"pp"}, "pp"},
+                                                              {{"dp"}, "dp"},
+                                                              {{"dp", "cp"}, "dp_cp"},
+                                                              {{"tp", "cp"}, "tp_cp"},
+                                                              {{"tp", "pp"}, "mp"},
+                                                              {{"tp", "dp"}, "tp_dp"},
+                                                              {{"tp", "dp", "cp"}, "tp_dp_cp"},
+                                                              {{"tp", "cp", "dp", "pp"}, "intra_dist_opt_instance"},
+                                                              {{"ep"}, "ep"},
+                                                              {{"expt_tp"}, "ep_tp"},
+                                                              {{"expt_dp"}, "ep_dp"},
+                                                              {{"expt_tp", "ep"}, "tp_ep_mp"},
+                                                              {{"expt_tp", "ep", "pp"}, "tp_ep_pp"}};
   int compared = 0;
   for (const json& c : Golden().at("grid_cases")) {
     if (!c.contains("view") || c["shape"][1] != 1 || c["view"]["shape"][2] != 1) continue;  // no gtp axis

@@ -16,7 +16,8 @@ class Models : public testing::GoldenProgram {};
 
 TEST_F(Models, HaveTheDerivedParameterCounts) {
   const json& counts = Golden().at("derived").at("param_counts");
-  for (const auto& [recipe, key] : std::map<std::string, std::string>{{"nemotron_moe_vlm_20l_mock_8r", "llm_20l"}, {"nemotron_moe_vlm_54l_9n", "llm_54l"}}) {
+  for (const auto& [recipe, key] :
+       std::map<std::string, std::string>{{"nemotron_moe_vlm_20l_mock_8r", "llm_20l"}, {"nemotron_moe_vlm_54l_9n", "llm_54l"}}) {
     const json language = ShowFile(PLANWRIGHT_SOURCE_DIR "/recipes/" + recipe + ".yaml", "model")["modules"]["language"];
     EXPECT_EQ(language["parameters"], counts[key]["total"]) << recipe;
     std::map<std::string, int64_t> sums;
@@ -148,7 +149,8 @@ TEST_F(Images, HaveTheGridsThatTheReferenceAllows) {
       if (patches % rows != 0 || patches / rows > 128) continue;
       const testing::Verdict verdict = Validate(With(rows, patches / rows, even));
       const bool allowed = !even || (rows % 2 == 0 && patches / rows % 2 == 0);
-      EXPECT_EQ(std::count(verdict.errors.begin(), verdict.errors.end(), "ImageGrid") == 0, allowed) << rows << " x " << patches / rows << verdict.text;
+      EXPECT_EQ(std::count(verdict.errors.begin(), verdict.errors.end(), "ImageGrid") == 0, allowed)
+          << rows << " x " << patches / rows << verdict.text;
       if (c.at("ok").get<bool>() && c["grid"] == json::array({rows, patches / rows})) EXPECT_TRUE(allowed);
       if (!c.at("ok").get<bool>()) EXPECT_FALSE(allowed);
     }

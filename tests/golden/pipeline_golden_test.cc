@@ -92,7 +92,8 @@ TEST_F(Stages, LayersAreCountedAsTheReferences) {
       const json layers = ShowList(recipe, "model", "modules")["language"]["layers"];
       EXPECT_EQ(layers.size(), c.at("total_layers").get<size_t>());
       for (const char* kind : {"M", "E", "*"}) {
-        EXPECT_EQ(std::count_if(layers.begin(), layers.end(), [&](const auto& layer) { return layer["kind"] == kind; }), c["counts"][kind].get<int>()) << id << kind;
+        EXPECT_EQ(std::count_if(layers.begin(), layers.end(), [&](const auto& layer) { return layer["kind"] == kind; }), c["counts"][kind].get<int>())
+            << id << kind;
       }
     }
   }

@@ -37,8 +37,8 @@ TEST(Groups, LayersOverTpTalkOverTheirModulesTp) {
   ForEachShipped([](const Plan& plan) {
     for (const Block& block : plan.blocks) {
       const Module& module = *plan.FindModule(block.module);
-      const bool layer = block.name.ends_with("layer.forward") || block.name.ends_with("mamba.forward") || block.name.ends_with("attention.forward") ||
-                         block.name.ends_with("moe.forward");
+      const bool layer = block.name.ends_with("layer.forward") || block.name.ends_with("mamba.forward") ||
+                         block.name.ends_with("attention.forward") || block.name.ends_with("moe.forward");
       if (!layer || module.grid.tp == 1) continue;
       const auto over_tp = [&](const Instruction& op) { return op.group == module.name + ".tp"; };
       EXPECT_TRUE(std::any_of(block.body.begin(), block.body.end(), over_tp)) << block.name;
@@ -50,7 +50,8 @@ TEST(Groups, LayersOverTpTalkOverTheirModulesTp) {
 TEST(Groups, EveryModuleHasAllOfThem) {
   ForEachShipped([](const Plan& plan) {
     for (const Module& module : plan.modules) {
-      for (const char* name : {"tp", "cp", "pp", "dp", "dp_cp", "tp_cp", "mp", "tp_dp", "tp_dp_cp", "intra_dist_opt_instance", "ep", "ep_tp", "ep_dp", "tp_ep_mp", "tp_ep_pp"}) {
+      for (const char* name : {"tp", "cp", "pp", "dp", "dp_cp", "tp_cp", "mp", "tp_dp", "tp_dp_cp", "intra_dist_opt_instance", "ep", "ep_tp", "ep_dp",
+                               "tp_ep_mp", "tp_ep_pp"}) {
         EXPECT_NE(plan.FindGroup(module.name + "." + name), nullptr) << module.name << "." << name;
       }
     }
@@ -97,8 +98,8 @@ TEST(Groups, ProgramsDoNotBranch) {
   });
 }
 
-// Bug 34: a text-only batch left the encoder with nothing to send, and the language model waited. Every microbatch crosses every bridge, whatever is in
-// it: how many rows it has is known from the text on both sides, and may be 0.
+// Bug 34: a text-only batch left the encoder with nothing to send, and the language model waited. Every microbatch crosses every bridge, whatever is
+// in it: how many rows it has is known from the text on both sides, and may be 0.
 TEST(Groups, EveryMicrobatchCrossesEveryBridge) {
   ForEachShipped([](const Plan& plan) {
     for (const Bridge& bridge : plan.bridges) {

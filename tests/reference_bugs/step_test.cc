@@ -22,8 +22,8 @@ TEST(Step, DrawsFromOneSeed) {
   });
 }
 
-// Bug 13: encoder gradients were divided by all tokens while few ranks saw images, and a factor that should mend it was never applied. Gradients of all
-// modules are divided by the one sum of loss tokens over the world, which is exact; there is no factor to forget.
+// Bug 13: encoder gradients were divided by all tokens while few ranks saw images, and a factor that should mend it was never applied. Gradients of
+// all modules are divided by the one sum of loss tokens over the world, which is exact; there is no factor to forget.
 TEST(Step, ScalesEveryModuleByTheSameTokens) {
   ForEachShipped([](const Plan& plan) {
     for (const Role& role : plan.roles) {
@@ -71,7 +71,8 @@ TEST(Step, EncodersEndInTheirNorm) {
 
 bool Reads(const Instruction& op) { return OpClassOf(op.kind) == OpClass::kData; }
 
-// Bug 19: an encoder rank opened a loader for each language lane that it serves. A rank reads a microbatch of a module once, however many lanes it feeds.
+// Bug 19: an encoder rank opened a loader for each language lane that it serves. A rank reads a microbatch of a module once, however many lanes it
+// feeds.
 TEST(Step, ReadsEveryMicrobatchOnce) {
   ForEachShipped([](const Plan& plan) {
     for (const Role& role : plan.roles) {
@@ -117,7 +118,8 @@ TEST(Step, CountsLossTokensOnOneRankOfALane) {
   });
 }
 
-// Bug 30: who took part was found by scanning gradient buffers. Gradients are read by their sums, by the scale, the norm and the optimizer, each once.
+// Bug 30: who took part was found by scanning gradient buffers. Gradients are read by their sums, by the scale, the norm and the optimizer, each
+// once.
 TEST(Step, ReadsGradientsForTheUpdateAlone) {
   const std::set<OpKind> readers = {OpKind::kAllReduce, OpKind::kReduceScatter};
   ForEachShipped([&](const Plan& plan) {
@@ -130,14 +132,16 @@ TEST(Step, ReadsGradientsForTheUpdateAlone) {
     for (const Role& role : plan.roles) {
       std::map<std::pair<OpKind, std::string>, int> updates;
       for (const Instruction& op : role.step) {
-        if (op.kind == OpKind::kScaleGradients || op.kind == OpKind::kSquareNorm || op.kind == OpKind::kAdamW) ++updates[{op.kind, op.text("module")}];
+        const bool update = op.kind == OpKind::kScaleGradients || op.kind == OpKind::kSquareNorm || op.kind == OpKind::kAdamW;
+        if (update) ++updates[{op.kind, op.text("module")}];
       }
       for (const auto& [update, times] : updates) EXPECT_EQ(times, 1) << role.name << " " << OpName(update.first) << " of " << update.second;
     }
   });
 }
 
-// Bug 26: the learning rate went on after steps that were not taken, on some ranks. One gate stands before every update, behind the norm of the world.
+// Bug 26: the learning rate went on after steps that were not taken, on some ranks. One gate stands before every update, behind the norm of the
+// world.
 TEST(Step, IsGatedOnceBehindTheWorldsNorm) {
   ForEachShipped([](const Plan& plan) {
     for (const Role& role : plan.roles) {

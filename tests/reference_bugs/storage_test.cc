@@ -42,7 +42,8 @@ TEST(Keys, OfAModuleAreNeverCommonState) {
         if (rule.module != module.name) continue;
         for (int index : Expand(rule.parameters)) {
           EXPECT_TRUE(ruled.insert(index).second) << module.parameters[static_cast<size_t>(index)].name << " has two rules";
-          EXPECT_EQ(rule.states.empty(), !module.parameters[static_cast<size_t>(index)].trained) << module.parameters[static_cast<size_t>(index)].name;
+          EXPECT_EQ(rule.states.empty(), !module.parameters[static_cast<size_t>(index)].trained)
+              << module.parameters[static_cast<size_t>(index)].name;
         }
       }
       EXPECT_EQ(ruled.size(), module.parameters.size()) << module.name;
@@ -52,7 +53,8 @@ TEST(Keys, OfAModuleAreNeverCommonState) {
 
 // Bug 7: a frozen module built an optimizer of nothing.
 TEST(Frozen, ModulesHaveNoOptimizer) {
-  const std::set<OpKind> of_training = {OpKind::kScaleGradients, OpKind::kSquareNorm, OpKind::kAdamW, OpKind::kUpdateExpertBias, OpKind::kRefreshMasters};
+  const std::set<OpKind> of_training = {OpKind::kScaleGradients, OpKind::kSquareNorm, OpKind::kAdamW, OpKind::kUpdateExpertBias,
+                                        OpKind::kRefreshMasters};
   int frozen = 0;
   ForEachShipped([&](const Plan& plan) {
     for (const Module& module : plan.modules) {
@@ -63,7 +65,8 @@ TEST(Frozen, ModulesHaveNoOptimizer) {
         for (const auto* list : {&role.setup, &role.step}) {
           for (const Instruction& op : *list) {
             const std::string* of = ModuleOf(op);
-            EXPECT_FALSE(of && *of == module.name && of_training.contains(op.kind)) << role.name << " runs " << OpName(op.kind) << " of frozen " << module.name;
+            EXPECT_FALSE(of && *of == module.name && of_training.contains(op.kind))
+                << role.name << " runs " << OpName(op.kind) << " of frozen " << module.name;
           }
         }
         EXPECT_EQ(std::count_if(role.step.begin(), role.step.end(), [](const Instruction& op) { return op.kind == OpKind::kLogStep; }), 1)
@@ -117,8 +120,8 @@ std::map<std::string, std::set<int>> HoldersOf(const Module& module, int bucket)
   return holders;
 }
 
-// Bugs 12 and 29, and the rule behind most of them: a gradient is summed over exactly the ranks that hold the same elements, counted here rank by rank
-// and not by axes, and it travels in fp32 or wider.
+// Bugs 12 and 29, and the rule behind most of them: a gradient is summed over exactly the ranks that hold the same elements, counted here rank by
+// rank and not by axes, and it travels in fp32 or wider.
 TEST(Gradients, AreSummedOverExactlyTheirReplicas) {
   ForEachShipped([](const Plan& plan) {
     if (plan.world_size > 1024) return;  // rank by rank

@@ -32,15 +32,18 @@ TEST(Values, AreJoinedAlongANamedDim) {
   ForEachShipped([&](const Plan& plan) {
     ForEachInstruction(plan, [&](const Instruction& op, const Place& place) {
       seen.insert(op.kind);
-      const bool says = op.kind == OpKind::kReshard ? op.attributes.contains("from_dim") && op.attributes.contains("to_dim") : op.attributes.contains("dim");
+      const bool says =
+          op.kind == OpKind::kReshard ? op.attributes.contains("from_dim") && op.attributes.contains("to_dim") : op.attributes.contains("dim");
       EXPECT_TRUE(says || (op.kind != OpKind::kReshard && !named.contains(op.kind))) << place.name << " " << OpName(op.kind);
     });
   });
-  for (OpKind kind : {OpKind::kAllGather, OpKind::kReduceScatter, OpKind::kConcat, OpKind::kLocalSlice, OpKind::kReshard}) EXPECT_TRUE(seen.contains(kind)) << OpName(kind);
+  for (OpKind kind : {OpKind::kAllGather, OpKind::kReduceScatter, OpKind::kConcat, OpKind::kLocalSlice, OpKind::kReshard}) {
+    EXPECT_TRUE(seen.contains(kind)) << OpName(kind);
+  }
 }
 
-// Over a bridge rows are joined, in the order of samples: dim 0, the one whose size is known at run time only. Nothing could be guessed from sizes, since
-// that one has none; and how many rows a sample has is a value of its own, which both sides read.
+// Over a bridge rows are joined, in the order of samples: dim 0, the one whose size is known at run time only. Nothing could be guessed from sizes,
+// since that one has none; and how many rows a sample has is a value of its own, which both sides read.
 TEST(Values, OverABridgeHaveOneDimOfRunTimeSize) {
   ForEachShipped([](const Plan& plan) {
     for (const Role& role : plan.roles) {
@@ -80,8 +83,8 @@ TEST(Values, OfEqualSidesAreNotJoinedAlongTheOther) {
   EXPECT_EQ(found.front().rule, "V4");
 }
 
-// Bug 18: offsets of packed images stayed on the CPU, and attention on the GPU waited for them. Every value says where it lies, and a block that expects
-// it elsewhere is refused.
+// Bug 18: offsets of packed images stayed on the CPU, and attention on the GPU waited for them. Every value says where it lies, and a block that
+// expects it elsewhere is refused.
 TEST(Values, SayWhereTheyLie) {
   ForEachShipped([](const Plan& plan) {
     for (const Role& role : plan.roles) {
