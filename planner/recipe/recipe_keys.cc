@@ -44,7 +44,7 @@ constexpr KeySpec kKeys[] = {
     {"models.<name>.heads", "radio_vit", kInteger, kRequired, "", kSize, "", "attention heads; they divide `hidden`"},
     {"models.<name>.ffn", "radio_vit", kInteger, kRequired, "", kSize, "", "width inside the MLP"},
     {"models.<name>.patch", "radio_vit", kInteger, kRequired, "", kSize, "", "side of a patch in pixels"},
-    {"models.<name>.class_tokens", "radio_vit", kInteger, kRequired, "", kCount, "", "tokens put before each image, dropped behind the encoder"},
+    {"models.<name>.class_tokens", "radio_vit", kInteger, kRequired, "", kSize, "", "tokens put before each image, dropped behind the encoder"},
     {"models.<name>.max_image", "radio_vit", kInteger, kRequired, "", kSize, "",
      "largest side of an image in pixels; sets the table of positions"},
     {"models.<name>.pixel_shuffle", "radio_vit", kInteger, kOptional, "2", kSize, "",

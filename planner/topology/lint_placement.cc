@@ -89,6 +89,10 @@ void LintPlacement(const Recipe& recipe, const std::vector<Grid>& grids, Diagnos
              {DiagnosticKind::kTensorGroupAcrossNodes, Axis::kTp, 1, module.tp,
               "every layer gathers and reduces its activations over the group, and links between nodes are far slower than inside one"},
              diagnostics);
+    LintAxis(module, grids[i], gpus,
+             {DiagnosticKind::kTensorGroupAcrossNodes, Axis::kExpertTp, 1, module.expert_tp,
+              "every MoE layer gathers and reduces its experts' rows over the group, and links between nodes are far slower than inside one"},
+             diagnostics);
     LintSplitNode(module, grids[i], gpus, diagnostics);
   }
   LintIdle(recipe, WorldSizeOf(grids), diagnostics);

@@ -103,8 +103,8 @@ modules:
      "silence the lint."},
 
     {kTensorGroupAcrossNodes,
-     "Every layer gathers and reduces its activations over the tp group, several times in each direction, and waits for it. Between "
-     "nodes that dominates the step.",
+     "Every layer gathers and reduces its activations over the tp group, several times in each direction, and waits for it; so does every "
+     "MoE layer over the expert_tp group. Between nodes that dominates the step.",
      R"(cluster: {nodes: 3, gpus_per_node: 4}
 modules:
   radio_encoder: {placement: {ranks: 8}, parallel: {tp: 8}}

@@ -1,0 +1,151 @@
+// Random recipes, as many layouts and settings at once as a recipe can have: each compiles, or is refused by a kind that names what its author can
+// change. BrokenRule is for faults of the planner: no recipe may reach it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "planner/compile.h"
+#include "planner/recipe/recipe_reader.h"
+
+namespace planwright {
+namespace {
+
+class RandomRecipe {
+ public:
+  explicit RandomRecipe(unsigned seed) : draws_(seed) {}
+
+  // Overrides of the tiny recipe: two grids whose sizes fit, and any settings.
+  std::vector<std::string> Overrides() {
+    overrides_ = {"cluster.gpus_per_node=64", "cluster.nodes=4", "models.hybrid_moe_tiny.mamba.groups=8", "models.hybrid_moe_tiny.attention.kv_groups=4"};
+    const bool together = One({0, 0, 0, 1}) == 1;
+    const int tp = One({1, 1, 2}), cp = together ? 1 : One({1, 1, 1, 2, 4}), pp = together ? 1 : One({1, 1, 2, 4}), dp = One({1, 1, 2, 3, 4});
+    const std::string pattern = Pattern(pp);
+    Language(tp, cp, pp, dp, pattern);
+    Encoder(together, tp * cp * pp * dp);
+    Data(dp);
+    Training(pattern);
+    return overrides_;
+  }
+
+ private:
+  template <typename T>
+  T One(std::vector<T> choices) {
+    return choices[std::uniform_int_distribution<size_t>(0, choices.size() - 1)(draws_)];
+  }
+  int One(std::initializer_list<int> choices) { return One(std::vector<int>(choices)); }
+  std::string One(std::initializer_list<const char*> choices) { return One(std::vector<std::string>(choices.begin(), choices.end())); }
+
+  void Set(const std::string& key, const std::string& value) { overrides_.push_back(key + "=" + value); }
+  void Set(const std::string& key, int value) { Set(key, std::to_string(value)); }
+  int Divisor(int of, std::initializer_list<int> choices) {
+    std::vector<int> fitting = {1};
+    std::copy_if(choices.begin(), choices.end(), std::back_inserter(fitting), [&](int choice) { return of % choice == 0; });
+    return One(fitting);
+  }
+
+  std::string Pattern(int pp) {
+    if (pp == 1) return One({"ME*E", "M", "*", "E", "MMMM", "**", "EE", "MEE*", "E*M*E*ME"});
+    return One({"ME*E", "MMMM", "****", "MEE*", "EEEE", "E*M*E*ME", "MEMEMEME", "M*EE"});
+  }
+
+  // Cuts anywhere, so that a stage may have all layers or none.
+  std::string StageLayers(int pp, int layers) {
+    std::vector<int> cuts = {0, layers};
+    for (int i = 1; i < pp; ++i) cuts.push_back(std::uniform_int_distribution<int>(0, layers)(draws_));
+    std::sort(cuts.begin(), cuts.end());
+    std::string text;
+    for (int i = 0; i < pp; ++i) text += (i == 0 ? "[" : ",") + std::to_string(cuts[i + 1] - cuts[i]);
+    return text + "]";
+  }
+
+  void Language(int tp, int cp, int pp, int dp, const std::string& pattern) {
+    const std::string parallel = "modules.language.parallel.";
+    const bool experts = pattern.find('E') != std::string::npos;
+    const int expert_tp = experts ? Divisor(tp * cp * dp, {1, 2, 3, 4}) : 1, ep = experts ? Divisor(tp * cp * dp / expert_tp, {1, 2, 4, 8}) : 1;
+    Set("models.hybrid_moe_tiny.pattern", "'" + pattern + "'");
+    Set("modules.language.placement.ranks", tp * cp * pp * dp);
+    Set(parallel + "tp", tp);
+    Set(parallel + "cp", cp);
+    Set(parallel + "pp", pp);
+    Set(parallel + "ep", ep);
+    Set(parallel + "expert_tp", expert_tp);
+    if (pp > 1 && One({0, 1}) == 1) Set(parallel + "stage_layers", StageLayers(pp, static_cast<int>(pattern.size())));
+    Set("models.hybrid_moe_tiny.moe.top_k", One({1, 2, 8}));
+    Set("models.hybrid_moe_tiny.moe.aux_loss", One({"0", "1.0e-4"}));
+    Set("models.hybrid_moe_tiny.moe.bias_rate", One({"0", "1.0e-3"}));
+  }
+
+  void Encoder(bool together, int language_ranks) {
+    const std::string parallel = "modules.radio_encoder.parallel.";
+    const int tp = together ? Divisor(language_ranks, {1, 2, 4}) : One({1, 1, 2, 4}), cp = together ? 1 : One({1, 1, 1, 2, 3});
+    const int pp = together ? 1 : One({1, 1, 2}), ranks = together ? language_ranks : tp * cp * pp * One({1, 1, 2, 3, 4, 5});
+    Set("modules.radio_encoder.placement.ranks", ranks);
+    Set("modules.language.placement.first_rank", together ? 0 : ranks);
+    Set(parallel + "tp", tp);
+    Set(parallel + "cp", cp);
+    Set(parallel + "pp", pp);
+    Set("models.radio_vit_tiny.class_tokens", One({1, 2}));
+    Set("models.radio_vit_tiny.pixel_shuffle", One({1, 2}));
+    Set("models.radio_vit_tiny.positions", One({"crop", "interpolate"}));
+    Set("models.radio_vit_tiny.layers", One({2, 4}));
+  }
+
+  void Data(int lanes) {
+    const bool documents = One({0, 0, 1}) == 1;
+    const int micro = documents ? 1 : One({1, 1, 2, 3});
+    Set("batch.micro_samples", micro);
+    Set("batch.global_samples", micro * lanes * One({1, 2, 3, 4}));
+    Set("batch.sequence_length", One({48, 96}));
+    Set("data.packed_documents", documents ? "true" : "false");
+    Set("data.max_images", One({0, 1, 2}));
+    Set("data.text_tokens", One({2, 8}));
+    Set("data.image_grids", One({"[[2, 2]]", "[[4, 6], [2, 4]]"}));
+  }
+
+  void Training(const std::string& pattern) {
+    const std::string backbone = One({"trained", "frozen"});
+    const std::string kind = pattern[0] == 'M' ? "mamba" : pattern[0] == 'E' ? "moe" : "attention";
+    Set("gradients.overlap_reduce", One({"true", "false"}));
+    Set("gradients.overlap_gather", One({"true", "false"}));
+    Set("gradients.buckets", One({1, 3, 50}));
+    Set("precision.params", One({"bf16", "fp32", "fp64"}));
+    Set("modules.radio_encoder.train.backbone", backbone);
+    Set("modules.radio_encoder.train.projection", One({"trained", "trained", "frozen"}));
+    Set("modules.language.train.backbone", One({"trained", "trained", "frozen"}));
+    Set("modules.language.recompute", One(std::vector<std::string>{"none", "full", kind}));
+    Set("modules.radio_encoder.recompute", backbone == "frozen" ? std::string("none") : One({"none", "full", "block"}));
+    if (One({0, 0, 0, 1}) == 1) Set("initialize.from", "weights.safetensors");
+    if (One({0, 0, 1}) == 1) Set("checkpoint.every_steps", 3);
+  }
+
+  std::mt19937 draws_;
+  std::vector<std::string> overrides_;
+};
+
+TEST(RandomRecipes, NeverReachAFaultOfThePlanner) {
+  std::map<std::string, int> outcomes;
+  for (unsigned seed = 0; seed < 250; ++seed) {
+    const std::vector<std::string> overrides = RandomRecipe(seed).Overrides();
+    Diagnostics problems;
+    const auto recipe = ReadRecipe(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", overrides, problems);
+    const bool compiled = recipe && CompileRecipe(*recipe, problems).has_value();
+    ++outcomes[compiled ? "compiled" : "refused"];
+    for (const Diagnostic& problem : problems.sorted()) {
+      if (problem.severity == Severity::kError) ++outcomes[std::string(KindName(problem.kind))];
+      if (problem.kind != DiagnosticKind::kBrokenRule) continue;
+      std::string all;
+      for (const std::string& word : overrides) all += " '" + word + "'";
+      ADD_FAILURE() << seed << ": " << problem.message << "\nplan validate recipes/nemotron_moe_vlm_tiny.yaml" << all;
+      break;
+    }
+  }
+  for (const auto& [outcome, count] : outcomes) RecordProperty(outcome, count);
+  EXPECT_GE(outcomes["compiled"], 150) << "most recipes are meant to fit";
+}
+
+}  // namespace
+}  // namespace planwright
