@@ -52,6 +52,24 @@ Meaning Find(const std::map<string_view, Meaning>& values, string_view name) {
 
 Meanings::Meanings(const PlanIndex& index, std::vector<Violation>& violations) : index_(index), violations_(violations) {
   texts_.push_back("something else");
+  for (const Bridge& bridge : index.plan().bridges) {
+    const Meaning counts = RowCounts(bridge.name), made = MadeBy(bridge.from);
+    counts_at_[bridge.to].push_back(counts);
+    rows_of_.emplace(counts, made);
+    rows_of_.emplace(RowCounts(bridge.from), GradientOf(made));
+    merged_.emplace(std::pair<string_view, int64_t>(bridge.to, bridge.token), made);
+  }
+}
+
+const std::vector<Meaning>& Meanings::RowCountsAt(const string& module) {
+  auto [it, fresh] = counts_at_.try_emplace(module);
+  if (fresh) it->second.push_back(RowCounts(module));  // nothing is merged there: one count a sample all the same
+  return it->second;
+}
+
+Meaning Meanings::RowsOf(Meaning counts) const {
+  auto it = rows_of_.find(counts);
+  return it == rows_of_.end() ? kNoMeaning : it->second;
 }
 
 Meaning Meanings::Of(const string& text) {
@@ -60,36 +78,42 @@ Meaning Meanings::Of(const string& text) {
   return it->second;
 }
 
-const CallMeanings& Meanings::Run(const Block& block, string_view frame, const std::vector<Meaning>& inputs,
-                                  const std::vector<const CallMeanings*>& earlier) {
-  const Key key(&block, frame, inputs, earlier);
-  if (auto it = known_.find(key); it != known_.end()) return it->second;
-  CallMeanings made = Walk(block, frame, inputs, earlier);
-  return known_.emplace(key, std::move(made)).first->second;
+Meaning Meanings::GradientOf(Meaning of) {
+  const string gradient = "the gradient of ";
+  // A damaged plan may take the gradient of a gradient of a gradient: no two of them need be told apart.
+  return TextOf(of).starts_with(gradient + gradient) ? of : Of(gradient + TextOf(of));
 }
 
-CallMeanings Meanings::Walk(const Block& block, string_view frame, const std::vector<Meaning>& inputs,
-                            const std::vector<const CallMeanings*>& earlier) {
-  CallMeanings made;
-  if (++depth_ > kDeepest) {
-    --depth_;
-    return made;
+const CallMeanings& Meanings::Run(const Block& block, string_view frame, const std::vector<Meaning>& inputs, MicrobatchMeanings& microbatch) {
+  const int version = microbatch.version;
+  Key key(&block, frame, inputs, version);
+  auto it = known_.find(key);
+  if (it == known_.end()) {
+    CallMeanings made = Walk(block, frame, inputs, microbatch);
+    it = known_.emplace(std::move(key), std::move(made)).first;
   }
+  const CallMeanings& made = it->second;
+  microbatch.version = version;
+  if (made.saved.empty()) return made;
+  for (const auto& [name, meaning] : made.saved) microbatch.saved[name] = meaning;
+  microbatch.version = versions_.emplace(std::pair(version, &made), static_cast<int>(versions_.size()) + 1).first->second;
+  return made;
+}
+
+CallMeanings Meanings::Walk(const Block& block, string_view frame, const std::vector<Meaning>& inputs, MicrobatchMeanings& microbatch) {
+  CallMeanings made;
+  if (depth_ == kDeepest) return made;
+  ++depth_;
   std::map<string_view, Meaning> values;
   for (size_t i = 0; i < std::min(inputs.size(), block.inputs.size()); ++i) values[block.inputs[i].name] = inputs[i];
   for (const Output& take : block.takes) {
-    for (const CallMeanings* call : earlier) {
-      if (auto it = call->saved.find({frame, take.name}); it != call->saved.end()) values[take.name] = it->second;
-    }
+    if (auto it = microbatch.saved.find({frame, take.name}); it != microbatch.saved.end()) values[take.name] = it->second;
   }
-  std::vector<const CallMeanings*> before = earlier;
   for (const Instruction& op : block.body) {
-    const Block* called = op.kind == OpKind::kCall ? index_.block(op.block) : nullptr;
-    if (called) {
+    if (const Block* called = op.kind == OpKind::kCall ? index_.block(op.block) : nullptr) {
       std::vector<Meaning> given;
       for (const string& input : op.inputs) given.push_back(Find(values, input));
-      const CallMeanings& inner = Run(*called, op.frame.empty() ? frame : string_view(op.frame), given, before);
-      before.push_back(&inner);
+      const CallMeanings& inner = Run(*called, op.frame.empty() ? frame : string_view(op.frame), given, microbatch);
       made.saved.insert(inner.saved.begin(), inner.saved.end());
       for (size_t i = 0; i < std::min(op.outputs.size(), inner.outputs.size()); ++i) values[op.outputs[i].name] = inner.outputs[i];
       continue;
@@ -119,10 +143,9 @@ void Meanings::Check(const Block& block, const Instruction& op, const std::map<s
 Meaning Meanings::Required(const Block& block, const Instruction& op, size_t place) {
   if (op.kind == OpKind::kMergeImages && place == 1) {  // rows of the encoder whose token they replace
     auto token = op.attributes.find("image_token");
-    for (const Bridge& bridge : index_.plan().bridges) {
-      if (bridge.to == block.module && token != op.attributes.end() && token->second == Attribute(bridge.token)) return MadeBy(bridge.from);
-    }
-    return Of("what no encoder makes");
+    const auto* number = token == op.attributes.end() ? nullptr : std::get_if<int64_t>(&token->second);
+    auto made = number ? merged_.find({block.module, *number}) : merged_.end();
+    return made == merged_.end() ? Of("what no encoder makes") : made->second;
   }
   const bool over_cp = OverCp(op) && HasCpRule(op.kind);
   for (const Rule& rule : kRules) {

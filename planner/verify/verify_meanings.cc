@@ -60,10 +60,8 @@ class RoleMeanings {
     std::vector<Meaning> made;
     if (op.kind == OpKind::kReadTokens) {
       for (const char* what : {"tokens", "labels", "the loss mask", "loss tokens"}) made.push_back(meanings_.Of(what));
-      for (const Bridge& bridge : index_.plan().bridges) {
-        if (bridge.to == *name) made.push_back(meanings_.RowCounts(bridge.name));
-      }
-      if (made.size() == 4) made.push_back(meanings_.RowCounts(*name));
+      const std::vector<Meaning>& counts = meanings_.RowCountsAt(*name);
+      made.insert(made.end(), counts.begin(), counts.end());
       made.push_back(meanings_.Of("the ends of documents"));
     } else {
       const bool pixels = op.kind == OpKind::kReadImages;
@@ -81,9 +79,7 @@ class RoleMeanings {
     if (!block) return;  // V4
     std::vector<Meaning> given;
     for (const string& input : op.inputs) given.push_back(Find(input));
-    auto& earlier = left_[op.microbatch];
-    const CallMeanings& made = meanings_.Run(*block, op.frame, given, earlier);
-    earlier.push_back(&made);
+    meanings_.Run(*block, op.frame, given, microbatches_[op.microbatch]);
     auto [forward, first] = learning_.try_emplace({op.frame, op.microbatch});
     const Meaning own = meanings_.MadeBy(block->module);
     if (first) {
@@ -125,14 +121,8 @@ class RoleMeanings {
   // Which rows pass is known by their counts; who received them hands on the same.
   void Broadcast(const Instruction& op) {
     if (op.inputs.empty() || op.outputs.empty()) return;
-    const Meaning counts = Find(op.inputs[0]);
+    const Meaning counts = Find(op.inputs[0]), rows = meanings_.RowsOf(counts);
     broadcasts_.push_back(counts);
-    Meaning rows = kNoMeaning;
-    for (const Bridge& bridge : index_.plan().bridges) {
-      const Meaning made = meanings_.MadeBy(bridge.from);
-      if (counts == meanings_.RowCounts(bridge.name)) rows = made;
-      if (counts == meanings_.RowCounts(bridge.from)) rows = meanings_.GradientOf(made);
-    }
     if (rows == kNoMeaning) return Fail(op, absl::StrCat("broadcasts by ", op.inputs[0], ", which is no row counts of a bridge"));
     if (op.inputs.size() > 1) Require(op, op.inputs[1], rows);
     values_[op.outputs[0].name] = rows;
@@ -143,7 +133,7 @@ class RoleMeanings {
   Meanings& meanings_;
   std::vector<Violation>& violations_;
   std::map<string, Meaning> values_;
-  std::map<int, std::vector<const CallMeanings*>> left_;                         // by microbatch
+  std::map<int, MicrobatchMeanings> microbatches_;
   std::map<std::pair<string, int>, std::vector<Meaning>> learning_;  // by frame and microbatch: inputs of the forward that take a gradient
   std::vector<Meaning> broadcasts_;
   std::set<string> said_;
