@@ -28,7 +28,14 @@ Block LowerForward(const EncoderSizes& w, const BlockContext& context, int origi
     saved.push_back("row_counts");
   }
   f.ProbeValue(o, "projector.out");
-  return f.Finish({o}, std::move(saved));
+  Block forward = f.Finish({o}, std::move(saved));
+  if (context.trains_backbone || context.trains_projection) return forward;
+  for (Instruction& op : forward.body) {
+    for (Output& output : op.outputs) {
+      if (output.name == o) output.type.gradient.reset();  // nobody hands one back
+    }
+  }
+  return forward;
 }
 
 Block LowerBackward(const EncoderSizes& w, const BlockContext& context, const Block& forward, int origin) {

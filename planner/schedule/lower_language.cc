@@ -28,7 +28,11 @@ LayerBlocks LowerEmbedding(const HybridLmModel& model, const BlockContext& conte
 
   BlockBuilder f(context, context.module + ".embed.forward", origin);
   f.Input("tokens", f.Data(DType::kInt64, {sizes.samples, sizes.sequence}));
-  for (const MergedRows& rows : sizes.merged) f.Input(rows.name, f.Whole({rows.symbol, *model.hidden}));
+  for (const MergedRows& rows : sizes.merged) {
+    ValueType type = f.Whole({rows.symbol, *model.hidden});
+    if (!rows.learns) type.gradient.reset();  // beside another encoder that does
+    f.Input(rows.name, type);
+  }
   const string tokens = f.Slice("tokens", 1, "tokens_local", Axis::kCp);
   f.Make(OpKind::kEmbedTokens, {.inputs = {tokens}, .parameters = {"embeddings"}, .attributes = image_token}, "e_part",
          whole(f, Partial(context)));

@@ -1,5 +1,5 @@
 // Random recipes, as many layouts and settings at once as a recipe can have: each compiles, or is refused by a kind that names what its author can
-// change. BrokenRule is for faults of the planner: no recipe may reach it.
+// change. BrokenRule is for faults of the planner: no recipe may reach it. Some have two encoders.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,11 +16,14 @@ namespace {
 
 class RandomRecipe {
  public:
-  explicit RandomRecipe(unsigned seed) : draws_(seed) {}
+  explicit RandomRecipe(unsigned seed) : draws_(seed), two_encoders_(One({0, 0, 1}) == 1) {}
 
-  // Overrides of the tiny recipe: two grids whose sizes fit, and any settings.
+  std::string File() const { return two_encoders_ ? "tests/verify/two_encoders.yaml" : "recipes/nemotron_moe_vlm_tiny.yaml"; }
+
+  // Grids whose sizes fit, and any settings.
   std::vector<std::string> Overrides() {
-    overrides_ = {"cluster.gpus_per_node=64", "cluster.nodes=4", "models.hybrid_moe_tiny.mamba.groups=8", "models.hybrid_moe_tiny.attention.kv_groups=4"};
+    overrides_ = {"cluster.gpus_per_node=64", "cluster.nodes=4", "models.hybrid_moe_tiny.mamba.groups=8",
+                  "models.hybrid_moe_tiny.attention.kv_groups=4"};
     const bool together = One({0, 0, 0, 1}) == 1;
     const int tp = One({1, 1, 2}), cp = together ? 1 : One({1, 1, 1, 2, 4}), pp = together ? 1 : One({1, 1, 2, 4}), dp = One({1, 1, 2, 3, 4});
     const std::string pattern = Pattern(pp);
@@ -84,7 +87,8 @@ class RandomRecipe {
     const int tp = together ? Divisor(language_ranks, {1, 2, 4}) : One({1, 1, 2, 4}), cp = together ? 1 : One({1, 1, 1, 2, 3});
     const int pp = together ? 1 : One({1, 1, 2}), ranks = together ? language_ranks : tp * cp * pp * One({1, 1, 2, 3, 4, 5});
     Set("modules.radio_encoder.placement.ranks", ranks);
-    Set("modules.language.placement.first_rank", together ? 0 : ranks);
+    const int more = two_encoders_ ? SecondEncoder(together, ranks) : 0;
+    Set("modules.language.placement.first_rank", together ? 0 : ranks + more);
     Set(parallel + "tp", tp);
     Set(parallel + "cp", cp);
     Set(parallel + "pp", pp);
@@ -92,6 +96,16 @@ class RandomRecipe {
     Set("models.radio_vit_tiny.pixel_shuffle", One({1, 2}));
     Set("models.radio_vit_tiny.positions", One({"crop", "interpolate"}));
     Set("models.radio_vit_tiny.layers", One({2, 4}));
+  }
+
+  int SecondEncoder(bool together, int first_ranks) {
+    const int ranks = together ? first_ranks : One({1, 2, 3, 4, 6});
+    Set("modules.second_encoder.placement.first_rank", together ? 0 : first_ranks);
+    Set("modules.second_encoder.placement.ranks", ranks);
+    Set("modules.second_encoder.parallel.tp", Divisor(ranks, {1, 2, 4}));
+    Set("modules.second_encoder.train.backbone", One({"trained", "frozen"}));
+    Set("modules.second_encoder.train.projection", One({"trained", "frozen"}));
+    return ranks;
   }
 
   void Data(int lanes) {
@@ -103,7 +117,7 @@ class RandomRecipe {
     Set("data.packed_documents", documents ? "true" : "false");
     Set("data.max_images", One({0, 1, 2}));
     Set("data.text_tokens", One({2, 8}));
-    Set("data.image_grids", One({"[[2, 2]]", "[[4, 6], [2, 4]]"}));
+    Set("data.image_grids", One({"[[2, 2]]", two_encoders_ ? "[[2, 4]]" : "[[4, 6], [2, 4]]"}));
   }
 
   void Training(const std::string& pattern) {
@@ -123,15 +137,17 @@ class RandomRecipe {
   }
 
   std::mt19937 draws_;
+  const bool two_encoders_;
   std::vector<std::string> overrides_;
 };
 
 TEST(RandomRecipes, NeverReachAFaultOfThePlanner) {
   std::map<std::string, int> outcomes;
   for (unsigned seed = 0; seed < 250; ++seed) {
-    const std::vector<std::string> overrides = RandomRecipe(seed).Overrides();
+    RandomRecipe random(seed);
+    const std::vector<std::string> overrides = random.Overrides();
     Diagnostics problems;
-    const auto recipe = ReadRecipe(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", overrides, problems);
+    const auto recipe = ReadRecipe(PLANWRIGHT_SOURCE_DIR "/" + random.File(), overrides, problems);
     const bool compiled = recipe && CompileRecipe(*recipe, problems).has_value();
     ++outcomes[compiled ? "compiled" : "refused"];
     for (const Diagnostic& problem : problems.sorted()) {
@@ -139,7 +155,7 @@ TEST(RandomRecipes, NeverReachAFaultOfThePlanner) {
       if (problem.kind != DiagnosticKind::kBrokenRule) continue;
       std::string all;
       for (const std::string& word : overrides) all += " '" + word + "'";
-      ADD_FAILURE() << seed << ": " << problem.message << "\nplan validate recipes/nemotron_moe_vlm_tiny.yaml" << all;
+      ADD_FAILURE() << seed << ": " << problem.message << "\nplan validate " << random.File() << all;
       break;
     }
   }
