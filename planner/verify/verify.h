@@ -33,7 +33,8 @@ std::vector<Violation> VerifyProgress(const Plan& plan);
 // V4 of calls: block names are unique, no block calls itself, and programs unroll to no more than limits.h allows. The rules below follow calls.
 std::vector<Violation> VerifyCalls(const Plan& plan);
 // V4: every value is defined before use and freed once after its last use; shapes, dtypes and layouts agree at every edge; run-time sizes are
-// declared. And V6 of collectives inside blocks: what is reduced over an axis is a partial sum there.
+// declared; what one stream makes another reads after an event; a tensor is read as what it is. And V6 of collectives inside blocks: what is
+// reduced over an axis is a partial sum there.
 std::vector<Violation> VerifyValues(const PlanIndex& index);
 // V4 and V5 of a microbatch: saved values are taken once, layers run once and in order, gradients and statistics are added once. V6: what is
 // accumulated once over an axis is replicated there, and only that.
