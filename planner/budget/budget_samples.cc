@@ -46,6 +46,15 @@ int64_t LayersOf(const ModelRecipe& model) {
   return std::count_if(pattern.begin(), pattern.end(), [](char c) { return c != '|' && c != '/'; });
 }
 
+bool CheckTokens(const Recipe& recipe, Diagnostics& diagnostics) {
+  const Located<int64_t>&samples = recipe.batch.micro_samples, &length = recipe.batch.sequence_length;
+  if (*samples <= kMostTokens / *length) return true;
+  diagnostics.Error(DiagnosticKind::kOutOfRange, samples.where.known() ? samples.where : length.where,
+                    absl::StrCat("a microbatch of ", *samples, " samples of ", *length, " tokens"),
+                    absl::StrCat("use at most ", kMostTokens, " tokens a microbatch"));
+  return false;
+}
+
 // Programs name each microbatch on each stage, and proofs follow it through each layer: a step must not be so long that they take more than
 // a moment.
 bool CheckLengthOfStep(const Recipe& recipe, const std::vector<Grid>& grids, int64_t lanes, Diagnostics& diagnostics) {
@@ -86,7 +95,7 @@ bool CheckRates(const Recipe& recipe, Diagnostics& diagnostics) {
 
 std::optional<Budget> BudgetSamples(const Recipe& recipe, const std::vector<Grid>& grids, Diagnostics& diagnostics) {
   const int64_t lanes = LanguageLanes(recipe, grids);
-  const bool batch = CheckBatch(recipe, lanes, diagnostics) && CheckLengthOfStep(recipe, grids, lanes, diagnostics);
+  const bool batch = CheckTokens(recipe, diagnostics) && CheckBatch(recipe, lanes, diagnostics) && CheckLengthOfStep(recipe, grids, lanes, diagnostics);
   if (!CheckRates(recipe, diagnostics) || !batch) return std::nullopt;
   const LearningRate rate = RateOf(recipe.budget);
 

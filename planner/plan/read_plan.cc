@@ -9,6 +9,7 @@
 #include "planner/plan/plan_enums.h"
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/plan_json.h"
+#include "planner/plan/plan_ranges.h"
 #include "planner/plan/runs.h"
 #include "planner/plan/value_text.h"
 
@@ -89,15 +90,15 @@ class Reader {
     Reader inner(json, path, problem_);
     Describe(inner, value);
     inner.RefuseUnknown();
-    Check(value, path);
+    CheckRange(value, path);
   }
   void Read(const Json& json, const std::string& path, bool& value) {
     if (Expect(json.is_boolean(), json, path, "true or false")) value = json.get<bool>();
   }
   void Read(const Json& json, const std::string& path, int64_t& value) {
     if (!Expect(json.is_number_integer(), json, path, "an integer")) return;
-    if (json.is_number_unsigned() && json.get<uint64_t>() > INT64_MAX) return Fail(path, "the integer is too large");
-    value = json.get<int64_t>();
+    value = json.is_number_unsigned() ? static_cast<int64_t>(std::min<uint64_t>(json.get<uint64_t>(), INT64_MAX)) : json.get<int64_t>();
+    if (value > kLargestNumber || value < -kLargestNumber) Fail(path, "the integer is too large");
   }
   void Read(const Json& json, const std::string& path, int& value) {
     int64_t wide = 0;
@@ -136,6 +137,7 @@ class Reader {
     for (const auto& [from, to, first, end] : rows) {
       transfers.push_back({.first_sample = first, .end_sample = end});
       if (!Narrow(from, transfers.back().from_rank) || !Narrow(to, transfers.back().to_rank)) return Fail(path, "a rank is too large");
+      CheckRange(transfers.back(), path);
     }
   }
   // Runs, or single numbers.
@@ -205,25 +207,11 @@ class Reader {
     }
   }
 
-  // What code that walks a plan divides by.
   template <typename T>
-  void Check(const T&, const std::string&) {}
-  void Check(const RankRange& range, const std::string& path) {
-    if (range.count < 1 || range.stride < 1) Fail(path, "count and stride must be at least 1");
-    if (range.first < 0 || range.first + (range.count - int64_t{1}) * range.stride >= kMostRanks) Fail(path, "ranks outside any world");
-  }
-  void Check(const Grid& grid, const std::string& path) {
-    for (int size : {grid.tp, grid.cp, grid.dp, grid.pp, grid.expert_tp, grid.ep, grid.expert_dp}) {
-      if (size < 1) Fail(path, "sizes of axes must be at least 1");
+  void CheckRange(const T& value, const std::string& path) {
+    if constexpr (requires { RangeProblem(value); }) {
+      if (std::string problem = RangeProblem(value); !problem.empty()) Fail(path, std::move(problem));
     }
-    for (View view : {View::kDense, View::kExpert}) {
-      int64_t ranks = 1;
-      for (Axis axis : AxesOf(view)) ranks = std::min(ranks * grid.size(axis), kMostRanks + 1);
-      if (grid.first_rank < 0 || grid.first_rank + ranks > kMostRanks) Fail(path, "ranks outside any world");
-    }
-  }
-  void Check(const Cluster& cluster, const std::string& path) {
-    if (cluster.nodes < 1 || cluster.gpus_per_node < 1) Fail(path, "nodes and gpus_per_node must be at least 1");
   }
 
   const Json& object_;

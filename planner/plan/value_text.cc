@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "planner/diagnostics/bug.h"
+#include "planner/plan/limits.h"
 
 namespace planwright {
 namespace {
@@ -57,15 +58,18 @@ bool ReadAxisLayout(std::string_view word, Layout& layout) {
   return axis && layout.emplace(*axis, result).second;
 }
 
+bool IsOneWord(std::string_view symbol) { return !symbol.empty() && symbol.find_first_of(",[] ") == std::string_view::npos; }
+
 bool ReadDims(std::string_view text, std::vector<Dim>& dims) {
   if (text.empty()) return true;
   return ForWords(text, ',', [&](std::string_view word) {
     if (int64_t size = 0; ReadInteger(word, size)) {
+      if (size > kLargestDim || size < -kLargestDim) return false;
       dims.emplace_back(size);
     } else {
       dims.emplace_back(std::string(word));
     }
-    return !word.empty();
+    return IsOneWord(word);
   });
 }
 
@@ -79,7 +83,7 @@ std::string TypeText(const ValueType& type) {
       text += std::to_string(*size);
     } else {
       const std::string& symbol = std::get<std::string>(type.dims[i]);
-      Require(!symbol.empty() && symbol.find_first_of(",[] ") == std::string::npos, "a dim's symbol is not one word: " + symbol);
+      Require(IsOneWord(symbol), "a dim's symbol is not one word: " + symbol);
       text += symbol;
     }
   }

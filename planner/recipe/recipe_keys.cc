@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_split.h"
 #include "planner/diagnostics/text.h"
+#include "planner/plan/limits.h"
 
 namespace planwright {
 namespace {
@@ -13,6 +14,8 @@ using Bound = KeyRange::Bound;
 constexpr KeyRange kAny{};
 constexpr KeyRange kPositive{Bound::kExclusive, Bound::kNone, 0, 0};
 constexpr KeyRange kFromZero{Bound::kInclusive, Bound::kNone, 0, 0};
+constexpr KeyRange kCountFromZero{Bound::kInclusive, Bound::kInclusive, 0, static_cast<double>(kLargestNumber)};
+constexpr KeyRange kCountFromOne{Bound::kInclusive, Bound::kInclusive, 1, static_cast<double>(kLargestNumber)};
 constexpr KeyRange kFromOne{Bound::kInclusive, Bound::kNone, 1, 0};
 constexpr KeyRange kBelowOne{Bound::kInclusive, Bound::kExclusive, 0, 1};
 // Sizes beyond this are slips of the keyboard, and products of a few of them would leave 64 bits.
@@ -23,6 +26,9 @@ constexpr KeyRange kBatch{Bound::kInclusive, Bound::kInclusive, 1, 65536};
 // Samples of a whole training: doubles count them one by one, and sums stay far from 64 bits.
 constexpr KeyRange kSamples{Bound::kInclusive, Bound::kInclusive, 1, 1e15};
 constexpr KeyRange kSamplesOrNone{Bound::kInclusive, Bound::kInclusive, 0, 1e15};
+constexpr KeyRange kImageSide{Bound::kInclusive, Bound::kInclusive, 1, static_cast<double>(kMostGridSide)};
+constexpr KeyRange kClassTokens{Bound::kInclusive, Bound::kInclusive, 1, 4096};
+constexpr KeyRange kShuffle{Bound::kInclusive, Bound::kInclusive, 1, static_cast<double>(kMostPixelShuffle)};
 constexpr KeyRange kCount{Bound::kInclusive, Bound::kInclusive, 0, 16777216};
 
 constexpr KeySpec kKeys[] = {
@@ -44,10 +50,10 @@ constexpr KeySpec kKeys[] = {
     {"models.<name>.heads", "radio_vit", kInteger, kRequired, "", kSize, "", "attention heads; they divide `hidden`"},
     {"models.<name>.ffn", "radio_vit", kInteger, kRequired, "", kSize, "", "width inside the MLP"},
     {"models.<name>.patch", "radio_vit", kInteger, kRequired, "", kSize, "", "side of a patch in pixels"},
-    {"models.<name>.class_tokens", "radio_vit", kInteger, kRequired, "", kSize, "", "tokens put before each image, dropped behind the encoder"},
-    {"models.<name>.max_image", "radio_vit", kInteger, kRequired, "", kSize, "",
+    {"models.<name>.class_tokens", "radio_vit", kInteger, kRequired, "", kClassTokens, "", "tokens put before each image, dropped behind the encoder"},
+    {"models.<name>.max_image", "radio_vit", kInteger, kRequired, "", kImageSide, "",
      "largest side of an image in pixels; sets the table of positions"},
-    {"models.<name>.pixel_shuffle", "radio_vit", kInteger, kOptional, "2", kSize, "",
+    {"models.<name>.pixel_shuffle", "radio_vit", kInteger, kOptional, "2", kShuffle, "",
      "side of the square of patches that becomes one image token"},
     {"models.<name>.positions", "radio_vit", kChoice, kOptional, "interpolate", kAny, "interpolate|crop",
      "how the table of positions meets an image: resized, or a random crop (the training-time augmentation)"},
@@ -114,7 +120,7 @@ constexpr KeySpec kKeys[] = {
     {"bridges[].from", "", kString, kRequired, "", kAny, "", "the module that sends"},
     {"bridges[].to", "", kString, kRequired, "", kAny, "", "the module that receives"},
 
-    {"bridges[].token", "", kInteger, kOptional, "", kFromZero, "",
+    {"bridges[].token", "", kInteger, kOptional, "", kCountFromZero, "",
      "the token id whose places its rows take; data.image_token if not given; needed with several encoders"},
 
     {"batch", "", kMap, kRequired, "", kAny, "", "sizes of a step"},
@@ -159,8 +165,8 @@ constexpr KeySpec kKeys[] = {
 
     {"data", "", kMap, kRequired, "", kAny, "", "where samples come from"},
     {"data.kind", "", kChoice, kOptional, "mock", kAny, "mock|webdataset|recorded", "made up and learnable; tar shards; a stored batch"},
-    {"data.seed", "", kInteger, kOptional, "1234", kFromZero, "", "of every draw: weights, samples, positions"},
-    {"data.image_token", "", kInteger, kOptional, "", kFromZero, "", "the token id whose places take image rows; required except with bytes"},
+    {"data.seed", "", kInteger, kOptional, "1234", kCountFromZero, "", "of every draw: weights, samples, positions"},
+    {"data.image_token", "", kInteger, kOptional, "", kCountFromZero, "", "the token id whose places take image rows; required except with bytes"},
     {"data.packed_documents", "", kBool, kOptional, "false", kAny, "",
      "attention and Mamba state end where a document ends; needs micro_samples 1"},
     {"data.image_grids", "mock", kIntegerPairs, kOptional, "", kSize, "", "[rows, columns] of patches that images are drawn from"},
@@ -179,10 +185,10 @@ constexpr KeySpec kKeys[] = {
     {"initialize.ignore", "", kStrings, kOptional, "", kAny, "", "tensors of the file that may stay unused"},
 
     {"checkpoint", "", kMap, kOptional, "", kAny, "", "saving and resuming"},
-    {"checkpoint.every_steps", "", kInteger, kOptional, "", kFromOne, "", "steps between checkpoints; one is written at the end in any case"},
+    {"checkpoint.every_steps", "", kInteger, kOptional, "", kCountFromOne, "", "steps between checkpoints; one is written at the end in any case"},
 
     {"log", "", kMap, kOptional, "", kAny, "", "what is written while training"},
-    {"log.every_steps", "", kInteger, kOptional, "1", kFromOne, "", "steps between lines of metrics"},
+    {"log.every_steps", "", kInteger, kOptional, "1", kCountFromOne, "", "steps between lines of metrics"},
 
     {"lints", "", kLintLevels, kOptional, "", kAny, "error|warn|off",
      "warnings by number: make one an error, or silence it; `plan explain` says which are lints"},

@@ -1,5 +1,7 @@
 #include "planner/topology/check_layout.h"
 
+#include <algorithm>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -7,9 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "planner/model/layer_pattern.h"
 #include "planner/model/stage_split.h"
+#include "planner/plan/limits.h"
 
 namespace planwright {
 namespace {
+
+constexpr auto kMostParameters = static_cast<double>(kMostElements / 2);  // with room for what a product leaves out
 
 // Checks one module, and remembers whether anything was wrong.
 class Checker {
@@ -38,6 +43,13 @@ class Checker {
   void AtMost(const std::string& what, const Located<int64_t>& size, const std::string& of, const Located<int64_t>& most) {
     if (*size <= *most) return;
     Note(Shape(size, absl::StrCat(what, " is ", *size, ", more than ", of, " ", *most), absl::StrCat("lower ", what)), of, most);
+  }
+
+  // Products of sizes that are each fine, which would leave 64 bits.
+  void Within(const std::string& what, double count, const Located<int64_t>& at, double most) {
+    if (count <= most) return;
+    const auto whole = [](double number) { return static_cast<int64_t>(std::min(number, 9e18)); };
+    Shape(at, absl::StrCat(what, " are ", whole(count), ", more than ", whole(most)), "lower the sizes that make it");
   }
 
   Diagnostic& Shape(const Located<int64_t>& at, std::string message, std::string help) {
@@ -82,6 +94,43 @@ bool CheckPatternBuilt(const HybridLmModel& model, const LayerPattern& pattern, 
   return false;
 }
 
+double Product(std::initializer_list<int64_t> sizes) {
+  double product = 1;
+  for (int64_t size : sizes) product *= static_cast<double>(size);
+  return product;
+}
+
+// Matrices only: what is left out is smaller by far.
+void CheckLanguageSize(const HybridLmModel& model, const LayerPattern& pattern, Checker& check) {
+  const int64_t hidden = *model.hidden;
+  double parameters = 2 * Product({*model.vocabulary, hidden});
+  if (pattern.has('*') && model.has_attention) {
+    const auto& attention = model.attention;
+    check.Within("attention heads x head_dim", Product({*attention.heads, *attention.head_dim}), attention.head_dim, kMostTokens);
+    parameters += 4.0 * pattern.count('*') * Product({hidden, *attention.heads, *attention.head_dim});
+  }
+  if (pattern.has('M') && model.has_mamba) {
+    const auto& mamba = model.mamba;
+    const double inner = Product({*mamba.heads, *mamba.head_dim}), states = Product({*mamba.groups, *mamba.state});
+    check.Within("mamba heads x head_dim", inner, mamba.head_dim, kMostTokens);
+    check.Within("mamba groups x state", states, mamba.state, kMostTokens);
+    check.Within("mamba heads x head_dim x state", inner * static_cast<double>(*mamba.state), mamba.state, static_cast<double>(kLargestDim));
+    parameters += pattern.count('M') * (3 * inner + 2 * states) * static_cast<double>(std::max(hidden, *mamba.conv));
+  }
+  if (pattern.has('E') && model.has_moe) {
+    parameters += 2.0 * pattern.count('E') * (Product({hidden, *model.moe.experts, *model.moe.ffn}) + Product({hidden, *model.moe.shared_ffn}));
+  }
+  check.Within("parameters", parameters, model.hidden, kMostParameters);
+}
+
+void CheckEncoderSize(const RadioVitModel& model, Checker& check) {
+  const int64_t hidden = *model.hidden, side = *model.max_image / std::max<int64_t>(*model.patch, 1);
+  const double layer = 4 * Product({hidden, hidden}) + 2 * Product({hidden, *model.ffn});
+  const double ends = Product({hidden, *model.patch, *model.patch, 3}) + Product({hidden, side, side}) +
+                      Product({hidden, *model.pixel_shuffle, *model.pixel_shuffle, *model.projector_hidden});
+  check.Within("parameters", static_cast<double>(*model.layers) * layer + ends, model.hidden, kMostParameters);
+}
+
 bool CheckLanguageShape(const ModuleRecipe& module, const HybridLmModel& model, Diagnostics& diagnostics) {
   const std::optional<LayerPattern> pattern = ParseLayerPattern(model.pattern, diagnostics);
   if (!pattern) return false;
@@ -94,6 +143,8 @@ bool CheckLanguageShape(const ModuleRecipe& module, const HybridLmModel& model, 
   if (attention && model.has_attention) check.Multiple("attention.heads", model.attention.heads, "kv_groups", model.attention.kv_groups);
   if (mamba && model.has_mamba) check.Multiple("mamba.heads", model.mamba.heads, "groups", model.mamba.groups);
   if (moe && model.has_moe) check.AtMost("moe.top_k", model.moe.top_k, "experts", model.moe.experts);
+
+  CheckLanguageSize(model, *pattern, check);
 
   bool fine = CheckPatternBuilt(model, *pattern, diagnostics) && check.fine();
   // The place of every layer on the pipeline; a '|' too many would lose layers.
@@ -109,6 +160,7 @@ bool CheckEncoderShape(const ModuleRecipe& module, const RadioVitModel& model, D
     const Located<int64_t> side(*model.max_image / *model.patch, model.max_image.where);
     check.Multiple("the side of the largest image in patches", side, "pixel_shuffle", model.pixel_shuffle);
   }
+  CheckEncoderSize(model, check);
   return StagesOfLayers(module, diagnostics).has_value() && check.fine();
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/plan/limits.h"
 #include "planner/verify/op_signature.h"
 
 namespace planwright {
@@ -73,7 +74,7 @@ class Sizes {
     for (const string& factor : index.factors) {
       const int64_t* size = number(factor);
       key += factor;
-      if (size) product *= *size;
+      if (size && __builtin_mul_overflow(product, *size, &product)) return Wrong(who, place, dim, "a product of sizes");
       known = known && size;
     }
     if (known && dim != Dim(product)) return Wrong(who, place, dim, absl::StrCat(product));
@@ -107,10 +108,11 @@ struct DerivedSize {
   int64_t value;
 };
 
+// -1: there is none, or none that could be a size, whose products would leave 64 bits.
 int64_t Attr(const Instruction& instruction, const char* name) {
   auto it = instruction.attributes.find(name);
   const int64_t* value = it == instruction.attributes.end() ? nullptr : std::get_if<int64_t>(&it->second);
-  return value ? *value : -1;
+  return value && *value >= 0 && *value <= kMostTokens ? *value : -1;
 }
 
 std::vector<DerivedSize> Derived(const Instruction& op) {
@@ -149,7 +151,9 @@ string AttributeProblem(const Instruction& op, const Sizes& sizes) {
   }
   if (op.kind == OpKind::kGatedNorm || op.kind == OpKind::kGatedNormGrad) {
     const int64_t* groups = sizes.number("fg");
-    if (groups && *groups * Attr(op, "group_size") != Attr(op, "inner")) return "has groups that do not make up its inner width";
+    int64_t inner = 0;
+    const bool fits = !groups || (!__builtin_mul_overflow(*groups, Attr(op, "group_size"), &inner) && inner == Attr(op, "inner"));
+    if (!fits) return "has groups that do not make up its inner width";
   }
   return "";
 }

@@ -50,7 +50,8 @@ class BudgetRules {
     }
     const int64_t steps = (budget_.train_samples + budget_.global_samples - 1) / budget_.global_samples;
     Require(budget_.steps == steps, absl::StrCat(budget_.steps, " steps, but ", steps, " full batches cover the budget"));
-    Require(budget_.samples_past_budget == budget_.steps * budget_.global_samples - budget_.train_samples,
+    if (budget_.steps != steps) return;
+    Require(budget_.samples_past_budget == steps * budget_.global_samples - budget_.train_samples,
             "the samples past the budget are miscounted");
   }
 

@@ -50,10 +50,14 @@ TEST(PlanJson, RoundTripsRandomPlansInEveryField) {
 TEST(PlanJson, KeepsValuesNotOnlyTheirText) {
   Plan plan = FullPlan();
   plan.budget.learning_rate.peak = 0.1 + 0.2;
+  plan.seed = kLargestNumber;
+  plan.data.image_token = -kLargestNumber;
   plan.roles[0].step[0].attributes = {{"whole", 3.0}, {"count", int64_t{3}}, {"list", std::vector<int64_t>{}}};
   plan.digest = PlanDigest(plan);
   absl::StatusOr<Plan> read = ReadPlan(WritePlan(plan));
   ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->seed, kLargestNumber);
+  EXPECT_EQ(read->data.image_token, -kLargestNumber);
   EXPECT_EQ(read->budget.learning_rate.peak, 0.1 + 0.2);
   EXPECT_EQ(read->roles[0].step[0].attributes, plan.roles[0].step[0].attributes);
   EXPECT_EQ(read->roles[0].step[0].kind, plan.roles[0].step[0].kind);
@@ -105,6 +109,12 @@ TEST(PlanJson, NamesThePathOfWhatIsWrong) {
   EXPECT_THAT(changed("/modules/0/grid/tp", 1.5), HasSubstr("modules[0].grid.tp: expected an integer"));
   EXPECT_THAT(changed("/bridges/0/forward/0", {1, 2}), HasSubstr("bridges[0].forward[0]: expected [from rank"));
   EXPECT_THAT(changed("/world_size", 4294967296), HasSubstr("world_size: the integer is too large"));
+  EXPECT_THAT(changed("/seed", kLargestNumber + 1), HasSubstr("seed: the integer is too large"));
+  EXPECT_THAT(changed("/seed", UINT64_MAX), HasSubstr("seed: the integer is too large"));
+  EXPECT_THAT(changed("/budget/train_samples", kMostSamples + 1), HasSubstr("budget: more samples or steps"));
+  EXPECT_THAT(changed("/budget/microbatches", kMostStageForwards + 1), HasSubstr("budget: microbatches that no step has"));
+  EXPECT_THAT(changed("/data/pixel_shuffle", kMostPixelShuffle + 1), HasSubstr("data: sizes that no image has"));
+  EXPECT_THAT(changed("/modules/0/parameters/0/shape", {kLargestDim, kLargestDim}), HasSubstr("modules[0]: parameters of more elements"));
   ordered_json missing = good;
   missing["budget"].erase("steps");
   EXPECT_THAT(ErrorOf(missing), HasSubstr("budget.steps: the field is missing"));

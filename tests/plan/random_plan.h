@@ -36,7 +36,7 @@ class RandomFill {
   }
   void Fill(bool& value) { value = Below(2); }
   void Fill(int& value) { value = static_cast<int>(Below(30)) + 1; }  // a grid of four such sizes is a world
-  void Fill(int64_t& value) { value = std::uniform_int_distribution<int64_t>(INT64_MIN, INT64_MAX)(random_); }
+  void Fill(int64_t& value) { value = Below(60) + 1; }  // any field may have it
   void Fill(double& value) { value = std::ldexp(std::normal_distribution<double>()(random_), static_cast<int>(Below(200)) - 100); }
   void Fill(char& value) { value = "ME*-|V"[Below(6)]; }
   void Fill(std::string& value) {

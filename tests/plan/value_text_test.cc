@@ -22,7 +22,8 @@ TEST(ValueText, ReadsBackWhatItWrites) {
 
 TEST(ValueText, RefusesWhatItWouldNotWrite) {
   for (const char* text : {"", "fp32", "fp31[4]", "fp32[4", "fp32[4,]", "fp32[4] ", "fp32[4] tp", "fp32[4] zp:shard0", "fp32[4] tp:shard",
-                           "fp32[4] tp:shard-1", "fp32[4] | |", "fp32[4] tp:partial tp:partial", "fp32[4]tp:partial", "fp32[4] | host"}) {
+                           "fp32[4] tp:shard-1", "fp32[4] | |", "fp32[4] tp:partial tp:partial", "fp32[a[4]", "fp32[a b]", "fp32[4]tp:partial",
+                           "fp32[4] | host"}) {
     EXPECT_FALSE(TypeFromText(text).has_value()) << text;
   }
 }

@@ -1,0 +1,112 @@
+#include "planner/plan/plan_ranges.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "planner/plan/limits.h"
+
+namespace planwright {
+namespace {
+
+// Of all `sizes`, or more than kMostElements.
+int64_t Times(int64_t elements, const std::vector<int64_t>& sizes) {
+  for (int64_t size : sizes) {
+    if (size < 1 || __builtin_mul_overflow(elements, size, &elements)) return kMostElements + 1;
+    elements = std::min(elements, kMostElements + 1);
+  }
+  return elements;
+}
+
+// Adds up what is not negative; whether it is too much.
+class Sum {
+ public:
+  bool Exceeds(int64_t part) {
+    if (part < 0 || part > kMostElements - sum_) return true;
+    sum_ += part;
+    return false;
+  }
+
+ private:
+  int64_t sum_ = 0;
+};
+
+bool Outside(int64_t value, int64_t most) { return value < 0 || value > most; }
+
+}  // namespace
+
+std::string RangeProblem(const RankRange& range) {
+  if (range.count < 1 || range.stride < 1) return "count and stride must be at least 1";
+  const bool inside = range.first >= 0 && range.first + (range.count - int64_t{1}) * range.stride < kMostRanks;
+  return inside ? "" : "ranks outside any world";
+}
+
+std::string RangeProblem(const Grid& grid) {
+  for (int size : {grid.tp, grid.cp, grid.dp, grid.pp, grid.expert_tp, grid.ep, grid.expert_dp}) {
+    if (size < 1) return "sizes of axes must be at least 1";
+  }
+  for (View view : {View::kDense, View::kExpert}) {
+    int64_t ranks = 1;
+    for (Axis axis : AxesOf(view)) ranks = std::min(ranks * grid.size(axis), kMostRanks + 1);
+    if (grid.first_rank < 0 || grid.first_rank + ranks > kMostRanks) return "ranks outside any world";
+  }
+  return "";
+}
+
+std::string RangeProblem(const Cluster& cluster) {
+  return cluster.nodes < 1 || cluster.gpus_per_node < 1 ? "nodes and gpus_per_node must be at least 1" : "";
+}
+
+std::string RangeProblem(const LayerSummary& layer) {
+  const bool outside = Outside(layer.parameters, kMostElements) || Outside(layer.forward_flops, kMostElements) ||
+                       Outside(layer.mixing_flops, kMostElements);
+  return outside ? "more parameters or FLOPs than any layer has" : "";
+}
+
+std::string RangeProblem(const Module& module) {
+  Sum parameters, storages, buckets;
+  for (const Parameter& parameter : module.parameters) {
+    if (parameter.experts < 0 || parameters.Exceeds(Times(std::max<int64_t>(parameter.experts, 1), parameter.shape))) {
+      return "parameters of more elements, or fewer, than any model has, at " + parameter.name;
+    }
+    Sum segments;
+    for (int64_t segment : parameter.segments) {
+      if (segments.Exceeds(segment)) return "segments outside any parameter, at " + parameter.name;
+    }
+  }
+  for (const Storage& storage : module.storages) {
+    if (Outside(storage.offset, kMostElements) || storages.Exceeds(Times(1, storage.shape))) {
+      return "storages of more elements, or fewer, than any model has, at " + storage.frame + "." + storage.slot;
+    }
+  }
+  for (const Bucket& bucket : module.buckets) {
+    if (buckets.Exceeds(bucket.elements)) return "buckets of more elements, or fewer, than any model has, at " + bucket.name;
+  }
+  return "";
+}
+
+std::string RangeProblem(const Transfer& transfer) {
+  const bool ranks = Outside(transfer.from_rank, kMostRanks) || Outside(transfer.to_rank, kMostRanks);
+  if (ranks) return "ranks outside any world";
+  return Outside(transfer.first_sample, kMostSamples) || Outside(transfer.end_sample, kMostSamples) ? "samples outside any step" : "";
+}
+
+std::string RangeProblem(const ExchangePart& part) { return std::abs(int64_t{part.shift}) > kMostRanks ? "a shift outside any world" : ""; }
+
+std::string RangeProblem(const Budget& budget) {
+  for (int64_t samples : {budget.train_samples, budget.global_samples, budget.steps, budget.samples_past_budget}) {
+    if (Outside(samples, kMostSamples)) return "more samples or steps, or fewer, than any training has";
+  }
+  const bool microbatch = Outside(budget.micro_samples, kMostTokens) || Outside(budget.sequence_length, kMostTokens);
+  return microbatch || Outside(budget.microbatches, kMostStageForwards) ? "microbatches that no step has" : "";
+}
+
+std::string RangeProblem(const DataPlan& data) {
+  bool outside = Outside(data.patch, kMostTokens) || Outside(data.pixel_shuffle, kMostPixelShuffle) || Outside(data.max_image, kMostTokens) ||
+                 Outside(data.max_images, kMostTokens) || Outside(data.text_tokens, kMostTokens);
+  for (const auto& grid : data.image_grids) {
+    outside = outside || std::any_of(grid.begin(), grid.end(), [](int64_t size) { return Outside(size, kMostGridSide); });
+  }
+  return outside ? "sizes that no image has" : "";
+}
+
+}  // namespace planwright

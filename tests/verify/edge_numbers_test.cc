@@ -1,0 +1,89 @@
+// Every kind of number in a plan's file, at the edges of what a file can claim: the plan is refused, or read and proved, and nothing overflows,
+// divides by zero or goes on for ever. Overflows show in a build with sanitizers.
+#include <gtest/gtest.h>
+
+#include <climits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "planner/compile.h"
+#include "planner/plan/plan_json.h"
+#include "planner/verify/verify.h"
+#include "tests/support/recipes.h"
+
+namespace planwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// ReadPlan says which digest the contents have.
+absl::StatusOr<Plan> ReadWithItsDigest(Json& json) {
+  json["digest"] = std::string(64, '0');
+  absl::StatusOr<Plan> plan = ReadPlan(json.dump());
+  const std::string saying = "its contents give ", message(plan.status().message());
+  const size_t said = message.find(saying);
+  if (said == std::string::npos) return plan;
+  json["digest"] = message.substr(said + saying.size(), 64);
+  return ReadPlan(json.dump());
+}
+
+class EdgeNumbers : public ::testing::Test {
+ protected:
+  // Visits one number of each field of each op.
+  void Visit(Json& json, const std::string& path) {
+    if (json.is_structured()) {
+      const std::string here = json.is_object() && json.contains("op") ? path + ":" + json["op"].get<std::string>() : path;
+      for (auto it = json.begin(); it != json.end(); ++it) Visit(*it, json.is_object() ? here + "." + it.key() : here);
+    } else if (json.is_number_integer() && seen_.insert(path).second) {
+      Try(json);
+    } else if (json.is_string() && json.get<std::string>().find(": ") != std::string::npos && seen_.insert(path).second) {
+      TryDim(json);
+    }
+  }
+
+  void Try(Json& number) {
+    const Json old = number;
+    for (int64_t edge : {int64_t{0}, int64_t{-1}, int64_t{INT_MAX}, int64_t{INT_MIN}, INT64_MAX, int64_t{1} << 36}) {
+      number = edge;
+      ReadAndVerify();
+    }
+    number = old;
+  }
+
+  // The first dim of "x: fp32[4,8] tp:shard0".
+  void TryDim(Json& value) {
+    const std::string old = value;
+    const size_t open = old.find('['), end = old.find_first_of(",]", open);
+    if (open == std::string::npos || end == std::string::npos) return;
+    for (const char* edge : {"0", "-1", "9223372036854775807", "-9223372036854775808", "68719476736", "rows["}) {
+      value = old.substr(0, open + 1) + edge + old.substr(end);
+      ReadAndVerify();
+    }
+    value = old;
+  }
+
+  void ReadAndVerify() {
+    const absl::StatusOr<Plan> plan = ReadWithItsDigest(plan_);
+    if (!plan.ok()) return;
+    VerifyPlan(*plan);
+    ++read_;
+  }
+
+  Json plan_;
+  std::set<std::string> seen_;
+  int read_ = 0;
+};
+
+TEST_F(EdgeNumbers, AreRefusedOrProved) {
+  Diagnostics diagnostics;
+  const std::optional<Plan> plan = CompileRecipe(testing::TinyRecipe({2, 2, 4, 2, 4, false}), diagnostics);
+  ASSERT_TRUE(plan.has_value());
+  plan_ = Json::parse(WritePlan(*plan));
+  ASSERT_TRUE(ReadWithItsDigest(plan_).ok());
+  Visit(plan_, "");
+  EXPECT_GT(seen_.size(), 100u);
+  EXPECT_GT(read_, 100);  // most were not stopped by the reader
+}
+
+}  // namespace
+}  // namespace planwright
