@@ -36,6 +36,8 @@ UNSEEN = {
     "33_batch_does_not_divide": "numbers beside each other",
     "34_dp_that_is_not": "numbers beside each other",
     "35_expert_parallel_too_wide": "numbers beside each other",
+    "36_packed_samples": "numbers beside each other",
+    "37_context_parallel_that_does_not_divide": "numbers beside each other",
     "38_conflicting_keys": "numbers beside each other",
     "40_two_language_modules": "the kinds of the models that modules name",
     "41_ranks_not_covered": "numbers beside each other",
@@ -68,9 +70,15 @@ UNSEEN = {
     "71_table_of_odd_side": "numbers beside each other",
     "75_stage_layers_that_do_not_add_up": "numbers beside each other",
     "76_images_smaller_than_a_token": "numbers beside each other",
-    "36_packed_samples": "numbers beside each other",
-    "37_context_parallel_that_does_not_divide": "numbers beside each other",
     "77_device_too_small": "memory follows from the whole plan",
+    "78_step_too_long": "numbers beside each other",
+    "79_pattern_too_long": "the letters of a pattern, counted",
+    "80_too_many_modules": "modules, counted over all files",
+    "82_nothing_to_recompute": "a choice beside the letters of a pattern",
+    "83_image_token_that_no_bridge_fills": "numbers beside each other",
+    "84_no_token_with_loss": "numbers beside each other",
+    "85_model_too_large": "numbers beside each other",
+    "86_microbatch_too_large": "numbers beside each other",
 }
 
 
