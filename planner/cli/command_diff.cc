@@ -1,9 +1,13 @@
+#include <unistd.h>
+
 #include <iostream>
 
 #include "planner/cli/command.h"
 #include "planner/cli/exit_status.h"
 #include "planner/cli/load_plan.h"
+#include "planner/cli/terminal.h"
 #include "planner/diff/diff.h"
+#include "planner/show/show.h"
 
 namespace planwright {
 namespace {
@@ -49,7 +53,7 @@ int Diff(const Arguments& arguments) {
   if (as_json) {
     std::cout << DiffJson(diff).dump(2) << "\n";
   } else {
-    std::cout << DiffText(diff, (*sides)[0].title(), (*sides)[1].title());
+    std::cout << DiffText(diff, (*sides)[0].title(), (*sides)[1].title(), LineWidth(STDOUT_FILENO, kShowWidth));
   }
   return diff.same() ? kExitSuccess : kExitInvalid;
 }

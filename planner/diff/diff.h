@@ -31,7 +31,8 @@ PlanDiff DiffPlans(const Plan& from, const Plan& to);
 // {"same", "may_change_loss", "changes": [{"path", "from", "to", "effect", "area", "may_change_loss"}]}
 nlohmann::ordered_json DiffJson(const PlanDiff& diff);
 
-// The same for people, area by area; `from` and `to` are what the plans are called.
-std::string DiffText(const PlanDiff& diff, const std::string& from, const std::string& to);
+// The same for people, area by area; `from` and `to` are what the plans are called. Lines of at most `width` characters
+// (0: any), but for words that are longer.
+std::string DiffText(const PlanDiff& diff, const std::string& from, const std::string& to, size_t width = 0);
 
 }  // namespace planwright

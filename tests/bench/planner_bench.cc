@@ -17,6 +17,7 @@
 
 #include "planner/compile.h"
 #include "planner/plan/plan_json.h"
+#include "planner/plan/relate_origins.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/verify/verify.h"
 
@@ -125,7 +126,8 @@ void Register(const Case& of, double megabytes) {
   const auto add = [&](const std::string& what, auto body) {
     benchmark::RegisterBenchmark((what + " | " + of.name).c_str(), body)->Unit(benchmark::kMillisecond)->UseRealTime();
   };
-  const Plan plan = CompileCase(of);
+  Plan plan = CompileCase(of);
+  RelateOrigins(of.path, plan);
   rows.push_back({of, plan.world_size, WritePlan(plan).size(), plan.roles.size(), plan.blocks.size(), megabytes});
   add(kProcess, [of](benchmark::State& state) {
     for (auto _ : state) benchmark::DoNotOptimize(ValidateProcess(of));

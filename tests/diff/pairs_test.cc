@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_split.h"
 #include "planner/diff/diff.h"
 #include "planner/plan/plan_json.h"
+#include "planner/show/table.h"
 #include "tests/diff/toy_recipes.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
@@ -193,6 +195,16 @@ TEST(DiffText, MarksWhatMayChangeTheCurve) {
   EXPECT_THAT(text, HasSubstr(" !  seed"));
   EXPECT_THAT(text, HasSubstr("    log_every_steps"));
   EXPECT_EQ(DiffText({}, "a", "b"), "a and b are the same plan\n");
+}
+
+TEST(DiffText, KeepsToTheWidthAndSaysRanksInRuns) {
+  const auto lanes = [](int ranks) { return CompiledFile(kTiny, testing::LanguageOn(1, ranks, 1, 1)); };
+  const PlanDiff diff = DiffPlans(lanes(2), lanes(4));
+  for (size_t width : {60, 100, 150}) {
+    const std::string text = DiffText(diff, "a", "b", width);
+    EXPECT_THAT(text, HasSubstr("[1-4]"));
+    for (const std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n'))) EXPECT_LE(Width(line), width) << line;
+  }
 }
 
 }  // namespace
