@@ -174,8 +174,10 @@ class Medians : public benchmark::ConsoleReporter {
       const double ms = Median(row, kProcess);
       const double most_ms = row.of.most_ms, most_megabytes = row.of.most_megabytes;
       std::printf("%-30s%9d%7zu%8zu%13zu%10.1f%14.1f", row.of.name.c_str(), row.ranks, row.roles, row.blocks, row.bytes, row.megabytes, ms);
-      const bool kept = (most_ms == 0 || ms < most_ms) && (most_megabytes == 0 || row.megabytes < most_megabytes);
-      if (most_ms > 0) std::printf("   under %g ms%s: %s", most_ms, most_megabytes > 0 ? " and 200 MB" : "", kept ? "yes" : "NO");
+      const bool measured = !std::isnan(ms);  // a filter may leave it out
+      const bool kept = !measured || ((most_ms == 0 || ms < most_ms) && (most_megabytes == 0 || row.megabytes < most_megabytes));
+      const char* verdict = !measured ? "not measured" : kept ? "yes" : "NO";
+      if (most_ms > 0) std::printf("   under %g ms%s: %s", most_ms, most_megabytes > 0 ? " and 200 MB" : "", verdict);
       std::printf("\n");
       held &= kept;
     }
