@@ -1,5 +1,7 @@
 #include "planner/compile.h"
 
+#include <algorithm>
+#include <initializer_list>
 #include <set>
 #include <utility>
 
@@ -107,10 +109,25 @@ void ReportViolations(const Plan& plan, Diagnostics& diagnostics) {
   }
 }
 
+// The problems of what can be looked at without the sections that are damaged.
+void CheckTheRest(const Recipe& recipe, Diagnostics& diagnostics) {
+  const auto whole = [&](std::initializer_list<const char*> sections) {
+    return std::none_of(sections.begin(), sections.end(), [&](const char* section) { return recipe.damaged.contains(section); });
+  };
+  if (whole({"models", "modules", "cluster"})) PlaceModules(recipe, diagnostics);
+  if (whole({"models", "modules", "bridges"})) CheckBridges(recipe, diagnostics);
+  if (whole({"budget"})) CheckRates(recipe, diagnostics);
+  if (whole({"models", "modules", "bridges", "batch", "data"})) PlanData(recipe, diagnostics);
+}
+
 }  // namespace
 
 std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics) {
   // Everything a recipe can get wrong is looked at before giving up, so that one run shows all of it.
+  if (!recipe.damaged.empty()) {
+    CheckTheRest(recipe, diagnostics);
+    return std::nullopt;
+  }
   const auto grids = PlaceModules(recipe, diagnostics);
   auto data = PlanData(recipe, diagnostics);
   if (!grids) {

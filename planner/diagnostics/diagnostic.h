@@ -60,6 +60,7 @@ class Diagnostics {
 
   bool has_errors() const;
   bool empty() const { return list_.empty(); }
+  const std::vector<Diagnostic>& as_found() const { return list_; }
   // Sorted by file in order of first mention, then line and column.
   std::vector<Diagnostic> sorted() const;
 

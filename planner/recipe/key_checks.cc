@@ -1,5 +1,6 @@
 #include "planner/recipe/key_checks.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <string>
@@ -46,7 +47,10 @@ class KeyChecker {
         entry.key = meant;
       }
       const KeySpec& spec = *FindKey(place.table_path, entry.key, kind);
+      const bool section = place.table_path.empty();
+      const int64_t lost = section ? ValuesLost(problems_) : 0;
       CheckValue(spec, entry.value, {InnerPath(spec), place.Shown(entry.key), entry.key_where});
+      if (section && ValuesLost(problems_) > lost) damaged_.insert(entry.key);
       kept.push_back(std::move(entry));
     }
     node.entries = std::move(kept);
@@ -55,16 +59,19 @@ class KeyChecker {
       if (spec->need != Need::kRequired || !applies || node.Find(WordOf(*spec)) != nullptr) continue;
       problems_.Error(DiagnosticKind::kMissingKey, place.where, Cat("`", place.Shown(WordOf(*spec)), "` is missing"),
                       Cat("add `", WordOf(*spec), "`: ", spec->help));
+      if (place.table_path.empty()) damaged_.insert(std::string(WordOf(*spec)));
     }
   }
 
   void CheckValue(const KeySpec& spec, YamlNode& value, const MapPlace& place);
 
- public:
-  void Finish(const Location& where) {
-    if (unknown_keys_ <= kMostUnknownKeys) return;
-    problems_.Error(DiagnosticKind::kUnknownKey, where, Cat(unknown_keys_ - kMostUnknownKeys, " more unknown keys are not listed"),
-                    "is this a recipe?");
+  // The sections that are damaged.
+  std::set<std::string> Finish(const Location& where) {
+    if (unknown_keys_ > kMostUnknownKeys) {
+      problems_.Error(DiagnosticKind::kUnknownKey, where, Cat(unknown_keys_ - kMostUnknownKeys, " more unknown keys are not listed"),
+                      "is this a recipe?");
+    }
+    return std::move(damaged_);
   }
 
  private:
@@ -270,6 +277,7 @@ class KeyChecker {
   }
 
   Diagnostics& problems_;
+  std::set<std::string> damaged_;
   size_t unknown_keys_ = 0;
 };
 
@@ -302,10 +310,21 @@ bool KeepsTo(const KeySpec& spec, const YamlNode& value) {
   return problems.empty();
 }
 
-void CheckKeys(YamlNode& recipe, Diagnostics& problems) {
+std::set<std::string> CheckKeys(YamlNode& recipe, Diagnostics& problems) {
   KeyChecker checker(problems);
   checker.CheckMap(recipe, {"", "", recipe.where});
-  checker.Finish(recipe.where);
+  return checker.Finish(recipe.where);
+}
+
+// What is unknown was left out or put right, and a setting that is refused is still known.
+int64_t ValuesLost(const Diagnostics& problems) {
+  using enum DiagnosticKind;
+  return std::count_if(problems.as_found().begin(), problems.as_found().end(), [](const Diagnostic& problem) {
+    const bool harmless = problem.kind == kUnknownKey || problem.kind == kNotALint || problem.kind == kNotBuiltYet ||
+                          problem.kind == kConflictingKeys || problem.kind == kGradientPrecision || problem.kind == kNothingTrains ||
+                          IsLint(problem.kind);
+    return !harmless;
+  });
 }
 
 }  // namespace planwright

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -160,6 +161,9 @@ struct Recipe {
   std::optional<InitializeRecipe> initialize;
   CheckpointRecipe checkpoint;
   LogRecipe log;
+  // Sections ("batch") with a value that is missing or wrong: what was read of them is not to be used. Other rooms look at the rest for more
+  // problems, and nothing is planned.
+  std::set<std::string> damaged;
   // The `launch` section is checked for known keys, and refused as not built yet when it asks for something.
 };
 

@@ -262,35 +262,32 @@ void ReadCluster(const RecipeFields& fields, ClusterRecipe& cluster) {
   fields.Read("gpu", cluster.gpu);
 }
 
-Recipe Fill(const YamlNode& tree, Diagnostics& problems) {
+Recipe Fill(const YamlNode& tree, std::set<std::string> damaged, Diagnostics& problems) {
   const RecipeFields fields(tree);
   Recipe recipe;
+  recipe.damaged = std::move(damaged);
+  // Sections whose values are looked at together while they are read.
+  const auto read = [&](const char* section, auto reader) {
+    const int64_t lost = ValuesLost(problems);
+    reader();
+    if (ValuesLost(problems) > lost) recipe.damaged.insert(section);
+  };
   ReadLints(fields, problems);
   fields.Read("name", recipe.name);
   recipe.digest = RecipeDigest(tree);
   ReadCluster(fields.Section("cluster"), recipe.cluster);
-  ReadModules(fields, recipe, problems);
+  read("modules", [&] { ReadModules(fields, recipe, problems); });
   ReadBridges(fields, recipe);
   ReadBatch(fields.Section("batch"), recipe.batch);
   ReadBudget(fields.Section("budget"), recipe.budget);
   ReadTraining(fields, recipe);
   const RecipeFields data = fields.Section("data");
-  ReadData(data, recipe.data);
-  CheckData(recipe.data, data, problems);
+  read("data", [&] {
+    ReadData(data, recipe.data);
+    CheckData(recipe.data, data, problems);
+  });
   ReadInitialize(fields.Section("initialize"), recipe);
   return recipe;
-}
-
-// Whether every value that later rooms read is there. What is unknown was left out or put right, and a setting that is refused is still known.
-bool WorthGoingOn(const Diagnostics& problems) {
-  using enum DiagnosticKind;
-  for (const Diagnostic& problem : problems.sorted()) {
-    const bool harmless = problem.kind == kUnknownKey || problem.kind == kNotALint || problem.kind == kNotBuiltYet ||
-                          problem.kind == kConflictingKeys ||
-                          problem.kind == kGradientPrecision || problem.kind == kNothingTrains || IsLint(problem.kind);
-    if (!harmless) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -298,10 +295,11 @@ bool WorthGoingOn(const Diagnostics& problems) {
 std::optional<Recipe> ReadRecipe(const std::string& path, const std::vector<std::string>& overrides, Diagnostics& problems) {
   std::optional<YamlNode> tree = ReadRecipeTree(path, overrides, problems);
   if (!tree) return std::nullopt;
-  CheckKeys(*tree, problems);
-  Recipe recipe = Fill(*tree, problems);
+  std::set<std::string> damaged = CheckKeys(*tree, problems);
+  Recipe recipe = Fill(*tree, std::move(damaged), problems);
+  const int64_t lost = ValuesLost(problems);
   CheckSettingsMeant(recipe, problems);
-  if (!WorthGoingOn(problems)) return std::nullopt;
+  if (ValuesLost(problems) > lost) recipe.damaged.insert("modules");
   return recipe;
 }
 

@@ -23,7 +23,7 @@ TEST(Overrides, ProblemsPointAtTheCommandLine) {
   const std::string path = files.Write("r.yaml", kSmallRecipe);
   const std::vector<std::string> overrides = {"log.every_steps=5", "batch.global_samples=many", "batch.global_sample=3"};
   Diagnostics problems;
-  EXPECT_FALSE(ReadRecipe(path, overrides, problems));
+  EXPECT_EQ(ReadRecipe(path, overrides, problems)->damaged, std::set<std::string>{"batch"});
   SourceTexts texts;
   AddOverrides(overrides, texts);
   EXPECT_EQ(RenderText(problems.sorted(), texts, false),
