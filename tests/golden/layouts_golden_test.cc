@@ -53,7 +53,9 @@ class Topology : public testing::GoldenCaseProgram {
       EXPECT_EQ(Fnv(members), expected.at("fnv")) << ours;
       EXPECT_EQ(members.front(), expected.at("first")) << ours;
       EXPECT_EQ(members.back(), expected.at("last")) << ours;
-      if (expected.contains("groups")) EXPECT_EQ(members, expected.at("groups")) << ours;
+      if (expected.contains("groups")) {
+        EXPECT_EQ(members, expected.at("groups")) << ours;
+      }
       ++compared;
     }
     EXPECT_EQ(compared, 15);
@@ -66,7 +68,9 @@ class Topology : public testing::GoldenCaseProgram {
         for (const char* axis : {"tp", "cp", "dp", "pp"}) {
           for (const json& group : groups.at(name + "." + axis)) {
             const auto it = std::find(group.begin(), group.end(), rank["rank"].get<int>());
-            if (it != group.end()) EXPECT_EQ(place["dense"][axis], it - group.begin()) << rank["rank"] << axis;
+            if (it != group.end()) {
+              EXPECT_EQ(place["dense"][axis], it - group.begin()) << rank["rank"] << axis;
+            }
           }
         }
       }

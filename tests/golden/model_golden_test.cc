@@ -151,8 +151,12 @@ TEST_F(Images, HaveTheGridsThatTheReferenceAllows) {
       const bool allowed = !even || (rows % 2 == 0 && patches / rows % 2 == 0);
       EXPECT_EQ(std::count(verdict.errors.begin(), verdict.errors.end(), "ImageGrid") == 0, allowed)
           << rows << " x " << patches / rows << verdict.text;
-      if (c.at("ok").get<bool>() && c["grid"] == json::array({rows, patches / rows})) EXPECT_TRUE(allowed);
-      if (!c.at("ok").get<bool>()) EXPECT_FALSE(allowed);
+      if (c.at("ok").get<bool>() && c["grid"] == json::array({rows, patches / rows})) {
+        EXPECT_TRUE(allowed);
+      }
+      if (!c.at("ok").get<bool>()) {
+        EXPECT_FALSE(allowed);
+      }
     }
   }
 }
