@@ -10,9 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/compile.h"
-#include "planner/diagnostics/render.h"
-#include "planner/recipe/recipe_reader.h"
 #include "planner/verify/verify.h"
+#include "tests/support/compiled.h"
 #include "tests/support/recipes.h"
 #include "tests/verify/mutants.h"
 #include "tests/verify/random_programs.h"
@@ -119,18 +118,8 @@ TEST(Progress, DamagedRandomProgramsAgreeWithTheSimulator) {
   EXPECT_TRUE(tally.conservative.empty());
 }
 
-// Nothing for a recipe that asks for what is not built yet, and nothing but that.
-std::optional<Plan> Compiled(const std::string& recipe_name, const std::vector<std::string>& overrides) {
-  Diagnostics problems;
-  const auto recipe = ReadRecipe(PLANWRIGHT_SOURCE_DIR "/recipes/" + recipe_name + ".yaml", overrides, problems);
-  auto plan = recipe ? CompileRecipe(*recipe, problems) : std::nullopt;
-  const std::vector<Diagnostic> list = problems.sorted();
-  const bool only_not_built = std::all_of(list.begin(), list.end(), [](const Diagnostic& problem) {
-    return problem.severity == Severity::kWarning || problem.kind == DiagnosticKind::kNotBuiltYet;
-  });
-  SourceTexts texts;
-  EXPECT_TRUE(plan || only_not_built) << RenderText(list, texts, false);
-  return plan;
+Plan Compiled(const std::string& recipe_name, const std::vector<std::string>& overrides) {
+  return testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/" + recipe_name + ".yaml", overrides);
 }
 
 // The 8-rank toy laid out anew: every relation of a plan, with stages, overlap and uneven bridges.
@@ -174,12 +163,12 @@ std::vector<Layout> Layouts() {
 class LaidOut : public ::testing::TestWithParam<Layout> {};
 
 TEST_P(LaidOut, AgreesWithTheSimulator) {
-  const std::optional<Plan> plan = Compiled("nemotron_moe_vlm_20l_mock_8r_toy", GetParam().overrides);
-  if (!plan) GTEST_SKIP() << "asks for what is not built yet";
-  EXPECT_EQ(ProofProblem(*plan), "");
-  EXPECT_EQ(SimulatedProblem(*plan, plan->world_size > 64 ? 1 : 5), "");
-  if (plan->world_size > 300) return;
-  EXPECT_GT(CompareMutants(*plan), 10);
+  const Plan plan = Compiled("nemotron_moe_vlm_20l_mock_8r_toy", GetParam().overrides);
+  ASSERT_FALSE(plan.roles.empty());
+  EXPECT_EQ(ProofProblem(plan), "");
+  EXPECT_EQ(SimulatedProblem(plan, plan.world_size > 64 ? 1 : 5), "");
+  if (plan.world_size > 300) return;
+  EXPECT_GT(CompareMutants(plan), 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, LaidOut, ::testing::ValuesIn(Layouts()), [](const auto& info) { return std::string(info.param.name); });
@@ -203,13 +192,13 @@ TEST_P(ShippedRecipe, AgreesWithTheSimulator) {
     overrides = {"cluster.nodes=128", "modules.radio_encoder.placement.ranks=64", "modules.language.placement.first_rank=64",
                  "modules.language.placement.ranks=960", "batch.global_samples=320"};
   }
-  const std::optional<Plan> plan = Compiled(GetParam(), overrides);
-  if (!plan) GTEST_SKIP() << "asks for what is not built yet";
-  ASSERT_LE(plan->world_size, 1024);
-  EXPECT_EQ(ProofProblem(*plan), "");
-  EXPECT_EQ(SimulatedProblem(*plan, plan->world_size > 64 ? 1 : 5), "");
-  if (plan->world_size > 100) return;
-  EXPECT_GT(CompareMutants(*plan), plan->world_size > 1 ? 10 : -1);
+  const Plan plan = Compiled(GetParam(), overrides);
+  ASSERT_FALSE(plan.roles.empty());
+  ASSERT_LE(plan.world_size, 1024);
+  EXPECT_EQ(ProofProblem(plan), "");
+  EXPECT_EQ(SimulatedProblem(plan, plan.world_size > 64 ? 1 : 5), "");
+  if (plan.world_size > 100) return;
+  EXPECT_GT(CompareMutants(plan), plan.world_size > 1 ? 10 : -1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, ShippedRecipe, ::testing::ValuesIn(Shipped()), [](const auto& info) { return info.param; });
