@@ -31,7 +31,7 @@ Side MakeSide(const ExchangePart& part, const Instruction& instruction, const Va
   const Module* module = rank.plan.FindModule(part.send != part.backward ? bridge->from : bridge->to);
   const Budget& budget = rank.plan.budget;
   Side side{.part = &part, .transfers = part.backward ? &bridge->backward : &bridge->forward};
-  side.lane = SamplesOfLane(budget.global_samples / budget.microbatches, module->grid.dp,
+  side.lane = SamplesOfLane(budget.block_samples, module->grid.dp,
                             CoordinateOf(module->grid, rank.rank, Axis::kDp));
   const at::Tensor counts = values.Get(part.sample_rows).cpu().contiguous();
   TORCH_CHECK(counts.numel() == side.lane.end - side.lane.first, counts.numel(), " row counts for ",

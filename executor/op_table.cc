@@ -4,14 +4,14 @@ namespace planwright::executor {
 
 ComputeHandler ComputeHandlerOf(OpKind kind) {
   static constexpr ComputeHandler kHandlers[] = {
-#define OP(id, name, op_class) OP_##op_class(id)
-#define OP_PLANNED(id, name, op_class) nullptr,
+#define OP(id, name, op_class, text) OP_##op_class(id)
+#define OP_PLANNED(id, name, op_class, text) nullptr,
 #define OP_kControl(id) nullptr,
 #define OP_kData(id) nullptr,
 #define OP_kCompute(id) &ops::Run##id,
 #define OP_kCommunication(id) nullptr,
 #define OP_kState(id) nullptr,
-#include "planner/plan/op_kind.def"
+#include "planner/plan/ops.def"
 #undef OP_kControl
 #undef OP_kData
 #undef OP_kCompute

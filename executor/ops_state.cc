@@ -4,6 +4,7 @@
 
 #include <absl/strings/str_split.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -50,30 +51,31 @@ void Accumulate(const Instruction& instruction, const Values& values, const Call
 
 void AccumulateCounts(const Instruction& instruction, const Values& values, const CallContext& call, const std::string& frame,
                       Rank& rank) {
-  at::Tensor sum = rank.step.expert_counts.select(0, ExpertRowOf(*call.module, frame));
+  const auto layer = std::find_if(call.module->layers.begin(), call.module->layers.end(), [&](const LayerSummary& l) { return l.frame == frame; });
+  TORCH_CHECK(layer != call.module->layers.end() && layer->expert_row >= 0, frame, " is not a layer with experts");
+  at::Tensor sum = ExpertCounts(rank.step, *call.module, *layer);
   sum.add_(values.Get(instruction.inputs.at(0)).to(sum.device()));
 }
 
 StepRecord RecordOf(const Rank& rank) {
   const StepState& step = rank.step;
-  const at::Tensor integers = step.integers.cpu(), reals = step.reals.cpu();
-  const int64_t tokens = integers.const_data_ptr<int64_t>()[0];
+  const int64_t tokens = step.sum("$integers.loss_tokens").item<int64_t>();
   StepRecord record;
   record.step = step.step + 1;
   record.consumed_samples = record.step * rank.plan.budget.global_samples;
-  if (tokens > 0) record.loss = reals.const_data_ptr<double>()[0] / static_cast<double>(tokens);
+  if (tokens > 0) record.loss = step.sum("$reals.loss").item<double>() / static_cast<double>(tokens);
   record.grad_norm = step.grad_norm;
   int64_t moe_layers = 0;
   for (size_t i = 0; i < rank.plan.modules.size(); ++i) {
     record.module_grad_norms.emplace_back(rank.plan.modules[i].name, step.module_norms[i]);
-    moe_layers += rank.plan.modules[i].moe_layers;
+    moe_layers += rank.plan.modules[i].expert_layers();
   }
   record.learning_rate = step.learning_rate;
   record.step_seconds = Now() - rank.step_started;
   record.skipped = step.skipped;
-  record.routing = static_cast<uint64_t>(integers.const_data_ptr<int64_t>()[1]);
+  record.routing = static_cast<uint64_t>(step.sum("$integers.routing").item<int64_t>());
   if (moe_layers > 0) {  // mean over samples and layers, without the coefficient
-    record.aux_loss = reals.const_data_ptr<double>()[1] / static_cast<double>(rank.plan.budget.global_samples * moe_layers);
+    record.aux_loss = step.sum("$reals.aux").item<double>() / static_cast<double>(rank.plan.budget.global_samples * moe_layers);
   }
   return record;
 }
@@ -104,6 +106,10 @@ ModuleState& ModuleOf(const Instruction& instruction, Rank& rank) {
   return module->second;
 }
 
+BucketState& BucketOf(const Instruction& instruction, Rank& rank) {
+  return ModuleOf(instruction, rank).buckets().at(static_cast<size_t>(instruction.integer("bucket")));
+}
+
 }  // namespace
 
 void RunState(const Instruction& instruction, const Values& values, const CallContext& call, const std::string& frame, Rank& rank) {
@@ -121,12 +127,12 @@ void RunState(const Instruction& instruction, const Values& values, const CallCo
     case OpKind::kBeginStep: return BeginStep(rank);
     case OpKind::kAccumulate: return Accumulate(instruction, values, call, rank);
     case OpKind::kAccumulateCounts: return AccumulateCounts(instruction, values, call, frame, rank);
-    case OpKind::kScaleGradients: return ScaleGradients(ModuleOf(instruction, rank), rank.step);
-    case OpKind::kSquareNorm: return SquareNorm(ModuleOf(instruction, rank), rank.step);
+    case OpKind::kScaleGradients: return ScaleGradients(rank.step, BucketOf(instruction, rank));
+    case OpKind::kSquareNorm: return SquareNorm(BucketOf(instruction, rank), rank.step.sum("$reals.norm." + instruction.text("module")));
     case OpKind::kClipAndGate:
       if (rank.probe != nullptr) rank.probe->WriteGradients(rank);
       return ClipAndGate(rank.plan, rank.step);
-    case OpKind::kAdamW: return StepAdamW(rank.plan.optimizer, rank.step, ModuleOf(instruction, rank));
+    case OpKind::kAdamW: return StepAdamW(rank.plan.optimizer, rank.step, BucketOf(instruction, rank));
     case OpKind::kUpdateExpertBias: return UpdateExpertBias(rank.step, ModuleOf(instruction, rank));
     case OpKind::kLogStep: return LogStep(rank);
     default: TORCH_CHECK(false, OpName(instruction.kind), " is not a state instruction");

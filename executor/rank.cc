@@ -16,23 +16,8 @@ int LayerOf(const std::string& frame) {
 
 }  // namespace
 
-at::ScalarType ScalarTypeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kInt64: return at::kLong;
-    case DType::kFp32: return at::kFloat;
-    case DType::kFp64: return at::kDouble;
-    case DType::kBf16: return at::kBFloat16;
-  }
-  TORCH_CHECK(false, "unknown dtype");
-}
-
-bool IsStateName(const std::string& name) { return !name.empty() && (name[0] == '$' || name[0] == '%'); }
-
 at::Tensor Rank::StateValue(const std::string& name) {
-  if (name == "$integers") return step.integers;
-  if (name == "$reals") return step.reals;
-  if (name == "$expert_counts") return step.expert_counts;
-  if (name[0] == '$') return step.accumulator(name);
+  if (name[0] == '$') return step.sum(name);
   // "%MODULE.WHAT.INDEX"; a module's name has no dot.
   const size_t last = name.rfind('.'), middle = name.rfind('.', last - 1);
   int64_t index = -1;

@@ -14,6 +14,7 @@
 #include "executor/ops/handler.h"
 #include "executor/optimizer/module_state.h"
 #include "executor/optimizer/step_state.h"
+#include "executor/scalar_type.h"
 #include "executor/telemetry/recorder.h"
 #include "executor/telemetry/step_log.h"
 #include "planner/plan/plan.h"
@@ -68,8 +69,5 @@ struct Rank {
   // The context of a call in `module` (null: none) under `frame`.
   CallContext Context(const Module* module, const std::string& frame, int microbatch) const;
 };
-
-at::ScalarType ScalarTypeOf(DType dtype);
-bool IsStateName(const std::string& name);
 
 }  // namespace planwright::executor

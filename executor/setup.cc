@@ -72,7 +72,7 @@ std::function<Tensors(const Instruction&, const CallContext&)> DataHandler(const
   absl::StatusOr<std::unique_ptr<BatchReader>> opened = BatchReader::Open(plan);
   if (!opened.ok()) throw ExitError(kExitUsage, std::string(opened.status().message()));
   const std::shared_ptr<BatchReader> reader = *std::move(opened);
-  const at::ScalarType dtype = PrecisionOf(plan).parameters;
+  const at::ScalarType dtype = ScalarTypeOf(plan.dtype());
   return [reader, device, dtype](const Instruction& instruction, const CallContext& call) {
     return instruction.kind == OpKind::kReadTokens ? reader->ReadTokens(call, device, dtype) : reader->ReadImages(call, device, dtype);
   };

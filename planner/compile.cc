@@ -41,12 +41,23 @@ std::vector<Module> ExpandModules(const Recipe& recipe, const std::vector<Grid>&
   std::vector<Module> modules;
   for (size_t i = 0; i < grids.size(); ++i) {
     Module module = ExpandModule(recipe.modules[i], grids[i], target, recipe.batch.sequence_length, plan.data);
-    AssignBuckets(recipe.gradients.buckets, module);
+    AssignBuckets(recipe.gradients.buckets, plan.dtype(), plan.master(), module);
     LintStages(recipe.modules[i], module, diagnostics);
     module.origin = AddOrigin(recipe.modules[i].name.where, absl::StrCat("module ", module.name), plan);
     modules.push_back(std::move(module));
   }
   return modules;
+}
+
+// The sums of a step (docs/plan.md): what is counted, what is added up in double, and how often each expert was chosen.
+std::vector<Accumulator> AccumulatorsOf(const std::vector<Module>& modules) {
+  std::vector<Accumulator> sums = {{"$integers", DType::kInt64, 2, {"loss_tokens", "routing"}}, {"$reals", DType::kFp64, 2, {"loss", "aux"}}};
+  for (const Module& module : modules) {
+    sums[1].parts.push_back("norm." + module.name);
+    ++sums[1].elements;
+    if (module.experts() > 0) sums.push_back({"$expert_counts", DType::kInt64, module.expert_layers() * module.experts(), {}});
+  }
+  return sums;
 }
 
 void SetOrigins(const Recipe& recipe, Plan& plan) {
@@ -79,13 +90,12 @@ Location PlaceOf(const Plan& plan, int origin) {
   return {std::make_shared<const std::string>(place.file), place.line, place.column, 1};
 }
 
-// Fills Role::memory; a plan that fits as long as tokens spread over the experts as declared, and no longer, is worth a word.
-void SetMemory(Plan& plan, Diagnostics& diagnostics) {
+// A plan that fits as long as tokens spread over the experts as declared, and no longer, is worth a word.
+void LintMemory(const Plan& plan, Diagnostics& diagnostics) {
   const std::vector<RoleEstimate> estimates = EstimateMemory(plan);
   std::set<const Module*> warned;
   for (size_t i = 0; i < estimates.size(); ++i) {
     const RoleEstimate& estimate = estimates[i];
-    plan.roles[i].memory = estimate.planned;
     const bool only_planned = estimate.limit > 0 && estimate.planned.total() <= estimate.limit && estimate.worst.total() > estimate.limit;
     if (!only_planned || !warned.insert(estimate.module).second) continue;
     diagnostics.Warning(DiagnosticKind::kExpertRowsMayNotFit, PlaceOf(plan, estimate.module ? estimate.module->origin : plan.roles[i].origin),
@@ -156,6 +166,7 @@ std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics
   }
   plan.modules = ExpandModules(recipe, *grids, plan, diagnostics);
   plan.checkpoint = CheckpointOf(plan.modules, plan.precision, recipe.checkpoint.every_steps ? **recipe.checkpoint.every_steps : 0);
+  plan.accumulators = AccumulatorsOf(plan.modules);
   plan.bridges = *std::move(bridges);
   if (!plan.bridges.empty()) plan.data.image_token = plan.bridges.front().token;  // what stands for images in the text
   plan.groups = DeriveGroups(recipe.modules, *grids, plan.bridges);
@@ -168,7 +179,7 @@ std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics
   plan.schedule = std::move(programs.schedule);
   MarkUsedGroups(plan);
   SizeSymbols(plan);
-  SetMemory(plan, diagnostics);
+  LintMemory(plan, diagnostics);
   plan.digest = PlanDigest(plan);
   ReportViolations(plan, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;

@@ -29,7 +29,7 @@ Communicators Communicators::Make(const Plan& plan, int rank, Backend backend, c
                                   const std::string& nonce, const std::string& address, std::chrono::milliseconds timeout) {
   Communicators made;
   for (const Group& group : plan.groups) {
-    if (!group.used) continue;
+    if (!group.used()) continue;
     const std::vector<std::vector<int>> members = MembersOf(plan, group);
     for (size_t i = 0; i < members.size(); ++i) {
       const auto at = std::find(members[i].begin(), members[i].end(), rank);

@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<BatchReader>> BatchReader::Open(const Plan& plan)
 BatchReader::BatchReader(const Plan& plan, std::unique_ptr<SampleSource> source)
     : data_(plan.data), length_(plan.budget.sequence_length), source_(std::move(source)) {
   // An encoder's lane reads a block's samples and then the language model's lane its own: hold what both of one microbatch may ask.
-  const int64_t block = plan.budget.global_samples / std::max<int64_t>(1, plan.budget.microbatches);
+  const int64_t block = plan.budget.block_samples;
   int64_t lanes = block;
   for (const Module& module : plan.modules) lanes = std::min<int64_t>(lanes, module.grid.dp);
   cache_samples_ = 2 * ((block + std::max<int64_t>(1, lanes) - 1) / std::max<int64_t>(1, lanes));

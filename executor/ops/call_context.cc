@@ -3,16 +3,10 @@
 #include "executor/ops/handler.h"
 
 namespace planwright::executor {
-namespace {
-
-int64_t BlockSamples(const Plan& plan) { return plan.budget.global_samples / plan.budget.microbatches; }
-
-}  // namespace
-
-int64_t CallContext::block_first_sample() const { return step * plan->budget.global_samples + microbatch * BlockSamples(*plan); }
+int64_t CallContext::block_first_sample() const { return step * plan->budget.global_samples + microbatch * plan->budget.block_samples; }
 
 LaneSamples CallContext::lane_samples() const {
-  const LaneSamples part = SamplesOfLane(BlockSamples(*plan), lanes, lane);
+  const LaneSamples part = SamplesOfLane(plan->budget.block_samples, lanes, lane);
   const int64_t first = block_first_sample();
   return {first + part.first, first + part.end};
 }

@@ -40,13 +40,13 @@ struct ComputeContext {
 // One handler per kCompute kind, named Run<Kind>, in the file of its family: op_table.cc refers to all of them, so none can be missing.
 namespace ops {
 #define COMPUTE_HANDLER(id) Tensors Run##id(const ComputeContext& context);
-#define OP(id, name, op_class) OP_##op_class(id)
+#define OP(id, name, op_class, text) OP_##op_class(id)
 #define OP_kControl(id)
 #define OP_kData(id)
 #define OP_kCompute(id) COMPUTE_HANDLER(id)
 #define OP_kCommunication(id)
 #define OP_kState(id)
-#include "planner/plan/op_kind.def"
+#include "planner/plan/ops.def"
 #undef OP_kControl
 #undef OP_kData
 #undef OP_kCompute

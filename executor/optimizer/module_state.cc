@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "executor/scalar_type.h"
 #include "planner/plan/shard_map.h"
 
 namespace planwright::executor {
@@ -38,40 +39,31 @@ std::vector<DecayRange> RangesOf(const Module& module, int index, int64_t first,
   return ranges;
 }
 
-BucketState MakeBucket(const Plan& plan, const Module& module, int index, int rank, const Precision& precision,
-                       at::Device device) {
+BucketState MakeBucket(const Plan& plan, const Module& module, int index, int rank, at::Device device) {
   const Bucket& bucket = module.buckets[index];
   TORCH_CHECK(bucket.elements % bucket.shards == 0, "bucket ", bucket.name, " cannot be cut ", bucket.shards, " ways");
-  const at::TensorOptions wide = at::TensorOptions(device).dtype(precision.masters);
+  const at::TensorOptions wide = at::TensorOptions(device).dtype(ScalarTypeOf(bucket.master));
   const int64_t owned = bucket.elements / bucket.shards;
   BucketState state;
   state.shard_first = owned * ShardIndexOf(plan, module, bucket, rank);
   state.shard_end = state.shard_first + owned;
-  state.parameters = at::zeros({bucket.elements}, wide.dtype(precision.parameters));
+  state.parameters = at::zeros({bucket.elements}, wide.dtype(ScalarTypeOf(bucket.dtype)));
   state.gradients = at::zeros({bucket.elements}, wide);
   state.parameter_shard = state.parameters.narrow(0, state.shard_first, owned);
   state.gradient_shard = bucket.shards == 1 ? state.gradients : at::zeros({owned}, wide);
-  state.master = precision.parameters == precision.masters ? state.parameter_shard : at::zeros({owned}, wide);
+  state.master = bucket.dtype == bucket.master ? state.parameter_shard : at::zeros({owned}, wide);
   state.first_moment = at::zeros({owned}, wide);
   state.second_moment = at::zeros({owned}, wide);
   state.ranges = RangesOf(module, index, state.shard_first, state.shard_end);
-  state.counted = bucket.tp == TpGradient::kSharded || CoordinateOf(module.grid, rank, Axis::kTp) == 0;
+  state.counted = std::all_of(bucket.once_over.begin(), bucket.once_over.end(), [&](Axis axis) { return CoordinateOf(module.grid, rank, axis) == 0; });
   return state;
 }
 
 }  // namespace
 
-Precision PrecisionOf(const Plan& plan) {
-  if (plan.precision == "fp64") return {at::kDouble, at::kDouble};
-  if (plan.precision == "fp32") return {at::kFloat, at::kFloat};
-  TORCH_CHECK(plan.precision == "bf16", "unknown precision ", plan.precision);
-  return {at::kBFloat16, at::kFloat};
-}
-
 ModuleState::ModuleState(const Plan& plan, const Module& module, int rank, at::Device device) : module_(&module) {
-  const Precision precision = PrecisionOf(plan);
   for (size_t i = 0; i < module.buckets.size(); ++i) {
-    buckets_.push_back(MakeBucket(plan, module, static_cast<int>(i), rank, precision, device));
+    buckets_.push_back(MakeBucket(plan, module, static_cast<int>(i), rank, device));
   }
   for (const Storage& storage : module.storages) {
     SlotTensors tensors;
@@ -85,7 +77,7 @@ ModuleState::ModuleState(const Plan& plan, const Module& module, int rank, at::D
     } else {
       // The expert bias is compared and counted, so it stays wide; a frozen weight is used like any other.
       const bool bias = module.parameters[storage.parameters.at(0)].buffer;
-      tensors.parameter = at::zeros(storage.shape, at::TensorOptions(device).dtype(bias ? precision.masters : precision.parameters));
+      tensors.parameter = at::zeros(storage.shape, at::TensorOptions(device).dtype(ScalarTypeOf(bias ? plan.master() : plan.dtype())));
     }
     by_slot_[{storage.frame, storage.slot}] = storages_.size();
     storages_.push_back(std::move(tensors));

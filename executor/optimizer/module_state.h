@@ -14,12 +14,6 @@
 
 namespace planwright::executor {
 
-// Dtypes of a run: fp64 means everything; otherwise gradients, masters and moments are fp32.
-struct Precision {
-  at::ScalarType parameters, masters;
-};
-Precision PrecisionOf(const Plan& plan);
-
 // Elements [first, end) of an owned shard whose weights decay, or do not.
 struct DecayRange {
   int64_t first = 0, end = 0;
@@ -35,7 +29,7 @@ struct BucketState {
   at::Tensor first_moment, second_moment;  // owned
   int64_t shard_first = 0, shard_end = 0;  // elements of the bucket that this rank owns
   std::vector<DecayRange> ranges;          // tile the shard
-  bool counted = true;  // its squares count on this rank: what tp replicates counts at tp coordinate 0 only
+  bool counted = true;  // its squares count on this rank (Bucket::once_over)
 };
 
 struct SlotTensors {
@@ -59,8 +53,6 @@ class ModuleState {
   // Copies the owned part of the parameters into the masters: after anything that writes weights outside the optimizer.
   void RefreshMasters();
   void ZeroGradients();
-
-  int64_t applied_steps = 0;  // AdamW's own count
 
  private:
   const Module* module_;

@@ -27,62 +27,51 @@ void StepRange(const OptimizerPlan& optimizer, const StepState& step, int64_t co
 
 }  // namespace
 
-void ScaleGradients(ModuleState& module, const StepState& step) {
-  const int64_t tokens = step.accumulator("$integers.loss_tokens").item<int64_t>();
-  const double scale = 1.0 / static_cast<double>(std::max<int64_t>(tokens, 1));
-  for (BucketState& bucket : module.buckets()) bucket.gradient_shard.mul_(scale);
+void ScaleGradients(const StepState& step, BucketState& bucket) {
+  const int64_t tokens = step.sum("$integers.loss_tokens").item<int64_t>();
+  bucket.gradient_shard.mul_(1.0 / static_cast<double>(std::max<int64_t>(tokens, 1)));
 }
 
-void SquareNorm(const ModuleState& module, const StepState& step) {
-  at::Tensor sum = step.accumulator("$reals.norm." + module.module().name);
-  for (const BucketState& bucket : module.buckets()) {
-    if (!bucket.counted) continue;
-    const at::Tensor wide = bucket.gradient_shard.to(at::kDouble);
-    sum.add_(wide.dot(wide));
-  }
+void SquareNorm(const BucketState& bucket, const at::Tensor& sum) {
+  if (!bucket.counted) return;
+  const at::Tensor wide = bucket.gradient_shard.to(at::kDouble);
+  at::Tensor(sum).add_(wide.dot(wide));
 }
 
 void ClipAndGate(const Plan& plan, StepState& step) {
-  const at::Tensor squares = step.reals.cpu();
   double total = 0;
   for (size_t i = 0; i < plan.modules.size(); ++i) {
-    const double square = squares.const_data_ptr<double>()[2 + i];
+    const double square = step.sum("$reals.norm." + plan.modules[i].name).item<double>();
     step.module_norms[i] = std::sqrt(square);
     total += square;
   }
   step.grad_norm = std::sqrt(total);
   step.skipped = !std::isfinite(step.grad_norm);
+  if (!step.skipped) ++step.applied;
   const double limit = plan.optimizer.clip_grad_norm, coefficient = limit / (step.grad_norm + 1e-6);
   step.clip = limit > 0 && coefficient < 1 ? coefficient : 1.0;
 }
 
-void StepAdamW(const OptimizerPlan& optimizer, const StepState& step, ModuleState& module) {
+void StepAdamW(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket) {
   if (step.skipped) return;
-  const int64_t count = ++module.applied_steps;
-  for (BucketState& bucket : module.buckets()) {
-    if (step.clip < 1) bucket.gradient_shard.mul_(step.clip);
-    for (const DecayRange& range : bucket.ranges) StepRange(optimizer, step, count, bucket, range);
-    if (!bucket.master.is_alias_of(bucket.parameter_shard)) bucket.parameter_shard.copy_(bucket.master);
-  }
+  if (step.clip < 1) bucket.gradient_shard.mul_(step.clip);
+  for (const DecayRange& range : bucket.ranges) StepRange(optimizer, step, step.applied, bucket, range);
+  if (!bucket.master.is_alias_of(bucket.parameter_shard)) bucket.parameter_shard.copy_(bucket.master);
 }
 
-int64_t ExpertRowOf(const Module& module, const std::string& frame) {
-  int64_t row = 0;
+at::Tensor ExpertCounts(const StepState& step, const Module& module, const LayerSummary& layer) {
+  return step.sum("$expert_counts").view({-1, module.experts()}).select(0, layer.expert_row);
+}
+
+void UpdateExpertBias(const StepState& step, ModuleState& state) {
+  const Module& module = state.module();
+  const double rate = module.real("moe.bias_rate");
+  if (step.skipped || rate == 0) return;
   for (const LayerSummary& layer : module.layers) {
-    if (layer.kind != 'E') continue;
-    if (layer.frame == frame) return row;
-    ++row;
-  }
-  TORCH_CHECK(false, frame, " is not a layer with experts");
-}
-
-void UpdateExpertBias(const StepState& step, ModuleState& module) {
-  if (step.skipped || module.module().bias_rate == 0) return;
-  for (const LayerSummary& layer : module.module().layers) {
-    if (layer.kind != 'E') continue;
-    const at::Tensor counts = step.expert_counts.select(0, ExpertRowOf(module.module(), layer.frame));
-    at::Tensor bias = module.slot(layer.frame, "gate_bias").parameter;
-    bias.add_(at::sign(counts.sum() - counts * module.module().experts).to(bias.scalar_type()), module.module().bias_rate);
+    if (layer.expert_row < 0) continue;
+    const at::Tensor counts = ExpertCounts(step, module, layer);
+    at::Tensor bias = state.slot(layer.frame, "gate_bias").parameter;
+    bias.add_(at::sign(counts.sum() - counts * module.experts()).to(bias.scalar_type()), rate);
   }
 }
 

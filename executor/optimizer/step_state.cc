@@ -2,40 +2,34 @@
 
 #include <ATen/ops/zeros.h>
 
+#include "executor/scalar_type.h"
+
 namespace planwright::executor {
 
-StepState::StepState(const Plan& plan, at::Device device) : plan_(&plan) {
-  const at::TensorOptions options(device);
-  integers = at::zeros({2}, options.dtype(at::kLong));
-  reals = at::zeros({2 + static_cast<int64_t>(plan.modules.size())}, options.dtype(at::kDouble));
-  int64_t layers = 0, experts = 0;
-  for (const Module& module : plan.modules) {
-    if (module.moe_layers == 0) continue;
-    TORCH_CHECK(layers == 0, "two modules with experts");
-    layers = module.moe_layers, experts = module.experts;
+StepState::StepState(const Plan& plan, at::Device device) : module_norms(plan.modules.size()) {
+  for (const Accumulator& accumulator : plan.accumulators) {
+    const at::Tensor whole = at::zeros({accumulator.elements}, at::TensorOptions(device).dtype(ScalarTypeOf(accumulator.dtype)));
+    TORCH_CHECK(accumulator.parts.empty() || static_cast<int64_t>(accumulator.parts.size()) == accumulator.elements, accumulator.name,
+                " has another number of parts than elements");
+    TORCH_CHECK(named_.emplace(accumulator.name, whole).second, "two sums are named ", accumulator.name);
+    sums_.push_back(whole);
+    for (size_t i = 0; i < accumulator.parts.size(); ++i) {
+      named_.emplace(accumulator.name + "." + accumulator.parts[i], whole.narrow(0, static_cast<int64_t>(i), 1));
+    }
   }
-  expert_counts = at::zeros({layers, experts}, options.dtype(at::kLong));
-  module_norms.resize(plan.modules.size());
 }
 
 void StepState::Begin(int64_t number) {
   step = number;
-  integers.zero_();
-  reals.zero_();
-  expert_counts.zero_();
+  for (at::Tensor& sum : sums_) sum.zero_();
   skipped = false;
   clip = 1.0;
 }
 
-at::Tensor StepState::accumulator(const std::string& name) const {
-  if (name == "$integers.loss_tokens") return integers.narrow(0, 0, 1);
-  if (name == "$integers.routing") return integers.narrow(0, 1, 1);
-  if (name == "$reals.loss") return reals.narrow(0, 0, 1);
-  if (name == "$reals.aux") return reals.narrow(0, 1, 1);
-  for (size_t i = 0; i < plan_->modules.size(); ++i) {
-    if (name == "$reals.norm." + plan_->modules[i].name) return reals.narrow(0, 2 + static_cast<int64_t>(i), 1);
-  }
-  TORCH_CHECK(false, "no accumulator ", name);
+const at::Tensor& StepState::sum(std::string_view name) const {
+  const auto found = named_.find(name);
+  TORCH_CHECK(found != named_.end(), "no sum ", std::string(name));
+  return found->second;
 }
 
 }  // namespace planwright::executor

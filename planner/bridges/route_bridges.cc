@@ -13,7 +13,7 @@
 namespace planwright {
 namespace {
 
-bool IsLanguage(const ModuleRecipe& module) { return *module.model.kind == "hybrid_lm"; }
+bool IsLanguage(const ModuleRecipe& module) { return std::holds_alternative<HybridLmModel>(module.model.model); }
 
 int IndexOf(const Recipe& recipe, const std::string& name) {
   for (size_t i = 0; i < recipe.modules.size(); ++i) {

@@ -14,7 +14,7 @@ namespace {
 
 int LanguageLanes(const Recipe& recipe, const std::vector<Grid>& grids) {
   for (size_t i = 0; i < recipe.modules.size(); ++i) {
-    if (*recipe.modules[i].model.kind == "hybrid_lm") return grids[i].dp;
+    if (std::holds_alternative<HybridLmModel>(recipe.modules[i].model.model)) return grids[i].dp;
   }
   Bug("a budget needs the language module's grid");
 }
@@ -102,6 +102,7 @@ std::optional<Budget> BudgetSamples(const Recipe& recipe, const std::vector<Grid
   Budget budget = {.train_samples = *recipe.budget.train_samples, .global_samples = *recipe.batch.global_samples,
                    .micro_samples = *recipe.batch.micro_samples, .sequence_length = *recipe.batch.sequence_length};
   budget.microbatches = budget.global_samples / (budget.micro_samples * lanes);
+  budget.block_samples = budget.global_samples / budget.microbatches;
   budget.steps = (budget.train_samples + budget.global_samples - 1) / budget.global_samples;
   budget.samples_past_budget = budget.steps * budget.global_samples - budget.train_samples;
   budget.learning_rate = rate;

@@ -33,7 +33,7 @@ void CompareGroupSizes(const Plan& from, const Plan& to, std::vector<Change>& ch
   };
   for (const Group& group : from.groups) {
     const Group* other = to.FindGroup(group.name);
-    if (!other || !(group.used || other->used)) continue;
+    if (!other || !(group.used() || other->used())) continue;
     Json before = size(from, group), after = size(to, *other);
     if (before == after) continue;
     changes.push_back({"groups." + group.name + ".members", std::move(before), std::move(after), "groups",

@@ -14,11 +14,11 @@ struct TreeMaker {
   Json object = Json::object();
 
   template <typename T>
-  void operator()(const char* key, const T& value) {
+  void operator()(const char* key, FieldClass, const T& value) {
     object[key] = ToJson(value);
   }
   template <typename T>
-  void Omittable(const char* key, const T& value, const std::type_identity_t<T>&) {
+  void Omittable(const char* key, FieldClass, const T& value, const std::type_identity_t<T>&) {
     object[key] = ToJson(value);
   }
   template <typename T>
@@ -38,6 +38,7 @@ struct TreeMaker {
   Json ToJson(Axis value) { return AxisName(value); }
   Json ToJson(View value) { return ViewName(value); }
   Json ToJson(OpKind value) { return OpName(value); }
+  Json ToJson(DType value) { return DTypeName(value); }
   Json ToJson(TpGradient value) { return TpGradientName(value); }
   Json ToJson(Init::Kind value) { return InitKindName(value); }
   Json ToJson(const Output& value) { return OutputText(value); }
@@ -55,7 +56,7 @@ struct TreeMaker {
     for (const T& value : values) list.push_back(ToJson(value));
     return list;
   }
-  Json ToJson(const std::map<std::string, Attribute>& values) {
+  Json ToJson(const Attributes& values) {
     Json map = Json::object();
     for (const auto& [key, value] : values) map[key] = ToJson(value);
     return map;

@@ -17,30 +17,22 @@ namespace {
 constexpr int64_t kContextBytes = int64_t{1} << 30;
 constexpr int64_t kCommunicatorBytes = int64_t{128} << 20;
 
-struct Widths {
-  int64_t parameter = 0, wide = 0;
-};
-
-Widths WidthsOf(const Plan& plan) {
-  if (plan.precision == "fp64") return {8, 8};
-  return {plan.precision == "bf16" ? 2 : 4, 4};
-}
-
 // What a stage of a module holds from setup to teardown. Formulas: docs/memory.md.
-void AddState(const Module& module, int stage, const Widths& width, MemoryBytes& bytes) {
+void AddState(const Plan& plan, const Module& module, int stage, MemoryBytes& bytes) {
   for (const Bucket& bucket : module.buckets) {
     if (bucket.stage != stage) continue;
     const int64_t shard = bucket.elements / std::max(bucket.shards, 1);
-    bytes.parameters += bucket.elements * width.parameter;
-    bytes.gradients += bucket.elements * width.wide;
-    bytes.optimizer += shard * (2 + (width.parameter < width.wide)) * width.wide;
-    if (bucket.shards > 1) bytes.communication += shard * width.wide;  // where the reduced gradients land
+    const int64_t master = DTypeBytes(bucket.master);
+    bytes.parameters += bucket.elements * DTypeBytes(bucket.dtype);
+    bytes.gradients += bucket.elements * master;
+    bytes.optimizer += shard * (2 + (bucket.dtype != bucket.master)) * master;
+    if (bucket.shards > 1) bytes.communication += shard * master;  // where the reduced gradients land
   }
   for (const Storage& storage : module.storages) {
     if (storage.bucket >= 0 || storage.stage != stage) continue;
     const bool buffer = !storage.parameters.empty() && storage.parameters[0] >= 0 &&
                         storage.parameters[0] < static_cast<int>(module.parameters.size()) && module.parameters[storage.parameters[0]].buffer;
-    bytes.parameters += ElementsOf(storage.shape) * (buffer ? width.wide : width.parameter);
+    bytes.parameters += ElementsOf(storage.shape) * DTypeBytes(buffer ? plan.master() : plan.dtype());
   }
 }
 
@@ -48,7 +40,7 @@ int64_t Communicators(const Plan& plan, const Role& role) {
   const int rank = role.ranks.front().first;
   int64_t count = 0;
   for (const Group& group : plan.groups) {
-    if (!group.used) continue;
+    if (!group.used()) continue;
     const Module* module = plan.FindModule(group.module);
     const bool member = module ? module->grid.contains(rank) && module->grid.size(group.axes) > 1
                                : group.ranks.empty() || std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end();
@@ -61,17 +53,16 @@ RoleEstimate EstimateRole(const Plan& plan, const Role& role, ProgramIndex& inde
   RoleEstimate estimate;
   estimate.role = &role;
   estimate.limit = DeviceOf(plan.cluster.gpu).memory;
-  const Widths width = WidthsOf(plan);
   if (role.ranks.empty()) return estimate;
   for (const std::string& name : role.modules) {
     const Module* module = plan.FindModule(name);
     if (!module || !module->grid.contains(role.ranks.front().first)) continue;
-    AddState(*module, CoordinateOf(module->grid, role.ranks.front().first, Axis::kPp), width, estimate.planned);
+    AddState(plan, *module, CoordinateOf(module->grid, role.ranks.front().first, Axis::kPp), estimate.planned);
     estimate.module = module;
   }
   const BlockCode step = index.IndexStep(role);
   // One wide copy of an instruction's largest operand: what a kernel makes and drops within itself.
-  estimate.planned.workspace = LargestOperand(index, step) * width.wide;
+  estimate.planned.workspace = LargestOperand(index, step) * DTypeBytes(plan.master());
   if (estimate.limit > 0) estimate.planned.workspace += kContextBytes + Communicators(plan, role) * kCommunicatorBytes;
   estimate.worst = estimate.planned;
   const auto add = [](const StepPeak& peak, MemoryBytes& bytes) {
@@ -114,14 +105,14 @@ std::string MemoryHelp(const Plan& plan, const RoleEstimate& estimate) {
       ways.push_back(absl::StrCat("modules.", estimate.module->name, ".recompute: full"));
     }
     if (plan.budget.micro_samples > 1) ways.push_back("smaller batch.micro_samples");
-    if (estimate.module && estimate.module->kind != "hybrid_lm") {
+    if (estimate.module && estimate.module->has_images) {
       ways.push_back("more ranks for this encoder, so that each serves fewer samples");
     } else {
       ways.push_back("a larger tp or pp");
     }
   } else {
     ways.push_back("more ranks");
-    ways.push_back(estimate.module && estimate.module->experts > 0 ? "a larger ep, tp or pp" : "a larger tp or pp");
+    ways.push_back(estimate.module && estimate.module->experts() > 0 ? "a larger ep, tp or pp" : "a larger tp or pp");
   }
   return absl::StrCat("what would help: ", absl::StrJoin(ways, ", or "));
 }

@@ -8,6 +8,13 @@
 
 namespace planwright {
 
+// Bytes on one rank's device at the fullest moment of a step (docs/memory.md).
+struct MemoryBytes {
+  int64_t parameters = 0, gradients = 0, optimizer = 0, activations = 0, communication = 0, workspace = 0;
+  int64_t total() const { return parameters + gradients + optimizer + activations + communication + workspace; }
+  bool operator==(const MemoryBytes&) const = default;
+};
+
 // One role: all of its ranks hold the same.
 struct RoleEstimate {
   const Role* role = nullptr;

@@ -38,7 +38,7 @@ bool TrainedUpstream(const Plan& plan, const Module& module) {
 }
 
 double TokensOfSample(const Plan& plan, const Module& module, bool& known) {
-  if (module.kind == "hybrid_lm") return static_cast<double>(plan.budget.sequence_length);
+  if (!module.has_images) return static_cast<double>(plan.budget.sequence_length);
   const SampleImages images = ImagesOfSample(plan.data, plan.budget.sequence_length);
   known = images.known;
   double patches = 0;
@@ -68,7 +68,7 @@ ModuleFlops FlopsOf(const Plan& plan, const Module& module) {
     }
     return flops.parts.emplace_back(PartFlops{std::string(name), 0, {}});
   };
-  const bool encoder = module.kind != "hybrid_lm";
+  const bool encoder = module.has_images;
   const bool upstream = TrainedUpstream(plan, module);
   // Pixels take no gradient; a token table costs no products.
   if (module.embed_flops > 0) {

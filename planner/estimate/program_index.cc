@@ -8,8 +8,6 @@
 namespace planwright {
 namespace {
 
-bool IsState(const std::string& name) { return !name.empty() && (name[0] == '$' || name[0] == '%'); }
-
 int Number(std::unordered_map<std::string, int>& numbers, const std::string& name) {
   return numbers.try_emplace(name, static_cast<int>(numbers.size())).first->second;
 }
@@ -84,7 +82,7 @@ BlockCode ProgramIndex::IndexBody(const Block* block, const std::vector<Instruct
     }
     for (const Output& output : instruction.outputs) {
       if (step.op_class == OpClass::kCompute) note(&output.type);
-      if (IsState(output.name)) continue;
+      if (IsStateName(output.name)) continue;
       const int64_t size = output.type.host ? 0 : DTypeBytes(output.type.dtype);
       const auto bytes = [&](int64_t Symbol::* at) { return std::min(kMostBytes, Elements(output.type, at)) * size; };
       step.outputs.push_back({define(output), {bytes(&Symbol::expected), bytes(&Symbol::maximum)}});

@@ -94,7 +94,7 @@ absl::StatusOr<ValuePlan> PlanOf(const Plan& plan, const std::string& source) {
   using Rows = ValuePlan::Rows;
   if (type->dims.size() == 1) {
     result.rows = Rows::kSum;
-  } else if (result.module->kind == "hybrid_lm") {
+  } else if (result.module->carries_loss) {
     result.rows = maker == OpKind::kRoute ? Rows::kTokens : Rows::kSequence;
   } else if (type->dims[0] == Dim(result.module->name + ".tokens")) {
     result.rows = Rows::kPackedWithClass;

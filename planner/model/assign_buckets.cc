@@ -19,7 +19,7 @@ GradientKind KindOf(const Module& module, const Storage& storage) {
   const Parameter& parameter = module.parameters[storage.parameters.front()];
   if (parameter.experts > 0) return {View::kExpert, TpGradient::kSharded};
   if (parameter.shard_dim >= 0 || module.grid.tp == 1) return {View::kDense, TpGradient::kSharded};
-  return {View::kDense, module.kind == "hybrid_lm" ? TpGradient::kPartial : TpGradient::kReplicated};
+  return {View::kDense, module.carries_loss ? TpGradient::kPartial : TpGradient::kReplicated};
 }
 
 int64_t Elements(const Storage& storage) {
@@ -47,6 +47,7 @@ void LayOutKind(const GradientKind& kind, int stage, const std::vector<int>& sto
     bucket.shards = shards;
     bucket.stage = stage;
     if (shards > 1) bucket.reduce_group = module.name + (expert ? ".ep_dp" : ".dp_cp");
+    if (tp != TpGradient::kSharded) bucket.once_over = {Axis::kTp};
     if (tp == TpGradient::kPartial) bucket.tp_group = module.name + ".tp";
     module.buckets.push_back(std::move(bucket));
   }
@@ -60,7 +61,7 @@ void LayOutKind(const GradientKind& kind, int stage, const std::vector<int>& sto
 
 }  // namespace
 
-void AssignBuckets(int64_t num_buckets, Module& module) {
+void AssignBuckets(int64_t num_buckets, DType dtype, DType master, Module& module) {
   std::map<std::pair<int, GradientKind>, std::vector<int>> kinds;
   for (size_t i = 0; i < module.storages.size(); ++i) {
     const Storage& storage = module.storages[i];
@@ -68,6 +69,7 @@ void AssignBuckets(int64_t num_buckets, Module& module) {
     kinds[{storage.stage, KindOf(module, storage)}].push_back(static_cast<int>(i));
   }
   for (const auto& [kind, storages] : kinds) LayOutKind(kind.second, kind.first, storages, num_buckets, module);
+  for (Bucket& bucket : module.buckets) bucket.dtype = dtype, bucket.master = master;
 }
 
 }  // namespace planwright

@@ -5,7 +5,7 @@
 
 namespace planwright {
 
-// Fills Module::buckets and each trained storage's place. `num_buckets` counts per kind of gradient.
-void AssignBuckets(int64_t num_buckets, Module& module);
+// Fills Module::buckets and each trained storage's place. `num_buckets` counts per kind of gradient; `dtype` and `master` are those of the plan.
+void AssignBuckets(int64_t num_buckets, DType dtype, DType master, Module& module);
 
 }  // namespace planwright

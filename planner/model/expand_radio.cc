@@ -31,6 +31,24 @@ void AddBlock(const RadioVitModel& model, const std::string& prefix, ParameterBu
   add.Add("fc2_bias", prefix + "mlp.fc2.bias", {hidden}, kZeros);
 }
 
+Attributes ConstantsOf(const RadioVitModel& model, const ProjectorTarget& target) {
+  return {{"hidden", *model.hidden},
+          {"heads", *model.heads},
+          {"ffn", *model.ffn},
+          {"patch", *model.patch},
+          {"class_tokens", *model.class_tokens},
+          {"max_image", *model.max_image},
+          {"pixel_shuffle", *model.pixel_shuffle},
+          {"crop", int64_t{*model.positions == "crop"}},
+          {"norm_eps", *model.norm_eps},
+          {"init_std", *model.init_std},
+          {"projector.hidden", *model.projector_hidden},
+          {"projector.norm_eps", *model.projector_norm_eps},
+          {"output.hidden", target.hidden},
+          {"output.init_std", target.init_std},
+          {"output.layers", target.layers}};
+}
+
 }  // namespace
 
 void ExpandRadio(const RadioVitModel& model, const ProjectorTarget& target, const std::vector<int64_t>& patches, const std::vector<int>& stages,
@@ -39,6 +57,8 @@ void ExpandRadio(const RadioVitModel& model, const ProjectorTarget& target, cons
   const Init position = Normal(1 / std::sqrt(static_cast<double>(hidden)));
   const std::string generator = "radio_model.model.patch_generator.";
   const std::string file_prefix = target.several_encoders ? module.name + "." : "";
+  module.has_images = true;
+  module.constants = ConstantsOf(model, target);
   ParameterBuilder add(module, file_prefix + "vision_model.");
   add.set_trained(module.trains_backbone);
 
@@ -74,10 +94,6 @@ void ExpandRadio(const RadioVitModel& model, const ProjectorTarget& target, cons
 
   module.embed_flops = EmbedderForwardFlops(model);
   module.head_flops = ProjectorForwardFlops(model, target.hidden);
-  module.patch = model.patch;
-  module.class_tokens = model.class_tokens;
-  module.pixel_shuffle = model.pixel_shuffle;
-  module.width = target.hidden;
 }
 
 }  // namespace planwright

@@ -32,7 +32,7 @@ void LintStages(const ModuleRecipe& recipe, const Module& module, Diagnostics& d
   if (*heaviest < kFarHeavier * others) return;
   const int stage = static_cast<int>(heaviest - work.begin());
   const auto layers = std::count_if(module.layers.begin(), module.layers.end(), [&](const LayerSummary& layer) { return layer.stage == stage; });
-  const char* head = *recipe.model.kind == "hybrid_lm" ? " and the output head" : " and the projector";
+  const char* head = std::holds_alternative<HybridLmModel>(recipe.model.model) ? " and the output head" : " and the projector";
   diagnostics.Warning(DiagnosticKind::kUnevenStages, PlaceOfStages(recipe),
                       absl::StrCat("stage ", stage, " of module ", module.name, " (", layers, layers == 1 ? " layer" : " layers",
                                    stage + 1 == module.grid.pp ? head : "", ") does ",

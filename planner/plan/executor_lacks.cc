@@ -4,20 +4,18 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "planner/plan/op_table.h"
 
 namespace planwright {
 namespace {
 
-bool IsPlannedOnly(OpKind kind) {
-  switch (kind) {
-#define OP(id, name, op_class)
-#define OP_PLANNED(id, name, op_class) case OpKind::k##id:
-#include "planner/plan/op_kind.def"
-#undef OP_PLANNED
-#undef OP
-    return true;
-    default: return false;
+// An attribute whose value this version's executor does not run, or "".
+std::string LackingAttribute(const Instruction& instruction) {
+  for (const AttributeSpec& spec : InfoOf(instruction.kind).attributes) {
+    const int64_t* value = spec.runs ? instruction.FindInteger(spec.name) : nullptr;
+    if (value && static_cast<double>(*value) != *spec.runs) return absl::StrCat(spec.name, " ", *value);
   }
+  return "";
 }
 
 void AddModule(const Module& module, std::vector<Lack>& lacks) {
@@ -39,7 +37,9 @@ void AddInstructions(const std::vector<Instruction>& body, int origin, std::set<
     const auto say = [&](std::string what) {
       if (said.insert(what).second) lacks.push_back({std::move(what), instruction.origin >= 0 ? instruction.origin : origin});
     };
-    if (IsPlannedOnly(instruction.kind)) say("the instruction " + std::string(OpName(instruction.kind)));
+    const OpInfo& info = InfoOf(instruction.kind);
+    if (info.planned) say("the instruction " + std::string(info.name));
+    if (const std::string lacking = LackingAttribute(instruction); !lacking.empty()) say(absl::StrCat(std::string(info.name), " with ", lacking));
     if (!instruction.stream.empty()) say("overlap: a stream of its own for " + instruction.stream);
   }
 }
@@ -49,7 +49,7 @@ void AddInstructions(const std::vector<Instruction>& body, int origin, std::set<
 std::vector<Lack> ExecutorLacks(const Plan& plan) {
   std::vector<Lack> lacks;
   for (const Module& module : plan.modules) AddModule(module, lacks);
-  const auto encoders = std::count_if(plan.modules.begin(), plan.modules.end(), [](const Module& module) { return module.kind != "hybrid_lm"; });
+  const auto encoders = std::count_if(plan.modules.begin(), plan.modules.end(), [](const Module& module) { return module.has_images; });
   if (encoders > 1) lacks.push_back({absl::StrCat(encoders, " encoders"), plan.bridges.empty() ? -1 : plan.bridges.back().origin});
   if (plan.checkpoint.every_steps > 0) lacks.push_back({"writing checkpoints: checkpoint.every_steps", -1});
   if (plan.data.packed_documents) lacks.push_back({"packed documents", -1});

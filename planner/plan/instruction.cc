@@ -15,17 +15,19 @@ struct OpInfo {
 
 using enum OpClass;
 constexpr OpInfo kOps[] = {
-#define OP(id, name, op_class) {name, op_class},
-#include "planner/plan/op_kind.def"
+#define OP(id, name, op_class, text) {name, op_class},
+#include "planner/plan/ops.def"
 #undef OP
 };
 
-const Attribute& Find(const Instruction& instruction, const std::string& key) {
-  auto it = instruction.attributes.find(key);
-  if (it == instruction.attributes.end()) {
-    Bug("instruction " + std::string(OpName(instruction.kind)) + " has no attribute " + key);
-  }
-  return it->second;
+template <typename T>
+const T* Find(const Attributes& attributes, std::string_view name) {
+  const auto it = attributes.find(name);
+  return it == attributes.end() ? nullptr : std::get_if<T>(&it->second);
+}
+
+[[noreturn]] void Lacks(const Instruction& instruction, std::string_view name, const char* what) {
+  Bug("instruction " + std::string(OpName(instruction.kind)) + " has no attribute " + std::string(name) + " that is " + what);
 }
 
 }  // namespace
@@ -50,24 +52,32 @@ std::optional<OpKind> OpFromName(std::string_view name) {
   return std::nullopt;
 }
 
-int64_t Instruction::integer(const std::string& key) const {
-  const auto* value = std::get_if<int64_t>(&Find(*this, key));
-  Require(value != nullptr, "attribute " + key + " is not an integer");
+const int64_t* Instruction::FindInteger(std::string_view name) const { return Find<int64_t>(attributes, name); }
+const std::string* Instruction::FindText(std::string_view name) const { return Find<std::string>(attributes, name); }
+const std::vector<int64_t>* Instruction::FindIntegers(std::string_view name) const { return Find<std::vector<int64_t>>(attributes, name); }
+
+int64_t Instruction::integer(std::string_view name) const {
+  const int64_t* value = FindInteger(name);
+  if (!value) Lacks(*this, name, "an integer");
   return *value;
 }
 
-double Instruction::real(const std::string& key) const {
-  const Attribute& attribute = Find(*this, key);
-  if (const auto* value = std::get_if<int64_t>(&attribute)) return static_cast<double>(*value);
-  const auto* value = std::get_if<double>(&attribute);
-  Require(value != nullptr, "attribute " + key + " is not a number");
+double Instruction::real(std::string_view name) const {
+  if (const int64_t* integer = FindInteger(name)) return static_cast<double>(*integer);
+  const auto* value = Find<double>(attributes, name);
+  if (!value) Lacks(*this, name, "a number");
   return *value;
 }
 
-const std::string& Instruction::text(const std::string& key) const {
-  const auto* value = std::get_if<std::string>(&Find(*this, key));
-  Require(value != nullptr, "attribute " + key + " is not text");
+const std::string& Instruction::text(std::string_view name) const {
+  const std::string* value = FindText(name);
+  if (!value) Lacks(*this, name, "text");
   return *value;
+}
+
+bool Instruction::over_cp() const {
+  const int64_t* cp = FindInteger("cp");
+  return cp && *cp > 1;
 }
 
 }  // namespace planwright

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -54,6 +55,9 @@ struct Output {
   ValueType type;
 };
 
+// Whether a name is of state that outlives the programs: "%..." of a module, "$..." of the step (ops.def).
+inline bool IsStateName(std::string_view name) { return !name.empty() && (name[0] == '%' || name[0] == '$'); }
+
 // What an op may do: the class decides what its handler is given.
 enum class OpClass {
   kControl,        // call
@@ -64,8 +68,8 @@ enum class OpClass {
 };
 
 enum class OpKind {
-#define OP(id, name, op_class) k##id,
-#include "planner/plan/op_kind.def"
+#define OP(id, name, op_class, text) k##id,
+#include "planner/plan/ops.def"
 #undef OP
 };
 std::string_view OpName(OpKind kind);
@@ -73,6 +77,7 @@ std::optional<OpKind> OpFromName(std::string_view name);
 OpClass OpClassOf(OpKind kind);
 
 using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>>;
+using Attributes = std::map<std::string, Attribute, std::less<>>;
 
 // One half-transfer of an exchange. Over a bridge: this rank's rows in one direction; which peers and which samples are rows of the
 // bridge table, and how many tensor rows a sample has comes from `sample_rows`, which both sides read from the token ids. Between
@@ -89,27 +94,32 @@ struct ExchangePart {
 
 struct Instruction {
   OpKind kind{};
-  std::vector<std::string> inputs;      // values read, in the order of the op's signature (op_kind.def)
+  std::vector<std::string> inputs;      // values read, in the order of the op's operands (ops.def)
   std::vector<std::string> parameters;  // slots of the call's frame that are read: "in_proj"
   std::vector<std::string> gradients;   // slots of the call's frame whose gradient is added to
   std::vector<Output> outputs;          // values made
   std::vector<std::string> frees;       // values dropped when the instruction is done
-  std::map<std::string, Attribute> attributes;
+  Attributes attributes;
   std::string group;                    // kCommunication: name in Plan::groups
   std::vector<ExchangePart> parts;      // exchange only
   // call only: the block, the frame that its parameters, saved values and layer index belong to, and the microbatch
   // (-1 inside a block: that of the enclosing call).
   std::string block, frame;
   int microbatch = -1;
-  // Each stream runs its instructions in program order, beside the other streams; "" is the main one. An instruction starts when the events
-  // it waits for are signalled, and signals its own when it is done. An event is signalled once a step.
+  // Where it runs, never when: a program is sequential by definition, and what an instruction must wait for on other streams follows from what both
+  // touch (stream_order.h). "" is the main stream. A call has none.
   std::string stream;
-  std::vector<std::string> waits, signals;
   int origin = -1;  // index in Plan::origins, -1: that of the enclosing block or role
 
-  int64_t integer(const std::string& key) const;          // attribute, must exist
-  double real(const std::string& key) const;              // attribute, integer or real
-  const std::string& text(const std::string& key) const;  // attribute
+  // Attributes that must be there: verified plans have those of ops.def.
+  int64_t integer(std::string_view name) const;
+  double real(std::string_view name) const;  // integer or real
+  const std::string& text(std::string_view name) const;
+  // Null: absent, or of another type.
+  const int64_t* FindInteger(std::string_view name) const;
+  const std::string* FindText(std::string_view name) const;
+  const std::vector<int64_t>* FindIntegers(std::string_view name) const;
+  bool over_cp() const;  // attribute cp is above 1: the instruction sees a part of the sequence, or of the lane
 };
 
 // A value of a block that `--probe` writes at the first step, with the name it gets: "{layer}" is the frame's layer.

@@ -24,6 +24,27 @@ const Group* Plan::FindGroup(std::string_view name) const { return FindByName(gr
 const Bridge* Plan::FindBridge(std::string_view name) const { return FindByName(bridges, name); }
 const Block* Plan::FindBlock(std::string_view name) const { return FindByName(blocks, name); }
 
+const Accumulator* Plan::FindAccumulator(std::string_view name) const { return FindByName(accumulators, name); }
+DType Plan::dtype() const { return DTypeFromName(precision).value_or(DType::kFp32); }
+DType Plan::master() const { return dtype() == DType::kFp64 ? DType::kFp64 : DType::kFp32; }
+
+int64_t Module::size(std::string_view constant) const {
+  const auto found = constants.find(constant);
+  const int64_t* value = found == constants.end() ? nullptr : std::get_if<int64_t>(&found->second);
+  return value ? *value : 0;
+}
+
+double Module::real(std::string_view constant) const {
+  const auto found = constants.find(constant);
+  if (found == constants.end()) return 0;
+  if (const double* value = std::get_if<double>(&found->second)) return *value;
+  return static_cast<double>(size(constant));
+}
+
+int64_t Module::expert_layers() const {
+  return std::count_if(layers.begin(), layers.end(), [](const LayerSummary& layer) { return layer.expert_row >= 0; });
+}
+
 const Role* Plan::RoleOf(int rank) const {
   for (const Role& role : roles) {
     for (const RankRange& range : role.ranks) {

@@ -13,7 +13,7 @@
 
 namespace planwright {
 
-inline constexpr int kPlanFormatVersion = 1;
+inline constexpr int kPlanFormatVersion = 2;
 inline constexpr char kToolVersion[] = "0.1.0";
 
 // A recipe line. Outside the plan digest.
@@ -81,6 +81,9 @@ struct Bucket {
   std::string tp_group;      // kPartial with tp > 1: the shards are then summed over it
   int shards = 1;
   int stage = 0;             // pipeline stage whose ranks hold it
+  DType dtype = DType::kFp32;    // of parameters, as forward and backward read them
+  DType master = DType::kFp32;   // of gradients, of the weights that are stepped and of their moments: never narrower than fp32
+  std::vector<Axis> once_over;   // ranks along these hold the same shard: coordinate 0 of each counts it in a norm
 };
 
 struct LayerSummary {
@@ -90,12 +93,18 @@ struct LayerSummary {
   int64_t forward_flops = 0;  // of one token (docs/flops.md)
   int stage = 0;          // pipeline stage
   int64_t mixing_flops = 0;   // of these: attention scores and the scan, which have no weights
+  int expert_row = -1;        // of a layer with experts: its row of $expert_counts; -1: none
 };
 
 // What the executor and `show` must know of a model, resolved.
 struct Module {
   std::string name;
   std::string model, kind;   // "nemotron_hybrid_moe_20l", "hybrid_lm"
+  // What it can, whatever its kind is called: it turns images into rows; it reads text and carries the loss. (Experts: experts() > 0.)
+  bool has_images = false, carries_loss = false;
+  // The numbers of the model, by the recipe's keys ("mamba.heads"); of an encoder also those of the language model that it feeds ("output.hidden").
+  // Every size, attribute, parameter and initial value of the module follows from them, its layers and its grid.
+  Attributes constants;
   Grid grid;
   bool trains_backbone = true, trains_projection = true;  // a language model has no projection: its second is the first
   // Layer kinds whose forward is run again in the backward pass instead of keeping what it saves: "mamba", "attention", "moe", "block".
@@ -107,16 +116,16 @@ struct Module {
   int64_t parameter_count = 0;            // whole model, buffers and projector left out; see projector_count
   int64_t projector_count = 0;
   int64_t embed_flops = 0, head_flops = 0;  // forward, of one token, before the first layer and behind the last (head or projector)
-  // hybrid_lm
-  int64_t experts = 0, top_k = 0, moe_layers = 0;
-  double bias_rate = 0, aux_coefficient = 0;
   double imbalance = 0;      // expert rows on the busiest rank over the mean, for which memory is planned
-  // radio_vit
-  int64_t patch = 0, class_tokens = 0, pixel_shuffle = 0;
-  int64_t width = 0;         // of what it hands on: hidden (language), language hidden (encoder)
   int origin = -1;
 
   bool trained() const { return trains_backbone || trains_projection; }  // some parameter is stepped
+  // A constant; 0 where the model has none of this name.
+  int64_t size(std::string_view constant) const;
+  double real(std::string_view constant) const;
+  int64_t experts() const { return size("moe.experts"); }
+  int64_t top_k() const { return size("moe.top_k"); }
+  int64_t expert_layers() const;  // layers with experts, of all stages
 };
 
 // A named set of disjoint process groups: a grid's view and axes, expanded on demand by MembersOf (groups.h).
@@ -127,8 +136,11 @@ struct Group {
   View view = View::kDense;
   std::vector<Axis> axes;
   std::vector<int> ranks;        // bridge: explicit members; empty otherwise
-  bool used = false;             // some program communicates on it: it becomes a communicator
+  // Streams on which some program communicates over it, "" the main one first: each becomes a communicator. None: it is not used.
+  std::vector<std::string> streams;
   int origin = -1;
+
+  bool used() const { return !streams.empty(); }
 };
 
 struct Transfer {
@@ -169,6 +181,7 @@ struct WeightDecay {
 struct Budget {
   int64_t train_samples = 0, global_samples = 0, micro_samples = 0, sequence_length = 0;
   int64_t microbatches = 0, steps = 0;
+  int64_t block_samples = 0;        // of a microbatch, over all lanes: global_samples / microbatches
   int64_t samples_past_budget = 0;  // steps * global_samples - train_samples
   LearningRate learning_rate;
   WeightDecay weight_decay;
@@ -227,18 +240,20 @@ struct CheckpointRule {
   std::vector<Axis> flat;
 };
 
+// A sum of the step over microbatches, then over ranks: one tensor on the device. `parts` names its elements in order ("loss_tokens"), each
+// "$integers.loss_tokens" to instructions; none: it is one whole.
+struct Accumulator {
+  std::string name;  // "$integers"
+  DType dtype = DType::kInt64;
+  int64_t elements = 0;
+  std::vector<std::string> parts;
+};
+
 // What a checkpoint holds.
 struct CheckpointPlan {
   int64_t every_steps = 0;            // 0: none is asked for
   std::vector<CheckpointRule> rules;
   std::vector<std::string> common;    // keys of what is the same on all ranks; rank 0 writes it. No generator state: draws are counted
-};
-
-// Bytes on one rank's device at the fullest moment of a step (docs/memory.md).
-struct MemoryBytes {
-  int64_t parameters = 0, gradients = 0, optimizer = 0, activations = 0, communication = 0, workspace = 0;
-  int64_t total() const { return parameters + gradients + optimizer + activations + communication + workspace; }
-  bool operator==(const MemoryBytes&) const = default;
 };
 
 // Ranks that do the same thing, and what they do.
@@ -247,7 +262,6 @@ struct Role {
   std::vector<std::string> modules;
   std::vector<RankRange> ranks;
   std::vector<Instruction> setup, step, teardown;
-  MemoryBytes memory;  // outside the digest
   int origin = -1;
 };
 
@@ -278,6 +292,7 @@ struct Plan {
   DataPlan data;
   std::optional<InitializePlan> initialize;
   CheckpointPlan checkpoint;
+  std::vector<Accumulator> accumulators;
   std::vector<Symbol> symbols;
   std::vector<StageSchedule> schedule;
   std::vector<Block> blocks;                // shared by roles and layers
@@ -289,6 +304,9 @@ struct Plan {
   const Bridge* FindBridge(std::string_view name) const;
   const Block* FindBlock(std::string_view name) const;
   const Role* RoleOf(int rank) const;  // null when no role names the rank
+  const Accumulator* FindAccumulator(std::string_view name) const;
+  DType dtype() const;   // of `precision`; fp32 where it is no word of that kind
+  DType master() const;  // fp64 in fp64, else fp32
 };
 
 bool Contains(const RankRange& range, int rank);

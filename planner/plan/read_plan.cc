@@ -39,18 +39,18 @@ class Reader {
   Reader(const Json& object, std::string path, Problem& problem) : object_(object), path_(std::move(path)), problem_(problem) {}
 
   template <typename T>
-  void operator()(const char* key, T& value) {
+  void operator()(const char* key, FieldClass, T& value) {
     if (const Json* field = Take(key)) {
       Read(*field, Inner(key), value);
     } else {
       Fail(Inner(key), "the field is missing");
     }
   }
-  void operator()(const char* key, std::optional<InitializePlan>& value) {
+  void operator()(const char* key, FieldClass, std::optional<InitializePlan>& value) {
     if (const Json* field = Take(key)) Read(*field, Inner(key), value.emplace());
   }
   template <typename T>
-  void Omittable(const char* key, T& value, const std::type_identity_t<T>& absent) {
+  void Omittable(const char* key, FieldClass, T& value, const std::type_identity_t<T>& absent) {
     if (const Json* field = Take(key)) {
       Read(*field, Inner(key), value);
     } else {
@@ -59,7 +59,7 @@ class Reader {
   }
   template <typename T>
   void OutsideDigest(const char* key, T& value, const std::type_identity_t<T>& absent) {
-    Omittable(key, value, absent);
+    Omittable(key, FieldClass::kFree, value, absent);
   }
 
   // Call when all fields were visited.
@@ -121,6 +121,7 @@ class Reader {
   void Read(const Json& json, const std::string& path, Axis& value) { ReadWord(json, path, AxisFromName, "axis", value); }
   void Read(const Json& json, const std::string& path, View& value) { ReadWord(json, path, ViewFromName, "view", value); }
   void Read(const Json& json, const std::string& path, OpKind& value) { ReadWord(json, path, OpFromName, "op", value); }
+  void Read(const Json& json, const std::string& path, DType& value) { ReadWord(json, path, DTypeFromName, "dtype", value); }
   void Read(const Json& json, const std::string& path, TpGradient& value) {
     ReadWord(json, path, TpGradientFromName, "way to share a gradient", value);
   }
@@ -191,7 +192,7 @@ class Reader {
     if (json.size() > kMostOf<T>) return Fail(path, absl::StrCat("more than ", kMostOf<T>, " of them"));
     for (size_t i = 0; i < json.size() && !problem_.found(); ++i) Read(json[i], absl::StrCat(path, "[", i, "]"), values.emplace_back());
   }
-  void Read(const Json& json, const std::string& path, std::map<std::string, Attribute>& values) {
+  void Read(const Json& json, const std::string& path, Attributes& values) {
     if (!Expect(json.is_object(), json, path, "an object")) return;
     for (const auto& [key, value] : json.items()) Read(value, path + "." + key, values[key]);
   }

@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Fields of a spread object whose items stand on a line each.
-constexpr std::string_view kItemALine[] = {"symbols", "groups", "schedule", "origins", "layers", "parameters", "storages",
+constexpr std::string_view kItemALine[] = {"symbols", "accumulators", "groups", "schedule", "origins", "layers", "parameters", "storages",
                                            "buckets", "body", "setup", "step", "teardown", "forward", "backward"};
 
 // Objects that are spread over lines: a field a line.
@@ -52,12 +52,12 @@ class Writer {
   }
 
   template <typename T>
-  void operator()(const char* key, const T& value) {
+  void operator()(const char* key, FieldClass, const T& value) {
     Key(key);
     Value(value);
   }
   template <typename T>
-  void operator()(const char* key, const std::vector<T>& values) {
+  void operator()(const char* key, FieldClass, const std::vector<T>& values) {
     Key(key);
     const bool lines = kIsSpread<T> || std::find(std::begin(kItemALine), std::end(kItemALine), key) != std::end(kItemALine);
     if (spread_ && lines && !values.empty()) {
@@ -66,22 +66,22 @@ class Writer {
       Value(values);
     }
   }
-  void operator()(const char* key, const std::vector<Transfer>& transfers) {
+  void operator()(const char* key, FieldClass field_class, const std::vector<Transfer>& transfers) {
     std::vector<NumberRow<4>> rows;
     rows.reserve(transfers.size());
     for (const Transfer& t : transfers) rows.push_back({t.from_rank, t.to_rank, t.first_sample, t.end_sample});
-    (*this)(key, RunsOf(rows));
+    (*this)(key, field_class, RunsOf(rows));
   }
-  void operator()(const char* key, const std::optional<InitializePlan>& value) {
-    if (value) (*this)(key, *value);
+  void operator()(const char* key, FieldClass field_class, const std::optional<InitializePlan>& value) {
+    if (value) (*this)(key, field_class, *value);
   }
   template <typename T>
-  void Omittable(const char* key, const T& value, const std::type_identity_t<T>& absent) {
-    if (!Same(value, absent)) (*this)(key, value);
+  void Omittable(const char* key, FieldClass field_class, const T& value, const std::type_identity_t<T>& absent) {
+    if (!Same(value, absent)) (*this)(key, field_class, value);
   }
   template <typename T>
   void OutsideDigest(const char* key, const T& value, const std::type_identity_t<T>& absent) {
-    if (!digest_) Omittable(key, value, absent);
+    if (!digest_) Omittable(key, FieldClass::kFree, value, absent);
   }
 
  private:
@@ -143,6 +143,7 @@ class Writer {
   void Value(Axis value) { Value(AxisName(value)); }
   void Value(View value) { Value(ViewName(value)); }
   void Value(OpKind value) { Value(OpName(value)); }
+  void Value(DType value) { Value(DTypeName(value)); }
   void Value(TpGradient value) { Value(TpGradientName(value)); }
   void Value(Init::Kind value) { Value(InitKindName(value)); }
   void Value(const Output& value) { Value(OutputText(value)); }
@@ -181,7 +182,7 @@ class Writer {
     }
     text_ += ']';
   }
-  void Value(const std::map<std::string, Attribute>& values) {
+  void Value(const Attributes& values) {
     text_ += '{';
     for (auto it = values.begin(); it != values.end(); ++it) {
       if (it != values.begin()) text_ += ',';

@@ -21,8 +21,8 @@ std::string AxisGroup(const std::vector<Axis>& axes) {
   return axes.front() == Axis::kExpertTp ? "ep_tp" : std::string(AxisName(axes.front()));
 }
 
-std::map<std::string, Attribute> CutAttributes(int dim, Axis axis) {
-  std::map<std::string, Attribute> attributes = {{"dim", int64_t{dim}}};
+Attributes CutAttributes(int dim, Axis axis) {
+  Attributes attributes = {{"dim", int64_t{dim}}};
   if (axis == Axis::kCp) attributes["zigzag"] = int64_t{1};
   return attributes;
 }
@@ -52,7 +52,7 @@ Layout OverCp(const BlockContext& context, int dim, Layout layout) {
   return layout;
 }
 
-std::map<std::string, Attribute> PositionAttributes(const BlockContext& context, std::map<std::string, Attribute> others) {
+Attributes PositionAttributes(const BlockContext& context, Attributes others) {
   if (context.cp > 1) others.insert({{"cp", context.cp}, {"zigzag", int64_t{1}}});
   return others;
 }
@@ -164,7 +164,7 @@ std::string BlockBuilder::AllReduce(const std::string& input, const std::string&
 
 std::string BlockBuilder::Slice(const std::string& input, int dim, const std::string& output, Axis axis) {
   if (context_.size(axis) == 1) return input;
-  std::map<std::string, Attribute> attributes = CutAttributes(dim, axis);
+  Attributes attributes = CutAttributes(dim, axis);
   if (axis != Axis::kTp) attributes["axis"] = std::string(AxisName(axis));
   return Make(OpKind::kLocalSlice, {.inputs = {input}, .attributes = std::move(attributes)}, output,
               Part(TypeOf(input), dim, axis, input));
@@ -194,7 +194,7 @@ std::string BlockBuilder::Reshard(const std::string& input, int from_dim, int to
   type = Part(std::move(type), to_dim, Axis::kCp, input);
   type.layout[Axis::kCp].zigzag = to_dim == 0;
   if (type.gradient) (*type.gradient)[Axis::kCp] = type.layout[Axis::kCp];
-  std::map<std::string, Attribute> attributes = {
+  Attributes attributes = {
       {"from_dim", int64_t{from_dim}}, {"to_dim", int64_t{to_dim}}, {"zigzag_dim", int64_t{0}}, {"segments", std::move(segments)}};
   return Communicate(OpKind::kReshard, "cp", {.inputs = {input}, .attributes = std::move(attributes)}, output, std::move(type));
 }
@@ -221,7 +221,7 @@ Instruction& BlockBuilder::Call(const Block& block, const std::string& frame, co
 }
 
 void BlockBuilder::Accumulate(const std::string& value, const std::string& into, std::initializer_list<Axis> replicated_over) {
-  std::map<std::string, Attribute> attributes = {{"into", into}};
+  Attributes attributes = {{"into", into}};
   std::string axes;
   for (Axis axis : replicated_over) {
     if (context_.size(axis) > 1) absl::StrAppend(&axes, axes.empty() ? "" : ",", std::string(AxisName(axis)));
@@ -248,12 +248,10 @@ Block BlockBuilder::Finish(std::vector<std::string> outputs, std::vector<std::st
   return std::move(block_);
 }
 
-bool IsStateValue(const std::string& name) { return !name.empty() && (name[0] == '$' || name[0] == '%'); }
-
 std::vector<std::string> ValuesRead(const Instruction& instruction) {
   std::vector<std::string> names;
   for (const std::string& input : instruction.inputs) {
-    if (!IsStateValue(input)) names.push_back(input);
+    if (!IsStateName(input)) names.push_back(input);
   }
   for (const ExchangePart& part : instruction.parts) {
     if (!part.sample_rows.empty()) names.push_back(part.sample_rows);
@@ -268,7 +266,7 @@ void FillFrees(std::vector<Instruction>& body, const std::vector<std::string>& a
   for (auto instruction = body.rbegin(); instruction != body.rend(); ++instruction) {
     std::vector<std::string> touched = ValuesRead(*instruction);
     for (const Output& output : instruction->outputs) {
-      if (!IsStateValue(output.name)) touched.push_back(output.name);
+      if (!IsStateName(output.name)) touched.push_back(output.name);
     }
     for (const std::string& name : touched) {
       if (done.insert(name).second) instruction->frees.push_back(name);

@@ -20,8 +20,6 @@ struct BlockContext {
 
   // Statistics, router and softmax are computed in fp32 at least (facts 3.1, 3.6).
   DType wide() const { return dtype == DType::kBf16 ? DType::kFp32 : dtype; }
-  // Gradients are summed in fp32 at least (facts 5.3).
-  DType reduce_dtype() const { return dtype == DType::kFp64 ? DType::kFp64 : DType::kFp32; }
   int64_t size(Axis axis) const;  // of tp, cp, ep, expert_tp
 };
 
@@ -33,7 +31,7 @@ Layout Partial(const BlockContext& context, std::initializer_list<Axis> axes = {
 Layout OverCp(const BlockContext& context, int dim, Layout layout);
 
 // {"cp", "zigzag"} for kinds that must know which positions of the sequence are here; nothing with cp 1.
-std::map<std::string, Attribute> PositionAttributes(const BlockContext& context, std::map<std::string, Attribute> others = {});
+Attributes PositionAttributes(const BlockContext& context, Attributes others = {});
 
 class BlockBuilder {
  public:
@@ -55,7 +53,7 @@ class BlockBuilder {
     std::vector<std::string> inputs;
     std::vector<std::string> parameters = {};
     std::vector<std::string> gradients = {};
-    std::map<std::string, Attribute> attributes = {};
+    Attributes attributes = {};
   };
   Instruction& Emit(OpKind kind, Operands operands, std::vector<Output> outputs = {});
 
@@ -115,7 +113,5 @@ void FillFrees(Block& block);
 
 // Values that an instruction reads, exchange parts included; without state values.
 std::vector<std::string> ValuesRead(const Instruction& instruction);
-
-bool IsStateValue(const std::string& name);
 
 }  // namespace planwright

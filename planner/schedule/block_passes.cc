@@ -27,7 +27,7 @@ bool HasEffect(const Instruction& instruction) {
       break;
     case OpClass::kCompute: break;
   }
-  return !instruction.gradients.empty() || !instruction.waits.empty() || !instruction.signals.empty();
+  return !instruction.gradients.empty();
 }
 
 std::set<string> ReadBy(const Block& block) {

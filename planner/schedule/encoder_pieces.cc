@@ -23,7 +23,7 @@ Dim Lane(const BlockContext& context, const char* part, const char* lane) {
 
 EncoderSizes::EncoderSizes(const RadioVitModel& model, const Module& module, const BlockContext& context)
     : h(model.hidden), local_h(h / context.tp), heads(model.heads / context.tp), head_dim(h / model.heads), ffn(model.ffn / context.tp),
-      proj(model.projector_hidden / context.tp), out(module.width), shuffled(h * model.pixel_shuffle * model.pixel_shuffle),
+      proj(model.projector_hidden / context.tp), out(module.size("output.hidden")), shuffled(h * model.pixel_shuffle * model.pixel_shuffle),
       patch_values(3 * model.patch * model.patch), side(model.max_image / model.patch), classes(model.class_tokens),
       factor(model.pixel_shuffle), cp(context.cp), patches(context.module + ".patches"), tokens(context.module + ".tokens"),
       rows(Lane(context, ".image_rows", ".part_image_rows")), images(context.module + ".images"),
@@ -31,7 +31,7 @@ EncoderSizes::EncoderSizes(const RadioVitModel& model, const Module& module, con
       projector_eps(model.projector_norm_eps),
       crop(*model.positions == "crop" && context.trains_backbone) {}  // an augmentation of training: frozen, the table is resized
 
-std::map<string, Attribute> EncoderSizes::WithParts(std::map<string, Attribute> attributes) const {
+Attributes EncoderSizes::WithParts(Attributes attributes) const {
   if (cp > 1) {
     attributes["cp"] = cp;
     attributes["factor"] = factor;
@@ -39,12 +39,12 @@ std::map<string, Attribute> EncoderSizes::WithParts(std::map<string, Attribute> 
   return attributes;
 }
 
-std::map<string, Attribute> EncoderSizes::Attention() const {
+Attributes EncoderSizes::Attention() const {
   return WithParts({{"heads", heads}, {"head_dim", head_dim}, {"class_tokens", classes}});
 }
-std::map<string, Attribute> EncoderSizes::Positions() const { return WithParts({{"side", side}, {"crop", int64_t{crop}}}); }
-std::map<string, Attribute> EncoderSizes::Classes() const { return WithParts({{"class_tokens", classes}}); }
-std::map<string, Attribute> EncoderSizes::Shuffle() const { return WithParts({{"factor", factor}}); }
+Attributes EncoderSizes::Positions() const { return WithParts({{"side", side}, {"crop", int64_t{crop}}}); }
+Attributes EncoderSizes::Classes() const { return WithParts({{"class_tokens", classes}}); }
+Attributes EncoderSizes::Shuffle() const { return WithParts({{"factor", factor}}); }
 
 ValueType PartWhole(const BlockBuilder& b, Dim rows, int64_t width) { return Dealt(b, b.Whole({std::move(rows), width})); }
 

@@ -24,13 +24,13 @@ struct EncoderSizes {
   double eps, projector_eps;
   bool crop;
 
-  std::map<std::string, Attribute> Attention() const;
-  std::map<std::string, Attribute> Positions() const;
-  std::map<std::string, Attribute> Classes() const;
-  std::map<std::string, Attribute> Shuffle() const;
+  Attributes Attention() const;
+  Attributes Positions() const;
+  Attributes Classes() const;
+  Attributes Shuffle() const;
 
  private:
-  std::map<std::string, Attribute> WithParts(std::map<std::string, Attribute> attributes) const;
+  Attributes WithParts(Attributes attributes) const;
 };
 
 // `width` features of this part's rows: whole, a column-parallel linear's (cut over tp), or a term of the sum over tp.

@@ -14,7 +14,7 @@ struct Widths {
 
   int64_t q() const { return q_heads * head_dim; }
   int64_t kv() const { return 2 * kv_heads * head_dim; }
-  std::map<string, Attribute> attributes(const BlockContext& context) const {
+  Attributes attributes(const BlockContext& context) const {
     return PositionAttributes(context, {{"q_heads", q_heads}, {"kv_heads", kv_heads}, {"head_dim", head_dim}});
   }
 };

@@ -19,7 +19,7 @@ using std::string;
 // gradient of all positions: the message is as long as there are images, and nothing of the whole sequence is held.
 LayerBlocks LowerEmbedding(const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes, int origin) {
   const int64_t S = sizes.sequence / context.cp;
-  const std::map<string, Attribute> image_token = {{"image_token", sizes.image_token}};
+  const Attributes image_token = {{"image_token", sizes.image_token}};
   const auto whole = [&](const BlockBuilder& b, Layout tp) {  // over tp
     return b.Activation({S, sizes.samples, *model.hidden}, OverCp(context, 0, std::move(tp)), OverCp(context, 0, Replicated()));
   };
@@ -166,9 +166,9 @@ std::vector<Symbol> LanguageSymbols(const Module& module, const BlockContext& co
   for (const MergedRows& rows : sizes.merged) {
     symbols.push_back({rows.symbol, sizes.samples * sizes.sequence, "image tokens of a lane's microbatch"});
   }
-  if (module.moe_layers > 0 && context.ep > 1) {
+  if (module.experts() > 0 && context.ep > 1) {
     // A token goes to one rank at most as often as that rank has experts it wants.
-    const int64_t most = std::min(module.top_k, module.experts / context.ep);
+    const int64_t most = std::min(module.top_k(), module.experts() / context.ep);
     const int64_t rows = sizes.sequence / (context.tp * context.cp) * sizes.samples * most * context.ep;
     symbols.push_back({name + ".expert_rows", rows, "rows that the experts of one rank can receive"});
     if (context.expert_tp > 1) {

@@ -20,17 +20,17 @@ struct Widths {
   std::vector<int64_t> local_segments() const { return {cp * inner, cp * inner, cp * bc, cp * bc, cp * heads}; }
   int64_t features() const { return 2 * inner + 2 * bc + heads; }
 
-  std::map<string, Attribute> conv() const { return OfParameters({{"inner", inner}, {"bc", bc}, {"heads", heads}}); }
-  std::map<string, Attribute> scan() const {
+  Attributes conv() const { return OfParameters({{"inner", inner}, {"bc", bc}, {"heads", heads}}); }
+  Attributes scan() const {
     return OfParameters({{"inner", inner}, {"bc", bc}, {"heads", heads}, {"groups", groups}, {"state", state}, {"chunk", chunk}});
   }
-  std::map<string, Attribute> gated_norm(double eps) const {
+  Attributes gated_norm(double eps) const {
     return OfParameters({{"inner", inner}, {"group_size", inner / groups}, {"eps", eps}});
   }
 
  private:
   // Parameters are cut over tp alone: a cp rank takes its part of them, and its gradient is a term of the sum over dp_cp.
-  std::map<string, Attribute> OfParameters(std::map<string, Attribute> attributes) const {
+  Attributes OfParameters(Attributes attributes) const {
     if (cp > 1) attributes["parameter_cp"] = cp;
     return attributes;
   }

@@ -159,7 +159,7 @@ string AuxCounts(const BlockContext& context) { return context.tp * context.cp >
 void EmitRouteGrad(BlockBuilder& b, const HybridLmModel& model, const Widths& w, const ValueType& stream) {
   const BlockContext& context = b.context();
   std::vector<string> inputs = {"dweights", "n", "weights", "ids", "logits"};
-  std::map<string, Attribute> attributes = {{"top_k", w.k}, {"scale", *model.moe.scale}};
+  Attributes attributes = {{"top_k", w.k}, {"scale", *model.moe.scale}};
   if (context.trains_backbone) {
     inputs.push_back(AuxCounts(context));
     attributes.insert({{"sequence", w.whole}, {"aux_scale", model.moe.aux_loss * static_cast<double>(w.whole)}});

@@ -1,6 +1,7 @@
 #include "planner/schedule/lower_programs.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -56,12 +57,12 @@ LoweredModule LowerModule(const Recipe& recipe, const Plan& plan, const Module& 
   } else {
     const auto& encoder = std::get<RadioVitModel>(model);
     lowered.blocks = LowerEncoder(encoder, module, context);
-    const LaneSamples largest = SamplesOfLane(plan.budget.global_samples / plan.budget.microbatches, module.grid.dp, 0);
+    const LaneSamples largest = SamplesOfLane(plan.budget.block_samples, module.grid.dp, 0);
     own = EncoderSymbols(encoder, module, (largest.end - largest.first) * plan.budget.sequence_length);
   }
   std::move(own.begin(), own.end(), std::back_inserter(symbols));
   for (int stage = 0; stage < module.grid.pp; ++stage) {
-    lowered.stages.push_back(LowerStage(module, context, lowered.blocks, stage, overlap));
+    lowered.stages.push_back(LowerStage(module, context, lowered.blocks, stage, overlap.reduce));
   }
   return lowered;
 }
@@ -81,7 +82,6 @@ void AddBlocks(const LoweredModule& lowered, std::vector<Block>& blocks) {
   add_layer(lowered.blocks.head);
   for (const StageBlocks& stage : lowered.stages) {
     blocks.push_back(stage.forward);
-    add(stage.first_forward);
     add(stage.backward);
     add(stage.last_backward);
   }
@@ -109,7 +109,6 @@ void AddDisjointRoles(const LoweredModule& lowered, const StageSchedule& schedul
     role.ranks = std::move(ranks);
     role.setup = builder.Setup({&lowered});
     role.step = builder.DisjointStep(lowered, schedule, part);
-    role.teardown = builder.Teardown({&lowered}, schedule.stage);
     role.origin = module.origin;
     programs.roles.push_back(std::move(role));
   };
@@ -133,7 +132,6 @@ void AddColocatedRole(const Plan& plan, const std::vector<LoweredModule>& module
   role.ranks = {{0, plan.world_size, 1}};
   role.setup = builder.Setup(all);
   role.step = builder.ColocatedStep();
-  role.teardown = builder.Teardown(all, 0);
   role.origin = plan.FindModule(plan.bridges.front().to)->origin;
   programs.roles.push_back(std::move(role));
 }
@@ -149,7 +147,7 @@ void DropIdleBackwards(const LoweredModule& lowered, StageSchedule& schedule) {
 Programs LowerPrograms(const Recipe& recipe, const Plan& plan) {
   Programs programs;
   programs.schedule = plan.schedule;
-  const DType dtype = *DTypeFromName(plan.precision);
+  const DType dtype = plan.dtype();
   const Overlap overlap = {*recipe.gradients.overlap_reduce, *recipe.gradients.overlap_gather};
   std::vector<LoweredModule> modules;
   for (const Module& module : plan.modules) modules.push_back(LowerModule(recipe, plan, module, dtype, overlap, programs.symbols));
@@ -173,11 +171,11 @@ Programs LowerPrograms(const Recipe& recipe, const Plan& plan) {
 }
 
 void MarkUsedGroups(Plan& plan) {
-  std::set<string> used;
+  std::map<string, std::set<string>> streams;  // by group
   const auto scan = [&](const std::vector<Instruction>& body) {
     for (const Instruction& instruction : body) {
-      used.insert(instruction.group);
-      for (const ExchangePart& part : instruction.parts) used.insert(part.bridge.empty() ? part.group : part.bridge);
+      streams[instruction.group].insert(instruction.stream);
+      for (const ExchangePart& part : instruction.parts) streams[part.bridge.empty() ? part.group : part.bridge].insert(instruction.stream);
     }
   };
   for (const Block& block : plan.blocks) scan(block.body);
@@ -186,7 +184,10 @@ void MarkUsedGroups(Plan& plan) {
     scan(role.step);
     scan(role.teardown);
   }
-  for (Group& group : plan.groups) group.used = used.contains(group.name);
+  for (Group& group : plan.groups) {
+    const auto found = streams.find(group.name);
+    if (found != streams.end()) group.streams.assign(found->second.begin(), found->second.end());
+  }
 }
 
 }  // namespace planwright

@@ -19,7 +19,7 @@ struct Programs {
 // `plan` has everything but symbols, blocks and roles.
 Programs LowerPrograms(const Recipe& recipe, const Plan& plan);
 
-// Marks the groups that some instruction communicates over.
+// Fills Group::streams: where some instruction communicates over it.
 void MarkUsedGroups(Plan& plan);
 
 }  // namespace planwright

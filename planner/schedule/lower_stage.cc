@@ -59,23 +59,6 @@ std::set<size_t> BucketsOf(const Module& module, const string& frame) {
   return buckets;
 }
 
-// Adds the events of overlapped gathers: a call waits for the parameters that no call before it waited for.
-class GatherWaits {
- public:
-  explicit GatherWaits(const Module& module) : module_(module) {}
-
-  void Add(Instruction& call) {
-    for (size_t bucket : BucketsOf(module_, call.frame)) {
-      if (module_.buckets[bucket].reduce_group.empty() || !waited_.insert(bucket).second) continue;
-      call.waits.push_back(ParametersGathered(module_, bucket));
-    }
-  }
-
- private:
-  const Module& module_;
-  std::set<size_t> waited_;
-};
-
 // A stage without layers hands its input on.
 Block PassOn(const Module& module, const BlockContext& context, const ModuleBlocks& blocks, int stage, bool backward) {
   BlockBuilder b(context, absl::StrCat(module.name, ".s", stage, backward ? ".backward" : ".forward"), module.origin);
@@ -85,8 +68,8 @@ Block PassOn(const Module& module, const BlockContext& context, const ModuleBloc
   return b.Finish({name}, {});
 }
 
-Block Forward(const Module& module, const BlockContext& context, const std::vector<Piece>& pieces, int stage, bool waits_for_gather) {
-  BlockBuilder f(context, absl::StrCat(module.name, ".s", stage, ".forward", waits_for_gather ? ".first" : ""), module.origin);
+Block Forward(const Module& module, const BlockContext& context, const std::vector<Piece>& pieces, int stage) {
+  BlockBuilder f(context, absl::StrCat(module.name, ".s", stage, ".forward"), module.origin);
   string x = "x_in";
   if (!pieces.front().makes_stream) f.Input(x, pieces.front().blocks->forward.inputs.front().type);
   std::set<string> common;
@@ -96,7 +79,6 @@ Block Forward(const Module& module, const BlockContext& context, const std::vect
       if (common.insert(inputs[i].name).second) f.Input(inputs[i].name, inputs[i].type);
     }
   }
-  GatherWaits waits(module);
   std::vector<string> outputs;
   for (size_t i = 0; i < pieces.size(); ++i) {
     const Block& block = pieces[i].blocks->forward;
@@ -105,26 +87,21 @@ Block Forward(const Module& module, const BlockContext& context, const std::vect
     if (!pieces[i].makes_stream) arguments.front() = x;
     outputs.clear();
     for (const string& output : block.outputs) outputs.push_back(i + 1 < pieces.size() ? absl::StrCat("x", i) : output);
-    Instruction& call = f.Call(block, pieces[i].frame, arguments, outputs);
-    if (waits_for_gather) waits.Add(call);
+    f.Call(block, pieces[i].frame, arguments, outputs);
     if (!outputs.empty()) x = outputs.front();
   }
   return f.Finish(outputs, {});
 }
 
 // Appends the reductions of buckets whose last gradient the call before them made.
-void ReduceFinished(const Module& module, DType dtype, const std::vector<Piece>& pieces, size_t done, std::vector<Instruction>& body) {
+void ReduceFinished(const Module& module, const std::vector<Piece>& pieces, size_t done, std::vector<Instruction>& body) {
   std::set<size_t> finished = BucketsOf(module, pieces[done].frame);
   for (size_t i = 0; i < done; ++i) {
     if (!pieces[i].blocks->backward) continue;
     for (size_t bucket : BucketsOf(module, pieces[i].frame)) finished.erase(bucket);
   }
   for (size_t bucket : finished) {
-    std::vector<Instruction> reduce = ReduceBucket(module, bucket, dtype);
-    if (reduce.empty()) continue;
-    body.back().signals.push_back(GradientsReady(module, bucket));
-    reduce.front().waits.push_back(GradientsReady(module, bucket));
-    reduce.back().signals.push_back(GradientsReduced(module, bucket));
+    std::vector<Instruction> reduce = ReduceBucket(module, bucket);
     for (Instruction& instruction : reduce) instruction.stream = kReduceStream;
     std::move(reduce.begin(), reduce.end(), std::back_inserter(body));
   }
@@ -150,7 +127,7 @@ Block Backward(const Module& module, const BlockContext& context, const std::vec
       outputs.push_back(!leaves ? absl::StrCat("dx", i) : pieces[i].makes_stream ? output : "dx_in");
     }
     b.Call(*blocks.backward, pieces[i].frame, dx.empty() ? std::vector<string>{} : std::vector<string>{dx}, outputs);
-    if (reduces) ReduceFinished(module, context.reduce_dtype(), pieces, i, body);
+    if (reduces) ReduceFinished(module, pieces, i, body);
     if (!outputs.empty()) dx = outputs.front();
   }
   return b.Finish(outputs, {});
@@ -172,27 +149,23 @@ string BucketValue(const Module& module, const char* what, size_t bucket) { retu
 
 }  // namespace
 
-std::string GradientsReady(const Module& module, size_t bucket) { return absl::StrCat(module.name, ".gradients.", bucket, ".ready"); }
-std::string GradientsReduced(const Module& module, size_t bucket) { return absl::StrCat(module.name, ".gradients.", bucket, ".reduced"); }
-std::string ParametersGathered(const Module& module, size_t bucket) { return absl::StrCat(module.name, ".parameters.", bucket, ".gathered"); }
-
-std::vector<Instruction> ReduceBucket(const Module& module, size_t index, DType dtype) {
+std::vector<Instruction> ReduceBucket(const Module& module, size_t index) {
   const Bucket& bucket = module.buckets[index];
   const string shards = BucketValue(module, "gradient_shards", index);
   const int64_t elements = bucket.elements / bucket.shards;
   std::vector<Instruction> reduce;
   if (!bucket.reduce_group.empty()) {
     reduce.push_back(
-        Collective(OpKind::kReduceScatter, BucketValue(module, "gradients", index), shards, dtype, elements, bucket.reduce_group));
+        Collective(OpKind::kReduceScatter, BucketValue(module, "gradients", index), shards, bucket.master, elements, bucket.reduce_group));
   }
-  if (!bucket.tp_group.empty()) reduce.push_back(Collective(OpKind::kAllReduce, shards, shards, dtype, elements, bucket.tp_group));
+  if (!bucket.tp_group.empty()) reduce.push_back(Collective(OpKind::kAllReduce, shards, shards, bucket.master, elements, bucket.tp_group));
   return reduce;
 }
 
-std::vector<Instruction> GatherBucket(const Module& module, size_t index, DType dtype) {
+std::vector<Instruction> GatherBucket(const Module& module, size_t index) {
   const Bucket& bucket = module.buckets[index];
   if (bucket.reduce_group.empty()) return {};
-  return {Collective(OpKind::kAllGather, BucketValue(module, "parameter_shards", index), BucketValue(module, "parameters", index), dtype,
+  return {Collective(OpKind::kAllGather, BucketValue(module, "parameter_shards", index), BucketValue(module, "parameters", index), bucket.dtype,
                      bucket.elements, bucket.reduce_group)};
 }
 
@@ -207,20 +180,19 @@ bool GivesGradient(const Module& module, const ModuleBlocks& blocks, int stage) 
   return FirstLearning(pieces) == 0 && !pieces.front().blocks->backward->outputs.empty();
 }
 
-StageBlocks LowerStage(const Module& module, const BlockContext& context, const ModuleBlocks& blocks, int stage, const Overlap& overlap) {
+StageBlocks LowerStage(const Module& module, const BlockContext& context, const ModuleBlocks& blocks, int stage, bool reduces_early) {
   const std::vector<Piece> pieces = PiecesOf(module, blocks, stage);
   if (pieces.empty()) {
     StageBlocks result = {.forward = PassOn(module, context, blocks, stage, false)};
     if (HasBackward(module, blocks, stage)) result.backward = PassOn(module, context, blocks, stage, true);
     return result;
   }
-  StageBlocks result = {.forward = Forward(module, context, pieces, stage, false)};
+  StageBlocks result = {.forward = Forward(module, context, pieces, stage)};
   const bool has_backward = pieces.back().blocks->backward.has_value();
   if (has_backward) result.backward = Backward(module, context, pieces, stage, false);
   const auto shared = [&](const Bucket& bucket) { return bucket.stage == stage && !(bucket.reduce_group.empty() && bucket.tp_group.empty()); };
   const bool sharded = std::any_of(module.buckets.begin(), module.buckets.end(), shared);
-  if (overlap.gather && sharded) result.first_forward = Forward(module, context, pieces, stage, true);
-  if (overlap.reduce && sharded && has_backward) result.last_backward = Backward(module, context, pieces, stage, true);
+  if (reduces_early && sharded && has_backward) result.last_backward = Backward(module, context, pieces, stage, true);
   return result;
 }
 

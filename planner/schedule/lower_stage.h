@@ -28,32 +28,27 @@ struct ModuleBlocks {
 // What overlaps with compute, on streams of its own.
 struct Overlap {
   bool reduce = false;  // a bucket's gradients are reduced as soon as the last microbatch's backward has finished with it
-  bool gather = false;  // a bucket's parameters are gathered while the first microbatch's forward has not reached it
+  bool gather = false;  // a bucket's parameters are gathered while others are stepped, and while the next forward has not reached it
 };
 
 struct StageBlocks {
   Block forward;                   // NAME.s0.forward
   std::optional<Block> backward;   // NAME.s0.backward
-  std::optional<Block> first_forward;  // with Overlap::gather: waits for parameters, NAME.s0.forward.first
   std::optional<Block> last_backward;  // with Overlap::reduce: reduces gradients, NAME.s0.backward.last
 };
 
-// Stage `stage` of `module`, whose layers are Module::layers of that stage; the first stage has the embedding, the last the head.
-StageBlocks LowerStage(const Module& module, const BlockContext& context, const ModuleBlocks& blocks, int stage, const Overlap& overlap);
+// Stage `stage` of `module`, whose layers are Module::layers of that stage; the first stage has the embedding, the last the head. `reduces_early`:
+// Overlap::reduce.
+StageBlocks LowerStage(const Module& module, const BlockContext& context, const ModuleBlocks& blocks, int stage, bool reduces_early);
 
 // Whether some block of the stage has a backward; whether the stage hands a gradient to the one before it (or over the bridge).
 bool HasBackward(const Module& module, const ModuleBlocks& blocks, int stage);
 bool GivesGradient(const Module& module, const ModuleBlocks& blocks, int stage);
 
-// Events between the calls of a stage and the collectives of its buckets.
-std::string GradientsReady(const Module& module, size_t bucket);
-std::string GradientsReduced(const Module& module, size_t bucket);
-std::string ParametersGathered(const Module& module, size_t bucket);
-
 // The reduce-scatter of a bucket's gradients and, where tp ranks hold terms of them, the sum over tp.
-std::vector<Instruction> ReduceBucket(const Module& module, size_t bucket, DType dtype);
+std::vector<Instruction> ReduceBucket(const Module& module, size_t bucket);
 // The all-gather of a bucket's parameters from their shards; nothing where one rank holds all.
-std::vector<Instruction> GatherBucket(const Module& module, size_t bucket, DType dtype);
+std::vector<Instruction> GatherBucket(const Module& module, size_t bucket);
 
 inline constexpr char kReduceStream[] = "reduce";
 inline constexpr char kGatherStream[] = "gather";

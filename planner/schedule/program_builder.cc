@@ -30,30 +30,19 @@ const LoweredModule& ProgramBuilder::LoweredNamed(const string& name) const {
   Bug("no module " + name);
 }
 
-void ProgramBuilder::State(OpKind kind, const Module* module) {
+void ProgramBuilder::State(OpKind kind, const Module* module, int bucket) {
   Instruction& instruction = step_.emplace_back(Instruction{.kind = kind});
   if (module) instruction.attributes["module"] = module->name;
+  if (bucket >= 0) instruction.attributes["bucket"] = int64_t{bucket};
 }
 
 void ProgramBuilder::Append(std::vector<Instruction> instructions) {
   std::move(instructions.begin(), instructions.end(), std::back_inserter(step_));
 }
 
-void ProgramBuilder::Begin(const std::vector<const LoweredModule*>& modules, int stage) {
+void ProgramBuilder::Begin() {
   step_.clear();
   State(OpKind::kBeginStep, nullptr);
-  if (!overlap_.gather) return;
-  for (const LoweredModule* lowered : modules) {
-    for (size_t i = 0; i < lowered->module->buckets.size(); ++i) {
-      if (lowered->module->buckets[i].stage != stage) continue;
-      std::vector<Instruction> gather = GatherBucket(*lowered->module, i, dtype_);
-      for (Instruction& instruction : gather) {
-        instruction.stream = kGatherStream;
-        instruction.signals = {ParametersGathered(*lowered->module, i)};
-      }
-      Append(std::move(gather));
-    }
-  }
 }
 
 void ProgramBuilder::Read(const LoweredModule& lowered, int stage, int m) {
@@ -69,8 +58,7 @@ void ProgramBuilder::Read(const LoweredModule& lowered, int stage, int m) {
     return instruction;
   };
   if (!lowered.language()) {
-    const int64_t block = plan_.budget.global_samples / plan_.budget.microbatches;
-    const LaneSamples largest = SamplesOfLane(block, module.grid.dp, 0);
+    const LaneSamples largest = SamplesOfLane(plan_.budget.block_samples, module.grid.dp, 0);
     const Dim images = module.name + ".images";
     const Output grid = data("image_grid", DType::kInt64, {images, int64_t{2}}, true);
     const Output sample_rows = data("sample_rows", DType::kInt64, {largest.end - largest.first}, true);
@@ -110,7 +98,7 @@ void ProgramBuilder::Read(const LoweredModule& lowered, int stage, int m) {
 void ProgramBuilder::Forward(const LoweredModule& lowered, int stage, int m) {
   const Module& module = *lowered.module;
   const StageBlocks& blocks = lowered.stages[stage];
-  const Block& block = m == 0 && blocks.first_forward ? *blocks.first_forward : blocks.forward;
+  const Block& block = blocks.forward;
   Instruction call{.kind = OpKind::kCall};
   for (const Output& input : block.inputs) call.inputs.push_back(ValueOf(module, m, input.name));
   for (const string& output : block.outputs) {
@@ -141,7 +129,7 @@ void ProgramBuilder::Backward(const LoweredModule& lowered, int stage, int m) {
 std::vector<Instruction> ProgramBuilder::DisjointStep(const LoweredModule& lowered, const StageSchedule& schedule, BridgePart bridge_part) {
   const int stage = schedule.stage;
   const bool leads = bridge_part == BridgePart::kLeader;
-  Begin({&lowered}, stage);
+  Begin();
   const int origin = lowered.bridges.empty() ? lowered.module->origin : lowered.bridges.front()->origin;
   string before;  // the compute step just done
   for (const string& action : schedule.order) {
@@ -169,7 +157,7 @@ std::vector<Instruction> ProgramBuilder::ColocatedStep() {
     lowered.language() ? void(language = &lowered) : encoders.push_back(&lowered);
   }
   Require(language != nullptr, "colocated modules without a language model");
-  Begin(all, 0);
+  Begin();
   const auto pass = [&](const LoweredModule& from, const LoweredModule& to, const Bridge& bridge, bool backward, const string& given,
                         const string& taken, int m) {
     const Module &source = *from.module, &target = *to.module;
@@ -221,14 +209,6 @@ std::vector<Instruction> ProgramBuilder::Setup(const std::vector<const LoweredMo
     State(OpKind::kAllocateParameters, lowered->module);
     State(plan_.initialize ? OpKind::kLoadParameters : OpKind::kInitializeParameters, lowered->module);
     if (lowered->module->trained()) State(OpKind::kRefreshMasters, lowered->module);
-  }
-  return std::move(step_);
-}
-
-std::vector<Instruction> ProgramBuilder::Teardown(const std::vector<const LoweredModule*>& modules, int stage) {
-  step_.clear();
-  if (overlap_.gather) {
-    for (const LoweredModule* lowered : modules) GatherParameters(*lowered->module, stage);
   }
   return std::move(step_);
 }

@@ -19,7 +19,7 @@ struct LoweredModule {
   std::vector<StageBlocks> stages;
   std::vector<const Bridge*> bridges;  // that bring rows here (language), or carry this module's rows away (encoder)
 
-  bool language() const { return module->kind == "hybrid_lm"; }
+  bool language() const { return module->carries_loss; }
   int last_stage() const { return module->grid.pp - 1; }
   bool learns(int stage) const { return stages[stage].backward.has_value(); }
 };
@@ -36,8 +36,6 @@ class ProgramBuilder {
   std::vector<Instruction> ColocatedStep();
 
   std::vector<Instruction> Setup(const std::vector<const LoweredModule*>& modules);
-  // Overlapped gathers stand at the begin of a step; the last step's stand here.
-  std::vector<Instruction> Teardown(const std::vector<const LoweredModule*>& modules, int stage);
 
  private:
   struct Transfers {
@@ -45,7 +43,7 @@ class ProgramBuilder {
     std::vector<Output> received;
   };
 
-  void Begin(const std::vector<const LoweredModule*>& modules, int stage);
+  void Begin();
   void Read(const LoweredModule& lowered, int stage, int microbatch);
   void Forward(const LoweredModule& lowered, int stage, int microbatch);
   void Backward(const LoweredModule& lowered, int stage, int microbatch);
@@ -60,9 +58,9 @@ class ProgramBuilder {
 
   void Tail(const std::vector<const LoweredModule*>& modules, int stage);
   void ReduceGradients(const LoweredModule& lowered, int stage);
-  void GatherParameters(const Module& module, int stage);
-  void State(OpKind kind, const Module* module);
-  void WorldSum(const std::string& value, DType dtype, int64_t count, const std::string& group);
+  void StepBuckets(const Module& module, int stage);
+  void State(OpKind kind, const Module* module, int bucket = -1);
+  void SumOver(const std::string& group, const std::string& name);  // an accumulator, in place
   void Append(std::vector<Instruction> instructions);
   std::vector<Instruction> Finish();
 

@@ -27,7 +27,7 @@ std::string ShowGroups(const Plan& plan, size_t width) {
   for (const Group& group : plan.groups) {
     const std::vector<std::vector<int>> members = MembersOf(plan, group);
     table.Add({group.name, group.module.empty() ? "" : std::string(ViewName(group.view)), AxesText(group), std::to_string(members.size()),
-               members.empty() ? "0" : std::to_string(members[0].size()), group.used ? "yes" : "", MembersText(members)});
+               members.empty() ? "0" : std::to_string(members[0].size()), group.used() ? "yes" : "", MembersText(members)});
   }
   return table.Text("", width);
 }
@@ -44,7 +44,7 @@ nlohmann::ordered_json ShowGroupsJson(const Plan& plan) {
                       {"module", of_module ? Json(group.module) : Json()},
                       {"view", of_module ? Json(ViewName(group.view)) : Json()},
                       {"axes", std::move(axes)},
-                      {"used", group.used},
+                      {"used", group.used()},
                       {"members", MembersOf(plan, group)}});
   }
   return {{"groups", std::move(groups)}};

@@ -81,8 +81,6 @@ std::string RightSide(const Instruction& instruction) {
   for (const auto& [key, value] : instruction.attributes) add(key + "=" + AttributeText(value));
   if (!instruction.group.empty()) text += "  over " + instruction.group;
   if (!instruction.stream.empty()) text += "  stream " + instruction.stream;
-  if (!instruction.waits.empty()) text += "  waits " + Joined(instruction.waits);
-  if (!instruction.signals.empty()) text += "  signals " + Joined(instruction.signals);
   for (size_t i = 0; i < instruction.parts.size(); ++i) text += (i > 0 ? "; " : " ") + PartText(instruction.parts[i]);
   return text;
 }

@@ -8,7 +8,7 @@
 namespace planwright {
 namespace {
 
-bool IsLanguage(const ModuleRecipe& module) { return *module.model.kind == "hybrid_lm"; }
+bool IsLanguage(const ModuleRecipe& module) { return std::holds_alternative<HybridLmModel>(module.model.model); }
 
 int64_t End(const ModuleRecipe& module) { return *module.first_rank + *module.ranks; }
 

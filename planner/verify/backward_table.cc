@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_split.h"
 #include "planner/diagnostics/bug.h"
+#include "planner/plan/op_table.h"
 
 namespace planwright {
 namespace {
@@ -30,15 +31,15 @@ std::vector<GradientOperand> ParseOperands(const std::string& text) {
 const std::vector<GradientRule>& Rules() {
   static const std::vector<GradientRule> rules = [] {
     std::vector<GradientRule> made;
-    const auto add = [&](OpKind forward, OpKind backward, bool over_cp, const std::string& text) {
-      const size_t arrow = text.find("->");
-      made.push_back({forward, backward, over_cp, ParseOperands(text.substr(0, arrow)), ParseOperands(text.substr(arrow + 2))});
-    };
-#define GRADIENT(forward, backward, text) add(OpKind::k##forward, OpKind::k##backward, false, text);
-#define GRADIENT_CP(forward, backward, text) add(OpKind::k##forward, OpKind::k##backward, true, text);
-#include "planner/verify/op_gradients.def"
-#undef GRADIENT
-#undef GRADIENT_CP
+    for (const OpInfo& info : AllOps()) {
+      for (const OpInfo::Transpose& transpose : info.transposes) {
+        const auto forward = OpFromName(transpose.forward);
+        Require(forward.has_value(), "transposes no kind: " + transpose.forward);
+        const size_t arrow = transpose.operands.find("->");
+        made.push_back({*forward, info.kind, transpose.over_cp, ParseOperands(transpose.operands.substr(0, arrow)),
+                        ParseOperands(transpose.operands.substr(arrow + 2))});
+      }
+    }
     return made;
   }();
   return rules;
@@ -47,12 +48,10 @@ const std::vector<GradientRule>& Rules() {
 }  // namespace
 
 const GradientRule* RuleOfBackward(const Instruction& instruction) {
-  auto cp = instruction.attributes.find("cp");
-  const auto* parts = cp == instruction.attributes.end() ? nullptr : std::get_if<int64_t>(&cp->second);
   const GradientRule* found = nullptr;
   for (const GradientRule& rule : Rules()) {
     if (rule.backward != instruction.kind) continue;
-    if (!found || (rule.over_cp && parts && *parts > 1)) found = &rule;
+    if (!found || (rule.over_cp && instruction.over_cp())) found = &rule;
   }
   return found;
 }
@@ -63,24 +62,6 @@ bool HasInputGradient(OpKind forward, size_t place) {
              return result.kind == GradientOperand::Kind::kInputGradient && result.place == place;
            });
   });
-}
-
-bool PassesGradient(OpKind kind) {
-  switch (kind) {
-    case OpKind::kAdd:
-    case OpKind::kConcat:
-    case OpKind::kSplit:
-    case OpKind::kLocalSlice:
-    case OpKind::kSliceRows:
-    case OpKind::kAllReduce:
-    case OpKind::kAllGather:
-    case OpKind::kReduceScatter:
-    case OpKind::kAllToAllV:
-    case OpKind::kAllGatherV:
-    case OpKind::kReduceScatterV:
-    case OpKind::kReshard: return true;
-    default: return false;
-  }
 }
 
 }  // namespace planwright

@@ -1,4 +1,4 @@
-// Which backward instruction differentiates which forward one, read from op_gradients.def.
+// Which backward instruction differentiates which forward one, read from the table of operations (ops.def).
 #pragma once
 
 #include <vector>
@@ -26,8 +26,5 @@ const GradientRule* RuleOfBackward(const Instruction& instruction);
 
 // Whether input `place` of a forward instruction has a gradient by some rule.
 bool HasInputGradient(OpKind forward, size_t place);
-
-// Kinds through which a gradient passes unchanged but for its layout: moved, joined, cut, or added.
-bool PassesGradient(OpKind kind);
 
 }  // namespace planwright

@@ -15,11 +15,6 @@ constexpr Axis kLayoutAxes[] = {Axis::kTp, Axis::kCp, Axis::kExpertTp};
 
 string Over(Axis axis) { return absl::StrCat(" over ", string(AxisName(axis))); }
 
-const int64_t* Number(const Instruction& op, const char* name) {
-  auto it = op.attributes.find(name);
-  return it == op.attributes.end() ? nullptr : std::get_if<int64_t>(&it->second);
-}
-
 // One instruction that turns a value into another over the axes of a group.
 class Change {
  public:
@@ -38,8 +33,7 @@ class Change {
   RuleProblem Take() { return {rule_, std::move(problem_)}; }
 
   void AllReduce(bool maximum) {
-    auto it = op_.attributes.find("reduce");
-    const auto* reduce = it == op_.attributes.end() ? nullptr : std::get_if<string>(&it->second);
+    const string* reduce = op_.FindText("reduce");
     const string wanted = maximum ? "max" : "sum";
     if (!reduce || *reduce != wanted) Fail(absl::StrCat("must reduce ", op_.inputs[0], " by ", wanted), "V6");
     for (Axis axis : axes_) {
@@ -83,7 +77,7 @@ class Change {
 
   void Reshard() {
     const int64_t from = DimOf("from_dim"), to = DimOf("to_dim");
-    const int64_t* zigzag = Number(op_, "zigzag_dim");
+    const int64_t* zigzag = op_.FindInteger("zigzag_dim");
     if (zigzag && *zigzag != from && *zigzag != to) Fail("has a zigzag dim that it does not move");
     if (from == to) Fail("moves the cut from a dim to itself");
     for (Axis axis : axes_) {
@@ -101,8 +95,7 @@ class Change {
 
   // Parts of the dim that are each cut by themselves make up the whole of it: n times what a rank has where it is cut.
   void Segments(int64_t dim, const ValueType& cut) {
-    auto it = op_.attributes.find("segments");
-    const auto* segments = it == op_.attributes.end() ? nullptr : std::get_if<std::vector<int64_t>>(&it->second);
+    const auto* segments = op_.FindIntegers("segments");
     if (!segments || dim >= static_cast<int64_t>(cut.dims.size())) return;
     const int64_t n = module_.grid.size(axes_);
     int64_t sum = 0;
@@ -165,12 +158,12 @@ class Change {
   }
 
   bool Zigzag() const {
-    const int64_t* zigzag = Number(op_, "zigzag");
+    const int64_t* zigzag = op_.FindInteger("zigzag");
     return zigzag && *zigzag != 0;
   }
 
   int64_t DimOf(const char* name) {
-    const int64_t* dim = Number(op_, name);
+    const int64_t* dim = op_.FindInteger(name);
     if (!dim) {
       Fail(absl::StrCat("declares no `", name, "`: an axis of joining or cutting is never inferred"));
     } else if (*dim < 0 || *dim >= static_cast<int64_t>(in_.dims.size())) {
@@ -246,7 +239,7 @@ bool IsCountGather(const TypedInstruction& typed) {
 
 string CountGatherProblem(const TypedInstruction& typed, const Module& module, const std::vector<Axis>& axes) {
   const ValueType &in = *typed.inputs.front(), &out = typed.instruction->outputs.front().type;
-  const int64_t* dim = Number(*typed.instruction, "dim");
+  const int64_t* dim = typed.instruction->FindInteger("dim");
   if (!dim || *dim != 0) return "joins counts along another dim than 0";
   bool fits = out.dtype == DType::kInt64 && in.dims.size() == out.dims.size();
   for (size_t i = 0; fits && i < in.dims.size(); ++i) {
@@ -264,8 +257,7 @@ RuleProblem CommunicationProblem(const TypedInstruction& typed, const PlanIndex&
   if (op.outputs.size() != 1 || typed.inputs.empty()) return {"V4", "has other operands than its kind takes"};
   std::vector<Axis> axes;
   if (slice) {
-    auto it = op.attributes.find("axis");
-    const auto* name = it == op.attributes.end() ? nullptr : std::get_if<string>(&it->second);
+    const string* name = op.FindText("axis");
     const auto axis = name ? AxisFromName(*name) : std::optional<Axis>(Axis::kTp);
     if (!axis) return {"V4", "slices over an axis that does not exist"};
     if (module.grid.size(*axis) > 1) axes = {*axis};

@@ -1,6 +1,7 @@
 #include "planner/verify/communication_trace.h"
 
 #include "planner/diagnostics/text.h"
+#include "planner/plan/op_table.h"
 
 namespace planwright {
 namespace {
@@ -31,11 +32,6 @@ void AppendAttribute(string& text, const string& key, const Attribute& value) {
   if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {
     for (int64_t number : *list) Append(text, number, ",");
   }
-}
-
-// Each member of these may bring its own number of rows; the rest of the shape is common.
-bool OwnRows(OpKind kind) {
-  return kind == OpKind::kAllToAllV || kind == OpKind::kBroadcast || kind == OpKind::kReduceScatterV;
 }
 
 }  // namespace
@@ -107,7 +103,7 @@ int CommunicationTraces::Add(const Instruction& instruction, const Types& types)
       if (!bridged) Append(text, " by ", part.send ? part.shift : -part.shift);
       const auto type = types.find(part.value);
       if (type != types.end()) AppendType(text, *type->second, bridged);
-      made.parts.push_back({&part, Number(bridged ? part.bridge : part.group), Number(std::move(text))});
+      made.parts.push_back({&part, Number(Cat(bridged ? part.bridge : part.group, "\n", instruction.stream)), Number(std::move(text))});
     }
     return event;
   }
@@ -119,13 +115,13 @@ int CommunicationTraces::Add(const Instruction& instruction, const Types& types)
     made.group = &plan_.groups[group->second];
   }
   if (instruction.kind == OpKind::kBroadcast) {
-    const auto root = instruction.attributes.find("root");
-    const auto* index = root == instruction.attributes.end() ? nullptr : std::get_if<int64_t>(&root->second);
+    const int64_t* index = instruction.FindInteger("root");
     made.root = index ? *index : -1;
   }
   string text(OpName(instruction.kind));
-  for (const Output& output : instruction.outputs) AppendType(text, output.type, OwnRows(instruction.kind));
+  for (const Output& output : instruction.outputs) AppendType(text, output.type, InfoOf(instruction.kind).own_rows);
   for (const auto& [key, value] : instruction.attributes) AppendAttribute(text, key, value);
+  if (!instruction.stream.empty()) Append(text, " on stream ", instruction.stream);
   made.signature = Number(std::move(text));
   return event;
 }

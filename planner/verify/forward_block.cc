@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "planner/plan/op_table.h"
 #include "planner/verify/backward_table.h"
 
 namespace planwright {
@@ -36,7 +37,7 @@ const Terms& ForwardBlock::GradientOf(const string& name) {
   Terms terms;
   for (const auto& [i, place] : uses_[name]) {
     const Instruction& op = at(i);
-    const bool passes = PassesGradient(op.kind) && (place == 0 || op.kind == OpKind::kAdd || op.kind == OpKind::kConcat);
+    const bool passes = InfoOf(op.kind).passes_gradient && (place == 0 || op.kind == OpKind::kAdd || op.kind == OpKind::kConcat);
     if ((passes || (op.kind == OpKind::kAddResidualBias && place < 2)) && !op.outputs.empty()) {
       for (const Output& output : op.outputs) terms = Joined(std::move(terms), GradientOf(output.name));
     } else if (op.kind == OpKind::kCall ? TakesGradient(op, static_cast<size_t>(place)) : HasInputGradient(op.kind, static_cast<size_t>(place))) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "planner/plan/op_table.h"
 
 namespace planwright {
 namespace {
@@ -11,37 +12,6 @@ using std::string;
 using std::string_view;
 
 constexpr int kDeepest = 8;  // a circle of calls ends here; V4 names it
-
-struct Rule {
-  OpKind kind;
-  size_t place;
-  bool over_cp;
-  const char* meaning;
-};
-
-constexpr Rule kRules[] = {
-#define MEANING(kind, place, meaning) {OpKind::k##kind, place, false, meaning},
-#define MEANING_CP(kind, place, meaning) {OpKind::k##kind, place, true, meaning},
-#include "planner/verify/op_meanings.def"
-#undef MEANING
-#undef MEANING_CP
-};
-
-bool OverCp(const Instruction& op) {
-  auto cp = op.attributes.find("cp");
-  const auto* parts = cp == op.attributes.end() ? nullptr : std::get_if<int64_t>(&cp->second);
-  return parts && *parts > 1;
-}
-
-bool HasCpRule(OpKind kind) {
-  for (const Rule& rule : kRules) {
-    if (rule.kind == kind && rule.over_cp) return true;
-  }
-  return false;
-}
-
-// A part of a value, or all of it, is what the value was.
-bool KeepsMeaning(OpKind kind) { return kind == OpKind::kLocalSlice || kind == OpKind::kAllGather; }
 
 Meaning Find(const std::map<string_view, Meaning>& values, string_view name) {
   auto it = values.find(name);
@@ -119,7 +89,7 @@ CallMeanings Meanings::Walk(const Block& block, string_view frame, const std::ve
       continue;
     }
     Check(block, op, values);
-    if (KeepsMeaning(op.kind) && !op.inputs.empty() && !op.outputs.empty()) values[op.outputs[0].name] = Find(values, op.inputs[0]);
+    if (InfoOf(op.kind).keeps_meaning && !op.inputs.empty() && !op.outputs.empty()) values[op.outputs[0].name] = Find(values, op.inputs[0]);
   }
   for (const string& output : block.outputs) made.outputs.push_back(Find(values, output));
   for (const string& name : block.saved) {
@@ -142,14 +112,14 @@ void Meanings::Check(const Block& block, const Instruction& op, const std::map<s
 
 Meaning Meanings::Required(const Block& block, const Instruction& op, size_t place) {
   if (op.kind == OpKind::kMergeImages && place == 1) {  // rows of the encoder whose token they replace
-    auto token = op.attributes.find("image_token");
-    const auto* number = token == op.attributes.end() ? nullptr : std::get_if<int64_t>(&token->second);
+    const int64_t* number = op.FindInteger("image_token");
     auto made = number ? merged_.find({block.module, *number}) : merged_.end();
     return made == merged_.end() ? Of("what no encoder makes") : made->second;
   }
-  const bool over_cp = OverCp(op) && HasCpRule(op.kind);
-  for (const Rule& rule : kRules) {
-    if (rule.kind == op.kind && rule.place == place && rule.over_cp == over_cp) return Of(rule.meaning);
+  const std::vector<OpInfo::Meaning>& meanings = InfoOf(op.kind).meanings;
+  const bool over_cp = op.over_cp() && std::any_of(meanings.begin(), meanings.end(), [](const OpInfo::Meaning& meaning) { return meaning.over_cp; });
+  for (const OpInfo::Meaning& meaning : meanings) {
+    if (meaning.place == place && meaning.over_cp == over_cp) return Of(meaning.what);
   }
   return kNoMeaning;
 }

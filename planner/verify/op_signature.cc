@@ -1,12 +1,12 @@
 #include "planner/verify/op_signature.h"
 
-#include <array>
 #include <cctype>
 #include <optional>
 #include <string_view>
 
 #include "absl/strings/str_split.h"
 #include "planner/diagnostics/bug.h"
+#include "planner/plan/op_table.h"
 
 namespace planwright {
 namespace {
@@ -83,37 +83,28 @@ OpSignature ParseSignature(std::string_view text) {
   return signature;
 }
 
-using Table = std::array<std::optional<OpSignature>, 256>;
-
-struct Tables {
-  Table plain, over_cp;
+struct Signatures {
+  std::optional<OpSignature> plain, over_cp;
 };
 
-const Tables& Signatures() {
-  static const Tables tables = [] {
-    Tables made;
-#define OPERANDS(id, text) made.plain[static_cast<size_t>(OpKind::k##id)] = ParseSignature(text);
-#define OPERANDS_CP(id, text) made.over_cp[static_cast<size_t>(OpKind::k##id)] = ParseSignature(text);
-#include "planner/verify/op_signatures.def"
-#undef OPERANDS
-#undef OPERANDS_CP
+const Signatures& SignaturesOf(OpKind kind) {
+  static const std::vector<Signatures> all = [] {
+    std::vector<Signatures> made;
+    for (const OpInfo& info : AllOps()) {
+      Signatures& signatures = made.emplace_back();
+      if (!info.operands.empty()) signatures.plain = ParseSignature(info.operands);
+      if (!info.operands_cp.empty()) signatures.over_cp = ParseSignature(info.operands_cp);
+    }
     return made;
   }();
-  return tables;
-}
-
-bool OverCp(const Instruction& instruction) {
-  auto it = instruction.attributes.find("cp");
-  const auto* cp = it == instruction.attributes.end() ? nullptr : std::get_if<int64_t>(&it->second);
-  return cp && *cp > 1;
+  return all[static_cast<size_t>(kind)];
 }
 
 }  // namespace
 
 const OpSignature* SignatureOf(const Instruction& instruction) {
-  const size_t kind = static_cast<size_t>(instruction.kind);
-  const Tables& tables = Signatures();
-  const auto& found = OverCp(instruction) && tables.over_cp[kind] ? tables.over_cp[kind] : tables.plain[kind];
+  const Signatures& signatures = SignaturesOf(instruction.kind);
+  const auto& found = instruction.over_cp() && signatures.over_cp ? signatures.over_cp : signatures.plain;
   return found ? &*found : nullptr;
 }
 

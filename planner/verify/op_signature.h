@@ -1,4 +1,4 @@
-// The operands of compute instructions in index notation, read from op_signatures.def.
+// The operands of compute instructions in index notation, as the table of operations (ops.def) has them.
 #pragma once
 
 #include <string>

@@ -47,10 +47,10 @@ std::vector<Wanted> Tokens(const Plan& plan, const Module& module, DType precisi
 
 // Of an encoder: buffers are as long as the largest lane's.
 std::vector<Wanted> Images(const Plan& plan, const Module& module, DType precision, bool pixels) {
-  const LaneSamples lane = SamplesOfLane(plan.budget.global_samples / plan.budget.microbatches, module.grid.dp, 0);
+  const LaneSamples lane = SamplesOfLane(plan.budget.block_samples, module.grid.dp, 0);
   std::vector<Wanted> wanted = {{"image sizes", DType::kInt64, {kRunTime, 2}, true}, {"row counts", DType::kInt64, {lane.end - lane.first}, true}};
   if (!pixels) return wanted;
-  const auto values = 3 * static_cast<uint64_t>(module.patch) * static_cast<uint64_t>(module.patch);  // of a patch from any file
+  const auto values = 3 * static_cast<uint64_t>(module.size("patch")) * static_cast<uint64_t>(module.size("patch"));  // of a patch from any file
   wanted.insert(wanted.begin(), {"patches", precision, {kRunTime, static_cast<int64_t>(values)}});
   wanted.insert(wanted.begin() + 2, {"image numbers", DType::kInt64, {kRunTime, 2}, true});
   return wanted;
@@ -59,7 +59,7 @@ std::vector<Wanted> Images(const Plan& plan, const Module& module, DType precisi
 }  // namespace
 
 string ReadProblem(const Plan& plan, const Module& module, const Instruction& read) {
-  const DType precision = DTypeFromName(plan.precision).value_or(DType::kFp32);
+  const DType precision = plan.dtype();
   const std::vector<Wanted> wanted = read.kind == OpKind::kReadTokens ? Tokens(plan, module, precision)
                                                                       : Images(plan, module, precision, read.kind == OpKind::kReadImages);
   if (read.outputs.size() != wanted.size()) return absl::StrCat("reads ", read.outputs.size(), " values of ", module.name, ", not ", wanted.size());

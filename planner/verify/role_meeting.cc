@@ -51,7 +51,7 @@ bool RoleMeeting::Collect(int role, const Communication& communication) {
   const RoleRelations::Meetings& meetings = relations_.Of(*communication.group);
   const int set = meetings.set_of_role[role];
   if (set < 0 || !meetings.whole[role]) return fail("is called by ranks that are not all members");
-  if (meetings.members > 1 && !communication.group->used) return fail("is over a group for which no communicator is made");
+  if (meetings.members > 1 && !communication.group->used()) return fail("is over a group for which no communicator is made");
   if (communication.root < 0 || communication.root >= meetings.members) return fail("has a root that is no member");
   const std::vector<int>& roles = meetings.sets[set];
   if (roles.size() == 1) return true;

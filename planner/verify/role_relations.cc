@@ -166,7 +166,7 @@ const RoleRelations::Peers& RoleRelations::Of(const ExchangePart& part) {
 RoleRelations::Peers RoleRelations::OverBridge(const Bridge& bridge, const ExchangePart& part) const {
   Peers peers;
   const Group* group = plan_.FindGroup(bridge.name);
-  if (!group || !group->used) {
+  if (!group || !group->used()) {
     peers.problem = absl::StrCat("moves rows over ", bridge.name, ", for which no communicator is made");
     return peers;
   }
@@ -189,7 +189,7 @@ RoleRelations::Peers RoleRelations::OverBridge(const Bridge& bridge, const Excha
 RoleRelations::Peers RoleRelations::BetweenStages(const Group& group, int shift) const {
   Peers peers;
   const Module* module = plan_.FindModule(group.module);
-  if (!module || group.axes.size() != 1 || shift == 0 || !group.used) {
+  if (!module || group.axes.size() != 1 || shift == 0 || !group.used()) {
     peers.problem = absl::StrCat("moves a value by ", shift, " over group ", group.name, ", which is no line of ranks that have a communicator");
     return peers;
   }

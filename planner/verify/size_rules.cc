@@ -110,8 +110,7 @@ struct DerivedSize {
 
 // -1: there is none, or none that could be a size, whose products would leave 64 bits.
 int64_t Attr(const Instruction& instruction, const char* name) {
-  auto it = instruction.attributes.find(name);
-  const int64_t* value = it == instruction.attributes.end() ? nullptr : std::get_if<int64_t>(&it->second);
+  const int64_t* value = instruction.FindInteger(name);
   return value && *value >= 0 && *value <= kMostTokens ? *value : -1;
 }
 
@@ -206,7 +205,7 @@ bool DTypeFits(OperandSignature::Kind kind, DType found, DType precision) {
   return false;
 }
 
-// What the instruction uses of a stored parameter: with `parameter_cp` its part along dim 0 (op_kind.def).
+// What the instruction uses of a stored parameter: with `parameter_cp` its part along dim 0 (ops.def).
 std::vector<Dim> DimsOf(const Storage& storage, const Instruction& op) {
   std::vector<int64_t> shape = storage.shape;
   const int64_t parts = Attr(op, "parameter_cp");

@@ -11,18 +11,14 @@ using std::string;
 
 const Places kNowhere;
 
-// Whether a block has collectives of a step, or events between streams, so that its instructions must be looked at one by one.
-bool HasInnerOrder(const Block& block) {
-  return std::any_of(block.body.begin(), block.body.end(),
-                     [](const Instruction& op) { return MovesState(op) || (op.kind == OpKind::kCall && !(op.waits.empty() && op.signals.empty())); });
-}
+bool HasCollectives(const Block& block) { return std::any_of(block.body.begin(), block.body.end(), MovesState); }
 
-// A step's program, with the calls of such blocks replaced by what is in them.
+// A step's program, with the calls of blocks that hold collectives of buckets replaced by what is in them.
 std::vector<const Instruction*> Expanded(const PlanIndex& index, const Role& role) {
   std::vector<const Instruction*> program;
   for (const Instruction& op : role.step) {
     const Block* block = op.kind == OpKind::kCall ? index.block(op.block) : nullptr;
-    if (!block || !HasInnerOrder(*block) || !op.waits.empty() || !op.signals.empty() || !op.stream.empty()) {
+    if (!block || !HasCollectives(*block)) {
       program.push_back(&op);
       continue;
     }
@@ -35,17 +31,11 @@ std::vector<const Instruction*> Expanded(const PlanIndex& index, const Role& rol
 
 string Subject(const Instruction& op) { return op.inputs.empty() ? "nothing" : op.inputs.front(); }
 
-const string* TextOf(const Instruction& op, const char* attribute) {
-  auto it = op.attributes.find(attribute);
-  return it == op.attributes.end() ? nullptr : std::get_if<string>(&it->second);
-}
-
 bool MovesState(const Instruction& op) {
-  const bool state = !op.inputs.empty() && !op.inputs.front().empty() && (op.inputs.front()[0] == '%' || op.inputs.front()[0] == '$');
-  return OpClassOf(op.kind) == OpClass::kCommunication && state;
+  return OpClassOf(op.kind) == OpClass::kCommunication && !op.inputs.empty() && IsStateName(op.inputs.front());
 }
 
-StepProgram::StepProgram(const PlanIndex& index, const Role& role) : program_(Expanded(index, role)), order_(program_) { Collect(index); }
+StepProgram::StepProgram(const PlanIndex& index, const Role& role) : program_(Expanded(index, role)) { Collect(index); }
 
 void StepProgram::Collect(const PlanIndex& index) {
   for (int i = 0; i < static_cast<int>(program_.size()); ++i) {
@@ -56,8 +46,9 @@ void StepProgram::Collect(const PlanIndex& index) {
     }
     if (op.kind == OpKind::kAccumulate) accumulates_.push_back(i);
     if (OpClassOf(op.kind) == OpClass::kState && op.kind != OpKind::kAccumulate) {
-      const string* module = TextOf(op, "module");
-      states_[{op.kind, module ? *module : ""}].push_back(i);
+      const string* module = op.FindText("module");
+      const int64_t* bucket = op.FindInteger("bucket");
+      states_[{op.kind, module ? *module : "", bucket ? *bucket : -1}].push_back(i);
     }
     if (MovesState(op)) collectives_.push_back(i);
   }
@@ -67,8 +58,9 @@ string StepProgram::Label(int place) const {
   const Instruction& op = At(place);
   if (op.kind == OpKind::kCall) return absl::StrCat(op.frame, " microbatch ", op.microbatch);
   if (!op.inputs.empty()) return op.inputs.front();
-  const string* module = TextOf(op, "module");
-  return module ? *module : "the step";
+  const string* module = op.FindText("module");
+  const int64_t* bucket = op.FindInteger("bucket");
+  return module ? absl::StrCat(*module, bucket ? absl::StrCat(" bucket ", *bucket) : "") : "the step";
 }
 
 const Places& StepProgram::CallsOf(const string& module) const {
@@ -76,8 +68,8 @@ const Places& StepProgram::CallsOf(const string& module) const {
   return it == calls_.end() ? kNowhere : it->second;
 }
 
-const Places& StepProgram::StatesOf(OpKind kind, const string& module) const {
-  auto it = states_.find({kind, module});
+const Places& StepProgram::StatesOf(const State& state) const {
+  auto it = states_.find(state);
   return it == states_.end() ? kNowhere : it->second;
 }
 

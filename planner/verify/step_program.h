@@ -1,5 +1,5 @@
-// A role's step as the rules of its end see it: the instructions in order, with the blocks opened whose inner order matters, and where calls,
-// sums and collectives of buckets stand.
+// A role's step as the rules of its end see it: the instructions in order, with the blocks opened that hold collectives of buckets, and where calls,
+// sums and collectives stand. A program is sequential, whatever its streams: what touches the same runs in the order of these places.
 #pragma once
 
 #include <map>
@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "planner/verify/happens_before.h"
 #include "planner/verify/plan_index.h"
 
 namespace planwright {
@@ -16,8 +15,6 @@ using Places = std::vector<int>;
 
 // The value that an instruction of state moves: "%language.gradients.0"; "nothing" where there is none.
 std::string Subject(const Instruction& op);
-// The text of an attribute, or null.
-const std::string* TextOf(const Instruction& op, const char* attribute);
 // Whether an instruction communicates buffers ("%...") or sums of the step ("$...").
 bool MovesState(const Instruction& op);
 
@@ -27,17 +24,21 @@ class StepProgram {
   StepProgram(const PlanIndex& index, const Role& role);
 
   const Instruction& At(int place) const { return *program_[static_cast<size_t>(place)]; }
-  // Whether instruction `first` is done when `second` starts.
-  bool Ordered(int first, int second) const { return order_.Ordered(first, second); }
   // What an instruction is about, for messages: a frame and microbatch, a bucket, a module.
   std::string Label(int place) const;
 
   // By module of the called block.
   const std::map<std::string, Places>& calls() const { return calls_; }
   const Places& CallsOf(const std::string& module) const;
-  // Instructions of state but for accumulations, by kind and module ("": of the whole step).
-  const std::map<std::pair<OpKind, std::string>, Places>& states() const { return states_; }
-  const Places& StatesOf(OpKind kind, const std::string& module) const;
+  // Instructions of state but for accumulations, by kind, module ("": of the whole step) and bucket (-1: of none).
+  struct State {
+    OpKind kind{};
+    std::string module;
+    int64_t bucket = -1;
+    auto operator<=>(const State&) const = default;
+  };
+  const std::map<State, Places>& states() const { return states_; }
+  const Places& StatesOf(const State& state) const;
   const Places& accumulates() const { return accumulates_; }
   const Places& collectives() const { return collectives_; }  // those that move state
 
@@ -45,9 +46,8 @@ class StepProgram {
   void Collect(const PlanIndex& index);
 
   const std::vector<const Instruction*> program_;
-  const HappensBefore order_;
   std::map<std::string, Places> calls_;
-  std::map<std::pair<OpKind, std::string>, Places> states_;
+  std::map<State, Places> states_;
   Places accumulates_, collectives_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/plan/op_table.h"
 #include "planner/verify/backward_table.h"
 #include "planner/verify/forward_block.h"
 #include "planner/verify/microbatch_calls.h"
@@ -131,7 +132,7 @@ class Transpose {
     for (const Output& output : op.outputs) types_[output.name] = &output.type;
     if (op.kind == OpKind::kCall) return Call(op);
     if (const GradientRule* rule = RuleOfBackward(op)) return Differentiate(op, *rule);
-    if (PassesGradient(op.kind)) {
+    if (InfoOf(op.kind).passes_gradient) {
       const size_t operands = op.kind == OpKind::kAdd || op.kind == OpKind::kConcat ? op.inputs.size() : std::min<size_t>(1, op.inputs.size());
       Terms terms;
       for (size_t i = 0; i < operands; ++i) terms = Joined(std::move(terms), terms_[op.inputs[i]]);

@@ -23,7 +23,7 @@ class Table {
         destination_(destination.grid),
         backward_(backward),
         violations_(violations),
-        samples_(index.plan().budget.global_samples / index.plan().budget.microbatches) {}
+        samples_(index.plan().budget.block_samples) {}
 
   void Check(const std::vector<Transfer>& transfers) {
     // The encoder speaks with its last stage, the language model with its first.
@@ -152,8 +152,7 @@ class BridgeUse {
     const bool roots = op.inputs.size() > 1 && std::find(received.begin(), received.end(), op.inputs[1]) != received.end();
     if (!roots || transfers.empty()) return;
     const Group* group = index_.group(op.group);
-    auto root = op.attributes.find("root");
-    const auto* place = root == op.attributes.end() ? nullptr : std::get_if<int64_t>(&root->second);
+    const int64_t* place = op.FindInteger("root");
     if (!group || !place || group->module != module.name) {
       return Fail(op.origin, absl::StrCat("is broadcast by role ", role.name, " over no group of ", module.name));
     }

@@ -43,11 +43,13 @@ class BudgetRules {
     Require(budget_.global_samples % budget_.microbatches == 0,
             absl::StrCat(budget_.global_samples, " samples a step are no whole number in each of ", budget_.microbatches, " microbatches"));
     for (const Module& module : plan_.modules) {
-      if (module.kind != "hybrid_lm") continue;
+      if (!module.carries_loss) continue;
       const int64_t samples = budget_.microbatches * budget_.micro_samples * module.grid.dp;
       Require(samples == budget_.global_samples, absl::StrCat(budget_.microbatches, " microbatches of ", budget_.micro_samples, " samples on ",
                                                               module.grid.dp, " lanes are ", samples, " samples, not ", budget_.global_samples));
     }
+    Require(budget_.block_samples * budget_.microbatches == budget_.global_samples,
+            absl::StrCat("a microbatch has ", budget_.block_samples, " samples, and ", budget_.microbatches, " of them are not ", budget_.global_samples));
     const int64_t steps = (budget_.train_samples + budget_.global_samples - 1) / budget_.global_samples;
     Require(budget_.steps == steps, absl::StrCat(budget_.steps, " steps, but ", steps, " full batches cover the budget"));
     if (budget_.steps != steps) return;

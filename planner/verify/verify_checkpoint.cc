@@ -208,8 +208,7 @@ void CheckSources(const Plan& plan, std::vector<Violation>& violations) {
       for (const Instruction& instruction : role.setup) {
         const bool draws = instruction.kind == OpKind::kInitializeParameters, loads = instruction.kind == OpKind::kLoadParameters;
         if (!draws && !loads) continue;
-        const auto module = instruction.attributes.find("module");
-        const string* of = module == instruction.attributes.end() ? nullptr : std::get_if<string>(&module->second);
+        const string* of = instruction.FindText("module");
         if (!of || *of != name) continue;
         ++sources;
         if (loads && !plan.initialize) {

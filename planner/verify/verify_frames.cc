@@ -86,8 +86,7 @@ class Frames {
         for (const string& slot : op.parameters) use.reads[slot] += forward ? 1 : 0;
         if (op.kind == OpKind::kAccumulateCounts) ++use.statistics["$expert_counts"];
         if (op.kind != OpKind::kAccumulate) continue;
-        auto into = op.attributes.find("into");
-        const auto* name = into == op.attributes.end() ? nullptr : std::get_if<string>(&into->second);
+        const string* name = op.FindText("into");
         ++use.statistics[name ? *name : ""];
       }
     }
@@ -173,7 +172,7 @@ class Frames {
   }
 
   void CheckStatistics(const Module& module, int stage, const std::map<string_view, FrameUse>& uses) {
-    if (module.kind != "hybrid_lm") return;
+    if (!module.carries_loss) return;
     std::map<string_view, char> kinds;
     for (const LayerSummary& layer : module.layers) kinds[layer.frame] = layer.kind;
     int losses = 0;
@@ -223,9 +222,7 @@ void CheckOnceOver(const PlanIndex& index, const Block& block, std::vector<Viola
     const ValueType* type = op.inputs.empty() ? nullptr : types[op.inputs.front()];
     if (!type) continue;
     std::set<string> once;
-    if (auto it = op.attributes.find("once_over"); it != op.attributes.end()) {
-      if (const auto* axes = std::get_if<string>(&it->second)) once = absl::StrSplit(*axes, ',', absl::SkipEmpty());
-    }
+    if (const string* axes = op.FindText("once_over")) once = absl::StrSplit(*axes, ',', absl::SkipEmpty());
     for (Axis axis : {Axis::kTp, Axis::kCp}) {
       const string name(AxisName(axis));
       if (module->grid.size(axis) == 1) {

@@ -54,8 +54,7 @@ class RoleMeanings {
   }
 
   void Read(const Instruction& op) {
-    auto of = op.attributes.find("module");
-    const string* name = of == op.attributes.end() ? nullptr : std::get_if<string>(&of->second);
+    const string* name = op.FindText("module");
     if (!name) return;  // VerifySamples
     std::vector<Meaning> made;
     if (op.kind == OpKind::kReadTokens) {

@@ -8,12 +8,6 @@ std::vector<Violation> VerifyMemory(const Plan& plan) {
   std::vector<Violation> violations;
   for (const RoleEstimate& estimate : EstimateMemory(plan)) {
     const Role& role = *estimate.role;
-    if (!(role.memory == estimate.planned)) {
-      violations.push_back({"V10",
-                            absl::StrCat("role ", role.name, " says that it needs ", GigabytesText(role.memory.total()), ", and its program needs ",
-                                         GigabytesText(estimate.planned.total())),
-                            role.origin});
-    }
     if (estimate.limit == 0 || estimate.planned.total() <= estimate.limit) continue;
     std::string message = absl::StrCat("a rank of role ", role.name, " needs ", GigabytesText(estimate.planned.total()), ", and a ", plan.cluster.gpu,
                                        " has ", GigabytesText(estimate.limit), ": ", MemoryText(estimate.planned));

@@ -62,8 +62,7 @@ class Rows {
 
   // Images and documents, from what a sample can bring. A lane's samples are as many as its row counts.
   void Read(const Instruction& op) {
-    auto of = op.attributes.find("module");
-    const string* name = of == op.attributes.end() ? nullptr : std::get_if<string>(&of->second);
+    const string* name = op.FindText("module");
     const Module* module = name ? index_.module(*name) : nullptr;
     if (!module || op.outputs.empty()) return;
     const int64_t sequence = plan_.budget.sequence_length;
@@ -95,7 +94,7 @@ class Rows {
       const string* made = SymbolOf(op.outputs, 0);
       if (op.kind == OpKind::kPixelShuffle) Room(made, Share(rows, module), module, "image tokens");
       if (op.kind == OpKind::kPositionAndClass) Room(made, Times(Share(rows, module), Square()), module, "patches and class tokens");
-      if (op.kind == OpKind::kAllGatherV && module.top_k == 0) Room(made, rows, module, "rows of a lane");  // its image tokens, or more
+      if (op.kind == OpKind::kAllGatherV && module.top_k() == 0) Room(made, rows, module, "rows of a lane");  // its image tokens, or more
       if (op.kind != OpKind::kMergeImages || op.inputs.size() < 2 || images_.patches.empty()) continue;
       const int64_t merged = Times(plan_.budget.micro_samples, std::min(plan_.budget.sequence_length, images_.max_rows));
       Room(SymbolNamed(block, op.inputs[1]), merged, module, "image tokens");
@@ -106,12 +105,12 @@ class Rows {
   void Dispatch(const Block& block, const Module& module) {
     for (const Instruction& op : block.body) {
       const string* received = SymbolOf(op.outputs, 0);
-      if (op.kind == OpKind::kAllToAllV && received && module.top_k > 0) {
+      if (op.kind == OpKind::kAllToAllV && received && module.top_k() > 0) {
         const int64_t sent = RowsOf(block, op.inputs.front());
         if (sent == 0) continue;
-        const int64_t ranks = module.grid.ep, most = std::min(module.top_k, module.experts / ranks) * ranks;
+        const int64_t ranks = module.grid.ep, most = std::min(module.top_k(), module.experts() / ranks) * ranks;
         const double planned = std::ceil(static_cast<double>(sent) * std::max(1.0, module.imbalance));
-        Spread(*received, Times(sent / module.top_k, most), planned, module);
+        Spread(*received, Times(sent / module.top_k(), most), planned, module);
       }
       const Group* group = index_.group(op.group);
       if (op.kind != OpKind::kAllGatherV || !received || !group || index_.WideAxes(*group) != std::vector<Axis>{Axis::kExpertTp}) continue;

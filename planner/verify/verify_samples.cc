@@ -73,7 +73,7 @@ class RoleSamples {
   }
 
   void Read(const Instruction& op) {
-    const string* module = Text(op, "module");
+    const string* module = op.FindText("module");
     if (!module || !index_.module(*module)) return Fail(&op, "reads samples for no module");
     if (std::find(role_.modules.begin(), role_.modules.end(), *module) == role_.modules.end()) {
       return Fail(&op, absl::StrCat("reads samples of ", *module, ", which it does not run"));
@@ -156,8 +156,8 @@ class RoleSamples {
 
   // In a program only the loss tokens of a microbatch are counted; every rank of a lane has read the same.
   void Accumulate(const Instruction& op) {
-    const string* into = Text(op, "into");
-    const string* name = Text(op, "module");
+    const string* into = op.FindText("into");
+    const string* name = op.FindText("module");
     const Module* module = name ? index_.module(*name) : nullptr;
     auto count = op.inputs.empty() ? loss_tokens_.end() : loss_tokens_.find(op.inputs.front());
     if (!into || *into != "$integers.loss_tokens" || count == loss_tokens_.end() || !module) {
@@ -166,7 +166,7 @@ class RoleSamples {
     }
     ++tokens_[count->second];
     std::set<string> once;
-    if (const string* axes = Text(op, "once_over")) once = absl::StrSplit(*axes, ',', absl::SkipEmpty());
+    if (const string* axes = op.FindText("once_over")) once = absl::StrSplit(*axes, ',', absl::SkipEmpty());
     for (Axis axis : {Axis::kTp, Axis::kCp}) {
       const string axis_name(AxisName(axis));
       const bool named = once.erase(axis_name) > 0;
@@ -177,7 +177,7 @@ class RoleSamples {
 
   void CheckModule(const Module& module, int microbatches) {
     const int stage = StageOf(role_, module);
-    const bool language = module.kind == "hybrid_lm";
+    const bool language = module.carries_loss;
     const bool reads = stage == 0 || (language && stage == module.grid.pp - 1);
     if (frames_[module.name].empty()) return Fail(nullptr, absl::StrCat("never runs ", module.name));
     for (int m = 0; m < microbatches; ++m) {
@@ -199,11 +199,6 @@ class RoleSamples {
         Fail(nullptr, absl::StrCat("runs microbatch ", call.second, " of ", call.first, ", of ", microbatches));
       }
     }
-  }
-
-  static const string* Text(const Instruction& op, const char* name) {
-    auto it = op.attributes.find(name);
-    return it == op.attributes.end() ? nullptr : std::get_if<string>(&it->second);
   }
 
   const PlanIndex& index_;
@@ -292,7 +287,7 @@ std::vector<Violation> VerifySamples(const PlanIndex& index) {
     tokens[&role] = std::move(samples.tokens_);
   }
   for (const Module& module : index.plan().modules) {
-    if (module.kind == "hybrid_lm") CheckTokens(index, module, tokens, violations);
+    if (module.carries_loss) CheckTokens(index, module, tokens, violations);
   }
   CheckChannels(index, ends, violations);
   return violations;

@@ -157,11 +157,6 @@ class ModuleStorage {
   std::map<int, std::vector<std::tuple<int64_t, int64_t, string>>> places_;  // by bucket: first, end, name
 };
 
-const string* ModuleText(const Instruction& op) {
-  auto it = op.attributes.find("module");
-  return it == op.attributes.end() ? nullptr : std::get_if<string>(&it->second);
-}
-
 // Allocated once, then written once, then the masters follow; nothing else touches weights outside the optimizer.
 void CheckSetup(const PlanIndex& index, const Role& role, std::vector<Violation>& violations) {
   for (const string& name : role.modules) {
@@ -172,7 +167,7 @@ void CheckSetup(const PlanIndex& index, const Role& role, std::vector<Violation>
     int allocated = 0, written = 0;
     bool stale = false;
     for (const Instruction& op : role.setup) {
-      const string* of = ModuleText(op);
+      const string* of = op.FindText("module");
       if (!of || *of != name) continue;
       if (op.kind == OpKind::kAllocateParameters) ++allocated;
       if (op.kind == OpKind::kInitializeParameters || op.kind == OpKind::kLoadParameters) {

@@ -23,26 +23,26 @@ class RoleUpdates {
       : index_(index), plan_(index.plan()), role_(role), program_(index, role), violations_(violations) {}
 
   void Check() {
-    Once(OpKind::kBeginStep, "", "V5");
-    Once(OpKind::kClipAndGate, "", "V7");
-    Once(OpKind::kLogStep, "", "V7");
+    Once({OpKind::kBeginStep}, "V5");
+    Once({OpKind::kClipAndGate}, "V7");
+    Once({OpKind::kLogStep}, "V7");
     CheckSums();
     for (const Module& module : plan_.modules) {
       if (Runs(role_, module)) CheckModule(module);
     }
     for (const Instruction& op : role_.teardown) {
-      if (MovesState(op) && !expected_at_end_.contains(&op)) {
-        Fail(-1, "V7", absl::StrCat("moves ", Subject(op), " in its teardown, which nothing asks for"));
-      }
+      if (MovesState(op)) Fail(-1, "V7", absl::StrCat("moves ", Subject(op), " in its teardown, which nothing asks for"));
     }
     for (int place : program_.collectives()) {
       if (!expected_.contains(place)) Fail(place, "V7", absl::StrCat("moves ", Subject(At(place)), ", which no rule of a step asks for"));
     }
-    for (const auto& [key, places] : program_.states()) {
-      const auto& [kind, name] = key;
-      if (!name.empty() && std::find(role_.modules.begin(), role_.modules.end(), name) == role_.modules.end()) {
-        Fail(places.front(), "V7", absl::StrCat("runs ", string(OpName(kind)), " of ", name, ", which is not here"));
-      }
+    for (const auto& [state, places] : program_.states()) {
+      const Module* module = index_.module(state.module);
+      const bool here = state.module.empty() || (module && Runs(role_, *module));
+      const bool has_bucket = state.bucket < 0 || (module && state.bucket < static_cast<int64_t>(module->buckets.size()) &&
+                                                   module->buckets[static_cast<size_t>(state.bucket)].stage == StageOf(role_, *module));
+      if (here && has_bucket) continue;
+      Fail(places.front(), "V7", absl::StrCat("runs ", string(OpName(state.kind)), " of ", program_.Label(places.front()), ", which is not here"));
     }
   }
 
@@ -56,26 +56,26 @@ class RoleUpdates {
   }
 
   // The place of an instruction that must stand once; -1 if it does not.
-  int Once(OpKind kind, const string& module, const char* rule) {
-    const Places places = program_.StatesOf(kind, module);
+  int Once(const StepProgram::State& state, const char* rule) {
+    const Places places = program_.StatesOf(state);
     if (places.size() == 1) return places.front();
-    const string of = module.empty() ? "" : absl::StrCat(" of ", module);
-    Fail(places.empty() ? -1 : places[1], rule, absl::StrCat("runs ", string(OpName(kind)), of, " ", places.size(), " times a step, not once"),
-         index_.module(module));
+    const string of = state.module.empty() ? "" : absl::StrCat(" of ", state.module, state.bucket < 0 ? "" : absl::StrCat(" bucket ", state.bucket));
+    Fail(places.empty() ? -1 : places[1], rule, absl::StrCat("runs ", string(OpName(state.kind)), of, " ", places.size(), " times a step, not once"),
+         index_.module(state.module));
     return -1;
   }
 
   void Never(OpKind kind, const Module& module, const char* why) {
-    const Places places = program_.StatesOf(kind, module.name);
+    const Places places = program_.StatesOf({kind, module.name});
     if (!places.empty()) Fail(places.front(), "V7", absl::StrCat("runs ", string(OpName(kind)), " of ", module.name, ", ", why), &module);
   }
 
-  // Instruction `first` must be done when `second` starts; either may be missing (reported already).
+  // Instruction `first` must stand before `second`; either may be missing (reported already).
   void Before(int first, int second, const char* rule) {
-    if (first < 0 || second < 0 || program_.Ordered(first, second)) return;
+    if (first < 0 || second < 0 || first < second) return;
     Fail(second, rule,
-         absl::StrCat("starts ", string(OpName(At(second).kind)), " of ", program_.Label(second), " before ", string(OpName(At(first).kind)), " of ",
-                      program_.Label(first), " is done"));
+         absl::StrCat("runs ", string(OpName(At(second).kind)), " of ", program_.Label(second), " before ", string(OpName(At(first).kind)), " of ",
+                      program_.Label(first)));
   }
 
   struct Collective {
@@ -122,11 +122,10 @@ class RoleUpdates {
            absl::StrCat("has ", what, " as ", ShapeText(type), ", not ", string(DTypeName(wanted.dtype)), "[", wanted.elements, "]"), wanted.module);
     }
     if (wanted.kind == OpKind::kAllReduce) {
-      const string* reduce = TextOf(op, "reduce");
+      const string* reduce = op.FindText("reduce");
       if (!reduce || *reduce != "sum") Fail(found.front(), rule, absl::StrCat("has ", what, " that is no sum"), wanted.module);
     } else {
-      auto dim = op.attributes.find("dim");
-      const auto* number = dim == op.attributes.end() ? nullptr : std::get_if<int64_t>(&dim->second);
+      const int64_t* number = op.FindInteger("dim");
       if (!number || *number != 0) Fail(found.front(), rule, absl::StrCat("has ", what, " along another dim than 0"), wanted.module);
     }
     return found.front();
@@ -134,8 +133,8 @@ class RoleUpdates {
 
   // Loss tokens, losses and norms: summed over the world once, after all that adds to them.
   void CheckSums() {
-    const Places clip = program_.StatesOf(OpKind::kClipAndGate, ""), log = program_.StatesOf(OpKind::kLogStep, ""),
-                 begin = program_.StatesOf(OpKind::kBeginStep, "");
+    const Places clip = program_.StatesOf({OpKind::kClipAndGate}), log = program_.StatesOf({OpKind::kLogStep}),
+                 begin = program_.StatesOf({OpKind::kBeginStep});
     if (!begin.empty() && begin.front() != 0) Fail(begin.front(), "V5", "does something before begin_step, which clears the sums");
     if (plan_.world_size > 1) {
       integers_ = Expect({OpKind::kAllReduce, "$integers", "$integers", {}, nullptr, 2, DType::kInt64}, "V5");
@@ -163,26 +162,21 @@ class RoleUpdates {
       if (module.buckets[i].stage == stage) buckets.push_back(static_cast<int>(i));
     }
     CheckBias(module, stage);
-    if (buckets.empty()) {
-      for (OpKind kind : {OpKind::kScaleGradients, OpKind::kSquareNorm, OpKind::kAdamW}) Never(kind, module, "which has nothing to train here");
-      return;
-    }
-    const Places clip = program_.StatesOf(OpKind::kClipAndGate, "");
-    const int scale = Once(OpKind::kScaleGradients, module.name, "V5"), norm = Once(OpKind::kSquareNorm, module.name, "V6");
-    const int step = Once(OpKind::kAdamW, module.name, "V7");
+    for (int bucket : buckets) CheckBucket(module, bucket);
+  }
+
+  void CheckBucket(const Module& module, int i) {
+    const Bucket& bucket = module.buckets[static_cast<size_t>(i)];
+    const Places clip = program_.StatesOf({OpKind::kClipAndGate});
+    const int scale = Once({OpKind::kScaleGradients, module.name, i}, "V5"), norm = Once({OpKind::kSquareNorm, module.name, i}, "V6");
+    const int step = Once({OpKind::kAdamW, module.name, i}, "V7");
     Before(integers_, scale, "V5");
     Before(scale, norm, "V6");
     Before(norm, plan_.world_size > 1 ? reals_ : (clip.empty() ? -1 : clip.front()), "V6");
     if (!clip.empty()) Before(clip.front(), step, "V7");
-    for (int call : program_.CallsOf(module.name)) Before(call, scale, "V7");
-    for (int bucket : buckets) CheckBucket(module, bucket, scale, step);
-  }
-
-  void CheckBucket(const Module& module, int i, int scale, int step) {
-    const Bucket& bucket = module.buckets[static_cast<size_t>(i)];
+    for (int call : CallsOf(module, i)) Before(call, scale, "V7");
     const string gradients = absl::StrCat("%", module.name, ".gradients.", i), shards = absl::StrCat("%", module.name, ".gradient_shards.", i);
-    const DType plan_dtype = DTypeFromName(plan_.precision).value_or(DType::kFp32);
-    const DType wide = plan_dtype == DType::kFp64 ? DType::kFp64 : DType::kFp32;  // never bf16: facts 13.12
+    const DType plan_dtype = plan_.dtype(), wide = plan_.master();
     const std::vector<Axis> replicas = ReplicaAxes(module, bucket.view);
     const int64_t part = bucket.shards > 0 ? bucket.elements / bucket.shards : 0;
     int reduced = -1, summed = -1;
@@ -190,10 +184,10 @@ class RoleUpdates {
       reduced = Expect({OpKind::kReduceScatter, gradients, shards, replicas, &module, part, wide}, "V7");
       for (int call : CallsOf(module, i)) Before(call, reduced, "V7");
       Before(reduced, scale, "V7");
-      CheckGather(module, i,
-                  {OpKind::kAllGather, absl::StrCat("%", module.name, ".parameter_shards.", i), absl::StrCat("%", module.name, ".parameters.", i),
-                   replicas, &module, bucket.elements, plan_dtype},
-                  step);
+      const int gathered = Expect({OpKind::kAllGather, absl::StrCat("%", module.name, ".parameter_shards.", i),
+                                   absl::StrCat("%", module.name, ".parameters.", i), replicas, &module, bucket.elements, plan_dtype},
+                                  "V7");
+      Before(step, gathered, "V7");
     }
     if (bucket.tp == TpGradient::kPartial && module.grid.tp > 1) {
       summed = Expect({OpKind::kAllReduce, shards, shards, {Axis::kTp}, &module, part, wide}, "V6");
@@ -214,30 +208,6 @@ class RoleUpdates {
     return places;
   }
 
-  // Parameters are gathered when they are stepped, or when the next step starts (and after the last one) before anything reads them.
-  void CheckGather(const Module& module, int bucket, const Collective& gather, int step) {
-    const int gathered = Expect(gather, "V7");
-    if (gathered < 0 || step < 0 || program_.Ordered(step, gathered)) return;
-    for (int call : CallsOf(module, bucket)) Before(gathered, call, "V7");
-    int at_end = 0;
-    for (const Instruction& op : role_.teardown) {
-      if (!SameCollective(op, At(gathered))) continue;
-      expected_at_end_.insert(&op);
-      ++at_end;
-    }
-    if (at_end == 1) return;
-    Fail(gathered, "V7", absl::StrCat("gathers ", gather.from, " at the start of a step, and after the last step ", at_end, " times, not once"),
-         &module);
-  }
-
-  static bool SameCollective(const Instruction& a, const Instruction& b) {
-    const auto same_output = [](const Output& x, const Output& y) {
-      return x.name == y.name && x.type.dtype == y.type.dtype && x.type.dims == y.type.dims && x.type.host == y.type.host;
-    };
-    return a.kind == b.kind && a.inputs == b.inputs && a.group == b.group && a.attributes == b.attributes &&
-           std::equal(a.outputs.begin(), a.outputs.end(), b.outputs.begin(), b.outputs.end(), same_output);
-  }
-
   static std::vector<Axis> ReplicaAxes(const Module& module, View view) {
     std::vector<Axis> axes;
     for (Axis axis : view == View::kExpert ? std::vector<Axis>{Axis::kExpertDp} : std::vector<Axis>{Axis::kCp, Axis::kDp}) {
@@ -249,22 +219,22 @@ class RoleUpdates {
   // The expert bias follows the counts of all tokens of its layers, once, after the gate.
   void CheckBias(const Module& module, int stage) {
     const bool here =
-        std::any_of(module.layers.begin(), module.layers.end(), [&](const LayerSummary& l) { return l.kind == 'E' && l.stage == stage; });
-    if (module.moe_layers == 0 || !module.trains_backbone) return Never(OpKind::kUpdateExpertBias, module, "whose bias does not move");
-    const Places updates = program_.StatesOf(OpKind::kUpdateExpertBias, module.name);
+        std::any_of(module.layers.begin(), module.layers.end(), [&](const LayerSummary& l) { return l.expert_row >= 0 && l.stage == stage; });
+    if (module.experts() == 0 || !module.trains_backbone) return Never(OpKind::kUpdateExpertBias, module, "whose bias does not move");
+    const Places updates = program_.StatesOf({OpKind::kUpdateExpertBias, module.name});
     if (updates.empty() && !here) return;
-    const int update = Once(OpKind::kUpdateExpertBias, module.name, "V7");
+    const int update = Once({OpKind::kUpdateExpertBias, module.name}, "V7");
     std::vector<Axis> axes;
     for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kDp}) {
       if (module.grid.size(axis) > 1) axes.push_back(axis);
     }
     if (!axes.empty()) {
       const int counts =
-          Expect({OpKind::kAllReduce, "$expert_counts", "$expert_counts", axes, &module, module.moe_layers * module.experts, DType::kInt64}, "V7");
+          Expect({OpKind::kAllReduce, "$expert_counts", "$expert_counts", axes, &module, module.expert_layers() * module.experts(), DType::kInt64}, "V7");
       for (int call : program_.CallsOf(module.name)) Before(call, counts, "V7");
       Before(counts, update, "V7");
     }
-    const Places clip = program_.StatesOf(OpKind::kClipAndGate, "");
+    const Places clip = program_.StatesOf({OpKind::kClipAndGate});
     if (!clip.empty()) Before(clip.front(), update, "V7");
   }
 
@@ -274,7 +244,6 @@ class RoleUpdates {
   const StepProgram program_;
   std::vector<Violation>& violations_;
   std::set<int> expected_;
-  std::set<const Instruction*> expected_at_end_;
   int integers_ = -1, reals_ = -1;
 };
 

@@ -5,11 +5,11 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "planner/verify/attribute_rules.h"
 #include "planner/verify/communication_rules.h"
 #include "planner/verify/layout_rules.h"
 #include "planner/verify/size_rules.h"
 #include "planner/verify/slot_meanings.h"
-#include "planner/verify/stream_values.h"
 #include "planner/verify/verify.h"
 
 namespace planwright {
@@ -18,8 +18,6 @@ namespace {
 using std::string;
 
 constexpr Axis kLayoutAxes[] = {Axis::kTp, Axis::kCp, Axis::kExpertTp};
-
-bool IsState(const string& name) { return !name.empty() && (name[0] == '$' || name[0] == '%'); }
 
 // Layouts agree where they say something: along axes of more than one rank.
 bool SameLayout(const Layout& a, const Layout& b, const Grid& grid) {
@@ -30,10 +28,9 @@ bool SameLayout(const Layout& a, const Layout& b, const Grid& grid) {
 class Scope {
  public:
   // `module`: of a block; null in a role's program.
-  Scope(const PlanIndex& index, string where, const Module* module, int origin, const std::vector<Instruction>& list,
-        std::vector<Violation>& violations)
-      : index_(index), where_(std::move(where)), module_(module), origin_(origin), here_(origin), violations_(violations),
-        precision_(DTypeFromName(index.plan().precision).value_or(DType::kFp32)), streams_(list) {}
+  Scope(const PlanIndex& index, AttributeRules& attributes, string where, const Module* module, int origin, std::vector<Violation>& violations)
+      : index_(index), attributes_(attributes), where_(std::move(where)), module_(module), origin_(origin), here_(origin), violations_(violations),
+        precision_(index.plan().dtype()) {}
 
   // `owned` values must be freed or handed on here; an argument belongs to the caller.
   void Define(const Output& output, bool owned) {
@@ -56,21 +53,24 @@ class Scope {
   void Run(const Instruction& instruction) {
     here_ = instruction.origin >= 0 ? instruction.origin : origin_;
     run_.push_back(&instruction);
+    if (string problem = attributes_.Problem(instruction, module_); !problem.empty()) {
+      Fail(absl::StrCat(string(OpName(instruction.kind)), " ", problem));
+    }
     for (const string& input : instruction.inputs) Read(instruction, input);
     for (const ExchangePart& part : instruction.parts) {
       if (part.shift == 0) Read(instruction, part.sample_rows);
       if (part.send) Read(instruction, part.value);
     }
     if (instruction.kind == OpKind::kCall) {
+      if (!instruction.stream.empty()) Fail(absl::StrCat("calls ", instruction.block, " on stream ", instruction.stream, ": a call has none"));
       CheckCall(instruction);
     } else if (module_) {
       CheckOperands(instruction);
     } else if (instruction.kind == OpKind::kBroadcast) {
       CheckBroadcast(instruction);
     }
-    if (string problem = streams_.Step(instruction); !problem.empty()) Fail(std::move(problem));
     for (const Output& output : instruction.outputs) {
-      if (!IsState(output.name)) Define(output, true);
+      if (!IsStateName(output.name)) Define(output, true);
     }
     if (instruction.kind == OpKind::kCrossEntropyMax && !instruction.outputs.empty()) maxima_.insert(instruction.outputs.front().name);
     for (const string& name : instruction.frees) Free(instruction, name);
@@ -84,7 +84,6 @@ class Scope {
       owned_.erase(name);
     }
     for (const string& name : owned_) Fail(absl::StrCat("never frees ", name));
-    if (string problem = module_ ? streams_.End() : ""; !problem.empty()) Fail(std::move(problem));
     if (module_) CheckUnread(kept);
   }
 
@@ -95,7 +94,7 @@ class Scope {
 
   void Read(const Instruction& instruction, const string& name) {
     used_.insert(name);
-    if (IsState(name) || live_.contains(name)) return;
+    if (IsStateName(name) || live_.contains(name)) return;
     Fail(absl::StrCat(string(OpName(instruction.kind)), " uses ", name, freed_.contains(name) ? ", which was freed" : ", which nothing defines"));
   }
 
@@ -154,9 +153,6 @@ class Scope {
       return;
     }
     if (op_class != OpClass::kCompute) return;
-    if (auto it = instruction.attributes.find("top_k"); it != instruction.attributes.end() && it->second != Attribute(module_->top_k)) {
-      Fail(absl::StrCat(who, "has another top_k than the module's ", module_->top_k));
-    }
     string problem = SizeProblem(typed);
     if (problem.empty()) problem = SlotMeaningProblem(typed, *module_);
     if (problem.empty()) problem = DTypeProblem(typed, precision_);
@@ -254,6 +250,7 @@ class Scope {
   }
 
   const PlanIndex& index_;
+  AttributeRules& attributes_;
   const string where_;
   const Module* module_;
   const int origin_;
@@ -263,20 +260,19 @@ class Scope {
   std::map<string, const ValueType*> live_;
   std::set<string> owned_, freed_, used_, maxima_;
   std::vector<const Instruction*> run_;
-  StreamValues streams_;
 
  public:
   std::vector<std::string_view> frames_;  // of the block
 };
 
-void CheckBlock(const PlanIndex& index, const Block& block, std::vector<Violation>& violations) {
+void CheckBlock(const PlanIndex& index, AttributeRules& attributes, const Block& block, std::vector<Violation>& violations) {
   const Module* module = index.module(block.module);
   if (!module) {
     violations.push_back(
         {"V4", absl::StrCat("block ", block.name, " is of unknown module ", block.module), index.OriginOf(block.origin, -1, nullptr)});
     return;
   }
-  Scope scope(index, absl::StrCat("block ", block.name), module, block.origin, block.body, violations);
+  Scope scope(index, attributes, absl::StrCat("block ", block.name), module, block.origin, violations);
   scope.frames_ = index.FramesOf(block);
   for (const Output& input : block.inputs) scope.Define(input, false);
   for (const Output& take : block.takes) scope.Define(take, true);
@@ -290,10 +286,11 @@ void CheckBlock(const PlanIndex& index, const Block& block, std::vector<Violatio
 
 std::vector<Violation> VerifyValues(const PlanIndex& index) {
   std::vector<Violation> violations;
-  for (const Block& block : index.plan().blocks) CheckBlock(index, block, violations);
+  AttributeRules attributes(index.plan());
+  for (const Block& block : index.plan().blocks) CheckBlock(index, attributes, block, violations);
   for (const Role& role : index.plan().roles) {
     for (const auto* list : {&role.setup, &role.step, &role.teardown}) {
-      Scope scope(index, absl::StrCat("role ", role.name), nullptr, role.origin, *list, violations);
+      Scope scope(index, attributes, absl::StrCat("role ", role.name), nullptr, role.origin, violations);
       for (const Instruction& instruction : *list) scope.Run(instruction);
       scope.End({});
     }

@@ -62,7 +62,7 @@ TEST(DeriveGroups, CreationOrder) {
   for (const Group& group : groups) {
     names.push_back(group.short_name);
     unique.insert(group.name);
-    EXPECT_FALSE(group.used);
+    EXPECT_FALSE(group.used());
   }
   EXPECT_EQ(unique.size(), groups.size());
   ASSERT_EQ(groups.size(), 32u);

@@ -14,17 +14,17 @@ class RandomFill {
   explicit RandomFill(std::mt19937& random) : random_(random) {}
 
   template <typename T>
-  void operator()(const char*, T& value) {
+  void operator()(const char*, FieldClass, T& value) {
     Fill(value);
   }
   template <typename T>
-  void Omittable(const char*, T& value, const std::type_identity_t<T>& absent) {
+  void Omittable(const char*, FieldClass, T& value, const std::type_identity_t<T>& absent) {
     value = absent;
     if (Below(4) > 0) Fill(value);
   }
   template <typename T>
   void OutsideDigest(const char* key, T& value, const std::type_identity_t<T>& absent) {
-    Omittable(key, value, absent);
+    Omittable(key, FieldClass::kFree, value, absent);
   }
 
  private:
@@ -46,6 +46,7 @@ class RandomFill {
   void Fill(Axis& value) { value = static_cast<Axis>(Below(7)); }
   void Fill(View& value) { value = static_cast<View>(Below(2)); }
   void Fill(OpKind& value) { value = static_cast<OpKind>(Below(static_cast<int>(OpKind::kLogStep) + 1)); }
+  void Fill(DType& value) { value = static_cast<DType>(Below(4)); }
   void Fill(TpGradient& value) { value = static_cast<TpGradient>(Below(3)); }
   void Fill(Init::Kind& value) { value = static_cast<Init::Kind>(Below(6)); }
   void Fill(Layout& layout) {
@@ -91,7 +92,7 @@ class RandomFill {
     values.resize(Below(4));
     for (T& value : values) Fill(value);
   }
-  void Fill(std::map<std::string, Attribute>& values) {
+  void Fill(Attributes& values) {
     for (int64_t i = Below(4); i > 0; --i) Fill(values["key" + std::to_string(i)]);
   }
   void Fill(std::optional<InitializePlan>& value) {

@@ -20,11 +20,11 @@ TEST(Groups, EveryCommunicationNamesItsOwn) {
       if (op.kind == OpKind::kExchange) {
         for (const ExchangePart& part : op.parts) {
           const Group* group = place.plan.FindGroup(part.bridge.empty() ? part.group : part.bridge);
-          EXPECT_TRUE(group != nullptr && group->used) << place.name;
+          EXPECT_TRUE(group != nullptr && group->used()) << place.name;
         }
       } else if (Communicates(op)) {
         const Group* group = place.plan.FindGroup(op.group);
-        EXPECT_TRUE(group != nullptr && group->used) << place.name << " " << OpName(op.kind) << " " << op.group;
+        EXPECT_TRUE(group != nullptr && group->used()) << place.name << " " << OpName(op.kind) << " " << op.group;
       } else {
         EXPECT_TRUE(op.group.empty() && op.parts.empty()) << place.name << " " << OpName(op.kind) << " computes and has someone to talk to";
       }

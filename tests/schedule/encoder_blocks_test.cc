@@ -77,7 +77,7 @@ TEST(EncoderBlocks, KeepTheRulesOfValuesInEveryLayout) {
           Plan plan;
           plan.precision = "fp64";
           for (const auto& [name, axis] : {std::pair("tp", Axis::kTp), std::pair("cp", Axis::kCp)}) {
-            plan.groups.push_back({.name = std::string("images.") + name, .short_name = name, .module = "images", .axes = {axis}, .used = true});
+            plan.groups.push_back({.name = std::string("images.") + name, .short_name = name, .module = "images", .axes = {axis}, .streams = {""}});
           }
           plan.symbols = EncoderSymbols(Model(), lowered.module, 12);
           plan.modules.push_back(lowered.module);

@@ -52,7 +52,7 @@ Plan Lower(const Layouts& layouts) {
   using enum Axis;
   const auto group = [&](const char* name, View view, std::vector<Axis> axes) {
     plan.groups.push_back(
-        {.name = std::string("language.") + name, .short_name = name, .module = "language", .view = view, .axes = std::move(axes), .used = true});
+        {.name = std::string("language.") + name, .short_name = name, .module = "language", .view = view, .axes = std::move(axes), .streams = {""}});
   };
   group("tp", View::kDense, {kTp});
   group("cp", View::kDense, {kCp});

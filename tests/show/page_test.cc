@@ -53,7 +53,7 @@ Plan PlanOf(int encoder, int lanes, int stages, int ep) {
   plan.groups = {{"world", "world"},
                  {"language.tp", "tp", "language", View::kDense, {Axis::kTp}},
                  {"language.ep", "ep", "language", View::kExpert, {Axis::kEp}}};
-  for (Group& group : plan.groups) group.used = true;
+  for (Group& group : plan.groups) group.used() = true;
   Bridge bridge{"bridge.encoder.language", "encoder", "language", "fan_out"};
   for (int lane = 0; lane < lanes; ++lane) bridge.forward.push_back({lane % encoder, encoder + 2 * lane, lane, lane + 1});
   plan.bridges = {bridge};

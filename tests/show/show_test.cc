@@ -27,7 +27,7 @@ Plan SixRanks() {
   plan.modules[1].layers = {{'M', "language.layers.0", 100}, {'E', "language.layers.1", 200}};
   Group world{"world", "world"};
   world.ranks = {0, 1, 2, 3, 4, 5};
-  world.used = true;
+  world.streams = {""};
   Group tp{"language.tp", "tp", "language", View::kDense, {Axis::kTp}};
   plan.groups = {world, tp};
   plan.bridges = {{"encoder.language", "encoder", "language", "equal", -1, {{0, 2, 0, 1}, {1, 4, 1, 2}}, {{2, 0, 0, 1}, {4, 1, 1, 2}}}};

@@ -136,7 +136,7 @@ class CommunicationDamage {
     if (op.kind == OpKind::kExchange) return;
     for (const Group& group : plan_.groups) {
       const Group* now = plan_.FindGroup(op.group);
-      if (!group.used || !now || MembersOf(plan_, group) == MembersOf(plan_, *now)) continue;
+      if (!group.used() || !now || MembersOf(plan_, group) == MembersOf(plan_, *now)) continue;
       Rules rules = RulesOf(op);
       rules.push_back("V3");
       Add("retarget_group", i, absl::StrCat("to ", group.name), std::move(rules), [name = group.name](Instruction& x) { x.group = name; });

@@ -122,7 +122,7 @@ class FactDamage {
       places_ = PlacesOf(group);
       Add("repeat_group", group.name, {"V2"},
           [i](Plan& p) { p.groups.insert(p.groups.begin() + static_cast<std::ptrdiff_t>(i), Group(p.groups[i])); });
-      if (!group.used) continue;
+      if (!group.used()) continue;
       Add("drop_group", group.name, RulesOfGroup(group.name),
           [i](Plan& p) { p.groups.erase(p.groups.begin() + static_cast<std::ptrdiff_t>(i)); });
       if (MembersOf(plan_, group).front().size() > 1) Add("no_communicator", group.name, {"V3"}, [i](Plan& p) { p.groups[i].used = false; });
@@ -195,7 +195,7 @@ class FactDamage {
         add("reduce_over_nobody", {"V7"}, [](Bucket& b) { b.reduce_group.clear(); });
         for (const Group& group : plan_.groups) {
           const Group* now = plan_.FindGroup(bucket.reduce_group);
-          if (group.used && MembersOf(plan_, group) != MembersOf(plan_, *now)) {
+          if (group.used() && MembersOf(plan_, group) != MembersOf(plan_, *now)) {
             add("reduce_over_others", {"V7"}, [name = group.name](Bucket& b) { b.reduce_group = name; });
           }
         }

@@ -20,8 +20,8 @@ Plan Ranks(int ranks) {
   Module& module = plan.modules.emplace_back();
   module.name = "m";
   module.grid.tp = module.grid.ep = ranks;
-  plan.groups.push_back({.name = "world", .short_name = "world", .used = true});
-  plan.groups.push_back({.name = "m.tp", .short_name = "tp", .module = "m", .view = View::kDense, .axes = {Axis::kTp}, .used = true});
+  plan.groups.push_back({.name = "world", .short_name = "world", .streams = {""}});
+  plan.groups.push_back({.name = "m.tp", .short_name = "tp", .module = "m", .view = View::kDense, .axes = {Axis::kTp}, .streams = {""}});
   for (int rank = 0; rank < ranks; ++rank) {
     plan.origins.push_back({"recipe.yaml", 10 + rank, 1, "module m"});
     plan.roles.push_back({.name = absl::StrCat("r", rank), .modules = {"m"}, .ranks = {{rank, 1, 1}}, .origin = rank});
@@ -90,7 +90,7 @@ TEST(ProgressRules, CountsACollectiveThatOneSideLacks) {
 TEST(ProgressRules, CountsTransfersThatOneSideLacks) {
   Plan plan = Ranks(2);
   plan.modules[0].grid = {.pp = 2};
-  plan.groups.push_back({.name = "m.pp", .short_name = "pp", .module = "m", .view = View::kDense, .axes = {Axis::kPp}, .used = true});
+  plan.groups.push_back({.name = "m.pp", .short_name = "pp", .module = "m", .view = View::kDense, .axes = {Axis::kPp}, .streams = {""}});
   const ExchangePart send{.send = true, .value = "x", .group = "m.pp", .shift = 1}, receive{.value = "x", .group = "m.pp", .shift = -1};
   plan.roles[0].step = {Transfers({send}), Transfers({send})};
   plan.roles[1].step = {Transfers({receive})};
@@ -118,7 +118,7 @@ TEST(ProgressRules, TwoCommunicatorsInTwoOrdersAreACircle) {
 TEST(ProgressRules, ThreeRanksThatShareOneCommunicatorEachCanCircle) {
   Plan plan = Ranks(3);
   for (const auto& [name, ranks] : std::map<std::string, std::vector<int>>{{"g01", {0, 1}}, {"g12", {1, 2}}, {"g02", {0, 2}}}) {
-    plan.groups.push_back({.name = name, .short_name = name, .ranks = ranks, .used = true});
+    plan.groups.push_back({.name = name, .short_name = name, .ranks = ranks, .streams = {""}});
   }
   plan.roles[0].step = {Reduce("g01"), Reduce("g02")};
   plan.roles[1].step = {Reduce("g12"), Reduce("g01")};
@@ -169,7 +169,7 @@ TEST(ProgressRules, ACallHoldsBackItsBlockAndSignalsAtItsEnd) {
 
 TEST(ProgressRules, ARankOutsideTheGroupIsNamed) {
   Plan plan = Ranks(2);
-  plan.groups.push_back({.name = "one", .short_name = "one", .ranks = {0}, .used = true});
+  plan.groups.push_back({.name = "one", .short_name = "one", .ranks = {0}, .streams = {""}});
   plan.roles[0].step = plan.roles[1].step = {Reduce("one")};
   EXPECT_THAT(Problem(plan),
               HasSubstr("rank 1 (role r1) at step 0: all_reduce fp32[4] over one (recipe.yaml:11) is called by ranks that are not all members"));
@@ -193,7 +193,7 @@ TEST(ProgressRules, ProgramsThatMultiplyWithoutEndAreRefused) {
 TEST(ProgressRules, RanksOfARoleThatTakeTurnsAreRefusedUntilTheRoleIsSplit) {
   Plan plan = Ranks(2);
   plan.bridges.push_back({.name = "b", .from = "m", .to = "m", .kind = "colocated", .forward = {{0, 1, 0, 1}}});
-  plan.groups.push_back({.name = "b", .short_name = "bridge", .ranks = {0, 1}, .used = true});
+  plan.groups.push_back({.name = "b", .short_name = "bridge", .ranks = {0, 1}, .streams = {""}});
   const std::vector<Instruction> turns = {Transfers({{.bridge = "b", .send = true, .value = "x"}}), Transfers({{.bridge = "b", .value = "x"}})};
   plan.roles[0].step = plan.roles[1].step = turns;
   EXPECT_EQ(Problem(plan), "");

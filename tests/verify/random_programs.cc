@@ -17,7 +17,7 @@ class Maker {
   explicit Maker(uint64_t seed) : random_(seed) {}
 
   Plan Make() {
-    plan_.groups.push_back({.name = "world", .short_name = "world", .used = true});
+    plan_.groups.push_back({.name = "world", .short_name = "world", .streams = {""}});
     const int modules = Pick(2) + 1;
     for (int i = 0; i < modules; ++i) AddModule(i == 0 ? "a" : "b");
     if (modules == 2) AddBridge();
@@ -53,7 +53,7 @@ class Maker {
     if (Pick(2) == 0) grid.ep = grid.tp * grid.dp, grid.expert_dp = 1;
     plan_.world_size += grid.ranks();
     const auto group = [&](const char* short_name, View view, vector<Axis> axes) {
-      plan_.groups.push_back({.name = name + "." + short_name, .short_name = short_name, .module = name, .view = view, .axes = axes, .used = true});
+      plan_.groups.push_back({.name = name + "." + short_name, .short_name = short_name, .module = name, .view = view, .axes = axes, .streams = {""}});
     };
     group("tp", View::kDense, {Axis::kTp});
     group("pp", View::kDense, {Axis::kPp});
@@ -86,7 +86,7 @@ class Maker {
       ranks.insert({source, destination});
     }
     plan_.bridges.push_back(bridge);
-    plan_.groups.push_back({.name = bridge.name, .short_name = "bridge", .ranks = {ranks.begin(), ranks.end()}, .used = true});
+    plan_.groups.push_back({.name = bridge.name, .short_name = "bridge", .ranks = {ranks.begin(), ranks.end()}, .streams = {""}});
   }
 
   int RoleAt(int rank) const { return static_cast<int>(plan_.RoleOf(rank) - plan_.roles.data()); }

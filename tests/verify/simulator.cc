@@ -154,7 +154,7 @@ class World {
       }
     } else {
       const Group* group = plan_.FindGroup(part.group);
-      if (!group || !group->used) return Fail(rank, op, "names no group that is used");
+      if (!group || !group->used()) return Fail(rank, op, "names no group that is used");
       const auto subgroup = subgroup_of_.find({static_cast<int>(group - plan_.groups.data()), rank});
       if (subgroup == subgroup_of_.end() || group->axes.size() != 1) return Fail(rank, op, "is in no such line of stages");
       const vector<int>& line = subgroups_[subgroup->second];

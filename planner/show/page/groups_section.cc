@@ -67,7 +67,7 @@ std::string GroupsSection(const Plan& plan) {
   for (const std::string& module : modules) {
     std::vector<const Group*> used, unused;
     for (const Group& group : plan.groups) {
-      if (group.module == module) (group.used ? used : unused).push_back(&group);
+      if (group.module == module) (group.used() ? used : unused).push_back(&group);
     }
     if (used.empty() && unused.empty()) continue;
     body += Cat("<h3>", module.empty() ? "world and bridges" : Escaped(module), "</h3>\n");

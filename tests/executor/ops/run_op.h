@@ -15,7 +15,6 @@
 
 namespace planwright::executor {
 
-using Attributes = std::map<std::string, Attribute>;
 using Handler = Tensors (*)(const ComputeContext&);
 
 // An instruction's attributes and where it is called, then any number of runs.

@@ -28,7 +28,6 @@
 namespace planwright::executor {
 namespace {
 
-using Attributes = std::map<std::string, Attribute>;
 using Grids = std::vector<std::pair<int64_t, int64_t>>;
 using Handler = Tensors (*)(const ComputeContext&);
 

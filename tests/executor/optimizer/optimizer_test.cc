@@ -25,7 +25,7 @@ Plan MakePlan(int shards, const std::string& precision = "fp64", int tp = 1) {
                      {.frame = "m.l", .slot = "b", .shape = {5}, .parameters = {1}, .bucket = 0, .offset = 13}};
   module.buckets = {{.name = "m.dense.sharded.0", .elements = 24, .reduce_group = shards > 1 ? "m.dp" : "", .shards = shards}};
   plan.modules = {module};
-  plan.groups = {{.name = "m.dp", .short_name = "dp", .module = "m", .axes = {Axis::kDp}, .used = true}};
+  plan.groups = {{.name = "m.dp", .short_name = "dp", .module = "m", .axes = {Axis::kDp}, .streams = {""}}};
   plan.optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .clip_grad_norm = 1.0};
   return plan;
 }

@@ -42,7 +42,7 @@ Plan MakePlan(int encoder_lanes, int language_lanes, int64_t samples, bool coloc
   bridge.forward = Table(samples, encoder.grid, language.grid);
   bridge.backward = Table(samples, language.grid, encoder.grid);
   plan.bridges = {bridge};
-  Group group{.name = "bridge.e.l", .used = true};
+  Group group{.name = "bridge.e.l", .streams = {""}};
   for (int rank = 0; rank < plan.world_size; ++rank) group.ranks.push_back(rank);
   plan.groups = {group};
   return plan;

@@ -23,7 +23,7 @@ const ValueType kScalar = {DType::kFp64, {int64_t{1}}, {}, std::nullopt, false};
 const ValueType kCount = {DType::kInt64, {int64_t{1}}, {}, std::nullopt, false};
 
 Instruction Op(OpKind kind, std::vector<std::string> inputs, std::vector<Output> outputs,
-               std::map<std::string, Attribute> attributes = {}) {
+               Attributes attributes = {}) {
   return {.kind = kind, .inputs = std::move(inputs), .outputs = std::move(outputs), .attributes = std::move(attributes)};
 }
 
@@ -74,7 +74,7 @@ Plan ToyPlan() {
                      Call("m.layer.backward", "m.layers.0", {"dh"}, {{"dx", kVector}})};
   plan.blocks = {forward, backward, stage, stage_back};
 
-  const std::map<std::string, Attribute> of_m = {{"module", "m"}};
+  const Attributes of_m = {{"module", "m"}};
   Role role{.name = "m.s0", .modules = {"m"}, .ranks = {{0, 1, 1}}, .origin = 0};
   role.setup = {Op(OpKind::kAllocateParameters, {}, {}, of_m), Op(OpKind::kInitializeParameters, {}, {}, of_m)};
   role.step = {Op(OpKind::kBeginStep, {}, {})};

@@ -1,0 +1,85 @@
+#include "planner/verify/attribute_rules.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "planner/plan/op_table.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+
+bool HasType(const Attribute& value, AttributeType type) {
+  switch (type) {
+    case AttributeType::kInteger: return std::holds_alternative<int64_t>(value);
+    case AttributeType::kReal: return std::holds_alternative<double>(value);
+    case AttributeType::kText: return std::holds_alternative<string>(value);
+    case AttributeType::kIntegers: return std::holds_alternative<std::vector<int64_t>>(value);
+  }
+  return false;
+}
+
+double Number(const Attribute& value) {
+  if (const int64_t* integer = std::get_if<int64_t>(&value)) return static_cast<double>(*integer);
+  const double* real = std::get_if<double>(&value);
+  return real ? *real : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace
+
+double AttributeRules::ValueOf(const string& name, const Module& module) const {
+  if (name == "sequence") return static_cast<double>(plan_.budget.sequence_length);
+  if (name == "samples") return static_cast<double>(plan_.budget.micro_samples);
+  if (name == "image_token") return static_cast<double>(plan_.data.image_token);
+  if (name == "trains_backbone") return module.trains_backbone ? 1 : 0;
+  if (const auto axis = AxisFromName(name)) return module.grid.size(*axis);
+  const auto constant = module.constants.find(name);
+  return constant == module.constants.end() ? std::numeric_limits<double>::quiet_NaN() : Number(constant->second);
+}
+
+const std::vector<AttributeRules::Expected>& AttributeRules::ExpectedOf(OpKind kind, const Module& module) {
+  const auto [known, fresh] = known_.try_emplace({&module, kind});
+  if (!fresh) return known->second;
+  const auto value_of = [&](const string& name) { return ValueOf(name, module); };
+  for (const AttributeSpec& spec : InfoOf(kind).attributes) {
+    Expected& expected = known->second.emplace_back();
+    if (spec.when) expected.wanted = spec.when->Evaluate(value_of) != 0;
+    for (const Expression& formula : spec.values) expected.values.push_back(formula.Evaluate(value_of));
+  }
+  return known->second;
+}
+
+string AttributeRules::Problem(const Instruction& instruction, const Module* module) {
+  const OpInfo& info = InfoOf(instruction.kind);
+  const std::vector<Expected>* expected = module ? &ExpectedOf(instruction.kind, *module) : nullptr;
+  size_t known = 0;
+  for (size_t i = 0; i < info.attributes.size(); ++i) {
+    const AttributeSpec& spec = info.attributes[i];
+    const auto found = instruction.attributes.find(spec.name);
+    const bool follows = spec.source == AttributeSource::kFormula && expected;
+    if (found == instruction.attributes.end()) {
+      if (!spec.optional && (!follows || (*expected)[i].wanted)) return absl::StrCat("lacks the attribute ", spec.name);
+      continue;
+    }
+    ++known;
+    if (!HasType(found->second, spec.type)) return absl::StrCat("has an attribute ", spec.name, " that is no ", string(AttributeTypeName(spec.type)));
+    if (!follows) continue;
+    if (!(*expected)[i].wanted) return absl::StrCat("has an attribute ", spec.name, " where there is none");
+    const std::vector<double>& values = (*expected)[i].values;
+    const double value = Number(found->second);
+    if (std::find(values.begin(), values.end(), value) != values.end()) continue;
+    if (std::isnan(values.front())) return absl::StrCat("needs constants that its module lacks: ", spec.name, " = ", spec.values.front().text());
+    return absl::StrCat("has ", spec.name, " ", value, ", not ", values.front(), " = ", spec.values.front().text());
+  }
+  if (known == instruction.attributes.size()) return "";
+  for (const auto& [name, value] : instruction.attributes) {
+    if (!info.FindAttribute(name)) return absl::StrCat("has an attribute ", name, ", which its kind does not know");
+  }
+  return "";
+}
+
+}  // namespace planwright

@@ -1,0 +1,34 @@
+// V4 of attributes: an instruction has those that its kind needs and no others, each of its type, and each that follows from a formula of ops.def
+// is what the module's constants, the batch and the grid make it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/plan/plan.h"
+
+namespace planwright {
+
+// Keeps a reference: the plan must outlive it. A formula is evaluated once for each kind and module.
+class AttributeRules {
+ public:
+  explicit AttributeRules(const Plan& plan) : plan_(plan) {}
+
+  // What is wrong, or "". `module`: of the block that the instruction stands in; null in a role's own lists, where nothing follows from a module.
+  std::string Problem(const Instruction& instruction, const Module* module);
+
+ private:
+  struct Expected {
+    bool wanted = true;
+    std::vector<double> values;  // what it may be; NaN: a constant that the module lacks
+  };
+  const std::vector<Expected>& ExpectedOf(OpKind kind, const Module& module);
+  double ValueOf(const std::string& name, const Module& module) const;
+
+  const Plan& plan_;
+  std::map<std::pair<const Module*, OpKind>, std::vector<Expected>> known_;
+};
+
+}  // namespace planwright
