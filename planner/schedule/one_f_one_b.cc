@@ -1,5 +1,7 @@
 #include "planner/schedule/one_f_one_b.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "planner/diagnostics/bug.h"
 
@@ -15,6 +17,11 @@ std::vector<std::string> OneForwardOneBackward(int warmup, int microbatches) {
   }
   for (int i = microbatches - warmup; i < microbatches; ++i) order.push_back(absl::StrCat("B", i));
   return order;
+}
+
+int ForwardsBeforeBackward(const std::vector<std::string>& order) {
+  const auto backward = [](const std::string& action) { return action[0] == 'B'; };
+  return static_cast<int>(std::find_if(order.begin(), order.end(), backward) - order.begin());
 }
 
 }  // namespace planwright

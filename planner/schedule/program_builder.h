@@ -47,13 +47,17 @@ class ProgramBuilder {
   void Read(const LoweredModule& lowered, int stage, int microbatch);
   void Forward(const LoweredModule& lowered, int stage, int microbatch);
   void Backward(const LoweredModule& lowered, int stage, int microbatch);
-  // What stage `stage` hands on after an action ("F3") and needs before one.
+  // What stage `stage` hands on after an action ("F3") and needs before one. Both ends of an edge have its transfers in one order, which is why
+  // nothing waits in a circle (docs/progress.md).
   void Give(const LoweredModule& lowered, int stage, const std::string& action, bool leads, Transfers& transfers);
   void Need(const LoweredModule& lowered, int stage, const std::string& action, bool leads, Transfers& transfers);
   void Exchange(const Transfers& transfers, int origin);
   // Rows from the bridge leader to its siblings of tp and cp.
   void BroadcastNeeded(const LoweredModule& lowered, int stage, const std::string& action, bool leads);
   bool CarriesGradient(const Bridge& bridge) const;
+  // Microbatches whose rows an encoder hands on before it takes its first gradient; the next one's go with that gradient, and so on.
+  int RowsBeforeGradients(const LoweredModule& encoder) const;
+  void GiveRows(const LoweredModule& encoder, int microbatch, Transfers& transfers);
   const LoweredModule& LoweredNamed(const std::string& name) const;
 
   void Tail(const std::vector<const LoweredModule*>& modules, int stage);

@@ -1,6 +1,8 @@
 // The transfers of a role's step: what a stage hands on and needs around each action of its schedule, between stages and over bridges.
 #include "absl/strings/str_cat.h"
+#include "planner/diagnostics/bug.h"
 #include "planner/schedule/lower_stage.h"
+#include "planner/schedule/one_f_one_b.h"
 #include "planner/schedule/program_builder.h"
 #include "planner/schedule/program_values.h"
 
@@ -20,6 +22,24 @@ bool ProgramBuilder::CarriesGradient(const Bridge& bridge) const {
   return encoder.learns(encoder.last_stage());
 }
 
+// As many as the language model takes before its first backward: after that it gives a gradient whenever it takes rows. An encoder beside a
+// deeper one has made more by then (facts 2.4), and keeps them.
+int ProgramBuilder::RowsBeforeGradients(const LoweredModule& encoder) const {
+  if (!encoder.learns(encoder.last_stage())) return static_cast<int>(plan_.budget.microbatches);
+  const string& language = encoder.bridges.front()->to;
+  for (const StageSchedule& schedule : plan_.schedule) {
+    if (schedule.module == language && schedule.stage == 0) return ForwardsBeforeBackward(schedule.order);
+  }
+  Bug("no schedule of module " + language);
+}
+
+void ProgramBuilder::GiveRows(const LoweredModule& encoder, int m, Transfers& transfers) {
+  if (m >= plan_.budget.microbatches) return;
+  for (const Bridge* bridge : encoder.bridges) {
+    transfers.parts.push_back(OverBridge(*bridge, false, true, ValueOf(*encoder.module, m, "rows"), ValueOf(*encoder.module, m, "sample_rows")));
+  }
+}
+
 void ProgramBuilder::Give(const LoweredModule& lowered, int stage, const string& action, bool leads, Transfers& transfers) {
   const Module& module = *lowered.module;
   const int m = MicrobatchOf(action);
@@ -29,14 +49,14 @@ void ProgramBuilder::Give(const LoweredModule& lowered, int stage, const string&
     transfers.parts.push_back(ToStage(module, -1, true, true, ValueOf(module, m, "dx_in")));
   }
   if (!leads) return;
+  if (!lowered.language()) {
+    if (forward && m < RowsBeforeGradients(lowered)) GiveRows(lowered, m, transfers);
+    return;
+  }
   for (const Bridge* bridge : lowered.bridges) {
-    if (forward && !lowered.language() && stage == lowered.last_stage()) {
-      transfers.parts.push_back(OverBridge(*bridge, false, true, ValueOf(module, m, "rows"), ValueOf(module, m, "sample_rows")));
-    }
-    if (!forward && lowered.language() && stage == 0 && CarriesGradient(*bridge)) {
-      transfers.parts.push_back(OverBridge(*bridge, true, true, ValueOf(module, m, BridgeValue(plan_, *bridge, "drows")),
-                                           ValueOf(module, m, BridgeValue(plan_, *bridge, "sample_rows"))));
-    }
+    if (forward || !CarriesGradient(*bridge)) continue;
+    transfers.parts.push_back(OverBridge(*bridge, true, true, ValueOf(module, m, BridgeValue(plan_, *bridge, "drows")),
+                                         ValueOf(module, m, BridgeValue(plan_, *bridge, "sample_rows"))));
   }
 }
 
@@ -55,6 +75,7 @@ void ProgramBuilder::Need(const LoweredModule& lowered, int stage, const string&
     receive(ToStage(module, 1, true, false, ValueOf(module, m, "dx_out")), InputNamed(block, "dx_out").type);
   }
   if (!leads) return;
+  if (!forward && !lowered.language()) GiveRows(lowered, RowsBeforeGradients(lowered) + m, transfers);
   for (const Bridge* bridge : lowered.bridges) {
     const bool rows = forward && lowered.language() && stage == 0, gradient = !forward && !lowered.language() && stage == lowered.last_stage();
     if (!rows && !gradient) continue;

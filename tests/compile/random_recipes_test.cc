@@ -1,5 +1,5 @@
 // Random recipes, as many layouts and settings at once as a recipe can have: each compiles, or is refused by a kind that names what its author can
-// change. BrokenRule is for faults of the planner: no recipe may reach it. Some have two encoders.
+// change. BrokenRule is for faults of the planner: no recipe may reach it. Some have two encoders, each with as many stages as it likes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -85,9 +85,10 @@ class RandomRecipe {
   void Encoder(bool together, int language_ranks) {
     const std::string parallel = "modules.radio_encoder.parallel.";
     const int tp = together ? Divisor(language_ranks, {1, 2, 4}) : One({1, 1, 2, 4}), cp = together ? 1 : One({1, 1, 1, 2, 3});
-    const int pp = together ? 1 : One({1, 1, 2}), ranks = together ? language_ranks : tp * cp * pp * One({1, 1, 2, 3, 4, 5});
+    const int pp = EncoderStages(together), second_pp = two_encoders_ ? EncoderStages(together) : 1;
+    const int ranks = together ? language_ranks : tp * cp * pp * One({1, 1, 2, 3, 4, 5});
     Set("modules.radio_encoder.placement.ranks", ranks);
-    const int more = two_encoders_ ? SecondEncoder(together, ranks) : 0;
+    const int more = two_encoders_ ? SecondEncoder(together, ranks, second_pp) : 0;
     Set("modules.language.placement.first_rank", together ? 0 : ranks + more);
     Set(parallel + "tp", tp);
     Set(parallel + "cp", cp);
@@ -95,14 +96,17 @@ class RandomRecipe {
     Set("models.radio_vit_tiny.class_tokens", One({1, 2}));
     Set("models.radio_vit_tiny.pixel_shuffle", One({1, 2}));
     Set("models.radio_vit_tiny.positions", One({"crop", "interpolate"}));
-    Set("models.radio_vit_tiny.layers", One({2, 4}));
+    Set("models.radio_vit_tiny.layers", std::max(pp, second_pp) > 2 ? 4 : One({2, 4}));
   }
 
-  int SecondEncoder(bool together, int first_ranks) {
-    const int ranks = together ? first_ranks : One({1, 2, 3, 4, 6});
+  int EncoderStages(bool together) { return together ? 1 : One({1, 1, 2, 4}); }
+
+  int SecondEncoder(bool together, int first_ranks, int pp) {
+    const int ranks = together ? first_ranks : pp * One({1, 2, 3, 4, 6});
     Set("modules.second_encoder.placement.first_rank", together ? 0 : first_ranks);
     Set("modules.second_encoder.placement.ranks", ranks);
-    Set("modules.second_encoder.parallel.tp", Divisor(ranks, {1, 2, 4}));
+    Set("modules.second_encoder.parallel.tp", Divisor(ranks / pp, {1, 2, 4}));
+    Set("modules.second_encoder.parallel.pp", pp);
     Set("modules.second_encoder.train.backbone", One({"trained", "frozen"}));
     Set("modules.second_encoder.train.projection", One({"trained", "frozen"}));
     return ranks;
@@ -112,7 +116,7 @@ class RandomRecipe {
     const bool documents = One({0, 0, 1}) == 1;
     const int micro = documents ? 1 : One({1, 1, 2, 3});
     Set("batch.micro_samples", micro);
-    Set("batch.global_samples", micro * lanes * One({1, 2, 3, 4}));
+    Set("batch.global_samples", micro * lanes * One({1, 2, 3, 4, 8}));
     Set("batch.sequence_length", One({48, 96}));
     Set("data.packed_documents", documents ? "true" : "false");
     Set("data.max_images", One({0, 1, 2}));

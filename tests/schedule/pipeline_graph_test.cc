@@ -96,6 +96,13 @@ TEST(PipelineGraph, ScheduleOfEncoderAndLanguage) {
   EXPECT_THAT(schedule[1].order, ElementsAre("F0", "B0", "F1", "B1", "F2", "B2"));
 }
 
+TEST(OneForwardOneBackward, ForwardsBeforeBackward) {
+  EXPECT_EQ(ForwardsBeforeBackward(OneForwardOneBackward(0, 3)), 1);
+  EXPECT_EQ(ForwardsBeforeBackward(OneForwardOneBackward(2, 5)), 3);
+  EXPECT_EQ(ForwardsBeforeBackward(OneForwardOneBackward(3, 3)), 3);
+  EXPECT_EQ(ForwardsBeforeBackward({"F0", "F1"}), 2) << "a stage that learns nothing";
+}
+
 TEST(OneForwardOneBackward, AllWarmup) { EXPECT_THAT(OneForwardOneBackward(2, 2), ElementsAre("F0", "F1", "B0", "B1")); }
 
 }  // namespace

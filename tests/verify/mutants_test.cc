@@ -78,6 +78,7 @@ std::vector<Base> Layouts() {
       Apart("overlapped", 2, "tp: 1", 4, "tp: 2", overlap),
       Apart("overlapped_stages", 2, "tp: 1", 8, "tp: 2, pp: 2, ep: 2", overlap),
       {"two_encoders", "tests/verify/two_encoders.yaml"},
+      {"encoders_of_unequal_depth", "tests/fuzz/regressions/recipe/encoders_of_unequal_depth.yaml"},
   };
 }
 

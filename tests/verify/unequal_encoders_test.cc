@@ -1,0 +1,121 @@
+// Encoders of every depth beside each other: each plan compiles (a circle is a broken rule, PW0801), makes progress in the simulator, and carries
+// the microbatches in one order.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/support/compiled.h"
+#include "tests/verify/simulator.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+using std::vector;
+
+struct Stages {
+  int tp = 1, dp = 1, pp = 1;
+  string train = "{backbone: trained}";  // of an encoder
+
+  int ranks() const { return tp * dp * pp; }
+};
+
+struct Layout {
+  vector<Stages> encoders;
+  Stages language;
+  int microbatches = 1;
+};
+
+const vector<string> kNames = {"images", "audio", "third"};
+constexpr int kStages[] = {1, 2, 4};
+
+// Overrides of the recipe with two encoders that was refused once.
+vector<string> OverridesOf(const Layout& layout) {
+  vector<string> overrides, bridges;
+  int first = 0;
+  const auto add = [&](const string& name, const string& model, const Stages& stages) {
+    overrides.push_back(absl::StrCat("modules.", name, "={model: ", model, ", placement: {first_rank: ", first, ", ranks: ", stages.ranks(),
+                                     "}, parallel: {tp: ", stages.tp, ", pp: ", stages.pp, "}, train: ", stages.train, "}"));
+    first += stages.ranks();
+  };
+  for (size_t i = 0; i < layout.encoders.size(); ++i) {
+    add(kNames[i], "small_vit", layout.encoders[i]);
+    bridges.push_back(absl::StrCat("{from: ", kNames[i], ", to: language, token: ", 63 - i, "}"));
+  }
+  add("language", "small_lm", layout.language);
+  overrides.push_back(absl::StrCat("bridges=[", absl::StrJoin(bridges, ", "), "]"));
+  overrides.push_back(absl::StrCat("cluster.gpus_per_node=", first));
+  overrides.push_back(absl::StrCat("batch.global_samples=", layout.microbatches * layout.language.dp));
+  return overrides;
+}
+
+// The microbatches of what a role's ranks exchange, in their order, by bridge or stages on and direction.
+std::map<string, vector<string>> Carried(const Role& role) {
+  std::map<string, vector<string>> carried;
+  for (const Instruction& instruction : role.step) {
+    for (const ExchangePart& part : instruction.parts) {
+      const string way = absl::StrCat(part.bridge, part.group, part.shift, part.send ? " sends" : " receives", part.backward ? " backward" : "");
+      const size_t begin = part.value.find(".m") + 2;  // "audio.m3.rows"
+      carried[way].push_back(part.value.substr(begin, part.value.find('.', begin) - begin));
+    }
+  }
+  return carried;
+}
+
+void ExpectProgress(const Layout& layout, uint64_t seed) {
+  const vector<string> overrides = OverridesOf(layout);
+  SCOPED_TRACE(absl::StrCat("'", absl::StrJoin(overrides, "' '"), "'"));
+  const Plan plan = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/tests/fuzz/regressions/recipe/encoders_of_unequal_depth.yaml", overrides);
+  ASSERT_FALSE(plan.roles.empty());
+  vector<string> all;
+  for (int m = 0; m < layout.microbatches; ++m) all.push_back(absl::StrCat(m));
+  for (const Role& role : plan.roles) {
+    for (const auto& [way, microbatches] : Carried(role)) EXPECT_EQ(microbatches, all) << role.name << ", " << way;
+  }
+  for (const int host_waits : {0, 30, 100}) {
+    const testing::Outcome outcome = testing::Simulate(plan, {seed, host_waits, 2});
+    ASSERT_TRUE(outcome.completed) << outcome.problem;
+  }
+}
+
+// What an encoder trains decides which of its stages have backwards.
+TEST(UnequalEncoders, TwoOfAllDepthsMakeProgress) {
+  const vector<string> trains = {"{backbone: trained}", "{backbone: frozen, projection: trained}", "{backbone: frozen, projection: frozen}"};
+  uint64_t seed = 0;
+  for (const int first : kStages) {
+    for (const int second : kStages) {
+      for (const int language : kStages) {
+        for (const int microbatches : {1, 2, 3, 4, 5, 6, 8, 11}) {
+          // Two that learn, and by turns one that learns in part or not at all, before and behind the other.
+          const string &one = trains[++seed % 3], &other = trains[seed / 3 % 3];
+          ExpectProgress({{{.pp = first}, {.pp = second}}, {.pp = language}, microbatches}, seed);
+          ExpectProgress({{{.pp = first, .train = one}, {.pp = second, .train = other}}, {.pp = language}, microbatches}, seed);
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+// With lanes and tensor parallelism, in which a stage has leaders and siblings.
+TEST(UnequalEncoders, ThreeOfAnyDepthsMakeProgress) {
+  std::mt19937 draws(1);
+  const auto one = [&](const vector<int>& choices) { return choices[draws() % choices.size()]; };
+  for (uint64_t seed = 0; seed < 120; ++seed) {
+    const auto stages = [&] { return Stages{.tp = one({1, 1, 2}), .dp = one({1, 1, 2}), .pp = one({1, 2, 4})}; };
+    Layout layout{{stages(), stages(), stages()}, stages(), one({1, 2, 3, 4, 5, 7, 8, 12})};
+    for (Stages& encoder : layout.encoders) {
+      if (one({0, 0, 1}) == 1) encoder.train = "{backbone: frozen}";
+    }
+    ExpectProgress(layout, seed);
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace planwright
