@@ -113,7 +113,7 @@ TEST(ShowSchedule, GoesOnBelowWhereALineIsFull) {
 
 TEST(Show, KeepsToTheWidth) {
   Plan plan = SixRanks();
-  plan.budget = {100, 16, 1, 8, 4, 7, 12, {1e-3, 1e-5, 0, 20, 100, "linear"}, {0.0, 0.1, "linear", 100}, {{"warmup", 0, 20}, {"decay", 20, 100}}};
+  plan.budget = {100, 16, 1, 8, 4, 7, 4, 12, {1e-3, 1e-5, 0, 20, 100, "linear"}, {0.0, 0.1, "linear", 100}, {{"warmup", 0, 20}, {"decay", 20, 100}}};
   for (const size_t width : {60, 80, 150}) {
     for (const std::string& text : {ShowRanks(plan, width), ShowGroups(plan, width), ShowBridges(plan, width), ShowBudget(plan, {10}, width),
                                     ShowSchedule(plan, width), ShowModel(plan, width), ShowMemory(plan, width), ShowProgram(plan, "", width)}) {
@@ -125,7 +125,7 @@ TEST(Show, KeepsToTheWidth) {
 
 TEST(ShowBudget, GivesRatesAtSampleCounts) {
   Plan plan = SixRanks();
-  plan.budget = {100, 16, 1, 8, 4, 7, 12, {1e-3, 1e-5, 0, 20, 100, "linear"}, {0.1, 0.1, "constant", 100},
+  plan.budget = {100, 16, 1, 8, 4, 7, 4, 12, {1e-3, 1e-5, 0, 20, 100, "linear"}, {0.1, 0.1, "constant", 100},
                  {{"warmup", 0, 20}, {"decay", 20, 100}}};
   const ordered_json json = ShowBudgetJson(plan, {0, 10, 20});
   EXPECT_EQ(json["steps"], 7);
