@@ -135,7 +135,11 @@ class CommunicationDamage {
     }
     if (op.kind != OpKind::kBroadcast) {
       Add("change_kind", i, "", RulesOf(op),
-          [](Instruction& x) { x.kind = x.kind == OpKind::kAllReduce ? OpKind::kReduceScatter : OpKind::kAllReduce; });
+          [](Instruction& x) {
+            const bool reduces = x.kind == OpKind::kAllReduce;
+            x.kind = reduces ? OpKind::kReduceScatter : OpKind::kAllReduce;
+            x.attributes = reduces ? Attributes{{"dim", int64_t{0}}} : Attributes{{"reduce", string("sum")}};
+          });
     }
   }
 
