@@ -30,6 +30,7 @@ std::vector<Violation> AllRules(const Plan& plan) {
   add(VerifyMeanings(index));
   add(VerifyUpdates(index));
   add(VerifyCheckpoint(plan));
+  add(VerifyModel(index));
   add(VerifyProgress(plan));
   if (!violations.empty()) return violations;
   add(VerifyRows(index));
