@@ -31,6 +31,7 @@ std::vector<Violation> AllRules(const Plan& plan) {
   add(VerifyUpdates(index));
   add(VerifyCheckpoint(plan));
   add(VerifyModel(index));
+  add(VerifyGraphs(index, microbatches));
   add(VerifyProgress(plan));
   if (!violations.empty()) return violations;
   add(VerifyRows(index));

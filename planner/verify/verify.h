@@ -53,6 +53,8 @@ std::vector<Violation> VerifyUpdates(const PlanIndex& index);
 std::vector<Violation> VerifyStorage(const PlanIndex& index);
 // V11 of modules: constants, parameters, storages, layers and counts are what the statement of the model (model_statement.h) makes of them.
 std::vector<Violation> VerifyModel(const PlanIndex& index);
+// V11 of blocks: a forward block computes what the statement of its layer kind says, with the same slots and settings; stages only hand on.
+std::vector<Violation> VerifyGraphs(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches);
 // V9: every checkpoint key is unique over all modules, written by one rank, and tiles its tensor; every parameter has a source.
 std::vector<Violation> VerifyCheckpoint(const Plan& plan);
 // V10 of run-time sizes: there is room for all rows that can come, and memory is planned for as many expert rows as moe.imbalance declares.
