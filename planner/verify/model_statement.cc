@@ -104,6 +104,7 @@ class Parser {
     const string type = words.Take();
     words.Expect(type == "int" || type == "real");
     constant.real = type == "real";
+    if (words.TakeIf("or")) words.Expect(constant.or_zero = words.TakeIf("0"));
     if (words.TakeIf("of")) constant.of = words.Take()[0];
   }
 

@@ -3,7 +3,7 @@
 // a model (model/, schedule/), so that the two judge each other. The texts are hybrid_lm.def and radio_vit.def; a layer kind is added there. Lines:
 //
 //   can WORD                         has_images, carries_loss
-//   constant NAME int|real [of KIND] which constants such a module has; of KIND: where it has layers of that kind
+//   constant NAME int|real [or 0] [of KIND]       above 0, but for `or 0`; of KIND: where the module has layers of that kind
 //   let NAME = FORMULA               over constants, axes, `layers`, `sequence`, earlier names, sqrt(NAME)
 //   file PREFIX                      of file names from here on; {encoder}: "MODULE." where several encoders feed one model, else nothing
 //   piece embed|head|KIND            what follows is of this piece. In a piece:
@@ -37,7 +37,7 @@ namespace planwright {
 
 struct StatedConstant {
   std::string name;
-  bool real = false;
+  bool real = false, or_zero = false;
   char of = 0;  // layer kind; 0: every module of the kind
 };
 

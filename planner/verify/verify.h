@@ -55,6 +55,10 @@ std::vector<Violation> VerifyStorage(const PlanIndex& index);
 std::vector<Violation> VerifyModel(const PlanIndex& index);
 // V11 of blocks: a forward block computes what the statement of its layer kind says, with the same slots and settings; stages only hand on.
 std::vector<Violation> VerifyGraphs(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches);
+// V11 of what follows from these: buckets, sums, groups and streams, bridges, image sizes of the data, run-time sizes, setup.
+std::vector<Violation> VerifyFollows(const PlanIndex& index);
+// V11 of roles: those of one module and stage run the same program, but for what the leader exchanges over bridges.
+std::vector<Violation> VerifySiblings(const PlanIndex& index);
 // V9: every checkpoint key is unique over all modules, written by one rank, and tiles its tensor; every parameter has a source.
 std::vector<Violation> VerifyCheckpoint(const Plan& plan);
 // V10 of run-time sizes: there is room for all rows that can come, and memory is planned for as many expert rows as moe.imbalance declares.

@@ -88,7 +88,12 @@ class ModelEquations {
       ++known;
       if (!wanted) Fail(absl::StrCat("has the constant ", constant.name, " and no layer of kind ", string(1, constant.of)));
       const bool typed = constant.real ? std::holds_alternative<double>(found->second) : std::holds_alternative<int64_t>(found->second);
-      if (!typed) Fail(absl::StrCat("has a constant ", constant.name, " that is no ", constant.real ? "real number" : "integer"));
+      if (!typed) {
+        Fail(absl::StrCat("has a constant ", constant.name, " that is no ", constant.real ? "real number" : "integer"));
+      } else if (const double value = constant.real ? module_.real(constant.name) : static_cast<double>(module_.size(constant.name));
+                 !(value > 0 || (constant.or_zero && value == 0))) {
+        Fail(absl::StrCat("has the constant ", constant.name, " ", value, ", which no model has"));
+      }
     }
     if (known == module_.constants.size()) return;
     for (const auto& [name, value] : module_.constants) {
@@ -126,6 +131,10 @@ class ModelEquations {
         return;
       }
       const string frame = absl::StrCat(name, ".layers.", i);
+      const int before = i == 0 ? 0 : module_.layers[i - 1].stage;
+      if (layer.stage < before || layer.stage >= module_.grid.pp) {
+        Fail(absl::StrCat("has layer ", i, " on stage ", layer.stage, ", behind a layer of stage ", before, " of ", module_.grid.pp));
+      }
       if (layer.frame != frame) Equal([&] { return absl::StrCat("layer ", i, " of frame"); }, layer.frame, frame);
       const int64_t elements = Piece(stated->second, frame, layer.stage, static_cast<int>(i));
       const auto of_layer = [&](const char* what) { return [&frame, what] { return absl::StrCat(frame, " of ", what); }; };
