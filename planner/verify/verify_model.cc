@@ -208,8 +208,8 @@ class ModelEquations {
     if (!weight.numbers.empty()) draw.a = numbers_->Of(weight.numbers[0]);
     if (weight.numbers.size() > 1) draw.b = numbers_->Of(weight.numbers[1]);
     Equal(of("initial value"), found.init, draw);
-    int64_t elements = std::max<int64_t>(tensors, 1);
-    for (int64_t size : shape) elements = elements * size;
+    int64_t elements = std::max<int64_t>(found.experts, 1);
+    for (int64_t size : found.shape) elements *= size;  // in its range, whatever the constants are
     return elements;
   }
 
