@@ -1,5 +1,5 @@
 // V11 of what follows from modules, bridges and programs: buckets, sums of the step, groups with their streams, bridges, the data's image sizes,
-// run-time sizes and how roles set up. Each is compared with its equation, in the order in which the plan has it.
+// run-time sizes, axes of the checkpoint, how roles set up, and which fields an instruction has. Each is compared with its equation, in the order in which the plan has it.
 
 #include <algorithm>
 #include <cmath>
@@ -40,7 +40,15 @@ class Equations {
     Groups();
     Data();
     Symbols();
-    for (const Role& role : plan_.roles) Setup(role);
+    Checkpoint();
+    for (const Block& block : plan_.blocks) Instructions("block " + block.name, block.body, true, block.origin);
+    for (const Role& role : plan_.roles) {
+      Setup(role);
+      const string who = "role " + role.name;
+      for (const auto* list : {&role.setup, &role.step, &role.teardown}) Instructions(who, *list, false, role.origin);
+      Ranges(who, role.ranks, role.origin);
+    }
+    if (plan_.format_version != kPlanFormatVersion) Fail("the plan", absl::StrCat("is of format ", plan_.format_version), -1);
   }
 
  private:
@@ -278,6 +286,59 @@ class Equations {
     }
     // Written so that no number of a damaged plan is out of range, NaN too.
     return mean >= 1 ? static_cast<int64_t>(std::llround(std::min(mean, 9e15))) : 1;
+  }
+
+  // Along which axes a parameter of the rule lies in parts, in the order of its view.
+  void Checkpoint() {
+    for (const CheckpointRule& rule : plan_.checkpoint.rules) {
+      const Module* module = index_.module(rule.module);
+      const int first = rule.parameters.empty() ? -1 : rule.parameters.front().first;
+      if (!module || first < 0 || first >= static_cast<int>(module->parameters.size())) continue;  // V9
+      const Parameter& parameter = module->parameters[static_cast<size_t>(first)];
+      std::vector<Axis> cut, replicated, flat;
+      for (Axis axis : AxesOf(rule.view)) {
+        if (axis == Axis::kPp) continue;
+        const bool tensor = axis == Axis::kTp || axis == Axis::kExpertTp;
+        (axis == Axis::kEp || (tensor && parameter.shard_dim >= 0) ? cut : replicated).push_back(axis);
+      }
+      if (!rule.states.empty()) flat = rule.view == View::kExpert ? std::vector<Axis>{Axis::kExpertDp} : std::vector<Axis>{Axis::kCp, Axis::kDp};
+      const string who = absl::StrCat("the checkpoint's rule of ", parameter.name);
+      Equal(who, "view", rule.view, parameter.experts > 0 ? View::kExpert : View::kDense, module->origin);
+      Equal(who, "cut", rule.cut, cut, module->origin);
+      Equal(who, "replicated", rule.replicated, replicated, module->origin);
+      Equal(who, "flat", rule.flat, flat, module->origin);
+      Ranges(who, rule.parameters, module->origin);
+    }
+  }
+
+  // One number is written in one way.
+  void Ranges(const string& who, const std::vector<RankRange>& ranges, int origin) {
+    for (const RankRange& range : ranges) {
+      if (range.count == 1 && range.stride != 1) Fail(who, absl::StrCat("names ", range.first, " alone, with a stride of ", range.stride), origin);
+    }
+  }
+
+  // An instruction has the fields that its kind reads, and no others.
+  void Instructions(const string& who, const std::vector<Instruction>& body, bool in_block, int origin) {
+    for (const Instruction& op : body) {
+      const OpClass of = OpClassOf(op.kind);
+      const bool call = op.kind == OpKind::kCall, exchange = op.kind == OpKind::kExchange;
+      const char* stray = nullptr;
+      if (!call && !(op.block.empty() && op.frame.empty())) stray = "a block or a frame";
+      if (call && !op.stream.empty()) stray = "a stream";
+      if (op.group.empty() != (of != OpClass::kCommunication || exchange)) stray = "a group too many, or none";
+      if (op.microbatch != -1 && (in_block || !(call || of == OpClass::kData))) stray = "a microbatch";
+      if (!exchange && !op.parts.empty()) stray = "parts of an exchange";
+      for (const ExchangePart& part : op.parts) {
+        const bool over_bridge = !part.bridge.empty();
+        if (over_bridge == !part.group.empty() || over_bridge == part.sample_rows.empty() || over_bridge == (part.shift != 0)) {
+          stray = "a part both over a bridge and between stages";
+        }
+      }
+      if (!stray) continue;
+      Fail(who, absl::StrCat("has ", stray, " in ", string(OpName(op.kind)), op.outputs.empty() ? "" : " of " + op.outputs[0].name),
+           op.origin >= 0 ? op.origin : origin);
+    }
   }
 
   // Weights are held, drawn or loaded as the plan says, and the masters follow.

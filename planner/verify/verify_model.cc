@@ -30,9 +30,6 @@ bool Same(const T& a, const T& b) {
   return a == b;
 }
 
-// A number between two whole ones may be either: counts are rounded where they are made.
-bool Near(int64_t value, double wanted) { return std::isnan(wanted) ? value == 0 : std::abs(static_cast<double>(value) - wanted) < 1 + 1e-9 * wanted; }
-
 class ModelEquations {
  public:
   ModelEquations(const Plan& plan, const Module& module, std::vector<Violation>& violations)
@@ -62,10 +59,14 @@ class ModelEquations {
   template <typename What, typename T>
   void Equal(const What& what, const T& found, const T& wanted) {
     if (Same(found, wanted)) return;
+    Fail(absl::StrCat("has ", Name(what), " ", Text(found), ", not ", Text(wanted)));
+  }
+  template <typename What>
+  static string Name(const What& what) {
     if constexpr (std::is_invocable_v<What>) {
-      Fail(absl::StrCat("has ", what(), " ", Text(found), ", not ", Text(wanted)));
+      return what();
     } else {
-      Fail(absl::StrCat("has ", what, " ", Text(found), ", not ", Text(wanted)));
+      return what;
     }
   }
 
@@ -121,7 +122,7 @@ class ModelEquations {
   void Pieces() {
     const string name = module_.name;
     int64_t counted = Piece(statement_->embed, absl::StrCat(name, ".embed"), 0, -1);
-    Flops("embed_flops", module_.embed_flops, statement_->embed.flops);
+    Flops("embed_flops", module_.embed_flops, statement_->embed.flops, false);
     int expert_row = 0;
     for (size_t i = 0; i < module_.layers.size(); ++i) {
       const LayerSummary& layer = module_.layers[i];
@@ -140,12 +141,12 @@ class ModelEquations {
       const auto of_layer = [&](const char* what) { return [&frame, what] { return absl::StrCat(frame, " of ", what); }; };
       Equal(of_layer("parameters"), layer.parameters, elements);
       Equal(of_layer("expert_row"), layer.expert_row, layer.kind == 'E' ? expert_row++ : -1);
-      Flops(of_layer("forward_flops"), layer.forward_flops, stated->second.flops);
-      Flops(of_layer("mixing_flops"), layer.mixing_flops, stated->second.mixing);
+      Flops(of_layer("forward_flops"), layer.forward_flops, stated->second.flops, true);
+      Flops(of_layer("mixing_flops"), layer.mixing_flops, stated->second.mixing, true);
       counted += elements;
     }
     counted += Piece(statement_->head, absl::StrCat(name, ".head"), module_.grid.pp - 1, -1);
-    Flops("head_flops", module_.head_flops, statement_->head.flops);
+    Flops("head_flops", module_.head_flops, statement_->head.flops, false);
     if (parameter_ < module_.parameters.size()) {
       Fail(absl::StrCat("has a parameter ", module_.parameters[parameter_].name, ", which ", module_.kind, " does not have"));
     }
@@ -157,10 +158,14 @@ class ModelEquations {
     Equal("projector_count", module_.projector_count, projector_);
   }
 
+  // Of a layer to the nearest number, where it is an average over images; of embedding and head from below. Beyond what a double holds exactly the
+  // last digits depend on the order of the sums.
   template <typename What>
-  void Flops(const What& what, int64_t found, const std::optional<Expression>& formula) {
-    const double wanted = formula ? numbers_->Of(*formula) : 0;
-    if (!Near(found, wanted)) Equal(what, found, static_cast<int64_t>(wanted));
+  void Flops(const What& what, int64_t found, const std::optional<Expression>& formula, bool of_layer) {
+    const double exact = formula ? numbers_->Of(*formula) : 0;
+    const double wanted = std::isnan(exact) ? 0 : of_layer ? std::round(exact) : std::floor(exact);
+    if (std::abs(static_cast<double>(found) - wanted) <= 1e-12 * std::abs(wanted)) return;
+    Fail(absl::StrCat("has ", Name(what), " ", found, ", not ", wanted));
   }
 
   // The elements of its parameters, buffers and projection left out.

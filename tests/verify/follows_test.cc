@@ -9,9 +9,11 @@
 #include <functional>
 #include <stdexcept>
 
+#include "planner/plan/plan_json.h"
 #include "planner/verify/verify.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
+#include "tests/verify/field_damage.h"
 
 namespace planwright {
 namespace {
@@ -307,6 +309,27 @@ TEST(Follows, FreeNumbersAreInTheirRanges) {
                  {"token", [](Plan& p) { p.data.image_token = p.data.vocabulary; }, "token"},
                  {"rows", [](Plan& p) { p.symbols[0].mean = p.symbols[0].maximum + 1; }, "maximum"}},
                 "");
+}
+
+// Whatever field it is that follows: another value is refused. At most so many occurrences of each, spread over all of them.
+TEST(Follows, NoFieldThatFollowsMayBeAnother) {
+  constexpr int kMostOfAField = 12;
+  for (Plan sound : {Cut(), CompiledFile(kTiny)}) {
+    testing::FieldDamage count("", -1);
+    Describe(count, sound);
+    ASSERT_GT(count.seen().size(), 80u);
+    for (const auto& [pattern, times] : count.seen()) {
+      const int step = (times + kMostOfAField - 1) / kMostOfAField;
+      for (int at = step / 2; at < times; at += step) {
+        Plan plan = sound;
+        testing::FieldDamage damage(pattern, at);
+        Describe(damage, plan);
+        ASSERT_TRUE(damage.done()) << pattern;
+        if (PlanDigest(plan) == PlanDigest(sound)) continue;
+        EXPECT_FALSE(VerifyPlan(plan).empty()) << pattern << " " << at << " of " << times;
+      }
+    }
+  }
 }
 
 // A plan of numbers that no model has is refused in a moment, whatever they are.
