@@ -308,6 +308,11 @@ std::vector<Violation> VerifyGraphs(const PlanIndex& index, const std::vector<Mi
     if (statement) modules.try_emplace(module.name, index, module, *statement, violations);  // else VerifyModel
   }
   for (const FramePair& pair : PairsOf(microbatches)) {
+    for (const Block* block : {pair.forward, pair.backward}) {
+      if (!block || pair.frame.starts_with(block->module + ".")) continue;
+      violations.push_back({"V11", absl::StrCat("block ", block->name, " of ", block->module, " runs for frame ", string(pair.frame)),
+                            index.OriginOf(-1, block->origin, index.module(block->module))});
+    }
     const auto module = pair.forward ? modules.find(pair.forward->module) : modules.end();
     if (module == modules.end()) continue;
     module->second.Check(pair);

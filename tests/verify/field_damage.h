@@ -1,9 +1,11 @@
-// Damages one field of a plan at a time, of the class `kFollows`: what verify must refuse whatever the field is. Walks the list of fields that the
-// reader and the writer walk, so a field that is added is damaged too.
+// Damages one field of a plan at a time, of the class `kFollows`: what verify must refuse whatever the field is. It gets a value that no field has, or
+// that of the same field elsewhere in the plan. Walks the list of fields that the reader and the writer walk, so a field that is added is damaged too.
 #pragma once
 
+#include <any>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "planner/plan/plan_fields.h"
 
@@ -13,11 +15,12 @@ class FieldDamage {
  public:
   static constexpr bool kFills = true;
 
-  // Damages occurrence `at` of the field `pattern` ("modules[].parameters[].name"); of an empty pattern nothing: it counts.
-  FieldDamage(std::string pattern, int at) : wanted_(std::move(pattern)), at_(at) {}
+  // Looks only: by pattern ("modules[].parameters[].name"), the values of a field in order.
+  FieldDamage() = default;
+  const std::map<std::string, std::vector<std::any>>& seen() const { return seen_; }
 
-  // By pattern, how often it occurs.
-  const std::map<std::string, int>& seen() const { return seen_; }
+  // Damages occurrence `at` of the field `pattern`; `value`: what it gets, none: what no other has.
+  FieldDamage(std::string pattern, size_t at, std::any value) : wanted_(std::move(pattern)), at_(at), value_(std::move(value)) {}
   bool done() const { return done_; }
 
   template <typename T>
@@ -39,7 +42,14 @@ class FieldDamage {
   void Field(FieldClass of, T& value) {
     if constexpr (requires { Alter(value); }) {
       if (of != FieldClass::kFollows || done_) return;
-      if (seen_[path_]++ == at_ && path_ == wanted_) done_ = true, Alter(value);
+      if (wanted_.empty()) seen_[path_].push_back(value);
+      if (path_ != wanted_ || next_++ != at_) return;
+      done_ = true;
+      if (value_.has_value()) {
+        value = std::any_cast<T>(value_);
+      } else {
+        Alter(value);
+      }
     } else if constexpr (requires { value.has_value(); }) {
       if (value) Field(of, *value);
     } else if constexpr (requires { value.push_back(value[0]); }) {
@@ -47,7 +57,14 @@ class FieldDamage {
       path_ += "[]";
       for (auto& item : value) Field(of, item);
       path_ = outer;
-    } else if constexpr (!std::is_same_v<T, Attributes>) {  // attribute_rules are judged by their own tests
+    } else if constexpr (std::is_same_v<T, Attributes>) {
+      const std::string outer = path_;
+      for (auto& [key, attribute] : value) {
+        path_ = outer + "." + key;
+        Field(of, attribute);
+      }
+      path_ = outer;
+    } else {
       Describe(*this, value);
     }
   }
@@ -65,12 +82,18 @@ class FieldDamage {
   static void Alter(TpGradient& value) { value = value == TpGradient::kSharded ? TpGradient::kReplicated : TpGradient::kSharded; }
   static void Alter(Init::Kind& value) { value = value == Init::Kind::kOnes ? Init::Kind::kZeros : Init::Kind::kOnes; }
   static void Alter(Output& value) { value.name += "x"; }
+  static void Alter(Attribute& value) {
+    std::visit([](auto& held) { Alter(held); }, value);
+  }
+  static void Alter(std::vector<int64_t>& value) { value.push_back(1); }
   static void Alter(Transfer& value) { ++value.end_sample; }
 
   const std::string wanted_;
-  const int at_;
+  const size_t at_ = 0;
+  const std::any value_;
   std::string path_;
-  std::map<std::string, int> seen_;
+  size_t next_ = 0;
+  std::map<std::string, std::vector<std::any>> seen_;
   bool done_ = false;
 };
 
