@@ -19,7 +19,7 @@ struct Violation {
   std::string help = {};  // what the author could change; empty: nothing, the plan is damaged
 };
 
-// All rules that are built: V1 to V10. Programs are walked only when ranks and groups are sound, and run only when their values are.
+// All rules that are built: V1 to V11. Programs are walked only when ranks and groups are sound, and run only when their values are.
 std::vector<Violation> VerifyPlan(const Plan& plan);
 
 // V1: every rank is in exactly one role; grids tile the world or are equal; both views factor the same span; a role is of one stage.
@@ -51,6 +51,14 @@ std::vector<Violation> VerifyBridges(const PlanIndex& index);
 std::vector<Violation> VerifyUpdates(const PlanIndex& index);
 // V7 of storage: parameters fill their storages, storages their buckets, shards tile; weights that are written refresh the masters.
 std::vector<Violation> VerifyStorage(const PlanIndex& index);
+// V11 of modules: constants, parameters, storages, layers and counts are what the statement of the model (model_statement.h) makes of them.
+std::vector<Violation> VerifyModel(const PlanIndex& index);
+// V11 of blocks: a forward block computes what the statement of its layer kind says, with the same slots and settings; stages only hand on.
+std::vector<Violation> VerifyGraphs(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches);
+// V11 of what follows from these: buckets, sums, groups and streams, bridges, image sizes of the data, run-time sizes, setup.
+std::vector<Violation> VerifyFollows(const PlanIndex& index);
+// V11 of roles: those of one module and stage run the same program, but for what the leader exchanges over bridges.
+std::vector<Violation> VerifySiblings(const PlanIndex& index);
 // V9: every checkpoint key is unique over all modules, written by one rank, and tiles its tensor; every parameter has a source.
 std::vector<Violation> VerifyCheckpoint(const Plan& plan);
 // V10 of run-time sizes: there is room for all rows that can come, and memory is planned for as many expert rows as moe.imbalance declares.
