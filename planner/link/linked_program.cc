@@ -17,13 +17,21 @@ class ProgramLinker {
     const uint32_t call = Enter(list);
     Body(call, 0);
     Leave(call);
+    std::vector<std::string> untaken;
     for (const auto& [key, head] : frames_) {
       for (int at = head; at >= 0; at = kept_[at].next) {
         const int frame = static_cast<int>(key >> 32);
-        Problem(Cat("saved but never taken: ", frame < 0 ? "" : blocks_.frame(frame), " microbatch ", static_cast<int32_t>(key), " ",
-                    blocks_.kept(kept_[at].name)));
+        if (made_.problem_.empty()) {
+          untaken.push_back(Cat(frame < 0 ? "" : blocks_.frame(frame), " microbatch ", static_cast<int32_t>(key), " ", blocks_.kept(kept_[at].name)));
+        }
         Unname(kept_[at].value);
       }
+    }
+    if (!untaken.empty()) {
+      std::sort(untaken.begin(), untaken.end());
+      std::string names;
+      for (const std::string& name : untaken) names += (names.empty() ? "" : ", ") + name;
+      Problem("saved but never taken: " + names);
     }
     frames_.clear(), kept_.clear(), spare_kept_.clear();
     EndAfter();

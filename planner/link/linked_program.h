@@ -57,6 +57,7 @@ class LinkedProgram {
   // The value that an operand (not negative) of an entry, or of an instruction of a call, stands for; -1: none.
   int ValueOf(uint32_t call, int operand) const { return bindings_[calls_[call].first_value + operand]; }
   int ValueOf(const LinkedEntry& entry, int operand) const { return ValueOf(entry.call, operand); }
+  const int* ValuesOf(uint32_t call) const { return bindings_.data() + calls_[call].first_value; }  // by operand
 
   // What happens behind an entry, in order. Not negative: the value dies. Negative, ~value: a frame keeps it from here on.
   std::span<const int> after(size_t entry) const {
