@@ -158,6 +158,7 @@ TEST(ShowProgram, PrintsInstructionsAsAssignments) {
   const std::string text = ShowProgram(SixRanks(), "language.s0");
   EXPECT_THAT(text, HasSubstr("compute  y = rms_norm x @norm eps=1e-05  fp32[8,rows]\n"));
   EXPECT_THAT(text, HasSubstr("language.norm.forward of language.layers.0 m1"));
+  EXPECT_THAT(text, HasSubstr("\n host waits 0 a step\n"));
   EXPECT_THAT(text, Not(HasSubstr("encoder.other")));
 }
 
