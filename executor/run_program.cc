@@ -1,8 +1,8 @@
 #include "executor/run_program.h"
 
-#include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 
+#include "executor/communication/failure.h"
 #include "executor/instruction_text.h"
 #include "executor/ops_communication.h"
 #include "executor/ops_state.h"
@@ -11,18 +11,6 @@
 
 namespace planwright::executor {
 namespace {
-
-// What an exception from inside an instruction says about the run.
-int StatusOf(const Instruction& instruction, absl::string_view what) {
-  if (OpClassOf(instruction.kind) != OpClass::kCommunication) return kExitInternal;
-  for (const char* sign : {"imed out", "timeout", "Timeout"}) {
-    if (absl::StrContains(what, sign)) return kExitHang;
-  }
-  for (const char* sign : {"closed by peer", "reset by peer", "roken pipe", "refused", "gloo", "Gloo", "NCCL", "nccl", "ocket"}) {
-    if (absl::StrContains(what, sign)) return kExitPeerLost;
-  }
-  return kExitInternal;
-}
 
 // The first lines of an exception: c10 appends a C++ backtrace.
 std::string Brief(const char* what) {
@@ -85,7 +73,7 @@ void ProgramWalker::RunBody(const std::vector<Instruction>& body, Scope& scope) 
     } catch (const std::bad_alloc&) {
       Fail(instruction, scope, place, kExitInternal, "out of memory");
     } catch (const std::exception& error) {
-      Fail(instruction, scope, place, StatusOf(instruction, error.what()), Brief(error.what()));
+      Fail(instruction, scope, place, ExitStatusOf(KindOf(error)), Brief(error.what()));
     }
     for (const std::string& name : instruction.frees) scope.values.Free(name);
   }

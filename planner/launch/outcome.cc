@@ -25,14 +25,17 @@ std::string RecipeLine(const Plan& plan, int origin) {
   return place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
 }
 
-// The rank that the others wait for: it is in no communication, or in the one it entered last.
+// The rank that the others wait for: it, or its device, is at something that needs no other rank, and has been for longest. If all of them
+// wait for others, the one that reported.
 int RankThatHangs(const Plan& plan, const RecorderSource& read_recorder, int reporter) {
   int hanging = reporter;
   int64_t oldest = INT64_MAX;
   for (int rank = 0; rank < plan.world_size; ++rank) {
     const std::optional<RankPosition> position = read_recorder(rank);
-    if (!position || position->state != RecorderState::kRunning || position->monotonic >= oldest) continue;
-    oldest = position->monotonic;
+    if (!position || !position->undone) continue;
+    const RecordedInstruction& at = *position->undone;
+    if (at.state != RecorderState::kRunning || at.monotonic >= oldest) continue;
+    oldest = at.monotonic;
     hanging = rank;
   }
   return hanging;
@@ -48,23 +51,37 @@ std::string CauseText(const ProcessEnd& end, int rank) {
     case kExitDamaged: return who + " found a damaged checkpoint";
     case kExitPlanMismatch: return who + " has another plan or run";
     case kExitStorage: return who + " could not write the run directory";
+    case kExitDevice: return who + " lost its device";
     case kExitInternal: return who + " stopped on a bug of Planwright";
   }
   return who + " ended with exit status " + std::to_string(end.exit_status);
 }
 
-Failure FailureOf(const Plan& plan, int rank, const RecorderSource& read_recorder) {
+std::string PlaceText(const RecordedInstruction& instruction) {
+  return instruction.path + (instruction.path.empty() || instruction.text.empty() ? "" : " > ") + instruction.text;
+}
+
+// `of_device`: the failure is one of the device, which may be far behind what the rank launched last.
+Failure FailureOf(const Plan& plan, int rank, bool of_device, const RecorderSource& read_recorder) {
   Failure failure{rank, OwnHost()};
-  if (const std::optional<RankPosition> position = read_recorder(rank)) {
-    if (!position->host.empty()) failure.host = position->host;
-    failure.instruction = position->path;
-    if (!position->instruction.empty()) {
-      failure.instruction += (failure.instruction.empty() ? "" : " > ") + position->instruction;
-    }
-    failure.recipe_line = RecipeLine(plan, position->origin);
-    failure.message = position->message;
+  const std::optional<RankPosition> position = read_recorder(rank);
+  if (!position) return failure;
+  if (!position->host.empty()) failure.host = position->host;
+  failure.message = position->message;
+  if (position->finished) failure.last_done = PlaceText(*position->finished);
+  if (const auto& at = of_device && position->undone ? position->undone : position->last) {
+    failure.instruction = PlaceText(*at);
+    failure.recipe_line = RecipeLine(plan, at->origin);
   }
   return failure;
+}
+
+Outcome Hung(const Plan& plan, int rank, const std::string& cause, int reporter, const RecorderSource& read_recorder) {
+  Outcome outcome{kExitHang, cause, FailureOf(plan, rank, true, read_recorder)};
+  // A rank that hangs says nothing; whoever waited for it does.
+  const std::optional<RankPosition> witness = read_recorder(reporter);
+  if (outcome.failure->message.empty() && witness) outcome.failure->message = witness->message;
+  return outcome;
 }
 
 // Ranks that had finished when the signal came are done; preempted means that every rank which had not wrote its checkpoint.
@@ -84,15 +101,20 @@ Outcome Interrupted(const Supervision& supervision) {
 }  // namespace
 
 Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder) {
-  if (!supervision.cause) {
-    return supervision.interrupted_by == 0 ? Outcome{kExitSuccess, "done"} : Interrupted(supervision);
+  const std::optional<ProcessEnd>& cause = supervision.cause;
+  const bool waited_in_vain = cause && cause->signal == 0 && (cause->exit_status == kExitHang || cause->exit_status == kExitPeerLost);
+  if (supervision.stopped && supervision.interrupted_by == 0 && (!cause || waited_in_vain)) {
+    const int rank = *supervision.stopped;
+    return Hung(plan, rank, "rank " + std::to_string(rank) + " is stopped (SIGSTOP) and does not go on", cause ? cause->child : rank, read_recorder);
   }
-  const ProcessEnd& cause = *supervision.cause;
-  int rank = cause.child;
-  if (cause.exit_status == kExitHang) rank = RankThatHangs(plan, read_recorder, rank);
+  if (!cause) return supervision.interrupted_by == 0 ? Outcome{kExitSuccess, "done"} : Interrupted(supervision);
+  if (cause->signal == 0 && cause->exit_status == kExitHang) {
+    const int rank = RankThatHangs(plan, read_recorder, cause->child);
+    return Hung(plan, rank, CauseText(*cause, rank), cause->child, read_recorder);
+  }
   // A rank that was killed is a peer that its ranks lost; its own exit status otherwise.
-  const int exit_code = cause.signal != 0 ? static_cast<int>(kExitPeerLost) : cause.exit_status;
-  return {exit_code, CauseText(cause, rank), FailureOf(plan, rank, read_recorder)};
+  const int exit_code = cause->signal != 0 ? static_cast<int>(kExitPeerLost) : cause->exit_status;
+  return {exit_code, CauseText(*cause, cause->child), FailureOf(plan, cause->child, exit_code == kExitDevice, read_recorder)};
 }
 
 nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {
@@ -102,6 +124,7 @@ nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {
   json["rank"] = outcome.failure->rank;
   json["host"] = outcome.failure->host;
   json["instruction"] = text_or_null(outcome.failure->instruction);
+  json["last_done"] = text_or_null(outcome.failure->last_done);
   json["recipe_line"] = text_or_null(outcome.failure->recipe_line);
   json["message"] = text_or_null(outcome.failure->message);
   return json;

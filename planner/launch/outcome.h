@@ -16,7 +16,8 @@ namespace planwright {
 struct Failure {
   int rank = -1;
   std::string host;
-  std::string instruction;   // with its calls and step; empty: it had not begun
+  std::string instruction;   // that it, or its device, was at, with its calls and step; empty: it had not begun
+  std::string last_done;     // the instruction that was complete before, on the device too; empty: none
   std::string recipe_line;   // "recipe.yaml:12:5"; empty: the instruction has none
   std::string message;       // the rank's own words; may be empty
 };
