@@ -5,20 +5,29 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace planwright::executor {
 namespace {
 
-// torch.optim.AdamW on one range of elements.
-void StepRange(const OptimizerPlan& optimizer, const StepState& step, int64_t count, BucketState& bucket,
-               const DecayRange& range) {
-  const int64_t first = range.first, size = range.end - range.first;
+// A shard is worked through in parts, so that what is made on the way stays under 256 MB however large the shard.
+constexpr int64_t kElementsOfAPart = int64_t{1} << 24;
+
+// Calls work(first, size) for one part of [first, end) after another.
+template <typename Work>
+void InParts(int64_t first, int64_t end, int64_t elements, Work work) {
+  for (; first < end; first += elements) work(first, std::min(elements, end - first));
+}
+
+// torch.optim.AdamW on `size` elements that all decay, or do not.
+void StepPart(const OptimizerPlan& optimizer, const StepState& step, int64_t count, BucketState& bucket, bool decay, int64_t first,
+              int64_t size) {
   at::Tensor weight = bucket.master.narrow(0, first, size);
   const at::Tensor gradient = bucket.gradient_shard.narrow(0, first, size);
   at::Tensor m = bucket.first_moment.narrow(0, first, size), v = bucket.second_moment.narrow(0, first, size);
   const double correction1 = 1 - std::pow(optimizer.beta1, static_cast<double>(count));
   const double correction2 = 1 - std::pow(optimizer.beta2, static_cast<double>(count));
-  if (range.decay) weight.mul_(1 - step.learning_rate * step.weight_decay);
+  if (decay) weight.mul_(1 - step.learning_rate * step.weight_decay);
   m.mul_(optimizer.beta1).add_(gradient, 1 - optimizer.beta1);
   v.mul_(optimizer.beta2).addcmul_(gradient, gradient, 1 - optimizer.beta2);
   const at::Tensor denominator = v.sqrt().div_(std::sqrt(correction2)).add_(optimizer.eps);
@@ -37,8 +46,13 @@ void SquareNorm(const ModuleState& module, const StepState& step) {
   at::Tensor sum = step.accumulator("$reals.norm." + module.module().name);
   for (const BucketState& bucket : module.buckets()) {
     if (!bucket.counted) continue;
-    const at::Tensor wide = bucket.gradient_shard.to(at::kDouble);
-    sum.add_(wide.dot(wide));
+    const at::Tensor& gradient = bucket.gradient_shard;
+    // What is wide already is not copied: only the dot product's own limit cuts it.
+    const bool wide_already = gradient.scalar_type() == at::kDouble;
+    InParts(0, gradient.numel(), wide_already ? std::numeric_limits<int32_t>::max() : kElementsOfAPart, [&](int64_t first, int64_t size) {
+      const at::Tensor wide = gradient.narrow(0, first, size).to(at::kDouble);
+      sum.add_(wide.dot(wide));
+    });
   }
 }
 
@@ -61,7 +75,10 @@ void StepAdamW(const OptimizerPlan& optimizer, const StepState& step, ModuleStat
   const int64_t count = ++module.applied_steps;
   for (BucketState& bucket : module.buckets()) {
     if (step.clip < 1) bucket.gradient_shard.mul_(step.clip);
-    for (const DecayRange& range : bucket.ranges) StepRange(optimizer, step, count, bucket, range);
+    for (const DecayRange& range : bucket.ranges) {
+      InParts(range.first, range.end, kElementsOfAPart,
+              [&](int64_t first, int64_t size) { StepPart(optimizer, step, count, bucket, range.decay, first, size); });
+    }
     if (!bucket.master.is_alias_of(bucket.parameter_shard)) bucket.parameter_shard.copy_(bucket.master);
   }
 }
