@@ -25,10 +25,10 @@ std::string RecipeLine(const Plan& plan, int origin) {
   return place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
 }
 
-// The rank that the others wait for: it, or its device, is at something that needs no other rank, and has been for longest. If all of them
-// wait for others, the one that reported.
-int RankThatHangs(const Plan& plan, const RecorderSource& read_recorder, int reporter) {
-  int hanging = reporter;
+// The rank that the others wait for: it, or its device, is at something that needs no other rank, and has been for longest. nullopt: all
+// of them wait for others.
+std::optional<int> RankThatHangs(const Plan& plan, const RecorderSource& read_recorder) {
+  std::optional<int> hanging;
   int64_t oldest = INT64_MAX;
   for (int rank = 0; rank < plan.world_size; ++rank) {
     const std::optional<RankPosition> position = read_recorder(rank);
@@ -41,12 +41,11 @@ int RankThatHangs(const Plan& plan, const RecorderSource& read_recorder, int rep
   return hanging;
 }
 
-std::string CauseText(const ProcessEnd& end, int rank) {
-  const std::string who = "rank " + std::to_string(rank);
+std::string CauseText(const ProcessEnd& end) {
+  const std::string who = "rank " + std::to_string(end.child);
   if (end.signal != 0) return who + " was killed by " + SignalName(end.signal);
   switch (end.exit_status) {
     case kExitPeerLost: return who + " lost another rank";
-    case kExitHang: return who + " hung";
     case kExitNumerics: return who + " stopped on non-finite numbers";
     case kExitDamaged: return who + " found a damaged checkpoint";
     case kExitPlanMismatch: return who + " has another plan or run";
@@ -61,24 +60,55 @@ std::string PlaceText(const RecordedInstruction& instruction) {
   return instruction.path + (instruction.path.empty() || instruction.text.empty() ? "" : " > ") + instruction.text;
 }
 
-// `of_device`: the failure is one of the device, which may be far behind what the rank launched last.
-Failure FailureOf(const Plan& plan, int rank, bool of_device, const RecorderSource& read_recorder) {
+// kHost: where the rank is. kDevice: where its device is, which may be far behind.
+enum class Where { kHost, kDevice };
+
+Failure FailureOf(const Plan& plan, int rank, Where where, const RecorderSource& read_recorder) {
   Failure failure{rank, OwnHost()};
   const std::optional<RankPosition> position = read_recorder(rank);
   if (!position) return failure;
   if (!position->host.empty()) failure.host = position->host;
   failure.message = position->message;
   if (position->finished) failure.last_done = PlaceText(*position->finished);
-  if (const auto& at = of_device && position->undone ? position->undone : position->last) {
+  if (const auto& at = where == Where::kDevice && position->undone ? position->undone : position->last) {
     failure.instruction = PlaceText(*at);
     failure.recipe_line = RecipeLine(plan, at->origin);
   }
   return failure;
 }
 
-Outcome Hung(const Plan& plan, int rank, const std::string& cause, int reporter, const RecorderSource& read_recorder) {
-  Outcome outcome{kExitHang, cause, FailureOf(plan, rank, true, read_recorder)};
-  // A rank that hangs says nothing; whoever waited for it does.
+// Ranks that do not stand where `rank` waits, each with its place; the first few.
+std::vector<std::string> Elsewhere(const Plan& plan, int rank, const RecorderSource& read_recorder) {
+  constexpr size_t kMost = 8;
+  std::vector<std::string> places;
+  const std::optional<RankPosition> waiting = read_recorder(rank);
+  for (int other = 0; other < plan.world_size && places.size() < kMost; ++other) {
+    const std::optional<RankPosition> position = read_recorder(other);
+    const std::string who = "rank " + std::to_string(other);
+    if (!position || position->begun == 0) {
+      places.push_back(who + " has not begun");
+    } else if (position->done == position->begun) {
+      places.push_back(who + (position->state == RecorderState::kDone ? " is done" : " is between two instructions"));
+    } else if (!position->undone) {
+      places.push_back(who + "'s device is too far behind to tell where");
+    } else if (!waiting || !waiting->undone || position->undone->step != waiting->undone->step || position->undone->text != waiting->undone->text) {
+      places.push_back(who + " is at " + PlaceText(*position->undone));
+    }
+  }
+  return places;
+}
+
+// A stopped process no longer hears how far its device is.
+Outcome Stopped(const Plan& plan, int rank, const RecorderSource& read_recorder) {
+  return {kExitHang, "rank " + std::to_string(rank) + " is stopped (SIGSTOP)", FailureOf(plan, rank, Where::kHost, read_recorder)};
+}
+
+// `reporter` has waited for too long. A rank that hangs says nothing itself.
+Outcome Hung(const Plan& plan, int reporter, const RecorderSource& read_recorder) {
+  const std::optional<int> hanging = RankThatHangs(plan, read_recorder);
+  Outcome outcome{kExitHang, "rank " + std::to_string(hanging.value_or(reporter)) + (hanging ? " hung" : " waited in vain for others"),
+                  FailureOf(plan, hanging.value_or(reporter), Where::kDevice, read_recorder)};
+  if (!hanging) outcome.failure->elsewhere = Elsewhere(plan, reporter, read_recorder);
   const std::optional<RankPosition> witness = read_recorder(reporter);
   if (outcome.failure->message.empty() && witness) outcome.failure->message = witness->message;
   return outcome;
@@ -103,18 +133,12 @@ Outcome Interrupted(const Supervision& supervision) {
 Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder) {
   const std::optional<ProcessEnd>& cause = supervision.cause;
   const bool waited_in_vain = cause && cause->signal == 0 && (cause->exit_status == kExitHang || cause->exit_status == kExitPeerLost);
-  if (supervision.stopped && supervision.interrupted_by == 0 && (!cause || waited_in_vain)) {
-    const int rank = *supervision.stopped;
-    return Hung(plan, rank, "rank " + std::to_string(rank) + " is stopped (SIGSTOP) and does not go on", cause ? cause->child : rank, read_recorder);
-  }
+  if (supervision.stopped && supervision.interrupted_by == 0 && (!cause || waited_in_vain)) return Stopped(plan, *supervision.stopped, read_recorder);
   if (!cause) return supervision.interrupted_by == 0 ? Outcome{kExitSuccess, "done"} : Interrupted(supervision);
-  if (cause->signal == 0 && cause->exit_status == kExitHang) {
-    const int rank = RankThatHangs(plan, read_recorder, cause->child);
-    return Hung(plan, rank, CauseText(*cause, rank), cause->child, read_recorder);
-  }
+  if (cause->signal == 0 && cause->exit_status == kExitHang) return Hung(plan, cause->child, read_recorder);
   // A rank that was killed is a peer that its ranks lost; its own exit status otherwise.
   const int exit_code = cause->signal != 0 ? static_cast<int>(kExitPeerLost) : cause->exit_status;
-  return {exit_code, CauseText(*cause, cause->child), FailureOf(plan, cause->child, exit_code == kExitDevice, read_recorder)};
+  return {exit_code, CauseText(*cause), FailureOf(plan, cause->child, exit_code == kExitDevice ? Where::kDevice : Where::kHost, read_recorder)};
 }
 
 nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {
@@ -127,6 +151,7 @@ nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {
   json["last_done"] = text_or_null(outcome.failure->last_done);
   json["recipe_line"] = text_or_null(outcome.failure->recipe_line);
   json["message"] = text_or_null(outcome.failure->message);
+  if (!outcome.failure->elsewhere.empty()) json["elsewhere"] = outcome.failure->elsewhere;
   return json;
 }
 
@@ -137,6 +162,7 @@ std::string OutcomeText(const Outcome& outcome) {
   if (!failure.message.empty()) text += "  " + failure.message + "\n";
   text += "  at " + (failure.instruction.empty() ? "start-up, before its first instruction" : failure.instruction) + "\n";
   if (!failure.recipe_line.empty()) text += "  from " + failure.recipe_line + "\n";
+  for (const std::string& other : failure.elsewhere) text += "  " + other + "\n";
   return text;
 }
 

@@ -1,20 +1,22 @@
 // The executor with one planted failure and without the proof of its plan, so that tests can see what becomes of a run.
-//   PLANWRIGHT_FAULT=throw | kill | stop | endless    in the first linear of step 2 of
-//   PLANWRIGHT_FAULT=skip                              all sums over $reals left out of the program of
-//   PLANWRIGHT_FAULT_RANK=N
+//   PLANWRIGHT_FAULT=throw | kill | stop | endless | device (GPUs only: an index out of bounds)
+//   PLANWRIGHT_FAULT_STEP=N                            in the first linear of this step, counted from 1
+//   PLANWRIGHT_FAULT=skip                              or all sums over $reals left out of the program
+//   PLANWRIGHT_FAULT_RANK=N                            of this rank
 //   PLANWRIGHT_FAULT_MARK=FILE                         gets the moment of the fault: CLOCK_MONOTONIC, in nanoseconds
-#include <csignal>
-#include <chrono>
-#include <cstdlib>
-#include <fstream>
-#include <string>
-
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/full.h>
 #ifdef PLANWRIGHT_CUDA
 #include <ATen/cuda/Sleep.h>
 #endif
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
 #include <limits>
+#include <string>
 
 #include "executor/op_table.h"
 #include "executor/rank_main.h"
@@ -39,15 +41,19 @@ void WorkForEver(const at::Tensor& input) {
   for (;;) pause();
 }
 
+// An assertion inside a kernel: the device gives up everything that it was given.
+void BreakTheDevice(const at::Tensor& input) { input.index_select(0, at::full({1}, input.size(0), input.options().dtype(at::kLong))); }
+
 Tensors FailOnce(const ComputeContext& context) {
   static bool failed = false;
-  if (context.call.step == 1 && !failed && OnThisRank()) {
+  if (std::to_string(context.call.step + 1) == Variable("PLANWRIGHT_FAULT_STEP") && !failed && OnThisRank()) {
     failed = true;
     Mark();
     const std::string fault = Variable("PLANWRIGHT_FAULT");
     if (fault == "kill") raise(SIGKILL);
     if (fault == "stop") raise(SIGSTOP);
     if (fault == "endless") WorkForEver(context.inputs[0]);
+    if (fault == "device") BreakTheDevice(context.inputs[0]);
     TORCH_CHECK(fault != "throw", "planted failure");
   }
   return ops::RunLinear(context);

@@ -31,7 +31,7 @@ Started StartRun(const FaultyRun& run, const std::string& folder) {
   }
   return StartProgram(argv,
                       {"PLANWRIGHT_FAULT=" + run.fault, "PLANWRIGHT_FAULT_RANK=" + std::to_string(run.fault_rank),
-                       "PLANWRIGHT_FAULT_MARK=" + folder + "/mark", "PLANWRIGHT_TIMEOUT_SECONDS=" + std::to_string(run.timeout_seconds)},
+                       "PLANWRIGHT_FAULT_STEP=" + std::to_string(run.fault_step), "PLANWRIGHT_FAULT_MARK=" + folder + "/mark", "PLANWRIGHT_TIMEOUT_SECONDS=" + std::to_string(run.timeout_seconds)},
                       folder + "/output");
 }
 
@@ -84,16 +84,17 @@ std::string Misjudged(const FaultyRun& run, const Aftermath& after) {
   if (!after.ended) return "the run did not end by itself";
   if (!after.noticed) return "the fault did not happen, or nobody noticed it";
   const bool hang = run.fault == "stop" || run.fault == "endless" || run.fault == "skip";
-  const int status = run.fault == "throw" ? kExitInternal : run.fault == "kill" ? kExitPeerLost : kExitHang;
+  const int status = hang ? kExitHang : run.fault == "kill" ? kExitPeerLost : run.fault == "device" ? kExitDevice : kExitInternal;
   if (after.status != status) return "the launcher ended with " + std::to_string(after.status) + ", not " + std::to_string(status);
   if (!after.outcome.is_object() || !after.outcome.contains("rank")) return "outcome.json names no rank";
   const nlohmann::json& at = after.outcome.at("instruction");
   if (run.fault == "skip") {
-    // Each waits for the other, in another collective: either may report first.
-    return Contains(at, " over ") ? "" : "outcome.json names no collective";
+    // Each waits for the other, in another collective, and either may report first: the other must be told, too.
+    if (!after.outcome.contains("elsewhere") || after.outcome.at("elsewhere").size() != 1) return "outcome.json does not tell where the other rank is";
+    return Contains(at, "all_reduce $reals") || Contains(after.outcome.at("elsewhere")[0], "all_reduce $reals") ? "" : "outcome.json names other collectives";
   }
   if (after.outcome.at("rank") != run.fault_rank) return "outcome.json names another rank";
-  if (!Contains(at, "step 2 > ") || !Contains(at, " > linear ")) return "outcome.json names another instruction";
+  if (!Contains(at, "step " + std::to_string(run.fault_step) + " > ") || !Contains(at, " > linear ")) return "outcome.json names another instruction";
   if (!after.outcome.at("recipe_line").is_string()) return "outcome.json names no recipe line";
   if (run.fault == "throw" && !Contains(after.outcome.at("message"), "planted failure")) return "outcome.json has another message";
   if (hang && run.fault != "stop" && after.outcome.at("message").is_null()) return "outcome.json has no message";

@@ -14,6 +14,7 @@ struct FaultyRun {
   int ranks = 2;         // 1: encoder and language model on rank 0; 2: one on each
   std::string fault;     // as in failing_executor.cc
   int fault_rank = 0;
+  int fault_step = 2;    // from 1. In the first, most communicators have not been used yet
   int timeout_seconds = 0;     // the run's
   int patience_seconds = 0;    // from its start to when it is given up and everything is killed
 };

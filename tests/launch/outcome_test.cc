@@ -78,9 +78,18 @@ TEST(Outcome, OfAHangNamesWhereTheDeviceIs) {
             "step 4 > language.layers.1 > all_reduce x -> y over language.tp");
 }
 
-TEST(Outcome, WhereAllWaitForOthersTheOneThatReportedIsNamed) {
-  const auto source = [](int rank) { return At(RecorderState::kWaiting, 10 - rank); };
-  EXPECT_EQ(OutcomeOf(FourRanks(), FailedWith({2, kExitHang, 0}), source).failure->rank, 2);
+TEST(Outcome, WhereAllWaitForOthersTheOneThatReportedIsNamedAndWhoIsElsewhere) {
+  const auto source = [](int rank) -> std::optional<RankPosition> {
+    RankPosition position = At(RecorderState::kWaiting, 10 - rank);
+    if (rank == 0) position.undone->text = "all_gather w -> w_full over language.tp";
+    if (rank == 3) return std::nullopt;
+    return position;
+  };
+  const Outcome outcome = OutcomeOf(FourRanks(), FailedWith({2, kExitHang, 0}), source);
+  EXPECT_EQ(outcome.cause, "rank 2 waited in vain for others");
+  EXPECT_EQ(outcome.failure->rank, 2);
+  EXPECT_EQ(OutcomeJson(outcome)["elsewhere"],
+            nlohmann::ordered_json({"rank 0 is at step 4 > language.layers.1 > all_gather w -> w_full over language.tp", "rank 3 has not begun"}));
 }
 
 TEST(Outcome, OfAStoppedRankIsAHangOfThatRank) {
@@ -92,7 +101,7 @@ TEST(Outcome, OfAStoppedRankIsAHangOfThatRank) {
     const Outcome outcome = OutcomeOf(FourRanks(), supervision, source);
     EXPECT_EQ(outcome.exit_code, kExitHang);
     EXPECT_EQ(outcome.failure->rank, 2);
-    EXPECT_EQ(outcome.cause, "rank 2 is stopped (SIGSTOP) and does not go on");
+    EXPECT_EQ(outcome.cause, "rank 2 is stopped (SIGSTOP)");
   }
   // Another rank's own failure is no consequence of that.
   supervision = FailedWith({1, kExitNumerics, 0});
