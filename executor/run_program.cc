@@ -1,28 +1,16 @@
 #include "executor/run_program.h"
 
-#include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
 
+#include "executor/communication/failure.h"
 #include "executor/instruction_text.h"
 #include "executor/probe_writer.h"
 #include "planner/cli/exit_status.h"
 
 namespace planwright::executor {
 namespace {
-
-// What an exception from inside an instruction says about the run.
-int StatusOf(const Instruction& instruction, absl::string_view what) {
-  if (OpClassOf(instruction.kind) != OpClass::kCommunication) return kExitInternal;
-  for (const char* sign : {"imed out", "timeout", "Timeout"}) {
-    if (absl::StrContains(what, sign)) return kExitHang;
-  }
-  for (const char* sign : {"closed by peer", "reset by peer", "roken pipe", "refused", "gloo", "Gloo", "NCCL", "nccl", "ocket"}) {
-    if (absl::StrContains(what, sign)) return kExitPeerLost;
-  }
-  return kExitInternal;
-}
 
 // The first lines of an exception: c10 appends a C++ backtrace.
 std::string Brief(const char* what) {
@@ -120,7 +108,7 @@ void ProgramWalker::Locating(const LinkedEntry& entry, Work work) {
   } catch (const std::bad_alloc&) {
     Fail(entry, kExitInternal, "out of memory");
   } catch (const std::exception& error) {
-    Fail(entry, StatusOf(*entry.instruction->source, error.what()), Brief(error.what()));
+    Fail(entry, ExitStatusOf(KindOf(error)), Brief(error.what()));
   }
 }
 

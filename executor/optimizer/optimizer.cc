@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace planwright::executor {
 namespace {
@@ -49,8 +50,13 @@ void ScaleGradients(const StepState& step, BucketState& bucket) {
 
 void SquareNorm(const BucketState& bucket, const at::Tensor& sum) {
   if (!bucket.counted) return;
-  const at::Tensor wide = bucket.gradient_shard.to(at::kDouble);
-  at::Tensor(sum).add_(wide.dot(wide));
+  const at::Tensor& gradient = bucket.gradient_shard;
+  // What is wide already is not copied: only the dot product's own limit cuts it.
+  const bool wide_already = gradient.scalar_type() == at::kDouble;
+  InParts(0, gradient.numel(), wide_already ? std::numeric_limits<int32_t>::max() : kElementsOfAPart, [&](int64_t first, int64_t size) {
+    const at::Tensor wide = gradient.narrow(0, first, size).to(at::kDouble);
+    at::Tensor(sum).add_(wide.dot(wide));
+  });
 }
 
 void ClipAndGate(const Plan& plan, StepState& step) {

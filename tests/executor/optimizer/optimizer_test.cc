@@ -146,6 +146,32 @@ TEST(Norm, CountsEachElementOnce) {
   EXPECT_NEAR(sum, Gradients(1).square().sum().item<double>(), 1e-12);
 }
 
+// More elements than are worked through at once, and a rest: as the formula says on both sides of every cut, each counted once.
+TEST(LargeShard, IsWorkedThroughInPartsWithoutATrace) {
+  constexpr int64_t kPart = 1 << 24, kElements = kPart + 5;
+  Plan plan = MakePlan(1, "fp32");
+  Module& m = plan.modules[0];
+  m.parameters = {{.name = "m.w", .shape = {kElements}, .decay = true}};
+  m.storages = {{.frame = "m.l", .slot = "w", .shape = {kElements}, .parameters = {0}, .bucket = 0, .offset = 0}};
+  m.buckets[0].elements = kElements;
+  ModuleState module(plan, m, 0, at::kCPU);
+  StepState step(plan, at::kCPU);
+  step.learning_rate = 0.01, step.weight_decay = 0.1;
+  BucketState& bucket = module.buckets()[0];
+  bucket.parameters.fill_(1.0);
+  bucket.gradient_shard.copy_(at::arange(kElements, at::kInt).remainder(3).add_(1));  // 1, 2, 3, 1, ...: squares add up to a whole number
+  SquareNorm(module, step);
+  const int64_t rest = kElements % 3;  // of the pattern's 1 + 4 + 9
+  EXPECT_EQ(step.accumulator("$reals.norm.m").item<double>(), 14.0 * (kElements / 3) + (rest > 0 ? 1 : 0) + (rest > 1 ? 4 : 0));
+  StepAdamW(plan.optimizer, step, module);
+  // The first step is the learning rate against the sign of the gradient, after decay.
+  for (int64_t e : {int64_t{0}, kPart - 1, kPart, kPart + 1, kElements - 1}) {
+    EXPECT_NEAR(bucket.parameters[e].item<double>(), 1 - 0.001 - 0.01, 1e-6) << e;
+  }
+  EXPECT_EQ(bucket.parameters.narrow(0, 0, kPart - kPart % 3).view({-1, 3}).sub(bucket.parameters.narrow(0, 0, 3)).abs().max().item<double>(), 0);
+  EXPECT_EQ(bucket.parameters[kPart].item<float>(), bucket.parameters[kPart % 3].item<float>());
+}
+
 TEST(Gate, ClipsAboveTheLimitOnly) {
   Plan plan = MakePlan(1);
   plan.modules.push_back({.name = "n"});
