@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "planner/compile.h"
+#include "planner/link/linked_program.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/relate_origins.h"
 #include "planner/recipe/recipe_reader.h"
@@ -149,6 +150,12 @@ void Register(const Case& of, double megabytes) {
   add("read plan", [text = WritePlan(plan)](benchmark::State& state) {
     for (auto _ : state) benchmark::DoNotOptimize(ReadPlan(text));
   });
+  add("link", [plan](benchmark::State& state) {
+    for (auto _ : state) {
+      LinkedBlocks blocks(plan);
+      for (const Role& role : plan.roles) benchmark::DoNotOptimize(LinkedProgram(blocks, role).entries().size());
+    }
+  });
   for (const Rule& rule : Rules()) {
     add(rule.name, [plan, rule](benchmark::State& state) {
       for (auto _ : state) rule.check(plan);
@@ -191,7 +198,7 @@ class Medians : public benchmark::ConsoleReporter {
     std::printf("\n");
     std::vector<std::string> passes = {"read", "compile and prove"};
     for (const Rule& rule : Rules()) passes.push_back(rule.name);
-    for (const char* pass : {"write", "read plan"}) passes.push_back(pass);
+    for (const char* pass : {"write", "read plan", "link"}) passes.push_back(pass);
     for (const std::string& pass : passes) {
       std::printf("%-20s", pass.c_str());
       for (const Row& row : rows) std::printf("%14.3f", Median(row, pass));

@@ -87,8 +87,8 @@ TEST(PlanJson, WritesOneInstructionALine) {
 }
 
 TEST(PlanJson, ChecksTheFormatVersionFirst) {
-  EXPECT_THAT(ErrorOf({{"format_version", 2}, {"new_field", 1}}), HasSubstr("format_version 2; this version of Planwright"));
-  EXPECT_THAT(ErrorOf({{"format_version", 2}}), HasSubstr("reads 1"));
+  EXPECT_THAT(ErrorOf({{"format_version", 1}, {"new_field", 1}}), HasSubstr("format_version 1; this version of Planwright"));
+  EXPECT_THAT(ErrorOf({{"format_version", 1}}), HasSubstr("reads 2"));
   EXPECT_THAT(ErrorOf({{"name", "x"}}), HasSubstr("no format_version"));
   EXPECT_THAT(ErrorOf(ordered_json::array()), HasSubstr("not a plan"));
   EXPECT_THAT(std::string(ReadPlan("name: recipe\n").status().message()), HasSubstr("not a plan"));
@@ -173,7 +173,7 @@ TEST(PlanDigest, IsSha256OfWhatRanksDo) {
   EXPECT_EQ(PlanDigest(same), plan.digest);
   for (const auto& change : std::vector<void (*)(Plan&)>{
            [](Plan& p) { p.data.path += "x"; }, [](Plan& p) { p.roles[0].step[0].frees.push_back("x"); },
-           [](Plan& p) { p.modules[0].parameters[0].init.a += 1; }, [](Plan& p) { p.seed ^= 1; },
+           [](Plan& p) { p.modules[0].parameters[0].init.a = 1 - 2 * p.modules[0].parameters[0].init.a; }, [](Plan& p) { p.seed ^= 1; },
            [](Plan& p) { std::swap(p.bridges[0].forward[0].from_rank, p.bridges[0].forward[0].to_rank);
                          p.bridges[0].forward[0].from_rank += 1; }}) {
     Plan other = plan;

@@ -40,7 +40,8 @@ Lowered Lower(const Case& layout) {
   module.name = "images";
   module.grid.tp = layout.tp;
   module.grid.cp = layout.cp;
-  module.width = 32;
+  module.has_images = true;
+  module.constants = {{"output.hidden", int64_t{32}}};
   module.trains_backbone = layout.backbone;
   module.trains_projection = layout.projection;
   if (layout.recompute) module.recompute = {"block"};
