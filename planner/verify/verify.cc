@@ -36,6 +36,7 @@ std::vector<Violation> AllRules(const Plan& plan) {
   add(VerifyModel(index));
   add(VerifyGraphs(index, microbatches));
   add(VerifyFollows(index));
+  add(VerifyPrograms(index));
   add(VerifySiblings(index));
   add(VerifyProgress(plan));
   if (!violations.empty()) return violations;

@@ -19,7 +19,8 @@ struct Violation {
   std::string help = {};  // what the author could change; empty: nothing, the plan is damaged
 };
 
-// All rules that are built: V1 to V11. Programs are walked only when ranks and groups are sound, and run only when their values are.
+// All rules: V1 to V11, where V11 is that what follows from model, layout and free fields is what it must be. Programs are walked only when ranks
+// and groups are sound, and run only when their values are.
 std::vector<Violation> VerifyPlan(const Plan& plan);
 
 // V1: every rank is in exactly one role; grids tile the world or are equal; both views factor the same span; a role is of one stage.
@@ -55,8 +56,10 @@ std::vector<Violation> VerifyStorage(const PlanIndex& index);
 std::vector<Violation> VerifyModel(const PlanIndex& index);
 // V11 of blocks: a forward block computes what the statement of its layer kind says, with the same slots and settings; stages only hand on.
 std::vector<Violation> VerifyGraphs(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches);
-// V11 of what follows from these: buckets, sums, groups and streams, bridges, image sizes of the data, run-time sizes, setup.
+// V11 of what follows from these: buckets, sums, groups and streams, bridges, image sizes of the data, run-time sizes, axes of the checkpoint.
 std::vector<Violation> VerifyFollows(const PlanIndex& index);
+// V11 of programs: how roles set up, and that an instruction has the fields of its kind and no others.
+std::vector<Violation> VerifyPrograms(const PlanIndex& index);
 // V11 of roles: those of one module and stage run the same program, but for what the leader exchanges over bridges.
 std::vector<Violation> VerifySiblings(const PlanIndex& index);
 // V9: every checkpoint key is unique over all modules, written by one rank, and tiles its tensor; every parameter has a source.

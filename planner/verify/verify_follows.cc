@@ -1,5 +1,5 @@
 // V11 of what follows from modules, bridges and programs: buckets, sums of the step, groups with their streams, bridges, the data's image sizes,
-// run-time sizes, axes of the checkpoint, how roles set up, and which fields an instruction has. Each is compared with its equation, in the order in which the plan has it.
+// run-time sizes and axes of the checkpoint. Each is compared with its equation, in the order in which the plan has it.
 
 #include <algorithm>
 #include <cmath>
@@ -41,13 +41,6 @@ class Equations {
     Data();
     Symbols();
     Checkpoint();
-    for (const Block& block : plan_.blocks) Instructions("block " + block.name, block.body, true, block.origin);
-    for (const Role& role : plan_.roles) {
-      Setup(role);
-      const string who = "role " + role.name;
-      for (const auto* list : {&role.setup, &role.step, &role.teardown}) Instructions(who, *list, false, role.origin);
-      Ranges(who, role.ranks, role.origin);
-    }
     if (plan_.format_version != kPlanFormatVersion) Fail("the plan", absl::StrCat("is of format ", plan_.format_version), -1);
   }
 
@@ -200,7 +193,8 @@ class Equations {
     Equal(who, "axes", found.axes, axes, found.origin);
     if (bridge) Equal(who, "members", found.ranks, MembersOf(*bridge), found.origin);
     const auto used = streams_.find(name);
-    const std::vector<string> streams = used == streams_.end() ? std::vector<string>{} : std::vector<string>(used->second.begin(), used->second.end());
+    std::vector<string> streams;
+    if (used != streams_.end()) streams.assign(used->second.begin(), used->second.end());
     Equal(who, "streams", found.streams, streams, found.origin);
   }
 
@@ -307,58 +301,7 @@ class Equations {
       Equal(who, "cut", rule.cut, cut, module->origin);
       Equal(who, "replicated", rule.replicated, replicated, module->origin);
       Equal(who, "flat", rule.flat, flat, module->origin);
-      Ranges(who, rule.parameters, module->origin);
     }
-  }
-
-  // One number is written in one way.
-  void Ranges(const string& who, const std::vector<RankRange>& ranges, int origin) {
-    for (const RankRange& range : ranges) {
-      if (range.count == 1 && range.stride != 1) Fail(who, absl::StrCat("names ", range.first, " alone, with a stride of ", range.stride), origin);
-    }
-  }
-
-  // An instruction has the fields that its kind reads, and no others.
-  void Instructions(const string& who, const std::vector<Instruction>& body, bool in_block, int origin) {
-    for (const Instruction& op : body) {
-      const OpClass of = OpClassOf(op.kind);
-      const bool call = op.kind == OpKind::kCall, exchange = op.kind == OpKind::kExchange;
-      const char* stray = nullptr;
-      if (!call && !(op.block.empty() && op.frame.empty())) stray = "a block or a frame";
-      if (call && !op.stream.empty()) stray = "a stream";
-      if (op.group.empty() != (of != OpClass::kCommunication || exchange)) stray = "a group too many, or none";
-      if (op.microbatch != -1 && (in_block || !(call || of == OpClass::kData))) stray = "a microbatch";
-      if (!exchange && !op.parts.empty()) stray = "parts of an exchange";
-      for (const ExchangePart& part : op.parts) {
-        const bool over_bridge = !part.bridge.empty();
-        if (over_bridge == !part.group.empty() || over_bridge == part.sample_rows.empty() || over_bridge == (part.shift != 0)) {
-          stray = "a part both over a bridge and between stages";
-        }
-      }
-      if (!stray) continue;
-      Fail(who, absl::StrCat("has ", stray, " in ", string(OpName(op.kind)), op.outputs.empty() ? "" : " of " + op.outputs[0].name),
-           op.origin >= 0 ? op.origin : origin);
-    }
-  }
-
-  // Weights are held, drawn or loaded as the plan says, and the masters follow.
-  void Setup(const Role& role) {
-    std::vector<std::pair<OpKind, string_view>> wanted;
-    for (const string& name : role.modules) {
-      const Module* module = index_.module(name);
-      if (!module) continue;  // V1
-      wanted.emplace_back(OpKind::kAllocateParameters, name);
-      wanted.emplace_back(plan_.initialize ? OpKind::kLoadParameters : OpKind::kInitializeParameters, name);
-      if (module->trained()) wanted.emplace_back(OpKind::kRefreshMasters, name);
-    }
-    bool same = wanted.size() == role.setup.size();
-    for (size_t i = 0; same && i < wanted.size(); ++i) {
-      const string* of = role.setup[i].FindText("module");
-      same = role.setup[i].kind == wanted[i].first && of && *of == wanted[i].second;
-    }
-    if (same) return;
-    const auto text = [](string* out, const auto& one) { absl::StrAppend(out, string(OpName(one.first)), " ", string(one.second)); };
-    Fail("role " + role.name, absl::StrCat("must set up by: ", absl::StrJoin(wanted, ", ", text)), role.origin);
   }
 
   const PlanIndex& index_;

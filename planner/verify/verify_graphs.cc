@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/plan/op_table.h"
-#include "planner/verify/model_statement.h"
+#include "planner/verify/piece_graph.h"
 #include "planner/verify/verify.h"
 
 namespace planwright {
@@ -23,81 +23,6 @@ using std::string_view;
 struct Known {
   int value = -1, part = -1, parts = 0;
   bool operator==(const Known&) const = default;
-};
-
-// A piece of a model as one module has it: conditions decided, encoders counted, values numbered.
-class PieceGraph {
- public:
-  struct Compute {
-    OpKind kind{};
-    std::vector<int> inputs, outputs;
-    const std::vector<string>* slots = nullptr;
-    std::vector<std::pair<string_view, Attribute>> settings;
-    string reads;  // for messages
-  };
-
-  PieceGraph(const Plan& plan, const Module& module, const ModelNumbers& numbers, const StatedPiece& piece) : plan_(plan), module_(module) {
-    for (const Bridge& bridge : plan.bridges) {
-      if (bridge.to == module.name) bridges_.push_back(&bridge);
-    }
-    for (const string& name : piece.inputs) {
-      for (const string& one : Expanded(name)) inputs_.push_back(Define(one));
-    }
-    for (const StatedCompute& stated : piece.computes) {
-      if (stated.when && numbers.Of(*stated.when) == 0) continue;
-      for (size_t i = 0; i < (stated.each ? bridges_.size() : 1); ++i) Add(stated, i);
-    }
-    for (const string& name : piece.outputs) outputs_.push_back(names_[name]);
-    if (!piece.counts.empty() && names_.contains(piece.counts)) counts_ = names_[piece.counts];
-    for (const std::vector<Expression>& segments : piece.reshards) reshards_.push_back(numbers.SizesOf(segments));
-  }
-
-  const std::vector<int>& inputs() const { return inputs_; }
-  const std::vector<int>& outputs() const { return outputs_; }
-  const std::vector<Compute>& computes() const { return computes_; }
-  int counts() const { return counts_; }  // -1: no message counts rows here
-  const std::vector<std::vector<int64_t>>& reshards() const { return reshards_; }
-
- private:
-  int Define(const string& name) { return names_[name] = values_++; }
-
-  // "rows*" for each encoder, "document_ends?" where samples pack documents.
-  std::vector<string> Expanded(const string& name) const {
-    if (name.back() == '?') return plan_.data.packed_documents ? std::vector<string>{name} : std::vector<string>{};
-    if (name.back() != '*') return {name};
-    std::vector<string> all;
-    for (size_t i = 0; i < bridges_.size(); ++i) all.push_back(absl::StrCat(name, i));
-    return all;
-  }
-
-  Attribute Setting(const string& text, size_t encoder) const {
-    if (text == "token*") return bridges_[encoder]->token >= 0 ? bridges_[encoder]->token : plan_.data.image_token;
-    const auto constant = module_.constants.find(text);
-    return constant == module_.constants.end() ? Attribute(text) : constant->second;
-  }
-
-  void Add(const StatedCompute& stated, size_t encoder) {
-    Compute& compute = computes_.emplace_back();
-    compute.kind = stated.kind;
-    compute.slots = &stated.slots;
-    compute.reads = absl::StrJoin(stated.inputs, ", ");
-    for (const string& name : stated.inputs) {
-      const bool of_each = stated.each && name.back() == '*';
-      for (const string& one : of_each ? std::vector<string>{absl::StrCat(name, encoder)} : Expanded(name)) compute.inputs.push_back(names_.at(one));
-    }
-    if (compute.kind == OpKind::kAdd) std::sort(compute.inputs.begin(), compute.inputs.end());  // a sum of any order
-    for (const auto& [attribute, text] : stated.settings) compute.settings.emplace_back(attribute, Setting(text, encoder));
-    for (const string& name : stated.outputs) compute.outputs.push_back(Define(name));
-  }
-
-  const Plan& plan_;
-  const Module& module_;
-  std::vector<const Bridge*> bridges_;
-  std::map<string, int> names_;
-  int values_ = 0, counts_ = -1;
-  std::vector<int> inputs_, outputs_;
-  std::vector<Compute> computes_;
-  std::vector<std::vector<int64_t>> reshards_;
 };
 
 // Whether an instruction only moves, cuts, joins or sums over ranks what it is given.
@@ -190,7 +115,8 @@ class Comparison {
       return absl::StrCat("reads [", absl::StrJoin(op.parameters, " "), "] in ", name, ", not [", absl::StrJoin(*alike->slots, " "), "]");
     }
     if (alike->inputs != operands) return absl::StrCat("reads ", absl::StrJoin(op.inputs, ", "), " in ", name, ", not ", alike->reads);
-    if (const string setting = Settings(op, *alike); !setting.empty()) return absl::StrCat("has ", name, " with another ", setting, " than its model");
+    const string setting = Settings(op, *alike);
+    if (!setting.empty()) return absl::StrCat("has ", name, " with another ", setting, " than its model");
     return absl::StrCat("makes ", op.outputs.size(), " values by ", name, ", not ", alike->outputs.size());
   }
 
@@ -279,7 +205,8 @@ class ModuleGraphs {
         if (streams && (stream.size() != 1 || op.inputs[0] != stream[0])) {
           return Fail(block, absl::StrCat("hands ", op.inputs[0], " to ", op.frame, ", not what the layer before made"), op.origin);
         }
-        if (!streams && !given.contains(op.inputs[i])) return Fail(block, absl::StrCat("hands ", op.inputs[i], " to ", op.frame, ", a value of a layer"), op.origin);
+        if (streams || given.contains(op.inputs[i])) continue;
+        return Fail(block, absl::StrCat("hands ", op.inputs[i], " to ", op.frame, ", a value of a layer"), op.origin);
       }
       if (makes && !first) return Fail(block, absl::StrCat("runs ", op.frame, " behind another layer"), op.origin);
       first = false;

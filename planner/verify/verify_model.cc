@@ -241,7 +241,8 @@ class ModelEquations {
     if (experts) local.insert(local.begin(), module_.size("moe.experts") / module_.grid.ep);
     const auto of = [&](const char* what) { return [&, what] { return absl::StrCat(frame, ".", weight.slot, what); }; };
     if (found.frame != frame || found.slot != weight.slot) {
-      Equal([&] { return absl::StrCat("as storage ", storage_ - 1); }, absl::StrCat(found.frame, ".", found.slot), absl::StrCat(frame, ".", weight.slot));
+      Equal([&] { return absl::StrCat("as storage ", storage_ - 1); }, absl::StrCat(found.frame, ".", found.slot),
+            absl::StrCat(frame, ".", weight.slot));
     }
     Equal(of(" of shape"), found.shape, local);
     Equal(of(" of parameters"), found.parameters, parameters);

@@ -83,7 +83,8 @@ class ModuleStorage {
                                  [&](int i) { return module_.parameters[static_cast<size_t>(i)].shard_dim >= 0; });
     // Experts are of the expert view: along tp every rank has its own.
     if (module_.grid.tp > 1 && (experts || cut) != (bucket.tp == TpGradient::kSharded)) {
-      Fail(absl::StrCat("counts ", name, ", which is ", experts ? "its rank's own" : cut ? "cut" : "whole", " over tp, in bucket ", bucket.name, " as ",
+      const char* held = experts ? "its rank's own" : cut ? "cut" : "whole";
+      Fail(absl::StrCat("counts ", name, ", which is ", held, " over tp, in bucket ", bucket.name, " as ",
                         string(TpGradientName(bucket.tp))),
            "V6");
     }

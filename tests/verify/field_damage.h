@@ -1,5 +1,6 @@
-// Damages one field of a plan at a time, of the class `kFollows`: what verify must refuse whatever the field is. It gets a value that no field has, or
-// that of the same field elsewhere in the plan. Walks the list of fields that the reader and the writer walk, so a field that is added is damaged too.
+// Damages one field of a plan at a time, of the class `kFollows`: what verify must refuse whatever the field is. It gets a value that no field has,
+// or that of the same field elsewhere in the plan. Walks the list of fields that the reader and the writer walk, so a field that is added is damaged
+// too.
 #pragma once
 
 #include <any>
