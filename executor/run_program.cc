@@ -185,7 +185,8 @@ void ProgramWalker::FindProbes() {
       }
     }
   }
-  std::stable_sort(kept_.begin(), kept_.end(), [](const Kept& a, const Kept& b) { return std::pair(a.entry, a.behind) < std::pair(b.entry, b.behind); });
+  const auto earlier = [](const Kept& a, const Kept& b) { return std::pair(a.entry, a.behind) < std::pair(b.entry, b.behind); };
+  std::stable_sort(kept_.begin(), kept_.end(), earlier);
 }
 
 void ProgramWalker::KeepProbes(size_t entry, bool behind) {
