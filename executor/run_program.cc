@@ -59,7 +59,9 @@ ProgramWalker::ProgramWalker(Rank& rank)
 }
 
 void ProgramWalker::Run(int64_t first_step) {
-  if (!program_.problem().empty()) throw ExitError(kExitInternal, absl::StrCat("the program does not link: ", program_.problem()));
+  if (!program_.problem().empty()) {
+    throw ExitError(kExitInternal, absl::StrCat("rank ", rank_.rank, " on ", rank_.host, ": the program does not link: ", program_.problem()), true);
+  }
   rank_.step.step = first_step;
   RunList(program_.setup(), "setup", /*binds=*/true);
   if (rank_.probe != nullptr) rank_.probe->WriteParameters(rank_);
