@@ -119,7 +119,7 @@ class ProgramLinker {
 
   void Call(const LinkedInstruction& instruction, uint32_t caller, int depth) {
     if (instruction.called < 0) return Problem(caller, instruction, "there is no such block");
-    if (depth >= kDeepestCalls || made_.entries_.size() > static_cast<size_t>(kMostInstructions)) {
+    if (depth >= kDeepestCalls || made_.entries_.size() + made_.calls_.size() > static_cast<size_t>(kMostInstructions)) {
       return Problem(caller, instruction, "the program has no end");
     }
     const LinkedBlock& block = blocks_.block(instruction.called);
