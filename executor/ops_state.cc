@@ -95,7 +95,9 @@ Action BindState(const LinkedInstruction& linked, const Module* module, Rank& ra
     }
     case OpKind::kInitializeParameters:
     case OpKind::kLoadParameters:
-      return Doing([&rank, kind = instruction.kind, &state = ModuleOf(instruction, rank)](const Arguments&) { rank.handlers.parameters(kind, state); });
+      return Doing([&rank, kind = instruction.kind, &state = ModuleOf(instruction, rank)](const Arguments&) {
+        rank.handlers.parameters(kind, state);
+      });
     case OpKind::kRefreshMasters: return Doing([&state = ModuleOf(instruction, rank)](const Arguments&) { state.RefreshMasters(); });
     case OpKind::kBeginStep: return BindBeginStep(rank, reports);
     case OpKind::kAccumulate: return BindAccumulate(instruction, linked.module >= 0 ? &rank.plan.modules[linked.module] : module, rank);

@@ -47,7 +47,9 @@ ProgramWalker::ProgramWalker(Rank& rank)
 }
 
 void ProgramWalker::Run(int64_t first_step) {
-  if (!program_.problem().empty()) throw ExitError(kExitInternal, absl::StrCat("the program does not link: ", program_.problem()));
+  if (!program_.problem().empty()) {
+    throw ExitError(kExitInternal, absl::StrCat("rank ", rank_.rank, " on ", rank_.host, ": the program does not link: ", program_.problem()), true);
+  }
   rank_.step.step = first_step;
   RunList(program_.setup(), "setup", /*binds=*/true);
   if (rank_.probe != nullptr) rank_.probe->WriteParameters(rank_);
@@ -173,7 +175,8 @@ void ProgramWalker::FindProbes() {
       }
     }
   }
-  std::stable_sort(kept_.begin(), kept_.end(), [](const Kept& a, const Kept& b) { return std::pair(a.entry, a.behind) < std::pair(b.entry, b.behind); });
+  const auto earlier = [](const Kept& a, const Kept& b) { return std::pair(a.entry, a.behind) < std::pair(b.entry, b.behind); };
+  std::stable_sort(kept_.begin(), kept_.end(), earlier);
 }
 
 void ProgramWalker::KeepProbes(size_t entry, bool behind) {

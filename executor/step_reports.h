@@ -1,5 +1,5 @@
-// What came of each step, for the log. On a GPU a step's numbers are copied behind its last instruction and read a step later, when the device has long
-// made them: the host never waits for the step that it has just launched. On a CPU they are there at once.
+// What came of each step, for the log. On a GPU a step's numbers are copied behind its last instruction and read a step later, when the device
+// has long made them: the host never waits for the step that it has just launched. On a CPU they are there at once.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,5 @@
-// What an instruction costs each time it runs: bytes of what it makes, FLOPs, its largest operand. Every block is looked at once, however many layers,
-// microbatches and ranks use it.
+// What an instruction costs each time it runs: bytes of what it makes, FLOPs, its largest operand. Every block is looked at once, however many
+// layers, microbatches and ranks use it.
 #pragma once
 
 #include <array>

@@ -51,9 +51,7 @@ class ProgramLinker {
     call.first_value = static_cast<uint32_t>(made_.bindings_.size());
     call.first = static_cast<uint32_t>(made_.entries_.size());
     made_.bindings_.resize(made_.bindings_.size() + block.types.size(), -1);
-    const uint32_t index = static_cast<uint32_t>(made_.calls_.size()) - 1;
-    if (block.unbound) Problem(index, *block.unbound, "an operand that nothing defines");
-    return index;
+    return static_cast<uint32_t>(made_.calls_.size()) - 1;
   }
 
   void Leave(uint32_t index) {
@@ -104,6 +102,7 @@ class ProgramLinker {
   void Body(uint32_t index, int depth) {
     const LinkedBlock& block = *made_.calls_[index].block;
     const uint32_t first = made_.calls_[index].first_value;
+    if (block.unbound) Problem(index, *block.unbound, "an operand that nothing defines");
     for (const LinkedInstruction& instruction : block.body) {
       if (instruction.op_class == OpClass::kControl) {
         Call(instruction, index, depth);
@@ -120,7 +119,7 @@ class ProgramLinker {
 
   void Call(const LinkedInstruction& instruction, uint32_t caller, int depth) {
     if (instruction.called < 0) return Problem(caller, instruction, "there is no such block");
-    if (depth >= kDeepestCalls || made_.entries_.size() > static_cast<size_t>(kMostInstructions)) {
+    if (depth >= kDeepestCalls || made_.entries_.size() + made_.calls_.size() > static_cast<size_t>(kMostInstructions)) {
       return Problem(caller, instruction, "the program has no end");
     }
     const LinkedBlock& block = blocks_.block(instruction.called);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <random>
 #include <set>
 
 #include "planner/link/host_waits.h"
@@ -238,6 +239,55 @@ TEST(LinkedProgram, NamesWhatDoesNotLink) {
   Plan circle = plan({call("b", {}, {})});
   circle.blocks[0] = {.name = "b", .body = {call("b", {}, {})}};
   EXPECT_NE(ProblemOf(circle).find("no end"), std::string::npos);
+}
+
+// Whatever is wrong with a plan, what links of it stays within its numbers: every value dies at most once, after it was made.
+TEST(LinkedProgram, DamageStaysWithinItsNumbers) {
+  int refused = 0;
+  for (unsigned seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE(seed);
+    Plan plan = testing::RandomProgram(seed).Make();
+    std::mt19937 random(seed);
+    const auto pick = [&](size_t size) { return std::uniform_int_distribution<size_t>(0, size - 1)(random); };
+    const auto name = [&] { return "v" + std::to_string(pick(31)); };
+    for (size_t damages = 1 + pick(3); damages > 0; --damages) {
+      Block& block = plan.blocks[pick(plan.blocks.size())];
+      std::vector<Instruction>& list = pick(2) ? block.body : plan.roles[0].step;
+      Instruction& op = list[pick(list.size())];
+      switch (pick(9)) {
+        case 0: op.inputs.push_back(name()); break;
+        case 1: op.outputs.push_back({name(), {DType::kFp32, {int64_t{1}}}}); break;
+        case 2: op.frees.insert(op.frees.end(), 2, name()); break;
+        case 3: op.kind = OpKind::kCall, op.block = plan.blocks[pick(plan.blocks.size())].name; break;
+        case 4: op.block = name(), op.frame.clear(); break;
+        case 5: block.inputs.push_back({name(), {}}), block.inputs.push_back(block.inputs.back()); break;
+        case 6: block.saved.insert(block.saved.end(), 2, name()); break;
+        case 7: block.takes.push_back({name(), {}}); break;
+        case 8: block.outputs.push_back(name()); break;
+      }
+    }
+    LinkedBlocks blocks(plan);
+    const LinkedProgram program(blocks, plan.roles[0]);
+    refused += !program.problem().empty();
+    EXPECT_GE(HostWaits(program), 0);
+    std::vector<int> alive(program.values(), 0);
+    for (size_t i = 0; i < program.entries().size(); ++i) {
+      const LinkedEntry& entry = program.entries()[i];
+      for (int output : entry.instruction->outputs) {
+        if (output < 0) continue;
+        const int value = program.ValueOf(entry, output);
+        ASSERT_TRUE(value >= 0 && value < program.values());
+        ASSERT_EQ(alive[value]++, 0);
+      }
+      for (int event : program.after(i)) {
+        const int value = event < 0 ? ~event : event;
+        ASSERT_TRUE(value < program.values());
+        ASSERT_EQ(alive[value], 1);
+        if (event >= 0) alive[value] = 0;
+      }
+    }
+  }
+  EXPECT_GT(refused, 1000);
 }
 
 }  // namespace

@@ -236,6 +236,33 @@ TEST_F(WalkerTest, RefusesAValueOfAnotherShape) {
   EXPECT_THROW(Run(plan, 1), ExitError);
 }
 
+TEST_F(WalkerTest, RefusesBeforeTheFirstStepWhatItCannotRun) {
+  Plan plan = ToyPlan();
+  plan.blocks[1].body[1].kind = OpKind::kGelu;  // the last block of the step
+  try {
+    Run(plan, 1);
+    FAIL() << "no error";
+  } catch (const ExitError& error) {
+    const std::string message = error.what();
+    for (const char* part : {"rank 0 on here", "step > m.s0 m.s0.backward > m.layers.1 m.layer.backward 1", "no handler of gelu", "toy.yaml:7"}) {
+      EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
+    }
+  }
+  EXPECT_TRUE(Metrics().empty());
+  EXPECT_FALSE(std::filesystem::exists(ProbePartPath(folder_ + "/probe", "values_first", 0)));
+}
+
+TEST_F(WalkerTest, RefusesAProgramThatDoesNotLink) {
+  Plan plan = ToyPlan();
+  plan.blocks[2].body[2].inputs = {"nothing"};
+  try {
+    Run(plan, 1);
+    FAIL() << "no error";
+  } catch (const ExitError& error) {
+    EXPECT_NE(std::string(error.what()).find("> m.s0 m.s0.forward 2: token_loss: an operand that nothing defines"), std::string::npos) << error.what();
+  }
+}
+
 TEST_F(WalkerTest, RefusesSavedValuesThatNobodyTakes) {
   Plan plan = ToyPlan();
   plan.blocks[2].saved = {"y"};
