@@ -69,9 +69,9 @@ RoleEstimate EstimateRole(const Plan& plan, const Role& role, ProgramIndex& inde
     bytes.activations += peak.activations;
     bytes.communication += peak.communication;
   };
-  const StepPeak peak = WalkStep(index, step, Sizes::kPlanned);
+  const auto [peak, worst] = WalkStep(index, step);
   add(peak, estimate.planned);
-  add(WalkStep(index, step, Sizes::kWorst), estimate.worst);
+  add(worst, estimate.worst);
   if (peak.instruction) {
     estimate.fullest = absl::StrCat(std::string(OpName(peak.instruction->kind)), " in ", peak.frame.empty() ? role.name : peak.frame);
     const Module* module = peak.block ? plan.FindModule(peak.block->module) : nullptr;

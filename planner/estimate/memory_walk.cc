@@ -1,7 +1,9 @@
 #include "planner/estimate/memory_walk.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 namespace planwright {
@@ -11,7 +13,7 @@ constexpr int kMostDepth = 8;  // calls within calls; a plan that goes deeper is
 
 class Walk {
  public:
-  Walk(const ProgramIndex& index, Sizes sizes) : index_(index), size_(static_cast<size_t>(sizes)) {}
+  explicit Walk(const ProgramIndex& index) : index_(index) {}
 
   // `values`: of the list's slots; -1: none. Inputs and takes are set by the caller.
   void Run(const BlockCode& code, std::vector<int>& values, int frame, int microbatch, int depth) {
@@ -20,25 +22,42 @@ class Walk {
         Call(step, values, frame, microbatch, depth);
       } else {
         for (const ValueCode& output : step.outputs) {
-          Set(values[output.slot], Make(output.bytes[size_], step.op_class == OpClass::kCommunication));
+          Set(values[output.slot], Make(output.bytes, step.op_class == OpClass::kCommunication));
         }
       }
-      if (activations_ + communication_ > peak_.total()) Note(code, step, frame);
+      for (size_t at = 0; at < sums_.size(); ++at) {
+        if (sums_[at].total() > peaks_[at].sum.total()) peaks_[at] = {sums_[at], &code, &step, frame};
+      }
       for (int slot : step.frees) Set(values[slot], -1);
     }
   }
 
-  StepPeak peak() const {
-    StepPeak peak = peak_;
-    if (frame_ >= 0) peak.frame = index_.frame(frame_);
-    return peak;
+  StepPeak peak(Sizes sizes) const {
+    const Peak& peak = peaks_[static_cast<size_t>(sizes)];
+    return {.activations = peak.sum.activations,
+            .communication = peak.sum.communication,
+            .frame = peak.frame < 0 ? "" : index_.frame(peak.frame),
+            .block = peak.code ? peak.code->block : nullptr,
+            .instruction = peak.step ? peak.step->instruction : nullptr};
   }
 
  private:
+  using Bytes = decltype(ValueCode::bytes);  // at Sizes
   struct Value {
-    int64_t bytes = 0;
+    Bytes bytes{};
     int references = 0;
     bool communication = false;
+  };
+  struct Sum {
+    int64_t activations = 0, communication = 0;
+    int64_t total() const { return activations + communication; }
+    int64_t& of(bool of_communication) { return of_communication ? communication : activations; }
+  };
+  struct Peak {
+    Sum sum;
+    const BlockCode* code = nullptr;
+    const StepCode* step = nullptr;
+    int frame = -1;
   };
 
   void Call(const StepCode& step, std::vector<int>& values, int frame, int microbatch, int depth) {
@@ -81,51 +100,46 @@ class Walk {
       Share(kept.back().second, inner[saved.slot]);
       Value& value = values_[inner[saved.slot]];
       if (!value.communication) continue;
+      Count(value, -1);
       value.communication = false;
-      communication_ -= value.bytes;
-      activations_ += value.bytes;
+      Count(value, 1);
     }
   }
 
-  int Make(int64_t bytes, bool communication) {
-    (communication ? communication_ : activations_) += bytes;
+  int Make(const Bytes& bytes, bool communication) {
+    const Value made = {bytes, 0, communication};
+    Count(made, 1);
     if (spare_.empty()) {
-      values_.push_back({bytes, 0, communication});
+      values_.push_back(made);
       return static_cast<int>(values_.size()) - 1;
     }
     const int value = spare_.back();
     spare_.pop_back();
-    values_[value] = {bytes, 0, communication};
+    values_[value] = made;
     return value;
+  }
+
+  void Count(const Value& value, int64_t times) {
+    for (size_t at = 0; at < sums_.size(); ++at) sums_[at].of(value.communication) += times * value.bytes[at];
   }
 
   // The name `at` now stands for `value`; what it stood for dies with its last name.
   void Set(int& at, int value) {
     if (value >= 0) ++values_[value].references;
     if (at >= 0 && --values_[at].references == 0) {
-      (values_[at].communication ? communication_ : activations_) -= values_[at].bytes;
+      Count(values_[at], -1);
       spare_.push_back(at);
     }
     at = value;
   }
   void Share(int& at, int value) { Set(at, value); }
 
-  void Note(const BlockCode& code, const StepCode& step, int frame) {
-    peak_.activations = activations_;
-    peak_.communication = communication_;
-    peak_.block = code.block;
-    peak_.instruction = step.instruction;
-    frame_ = frame;
-  }
-
   const ProgramIndex& index_;
-  const size_t size_;
   std::vector<Value> values_;
   std::vector<int> spare_;
   std::unordered_map<int64_t, std::vector<std::pair<int, int>>> frames_;  // frame and microbatch -> name, value
-  int64_t activations_ = 0, communication_ = 0;
-  StepPeak peak_;
-  int frame_ = -1;
+  std::array<Sum, std::tuple_size_v<Bytes>> sums_;  // at Sizes, as the peaks
+  std::array<Peak, std::tuple_size_v<Bytes>> peaks_;
 };
 
 void Largest(const ProgramIndex& index, const BlockCode& code, std::set<int>& seen, int64_t& largest) {
@@ -137,11 +151,11 @@ void Largest(const ProgramIndex& index, const BlockCode& code, std::set<int>& se
 
 }  // namespace
 
-StepPeak WalkStep(const ProgramIndex& index, const BlockCode& step, Sizes sizes) {
-  Walk walk(index, sizes);
+StepPeaks WalkStep(const ProgramIndex& index, const BlockCode& step) {
+  Walk walk(index);
   std::vector<int> values(step.slots, -1);
   walk.Run(step, values, -1, 0, 0);
-  return walk.peak();
+  return {walk.peak(Sizes::kPlanned), walk.peak(Sizes::kWorst)};
 }
 
 int64_t LargestOperand(const ProgramIndex& index, const BlockCode& step) {

@@ -17,9 +17,14 @@ struct StepPeak {
   int64_t total() const { return activations + communication; }
 };
 
+// At Sizes.
+struct StepPeaks {
+  StepPeak planned, worst;
+};
+
 // A value lives as long as something names it: the list that made it, until it frees it; a caller, until it does; a frame, from the forward
 // that saves it until the backward that takes it frees it.
-StepPeak WalkStep(const ProgramIndex& index, const BlockCode& step, Sizes sizes);
+StepPeaks WalkStep(const ProgramIndex& index, const BlockCode& step);
 
 // Elements of the largest operand of a compute instruction that the step runs.
 int64_t LargestOperand(const ProgramIndex& index, const BlockCode& step);

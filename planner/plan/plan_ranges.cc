@@ -97,7 +97,21 @@ std::string RangeProblem(const Budget& budget) {
     if (Outside(samples, kMostSamples)) return "more samples or steps, or fewer, than any training has";
   }
   const bool microbatch = Outside(budget.micro_samples, kMostTokens) || Outside(budget.sequence_length, kMostTokens);
-  return microbatch || Outside(budget.microbatches, kMostStageForwards) ? "microbatches that no step has" : "";
+  return microbatch || Outside(budget.microbatches, kLongestStep / kLayersLikeAStage) ? "microbatches that no step has" : "";
+}
+
+std::string RangeProblem(const Plan& plan) {
+  int64_t layers = 0, stages = 0, buckets = 0;
+  for (const Module& module : plan.modules) {
+    layers += static_cast<int64_t>(module.layers.size());
+    stages += module.grid.pp;
+    buckets += static_cast<int64_t>(module.buckets.size());
+  }
+  if (layers > kMostLayers || stages > kMostStages || buckets > kMostBuckets) return "more layers, stages or buckets than any plan has";
+  for (const Role& role : plan.roles) {
+    if (role.modules.size() > kMostModules) return "more modules than any plan has, in role " + role.name;
+  }
+  return "";
 }
 
 std::string RangeProblem(const DataPlan& data) {

@@ -17,5 +17,6 @@ std::string RangeProblem(const Transfer& transfer);
 std::string RangeProblem(const ExchangePart& part);
 std::string RangeProblem(const Budget& budget);
 std::string RangeProblem(const DataPlan& data);
+std::string RangeProblem(const Plan& plan);
 
 }  // namespace planwright

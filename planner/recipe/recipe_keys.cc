@@ -21,7 +21,7 @@ constexpr KeyRange kBelowOne{Bound::kInclusive, Bound::kExclusive, 0, 1};
 // Sizes beyond this are slips of the keyboard, and products of a few of them would leave 64 bits.
 constexpr KeyRange kSize{Bound::kInclusive, Bound::kInclusive, 1, 16777216};
 // Layers and microbatches are listed one by one in a plan: beyond these a plan would fill the memory before it is refused.
-constexpr KeyRange kLayers{Bound::kInclusive, Bound::kInclusive, 1, 4096};
+constexpr KeyRange kLayers{Bound::kInclusive, Bound::kInclusive, 1, static_cast<double>(kMostLayers)};
 constexpr KeyRange kBatch{Bound::kInclusive, Bound::kInclusive, 1, 65536};
 // Samples of a whole training: doubles count them one by one, and sums stay far from 64 bits.
 constexpr KeyRange kSamples{Bound::kInclusive, Bound::kInclusive, 1, 1e15};

@@ -93,7 +93,7 @@ const std::vector<Rule>& Rules() {
       {"V5 backward", called(VerifyBackward)},  {"V5 samples", indexed(VerifySamples)},     {"V5 meanings", indexed(VerifyMeanings)},
       {"V5 bridges", indexed(VerifyBridges)},   {"V6 V7 updates", indexed(VerifyUpdates)},  {"V7 storage", indexed(VerifyStorage)},
       {"V8 budget", plain(VerifyBudget)},       {"V9 checkpoint", plain(VerifyCheckpoint)}, {"V10 rows", indexed(VerifyRows)},
-      {"V10 memory", plain(VerifyMemory)}};
+      {"V10 memory", plain([](const Plan& plan) { return VerifyMemory(plan); })}};
   return rules;
 }
 

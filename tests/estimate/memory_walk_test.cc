@@ -52,7 +52,7 @@ StepPeak PeakOf(Plan given, std::vector<Instruction> step) {
   Role& role = roles.emplace_back();
   role.step = std::move(step);
   ProgramIndex index(plan);
-  return WalkStep(index, index.IndexStep(role), Sizes::kPlanned);
+  return WalkStep(index, index.IndexStep(role)).planned;
 }
 
 TEST(MemoryWalk, CountsAForward) {
@@ -100,8 +100,8 @@ TEST(MemoryWalk, SizesAtRunTimeAreTakenAsAsked) {
   role.step = {Makes(OpKind::kAllToAllV, {}, {{"r", {DType::kFp32, {Dim("rows"), Dim(int64_t{2})}, {}, std::nullopt, false}}}, {"r"})};
   ProgramIndex index(plan);
   const BlockCode step = index.IndexStep(role);
-  EXPECT_EQ(WalkStep(index, step, Sizes::kPlanned).communication, 60 * 8);
-  EXPECT_EQ(WalkStep(index, step, Sizes::kWorst).communication, 100 * 8);
+  EXPECT_EQ(WalkStep(index, step).planned.communication, 60 * 8);
+  EXPECT_EQ(WalkStep(index, step).worst.communication, 100 * 8);
 }
 
 TEST(MemoryWalk, HostValuesTakeNoDeviceMemory) {
