@@ -10,14 +10,14 @@ inline constexpr int64_t kMostRanks = 1 << 20;       // products of three sizes 
 inline constexpr int64_t kMostListed = 1 << 19;      // rows of all runs of a plan's file together
 inline constexpr size_t kLargestPlan = size_t{8} << 20;   // bytes of a plan's file
 inline constexpr size_t kDeepestPlan = 16;           // levels of objects and lists in it; a written one has seven
-inline constexpr size_t kMostPlanValues = 3 << 17;   // objects, lists, numbers and texts in it
+inline constexpr size_t kMostPlanValues = 7 << 16;   // objects, lists, numbers and texts in it
 inline constexpr size_t kMostPlanFields = 64;        // of one object
 
 // Of all modules. Each stage and sharing cuts its parameters into buckets of its own: three for one of gradients.buckets.
 inline constexpr int64_t kMostLayers = 1 << 9, kMostStages = 1 << 7, kMostBuckets = 3 << 7;
-// Of a step: microbatches x (layers + 32 x (stages + bridges)). Programs name each microbatch on each stage and each bridge, which costs about
-// as much as following it through 32 layers.
-inline constexpr int64_t kLongestStep = 3 << 15, kLayersLikeAStage = 32;
+// Of a step: microbatches x (layers + 24 x (stages + bridges)). Programs name each microbatch on each stage and each bridge, which costs about
+// as much as following it through 24 layers.
+inline constexpr int64_t kLongestStep = 5 << 14, kLayersLikeAStage = 24;
 // Of the tables of all bridges: rows, and runs of rows in equal steps, which is how a file holds them.
 inline constexpr int64_t kMostTransfers = 1 << 18, kMostTransferRuns = 1 << 14;
 inline constexpr int64_t kLargestNumber = (int64_t{1} << 53) - 1;  // of a plan, seeds too: JSON readers keep no larger ones exactly

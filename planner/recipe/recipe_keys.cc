@@ -167,7 +167,7 @@ constexpr KeySpec kKeys[] = {
     {"data", "", kMap, kRequired, "", kAny, "", "where samples come from"},
     {"data.kind", "", kChoice, kOptional, "mock", kAny, "mock|webdataset|recorded", "made up and learnable; tar shards; a stored batch"},
     {"data.seed", "", kInteger, kOptional, "1234", kCountFromZero, "", "of every draw: weights, samples, positions"},
-    {"data.image_token", "", kInteger, kOptional, "", kCountFromZero, "", "the token id whose places take image rows; required except with bytes"},
+    {"data.image_token", "", kInteger, kOptional, "", kCountFromZero, "", "the token id whose places take image rows; required, except with bytes and for made-up text without an encoder"},
     {"data.packed_documents", "", kBool, kOptional, "false", kAny, "",
      "attention and Mamba state end where a document ends; needs micro_samples 1"},
     {"data.image_grids", "mock", kIntegerPairs, kOptional, "", kSize, "", "[rows, columns] of patches that images are drawn from"},
