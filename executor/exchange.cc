@@ -3,126 +3,137 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <map>
-#include <tuple>
+#include <memory>
 
 namespace planwright::executor {
 namespace {
 
-// A part with what is needed to find a sample's rows in its value.
-struct Side {
-  const ExchangePart* part = nullptr;
-  const std::vector<Transfer>* transfers = nullptr;
-  LaneSamples lane;                // of this rank, within the microbatch's block
-  std::vector<int64_t> first_row;  // of each sample of the lane, and the end
-  at::Tensor value;
+// First row of each sample of the lane, and the end.
+std::vector<int64_t> FirstRows(const at::Tensor& counts, int64_t samples) {
+  TORCH_CHECK(counts.numel() == samples, counts.numel(), " row counts for ", samples, " samples of the lane");
+  const at::Tensor host = counts.cpu().contiguous();
+  std::vector<int64_t> rows = {0};
+  for (int64_t i = 0; i < samples; ++i) rows.push_back(rows.back() + host.const_data_ptr<int64_t>()[i]);
+  return rows;
+}
 
-  at::Tensor rows(int64_t first_sample, int64_t end_sample) const {
-    TORCH_CHECK(first_sample >= lane.first && end_sample <= lane.end, "samples [", first_sample, ", ", end_sample,
-                ") are not of this rank's lane [", lane.first, ", ", lane.end, ")");
-    const int64_t first = first_row[first_sample - lane.first];
-    return value.narrow(0, first, first_row[end_sample - lane.first] - first);
-  }
-};
-
-Side MakeSide(const ExchangePart& part, const Instruction& instruction, const Values& values, const Rank& rank) {
-  const Bridge* bridge = rank.plan.FindBridge(part.bridge);
-  TORCH_CHECK(bridge != nullptr, "no bridge ", part.bridge);
-  const Module* module = rank.plan.FindModule(part.send != part.backward ? bridge->from : bridge->to);
-  const Budget& budget = rank.plan.budget;
-  Side side{.part = &part, .transfers = part.backward ? &bridge->backward : &bridge->forward};
-  side.lane = SamplesOfLane(budget.block_samples, module->grid.dp,
-                            CoordinateOf(module->grid, rank.rank, Axis::kDp));
-  const at::Tensor counts = values.Get(part.sample_rows).cpu().contiguous();
-  TORCH_CHECK(counts.numel() == side.lane.end - side.lane.first, counts.numel(), " row counts for ",
-              side.lane.end - side.lane.first, " samples of the lane");
-  side.first_row = {0};
-  for (int64_t i = 0; i < counts.numel(); ++i) side.first_row.push_back(side.first_row.back() + counts.const_data_ptr<int64_t>()[i]);
-  if (part.send) {
-    side.value = values.Get(part.value).contiguous();
-    TORCH_CHECK(side.value.size(0) == side.first_row.back(), part.value, " has ", side.value.size(0), " rows, its samples ",
-                side.first_row.back());
-    return side;
-  }
+// What a received value is but for its rows.
+const ValueType& TypeOf(const ExchangePart& part, const Instruction& instruction, size_t& index) {
   const auto output = std::find_if(instruction.outputs.begin(), instruction.outputs.end(),
                                    [&](const Output& candidate) { return candidate.name == part.value; });
   TORCH_CHECK(output != instruction.outputs.end(), "received value ", part.value, " is not an output");
-  std::vector<int64_t> shape = {side.first_row.back()};
-  for (size_t i = 1; i < output->type.dims.size(); ++i) shape.push_back(std::get<int64_t>(output->type.dims[i]));
-  side.value = at::empty(shape, at::TensorOptions(rank.device).dtype(ScalarTypeOf(output->type.dtype)));
-  return side;
+  index = static_cast<size_t>(output - instruction.outputs.begin());
+  return output->type;
 }
-
-// Messages and copies of one exchange.
-class Mail {
- public:
-  explicit Mail(Rank& rank) : rank_(rank) {}
-
-  void Add(const Side& side) {
-    int64_t samples = 0;
-    for (const Transfer& transfer : *side.transfers) {
-      if ((side.part->send ? transfer.from_rank : transfer.to_rank) != rank_.rank) continue;
-      samples += transfer.end_sample - transfer.first_sample;
-      const at::Tensor rows = side.rows(transfer.first_sample, transfer.end_sample);
-      const int peer = side.part->send ? transfer.to_rank : transfer.from_rank;
-      if (rows.numel() == 0) continue;
-      if (peer == rank_.rank) {
-        Keep(side, transfer, rows);
-      } else {
-        Post(side, peer, rows);
-      }
-    }
-    TORCH_CHECK(side.part->send || samples == side.lane.end - side.lane.first, "the bridge brings ", samples, " samples of ",
-                side.lane.end - side.lane.first);
-  }
-
-  void Deliver() {
-    for (auto& [key, copy] : copies_) {
-      TORCH_CHECK(copy.from.defined() && copy.to.defined(), "a transfer to the rank itself has one end only");
-      copy.to.copy_(copy.from);
-    }
-    if (!messages_.empty()) messages_[0].communicator->Exchange(messages_);
-  }
-
- private:
-  struct Copy {
-    at::Tensor from, to;
-  };
-
-  void Keep(const Side& side, const Transfer& transfer, const at::Tensor& rows) {
-    Copy& copy = copies_[{side.part->bridge, side.part->backward, transfer.first_sample}];
-    (side.part->send ? copy.from : copy.to) = rows;
-  }
-
-  void Post(const Side& side, int peer, const at::Tensor& rows) {
-    const Bridge& bridge = *rank_.plan.FindBridge(side.part->bridge);
-    Communicator* group = rank_.communicators.Find("bridge." + bridge.from + "." + bridge.to);
-    TORCH_CHECK(group != nullptr, "rank ", rank_.rank, " is not in the communicator of bridge ", bridge.name);
-    const auto at = std::find(group->ranks().begin(), group->ranks().end(), peer);
-    TORCH_CHECK(at != group->ranks().end(), "rank ", peer, " is not in the communicator of bridge ", bridge.name);
-    messages_.push_back({group, static_cast<int>(at - group->ranks().begin()), side.part->send, rows});
-  }
-
-  Rank& rank_;
-  std::vector<Message> messages_;
-  std::map<std::tuple<std::string, bool, int64_t>, Copy> copies_;
-};
 
 }  // namespace
 
-Tensors RunExchange(const Instruction& instruction, const Values& values, Rank& rank) {
-  std::vector<Side> sides;
-  for (const ExchangePart& part : instruction.parts) sides.push_back(MakeSide(part, instruction, values, rank));
-  Mail mail(rank);
-  for (const Side& side : sides) mail.Add(side);
-  mail.Deliver();
-  Tensors outputs;
-  for (const Output& output : instruction.outputs) {
-    for (const Side& side : sides) {
-      if (!side.part->send && side.part->value == output.name) outputs.push_back(side.value);
+Exchange::Exchange(const Instruction& instruction, const Rank& rank) : outputs_(instruction.outputs.size()), device_(rank.device) {
+  for (const ExchangePart& part : instruction.parts) parts_.push_back(BindPart(part, instruction, rank));
+  BindCopies();
+}
+
+Exchange::Part Exchange::BindPart(const ExchangePart& part, const Instruction& instruction, const Rank& rank) {
+  const Bridge* bridge = rank.plan.FindBridge(part.bridge);
+  TORCH_CHECK(bridge != nullptr, "no bridge ", part.bridge);
+  const Module* module = rank.plan.FindModule(part.send != part.backward ? bridge->from : bridge->to);
+  const LaneSamples lane =
+      SamplesOfLane(rank.plan.budget.block_samples, module->grid.dp, CoordinateOf(module->grid, rank.rank, Axis::kDp));
+  Communicator* group = rank.communicators.Find("bridge." + bridge->from + "." + bridge->to);
+  Part bound{.part = &part, .samples = lane.end - lane.first};
+  int64_t samples = 0;
+  for (const planwright::Transfer& transfer : part.backward ? bridge->backward : bridge->forward) {
+    if ((part.send ? transfer.from_rank : transfer.to_rank) != rank.rank) continue;
+    TORCH_CHECK(transfer.first_sample >= lane.first && transfer.end_sample <= lane.end, "samples [", transfer.first_sample, ", ",
+                transfer.end_sample, ") are not of this rank's lane [", lane.first, ", ", lane.end, ")");
+    samples += transfer.end_sample - transfer.first_sample;
+    Transfer& mine = bound.transfers.emplace_back(Transfer{transfer.first_sample - lane.first, transfer.end_sample - lane.first});
+    const int peer = part.send ? transfer.to_rank : transfer.from_rank;
+    if (peer == rank.rank) continue;
+    TORCH_CHECK(group != nullptr, "rank ", rank.rank, " is not in the communicator of bridge ", bridge->name);
+    const auto at = std::find(group->ranks().begin(), group->ranks().end(), peer);
+    TORCH_CHECK(at != group->ranks().end(), "rank ", peer, " is not in the communicator of bridge ", bridge->name);
+    mine.communicator = group;
+    mine.peer = static_cast<int>(at - group->ranks().begin());
+  }
+  if (part.send) return bound;
+  TORCH_CHECK(samples == bound.samples, "the bridge brings ", samples, " samples of ", bound.samples);
+  const ValueType& type = TypeOf(part, instruction, bound.output);
+  for (size_t i = 1; i < type.dims.size(); ++i) bound.row_shape.push_back(std::get<int64_t>(type.dims[i]));
+  bound.dtype = ScalarTypeOf(type.dtype);
+  return bound;
+}
+
+// The sending end of each transfer from the rank to itself: they are listed alike on both sides.
+void Exchange::BindCopies() {
+  for (Part& to : parts_) {
+    if (to.part->send) continue;
+    size_t copies = 0;
+    for (Transfer& received : to.transfers) {
+      if (received.communicator != nullptr) continue;
+      bool found = false;
+      for (size_t p = 0; p < parts_.size() && !found; ++p) {
+        const Part& from = parts_[p];
+        if (!from.part->send || from.part->bridge != to.part->bridge || from.part->backward != to.part->backward) continue;
+        size_t place = 0;
+        for (size_t t = 0; t < from.transfers.size() && !found; ++t) {
+          if (from.transfers[t].communicator != nullptr || place++ != copies) continue;
+          received.from_part = p, received.from = t, found = true;
+        }
+      }
+      TORCH_CHECK(found, "a transfer to the rank itself has one end only");
+      ++copies;
     }
   }
+}
+
+Tensors Exchange::Run(const Tensors& sent, const Tensors& sample_rows) const {
+  Tensors values(parts_.size()), outputs(outputs_);
+  std::vector<std::vector<int64_t>> first_rows(parts_.size());
+  for (size_t p = 0; p < parts_.size(); ++p) {
+    const Part& part = parts_[p];
+    first_rows[p] = FirstRows(sample_rows[p], part.samples);
+    const int64_t rows = first_rows[p].back();
+    if (part.part->send) {
+      values[p] = sent[p].contiguous();
+      TORCH_CHECK(values[p].size(0) == rows, part.part->value, " has ", values[p].size(0), " rows, its samples ", rows);
+      continue;
+    }
+    std::vector<int64_t> shape = {rows};
+    shape.insert(shape.end(), part.row_shape.begin(), part.row_shape.end());
+    values[p] = outputs[part.output] = at::empty(shape, at::TensorOptions(device_).dtype(part.dtype));
+  }
+  const auto rows_of = [&](size_t p, const Transfer& transfer) {
+    const int64_t first = first_rows[p][transfer.first];
+    return values[p].narrow(0, first, first_rows[p][transfer.end] - first);
+  };
+  std::vector<Message> messages;
+  for (size_t p = 0; p < parts_.size(); ++p) {
+    for (const Transfer& transfer : parts_[p].transfers) {
+      const at::Tensor rows = rows_of(p, transfer);
+      if (rows.numel() == 0) continue;
+      if (transfer.communicator != nullptr) {
+        messages.push_back({transfer.communicator, transfer.peer, parts_[p].part->send, rows});
+      } else if (!parts_[p].part->send) {
+        rows.copy_(rows_of(transfer.from_part, parts_[transfer.from_part].transfers[transfer.from]));
+      }
+    }
+  }
+  if (!messages.empty()) messages[0].communicator->Exchange(messages);
   return outputs;
+}
+
+Action BindExchange(const LinkedInstruction& instruction, const Rank& rank) {
+  const auto exchange = std::make_shared<const Exchange>(*instruction.source, rank);
+  return [exchange](const Arguments& arguments) {
+    const std::span<const LinkedPart> parts = arguments.instruction.parts;
+    Tensors sent(parts.size()), sample_rows(parts.size());
+    for (size_t p = 0; p < parts.size(); ++p) {
+      if (arguments.instruction.source->parts[p].send) sent[p] = arguments.values.Get(arguments.numbers[parts[p].value]);
+      sample_rows[p] = arguments.values.OnHost(arguments.numbers[parts[p].sample_rows]);
+    }
+    return exchange->Run(sent, sample_rows);
+  };
 }
 
 }  // namespace planwright::executor

@@ -1,32 +1,36 @@
 #include "executor/ops_state.h"
 
-#include <ATen/ops/zeros.h>
-
 #include <absl/strings/str_split.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 
 #include "executor/optimizer/optimizer.h"
 #include "executor/probe_writer.h"
-#include "planner/cli/exit_status.h"
 #include "planner/plan/lr_schedule.h"
 
 namespace planwright::executor {
 namespace {
 
-constexpr int kSkippedStepsAllowed = 10;  // in a row
+// An action that makes no value.
+template <typename Do>
+Action Doing(Do work) {
+  return [work](const Arguments& arguments) {
+    work(arguments);
+    return Tensors{};
+  };
+}
 
-double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-void BeginStep(Rank& rank) {
-  rank.step_started = Now();
-  rank.step.Begin(rank.step.step);
-  const double consumed = static_cast<double>(rank.step.step * rank.plan.budget.global_samples);
-  rank.step.learning_rate = LearningRateAt(rank.plan.budget.learning_rate, consumed);
-  rank.step.weight_decay = WeightDecayAt(rank.plan.budget.weight_decay, consumed);
-  for (auto& [name, module] : rank.modules) module.ZeroGradients();
+Action BindBeginStep(Rank& rank, StepReports& reports) {
+  std::vector<ModuleState*> modules;
+  for (auto& [name, module] : rank.modules) modules.push_back(&module);
+  return Doing([modules, &rank, &reports](const Arguments&) {
+    reports.Begin();
+    rank.step.Begin(rank.step.step);
+    const double consumed = static_cast<double>(rank.step.step * rank.plan.budget.global_samples);
+    rank.step.learning_rate = LearningRateAt(rank.plan.budget.learning_rate, consumed);
+    rank.step.weight_decay = WeightDecayAt(rank.plan.budget.weight_decay, consumed);
+    for (ModuleState* module : modules) module->ZeroGradients();
+  });
 }
 
 // Whether this rank is the one that adds a value that is replicated along the axes of `once_over`.
@@ -41,63 +45,31 @@ bool Adds(const Instruction& instruction, const Module* module, int rank) {
   return true;
 }
 
-void Accumulate(const Instruction& instruction, const Values& values, const CallContext& call, Rank& rank) {
-  if (!Adds(instruction, call.module, rank.rank)) return;
-  at::Tensor sum = rank.StateValue(instruction.text("into"));
-  const at::Tensor& value = values.Get(instruction.inputs.at(0));
-  TORCH_CHECK(value.numel() == 1, "accumulated values have one element");
-  sum.add_(value.reshape({1}).to(sum.device(), sum.scalar_type()));
+Action BindAccumulate(const Instruction& instruction, const Module* module, Rank& rank) {
+  if (!Adds(instruction, module, rank.rank)) return Doing([](const Arguments&) {});
+  return Doing([sum = rank.StateValue(instruction.text("into"))](const Arguments& arguments) {
+    const at::Tensor& value = arguments.input(0);
+    TORCH_CHECK(value.numel() == 1, "accumulated values have one element");
+    at::Tensor(sum).add_(value.reshape({1}).to(sum.device(), sum.scalar_type()));
+  });
 }
 
-void AccumulateCounts(const Instruction& instruction, const Values& values, const CallContext& call, const std::string& frame,
-                      Rank& rank) {
-  const auto layer = std::find_if(call.module->layers.begin(), call.module->layers.end(), [&](const LayerSummary& l) { return l.frame == frame; });
-  TORCH_CHECK(layer != call.module->layers.end() && layer->expert_row >= 0, frame, " is not a layer with experts");
-  at::Tensor sum = ExpertCounts(rank.step, *call.module, *layer);
-  sum.add_(values.Get(instruction.inputs.at(0)).to(sum.device()));
-}
-
-StepRecord RecordOf(const Rank& rank) {
-  const StepState& step = rank.step;
-  const int64_t tokens = step.sum("$integers.loss_tokens").item<int64_t>();
-  StepRecord record;
-  record.step = step.step + 1;
-  record.consumed_samples = record.step * rank.plan.budget.global_samples;
-  if (tokens > 0) record.loss = step.sum("$reals.loss").item<double>() / static_cast<double>(tokens);
-  record.grad_norm = step.grad_norm;
-  int64_t moe_layers = 0;
-  for (size_t i = 0; i < rank.plan.modules.size(); ++i) {
-    record.module_grad_norms.emplace_back(rank.plan.modules[i].name, step.module_norms[i]);
-    moe_layers += rank.plan.modules[i].expert_layers();
+// A block is shared by layers: the call says which row of the counts is meant.
+Action BindAccumulateCounts(const Module* module, const Rank& rank) {
+  TORCH_CHECK(module != nullptr, "only blocks count experts");
+  std::vector<at::Tensor> rows(module->layers.size());
+  for (const LayerSummary& layer : module->layers) {
+    if (layer.expert_row < 0) continue;
+    const int index = LayerOf(layer.frame);
+    TORCH_CHECK(index >= 0, layer.frame, " is no layer");
+    rows.resize(std::max(rows.size(), static_cast<size_t>(index) + 1));
+    rows[index] = ExpertCounts(rank.step, *module, layer);
   }
-  record.learning_rate = step.learning_rate;
-  record.step_seconds = Now() - rank.step_started;
-  record.skipped = step.skipped;
-  record.routing = static_cast<uint64_t>(step.sum("$integers.routing").item<int64_t>());
-  if (moe_layers > 0) {  // mean over samples and layers, without the coefficient
-    record.aux_loss = step.sum("$reals.aux").item<double>() / static_cast<double>(rank.plan.budget.global_samples * moe_layers);
-  }
-  return record;
-}
-
-void LogStep(Rank& rank) {
-  rank.skipped_in_a_row = rank.step.skipped ? rank.skipped_in_a_row + 1 : 0;
-  const StepRecord record = RecordOf(rank);
-  if (rank.log != nullptr) {
-    const absl::Status status = rank.log->Write(record);
-    if (!status.ok()) throw ExitError(kExitStorage, std::string(status.message()));
-    if (record.step % std::max<int64_t>(rank.plan.log_every_steps, 1) == 0 || record.skipped) {
-      std::printf("%s\n", StepLine(record, rank.plan.budget.steps).c_str());
-      std::fflush(stdout);
-    }
-  }
-  if (rank.skipped_in_a_row < kSkippedStepsAllowed) return;
-  std::string culprits;
-  for (const auto& [module, norm] : record.module_grad_norms) {
-    if (!std::isfinite(norm)) culprits += " " + module;
-  }
-  throw ExitError(kExitNumerics, std::to_string(rank.skipped_in_a_row) + " steps in a row had a gradient norm that is not finite, in" +
-                                     culprits);
+  return Doing([rows](const Arguments& arguments) {
+    const int layer = arguments.call.layer;
+    TORCH_CHECK(layer >= 0 && layer < static_cast<int>(rows.size()) && rows[layer].defined(), "layer ", layer, " has no experts");
+    at::Tensor(rows[layer]).add_(arguments.input(0).to(rows[layer].device()));
+  });
 }
 
 ModuleState& ModuleOf(const Instruction& instruction, Rank& rank) {
@@ -112,29 +84,40 @@ BucketState& BucketOf(const Instruction& instruction, Rank& rank) {
 
 }  // namespace
 
-void RunState(const Instruction& instruction, const Values& values, const CallContext& call, const std::string& frame, Rank& rank) {
+Action BindState(const LinkedInstruction& linked, const Module* module, Rank& rank, StepReports& reports) {
+  const Instruction& instruction = *linked.source;
   switch (instruction.kind) {
     case OpKind::kAllocateParameters: {
-      const std::string& name = instruction.text("module");
-      const Module* module = rank.plan.FindModule(name);
-      TORCH_CHECK(module != nullptr, "no module ", name);
-      rank.modules.emplace(name, ModuleState(rank.plan, *module, rank.rank, rank.device));
-      return;
+      TORCH_CHECK(linked.module >= 0, "no module ", instruction.text("module"));
+      return Doing([&rank, &made = rank.plan.modules[linked.module]](const Arguments&) {
+        rank.modules.emplace(made.name, ModuleState(rank.plan, made, rank.rank, rank.device));
+      });
     }
     case OpKind::kInitializeParameters:
-    case OpKind::kLoadParameters: return rank.handlers.parameters(instruction.kind, ModuleOf(instruction, rank));
-    case OpKind::kRefreshMasters: return ModuleOf(instruction, rank).RefreshMasters();
-    case OpKind::kBeginStep: return BeginStep(rank);
-    case OpKind::kAccumulate: return Accumulate(instruction, values, call, rank);
-    case OpKind::kAccumulateCounts: return AccumulateCounts(instruction, values, call, frame, rank);
-    case OpKind::kScaleGradients: return ScaleGradients(rank.step, BucketOf(instruction, rank));
-    case OpKind::kSquareNorm: return SquareNorm(BucketOf(instruction, rank), rank.step.sum("$reals.norm." + instruction.text("module")));
+    case OpKind::kLoadParameters:
+      return Doing([&rank, kind = instruction.kind, &state = ModuleOf(instruction, rank)](const Arguments&) {
+        rank.handlers.parameters(kind, state);
+      });
+    case OpKind::kRefreshMasters: return Doing([&state = ModuleOf(instruction, rank)](const Arguments&) { state.RefreshMasters(); });
+    case OpKind::kBeginStep: return BindBeginStep(rank, reports);
+    case OpKind::kAccumulate: return BindAccumulate(instruction, linked.module >= 0 ? &rank.plan.modules[linked.module] : module, rank);
+    case OpKind::kAccumulateCounts: return BindAccumulateCounts(module, rank);
+    case OpKind::kScaleGradients:
+      return Doing([&step = rank.step, &bucket = BucketOf(instruction, rank)](const Arguments&) { ScaleGradients(step, bucket); });
+    case OpKind::kSquareNorm:
+      return Doing([&bucket = BucketOf(instruction, rank), sum = rank.step.sum("$reals.norm." + instruction.text("module"))](const Arguments&) {
+        SquareNorm(bucket, sum);
+      });
     case OpKind::kClipAndGate:
-      if (rank.probe != nullptr) rank.probe->WriteGradients(rank);
-      return ClipAndGate(rank.plan, rank.step);
-    case OpKind::kAdamW: return StepAdamW(rank.plan.optimizer, rank.step, BucketOf(instruction, rank));
-    case OpKind::kUpdateExpertBias: return UpdateExpertBias(rank.step, ModuleOf(instruction, rank));
-    case OpKind::kLogStep: return LogStep(rank);
+      return Doing([&rank](const Arguments&) {
+        if (rank.probe != nullptr) rank.probe->WriteGradients(rank);
+        ClipAndGate(rank.plan, rank.step);
+      });
+    case OpKind::kAdamW:
+      return Doing([&rank, &bucket = BucketOf(instruction, rank)](const Arguments&) { StepAdamW(rank.plan.optimizer, rank.step, bucket); });
+    case OpKind::kUpdateExpertBias:
+      return Doing([&step = rank.step, &state = ModuleOf(instruction, rank)](const Arguments&) { UpdateExpertBias(step, state); });
+    case OpKind::kLogStep: return Doing([&reports](const Arguments&) { reports.End(); });
     default: TORCH_CHECK(false, OpName(instruction.kind), " is not a state instruction");
   }
 }

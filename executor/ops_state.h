@@ -1,12 +1,14 @@
 // Handlers of state instructions: weights, sums over the step, the optimizer, the log.
 #pragma once
 
+#include "executor/action.h"
 #include "executor/rank.h"
-#include "executor/values.h"
+#include "executor/step_reports.h"
 
 namespace planwright::executor {
 
-// `call` is the context of the block that the instruction stands in; `frame` its frame.
-void RunState(const Instruction& instruction, const Values& values, const CallContext& call, const std::string& frame, Rank& rank);
+// Finds the sums, modules and buckets that the instruction names. `module`: that of the block it stands in, null if there is none. The module must be
+// allocated, unless this is what allocates it. Keeps references.
+Action BindState(const LinkedInstruction& instruction, const Module* module, Rank& rank, StepReports& reports);
 
 }  // namespace planwright::executor

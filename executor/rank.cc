@@ -4,17 +4,13 @@
 #include <absl/strings/string_view.h>
 
 namespace planwright::executor {
-namespace {
 
-// N of the frame "MODULE.layers.N"; -1 for other frames.
-int LayerOf(const std::string& frame) {
+int LayerOf(std::string_view frame) {
   const size_t at = frame.rfind(".layers.");
   int layer = -1;
-  if (at == std::string::npos || !absl::SimpleAtoi(absl::string_view(frame).substr(at + 8), &layer)) return -1;
+  if (at == std::string_view::npos || !absl::SimpleAtoi(absl::string_view(frame.data() + at + 8, frame.size() - at - 8), &layer)) return -1;
   return layer;
 }
-
-}  // namespace
 
 at::Tensor Rank::StateValue(const std::string& name) {
   if (name[0] == '$') return step.sum(name);
@@ -35,7 +31,7 @@ at::Tensor Rank::StateValue(const std::string& name) {
   TORCH_CHECK(false, "no buffer ", name);
 }
 
-CallContext Rank::Context(const Module* module, const std::string& frame, int microbatch) const {
+CallContext Rank::Context(const Module* module, std::string_view frame, int microbatch) const {
   CallContext context;
   context.plan = &plan;
   context.module = module;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "executor/communication/communicators.h"
@@ -47,6 +48,9 @@ struct Handlers {
   std::function<void(OpKind kind, ModuleState&)> parameters;
 };
 
+// N of the frame "MODULE.layers.N"; -1 for other frames.
+int LayerOf(std::string_view frame);
+
 struct Rank {
   const Plan& plan;
   const Role& role;
@@ -61,13 +65,11 @@ struct Rank {
   int64_t last_step = 0;          // of this run, counted from 0
   std::string host;
   std::map<std::string, ModuleState> modules;
-  double step_started = 0;        // seconds, steady
-  int skipped_in_a_row = 0;
 
   // The buffer behind "%..." or the accumulators behind "$...".
   at::Tensor StateValue(const std::string& name);
   // The context of a call in `module` (null: none) under `frame`.
-  CallContext Context(const Module* module, const std::string& frame, int microbatch) const;
+  CallContext Context(const Module* module, std::string_view frame, int microbatch) const;
 };
 
 }  // namespace planwright::executor

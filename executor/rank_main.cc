@@ -1,6 +1,7 @@
 #include "executor/rank_main.h"
 
 #include <ATen/Parallel.h>
+#include <absl/strings/str_cat.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <unistd.h>
 
@@ -13,9 +14,12 @@
 #include <sstream>
 
 #include "executor/communication/rendezvous.h"
+#include "executor/instruction_text.h"
+#include "executor/leave.h"
 #include "executor/probe_writer.h"
 #include "executor/run_program.h"
 #include "executor/setup.h"
+#include "executor/watchdog.h"
 #include "planner/cli/exit_status.h"
 #include "planner/plan/plan_json.h"
 
@@ -27,30 +31,17 @@ struct Options {
   std::optional<int64_t> steps;
 };
 
-Recorder* recorder_of_this_rank = nullptr;
-
-// Ends at once: destructors of groups would wait for peers that may be gone.
-[[noreturn]] void Leave(int status, const std::string& message) {
-  std::fprintf(stderr, "%s\n", message.c_str());
-  std::fflush(nullptr);
-  if (recorder_of_this_rank != nullptr) recorder_of_this_rank->Fail(status, message.c_str());
-  _exit(status);
-}
-
 // Gloo ends the process from a thread of its own when a peer breaks the protocol; that cannot be caught anywhere else.
 [[noreturn]] void OnTerminate() {
-  std::string message = "ended by std::terminate";
-  int status = kExitInternal;
   if (const std::exception_ptr error = std::current_exception()) {
     try {
       std::rethrow_exception(error);
     } catch (const std::exception& exception) {
-      message = exception.what();
-      status = kExitPeerLost;
+      Leave(ExitStatusOf(KindOf(exception)), exception.what());
     } catch (...) {
     }
   }
-  Leave(status, message);
+  Leave(kExitInternal, "ended by std::terminate");
 }
 
 int StatusOf(const absl::Status& status) {
@@ -98,6 +89,36 @@ Plan ReadPlanFile(const std::string& path) {
   return *std::move(plan);
 }
 
+// What hangs or fails where the walker cannot say so is told like what it says itself.
+Watchdog::Duties DutiesOf(const Plan& plan, const std::string& self, at::Device device, std::chrono::milliseconds timeout) {
+  // Gloo has deadlines of its own, and knows more when one passes.
+  const auto patience = device.is_cpu() ? std::chrono::seconds(2) : std::chrono::seconds(0);
+  return {.limit = timeout + patience,
+          .find_failure = [device] { return FindFailure(device); },
+          .end = [&plan, self](FailureKind kind, const std::optional<RecordedInstruction>& at, const std::string& what) {
+            const std::string origin = at ? OriginText(plan, at->origin) : "";
+            Leave(ExitStatusOf(kind), absl::StrCat(self, at ? absl::StrCat(at->path, ": ", at->text, ": ") : "", what,
+                                                   origin.empty() ? "" : "\n  recipe: ", origin));
+          }};
+}
+
+// From here on an instruction is done when the device has done it.
+void Follow(at::Device device, Recorder& recorder) {
+#ifdef PLANWRIGHT_CUDA
+  if (device.is_cuda()) recorder.Follow(MakeCudaCompletion());
+#endif
+}
+
+// Each group to be joined is on record like an instruction: a rank that never comes leaves the others waiting here.
+Communicators Join(const Plan& plan, const Environment& environment, at::Device device, c10::intrusive_ptr<c10d::Store> store,
+                   Recorder& recorder) {
+  size_t place = 0;
+  return Communicators::Make(plan, environment.rank, device.is_cpu() ? Backend::kGloo : Backend::kNccl, store, environment.nonce,
+                             environment.address, environment.timeout, [&](const Group& group) {
+                               recorder.Begin(RecorderState::kWaiting, 0, -1, -1, "joining", place++, "join " + group.name);
+                             });
+}
+
 }  // namespace
 
 int RankMain(int argc, char** argv, const RankSetup& setup) {
@@ -120,7 +141,7 @@ int RankMain(int argc, char** argv, const RankSetup& setup) {
 
   absl::StatusOr<std::unique_ptr<Recorder>> recorder = Recorder::Open(options.run_dir, environment->rank, environment->host);
   Check(recorder.status());
-  recorder_of_this_rank = recorder->get();
+  LeaveThrough(**recorder);
 
   absl::StatusOr<c10::intrusive_ptr<c10d::Store>> store = OpenStore(*environment);
   Check(store.status());
@@ -130,33 +151,37 @@ int RankMain(int argc, char** argv, const RankSetup& setup) {
   if (environment->rank == 0) Check(StepLog::Open(options.run_dir, log));
   const absl::StatusOr<at::Device> device = ChooseDevice(plan, options.device, environment->local_rank);
   Check(device.status());
-  const Backend backend = device->is_cpu() ? Backend::kGloo : Backend::kNccl;
+  LeaveThrough(*device);
+  Follow(*device, **recorder);
+  const std::string self = absl::StrCat("rank ", environment->rank, " on ", environment->host, ": ");
+  const Watchdog watchdog(**recorder, DutiesOf(plan, self, *device, environment->timeout));
   std::optional<ProbeWriter> probe;
   if (!options.probe.empty()) probe.emplace(options.probe, environment->rank);
 
+  // Whatever fails ends the process where it is caught: what a rank holds of its peers and its device is not to be destroyed.
+  std::optional<Rank> rank;
   try {
-    Rank rank{.plan = plan,
-              .role = *role,
-              .rank = environment->rank,
-              .device = *device,
-              .handlers = {.compute = setup.compute,
-                           .data = DataHandler(plan, *device),
-                           .parameters = ParameterHandler(plan, environment->rank)},
-              .communicators = Communicators::Make(plan, environment->rank, backend, *store, environment->nonce,
-                                                   environment->address, environment->timeout),
-              .step = StepState(plan, *device),
-              .recorder = **recorder,
-              .log = log.get(),
-              .probe = probe ? &*probe : nullptr,
-              .last_step = std::min(plan.budget.steps, options.steps.value_or(plan.budget.steps)) - 1,
-              .host = environment->host};
-    ProgramWalker(rank).Run(0);
+    rank.emplace(Rank{.plan = plan,
+                      .role = *role,
+                      .rank = environment->rank,
+                      .device = *device,
+                      .handlers = {.compute = setup.compute,
+                                   .data = DataHandler(plan, *device),
+                                   .parameters = ParameterHandler(plan, environment->rank)},
+                      .communicators = Join(plan, *environment, *device, *store, **recorder),
+                      .step = StepState(plan, *device),
+                      .recorder = **recorder,
+                      .log = log.get(),
+                      .probe = probe ? &*probe : nullptr,
+                      .last_step = std::min(plan.budget.steps, options.steps.value_or(plan.budget.steps)) - 1,
+                      .host = environment->host});
+    ProgramWalker(*rank).Run(0);
     (*recorder)->Done();
     WaitForAll(*environment, "done", environment->timeout, **store);
   } catch (const ExitError& error) {
     Leave(error.status(), error.what());
   } catch (const std::exception& error) {
-    Leave(kExitPeerLost, "executor: rank " + std::to_string(environment->rank) + " while joining the others: " + error.what());
+    Leave(ExitStatusOf(KindOf(error)), self + (rank ? "" : "while joining the others: ") + error.what());
   }
   std::fflush(nullptr);
   _exit(kExitSuccess);

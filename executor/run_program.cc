@@ -1,28 +1,16 @@
 #include "executor/run_program.h"
 
-#include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 
+#include <algorithm>
+
+#include "executor/communication/failure.h"
 #include "executor/instruction_text.h"
-#include "executor/ops_communication.h"
-#include "executor/ops_state.h"
 #include "executor/probe_writer.h"
 #include "planner/cli/exit_status.h"
 
 namespace planwright::executor {
 namespace {
-
-// What an exception from inside an instruction says about the run.
-int StatusOf(const Instruction& instruction, absl::string_view what) {
-  if (OpClassOf(instruction.kind) != OpClass::kCommunication) return kExitInternal;
-  for (const char* sign : {"imed out", "timeout", "Timeout"}) {
-    if (absl::StrContains(what, sign)) return kExitHang;
-  }
-  for (const char* sign : {"closed by peer", "reset by peer", "roken pipe", "refused", "gloo", "Gloo", "NCCL", "nccl", "ocket"}) {
-    if (absl::StrContains(what, sign)) return kExitPeerLost;
-  }
-  return kExitInternal;
-}
 
 // The first lines of an exception: c10 appends a C++ backtrace.
 std::string Brief(const char* what) {
@@ -44,151 +32,168 @@ void CheckType(const Output& output, const at::Tensor& value, bool any_size) {
               DTypeName(type.dtype));
 }
 
+const SlotOperands kNoOperands;
+
 }  // namespace
 
+ProgramWalker::ProgramWalker(Rank& rank)
+    : rank_(rank),
+      blocks_(rank.plan),
+      program_(blocks_, rank.role),
+      reports_(rank.plan, rank.step, rank.log),
+      bound_(program_, rank, reports_),
+      values_(static_cast<size_t>(program_.values())) {
+  if (rank.probe != nullptr) FindProbes();
+}
+
 void ProgramWalker::Run(int64_t first_step) {
+  if (!program_.problem().empty()) {
+    throw ExitError(kExitInternal, absl::StrCat("rank ", rank_.rank, " on ", rank_.host, ": the program does not link: ", program_.problem()), true);
+  }
   rank_.step.step = first_step;
-  RunList(rank_.role.setup, "setup");
+  RunList(program_.setup(), "setup", /*binds=*/true);
   if (rank_.probe != nullptr) rank_.probe->WriteParameters(rank_);
+  BindList(program_.step(), "step");
+  BindList(program_.teardown(), "teardown");
   for (int64_t step = first_step; step <= rank_.last_step; ++step) {
     rank_.step.step = step;
-    RunList(rank_.role.step, absl::StrCat("step ", step + 1));
-    if (saved_.size() != 0) throw ExitError(kExitInternal, "saved but never taken: " + saved_.Describe());
-    if (rank_.probe != nullptr && Probed(step)) rank_.probe->WriteValues(rank_);
+    keeping_ = rank_.probe != nullptr && (step == 0 || step == rank_.last_step);
+    RunList(program_.step(), absl::StrCat("step ", step + 1));
+    if (keeping_) rank_.probe->WriteValues(rank_);
   }
-  RunList(rank_.role.teardown, "teardown");
+  keeping_ = false;
+  reports_.Finish();
+  RunList(program_.teardown(), "teardown");
 }
 
-bool ProgramWalker::Probed(int64_t step) const { return step == 0 || step == rank_.last_step; }
-
-void ProgramWalker::RunList(const std::vector<Instruction>& list, const std::string& name) {
-  Scope scope;
-  scope.path = name;
-  scope.origin = rank_.role.origin;
-  const Module* module = rank_.role.modules.size() == 1 ? rank_.plan.FindModule(rank_.role.modules[0]) : nullptr;
-  scope.call = rank_.Context(module, "", -1);
-  RunBody(list, scope);
-}
-
-void ProgramWalker::RunBody(const std::vector<Instruction>& body, Scope& scope) {
-  for (size_t place = 0; place < body.size(); ++place) {
-    const Instruction& instruction = body[place];
-    const bool waits = OpClassOf(instruction.kind) == OpClass::kCommunication;
-    rank_.recorder.Begin(waits ? RecorderState::kWaiting : RecorderState::kRunning, rank_.step.step + 1,
-                         instruction.microbatch >= 0 ? instruction.microbatch : scope.call.microbatch,
-                         OriginOf(instruction, scope), scope.path, place, TextOf(instruction));
-    try {
-      RunOne(instruction, scope);
-    } catch (const ExitError& error) {
-      if (error.located()) throw;
-      Fail(instruction, scope, place, error.status(), error.what());
-    } catch (const std::bad_alloc&) {
-      Fail(instruction, scope, place, kExitInternal, "out of memory");
-    } catch (const std::exception& error) {
-      Fail(instruction, scope, place, StatusOf(instruction, error.what()), Brief(error.what()));
-    }
-    for (const std::string& name : instruction.frees) scope.values.Free(name);
-  }
-}
-
-void ProgramWalker::RunOne(const Instruction& instruction, Scope& scope) {
-  switch (OpClassOf(instruction.kind)) {
-    case OpClass::kControl:
-      return Call(instruction, scope);
-    case OpClass::kData:
-      return Bind(instruction, rank_.handlers.data(instruction, ContextOf(instruction, scope)), scope);
-    case OpClass::kCompute:
-      return Bind(instruction, Compute(instruction, scope), scope);
-    case OpClass::kCommunication:
-      return Bind(instruction, RunCommunication(instruction, scope.values, rank_), scope);
-    case OpClass::kState:
-      return RunState(instruction, scope.values, ContextOf(instruction, scope), scope.frame, rank_);
-  }
-}
-
-void ProgramWalker::Call(const Instruction& instruction, Scope& scope) {
-  const Block* block = rank_.plan.FindBlock(instruction.block);
-  TORCH_CHECK(block != nullptr, "no block ", instruction.block);
-  TORCH_CHECK(block->inputs.size() == instruction.inputs.size() && block->outputs.size() == instruction.outputs.size(),
-              "call with ", instruction.inputs.size(), " inputs and ", instruction.outputs.size(), " outputs of block ", block->name);
-  const int microbatch = instruction.microbatch >= 0 ? instruction.microbatch : scope.call.microbatch;
-  Scope inner;
-  inner.block = block;
-  inner.frame = instruction.frame.empty() ? scope.frame : instruction.frame;
-  inner.path = absl::StrCat(scope.path, " > ", inner.frame, " ", block->name);
-  inner.call = rank_.Context(rank_.plan.FindModule(block->module), inner.frame, microbatch);
-  inner.origin = block->origin >= 0 ? block->origin : scope.origin;
-  for (size_t i = 0; i < block->inputs.size(); ++i) inner.values.Set(block->inputs[i].name, scope.values.Get(instruction.inputs[i]));
-  for (const Output& taken : block->takes) inner.values.Set(taken.name, saved_.Take(inner.frame, microbatch, taken.name));
-  KeepProbes(block->inputs, inner);
-
-  RunBody(block->body, inner);
-
-  for (size_t i = 0; i < block->outputs.size(); ++i) scope.values.Set(instruction.outputs[i].name, inner.values.Get(block->outputs[i]));
-  for (const std::string& name : block->saved) saved_.Save(inner.frame, microbatch, name, inner.values.Get(name));
-}
-
-Tensors ProgramWalker::Compute(const Instruction& instruction, const Scope& scope) {
-  Tensors inputs, parameters, gradients;
-  for (const std::string& name : instruction.inputs) inputs.push_back(scope.values.Get(name));
-  if (!instruction.parameters.empty() || !instruction.gradients.empty()) {
-    TORCH_CHECK(scope.block != nullptr, "only blocks read parameters");
-    const auto module = rank_.modules.find(scope.block->module);
-    TORCH_CHECK(module != rank_.modules.end(), "module ", scope.block->module, " is not allocated on this rank");
-    for (const std::string& slot : instruction.parameters) parameters.push_back(module->second.slot(scope.frame, slot).parameter);
-    for (const std::string& slot : instruction.gradients) {
-      gradients.push_back(module->second.slot(scope.frame, slot).gradient);
-      TORCH_CHECK(gradients.back().defined(), scope.frame, ".", slot, " takes no gradient");
+// A list that allocates what later instructions name is bound as it runs, all others before.
+void ProgramWalker::RunList(LinkedProgram::Range list, const std::string& name, bool binds) {
+  list_ = name;
+  path_call_ = -1;
+  next_kept_ = 0;
+  for (size_t i = list.first; i < list.end; ++i) {
+    const LinkedEntry& entry = program_.entries()[i];
+    const Instruction& source = *entry.instruction->source;
+    const BoundInstruction& bound = bound_.instruction(entry);
+    const BoundCall& call = bound_.call(entry);
+    if (path_call_ != entry.call) EnterPath(entry.call);
+    rank_.recorder.Begin(bound.state, rank_.step.step + 1, source.microbatch >= 0 ? source.microbatch : call.context.microbatch,
+                         source.origin >= 0 ? source.origin : call.origin, path_, static_cast<size_t>(entry.instruction->place), bound.text);
+    Locating(entry, [&] {
+      if (binds) bound_.Bind(entry);
+      if (keeping_) KeepProbes(i, false);
+      RunOne(entry);
+      if (keeping_) KeepProbes(i, true);
+    });
+    for (int event : program_.after(i)) {
+      if (event >= 0) values_.Free(event);  // what a frame keeps stays where it is
     }
   }
-  const ComputeHandler handler = rank_.handlers.compute(instruction.kind);
-  TORCH_CHECK(handler != nullptr, "no handler of ", OpName(instruction.kind));
-  return handler({instruction, ContextOf(instruction, scope), inputs, parameters, gradients});
 }
 
-void ProgramWalker::Bind(const Instruction& instruction, Tensors outputs, Scope& scope) {
-  TORCH_CHECK(outputs.size() == instruction.outputs.size(), outputs.size(), " outputs, planned ", instruction.outputs.size());
+void ProgramWalker::BindList(LinkedProgram::Range list, const std::string& name) {
+  list_ = name;
+  path_call_ = -1;
+  for (size_t i = list.first; i < list.end; ++i) {
+    const LinkedEntry& entry = program_.entries()[i];
+    Locating(entry, [&] { bound_.Bind(entry); });
+  }
+}
+
+template <typename Work>
+void ProgramWalker::Locating(const LinkedEntry& entry, Work work) {
+  try {
+    work();
+  } catch (const ExitError& error) {
+    if (error.located()) throw;
+    Fail(entry, error.status(), error.what());
+  } catch (const std::bad_alloc&) {
+    Fail(entry, kExitInternal, "out of memory");
+  } catch (const std::exception& error) {
+    Fail(entry, ExitStatusOf(KindOf(error)), Brief(error.what()));
+  }
+}
+
+void ProgramWalker::RunOne(const LinkedEntry& entry) {
+  const LinkedInstruction& linked = *entry.instruction;
+  const BoundInstruction& bound = bound_.instruction(entry);
+  BoundCall& call = bound_.call(entry);
+  call.context.step = rank_.step.step;
+  const CallContext* context = &call.context;
+  CallContext own;
+  if (bound.context) {
+    own = *bound.context;
+    own.step = rank_.step.step;
+    own.layer = call.context.layer;
+    if (linked.source->microbatch < 0) own.microbatch = call.context.microbatch;
+    context = &own;
+  }
+  const int* numbers = program_.ValuesOf(entry.call);
+  if (linked.op_class != OpClass::kCompute) {
+    return Set(entry, bound.action({linked, numbers, values_, *context}));
+  }
+  inputs_.clear();
+  for (int operand : linked.inputs) inputs_.push_back(values_.Get(numbers[operand]));
+  const SlotOperands& operands = call.operands == nullptr ? kNoOperands : call.operands[linked.place];
+  Set(entry, bound.compute({*linked.source, *context, inputs_, operands.parameters, operands.gradients}));
+  inputs_.clear();
+}
+
+void ProgramWalker::Set(const LinkedEntry& entry, Tensors outputs) {
+  const LinkedInstruction& linked = *entry.instruction;
+  TORCH_CHECK(outputs.size() == linked.outputs.size(), outputs.size(), " outputs, planned ", linked.outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const Output& output = instruction.outputs[i];
-    if (IsStateName(output.name)) continue;
+    if (linked.outputs[i] < 0) continue;  // state
     // A lane's part of a block's samples may be smaller than the largest lane's, which the type of read data names.
-    CheckType(output, outputs[i], OpClassOf(instruction.kind) == OpClass::kData);
-    scope.values.Set(output.name, std::move(outputs[i]));
+    CheckType(linked.source->outputs[i], outputs[i], linked.op_class == OpClass::kData);
+    values_.Set(program_.ValueOf(entry, linked.outputs[i]), std::move(outputs[i]));
   }
-  KeepProbes(instruction.outputs, scope);
 }
 
-void ProgramWalker::KeepProbes(const std::vector<Output>& made, const Scope& scope) {
-  if (rank_.probe == nullptr || scope.block == nullptr || !Probed(rank_.step.step)) return;
-  for (const Probe& probe : scope.block->probes) {
-    for (const Output& output : made) {
-      if (output.name == probe.value) rank_.probe->Keep(*scope.block, probe, scope.call, scope.values.Get(output.name));
+void ProgramWalker::EnterPath(uint32_t call) {
+  path_ = list_;
+  program_.AppendPath(call, path_);
+  path_call_ = call;
+}
+
+void ProgramWalker::FindProbes() {
+  for (uint32_t c = 0; c < program_.calls().size(); ++c) {
+    const LinkedCall& call = program_.calls()[c];
+    const Block* block = call.block->block;
+    if (block == nullptr || call.first < program_.step().first || call.end > program_.step().end || call.first == call.end) continue;
+    for (const Probe& probe : block->probes) {
+      for (size_t i = 0; i < block->inputs.size(); ++i) {
+        if (block->inputs[i].name == probe.value) kept_.push_back({call.first, false, c, &probe, program_.ValueOf(c, call.block->inputs[i])});
+      }
+      for (size_t i = call.first; i < call.end; ++i) {
+        const LinkedEntry& entry = program_.entries()[i];
+        if (entry.call != c) continue;
+        for (size_t k = 0; k < entry.instruction->outputs.size(); ++k) {
+          if (entry.instruction->source->outputs[k].name != probe.value || entry.instruction->outputs[k] < 0) continue;
+          kept_.push_back({i, true, c, &probe, program_.ValueOf(entry, entry.instruction->outputs[k])});
+        }
+      }
     }
   }
+  const auto earlier = [](const Kept& a, const Kept& b) { return std::pair(a.entry, a.behind) < std::pair(b.entry, b.behind); };
+  std::stable_sort(kept_.begin(), kept_.end(), earlier);
 }
 
-CallContext ProgramWalker::ContextOf(const Instruction& instruction, const Scope& scope) const {
-  const auto module = instruction.attributes.find("module");
-  if (module == instruction.attributes.end() && instruction.microbatch < 0) return scope.call;
-  const Module* named =
-      module == instruction.attributes.end() ? scope.call.module : rank_.plan.FindModule(std::get<std::string>(module->second));
-  return rank_.Context(named, scope.frame, instruction.microbatch >= 0 ? instruction.microbatch : scope.call.microbatch);
+void ProgramWalker::KeepProbes(size_t entry, bool behind) {
+  for (; next_kept_ < kept_.size() && kept_[next_kept_].entry == entry && kept_[next_kept_].behind == behind; ++next_kept_) {
+    const Kept& kept = kept_[next_kept_];
+    const LinkedCall& call = program_.calls()[kept.call];
+    const CallContext context = rank_.Context(nullptr, call.frame < 0 ? "" : blocks_.frame(call.frame), call.microbatch);
+    rank_.probe->Keep(*call.block->block, *kept.probe, context, values_.Get(kept.value));
+  }
 }
 
-int ProgramWalker::OriginOf(const Instruction& instruction, const Scope& scope) const {
-  return instruction.origin >= 0 ? instruction.origin : scope.origin;
-}
-
-const std::string& ProgramWalker::TextOf(const Instruction& instruction) {
-  const auto [it, fresh] = texts_.try_emplace(&instruction);
-  if (fresh) it->second = InstructionText(instruction);
-  return it->second;
-}
-
-void ProgramWalker::Fail(const Instruction& instruction, const Scope& scope, size_t place, int status, const std::string& what) {
-  const std::string origin = OriginText(rank_.plan, OriginOf(instruction, scope));
-  throw ExitError(status, absl::StrCat("rank ", rank_.rank, " on ", rank_.host, ": ", scope.path, " ", place, ": ",
-                                       TextOf(instruction), ": ", what, origin.empty() ? "" : "\n  recipe: ", origin),
+void ProgramWalker::Fail(const LinkedEntry& entry, int status, const std::string& what) {
+  const Instruction& source = *entry.instruction->source;
+  EnterPath(entry.call);
+  const std::string origin = OriginText(rank_.plan, source.origin >= 0 ? source.origin : bound_.call(entry).origin);
+  throw ExitError(status, absl::StrCat("rank ", rank_.rank, " on ", rank_.host, ": ", path_, " ", entry.instruction->place, ": ",
+                                       bound_.instruction(entry).text, ": ", what, origin.empty() ? "" : "\n  recipe: ", origin),
                   true);
 }
 

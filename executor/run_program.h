@@ -1,50 +1,59 @@
-// Walks one rank's program, instruction by instruction.
+// Walks one rank's program: the linked list, entry by entry.
 #pragma once
 
-#include <map>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "executor/bound_program.h"
 #include "executor/rank.h"
+#include "executor/step_reports.h"
 #include "executor/values.h"
+#include "planner/link/linked_program.h"
 
 namespace planwright::executor {
 
 class ProgramWalker {
  public:
-  explicit ProgramWalker(Rank& rank) : rank_(rank) {}
+  explicit ProgramWalker(Rank& rank);
 
   // The role's setup, steps [first, rank.last_step], and teardown. Any failure is an ExitError that names rank, host, place,
   // instruction and recipe line.
   void Run(int64_t first_step);
 
  private:
-  // One call of a block, or a role's own list.
-  struct Scope {
-    const Block* block = nullptr;
-    std::string frame, path;
-    CallContext call;
-    int origin = -1;
-    Values values;
+  // A value that --probe keeps.
+  struct Kept {
+    size_t entry = 0;      // before it runs (a call's input), or behind it
+    bool behind = false;
+    uint32_t call = 0;
+    const Probe* probe = nullptr;
+    int value = 0;
   };
 
-  void RunList(const std::vector<Instruction>& list, const std::string& name);
-  void RunBody(const std::vector<Instruction>& body, Scope& scope);
-  void RunOne(const Instruction& instruction, Scope& scope);
-  void Call(const Instruction& instruction, Scope& scope);
-  Tensors Compute(const Instruction& instruction, const Scope& scope);
-  void Bind(const Instruction& instruction, Tensors outputs, Scope& scope);
-  bool Probed(int64_t step) const;  // whether --probe keeps values of this step
-  void KeepProbes(const std::vector<Output>& made, const Scope& scope);
-  CallContext ContextOf(const Instruction& instruction, const Scope& scope) const;
-  [[noreturn]] void Fail(const Instruction& instruction, const Scope& scope, size_t place, int status, const std::string& what);
-  int OriginOf(const Instruction& instruction, const Scope& scope) const;
-  const std::string& TextOf(const Instruction& instruction);
+  void RunList(LinkedProgram::Range list, const std::string& name, bool binds = false);
+  void BindList(LinkedProgram::Range list, const std::string& name);
+  void RunOne(const LinkedEntry& entry);
+  void Set(const LinkedEntry& entry, Tensors outputs);
+  void EnterPath(uint32_t call);
+  void FindProbes();
+  void KeepProbes(size_t entry, bool behind);
+  [[noreturn]] void Fail(const LinkedEntry& entry, int status, const std::string& what);
+  // Runs `work` of an entry; its failure is located.
+  template <typename Work>
+  void Locating(const LinkedEntry& entry, Work work);
 
   Rank& rank_;
-  SavedValues saved_;
-  std::unordered_map<const Instruction*, std::string> texts_;
+  LinkedBlocks blocks_;
+  const LinkedProgram program_;
+  StepReports reports_;
+  BoundProgram bound_;
+  Values values_;
+  Tensors inputs_;             // of the instruction that runs
+  std::string list_, path_;    // "step 3", "step 3 > m.s0 m.s0.forward"
+  int64_t path_call_ = -1;     // which path_ names
+  std::vector<Kept> kept_;     // in the order of the list
+  size_t next_kept_ = 0;
+  bool keeping_ = false;       // this step's probes are kept
 };
 
 }  // namespace planwright::executor

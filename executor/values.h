@@ -1,39 +1,36 @@
-// Named values: those of one call, and those that outlive it.
+// The values of a linked program, by number.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
-#include <map>
-#include <string>
-#include <unordered_map>
+#include <cstddef>
 #include <utility>
+#include <vector>
 
 namespace planwright::executor {
 
-// The values of one call of a block, or of a role's own list.
 class Values {
  public:
-  const at::Tensor& Get(const std::string& name) const;  // must be there
-  void Set(const std::string& name, at::Tensor value) { values_[name] = std::move(value); }
-  void Free(const std::string& name) { values_.erase(name); }
-  bool Has(const std::string& name) const { return values_.contains(name); }
+  explicit Values(size_t count) : values_(count) {}
+
+  const at::Tensor& Get(int value) const { return values_[static_cast<size_t>(value)].tensor; }
+  void Set(int value, at::Tensor tensor) { values_[static_cast<size_t>(value)].tensor = std::move(tensor); }
+  void Free(int value) {
+    values_[static_cast<size_t>(value)].tensor.reset();
+    values_[static_cast<size_t>(value)].on_host.reset();
+  }
+
+  // In host memory. A device value is copied once in its life, however often it is asked for: the host waits for that copy.
+  const at::Tensor& OnHost(int value);
+  // Its copy came along with another.
+  void SetOnHost(int value, at::Tensor copy) { values_[static_cast<size_t>(value)].on_host = std::move(copy); }
 
  private:
-  std::unordered_map<std::string, at::Tensor> values_;
-};
-
-// What the forward of a frame leaves for its backward, by microbatch.
-class SavedValues {
- public:
-  void Save(const std::string& frame, int microbatch, const std::string& name, at::Tensor value);
-  // Hands it out once.
-  at::Tensor Take(const std::string& frame, int microbatch, const std::string& name);
-  // Frames and microbatches that still have values: none after a whole step.
-  size_t size() const { return frames_.size(); }
-  std::string Describe() const;
-
- private:
-  std::map<std::pair<std::string, int>, std::map<std::string, at::Tensor>> frames_;
+  struct Value {
+    at::Tensor tensor;
+    at::Tensor on_host;  // of a device value that was read on the host
+  };
+  std::vector<Value> values_;
 };
 
 }  // namespace planwright::executor

@@ -3,9 +3,13 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <algorithm>
+#include <future>
+#include <thread>
 
 #include "executor/communication/gloo_communicator.h"
 #ifdef PLANWRIGHT_CUDA
+#include <c10/cuda/CUDAFunctions.h>
+
 #include "executor/communication/nccl_communicator.h"
 #endif
 
@@ -26,7 +30,8 @@ std::unique_ptr<Communicator> MakeOne(Backend backend, const c10::intrusive_ptr<
 }  // namespace
 
 Communicators Communicators::Make(const Plan& plan, int rank, Backend backend, const c10::intrusive_ptr<c10d::Store>& store,
-                                  const std::string& nonce, const std::string& address, std::chrono::milliseconds timeout) {
+                                  const std::string& nonce, const std::string& address, std::chrono::milliseconds timeout,
+                                  const std::function<void(const Group&)>& joining) {
   Communicators made;
   for (const Group& group : plan.groups) {
     if (!group.used()) continue;
@@ -34,6 +39,7 @@ Communicators Communicators::Make(const Plan& plan, int rank, Backend backend, c
     for (size_t i = 0; i < members.size(); ++i) {
       const auto at = std::find(members[i].begin(), members[i].end(), rank);
       if (members[i].size() < 2 || at == members[i].end()) continue;
+      joining(group);
       const std::string name = nonce + "/" + group.name + "/" + std::to_string(i);
       made.groups_[group.name] = MakeOne(backend, store, name, members[i], static_cast<int>(at - members[i].begin()), address,
                                          timeout);
@@ -45,6 +51,30 @@ Communicators Communicators::Make(const Plan& plan, int rank, Backend backend, c
 Communicator* Communicators::Find(const std::string& group) const {
   const auto it = groups_.find(group);
   return it == groups_.end() ? nullptr : it->second.get();
+}
+
+std::optional<CommunicationError> FindFailure(at::Device device) {
+#ifdef PLANWRIGHT_CUDA
+  if (device.is_cuda()) {
+    c10::cuda::set_device(device.index());
+    return FindNcclFailure();
+  }
+#endif
+  return std::nullopt;  // Gloo tells whoever waits
+}
+
+void AbortCommunication(at::Device device, std::chrono::milliseconds limit) {
+#ifdef PLANWRIGHT_CUDA
+  if (!device.is_cuda()) return;
+  auto done = std::make_shared<std::promise<void>>();
+  std::future<void> end = done->get_future();
+  std::thread([done, device] {
+    c10::cuda::set_device(device.index());
+    AbortNccl();
+    done->set_value();
+  }).detach();
+  end.wait_for(limit);
+#endif
 }
 
 }  // namespace planwright::executor

@@ -4,11 +4,14 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "executor/communication/communicator.h"
+#include "executor/communication/failure.h"
 #include "planner/plan/plan.h"
 
 namespace c10d {
@@ -22,9 +25,10 @@ enum class Backend { kGloo, kNccl };
 class Communicators {
  public:
   // Every rank calls it; creation order is the plan's on all of them, so no two ranks wait for each other in different groups.
-  // Keys in `store` start with `nonce`, which no other run shares.
+  // Keys in `store` start with `nonce`, which no other run shares. `joining` is told of each group before this rank waits for its others.
   static Communicators Make(const Plan& plan, int rank, Backend backend, const c10::intrusive_ptr<c10d::Store>& store,
-                            const std::string& nonce, const std::string& address, std::chrono::milliseconds timeout);
+                            const std::string& nonce, const std::string& address, std::chrono::milliseconds timeout,
+                            const std::function<void(const Group&)>& joining = [](const Group&) {});
 
   // Null if this rank is alone in the group, or in none.
   Communicator* Find(const std::string& group) const;
@@ -32,5 +36,12 @@ class Communicators {
  private:
   std::map<std::string, std::unique_ptr<Communicator>> groups_;
 };
+
+// What this rank's device or backend has found out while nobody called it. From any thread; does not wait.
+std::optional<CommunicationError> FindFailure(at::Device device);
+
+// Lets go of all communication under way in this process, so that no kernel of it waits on the device when the process ends. From any thread;
+// returns after `limit` at the latest. Whoever is inside a communication must not go on afterwards.
+void AbortCommunication(at::Device device, std::chrono::milliseconds limit);
 
 }  // namespace planwright::executor

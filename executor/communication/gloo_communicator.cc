@@ -1,6 +1,8 @@
 #include "executor/communication/gloo_communicator.h"
 
 #include <ATen/core/Tensor.h>
+#include <gloo/common/error.h>
+#include <gloo/common/logging.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
@@ -13,12 +15,31 @@ void Check(const at::Tensor& tensor) {
   TORCH_CHECK(tensor.is_cpu() && tensor.is_contiguous(), "Gloo moves contiguous host tensors");
 }
 
-void Wait(const c10::intrusive_ptr<c10d::Work>& work) { work->wait(); }
+// The first lines of an exception: c10 appends a C++ backtrace.
+std::string Brief(const std::exception& error) {
+  const auto* ours = dynamic_cast<const c10::Error*>(&error);
+  return ours != nullptr ? ours->what_without_backtrace() : error.what();
+}
+
+// Does what Gloo does, and gives a failure its kind. Gloo says in the same type that a peer is gone and that it waited for `timeout`.
+template <typename Operation>
+auto Classified(std::chrono::milliseconds timeout, Operation operation) {
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    return operation();
+  } catch (const CommunicationError&) {
+    throw;
+  } catch (const std::exception& error) {
+    FailureKind kind = KindOf(error);
+    if (kind == FailureKind::kPeerLost && std::chrono::steady_clock::now() - start >= timeout) kind = FailureKind::kTimeOut;
+    throw CommunicationError(kind, Brief(error));
+  }
+}
 
 class GlooCommunicator : public Communicator {
  public:
-  GlooCommunicator(std::vector<int> ranks, int index, c10::intrusive_ptr<c10d::ProcessGroupGloo> group)
-      : Communicator(std::move(ranks), index), group_(std::move(group)) {}
+  GlooCommunicator(std::vector<int> ranks, int index, c10::intrusive_ptr<c10d::ProcessGroupGloo> group, std::chrono::milliseconds timeout)
+      : Communicator(std::move(ranks), index), group_(std::move(group)), timeout_(timeout) {}
 
   void AllReduce(at::Tensor& value, Reduce reduce) override {
     Check(value);
@@ -31,14 +52,14 @@ class GlooCommunicator : public Communicator {
     c10d::AllreduceOptions options;
     options.reduceOp = reduce == Reduce::kSum ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX;
     std::vector<at::Tensor> tensors = {value};
-    Wait(group_->allreduce(tensors, options));
+    Run([&] { return group_->allreduce(tensors, options); });
   }
 
   void AllGather(const at::Tensor& input, at::Tensor& output) override {
     Check(input), Check(output);
     // A shard of the output itself may be the input (parameters are gathered in place).
     at::Tensor in = Bytes(output.is_alias_of(input) ? input.clone() : input).view(-1), out = Bytes(output).view(-1);
-    Wait(group_->_allgather_base(out, in));
+    Run([&] { return group_->_allgather_base(out, in); });
   }
 
   void ReduceScatter(const at::Tensor& input, at::Tensor& output) override {
@@ -50,7 +71,7 @@ class GlooCommunicator : public Communicator {
       return;
     }
     at::Tensor in = input.view(-1), out = output.view(-1);
-    Wait(group_->_reduce_scatter_base(out, in));
+    Run([&] { return group_->_reduce_scatter_base(out, in); });
   }
 
   void AllToAllRows(const at::Tensor& input, at::Tensor& output, const std::vector<int64_t>& send,
@@ -58,7 +79,7 @@ class GlooCommunicator : public Communicator {
     Check(input), Check(output);
     at::Tensor in = Bytes(input), out = Bytes(output);
     std::vector<int64_t> in_counts = send, out_counts = receive;
-    Wait(group_->alltoall_base(out, in, out_counts, in_counts));
+    Run([&] { return group_->alltoall_base(out, in, out_counts, in_counts); });
   }
 
   void Broadcast(at::Tensor& value, int root) override {
@@ -66,7 +87,7 @@ class GlooCommunicator : public Communicator {
     c10d::BroadcastOptions options;
     options.rootRank = root;
     std::vector<at::Tensor> tensors = {Bytes(value)};
-    Wait(group_->broadcast(tensors, options));
+    Run([&] { return group_->broadcast(tensors, options); });
   }
 
   void Exchange(const std::vector<Message>& messages) override {
@@ -77,19 +98,28 @@ class GlooCommunicator : public Communicator {
         Check(message.tensor);
         auto* peer_group = static_cast<GlooCommunicator*>(message.communicator)->group_.get();
         std::vector<at::Tensor> tensors = {Bytes(message.tensor)};
-        works.push_back(send ? peer_group->send(tensors, message.peer, 0) : peer_group->recv(tensors, message.peer, 0));
+        Classified(timeout_, [&] {
+          works.push_back(send ? peer_group->send(tensors, message.peer, 0) : peer_group->recv(tensors, message.peer, 0));
+        });
       }
     }
-    for (const auto& work : works) Wait(work);
+    for (const auto& work : works) Run([&] { return work; });
   }
 
  private:
+  // Launches work and waits for it.
+  template <typename Launch>
+  void Run(Launch launch) const {
+    Classified(timeout_, [&] { launch()->wait(); });
+  }
+
   // What is only moved travels as bytes, whatever its dtype: rows keep their dim 0.
   static at::Tensor Bytes(const at::Tensor& tensor) {
     return tensor.scalar_type() == at::kBFloat16 ? tensor.view(at::kByte) : tensor;
   }
 
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+  const std::chrono::milliseconds timeout_;
 };
 
 std::shared_ptr<gloo::transport::Device> MakeDevice(const std::string& address) {
@@ -111,9 +141,18 @@ std::unique_ptr<Communicator> MakeGlooCommunicator(const c10::intrusive_ptr<c10d
   options->threads = 1;  // a rank runs one instruction at a time
   options->devices.push_back(MakeDevice(address));
   const int size = static_cast<int>(ranks.size());
-  auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<c10d::PrefixStore>(name, store), index, size,
-                                                           options);
-  return std::make_unique<GlooCommunicator>(std::move(ranks), index, std::move(group));
+  auto group = Classified(timeout, [&] {
+    return c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<c10d::PrefixStore>(name, store), index, size, options);
+  });
+  return std::make_unique<GlooCommunicator>(std::move(ranks), index, std::move(group), timeout);
+}
+
+std::optional<FailureKind> GlooFailureKind(const std::exception& error) {
+  if (dynamic_cast<const gloo::IoException*>(&error) != nullptr) return FailureKind::kPeerLost;
+  // A peer sent what was not expected of it, or a call was wrong.
+  if (dynamic_cast<const gloo::EnforceNotMet*>(&error) != nullptr) return FailureKind::kOurs;
+  if (dynamic_cast<const gloo::Exception*>(&error) != nullptr) return FailureKind::kOurs;
+  return std::nullopt;
 }
 
 }  // namespace planwright::executor

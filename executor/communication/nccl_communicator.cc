@@ -8,12 +8,70 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <cstring>
+#include <mutex>
+#include <set>
 
 namespace planwright::executor {
 namespace {
 
+FailureKind KindOf(ncclResult_t result) {
+  switch (result) {
+    case ncclRemoteError: return FailureKind::kPeerLost;
+    case ncclUnhandledCudaError: case ncclSystemError: return FailureKind::kDevice;
+    default: return FailureKind::kOurs;
+  }
+}
+
+CommunicationError ErrorOf(ncclResult_t result, const std::string& what) {
+  const char* more = ncclGetLastError(nullptr);
+  return {KindOf(result), "NCCL: " + what + ": " + ncclGetErrorString(result) + (more != nullptr && *more != '\0' ? std::string(": ") + more : "")};
+}
+
 void Check(ncclResult_t result, const char* what) {
-  TORCH_CHECK(result == ncclSuccess, "NCCL: ", what, ": ", ncclGetErrorString(result));
+  if (result != ncclSuccess) throw ErrorOf(result, what);
+}
+
+// The communicators of this process that can be aborted. Those that a thread is still joining are not among them.
+class Living {
+ public:
+  void Add(ncclComm_t communicator) {
+    const std::lock_guard lock(mutex_);
+    all_.insert(communicator);
+  }
+
+  ncclResult_t AsyncError() {
+    const std::lock_guard lock(mutex_);
+    for (ncclComm_t communicator : all_) {
+      ncclResult_t result = ncclSuccess;
+      if (ncclCommGetAsyncError(communicator, &result) == ncclSuccess && result != ncclSuccess && result != ncclInProgress) return result;
+    }
+    return ncclSuccess;
+  }
+
+  void Abort(ncclComm_t communicator) {
+    const std::lock_guard lock(mutex_);
+    if (all_.erase(communicator) > 0) ncclCommAbort(communicator);
+  }
+
+  // In one group: one after another, the first would wait for kernels that wait for the second.
+  void AbortAll() {
+    const std::lock_guard lock(mutex_);
+    if (all_.empty()) return;
+    ncclGroupStart();
+    for (ncclComm_t communicator : all_) ncclCommAbort(communicator);
+    ncclGroupEnd();
+    all_.clear();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<ncclComm_t> all_;
+};
+
+// Never destroyed: a thread may still look into it while the process ends.
+Living& TheLiving() {
+  static auto* living = new Living;
+  return *living;
 }
 
 ncclDataType_t DataType(const at::Tensor& tensor) {
@@ -43,7 +101,7 @@ class NcclCommunicator : public Communicator {
  public:
   NcclCommunicator(std::vector<int> ranks, int index, ncclComm_t communicator)
       : Communicator(std::move(ranks), index), communicator_(communicator) {}
-  ~NcclCommunicator() override { ncclCommDestroy(communicator_); }
+  ~NcclCommunicator() override { TheLiving().Abort(communicator_); }
 
   void AllReduce(at::Tensor& value, Reduce reduce) override {
     Check(value);
@@ -118,8 +176,21 @@ std::unique_ptr<Communicator> MakeNcclCommunicator(const c10::intrusive_ptr<c10d
   }
   ncclComm_t communicator = nullptr;
   Check(ncclCommInitRank(&communicator, static_cast<int>(ranks.size()), id, index), "joining a group");
+  TheLiving().Add(communicator);
   return std::make_unique<NcclCommunicator>(std::move(ranks), index, communicator);
 }
+
+std::optional<CommunicationError> FindNcclFailure() {
+  const cudaError_t device = cudaStreamQuery(Stream());
+  if (device != cudaSuccess && device != cudaErrorNotReady) {
+    return CommunicationError(FailureKind::kDevice, std::string("CUDA: ") + cudaGetErrorString(device));
+  }
+  const ncclResult_t result = TheLiving().AsyncError();
+  if (result != ncclSuccess) return ErrorOf(result, "noticed in the background");
+  return std::nullopt;
+}
+
+void AbortNccl() { TheLiving().AbortAll(); }
 
 void UseCudaDevice(int index) {
   const int devices = c10::cuda::device_count();

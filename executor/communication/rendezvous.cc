@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "planner/plan/run_timeout.h"
+
 namespace planwright::executor {
 namespace {
 
@@ -101,13 +103,9 @@ absl::StatusOr<Environment> ReadEnvironment() {
   if (!address || address->empty()) return absl::InvalidArgumentError("MASTER_ADDR is not set");
   environment.address = *address;
   environment.nonce = Variable("PLANWRIGHT_NONCE").value_or("none");
-  if (const auto seconds = Variable("PLANWRIGHT_TIMEOUT_SECONDS")) {
-    double value = 0;
-    if (!absl::SimpleAtod(*seconds, &value) || !(value > 0)) {
-      return absl::InvalidArgumentError(absl::StrCat("PLANWRIGHT_TIMEOUT_SECONDS='", *seconds, "' is not a positive number"));
-    }
-    environment.timeout = std::chrono::milliseconds(static_cast<int64_t>(value * 1000));
-  }
+  absl::StatusOr<std::chrono::milliseconds> timeout = RunTimeout();
+  if (!timeout.ok()) return timeout.status();
+  environment.timeout = *timeout;
   char host[256] = "unknown";
   gethostname(host, sizeof host - 1);
   environment.host = host;

@@ -82,6 +82,10 @@ ModuleState::ModuleState(const Plan& plan, const Module& module, int rank, at::D
     by_slot_[{storage.frame, storage.slot}] = storages_.size();
     storages_.push_back(std::move(tensors));
   }
+  for (const LayerSummary& layer : module.layers) {
+    const auto bias = layer.expert_row >= 0 ? by_slot_.find({layer.frame, "gate_bias"}) : by_slot_.end();
+    if (bias != by_slot_.end()) expert_biases_.push_back({&layer, storages_[bias->second].parameter});
+  }
 }
 
 const SlotTensors& ModuleState::slot(const std::string& frame, const std::string& slot) const {

@@ -37,6 +37,12 @@ struct SlotTensors {
   at::Tensor gradient;  // undefined: a buffer
 };
 
+// The bias of a layer with experts, which the routing counts move.
+struct ExpertBias {
+  const LayerSummary* layer = nullptr;
+  at::Tensor bias;
+};
+
 class ModuleState {
  public:
   // Allocates, uninitialised. Reads `plan` and `module` as long as it lives.
@@ -49,6 +55,7 @@ class ModuleState {
   // Parameter and gradient of a storage; in the order of Module::storages.
   const SlotTensors& slot(const std::string& frame, const std::string& slot) const;
   const std::vector<SlotTensors>& storages() const { return storages_; }
+  const std::vector<ExpertBias>& expert_biases() const { return expert_biases_; }
 
   // Copies the owned part of the parameters into the masters: after anything that writes weights outside the optimizer.
   void RefreshMasters();
@@ -58,6 +65,7 @@ class ModuleState {
   const Module* module_;
   std::vector<BucketState> buckets_;
   std::vector<SlotTensors> storages_;
+  std::vector<ExpertBias> expert_biases_;
   std::map<std::pair<std::string, std::string>, size_t> by_slot_;
 };
 

@@ -1,77 +1,134 @@
 #include "executor/optimizer/optimizer.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/sign.h>
+#include <ATen/ops/where.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace planwright::executor {
 namespace {
 
-// torch.optim.AdamW on one range of elements.
-void StepRange(const OptimizerPlan& optimizer, const StepState& step, int64_t count, BucketState& bucket,
-               const DecayRange& range) {
-  const int64_t first = range.first, size = range.end - range.first;
+// A shard is worked through in parts, so that what is made on the way stays under 256 MB however large the shard.
+constexpr int64_t kElementsOfAPart = int64_t{1} << 24;
+
+// Calls work(first, size) for one part of [first, end) after another.
+template <typename Work>
+void InParts(int64_t first, int64_t end, int64_t elements, Work work) {
+  for (; first < end; first += elements) work(first, std::min(elements, end - first));
+}
+
+// torch.optim.AdamW on `size` elements that all decay, or do not.
+void StepPart(const OptimizerPlan& optimizer, const StepState& step, int64_t count, BucketState& bucket, bool decay, int64_t first,
+              int64_t size) {
   at::Tensor weight = bucket.master.narrow(0, first, size);
   const at::Tensor gradient = bucket.gradient_shard.narrow(0, first, size);
   at::Tensor m = bucket.first_moment.narrow(0, first, size), v = bucket.second_moment.narrow(0, first, size);
   const double correction1 = 1 - std::pow(optimizer.beta1, static_cast<double>(count));
   const double correction2 = 1 - std::pow(optimizer.beta2, static_cast<double>(count));
-  if (range.decay) weight.mul_(1 - step.learning_rate * step.weight_decay);
+  if (decay) weight.mul_(1 - step.learning_rate * step.weight_decay);
   m.mul_(optimizer.beta1).add_(gradient, 1 - optimizer.beta1);
   v.mul_(optimizer.beta2).addcmul_(gradient, gradient, 1 - optimizer.beta2);
   const at::Tensor denominator = v.sqrt().div_(std::sqrt(correction2)).add_(optimizer.eps);
   weight.addcdiv_(m, denominator, -step.learning_rate / correction1);
 }
 
+void CopyMasters(BucketState& bucket) {
+  if (!bucket.master.is_alias_of(bucket.parameter_shard)) bucket.parameter_shard.copy_(bucket.master);
+}
+
 }  // namespace
 
 void ScaleGradients(const StepState& step, BucketState& bucket) {
-  const int64_t tokens = step.sum("$integers.loss_tokens").item<int64_t>();
-  bucket.gradient_shard.mul_(1.0 / static_cast<double>(std::max<int64_t>(tokens, 1)));
+  bucket.gradient_shard.mul_(step.loss_tokens.clamp_min(1).to(at::kDouble).reciprocal_());
 }
 
 void SquareNorm(const BucketState& bucket, const at::Tensor& sum) {
   if (!bucket.counted) return;
-  const at::Tensor wide = bucket.gradient_shard.to(at::kDouble);
-  at::Tensor(sum).add_(wide.dot(wide));
+  const at::Tensor& gradient = bucket.gradient_shard;
+  // What is wide already is not copied: only the dot product's own limit cuts it.
+  const bool wide_already = gradient.scalar_type() == at::kDouble;
+  InParts(0, gradient.numel(), wide_already ? std::numeric_limits<int32_t>::max() : kElementsOfAPart, [&](int64_t first, int64_t size) {
+    const at::Tensor wide = gradient.narrow(0, first, size).to(at::kDouble);
+    at::Tensor(sum).add_(wide.dot(wide));
+  });
 }
 
 void ClipAndGate(const Plan& plan, StepState& step) {
-  double total = 0;
-  for (size_t i = 0; i < plan.modules.size(); ++i) {
-    const double square = step.sum("$reals.norm." + plan.modules[i].name).item<double>();
-    step.module_norms[i] = std::sqrt(square);
-    total += square;
+  const int64_t modules = static_cast<int64_t>(step.squares.size());
+  at::Tensor total = step.norms.narrow(0, modules, 1).zero_();
+  for (int64_t i = 0; i < modules; ++i) {
+    step.norms.narrow(0, i, 1).copy_(step.squares[i]);
+    total.add_(step.squares[i]);
   }
-  step.grad_norm = std::sqrt(total);
-  step.skipped = !std::isfinite(step.grad_norm);
-  if (!step.skipped) ++step.applied;
-  const double limit = plan.optimizer.clip_grad_norm, coefficient = limit / (step.grad_norm + 1e-6);
-  step.clip = limit > 0 && coefficient < 1 ? coefficient : 1.0;
+  step.norms.sqrt_();
+  const at::Tensor norm = step.norms.select(0, modules);
+  step.skipped.copy_(norm.isfinite().logical_not());
+  const at::Tensor skipped = step.skipped.select(0, 0).to(at::kLong);
+  step.left_out.add_(skipped);
+  step.applied.add_(skipped.neg().add_(1));
+  const double limit = plan.optimizer.clip_grad_norm;
+  if (limit <= 0) {
+    step.clip.fill_(1);
+    return;
+  }
+  const at::Tensor coefficient = at::full_like(norm, limit).div_(norm + 1e-6);
+  step.clip.copy_(at::where(coefficient < 1, coefficient, at::ones_like(coefficient)));
 }
 
 void StepAdamW(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket) {
-  if (step.skipped) return;
-  if (step.clip < 1) bucket.gradient_shard.mul_(step.clip);
-  for (const DecayRange& range : bucket.ranges) StepRange(optimizer, step, step.applied, bucket, range);
-  if (!bucket.master.is_alias_of(bucket.parameter_shard)) bucket.parameter_shard.copy_(bucket.master);
+  bucket.master.is_cuda() ? StepAdamWFused(optimizer, step, bucket) : StepAdamWPlain(optimizer, step, bucket);
+}
+
+void StepAdamWPlain(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket) {
+  if (step.skipped.item<float>() != 0) return;
+  const int64_t count = step.applied.item<int64_t>();
+  if (step.clip.item<double>() < 1) bucket.gradient_shard.mul_(step.clip);
+  for (const DecayRange& range : bucket.ranges) {
+    InParts(range.first, range.end, kElementsOfAPart,
+            [&](int64_t first, int64_t size) { StepPart(optimizer, step, count, bucket, range.decay, first, size); });
+  }
+  CopyMasters(bucket);
+}
+
+void StepAdamWFused(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket) {
+  bucket.gradient_shard.mul_(step.clip);
+  const at::Tensor count = step.applied.to(at::kFloat);
+  for (bool decay : {false, true}) {
+    std::vector<at::Tensor> weights, gradients, first_moments, second_moments, counts;
+    for (const DecayRange& range : bucket.ranges) {
+      if (range.decay != decay) continue;
+      const auto part = [&](const at::Tensor& whole) { return whole.narrow(0, range.first, range.end - range.first); };
+      weights.push_back(part(bucket.master));
+      gradients.push_back(part(bucket.gradient_shard));
+      first_moments.push_back(part(bucket.first_moment));
+      second_moments.push_back(part(bucket.second_moment));
+      counts.push_back(count);
+    }
+    if (weights.empty()) continue;
+    at::_fused_adamw_(weights, gradients, first_moments, second_moments, {}, counts, step.learning_rate, optimizer.beta1, optimizer.beta2,
+                      decay ? step.weight_decay : 0, optimizer.eps, /*amsgrad=*/false, /*maximize=*/false, /*grad_scale=*/{}, step.skipped);
+  }
+  CopyMasters(bucket);
 }
 
 at::Tensor ExpertCounts(const StepState& step, const Module& module, const LayerSummary& layer) {
-  return step.sum("$expert_counts").view({-1, module.experts()}).select(0, layer.expert_row);
+  return step.expert_counts.view({-1, module.experts()}).select(0, layer.expert_row);
 }
 
 void UpdateExpertBias(const StepState& step, ModuleState& state) {
   const Module& module = state.module();
   const double rate = module.real("moe.bias_rate");
-  if (step.skipped || rate == 0) return;
-  for (const LayerSummary& layer : module.layers) {
-    if (layer.expert_row < 0) continue;
-    const at::Tensor counts = ExpertCounts(step, module, layer);
-    at::Tensor bias = state.slot(layer.frame, "gate_bias").parameter;
-    bias.add_(at::sign(counts.sum() - counts * module.experts()).to(bias.scalar_type()), rate);
+  if (rate == 0) return;
+  const at::Tensor open = step.skipped.neg().add_(1).to(at::kLong);
+  for (const ExpertBias& layer : state.expert_biases()) {
+    const at::Tensor counts = ExpertCounts(step, module, *layer.layer);
+    at::Tensor(layer.bias).add_(at::sign(counts.sum() - counts * module.experts()).mul_(open).to(layer.bias.scalar_type()), rate);
   }
 }
 

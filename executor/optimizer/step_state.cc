@@ -1,12 +1,13 @@
 #include "executor/optimizer/step_state.h"
 
+#include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
 #include "executor/scalar_type.h"
 
 namespace planwright::executor {
 
-StepState::StepState(const Plan& plan, at::Device device) : module_norms(plan.modules.size()) {
+StepState::StepState(const Plan& plan, at::Device device) {
   for (const Accumulator& accumulator : plan.accumulators) {
     const at::Tensor whole = at::zeros({accumulator.elements}, at::TensorOptions(device).dtype(ScalarTypeOf(accumulator.dtype)));
     TORCH_CHECK(accumulator.parts.empty() || static_cast<int64_t>(accumulator.parts.size()) == accumulator.elements, accumulator.name,
@@ -17,13 +18,24 @@ StepState::StepState(const Plan& plan, at::Device device) : module_norms(plan.mo
       named_.emplace(accumulator.name + "." + accumulator.parts[i], whole.narrow(0, static_cast<int64_t>(i), 1));
     }
   }
+  const auto find = [&](const std::string& name) {
+    const auto found = named_.find(name);
+    return found == named_.end() ? at::Tensor() : found->second;
+  };
+  if (const at::Tensor tokens = find("$integers.loss_tokens"); tokens.defined()) loss_tokens = tokens.select(0, 0);
+  expert_counts = find("$expert_counts");
+  for (const Module& module : plan.modules) squares.push_back(find("$reals.norm." + module.name));
+  const at::TensorOptions wide = at::TensorOptions(device).dtype(at::kDouble);
+  norms = at::zeros({static_cast<int64_t>(plan.modules.size()) + 1}, wide);
+  clip = at::ones({}, wide);
+  skipped = at::zeros({1}, wide.dtype(at::kFloat));
+  applied = at::zeros({}, wide.dtype(at::kLong));
+  left_out = at::zeros({}, wide.dtype(at::kLong));
 }
 
 void StepState::Begin(int64_t number) {
   step = number;
   for (at::Tensor& sum : sums_) sum.zero_();
-  skipped = false;
-  clip = 1.0;
 }
 
 const at::Tensor& StepState::sum(std::string_view name) const {

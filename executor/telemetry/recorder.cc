@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 namespace planwright::executor {
 namespace {
@@ -28,16 +30,6 @@ int64_t Now(clockid_t clock) {
   return time.tv_sec * int64_t{1000000000} + time.tv_nsec;
 }
 
-// Marks the page as being written for its lifetime.
-class Writing {
- public:
-  explicit Writing(RecorderPage* page) : page_(page) { page_->sequence.fetch_add(1, std::memory_order_acq_rel); }
-  ~Writing() { page_->sequence.fetch_add(1, std::memory_order_release); }
-
- private:
-  RecorderPage* page_;
-};
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Open(const std::string& run_dir, int rank, const std::string& host) {
@@ -45,59 +37,76 @@ absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Open(const std::string& run_
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0 || posix_fallocate(file, 0, kRecorderFileBytes) != 0) {
+  if (file < 0 || posix_fallocate(file, 0, sizeof(RecorderPage)) != 0) {
     const std::string why = std::strerror(errno);
     if (file >= 0) close(file);
     return absl::ResourceExhaustedError(absl::StrCat("cannot write ", path, ": ", why));
   }
-  void* memory = mmap(nullptr, kRecorderFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* memory = mmap(nullptr, sizeof(RecorderPage), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
   if (memory == MAP_FAILED) return absl::ResourceExhaustedError(absl::StrCat("cannot map ", path, ": ", std::strerror(errno)));
   auto* page = static_cast<RecorderPage*>(memory);
-  auto recorder = std::unique_ptr<Recorder>(new Recorder(page));
-  {
-    Writing writing(page);
-    page->rank = rank;
-    page->pid = static_cast<int32_t>(getpid());
-    page->microbatch = page->origin = -1;
-    CopyText(page->host, host.data(), host.size());
-    recorder->Stamp();
-    std::memcpy(page->magic, kRecorderMagic, sizeof kRecorderMagic);
-  }
-  return recorder;
+  page->rank = rank;
+  page->pid = static_cast<int32_t>(getpid());
+  CopyText(page->host, host.data(), host.size());
+  std::atomic_thread_fence(std::memory_order_release);
+  std::memcpy(page->magic, kRecorderMagic, sizeof kRecorderMagic);
+  return std::unique_ptr<Recorder>(new Recorder(page));
 }
 
-Recorder::~Recorder() { munmap(page_, kRecorderFileBytes); }
-
-void Recorder::Stamp() {
-  page_->monotonic = Now(CLOCK_MONOTONIC);
-  page_->wall = Now(CLOCK_REALTIME);
-}
+Recorder::~Recorder() { munmap(page_, sizeof(RecorderPage)); }
 
 void Recorder::Begin(RecorderState state, int64_t step, int microbatch, int origin, const std::string& path, size_t place,
                      const std::string& instruction) {
-  Writing writing(page_);
-  page_->state = static_cast<int32_t>(state);
-  page_->step = step;
-  page_->microbatch = microbatch;
-  page_->origin = origin;
-  ++page_->instructions;
-  Stamp();
-  std::snprintf(page_->path, sizeof page_->path, "%s %zu", path.c_str(), place);
-  CopyText(page_->instruction, instruction.data(), instruction.size());
+  while (failed_.load(std::memory_order_relaxed)) pause();
+  Launched();
+  Refresh();  // a process that is stopped or killed here has said how far its device is
+  const uint64_t number = page_->begun.load(std::memory_order_relaxed) + 1;
+  RecorderEntry& entry = page_->entries[number % kRecorderEntries];
+  entry.number.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  entry.step = step;
+  entry.monotonic = Now(CLOCK_MONOTONIC);
+  entry.wall = Now(CLOCK_REALTIME);
+  entry.state = static_cast<int32_t>(state);
+  entry.microbatch = microbatch;
+  entry.origin = origin;
+  std::snprintf(entry.path, sizeof entry.path, "%s %zu", path.c_str(), place);
+  CopyText(entry.instruction, instruction.data(), instruction.size());
+  entry.number.store(number, std::memory_order_release);
+  page_->state.store(static_cast<int32_t>(state), std::memory_order_relaxed);
+  page_->begun.store(number, std::memory_order_release);
+}
+
+void Recorder::Launched() {
+  const uint64_t number = page_->begun.load(std::memory_order_relaxed);
+  if (device_ != nullptr) device_->Mark(number);
+  launched_.store(number, std::memory_order_release);
+  if (device_ == nullptr && !failed_.load()) page_->done.store(number, std::memory_order_release);
+}
+
+void Recorder::Refresh() {
+  if (device_ == nullptr) return;
+  const uint64_t finished = device_->Finished();
+  if (failed_.load()) return;  // asked after the device: what an abort releases is not taken for progress
+  uint64_t known = page_->done.load(std::memory_order_relaxed);
+  while (known < finished && !page_->done.compare_exchange_weak(known, finished, std::memory_order_release)) {
+  }
 }
 
 void Recorder::Done() {
-  Writing writing(page_);
-  page_->state = static_cast<int32_t>(RecorderState::kDone);
-  Stamp();
+  Launched();
+  for (Refresh(); done() != begun(); Refresh()) std::this_thread::sleep_for(std::chrono::microseconds(200));
+  page_->state.store(static_cast<int32_t>(RecorderState::kDone), std::memory_order_release);
 }
 
 void Recorder::Fail(int exit_code, const char* message) {
-  Writing writing(page_);
-  page_->state = static_cast<int32_t>(RecorderState::kFailed);
+  Refresh();
+  failed_.store(true);
   page_->exit_code = exit_code;
+  page_->failed = Now(CLOCK_MONOTONIC);
   CopyText(page_->message, message, std::strlen(message));
+  page_->state.store(static_cast<int32_t>(RecorderState::kFailed), std::memory_order_release);
 }
 
 }  // namespace planwright::executor

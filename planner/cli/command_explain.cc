@@ -5,6 +5,7 @@
 #include "planner/cli/exit_status.h"
 #include "planner/diagnostics/explanation.h"
 #include "planner/diagnostics/near_name.h"
+#include "planner/plan/op_table.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/recipe_reference.h"
 #include "planner/recipe/recipe_schema.h"
@@ -51,8 +52,11 @@ int UnknownWord(const std::string& word) {
 int Explain(const Arguments& arguments) {
   if (arguments.has("--markdown")) std::cout << DiagnosticsPage();
   if (arguments.has("--reference")) std::cout << RecipeReference();
+  if (arguments.has("--operations")) std::cout << OperationsReference();
   if (arguments.has("--schema")) std::cout << RecipeSchema().dump(2) << "\n";
-  const bool page = arguments.has("--markdown") || arguments.has("--reference") || arguments.has("--schema"), json = arguments.has("--json");
+  bool page = false;
+  for (const char* option : {"--markdown", "--reference", "--operations", "--schema"}) page = page || arguments.has(option);
+  const bool json = arguments.has("--json");
   if (arguments.words.empty()) return page ? static_cast<int>(kExitSuccess) : List(json);
   std::string said;
   Json kinds = Json::array();
@@ -76,6 +80,7 @@ CliCommand ExplainCommand() {
           {{"--json", "", "", "print {\"kinds\"} for scripts"},
            {"--markdown", "", "", "print all kinds of diagnostics as a page (docs/diagnostics.md)"},
            {"--reference", "", "", "print all keys of a recipe as a page (docs/recipe_reference.md)"},
+           {"--operations", "", "", "print all operations of a plan as a page (docs/operations.md)"},
            {"--schema", "", "", "print the JSON schema of recipes, for editors (schemas/recipe.schema.json)"}},
           "Without a word, all kinds of diagnostics are listed.\n",
           Explain,

@@ -14,7 +14,8 @@ constexpr char kExitStatuses[] =
     "  2   usage, input or output error\n"
     "  10  a run lost a rank          13  damaged checkpoint        70  a bug of Planwright\n"
     "  11  a run hung                 14  a rank has another plan   75  preempted, checkpoint written\n"
-    "  12  non-finite numbers         15  storage                   128+N  interrupted by signal N\n";
+    "  12  non-finite numbers         15  storage                   128+N  interrupted by signal N\n"
+    "                                 16  a device failed\n";
 
 }  // namespace
 

@@ -14,6 +14,7 @@ enum ExitStatus : int {
   kExitDamaged = 13,       // a checkpoint is damaged
   kExitPlanMismatch = 14,  // a rank has another plan, or belongs to another run
   kExitStorage = 15,       // the run directory cannot be written
+  kExitDevice = 16,        // a device, its driver or its host failed
   kExitInternal = 70,      // Planwright itself is wrong
   kExitPreempted = 75,     // stopped from outside, with a checkpoint written
 };

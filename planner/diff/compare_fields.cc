@@ -31,9 +31,12 @@ class Comparer {
 
   void Node(const std::string& path, const std::string& pattern, const Json& from, const Json& to, std::vector<Change>& changes) {
     if (from.is_object() && to.is_object()) {
+      static const Json kNothing;
       for (const auto& [key, value] : from.items()) {
-        static const Json kNothing;
         Node(Join(path, key), Join(pattern, key), value, to.contains(key) ? to[key] : kNothing, changes);
+      }
+      for (const auto& [key, value] : to.items()) {
+        if (!from.contains(key)) Node(Join(path, key), Join(pattern, key), kNothing, value, changes);
       }
       return;
     }

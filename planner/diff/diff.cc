@@ -7,6 +7,7 @@
 #include "planner/diff/field_tree.h"
 #include "planner/diff/layer_arithmetic.h"
 #include "planner/plan/lr_schedule.h"
+#include "planner/plan/plan_json.h"
 
 namespace planwright {
 namespace {
@@ -41,14 +42,6 @@ void CompareGroupSizes(const Plan& from, const Plan& to, std::vector<Change>& ch
   }
 }
 
-// Values of an attribute as one JSON value.
-Json ValuesJson(const std::set<std::string>& values) {
-  if (values.empty()) return true;  // an instruction that is there
-  Json list = Json::array();
-  for (const std::string& value : values) list.push_back(Json::parse(value, nullptr, false));
-  return list.size() == 1 ? list[0] : list;
-}
-
 // One module's layers: the same change in many layers is told once.
 void CompareLayers(const std::string& module, const std::map<std::string, Arithmetic>& from, const std::map<std::string, Arithmetic>& to,
                    std::vector<Change>& changes) {
@@ -65,13 +58,11 @@ void CompareLayers(const std::string& module, const std::map<std::string, Arithm
   for (const auto& [layer, before] : from) {
     const auto other = to.find(layer);
     if (other == to.end()) continue;  // the list of layers tells it
-    for (const auto& [what, values] : before) {
-      const auto after = other->second.find(what);
-      if (after == other->second.end()) add(what, ValuesJson(values), nullptr);
-      else if (after->second != values) add(what, ValuesJson(values), ValuesJson(after->second));
+    for (const std::string& op : before) {
+      if (!other->second.contains(op)) add(op, true, nullptr);
     }
-    for (const auto& [what, values] : other->second) {
-      if (!before.contains(what)) add(what, nullptr, ValuesJson(values));
+    for (const std::string& op : other->second) {
+      if (!before.contains(op)) add(op, nullptr, true);
     }
   }
   for (auto& [key, entry] : seen) {
@@ -125,6 +116,13 @@ void CompareFolders(const Plan& from, const Plan& to, std::vector<Change>& chang
   }
 }
 
+// Items of lists are matched by name, so names that change places or an order alone are no change of a field. Two digests are two plans all the
+// same, and nobody can say of such a one that it trains alike.
+void CompareDigests(const Plan& from, const Plan& to, std::vector<Change>& changes) {
+  const std::string a = PlanDigest(from), b = PlanDigest(to);
+  if (a != b) changes.push_back({"digest", a, b, "run", "the same items in another order, or under one another's names", true});
+}
+
 }  // namespace
 
 bool PlanDiff::may_change_loss() const {
@@ -137,6 +135,7 @@ PlanDiff DiffPlans(const Plan& from, const Plan& to) {
     diff.changes = CompareFields(FieldTree(from), FieldTree(to), RatesChange(from.budget, to.budget));
     CompareGroupSizes(from, to, diff.changes);
     CompareArithmetic(from, to, diff.changes);
+    if (diff.changes.empty()) CompareDigests(from, to, diff.changes);
   }
   CompareFolders(from, to, diff.changes);
   return diff;

@@ -37,6 +37,7 @@ constexpr FieldRule kRules[] = {
     {"budget.micro_samples", kValue, kKeeps, "budget", "a lane takes its samples in other portions; every token weighs the same"},
     {"budget.sequence_length", kValue, kChanges, "data", "samples have another length"},
     {"budget.microbatches", kValue, kKeeps, "schedule", kFollows},
+    {"budget.block_samples", kValue, kKeeps, "schedule", kFollows},
     {"budget.steps", kValue, kKeeps, "budget", kFollows},
     {"budget.samples_past_budget", kValue, kKeeps, "budget", kFollows},
     {"budget.learning_rate.peak", kValue, kRates, "budget", kRate},
@@ -100,6 +101,12 @@ constexpr FieldRule kRules[] = {
     {"checkpoint.rules[].parameters[].count", kPart, kKeeps, "checkpoint", kFollows},
     {"checkpoint.rules[].parameters[].stride", kPart, kKeeps, "checkpoint", kFollows},
 
+    {"accumulators", kWhole, kKeeps, "programs", kFollows},
+    {"accumulators[].name", kPart, kKeeps, "programs", kFollows},
+    {"accumulators[].dtype", kPart, kKeeps, "programs", kFollows},
+    {"accumulators[].elements", kPart, kKeeps, "programs", kFollows},
+    {"accumulators[].parts", kPart, kKeeps, "programs", kFollows},
+
     {"symbols", kItems, kKeeps, "memory", "another run-time size"},
     {"symbols[].name", kValue, kKeeps, "memory", kFollows},
     {"symbols[].maximum", kValue, kKeeps, "memory", "memory is kept for another number of rows"},
@@ -111,6 +118,10 @@ constexpr FieldRule kRules[] = {
     {"modules[].name", kValue, kChanges, "weights", kInit},
     {"modules[].model", kValue, kKeeps, "weights", "what the model is called"},
     {"modules[].kind", kValue, kChanges, "weights", kModel},
+    {"modules[].has_images", kValue, kChanges, "weights", kModel},
+    {"modules[].carries_loss", kValue, kChanges, "weights", kModel},
+    {"modules[].constants", kMap, kChanges, "arithmetic", "a number of the model: its weights, initial values or arithmetic"},
+    {"modules[].constants.mamba.chunk", kValue, kKeeps, "memory", "the same recurrence in other portions"},
     {"modules[].grid.first_rank", kValue, kKeeps, "ranks", kMoved},
     {"modules[].grid.tp", kValue, kKeeps, "ranks", "each weight is cut over another number of ranks; the sums are the same"},
     {"modules[].grid.cp", kValue, kKeeps, "ranks", "each sequence is cut over another number of ranks; the sums are the same"},
@@ -126,22 +137,14 @@ constexpr FieldRule kRules[] = {
     {"modules[].projector_count", kValue, kKeeps, "weights", kFollows},
     {"modules[].embed_flops", kValue, kKeeps, "weights", kFollows},
     {"modules[].head_flops", kValue, kKeeps, "weights", kFollows},
-    {"modules[].experts", kValue, kChanges, "weights", kModel},
-    {"modules[].top_k", kValue, kChanges, "arithmetic", "tokens pass another number of experts"},
-    {"modules[].moe_layers", kValue, kKeeps, "weights", kFollows},
-    {"modules[].bias_rate", kValue, kChanges, "arithmetic", "the experts' selection bias moves at another rate"},
-    {"modules[].aux_coefficient", kValue, kChanges, "arithmetic", "the auxiliary loss weighs otherwise"},
     {"modules[].imbalance", kValue, kKeeps, "memory", "memory is planned for another imbalance of experts"},
-    {"modules[].patch", kValue, kChanges, "data", "images are cut into other patches"},
-    {"modules[].class_tokens", kValue, kChanges, "arithmetic", "another number of class tokens before each image"},
-    {"modules[].pixel_shuffle", kValue, kChanges, "arithmetic", "another number of patches makes an image token"},
-    {"modules[].width", kValue, kChanges, "weights", kModel},
     {"modules[].layers", kItems, kChanges, "weights", "another layer"},
     {"modules[].layers[].kind", kValue, kChanges, "weights", "a layer of another kind"},
     {"modules[].layers[].frame", kValue, kKeeps, "weights", kFollows},
     {"modules[].layers[].parameters", kValue, kKeeps, "weights", kFollows},
     {"modules[].layers[].forward_flops", kValue, kKeeps, "weights", kFollows},
     {"modules[].layers[].mixing_flops", kValue, kKeeps, "weights", kFollows},
+    {"modules[].layers[].expert_row", kValue, kKeeps, "weights", kFollows},
     {"modules[].layers[].stage", kValue, kKeeps, "schedule", "the layer is computed by another pipeline stage"},
     {"modules[].parameters", kItems, kChanges, "weights", "another tensor; draws hang on its name"},
     {"modules[].parameters[].name", kValue, kChanges, "weights", kInit},
@@ -173,6 +176,9 @@ constexpr FieldRule kRules[] = {
     {"modules[].buckets[].tp_group", kPart, kKeeps, "memory", kStorage},
     {"modules[].buckets[].shards", kPart, kKeeps, "memory", kStorage},
     {"modules[].buckets[].stage", kPart, kKeeps, "memory", kStorage},
+    {"modules[].buckets[].dtype", kPart, kKeeps, "memory", kStorage},
+    {"modules[].buckets[].master", kPart, kKeeps, "memory", kStorage},
+    {"modules[].buckets[].once_over", kPart, kKeeps, "memory", kStorage},
 
     {"groups", kItems, kKeeps, "groups", kGroups},
     {"groups[].name", kValue, kKeeps, "groups", kGroups},
@@ -181,7 +187,7 @@ constexpr FieldRule kRules[] = {
     {"groups[].view", kValue, kKeeps, "groups", kGroups},
     {"groups[].axes", kValue, kKeeps, "groups", kGroups},
     {"groups[].ranks", kValue, kKeeps, "groups", kGroups},
-    {"groups[].used", kValue, kKeeps, "groups", "whether the group becomes a communicator"},
+    {"groups[].streams", kValue, kKeeps, "groups", "on which streams the group communicates"},
 
     {"bridges", kItems, kChanges, "bridges", "the language model reads another encoder's output"},
     {"bridges[].name", kValue, kKeeps, "bridges", "what the bridge is called"},
@@ -225,8 +231,6 @@ constexpr FieldRule kRules[] = {
     {"instruction.microbatch", kPart, kKeeps, "programs", kProgram},
     {"instruction.group", kPart, kKeeps, "programs", kProgram},
     {"instruction.stream", kPart, kKeeps, "programs", kProgram},
-    {"instruction.waits", kPart, kKeeps, "programs", kProgram},
-    {"instruction.signals", kPart, kKeeps, "programs", kProgram},
     {"instruction.inputs", kPart, kKeeps, "programs", kProgram},
     {"instruction.parameters", kPart, kKeeps, "programs", kProgram},
     {"instruction.gradients", kPart, kKeeps, "programs", kProgram},
@@ -239,71 +243,22 @@ constexpr FieldRule kRules[] = {
     {"instruction.parts[].sample_rows", kPart, kKeeps, "programs", kProgram},
     {"instruction.parts[].group", kPart, kKeeps, "programs", kProgram},
     {"instruction.parts[].shift", kPart, kKeeps, "programs", kProgram},
-    {"instruction.attributes", kPart, kKeeps, "programs", kProgram},  // one by one: kAttributes
+    {"instruction.attributes", kPart, kKeeps, "programs", kProgram},  // they follow from constants and layout (V4)
     {"instruction.frees", kPart, kKeeps, "programs", kProgram},
 };
-
-constexpr AttributeRule kAttributes[] = {
-    // norms, positions, images
-    {"eps", AttributeUse::kModel},
-    {"crop", AttributeUse::kModel},
-    {"side", AttributeUse::kModel},
-    {"class_tokens", AttributeUse::kModel},
-    {"factor", AttributeUse::kModel},
-    {"image_token", AttributeUse::kModel},
-    // attention
-    {"q_heads", AttributeUse::kPerTp},
-    {"kv_heads", AttributeUse::kPerTp},
-    {"heads", AttributeUse::kPerTp},
-    {"head_dim", AttributeUse::kModel},
-    // Mamba
-    {"inner", AttributeUse::kPerTp},
-    {"bc", AttributeUse::kPerTp},
-    {"groups", AttributeUse::kPerTp},
-    {"state", AttributeUse::kModel},
-    {"group_size", AttributeUse::kModel},
-    {"chunk", AttributeUse::kLayout},  // the same recurrence in other portions
-    // experts
-    {"scale", AttributeUse::kModel},
-    {"top_k", AttributeUse::kModel},
-    {"aux_scale", AttributeUse::kLayout},  // Module::aux_coefficient times the sequence
-    // how work is cut, moved and booked
-    {"dim", AttributeUse::kLayout},
-    {"axis", AttributeUse::kLayout},
-    {"cp", AttributeUse::kLayout},
-    {"parameter_cp", AttributeUse::kLayout},  // a further factor of the shares beside it
-    {"zigzag", AttributeUse::kLayout},
-    {"zigzag_dim", AttributeUse::kLayout},
-    {"segments", AttributeUse::kLayout},
-    {"from_dim", AttributeUse::kLayout},
-    {"to_dim", AttributeUse::kLayout},
-    {"sequence", AttributeUse::kLayout},
-    {"samples", AttributeUse::kLayout},
-    {"root", AttributeUse::kLayout},
-    {"width", AttributeUse::kLayout},
-    {"columns", AttributeUse::kLayout},
-    {"reduce", AttributeUse::kLayout},
-    {"into", AttributeUse::kLayout},
-    {"once_over", AttributeUse::kLayout},
-    {"module", AttributeUse::kLayout},
-};
-
-template <typename List>
-auto Find(const List& list, std::string_view name, std::string_view (*name_of)(const typename std::remove_extent_t<List>&)) {
-  const auto it = std::find_if(std::begin(list), std::end(list), [&](const auto& item) { return name_of(item) == name; });
-  return it == std::end(list) ? nullptr : &*it;
-}
 
 }  // namespace
 
 std::span<const FieldRule> FieldRules() { return kRules; }
 
 const FieldRule* RuleOf(std::string_view pattern) {
-  return Find(kRules, pattern, [](const FieldRule& rule) { return rule.pattern; });
-}
-
-const AttributeRule* AttributeRuleOf(std::string_view name) {
-  return Find(kAttributes, name, [](const AttributeRule& rule) { return rule.name; });
+  const FieldRule* map = nullptr;
+  for (const FieldRule& rule : kRules) {
+    if (rule.pattern == pattern) return &rule;
+    const bool inside = pattern.size() > rule.pattern.size() && pattern.starts_with(rule.pattern) && pattern[rule.pattern.size()] == '.';
+    if (rule.compare == kMap && inside) map = &rule;
+  }
+  return map;
 }
 
 std::string InstructionPattern(const std::string& pattern) {

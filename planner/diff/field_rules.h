@@ -16,6 +16,7 @@ enum class Compare {
   kItems,  // a list of maps that are matched by name, and then field by field
   kWhole,  // a long list: one change that says how long it was and is
   kPart,   // inside a kWhole
+  kMap,    // values by name, each judged by this rule unless it has one of its own
 };
 
 enum class Curve {
@@ -34,7 +35,7 @@ struct FieldRule {
 
 std::span<const FieldRule> FieldRules();
 
-// Null: the table lacks it.
+// Null: the table lacks it. A value of a map has the rule of the map, unless it has its own.
 const FieldRule* RuleOf(std::string_view pattern);
 
 // Pattern of a field inside an instruction, wherever the instruction stands: "instruction.op". Other patterns come back as they are.
@@ -42,20 +43,5 @@ std::string InstructionPattern(const std::string& pattern);
 
 // What an item of a kItems list is called: "language", "language.s0". Empty: it has no name.
 std::string ItemName(std::string_view pattern, const nlohmann::ordered_json& item);
-
-// An attribute of an instruction. Those that describe the arithmetic are compared layer by layer, as numbers of the whole model.
-enum class AttributeUse {
-  kLayout,  // how the work is cut or moved
-  kModel,   // of the whole model: an epsilon, a number of chosen experts
-  kPerTp,   // of the rank's share: times tp, and `parameter_cp` where it stands beside, it is the model's
-};
-
-struct AttributeRule {
-  std::string_view name;
-  AttributeUse use;
-};
-
-// Null: the table lacks it.
-const AttributeRule* AttributeRuleOf(std::string_view name);
 
 }  // namespace planwright

@@ -1,16 +1,19 @@
 #include "planner/diff/layer_arithmetic.h"
 
-#include "nlohmann/json.hpp"
-#include "planner/diff/field_rules.h"
-
 namespace planwright {
 namespace {
 
-bool OnlyMoves(OpKind kind) { return kind == OpKind::kLocalSlice || kind == OpKind::kSplit || kind == OpKind::kConcat || kind == OpKind::kAdd; }
-
-std::string ValueText(const Attribute& value, int64_t factor) {
-  if (const int64_t* integer = std::get_if<int64_t>(&value)) return std::to_string(*integer * factor);
-  return std::visit([](const auto& held) { return nlohmann::json(held).dump(); }, value);
+// Whether a kind is there for the layout's sake: it cuts, joins, adds up or counts what others compute.
+bool OnlyMoves(OpKind kind) {
+  switch (kind) {
+    case OpKind::kLocalSlice:
+    case OpKind::kSliceRows:
+    case OpKind::kSplit:
+    case OpKind::kConcat:
+    case OpKind::kDealBands:
+    case OpKind::kAdd: return true;
+    default: return false;
+  }
 }
 
 class Collector {
@@ -50,16 +53,7 @@ class Collector {
   void AddCompute(const Module& module, const std::string& layer, const Instruction& instruction) {
     const std::string op(OpName(instruction.kind));
     if (op.ends_with("_grad") || OnlyMoves(instruction.kind)) return;
-    Arithmetic& arithmetic = result_.modules[module.name][layer];
-    arithmetic[op];
-    const auto cp = instruction.attributes.find("parameter_cp");
-    const int64_t shares = module.grid.tp * (cp == instruction.attributes.end() ? 1 : std::get<int64_t>(cp->second));
-    for (const auto& [name, value] : instruction.attributes) {
-      const AttributeRule* rule = AttributeRuleOf(name);
-      if (rule && rule->use == AttributeUse::kLayout) continue;
-      const bool share = rule && rule->use == AttributeUse::kPerTp;
-      arithmetic[op + "." + name].insert(ValueText(value, share ? shares : 1));
-    }
+    result_.modules[module.name][layer].insert(op);
   }
 
   void AddState(const Instruction& instruction) {

@@ -1,5 +1,5 @@
-// What a plan computes, layer by layer, whatever the layout: which compute instructions a layer has, with their sizes as numbers of the whole
-// model. Two plans with equal fields and equal arithmetic train the same curve.
+// What a plan computes, layer by layer, whatever the layout: which kinds of compute instruction a layer has. Their sizes and settings follow from
+// the constants of the module (V4), which are fields; two plans with equal fields and equal arithmetic train the same curve.
 #pragma once
 
 #include <map>
@@ -10,9 +10,8 @@
 
 namespace planwright {
 
-// Of one layer, or of what a module does outside its layers: "route" -> {} and "route.scale" -> {"2.5"}. Backward instructions, those that only
-// cut or join, and attributes of the layout are left out.
-using Arithmetic = std::map<std::string, std::set<std::string>>;
+// Kinds of one layer, or of what a module does outside its layers. Backward kinds are left out, and those that only cut, join or count.
+using Arithmetic = std::set<std::string>;
 
 struct PlanArithmetic {
   std::map<std::string, std::map<std::string, Arithmetic>> modules;  // by module, then by layer ("language.layers.3"; "" outside layers)

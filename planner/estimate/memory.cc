@@ -49,7 +49,7 @@ int64_t Communicators(const Plan& plan, const Role& role) {
   return count;
 }
 
-RoleEstimate EstimateRole(const Plan& plan, const Role& role, ProgramIndex& index) {
+RoleEstimate EstimateRole(const Plan& plan, const Role& role, LinkedBlocks& blocks, InstructionCosts& costs) {
   RoleEstimate estimate;
   estimate.role = &role;
   estimate.limit = DeviceOf(plan.cluster.gpu).memory;
@@ -60,18 +60,19 @@ RoleEstimate EstimateRole(const Plan& plan, const Role& role, ProgramIndex& inde
     AddState(plan, *module, CoordinateOf(module->grid, role.ranks.front().first, Axis::kPp), estimate.planned);
     estimate.module = module;
   }
-  const BlockCode step = index.IndexStep(role);
+  const LinkedProgram program(blocks, role);
+  costs.Add(program.step_list());
   // One wide copy of an instruction's largest operand: what a kernel makes and drops within itself.
-  estimate.planned.workspace = LargestOperand(index, step) * DTypeBytes(plan.master());
+  estimate.planned.workspace = LargestOperand(program, costs) * DTypeBytes(plan.master());
   if (estimate.limit > 0) estimate.planned.workspace += kContextBytes + Communicators(plan, role) * kCommunicatorBytes;
   estimate.worst = estimate.planned;
   const auto add = [](const StepPeak& peak, MemoryBytes& bytes) {
     bytes.activations += peak.activations;
     bytes.communication += peak.communication;
   };
-  const auto [peak, worst] = WalkStep(index, step);
+  const StepPeak peak = WalkStep(program, costs, Sizes::kPlanned);
   add(peak, estimate.planned);
-  add(worst, estimate.worst);
+  add(WalkStep(program, costs, Sizes::kWorst), estimate.worst);
   if (peak.instruction) {
     estimate.fullest = absl::StrCat(std::string(OpName(peak.instruction->kind)), " in ", peak.frame.empty() ? role.name : peak.frame);
     const Module* module = peak.block ? plan.FindModule(peak.block->module) : nullptr;
@@ -83,9 +84,10 @@ RoleEstimate EstimateRole(const Plan& plan, const Role& role, ProgramIndex& inde
 }  // namespace
 
 std::vector<RoleEstimate> EstimateMemory(const Plan& plan) {
-  ProgramIndex index(plan);
+  LinkedBlocks blocks(plan);
+  InstructionCosts costs(blocks);
   std::vector<RoleEstimate> estimates;
-  for (const Role& role : plan.roles) estimates.push_back(EstimateRole(plan, role, index));
+  for (const Role& role : plan.roles) estimates.push_back(EstimateRole(plan, role, blocks, costs));
   return estimates;
 }
 

@@ -1,9 +1,10 @@
-// Follows every value of a role's step from its definition to its last reference, calls expanded, and finds the fullest moment.
+// The memory function: follows every value of a role's step from its definition to its death and finds the fullest moment.
 #pragma once
 
 #include <string>
 
-#include "planner/estimate/program_index.h"
+#include "planner/estimate/instruction_costs.h"
+#include "planner/link/linked_program.h"
 
 namespace planwright {
 
@@ -17,16 +18,10 @@ struct StepPeak {
   int64_t total() const { return activations + communication; }
 };
 
-// At Sizes.
-struct StepPeaks {
-  StepPeak planned, worst;
-};
-
-// A value lives as long as something names it: the list that made it, until it frees it; a caller, until it does; a frame, from the forward
-// that saves it until the backward that takes it frees it.
-StepPeaks WalkStep(const ProgramIndex& index, const BlockCode& step);
+// The peak of a step at `sizes`. `costs` has seen the program's step_list.
+StepPeak WalkStep(const LinkedProgram& program, const InstructionCosts& costs, Sizes sizes);
 
 // Elements of the largest operand of a compute instruction that the step runs.
-int64_t LargestOperand(const ProgramIndex& index, const BlockCode& step);
+int64_t LargestOperand(const LinkedProgram& program, const InstructionCosts& costs);
 
 }  // namespace planwright

@@ -6,7 +6,8 @@
 
 #include "absl/strings/match.h"
 #include "planner/estimate/device.h"
-#include "planner/estimate/program_index.h"
+#include "planner/estimate/instruction_costs.h"
+#include "planner/plan/limits.h"
 
 namespace planwright {
 namespace {
@@ -19,22 +20,21 @@ ActionKey KeyOf(const StageAction& action) { return {action.module, action.stage
 // FLOPs of a block with the blocks that it calls, each read once.
 class BlockFlops {
  public:
-  explicit BlockFlops(const ProgramIndex& index) : index_(index) {}
+  BlockFlops(const LinkedBlocks& blocks, const InstructionCosts& costs) : blocks_(blocks), costs_(costs) {}
 
-  double Of(const BlockCode& code, int depth = 0) {
-    double flops = 0;
-    for (const StepCode& step : code.body) flops += step.block < 0 ? step.flops : OfBlock(step.block, depth);
-    return flops;
-  }
-  double OfBlock(int block, int depth = 0) {
+  double Of(int block, int depth = 0) {
     if (const auto known = known_.find(block); known != known_.end()) return known->second;
-    if (depth > 8) return 0;  // blocks that call themselves are refused elsewhere
-    const double flops = Of(index_.block(block), depth + 1);
+    if (depth > kDeepestCalls) return 0;  // blocks that call themselves are refused elsewhere
+    double flops = 0;
+    for (const LinkedInstruction& instruction : blocks_.block(block).body) {
+      flops += instruction.called < 0 ? costs_.flops(instruction) : Of(instruction.called, depth + 1);
+    }
     return known_[block] = flops;
   }
 
  private:
-  const ProgramIndex& index_;
+  const LinkedBlocks& blocks_;
+  const InstructionCosts& costs_;
   std::map<int, double> known_;
 };
 
@@ -62,21 +62,22 @@ std::vector<ActionKey> Needs(const Plan& plan, const StageAction& action) {
   return needs;
 }
 
-RoleTime TimeRole(const Plan& plan, const Role& role, ProgramIndex& index, BlockFlops& flops, double speed) {
+RoleTime TimeRole(const Plan& plan, const Role& role, LinkedBlocks& blocks, BlockFlops& flops, double speed) {
   RoleTime time;
   time.role = &role;
-  const BlockCode step = index.IndexStep(role);
-  for (const StepCode& code : step.body) {
-    if (code.block < 0) continue;
-    const Block& block = *index.block(code.block).block;
-    const Module* module = plan.FindModule(block.module);
+  const LinkedBlock step = blocks.Link(role.step, blocks.instructions());
+  for (const LinkedInstruction& call : step.body) {
+    if (call.called < 0) continue;
+    const LinkedBlock& called = blocks.block(call.called);
+    const Block& block = *called.block;
+    const Module* module = called.module < 0 ? nullptr : &plan.modules[called.module];
     if (!module || role.ranks.empty() || !module->grid.contains(role.ranks.front().first)) continue;
     StageAction action;
     action.module = block.module;
     action.stage = CoordinateOf(module->grid, role.ranks.front().first, Axis::kPp);
-    action.microbatch = code.instruction->microbatch;
+    action.microbatch = call.source->microbatch;
     action.backward = absl::StrContains(block.name, ".backward");
-    const double work = flops.OfBlock(code.block);
+    const double work = flops.Of(call.called);
     action.end = work / speed;  // until it is placed: how long it takes
     time.flops += work;
     time.busy += action.end;
@@ -126,11 +127,12 @@ double Place(const Plan& plan, std::vector<RoleTime>& roles) {
 
 StepTime TimeStep(const Plan& plan) {
   StepTime time;
-  ProgramIndex index(plan);
-  BlockFlops flops(index);
+  LinkedBlocks blocks(plan);
+  const InstructionCosts costs(blocks);
+  BlockFlops flops(blocks, costs);
   const double peak = DeviceOf(plan.cluster.gpu).peak(plan.precision);
   time.seconds = peak > 0;
-  for (const Role& role : plan.roles) time.roles.push_back(TimeRole(plan, role, index, flops, time.seconds ? peak * kEfficiency : 1));
+  for (const Role& role : plan.roles) time.roles.push_back(TimeRole(plan, role, blocks, flops, time.seconds ? peak * kEfficiency : 1));
   time.length = Place(plan, time.roles);
   double ranks = 0, busy = 0;
   for (const RoleTime& role : time.roles) {

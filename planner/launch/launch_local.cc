@@ -15,6 +15,7 @@
 #include "planner/launch/rank_environment.h"
 #include "planner/launch/supervise.h"
 #include "planner/plan/plan_json.h"
+#include "planner/plan/run_timeout.h"
 
 namespace planwright {
 namespace {
@@ -97,6 +98,8 @@ absl::Status CheckLocalLaunch(const Plan& plan, const LocalLaunch& launch) {
 }
 
 absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch, const Terminal& terminal) {
+  absl::StatusOr<std::chrono::milliseconds> timeout = RunTimeout();
+  if (!timeout.ok()) return timeout.status();
   if (absl::Status status = PrepareRunDirectory(plan, launch); !status.ok()) return status;
   RankOutput output(launch.run_dir, plan.world_size, terminal);
   if (!output.good()) return absl::UnavailableError("cannot write the logs in " + launch.run_dir + "/logs");
@@ -106,7 +109,7 @@ absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch,
   LogEvent("plan " + plan.name + ", digest " + plan.digest + ", " + std::to_string(plan.world_size) + " ranks of " + launch.executor);
   absl::StatusOr<Supervision> supervision =
       Supervise(CommandsOf(plan, launch, *world),
-                [&](int rank, bool is_error, std::string_view line) { output.Line(rank, is_error, line); });
+                [&](int rank, bool is_error, std::string_view line) { output.Line(rank, is_error, line); }, {.stopped = *timeout});
   if (!supervision.ok()) return supervision.status();
   Outcome outcome = OutcomeOf(plan, *supervision, [&](int rank) { return ReadRecorder(launch.run_dir, rank); });
   if (outcome.exit_code == kExitSuccess && !launch.probe_dir.empty()) {

@@ -25,46 +25,93 @@ std::string RecipeLine(const Plan& plan, int origin) {
   return place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
 }
 
-// The rank that the others wait for: it is in no communication, or in the one it entered last.
-int RankThatHangs(const Plan& plan, const RecorderSource& read_recorder, int reporter) {
-  int hanging = reporter;
+// The rank that the others wait for: it, or its device, is at something that needs no other rank, and has been for longest. nullopt: all
+// of them wait for others.
+std::optional<int> RankThatHangs(const Plan& plan, const RecorderSource& read_recorder) {
+  std::optional<int> hanging;
   int64_t oldest = INT64_MAX;
   for (int rank = 0; rank < plan.world_size; ++rank) {
     const std::optional<RankPosition> position = read_recorder(rank);
-    if (!position || position->state != RecorderState::kRunning || position->monotonic >= oldest) continue;
-    oldest = position->monotonic;
+    if (!position || !position->undone) continue;
+    const RecordedInstruction& at = *position->undone;
+    if (at.state != RecorderState::kRunning || at.monotonic >= oldest) continue;
+    oldest = at.monotonic;
     hanging = rank;
   }
   return hanging;
 }
 
-std::string CauseText(const ProcessEnd& end, int rank) {
-  const std::string who = "rank " + std::to_string(rank);
+std::string CauseText(const ProcessEnd& end) {
+  const std::string who = "rank " + std::to_string(end.child);
   if (end.signal != 0) return who + " was killed by " + SignalName(end.signal);
   switch (end.exit_status) {
     case kExitPeerLost: return who + " lost another rank";
-    case kExitHang: return who + " hung";
     case kExitNumerics: return who + " stopped on non-finite numbers";
     case kExitDamaged: return who + " found a damaged checkpoint";
     case kExitPlanMismatch: return who + " has another plan or run";
     case kExitStorage: return who + " could not write the run directory";
+    case kExitDevice: return who + " lost its device";
     case kExitInternal: return who + " stopped on a bug of Planwright";
   }
   return who + " ended with exit status " + std::to_string(end.exit_status);
 }
 
-Failure FailureOf(const Plan& plan, int rank, const RecorderSource& read_recorder) {
+std::string PlaceText(const RecordedInstruction& instruction) {
+  return instruction.path + (instruction.path.empty() || instruction.text.empty() ? "" : " > ") + instruction.text;
+}
+
+// kHost: where the rank is. kDevice: where its device is, which may be far behind.
+enum class Where { kHost, kDevice };
+
+Failure FailureOf(const Plan& plan, int rank, Where where, const RecorderSource& read_recorder) {
   Failure failure{rank, OwnHost()};
-  if (const std::optional<RankPosition> position = read_recorder(rank)) {
-    if (!position->host.empty()) failure.host = position->host;
-    failure.instruction = position->path;
-    if (!position->instruction.empty()) {
-      failure.instruction += (failure.instruction.empty() ? "" : " > ") + position->instruction;
-    }
-    failure.recipe_line = RecipeLine(plan, position->origin);
-    failure.message = position->message;
+  const std::optional<RankPosition> position = read_recorder(rank);
+  if (!position) return failure;
+  if (!position->host.empty()) failure.host = position->host;
+  failure.message = position->message;
+  if (position->finished) failure.last_done = PlaceText(*position->finished);
+  if (const auto& at = where == Where::kDevice && position->undone ? position->undone : position->last) {
+    failure.instruction = PlaceText(*at);
+    failure.recipe_line = RecipeLine(plan, at->origin);
   }
   return failure;
+}
+
+// Ranks that do not stand where `rank` waits, each with its place; the first few.
+std::vector<std::string> Elsewhere(const Plan& plan, int rank, const RecorderSource& read_recorder) {
+  constexpr size_t kMost = 8;
+  std::vector<std::string> places;
+  const std::optional<RankPosition> waiting = read_recorder(rank);
+  for (int other = 0; other < plan.world_size && places.size() < kMost; ++other) {
+    const std::optional<RankPosition> position = read_recorder(other);
+    const std::string who = "rank " + std::to_string(other);
+    if (!position || position->begun == 0) {
+      places.push_back(who + " has not begun");
+    } else if (position->done == position->begun) {
+      places.push_back(who + (position->state == RecorderState::kDone ? " is done" : " is between two instructions"));
+    } else if (!position->undone) {
+      places.push_back(who + "'s device is too far behind to tell where");
+    } else if (!waiting || !waiting->undone || position->undone->step != waiting->undone->step || position->undone->text != waiting->undone->text) {
+      places.push_back(who + " is at " + PlaceText(*position->undone));
+    }
+  }
+  return places;
+}
+
+// A stopped process no longer hears how far its device is.
+Outcome Stopped(const Plan& plan, int rank, const RecorderSource& read_recorder) {
+  return {kExitHang, "rank " + std::to_string(rank) + " is stopped (SIGSTOP)", FailureOf(plan, rank, Where::kHost, read_recorder)};
+}
+
+// `reporter` has waited for too long. A rank that hangs says nothing itself.
+Outcome Hung(const Plan& plan, int reporter, const RecorderSource& read_recorder) {
+  const std::optional<int> hanging = RankThatHangs(plan, read_recorder);
+  Outcome outcome{kExitHang, "rank " + std::to_string(hanging.value_or(reporter)) + (hanging ? " hung" : " waited in vain for others"),
+                  FailureOf(plan, hanging.value_or(reporter), Where::kDevice, read_recorder)};
+  if (!hanging) outcome.failure->elsewhere = Elsewhere(plan, reporter, read_recorder);
+  const std::optional<RankPosition> witness = read_recorder(reporter);
+  if (outcome.failure->message.empty() && witness) outcome.failure->message = witness->message;
+  return outcome;
 }
 
 // Ranks that had finished when the signal came are done; preempted means that every rank which had not wrote its checkpoint.
@@ -84,15 +131,14 @@ Outcome Interrupted(const Supervision& supervision) {
 }  // namespace
 
 Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder) {
-  if (!supervision.cause) {
-    return supervision.interrupted_by == 0 ? Outcome{kExitSuccess, "done"} : Interrupted(supervision);
-  }
-  const ProcessEnd& cause = *supervision.cause;
-  int rank = cause.child;
-  if (cause.exit_status == kExitHang) rank = RankThatHangs(plan, read_recorder, rank);
+  const std::optional<ProcessEnd>& cause = supervision.cause;
+  const bool waited_in_vain = cause && cause->signal == 0 && (cause->exit_status == kExitHang || cause->exit_status == kExitPeerLost);
+  if (supervision.stopped && supervision.interrupted_by == 0 && (!cause || waited_in_vain)) return Stopped(plan, *supervision.stopped, read_recorder);
+  if (!cause) return supervision.interrupted_by == 0 ? Outcome{kExitSuccess, "done"} : Interrupted(supervision);
+  if (cause->signal == 0 && cause->exit_status == kExitHang) return Hung(plan, cause->child, read_recorder);
   // A rank that was killed is a peer that its ranks lost; its own exit status otherwise.
-  const int exit_code = cause.signal != 0 ? static_cast<int>(kExitPeerLost) : cause.exit_status;
-  return {exit_code, CauseText(cause, rank), FailureOf(plan, rank, read_recorder)};
+  const int exit_code = cause->signal != 0 ? static_cast<int>(kExitPeerLost) : cause->exit_status;
+  return {exit_code, CauseText(*cause), FailureOf(plan, cause->child, exit_code == kExitDevice ? Where::kDevice : Where::kHost, read_recorder)};
 }
 
 nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {
@@ -102,8 +148,10 @@ nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {
   json["rank"] = outcome.failure->rank;
   json["host"] = outcome.failure->host;
   json["instruction"] = text_or_null(outcome.failure->instruction);
+  json["last_done"] = text_or_null(outcome.failure->last_done);
   json["recipe_line"] = text_or_null(outcome.failure->recipe_line);
   json["message"] = text_or_null(outcome.failure->message);
+  if (!outcome.failure->elsewhere.empty()) json["elsewhere"] = outcome.failure->elsewhere;
   return json;
 }
 
@@ -114,6 +162,7 @@ std::string OutcomeText(const Outcome& outcome) {
   if (!failure.message.empty()) text += "  " + failure.message + "\n";
   text += "  at " + (failure.instruction.empty() ? "start-up, before its first instruction" : failure.instruction) + "\n";
   if (!failure.recipe_line.empty()) text += "  from " + failure.recipe_line + "\n";
+  for (const std::string& other : failure.elsewhere) text += "  " + other + "\n";
   return text;
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "nlohmann/json.hpp"
 #include "planner/launch/recorder_reader.h"
@@ -16,9 +17,11 @@ namespace planwright {
 struct Failure {
   int rank = -1;
   std::string host;
-  std::string instruction;   // with its calls and step; empty: it had not begun
+  std::string instruction;   // that it, or its device, was at, with its calls and step; empty: it had not begun
+  std::string last_done;     // the instruction that was complete before, on the device too; empty: none
   std::string recipe_line;   // "recipe.yaml:12:5"; empty: the instruction has none
   std::string message;       // the rank's own words; may be empty
+  std::vector<std::string> elsewhere;  // where ranks are that are not at `instruction`, if nothing tells which of them is to blame
 };
 
 struct Outcome {

@@ -15,31 +15,20 @@ std::string Text(const char (&bytes)[n]) {
   return std::string(bytes, strnlen(bytes, n));
 }
 
+// A rank that died while it wrote an entry had not yet counted that instruction as begun.
 RankPosition Copy(const RecorderPage& page) {
   RankPosition position;
-  position.state = static_cast<RecorderState>(page.state);
-  position.step = page.step;
-  position.microbatch = page.microbatch;
-  position.origin = page.origin;
+  position.state = static_cast<RecorderState>(page.state.load(std::memory_order_acquire));
+  position.begun = page.begun.load(std::memory_order_acquire);
+  position.done = page.done.load(std::memory_order_acquire);
   position.exit_code = page.exit_code;
-  position.instructions = page.instructions;
-  position.monotonic = page.monotonic;
+  position.failed = page.failed;
   position.host = Text(page.host);
-  position.path = Text(page.path);
-  position.instruction = Text(page.instruction);
   position.message = Text(page.message);
+  position.last = ReadEntry(page, position.begun);
+  position.finished = ReadEntry(page, position.done);
+  if (position.done < position.begun) position.undone = ReadEntry(page, position.done + 1);
   return position;
-}
-
-// A writer that died inside a write leaves the sequence odd for ever: after some attempts the page is taken as it is.
-RankPosition CopyBetweenWrites(const RecorderPage& page) {
-  for (int attempt = 0; attempt < 1000; ++attempt) {
-    const uint64_t before = page.sequence.load(std::memory_order_acquire);
-    RankPosition position = Copy(page);
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (before % 2 == 0 && page.sequence.load(std::memory_order_relaxed) == before) return position;
-  }
-  return Copy(page);
 }
 
 }  // namespace
@@ -56,7 +45,7 @@ std::optional<RankPosition> ReadRecorder(const std::string& run_dir, int rank) {
   if (memory == MAP_FAILED) return std::nullopt;
   const auto& page = *static_cast<const RecorderPage*>(memory);
   std::optional<RankPosition> position;
-  if (std::memcmp(page.magic, kRecorderMagic, sizeof kRecorderMagic) == 0 && page.rank == rank) position = CopyBetweenWrites(page);
+  if (std::memcmp(page.magic, kRecorderMagic, sizeof kRecorderMagic) == 0 && page.rank == rank) position = Copy(page);
   munmap(memory, sizeof(RecorderPage));
   return position;
 }

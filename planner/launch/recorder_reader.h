@@ -1,4 +1,4 @@
-// Reads the page each rank keeps of what it is doing (planner/plan/recorder_format.h), also after its death.
+// Reads the pages each rank keeps of what it is doing (planner/plan/recorder_format.h), also after its death.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,19 @@
 
 namespace planwright {
 
-// A copy of a rank's page.
+// A copy of what a rank's pages say.
 struct RankPosition {
   RecorderState state{};
-  int64_t step = 0;
-  int microbatch = -1, origin = -1, exit_code = 0;
-  uint64_t instructions = 0;
-  int64_t monotonic = 0;
-  std::string host, path, instruction, message;
+  int exit_code = 0;
+  int64_t failed = 0;             // CLOCK_MONOTONIC when the rank noticed that it failed; 0: it did not
+  uint64_t begun = 0, done = 0;   // numbers of instructions
+  std::string host, message;
+  std::optional<RecordedInstruction> last;      // begun last: where the rank is
+  std::optional<RecordedInstruction> undone;    // the first that is not done: where its device is; nullopt: all are done
+  std::optional<RecordedInstruction> finished;  // done last
 };
 
-// nullopt: the rank has not written a page (it died before, or the file is not one).
+// nullopt: the rank has not written its pages (it died before, or the file is not one).
 std::optional<RankPosition> ReadRecorder(const std::string& run_dir, int rank);
 
 }  // namespace planwright

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -120,12 +121,13 @@ class Supervisor {
       Reap();
       DrainAll();
       if (number != 0) Interrupt(number);
+      EndStopped();
       EndOthers();
     }
     // A rank's own children must not outlive it.
     for (const Child& child : children_) kill(-child.pid, SIGKILL);
     DrainAll();
-    return {ends_, Cause(), interrupted_by_};
+    return {ends_, Cause(), stopped_, interrupted_by_};
   }
 
  private:
@@ -134,6 +136,7 @@ class Supervisor {
     LinePipe output, errors;
     bool alive = true;
     std::vector<int> sent = {};  // signals we sent it
+    std::optional<Clock::time_point> stopped_since = {};
   };
 
   size_t Alive() const {
@@ -147,17 +150,23 @@ class Supervisor {
         if (fd >= 0) fds.push_back({fd, POLLIN, 0});
       }
     }
+    std::optional<Clock::time_point> until = deadline_;
+    for (const Child& child : children_) {
+      if (stage_ == Stage::kRunning && child.alive && child.stopped_since) until = Sooner(until, *child.stopped_since + times_.stopped);
+    }
     int timeout = -1;
-    if (deadline_) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - Clock::now());
-      timeout = static_cast<int>(std::max<int64_t>(0, left.count()));
+    if (until) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*until - Clock::now());
+      timeout = static_cast<int>(std::clamp<int64_t>(left.count(), 0, INT_MAX));
     }
     poll(fds.data(), fds.size(), timeout);
   }
 
+  static Clock::time_point Sooner(const std::optional<Clock::time_point>& a, Clock::time_point b) { return a ? std::min(*a, b) : b; }
+
   void Reap() {
     for (;;) {
-      const int pid = waitpid(-1, &status_, WNOHANG);
+      const int pid = waitpid(-1, &status_, WNOHANG | WUNTRACED | WCONTINUED);
       if (pid <= 0) return;
       ReapOne(pid);
     }
@@ -166,6 +175,12 @@ class Supervisor {
   void ReapOne(int pid) {
     auto child = std::find_if(children_.begin(), children_.end(), [&](const Child& c) { return c.pid == pid && c.alive; });
     if (child == children_.end()) return;
+    if (WIFSTOPPED(status_) || WIFCONTINUED(status_)) {
+      child->stopped_since.reset();
+      if (WIFSTOPPED(status_)) child->stopped_since = Clock::now();
+      LogEvent("rank " + std::to_string(child - children_.begin()) + (WIFSTOPPED(status_) ? " is stopped" : " goes on"));
+      return;
+    }
     child->alive = false;
     ProcessEnd end{static_cast<int>(child - children_.begin())};
     if (WIFSIGNALED(status_)) {
@@ -199,6 +214,15 @@ class Supervisor {
     Enter(Stage::kEnding, times_.grace);
   }
 
+  void EndStopped() {
+    if (stage_ != Stage::kRunning) return;
+    for (const Child& child : children_) {
+      if (!child.alive || !child.stopped_since || Clock::now() < *child.stopped_since + times_.stopped) continue;
+      Enter(Stage::kEnding, times_.grace);
+      return SignalAll(SIGTERM);
+    }
+  }
+
   void EndOthers() {
     if (!deadline_ || Clock::now() < *deadline_) return;
     if (stage_ == Stage::kSettling) {
@@ -223,6 +247,10 @@ class Supervisor {
 
   enum class Stage { kRunning, kSettling, kEnding, kKilled };
   void Enter(Stage stage, std::chrono::milliseconds time) {
+    if (stage_ == Stage::kRunning) {
+      const auto stopped = std::find_if(children_.begin(), children_.end(), [](const Child& child) { return child.alive && child.stopped_since; });
+      if (stopped != children_.end()) stopped_ = static_cast<int>(stopped - children_.begin());
+    }
     stage_ = stage;
     deadline_ = Clock::now() + time;
   }
@@ -246,6 +274,7 @@ class Supervisor {
   std::vector<ProcessEnd> ends_;
   Stage stage_ = Stage::kRunning;
   std::optional<Clock::time_point> deadline_;
+  std::optional<int> stopped_;
   int interrupted_by_ = 0;
   int status_ = 0;
 };

@@ -26,6 +26,7 @@ struct ProcessEnd {
 struct Supervision {
   std::vector<ProcessEnd> ends;       // in the order in which they were noticed
   std::optional<ProcessEnd> cause;    // the failure that the others followed from; nullopt: none failed by itself
+  std::optional<int> stopped;         // a child that was stopped (SIGSTOP) when the others began to end, or was for too long
   int interrupted_by = 0;             // SIGINT or SIGTERM that the supervisor got and passed on
 };
 
@@ -34,6 +35,8 @@ struct SupervisionTimes {
   std::chrono::milliseconds settle{300};
   // From SIGTERM (or a signal passed on) to SIGKILL.
   std::chrono::milliseconds grace{1200};
+  // From when a child was stopped (SIGSTOP) to the end of all, if nothing lets it go on.
+  std::chrono::milliseconds stopped{600000};
 };
 
 // A line of a child's output, without its line break.

@@ -237,7 +237,7 @@ void Describe(V& v, Visited<V, DataPlan>& x) {
   v.Omittable("image_token", kFree, image_token, int64_t{-1});
   v.Omittable("pad_token", kFree, pad_token, int64_t{-1});
   v.Omittable("end_token", kFree, end_token, int64_t{-1});
-  v("vocabulary", kFree, vocabulary);
+  v("vocabulary", kFollows, vocabulary);
   v.Omittable("image_grids", kFree, image_grids, {});
   v.Omittable("max_images", kFree, max_images, int64_t{0});
   v.Omittable("classes", kFree, classes, int64_t{0});

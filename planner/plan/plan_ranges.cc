@@ -1,6 +1,7 @@
 #include "planner/plan/plan_ranges.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "planner/plan/limits.h"
@@ -32,6 +33,29 @@ class Sum {
 
 bool Outside(int64_t value, int64_t most) { return value < 0 || value > most; }
 
+// Numbers that are not finite are in no range.
+bool FromZero(double value) { return value >= 0 && std::isfinite(value); }
+bool AboveZero(double value) { return value > 0 && std::isfinite(value); }
+bool BelowOne(double value) { return value >= 0 && value < 1; }
+
+// None is -1.
+bool IsToken(int64_t token, int64_t vocabulary) { return token >= -1 && token < std::max<int64_t>(vocabulary, 0); }
+
+// Parts that rules look at all for each.
+std::string CountProblem(const Plan& plan) {
+  int64_t layers = 0, stages = 0, buckets = 0;
+  for (const Module& module : plan.modules) {
+    layers += static_cast<int64_t>(module.layers.size());
+    stages += module.grid.pp;
+    buckets += static_cast<int64_t>(module.buckets.size());
+  }
+  if (layers > kMostLayers || stages > kMostStages || buckets > kMostBuckets) return "more layers, stages or buckets than any plan has";
+  for (const Role& role : plan.roles) {
+    if (role.modules.size() > kMostModules) return "more modules than any plan has, in role " + role.name;
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string RangeProblem(const RankRange& range) {
@@ -59,16 +83,24 @@ std::string RangeProblem(const Cluster& cluster) {
 std::string RangeProblem(const LayerSummary& layer) {
   const bool outside = Outside(layer.parameters, kMostElements) || Outside(layer.forward_flops, kMostElements) ||
                        Outside(layer.mixing_flops, kMostElements);
+  if (layer.stage < 0 || layer.expert_row < -1 || layer.expert_row >= static_cast<int>(kMostLayers)) return "a stage or a row that no layer has";
   return outside ? "more parameters or FLOPs than any layer has" : "";
 }
 
 std::string RangeProblem(const Module& module) {
   Sum parameters, storages, buckets;
+  for (const auto& [name, value] : module.constants) {
+    const int64_t* integer = std::get_if<int64_t>(&value);
+    const double* real = std::get_if<double>(&value);
+    if ((integer && Outside(*integer, kMostElements)) || (real && !FromZero(*real))) return "a constant that no model has, " + name;
+  }
+  if (!FromZero(module.imbalance)) return "an imbalance that no routing has";
   for (const Parameter& parameter : module.parameters) {
     if (parameter.experts < 0 || parameters.Exceeds(Times(std::max<int64_t>(parameter.experts, 1), parameter.shape))) {
       return "parameters of more elements, or fewer, than any model has, at " + parameter.name;
     }
     Sum segments;
+    if (!std::isfinite(parameter.init.a) || !std::isfinite(parameter.init.b)) return "initial values that are no numbers, at " + parameter.name;
     for (int64_t segment : parameter.segments) {
       if (segments.Exceeds(segment)) return "segments outside any parameter, at " + parameter.name;
     }
@@ -93,25 +125,11 @@ std::string RangeProblem(const Transfer& transfer) {
 std::string RangeProblem(const ExchangePart& part) { return std::abs(int64_t{part.shift}) > kMostRanks ? "a shift outside any world" : ""; }
 
 std::string RangeProblem(const Budget& budget) {
-  for (int64_t samples : {budget.train_samples, budget.global_samples, budget.steps, budget.samples_past_budget}) {
+  for (int64_t samples : {budget.train_samples, budget.global_samples, budget.steps, budget.samples_past_budget, budget.block_samples}) {
     if (Outside(samples, kMostSamples)) return "more samples or steps, or fewer, than any training has";
   }
   const bool microbatch = Outside(budget.micro_samples, kMostTokens) || Outside(budget.sequence_length, kMostTokens);
   return microbatch || Outside(budget.microbatches, kLongestStep / kLayersLikeAStage) ? "microbatches that no step has" : "";
-}
-
-std::string RangeProblem(const Plan& plan) {
-  int64_t layers = 0, stages = 0, buckets = 0;
-  for (const Module& module : plan.modules) {
-    layers += static_cast<int64_t>(module.layers.size());
-    stages += module.grid.pp;
-    buckets += static_cast<int64_t>(module.buckets.size());
-  }
-  if (layers > kMostLayers || stages > kMostStages || buckets > kMostBuckets) return "more layers, stages or buckets than any plan has";
-  for (const Role& role : plan.roles) {
-    if (role.modules.size() > kMostModules) return "more modules than any plan has, in role " + role.name;
-  }
-  return "";
 }
 
 std::string RangeProblem(const DataPlan& data) {
@@ -120,7 +138,56 @@ std::string RangeProblem(const DataPlan& data) {
   for (const auto& grid : data.image_grids) {
     outside = outside || std::any_of(grid.begin(), grid.end(), [](int64_t size) { return Outside(size, kMostGridSide); });
   }
-  return outside ? "sizes that no image has" : "";
+  if (outside) return "sizes that no image has";
+  for (int64_t count : {data.seed, data.classes, data.window, data.min_patches, data.max_patches, data.vocabulary}) {
+    if (Outside(count, kLargestNumber)) return "a seed or a count below zero";
+  }
+  for (int64_t token : {data.image_token, data.pad_token, data.end_token}) {
+    if (!IsToken(token, data.vocabulary)) return "a token outside the vocabulary";
+  }
+  return "";
+}
+
+std::string RangeProblem(const LearningRate& rate) {
+  if (!FromZero(rate.peak) || !FromZero(rate.min) || !FromZero(rate.init)) return "a rate below zero";
+  const bool outside = !FromZero(rate.warmup_samples) || rate.warmup_samples > static_cast<double>(kMostSamples) ||
+                       Outside(rate.decay_samples, kMostSamples) || Outside(rate.wsd_decay_samples, kMostSamples);
+  return outside ? "more samples, or fewer, than any training has" : "";
+}
+
+std::string RangeProblem(const WeightDecay& decay) {
+  if (!FromZero(decay.start) || !FromZero(decay.end)) return "a weight decay below zero";
+  return Outside(decay.samples, kMostSamples) ? "more samples, or fewer, than any training has" : "";
+}
+
+std::string RangeProblem(const OptimizerPlan& optimizer) {
+  if (!BelowOne(optimizer.beta1) || !BelowOne(optimizer.beta2)) return "a beta that is not in [0, 1)";
+  return AboveZero(optimizer.eps) && AboveZero(optimizer.clip_grad_norm) ? "" : "an eps or a norm to clip at that is not above zero";
+}
+
+std::string RangeProblem(const Symbol& symbol) {
+  if (Outside(symbol.maximum, kLargestDim)) return "more rows, or fewer, than any value has";
+  return Outside(symbol.expected, symbol.maximum) || Outside(symbol.mean, symbol.maximum) ? "more rows than the maximum, or fewer than none" : "";
+}
+
+std::string RangeProblem(const Accumulator& sum) { return Outside(sum.elements, kMostElements) ? "more elements, or fewer, than any sum has" : ""; }
+
+std::string RangeProblem(const CheckpointPlan& checkpoint) { return checkpoint.every_steps < 0 ? "steps below zero" : ""; }
+
+std::string RangeProblem(const Plan& plan) {
+  if (plan.precision != "bf16" && plan.precision != "fp32" && plan.precision != "fp64") return "no precision: \"" + plan.precision + "\"";
+  if (Outside(plan.seed, kLargestNumber)) return "a seed below zero";
+  if (plan.log_every_steps < 1) return "log_every_steps must be at least 1";
+  if (plan.world_size < 1 || plan.world_size > kMostRanks) return "a world of no ranks, or of too many";
+  if (std::string problem = CountProblem(plan); !problem.empty()) return problem;
+  for (std::string problem : {RangeProblem(plan.budget.learning_rate), RangeProblem(plan.budget.weight_decay), RangeProblem(plan.optimizer),
+                              RangeProblem(plan.data), RangeProblem(plan.checkpoint)}) {
+    if (!problem.empty()) return problem;
+  }
+  for (const Symbol& symbol : plan.symbols) {
+    if (std::string problem = RangeProblem(symbol); !problem.empty()) return problem + ", at " + symbol.name;
+  }
+  return "";
 }
 
 }  // namespace planwright

@@ -17,6 +17,13 @@ std::string RangeProblem(const Transfer& transfer);
 std::string RangeProblem(const ExchangePart& part);
 std::string RangeProblem(const Budget& budget);
 std::string RangeProblem(const DataPlan& data);
+std::string RangeProblem(const LearningRate& rate);
+std::string RangeProblem(const WeightDecay& decay);
+std::string RangeProblem(const OptimizerPlan& optimizer);
+std::string RangeProblem(const Symbol& symbol);
+std::string RangeProblem(const Accumulator& sum);
+std::string RangeProblem(const CheckpointPlan& checkpoint);
+// Of its own fields and of those above that decide how weights are drawn and stepped.
 std::string RangeProblem(const Plan& plan);
 
 }  // namespace planwright

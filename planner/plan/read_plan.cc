@@ -244,7 +244,7 @@ absl::StatusOr<Plan> ReadPlan(std::string_view text) {
   Reader reader(*json, "", problem);
   Describe(reader, plan);
   reader.RefuseUnknown();
-  if (!problem.found()) problem = {"modules", RangeProblem(plan)};
+  if (!problem.found()) problem = {"the plan", RangeProblem(plan)};
   if (problem.found()) return absl::InvalidArgumentError(problem.path + ": " + problem.message);
   if (const std::string digest = PlanDigest(plan); digest != plan.digest) {
     return absl::InvalidArgumentError("digest: the plan was changed after it was compiled (its contents give " + digest +

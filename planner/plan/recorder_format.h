@@ -1,46 +1,80 @@
-// The page each rank keeps in RUN/recorder/rankNNNN: what it is doing now. It is memory-mapped, so it survives the death of the
-// rank, and the launcher reads it without asking anyone. Torch-free; one writer, any number of readers.
+// The pages each rank keeps in RUN/recorder/rankNNNN: what it was given to do lately, and how much of that is done. They are memory-mapped,
+// so they survive the death of the rank, and the launcher reads them without asking anyone. Torch-free; one writer, any number of readers.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
+#include <optional>
 #include <string>
 
 namespace planwright {
 
-inline constexpr char kRecorderMagic[8] = {'P', 'W', 'R', 'E', 'C', '0', '1', '\0'};
+inline constexpr char kRecorderMagic[8] = {'P', 'W', 'R', 'E', 'C', '0', '2', '\0'};
 
 enum class RecorderState : int32_t {
-  kStarting = 0,    // joining the others
-  kRunning = 1,     // inside `instruction`
-  kWaiting = 2,     // inside a communication instruction: waiting for the others of `instruction`'s group is normal here
+  kStarting = 0,    // has not begun an instruction
+  kRunning = 1,     // inside an instruction that needs no other rank
+  kWaiting = 2,     // inside a communication instruction: waiting for the others of its group is normal here
   kDone = 3,        // the program has ended
   kFailed = 4,      // `message` and `exit_code` say how
 };
 
-// All times in nanoseconds. `sequence` is odd while the page is being written: read it before and after, and read again if it
-// was odd or has changed. Text is zero-terminated UTF-8, cut to fit.
+// One instruction. Times are in nanoseconds; text is zero-terminated UTF-8, cut to fit.
+struct RecorderEntry {
+  std::atomic<uint64_t> number;  // of the instruction, from 1; 0 while the entry is written. Read it before and after the rest
+  int64_t step;                  // from 1; 0 before the first
+  int64_t monotonic;             // CLOCK_MONOTONIC when it began
+  int64_t wall;                  // CLOCK_REALTIME at the same moment
+  int32_t state;                 // kRunning or kWaiting
+  int32_t microbatch;            // -1: none
+  int32_t origin;                // index in Plan::origins of the recipe line; -1: none
+  char path[256];                // "step 12 > language.layers.3 language.mamba.forward 4": calls and places from the outside in
+  char instruction[256];         // "all_gather n -> n_full over language.tp"
+};
+
+// A host may be this many instructions ahead of its device and still be able to tell where the device is.
+inline constexpr uint64_t kRecorderEntries = 2048;
+
 struct RecorderPage {
   char magic[8];
   int32_t rank;
   int32_t pid;
-  std::atomic<uint64_t> sequence;
-  int32_t state;        // RecorderState
-  int32_t exit_code;    // kFailed
-  int64_t step;         // from 1; 0 before the first
-  int32_t microbatch;   // -1: none
-  int32_t origin;       // index in Plan::origins of the recipe line; -1: none
-  uint64_t instructions;  // begun so far: grows while there is progress
-  int64_t monotonic;    // CLOCK_MONOTONIC at the start of the instruction
-  int64_t wall;         // CLOCK_REALTIME at the same moment
+  std::atomic<int32_t> state;    // RecorderState
+  int32_t exit_code;             // kFailed
+  std::atomic<uint64_t> begun;   // number of the instruction begun last: grows while there is progress
+  std::atomic<uint64_t> done;    // this instruction and all before it are complete, on the device too
+  int64_t failed;                // kFailed: CLOCK_MONOTONIC when the rank noticed
   char host[64];
-  char path[256];       // "step 12 > language.layers.3 language.mamba.forward 4": calls and places from the outside in
-  char instruction[256];  // "all_gather n -> n_full over language.tp"
-  char message[2048];   // kFailed
+  char message[2048];            // kFailed
+  RecorderEntry entries[kRecorderEntries];  // instruction n is in entry n % kRecorderEntries until another takes its place
 };
-static_assert(sizeof(RecorderPage) <= 4096);
-inline constexpr int64_t kRecorderFileBytes = 4096;
+
+// An instruction as read from an entry.
+struct RecordedInstruction {
+  uint64_t number = 0;
+  RecorderState state{};
+  int64_t step = 0, monotonic = 0;
+  int microbatch = -1, origin = -1;
+  std::string path, text;
+};
+
+// nullopt: instruction `number` has not begun, or another one has taken its place.
+inline std::optional<RecordedInstruction> ReadEntry(const RecorderPage& page, uint64_t number) {
+  const RecorderEntry& entry = page.entries[number % kRecorderEntries];
+  if (number == 0 || entry.number.load(std::memory_order_acquire) != number) return std::nullopt;
+  RecordedInstruction read;
+  read.number = number;
+  read.state = static_cast<RecorderState>(entry.state);
+  read.step = entry.step, read.monotonic = entry.monotonic;
+  read.microbatch = entry.microbatch, read.origin = entry.origin;
+  read.path.assign(entry.path, strnlen(entry.path, sizeof entry.path));
+  read.text.assign(entry.instruction, strnlen(entry.instruction, sizeof entry.instruction));
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (entry.number.load(std::memory_order_relaxed) != number) return std::nullopt;
+  return read;
+}
 
 // RUN/recorder/rank0003
 inline std::string RecorderPath(const std::string& run_dir, int rank) {

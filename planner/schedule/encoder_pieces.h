@@ -1,6 +1,6 @@
 // What the encoder's blocks share: sizes, types of values on one rank, and the emitters of norms and linears. Facts 3.9, 3.10.
 // Tensor parallel without sequence parallelism: activations between blocks are whole on every tp rank. Context parallel: packed rows are
-// dealt over cp in bands (op_kind.def), so every value with rows of tokens, patches or image tokens is this rank's part.
+// dealt over cp in bands (ops.def), so every value with rows of tokens, patches or image tokens is this rank's part.
 #pragma once
 
 #include <map>

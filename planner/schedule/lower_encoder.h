@@ -1,6 +1,6 @@
 // The RADIO encoder's blocks: patch embedding with positions, transformer blocks, final norm with pixel shuffle and projector
 // (facts 3.9, 3.10). Tensor parallel without sequence parallelism: activations between blocks are whole on every tp rank. Context parallel: the
-// packed rows of a lane's images are dealt over cp in bands (op_kind.def), k and v are gathered for attention, and the projected rows of
+// packed rows of a lane's images are dealt over cp in bands (ops.def), k and v are gathered for attention, and the projected rows of
 // the whole lane for the bridge; parameter gradients are terms of the sum over dp_cp.
 #pragma once
 

@@ -35,7 +35,7 @@ void SizeImages(const SampleImages& images, const DataPlan& data, const Module& 
   if (what == "image_rows") set(rows, mean_patches / static_cast<double>(merged));
   if (what == "images") set(count, mean_images);
   if (what == "patches") set(rows * merged, mean_patches);
-  if (what == "tokens") set(rows * merged + count * classes, mean_patches + mean_images * static_cast<double>(classes));
+  if (what == "tokens" || what == "lane_tokens") set(rows * merged + count * classes, mean_patches + mean_images * static_cast<double>(classes));
 }
 
 }  // namespace

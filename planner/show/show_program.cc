@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <set>
 
+#include "planner/link/host_waits.h"
 #include "planner/plan/plan_to_json.h"
 #include "planner/plan/value_text.h"
 #include "planner/show/show.h"
@@ -150,10 +151,12 @@ std::string BlockText(const Plan& plan, const Block& block, size_t width) {
 std::string ShowProgram(const Plan& plan, const std::string& role_name, size_t width) {
   std::string text;
   std::set<std::string> blocks;
+  LinkedBlocks linked(plan);
   for (const Role& role : plan.roles) {
     if (!role_name.empty() && role.name != role_name) continue;
     blocks.merge(BlocksOf(plan, role));
     text += "role " + role.name + "   ranks " + RanksText(Expand(role.ranks)) + OriginText(plan, role.origin) + "\n";
+    text += " host waits " + WithCommas(HostWaits(LinkedProgram(linked, role))) + " a step\n";
     for (const auto& [part, body] : {std::pair("setup", &role.setup), {"step", &role.step}, {"teardown", &role.teardown}}) {
       if (body->empty()) continue;
       text += " " + std::string(part) + "\n";
@@ -174,6 +177,7 @@ std::string ShowProgram(const Plan& plan, const std::string& role_name, size_t w
 
 Json ShowProgramJson(const Plan& plan, const std::string& role_name) {
   const Json tree = PlanToJson(plan);
+  LinkedBlocks linked(plan);
   Json roles = Json::array();
   for (size_t i = 0; i < plan.roles.size(); ++i) {
     const Role& role = plan.roles[i];
@@ -184,8 +188,9 @@ Json ShowProgramJson(const Plan& plan, const std::string& role_name) {
       if (used.contains(plan.blocks[b].name)) blocks[plan.blocks[b].name] = tree["blocks"][b];
     }
     const Json& written = tree["roles"][i];
-    roles.push_back({{"name", role.name}, {"modules", role.modules}, {"ranks", Expand(role.ranks)}, {"blocks", std::move(blocks)},
-                     {"setup", written["setup"]}, {"step", written["step"]}, {"teardown", written["teardown"]}});
+    roles.push_back({{"name", role.name}, {"modules", role.modules}, {"ranks", Expand(role.ranks)},
+                     {"host_waits", HostWaits(LinkedProgram(linked, role))}, {"blocks", std::move(blocks)}, {"setup", written["setup"]},
+                     {"step", written["step"]}, {"teardown", written["teardown"]}});
   }
   return {{"roles", std::move(roles)}, {"symbols", tree["symbols"]}};
 }

@@ -31,6 +31,25 @@ double Number(const Attribute& value) {
 
 }  // namespace
 
+string StrayField(const Instruction& instruction, bool in_block) {
+  const OpInfo& info = InfoOf(instruction.kind);
+  const bool call = instruction.kind == OpKind::kCall, exchange = instruction.kind == OpKind::kExchange;
+  const bool computes = info.op_class == OpClass::kCompute, reads = info.op_class == OpClass::kData;
+  const auto of = [](const char* field, const string& value) { return value.empty() ? "" : absl::StrCat("has the ", field, " ", value); };
+  if (!call && !instruction.block.empty()) return of("block", instruction.block);
+  if (!call && !instruction.frame.empty()) return of("frame", instruction.frame);
+  if (instruction.microbatch >= 0 && !reads && (!call || in_block)) return absl::StrCat("has the microbatch ", instruction.microbatch);
+  if ((info.op_class != OpClass::kCommunication || exchange) && !instruction.group.empty()) return of("group", instruction.group);
+  if (!exchange && !instruction.parts.empty()) return "has parts of an exchange";
+  if (!(computes && in_block) && !instruction.parameters.empty()) return absl::StrCat("has the parameter ", instruction.parameters.front());
+  if (!(computes && in_block) && !instruction.gradients.empty()) return absl::StrCat("has the gradient ", instruction.gradients.front());
+  for (const ExchangePart& part : instruction.parts) {
+    if (!part.bridge.empty() && (!part.group.empty() || part.shift != 0)) return "has a part over a bridge and between stages";
+    if (part.bridge.empty() && !part.sample_rows.empty()) return of("row counts", part.sample_rows);
+  }
+  return "";
+}
+
 double AttributeRules::ValueOf(const string& name, const Module& module) const {
   if (name == "sequence") return static_cast<double>(plan_.budget.sequence_length);
   if (name == "samples") return static_cast<double>(plan_.budget.micro_samples);

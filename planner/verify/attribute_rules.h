@@ -11,6 +11,10 @@
 
 namespace planwright {
 
+// What an instruction has that its class does not use: a group of what does not communicate, a frame of what is no call. "" if nothing.
+// `in_block`: it stands in a block, which alone has a frame's slots.
+std::string StrayField(const Instruction& instruction, bool in_block);
+
 // Keeps a reference: the plan must outlive it. A formula is evaluated once for each kind and module.
 class AttributeRules {
  public:

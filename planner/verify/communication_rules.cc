@@ -157,9 +157,10 @@ class Change {
     rule_ = rule;
   }
 
-  bool Zigzag() const {
+  bool Zigzag() {
     const int64_t* zigzag = op_.FindInteger("zigzag");
-    return zigzag && *zigzag != 0;
+    if (zigzag && *zigzag != 1) Fail(absl::StrCat("has a zigzag of ", *zigzag, ": it is 1, or not there"));
+    return zigzag != nullptr;
   }
 
   int64_t DimOf(const char* name) {

@@ -1,4 +1,4 @@
-// V4 of instructions that read samples: what they make has the types that their contract says (op_kind.def), for the lane's samples.
+// V4 of instructions that read samples: what they make has the types that their contract says (ops.def), for the lane's samples.
 #pragma once
 
 #include <string>

@@ -1,8 +1,23 @@
 #include "planner/verify/role_meeting.h"
 
+#include <algorithm>
+
 #include "planner/diagnostics/text.h"
 
 namespace planwright {
+namespace {
+
+// Each group has a communicator for each stream that it is used on.
+bool HasStream(const Group& group, const Instruction& instruction) {
+  return std::find(group.streams.begin(), group.streams.end(), instruction.stream) != group.streams.end();
+}
+
+std::string NoCommunicator(const Instruction& instruction) {
+  return Cat("is on ", instruction.stream.empty() ? std::string("the main stream") : Cat("stream ", instruction.stream),
+             ", for which its group has no communicator");
+}
+
+}  // namespace
 
 RoleMeeting::RoleMeeting(const Plan& plan, CommunicationTraces& traces, RoleRelations& relations, std::string list_name, List list)
     : plan_(plan), traces_(traces), relations_(relations), list_name_(std::move(list_name)), list_(list), runners_(plan.roles.size()),
@@ -51,7 +66,7 @@ bool RoleMeeting::Collect(int role, const Communication& communication) {
   const RoleRelations::Meetings& meetings = relations_.Of(*communication.group);
   const int set = meetings.set_of_role[role];
   if (set < 0 || !meetings.whole[role]) return fail("is called by ranks that are not all members");
-  if (meetings.members > 1 && !communication.group->used()) return fail("is over a group for which no communicator is made");
+  if (meetings.members > 1 && !HasStream(*communication.group, *communication.instruction)) return fail(NoCommunicator(*communication.instruction));
   if (communication.root < 0 || communication.root >= meetings.members) return fail("has a root that is no member");
   const std::vector<int>& roles = meetings.sets[set];
   if (roles.size() == 1) return true;
@@ -80,6 +95,10 @@ bool RoleMeeting::Exchange(int role, const Communication& communication) {
     const RoleRelations::Peers& peers = relations_.Of(*part.part);
     const int first = relations_.FirstRank(role);
     if (!peers.problem.empty()) return Fail(role, runner.next, first, peers.problem), false;
+    const Group* group = plan_.FindGroup(part.part->bridge.empty() ? part.part->group : part.part->bridge);
+    if (group && !HasStream(*group, *communication.instruction)) {
+      return Fail(role, runner.next, first, NoCommunicator(*communication.instruction)), false;
+    }
     if (peers.without[role] >= 0) {
       return Fail(role, runner.next, peers.without[role], Cat("has nobody at the other end of its ", traces_.TextOf(part))), false;
     }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "planner/plan/plan_ranges.h"
+
 namespace planwright {
 
 namespace {
@@ -11,6 +13,7 @@ std::vector<Violation> AllRules(const Plan& plan, std::vector<RoleEstimate>* mem
   const auto add = [&](std::vector<Violation> found) {
     violations.insert(violations.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
   };
+  if (const std::string problem = RangeProblem(plan); !problem.empty()) return {{"V11", "the plan has " + problem}};
   add(VerifyPlacement(plan));
   add(VerifyGroups(plan));
   if (!violations.empty()) return violations;
@@ -30,6 +33,11 @@ std::vector<Violation> AllRules(const Plan& plan, std::vector<RoleEstimate>* mem
   add(VerifyMeanings(index));
   add(VerifyUpdates(index));
   add(VerifyCheckpoint(plan));
+  add(VerifyModel(index));
+  add(VerifyGraphs(index, microbatches));
+  add(VerifyFollows(index));
+  add(VerifyPrograms(index));
+  add(VerifySiblings(index));
   add(VerifyProgress(plan));
   if (!violations.empty()) return violations;
   add(VerifyRows(index));

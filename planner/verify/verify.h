@@ -20,7 +20,8 @@ struct Violation {
   std::string help = {};  // what the author could change; empty: nothing, the plan is damaged
 };
 
-// All rules that are built: V1 to V10. Programs are walked only when ranks and groups are sound, and run only when their values are.
+// All rules: V1 to V11, where V11 is that what follows from model, layout and free fields is what it must be. Programs are walked only when ranks
+// and groups are sound, and run only when their values are.
 // `memory`, if given, gets what V10 found of each role; nothing where a rule before it is broken, or no device is named.
 std::vector<Violation> VerifyPlan(const Plan& plan, std::vector<RoleEstimate>* memory = nullptr);
 
@@ -53,6 +54,16 @@ std::vector<Violation> VerifyBridges(const PlanIndex& index);
 std::vector<Violation> VerifyUpdates(const PlanIndex& index);
 // V7 of storage: parameters fill their storages, storages their buckets, shards tile; weights that are written refresh the masters.
 std::vector<Violation> VerifyStorage(const PlanIndex& index);
+// V11 of modules: constants, parameters, storages, layers and counts are what the statement of the model (model_statement.h) makes of them.
+std::vector<Violation> VerifyModel(const PlanIndex& index);
+// V11 of blocks: a forward block computes what the statement of its layer kind says, with the same slots and settings; stages only hand on.
+std::vector<Violation> VerifyGraphs(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches);
+// V11 of what follows from these: buckets, sums, groups and streams, bridges, image sizes of the data, run-time sizes, axes of the checkpoint.
+std::vector<Violation> VerifyFollows(const PlanIndex& index);
+// V11 of programs: how roles set up, and that an instruction has the fields of its kind and no others.
+std::vector<Violation> VerifyPrograms(const PlanIndex& index);
+// V11 of roles: those of one module and stage run the same program, but for what the leader exchanges over bridges.
+std::vector<Violation> VerifySiblings(const PlanIndex& index);
 // V9: every checkpoint key is unique over all modules, written by one rank, and tiles its tensor; every parameter has a source.
 std::vector<Violation> VerifyCheckpoint(const Plan& plan);
 // V10 of run-time sizes: there is room for all rows that can come, and memory is planned for as many expert rows as moe.imbalance declares.

@@ -79,22 +79,38 @@ class Rows {
     Room(SymbolOf(op.outputs, pixels ? 1 : 0), Times(*samples, std::min(sequence, images_.max_images)), *module, "images");
     int64_t& most = lane_rows_[module->name];
     most = std::max(most, Times(*samples, std::min(sequence, images_.max_rows)));
-    if (pixels) Room(SymbolOf(op.outputs, 0), Times(Share(most, *module), Square()), *module, "patches");
+    int64_t& images = lane_images_[module->name];
+    images = std::max(images, Times(*samples, std::min(sequence, images_.max_images)));
+    if (pixels) Room(SymbolOf(op.outputs, 0), Times(LargestPart(most, *module), Square()), *module, "patches");
   }
 
   int64_t Square() const { return Times(plan_.data.pixel_shuffle, plan_.data.pixel_shuffle); }
-  // Parts along cp are as equal as bands of patches allow: one of them has a share at least.
-  static int64_t Share(int64_t rows, const Module& module) { return rows / module.grid.cp + (rows % module.grid.cp > 0 ? 1 : 0); }
+  // Parts along cp are as equal as bands of image tokens allow: one of them may have a band more than its share.
+  static int64_t LargestPart(int64_t rows, const Module& module) {
+    if (module.grid.cp == 1) return rows;
+    const int64_t pixels = Times(std::max<int64_t>(1, module.size("patch")), std::max<int64_t>(1, module.size("pixel_shuffle")));
+    const int64_t band = module.size("max_image") / pixels;
+    return std::min(rows, rows / module.grid.cp + (rows % module.grid.cp > 0 ? 1 : 0) + band);
+  }
+  // Patches of so many image tokens, and the class tokens of as many images as they can begin.
+  int64_t Tokens(int64_t rows, const Module& module) {
+    const int64_t patches = Times(rows, Square()), classes = Times(std::min(rows, lane_images_[module.name]), module.size("class_tokens"));
+    return patches > std::numeric_limits<int64_t>::max() - classes ? patches : patches + classes;
+  }
 
   // Image tokens and patches inside an encoder, and where its rows take their places in the text.
   void Images(const Block& block, const Module& module) {
     auto lane = lane_rows_.find(module.name);
     const int64_t rows = lane == lane_rows_.end() ? 0 : lane->second;
+    string token_counts;  // what deals the packed rows over cp, where this block does
     for (const Instruction& op : block.body) {
       const string* made = SymbolOf(op.outputs, 0);
-      if (op.kind == OpKind::kPixelShuffle) Room(made, Share(rows, module), module, "image tokens");
-      if (op.kind == OpKind::kPositionAndClass) Room(made, Times(Share(rows, module), Square()), module, "patches and class tokens");
-      if (op.kind == OpKind::kAllGatherV && module.top_k() == 0) Room(made, rows, module, "rows of a lane");  // its image tokens, or more
+      if (op.kind == OpKind::kDealBands && !op.outputs.empty()) token_counts = op.outputs.front().name;
+      if (op.kind == OpKind::kPixelShuffle) Room(made, LargestPart(rows, module), module, "image tokens");
+      if (op.kind == OpKind::kPositionAndClass) Room(made, Tokens(LargestPart(rows, module), module), module, "patches and class tokens");
+      if (op.kind == OpKind::kAllGatherV && module.has_images && op.inputs.size() > 1) {
+        Room(made, op.inputs[1] == token_counts ? Tokens(rows, module) : rows, module, "rows of a lane");
+      }
       if (op.kind != OpKind::kMergeImages || op.inputs.size() < 2 || images_.patches.empty()) continue;
       const int64_t merged = Times(plan_.budget.micro_samples, std::min(plan_.budget.sequence_length, images_.max_rows));
       Room(SymbolNamed(block, op.inputs[1]), merged, module, "image tokens");
@@ -164,7 +180,7 @@ class Rows {
   const SampleImages images_;
   std::vector<Violation>& violations_;
   std::map<string, const Symbol*> symbols_;
-  std::map<string, int64_t> lane_rows_;  // by encoder: image tokens that a lane's microbatch can bring
+  std::map<string, int64_t> lane_rows_, lane_images_;  // by encoder: image tokens and images that a lane's microbatch can bring
   std::set<string> spread_, said_;  // sizes that depend on the choices of tokens; messages
 };
 

@@ -81,8 +81,10 @@ class ModuleStorage {
     }
     const bool cut = std::any_of(storage.parameters.begin(), storage.parameters.end(),
                                  [&](int i) { return module_.parameters[static_cast<size_t>(i)].shard_dim >= 0; });
-    if (module_.grid.tp > 1 && !experts && cut != (bucket.tp == TpGradient::kSharded)) {
-      Fail(absl::StrCat("counts ", name, ", which is ", cut ? "cut" : "whole", " over tp, in bucket ", bucket.name, " as ",
+    // Experts are of the expert view: along tp every rank has its own.
+    if (module_.grid.tp > 1 && (experts || cut) != (bucket.tp == TpGradient::kSharded)) {
+      const char* held = experts ? "its rank's own" : cut ? "cut" : "whole";
+      Fail(absl::StrCat("counts ", name, ", which is ", held, " over tp, in bucket ", bucket.name, " as ",
                         string(TpGradientName(bucket.tp))),
            "V6");
     }

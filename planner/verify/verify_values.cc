@@ -56,6 +56,9 @@ class Scope {
     if (string problem = attributes_.Problem(instruction, module_); !problem.empty()) {
       Fail(absl::StrCat(string(OpName(instruction.kind)), " ", problem));
     }
+    if (string stray = StrayField(instruction, module_ != nullptr); !stray.empty()) {
+      Fail(absl::StrCat(string(OpName(instruction.kind)), " ", stray, ", which its kind does not use"));
+    }
     for (const string& input : instruction.inputs) Read(instruction, input);
     for (const ExchangePart& part : instruction.parts) {
       if (part.shift == 0) Read(instruction, part.sample_rows);

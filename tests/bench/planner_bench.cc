@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "planner/compile.h"
+#include "planner/link/linked_program.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/relate_origins.h"
 #include "planner/recipe/recipe_reader.h"
@@ -93,7 +94,10 @@ const std::vector<Rule>& Rules() {
       {"V5 backward", called(VerifyBackward)},  {"V5 samples", indexed(VerifySamples)},     {"V5 meanings", indexed(VerifyMeanings)},
       {"V5 bridges", indexed(VerifyBridges)},   {"V6 V7 updates", indexed(VerifyUpdates)},  {"V7 storage", indexed(VerifyStorage)},
       {"V8 budget", plain(VerifyBudget)},       {"V9 checkpoint", plain(VerifyCheckpoint)}, {"V10 rows", indexed(VerifyRows)},
-      {"V10 memory", plain([](const Plan& plan) { return VerifyMemory(plan); })}};
+      {"V10 memory", plain([](const Plan& plan) { return VerifyMemory(plan); })},
+      {"V11 model", indexed(VerifyModel)},      {"V11 graphs", called(VerifyGraphs)},
+      {"V11 follows", indexed(VerifyFollows)},  {"V11 programs", indexed(VerifyPrograms)},
+      {"V11 siblings", indexed(VerifySiblings)}};
   return rules;
 }
 
@@ -147,6 +151,12 @@ void Register(const Case& of, double megabytes) {
   add("read plan", [text = WritePlan(plan)](benchmark::State& state) {
     for (auto _ : state) benchmark::DoNotOptimize(ReadPlan(text));
   });
+  add("link", [plan](benchmark::State& state) {
+    for (auto _ : state) {
+      LinkedBlocks blocks(plan);
+      for (const Role& role : plan.roles) benchmark::DoNotOptimize(LinkedProgram(blocks, role).entries().size());
+    }
+  });
   for (const Rule& rule : Rules()) {
     add(rule.name, [plan, rule](benchmark::State& state) {
       for (auto _ : state) rule.check(plan);
@@ -189,7 +199,7 @@ class Medians : public benchmark::ConsoleReporter {
     std::printf("\n");
     std::vector<std::string> passes = {"read", "compile and prove"};
     for (const Rule& rule : Rules()) passes.push_back(rule.name);
-    for (const char* pass : {"write", "read plan"}) passes.push_back(pass);
+    for (const char* pass : {"write", "read plan", "link"}) passes.push_back(pass);
     for (const std::string& pass : passes) {
       std::printf("%-20s", pass.c_str());
       for (const Row& row : rows) std::printf("%14.3f", Median(row, pass));

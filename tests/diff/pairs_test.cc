@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "absl/strings/str_split.h"
 #include "planner/diff/diff.h"
 #include "planner/plan/plan_json.h"
@@ -69,7 +72,7 @@ TEST(DiffPlans, WhatKeepsTheCurveIsTold) {
       {"log.every_steps=5", "log_every_steps"},
       {"cluster.gpu=h100_sxm", "cluster.gpu"},
       {"batch.micro_samples=2", "budget.micro_samples"},
-      {"models.hybrid_moe_tiny.mamba.chunk=8", "blocks"},
+      {"models.hybrid_moe_tiny.mamba.chunk=8", "modules.language.constants.mamba.chunk"},
       {"budget.learning_rate.style=cosine", nullptr},  // as it is
       {"budget.learning_rate.init=0", nullptr},
   };
@@ -104,18 +107,18 @@ TEST(DiffPlans, WhatMayChangeTheCurveIsNamed) {
       {"models.hybrid_moe_tiny.pattern=\"ME*M\"", "modules.language.layers.language.layers.3.kind"},
       {"models.hybrid_moe_tiny.pattern=\"ME*EM\"", "modules.language.layers.language.layers.4"},
       {"models.hybrid_moe_tiny.init_std=0.03", "modules.language.parameters"},
-      {"models.hybrid_moe_tiny.norm_eps=1.0e-6", "modules.language.arithmetic.rms_norm.eps"},
-      {"models.hybrid_moe_tiny.attention={heads: 8, head_dim: 8, kv_groups: 4}", "modules.language.arithmetic.causal_attention.head_dim"},
+      {"models.hybrid_moe_tiny.norm_eps=1.0e-6", "modules.language.constants.norm_eps"},
+      {"models.hybrid_moe_tiny.attention={heads: 8, head_dim: 8, kv_groups: 4}", "modules.language.constants.attention.head_dim"},
       {"models.hybrid_moe_tiny.mamba={heads: 8, head_dim: 8, groups: 4, state: 8, conv: 4, chunk: 16}",
-       "modules.language.arithmetic.mamba_scan.groups"},
-      {"models.hybrid_moe_tiny.moe.top_k=3", "modules.language.top_k"},
-      {"models.hybrid_moe_tiny.moe.scale=1.0", "modules.language.arithmetic.route.scale"},
-      {"models.hybrid_moe_tiny.moe.aux_loss=1.0e-2", "modules.language.aux_coefficient"},
-      {"models.hybrid_moe_tiny.moe.bias_rate=1.0e-2", "modules.language.bias_rate"},
+       "modules.language.constants.mamba.groups"},
+      {"models.hybrid_moe_tiny.moe.top_k=3", "modules.language.constants.moe.top_k"},
+      {"models.hybrid_moe_tiny.moe.scale=1.0", "modules.language.constants.moe.scale"},
+      {"models.hybrid_moe_tiny.moe.aux_loss=1.0e-2", "modules.language.constants.moe.aux_loss"},
+      {"models.hybrid_moe_tiny.moe.bias_rate=1.0e-2", "modules.language.constants.moe.bias_rate"},
       {"models.hybrid_moe_tiny.moe.ffn=32", "modules.language.parameters"},
-      {"models.radio_vit_tiny.positions=interpolate", "modules.radio_encoder.arithmetic.position_and_class.crop"},
-      {"models.radio_vit_tiny.heads=2", "modules.radio_encoder.arithmetic.packed_attention.head"},
-      {"models.radio_vit_tiny.class_tokens=4", "modules.radio_encoder.class_tokens"},
+      {"models.radio_vit_tiny.positions=interpolate", "modules.radio_encoder.constants.crop"},
+      {"models.radio_vit_tiny.heads=2", "modules.radio_encoder.constants.heads"},
+      {"models.radio_vit_tiny.class_tokens=4", "modules.radio_encoder.constants.class_tokens"},
       {"models.radio_vit_tiny.projector.hidden=32", "modules.radio_encoder.parameters"},
   };
   const Plan tiny = CompiledFile(kTiny);
@@ -168,6 +171,29 @@ TEST(DiffPlans, TheSameWordsOfAnotherFolderAreOtherFiles) {
   EXPECT_TRUE(diff.may_change_loss());
   elsewhere.data.base = icons.data.base + "/../" + icons.data.base.substr(icons.data.base.rfind('/') + 1);
   EXPECT_TRUE(DiffPlans(icons, elsewhere).same()) << "the same folder by another way";
+}
+
+TEST(DiffPlans, TwoDigestsAreNeverTheSamePlan) {
+  const Plan tiny = CompiledFile(kTiny);
+  const auto differs = [&](const char* what, const std::function<void(Plan&)>& change) {
+    Plan other = tiny;
+    change(other);
+    other.digest = PlanDigest(other);
+    ASSERT_NE(other.digest, tiny.digest) << what;
+    EXPECT_FALSE(DiffPlans(tiny, other).same()) << what;
+    other.digest.clear();
+    EXPECT_FALSE(DiffPlans(tiny, other).same()) << what << ", without a digest";
+  };
+  differs("a list turned", [](Plan& p) { std::reverse(p.groups.begin(), p.groups.end()); });
+  differs("parameters turned", [](Plan& p) { std::swap(p.modules[1].parameters[0], p.modules[1].parameters[1]); });
+  differs("names of buckets swapped", [](Plan& p) { std::swap(p.modules[1].buckets[0].name, p.modules[1].buckets.back().name); });
+  differs("a value of a block renamed", [](Plan& p) { p.blocks[0].body[0].outputs[0].name += "x"; });
+  differs("a probe renamed", [](Plan& p) {
+    for (Block& block : p.blocks) {
+      if (!block.probes.empty()) return void(block.probes[0].name += "x");
+    }
+  });
+  differs("another master", [](Plan& p) { p.modules[1].buckets[0].master = DType::kFp64; });
 }
 
 TEST(DiffPlans, AnOptimizerThatIsLeftOutIsSeen) {

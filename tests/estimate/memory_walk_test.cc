@@ -4,6 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <memory>
+
+#include "tests/link/random_programs.h"
+#include "tests/support/compiled.h"
+#include "tests/support/naive_program.h"
 
 namespace planwright {
 namespace {
@@ -44,6 +49,14 @@ Plan TwoBlocks() {
   return plan;
 }
 
+StepPeak PeakAt(const Plan& plan, const Role& role, Sizes sizes) {
+  LinkedBlocks blocks(plan);
+  InstructionCosts costs(blocks);
+  const LinkedProgram program(blocks, role);
+  costs.Add(program.step_list());
+  return WalkStep(program, costs, sizes);
+}
+
 // What the peak points at lives as long as the test program.
 StepPeak PeakOf(Plan given, std::vector<Instruction> step) {
   static std::deque<Plan> plans;
@@ -51,8 +64,7 @@ StepPeak PeakOf(Plan given, std::vector<Instruction> step) {
   const Plan& plan = plans.emplace_back(std::move(given));
   Role& role = roles.emplace_back();
   role.step = std::move(step);
-  ProgramIndex index(plan);
-  return WalkStep(index, index.IndexStep(role)).planned;
+  return PeakAt(plan, role, Sizes::kPlanned);
 }
 
 TEST(MemoryWalk, CountsAForward) {
@@ -98,10 +110,8 @@ TEST(MemoryWalk, SizesAtRunTimeAreTakenAsAsked) {
   plan.symbols = {{"rows", 100, "", 60, 30}};
   Role role;
   role.step = {Makes(OpKind::kAllToAllV, {}, {{"r", {DType::kFp32, {Dim("rows"), Dim(int64_t{2})}, {}, std::nullopt, false}}}, {"r"})};
-  ProgramIndex index(plan);
-  const BlockCode step = index.IndexStep(role);
-  EXPECT_EQ(WalkStep(index, step).planned.communication, 60 * 8);
-  EXPECT_EQ(WalkStep(index, step).worst.communication, 100 * 8);
+  EXPECT_EQ(PeakAt(plan, role, Sizes::kPlanned).communication, 60 * 8);
+  EXPECT_EQ(PeakAt(plan, role, Sizes::kWorst).communication, 100 * 8);
 }
 
 TEST(MemoryWalk, HostValuesTakeNoDeviceMemory) {
@@ -117,6 +127,49 @@ TEST(MemoryWalk, EndsOnABlockThatCallsItself) {
   block.body = {Call("m.forward", 0, {}, {}, {})};
   plan.blocks = {block};
   EXPECT_EQ(PeakOf(plan, {Call("m.forward", 0, {}, {}, {})}).total(), 0);
+}
+
+// The same by brute force: at every instruction, the bytes of all that something names.
+void ExpectPeaksOfBruteForce(const Plan& plan) {
+  const auto bytes = [&](const ValueType& type, Sizes sizes) {
+    int64_t size = type.host ? 0 : DTypeBytes(type.dtype);
+    for (const Dim& dim : type.dims) {
+      if (const auto* number = std::get_if<int64_t>(&dim)) {
+        size *= *number;
+        continue;
+      }
+      for (const Symbol& symbol : plan.symbols) {
+        if (symbol.name != std::get<std::string>(dim)) continue;
+        size *= sizes == Sizes::kPlanned && symbol.expected > 0 ? symbol.expected : symbol.maximum;
+      }
+    }
+    return size;
+  };
+  for (const Role& role : plan.roles) {
+    for (Sizes sizes : {Sizes::kPlanned, Sizes::kWorst}) {
+      int64_t activations = 0, communication = 0;
+      const Instruction* fullest = nullptr;
+      std::unique_ptr<testing::NaiveProgram> program;
+      program = std::make_unique<testing::NaiveProgram>(plan, [&](const testing::NaiveProgram::Place& place) {
+        int64_t held[2] = {0, 0};
+        for (const auto& [number, value] : program->alive()) held[value->communicated && !value->kept] += bytes(*value->type, sizes);
+        if (held[0] + held[1] <= activations + communication) return;
+        activations = held[0], communication = held[1], fullest = place.instruction;
+      });
+      program->Run(role.step);
+      const StepPeak peak = PeakAt(plan, role, sizes);
+      EXPECT_EQ(peak.activations, activations) << plan.name << " " << role.name;
+      EXPECT_EQ(peak.communication, communication) << plan.name << " " << role.name;
+      EXPECT_EQ(peak.instruction, fullest) << plan.name << " " << role.name;
+    }
+  }
+}
+
+TEST(MemoryWalk, IsWhatBruteForceFinds) {
+  for (unsigned seed = 0; seed < 200; ++seed) ExpectPeaksOfBruteForce(testing::RandomProgram(seed).Make());
+  for (const char* recipe : {"nemotron_moe_vlm_20l_mock_8r.yaml", "nemotron_moe_vlm_54l_17n.yaml", "nemotron_moe_vlm_54l_33n_stage1.yaml"}) {
+    ExpectPeaksOfBruteForce(testing::CompiledFile(std::string(PLANWRIGHT_SOURCE_DIR "/recipes/") + recipe));
+  }
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 //   pid=FILE     write its process id          child=FILE  start a process that sleeps, and write that one's id
 //   say=TEXT     print to stdout               err=TEXT    print to stderr
 //   recorder=DIR:ORIGIN  write a recorder page that stands at an instruction
-//   pause=MS     exit=N     kill=SIGNAL     ignore_term     sleep (60 s)     env=NAME  print NAME's value
+//   pause=MS     exit=N     kill=SIGNAL     stop (until it is let go on)     ignore_term     sleep (60 s)     env=NAME  print NAME's value
 //   arguments    print this program's arguments
 #include <fcntl.h>
 #include <signal.h>
@@ -23,15 +23,19 @@ namespace {
 
 void WriteRecorder(const std::string& value) {
   const size_t colon = value.rfind(':');
-  planwright::RecorderPage page{};
+  static planwright::RecorderPage page{};
   std::memcpy(page.magic, planwright::kRecorderMagic, sizeof page.magic);
   page.rank = std::atoi(std::getenv("RANK"));
   page.state = 1;
-  page.step = 7;
-  page.origin = std::atoi(value.c_str() + colon + 1);
+  page.begun = 1;
+  planwright::RecorderEntry& entry = page.entries[1];
+  entry.number = 1;
+  entry.state = 1;
+  entry.step = 7;
+  entry.origin = std::atoi(value.c_str() + colon + 1);
   std::strcpy(page.host, "node17");
-  std::strcpy(page.path, "step 7 > language.layers.3");
-  std::strcpy(page.instruction, "linear x -> y");
+  std::strcpy(entry.path, "step 7 > language.layers.3");
+  std::strcpy(entry.instruction, "linear x -> y");
   const std::string path = planwright::RecorderPath(value.substr(0, colon), page.rank);
   mkdir(path.substr(0, path.rfind('/')).c_str(), 0755);
   std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(&page), sizeof page);
@@ -63,6 +67,7 @@ void Obey(const std::string& word) {
   if (name == "ignore_term") signal(SIGTERM, SIG_IGN);
   if (name == "sleep") sleep(60);
   if (name == "kill") raise(std::stoi(value)), pause();
+  if (name == "stop") raise(SIGSTOP);
   if (name == "exit") _exit(std::stoi(value));
 }
 

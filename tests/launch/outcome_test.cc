@@ -15,23 +15,20 @@ Plan FourRanks() {
   return plan;
 }
 
+// Stands at instruction 6 and has begun nothing after it.
 RankPosition At(RecorderState state, int64_t monotonic) {
-  RankPosition position;
-  position.state = state;
-  position.monotonic = monotonic;
-  position.origin = 0;
-  position.host = "node3";
-  position.path = "step 4 > language.layers.1";
-  position.instruction = "all_reduce x -> y over language.tp";
-  return position;
+  RecordedInstruction at{.number = 6, .state = state, .monotonic = monotonic, .origin = 0, .path = "step 4 > language.layers.1",
+                         .text = "all_reduce x -> y over language.tp"};
+  RecordedInstruction before{.number = 5, .path = "step 4 > language.layers.0", .text = "linear w -> x"};
+  return {.state = state, .begun = 6, .done = 5, .host = "node3", .last = at, .undone = at, .finished = before};
 }
 
 std::optional<RankPosition> NoRecorder(int) { return std::nullopt; }
 
-Supervision FailedWith(ProcessEnd end) { return {{end}, end, 0}; }
+Supervision FailedWith(ProcessEnd end) { return {.ends = {end}, .cause = end}; }
 
 TEST(Outcome, OfARunThatEndedWell) {
-  const Outcome outcome = OutcomeOf(FourRanks(), {{{0}, {1}}, std::nullopt, 0}, NoRecorder);
+  const Outcome outcome = OutcomeOf(FourRanks(), {.ends = {{0}, {1}}}, NoRecorder);
   EXPECT_EQ(OutcomeJson(outcome), nlohmann::ordered_json({{"exit_code", 0}, {"cause", "done"}}));
 }
 
@@ -44,6 +41,7 @@ TEST(Outcome, OfAKilledRankNamesRankHostInstructionAndRecipeLine) {
   EXPECT_EQ(json["rank"], 2);
   EXPECT_EQ(json["host"], "node3");
   EXPECT_EQ(json["instruction"], "step 4 > language.layers.1 > all_reduce x -> y over language.tp");
+  EXPECT_EQ(json["last_done"], "step 4 > language.layers.0 > linear w -> x");
   EXPECT_EQ(json["recipe_line"], "vlm.yaml:12:5");
 }
 
@@ -62,9 +60,58 @@ TEST(Outcome, OfAHangNamesTheRankThatTheOthersWaitFor) {
   EXPECT_EQ(outcome.failure->rank, 3);
 }
 
+// The host of rank 1 has launched a collective, its device is still in a product before it: the device is where it hangs.
+TEST(Outcome, OfAHangNamesWhereTheDeviceIs) {
+  const auto source = [](int rank) -> std::optional<RankPosition> {
+    RankPosition position = At(RecorderState::kWaiting, 10);
+    position.message = rank == 0 ? "no progress for 5 seconds" : "";
+    if (rank == 1) position.undone->state = RecorderState::kRunning, position.undone->text = "linear v -> w", position.undone->monotonic = 20;
+    return position;
+  };
+  const Outcome outcome = OutcomeOf(FourRanks(), FailedWith({0, kExitHang, 0}), source);
+  EXPECT_EQ(outcome.failure->rank, 1);
+  EXPECT_EQ(outcome.failure->instruction, "step 4 > language.layers.1 > linear v -> w");
+  EXPECT_EQ(outcome.failure->message, "no progress for 5 seconds");
+  // An error of the device came from there too; an error of the rank itself from what it did last.
+  EXPECT_EQ(OutcomeOf(FourRanks(), FailedWith({1, kExitDevice, 0}), source).failure->instruction, "step 4 > language.layers.1 > linear v -> w");
+  EXPECT_EQ(OutcomeOf(FourRanks(), FailedWith({1, kExitInternal, 0}), source).failure->instruction,
+            "step 4 > language.layers.1 > all_reduce x -> y over language.tp");
+}
+
+TEST(Outcome, WhereAllWaitForOthersTheOneThatReportedIsNamedAndWhoIsElsewhere) {
+  const auto source = [](int rank) -> std::optional<RankPosition> {
+    RankPosition position = At(RecorderState::kWaiting, 10 - rank);
+    if (rank == 0) position.undone->text = "all_gather w -> w_full over language.tp";
+    if (rank == 3) return std::nullopt;
+    return position;
+  };
+  const Outcome outcome = OutcomeOf(FourRanks(), FailedWith({2, kExitHang, 0}), source);
+  EXPECT_EQ(outcome.cause, "rank 2 waited in vain for others");
+  EXPECT_EQ(outcome.failure->rank, 2);
+  EXPECT_EQ(OutcomeJson(outcome)["elsewhere"],
+            nlohmann::ordered_json({"rank 0 is at step 4 > language.layers.1 > all_gather w -> w_full over language.tp", "rank 3 has not begun"}));
+}
+
+TEST(Outcome, OfAStoppedRankIsAHangOfThatRank) {
+  const auto source = [](int) { return At(RecorderState::kRunning, 1); };
+  Supervision supervision = FailedWith({0, kExitHang, 0});
+  supervision.stopped = 2;
+  for (const bool reported : {true, false}) {
+    if (!reported) supervision.cause.reset();
+    const Outcome outcome = OutcomeOf(FourRanks(), supervision, source);
+    EXPECT_EQ(outcome.exit_code, kExitHang);
+    EXPECT_EQ(outcome.failure->rank, 2);
+    EXPECT_EQ(outcome.cause, "rank 2 is stopped (SIGSTOP)");
+  }
+  // Another rank's own failure is no consequence of that.
+  supervision = FailedWith({1, kExitNumerics, 0});
+  supervision.stopped = 2;
+  EXPECT_EQ(OutcomeOf(FourRanks(), supervision, source).failure->rank, 1);
+}
+
 TEST(Outcome, OfAnInterruptDependsOnWhetherACheckpointWasWritten) {
-  EXPECT_EQ(OutcomeOf(FourRanks(), {{{0, 0, SIGTERM, true}}, std::nullopt, SIGTERM}, NoRecorder).exit_code, 128 + SIGTERM);
-  EXPECT_EQ(OutcomeOf(FourRanks(), {{{0, kExitPreempted}}, std::nullopt, SIGTERM}, NoRecorder).exit_code, kExitPreempted);
+  EXPECT_EQ(OutcomeOf(FourRanks(), {.ends = {{0, 0, SIGTERM, true}}, .interrupted_by = SIGTERM}, NoRecorder).exit_code, 128 + SIGTERM);
+  EXPECT_EQ(OutcomeOf(FourRanks(), {.ends = {{0, kExitPreempted}}, .interrupted_by = SIGTERM}, NoRecorder).exit_code, kExitPreempted);
 }
 
 }  // namespace

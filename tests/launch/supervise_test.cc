@@ -29,11 +29,11 @@ class SuperviseTest : public ::testing::Test {
     words.insert(words.begin(), {FAKE_RANK, "pid=" + file});
     return {words, {"PATH=/bin"}};
   }
-  Supervision Run(const std::vector<Command>& commands) {
+  Supervision Run(const std::vector<Command>& commands, const SupervisionTimes& times = {}) {
     const auto before = std::chrono::steady_clock::now();
     absl::StatusOr<Supervision> result = Supervise(commands, [&](int child, bool is_error, std::string_view line) {
       lines_.push_back(std::to_string(child) + (is_error ? "! " : ": ") + std::string(line));
-    });
+    }, times);
     took_ = std::chrono::steady_clock::now() - before;
     EXPECT_TRUE(result.ok()) << result.status();
     return result.ok() ? *result : Supervision{};
@@ -103,8 +103,38 @@ TEST_F(SuperviseTest, ARankThatIgnoresSigtermIsGoneWithinTwoSeconds) {
 TEST_F(SuperviseTest, AStoppedRankIsEnded) {
   const Supervision result = Run({Rank({"kill=19"}), Rank({"pause=100", "exit=12"})});
   EXPECT_EQ(result.cause->child, 1);
+  EXPECT_EQ(result.stopped, 0);
   EXPECT_LT(took_, 2s);
   ExpectAllGone();
+}
+
+TEST_F(SuperviseTest, ARankThatStaysStoppedEndsAll) {
+  const Supervision result = Run({Rank({"sleep"}), Rank({"kill=19"})}, {.stopped = 500ms});
+  EXPECT_FALSE(result.cause.has_value());
+  EXPECT_EQ(result.stopped, 1);
+  EXPECT_GE(took_, 500ms);
+  EXPECT_LT(took_, 20s);
+  ExpectAllGone();
+}
+
+TEST_F(SuperviseTest, AStoppedRankThatGoesOnIsNoFailure) {
+  const std::string file = folder_ + "/pid0";
+  std::thread waker([&] {
+    int pid = 0;
+    for (std::string state; state != "T";) {
+      std::this_thread::sleep_for(5ms);
+      if (pid == 0) std::ifstream(file) >> pid;
+      std::string id, name;
+      std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+      stat >> id >> name >> state;
+    }
+    kill(pid, SIGCONT);
+  });
+  const Supervision result = Run({Rank({"stop", "say=on"})});
+  waker.join();
+  EXPECT_FALSE(result.stopped.has_value());
+  EXPECT_FALSE(result.cause.has_value());
+  EXPECT_EQ(lines_, std::vector<std::string>{"0: on"});
 }
 
 TEST_F(SuperviseTest, TheCauseIsNotTheFollowerThatEndedFirst) {

@@ -51,13 +51,14 @@ TEST(PlanJson, KeepsValuesNotOnlyTheirText) {
   Plan plan = FullPlan();
   plan.budget.learning_rate.peak = 0.1 + 0.2;
   plan.seed = kLargestNumber;
-  plan.data.image_token = -kLargestNumber;
+  plan.data.vocabulary = kLargestNumber;
+  plan.data.image_token = kLargestNumber - 1;
   plan.roles[0].step[0].attributes = {{"whole", 3.0}, {"count", int64_t{3}}, {"list", std::vector<int64_t>{}}};
   plan.digest = PlanDigest(plan);
   absl::StatusOr<Plan> read = ReadPlan(WritePlan(plan));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->seed, kLargestNumber);
-  EXPECT_EQ(read->data.image_token, -kLargestNumber);
+  EXPECT_EQ(read->data.image_token, kLargestNumber - 1);
   EXPECT_EQ(read->budget.learning_rate.peak, 0.1 + 0.2);
   EXPECT_EQ(read->roles[0].step[0].attributes, plan.roles[0].step[0].attributes);
   EXPECT_EQ(read->roles[0].step[0].kind, plan.roles[0].step[0].kind);
@@ -67,7 +68,7 @@ TEST(PlanJson, KeepsValuesNotOnlyTheirText) {
 
 TEST(PlanJson, SaysFirstWhatItIs) {
   Plan plan = FullPlan();
-  plan.tool_version = "1.2.3";  // of the random plan it may be empty, and is then left out
+  plan.tool_version = plan.recipe_digest = "1.2.3";  // of the random plan they may be empty, and are then left out
   const ordered_json json = ordered_json::parse(WritePlan(plan));
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
@@ -86,8 +87,8 @@ TEST(PlanJson, WritesOneInstructionALine) {
 }
 
 TEST(PlanJson, ChecksTheFormatVersionFirst) {
-  EXPECT_THAT(ErrorOf({{"format_version", 2}, {"new_field", 1}}), HasSubstr("format_version 2; this version of Planwright"));
-  EXPECT_THAT(ErrorOf({{"format_version", 2}}), HasSubstr("reads 1"));
+  EXPECT_THAT(ErrorOf({{"format_version", 1}, {"new_field", 1}}), HasSubstr("format_version 1; this version of Planwright"));
+  EXPECT_THAT(ErrorOf({{"format_version", 1}}), HasSubstr("reads 2"));
   EXPECT_THAT(ErrorOf({{"name", "x"}}), HasSubstr("no format_version"));
   EXPECT_THAT(ErrorOf(ordered_json::array()), HasSubstr("not a plan"));
   EXPECT_THAT(std::string(ReadPlan("name: recipe\n").status().message()), HasSubstr("not a plan"));
@@ -172,7 +173,7 @@ TEST(PlanDigest, IsSha256OfWhatRanksDo) {
   EXPECT_EQ(PlanDigest(same), plan.digest);
   for (const auto& change : std::vector<void (*)(Plan&)>{
            [](Plan& p) { p.data.path += "x"; }, [](Plan& p) { p.roles[0].step[0].frees.push_back("x"); },
-           [](Plan& p) { p.modules[0].parameters[0].init.a += 1; }, [](Plan& p) { p.seed ^= 1; },
+           [](Plan& p) { p.modules[0].parameters[0].init.a = 1 - 2 * p.modules[0].parameters[0].init.a; }, [](Plan& p) { p.seed ^= 1; },
            [](Plan& p) { std::swap(p.bridges[0].forward[0].from_rank, p.bridges[0].forward[0].to_rank);
                          p.bridges[0].forward[0].from_rank += 1; }}) {
     Plan other = plan;

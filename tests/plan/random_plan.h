@@ -5,6 +5,7 @@
 #include <random>
 
 #include "planner/plan/plan_fields.h"
+#include "planner/plan/plan_ranges.h"
 
 namespace planwright {
 
@@ -14,7 +15,10 @@ class RandomFill {
   explicit RandomFill(std::mt19937& random) : random_(random) {}
 
   template <typename T>
-  void operator()(const char*, FieldClass, T& value) {
+  void operator()(const char* key, FieldClass, T& value) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      if (key == std::string_view("precision")) return void(value = "fp32");  // a word of a few
+    }
     Fill(value);
   }
   template <typename T>
@@ -30,9 +34,13 @@ class RandomFill {
  private:
   int64_t Below(int64_t end) { return std::uniform_int_distribution<int64_t>(0, end - 1)(random_); }
 
+  // Until what was drawn is in the ranges that the reader asks for.
   template <typename T>
   void Fill(T& value) {
     Describe(*this, value);
+    if constexpr (requires { RangeProblem(value); }) {
+      while (!RangeProblem(value).empty()) Describe(*this, value);
+    }
   }
   void Fill(bool& value) { value = Below(2); }
   void Fill(int& value) { value = static_cast<int>(Below(30)) + 1; }  // a grid of four such sizes is a world

@@ -44,6 +44,8 @@ TEST(Runs, StepsOfAnySignAreOne) {
 // A plan with one bridge between `lanes` lanes on each side.
 Plan Lanes(int lanes) {
   Plan plan;
+  plan.precision = "fp32";
+  plan.world_size = 2 * lanes;
   Bridge& bridge = plan.bridges.emplace_back();
   Group& group = plan.groups.emplace_back();
   for (int lane = 0; lane < lanes; ++lane) {

@@ -93,7 +93,7 @@ TEST(Step, LogsTheAuxiliaryLossOfEveryExpertLayer) {
   ForEachShipped([](const Plan& plan) {
     for (const Module& module : plan.modules) {
       const Block* moe = plan.FindBlock(module.name + ".moe.forward");
-      if (moe == nullptr || !module.trains_backbone || module.aux_coefficient == 0) continue;
+      if (moe == nullptr || !module.trains_backbone || module.real("moe.aux_loss") == 0) continue;
       const auto logs = [](const Instruction& op) { return op.kind == OpKind::kAccumulate && op.text("into") == "$reals.aux"; };
       EXPECT_EQ(std::count_if(moe->body.begin(), moe->body.end(), logs), 1) << module.name;
     }

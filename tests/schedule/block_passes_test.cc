@@ -143,8 +143,6 @@ TEST(BlockPasses, ACompiledPlanPassesItsProofWithEveryLayerRecomputed) {
     }
     block.body = std::move(body);
   }
-  const std::vector<RoleEstimate> estimates = EstimateMemory(plan);
-  for (size_t i = 0; i < estimates.size(); ++i) plan.roles[i].memory = estimates[i].planned;
   for (const Violation& violation : VerifyPlan(plan)) ADD_FAILURE() << violation.rule << ": " << violation.message;
 }
 

@@ -40,7 +40,8 @@ Lowered Lower(const Case& layout) {
   module.name = "images";
   module.grid.tp = layout.tp;
   module.grid.cp = layout.cp;
-  module.width = 32;
+  module.has_images = true;
+  module.constants = {{"output.hidden", int64_t{32}}};
   module.trains_backbone = layout.backbone;
   module.trains_projection = layout.projection;
   if (layout.recompute) module.recompute = {"block"};
@@ -183,7 +184,7 @@ TEST(EncoderBlocks, RecomputeKeepsTheInputsOfALayer) {
   }
 }
 
-// Deals bands as op_kind.def says, for many sets of images: parts are runs of bands, nothing is lost, and no part exceeds its declared maximum.
+// Deals bands as ops.def says, for many sets of images: parts are runs of bands, nothing is lost, and no part exceeds its declared maximum.
 TEST(EncoderBlocks, PartsStayBelowTheirDeclaredMaxima) {
   const RadioVitModel model = Model();  // 16 by 16 patches at most, squares of 2
   uint64_t state = 1;

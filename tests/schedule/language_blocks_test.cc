@@ -44,10 +44,10 @@ Plan Lower(const Layouts& layouts) {
   module.grid.cp = layouts.cp;
   module.grid.ep = layouts.ep;
   module.grid.expert_tp = layouts.expert_tp;
-  module.moe_layers = 1;
   const char* frames[] = {"language.layers.0", "language.layers.1", "language.layers.2"};
-  for (int i = 0; i < 3; ++i) module.layers.push_back({"ME*"[i], frames[i], 0, 0, 0});
-  module.top_k = 3, module.experts = 8;
+  for (int i = 0; i < 3; ++i) module.layers.push_back({.kind = "ME*"[i], .frame = frames[i], .expert_row = i == 1 ? 0 : -1});
+  module.carries_loss = true;
+  module.constants = {{"moe.top_k", int64_t{3}}, {"moe.experts", int64_t{8}}};
   plan.precision = "fp64";
   using enum Axis;
   const auto group = [&](const char* name, View view, std::vector<Axis> axes) {

@@ -53,7 +53,7 @@ Plan PlanOf(int encoder, int lanes, int stages, int ep) {
   plan.groups = {{"world", "world"},
                  {"language.tp", "tp", "language", View::kDense, {Axis::kTp}},
                  {"language.ep", "ep", "language", View::kExpert, {Axis::kEp}}};
-  for (Group& group : plan.groups) group.used() = true;
+  for (Group& group : plan.groups) group.streams = {""};
   Bridge bridge{"bridge.encoder.language", "encoder", "language", "fan_out"};
   for (int lane = 0; lane < lanes; ++lane) bridge.forward.push_back({lane % encoder, encoder + 2 * lane, lane, lane + 1});
   plan.bridges = {bridge};
@@ -61,7 +61,7 @@ Plan PlanOf(int encoder, int lanes, int stages, int ep) {
   for (int stage = 0; stage < stages; ++stage) plan.schedule.push_back({"language", stage, 0, {"F0", "B0", "F1", "B1"}});
   plan.cluster.gpu = "h100_sxm";
   AddRoles(plan);
-  plan.budget = {100, 16, 1, 8, 4, 7, 12, {1e-3, 1e-5, 0, 20, 100, "linear"}, {0.0, 0.1, "linear", 100}, {{"warmup", 0, 20}, {"decay", 20, 100}}};
+  plan.budget = {100, 16, 1, 8, 4, 7, 4, 12, {1e-3, 1e-5, 0, 20, 100, "linear"}, {0.0, 0.1, "linear", 100}, {{"warmup", 0, 20}, {"decay", 20, 100}}};
   return plan;
 }
 

@@ -113,7 +113,7 @@ TEST(ShowSchedule, GoesOnBelowWhereALineIsFull) {
 
 TEST(Show, KeepsToTheWidth) {
   Plan plan = SixRanks();
-  plan.budget = {100, 16, 1, 8, 4, 7, 12, {1e-3, 1e-5, 0, 20, 100, "linear"}, {0.0, 0.1, "linear", 100}, {{"warmup", 0, 20}, {"decay", 20, 100}}};
+  plan.budget = {100, 16, 1, 8, 4, 7, 4, 12, {1e-3, 1e-5, 0, 20, 100, "linear"}, {0.0, 0.1, "linear", 100}, {{"warmup", 0, 20}, {"decay", 20, 100}}};
   for (const size_t width : {60, 80, 150}) {
     for (const std::string& text : {ShowRanks(plan, width), ShowGroups(plan, width), ShowBridges(plan, width), ShowBudget(plan, {10}, width),
                                     ShowSchedule(plan, width), ShowModel(plan, width), ShowMemory(plan, width), ShowProgram(plan, "", width)}) {
@@ -125,7 +125,7 @@ TEST(Show, KeepsToTheWidth) {
 
 TEST(ShowBudget, GivesRatesAtSampleCounts) {
   Plan plan = SixRanks();
-  plan.budget = {100, 16, 1, 8, 4, 7, 12, {1e-3, 1e-5, 0, 20, 100, "linear"}, {0.1, 0.1, "constant", 100},
+  plan.budget = {100, 16, 1, 8, 4, 7, 4, 12, {1e-3, 1e-5, 0, 20, 100, "linear"}, {0.1, 0.1, "constant", 100},
                  {{"warmup", 0, 20}, {"decay", 20, 100}}};
   const ordered_json json = ShowBudgetJson(plan, {0, 10, 20});
   EXPECT_EQ(json["steps"], 7);
@@ -158,6 +158,7 @@ TEST(ShowProgram, PrintsInstructionsAsAssignments) {
   const std::string text = ShowProgram(SixRanks(), "language.s0");
   EXPECT_THAT(text, HasSubstr("compute  y = rms_norm x @norm eps=1e-05  fp32[8,rows]\n"));
   EXPECT_THAT(text, HasSubstr("language.norm.forward of language.layers.0 m1"));
+  EXPECT_THAT(text, HasSubstr("\n host waits 0 a step\n"));
   EXPECT_THAT(text, Not(HasSubstr("encoder.other")));
 }
 

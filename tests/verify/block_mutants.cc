@@ -1,15 +1,13 @@
 #include <algorithm>
-#include <set>
 
 #include "absl/strings/str_cat.h"
+#include "planner/plan/op_table.h"
 #include "tests/verify/mutants.h"
 
 namespace planwright::testing {
 namespace {
 
 using std::string;
-
-bool IsState(const string& name) { return !name.empty() && (name[0] == '$' || name[0] == '%'); }
 
 // One block of the plan; mutants address it and its instructions by place.
 class BlockDamage {
@@ -22,7 +20,7 @@ class BlockDamage {
       const Instruction& op = Body()[i];
       if (op.kind == OpKind::kCall) {
         Calls(i);
-      } else if (!op.inputs.empty() && IsState(op.inputs.front())) {
+      } else if (!op.inputs.empty() && IsStateName(op.inputs.front())) {
         continue;  // a bucket's collective inside a stage: damaged with the programs
       } else {
         Operands(i);
@@ -194,13 +192,27 @@ class BlockDamage {
     }
   }
 
-  // Whole-number settings that sizes or the other direction fix.
+  // Every attribute: another value of what follows from a formula, another type, gone, and one that nobody knows.
   void Settings(size_t i) {
-    static const std::set<string> kFixed = {"inner", "bc", "heads", "q_heads", "kv_heads", "head_dim", "top_k", "samples", "parameter_cp"};
+    const OpInfo& info = InfoOf(Body()[i].kind);
     for (const auto& [key, value] : Body()[i].attributes) {
-      if (!kFixed.contains(key) || !std::holds_alternative<int64_t>(value)) continue;
-      Add("change_setting", i, key, {"V4", "V5"}, [key = key](Instruction& x) { ++std::get<int64_t>(x.attributes[key]); });
+      const AttributeSpec& spec = *info.FindAttribute(key);
+      if (spec.source == AttributeSource::kFormula) {
+        Add("change_setting", i, key, {"V4"}, [key = key](Instruction& x) {
+          Attribute& changed = x.attributes[key];
+          if (auto* number = std::get_if<int64_t>(&changed)) ++*number;
+          if (auto* real = std::get_if<double>(&changed)) *real = -2 * *real - 1;
+        });
+      }
+      Add("attribute_of_another_type", i, key, {"V4"}, [key = key](Instruction& x) {
+        Attribute& changed = x.attributes[key];
+        changed = std::holds_alternative<string>(changed) ? Attribute(int64_t{1}) : Attribute(string("1"));
+      });
+      // Without its axis a slice is of tp, and without zigzag pieces are in order: another layout.
+      Add("drop_attribute", i, key, spec.optional ? std::vector<string>{"V3", "V4", "V6"} : std::vector<string>{"V4"},
+          [key = key](Instruction& x) { x.attributes.erase(key); });
     }
+    Add("unknown_attribute", i, "", {"V4"}, [](Instruction& x) { x.attributes["nobody_knows"] = int64_t{1}; });
     if (auto it = Body()[i].attributes.find("into"); it != Body()[i].attributes.end()) {
       Add("add_to_another_sum", i, "into", {"V5"}, [](Instruction& x) { x.attributes["into"] = string("$reals.nothing"); });
     }

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "tests/verify/event_graph.h"
 #include "tests/verify/mutants.h"
 
 namespace planwright::testing {
@@ -14,7 +13,6 @@ using std::vector;
 using Body = vector<Instruction>;
 
 bool Communicates(const Instruction& op) { return OpClassOf(op.kind) == OpClass::kCommunication; }
-bool IsState(const string& name) { return !name.empty() && (name[0] == '$' || name[0] == '%'); }
 
 // A list of a role, or of a block that all its callers share, or of a block as one call alone sees it.
 struct Site {
@@ -56,10 +54,7 @@ class CommunicationDamage {
         where_ = plan_.roles[role].name;
         places_ = PlacesOf(plan_, plan_.roles[role]);
         seen_.clear();
-        const EventGraph events(plan_, plan_.roles[role].*list);
-        events_ = &events;
         Inwards(plan_.roles[role].*list);
-        events_ = nullptr;
       }
     }
   }
@@ -88,9 +83,8 @@ class CommunicationDamage {
         Whole(i);
         Contents(i);
         for (size_t k = 0; k < body[i].parts.size(); ++k) Part(i, k);
-        NewEvents(i);
+        Add("another_stream", i, "", {"V3"}, [](Instruction& x) { x.stream += "other"; });
       }
-      Events(i);
     }
   }
 
@@ -108,10 +102,8 @@ class CommunicationDamage {
   Rules RulesOf(const Instruction& op) const {
     if (op.kind == OpKind::kExchange) return {"V3", "V4", "V5"};
     if (op.kind == OpKind::kBroadcast) return {"V4", "V5"};
-    if (op.inputs.empty() || !IsState(op.inputs.front())) return {"V4", "V6"};
-    Rules rules = RulesOfState(op);
-    if (!op.signals.empty() || !op.waits.empty()) rules.push_back("V7");  // whoever waits for it starts early
-    return rules;
+    if (op.inputs.empty() || !IsStateName(op.inputs.front())) return {"V4", "V6"};
+    return RulesOfState(op);
   }
 
   static void Erase(Body& body, size_t i) {
@@ -124,7 +116,6 @@ class CommunicationDamage {
     AddToList("drop_communication", i, "", RulesOf(op), [i](Body& body) { Erase(body, i); });
     AddToList("repeat_communication", i, "", RulesOf(op), [i](Body& body) {
       Instruction copy = body[i];
-      copy.signals.clear();
       copy.frees.clear();
       body.insert(body.begin() + static_cast<std::ptrdiff_t>(i), std::move(copy));
     });
@@ -144,7 +135,11 @@ class CommunicationDamage {
     }
     if (op.kind != OpKind::kBroadcast) {
       Add("change_kind", i, "", RulesOf(op),
-          [](Instruction& x) { x.kind = x.kind == OpKind::kAllReduce ? OpKind::kReduceScatter : OpKind::kAllReduce; });
+          [](Instruction& x) {
+            const bool reduces = x.kind == OpKind::kAllReduce;
+            x.kind = reduces ? OpKind::kReduceScatter : OpKind::kAllReduce;
+            x.attributes = reduces ? Attributes{{"dim", int64_t{0}}} : Attributes{{"reduce", string("sum")}};
+          });
     }
   }
 
@@ -192,66 +187,10 @@ class CommunicationDamage {
     if (k > 0) Add("swap_parts", i, what, {}, [k](Instruction& x) { std::swap(x.parts[0], x.parts[k]); });
   }
 
-  // Events that are there: between streams.
-  void Events(size_t i) {
-    const Instruction& op = (*body_)[i];
-    for (size_t k = 0; k < op.waits.size(); ++k) {
-      if (events_ && events_->Needs(site_.calls, i, k)) {
-        Add("drop_wait", i, op.waits[k], {"V7"}, [k](Instruction& x) { x.waits.erase(x.waits.begin() + static_cast<std::ptrdiff_t>(k)); });
-      }
-      Add("wait_for_another", i, op.waits[k], {"V3", "V7"}, [k](Instruction& x) { x.waits[k] += "?"; });
-    }
-    for (size_t k = 0; k < op.signals.size(); ++k) {
-      Add("drop_signal", i, op.signals[k], {"V3", "V7"},
-          [k](Instruction& x) { x.signals.erase(x.signals.begin() + static_cast<std::ptrdiff_t>(k)); });
-      Add("rename_signal", i, op.signals[k], {"V3", "V7"}, [k](Instruction& x) { x.signals[k] += "?"; });
-      Add("signal_twice", i, op.signals[k], {"V3"}, [k](Instruction& x) { x.signals.push_back(string(x.signals[k])); });
-    }
-    if (!op.stream.empty() && !op.waits.empty() && i > 0) {
-      AddToList("launch_before_signal", i, "", {"V3", "V7"}, [i](Body& body) {
-        std::rotate(body.begin(), body.begin() + static_cast<std::ptrdiff_t>(i), body.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-      });
-    }
-  }
-
-  // Events and streams that nobody asked for.
-  void NewEvents(size_t i) {
-    Add("wait_for_nobody", i, "", {"V3"}, [](Instruction& x) { x.waits.push_back("nobody"); });
-    Add("another_stream", i, "", {}, [](Instruction& x) { x.stream = "other"; });
-    Add("wait_for_itself", i, "", {"V3"}, [](Instruction& x) {
-      x.waits.push_back("itself");
-      x.signals.push_back("itself");
-    });
-    for (size_t other = body_->size() - 1; other > i; --other) {
-      if (!Communicates((*body_)[other])) continue;
-      AddToList("wait_for_later", i, absl::StrCat("at ", other), {"V3"}, [i, other](Body& body) {
-        body[other].signals.push_back("later");
-        body[i].waits.push_back("later");
-      });
-      const auto circle = [i, other](Body& body) {
-        body[i].waits.push_back("one");
-        body[i].signals.push_back("two");
-        body[other].waits.push_back("two");
-        body[other].signals.push_back("one");
-      };
-      AddToList("wait_in_a_circle", i, absl::StrCat("with ", other), {"V3"}, circle);
-      AddToList("circle_of_streams", i, absl::StrCat("with ", other), {"V3", "V4", "V5", "V6", "V7"}, [i, circle](Body& body) {
-        body[i].stream = "other";
-        circle(body);
-      });
-      AddToList("one_event_of_two", i, absl::StrCat("with ", other), {"V3"}, [i, other](Body& body) {
-        body[i].signals.push_back("both");
-        body[other].signals.push_back("both");
-      });
-      break;
-    }
-  }
-
   const Plan& plan_;
   vector<Mutant>& mutants_;
   Site site_;
   const Body* body_ = nullptr;
-  const EventGraph* events_ = nullptr;  // of the role's list; null: a block as all share it
   string where_;
   vector<string> places_;
   std::set<string> seen_;  // blocks of the role and list

@@ -125,7 +125,7 @@ class FactDamage {
       if (!group.used()) continue;
       Add("drop_group", group.name, RulesOfGroup(group.name),
           [i](Plan& p) { p.groups.erase(p.groups.begin() + static_cast<std::ptrdiff_t>(i)); });
-      if (MembersOf(plan_, group).front().size() > 1) Add("no_communicator", group.name, {"V3"}, [i](Plan& p) { p.groups[i].used = false; });
+      if (MembersOf(plan_, group).front().size() > 1) Add("no_communicator", group.name, {"V3"}, [i](Plan& p) { p.groups[i].streams.clear(); });
       if (!group.module.empty()) {
         Add("group_of_nobody", group.name, {"V2"}, [i](Plan& p) { p.groups[i].module = "nobody"; });
         Add("group_out_of_order", group.name, {"V2"}, [i](Plan& p) {

@@ -127,19 +127,8 @@ class ManifestDamage {
     if (plan_.initialize) Add("file_forgotten", "initialize", "V9", {}, [](Plan& p) { p.initialize.reset(); });
   }
 
-  // What a role says that it needs is what its program needs, and that fits the device.
+  // What a role needs fits the device, and rows are planned for as many as can come.
   void Memory() {
-    const std::pair<const char*, int64_t MemoryBytes::*> categories[] = {
-        {"parameters", &MemoryBytes::parameters},   {"gradients", &MemoryBytes::gradients},         {"optimizer", &MemoryBytes::optimizer},
-        {"activations", &MemoryBytes::activations}, {"communication", &MemoryBytes::communication}, {"workspace", &MemoryBytes::workspace}};
-    for (size_t r = 0; r < plan_.roles.size(); ++r) {
-      const Role& role = plan_.roles[r];
-      for (const auto& [name, category] : categories) {
-        const string where = absl::StrCat(role.name, " ", name);
-        Add("need_understated", where, "V10", PlacesOf(plan_, role), [r, category = category](Plan& p) { p.roles[r].memory.*category -= 4096; });
-        Add("need_overstated", where, "V10", PlacesOf(plan_, role), [r, category = category](Plan& p) { p.roles[r].memory.*category += 4096; });
-      }
-    }
     for (size_t i = 0; i < plan_.symbols.size(); ++i) {
       const Symbol& symbol = plan_.symbols[i];
       const int64_t rows = symbol.expected > 0 ? symbol.expected : symbol.maximum;

@@ -164,7 +164,7 @@ class RoleDamage {
   void State(size_t i) {
     const Instruction& op = Step()[i];
     const string subject = op.inputs.empty() ? "" : op.inputs[0];
-    if (i > 0 && Dependent(Step()[i - 1], op) && Step()[i - 1].stream == op.stream) {
+    if (i > 0 && Dependent(Step()[i - 1], op)) {
       std::vector<string> rules = RulesOf(op);
       for (const string& rule : RulesOf(Step()[i - 1])) rules.push_back(rule);
       AddToRole("swap_order", absl::StrCat(i - 1, " and ", i), rules, [i](Role& r) { std::swap(r.step[i - 1], r.step[i]); });
@@ -172,6 +172,11 @@ class RoleDamage {
     if (op.attributes.contains("module")) {
       Add("another_module", i, "", RulesOf(op), [](Instruction& x) { x.attributes["module"] = string("nobody"); });
     }
+    if (op.attributes.contains("bucket")) {
+      Add("another_bucket", i, "", RulesOf(op), [](Instruction& x) { ++std::get<int64_t>(x.attributes["bucket"]); });
+      Add("drop_attribute", i, "bucket", {"V4"}, [](Instruction& x) { x.attributes.erase("bucket"); });
+    }
+    Add("unknown_attribute", i, "", {"V4"}, [](Instruction& x) { x.attributes["nobody_knows"] = int64_t{1}; });
     if (OpClassOf(op.kind) == OpClass::kCommunication) {
       Add("another_value", i, subject, RulesOf(op), [](Instruction& x) { x.inputs[0] += "0"; });
       Add("unknown_group", i, op.group, RulesOf(op), [](Instruction& x) { x.group = "nowhere"; });

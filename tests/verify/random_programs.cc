@@ -17,7 +17,7 @@ class Maker {
   explicit Maker(uint64_t seed) : random_(seed) {}
 
   Plan Make() {
-    plan_.groups.push_back({.name = "world", .short_name = "world", .streams = {""}});
+    plan_.groups.push_back({.name = "world", .short_name = "world", .streams = Streams()});
     const int modules = Pick(2) + 1;
     for (int i = 0; i < modules; ++i) AddModule(i == 0 ? "a" : "b");
     if (modules == 2) AddBridge();
@@ -26,7 +26,6 @@ class Maker {
       for (Role& role : plan_.roles) (role.*list).push_back(Source());
       const int meetings = list == &Role::step ? 40 : Pick(4);
       for (int i = 0; i < meetings; ++i) Meet(i);
-      for (Role& role : plan_.roles) AddEvents(role.*list);
     }
     return std::move(plan_);
   }
@@ -35,6 +34,10 @@ class Maker {
   int Pick(int count) { return static_cast<int>(random_() % count); }
 
   static ValueType Type(int64_t size) { return {DType::kFp32, {size, int64_t{8}}, {}, std::nullopt, false}; }
+
+  // Of a group: the main one, and one beside it now and then.
+  vector<string> Streams() { return Pick(2) ? vector<string>{""} : vector<string>{"", Pick(2) ? "reduce" : "gather"}; }
+  const string& StreamOf(const Group& group) { return group.streams[static_cast<size_t>(Pick(static_cast<int>(group.streams.size())))]; }
 
   // What exchanges send.
   static Instruction Source() {
@@ -53,7 +56,7 @@ class Maker {
     if (Pick(2) == 0) grid.ep = grid.tp * grid.dp, grid.expert_dp = 1;
     plan_.world_size += grid.ranks();
     const auto group = [&](const char* short_name, View view, vector<Axis> axes) {
-      plan_.groups.push_back({.name = name + "." + short_name, .short_name = short_name, .module = name, .view = view, .axes = axes, .streams = {""}});
+      plan_.groups.push_back({.name = name + "." + short_name, .short_name = short_name, .module = name, .view = view, .axes = axes, .streams = Streams()});
     };
     group("tp", View::kDense, {Axis::kTp});
     group("pp", View::kDense, {Axis::kPp});
@@ -86,7 +89,7 @@ class Maker {
       ranks.insert({source, destination});
     }
     plan_.bridges.push_back(bridge);
-    plan_.groups.push_back({.name = bridge.name, .short_name = "bridge", .ranks = {ranks.begin(), ranks.end()}, .streams = {""}});
+    plan_.groups.push_back({.name = bridge.name, .short_name = "bridge", .ranks = {ranks.begin(), ranks.end()}, .streams = Streams()});
   }
 
   int RoleAt(int rank) const { return static_cast<int>(plan_.RoleOf(rank) - plan_.roles.data()); }
@@ -124,14 +127,17 @@ class Maker {
     if (made.kind == OpKind::kAllReduce) made.attributes["reduce"] = string("sum");
     if (made.kind == OpKind::kAllGather) made.attributes["dim"] = int64_t{0};
     made.group = group.name;
+    made.stream = StreamOf(group);
     for (int other : Joined(group, role)) (plan_.roles[other].*list_).push_back(made);
   }
 
   // Joins the exchange before it now and then: parts that progress together.
-  void AddPart(Role& role, ExchangePart part, int64_t size) {
+  void AddPart(Role& role, ExchangePart part, int64_t size, const string& stream) {
     vector<Instruction>& list = role.*list_;
     const string received = absl::StrCat("x", list.size(), ".", Pick(1 << 30));
-    if (list.back().kind != OpKind::kExchange || Pick(2) == 0) list.push_back({.kind = OpKind::kExchange});
+    if (list.back().kind != OpKind::kExchange || list.back().stream != stream || Pick(2) == 0) {
+      list.push_back({.kind = OpKind::kExchange, .stream = stream});
+    }
     if (!part.send) list.back().outputs.push_back({received, Type(size)});
     part.value = part.send ? absl::StrCat("v", size) : received;
     list.back().parts.push_back(part);
@@ -145,39 +151,28 @@ class Maker {
     const int from = Pick(grid.pp - 1) + (backward ? 1 : 0), shift = backward ? -1 : 1;
     const int64_t size = 4 + number % 2;
     const int width = grid.tp * grid.dp;
+    const string stream = StreamOf(*plan_.FindGroup(module.name + ".pp"));
     for (const bool send : {true, false}) {
       const int stage = send ? from : from + shift;
       std::set<int> roles;
       for (int i = 0; i < width; ++i) roles.insert(RoleAt(grid.first_rank + stage * width + i));
       for (int role : roles) {
-        AddPart(plan_.roles[role], {.backward = backward, .send = send, .group = module.name + ".pp", .shift = send ? shift : -shift}, size);
+        AddPart(plan_.roles[role], {.backward = backward, .send = send, .group = module.name + ".pp", .shift = send ? shift : -shift}, size, stream);
       }
     }
   }
 
   void Bridged(int number) {
     const Bridge& bridge = plan_.bridges.front();
+    const string stream = StreamOf(*plan_.FindGroup(bridge.name));
     const bool backward = Pick(2) == 0;
     std::set<int> senders, receivers;
     for (const Transfer& row : backward ? bridge.backward : bridge.forward) {
       senders.insert(RoleAt(row.from_rank));
       receivers.insert(RoleAt(row.to_rank));
     }
-    for (int role : senders) AddPart(plan_.roles[role], {.bridge = bridge.name, .backward = backward, .send = true}, 4 + number % 2);
-    for (int role : receivers) AddPart(plan_.roles[role], {.bridge = bridge.name, .backward = backward, .send = false}, 4 + number % 2);
-  }
-
-  // Streams, and waits for what is signalled before.
-  void AddEvents(vector<Instruction>& list) {
-    vector<string> signalled;
-    for (size_t i = 1; i < list.size(); ++i) {
-      if (Pick(3) == 0) list[i].stream = Pick(2) ? "reduce" : "gather";
-      if (!signalled.empty() && Pick(3) == 0) list[i].waits = {signalled[Pick(static_cast<int>(signalled.size()))]};
-      if (Pick(3) == 0) {
-        list[i].signals = {absl::StrCat("e", i)};
-        signalled.push_back(list[i].signals.front());
-      }
-    }
+    for (int role : senders) AddPart(plan_.roles[role], {.bridge = bridge.name, .backward = backward, .send = true}, 4 + number % 2, stream);
+    for (int role : receivers) AddPart(plan_.roles[role], {.bridge = bridge.name, .backward = backward, .send = false}, 4 + number % 2, stream);
   }
 
   std::mt19937_64 random_;

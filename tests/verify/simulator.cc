@@ -1,7 +1,6 @@
 #include "tests/verify/simulator.h"
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <random>
 #include <stdexcept>
@@ -20,9 +19,7 @@ using std::vector;
 class World {
  public:
   World(const Plan& plan, const Interleaving& how) : plan_(plan), how_(how), random_(how.seed) {
-    Unrolled unrolled = Unroll(plan, how.steps);
-    programs_ = std::move(unrolled.programs);
-    events_ = unrolled.events;
+    programs_ = Unroll(plan, how.steps);
     ranks_.resize(plan.world_size);
     for (size_t role = 0; role < plan.roles.size(); ++role) {
       for (int rank : Expand(plan.roles[role].ranks)) Place(rank, programs_[role]);
@@ -44,45 +41,31 @@ class World {
   }
 
   Outcome Run() {
-    for (int rank = 0; rank < plan_.world_size && problem_.empty(); ++rank) {
-      Launch(rank);
-      Wake(rank);
-    }
+    for (int rank = 0; rank < plan_.world_size; ++rank) Wake(rank);
     while (!awake_.empty() && problem_.empty()) {
       std::swap(awake_[random_() % awake_.size()], awake_.back());
-      const auto [rank, stream] = awake_.back();
+      const int rank = awake_.back();
       awake_.pop_back();
-      ranks_[rank].streams[stream].awake = false;
-      Try(rank, stream);
+      ranks_[rank].awake = false;
+      Try(rank);
     }
     if (problem_.empty()) FindStuck();
     return {problem_.empty(), problem_};
   }
 
  private:
-  struct Stream {
-    std::deque<int> queue;  // launched, not done
-    bool awake = false, started = false;
-  };
-  // Collectives of a rank on one communicator: numbered when launched, done one after the other.
-  struct Line {
-    int launched = 0, done = 0;
-  };
   struct Rank {
     const Program* program = nullptr;
-    vector<char> done, waited_for;  // by operation
-    vector<char> signalled;         // by event
-    vector<Stream> streams;
-    vector<int> number;             // by operation: place in its line, or of its messages
-    size_t launched = 0;
-    int blocker = -1;               // the host waits for this one
-    std::map<int, Line> lines;      // by subgroup
-    std::map<std::tuple<int, int, bool>, int> messages;  // communicator, peer, send: how many were launched
+    vector<char> done;             // by operation
+    vector<vector<int>> waits;     // by operation: earlier ones that must be done
+    size_t next = 0;               // to start
+    bool awake = false;
+    std::map<std::tuple<int, int, bool>, int> messages;  // communicator, peer, send: how many were posted
     std::map<int, vector<std::tuple<int, int, bool, int, int>>> posts;  // by operation: communicator, peer, send, number, part
-    std::map<int, int> open;        // by operation: messages not met
+    std::map<int, int> open;       // by operation: messages not met
   };
   struct Meeting {
-    vector<int> arrived;
+    vector<std::pair<int, int>> arrived;  // rank, operation
     const Op* first = nullptr;
   };
   struct Message {
@@ -96,11 +79,19 @@ class World {
     state.program = &program;
     const size_t count = program.ops.size();
     state.done.assign(count, false);
-    state.waited_for.assign(count, false);
-    for (size_t i = 0; i < count; ++i) state.waited_for[i] = static_cast<int>(random_() % 100) < how_.host_waits;
-    state.signalled.assign(events_, false);
-    state.streams.resize(program.streams);
-    state.number.assign(count, 0);
+    state.waits.resize(count);
+    for (size_t i = 0; i < count; ++i) DrawWaits(program, static_cast<int>(i), state.waits[i]);
+  }
+
+  // Those before it on its stream; of the others all, or a few.
+  void DrawWaits(const Program& program, int index, vector<int>& waits) {
+    const bool all = static_cast<int>(random_() % 100) < how_.host_waits;
+    bool after_own = false;  // the last one on its stream is among them
+    for (int before = index - 1; before >= 0 && (before >= index - kSeen || !after_own); --before) {
+      const bool own = !after_own && program.ops[before].stream == program.ops[index].stream;
+      if (own || (before >= index - kSeen && (all || random_() % kSeen == 0))) waits.push_back(before);
+      after_own = after_own || own;
+    }
   }
 
   void Fail(int rank, const Op& op, const string& what) {
@@ -110,32 +101,7 @@ class World {
 
   int Communicator(const string& name) { return communicators_.emplace(name, static_cast<int>(communicators_.size())).first->second; }
 
-  // The host goes on through the program until it has to wait.
-  void Launch(int rank) {
-    Rank& state = ranks_[rank];
-    while (state.launched < state.program->ops.size() && problem_.empty()) {
-      if (state.blocker >= 0 && !state.done[state.blocker]) return;
-      const int index = static_cast<int>(state.launched++);
-      const Op& op = state.program->ops[index];
-      if (op.instruction->kind == OpKind::kExchange) {
-        for (size_t part = 0; part < op.instruction->parts.size(); ++part) Number(rank, index, static_cast<int>(part));
-      } else if (op.body < 0 && OpClassOf(op.instruction->kind) == OpClass::kCommunication) {
-        const auto subgroup = subgroup_of_.find({op.group, rank});
-        if (subgroup == subgroup_of_.end()) return Fail(rank, op, "is in no such group");
-        if (subgroups_[subgroup->second].size() > 1 && !plan_.groups[op.group].used) return Fail(rank, op, "has no communicator");
-        if (op.instruction->kind == OpKind::kBroadcast) {
-          const int64_t root = op.instruction->integer("root");
-          if (root < 0 || root >= static_cast<int64_t>(subgroups_[subgroup->second].size())) return Fail(rank, op, "has no such root");
-        }
-        state.number[index] = state.lines[subgroup->second].launched++;
-      }
-      if (state.waited_for[index]) state.blocker = index;
-      Stream& stream = state.streams[op.stream];
-      stream.queue.push_back(index);
-    }
-  }
-
-  // The messages of a part, in launch order.
+  // The messages of a part, in the order in which they start.
   void Number(int rank, int index, int number) {
     Rank& state = ranks_[rank];
     const Op& op = state.program->ops[index];
@@ -147,14 +113,14 @@ class World {
       if (rows != rows_.end()) peers = rows->second;
       const Group* members = plan_.FindGroup(part.bridge);
       for (int peer : peers) {
-        if (!members || !members->used || !std::count(members->ranks.begin(), members->ranks.end(), rank) ||
+        if (!members || !HasStream(*members, *op.instruction) || !std::count(members->ranks.begin(), members->ranks.end(), rank) ||
             !std::count(members->ranks.begin(), members->ranks.end(), peer)) {
           return Fail(rank, op, absl::StrCat("has no communicator with rank ", peer));
         }
       }
     } else {
       const Group* group = plan_.FindGroup(part.group);
-      if (!group || !group->used()) return Fail(rank, op, "names no group that is used");
+      if (!group || !HasStream(*group, *op.instruction)) return Fail(rank, op, "names no group that is used");
       const auto subgroup = subgroup_of_.find({static_cast<int>(group - plan_.groups.data()), rank});
       if (subgroup == subgroup_of_.end() || group->axes.size() != 1) return Fail(rank, op, "is in no such line of stages");
       const vector<int>& line = subgroups_[subgroup->second];
@@ -162,87 +128,64 @@ class World {
       if (part.shift == 0 || place < 0 || place >= static_cast<int>(line.size())) return Fail(rank, op, "has nobody on the other side");
       peers = {line[place]};
     }
-    const int communicator = Communicator(part.bridge.empty() ? part.group : part.bridge);
+    const int communicator = Communicator(absl::StrCat(part.bridge.empty() ? part.group : part.bridge, " ", op.stream));
     for (int peer : peers) {
       state.posts[index].push_back({communicator, peer, part.send, state.messages[{communicator, peer, part.send}]++, number});
     }
   }
 
+  static bool HasStream(const Group& group, const Instruction& instruction) {
+    return std::count(group.streams.begin(), group.streams.end(), instruction.stream) > 0;
+  }
+
   void Wake(int rank) {
     Rank& state = ranks_[rank];
-    for (size_t i = 0; i < state.streams.size(); ++i) {
-      Stream& stream = state.streams[i];
-      if (stream.awake || stream.started || stream.queue.empty()) continue;
-      stream.awake = true;
-      awake_.push_back({rank, static_cast<int>(i)});
-    }
+    if (state.awake || state.next == state.done.size()) return;
+    state.awake = true;
+    awake_.push_back(rank);
   }
 
   void Done(int rank, int index) {
-    Rank& state = ranks_[rank];
-    const Op& op = state.program->ops[index];
-    state.done[index] = true;
-    for (int event : op.signals) {
-      if (state.signalled[event]) return Fail(rank, op, "signals an event twice");
-      state.signalled[event] = true;
-    }
-    Stream& stream = state.streams[op.stream];
-    stream.queue.pop_front();
-    stream.started = false;
-    Launch(rank);
+    ranks_[rank].done[index] = true;
     Wake(rank);
   }
 
-  // Starts what stands at the head of the stream, if it may.
-  void Try(int rank, int stream_number) {
+  // Starts the next communication, if it may.
+  void Try(int rank) {
     Rank& state = ranks_[rank];
-    Stream& stream = state.streams[stream_number];
-    if (stream.queue.empty()) return;
-    const int index = stream.queue.front();
-    const Op& op = state.program->ops[index];
-    for (int event : op.waits) {
-      if (!state.signalled[event]) return;
-    }
-    for (int i = op.body; i >= 0 && i < index; ++i) {
-      if (!state.done[i]) return;
-    }
-    if (op.instruction->kind == OpKind::kExchange) return Exchange(rank, index);
-    if (op.body >= 0 || OpClassOf(op.instruction->kind) != OpClass::kCommunication) return Done(rank, index);
-    Collect(rank, index);
+    if (state.next == state.done.size()) return;
+    const int index = static_cast<int>(state.next);
+    if (!std::all_of(state.waits[index].begin(), state.waits[index].end(), [&](int before) { return state.done[before]; })) return;
+    ++state.next;
+    state.program->ops[index].instruction->kind == OpKind::kExchange ? Exchange(rank, index) : Collect(rank, index);
+    Wake(rank);
   }
 
   void Collect(int rank, int index) {
-    Rank& state = ranks_[rank];
-    const Op& op = state.program->ops[index];
-    const int subgroup = subgroup_of_.at({op.group, rank});
-    Line& line = state.lines[subgroup];
-    if (line.done != state.number[index]) return;  // an earlier one on this communicator is not done: its end wakes us
-    state.streams[op.stream].started = true;
-    Meeting& meeting = meetings_[subgroup];
+    const Op& op = ranks_[rank].program->ops[index];
+    const auto found = subgroup_of_.find({op.group, rank});
+    if (found == subgroup_of_.end()) return Fail(rank, op, "is in no such group");
+    const vector<int>& members = subgroups_[found->second];
+    if (members.size() > 1 && !HasStream(plan_.groups[op.group], *op.instruction)) return Fail(rank, op, "has no communicator");
+    if (op.instruction->kind == OpKind::kBroadcast) {
+      const int64_t root = op.instruction->integer("root");
+      if (root < 0 || root >= static_cast<int64_t>(members.size())) return Fail(rank, op, "has no such root");
+    }
+    Meeting& meeting = meetings_[{found->second, op.stream}];
     if (meeting.arrived.empty()) meeting.first = &op;
     if (meeting.first->content != op.content) return Fail(rank, op, absl::StrCat(op.content, " meets ", meeting.first->content));
-    meeting.arrived.push_back(rank);
-    if (meeting.arrived.size() < subgroups_[subgroup].size()) return;
-    const vector<int> members = std::move(meeting.arrived);
+    meeting.arrived.push_back({rank, index});
+    if (meeting.arrived.size() < members.size()) return;
+    const auto arrived = std::move(meeting.arrived);
     meeting.arrived.clear();
-    for (int member : members) {
-      Rank& other = ranks_[member];
-      ++other.lines[subgroup].done;
-      for (Stream& candidate : other.streams) {
-        if (!candidate.started) continue;
-        const int head = candidate.queue.front();
-        const Op& at = other.program->ops[head];
-        if (at.group != op.group || other.number[head] != state.number[index] || other.done[head]) continue;
-        Done(member, head);
-        break;
-      }
-    }
+    for (const auto& [member, at] : arrived) Done(member, at);
   }
 
   void Exchange(int rank, int index) {
     Rank& state = ranks_[rank];
     const Op& op = state.program->ops[index];
-    state.streams[op.stream].started = true;
+    for (size_t part = 0; part < op.instruction->parts.size() && problem_.empty(); ++part) Number(rank, index, static_cast<int>(part));
+    if (!problem_.empty()) return;
     state.open[index] = 1;  // not done before all parts are posted
     for (const auto& [communicator, peer, send, number, part] : state.posts[index]) {
       const std::tuple key(communicator, send ? rank : peer, send ? peer : rank, number);
@@ -270,18 +213,18 @@ class World {
   }
 
   const Plan& plan_;
+  static constexpr int kSeen = 12;  // how far back a wait is drawn
   const Interleaving how_;
   std::mt19937_64 random_;
   vector<Program> programs_;
-  int events_ = 0;
   vector<Rank> ranks_;
   vector<vector<int>> subgroups_;
   std::map<std::pair<int, int>, int> subgroup_of_;  // group, rank
   std::map<std::tuple<string, bool, bool, int>, vector<int>> rows_;
   std::map<string, int> communicators_;
-  std::map<int, Meeting> meetings_;
+  std::map<std::pair<int, int>, Meeting> meetings_;  // subgroup, stream
   std::map<std::tuple<int, int, int, int>, Message> posted_;  // communicator, from, to, number
-  vector<std::pair<int, int>> awake_;
+  vector<int> awake_;
   string problem_;
 };
 

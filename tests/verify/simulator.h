@@ -11,8 +11,8 @@ namespace planwright::testing {
 
 struct Interleaving {
   uint64_t seed = 0;
-  // How often, of 100, the host waits until an instruction is done before it launches what comes later. 0: all streams of a rank run beside
-  // each other as far as events allow; 100: one instruction of a rank at a time, in program order, as on a device with room for one.
+  // How often, of 100, a communication waits until all earlier ones of its rank are done. 0: what runs beside what is drawn; 100: one at a time, in
+  // program order, as on a device with room for one.
   int host_waits = 0;
   int steps = 2;
 };
@@ -22,9 +22,10 @@ struct Outcome {
   std::string problem;  // first mismatch, or where ranks are stuck
 };
 
-// Setup, steps, teardown. A collective is done when all members of its subgroup are at it, one after the other on a communicator, in launch
-// order; a transfer when both sides have posted it, and messages from one rank to another over one communicator match in launch order. A
-// wait blocks its stream until the event of this step is signalled.
+// Setup, steps, teardown. Communications of a rank start in program order, each when those before it on its stream are done, and some others that
+// are drawn: what the data makes it wait for, whatever that is. A collective is done when all members of its subgroup are at it, one after the
+// other on a communicator, of which each group has one for each stream; a transfer when both sides have posted it, and messages from one rank
+// to another over one communicator match in the order in which they started.
 Outcome Simulate(const Plan& plan, const Interleaving& interleaving);
 
 }  // namespace planwright::testing

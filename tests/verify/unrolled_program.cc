@@ -29,45 +29,29 @@ class Unroller {
 
   Program Unroll(const Role& role, int steps) {
     program_ = {};
-    streams_ = {{"", 0}};
-    List(role.setup, "setup");
-    for (int step = 0; step < steps; ++step) List(role.step, absl::StrCat("step", step));
-    List(role.teardown, "teardown");
-    program_.streams = static_cast<int>(streams_.size());
+    Body(role.setup, {}, 0);
+    for (int step = 0; step < steps; ++step) Body(role.step, {}, 0);
+    Body(role.teardown, {}, 0);
     return std::move(program_);
   }
-  int events() const { return static_cast<int>(events_.size()); }
+  int streams() const { return static_cast<int>(streams_.size()); }
 
  private:
-  void List(const vector<Instruction>& list, const string& scope) {
-    scope_ = scope;
-    Body(list, "", {}, {}, 0);
-  }
-
-  int Event(const string& name) { return events_.emplace(scope_ + " " + name, static_cast<int>(events_.size())).first->second; }
-
-  void Body(const vector<Instruction>& body, const string& stream, const vector<int>& held, const vector<const vector<Output>*>& given, int depth) {
+  void Body(const vector<Instruction>& body, const vector<const vector<Output>*>& given, int depth) {
     if (depth > 50) throw std::runtime_error("blocks call each other in a circle");
     for (const Instruction& instruction : body) {
-      const string& on = instruction.stream.empty() ? stream : instruction.stream;
-      vector<int> waits = held, signals;
-      for (const string& event : instruction.waits) waits.push_back(Event(event));
-      for (const string& event : instruction.signals) signals.push_back(Event(event));
-      const int number = streams_.emplace(on, static_cast<int>(streams_.size())).first->second;
       if (instruction.kind == OpKind::kCall) {
         const Block* block = plan_.FindBlock(instruction.block);
         if (!block) throw std::runtime_error("no block " + instruction.block);
-        const int first = static_cast<int>(program_.ops.size());
-        Body(block->body, on, waits, {&block->inputs, &block->takes}, depth + 1);
-        if (!signals.empty() || !instruction.waits.empty()) program_.ops.push_back({&instruction, number, waits, signals, first});
+        Body(block->body, {&block->inputs, &block->takes}, depth + 1);
         continue;
       }
-      const bool communicates = OpClassOf(instruction.kind) == OpClass::kCommunication;
-      if (!communicates && waits.empty() && signals.empty()) continue;  // it starts and ends by itself
-      Op& op = program_.ops.emplace_back(Op{&instruction, number, waits, signals});
+      if (OpClassOf(instruction.kind) != OpClass::kCommunication) continue;
+      const int stream = streams_.emplace(instruction.stream, static_cast<int>(streams_.size())).first->second;
+      Op& op = program_.ops.emplace_back(Op{&instruction, stream});
       if (instruction.kind == OpKind::kExchange) {
         for (const ExchangePart& part : instruction.parts) op.contents.push_back(ContentOf(part, body, given));
-      } else if (communicates) {
+      } else {
         op.group = GroupOf(instruction.group);
         op.content = ContentOf(instruction);
       }
@@ -113,19 +97,17 @@ class Unroller {
 
   const Plan& plan_;
   Program program_;
-  std::map<string, int> streams_;
-  std::map<string, int> events_;
-  string scope_;
+  std::map<string, int> streams_ = {{"", 0}};
 };
 
 }  // namespace
 
-Unrolled Unroll(const Plan& plan, int steps) {
-  Unrolled unrolled;
+vector<Program> Unroll(const Plan& plan, int steps) {
+  vector<Program> programs;
   Unroller unroller(plan);
-  for (const Role& role : plan.roles) unrolled.programs.push_back(unroller.Unroll(role, steps));
-  unrolled.events = unroller.events();
-  return unrolled;
+  for (const Role& role : plan.roles) programs.push_back(unroller.Unroll(role, steps));
+  for (Program& program : programs) program.streams = unroller.streams();
+  return programs;
 }
 
 }  // namespace planwright::testing

@@ -22,7 +22,7 @@ class Op {
  public:
   explicit Op(Attributes attributes = {}) {
     instruction_.attributes = std::move(attributes);
-    plan_.budget = {.global_samples = 4, .microbatches = 1};
+    plan_.budget = {.global_samples = 4, .microbatches = 1, .block_samples = 4};
   }
   Op& OnTpRank(int rank, int tp) {
     call_.tp = tp;

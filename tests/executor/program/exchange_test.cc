@@ -33,6 +33,7 @@ Plan MakePlan(int encoder_lanes, int language_lanes, int64_t samples, bool coloc
   plan.world_size = colocated ? encoder_lanes : encoder_lanes + language_lanes;
   plan.budget.global_samples = 2 * samples;
   plan.budget.microbatches = 2;
+  plan.budget.block_samples = samples;
   Module encoder{.name = "e"}, language{.name = "l"};
   encoder.grid.dp = encoder_lanes;
   language.grid.dp = language_lanes;
@@ -68,27 +69,30 @@ at::Tensor Counts(LaneSamples lane) {
 }
 
 // Forward and backward at once on every rank: encoder rows go one way, "gradients" (negative rows) the other.
-void Exchange(const Plan& plan, int rank, Rank& self) {
-  const int64_t samples = plan.budget.global_samples / plan.budget.microbatches;
-  Values values;
-  Instruction exchange{.kind = OpKind::kExchange};
+void ExchangeBoth(const Plan& plan, int rank, const Rank& self) {
+  const int64_t samples = plan.budget.block_samples;
+  Tensors sent, counts;
+  Instruction instruction{.kind = OpKind::kExchange};
   std::vector<LaneSamples> lanes;
   for (const Module& module : plan.modules) {
     const bool language = module.name == "l";
     if (!module.grid.contains(rank)) continue;
     const LaneSamples lane = SamplesOfLane(samples, module.grid.dp, rank - module.grid.first_rank);
-    values.Set(module.name + ".counts", Counts(lane));
-    values.Set(module.name + ".out", RowsOf(lane, language ? -1 : 1));
-    exchange.parts.push_back({"e.l", language, true, module.name + ".out", module.name + ".counts"});
-    exchange.parts.push_back({"e.l", !language, false, module.name + ".in", module.name + ".counts"});
-    exchange.outputs.push_back({module.name + ".in", {DType::kFp64, {std::string("rows"), kWidth}}});
+    instruction.parts.push_back({"e.l", language, true, module.name + ".out", module.name + ".counts"});
+    instruction.parts.push_back({"e.l", !language, false, module.name + ".in", module.name + ".counts"});
+    instruction.outputs.push_back({module.name + ".in", {DType::kFp64, {std::string("rows"), kWidth}}});
+    sent.insert(sent.end(), {RowsOf(lane, language ? -1 : 1), at::Tensor()});
+    counts.insert(counts.end(), {Counts(lane), Counts(lane)});
     lanes.push_back(lane);
   }
-  const Tensors received = RunExchange(exchange, values, self);
-  ASSERT_EQ(received.size(), lanes.size());
-  for (size_t i = 0; i < lanes.size(); ++i) {
-    const double sign = exchange.outputs[i].name == "l.in" ? 1 : -1;
-    EXPECT_TRUE(received[i].equal(RowsOf(lanes[i], sign))) << "rank " << rank << " " << exchange.outputs[i].name;
+  const Exchange exchange(instruction, self);
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    const Tensors received = exchange.Run(sent, counts);
+    ASSERT_EQ(received.size(), lanes.size());
+    for (size_t i = 0; i < lanes.size(); ++i) {
+      const double sign = instruction.outputs[i].name == "l.in" ? 1 : -1;
+      EXPECT_TRUE(received[i].equal(RowsOf(lanes[i], sign))) << "rank " << rank << " " << instruction.outputs[i].name;
+    }
   }
 }
 
@@ -106,7 +110,7 @@ void OverGloo(int encoder_lanes, int language_lanes, int64_t samples, bool coloc
     Rank self{.plan = plan, .role = role, .rank = rank, .device = at::kCPU,
               .communicators = Communicators::Make(plan, rank, Backend::kGloo, *store, "n", "127.0.0.1", environment.timeout),
               .step = StepState(plan, at::kCPU), .recorder = **recorder};
-    for (int repeat = 0; repeat < 3; ++repeat) Exchange(plan, rank, self);
+    ExchangeBoth(plan, rank, self);
     WaitForAll(environment, "end", environment.timeout, **store);
     return 0;
   });

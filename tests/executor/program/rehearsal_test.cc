@@ -27,9 +27,8 @@ int64_t RowsOfSample(int64_t sample) { return sample % 3 == 1 ? 0 : 1 + sample %
 
 LaneSamples LaneOf(const CallContext& call) {
   const Budget& budget = call.plan->budget;
-  const int64_t block = budget.global_samples / budget.microbatches;
-  const int64_t first = call.step * budget.global_samples + call.microbatch * block;
-  const LaneSamples lane = SamplesOfLane(block, call.lanes, call.lane);
+  const int64_t first = call.step * budget.global_samples + call.microbatch * budget.block_samples;
+  const LaneSamples lane = SamplesOfLane(budget.block_samples, call.lanes, call.lane);
   return {first + lane.first, first + lane.end};
 }
 

@@ -45,10 +45,12 @@ Plan ToyPlan() {
   Plan plan;
   plan.precision = "fp64";
   plan.world_size = 1;
-  plan.budget = {.train_samples = 8, .global_samples = 4, .micro_samples = 2, .sequence_length = 1, .microbatches = 2, .steps = 2};
+  plan.budget = {.train_samples = 8, .global_samples = 4, .micro_samples = 2, .sequence_length = 1, .microbatches = 2, .steps = 2,
+                 .block_samples = 2};
   plan.budget.learning_rate = {.peak = 0.1, .min = 0.1, .init = 0.1, .decay_samples = 8, .style = "constant"};
   plan.budget.weight_decay = {.start = 0, .end = 0, .style = "constant", .samples = 8};
   plan.optimizer.clip_grad_norm = 0;
+  plan.accumulators = {{"$integers", DType::kInt64, 2, {"loss_tokens", "routing"}}, {"$reals", DType::kFp64, 3, {"loss", "aux", "norm.m"}}};
   plan.origins = {{"toy.yaml", 7, 1, "module m"}};
   Module module{.name = "m", .origin = 0};
   for (int i = 0; i < 2; ++i) {
@@ -56,7 +58,7 @@ Plan ToyPlan() {
     module.storages.push_back({.frame = "m.layers." + std::to_string(i), .slot = "w", .shape = {2}, .parameters = {i}, .bucket = 0,
                                .offset = 2 * i});
   }
-  module.buckets = {{.name = "m.0", .elements = 4}};
+  module.buckets = {{.name = "m.0", .elements = 4, .dtype = DType::kFp64, .master = DType::kFp64}};
   plan.modules = {module};
 
   Block forward{.name = "m.layer.forward", .module = "m", .inputs = {{"x", kVector}}, .outputs = {"y"}, .saved = {"x"},
@@ -86,9 +88,12 @@ Plan ToyPlan() {
     role.step.push_back(Call("m.s0.forward", "m.s0", {x}, {}, m));
   }
   for (int m = 0; m < 2; ++m) role.step.push_back(Call("m.s0.backward", "m.s0", {"one" + std::to_string(m)}, {}, m));
-  for (OpKind kind : {OpKind::kScaleGradients, OpKind::kSquareNorm, OpKind::kClipAndGate, OpKind::kAdamW, OpKind::kLogStep}) {
-    role.step.push_back(Op(kind, {}, {}, of_m));
-  }
+  const Attributes of_bucket = {{"module", "m"}, {"bucket", int64_t{0}}};
+  role.step.push_back(Op(OpKind::kScaleGradients, {}, {}, of_bucket));
+  role.step.push_back(Op(OpKind::kSquareNorm, {}, {}, of_bucket));
+  role.step.push_back(Op(OpKind::kClipAndGate, {}, {}));
+  role.step.push_back(Op(OpKind::kAdamW, {}, {}, of_bucket));
+  role.step.push_back(Op(OpKind::kLogStep, {}, {}));
   plan.roles = {role};
   return plan;
 }
@@ -229,6 +234,34 @@ TEST_F(WalkerTest, RefusesAValueOfAnotherShape) {
   Plan plan = ToyPlan();
   plan.blocks[0].body[0].outputs[0].type.dims = {int64_t{3}};
   EXPECT_THROW(Run(plan, 1), ExitError);
+}
+
+TEST_F(WalkerTest, RefusesBeforeTheFirstStepWhatItCannotRun) {
+  Plan plan = ToyPlan();
+  plan.blocks[1].body[1].kind = OpKind::kGelu;  // the last block of the step
+  try {
+    Run(plan, 1);
+    FAIL() << "no error";
+  } catch (const ExitError& error) {
+    const std::string message = error.what();
+    for (const char* part : {"rank 0 on here", "step > m.s0 m.s0.backward > m.layers.1 m.layer.backward 1", "no handler of gelu", "toy.yaml:7"}) {
+      EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
+    }
+  }
+  EXPECT_TRUE(Metrics().empty());
+  EXPECT_FALSE(std::filesystem::exists(ProbePartPath(folder_ + "/probe", "values_first", 0)));
+}
+
+TEST_F(WalkerTest, RefusesAProgramThatDoesNotLink) {
+  Plan plan = ToyPlan();
+  plan.blocks[2].body[2].inputs = {"nothing"};
+  try {
+    Run(plan, 1);
+    FAIL() << "no error";
+  } catch (const ExitError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("> m.s0 m.s0.forward 2: token_loss: an operand that nothing defines"), std::string::npos) << message;
+  }
 }
 
 TEST_F(WalkerTest, RefusesSavedValuesThatNobodyTakes) {

@@ -2,12 +2,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "executor/telemetry/recorder.h"
 #include "executor/telemetry/step_log.h"
@@ -26,6 +29,7 @@ TEST(Recorder, OutlivesAKilledRank) {
   const pid_t child = fork();
   if (child == 0) {
     auto recorder = Recorder::Open(run, 3, "node7");
+    (*recorder)->Begin(RecorderState::kRunning, 12, -1, 4, "step 12", 3, "linear x -> n");
     (*recorder)->Begin(RecorderState::kWaiting, 12, 1, 5, "step 12 > language.layers.3 language.moe.forward", 4,
                        "all_gather n -> n_full over language.tp");
     raise(SIGKILL);
@@ -35,19 +39,26 @@ TEST(Recorder, OutlivesAKilledRank) {
   ASSERT_TRUE(WIFSIGNALED(status));
 
   std::ifstream file(RecorderPath(run, 3), std::ios::binary);
-  std::vector<char> bytes(kRecorderFileBytes);
-  file.read(bytes.data(), kRecorderFileBytes);
-  ASSERT_EQ(file.gcount(), kRecorderFileBytes);
+  std::vector<char> bytes(sizeof(RecorderPage));
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  ASSERT_EQ(file.gcount(), static_cast<std::streamsize>(bytes.size()));
   const auto* page = reinterpret_cast<const RecorderPage*>(bytes.data());
   EXPECT_EQ(std::memcmp(page->magic, kRecorderMagic, sizeof kRecorderMagic), 0);
-  EXPECT_EQ(page->sequence.load() % 2, 0u);
   EXPECT_EQ(page->state, static_cast<int32_t>(RecorderState::kWaiting));
   EXPECT_EQ(page->pid, child);
-  EXPECT_EQ(page->step, 12);
-  EXPECT_EQ(page->origin, 5);
   EXPECT_STREQ(page->host, "node7");
-  EXPECT_STREQ(page->path, "step 12 > language.layers.3 language.moe.forward 4");
-  EXPECT_STREQ(page->instruction, "all_gather n -> n_full over language.tp");
+  EXPECT_EQ(page->begun, 2u);
+  EXPECT_EQ(page->done, 1u);
+  const auto last = ReadEntry(*page, 2);
+  ASSERT_TRUE(last.has_value());
+  EXPECT_EQ(last->state, RecorderState::kWaiting);
+  EXPECT_EQ(last->step, 12);
+  EXPECT_EQ(last->microbatch, 1);
+  EXPECT_EQ(last->origin, 5);
+  EXPECT_EQ(last->path, "step 12 > language.layers.3 language.moe.forward 4");
+  EXPECT_EQ(last->text, "all_gather n -> n_full over language.tp");
+  EXPECT_EQ(ReadEntry(*page, 1)->text, "linear x -> n");
+  EXPECT_FALSE(ReadEntry(*page, 3).has_value());
 }
 
 TEST(Recorder, CutsLongTextAndSaysWhenItCannotWrite) {
@@ -57,10 +68,83 @@ TEST(Recorder, CutsLongTextAndSaysWhenItCannotWrite) {
   (*recorder)->Begin(RecorderState::kRunning, 1, -1, -1, std::string(5000, 'p'), 1, std::string(5000, 'i'));
   (*recorder)->Fail(12, std::string(9000, 'm').c_str());
   EXPECT_EQ(std::strlen((*recorder)->page().host), 63u);
-  EXPECT_EQ(std::strlen((*recorder)->page().path), 255u);
+  EXPECT_EQ(ReadEntry((*recorder)->page(), 1)->path.size(), 255u);
+  EXPECT_EQ(ReadEntry((*recorder)->page(), 1)->text.size(), 255u);
   EXPECT_EQ(std::strlen((*recorder)->page().message), 2047u);
   EXPECT_EQ((*recorder)->page().exit_code, 12);
   EXPECT_EQ(Recorder::Open("/proc/nowhere", 0, "h").status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+// A device that finishes what it is told to.
+class ToyDevice : public Completion {
+ public:
+  void Mark(uint64_t number) override { marked = number; }
+  uint64_t Finished() const override { return finished; }
+  std::atomic<uint64_t> marked{0}, finished{0};
+};
+
+TEST(Recorder, WhatIsDoneIsTheDevicesWord) {
+  auto recorder = Recorder::Open(FreshFolder(), 0, "here");
+  ASSERT_TRUE(recorder.ok());
+  auto owned = std::make_unique<ToyDevice>();
+  ToyDevice& device = *owned;
+  (*recorder)->Follow(std::move(owned));
+  for (int i = 0; i < 5; ++i) (*recorder)->Begin(RecorderState::kRunning, 1, -1, -1, "step 1", i, "linear");
+  EXPECT_EQ(device.marked, 4u);  // the fifth is still being launched
+  EXPECT_EQ((*recorder)->launched(), 4u);
+  EXPECT_EQ((*recorder)->done(), 0u);
+  device.finished = 3;
+  (*recorder)->Refresh();
+  EXPECT_EQ((*recorder)->begun(), 5u);
+  EXPECT_EQ((*recorder)->done(), 3u);
+  // What the device finishes after the rank has failed, because it was let go, is no progress.
+  (*recorder)->Fail(11, "no progress");
+  device.finished = 4;
+  (*recorder)->Refresh();
+  EXPECT_EQ((*recorder)->done(), 3u);
+}
+
+TEST(Recorder, TheEndOfTheProgramWaitsForTheDevice) {
+  auto recorder = Recorder::Open(FreshFolder(), 0, "here");
+  ASSERT_TRUE(recorder.ok());
+  auto owned = std::make_unique<ToyDevice>();
+  ToyDevice& device = *owned;
+  (*recorder)->Follow(std::move(owned));
+  (*recorder)->Begin(RecorderState::kRunning, 1, -1, -1, "step 1", 0, "adamw");
+  std::thread worker([&] {
+    while (device.marked != 1) std::this_thread::yield();
+    EXPECT_NE((*recorder)->page().state, static_cast<int32_t>(RecorderState::kDone));
+    device.finished = 1;
+  });
+  (*recorder)->Done();
+  worker.join();
+  EXPECT_EQ((*recorder)->done(), 1u);
+  EXPECT_EQ((*recorder)->page().state, static_cast<int32_t>(RecorderState::kDone));
+}
+
+// A reader gets an instruction as it was written, or none, never a mixture of two.
+TEST(Recorder, ReadersNeverSeeHalfAnInstruction) {
+  auto recorder = Recorder::Open(FreshFolder(), 0, "here");
+  ASSERT_TRUE(recorder.ok());
+  std::atomic<bool> over{false};
+  std::thread writer([&] {
+    for (uint64_t number = 1; number <= 50 * kRecorderEntries; ++number) {
+      (*recorder)->Begin(RecorderState::kRunning, static_cast<int64_t>(number), -1, -1, "step", 0, std::to_string(number));
+    }
+    over = true;
+  });
+  while (!over) {
+    const uint64_t begun = (*recorder)->begun();
+    for (const uint64_t number : {begun, begun - std::min(begun, kRecorderEntries - 1)}) {
+      const auto read = ReadEntry((*recorder)->page(), number);
+      if (!read) continue;
+      ASSERT_EQ(read->step, static_cast<int64_t>(number));
+      ASSERT_EQ(read->text, std::to_string(number));
+    }
+  }
+  writer.join();
+  EXPECT_EQ(ReadEntry((*recorder)->page(), 50 * kRecorderEntries)->text, std::to_string(50 * kRecorderEntries));
+  EXPECT_FALSE(ReadEntry((*recorder)->page(), 49 * kRecorderEntries).has_value());
 }
 
 TEST(StepLog, WritesAllDigits) {

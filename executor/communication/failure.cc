@@ -1,0 +1,27 @@
+#include "executor/communication/failure.h"
+
+#include <c10/util/Exception.h>
+
+#include "executor/communication/gloo_communicator.h"
+#include "planner/cli/exit_status.h"
+
+namespace planwright::executor {
+
+FailureKind KindOf(const std::exception& error) {
+  if (const auto* known = dynamic_cast<const CommunicationError*>(&error)) return known->kind();
+  if (dynamic_cast<const c10::AcceleratorError*>(&error) != nullptr) return FailureKind::kDevice;
+  if (dynamic_cast<const c10::DistError*>(&error) != nullptr) return FailureKind::kPeerLost;  // the store of the run does not answer
+  return GlooFailureKind(error).value_or(FailureKind::kOurs);
+}
+
+int ExitStatusOf(FailureKind kind) {
+  switch (kind) {
+    case FailureKind::kPeerLost: return kExitPeerLost;
+    case FailureKind::kTimeOut: return kExitHang;
+    case FailureKind::kDevice: return kExitDevice;
+    case FailureKind::kOurs: break;
+  }
+  return kExitInternal;
+}
+
+}  // namespace planwright::executor

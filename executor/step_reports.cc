@@ -1,0 +1,150 @@
+#include "executor/step_reports.h"
+
+#include <ATen/ops/empty_like.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "executor/rank.h"
+#include "planner/cli/exit_status.h"
+#ifdef PLANWRIGHT_CUDA
+#include <ATen/cuda/CUDAEvent.h>
+#endif
+
+namespace planwright::executor {
+namespace {
+
+constexpr int kSkippedStepsAllowed = 10;  // in a row
+
+double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+at::Tensor HostCopy(const at::Tensor& tensor) {
+  if (!tensor.defined()) return {};
+  return at::empty_like(tensor, at::TensorOptions(at::kCPU).pinned_memory(tensor.is_cuda())).copy_(tensor, /*non_blocking=*/true);
+}
+
+int64_t PlaceOf(const Plan& plan, const std::string& sum, const std::string& part) {
+  const Accumulator* accumulator = plan.FindAccumulator(sum);
+  if (accumulator == nullptr) return -1;
+  const auto at = std::find(accumulator->parts.begin(), accumulator->parts.end(), part);
+  return at == accumulator->parts.end() ? -1 : at - accumulator->parts.begin();
+}
+
+}  // namespace
+
+// Seconds from the begin to the end of a step, and whether its copies are there.
+#ifdef PLANWRIGHT_CUDA
+class StepReports::Clock {
+ public:
+  explicit Clock(bool device) : device_(device) {}
+  void Begin() {
+    began_ = Now();
+    if (device_) begin_.record();
+  }
+  // Whether what was read is to be had at once. If not, Wait says when.
+  bool End() {
+    if (!device_) {
+      seconds_ = Now() - began_;
+      return true;
+    }
+    // The next step begins before this one is read.
+    std::swap(begin_, read_begin_);
+    end_.record();
+    return false;
+  }
+  void Wait() {
+    if (!device_) return;
+    end_.synchronize();
+    seconds_ = read_begin_.elapsed_time(end_) / 1e3;
+  }
+  double seconds() const { return seconds_; }
+
+ private:
+  const bool device_;
+  double began_ = 0, seconds_ = 0;
+  at::cuda::CUDAEvent begin_{cudaEventDefault}, read_begin_{cudaEventDefault}, end_{cudaEventDefault};
+};
+#else
+class StepReports::Clock {
+ public:
+  explicit Clock(bool) {}
+  void Begin() { began_ = Now(); }
+  bool End() {
+    seconds_ = Now() - began_;
+    return true;
+  }
+  void Wait() {}
+  double seconds() const { return seconds_; }
+
+ private:
+  double began_ = 0, seconds_ = 0;
+};
+#endif
+
+StepReports::StepReports(const Plan& plan, const StepState& step, StepLog* log)
+    : plan_(plan), step_(step), log_(log), clock_(std::make_unique<Clock>(step.norms.is_cuda())) {
+  if (plan.FindAccumulator("$integers") != nullptr) integers_ = step.sum("$integers");
+  if (plan.FindAccumulator("$reals") != nullptr) reals_ = step.sum("$reals");
+  loss_tokens_ = PlaceOf(plan, "$integers", "loss_tokens"), routing_ = PlaceOf(plan, "$integers", "routing");
+  loss_ = PlaceOf(plan, "$reals", "loss"), aux_ = PlaceOf(plan, "$reals", "aux");
+  for (const Module& module : plan.modules) expert_layers_ += module.expert_layers();
+}
+
+StepReports::~StepReports() = default;
+
+void StepReports::Begin() { clock_->Begin(); }
+
+void StepReports::End() {
+  if (pending_) Finish();
+  Pending& pending = pending_.emplace();
+  pending.record.step = step_.step + 1;
+  pending.record.consumed_samples = pending.record.step * plan_.budget.global_samples;
+  pending.record.learning_rate = step_.learning_rate;
+  pending.integers = HostCopy(integers_), pending.reals = HostCopy(reals_);
+  pending.norms = HostCopy(step_.norms), pending.skipped = HostCopy(step_.skipped);
+  if (clock_->End()) Finish();
+}
+
+void StepReports::Finish() {
+  if (!pending_) return;
+  clock_->Wait();
+  const Pending pending = *std::move(pending_);
+  pending_.reset();
+  Write(pending);
+}
+
+void StepReports::Write(const Pending& pending) {
+  const auto real = [&](int64_t place) { return pending.reals[place].item<double>(); };
+  const auto integer = [&](int64_t place) { return pending.integers[place].item<int64_t>(); };
+  StepRecord record = pending.record;
+  const int64_t tokens = integer(loss_tokens_);
+  if (tokens > 0) record.loss = real(loss_) / static_cast<double>(tokens);
+  const double* norms = pending.norms.const_data_ptr<double>();
+  for (size_t i = 0; i < plan_.modules.size(); ++i) record.module_grad_norms.emplace_back(plan_.modules[i].name, norms[i]);
+  record.grad_norm = norms[plan_.modules.size()];
+  record.step_seconds = clock_->seconds();
+  record.skipped = pending.skipped.item<float>() != 0;
+  record.routing = static_cast<uint64_t>(integer(routing_));
+  if (expert_layers_ > 0) {  // mean over samples and layers, without the coefficient
+    record.aux_loss = real(aux_) / static_cast<double>(plan_.budget.global_samples * expert_layers_);
+  }
+  skipped_in_a_row_ = record.skipped ? skipped_in_a_row_ + 1 : 0;
+  if (log_ != nullptr) {
+    const absl::Status status = log_->Write(record);
+    if (!status.ok()) throw ExitError(kExitStorage, std::string(status.message()));
+    if (record.step % std::max<int64_t>(plan_.log_every_steps, 1) == 0 || record.skipped) {
+      std::printf("%s\n", StepLine(record, plan_.budget.steps).c_str());
+      std::fflush(stdout);
+    }
+  }
+  if (skipped_in_a_row_ < kSkippedStepsAllowed) return;
+  std::string culprits;
+  for (const auto& [module, norm] : record.module_grad_norms) {
+    if (!std::isfinite(norm)) culprits += " " + module;
+  }
+  throw ExitError(kExitNumerics, std::to_string(skipped_in_a_row_) + " steps in a row had a gradient norm that is not finite, in" + culprits);
+}
+
+}  // namespace planwright::executor

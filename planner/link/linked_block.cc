@@ -1,0 +1,207 @@
+#include "planner/link/linked_block.h"
+
+#include <algorithm>
+
+namespace planwright {
+
+// Reads one list. Spans are set at its end, when what they show lies still.
+class BlockLinker {
+ public:
+  BlockLinker(LinkedBlocks& plan, const Block* block) : plan_(plan) {
+    made_.block = block;
+    if (!block) return;
+    made_.module = plan.modules_.Find(block->module);
+    for (const Output& input : block->inputs) made_.inputs.push_back(Define(input, made_.left));
+    for (const Output& take : block->takes) made_.takes.push_back({plan.kept_.Number(take.name), Define(take, made_.left)});
+  }
+
+  LinkedBlock Link(const std::vector<Instruction>& list, int first) {
+    made_.body.reserve(list.size());
+    ends_.reserve(list.size());
+    for (const Instruction& instruction : list) Add(instruction, first + static_cast<int>(made_.body.size()));
+    if (made_.block) {
+      for (const std::string& output : made_.block->outputs) made_.outputs.push_back(Find(output));
+      for (const std::string& name : made_.block->saved) made_.saved.push_back({plan_.kept_.Number(name), Find(name)});
+    }
+    for (const auto& [name, value] : named_) made_.left.push_back(value);
+    std::sort(made_.left.begin(), made_.left.end());
+    SetSpans();
+    return std::move(made_);
+  }
+
+ private:
+  // Ends, in numbers_ and parts_, of what the spans of an instruction show.
+  struct Ends {
+    size_t inputs = 0, outputs = 0, frees = 0, parameters = 0, gradients = 0, parts = 0;
+  };
+
+  // A value that had the name before loses it.
+  int Define(const Output& output, std::vector<int>& lost) {
+    const int value = static_cast<int>(made_.types.size());
+    made_.types.push_back(&output.type);
+    const auto [it, fresh] = named_.try_emplace(output.name, value);
+    if (!fresh) {
+      lost.push_back(it->second);
+      it->second = value;
+    }
+    return value;
+  }
+
+  int Find(std::string_view name) const {
+    const auto it = named_.find(name);
+    return it == named_.end() ? kNoOperand : it->second;
+  }
+  int Operand(const std::string& name) { return IsStateName(name) ? OperandOfState(plan_.states_.Number(name)) : Find(name); }
+
+  int Slot(std::string_view name) {
+    const auto it = std::find(made_.slots.begin(), made_.slots.end(), name);
+    if (it != made_.slots.end()) return static_cast<int>(it - made_.slots.begin());
+    made_.slots.push_back(name);
+    return static_cast<int>(made_.slots.size()) - 1;
+  }
+
+  void Add(const Instruction& instruction, int number) {
+    LinkedInstruction& linked = made_.body.emplace_back();
+    linked.source = &instruction;
+    linked.op_class = OpClassOf(instruction.kind);
+    linked.number = number;
+    linked.place = static_cast<int>(made_.body.size()) - 1;
+    if (!instruction.group.empty()) linked.group = plan_.groups_.Find(instruction.group);
+    linked.stream = plan_.streams_.Number(instruction.stream);
+    if (const std::string* module = instruction.FindText("module")) linked.module = plan_.modules_.Find(*module);
+    if (instruction.kind == OpKind::kCall) {
+      linked.called = plan_.block_names_.Find(instruction.block);
+      if (!instruction.frame.empty()) linked.frame = plan_.frames_.Number(instruction.frame);
+    }
+    std::vector<int>& numbers = made_.numbers_;
+    Ends& ends = ends_.emplace_back();
+    for (const std::string& name : instruction.inputs) numbers.push_back(Operand(name));
+    ends.inputs = numbers.size();
+    for (const ExchangePart& part : instruction.parts) {  // what is sent is read before what is received gets its name
+      LinkedPart& made = made_.parts_.emplace_back();
+      if (!part.sample_rows.empty()) made.sample_rows = Operand(part.sample_rows);
+      if (part.send) made.value = Operand(part.value);
+      if (!part.bridge.empty()) made.bridge = plan_.bridges_.Find(part.bridge);
+      if (!part.group.empty()) made.group = plan_.groups_.Find(part.group);
+    }
+    ends.parts = made_.parts_.size();
+    lost_.clear();
+    for (const Output& output : instruction.outputs) {
+      numbers.push_back(IsStateName(output.name) ? OperandOfState(plan_.states_.Number(output.name)) : Define(output, lost_));
+    }
+    ends.outputs = numbers.size();
+    for (size_t i = 0; i < instruction.parts.size(); ++i) {
+      const ExchangePart& part = instruction.parts[i];
+      if (!part.send) made_.parts_[ends.parts - instruction.parts.size() + i].value = Find(part.value);
+    }
+    numbers.insert(numbers.end(), lost_.begin(), lost_.end());
+    for (const std::string& name : instruction.frees) {
+      const auto it = named_.find(name);
+      if (it == named_.end()) continue;
+      numbers.push_back(it->second);
+      named_.erase(it);
+    }
+    ends.frees = numbers.size();
+    for (const std::string& slot : instruction.parameters) numbers.push_back(Slot(slot));
+    ends.parameters = numbers.size();
+    for (const std::string& slot : instruction.gradients) numbers.push_back(Slot(slot));
+    ends.gradients = numbers.size();
+  }
+
+  void SetSpans() {
+    size_t at = 0, part = 0;
+    const auto next = [&](size_t end) {
+      const std::span<const int> span(made_.numbers_.data() + at, end - at);
+      at = end;
+      return span;
+    };
+    for (size_t i = 0; i < ends_.size(); ++i) {
+      LinkedInstruction& linked = made_.body[i];
+      linked.inputs = next(ends_[i].inputs);
+      linked.outputs = next(ends_[i].outputs);
+      linked.frees = next(ends_[i].frees);
+      linked.parameters = next(ends_[i].parameters);
+      linked.gradients = next(ends_[i].gradients);
+      linked.parts = {made_.parts_.data() + part, ends_[i].parts - part};
+      part = ends_[i].parts;
+      const auto lacks = [](const LinkedPart& read) { return read.value == kNoOperand || (read.bridge >= 0 && read.sample_rows == kNoOperand); };
+      const bool bound = std::find(linked.inputs.begin(), linked.inputs.end(), kNoOperand) == linked.inputs.end() &&
+                         std::none_of(linked.parts.begin(), linked.parts.end(), lacks);
+      if (!bound && linked.op_class != OpClass::kControl && !made_.unbound) made_.unbound = &linked;
+    }
+  }
+
+  LinkedBlocks& plan_;
+  LinkedBlock made_;
+  std::unordered_map<std::string_view, int> named_;
+  std::vector<Ends> ends_;
+  std::vector<int> lost_;
+};
+
+int LinkedBlocks::Names::Number(std::string_view name) {
+  const auto [it, fresh] = numbers.try_emplace(name, static_cast<int>(names.size()));
+  if (fresh) names.push_back(name);
+  return it->second;
+}
+
+int LinkedBlocks::Names::Find(std::string_view name) const {
+  const auto it = numbers.find(name);
+  return it == numbers.end() ? -1 : it->second;
+}
+
+LinkedBlocks::LinkedBlocks(const Plan& plan) : plan_(plan), storages_of_(plan.modules.size()) {
+  // Of two with one name the first is found, as by Plan::Find...
+  const auto number = [](const auto& list, Names& names) {
+    for (size_t i = 0; i < list.size(); ++i) names.numbers.try_emplace(list[i].name, static_cast<int>(i));
+  };
+  number(plan.blocks, block_names_);
+  number(plan.modules, modules_);
+  number(plan.groups, groups_);
+  number(plan.bridges, bridges_);
+  streams_.Number("");
+  for (size_t m = 0; m < plan.modules.size(); ++m) {
+    const std::vector<Storage>& storages = plan.modules[m].storages;
+    for (size_t i = 0; i < storages.size(); ++i) {
+      const size_t frame = frames_.Number(storages[i].frame);
+      if (frame >= storages_of_[m].size()) storages_of_[m].resize(frame + 1);
+      storages_of_[m][frame].push_back(static_cast<int>(i));
+    }
+  }
+  blocks_.reserve(plan.blocks.size());
+  for (const Block& block : plan.blocks) {
+    blocks_.push_back(BlockLinker(*this, &block).Link(block.body, instructions_));
+    instructions_ += static_cast<int>(block.body.size());
+  }
+  for (LinkedBlock& block : blocks_) {
+    for (LinkedInstruction& call : block.body) {
+      if (call.called >= 0 && call.frame >= 0) call.slots = SlotsOf(call.called, call.frame);
+    }
+  }
+}
+
+LinkedBlock LinkedBlocks::Link(const std::vector<Instruction>& list, int first) {
+  LinkedBlock linked = BlockLinker(*this, nullptr).Link(list, first);
+  for (LinkedInstruction& call : linked.body) {
+    if (call.called >= 0 && call.frame >= 0) call.slots = SlotsOf(call.called, call.frame);
+  }
+  return linked;
+}
+
+int LinkedBlocks::SlotsOf(int index, int frame) {
+  const LinkedBlock& block = blocks_[index];
+  const auto [it, fresh] = slots_.try_emplace((int64_t{index} << 32) | static_cast<uint32_t>(frame), static_cast<int>(storages_.size()));
+  if (!fresh) return it->second;
+  for (std::string_view slot : block.slots) {
+    int found = -1;
+    if (block.module >= 0 && frame >= 0 && frame < static_cast<int>(storages_of_[block.module].size())) {
+      const std::vector<Storage>& storages = plan_.modules[block.module].storages;
+      for (int storage : storages_of_[block.module][frame]) {
+        if (storages[storage].slot == slot) found = storage;
+      }
+    }
+    storages_.push_back(found);
+  }
+  return it->second;
+}
+
+}  // namespace planwright

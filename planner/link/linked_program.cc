@@ -1,0 +1,244 @@
+#include "planner/link/linked_program.h"
+
+#include <algorithm>
+
+#include "planner/diagnostics/text.h"
+#include "planner/plan/limits.h"
+
+namespace planwright {
+
+// Follows the names of values through calls and frames: a value lives as long as something names it. The list that made it does until it frees it or
+// ends; so does every block that it is handed to; a frame does from the forward that saves it until a block takes it.
+class ProgramLinker {
+ public:
+  ProgramLinker(LinkedBlocks& blocks, LinkedProgram& made) : blocks_(blocks), made_(made) {}
+
+  void Run(const LinkedBlock& list) {
+    const uint32_t call = Enter(list);
+    Body(call, 0);
+    Leave(call);
+    std::vector<std::string> untaken;
+    for (const auto& [key, head] : frames_) {
+      for (int at = head; at >= 0; at = kept_[at].next) {
+        const int frame = static_cast<int>(key >> 32);
+        if (made_.problem_.empty()) {
+          untaken.push_back(Cat(frame < 0 ? "" : blocks_.frame(frame), " microbatch ", static_cast<int32_t>(key), " ", blocks_.kept(kept_[at].name)));
+        }
+        Unname(kept_[at].value);
+      }
+    }
+    if (!untaken.empty()) {
+      std::sort(untaken.begin(), untaken.end());
+      std::string names;
+      for (const std::string& name : untaken) names += (names.empty() ? "" : ", ") + name;
+      Problem("saved but never taken: " + names);
+    }
+    frames_.clear(), kept_.clear(), spare_kept_.clear();
+    EndAfter();
+  }
+
+  int values() const { return static_cast<int>(names_.size()); }
+
+ private:
+  // What a frame keeps of a microbatch: a chain.
+  struct Kept {
+    int name = -1, value = -1, next = -1;
+  };
+
+  uint32_t Enter(const LinkedBlock& block) {
+    LinkedCall& call = made_.calls_.emplace_back();
+    call.block = &block;
+    call.first_value = static_cast<uint32_t>(made_.bindings_.size());
+    call.first = static_cast<uint32_t>(made_.entries_.size());
+    made_.bindings_.resize(made_.bindings_.size() + block.types.size(), -1);
+    return static_cast<uint32_t>(made_.calls_.size()) - 1;
+  }
+
+  void Leave(uint32_t index) {
+    const LinkedCall& call = made_.calls_[index];
+    for (int value : call.block->left) Unname(Binding(call.first_value, value));
+    EndAfter();
+    made_.calls_[index].end = static_cast<uint32_t>(made_.entries_.size());
+  }
+
+  // The first that is found is kept.
+  void Problem(std::string what) {
+    if (made_.problem_.empty()) made_.problem_ = std::move(what);
+  }
+  void Problem(uint32_t call, const LinkedInstruction& instruction, const char* what) {
+    if (!made_.problem_.empty()) return;
+    std::string path;
+    made_.AppendPath(call, path);
+    Problem(Cat(made_.role_.name, path, " ", instruction.place, ": ", OpName(instruction.source->kind), ": ", what));
+  }
+
+  int& Binding(uint32_t first, int value) { return made_.bindings_[first + static_cast<uint32_t>(value)]; }
+
+  int Make() {
+    if (spare_.empty()) {
+      names_.push_back(1);
+      return static_cast<int>(names_.size()) - 1;
+    }
+    const int value = spare_.back();
+    spare_.pop_back();
+    names_[value] = 1;
+    return value;
+  }
+  void Share(int& at, int value) {
+    at = value;
+    if (value >= 0) ++names_[value];
+  }
+  void Unname(int value) {
+    if (value < 0 || --names_[value] > 0) return;
+    made_.after_.push_back(value);
+    spare_.push_back(value);
+  }
+
+  // What happened since the last entry began happens behind it.
+  void EndAfter() {
+    if (!made_.entries_.empty()) made_.entries_.back().after = static_cast<uint32_t>(made_.after_.size());
+  }
+
+  void Body(uint32_t index, int depth) {
+    const LinkedBlock& block = *made_.calls_[index].block;
+    const uint32_t first = made_.calls_[index].first_value;
+    if (block.unbound) Problem(index, *block.unbound, "an operand that nothing defines");
+    for (const LinkedInstruction& instruction : block.body) {
+      if (instruction.op_class == OpClass::kControl) {
+        Call(instruction, index, depth);
+      } else {
+        for (int operand : instruction.outputs) {
+          if (operand >= 0) Binding(first, operand) = Make();
+        }
+        made_.entries_.push_back({&instruction, index, static_cast<uint32_t>(made_.after_.size())});
+      }
+      for (int value : instruction.frees) Unname(Binding(first, value));
+      EndAfter();
+    }
+  }
+
+  void Call(const LinkedInstruction& instruction, uint32_t caller, int depth) {
+    if (instruction.called < 0) return Problem(caller, instruction, "there is no such block");
+    if (depth >= kDeepestCalls || made_.entries_.size() + made_.calls_.size() > static_cast<size_t>(kMostInstructions)) {
+      return Problem(caller, instruction, "the program has no end");
+    }
+    const LinkedBlock& block = blocks_.block(instruction.called);
+    const uint32_t index = Enter(block);
+    LinkedCall& call = made_.calls_[index];
+    const LinkedCall& from = made_.calls_[caller];
+    call.parent = static_cast<int>(caller);
+    call.place = instruction.place;
+    call.frame = instruction.frame >= 0 ? instruction.frame : from.frame;
+    call.microbatch = instruction.source->microbatch >= 0 ? instruction.source->microbatch : from.microbatch;
+    call.slots = instruction.frame >= 0 || block.slots.empty() ? instruction.slots : blocks_.SlotsOf(instruction.called, call.frame);
+    const uint32_t outer = from.first_value, inner = call.first_value;
+    const int64_t key = (int64_t{call.frame} << 32) | static_cast<uint32_t>(call.microbatch);
+    bool fits = block.inputs.size() == instruction.inputs.size() && block.outputs.size() == instruction.outputs.size();
+    for (size_t i = 0; i < block.inputs.size() && i < instruction.inputs.size(); ++i) {
+      const int value = instruction.inputs[i] >= 0 ? Binding(outer, instruction.inputs[i]) : -1;
+      fits = fits && value >= 0;
+      Share(Binding(inner, block.inputs[i]), value);
+    }
+    if (!fits) Problem(caller, instruction, "the block has other inputs or outputs");
+    for (size_t i = 0; i < block.slots.size(); ++i) {
+      if (blocks_.storage(call.slots + static_cast<int>(i)) < 0) Problem(caller, instruction, "the frame lacks a slot of the block");
+    }
+    if (!block.takes.empty() && !Take(key, block, inner)) Problem(caller, instruction, "the block takes what the frame does not keep");
+
+    Body(index, depth + 1);
+
+    for (size_t i = 0; i < block.outputs.size() && i < instruction.outputs.size(); ++i) {
+      if (instruction.outputs[i] < 0) continue;
+      const int value = block.outputs[i] < 0 ? -1 : Binding(inner, block.outputs[i]);
+      if (value < 0) Problem(caller, instruction, "the block does not make what it hands on");
+      Share(Binding(outer, instruction.outputs[i]), value);
+    }
+    if (!block.saved.empty() && !Save(key, block, inner)) Problem(caller, instruction, "the block saves what it does not have, or twice");
+    Leave(index);
+  }
+
+  bool Take(int64_t key, const LinkedBlock& block, uint32_t first) {
+    const auto found = frames_.find(key);
+    if (found == frames_.end()) return false;
+    bool all = true;
+    for (const KeptValue& take : block.takes) {
+      int* link = &found->second;
+      while (*link >= 0 && kept_[*link].name != take.name) link = &kept_[*link].next;
+      if (*link < 0) {
+        all = false;
+        continue;
+      }
+      // The frame's name becomes the block's.
+      Binding(first, take.value) = kept_[*link].value;
+      spare_kept_.push_back(*link);
+      *link = kept_[*link].next;
+    }
+    if (found->second < 0) frames_.erase(found);
+    return all;
+  }
+
+  bool Save(int64_t key, const LinkedBlock& block, uint32_t first) {
+    int* head = &frames_.try_emplace(key, -1).first->second;
+    bool all = true;
+    // Chained from the last on: a chain lies in the order in which it is saved, which is that in which it is taken.
+    for (auto saved = block.saved.rbegin(); saved != block.saved.rend(); ++saved) {
+      const int value = saved->value < 0 ? -1 : Binding(first, saved->value);
+      for (int at = *head; at >= 0 && all; at = kept_[at].next) all = kept_[at].name != saved->name;
+      if (value < 0) {
+        all = false;
+        continue;
+      }
+      int at = static_cast<int>(kept_.size());
+      if (spare_kept_.empty()) {
+        kept_.emplace_back();
+      } else {
+        at = spare_kept_.back();
+        spare_kept_.pop_back();
+      }
+      kept_[at] = {saved->name, value, *head};
+      *head = at;
+      ++names_[value];
+      made_.after_.push_back(~value);
+    }
+    if (*head < 0) frames_.erase(key);
+    return all;
+  }
+
+  LinkedBlocks& blocks_;
+  LinkedProgram& made_;
+  std::vector<int> names_;  // how many stand for each value
+  std::vector<int> spare_;  // dead values
+  std::vector<Kept> kept_;
+  std::vector<int> spare_kept_;
+  std::unordered_map<int64_t, int> frames_;  // frame and microbatch -> head of the chain in kept_
+};
+
+LinkedProgram::LinkedProgram(LinkedBlocks& blocks, const Role& role) : blocks_(blocks), role_(role), instructions_(blocks.instructions()) {
+  ProgramLinker linker(blocks, *this);
+  const std::vector<Instruction>* lists[] = {&role.setup, &role.step, &role.teardown};
+  for (int i = 0; i < 3; ++i) {
+    lists_[i] = std::make_unique<LinkedBlock>(blocks.Link(*lists[i], instructions_));
+    instructions_ += static_cast<int>(lists[i]->size());
+    ranges_[i].first = entries_.size();
+    linker.Run(*lists_[i]);
+    ranges_[i].end = entries_.size();
+  }
+  values_ = linker.values();
+}
+
+void LinkedProgram::AppendPath(uint32_t call, std::string& path) const {
+  const LinkedCall& made = calls_[call];
+  if (made.parent < 0) return;
+  AppendPath(static_cast<uint32_t>(made.parent), path);
+  Append(path, " > ", made.frame < 0 ? "" : blocks_.frame(made.frame), " ", made.block->block->name);
+}
+
+int LinkedProgram::OriginOf(const LinkedEntry& entry) const {
+  if (entry.instruction->source->origin >= 0) return entry.instruction->source->origin;
+  for (int call = static_cast<int>(entry.call); calls_[call].parent >= 0; call = calls_[call].parent) {
+    if (calls_[call].block->block->origin >= 0) return calls_[call].block->block->origin;
+  }
+  return role_.origin;
+}
+
+}  // namespace planwright

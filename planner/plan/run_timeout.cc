@@ -1,0 +1,21 @@
+#include "planner/plan/run_timeout.h"
+
+#include <cstdlib>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace planwright {
+
+absl::StatusOr<std::chrono::milliseconds> RunTimeout() {
+  constexpr double kMost = 1e9;  // beyond it no clock need be asked
+  const char* seconds = std::getenv("PLANWRIGHT_TIMEOUT_SECONDS");
+  if (seconds == nullptr) return std::chrono::seconds(600);
+  double value = 0;
+  if (!absl::SimpleAtod(seconds, &value) || !(value >= 0.001 && value <= kMost)) {
+    return absl::InvalidArgumentError(absl::StrCat("PLANWRIGHT_TIMEOUT_SECONDS='", seconds, "' is not a number of seconds"));
+  }
+  return std::chrono::milliseconds(static_cast<int64_t>(value * 1000));
+}
+
+}  // namespace planwright

@@ -1,0 +1,79 @@
+// The executor with one planted failure and without the proof of its plan, so that tests can see what becomes of a run.
+//   PLANWRIGHT_FAULT=throw | kill | stop | endless | device (GPUs only: an index out of bounds)
+//   PLANWRIGHT_FAULT_STEP=N                            in the first linear of this step, counted from 1
+//   PLANWRIGHT_FAULT=skip                              or all sums over $reals left out of the program
+//   PLANWRIGHT_FAULT_RANK=N                            of this rank
+//   PLANWRIGHT_FAULT_MARK=FILE                         gets the moment of the fault: CLOCK_MONOTONIC, in nanoseconds
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/full.h>
+#ifdef PLANWRIGHT_CUDA
+#include <ATen/cuda/Sleep.h>
+#endif
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include "executor/op_table.h"
+#include "executor/rank_main.h"
+
+namespace planwright::executor {
+namespace {
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+bool OnThisRank() { return Variable("RANK") == Variable("PLANWRIGHT_FAULT_RANK"); }
+
+void Mark() { std::ofstream(Variable("PLANWRIGHT_FAULT_MARK")) << std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+// On a device the work never ends and its launch returns at once; on the host the call does not return.
+void WorkForEver(const at::Tensor& input) {
+#ifdef PLANWRIGHT_CUDA
+  if (input.is_cuda()) return at::cuda::sleep(std::numeric_limits<int64_t>::max());
+#endif
+  for (;;) pause();
+}
+
+// An assertion inside a kernel: the device gives up everything that it was given.
+void BreakTheDevice(const at::Tensor& input) { input.index_select(0, at::full({1}, input.size(0), input.options().dtype(at::kLong))); }
+
+Tensors FailOnce(const ComputeContext& context) {
+  static bool failed = false;
+  if (std::to_string(context.call.step + 1) == Variable("PLANWRIGHT_FAULT_STEP") && !failed && OnThisRank()) {
+    failed = true;
+    Mark();
+    const std::string fault = Variable("PLANWRIGHT_FAULT");
+    if (fault == "kill") raise(SIGKILL);
+    if (fault == "stop") raise(SIGSTOP);
+    if (fault == "endless") WorkForEver(context.inputs[0]);
+    if (fault == "device") BreakTheDevice(context.inputs[0]);
+    TORCH_CHECK(fault != "throw", "planted failure");
+  }
+  return ops::RunLinear(context);
+}
+
+ComputeHandler FailingHandlerOf(OpKind kind) { return kind == OpKind::kLinear ? FailOnce : ComputeHandlerOf(kind); }
+
+absl::Status SkipSums(Plan& plan) {
+  if (Variable("PLANWRIGHT_FAULT") != "skip" || !OnThisRank()) return absl::OkStatus();
+  Mark();
+  for (Role& role : plan.roles) {
+    std::erase_if(role.step, [](const Instruction& op) { return op.kind == OpKind::kAllReduce && op.inputs.front() == "$reals"; });
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace planwright::executor
+
+int main(int argc, char** argv) {
+  using namespace planwright::executor;
+  return RankMain(argc, argv, {.compute = FailingHandlerOf, .prepare = SkipSums});
+}

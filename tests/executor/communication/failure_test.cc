@@ -1,0 +1,64 @@
+// What becomes of a communication whose peer is gone, does not come, or brings something else: a type, and from it an exit status.
+#include "executor/communication/failure.h"
+
+#include <ATen/ops/full.h>
+#include <c10/util/Exception.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <chrono>
+
+#include "executor/communication/collectives.h"
+#include "executor/communication/gloo_communicator.h"
+#include "executor/communication/rendezvous.h"
+#include "planner/cli/exit_status.h"
+#include "tests/executor/communication/world.h"
+
+namespace planwright::executor {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How rank 0 fails when it adds two numbers with rank 1, which does `peer` instead and leaves. The status of its kind; 1: no such error.
+int StatusOfRank0(std::chrono::milliseconds timeout, const std::function<void(c10d::Store& store)>& peer) {
+  return RunWorld(2, [&](int rank, int port) {
+    Environment environment{.rank = rank, .world_size = 2, .address = "127.0.0.1", .port = port, .nonce = "n", .host = "here", .timeout = 60s};
+    auto store = OpenStore(environment);
+    if (!store.ok()) return 1;
+    auto group = MakeGlooCommunicator(*store, "group", {0, 1}, rank, "127.0.0.1", timeout);
+    WaitForAll(environment, "joined", 60s, **store);
+    if (rank == 1) {
+      peer(**store);
+      _exit(0);
+    }
+    int status = 1;
+    try {
+      AllReduce(*group, at::full({2}, 1.0), Reduce::kSum);
+    } catch (const CommunicationError& error) {
+      status = ExitStatusOf(error.kind());
+    }
+    (*store)->set("over", std::string("yes"));
+    return status;
+  })[0];
+}
+
+TEST(Failure, APeerThatIsGoneIsLost) {
+  EXPECT_EQ(StatusOfRank0(60s, [](c10d::Store&) {}), kExitPeerLost);
+}
+
+TEST(Failure, APeerThatDoesNotComeIsATimeOut) {
+  EXPECT_EQ(StatusOfRank0(5s, [](c10d::Store& store) { store.wait({"over"}, 60s); }), kExitHang);
+}
+
+TEST(Failure, TypesOfOthersHaveAKind) {
+  EXPECT_EQ(KindOf(CommunicationError(FailureKind::kTimeOut, "")), FailureKind::kTimeOut);
+  EXPECT_EQ(KindOf(c10::AcceleratorError({}, 700, "")), FailureKind::kDevice);
+  EXPECT_EQ(KindOf(c10::DistStoreError(c10::SourceLocation{}, "")), FailureKind::kPeerLost);
+  // Words say nothing.
+  EXPECT_EQ(KindOf(std::runtime_error("gloo: NCCL timed out, connection closed by peer")), FailureKind::kOurs);
+  EXPECT_EQ(ExitStatusOf(FailureKind::kDevice), kExitDevice);
+  EXPECT_EQ(ExitStatusOf(FailureKind::kOurs), kExitInternal);
+}
+
+}  // namespace
+}  // namespace planwright::executor

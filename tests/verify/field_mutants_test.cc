@@ -1,0 +1,198 @@
+// One family of damage for every field of a plan that is not free, by the classes that plan_fields.h gives them: what follows from other fields is
+// refused when it says something else. What is chosen may be refused, and must not do worse than that.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "planner/plan/plan_fields.h"
+#include "planner/verify/verify.h"
+#include "tests/support/compiled.h"
+
+namespace planwright {
+namespace {
+
+using testing::CompiledFile;
+
+constexpr int kOfAField = 6;  // places of one field in a plan that are damaged, spread over it
+
+// Walks all fields in the order of the file. Counts the values of each field ("storages[].slot"), or damages one of them.
+class FieldDamage {
+ public:
+  static constexpr bool kFills = true;
+  struct Seen {
+    FieldClass field_class = FieldClass::kFree;
+    int values = 0;
+  };
+
+  FieldDamage() = default;
+  FieldDamage(std::string pattern, int number) : pattern_(std::move(pattern)), number_(number) {}
+
+  const std::map<std::string, Seen>& seen() const { return seen_; }
+  bool done() const { return done_; }
+
+  template <typename T>
+  void operator()(const char* key, FieldClass field_class, T& value) {
+    const std::string outer = here_;
+    here_ = outer.empty() ? key : absl::StrCat(outer, ".", key);
+    field_class_ = field_class;
+    Visit(value);
+    here_ = outer;
+  }
+  template <typename T>
+  void Omittable(const char* key, FieldClass field_class, T& value, const std::type_identity_t<T>&) {
+    (*this)(key, field_class, value);
+  }
+  template <typename T>
+  void OutsideDigest(const char*, T&, const std::type_identity_t<T>&) {}
+
+ private:
+  // Whether this value is the one to damage.
+  bool Here() {
+    Seen& seen = seen_[here_];
+    seen.field_class = field_class_;
+    const bool wanted = here_ == pattern_ && seen.values == number_;
+    ++seen.values;
+    done_ = done_ || wanted;
+    return wanted;
+  }
+
+  template <typename T>
+  void Visit(T& value) {
+    Describe(*this, value);
+  }
+  void Visit(bool& value) {
+    if (Here()) value = !value;
+  }
+  void Visit(int& value) {
+    if (Here()) ++value;
+  }
+  void Visit(int64_t& value) {
+    if (Here()) ++value;
+  }
+  void Visit(double& value) {
+    if (Here()) value = value * 1.5 + 1;
+  }
+  void Visit(char& value) {
+    if (Here()) value = value == 'M' ? 'E' : 'M';
+  }
+  void Visit(std::string& value) {
+    if (Here()) value += "x";
+  }
+  void Visit(Axis& value) {
+    if (Here()) value = value == Axis::kTp ? Axis::kDp : Axis::kTp;
+  }
+  void Visit(View& value) {
+    if (Here()) value = value == View::kDense ? View::kExpert : View::kDense;
+  }
+  void Visit(OpKind& value) {
+    if (Here()) value = value == OpKind::kGelu ? OpKind::kSquaredRelu : OpKind::kGelu;
+  }
+  void Visit(DType& value) {
+    if (Here()) value = value == DType::kFp64 ? DType::kFp32 : DType::kFp64;
+  }
+  void Visit(TpGradient& value) {
+    if (Here()) value = value == TpGradient::kSharded ? TpGradient::kReplicated : TpGradient::kSharded;
+  }
+  void Visit(Init::Kind& value) {
+    if (Here()) value = value == Init::Kind::kOnes ? Init::Kind::kZeros : Init::Kind::kOnes;
+  }
+  void Visit(Output& value) {
+    if (Here()) value.type.dtype = value.type.dtype == DType::kInt64 ? DType::kFp32 : DType::kInt64;
+  }
+  void Visit(Transfer& value) {
+    if (Here()) ++value.end_sample;
+  }
+  void Visit(Attributes& values) {
+    for (auto& [name, value] : values) {
+      if (!Here()) continue;
+      if (auto* number = std::get_if<int64_t>(&value)) ++*number;
+      if (auto* real = std::get_if<double>(&value)) *real = -2 * *real - 1;
+      if (auto* text = std::get_if<std::string>(&value)) *text += "x";
+      if (auto* list = std::get_if<std::vector<int64_t>>(&value); list && !list->empty()) ++list->front();
+    }
+  }
+  template <typename T>
+  void Visit(std::optional<T>& value) {
+    if (value) Visit(*value);
+  }
+  template <typename T>
+  void Visit(std::vector<T>& values) {
+    const FieldClass own = field_class_;
+    const std::string list = here_;
+    if (Here()) {  // the list itself: one less, or one that was not there
+      if (!values.empty()) values.pop_back();
+      else values.emplace_back();
+    }
+    here_ += "[]";
+    for (T& value : values) {
+      field_class_ = own;
+      Visit(value);
+    }
+    here_ = list;
+    field_class_ = own;
+  }
+
+  const std::string pattern_;
+  const int number_ = -1;
+  std::string here_;
+  FieldClass field_class_ = FieldClass::kFree;
+  std::map<std::string, Seen> seen_;
+  bool done_ = false;
+};
+
+// Fields that follow and may say something else without harm, with the reason.
+const std::set<std::string>& Harmless() {
+  static const std::set<std::string> harmless = {
+      "format_version",  // the reader's: another version is not read
+  };
+  return harmless;
+}
+
+struct Case {
+  const char* name;
+  const char* recipe;
+  std::vector<std::string> overrides;
+};
+
+class Fields : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Fields, WhatFollowsIsRefusedWhenItSaysSomethingElse) {
+  const Plan plan = CompiledFile(absl::StrCat(PLANWRIGHT_SOURCE_DIR, "/recipes/", GetParam().recipe, ".yaml"), GetParam().overrides);
+  ASSERT_FALSE(plan.roles.empty());
+  FieldDamage counted;
+  Plan copy = plan;
+  Describe(counted, copy);
+  int refused = 0, chosen_refused = 0, chosen = 0;
+  for (const auto& [field, seen] : counted.seen()) {
+    if (seen.field_class == FieldClass::kFree) continue;
+    const int step = std::max(1, (seen.values + kOfAField - 1) / kOfAField);
+    for (int number = step / 2; number < seen.values; number += step) {
+      Plan damaged = plan;
+      FieldDamage damage(field, number);
+      Describe(damage, damaged);
+      ASSERT_TRUE(damage.done()) << field << " " << number;
+      const bool holds = VerifyPlan(damaged).empty();
+      if (seen.field_class == FieldClass::kChosen) {
+        ++chosen, chosen_refused += !holds;
+        continue;
+      }
+      refused += !holds;
+      if (!Harmless().contains(field)) {
+        EXPECT_FALSE(holds) << field << ", value " << number << " of " << seen.values << ", may say something else";
+      }
+    }
+  }
+  std::cout << refused << " values of fields that follow are refused; of " << chosen << " chosen ones " << chosen_refused << "\n";
+  EXPECT_GT(refused, 200);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Plans, Fields,
+    ::testing::Values(Case{"tiny", "nemotron_moe_vlm_tiny", {}}, Case{"toy", "nemotron_moe_vlm_20l_mock_8r_toy", {}},
+                      Case{"overlap", "nemotron_moe_vlm_20l_mock_8r_toy", {"gradients.overlap_reduce=true", "gradients.overlap_gather=true"}}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace planwright

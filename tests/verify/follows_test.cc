@@ -1,0 +1,377 @@
+// What follows, follows: a plan in which one fact is another than model, layout and free fields make of it is refused, at the line of the module
+// that it is of. Damage is done to the plan itself and may be consistent in itself: names swapped everywhere, a slot bound to another tensor of its
+// shape in blocks that have no backward to compare with.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <stdexcept>
+
+#include "planner/plan/plan_json.h"
+#include "planner/verify/verify.h"
+#include "tests/numerics/layouts.h"
+#include "tests/support/compiled.h"
+#include "tests/verify/field_damage.h"
+
+namespace planwright {
+namespace {
+
+using testing::CompiledFile;
+using testing::EncoderOn;
+using testing::Join;
+using testing::LanguageOn;
+
+constexpr char kTiny[] = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml";
+
+struct Damage {
+  const char* name;
+  std::function<void(Plan&)> inflict;
+  const char* says = "";  // part of what is told
+  const char* rule = "V11";
+};
+
+Module& Named(Plan& plan, const std::string& name) {
+  for (Module& module : plan.modules) {
+    if (module.name == name) return module;
+  }
+  throw std::runtime_error("no module " + name);
+}
+Module& Language(Plan& plan) { return Named(plan, "language"); }
+Module& Encoder(Plan& plan) { return Named(plan, "radio_encoder"); }
+
+Parameter& ParameterOf(Module& module, const std::string& ending) {
+  for (Parameter& parameter : module.parameters) {
+    if (parameter.name.ends_with(ending)) return parameter;
+  }
+  throw std::runtime_error("no parameter " + ending);
+}
+
+Storage& StorageOf(Module& module, const std::string& frame, const std::string& slot) {
+  for (Storage& storage : module.storages) {
+    if (storage.frame.ends_with(frame) && storage.slot == slot) return storage;
+  }
+  throw std::runtime_error("no storage " + slot);
+}
+
+Block& BlockOf(Plan& plan, const std::string& name) {
+  for (Block& block : plan.blocks) {
+    if (block.name == name) return block;
+  }
+  throw std::runtime_error("no block " + name);
+}
+
+// Instruction `which` of a kind.
+Instruction& OpOf(Block& block, OpKind kind, int which = 0) {
+  for (Instruction& op : block.body) {
+    if (op.kind == kind && which-- == 0) return op;
+  }
+  throw std::runtime_error("no " + std::string(OpName(kind)));
+}
+
+Role& RoleOf(Plan& plan, const std::string& name) {
+  for (Role& role : plan.roles) {
+    if (role.name == name) return role;
+  }
+  throw std::runtime_error("no role " + name);
+}
+
+// `module`: whose line must be pointed at; empty: any line.
+void ExpectRefused(const Plan& sound, const std::vector<Damage>& damages, const std::string& module) {
+  ASSERT_TRUE(VerifyPlan(sound).empty());
+  for (const Damage& damage : damages) {
+    Plan plan = sound;
+    damage.inflict(plan);
+    const std::vector<Violation> found = VerifyPlan(plan);
+    if (found.empty()) {
+      ADD_FAILURE() << damage.name << " passes";
+      continue;
+    }
+    EXPECT_EQ(found.front().rule, damage.rule) << damage.name << ": " << found.front().message;
+    EXPECT_THAT(found.front().message, ::testing::HasSubstr(damage.says)) << damage.name;
+    if (module.empty()) continue;
+    const int origin = found.front().origin;
+    ASSERT_GE(origin, 0) << damage.name;
+    EXPECT_EQ(plan.origins[static_cast<size_t>(origin)].what, module) << damage.name << ": " << found.front().message;
+  }
+}
+
+Plan Cut() { return CompiledFile(kTiny, Join(EncoderOn(2, 2), LanguageOn(2, 4, 2, 4))); }
+
+// Every axis above 1 somewhere, whatever can be recomputed, overlapped and packed.
+Plan Dealt() {
+  return CompiledFile(kTiny, {"cluster.nodes=2", "modules.radio_encoder.placement.ranks=8", "modules.radio_encoder.parallel={tp: 2, cp: 2, pp: 2}",
+                              "modules.language.placement.first_rank=8", "modules.language.placement.ranks=8",
+                              "modules.language.parallel={tp: 2, cp: 2, pp: 2, ep: 2, expert_tp: 2}", "models.hybrid_moe_tiny.mamba.groups=4",
+                              "models.hybrid_moe_tiny.attention.kv_groups=4", "modules.language.recompute=[full]", "data.packed_documents=true",
+                              "gradients.overlap_reduce=true", "gradients.overlap_gather=true", "gradients.buckets=2"});
+}
+
+TEST(Follows, ParametersOfTheLanguageModelAreItsOwn) {
+  const std::vector<Damage> damages = {
+      {"names_swapped",
+       [](Plan& p) { std::swap(ParameterOf(Language(p), "layers.0.mixer.D").name, ParameterOf(Language(p), "layers.0.mixer.dt_bias").name); },
+       "mixer.D"},
+      {"file_names_swapped",
+       [](Plan& p) {
+         Module& module = Language(p);
+         std::swap(ParameterOf(module, "layers.0.mixer.D").file_name, ParameterOf(module, "layers.0.mixer.dt_bias").file_name);
+       },
+       "file name"},
+      {"embedding_and_head_change_names",
+       [](Plan& p) { std::swap(ParameterOf(Language(p), "embeddings.weight").name, ParameterOf(Language(p), "lm_head.weight").name); }},
+      {"embedding_under_the_head",
+       [](Plan& p) { std::swap(StorageOf(Language(p), ".embed", "embeddings").parameters, StorageOf(Language(p), ".head", "lm_head").parameters); },
+       "parameters"},
+      {"key_and_value_change_places",
+       [](Plan& p) {
+         std::vector<int>& joined = StorageOf(Language(p), "layers.2", "qkv").parameters;
+         std::swap(joined[1], joined[2]);
+       },
+       "qkv of parameters"},
+      {"segments_reversed",
+       [](Plan& p) {
+         std::vector<int64_t>& segments = ParameterOf(Language(p), "layers.0.mixer.in_proj.weight").segments;
+         std::reverse(segments.begin(), segments.end());
+       },
+       "segments"},
+      {"segments_merged",
+       [](Plan& p) {
+         Parameter& parameter = ParameterOf(Language(p), "layers.0.mixer.conv1d.weight");
+         parameter.segments = {parameter.shape[0]};
+       },
+       "segments"},
+      {"expert_count", [](Plan& p) { ParameterOf(Language(p), "layers.1.mixer.experts.{expert}.up_proj.weight").shape[0] *= 2; }, "", "V7"},
+      {"initial_std", [](Plan& p) { ParameterOf(Language(p), "lm_head.weight").init.a *= 2; }, "initial value"},
+      {"residual_std_without_its_scale",
+       [](Plan& p) { ParameterOf(Language(p), "layers.2.mixer.o_proj.weight").init.a = Language(p).real("init_std"); },
+       "o_proj.weight of initial value"},
+      {"ones_become_zeros", [](Plan& p) { ParameterOf(Language(p), "norm_f.weight").init.kind = Init::Kind::kZeros; }, "initial value"},
+      {"norm_decays", [](Plan& p) { ParameterOf(Language(p), "layers.0.norm.weight").decay = true; }, "decay"},
+      {"weight_does_not_decay", [](Plan& p) { ParameterOf(Language(p), "lm_head.weight").decay = false; }, "decay"},
+      {"bias_is_no_buffer", [](Plan& p) { ParameterOf(Language(p), "e_score_correction_bias").buffer = false; }, "buffer"},
+      {"constant_without_a_layer", [](Plan& p) { Language(p).constants["dropout"] = 0.5; }, "dropout"},
+      {"no_such_size", [](Plan& p) { Language(p).constants["moe.shared_ffn"] = 0.5; }, "no integer"},
+      {"layers_change_frames", [](Plan& p) { std::swap(Language(p).layers[0].frame, Language(p).layers[1].frame); }, "", "V5"},
+      {"parameter_count", [](Plan& p) { ++Language(p).parameter_count; }, "parameter_count"},
+      {"head_flops", [](Plan& p) { Language(p).head_flops *= 2; }, "head_flops"},
+      {"layer_flops", [](Plan& p) { Language(p).layers[0].forward_flops *= 2; }, "forward_flops"},
+      {"expert_rows_from_one", [](Plan& p) { ++Language(p).layers[1].expert_row; }, "expert_row"},
+  };
+  ExpectRefused(Cut(), damages, "module language");
+}
+
+TEST(Follows, ParametersOfTheEncoderAreItsOwn) {
+  const std::vector<Damage> damages = {
+      {"query_key_and_value_in_one_cut",
+       [](Plan& p) {
+         Parameter& parameter = ParameterOf(Encoder(p), "blocks.0.attn.qkv.weight");
+         parameter.segments = {parameter.shape[0]};
+       },
+       "segments"},
+      {"norms_change_names",
+       [](Plan& p) { std::swap(ParameterOf(Encoder(p), "blocks.0.norm1.weight").name, ParameterOf(Encoder(p), "blocks.0.norm2.weight").name); }},
+      {"slots_change_names",
+       [](Plan& p) { std::swap(StorageOf(Encoder(p), "layers.0", "norm1_weight").slot, StorageOf(Encoder(p), "layers.0", "norm2_weight").slot); },
+       "norm1_weight"},
+      {"projector_ends_elsewhere", [](Plan& p) { Encoder(p).constants["output.init_std"] = 0.5; }, "output.init_std"},
+      {"blind", [](Plan& p) { Encoder(p).has_images = false; }, "has_images"},
+      {"projector_count", [](Plan& p) { ++Encoder(p).projector_count; }, "projector_count"},
+      {"pixel_shuffle_of_the_data", [](Plan& p) { p.data.max_image *= 2; }, "max_image"},
+  };
+  ExpectRefused(Cut(), damages, "module radio_encoder");
+}
+
+// Without a backward nothing else says which tensor a block reads.
+TEST(Follows, AFrozenBlockReadsItsOwnSlots) {
+  const Plan frozen = CompiledFile(kTiny, Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 2),
+                                               {"modules.radio_encoder.train={backbone: frozen, projection: trained}",
+                                                "modules.language.train.backbone=frozen"}));
+  const auto swap_slots = [](Instruction& a, Instruction& b) { std::swap(a.parameters, b.parameters); };
+  ExpectRefused(frozen,
+                {{"norms_of_a_layer_swapped",
+                  [&](Plan& p) {
+                    Block& block = BlockOf(p, "radio_encoder.layer.forward");
+                    swap_slots(OpOf(block, OpKind::kLayerNorm, 0), OpOf(block, OpKind::kLayerNorm, 1));
+                  },
+                  "layer_norm"},
+                 {"biases_swapped",
+                  [&](Plan& p) {
+                    Block& block = BlockOf(p, "radio_encoder.layer.forward");
+                    swap_slots(OpOf(block, OpKind::kAddResidualBias, 0), OpOf(block, OpKind::kAddResidualBias, 1));
+                  }},
+                 {"residual_from_the_wrong_place",
+                  [&](Plan& p) { OpOf(BlockOf(p, "radio_encoder.layer.forward"), OpKind::kAddResidualBias, 1).inputs[0] = "x"; }, "not x1"},
+                 {"eps_of_the_other_norm",
+                  [](Plan& p) {
+                    Encoder(p).constants["projector.norm_eps"] = 0.25;
+                    Encoder(p).constants["norm_eps"] = 0.5;
+                    for (const char* block : {"radio_encoder.layer.forward", "radio_encoder.head.forward"}) {
+                      for (Instruction& op : BlockOf(p, block).body) {
+                        if (op.attributes.contains("eps")) op.attributes["eps"] = 0.5;
+                      }
+                    }
+                  },
+                  "another eps"},
+                 {"trained_by_name_alone", [](Plan& p) { Encoder(p).trains_backbone = true; }, "crop", "V4"}},
+                "");
+}
+
+TEST(Follows, BlocksComputeWhatTheirLayerKindDoes) {
+  const Plan cp = CompiledFile(kTiny, Join(EncoderOn(1, 1), LanguageOn(1, 4, 2, 4),
+                                           {"modules.language.parallel.cp=2", "models.hybrid_moe_tiny.mamba.groups=4",
+                                            "models.hybrid_moe_tiny.attention.kv_groups=4"}));
+  ExpectRefused(cp,
+                {{"resharded_in_other_segments",
+                  [](Plan& p) {
+                    for (const char* name : {"language.mamba.forward", "language.mamba.backward"}) {
+                      for (Instruction& op : BlockOf(p, name).body) {
+                        if (op.kind != OpKind::kReshard) continue;
+                        auto& segments = std::get<std::vector<int64_t>>(op.attributes["segments"]);
+                        std::reverse(segments.begin(), segments.end());
+                      }
+                    }
+                  },
+                  "segments"},
+                 {"gathered_by_nothing_known",
+                  [](Plan& p) { OpOf(BlockOf(p, "language.mamba.forward"), OpKind::kMambaScan).inputs[0] = "zxbcdt"; }, "", "V4"}},
+                "module language");
+}
+
+TEST(Follows, BucketsSumsAndGroupsFollow) {
+  const auto expert_bucket = [](Plan& p) -> Bucket& {
+    for (Bucket& bucket : Language(p).buckets) {
+      if (bucket.view == View::kExpert) return bucket;
+    }
+    throw std::runtime_error("no bucket of experts");
+  };
+  ExpectRefused(Cut(),
+                {{"experts_counted_once", [&](Plan& p) { expert_bucket(p).tp = TpGradient::kReplicated; }, "", "V6"},
+                 {"norm_of_coordinate_0_alone", [&](Plan& p) { expert_bucket(p).once_over = {Axis::kTp}; }, "once_over"},
+                 {"masters_as_narrow_as_weights", [](Plan& p) { Language(p).buckets[0].master = DType::kBf16; }, "master"},
+                 {"weights_of_another_type", [](Plan& p) { Language(p).buckets[0].dtype = DType::kFp64; }, "dtype"},
+                 {"sum_of_another_name", [](Plan& p) { std::swap(p.accumulators[0].parts[0], p.accumulators[0].parts[1]); }, "parts"},
+                 {"sum_of_floats", [](Plan& p) { p.accumulators[2].dtype = DType::kFp64; }},
+                 {"group_on_another_stream", [](Plan& p) { p.groups[0].streams.push_back("gather"); }, "streams"},
+                 {"group_of_other_axes",
+                  [](Plan& p) {
+                    for (Group& group : p.groups) {
+                      if (group.name == "language.mp") group.axes = {Axis::kPp};
+                    }
+                  },
+                  "axes"},
+                 {"bridge_of_another_kind", [](Plan& p) { p.bridges[0].kind = p.bridges[0].kind == "equal" ? "fan_in" : "equal"; }},
+                 {"run_time_size_of_another_mean", [](Plan& p) { p.symbols[0].mean = std::max<int64_t>(1, p.symbols[0].mean / 2); }, "mean"},
+                 {"drawn_where_it_is_loaded",
+                  [](Plan& p) {
+                    for (Role& role : p.roles) role.setup[1].kind = OpKind::kLoadParameters;
+                  },
+                  "", "V9"},
+                 {"drawn_and_never_mastered", [](Plan& p) { std::swap(p.roles[0].setup[1], p.roles[0].setup[2]); }, "", "V7"},
+                 {"set_up_twice", [](Plan& p) { p.roles[0].setup.push_back(p.roles[0].setup.back()); }, "set up"}},
+                "");
+}
+
+TEST(Follows, SiblingsOfALaneRunOneProgram) {
+  const Plan plan = CompiledFile(kTiny, Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 2)));
+  const auto sibling = [](Plan& p) -> Role& { return RoleOf(p, "language.s0.sibling"); };
+  ExpectRefused(plan,
+                {{"draws_where_its_leader_loads",
+                  [&](Plan& p) {
+                    p.initialize = InitializePlan{"weights.safetensors", "", {}};
+                    for (Role& role : p.roles) role.setup[1].kind = OpKind::kLoadParameters;
+                    sibling(p).setup[1].kind = OpKind::kInitializeParameters;
+                  }},
+                 {"microbatches_swapped",
+                  [&](Plan& p) {
+                    // Whole microbatches change places in the sibling alone: each list of calls is sound in itself.
+                    const auto turned = [](std::string& name) {
+                      const size_t at = name.find(".m");
+                      if (at == std::string::npos || !(name[at + 2] == '0' || name[at + 2] == '1') || name[at + 3] != '.') return;
+                      name[at + 2] = name[at + 2] == '0' ? '1' : '0';
+                    };
+                    for (Instruction& op : sibling(p).step) {
+                      if (op.microbatch == 0 || op.microbatch == 1) op.microbatch = 1 - op.microbatch;
+                      for (std::string& name : op.inputs) turned(name);
+                      for (Output& output : op.outputs) turned(output.name);
+                      for (std::string& name : op.frees) turned(name);
+                    }
+                  }},
+                 {"steps_bucket_by_bucket_otherwise",
+                  [&](Plan& p) {
+                    std::vector<Instruction>& step = sibling(p).step;
+                    for (size_t i = 0; i + 1 < step.size(); ++i) {
+                      if (step[i].kind != OpKind::kScaleGradients || step[i + 1].kind != OpKind::kScaleGradients) continue;
+                      return std::swap(step[i], step[i + 1]);
+                    }
+                    throw std::runtime_error("one bucket alone");
+                  }}},
+                "");
+}
+
+TEST(Follows, FreeNumbersAreInTheirRanges) {
+  ExpectRefused(CompiledFile(kTiny),
+                {{"precision", [](Plan& p) { p.precision = "nonsense"; }, "nonsense"},
+                 {"beta", [](Plan& p) { p.optimizer.beta1 = 1.5; }, "beta"},
+                 {"eps", [](Plan& p) { p.optimizer.eps = -1; }, "eps"},
+                 {"clip", [](Plan& p) { p.optimizer.clip_grad_norm = std::nan(""); }, "clip"},
+                 {"seed", [](Plan& p) { p.seed = -1; }, "seed"},
+                 {"seed_of_the_data", [](Plan& p) { p.data.seed = -1; }, "seed"},
+                 {"rate", [](Plan& p) { p.budget.learning_rate.peak = -1e-3; }, "rate"},
+                 {"decay", [](Plan& p) { p.budget.weight_decay.end = -0.1; }, "decay"},
+                 {"log", [](Plan& p) { p.log_every_steps = 0; }, "log_every_steps"},
+                 {"checkpoint", [](Plan& p) { p.checkpoint.every_steps = -1; }, "steps"},
+                 {"token", [](Plan& p) { p.data.image_token = p.data.vocabulary; }, "token"},
+                 {"rows", [](Plan& p) { p.symbols[0].mean = p.symbols[0].maximum + 1; }, "maximum"}},
+                "");
+}
+
+// Whatever field it is that follows: another value is refused, and so is that of another place. At most so many occurrences of each field, spread
+// over all of them.
+TEST(Follows, NoFieldThatFollowsMayBeAnother) {
+  constexpr size_t kMostOfAField = 3;
+  for (Plan sound : {Cut(), Dealt()}) {
+    const std::string digest = PlanDigest(sound);
+    testing::FieldDamage look;
+    Describe(look, sound);
+    ASSERT_GT(look.seen().size(), 80u);
+    for (const auto& [pattern, values] : look.seen()) {
+      const size_t step = (values.size() + kMostOfAField - 1) / kMostOfAField;
+      for (size_t at = step / 2; at < values.size(); at += step) {
+        for (const std::any& value : {std::any(), values[(at + 1) % values.size()], values[(at + values.size() / 2) % values.size()]}) {
+          Plan plan = sound;
+          testing::FieldDamage damage(pattern, at, value);
+          Describe(damage, plan);
+          ASSERT_TRUE(damage.done()) << pattern;
+          if (PlanDigest(plan) == digest) continue;
+          const char* how = value.has_value() ? ", of another place" : "";
+          EXPECT_FALSE(VerifyPlan(plan).empty()) << pattern << " " << at << " of " << values.size() << how;
+        }
+      }
+    }
+  }
+}
+
+// A plan of numbers that no model has is refused in a moment, whatever they are.
+TEST(Follows, DamagedConstantsEndNothingButThePlan) {
+  const Plan sound = Cut();
+  for (const Module& module : sound.modules) {
+    for (const auto& [name, value] : module.constants) {
+      for (const Attribute& other : {Attribute(int64_t{0}), Attribute(int64_t{-7}), Attribute(int64_t{1} << 50), Attribute(0.0), Attribute(1e300),
+                                     Attribute(std::nan("")), Attribute(std::string("x")), Attribute(std::vector<int64_t>{1})}) {
+        const bool rate = name == "moe.bias_rate";  // any is a model's
+        if (other == value || (rate && std::holds_alternative<double>(other) && std::get<double>(other) >= 0)) continue;
+        Plan plan = sound;
+        Named(plan, module.name).constants[name] = other;
+        EXPECT_FALSE(VerifyPlan(plan).empty()) << module.name << " " << name;
+      }
+      Plan plan = sound;
+      Named(plan, module.name).constants.erase(name);
+      EXPECT_FALSE(VerifyPlan(plan).empty()) << module.name << " lacks " << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace planwright

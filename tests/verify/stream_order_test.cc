@@ -1,0 +1,293 @@
+// The derived order of streams against its definition, by brute force and in both directions: nothing that conflicts is unordered, nothing else is
+// ordered. Programs that run in any order that it allows, at random, make the same values.
+#include "planner/plan/stream_order.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "planner/plan/op_table.h"
+#include "tests/support/compiled.h"
+
+namespace planwright {
+namespace {
+
+using Step = StreamOrder::Step;
+using Closure = std::vector<std::vector<char>>;  // [j][i]: i is done before j starts
+
+struct Program {
+  ResourceTree resources;
+  int streams = 1;
+  std::vector<Step> steps;
+};
+
+void Close(Closure& before) {
+  for (size_t j = 0; j < before.size(); ++j) {
+    for (size_t i = 0; i < j; ++i) {
+      if (!before[j][i]) continue;
+      for (size_t k = 0; k < i; ++k) before[j][k] = before[j][k] || before[i][k];
+    }
+  }
+}
+
+Closure SameStream(const Program& program) {
+  const size_t count = program.steps.size();
+  Closure before(count, std::vector<char>(count, false));
+  for (size_t j = 0; j < count; ++j) {
+    for (size_t i = 0; i < j; ++i) before[j][i] = program.steps[i].stream == program.steps[j].stream;
+  }
+  return before;
+}
+
+bool Contains(const ResourceTree& tree, int outer, int inner) {
+  for (; inner >= 0; inner = tree.parent(inner)) {
+    if (inner == outer) return true;
+  }
+  return false;
+}
+
+bool Conflict(const ResourceTree& tree, const Access& a, const Access& b) {
+  return (a.writes || b.writes) && (Contains(tree, a.resource, b.resource) || Contains(tree, b.resource, a.resource));
+}
+
+// By the definition: all pairs.
+Closure Defined(const Program& program) {
+  Closure before = SameStream(program);
+  const std::vector<Step>& steps = program.steps;
+  for (size_t j = 0; j < steps.size(); ++j) {
+    for (size_t i = 0; i < j; ++i) {
+      for (const Access& a : steps[i].accesses) {
+        for (const Access& b : steps[j].accesses) before[j][i] = before[j][i] || Conflict(program.resources, a, b);
+      }
+    }
+    if (!steps[j].makes_value) continue;
+    for (size_t k = 0; k < j; ++k) {
+      for (int value : steps[k].frees) {
+        for (size_t i = 0; i <= k; ++i) {
+          const auto touches = [&](const Access& access) { return access.resource == value; };
+          if (std::any_of(steps[i].accesses.begin(), steps[i].accesses.end(), touches)) before[j][i] = true;
+        }
+      }
+    }
+  }
+  Close(before);
+  return before;
+}
+
+Closure Derived(const Program& program) {
+  Closure before = SameStream(program);
+  StreamOrder order(program.resources, program.streams);
+  for (size_t j = 0; j < program.steps.size(); ++j) {
+    for (int64_t wait : order.Next(program.steps[j])) {
+      if (wait >= 0) before[j][static_cast<size_t>(wait)] = true;
+    }
+  }
+  Close(before);
+  return before;
+}
+
+class RandomProgram {
+ public:
+  explicit RandomProgram(uint64_t seed) : random_(seed) {}
+
+  Program Make() {
+    Program program;
+    program.streams = Pick(4) + 1;
+    std::vector<int> state, live;
+    for (const char* name : {"%a", "%a.gradients", "%a.gradients.0", "%a.gradients.0/x", "%a.gradients.0/y", "%a.gradients.1", "%a.parameters",
+                             "%a.parameters.0", "%a.parameters.0/x", "$", "$reals", "$reals.loss", "$reals.norm.a", "$gate"}) {
+      state.push_back(program.resources.Number(name));
+    }
+    const int count = 5 + Pick(40);
+    for (int i = 0; i < count; ++i) {
+      Step& step = program.steps.emplace_back();
+      step.stream = Pick(program.streams);
+      for (int k = Pick(3); k > 0; --k) step.accesses.push_back({state[static_cast<size_t>(Pick(static_cast<int>(state.size())))], Pick(3) == 0});
+      for (int k = Pick(3); k > 0 && !live.empty(); --k) step.accesses.push_back({live[static_cast<size_t>(Pick(static_cast<int>(live.size())))], false});
+      if (Pick(2) == 0) {
+        step.makes_value = true;
+        live.push_back(program.resources.Number(absl::StrCat("v", i)));
+        step.accesses.push_back({live.back(), true});
+      }
+      if (!live.empty() && Pick(3) == 0) {
+        const size_t at = static_cast<size_t>(Pick(static_cast<int>(live.size())));
+        step.frees.push_back(live[at]);
+        live.erase(live.begin() + static_cast<std::ptrdiff_t>(at));
+      }
+    }
+    return program;
+  }
+
+ private:
+  int Pick(int count) { return static_cast<int>(random_() % static_cast<uint64_t>(count)); }
+  std::mt19937_64 random_;
+};
+
+// What a program leaves in every resource, run in `order`: each instruction mixes what it reads into what it writes.
+std::map<int, uint64_t> Execute(const Program& program, const std::vector<size_t>& order) {
+  std::map<int, uint64_t> contents;  // of resources that contain no other
+  std::set<int> parents;
+  for (int i = 0; i < program.resources.size(); ++i) parents.insert(program.resources.parent(i));
+  const auto leaves = [&](int resource) {
+    std::vector<int> inside;
+    for (int i = 0; i < program.resources.size(); ++i) {
+      if (!parents.contains(i) && Contains(program.resources, resource, i)) inside.push_back(i);
+    }
+    return inside;
+  };
+  for (size_t at : order) {
+    uint64_t mixed = 1469598103934665603ULL * (at + 1);
+    for (const Access& access : program.steps[at].accesses) {
+      for (int leaf : leaves(access.resource)) mixed = (mixed ^ contents[leaf]) * 1099511628211ULL + static_cast<uint64_t>(leaf);
+    }
+    for (const Access& access : program.steps[at].accesses) {
+      for (int leaf : leaves(access.resource)) {
+        if (access.writes) contents[leaf] = mixed + static_cast<uint64_t>(leaf);
+      }
+    }
+  }
+  return contents;
+}
+
+std::vector<size_t> RandomOrder(const Closure& before, std::mt19937_64& random) {
+  std::vector<size_t> order;
+  std::vector<char> done(before.size(), false);
+  while (order.size() < before.size()) {
+    std::vector<size_t> ready;
+    for (size_t j = 0; j < before.size(); ++j) {
+      bool may = !done[j];
+      for (size_t i = 0; may && i < j; ++i) may = !before[j][i] || done[i];
+      if (may) ready.push_back(j);
+    }
+    order.push_back(ready[random() % ready.size()]);
+    done[order.back()] = true;
+  }
+  return order;
+}
+
+TEST(StreamOrder, IsTheDefinitionsAndNoMore) {
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    const Program program = RandomProgram(seed).Make();
+    ASSERT_EQ(Derived(program), Defined(program)) << "seed " << seed;
+  }
+}
+
+TEST(StreamOrder, AnyOrderThatItAllowsMakesTheSameValues) {
+  std::mt19937_64 random(1);
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const Program program = RandomProgram(seed).Make();
+    const Closure before = Derived(program);
+    std::vector<size_t> sequence(program.steps.size());
+    std::iota(sequence.begin(), sequence.end(), size_t{0});
+    const auto wanted = Execute(program, sequence);
+    for (int i = 0; i < 5; ++i) ASSERT_EQ(Execute(program, RandomOrder(before, random)), wanted) << "seed " << seed;
+  }
+}
+
+TEST(StreamOrder, BothOrdersOfWhatIsUnorderedAreMet) {
+  std::mt19937_64 random(2);
+  const Program program = RandomProgram(5).Make();
+  const Closure before = Derived(program);
+  ASSERT_GT(program.streams, 1);
+  std::set<std::pair<size_t, size_t>> met;
+  for (int i = 0; i < 4000; ++i) {
+    const std::vector<size_t> order = RandomOrder(before, random);
+    for (size_t a = 0; a < order.size(); ++a) {
+      for (size_t b = a + 1; b < order.size(); ++b) met.emplace(order[a], order[b]);
+    }
+  }
+  for (size_t j = 0; j < before.size(); ++j) {
+    for (size_t i = 0; i < j; ++i) {
+      EXPECT_TRUE(met.contains({i, j})) << i << " before " << j;
+      EXPECT_NE(met.contains({j, i}), before[j][i]) << j << " before " << i;
+    }
+  }
+}
+
+// A role's setup, two steps and teardown with each instruction on a stream of its own, so that nothing but effects orders them. `dropped`: a kind and
+// one of its effects that is left out.
+Program Alone(const Plan& plan, const Role& role, std::optional<std::pair<OpKind, size_t>> dropped) {
+  Program program;
+  const auto add_body = [&](auto&& self, const std::vector<Instruction>& body, const Block* block, const std::string& frame) -> void {
+    for (const Instruction& op : body) {
+      const std::string& inner = op.frame.empty() ? frame : op.frame;
+      if (op.kind == OpKind::kCall) {
+        const Block& called = *plan.FindBlock(op.block);
+        self(self, called.body, &called, inner);
+        continue;
+      }
+      Step step;
+      std::vector<StateAccess> accesses = StateAccessesOf(op, role.modules);
+      if (dropped && dropped->first == op.kind) accesses.erase(accesses.begin() + static_cast<std::ptrdiff_t>(dropped->second));
+      if (const Module* module = block ? plan.FindModule(block->module) : nullptr) {
+        for (const Storage& storage : module->storages) {
+          if (storage.frame != frame) continue;
+          const auto has = [&](const std::vector<std::string>& slots) { return std::find(slots.begin(), slots.end(), storage.slot) != slots.end(); };
+          if (has(op.parameters)) accesses.push_back({ParameterResource(*module, storage), false});
+          if (has(op.gradients)) accesses.push_back({GradientResource(*module, storage), true});
+        }
+      }
+      if (accesses.empty()) continue;
+      for (const StateAccess& access : accesses) step.accesses.push_back({program.resources.Number(access.resource), access.writes});
+      step.stream = program.streams++ - 1;
+      program.steps.push_back(std::move(step));
+    }
+  };
+  for (const auto* list : {&role.setup, &role.step, &role.step, &role.teardown}) add_body(add_body, *list, nullptr, "");
+  return program;
+}
+
+TEST(StreamOrder, EveryEffectOfTheTableOrdersSomething) {
+  const Plan plan = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", {"batch.global_samples=2"});
+  const Plan loading = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", {"initialize={from: weights.safetensors}"});
+  const auto closure = [](const Plan& of, std::optional<std::pair<OpKind, size_t>> dropped) {
+    std::vector<Closure> all;
+    for (const Role& role : of.roles) all.push_back(Derived(Alone(of, role, dropped)));
+    return all;
+  };
+  const auto whole = closure(plan, {}), whole_loading = closure(loading, {});
+  for (const OpInfo& info : AllOps()) {
+    for (size_t effect = 0; effect < info.effects.size(); ++effect) {
+      // Beside what orders them already: masters and moments, which adamw alone touches, with the parameters that they belong to; and the sums that
+      // the log reads together with the counts of tokens.
+      const std::string& resource = info.effects[effect].resource;
+      if (resource == "%{module}.optimizer.{bucket}" || (info.kind == OpKind::kLogStep && resource == "$reals")) continue;
+      const bool noticed = closure(plan, {{info.kind, effect}}) != whole || closure(loading, {{info.kind, effect}}) != whole_loading;
+      EXPECT_TRUE(noticed) << info.name << " " << (info.effects[effect].writes ? "writes " : "reads ") << info.effects[effect].resource;
+    }
+  }
+}
+
+// What overlap is for: a bucket's gather of parameters runs beside the stepping of others, and the next forward waits for its own bucket alone.
+TEST(StreamOrder, AGatherIsWaitedForByTheLayersThatReadIt) {
+  ResourceTree tree;
+  const auto reads = [&](const char* name) { return Access{tree.Number(name), false}; };
+  const auto writes = [&](const char* name) { return Access{tree.Number(name), true}; };
+  const std::vector<Step> steps = {
+      {.stream = 0, .accesses = {writes("%m.parameters.0")}},                                  // adamw of bucket 0
+      {.stream = 1, .accesses = {reads("%m.parameters.0"), writes("%m.parameters.0")}},        // its gather
+      {.stream = 0, .accesses = {writes("%m.parameters.1")}},                                  // adamw of bucket 1
+      {.stream = 1, .accesses = {reads("%m.parameters.1"), writes("%m.parameters.1")}},        // its gather
+      {.stream = 0, .accesses = {writes("%m.gradients"), writes("$")}},                        // begin_step
+      {.stream = 0, .accesses = {reads("%m.parameters.0/layer_0")}},                           // a layer of bucket 0
+      {.stream = 0, .accesses = {reads("%m.parameters.1/layer_1")}},                           // a layer of bucket 1
+  };
+  StreamOrder order(tree, 2);
+  std::vector<std::vector<int64_t>> waits;
+  for (const Step& step : steps) waits.push_back(order.Next(step));
+  EXPECT_EQ(waits[1], (std::vector<int64_t>{0, -1}));
+  EXPECT_EQ(waits[2], (std::vector<int64_t>{-1, -1}));
+  EXPECT_EQ(waits[3], (std::vector<int64_t>{2, -1}));
+  EXPECT_EQ(waits[4], (std::vector<int64_t>{-1, -1}));
+  EXPECT_EQ(waits[5], (std::vector<int64_t>{-1, 1}));
+  EXPECT_EQ(waits[6], (std::vector<int64_t>{-1, 3}));
+}
+
+}  // namespace
+}  // namespace planwright
