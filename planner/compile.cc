@@ -91,12 +91,11 @@ Location PlaceOf(const Plan& plan, int origin) {
 }
 
 // A plan that fits as long as tokens spread over the experts as declared, and no longer, is worth a word.
-void LintMemory(const Plan& plan, Diagnostics& diagnostics) {
-  const std::vector<RoleEstimate> estimates = EstimateMemory(plan);
+void LintMemory(const Plan& plan, const std::vector<RoleEstimate>& estimates, Diagnostics& diagnostics) {
   std::set<const Module*> warned;
   for (size_t i = 0; i < estimates.size(); ++i) {
     const RoleEstimate& estimate = estimates[i];
-    const bool only_planned = estimate.limit > 0 && estimate.planned.total() <= estimate.limit && estimate.worst.total() > estimate.limit;
+    const bool only_planned = estimate.planned.total() <= estimate.limit && estimate.worst.total() > estimate.limit;
     if (!only_planned || !warned.insert(estimate.module).second) continue;
     diagnostics.Warning(DiagnosticKind::kExpertRowsMayNotFit, PlaceOf(plan, estimate.module ? estimate.module->origin : plan.roles[i].origin),
                         absl::StrCat("a rank of role ", plan.roles[i].name, " needs ", GigabytesText(estimate.planned.total()),
@@ -107,8 +106,9 @@ void LintMemory(const Plan& plan, Diagnostics& diagnostics) {
 }
 
 // A broken rule is our fault more than the author's, but it points at the line that asked for it.
-void ReportViolations(const Plan& plan, Diagnostics& diagnostics) {
-  for (const Violation& violation : VerifyPlan(plan)) {
+void ProvePlan(const Plan& plan, Diagnostics& diagnostics) {
+  std::vector<RoleEstimate> memory;
+  for (const Violation& violation : VerifyPlan(plan, &memory)) {
     const Location where = PlaceOf(plan, violation.origin);
     if (!violation.help.empty()) {
       diagnostics.Error(DiagnosticKind::kDeviceTooSmall, where, violation.message, violation.help);
@@ -117,6 +117,7 @@ void ReportViolations(const Plan& plan, Diagnostics& diagnostics) {
     diagnostics.Error(DiagnosticKind::kBrokenRule, where, absl::StrCat(violation.rule, ": ", violation.message),
                       "the compiled plan broke its own rule: please report it with the recipe");
   }
+  LintMemory(plan, memory, diagnostics);
 }
 
 // The problems of what can be looked at without the sections that are damaged.
@@ -179,9 +180,8 @@ std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics
   plan.schedule = std::move(programs.schedule);
   MarkUsedGroups(plan);
   SizeSymbols(plan);
-  LintMemory(plan, diagnostics);
   plan.digest = PlanDigest(plan);
-  ReportViolations(plan, diagnostics);
+  ProvePlan(plan, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   return plan;
 }

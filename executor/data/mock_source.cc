@@ -59,9 +59,11 @@ class MockSource : public SampleSource {
  private:
   int64_t ClassOf(int64_t index) const { return Choose(classes_, index, data_.classes); }
 
-  // Any id but image and pad.
+  // Any id but image, if there is one, and pad.
   int64_t TextToken(int64_t image_class, int64_t position) const {
-    int64_t token = Choose(text_, image_class * data_.text_tokens + position, data_.vocabulary - 2);
+    const bool images = data_.image_token >= 0;
+    int64_t token = Choose(text_, image_class * data_.text_tokens + position, data_.vocabulary - (images ? 2 : 1));
+    if (!images) return token;  // pad is the last id
     for (int64_t taken : {std::min(data_.image_token, pad_), std::max(data_.image_token, pad_)}) token += token >= taken;
     return token;
   }
@@ -87,7 +89,10 @@ class MockSource : public SampleSource {
 
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenMock(const Plan& plan) {
   const DataPlan& data = plan.data;
-  if (data.vocabulary < 3) return absl::InvalidArgumentError("mock data needs a vocabulary of 3: image, pad and text");
+  const bool images = data.image_token >= 0;
+  if (data.vocabulary < (images ? 3 : 2)) {
+    return absl::InvalidArgumentError(images ? "mock data needs a vocabulary of 3: image, pad and text" : "mock data needs a vocabulary of 2: pad and text");
+  }
   if (data.classes < 1 || data.text_tokens < 1) return absl::InvalidArgumentError("mock data needs a class and a text token");
   if (data.patch > 0 && data.max_images > 0 && data.image_grids.empty()) {
     return absl::InvalidArgumentError("mock data for an encoder needs image_grids");

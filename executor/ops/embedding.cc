@@ -12,7 +12,7 @@ namespace {
 
 struct LocalRows {
   at::Tensor row;    // [S,B] row of this rank's part of the table
-  at::Tensor valid;  // [S,B] it is here, and the token is not an image's
+  at::Tensor valid;  // [S,B] it is here, and the token is not an image's (image_token -1: none is)
 };
 
 LocalRows RowsOfTokens(const ComputeContext& context, const at::Tensor& tokens, int64_t rows) {

@@ -9,6 +9,8 @@
 #include "planner/bridges/lint_lanes.h"
 #include "planner/bridges/transfers.h"
 #include "planner/diagnostics/bug.h"
+#include "planner/plan/limits.h"
+#include "planner/plan/runs.h"
 
 namespace planwright {
 namespace {
@@ -50,6 +52,14 @@ Bridge Route(const ModuleRecipe& from, const ModuleRecipe& to, const Grid& sourc
     bridge.backward = Mirrored(bridge.forward);
   }
   return bridge;
+}
+
+// What a plan's file holds of a table.
+int64_t CountRuns(const std::vector<Transfer>& transfers) {
+  std::vector<NumberRow<4>> rows;
+  rows.reserve(transfers.size());
+  for (const Transfer& t : transfers) rows.push_back({t.from_rank, t.to_rank, t.first_sample, t.end_sample});
+  return static_cast<int64_t>(RunsOf(rows).size());
 }
 
 bool CheckEncodersAreBridged(const Recipe& recipe, const std::set<int>& sources, Diagnostics& diagnostics) {
@@ -95,11 +105,20 @@ std::optional<std::vector<Bridge>> RouteBridges(const Recipe& recipe, const std:
   Require(recipe.modules.size() == grids.size(), "one grid per module");
   if (!CheckBridges(recipe, diagnostics)) return std::nullopt;
   std::vector<Bridge> bridges;
+  int64_t rows = 0, runs = 0;
   for (const BridgeRecipe& written : recipe.bridges) {
     const int from = IndexOf(recipe, *written.from), to = IndexOf(recipe, *written.to);
     const int64_t samples = grids[to].dp * *recipe.batch.micro_samples;
     bridges.push_back(Route(recipe.modules[from], recipe.modules[to], grids[from], grids[to], samples));
     bridges.back().token = TokenOf(written, recipe.data);
+    rows += static_cast<int64_t>(bridges.back().forward.size() + bridges.back().backward.size());
+    if (rows <= kMostTransfers) runs += CountRuns(bridges.back().forward) + CountRuns(bridges.back().backward);
+    if (rows > kMostTransfers || runs > kMostTransferRuns) {
+      diagnostics.Error(DiagnosticKind::kOutOfRange, written.where, "the bridges up to this one have too many transfers to plan",
+                        absl::StrCat("a plan has at most ", kMostTransfers, " of them, in ", kMostTransferRuns,
+                                     " runs of equal steps: use fewer lanes, or lane counts that divide each other"));
+      return std::nullopt;
+    }
     LintLanes(recipe, recipe.modules[from], grids[from], grids[to].dp, diagnostics);
   }
   return bridges;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/budget/check_schedules.h"
+#include "planner/budget/check_size.h"
 #include "planner/budget/lint_budget.h"
 #include "planner/budget/segments.h"
 #include "planner/diagnostics/bug.h"
@@ -40,36 +41,12 @@ bool CheckBatch(const Recipe& recipe, int64_t lanes, Diagnostics& diagnostics) {
   return false;
 }
 
-int64_t LayersOf(const ModelRecipe& model) {
-  if (const auto* encoder = std::get_if<RadioVitModel>(&model.model)) return *encoder->layers;
-  const std::string& pattern = *std::get<HybridLmModel>(model.model).pattern;
-  return std::count_if(pattern.begin(), pattern.end(), [](char c) { return c != '|' && c != '/'; });
-}
-
 bool CheckTokens(const Recipe& recipe, Diagnostics& diagnostics) {
   const Located<int64_t>&samples = recipe.batch.micro_samples, &length = recipe.batch.sequence_length;
   if (*samples <= kMostTokens / *length) return true;
   diagnostics.Error(DiagnosticKind::kOutOfRange, samples.where.known() ? samples.where : length.where,
                     absl::StrCat("a microbatch of ", *samples, " samples of ", *length, " tokens"),
                     absl::StrCat("use at most ", kMostTokens, " tokens a microbatch"));
-  return false;
-}
-
-// Programs name each microbatch on each stage, and proofs follow it through each layer: a step must not be so long that they take more than
-// a moment.
-bool CheckLengthOfStep(const Recipe& recipe, const std::vector<Grid>& grids, int64_t lanes, Diagnostics& diagnostics) {
-  const int64_t block = *recipe.batch.micro_samples * lanes, microbatches = *recipe.batch.global_samples / block;
-  int64_t stages = 0, layers = 0;
-  for (const Grid& grid : grids) stages += grid.pp;
-  for (const ModuleRecipe& module : recipe.modules) layers += LayersOf(module.model);
-  const int64_t most = std::min(kMostStageForwards / stages, kMostLayerForwards / std::max<int64_t>(layers, 1));
-  if (microbatches <= most) return true;
-  diagnostics.Error(DiagnosticKind::kOutOfRange, recipe.batch.global_samples.where,
-                    absl::StrCat("a step of ", microbatches, " microbatches through ", layers, " layers on ", stages,
-                                 stages == 1 ? " stage is" : " stages is", " too long to plan"),
-                    absl::StrCat("microbatches x layers can be ", kMostLayerForwards, ", and microbatches x stages ", kMostStageForwards, ": ",
-                                 most > 0 ? absl::StrCat("use global_samples ", most * block, " or less, or more samples a microbatch or lanes")
-                                          : std::string("use fewer stages or layers")));
   return false;
 }
 
@@ -95,7 +72,7 @@ bool CheckRates(const Recipe& recipe, Diagnostics& diagnostics) {
 
 std::optional<Budget> BudgetSamples(const Recipe& recipe, const std::vector<Grid>& grids, Diagnostics& diagnostics) {
   const int64_t lanes = LanguageLanes(recipe, grids);
-  const bool batch = CheckTokens(recipe, diagnostics) && CheckBatch(recipe, lanes, diagnostics) && CheckLengthOfStep(recipe, grids, lanes, diagnostics);
+  const bool batch = CheckTokens(recipe, diagnostics) && CheckBatch(recipe, lanes, diagnostics) && CheckSize(recipe, grids, lanes, diagnostics);
   if (!CheckRates(recipe, diagnostics) || !batch) return std::nullopt;
   const LearningRate rate = RateOf(recipe.budget);
 

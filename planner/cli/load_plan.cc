@@ -18,6 +18,8 @@
 namespace planwright {
 namespace {
 
+constexpr size_t kMostTold = 100;  // of the rules that a damaged plan breaks
+
 void LoadCompiled(const std::string& path, LoadedPlan& loaded) {
   auto fail = [&](DiagnosticKind kind, const std::string& message) { loaded.problems.Error(kind, {}, message); };
   if (!loaded.overrides.empty()) {
@@ -27,9 +29,12 @@ void LoadCompiled(const std::string& path, LoadedPlan& loaded) {
   if (!text.ok()) return fail(DiagnosticKind::kFileUnreadable, std::string(text.status().message()));
   absl::StatusOr<Plan> plan = ReadPlan(*text);
   if (!plan.ok()) return fail(DiagnosticKind::kPlanUnreadable, path + ": " + std::string(plan.status().message()));
-  for (const Violation& violation : VerifyPlan(*plan)) {
-    fail(DiagnosticKind::kBrokenRule, path + ": " + std::string(violation.rule) + ": " + violation.message);
+  const std::vector<Violation> violations = VerifyPlan(*plan);
+  for (const Violation& violation : violations) {
+    fail(DiagnosticKind::kBrokenRule, path + ": " + violation.rule + ": " + violation.message);
+    if (&violation == &violations[kMostTold - 1]) break;
   }
+  if (violations.size() > kMostTold) fail(DiagnosticKind::kBrokenRule, path + ": " + std::to_string(violations.size() - kMostTold) + " more are not listed");
   if (!loaded.problems.has_errors()) loaded.plan = *std::move(plan);
 }
 

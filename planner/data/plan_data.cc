@@ -9,7 +9,8 @@
 namespace planwright {
 namespace {
 
-constexpr int64_t kMockVocabulary = 3;
+// Of made-up samples: image, pad and text, or pad and text.
+constexpr int64_t kMockVocabulary = 3, kMockTextVocabulary = 2;
 
 std::vector<const RadioVitModel*> EncodersOf(const Recipe& recipe) {
   std::vector<const RadioVitModel*> encoders;
@@ -34,9 +35,11 @@ void CheckVocabulary(const HybridLmModel& language, const DataPlan& data, const 
                absl::StrCat("the bytes tokenizer needs ", kBytesVocabulary, " ids, the model has ", *language.vocabulary),
                absl::StrCat("give the model a vocabulary of ", kBytesVocabulary, " or more"))
         .notes.push_back({language.vocabulary.where, "the vocabulary is given here"});
-  } else if (data.kind == "mock" && *language.vocabulary < kMockVocabulary) {
+  } else if (const bool images = data.image_token >= 0;
+             data.kind == "mock" && *language.vocabulary < (images ? kMockVocabulary : kMockTextVocabulary)) {
     diagnostics.Error(DiagnosticKind::kTokenOutsideVocabulary, language.vocabulary.where,
-                      absl::StrCat("mock data needs ", kMockVocabulary, " ids, image, pad and text, the model has ", *language.vocabulary),
+                      absl::StrCat("mock data needs ", images ? kMockVocabulary : kMockTextVocabulary, images ? " ids, image, pad and text" : " ids, pad and text",
+                                   ", the model has ", *language.vocabulary),
                       "give the model a larger vocabulary");
   } else if (data.image_token >= language.vocabulary) {
     diagnostics

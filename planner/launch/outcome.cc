@@ -98,7 +98,7 @@ std::vector<std::string> Elsewhere(const Plan& plan, int rank, const RecorderSou
   return places;
 }
 
-// A stopped process no longer hears how far its device is.
+// A stopped process no longer says how far its device is.
 Outcome Stopped(const Plan& plan, int rank, const RecorderSource& read_recorder) {
   return {kExitHang, "rank " + std::to_string(rank) + " is stopped (SIGSTOP)", FailureOf(plan, rank, Where::kHost, read_recorder)};
 }

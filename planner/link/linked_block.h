@@ -66,8 +66,8 @@ struct LinkedBlock {
   std::vector<LinkedPart> parts_;
 };
 
-// All blocks of a plan. Called on plans that have passed VerifyCalls and the rules of values: in others names may stand for nothing. Keeps references:
-// the plan must outlive it.
+// All blocks of a plan. Called on plans that have passed VerifyCalls and the rules of values: in others names may stand for nothing. Keeps
+// references: the plan must outlive it.
 class LinkedBlocks {
  public:
   explicit LinkedBlocks(const Plan& plan);

@@ -28,9 +28,9 @@ Location At(const Located<std::string>& pattern, size_t offset) {
 
 bool CheckCharacters(const Located<std::string>& pattern, Diagnostics& diagnostics) {
   bool fine = true;
-  if (pattern->size() > kMostLayers) {
+  if (pattern->size() > kMostLayers + kMostStages) {
     diagnostics.Error(DiagnosticKind::kOutOfRange, pattern.where,
-                      absl::StrCat("a pattern of ", pattern->size(), " characters; a module has at most ", kMostLayers, " layers"), "shorten it");
+                      absl::StrCat("a pattern of ", pattern->size(), " characters; a plan has at most ", kMostLayers, " layers"), "shorten it");
     return false;
   }
   for (size_t i = 0; i < pattern->size(); ++i) {

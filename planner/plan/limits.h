@@ -7,24 +7,28 @@
 namespace planwright {
 
 inline constexpr int64_t kMostRanks = 1 << 20;       // products of three sizes stay far from overflow
-inline constexpr int64_t kMostListed = 1 << 21;      // rows of all runs of a plan's file together
-inline constexpr size_t kLargestPlan = size_t{16} << 20;  // bytes of a plan's file
+inline constexpr int64_t kMostListed = 1 << 19;      // rows of all runs of a plan's file together
+inline constexpr size_t kLargestPlan = size_t{8} << 20;   // bytes of a plan's file
 inline constexpr size_t kDeepestPlan = 16;           // levels of objects and lists in it; a written one has seven
-inline constexpr size_t kMostPlanValues = 1 << 20;   // objects, lists, numbers and texts in it
+inline constexpr size_t kMostPlanValues = 7 << 16;   // objects, lists, numbers and texts in it
 inline constexpr size_t kMostPlanFields = 64;        // of one object
 
-inline constexpr size_t kMostLayers = 1 << 12;      // of a module
-// Of a step, on the stages of all modules: programs name each. And on their layers: proofs follow each.
-inline constexpr int64_t kMostStageForwards = 1 << 12, kMostLayerForwards = 1 << 16;
+// Of all modules. Each stage and sharing cuts its parameters into buckets of its own: three for one of gradients.buckets.
+inline constexpr int64_t kMostLayers = 1 << 9, kMostStages = 1 << 7, kMostBuckets = 3 << 7;
+// Of a step: microbatches x (layers + 24 x (stages + bridges)). Programs name each microbatch on each stage and each bridge, which costs about
+// as much as following it through 24 layers.
+inline constexpr int64_t kLongestStep = 5 << 14, kLayersLikeAStage = 24;
+// Of the tables of all bridges: rows, and runs of rows in equal steps, which is how a file holds them.
+inline constexpr int64_t kMostTransfers = 1 << 18, kMostTransferRuns = 1 << 14;
 inline constexpr int64_t kLargestNumber = (int64_t{1} << 53) - 1;  // of a plan, seeds too: JSON readers keep no larger ones exactly
 inline constexpr int64_t kMostElements = int64_t{1} << 50;   // of all tensors of a module; FLOPs of a token in a layer
 inline constexpr int64_t kMostSamples = 1'000'000'000'000'000;  // of a training
 inline constexpr int64_t kMostTokens = 1 << 24;      // of a sample; samples of a microbatch; pixels along an image
 inline constexpr int64_t kMostGridSide = 1 << 16, kMostPixelShuffle = 1 << 6;  // patches along an image, and along one of its tokens
 inline constexpr int64_t kLargestDim = int64_t{1} << 36;     // of a value
-inline constexpr size_t kMostModules = 64;           // and bridges: an encoder has one
+inline constexpr size_t kMostModules = 1 << 4;           // and bridges: an encoder has one
 inline constexpr size_t kMostParts = 1 << 12;        // groups, roles, symbols, stages
 inline constexpr int kDeepestCalls = 8;              // blocks that call one another; lowered ones go two deep
-inline constexpr int64_t kMostInstructions = 1 << 24;  // of all programs and blocks with what they call
+inline constexpr int64_t kMostInstructions = 1 << 23, kMostCalls = 1 << 19;  // of all programs and blocks with what they call
 
 }  // namespace planwright

@@ -41,6 +41,21 @@ bool BelowOne(double value) { return value >= 0 && value < 1; }
 // None is -1.
 bool IsToken(int64_t token, int64_t vocabulary) { return token >= -1 && token < std::max<int64_t>(vocabulary, 0); }
 
+// Parts that rules look at all for each.
+std::string CountProblem(const Plan& plan) {
+  int64_t layers = 0, stages = 0, buckets = 0;
+  for (const Module& module : plan.modules) {
+    layers += static_cast<int64_t>(module.layers.size());
+    stages += module.grid.pp;
+    buckets += static_cast<int64_t>(module.buckets.size());
+  }
+  if (layers > kMostLayers || stages > kMostStages || buckets > kMostBuckets) return "more layers, stages or buckets than any plan has";
+  for (const Role& role : plan.roles) {
+    if (role.modules.size() > kMostModules) return "more modules than any plan has, in role " + role.name;
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string RangeProblem(const RankRange& range) {
@@ -114,7 +129,7 @@ std::string RangeProblem(const Budget& budget) {
     if (Outside(samples, kMostSamples)) return "more samples or steps, or fewer, than any training has";
   }
   const bool microbatch = Outside(budget.micro_samples, kMostTokens) || Outside(budget.sequence_length, kMostTokens);
-  return microbatch || Outside(budget.microbatches, kMostStageForwards) ? "microbatches that no step has" : "";
+  return microbatch || Outside(budget.microbatches, kLongestStep / kLayersLikeAStage) ? "microbatches that no step has" : "";
 }
 
 std::string RangeProblem(const DataPlan& data) {
@@ -164,6 +179,7 @@ std::string RangeProblem(const Plan& plan) {
   if (Outside(plan.seed, kLargestNumber)) return "a seed below zero";
   if (plan.log_every_steps < 1) return "log_every_steps must be at least 1";
   if (plan.world_size < 1 || plan.world_size > kMostRanks) return "a world of no ranks, or of too many";
+  if (std::string problem = CountProblem(plan); !problem.empty()) return problem;
   for (std::string problem : {RangeProblem(plan.budget.learning_rate), RangeProblem(plan.budget.weight_decay), RangeProblem(plan.optimizer),
                               RangeProblem(plan.data), RangeProblem(plan.checkpoint)}) {
     if (!problem.empty()) return problem;

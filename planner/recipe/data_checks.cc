@@ -1,12 +1,21 @@
+#include <algorithm>
+
 #include "planner/diagnostics/text.h"
 #include "planner/recipe/recipe_checks.h"
 
 namespace planwright {
 namespace {
 
-void CheckImageToken(const DataRecipe& data, const RecipeFields& fields, Diagnostics& problems) {
+// Made-up text has places for images where there is an encoder.
+bool HasImages(const Recipe& recipe) {
+  const auto is_encoder = [](const ModuleRecipe& module) { return module.model.kind.value == "radio_vit"; };
+  return recipe.data.kind.value != "mock" || std::any_of(recipe.modules.begin(), recipe.modules.end(), is_encoder);
+}
+
+void CheckImageToken(const Recipe& recipe, const RecipeFields& fields, Diagnostics& problems) {
+  const DataRecipe& data = recipe.data;
   const bool bytes = data.kind.value == "webdataset" && data.tokenizer.value == "bytes";
-  if (!bytes && !fields.Has("image_token")) {
+  if (!bytes && HasImages(recipe) && !fields.Has("image_token")) {
     problems.Error(DiagnosticKind::kMissingKey, data.where, "`data.image_token` is missing",
                    "add `image_token`: the token id whose places take image rows");
   }
@@ -27,9 +36,10 @@ void CheckPatches(const DataRecipe& data, Diagnostics& problems) {
 
 }  // namespace
 
-void CheckData(const DataRecipe& data, const RecipeFields& fields, Diagnostics& problems) {
+void CheckData(const Recipe& recipe, const RecipeFields& fields, Diagnostics& problems) {
+  const DataRecipe& data = recipe.data;
   if (!data.where.known() || !fields.given()) return;
-  CheckImageToken(data, fields, problems);
+  CheckImageToken(recipe, fields, problems);
   if (data.kind.value == "webdataset") CheckPatches(data, problems);
 }
 

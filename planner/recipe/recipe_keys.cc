@@ -21,7 +21,7 @@ constexpr KeyRange kBelowOne{Bound::kInclusive, Bound::kExclusive, 0, 1};
 // Sizes beyond this are slips of the keyboard, and products of a few of them would leave 64 bits.
 constexpr KeyRange kSize{Bound::kInclusive, Bound::kInclusive, 1, 16777216};
 // Layers and microbatches are listed one by one in a plan: beyond these a plan would fill the memory before it is refused.
-constexpr KeyRange kLayers{Bound::kInclusive, Bound::kInclusive, 1, 4096};
+constexpr KeyRange kLayers{Bound::kInclusive, Bound::kInclusive, 1, static_cast<double>(kMostLayers)};
 constexpr KeyRange kBatch{Bound::kInclusive, Bound::kInclusive, 1, 65536};
 // Samples of a whole training: doubles count them one by one, and sums stay far from 64 bits.
 constexpr KeyRange kSamples{Bound::kInclusive, Bound::kInclusive, 1, 1e15};
@@ -167,7 +167,7 @@ constexpr KeySpec kKeys[] = {
     {"data", "", kMap, kRequired, "", kAny, "", "where samples come from"},
     {"data.kind", "", kChoice, kOptional, "mock", kAny, "mock|webdataset|recorded", "made up and learnable; tar shards; a stored batch"},
     {"data.seed", "", kInteger, kOptional, "1234", kCountFromZero, "", "of every draw: weights, samples, positions"},
-    {"data.image_token", "", kInteger, kOptional, "", kCountFromZero, "", "the token id whose places take image rows; required except with bytes"},
+    {"data.image_token", "", kInteger, kOptional, "", kCountFromZero, "", "the token id whose places take image rows; required, except with bytes and for made-up text without an encoder"},
     {"data.packed_documents", "", kBool, kOptional, "false", kAny, "",
      "attention and Mamba state end where a document ends; needs micro_samples 1"},
     {"data.image_grids", "mock", kIntegerPairs, kOptional, "", kSize, "", "[rows, columns] of patches that images are drawn from"},

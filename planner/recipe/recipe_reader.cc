@@ -284,7 +284,7 @@ Recipe Fill(const YamlNode& tree, std::set<std::string> damaged, Diagnostics& pr
   const RecipeFields data = fields.Section("data");
   read("data", [&] {
     ReadData(data, recipe.data);
-    CheckData(recipe.data, data, problems);
+    CheckData(recipe, data, problems);
   });
   ReadInitialize(fields.Section("initialize"), recipe);
   return recipe;

@@ -1,7 +1,9 @@
 #include "planner/schedule/lower_stage.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "planner/diagnostics/bug.h"
@@ -50,13 +52,23 @@ ValueType TypeIn(const Block& block, const string& value) {
   Bug(absl::StrCat("block ", block.name, " has no value ", value));
 }
 
-// Every bucket that the frame's storages lie in.
-std::set<size_t> BucketsOf(const Module& module, const string& frame) {
-  std::set<size_t> buckets;
-  for (const Storage& storage : module.storages) {
-    if (storage.frame == frame && storage.bucket >= 0) buckets.insert(storage.bucket);
+// By piece: the buckets whose last gradient its backward makes. Backwards run from the last piece to the first, so that is the first one with
+// a backward and a storage in the bucket.
+std::vector<std::set<size_t>> FinishedBuckets(const Module& module, const std::vector<Piece>& pieces) {
+  std::map<std::string_view, size_t> places;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].blocks->backward) places.emplace(pieces[i].frame, i);
   }
-  return buckets;
+  std::map<size_t, size_t> first;  // by bucket
+  for (const Storage& storage : module.storages) {
+    const auto place = storage.bucket >= 0 ? places.find(storage.frame) : places.end();
+    if (place == places.end()) continue;
+    const auto known = first.emplace(storage.bucket, place->second).first;
+    known->second = std::min(known->second, place->second);
+  }
+  std::vector<std::set<size_t>> finished(pieces.size());
+  for (const auto& [bucket, place] : first) finished[place].insert(bucket);
+  return finished;
 }
 
 // A stage without layers hands its input on.
@@ -94,12 +106,7 @@ Block Forward(const Module& module, const BlockContext& context, const std::vect
 }
 
 // Appends the reductions of buckets whose last gradient the call before them made.
-void ReduceFinished(const Module& module, const std::vector<Piece>& pieces, size_t done, std::vector<Instruction>& body) {
-  std::set<size_t> finished = BucketsOf(module, pieces[done].frame);
-  for (size_t i = 0; i < done; ++i) {
-    if (!pieces[i].blocks->backward) continue;
-    for (size_t bucket : BucketsOf(module, pieces[i].frame)) finished.erase(bucket);
-  }
+void ReduceFinished(const Module& module, const std::set<size_t>& finished, std::vector<Instruction>& body) {
   for (size_t bucket : finished) {
     std::vector<Instruction> reduce = ReduceBucket(module, bucket);
     for (Instruction& instruction : reduce) instruction.stream = kReduceStream;
@@ -116,6 +123,8 @@ Block Backward(const Module& module, const BlockContext& context, const std::vec
     dx = stage + 1 == module.grid.pp ? last.inputs.front().name : "dx_out";
     b.Input(dx, last.inputs.front().type);
   }
+  std::vector<std::set<size_t>> finished;
+  if (reduces) finished = FinishedBuckets(module, pieces);
   std::vector<string> outputs;
   std::vector<Instruction>& body = b.body();
   for (size_t i = pieces.size(); i-- > first;) {
@@ -127,7 +136,7 @@ Block Backward(const Module& module, const BlockContext& context, const std::vec
       outputs.push_back(!leaves ? absl::StrCat("dx", i) : pieces[i].makes_stream ? output : "dx_in");
     }
     b.Call(*blocks.backward, pieces[i].frame, dx.empty() ? std::vector<string>{} : std::vector<string>{dx}, outputs);
-    if (reduces) ReduceFinished(module, pieces, i, body);
+    if (reduces) ReduceFinished(module, finished[i], body);
     if (!outputs.empty()) dx = outputs.front();
   }
   return b.Finish(outputs, {});

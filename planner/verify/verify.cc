@@ -8,7 +8,7 @@ namespace planwright {
 
 namespace {
 
-std::vector<Violation> AllRules(const Plan& plan) {
+std::vector<Violation> AllRules(const Plan& plan, std::vector<RoleEstimate>* memory) {
   std::vector<Violation> violations;
   const auto add = [&](std::vector<Violation> found) {
     violations.insert(violations.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
@@ -36,7 +36,7 @@ std::vector<Violation> AllRules(const Plan& plan) {
   add(VerifyProgress(plan));
   if (!violations.empty()) return violations;
   add(VerifyRows(index));
-  add(VerifyMemory(plan));
+  add(VerifyMemory(plan, memory));
   // Last: what breaks another rule is told by that rule, which says what would go wrong.
   add(VerifyModel(index));
   add(VerifyGraphs(index, microbatches));
@@ -56,8 +56,8 @@ int AnyOrigin(const Plan& plan) {
 
 }  // namespace
 
-std::vector<Violation> VerifyPlan(const Plan& plan) {
-  std::vector<Violation> violations = AllRules(plan);
+std::vector<Violation> VerifyPlan(const Plan& plan, std::vector<RoleEstimate>* memory) {
+  std::vector<Violation> violations = AllRules(plan, memory);
   for (Violation& violation : violations) {
     if (violation.origin < 0) violation.origin = AnyOrigin(plan);
     // A plan from a file may name an origin that it does not have.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/estimate/memory.h"
 #include "planner/plan/plan.h"
 #include "planner/verify/microbatch_calls.h"
 #include "planner/verify/plan_index.h"
@@ -21,7 +22,8 @@ struct Violation {
 
 // All rules: V1 to V11, where V11 is that what follows from model, layout and free fields is what it must be. Programs are walked only when ranks
 // and groups are sound, and run only when their values are.
-std::vector<Violation> VerifyPlan(const Plan& plan);
+// `memory`, if given, gets what V10 found of each role; nothing where a rule before it is broken, or no device is named.
+std::vector<Violation> VerifyPlan(const Plan& plan, std::vector<RoleEstimate>* memory = nullptr);
 
 // V1: every rank is in exactly one role; grids tile the world or are equal; both views factor the same span; a role is of one stage.
 std::vector<Violation> VerifyPlacement(const Plan& plan);
@@ -67,7 +69,7 @@ std::vector<Violation> VerifyCheckpoint(const Plan& plan);
 // V10 of run-time sizes: there is room for all rows that can come, and memory is planned for as many expert rows as moe.imbalance declares.
 std::vector<Violation> VerifyRows(const PlanIndex& index);
 // V10: the fullest moment of every rank fits its device, expert rows at the declared imbalance (docs/memory.md).
-std::vector<Violation> VerifyMemory(const Plan& plan);
+std::vector<Violation> VerifyMemory(const Plan& plan, std::vector<RoleEstimate>* memory = nullptr);
 // V8: samples, steps and microbatches add up; learning-rate segments touch and equal the formula, and so does the schedule.
 std::vector<Violation> VerifyBudget(const Plan& plan);
 

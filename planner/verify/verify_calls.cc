@@ -21,10 +21,12 @@ class Calls {
     for (const Block& block : plan_.blocks) {
       if (!blocks_.emplace(block.name, State{&block}).second) return Fail(Cat("two blocks are named ", block.name), block.origin);
     }
-    int64_t instructions = 0;
+    int64_t instructions = 0, calls = 0;
     const auto count = [&](const Unrolled& program, int origin) {
       instructions = std::min(instructions + program.instructions, kMostInstructions + 1);
+      calls = std::min(calls + program.calls, kMostCalls + 1);
       if (instructions > kMostInstructions) Fail(Cat("the programs unroll to more than ", kMostInstructions, " instructions"), origin);
+      if (calls > kMostCalls) Fail(Cat("the programs unroll to more than ", kMostCalls, " calls"), origin);
     };
     for (const Block& block : plan_.blocks) count(Enter(blocks_.at(block.name), 0), block.origin);  // rules also look at what no role calls
     for (const Role& role : plan_.roles) {
@@ -35,7 +37,8 @@ class Calls {
  private:
   struct Unrolled {
     int levels = 0;            // of calls
-    int64_t instructions = 0;  // with those of the blocks that are called; beyond the bound one number is as good as another
+    // With those of the blocks that are called; beyond the bound one number is as good as another.
+    int64_t instructions = 0, calls = 0;
   };
   struct State {
     const Block* block = nullptr;
@@ -56,6 +59,7 @@ class Calls {
       if (!violations_.empty()) break;
       all.levels = std::max(all.levels, inner.levels + 1);
       all.instructions = std::min(all.instructions + inner.instructions, kMostInstructions + 1);
+      all.calls = std::min(all.calls + inner.calls + 1, kMostCalls + 1);
     }
     return all;
   }

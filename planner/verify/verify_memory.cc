@@ -1,19 +1,25 @@
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "planner/estimate/device.h"
 #include "planner/estimate/memory.h"
 #include "planner/verify/verify.h"
 
 namespace planwright {
 
-std::vector<Violation> VerifyMemory(const Plan& plan) {
+std::vector<Violation> VerifyMemory(const Plan& plan, std::vector<RoleEstimate>* memory) {
   std::vector<Violation> violations;
-  for (const RoleEstimate& estimate : EstimateMemory(plan)) {
+  if (DeviceOf(plan.cluster.gpu).memory == 0) return violations;
+  std::vector<RoleEstimate> estimates = EstimateMemory(plan);
+  for (const RoleEstimate& estimate : estimates) {
     const Role& role = *estimate.role;
-    if (estimate.limit == 0 || estimate.planned.total() <= estimate.limit) continue;
+    if (estimate.planned.total() <= estimate.limit) continue;
     std::string message = absl::StrCat("a rank of role ", role.name, " needs ", GigabytesText(estimate.planned.total()), ", and a ", plan.cluster.gpu,
                                        " has ", GigabytesText(estimate.limit), ": ", MemoryText(estimate.planned));
     if (!estimate.fullest.empty()) absl::StrAppend(&message, "; fullest at ", estimate.fullest);
     violations.push_back({"V10", std::move(message), estimate.module ? estimate.module->origin : role.origin, MemoryHelp(plan, estimate)});
   }
+  if (memory) *memory = std::move(estimates);
   return violations;
 }
 

@@ -1,4 +1,5 @@
-// Whatever bytes `plan` is given, it ends by itself: with status 0, 1 or 2, within a second and 256 MiB.
+// Whatever bytes `plan` is given, it ends by itself: with status 0, 1 or 2, within 256 MiB and a bounded amount of work.
+// Work is counted in a unit of this very machine: what a good recipe of 8 ranks costs here. Seconds are for the bench.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -6,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -17,8 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr rlim_t kMemory = rlim_t{256} << 20;
-constexpr double kSeconds = 1;  // of processor time, so that a busy machine does not fail the test
-constexpr int kPatience = 60;   // seconds of any time, for what would wait for ever
+constexpr double kMostRecipes = 400;  // the most work, in good recipes: ten times what the worst input of this file takes
+constexpr int kPatience = 120;        // seconds: a guard against what would wait for ever
 
 const std::string kRecipes = std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/";
 const std::string kRecipe = kRecipes + "nemotron_moe_vlm_20l_mock_8r.yaml";
@@ -51,19 +53,31 @@ End RunPlan(const std::vector<std::string>& arguments) {
   return end;
 }
 
+// Processor seconds of a good recipe: the least of several, as whatever disturbs a run only adds to it.
+double SecondsOfARecipe() {
+  static const double seconds = [] {
+    double least = RunPlan({"validate", kRecipe}).seconds;
+    for (int i = 0; i < 8; ++i) least = std::min(least, RunPlan({"validate", kRecipe}).seconds);
+    return least;
+  }();
+  return seconds;
+}
+
+void ExpectBounded(const End& end) { EXPECT_LE(end.seconds, kMostRecipes * SecondsOfARecipe()); }
+
 void ExpectEnds(const std::vector<std::string>& arguments) {
   const End end = RunPlan(arguments);
   ASSERT_TRUE(WIFEXITED(end.status)) << "killed by signal " << WTERMSIG(end.status);
   EXPECT_GE(WEXITSTATUS(end.status), 0);
   EXPECT_LE(WEXITSTATUS(end.status), 2);
-  EXPECT_LE(end.seconds, kSeconds);
+  ExpectBounded(end);
 }
 
 void ExpectRefused(const std::vector<std::string>& arguments) {
   const End end = RunPlan(arguments);
   ASSERT_TRUE(WIFEXITED(end.status)) << "killed by signal " << WTERMSIG(end.status);
   EXPECT_TRUE(WEXITSTATUS(end.status) == 1 || WEXITSTATUS(end.status) == 2) << WEXITSTATUS(end.status);
-  EXPECT_LE(end.seconds, kSeconds);
+  ExpectBounded(end);
 }
 
 std::string Times(size_t count, const std::string& piece) {
@@ -248,7 +262,7 @@ TEST_F(AnyBytes, RecipesOfManyModules) {
 }
 
 TEST_F(AnyBytes, PlansThatClaimTooMuch) {
-  const std::string open = "{\"format_version\": 1, ";
+  const std::string open = "{\"format_version\": 2, ";
   const std::string texts[] = {Times(1 << 20, "["),
                                Times(1 << 20, "{\"a\":"),
                                open + "\"blocks\": " + Times(1 << 20, "["),

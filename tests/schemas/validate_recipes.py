@@ -79,6 +79,11 @@ UNSEEN = {
     "84_no_token_with_loss": "numbers beside each other",
     "85_model_too_large": "numbers beside each other",
     "86_microbatch_too_large": "numbers beside each other",
+    "88_too_many_layers": "layers, counted over all modules",
+    "89_too_many_stages": "stages, counted over all modules",
+    "90_too_many_buckets": "numbers beside each other",
+    "91_too_many_transfers": "numbers beside each other",
+    "92_no_image_token": "a key that is needed where a module is an encoder",
 }
 
 

@@ -112,5 +112,23 @@ TEST(MockSource, WithoutAnEncoderTheSequenceIsText) {
   EXPECT_NE(samples[0].tokens, samples[1].tokens);
 }
 
+// Where nothing stands for images every id but pad is text, and every label counts.
+TEST(MockSource, WithoutAnImageTokenEveryOtherIdIsText) {
+  Plan plan = MockPlan();
+  plan.data.patch = plan.data.max_images = 0;
+  plan.data.image_token = -1;
+  plan.data.vocabulary = 5;
+  std::set<int64_t> ids;
+  for (const Sample& sample : Samples(plan, 50)) {
+    ids.insert(sample.tokens.begin(), sample.tokens.end());
+    EXPECT_EQ(std::count(sample.loss_mask.begin(), sample.loss_mask.end(), 1.0), 63);
+  }
+  EXPECT_EQ(ids, (std::set<int64_t>{0, 1, 2, 3}));
+  plan.data.vocabulary = 2;
+  EXPECT_TRUE(OpenSampleSource(plan).ok());
+  plan.data.vocabulary = 1;
+  EXPECT_FALSE(OpenSampleSource(plan).ok());
+}
+
 }  // namespace
 }  // namespace planwright::executor

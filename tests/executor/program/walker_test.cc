@@ -259,7 +259,8 @@ TEST_F(WalkerTest, RefusesAProgramThatDoesNotLink) {
     Run(plan, 1);
     FAIL() << "no error";
   } catch (const ExitError& error) {
-    EXPECT_NE(std::string(error.what()).find("> m.s0 m.s0.forward 2: token_loss: an operand that nothing defines"), std::string::npos) << error.what();
+    const std::string message = error.what();
+    EXPECT_NE(message.find("> m.s0 m.s0.forward 2: token_loss: an operand that nothing defines"), std::string::npos) << message;
   }
 }
 

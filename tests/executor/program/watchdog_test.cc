@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 class ToyDevice : public Completion {
  public:
   void Mark(uint64_t) override {}
-  uint64_t Finished() const override { return finished; }
+  uint64_t Finished() override { return finished; }
   std::atomic<uint64_t> finished{0};
 };
 

@@ -1,0 +1,78 @@
+#include "planner/budget/check_size.h"
+
+#include <algorithm>
+#include <string>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "planner/plan/limits.h"
+
+namespace planwright {
+namespace {
+
+struct Layers {
+  int64_t count = 0;
+  Location where;
+};
+
+Layers LayersOf(const ModelRecipe& model) {
+  if (const auto* encoder = std::get_if<RadioVitModel>(&model.model)) return {*encoder->layers, encoder->layers.where};
+  const Located<std::string>& pattern = std::get<HybridLmModel>(model.model).pattern;
+  return {std::count_if(pattern->begin(), pattern->end(), [](char c) { return c != '|' && c != '/'; }), pattern.where};
+}
+
+bool CheckLayers(const Recipe& recipe, int64_t& layers, Diagnostics& diagnostics) {
+  Layers longest;
+  for (const ModuleRecipe& module : recipe.modules) {
+    const Layers its = LayersOf(module.model);
+    layers += its.count;
+    if (its.count > longest.count) longest = its;
+  }
+  if (layers <= kMostLayers) return true;
+  diagnostics.Error(DiagnosticKind::kOutOfRange, longest.where,
+                    absl::StrCat("the modules have ", layers, " layers; a plan has at most ", kMostLayers), "use fewer layers or modules");
+  return false;
+}
+
+bool CheckStages(const Recipe& recipe, int64_t stages, Diagnostics& diagnostics) {
+  if (stages <= kMostStages) return true;
+  const auto deepest = std::max_element(recipe.modules.begin(), recipe.modules.end(),
+                                        [](const ModuleRecipe& a, const ModuleRecipe& b) { return *a.pp < *b.pp; });
+  diagnostics.Error(DiagnosticKind::kOutOfRange, deepest->pp.where,
+                    absl::StrCat("the modules have ", stages, " pipeline stages; a plan has at most ", kMostStages), "use a smaller pp");
+  return false;
+}
+
+bool CheckBuckets(const Recipe& recipe, int64_t stages, Diagnostics& diagnostics) {
+  const Located<int64_t>& buckets = recipe.gradients.buckets;
+  const int64_t most = kMostBuckets / 3 / stages;
+  if (*buckets <= most) return true;
+  diagnostics.Error(DiagnosticKind::kOutOfRange, buckets.where,
+                    absl::StrCat(*buckets, " buckets for each of ", stages, stages == 1 ? " pipeline stage" : " pipeline stages"),
+                    absl::StrCat("buckets x stages can be ", kMostBuckets / 3, ": use buckets ", most, " or less"));
+  return false;
+}
+
+bool CheckStep(const Recipe& recipe, int64_t stages, int64_t layers, int64_t lanes, Diagnostics& diagnostics) {
+  const int64_t block = *recipe.batch.micro_samples * lanes, microbatches = *recipe.batch.global_samples / block;
+  const auto bridges = static_cast<int64_t>(recipe.bridges.size());
+  const int64_t most = kLongestStep / (layers + kLayersLikeAStage * (stages + bridges));
+  if (microbatches <= most) return true;
+  diagnostics.Error(DiagnosticKind::kOutOfRange, recipe.batch.global_samples.where,
+                    absl::StrCat("a step of ", microbatches, " microbatches through ", layers, " layers on ", stages,
+                                 stages == 1 ? " stage is" : " stages is", " too long to plan"),
+                    absl::StrCat("microbatches x (layers + ", kLayersLikeAStage, " x (stages + bridges)) can be ", kLongestStep,
+                                 ": use global_samples ", most * block, " or less, or more samples a microbatch or lanes"));
+  return false;
+}
+
+}  // namespace
+
+bool CheckSize(const Recipe& recipe, const std::vector<Grid>& grids, int64_t lanes, Diagnostics& diagnostics) {
+  int64_t stages = 0, layers = 0;
+  for (const Grid& grid : grids) stages += grid.pp;
+  if (!CheckLayers(recipe, layers, diagnostics) || !CheckStages(recipe, stages, diagnostics)) return false;
+  return CheckBuckets(recipe, stages, diagnostics) && CheckStep(recipe, stages, layers, lanes, diagnostics);
+}
+
+}  // namespace planwright
