@@ -94,6 +94,8 @@ std::string Misjudged(const FaultyRun& run, const Aftermath& after) {
     return Contains(at, "all_reduce $reals") || Contains(after.outcome.at("elsewhere")[0], "all_reduce $reals") ? "" : "outcome.json names other collectives";
   }
   if (after.outcome.at("rank") != run.fault_rank) return "outcome.json names another rank";
+  // A device that breaks takes with it how far it was: it is known what it had done, and where its rank noticed.
+  if (run.fault == "device") return at.is_string() && after.outcome.at("last_done").is_string() ? "" : "outcome.json does not tell between what";
   if (!Contains(at, "step " + std::to_string(run.fault_step) + " > ") || !Contains(at, " > linear ")) return "outcome.json names another instruction";
   if (!after.outcome.at("recipe_line").is_string()) return "outcome.json names no recipe line";
   if (run.fault == "throw" && !Contains(after.outcome.at("message"), "planted failure")) return "outcome.json has another message";

@@ -88,6 +88,18 @@ TEST_F(LaunchLocalTest, AUsedRunDirectoryIsRefused) {
   EXPECT_THAT(std::string(CheckLocalLaunch(plan_, launch_).message()), HasSubstr("already holds a run"));
 }
 
+TEST_F(LaunchLocalTest, ATimeOutThatIsNoneIsRefusedBeforeAnythingIsMade) {
+  for (const char* seconds : {"", "soon", "0", "-1", "inf", "nan"}) {
+    setenv("PLANWRIGHT_TIMEOUT_SECONDS", seconds, 1);
+    const absl::StatusOr<Outcome> outcome = LaunchLocal(plan_, launch_, [](bool, std::string_view) {});
+    EXPECT_EQ(outcome.status().code(), absl::StatusCode::kInvalidArgument) << seconds;
+    EXPECT_FALSE(std::filesystem::exists(launch_.run_dir));
+  }
+  setenv("PLANWRIGHT_TIMEOUT_SECONDS", "0.5", 1);
+  EXPECT_EQ(Launch().exit_code, 0);
+  unsetenv("PLANWRIGHT_TIMEOUT_SECONDS");
+}
+
 TEST_F(LaunchLocalTest, AMissingExecutorIsNamed) {
   launch_.executor = folder_ + "/executor";
   EXPECT_THAT(std::string(CheckLocalLaunch(plan_, launch_).message()), HasSubstr("the executor is not there: " + folder_));
