@@ -16,6 +16,7 @@
 #include "planner/model/expand_model.h"
 #include "planner/model/lint_stages.h"
 #include "planner/plan/plan_json.h"
+#include "planner/schedule/check_length.h"
 #include "planner/schedule/lint_pipeline.h"
 #include "planner/schedule/lower_programs.h"
 #include "planner/schedule/pipeline_graph.h"
@@ -178,6 +179,7 @@ std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics
   plan.blocks = std::move(programs.blocks);
   plan.roles = std::move(programs.roles);
   plan.schedule = std::move(programs.schedule);
+  if (!CheckLength(recipe, plan, diagnostics)) return std::nullopt;
   MarkUsedGroups(plan);
   SizeSymbols(plan);
   plan.digest = PlanDigest(plan);

@@ -21,7 +21,8 @@ Layers LayersOf(const ModelRecipe& model) {
   return {std::count_if(pattern->begin(), pattern->end(), [](char c) { return c != '|' && c != '/'; }), pattern.where};
 }
 
-bool CheckLayers(const Recipe& recipe, int64_t& layers, Diagnostics& diagnostics) {
+bool CheckLayers(const Recipe& recipe, Diagnostics& diagnostics) {
+  int64_t layers = 0;
   Layers longest;
   for (const ModuleRecipe& module : recipe.modules) {
     const Layers its = LayersOf(module.model);
@@ -53,26 +54,26 @@ bool CheckBuckets(const Recipe& recipe, int64_t stages, Diagnostics& diagnostics
   return false;
 }
 
-bool CheckStep(const Recipe& recipe, int64_t stages, int64_t layers, int64_t lanes, Diagnostics& diagnostics) {
+bool CheckStep(const Recipe& recipe, int64_t stages, int64_t lanes, Diagnostics& diagnostics) {
   const int64_t block = *recipe.batch.micro_samples * lanes, microbatches = *recipe.batch.global_samples / block;
   const auto bridges = static_cast<int64_t>(recipe.bridges.size());
-  const int64_t most = kLongestStep / (layers + kLayersLikeAStage * (stages + bridges));
+  const int64_t most = kMostPassages / (stages + bridges);
   if (microbatches <= most) return true;
   diagnostics.Error(DiagnosticKind::kOutOfRange, recipe.batch.global_samples.where,
-                    absl::StrCat("a step of ", microbatches, " microbatches through ", layers, " layers on ", stages,
-                                 stages == 1 ? " stage is" : " stages is", " too long to plan"),
-                    absl::StrCat("microbatches x (layers + ", kLayersLikeAStage, " x (stages + bridges)) can be ", kLongestStep,
-                                 ": use global_samples ", most * block, " or less, or more samples a microbatch or lanes"));
+                    absl::StrCat("a step of ", microbatches, " microbatches through ", stages, stages == 1 ? " stage" : " stages", " and over ", bridges,
+                                 bridges == 1 ? " bridge is" : " bridges is", " too long to plan"),
+                    absl::StrCat("microbatches x (stages + bridges) can be ", kMostPassages, ": use global_samples ", most * block,
+                                 " or less, or more samples a microbatch or lanes"));
   return false;
 }
 
 }  // namespace
 
 bool CheckSize(const Recipe& recipe, const std::vector<Grid>& grids, int64_t lanes, Diagnostics& diagnostics) {
-  int64_t stages = 0, layers = 0;
+  int64_t stages = 0;
   for (const Grid& grid : grids) stages += grid.pp;
-  if (!CheckLayers(recipe, layers, diagnostics) || !CheckStages(recipe, stages, diagnostics)) return false;
-  return CheckBuckets(recipe, stages, diagnostics) && CheckStep(recipe, stages, layers, lanes, diagnostics);
+  if (!CheckLayers(recipe, diagnostics) || !CheckStages(recipe, stages, diagnostics)) return false;
+  return CheckBuckets(recipe, stages, diagnostics) && CheckStep(recipe, stages, lanes, diagnostics);
 }
 
 }  // namespace planwright

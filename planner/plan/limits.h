@@ -15,9 +15,7 @@ inline constexpr size_t kMostPlanFields = 64;        // of one object
 
 // Of all modules. Each stage and sharing cuts its parameters into buckets of its own: three for one of gradients.buckets.
 inline constexpr int64_t kMostLayers = 1 << 9, kMostStages = 1 << 7, kMostBuckets = 3 << 7;
-// Of a step: microbatches x (layers + 24 x (stages + bridges)). Programs name each microbatch on each stage and each bridge, which costs about
-// as much as following it through 24 layers.
-inline constexpr int64_t kLongestStep = 5 << 14, kLayersLikeAStage = 24;
+inline constexpr int64_t kMostPassages = 3 << 10;     // of a step's microbatches through stages and over bridges: programs name each
 // Of the tables of all bridges: rows, and runs of rows in equal steps, which is how a file holds them.
 inline constexpr int64_t kMostTransfers = 1 << 18, kMostTransferRuns = 1 << 14;
 inline constexpr int64_t kLargestNumber = (int64_t{1} << 53) - 1;  // of a plan, seeds too: JSON readers keep no larger ones exactly
@@ -29,6 +27,6 @@ inline constexpr int64_t kLargestDim = int64_t{1} << 36;     // of a value
 inline constexpr size_t kMostModules = 1 << 4;           // and bridges: an encoder has one
 inline constexpr size_t kMostParts = 1 << 12;        // groups, roles, symbols, stages
 inline constexpr int kDeepestCalls = 8;              // blocks that call one another; lowered ones go two deep
-inline constexpr int64_t kMostInstructions = 1 << 23, kMostCalls = 1 << 19;  // of all programs and blocks with what they call
+inline constexpr int64_t kMostInstructions = 3 << 20, kMostCalls = 1 << 19;  // of all programs and blocks with what they call
 
 }  // namespace planwright

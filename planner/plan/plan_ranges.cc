@@ -129,7 +129,7 @@ std::string RangeProblem(const Budget& budget) {
     if (Outside(samples, kMostSamples)) return "more samples or steps, or fewer, than any training has";
   }
   const bool microbatch = Outside(budget.micro_samples, kMostTokens) || Outside(budget.sequence_length, kMostTokens);
-  return microbatch || Outside(budget.microbatches, kLongestStep / kLayersLikeAStage) ? "microbatches that no step has" : "";
+  return microbatch || Outside(budget.microbatches, kMostPassages) ? "microbatches that no step has" : "";
 }
 
 std::string RangeProblem(const DataPlan& data) {

@@ -113,7 +113,7 @@ TEST(PlanJson, NamesThePathOfWhatIsWrong) {
   EXPECT_THAT(changed("/seed", kLargestNumber + 1), HasSubstr("seed: the integer is too large"));
   EXPECT_THAT(changed("/seed", UINT64_MAX), HasSubstr("seed: the integer is too large"));
   EXPECT_THAT(changed("/budget/train_samples", kMostSamples + 1), HasSubstr("budget: more samples or steps"));
-  EXPECT_THAT(changed("/budget/microbatches", kLongestStep / kLayersLikeAStage + 1), HasSubstr("budget: microbatches that no step has"));
+  EXPECT_THAT(changed("/budget/microbatches", kMostPassages + 1), HasSubstr("budget: microbatches that no step has"));
   EXPECT_THAT(changed("/data/pixel_shuffle", kMostPixelShuffle + 1), HasSubstr("data: sizes that no image has"));
   EXPECT_THAT(changed("/modules/0/parameters/0/shape", {kLargestDim, kLargestDim}), HasSubstr("modules[0]: parameters of more elements"));
   ordered_json missing = good;
