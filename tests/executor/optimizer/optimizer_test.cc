@@ -157,13 +157,14 @@ TEST(LargeShard, IsWorkedThroughInPartsWithoutATrace) {
   ModuleState module(plan, m, 0, at::kCPU);
   StepState step(plan, at::kCPU);
   step.learning_rate = 0.01, step.weight_decay = 0.1;
+  step.applied.fill_(1);
   BucketState& bucket = module.buckets()[0];
   bucket.parameters.fill_(1.0);
   bucket.gradient_shard.copy_(at::arange(kElements, at::kInt).remainder(3).add_(1));  // 1, 2, 3, 1, ...: squares add up to a whole number
-  SquareNorm(module, step);
+  SquareNorm(bucket, step.sum("$reals.norm.m"));
   const int64_t rest = kElements % 3;  // of the pattern's 1 + 4 + 9
-  EXPECT_EQ(step.accumulator("$reals.norm.m").item<double>(), 14.0 * (kElements / 3) + (rest > 0 ? 1 : 0) + (rest > 1 ? 4 : 0));
-  StepAdamW(plan.optimizer, step, module);
+  EXPECT_EQ(step.sum("$reals.norm.m").item<double>(), 14.0 * (kElements / 3) + (rest > 0 ? 1 : 0) + (rest > 1 ? 4 : 0));
+  StepAdamW(plan.optimizer, step, bucket);
   // The first step is the learning rate against the sign of the gradient, after decay.
   for (int64_t e : {int64_t{0}, kPart - 1, kPart, kPart + 1, kElements - 1}) {
     EXPECT_NEAR(bucket.parameters[e].item<double>(), 1 - 0.001 - 0.01, 1e-6) << e;
