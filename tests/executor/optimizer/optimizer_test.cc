@@ -146,6 +146,21 @@ TEST(Norm, CountsEachElementOnce) {
   EXPECT_NEAR(sum, Gradients(1).square().sum().item<double>(), 1e-12);
 }
 
+TEST(Norm, OfDoublesIsOneDotProductBitForBit) {
+  constexpr int64_t kElements = 100'003;
+  Plan plan = MakePlan(1);
+  Module& m = plan.modules[0];
+  m.parameters = {{.name = "m.w", .shape = {kElements}, .decay = true}};
+  m.storages = {{.frame = "m.l", .slot = "w", .shape = {kElements}, .parameters = {0}, .bucket = 0, .offset = 0}};
+  m.buckets[0].elements = kElements;
+  ModuleState module(plan, m, 0, at::kCPU);
+  StepState step(plan, at::kCPU);
+  const at::Tensor& gradient = module.buckets()[0].gradient_shard;
+  gradient.copy_(at::arange(kElements, at::kDouble).mul_(0.7310001).sin_());
+  SquareNorm(module, step);
+  EXPECT_EQ(step.accumulator("$reals.norm.m").item<double>(), gradient.dot(gradient).item<double>());
+}
+
 // More elements than are worked through at once, and a rest: as the formula says on both sides of every cut, each counted once.
 TEST(LargeShard, IsWorkedThroughInPartsWithoutATrace) {
   constexpr int64_t kPart = 1 << 24, kElements = kPart + 5;
