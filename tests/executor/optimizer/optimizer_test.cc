@@ -155,10 +155,11 @@ TEST(Norm, OfDoublesIsOneDotProductBitForBit) {
   m.buckets[0].elements = kElements;
   ModuleState module(plan, m, 0, at::kCPU);
   StepState step(plan, at::kCPU);
-  const at::Tensor& gradient = module.buckets()[0].gradient_shard;
+  const BucketState& bucket = module.buckets()[0];
+  const at::Tensor& gradient = bucket.gradient_shard;
   gradient.copy_(at::arange(kElements, at::kDouble).mul_(0.7310001).sin_());
-  SquareNorm(module, step);
-  EXPECT_EQ(step.accumulator("$reals.norm.m").item<double>(), gradient.dot(gradient).item<double>());
+  SquareNorm(bucket, step.sum("$reals.norm.m"));
+  EXPECT_EQ(step.sum("$reals.norm.m").item<double>(), gradient.dot(gradient).item<double>());
 }
 
 // More elements than are worked through at once, and a rest: as the formula says on both sides of every cut, each counted once.
