@@ -1,6 +1,7 @@
 // What a step does, in every plan that ships: what is counted, what is scaled, who reads gradients, and that every microbatch is read once.
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "planner/recipe/recipe_keys.h"
 #include "tests/reference_bugs/shipped_plans.h"
