@@ -55,9 +55,11 @@ Plan Lower(const Layouts& layouts) {
   const char* frames[] = {"language.layers.0", "language.layers.1", "language.layers.2"};
   for (int i = 0; i < 3; ++i) module.layers.push_back({.kind = "ME*"[i], .frame = frames[i], .expert_row = i == 1 ? 0 : -1});
   module.carries_loss = true;
+  module.trains_backbone = module.trains_projection = !layouts.frozen;
   module.constants = ConstantsOf(Model());
   plan.precision = "fp64";
   plan.budget.sequence_length = sizes.sequence;
+  plan.budget.micro_samples = sizes.samples;
   plan.data.image_token = sizes.image_token;
   using enum Axis;
   const auto group = [&](const char* name, View view, std::vector<Axis> axes) {
