@@ -1,9 +1,9 @@
 #include "executor/leave.h"
 
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 
@@ -29,12 +29,16 @@ void Leave(int status, const std::string& message) {
     for (;;) pause();  // another thread is on its way out
   }
   status_of_this_rank = status;
+  // Whoever ends the others for a failure of this rank shall learn its status. What blocks is cut short; and another thread may stumble over
+  // what is taken away under its feet, which is no news.
+  std::signal(SIGTERM, SIG_IGN);
+  for (int number : {SIGALRM, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) std::signal(number, ExitNow);
+  const itimerval second = {.it_interval = {}, .it_value = {.tv_sec = 1, .tv_usec = 0}};
+  setitimer(ITIMER_REAL, &second, nullptr);
   if (Recorder* recorder = recorder_of_this_rank) recorder->Fail(status, message.c_str());
   std::fprintf(stderr, "%s\n", message.c_str());
   std::fflush(nullptr);
-  // Another thread may stumble over what is taken away under its feet; that is no news.
-  for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) std::signal(number, ExitNow);
-  AbortCommunication(device_of_this_rank, std::chrono::seconds(1));
+  AbortCommunication(device_of_this_rank);
   _exit(status);
 }
 

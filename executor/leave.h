@@ -1,4 +1,5 @@
-// The way out of a rank that failed. It never waits for a peer or a device: what would is let go of first, for a second at most.
+// The way out of a rank that failed. It lets go of its communication and leaves, after a second at the latest: it waits for no peer, no device
+// and no reader of its output.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -37,7 +37,7 @@ struct Options {
     try {
       std::rethrow_exception(error);
     } catch (const std::exception& exception) {
-      Leave(ExitStatusOf(KindOf(exception)), exception.what());
+      Leave(ExitStatusOf(KindOf(exception)), WordsOf(exception));
     } catch (...) {
     }
   }
@@ -181,7 +181,7 @@ int RankMain(int argc, char** argv, const RankSetup& setup) {
   } catch (const ExitError& error) {
     Leave(error.status(), error.what());
   } catch (const std::exception& error) {
-    Leave(ExitStatusOf(KindOf(error)), self + (rank ? "" : "while joining the others: ") + error.what());
+    Leave(ExitStatusOf(KindOf(error)), self + (rank ? "" : "while joining the others: ") + WordsOf(error));
   }
   std::fflush(nullptr);
   _exit(kExitSuccess);

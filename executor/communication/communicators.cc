@@ -3,8 +3,6 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <algorithm>
-#include <future>
-#include <thread>
 
 #include "executor/communication/gloo_communicator.h"
 #ifdef PLANWRIGHT_CUDA
@@ -63,17 +61,11 @@ std::optional<CommunicationError> FindFailure(at::Device device) {
   return std::nullopt;  // Gloo tells whoever waits
 }
 
-void AbortCommunication(at::Device device, std::chrono::milliseconds limit) {
+void AbortCommunication(at::Device device) {
 #ifdef PLANWRIGHT_CUDA
   if (!device.is_cuda()) return;
-  auto done = std::make_shared<std::promise<void>>();
-  std::future<void> end = done->get_future();
-  std::thread([done, device] {
-    c10::cuda::set_device(device.index());
-    AbortNccl();
-    done->set_value();
-  }).detach();
-  end.wait_for(limit);
+  c10::cuda::set_device(device.index());
+  AbortNccl();
 #endif
 }
 

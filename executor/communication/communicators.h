@@ -41,7 +41,7 @@ class Communicators {
 std::optional<CommunicationError> FindFailure(at::Device device);
 
 // Lets go of all communication under way in this process, so that no kernel of it waits on the device when the process ends. From any thread;
-// returns after `limit` at the latest. Whoever is inside a communication must not go on afterwards.
-void AbortCommunication(at::Device device, std::chrono::milliseconds limit);
+// whoever is inside a communication must not go on afterwards. Can block where a device hangs.
+void AbortCommunication(at::Device device);
 
 }  // namespace planwright::executor

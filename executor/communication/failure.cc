@@ -24,4 +24,9 @@ int ExitStatusOf(FailureKind kind) {
   return kExitInternal;
 }
 
+std::string WordsOf(const std::exception& error) {
+  const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
+  return of_torch != nullptr ? of_torch->what_without_backtrace() : error.what();
+}
+
 }  // namespace planwright::executor

@@ -30,4 +30,7 @@ FailureKind KindOf(const std::exception& error);
 // The exit status (planner/cli/exit_status.h) of a rank that failed so.
 int ExitStatusOf(FailureKind kind);
 
+// what(), without the C++ backtrace that LibTorch appends.
+std::string WordsOf(const std::exception& error);
+
 }  // namespace planwright::executor

@@ -15,15 +15,10 @@ void Check(const at::Tensor& tensor) {
   TORCH_CHECK(tensor.is_cpu() && tensor.is_contiguous(), "Gloo moves contiguous host tensors");
 }
 
-// The first lines of an exception: c10 appends a C++ backtrace.
-std::string Brief(const std::exception& error) {
-  const auto* ours = dynamic_cast<const c10::Error*>(&error);
-  return ours != nullptr ? ours->what_without_backtrace() : error.what();
-}
-
-// Does what Gloo does, and gives a failure its kind. Gloo says in the same type that a peer is gone and that it waited for `timeout`.
+// Does what Gloo does, and gives a failure its kind, or `otherwise` where its type says nothing. Gloo says in the same type that a peer is gone
+// and that it waited for `timeout`.
 template <typename Operation>
-auto Classified(std::chrono::milliseconds timeout, Operation operation) {
+auto Classified(std::chrono::milliseconds timeout, FailureKind otherwise, Operation operation) {
   const auto start = std::chrono::steady_clock::now();
   try {
     return operation();
@@ -31,8 +26,9 @@ auto Classified(std::chrono::milliseconds timeout, Operation operation) {
     throw;
   } catch (const std::exception& error) {
     FailureKind kind = KindOf(error);
+    if (kind == FailureKind::kOurs) kind = otherwise;
     if (kind == FailureKind::kPeerLost && std::chrono::steady_clock::now() - start >= timeout) kind = FailureKind::kTimeOut;
-    throw CommunicationError(kind, Brief(error));
+    throw CommunicationError(kind, WordsOf(error));
   }
 }
 
@@ -98,7 +94,7 @@ class GlooCommunicator : public Communicator {
         Check(message.tensor);
         auto* peer_group = static_cast<GlooCommunicator*>(message.communicator)->group_.get();
         std::vector<at::Tensor> tensors = {Bytes(message.tensor)};
-        Classified(timeout_, [&] {
+        Classified(timeout_, FailureKind::kOurs, [&] {
           works.push_back(send ? peer_group->send(tensors, message.peer, 0) : peer_group->recv(tensors, message.peer, 0));
         });
       }
@@ -110,7 +106,7 @@ class GlooCommunicator : public Communicator {
   // Launches work and waits for it.
   template <typename Launch>
   void Run(Launch launch) const {
-    Classified(timeout_, [&] { launch()->wait(); });
+    Classified(timeout_, FailureKind::kOurs, [&] { launch()->wait(); });
   }
 
   // What is only moved travels as bytes, whatever its dtype: rows keep their dim 0.
@@ -141,7 +137,8 @@ std::unique_ptr<Communicator> MakeGlooCommunicator(const c10::intrusive_ptr<c10d
   options->threads = 1;  // a rank runs one instruction at a time
   options->devices.push_back(MakeDevice(address));
   const int size = static_cast<int>(ranks.size());
-  auto group = Classified(timeout, [&] {
+  // LibTorch flattens what Gloo says while it connects; nothing but peers can fail there.
+  auto group = Classified(timeout, FailureKind::kPeerLost, [&] {
     return c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<c10d::PrefixStore>(name, store), index, size, options);
   });
   return std::make_unique<GlooCommunicator>(std::move(ranks), index, std::move(group), timeout);

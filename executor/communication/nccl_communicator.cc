@@ -182,6 +182,7 @@ std::unique_ptr<Communicator> MakeNcclCommunicator(const c10::intrusive_ptr<c10d
 
 std::optional<CommunicationError> FindNcclFailure() {
   const cudaError_t device = cudaStreamQuery(Stream());
+  if (device == cudaErrorNotReady) static_cast<void>(cudaGetLastError());  // no error to be found by others
   if (device != cudaSuccess && device != cudaErrorNotReady) {
     return CommunicationError(FailureKind::kDevice, std::string("CUDA: ") + cudaGetErrorString(device));
   }

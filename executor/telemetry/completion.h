@@ -10,13 +10,13 @@ namespace planwright::executor {
 class Completion {
  public:
   virtual ~Completion() = default;
-  // All work of instruction `number` is launched, on the current stream. Numbers grow. Never waits.
+  // All work of instruction `number` is launched, on the current stream. Numbers grow by one. Never waits.
   virtual void Mark(uint64_t number) = 0;
-  // The last marked instruction that is done, and with it everything launched before. From any thread, also of a device that hangs.
-  virtual uint64_t Finished() const = 0;
+  // The last marked instruction that is done, and with it all before it. From any thread, also of a device that hangs. Never waits.
+  virtual uint64_t Finished() = 0;
 };
 
-// For the current CUDA device: the stream itself writes each number to host memory when it comes to it. Only in builds with CUDA.
+// For the current CUDA device: an event after each instruction. Marks are on one stream. Only in builds with CUDA.
 std::unique_ptr<Completion> MakeCudaCompletion();
 
 }  // namespace planwright::executor

@@ -60,7 +60,6 @@ void Recorder::Begin(RecorderState state, int64_t step, int microbatch, int orig
                      const std::string& instruction) {
   while (failed_.load(std::memory_order_relaxed)) pause();
   Launched();
-  Refresh();  // a process that is stopped or killed here has said how far its device is
   const uint64_t number = page_->begun.load(std::memory_order_relaxed) + 1;
   RecorderEntry& entry = page_->entries[number % kRecorderEntries];
   entry.number.store(0, std::memory_order_relaxed);

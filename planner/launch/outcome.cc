@@ -60,7 +60,8 @@ std::string PlaceText(const RecordedInstruction& instruction) {
   return instruction.path + (instruction.path.empty() || instruction.text.empty() ? "" : " > ") + instruction.text;
 }
 
-// kHost: where the rank is. kDevice: where its device is, which may be far behind.
+// kHost: where the rank is. kDevice: where its device is, which may be far behind; not known of a device that broke, nor of a process that is
+// stopped.
 enum class Where { kHost, kDevice };
 
 Failure FailureOf(const Plan& plan, int rank, Where where, const RecorderSource& read_recorder) {
@@ -98,7 +99,6 @@ std::vector<std::string> Elsewhere(const Plan& plan, int rank, const RecorderSou
   return places;
 }
 
-// A stopped process no longer hears how far its device is.
 Outcome Stopped(const Plan& plan, int rank, const RecorderSource& read_recorder) {
   return {kExitHang, "rank " + std::to_string(rank) + " is stopped (SIGSTOP)", FailureOf(plan, rank, Where::kHost, read_recorder)};
 }
@@ -138,7 +138,7 @@ Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const Record
   if (cause->signal == 0 && cause->exit_status == kExitHang) return Hung(plan, cause->child, read_recorder);
   // A rank that was killed is a peer that its ranks lost; its own exit status otherwise.
   const int exit_code = cause->signal != 0 ? static_cast<int>(kExitPeerLost) : cause->exit_status;
-  return {exit_code, CauseText(*cause), FailureOf(plan, cause->child, exit_code == kExitDevice ? Where::kDevice : Where::kHost, read_recorder)};
+  return {exit_code, CauseText(*cause), FailureOf(plan, cause->child, Where::kHost, read_recorder)};
 }
 
 nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {
@@ -162,6 +162,7 @@ std::string OutcomeText(const Outcome& outcome) {
   if (!failure.message.empty()) text += "  " + failure.message + "\n";
   text += "  at " + (failure.instruction.empty() ? "start-up, before its first instruction" : failure.instruction) + "\n";
   if (!failure.recipe_line.empty()) text += "  from " + failure.recipe_line + "\n";
+  if (outcome.exit_code == kExitDevice && !failure.last_done.empty()) text += "  its device is known to have done " + failure.last_done + "\n";
   for (const std::string& other : failure.elsewhere) text += "  " + other + "\n";
   return text;
 }

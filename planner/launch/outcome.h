@@ -17,8 +17,8 @@ namespace planwright {
 struct Failure {
   int rank = -1;
   std::string host;
-  std::string instruction;   // that it, or its device, was at, with its calls and step; empty: it had not begun
-  std::string last_done;     // the instruction that was complete before, on the device too; empty: none
+  std::string instruction;   // that it was at, or its device if that hangs, with its calls and step; empty: it had not begun
+  std::string last_done;     // an instruction that was complete, on the device too: the last that is known; empty: none is
   std::string recipe_line;   // "recipe.yaml:12:5"; empty: the instruction has none
   std::string message;       // the rank's own words; may be empty
   std::vector<std::string> elsewhere;  // where ranks are that are not at `instruction`, if nothing tells which of them is to blame

@@ -167,7 +167,7 @@ std::string RangeProblem(const OptimizerPlan& optimizer) {
 
 std::string RangeProblem(const Symbol& symbol) {
   if (Outside(symbol.maximum, kLargestDim)) return "more rows, or fewer, than any value has";
-  return Outside(symbol.expected, symbol.maximum) || Outside(symbol.mean, symbol.maximum) ? "more rows than the maximum, or fewer than none" : "";
+  return Outside(symbol.expected, kLargestDim) || Outside(symbol.mean, kLargestDim) ? "more rows, or fewer, than any value has" : "";
 }
 
 std::string RangeProblem(const Accumulator& sum) { return Outside(sum.elements, kMostElements) ? "more elements, or fewer, than any sum has" : ""; }
@@ -183,9 +183,6 @@ std::string RangeProblem(const Plan& plan) {
   for (std::string problem : {RangeProblem(plan.budget.learning_rate), RangeProblem(plan.budget.weight_decay), RangeProblem(plan.optimizer),
                               RangeProblem(plan.data), RangeProblem(plan.checkpoint)}) {
     if (!problem.empty()) return problem;
-  }
-  for (const Symbol& symbol : plan.symbols) {
-    if (std::string problem = RangeProblem(symbol); !problem.empty()) return problem + ", at " + symbol.name;
   }
   return "";
 }

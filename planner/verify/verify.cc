@@ -33,15 +33,16 @@ std::vector<Violation> AllRules(const Plan& plan, std::vector<RoleEstimate>* mem
   add(VerifyMeanings(index));
   add(VerifyUpdates(index));
   add(VerifyCheckpoint(plan));
+  add(VerifyProgress(plan));
+  if (!violations.empty()) return violations;
+  add(VerifyRows(index));
+  add(VerifyMemory(plan, memory));
+  // Last: what breaks another rule is told by that rule, which says what would go wrong.
   add(VerifyModel(index));
   add(VerifyGraphs(index, microbatches));
   add(VerifyFollows(index));
   add(VerifyPrograms(index));
   add(VerifySiblings(index));
-  add(VerifyProgress(plan));
-  if (!violations.empty()) return violations;
-  add(VerifyRows(index));
-  add(VerifyMemory(plan, memory));
   return violations;
 }
 

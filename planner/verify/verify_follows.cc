@@ -255,8 +255,10 @@ class Equations {
   int64_t MeanOf(const Symbol& symbol, const Module& module, string_view what, const SampleImages& images) const {
     double mean = 0;
     if (what.starts_with("expert_rows")) {
-      const int64_t most = std::min(module.top_k(), module.experts() / module.grid.ep) * module.grid.ep;
-      mean = static_cast<double>(symbol.maximum) * static_cast<double>(module.top_k()) / static_cast<double>(most);
+      // Experts get, on average, as many rows as their rank sends.
+      const Grid& grid = module.grid;
+      const int64_t tokens = plan_.budget.sequence_length / (grid.tp * grid.cp) * plan_.budget.micro_samples;
+      mean = static_cast<double>(tokens) * static_cast<double>(module.top_k()) * (what == "expert_rows" ? 1 : grid.expert_tp);
     } else if (plan_.data.pixel_shuffle > 0 && !images.patches.empty()) {
       const LaneSamples lane = SamplesOfLane(plan_.budget.block_samples, module.grid.dp, 0);
       const double count = static_cast<double>(lane.end - lane.first) * images.mean_images;
@@ -269,7 +271,7 @@ class Equations {
         mean = count;
       } else if (what == "patches") {
         mean = patches;
-      } else if (what == "tokens") {
+      } else if (what == "tokens" || what == "lane_tokens") {
         mean = patches + count * static_cast<double>(module.size("class_tokens"));
       } else {
         return 0;

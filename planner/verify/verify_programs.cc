@@ -1,5 +1,7 @@
-// V11 of how programs are written: roles set up as the plan says where weights come from, an instruction has the fields that its kind reads, and a
-// single number is no run with a stride.
+// V11 of how programs are written: roles set up as the plan says where weights come from, an instruction has the fields that its kind reads, what is
+// received is read, and a single number is no run with a stride.
+
+#include <unordered_map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -22,6 +24,7 @@ class Programs {
       const string who = "role " + role.name;
       for (const auto* list : {&role.setup, &role.step, &role.teardown}) Instructions(who, *list, false, role.origin);
       Ranges(who, role.ranks, role.origin);
+      Received(role);
     }
     for (const CheckpointRule& rule : plan_.checkpoint.rules) {
       const Module* module = index_.module(rule.module);
@@ -61,6 +64,21 @@ class Programs {
       if (!stray) continue;
       Fail(who, absl::StrCat("has ", stray, " in ", string(OpName(op.kind)), op.outputs.empty() ? "" : " of " + op.outputs[0].name),
            op.origin >= 0 ? op.origin : origin);
+    }
+  }
+
+  // What comes in an exchange is read: by a call, or by the broadcast that hands it to the siblings.
+  void Received(const Role& role) {
+    std::unordered_map<string_view, const Instruction*> open;
+    for (const Instruction& op : role.step) {
+      for (const string& input : op.inputs) open.erase(input);
+      for (const ExchangePart& part : op.parts) {
+        if (!part.send) open.emplace(part.value, &op);
+      }
+    }
+    for (const auto& [value, exchange] : open) {
+      Fail("role " + role.name, absl::StrCat("receives ", string(value), ", which nothing reads"),
+           exchange->origin >= 0 ? exchange->origin : role.origin);
     }
   }
 

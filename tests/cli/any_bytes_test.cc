@@ -1,10 +1,12 @@
-// Whatever bytes `plan` is given, it ends by itself: with status 0, 1 or 2, and within 256 MiB. That it takes less than a second is for
-// ./dev bench to say, which times the same inputs.
+// Whatever bytes `plan` is given, it ends by itself: with status 0, 1 or 2, within 256 MiB and a bounded amount of work. Work is counted in a unit of
+// this very machine: what a good recipe of 8 ranks costs here. That it takes less than a second is for ./dev bench to say, which times the
+// same inputs.
 #include "tests/cli/any_bytes.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "tests/cli/limited_run.h"
@@ -13,6 +15,20 @@ namespace planwright::testing {
 namespace {
 
 constexpr rlim_t kMemory = rlim_t{256} << 20;
+constexpr double kMostRecipes = 400;  // the most work, in good recipes: ten times what the worst input takes
+
+LimitedEnd RunPlan(const std::vector<std::string>& arguments) { return RunLimited(PLAN_PROGRAM, arguments, kMemory); }
+
+// Processor seconds of a good recipe: the least of several, as whatever disturbs a run only adds to it.
+double SecondsOfARecipe() {
+  static const double seconds = [] {
+    const std::vector<std::string> arguments = {"validate", PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml"};
+    double least = RunPlan(arguments).seconds;
+    for (int i = 0; i < 8; ++i) least = std::min(least, RunPlan(arguments).seconds);
+    return least;
+  }();
+  return seconds;
+}
 
 class AnyBytes : public ::testing::TestWithParam<InputKind> {
  protected:
@@ -32,10 +48,11 @@ TEST_P(AnyBytes, ComeToAnEnd) {
     std::string said = input.what;
     for (const std::string& argument : input.arguments) said += " " + argument;
     SCOPED_TRACE(said.substr(0, 300));
-    const LimitedEnd end = RunLimited(PLAN_PROGRAM, input.arguments, kMemory);
+    const LimitedEnd end = RunPlan(input.arguments);
     ASSERT_TRUE(WIFEXITED(end.status)) << "killed by signal " << WTERMSIG(end.status);
     EXPECT_GE(WEXITSTATUS(end.status), input.refused ? 1 : 0);
     EXPECT_LE(WEXITSTATUS(end.status), 2);
+    EXPECT_LE(end.seconds, kMostRecipes * SecondsOfARecipe());
   });
   EXPECT_GT(inputs, 1);
 }

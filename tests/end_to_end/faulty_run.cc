@@ -31,7 +31,8 @@ Started StartRun(const FaultyRun& run, const std::string& folder) {
   }
   return StartProgram(argv,
                       {"PLANWRIGHT_FAULT=" + run.fault, "PLANWRIGHT_FAULT_RANK=" + std::to_string(run.fault_rank),
-                       "PLANWRIGHT_FAULT_STEP=" + std::to_string(run.fault_step), "PLANWRIGHT_FAULT_MARK=" + folder + "/mark", "PLANWRIGHT_TIMEOUT_SECONDS=" + std::to_string(run.timeout_seconds)},
+                       "PLANWRIGHT_FAULT_STEP=" + std::to_string(run.fault_step), "PLANWRIGHT_FAULT_MARK=" + folder + "/mark",
+                       "PLANWRIGHT_TIMEOUT_SECONDS=" + std::to_string(run.timeout_seconds)},
                       folder + "/output");
 }
 
@@ -90,10 +91,13 @@ std::string Misjudged(const FaultyRun& run, const Aftermath& after) {
   const nlohmann::json& at = after.outcome.at("instruction");
   if (run.fault == "skip") {
     // Each waits for the other, in another collective, and either may report first: the other must be told, too.
-    if (!after.outcome.contains("elsewhere") || after.outcome.at("elsewhere").size() != 1) return "outcome.json does not tell where the other rank is";
-    return Contains(at, "all_reduce $reals") || Contains(after.outcome.at("elsewhere")[0], "all_reduce $reals") ? "" : "outcome.json names other collectives";
+    const nlohmann::json elsewhere = after.outcome.value("elsewhere", nlohmann::json::array());
+    if (elsewhere.size() != 1) return "outcome.json does not tell where the other rank is";
+    return Contains(at, "all_reduce $reals") || Contains(elsewhere[0], "all_reduce $reals") ? "" : "outcome.json names other collectives";
   }
   if (after.outcome.at("rank") != run.fault_rank) return "outcome.json names another rank";
+  // A device that breaks takes with it how far it was: it is known what it had done, and where its rank noticed.
+  if (run.fault == "device") return at.is_string() && after.outcome.at("last_done").is_string() ? "" : "outcome.json does not tell between what";
   if (!Contains(at, "step " + std::to_string(run.fault_step) + " > ") || !Contains(at, " > linear ")) return "outcome.json names another instruction";
   if (!after.outcome.at("recipe_line").is_string()) return "outcome.json names no recipe line";
   if (run.fault == "throw" && !Contains(after.outcome.at("message"), "planted failure")) return "outcome.json has another message";

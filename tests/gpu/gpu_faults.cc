@@ -13,7 +13,7 @@
 namespace planwright::testing {
 namespace {
 
-constexpr int kTimeoutSeconds = 8;    // of the runs: healthy instructions of the tiny model take milliseconds, joining a group a second or two
+constexpr int kTimeoutSeconds = 6;    // of the runs: healthy instructions of the tiny model take milliseconds, joining a group a second or two
 constexpr double kLate = 2.0;         // a hang is noticed this long after the time-out at the latest
 constexpr double kGone = 5.0;         // and everything is gone this long after anything was noticed
 
@@ -35,6 +35,7 @@ bool Try(FaultyRun run) {
   if (after.gone) std::printf("  gone %4.2f s later", *after.gone);
   if (after.outcome.is_object() && after.outcome.contains("rank")) {
     std::printf("  exit %d: %s, at %s", after.status, after.outcome.at("cause").dump().c_str(), after.outcome.at("instruction").dump().c_str());
+    if (run.fault == "device") std::printf(", after %s", after.outcome.at("last_done").dump().c_str());
     if (after.outcome.contains("elsewhere")) std::printf(", %s", after.outcome.at("elsewhere").dump().c_str());
   }
   std::printf("\n");

@@ -49,8 +49,9 @@ Plan PlanOf() {
   module.name = "m";
   module.parameters = {{.name = "m.w", .shape = {kElements}, .decay = true}};
   module.storages = {{.frame = "m.l", .slot = "w", .shape = {kElements}, .parameters = {0}, .bucket = 0, .offset = 0}};
-  module.buckets = {{.name = "m.0", .elements = kElements}};
+  module.buckets = {{.name = "m.0", .elements = kElements, .dtype = DType::kFp32, .master = DType::kFp32}};
   plan.modules = {module};
+  plan.accumulators = {{"$integers", DType::kInt64, 1, {"loss_tokens"}}, {"$reals", DType::kFp64, 1, {"norm.m"}}};
   plan.optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .clip_grad_norm = 0};
   return plan;
 }
@@ -66,15 +67,16 @@ int Main() {
   // Scaled: 2 everywhere but at the last element, which must count too. Doubles hold the sum of the squares exactly.
   bucket.gradient_shard.fill_(8.0);
   bucket.gradient_shard[kElements - 1].fill_(4e6);
-  step.accumulator("$integers.loss_tokens").fill_(4);
+  step.sum("$integers.loss_tokens").fill_(4);
 
-  bool good = Within("scale_gradients", [&] { ScaleGradients(module, step); });
-  good &= Within("square_norm", [&] { SquareNorm(module, step); });
+  bool good = Within("scale_gradients", [&] { ScaleGradients(step, bucket); });
+  good &= Within("square_norm", [&] { SquareNorm(bucket, step.sum("$reals.norm.m")); });
   good &= Within("clip_and_gate", [&] { ClipAndGate(plan, step); });
-  good &= Within("adamw", [&] { StepAdamW(plan.optimizer, step, module); });
+  good &= Within("adamw", [&] { StepAdamW(plan.optimizer, step, bucket); });
   const double expected = 4.0 * (kElements - 1) + 1e12;
-  std::printf("      norm %.17g, expected %.17g\n", step.grad_norm, std::sqrt(expected));
-  good &= Tell(step.grad_norm == std::sqrt(expected), "the norm counts every element once");
+  const double norm = step.norms[1].item<double>();  // over all modules
+  std::printf("      norm %.17g, expected %.17g\n", norm, std::sqrt(expected));
+  good &= Tell(norm == std::sqrt(expected), "the norm counts every element once");
   // The first step is the learning rate against the gradient's sign, after decay; the same everywhere.
   double worst = 0;
   constexpr int64_t kPart = 1 << 26;

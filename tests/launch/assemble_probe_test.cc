@@ -130,12 +130,14 @@ Plan ValuePlan() {
   plan.budget.microbatches = 2;
   plan.budget.micro_samples = 2;
   plan.budget.global_samples = 8;
+  plan.budget.block_samples = 4;
   plan.modules.resize(2);
   plan.modules[0].name = "encoder";
   plan.modules[0].kind = "radio_vit";
   plan.modules[0].grid = {0};
   plan.modules[1].name = "language";
   plan.modules[1].kind = "hybrid_lm";
+  plan.modules[1].carries_loss = true;
   plan.modules[1].grid = {1, 2, 1, 2, 1, 1, 1, 4};
   const Layout cut = {{Axis::kTp, {AxisLayout::State::kSharded, 0}}};
   auto output = [](std::string name, std::vector<Dim> dims, Layout layout = {}) {

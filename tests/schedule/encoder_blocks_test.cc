@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/model/expand_radio.h"
 #include "planner/schedule/lower_encoder.h"
 #include "planner/verify/verify.h"
 #include "tests/schedule/block_queries.h"
@@ -40,14 +41,16 @@ Lowered Lower(const Case& layout) {
   module.name = "images";
   module.grid.tp = layout.tp;
   module.grid.cp = layout.cp;
-  module.has_images = true;
-  module.constants = {{"output.hidden", int64_t{32}}};
   module.trains_backbone = layout.backbone;
   module.trains_projection = layout.projection;
   if (layout.recompute) module.recompute = {"block"};
   const BlockContext context = {"images", DType::kFp64, layout.tp, 1, layout.cp, 1, layout.backbone, layout.projection};
   RadioVitModel model = Model();
   model.positions = std::string("crop");
+  Module expanded;
+  ExpandRadio(model, {.hidden = 32, .init_std = 0.02, .layers = 4}, {12}, std::vector<int>(*model.layers, 0), expanded);
+  module.has_images = true;
+  module.constants = expanded.constants;
   lowered.blocks = LowerEncoder(model, module, context);
   return lowered;
 }

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/model/expand_language.h"
+#include "planner/model/expand_model.h"
 #include "planner/schedule/lower_language.h"
 #include "planner/verify/verify.h"
 #include "tests/schedule/block_queries.h"
@@ -32,6 +34,12 @@ HybridLmModel Model() {
   return model;
 }
 
+Attributes ConstantsOf(const HybridLmModel& model) {
+  Module module;
+  ExpandLanguage(model, 48, std::vector<int>(LayersOf(model).size(), 0), module);
+  return module.constants;
+}
+
 // A plan of the blocks alone, which is what the rules of values look at.
 Plan Lower(const Layouts& layouts) {
   const BlockContext context = {"language", DType::kFp64, layouts.tp, layouts.ep, layouts.cp, layouts.expert_tp, !layouts.frozen, !layouts.frozen};
@@ -47,8 +55,12 @@ Plan Lower(const Layouts& layouts) {
   const char* frames[] = {"language.layers.0", "language.layers.1", "language.layers.2"};
   for (int i = 0; i < 3; ++i) module.layers.push_back({.kind = "ME*"[i], .frame = frames[i], .expert_row = i == 1 ? 0 : -1});
   module.carries_loss = true;
-  module.constants = {{"moe.top_k", int64_t{3}}, {"moe.experts", int64_t{8}}};
+  module.trains_backbone = module.trains_projection = !layouts.frozen;
+  module.constants = ConstantsOf(Model());
   plan.precision = "fp64";
+  plan.budget.sequence_length = sizes.sequence;
+  plan.budget.micro_samples = sizes.samples;
+  plan.data.image_token = sizes.image_token;
   using enum Axis;
   const auto group = [&](const char* name, View view, std::vector<Axis> axes) {
     plan.groups.push_back(

@@ -191,6 +191,11 @@ TEST_P(Fields, WhatFollowsIsRefusedWhenItSaysSomethingElse) {
 INSTANTIATE_TEST_SUITE_P(
     Plans, Fields,
     ::testing::Values(Case{"tiny", "nemotron_moe_vlm_tiny", {}}, Case{"toy", "nemotron_moe_vlm_20l_mock_8r_toy", {}},
+                      Case{"dealt", "nemotron_moe_vlm_tiny",
+                           {"cluster.nodes=2", "modules.radio_encoder.placement.ranks=8", "modules.radio_encoder.parallel={tp: 2, cp: 2, pp: 2}",
+                            "modules.language.placement.first_rank=8", "modules.language.placement.ranks=8",
+                            "modules.language.parallel={tp: 2, cp: 2, pp: 2, ep: 2, expert_tp: 2}", "models.hybrid_moe_tiny.mamba.groups=4",
+                            "models.hybrid_moe_tiny.attention.kv_groups=4", "modules.language.recompute=[full]", "data.packed_documents=true"}},
                       Case{"overlap", "nemotron_moe_vlm_20l_mock_8r_toy", {"gradients.overlap_reduce=true", "gradients.overlap_gather=true"}}),
     [](const auto& info) { return std::string(info.param.name); });
 

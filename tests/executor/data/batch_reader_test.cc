@@ -80,6 +80,7 @@ TEST(BatchReader, RecordedBatchIsTheFileAgainAndAgain) {
   Plan plan = RecordedPlan();
   plan.budget.global_samples = 2;
   plan.budget.microbatches = 1;
+  plan.budget.block_samples = 2;
   const auto file = SafetensorsFile::Open(plan.data.base + "/" + plan.data.path);
   ASSERT_TRUE(file.ok()) << file.status();
   auto reader = Reader(plan);

@@ -10,6 +10,7 @@ inline Plan MockPlan() {
   plan.budget.sequence_length = 64;
   plan.budget.global_samples = 8;
   plan.budget.microbatches = 2;
+  plan.budget.block_samples = 4;
   Module module;
   module.grid.dp = 2;
   plan.modules = {module};

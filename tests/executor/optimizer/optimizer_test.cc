@@ -146,6 +146,22 @@ TEST(Norm, CountsEachElementOnce) {
   EXPECT_NEAR(sum, Gradients(1).square().sum().item<double>(), 1e-12);
 }
 
+TEST(Norm, OfDoublesIsOneDotProductBitForBit) {
+  constexpr int64_t kElements = 100'003;
+  Plan plan = MakePlan(1);
+  Module& m = plan.modules[0];
+  m.parameters = {{.name = "m.w", .shape = {kElements}, .decay = true}};
+  m.storages = {{.frame = "m.l", .slot = "w", .shape = {kElements}, .parameters = {0}, .bucket = 0, .offset = 0}};
+  m.buckets[0].elements = kElements;
+  ModuleState module(plan, m, 0, at::kCPU);
+  StepState step(plan, at::kCPU);
+  const BucketState& bucket = module.buckets()[0];
+  const at::Tensor& gradient = bucket.gradient_shard;
+  gradient.copy_(at::arange(kElements, at::kDouble).mul_(0.7310001).sin_());
+  SquareNorm(bucket, step.sum("$reals.norm.m"));
+  EXPECT_EQ(step.sum("$reals.norm.m").item<double>(), gradient.dot(gradient).item<double>());
+}
+
 // More elements than are worked through at once, and a rest: as the formula says on both sides of every cut, each counted once.
 TEST(LargeShard, IsWorkedThroughInPartsWithoutATrace) {
   constexpr int64_t kPart = 1 << 24, kElements = kPart + 5;
@@ -157,13 +173,14 @@ TEST(LargeShard, IsWorkedThroughInPartsWithoutATrace) {
   ModuleState module(plan, m, 0, at::kCPU);
   StepState step(plan, at::kCPU);
   step.learning_rate = 0.01, step.weight_decay = 0.1;
+  step.applied.fill_(1);
   BucketState& bucket = module.buckets()[0];
   bucket.parameters.fill_(1.0);
   bucket.gradient_shard.copy_(at::arange(kElements, at::kInt).remainder(3).add_(1));  // 1, 2, 3, 1, ...: squares add up to a whole number
-  SquareNorm(module, step);
+  SquareNorm(bucket, step.sum("$reals.norm.m"));
   const int64_t rest = kElements % 3;  // of the pattern's 1 + 4 + 9
-  EXPECT_EQ(step.accumulator("$reals.norm.m").item<double>(), 14.0 * (kElements / 3) + (rest > 0 ? 1 : 0) + (rest > 1 ? 4 : 0));
-  StepAdamW(plan.optimizer, step, module);
+  EXPECT_EQ(step.sum("$reals.norm.m").item<double>(), 14.0 * (kElements / 3) + (rest > 0 ? 1 : 0) + (rest > 1 ? 4 : 0));
+  StepAdamW(plan.optimizer, step, bucket);
   // The first step is the learning rate against the sign of the gradient, after decay.
   for (int64_t e : {int64_t{0}, kPart - 1, kPart, kPart + 1, kElements - 1}) {
     EXPECT_NEAR(bucket.parameters[e].item<double>(), 1 - 0.001 - 0.01, 1e-6) << e;

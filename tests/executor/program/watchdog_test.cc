@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 class ToyDevice : public Completion {
  public:
   void Mark(uint64_t) override {}
-  uint64_t Finished() const override { return finished; }
+  uint64_t Finished() override { return finished; }
   std::atomic<uint64_t> finished{0};
 };
 
@@ -73,10 +73,10 @@ TEST_F(WatchdogTest, EndsACommunicationThatDoesNot) {
 
 TEST_F(WatchdogTest, NamesWhatTheDeviceIsAtAndNotWhatWasLaunchedLast) {
   OnADevice();
+  device_->finished = 1;
   const Watchdog watchdog(*recorder_, Duties(100ms));
   for (const char* instruction : {"rms_norm", "linear", "add"}) Begin(instruction);
   Begin("all_reduce over world", RecorderState::kWaiting);
-  device_->finished = 1;
   EXPECT_EQ(Wait().place, "linear");
 }
 

@@ -79,7 +79,7 @@ TEST(Recorder, CutsLongTextAndSaysWhenItCannotWrite) {
 class ToyDevice : public Completion {
  public:
   void Mark(uint64_t number) override { marked = number; }
-  uint64_t Finished() const override { return finished; }
+  uint64_t Finished() override { return finished; }
   std::atomic<uint64_t> marked{0}, finished{0};
 };
 
