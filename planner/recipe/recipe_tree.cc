@@ -16,6 +16,7 @@ namespace planwright {
 namespace {
 
 constexpr int kMostFiles = 64;  // read for one recipe, each time it is named
+constexpr size_t kMostOverrides = 1000;
 
 bool IsFromCommandLine(const Location& where) { return where.file && *where.file == kCommandLine; }
 
@@ -76,6 +77,11 @@ class TreeReader {
       problems_.Error(DiagnosticKind::kFileUnreadable, named_at,
                       Cat("cannot read the recipe ", Quoted(path, 200), ": ", text.status().message()),
                       named_at.known() ? "paths are relative to the file that names them" : "");
+      return std::nullopt;
+    }
+    bytes_ += text->size();
+    if (files_ > 1 && bytes_ > kLargestRecipe) {
+      problems_.Error(DiagnosticKind::kTooLarge, named_at, Cat("with this one, the recipes that are read have more than ", kLargestRecipe, " bytes"), "");
       return std::nullopt;
     }
     const std::optional<YamlNode> own = ParseYaml(*text, {std::make_shared<const std::string>(path)}, problems_);
@@ -147,6 +153,7 @@ class TreeReader {
   Diagnostics& problems_;
   std::vector<OpenFile> open_;
   int files_ = 0;
+  size_t bytes_ = 0;
 };
 
 // "batch.global_samples=64" -> {batch: {global_samples: 64}}
@@ -175,11 +182,22 @@ std::optional<YamlNode> ReadOverride(const std::string& text, int line, std::sha
   return node;
 }
 
+bool CheckOverrides(const std::vector<std::string>& overrides, const std::shared_ptr<const std::string>& file, Diagnostics& problems) {
+  size_t bytes = 0;
+  for (const std::string& text : overrides) bytes += text.size();
+  if (overrides.size() <= kMostOverrides && bytes <= kLargestRecipe) return true;
+  problems.Error(DiagnosticKind::kTooLarge, {file, 1, 1, 1},
+                 Cat(overrides.size(), " overrides of ", bytes, " bytes; there may be ", kMostOverrides, " of ", kLargestRecipe),
+                 "write them into a recipe that extends this one");
+  return false;
+}
+
 }  // namespace
 
 std::optional<YamlNode> ReadRecipeTree(const std::string& path, const std::vector<std::string>& overrides, Diagnostics& problems) {
-  std::optional<YamlNode> recipe = TreeReader(problems).ReadFile(path, {});
   const auto file = std::make_shared<const std::string>(kCommandLine);
+  if (!CheckOverrides(overrides, file, problems)) return std::nullopt;
+  std::optional<YamlNode> recipe = TreeReader(problems).ReadFile(path, {});
   bool good = recipe.has_value();
   for (size_t i = 0; i < overrides.size(); ++i) {
     std::optional<YamlNode> above = ReadOverride(overrides[i], static_cast<int>(i) + 1, file, problems);

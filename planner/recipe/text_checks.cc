@@ -64,8 +64,7 @@ bool CheckText(const std::string& text, const YamlOrigin& origin, Diagnostics& p
   if (text.size() > kLargestRecipe) {
     Location where;
     where.file = origin.file;
-    problems.Error(DiagnosticKind::kTooLarge, where, Cat("the recipe has more than ", kLargestRecipe, " bytes"),
-                   "split it and share the parts with `extends`");
+    problems.Error(DiagnosticKind::kTooLarge, where, Cat("the recipe has more than ", kLargestRecipe, " bytes"), "");
     return false;
   }
   return CheckEncoding(text, origin, problems) && CheckIndentation(text, origin, problems);

@@ -1,5 +1,6 @@
 #include "gtest/gtest.h"
 #include "planner/recipe/recipe_file.h"
+#include "planner/recipe/yaml_tree.h"
 #include "tests/recipe/temp_recipes.h"
 
 namespace planwright {
@@ -57,6 +58,9 @@ TEST(Extends, CyclesAndFloodsAreRefused) {
     files.Write("l" + std::to_string(i) + ".yaml", "extends: [" + below + ", " + below + "]\n");
   }
   EXPECT_NE(Problems(files.folder() + "/l29.yaml").find("TooLarge: more than 64 recipes"), std::string::npos);
+  files.Write("long.yaml", "name: " + std::string(kLargestRecipe / 2, 'x') + "\n");
+  EXPECT_NE(Problems(files.Write("r.yaml", "extends: [long.yaml, l0.yaml, long.yaml]\n")).find("TooLarge: with this one, the recipes that are read"),
+            std::string::npos);
 }
 
 TEST(Extends, OnlyPlainFilesAreRead) {

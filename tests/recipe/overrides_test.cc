@@ -1,4 +1,5 @@
 #include "gtest/gtest.h"
+#include "planner/recipe/yaml_tree.h"
 #include "tests/recipe/temp_recipes.h"
 
 namespace planwright {
@@ -57,6 +58,9 @@ TEST(Overrides, MalformedOnesAreRefused) {
   for (const std::string wrong : {"batch", "=3", "batch.=3", ".a=3", "a..b=1", "extends=x.yaml", "a=1\nb=2"}) {
     EXPECT_NE(Problems(path, {wrong}).find("BadOverride: "), std::string::npos) << wrong;
   }
+  EXPECT_EQ(Problems(path, std::vector<std::string>(1001, "name=x")), "TooLarge: 1001 overrides of 6006 bytes; there may be 1000 of 131072\n");
+  EXPECT_EQ(Problems(path, std::vector<std::string>(1000, "name=x")), "");
+  EXPECT_NE(Problems(path, {"name=" + std::string(kLargestRecipe, 'x')}).find("TooLarge: 1 overrides"), std::string::npos);
   EXPECT_EQ(Problems(path, {"name="}), "WrongType: `name` must be text, found nothing\n");
   EXPECT_NE(Problems(path, {"name=[a"}).find("YamlSyntax"), std::string::npos);
 }

@@ -46,11 +46,11 @@ constexpr Explanation kExplanations[] = {
      "Take one of the files out of its `extends`, and move what both need into a third that neither of them is."},
 
     {kTooLarge,
-     "A recipe has at most 256 KiB, 64 levels of maps and lists, and 64 files by way of `extends`. Real ones stay far below; what is "
+     "A recipe has at most 128 KiB and 64 files, with those that it extends, and 64 levels of maps and lists. Real ones stay far below; what is "
      "beyond is a mistake or an attack, and reading it would only take time.",
      "log: {every_steps: [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}",
      "log: {every_steps: 1}",
-     "Look for a file that was generated or nested by accident. Split what is really large with `extends`."},
+     "Look for a file that was generated, nested or extended by accident."},
 
     {kBadOverride,
      "What follows the recipe on the command line is `path.to.key=value`: words of the path with dots between them, and one value in "

@@ -1,0 +1,147 @@
+// What docs/limits.md promises of any bytes, and the launcher of ranks that die: seconds, which no test judges. Each input is run as a process;
+// the exit code says whether every promise holds.
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "planner/launch/supervise.h"
+#include "tests/cli/any_bytes.h"
+#include "tests/cli/limited_run.h"
+#include "tests/support/longest_recipes.h"
+
+namespace planwright::testing {
+namespace {
+
+constexpr double kMostSeconds = 1, kMostMegabytes = 256, kMostSecondsToEnd = 2;
+constexpr rlim_t kMemory = rlim_t{256} << 20;
+constexpr int kRuns = 5;
+
+bool held = true;
+const char* Verdict(bool kept) {
+  held &= kept;
+  return kept ? "yes" : "NO";
+}
+
+// The median time of some runs, and the most memory.
+LimitedEnd Measure(const std::vector<std::string>& arguments) {
+  std::vector<LimitedEnd> ends;
+  for (int i = 0; i < kRuns; ++i) ends.push_back(RunLimited(PLAN_PROGRAM, arguments, kMemory));
+  std::sort(ends.begin(), ends.end(), [](const LimitedEnd& a, const LimitedEnd& b) { return a.seconds < b.seconds; });
+  LimitedEnd median = ends[kRuns / 2];
+  for (const LimitedEnd& end : ends) median.megabytes = std::max(median.megabytes, end.megabytes);
+  return median;
+}
+
+bool Exited(const LimitedEnd& end) { return WIFEXITED(end.status) && WEXITSTATUS(end.status) <= 2; }
+
+// Runs `body` in a process of its own: what this one holds counts as memory of the programs that it starts.
+int InAnotherProcess(const std::function<int()>& body) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) std::_Exit(body());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+}
+
+int64_t MicrobatchesOf(const LongShape& shape) {
+  int pipe_ends[2];
+  if (pipe(pipe_ends) != 0) std::exit(1);
+  InAnotherProcess([&] {
+    const int64_t most = MostMicrobatches(shape);
+    return write(pipe_ends[1], &most, sizeof most) == sizeof most ? 0 : 1;
+  });
+  int64_t most = 0;
+  if (read(pipe_ends[0], &most, sizeof most) != sizeof most) std::exit(1);
+  close(pipe_ends[0]), close(pipe_ends[1]);
+  return most;
+}
+
+void LongestRecipes(const std::string& folder) {
+  std::printf("%-30s%14s%10s  %-22s%-22s%s\n", "longest recipes", "microbatches", "plan, MB", "validate recipe", "validate plan", "under 1 s, 256 MB");
+  for (const LongShape& shape : LongestShapes()) {
+    const int64_t microbatches = MicrobatchesOf(shape);
+    std::vector<std::string> arguments = {"validate", LongBase()};
+    for (std::string& text : LongOverrides(shape, microbatches)) arguments.push_back(std::move(text));
+    const LimitedEnd recipe = Measure(arguments);
+    const std::string file = folder + "/plan.json";
+    arguments.front() = "compile";
+    arguments.insert(arguments.end(), {"-o", file});
+    RunLimited(PLAN_PROGRAM, arguments, kMemory);
+    const LimitedEnd plan = Measure({"validate", file});
+    bool kept = true;
+    for (const LimitedEnd& end : {recipe, plan}) kept &= end.status == 0 && end.seconds < kMostSeconds && end.megabytes < kMostMegabytes;
+    std::printf("%-30s%14lld%10.1f  %6.3f s %6.1f MB    %6.3f s %6.1f MB    %s\n", shape.name.c_str(), static_cast<long long>(microbatches),
+                static_cast<double>(std::filesystem::file_size(file)) / 1e6, recipe.seconds, recipe.megabytes, plan.seconds, plan.megabytes,
+                Verdict(kept));
+  }
+}
+
+void AnyBytes(const std::string& folder) {
+  std::printf("\n%-30s%8s%11s%11s  %s\n", "any bytes", "inputs", "slowest", "under 1 s", "which");
+  for (const InputKind& kind : InputKinds()) {
+    std::filesystem::create_directories(folder + "/" + kind.name);
+    int inputs = 0;
+    double slowest = 0;
+    std::string which;
+    bool ended = true;
+    kind.make(folder + "/" + kind.name, [&](const AnyInput& input) {
+      ++inputs;
+      LimitedEnd end = RunLimited(PLAN_PROGRAM, input.arguments, kMemory);
+      if (end.seconds > kMostSeconds / 4) end = Measure(input.arguments);
+      ended &= Exited(end);
+      if (end.seconds < slowest) return;
+      slowest = end.seconds;
+      which = input.what;
+      if (which.empty()) {
+        for (const std::string& argument : input.arguments) which += std::filesystem::path(argument).filename().string() + " ";
+      }
+    });
+    std::replace_if(which.begin(), which.end(), [](unsigned char c) { return c < ' ' || c > '~'; }, ' ');
+    std::printf("%-30s%8d%9.3f s%11s  %.70s\n", kind.name, inputs, slowest, Verdict(ended && slowest < kMostSeconds), which.c_str());
+    std::fflush(stdout);
+    std::filesystem::remove_all(folder + "/" + kind.name);
+  }
+}
+
+// Ranks that ignore SIGTERM are the last to go.
+void DyingRanks(const std::string& folder) {
+  const std::vector<std::vector<std::string>> others = {{"sleep"}, {"ignore_term", "sleep"}};
+  std::printf("\n%-30s%18s%11s\n", "when a rank dies, the others", "are gone after", "under 2 s");
+  for (const std::vector<std::string>& words : others) {
+    std::vector<Command> commands;
+    for (int rank = 0; rank < 8; ++rank) {
+      const std::string file = folder + "/pid" + std::to_string(rank);
+      std::vector<std::string> arguments = {FAKE_RANK, "pid=" + file};
+      if (rank < 7) arguments.insert(arguments.end(), words.begin(), words.end());
+      if (rank == 7) arguments.insert(arguments.end(), {"exit=3"});
+      commands.push_back({arguments, {"PATH=/bin"}});
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const bool ok = Supervise(commands, [](int, bool, std::string_view) {}).ok();
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    std::printf("%-30s%16.3f s%11s\n", words.size() == 1 ? "end at SIGTERM" : "ignore SIGTERM", seconds, Verdict(ok && seconds < kMostSecondsToEnd));
+  }
+}
+
+int Run() {
+  std::string folder = (std::filesystem::temp_directory_path() / "planwright_limits_XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) return 1;
+  LongestRecipes(folder);
+  AnyBytes(folder);
+  DyingRanks(folder);
+  std::filesystem::remove_all(folder);
+  return held ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace planwright::testing
+
+int main() { return planwright::testing::Run(); }

@@ -1,0 +1,376 @@
+#include "tests/cli/any_bytes.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/compile.h"
+#include "planner/diagnostics/bug.h"
+#include "planner/plan/limits.h"
+#include "planner/plan/plan_json.h"
+#include "planner/recipe/recipe_reader.h"
+#include "planner/recipe/yaml_tree.h"
+#include "tests/support/longest_recipes.h"
+
+namespace planwright::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+const std::string kRecipes = std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/";
+const std::string kRecipe = kRecipes + "nemotron_moe_vlm_20l_mock_8r.yaml";
+
+std::string Times(size_t count, const std::string& piece) {
+  std::string text;
+  while (text.size() + piece.size() <= count) text += piece;
+  return text;
+}
+
+// Where the files of one kind are written, and who is given them.
+class Inputs {
+ public:
+  Inputs(std::string folder, const GiveInput& give) : folder_(std::move(folder)), give_(give) {}
+
+  void Refused(const std::vector<std::string>& arguments, const std::string& what = "") const { give_({what, arguments, true}); }
+  void Ends(const std::vector<std::string>& arguments, const std::string& what = "") const { give_({what, arguments, false}); }
+  std::string Write(const std::string& name, const std::string& bytes) const {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+  const std::string& folder() const { return folder_; }
+
+ private:
+  const std::string folder_;
+  const GiveInput& give_;
+};
+
+// As much as a recipe may have, of every piece that a scanner, a parser or a list of problems could choke on.
+void AsMuchAsThereMayBeOfAnything(const Inputs& in) {
+  const char* pieces[] = {"[", "{", "{a: ", "- ", "? ", ": ", "a: ", "- - ", "\n", " ", "\"", "'", "''", "\\", "\"\\", "#", "# \n", "|\n", ">\n ",
+                          "%", "@", "`", "!", "!a ", "&a ", "*a ", "*a\n", "<<: ", "---\n", "...\n", "]", "}", ",", "[],", "{},", "a\n", "a: b\n",
+                          "? a\n", "- a\n", "-\n", "a:\n", "a: [", "x", "1", "\t", "\xc3\xa4", "\xe2\x80\x8b", "\xf0\x9f\x9a\x80", "a: 'b\n",
+                          "a: \"b\n", "[a, b]\n", "[[], ", "{a: 1}\n", "a: {b: c}\n", "modules:\n", "&a [*a, ", "-1.5e300, "};
+  for (const char* piece : pieces) {
+    for (const char* before : {"", "x: [", "models: {a: {", "- "}) {
+      in.Refused({"validate", in.Write("r.yaml", before + Times(kLargestRecipe - 16, piece))}, std::string(before) + piece);
+    }
+  }
+}
+
+void KeysThatDiffer(const Inputs& in) {
+  std::string keys, nested = "modules:\n", names = "models: {";
+  for (int i = 0; keys.size() < kLargestRecipe - 32; ++i) keys += "k" + std::to_string(i) + ": 1\n";
+  for (int i = 0; nested.size() < kLargestRecipe - 64; ++i) nested += " m" + std::to_string(i) + ": {modle: x, placment: {ranks: -1}}\n";
+  for (int i = 0; names.size() < kLargestRecipe - 64; ++i) names += "m" + std::to_string(i) + ": {kind: hybrid_lm}, ";
+  in.Refused({"validate", in.Write("keys.yaml", keys)});
+  in.Refused({"validate", in.Write("nested.yaml", nested)});
+  in.Refused({"validate", in.Write("names.yaml", names + "}")});
+  in.Refused({"validate", in.Write("keys.yaml", keys), "--json"});
+}
+
+void NestingAndAliasBombs(const Inputs& in) {
+  std::string block, bomb = "a: &a [x, x]\n";
+  for (int depth = 0; depth < 1000; ++depth) block += std::string(depth, ' ') + "a:\n";
+  for (char c = 'b'; c < 'z'; ++c) bomb += std::string(1, c) + ": &" + c + " [*" + char(c - 1) + ", *" + char(c - 1) + ", *" + char(c - 1) + "]\n";
+  in.Refused({"validate", in.Write("block.yaml", block)});
+  in.Refused({"validate", in.Write("bomb.yaml", bomb)});
+}
+
+void WrongEncodings(const Inputs& in) {
+  std::ifstream file(kRecipe);
+  const std::string good((std::istreambuf_iterator<char>(file)), {});
+  std::string wide_little = "\xff\xfe", wide_big = "\xfe\xff", with_nul = good;
+  for (char c : good) (wide_little += c) += '\0', (wide_big += '\0') += c;
+  with_nul[good.size() / 2] = '\0';
+  for (const std::string& bytes : {wide_little, wide_big, wide_little.substr(2), with_nul, "\xef\xbb\xbf" + good, good + "\xe9", std::string("\0", 1),
+                                   std::string(1000, '\0'), std::string("\xff"), std::string()}) {
+    in.Refused({"validate", in.Write("r.yaml", bytes)});
+    in.Refused({"validate", in.Write("p.json", bytes)});
+  }
+}
+
+void HugeFiles(const Inputs& in) {
+  const std::string kHundred = Times(100 << 20, "a: 1234567\n");
+  in.Refused({"validate", in.Write("r.yaml", kHundred)});
+  in.Refused({"validate", in.Write("p.json", kHundred)});
+  for (const char* name : {"hole.yaml", "hole.json"}) {
+    const std::string path = in.Write(name, "");
+    fs::resize_file(path, uintmax_t{1} << 40);
+    in.Refused({"validate", path});
+  }
+}
+
+void PathsThatAreNoPlainFiles(const Inputs& in) {
+  Require(mkfifo((in.folder() + "/fifo").c_str(), 0600) == 0, "no fifo in " + in.folder());
+  fs::create_symlink("loop", in.folder() + "/loop");
+  fs::create_directory(in.folder() + "/folder");
+  const std::vector<std::string> targets = {"/dev/zero", "/dev/full", "/proc/self/mem", "/proc/kmsg", "/proc/self/fd/0", in.folder() + "/fifo",
+                                            in.folder() + "/loop", in.folder() + "/folder", in.folder() + "/absent", std::string(5000, 'x'), "\xff\xfe", ""};
+  for (const std::string& target : targets) {
+    in.Refused({"validate", target});
+    in.Refused({"validate", in.Write("r.yaml", "extends: [\"" + target + "\"]\n")}, target);
+    if (target.size() > 100 || target.empty()) continue;
+    for (const char* name : {"/link.yaml", "/link.json"}) {
+      fs::remove(in.folder() + name);
+      fs::create_symlink(target, in.folder() + name);
+      in.Refused({"validate", in.folder() + name});
+      in.Ends({"compile", kRecipe, "-o", in.folder() + name + "/below"});  // below a folder it may be written
+    }
+  }
+}
+
+void RecipesThatExtendEachOther(const Inputs& in) {
+  in.Refused({"validate", in.Write("self.yaml", "extends: [self.yaml]\n")});
+  in.Write("b.yaml", "extends: [c.yaml]\n");
+  in.Write("c.yaml", "extends: [./../" + fs::path(in.folder()).filename().string() + "/b.yaml]\n");
+  in.Refused({"validate", in.folder() + "/b.yaml"});
+  for (int i = 0; i < 40; ++i) {  // 2^40 ways down
+    const std::string next = std::to_string(i + 1) + ".yaml";
+    in.Write(std::to_string(i) + ".yaml", "extends: [" + next + ", " + next + "]\n");
+  }
+  in.Write("40.yaml", "name: x\n");
+  in.Refused({"validate", in.folder() + "/0.yaml"});
+  in.Refused({"validate", in.Write("many.yaml", "extends: [" + Times(kLargestRecipe - 64, "40.yaml, ") + "40.yaml]\n")});
+  in.Write("big.yaml", "b:\n" + Times(kLargestRecipe - 64, " - [1, 2]\n"));
+  in.Refused({"validate", in.Write("bigs.yaml", "extends: [" + Times(60 * 10, "big.yaml, ") + "40.yaml]\n")});
+}
+
+void OverridesAndWords(const Inputs& in) {
+  in.Refused({"validate", kRecipe, "a.b.c.d.e.f=1"});
+  in.Refused({"validate", kRecipe, Times(100000, "a.") + "a=1"});
+  in.Refused({"validate", kRecipe, "name=" + Times(100000, "[")});
+  in.Refused({"validate", kRecipe, "=\xff"});
+  in.Refused({"validate", kRecipe, "name=\xff"});
+  in.Refused({"validate", kRecipe, "name=*a"});
+  for (const int count : {1000, 1001, 50000}) {
+    std::vector<std::string> unknown = {"validate", kRecipe}, deep = unknown;
+    for (int i = 0; i < count; ++i) unknown.push_back("k" + std::to_string(i) + "=1"), deep.push_back("models.m.k" + std::to_string(i) + "=[]");
+    in.Refused(unknown, std::to_string(count) + " overrides");
+    in.Refused(deep, std::to_string(count) + " overrides of one map");
+  }
+  in.Refused({Times(100000, "x")});
+  in.Refused({"validate", "--" + Times(100000, "x")});
+  in.Refused({"show", kRecipe, Times(100000, "x")});
+  in.Refused({"explain", Times(100000, "x")});
+}
+
+// Sizes that would make a plan too big to be of use, or overflow on the way to it.
+void RecipesOfHugeSizes(const Inputs& in) {
+  const std::vector<std::string> biggest = {"1000000", "1048576", "2147483647", "4294967296", "9223372036854775807", "-9223372036854775808", "0"};
+  const char* keys[] = {"batch.global_samples", "batch.micro_samples", "batch.sequence_length", "budget.train_samples",
+                        "budget.learning_rate.warmup_samples", "budget.learning_rate.decay_samples", "cluster.nodes", "cluster.gpus_per_node",
+                        "modules.language.placement.ranks", "modules.language.placement.first_rank", "modules.language.parallel.tp",
+                        "modules.language.parallel.ep", "modules.language.parallel.pp", "modules.language.parallel.cp",
+                        "gradients.buckets", "data.max_images", "data.classes", "data.text_tokens", "data.image_token",
+                        "models.radio_vit_h.layers", "models.radio_vit_h.hidden", "models.radio_vit_h.heads", "models.radio_vit_h.ffn",
+                        "models.radio_vit_h.patch", "models.radio_vit_h.class_tokens", "models.radio_vit_h.max_image",
+                        "models.radio_vit_h.pixel_shuffle", "models.radio_vit_h.projector.hidden",
+                        "models.nemotron_hybrid_moe_20l.hidden", "models.nemotron_hybrid_moe_20l.vocabulary",
+                        "models.nemotron_hybrid_moe_20l.attention.heads", "models.nemotron_hybrid_moe_20l.attention.head_dim",
+                        "models.nemotron_hybrid_moe_20l.mamba.heads", "models.nemotron_hybrid_moe_20l.mamba.state",
+                        "models.nemotron_hybrid_moe_20l.mamba.chunk", "models.nemotron_hybrid_moe_20l.mamba.conv",
+                        "models.nemotron_hybrid_moe_20l.moe.experts", "models.nemotron_hybrid_moe_20l.moe.top_k",
+                        "models.nemotron_hybrid_moe_20l.moe.ffn", "log.every_steps", "data.seed"};
+  for (const char* key : keys) {
+    for (const std::string& value : biggest) {
+      in.Ends({"validate", kRecipe, std::string(key) + "=" + value});
+    }
+  }
+  // Tens of thousands of microbatches; thousands of layers; a million ranks.
+  for (const char* samples : {"1024", "2048", "2520", "4096", "65536"}) {
+    in.Ends({"validate", kRecipe, std::string("batch.global_samples=") + samples, "budget.train_samples=131072",
+                "budget.learning_rate.decay_samples=131072"});
+  }
+  in.Ends({"validate", kRecipe, "models.nemotron_hybrid_moe_20l.pattern=\"" + Times(4096, "ME*E") + "\""});
+  in.Refused({"validate", kRecipe, "models.nemotron_hybrid_moe_20l.pattern=\"" + Times(100000, "ME*E") + "\""});
+  in.Refused({"validate", kRecipe, "models.nemotron_hybrid_moe_20l.pattern=\"" + Times(100000, "x") + "\""});
+  in.Refused({"validate", kRecipe, "models.nemotron_hybrid_moe_20l.pattern=\"" + Times(4096, "x") + "\""});
+  in.Ends({"validate", kRecipe, "models.radio_vit_h.layers=4096"});
+  for (const char* dp : {"1048576", "1048575", "1048572"}) {
+    in.Ends({"validate", kRecipe, "cluster.nodes=131072", "modules.language.placement.ranks=" + std::string(dp), "batch.global_samples=4194304",
+                "budget.train_samples=4194304", "budget.learning_rate.decay_samples=4194304"});
+  }
+}
+
+void RecipesOfManyModules(const Inputs& in) {
+  for (int count : {14, 15, 64, 1000}) {
+    std::string modules = "extends: [" + kRecipe + "]\nmodules:\n", bridges = "bridges:\n";
+    for (int i = 0; i < count; ++i) {
+      modules += "  m" + std::to_string(i) + ": {model: radio_vit_h, placement: {first_rank: " + std::to_string(8 + i) + ", ranks: 1}}\n";
+      bridges += "  - {from: m" + std::to_string(i) + ", to: language, token: " + std::to_string(i) + "}\n";
+    }
+    in.Ends({"validate", in.Write("r.yaml", modules + bridges), "cluster.nodes=1000"});
+  }
+}
+
+void PlansThatClaimTooMuch(const Inputs& in) {
+  constexpr size_t kMost = kLargestPlan - 100;
+  const std::string open = "{\"format_version\": " + std::to_string(kPlanFormatVersion) + ", ", roles = open + "\"roles\": [";
+  std::vector<std::string> texts = {Times(kMost, "["),
+                                    Times(kMost, "{\"a\":"),
+                                    open + "\"blocks\": " + Times(kMost, "["),
+                                    open + "\"world_size\": 1" + std::string(1000, '0') + "}",
+                                    open + "\"world_size\": 2147483647}",
+                                    open + "\"seed\": 1e999}",
+                                    open + Times(kMost, "\"a\":0,") + "\"b\":1}",
+                                    open + "\"name\": \"" + std::string(kMost, 'x') + "\"}",
+                                    open + "\"name\": \"\xff\"}",
+                                    "{\"format_version\": 1e400}",
+                                    "{\"format_version\": " + std::string(kMost, '9') + "}"};
+  // More values than there may be, and as many, short and long.
+  for (const char* piece : {"0,", "[],", "{},", "\"\",", "{\"op\":\"\"},", "1.5e300,", "\"0123456789\",", "[[[[]]]],", "{\"op\":{\"op\":[]}},"}) {
+    texts.push_back(roles + Times(kMost, piece) + "0]}");
+    const size_t each = std::count_if(piece, piece + std::char_traits<char>::length(piece), [](char c) { return c == '[' || c == '{'; });
+    texts.push_back(roles + Times(std::min(kMost, std::char_traits<char>::length(piece) * (kMostPlanValues / std::max<size_t>(each, 1) - 8)), piece) + "0]}");
+  }
+  for (const std::string& text : texts) in.Refused({"validate", in.Write("p.json", text)}, text.substr(0, 60));
+}
+
+// Recipes at the limits, and their plans.
+void LongestRecipes(const Inputs& in) {
+  for (const LongShape& shape : LongestShapes()) {
+    std::vector<std::string> arguments = {"validate", LongBase()};
+    for (std::string& text : LongOverrides(shape, MostMicrobatches(shape))) arguments.push_back(std::move(text));
+    in.Ends(arguments, shape.name);
+    arguments[0] = "compile";
+    arguments.insert(arguments.end(), {"-o", in.folder() + "/p.json"});
+    in.Ends(arguments, shape.name);
+    in.Ends({"validate", in.folder() + "/p.json"}, shape.name);
+  }
+}
+
+Json TinyPlan() {
+  Diagnostics problems;
+  const std::optional<Recipe> recipe = ReadRecipe(kRecipes + "nemotron_moe_vlm_tiny.yaml", {}, problems);
+  const std::optional<Plan> plan = recipe ? CompileRecipe(*recipe, problems) : std::nullopt;
+  Require(plan.has_value(), "the tiny recipe does not compile");
+  return Json::parse(WritePlan(*plan));
+}
+
+// With the digest of its contents, where it has one.
+std::string Mended(Json plan) {
+  const std::string says = "its contents give ", message(ReadPlan(plan.dump()).status().message());
+  if (const size_t at = message.find(says); at != std::string::npos) plan["digest"] = message.substr(at + says.size(), 64);
+  return plan.dump();
+}
+
+size_t ValuesIn(const Json& value) {
+  size_t values = 1;
+  for (const Json& inner : value) values += inner.is_structured() ? ValuesIn(inner) : 1;
+  return values;
+}
+
+// Another of its kind: a name that differs.
+Json Renamed(Json item, size_t number) {
+  if (item.is_string()) {
+    const std::string text = item.get<std::string>(), name = text.substr(0, text.find(':'));
+    return name + std::to_string(number) + text.substr(name.size());
+  }
+  if (!item.is_object()) return item;
+  for (const char* field : {"name", "frame"}) {
+    if (item.contains(field)) item[field] = item[field].get<std::string>() + "." + std::to_string(number);
+  }
+  return item;
+}
+
+// Paths of the lists of a plan that have items, one of each kind.
+void FindLists(const Json& value, const std::string& path, const std::string& kind, std::map<std::string, std::string>& lists) {
+  if (!value.is_structured()) return;
+  if (value.is_array() && !value.empty()) lists.emplace(kind, path);
+  for (const auto& [key, inner] : value.items()) FindLists(inner, path + "/" + key, kind + (value.is_array() ? "/*" : "/" + key), lists);
+}
+
+// Each list of a plan as long as a plan may be.
+template <bool differ>
+void PlansOfLongLists(const Inputs& in) {
+  const Json plan = TinyPlan();
+  const size_t values = ValuesIn(plan), bytes = plan.dump().size();
+  std::map<std::string, std::string> lists;
+  FindLists(plan, "", "", lists);
+  for (const auto& [kind, path] : lists) {
+    const Json item = plan[Json::json_pointer(path)].back();
+    const size_t most = std::min((kMostPlanValues - values - 1) / ValuesIn(item), (kLargestPlan - bytes - 100) / (item.dump().size() + 8));
+    Json longer = plan;
+    Json& list = longer[Json::json_pointer(path)];
+    for (size_t i = 0; i < most; ++i) list.push_back(differ ? Renamed(item, i) : item);
+    in.Ends({"validate", in.Write("p.json", Mended(std::move(longer)))}, path);
+  }
+}
+
+void PlansOfOneItemOverAndOver(const Inputs& in) { PlansOfLongLists<false>(in); }
+void PlansOfItemsThatDiffer(const Inputs& in) { PlansOfLongLists<true>(in); }
+
+// Small files that ask for much.
+void PlansThatMultiply(const Inputs& in) {
+  const Json plan = TinyPlan();
+  for (const bool framed : {false, true}) {
+    for (int levels = 1; levels < kDeepestCalls; ++levels) {
+      // Blocks that call one another, as often as calls may be in all.
+      const auto each = static_cast<size_t>(std::pow(static_cast<double>(kMostCalls) / 3, 1.0 / levels));
+      Json calling = plan;
+      for (int level = 0; level < levels; ++level) {
+        Json call = {{"op", "call"}, {"block", level + 1 < levels ? "b" + std::to_string(level + 1) : "language.embed.forward"}};
+        if (framed) call["frame"] = "language.embed";
+        calling["blocks"].push_back({{"name", "b" + std::to_string(level)}, {"module", "language"}, {"body", Json(each, call)}});
+      }
+      calling["roles"][0]["step"].push_back({{"op", "call"}, {"block", "b0"}, {"frame", "language.s0"}, {"microbatch", 0}});
+      in.Ends({"validate", in.Write("p.json", Mended(std::move(calling)))}, std::to_string(levels) + " levels of calls");
+    }
+  }
+  for (const int64_t step : {0, 1, 3}) {
+    for (const int64_t rows : {kMostListed - 100, kMostListed, kMostRanks}) {
+      Json run = plan;
+      run["bridges"][0]["forward"] = Json::array({{0, 0, 0, 1, rows, step, step, 1, 1}});
+      in.Ends({"validate", in.Write("p.json", Mended(std::move(run)))}, "a run of transfers");
+    }
+  }
+  for (const size_t ranges : {1, 2, 1000, 30000}) {
+    Json world = plan;
+    world["world_size"] = kMostRanks;
+    for (Json& module : world["modules"]) module["grid"]["dp"] = module["grid"]["expert_dp"] = kMostRanks;
+    world["roles"][0]["ranks"] = Json(ranges, {{"first", 0}, {"count", kMostRanks}, {"stride", 1}});
+    in.Ends({"validate", in.Write("p.json", Mended(std::move(world)))}, std::to_string(ranges) + " worlds");
+  }
+}
+
+template <void make(const Inputs&)>
+void Make(const std::string& folder, const GiveInput& give) {
+  make(Inputs(folder, give));
+}
+
+}  // namespace
+
+const std::vector<InputKind>& InputKinds() {
+#define KIND(name) {#name, Make<name>}
+  static const std::vector<InputKind> kinds = {KIND(AsMuchAsThereMayBeOfAnything),
+                                               KIND(KeysThatDiffer),
+                                               KIND(NestingAndAliasBombs),
+                                               KIND(WrongEncodings),
+                                               KIND(HugeFiles),
+                                               KIND(PathsThatAreNoPlainFiles),
+                                               KIND(RecipesThatExtendEachOther),
+                                               KIND(OverridesAndWords),
+                                               KIND(RecipesOfHugeSizes),
+                                               KIND(RecipesOfManyModules),
+                                               KIND(LongestRecipes),
+                                               KIND(PlansThatClaimTooMuch),
+                                               KIND(PlansOfOneItemOverAndOver),
+                                               KIND(PlansOfItemsThatDiffer),
+                                               KIND(PlansThatMultiply)};
+#undef KIND
+  return kinds;
+}
+
+}  // namespace planwright::testing
