@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "executor/to_device.h"
+
 namespace planwright::executor {
 namespace {
 
@@ -62,7 +64,7 @@ Tensors BatchReader::ReadTokens(const CallContext& call, at::Device device, at::
     counted += std::count(sample.loss_mask.begin(), sample.loss_mask.end(), 1.0);
   }
   loss_tokens.data_ptr<int64_t>()[0] = counted;
-  return {tokens.to(device), labels.to(device), mask.to(dtype).to(device), loss_tokens.to(device), SampleRows(lane)};
+  return {ToDevice(tokens, device), ToDevice(labels, device), ToDevice(mask.to(dtype), device), ToDevice(loss_tokens, device), SampleRows(lane)};
 }
 
 Tensors BatchReader::ReadImages(const CallContext& call, at::Device device, at::ScalarType dtype) {
@@ -86,7 +88,7 @@ Tensors BatchReader::ReadImages(const CallContext& call, at::Device device, at::
       *next_id++ = index++;
     }
   }
-  return {pixels.to(dtype).to(device), grid, ids, SampleRows(lane)};
+  return {ToDevice(pixels.to(dtype), device), grid, ids, SampleRows(lane)};
 }
 
 }  // namespace planwright::executor

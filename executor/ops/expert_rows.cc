@@ -7,6 +7,7 @@
 #include <ATen/ops/tensor.h>
 
 #include "executor/ops/matrix_product.h"
+#include "executor/to_device.h"
 
 namespace planwright::executor::ops {
 
@@ -28,7 +29,7 @@ ExpertRows::ExpertRows(const at::Tensor& counts, int64_t local_experts, int64_t 
     }
     ends_.push_back(sorted);
   }
-  if (sources > 1 && L > 1) index_ = index.to(device);
+  if (sources > 1 && L > 1) index_ = ToDevice(index, device);
 }
 
 at::Tensor ExpertRows::Sort(const at::Tensor& received) const { return index_.defined() ? received.index_select(0, index_) : received; }
@@ -40,7 +41,7 @@ at::Tensor ExpertRows::Unsort(const at::Tensor& by_expert) const {
 at::Tensor ExpertRows::Product(const at::Tensor& x, const at::Tensor& matrices) const {
   // One kernel for all experts where there is one; it wants rows of whole 16 bytes.
   if (x.is_cuda() && x.scalar_type() == at::kBFloat16 && x.size(0) > 0 && x.size(1) % 8 == 0 && matrices.size(2) % 8 == 0) {
-    const at::Tensor ends = at::tensor(ends_, at::kInt).to(x.device(), at::kInt, /*non_blocking=*/true);
+    const at::Tensor ends = ToDevice(at::tensor(ends_, at::kInt), x.device());
     return at::_grouped_mm(x, matrices, ends);
   }
   const at::Tensor out = at::empty({x.size(0), matrices.size(2)}, x.options());

@@ -13,6 +13,7 @@
 
 #include "executor/ops/handler.h"
 #include "executor/ops/vision_images.h"
+#include "executor/to_device.h"
 
 namespace planwright::executor::ops {
 namespace {
@@ -58,7 +59,7 @@ struct Sequences {
       first.push_back(first.back() + static_cast<int32_t>(h.Length(image)));
       longest = std::max(longest, h.Length(image));
     }
-    starts = at::tensor(first, at::kInt).to(device, at::kInt, /*non_blocking=*/true);
+    starts = ToDevice(at::tensor(first, at::kInt), device);
   }
 };
 

@@ -2,6 +2,8 @@
 
 #include <ATen/ops/tensor.h>
 
+#include "executor/to_device.h"
+
 namespace planwright::executor::ops {
 
 std::vector<ImageSpan> ImageSpans(const at::Tensor& image_grid, int64_t class_tokens) {
@@ -24,7 +26,7 @@ int64_t PatchCount(const std::vector<ImageSpan>& images) {
 }
 
 at::Tensor Indices(const std::vector<int64_t>& values, at::Device device) {
-  return at::tensor(values, at::TensorOptions().dtype(at::kLong)).to(device);
+  return ToDevice(at::tensor(values, at::TensorOptions().dtype(at::kLong)), device);
 }
 
 at::Tensor PatchRows(const std::vector<ImageSpan>& images, int64_t class_tokens, at::Device device) {

@@ -8,6 +8,7 @@
 #include "executor/ops/position_taps.h"
 #include "executor/ops/vision_images.h"
 #include "executor/random/philox.h"
+#include "executor/to_device.h"
 
 namespace planwright::executor::ops {
 namespace {
@@ -47,8 +48,9 @@ struct TapTensors {
 
   TapTensors(PositionTaps taps, const at::Tensor& like) {
     const auto patches = static_cast<int64_t>(taps.row.size()) / 4;
-    rows = at::from_blob(taps.row.data(), {patches, 4}, at::kLong).t().contiguous().to(like.device());
-    weights = at::from_blob(taps.weight.data(), {patches, 4}, at::kDouble).t().contiguous().unsqueeze(2).to(like.device(), MathType(like));
+    rows = ToDevice(at::from_blob(taps.row.data(), {patches, 4}, at::kLong).t().contiguous(), like.device());
+    const at::Tensor exact = at::from_blob(taps.weight.data(), {patches, 4}, at::kDouble).t().contiguous().unsqueeze(2);
+    weights = ToDevice(exact.to(MathType(like)), like.device());
   }
 };
 
