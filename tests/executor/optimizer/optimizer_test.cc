@@ -146,14 +146,20 @@ TEST(Norm, CountsEachElementOnce) {
   EXPECT_NEAR(sum, Gradients(1).square().sum().item<double>(), 1e-12);
 }
 
+// One decaying parameter of so many elements on one rank.
+Plan PlanOfOne(int64_t elements, const std::string& precision) {
+  Plan plan = MakePlan(1, precision);
+  Module& module = plan.modules[0];
+  module.parameters = {{.name = "m.w", .shape = {elements}, .decay = true}};
+  module.storages = {{.frame = "m.l", .slot = "w", .shape = {elements}, .parameters = {0}, .bucket = 0, .offset = 0}};
+  module.buckets[0].elements = elements;
+  return plan;
+}
+
 TEST(Norm, OfDoublesIsOneDotProductBitForBit) {
   constexpr int64_t kElements = 100'003;
-  Plan plan = MakePlan(1);
-  Module& m = plan.modules[0];
-  m.parameters = {{.name = "m.w", .shape = {kElements}, .decay = true}};
-  m.storages = {{.frame = "m.l", .slot = "w", .shape = {kElements}, .parameters = {0}, .bucket = 0, .offset = 0}};
-  m.buckets[0].elements = kElements;
-  ModuleState module(plan, m, 0, at::kCPU);
+  const Plan plan = PlanOfOne(kElements, "fp64");
+  ModuleState module(plan, plan.modules[0], 0, at::kCPU);
   StepState step(plan, at::kCPU);
   const BucketState& bucket = module.buckets()[0];
   const at::Tensor& gradient = bucket.gradient_shard;
@@ -165,12 +171,8 @@ TEST(Norm, OfDoublesIsOneDotProductBitForBit) {
 // More elements than are worked through at once, and a rest: as the formula says on both sides of every cut, each counted once.
 TEST(LargeShard, IsWorkedThroughInPartsWithoutATrace) {
   constexpr int64_t kPart = 1 << 24, kElements = kPart + 5;
-  Plan plan = MakePlan(1, "fp32");
-  Module& m = plan.modules[0];
-  m.parameters = {{.name = "m.w", .shape = {kElements}, .decay = true}};
-  m.storages = {{.frame = "m.l", .slot = "w", .shape = {kElements}, .parameters = {0}, .bucket = 0, .offset = 0}};
-  m.buckets[0].elements = kElements;
-  ModuleState module(plan, m, 0, at::kCPU);
+  const Plan plan = PlanOfOne(kElements, "fp32");
+  ModuleState module(plan, plan.modules[0], 0, at::kCPU);
   StepState step(plan, at::kCPU);
   step.learning_rate = 0.01, step.weight_decay = 0.1;
   step.applied.fill_(1);
