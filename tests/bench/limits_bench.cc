@@ -113,21 +113,26 @@ void AnyBytes(const std::string& folder) {
 
 // Ranks that ignore SIGTERM are the last to go.
 void DyingRanks(const std::string& folder) {
-  const std::vector<std::vector<std::string>> others = {{"sleep"}, {"ignore_term", "sleep"}};
+  constexpr int kRanks = 8;
+  const std::vector<std::vector<std::string>> others = {{"err=ready"}, {"ignore_term"}};
   std::printf("\n%-30s%18s%11s\n", "when a rank dies, the others", "are gone after", "under 2 s");
   for (const std::vector<std::string>& words : others) {
+    std::vector<std::string> last = {FAKE_RANK};
     std::vector<Command> commands;
-    for (int rank = 0; rank < 8; ++rank) {
-      const std::string file = folder + "/pid" + std::to_string(rank);
-      std::vector<std::string> arguments = {FAKE_RANK, "pid=" + file};
-      if (rank < 7) arguments.insert(arguments.end(), words.begin(), words.end());
-      if (rank == 7) arguments.insert(arguments.end(), {"exit=3"});
+    for (int rank = 0; rank + 1 < kRanks; ++rank) {
+      const std::string file = folder + "/rank" + words.front() + std::to_string(rank);
+      std::vector<std::string> arguments = {FAKE_RANK};
+      arguments.insert(arguments.end(), words.begin(), words.end());
+      arguments.insert(arguments.end(), {"pid=" + file, "sleep"});
       commands.push_back({arguments, {"PATH=/bin"}});
+      last.push_back("await=" + file);
     }
+    last.push_back("exit=3");
+    commands.push_back({last, {"PATH=/bin"}});
     const auto start = std::chrono::steady_clock::now();
     const bool ok = Supervise(commands, [](int, bool, std::string_view) {}).ok();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    std::printf("%-30s%16.3f s%11s\n", words.size() == 1 ? "end at SIGTERM" : "ignore SIGTERM", seconds, Verdict(ok && seconds < kMostSecondsToEnd));
+    std::printf("%-30s%16.3f s%11s\n", words.front() == "ignore_term" ? "ignore SIGTERM" : "end at SIGTERM", seconds, Verdict(ok && seconds < kMostSecondsToEnd));
   }
 }
 

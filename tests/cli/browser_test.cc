@@ -92,7 +92,7 @@ class Browser : public testing::PlanProgram {
     const ProgramResult made = Plan("show " + std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/" + recipe + " --html " + folder_ + "/page.html");
     EXPECT_EQ(made.status, 0) << made.err;
     Write("measured.html", Read("page.html") + kMeasure);
-    const ProgramResult shown = Shell("timeout 120 " + program_ + " --headless=new --no-sandbox --disable-gpu --user-data-dir=" + folder_ +
+    const ProgramResult shown = Shell("timeout 600 " + program_ + " --headless=new --no-sandbox --disable-gpu --user-data-dir=" + folder_ +
                                       "/profile --window-size=" + std::to_string(width) + ",1000 " + theme +
                                       " --enable-logging=stderr --virtual-time-budget=5000 --dump-dom file://" + folder_ + "/measured.html");
     EXPECT_EQ(shown.status, 0) << shown.err;

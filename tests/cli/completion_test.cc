@@ -125,7 +125,7 @@ TEST_F(Completion, ZshCompletesAtItsPrompt) {
   const std::string script = Write("prompt.zsh",
         "zmodload zsh/zpty || exit 77\nzpty shell env ZDOTDIR='" + folder_ + "' zsh -d -i\nzpty -r -m shell text '*<reads>*'\n"
         "zpty -n -w shell $'plan complet\\tb\\t\\024'\nzpty -r -m shell text '*<holds *>*'\nprint -r -- $text\nzpty -d shell\n");
-  const ProgramResult result = Shell("timeout 120 zsh -f " + script);
+  const ProgramResult result = Shell("timeout 600 zsh -f " + script);
   if (result.status == 77) GTEST_SKIP() << "zsh has no zpty";
   EXPECT_THAT(result.out, ::testing::HasSubstr("<holds plan completion bash >")) << result.err;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "planner/plan/limits.h"
 #include "planner/plan/plan_json.h"
 #include "planner/verify/verify.h"
@@ -60,6 +61,30 @@ std::string NameOf(const ::testing::TestParamInfo<LongShape>& info) {
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Limits, LongestRecipe, ::testing::ValuesIn(testing::LongestShapes()), NameOf);
+
+// Lanes that fan out by four: runs as short as runs can be. With as many layers as there may be.
+TEST(Limits, TheLongestBridgeTablesCanBeRead) {
+  constexpr int64_t kEncoderLanes = kMostTransferRuns / 2, kLanes = 4 * kEncoderLanes;
+  const auto overrides = [](int64_t lanes) {
+    return std::vector<std::string>{absl::StrCat("cluster.nodes=", lanes + kLanes),
+                                    absl::StrCat("modules.radio_encoder.placement.ranks=", lanes),
+                                    absl::StrCat("modules.language.placement.first_rank=", lanes),
+                                    absl::StrCat("modules.language.placement.ranks=", kLanes),
+                                    absl::StrCat("models.radio_vit_tiny.layers=", kMostLayers - 4),
+                                    absl::StrCat("batch.global_samples=", kLanes),
+                                    "budget.train_samples=1000000", "gradients.overlap_gather=true", "gradients.buckets=64"};
+  };
+  const Plan plan = testing::CompiledFile(LongBase(), overrides(kEncoderLanes));
+  ASSERT_FALSE(plan.roles.empty());
+  const std::string text = WritePlan(plan);
+  std::cout << text.size() << " bytes, " << ValuesIn(json::parse(text)) << " values\n";
+  EXPECT_TRUE(ReadPlan(text).ok()) << ReadPlan(text).status();
+  // Lanes that do not divide each other.
+  Diagnostics problems;
+  const auto recipe = ReadRecipe(LongBase(), overrides(kEncoderLanes + 1), problems);
+  ASSERT_TRUE(recipe);
+  EXPECT_FALSE(CompileRecipe(*recipe, problems));
+}
 
 // What is trained has room: with 6 microbatches a step, the 33-node layout may have 512.
 TEST(Limits, LeaveRoomForLongSteps) {

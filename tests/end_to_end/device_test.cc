@@ -6,6 +6,7 @@
 
 #include "planner/cli/exit_status.h"
 #include "tests/end_to_end/processes.h"
+#include "tests/support/eventually.h"
 
 namespace planwright::testing {
 namespace {
@@ -19,7 +20,7 @@ int LaunchForGpus(const std::vector<std::string>& options, std::string& output) 
                                    "cluster.gpu=h200_sxm", "--local", "--steps", "1", "--run-dir", folder + "/run"};
   argv.insert(argv.end(), options.begin(), options.end());
   const Started launch = StartProgram(argv, {"CUDA_VISIBLE_DEVICES="}, folder + "/output");
-  const int status = WaitFor(launch.pid, std::chrono::seconds(60)).value_or(-1);
+  const int status = WaitFor(launch.pid, kPatience).value_or(-1);
   output = ReadAll(launch.output);
   fs::remove_all(folder);
   return status;

@@ -1,25 +1,48 @@
 // One rank throws, is killed, is stopped, works for ever, or leaves out a collective: the run ends by itself, nobody is left behind, and
 // outcome.json names rank and instruction. On CPU ranks over Gloo; tests/gpu has the same on GPUs.
 #include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
 
 #include "tests/end_to_end/faulty_run.h"
+#include "tests/end_to_end/processes.h"
+#include "tests/support/eventually.h"
 
 namespace planwright::testing {
 namespace {
 
 using Case = std::tuple<std::string, int>;
 
+// How long healthy ranks may wait for each other: longer than a whole short run takes here, as they are started at the same time.
+int TimeoutSeconds() {
+  static const int seconds = [] {
+    std::string folder = (std::filesystem::temp_directory_path() / "planwright_healthy_XXXXXX").string();
+    EXPECT_NE(mkdtemp(folder.data()), nullptr);
+    const auto start = std::chrono::steady_clock::now();
+    const Started launch = StartProgram({PLANWRIGHT_BINARY_DIR "/bin/plan", "launch", PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
+                                         "modules.language.placement.first_rank=1", "--local", "--steps", "2", "--run-dir", folder + "/run"},
+                                        {}, folder + "/output");
+    EXPECT_EQ(WaitFor(launch.pid, kPatience), 0) << ReadAll(launch.output);
+    const auto took = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start);
+    std::filesystem::remove_all(folder);
+    return std::max(10, 3 * static_cast<int>(took.count()));
+  }();
+  return seconds;
+}
+
 class FaultyRank : public ::testing::TestWithParam<Case> {};
 
 TEST_P(FaultyRank, EndsTheRunAndIsNamed) {
-  // The time-out is how long healthy ranks may wait for each other; the patience only keeps a run that hangs from hanging the test.
   const FaultyRun run{.binaries = PLANWRIGHT_BINARY_DIR "/bin",
                       .recipe = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
                       .device = "cpu",
                       .fault = std::get<0>(GetParam()),
                       .fault_rank = std::get<1>(GetParam()),
-                      .timeout_seconds = 10,
-                      .patience_seconds = 120};
+                      .timeout_seconds = TimeoutSeconds(),
+                      .patience_seconds = std::chrono::seconds(kPatience).count()};
   const Aftermath after = RunWithFault(run);
   EXPECT_EQ(Misjudged(run, after), "") << after.outcome << "\n" << after.output;
 }

@@ -11,12 +11,12 @@
 #include "planner/cli/exit_status.h"
 #include "planner/launch/recorder_reader.h"
 #include "tests/end_to_end/processes.h"
+#include "tests/support/eventually.h"
 
 namespace planwright::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC, as are the recorder's times
 
 int64_t Now() { return Clock::now().time_since_epoch().count(); }
@@ -62,12 +62,12 @@ Aftermath RunWithFault(const FaultyRun& run) {
   const std::string run_dir = folder + "/run";
   const Started launch = StartRun(run, folder);
   const std::optional<int> status = WaitFor(launch.pid, std::chrono::seconds(run.patience_seconds));
-  for (int i = 0; i < 500 && !ProcessesWith(run_dir).empty(); ++i) std::this_thread::sleep_for(10ms);
+  if (status) Eventually([&] { return ProcessesWith(run_dir).empty(); });
   const int64_t end = Now();
   after.ended = status && ProcessesWith(run_dir).empty();
   after.status = status.value_or(-1);
   for (pid_t left : ProcessesWith(run_dir)) kill(left, SIGKILL);
-  if (!status) WaitFor(launch.pid, 10s);
+  if (!status) WaitFor(launch.pid, kPatience);
 
   after.output = ReadAll(launch.output);
   after.outcome = nlohmann::json::parse(ReadAll(run_dir + "/outcome.json"), nullptr, false);

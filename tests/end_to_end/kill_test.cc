@@ -12,6 +12,7 @@
 
 #include "planner/cli/exit_status.h"
 #include "tests/end_to_end/processes.h"
+#include "tests/support/eventually.h"
 
 namespace planwright::testing {
 namespace {
@@ -21,8 +22,6 @@ using namespace std::chrono_literals;
 
 constexpr char kBin[] = PLANWRIGHT_BINARY_DIR "/bin/";
 constexpr int kRanks = 4;
-// A guard against a hang, far above what any machine needs: how long it takes is for the bench.
-constexpr auto kPatience = 120s;
 
 class KillTest : public ::testing::Test {
  protected:
@@ -44,38 +43,37 @@ class KillTest : public ::testing::Test {
 
   std::string RunDir() const { return folder_ + "/run"; }
 
-  pid_t PidOf(int rank, std::chrono::milliseconds limit) {
-    for (auto waited = 0ms; waited < limit; waited += 5ms) {
+  // -1: it does not come.
+  pid_t PidOf(int rank) {
+    pid_t found = -1;
+    Eventually([&] {
       for (pid_t pid : ProcessesWith(RunDir())) {
         const std::string environment = ReadAll("/proc/" + std::to_string(pid) + "/environ");
         if (environment.find(std::string(1, '\0') + "RANK=" + std::to_string(rank) + std::string(1, '\0')) != std::string::npos ||
             environment.rfind("RANK=" + std::to_string(rank) + std::string(1, '\0'), 0) == 0) {
-          return pid;
+          found = pid;
         }
       }
-      std::this_thread::sleep_for(5ms);
-    }
-    return -1;
+      return found >= 0;
+    });
+    return found;
   }
 
   void WaitForSteps(size_t steps) {
-    for (int i = 0; i < 24000; ++i) {
+    const bool came = Eventually([&] {
       const std::string metrics = ReadAll(RunDir() + "/metrics.jsonl");
-      if (static_cast<size_t>(std::count(metrics.begin(), metrics.end(), '\n')) >= steps) return;
-      std::this_thread::sleep_for(5ms);
-    }
-    FAIL() << "no step " << steps << ": " << ReadAll(folder_ + "/output");
+      return static_cast<size_t>(std::count(metrics.begin(), metrics.end(), '\n')) >= steps;
+    });
+    ASSERT_TRUE(came) << "no step " << steps << ": " << ReadAll(folder_ + "/output");
   }
 
   void KillAndExpect(const Started& launch, int rank, bool in_step) {
-    const pid_t victim = PidOf(rank, kPatience);
+    const pid_t victim = PidOf(rank);
     ASSERT_GT(victim, 0);
     kill(victim, SIGKILL);
-    const auto killed = std::chrono::steady_clock::now();
     const std::optional<int> status = WaitFor(launch.pid, kPatience);
     ASSERT_TRUE(status.has_value()) << "the launcher is still there";
-    while (!ProcessesWith(RunDir()).empty() && std::chrono::steady_clock::now() < killed + kPatience) std::this_thread::sleep_for(5ms);
-    EXPECT_TRUE(ProcessesWith(RunDir()).empty());
+    EXPECT_TRUE(Eventually([&] { return ProcessesWith(RunDir()).empty(); }));
     EXPECT_EQ(*status, kExitPeerLost);
     const auto outcome = nlohmann::json::parse(ReadAll(RunDir() + "/outcome.json"));
     EXPECT_EQ(outcome.at("rank"), rank) << outcome;

@@ -2,8 +2,11 @@
 //   pid=FILE     write its process id          child=FILE  start a process that sleeps, and write that one's id
 //   say=TEXT     print to stdout               err=TEXT    print to stderr
 //   recorder=DIR:ORIGIN  write a recorder page that stands at an instruction
-//   pause=MS     exit=N     kill=SIGNAL     stop (until it is let go on)     ignore_term     sleep (600 s)     env=NAME  print NAME's value
-//   arguments    print this program's arguments
+//   exit=N       kill=SIGNAL     stop (until it is let go on)     sleep (for ever, as tests go)
+//   ignore_term  on_term=N    what SIGTERM does: nothing, exit with N
+//   await=FILE   wait until there is something in it
+//   await_stop=FILE, await_end=FILE   wait until the process whose id is in it is stopped, or gone
+//   env=NAME     print NAME's value            arguments   print this program's arguments
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -15,11 +18,13 @@
 #include <iostream>
 #include <sstream>
 #include <string>
-#include <thread>
 
 #include "planner/plan/recorder_format.h"
+#include "tests/support/eventually.h"
 
 namespace {
+
+using planwright::testing::Eventually;
 
 void WriteRecorder(const std::string& value) {
   const size_t colon = value.rfind(':');
@@ -45,13 +50,22 @@ void WriteChild(const std::string& file) {
   const int pid = fork();
   if (pid == 0) {
     signal(SIGTERM, SIG_IGN);
-    sleep(600);
+    sleep(3600);
     _exit(0);
   }
   std::ofstream(file) << pid;
 }
 
+// "S" as in /proc; nothing: there is no such process.
+std::string StateOf(const std::string& file) {
+  std::string pid, id, name, state;
+  std::ifstream(file) >> pid;
+  std::ifstream("/proc/" + pid + "/stat") >> id >> name >> state;
+  return state;
+}
+
 std::string all_arguments;
+int status_on_term = 0;
 
 void Obey(const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
@@ -63,9 +77,12 @@ void Obey(const std::string& word) {
   if (name == "env") std::cout << value << "=" << (std::getenv(value.c_str()) ? std::getenv(value.c_str()) : "(unset)") << std::endl;
   if (name == "arguments") std::cout << all_arguments << std::endl;
   if (name == "recorder") WriteRecorder(value);
-  if (name == "pause") std::this_thread::sleep_for(std::chrono::milliseconds(std::stoi(value)));
   if (name == "ignore_term") signal(SIGTERM, SIG_IGN);
-  if (name == "sleep") sleep(600);
+  if (name == "on_term") status_on_term = std::stoi(value), signal(SIGTERM, [](int) { _exit(status_on_term); });
+  if (name == "await") Eventually([&] { return std::ifstream(value).peek() != EOF; });
+  if (name == "await_stop") Eventually([&] { return StateOf(value) == "T"; });
+  if (name == "await_end") Eventually([&] { return StateOf(value).empty(); });
+  if (name == "sleep") sleep(3600);
   if (name == "kill") raise(std::stoi(value)), pause();
   if (name == "stop") raise(SIGSTOP);
   if (name == "exit") _exit(std::stoi(value));

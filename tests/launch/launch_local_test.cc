@@ -72,8 +72,9 @@ TEST_F(LaunchLocalTest, EveryRankIsToldItsDeviceAndItsLocalRank) {
 }
 
 TEST_F(LaunchLocalTest, AFailureIsFoundInTheRecorder) {
-  Tell(0, "pause=100 exit=10");
-  Tell(1, "recorder=" + launch_.run_dir + ":0 kill=9");
+  const std::string pid = folder_ + "/pid1";  // rank 0 ends when rank 1 has ended and was seen to
+  Tell(0, "await=" + pid + " await_end=" + pid + " exit=10");
+  Tell(1, "pid=" + pid + " recorder=" + launch_.run_dir + ":0 kill=9");
   const Outcome outcome = Launch();
   EXPECT_EQ(outcome.exit_code, 10);
   ASSERT_TRUE(outcome.failure.has_value());

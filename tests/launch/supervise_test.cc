@@ -6,18 +6,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <thread>
+
+#include "tests/support/eventually.h"
 
 namespace planwright {
 namespace {
 
 using namespace std::chrono_literals;
-
-// A guard against a hang, and less than a rank of these tests sleeps: how long it takes is for the bench.
-constexpr auto kPatience = 300s;
+using testing::Eventually;
+using testing::kPatience;
 using ::testing::UnorderedElementsAre;
+
+// Ends the others at once where a test has seen that they are ready, and waits for ever where it says that they end by themselves.
+constexpr SupervisionTimes kAtOnce = {.settle = 1ms, .grace = 1ms}, kSettleForEver = {.settle = kPatience}, kGraceForEver = {.settle = 1ms, .grace = kPatience};
 
 class SuperviseTest : public ::testing::Test {
  protected:
@@ -27,25 +32,31 @@ class SuperviseTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
+  // A file that the rank writes its id into: it runs.
+  std::string Pid(int rank) const { return folder_ + "/pid" + std::to_string(rank); }
   Command Rank(std::vector<std::string> words) {
-    const std::string file = folder_ + "/pid" + std::to_string(ranks_++);
-    words.insert(words.begin(), {FAKE_RANK, "pid=" + file});
+    words.insert(words.begin(), {FAKE_RANK, "pid=" + Pid(ranks_++)});
     return {words, {"PATH=/bin"}};
   }
   Supervision Run(const std::vector<Command>& commands, const SupervisionTimes& times = {}) {
-    const auto before = std::chrono::steady_clock::now();
     absl::StatusOr<Supervision> result = Supervise(commands, [&](int child, bool is_error, std::string_view line) {
       lines_.push_back(std::to_string(child) + (is_error ? "! " : ": ") + std::string(line));
     }, times);
-    took_ = std::chrono::steady_clock::now() - before;
     EXPECT_TRUE(result.ok()) << result.status();
     return result.ok() ? *result : Supervision{};
   }
-  // A zombie whose parent is gone is for init to reap, at its own pace.
-  static bool Lives(int pid) {
+  // The signal of the supervisor that ended a rank; 0: it ended by itself.
+  static int EndedBy(const Supervision& result, int rank) {
+    const auto end = std::find_if(result.ends.begin(), result.ends.end(), [&](const ProcessEnd& e) { return e.child == rank; });
+    return end != result.ends.end() && end->sent_by_us ? end->signal : 0;
+  }
+  static bool HasText(const std::string& file) { return std::ifstream(file).peek() != EOF; }
+  // "T" as in /proc; nothing: there is no such process. A zombie whose parent is gone is for init to reap, at its own pace.
+  static std::string StateOf(int pid) {
     std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
     std::string id, name, state;
-    return bool(stat >> id >> name >> state) && state != "Z";
+    stat >> id >> name >> state;
+    return state == "Z" ? "" : state;
   }
   // Every process that wrote a pid file is gone, and none of ours is left as a zombie.
   void ExpectAllGone() {
@@ -54,8 +65,7 @@ class SuperviseTest : public ::testing::Test {
       int pid = 0;
       std::ifstream(entry.path()) >> pid;
       ASSERT_GT(pid, 1) << entry.path();
-      for (int i = 0; i < 100 && Lives(pid); ++i) std::this_thread::sleep_for(10ms);
-      EXPECT_FALSE(Lives(pid)) << entry.path();
+      EXPECT_TRUE(Eventually([&] { return StateOf(pid).empty(); })) << entry.path();
       ++files;
     }
     EXPECT_GE(files, ranks_);
@@ -65,11 +75,10 @@ class SuperviseTest : public ::testing::Test {
   std::string folder_;
   int ranks_ = 0;
   std::vector<std::string> lines_;
-  std::chrono::nanoseconds took_{};
 };
 
 TEST_F(SuperviseTest, AllEndWell) {
-  const Supervision result = Run({Rank({"say=hello"}), Rank({"err=warning", "pause=100"})});
+  const Supervision result = Run({Rank({"say=hello"}), Rank({"err=warning", "await=" + Pid(0), "await_end=" + Pid(0)})});
   EXPECT_FALSE(result.cause.has_value());
   EXPECT_EQ(result.ends.size(), 2u);
   EXPECT_THAT(lines_, UnorderedElementsAre("0: hello", "1! warning"));
@@ -84,53 +93,49 @@ TEST_F(SuperviseTest, ManyShortRunsAllEnd) {
 }
 
 TEST_F(SuperviseTest, ARankKilledBySignalEndsTheOthers) {
-  const Supervision result = Run({Rank({"sleep"}), Rank({"pause=100", "kill=9"}), Rank({"sleep"})});
+  const Supervision result = Run({Rank({"sleep"}), Rank({"await=" + Pid(0), "await=" + Pid(2), "kill=9"}), Rank({"sleep"})});
   ASSERT_TRUE(result.cause.has_value());
   EXPECT_EQ(result.cause->child, 1);
   EXPECT_EQ(result.cause->signal, SIGKILL);
-  EXPECT_LT(took_, kPatience);
+  EXPECT_EQ(EndedBy(result, 0), SIGTERM);
+  EXPECT_EQ(EndedBy(result, 2), SIGTERM);
   ExpectAllGone();
 }
 
 TEST_F(SuperviseTest, ARankThatIgnoresSigtermIsEnded) {
-  const Supervision result =
-      Run({Rank({"ignore_term", "child=" + folder_ + "/grandchild", "sleep"}), Rank({"pause=200", "exit=3"})});
+  const std::string grandchild = folder_ + "/grandchild";
+  const Supervision result = Run({Rank({"ignore_term", "child=" + grandchild, "sleep"}), Rank({"await=" + grandchild, "exit=3"})}, kAtOnce);
   ASSERT_TRUE(result.cause.has_value());
   EXPECT_EQ(result.cause->child, 1);
   EXPECT_EQ(result.cause->exit_status, 3);
-  EXPECT_LT(took_, kPatience);
-  EXPECT_GT(took_, 1s) << "it did not ignore SIGTERM: the test shows nothing";
+  EXPECT_EQ(EndedBy(result, 0), SIGKILL);
   ExpectAllGone();
 }
 
+// Who asks for nothing else waits for so long at most before every rank gets SIGKILL; the bench measures when they are gone.
+TEST_F(SuperviseTest, EndingTakesLessThanTwoSecondsOfWaiting) { EXPECT_LT(SupervisionTimes().settle + SupervisionTimes().grace, 2s); }
+
 TEST_F(SuperviseTest, AStoppedRankIsEnded) {
-  const Supervision result = Run({Rank({"kill=19"}), Rank({"pause=100", "exit=12"})});
+  const Supervision result = Run({Rank({"kill=19"}), Rank({"await=" + Pid(0), "await_stop=" + Pid(0), "exit=12"})});
   EXPECT_EQ(result.cause->child, 1);
   EXPECT_EQ(result.stopped, 0);
-  EXPECT_LT(took_, kPatience);
+  EXPECT_EQ(EndedBy(result, 0), SIGTERM);
   ExpectAllGone();
 }
 
 TEST_F(SuperviseTest, ARankThatStaysStoppedEndsAll) {
-  const Supervision result = Run({Rank({"sleep"}), Rank({"kill=19"})}, {.stopped = 500ms});
+  const Supervision result = Run({Rank({"sleep"}), Rank({"await=" + Pid(0), "kill=19"})}, {.stopped = 100ms});
   EXPECT_FALSE(result.cause.has_value());
   EXPECT_EQ(result.stopped, 1);
-  EXPECT_GE(took_, 500ms);
-  EXPECT_LT(took_, kPatience);
+  EXPECT_EQ(EndedBy(result, 0), SIGTERM);
+  EXPECT_EQ(EndedBy(result, 1), SIGTERM);
   ExpectAllGone();
 }
 
 TEST_F(SuperviseTest, AStoppedRankThatGoesOnIsNoFailure) {
-  const std::string file = folder_ + "/pid0";
   std::thread waker([&] {
     int pid = 0;
-    for (std::string state; state != "T";) {
-      std::this_thread::sleep_for(5ms);
-      if (pid == 0) std::ifstream(file) >> pid;
-      std::string id, name;
-      std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-      stat >> id >> name >> state;
-    }
+    EXPECT_TRUE(Eventually([&] { return bool(std::ifstream(Pid(0)) >> pid) && StateOf(pid) == "T"; }));
     kill(pid, SIGCONT);
   });
   const Supervision result = Run({Rank({"stop", "say=on"})});
@@ -141,14 +146,16 @@ TEST_F(SuperviseTest, AStoppedRankThatGoesOnIsNoFailure) {
 }
 
 TEST_F(SuperviseTest, TheCauseIsNotTheFollowerThatEndedFirst) {
-  const Supervision result = Run({Rank({"exit=10"}), Rank({"pause=150", "kill=11"}), Rank({"exit=10"})});
+  const Supervision result =
+      Run({Rank({"exit=10"}), Rank({"await=" + Pid(0), "await_end=" + Pid(0), "kill=11"}), Rank({"exit=10"})}, kSettleForEver);
   EXPECT_EQ(result.ends.front().exit_status, 10);
   EXPECT_EQ(result.cause->child, 1);
   EXPECT_EQ(result.cause->signal, SIGSEGV);
 }
 
 TEST_F(SuperviseTest, ACauseThatEndsOnlyAfterSigtermIsStillFound) {
-  const Supervision result = Run({Rank({"exit=10"}), Rank({"ignore_term", "pause=600", "exit=70"})});
+  const std::string ready = folder_ + "/ready";
+  const Supervision result = Run({Rank({"await=" + ready, "exit=10"}), Rank({"on_term=70", "pid=" + ready, "sleep"})}, kGraceForEver);
   EXPECT_EQ(result.cause->child, 1);
   EXPECT_EQ(result.cause->exit_status, 70);
 }
@@ -159,21 +166,21 @@ TEST_F(SuperviseTest, WithOnlyFollowersTheFirstIsTheCause) {
 }
 
 TEST_F(SuperviseTest, AnInterruptIsPassedOnAndIsNoFailure) {
-  std::thread interrupt([main = pthread_self()] {
-    std::this_thread::sleep_for(300ms);
+  const std::string ready = folder_ + "/ready";
+  std::thread interrupt([&, main = pthread_self()] {
+    EXPECT_TRUE(Eventually([&] { return HasText(Pid(0)) && HasText(ready); }));
     pthread_kill(main, SIGTERM);
   });
-  const Supervision result = Run({Rank({"sleep"}), Rank({"ignore_term", "sleep"})});
+  const Supervision result = Run({Rank({"sleep"}), Rank({"ignore_term", "pid=" + ready, "sleep"})}, {.grace = 200ms});
   interrupt.join();
   EXPECT_EQ(result.interrupted_by, SIGTERM);
   EXPECT_FALSE(result.cause.has_value());
-  EXPECT_LT(took_, kPatience);
+  EXPECT_EQ(EndedBy(result, 1), SIGKILL);
   ExpectAllGone();
 }
 
 TEST_F(SuperviseTest, AProgramThatCannotRunLeavesNobodyBehind) {
-  absl::StatusOr<Supervision> result =
-      Supervise({Rank({"pause=50", "sleep"}), {{folder_ + "/missing"}, {}}}, [](int, bool, std::string_view) {});
+  absl::StatusOr<Supervision> result = Supervise({Rank({"sleep"}), {{folder_ + "/missing"}, {}}}, [](int, bool, std::string_view) {});
   ASSERT_FALSE(result.ok());
   EXPECT_THAT(std::string(result.status().message()), ::testing::HasSubstr("missing: No such file"));
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
@@ -186,10 +193,7 @@ TEST_F(SuperviseTest, RanksDieWithTheirLauncher) {
     (void)Supervise({rank}, [](int, bool, std::string_view) {});
     _exit(0);
   }
-  const std::string file = folder_ + "/pid0";
-  for (int i = 0; i < 200 && (!std::filesystem::exists(file) || std::filesystem::file_size(file) == 0); ++i) {
-    std::this_thread::sleep_for(10ms);
-  }
+  EXPECT_TRUE(Eventually([&] { return HasText(Pid(0)); }));
   kill(launcher, SIGKILL);
   waitpid(launcher, nullptr, 0);
   ExpectAllGone();

@@ -58,10 +58,10 @@ std::vector<LongShape> LongestShapes() {
       {.name = "most layers", .encoder_layers = kLayers, .pattern = "ME*E", .layers = kLayers},
       {.name = "most expert layers", .layers = 2 * kLayers - 1},
       {.name = "most stages", .encoder_layers = kStages, .encoder_stages = kStages, .layers = kStages, .stages = kStages},
-      {.name = "most layers on most stages", .encoder_layers = kLayers, .encoder_stages = kStages, .pattern = "ME*E", .layers = kLayers,
-       .stages = kStages},
+      {.name = "most layers on most stages", .encoder_layers = kLayers / kStages * kStages, .encoder_stages = kStages, .pattern = "ME*E",
+       .layers = kLayers / kStages * kStages, .stages = kStages},
       {.name = "most encoders", .encoders = kEncoders},
-      {.name = "most encoders on stages", .encoders = kEncoders, .encoder_layers = 8, .encoder_stages = 8, .layers = 8, .stages = 8},
+      {.name = "most encoders on stages", .encoders = kEncoders, .encoder_layers = 5, .encoder_stages = 5, .layers = 5, .stages = 5},
       {.name = "a bit of all", .encoders = 3, .encoder_layers = 24, .encoder_stages = 2, .pattern = "ME*E", .layers = 48, .stages = 4},
       {.name = "many layers and microbatches", .encoder_layers = 8, .pattern = "ME*E", .layers = 8},
   };

@@ -15,6 +15,7 @@
 #include "executor/communication/gloo_communicator.h"
 #include "executor/communication/rendezvous.h"
 #include "tests/executor/communication/world.h"
+#include "tests/support/eventually.h"
 
 namespace planwright::executor {
 namespace {
@@ -40,7 +41,7 @@ void OverGloo(const Body& body) {
   const std::vector<int> statuses = RunWorld(kRanks, [&](int rank, int port) {
     at::set_num_threads(1);
     Environment environment{.rank = rank, .world_size = kRanks, .local_rank = rank, .address = "127.0.0.1", .port = port,
-                            .nonce = "test", .host = "here", .timeout = std::chrono::seconds(30)};
+                            .nonce = "test", .host = "here", .timeout = testing::kPatience};
     auto store = OpenStore(environment);
     if (!store.ok()) throw std::runtime_error(std::string(store.status().message()));
     auto group = MakeGlooCommunicator(*store, "group", {0, 1, 2}, rank, "127.0.0.1", environment.timeout);

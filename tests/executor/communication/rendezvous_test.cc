@@ -6,13 +6,14 @@
 #include <cstdlib>
 
 #include "tests/executor/communication/world.h"
+#include "tests/support/eventually.h"
 
 namespace planwright::executor {
 namespace {
 
 Environment Local(int rank, int ranks, int port) {
   return {.rank = rank, .world_size = ranks, .local_rank = rank, .address = "127.0.0.1", .port = port, .nonce = "run1",
-          .host = "host" + std::to_string(rank), .timeout = std::chrono::seconds(20)};
+          .host = "host" + std::to_string(rank), .timeout = testing::kPatience};
 }
 
 // Status of the agreement: 0 agreed, 14 refused and the message names all of `names`, 3 refused without them, 4 anything else.
@@ -21,7 +22,7 @@ int Agree(const Environment& environment, const std::string& digest, const std::
   if (!store.ok()) return 4;
   const absl::Status status = AgreeOnPlan(environment, digest, **store);
   if (status.ok()) {
-    WaitForAll(environment, "end", std::chrono::seconds(5), **store);
+    WaitForAll(environment, "end", testing::kPatience, **store);
     return 0;
   }
   if (status.code() != absl::StatusCode::kFailedPrecondition) return 4;
@@ -59,8 +60,8 @@ TEST(Rendezvous, AMissingRankIsNamed) {
   const auto statuses = RunWorld(2, [](int rank, int port) {
     if (rank == 1) return 0;
     Environment environment = Local(rank, 2, port);
-    environment.timeout = std::chrono::milliseconds(500);
     auto store = OpenStore(environment);
+    environment.timeout = std::chrono::milliseconds(500);
     const absl::Status status = AgreeOnPlan(environment, "aaaa", **store);
     return status.message().find("did not come: 1") != absl::string_view::npos ? 10 : 1;
   });

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <future>
 
+#include "tests/support/eventually.h"
+
 namespace planwright::executor {
 namespace {
 
@@ -50,7 +52,7 @@ class WatchdogTest : public ::testing::Test {
   // The end, or a failed test if there is none.
   End Wait() {
     std::future<End> end = end_.get_future();
-    if (end.wait_for(60s) == std::future_status::ready) return end.get();
+    if (end.wait_for(testing::kPatience) == std::future_status::ready) return end.get();
     ADD_FAILURE() << "the watchdog sleeps";
     return {};
   }
