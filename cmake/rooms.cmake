@@ -39,5 +39,11 @@ function(room_test name)
   target_compile_definitions(${name} PRIVATE PLANWRIGHT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                              PLANWRIGHT_BINARY_DIR="${PROJECT_BINARY_DIR}")
   target_link_libraries(${name} PRIVATE ${TEST_LINKS} GTest::gmock GTest::gtest_main warnings)
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT ${TEST_PATIENCE} PROPERTIES TIMEOUT ${TEST_PATIENCE})
+  # Binaries for GPUs may be built where they cannot run: their tests are listed when they are asked for.
+  set(mode POST_BUILD)
+  if(PLANWRIGHT_CUDA)
+    set(mode PRE_TEST)
+  endif()
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT ${TEST_PATIENCE} DISCOVERY_MODE ${mode}
+                       PROPERTIES TIMEOUT ${TEST_PATIENCE})
 endfunction()

@@ -12,6 +12,12 @@ target_link_options(torch INTERFACE "-Wl,-rpath,${PLANWRIGHT_TORCH}/lib" "-Wl,--
 # GPUs: libtorch_cuda of the same LibTorch, CUDA's runtime, and NCCL. Builds without a GPU.
 option(PLANWRIGHT_CUDA "build the executor for NVIDIA GPUs (needs CUDA and NCCL headers)" OFF)
 if(PLANWRIGHT_CUDA)
+  # Ampere and Hopper; what is younger is compiled from Hopper's when it is first run.
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+  endif()
+  enable_language(CUDA)
+  set(CMAKE_CUDA_STANDARD 17)  # CMake 3.25 knows no later one for nvcc
   find_package(CUDAToolkit REQUIRED)
   find_path(NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} REQUIRED)
   find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib REQUIRED)

@@ -17,6 +17,8 @@ namespace planwright::executor {
 namespace {
 
 constexpr int kSkippedStepsAllowed = 10;  // in a row
+// A host seldom gets two steps ahead: a GPU's queue is full before. One that does waits here.
+constexpr size_t kUnreadAllowed = 4;
 
 double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -34,57 +36,43 @@ int64_t PlaceOf(const Plan& plan, const std::string& sum, const std::string& par
 
 }  // namespace
 
-// Seconds from the begin to the end of a step, and whether its copies are there.
+// Of one step: seconds from its begin to its end, once both have come.
 #ifdef PLANWRIGHT_CUDA
 class StepReports::Clock {
  public:
-  explicit Clock(bool device) : device_(device) {}
-  void Begin() {
-    began_ = Now();
+  explicit Clock(bool device) : device_(device), began_(Now()) {
     if (device_) begin_.record();
   }
-  // Whether what was read is to be had at once. If not, Wait says when.
-  bool End() {
-    if (!device_) {
-      seconds_ = Now() - began_;
-      return true;
-    }
-    // The next step begins before this one is read.
-    std::swap(begin_, read_begin_);
-    end_.record();
-    return false;
-  }
+  void End() { device_ ? end_.record() : void(seconds_ = Now() - began_); }
+  bool Done() { return !device_ || end_.query(); }
   void Wait() {
-    if (!device_) return;
-    end_.synchronize();
-    seconds_ = read_begin_.elapsed_time(end_) / 1e3;
+    if (device_) end_.synchronize();
   }
-  double seconds() const { return seconds_; }
+  double Seconds() { return device_ ? begin_.elapsed_time(end_) / 1e3 : seconds_; }
 
  private:
   const bool device_;
-  double began_ = 0, seconds_ = 0;
-  at::cuda::CUDAEvent begin_{cudaEventDefault}, read_begin_{cudaEventDefault}, end_{cudaEventDefault};
+  const double began_;
+  double seconds_ = 0;
+  at::cuda::CUDAEvent begin_{cudaEventDefault}, end_{cudaEventDefault};
 };
 #else
 class StepReports::Clock {
  public:
-  explicit Clock(bool) {}
-  void Begin() { began_ = Now(); }
-  bool End() {
-    seconds_ = Now() - began_;
-    return true;
-  }
+  explicit Clock(bool) : began_(Now()) {}
+  void End() { seconds_ = Now() - began_; }
+  bool Done() const { return true; }
   void Wait() {}
-  double seconds() const { return seconds_; }
+  double Seconds() const { return seconds_; }
 
  private:
-  double began_ = 0, seconds_ = 0;
+  const double began_;
+  double seconds_ = 0;
 };
 #endif
 
 StepReports::StepReports(const Plan& plan, const StepState& step, StepLog* log)
-    : plan_(plan), step_(step), log_(log), clock_(std::make_unique<Clock>(step.norms.is_cuda())) {
+    : plan_(plan), step_(step), log_(log) {
   if (plan.FindAccumulator("$integers") != nullptr) integers_ = step.sum("$integers");
   if (plan.FindAccumulator("$reals") != nullptr) reals_ = step.sum("$reals");
   loss_tokens_ = PlaceOf(plan, "$integers", "loss_tokens"), routing_ = PlaceOf(plan, "$integers", "routing");
@@ -94,24 +82,32 @@ StepReports::StepReports(const Plan& plan, const StepState& step, StepLog* log)
 
 StepReports::~StepReports() = default;
 
-void StepReports::Begin() { clock_->Begin(); }
+void StepReports::Begin() { clock_ = std::make_unique<Clock>(step_.norms.is_cuda()); }
 
 void StepReports::End() {
-  if (pending_) Finish();
-  Pending& pending = pending_.emplace();
+  Pending& pending = pending_.emplace_back();
   pending.record.step = step_.step + 1;
   pending.record.consumed_samples = pending.record.step * plan_.budget.global_samples;
   pending.record.learning_rate = step_.learning_rate;
   pending.integers = HostCopy(integers_), pending.reals = HostCopy(reals_);
   pending.norms = HostCopy(step_.norms), pending.skipped = HostCopy(step_.skipped);
-  if (clock_->End()) Finish();
+  pending.clock = std::move(clock_);
+  pending.clock->End();
+  if (pending_.size() > kUnreadAllowed) pending_.front().clock->Wait();
+  // A GPU has hardly begun what was launched last.
+  const size_t unread = step_.norms.is_cuda() ? 1 : 0;
+  while (pending_.size() > unread && pending_.front().clock->Done()) WriteFirst();
 }
 
 void StepReports::Finish() {
-  if (!pending_) return;
-  clock_->Wait();
-  const Pending pending = *std::move(pending_);
-  pending_.reset();
+  if (!pending_.empty()) pending_.back().clock->Wait();
+  while (!pending_.empty()) WriteFirst();
+}
+
+void StepReports::WriteFirst() {
+  Pending pending = std::move(pending_.front());
+  pending_.pop_front();
+  pending.record.step_seconds = pending.clock->Seconds();
   Write(pending);
 }
 
@@ -124,7 +120,6 @@ void StepReports::Write(const Pending& pending) {
   const double* norms = pending.norms.const_data_ptr<double>();
   for (size_t i = 0; i < plan_.modules.size(); ++i) record.module_grad_norms.emplace_back(plan_.modules[i].name, norms[i]);
   record.grad_norm = norms[plan_.modules.size()];
-  record.step_seconds = clock_->seconds();
   record.skipped = pending.skipped.item<float>() != 0;
   record.routing = static_cast<uint64_t>(integer(routing_));
   if (expert_layers_ > 0) {  // mean over samples and layers, without the coefficient

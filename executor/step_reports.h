@@ -1,12 +1,12 @@
-// What came of each step, for the log. On a GPU a step's numbers are copied behind its last instruction and read a step later, when the device
-// has long made them: the host never waits for the step that it has just launched. On a CPU they are there at once.
+// What came of each step, for the log. On a GPU a step's numbers are copied behind its last instruction and read at the end of a later step, the
+// first that finds them there: the host does not wait for what it has launched. On a CPU they are there at once.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <deque>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "executor/optimizer/step_state.h"
@@ -21,20 +21,22 @@ class StepReports {
   StepReports(const Plan& plan, const StepState& step, StepLog* log);
   ~StepReports();
 
-  // The step's first and last instruction. End writes the report of the step before, or of this one if its numbers are there. ExitError if the log
-  // cannot be written, or too many steps in a row were skipped.
+  // The step's first and last instruction. End writes the reports of all steps whose numbers are there. ExitError if the log cannot be
+  // written, or too many steps in a row were skipped.
   void Begin();
   void End();
   // After the last step: nothing is left to read.
   void Finish();
 
  private:
-  class Clock;  // of the device that runs the step
+  class Clock;
   struct Pending {
     StepRecord record;  // what the host knows
-    at::Tensor integers, reals, norms, skipped;  // copies on the host, once the clock says so
+    at::Tensor integers, reals, norms, skipped;  // copies on the host, once the clock is done
+    std::unique_ptr<Clock> clock;
   };
 
+  void WriteFirst();
   void Write(const Pending& pending);
 
   const Plan& plan_;
@@ -44,8 +46,8 @@ class StepReports {
   int64_t loss_tokens_ = -1, routing_ = -1, loss_ = -1, aux_ = -1;  // places in them
   int64_t expert_layers_ = 0;
   int skipped_in_a_row_ = 0;
-  std::optional<Pending> pending_;
-  std::unique_ptr<Clock> clock_;
+  std::deque<Pending> pending_;  // steps that have ended and are not written
+  std::unique_ptr<Clock> clock_;  // of the step that runs
 };
 
 }  // namespace planwright::executor

@@ -2,6 +2,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_assert_async.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/where.h>
 
 #include "executor/ops/handler.h"
@@ -30,6 +31,14 @@ void CheckImageRows(const at::Tensor& images, int64_t rows) {
   const at::Tensor count = images.sum();
   if (images.is_cuda()) return at::_assert_async(count == rows);
   TORCH_CHECK(count.item<int64_t>() == rows, count.item<int64_t>(), " image tokens but ", rows, " image rows");
+}
+
+// [R] where the image tokens stand in [S,B,H] read as rows, sample by sample. Their number is known, so a GPU need not be asked for it: a stable sort
+// puts them first, in order.
+at::Tensor PositionsOfImages(const at::Tensor& images, int64_t rows) {
+  const int64_t sequence = images.size(1);
+  const at::Tensor first = std::get<1>(images.reshape({-1}).logical_not().sort(std::optional<bool>(true), 0)).narrow(0, 0, rows);
+  return first.remainder(sequence).mul_(images.size(0)).add_(first.div(sequence, "floor"));
 }
 
 }  // namespace
@@ -64,19 +73,16 @@ Tensors RunMergeImages(const ComputeContext& context) {
   const at::Tensor& rows = context.inputs[1];
   const at::Tensor images = IsImage(context, context.inputs[2]);
   CheckImageRows(images, rows.size(0));
-  if (rows.size(0) == 0) return {e};
+  if (rows.size(0) == 0) return {e, at::empty({0}, context.inputs[2].options())};
   const at::Tensor row = images.reshape({-1}).cumsum(0).sub_(1).clamp_min_(0).clamp_max_(rows.size(0) - 1).view_as(images);
   const at::Tensor gathered = rows.index_select(0, row.t().reshape({-1})).view(e.sizes());
-  return {at::where(images.t().unsqueeze(-1), gathered, e)};
+  return {at::where(images.t().unsqueeze(-1), gathered, e), PositionsOfImages(images, rows.size(0))};
 }
 
 Tensors RunMergeImagesGrad(const ComputeContext& context) {
   const at::Tensor& dx = context.inputs[0];
-  const at::Tensor images = IsImage(context, context.inputs[1]);
-  const at::Tensor positions = images.reshape({-1}).nonzero().reshape({-1});  // sample by sample
-  const at::Tensor sample = positions.div(dx.size(0), "floor"), position = positions.remainder(dx.size(0));
-  const at::Tensor drows = AsRows(dx).index_select(0, position * dx.size(1) + sample);
-  return {dx.masked_fill(images.t().unsqueeze(-1), 0), drows};
+  const at::Tensor& positions = context.inputs[1];
+  return {AsRows(dx).index_fill(0, positions, 0).view(dx.sizes()), AsRows(dx).index_select(0, positions)};
 }
 
 }  // namespace planwright::executor::ops

@@ -1,21 +1,37 @@
 #include "executor/ops/expert_rows.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_assert_async.h>
 #include <ATen/ops/_grouped_mm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/tensor.h>
 
+#ifdef PLANWRIGHT_CUDA
+#include "executor/ops/grouped_product.h"
+#endif
 #include "executor/ops/matrix_product.h"
 #include "executor/to_device.h"
 
 namespace planwright::executor::ops {
 
-ExpertRows::ExpertRows(const at::Tensor& counts, int64_t local_experts, int64_t rows, at::Device device) {
-  const int64_t L = local_experts, sources = counts.numel() / L;
-  TORCH_CHECK(counts.numel() == sources * L, "counts of shape ", counts.sizes(), " for ", L, " local experts");
-  const at::Tensor host = counts.cpu().contiguous();
-  const int64_t* count = host.data_ptr<int64_t>();
+ExpertRows::ExpertRows(const at::Tensor& counts, int64_t local_experts, int64_t rows, at::Device device) : experts_(local_experts) {
+  TORCH_CHECK(counts.numel() % experts_ == 0, "counts of shape ", counts.sizes(), " for ", experts_, " local experts");
+  if (counts.is_cpu()) {
+    OrderOnHost(counts, rows, device);
+    return;
+  }
+  TORCH_CHECK(counts.numel() == experts_, "counts of several sources are wanted on the host");
+  const at::Tensor ends = counts.reshape({-1}).cumsum(0);
+  at::_assert_async(ends[experts_ - 1] == rows);
+  device_ends_ = ends.to(at::kInt);
+}
+
+void ExpertRows::OrderOnHost(const at::Tensor& counts, int64_t rows, at::Device device) {
+  const int64_t L = experts_, sources = counts.numel() / L;
+  const at::Tensor host = counts.contiguous();
+  const int64_t* count = host.const_data_ptr<int64_t>();
   std::vector<int64_t> start(sources * L + 1, 0);  // first received row of (source, expert)
   for (int64_t i = 0; i < sources * L; ++i) start[i + 1] = start[i] + count[i];
   TORCH_CHECK(start.back() == rows, "counts say ", start.back(), " rows, there are ", rows);
@@ -30,6 +46,7 @@ ExpertRows::ExpertRows(const at::Tensor& counts, int64_t local_experts, int64_t 
     ends_.push_back(sorted);
   }
   if (sources > 1 && L > 1) index_ = ToDevice(index, device);
+  if (device.is_cuda()) device_ends_ = ToDevice(at::tensor(ends_, at::kInt), device);
 }
 
 at::Tensor ExpertRows::Sort(const at::Tensor& received) const { return index_.defined() ? received.index_select(0, index_) : received; }
@@ -39,13 +56,16 @@ at::Tensor ExpertRows::Unsort(const at::Tensor& by_expert) const {
 }
 
 at::Tensor ExpertRows::Product(const at::Tensor& x, const at::Tensor& matrices) const {
-  // One kernel for all experts where there is one; it wants rows of whole 16 bytes.
-  if (x.is_cuda() && x.scalar_type() == at::kBFloat16 && x.size(0) > 0 && x.size(1) % 8 == 0 && matrices.size(2) % 8 == 0) {
-    const at::Tensor ends = ToDevice(at::tensor(ends_, at::kInt), x.device());
-    return at::_grouped_mm(x, matrices, ends);
+#ifdef PLANWRIGHT_CUDA
+  if (x.is_cuda()) {
+    // LibTorch's wants bf16 in rows of whole 16 bytes.
+    const bool theirs = x.scalar_type() == at::kBFloat16 && x.size(0) > 0 && x.size(1) % 8 == 0 && matrices.size(2) % 8 == 0;
+    if (theirs) return at::_grouped_mm(x, matrices, device_ends_);
+    if (ends_.empty()) return GroupedProduct(x, matrices, device_ends_);
   }
+#endif
   const at::Tensor out = at::empty({x.size(0), matrices.size(2)}, x.options());
-  for (int64_t e = 0; e < experts(); ++e) {
+  for (int64_t e = 0; e < experts_; ++e) {
     if (length(e) == 0) continue;
     at::Tensor part = out.narrow(0, first(e), length(e));
     at::mm_out(part, x.narrow(0, first(e), length(e)), matrices[e]);
@@ -54,7 +74,10 @@ at::Tensor ExpertRows::Product(const at::Tensor& x, const at::Tensor& matrices) 
 }
 
 void ExpertRows::AddOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b) const {
-  for (int64_t e = 0; e < experts(); ++e) {
+#ifdef PLANWRIGHT_CUDA
+  if (ends_.empty()) return AddGroupedOuterProducts(sums, a, b, device_ends_);
+#endif
+  for (int64_t e = 0; e < experts_; ++e) {
     if (length(e) == 0) continue;
     AddProduct(sums[e], a.narrow(0, first(e), length(e)).t(), b.narrow(0, first(e), length(e)));
   }

@@ -37,12 +37,16 @@ LayerBlocks LowerEmbedding(const HybridLmModel& model, const BlockContext& conte
   f.Make(OpKind::kEmbedTokens, {.inputs = {tokens}, .parameters = {"embeddings"}, .attributes = image_token}, "e_part",
          whole(f, Partial(context)));
   string e = f.AllReduce("e_part", "e");
+  std::vector<string> saved = {tokens};
   for (const MergedRows& rows : sizes.merged) {
-    e = f.Make(OpKind::kMergeImages, {.inputs = {e, rows.name, "tokens"}, .attributes = merge(rows)}, named("x_full", rows),
-               whole(f, Replicated()));
+    const string merged = named("x_full", rows), positions = named("positions", rows);
+    f.Emit(OpKind::kMergeImages, {.inputs = {e, rows.name, "tokens"}, .attributes = merge(rows)},
+           {{merged, whole(f, Replicated())}, {positions, f.Data(DType::kInt64, {rows.symbol})}});
+    e = merged;
+    saved.push_back(positions);
   }
   const string x = f.Slice(e, 0, "x");
-  Block forward = f.Finish({x}, {"tokens", tokens});
+  Block forward = f.Finish({x}, saved);
 
   BlockBuilder b(context, context.module + ".embed.backward", origin);
   b.TakeSaved(forward);
@@ -55,7 +59,8 @@ LayerBlocks LowerEmbedding(const HybridLmModel& model, const BlockContext& conte
     ValueType drows = b.Whole({rows.symbol, *model.hidden});
     drows.layout = Partial(context, {Axis::kCp});
     const string part = context.cp > 1 ? rows.gradient_name + "_part" : rows.gradient_name, rest = named("de", rows);
-    b.Emit(OpKind::kMergeImagesGrad, {.inputs = {de, "tokens"}, .attributes = merge(rows)}, {{rest, whole(b, Replicated())}, {part, drows}});
+    b.Emit(OpKind::kMergeImagesGrad, {.inputs = {de, named("positions", rows)}, .attributes = merge(rows)},
+           {{rest, whole(b, Replicated())}, {part, drows}});
     de = rest;
     if (rows.learns) outputs.insert(outputs.begin(), b.AllReduce(part, rows.gradient_name, "sum", {Axis::kCp}));
   }

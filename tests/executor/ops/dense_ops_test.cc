@@ -131,7 +131,7 @@ TEST(Embedding, ShardsSumToTheWholeTable) {
 
 TEST(Merge, FillsImagePlacesSampleBySample) {
   const at::Tensor e = Random({5, 2, 3}), rows = Random({3, 3}), dx = Random({5, 2, 3});
-  const at::Tensor x = Op(kImageToken).Run(ops::RunMergeImages, {e, rows, Tokens()})[0];
+  const Tensors merged = Op(kImageToken).Run(ops::RunMergeImages, {e, rows, Tokens()});
   const std::vector<std::pair<int64_t, int64_t>> places = {{1, 0}, {3, 0}, {3, 1}};  // (position, sample)
   at::Tensor expected = e.clone(), de = dx.clone(), drows = at::zeros({3, 3}, at::kDouble);
   for (int64_t i = 0; i < 3; ++i) {
@@ -140,8 +140,9 @@ TEST(Merge, FillsImagePlacesSampleBySample) {
     drows[i].copy_(dx[position][sample]);
     de[position][sample].fill_(0);
   }
-  EXPECT_EQ(Gap(x, expected), 0);
-  const Tensors grads = Op(kImageToken).Run(ops::RunMergeImagesGrad, {dx, Tokens()});
+  EXPECT_EQ(Gap(merged[0], expected), 0);
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(merged[1][i].item<int64_t>(), places[i].first * 2 + places[i].second);
+  const Tensors grads = Op(kImageToken).Run(ops::RunMergeImagesGrad, {dx, merged[1]});
   EXPECT_EQ(Gap(grads[0], de), 0);
   EXPECT_EQ(Gap(grads[1], drows), 0);
 }
@@ -154,8 +155,9 @@ TEST(Merge, CountsMustMeet) {
 
 TEST(Merge, TextAloneTakesNoRows) {
   const at::Tensor text = at::zeros({2, 5}, at::kLong), e = Random({5, 2, 3});
-  EXPECT_EQ(Gap(Op(kImageToken).Run(ops::RunMergeImages, {e, Random({0, 3}), text})[0], e), 0);
-  const Tensors grads = Op(kImageToken).Run(ops::RunMergeImagesGrad, {e, text});
+  const Tensors merged = Op(kImageToken).Run(ops::RunMergeImages, {e, Random({0, 3}), text});
+  EXPECT_EQ(Gap(merged[0], e), 0);
+  const Tensors grads = Op(kImageToken).Run(ops::RunMergeImagesGrad, {e, merged[1]});
   EXPECT_EQ(Gap(grads[0], e), 0);
   EXPECT_EQ(grads[1].sizes(), at::IntArrayRef({0, 3}));
 }

@@ -104,8 +104,16 @@ TEST_P(Gpu, Experts) {
   const Tensors matrices = {Random({L, ffn, H}), Random({L, H, ffn})};
   const Tensors out = Both("experts", ops::RunExperts, {}, {rows, weights, counts}, matrices, {}, {2});
   Both("experts grad", ops::RunExpertsGrad, {}, {dout, rows, weights, out[1], counts}, matrices, matrices, {4});
+  // Of one source the counts stay on the device; widths that fill no tile, runs shorter and longer than one.
+  for (const int64_t width : {int64_t{48}, int64_t{37}, int64_t{130}}) {
+    const at::Tensor few = at::tensor({70, 0, 30}, at::kLong);
+    const Tensors own = {Random({L, width, H}), Random({L, H, width})};
+    const Tensors made = Both("experts of one rank", ops::RunExperts, {}, {rows, weights, few}, own);
+    Both("experts grad of one rank", ops::RunExpertsGrad, {}, {dout, rows, weights, made[1], few}, own, own);
+  }
   const at::Tensor none = at::zeros({2, 3}, at::kLong);
   Both("no rows", ops::RunExperts, {}, {rows.narrow(0, 0, 0), weights.narrow(0, 0, 0), none}, matrices, {}, {2});
+  Both("no rows on one rank", ops::RunExperts, {}, {rows.narrow(0, 0, 0), weights.narrow(0, 0, 0), none[0]}, matrices);
 }
 
 TEST_P(Gpu, Dispatch) {
@@ -134,8 +142,8 @@ TEST_P(Gpu, EmbeddingAndLoss) {
   const Tensors table = {Random({V, H})};
   Both("embed", ops::RunEmbedTokens, image, {tokens}, table);
   Both("embed grad", ops::RunEmbedTokensGrad, image, {x, tokens}, {}, table);
-  Both("merge", ops::RunMergeImages, image, {x, Random({images, H}), tokens});
-  Both("merge grad", ops::RunMergeImagesGrad, image, {x, tokens});
+  const at::Tensor positions = Both("merge", ops::RunMergeImages, image, {x, Random({images, H}), tokens})[1];
+  Both("merge grad", ops::RunMergeImagesGrad, image, {x, positions});
   const at::Tensor logits = Random({S, B, V}), mask = (tokens != 5).to(at::kDouble);
   const at::Tensor m = Both("max", ops::RunCrossEntropyMax, {}, {logits})[0];
   const at::Tensor sums = Both("sums", ops::RunCrossEntropySums, {}, {logits, m, tokens})[0];
