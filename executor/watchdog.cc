@@ -10,43 +10,47 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-// How often the recorder learns what the device has done.
-constexpr auto kPeriod = 20ms;
-constexpr int kPeriodsBetweenLooks = 10;
+// How often the recorder learns what the device has done, and how often backends are asked.
+constexpr auto kPeriod = 20ms, kPeriodOfAsking = 200ms;
 
 }  // namespace
 
-Watchdog::Watchdog(Recorder& recorder, Duties duties) : recorder_(recorder), duties_(std::move(duties)), thread_([this] { Watch(); }) {}
+Watchdog::Watchdog(Recorder& recorder, Duties duties)
+    : recorder_(recorder), duties_(std::move(duties)), watch_([this] { Watch(); }), ask_([this] { Ask(); }) {}
 
 Watchdog::~Watchdog() {
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
   }
-  wake_.notify_one();
-  thread_.join();
+  wake_.notify_all();
+  watch_.join();
+  ask_.join();
+}
+
+bool Watchdog::Sleep(std::chrono::milliseconds period) {
+  std::unique_lock lock(mutex_);
+  return !wake_.wait_for(lock, period, [this] { return stopped_; });
 }
 
 void Watchdog::Watch() {
   auto last = Clock::now();
-  for (int round = 0;; ++round) {
-    {
-      std::unique_lock lock(mutex_);
-      if (wake_.wait_for(lock, kPeriod, [this] { return stopped_; })) return;
-    }
+  while (Sleep(kPeriod)) {
     recorder_.Refresh();
     // A process that was stopped, or a machine that was asleep, has not waited meanwhile.
     const auto now = Clock::now();
     const auto passed = std::min<std::chrono::nanoseconds>(now - last, 10 * kPeriod);
     last = now;
-    if (Stuck(passed)) {
-      const double seconds = std::chrono::duration<double>(duties_.limit).count();
-      return duties_.end(FailureKind::kTimeOut, ReadEntry(recorder_.page(), current_), absl::StrCat("no progress for ", seconds, " seconds"));
-    }
-    if (round % kPeriodsBetweenLooks != 0) continue;
-    if (const std::optional<CommunicationError> failure = duties_.find_failure()) {
-      return duties_.end(failure->kind(), ReadEntry(recorder_.page(), recorder_.done() + 1), failure->what());
-    }
+    if (!Stuck(passed)) continue;
+    const double seconds = std::chrono::duration<double>(duties_.limit).count();
+    return duties_.end(FailureKind::kTimeOut, ReadEntry(recorder_.page(), current_), absl::StrCat("no progress for ", seconds, " seconds"));
+  }
+}
+
+void Watchdog::Ask() {
+  while (Sleep(kPeriodOfAsking)) {
+    const std::optional<CommunicationError> failure = duties_.find_failure();
+    if (failure) return duties_.end(failure->kind(), ReadEntry(recorder_.page(), recorder_.done() + 1), failure->what());
   }
 }
 

@@ -1,4 +1,5 @@
-// A thread beside the walker that ends a rank which gets nowhere. The walker cannot: it waits inside Gloo, NCCL or CUDA.
+// Threads beside the walker that end a rank which gets nowhere. The walker cannot: it waits inside Gloo, NCCL or CUDA. Whoever asks a backend may come to
+// wait there too, so a thread of its own does; the one that counts the time asks nobody.
 #pragma once
 
 #include <chrono>
@@ -22,7 +23,7 @@ class Watchdog {
     std::chrono::milliseconds limit;
     // What a backend says by itself.
     std::function<std::optional<CommunicationError>()> find_failure;
-    // Called once, from the watchdog's thread: the instruction that is not done, if there is one, and what is wrong.
+    // Called from either thread: the instruction that is not done, if there is one, and what is wrong.
     std::function<void(FailureKind, const std::optional<RecordedInstruction>&, const std::string&)> end;
   };
 
@@ -31,6 +32,8 @@ class Watchdog {
 
  private:
   void Watch();
+  void Ask();
+  bool Sleep(std::chrono::milliseconds period);  // false: it is over
   // Adds to how long the rank has been where it is; true once that is too long.
   bool Stuck(std::chrono::nanoseconds passed);
 
@@ -43,7 +46,7 @@ class Watchdog {
   uint64_t current_ = 0;   // the first instruction that is not done; 0: none
   bool limited_ = false;   // whether the limit holds for it
   std::chrono::nanoseconds waited_{};
-  std::thread thread_;     // the last member: it reads the others
+  std::thread watch_, ask_;  // the last members: they read the others
 };
 
 }  // namespace planwright::executor

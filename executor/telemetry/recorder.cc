@@ -79,14 +79,17 @@ void Recorder::Begin(RecorderState state, int64_t step, int microbatch, int orig
 
 void Recorder::Launched() {
   const uint64_t number = page_->begun.load(std::memory_order_relaxed);
-  if (device_ != nullptr) device_->Mark(number);
+  if (launched_.load(std::memory_order_relaxed) == number) return;
+  Completion* device = device_.load(std::memory_order_acquire);
+  if (device != nullptr) device->Mark(number);
   launched_.store(number, std::memory_order_release);
-  if (device_ == nullptr && !failed_.load()) page_->done.store(number, std::memory_order_release);
+  if (device == nullptr && !failed_.load()) page_->done.store(number, std::memory_order_release);
 }
 
 void Recorder::Refresh() {
-  if (device_ == nullptr) return;
-  const uint64_t finished = device_->Finished();
+  Completion* device = device_.load(std::memory_order_acquire);
+  if (device == nullptr) return;
+  const uint64_t finished = device->Finished();
   if (failed_.load()) return;  // asked after the device: what an abort releases is not taken for progress
   uint64_t known = page_->done.load(std::memory_order_relaxed);
   while (known < finished && !page_->done.compare_exchange_weak(known, finished, std::memory_order_release)) {

@@ -21,14 +21,19 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // From now on an instruction is done when `device` says so, not when its launch has returned.
-  void Follow(std::unique_ptr<Completion> device) { device_ = std::move(device); }
+  // From now on an instruction is done when `device` says so, not when its launch has returned. Called once, before an instruction that runs there.
+  void Follow(std::unique_ptr<Completion> device) {
+    owned_ = std::move(device);
+    device_.store(owned_.get(), std::memory_order_release);
+  }
 
   // An instruction begins, and all work of the one before is launched: the device is told to say when it has come that far. A call begins
   // before what it calls. `place` is the instruction's index in the list that `path` names. Does not return in a rank that has failed: what
   // its communicators are made to let go must not look like progress.
   void Begin(RecorderState state, int64_t step, int microbatch, int origin, const std::string& path, size_t place,
              const std::string& instruction);
+  // All work of the instruction begun last is launched, on the current stream: said where the next one may begin on another.
+  void Launched();
   // The program has ended. Waits for the device.
   void Done();
 
@@ -43,10 +48,10 @@ class Recorder {
 
  private:
   explicit Recorder(RecorderPage* page) : page_(page) {}
-  void Launched();  // all work of the instruction begun last is
 
   RecorderPage* page_;
-  std::unique_ptr<Completion> device_;
+  std::unique_ptr<Completion> owned_;
+  std::atomic<Completion*> device_{nullptr};
   std::atomic<uint64_t> launched_{0};
   std::atomic<bool> failed_{false};
 };

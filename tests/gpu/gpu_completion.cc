@@ -1,7 +1,9 @@
 // Whether the recorder's word on what a GPU has done is true, and what it costs: kernels that run a known while, and many that do not.
-#include <ATen/ops/empty.h>
 #include <ATen/cuda/Sleep.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
 #include <stdlib.h>
 
 #include <chrono>
@@ -10,6 +12,7 @@
 #include <thread>
 
 #include "executor/communication/nccl_communicator.h"
+#include "executor/streams/streams.h"
 #include "executor/telemetry/recorder.h"
 
 namespace planwright::executor {
@@ -50,6 +53,37 @@ bool FollowsTheDevice(Recorder& recorder) {
               static_cast<unsigned long long>(during), end, static_cast<unsigned long long>(after));
   bool good = Tell(launch < 0.1 && end > 0.4, "launching does not wait for the device");
   good &= Tell(during == 1 && after == 3, "what is done is what the device has finished");
+  return good;
+}
+
+// On two streams a later instruction may be done before an earlier one; what counts is what is done without a gap. The third waits for the first.
+bool FollowsSeveralStreams(Recorder& recorder) {
+  const at::Tensor value = at::empty({1024}, at::TensorOptions(at::kCUDA).dtype(at::kFloat));
+  value.fill_(0.0);
+  c10::cuda::device_synchronize();
+  const std::unique_ptr<Streams> streams = MakeCudaStreams(2, recorder, {});
+  const auto run = [&](int stream, const std::vector<int64_t>& waits, const std::function<void()>& work) {
+    recorder.Begin(RecorderState::kRunning, 1, -1, -1, "step 1", 0, "work");
+    streams->Run({stream, waits, false}, work);
+  };
+  const uint64_t before = recorder.begun();
+  run(1, {-1, -1}, [&] {
+    at::cuda::sleep(2'000'000'000);
+    value.fill_(1.0);
+  });
+  run(0, {-1, -1}, [&] { at::empty_like(value).fill_(2.0); });
+  const c10::cuda::CUDAStream own = c10::cuda::getCurrentCUDAStream();
+  own.synchronize();  // the second is done, the first is not
+  recorder.Refresh();
+  const uint64_t during = recorder.done() - before;
+  double read = 0;
+  run(0, {-1, 0}, [&] { read = value[0].item<double>(); });
+  recorder.Refresh();
+  const uint64_t after = recorder.done() - before;
+  std::printf("      two streams: %llu done while the first runs, then %llu; the one that waits reads %g\n", static_cast<unsigned long long>(during),
+              static_cast<unsigned long long>(after), read);
+  bool good = Tell(during == 0 && after >= 2, "nothing counts as done before what stands in front of it");
+  good &= Tell(read == 1, "an instruction waits for what it names on another stream");
   return good;
 }
 
@@ -101,6 +135,7 @@ int Main() {
   if (!recorder.ok()) return 2;
   (*recorder)->Follow(MakeCudaCompletion());
   bool good = FollowsTheDevice(**recorder);
+  good &= FollowsSeveralStreams(**recorder);
   good &= IsCheap(**recorder);
   std::filesystem::remove_all(folder);
   return good ? 0 : 1;
