@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 
 #include "executor/ops/handler.h"
 #include "executor/values.h"
@@ -12,13 +13,17 @@ namespace planwright::executor {
 
 // One run of an instruction, in one of its calls.
 struct Arguments {
-  const LinkedInstruction& instruction;
-  const int* numbers;  // of the call's values
-  Values& values;
-  const CallContext& call;
+  struct Part {
+    Value* value = nullptr;        // of a part that sends
+    Value* sample_rows = nullptr;  // of a part over a bridge
+  };
 
-  int number(size_t input) const { return numbers[instruction.inputs[input]]; }
-  const at::Tensor& input(size_t i) const { return values.Get(number(i)); }
+  const LinkedInstruction& instruction;
+  const CallContext& call;
+  std::span<Value* const> inputs;  // null: state
+  std::span<const Part> parts;     // of an exchange
+
+  const at::Tensor& input(size_t i) const { return inputs[i]->tensor; }
 };
 
 // Gives what the instruction makes, state included, in the order of its outputs.

@@ -42,7 +42,7 @@ class BoundProgram {
   void Bind(const LinkedEntry& entry);
 
   const BoundInstruction& instruction(const LinkedEntry& entry) const { return instructions_[entry.instruction->number]; }
-  BoundCall& call(const LinkedEntry& entry) { return calls_[entry.call]; }
+  const BoundCall& call(const LinkedEntry& entry) const { return calls_[entry.call]; }
 
  private:
   void BindInstruction(const LinkedInstruction& linked, const LinkedCall& call);

@@ -39,7 +39,7 @@ Exchange::Part Exchange::BindPart(const ExchangePart& part, const Instruction& i
   const Module* module = rank.plan.FindModule(part.send != part.backward ? bridge->from : bridge->to);
   const LaneSamples lane =
       SamplesOfLane(rank.plan.budget.block_samples, module->grid.dp, CoordinateOf(module->grid, rank.rank, Axis::kDp));
-  Communicator* group = rank.communicators.Find("bridge." + bridge->from + "." + bridge->to);
+  Communicator* group = rank.communicators.Find(bridge->name, instruction.stream);
   Part bound{.part = &part, .samples = lane.end - lane.first};
   int64_t samples = 0;
   for (const planwright::Transfer& transfer : part.backward ? bridge->backward : bridge->forward) {
@@ -126,11 +126,11 @@ Tensors Exchange::Run(const Tensors& sent, const Tensors& sample_rows) const {
 Action BindExchange(const LinkedInstruction& instruction, const Rank& rank) {
   const auto exchange = std::make_shared<const Exchange>(*instruction.source, rank);
   return [exchange](const Arguments& arguments) {
-    const std::span<const LinkedPart> parts = arguments.instruction.parts;
+    const std::span<const Arguments::Part> parts = arguments.parts;
     Tensors sent(parts.size()), sample_rows(parts.size());
     for (size_t p = 0; p < parts.size(); ++p) {
-      if (arguments.instruction.source->parts[p].send) sent[p] = arguments.values.Get(arguments.numbers[parts[p].value]);
-      sample_rows[p] = arguments.values.OnHost(arguments.numbers[parts[p].sample_rows]);
+      if (parts[p].value != nullptr) sent[p] = parts[p].value->tensor;
+      sample_rows[p] = parts[p].sample_rows->OnHost();
     }
     return exchange->Run(sent, sample_rows);
   };

@@ -10,8 +10,8 @@ namespace planwright::executor {
 namespace {
 
 Communicator& GroupOf(const Instruction& instruction, const Rank& rank) {
-  Communicator* group = rank.communicators.Find(instruction.group);
-  TORCH_CHECK(group != nullptr, "rank ", rank.rank, " is not in a communicator ", instruction.group);
+  Communicator* group = rank.communicators.Find(instruction.group, instruction.stream);
+  TORCH_CHECK(group != nullptr, "rank ", rank.rank, " is not in a communicator ", CommunicatorName(instruction.group, instruction.stream));
   return *group;
 }
 
@@ -57,7 +57,7 @@ Action BindBroadcast(const Instruction& instruction, const Rank& rank) {
   for (size_t i = 1; i < type.dims.size(); ++i) row.push_back(std::get<int64_t>(type.dims[i]));
   const at::TensorOptions options = at::TensorOptions(rank.device).dtype(ScalarTypeOf(type.dtype));
   return [&group, root, row, options](const Arguments& arguments) {
-    std::vector<int64_t> shape = {arguments.values.OnHost(arguments.number(0)).sum().item<int64_t>()};
+    std::vector<int64_t> shape = {arguments.inputs[0]->OnHost().sum().item<int64_t>()};
     shape.insert(shape.end(), row.begin(), row.end());
     at::Tensor value;
     if (group.index() == root) {
@@ -75,7 +75,7 @@ Action BindBroadcast(const Instruction& instruction, const Rank& rank) {
 Tensors CountsOnHost(const Arguments& arguments, const at::Tensor& sent, at::Tensor received) {
   if (received.is_cpu()) return {std::move(received)};
   const at::Tensor both = at::cat({sent.reshape({-1}), received.reshape({-1})}).cpu();
-  arguments.values.SetOnHost(arguments.number(0), both.narrow(0, 0, sent.numel()).view(sent.sizes()));
+  arguments.inputs[0]->SetOnHost(both.narrow(0, 0, sent.numel()).view(sent.sizes()));
   return {both.narrow(0, sent.numel(), received.numel()).view(received.sizes())};
 }
 
@@ -110,7 +110,7 @@ Action BindCommunication(const LinkedInstruction& linked, Rank& rank) {
     case OpKind::kAllToAllV:
       TORCH_CHECK(instruction.inputs.size() == 3, "rows and two row counts are needed");
       return moved([&group](const at::Tensor& rows, const Arguments& arguments) {
-        return AllToAllV(group, rows, arguments.values.OnHost(arguments.number(1)), arguments.values.OnHost(arguments.number(2)));
+        return AllToAllV(group, rows, arguments.inputs[1]->OnHost(), arguments.inputs[2]->OnHost());
       });
     default: TORCH_CHECK(false, OpName(instruction.kind), " is not a communication instruction");
   }

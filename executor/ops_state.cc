@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "executor/optimizer/optimizer.h"
-#include "executor/probe_writer.h"
 #include "planner/plan/lr_schedule.h"
 
 namespace planwright::executor {
@@ -23,10 +22,10 @@ Action Doing(Do work) {
 Action BindBeginStep(Rank& rank, StepReports& reports) {
   std::vector<ModuleState*> modules;
   for (auto& [name, module] : rank.modules) modules.push_back(&module);
-  return Doing([modules, &rank, &reports](const Arguments&) {
+  return Doing([modules, &rank, &reports](const Arguments& arguments) {
     reports.Begin();
-    rank.step.Begin(rank.step.step);
-    const double consumed = static_cast<double>(rank.step.step * rank.plan.budget.global_samples);
+    rank.step.Begin(arguments.call.step);
+    const double consumed = static_cast<double>(arguments.call.step * rank.plan.budget.global_samples);
     rank.step.learning_rate = LearningRateAt(rank.plan.budget.learning_rate, consumed);
     rank.step.weight_decay = WeightDecayAt(rank.plan.budget.weight_decay, consumed);
     for (ModuleState* module : modules) module->ZeroGradients();
@@ -109,10 +108,7 @@ Action BindState(const LinkedInstruction& linked, const Module* module, Rank& ra
         SquareNorm(bucket, sum);
       });
     case OpKind::kClipAndGate:
-      return Doing([&rank](const Arguments&) {
-        if (rank.probe != nullptr) rank.probe->WriteGradients(rank);
-        ClipAndGate(rank.plan, rank.step);
-      });
+      return Doing([&rank](const Arguments&) { ClipAndGate(rank.plan, rank.step); });
     case OpKind::kAdamW:
       return Doing([&rank, &bucket = BucketOf(instruction, rank)](const Arguments&) { StepAdamW(rank.plan.optimizer, rank.step, bucket); });
     case OpKind::kUpdateExpertBias:

@@ -16,6 +16,7 @@
 #include "executor/optimizer/module_state.h"
 #include "executor/optimizer/step_state.h"
 #include "executor/scalar_type.h"
+#include "executor/streams/streams.h"
 #include "executor/telemetry/recorder.h"
 #include "executor/telemetry/step_log.h"
 #include "planner/plan/plan.h"
@@ -64,6 +65,8 @@ struct Rank {
   ProbeWriter* probe = nullptr;   // --probe
   int64_t last_step = 0;          // of this run, counted from 0
   std::string host;
+  BeforeEach before_each = {};    // of a test that delays streams
+  std::function<void(int, const std::string&)> leave = {};  // ends the process with a status and last words, from any thread
   std::map<std::string, ModuleState> modules;
 
   // The buffer behind "%..." or the accumulators behind "$...".

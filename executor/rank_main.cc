@@ -114,8 +114,8 @@ Communicators Join(const Plan& plan, const Environment& environment, at::Device 
                    Recorder& recorder) {
   size_t place = 0;
   return Communicators::Make(plan, environment.rank, device.is_cpu() ? Backend::kGloo : Backend::kNccl, store, environment.nonce,
-                             environment.address, environment.timeout, [&](const Group& group) {
-                               recorder.Begin(RecorderState::kWaiting, 0, -1, -1, "joining", place++, "join " + group.name);
+                             environment.address, environment.timeout, [&](const std::string& name) {
+                               recorder.Begin(RecorderState::kWaiting, 0, -1, -1, "joining", place++, "join " + name);
                              });
 }
 
@@ -174,7 +174,9 @@ int RankMain(int argc, char** argv, const RankSetup& setup) {
                       .log = log.get(),
                       .probe = probe ? &*probe : nullptr,
                       .last_step = std::min(plan.budget.steps, options.steps.value_or(plan.budget.steps)) - 1,
-                      .host = environment->host});
+                      .host = environment->host,
+                      .before_each = setup.before_each,
+                      .leave = [](int status, const std::string& what) { Leave(status, what); }});
     ProgramWalker(*rank).Run(0);
     (*recorder)->Done();
     WaitForAll(*environment, "done", environment->timeout, **store);

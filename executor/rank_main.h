@@ -14,6 +14,7 @@ struct RankSetup {
   std::function<ComputeHandler(OpKind)> compute;  // op_table.h
   // Called with the plan as loaded, before any peer is met. An error ends the rank with that message.
   std::function<absl::Status(Plan&)> prepare;
+  BeforeEach before_each = {};  // streams.h
 };
 
 // executor --plan FILE --run-dir DIR [--probe DIR] [--steps N] [--device cpu|cuda]. Leaves by _exit.

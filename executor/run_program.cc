@@ -34,6 +34,17 @@ void CheckType(const Output& output, const at::Tensor& value, bool any_size) {
 
 const SlotOperands kNoOperands;
 
+std::unique_ptr<Streams> StreamsOf(const Rank& rank, int streams) {
+#ifdef PLANWRIGHT_CUDA
+  if (rank.device.is_cuda()) return MakeCudaStreams(streams, rank.recorder, rank.before_each);
+#endif
+  const auto fail = [&rank](const std::exception& error) {
+    const auto* exit = dynamic_cast<const ExitError*>(&error);
+    rank.leave(exit != nullptr ? exit->status() : kExitInternal, error.what());
+  };
+  return MakeHostStreams(streams, rank.recorder, fail, rank.before_each);
+}
+
 }  // namespace
 
 ProgramWalker::ProgramWalker(Rank& rank)
@@ -42,28 +53,43 @@ ProgramWalker::ProgramWalker(Rank& rank)
       program_(blocks_, rank.role),
       reports_(rank.plan, rank.step, rank.log),
       bound_(program_, rank, reports_),
-      values_(static_cast<size_t>(program_.values())) {
+      values_(static_cast<size_t>(program_.values())),
+      program_order_(program_),
+      order_(program_order_.resources(), program_order_.streams()) {
+  if (program_order_.streams() > 1) streams_ = StreamsOf(rank, program_order_.streams());
   if (rank.probe != nullptr) FindProbes();
 }
 
+// Another stream's thread may be inside a communication that ends only with the process: then nothing is unwound.
 void ProgramWalker::Run(int64_t first_step) {
+  if (streams_ == nullptr) return Walk(first_step);
+  try {
+    Walk(first_step);
+  } catch (const ExitError& error) {
+    rank_.leave(error.status(), error.what());
+  }
+}
+
+void ProgramWalker::Walk(int64_t first_step) {
   if (!program_.problem().empty()) {
     throw ExitError(kExitInternal, absl::StrCat("rank ", rank_.rank, " on ", rank_.host, ": the program does not link: ", program_.problem()), true);
   }
-  rank_.step.step = first_step;
+  step_ = first_step;
   RunList(program_.setup(), "setup", /*binds=*/true);
+  Join();
   if (rank_.probe != nullptr) rank_.probe->WriteParameters(rank_);
   BindList(program_.step(), "step");
   BindList(program_.teardown(), "teardown");
   for (int64_t step = first_step; step <= rank_.last_step; ++step) {
-    rank_.step.step = step;
+    step_ = step;
     keeping_ = rank_.probe != nullptr && (step == 0 || step == rank_.last_step);
     RunList(program_.step(), absl::StrCat("step ", step + 1));
-    if (keeping_) rank_.probe->WriteValues(rank_);
+    if (keeping_) WriteValues();
   }
   keeping_ = false;
   reports_.Finish();
   RunList(program_.teardown(), "teardown");
+  Join();
 }
 
 // A list that allocates what later instructions name is bound as it runs, all others before.
@@ -77,12 +103,16 @@ void ProgramWalker::RunList(LinkedProgram::Range list, const std::string& name, 
     const BoundInstruction& bound = bound_.instruction(entry);
     const BoundCall& call = bound_.call(entry);
     if (path_call_ != entry.call) EnterPath(entry.call);
-    rank_.recorder.Begin(bound.state, rank_.step.step + 1, source.microbatch >= 0 ? source.microbatch : call.context.microbatch,
+    rank_.recorder.Begin(bound.state, step_ + 1, source.microbatch >= 0 ? source.microbatch : call.context.microbatch,
                          source.origin >= 0 ? source.origin : call.origin, path_, static_cast<size_t>(entry.instruction->place), bound.text);
-    Locating(entry, [&] {
-      if (binds) bound_.Bind(entry);
+    Locating(entry, list_, [&] {
+      if (binds) {
+        Join();  // what allocates may be on another stream
+        bound_.Bind(entry);
+      }
       if (keeping_) KeepProbes(i, false);
-      RunOne(entry);
+      if (keeping_ && source.kind == OpKind::kClipAndGate) KeepGradients();
+      RunOne(i);
       if (keeping_) KeepProbes(i, true);
     });
     for (int event : program_.after(i)) {
@@ -96,58 +126,103 @@ void ProgramWalker::BindList(LinkedProgram::Range list, const std::string& name)
   path_call_ = -1;
   for (size_t i = list.first; i < list.end; ++i) {
     const LinkedEntry& entry = program_.entries()[i];
-    Locating(entry, [&] { bound_.Bind(entry); });
+    Locating(entry, list_, [&] { bound_.Bind(entry); });
   }
 }
 
 template <typename Work>
-void ProgramWalker::Locating(const LinkedEntry& entry, Work work) {
+void ProgramWalker::Locating(const LinkedEntry& entry, const std::string& list, Work work) {
   try {
     work();
   } catch (const ExitError& error) {
     if (error.located()) throw;
-    Fail(entry, error.status(), error.what());
+    Fail(entry, list, error.status(), error.what());
   } catch (const std::bad_alloc&) {
-    Fail(entry, kExitInternal, "out of memory");
+    Fail(entry, list, kExitInternal, "out of memory");
   } catch (const std::exception& error) {
-    Fail(entry, ExitStatusOf(KindOf(error)), Brief(error.what()));
+    Fail(entry, list, ExitStatusOf(KindOf(error)), Brief(error.what()));
   }
 }
 
-void ProgramWalker::RunOne(const LinkedEntry& entry) {
+void ProgramWalker::RunOne(size_t index) {
+  const LinkedEntry& entry = program_.entries()[index];
+  const bool later = streams_ != nullptr && !streams_->here(entry.instruction->stream);
+  if (later) {
+    Launch launch;
+    Prepare(entry, true, launch);
+    return RunLater(index, std::move(launch));
+  }
+  Prepare(entry, false, launch_);
+  if (streams_ == nullptr) return Execute(launch_, inputs_);
+  streams_->Run(Place(index), [this] { Execute(launch_, inputs_); });
+}
+
+void ProgramWalker::RunLater(size_t index, Launch launch) {
+  auto held = std::make_shared<const Launch>(std::move(launch));
+  streams_->Run(Place(index), [this, held, list = list_] {
+    Locating(*held->entry, list, [&] {
+      Tensors inputs;
+      Execute(*held, inputs);
+    });
+  });
+}
+
+StreamPlace ProgramWalker::Place(size_t index) {
+  const LinkedInstruction& instruction = *program_.entries()[index].instruction;
+  return {instruction.stream, order_.Next(program_order_.step(index)), instruction.op_class == OpClass::kCommunication};
+}
+
+void ProgramWalker::Prepare(const LinkedEntry& entry, bool later, Launch& launch) {
   const LinkedInstruction& linked = *entry.instruction;
   const BoundInstruction& bound = bound_.instruction(entry);
-  BoundCall& call = bound_.call(entry);
-  call.context.step = rank_.step.step;
-  const CallContext* context = &call.context;
-  CallContext own;
-  if (bound.context) {
-    own = *bound.context;
-    own.step = rank_.step.step;
-    own.layer = call.context.layer;
-    if (linked.source->microbatch < 0) own.microbatch = call.context.microbatch;
-    context = &own;
-  }
+  const CallContext& call = bound_.call(entry).context;
   const int* numbers = program_.ValuesOf(entry.call);
-  if (linked.op_class != OpClass::kCompute) {
-    return Set(entry, bound.action({linked, numbers, values_, *context}));
+  const auto held = [&](const std::shared_ptr<Value>& value) {
+    if (later) launch.held.push_back(value);
+    return value.get();
+  };
+  const auto read = [&](int operand) { return operand < 0 ? nullptr : held(values_.Get(numbers[operand])); };
+  launch.entry = &entry;
+  launch.context = bound.context ? *bound.context : call;
+  launch.context.step = step_;
+  if (bound.context) {
+    launch.context.layer = call.layer;
+    if (linked.source->microbatch < 0) launch.context.microbatch = call.microbatch;
   }
-  inputs_.clear();
-  for (int operand : linked.inputs) inputs_.push_back(values_.Get(numbers[operand]));
-  const SlotOperands& operands = call.operands == nullptr ? kNoOperands : call.operands[linked.place];
-  Set(entry, bound.compute({*linked.source, *context, inputs_, operands.parameters, operands.gradients}));
-  inputs_.clear();
+  launch.inputs.clear(), launch.parts.clear(), launch.outputs.clear();
+  for (int operand : linked.inputs) launch.inputs.push_back(read(operand));
+  for (size_t p = 0; p < linked.parts.size(); ++p) {
+    launch.parts.push_back({linked.source->parts[p].send ? read(linked.parts[p].value) : nullptr, read(linked.parts[p].sample_rows)});
+  }
+  for (int operand : linked.outputs) launch.outputs.push_back(operand < 0 ? nullptr : held(values_.New(numbers[operand])));
 }
 
-void ProgramWalker::Set(const LinkedEntry& entry, Tensors outputs) {
+void ProgramWalker::Execute(const Launch& launch, Tensors& inputs) {
+  const LinkedEntry& entry = *launch.entry;
   const LinkedInstruction& linked = *entry.instruction;
-  TORCH_CHECK(outputs.size() == linked.outputs.size(), outputs.size(), " outputs, planned ", linked.outputs.size());
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (linked.outputs[i] < 0) continue;  // state
-    // A lane's part of a block's samples may be smaller than the largest lane's, which the type of read data names.
-    CheckType(linked.source->outputs[i], outputs[i], linked.op_class == OpClass::kData);
-    values_.Set(program_.ValueOf(entry, linked.outputs[i]), std::move(outputs[i]));
+  const BoundInstruction& bound = bound_.instruction(entry);
+  Tensors made;
+  if (linked.op_class == OpClass::kCompute) {
+    inputs.clear();
+    for (const Value* value : launch.inputs) inputs.push_back(value->tensor);
+    const SlotOperands* slots = bound_.call(entry).operands;
+    const SlotOperands& operands = slots == nullptr ? kNoOperands : slots[linked.place];
+    made = bound.compute({*linked.source, launch.context, inputs, operands.parameters, operands.gradients});
+    inputs.clear();
+  } else {
+    made = bound.action({linked, launch.context, launch.inputs, launch.parts});
   }
+  TORCH_CHECK(made.size() == linked.outputs.size(), made.size(), " outputs, planned ", linked.outputs.size());
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (launch.outputs[i] == nullptr) continue;  // state
+    // A lane's part of a block's samples may be smaller than the largest lane's, which the type of read data names.
+    CheckType(linked.source->outputs[i], made[i], linked.op_class == OpClass::kData);
+    launch.outputs[i]->tensor = std::move(made[i]);
+  }
+}
+
+void ProgramWalker::Join() {
+  if (streams_ != nullptr) streams_->Join();
 }
 
 void ProgramWalker::EnterPath(uint32_t call) {
@@ -183,16 +258,29 @@ void ProgramWalker::KeepProbes(size_t entry, bool behind) {
   for (; next_kept_ < kept_.size() && kept_[next_kept_].entry == entry && kept_[next_kept_].behind == behind; ++next_kept_) {
     const Kept& kept = kept_[next_kept_];
     const LinkedCall& call = program_.calls()[kept.call];
+    Join();
     const CallContext context = rank_.Context(nullptr, call.frame < 0 ? "" : blocks_.frame(call.frame), call.microbatch);
-    rank_.probe->Keep(*call.block->block, *kept.probe, context, values_.Get(kept.value));
+    rank_.probe->Keep(*call.block->block, *kept.probe, context, values_.Get(kept.value)->tensor);
   }
 }
 
-void ProgramWalker::Fail(const LinkedEntry& entry, int status, const std::string& what) {
+void ProgramWalker::KeepGradients() {
+  Join();
+  rank_.probe->WriteGradients(rank_);
+}
+
+void ProgramWalker::WriteValues() {
+  Join();
+  rank_.probe->WriteValues(rank_);
+}
+
+// From any stream's thread.
+void ProgramWalker::Fail(const LinkedEntry& entry, const std::string& list, int status, const std::string& what) {
   const Instruction& source = *entry.instruction->source;
-  EnterPath(entry.call);
+  std::string path = list;
+  program_.AppendPath(entry.call, path);
   const std::string origin = OriginText(rank_.plan, source.origin >= 0 ? source.origin : bound_.call(entry).origin);
-  throw ExitError(status, absl::StrCat("rank ", rank_.rank, " on ", rank_.host, ": ", path_, " ", entry.instruction->place, ": ",
+  throw ExitError(status, absl::StrCat("rank ", rank_.rank, " on ", rank_.host, ": ", path, " ", entry.instruction->place, ": ",
                                        bound_.instruction(entry).text, ": ", what, origin.empty() ? "" : "\n  recipe: ", origin),
                   true);
 }

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 
 #include <cstring>
+#include <mutex>
 
 #include "executor/data/batch_reader.h"
 #include "executor/optimizer/initialize.h"
@@ -73,7 +74,9 @@ std::function<Tensors(const Instruction&, const CallContext&)> DataHandler(const
   if (!opened.ok()) throw ExitError(kExitUsage, std::string(opened.status().message()));
   const std::shared_ptr<BatchReader> reader = *std::move(opened);
   const at::ScalarType dtype = ScalarTypeOf(plan.dtype());
-  return [reader, device, dtype](const Instruction& instruction, const CallContext& call) {
+  const auto mutex = std::make_shared<std::mutex>();  // streams have threads of their own
+  return [reader, mutex, device, dtype](const Instruction& instruction, const CallContext& call) {
+    const std::lock_guard lock(*mutex);
     return instruction.kind == OpKind::kReadTokens ? reader->ReadTokens(call, device, dtype) : reader->ReadImages(call, device, dtype);
   };
 }

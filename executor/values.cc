@@ -2,11 +2,10 @@
 
 namespace planwright::executor {
 
-const at::Tensor& Values::OnHost(int number) {
-  Value& value = values_[static_cast<size_t>(number)];
-  if (value.tensor.is_cpu()) return value.tensor;
-  if (!value.on_host.defined()) value.on_host = value.tensor.cpu();
-  return value.on_host;
+const at::Tensor& Value::OnHost() {
+  if (tensor.is_cpu()) return tensor;
+  if (!on_host_.defined()) on_host_ = tensor.cpu();
+  return on_host_;
 }
 
 }  // namespace planwright::executor

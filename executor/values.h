@@ -4,33 +4,35 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
-#include <utility>
+#include <memory>
 #include <vector>
 
 namespace planwright::executor {
 
+// What one instruction makes and others read.
+struct Value {
+  at::Tensor tensor;
+
+  // In host memory. A device value is copied once in its life, however often it is asked for: the host waits for that copy.
+  const at::Tensor& OnHost();
+  // Its copy came along with another.
+  void SetOnHost(at::Tensor copy) { on_host_ = std::move(copy); }
+
+ private:
+  at::Tensor on_host_;
+};
+
+// A number is given to one value after another. A value lasts while it has its number, or somebody who runs later holds it.
 class Values {
  public:
   explicit Values(size_t count) : values_(count) {}
 
-  const at::Tensor& Get(int value) const { return values_[static_cast<size_t>(value)].tensor; }
-  void Set(int value, at::Tensor tensor) { values_[static_cast<size_t>(value)].tensor = std::move(tensor); }
-  void Free(int value) {
-    values_[static_cast<size_t>(value)].tensor.reset();
-    values_[static_cast<size_t>(value)].on_host.reset();
-  }
-
-  // In host memory. A device value is copied once in its life, however often it is asked for: the host waits for that copy.
-  const at::Tensor& OnHost(int value);
-  // Its copy came along with another.
-  void SetOnHost(int value, at::Tensor copy) { values_[static_cast<size_t>(value)].on_host = std::move(copy); }
+  const std::shared_ptr<Value>& Get(int number) const { return values_[static_cast<size_t>(number)]; }
+  const std::shared_ptr<Value>& New(int number) { return values_[static_cast<size_t>(number)] = std::make_shared<Value>(); }
+  void Free(int number) { values_[static_cast<size_t>(number)].reset(); }
 
  private:
-  struct Value {
-    at::Tensor tensor;
-    at::Tensor on_host;  // of a device value that was read on the host
-  };
-  std::vector<Value> values_;
+  std::vector<std::shared_ptr<Value>> values_;
 };
 
 }  // namespace planwright::executor

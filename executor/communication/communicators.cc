@@ -27,9 +27,11 @@ std::unique_ptr<Communicator> MakeOne(Backend backend, const c10::intrusive_ptr<
 
 }  // namespace
 
+std::string CommunicatorName(const std::string& group, const std::string& stream) { return stream.empty() ? group : group + " on " + stream; }
+
 Communicators Communicators::Make(const Plan& plan, int rank, Backend backend, const c10::intrusive_ptr<c10d::Store>& store,
                                   const std::string& nonce, const std::string& address, std::chrono::milliseconds timeout,
-                                  const std::function<void(const Group&)>& joining) {
+                                  const std::function<void(const std::string&)>& joining) {
   Communicators made;
   for (const Group& group : plan.groups) {
     if (!group.used()) continue;
@@ -37,18 +39,19 @@ Communicators Communicators::Make(const Plan& plan, int rank, Backend backend, c
     for (size_t i = 0; i < members.size(); ++i) {
       const auto at = std::find(members[i].begin(), members[i].end(), rank);
       if (members[i].size() < 2 || at == members[i].end()) continue;
-      joining(group);
-      const std::string name = nonce + "/" + group.name + "/" + std::to_string(i);
-      made.groups_[group.name] = MakeOne(backend, store, name, members[i], static_cast<int>(at - members[i].begin()), address,
-                                         timeout);
+      for (const std::string& stream : group.streams) {
+        joining(CommunicatorName(group.name, stream));
+        const std::string name = nonce + "/" + group.name + "/" + std::to_string(i) + "/" + stream;
+        made.all_[{group.name, stream}] = MakeOne(backend, store, name, members[i], static_cast<int>(at - members[i].begin()), address, timeout);
+      }
     }
   }
   return made;
 }
 
-Communicator* Communicators::Find(const std::string& group) const {
-  const auto it = groups_.find(group);
-  return it == groups_.end() ? nullptr : it->second.get();
+Communicator* Communicators::Find(const std::string& group, const std::string& stream) const {
+  const auto it = all_.find({group, stream});
+  return it == all_.end() ? nullptr : it->second.get();
 }
 
 std::optional<CommunicationError> FindFailure(at::Device device) {

@@ -1,4 +1,5 @@
-// The live communicators of a rank: one for each used group of two or more ranks it is in, made in plan order.
+// The live communicators of a rank: one for each used group of two or more ranks it is in and each stream that the group is used on, made in plan
+// order.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "executor/communication/communicator.h"
 #include "executor/communication/failure.h"
@@ -22,19 +24,22 @@ namespace planwright::executor {
 
 enum class Backend { kGloo, kNccl };
 
+// "language.dp", "language.dp on reduce"
+std::string CommunicatorName(const std::string& group, const std::string& stream);
+
 class Communicators {
  public:
   // Every rank calls it; creation order is the plan's on all of them, so no two ranks wait for each other in different groups.
-  // Keys in `store` start with `nonce`, which no other run shares. `joining` is told of each group before this rank waits for its others.
+  // Keys in `store` start with `nonce`, which no other run shares. `joining` is told of each communicator before this rank waits for its others.
   static Communicators Make(const Plan& plan, int rank, Backend backend, const c10::intrusive_ptr<c10d::Store>& store,
                             const std::string& nonce, const std::string& address, std::chrono::milliseconds timeout,
-                            const std::function<void(const Group&)>& joining = [](const Group&) {});
+                            const std::function<void(const std::string&)>& joining = [](const std::string&) {});
 
   // Null if this rank is alone in the group, or in none.
-  Communicator* Find(const std::string& group) const;
+  Communicator* Find(const std::string& group, const std::string& stream) const;
 
  private:
-  std::map<std::string, std::unique_ptr<Communicator>> groups_;
+  std::map<std::pair<std::string, std::string>, std::unique_ptr<Communicator>> all_;  // by group and stream
 };
 
 // What this rank's device or backend has found out while nobody called it. From any thread; does not wait.

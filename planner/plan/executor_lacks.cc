@@ -40,7 +40,6 @@ void AddInstructions(const std::vector<Instruction>& body, int origin, std::set<
     const OpInfo& info = InfoOf(instruction.kind);
     if (info.planned) say("the instruction " + std::string(info.name));
     if (const std::string lacking = LackingAttribute(instruction); !lacking.empty()) say(absl::StrCat(std::string(info.name), " with ", lacking));
-    if (!instruction.stream.empty()) say("overlap: a stream of its own for " + instruction.stream);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/numerics/layouts.h"
@@ -21,12 +22,16 @@ constexpr int kSteps = 20;
 struct GpuLayout {
   Layout layout;
   int ranks;
+  const char* streams = "";  // PLANWRIGHT_FAULT of faulty_executor: instructions on streams at random, delayed at random; empty: the ordinary executor
 };
 
 std::vector<GpuLayout> GpuLayouts() {
   return {
       {{"one_rank", Join(EncoderOn(1, 1), LanguageOn(0, 1, 1, 1))}, 1},
       {{"one_and_one", Join(EncoderOn(1, 1), LanguageOn(1, 1, 1, 1))}, 2},
+      {{"colocated_dp2_overlap", Join(EncoderOn(2, 1), LanguageOn(0, 2, 1, 1), {"gradients.overlap_reduce=true", "gradients.overlap_gather=true"})}, 2},
+      {{"one_rank_random_streams", Join(EncoderOn(1, 1), LanguageOn(0, 1, 1, 1))}, 1, "random_streams:1"},
+      {{"colocated_ep2_random_streams", Join(EncoderOn(2, 1), LanguageOn(0, 2, 1, 2))}, 2, "random_streams:2"},
       {{"tp2_tp2", Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 1))}, 4},
       {{"dp2_dp2", Join(EncoderOn(2, 1), LanguageOn(2, 2, 1, 1))}, 4},
       {{"colocated_tp2_ep4", Join(EncoderOn(4, 1), LanguageOn(0, 4, 2, 4))}, 4},
@@ -44,7 +49,7 @@ class Judge {
   Judge(std::string binaries, std::string recipe) : binaries_(std::move(binaries)), recipe_(std::move(recipe)) {}
 
   bool JudgeLayouts(const Precision& precision, const std::vector<GpuLayout>& layouts) {
-    const TrainingRun reference = Train(precision, GpuLayouts()[0].layout, "cpu");
+    const TrainingRun reference = Train(precision, GpuLayouts()[0], "cpu");
     if (!Ran(reference, "the reference on the CPU")) return false;
     bool all = true;
     for (const GpuLayout& layout : layouts) all &= JudgeLayout(precision, layout, reference);
@@ -53,18 +58,20 @@ class Judge {
 
   // How far the reference in fp32 is from fp64, both on the CPU: what rounding alone does to a curve.
   void TellRounding() {
-    const TrainingRun narrow = Train(kPrecisions[0], GpuLayouts()[0].layout, "cpu"), wide = Train(kPrecisions[1], GpuLayouts()[0].layout, "cpu");
+    const TrainingRun narrow = Train(kPrecisions[0], GpuLayouts()[0], "cpu"), wide = Train(kPrecisions[1], GpuLayouts()[0], "cpu");
     if (Ran(narrow, "fp32 on the CPU") && Ran(wide, "fp64 on the CPU")) {
       Row("fp32", "CPU against CPU fp64, for scale", 1, Compare(narrow, wide, 1), "-");
     }
   }
 
  private:
-  TrainingRun Train(const Precision& precision, const Layout& layout, const char* device) {
+  TrainingRun Train(const Precision& precision, const GpuLayout& layout, const char* device) {
     started_ = std::chrono::steady_clock::now();
+    setenv("PLANWRIGHT_FAULT", layout.streams, 1);
     return Launch({.recipe = recipe_,
-                   .overrides = Join({std::string("precision.params=") + precision.name}, layout.overrides),
+                   .overrides = Join({std::string("precision.params=") + precision.name}, layout.layout.overrides),
                    .steps = kSteps,
+                   .executor = *layout.streams != '\0' ? "faulty_executor" : "",
                    .device = device,
                    .binaries = binaries_});
   }
@@ -76,7 +83,7 @@ class Judge {
   }
 
   bool JudgeLayout(const Precision& precision, const GpuLayout& layout, const TrainingRun& reference) {
-    const TrainingRun run = Train(precision, layout.layout, "cuda");
+    const TrainingRun run = Train(precision, layout, "cuda");
     if (!Ran(run, layout.layout.name)) return false;
     const Comparison comparison = Compare(run, reference, precision.tolerance);
     // A first step that chooses other experts leaves nothing compared, and fp64 has no ties.

@@ -1,13 +1,26 @@
 // The executor with one deliberate fault and without the proof of its plan, so that the numerics tests can show that they would notice.
 //   PLANWRIGHT_FAULT=shifted_bridge_rows | swapped_bridge_lanes | doubled_gradient | missing_tp_sum | misplaced_expert_rows
+// Or with its instructions on other streams, which must change nothing:
+//   PLANWRIGHT_FAULT=random_streams:SEED
 #include <ATen/ops/roll.h>
+#ifdef PLANWRIGHT_CUDA
+#include <ATen/cuda/Sleep.h>
+#endif
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <functional>
+#include <optional>
+#include <random>
 #include <string>
+#include <string_view>
+#include <thread>
 
 #include "executor/op_table.h"
 #include "executor/rank_main.h"
+#include "planner/schedule/lower_programs.h"
+#include "planner/verify/verify.h"
 
 namespace planwright::executor {
 namespace {
@@ -44,8 +57,51 @@ ComputeHandler FaultyHandlerOf(OpKind kind) {
   return ComputeHandlerOf(kind);
 }
 
+// "random_streams:7": instructions on three streams at random, the same on all ranks, and delays at random, other ones on each. Not a fault: a plan
+// may say so, and it is proved like any other.
+std::optional<uint64_t> StreamSeed() {
+  const std::string fault = Fault(), name = "random_streams:";
+  if (fault.rfind(name, 0) != 0) return std::nullopt;
+  return std::stoull(fault.substr(name.size()));
+}
+
+// Both ends of a communication name one stream; roles of one module and stage are equal; a call has no stream.
+void ScatterOverStreams(std::vector<Instruction>& body, uint64_t seed, const std::string& list) {
+  for (size_t place = 0; place < body.size(); ++place) {
+    Instruction& op = body[place];
+    if (op.kind == OpKind::kCall || op.kind == OpKind::kExchange) continue;
+    const std::string key = op.group.empty() ? list + std::to_string(place) : op.group + std::string(OpName(op.kind));
+    const uint64_t draw = std::hash<std::string>()(key + "/" + std::to_string(seed)) % 3;
+    op.stream = draw == 0 ? "" : draw == 1 ? "first" : "second";
+  }
+}
+
+absl::Status ScatterOverStreams(Plan& plan, uint64_t seed) {
+  for (Block& block : plan.blocks) ScatterOverStreams(block.body, seed, block.name);
+  for (Role& role : plan.roles) {
+    ScatterOverStreams(role.setup, seed, "setup");
+    ScatterOverStreams(role.step, seed, "step");
+    ScatterOverStreams(role.teardown, seed, "teardown");
+  }
+  MarkUsedGroups(plan);
+  for (const Violation& violation : VerifyPlan(plan)) return absl::InvalidArgumentError(violation.rule + ": " + violation.message);
+  return absl::OkStatus();
+}
+
+// A millisecond at most, often nothing. On a GPU the stream is delayed, not the host.
+void Delay(bool cuda) {
+  thread_local std::mt19937_64 random(std::random_device{}());
+  const int64_t microseconds = static_cast<int64_t>(random() % 2000) - 1000;
+  if (microseconds <= 0) return;
+#ifdef PLANWRIGHT_CUDA
+  if (cuda) return at::cuda::sleep(microseconds * 1000);
+#endif
+  std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+}
+
 absl::Status DamagePlan(Plan& plan) {
   const std::string fault = Fault();
+  if (const auto seed = StreamSeed()) return ScatterOverStreams(plan, *seed);
   if (fault == "swapped_bridge_lanes") {
     for (Bridge& bridge : plan.bridges) {
       std::swap(bridge.forward.at(0).to_rank, bridge.forward.at(1).to_rank);
@@ -67,5 +123,7 @@ absl::Status DamagePlan(Plan& plan) {
 
 int main(int argc, char** argv) {
   using namespace planwright::executor;
-  return RankMain(argc, argv, {.compute = FaultyHandlerOf, .prepare = DamagePlan});
+  const bool cuda = std::find(argv, argv + argc, std::string_view("cuda")) != argv + argc;
+  const BeforeEach delay = [cuda] { Delay(cuda); };
+  return RankMain(argc, argv, {.compute = FaultyHandlerOf, .prepare = DamagePlan, .before_each = StreamSeed() ? delay : nullptr});
 }

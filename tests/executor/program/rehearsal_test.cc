@@ -133,7 +133,7 @@ int WalkAsRank(const Plan& plan, int number, int port, ComputeHandler handler = 
             .communicators = Communicators::Make(plan, number, Backend::kGloo, *store, "n", "127.0.0.1", environment.timeout),
             .step = StepState(plan, at::kCPU), .recorder = **recorder, .last_step = 1, .host = "here"};
   ProgramWalker(rank).Run(0);
-  ExpectReplicasAgree(plan, rank, rank.communicators.Find("world"));
+  ExpectReplicasAgree(plan, rank, rank.communicators.Find("world", ""));
   WaitForAll(environment, "end", environment.timeout, **store);
   return 0;
 }
