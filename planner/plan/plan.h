@@ -107,7 +107,7 @@ struct Module {
   Attributes constants;
   Grid grid;
   bool trains_backbone = true, trains_projection = true;  // a language model has no projection: its second is the first
-  // Layer kinds whose forward is run again in the backward pass instead of keeping what it saves: "mamba", "attention", "moe", "block".
+  // Layer kinds whose forward is run again in the backward pass instead of keeping what it saves, by their words (layer_kinds.h).
   std::vector<std::string> recompute;
   std::vector<Parameter> parameters;
   std::vector<Storage> storages;

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -41,8 +43,8 @@ struct HybridLmModel {
     Located<int64_t> experts, top_k, ffn, shared_ffn;
     Located<double> scale, aux_loss, bias_rate, imbalance;
   } moe;
-  // Whether the recipe has each section: required when the pattern has such a layer.
-  bool has_attention = false, has_mamba = false, has_moe = false;
+  std::set<std::string, std::less<>> sections;  // "moe", ...: those that the recipe has; required where the pattern has such a layer
+  bool has(std::string_view section) const { return sections.contains(section); }
 };
 
 struct ModelRecipe {
@@ -64,7 +66,7 @@ struct ModuleRecipe {
   std::optional<Located<int64_t>> dp;  // only if written; checked against the derived one
   Located<std::string> train_backbone = std::string("trained");    // trained | frozen
   Located<std::string> train_projection = std::string("trained");  // trained | frozen
-  std::vector<Located<std::string>> recompute;  // none | full, or layer kinds: mamba, attention, moe, block
+  std::vector<Located<std::string>> recompute;  // none | full, or words of layer kinds (plan/layer_kinds.def)
 };
 
 struct BridgeRecipe {

@@ -31,6 +31,17 @@ constexpr KeyRange kClassTokens{Bound::kInclusive, Bound::kInclusive, 1, 4096};
 constexpr KeyRange kShuffle{Bound::kInclusive, Bound::kInclusive, 1, static_cast<double>(kMostPixelShuffle)};
 constexpr KeyRange kCount{Bound::kInclusive, Bound::kInclusive, 0, 16777216};
 
+// Words of layer kinds, and of their letters what they mean.
+#define LAYER(id, letter, word, title) "|" word
+#define ENCODER_LAYER(letter, word, title) "|" word
+constexpr char kRecompute[] = "none|full"
+#include "planner/plan/layer_kinds.def"
+    ;
+#define LAYER(id, letter, word, title) "; " letter " " title
+constexpr char kPatternHelp[] = "one character a layer, in quotes"
+#include "planner/plan/layer_kinds.def"
+    ;
+
 constexpr KeySpec kKeys[] = {
     {"name", "", kString, kRequired, "", kAny, "", "what plans and runs of this recipe are called"},
     {"extends", "", kStrings, kOptional, "", kAny, "",
@@ -65,8 +76,7 @@ constexpr KeySpec kKeys[] = {
     {"models.<name>.projector.hidden", "", kInteger, kRequired, "", kSize, "", "width inside the projector"},
     {"models.<name>.projector.norm_eps", "", kNumber, kOptional, "1.0e-5", kPositive, "", "epsilon of its norm"},
 
-    {"models.<name>.pattern", "hybrid_lm", kString, kRequired, "", kAny, "",
-     "one character a layer: M Mamba-2, * attention, E mixture of experts; in quotes"},
+    {"models.<name>.pattern", "hybrid_lm", kString, kRequired, "", kAny, "", kPatternHelp},
     {"models.<name>.hidden", "hybrid_lm", kInteger, kRequired, "", kSize, "", "width of the residual stream"},
     {"models.<name>.vocabulary", "hybrid_lm", kInteger, kRequired, "", kSize, "", "rows of the embedding and of the output"},
     {"models.<name>.init_std", "hybrid_lm", kNumber, kOptional, "0.02", kPositive, "", "standard deviation of initial linear weights"},
@@ -111,7 +121,7 @@ constexpr KeySpec kKeys[] = {
      "layers of the first pipeline stage; the others share the rest evenly"},
     {"modules.<name>.parallel.last_stage_layers", "", kInteger, kOptional, "", {Bound::kInclusive, Bound::kInclusive, 0, 4096}, "",
      "layers of the last pipeline stage; the others share the rest evenly"},
-    {"modules.<name>.recompute", "", kStrings, kOptional, "none", kAny, "none|full|mamba|attention|moe|block",
+    {"modules.<name>.recompute", "", kStrings, kOptional, "none", kAny, kRecompute,
      "layers whose forward is run again in the backward pass to save memory: none, full, or a list of layer kinds (block: an encoder's)"},
     {"modules.<name>.train", "", kMap, kOptional, "", kAny, "", "which parts learn"},
     {"modules.<name>.train.backbone", "", kChoice, kOptional, "trained", kAny, "trained|frozen", "all but the projection"},

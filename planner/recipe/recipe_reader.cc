@@ -37,14 +37,14 @@ RadioVitModel ReadRadioVit(const RecipeFields& fields) {
 }
 
 void ReadAttention(const RecipeFields& fields, HybridLmModel& model) {
-  model.has_attention = fields.given();
+  if (fields.given()) model.sections.insert("attention");
   fields.Read("heads", model.attention.heads);
   fields.Read("head_dim", model.attention.head_dim);
   fields.Read("kv_groups", model.attention.kv_groups);
 }
 
 void ReadMamba(const RecipeFields& fields, HybridLmModel& model) {
-  model.has_mamba = fields.given();
+  if (fields.given()) model.sections.insert("mamba");
   fields.Read("heads", model.mamba.heads);
   fields.Read("head_dim", model.mamba.head_dim);
   fields.Read("groups", model.mamba.groups);
@@ -54,7 +54,7 @@ void ReadMamba(const RecipeFields& fields, HybridLmModel& model) {
 }
 
 void ReadMoe(const RecipeFields& fields, HybridLmModel& model) {
-  model.has_moe = fields.given();
+  if (fields.given()) model.sections.insert("moe");
   fields.Read("experts", model.moe.experts);
   fields.Read("top_k", model.moe.top_k);
   fields.Read("ffn", model.moe.ffn);

@@ -107,7 +107,7 @@ TEST(EveryKey, ModelsArriveWhole) {
   EXPECT_EQ(*lm.vocabulary, 300);
   EXPECT_EQ(*lm.init_std, 0.04);
   EXPECT_EQ(*lm.norm_eps, 4e-5);
-  EXPECT_TRUE(lm.has_attention && lm.has_mamba && lm.has_moe);
+  EXPECT_EQ(lm.sections, (std::set<std::string, std::less<>>{"attention", "mamba", "moe"}));
   EXPECT_EQ(*lm.attention.heads, 6);
   EXPECT_EQ(*lm.attention.head_dim, 9);
   EXPECT_EQ(*lm.attention.kv_groups, 3);
