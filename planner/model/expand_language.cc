@@ -2,33 +2,28 @@
 
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "planner/model/expand_model.h"
 #include "planner/model/flops.h"
 #include "planner/model/language_layer.h"
+#include "planner/plan/layer_kinds.h"
+#include "planner/recipe/fill_defaults.h"
 
 namespace planwright {
 namespace {
 
 Init Normal(double std) { return {Init::Kind::kNormal, std, 0}; }
 
-// Of the sections that the pattern has layers for.
+// The model's numbers, less those of sections that the pattern has no layers for, and less the imbalance that memory is planned for: no size
+// follows from it.
 Attributes ConstantsOf(const HybridLmModel& model, const std::string& layers) {
-  Attributes constants = {{"hidden", *model.hidden}, {"vocabulary", *model.vocabulary}, {"init_std", *model.init_std}, {"norm_eps", *model.norm_eps}};
-  const auto has = [&](char kind) { return layers.find(kind) != std::string::npos; };
-  if (has('*')) {
-    const auto& attention = model.attention;
-    constants.insert({{"attention.heads", *attention.heads}, {"attention.head_dim", *attention.head_dim}, {"attention.kv_groups", *attention.kv_groups}});
-  }
-  if (has('M')) {
-    const auto& mamba = model.mamba;
-    constants.insert({{"mamba.heads", *mamba.heads}, {"mamba.head_dim", *mamba.head_dim}, {"mamba.groups", *mamba.groups},
-                      {"mamba.state", *mamba.state}, {"mamba.conv", *mamba.conv}, {"mamba.chunk", *mamba.chunk}});
-  }
-  if (has('E')) {
-    const auto& moe = model.moe;
-    constants.insert({{"moe.experts", *moe.experts}, {"moe.top_k", *moe.top_k}, {"moe.ffn", *moe.ffn}, {"moe.shared_ffn", *moe.shared_ffn},
-                      {"moe.scale", *moe.scale}, {"moe.aux_loss", *moe.aux_loss}, {"moe.bias_rate", *moe.bias_rate}});
+  Attributes constants = NumbersOf(model);
+  constants.erase("moe.imbalance");
+  for (const LayerKind& kind : LayerKinds()) {
+    if (layers.find(kind.letter) != std::string::npos) continue;
+    const std::string section = absl::StrCat(std::string(kind.word), ".");
+    std::erase_if(constants, [&](const auto& constant) { return absl::StartsWith(constant.first, section); });
   }
   return constants;
 }

@@ -1,5 +1,5 @@
-// What the planner knows of a kind of a language model's layers before it makes blocks of it: one class for each LAYER of plan/layer_kinds.def, in a file
-// of its own. A kind that lacks a part does not compile, one that lacks its class does not link.
+// What the planner knows of a kind of a language model's layers before it makes blocks of it: one class for each LAYER of plan/layer_kinds.def,
+// in a file of its own. A kind that lacks a part does not compile, one that lacks its class does not link.
 #pragma once
 
 #include <string>

@@ -52,8 +52,8 @@ void SizeChecks::MissingSection(const HybridLmModel& model, char letter) {
   failed_ = true;
   const std::string word(LayerWord(letter));
   diagnostics_.Error(DiagnosticKind::kMissingModelSection, model.pattern.where,
-                     absl::StrCat("the pattern has ", word, " layers (", std::string(1, letter), "), but model ", *module_.model.name, " has no '", word,
-                                  "' section"),
+                     absl::StrCat("the pattern has ", word, " layers (", std::string(1, letter), "), but model ", *module_.model.name, " has no '",
+                                  word, "' section"),
                      absl::StrCat("add '", word, ":' to the model"));
 }
 

@@ -188,8 +188,9 @@ struct Budget {
   std::vector<Segment> segments;
 };
 
+// As the recipe says it: the keys of `optimizer` are bound to these fields, and their defaults stand there (recipe_keys.cc).
 struct OptimizerPlan {
-  double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, clip_grad_norm = 1.0;
+  double beta1 = 0, beta2 = 0, eps = 0, clip_grad_norm = 0;
 };
 
 // Where samples come from. Paths are as written; `base` is the folder of the file that names them and is outside the digest.
