@@ -42,9 +42,9 @@ struct HybridLmModel {
   struct Mamba { Located<int64_t> heads, head_dim, groups, state, conv, chunk; } mamba;
   struct Moe {
     Located<int64_t> experts, top_k, ffn, shared_ffn;
-    Located<double> scale, aux_loss, bias_rate, imbalance;
+    Located<double> scale, aux_loss, imbalance;
   } moe;
-  Attributes constants;  // numbers that need no field here: lowering finds them among the module's constants
+  Attributes constants;  // numbers that no code computes with, and so need no field: "moe.bias_rate"
   std::set<std::string, std::less<>> sections;  // "moe", ...: those that the recipe has; required where the pattern has such a layer
   bool has(std::string_view section) const { return sections.contains(section); }
 };

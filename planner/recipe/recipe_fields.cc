@@ -70,20 +70,22 @@ const KeySpec& RecipeFields::Spec(std::string_view word) const {
   return *spec;
 }
 
-void RecipeFields::Fill(const std::vector<StructRef>& targets) const {
+void RecipeFields::FillAll(const std::vector<StructRef>& targets) const {
   const std::string kind = Kind();
   for (const KeySpec* key : KeysOf(path_)) {
     if (!key->kind.empty() && key->kind != kind) continue;
     const KeyTarget& to = key->target;
     if (to.owner == nullptr) {
-      if (key->type == KeyType::kMap) SectionOf(*key).Fill(targets);
+      if (key->type == KeyType::kMap) SectionOf(*key).FillAll(targets);
       continue;
     }
     const auto owner = std::find_if(targets.begin(), targets.end(), [&](const StructRef& target) { return target.tag == to.owner; });
     Require(owner != targets.end(), Cat("the key ", key->path, " is bound to a field of another struct"));
     if (to.section) {
       const RecipeFields inside = SectionOf(*key);
-      if (const StructRef member = to.section(owner->object, inside.given()); member.object != nullptr) inside.Fill({member});
+      std::vector<StructRef> inner = targets;
+      inner.push_back(to.section(owner->object, inside.given()));
+      if (inner.back().object != nullptr) inside.FillAll(inner);
       continue;
     }
     const YamlNode* value = Value(WordOf(*key));

@@ -1,7 +1,6 @@
 // One map of a recipe's tree, by the table of keys.
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,17 +28,17 @@ class RecipeFields {
   // The `kind` of the map, which decides what keys it has: as written, or the default; empty if neither is one.
   std::string Kind() const;
 
-  // Puts what is written here, and in sections, into the fields that the table binds its keys to: they are of one of these structs, or of a
-  // section's. Values that are absent or wrong (CheckKeys has said so) leave a field as it was.
-  void Fill(const std::vector<StructRef>& targets) const;
+  // Puts what is written here, and in sections, into the fields that the table binds its keys to: they are of one of these structs, or of the
+  // section's own. Values that are absent or wrong (CheckKeys has said so) leave a field as it was.
   template <typename... Structs>
   void Fill(Structs&... structs) const {
-    Fill(std::vector<StructRef>{RefTo(structs)...});
+    FillAll({RefTo(structs)...});
   }
 
  private:
   RecipeFields(const YamlNode* map, std::string path, Location where) : map_(map), path_(std::move(path)), where_(std::move(where)) {}
 
+  void FillAll(const std::vector<StructRef>& targets) const;
   RecipeFields SectionOf(const KeySpec& spec) const;
   const KeySpec& Spec(std::string_view word) const;
 

@@ -107,7 +107,8 @@ constexpr KeySpec kKeys[] = {
     {"models.<name>.moe.shared_ffn", "", To<&HybridLmModel::Moe::shared_ffn>, kRequired, "", kSize, "", "width inside the shared expert"},
     {"models.<name>.moe.scale", "", To<&HybridLmModel::Moe::scale>, kOptional, "1.0", kPositive, "", "factor on the routed experts' weights"},
     {"models.<name>.moe.aux_loss", "", To<&HybridLmModel::Moe::aux_loss>, kOptional, "0.0", kFromZero, "", "coefficient of the load-balancing loss"},
-    {"models.<name>.moe.bias_rate", "", To<&HybridLmModel::Moe::bias_rate>, kOptional, "0.0", kFromZero, "", "step of the experts' selection bias"},
+    {"models.<name>.moe.bias_rate", "", ToConstant<&HybridLmModel::constants, double>, kOptional, "0.0", kFromZero, "",
+     "step of the experts' selection bias"},
     {"models.<name>.moe.imbalance", "", To<&HybridLmModel::Moe::imbalance>, kOptional, "2.0", kFromOne, "",
      "rows that memory is planned for on the busiest rank, over the mean"},
 

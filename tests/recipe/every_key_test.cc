@@ -133,7 +133,7 @@ TEST(EveryKey, ModelsArriveWhole) {
   EXPECT_EQ(*lm.moe.shared_ffn, 16);
   EXPECT_EQ(*lm.moe.scale, 1.5);
   EXPECT_EQ(*lm.moe.aux_loss, 0.25);
-  EXPECT_EQ(*lm.moe.bias_rate, 0.125);
+  EXPECT_EQ(lm.constants.at("moe.bias_rate"), Attribute(0.125));
   EXPECT_EQ(*lm.moe.imbalance, 3.5);
 }
 

@@ -45,7 +45,7 @@ inline Recipe TinyRecipe(const TinyLayout& layout) {
   lm.attention = {int64_t{4}, int64_t{8}, int64_t{2}};
   lm.mamba = {int64_t{8}, int64_t{8}, int64_t{2}, int64_t{16}, int64_t{4}, int64_t{8}};
   lm.moe.experts = int64_t{8}, lm.moe.top_k = int64_t{3}, lm.moe.ffn = int64_t{24}, lm.moe.shared_ffn = int64_t{32};
-  lm.moe.scale = 2.5, lm.moe.aux_loss = 1e-2, lm.moe.bias_rate = 1e-3, lm.moe.imbalance = 0.0;
+  lm.moe.scale = 2.5, lm.moe.aux_loss = 1e-2, lm.constants["moe.bias_rate"] = 1e-3, lm.moe.imbalance = 0.0;
   lm.sections = {"attention", "mamba", "moe"};
   language.model.model = lm;
   language.first_rank = int64_t{layout.colocated ? 0 : layout.encoder_ranks};
