@@ -167,7 +167,7 @@ std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics
     for (const auto& name : recipe.initialize->ignore) plan.initialize->ignore.push_back(*name);
   }
   plan.modules = ExpandModules(recipe, *grids, plan, diagnostics);
-  plan.checkpoint = CheckpointOf(plan.modules, plan.precision, recipe.checkpoint.every_steps ? **recipe.checkpoint.every_steps : 0);
+  plan.checkpoint = CheckpointOf(plan, recipe.checkpoint.every_steps ? **recipe.checkpoint.every_steps : 0);
   plan.accumulators = AccumulatorsOf(plan.modules);
   plan.bridges = *std::move(bridges);
   if (!plan.bridges.empty()) plan.data.image_token = plan.bridges.front().token;  // what stands for images in the text

@@ -237,7 +237,7 @@ struct CheckpointRule {
   std::vector<Axis> replicated;       // every rank along these holds the same part: coordinate 0 writes it
   // Optimizer state, in the parameter's own shape: each part lies in flat ranges, the shards of its bucket, along `flat`; coordinate 0 of
   // the other replicated axes writes. No states: a buffer or a frozen parameter.
-  std::vector<std::string> states;    // "master" (when the weights are narrower), "exp_avg", "exp_avg_sq"
+  std::vector<std::string> states;    // names of optimizer_states.h: "exp_avg"
   std::vector<Axis> flat;
 };
 
