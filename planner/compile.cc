@@ -159,15 +159,15 @@ std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics
   plan.world_size = WorldSizeOf(*grids);
   plan.log_every_steps = recipe.log.every_steps;
   plan.cluster = ClusterOf(recipe.cluster);
-  plan.optimizer = {recipe.optimizer.beta1, recipe.optimizer.beta2, recipe.optimizer.eps, recipe.optimizer.clip_grad_norm};
+  plan.optimizer = recipe.optimizer;
   plan.data = *std::move(data);
   plan.budget = *budget;
   if (recipe.initialize) {
-    plan.initialize = {*recipe.initialize->from, FolderOf(recipe.initialize->from.where), {}};
+    plan.initialize = {.from = *recipe.initialize->from, .base = FolderOf(recipe.initialize->from.where), .ignore = {}};
     for (const auto& name : recipe.initialize->ignore) plan.initialize->ignore.push_back(*name);
   }
   plan.modules = ExpandModules(recipe, *grids, plan, diagnostics);
-  plan.checkpoint = CheckpointOf(plan.modules, plan.precision, recipe.checkpoint.every_steps ? **recipe.checkpoint.every_steps : 0);
+  plan.checkpoint = CheckpointOf(plan, recipe.checkpoint.every_steps ? **recipe.checkpoint.every_steps : 0);
   plan.accumulators = AccumulatorsOf(plan.modules);
   plan.bridges = *std::move(bridges);
   if (!plan.bridges.empty()) plan.data.image_token = plan.bridges.front().token;  // what stands for images in the text

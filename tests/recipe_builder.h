@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/recipe/fill_defaults.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {
@@ -18,7 +19,7 @@ struct Parallel {
 
 // Fields of a module stand on lines `line` (name) to `line` + 8.
 inline ModuleRecipe BuildModule(const std::string& name, int first_rank, int ranks, const Parallel& parallel, int line) {
-  ModuleRecipe module;
+  ModuleRecipe module = Defaults<ModuleRecipe>();
   module.name = {name, Line(line)};
   module.placement = Line(line + 1);
   module.first_rank = {first_rank, Line(line + 1)};
@@ -33,21 +34,22 @@ inline ModuleRecipe BuildModule(const std::string& name, int first_rank, int ran
 
 inline ModuleRecipe BuildLanguage(int first_rank, int ranks, const Parallel& parallel = {}, int line = 100, const std::string& name = "language") {
   ModuleRecipe module = BuildModule(name, first_rank, ranks, parallel, line);
-  HybridLmModel model;
+  HybridLmModel model = Defaults<HybridLmModel>();
   model.pattern = {"MEMEM*EMEMEM*EMEMEM*", Line(300)};
   model.hidden = 2688;
   model.vocabulary = {131072, Line(301)};
   model.attention = {{32, Line(302)}, 128, {8, Line(303)}};
   model.mamba = {{64, Line(304)}, 64, {8, Line(305)}, 128, 4, 128};
-  model.moe = {{128, Line(306)}, {6, Line(307)}, {1856, Line(308)}, {3712, Line(309)}, 2.5, 1e-4, 1e-3, 2.0};
-  model.has_attention = model.has_mamba = model.has_moe = true;
+  model.moe = {{128, Line(306)}, {6, Line(307)}, {1856, Line(308)}, {3712, Line(309)}, 2.5, 1e-4, 2.0};
+  model.constants["moe.bias_rate"] = 1e-3;
+  model.sections = {"attention", "mamba", "moe"};
   module.model = {{"nemotron_hybrid_moe_20l", Line(299)}, std::string("hybrid_lm"), model};
   return module;
 }
 
 inline ModuleRecipe BuildEncoder(int first_rank, int ranks, const Parallel& parallel = {}, int line = 200, const std::string& name = "images") {
   ModuleRecipe module = BuildModule(name, first_rank, ranks, parallel, line);
-  RadioVitModel model;
+  RadioVitModel model = Defaults<RadioVitModel>();
   model.layers = 32;
   model.hidden = {1280, Line(401)};
   model.heads = {16, Line(402)};
@@ -64,7 +66,7 @@ inline ModuleRecipe BuildEncoder(int first_rank, int ranks, const Parallel& para
 
 // Modules, and a bridge from every encoder to the language module. No cluster: the modules make the world.
 inline Recipe BuildRecipe(std::vector<ModuleRecipe> modules) {
-  Recipe recipe;
+  Recipe recipe = Defaults<Recipe>();
   recipe.name = {"test", Line(1)};
   std::string language;
   for (const ModuleRecipe& module : modules) {

@@ -3,8 +3,10 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "executor/scalar_type.h"
+#include "planner/plan/optimizer_states.h"
 #include "planner/plan/shard_map.h"
 
 namespace planwright::executor {
@@ -51,9 +53,12 @@ BucketState MakeBucket(const Plan& plan, const Module& module, int index, int ra
   state.gradients = at::zeros({bucket.elements}, wide);
   state.parameter_shard = state.parameters.narrow(0, state.shard_first, owned);
   state.gradient_shard = bucket.shards == 1 ? state.gradients : at::zeros({owned}, wide);
-  state.master = bucket.dtype == bucket.master ? state.parameter_shard : at::zeros({owned}, wide);
-  state.first_moment = at::zeros({owned}, wide);
-  state.second_moment = at::zeros({owned}, wide);
+  state.master = state.parameter_shard;
+  for (std::string_view name : HeldStates(plan.optimizer, bucket.dtype, bucket.master)) {
+    at::Tensor held = at::zeros({owned}, wide);
+    if (name == "master") state.master = std::move(held);
+    else state.states.emplace(name, std::move(held));
+  }
   state.ranges = RangesOf(module, index, state.shard_first, state.shard_end);
   state.counted = std::all_of(bucket.once_over.begin(), bucket.once_over.end(), [&](Axis axis) { return CoordinateOf(module.grid, rank, axis) == 0; });
   return state;

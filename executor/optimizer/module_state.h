@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -26,7 +27,7 @@ struct BucketState {
   at::Tensor parameter_shard;  // the owned part: a view of parameters
   at::Tensor gradient_shard;   // the owned part, reduced: gradients itself when there is one shard
   at::Tensor master;           // owned; parameter_shard itself when the dtypes are equal
-  at::Tensor first_moment, second_moment;  // owned
+  std::map<std::string, at::Tensor, std::less<>> states;  // owned; those of optimizer_states.h that the plan holds, but for the master
   int64_t shard_first = 0, shard_end = 0;  // elements of the bucket that this rank owns
   std::vector<DecayRange> ranges;          // tile the shard
   bool counted = true;  // its squares count on this rank (Bucket::once_over)

@@ -28,7 +28,7 @@ void StepPart(const OptimizerPlan& optimizer, const StepState& step, int64_t cou
               int64_t size) {
   at::Tensor weight = bucket.master.narrow(0, first, size);
   const at::Tensor gradient = bucket.gradient_shard.narrow(0, first, size);
-  at::Tensor m = bucket.first_moment.narrow(0, first, size), v = bucket.second_moment.narrow(0, first, size);
+  at::Tensor m = bucket.states.at("exp_avg").narrow(0, first, size), v = bucket.states.at("exp_avg_sq").narrow(0, first, size);
   const double correction1 = 1 - std::pow(optimizer.beta1, static_cast<double>(count));
   const double correction2 = 1 - std::pow(optimizer.beta2, static_cast<double>(count));
   if (decay) weight.mul_(1 - step.learning_rate * step.weight_decay);
@@ -106,8 +106,8 @@ void StepAdamWFused(const OptimizerPlan& optimizer, const StepState& step, Bucke
       const auto part = [&](const at::Tensor& whole) { return whole.narrow(0, range.first, range.end - range.first); };
       weights.push_back(part(bucket.master));
       gradients.push_back(part(bucket.gradient_shard));
-      first_moments.push_back(part(bucket.first_moment));
-      second_moments.push_back(part(bucket.second_moment));
+      first_moments.push_back(part(bucket.states.at("exp_avg")));
+      second_moments.push_back(part(bucket.states.at("exp_avg_sq")));
       counts.push_back(count);
     }
     if (weights.empty()) continue;

@@ -23,7 +23,7 @@ std::optional<double> MeanLossTokens(const DataRecipe& data) {
 }
 
 void LintMasking(const Recipe& recipe, const HybridLmModel* language, Diagnostics& diagnostics) {
-  if (language == nullptr || !language->has_moe || *language->moe.aux_loss == 0) return;
+  if (language == nullptr || !language->has("moe") || *language->moe.aux_loss == 0) return;
   const double sequence = static_cast<double>(*recipe.batch.sequence_length);
   const std::optional<double> tokens = MeanLossTokens(recipe.data);
   if (tokens && sequence / *tokens < kWorthSaying) return;

@@ -41,15 +41,15 @@ class Comparer {
       return;
     }
     if (from == to) return;
-    const FieldRule* rule = RuleOf(pattern);
+    const std::optional<FieldRule> rule = RuleOf(pattern);
     if (rule && rule->compare == Compare::kItems) return Items(path, *rule, from, to, changes);
     if (rule && rule->compare == Compare::kWhole) return changes.push_back(Make(path, rule, Count(from, to), Count(to, from)));
     changes.push_back(Make(path, rule, from, to));
   }
 
  private:
-  Change Make(const std::string& path, const FieldRule* rule, Json from, Json to) const {
-    // The tests of this room keep the table complete; should a field slip through all the same, it is not called harmless.
+  Change Make(const std::string& path, const std::optional<FieldRule>& rule, Json from, Json to) const {
+    // A field that no plan has, should one come here all the same, is not called harmless.
     if (!rule) return {path, std::move(from), std::move(to), "run", "a field that cannot be judged", true};
     const bool may = rule->curve == Curve::kChanges || (rule->curve == Curve::kRates && rates_change_);
     const bool idle_rate = rule->curve == Curve::kRates && !rates_change_;
@@ -71,7 +71,7 @@ class Comparer {
   }
 
   void Items(const std::string& path, const FieldRule& rule, const Json& from, const Json& to, std::vector<Change>& changes) {
-    const std::string pattern(rule.pattern);
+    const std::string& pattern = rule.pattern;
     std::map<std::string, const Json*> others;
     for (const Json& item : to) others[ItemName(pattern, item)] = &item;
     std::vector<std::pair<std::string, Change>> found;  // by item
@@ -79,7 +79,7 @@ class Comparer {
       const std::string name = ItemName(pattern, item);
       const auto other = others.find(name);
       if (other == others.end()) {
-        found.emplace_back(name, Make("", &rule, name, nullptr));
+        found.emplace_back(name, Make("", rule, name, nullptr));
         continue;
       }
       std::vector<Change> inner;
@@ -89,7 +89,7 @@ class Comparer {
     }
     for (const Json& item : to) {
       const std::string name = ItemName(pattern, item);
-      if (others.contains(name)) found.emplace_back(name, Make("", &rule, nullptr, name));
+      if (others.contains(name)) found.emplace_back(name, Make("", rule, nullptr, name));
     }
     Gather(path, found, changes);
   }

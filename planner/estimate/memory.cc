@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/estimate/device.h"
 #include "planner/estimate/memory_walk.h"
+#include "planner/plan/optimizer_states.h"
 #include "planner/plan/shard_map.h"
 
 namespace planwright {
@@ -25,7 +26,8 @@ void AddState(const Plan& plan, const Module& module, int stage, MemoryBytes& by
     const int64_t master = DTypeBytes(bucket.master);
     bytes.parameters += bucket.elements * DTypeBytes(bucket.dtype);
     bytes.gradients += bucket.elements * master;
-    bytes.optimizer += shard * (2 + (bucket.dtype != bucket.master)) * master;
+    const auto states = static_cast<int64_t>(HeldStates(plan.optimizer, bucket.dtype, bucket.master).size());
+    bytes.optimizer += shard * states * master;
     if (bucket.shards > 1) bytes.communication += shard * master;  // where the reduced gradients land
   }
   for (const Storage& storage : module.storages) {

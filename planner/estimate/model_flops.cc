@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/plan/layer_kinds.h"
 #include "planner/plan/sample_images.h"
 
 namespace planwright {
@@ -47,18 +48,6 @@ double TokensOfSample(const Plan& plan, const Module& module, bool& known) {
 }
 
 }  // namespace
-
-std::string_view LayerWord(char kind) {
-  switch (kind) {
-    case 'M': return "mamba";
-    case 'G': return "gated_delta_net";
-    case '*': return "attention";
-    case 'E': return "moe";
-    case '-': return "mlp";
-    case 'V': return "block";
-  }
-  return "";
-}
 
 ModuleFlops FlopsOf(const Plan& plan, const Module& module) {
   ModuleFlops flops;

@@ -3,15 +3,11 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "planner/plan/plan.h"
 
 namespace planwright {
-
-// "mamba", "attention", "moe", "mlp", "block" (of an encoder): the words of `recompute`. Empty: no such kind.
-std::string_view LayerWord(char kind);
 
 struct Flops {
   double forward = 0, backward = 0;

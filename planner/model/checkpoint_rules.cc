@@ -3,6 +3,8 @@
 #include <map>
 #include <tuple>
 
+#include "planner/plan/optimizer_states.h"
+
 namespace planwright {
 namespace {
 
@@ -15,7 +17,7 @@ struct Kind {
   auto operator<=>(const Kind&) const = default;
 };
 
-CheckpointRule RuleOf(const Module& module, const Kind& kind, const std::string& precision) {
+CheckpointRule RuleOf(const Plan& plan, const Module& module, const Kind& kind) {
   CheckpointRule rule;
   rule.module = module.name;
   rule.view = kind.view;
@@ -28,8 +30,7 @@ CheckpointRule RuleOf(const Module& module, const Kind& kind, const std::string&
     (cut ? rule.cut : rule.replicated).push_back(axis);
   }
   if (kind.trained) {
-    if (precision == "bf16") rule.states.push_back("master");
-    rule.states.insert(rule.states.end(), {"exp_avg", "exp_avg_sq"});
+    for (std::string_view state : HeldStates(plan.optimizer, plan.dtype(), plan.master())) rule.states.emplace_back(state);
     rule.flat = expert ? std::vector{Axis::kExpertDp} : std::vector{Axis::kCp, Axis::kDp};
   }
   return rule;
@@ -37,13 +38,13 @@ CheckpointRule RuleOf(const Module& module, const Kind& kind, const std::string&
 
 }  // namespace
 
-CheckpointPlan CheckpointOf(const std::vector<Module>& modules, const std::string& precision, int64_t every_steps) {
+CheckpointPlan CheckpointOf(const Plan& plan, int64_t every_steps) {
   CheckpointPlan checkpoint;
   checkpoint.every_steps = every_steps;
   // The applied steps are AdamW's own counter: skipped steps do not move it. Samples and the place in the data follow from the step and are
   // kept so that a reader can check them.
   checkpoint.common = {"common.step", "common.applied_steps", "common.consumed_samples", "common.data_position"};
-  for (const Module& module : modules) {
+  for (const Module& module : plan.modules) {
     std::map<Kind, std::vector<int>> kinds;
     for (const Storage& storage : module.storages) {
       for (int index : storage.parameters) {
@@ -53,7 +54,7 @@ CheckpointPlan CheckpointOf(const std::vector<Module>& modules, const std::strin
       }
     }
     for (const auto& [kind, indices] : kinds) {
-      CheckpointRule& rule = checkpoint.rules.emplace_back(RuleOf(module, kind, precision));
+      CheckpointRule& rule = checkpoint.rules.emplace_back(RuleOf(plan, module, kind));
       rule.parameters = Compress(indices);
     }
   }

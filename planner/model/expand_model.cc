@@ -1,9 +1,12 @@
 #include "planner/model/expand_model.h"
 
+#include <algorithm>
+
 #include "planner/diagnostics/bug.h"
 #include "planner/model/expand_language.h"
 #include "planner/model/expand_radio.h"
 #include "planner/model/stage_split.h"
+#include "planner/plan/layer_kinds.h"
 #include "planner/plan/sample_images.h"
 
 namespace planwright {
@@ -17,16 +20,13 @@ std::string LayersOf(const HybridLmModel& model) {
 }
 
 std::vector<std::string> RecomputedKinds(const ModuleRecipe& recipe) {
-  const bool encoder = std::holds_alternative<RadioVitModel>(recipe.model.model);
+  const auto of = std::holds_alternative<RadioVitModel>(recipe.model.model) ? LayerKind::Of::kEncoder : LayerKind::Of::kLanguage;
   std::vector<std::string> kinds;
-  for (const char* kind : {"mamba", "attention", "moe", "block"}) {
-    const bool exists = encoder == (std::string_view(kind) == "block");
-    for (const Located<std::string>& word : recipe.recompute) {
-      if (*word == kind || (exists && *word == "full")) {
-        kinds.emplace_back(kind);
-        break;
-      }
-    }
+  for (const LayerKind& kind : LayerKinds()) {
+    const bool wanted = std::any_of(recipe.recompute.begin(), recipe.recompute.end(), [&](const Located<std::string>& word) {
+      return *word == kind.word || (kind.of == of && *word == "full");
+    });
+    if (wanted) kinds.emplace_back(kind.word);
   }
   return kinds;
 }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/model/flops.h"
 #include "planner/model/parameter_builder.h"
+#include "planner/recipe/fill_defaults.h"
 
 namespace planwright {
 namespace {
@@ -32,21 +33,13 @@ void AddBlock(const RadioVitModel& model, const std::string& prefix, ParameterBu
 }
 
 Attributes ConstantsOf(const RadioVitModel& model, const ProjectorTarget& target) {
-  return {{"hidden", *model.hidden},
-          {"heads", *model.heads},
-          {"ffn", *model.ffn},
-          {"patch", *model.patch},
-          {"class_tokens", *model.class_tokens},
-          {"max_image", *model.max_image},
-          {"pixel_shuffle", *model.pixel_shuffle},
-          {"crop", int64_t{*model.positions == "crop"}},
-          {"norm_eps", *model.norm_eps},
-          {"init_std", *model.init_std},
-          {"projector.hidden", *model.projector_hidden},
-          {"projector.norm_eps", *model.projector_norm_eps},
-          {"output.hidden", target.hidden},
-          {"output.init_std", target.init_std},
-          {"output.layers", target.layers}};
+  Attributes constants = NumbersOf(model);
+  constants.erase("layers");  // the module has them
+  constants.insert({{"crop", int64_t{*model.positions == "crop"}},
+                    {"output.hidden", target.hidden},
+                    {"output.init_std", target.init_std},
+                    {"output.layers", target.layers}});
+  return constants;
 }
 
 }  // namespace

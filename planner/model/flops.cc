@@ -1,48 +1,8 @@
 #include "planner/model/flops.h"
 
 #include <cmath>
-#include <string>
-
-#include "planner/diagnostics/bug.h"
 
 namespace planwright {
-namespace {
-
-int64_t MambaFlops(const HybridLmModel& model) {
-  const auto& mamba = model.mamba;
-  const int64_t inner = mamba.heads * mamba.head_dim, bc = mamba.groups * mamba.state;
-  const int64_t in_rows = 2 * inner + 2 * bc + mamba.heads;
-  return 2 * model.hidden * in_rows + 2 * inner * model.hidden + 7 * inner * mamba.state;
-}
-
-int64_t AttentionFlops(const HybridLmModel& model, int64_t sequence) {
-  const int64_t q = model.attention.heads * model.attention.head_dim, kv = model.attention.kv_groups * model.attention.head_dim;
-  return 2 * model.hidden * (q + 2 * kv) + 2 * q * model.hidden + 2 * sequence * q;
-}
-
-int64_t MoeFlops(const HybridLmModel& model) {
-  const auto& moe = model.moe;
-  return 2 * model.hidden * moe.experts + moe.top_k * 4 * model.hidden * moe.ffn + 4 * model.hidden * moe.shared_ffn;
-}
-
-}  // namespace
-
-int64_t LayerForwardFlops(char kind, const HybridLmModel& model, int64_t sequence) {
-  switch (kind) {
-    case 'M': return MambaFlops(model);
-    case '*': return AttentionFlops(model, sequence);
-    case 'E': return MoeFlops(model);
-  }
-  Bug("layer kind " + std::string(1, kind) + " passed the pattern check");
-}
-
-int64_t MixingForwardFlops(char kind, const HybridLmModel& model, int64_t sequence) {
-  switch (kind) {
-    case 'M': return 7 * model.mamba.heads * model.mamba.head_dim * model.mamba.state;
-    case '*': return 2 * sequence * model.attention.heads * model.attention.head_dim;
-    default: return 0;
-  }
-}
 
 int64_t HeadForwardFlops(const HybridLmModel& model) { return 2 * model.hidden * model.vocabulary; }
 

@@ -1,5 +1,5 @@
 // Floating-point operations of a model, a multiply-add counted as two. Matrix products, attention scores and the Mamba scan are counted;
-// norms, activations and the convolution are not. Formulas: docs/flops.md.
+// norms, activations and the convolution are not. Formulas: docs/flops.md. Those of a language model's layers: language_layer.h.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,6 @@
 #include "planner/recipe/recipe.h"
 
 namespace planwright {
-
-// Forward of one layer (M, * or E) for one token of a sequence: causal attention counts half of the score matrix.
-int64_t LayerForwardFlops(char kind, const HybridLmModel& model, int64_t sequence);
-
-// Of these, what mixes tokens and has no weights: attention scores and the scan.
-int64_t MixingForwardFlops(char kind, const HybridLmModel& model, int64_t sequence);
 
 // Forward of the output head for one token.
 int64_t HeadForwardFlops(const HybridLmModel& model);

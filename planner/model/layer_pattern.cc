@@ -7,14 +7,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "planner/plan/layer_kinds.h"
 #include "planner/plan/limits.h"
 
 namespace planwright {
 namespace {
 
-constexpr std::pair<char, std::string_view> kLayers[] = {
-    {'M', "mamba"},            {'G', "gated delta net"}, {'*', "attention"}, {'D', "sparse attention"},
-    {'+', "latent attention"}, {'-', "dense mlp"},       {'E', "moe"}};
+using Of = LayerKind::Of;
+
+bool IsLayer(char letter) {
+  const LayerKind* kind = FindLayerKind(letter);
+  return kind && kind->of != Of::kEncoder;
+}
 
 // The place of byte `offset` of a value. Only right for a plain scalar on one line, which a pattern is; a quoted one starts one later.
 Location At(const Located<std::string>& pattern, size_t offset) {
@@ -35,9 +39,13 @@ bool CheckCharacters(const Located<std::string>& pattern, Diagnostics& diagnosti
   }
   for (size_t i = 0; i < pattern->size(); ++i) {
     const char c = (*pattern)[i];
-    if (c == '|' || c == '/' || !LayerKindName(c).empty()) continue;
+    if (c == '|' || c == '/' || IsLayer(c)) continue;
+    std::vector<std::string> known;
+    for (const LayerKind& kind : LayerKinds()) {
+      if (IsLayer(kind.letter)) known.push_back(absl::StrCat(std::string(1, kind.letter), " ", std::string(kind.word)));
+    }
     diagnostics.Error(DiagnosticKind::kUnknownLayer, At(pattern, i), absl::StrCat("layer '", std::string(1, c), "' is none that a pattern has"),
-                      "layers are M mamba, E moe, * attention, - dense mlp, G gated delta net, D sparse attention, + latent attention");
+                      absl::StrCat("layers are ", absl::StrJoin(known, ", ")));
     fine = false;
   }
   return fine;
@@ -114,13 +122,6 @@ std::vector<int64_t> StageSizes(int64_t layers, const StageSplit& split) {
 }
 
 }  // namespace
-
-std::string_view LayerKindName(char layer) {
-  for (const auto& [character, name] : kLayers) {
-    if (character == layer) return name;
-  }
-  return {};
-}
 
 int64_t LayerPattern::count(char layer) const {
   return std::count(layers.begin(), layers.end(), layer) + mtp_depths * std::count(mtp.begin(), mtp.end(), layer);

@@ -24,9 +24,6 @@ struct LayerPattern {
   int64_t count(char layer) const;
 };
 
-// "mamba" for 'M', ... Empty for a character that is no layer.
-std::string_view LayerKindName(char layer);
-
 // Checks the grammar. Nothing, and located problems (PW0501, PW0502), when it is broken.
 std::optional<LayerPattern> ParseLayerPattern(const Located<std::string>& pattern, Diagnostics& diagnostics);
 

@@ -67,6 +67,28 @@ OpInfo::Transpose ParseTranspose(const string& rest, bool over_cp) {
   return {rest.substr(0, colon), rest.substr(colon + 1), over_cp};
 }
 
+// "partial", "whole" or "cut ATTRIBUTE"
+OpInfo::Moves::Form ParseForm(string text, string& dim) {
+  using enum OpInfo::Moves::Form;
+  const string word = TakeWord(text);
+  if (word == "cut") {
+    dim = text;
+    return kCut;
+  }
+  Require(text.empty() && (word == "partial" || word == "whole"), "moves a value that is " + word);
+  return word == "partial" ? kPartial : kWhole;
+}
+
+// "FORM -> FORM"
+OpInfo::Moves ParseMoves(const string& rest) {
+  const std::vector<string> forms = absl::StrSplit(rest, " -> ");
+  Require(forms.size() == 2, "moves: " + rest);
+  OpInfo::Moves moves;
+  moves.from = ParseForm(forms[0], moves.dim);
+  moves.to = ParseForm(forms[1], moves.dim);
+  return moves;
+}
+
 class TableMaker {
  public:
   // What every kind says of itself; then those that are like another's.
@@ -110,6 +132,8 @@ class TableMaker {
     } else if (word == "meaning" || word == "meaning_cp") {
       const size_t place = std::strtoul(TakeWord(rest).c_str(), nullptr, 10);
       info.meanings.push_back({place, word == "meaning_cp", rest});
+    } else if (word == "moves") {
+      info.moves = ParseMoves(rest);
     } else if (word == "published") {
       info.published = absl::StrSplit(rest, ' ');
     } else if (word == "reads" || word == "writes") {

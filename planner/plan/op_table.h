@@ -59,6 +59,13 @@ struct OpInfo {
     std::string what;
   };
   std::vector<Meaning> meanings;
+  // What a communication, or a slice, does to a value over the axes of its group.
+  struct Moves {
+    enum class Form { kPartial, kWhole, kCut };
+    Form from{}, to{};
+    std::string dim;  // the attribute that names the dim of a cut; empty: neither is one
+  };
+  std::optional<Moves> moves;
   std::vector<std::string> published;  // endings of the published names of its parameters, in order, where shapes do not tell them apart
   std::vector<StateEffect> effects;
   std::optional<Expression> flops;     // over i0, o0 and attributes (docs/flops.md); none: not counted

@@ -107,7 +107,7 @@ struct Module {
   Attributes constants;
   Grid grid;
   bool trains_backbone = true, trains_projection = true;  // a language model has no projection: its second is the first
-  // Layer kinds whose forward is run again in the backward pass instead of keeping what it saves: "mamba", "attention", "moe", "block".
+  // Layer kinds whose forward is run again in the backward pass instead of keeping what it saves, by their words (layer_kinds.h).
   std::vector<std::string> recompute;
   std::vector<Parameter> parameters;
   std::vector<Storage> storages;
@@ -188,8 +188,9 @@ struct Budget {
   std::vector<Segment> segments;
 };
 
+// As the recipe says it: the keys of `optimizer` are bound to these fields, and their defaults stand there (recipe_keys.cc).
 struct OptimizerPlan {
-  double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, clip_grad_norm = 1.0;
+  double beta1 = 0, beta2 = 0, eps = 0, clip_grad_norm = 0;
 };
 
 // Where samples come from. Paths are as written; `base` is the folder of the file that names them and is outside the digest.
@@ -236,7 +237,7 @@ struct CheckpointRule {
   std::vector<Axis> replicated;       // every rank along these holds the same part: coordinate 0 writes it
   // Optimizer state, in the parameter's own shape: each part lies in flat ranges, the shards of its bucket, along `flat`; coordinate 0 of
   // the other replicated axes writes. No states: a buffer or a frozen parameter.
-  std::vector<std::string> states;    // "master" (when the weights are narrower), "exp_avg", "exp_avg_sq"
+  std::vector<std::string> states;    // names of optimizer_states.h: "exp_avg"
   std::vector<Axis> flat;
 };
 

@@ -1,12 +1,13 @@
 // Every field of the plan's file, once: the writer, the reader and the tests' generator walk the same list, so they cannot
 // drift apart. The structured bindings make a field that is added to the plan but not to its file fail to compile here.
 //
-// Each says of what class it is (FieldClass): who else knows its value, and so what a wrong one does.
+// Each says of what class it is (FieldClass): who else knows its value, and so what a wrong one does; whether the loss curve may hang on it (Curve),
+// which a free one must say; and of a free number its range, where plan_ranges.cc has none.
 //
 // A visitor V has:
 //   kFills                  whether it changes the value (reader) or only looks at it (writer)
-//   v(key, class, x)        a field that is always written
-//   v.Omittable(key, class, x, default)   left out of the file when it has its default
+//   v(key, of, x)           a field that is always written; `of` is FieldTraits, or FieldClass to a visitor that wants no more
+//   v.Omittable(key, of, x, default)      left out of the file when it has its default
 //   v.OutsideDigest(key, x, default)      as Omittable, and not covered by the plan digest
 #pragma once
 
@@ -22,18 +23,42 @@ enum class FieldClass {
   kFree,     // what the author asked for, or a name: a range is all there is to check, and `diff` tells it
 };
 
+// What a difference in a field does to the loss curve.
+enum class Curve {
+  kKeeps,    // nothing: layout, names, or a number that follows from other fields
+  kChanges,  // weights, samples or arithmetic hang on it
+  kRates,    // a field of a rate's schedule: the curve changes if the rate does at some step
+};
+
+enum class NumberRange { kAny, kFromZero, kAboveZero, kBelowOne };  // each finite; kBelowOne: from zero on
+
+struct FieldTraits {
+  FieldClass field_class;
+  Curve curve = Curve::kKeeps;
+  NumberRange range = NumberRange::kAny;
+  constexpr operator FieldClass() const { return field_class; }
+};
+constexpr FieldTraits operator|(FieldTraits traits, Curve curve) { return {traits.field_class, curve, traits.range}; }
+constexpr FieldTraits operator|(FieldTraits traits, NumberRange range) { return {traits.field_class, traits.curve, range}; }
+
+inline constexpr FieldTraits kFollows = {FieldClass::kFollows}, kChosen = {FieldClass::kChosen};
+// No traits yet: kFree | kChanges.
+inline constexpr struct FreeField {
+  constexpr FieldTraits operator|(Curve curve) const { return {FieldClass::kFree, curve}; }
+} kFree;
+using enum Curve;
+using enum NumberRange;
+
 template <typename V, typename T>
 using Visited = std::conditional_t<V::kFills, T, const T>;
-
-using enum FieldClass;
 
 template <typename V>
 void Describe(V& v, Visited<V, Origin>& x) {
   auto& [file, line, column, what] = x;
-  v("file", kFree, file);
-  v("line", kFree, line);
-  v("column", kFree, column);
-  v("what", kFree, what);
+  v("file", kFree | kKeeps, file);
+  v("line", kFree | kKeeps, line);
+  v("column", kFree | kKeeps, column);
+  v("what", kFree | kKeeps, what);
 }
 
 template <typename V>
@@ -60,24 +85,24 @@ void Describe(V& v, Visited<V, Grid>& x) {
 template <typename V>
 void Describe(V& v, Visited<V, Init>& x) {
   auto& [kind, a, b] = x;
-  v("kind", kFollows, kind);
-  v.Omittable("a", kFollows, a, 0.0);
-  v.Omittable("b", kFollows, b, 0.0);
+  v("kind", kFollows | kChanges, kind);
+  v.Omittable("a", kFollows | kChanges, a, 0.0);
+  v.Omittable("b", kFollows | kChanges, b, 0.0);
 }
 
 template <typename V>
 void Describe(V& v, Visited<V, Parameter>& x) {
   auto& [name, file_name, shape, experts, shard_dim, segments, decay, trained, buffer, init] = x;
-  v("name", kFollows, name);
-  v("file_name", kFollows, file_name);
-  v("shape", kFollows, shape);
-  v.Omittable("experts", kFollows, experts, int64_t{0});
+  v("name", kFollows | kChanges, name);
+  v("file_name", kFollows | kChanges, file_name);
+  v("shape", kFollows | kChanges, shape);
+  v.Omittable("experts", kFollows | kChanges, experts, int64_t{0});
   v.Omittable("shard_dim", kFollows, shard_dim, -1);
   v.Omittable("segments", kFollows, segments, {});
-  v.Omittable("decay", kFollows, decay, false);
-  v.Omittable("trained", kFollows, trained, true);
-  v.Omittable("buffer", kFollows, buffer, false);
-  v("init", kFollows, init);
+  v.Omittable("decay", kFollows | kChanges, decay, false);
+  v.Omittable("trained", kFollows | kChanges, trained, true);
+  v.Omittable("buffer", kFollows | kChanges, buffer, false);
+  v("init", kFollows | kChanges, init);
 }
 
 template <typename V>
@@ -95,7 +120,7 @@ void Describe(V& v, Visited<V, Storage>& x) {
 template <typename V>
 void Describe(V& v, Visited<V, Bucket>& x) {
   auto& [name, view, tp, elements, reduce_group, tp_group, shards, stage, dtype, master, once_over] = x;
-  v("name", kFree, name);
+  v("name", kFree | kKeeps, name);
   v("view", kFollows, view);
   v("tp", kFollows, tp);
   v("elements", kChosen, elements);
@@ -111,7 +136,7 @@ void Describe(V& v, Visited<V, Bucket>& x) {
 template <typename V>
 void Describe(V& v, Visited<V, LayerSummary>& x) {
   auto& [kind, frame, parameters, forward_flops, stage, mixing_flops, expert_row] = x;
-  v("kind", kFree, kind);
+  v("kind", kFree | kChanges, kind);
   v("frame", kFollows, frame);
   v("parameters", kFollows, parameters);
   v("forward_flops", kFollows, forward_flops);
@@ -124,24 +149,24 @@ template <typename V>
 void Describe(V& v, Visited<V, Module>& x) {
   auto& [name, model, kind, has_images, carries_loss, constants, grid, trains_backbone, trains_projection, recompute, parameters, storages,
          buckets, layers, parameter_count, projector_count, embed_flops, head_flops, imbalance, origin] = x;
-  v("name", kFree, name);
-  v("model", kFree, model);
-  v("kind", kFree, kind);
-  v.Omittable("has_images", kFollows, has_images, false);
-  v.Omittable("carries_loss", kFollows, carries_loss, false);
+  v("name", kFree | kChanges, name);
+  v("model", kFree | kKeeps, model);
+  v("kind", kFree | kChanges, kind);
+  v.Omittable("has_images", kFollows | kChanges, has_images, false);
+  v.Omittable("carries_loss", kFollows | kChanges, carries_loss, false);
   v("grid", kChosen, grid);
-  v.Omittable("trains_backbone", kFree, trains_backbone, true);
-  v.Omittable("trains_projection", kFree, trains_projection, true);
+  v.Omittable("trains_backbone", kFree | kChanges, trains_backbone, true);
+  v.Omittable("trains_projection", kFree | kChanges, trains_projection, true);
   v.Omittable("recompute", kChosen, recompute, {});
-  v("constants", kFree, constants);
+  v("constants", kFree | kChanges, constants);
   v("parameter_count", kFollows, parameter_count);
   v.Omittable("projector_count", kFollows, projector_count, int64_t{0});
   v.Omittable("embed_flops", kFollows, embed_flops, int64_t{0});
   v.Omittable("head_flops", kFollows, head_flops, int64_t{0});
   v.Omittable("imbalance", kChosen, imbalance, 0.0);
   v.OutsideDigest("origin", origin, -1);
-  v("layers", kFollows, layers);
-  v("parameters", kFollows, parameters);
+  v("layers", kFollows | kChanges, layers);
+  v("parameters", kFollows | kChanges, parameters);
   v("storages", kFollows, storages);
   v("buckets", kFollows, buckets);
 }
@@ -163,10 +188,10 @@ template <typename V>
 void Describe(V& v, Visited<V, Bridge>& x) {
   auto& [name, from, to, kind, token, forward, backward, origin] = x;
   v("name", kFollows, name);
-  v("from", kFree, from);
-  v("to", kFree, to);
+  v("from", kFree | kChanges, from);
+  v("to", kFree | kChanges, to);
   v("kind", kFollows, kind);
-  v.Omittable("token", kFree, token, int64_t{-1});
+  v.Omittable("token", kFree | kChanges, token, int64_t{-1});
   v.OutsideDigest("origin", origin, -1);
   v("forward", kFollows, forward);
   v("backward", kFollows, backward);
@@ -183,83 +208,83 @@ void Describe(V& v, Visited<V, Segment>& x) {
 template <typename V>
 void Describe(V& v, Visited<V, LearningRate>& x) {
   auto& [peak, min, init, warmup_samples, decay_samples, style, wsd_decay_samples, wsd_style] = x;
-  v("peak", kFree, peak);
-  v("min", kFree, min);
-  v("init", kFree, init);
-  v("warmup_samples", kFree, warmup_samples);
-  v("decay_samples", kFree, decay_samples);
-  v("style", kFree, style);
-  v.Omittable("wsd_decay_samples", kFree, wsd_decay_samples, int64_t{0});
-  v.Omittable("wsd_style", kFree, wsd_style, {});
+  v("peak", kFree | kRates | kFromZero, peak);
+  v("min", kFree | kRates | kFromZero, min);
+  v("init", kFree | kRates | kFromZero, init);
+  v("warmup_samples", kFree | kRates, warmup_samples);
+  v("decay_samples", kFree | kRates, decay_samples);
+  v("style", kFree | kRates, style);
+  v.Omittable("wsd_decay_samples", kFree | kRates, wsd_decay_samples, int64_t{0});
+  v.Omittable("wsd_style", kFree | kRates, wsd_style, {});
 }
 
 template <typename V>
 void Describe(V& v, Visited<V, WeightDecay>& x) {
   auto& [start, end, style, samples] = x;
-  v("start", kFree, start);
-  v("end", kFree, end);
-  v("style", kFree, style);
-  v("samples", kFollows, samples);
+  v("start", kFree | kRates | kFromZero, start);
+  v("end", kFree | kRates | kFromZero, end);
+  v("style", kFree | kRates, style);
+  v("samples", kFollows | kRates, samples);
 }
 
 template <typename V>
 void Describe(V& v, Visited<V, Budget>& x) {
   auto& [train_samples, global_samples, micro_samples, sequence_length, microbatches, steps, block_samples, samples_past_budget, learning_rate,
          weight_decay, segments] = x;
-  v("train_samples", kFree, train_samples);
-  v("global_samples", kFree, global_samples);
+  v("train_samples", kFree | kChanges, train_samples);
+  v("global_samples", kFree | kChanges, global_samples);
   v("micro_samples", kChosen, micro_samples);
-  v("sequence_length", kFree, sequence_length);
+  v("sequence_length", kFree | kChanges, sequence_length);
   v("microbatches", kFollows, microbatches);
   v("steps", kFollows, steps);
   v("block_samples", kFollows, block_samples);
   v("samples_past_budget", kFollows, samples_past_budget);
-  v("learning_rate", kFree, learning_rate);
-  v("weight_decay", kFree, weight_decay);
+  v("learning_rate", kFree | kRates, learning_rate);
+  v("weight_decay", kFree | kRates, weight_decay);
   v("segments", kFollows, segments);
 }
 
 template <typename V>
 void Describe(V& v, Visited<V, OptimizerPlan>& x) {
   auto& [beta1, beta2, eps, clip_grad_norm] = x;
-  v("beta1", kFree, beta1);
-  v("beta2", kFree, beta2);
-  v("eps", kFree, eps);
-  v("clip_grad_norm", kFree, clip_grad_norm);
+  v("beta1", kFree | kChanges | kBelowOne, beta1);
+  v("beta2", kFree | kChanges | kBelowOne, beta2);
+  v("eps", kFree | kChanges | kAboveZero, eps);
+  v("clip_grad_norm", kFree | kChanges | kAboveZero, clip_grad_norm);
 }
 
 template <typename V>
 void Describe(V& v, Visited<V, DataPlan>& x) {
   auto& [kind, seed, image_token, pad_token, end_token, vocabulary, image_grids, max_images, classes, text_tokens, shards, window,
          min_patches, max_patches, path, base, packed_documents, patch, pixel_shuffle, max_image] = x;
-  v("kind", kFree, kind);
-  v("seed", kFree, seed);
-  v.Omittable("image_token", kFree, image_token, int64_t{-1});
-  v.Omittable("pad_token", kFree, pad_token, int64_t{-1});
-  v.Omittable("end_token", kFree, end_token, int64_t{-1});
-  v("vocabulary", kFollows, vocabulary);
-  v.Omittable("image_grids", kFree, image_grids, {});
-  v.Omittable("max_images", kFree, max_images, int64_t{0});
-  v.Omittable("classes", kFree, classes, int64_t{0});
-  v.Omittable("text_tokens", kFree, text_tokens, int64_t{0});
-  v.Omittable("shards", kFree, shards, {});
-  v.Omittable("window", kFree, window, int64_t{0});
-  v.Omittable("min_patches", kFree, min_patches, int64_t{0});
-  v.Omittable("max_patches", kFree, max_patches, int64_t{0});
-  v.Omittable("path", kFree, path, {});
+  v("kind", kFree | kChanges, kind);
+  v("seed", kFree | kChanges, seed);
+  v.Omittable("image_token", kFree | kChanges, image_token, int64_t{-1});
+  v.Omittable("pad_token", kFree | kChanges, pad_token, int64_t{-1});
+  v.Omittable("end_token", kFree | kChanges, end_token, int64_t{-1});
+  v("vocabulary", kFollows | kChanges, vocabulary);
+  v.Omittable("image_grids", kFree | kChanges, image_grids, {});
+  v.Omittable("max_images", kFree | kChanges, max_images, int64_t{0});
+  v.Omittable("classes", kFree | kChanges, classes, int64_t{0});
+  v.Omittable("text_tokens", kFree | kChanges, text_tokens, int64_t{0});
+  v.Omittable("shards", kFree | kChanges, shards, {});
+  v.Omittable("window", kFree | kChanges, window, int64_t{0});
+  v.Omittable("min_patches", kFree | kChanges, min_patches, int64_t{0});
+  v.Omittable("max_patches", kFree | kChanges, max_patches, int64_t{0});
+  v.Omittable("path", kFree | kChanges, path, {});
   v.OutsideDigest("base", base, {});
-  v.Omittable("packed_documents", kFree, packed_documents, false);
-  v.Omittable("patch", kFollows, patch, int64_t{0});
-  v.Omittable("pixel_shuffle", kFollows, pixel_shuffle, int64_t{0});
-  v.Omittable("max_image", kFollows, max_image, int64_t{0});
+  v.Omittable("packed_documents", kFree | kChanges, packed_documents, false);
+  v.Omittable("patch", kFollows | kChanges, patch, int64_t{0});
+  v.Omittable("pixel_shuffle", kFollows | kChanges, pixel_shuffle, int64_t{0});
+  v.Omittable("max_image", kFollows | kChanges, max_image, int64_t{0});
 }
 
 template <typename V>
 void Describe(V& v, Visited<V, InitializePlan>& x) {
   auto& [from, base, ignore] = x;
-  v("from", kFree, from);
+  v("from", kFree | kChanges, from);
   v.OutsideDigest("base", base, {});
-  v.Omittable("ignore", kFree, ignore, {});
+  v.Omittable("ignore", kFree | kKeeps, ignore, {});
 }
 
 template <typename V>
@@ -269,7 +294,7 @@ void Describe(V& v, Visited<V, Symbol>& x) {
   v("maximum", kChosen, maximum);
   v.Omittable("expected", kChosen, expected, int64_t{0});
   v.Omittable("mean", kFollows, mean, int64_t{0});
-  v("what", kFree, what);
+  v("what", kFree | kKeeps, what);
 }
 
 template <typename V>
@@ -353,14 +378,14 @@ void Describe(V& v, Visited<V, Instruction>& x) {
 template <typename V>
 void Describe(V& v, Visited<V, Probe>& x) {
   auto& [value, name] = x;
-  v("value", kFree, value);
-  v("name", kFree, name);
+  v("value", kFree | kKeeps, value);
+  v("name", kFree | kKeeps, name);
 }
 
 template <typename V>
 void Describe(V& v, Visited<V, Block>& x) {
   auto& [name, module, inputs, outputs, saved, takes, probes, body, origin] = x;
-  v("name", kFree, name);
+  v("name", kFree | kKeeps, name);
   v.Omittable("module", kFollows, module, {});
   v.OutsideDigest("origin", origin, -1);
   v.Omittable("inputs", kFollows, inputs, {});
@@ -368,13 +393,13 @@ void Describe(V& v, Visited<V, Block>& x) {
   v("body", kFollows, body);
   v.Omittable("outputs", kFollows, outputs, {});
   v.Omittable("saved", kFollows, saved, {});
-  v.Omittable("probes", kFree, probes, {});
+  v.Omittable("probes", kFree | kKeeps, probes, {});
 }
 
 template <typename V>
 void Describe(V& v, Visited<V, Role>& x) {
   auto& [name, modules, ranks, setup, step, teardown, origin] = x;
-  v("name", kFree, name);
+  v("name", kFree | kKeeps, name);
   v("modules", kFollows, modules);
   v("ranks", kFollows, ranks);
   v.OutsideDigest("origin", origin, -1);
@@ -390,24 +415,24 @@ void Describe(V& v, Visited<V, Plan>& x) {
          origins] = x;
   v("format_version", kFollows, format_version);
   v.OutsideDigest("tool_version", tool_version, {});
-  v("name", kFree, name);
+  v("name", kFree | kKeeps, name);
   v.OutsideDigest("recipe_digest", recipe_digest, {});
   v.OutsideDigest("digest", digest, {});
-  v("precision", kFree, precision);
-  v("seed", kFree, seed);
+  v("precision", kFree | kChanges, precision);
+  v("seed", kFree | kChanges, seed);
   v("world_size", kFollows, world_size);
   v("log_every_steps", kChosen, log_every_steps);
   v("cluster", kChosen, cluster);
   v("budget", kFollows, budget);
-  v("optimizer", kFree, optimizer);
-  v("data", kFree, data);
-  v("initialize", kFree, initialize);
+  v("optimizer", kFree | kChanges, optimizer);
+  v("data", kFree | kChanges, data);
+  v("initialize", kFree | kChanges, initialize);
   v("checkpoint", kFollows, checkpoint);
   v("accumulators", kFollows, accumulators);
   v("symbols", kFollows, symbols);
-  v("modules", kFollows, modules);
+  v("modules", kFollows | kChanges, modules);
   v("groups", kFollows, groups);
-  v("bridges", kFollows, bridges);
+  v("bridges", kFollows | kChanges, bridges);
   v("schedule", kFollows, schedule);
   v("blocks", kFollows, blocks);
   v("roles", kFollows, roles);

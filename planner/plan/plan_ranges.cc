@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <type_traits>
 
 #include "planner/plan/limits.h"
+#include "planner/plan/plan_fields.h"
 
 namespace planwright {
 namespace {
@@ -37,6 +39,44 @@ bool Outside(int64_t value, int64_t most) { return value < 0 || value > most; }
 bool FromZero(double value) { return value >= 0 && std::isfinite(value); }
 bool AboveZero(double value) { return value > 0 && std::isfinite(value); }
 bool BelowOne(double value) { return value >= 0 && value < 1; }
+
+// Numbers whose range plan_fields.h says.
+class NumberCheck {
+ public:
+  static constexpr bool kFills = false;
+  explicit NumberCheck(std::string part) : part_(std::move(part)) {}
+
+  template <typename T>
+  void operator()(const char* key, const FieldTraits& of, const T& value) {
+    if constexpr (std::is_same_v<T, double>) {
+      if (of.range == NumberRange::kFromZero && !FromZero(value)) Add(key, "below zero");
+      if (of.range == NumberRange::kAboveZero && !AboveZero(value)) Add(key, "not above zero");
+      if (of.range == NumberRange::kBelowOne && !BelowOne(value)) Add(key, "not in [0, 1)");
+    }
+  }
+  template <typename T>
+  void Omittable(const char* key, const FieldTraits& of, const T& value, const std::type_identity_t<T>&) {
+    (*this)(key, of, value);
+  }
+  template <typename T>
+  void OutsideDigest(const char*, const T&, const std::type_identity_t<T>&) {}
+
+  std::string problem;
+
+ private:
+  void Add(const char* key, const char* what) {
+    if (problem.empty()) problem = std::string("a number that is ") + what + ": " + part_ + "." + key;
+  }
+
+  const std::string part_;
+};
+
+template <typename T>
+std::string NumberProblem(const std::string& name, const T& part) {
+  NumberCheck check(name);
+  Describe(check, part);
+  return check.problem;
+}
 
 // None is -1.
 bool IsToken(int64_t token, int64_t vocabulary) { return token >= -1 && token < std::max<int64_t>(vocabulary, 0); }
@@ -149,21 +189,18 @@ std::string RangeProblem(const DataPlan& data) {
 }
 
 std::string RangeProblem(const LearningRate& rate) {
-  if (!FromZero(rate.peak) || !FromZero(rate.min) || !FromZero(rate.init)) return "a rate below zero";
+  if (std::string problem = NumberProblem("learning_rate", rate); !problem.empty()) return problem;
   const bool outside = !FromZero(rate.warmup_samples) || rate.warmup_samples > static_cast<double>(kMostSamples) ||
                        Outside(rate.decay_samples, kMostSamples) || Outside(rate.wsd_decay_samples, kMostSamples);
   return outside ? "more samples, or fewer, than any training has" : "";
 }
 
 std::string RangeProblem(const WeightDecay& decay) {
-  if (!FromZero(decay.start) || !FromZero(decay.end)) return "a weight decay below zero";
+  if (std::string problem = NumberProblem("weight_decay", decay); !problem.empty()) return problem;
   return Outside(decay.samples, kMostSamples) ? "more samples, or fewer, than any training has" : "";
 }
 
-std::string RangeProblem(const OptimizerPlan& optimizer) {
-  if (!BelowOne(optimizer.beta1) || !BelowOne(optimizer.beta2)) return "a beta that is not in [0, 1)";
-  return AboveZero(optimizer.eps) && AboveZero(optimizer.clip_grad_norm) ? "" : "an eps or a norm to clip at that is not above zero";
-}
+std::string RangeProblem(const OptimizerPlan& optimizer) { return NumberProblem("optimizer", optimizer); }
 
 std::string RangeProblem(const Symbol& symbol) {
   if (Outside(symbol.maximum, kLargestDim)) return "more rows, or fewer, than any value has";

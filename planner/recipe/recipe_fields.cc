@@ -1,15 +1,16 @@
 #include "planner/recipe/recipe_fields.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
 #include "planner/diagnostics/bug.h"
 #include "planner/diagnostics/text.h"
+#include "planner/recipe/key_binding.h"
 #include "planner/recipe/key_checks.h"
 #include "planner/recipe/scalar.h"
 
 namespace planwright {
-namespace {
 
 // Trees of the table's defaults, parsed once.
 const YamlNode* DefaultOf(const KeySpec& spec) {
@@ -28,14 +29,21 @@ const YamlNode* DefaultOf(const KeySpec& spec) {
   return found == defaults->end() ? nullptr : &found->second;
 }
 
-// A default's place in the table's text is no place of the recipe.
 Location PlaceInRecipe(const YamlNode& node) { return node.where.file ? node.where : Location(); }
 
-}  // namespace
+void ReadValue(const YamlNode& node, int64_t& target) { ReadInteger(node, &target, nullptr); }
+void ReadValue(const YamlNode& node, double& target) { ReadNumber(node, &target, nullptr); }
+void ReadValue(const YamlNode& node, bool& target) { ReadBool(node, &target, nullptr); }
+void ReadValue(const YamlNode& node, std::string& target) { target = node.text; }
+void ReadValue(const YamlNode& node, std::vector<int64_t>& target) {
+  target.clear();
+  for (const YamlNode& item : node.items) ReadValue(item, target.emplace_back());
+}
 
-RecipeFields RecipeFields::Section(std::string_view word) const {
-  const KeySpec& spec = Spec(word);
-  const YamlEntry* entry = map_ != nullptr ? map_->Find(word) : nullptr;
+RecipeFields RecipeFields::Section(std::string_view word) const { return SectionOf(Spec(word)); }
+
+RecipeFields RecipeFields::SectionOf(const KeySpec& spec) const {
+  const YamlEntry* entry = map_ != nullptr ? map_->Find(WordOf(spec)) : nullptr;
   const bool is_map = entry != nullptr && entry->value.is_map();
   return RecipeFields(is_map ? &entry->value : nullptr, std::string(spec.path), entry != nullptr ? entry->key_where : Location());
 }
@@ -49,82 +57,40 @@ const YamlNode* RecipeFields::Value(std::string_view word) const {
   return entry != nullptr ? &entry->value : nullptr;
 }
 
+std::string RecipeFields::Kind() const {
+  const KeySpec* spec = FindKey(path_, "kind", "");
+  if (spec == nullptr) return "";
+  const YamlNode* written = Value("kind");
+  return written != nullptr && KeepsTo(*spec, *written) ? written->text : std::string(spec->default_text);
+}
+
 const KeySpec& RecipeFields::Spec(std::string_view word) const {
-  std::string kind;
-  if (const KeySpec* spec = FindKey(path_, "kind", "")) {
-    const YamlNode* written = Value("kind");
-    kind = written != nullptr && KeepsTo(*spec, *written) ? written->text : std::string(spec->default_text);
-  }
-  const KeySpec* spec = FindKey(path_, word, kind);
+  const KeySpec* spec = FindKey(path_, word, Kind());
   Require(spec != nullptr, Cat("the table has no key ", path_, ".", word));
   return *spec;
 }
 
-const YamlNode* RecipeFields::Good(std::string_view word) const {
-  const KeySpec& spec = Spec(word);
-  const YamlNode* value = Value(word);
-  return value != nullptr && KeepsTo(spec, *value) ? value : DefaultOf(spec);
-}
-
-void RecipeFields::Read(std::string_view word, Located<int64_t>& target) const {
-  if (const YamlNode* node = Good(word)) {
-    ReadInteger(*node, &target.value, nullptr);
-    target.where = PlaceInRecipe(*node);
+void RecipeFields::FillAll(const std::vector<StructRef>& targets) const {
+  const std::string kind = Kind();
+  for (const KeySpec* key : KeysOf(path_)) {
+    if (!key->kind.empty() && key->kind != kind) continue;
+    const KeyTarget& to = key->target;
+    if (to.owner == nullptr) {
+      if (key->type == KeyType::kMap) SectionOf(*key).FillAll(targets);
+      continue;
+    }
+    const auto owner = std::find_if(targets.begin(), targets.end(), [&](const StructRef& target) { return target.tag == to.owner; });
+    Require(owner != targets.end(), Cat("the key ", key->path, " is bound to a field of another struct"));
+    if (to.section) {
+      const RecipeFields inside = SectionOf(*key);
+      std::vector<StructRef> inner = targets;
+      inner.push_back(to.section(owner->object, inside.given()));
+      if (inner.back().object != nullptr) inside.FillAll(inner);
+      continue;
+    }
+    const YamlNode* value = Value(WordOf(*key));
+    if (value != nullptr && KeepsTo(*key, *value)) to.read(*value, ConstantOf(*key), owner->object);
   }
-}
-
-void RecipeFields::Read(std::string_view word, Located<double>& target) const {
-  if (const YamlNode* node = Good(word)) {
-    ReadNumber(*node, &target.value, nullptr);
-    target.where = PlaceInRecipe(*node);
-  }
-}
-
-void RecipeFields::Read(std::string_view word, Located<bool>& target) const {
-  if (const YamlNode* node = Good(word)) {
-    ReadBool(*node, &target.value, nullptr);
-    target.where = PlaceInRecipe(*node);
-  }
-}
-
-void RecipeFields::Read(std::string_view word, Located<std::string>& target) const {
-  if (const YamlNode* node = Good(word)) {
-    ReadString(*node, &target.value, nullptr);
-    target.where = PlaceInRecipe(*node);
-  }
-}
-
-void RecipeFields::Read(std::string_view word, std::vector<Located<std::string>>& target) const {
-  const YamlNode* node = Good(word);
-  if (node == nullptr) return;
-  if (node->is_scalar()) target.emplace_back(node->text, PlaceInRecipe(*node));
-  for (const YamlNode& item : node->items) target.emplace_back(item.text, PlaceInRecipe(item));
-}
-
-void RecipeFields::Read(std::string_view word, std::vector<Located<std::vector<int64_t>>>& target) const {
-  const YamlNode* node = Good(word);
-  if (node == nullptr) return;
-  for (const YamlNode& item : node->items) {
-    std::vector<int64_t> pair(2);
-    for (int i = 0; i < 2; ++i) ReadInteger(item.items[i], &pair[i], nullptr);
-    target.emplace_back(std::move(pair), PlaceInRecipe(item));
-  }
-}
-
-void RecipeFields::Read(std::string_view word, Located<std::vector<int64_t>>& target) const {
-  const YamlNode* node = Good(word);
-  if (node == nullptr) return;
-  target.where = PlaceInRecipe(*node);
-  for (const YamlNode& item : node->items) ReadInteger(item, &target.value.emplace_back(), nullptr);
-}
-
-void RecipeFields::ReadPair(std::string_view word, Located<double>& first, Located<double>& second) const {
-  const YamlNode* node = Good(word);
-  if (node == nullptr) return;
-  ReadNumber(node->items[0], &first.value, nullptr);
-  ReadNumber(node->items[1], &second.value, nullptr);
-  first.where = PlaceInRecipe(node->items[0]);
-  second.where = PlaceInRecipe(node->items[1]);
 }
 
 }  // namespace planwright

@@ -1,5 +1,5 @@
-// Every key a recipe may have, in one table: the reader checks against it, and the schema and the reference page are made from
-// it.
+// Every key a recipe may have, in one table: what it is, what it may be, what it is when absent, and which field it fills. The reader checks against
+// it and fills by it; the schema and the reference page are made from it.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +8,9 @@
 #include <string_view>
 #include <vector>
 
-namespace planwright {
+#include "planner/recipe/key_target.h"
 
-enum class KeyType {
-  kMap,         // a map with keys of the table
-  kNamedMaps,   // names of the author's choosing -> maps
-  kListOfMaps,  // a list of maps
-  kString,
-  kInteger,
-  kNumber,
-  kBool,
-  kChoice,       // one of KeySpec::choices
-  kStrings,      // a string or a list of strings
-  kNumberPair,   // [a, b]
-  kIntegerPairs,  // [[a, b], ...], at least one
-  kIntegers,      // [a, b, ...], at least one
-  kLintLevels,    // numbers of lints -> one of KeySpec::choices
-};
+namespace planwright {
 
 enum class Need {
   kRequired,  // wherever its map is given
@@ -48,12 +34,14 @@ struct KeySpec {
   // The `kind` beside the key for which it exists: the same word may be a key of several kinds. Empty: always (the
   // keys of a section exist where the section does).
   std::string_view kind;
-  KeyType type;
+  KeyTarget target;
   Need need;
   std::string_view default_text;  // as it would be written; empty if there is none
   KeyRange range;
   std::string_view choices;  // "a|b|c"
   std::string_view help;     // one line
+  // A text with choices is one of them.
+  KeyType type = target.type == KeyType::kString && !choices.empty() ? KeyType::kChoice : target.type;
 };
 
 std::span<const KeySpec> RecipeKeys();
@@ -66,6 +54,9 @@ std::vector<const KeySpec*> KeysOf(std::string_view map_path);
 
 // Last part of the path: the word that is written.
 std::string_view WordOf(const KeySpec& spec);
+
+// Of a key inside a model: its path there, as the constants of modules are called ("mamba.heads").
+std::string_view ConstantOf(const KeySpec& spec);
 
 // The choices one by one.
 std::vector<std::string> ChoicesOf(const KeySpec& spec);

@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "planner/diagnostics/text.h"
+#include "planner/plan/layer_kinds.h"
 #include "planner/plan/limits.h"
 #include "planner/recipe/recipe_checks.h"
 
@@ -48,13 +49,14 @@ void CheckStageKeys(const ModuleRecipe& module, Diagnostics& problems) {
 // Why a module has no layer of a word of `recompute` to run again; empty: it has.
 std::string WhyNothing(const ModuleRecipe& module, const std::string& word) {
   const auto* language = std::get_if<HybridLmModel>(&module.model.model);
+  const LayerKind* kind = FindLayerKind(word);  // none: full
   if (language == nullptr) {
-    if (word != "full" && word != "block") return "an encoder, whose layers are called block";
+    if (kind != nullptr && kind->of != LayerKind::Of::kEncoder) return "an encoder, whose layers are called block";
     return module.train_backbone.value == "frozen" ? "whose backbone is frozen and has no backward" : "";
   }
-  if (word == "block") return "which is no encoder";
-  const std::string_view layers = word == "mamba" ? "M" : word == "attention" ? "*" : word == "moe" ? "E" : "";
-  return language->pattern.value.find(layers) == std::string::npos ? Cat("whose pattern has no ", layers) : "";
+  if (kind == nullptr) return "";
+  if (kind->of != LayerKind::Of::kLanguage) return "which is no encoder";
+  return language->pattern.value.find(kind->letter) == std::string::npos ? Cat("whose pattern has no ", std::string(1, kind->letter)) : "";
 }
 
 void CheckRecompute(const ModuleRecipe& module, Diagnostics& problems) {

@@ -151,6 +151,10 @@ std::string BlockBuilder::ReduceScatter(const std::string& input, int dim, const
 }
 
 std::string BlockBuilder::AllReduce(const std::string& input, const std::string& output, const char* reduce, std::vector<Axis> axes) {
+  return Sum(OpKind::kAllReduce, input, {{"reduce", std::string(reduce)}}, output, std::move(axes));
+}
+
+std::string BlockBuilder::Sum(OpKind kind, const std::string& input, Attributes attributes, const std::string& output, std::vector<Axis> axes) {
   std::erase_if(axes, [&](Axis axis) { return context_.size(axis) == 1; });
   if (axes.empty()) return input;
   ValueType type = TypeOf(input);
@@ -158,8 +162,7 @@ std::string BlockBuilder::AllReduce(const std::string& input, const std::string&
     type.layout.erase(axis);
     if (type.gradient) type.gradient->erase(axis);
   }
-  return Communicate(OpKind::kAllReduce, AxisGroup(axes), {.inputs = {input}, .attributes = {{"reduce", std::string(reduce)}}}, output,
-                     std::move(type));
+  return Communicate(kind, AxisGroup(axes), {.inputs = {input}, .attributes = std::move(attributes)}, output, std::move(type));
 }
 
 std::string BlockBuilder::Slice(const std::string& input, int dim, const std::string& output, Axis axis) {

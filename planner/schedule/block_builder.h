@@ -66,6 +66,8 @@ class BlockBuilder {
   std::string AllGather(const std::string& input, int dim, const std::string& output, const Layout& gradient, Axis axis = Axis::kTp);
   std::string ReduceScatter(const std::string& input, int dim, const std::string& output, Axis axis = Axis::kTp);
   std::string AllReduce(const std::string& input, const std::string& output, const char* reduce = "sum", std::vector<Axis> axes = {Axis::kTp});
+  // As AllReduce, by a kind that finishes a sum in another way.
+  std::string Sum(OpKind kind, const std::string& input, Attributes attributes, const std::string& output, std::vector<Axis> axes = {Axis::kTp});
   std::string Slice(const std::string& input, int dim, const std::string& output, Axis axis = Axis::kTp);
   // All-to-all over cp between a cut sequence (dim 0) and cut features (dim 2). `segments`: sizes of the parts of the features, whole over cp,
   // that are each cut by themselves.

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "planner/diagnostics/bug.h"
+#include "planner/plan/layer_kinds.h"
 #include "planner/schedule/block_builder.h"
 
 namespace planwright {
@@ -106,8 +107,7 @@ void FinishBlocks(LayerBlocks& blocks, bool learns, bool recompute) {
 }
 
 bool Recomputes(const Module& module, char kind) {
-  const std::string word = kind == 'M' ? "mamba" : kind == '*' ? "attention" : kind == 'E' ? "moe" : "block";
-  return std::find(module.recompute.begin(), module.recompute.end(), word) != module.recompute.end();
+  return std::find(module.recompute.begin(), module.recompute.end(), LayerWord(kind)) != module.recompute.end();
 }
 
 }  // namespace planwright

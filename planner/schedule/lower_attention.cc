@@ -1,4 +1,5 @@
-#include "planner/schedule/lower_attention.h"
+// *, causal grouped-query attention (facts 3.4).
+#include "planner/schedule/lower_language.h"
 
 namespace planwright {
 namespace {

@@ -4,10 +4,8 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "planner/diagnostics/bug.h"
 #include "planner/schedule/block_passes.h"
-#include "planner/schedule/lower_attention.h"
-#include "planner/schedule/lower_mamba.h"
-#include "planner/schedule/lower_moe.h"
 
 namespace planwright {
 namespace {
@@ -108,14 +106,15 @@ LayerBlocks LowerHead(const HybridLmModel& model, const BlockContext& context, c
   return {std::move(forward), b.Finish({"dx"}, {}), std::nullopt};
 }
 
-LayerBlocks LowerLayer(char kind, const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes, int origin) {
-  const auto lower = [&](auto forward_of, auto backward_of) {
-    Block forward = forward_of(model, context, sizes, origin), backward = backward_of(model, context, sizes, forward, origin);
-    return LayerBlocks{std::move(forward), std::move(backward), std::nullopt};
-  };
-  if (kind == 'M') return lower(LowerMambaForward, LowerMambaBackward);
-  if (kind == '*') return lower(LowerAttentionForward, LowerAttentionBackward);
-  return lower(LowerMoeForward, LowerMoeBackward);
+LayerBlocks LowerLayer(char letter, const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes, int origin) {
+#define LAYER(id, its_letter, word, title)                                             \
+  if (letter == its_letter[0]) {                                                         \
+    Block forward = Lower##id##Forward(model, context, sizes, origin);                   \
+    Block backward = Lower##id##Backward(model, context, sizes, forward, origin);        \
+    return LayerBlocks{std::move(forward), std::move(backward), std::nullopt};           \
+  }
+#include "planner/plan/layer_kinds.def"
+  Bug("layer kind " + string(1, letter) + " passed the pattern check");
 }
 
 // A module none of whose parts learns, and behind which nothing does, has no backward.

@@ -45,6 +45,12 @@ struct NormNames {
 // The pre-norm of a residual block: x -> n, n_scale.
 NormNames EmitRmsNorm(BlockBuilder& f, const std::string& x, const std::string& slot, double eps);
 
+// Forward and backward blocks of one layer: a file for each kind, lower_KIND.cc. A kind without them does not link.
+#define LAYER(id, letter, word, title)                                                                                                     \
+  Block Lower##id##Forward(const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes, int origin);                \
+  Block Lower##id##Backward(const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes, const Block& forward, int origin);
+#include "planner/plan/layer_kinds.def"
+
 // Inputs that a stage passes on by name: tokens, labels, loss_mask, rows where an encoder feeds the module, document_ends of packed documents.
 // Layers are recomputed as Module::recompute says. No backward where nothing learns: a frozen model that hands no gradient to an encoder.
 ModuleBlocks LowerLanguage(const HybridLmModel& model, const Module& module, const BlockContext& context, const LanguageSizes& sizes);

@@ -1,4 +1,5 @@
-#include "planner/schedule/lower_mamba.h"
+// M, a Mamba-2 mixer (facts 3.5).
+#include "planner/schedule/lower_language.h"
 
 namespace planwright {
 namespace {

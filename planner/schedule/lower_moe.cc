@@ -1,4 +1,5 @@
-#include "planner/schedule/lower_moe.h"
+// E, a mixture of experts (facts 3.6, 3.7, section 4).
+#include "planner/schedule/lower_language.h"
 
 namespace planwright {
 namespace {

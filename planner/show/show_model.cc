@@ -3,6 +3,7 @@
 #include "absl/strings/str_format.h"
 #include "planner/estimate/model_flops.h"
 #include "planner/estimate/step_time.h"
+#include "planner/plan/layer_kinds.h"
 #include "planner/show/flops_text.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"

@@ -9,13 +9,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "planner/plan/optimizer_states.h"
 
 namespace planwright {
 namespace {
 
 using std::string;
-
-constexpr std::string_view kStates[] = {"master", "exp_avg", "exp_avg_sq"};
 
 // Keys over all modules, experts not expanded: a pattern with {expert} stands for its names with every expert's number.
 class KeyCheck {
@@ -56,8 +55,8 @@ class KeyCheck {
 
   // NAME.exp_avg of one parameter is no other parameter's name.
   void CheckStateNames(const char* what, const Parameter& parameter, const Module& module) {
-    for (std::string_view state : kStates) {
-      const string suffix = absl::StrCat(".", string(state));
+    for (const OptimizerState& state : kOptimizerStates) {
+      const string suffix = absl::StrCat(".", string(state.name));
       if (!absl::EndsWith(parameter.name, suffix)) continue;
       const string stem = parameter.name.substr(0, parameter.name.size() - suffix.size());
       if (keys_.contains(stem)) Fail(module, absl::StrCat("the ", what, " ", parameter.name, " is also that of a state of ", stem));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "planner/plan/op_table.h"
 #include "planner/verify/size_rules.h"
 
 namespace planwright {
@@ -32,47 +33,29 @@ class Change {
 
   RuleProblem Take() { return {rule_, std::move(problem_)}; }
 
-  void AllReduce(bool maximum) {
-    const string* reduce = op_.FindText("reduce");
-    const string wanted = maximum ? "max" : "sum";
-    if (!reduce || *reduce != wanted) Fail(absl::StrCat("must reduce ", op_.inputs[0], " by ", wanted), "V6");
-    for (Axis axis : axes_) {
-      MustBePartial(axis);
-      Must(out_, op_.outputs[0].name, axis, {});
+  // What ops.def says of the kind. `maximum`: as in CommunicationProblem.
+  void Move(const OpInfo& info, bool maximum) {
+    using Form = OpInfo::Moves::Form;
+    const OpInfo::Moves& moves = *info.moves;
+    if (info.FindAttribute("reduce")) {
+      const string* reduce = op_.FindText("reduce");
+      const string wanted = maximum ? "max" : "sum";
+      if (!reduce || *reduce != wanted) Fail(absl::StrCat("must reduce ", op_.inputs[0], " by ", wanted), "V6");
     }
-    SameDims(-1, 1, 1);
-  }
-
-  void AllGather() {
-    const int64_t dim = DimOf("dim");
+    const int64_t dim = moves.dim.empty() ? -1 : DimOf(moves.dim.c_str());
+    const bool cut_before = moves.from == Form::kCut, cut_after = moves.to == Form::kCut;
     for (Axis axis : axes_) {
-      Must(in_, op_.inputs[0], axis, {State::kSharded, static_cast<int>(dim), Zigzag()});
-      Must(out_, op_.outputs[0].name, axis, {});
-      OuterFirst(out_, axis, dim);
-    }
-    SameDims(dim, module_.grid.size(axes_), 1);
-  }
-
-  void ReduceScatter() {
-    const int64_t dim = DimOf("dim");
-    for (Axis axis : axes_) {
-      MustBePartial(axis);
-      Must(out_, op_.outputs[0].name, axis, {State::kSharded, static_cast<int>(dim), Zigzag()});
-      OuterFirst(in_, axis, dim);
-    }
-    SameDims(dim, 1, module_.grid.size(axes_));
-  }
-
-  void LocalSlice() {
-    const int64_t dim = DimOf("dim");
-    for (Axis axis : axes_) {
-      if (HeldOver(in_, axis).state != State::kReplicated) {
+      const Held part = {State::kSharded, static_cast<int>(dim), !moves.dim.empty() && Zigzag()};
+      if (moves.from == Form::kPartial) MustBePartial(axis);
+      if (moves.from == Form::kWhole && HeldOver(in_, axis).state != State::kReplicated) {
         Fail(absl::StrCat("slices ", op_.inputs[0], ", which is ", HeldText(HeldOver(in_, axis)), Over(axis)));
       }
-      Must(out_, op_.outputs[0].name, axis, {State::kSharded, static_cast<int>(dim), Zigzag()});
-      OuterFirst(in_, axis, dim);
+      if (cut_before) Must(in_, op_.inputs[0], axis, part);
+      Must(out_, op_.outputs[0].name, axis, cut_after ? part : Held{});
+      if (!moves.dim.empty()) OuterFirst(cut_after ? in_ : out_, axis, dim);
     }
-    SameDims(dim, 1, module_.grid.size(axes_));
+    const int64_t n = module_.grid.size(axes_);
+    SameDims(dim, cut_before ? n : 1, cut_after ? n : 1);
   }
 
   void Reshard() {
@@ -276,17 +259,16 @@ RuleProblem CommunicationProblem(const TypedInstruction& typed, const PlanIndex&
   if (IsCountGather(typed)) return {"V4", CountGatherProblem(typed, module, axes)};
   Change change(typed, index, module, axes);
   switch (op.kind) {
-    case OpKind::kAllReduce: change.AllReduce(maximum); break;
-    case OpKind::kAllGather: change.AllGather(); break;
-    case OpKind::kReduceScatter: change.ReduceScatter(); break;
-    case OpKind::kLocalSlice: change.LocalSlice(); break;
     case OpKind::kSliceRows: change.SliceRows(); break;
     case OpKind::kReshard: change.Reshard(); break;
     case OpKind::kAllGatherV: change.GatherRows(typed.inputs, false); break;
     case OpKind::kReduceScatterV: change.GatherRows(typed.inputs, true); break;
     case OpKind::kAllToAllV: change.DispatchRows(typed.inputs); break;
     case OpKind::kAllToAll: return {"V4", AllToAllProblem(typed, module, axes)};
-    default: return {};
+    default:
+      const OpInfo& info = InfoOf(op.kind);
+      if (!info.moves) return {"V4", "stands in a block, and no rule says what it does to layouts"};
+      change.Move(info, maximum);
   }
   return change.Take();
 }

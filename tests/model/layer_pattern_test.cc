@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string_view>
+
+#include "planner/plan/layer_kinds.h"
 #include "tests/golden.h"
 #include "tests/problems.h"
 #include "tests/recipe_builder.h"
@@ -105,6 +109,17 @@ TEST(LayerPattern, VirtualStagesAreDealtRoundRobin) {
   EXPECT_EQ((*stages)[2].layers, "EE");
   EXPECT_EQ((*stages)[2].pp_rank, 0);
   EXPECT_EQ((*stages)[2].first_layer, 4);
+}
+
+TEST(LayerKinds, HaveLettersAndWordsOfTheirOwn) {
+  std::set<char> letters = {'|', '/'};
+  std::set<std::string_view> words = {"none", "full"};
+  for (const LayerKind& kind : LayerKinds()) {
+    EXPECT_TRUE(letters.insert(kind.letter).second) << kind.letter;
+    EXPECT_TRUE(words.insert(kind.word).second) << kind.word;
+    EXPECT_EQ(FindLayerKind(kind.letter), &kind);
+    EXPECT_EQ(FindLayerKind(kind.word), &kind);
+  }
 }
 
 }  // namespace

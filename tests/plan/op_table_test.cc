@@ -44,6 +44,19 @@ TEST(OpTable, EveryKindSaysWhatItDoes) {
   }
 }
 
+// A rule judges what each does to layouts: the one that its words make, or one of its own.
+TEST(OpTable, EveryCommunicationSaysWhatItMovesOrHasItsOwnRule) {
+  const std::set<OpKind> own = {OpKind::kAllToAll, OpKind::kAllToAllV, OpKind::kAllGatherV, OpKind::kReduceScatterV,
+                                OpKind::kReshard,  OpKind::kBroadcast, OpKind::kExchange};
+  for (const OpInfo& info : AllOps()) {
+    const bool moves = (info.op_class == OpClass::kCommunication && !own.contains(info.kind)) || info.kind == OpKind::kLocalSlice;
+    EXPECT_EQ(info.moves.has_value(), moves) << info.name;
+    if (info.moves && !info.moves->dim.empty()) {
+      EXPECT_NE(info.FindAttribute(info.moves->dim), nullptr) << info.name;
+    }
+  }
+}
+
 TEST(OpTable, ReferenceIsInStep) {
   const std::string path = PLANWRIGHT_SOURCE_DIR "/docs/operations.md", made = OperationsReference();
   if (std::getenv("UPDATE_GOLDENS") != nullptr) std::ofstream(path, std::ios::binary) << made;

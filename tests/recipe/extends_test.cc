@@ -16,8 +16,8 @@ TEST(Extends, MapsMergeListsReplaceLaterWins) {
   EXPECT_EQ(*recipe.name, "mine");
   EXPECT_EQ(*recipe.batch.global_samples, 4);  // base
   EXPECT_EQ(*recipe.batch.micro_samples, 2);   // first
-  EXPECT_EQ(*recipe.optimizer.beta1, 0.5);     // second
-  EXPECT_EQ(*recipe.optimizer.eps, 1e-6);
+  EXPECT_EQ(recipe.optimizer.beta1, 0.5);     // second
+  EXPECT_EQ(recipe.optimizer.eps, 1e-6);
   EXPECT_EQ(*recipe.log.every_steps, 3);       // the file itself
   EXPECT_TRUE(recipe.batch.micro_samples.where.file->ends_with("parts/first.yaml"));
 }

@@ -13,7 +13,7 @@ TEST(Overrides, LieOverTheFileInOrder) {
   EXPECT_EQ(*recipe.batch.global_samples, 128);
   EXPECT_EQ(*recipe.batch.sequence_length, 16);  // the file's
   EXPECT_EQ(*recipe.modules[0].tp, 2);
-  EXPECT_EQ(*recipe.optimizer.beta2, 0.8);
+  EXPECT_EQ(recipe.optimizer.beta2, 0.8);
   EXPECT_EQ(*recipe.data.seed, 5);
   EXPECT_EQ(**recipe.data.image_token, 63);
   EXPECT_EQ(*recipe.precision, "fp32");

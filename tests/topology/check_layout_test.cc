@@ -68,7 +68,7 @@ TEST(CheckLayout, OnlyLayersOfThePatternCount) {
   EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) {
                 m.pattern.value = "ME";
                 m.attention.kv_groups.value = 1;
-                m.has_attention = false;
+                m.sections.erase("attention");
               }),
               ElementsAre());
 }
@@ -77,7 +77,7 @@ TEST(CheckLayout, LanguageShapes) {
   EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.attention.kv_groups.value = 5; }), ElementsAre("ModelShape:302"));
   EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.mamba.groups.value = 5; }), ElementsAre("ModelShape:304"));
   EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.moe.top_k.value = 129; }), ElementsAre("ModelShape:307"));
-  EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.has_moe = false; }), ElementsAre("MissingModelSection:300"));
+  EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.sections.erase("moe"); }), ElementsAre("MissingModelSection:300"));
   EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.pattern.value = ""; }), ElementsAre("ModelShape:300"));
   EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.pattern.value = "MxE"; }), ElementsAre("UnknownLayer:300"));
   EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.pattern.value = "M-G/M"; }), ElementsAre("NotBuiltYet:300"));

@@ -12,7 +12,7 @@ constexpr Explanation kExplanations[] = {
   nemotron_hybrid_moe_20l: {pattern: "MEmE*E"})",
      R"(models:
   nemotron_hybrid_moe_20l: {pattern: "MEME*E"})",
-     "M is Mamba-2, * attention, E mixture of experts; `|` ends a pipeline stage."},
+     "`plan explain models.<name>.pattern` lists the letters; `|` ends a pipeline stage."},
 
     {kPatternConflict,
      "Parts of a layer pattern contradict each other: attention beside sparse or latent attention, multi-token prediction parts that "
@@ -45,7 +45,7 @@ modules:
      mamba: {heads: 64, head_dim: 64, groups: 8, state: 128}}
 modules:
   language: {model: small_lm, parallel: {ep: 1}})",
-     "Add the section: `attention` for *, `mamba` for M, `moe` for E."},
+     "Add the section that is named; `plan explain models` lists the keys of each."},
 
     {kModelShape,
      "Two sizes of a model contradict each other on any layout: heads that their groups do not divide, more experts a token than there "
@@ -102,7 +102,7 @@ models:
   radio_encoder: {recompute: attention})",
      R"(modules:
   radio_encoder: {recompute: block})",
-     "Use full, or the kinds of the module: mamba, attention and moe of a language model, block of an encoder."},
+     "Use full, or words of the module's own layers: `block` of an encoder, those of the letters in its pattern of a language model."},
 };
 
 }  // namespace

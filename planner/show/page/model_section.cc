@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "planner/diagnostics/text.h"
 #include "planner/estimate/model_flops.h"
+#include "planner/plan/layer_kinds.h"
 #include "planner/show/flops_text.h"
 #include "planner/show/page/markup.h"
 #include "planner/show/page/page.h"

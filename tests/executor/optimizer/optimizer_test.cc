@@ -98,11 +98,11 @@ TEST(AdamW, BothFormsClipAndLeaveASkippedStepOut) {
     bucket.gradients.fill_(std::nan(""));
     adamw(plan.optimizer, step, bucket);
     EXPECT_TRUE(bucket.parameters.equal(Weights()));
-    EXPECT_EQ(bucket.first_moment.abs().max().item<double>(), 0);
+    EXPECT_EQ(bucket.states.at("exp_avg").abs().max().item<double>(), 0);
     step.skipped.fill_(0), step.applied.fill_(1), step.clip.fill_(0.25);
     bucket.gradients.fill_(2.0);
     adamw(plan.optimizer, step, bucket);
-    EXPECT_NEAR(bucket.first_moment[3].item<double>(), 0.1 * 0.5, 1e-9);
+    EXPECT_NEAR(bucket.states.at("exp_avg")[3].item<double>(), 0.1 * 0.5, 1e-9);
   }
 }
 

@@ -49,7 +49,7 @@ Plan ToyPlan() {
                  .block_samples = 2};
   plan.budget.learning_rate = {.peak = 0.1, .min = 0.1, .init = 0.1, .decay_samples = 8, .style = "constant"};
   plan.budget.weight_decay = {.start = 0, .end = 0, .style = "constant", .samples = 8};
-  plan.optimizer.clip_grad_norm = 0;
+  plan.optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .clip_grad_norm = 0};
   plan.accumulators = {{"$integers", DType::kInt64, 2, {"loss_tokens", "routing"}}, {"$reals", DType::kFp64, 3, {"loss", "aux", "norm.m"}}};
   plan.origins = {{"toy.yaml", 7, 1, "module m"}};
   Module module{.name = "m", .origin = 0};

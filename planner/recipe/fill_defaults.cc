@@ -1,0 +1,36 @@
+#include "planner/recipe/fill_defaults.h"
+
+#include "planner/recipe/recipe_fields.h"
+#include "planner/recipe/recipe_keys.h"
+
+namespace planwright {
+namespace {
+
+// Calls `visit` for each key of a value of a struct, and of its sections.
+template <typename Visit>
+void ForEachKey(StructRef target, const Visit& visit) {
+  for (const KeySpec& key : RecipeKeys()) {
+    if (key.target.owner != target.tag) continue;
+    if (!key.target.section) {
+      visit(key, target.object);
+    } else if (const StructRef inner = key.target.section(target.object, false); inner.object != nullptr) {
+      ForEachKey(inner, visit);
+    }
+  }
+}
+
+}  // namespace
+
+void FillDefaults(StructRef target) {
+  ForEachKey(target, [](const KeySpec& key, void* owner) {
+    if (const YamlNode* value = DefaultOf(key)) key.target.read(*value, ConstantOf(key), owner);
+  });
+}
+
+void AddNumbers(StructRef model, Attributes& numbers) {
+  ForEachKey(model, [&](const KeySpec& key, void* owner) {
+    if (key.target.number) key.target.number(owner, ConstantOf(key), numbers);
+  });
+}
+
+}  // namespace planwright
