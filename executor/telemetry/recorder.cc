@@ -37,8 +37,9 @@ absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Open(const std::string& run_
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0 || posix_fallocate(file, 0, sizeof(RecorderPage)) != 0) {
-    const std::string why = std::strerror(errno);
+  const int problem = file < 0 ? errno : posix_fallocate(file, 0, sizeof(RecorderPage));
+  if (problem != 0) {
+    const std::string why = std::strerror(problem);
     if (file >= 0) close(file);
     return absl::ResourceExhaustedError(absl::StrCat("cannot write ", path, ": ", why));
   }

@@ -26,6 +26,15 @@ bool WriteAll(int fd, std::string_view bytes) {
   return true;
 }
 
+absl::Status WriteInto(const std::string& path, std::string_view bytes) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return Failed("write", path, errno);
+  bool good = WriteAll(fd, bytes);
+  int error = errno;
+  if (close(fd) != 0 && good) good = false, error = errno;
+  return good ? absl::OkStatus() : Failed("write", path, error);
+}
+
 absl::StatusOr<std::string> ReadPlainFile(int fd, const std::string& path, size_t most) {
   struct stat about {};
   if (fstat(fd, &about) != 0) return Failed("read", path, errno);
@@ -46,16 +55,33 @@ absl::StatusOr<std::string> ReadPlainFile(int fd, const std::string& path, size_
 }  // namespace
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
-  const std::string beside = path + ".writing." + std::to_string(getpid());
+  // A device or a pipe is written to, never replaced; a link stays one.
+  struct stat about {};
+  const bool there = stat(path.c_str(), &about) == 0;
+  if (there && S_ISDIR(about.st_mode)) return Failed("write", path, EISDIR);
+  if (there && !S_ISREG(about.st_mode)) return WriteInto(path, bytes);
+  std::error_code unresolved;
+  std::string target = std::filesystem::is_symlink(path, unresolved) ? std::filesystem::weakly_canonical(path, unresolved).string() : path;
+  if (unresolved) target = path;
+  const std::string beside = target + ".writing." + std::to_string(getpid());
   const int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0) return Failed("write", path, errno);
   bool good = WriteAll(fd, bytes) && fsync(fd) == 0;
   int error = errno;
   if (close(fd) != 0 && good) good = false, error = errno;
-  if (good && rename(beside.c_str(), path.c_str()) != 0) good = false, error = errno;
+  if (good && rename(beside.c_str(), target.c_str()) != 0) good = false, error = errno;
   if (good) return absl::OkStatus();
   unlink(beside.c_str());
   return Failed("write", path, error);
+}
+
+absl::Status ClaimFile(const std::string& path) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd >= 0) {
+    close(fd);
+    return absl::OkStatus();
+  }
+  return errno == EEXIST ? absl::AlreadyExistsError(path + " is there already") : Failed("write", path, errno);
 }
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t most) {

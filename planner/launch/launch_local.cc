@@ -61,7 +61,16 @@ class RankOutput {
   const Terminal& terminal_;
 };
 
+// The plan's file is the claim on the folder: of two launches at once one is refused.
+absl::Status ClaimRunDirectory(const LocalLaunch& launch) {
+  if (absl::Status status = MakeDirectories(launch.run_dir); !status.ok()) return status;
+  const absl::Status status = ClaimFile(launch.run_dir + "/plan.json");
+  if (!absl::IsAlreadyExists(status)) return status;
+  return absl::AlreadyExistsError(launch.run_dir + " already holds a run, and resuming one is not built yet [PW0900]; choose another --run-dir");
+}
+
 absl::Status PrepareRunDirectory(const Plan& plan, const LocalLaunch& launch) {
+  if (absl::Status status = ClaimRunDirectory(launch); !status.ok()) return status;
   for (const char* inner : {"/logs", "/recorder"}) {
     if (absl::Status status = MakeDirectories(launch.run_dir + inner); !status.ok()) return status;
   }
@@ -79,7 +88,7 @@ std::string DefaultRunDirectory(const Plan& plan) {
   localtime_r(&now, &local);
   char stamp[32];
   std::strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%S", &local);
-  std::string name = plan.name;
+  std::string name = plan.name.substr(0, 128);  // the name of a folder has room for 255
   for (char& c : name) {
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' && c != '-') c = '-';
   }
@@ -90,9 +99,6 @@ absl::Status CheckLocalLaunch(const Plan& plan, const LocalLaunch& launch) {
   if (access(launch.executor.c_str(), X_OK) != 0) {
     return absl::NotFoundError("the executor is not there: " + launch.executor +
                                " (build it with -DPLANWRIGHT_EXECUTOR=ON, or name it with --executor)");
-  }
-  if (std::filesystem::exists(launch.run_dir + "/plan.json")) {
-    return absl::AlreadyExistsError(launch.run_dir + " already holds a run, and resuming one is not built yet [PW0900]; choose another --run-dir");
   }
   return absl::OkStatus();
 }

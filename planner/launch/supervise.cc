@@ -66,13 +66,17 @@ class LinePipe {
   std::string rest_;
 };
 
-// Holds the signals that the supervisor answers itself, and gives them back.
+// Holds the signals that the supervisor answers itself, and gives them back. Those that it was started to ignore (nohup) it ignores.
 class HeldSignals {
  public:
   HeldSignals() {
     sigset_t set;
     sigemptyset(&set);
     for (int number : {SIGCHLD, SIGINT, SIGTERM}) sigaddset(&set, number);
+    for (int number : {SIGHUP, SIGQUIT}) {
+      struct sigaction action {};
+      if (sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) sigaddset(&set, number);
+    }
     sigprocmask(SIG_BLOCK, &set, &before_);
     fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   }
@@ -81,7 +85,7 @@ class HeldSignals {
     sigprocmask(SIG_SETMASK, &before_, nullptr);
   }
   int fd() const { return fd_; }
-  // The next SIGINT or SIGTERM that came; 0: none.
+  // The next that came and is no SIGCHLD; 0: none.
   int Next() {
     signalfd_siginfo info;
     while (read(fd_, &info, sizeof info) == sizeof info) {
@@ -210,7 +214,7 @@ class Supervisor {
       return;
     }
     interrupted_by_ = number;
-    SignalAll(number);
+    SignalAll(number == SIGINT ? SIGINT : SIGTERM);  // a quit would leave a core of every rank
     Enter(Stage::kEnding, times_.grace);
   }
 

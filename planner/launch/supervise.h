@@ -27,7 +27,7 @@ struct Supervision {
   std::vector<ProcessEnd> ends;       // in the order in which they were noticed
   std::optional<ProcessEnd> cause;    // the failure that the others followed from; nullopt: none failed by itself
   std::optional<int> stopped;         // a child that was stopped (SIGSTOP) when the others began to end, or was for too long
-  int interrupted_by = 0;             // SIGINT or SIGTERM that the supervisor got and passed on
+  int interrupted_by = 0;             // SIGINT, SIGTERM, SIGHUP or SIGQUIT that the supervisor got
 };
 
 struct SupervisionTimes {
@@ -42,7 +42,7 @@ struct SupervisionTimes {
 // A line of a child's output, without its line break.
 using LineSink = std::function<void(int child, bool is_error, std::string_view line)>;
 
-// Returns when every process and its process group is gone. SIGINT, SIGTERM and SIGCHLD are held for the calling thread
+// Returns when every process and its process group is gone. SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD are held for the calling thread
 // meanwhile; call it from a single-threaded program. A process that exits with kExitPeerLost lost another
 // one and is the cause only if nothing better is known.
 absl::StatusOr<Supervision> Supervise(const std::vector<Command>& commands, const LineSink& sink, const SupervisionTimes& times = {});

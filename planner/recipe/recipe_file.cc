@@ -17,7 +17,8 @@ absl::StatusOr<std::string> ReadRecipeFile(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) return absl::NotFoundError("there is no such file");
+  if (status.type() == fs::file_type::not_found) return absl::NotFoundError("there is no such file");
+  if (!fs::exists(status)) return absl::FailedPreconditionError(error.message());
   if (fs::is_directory(status)) return absl::FailedPreconditionError("it is a folder");
   if (!fs::is_regular_file(status)) return absl::FailedPreconditionError("it is not a plain file");
   // Some files of /proc call themselves plain and wait for ever: O_NONBLOCK has them say that they would.

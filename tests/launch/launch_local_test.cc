@@ -2,9 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
 
 #include "planner/launch/files.h"
 #include "planner/plan/plan_json.h"
@@ -88,7 +93,52 @@ TEST_F(LaunchLocalTest, AFailureIsFoundInTheRecorder) {
 
 TEST_F(LaunchLocalTest, AUsedRunDirectoryIsRefused) {
   Launch();
-  EXPECT_THAT(std::string(CheckLocalLaunch(plan_, launch_).message()), HasSubstr("already holds a run"));
+  const std::string outcome = File("outcome.json");
+  const absl::StatusOr<Outcome> second = LaunchLocal(plan_, launch_, [](bool, std::string_view) {});
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("already holds a run"));
+  EXPECT_EQ(File("outcome.json"), outcome);
+}
+
+TEST_F(LaunchLocalTest, OfManyWhoClaimAFolderAtOnceOneGetsIt) {
+  std::atomic<int> claimed{0}, refused{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 16; ++i) {
+    threads.emplace_back([&] {
+      const absl::Status status = ClaimFile(folder_ + "/plan.json");
+      ++(status.ok() ? claimed : refused);
+      EXPECT_TRUE(status.ok() || absl::IsAlreadyExists(status)) << status.message();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(claimed, 1);
+  EXPECT_EQ(refused, 15);
+}
+
+TEST_F(LaunchLocalTest, ALongNameIsNoLongFolder) {
+  plan_.name = std::string(5000, 'n');
+  EXPECT_LT(std::filesystem::path(DefaultRunDirectory(plan_)).filename().string().size(), 200u);
+  launch_.run_dir = folder_ + "/" + std::string(300, 'd');
+  const absl::StatusOr<Outcome> outcome = LaunchLocal(plan_, launch_, [](bool, std::string_view) {});
+  EXPECT_THAT(std::string(outcome.status().message()), HasSubstr("File name too long"));
+}
+
+// What is there and no plain file is somebody else's: a device of the machine, a pipe to a program.
+TEST_F(LaunchLocalTest, APipeIsWrittenIntoAndALinkStays) {
+  const std::string pipe = folder_ + "/pipe", target = folder_ + "/target", link = folder_ + "/link";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::string read;
+  std::thread reader([&] { read = (std::stringstream() << std::ifstream(pipe).rdbuf()).str(); });
+  EXPECT_TRUE(WriteFileAtomically(pipe, "a page").ok());
+  reader.join();
+  EXPECT_EQ(read, "a page");
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+
+  std::ofstream(target) << "old";
+  std::filesystem::create_symlink("target", link);
+  EXPECT_TRUE(WriteFileAtomically(link, "new").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ((std::stringstream() << std::ifstream(target).rdbuf()).str(), "new");
+  EXPECT_FALSE(WriteFileAtomically(folder_, "new").ok());
 }
 
 TEST_F(LaunchLocalTest, ATimeOutThatIsNoneIsRefusedBeforeAnythingIsMade) {

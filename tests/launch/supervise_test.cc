@@ -72,6 +72,18 @@ class SuperviseTest : public ::testing::Test {
     EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
   }
 
+  void ExpectEndsTheRun(int number) {
+    std::thread interrupt([&, main = pthread_self()] {
+      EXPECT_TRUE(Eventually([&] { return HasText(Pid(0)); }));
+      pthread_kill(main, number);
+    });
+    const Supervision result = Run({Rank({"sleep"})}, kGraceForEver);
+    interrupt.join();
+    EXPECT_EQ(result.interrupted_by, number);
+    EXPECT_EQ(EndedBy(result, 0), SIGTERM);
+    ExpectAllGone();
+  }
+
   std::string folder_;
   int ranks_ = 0;
   std::vector<std::string> lines_;
@@ -177,6 +189,23 @@ TEST_F(SuperviseTest, AnInterruptIsPassedOnAndIsNoFailure) {
   EXPECT_FALSE(result.cause.has_value());
   EXPECT_EQ(EndedBy(result, 1), SIGKILL);
   ExpectAllGone();
+}
+
+// A terminal that is closed, and Ctrl-\ in one.
+TEST_F(SuperviseTest, AHangUpEndsTheRunLikeAnInterrupt) { ExpectEndsTheRun(SIGHUP); }
+TEST_F(SuperviseTest, AQuitEndsTheRunLikeAnInterrupt) { ExpectEndsTheRun(SIGQUIT); }
+
+TEST_F(SuperviseTest, AHangUpThatIsIgnoredStaysIgnored) {
+  const auto before = signal(SIGHUP, SIG_IGN);
+  std::thread hang_up([&, main = pthread_self()] {
+    EXPECT_TRUE(Eventually([&] { return HasText(Pid(0)); }));
+    pthread_kill(main, SIGHUP);
+    pthread_kill(main, SIGTERM);
+  });
+  const Supervision result = Run({Rank({"sleep"})}, kGraceForEver);
+  hang_up.join();
+  signal(SIGHUP, before);
+  EXPECT_EQ(result.interrupted_by, SIGTERM);
 }
 
 TEST_F(SuperviseTest, AProgramThatCannotRunLeavesNobodyBehind) {

@@ -67,10 +67,11 @@ std::optional<uint64_t> StreamSeed() {
 
 // Both ends of a communication name one stream; roles of one module and stage are equal; a call has no stream.
 void ScatterOverStreams(std::vector<Instruction>& body, uint64_t seed, const std::string& list) {
-  for (size_t place = 0; place < body.size(); ++place) {
-    Instruction& op = body[place];
+  for (Instruction& op : body) {
     if (op.kind == OpKind::kCall || op.kind == OpKind::kExchange) continue;
-    const std::string key = op.group.empty() ? list + std::to_string(place) : op.group + std::string(OpName(op.kind));
+    const int64_t* bucket = op.FindInteger("bucket");
+    const std::string named = !op.outputs.empty() ? op.outputs[0].name : !op.inputs.empty() ? op.inputs[0] : "";
+    const std::string key = std::string(OpName(op.kind)) + (op.group.empty() ? list + named + (bucket ? std::to_string(*bucket) : "") : op.group);
     const uint64_t draw = std::hash<std::string>()(key + "/" + std::to_string(seed)) % 3;
     op.stream = draw == 0 ? "" : draw == 1 ? "first" : "second";
   }
