@@ -40,7 +40,7 @@ Plan MakePlan(int encoder_lanes, int language_lanes, int64_t samples, bool coloc
   language.grid.dp = language_lanes;
   language.grid.first_rank = colocated ? 0 : encoder_lanes;
   plan.modules = {encoder, language};
-  Bridge bridge{.name = "e.l", .from = "e", .to = "l"};
+  Bridge bridge{.name = "bridge.e.l", .from = "e", .to = "l"};
   bridge.forward = Table(samples, encoder.grid, language.grid);
   bridge.backward = Table(samples, language.grid, encoder.grid);
   plan.bridges = {bridge};
@@ -79,8 +79,8 @@ void ExchangeBoth(const Plan& plan, int rank, const Rank& self) {
     const bool language = module.name == "l";
     if (!module.grid.contains(rank)) continue;
     const LaneSamples lane = SamplesOfLane(samples, module.grid.dp, rank - module.grid.first_rank);
-    instruction.parts.push_back({"e.l", language, true, module.name + ".out", module.name + ".counts"});
-    instruction.parts.push_back({"e.l", !language, false, module.name + ".in", module.name + ".counts"});
+    instruction.parts.push_back({"bridge.e.l", language, true, module.name + ".out", module.name + ".counts"});
+    instruction.parts.push_back({"bridge.e.l", !language, false, module.name + ".in", module.name + ".counts"});
     instruction.outputs.push_back({module.name + ".in", {DType::kFp64, {std::string("rows"), kWidth}}});
     sent.insert(sent.end(), {RowsOf(lane, language ? -1 : 1), at::Tensor()});
     counts.insert(counts.end(), {Counts(lane), Counts(lane)});
