@@ -58,6 +58,7 @@ class Transpose {
   void Check() {
     Bind();
     for (const Instruction& op : backward_.body) Step(op);
+    for (const Instruction& op : forward_.block().body) SaysItsGradients(op);
     std::vector<size_t> wanted;
     const auto& inputs = forward_.block().inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -78,6 +79,17 @@ class Transpose {
  private:
   void Fail(string message) {
     violations_.push_back({"V5", absl::StrCat("block ", backward_.name, " ", message), index_.OriginOf(here_, backward_.origin, module_)});
+  }
+
+  // A value of the forward declares a gradient where one comes to it; what is made beside it for the backward alone may, too.
+  void SaysItsGradients(const Instruction& op) {
+    const auto learns = [&](const Output& output) { return !forward_.GradientOf(output.name).empty(); };
+    const bool some = std::any_of(op.outputs.begin(), op.outputs.end(), learns);
+    for (const Output& output : op.outputs) {
+      const bool declared = output.type.gradient.has_value();
+      if (declared ? some : !learns(output)) continue;
+      Fail(absl::StrCat("is of a forward whose ", output.name, declared ? " declares a gradient that never comes" : " declares no gradient"));
+    }
   }
 
   // Inputs are the gradients of the forward's outputs, in order.

@@ -158,6 +158,10 @@ class BlockDamage {
         Add("gradient_layout_over_no_cut", i, absl::StrCat(name, " ", string(AxisName(axis))), {"V4"},
             [k, axis](Instruction& x) { (*x.outputs[k].type.gradient)[axis] = {AxisLayout::State::kPartial, 0}; });
       }
+      const string backward = Here().name.substr(0, Here().name.rfind('.')) + ".backward";
+      if (Here().name.ends_with(".forward") && plan_.FindBlock(backward) && type.gradient && Learns(name)) {
+        Add("value_without_gradient", i, name, {"V4", "V5"}, [k](Instruction& x) { x.outputs[k].type.gradient.reset(); });
+      }
       Add("change_memory", i, name, {"V4"}, [k](Instruction& x) { x.outputs[k].type.host = !x.outputs[k].type.host; });
       for (size_t d = 0; d < type.dims.size(); ++d) Everywhere(name, d, type.dims[d]);
       Add("define_twice", i, name, {"V4"}, [k, first = op.inputs.empty() ? name : op.inputs[0]](Instruction& x) {
@@ -165,6 +169,13 @@ class BlockDamage {
         x.outputs[k].name = first;
       });
     }
+  }
+
+  // Whether someone reads or hands on the value, who may give it a gradient: not so what is made for the backward alone.
+  bool Learns(const string& name) const {
+    const auto reads = [&](const Instruction& op) { return std::find(op.inputs.begin(), op.inputs.end(), name) != op.inputs.end(); };
+    const auto& outputs = Here().outputs;
+    return std::any_of(Body().begin(), Body().end(), reads) || std::find(outputs.begin(), outputs.end(), name) != outputs.end();
   }
 
   // Lanes, and axes of one rank.
