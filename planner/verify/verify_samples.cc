@@ -167,12 +167,16 @@ class RoleSamples {
     ++tokens_[count->second.first];
     std::set<string> once;
     if (const string* axes = op.FindText("once_over")) once = absl::StrSplit(*axes, ',', absl::SkipEmpty());
+    string wanted;
     for (Axis axis : {Axis::kTp, Axis::kCp}) {
       const string axis_name(AxisName(axis));
       const bool named = once.erase(axis_name) > 0;
+      if (module->grid.size(axis) > 1) absl::StrAppend(&wanted, wanted.empty() ? "" : ",", axis_name);
       if (module->grid.size(axis) > 1 && !named) Fail(&op, absl::StrCat("counts the loss tokens of a lane on every rank along ", axis_name), "V6");
     }
     for (const string& axis : once) Fail(&op, absl::StrCat("counts loss tokens once over ", axis, ", along which lanes differ"), "V6");
+    const string* text = op.FindText("once_over");
+    if (text ? *text != wanted : !wanted.empty()) Fail(&op, absl::StrCat("counts loss tokens once over other axes than ", wanted), "V6");
   }
 
   void CheckModule(const Module& module, int microbatches) {

@@ -175,6 +175,11 @@ class RoleDamage {
     AddToRole("drop_count", Label(i), {"V5"}, [i](Role& r) { Erase(r.step, i); });
     AddToRole("count_twice", Label(i), {"V5"}, [i](Role& r) { Repeat(r.step, i); });
     Add("count_into_another", i, "", {"V5"}, [](Instruction& x) { x.attributes["into"] = string("$reals.loss"); });
+    for (const char* more : {"tp", "cp", "tp,tp", ""}) {
+      const string* now = Step()[i].FindText("once_over");
+      const string other = absl::StrCat(now ? *now : "", now ? "," : "", more);
+      Add("count_once_over_more", i, other, {"V6"}, [other](Instruction& x) { x.attributes["once_over"] = other; });
+    }
     Add("count_once_over_lanes", i, "", {"V6"}, [](Instruction& x) { x.attributes["once_over"] = string("dp"); });
     if (Step()[i].attributes.contains("once_over")) {
       Add("count_on_every_rank", i, "", {"V6"}, [](Instruction& x) { x.attributes.erase("once_over"); });
