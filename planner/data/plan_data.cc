@@ -50,6 +50,13 @@ void CheckVocabulary(const HybridLmModel& language, const DataPlan& data, const 
   }
 }
 
+// Whoever draws it or not, a grid is two sizes.
+void CheckGridSizes(const Located<std::vector<int64_t>>& grid, Diagnostics& diagnostics) {
+  if (grid->size() == 2 && (*grid)[0] > 0 && (*grid)[1] > 0) return;
+  diagnostics.Error(DiagnosticKind::kImageGrid, grid.where, "an image grid is two numbers above 0: rows and columns of patches",
+                    "write it as [rows, columns]");
+}
+
 // A grid of patches must be whole squares of the pixel shuffle and lie on the position table.
 void CheckGrid(const Located<std::vector<int64_t>>& grid, const RadioVitModel& encoder, Diagnostics& diagnostics) {
   const int64_t side = encoder.max_image / encoder.patch, factor = encoder.pixel_shuffle;
@@ -84,7 +91,10 @@ void CheckLossTokens(const DataRecipe& data, Diagnostics& diagnostics) {
 // Every encoder sees every image, and the sequence has the rows that each makes of it.
 void CheckMock(const Recipe& recipe, const std::vector<const RadioVitModel*>& encoders, Diagnostics& diagnostics) {
   const DataRecipe& data = recipe.data;
-  if (encoders.empty()) return;
+  if (encoders.empty()) {
+    for (const auto& grid : data.image_grids) CheckGridSizes(grid, diagnostics);
+    return;
+  }
   if (data.image_grids.empty()) {
     diagnostics.Error(DiagnosticKind::kImageGrid, data.where, "mock data for an encoder needs image_grids",
                       "add data.image_grids: [[rows, columns], ...], in patches");

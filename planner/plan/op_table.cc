@@ -89,6 +89,20 @@ OpInfo::Moves ParseMoves(const string& rest) {
   return moves;
 }
 
+size_t CountOf(const string& word) {
+  Require(word.size() == 1 && absl::ascii_isdigit(static_cast<unsigned char>(word[0])), "a number of values: " + word);
+  return static_cast<size_t>(word[0] - '0');
+}
+
+// "N -> N" or "N or N -> N"
+OpInfo::Values ParseValues(const string& rest) {
+  const std::vector<string> sides = absl::StrSplit(rest, " -> ");
+  Require(sides.size() == 2, "values: " + rest);
+  OpInfo::Values values = {.inputs = {}, .outputs = CountOf(sides[1])};
+  for (const string& count : std::vector<string>(absl::StrSplit(sides[0], " or "))) values.inputs.push_back(CountOf(count));
+  return values;
+}
+
 class TableMaker {
  public:
   // What every kind says of itself; then those that are like another's.
@@ -120,6 +134,10 @@ class TableMaker {
       info.operands = rest;
     } else if (word == "operands_cp") {
       info.operands_cp = rest;
+    } else if (word == "values") {
+      info.values = ParseValues(rest);
+    } else if (word == "counts_on_host") {
+      info.counts_on_host = true;
     } else if (word == "attribute") {
       info.attributes.push_back(ParseAttribute(rest));
     } else if (word == "attributes") {
@@ -184,6 +202,9 @@ void AppendReference(const OpInfo& info, string& page) {
   line("operands with cp", info.operands_cp);
   for (const OpInfo::Transpose& transpose : info.transposes) {
     line(transpose.over_cp ? "transposes, with cp" : "transposes", absl::StrCat(transpose.forward, ":", transpose.operands));
+  }
+  if (info.values.inputs != std::vector<size_t>{0} || info.values.outputs > 0) {
+    line("values", absl::StrCat(absl::StrJoin(info.values.inputs, " or "), " -> ", info.values.outputs));
   }
   if (info.flops) line("FLOPs", info.flops->text());
   for (const StateEffect& effect : info.effects) line(effect.writes ? "writes" : "reads", effect.resource);

@@ -45,6 +45,13 @@ struct OpInfo {
   bool planned = false;              // the planner lowers and proves it, this version's executor does not run it
   std::string does;                  // the contract, in words
   std::string operands, operands_cp; // index notation, of compute instructions (verify/op_signature.h); _cp: where the attribute cp is above 1
+  // How many values it reads and makes, where no index notation says so. Calls have those of their block, exchanges one for each part that is
+  // received, reads those of read_rules.h.
+  struct Values {
+    std::vector<size_t> inputs = {0};  // any of these
+    size_t outputs = 0;
+  } values;
+  bool counts_on_host = false;  // the integers that it makes are counts of rows, in host memory whatever the device
   std::vector<AttributeSpec> attributes;
   // Of a backward kind: the forward kind that it differentiates and "operands -> results" (verify/backward_table.h).
   struct Transpose {

@@ -176,7 +176,8 @@ std::string RangeProblem(const DataPlan& data) {
   bool outside = Outside(data.patch, kMostTokens) || Outside(data.pixel_shuffle, kMostPixelShuffle) || Outside(data.max_image, kMostTokens) ||
                  Outside(data.max_images, kMostTokens) || Outside(data.text_tokens, kMostTokens);
   for (const auto& grid : data.image_grids) {
-    outside = outside || std::any_of(grid.begin(), grid.end(), [](int64_t size) { return Outside(size, kMostGridSide); });
+    outside = outside || grid.size() != 2 ||
+              std::any_of(grid.begin(), grid.end(), [](int64_t size) { return size < 1 || size > kMostGridSide; });
   }
   if (outside) return "sizes that no image has";
   for (int64_t count : {data.seed, data.classes, data.window, data.min_patches, data.max_patches, data.vocabulary}) {
@@ -184,6 +185,11 @@ std::string RangeProblem(const DataPlan& data) {
   }
   for (int64_t token : {data.image_token, data.pad_token, data.end_token}) {
     if (!IsToken(token, data.vocabulary)) return "a token outside the vocabulary";
+  }
+  if (data.kind == "mock") {
+    if (data.classes < 1 || data.text_tokens < 1) return "mock data of no class, or of no text";
+    if (data.vocabulary < (data.image_token >= 0 ? 3 : 2)) return "mock data of a vocabulary that has no text";
+    if (data.patch > 0 && data.max_images > 0 && data.image_grids.empty()) return "mock data of images without their grids";
   }
   return "";
 }

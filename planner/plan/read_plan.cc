@@ -110,7 +110,13 @@ class Reader {
     if (Expect(json.is_number(), json, path, "a number")) value = json.get<double>();
   }
   void Read(const Json& json, const std::string& path, std::string& value) {
-    if (Expect(json.is_string(), json, path, "text")) value = json.get<std::string>();
+    if (!Expect(json.is_string(), json, path, "text")) return;
+    value = json.get<std::string>();
+    if (HasControl(value)) Fail(path, "the text has a control character");
+  }
+  // A terminal that a name is printed on would obey it, and C's texts end at NUL.
+  static bool HasControl(std::string_view text) {
+    return std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
   }
   void Read(const Json& json, const std::string& path, char& value) {
     std::string text;
@@ -194,7 +200,10 @@ class Reader {
   }
   void Read(const Json& json, const std::string& path, Attributes& values) {
     if (!Expect(json.is_object(), json, path, "an object")) return;
-    for (const auto& [key, value] : json.items()) Read(value, path + "." + key, values[key]);
+    for (const auto& [key, value] : json.items()) {
+      if (HasControl(key)) return Fail(path, "a name in it has a control character");
+      Read(value, path + "." + key, values[key]);
+    }
   }
   template <typename T, typename FromText>
   void ReadWord(const Json& json, const std::string& path, FromText from_text, const char* what, T& value) {

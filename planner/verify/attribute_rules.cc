@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "planner/plan/op_table.h"
 
 namespace planwright {
@@ -50,6 +51,50 @@ string StrayField(const Instruction& instruction, bool in_block) {
   return "";
 }
 
+string Misplaced(const Instruction& instruction, bool in_block) {
+  const OpInfo& info = InfoOf(instruction.kind);
+  const bool moves_state = !instruction.inputs.empty() && IsStateName(instruction.inputs.front());
+  switch (info.op_class) {
+    case OpClass::kControl: return "";
+    case OpClass::kData: return in_block ? "reads samples in a block" : "";
+    case OpClass::kCompute: return in_block ? "" : "computes outside a block";
+    case OpClass::kState: return in_block && info.values.inputs == std::vector<size_t>{0} ? "changes state in a block" : "";
+    case OpClass::kCommunication: break;
+  }
+  const bool between_blocks = instruction.kind == OpKind::kExchange || instruction.kind == OpKind::kBroadcast;
+  if (in_block) return between_blocks ? "stands in a block" : "";
+  return between_blocks || moves_state ? "" : "moves a value outside a block";
+}
+
+string ValuesProblem(const Instruction& instruction) {
+  const OpInfo& info = InfoOf(instruction.kind);
+  const auto is_state = [](const Output& output) { return IsStateName(output.name); };
+  const auto state_in = std::count_if(instruction.inputs.begin(), instruction.inputs.end(), [](const string& name) { return IsStateName(name); });
+  const auto state_out = std::count_if(instruction.outputs.begin(), instruction.outputs.end(), is_state);
+  const bool moves_state = info.op_class == OpClass::kCommunication && state_in == 1 && state_out == 1;
+  if (state_in + state_out > 0 && !moves_state) return "touches state beside values";
+  for (const Output& output : instruction.outputs) {
+    const ValueType& type = output.type;
+    const bool plain = !type.host && !type.gradient && type.layout.empty();
+    if (is_state(output) && !plain) return absl::StrCat("makes ", output.name, " with a layout of a value");
+  }
+  if (!info.operands.empty() || instruction.kind == OpKind::kCall) return "";  // index notation and blocks say
+  if (instruction.kind == OpKind::kExchange) {
+    std::vector<string> received, made;
+    for (const ExchangePart& part : instruction.parts) {
+      if (!part.send) received.push_back(part.value);
+    }
+    for (const Output& output : instruction.outputs) made.push_back(output.name);
+    return instruction.inputs.empty() && made == received ? "" : "has other values than its parts send and receive";
+  }
+  const std::vector<size_t>& counts = info.values.inputs;
+  if (std::find(counts.begin(), counts.end(), instruction.inputs.size()) == counts.end()) {
+    return absl::StrCat("reads ", instruction.inputs.size(), " values, not ", absl::StrJoin(counts, " or "));
+  }
+  if (info.op_class == OpClass::kData || instruction.outputs.size() == info.values.outputs) return "";
+  return absl::StrCat("makes ", instruction.outputs.size(), " values, not ", info.values.outputs);
+}
+
 double AttributeRules::ValueOf(const string& name, const Module& module) const {
   if (name == "sequence") return static_cast<double>(plan_.budget.sequence_length);
   if (name == "samples") return static_cast<double>(plan_.budget.micro_samples);
@@ -81,10 +126,13 @@ string AttributeRules::Problem(const Instruction& instruction, const Module* mod
     const auto found = instruction.attributes.find(spec.name);
     const bool follows = spec.source == AttributeSource::kFormula && expected;
     if (found == instruction.attributes.end()) {
-      if (!spec.optional && (!follows || (*expected)[i].wanted)) return absl::StrCat("lacks the attribute ", spec.name);
+      // Which module it is of is known in a block and nowhere else.
+      const bool may_lack = spec.optional && (module || spec.name != "module");
+      if (!may_lack && (!follows || (*expected)[i].wanted)) return absl::StrCat("lacks the attribute ", spec.name);
       continue;
     }
     ++known;
+    if (module && spec.optional && spec.name == "module") return "names a module, where it is of that of its block";
     if (!HasType(found->second, spec.type)) return absl::StrCat("has an attribute ", spec.name, " that is no ", string(AttributeTypeName(spec.type)));
     if (!follows) continue;
     if (!(*expected)[i].wanted) return absl::StrCat("has an attribute ", spec.name, " where there is none");

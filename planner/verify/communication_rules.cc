@@ -12,8 +12,6 @@ namespace {
 using std::string;
 using State = AxisLayout::State;
 
-constexpr Axis kLayoutAxes[] = {Axis::kTp, Axis::kCp, Axis::kExpertTp};
-
 string Over(Axis axis) { return absl::StrCat(" over ", string(AxisName(axis))); }
 
 // One instruction that turns a value into another over the axes of a group.
@@ -114,6 +112,15 @@ class Change {
       if (!reduces) Must(out_, op_.outputs[0].name, axis, {});
     }
     SameRows();
+    GatheredRows(pieces, reduces ? in_ : out_);
+  }
+
+  // A number of rows from each, or a run-time size from each and then in all (VerifyRows says which).
+  void GatheredRows(const ValueType& pieces, const ValueType& all) {
+    if (pieces.dims.empty() || all.dims.empty()) return Fail("moves rows of values that have none");
+    const auto *part = std::get_if<int64_t>(&pieces.dims[0]), *whole = std::get_if<int64_t>(&all.dims[0]);
+    const bool fits = part && whole ? *part * module_.grid.size(axes_) == *whole : !part && !whole;
+    if (!fits) Fail(absl::StrCat("has ", ShapeText(pieces), " of each of ", module_.grid.size(axes_), " and ", ShapeText(all), " of all"));
   }
 
   // Rows that this rank counted itself (a number of them) go with its own counts [E], rows that it is sent (a run-time size) with [P, ...].
@@ -202,6 +209,9 @@ class Change {
   string problem_;
 };
 
+// A rank's counts are its own.
+string CountsLayout(const ValueType& counts) { return counts.layout.empty() && !counts.gradient ? "" : "makes counts with a layout"; }
+
 // counts of all experts -> what each member sends to the experts here.
 string AllToAllProblem(const TypedInstruction& typed, const Module& module, const std::vector<Axis>& axes) {
   const ValueType &in = *typed.inputs.front(), &out = typed.instruction->outputs.front().type;
@@ -212,7 +222,7 @@ string AllToAllProblem(const TypedInstruction& typed, const Module& module, cons
   if (!experts || !members || !local || *members != module.grid.size(axes) || *members * *local != *experts) {
     return absl::StrCat("makes ", ShapeText(out), " of ", ShapeText(in), " among ", module.grid.size(axes), " members");
   }
-  return out.host ? "" : "makes counts that are not in host memory, where row counts are read";
+  return CountsLayout(out);
 }
 
 // Row counts are each member's own, whatever their layout says that they add up to.
@@ -230,7 +240,8 @@ string CountGatherProblem(const TypedInstruction& typed, const Module& module, c
     const auto *from = std::get_if<int64_t>(&in.dims[i]), *to = std::get_if<int64_t>(&out.dims[i]);
     fits = from && to && *to == *from * (i == 0 ? module.grid.size(axes) : 1);
   }
-  return fits ? "" : absl::StrCat("makes ", ShapeText(out), " of ", ShapeText(in), " among ", module.grid.size(axes), " members");
+  if (!fits) return absl::StrCat("makes ", ShapeText(out), " of ", ShapeText(in), " among ", module.grid.size(axes), " members");
+  return CountsLayout(out);
 }
 
 }  // namespace

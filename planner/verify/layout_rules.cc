@@ -97,7 +97,9 @@ class AxisRule {
   }
 
   void Pieces(const Held& held, const OperandSignature& operand, const string& name) {
-    if (operand.dtype == OperandSignature::Kind::kInt64) return;  // the order of the rows, of no layout
+    const bool order = operand.dtype == OperandSignature::Kind::kInt64;  // of the rows, of no layout
+    if (order && held != Held{}) problem_ = absl::StrCat("needs ", name, " of no layout", Over());
+    if (order) return;
     if (held != Held{State::kSharded, 0, false}) problem_ = absl::StrCat("needs ", name, " in pieces along dim 0", Over());
   }
 

@@ -16,6 +16,9 @@ struct TypedInstruction {
   std::vector<Slot> parameters, gradients;
 };
 
+// Axes that cut values. Along dp every lane has values of its own, along ep and expert_dp rows of its own, along pp other layers.
+inline constexpr Axis kLayoutAxes[] = {Axis::kTp, Axis::kCp, Axis::kExpertTp};
+
 // What the ranks along an axis hold of a value or of what is added to a gradient.
 struct Held {
   AxisLayout::State state = AxisLayout::State::kReplicated;

@@ -37,8 +37,9 @@ OperandSignature ParseOperand(const string& text) {
   for (const string& word : std::vector<string>(absl::StrSplit(text, ' ', absl::SkipEmpty()))) {
     if (word == "*") {
       operand.leading = true;
-    } else if (word == "?") {
+    } else if (word[0] == '?') {
       operand.optional = true;
+      operand.with = word.substr(1);
     } else if (word == "...") {
       operand.repeats = true;
     } else if (word[0] == '+' || word[0] == '!' || word.back() == ':') {
@@ -113,9 +114,13 @@ const OperandSignature* OperandAt(const std::vector<OperandSignature>& list, siz
   return !list.empty() && list.back().repeats ? &list.back() : nullptr;
 }
 
-bool CountFits(const std::vector<OperandSignature>& list, size_t count) {
+bool CountFits(const std::vector<OperandSignature>& list, size_t count, const Instruction& instruction) {
   size_t least = 0;
-  for (const OperandSignature& operand : list) least += operand.optional ? 0 : 1;
+  for (const OperandSignature& operand : list) {
+    const bool there = operand.optional && !operand.with.empty() && instruction.attributes.contains(operand.with);
+    if (operand.optional && !operand.with.empty() && !there && count == list.size()) return false;
+    least += operand.optional && !there ? 0 : 1;
+  }
   return count >= least && (count <= list.size() || (!list.empty() && list.back().repeats));
 }
 

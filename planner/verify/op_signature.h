@@ -24,6 +24,7 @@ struct OperandSignature {
   bool linear = false;    // may be a partial sum over an axis
   bool of_rank = false;   // rows behind the token dispatch
   bool optional = false;
+  std::string with;       // of an optional one: it is there where the instruction has this attribute
   bool repeats = false;
   bool leading = false;   // any leading dims before `dims`
   std::vector<DimIndex> dims;
@@ -39,7 +40,7 @@ const OpSignature* SignatureOf(const Instruction& instruction);
 // The signature of operand `i` of a list of `count` operands, or null if there is none: the last may repeat.
 const OperandSignature* OperandAt(const std::vector<OperandSignature>& list, size_t i);
 
-// Whether `count` operands fit the list.
-bool CountFits(const std::vector<OperandSignature>& list, size_t count);
+// Whether `count` operands fit the list of an instruction.
+bool CountFits(const std::vector<OperandSignature>& list, size_t count, const Instruction& instruction);
 
 }  // namespace planwright

@@ -18,6 +18,7 @@ struct Wanted {
   DType dtype;
   std::vector<int64_t> dims;
   bool host = false;
+  Layout layout = {};
 };
 
 bool Fits(const Dim& dim, int64_t wanted) {
@@ -27,7 +28,7 @@ bool Fits(const Dim& dim, int64_t wanted) {
 
 bool Fits(const ValueType& type, const Wanted& wanted) {
   const auto fits = [](const Dim& dim, int64_t size) { return Fits(dim, size); };
-  return type.dtype == wanted.dtype && type.host == wanted.host &&
+  return type.dtype == wanted.dtype && type.host == wanted.host && type.layout == wanted.layout && !type.gradient &&
          std::equal(type.dims.begin(), type.dims.end(), wanted.dims.begin(), wanted.dims.end(), fits);
 }
 
@@ -52,6 +53,7 @@ std::vector<Wanted> Images(const Plan& plan, const Module& module, DType precisi
   if (!pixels) return wanted;
   const auto values = 3 * static_cast<uint64_t>(module.size("patch")) * static_cast<uint64_t>(module.size("patch"));  // of a patch from any file
   wanted.insert(wanted.begin(), {"patches", precision, {kRunTime, static_cast<int64_t>(values)}});
+  if (module.grid.cp > 1) wanted.front().layout[Axis::kCp] = {AxisLayout::State::kSharded, 0};
   wanted.insert(wanted.begin() + 2, {"image numbers", DType::kInt64, {kRunTime, 2}, true});
   return wanted;
 }

@@ -92,17 +92,18 @@ struct AttributeSize {
   const char* size;
 };
 constexpr AttributeSize kAttributeSizes[] = {
-    {OpKind::kMambaConv, "heads", "heads"},           {OpKind::kMambaScan, "heads", "fh"},     {OpKind::kMambaScan, "state", "N"},
+    {OpKind::kMambaConv, "heads", "heads"},           {OpKind::kMambaScan, "heads", "fh"},
     {OpKind::kMambaScan, "inner", "fi"},              {OpKind::kMambaScanGrad, "heads", "fh"}, {OpKind::kMambaScanGrad, "inner", "fi"},
     {OpKind::kGatedNorm, "inner", "fi"},              {OpKind::kGatedNormGrad, "inner", "fi"}, {OpKind::kCausalAttention, "q_heads", "fh"},
     {OpKind::kCausalAttentionGrad, "q_heads", "fh"},  {OpKind::kRoute, "top_k", "K"},
     {OpKind::kPermuteRowsGrad, "top_k", "K"},          {OpKind::kRouteGrad, "top_k", "K"},
     {OpKind::kPackedAttention, "heads", "fh"},        {OpKind::kPackedAttentionGrad, "heads", "fh"},
     {OpKind::kUnpermuteRows, "samples", "B"},         {OpKind::kPermuteRowsGrad, "samples", "B"},
+    {OpKind::kDealBands, "cp", "C"},
     {OpKind::kUnpermuteRows, "sequence", "t"},        {OpKind::kPermuteRowsGrad, "sequence", "t"},
 };
 
-// A size that is a sum of products of attributes.
+// A size that follows from attributes, and from other sizes.
 struct DerivedSize {
   const char* size;
   int64_t value;
@@ -114,14 +115,22 @@ int64_t Attr(const Instruction& instruction, const char* name) {
   return value && *value >= 0 && *value <= kMostTokens ? *value : -1;
 }
 
-std::vector<DerivedSize> Derived(const Instruction& op) {
+std::vector<DerivedSize> Derived(const Instruction& op, const Sizes& sizes) {
+  const auto quotient = [](int64_t a, int64_t b) { return a >= 0 && b > 0 ? a / b : -1; };
   switch (op.kind) {
     case OpKind::kMambaConv:
     case OpKind::kMambaConvGrad:
       return {{"f2", Attr(op, "inner") + 2 * Attr(op, "bc")}, {"f", 2 * Attr(op, "inner") + 2 * Attr(op, "bc") + Attr(op, "heads")}};
     case OpKind::kMambaScan:
-    case OpKind::kMambaScanGrad:
-      return {{"f2", Attr(op, "inner") + 2 * Attr(op, "bc")}, {"f", 2 * Attr(op, "inner") + 2 * Attr(op, "bc") + Attr(op, "heads")}};
+    case OpKind::kMambaScanGrad: {
+      const int64_t* positions = sizes.number("T");
+      const int64_t chunk = Attr(op, "chunk");
+      return {{"f2", Attr(op, "inner") + 2 * Attr(op, "bc")},
+              {"f", 2 * Attr(op, "inner") + 2 * Attr(op, "bc") + Attr(op, "heads")},
+              {"C", positions && *positions <= kMostTokens ? quotient(*positions + chunk - 1, chunk) : -1},
+              {"N", Attr(op, "state")},
+              {"P", quotient(Attr(op, "inner"), Attr(op, "heads"))}};
+    }
     case OpKind::kCausalAttention:
     case OpKind::kCausalAttentionGrad:
       return {{"f", (Attr(op, "q_heads") + 2 * Attr(op, "kv_heads")) * Attr(op, "head_dim")},
@@ -145,7 +154,7 @@ string AttributeProblem(const Instruction& op, const Sizes& sizes) {
     if (!op.attributes.contains(rule.attribute)) return absl::StrCat("lacks the attribute ", rule.attribute);
     if (string problem = check(rule.size, Attr(op, rule.attribute), rule.attribute); !problem.empty()) return problem;
   }
-  for (const DerivedSize& rule : Derived(op)) {
+  for (const DerivedSize& rule : Derived(op, sizes)) {
     if (string problem = check(rule.size, rule.value, "the head counts and widths"); !problem.empty()) return problem;
   }
   if (op.kind == OpKind::kGatedNorm || op.kind == OpKind::kGatedNormGrad) {
@@ -184,8 +193,8 @@ string JoinProblem(const TypedInstruction& typed) {
 
 string CountProblem(const TypedInstruction& typed, const OpSignature& signature) {
   const Instruction& op = *typed.instruction;
-  const auto check = [](const std::vector<OperandSignature>& list, size_t count, const char* what) -> string {
-    return CountFits(list, count) ? "" : absl::StrCat("has ", count, " ", what);
+  const auto check = [&](const std::vector<OperandSignature>& list, size_t count, const char* what) -> string {
+    return CountFits(list, count, op) ? "" : absl::StrCat("has ", count, " ", what);
   };
   for (const string& problem : {check(signature.inputs, op.inputs.size(), "inputs"), check(signature.parameters, op.parameters.size(), "parameters"),
                                 op.gradients.empty() ? "" : check(signature.gradients, op.gradients.size(), "gradients"),

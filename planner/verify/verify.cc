@@ -40,6 +40,7 @@ std::vector<Violation> AllRules(const Plan& plan, std::vector<RoleEstimate>* mem
   // Last: what breaks another rule is told by that rule, which says what would go wrong.
   add(VerifyModel(index));
   add(VerifyGraphs(index, microbatches));
+  add(VerifyRecompute(index, microbatches));
   add(VerifyFollows(index));
   add(VerifyPrograms(index));
   add(VerifySiblings(index));

@@ -58,9 +58,12 @@ std::vector<Violation> VerifyStorage(const PlanIndex& index);
 std::vector<Violation> VerifyModel(const PlanIndex& index);
 // V11 of blocks: a forward block computes what the statement of its layer kind says, with the same slots and settings; stages only hand on.
 std::vector<Violation> VerifyGraphs(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches);
+// V11 of recompute: forwards are run again for the layer kinds that a module names, and for no others.
+std::vector<Violation> VerifyRecompute(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches);
 // V11 of what follows from these: buckets, sums, groups and streams, bridges, image sizes of the data, run-time sizes, axes of the checkpoint.
 std::vector<Violation> VerifyFollows(const PlanIndex& index);
-// V11 of programs: how roles set up, and that an instruction has the fields of its kind and no others.
+// V11 of programs: how roles set up, that they run microbatches in the order of the schedule, and that an instruction has the fields of its kind
+// and no others.
 std::vector<Violation> VerifyPrograms(const PlanIndex& index);
 // V11 of roles: those of one module and stage run the same program, but for what the leader exchanges over bridges.
 std::vector<Violation> VerifySiblings(const PlanIndex& index);

@@ -20,6 +20,19 @@ namespace {
 
 using std::string;
 
+bool Equal(const ValueType& a, const ValueType& b) {
+  return a.dtype == b.dtype && a.dims == b.dims && a.host == b.host && a.layout == b.layout && a.gradient == b.gradient;
+}
+
+// What a block takes of its forward, it takes as it was saved: the first that it does not, or null.
+const Output* TakenOtherwise(const Block& block, const ForwardBlock& forward) {
+  for (const Output& take : block.takes) {
+    const ValueType* saved = forward.type(take.name);
+    if (saved && !Equal(take.type, *saved)) return &take;
+  }
+  return nullptr;
+}
+
 // Whether an instruction makes again, as it was made, what the forward makes.
 bool Repeats(const Instruction& op, const Block& forward) {
   const auto names = [](const Instruction& instruction) {
@@ -30,7 +43,8 @@ bool Repeats(const Instruction& op, const Block& forward) {
   for (const Instruction& made : forward.body) {
     if (made.kind == op.kind && names(made) == names(op) && made.parameters == op.parameters && made.attributes == op.attributes &&
         made.group == op.group) {
-      return true;
+      return std::equal(made.outputs.begin(), made.outputs.end(), op.outputs.begin(), op.outputs.end(),
+                        [](const Output& a, const Output& b) { return Equal(a.type, b.type); });
     }
   }
   return false;
@@ -44,6 +58,7 @@ class Transpose {
   void Check() {
     Bind();
     for (const Instruction& op : backward_.body) Step(op);
+    for (const Instruction& op : forward_.block().body) SaysItsGradients(op);
     std::vector<size_t> wanted;
     const auto& inputs = forward_.block().inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -66,6 +81,17 @@ class Transpose {
     violations_.push_back({"V5", absl::StrCat("block ", backward_.name, " ", message), index_.OriginOf(here_, backward_.origin, module_)});
   }
 
+  // A value of the forward declares a gradient where one comes to it; what is made beside it for the backward alone may, too.
+  void SaysItsGradients(const Instruction& op) {
+    const auto learns = [&](const Output& output) { return !forward_.GradientOf(output.name).empty(); };
+    const bool some = std::any_of(op.outputs.begin(), op.outputs.end(), learns);
+    for (const Output& output : op.outputs) {
+      const bool declared = output.type.gradient.has_value();
+      if (declared ? some : !learns(output)) continue;
+      Fail(absl::StrCat("is of a forward whose ", output.name, declared ? " declares a gradient that never comes" : " declares no gradient"));
+    }
+  }
+
   // Inputs are the gradients of the forward's outputs, in order.
   void Bind() {
     std::vector<size_t> given;
@@ -86,19 +112,9 @@ class Transpose {
     for (const auto* list : {&backward_.inputs, &backward_.takes}) {
       for (const Output& value : *list) types_[value.name] = &value.type;
     }
-    for (const Output& take : backward_.takes) {
-      const ValueType* saved = forward_.type(take.name);
-      if (saved && !Equal(take.type, *saved)) Fail(absl::StrCat("takes ", take.name, " as ", ShapeText(take.type), ", another type than was saved"));
+    if (const Output* take = TakenOtherwise(backward_, forward_)) {
+      Fail(absl::StrCat("takes ", take->name, " as ", ShapeText(take->type), ", another type than was saved"));
     }
-  }
-
-  bool SameOver(const Layout& a, const Layout& b) const {
-    const auto same = [&](Axis axis) { return !module_ || module_->grid.size(axis) == 1 || HeldOver(a, axis) == HeldOver(b, axis); };
-    return same(Axis::kTp) && same(Axis::kCp) && same(Axis::kExpertTp);
-  }
-
-  bool Equal(const ValueType& a, const ValueType& b) const {
-    return a.dtype == b.dtype && a.dims == b.dims && a.host == b.host && SameOver(a.layout, b.layout);
   }
 
   // The value is the gradient that the other one declares.
@@ -106,7 +122,7 @@ class Transpose {
     if (!of.gradient) return;
     if (type.dtype != of.dtype || type.dims != of.dims) {
       Fail(absl::StrCat("has ", gradient, " of ", ShapeText(type), " as the gradient of ", value, ", which is ", ShapeText(of)));
-    } else if (!SameOver(type.layout, *of.gradient)) {
+    } else if (type.layout != *of.gradient) {
       Fail(absl::StrCat("has ", gradient, " as the gradient of ", value, ", which declares another layout for it"));
     }
   }
@@ -178,9 +194,17 @@ class Transpose {
         const bool input = operand.kind == GradientOperand::Kind::kInput, output = operand.kind == GradientOperand::Kind::kOutput;
         if (!input && !output) continue;
         const size_t count = input ? made.inputs.size() : made.outputs.size();
-        if (operand.place >= count) return -1;
+        if (operand.place >= count) {
+          wrong = absl::StrCat("reads ", op.inputs[p], " in ", string(OpName(op.kind)), ", which the forward does without");
+          continue;
+        }
         const string& name = input ? made.inputs[operand.place] : made.outputs[operand.place].name;
         if (name != op.inputs[p]) wrong = absl::StrCat("reads ", op.inputs[p], " in ", string(OpName(op.kind)), " where the forward has ", name);
+      }
+      for (size_t p = op.inputs.size(); p < rule.operands.size() && wrong.empty(); ++p) {
+        const GradientOperand& operand = rule.operands[p];
+        if (operand.kind != GradientOperand::Kind::kInput || operand.place >= made.inputs.size()) continue;
+        wrong = absl::StrCat("has ", string(OpName(op.kind)), " without ", made.inputs[operand.place], ", which the forward reads");
       }
       if (wrong.empty() && SettingsAgree(op, made)) return static_cast<int>(i);
       if (wrong.empty() && fitting < 0) fitting = static_cast<int>(i);
@@ -284,6 +308,10 @@ std::vector<Violation> VerifyBackward(const PlanIndex& index, const std::vector<
   for (const FramePair& pair : PairsOf(microbatches)) {
     for (const Block* again : pair.again) {
       if (!repeated.emplace(pair.forward, again).second) continue;
+      if (const Output* take = TakenOtherwise(*again, ForwardBlock(index, *pair.forward))) {
+        violations.push_back({"V5", absl::StrCat("block ", again->name, " takes ", take->name, " as another type than was saved"),
+                              index.OriginOf(-1, again->origin, index.module(again->module))});
+      }
       for (const Instruction& op : again->body) {
         if (Repeats(op, *pair.forward)) continue;
         violations.push_back({"V5", absl::StrCat("block ", again->name, " runs ", string(OpName(op.kind)), " otherwise than ", pair.forward->name),

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/estimate/device.h"
 #include "planner/plan/sample_images.h"
 #include "planner/verify/verify.h"
 
@@ -38,6 +39,8 @@ class Equations {
     Accumulators();
     Bridges();
     Groups();
+    const string& gpu = plan_.cluster.gpu;
+    if (DeviceOf(gpu).gpu != gpu) Fail("the cluster", absl::StrCat("has a gpu ", gpu, ", which nobody knows"), -1);
     Data();
     Symbols();
     Checkpoint();

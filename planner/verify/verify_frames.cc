@@ -223,6 +223,7 @@ void CheckOnceOver(const PlanIndex& index, const Block& block, std::vector<Viola
     if (!type) continue;
     std::set<string> once;
     if (const string* axes = op.FindText("once_over")) once = absl::StrSplit(*axes, ',', absl::SkipEmpty());
+    string wanted;
     for (Axis axis : {Axis::kTp, Axis::kCp}) {
       const string name(AxisName(axis));
       if (module->grid.size(axis) == 1) {
@@ -232,10 +233,15 @@ void CheckOnceOver(const PlanIndex& index, const Block& block, std::vector<Viola
       auto held = type->layout.find(axis);
       const bool partial = held != type->layout.end() && held->second.state == AxisLayout::State::kPartial;
       const bool named = once.erase(name) > 0;
+      if (!partial) absl::StrAppend(&wanted, wanted.empty() ? "" : ",", name);
       if (partial && named) fail(op, absl::StrCat("adds ", op.inputs[0], " once over ", name, ", where every rank has a part of it"));
       if (!partial && !named) fail(op, absl::StrCat("adds ", op.inputs[0], " on every rank along ", name, ", where it is the same"));
     }
     for (const string& axis : once) fail(op, absl::StrCat("adds ", op.inputs[0], " once over ", axis, ", along which lanes differ"));
+    const string* text = op.FindText("once_over");
+    if (op.kind == OpKind::kAccumulate && (text ? *text != wanted : !wanted.empty())) {
+      fail(op, absl::StrCat("adds ", op.inputs[0], " once over other axes than ", wanted));
+    }
   }
 }
 

@@ -1,10 +1,11 @@
-// V11 of how programs are written: roles set up as the plan says where weights come from, an instruction has the fields that its kind reads, what is
-// received is read, and a single number is no run with a stride.
+// V11 of how programs are written: roles set up as the plan says where weights come from, microbatches run in the order of the schedule, an
+// instruction has the fields that its kind reads, what is received is read, and a single number is no run with a stride.
 
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/verify/role_stage.h"
 #include "planner/verify/verify.h"
 
 namespace planwright {
@@ -21,6 +22,7 @@ class Programs {
     for (const Block& block : plan_.blocks) Instructions("block " + block.name, block.body, true, block.origin);
     for (const Role& role : plan_.roles) {
       Setup(role);
+      for (const StageSchedule& stage : plan_.schedule) Order(role, stage);
       const string who = "role " + role.name;
       for (const auto* list : {&role.setup, &role.step, &role.teardown}) Instructions(who, *list, false, role.origin);
       Ranges(who, role.ranks, role.origin);
@@ -65,6 +67,25 @@ class Programs {
       Fail(who, absl::StrCat("has ", stray, " in ", string(OpName(op.kind)), op.outputs.empty() ? "" : " of " + op.outputs[0].name),
            op.origin >= 0 ? op.origin : origin);
     }
+  }
+
+  // Of a microbatch and stage the first call is its forward, the next its backward.
+  void Order(const Role& role, const StageSchedule& stage) {
+    const Module* module = index_.module(stage.module);
+    if (!module || !Runs(role, *module) || StageOf(role, *module) != stage.stage) return;
+    std::vector<bool> begun(static_cast<size_t>(plan_.budget.microbatches));
+    size_t next = 0;
+    for (const Instruction& op : role.step) {
+      const Block* block = op.kind == OpKind::kCall ? index_.block(op.block) : nullptr;
+      if (!block || block->module != module->name) continue;
+      const auto microbatch = static_cast<size_t>(op.microbatch);  // one that there is: V5
+      const string action = absl::StrCat(begun[microbatch] ? "B" : "F", op.microbatch);
+      begun[microbatch] = true;
+      if (next < stage.order.size() && stage.order[next++] == action) continue;
+      return Fail("role " + role.name, absl::StrCat("runs ", action, " of ", module->name, ", where the schedule has another"),
+                  op.origin >= 0 ? op.origin : role.origin);
+    }
+    if (next < stage.order.size()) Fail("role " + role.name, absl::StrCat("never runs ", stage.order[next], " of ", module->name), role.origin);
   }
 
   // What comes in an exchange is read: by a call, or by the broadcast that hands it to the siblings.

@@ -60,6 +60,13 @@ class Rows {
     Fail(&module, absl::StrCat("there is room for ", symbol->second->maximum, " of ", *name, ", and ", wanted, " ", what, " can come"));
   }
 
+  // Rows whose number comes at run time have the size of the module that is meant for them.
+  void Named(const string* name, const Module& module, const string& what) {
+    const string wanted = absl::StrCat(module.name, ".", what);
+    if (name && *name == wanted) return;
+    Fail(&module, absl::StrCat("there are ", name ? *name : "a number", " of rows where ", wanted, " come"));
+  }
+
   // Images and documents, from what a sample can bring. A lane's samples are as many as its row counts.
   void Read(const Instruction& op) {
     const string* name = op.FindText("module");
@@ -68,12 +75,17 @@ class Rows {
     const int64_t sequence = plan_.budget.sequence_length;
     if (op.kind == OpKind::kReadTokens) {
       if (plan_.data.packed_documents) {
+        Named(SymbolOf(op.outputs, op.outputs.size() - 1), *module, "documents");
         Room(SymbolOf(op.outputs, op.outputs.size() - 1), Times(plan_.budget.micro_samples, sequence), *module, "documents");
       }
       return;
     }
     const bool pixels = op.kind == OpKind::kReadImages;
-    if ((!pixels && op.kind != OpKind::kReadImageSizes) || images_.patches.empty() || op.outputs.back().type.dims.empty()) return;
+    if (!pixels && op.kind != OpKind::kReadImageSizes) return;
+    if (pixels) Named(SymbolOf(op.outputs, 0), *module, "patches");
+    Named(SymbolOf(op.outputs, pixels ? 1 : 0), *module, "images");
+    if (pixels) Named(SymbolOf(op.outputs, 2), *module, "images");
+    if (images_.patches.empty() || op.outputs.back().type.dims.empty()) return;
     const auto* samples = std::get_if<int64_t>(&op.outputs.back().type.dims.front());
     if (!samples) return;
     Room(SymbolOf(op.outputs, pixels ? 1 : 0), Times(*samples, std::min(sequence, images_.max_images)), *module, "images");
@@ -102,19 +114,37 @@ class Rows {
   void Images(const Block& block, const Module& module) {
     auto lane = lane_rows_.find(module.name);
     const int64_t rows = lane == lane_rows_.end() ? 0 : lane->second;
-    string token_counts;  // what deals the packed rows over cp, where this block does
     for (const Instruction& op : block.body) {
       const string* made = SymbolOf(op.outputs, 0);
-      if (op.kind == OpKind::kDealBands && !op.outputs.empty()) token_counts = op.outputs.front().name;
+      const string own_rows = module.grid.cp > 1 ? "part_image_rows" : "image_rows";
+      if (op.kind == OpKind::kPixelShuffle || op.kind == OpKind::kSliceRows) Named(made, module, own_rows);
+      if (op.kind == OpKind::kPositionAndClass) Named(made, module, "tokens");
+      if (op.kind == OpKind::kDropClassTokens) Named(made, module, "patches");
+      const string* given = op.inputs.empty() ? nullptr : SymbolNamed(block, op.inputs[0]);
+      const bool of_tokens = given && (given->ends_with(".tokens") || given->ends_with(".lane_tokens"));
+      if (op.kind == OpKind::kAllGatherV && module.has_images) Named(made, module, of_tokens ? "lane_tokens" : "image_rows");
+      if (op.kind == OpKind::kReduceScatterV && module.has_images) Named(made, module, of_tokens ? "tokens" : "part_image_rows");
+      if (op.kind == OpKind::kMergeImages) Named(SymbolNamed(block, op.inputs[1]), module, MergedRows(module, op));
       if (op.kind == OpKind::kPixelShuffle) Room(made, LargestPart(rows, module), module, "image tokens");
       if (op.kind == OpKind::kPositionAndClass) Room(made, Tokens(LargestPart(rows, module), module), module, "patches and class tokens");
-      if (op.kind == OpKind::kAllGatherV && module.has_images && op.inputs.size() > 1) {
-        Room(made, op.inputs[1] == token_counts ? Tokens(rows, module) : rows, module, "rows of a lane");
-      }
+      if (op.kind == OpKind::kAllGatherV && module.has_images) Room(made, of_tokens ? Tokens(rows, module) : rows, module, "rows of a lane");
       if (op.kind != OpKind::kMergeImages || op.inputs.size() < 2 || images_.patches.empty()) continue;
       const int64_t merged = Times(plan_.budget.micro_samples, std::min(plan_.budget.sequence_length, images_.max_rows));
       Room(SymbolNamed(block, op.inputs[1]), merged, module, "image tokens");
     }
+  }
+
+  // The rows that take the places of one token; of one encoder they need no name.
+  string MergedRows(const Module& module, const Instruction& merge) const {
+    const int64_t* token = merge.FindInteger("image_token");
+    string from;
+    int bridges = 0;
+    for (const Bridge& bridge : plan_.bridges) {
+      if (bridge.to != module.name) continue;
+      ++bridges;
+      if (token && bridge.token == *token) from = bridge.from + ".";
+    }
+    return absl::StrCat(bridges > 1 ? from : "", "image_rows");
   }
 
   // Rows that experts receive: each rank of the group sends `sent`; at most so many of them go to one rank, and on average as many as it sent.
@@ -124,15 +154,18 @@ class Rows {
       if (op.kind == OpKind::kAllToAllV && received && module.top_k() > 0) {
         const int64_t sent = RowsOf(block, op.inputs.front());
         if (sent == 0) continue;
+        Named(received, module, "expert_rows");
         const int64_t ranks = module.grid.ep, most = std::min(module.top_k(), module.experts() / ranks) * ranks;
         const double planned = std::ceil(static_cast<double>(sent) * std::max(1.0, module.imbalance));
         Spread(*received, Times(sent / module.top_k(), most), planned, module);
       }
       const Group* group = index_.group(op.group);
+      if (op.kind == OpKind::kReduceScatterV && received && module.experts() > 0) Named(received, module, "expert_rows");
       if (op.kind != OpKind::kAllGatherV || !received || !group || index_.WideAxes(*group) != std::vector<Axis>{Axis::kExpertTp}) continue;
       const string* given = SymbolNamed(block, op.inputs.front());
       auto from = given ? symbols_.find(*given) : symbols_.end();
       if (from == symbols_.end()) continue;
+      Named(received, module, "expert_rows_gathered");
       const int64_t parts = module.grid.expert_tp;
       Spread(*received, Times(from->second->maximum, parts), static_cast<double>(Times(Planned(*from->second) - 1, parts)), module);
     }

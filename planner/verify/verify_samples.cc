@@ -85,7 +85,7 @@ class RoleSamples {
       Fail(&op, absl::StrCat("reads microbatch ", op.microbatch, " of ", *module, " twice"));
     }
     for (const Output& output : op.outputs) tags_[output.name] = op.microbatch;
-    if (op.kind == OpKind::kReadTokens && op.outputs.size() > 3) loss_tokens_[op.outputs[3].name] = op.microbatch;
+    if (op.kind == OpKind::kReadTokens && op.outputs.size() > 3) loss_tokens_[op.outputs[3].name] = {op.microbatch, *module};
     if (string problem = ReadProblem(index_.plan(), *index_.module(*module), op); !problem.empty()) Fail(&op, std::move(problem), "V4");
   }
 
@@ -160,19 +160,23 @@ class RoleSamples {
     const string* name = op.FindText("module");
     const Module* module = name ? index_.module(*name) : nullptr;
     auto count = op.inputs.empty() ? loss_tokens_.end() : loss_tokens_.find(op.inputs.front());
-    if (!into || *into != "$integers.loss_tokens" || count == loss_tokens_.end() || !module) {
+    if (!into || *into != "$integers.loss_tokens" || count == loss_tokens_.end() || !module || *name != count->second.second) {
       return Fail(&op, absl::StrCat("adds ", op.inputs.empty() ? "nothing" : op.inputs.front(), " to ", into ? *into : "nothing",
-                                    ": only loss tokens are counted here"));
+                                    ": only loss tokens are counted here, of the module that read them"));
     }
-    ++tokens_[count->second];
+    ++tokens_[count->second.first];
     std::set<string> once;
     if (const string* axes = op.FindText("once_over")) once = absl::StrSplit(*axes, ',', absl::SkipEmpty());
+    string wanted;
     for (Axis axis : {Axis::kTp, Axis::kCp}) {
       const string axis_name(AxisName(axis));
       const bool named = once.erase(axis_name) > 0;
+      if (module->grid.size(axis) > 1) absl::StrAppend(&wanted, wanted.empty() ? "" : ",", axis_name);
       if (module->grid.size(axis) > 1 && !named) Fail(&op, absl::StrCat("counts the loss tokens of a lane on every rank along ", axis_name), "V6");
     }
     for (const string& axis : once) Fail(&op, absl::StrCat("counts loss tokens once over ", axis, ", along which lanes differ"), "V6");
+    const string* text = op.FindText("once_over");
+    if (text ? *text != wanted : !wanted.empty()) Fail(&op, absl::StrCat("counts loss tokens once over other axes than ", wanted), "V6");
   }
 
   void CheckModule(const Module& module, int microbatches) {
@@ -210,7 +214,7 @@ class RoleSamples {
   std::map<std::tuple<string, bool, int>, int> reads_;
   std::map<std::pair<string, int>, int> calls_;
   std::map<string, std::set<string>> frames_;
-  std::map<string, int> loss_tokens_;
+  std::map<string, std::pair<int, string>> loss_tokens_;  // microbatch, and module that read them
 
  public:
   std::map<int, int> tokens_;  // by microbatch: how often the role counts its loss tokens

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,9 @@ namespace planwright {
 namespace {
 
 using std::string;
+
+// Storages start at multiples of the one, buckets end at multiples of the other and of their shards (facts 5.3).
+constexpr int64_t kStartAlignment = 64, kEndAlignment = 128;
 
 int64_t Elements(const std::vector<int64_t>& shape) {
   int64_t count = 1;
@@ -133,10 +137,14 @@ class ModuleStorage {
     std::sort(places.begin(), places.end());
     int64_t reached = 0;
     for (const auto& [first, end, name] : places) {
+      if (first >= reached + kStartAlignment) fail(absl::StrCat("where nothing lies in front of ", name, ", from ", reached, " to ", first));
       if (first < reached) fail(absl::StrCat("where ", name, " starts at ", first, ", inside what comes before"));
       reached = std::max(reached, end);
     }
-    if (reached > bucket.elements) fail(absl::StrCat("of ", bucket.elements, " elements for storages that end at ", reached));
+    const int64_t padding = std::lcm(int64_t{bucket.shards}, kEndAlignment);
+    if (reached > bucket.elements || bucket.elements - reached >= padding) {
+      fail(absl::StrCat("of ", bucket.elements, " elements for storages that end at ", reached));
+    }
   }
 
   void CheckGroup(const Bucket& bucket, const string& name, bool needed, View view, std::vector<Axis> axes) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "planner/plan/op_table.h"
 #include "planner/verify/attribute_rules.h"
 #include "planner/verify/communication_rules.h"
 #include "planner/verify/layout_rules.h"
@@ -17,13 +18,6 @@ namespace {
 
 using std::string;
 
-constexpr Axis kLayoutAxes[] = {Axis::kTp, Axis::kCp, Axis::kExpertTp};
-
-// Layouts agree where they say something: along axes of more than one rank.
-bool SameLayout(const Layout& a, const Layout& b, const Grid& grid) {
-  return std::all_of(std::begin(kLayoutAxes), std::end(kLayoutAxes),
-                     [&](Axis axis) { return grid.size(axis) == 1 || HeldOver(a, axis) == HeldOver(b, axis); });
-}
 
 class Scope {
  public:
@@ -39,11 +33,13 @@ class Scope {
     for (const Dim& dim : output.type.dims) CheckDim(dim, output.name);
     if (!module_) return;
     for (const auto& [axis, layout] : output.type.layout) {
+      StandsInLayout(axis, layout, output.name);
       const bool cut = layout.state == AxisLayout::State::kSharded;
       if (cut && (layout.dim < 0 || layout.dim >= static_cast<int>(output.type.dims.size()))) {
         Fail(absl::StrCat("cuts ", output.name, " along dim ", layout.dim, ", which it does not have"));
       }
     }
+    for (const auto& [axis, layout] : output.type.gradient.value_or(Layout())) StandsInLayout(axis, layout, "the gradient of " + output.name);
     for (Axis axis : kLayoutAxes) {
       if (module_->grid.size(axis) == 1) continue;
       if (string problem = GradientLayoutProblem(output.type, axis); !problem.empty()) Fail(absl::StrCat(output.name, " ", problem));
@@ -58,6 +54,9 @@ class Scope {
     }
     if (string stray = StrayField(instruction, module_ != nullptr); !stray.empty()) {
       Fail(absl::StrCat(string(OpName(instruction.kind)), " ", stray, ", which its kind does not use"));
+    }
+    for (const string& problem : {Misplaced(instruction, module_ != nullptr), ValuesProblem(instruction)}) {
+      if (!problem.empty()) Fail(absl::StrCat(string(OpName(instruction.kind)), " ", problem));
     }
     for (const string& input : instruction.inputs) Read(instruction, input);
     for (const ExchangePart& part : instruction.parts) {
@@ -75,8 +74,17 @@ class Scope {
     for (const Output& output : instruction.outputs) {
       if (!IsStateName(output.name)) Define(output, true);
     }
+    for (const ExchangePart& part : instruction.parts) WholeOverBridge(part);
+    if (module_) CheckPlaces(instruction);
     if (instruction.kind == OpKind::kCrossEntropyMax && !instruction.outputs.empty()) maxima_.insert(instruction.outputs.front().name);
     for (const string& name : instruction.frees) Free(instruction, name);
+  }
+
+  void Distinct(const std::vector<string>& names, const char* what) {
+    std::set<std::string_view> seen;
+    for (const string& name : names) {
+      if (!seen.insert(name).second) Fail(absl::StrCat(what, " ", name, " twice"));
+    }
   }
 
   // `kept` must be there at the end, and nothing else of our own may be left.
@@ -93,6 +101,33 @@ class Scope {
  private:
   void Fail(string message, const char* rule = "V4") {
     violations_.push_back({rule, absl::StrCat(where_, " ", message), index_.OriginOf(here_, origin_, module_)});
+  }
+
+  // An axis stands in a layout only where it can cut values of the module, and has ranks to cut them over: what is absent is whole. Lanes of dp hold
+  // values of their own, and experts of ep rows of their own.
+  void StandsInLayout(Axis axis, const AxisLayout& layout, const string& who) {
+    const bool cuts = std::find(std::begin(kLayoutAxes), std::end(kLayoutAxes), axis) != std::end(kLayoutAxes) && module_->grid.size(axis) > 1;
+    if (cuts && layout.state != AxisLayout::State::kReplicated) return;
+    Fail(absl::StrCat("gives ", who, " a layout over ", string(AxisName(axis)), cuts ? ", along which it is whole" : ", which cuts no value here"));
+  }
+
+  // Two modules share no axis: what passes between them is whole on every rank that has it.
+  void WholeOverBridge(const ExchangePart& part) {
+    if (part.bridge.empty()) return;
+    const auto passed = live_.find(part.value);
+    if (passed == live_.end()) return;
+    const ValueType& type = *passed->second;
+    if (!type.layout.empty() || !type.gradient.value_or(Layout()).empty()) Fail(absl::StrCat("passes ", part.value, " over a bridge in parts"));
+  }
+
+  // What lies in host memory follows from what makes it; what is read from samples is judged with the reads (read_rules.h).
+  void CheckPlaces(const Instruction& instruction) {
+    if (instruction.kind == OpKind::kCall) return;  // compared with the block
+    const bool counts = InfoOf(instruction.kind).counts_on_host;
+    for (const Output& output : instruction.outputs) {
+      const bool host = counts && output.type.dtype == DType::kInt64 && !IsStateName(output.name);
+      if (output.type.host != host) Fail(absl::StrCat("makes ", output.name, host ? " outside" : " in", " host memory"));
+    }
   }
 
   void Read(const Instruction& instruction, const string& name) {
@@ -192,7 +227,7 @@ class Scope {
     const Module* module = group ? index_.module(group->module) : nullptr;
     auto given = broadcast.inputs.size() > 1 ? live_.find(broadcast.inputs[1]) : live_.end();
     if (!module || given == live_.end() || broadcast.outputs.size() != 1) return;  // VerifyBridges, or undefined
-    const string problem = Difference(*given->second, broadcast.outputs.front().type, *module);
+    const string problem = Difference(*given->second, broadcast.outputs.front().type);
     if (!problem.empty()) {
       Fail(absl::StrCat("broadcasts ", broadcast.inputs[1], " as ", broadcast.outputs.front().name, ", which has another ", problem));
     }
@@ -204,19 +239,18 @@ class Scope {
     if (block->inputs.size() != call.inputs.size() || block->outputs.size() != call.outputs.size()) {
       return Fail(absl::StrCat("calls ", call.block, " with another number of operands"));
     }
-    const Module* module = index_.module(block->module);
-    if (!module) return Fail(absl::StrCat("calls ", call.block, ", which is of no module"));
+    if (!index_.module(block->module)) return Fail(absl::StrCat("calls ", call.block, ", which is of no module"));
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       auto it = live_.find(call.inputs[i]);
       if (it == live_.end()) continue;
-      string problem = Difference(*it->second, block->inputs[i].type, *module);
+      string problem = Difference(*it->second, block->inputs[i].type);
       if (!problem.empty()) {
         Fail(absl::StrCat("hands ", call.inputs[i], " to ", call.block, ", whose ", block->inputs[i].name, " has another ", problem));
       }
     }
     for (size_t i = 0; i < call.outputs.size(); ++i) {
       const ValueType* made = TypeMade(*block, block->outputs[i]);
-      string problem = made ? Difference(call.outputs[i].type, *made, *module) : "";
+      string problem = made ? Difference(call.outputs[i].type, *made) : "";
       if (!problem.empty()) {
         Fail(absl::StrCat("gets ", call.outputs[i].name, " from ", call.block, ", whose ", block->outputs[i], " has another ", problem));
       }
@@ -238,7 +272,7 @@ class Scope {
   }
 
   // Between modules the same rows go by two names of their run-time size.
-  string Difference(const ValueType& given, const ValueType& wanted, const Module& module) const {
+  string Difference(const ValueType& given, const ValueType& wanted) const {
     if (given.dtype != wanted.dtype) return "dtype";
     bool same = given.dims.size() == wanted.dims.size();
     for (size_t i = 0; same && i < given.dims.size(); ++i) {
@@ -246,9 +280,9 @@ class Scope {
       same = given.dims[i] == wanted.dims[i] || (names && !module_);
     }
     if (!same) return absl::StrCat("shape: ", ShapeText(given), " is not ", ShapeText(wanted));
-    if (!SameLayout(given.layout, wanted.layout, module.grid)) return "layout";
+    if (given.layout != wanted.layout) return "layout";
     if (given.gradient.has_value() != wanted.gradient.has_value()) return "gradient";
-    if (given.gradient && !SameLayout(*given.gradient, *wanted.gradient, module.grid)) return "layout of its gradient";
+    if (given.gradient != wanted.gradient) return "layout of its gradient";
     return given.host == wanted.host ? "" : "place in memory";
   }
 
@@ -280,6 +314,8 @@ void CheckBlock(const PlanIndex& index, AttributeRules& attributes, const Block&
   for (const Output& input : block.inputs) scope.Define(input, false);
   for (const Output& take : block.takes) scope.Define(take, true);
   for (const Instruction& instruction : block.body) scope.Run(instruction);
+  scope.Distinct(block.outputs, "hands on");
+  scope.Distinct(block.saved, "saves");
   std::vector<string> kept = block.outputs;
   kept.insert(kept.end(), block.saved.begin(), block.saved.end());
   scope.End(kept);

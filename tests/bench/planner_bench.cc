@@ -95,7 +95,7 @@ const std::vector<Rule>& Rules() {
       {"V5 bridges", indexed(VerifyBridges)},   {"V6 V7 updates", indexed(VerifyUpdates)},  {"V7 storage", indexed(VerifyStorage)},
       {"V8 budget", plain(VerifyBudget)},       {"V9 checkpoint", plain(VerifyCheckpoint)}, {"V10 rows", indexed(VerifyRows)},
       {"V10 memory", plain([](const Plan& plan) { return VerifyMemory(plan); })},
-      {"V11 model", indexed(VerifyModel)},      {"V11 graphs", called(VerifyGraphs)},
+      {"V11 model", indexed(VerifyModel)},      {"V11 graphs", called(VerifyGraphs)},         {"V11 recompute", called(VerifyRecompute)},
       {"V11 follows", indexed(VerifyFollows)},  {"V11 programs", indexed(VerifyPrograms)},
       {"V11 siblings", indexed(VerifySiblings)}};
   return rules;

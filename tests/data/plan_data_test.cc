@@ -52,6 +52,13 @@ TEST(PlanData, GridsFitEveryEncoder) {
   EXPECT_THAT(ProblemsOf(Mock({wide, wide, language}, {{7, 10}})), ElementsAre("ImageGrid:81"));  // said once for encoders alike
 }
 
+// Without an encoder too: the plan would carry it.
+TEST(PlanData, AGridIsTwoSizes) {
+  for (const std::vector<int64_t>& grid : {std::vector<int64_t>{}, {4}, {4, 6, 6}, {4, 0}, {-4, 4}}) {
+    EXPECT_THAT(ProblemsOf(Mock({Language(0, 1)}, {{4, 4}, grid})), ElementsAre("ImageGrid:82"));
+  }
+}
+
 // Every encoder makes its rows of every image: 2304 tokens a third image of 96 by 96 for one, twice that for two.
 TEST(PlanData, ASampleHoldsTheRowsOfEveryEncoder) {
   const ModuleRecipe a = Encoder(2048, 2, "a"), b = Encoder(2048, 2, "b"), language = Language(1, 1);

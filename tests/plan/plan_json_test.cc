@@ -30,7 +30,7 @@ Plan FullPlan() {
     Plan plan = RandomPlan(seed);
     if (!plan.modules.empty() && !plan.modules[0].parameters.empty() && !plan.roles.empty() && !plan.roles[0].step.empty() &&
         !plan.roles[0].ranks.empty() && !plan.roles[0].step[0].outputs.empty() && !plan.origins.empty() && !plan.bridges.empty() &&
-        !plan.bridges[0].forward.empty() && plan.initialize) {
+        !plan.bridges[0].forward.empty() && plan.initialize && !plan.blocks.empty() && !plan.data.image_grids.empty()) {
       return plan;
     }
   }
@@ -114,11 +114,28 @@ TEST(PlanJson, NamesThePathOfWhatIsWrong) {
   EXPECT_THAT(changed("/seed", UINT64_MAX), HasSubstr("seed: the integer is too large"));
   EXPECT_THAT(changed("/budget/train_samples", kMostSamples + 1), HasSubstr("budget: more samples or steps"));
   EXPECT_THAT(changed("/budget/microbatches", kMostPassages + 1), HasSubstr("budget: microbatches that no step has"));
+  EXPECT_THAT(changed("/data/image_grids/0", ordered_json::array()), HasSubstr("data: sizes that no image has"));
+  EXPECT_THAT(changed("/data/image_grids/0", {4, 6, 6}), HasSubstr("data: sizes that no image has"));
+  EXPECT_THAT(changed("/data/image_grids/0", {4, 0}), HasSubstr("data: sizes that no image has"));
   EXPECT_THAT(changed("/data/pixel_shuffle", kMostPixelShuffle + 1), HasSubstr("data: sizes that no image has"));
   EXPECT_THAT(changed("/modules/0/parameters/0/shape", {kLargestDim, kLargestDim}), HasSubstr("modules[0]: parameters of more elements"));
   ordered_json missing = good;
   missing["budget"].erase("steps");
   EXPECT_THAT(ErrorOf(missing), HasSubstr("budget.steps: the field is missing"));
+}
+
+TEST(PlanJson, RefusesControlCharacters) {
+  const ordered_json good = ordered_json::parse(WritePlan(FullPlan()));
+  for (const std::string& bad : {std::string("a\0b", 3), std::string("a\x1b[2J"), std::string("a\nb"), std::string("a\x7f")}) {
+    for (const char* pointer : {"/name", "/cluster/gpu", "/modules/0/name", "/blocks/0/name", "/roles/0/step/0/stream"}) {
+      ordered_json json = good;
+      json[ordered_json::json_pointer(pointer)] = bad;
+      EXPECT_THAT(ErrorOf(json), HasSubstr("the text has a control character")) << pointer;
+    }
+    ordered_json json = good;
+    json["modules"][0]["constants"][bad] = 1;
+    EXPECT_THAT(ErrorOf(json), HasSubstr("a name in it has a control character"));
+  }
 }
 
 TEST(PlanJson, RefusesARepeatedField) {

@@ -48,7 +48,7 @@ class RandomFill {
   void Fill(double& value) { value = std::ldexp(std::normal_distribution<double>()(random_), static_cast<int>(Below(200)) - 100); }
   void Fill(char& value) { value = "ME*-|V"[Below(6)]; }
   void Fill(std::string& value) {
-    static constexpr const char* kWords[] = {"x", "$reals.loss", "\"quoted\"\n", "schön", "%b", "language.layers.3", "back\\slash"};
+    static constexpr const char* kWords[] = {"x", "$reals.loss", "\"quoted\"", "schön", "%b", "language.layers.3", "back\\slash"};
     value = kWords[Below(std::size(kWords))] + std::to_string(Below(100));
   }
   void Fill(Axis& value) { value = static_cast<Axis>(Below(7)); }

@@ -25,6 +25,7 @@ class BlockDamage {
       } else {
         Operands(i);
         Types(i);
+        SumsOverLanes(i);
         if (OpClassOf(op.kind) == OpClass::kCommunication) Communication(i);
         Settings(i);
       }
@@ -74,6 +75,22 @@ class BlockDamage {
     if (!op.parameters.empty()) Add("unknown_parameter", i, op.parameters[0], {"V4"}, [](Instruction& x) { x.parameters[0] = "nothing"; });
     if (!op.gradients.empty()) Gradients(i);
     if (op.outputs.empty()) EffectOnly(i);
+    Counts(i);
+  }
+
+  // An operand or a result too few or too many: the last is the one that may be left out somewhere.
+  void Counts(size_t i) {
+    const Instruction& op = Body()[i];
+    if (op.inputs.empty()) return;
+    if (op.kind != OpKind::kAdd) {
+      Add("drop_input", i, op.inputs.back(), {"V4", "V5"}, [](Instruction& x) { x.inputs.pop_back(); });
+      Add("repeat_input", i, op.inputs.back(), {"V4", "V5"}, [](Instruction& x) { x.inputs.push_back(x.inputs.back()); });
+    }
+    const Output more = {"more", {.dtype = DType::kInt64, .dims = {int64_t{1}}}};
+    Add("make_one_more", i, "", {"V4", "V5"}, [more](Instruction& x) {
+      x.outputs.push_back(more);
+      x.frees.push_back(more.name);
+    });
   }
 
   // Another slot of the shape, in a frame that the block runs for.
@@ -134,10 +151,86 @@ class BlockDamage {
       for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kExpertTp}) {
         if (ModuleHere().grid.size(axis) > 1) Layouts(i, k, axis);
       }
+      for (Axis axis : AxesThatCutNothing()) {
+        Add("layout_over_no_cut", i, absl::StrCat(name, " ", string(AxisName(axis))), {"V4"},
+            [k, axis](Instruction& x) { x.outputs[k].type.layout[axis] = {AxisLayout::State::kPartial, 0}; });
+        if (!type.gradient) continue;
+        Add("gradient_layout_over_no_cut", i, absl::StrCat(name, " ", string(AxisName(axis))), {"V4"},
+            [k, axis](Instruction& x) { (*x.outputs[k].type.gradient)[axis] = {AxisLayout::State::kPartial, 0}; });
+      }
+      const string backward = Here().name.substr(0, Here().name.rfind('.')) + ".backward";
+      if (Here().name.ends_with(".forward") && plan_.FindBlock(backward) && type.gradient && Learns(name)) {
+        Add("value_without_gradient", i, name, {"V4", "V5"}, [k](Instruction& x) { x.outputs[k].type.gradient.reset(); });
+      }
+      Add("change_memory", i, name, {"V4"}, [k](Instruction& x) { x.outputs[k].type.host = !x.outputs[k].type.host; });
+      for (size_t d = 0; d < type.dims.size(); ++d) Everywhere(name, d, type.dims[d]);
       Add("define_twice", i, name, {"V4"}, [k, first = op.inputs.empty() ? name : op.inputs[0]](Instruction& x) {
         if (first == x.outputs[k].name) x.outputs.push_back(x.outputs[k]);
         x.outputs[k].name = first;
       });
+    }
+  }
+
+  // Whether someone reads or hands on the value, who may give it a gradient: not so what is made for the backward alone.
+  bool Learns(const string& name) const {
+    const auto reads = [&](const Instruction& op) { return std::find(op.inputs.begin(), op.inputs.end(), name) != op.inputs.end(); };
+    const auto& outputs = Here().outputs;
+    return std::any_of(Body().begin(), Body().end(), reads) || std::find(outputs.begin(), outputs.end(), name) != outputs.end();
+  }
+
+  // Lanes, and axes of one rank.
+  std::vector<Axis> AxesThatCutNothing() const {
+    std::vector<Axis> axes = {Axis::kDp, Axis::kPp, Axis::kEp, Axis::kExpertDp};
+    for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kExpertTp}) {
+      if (ModuleHere().grid.size(axis) == 1) axes.push_back(axis);
+    }
+    return axes;
+  }
+
+  // A dim that is another wherever the module's blocks have a value of this name: whoever made it and whoever takes it still agree.
+  void Everywhere(const string& name, size_t d, const Dim& dim) {
+    const auto change = [&](const char* kind, const Dim& other) {
+      AddToBlock(kind, absl::StrCat(name, " ", d), {"V4", "V5", "V10", "V11"}, nullptr);
+      mutants_.back().inflict = [module = Here().module, name, d, other](Plan& p) {
+        const auto set = [&](std::vector<Output>& values) {
+          for (Output& value : values) {
+            if (value.name == name && d < value.type.dims.size()) value.type.dims[d] = other;
+          }
+        };
+        for (Block& block : p.blocks) {
+          if (block.module != module) continue;
+          set(block.inputs), set(block.takes);
+          for (Instruction& op : block.body) set(op.outputs);
+        }
+      };
+    };
+    if (const auto* number = std::get_if<int64_t>(&dim)) {
+      change("another_size_everywhere", *number + 1);
+      return;
+    }
+    change("a_number_of_rows_everywhere", int64_t{8});
+    for (const Symbol& symbol : plan_.symbols) {
+      if (symbol.name != std::get<string>(dim)) return change("another_run_time_size_everywhere", symbol.name);
+    }
+  }
+
+  // The value summed over the lanes of dp before anyone reads it, as the partial sum that it says it is, or that it is not.
+  void SumsOverLanes(size_t i) {
+    const Instruction& op = Body()[i];
+    if (ModuleHere().grid.dp == 1 || op.outputs.empty() || op.outputs.front().type.dtype == DType::kInt64) return;
+    for (const bool says : {true, false}) {
+      AddToBlock(says ? "sum_of_lanes_that_say_partial" : "sum_of_lanes", absl::StrCat(i, " ", op.outputs.front().name), {"V4", "V6"},
+                 [i, says](Block& b) {
+                   Output& made = b.body[i].outputs.front();
+                   Instruction sum{.kind = OpKind::kAllReduce, .inputs = {made.name + ".term"}, .outputs = {made}, .frees = {made.name + ".term"}};
+                   sum.attributes["reduce"] = string("sum");
+                   sum.group = b.module + ".dp";
+                   made.name += ".term";
+                   if (says) made.type.layout[Axis::kDp] = {AxisLayout::State::kPartial, 0};
+                   std::vector<string>& frees = b.body[i].frees;
+                   if (std::erase(frees, sum.outputs.front().name) > 0) sum.frees.push_back(sum.outputs.front().name);
+                   b.body.insert(b.body.begin() + static_cast<std::ptrdiff_t>(i) + 1, std::move(sum));
+                 });
     }
   }
 
@@ -217,6 +310,9 @@ class BlockDamage {
       Add("add_to_another_sum", i, "into", {"V5"}, [](Instruction& x) { x.attributes["into"] = string("$reals.nothing"); });
     }
     if (Body()[i].kind == OpKind::kAccumulate) {
+      for (const Module& module : plan_.modules) {
+        Add("count_as_a_module", i, module.name, {"V4"}, [name = module.name](Instruction& x) { x.attributes["module"] = name; });
+      }
       Add("count_once_over_lanes", i, "once_over", {"V6"}, [](Instruction& x) { x.attributes["once_over"] = string("dp"); });
       if (ModuleHere().grid.tp > 1) {
         Add("count_on_other_ranks", i, "once_over", {"V6"}, [](Instruction& x) {
@@ -263,6 +359,25 @@ class BlockDamage {
 
   void Interface() {
     if (!Here().saved.empty()) AddToBlock("forget_saved", Here().saved[0], {"V4"}, [](Block& b) { b.saved.erase(b.saved.begin()); });
+    for (auto list : {&Block::saved, &Block::outputs}) {
+      for (size_t k = 0; k < (Here().*list).size(); ++k) {
+        AddToBlock("hand_on_twice", (Here().*list)[k], {"V4"}, [k, list](Block& b) { (b.*list).push_back(string((b.*list)[k])); });
+      }
+    }
+    for (auto list : {&Block::inputs, &Block::takes}) {
+      for (size_t k = 0; k < (Here().*list).size(); ++k) {
+        const string& name = (Here().*list)[k].name;
+        AddToBlock("name_twice", name, {"V4"}, [k, list](Block& b) { (b.*list).push_back(Output((b.*list)[k])); });
+        AddToBlock("argument_in_other_memory", name, {"V4", "V5"}, [k, list](Block& b) { (b.*list)[k].type.host = !(b.*list)[k].type.host; });
+        for (Axis axis : AxesThatCutNothing()) {
+          AddToBlock("argument_over_no_cut", absl::StrCat(name, " ", string(AxisName(axis))), {"V4"},
+                     [k, list, axis](Block& b) { (b.*list)[k].type.layout[axis] = {AxisLayout::State::kSharded, 0}; });
+        }
+        if (!(Here().*list)[k].type.gradient) continue;
+        AddToBlock("argument_without_gradient", name, {"V4", "V5"}, [k, list](Block& b) { (b.*list)[k].type.gradient.reset(); });
+      }
+    }
+    Strangers();
     if (!Here().takes.empty()) AddToBlock("forget_take", Here().takes[0].name, {"V4"}, [](Block& b) { b.takes.erase(b.takes.begin()); });
     for (size_t k = 0; k < Here().takes.size(); ++k) {
       AddToBlock("take_another_type", Here().takes[k].name, {"V4", "V5"}, [k](Block& b) {
@@ -272,6 +387,23 @@ class BlockDamage {
     }
     if (!Here().outputs.empty()) AddToBlock("forget_output", Here().outputs[0], {"V4", "V5"}, [](Block& b) { b.outputs.erase(b.outputs.begin()); });
     AddToBlock("another_module", Here().module, {"V4"}, [](Block& b) { b.module = "nobody"; });
+  }
+
+  // What has no place in a block: it would change the state of a step, or read samples, behind the back of the program.
+  void Strangers() {
+    if (Body().empty()) return;
+    const auto insert = [&](OpKind kind, bool of_module, bool of_bucket) {
+      AddToBlock("stranger_in_a_block", string(OpName(kind)), {"V4"}, [kind, of_module, of_bucket](Block& b) {
+        Instruction op{.kind = kind};
+        if (of_module) op.attributes["module"] = b.module;
+        if (of_bucket) op.attributes["bucket"] = int64_t{0};
+        b.body.insert(b.body.begin(), std::move(op));
+      });
+    };
+    for (const OpInfo& info : AllOps()) {
+      if (info.op_class != OpClass::kState || info.values.inputs != std::vector<size_t>{0}) continue;
+      insert(info.kind, info.FindAttribute("module") != nullptr, info.FindAttribute("bucket") != nullptr);
+    }
   }
 
   const Plan& plan_;

@@ -124,7 +124,13 @@ class CommunicationDamage {
       AddToList("swap_neighbours", i, absl::StrCat("with ", other), {}, [i, other](Body& body) { std::swap(body[i], body[other]); });
       break;
     }
-    if (op.kind == OpKind::kExchange) return;
+    if (op.kind == OpKind::kExchange) {
+      Add("receive_one_more", i, "", {"V4"}, [](Instruction& x) {
+        x.outputs.push_back({"more", {.dtype = DType::kInt64, .dims = {int64_t{1}}}});
+        x.frees.push_back("more");
+      });
+      return;
+    }
     for (const Group& group : plan_.groups) {
       const Group* now = plan_.FindGroup(op.group);
       if (!group.used() || !now || MembersOf(plan_, group) == MembersOf(plan_, *now)) continue;

@@ -317,6 +317,72 @@ TEST(Follows, SiblingsOfALaneRunOneProgram) {
                 "");
 }
 
+TEST(Follows, ModulesRecomputeWhatTheySay) {
+  using Words = std::vector<std::string>;
+  const std::vector<Damage> damages = {
+      {"says_nothing", [](Plan& p) { Language(p).recompute.clear(); }, "unasked"},
+      {"says_one_less", [](Plan& p) { Language(p).recompute.pop_back(); }, "unasked"},
+      {"says_another", [](Plan& p) { Language(p).recompute = Words{"mamba", "attention"}; }},
+      {"says_one_more", [](Plan& p) { Encoder(p).recompute = Words{"block"}; }, "does not run the forward"},
+      {"says_it_twice", [](Plan& p) { Language(p).recompute.push_back(Language(p).recompute.back()); }, "words"},
+      {"says_what_nobody_knows", [](Plan& p) { Language(p).recompute.push_back("blockx"); }, "words"},
+      {"says_full", [](Plan& p) { Language(p).recompute = Words{"full"}; }, "words"},
+      {"says_the_other_modules_kind", [](Plan& p) { Language(p).recompute.push_back("block"); }, "words"},
+      {"in_another_order", [](Plan& p) { std::reverse(Language(p).recompute.begin(), Language(p).recompute.end()); }, "words"},
+  };
+  ExpectRefused(CompiledFile(kTiny, Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 2), {"modules.language.recompute=[mamba, moe]"})), damages, "");
+}
+
+// Two microbatches change their numbers in every role, which so do the same in another order.
+TEST(Follows, MicrobatchesRunInTheOrderOfTheSchedule) {
+  const auto swap = [](Plan& p, int a, int b) {
+    for (Role& role : p.roles) {
+      for (Instruction& op : role.step) {
+        if (op.microbatch == a || op.microbatch == b) op.microbatch = op.microbatch == a ? b : a;
+      }
+    }
+  };
+  ExpectRefused(Cut(), {{"first_two", [&](Plan& p) { swap(p, 0, 1); }, "schedule"}, {"first_and_last", [&](Plan& p) {
+                           swap(p, 0, static_cast<int>(p.budget.microbatches) - 1);
+                         }, "schedule"}},
+                "");
+}
+
+TEST(Follows, BucketsAreNoLongerThanTheirStorages) {
+  std::vector<Damage> damages;
+  for (const int64_t more : {int64_t{128}, int64_t{1} << 20, int64_t{1} << 31}) {
+    damages.push_back(
+        {"padded", [more](Plan& p) { Language(p).buckets[0].elements += more * Language(p).buckets[0].shards; }, "storages that end", "V7"});
+    damages.push_back({"moved",
+                       [more](Plan& p) {
+                         Storage* last = nullptr;
+                         for (Storage& storage : Language(p).storages) {
+                           if (storage.bucket == 0 && (!last || storage.offset > last->offset)) last = &storage;
+                         }
+                         last->offset += more;
+                         Language(p).buckets[0].elements += more * Language(p).buckets[0].shards;
+                       },
+                       "nothing lies", "V7"});
+  }
+  ExpectRefused(Cut(), damages, "module language");
+}
+
+TEST(Follows, WordsAndNumbersThatNobodyRunsAreRefused) {
+  ExpectRefused(CompiledFile(kTiny),
+                {{"no_gpu", [](Plan& p) { p.cluster.gpu.clear(); }, "gpu"},
+                 {"unknown_gpu", [](Plan& p) { p.cluster.gpu = "nonex"; }, "gpu"},
+                 {"gpu_with_a_space", [](Plan& p) { p.cluster.gpu += " "; }, "gpu"},
+                 {"no_class", [](Plan& p) { p.data.classes = 0; }, "mock"},
+                 {"no_text", [](Plan& p) { p.data.text_tokens = 0; }, "mock"},
+                 {"no_grid", [](Plan& p) { p.data.image_grids.clear(); }, "mock"},
+                 {"grid_of_nothing", [](Plan& p) { p.data.image_grids.back() = {}; }, "sizes"},
+                 {"grid_of_one", [](Plan& p) { p.data.image_grids.back() = {4}; }, "sizes"},
+                 {"grid_of_three", [](Plan& p) { p.data.image_grids.back() = {4, 6, 6}; }, "sizes"},
+                 {"grid_of_zero", [](Plan& p) { p.data.image_grids.back() = {4, 0}; }, "sizes"},
+                 {"grid_below_zero", [](Plan& p) { p.data.image_grids.back() = {-4, 4}; }, "sizes"}},
+                "");
+}
+
 TEST(Follows, FreeNumbersAreInTheirRanges) {
   ExpectRefused(CompiledFile(kTiny),
                 {{"precision", [](Plan& p) { p.precision = "nonsense"; }, "nonsense"},

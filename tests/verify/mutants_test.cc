@@ -135,7 +135,7 @@ class Counts {
   void Add(const std::string& kind, const std::string& rule) { ++counts_[kind][rule]; }
 
   void Print() const {
-    constexpr const char* kRules[] = {"V1", "V2", "V3", "V4", "V5", "V6", "V7", "V8", "V9", "V10"};
+    constexpr const char* kRules[] = {"V1", "V2", "V3", "V4", "V5", "V6", "V7", "V8", "V9", "V10", "V11"};
     std::map<std::string, int> totals;
     std::cout << std::left << std::setw(28) << "mutants refused by" << std::right;
     for (const char* rule : kRules) std::cout << std::setw(6) << rule;

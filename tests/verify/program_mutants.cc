@@ -67,6 +67,14 @@ class RoleDamage {
         DType& dtype = x.outputs[k].type.dtype;
         dtype = dtype == DType::kInt64 ? DType::kFp32 : DType::kInt64;
       });
+      Add("change_memory", i, op.outputs[k].name, {"V4", "V5"}, [k](Instruction& x) { x.outputs[k].type.host = !x.outputs[k].type.host; });
+      for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kEp}) {
+        Add("layout_of_another_axis", i, absl::StrCat(op.outputs[k].name, " ", string(AxisName(axis))), {"V4", "V5"}, [k, axis](Instruction& x) {
+          const auto now = x.outputs[k].type.layout.find(axis);
+          const bool partial = now != x.outputs[k].type.layout.end() && now->second.state == AxisLayout::State::kPartial;
+          x.outputs[k].type.layout[axis] = {partial ? AxisLayout::State::kSharded : AxisLayout::State::kPartial, 0};
+        });
+      }
       for (size_t d = 0; d < op.outputs[k].type.dims.size(); ++d) {
         Add("change_dim", i, absl::StrCat(op.outputs[k].name, " ", d), {"V4", "V5"},
             [k, d](Instruction& x) { x.outputs[k].type.dims[d] = int64_t{77}; });
@@ -95,6 +103,22 @@ class RoleDamage {
       for (Output& output : r.step[i].outputs) output.name += ".again";
       for (const Output& output : r.step[i].outputs) r.step[i].frees.push_back(output.name);
     });
+    if (!call.inputs.empty()) {
+      // The same values, computed with on the way to the block.
+      AddToRole("compute_outside_a_block", absl::StrCat(Label(i), " ", call.inputs[0]), {"V4"}, [i](Role& r) {
+        const string given = r.step[i].inputs[0], sum = given + ".sum";
+        for (const Instruction& maker : std::vector<Instruction>(r.step)) {
+          for (const Output& output : maker.outputs) {
+            if (output.name != given) continue;
+            r.step[i].inputs[0] = sum;
+            r.step[i].frees.push_back(sum);
+            Instruction add{.kind = OpKind::kAdd, .inputs = {given, given}, .outputs = {{sum, output.type}}};
+            r.step.insert(r.step.begin() + static_cast<std::ptrdiff_t>(i), std::move(add));
+            return;
+          }
+        }
+      });
+    }
     if (call.outputs.empty()) AddToRole("drop_call", Label(i), {"V4", "V5"}, [i](Role& r) { Erase(r.step, i); });
     // The same call on values of another microbatch: its samples are lost, others are read twice.
     for (size_t j = i + 1; j < Step().size(); ++j) {
@@ -117,6 +141,7 @@ class RoleDamage {
       Add("read_another_microbatch", i, "", {"V5"},
           [microbatches](Instruction& x) { x.microbatch = (x.microbatch + 1) % static_cast<int>(microbatches); });
     }
+    Add("read_from_a_value", i, "", {"V4"}, [](Instruction& x) { x.inputs.push_back("$integers"); });
     Add("read_for_nobody", i, "", {"V5"}, [](Instruction& x) { x.attributes["module"] = string("nobody"); });
     AddToRole("drop_read", Label(i), {"V4", "V5"}, [i](Role& r) { Erase(r.step, i); });
     AddToRole("read_twice", Label(i), {"V5"}, [i](Role& r) {
@@ -141,9 +166,20 @@ class RoleDamage {
   }
 
   void Accumulate(size_t i) {
+    for (const Module& module : plan_.modules) {
+      if (module.name == Step()[i].text("module")) continue;
+      Add("count_as_another_module", i, module.name, {"V5"}, [name = module.name](Instruction& x) { x.attributes["module"] = name; });
+    }
+    Add("count_as_no_module", i, "", {"V4"}, [](Instruction& x) { x.attributes.erase("module"); });
+    Add("count_two", i, "", {"V4"}, [](Instruction& x) { x.inputs.push_back(x.inputs.front()); });
     AddToRole("drop_count", Label(i), {"V5"}, [i](Role& r) { Erase(r.step, i); });
     AddToRole("count_twice", Label(i), {"V5"}, [i](Role& r) { Repeat(r.step, i); });
     Add("count_into_another", i, "", {"V5"}, [](Instruction& x) { x.attributes["into"] = string("$reals.loss"); });
+    for (const char* more : {"tp", "cp", "tp,tp", ""}) {
+      const string* now = Step()[i].FindText("once_over");
+      const string other = absl::StrCat(now ? *now : "", now ? "," : "", more);
+      Add("count_once_over_more", i, other, {"V6"}, [other](Instruction& x) { x.attributes["once_over"] = other; });
+    }
     Add("count_once_over_lanes", i, "", {"V6"}, [](Instruction& x) { x.attributes["once_over"] = string("dp"); });
     if (Step()[i].attributes.contains("once_over")) {
       Add("count_on_every_rank", i, "", {"V6"}, [](Instruction& x) { x.attributes.erase("once_over"); });
@@ -180,6 +216,10 @@ class RoleDamage {
     if (OpClassOf(op.kind) == OpClass::kCommunication) {
       Add("another_value", i, subject, RulesOf(op), [](Instruction& x) { x.inputs[0] += "0"; });
       Add("unknown_group", i, op.group, RulesOf(op), [](Instruction& x) { x.group = "nowhere"; });
+      Add("repeat_input", i, subject, {"V4"}, [](Instruction& x) { x.inputs.push_back(x.inputs.back()); });
+      Add("repeat_output", i, subject, {"V4"}, [](Instruction& x) { x.outputs.push_back(Output(x.outputs.back())); });
+      Add("state_in_other_memory", i, subject, {"V4"}, [](Instruction& x) { x.outputs[0].type.host = true; });
+      Add("state_with_a_layout", i, subject, {"V4"}, [](Instruction& x) { x.outputs[0].type.layout[Axis::kTp] = {AxisLayout::State::kPartial, 0}; });
       return;
     }
     AddToRole("drop_instruction", absl::StrCat(Label(i), " ", subject), RulesOf(op), [i](Role& r) { Erase(r.step, i); });
