@@ -24,19 +24,6 @@ void AppendType(string& text, const ValueType& type, bool own_rows) {
   text += "]";
 }
 
-void AppendLayout(string& text, const Layout& layout) {
-  for (const auto& [axis, along] : layout) {
-    Append(text, " ", AxisName(axis), ":", static_cast<int>(along.state), along.zigzag ? "z" : ".", along.dim);
-  }
-}
-
-void AppendLayouts(string& text, const ValueType& type) {
-  AppendLayout(text, type.layout);
-  if (!type.gradient) return;
-  text += " |";
-  AppendLayout(text, *type.gradient);
-}
-
 void AppendAttribute(string& text, const string& key, const Attribute& value) {
   Append(text, " ", key, "=");
   if (const auto* number = std::get_if<int64_t>(&value)) Append(text, *number);
@@ -116,7 +103,6 @@ int CommunicationTraces::Add(const Instruction& instruction, const Types& types)
       if (!bridged) Append(text, " by ", part.send ? part.shift : -part.shift);
       const auto type = types.find(part.value);
       if (type != types.end()) AppendType(text, *type->second, bridged);
-      if (type != types.end() && !bridged) AppendLayouts(text, *type->second);  // one module's axes; over a bridge values are whole (V4)
       made.parts.push_back({&part, Number(Cat(bridged ? part.bridge : part.group, "\n", instruction.stream)), Number(std::move(text))});
     }
     return event;

@@ -239,7 +239,7 @@ void CheckOnceOver(const PlanIndex& index, const Block& block, std::vector<Viola
     }
     for (const string& axis : once) fail(op, absl::StrCat("adds ", op.inputs[0], " once over ", axis, ", along which lanes differ"));
     const string* text = op.FindText("once_over");
-    if (op.kind == OpKind::kAccumulate && (text ? *text != wanted : !wanted.empty())) {
+    if (op.kind == OpKind::kAccumulate && (text ? wanted.empty() || *text != wanted : !wanted.empty())) {
       fail(op, absl::StrCat("adds ", op.inputs[0], " once over other axes than ", wanted));
     }
   }

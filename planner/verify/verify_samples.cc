@@ -24,11 +24,13 @@ using Sequence = std::vector<int>;
 // Channel: bridge or group; backward; shift (0: a bridge); stage that sends or receives; sends.
 using Channel = std::tuple<string, bool, int, int, bool>;
 using Ends = std::map<Channel, std::map<const Role*, Sequence>>;
+// What passes between stages, by channel without its end: both ends of all microbatches have it alike.
+using Passed = std::map<std::tuple<string, bool, int, int>, const ValueType*>;
 
 class RoleSamples {
  public:
-  RoleSamples(const PlanIndex& index, const Role& role, Ends& ends, std::vector<Violation>& violations)
-      : index_(index), role_(role), ends_(ends), violations_(violations) {}
+  RoleSamples(const PlanIndex& index, const Role& role, Ends& ends, Passed& passed, std::vector<Violation>& violations)
+      : index_(index), role_(role), ends_(ends), passed_(passed), violations_(violations) {}
 
   void Check() {
     for (const Instruction& op : role_.step) Step(op);
@@ -61,6 +63,7 @@ class RoleSamples {
   }
 
   void Step(const Instruction& op) {
+    for (const Output& output : op.outputs) types_[output.name] = &output.type;
     switch (op.kind) {
       case OpKind::kReadTokens:
       case OpKind::kReadImages:
@@ -137,6 +140,13 @@ class RoleSamples {
         if (!part.send) tags_[part.value] = rows;
         continue;
       }
+      const auto type = types_.find(part.value);
+      if (type != types_.end()) {
+        const auto [name, backward, shift, from, sends] = channel;
+        const ValueType& first = *passed_.try_emplace({name, backward, shift, from}, type->second).first->second;
+        const bool alike = type->second->layout == first.layout && type->second->gradient == first.gradient;
+        if (!alike) Fail(&op, absl::StrCat("exchanges ", part.value, " in another layout than others at its ends"), "V4");
+      }
       sequence.push_back(part.send ? Tag(part.value, kUnknown) : kUnknown);
       if (part.send) continue;
       tags_[part.value] = kUnknown;
@@ -176,7 +186,9 @@ class RoleSamples {
     }
     for (const string& axis : once) Fail(&op, absl::StrCat("counts loss tokens once over ", axis, ", along which lanes differ"), "V6");
     const string* text = op.FindText("once_over");
-    if (text ? *text != wanted : !wanted.empty()) Fail(&op, absl::StrCat("counts loss tokens once over other axes than ", wanted), "V6");
+    if (text ? wanted.empty() || *text != wanted : !wanted.empty()) {
+      Fail(&op, absl::StrCat("counts loss tokens once over other axes than ", wanted), "V6");
+    }
   }
 
   void CheckModule(const Module& module, int microbatches) {
@@ -208,8 +220,10 @@ class RoleSamples {
   const PlanIndex& index_;
   const Role& role_;
   Ends& ends_;
+  Passed& passed_;
   std::vector<Violation>& violations_;
   std::map<string, int> tags_;
+  std::map<string, const ValueType*> types_;
   std::map<string, std::pair<string, std::pair<Sequence*, size_t>>> open_;  // received between stages, microbatch not known yet
   std::map<std::tuple<string, bool, int>, int> reads_;
   std::map<std::pair<string, int>, int> calls_;
@@ -284,9 +298,10 @@ void CheckChannels(const PlanIndex& index, const Ends& ends, std::vector<Violati
 std::vector<Violation> VerifySamples(const PlanIndex& index) {
   std::vector<Violation> violations;
   Ends ends;
+  Passed passed;
   std::map<const Role*, std::map<int, int>> tokens;
   for (const Role& role : index.plan().roles) {
-    RoleSamples samples(index, role, ends, violations);
+    RoleSamples samples(index, role, ends, passed, violations);
     samples.Check();
     tokens[&role] = std::move(samples.tokens_);
   }
