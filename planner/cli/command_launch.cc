@@ -76,7 +76,7 @@ int Launch(const Arguments& arguments) {
   loaded.PrintProblems(arguments.has("--json"));
   if (!loaded.plan) return loaded.exit_status();
   if (launch->run_dir.empty()) launch->run_dir = DefaultRunDirectory(*loaded.plan);
-  if (absl::Status status = CheckLocalLaunch(*loaded.plan, *launch); !status.ok()) return UsageError(std::string(status.message()));
+  if (absl::Status status = CheckLocalLaunch(*launch); !status.ok()) return UsageError(std::string(status.message()));
   const bool as_json = arguments.has("--json");
   std::cout.flush();
   absl::StatusOr<Outcome> outcome = LaunchLocal(*loaded.plan, *launch, [&](bool is_error, std::string_view line) {

@@ -4,7 +4,6 @@
 
 #include <cctype>
 #include <ctime>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -95,7 +94,7 @@ std::string DefaultRunDirectory(const Plan& plan) {
   return "runs/" + name + "-" + stamp;
 }
 
-absl::Status CheckLocalLaunch(const Plan& plan, const LocalLaunch& launch) {
+absl::Status CheckLocalLaunch(const LocalLaunch& launch) {
   if (access(launch.executor.c_str(), X_OK) != 0) {
     return absl::NotFoundError("the executor is not there: " + launch.executor +
                                " (build it with -DPLANWRIGHT_EXECUTOR=ON, or name it with --executor)");

@@ -27,12 +27,12 @@ using Terminal = std::function<void(bool is_error, std::string_view line)>;
 // Where a launch of `plan` goes without --run-dir: runs/NAME-20251120T135057.
 std::string DefaultRunDirectory(const Plan& plan);
 
-// Why this machine cannot run the plan, before anything is started: a run directory in use, no executor. Ok: go ahead.
-absl::Status CheckLocalLaunch(const Plan& plan, const LocalLaunch& launch);
+// NotFound: the executor is not there. Said before anything is made.
+absl::Status CheckLocalLaunch(const LocalLaunch& launch);
 
 // Starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--probe DIR] [--device D] [--steps N]` once a rank, in its environment (rank_environment.h),
 // and supervises them. RUN gets plan.json, logs/rankNNNN.log and outcome.json. With a probe the ranks' parts are joined at the end
-// (assemble_probe.h). An error is one of this machine (files, processes); a run that failed is an Outcome.
+// (assemble_probe.h). An error is one of this machine (files, processes; AlreadyExists: RUN holds a run); a run that failed is an Outcome.
 absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch, const Terminal& terminal);
 
 }  // namespace planwright

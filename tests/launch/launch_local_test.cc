@@ -155,7 +155,7 @@ TEST_F(LaunchLocalTest, ATimeOutThatIsNoneIsRefusedBeforeAnythingIsMade) {
 
 TEST_F(LaunchLocalTest, AMissingExecutorIsNamed) {
   launch_.executor = folder_ + "/executor";
-  EXPECT_THAT(std::string(CheckLocalLaunch(plan_, launch_).message()), HasSubstr("the executor is not there: " + folder_));
+  EXPECT_THAT(std::string(CheckLocalLaunch(launch_).message()), HasSubstr("the executor is not there: " + folder_));
 }
 
 }  // namespace
