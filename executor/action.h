@@ -1,5 +1,5 @@
-// What an instruction is once its rank is known: a function that has all it needs but the values. Made once, before the first step; the walker
-// then looks nothing up.
+// What an instruction is once its rank is known: a function that has all it needs but the values. Made once, before the
+// first step; the walker then looks nothing up.
 #pragma once
 
 #include <functional>

@@ -7,12 +7,8 @@
 namespace planwright::executor {
 
 BoundProgram::BoundProgram(const LinkedProgram& program, Rank& rank, StepReports& reports)
-    : program_(program),
-      rank_(rank),
-      reports_(reports),
-      instructions_(program.instructions()),
-      calls_(program.calls().size()),
-      bound_calls_(program.calls().size()) {
+    : program_(program), rank_(rank), reports_(reports), instructions_(program.instructions()),
+      calls_(program.calls().size()), bound_calls_(program.calls().size()) {
   for (const LinkedEntry& entry : program.entries()) {
     BoundInstruction& bound = instructions_[entry.instruction->number];
     if (!bound.text.empty()) continue;
@@ -25,7 +21,9 @@ BoundProgram::BoundProgram(const LinkedProgram& program, Rank& rank, StepReports
     const bool list = call.parent < 0;
     const Module* module = list ? of_role : call.block->module < 0 ? nullptr : &rank.plan.modules[call.block->module];
     calls_[i].context = rank.Context(module, call.frame < 0 ? "" : program.blocks().frame(call.frame), call.microbatch);
-    calls_[i].origin = list ? rank.role.origin : call.block->block->origin >= 0 ? call.block->block->origin : calls_[call.parent].origin;
+    calls_[i].origin = list                             ? rank.role.origin
+                       : call.block->block->origin >= 0 ? call.block->block->origin
+                                                        : calls_[call.parent].origin;
   }
 }
 
@@ -50,12 +48,15 @@ void BoundProgram::BindInstruction(const LinkedInstruction& linked, const Linked
   switch (linked.op_class) {
     case OpClass::kControl: TORCH_CHECK(false, "a call is not linked");
     case OpClass::kData:
-      bound.action = [this, &source](const Arguments& arguments) { return rank_.handlers.data(source, arguments.call); };
+      bound.action = [this, &source](const Arguments& arguments) {
+        return rank_.handlers.data(source, arguments.call);
+      };
       return;
     case OpClass::kCompute:
       bound.compute = rank_.handlers.compute(source.kind);
       TORCH_CHECK(bound.compute != nullptr, "no handler of ", OpName(source.kind));
-      TORCH_CHECK(call.block->block != nullptr || (source.parameters.empty() && source.gradients.empty()), "only blocks read parameters");
+      TORCH_CHECK(call.block->block != nullptr || (source.parameters.empty() && source.gradients.empty()),
+                  "only blocks read parameters");
       return;
     case OpClass::kCommunication: bound.action = BindCommunication(linked, rank_); return;
     case OpClass::kState: bound.action = BindState(linked, module, rank_, reports_); return;
@@ -77,7 +78,8 @@ const SlotOperands* BoundProgram::OperandsOf(const LinkedCall& call) {
     for (int index : linked.parameters) operands.parameters.push_back(slot(index).parameter);
     for (int index : linked.gradients) {
       operands.gradients.push_back(slot(index).gradient);
-      TORCH_CHECK(operands.gradients.back().defined(), program_.blocks().frame(call.frame), ".", call.block->slots[index], " takes no gradient");
+      TORCH_CHECK(operands.gradients.back().defined(), program_.blocks().frame(call.frame), ".",
+                  call.block->slots[index], " takes no gradient");
     }
   }
   return it->second.data();

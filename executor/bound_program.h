@@ -1,5 +1,5 @@
-// A linked program with what this rank needs to run it: of each instruction its action, of each call its context and its tensors of parameters and
-// gradients. Names are looked up here and nowhere behind it.
+// A linked program with what this rank needs to run it: of each instruction its action, of each call its context and
+// its tensors of parameters and gradients. Names are looked up here and nowhere behind it.
 #pragma once
 
 #include <deque>
@@ -21,10 +21,10 @@ struct SlotOperands {
 };
 
 struct BoundInstruction {
-  Action action;                        // of all classes but compute
+  Action action;  // of all classes but compute
   ComputeHandler compute = nullptr;
-  std::optional<CallContext> context;   // its own: it names a module or a microbatch
-  std::string text;                     // for the recorder and for errors
+  std::optional<CallContext> context;  // its own: it names a module or a microbatch
+  std::string text;                    // for the recorder and for errors
   RecorderState state = RecorderState::kRunning;
 };
 
@@ -41,7 +41,9 @@ class BoundProgram {
   // What binds needs the modules that it names to be allocated. An entry that is bound already is left alone.
   void Bind(const LinkedEntry& entry);
 
-  const BoundInstruction& instruction(const LinkedEntry& entry) const { return instructions_[entry.instruction->number]; }
+  const BoundInstruction& instruction(const LinkedEntry& entry) const {
+    return instructions_[entry.instruction->number];
+  }
   const BoundCall& call(const LinkedEntry& entry) const { return calls_[entry.call]; }
 
  private:

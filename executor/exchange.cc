@@ -28,7 +28,8 @@ const ValueType& TypeOf(const ExchangePart& part, const Instruction& instruction
 
 }  // namespace
 
-Exchange::Exchange(const Instruction& instruction, const Rank& rank) : outputs_(instruction.outputs.size()), device_(rank.device) {
+Exchange::Exchange(const Instruction& instruction, const Rank& rank)
+    : outputs_(instruction.outputs.size()), device_(rank.device) {
   for (const ExchangePart& part : instruction.parts) parts_.push_back(BindPart(part, instruction, rank));
   BindCopies();
 }
@@ -44,10 +45,12 @@ Exchange::Part Exchange::BindPart(const ExchangePart& part, const Instruction& i
   int64_t samples = 0;
   for (const planwright::Transfer& transfer : part.backward ? bridge->backward : bridge->forward) {
     if ((part.send ? transfer.from_rank : transfer.to_rank) != rank.rank) continue;
-    TORCH_CHECK(transfer.first_sample >= lane.first && transfer.end_sample <= lane.end, "samples [", transfer.first_sample, ", ",
-                transfer.end_sample, ") are not of this rank's lane [", lane.first, ", ", lane.end, ")");
+    TORCH_CHECK(transfer.first_sample >= lane.first && transfer.end_sample <= lane.end, "samples [",
+                transfer.first_sample, ", ", transfer.end_sample, ") are not of this rank's lane [", lane.first, ", ",
+                lane.end, ")");
     samples += transfer.end_sample - transfer.first_sample;
-    Transfer& mine = bound.transfers.emplace_back(Transfer{transfer.first_sample - lane.first, transfer.end_sample - lane.first});
+    Transfer& mine =
+        bound.transfers.emplace_back(Transfer{transfer.first_sample - lane.first, transfer.end_sample - lane.first});
     const int peer = part.send ? transfer.to_rank : transfer.from_rank;
     if (peer == rank.rank) continue;
     TORCH_CHECK(group != nullptr, "rank ", rank.rank, " is not in the communicator of bridge ", bridge->name);
@@ -74,7 +77,8 @@ void Exchange::BindCopies() {
       bool found = false;
       for (size_t p = 0; p < parts_.size() && !found; ++p) {
         const Part& from = parts_[p];
-        if (!from.part->send || from.part->bridge != to.part->bridge || from.part->backward != to.part->backward) continue;
+        if (!from.part->send || from.part->bridge != to.part->bridge || from.part->backward != to.part->backward)
+          continue;
         size_t place = 0;
         for (size_t t = 0; t < from.transfers.size() && !found; ++t) {
           if (from.transfers[t].communicator != nullptr || place++ != copies) continue;

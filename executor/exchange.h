@@ -13,9 +13,9 @@ class Exchange {
  public:
   Exchange(const Instruction& instruction, const Rank& rank);
 
-  // By part: what is sent (nothing for a part that receives), and the rows of each of the lane's samples, in host memory. Gives the instruction's
-  // outputs: what each receiving part gets, in sample order, one row block per sample as long as `sample_rows` says. Transfers without rows send no
-  // message.
+  // By part: what is sent (nothing for a part that receives), and the rows of each of the lane's samples, in host
+  // memory. Gives the instruction's outputs: what each receiving part gets, in sample order, one row block per sample
+  // as long as `sample_rows` says. Transfers without rows send no message.
   Tensors Run(const Tensors& sent, const Tensors& sample_rows) const;
 
  private:

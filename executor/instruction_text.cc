@@ -16,8 +16,8 @@ std::string InstructionText(const Instruction& instruction) {
   }
   if (!instruction.outputs.empty()) {
     absl::StrAppend(&text, " -> ", absl::StrJoin(instruction.outputs, " ", [](std::string* out, const Output& output) {
-                      out->append(output.name);
-                    }));
+      out->append(output.name);
+    }));
   }
   if (!instruction.group.empty()) absl::StrAppend(&text, " over ", instruction.group);
   return text;

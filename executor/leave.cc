@@ -29,8 +29,8 @@ void Leave(int status, const std::string& message) {
     for (;;) pause();  // another thread is on its way out
   }
   status_of_this_rank = status;
-  // Whoever ends the others for a failure of this rank shall learn its status. What blocks is cut short; and another thread may stumble over
-  // what is taken away under its feet, which is no news.
+  // Whoever ends the others for a failure of this rank shall learn its status. What blocks is cut short; and another
+  // thread may stumble over what is taken away under its feet, which is no news.
   std::signal(SIGTERM, SIG_IGN);
   for (int number : {SIGALRM, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) std::signal(number, ExitNow);
   const itimerval second = {.it_interval = {}, .it_value = {.tv_sec = 1, .tv_usec = 0}};

@@ -1,5 +1,5 @@
-// The way out of a rank that failed. It lets go of its communication and leaves, after a second at the latest: it waits for no peer, no device
-// and no reader of its output.
+// The way out of a rank that failed. It lets go of its communication and leaves, after a second at the latest: it waits
+// for no peer, no device and no reader of its output.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,7 +14,8 @@ namespace planwright::executor {
 void LeaveThrough(Recorder& recorder);
 void LeaveThrough(at::Device device);
 
-// Ends the process with `status` and its last words, in the recorder and on stderr. From any thread; only the first one's are heard.
+// Ends the process with `status` and its last words, in the recorder and on stderr. From any thread; only the first
+// one's are heard.
 [[noreturn]] void Leave(int status, const std::string& message);
 
 }  // namespace planwright::executor

@@ -14,7 +14,8 @@ absl::Status Prove(Plan& plan) {
   }
   const std::vector<Violation> violations = VerifyPlan(plan);
   if (violations.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError("the plan breaks rule " + violations.front().rule + ": " + violations.front().message);
+  return absl::InvalidArgumentError("the plan breaks rule " + violations.front().rule + ": " +
+                                    violations.front().message);
 }
 
 }  // namespace

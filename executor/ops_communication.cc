@@ -11,7 +11,8 @@ namespace {
 
 Communicator& GroupOf(const Instruction& instruction, const Rank& rank) {
   Communicator* group = rank.communicators.Find(instruction.group, instruction.stream);
-  TORCH_CHECK(group != nullptr, "rank ", rank.rank, " is not in a communicator ", CommunicatorName(instruction.group, instruction.stream));
+  TORCH_CHECK(group != nullptr, "rank ", rank.rank, " is not in a communicator ",
+              CommunicatorName(instruction.group, instruction.stream));
   return *group;
 }
 
@@ -62,7 +63,8 @@ Action BindBroadcast(const Instruction& instruction, const Rank& rank) {
     at::Tensor value;
     if (group.index() == root) {
       value = arguments.input(1).contiguous();
-      TORCH_CHECK(value.sizes() == at::IntArrayRef(shape), "broadcast of ", value.sizes(), ", expected ", at::IntArrayRef(shape));
+      TORCH_CHECK(value.sizes() == at::IntArrayRef(shape), "broadcast of ", value.sizes(), ", expected ",
+                  at::IntArrayRef(shape));
     } else {
       value = at::empty(shape, options);
     }
@@ -96,11 +98,17 @@ Action BindCommunication(const LinkedInstruction& linked, Rank& rank) {
   };
   switch (instruction.kind) {
     case OpKind::kAllReduce:
-      return moved([&group, reduce = ReduceOf(instruction)](const at::Tensor& x, const Arguments&) { return AllReduce(group, x, reduce); });
+      return moved([&group, reduce = ReduceOf(instruction)](const at::Tensor& x, const Arguments&) {
+        return AllReduce(group, x, reduce);
+      });
     case OpKind::kAllGather:
-      return moved([&group, dim = instruction.integer("dim")](const at::Tensor& x, const Arguments&) { return AllGather(group, x, dim); });
+      return moved([&group, dim = instruction.integer("dim")](const at::Tensor& x, const Arguments&) {
+        return AllGather(group, x, dim);
+      });
     case OpKind::kReduceScatter:
-      return moved([&group, dim = instruction.integer("dim")](const at::Tensor& x, const Arguments&) { return ReduceScatter(group, x, dim); });
+      return moved([&group, dim = instruction.integer("dim")](const at::Tensor& x, const Arguments&) {
+        return ReduceScatter(group, x, dim);
+      });
     case OpKind::kAllToAll:
       TORCH_CHECK(instruction.outputs.at(0).type.host, "row counts belong on the host");
       return [&group, device = rank.device](const Arguments& arguments) {

@@ -35,7 +35,8 @@ Action BindBeginStep(Rank& rank, StepReports& reports) {
 // Whether this rank is the one that adds a value that is replicated along the axes of `once_over`.
 bool Adds(const Instruction& instruction, const Module* module, int rank) {
   if (!instruction.attributes.contains("once_over")) return true;
-  TORCH_CHECK(module != nullptr, "accumulate once over an axis, but the instruction is of no module: it needs a `module` attribute");
+  TORCH_CHECK(module != nullptr,
+              "accumulate once over an axis, but the instruction is of no module: it needs a `module` attribute");
   for (absl::string_view name : absl::StrSplit(instruction.text("once_over"), ',', absl::SkipEmpty())) {
     const std::optional<Axis> axis = AxisFromName(std::string_view(name.data(), name.size()));
     TORCH_CHECK(axis, "unknown axis in once_over");
@@ -66,7 +67,8 @@ Action BindAccumulateCounts(const Module* module, const Rank& rank) {
   }
   return Doing([rows](const Arguments& arguments) {
     const int layer = arguments.call.layer;
-    TORCH_CHECK(layer >= 0 && layer < static_cast<int>(rows.size()) && rows[layer].defined(), "layer ", layer, " has no experts");
+    TORCH_CHECK(layer >= 0 && layer < static_cast<int>(rows.size()) && rows[layer].defined(), "layer ", layer,
+                " has no experts");
     at::Tensor(rows[layer]).add_(arguments.input(0).to(rows[layer].device()));
   });
 }
@@ -97,22 +99,30 @@ Action BindState(const LinkedInstruction& linked, const Module* module, Rank& ra
       return Doing([&rank, kind = instruction.kind, &state = ModuleOf(instruction, rank)](const Arguments&) {
         rank.handlers.parameters(kind, state);
       });
-    case OpKind::kRefreshMasters: return Doing([&state = ModuleOf(instruction, rank)](const Arguments&) { state.RefreshMasters(); });
+    case OpKind::kRefreshMasters:
+      return Doing([&state = ModuleOf(instruction, rank)](const Arguments&) { state.RefreshMasters(); });
     case OpKind::kBeginStep: return BindBeginStep(rank, reports);
-    case OpKind::kAccumulate: return BindAccumulate(instruction, linked.module >= 0 ? &rank.plan.modules[linked.module] : module, rank);
+    case OpKind::kAccumulate:
+      return BindAccumulate(instruction, linked.module >= 0 ? &rank.plan.modules[linked.module] : module, rank);
     case OpKind::kAccumulateCounts: return BindAccumulateCounts(module, rank);
     case OpKind::kScaleGradients:
-      return Doing([&step = rank.step, &bucket = BucketOf(instruction, rank)](const Arguments&) { ScaleGradients(step, bucket); });
+      return Doing([&step = rank.step, &bucket = BucketOf(instruction, rank)](const Arguments&) {
+        ScaleGradients(step, bucket);
+      });
     case OpKind::kSquareNorm:
-      return Doing([&bucket = BucketOf(instruction, rank), sum = rank.step.sum("$reals.norm." + instruction.text("module"))](const Arguments&) {
+      return Doing([&bucket = BucketOf(instruction, rank),
+                    sum = rank.step.sum("$reals.norm." + instruction.text("module"))](const Arguments&) {
         SquareNorm(bucket, sum);
       });
-    case OpKind::kClipAndGate:
-      return Doing([&rank](const Arguments&) { ClipAndGate(rank.plan, rank.step); });
+    case OpKind::kClipAndGate: return Doing([&rank](const Arguments&) { ClipAndGate(rank.plan, rank.step); });
     case OpKind::kAdamW:
-      return Doing([&rank, &bucket = BucketOf(instruction, rank)](const Arguments&) { StepAdamW(rank.plan.optimizer, rank.step, bucket); });
+      return Doing([&rank, &bucket = BucketOf(instruction, rank)](const Arguments&) {
+        StepAdamW(rank.plan.optimizer, rank.step, bucket);
+      });
     case OpKind::kUpdateExpertBias:
-      return Doing([&step = rank.step, &state = ModuleOf(instruction, rank)](const Arguments&) { UpdateExpertBias(step, state); });
+      return Doing([&step = rank.step, &state = ModuleOf(instruction, rank)](const Arguments&) {
+        UpdateExpertBias(step, state);
+      });
     case OpKind::kLogStep: return Doing([&reports](const Arguments&) { reports.End(); });
     default: TORCH_CHECK(false, OpName(instruction.kind), " is not a state instruction");
   }

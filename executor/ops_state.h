@@ -7,8 +7,8 @@
 
 namespace planwright::executor {
 
-// Finds the sums, modules and buckets that the instruction names. `module`: that of the block it stands in, null if there is none. The module must be
-// allocated, unless this is what allocates it. Keeps references.
+// Finds the sums, modules and buckets that the instruction names. `module`: that of the block it stands in, null if
+// there is none. The module must be allocated, unless this is what allocates it. Keeps references.
 Action BindState(const LinkedInstruction& instruction, const Module* module, Rank& rank, StepReports& reports);
 
 }  // namespace planwright::executor

@@ -8,7 +8,9 @@ namespace planwright::executor {
 int LayerOf(std::string_view frame) {
   const size_t at = frame.rfind(".layers.");
   int layer = -1;
-  if (at == std::string_view::npos || !absl::SimpleAtoi(absl::string_view(frame.data() + at + 8, frame.size() - at - 8), &layer)) return -1;
+  if (at == std::string_view::npos ||
+      !absl::SimpleAtoi(absl::string_view(frame.data() + at + 8, frame.size() - at - 8), &layer))
+    return -1;
   return layer;
 }
 
@@ -17,8 +19,9 @@ at::Tensor Rank::StateValue(const std::string& name) {
   // "%MODULE.WHAT.INDEX"; a module's name has no dot.
   const size_t last = name.rfind('.'), middle = name.rfind('.', last - 1);
   int64_t index = -1;
-  TORCH_CHECK(last != std::string::npos && middle != std::string::npos && absl::SimpleAtoi(name.substr(last + 1), &index),
-              "no buffer ", name);
+  TORCH_CHECK(
+      last != std::string::npos && middle != std::string::npos && absl::SimpleAtoi(name.substr(last + 1), &index),
+      "no buffer ", name);
   const auto module = modules.find(name.substr(1, middle - 1));
   TORCH_CHECK(module != modules.end() && index >= 0 && index < static_cast<int64_t>(module->second.buckets().size()),
               "no buffer ", name);

@@ -1,4 +1,5 @@
-// What one rank is and has while it runs: its plan and role, its place in every grid, its communicators, weights and sums.
+// What one rank is and has while it runs: its plan and role, its place in every grid, its communicators, weights and
+// sums.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,7 +26,8 @@ namespace planwright::executor {
 
 class ProbeWriter;
 
-// Ends the rank with an exit status of exit_status.h; what() is for the reader of the log. `located`: it says where already.
+// Ends the rank with an exit status of exit_status.h; what() is for the reader of the log. `located`: it says where
+// already.
 class ExitError : public std::runtime_error {
  public:
   ExitError(int status, const std::string& message, bool located = false)
@@ -61,12 +63,13 @@ struct Rank {
   Communicators communicators;
   StepState step;
   Recorder& recorder;
-  StepLog* log = nullptr;         // rank 0
-  ProbeWriter* probe = nullptr;   // --probe
-  int64_t last_step = 0;          // of this run, counted from 0
+  StepLog* log = nullptr;        // rank 0
+  ProbeWriter* probe = nullptr;  // --probe
+  int64_t last_step = 0;         // of this run, counted from 0
   std::string host;
-  BeforeEach before_each = {};    // of a test that delays streams
-  std::function<void(int, const std::string&)> leave = {};  // ends the process with a status and last words, from any thread
+  BeforeEach before_each = {};  // of a test that delays streams
+  // ends the process with a status and last words, from any thread
+  std::function<void(int, const std::string&)> leave = {};
   std::map<std::string, ModuleState> modules;
 
   // The buffer behind "%..." or the accumulators behind "$...".

@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 #include <absl/strings/str_cat.h>
-#include <torch/csrc/distributed/c10d/Store.hpp>
 #include <unistd.h>
 
 #include <csignal>
@@ -12,6 +11,7 @@
 #include <iterator>
 #include <optional>
 #include <sstream>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "executor/communication/rendezvous.h"
 #include "executor/instruction_text.h"
@@ -68,12 +68,18 @@ Options ReadOptions(int argc, char** argv) {
     const std::string name = argv[i];
     if (i + 1 == argc) usage(name + " needs a value");
     const std::string value = argv[i + 1];
-    if (name == "--plan") options.plan = value;
-    else if (name == "--run-dir") options.run_dir = value;
-    else if (name == "--probe") options.probe = value;
-    else if (name == "--device" && (value == "cpu" || value == "cuda")) options.device = value;
-    else if (name == "--steps" && std::atoll(value.c_str()) > 0) options.steps = std::atoll(value.c_str());
-    else usage("unknown option or value: " + name + " " + value);
+    if (name == "--plan")
+      options.plan = value;
+    else if (name == "--run-dir")
+      options.run_dir = value;
+    else if (name == "--probe")
+      options.probe = value;
+    else if (name == "--device" && (value == "cpu" || value == "cuda"))
+      options.device = value;
+    else if (name == "--steps" && std::atoll(value.c_str()) > 0)
+      options.steps = std::atoll(value.c_str());
+    else
+      usage("unknown option or value: " + name + " " + value);
   }
   if (options.plan.empty() || options.run_dir.empty()) usage("--plan and --run-dir are needed");
   return options;
@@ -90,16 +96,18 @@ Plan ReadPlanFile(const std::string& path) {
 }
 
 // What hangs or fails where the walker cannot say so is told like what it says itself.
-Watchdog::Duties DutiesOf(const Plan& plan, const std::string& self, at::Device device, std::chrono::milliseconds timeout) {
+Watchdog::Duties DutiesOf(const Plan& plan, const std::string& self, at::Device device,
+                          std::chrono::milliseconds timeout) {
   // Gloo has deadlines of its own, and knows more when one passes.
   const auto patience = device.is_cpu() ? std::chrono::seconds(2) : std::chrono::seconds(0);
   return {.limit = timeout + patience,
           .find_failure = [device] { return FindFailure(device); },
-          .end = [&plan, self](FailureKind kind, const std::optional<RecordedInstruction>& at, const std::string& what) {
-            const std::string origin = at ? OriginText(plan, at->origin) : "";
-            Leave(ExitStatusOf(kind), absl::StrCat(self, at ? absl::StrCat(at->path, ": ", at->text, ": ") : "", what,
-                                                   origin.empty() ? "" : "\n  recipe: ", origin));
-          }};
+          .end =
+              [&plan, self](FailureKind kind, const std::optional<RecordedInstruction>& at, const std::string& what) {
+                const std::string origin = at ? OriginText(plan, at->origin) : "";
+                Leave(ExitStatusOf(kind), absl::StrCat(self, at ? absl::StrCat(at->path, ": ", at->text, ": ") : "",
+                                                       what, origin.empty() ? "" : "\n  recipe: ", origin));
+              }};
 }
 
 // From here on an instruction is done when the device has done it.
@@ -110,11 +118,11 @@ void Follow(at::Device device, Recorder& recorder) {
 }
 
 // Each group to be joined is on record like an instruction: a rank that never comes leaves the others waiting here.
-Communicators Join(const Plan& plan, const Environment& environment, at::Device device, c10::intrusive_ptr<c10d::Store> store,
-                   Recorder& recorder) {
+Communicators Join(const Plan& plan, const Environment& environment, at::Device device,
+                   c10::intrusive_ptr<c10d::Store> store, Recorder& recorder) {
   size_t place = 0;
-  return Communicators::Make(plan, environment.rank, device.is_cpu() ? Backend::kGloo : Backend::kNccl, store, environment.nonce,
-                             environment.address, environment.timeout, [&](const std::string& name) {
+  return Communicators::Make(plan, environment.rank, device.is_cpu() ? Backend::kGloo : Backend::kNccl, store,
+                             environment.nonce, environment.address, environment.timeout, [&](const std::string& name) {
                                recorder.Begin(RecorderState::kWaiting, 0, -1, -1, "joining", place++, "join " + name);
                              });
 }
@@ -137,9 +145,11 @@ int RankMain(int argc, char** argv, const RankSetup& setup) {
                           std::to_string(plan.world_size) + " ranks");
   }
   const Role* role = plan.RoleOf(environment->rank);
-  if (role == nullptr) Leave(kExitUsage, "executor: the plan has no role for rank " + std::to_string(environment->rank));
+  if (role == nullptr)
+    Leave(kExitUsage, "executor: the plan has no role for rank " + std::to_string(environment->rank));
 
-  absl::StatusOr<std::unique_ptr<Recorder>> recorder = Recorder::Open(options.run_dir, environment->rank, environment->host);
+  absl::StatusOr<std::unique_ptr<Recorder>> recorder =
+      Recorder::Open(options.run_dir, environment->rank, environment->host);
   Check(recorder.status());
   LeaveThrough(**recorder);
 
@@ -158,7 +168,8 @@ int RankMain(int argc, char** argv, const RankSetup& setup) {
   std::optional<ProbeWriter> probe;
   if (!options.probe.empty()) probe.emplace(options.probe, environment->rank);
 
-  // Whatever fails ends the process where it is caught: what a rank holds of its peers and its device is not to be destroyed.
+  // Whatever fails ends the process where it is caught: what a rank holds of its peers and its device is not to be
+  // destroyed.
   std::optional<Rank> rank;
   try {
     rank.emplace(Rank{.plan = plan,

@@ -28,8 +28,8 @@ void CheckType(const Output& output, const at::Tensor& value, bool any_size) {
   }
   TORCH_CHECK(fits, output.name, " has shape ", value.sizes(), ", not the planned one");
   const bool integer = type.dtype == DType::kInt64;
-  TORCH_CHECK(integer == (value.scalar_type() == at::kLong), output.name, " has dtype ", value.scalar_type(), ", planned ",
-              DTypeName(type.dtype));
+  TORCH_CHECK(integer == (value.scalar_type() == at::kLong), output.name, " has dtype ", value.scalar_type(),
+              ", planned ", DTypeName(type.dtype));
 }
 
 const SlotOperands kNoOperands;
@@ -48,13 +48,8 @@ std::unique_ptr<Streams> StreamsOf(const Rank& rank, int streams) {
 }  // namespace
 
 ProgramWalker::ProgramWalker(Rank& rank)
-    : rank_(rank),
-      blocks_(rank.plan),
-      program_(blocks_, rank.role),
-      reports_(rank.plan, rank.step, rank.log),
-      bound_(program_, rank, reports_),
-      values_(static_cast<size_t>(program_.values())),
-      program_order_(program_),
+    : rank_(rank), blocks_(rank.plan), program_(blocks_, rank.role), reports_(rank.plan, rank.step, rank.log),
+      bound_(program_, rank, reports_), values_(static_cast<size_t>(program_.values())), program_order_(program_),
       order_(program_order_.resources(), program_order_.streams()) {
   if (program_order_.streams() > 1) streams_ = StreamsOf(rank, program_order_.streams());
   if (rank.probe != nullptr) FindProbes();
@@ -72,7 +67,10 @@ void ProgramWalker::Run(int64_t first_step) {
 
 void ProgramWalker::Walk(int64_t first_step) {
   if (!program_.problem().empty()) {
-    throw ExitError(kExitInternal, absl::StrCat("rank ", rank_.rank, " on ", rank_.host, ": the program does not link: ", program_.problem()), true);
+    throw ExitError(
+        kExitInternal,
+        absl::StrCat("rank ", rank_.rank, " on ", rank_.host, ": the program does not link: ", program_.problem()),
+        true);
   }
   step_ = first_step;
   RunList(program_.setup(), "setup", /*binds=*/true);
@@ -104,7 +102,8 @@ void ProgramWalker::RunList(LinkedProgram::Range list, const std::string& name, 
     const BoundCall& call = bound_.call(entry);
     if (path_call_ != entry.call) EnterPath(entry.call);
     rank_.recorder.Begin(bound.state, step_ + 1, source.microbatch >= 0 ? source.microbatch : call.context.microbatch,
-                         source.origin >= 0 ? source.origin : call.origin, path_, static_cast<size_t>(entry.instruction->place), bound.text);
+                         source.origin >= 0 ? source.origin : call.origin, path_,
+                         static_cast<size_t>(entry.instruction->place), bound.text);
     Locating(entry, list_, [&] {
       if (binds) {
         Join();  // what allocates may be on another stream
@@ -192,9 +191,11 @@ void ProgramWalker::Prepare(const LinkedEntry& entry, bool later, Launch& launch
   launch.inputs.clear(), launch.parts.clear(), launch.outputs.clear();
   for (int operand : linked.inputs) launch.inputs.push_back(read(operand));
   for (size_t p = 0; p < linked.parts.size(); ++p) {
-    launch.parts.push_back({linked.source->parts[p].send ? read(linked.parts[p].value) : nullptr, read(linked.parts[p].sample_rows)});
+    launch.parts.push_back(
+        {linked.source->parts[p].send ? read(linked.parts[p].value) : nullptr, read(linked.parts[p].sample_rows)});
   }
-  for (int operand : linked.outputs) launch.outputs.push_back(operand < 0 ? nullptr : held(values_.New(numbers[operand])));
+  for (int operand : linked.outputs)
+    launch.outputs.push_back(operand < 0 ? nullptr : held(values_.New(numbers[operand])));
 }
 
 void ProgramWalker::Execute(const Launch& launch, Tensors& inputs) {
@@ -235,10 +236,13 @@ void ProgramWalker::FindProbes() {
   for (uint32_t c = 0; c < program_.calls().size(); ++c) {
     const LinkedCall& call = program_.calls()[c];
     const Block* block = call.block->block;
-    if (block == nullptr || call.first < program_.step().first || call.end > program_.step().end || call.first == call.end) continue;
+    if (block == nullptr || call.first < program_.step().first || call.end > program_.step().end ||
+        call.first == call.end)
+      continue;
     for (const Probe& probe : block->probes) {
       for (size_t i = 0; i < block->inputs.size(); ++i) {
-        if (block->inputs[i].name == probe.value) kept_.push_back({call.first, false, c, &probe, program_.ValueOf(c, call.block->inputs[i])});
+        if (block->inputs[i].name == probe.value)
+          kept_.push_back({call.first, false, c, &probe, program_.ValueOf(c, call.block->inputs[i])});
       }
       for (size_t i = call.first; i < call.end; ++i) {
         const LinkedEntry& entry = program_.entries()[i];
@@ -250,16 +254,20 @@ void ProgramWalker::FindProbes() {
       }
     }
   }
-  const auto earlier = [](const Kept& a, const Kept& b) { return std::pair(a.entry, a.behind) < std::pair(b.entry, b.behind); };
+  const auto earlier = [](const Kept& a, const Kept& b) {
+    return std::pair(a.entry, a.behind) < std::pair(b.entry, b.behind);
+  };
   std::stable_sort(kept_.begin(), kept_.end(), earlier);
 }
 
 void ProgramWalker::KeepProbes(size_t entry, bool behind) {
-  for (; next_kept_ < kept_.size() && kept_[next_kept_].entry == entry && kept_[next_kept_].behind == behind; ++next_kept_) {
+  for (; next_kept_ < kept_.size() && kept_[next_kept_].entry == entry && kept_[next_kept_].behind == behind;
+       ++next_kept_) {
     const Kept& kept = kept_[next_kept_];
     const LinkedCall& call = program_.calls()[kept.call];
     Join();
-    const CallContext context = rank_.Context(nullptr, call.frame < 0 ? "" : blocks_.frame(call.frame), call.microbatch);
+    const CallContext context =
+        rank_.Context(nullptr, call.frame < 0 ? "" : blocks_.frame(call.frame), call.microbatch);
     rank_.probe->Keep(*call.block->block, *kept.probe, context, values_.Get(kept.value)->tensor);
   }
 }
@@ -280,9 +288,11 @@ void ProgramWalker::Fail(const LinkedEntry& entry, const std::string& list, int 
   std::string path = list;
   program_.AppendPath(entry.call, path);
   const std::string origin = OriginText(rank_.plan, source.origin >= 0 ? source.origin : bound_.call(entry).origin);
-  throw ExitError(status, absl::StrCat("rank ", rank_.rank, " on ", rank_.host, ": ", path, " ", entry.instruction->place, ": ",
-                                       bound_.instruction(entry).text, ": ", what, origin.empty() ? "" : "\n  recipe: ", origin),
-                  true);
+  throw ExitError(
+      status,
+      absl::StrCat("rank ", rank_.rank, " on ", rank_.host, ": ", path, " ", entry.instruction->place, ": ",
+                   bound_.instruction(entry).text, ": ", what, origin.empty() ? "" : "\n  recipe: ", origin),
+      true);
 }
 
 }  // namespace planwright::executor

@@ -19,14 +19,14 @@ class ProgramWalker {
  public:
   explicit ProgramWalker(Rank& rank);
 
-  // The role's setup, steps [first, rank.last_step], and teardown. Any failure is an ExitError that names rank, host, place,
-  // instruction and recipe line.
+  // The role's setup, steps [first, rank.last_step], and teardown. Any failure is an ExitError that names rank, host,
+  // place, instruction and recipe line.
   void Run(int64_t first_step);
 
  private:
   // A value that --probe keeps.
   struct Kept {
-    size_t entry = 0;      // before it runs (a call's input), or behind it
+    size_t entry = 0;  // before it runs (a call's input), or behind it
     bool behind = false;
     uint32_t call = 0;
     const Probe* probe = nullptr;
@@ -69,16 +69,16 @@ class ProgramWalker {
   BoundProgram bound_;
   Values values_;
   const ProgramOrder program_order_;
-  StreamOrder order_;                  // of what has been handed to streams_
-  std::unique_ptr<Streams> streams_;   // null: all runs on one
-  int64_t step_ = 0;           // from 0
-  Launch launch_;              // of the instruction that runs on this thread
-  Tensors inputs_;             // of the same
-  std::string list_, path_;    // "step 3", "step 3 > m.s0 m.s0.forward"
-  int64_t path_call_ = -1;     // which path_ names
-  std::vector<Kept> kept_;     // in the order of the list
+  StreamOrder order_;                 // of what has been handed to streams_
+  std::unique_ptr<Streams> streams_;  // null: all runs on one
+  int64_t step_ = 0;                  // from 0
+  Launch launch_;                     // of the instruction that runs on this thread
+  Tensors inputs_;                    // of the same
+  std::string list_, path_;           // "step 3", "step 3 > m.s0 m.s0.forward"
+  int64_t path_call_ = -1;            // which path_ names
+  std::vector<Kept> kept_;            // in the order of the list
   size_t next_kept_ = 0;
-  bool keeping_ = false;       // this step's probes are kept
+  bool keeping_ = false;  // this step's probes are kept
 };
 
 }  // namespace planwright::executor

@@ -25,14 +25,16 @@ at::Tensor CopyOf(const TensorView& view) {
 }
 
 Draws PhiloxDraws(uint64_t seed) {
-  return {.uniform = [seed](const std::string& name, int64_t first, int64_t count, double* out) {
-            const Philox draws(seed, name);
-            for (int64_t i = 0; i < count; ++i) out[i] = draws.Uniform(static_cast<uint64_t>(first + i));
-          },
-          .normal = [seed](const std::string& name, int64_t first, int64_t count, double* out) {
-            const Philox draws(seed, name);
-            for (int64_t i = 0; i < count; ++i) out[i] = draws.Normal(static_cast<uint64_t>(first + i));
-          }};
+  return {.uniform =
+              [seed](const std::string& name, int64_t first, int64_t count, double* out) {
+                const Philox draws(seed, name);
+                for (int64_t i = 0; i < count; ++i) out[i] = draws.Uniform(static_cast<uint64_t>(first + i));
+              },
+          .normal =
+              [seed](const std::string& name, int64_t first, int64_t count, double* out) {
+                const Philox draws(seed, name);
+                for (int64_t i = 0; i < count; ++i) out[i] = draws.Normal(static_cast<uint64_t>(first + i));
+              }};
 }
 
 void LoadFromFile(const Plan& plan, int rank, ModuleState& module) {
@@ -62,8 +64,9 @@ absl::StatusOr<at::Device> ChooseDevice(const Plan& plan, const std::string& wan
   if (wanted == "cuda") return absl::InvalidArgumentError("this executor was built without CUDA (PLANWRIGHT_CUDA)");
   // CPU ranks for a GPU recipe only when somebody says so.
   if (wanted.empty() && plan.cluster.gpu != "none") {
-    return absl::InvalidArgumentError("the plan is for " + plan.cluster.gpu +
-                                      " GPUs and this executor was built without CUDA; for CPU ranks launch with --device cpu or cluster.gpu=none");
+    return absl::InvalidArgumentError(
+        "the plan is for " + plan.cluster.gpu +
+        " GPUs and this executor was built without CUDA; for CPU ranks launch with --device cpu or cluster.gpu=none");
   }
 #endif
   return at::Device(at::kCPU);
@@ -77,7 +80,8 @@ std::function<Tensors(const Instruction&, const CallContext&)> DataHandler(const
   const auto mutex = std::make_shared<std::mutex>();  // streams have threads of their own
   return [reader, mutex, device, dtype](const Instruction& instruction, const CallContext& call) {
     const std::lock_guard lock(*mutex);
-    return instruction.kind == OpKind::kReadTokens ? reader->ReadTokens(call, device, dtype) : reader->ReadImages(call, device, dtype);
+    return instruction.kind == OpKind::kReadTokens ? reader->ReadTokens(call, device, dtype)
+                                                   : reader->ReadImages(call, device, dtype);
   };
 }
 

@@ -24,7 +24,8 @@ double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 at::Tensor HostCopy(const at::Tensor& tensor) {
   if (!tensor.defined()) return {};
-  return at::empty_like(tensor, at::TensorOptions(at::kCPU).pinned_memory(tensor.is_cuda())).copy_(tensor, /*non_blocking=*/true);
+  return at::empty_like(tensor, at::TensorOptions(at::kCPU).pinned_memory(tensor.is_cuda()))
+      .copy_(tensor, /*non_blocking=*/true);
 }
 
 int64_t PlaceOf(const Plan& plan, const std::string& sum, const std::string& part) {
@@ -71,8 +72,7 @@ class StepReports::Clock {
 };
 #endif
 
-StepReports::StepReports(const Plan& plan, const StepState& step, StepLog* log)
-    : plan_(plan), step_(step), log_(log) {
+StepReports::StepReports(const Plan& plan, const StepState& step, StepLog* log) : plan_(plan), step_(step), log_(log) {
   if (plan.FindAccumulator("$integers") != nullptr) integers_ = step.sum("$integers");
   if (plan.FindAccumulator("$reals") != nullptr) reals_ = step.sum("$reals");
   loss_tokens_ = PlaceOf(plan, "$integers", "loss_tokens"), routing_ = PlaceOf(plan, "$integers", "routing");
@@ -118,7 +118,8 @@ void StepReports::Write(const Pending& pending) {
   const int64_t tokens = integer(loss_tokens_);
   if (tokens > 0) record.loss = real(loss_) / static_cast<double>(tokens);
   const double* norms = pending.norms.const_data_ptr<double>();
-  for (size_t i = 0; i < plan_.modules.size(); ++i) record.module_grad_norms.emplace_back(plan_.modules[i].name, norms[i]);
+  for (size_t i = 0; i < plan_.modules.size(); ++i)
+    record.module_grad_norms.emplace_back(plan_.modules[i].name, norms[i]);
   record.grad_norm = norms[plan_.modules.size()];
   record.skipped = pending.skipped.item<float>() != 0;
   record.routing = static_cast<uint64_t>(integer(routing_));
@@ -139,7 +140,8 @@ void StepReports::Write(const Pending& pending) {
   for (const auto& [module, norm] : record.module_grad_norms) {
     if (!std::isfinite(norm)) culprits += " " + module;
   }
-  throw ExitError(kExitNumerics, std::to_string(skipped_in_a_row_) + " steps in a row had a gradient norm that is not finite, in" + culprits);
+  throw ExitError(kExitNumerics, std::to_string(skipped_in_a_row_) +
+                                     " steps in a row had a gradient norm that is not finite, in" + culprits);
 }
 
 }  // namespace planwright::executor

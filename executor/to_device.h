@@ -6,8 +6,9 @@
 
 namespace planwright::executor {
 
-// `made` on `device`. To a GPU it is copied from pinned memory behind what is launched, so the host goes on at once; the pinned block is LibTorch's to
-// keep until the copy is done. What is on the device already, or stays on the host, is handed on as it is.
+// `made` on `device`. To a GPU it is copied from pinned memory behind what is launched, so the host goes on at once;
+// the pinned block is LibTorch's to keep until the copy is done. What is on the device already, or stays on the host,
+// is handed on as it is.
 inline at::Tensor ToDevice(const at::Tensor& made, at::Device device) {
   if (!device.is_cuda() || !made.is_cpu() || made.numel() == 0) return made.to(device);
   return made.pin_memory().to(device, made.scalar_type(), /*non_blocking=*/true);

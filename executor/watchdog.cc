@@ -43,14 +43,16 @@ void Watchdog::Watch() {
     last = now;
     if (!Stuck(passed)) continue;
     const double seconds = std::chrono::duration<double>(duties_.limit).count();
-    return duties_.end(FailureKind::kTimeOut, ReadEntry(recorder_.page(), current_), absl::StrCat("no progress for ", seconds, " seconds"));
+    return duties_.end(FailureKind::kTimeOut, ReadEntry(recorder_.page(), current_),
+                       absl::StrCat("no progress for ", seconds, " seconds"));
   }
 }
 
 void Watchdog::Ask() {
   while (Sleep(kPeriodOfAsking)) {
     const std::optional<CommunicationError> failure = duties_.find_failure();
-    if (failure) return duties_.end(failure->kind(), ReadEntry(recorder_.page(), recorder_.done() + 1), failure->what());
+    if (failure)
+      return duties_.end(failure->kind(), ReadEntry(recorder_.page(), recorder_.done() + 1), failure->what());
   }
 }
 

@@ -33,7 +33,8 @@ int AddOrigin(const Location& where, std::string what, Plan& plan) {
   return static_cast<int>(plan.origins.size()) - 1;
 }
 
-std::vector<Module> ExpandModules(const Recipe& recipe, const std::vector<Grid>& grids, Plan& plan, Diagnostics& diagnostics) {
+std::vector<Module> ExpandModules(const Recipe& recipe, const std::vector<Grid>& grids, Plan& plan,
+                                  Diagnostics& diagnostics) {
   ProjectorTarget target;
   for (const ModuleRecipe& module : recipe.modules) {
     if (const auto* language = std::get_if<HybridLmModel>(&module.model.model)) target = TargetOf(*language);
@@ -52,18 +53,21 @@ std::vector<Module> ExpandModules(const Recipe& recipe, const std::vector<Grid>&
 
 // The sums of a step (docs/plan.md): what is counted, what is added up in double, and how often each expert was chosen.
 std::vector<Accumulator> AccumulatorsOf(const std::vector<Module>& modules) {
-  std::vector<Accumulator> sums = {{"$integers", DType::kInt64, 2, {"loss_tokens", "routing"}}, {"$reals", DType::kFp64, 2, {"loss", "aux"}}};
+  std::vector<Accumulator> sums = {{"$integers", DType::kInt64, 2, {"loss_tokens", "routing"}},
+                                   {"$reals", DType::kFp64, 2, {"loss", "aux"}}};
   for (const Module& module : modules) {
     sums[1].parts.push_back("norm." + module.name);
     ++sums[1].elements;
-    if (module.experts() > 0) sums.push_back({"$expert_counts", DType::kInt64, module.expert_layers() * module.experts(), {}});
+    if (module.experts() > 0)
+      sums.push_back({"$expert_counts", DType::kInt64, module.expert_layers() * module.experts(), {}});
   }
   return sums;
 }
 
 void SetOrigins(const Recipe& recipe, Plan& plan) {
   for (size_t i = 0; i < plan.bridges.size(); ++i) {
-    plan.bridges[i].origin = AddOrigin(recipe.bridges[i].where, absl::StrCat("bridge ", plan.bridges[i].from, " to ", plan.bridges[i].to), plan);
+    plan.bridges[i].origin = AddOrigin(recipe.bridges[i].where,
+                                       absl::StrCat("bridge ", plan.bridges[i].from, " to ", plan.bridges[i].to), plan);
   }
   AddOrigin(recipe.budget.where, "budget", plan);
   for (Group& group : plan.groups) {
@@ -75,9 +79,12 @@ void SetOrigins(const Recipe& recipe, Plan& plan) {
 std::vector<StageSchedule> ScheduleModules(const Plan& plan, const Recipe& recipe, Diagnostics& diagnostics) {
   std::vector<PipelineModule> modules;
   for (const Module& module : plan.modules) modules.push_back({module.name, module.grid.pp});
-  const auto index = [&](const std::string& name) { return static_cast<int>(plan.FindModule(name) - plan.modules.data()); };
+  const auto index = [&](const std::string& name) {
+    return static_cast<int>(plan.FindModule(name) - plan.modules.data());
+  };
   std::vector<PipelineEdge> edges;
-  for (const Bridge& bridge : plan.bridges) edges.push_back({index(bridge.from), index(bridge.to), bridge.kind == "colocated"});
+  for (const Bridge& bridge : plan.bridges)
+    edges.push_back({index(bridge.from), index(bridge.to), bridge.kind == "colocated"});
   const Location where = recipe.bridges.empty() ? Location{} : recipe.bridges.front().where;
   const auto graph = BuildPipelineGraph(modules, edges, where, diagnostics);
   if (!graph) return {};
@@ -98,11 +105,14 @@ void LintMemory(const Plan& plan, const std::vector<RoleEstimate>& estimates, Di
     const RoleEstimate& estimate = estimates[i];
     const bool only_planned = estimate.planned.total() <= estimate.limit && estimate.worst.total() > estimate.limit;
     if (!only_planned || !warned.insert(estimate.module).second) continue;
-    diagnostics.Warning(DiagnosticKind::kExpertRowsMayNotFit, PlaceOf(plan, estimate.module ? estimate.module->origin : plan.roles[i].origin),
-                        absl::StrCat("a rank of role ", plan.roles[i].name, " needs ", GigabytesText(estimate.planned.total()),
-                                     " with expert rows at moe.imbalance times the mean, and would need ", GigabytesText(estimate.worst.total()),
-                                     " if all tokens chose its experts; a ", plan.cluster.gpu, " has ", GigabytesText(estimate.limit)),
-                        "a step beyond moe.imbalance stops and names layer and rows; a larger ep or tp leaves more room");
+    diagnostics.Warning(
+        DiagnosticKind::kExpertRowsMayNotFit,
+        PlaceOf(plan, estimate.module ? estimate.module->origin : plan.roles[i].origin),
+        absl::StrCat("a rank of role ", plan.roles[i].name, " needs ", GigabytesText(estimate.planned.total()),
+                     " with expert rows at moe.imbalance times the mean, and would need ",
+                     GigabytesText(estimate.worst.total()), " if all tokens chose its experts; a ", plan.cluster.gpu,
+                     " has ", GigabytesText(estimate.limit)),
+        "a step beyond moe.imbalance stops and names layer and rows; a larger ep or tp leaves more room");
   }
 }
 
@@ -124,7 +134,8 @@ void ProvePlan(const Plan& plan, Diagnostics& diagnostics) {
 // The problems of what can be looked at without the sections that are damaged.
 void CheckTheRest(const Recipe& recipe, Diagnostics& diagnostics) {
   const auto whole = [&](std::initializer_list<const char*> sections) {
-    return std::none_of(sections.begin(), sections.end(), [&](const char* section) { return recipe.damaged.contains(section); });
+    return std::none_of(sections.begin(), sections.end(),
+                        [&](const char* section) { return recipe.damaged.contains(section); });
   };
   if (whole({"models", "modules", "cluster"})) PlaceModules(recipe, diagnostics);
   if (whole({"models", "modules", "bridges"})) CheckBridges(recipe, diagnostics);

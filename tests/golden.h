@@ -2,14 +2,14 @@
 #pragma once
 
 #include <fstream>
-#include <string>
-
 #include <nlohmann/json.hpp>
+#include <string>
 
 namespace planwright {
 
 inline const nlohmann::json& Golden() {
-  static const nlohmann::json golden = nlohmann::json::parse(std::ifstream(PLANWRIGHT_SOURCE_DIR "/tests/golden/upstream_public.json"));
+  static const nlohmann::json golden =
+      nlohmann::json::parse(std::ifstream(PLANWRIGHT_SOURCE_DIR "/tests/golden/upstream_public.json"));
   return golden;
 }
 

@@ -11,7 +11,8 @@ namespace planwright {
 // "GridDoesNotFit:102": kinds and lines, sorted by place.
 inline std::vector<std::string> KindsAndLines(const Diagnostics& diagnostics) {
   std::vector<std::string> found;
-  for (const Diagnostic& d : diagnostics.sorted()) found.push_back(std::string(KindName(d.kind)) + ":" + std::to_string(d.where.line));
+  for (const Diagnostic& d : diagnostics.sorted())
+    found.push_back(std::string(KindName(d.kind)) + ":" + std::to_string(d.where.line));
   return found;
 }
 

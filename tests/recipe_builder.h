@@ -18,7 +18,8 @@ struct Parallel {
 };
 
 // Fields of a module stand on lines `line` (name) to `line` + 8.
-inline ModuleRecipe BuildModule(const std::string& name, int first_rank, int ranks, const Parallel& parallel, int line) {
+inline ModuleRecipe BuildModule(const std::string& name, int first_rank, int ranks, const Parallel& parallel,
+                                int line) {
   ModuleRecipe module = Defaults<ModuleRecipe>();
   module.name = {name, Line(line)};
   module.placement = Line(line + 1);
@@ -32,7 +33,8 @@ inline ModuleRecipe BuildModule(const std::string& name, int first_rank, int ran
   return module;
 }
 
-inline ModuleRecipe BuildLanguage(int first_rank, int ranks, const Parallel& parallel = {}, int line = 100, const std::string& name = "language") {
+inline ModuleRecipe BuildLanguage(int first_rank, int ranks, const Parallel& parallel = {}, int line = 100,
+                                  const std::string& name = "language") {
   ModuleRecipe module = BuildModule(name, first_rank, ranks, parallel, line);
   HybridLmModel model = Defaults<HybridLmModel>();
   model.pattern = {"MEMEM*EMEMEM*EMEMEM*", Line(300)};
@@ -47,7 +49,8 @@ inline ModuleRecipe BuildLanguage(int first_rank, int ranks, const Parallel& par
   return module;
 }
 
-inline ModuleRecipe BuildEncoder(int first_rank, int ranks, const Parallel& parallel = {}, int line = 200, const std::string& name = "images") {
+inline ModuleRecipe BuildEncoder(int first_rank, int ranks, const Parallel& parallel = {}, int line = 200,
+                                 const std::string& name = "images") {
   ModuleRecipe module = BuildModule(name, first_rank, ranks, parallel, line);
   RadioVitModel model = Defaults<RadioVitModel>();
   model.layers = 32;
@@ -73,7 +76,8 @@ inline Recipe BuildRecipe(std::vector<ModuleRecipe> modules) {
     if (*module.model.kind == "hybrid_lm") language = *module.name;
   }
   for (const ModuleRecipe& module : modules) {
-    if (*module.model.kind != "hybrid_lm" && !language.empty()) recipe.bridges.push_back({{*module.name, Line(50)}, {language, Line(50)}, {}, Line(50)});
+    if (*module.model.kind != "hybrid_lm" && !language.empty())
+      recipe.bridges.push_back({{*module.name, Line(50)}, {language, Line(50)}, {}, Line(50)});
   }
   recipe.modules = std::move(modules);
   recipe.batch = {{8, Line(10)}, {1, Line(11)}, {8192, Line(12)}};

@@ -42,7 +42,8 @@ at::Tensor AllGather(Communicator& group, const at::Tensor& value, int64_t dim) 
 }
 
 at::Tensor ReduceScatter(Communicator& group, const at::Tensor& value, int64_t dim) {
-  TORCH_CHECK(value.size(dim) % group.size() == 0, "dim ", dim, " of ", value.sizes(), " cannot be cut ", group.size(), " ways");
+  TORCH_CHECK(value.size(dim) % group.size() == 0, "dim ", dim, " of ", value.sizes(), " cannot be cut ", group.size(),
+              " ways");
   const at::Tensor parts =
       value.unflatten(dim, {group.size(), value.size(dim) / group.size()}).movedim(dim, 0).contiguous();
   at::Tensor result = at::empty(parts.sizes().slice(1), value.options());

@@ -13,8 +13,8 @@ enum class Reduce { kSum, kMax };
 
 class Communicator;
 
-// One point-to-point transfer of an exchange. `peer` is an index in the communicator's group. A received tensor is written in place.
-// Between two ranks, messages of one communicator match in the order they are listed.
+// One point-to-point transfer of an exchange. `peer` is an index in the communicator's group. A received tensor is
+// written in place. Between two ranks, messages of one communicator match in the order they are listed.
 struct Message {
   Communicator* communicator = nullptr;
   int peer = 0;
@@ -22,8 +22,9 @@ struct Message {
   at::Tensor tensor;  // contiguous, not empty
 };
 
-// Every tensor is contiguous; every member calls the same operations in the same order with shapes that agree. Calls return when
-// the outputs may be used (NCCL: in the order of the current stream). A lost peer or a time-out is a C++ exception.
+// Every tensor is contiguous; every member calls the same operations in the same order with shapes that agree. Calls
+// return when the outputs may be used (NCCL: in the order of the current stream). A lost peer or a time-out is a C++
+// exception.
 class Communicator {
  public:
   Communicator(std::vector<int> ranks, int index) : ranks_(std::move(ranks)), index_(index) {}
@@ -33,7 +34,7 @@ class Communicator {
 
   const std::vector<int>& ranks() const { return ranks_; }  // world ranks, in group order
   int size() const { return static_cast<int>(ranks_.size()); }
-  int index() const { return index_; }                      // of this rank in ranks()
+  int index() const { return index_; }  // of this rank in ranks()
 
   // In place.
   virtual void AllReduce(at::Tensor& value, Reduce reduce) = 0;
@@ -41,7 +42,8 @@ class Communicator {
   virtual void AllGather(const at::Tensor& input, at::Tensor& output) = 0;
   // output = this member's part, the index()-th of size() equal ones, of the sum of the inputs.
   virtual void ReduceScatter(const at::Tensor& input, at::Tensor& output) = 0;
-  // Rows (dim 0) of input, send[p] of them to member p in order; output gets receive[p] from member p. Counts on the host.
+  // Rows (dim 0) of input, send[p] of them to member p in order; output gets receive[p] from member p. Counts on the
+  // host.
   virtual void AllToAllRows(const at::Tensor& input, at::Tensor& output, const std::vector<int64_t>& send,
                             const std::vector<int64_t>& receive) = 0;
   // In place, from member `root`.

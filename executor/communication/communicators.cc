@@ -1,8 +1,7 @@
 #include "executor/communication/communicators.h"
 
-#include <torch/csrc/distributed/c10d/Store.hpp>
-
 #include <algorithm>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "executor/communication/gloo_communicator.h"
 #ifdef PLANWRIGHT_CUDA
@@ -14,9 +13,9 @@
 namespace planwright::executor {
 namespace {
 
-std::unique_ptr<Communicator> MakeOne(Backend backend, const c10::intrusive_ptr<c10d::Store>& store, const std::string& name,
-                                      const std::vector<int>& ranks, int index, const std::string& address,
-                                      std::chrono::milliseconds timeout) {
+std::unique_ptr<Communicator> MakeOne(Backend backend, const c10::intrusive_ptr<c10d::Store>& store,
+                                      const std::string& name, const std::vector<int>& ranks, int index,
+                                      const std::string& address, std::chrono::milliseconds timeout) {
   if (backend == Backend::kGloo) return MakeGlooCommunicator(store, name, ranks, index, address, timeout);
 #ifdef PLANWRIGHT_CUDA
   return MakeNcclCommunicator(store, name, ranks, index);
@@ -27,10 +26,13 @@ std::unique_ptr<Communicator> MakeOne(Backend backend, const c10::intrusive_ptr<
 
 }  // namespace
 
-std::string CommunicatorName(const std::string& group, const std::string& stream) { return stream.empty() ? group : group + " on " + stream; }
+std::string CommunicatorName(const std::string& group, const std::string& stream) {
+  return stream.empty() ? group : group + " on " + stream;
+}
 
-Communicators Communicators::Make(const Plan& plan, int rank, Backend backend, const c10::intrusive_ptr<c10d::Store>& store,
-                                  const std::string& nonce, const std::string& address, std::chrono::milliseconds timeout,
+Communicators Communicators::Make(const Plan& plan, int rank, Backend backend,
+                                  const c10::intrusive_ptr<c10d::Store>& store, const std::string& nonce,
+                                  const std::string& address, std::chrono::milliseconds timeout,
                                   const std::function<void(const std::string&)>& joining) {
   Communicators made;
   for (const Group& group : plan.groups) {
@@ -42,7 +44,8 @@ Communicators Communicators::Make(const Plan& plan, int rank, Backend backend, c
       for (const std::string& stream : group.streams) {
         joining(CommunicatorName(group.name, stream));
         const std::string name = nonce + "/" + group.name + "/" + std::to_string(i) + "/" + stream;
-        made.all_[{group.name, stream}] = MakeOne(backend, store, name, members[i], static_cast<int>(at - members[i].begin()), address, timeout);
+        made.all_[{group.name, stream}] =
+            MakeOne(backend, store, name, members[i], static_cast<int>(at - members[i].begin()), address, timeout);
       }
     }
   }

@@ -10,7 +10,8 @@ namespace planwright::executor {
 FailureKind KindOf(const std::exception& error) {
   if (const auto* known = dynamic_cast<const CommunicationError*>(&error)) return known->kind();
   if (dynamic_cast<const c10::AcceleratorError*>(&error) != nullptr) return FailureKind::kDevice;
-  if (dynamic_cast<const c10::DistError*>(&error) != nullptr) return FailureKind::kPeerLost;  // the store of the run does not answer
+  // the store of the run does not answer
+  if (dynamic_cast<const c10::DistError*>(&error) != nullptr) return FailureKind::kPeerLost;
   return GlooFailureKind(error).value_or(FailureKind::kOurs);
 }
 

@@ -1,4 +1,5 @@
-// What can go wrong with a communication or a device, as a type: set where a backend's error is seen, never guessed from its words later.
+// What can go wrong with a communication or a device, as a type: set where a backend's error is seen, never guessed
+// from its words later.
 #pragma once
 
 #include <exception>
@@ -23,8 +24,8 @@ class CommunicationError : public std::runtime_error {
   FailureKind kind_;
 };
 
-// Of any exception: a CommunicationError's own, or what its type says (LibTorch's errors of devices and stores; Gloo's, which may come from
-// a thread of Gloo's where nobody can catch them); otherwise kOurs.
+// Of any exception: a CommunicationError's own, or what its type says (LibTorch's errors of devices and stores; Gloo's,
+// which may come from a thread of Gloo's where nobody can catch them); otherwise kOurs.
 FailureKind KindOf(const std::exception& error);
 
 // The exit status (planner/cli/exit_status.h) of a rank that failed so.

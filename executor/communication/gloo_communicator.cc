@@ -3,10 +3,10 @@
 #include <ATen/core/Tensor.h>
 #include <gloo/common/error.h>
 #include <gloo/common/logging.h>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include <cstdlib>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 namespace planwright::executor {
 namespace {
@@ -15,8 +15,8 @@ void Check(const at::Tensor& tensor) {
   TORCH_CHECK(tensor.is_cpu() && tensor.is_contiguous(), "Gloo moves contiguous host tensors");
 }
 
-// Does what Gloo does, and gives a failure its kind, or `otherwise` where its type says nothing. Gloo says in the same type that a peer is gone
-// and that it waited for `timeout`.
+// Does what Gloo does, and gives a failure its kind, or `otherwise` where its type says nothing. Gloo says in the same
+// type that a peer is gone and that it waited for `timeout`.
 template <typename Operation>
 auto Classified(std::chrono::milliseconds timeout, FailureKind otherwise, Operation operation) {
   const auto start = std::chrono::steady_clock::now();
@@ -27,14 +27,16 @@ auto Classified(std::chrono::milliseconds timeout, FailureKind otherwise, Operat
   } catch (const std::exception& error) {
     FailureKind kind = KindOf(error);
     if (kind == FailureKind::kOurs) kind = otherwise;
-    if (kind == FailureKind::kPeerLost && std::chrono::steady_clock::now() - start >= timeout) kind = FailureKind::kTimeOut;
+    if (kind == FailureKind::kPeerLost && std::chrono::steady_clock::now() - start >= timeout)
+      kind = FailureKind::kTimeOut;
     throw CommunicationError(kind, WordsOf(error));
   }
 }
 
 class GlooCommunicator : public Communicator {
  public:
-  GlooCommunicator(std::vector<int> ranks, int index, c10::intrusive_ptr<c10d::ProcessGroupGloo> group, std::chrono::milliseconds timeout)
+  GlooCommunicator(std::vector<int> ranks, int index, c10::intrusive_ptr<c10d::ProcessGroupGloo> group,
+                   std::chrono::milliseconds timeout)
       : Communicator(std::move(ranks), index), group_(std::move(group)), timeout_(timeout) {}
 
   void AllReduce(at::Tensor& value, Reduce reduce) override {
@@ -95,7 +97,8 @@ class GlooCommunicator : public Communicator {
         auto* peer_group = static_cast<GlooCommunicator*>(message.communicator)->group_.get();
         std::vector<at::Tensor> tensors = {Bytes(message.tensor)};
         Classified(timeout_, FailureKind::kOurs, [&] {
-          works.push_back(send ? peer_group->send(tensors, message.peer, 0) : peer_group->recv(tensors, message.peer, 0));
+          works.push_back(send ? peer_group->send(tensors, message.peer, 0)
+                               : peer_group->recv(tensors, message.peer, 0));
         });
       }
     }
@@ -130,16 +133,17 @@ std::shared_ptr<gloo::transport::Device> MakeDevice(const std::string& address) 
 
 }  // namespace
 
-std::unique_ptr<Communicator> MakeGlooCommunicator(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name,
-                                                   std::vector<int> ranks, int index, const std::string& address,
-                                                   std::chrono::milliseconds timeout) {
+std::unique_ptr<Communicator> MakeGlooCommunicator(const c10::intrusive_ptr<c10d::Store>& store,
+                                                   const std::string& name, std::vector<int> ranks, int index,
+                                                   const std::string& address, std::chrono::milliseconds timeout) {
   auto options = c10d::ProcessGroupGloo::Options::create(timeout);
   options->threads = 1;  // a rank runs one instruction at a time
   options->devices.push_back(MakeDevice(address));
   const int size = static_cast<int>(ranks.size());
   // LibTorch flattens what Gloo says while it connects; nothing but peers can fail there.
   auto group = Classified(timeout, FailureKind::kPeerLost, [&] {
-    return c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<c10d::PrefixStore>(name, store), index, size, options);
+    return c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<c10d::PrefixStore>(name, store), index, size,
+                                                       options);
   });
   return std::make_unique<GlooCommunicator>(std::move(ranks), index, std::move(group), timeout);
 }

@@ -5,11 +5,11 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 #include <nccl.h>
-#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <cstring>
 #include <mutex>
 #include <set>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 namespace planwright::executor {
 namespace {
@@ -17,14 +17,16 @@ namespace {
 FailureKind KindOf(ncclResult_t result) {
   switch (result) {
     case ncclRemoteError: return FailureKind::kPeerLost;
-    case ncclUnhandledCudaError: case ncclSystemError: return FailureKind::kDevice;
+    case ncclUnhandledCudaError:
+    case ncclSystemError: return FailureKind::kDevice;
     default: return FailureKind::kOurs;
   }
 }
 
 CommunicationError ErrorOf(ncclResult_t result, const std::string& what) {
   const char* more = ncclGetLastError(nullptr);
-  return {KindOf(result), "NCCL: " + what + ": " + ncclGetErrorString(result) + (more != nullptr && *more != '\0' ? std::string(": ") + more : "")};
+  return {KindOf(result), "NCCL: " + what + ": " + ncclGetErrorString(result) +
+                              (more != nullptr && *more != '\0' ? std::string(": ") + more : "")};
 }
 
 void Check(ncclResult_t result, const char* what) {
@@ -43,7 +45,9 @@ class Living {
     const std::lock_guard lock(mutex_);
     for (ncclComm_t communicator : all_) {
       ncclResult_t result = ncclSuccess;
-      if (ncclCommGetAsyncError(communicator, &result) == ncclSuccess && result != ncclSuccess && result != ncclInProgress) return result;
+      if (ncclCommGetAsyncError(communicator, &result) == ncclSuccess && result != ncclSuccess &&
+          result != ncclInProgress)
+        return result;
     }
     return ncclSuccess;
   }
@@ -112,12 +116,14 @@ class NcclCommunicator : public Communicator {
 
   void AllGather(const at::Tensor& input, at::Tensor& output) override {
     Check(input), Check(output);
-    Check(ncclAllGather(input.data_ptr(), output.data_ptr(), input.numel(), DataType(input), communicator_, Stream()), "all-gather");
+    Check(ncclAllGather(input.data_ptr(), output.data_ptr(), input.numel(), DataType(input), communicator_, Stream()),
+          "all-gather");
   }
 
   void ReduceScatter(const at::Tensor& input, at::Tensor& output) override {
     Check(input), Check(output);
-    Check(ncclReduceScatter(input.data_ptr(), output.data_ptr(), output.numel(), DataType(input), ncclSum, communicator_, Stream()),
+    Check(ncclReduceScatter(input.data_ptr(), output.data_ptr(), output.numel(), DataType(input), ncclSum,
+                            communicator_, Stream()),
           "reduce-scatter");
   }
 
@@ -136,7 +142,9 @@ class NcclCommunicator : public Communicator {
 
   void Broadcast(at::Tensor& value, int root) override {
     Check(value);
-    Check(ncclBroadcast(value.data_ptr(), value.data_ptr(), value.numel(), DataType(value), root, communicator_, Stream()), "broadcast");
+    Check(ncclBroadcast(value.data_ptr(), value.data_ptr(), value.numel(), DataType(value), root, communicator_,
+                        Stream()),
+          "broadcast");
   }
 
   void Exchange(const std::vector<Message>& messages) override {
@@ -151,10 +159,12 @@ class NcclCommunicator : public Communicator {
 
  private:
   void Send(const at::Tensor& rows, int peer) {
-    if (rows.numel() > 0) Check(ncclSend(rows.data_ptr(), rows.numel(), DataType(rows), peer, communicator_, Stream()), "send");
+    if (rows.numel() > 0)
+      Check(ncclSend(rows.data_ptr(), rows.numel(), DataType(rows), peer, communicator_, Stream()), "send");
   }
   void Receive(const at::Tensor& rows, int peer) {
-    if (rows.numel() > 0) Check(ncclRecv(rows.data_ptr(), rows.numel(), DataType(rows), peer, communicator_, Stream()), "receive");
+    if (rows.numel() > 0)
+      Check(ncclRecv(rows.data_ptr(), rows.numel(), DataType(rows), peer, communicator_, Stream()), "receive");
   }
 
   ncclComm_t communicator_;
@@ -162,8 +172,8 @@ class NcclCommunicator : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> MakeNcclCommunicator(const c10::intrusive_ptr<c10d::Store>& store, const std::string& name,
-                                                   std::vector<int> ranks, int index) {
+std::unique_ptr<Communicator> MakeNcclCommunicator(const c10::intrusive_ptr<c10d::Store>& store,
+                                                   const std::string& name, std::vector<int> ranks, int index) {
   ncclUniqueId id;
   if (index == 0) {
     Check(ncclGetUniqueId(&id), "unique id");

@@ -4,13 +4,13 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 #include <absl/strings/str_split.h>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <map>
 #include <optional>
 #include <thread>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
 #include "planner/plan/run_timeout.h"
@@ -42,8 +42,8 @@ absl::StatusOr<int> Number(const char* name, const char* slurm_name) {
     from = candidate;
   }
   if (!result) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("neither ", name, slurm_name ? absl::StrCat(" nor ", slurm_name) : "", " is set; `plan launch` sets it"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "neither ", name, slurm_name ? absl::StrCat(" nor ", slurm_name) : "", " is set; `plan launch` sets it"));
   }
   return *result;
 }
@@ -65,7 +65,8 @@ Hello Parse(const std::vector<uint8_t>& bytes) {
 }
 
 std::string Describe(int rank, const Hello& hello) {
-  return absl::StrCat("rank ", rank, " on ", hello.host, " (plan ", hello.digest.substr(0, 12), ", run ", hello.nonce, ")");
+  return absl::StrCat("rank ", rank, " on ", hello.host, " (plan ", hello.digest.substr(0, 12), ", run ", hello.nonce,
+                      ")");
 }
 
 absl::Status Compare(const std::vector<Hello>& hellos) {
@@ -122,8 +123,8 @@ absl::StatusOr<c10::intrusive_ptr<c10d::Store>> OpenStore(const Environment& env
     c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::TCPStore>(environment.address, options);
     return store;
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat(environment.rank == 0 ? "cannot serve" : "cannot reach", " the store at ",
-                                               environment.address, ":", environment.port, ": ",
+    return absl::UnavailableError(absl::StrCat(environment.rank == 0 ? "cannot serve" : "cannot reach",
+                                               " the store at ", environment.address, ":", environment.port, ": ",
                                                absl::string_view(error.what()).substr(0, 300)));
   }
 }

@@ -21,7 +21,8 @@ absl::StatusOr<std::unique_ptr<BatchReader>> BatchReader::Open(const Plan& plan)
 
 BatchReader::BatchReader(const Plan& plan, std::unique_ptr<SampleSource> source)
     : data_(plan.data), length_(plan.budget.sequence_length), source_(std::move(source)) {
-  // An encoder's lane reads a block's samples and then the language model's lane its own: hold what both of one microbatch may ask.
+  // An encoder's lane reads a block's samples and then the language model's lane its own: hold what both of one
+  // microbatch may ask.
   const int64_t block = plan.budget.block_samples;
   int64_t lanes = block;
   for (const Module& module : plan.modules) lanes = std::min<int64_t>(lanes, module.grid.dp);
@@ -33,7 +34,8 @@ const Sample& BatchReader::Get(int64_t number) {
   if (found != cache_.end()) return found->second;
   absl::StatusOr<Sample> sample = source_->Get(number);
   TORCH_CHECK(sample.ok(), "sample ", number, ": ", sample.status().ToString());
-  TORCH_CHECK(static_cast<int64_t>(sample->tokens.size()) == length_, "sample ", number, " has ", sample->tokens.size(), " tokens");
+  TORCH_CHECK(static_cast<int64_t>(sample->tokens.size()) == length_, "sample ", number, " has ", sample->tokens.size(),
+              " tokens");
   // Runs walk forwards: what came first is asked for last.
   while (!cache_.empty() && cache_.size() >= cache_samples_) cache_.erase(cache_.begin());
   return cache_[number] = *std::move(sample);
@@ -64,7 +66,8 @@ Tensors BatchReader::ReadTokens(const CallContext& call, at::Device device, at::
     counted += std::count(sample.loss_mask.begin(), sample.loss_mask.end(), 1.0);
   }
   loss_tokens.data_ptr<int64_t>()[0] = counted;
-  return {ToDevice(tokens, device), ToDevice(labels, device), ToDevice(mask.to(dtype), device), ToDevice(loss_tokens, device), SampleRows(lane)};
+  return {ToDevice(tokens, device), ToDevice(labels, device), ToDevice(mask.to(dtype), device),
+          ToDevice(loss_tokens, device), SampleRows(lane)};
 }
 
 Tensors BatchReader::ReadImages(const CallContext& call, at::Device device, at::ScalarType dtype) {

@@ -1,4 +1,5 @@
-// The data instructions: samples as tensors. Every rank reads its own lane's samples; ranks of one lane read the same ones alike.
+// The data instructions: samples as tensors. Every rank reads its own lane's samples; ranks of one lane read the same
+// ones alike.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,12 +19,12 @@ class BatchReader {
  public:
   static absl::StatusOr<std::unique_ptr<BatchReader>> Open(const Plan& plan);
 
-  // read_tokens: tokens i64[B,S], labels i64[B,S], loss_mask dtype[B,S], loss_tokens i64[1] on `device`; sample_rows i64[B] on the host: rows
-  // of projected image tokens that each sample takes.
+  // read_tokens: tokens i64[B,S], labels i64[B,S], loss_mask dtype[B,S], loss_tokens i64[1] on `device`; sample_rows
+  // i64[B] on the host: rows of projected image tokens that each sample takes.
   Tensors ReadTokens(const CallContext& call, at::Device device, at::ScalarType dtype);
 
-  // read_images: patches dtype[P, 3 patch^2] on `device`; image_grid i64[n,2], image_ids i64[n,2] (sample number, index in sample),
-  // sample_rows i64[lane samples] on the host. Without images P and n are 0.
+  // read_images: patches dtype[P, 3 patch^2] on `device`; image_grid i64[n,2], image_ids i64[n,2] (sample number, index
+  // in sample), sample_rows i64[lane samples] on the host. Without images P and n are 0.
   Tensors ReadImages(const CallContext& call, at::Device device, at::ScalarType dtype);
 
  private:

@@ -11,7 +11,8 @@ namespace {
 constexpr double kMean[3] = {0.48145466, 0.4578275, 0.40821073};
 constexpr double kDeviation[3] = {0.26862954, 0.26130258, 0.27577711};
 
-// `side` to a multiple of `factor`: up if the product with the other side may be so large, else down; at least one multiple.
+// `side` to a multiple of `factor`: up if the product with the other side may be so large, else down; at least one
+// multiple.
 int64_t ToMultiple(int64_t side, int64_t other, int64_t factor, int64_t max_patches) {
   if (side % factor != 0) {
     const int64_t up = (side / factor + 1) * factor;
@@ -46,8 +47,8 @@ std::vector<Taps> TapsOf(int64_t from, int64_t to) {
 
 }  // namespace
 
-absl::StatusOr<PatchGrid> DynamicResolution(int64_t height, int64_t width, int64_t patch, int64_t min_patches, int64_t max_patches,
-                                            int64_t pixel_shuffle) {
+absl::StatusOr<PatchGrid> DynamicResolution(int64_t height, int64_t width, int64_t patch, int64_t min_patches,
+                                            int64_t max_patches, int64_t pixel_shuffle) {
   int64_t rows = (height + patch - 1) / patch, cols = (width + patch - 1) / patch;
   const double shrink = std::min(std::sqrt(static_cast<double>(max_patches) / (rows * cols)), 1.0);
   rows = static_cast<int64_t>(std::floor(shrink * rows));
@@ -60,8 +61,9 @@ absl::StatusOr<PatchGrid> DynamicResolution(int64_t height, int64_t width, int64
   rows = ToMultiple(rows, cols, pixel_shuffle, max_patches);
   cols = ToMultiple(cols, rows, pixel_shuffle, max_patches);
   if (rows * cols > max_patches) {
-    return absl::InvalidArgumentError(absl::StrCat("an image of ", width, " by ", height, " pixels is too thin for at most ", max_patches,
-                                                   " patches of ", patch, " pixels"));
+    return absl::InvalidArgumentError(absl::StrCat("an image of ", width, " by ", height,
+                                                   " pixels is too thin for at most ", max_patches, " patches of ",
+                                                   patch, " pixels"));
   }
   return PatchGrid{rows, cols};
 }

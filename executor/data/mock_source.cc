@@ -1,4 +1,5 @@
-// Text that is a function of the sample's own images, so that a model can learn it and a bridge that delivers another sample's rows is seen.
+// Text that is a function of the sample's own images, so that a model can learn it and a bridge that delivers another
+// sample's rows is seen.
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
@@ -19,16 +20,11 @@ int64_t Choose(const Philox& draws, int64_t index, int64_t count) {
 class MockSource : public SampleSource {
  public:
   explicit MockSource(const Plan& plan)
-      : data_(plan.data),
-        length_(plan.budget.sequence_length),
+      : data_(plan.data), length_(plan.budget.sequence_length),
         pad_(data_.image_token == data_.vocabulary - 1 ? data_.vocabulary - 2 : data_.vocabulary - 1),
-        patch_values_(3 * data_.patch * data_.patch),
-        counts_(data_.seed, "mock.image_count"),
-        grids_(data_.seed, "mock.image_grid"),
-        classes_(data_.seed, "mock.class"),
-        text_(data_.seed, "mock.text"),
-        patterns_(data_.seed, "mock.pattern"),
-        noise_(data_.seed, "mock.noise") {
+        patch_values_(3 * data_.patch * data_.patch), counts_(data_.seed, "mock.image_count"),
+        grids_(data_.seed, "mock.image_grid"), classes_(data_.seed, "mock.class"), text_(data_.seed, "mock.text"),
+        patterns_(data_.seed, "mock.pattern"), noise_(data_.seed, "mock.noise") {
     for (const auto& grid : data_.image_grids) most_patches_ = std::max(most_patches_, grid[0] * grid[1]);
   }
 
@@ -64,7 +60,8 @@ class MockSource : public SampleSource {
     const bool images = data_.image_token >= 0;
     int64_t token = Choose(text_, image_class * data_.text_tokens + position, data_.vocabulary - (images ? 2 : 1));
     if (!images) return token;  // pad is the last id
-    for (int64_t taken : {std::min(data_.image_token, pad_), std::max(data_.image_token, pad_)}) token += token >= taken;
+    for (int64_t taken : {std::min(data_.image_token, pad_), std::max(data_.image_token, pad_)})
+      token += token >= taken;
     return token;
   }
 
@@ -75,7 +72,8 @@ class MockSource : public SampleSource {
     std::vector<double> pattern(patch_values_);
     for (int64_t i = 0; i < patch_values_; ++i) pattern[i] = patterns_.Normal(image_class * patch_values_ + i);
     image.patches.resize(values);
-    for (int64_t i = 0; i < values; ++i) image.patches[i] = pattern[i % patch_values_] + kNoise * noise_.Normal(first + i);
+    for (int64_t i = 0; i < values; ++i)
+      image.patches[i] = pattern[i % patch_values_] + kNoise * noise_.Normal(first + i);
     return image;
   }
 
@@ -91,9 +89,11 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenMock(const Plan& plan) {
   const DataPlan& data = plan.data;
   const bool images = data.image_token >= 0;
   if (data.vocabulary < (images ? 3 : 2)) {
-    return absl::InvalidArgumentError(images ? "mock data needs a vocabulary of 3: image, pad and text" : "mock data needs a vocabulary of 2: pad and text");
+    return absl::InvalidArgumentError(images ? "mock data needs a vocabulary of 3: image, pad and text"
+                                             : "mock data needs a vocabulary of 2: pad and text");
   }
-  if (data.classes < 1 || data.text_tokens < 1) return absl::InvalidArgumentError("mock data needs a class and a text token");
+  if (data.classes < 1 || data.text_tokens < 1)
+    return absl::InvalidArgumentError("mock data needs a class and a text token");
   if (data.patch > 0 && data.max_images > 0 && data.image_grids.empty()) {
     return absl::InvalidArgumentError("mock data for an encoder needs image_grids");
   }

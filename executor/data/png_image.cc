@@ -18,7 +18,8 @@ int64_t BigEndian(const std::string& bytes, size_t offset) {
 
 absl::StatusOr<PngSize> ReadPngSize(const std::string& header) {
   const std::string start("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16);
-  if (header.size() < kPngHeaderBytes || header.compare(0, start.size(), start) != 0) return absl::InvalidArgumentError("not a PNG file");
+  if (header.size() < kPngHeaderBytes || header.compare(0, start.size(), start) != 0)
+    return absl::InvalidArgumentError("not a PNG file");
   const PngSize size{BigEndian(header, 20), BigEndian(header, 16)};
   if (size.height < 1 || size.width < 1 || size.height > kMaxPngPixels / size.width) {
     return absl::InvalidArgumentError(absl::StrCat("a PNG of ", size.width, " by ", size.height, " pixels"));

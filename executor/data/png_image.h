@@ -24,7 +24,8 @@ struct PngSize {
 };
 absl::StatusOr<PngSize> ReadPngSize(const std::string& header);
 
-// Decodes, with white behind what is transparent (mixed in the file's own values, not in linear light, as the field's loaders do).
+// Decodes, with white behind what is transparent (mixed in the file's own values, not in linear light, as the field's
+// loaders do).
 absl::StatusOr<Pixels> DecodePng(const std::string& file);
 
 }  // namespace planwright::executor

@@ -1,5 +1,5 @@
-// The rows of a safetensors batch: token_ids, labels, loss_mask [samples, sequence]; patches [all patches, 3 patch^2]; image_grid
-// [images, 2]; images_per_sample [samples]. Sample i is row i mod the rows.
+// The rows of a safetensors batch: token_ids, labels, loss_mask [samples, sequence]; patches [all patches, 3 patch^2];
+// image_grid [images, 2]; images_per_sample [samples]. Sample i is row i mod the rows.
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
@@ -22,15 +22,18 @@ absl::Status Wrong(const SafetensorsFile& file, const std::string& name, const s
   return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", name, " ", what));
 }
 
-absl::StatusOr<std::vector<int64_t>> Integers(const SafetensorsFile& file, const std::string& name, const std::vector<int64_t>& shape) {
+absl::StatusOr<std::vector<int64_t>> Integers(const SafetensorsFile& file, const std::string& name,
+                                              const std::vector<int64_t>& shape) {
   const absl::StatusOr<TensorView> view = file.Find(name);
   if (!view.ok()) return view.status();
   if (view->dtype != DType::kInt64) return Wrong(file, name, "is not I64");
-  if (view->shape != shape) return Wrong(file, name, "has another shape than the rest of the batch or the plan's sequence_length wants");
+  if (view->shape != shape)
+    return Wrong(file, name, "has another shape than the rest of the batch or the plan's sequence_length wants");
   return CopyAs<int64_t>(*view);
 }
 
-absl::StatusOr<std::vector<double>> Reals(const SafetensorsFile& file, const std::string& name, const std::vector<int64_t>& shape) {
+absl::StatusOr<std::vector<double>> Reals(const SafetensorsFile& file, const std::string& name,
+                                          const std::vector<int64_t>& shape) {
   const absl::StatusOr<TensorView> view = file.Find(name);
   if (!view.ok()) return view.status();
   if (view->shape != shape) return Wrong(file, name, "has another shape than the rest of the batch or the plan wants");
@@ -54,7 +57,8 @@ class RecordedSource : public SampleSource {
     if (!labels.ok()) return labels.status();
     if (!mask.ok()) return mask.status();
     for (int64_t id : *tokens) {
-      if (id < 0 || id >= plan.data.vocabulary) return Wrong(file, "token_ids", absl::StrCat("has ", id, ", outside the vocabulary"));
+      if (id < 0 || id >= plan.data.vocabulary)
+        return Wrong(file, "token_ids", absl::StrCat("has ", id, ", outside the vocabulary"));
     }
     for (int64_t i = 0; i < rows * length; ++i) {
       if ((*mask)[i] != 0 && (*mask)[i] != 1) return Wrong(file, "loss_mask", "has values other than 0 and 1");
@@ -90,7 +94,8 @@ class RecordedSource : public SampleSource {
     for (int64_t size : *grid) {
       if (size < 1 || size > side || size % data.pixel_shuffle != 0) {
         return Wrong(file, "image_grid",
-                     absl::StrCat("has a side of ", size, " patches, where the encoder takes multiples of ", data.pixel_shuffle, " up to ", side));
+                     absl::StrCat("has a side of ", size, " patches, where the encoder takes multiples of ",
+                                  data.pixel_shuffle, " up to ", side));
       }
     }
     for (int64_t i = 0; i < images; ++i) patches += (*grid)[2 * i] * (*grid)[2 * i + 1];
@@ -110,7 +115,8 @@ class RecordedSource : public SampleSource {
       const auto& tokens = samples_[row].tokens;
       const int64_t places = std::count(tokens.begin(), tokens.end(), data.image_token);
       if (places != wanted) {
-        return Wrong(file, "token_ids", absl::StrCat("row ", row, " has ", places, " image tokens, its images make ", wanted));
+        return Wrong(file, "token_ids",
+                     absl::StrCat("row ", row, " has ", places, " image tokens, its images make ", wanted));
       }
     }
     return absl::OkStatus();

@@ -1,5 +1,5 @@
-// Numbered samples. What sample n holds depends on the data section and n alone: not on ranks, lanes or the order of asking
-// (design, "Samples").
+// Numbered samples. What sample n holds depends on the data section and n alone: not on ranks, lanes or the order of
+// asking (design, "Samples").
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -41,7 +41,8 @@ int64_t ImageTokens(const DataPlan& data, const Image& image);
 // `path` as the recipe's file at `base` means it: absolute, or relative to that folder.
 std::string ResolvePath(const std::string& base, const std::string& path);
 
-// Labels are the next tokens, the last one `pad`; a position counts if its label is neither image nor pad and it is not the last.
+// Labels are the next tokens, the last one `pad`; a position counts if its label is neither image nor pad and it is not
+// the last.
 void SetLabels(int64_t image_token, int64_t pad_token, Sample& sample);
 
 }  // namespace planwright::executor

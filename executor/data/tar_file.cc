@@ -84,7 +84,8 @@ bool ReadExtended(const std::string& records, Extended& extended) {
 }  // namespace
 
 TarFile::TarFile(TarFile&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), bytes_(other.bytes_), members_(std::move(other.members_)) {}
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), bytes_(other.bytes_),
+      members_(std::move(other.members_)) {}
 
 TarFile& TarFile::operator=(TarFile&& other) noexcept {
   std::swap(path_, other.path_);
@@ -109,14 +110,17 @@ absl::StatusOr<TarFile> TarFile::Open(const std::string& path) {
   }
   if (!S_ISREG(status.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, " is not a file"));
   file.bytes_ = status.st_size;
-  if (absl::Status walked = file.Walk(); !walked.ok()) return absl::Status(walked.code(), absl::StrCat(path, ": ", walked.message()));
+  if (absl::Status walked = file.Walk(); !walked.ok())
+    return absl::Status(walked.code(), absl::StrCat(path, ": ", walked.message()));
   return file;
 }
 
 absl::Status TarFile::Walk() {
   Extended extended;
   for (int64_t at = 0;;) {
-    const auto wrong = [at](auto... what) { return absl::InvalidArgumentError(absl::StrCat("at byte ", at, ": ", what...)); };
+    const auto wrong = [at](auto... what) {
+      return absl::InvalidArgumentError(absl::StrCat("at byte ", at, ": ", what...));
+    };
     if (bytes_ - at < kBlock) return wrong("the archive ends without its end mark");
     const absl::StatusOr<std::string> header = ReadAt(at, kBlock);
     if (!header.ok()) return header.status();
@@ -153,7 +157,8 @@ absl::Status TarFile::Walk() {
       if (!problem.empty()) return wrong("member ", name, ": ", problem);
       if (member) members_.push_back({name, contents, *size});
     } else {
-      return wrong("member ", name, ": type '", std::string(1, type), "' is not read: write plain files, in format ustar or pax");
+      return wrong("member ", name, ": type '", std::string(1, type),
+                   "' is not read: write plain files, in format ustar or pax");
     }
     at = contents + (*size + kBlock - 1) / kBlock * kBlock;
   }

@@ -1,5 +1,5 @@
-// Reading tar archives (POSIX ustar, with pax extended headers). The archive may come from elsewhere: names that leave a folder, links,
-// devices and sizes beyond the archive are refused.
+// Reading tar archives (POSIX ustar, with pax extended headers). The archive may come from elsewhere: names that leave
+// a folder, links, devices and sizes beyond the archive are refused.
 #pragma once
 
 #include <absl/status/status.h>

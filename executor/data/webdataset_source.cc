@@ -1,5 +1,5 @@
-// Documents in tar shards: NAME.png and NAME.txt beside each other are one document: its image's tokens, its text as bytes, and the end
-// token. Without an encoder images are left out.
+// Documents in tar shards: NAME.png and NAME.txt beside each other are one document: its image's tokens, its text as
+// bytes, and the end token. Without an encoder images are left out.
 #include <absl/strings/str_cat.h>
 
 #include <optional>
@@ -17,7 +17,7 @@ struct Document {
   std::string name;
   size_t shard = 0;
   std::optional<TarMember> image, text;
-  PatchGrid grid;       // of the image
+  PatchGrid grid;  // of the image
   int64_t tokens = 0;
 };
 
@@ -47,7 +47,8 @@ class WebdatasetSource : public SampleSource {
     if (documents_.empty()) return absl::InvalidArgumentError("the shards hold no documents");
     std::vector<int64_t> lengths;
     for (Document& document : documents_) {
-      if (absl::Status status = Measure(document); !status.ok()) return In(shards_[document.shard], document.name, status);
+      if (absl::Status status = Measure(document); !status.ok())
+        return In(shards_[document.shard], document.name, status);
       lengths.push_back(document.tokens);
     }
     packer_.emplace(data_.seed, std::move(lengths), data_.window, length_);
@@ -58,7 +59,8 @@ class WebdatasetSource : public SampleSource {
     Sample sample;
     for (int64_t index : packer_->Documents(number)) {
       const Document& document = documents_[index];
-      if (absl::Status status = Append(document, sample); !status.ok()) return In(shards_[document.shard], document.name, status);
+      if (absl::Status status = Append(document, sample); !status.ok())
+        return In(shards_[document.shard], document.name, status);
     }
     sample.tokens.resize(length_, data_.pad_token);
     SetLabels(data_.image_token, data_.pad_token, sample);
@@ -70,11 +72,13 @@ class WebdatasetSource : public SampleSource {
     const size_t first = documents_.size();
     for (const TarMember& member : shards_[shard].members()) {
       const auto [name, extension] = SplitName(member.name);
-      if (documents_.size() == first || documents_.back().name != name) documents_.push_back({.name = name, .shard = shard});
+      if (documents_.size() == first || documents_.back().name != name)
+        documents_.push_back({.name = name, .shard = shard});
       Document& document = documents_.back();
       const bool image = extension == "png";
       if (!image && extension != "txt") {
-        return In(shards_[shard], name, absl::InvalidArgumentError(absl::StrCat("its member ", member.name, " is neither png nor txt")));
+        return In(shards_[shard], name,
+                  absl::InvalidArgumentError(absl::StrCat("its member ", member.name, " is neither png nor txt")));
       }
       std::optional<TarMember>& part = image ? document.image : document.text;
       if (part) return In(shards_[shard], name, absl::InvalidArgumentError(absl::StrCat("two members ", member.name)));
@@ -91,19 +95,21 @@ class WebdatasetSource : public SampleSource {
       if (!header.ok()) return header.status();
       const absl::StatusOr<PngSize> size = ReadPngSize(*header);
       if (!size.ok()) return size.status();
-      const absl::StatusOr<PatchGrid> grid =
-          DynamicResolution(size->height, size->width, data_.patch, data_.min_patches, data_.max_patches, data_.pixel_shuffle);
+      const absl::StatusOr<PatchGrid> grid = DynamicResolution(
+          size->height, size->width, data_.patch, data_.min_patches, data_.max_patches, data_.pixel_shuffle);
       if (!grid.ok()) return grid.status();
       const int64_t side = data_.max_image / data_.patch;
       if (grid->rows > side || grid->cols > side) {
-        return absl::InvalidArgumentError(absl::StrCat("its image of ", size->width, " by ", size->height, " pixels becomes ", grid->rows, " by ",
-                                                       grid->cols, " patches, the encoder's max_image allows ", side, " on a side"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("its image of ", size->width, " by ", size->height, " pixels becomes ", grid->rows, " by ",
+                         grid->cols, " patches, the encoder's max_image allows ", side, " on a side"));
       }
       document.grid = *grid;
       document.tokens += grid->rows * grid->cols / (data_.pixel_shuffle * data_.pixel_shuffle);
     }
     if (document.tokens > length_) {
-      return absl::InvalidArgumentError(absl::StrCat("its ", document.tokens, " tokens do not fit the sequence of ", length_));
+      return absl::InvalidArgumentError(
+          absl::StrCat("its ", document.tokens, " tokens do not fit the sequence of ", length_));
     }
     return absl::OkStatus();
   }

@@ -14,7 +14,8 @@ namespace planwright::executor {
 WindowPacker::WindowPacker(int64_t seed, std::vector<int64_t> lengths, int64_t window, int64_t sample_length)
     : seed_(seed), lengths_(std::move(lengths)), window_(window), sample_length_(sample_length) {
   Require(window >= 1 && !lengths_.empty(), "a packer needs documents and a window");
-  for (int64_t length : lengths_) Require(length >= 1 && length <= sample_length, "a document that does not fit a sample");
+  for (int64_t length : lengths_)
+    Require(length >= 1 && length <= sample_length, "a document that does not fit a sample");
 }
 
 int64_t WindowPacker::windows() const { return (static_cast<int64_t>(lengths_.size()) + window_ - 1) / window_; }

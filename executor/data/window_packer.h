@@ -1,5 +1,5 @@
-// Which documents make which sample (design, `data.kind` webdataset): windows of documents, each permuted and packed by itself, numbered
-// through windows and epochs. Knows lengths only.
+// Which documents make which sample (design, `data.kind` webdataset): windows of documents, each permuted and packed by
+// itself, numbered through windows and epochs. Knows lengths only.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,12 @@ namespace planwright::executor {
 
 class WindowPacker {
  public:
-  // `lengths`: tokens of each document, 1 to `sample_length`, at least one document. `window`: documents that are permuted together.
+  // `lengths`: tokens of each document, 1 to `sample_length`, at least one document. `window`: documents that are
+  // permuted together.
   WindowPacker(int64_t seed, std::vector<int64_t> lengths, int64_t window, int64_t sample_length);
 
-  // The documents of a sample, in order. Samples of one window hold each of its documents once; an epoch has every window once.
+  // The documents of a sample, in order. Samples of one window hold each of its documents once; an epoch has every
+  // window once.
   std::vector<int64_t> Documents(int64_t sample);
 
  private:

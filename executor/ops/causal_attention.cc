@@ -1,6 +1,7 @@
-// Causal grouped-query attention (facts 3.4): qkv [S,B,(q+2kv)d] with columns [all q | all k | all v]. Exact softmax in fp32 at
-// least, over blocks of queries so that only a strip of the score matrix exists at a time; the backward makes the strip again from
-// the saved log-sum-exp. On GPUs bf16 takes LibTorch's flash kernel instead, which that form judges.
+// Causal grouped-query attention (facts 3.4): qkv [S,B,(q+2kv)d] with columns [all q | all k | all v]. Exact softmax in
+// fp32 at least, over blocks of queries so that only a strip of the score matrix exists at a time; the backward makes
+// the strip again from the saved log-sum-exp. On GPUs bf16 takes LibTorch's flash kernel instead, which that form
+// judges.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_flash_attention_backward.h>
 #include <ATen/ops/_flash_attention_forward.h>
@@ -26,9 +27,11 @@ struct Heads {
   int64_t S, B, q, kv, r, d;  // r query heads share a key
   double scale;
   Heads(const ComputeContext& context, const at::Tensor& qkv)
-      : S(qkv.size(0)), B(qkv.size(1)), q(context.instruction.integer("q_heads")), kv(context.instruction.integer("kv_heads")), r(q / kv),
-        d(context.instruction.integer("head_dim")), scale(1 / std::sqrt(static_cast<double>(d))) {
-    TORCH_CHECK(q % kv == 0 && qkv.size(2) == (q + 2 * kv) * d, "qkv of width ", qkv.size(2), " for ", q, " and ", kv, " heads of ", d);
+      : S(qkv.size(0)), B(qkv.size(1)), q(context.instruction.integer("q_heads")),
+        kv(context.instruction.integer("kv_heads")), r(q / kv), d(context.instruction.integer("head_dim")),
+        scale(1 / std::sqrt(static_cast<double>(d))) {
+    TORCH_CHECK(q % kv == 0 && qkv.size(2) == (q + 2 * kv) * d, "qkv of width ", qkv.size(2), " for ", q, " and ", kv,
+                " heads of ", d);
   }
 };
 
@@ -36,13 +39,17 @@ struct Heads {
 at::Tensor QueryHeads(const Heads& h, const at::Tensor& x) {
   return Wide(x).reshape({h.S, h.B, h.kv, h.r, h.d}).permute({1, 2, 3, 0, 4}).contiguous();
 }
-at::Tensor FromQueryHeads(const Heads& h, const at::Tensor& x) { return x.permute({3, 0, 1, 2, 4}).reshape({h.S, h.B, h.q * h.d}); }
+at::Tensor FromQueryHeads(const Heads& h, const at::Tensor& x) {
+  return x.permute({3, 0, 1, 2, 4}).reshape({h.S, h.B, h.q * h.d});
+}
 
 // [S,B,kv*d] <-> [B,kv,S,d]
 at::Tensor KeyHeads(const Heads& h, const at::Tensor& x) {
   return Wide(x).reshape({h.S, h.B, h.kv, h.d}).permute({1, 2, 0, 3}).contiguous();
 }
-at::Tensor FromKeyHeads(const Heads& h, const at::Tensor& x) { return x.permute({2, 0, 1, 3}).reshape({h.S, h.B, h.kv * h.d}); }
+at::Tensor FromKeyHeads(const Heads& h, const at::Tensor& x) {
+  return x.permute({2, 0, 1, 3}).reshape({h.S, h.B, h.kv * h.d});
+}
 
 struct Split {
   at::Tensor q, k, v;
@@ -88,16 +95,20 @@ at::Tensor FromFlashHeads(const at::Tensor& x) {
 }
 
 Tensors FlashForward(const Heads& h, const at::Tensor& qkv) {
-  const auto result = at::_flash_attention_forward(FlashHeads(h, qkv, 0, h.q), FlashHeads(h, qkv, h.q, h.kv), FlashHeads(h, qkv, h.q + h.kv, h.kv),
-                                                   {}, {}, h.S, h.S, /*dropout_p=*/0, /*is_causal=*/true, /*return_debug_mask=*/false, h.scale);
+  const auto result = at::_flash_attention_forward(
+      FlashHeads(h, qkv, 0, h.q), FlashHeads(h, qkv, h.q, h.kv), FlashHeads(h, qkv, h.q + h.kv, h.kv), {}, {}, h.S, h.S,
+      /*dropout_p=*/0, /*is_causal=*/true, /*return_debug_mask=*/false, h.scale);
   return {FromFlashHeads(std::get<0>(result)), std::get<1>(result)};
 }
 
-at::Tensor FlashBackward(const Heads& h, const at::Tensor& da, const at::Tensor& qkv, const at::Tensor& a, const at::Tensor& lse) {
-  const at::Tensor no_dropout = at::empty({2}, qkv.options().dtype(at::kUInt64));  // its random state, which is not read
+at::Tensor FlashBackward(const Heads& h, const at::Tensor& da, const at::Tensor& qkv, const at::Tensor& a,
+                         const at::Tensor& lse) {
+  // its random state, which is not read
+  const at::Tensor no_dropout = at::empty({2}, qkv.options().dtype(at::kUInt64));
   const auto [dq, dk, dv] = at::_flash_attention_backward(
-      FlashHeads(h, da, 0, h.q), FlashHeads(h, qkv, 0, h.q), FlashHeads(h, qkv, h.q, h.kv), FlashHeads(h, qkv, h.q + h.kv, h.kv),
-      FlashHeads(h, a, 0, h.q), lse, {}, {}, h.S, h.S, /*dropout_p=*/0, /*is_causal=*/true, no_dropout, no_dropout, h.scale);
+      FlashHeads(h, da, 0, h.q), FlashHeads(h, qkv, 0, h.q), FlashHeads(h, qkv, h.q, h.kv),
+      FlashHeads(h, qkv, h.q + h.kv, h.kv), FlashHeads(h, a, 0, h.q), lse, {}, {}, h.S, h.S, /*dropout_p=*/0,
+      /*is_causal=*/true, no_dropout, no_dropout, h.scale);
   return at::cat({FromFlashHeads(dq), FromFlashHeads(dk), FromFlashHeads(dv)}, 2);
 }
 
@@ -113,7 +124,8 @@ Tensors RunCausalAttention(const ComputeContext& context) {
   ForStrips(h, [&](const Strip& strip) {
     at::Tensor scores = strip.scores(split);
     const at::Tensor sum = scores.logsumexp({-1}, true);
-    a.narrow(3, strip.first, strip.length()).copy_(strip.heads(at::matmul(scores.sub_(sum).exp_(), strip.keys(split.v))));
+    a.narrow(3, strip.first, strip.length())
+        .copy_(strip.heads(at::matmul(scores.sub_(sum).exp_(), strip.keys(split.v))));
     lse.narrow(3, strip.first, strip.length()).copy_(strip.heads(sum));
   });
   return {Narrow(FromQueryHeads(h, a), qkv), lse.view({h.B, h.q, h.S})};

@@ -1,6 +1,6 @@
-// Cross entropy over a vocabulary that is cut along tp (facts 3.8): each rank makes the maximum, the sum of exponentials and the
-// predicted logit of its part, between which the plan reduces. Works through blocks of positions, so that the workspace is
-// bounded and not a second copy of the logits.
+// Cross entropy over a vocabulary that is cut along tp (facts 3.8): each rank makes the maximum, the sum of
+// exponentials and the predicted logit of its part, between which the plan reduces. Works through blocks of positions,
+// so that the workspace is bounded and not a second copy of the logits.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>

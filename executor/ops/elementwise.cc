@@ -16,7 +16,9 @@ Tensors RunAddResidualBias(const ComputeContext& context) {
   return {(context.inputs[0] + context.inputs[1]).add_(context.parameters[0])};
 }
 
-Tensors RunConcat(const ComputeContext& context) { return {at::cat(context.inputs, context.instruction.integer("dim"))}; }
+Tensors RunConcat(const ComputeContext& context) {
+  return {at::cat(context.inputs, context.instruction.integer("dim"))};
+}
 
 Tensors RunLocalSlice(const ComputeContext& context) {
   const at::Tensor& x = context.inputs[0];

@@ -19,7 +19,8 @@ struct LocalRows {
 LocalRows RowsOfTokens(const ComputeContext& context, const at::Tensor& tokens, int64_t rows) {
   const at::Tensor by_position = tokens.t();
   const at::Tensor row = by_position - context.call.tp_rank * rows;
-  return {row, (row >= 0).logical_and_(row < rows).logical_and_(by_position != context.instruction.integer("image_token"))};
+  return {row,
+          (row >= 0).logical_and_(row < rows).logical_and_(by_position != context.instruction.integer("image_token"))};
 }
 
 at::Tensor IsImage(const ComputeContext& context, const at::Tensor& tokens) {
@@ -33,11 +34,12 @@ void CheckImageRows(const at::Tensor& images, int64_t rows) {
   TORCH_CHECK(count.item<int64_t>() == rows, count.item<int64_t>(), " image tokens but ", rows, " image rows");
 }
 
-// [R] where the image tokens stand in [S,B,H] read as rows, sample by sample. Their number is known, so a GPU need not be asked for it: a stable sort
-// puts them first, in order.
+// [R] where the image tokens stand in [S,B,H] read as rows, sample by sample. Their number is known, so a GPU need not
+// be asked for it: a stable sort puts them first, in order.
 at::Tensor PositionsOfImages(const at::Tensor& images, int64_t rows) {
   const int64_t sequence = images.size(1);
-  const at::Tensor first = std::get<1>(images.reshape({-1}).logical_not().sort(std::optional<bool>(true), 0)).narrow(0, 0, rows);
+  const at::Tensor first =
+      std::get<1>(images.reshape({-1}).logical_not().sort(std::optional<bool>(true), 0)).narrow(0, 0, rows);
   return first.remainder(sequence).mul_(images.size(0)).add_(first.div(sequence, "floor"));
 }
 
@@ -55,7 +57,8 @@ Tensors RunEmbedTokensGrad(const ComputeContext& context) {
   const at::Tensor& gradient = context.gradients[0];
   const int64_t rows = gradient.size(0);
   const LocalRows local = RowsOfTokens(context, context.inputs[1], rows);
-  const at::Tensor de = AsRows(context.inputs[0].masked_fill(local.valid.logical_not().unsqueeze(-1), 0)).to(gradient.scalar_type());
+  const at::Tensor de =
+      AsRows(context.inputs[0].masked_fill(local.valid.logical_not().unsqueeze(-1), 0)).to(gradient.scalar_type());
   // Positions without a row here add zeros, spread over the table so that no row has a long run of them.
   const at::Tensor spread = at::arange(de.size(0), local.row.options()).remainder_(rows);
   const at::Tensor row = at::where(local.valid.reshape({-1}), local.row.reshape({-1}), spread);
@@ -74,7 +77,8 @@ Tensors RunMergeImages(const ComputeContext& context) {
   const at::Tensor images = IsImage(context, context.inputs[2]);
   CheckImageRows(images, rows.size(0));
   if (rows.size(0) == 0) return {e, at::empty({0}, context.inputs[2].options())};
-  const at::Tensor row = images.reshape({-1}).cumsum(0).sub_(1).clamp_min_(0).clamp_max_(rows.size(0) - 1).view_as(images);
+  const at::Tensor row =
+      images.reshape({-1}).cumsum(0).sub_(1).clamp_min_(0).clamp_max_(rows.size(0) - 1).view_as(images);
   const at::Tensor gathered = rows.index_select(0, row.t().reshape({-1})).view(e.sizes());
   return {at::where(images.t().unsqueeze(-1), gathered, e), PositionsOfImages(images, rows.size(0))};
 }

@@ -16,7 +16,8 @@
 
 namespace planwright::executor::ops {
 
-ExpertRows::ExpertRows(const at::Tensor& counts, int64_t local_experts, int64_t rows, at::Device device) : experts_(local_experts) {
+ExpertRows::ExpertRows(const at::Tensor& counts, int64_t local_experts, int64_t rows, at::Device device)
+    : experts_(local_experts) {
   TORCH_CHECK(counts.numel() % experts_ == 0, "counts of shape ", counts.sizes(), " for ", experts_, " local experts");
   if (counts.is_cpu()) {
     OrderOnHost(counts, rows, device);
@@ -49,7 +50,9 @@ void ExpertRows::OrderOnHost(const at::Tensor& counts, int64_t rows, at::Device 
   if (device.is_cuda()) device_ends_ = ToDevice(at::tensor(ends_, at::kInt), device);
 }
 
-at::Tensor ExpertRows::Sort(const at::Tensor& received) const { return index_.defined() ? received.index_select(0, index_) : received; }
+at::Tensor ExpertRows::Sort(const at::Tensor& received) const {
+  return index_.defined() ? received.index_select(0, index_) : received;
+}
 
 at::Tensor ExpertRows::Unsort(const at::Tensor& by_expert) const {
   return index_.defined() ? at::empty_like(by_expert).index_copy_(0, index_, by_expert) : by_expert;
@@ -59,7 +62,8 @@ at::Tensor ExpertRows::Product(const at::Tensor& x, const at::Tensor& matrices) 
 #ifdef PLANWRIGHT_CUDA
   if (x.is_cuda()) {
     // LibTorch's wants bf16 in rows of whole 16 bytes.
-    const bool theirs = x.scalar_type() == at::kBFloat16 && x.size(0) > 0 && x.size(1) % 8 == 0 && matrices.size(2) % 8 == 0;
+    const bool theirs =
+        x.scalar_type() == at::kBFloat16 && x.size(0) > 0 && x.size(1) % 8 == 0 && matrices.size(2) % 8 == 0;
     if (theirs) return at::_grouped_mm(x, matrices, device_ends_);
     if (ends_.empty()) return GroupedProduct(x, matrices, device_ends_);
   }

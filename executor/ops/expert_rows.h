@@ -8,14 +8,15 @@
 
 namespace planwright::executor::ops {
 
-// Rows arrive ordered by source rank, local expert, token; products want them by local expert, source rank, token (facts 4.6). Counts of one source
-// may be on the device: its rows have their order already, and how many each expert has stays there. Counts of several sources are on the host.
+// Rows arrive ordered by source rank, local expert, token; products want them by local expert, source rank, token
+// (facts 4.6). Counts of one source may be on the device: its rows have their order already, and how many each expert
+// has stays there. Counts of several sources are on the host.
 class ExpertRows {
  public:
   // counts [P,L] or [L]; `rows` is how many there must be in all.
   ExpertRows(const at::Tensor& counts, int64_t local_experts, int64_t rows, at::Device device);
 
-  at::Tensor Sort(const at::Tensor& received) const;    // as received -> by expert
+  at::Tensor Sort(const at::Tensor& received) const;     // as received -> by expert
   at::Tensor Unsort(const at::Tensor& by_expert) const;  // back
 
   // Of counts that are on the host.

@@ -1,4 +1,5 @@
-// The routed experts (facts 3.7): down(relu(up x)^2 * row weight). `pre`, what the backward reads, is ordered by expert.
+// The routed experts (facts 3.7): down(relu(up x)^2 * row weight). `pre`, what the backward reads, is ordered by
+// expert.
 #include <ATen/TensorOperators.h>
 
 #include "executor/ops/expert_rows.h"

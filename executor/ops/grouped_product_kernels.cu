@@ -5,8 +5,8 @@
 namespace planwright::executor::ops {
 namespace {
 
-// A block makes a tile of 64 x 64 with 16 x 16 threads, each of which has 4 x 4 elements, 16 apart. Both factors pass through shared memory, 16 of
-// the summed index at a time.
+// A block makes a tile of 64 x 64 with 16 x 16 threads, each of which has 4 x 4 elements, 16 apart. Both factors pass
+// through shared memory, 16 of the summed index at a time.
 constexpr int kTile = 64, kDepth = 16, kSide = 16, kThreads = kSide * kSide, kEach = kTile / kSide;
 
 template <typename T>
@@ -48,9 +48,11 @@ __device__ void EachElement(Element element) {
   }
 }
 
-// The blocks of x count tiles of rows, run after run; how many each run has is known here alone, so the last blocks may have nothing to do.
+// The blocks of x count tiles of rows, run after run; how many each run has is known here alone, so the last blocks may
+// have nothing to do.
 template <typename T>
-__global__ void __launch_bounds__(kThreads) GroupedProductKernel(const T* x, const T* matrices, MatrixStrides strides, T* out, GroupedShape shape) {
+__global__ void __launch_bounds__(kThreads)
+    GroupedProductKernel(const T* x, const T* matrices, MatrixStrides strides, T* out, GroupedShape shape) {
   int64_t tile = blockIdx.x, first = 0, end = 0, run = 0;
   for (; run < shape.runs; ++run) {
     end = shape.ends[run];
@@ -74,20 +76,24 @@ __global__ void __launch_bounds__(kThreads) GroupedProductKernel(const T* x, con
       const bool along_width = strides.width == 1;
       const int at = along_width ? i % kTile : i / kDepth, deep = along_width ? i / kTile : i % kDepth;
       const int64_t column = across + at, inner = depth + deep;
-      tiles.b[deep][at] = column < shape.width && inner < shape.inner ? Widened(matrix[inner * strides.inner + column * strides.width]) : Sum(0);
+      tiles.b[deep][at] = column < shape.width && inner < shape.inner
+                              ? Widened(matrix[inner * strides.inner + column * strides.width])
+                              : Sum(0);
     }
     __syncthreads();
     AddTiles(tiles, sum);
     __syncthreads();
   }
   EachElement([&](int i, int j, int row, int column) {
-    if (first + row < end && across + column < shape.width) out[(first + row) * shape.width + across + column] = T(sum[i][j]);
+    if (first + row < end && across + column < shape.width)
+      out[(first + row) * shape.width + across + column] = T(sum[i][j]);
   });
 }
 
 // One block a tile of a run's matrix: it walks all rows of the run, so the order of the sum is that of the rows.
 template <typename T>
-__global__ void __launch_bounds__(kThreads) GroupedOuterProductsKernel(SumOf<T>* sums, const T* a, const T* b, GroupedShape shape) {
+__global__ void __launch_bounds__(kThreads)
+    GroupedOuterProductsKernel(SumOf<T>* sums, const T* a, const T* b, GroupedShape shape) {
   const int64_t run = blockIdx.z, begin = run == 0 ? 0 : shape.ends[run - 1], end = shape.ends[run];
   if (begin == end) return;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kTile, across = static_cast<int64_t>(blockIdx.y) * kTile;
@@ -107,7 +113,8 @@ __global__ void __launch_bounds__(kThreads) GroupedOuterProductsKernel(SumOf<T>*
   }
   Sum* matrix = sums + run * shape.inner * shape.width;
   EachElement([&](int i, int j, int row, int column) {
-    if (first + row < shape.inner && across + column < shape.width) matrix[(first + row) * shape.width + across + column] += sum[i][j];
+    if (first + row < shape.inner && across + column < shape.width)
+      matrix[(first + row) * shape.width + across + column] += sum[i][j];
   });
 }
 
@@ -116,7 +123,8 @@ unsigned Blocks(int64_t count) { return static_cast<unsigned>((count + kTile - 1
 }  // namespace
 
 template <typename T>
-void LaunchGroupedProduct(const T* x, const T* matrices, MatrixStrides strides, T* out, GroupedShape shape, cudaStream_t stream) {
+void LaunchGroupedProduct(const T* x, const T* matrices, MatrixStrides strides, T* out, GroupedShape shape,
+                          cudaStream_t stream) {
   const dim3 blocks(static_cast<unsigned>(shape.rows / kTile + shape.runs), Blocks(shape.width));
   GroupedProductKernel<<<blocks, kThreads, 0, stream>>>(x, matrices, strides, out, shape);
 }
@@ -129,10 +137,12 @@ void LaunchGroupedOuterProducts(Sum* sums, const T* a, const T* b, GroupedShape 
 }
 
 template void LaunchGroupedProduct(const float*, const float*, MatrixStrides, float*, GroupedShape, cudaStream_t);
-template void LaunchGroupedProduct(const __nv_bfloat16*, const __nv_bfloat16*, MatrixStrides, __nv_bfloat16*, GroupedShape, cudaStream_t);
+template void LaunchGroupedProduct(const __nv_bfloat16*, const __nv_bfloat16*, MatrixStrides, __nv_bfloat16*,
+                                   GroupedShape, cudaStream_t);
 template void LaunchGroupedProduct(const double*, const double*, MatrixStrides, double*, GroupedShape, cudaStream_t);
 template void LaunchGroupedOuterProducts(float*, const float*, const float*, GroupedShape, cudaStream_t);
-template void LaunchGroupedOuterProducts(float*, const __nv_bfloat16*, const __nv_bfloat16*, GroupedShape, cudaStream_t);
+template void LaunchGroupedOuterProducts(float*, const __nv_bfloat16*, const __nv_bfloat16*, GroupedShape,
+                                         cudaStream_t);
 template void LaunchGroupedOuterProducts(double*, const double*, const double*, GroupedShape, cudaStream_t);
 
 }  // namespace planwright::executor::ops

@@ -18,9 +18,11 @@ struct MatrixStrides {
   int64_t run = 0, inner = 0, width = 0;  // in elements
 };
 
-// Sums are fp32 of bf16 and fp32, fp64 of fp64. x [rows, inner] and out [rows, width] are contiguous. Rows behind the last run are left as they are.
+// Sums are fp32 of bf16 and fp32, fp64 of fp64. x [rows, inner] and out [rows, width] are contiguous. Rows behind the
+// last run are left as they are.
 template <typename T>
-void LaunchGroupedProduct(const T* x, const T* matrices, MatrixStrides strides, T* out, GroupedShape shape, cudaStream_t stream);
+void LaunchGroupedProduct(const T* x, const T* matrices, MatrixStrides strides, T* out, GroupedShape shape,
+                          cudaStream_t stream);
 
 // sums [runs, inner, width] += a^T b of each run; a [rows, inner], b [rows, width], all contiguous.
 template <typename Sum, typename T>

@@ -1,5 +1,5 @@
-// What a compute handler is given and gives back. A handler is a pure function of its inputs and parameters, and adds to the
-// gradients it is handed; it sees no communicator, no name of a value and no other rank.
+// What a compute handler is given and gives back. A handler is a pure function of its inputs and parameters, and adds
+// to the gradients it is handed; it sees no communicator, no name of a value and no other rank.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,10 +18,10 @@ struct CallContext {
   const Plan* plan = nullptr;
   const Module* module = nullptr;  // the block's module
   int rank = 0;
-  int tp = 1, tp_rank = 0;         // of the module's grid
-  int lanes = 1, lane = 0;         // its dp size and this rank's coordinate
-  int layer = -1;                  // index of the frame "MODULE.layers.N"; -1 for other frames
-  int64_t step = 0;                // from 0
+  int tp = 1, tp_rank = 0;  // of the module's grid
+  int lanes = 1, lane = 0;  // its dp size and this rank's coordinate
+  int layer = -1;           // index of the frame "MODULE.layers.N"; -1 for other frames
+  int64_t step = 0;         // from 0
   int microbatch = 0;
 
   // First sample number of the microbatch's block, and this lane's part of it (Plan: SamplesOfLane).
@@ -37,7 +37,8 @@ struct ComputeContext {
   const Tensors& gradients;   // Instruction::gradients, in order: add in place
 };
 
-// One handler per kCompute kind, named Run<Kind>, in the file of its family: op_table.cc refers to all of them, so none can be missing.
+// One handler per kCompute kind, named Run<Kind>, in the file of its family: op_table.cc refers to all of them, so none
+// can be missing.
 namespace ops {
 #define COMPUTE_HANDLER(id) Tensors Run##id(const ComputeContext& context);
 #define OP(id, name, op_class, text) OP_##op_class(id)

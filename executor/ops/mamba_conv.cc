@@ -1,5 +1,5 @@
-// Causal depthwise convolution over the x, B and C parts of zxbcdt, then SiLU (facts 3.5). The window is short, so it is a sum of
-// shifted products; any dtype and device takes that road.
+// Causal depthwise convolution over the x, B and C parts of zxbcdt, then SiLU (facts 3.5). The window is short, so it
+// is a sum of shifted products; any dtype and device takes that road.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
@@ -19,7 +19,9 @@ at::Tensor Convolved(const ComputeContext& context, const at::Tensor& zxbcdt) {
 }
 
 // Weight of the input `ago` positions back, per channel: the last tap is the present.
-at::Tensor Tap(const at::Tensor& weight, int64_t ago) { return weight.select(2, weight.size(2) - 1 - ago).select(1, 0); }
+at::Tensor Tap(const at::Tensor& weight, int64_t ago) {
+  return weight.select(2, weight.size(2) - 1 - ago).select(1, 0);
+}
 
 at::Tensor Convolve(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   at::Tensor sum = (x * Tap(weight, 0)).add_(bias);

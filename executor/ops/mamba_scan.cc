@@ -4,8 +4,8 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/matmul.h>
 
-#include "executor/ops/scan_chunks.h"
 #include "executor/ops/numerics.h"
+#include "executor/ops/scan_chunks.h"
 
 namespace planwright::executor::ops {
 namespace {
@@ -38,7 +38,8 @@ Tensors RunMambaScan(const ComputeContext& context) {
   at::Tensor y = TimesPerHead(z, at::matmul(chunks.c, states.transpose(3, 4)), chunks.decay.exp());
   const at::Tensor seen = at::matmul(chunks.c, chunks.b.transpose(3, 4)).unsqueeze(3) * DecayMatrix(chunks.decay);
   y.add_(ByGroup(z, at::matmul(seen, ByHead(z, u))));
-  const at::Tensor skip = Wide(context.parameters[1]).view({z.g, 1, z.r, 1}).expand({z.g, 1, z.r, z.p}).reshape({z.g, 1, z.r * z.p});
+  const at::Tensor skip =
+      Wide(context.parameters[1]).view({z.g, 1, z.r, 1}).expand({z.g, 1, z.r, z.p}).reshape({z.g, 1, z.r * z.p});
   y.addcmul_(chunks.x, skip);
   return {Narrow(FromChunks(z, y), xbc), states.view({z.K, z.B, z.g * z.r, z.p, z.n})};
 }

@@ -1,13 +1,13 @@
-// Backward of the chunked Mamba-2 scan; see scan_chunks.h. Notation: dX is the gradient of X; `decay` collects the gradients of all
-// exponents exp(decay_i - decay_j), exp(decay_i) and exp(total - decay_j).
+// Backward of the chunked Mamba-2 scan; see scan_chunks.h. Notation: dX is the gradient of X; `decay` collects the
+// gradients of all exponents exp(decay_i - decay_j), exp(decay_i) and exp(total - decay_j).
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addcmul.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/matmul.h>
 
-#include "executor/ops/scan_chunks.h"
 #include "executor/ops/numerics.h"
+#include "executor/ops/scan_chunks.h"
 
 namespace planwright::executor::ops {
 namespace {
@@ -20,7 +20,9 @@ struct ScanGradients {
 };
 
 // Sum over p of [K,B,g,Q,r*p], as [K,B,g,r,Q].
-at::Tensor PerHead(const ScanSizes& z, const at::Tensor& x) { return x.view({z.K, z.B, z.g, z.Q, z.r, z.p}).sum(-1).transpose(3, 4); }
+at::Tensor PerHead(const ScanSizes& z, const at::Tensor& x) {
+  return x.view({z.K, z.B, z.g, z.Q, z.r, z.p}).sum(-1).transpose(3, 4);
+}
 
 // y_i += sum_j (C_i . B_j) exp(decay_i - decay_j) u_j, over j <= i of the same chunk.
 ScanGradients WithinChunks(const ScanSizes& z, const ScanChunks& chunks, const at::Tensor& u, const at::Tensor& dy) {
@@ -47,8 +49,8 @@ at::Tensor EndStateGradients(const ScanSizes& z, const at::Tensor& start, const 
 }
 
 // Through the chunk's start state and the state it hands on.
-void AddBetweenChunks(const ScanSizes& z, const ScanChunks& chunks, const at::Tensor& u, const at::Tensor& states, const at::Tensor& dy,
-                      ScanGradients& gradients) {
+void AddBetweenChunks(const ScanSizes& z, const ScanChunks& chunks, const at::Tensor& u, const at::Tensor& states,
+                      const at::Tensor& dy, ScanGradients& gradients) {
   // y_i += exp(decay_i) C_i . state
   const at::Tensor dread = TimesPerHead(z, dy, chunks.decay.exp());
   gradients.c.add_(at::matmul(dread, states));
@@ -88,7 +90,8 @@ Tensors RunMambaScanGrad(const ComputeContext& context) {
   const at::Tensor a = chunks.a.view({z.g, z.r, 1});
   const at::Tensor ddt = (PerHead(z, gradients.u * chunks.x) + da * a).transpose(3, 4);
   const at::Tensor draw = FromChunks(z, ddt) * chunks.raw_dt.sigmoid();
-  const at::Tensor skip = Wide(context.parameters[1]).view({z.g, 1, z.r, 1}).expand({z.g, 1, z.r, z.p}).reshape({z.g, 1, z.r * z.p});
+  const at::Tensor skip =
+      Wide(context.parameters[1]).view({z.g, 1, z.r, 1}).expand({z.g, 1, z.r, z.p}).reshape({z.g, 1, z.r * z.p});
   const at::Tensor dx = TimesPerHead(z, gradients.u, by_position).addcmul_(dy, skip);
 
   context.gradients[0].add_((da * by_position).sum(at::IntArrayRef({0, 1, 4})).view({-1}) * chunks.a);  // dA/dA_log = A

@@ -36,8 +36,9 @@ Tensors RunLayerNorm(const ComputeContext& context) {
 Tensors RunLayerNormGrad(const ComputeContext& context) {
   const at::Tensor& x = context.inputs[1];
   const at::Tensor& weight = context.parameters[0];
-  const auto [dx, dweight, dbias] = at::native_layer_norm_backward(
-      context.inputs[0].contiguous(), x, {x.size(-1)}, context.inputs[2], context.inputs[3], weight, weight, {true, true, true});
+  const auto [dx, dweight, dbias] =
+      at::native_layer_norm_backward(context.inputs[0].contiguous(), x, {x.size(-1)}, context.inputs[2],
+                                     context.inputs[3], weight, weight, {true, true, true});
   context.gradients[0].add_(dweight);
   context.gradients[1].add_(dbias);
   return {dx};

@@ -5,9 +5,11 @@
 
 namespace planwright::executor::ops {
 
-// The dtype in which a value is computed with: fp64 stays, everything else is fp32 (facts give fp32 as the minimum for router,
-// softmax, statistics and scan).
-inline at::ScalarType WideType(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
+// The dtype in which a value is computed with: fp64 stays, everything else is fp32 (facts give fp32 as the minimum for
+// router, softmax, statistics and scan).
+inline at::ScalarType WideType(const at::Tensor& x) {
+  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
 inline at::Tensor Wide(const at::Tensor& x) { return x.to(WideType(x)); }
 
 // Back to the dtype of `like`; no copy when it is already.

@@ -1,5 +1,5 @@
-// Tokens to rows sorted by expert, and back (facts 4). A slot is token * top_k + j; `order` holds the slot of each row. Every sum
-// gathers the k rows of a token and adds them in slot order: nothing is scattered onto a shared place.
+// Tokens to rows sorted by expert, and back (facts 4). A slot is token * top_k + j; `order` holds the slot of each row.
+// Every sum gathers the k rows of a token and adds them in slot order: nothing is scattered onto a shared place.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty_like.h>
@@ -28,7 +28,8 @@ at::Tensor SumOverSlots(const Instruction& instruction, const at::Tensor& rows, 
 
 Tensors RunPermuteRows(const ComputeContext& context) {
   const at::Tensor &weights = context.inputs[1], &ids = context.inputs[2];
-  const at::Tensor order = std::get<1>(ids.reshape({-1}).sort(std::optional<bool>(true), 0, false));  // stable: by expert, then token
+  // stable: by expert, then token
+  const at::Tensor order = std::get<1>(ids.reshape({-1}).sort(std::optional<bool>(true), 0, false));
   const at::Tensor token = order.div(ids.size(1), "floor");
   return {AsRows(context.inputs[0]).index_select(0, token), weights.reshape({-1}).index_select(0, order), order};
 }

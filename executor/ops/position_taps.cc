@@ -14,7 +14,8 @@ struct Tap {
 
 // Place `i` of a resize of `from` cells to `to`.
 Tap ResizedTap(int64_t i, int64_t from, int64_t to) {
-  const double center = std::max(0.0, (static_cast<double>(i) + 0.5) * static_cast<double>(from) / static_cast<double>(to) - 0.5);
+  const double center =
+      std::max(0.0, (static_cast<double>(i) + 0.5) * static_cast<double>(from) / static_cast<double>(to) - 0.5);
   const int64_t low = std::min(static_cast<int64_t>(center), from - 1);
   const double fraction = std::min(center - static_cast<double>(low), 1.0);
   return {low, std::min(low + 1, from - 1), 1 - fraction, fraction};
@@ -72,12 +73,13 @@ void AppendResizedTaps(int64_t side, int64_t rows, int64_t columns, int64_t hidd
   constexpr int64_t kLargestTensor = (int64_t{1} << 31) - 1;
   const int64_t m = std::max(rows, columns);
   if (rows == side && columns == side) {
-    AppendProduct(ResizedAxis(rows, side, side), ResizedAxis(columns, side, side), side, taps);  // all weights are 1 and 0
+    // all weights are 1 and 0
+    AppendProduct(ResizedAxis(rows, side, side), ResizedAxis(columns, side, side), side, taps);
   } else if (hidden * m < CeilDivide(kLargestTensor, m)) {
     AppendProduct(ResizedAxis(rows, side, m), ResizedAxis(columns, side, m), side, taps);
   } else {
-    AppendProduct(ResizedAxis(rows, CeilDivide(side * rows, m), rows), ResizedAxis(columns, CeilDivide(side * columns, m), columns), side,
-                  taps);
+    AppendProduct(ResizedAxis(rows, CeilDivide(side * rows, m), rows),
+                  ResizedAxis(columns, CeilDivide(side * columns, m), columns), side, taps);
   }
 }
 
@@ -86,8 +88,8 @@ void AppendCroppedTaps(int64_t side, int64_t rows, int64_t columns, const CropDr
   const double smallest = std::sqrt(0.1), widest = std::log(4.0 / 3.0);
   const double scale = smallest + draws.scale * (1 - smallest), aspect = std::exp((2 * draws.aspect - 1) * widest);
   const double scale_x = std::clamp(scale * aspect, 0.0, 1.0), scale_y = std::clamp(scale / aspect, 0.0, 1.0);
-  AppendProduct(SampledAxis(rows, draws.y * (1 - scale_y), scale_y, side), SampledAxis(columns, draws.x * (1 - scale_x), scale_x, side), side,
-                taps);
+  AppendProduct(SampledAxis(rows, draws.y * (1 - scale_y), scale_y, side),
+                SampledAxis(columns, draws.x * (1 - scale_x), scale_x, side), side, taps);
 }
 
 }  // namespace planwright::executor

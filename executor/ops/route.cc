@@ -1,5 +1,5 @@
-// The router (facts 3.6): sigmoid scores, a bias that only selects, top-k with ties to the lower expert, and the statistics of the
-// auxiliary loss. All in fp32 at least. Token t is position * B + sample.
+// The router (facts 3.6): sigmoid scores, a bias that only selects, top-k with ties to the lower expert, and the
+// statistics of the auxiliary loss. All in fp32 at least. Token t is position * B + sample.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/mm.h>
@@ -30,7 +30,8 @@ at::Tensor CountOf(const at::Tensor& values, int64_t size) {
 
 Tensors RunRoute(const ComputeContext& context) {
   const at::Tensor& n = context.inputs[0];
-  const int64_t samples = n.size(1), experts = context.parameters[0].size(0), top_k = context.instruction.integer("top_k");
+  const int64_t samples = n.size(1), experts = context.parameters[0].size(0),
+                top_k = context.instruction.integer("top_k");
   const at::Tensor logits = at::mm(Wide(AsRows(n)), Wide(context.parameters[0]).t());
   const at::Tensor scores = logits.sigmoid();
   const at::Tensor ids = TopExperts(scores + context.parameters[1], top_k);

@@ -17,9 +17,10 @@ at::Tensor Softplus(const at::Tensor& x) { return x.clamp_min(0) + x.abs().neg_(
 }  // namespace
 
 ScanSizes::ScanSizes(const ComputeContext& context, const at::Tensor& xbc)
-    : S(xbc.size(0)), B(xbc.size(1)), g(context.instruction.integer("groups")), r(context.instruction.integer("heads") / g),
-      p(context.instruction.integer("inner") / (g * r)), n(context.instruction.integer("state")),
-      Q(std::min(context.instruction.integer("chunk"), S)), K((S + Q - 1) / Q), inner(g * r * p) {
+    : S(xbc.size(0)), B(xbc.size(1)), g(context.instruction.integer("groups")),
+      r(context.instruction.integer("heads") / g), p(context.instruction.integer("inner") / (g * r)),
+      n(context.instruction.integer("state")), Q(std::min(context.instruction.integer("chunk"), S)), K((S + Q - 1) / Q),
+      inner(g * r * p) {
   TORCH_CHECK(xbc.size(2) == inner + 2 * g * n, "xbc of width ", xbc.size(2), ", not ", inner + 2 * g * n);
 }
 
@@ -60,7 +61,9 @@ at::Tensor DecayMatrix(const at::Tensor& decay) {
   const int64_t Q = decay.size(-1);
   const at::Tensor later = at::ones({Q, Q}, decay.options().dtype(at::kBool)).triu_(1);
   // Masked before the exponential: above the diagonal the difference is positive and may overflow.
-  return (decay.unsqueeze(-1) - decay.unsqueeze(-2)).masked_fill_(later, -std::numeric_limits<double>::infinity()).exp_();
+  return (decay.unsqueeze(-1) - decay.unsqueeze(-2))
+      .masked_fill_(later, -std::numeric_limits<double>::infinity())
+      .exp_();
 }
 
 }  // namespace planwright::executor::ops

@@ -1,8 +1,9 @@
 // The Mamba-2 recursion over chunks of positions (facts 3.5): what the scan and its gradient share.
 //
-// With a_t = dt_t A and u_t = dt_t x_t, the state h_t = exp(a_t) h_{t-1} + u_t B_t^T and y_t = h_t C_t + D x_t. Within a chunk all
-// positions see one another through a masked matrix of decays; between chunks only the state passes. Both parts are batched
-// matrix products; the only loop is over chunks. Positions that fill the last chunk have dt = 0: they neither decay nor add.
+// With a_t = dt_t A and u_t = dt_t x_t, the state h_t = exp(a_t) h_{t-1} + u_t B_t^T and y_t = h_t C_t + D x_t. Within
+// a chunk all positions see one another through a masked matrix of decays; between chunks only the state passes. Both
+// parts are batched matrix products; the only loop is over chunks. Positions that fill the last chunk have dt = 0: they
+// neither decay nor add.
 //
 // Shapes: K chunks of Q positions, B samples, g groups of r heads, head_dim p, state n.
 #pragma once

@@ -1,6 +1,6 @@
-// Attention inside each image of a packed batch, not causal, scale 1/sqrt(d) (facts 3.9). Scores and softmax in fp64 for fp64 values, else
-// in fp32. On GPUs bf16 takes LibTorch's flash kernel over all images at once; everything else whole score matrices of one image at a time:
-// the plain form that judges the other.
+// Attention inside each image of a packed batch, not causal, scale 1/sqrt(d) (facts 3.9). Scores and softmax in fp64
+// for fp64 values, else in fp32. On GPUs bf16 takes LibTorch's flash kernel over all images at once; everything else
+// whole score matrices of one image at a time: the plain form that judges the other.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_flash_attention_backward.h>
 #include <ATen/ops/_flash_attention_forward.h>
@@ -28,7 +28,9 @@ struct Heads {
   int64_t width() const { return heads * head_dim; }
   double scale() const { return 1 / std::sqrt(static_cast<double>(head_dim)); }
   int64_t Length(const ImageSpan& image) const { return image.patches() + class_tokens; }
-  at::Tensor Rows(const at::Tensor& x, const ImageSpan& image) const { return x.narrow(0, image.first_token, Length(image)); }
+  at::Tensor Rows(const at::Tensor& x, const ImageSpan& image) const {
+    return x.narrow(0, image.first_token, Length(image));
+  }
 
   // Columns `part` of [L, parts * heads * head_dim] as [heads, L, head_dim] in the type of the mathematics.
   at::Tensor Split(const at::Tensor& x, int64_t part) const {
@@ -42,11 +44,13 @@ struct Heads {
 
 void CheckRows(const Heads& h, const std::vector<ImageSpan>& images, const at::Tensor& qkv) {
   const int64_t tokens = images.empty() ? 0 : images.back().first_token + h.Length(images.back());
-  TORCH_CHECK(qkv.dim() == 2 && qkv.size(0) == tokens && qkv.size(1) == 3 * h.width(), "packed attention over ", images.size(),
-              " images needs qkv of [", tokens, ", ", 3 * h.width(), "], got ", qkv.sizes());
+  TORCH_CHECK(qkv.dim() == 2 && qkv.size(0) == tokens && qkv.size(1) == 3 * h.width(), "packed attention over ",
+              images.size(), " images needs qkv of [", tokens, ", ", 3 * h.width(), "], got ", qkv.sizes());
 }
 
-bool TakesFlash(const at::Tensor& qkv) { return qkv.is_cuda() && qkv.scalar_type() == at::kBFloat16 && qkv.size(0) > 0; }
+bool TakesFlash(const at::Tensor& qkv) {
+  return qkv.is_cuda() && qkv.scalar_type() == at::kBFloat16 && qkv.size(0) > 0;
+}
 
 // Where the flash kernel finds each image's rows: int32 starts and the end, on the device, and the longest image.
 struct Sequences {
@@ -71,18 +75,20 @@ at::Tensor Third(const at::Tensor& qkv, const Heads& h, int64_t part) {
 
 Tensors FlashForward(const Heads& h, const std::vector<ImageSpan>& images, const at::Tensor& qkv) {
   const Sequences s(h, images, qkv.device());
-  const auto result = at::_flash_attention_forward(Third(qkv, h, 0), Third(qkv, h, 1), Third(qkv, h, 2), s.starts, s.starts, s.longest, s.longest,
-                                                   /*dropout_p=*/0, /*is_causal=*/false, /*return_debug_mask=*/false, h.scale());
+  const auto result = at::_flash_attention_forward(
+      Third(qkv, h, 0), Third(qkv, h, 1), Third(qkv, h, 2), s.starts, s.starts, s.longest, s.longest,
+      /*dropout_p=*/0, /*is_causal=*/false, /*return_debug_mask=*/false, h.scale());
   return {AsRows(std::get<0>(result)), std::get<1>(result)};
 }
 
-at::Tensor FlashBackward(const Heads& h, const std::vector<ImageSpan>& images, const at::Tensor& da, const at::Tensor& qkv,
-                         const at::Tensor& a, const at::Tensor& lse) {
+at::Tensor FlashBackward(const Heads& h, const std::vector<ImageSpan>& images, const at::Tensor& da,
+                         const at::Tensor& qkv, const at::Tensor& a, const at::Tensor& lse) {
   const Sequences s(h, images, qkv.device());
-  const at::Tensor no_dropout = at::empty({2}, qkv.options().dtype(at::kUInt64));  // its random state, which is not read
-  const auto [dq, dk, dv] = at::_flash_attention_backward(AsHeads(da, h), Third(qkv, h, 0), Third(qkv, h, 1), Third(qkv, h, 2), AsHeads(a, h), lse,
-                                                          s.starts, s.starts, s.longest, s.longest, /*dropout_p=*/0, /*is_causal=*/false,
-                                                          no_dropout, no_dropout, h.scale());
+  // its random state, which is not read
+  const at::Tensor no_dropout = at::empty({2}, qkv.options().dtype(at::kUInt64));
+  const auto [dq, dk, dv] = at::_flash_attention_backward(
+      AsHeads(da, h), Third(qkv, h, 0), Third(qkv, h, 1), Third(qkv, h, 2), AsHeads(a, h), lse, s.starts, s.starts,
+      s.longest, s.longest, /*dropout_p=*/0, /*is_causal=*/false, no_dropout, no_dropout, h.scale());
   return at::cat({AsRows(dq), AsRows(dk), AsRows(dv)}, 1);
 }
 

@@ -7,13 +7,15 @@
 namespace planwright::executor::ops {
 
 std::vector<ImageSpan> ImageSpans(const at::Tensor& image_grid, int64_t class_tokens) {
-  TORCH_CHECK(image_grid.dim() == 2 && image_grid.size(1) == 2 && image_grid.scalar_type() == at::kLong && image_grid.is_cpu(),
-              "image_grid must be an int64 host tensor of [images, 2], is ", image_grid.toString(), " of ", image_grid.sizes());
+  TORCH_CHECK(
+      image_grid.dim() == 2 && image_grid.size(1) == 2 && image_grid.scalar_type() == at::kLong && image_grid.is_cpu(),
+      "image_grid must be an int64 host tensor of [images, 2], is ", image_grid.toString(), " of ", image_grid.sizes());
   std::vector<ImageSpan> images;
   int64_t patch = 0, token = 0;
   const auto grid = image_grid.accessor<int64_t, 2>();
   for (int64_t i = 0; i < image_grid.size(0); ++i) {
-    TORCH_CHECK(grid[i][0] > 0 && grid[i][1] > 0, "image ", i, " has a grid of ", grid[i][0], " x ", grid[i][1], " patches");
+    TORCH_CHECK(grid[i][0] > 0 && grid[i][1] > 0, "image ", i, " has a grid of ", grid[i][0], " x ", grid[i][1],
+                " patches");
     images.push_back({grid[i][0], grid[i][1], patch, token});
     patch += images.back().patches();
     token += images.back().patches() + class_tokens;

@@ -1,5 +1,5 @@
-// Where the images of a packed batch lie: P patch rows image after image, row-major; N token rows the same with each image's
-// class tokens first.
+// Where the images of a packed batch lie: P patch rows image after image, row-major; N token rows the same with each
+// image's class tokens first.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,5 @@
-// Position embedding and class tokens of the encoder (facts 3.9): a sparse matrix times the position table, and its transpose.
+// Position embedding and class tokens of the encoder (facts 3.9): a sparse matrix times the position table, and its
+// transpose.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
@@ -16,10 +17,13 @@ namespace {
 // The draws of one image, whatever rank or microbatch asks.
 CropDraws DrawsOf(const Philox& stream, int64_t sample, int64_t image) {
   constexpr int64_t kImagesOfSample = 4096, kDraws = 4;
-  TORCH_CHECK(sample >= 0 && image >= 0 && image < kImagesOfSample, "image ", image, " of sample ", sample, ": a sample has ",
-              kImagesOfSample, " images at most");
+  TORCH_CHECK(sample >= 0 && image >= 0 && image < kImagesOfSample, "image ", image, " of sample ", sample,
+              ": a sample has ", kImagesOfSample, " images at most");
   const auto first = static_cast<uint64_t>((sample * kImagesOfSample + image) * kDraws);
-  return {.scale = stream.Uniform(first), .aspect = stream.Uniform(first + 1), .x = stream.Uniform(first + 2), .y = stream.Uniform(first + 3)};
+  return {.scale = stream.Uniform(first),
+          .aspect = stream.Uniform(first + 1),
+          .x = stream.Uniform(first + 2),
+          .y = stream.Uniform(first + 3)};
 }
 
 PositionTaps FindTaps(const ComputeContext& context, const std::vector<ImageSpan>& images, int64_t width) {
@@ -33,8 +37,10 @@ PositionTaps FindTaps(const ComputeContext& context, const std::vector<ImageSpan
   PositionTaps taps;
   for (size_t i = 0; i < images.size(); ++i) {
     const ImageSpan& image = images[i];
-    if (crop) AppendCroppedTaps(side, image.rows, image.columns, DrawsOf(stream, id[i][0], id[i][1]), taps);
-    else AppendResizedTaps(side, image.rows, image.columns, width, taps);
+    if (crop)
+      AppendCroppedTaps(side, image.rows, image.columns, DrawsOf(stream, id[i][0], id[i][1]), taps);
+    else
+      AppendResizedTaps(side, image.rows, image.columns, width, taps);
   }
   return taps;
 }
@@ -61,10 +67,12 @@ Tensors RunPositionAndClass(const ComputeContext& context) {
   const at::Tensor table = context.parameters[0].reshape({-1, e.size(1)});
   const int64_t class_tokens = classes.size(0);
   const std::vector<ImageSpan> images = ImageSpans(context.inputs[1], class_tokens);
-  TORCH_CHECK(e.size(0) == PatchCount(images), "e has ", e.size(0), " rows, image_grid ", PatchCount(images), " patches");
+  TORCH_CHECK(e.size(0) == PatchCount(images), "e has ", e.size(0), " rows, image_grid ", PatchCount(images),
+              " patches");
   const TapTensors taps(FindTaps(context, images, e.size(1)), e);
   at::Tensor positions = at::zeros(e.sizes(), e.options().dtype(MathType(e)));
-  for (int64_t tap = 0; tap < 4; ++tap) positions += table.index_select(0, taps.rows[tap]).to(MathType(e)) * taps.weights[tap];
+  for (int64_t tap = 0; tap < 4; ++tap)
+    positions += table.index_select(0, taps.rows[tap]).to(MathType(e)) * taps.weights[tap];
   const int64_t n = static_cast<int64_t>(images.size());
   const at::Tensor x = at::empty({e.size(0) + n * class_tokens, e.size(1)}, e.options());
   x.index_copy_(0, PatchRows(images, class_tokens, e.device()), e + positions.to(e.scalar_type()));
@@ -81,7 +89,8 @@ Tensors RunPositionAndClassGrad(const ComputeContext& context) {
   const at::Tensor de = dx.index_select(0, PatchRows(images, class_tokens, dx.device()));
   at::Tensor sum = at::zeros(d_table.sizes(), dx.options().dtype(MathType(dx)));
   for (int64_t tap = 0; tap < 4; ++tap) {
-    sum.index_put_({taps.rows[tap]}, de.to(MathType(de)) * taps.weights[tap], /*accumulate=*/true);  // in a fixed order, on GPUs too
+    // in a fixed order, on GPUs too
+    sum.index_put_({taps.rows[tap]}, de.to(MathType(de)) * taps.weights[tap], /*accumulate=*/true);
   }
   d_table.add_(sum);
   const at::Tensor d_class_rows = dx.index_select(0, ClassRows(images, class_tokens, dx.device())).to(MathType(dx));

@@ -1,4 +1,5 @@
-// Row moves of the encoder's head: drop the class tokens, fold factor x factor patches into one image token (facts 3.9).
+// Row moves of the encoder's head: drop the class tokens, fold factor x factor patches into one image token (facts
+// 3.9).
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
@@ -12,12 +13,13 @@ namespace {
 at::Tensor ShuffledPatches(const at::Tensor& image_grid, int64_t factor, at::Device device) {
   std::vector<int64_t> order;
   for (const ImageSpan& image : ImageSpans(image_grid, 0)) {
-    TORCH_CHECK(image.rows % factor == 0 && image.columns % factor == 0, "pixel shuffle by ", factor, " of a grid of ", image.rows,
-                " x ", image.columns, " patches");
+    TORCH_CHECK(image.rows % factor == 0 && image.columns % factor == 0, "pixel shuffle by ", factor, " of a grid of ",
+                image.rows, " x ", image.columns, " patches");
     for (int64_t i = 0; i < image.rows; i += factor) {
       for (int64_t j = 0; j < image.columns; j += factor) {
         for (int64_t dh = 0; dh < factor; ++dh) {
-          for (int64_t dw = 0; dw < factor; ++dw) order.push_back(image.first_patch + (i + dh) * image.columns + j + dw);
+          for (int64_t dw = 0; dw < factor; ++dw)
+            order.push_back(image.first_patch + (i + dh) * image.columns + j + dw);
         }
       }
     }

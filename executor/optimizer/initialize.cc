@@ -17,8 +17,8 @@ constexpr int64_t kChunk = 1 << 16;  // elements drawn at a time
 // The inverse of softplus, stable for small dt.
 double InverseSoftplus(double dt) { return dt + std::log(-std::expm1(-dt)); }
 
-// Calls `fill(slice, run, target)` for every run of every storage, `target` being the storage's elements as a flat host tensor of dtype
-// `wide`, and copies that back.
+// Calls `fill(slice, run, target)` for every run of every storage, `target` being the storage's elements as a flat host
+// tensor of dtype `wide`, and copies that back.
 template <typename Fill>
 void FillStorages(const Module& module, const ShardPlace& place, ModuleState& state, const Fill& fill) {
   for (size_t i = 0; i < module.storages.size(); ++i) {
@@ -33,7 +33,8 @@ std::string ShapeText(const std::vector<int64_t>& shape) { return absl::StrCat("
 
 }  // namespace
 
-void InitialValues(const Init& init, const std::string& name, int64_t first, int64_t count, const Draws& draws, double* out) {
+void InitialValues(const Init& init, const std::string& name, int64_t first, int64_t count, const Draws& draws,
+                   double* out) {
   switch (init.kind) {
     case Init::Kind::kZeros: std::fill_n(out, count, 0.0); return;
     case Init::Kind::kOnes: std::fill_n(out, count, 1.0); return;
@@ -66,7 +67,8 @@ void InitializeParameters(const Plan& plan, int rank, const Draws& draws, Module
     for (const ElementRun& run : slice.runs) {
       for (int64_t done = 0; done < run.count; done += kChunk) {
         const int64_t count = std::min(kChunk, run.count - done);
-        InitialValues(module.parameters[slice.parameter].init, slice.name, run.whole + done, count, draws, values.data());
+        InitialValues(module.parameters[slice.parameter].init, slice.name, run.whole + done, count, draws,
+                      values.data());
         at::Tensor wide = at::empty({count}, at::kDouble);
         std::copy_n(values.data(), count, wide.mutable_data_ptr<double>());
         flat.narrow(0, run.local + done, count).copy_(wide);
@@ -95,7 +97,8 @@ absl::Status CheckSources(const Plan& plan, const std::map<std::string, SourceTe
     if (source == sources.end()) {
       problems.push_back(absl::StrCat("missing: ", name, " ", ShapeText(shape)));
     } else if (source->second.shape != shape) {
-      problems.push_back(absl::StrCat("shape: ", name, " is ", ShapeText(source->second.shape), ", the model's is ", ShapeText(shape)));
+      problems.push_back(absl::StrCat("shape: ", name, " is ", ShapeText(source->second.shape), ", the model's is ",
+                                      ShapeText(shape)));
     }
   }
   for (const auto& [name, source] : sources) {
@@ -104,14 +107,17 @@ absl::Status CheckSources(const Plan& plan, const std::map<std::string, SourceTe
     problems.push_back(absl::StrCat("unused: ", name, " ", ShapeText(source.shape)));
   }
   if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(plan.initialize->from, " does not fit the model:\n  ", absl::StrJoin(problems, "\n  ")));
+  return absl::InvalidArgumentError(
+      absl::StrCat(plan.initialize->from, " does not fit the model:\n  ", absl::StrJoin(problems, "\n  ")));
 }
 
-void LoadParameters(const Plan& plan, int rank, const std::map<std::string, SourceTensor>& sources, ModuleState& state) {
+void LoadParameters(const Plan& plan, int rank, const std::map<std::string, SourceTensor>& sources,
+                    ModuleState& state) {
   const Module& module = state.module();
   FillStorages(module, PlaceOf(module.grid, rank), state, [&](const PublishedSlice& slice, at::Tensor& flat) {
     const at::Tensor whole = sources.at(slice.file_name).read().reshape({-1});
-    for (const ElementRun& run : slice.runs) flat.narrow(0, run.local, run.count).copy_(whole.narrow(0, run.whole, run.count));
+    for (const ElementRun& run : slice.runs)
+      flat.narrow(0, run.local, run.count).copy_(whole.narrow(0, run.whole, run.count));
   });
 }
 

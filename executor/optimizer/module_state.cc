@@ -22,10 +22,12 @@ std::vector<DecayRange> RangesOf(const Module& module, int index, int64_t first,
       TORCH_CHECK(module.parameters[parameter].decay == decay, storage.frame, ".", storage.slot,
                   " joins parameters that decay with ones that do not");
     }
-    const int64_t from = std::max(storage.offset, first), to = std::min(storage.offset + ElementsOf(storage.shape), end);
+    const int64_t from = std::max(storage.offset, first),
+                  to = std::min(storage.offset + ElementsOf(storage.shape), end);
     if (from < to && decay) decaying.push_back({from - first, to - first, true});
   }
-  std::sort(decaying.begin(), decaying.end(), [](const DecayRange& a, const DecayRange& b) { return a.first < b.first; });
+  std::sort(decaying.begin(), decaying.end(),
+            [](const DecayRange& a, const DecayRange& b) { return a.first < b.first; });
   std::vector<DecayRange> ranges;
   int64_t at = 0;
   for (const DecayRange& range : decaying) {
@@ -56,11 +58,14 @@ BucketState MakeBucket(const Plan& plan, const Module& module, int index, int ra
   state.master = state.parameter_shard;
   for (std::string_view name : HeldStates(plan.optimizer, bucket.dtype, bucket.master)) {
     at::Tensor held = at::zeros({owned}, wide);
-    if (name == "master") state.master = std::move(held);
-    else state.states.emplace(name, std::move(held));
+    if (name == "master")
+      state.master = std::move(held);
+    else
+      state.states.emplace(name, std::move(held));
   }
   state.ranges = RangesOf(module, index, state.shard_first, state.shard_end);
-  state.counted = std::all_of(bucket.once_over.begin(), bucket.once_over.end(), [&](Axis axis) { return CoordinateOf(module.grid, rank, axis) == 0; });
+  state.counted = std::all_of(bucket.once_over.begin(), bucket.once_over.end(),
+                              [&](Axis axis) { return CoordinateOf(module.grid, rank, axis) == 0; });
   return state;
 }
 
@@ -75,14 +80,15 @@ ModuleState::ModuleState(const Plan& plan, const Module& module, int rank, at::D
     const int64_t elements = ElementsOf(storage.shape);
     if (storage.bucket >= 0) {
       BucketState& bucket = buckets_.at(storage.bucket);
-      TORCH_CHECK(storage.offset >= 0 && storage.offset + elements <= bucket.parameters.numel(), storage.frame, ".", storage.slot,
-                  " does not fit its bucket");
+      TORCH_CHECK(storage.offset >= 0 && storage.offset + elements <= bucket.parameters.numel(), storage.frame, ".",
+                  storage.slot, " does not fit its bucket");
       tensors.parameter = bucket.parameters.narrow(0, storage.offset, elements).view(storage.shape);
       tensors.gradient = bucket.gradients.narrow(0, storage.offset, elements).view(storage.shape);
     } else {
       // The expert bias is compared and counted, so it stays wide; a frozen weight is used like any other.
       const bool bias = module.parameters[storage.parameters.at(0)].buffer;
-      tensors.parameter = at::zeros(storage.shape, at::TensorOptions(device).dtype(ScalarTypeOf(bias ? plan.master() : plan.dtype())));
+      tensors.parameter =
+          at::zeros(storage.shape, at::TensorOptions(device).dtype(ScalarTypeOf(bias ? plan.master() : plan.dtype())));
     }
     by_slot_[{storage.frame, storage.slot}] = storages_.size();
     storages_.push_back(std::move(tensors));

@@ -1,5 +1,5 @@
-// What a rank holds of one module: flat buckets of parameters, gradients and optimizer state, and the storages that are views of
-// them (facts 5.3).
+// What a rank holds of one module: flat buckets of parameters, gradients and optimizer state, and the storages that are
+// views of them (facts 5.3).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,10 +27,11 @@ struct BucketState {
   at::Tensor parameter_shard;  // the owned part: a view of parameters
   at::Tensor gradient_shard;   // the owned part, reduced: gradients itself when there is one shard
   at::Tensor master;           // owned; parameter_shard itself when the dtypes are equal
-  std::map<std::string, at::Tensor, std::less<>> states;  // owned; those of optimizer_states.h that the plan holds, but for the master
+  // owned; those of optimizer_states.h that the plan holds, but for the master
+  std::map<std::string, at::Tensor, std::less<>> states;
   int64_t shard_first = 0, shard_end = 0;  // elements of the bucket that this rank owns
   std::vector<DecayRange> ranges;          // tile the shard
-  bool counted = true;  // its squares count on this rank (Bucket::once_over)
+  bool counted = true;                     // its squares count on this rank (Bucket::once_over)
 };
 
 struct SlotTensors {

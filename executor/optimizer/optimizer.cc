@@ -24,11 +24,12 @@ void InParts(int64_t first, int64_t end, int64_t elements, Work work) {
 }
 
 // torch.optim.AdamW on `size` elements that all decay, or do not.
-void StepPart(const OptimizerPlan& optimizer, const StepState& step, int64_t count, BucketState& bucket, bool decay, int64_t first,
-              int64_t size) {
+void StepPart(const OptimizerPlan& optimizer, const StepState& step, int64_t count, BucketState& bucket, bool decay,
+              int64_t first, int64_t size) {
   at::Tensor weight = bucket.master.narrow(0, first, size);
   const at::Tensor gradient = bucket.gradient_shard.narrow(0, first, size);
-  at::Tensor m = bucket.states.at("exp_avg").narrow(0, first, size), v = bucket.states.at("exp_avg_sq").narrow(0, first, size);
+  at::Tensor m = bucket.states.at("exp_avg").narrow(0, first, size),
+             v = bucket.states.at("exp_avg_sq").narrow(0, first, size);
   const double correction1 = 1 - std::pow(optimizer.beta1, static_cast<double>(count));
   const double correction2 = 1 - std::pow(optimizer.beta2, static_cast<double>(count));
   if (decay) weight.mul_(1 - step.learning_rate * step.weight_decay);
@@ -53,10 +54,11 @@ void SquareNorm(const BucketState& bucket, const at::Tensor& sum) {
   const at::Tensor& gradient = bucket.gradient_shard;
   // What is wide already is not copied: only the dot product's own limit cuts it.
   const bool wide_already = gradient.scalar_type() == at::kDouble;
-  InParts(0, gradient.numel(), wide_already ? std::numeric_limits<int32_t>::max() : kElementsOfAPart, [&](int64_t first, int64_t size) {
-    const at::Tensor wide = gradient.narrow(0, first, size).to(at::kDouble);
-    at::Tensor(sum).add_(wide.dot(wide));
-  });
+  InParts(0, gradient.numel(), wide_already ? std::numeric_limits<int32_t>::max() : kElementsOfAPart,
+          [&](int64_t first, int64_t size) {
+            const at::Tensor wide = gradient.narrow(0, first, size).to(at::kDouble);
+            at::Tensor(sum).add_(wide.dot(wide));
+          });
 }
 
 void ClipAndGate(const Plan& plan, StepState& step) {
@@ -111,8 +113,9 @@ void StepAdamWFused(const OptimizerPlan& optimizer, const StepState& step, Bucke
       counts.push_back(count);
     }
     if (weights.empty()) continue;
-    at::_fused_adamw_(weights, gradients, first_moments, second_moments, {}, counts, step.learning_rate, optimizer.beta1, optimizer.beta2,
-                      decay ? step.weight_decay : 0, optimizer.eps, /*amsgrad=*/false, /*maximize=*/false, /*grad_scale=*/{}, step.skipped);
+    at::_fused_adamw_(weights, gradients, first_moments, second_moments, {}, counts, step.learning_rate,
+                      optimizer.beta1, optimizer.beta2, decay ? step.weight_decay : 0, optimizer.eps, /*amsgrad=*/false,
+                      /*maximize=*/false, /*grad_scale=*/{}, step.skipped);
   }
   CopyMasters(bucket);
 }
@@ -128,7 +131,8 @@ void UpdateExpertBias(const StepState& step, ModuleState& state) {
   const at::Tensor open = step.skipped.neg().add_(1).to(at::kLong);
   for (const ExpertBias& layer : state.expert_biases()) {
     const at::Tensor counts = ExpertCounts(step, module, *layer.layer);
-    at::Tensor(layer.bias).add_(at::sign(counts.sum() - counts * module.experts()).mul_(open).to(layer.bias.scalar_type()), rate);
+    at::Tensor(layer.bias)
+        .add_(at::sign(counts.sum() - counts * module.experts()).mul_(open).to(layer.bias.scalar_type()), rate);
   }
 }
 

@@ -1,5 +1,5 @@
-// The end of a step: scale, norm, clip, AdamW, expert bias (facts 5.2, 5.4, 3.6). Each reads and writes this rank's shards only, and on a GPU none
-// waits for the device.
+// The end of a step: scale, norm, clip, AdamW, expert bias (facts 5.2, 5.4, 3.6). Each reads and writes this rank's
+// shards only, and on a GPU none waits for the device.
 #pragma once
 
 #include "executor/optimizer/module_state.h"
@@ -17,12 +17,13 @@ void SquareNorm(const BucketState& bucket, const at::Tensor& sum);
 // max_norm / (norm + 1e-6) if that is below 1 (max_norm 0: never). Every rank decides alike.
 void ClipAndGate(const Plan& plan, StepState& step);
 
-// One step of AdamW with decoupled weight decay on the owned shard; bias correction by the count of applied steps. Writes the parameter shard.
-// Nothing if the step is skipped.
+// One step of AdamW with decoupled weight decay on the owned shard; bias correction by the count of applied steps.
+// Writes the parameter shard. Nothing if the step is skipped.
 void StepAdamW(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket);
 
-// Its two forms. The plain one is what AdamW is, written out; it reads on the host whether the step is skipped, and runs on CPUs, where that costs
-// nothing. The fused one is LibTorch's, whose kernels look for themselves; it runs on GPUs.
+// Its two forms. The plain one is what AdamW is, written out; it reads on the host whether the step is skipped, and
+// runs on CPUs, where that costs nothing. The fused one is LibTorch's, whose kernels look for themselves; it runs on
+// GPUs.
 void StepAdamWPlain(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket);
 void StepAdamWFused(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket);
 

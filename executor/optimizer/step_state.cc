@@ -9,9 +9,10 @@ namespace planwright::executor {
 
 StepState::StepState(const Plan& plan, at::Device device) {
   for (const Accumulator& accumulator : plan.accumulators) {
-    const at::Tensor whole = at::zeros({accumulator.elements}, at::TensorOptions(device).dtype(ScalarTypeOf(accumulator.dtype)));
-    TORCH_CHECK(accumulator.parts.empty() || static_cast<int64_t>(accumulator.parts.size()) == accumulator.elements, accumulator.name,
-                " has another number of parts than elements");
+    const at::Tensor whole =
+        at::zeros({accumulator.elements}, at::TensorOptions(device).dtype(ScalarTypeOf(accumulator.dtype)));
+    TORCH_CHECK(accumulator.parts.empty() || static_cast<int64_t>(accumulator.parts.size()) == accumulator.elements,
+                accumulator.name, " has another number of parts than elements");
     TORCH_CHECK(named_.emplace(accumulator.name, whole).second, "two sums are named ", accumulator.name);
     sums_.push_back(whole);
     for (size_t i = 0; i < accumulator.parts.size(); ++i) {

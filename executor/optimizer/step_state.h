@@ -1,5 +1,6 @@
-// The sums of the current step over microbatches, then over ranks (Plan::accumulators), and what the optimizer decides from them. All of it lies on
-// the device: the host launches a step without knowing whether it will be skipped, and reads what came of it later (step_reports.h).
+// The sums of the current step over microbatches, then over ranks (Plan::accumulators), and what the optimizer decides
+// from them. All of it lies on the device: the host launches a step without knowing whether it will be skipped, and
+// reads what came of it later (step_reports.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,9 +27,9 @@ struct StepState {
   double learning_rate = 0, weight_decay = 0;
 
   // Views of sums that the end of a step reads; undefined where a plan has no such sum.
-  at::Tensor loss_tokens;            // i64 []
-  at::Tensor expert_counts;          // i64, whole
-  std::vector<at::Tensor> squares;   // fp64 [1], by module in plan order
+  at::Tensor loss_tokens;           // i64 []
+  at::Tensor expert_counts;         // i64, whole
+  std::vector<at::Tensor> squares;  // fp64 [1], by module in plan order
 
   // Set by ClipAndGate.
   at::Tensor norms;    // fp64 [modules + 1]: of each module in plan order, then over all
@@ -38,7 +39,7 @@ struct StepState {
   at::Tensor applied, left_out;  // i64 []: steps that were applied (AdamW's own count), and that were skipped
 
  private:
-  std::vector<at::Tensor> sums_;                        // whole ones
+  std::vector<at::Tensor> sums_;                          // whole ones
   std::map<std::string, at::Tensor, std::less<>> named_;  // whole ones and parts
 };
 

@@ -44,7 +44,8 @@ double Philox::Uniform(uint64_t index) const {
 
 double Philox::Normal(uint64_t index) const {
   const PhiloxCounter words = Draw(index);
-  const double radius = static_cast<double>(Bits53(words[0], words[1]) + 1) * 0x1p-53;  // in (0, 1]: its logarithm is finite
+  // in (0, 1]: its logarithm is finite
+  const double radius = static_cast<double>(Bits53(words[0], words[1]) + 1) * 0x1p-53;
   const double angle = static_cast<double>(Bits53(words[2], words[3])) * 0x1p-53;
   return std::sqrt(-2.0 * std::log(radius)) * std::cos(2.0 * std::numbers::pi * angle);
 }

@@ -32,7 +32,8 @@ class Marked {
     if (end < 0) return;
     while (first < end) {
       const int64_t middle = first + (end - first) / 2;
-      marks_[static_cast<size_t>(middle) % marks_.size()].number < number ? void(first = middle + 1) : void(end = middle);
+      marks_[static_cast<size_t>(middle) % marks_.size()].number < number ? void(first = middle + 1)
+                                                                          : void(end = middle);
     }
     C10_CUDA_CHECK(cudaStreamWaitEvent(other, marks_[static_cast<size_t>(first) % marks_.size()].event));
   }
@@ -49,7 +50,8 @@ class Marked {
 
 class CudaStreams : public Streams {
  public:
-  CudaStreams(int streams, Recorder& recorder, BeforeEach before_each) : recorder_(recorder), before_each_(std::move(before_each)) {
+  CudaStreams(int streams, Recorder& recorder, BeforeEach before_each)
+      : recorder_(recorder), before_each_(std::move(before_each)) {
     streams_.emplace_back(c10::cuda::getCurrentCUDAStream());
     for (int stream = 1; stream < streams; ++stream) streams_.emplace_back(c10::cuda::getStreamFromPool());
     C10_CUDA_CHECK(cudaEventCreateWithFlags(&started_, cudaEventDisableTiming));

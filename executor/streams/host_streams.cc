@@ -30,7 +30,8 @@ class Progress {
     given_ = number + 1;
   }
 
-  // An instruction may start when those that it waits for are done and, if it communicates, all earlier ones that do have started.
+  // An instruction may start when those that it waits for are done and, if it communicates, all earlier ones that do
+  // have started.
   void WaitToStart(const Given& given) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] {
@@ -79,7 +80,8 @@ class Progress {
 
 class HostCompletion : public Completion {
  public:
-  HostCompletion(std::shared_ptr<Progress> progress, uint64_t before) : progress_(std::move(progress)), before_(before) {}
+  HostCompletion(std::shared_ptr<Progress> progress, uint64_t before)
+      : progress_(std::move(progress)), before_(before) {}
   void Mark(uint64_t) override {}
   uint64_t Finished() override { return before_ + static_cast<uint64_t>(progress_->DoneInOrder()); }
 
@@ -91,7 +93,8 @@ class HostCompletion : public Completion {
 // A stream of its own.
 class StreamThread {
  public:
-  StreamThread(int stream, Progress& progress, const BeforeEach& before_each, const std::function<void(const std::exception&)>& fail)
+  StreamThread(int stream, Progress& progress, const BeforeEach& before_each,
+               const std::function<void(const std::exception&)>& fail)
       : stream_(stream), progress_(progress), before_each_(before_each), fail_(fail), thread_([this] { Work(); }) {}
   ~StreamThread() {
     Push({.number = -1});
@@ -153,7 +156,8 @@ class HostStreams : public Streams {
   bool here(int stream) const override { return stream == 0; }
 
   void Run(const StreamPlace& place, const std::function<void()>& work) override {
-    Given given{.number = number_++, .waits = place.waits, .communication = place.communicates ? communications_++ : -1};
+    Given given{
+        .number = number_++, .waits = place.waits, .communication = place.communicates ? communications_++ : -1};
     progress_->Give(place.stream, given.number);
     if (place.stream > 0) {
       given.work = work;
@@ -177,7 +181,8 @@ class HostStreams : public Streams {
 
 }  // namespace
 
-std::unique_ptr<Streams> MakeHostStreams(int streams, Recorder& recorder, std::function<void(const std::exception&)> fail, BeforeEach before_each) {
+std::unique_ptr<Streams> MakeHostStreams(int streams, Recorder& recorder,
+                                         std::function<void(const std::exception&)> fail, BeforeEach before_each) {
   return std::make_unique<HostStreams>(streams, recorder, std::move(fail), std::move(before_each));
 }
 

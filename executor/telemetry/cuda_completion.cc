@@ -1,6 +1,7 @@
-// An event costs the host less than half a microsecond and the device next to nothing, but is lost with a device that breaks: what it had
-// finished is then known up to the last look. A number that the stream writes to host memory (cuStreamWriteValue64) would be read without
-// the driver, and outlive the device, but costs each instruction 3 microseconds of the device; without its memory barrier it comes too early.
+// An event costs the host less than half a microsecond and the device next to nothing, but is lost with a device that
+// breaks: what it had finished is then known up to the last look. A number that the stream writes to host memory
+// (cuStreamWriteValue64) would be read without the driver, and outlive the device, but costs each instruction 3
+// microseconds of the device; without its memory barrier it comes too early.
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
@@ -23,8 +24,9 @@
 namespace planwright::executor {
 namespace {
 
-// A launch that finds the device's queue full waits inside the driver, and whoever asks the driver then waits with it. So the host is kept from
-// filling the queue, which holds about a thousand kernels: it stays this many instructions ahead at most.
+// A launch that finds the device's queue full waits inside the driver, and whoever asks the driver then waits with it.
+// So the host is kept from filling the queue, which holds about a thousand kernels: it stays this many instructions
+// ahead at most.
 constexpr uint64_t kMostAhead = 64, kAheadIsLookedAt = 16;
 
 // The events of the last instructions.
@@ -44,7 +46,8 @@ class Marks {
     while (!HasCome(EventOf(number - kMostAhead))) std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
 
-  // Work of one stream ends in order, so the first of it that has not come is found by halving; what is done of all is before the first of those.
+  // Work of one stream ends in order, so the first of it that has not come is found by halving; what is done of all is
+  // before the first of those.
   uint64_t Count() {
     c10::cuda::set_device(device_);  // a thread that names none would wake up device 0
     const uint64_t marked = marked_.load(std::memory_order_acquire);
@@ -55,7 +58,8 @@ class Marks {
       numbers[streams_[number % kRecorderEntries].load(std::memory_order_relaxed)].push_back(number);
     }
     for (const auto& [stream, own] : numbers) {
-      const auto open = std::partition_point(own.begin(), own.end(), [this](uint64_t number) { return HasCome(EventOf(number)); });
+      const auto open =
+          std::partition_point(own.begin(), own.end(), [this](uint64_t number) { return HasCome(EventOf(number)); });
       if (open != own.end()) first_open = std::min(first_open, *open);
     }
     return finished_ = std::max(finished_, first_open - 1);

@@ -32,7 +32,8 @@ int64_t Now(clockid_t clock) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Open(const std::string& run_dir, int rank, const std::string& host) {
+absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Open(const std::string& run_dir, int rank,
+                                                         const std::string& host) {
   const std::string path = RecorderPath(run_dir, rank);
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
@@ -45,7 +46,8 @@ absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Open(const std::string& run_
   }
   void* memory = mmap(nullptr, sizeof(RecorderPage), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
-  if (memory == MAP_FAILED) return absl::ResourceExhaustedError(absl::StrCat("cannot map ", path, ": ", std::strerror(errno)));
+  if (memory == MAP_FAILED)
+    return absl::ResourceExhaustedError(absl::StrCat("cannot map ", path, ": ", std::strerror(errno)));
   auto* page = static_cast<RecorderPage*>(memory);
   page->rank = rank;
   page->pid = static_cast<int32_t>(getpid());
@@ -57,8 +59,8 @@ absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Open(const std::string& run_
 
 Recorder::~Recorder() { munmap(page_, sizeof(RecorderPage)); }
 
-void Recorder::Begin(RecorderState state, int64_t step, int microbatch, int origin, const std::string& path, size_t place,
-                     const std::string& instruction) {
+void Recorder::Begin(RecorderState state, int64_t step, int microbatch, int origin, const std::string& path,
+                     size_t place, const std::string& instruction) {
   while (failed_.load(std::memory_order_relaxed)) pause();
   Launched();
   const uint64_t number = page_->begun.load(std::memory_order_relaxed) + 1;

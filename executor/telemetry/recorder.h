@@ -1,4 +1,5 @@
-// Writes the pages of recorder_format.h: what this rank was given to do and how much of it is done, readable after its death.
+// Writes the pages of recorder_format.h: what this rank was given to do and how much of it is done, readable after its
+// death.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -21,18 +22,20 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // From now on an instruction is done when `device` says so, not when its launch has returned. Called once, before an instruction that runs there.
+  // From now on an instruction is done when `device` says so, not when its launch has returned. Called once, before an
+  // instruction that runs there.
   void Follow(std::unique_ptr<Completion> device) {
     owned_ = std::move(device);
     device_.store(owned_.get(), std::memory_order_release);
   }
 
-  // An instruction begins, and all work of the one before is launched: the device is told to say when it has come that far. A call begins
-  // before what it calls. `place` is the instruction's index in the list that `path` names. Does not return in a rank that has failed: what
-  // its communicators are made to let go must not look like progress.
+  // An instruction begins, and all work of the one before is launched: the device is told to say when it has come that
+  // far. A call begins before what it calls. `place` is the instruction's index in the list that `path` names. Does not
+  // return in a rank that has failed: what its communicators are made to let go must not look like progress.
   void Begin(RecorderState state, int64_t step, int microbatch, int origin, const std::string& path, size_t place,
              const std::string& instruction);
-  // All work of the instruction begun last is launched, on the current stream: said where the next one may begin on another.
+  // All work of the instruction begun last is launched, on the current stream: said where the next one may begin on
+  // another.
   void Launched();
   // The program has ended. Waits for the device.
   void Done();

@@ -24,15 +24,16 @@ std::string StepJson(const StepRecord& record) {
   return absl::StrCat("{\"step\": ", record.step, ", \"consumed_samples\": ", record.consumed_samples,
                       ", \"loss\": ", Number(record.loss), ", \"grad_norm\": ", Number(record.grad_norm),
                       ", \"module_grad_norms\": {", norms, "}, \"learning_rate\": ", Number(record.learning_rate),
-                      ", \"step_seconds\": ", Number(record.step_seconds), ", \"skipped\": ", record.skipped ? "true" : "false",
-                      ", \"routing\": \"", absl::StrFormat("%016x", record.routing),
-                      "\", \"aux_loss\": ", Number(record.aux_loss), "}");
+                      ", \"step_seconds\": ", Number(record.step_seconds),
+                      ", \"skipped\": ", record.skipped ? "true" : "false", ", \"routing\": \"",
+                      absl::StrFormat("%016x", record.routing), "\", \"aux_loss\": ", Number(record.aux_loss), "}");
 }
 
 std::string StepLine(const StepRecord& record, int64_t steps) {
-  std::string line = absl::StrFormat("step %d/%d  samples %d  loss %s  grad norm %.4g  lr %.3e  %.3f s", record.step, steps,
-                                     record.consumed_samples, record.loss ? absl::StrFormat("%.6f", *record.loss) : "-",
-                                     record.grad_norm, record.learning_rate, record.step_seconds);
+  std::string line =
+      absl::StrFormat("step %d/%d  samples %d  loss %s  grad norm %.4g  lr %.3e  %.3f s", record.step, steps,
+                      record.consumed_samples, record.loss ? absl::StrFormat("%.6f", *record.loss) : "-",
+                      record.grad_norm, record.learning_rate, record.step_seconds);
   if (record.skipped) {
     absl::StrAppend(&line, "  SKIPPED, not finite:");
     for (const auto& [module, norm] : record.module_grad_norms) {
@@ -46,7 +47,8 @@ absl::Status StepLog::Open(const std::string& run_dir, std::unique_ptr<StepLog>&
   const std::string path = run_dir + "/metrics.jsonl";
   log = std::make_unique<StepLog>();
   log->file_ = std::fopen(path.c_str(), "ae");
-  if (log->file_ == nullptr) return absl::ResourceExhaustedError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
+  if (log->file_ == nullptr)
+    return absl::ResourceExhaustedError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
   return absl::OkStatus();
 }
 

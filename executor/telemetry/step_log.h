@@ -14,15 +14,15 @@
 namespace planwright::executor {
 
 struct StepRecord {
-  int64_t step = 0;              // from 1
+  int64_t step = 0;  // from 1
   int64_t consumed_samples = 0;
-  std::optional<double> loss;    // none: the batch had no loss token
+  std::optional<double> loss;  // none: the batch had no loss token
   double grad_norm = 0;
   std::vector<std::pair<std::string, double>> module_grad_norms;
   double learning_rate = 0;
   double step_seconds = 0;
   bool skipped = false;
-  uint64_t routing = 0;          // fingerprint of all expert choices
+  uint64_t routing = 0;            // fingerprint of all expert choices
   std::optional<double> aux_loss;  // none: no layer has experts
 };
 

@@ -39,8 +39,8 @@ bool CheckToken(const Located<int64_t>& token, const Recipe& recipe, Diagnostics
   return true;
 }
 
-// The token that the data writes for images must be one that a bridge fills. A tokenizer's is fixed, and what is written is compared with it as
-// the recipe is read.
+// The token that the data writes for images must be one that a bridge fills. A tokenizer's is fixed, and what is
+// written is compared with it as the recipe is read.
 bool CheckImageTokenIsFilled(const Recipe& recipe, Diagnostics& diagnostics) {
   const auto& written = recipe.data.image_token;
   const auto fills = [&](const BridgeRecipe& bridge) { return TokenOf(bridge, recipe.data) == **written; };
@@ -51,7 +51,8 @@ bool CheckImageTokenIsFilled(const Recipe& recipe, Diagnostics& diagnostics) {
       .Error(DiagnosticKind::kBridgeTokenNotInData, written->where,
              absl::StrCat("images stand at token ", **written, ", whose places no bridge fills"),
              absl::StrCat("use image_token: ", **first.token, ", or leave the bridge's token out"))
-      .notes.push_back({first.token->where, absl::StrCat("the bridge from ", *first.from, " fills the places of token ", **first.token)});
+      .notes.push_back({first.token->where,
+                        absl::StrCat("the bridge from ", *first.from, " fills the places of token ", **first.token)});
   return false;
 }
 
@@ -72,7 +73,8 @@ bool CheckBridgeTokens(const Recipe& recipe, Diagnostics& diagnostics) {
   for (const BridgeRecipe& bridge : recipe.bridges) {
     if (!bridge.token && recipe.bridges.size() > 1) {
       diagnostics.Error(DiagnosticKind::kBridgeTokenMissing, bridge.where,
-                        absl::StrCat("the bridge from ", *bridge.from, " has no token of its own: with several encoders the text must say whose rows "
+                        absl::StrCat("the bridge from ", *bridge.from,
+                                     " has no token of its own: with several encoders the text must say whose rows "
                                      "stand where"),
                         "add `token`: an id of the vocabulary, another for each bridge");
       fine = false;
@@ -85,7 +87,8 @@ bool CheckBridgeTokens(const Recipe& recipe, Diagnostics& diagnostics) {
     const BridgeRecipe& first = *earlier->second;
     diagnostics
         .Error(DiagnosticKind::kRepeatedBridgeToken, bridge.token->where,
-               absl::StrCat("the bridges from ", *first.from, " and ", *bridge.from, " both fill the places of token ", token),
+               absl::StrCat("the bridges from ", *first.from, " and ", *bridge.from, " both fill the places of token ",
+                            token),
                "give each bridge its own token")
         .notes.push_back({first.token->where, "the first is given here"});
     fine = false;

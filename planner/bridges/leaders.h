@@ -9,7 +9,8 @@ namespace planwright {
 
 int RankAt(const Grid& grid, int tp, int cp, int dp, int pp);
 
-// A source leader is the last tp (and cp) rank of its lane on the last stage; a destination leader is the first on the first.
+// A source leader is the last tp (and cp) rank of its lane on the last stage; a destination leader is the first on the
+// first.
 int SourceLeader(const Grid& grid, int lane);
 int DestinationLeader(const Grid& grid, int lane);
 
@@ -17,8 +18,8 @@ int DestinationLeader(const Grid& grid, int lane);
 std::vector<int> SourceLeaders(const Grid& grid);
 std::vector<int> DestinationLeaders(const Grid& grid);
 
-// By lane: the ranks, ascending, that get what the leader received (on the first stage), or the gradient that a source leader
-// received (on the last).
+// By lane: the ranks, ascending, that get what the leader received (on the first stage), or the gradient that a source
+// leader received (on the last).
 std::vector<std::vector<int>> SourceBroadcastGroups(const Grid& grid);
 std::vector<std::vector<int>> DestinationBroadcastGroups(const Grid& grid);
 

@@ -32,17 +32,23 @@ int FindModule(const Recipe& recipe, const Located<std::string>& name, Diagnosti
   return -1;
 }
 
-bool CheckDirection(const BridgeRecipe& bridge, const ModuleRecipe& from, const ModuleRecipe& to, Diagnostics& diagnostics) {
+bool CheckDirection(const BridgeRecipe& bridge, const ModuleRecipe& from, const ModuleRecipe& to,
+                    Diagnostics& diagnostics) {
   if (!IsLanguage(from) && IsLanguage(to)) return true;
   const bool reversed = IsLanguage(from) && !IsLanguage(to);
-  diagnostics.Error(DiagnosticKind::kBridgeDirection, bridge.from.where.known() ? bridge.from.where : bridge.where,
-                    absl::StrCat("a bridge from ", *from.name, " (", *from.model.kind, ") to ", *to.name, " (", *to.model.kind, ")"),
-                    reversed ? absl::StrCat("write {from: ", *to.name, ", to: ", *from.name, "}") : "lead from an encoder to the language module");
+  diagnostics.Error(
+      DiagnosticKind::kBridgeDirection, bridge.from.where.known() ? bridge.from.where : bridge.where,
+      absl::StrCat("a bridge from ", *from.name, " (", *from.model.kind, ") to ", *to.name, " (", *to.model.kind, ")"),
+      reversed ? absl::StrCat("write {from: ", *to.name, ", to: ", *from.name, "}")
+               : "lead from an encoder to the language module");
   return false;
 }
 
-Bridge Route(const ModuleRecipe& from, const ModuleRecipe& to, const Grid& source, const Grid& destination, int64_t samples) {
-  Bridge bridge = {.name = absl::StrCat("bridge.", *from.name, ".", *to.name), .from = *from.name, .to = *to.name,
+Bridge Route(const ModuleRecipe& from, const ModuleRecipe& to, const Grid& source, const Grid& destination,
+             int64_t samples) {
+  Bridge bridge = {.name = absl::StrCat("bridge.", *from.name, ".", *to.name),
+                   .from = *from.name,
+                   .to = *to.name,
                    .kind = BridgeKind(source, destination)};
   if (bridge.kind == "colocated") {
     bridge.forward = ColocatedTransfers(source, destination, samples);
@@ -72,7 +78,8 @@ bool CheckEncodersAreBridged(const Recipe& recipe, const std::set<int>& sources,
   for (size_t i = 0; i < recipe.modules.size(); ++i) {
     const ModuleRecipe& module = recipe.modules[i];
     if (IsLanguage(module) || sources.contains(static_cast<int>(i))) continue;
-    diagnostics.Error(DiagnosticKind::kMissingBridge, module.name.where, absl::StrCat("the output of encoder ", *module.name, " goes nowhere"),
+    diagnostics.Error(DiagnosticKind::kMissingBridge, module.name.where,
+                      absl::StrCat("the output of encoder ", *module.name, " goes nowhere"),
                       absl::StrCat("add {from: ", *module.name, ", to: ", language, "} to bridges"));
     fine = false;
   }
@@ -93,15 +100,16 @@ bool CheckBridges(const Recipe& recipe, Diagnostics& diagnostics) {
     }
     sources.insert(from);
     if (joined.insert({from, to}).second) continue;
-    diagnostics.Error(DiagnosticKind::kRepeatedBridge, written.where, absl::StrCat("a second bridge from ", *written.from, " to ", *written.to),
-                      "remove it");
+    diagnostics.Error(DiagnosticKind::kRepeatedBridge, written.where,
+                      absl::StrCat("a second bridge from ", *written.from, " to ", *written.to), "remove it");
     fine = false;
   }
   // A bridge that is wrong may be the one that an encoder lacks.
   return fine && CheckEncodersAreBridged(recipe, sources, diagnostics) && CheckBridgeTokens(recipe, diagnostics);
 }
 
-std::optional<std::vector<Bridge>> RouteBridges(const Recipe& recipe, const std::vector<Grid>& grids, Diagnostics& diagnostics) {
+std::optional<std::vector<Bridge>> RouteBridges(const Recipe& recipe, const std::vector<Grid>& grids,
+                                                Diagnostics& diagnostics) {
   Require(recipe.modules.size() == grids.size(), "one grid per module");
   if (!CheckBridges(recipe, diagnostics)) return std::nullopt;
   std::vector<Bridge> bridges;
@@ -114,7 +122,8 @@ std::optional<std::vector<Bridge>> RouteBridges(const Recipe& recipe, const std:
     rows += static_cast<int64_t>(bridges.back().forward.size() + bridges.back().backward.size());
     if (rows <= kMostTransfers) runs += CountRuns(bridges.back().forward) + CountRuns(bridges.back().backward);
     if (rows > kMostTransfers || runs > kMostTransferRuns) {
-      diagnostics.Error(DiagnosticKind::kOutOfRange, written.where, "the bridges up to this one have too many transfers to plan",
+      diagnostics.Error(DiagnosticKind::kOutOfRange, written.where,
+                        "the bridges up to this one have too many transfers to plan",
                         absl::StrCat("a plan has at most ", kMostTransfers, " of them, in ", kMostTransferRuns,
                                      " runs of equal steps: use fewer lanes, or lane counts that divide each other"));
       return std::nullopt;

@@ -7,7 +7,9 @@
 namespace planwright {
 namespace {
 
-LaneSamples Overlap(const LaneSamples& a, const LaneSamples& b) { return {std::max(a.first, b.first), std::min(a.end, b.end)}; }
+LaneSamples Overlap(const LaneSamples& a, const LaneSamples& b) {
+  return {std::max(a.first, b.first), std::min(a.end, b.end)};
+}
 
 // The lane that reads `sample`, the inverse of SamplesOfLane: the first samples % lanes lanes have one sample more.
 int LaneOfSample(int64_t samples, int lanes, int64_t sample) {
@@ -24,7 +26,8 @@ std::vector<Transfer> LeaderTransfers(const Grid& source, const Grid& destinatio
   for (int s = 0, d = 0; s < source.dp && d < destination.dp;) {
     const LaneSamples from = SamplesOfLane(samples, source.dp, s), to = SamplesOfLane(samples, destination.dp, d);
     const LaneSamples shared = Overlap(from, to);
-    if (shared.first < shared.end) transfers.push_back({SourceLeader(source, s), DestinationLeader(destination, d), shared.first, shared.end});
+    if (shared.first < shared.end)
+      transfers.push_back({SourceLeader(source, s), DestinationLeader(destination, d), shared.first, shared.end});
     from.end <= to.end ? ++s : ++d;
   }
   return transfers;
@@ -39,7 +42,8 @@ std::vector<Transfer> Mirrored(const std::vector<Transfer>& transfers) {
 std::vector<Transfer> ColocatedTransfers(const Grid& source, const Grid& destination, int64_t samples) {
   std::vector<Transfer> transfers;
   for (int rank = destination.first_rank; rank < destination.first_rank + destination.ranks(); ++rank) {
-    const int own_lane = CoordinateOf(destination, rank, Axis::kDp), source_lane = CoordinateOf(source, rank, Axis::kDp);
+    const int own_lane = CoordinateOf(destination, rank, Axis::kDp),
+              source_lane = CoordinateOf(source, rank, Axis::kDp);
     const int tp = CoordinateOf(destination, rank, Axis::kTp) % source.tp;
     const LaneSamples own = SamplesOfLane(samples, destination.dp, own_lane);
     for (int lane = LaneOfSample(samples, source.dp, own.first); lane < source.dp; ++lane) {

@@ -26,14 +26,16 @@ bool CheckBatch(const Recipe& recipe, int64_t lanes, Diagnostics& diagnostics) {
   const int64_t block = micro * lanes;
   if (micro < 1 || global < 1 || *recipe.budget.train_samples < 1) {
     diagnostics.Error(DiagnosticKind::kOutOfRange, recipe.batch.global_samples.where,
-                      absl::StrCat("global_samples ", global, ", micro_samples ", micro, ", train_samples ", *recipe.budget.train_samples),
+                      absl::StrCat("global_samples ", global, ", micro_samples ", micro, ", train_samples ",
+                                   *recipe.budget.train_samples),
                       "use 1 or more for each");
     return false;
   }
   const int64_t below = global / block * block;
   Diagnostic& problem = diagnostics.Error(
       DiagnosticKind::kBatchDoesNotDivide, recipe.batch.global_samples.where,
-      absl::StrCat("global_samples ", global, " is no multiple of micro_samples ", micro, " x language dp ", lanes, " = ", block),
+      absl::StrCat("global_samples ", global, " is no multiple of micro_samples ", micro, " x language dp ", lanes,
+                   " = ", block),
       below > 0 ? absl::StrCat("use ", below, " or ", below + block) : absl::StrCat("use ", block, " or a multiple"));
   if (recipe.batch.micro_samples.where.known()) {
     problem.notes.push_back({recipe.batch.micro_samples.where, absl::StrCat("micro_samples is ", micro, " here")});
@@ -66,18 +68,22 @@ LearningRate RateOf(const BudgetRecipe& budget) {
 }  // namespace
 
 bool CheckRates(const Recipe& recipe, Diagnostics& diagnostics) {
-  const bool rate = CheckLearningRate(recipe.budget.learning_rate, RateOf(recipe.budget), recipe.budget.where, diagnostics);
+  const bool rate =
+      CheckLearningRate(recipe.budget.learning_rate, RateOf(recipe.budget), recipe.budget.where, diagnostics);
   return CheckWeightDecay(recipe.budget.weight_decay, recipe.budget.where, diagnostics) && rate;
 }
 
 std::optional<Budget> BudgetSamples(const Recipe& recipe, const std::vector<Grid>& grids, Diagnostics& diagnostics) {
   const int64_t lanes = LanguageLanes(recipe, grids);
-  const bool batch = CheckTokens(recipe, diagnostics) && CheckBatch(recipe, lanes, diagnostics) && CheckSize(recipe, grids, lanes, diagnostics);
+  const bool batch = CheckTokens(recipe, diagnostics) && CheckBatch(recipe, lanes, diagnostics) &&
+                     CheckSize(recipe, grids, lanes, diagnostics);
   if (!CheckRates(recipe, diagnostics) || !batch) return std::nullopt;
   const LearningRate rate = RateOf(recipe.budget);
 
-  Budget budget = {.train_samples = *recipe.budget.train_samples, .global_samples = *recipe.batch.global_samples,
-                   .micro_samples = *recipe.batch.micro_samples, .sequence_length = *recipe.batch.sequence_length};
+  Budget budget = {.train_samples = *recipe.budget.train_samples,
+                   .global_samples = *recipe.batch.global_samples,
+                   .micro_samples = *recipe.batch.micro_samples,
+                   .sequence_length = *recipe.batch.sequence_length};
   budget.microbatches = budget.global_samples / (budget.micro_samples * lanes);
   budget.block_samples = budget.global_samples / budget.microbatches;
   budget.steps = (budget.train_samples + budget.global_samples - 1) / budget.global_samples;

@@ -16,27 +16,32 @@ constexpr std::array kWsdStyles = {"linear", "cosine", "exponential", "minus_sqr
 constexpr std::array kWeightDecayStyles = {"constant", "linear", "cosine"};
 
 template <typename Choices>
-bool CheckChoice(const Located<std::string>& value, const Choices& choices, const char* what, const Location& otherwise, Diagnostics& diagnostics) {
+bool CheckChoice(const Located<std::string>& value, const Choices& choices, const char* what, const Location& otherwise,
+                 Diagnostics& diagnostics) {
   if (std::find(choices.begin(), choices.end(), *value) != choices.end()) return true;
   diagnostics.Error(DiagnosticKind::kUnknownChoice, value.where.known() ? value.where : otherwise,
-                    absl::StrCat(what, " '", *value, "' is none that there is"), absl::StrCat("choose one of ", absl::StrJoin(choices, ", ")));
+                    absl::StrCat(what, " '", *value, "' is none that there is"),
+                    absl::StrCat("choose one of ", absl::StrJoin(choices, ", ")));
   return false;
 }
 
 // The written order of `less` and `more`; false for anything that is not a number, too.
-bool CheckOrder(DiagnosticKind kind, const char* less_name, const Located<double>& less, const char* more_name, const Located<double>& more,
-                const Location& otherwise, Diagnostics& diagnostics) {
+bool CheckOrder(DiagnosticKind kind, const char* less_name, const Located<double>& less, const char* more_name,
+                const Located<double>& more, const Location& otherwise, Diagnostics& diagnostics) {
   if (*less <= *more) return true;
   const Location where = less.where.known() ? less.where : more.where.known() ? more.where : otherwise;
-  Diagnostic& problem = diagnostics.Error(kind, where, absl::StrCat(less_name, " ", *less, " is above ", more_name, " ", *more),
-                                          absl::StrCat("make ", less_name, " at most ", more_name));
+  Diagnostic& problem =
+      diagnostics.Error(kind, where, absl::StrCat(less_name, " ", *less, " is above ", more_name, " ", *more),
+                        absl::StrCat("make ", less_name, " at most ", more_name));
   if (more.where.known()) problem.notes.push_back({more.where, absl::StrCat(more_name, " is ", *more, " here")});
   return false;
 }
 
-bool CheckNotNegative(DiagnosticKind kind, const char* name, const Located<double>& value, const Location& otherwise, Diagnostics& diagnostics) {
+bool CheckNotNegative(DiagnosticKind kind, const char* name, const Located<double>& value, const Location& otherwise,
+                      Diagnostics& diagnostics) {
   if (*value >= 0) return true;
-  diagnostics.Error(kind, value.where.known() ? value.where : otherwise, absl::StrCat(name, " is ", *value), "use 0 or more");
+  diagnostics.Error(kind, value.where.known() ? value.where : otherwise, absl::StrCat(name, " is ", *value),
+                    "use 0 or more");
   return false;
 }
 
@@ -44,14 +49,16 @@ bool CheckWsd(const LearningRateRecipe& recipe, const Location& budget, Diagnost
   const Location where = recipe.style.where.known() ? recipe.style.where : budget;
   if (*recipe.style != "wsd") {
     if (recipe.wsd_decay_samples || recipe.wsd_style) {
-      diagnostics.Warning(DiagnosticKind::kWsdUnused, recipe.wsd_style ? recipe.wsd_style->where : recipe.wsd_decay_samples->where,
-                          absl::StrCat("wsd settings have no effect with style ", *recipe.style), "use style: wsd, or remove them");
+      diagnostics.Warning(
+          DiagnosticKind::kWsdUnused, recipe.wsd_style ? recipe.wsd_style->where : recipe.wsd_decay_samples->where,
+          absl::StrCat("wsd settings have no effect with style ", *recipe.style), "use style: wsd, or remove them");
     }
     return true;
   }
   bool fine = true;
   if (!recipe.wsd_decay_samples) {
-    diagnostics.Error(DiagnosticKind::kWsdIncomplete, where, "style wsd without wsd.decay_samples", "add wsd: {decay_samples: ..., style: ...}");
+    diagnostics.Error(DiagnosticKind::kWsdIncomplete, where, "style wsd without wsd.decay_samples",
+                      "add wsd: {decay_samples: ..., style: ...}");
     fine = false;
   } else if (**recipe.wsd_decay_samples < 1) {
     diagnostics.Error(DiagnosticKind::kWsdIncomplete, recipe.wsd_decay_samples->where,
@@ -74,25 +81,31 @@ std::string Samples(double count) {
 }
 
 // 0 < decay_samples and warmup < decay_samples.
-bool CheckRoomForDecay(const LearningRateRecipe& recipe, const LearningRate& rate, const Location& budget, Diagnostics& diagnostics) {
-  if (rate.decay_samples >= 1 && rate.warmup_samples >= 0 && rate.warmup_samples < static_cast<double>(rate.decay_samples)) return true;
+bool CheckRoomForDecay(const LearningRateRecipe& recipe, const LearningRate& rate, const Location& budget,
+                       Diagnostics& diagnostics) {
+  if (rate.decay_samples >= 1 && rate.warmup_samples >= 0 &&
+      rate.warmup_samples < static_cast<double>(rate.decay_samples))
+    return true;
   Location where = budget;
   if (recipe.decay_samples) where = recipe.decay_samples->where;
   if (recipe.warmup_fraction) where = recipe.warmup_fraction->where;
   if (recipe.warmup_samples) where = recipe.warmup_samples->where;
-  Diagnostic& problem = diagnostics.Error(
-      DiagnosticKind::kWarmupTooLong, where,
-      absl::StrCat("a warmup of ", Samples(rate.warmup_samples), " samples does not end before decay_samples, ", rate.decay_samples),
-      "decay_samples counts from the start of training: make it larger, or the warmup shorter");
+  Diagnostic& problem =
+      diagnostics.Error(DiagnosticKind::kWarmupTooLong, where,
+                        absl::StrCat("a warmup of ", Samples(rate.warmup_samples),
+                                     " samples does not end before decay_samples, ", rate.decay_samples),
+                        "decay_samples counts from the start of training: make it larger, or the warmup shorter");
   if (recipe.decay_samples && recipe.decay_samples->where.known() && recipe.warmup_samples) {
-    problem.notes.push_back({recipe.decay_samples->where, absl::StrCat("decay_samples is ", rate.decay_samples, " here")});
+    problem.notes.push_back(
+        {recipe.decay_samples->where, absl::StrCat("decay_samples is ", rate.decay_samples, " here")});
   }
   return false;
 }
 
 }  // namespace
 
-bool CheckLearningRate(const LearningRateRecipe& recipe, const LearningRate& rate, const Location& budget, Diagnostics& diagnostics) {
+bool CheckLearningRate(const LearningRateRecipe& recipe, const LearningRate& rate, const Location& budget,
+                       Diagnostics& diagnostics) {
   constexpr DiagnosticKind kRange = DiagnosticKind::kLearningRateRange;
   bool fine = CheckChoice(recipe.style, kStyles, "learning-rate style", budget, diagnostics);
   fine &= CheckNotNegative(kRange, "min", recipe.min, budget, diagnostics);

@@ -31,7 +31,8 @@ bool CheckLayers(const Recipe& recipe, Diagnostics& diagnostics) {
   }
   if (layers <= kMostLayers) return true;
   diagnostics.Error(DiagnosticKind::kOutOfRange, longest.where,
-                    absl::StrCat("the modules have ", layers, " layers; a plan has at most ", kMostLayers), "use fewer layers or modules");
+                    absl::StrCat("the modules have ", layers, " layers; a plan has at most ", kMostLayers),
+                    "use fewer layers or modules");
   return false;
 }
 
@@ -40,7 +41,8 @@ bool CheckStages(const Recipe& recipe, int64_t stages, Diagnostics& diagnostics)
   const auto deepest = std::max_element(recipe.modules.begin(), recipe.modules.end(),
                                         [](const ModuleRecipe& a, const ModuleRecipe& b) { return *a.pp < *b.pp; });
   diagnostics.Error(DiagnosticKind::kOutOfRange, deepest->pp.where,
-                    absl::StrCat("the modules have ", stages, " pipeline stages; a plan has at most ", kMostStages), "use a smaller pp");
+                    absl::StrCat("the modules have ", stages, " pipeline stages; a plan has at most ", kMostStages),
+                    "use a smaller pp");
   return false;
 }
 
@@ -48,9 +50,10 @@ bool CheckBuckets(const Recipe& recipe, int64_t stages, Diagnostics& diagnostics
   const Located<int64_t>& buckets = recipe.gradients.buckets;
   const int64_t most = kMostBuckets / 3 / stages;
   if (*buckets <= most) return true;
-  diagnostics.Error(DiagnosticKind::kOutOfRange, buckets.where,
-                    absl::StrCat(*buckets, " buckets for each of ", stages, stages == 1 ? " pipeline stage" : " pipeline stages"),
-                    absl::StrCat("buckets x stages can be ", kMostBuckets / 3, ": use buckets ", most, " or less"));
+  diagnostics.Error(
+      DiagnosticKind::kOutOfRange, buckets.where,
+      absl::StrCat(*buckets, " buckets for each of ", stages, stages == 1 ? " pipeline stage" : " pipeline stages"),
+      absl::StrCat("buckets x stages can be ", kMostBuckets / 3, ": use buckets ", most, " or less"));
   return false;
 }
 
@@ -59,11 +62,12 @@ bool CheckStep(const Recipe& recipe, int64_t stages, int64_t lanes, Diagnostics&
   const auto bridges = static_cast<int64_t>(recipe.bridges.size());
   const int64_t most = kMostPassages / (stages + bridges);
   if (microbatches <= most) return true;
-  diagnostics.Error(DiagnosticKind::kOutOfRange, recipe.batch.global_samples.where,
-                    absl::StrCat("a step of ", microbatches, " microbatches through ", stages, stages == 1 ? " stage" : " stages", " and over ", bridges,
-                                 bridges == 1 ? " bridge is" : " bridges is", " too long to plan"),
-                    absl::StrCat("microbatches x (stages + bridges) can be ", kMostPassages, ": use global_samples ", most * block,
-                                 " or less, or more samples a microbatch or lanes"));
+  diagnostics.Error(
+      DiagnosticKind::kOutOfRange, recipe.batch.global_samples.where,
+      absl::StrCat("a step of ", microbatches, " microbatches through ", stages, stages == 1 ? " stage" : " stages",
+                   " and over ", bridges, bridges == 1 ? " bridge is" : " bridges is", " too long to plan"),
+      absl::StrCat("microbatches x (stages + bridges) can be ", kMostPassages, ": use global_samples ", most * block,
+                   " or less, or more samples a microbatch or lanes"));
   return false;
 }
 

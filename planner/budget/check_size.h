@@ -10,8 +10,8 @@
 
 namespace planwright {
 
-// Layers, stages and buckets of all modules, and how often a step runs them. `grids` are in recipe order, `lanes` those of the language model.
-// False, and located problems (PW0105), when there are too many.
+// Layers, stages and buckets of all modules, and how often a step runs them. `grids` are in recipe order, `lanes` those
+// of the language model. False, and located problems (PW0105), when there are too many.
 bool CheckSize(const Recipe& recipe, const std::vector<Grid>& grids, int64_t lanes, Diagnostics& diagnostics);
 
 }  // namespace planwright

@@ -7,7 +7,8 @@
 
 namespace planwright {
 
-// Warnings PW0407, PW0409, PW0410, PW0413 and PW0414. Step t (from 1) trains at the rate of sample (t - 1) * global_samples.
+// Warnings PW0407, PW0409, PW0410, PW0413 and PW0414. Step t (from 1) trains at the rate of sample (t - 1) *
+// global_samples.
 void LintBudget(const Recipe& recipe, const Budget& budget, Diagnostics& diagnostics);
 
 }  // namespace planwright

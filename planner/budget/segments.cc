@@ -9,7 +9,8 @@ std::vector<Segment> SegmentsOf(const LearningRate& rate, int64_t train_samples)
   const int64_t warmup = static_cast<int64_t>(std::ceil(rate.warmup_samples));
   int64_t decay = warmup, end = rate.decay_samples;
   if (rate.style == "constant") decay = end = train_samples;
-  if (rate.style == "wsd") decay = std::max(warmup, rate.decay_samples - rate.wsd_decay_samples);  // a tail longer than the rest starts at once
+  // a tail longer than the rest starts at once
+  if (rate.style == "wsd") decay = std::max(warmup, rate.decay_samples - rate.wsd_decay_samples);
 
   std::vector<Segment> segments;
   int64_t first = 0;

@@ -1,4 +1,5 @@
-// The stretches of the learning-rate curve over [0, train_samples): warmup, stable, decay, end. They touch; empty ones are left out.
+// The stretches of the learning-rate curve over [0, train_samples): warmup, stable, decay, end. They touch; empty ones
+// are left out.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,9 @@ namespace planwright {
 namespace {
 
 const Option* Find(const std::vector<Option>& options, const std::string& name) {
-  auto it = std::find_if(options.begin(), options.end(),
-                         [&](const Option& option) { return option.name == name || (!name.empty() && option.short_name == name); });
+  auto it = std::find_if(options.begin(), options.end(), [&](const Option& option) {
+    return option.name == name || (!name.empty() && option.short_name == name);
+  });
   return it == options.end() ? nullptr : &*it;
 }
 
@@ -29,7 +30,8 @@ std::optional<std::string> Arguments::value(const std::string& name) const {
   return it->second;
 }
 
-absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& arguments, const std::vector<Option>& options) {
+absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& arguments,
+                                         const std::vector<Option>& options) {
   Arguments result;
   bool only_words = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -47,7 +49,8 @@ absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& argumen
     if (!option) return Unknown(argument.substr(0, equals), options);
     if (result.has(option->name)) return absl::InvalidArgumentError("option `" + option->name + "` is given twice");
     if (option->value.empty()) {
-      if (equals != std::string::npos) return absl::InvalidArgumentError("option `" + option->name + "` takes no value");
+      if (equals != std::string::npos)
+        return absl::InvalidArgumentError("option `" + option->name + "` takes no value");
       result.options[option->name] = "";
     } else if (equals != std::string::npos) {
       result.options[option->name] = argument.substr(equals + 1);
@@ -64,7 +67,8 @@ absl::StatusOr<int64_t> IntegerOption(const std::string& name, const std::string
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < least) {
-    return absl::InvalidArgumentError("option `" + name + "` needs whole numbers from " + std::to_string(least) + ", not `" + text + "`");
+    return absl::InvalidArgumentError("option `" + name + "` needs whole numbers from " + std::to_string(least) +
+                                      ", not `" + text + "`");
   }
   return number;
 }

@@ -10,12 +10,13 @@ namespace planwright {
 
 struct CliCommand {
   std::string name;
-  std::string summary;             // one line
-  std::string usage;               // after "plan NAME"
-  std::vector<Option> options;     // besides --help, and --json where the command has data to print
-  std::string details;             // paragraphs of --help; may be empty
-  int (*run)(const Arguments&);    // an exit status (exit_status.h)
-  // What its words are, for completion, one letter a word: r recipe or plan, s subject, k kinds of problems, h shell; + overrides behind.
+  std::string summary;           // one line
+  std::string usage;             // after "plan NAME"
+  std::vector<Option> options;   // besides --help, and --json where the command has data to print
+  std::string details;           // paragraphs of --help; may be empty
+  int (*run)(const Arguments&);  // an exit status (exit_status.h)
+  // What its words are, for completion, one letter a word: r recipe or plan, s subject, k kinds of problems, h shell; +
+  // overrides behind.
   std::string words;
 };
 

@@ -23,11 +23,15 @@ int Compile(const Arguments& arguments) {
     std::cout << text;
     return kExitSuccess;
   }
-  if (absl::Status status = WriteFileAtomically(output, text); !status.ok()) return UsageError(std::string(status.message()));
+  if (absl::Status status = WriteFileAtomically(output, text); !status.ok())
+    return UsageError(std::string(status.message()));
   if (arguments.has("--json")) {
-    std::cout << nlohmann::ordered_json{{"path", output}, {"digest", loaded.plan->digest}, {"bytes", text.size()}}.dump(2) << "\n";
+    std::cout << nlohmann::ordered_json{{"path", output}, {"digest", loaded.plan->digest}, {"bytes", text.size()}}.dump(
+                     2)
+              << "\n";
   } else {
-    std::cerr << "wrote " << output << ": " << WithCommas(static_cast<int64_t>(text.size())) << " bytes, digest " << loaded.plan->digest << "\n";
+    std::cerr << "wrote " << output << ": " << WithCommas(static_cast<int64_t>(text.size())) << " bytes, digest "
+              << loaded.plan->digest << "\n";
   }
   return kExitSuccess;
 }
@@ -35,10 +39,14 @@ int Compile(const Arguments& arguments) {
 }  // namespace
 
 CliCommand CompileCommand() {
-  return {"compile", "writes the plan: the same recipe gives the same bytes", "RECIPE [OVERRIDE ...] [-o FILE]",
+  return {"compile",
+          "writes the plan: the same recipe gives the same bytes",
+          "RECIPE [OVERRIDE ...] [-o FILE]",
           {{"--output", "-o", "FILE", "where to; `-`, and the default, is stdout"},
            {"--json", "", "", "print path, digest and size of the file written"}},
-          "A file is written beside its name and then renamed, so that no one reads half a plan.\n", Compile, "r+"};
+          "A file is written beside its name and then renamed, so that no one reads half a plan.\n",
+          Compile,
+          "r+"};
 }
 
 }  // namespace planwright

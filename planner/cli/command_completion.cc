@@ -48,11 +48,14 @@ int Completion(const Arguments& arguments) {
 }  // namespace
 
 CliCommand CompletionCommand() {
-  return {"completion", "prints a script that completes commands, options and keys in bash or zsh", "bash | zsh | keys RECIPE",
+  return {"completion",
+          "prints a script that completes commands, options and keys in bash or zsh",
+          "bash | zsh | keys RECIPE",
           {{"--json", "", "", "print the same as JSON"}},
           "In ~/.bashrc: source <(plan completion bash)\nIn ~/.zshrc, behind compinit: source <(plan completion zsh)\n"
           "`keys` is what the scripts ask: the keys of a recipe that can be overridden, one a line.\n",
-          Completion, "hr"};
+          Completion,
+          "hr"};
 }
 
 }  // namespace planwright

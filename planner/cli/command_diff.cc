@@ -30,12 +30,14 @@ absl::StatusOr<std::vector<Side>> SidesOf(const Arguments& arguments) {
     if (word.find('=') == std::string::npos) {
       sides.push_back({word, {}});
     } else if (sides.empty()) {
-      return absl::InvalidArgumentError("override `" + word + "` comes before a recipe; it belongs behind the one that it changes");
+      return absl::InvalidArgumentError("override `" + word +
+                                        "` comes before a recipe; it belongs behind the one that it changes");
     } else {
       sides.back().overrides.push_back(word);
     }
   }
-  if (sides.size() != 2) return absl::InvalidArgumentError("`plan diff` compares two recipes or plans, not " + std::to_string(sides.size()));
+  if (sides.size() != 2)
+    return absl::InvalidArgumentError("`plan diff` compares two recipes or plans, not " + std::to_string(sides.size()));
   return sides;
 }
 
@@ -61,10 +63,16 @@ int Diff(const Arguments& arguments) {
 }  // namespace
 
 CliCommand DiffCommand() {
-  return {"diff", "says what differs between two plans, and whether the loss curve may change", "A [OVERRIDE ...] B [OVERRIDE ...] [--json]",
-          {{"--json", "", "", "print {\"same\", \"may_change_loss\", \"changes\"} for scripts"}},
-          "A and B are recipes or compiled plans. Exit status: 0 the same plan, 1 they differ, 2 one of them is invalid.\n"
-          "Layout, placement, buckets and recompute never change the loss curve; weights, samples, rates and arithmetic do.\n", Diff, "rr+"};
+  return {
+      "diff",
+      "says what differs between two plans, and whether the loss curve may change",
+      "A [OVERRIDE ...] B [OVERRIDE ...] [--json]",
+      {{"--json", "", "", "print {\"same\", \"may_change_loss\", \"changes\"} for scripts"}},
+      "A and B are recipes or compiled plans. Exit status: 0 the same plan, 1 they differ, 2 one of them is invalid.\n"
+      "Layout, placement, buckets and recompute never change the loss curve; weights, samples, rates and arithmetic "
+      "do.\n",
+      Diff,
+      "rr+"};
 }
 
 }  // namespace planwright

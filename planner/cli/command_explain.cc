@@ -16,15 +16,21 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string Line(DiagnosticKind kind) {
-  return std::string(KindNumber(kind)) + " " + std::string(KindName(kind)) + ": " + (IsLint(kind) ? "(lint) " : "") + std::string(KindSummary(kind)) +
-         "\n";
+  return std::string(KindNumber(kind)) + " " + std::string(KindName(kind)) + ": " + (IsLint(kind) ? "(lint) " : "") +
+         std::string(KindSummary(kind)) + "\n";
 }
 
 Json KindJson(DiagnosticKind kind) {
   const Explanation& explanation = ExplanationOf(kind);
   const auto example = [](std::string_view text) { return text.empty() ? Json(nullptr) : Json(ExampleText(text)); };
-  return {{"kind", KindNumber(kind)},        {"name", KindName(kind)},         {"lint", IsLint(kind)},           {"summary", KindSummary(kind)},
-          {"meaning", explanation.meaning}, {"wrong", example(explanation.wrong)}, {"right", example(explanation.right)}, {"mend", explanation.mend}};
+  return {{"kind", KindNumber(kind)},
+          {"name", KindName(kind)},
+          {"lint", IsLint(kind)},
+          {"summary", KindSummary(kind)},
+          {"meaning", explanation.meaning},
+          {"wrong", example(explanation.wrong)},
+          {"right", example(explanation.right)},
+          {"mend", explanation.mend}};
 }
 
 int List(bool json) {
@@ -46,7 +52,8 @@ int UnknownWord(const std::string& word) {
     names.emplace_back(KindName(kind));
   }
   for (const KeySpec& key : RecipeKeys()) names.emplace_back(key.path);
-  return UsageError("no kind of problem and no key of a recipe is `" + word + "`; " + NearNameHelp(word, names, "`plan explain` lists the kinds"));
+  return UsageError("no kind of problem and no key of a recipe is `" + word + "`; " +
+                    NearNameHelp(word, names, "`plan explain` lists the kinds"));
 }
 
 int Explain(const Arguments& arguments) {
@@ -55,7 +62,8 @@ int Explain(const Arguments& arguments) {
   if (arguments.has("--operations")) std::cout << OperationsReference();
   if (arguments.has("--schema")) std::cout << RecipeSchema().dump(2) << "\n";
   bool page = false;
-  for (const char* option : {"--markdown", "--reference", "--operations", "--schema"}) page = page || arguments.has(option);
+  for (const char* option : {"--markdown", "--reference", "--operations", "--schema"})
+    page = page || arguments.has(option);
   const bool json = arguments.has("--json");
   if (arguments.words.empty()) return page ? static_cast<int>(kExitSuccess) : List(json);
   std::string said;

@@ -18,7 +18,8 @@ std::string ExecutorBesideThisProgram() {
 
 absl::StatusOr<LocalLaunch> LaunchOf(const Arguments& arguments) {
   if (arguments.has("--slurm")) return absl::InvalidArgumentError("`plan launch --slurm` is not built yet [PW0900]");
-  if (!arguments.has("--local")) return absl::InvalidArgumentError("where to? Say --local for processes of this machine");
+  if (!arguments.has("--local"))
+    return absl::InvalidArgumentError("where to? Say --local for processes of this machine");
   LocalLaunch launch;
   launch.executor = arguments.value("--executor").value_or(ExecutorBesideThisProgram());
   launch.run_dir = arguments.value("--run-dir").value_or("");
@@ -89,17 +90,23 @@ int Launch(const Arguments& arguments) {
 }  // namespace
 
 CliCommand LaunchCommand() {
-  return {"launch", "runs a plan, one process a rank", "RECIPE [OVERRIDE ...] --local [--run-dir DIR] [--steps N] [--probe DIR] [--device cpu|cuda]",
+  return {"launch",
+          "runs a plan, one process a rank",
+          "RECIPE [OVERRIDE ...] --local [--run-dir DIR] [--steps N] [--probe DIR] [--device cpu|cuda]",
           {{"--local", "", "", "processes of this machine"},
            {"--slurm", "", "", "not built yet"},
            {"--run-dir", "", "DIR", "plan, metrics, logs and outcome go there; default runs/NAME-STAMP"},
            {"--steps", "", "N", "end after N steps"},
            {"--probe", "", "DIR", "write whole parameters and gradients there"},
-           {"--device", "", "cpu|cuda", "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"},
+           {"--device", "", "cpu|cuda",
+            "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"},
            {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"},
            {"--json", "", "", "print the outcome; what ranks print goes to stderr"}},
-          "Rank 0's output is printed as it is, the others' as `[rank 3] ...`. When a rank fails, the others are ended within\n"
-          "2 seconds, and the rank, its host, instruction and recipe line are named.\n", Launch, "r+"};
+          "Rank 0's output is printed as it is, the others' as `[rank 3] ...`. When a rank fails, the others are ended "
+          "within\n"
+          "2 seconds, and the rank, its host, instruction and recipe line are named.\n",
+          Launch,
+          "r+"};
 }
 
 }  // namespace planwright

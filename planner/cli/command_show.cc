@@ -29,18 +29,23 @@ struct Subject {
 };
 
 constexpr Subject kSubjects[] = {
-    {"ranks", "who is where: node, module, coordinates", [](const Plan& plan, const ShowOptions& options) { return ShowRanks(plan, options.width); },
+    {"ranks", "who is where: node, module, coordinates",
+     [](const Plan& plan, const ShowOptions& options) { return ShowRanks(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowRanksJson(plan); }},
-    {"groups", "process groups, in creation order", [](const Plan& plan, const ShowOptions& options) { return ShowGroups(plan, options.width); },
+    {"groups", "process groups, in creation order",
+     [](const Plan& plan, const ShowOptions& options) { return ShowGroups(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowGroupsJson(plan); }},
-    {"bridges", "who sends which samples to whom", [](const Plan& plan, const ShowOptions& options) { return ShowBridges(plan, options.width); },
+    {"bridges", "who sends which samples to whom",
+     [](const Plan& plan, const ShowOptions& options) { return ShowBridges(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowBridgesJson(plan); }},
     {"budget", "samples, steps and the learning rate (--at 0,768,1024000)",
      [](const Plan& plan, const ShowOptions& options) { return ShowBudget(plan, options.at, options.width); },
      [](const Plan& plan, const ShowOptions& options) { return ShowBudgetJson(plan, options.at); }},
-    {"schedule", "the pipeline, stage by stage", [](const Plan& plan, const ShowOptions& options) { return ShowSchedule(plan, options.width); },
+    {"schedule", "the pipeline, stage by stage",
+     [](const Plan& plan, const ShowOptions& options) { return ShowSchedule(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowScheduleJson(plan); }},
-    {"model", "modules, layers and parameters", [](const Plan& plan, const ShowOptions& options) { return ShowModel(plan, options.width); },
+    {"model", "modules, layers and parameters",
+     [](const Plan& plan, const ShowOptions& options) { return ShowModel(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowModelJson(plan); }},
     {"memory", "bytes of each role's ranks by category, against the device",
      [](const Plan& plan, const ShowOptions& options) { return ShowMemory(plan, options.width); },
@@ -56,14 +61,16 @@ absl::StatusOr<const Subject*> FindSubject(const std::string& name) {
     if (name == subject.name) return &subject;
     names.push_back(subject.name);
   }
-  return absl::InvalidArgumentError("nothing called `" + name + "` to show; " + NearNameHelp(name, names, "`plan show --help` lists what there is"));
+  return absl::InvalidArgumentError("nothing called `" + name + "` to show; " +
+                                    NearNameHelp(name, names, "`plan show --help` lists what there is"));
 }
 
 absl::StatusOr<ShowOptions> OptionsOf(const Arguments& arguments, const std::string& subject) {
   ShowOptions options;
   options.width = LineWidth(STDOUT_FILENO, kShowWidth);
   if (arguments.has("--at") && subject != "budget") return absl::InvalidArgumentError("option `--at` is for `budget`");
-  if (arguments.has("--role") && subject != "program") return absl::InvalidArgumentError("option `--role` is for `program`");
+  if (arguments.has("--role") && subject != "program")
+    return absl::InvalidArgumentError("option `--role` is for `program`");
   options.role = arguments.value("--role").value_or("");
   std::string list = arguments.value("--at").value_or("");
   while (!list.empty()) {
@@ -82,7 +89,8 @@ absl::Status CheckRole(const Plan& plan, const std::string& role) {
     if (role.empty() || known.name == role) return absl::OkStatus();
     names.push_back(known.name);
   }
-  return absl::InvalidArgumentError("no role `" + role + "`; " + NearNameHelp(role, names, "`plan show RECIPE ranks --json` names them"));
+  return absl::InvalidArgumentError("no role `" + role + "`; " +
+                                    NearNameHelp(role, names, "`plan show RECIPE ranks --json` names them"));
 }
 
 // The page of a plan in a file.
@@ -95,7 +103,8 @@ int ShowPage(const Arguments& arguments, const RecipeWords& words, const std::st
     std::cout << page;
     return kExitSuccess;
   }
-  if (absl::Status status = WriteFileAtomically(file, page); !status.ok()) return UsageError(std::string(status.message()));
+  if (absl::Status status = WriteFileAtomically(file, page); !status.ok())
+    return UsageError(std::string(status.message()));
   std::cerr << "wrote " << file << "\n";
   return kExitSuccess;
 }
@@ -114,7 +123,8 @@ int Show(const Arguments& arguments) {
   const LoadedPlan loaded = LoadPlan(words->path, words->overrides);
   loaded.PrintProblems(arguments.has("--json"));
   if (!loaded.plan) return loaded.exit_status();
-  if (absl::Status status = CheckRole(*loaded.plan, options->role); !status.ok()) return UsageError(std::string(status.message()));
+  if (absl::Status status = CheckRole(*loaded.plan, options->role); !status.ok())
+    return UsageError(std::string(status.message()));
   if (arguments.has("--json")) {
     std::cout << (*subject)->json(*loaded.plan, *options).dump(2) << "\n";
   } else {
@@ -126,7 +136,8 @@ int Show(const Arguments& arguments) {
 std::string SubjectsText() {
   std::string text = "subjects:\n";
   for (const Subject& subject : kSubjects) {
-    text += "  " + std::string(subject.name) + std::string(10 - std::string_view(subject.name).size(), ' ') + subject.help + "\n";
+    text += "  " + std::string(subject.name) + std::string(10 - std::string_view(subject.name).size(), ' ') +
+            subject.help + "\n";
   }
   return text;
 }
@@ -140,12 +151,17 @@ std::vector<std::string> ShowSubjects() {
 }
 
 CliCommand ShowCommand() {
-  return {"show", "prints parts of the plan", "RECIPE SUBJECT [OVERRIDE ...] [--json] | RECIPE [OVERRIDE ...] --html FILE",
-          {{"--json", "", "", "print the data for scripts"},
-           {"--html", "", "FILE", "write all of the plan as one page for a browser, instead of a subject; `-` is stdout"},
-           {"--at", "", "SAMPLES", "budget: learning rate and weight decay at these sample counts, comma separated"},
-           {"--role", "", "NAME", "program: only this role"}},
-          SubjectsText(), Show, "rs+"};
+  return {
+      "show",
+      "prints parts of the plan",
+      "RECIPE SUBJECT [OVERRIDE ...] [--json] | RECIPE [OVERRIDE ...] --html FILE",
+      {{"--json", "", "", "print the data for scripts"},
+       {"--html", "", "FILE", "write all of the plan as one page for a browser, instead of a subject; `-` is stdout"},
+       {"--at", "", "SAMPLES", "budget: learning rate and weight decay at these sample counts, comma separated"},
+       {"--role", "", "NAME", "program: only this role"}},
+      SubjectsText(),
+      Show,
+      "rs+"};
 }
 
 }  // namespace planwright

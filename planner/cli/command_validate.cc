@@ -17,16 +17,19 @@ using Json = nlohmann::ordered_json;
 
 std::string GridText(const Grid& grid) {
   std::string text = "tp" + std::to_string(grid.tp) + " dp" + std::to_string(grid.dp);
-  for (auto [name, size] : {std::pair("cp", grid.cp), {"pp", grid.pp}, {"ep", grid.ep}, {"expert_tp", grid.expert_tp}}) {
+  for (auto [name, size] :
+       {std::pair("cp", grid.cp), {"pp", grid.pp}, {"ep", grid.ep}, {"expert_tp", grid.expert_tp}}) {
     if (size > 1) text += std::string(" ") + name + std::to_string(size);
   }
   return text;
 }
 
 std::string BudgetText(const Budget& budget) {
-  std::string text = "budget         " + WithCommas(budget.steps) + " steps of " + WithCommas(budget.global_samples) + " samples";
+  std::string text =
+      "budget         " + WithCommas(budget.steps) + " steps of " + WithCommas(budget.global_samples) + " samples";
   if (budget.samples_past_budget > 0) {
-    text += "; the last one passes the budget of " + WithCommas(budget.train_samples) + " by " + WithCommas(budget.samples_past_budget);
+    text += "; the last one passes the budget of " + WithCommas(budget.train_samples) + " by " +
+            WithCommas(budget.samples_past_budget);
   }
   text += "\nlearning rate  ";
   for (const Segment& segment : budget.segments) {
@@ -40,19 +43,24 @@ std::string SummaryText(const Plan& plan, size_t bytes, double seconds) {
   std::string text = plan.name + " is valid\n";
   Table modules({"module", "ranks", "grid", "parameters"});
   for (const Module& module : plan.modules) {
-    modules.Add({module.name,
-                 RanksText(module.grid.first_rank, module.grid.ranks()),
-                 GridText(module.grid), WithCommas(module.parameter_count + module.projector_count)});
+    modules.Add({module.name, RanksText(module.grid.first_rank, module.grid.ranks()), GridText(module.grid),
+                 WithCommas(module.parameter_count + module.projector_count)});
   }
   char tail[160];
-  std::snprintf(tail, sizeof tail, "plan           %s, %zu roles, %zu blocks, %s bytes, %.2f s\n", plan.digest.substr(0, 12).c_str(),
-                plan.roles.size(), plan.blocks.size(), WithCommas(static_cast<int64_t>(bytes)).c_str(), seconds);
+  std::snprintf(tail, sizeof tail, "plan           %s, %zu roles, %zu blocks, %s bytes, %.2f s\n",
+                plan.digest.substr(0, 12).c_str(), plan.roles.size(), plan.blocks.size(),
+                WithCommas(static_cast<int64_t>(bytes)).c_str(), seconds);
   return text + modules.Text() + BudgetText(plan.budget) + tail;
 }
 
 Json SummaryJson(const Plan& plan, size_t bytes, double seconds) {
-  return {{"name", plan.name}, {"digest", plan.digest}, {"world_size", plan.world_size}, {"steps", plan.budget.steps},
-          {"samples_past_budget", plan.budget.samples_past_budget}, {"plan_bytes", bytes}, {"seconds", seconds}};
+  return {{"name", plan.name},
+          {"digest", plan.digest},
+          {"world_size", plan.world_size},
+          {"steps", plan.budget.steps},
+          {"samples_past_budget", plan.budget.samples_past_budget},
+          {"plan_bytes", bytes},
+          {"seconds", seconds}};
 }
 
 int Validate(const Arguments& arguments) {
@@ -76,9 +84,13 @@ int Validate(const Arguments& arguments) {
 }  // namespace
 
 CliCommand ValidateCommand() {
-  return {"validate", "finds every problem of a recipe at once; needs no GPU", "RECIPE [OVERRIDE ...] [--json]",
+  return {"validate",
+          "finds every problem of a recipe at once; needs no GPU",
+          "RECIPE [OVERRIDE ...] [--json]",
           {{"--json", "", "", "print {\"valid\", \"problems\"} for scripts"}},
-          "The recipe is compiled in full and the plan is proved. A compiled plan is proved again.\n", Validate, "r+"};
+          "The recipe is compiled in full and the plan is proved. A compiled plan is proved again.\n",
+          Validate,
+          "r+"};
 }
 
 }  // namespace planwright

@@ -20,7 +20,8 @@ constexpr char kExitStatuses[] =
 }  // namespace
 
 std::vector<CliCommand> Commands() {
-  return {ValidateCommand(), CompileCommand(), ShowCommand(), DiffCommand(), LaunchCommand(), ExplainCommand(), CompletionCommand()};
+  return {ValidateCommand(), CompileCommand(), ShowCommand(),      DiffCommand(),
+          LaunchCommand(),   ExplainCommand(), CompletionCommand()};
 }
 
 std::string HelpText(const CliCommand& command) {
@@ -39,10 +40,13 @@ std::string HelpText(const CliCommand& command) {
 }
 
 std::string OverviewText() {
-  std::string text = "Planwright compiles a training recipe into a proven parallel plan, and runs it.\n\nusage: plan COMMAND ...\n\n";
+  std::string text =
+      "Planwright compiles a training recipe into a proven parallel plan, and runs it.\n\nusage: plan COMMAND ...\n\n";
   for (const CliCommand& command : Commands()) text += "  " + PadRight(command.name, 12) + command.summary + "\n";
-  return text + "\nRECIPE is a recipe (.yaml) or a compiled plan (.json). Overrides follow it: batch.global_samples=64\n"
-                "`plan COMMAND --help` says more.\n\n" + kExitStatuses;
+  return text +
+         "\nRECIPE is a recipe (.yaml) or a compiled plan (.json). Overrides follow it: batch.global_samples=64\n"
+         "`plan COMMAND --help` says more.\n\n" +
+         kExitStatuses;
 }
 
 int UsageError(const std::string& message) {

@@ -1,5 +1,5 @@
-// Scripts that let bash and zsh complete `plan`. Both are written from the table of commands; the keys of overrides are asked of
-// `plan completion keys RECIPE` when they are needed, because they hang on the recipe.
+// Scripts that let bash and zsh complete `plan`. Both are written from the table of commands; the keys of overrides are
+// asked of `plan completion keys RECIPE` when they are needed, because they hang on the recipe.
 #pragma once
 
 #include <string>
@@ -15,8 +15,9 @@ std::string ZshCompletion(const std::vector<CliCommand>& commands);
 // How a command's options and words are completed, in the words of both scripts.
 struct CompletionRow {
   std::string command, summary;
-  std::vector<Option> options;   // with --help
-  std::string words;             // one letter a word: r recipe or plan, s subject, k kinds, h shell; + for overrides behind
+  std::vector<Option> options;  // with --help
+  // one letter a word: r recipe or plan, s subject, k kinds, h shell; + for overrides behind
+  std::string words;
 };
 std::vector<CompletionRow> CompletionRows(const std::vector<CliCommand>& commands);
 

@@ -113,13 +113,17 @@ std::string BashCompletion(const std::vector<CliCommand>& commands) {
         if (!option.value.empty()) values += name + ":" + ValueChoices(option) + "; ";
       }
     }
-    table += Cat("    ", row.command, ") options=", Quoted(options), " values=", Quoted(values), " words=", Quoted(row.words), " ;;\n");
+    table += Cat("    ", row.command, ") options=", Quoted(options), " values=", Quoted(values),
+                 " words=", Quoted(row.words), " ;;\n");
   }
   table += "    *) return 1 ;;\n  esac\n}\n";
   std::string subjects;
   for (const std::string& subject : ShowSubjects()) subjects += (subjects.empty() ? "" : " ") + subject;
-  return Cat("# bash completion for `plan`, written by `plan completion bash`. Use it with: source <(plan completion bash)\n_plan_commands=",
-             Quoted(names), "\n_plan_subjects=", Quoted(subjects), "\n_plan_kinds=", Quoted(KindNumbers()), "\n\n", table, kFunctions);
+  return Cat(
+      "# bash completion for `plan`, written by `plan completion bash`. Use it with: source <(plan completion "
+      "bash)\n_plan_commands=",
+      Quoted(names), "\n_plan_subjects=", Quoted(subjects), "\n_plan_kinds=", Quoted(KindNumbers()), "\n\n", table,
+      kFunctions);
 }
 
 }  // namespace planwright

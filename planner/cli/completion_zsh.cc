@@ -69,9 +69,12 @@ compdef _plan plan
 std::string Described(const std::string& word, const std::string& meaning) {
   std::string quoted = "'" + word + ":";
   for (const char c : meaning) {
-    if (c == '\'') quoted += "'\\''";
-    else if (c == ':' || c == '\\') quoted += std::string("\\") + c;
-    else quoted += c;
+    if (c == '\'')
+      quoted += "'\\''";
+    else if (c == ':' || c == '\\')
+      quoted += std::string("\\") + c;
+    else
+      quoted += c;
   }
   return quoted + "'";
 }
@@ -90,15 +93,17 @@ std::string ZshCompletion(const std::vector<CliCommand>& commands) {
         if (!option.value.empty()) values += Cat(" '", name, "' '", ValueChoices(option), "'");
       }
     }
-    table += Cat("    ", row.command, ")\n      options=(", options, " )\n      values=(", values, " )\n      kinds_of_words='", row.words,
-                 "'\n      ;;\n");
+    table += Cat("    ", row.command, ")\n      options=(", options, " )\n      values=(", values,
+                 " )\n      kinds_of_words='", row.words, "'\n      ;;\n");
   }
   table += "    *) return 1 ;;\n  esac\n}\n";
   std::string subjects;
   for (const std::string& subject : ShowSubjects()) subjects += (subjects.empty() ? "" : " ") + subject;
-  return Cat("#compdef plan\n# zsh completion for `plan`, written by `plan completion zsh`. Use it with: source <(plan completion zsh)\n",
-             "typeset -ga _plan_commands=(\n", names, ")\ntypeset -g _plan_subjects='", subjects, "'\ntypeset -g _plan_kinds='", KindNumbers(),
-             "'\n\n", table, kFunctions);
+  return Cat(
+      "#compdef plan\n# zsh completion for `plan`, written by `plan completion zsh`. Use it with: source <(plan "
+      "completion zsh)\n",
+      "typeset -ga _plan_commands=(\n", names, ")\ntypeset -g _plan_subjects='", subjects,
+      "'\ntypeset -g _plan_kinds='", KindNumbers(), "'\n\n", table, kFunctions);
 }
 
 }  // namespace planwright

@@ -1,5 +1,5 @@
-// Exit statuses of `plan` and of the executor. Scripts rely on them. A launch that was interrupted by signal N, with no checkpoint
-// written, has 128 + N.
+// Exit statuses of `plan` and of the executor. Scripts rely on them. A launch that was interrupted by signal N, with no
+// checkpoint written, has 128 + N.
 #pragma once
 
 namespace planwright {

@@ -23,7 +23,8 @@ constexpr size_t kMostTold = 100;  // of the rules that a damaged plan breaks
 void LoadCompiled(const std::string& path, LoadedPlan& loaded) {
   auto fail = [&](DiagnosticKind kind, const std::string& message) { loaded.problems.Error(kind, {}, message); };
   if (!loaded.overrides.empty()) {
-    return fail(DiagnosticKind::kPlanUnreadable, path + " is a compiled plan: overrides such as `" + loaded.overrides[0] + "` need its recipe");
+    return fail(DiagnosticKind::kPlanUnreadable,
+                path + " is a compiled plan: overrides such as `" + loaded.overrides[0] + "` need its recipe");
   }
   absl::StatusOr<std::string> text = ReadWholeFile(path, kLargestPlan);
   if (!text.ok()) return fail(DiagnosticKind::kFileUnreadable, std::string(text.status().message()));
@@ -34,7 +35,9 @@ void LoadCompiled(const std::string& path, LoadedPlan& loaded) {
     fail(DiagnosticKind::kBrokenRule, path + ": " + violation.rule + ": " + violation.message);
     if (&violation == &violations[kMostTold - 1]) break;
   }
-  if (violations.size() > kMostTold) fail(DiagnosticKind::kBrokenRule, path + ": " + std::to_string(violations.size() - kMostTold) + " more are not listed");
+  if (violations.size() > kMostTold)
+    fail(DiagnosticKind::kBrokenRule,
+         path + ": " + std::to_string(violations.size() - kMostTold) + " more are not listed");
   if (!loaded.problems.has_errors()) loaded.plan = *std::move(plan);
 }
 
@@ -55,7 +58,8 @@ LoadedPlan LoadPlan(const std::string& path, const std::vector<std::string>& ove
 
 int LoadedPlan::exit_status() const {
   for (const Diagnostic& problem : problems.sorted()) {
-    const bool unreadable = problem.kind == DiagnosticKind::kFileUnreadable || problem.kind == DiagnosticKind::kPlanUnreadable;
+    const bool unreadable =
+        problem.kind == DiagnosticKind::kFileUnreadable || problem.kind == DiagnosticKind::kPlanUnreadable;
     if (unreadable && !problem.where.known()) return kExitUsage;
   }
   return kExitInvalid;
@@ -78,11 +82,13 @@ void LoadedPlan::PrintProblems(bool as_json) const {
 absl::StatusOr<RecipeWords> SplitWords(const Arguments& arguments, const std::vector<std::string>& names) {
   RecipeWords result;
   const std::vector<std::string>& words = arguments.words;
-  if (words.empty()) return absl::InvalidArgumentError("which recipe? Give a recipe (.yaml) or a compiled plan (.json)");
+  if (words.empty())
+    return absl::InvalidArgumentError("which recipe? Give a recipe (.yaml) or a compiled plan (.json)");
   result.path = words[0];
   size_t at = 1;
   for (const std::string& name : names) {
-    if (at == words.size() || words[at].find('=') != std::string::npos) return absl::InvalidArgumentError("which " + name + "?");
+    if (at == words.size() || words[at].find('=') != std::string::npos)
+      return absl::InvalidArgumentError("which " + name + "?");
     result.names.push_back(words[at++]);
   }
   for (; at < words.size(); ++at) {

@@ -19,8 +19,8 @@ struct LoadedPlan {
 
   // kExitInvalid, or kExitUsage when the file itself could not be read. Call without a plan.
   int exit_status() const;
-  // Problems as text on stderr, in colour on a terminal. With `as_json` and no plan, {"valid": false, "problems"} on stdout instead: then they
-  // are what the command has to say.
+  // Problems as text on stderr, in colour on a terminal. With `as_json` and no plan, {"valid": false, "problems"} on
+  // stdout instead: then they are what the command has to say.
   void PrintProblems(bool as_json = false) const;
 };
 

@@ -23,7 +23,8 @@ int UnknownCommand(const std::string& name, const std::vector<CliCommand>& comma
 int RunCommand(CliCommand command, const std::vector<std::string>& arguments) {
   command.options.push_back({"--help", "-h", "", "print this"});
   const absl::StatusOr<Arguments> parsed = ParseArguments(arguments, command.options);
-  if (!parsed.ok()) return UsageError(std::string(parsed.status().message()) + "\nhelp: plan " + command.name + " --help");
+  if (!parsed.ok())
+    return UsageError(std::string(parsed.status().message()) + "\nhelp: plan " + command.name + " --help");
   if (parsed->has("--help")) {
     std::cout << HelpText(command);
     return kExitSuccess;

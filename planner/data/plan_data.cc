@@ -27,19 +27,24 @@ const HybridLmModel* LanguageOf(const Recipe& recipe) {
   return nullptr;
 }
 
-void CheckVocabulary(const HybridLmModel& language, const DataPlan& data, const DataRecipe& recipe, Diagnostics& diagnostics) {
-  const Location& where = recipe.image_token ? recipe.image_token->where : recipe.kind.where.known() ? recipe.kind.where : recipe.where;
+void CheckVocabulary(const HybridLmModel& language, const DataPlan& data, const DataRecipe& recipe,
+                     Diagnostics& diagnostics) {
+  const Location& where = recipe.image_token          ? recipe.image_token->where
+                          : recipe.kind.where.known() ? recipe.kind.where
+                                                      : recipe.where;
   if (data.end_token >= language.vocabulary) {
     diagnostics
-        .Error(DiagnosticKind::kTokenOutsideVocabulary, where,
-               absl::StrCat("the bytes tokenizer needs ", kBytesVocabulary, " ids, the model has ", *language.vocabulary),
-               absl::StrCat("give the model a vocabulary of ", kBytesVocabulary, " or more"))
+        .Error(
+            DiagnosticKind::kTokenOutsideVocabulary, where,
+            absl::StrCat("the bytes tokenizer needs ", kBytesVocabulary, " ids, the model has ", *language.vocabulary),
+            absl::StrCat("give the model a vocabulary of ", kBytesVocabulary, " or more"))
         .notes.push_back({language.vocabulary.where, "the vocabulary is given here"});
   } else if (const bool images = data.image_token >= 0;
              data.kind == "mock" && *language.vocabulary < (images ? kMockVocabulary : kMockTextVocabulary)) {
     diagnostics.Error(DiagnosticKind::kTokenOutsideVocabulary, language.vocabulary.where,
-                      absl::StrCat("mock data needs ", images ? kMockVocabulary : kMockTextVocabulary, images ? " ids, image, pad and text" : " ids, pad and text",
-                                   ", the model has ", *language.vocabulary),
+                      absl::StrCat("mock data needs ", images ? kMockVocabulary : kMockTextVocabulary,
+                                   images ? " ids, image, pad and text" : " ids, pad and text", ", the model has ",
+                                   *language.vocabulary),
                       "give the model a larger vocabulary");
   } else if (data.image_token >= language.vocabulary) {
     diagnostics
@@ -53,8 +58,8 @@ void CheckVocabulary(const HybridLmModel& language, const DataPlan& data, const 
 // Whoever draws it or not, a grid is two sizes.
 void CheckGridSizes(const Located<std::vector<int64_t>>& grid, Diagnostics& diagnostics) {
   if (grid->size() == 2 && (*grid)[0] > 0 && (*grid)[1] > 0) return;
-  diagnostics.Error(DiagnosticKind::kImageGrid, grid.where, "an image grid is two numbers above 0: rows and columns of patches",
-                    "write it as [rows, columns]");
+  diagnostics.Error(DiagnosticKind::kImageGrid, grid.where,
+                    "an image grid is two numbers above 0: rows and columns of patches", "write it as [rows, columns]");
 }
 
 // A grid of patches must be whole squares of the pixel shuffle and lie on the position table.
@@ -63,13 +68,15 @@ void CheckGrid(const Located<std::vector<int64_t>>& grid, const RadioVitModel& e
   const auto fail = [&](std::string message, std::string help) {
     diagnostics.Error(DiagnosticKind::kImageGrid, grid.where, std::move(message), std::move(help));
   };
-  if (grid->size() != 2) return fail("an image grid is two numbers: rows and columns of patches", "write it as [rows, columns]");
+  if (grid->size() != 2)
+    return fail("an image grid is two numbers: rows and columns of patches", "write it as [rows, columns]");
   for (int64_t size : *grid) {
     if (size < 1 || size > side) {
       fail(absl::StrCat("a grid side of ", size, " patches, where images have 1 to ", side),
            absl::StrCat("max_image ", *encoder.max_image, " of patch ", *encoder.patch, " allows ", side));
     } else if (size % factor != 0) {
-      fail(absl::StrCat("a grid side of ", size, " patches, which pixel_shuffle ", factor, " does not divide"), "use a multiple of pixel_shuffle");
+      fail(absl::StrCat("a grid side of ", size, " patches, which pixel_shuffle ", factor, " does not divide"),
+           "use a multiple of pixel_shuffle");
     }
   }
 }
@@ -79,12 +86,14 @@ bool SameGrids(const RadioVitModel& a, const RadioVitModel& b) {
   return a.max_image / a.patch == b.max_image / b.patch && *a.pixel_shuffle == *b.pixel_shuffle;
 }
 
-// A position has a loss where its label is text. One text token behind nothing is no label, and the reference asks for two.
+// A position has a loss where its label is text. One text token behind nothing is no label, and the reference asks for
+// two.
 void CheckLossTokens(const DataRecipe& data, Diagnostics& diagnostics) {
   if (data.max_images > 0 || data.text_tokens > 1) return;
   diagnostics
       .Error(DiagnosticKind::kNoLossTokens, data.text_tokens.where.known() ? data.text_tokens.where : data.where,
-             "samples of one text token and no image have no token with loss: nothing stands before the text", "use text_tokens: 2 or more, or images")
+             "samples of one text token and no image have no token with loss: nothing stands before the text",
+             "use text_tokens: 2 or more, or images")
       .notes.push_back({data.max_images.where, "max_images is 0 here"});
 }
 
@@ -110,13 +119,15 @@ void CheckMock(const Recipe& recipe, const std::vector<const RadioVitModel*>& en
     }
     largest = std::max(largest, tokens);
   }
-  const int64_t most = std::max(data.max_images * (largest + data.text_tokens), *data.text_tokens);  // without images one text stands alone
+  // without images one text stands alone
+  const int64_t most = std::max(data.max_images * (largest + data.text_tokens), *data.text_tokens);
   if (most > recipe.batch.sequence_length) {
     diagnostics
-        .Error(DiagnosticKind::kSampleTooLong, data.max_images.where.known() ? data.max_images.where : data.where,
-               absl::StrCat(*data.max_images, " images of ", largest, " tokens and ", *data.text_tokens, " text tokens each are ", most,
-                            ", more than the sequence of ", *recipe.batch.sequence_length),
-               "use fewer or smaller images, shorter text, or a longer sequence_length")
+        .Error(
+            DiagnosticKind::kSampleTooLong, data.max_images.where.known() ? data.max_images.where : data.where,
+            absl::StrCat(*data.max_images, " images of ", largest, " tokens and ", *data.text_tokens,
+                         " text tokens each are ", most, ", more than the sequence of ", *recipe.batch.sequence_length),
+            "use fewer or smaller images, shorter text, or a longer sequence_length")
         .notes.push_back({recipe.batch.sequence_length.where, "the sequence length is given here"});
   }
 }
@@ -127,15 +138,17 @@ void CheckPacked(const Recipe& recipe, Diagnostics& diagnostics) {
   if (!*recipe.data.packed_documents || *samples == 1) return;
   diagnostics
       .Error(DiagnosticKind::kPackedSamples, recipe.data.packed_documents.where,
-             absl::StrCat("packed documents need microbatches of one sample, not of ", *samples), "use micro_samples: 1")
+             absl::StrCat("packed documents need microbatches of one sample, not of ", *samples),
+             "use micro_samples: 1")
       .notes.push_back({samples.where, "micro_samples is given here"});
 }
 
-// An image is made smaller until it has at most max_patches: those must be tokens that a sample can hold, with its end behind them, and no image
-// can have min_patches that the table of positions lacks.
+// An image is made smaller until it has at most max_patches: those must be tokens that a sample can hold, with its end
+// behind them, and no image can have min_patches that the table of positions lacks.
 void CheckTarImages(const Recipe& recipe, const RadioVitModel& encoder, Diagnostics& diagnostics) {
   const DataRecipe& data = recipe.data;
-  const int64_t side = encoder.max_image / encoder.patch, tokens = data.max_patches / (encoder.pixel_shuffle * encoder.pixel_shuffle);
+  const int64_t side = encoder.max_image / encoder.patch,
+                tokens = data.max_patches / (encoder.pixel_shuffle * encoder.pixel_shuffle);
   if (tokens >= recipe.batch.sequence_length) {
     diagnostics
         .Error(DiagnosticKind::kSampleTooLong, data.max_patches.where.known() ? data.max_patches.where : data.where,
@@ -146,14 +159,16 @@ void CheckTarImages(const Recipe& recipe, const RadioVitModel& encoder, Diagnost
   }
   if (data.max_patches < encoder.pixel_shuffle * encoder.pixel_shuffle) {
     diagnostics.Error(DiagnosticKind::kImageGrid, data.max_patches.where.known() ? data.max_patches.where : data.where,
-                      absl::StrCat("max_patches ", *data.max_patches, ", where one image token is ", *encoder.pixel_shuffle, " x ",
-                                   *encoder.pixel_shuffle, " patches"),
+                      absl::StrCat("max_patches ", *data.max_patches, ", where one image token is ",
+                                   *encoder.pixel_shuffle, " x ", *encoder.pixel_shuffle, " patches"),
                       absl::StrCat("use at least ", encoder.pixel_shuffle * encoder.pixel_shuffle));
   }
   if (data.min_patches > side * side) {
     diagnostics.Error(DiagnosticKind::kImageGrid, data.min_patches.where.known() ? data.min_patches.where : data.where,
-                      absl::StrCat("min_patches ", *data.min_patches, ", where the largest image has ", side, " x ", side, " patches"),
-                      absl::StrCat("use at most ", side * side, ", from max_image ", *encoder.max_image, " and patch ", *encoder.patch));
+                      absl::StrCat("min_patches ", *data.min_patches, ", where the largest image has ", side, " x ",
+                                   side, " patches"),
+                      absl::StrCat("use at most ", side * side, ", from max_image ", *encoder.max_image, " and patch ",
+                                   *encoder.patch));
   }
 }
 

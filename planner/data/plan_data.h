@@ -1,5 +1,5 @@
-// Where samples come from, resolved: the recipe's data section with what the models settle (patch size, vocabulary), and the checks that
-// need both. Sources and packing: design, `data.kind`.
+// Where samples come from, resolved: the recipe's data section with what the models settle (patch size, vocabulary),
+// and the checks that need both. Sources and packing: design, `data.kind`.
 #pragma once
 
 #include <optional>

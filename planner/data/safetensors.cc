@@ -80,7 +80,9 @@ struct Entry {
 };
 
 absl::StatusOr<Entry> ReadEntry(const std::string& name, const Json& json) {
-  const auto wrong = [&](auto... what) { return absl::InvalidArgumentError(absl::StrCat("tensor ", name, ": ", what...)); };
+  const auto wrong = [&](auto... what) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor ", name, ": ", what...));
+  };
   if (!json.is_object()) return wrong("its entry is not an object");
   const auto type = json.find("dtype");
   if (type == json.end() || !type->is_string()) return wrong("no dtype");
@@ -88,12 +90,14 @@ absl::StatusOr<Entry> ReadEntry(const std::string& name, const Json& json) {
   if (!dtype) return wrong("dtype ", type->get<std::string>(), " is not one of F64, F32, BF16, I64");
   const auto shape = Integers(json, "shape"), offsets = Integers(json, "data_offsets");
   if (!shape) return wrong("its shape is not a list of sizes");
-  if (shape->size() > kMaxSafetensorsRank) return wrong(shape->size(), " dimensions, at most ", kMaxSafetensorsRank, " are read");
+  if (shape->size() > kMaxSafetensorsRank)
+    return wrong(shape->size(), " dimensions, at most ", kMaxSafetensorsRank, " are read");
   if (!offsets || offsets->size() != 2) return wrong("data_offsets is not two offsets");
   const auto bytes = BytesOf(*dtype, *shape);
   if (!bytes) return wrong("its shape overflows");
   if ((*offsets)[0] > (*offsets)[1]) return wrong("data_offsets run backwards");
-  if ((*offsets)[1] - (*offsets)[0] != *bytes) return wrong("its shape needs ", *bytes, " bytes, its offsets span ", (*offsets)[1] - (*offsets)[0]);
+  if ((*offsets)[1] - (*offsets)[0] != *bytes)
+    return wrong("its shape needs ", *bytes, " bytes, its offsets span ", (*offsets)[1] - (*offsets)[0]);
   return Entry{name, *dtype, *shape, (*offsets)[0], (*offsets)[1]};
 }
 
@@ -108,7 +112,8 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
   if (fstat(file.fd, &status) != 0) return Errno("reading", path);
   if (!S_ISREG(status.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, " is not a file"));
   const size_t bytes = status.st_size;
-  if (bytes < 8) return absl::InvalidArgumentError(absl::StrCat(path, ": ", bytes, " bytes are too few for a safetensors file"));
+  if (bytes < 8)
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", bytes, " bytes are too few for a safetensors file"));
   void* address = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (address == MAP_FAILED) return Errno("mapping", path);
   SafetensorsFile result;
@@ -123,7 +128,8 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
 absl::Status SafetensorsFile::ReadHeader(size_t file_bytes) {
   uint64_t length = 0;
   std::memcpy(&length, mapping_.get(), sizeof length);
-  if (length > kMaxSafetensorsHeader) return absl::InvalidArgumentError(absl::StrCat("a header of ", length, " bytes is too long"));
+  if (length > kMaxSafetensorsHeader)
+    return absl::InvalidArgumentError(absl::StrCat("a header of ", length, " bytes is too long"));
   if (length > file_bytes - 8) return absl::InvalidArgumentError("the header is longer than the file");
   const char* text = reinterpret_cast<const char*>(mapping_.get()) + 8;
   const Json header = Json::parse(text, text + length, nullptr, /*allow_exceptions=*/false);
@@ -143,19 +149,23 @@ absl::Status SafetensorsFile::ReadHeader(size_t file_bytes) {
     if (!entry.ok()) return entry.status();
     entries.push_back(*std::move(entry));
   }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
   const int64_t data_bytes = file_bytes - 8 - length;
   int64_t covered = 0;
   for (const Entry& entry : entries) {
     if (entry.begin != covered) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor ", entry.name, " starts at ", entry.begin, ", the one before ends at ", covered));
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor ", entry.name, " starts at ", entry.begin, ", the one before ends at ", covered));
     }
     covered = entry.end;
   }
-  if (covered != data_bytes) return absl::InvalidArgumentError(absl::StrCat("the tensors end at ", covered, ", the data at ", data_bytes));
+  if (covered != data_bytes)
+    return absl::InvalidArgumentError(absl::StrCat("the tensors end at ", covered, ", the data at ", data_bytes));
   const std::byte* data = mapping_.get() + 8 + length;
   for (Entry& entry : entries) {
-    tensors_[entry.name] = {entry.dtype, std::move(entry.shape), data + entry.begin, static_cast<size_t>(entry.end - entry.begin)};
+    tensors_[entry.name] = {entry.dtype, std::move(entry.shape), data + entry.begin,
+                            static_cast<size_t>(entry.end - entry.begin)};
   }
   return absl::OkStatus();
 }
@@ -180,11 +190,14 @@ absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorB
   for (const TensorBytes* tensor : order) {
     const auto bytes = BytesOf(tensor->dtype, tensor->shape);
     if (!bytes || *bytes != static_cast<int64_t>(tensor->bytes.size())) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("writing ", path, ": tensor ", tensor->name, " has ", tensor->bytes.size(), " bytes, which its shape does not fit"));
+      return absl::InvalidArgumentError(absl::StrCat("writing ", path, ": tensor ", tensor->name, " has ",
+                                                     tensor->bytes.size(), " bytes, which its shape does not fit"));
     }
-    if (header.contains(tensor->name)) return absl::InvalidArgumentError(absl::StrCat("writing ", path, ": two tensors ", tensor->name));
-    header[tensor->name] = {{"dtype", SafetensorsName(tensor->dtype)}, {"shape", tensor->shape}, {"data_offsets", {offset, offset + *bytes}}};
+    if (header.contains(tensor->name))
+      return absl::InvalidArgumentError(absl::StrCat("writing ", path, ": two tensors ", tensor->name));
+    header[tensor->name] = {{"dtype", SafetensorsName(tensor->dtype)},
+                            {"shape", tensor->shape},
+                            {"data_offsets", {offset, offset + *bytes}}};
     offset += *bytes;
   }
   std::string text = header.dump();

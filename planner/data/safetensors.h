@@ -1,5 +1,6 @@
-// Reading and writing safetensors files without torch: u64 little-endian header length, a JSON header, the tensors' bytes. A file comes from
-// elsewhere, so nothing in it is believed: sizes are limited and checked for overflow, and the tensors must cover the bytes exactly.
+// Reading and writing safetensors files without torch: u64 little-endian header length, a JSON header, the tensors'
+// bytes. A file comes from elsewhere, so nothing in it is believed: sizes are limited and checked for overflow, and the
+// tensors must cover the bytes exactly.
 #pragma once
 
 #include <absl/status/status.h>
@@ -28,7 +29,8 @@ struct TensorView {
   size_t bytes = 0;
 };
 
-// A read-only mapping of a file of F64, F32, BF16 and I64 tensors. Views live as long as the object (moving it keeps them).
+// A read-only mapping of a file of F64, F32, BF16 and I64 tensors. Views live as long as the object (moving it keeps
+// them).
 class SafetensorsFile {
  public:
   // NotFound, or InvalidArgument naming the path and what is wrong with the file.
@@ -64,8 +66,8 @@ struct TensorBytes {
   std::string bytes;  // little-endian, row-major
 };
 
-// Writes a temporary file beside `path` and renames it, so that readers see nothing or the whole file. The same tensors in any order give
-// the same bytes. InvalidArgument if a name repeats or bytes do not fit the shape.
+// Writes a temporary file beside `path` and renames it, so that readers see nothing or the whole file. The same tensors
+// in any order give the same bytes. InvalidArgument if a name repeats or bytes do not fit the shape.
 absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorBytes>& tensors,
                               const std::map<std::string, std::string>& metadata = {});
 

@@ -6,7 +6,8 @@
 namespace planwright {
 
 void Bug(std::string_view message) {
-  std::fprintf(stderr, "planwright bug: %.*s\nPlease report it with the recipe.\n", static_cast<int>(message.size()), message.data());
+  std::fprintf(stderr, "planwright bug: %.*s\nPlease report it with the recipe.\n", static_cast<int>(message.size()),
+               message.data());
   std::abort();
 }
 

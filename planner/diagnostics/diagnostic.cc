@@ -87,7 +87,8 @@ std::vector<Diagnostic> Diagnostics::sorted() const {
     return std::tuple(d.where.file ? file_order.at(*d.where.file) : -1, d.where.line, d.where.column);
   };
   std::vector<Diagnostic> result = list_;
-  std::stable_sort(result.begin(), result.end(), [&](const Diagnostic& a, const Diagnostic& b) { return key(a) < key(b); });
+  std::stable_sort(result.begin(), result.end(),
+                   [&](const Diagnostic& a, const Diagnostic& b) { return key(a) < key(b); });
   return result;
 }
 

@@ -47,7 +47,8 @@ struct Diagnostic {
   std::vector<Note> notes;
 };
 
-// Gathers problems; all independent ones of a run are shown, causes first (order of adding is kept within a file position).
+// Gathers problems; all independent ones of a run are shown, causes first (order of adding is kept within a file
+// position).
 class Diagnostics {
  public:
   Diagnostic& Error(DiagnosticKind kind, const Location& where, std::string message, std::string help = "");

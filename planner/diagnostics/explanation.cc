@@ -19,7 +19,8 @@ constexpr size_t kTextWidth = 100;
 std::string Wrapped(std::string_view text) {
   std::string out;
   size_t column = 0;
-  for (const std::string& word : std::vector<std::string>(absl::StrSplit(std::string(text), absl::ByAnyChar(" \n"), absl::SkipEmpty()))) {
+  for (const std::string& word :
+       std::vector<std::string>(absl::StrSplit(std::string(text), absl::ByAnyChar(" \n"), absl::SkipEmpty()))) {
     if (column + word.size() + 1 > kTextWidth) {
       out += '\n';
       column = 0;
@@ -35,7 +36,8 @@ std::string Wrapped(std::string_view text) {
 
 std::string OnOneLine(std::string_view text) {
   std::string out;
-  for (const std::string& word : std::vector<std::string>(absl::StrSplit(std::string(text), absl::ByAnyChar(" \n"), absl::SkipEmpty()))) {
+  for (const std::string& word :
+       std::vector<std::string>(absl::StrSplit(std::string(text), absl::ByAnyChar(" \n"), absl::SkipEmpty()))) {
     Append(out, out.empty() ? "" : " ", word);
   }
   return out;
@@ -44,7 +46,8 @@ std::string OnOneLine(std::string_view text) {
 // Lines with what a terminal would hide written out.
 std::string Indented(std::string_view text, std::string_view indent) {
   std::string out;
-  for (const std::string& line : std::vector<std::string>(absl::StrSplit(std::string(absl::StripTrailingAsciiWhitespace(std::string(text))), '\n'))) {
+  for (const std::string& line : std::vector<std::string>(
+           absl::StrSplit(std::string(absl::StripTrailingAsciiWhitespace(std::string(text))), '\n'))) {
     Append(out, line.empty() ? "" : indent, Printable(line), "\n");
   }
   return out;
@@ -53,7 +56,8 @@ std::string Indented(std::string_view text, std::string_view indent) {
 bool IsCommand(std::string_view example) { return example.starts_with("$ "); }
 
 std::string HowToChange(DiagnosticKind kind) {
-  return Cat("A lint: a warning, which `lints: {", KindNumber(kind), ": error}` in the recipe makes an error and `off` silences.");
+  return Cat("A lint: a warning, which `lints: {", KindNumber(kind),
+             ": error}` in the recipe makes an error and `off` silences.");
 }
 
 constexpr char kPageHead[] = R"(# Diagnostics
@@ -71,15 +75,15 @@ diagnostic and nothing else, and the right one nothing at all.
 struct Room {
   std::string_view hundred, title;
 };
-constexpr Room kRooms[] = {{"PW00", "Files"},     {"PW01", "Keys and values"}, {"PW02", "Topology"},      {"PW03", "Bridges"},
-                           {"PW04", "Batch and budget"}, {"PW05", "Models"},   {"PW06", "Data"}, {"PW08", "The proof of the plan"},
-                           {"PW09", "Not built yet"}};
+constexpr Room kRooms[] = {{"PW00", "Files"},   {"PW01", "Keys and values"},       {"PW02", "Topology"},
+                           {"PW03", "Bridges"}, {"PW04", "Batch and budget"},      {"PW05", "Models"},
+                           {"PW06", "Data"},    {"PW08", "The proof of the plan"}, {"PW09", "Not built yet"}};
 
 }  // namespace
 
 const Explanation& ExplanationOf(DiagnosticKind kind) {
-  for (const auto& room : {FileExplanations(), RecipeExplanations(), TopologyExplanations(), BridgeExplanations(), BudgetExplanations(),
-                           ModelExplanations(), DataExplanations(), PlanExplanations()}) {
+  for (const auto& room : {FileExplanations(), RecipeExplanations(), TopologyExplanations(), BridgeExplanations(),
+                           BudgetExplanations(), ModelExplanations(), DataExplanations(), PlanExplanations()}) {
     for (const Explanation& explanation : room) {
       if (explanation.kind == kind) return explanation;
     }
@@ -94,17 +98,20 @@ std::string ExampleText(std::string_view example) {
 
 std::string ExplanationText(DiagnosticKind kind) {
   const Explanation& explanation = ExplanationOf(kind);
-  std::string text = Cat(KindNumber(kind), " ", KindName(kind), ": ", KindSummary(kind), "\n\n", Wrapped(explanation.meaning));
+  std::string text =
+      Cat(KindNumber(kind), " ", KindName(kind), ": ", KindSummary(kind), "\n\n", Wrapped(explanation.meaning));
   if (IsLint(kind)) text += Wrapped(HowToChange(kind));
   if (!explanation.wrong.empty()) {
-    Append(text, "\nWrong:\n\n", Indented(ExampleText(explanation.wrong), "    "), "\nRight:\n\n", Indented(ExampleText(explanation.right), "    "));
+    Append(text, "\nWrong:\n\n", Indented(ExampleText(explanation.wrong), "    "), "\nRight:\n\n",
+           Indented(ExampleText(explanation.right), "    "));
   }
   return Cat(text, "\n", Wrapped(explanation.mend));
 }
 
 std::string ExplanationMarkdown(DiagnosticKind kind) {
   const Explanation& explanation = ExplanationOf(kind);
-  std::string text = Cat("### ", KindNumber(kind), "\n\n**", KindName(kind), "**: ", KindSummary(kind), "\n\n", OnOneLine(explanation.meaning), "\n");
+  std::string text = Cat("### ", KindNumber(kind), "\n\n**", KindName(kind), "**: ", KindSummary(kind), "\n\n",
+                         OnOneLine(explanation.meaning), "\n");
   if (IsLint(kind)) Append(text, "\n", HowToChange(kind), "\n");
   if (!explanation.wrong.empty()) {
     const std::string fence = IsCommand(explanation.wrong) ? "```sh\n" : "```yaml\n";
@@ -118,8 +125,8 @@ std::string DiagnosticsPage() {
   std::string page = kPageHead;
   for (DiagnosticKind kind : AllKinds()) {
     const std::string number(KindNumber(kind));
-    Append(page, "| [", number, "](#", absl::AsciiStrToLower(number), ") | ", KindName(kind), " | ", IsLint(kind) ? "lint" : "error", " | ",
-           KindSummary(kind), " |\n");
+    Append(page, "| [", number, "](#", absl::AsciiStrToLower(number), ") | ", KindName(kind), " | ",
+           IsLint(kind) ? "lint" : "error", " | ", KindSummary(kind), " |\n");
   }
   for (const Room& room : kRooms) {
     Append(page, "\n## ", room.title, "\n");

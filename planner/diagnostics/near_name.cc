@@ -22,7 +22,8 @@ int EditDistance(std::string_view a, std::string_view b) {
   for (int i = 1; i <= n; ++i) {
     for (int j = 1; j <= m; ++j) {
       edits[i][j] = std::min({edits[i - 1][j] + 1, edits[i][j - 1] + 1, edits[i - 1][j - 1] + (same(i, j) ? 0 : 1)});
-      if (i > 1 && j > 1 && same(i, j - 1) && same(i - 1, j)) edits[i][j] = std::min(edits[i][j], edits[i - 2][j - 2] + 1);
+      if (i > 1 && j > 1 && same(i, j - 1) && same(i - 1, j))
+        edits[i][j] = std::min(edits[i][j], edits[i - 2][j - 2] + 1);
     }
   }
   return edits[n][m];

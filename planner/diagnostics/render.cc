@@ -64,7 +64,7 @@ void AppendSource(std::string& out, const Location& where, SourceTexts& texts, c
   absl::StrAppendFormat(&out, "%4d | ", where.line);
   Append(out, before_cut, whole.text, "\n");
   Append(out, "     | ", std::string(before_cut.size() + before.columns, ' '), style.caret, "^",
-                  std::string(marked.columns > 1 ? marked.columns - 1 : 0, '~'), style.end, "\n");
+         std::string(marked.columns > 1 ? marked.columns - 1 : 0, '~'), style.end, "\n");
 }
 
 std::string Place(const Location& where) {
@@ -85,12 +85,13 @@ void AppendHelp(std::string& out, const std::string& help, const Style& style) {
 void AppendProblem(std::string& out, const Diagnostic& problem, SourceTexts& texts, const Style& style) {
   const bool is_error = problem.severity == Severity::kError;
   Append(out, style.bold, Place(problem.where), style.end, is_error ? style.error : style.warning,
-                  is_error ? "error: " : "warning: ", style.end, style.bold, Printable(problem.message), style.end, " [",
-                  KindNumber(problem.kind), " ", KindName(problem.kind), "]\n");
+         is_error ? "error: " : "warning: ", style.end, style.bold, Printable(problem.message), style.end, " [",
+         KindNumber(problem.kind), " ", KindName(problem.kind), "]\n");
   AppendSource(out, problem.where, texts, style);
   AppendHelp(out, problem.help, style);
   for (const Note& note : problem.notes) {
-    Append(out, style.bold, Place(note.where), style.end, style.note, "note: ", style.end, Printable(note.message), "\n");
+    Append(out, style.bold, Place(note.where), style.end, style.note, "note: ", style.end, Printable(note.message),
+           "\n");
     AppendSource(out, note.where, texts, style);
   }
 }

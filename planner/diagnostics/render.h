@@ -21,8 +21,8 @@ namespace planwright {
 // Ends with a line break unless there are no problems. Control characters of messages and source lines are escaped.
 std::string RenderText(const std::vector<Diagnostic>& problems, SourceTexts& texts, bool color);
 
-// The `problems` array of `plan validate --json`: kind, name, severity, message, file, line, column, length, help, notes.
-// A problem without a place has file null and line and column 0.
+// The `problems` array of `plan validate --json`: kind, name, severity, message, file, line, column, length, help,
+// notes. A problem without a place has file null and line and column 0.
 nlohmann::ordered_json RenderJson(const std::vector<Diagnostic>& problems);
 
 }  // namespace planwright

@@ -26,7 +26,8 @@ std::vector<std::string> SplitLines(const std::string& text) {
 
 std::vector<std::string> ReadLines(const std::string& file) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error) || std::filesystem::file_size(file, error) > kLargestFile) return {};
+  if (!std::filesystem::is_regular_file(file, error) || std::filesystem::file_size(file, error) > kLargestFile)
+    return {};
   std::ifstream in(file, std::ios::binary);
   return SplitLines(std::string(std::istreambuf_iterator<char>(in), {}));
 }

@@ -6,7 +6,9 @@
 namespace planwright {
 namespace {
 
-unsigned char Byte(std::string_view text, size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0; }
+unsigned char Byte(std::string_view text, size_t at) {
+  return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
+}
 
 bool IsContinuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
 
@@ -41,7 +43,8 @@ std::string Printable(std::string_view text) {
   std::string result;
   for (size_t at = 0; at < text.size();) {
     const size_t length = CodePointLength(text, at);
-    const bool plain = length > 0 && !IsHiddenControl(text, at, length) && text[at] != '\n' && text[at] != '\r' && text[at] != '\t';
+    const bool plain =
+        length > 0 && !IsHiddenControl(text, at, length) && text[at] != '\n' && text[at] != '\r' && text[at] != '\t';
     const size_t bytes = length > 0 ? length : 1;
     for (size_t i = at; i < at + bytes; ++i) {
       if (plain) {

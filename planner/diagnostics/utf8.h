@@ -11,8 +11,8 @@ namespace planwright {
 // surrogates are not well formed.
 size_t CodePointLength(std::string_view text, size_t at);
 
-// Whether the code point at text[at], `length` bytes long, changes what a reader sees without being seen itself: control
-// characters other than tab, line feed and carriage return, and bidirectional overrides.
+// Whether the code point at text[at], `length` bytes long, changes what a reader sees without being seen itself:
+// control characters other than tab, line feed and carriage return, and bidirectional overrides.
 bool IsHiddenControl(std::string_view text, size_t at, size_t length);
 
 // `text` with invalid bytes, controls and line breaks written as \xNN, for messages.

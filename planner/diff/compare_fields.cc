@@ -17,7 +17,8 @@ std::string Join(const std::string& path, const std::string& key) { return path.
 
 // What one change says of several items: the value if they share it, else the first few by name.
 Json Summary(const std::vector<std::pair<std::string, Json>>& values) {
-  const bool alike = std::all_of(values.begin(), values.end(), [&](const auto& value) { return value.second == values[0].second; });
+  const bool alike =
+      std::all_of(values.begin(), values.end(), [&](const auto& value) { return value.second == values[0].second; });
   if (alike && values[0].second.is_primitive()) return values[0].second;
   Json summary = Json::object();
   for (size_t i = 0; i < std::min(kMostAlike, values.size()); ++i) summary[values[i].first] = values[i].second;
@@ -29,7 +30,8 @@ class Comparer {
  public:
   explicit Comparer(bool rates_change) : rates_change_(rates_change) {}
 
-  void Node(const std::string& path, const std::string& pattern, const Json& from, const Json& to, std::vector<Change>& changes) {
+  void Node(const std::string& path, const std::string& pattern, const Json& from, const Json& to,
+            std::vector<Change>& changes) {
     if (from.is_object() && to.is_object()) {
       static const Json kNothing;
       for (const auto& [key, value] : from.items()) {
@@ -43,7 +45,8 @@ class Comparer {
     if (from == to) return;
     const std::optional<FieldRule> rule = RuleOf(pattern);
     if (rule && rule->compare == Compare::kItems) return Items(path, *rule, from, to, changes);
-    if (rule && rule->compare == Compare::kWhole) return changes.push_back(Make(path, rule, Count(from, to), Count(to, from)));
+    if (rule && rule->compare == Compare::kWhole)
+      return changes.push_back(Make(path, rule, Count(from, to), Count(to, from)));
     changes.push_back(Make(path, rule, from, to));
   }
 
@@ -53,8 +56,12 @@ class Comparer {
     if (!rule) return {path, std::move(from), std::move(to), "run", "a field that cannot be judged", true};
     const bool may = rule->curve == Curve::kChanges || (rule->curve == Curve::kRates && rates_change_);
     const bool idle_rate = rule->curve == Curve::kRates && !rates_change_;
-    return {path, std::move(from), std::move(to), std::string(rule->area),
-            std::string(rule->effect) + (idle_rate ? "; it is the same at every step of this training" : ""), may};
+    return {path,
+            std::move(from),
+            std::move(to),
+            std::string(rule->area),
+            std::string(rule->effect) + (idle_rate ? "; it is the same at every step of this training" : ""),
+            may};
   }
 
   // How long a list is, and how many of its items the other lacks.
@@ -64,13 +71,16 @@ class Comparer {
     size_t own = 0;
     for (const Json& item : list) {
       const auto it = there.find(item.dump());
-      if (it == there.end()) ++own;
-      else there.erase(it);
+      if (it == there.end())
+        ++own;
+      else
+        there.erase(it);
     }
     return {{"items", list.size()}, {"own", own}};
   }
 
-  void Items(const std::string& path, const FieldRule& rule, const Json& from, const Json& to, std::vector<Change>& changes) {
+  void Items(const std::string& path, const FieldRule& rule, const Json& from, const Json& to,
+             std::vector<Change>& changes) {
     const std::string& pattern = rule.pattern;
     std::map<std::string, const Json*> others;
     for (const Json& item : to) others[ItemName(pattern, item)] = &item;
@@ -95,8 +105,11 @@ class Comparer {
   }
 
   // Changes of items in one field, if they are many, become one.
-  static void Gather(const std::string& path, std::vector<std::pair<std::string, Change>>& found, std::vector<Change>& changes) {
-    const auto key_of = [](const Change& change) { return change.path + (change.from.is_null() ? "+" : change.to.is_null() ? "-" : ""); };
+  static void Gather(const std::string& path, std::vector<std::pair<std::string, Change>>& found,
+                     std::vector<Change>& changes) {
+    const auto key_of = [](const Change& change) {
+      return change.path + (change.from.is_null() ? "+" : change.to.is_null() ? "-" : "");
+    };
     std::map<std::string, std::vector<const std::pair<std::string, Change>*>> alike;
     for (const auto& item : found) alike[key_of(item.second)].push_back(&item);
     std::set<std::string> told;

@@ -8,6 +8,7 @@
 namespace planwright {
 
 // `rates_change`: whether the learning rate or the weight decay is another at some step.
-std::vector<Change> CompareFields(const nlohmann::ordered_json& from, const nlohmann::ordered_json& to, bool rates_change);
+std::vector<Change> CompareFields(const nlohmann::ordered_json& from, const nlohmann::ordered_json& to,
+                                  bool rates_change);
 
 }  // namespace planwright

@@ -43,8 +43,8 @@ void CompareGroupSizes(const Plan& from, const Plan& to, std::vector<Change>& ch
 }
 
 // One module's layers: the same change in many layers is told once.
-void CompareLayers(const std::string& module, const std::map<std::string, Arithmetic>& from, const std::map<std::string, Arithmetic>& to,
-                   std::vector<Change>& changes) {
+void CompareLayers(const std::string& module, const std::map<std::string, Arithmetic>& from,
+                   const std::map<std::string, Arithmetic>& to, std::vector<Change>& changes) {
   struct Seen {
     Change change;
     int layers = 0;
@@ -52,7 +52,8 @@ void CompareLayers(const std::string& module, const std::map<std::string, Arithm
   std::map<std::string, Seen> seen;
   const auto add = [&](const std::string& what, Json before, Json after) {
     Seen& entry = seen[what + before.dump() + after.dump()];
-    entry.change = {"modules." + module + ".arithmetic." + what, std::move(before), std::move(after), "arithmetic", "", true};
+    entry.change = {
+        "modules." + module + ".arithmetic." + what, std::move(before), std::move(after), "arithmetic", "", true};
     ++entry.layers;
   };
   for (const auto& [layer, before] : from) {
@@ -66,7 +67,8 @@ void CompareLayers(const std::string& module, const std::map<std::string, Arithm
     }
   }
   for (auto& [key, entry] : seen) {
-    entry.change.effect = "layers compute otherwise (" + std::to_string(entry.layers) + (entry.layers == 1 ? " place)" : " places)");
+    entry.change.effect =
+        "layers compute otherwise (" + std::to_string(entry.layers) + (entry.layers == 1 ? " place)" : " places)");
     changes.push_back(std::move(entry.change));
   }
 }
@@ -94,7 +96,8 @@ std::vector<std::string> FilesOf(const std::vector<std::string>& names, const st
   for (const std::string& name : names) {
     std::error_code error;
     const std::filesystem::path path = std::filesystem::path(base) / name;
-    const std::filesystem::path whole = std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+    const std::filesystem::path whole =
+        std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
     files.push_back(error ? path.string() : whole.string());
   }
   return files;
@@ -102,25 +105,29 @@ std::vector<std::string> FilesOf(const std::vector<std::string>& names, const st
 
 // The digest covers paths as they are written; from another folder the same words name other files.
 void CompareFolders(const Plan& from, const Plan& to, std::vector<Change>& changes) {
-  const auto compare = [&](const std::string& path, const std::vector<std::string>& a, const std::string& base_a, const std::vector<std::string>& b,
-                           const std::string& base_b, const std::string& area) {
+  const auto compare = [&](const std::string& path, const std::vector<std::string>& a, const std::string& base_a,
+                           const std::vector<std::string>& b, const std::string& base_b, const std::string& area) {
     if (a != b || a.empty() || FilesOf(a, base_a) == FilesOf(b, base_b)) return;
     changes.push_back({path, base_a, base_b, area, "the same relative paths name files of another folder", true});
   };
   if (from.data.kind == to.data.kind && from.data.kind != "mock") {
-    const auto files = [](const DataPlan& data) { return data.path.empty() ? data.shards : std::vector<std::string>{data.path}; };
+    const auto files = [](const DataPlan& data) {
+      return data.path.empty() ? data.shards : std::vector<std::string>{data.path};
+    };
     compare("data.base", files(from.data), from.data.base, files(to.data), to.data.base, "data");
   }
   if (from.initialize && to.initialize) {
-    compare("initialize.base", {from.initialize->from}, from.initialize->base, {to.initialize->from}, to.initialize->base, "weights");
+    compare("initialize.base", {from.initialize->from}, from.initialize->base, {to.initialize->from},
+            to.initialize->base, "weights");
   }
 }
 
-// Items of lists are matched by name, so names that change places or an order alone are no change of a field. Two digests are two plans all the
-// same, and nobody can say of such a one that it trains alike.
+// Items of lists are matched by name, so names that change places or an order alone are no change of a field. Two
+// digests are two plans all the same, and nobody can say of such a one that it trains alike.
 void CompareDigests(const Plan& from, const Plan& to, std::vector<Change>& changes) {
   const std::string a = PlanDigest(from), b = PlanDigest(to);
-  if (a != b) changes.push_back({"digest", a, b, "run", "the same items in another order, or under one another's names", true});
+  if (a != b)
+    changes.push_back({"digest", a, b, "run", "the same items in another order, or under one another's names", true});
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// What differs between two plans, what each difference does, and whether the loss curve may change. Layout, placement, buckets, overlap,
-// recompute and names of groups never change it; what decides weights, samples, rates and arithmetic does (design: numbers must not depend on the
-// layout).
+// What differs between two plans, what each difference does, and whether the loss curve may change. Layout, placement,
+// buckets, overlap, recompute and names of groups never change it; what decides weights, samples, rates and arithmetic
+// does (design: numbers must not depend on the layout).
 #pragma once
 
 #include <string>
@@ -12,10 +12,11 @@
 namespace planwright {
 
 struct Change {
-  std::string path;               // "modules.language.grid.tp"; items of lists by name
+  std::string path;                 // "modules.language.grid.tp"; items of lists by name
   nlohmann::ordered_json from, to;  // null: not there
-  std::string area;               // ranks, groups, bridges, schedule, budget, data, weights, arithmetic, memory, programs, run
-  std::string effect;             // one sentence, without its full stop
+  // ranks, groups, bridges, schedule, budget, data, weights, arithmetic, memory, programs, run
+  std::string area;
+  std::string effect;  // one sentence, without its full stop
   bool may_change_loss = false;
 };
 

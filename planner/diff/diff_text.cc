@@ -19,7 +19,8 @@ std::optional<std::vector<int>> Ranks(const Json& value) {
     if (item.is_number_integer()) {
       ranks.push_back(item.get<int>());
     } else if (item.is_object() && item.contains("first") && item.contains("count") && item.contains("stride")) {
-      const std::vector<int> more = Expand({{item["first"].get<int>(), item["count"].get<int>(), item["stride"].get<int>()}});
+      const std::vector<int> more =
+          Expand({{item["first"].get<int>(), item["count"].get<int>(), item["stride"].get<int>()}});
       ranks.insert(ranks.end(), more.begin(), more.end());
     } else {
       return std::nullopt;
@@ -53,7 +54,8 @@ std::string InColumns(const std::vector<const Change*>& changes, size_t width) {
   const size_t most = width == 0 ? 60 : (width - 86) / 2;
   Table table({"", "", "", "", "", ""});
   for (const Change* change : changes) {
-    table.Add({change->may_change_loss ? "!" : " ", change->path, ValueText(change->path, change->from, most), "->", ValueText(change->path, change->to, most), change->effect});
+    table.Add({change->may_change_loss ? "!" : " ", change->path, ValueText(change->path, change->from, most), "->",
+               ValueText(change->path, change->to, most), change->effect});
   }
   const std::string text = table.Text(" ", width);
   return text.substr(text.find('\n') + 1);  // no header
@@ -67,7 +69,8 @@ std::string Stacked(const std::vector<const Change*>& changes, size_t width) {
   for (const Change* change : changes) {
     const std::string indent(kIndent, ' ');
     text += std::string(change->may_change_loss ? " !  " : "    ") + change->path + "\n";
-    text += indent + ValueText(change->path, change->from, most) + " -> " + ValueText(change->path, change->to, most) + "\n";
+    text += indent + ValueText(change->path, change->from, most) + " -> " + ValueText(change->path, change->to, most) +
+            "\n";
     text += Wrapped(indent + change->effect, width, kIndent) + "\n";
   }
   return text;
@@ -78,7 +81,11 @@ std::string Stacked(const std::vector<const Change*>& changes, size_t width) {
 Json DiffJson(const PlanDiff& diff) {
   Json changes = Json::array();
   for (const Change& change : diff.changes) {
-    changes.push_back({{"path", change.path}, {"from", change.from}, {"to", change.to}, {"effect", change.effect}, {"area", change.area},
+    changes.push_back({{"path", change.path},
+                       {"from", change.from},
+                       {"to", change.to},
+                       {"effect", change.effect},
+                       {"area", change.area},
                        {"may_change_loss", change.may_change_loss}});
   }
   return {{"same", diff.same()}, {"may_change_loss", diff.may_change_loss()}, {"changes", std::move(changes)}};
@@ -87,7 +94,8 @@ Json DiffJson(const PlanDiff& diff) {
 std::string DiffText(const PlanDiff& diff, const std::string& from, const std::string& to, size_t width) {
   constexpr size_t kLeastForColumns = 140;
   if (diff.same()) return from + " and " + to + " are the same plan\n";
-  std::string text = from + " and " + to + ": " + WithCommas(static_cast<int64_t>(diff.changes.size())) + " differences; the loss curve " +
+  std::string text = from + " and " + to + ": " + WithCommas(static_cast<int64_t>(diff.changes.size())) +
+                     " differences; the loss curve " +
                      (diff.may_change_loss() ? "may change (by those marked !)" : "does not change") + "\n";
   std::vector<std::string> areas;
   std::map<std::string, std::vector<const Change*>> changes;
@@ -96,7 +104,8 @@ std::string DiffText(const PlanDiff& diff, const std::string& from, const std::s
     changes[change.area].push_back(&change);
   }
   const bool columns = width == 0 || width >= kLeastForColumns;
-  for (const std::string& area : areas) text += "\n" + area + "\n" + (columns ? InColumns : Stacked)(changes[area], width);
+  for (const std::string& area : areas)
+    text += "\n" + area + "\n" + (columns ? InColumns : Stacked)(changes[area], width);
   return text;
 }
 

@@ -36,7 +36,8 @@ constexpr FieldRow kRows[] = {
     {"budget", kValue, "budget", kConsequence},
     {"budget.train_samples", kValue, "budget", "the training is longer or shorter"},
     {"budget.global_samples", kValue, "budget", "each step averages over another number of samples"},
-    {"budget.micro_samples", kValue, "budget", "a lane takes its samples in other portions; every token weighs the same"},
+    {"budget.micro_samples", kValue, "budget",
+     "a lane takes its samples in other portions; every token weighs the same"},
     {"budget.sequence_length", kValue, "data", "samples have another length"},
     {"budget.microbatches", kValue, "schedule", kConsequence},
     {"budget.block_samples", kValue, "schedule", kConsequence},
@@ -68,7 +69,8 @@ constexpr FieldRow kRows[] = {
     {"checkpoint", kValue, "checkpoint", kConsequence},
     {"checkpoint.every_steps", kValue, "checkpoint", "checkpoints are written at other steps"},
     {"checkpoint.common", kWhole, "checkpoint", "checkpoints keep other common state"},
-    {"checkpoint.rules", kWhole, "checkpoint", "other ranks write, or other pieces; a checkpoint is read whatever wrote it"},
+    {"checkpoint.rules", kWhole, "checkpoint",
+     "other ranks write, or other pieces; a checkpoint is read whatever wrote it"},
 
     {"accumulators", kWhole, "programs", kConsequence},
 
@@ -87,9 +89,11 @@ constexpr FieldRow kRows[] = {
     {"modules[].grid", kValue, "ranks", kMoved},
     {"modules[].grid.tp", kValue, "ranks", "each weight is cut over another number of ranks; the sums are the same"},
     {"modules[].grid.cp", kValue, "ranks", "each sequence is cut over another number of ranks; the sums are the same"},
-    {"modules[].grid.dp", kValue, "ranks", "another number of lanes share the samples of a step; the sums are the same"},
+    {"modules[].grid.dp", kValue, "ranks",
+     "another number of lanes share the samples of a step; the sums are the same"},
     {"modules[].grid.pp", kValue, "ranks", "layers are cut into another number of stages"},
-    {"modules[].grid.expert_tp", kValue, "ranks", "each expert is cut over another number of ranks; the sums are the same"},
+    {"modules[].grid.expert_tp", kValue, "ranks",
+     "each expert is cut over another number of ranks; the sums are the same"},
     {"modules[].grid.ep", kValue, "ranks", "experts are spread over another number of ranks"},
     {"modules[].grid.expert_dp", kValue, "ranks", "experts have another number of replicas; the sums are the same"},
     {"modules[].trains_backbone", kValue, "weights", "other weights are stepped"},
@@ -174,7 +178,8 @@ const FieldRow* MapAround(std::string_view pattern) {
 }
 
 bool InsideAWhole(std::string_view pattern) {
-  return std::any_of(std::begin(kRows), std::end(kRows), [&](const FieldRow& row) { return row.compare == kWhole && Within(pattern, row.pattern); });
+  return std::any_of(std::begin(kRows), std::end(kRows),
+                     [&](const FieldRow& row) { return row.compare == kWhole && Within(pattern, row.pattern); });
 }
 
 }  // namespace
@@ -188,7 +193,8 @@ std::optional<FieldRule> RuleOf(std::string_view pattern) {
   if (field == traits.end()) return std::nullopt;
   const FieldRow& row = RowOf(pattern);
   const Compare compare = row.pattern == pattern ? row.compare : InsideAWhole(pattern) ? kPart : kValue;
-  return FieldRule{std::string(pattern), compare, compare == kHarmless ? Curve::kKeeps : field->second.curve, row.area, row.effect};
+  return FieldRule{std::string(pattern), compare, compare == kHarmless ? Curve::kKeeps : field->second.curve, row.area,
+                   row.effect};
 }
 
 std::string InstructionPattern(const std::string& pattern) {

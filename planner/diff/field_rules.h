@@ -1,5 +1,6 @@
-// How two plans are compared in a field, and what is said of a difference. Whether the loss curve may hang on it says plan_fields.h, of every field;
-// the table of this room has the words: of sections, and of those fields that deserve their own.
+// How two plans are compared in a field, and what is said of a difference. Whether the loss curve may hang on it says
+// plan_fields.h, of every field; the table of this room has the words: of sections, and of those fields that deserve
+// their own.
 #pragma once
 
 #include <optional>
@@ -26,7 +27,7 @@ struct FieldRow {
   std::string_view pattern;  // "modules[].grid.tp"; [] is any item of a list; "modules[]": of the fields of an item
   Compare compare;
   std::string_view area;
-  std::string_view effect;   // of a difference; of an item that only one plan has, for kItems
+  std::string_view effect;  // of a difference; of an item that only one plan has, for kItems
 };
 std::span<const FieldRow> FieldRows();
 
@@ -40,7 +41,8 @@ struct FieldRule {
 // None: a plan has no such field.
 std::optional<FieldRule> RuleOf(std::string_view pattern);
 
-// Pattern of a field inside an instruction, wherever the instruction stands: "instruction.op". Other patterns come back as they are.
+// Pattern of a field inside an instruction, wherever the instruction stands: "instruction.op". Other patterns come back
+// as they are.
 std::string InstructionPattern(const std::string& pattern);
 
 // What an item of a kItems list is called: "language", "language.s0". Empty: it has no name.

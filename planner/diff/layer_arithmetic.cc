@@ -58,7 +58,8 @@ class Collector {
 
   void AddState(const Instruction& instruction) {
     const auto module = instruction.attributes.find("module");
-    const std::string* name = module == instruction.attributes.end() ? nullptr : std::get_if<std::string>(&module->second);
+    const std::string* name =
+        module == instruction.attributes.end() ? nullptr : std::get_if<std::string>(&module->second);
     result_.step.insert(std::string(OpName(instruction.kind)) + (name ? " " + *name : ""));
   }
 

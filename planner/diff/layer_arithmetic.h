@@ -1,5 +1,6 @@
-// What a plan computes, layer by layer, whatever the layout: which kinds of compute instruction a layer has. Their sizes and settings follow from
-// the constants of the module (V4), which are fields; two plans with equal fields and equal arithmetic train the same curve.
+// What a plan computes, layer by layer, whatever the layout: which kinds of compute instruction a layer has. Their
+// sizes and settings follow from the constants of the module (V4), which are fields; two plans with equal fields and
+// equal arithmetic train the same curve.
 #pragma once
 
 #include <map>
@@ -10,11 +11,13 @@
 
 namespace planwright {
 
-// Kinds of one layer, or of what a module does outside its layers. Backward kinds are left out, and those that only cut, join or count.
+// Kinds of one layer, or of what a module does outside its layers. Backward kinds are left out, and those that only
+// cut, join or count.
 using Arithmetic = std::set<std::string>;
 
 struct PlanArithmetic {
-  std::map<std::string, std::map<std::string, Arithmetic>> modules;  // by module, then by layer ("language.layers.3"; "" outside layers)
+  // by module, then by layer ("language.layers.3"; "" outside layers)
+  std::map<std::string, std::map<std::string, Arithmetic>> modules;
   std::set<std::string> step;  // what is done to gradients and weights once a step: "adamw language"
 };
 

@@ -20,7 +20,7 @@ InstructionCosts::InstructionCosts(const LinkedBlocks& blocks) {
   for (size_t i = 0; i < plan.blocks.size(); ++i) Add(blocks.block(static_cast<int>(i)));
 }
 
-int64_t InstructionCosts::Resolve(const Dim& dim, int64_t Symbol::* size) const {
+int64_t InstructionCosts::Resolve(const Dim& dim, int64_t Symbol::*size) const {
   if (const auto* number = std::get_if<int64_t>(&dim)) return std::clamp<int64_t>(*number, 0, kMostBytes);
   const auto symbol = symbols_.find(std::get<std::string>(dim));
   if (symbol == symbols_.end()) return 0;
@@ -28,7 +28,7 @@ int64_t InstructionCosts::Resolve(const Dim& dim, int64_t Symbol::* size) const 
   return std::clamp<int64_t>(value > 0 ? value : symbol->second->maximum, 0, kMostBytes);
 }
 
-int64_t InstructionCosts::Elements(const ValueType& type, int64_t Symbol::* size) const {
+int64_t InstructionCosts::Elements(const ValueType& type, int64_t Symbol::*size) const {
   int64_t elements = 1;
   for (const Dim& dim : type.dims) {
     if (__builtin_mul_overflow(elements, Resolve(dim, size), &elements) || elements > kMostBytes) return kMostBytes;
@@ -61,7 +61,7 @@ void InstructionCosts::Add(const LinkedBlock& list) {
     for (const Output& output : instruction.source->outputs) {
       if (computes) note(&output.type);
       const int64_t size = output.type.host || IsStateName(output.name) ? 0 : DTypeBytes(output.type.dtype);
-      const auto bytes = [&](int64_t Symbol::* at) { return std::min(kMostBytes, Elements(output.type, at)) * size; };
+      const auto bytes = [&](int64_t Symbol::*at) { return std::min(kMostBytes, Elements(output.type, at)) * size; };
       bytes_.push_back({bytes(&Symbol::expected), bytes(&Symbol::maximum)});
     }
     if (computes) cost.flops = OpFlops(*instruction.source, shapes, image_rows_);

@@ -1,5 +1,5 @@
-// What an instruction costs each time it runs: bytes of what it makes, FLOPs, its largest operand. Every block is looked at once, however many
-// layers, microbatches and ranks use it.
+// What an instruction costs each time it runs: bytes of what it makes, FLOPs, its largest operand. Every block is
+// looked at once, however many layers, microbatches and ranks use it.
 #pragma once
 
 #include <array>
@@ -30,23 +30,25 @@ class InstructionCosts {
   std::span<const BytesAtSizes> outputs(const LinkedInstruction& instruction) const {
     return {bytes_.data() + costs_[instruction.number].outputs, instruction.outputs.size()};
   }
-  double flops(const LinkedInstruction& instruction) const { return costs_[instruction.number].flops; }        // at mean sizes
-  int64_t largest(const LinkedInstruction& instruction) const { return costs_[instruction.number].largest; }  // elements, at planned sizes
+  // at mean sizes
+  double flops(const LinkedInstruction& instruction) const { return costs_[instruction.number].flops; }
+  // elements, at planned sizes
+  int64_t largest(const LinkedInstruction& instruction) const { return costs_[instruction.number].largest; }
 
  private:
   struct Cost {
-    size_t outputs = 0;   // where they start in bytes_
+    size_t outputs = 0;  // where they start in bytes_
     double flops = 0;
     int64_t largest = 0;  // compute only
   };
 
-  int64_t Resolve(const Dim& dim, int64_t Symbol::* size) const;
-  int64_t Elements(const ValueType& type, int64_t Symbol::* size) const;
+  int64_t Resolve(const Dim& dim, int64_t Symbol::*size) const;
+  int64_t Elements(const ValueType& type, int64_t Symbol::*size) const;
 
   std::unordered_map<std::string, const Symbol*> symbols_;
   std::vector<Cost> costs_;  // by LinkedInstruction::number
   std::vector<BytesAtSizes> bytes_;
-  double image_rows_ = 0;    // rows of an image, each row weighing the same: what attention within images costs a row
+  double image_rows_ = 0;  // rows of an image, each row weighing the same: what attention within images costs a row
 };
 
 }  // namespace planwright

@@ -13,8 +13,8 @@
 namespace planwright {
 namespace {
 
-// What libraries take of a device before the first value: CUDA's context with the kernels of LibTorch and cuBLAS, cuBLAS's workspace, and
-// NCCL's channel buffers for each communicator. Round figures, not measured.
+// What libraries take of a device before the first value: CUDA's context with the kernels of LibTorch and cuBLAS,
+// cuBLAS's workspace, and NCCL's channel buffers for each communicator. Round figures, not measured.
 constexpr int64_t kContextBytes = int64_t{1} << 30;
 constexpr int64_t kCommunicatorBytes = int64_t{128} << 20;
 
@@ -33,7 +33,8 @@ void AddState(const Plan& plan, const Module& module, int stage, MemoryBytes& by
   for (const Storage& storage : module.storages) {
     if (storage.bucket >= 0 || storage.stage != stage) continue;
     const bool buffer = !storage.parameters.empty() && storage.parameters[0] >= 0 &&
-                        storage.parameters[0] < static_cast<int>(module.parameters.size()) && module.parameters[storage.parameters[0]].buffer;
+                        storage.parameters[0] < static_cast<int>(module.parameters.size()) &&
+                        module.parameters[storage.parameters[0]].buffer;
     bytes.parameters += ElementsOf(storage.shape) * DTypeBytes(buffer ? plan.master() : plan.dtype());
   }
 }
@@ -44,8 +45,9 @@ int64_t Communicators(const Plan& plan, const Role& role) {
   for (const Group& group : plan.groups) {
     if (!group.used()) continue;
     const Module* module = plan.FindModule(group.module);
-    const bool member = module ? module->grid.contains(rank) && module->grid.size(group.axes) > 1
-                               : group.ranks.empty() || std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end();
+    const bool member =
+        module ? module->grid.contains(rank) && module->grid.size(group.axes) > 1
+               : group.ranks.empty() || std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end();
     count += member;
   }
   return count;
@@ -76,7 +78,8 @@ RoleEstimate EstimateRole(const Plan& plan, const Role& role, LinkedBlocks& bloc
   add(peak, estimate.planned);
   add(WalkStep(program, costs, Sizes::kWorst), estimate.worst);
   if (peak.instruction) {
-    estimate.fullest = absl::StrCat(std::string(OpName(peak.instruction->kind)), " in ", peak.frame.empty() ? role.name : peak.frame);
+    estimate.fullest =
+        absl::StrCat(std::string(OpName(peak.instruction->kind)), " in ", peak.frame.empty() ? role.name : peak.frame);
     const Module* module = peak.block ? plan.FindModule(peak.block->module) : nullptr;
     if (module) estimate.module = module;
   }
@@ -96,9 +99,10 @@ std::vector<RoleEstimate> EstimateMemory(const Plan& plan) {
 std::string GigabytesText(int64_t bytes) { return absl::StrFormat("%.2f GB", static_cast<double>(bytes) / 1e9); }
 
 std::string MemoryText(const MemoryBytes& bytes) {
-  return absl::StrCat("parameters ", GigabytesText(bytes.parameters), ", gradients ", GigabytesText(bytes.gradients), ", optimizer ",
-                      GigabytesText(bytes.optimizer), ", activations ", GigabytesText(bytes.activations), ", communication ",
-                      GigabytesText(bytes.communication), ", workspace ", GigabytesText(bytes.workspace));
+  return absl::StrCat("parameters ", GigabytesText(bytes.parameters), ", gradients ", GigabytesText(bytes.gradients),
+                      ", optimizer ", GigabytesText(bytes.optimizer), ", activations ",
+                      GigabytesText(bytes.activations), ", communication ", GigabytesText(bytes.communication),
+                      ", workspace ", GigabytesText(bytes.workspace));
 }
 
 std::string MemoryHelp(const Plan& plan, const RoleEstimate& estimate) {

@@ -18,11 +18,11 @@ struct MemoryBytes {
 // One role: all of its ranks hold the same.
 struct RoleEstimate {
   const Role* role = nullptr;
-  MemoryBytes planned;     // with expert rows at Module::imbalance times the mean (Symbol::expected)
-  MemoryBytes worst;       // with every run-time size at its maximum
-  std::string fullest;     // the moment: "experts_grad in language.layers.3"
+  MemoryBytes planned;             // with expert rows at Module::imbalance times the mean (Symbol::expected)
+  MemoryBytes worst;               // with every run-time size at its maximum
+  std::string fullest;             // the moment: "experts_grad in language.layers.3"
   const Module* module = nullptr;  // whose block that is; the role's last if none
-  int64_t limit = 0;       // of the device; 0: none is known
+  int64_t limit = 0;               // of the device; 0: none is known
 };
 
 // In the order of Plan::roles. Reads nothing but the plan.

@@ -14,7 +14,9 @@ StepPeak WalkStep(const LinkedProgram& program, const InstructionCosts& costs, S
   int64_t activations = 0, communication = 0;
   StepPeak peak;
   const LinkedEntry* fullest = nullptr;
-  const auto held_by = [&](const Value& value) -> int64_t& { return value.communication ? communication : activations; };
+  const auto held_by = [&](const Value& value) -> int64_t& {
+    return value.communication ? communication : activations;
+  };
   for (size_t i = program.step().first; i < program.step().end; ++i) {
     const LinkedEntry& entry = program.entries()[i];
     const LinkedInstruction& instruction = *entry.instruction;
@@ -49,7 +51,8 @@ StepPeak WalkStep(const LinkedProgram& program, const InstructionCosts& costs, S
 
 int64_t LargestOperand(const LinkedProgram& program, const InstructionCosts& costs) {
   int64_t largest = 0;
-  for (size_t i = program.step().first; i < program.step().end; ++i) largest = std::max(largest, costs.largest(*program.entries()[i].instruction));
+  for (size_t i = program.step().first; i < program.step().end; ++i)
+    largest = std::max(largest, costs.largest(*program.entries()[i].instruction));
   return largest;
 }
 

@@ -1,4 +1,5 @@
-// The memory function: follows every value of a role's step from its definition to its death and finds the fullest moment.
+// The memory function: follows every value of a role's step from its definition to its death and finds the fullest
+// moment.
 #pragma once
 
 #include <string>
@@ -9,9 +10,10 @@
 namespace planwright {
 
 struct StepPeak {
-  int64_t activations = 0;    // values, and what frames keep for backward passes that have not run
-  int64_t communication = 0;  // values that a transfer made and no frame keeps: receive buffers, gathered and exchanged rows
-  std::string frame;          // where: "language.layers.3"
+  int64_t activations = 0;  // values, and what frames keep for backward passes that have not run
+  // values that a transfer made and no frame keeps: receive buffers, gathered and exchanged rows
+  int64_t communication = 0;
+  std::string frame;  // where: "language.layers.3"
   const Block* block = nullptr;
   const Instruction* instruction = nullptr;
 

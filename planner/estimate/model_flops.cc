@@ -13,8 +13,8 @@ struct Takes {
   bool weights = false, input = false;
 };
 
-// Each product with weights costs its forward once for each gradient that is taken; scores and scans, with two operands that both depend on
-// the input, cost it twice.
+// Each product with weights costs its forward once for each gradient that is taken; scores and scans, with two operands
+// that both depend on the input, cost it twice.
 Flops CostOf(double forward, double mixing, const Takes& takes, bool recomputed) {
   Flops flops;
   const bool backward = takes.weights || takes.input;
@@ -61,7 +61,8 @@ ModuleFlops FlopsOf(const Plan& plan, const Module& module) {
   const bool upstream = TrainedUpstream(plan, module);
   // Pixels take no gradient; a token table costs no products.
   if (module.embed_flops > 0) {
-    AddTo(part("embed").token, CostOf(static_cast<double>(module.embed_flops), 0, {module.trains_backbone, upstream}, false));
+    AddTo(part("embed").token,
+          CostOf(static_cast<double>(module.embed_flops), 0, {module.trains_backbone, upstream}, false));
   }
   const Takes backbone = {module.trains_backbone, module.trains_backbone || upstream};
   for (const LayerSummary& layer : module.layers) {
@@ -69,12 +70,14 @@ ModuleFlops FlopsOf(const Plan& plan, const Module& module) {
     const bool recomputed = std::find(module.recompute.begin(), module.recompute.end(), name) != module.recompute.end();
     PartFlops& kind = part(name);
     ++kind.layers;
-    AddTo(kind.token, CostOf(static_cast<double>(layer.forward_flops), static_cast<double>(layer.mixing_flops), backbone, recomputed));
+    AddTo(kind.token, CostOf(static_cast<double>(layer.forward_flops), static_cast<double>(layer.mixing_flops),
+                             backbone, recomputed));
   }
   if (module.head_flops > 0) {
     // The norm before the products is trained with them, so what they read takes a gradient too.
     const bool weights = encoder ? module.trains_projection : module.trains_backbone;
-    AddTo(part(encoder ? "projector" : "head").token, CostOf(static_cast<double>(module.head_flops), 0, {weights, weights || backbone.input}, false));
+    AddTo(part(encoder ? "projector" : "head").token,
+          CostOf(static_cast<double>(module.head_flops), 0, {weights, weights || backbone.input}, false));
   }
   for (const PartFlops& each : flops.parts) AddTo(flops.token, each.token);
   flops.tokens_per_sample = TokensOfSample(plan, module, flops.known);

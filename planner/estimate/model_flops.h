@@ -1,4 +1,5 @@
-// Floating-point operations of a plan's modules: of a token, a sample and a step, forward and backward apart. Formulas: docs/flops.md.
+// Floating-point operations of a plan's modules: of a token, a sample and a step, forward and backward apart. Formulas:
+// docs/flops.md.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +23,14 @@ struct PartFlops {
   Flops token;       // all of these layers, of one token
 };
 
-// A token of an encoder is a patch. What is frozen takes no weight gradients, and no gradients at all when nothing before it is trained.
+// A token of an encoder is a patch. What is frozen takes no weight gradients, and no gradients at all when nothing
+// before it is trained.
 struct ModuleFlops {
   std::vector<PartFlops> parts;  // in the order of the forward
   Flops token, sample, step;
   double tokens_per_sample = 0;
-  bool known = true;             // false: the data is not described; an encoder's sample is then as full of images as can be
+  // false: the data is not described; an encoder's sample is then as full of images as can be
+  bool known = true;
 };
 ModuleFlops FlopsOf(const Plan& plan, const Module& module);
 

@@ -132,7 +132,8 @@ StepTime TimeStep(const Plan& plan) {
   BlockFlops flops(blocks, costs);
   const double peak = DeviceOf(plan.cluster.gpu).peak(plan.precision);
   time.seconds = peak > 0;
-  for (const Role& role : plan.roles) time.roles.push_back(TimeRole(plan, role, blocks, flops, time.seconds ? peak * kEfficiency : 1));
+  for (const Role& role : plan.roles)
+    time.roles.push_back(TimeRole(plan, role, blocks, flops, time.seconds ? peak * kEfficiency : 1));
   time.length = Place(plan, time.roles);
   double ranks = 0, busy = 0;
   for (const RoleTime& role : time.roles) {
@@ -150,12 +151,15 @@ std::vector<StageLoad> StageLoads(const StepTime& time) {
   for (const RoleTime& role : time.roles) {
     for (const StageAction& action : role.actions) {
       if (action.microbatch != role.actions.front().microbatch) continue;
-      const auto same = [&](const StageLoad& load) { return load.module == action.module && load.stage == action.stage; };
+      const auto same = [&](const StageLoad& load) {
+        return load.module == action.module && load.stage == action.stage;
+      };
       if (std::any_of(loads.begin(), loads.end(), same)) continue;
       const double share = role.busy > 0 ? role.flops / role.busy : 0;
       StageLoad load{action.module, action.stage, 0};
       for (const StageAction& other : role.actions) {
-        if (other.module == action.module && other.microbatch == action.microbatch) load.flops += (other.end - other.start) * share;
+        if (other.module == action.module && other.microbatch == action.microbatch)
+          load.flops += (other.end - other.start) * share;
       }
       loads.push_back(std::move(load));
     }

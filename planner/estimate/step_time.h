@@ -1,5 +1,6 @@
-// How long a step takes by arithmetic alone, and where ranks wait for one another (docs/flops.md). An estimate: products at a stated share of the
-// device's dense peak, expert rows spread evenly, no time for transfers or for anything that is no product.
+// How long a step takes by arithmetic alone, and where ranks wait for one another (docs/flops.md). An estimate:
+// products at a stated share of the device's dense peak, expert rows spread evenly, no time for transfers or for
+// anything that is no product.
 #pragma once
 
 #include <string>
@@ -28,14 +29,15 @@ struct RoleTime {
 };
 
 struct StepTime {
-  bool seconds = false;   // false: no device is known, and times are FLOPs
-  double length = 0;      // until the last rank is done
-  double bubble = 0;      // share of the step that ranks wait, on average over ranks
+  bool seconds = false;  // false: no device is known, and times are FLOPs
+  double length = 0;     // until the last rank is done
+  double bubble = 0;     // share of the step that ranks wait, on average over ranks
   std::vector<RoleTime> roles;
 };
 StepTime TimeStep(const Plan& plan);
 
-// Work of one microbatch on one rank of each stage, forward and backward: what a stage that is far heavier than the others holds up.
+// Work of one microbatch on one rank of each stage, forward and backward: what a stage that is far heavier than the
+// others holds up.
 struct StageLoad {
   std::string module;
   int stage = 0;

@@ -56,13 +56,17 @@ Group OfBridge(const Bridge& bridge) {
 
 }  // namespace
 
-std::vector<Group> DeriveGroups(const std::vector<ModuleRecipe>& modules, const std::vector<Grid>& grids, const std::vector<Bridge>& bridges) {
+std::vector<Group> DeriveGroups(const std::vector<ModuleRecipe>& modules, const std::vector<Grid>& grids,
+                                const std::vector<Bridge>& bridges) {
   Require(modules.size() == grids.size(), "one grid per module");
   std::vector<Group> groups = {{.name = "world", .short_name = "world"}};  // every rank: no list of them
   for (const ModuleRecipe& module : modules) {
     for (const GroupKind& kind : GroupKinds()) {
-      groups.push_back(
-          {.name = *module.name + "." + kind.name, .short_name = kind.name, .module = *module.name, .view = kind.view, .axes = kind.axes});
+      groups.push_back({.name = *module.name + "." + kind.name,
+                        .short_name = kind.name,
+                        .module = *module.name,
+                        .view = kind.view,
+                        .axes = kind.axes});
     }
   }
   for (const Bridge& bridge : bridges) groups.push_back(OfBridge(bridge));

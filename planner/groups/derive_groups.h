@@ -8,8 +8,10 @@
 
 namespace planwright {
 
-// The world, then every module's groups in recipe order ("language.tp", ...), then one group per bridge of the ranks that it joins.
-// Groups of one rank are there too. `used` stays false: lowering sets it. `bridges` are those of RouteBridges.
-std::vector<Group> DeriveGroups(const std::vector<ModuleRecipe>& modules, const std::vector<Grid>& grids, const std::vector<Bridge>& bridges);
+// The world, then every module's groups in recipe order ("language.tp", ...), then one group per bridge of the ranks
+// that it joins. Groups of one rank are there too. `used` stays false: lowering sets it. `bridges` are those of
+// RouteBridges.
+std::vector<Group> DeriveGroups(const std::vector<ModuleRecipe>& modules, const std::vector<Grid>& grids,
+                                const std::vector<Bridge>& bridges);
 
 }  // namespace planwright

@@ -55,7 +55,8 @@ RawTensor SwapFirstDims(const RawTensor& tensor) {
   std::swap(result.shape[0], result.shape[1]);
   const size_t row = a * b == 0 ? 0 : tensor.bytes.size() / (a * b);
   for (int64_t i = 0; i < a; ++i) {
-    for (int64_t j = 0; j < b; ++j) std::memcpy(&result.bytes[(j * a + i) * row], &tensor.bytes[(i * b + j) * row], row);
+    for (int64_t j = 0; j < b; ++j)
+      std::memcpy(&result.bytes[(j * a + i) * row], &tensor.bytes[(i * b + j) * row], row);
   }
   return result;
 }
@@ -65,10 +66,10 @@ struct ValuePlan {
   const Module* module = nullptr;
   ValueType type;
   enum class Rows {
-    kSum,        // one number a lane
-    kSequence,   // [positions, samples, ...]
-    kTokens,     // [positions * samples, ...]
-    kPacked,     // rows of images
+    kSum,       // one number a lane
+    kSequence,  // [positions, samples, ...]
+    kTokens,    // [positions * samples, ...]
+    kPacked,    // rows of images
     kPackedWithClass,
   } rows = Rows::kPacked;
 };
@@ -158,8 +159,10 @@ class ValueAssembly {
     for (int tp = 0; tp < grid.tp; ++tp) {
       const int rank = RankAt(grid, tp, lane);
       const auto found = parts_[rank].tensors.find(key);
-      if (found == parts_[rank].tensors.end()) return absl::DataLossError("rank " + std::to_string(rank) + " left no " + key);
-      if (found->second.shape.size() != value.type.dims.size()) return absl::DataLossError(key + " has another number of dims than the plan says");
+      if (found == parts_[rank].tensors.end())
+        return absl::DataLossError("rank " + std::to_string(rank) + " left no " + key);
+      if (found->second.shape.size() != value.type.dims.size())
+        return absl::DataLossError(key + " has another number of dims than the plan says");
       parts.push_back(found->second);
       if (value.rows == ValuePlan::Rows::kTokens) SplitTokens(parts.back());
     }

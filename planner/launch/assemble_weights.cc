@@ -35,7 +35,8 @@ class WeightAssembly {
     for (auto& [name, whole] : wholes_) {
       const auto missing = std::find(whole.filled.begin(), whole.filled.end(), false);
       if (missing != whole.filled.end()) {
-        return absl::DataLossError(name + ": element " + std::to_string(missing - whole.filled.begin()) + " is in no rank's part");
+        return absl::DataLossError(name + ": element " + std::to_string(missing - whole.filled.begin()) +
+                                   " is in no rank's part");
       }
       file.tensors[name] = std::move(whole.tensor);
     }
@@ -57,8 +58,9 @@ class WeightAssembly {
       end = first + shard;
     }
     if (found->second.elements() != end - first) {
-      return absl::DataLossError("rank " + std::to_string(rank) + ": " + key + " has " + std::to_string(found->second.elements()) +
-                                 " elements, the plan says " + std::to_string(end - first));
+      return absl::DataLossError("rank " + std::to_string(rank) + ": " + key + " has " +
+                                 std::to_string(found->second.elements()) + " elements, the plan says " +
+                                 std::to_string(end - first));
     }
     for (const PublishedSlice& slice : SlicesOf(module, storage, PlaceOf(module.grid, rank))) {
       Copy(module.parameters[slice.parameter], slice, ClipRuns(slice.runs, first, end), found->second);
@@ -66,7 +68,8 @@ class WeightAssembly {
     return absl::OkStatus();
   }
 
-  void Copy(const Parameter& parameter, const PublishedSlice& slice, const std::vector<ElementRun>& runs, const RawTensor& part) {
+  void Copy(const Parameter& parameter, const PublishedSlice& slice, const std::vector<ElementRun>& runs,
+            const RawTensor& part) {
     Whole& whole = wholes_[slice.file_name];
     const int64_t item = DTypeBytes(part.dtype);
     if (whole.filled.empty()) {

@@ -18,8 +18,8 @@ struct ChildProcess {
   int output = -1, errors = -1;  // read ends of pipes, non-blocking; the caller closes them
 };
 
-// The child leads a process group of its own, reads nothing, gets SIGKILL when the calling thread's process dies, and starts
-// with default signal handling. A program that cannot be executed is an error here, not a dead child.
+// The child leads a process group of its own, reads nothing, gets SIGKILL when the calling thread's process dies, and
+// starts with default signal handling. A program that cannot be executed is an error here, not a dead child.
 absl::StatusOr<ChildProcess> Start(const Command& command);
 
 }  // namespace planwright

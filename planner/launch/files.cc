@@ -47,7 +47,8 @@ absl::StatusOr<std::string> ReadPlainFile(int fd, const std::string& path, size_
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return Failed("read", path, errno);
     if (count == 0) return bytes;
-    if (bytes.size() + count > most) return absl::UnavailableError("cannot read " + path + ": it has more than " + std::to_string(most) + " bytes");
+    if (bytes.size() + count > most)
+      return absl::UnavailableError("cannot read " + path + ": it has more than " + std::to_string(most) + " bytes");
     bytes.append(chunk, count);
   }
 }
@@ -61,7 +62,9 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes
   if (there && S_ISDIR(about.st_mode)) return Failed("write", path, EISDIR);
   if (there && !S_ISREG(about.st_mode)) return WriteInto(path, bytes);
   std::error_code unresolved;
-  std::string target = std::filesystem::is_symlink(path, unresolved) ? std::filesystem::weakly_canonical(path, unresolved).string() : path;
+  std::string target = std::filesystem::is_symlink(path, unresolved)
+                           ? std::filesystem::weakly_canonical(path, unresolved).string()
+                           : path;
   if (unresolved) target = path;
   const std::string beside = target + ".writing." + std::to_string(getpid());
   const int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -85,7 +88,8 @@ absl::Status ClaimFile(const std::string& path) {
 }
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t most) {
-  // Opened without waiting, and looked at before it is read: a pipe without a writer would hang, a device may never end.
+  // Opened without waiting, and looked at before it is read: a pipe without a writer would hang, a device may never
+  // end.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return Failed("read", path, errno);
   absl::StatusOr<std::string> bytes = ReadPlainFile(fd, path, most);

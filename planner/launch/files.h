@@ -9,8 +9,8 @@
 
 namespace planwright {
 
-// Writes beside `path` and renames; through a link, beside what it leads to. What is there and no plain file (a device, a pipe) is written into. Errors
-// name the path.
+// Writes beside `path` and renames; through a link, beside what it leads to. What is there and no plain file (a device,
+// a pipe) is written into. Errors name the path.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes);
 // Makes an empty file, which of several who try at once one alone does. AlreadyExists: somebody has.
 absl::Status ClaimFile(const std::string& path);

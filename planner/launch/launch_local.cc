@@ -33,7 +33,8 @@ std::vector<Command> CommandsOf(const Plan& plan, const LocalLaunch& launch, con
   if (launch.steps) command.arguments.insert(command.arguments.end(), {"--steps", std::to_string(*launch.steps)});
   const std::vector<std::string> inherited = OwnEnvironment();
   std::vector<Command> commands(plan.world_size, command);
-  for (int rank = 0; rank < plan.world_size; ++rank) commands[rank].environment = RankEnvironment(world, rank, inherited);
+  for (int rank = 0; rank < plan.world_size; ++rank)
+    commands[rank].environment = RankEnvironment(world, rank, inherited);
   return commands;
 }
 
@@ -65,7 +66,8 @@ absl::Status ClaimRunDirectory(const LocalLaunch& launch) {
   if (absl::Status status = MakeDirectories(launch.run_dir); !status.ok()) return status;
   const absl::Status status = ClaimFile(launch.run_dir + "/plan.json");
   if (!absl::IsAlreadyExists(status)) return status;
-  return absl::AlreadyExistsError(launch.run_dir + " already holds a run, and resuming one is not built yet [PW0900]; choose another --run-dir");
+  return absl::AlreadyExistsError(
+      launch.run_dir + " already holds a run, and resuming one is not built yet [PW0900]; choose another --run-dir");
 }
 
 absl::Status PrepareRunDirectory(const Plan& plan, const LocalLaunch& launch) {
@@ -111,10 +113,12 @@ absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch,
   absl::StatusOr<LocalWorld> world = MakeLocalWorld(plan.world_size);
   if (!world.ok()) return world.status();
   OpenLaunchLog(launch.run_dir);
-  LogEvent("plan " + plan.name + ", digest " + plan.digest + ", " + std::to_string(plan.world_size) + " ranks of " + launch.executor);
+  LogEvent("plan " + plan.name + ", digest " + plan.digest + ", " + std::to_string(plan.world_size) + " ranks of " +
+           launch.executor);
   absl::StatusOr<Supervision> supervision =
       Supervise(CommandsOf(plan, launch, *world),
-                [&](int rank, bool is_error, std::string_view line) { output.Line(rank, is_error, line); }, {.stopped = *timeout});
+                [&](int rank, bool is_error, std::string_view line) { output.Line(rank, is_error, line); },
+                {.stopped = *timeout});
   if (!supervision.ok()) return supervision.status();
   Outcome outcome = OutcomeOf(plan, *supervision, [&](int rank) { return ReadRecorder(launch.run_dir, rank); });
   if (outcome.exit_code == kExitSuccess && !launch.probe_dir.empty()) {
@@ -123,7 +127,8 @@ absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch,
     }
   }
   LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);
-  if (absl::Status status = WriteFileAtomically(launch.run_dir + "/outcome.json", OutcomeJson(outcome).dump(1) + "\n"); !status.ok()) {
+  if (absl::Status status = WriteFileAtomically(launch.run_dir + "/outcome.json", OutcomeJson(outcome).dump(1) + "\n");
+      !status.ok()) {
     return status;
   }
   return outcome;

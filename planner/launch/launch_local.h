@@ -30,9 +30,10 @@ std::string DefaultRunDirectory(const Plan& plan);
 // NotFound: the executor is not there. Said before anything is made.
 absl::Status CheckLocalLaunch(const LocalLaunch& launch);
 
-// Starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--probe DIR] [--device D] [--steps N]` once a rank, in its environment (rank_environment.h),
-// and supervises them. RUN gets plan.json, logs/rankNNNN.log and outcome.json. With a probe the ranks' parts are joined at the end
-// (assemble_probe.h). An error is one of this machine (files, processes; AlreadyExists: RUN holds a run); a run that failed is an Outcome.
+// Starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--probe DIR] [--device D] [--steps N]` once a rank, in its
+// environment (rank_environment.h), and supervises them. RUN gets plan.json, logs/rankNNNN.log and outcome.json. With a
+// probe the ranks' parts are joined at the end (assemble_probe.h). An error is one of this machine (files, processes;
+// AlreadyExists: RUN holds a run); a run that failed is an Outcome.
 absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch, const Terminal& terminal);
 
 }  // namespace planwright

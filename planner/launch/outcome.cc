@@ -25,8 +25,8 @@ std::string RecipeLine(const Plan& plan, int origin) {
   return place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
 }
 
-// The rank that the others wait for: it, or its device, is at something that needs no other rank, and has been for longest. nullopt: all
-// of them wait for others.
+// The rank that the others wait for: it, or its device, is at something that needs no other rank, and has been for
+// longest. nullopt: all of them wait for others.
 std::optional<int> RankThatHangs(const Plan& plan, const RecorderSource& read_recorder) {
   std::optional<int> hanging;
   int64_t oldest = INT64_MAX;
@@ -60,8 +60,8 @@ std::string PlaceText(const RecordedInstruction& instruction) {
   return instruction.path + (instruction.path.empty() || instruction.text.empty() ? "" : " > ") + instruction.text;
 }
 
-// kHost: where the rank is. kDevice: where its device is, which may be far behind; not known of a device that broke, nor of a process that is
-// stopped.
+// kHost: where the rank is. kDevice: where its device is, which may be far behind; not known of a device that broke,
+// nor of a process that is stopped.
 enum class Where { kHost, kDevice };
 
 Failure FailureOf(const Plan& plan, int rank, Where where, const RecorderSource& read_recorder) {
@@ -92,7 +92,8 @@ std::vector<std::string> Elsewhere(const Plan& plan, int rank, const RecorderSou
       places.push_back(who + (position->state == RecorderState::kDone ? " is done" : " is between two instructions"));
     } else if (!position->undone) {
       places.push_back(who + "'s device is too far behind to tell where");
-    } else if (!waiting || !waiting->undone || position->undone->step != waiting->undone->step || position->undone->text != waiting->undone->text) {
+    } else if (!waiting || !waiting->undone || position->undone->step != waiting->undone->step ||
+               position->undone->text != waiting->undone->text) {
       places.push_back(who + " is at " + PlaceText(*position->undone));
     }
   }
@@ -100,21 +101,25 @@ std::vector<std::string> Elsewhere(const Plan& plan, int rank, const RecorderSou
 }
 
 Outcome Stopped(const Plan& plan, int rank, const RecorderSource& read_recorder) {
-  return {kExitHang, "rank " + std::to_string(rank) + " is stopped (SIGSTOP)", FailureOf(plan, rank, Where::kHost, read_recorder)};
+  return {kExitHang, "rank " + std::to_string(rank) + " is stopped (SIGSTOP)",
+          FailureOf(plan, rank, Where::kHost, read_recorder)};
 }
 
 // `reporter` has waited for too long. A rank that hangs says nothing itself.
 Outcome Hung(const Plan& plan, int reporter, const RecorderSource& read_recorder) {
   const std::optional<int> hanging = RankThatHangs(plan, read_recorder);
-  Outcome outcome{kExitHang, "rank " + std::to_string(hanging.value_or(reporter)) + (hanging ? " hung" : " waited in vain for others"),
-                  FailureOf(plan, hanging.value_or(reporter), Where::kDevice, read_recorder)};
+  Outcome outcome{
+      kExitHang,
+      "rank " + std::to_string(hanging.value_or(reporter)) + (hanging ? " hung" : " waited in vain for others"),
+      FailureOf(plan, hanging.value_or(reporter), Where::kDevice, read_recorder)};
   if (!hanging) outcome.failure->elsewhere = Elsewhere(plan, reporter, read_recorder);
   const std::optional<RankPosition> witness = read_recorder(reporter);
   if (outcome.failure->message.empty() && witness) outcome.failure->message = witness->message;
   return outcome;
 }
 
-// Ranks that had finished when the signal came are done; preempted means that every rank which had not wrote its checkpoint.
+// Ranks that had finished when the signal came are done; preempted means that every rank which had not wrote its
+// checkpoint.
 Outcome Interrupted(const Supervision& supervision) {
   size_t finished = 0, preempted = 0;
   for (const ProcessEnd& end : supervision.ends) {
@@ -124,7 +129,8 @@ Outcome Interrupted(const Supervision& supervision) {
   const std::string by = SignalName(supervision.interrupted_by);
   const size_t all = supervision.ends.size();
   if (all > 0 && finished == all) return {kExitSuccess, "done"};
-  if (preempted > 0 && finished + preempted == all) return {kExitPreempted, "preempted by " + by + ", with a checkpoint written"};
+  if (preempted > 0 && finished + preempted == all)
+    return {kExitPreempted, "preempted by " + by + ", with a checkpoint written"};
   return {128 + supervision.interrupted_by, "interrupted by " + by};
 }
 
@@ -132,8 +138,10 @@ Outcome Interrupted(const Supervision& supervision) {
 
 Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder) {
   const std::optional<ProcessEnd>& cause = supervision.cause;
-  const bool waited_in_vain = cause && cause->signal == 0 && (cause->exit_status == kExitHang || cause->exit_status == kExitPeerLost);
-  if (supervision.stopped && supervision.interrupted_by == 0 && (!cause || waited_in_vain)) return Stopped(plan, *supervision.stopped, read_recorder);
+  const bool waited_in_vain =
+      cause && cause->signal == 0 && (cause->exit_status == kExitHang || cause->exit_status == kExitPeerLost);
+  if (supervision.stopped && supervision.interrupted_by == 0 && (!cause || waited_in_vain))
+    return Stopped(plan, *supervision.stopped, read_recorder);
   if (!cause) return supervision.interrupted_by == 0 ? Outcome{kExitSuccess, "done"} : Interrupted(supervision);
   if (cause->signal == 0 && cause->exit_status == kExitHang) return Hung(plan, cause->child, read_recorder);
   // A rank that was killed is a peer that its ranks lost; its own exit status otherwise.
@@ -144,7 +152,9 @@ Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const Record
 nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {
   nlohmann::ordered_json json = {{"exit_code", outcome.exit_code}, {"cause", outcome.cause}};
   if (!outcome.failure) return json;
-  auto text_or_null = [](const std::string& text) { return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text); };
+  auto text_or_null = [](const std::string& text) {
+    return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
+  };
   json["rank"] = outcome.failure->rank;
   json["host"] = outcome.failure->host;
   json["instruction"] = text_or_null(outcome.failure->instruction);
@@ -160,9 +170,11 @@ std::string OutcomeText(const Outcome& outcome) {
   const Failure& failure = *outcome.failure;
   std::string text = "error: " + outcome.cause + " on " + failure.host + "\n";
   if (!failure.message.empty()) text += "  " + failure.message + "\n";
-  text += "  at " + (failure.instruction.empty() ? "start-up, before its first instruction" : failure.instruction) + "\n";
+  text +=
+      "  at " + (failure.instruction.empty() ? "start-up, before its first instruction" : failure.instruction) + "\n";
   if (!failure.recipe_line.empty()) text += "  from " + failure.recipe_line + "\n";
-  if (outcome.exit_code == kExitDevice && !failure.last_done.empty()) text += "  its device is known to have done " + failure.last_done + "\n";
+  if (outcome.exit_code == kExitDevice && !failure.last_done.empty())
+    text += "  its device is known to have done " + failure.last_done + "\n";
   for (const std::string& other : failure.elsewhere) text += "  " + other + "\n";
   return text;
 }

@@ -17,16 +17,19 @@ namespace planwright {
 struct Failure {
   int rank = -1;
   std::string host;
-  std::string instruction;   // that it was at, or its device if that hangs, with its calls and step; empty: it had not begun
-  std::string last_done;     // an instruction that was complete, on the device too: the last that is known; empty: none is
-  std::string recipe_line;   // "recipe.yaml:12:5"; empty: the instruction has none
-  std::string message;       // the rank's own words; may be empty
-  std::vector<std::string> elsewhere;  // where ranks are that are not at `instruction`, if nothing tells which of them is to blame
+  // that it was at, or its device if that hangs, with its calls and step; empty: it had not begun
+  std::string instruction;
+  // an instruction that was complete, on the device too: the last that is known; empty: none is
+  std::string last_done;
+  std::string recipe_line;  // "recipe.yaml:12:5"; empty: the instruction has none
+  std::string message;      // the rank's own words; may be empty
+  // where ranks are that are not at `instruction`, if nothing tells which of them is to blame
+  std::vector<std::string> elsewhere;
 };
 
 struct Outcome {
-  int exit_code = 0;    // of `plan launch`; planner/cli/exit_status.h
-  std::string cause;    // "done", "rank 3 was killed by SIGKILL", ...
+  int exit_code = 0;  // of `plan launch`; planner/cli/exit_status.h
+  std::string cause;  // "done", "rank 3 was killed by SIGKILL", ...
   std::optional<Failure> failure;
 };
 

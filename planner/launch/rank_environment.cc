@@ -37,16 +37,20 @@ absl::StatusOr<LocalWorld> MakeLocalWorld(int world_size) {
   absl::StatusOr<int> port = FreePort();
   if (!port.ok()) return port.status();
   char bytes[16];
-  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) return absl::UnavailableError("no random bytes for the run's nonce");
+  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+    return absl::UnavailableError("no random bytes for the run's nonce");
   return LocalWorld{world_size, *port, absl::BytesToHexString({bytes, sizeof bytes})};
 }
 
 std::vector<std::string> RankEnvironment(const LocalWorld& world, int rank, const std::vector<std::string>& inherited) {
   const std::string size = std::to_string(world.world_size), number = std::to_string(rank);
-  const std::map<std::string, std::string, std::less<>> ours = {
-      {"RANK", number},           {"WORLD_SIZE", size},         {"LOCAL_RANK", number},
-      {"LOCAL_WORLD_SIZE", size}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(world.port)},
-      {"PLANWRIGHT_NONCE", world.nonce}};
+  const std::map<std::string, std::string, std::less<>> ours = {{"RANK", number},
+                                                                {"WORLD_SIZE", size},
+                                                                {"LOCAL_RANK", number},
+                                                                {"LOCAL_WORLD_SIZE", size},
+                                                                {"MASTER_ADDR", "127.0.0.1"},
+                                                                {"MASTER_PORT", std::to_string(world.port)},
+                                                                {"PLANWRIGHT_NONCE", world.nonce}};
   std::vector<std::string> environment;
   bool threads_set = false;
   for (const std::string& variable : inherited) {

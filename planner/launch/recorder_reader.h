@@ -13,11 +13,12 @@ namespace planwright {
 struct RankPosition {
   RecorderState state{};
   int exit_code = 0;
-  int64_t failed = 0;             // CLOCK_MONOTONIC when the rank noticed that it failed; 0: it did not
-  uint64_t begun = 0, done = 0;   // numbers of instructions
+  int64_t failed = 0;            // CLOCK_MONOTONIC when the rank noticed that it failed; 0: it did not
+  uint64_t begun = 0, done = 0;  // numbers of instructions
   std::string host, message;
-  std::optional<RecordedInstruction> last;      // begun last: where the rank is
-  std::optional<RecordedInstruction> undone;    // the first that is not done: where its device is; nullopt: all are done
+  std::optional<RecordedInstruction> last;  // begun last: where the rank is
+  // the first that is not done: where its device is; nullopt: all are done
+  std::optional<RecordedInstruction> undone;
   std::optional<RecordedInstruction> finished;  // done last
 };
 

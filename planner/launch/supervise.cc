@@ -66,7 +66,8 @@ class LinePipe {
   std::string rest_;
 };
 
-// Holds the signals that the supervisor answers itself, and gives them back. Those that it was started to ignore (nohup) it ignores.
+// Holds the signals that the supervisor answers itself, and gives them back. Those that it was started to ignore
+// (nohup) it ignores.
 class HeldSignals {
  public:
   HeldSignals() {
@@ -120,7 +121,8 @@ class Supervisor {
   Supervision Run() {
     while (Alive() > 0) {
       Wait();
-      // Signals are taken before children are looked for: a SIGCHLD that comes after Reap must still wake the next Wait.
+      // Signals are taken before children are looked for: a SIGCHLD that comes after Reap must still wake the next
+      // Wait.
       const int number = signals_.Next();
       Reap();
       DrainAll();
@@ -156,7 +158,8 @@ class Supervisor {
     }
     std::optional<Clock::time_point> until = deadline_;
     for (const Child& child : children_) {
-      if (stage_ == Stage::kRunning && child.alive && child.stopped_since) until = Sooner(until, *child.stopped_since + times_.stopped);
+      if (stage_ == Stage::kRunning && child.alive && child.stopped_since)
+        until = Sooner(until, *child.stopped_since + times_.stopped);
     }
     int timeout = -1;
     if (until) {
@@ -166,7 +169,9 @@ class Supervisor {
     poll(fds.data(), fds.size(), timeout);
   }
 
-  static Clock::time_point Sooner(const std::optional<Clock::time_point>& a, Clock::time_point b) { return a ? std::min(*a, b) : b; }
+  static Clock::time_point Sooner(const std::optional<Clock::time_point>& a, Clock::time_point b) {
+    return a ? std::min(*a, b) : b;
+  }
 
   void Reap() {
     for (;;) {
@@ -177,12 +182,14 @@ class Supervisor {
   }
 
   void ReapOne(int pid) {
-    auto child = std::find_if(children_.begin(), children_.end(), [&](const Child& c) { return c.pid == pid && c.alive; });
+    auto child =
+        std::find_if(children_.begin(), children_.end(), [&](const Child& c) { return c.pid == pid && c.alive; });
     if (child == children_.end()) return;
     if (WIFSTOPPED(status_) || WIFCONTINUED(status_)) {
       child->stopped_since.reset();
       if (WIFSTOPPED(status_)) child->stopped_since = Clock::now();
-      LogEvent("rank " + std::to_string(child - children_.begin()) + (WIFSTOPPED(status_) ? " is stopped" : " goes on"));
+      LogEvent("rank " + std::to_string(child - children_.begin()) +
+               (WIFSTOPPED(status_) ? " is stopped" : " goes on"));
       return;
     }
     child->alive = false;
@@ -194,7 +201,8 @@ class Supervisor {
       end.exit_status = WEXITSTATUS(status_);
     }
     LogEvent("rank " + std::to_string(end.child) +
-             (end.signal != 0 ? " ended by signal " + std::to_string(end.signal) : " ended with exit status " + std::to_string(end.exit_status)));
+             (end.signal != 0 ? " ended by signal " + std::to_string(end.signal)
+                              : " ended with exit status " + std::to_string(end.exit_status)));
     if (end.failed() && stage_ == Stage::kRunning) Enter(Stage::kSettling, times_.settle);
     ends_.push_back(end);
   }
@@ -252,7 +260,8 @@ class Supervisor {
   enum class Stage { kRunning, kSettling, kEnding, kKilled };
   void Enter(Stage stage, std::chrono::milliseconds time) {
     if (stage_ == Stage::kRunning) {
-      const auto stopped = std::find_if(children_.begin(), children_.end(), [](const Child& child) { return child.alive && child.stopped_since; });
+      const auto stopped = std::find_if(children_.begin(), children_.end(),
+                                        [](const Child& child) { return child.alive && child.stopped_since; });
       if (stopped != children_.end()) stopped_ = static_cast<int>(stopped - children_.begin());
     }
     stage_ = stage;
@@ -263,7 +272,8 @@ class Supervisor {
     const ProcessEnd* follower = nullptr;
     for (const ProcessEnd& end : ends_) {
       if (!end.failed() || end.sent_by_us) continue;
-      if (interrupted_by_ != 0 && (end.exit_status == kExitPreempted || end.exit_status == 128 + interrupted_by_)) continue;
+      if (interrupted_by_ != 0 && (end.exit_status == kExitPreempted || end.exit_status == 128 + interrupted_by_))
+        continue;
       if (end.exit_status != kExitPeerLost) return end;
       if (!follower) follower = &end;
     }
@@ -285,7 +295,8 @@ class Supervisor {
 
 }  // namespace
 
-absl::StatusOr<Supervision> Supervise(const std::vector<Command>& commands, const LineSink& sink, const SupervisionTimes& times) {
+absl::StatusOr<Supervision> Supervise(const std::vector<Command>& commands, const LineSink& sink,
+                                      const SupervisionTimes& times) {
   Supervisor supervisor(sink, times);
   if (absl::Status status = supervisor.StartAll(commands); !status.ok()) return status;
   return supervisor.Run();

@@ -1,5 +1,5 @@
-// Runs processes that belong together: all end well, or all are ended. Notices the first one that fails, ends the others within
-// a bounded time, and says which failure was the cause and which only followed from it.
+// Runs processes that belong together: all end well, or all are ended. Notices the first one that fails, ends the
+// others within a bounded time, and says which failure was the cause and which only followed from it.
 #pragma once
 
 #include <chrono>
@@ -15,23 +15,25 @@ namespace planwright {
 
 // How a process ended.
 struct ProcessEnd {
-  int child = 0;          // index of its command
-  int exit_status = 0;    // if it exited
-  int signal = 0;         // if it was killed; 0: it exited
+  int child = 0;            // index of its command
+  int exit_status = 0;      // if it exited
+  int signal = 0;           // if it was killed; 0: it exited
   bool sent_by_us = false;  // killed by a signal that the supervisor sent
 
   bool failed() const { return signal != 0 || exit_status != 0; }
 };
 
 struct Supervision {
-  std::vector<ProcessEnd> ends;       // in the order in which they were noticed
-  std::optional<ProcessEnd> cause;    // the failure that the others followed from; nullopt: none failed by itself
-  std::optional<int> stopped;         // a child that was stopped (SIGSTOP) when the others began to end, or was for too long
-  int interrupted_by = 0;             // SIGINT, SIGTERM, SIGHUP or SIGQUIT that the supervisor got
+  std::vector<ProcessEnd> ends;     // in the order in which they were noticed
+  std::optional<ProcessEnd> cause;  // the failure that the others followed from; nullopt: none failed by itself
+  // a child that was stopped (SIGSTOP) when the others began to end, or was for too long
+  std::optional<int> stopped;
+  int interrupted_by = 0;  // SIGINT, SIGTERM, SIGHUP or SIGQUIT that the supervisor got
 };
 
 struct SupervisionTimes {
-  // From the first failure to SIGTERM for the others: a rank that lost its peer may be noticed before the peer's death is.
+  // From the first failure to SIGTERM for the others: a rank that lost its peer may be noticed before the peer's death
+  // is.
   std::chrono::milliseconds settle{300};
   // From SIGTERM (or a signal passed on) to SIGKILL.
   std::chrono::milliseconds grace{1200};
@@ -42,9 +44,10 @@ struct SupervisionTimes {
 // A line of a child's output, without its line break.
 using LineSink = std::function<void(int child, bool is_error, std::string_view line)>;
 
-// Returns when every process and its process group is gone. SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD are held for the calling thread
-// meanwhile; call it from a single-threaded program. A process that exits with kExitPeerLost lost another
-// one and is the cause only if nothing better is known.
-absl::StatusOr<Supervision> Supervise(const std::vector<Command>& commands, const LineSink& sink, const SupervisionTimes& times = {});
+// Returns when every process and its process group is gone. SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD are held for
+// the calling thread meanwhile; call it from a single-threaded program. A process that exits with kExitPeerLost lost
+// another one and is the cause only if nothing better is known.
+absl::StatusOr<Supervision> Supervise(const std::vector<Command>& commands, const LineSink& sink,
+                                      const SupervisionTimes& times = {});
 
 }  // namespace planwright

@@ -37,7 +37,8 @@ inline absl::StatusOr<TensorFile> ReadTensorFile(const std::string& path) {
 
 inline absl::Status WriteTensorFile(const std::string& path, TensorFile file) {
   std::vector<TensorBytes> tensors;
-  for (auto& [name, tensor] : file.tensors) tensors.push_back({name, tensor.dtype, std::move(tensor.shape), std::move(tensor.bytes)});
+  for (auto& [name, tensor] : file.tensors)
+    tensors.push_back({name, tensor.dtype, std::move(tensor.shape), std::move(tensor.bytes)});
   return WriteSafetensors(path, tensors, file.metadata);
 }
 

@@ -10,7 +10,8 @@ bool Waits(const LinkedBlock& block, const LinkedInstruction& instruction) {
   if (std::none_of(outputs.begin(), outputs.end(), [](const Output& output) { return output.type.host; })) return false;
   if (instruction.op_class == OpClass::kCommunication) return true;  // ranks meet on devices
   return instruction.op_class == OpClass::kCompute &&
-         std::any_of(instruction.inputs.begin(), instruction.inputs.end(), [&](int input) { return input >= 0 && !block.types[input]->host; });
+         std::any_of(instruction.inputs.begin(), instruction.inputs.end(),
+                     [&](int input) { return input >= 0 && !block.types[input]->host; });
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ class BlockLinker {
     if (!block) return;
     made_.module = plan.modules_.Find(block->module);
     for (const Output& input : block->inputs) made_.inputs.push_back(Define(input, made_.left));
-    for (const Output& take : block->takes) made_.takes.push_back({plan.kept_.Number(take.name), Define(take, made_.left)});
+    for (const Output& take : block->takes)
+      made_.takes.push_back({plan.kept_.Number(take.name), Define(take, made_.left)});
   }
 
   LinkedBlock Link(const std::vector<Instruction>& list, int first) {
@@ -51,7 +52,9 @@ class BlockLinker {
     const auto it = named_.find(name);
     return it == named_.end() ? kNoOperand : it->second;
   }
-  int Operand(const std::string& name) { return IsStateName(name) ? OperandOfState(plan_.states_.Number(name)) : Find(name); }
+  int Operand(const std::string& name) {
+    return IsStateName(name) ? OperandOfState(plan_.states_.Number(name)) : Find(name);
+  }
 
   int Slot(std::string_view name) {
     const auto it = std::find(made_.slots.begin(), made_.slots.end(), name);
@@ -87,7 +90,8 @@ class BlockLinker {
     ends.parts = made_.parts_.size();
     lost_.clear();
     for (const Output& output : instruction.outputs) {
-      numbers.push_back(IsStateName(output.name) ? OperandOfState(plan_.states_.Number(output.name)) : Define(output, lost_));
+      numbers.push_back(IsStateName(output.name) ? OperandOfState(plan_.states_.Number(output.name))
+                                                 : Define(output, lost_));
     }
     ends.outputs = numbers.size();
     for (size_t i = 0; i < instruction.parts.size(); ++i) {
@@ -124,7 +128,9 @@ class BlockLinker {
       linked.gradients = next(ends_[i].gradients);
       linked.parts = {made_.parts_.data() + part, ends_[i].parts - part};
       part = ends_[i].parts;
-      const auto lacks = [](const LinkedPart& read) { return read.value == kNoOperand || (read.bridge >= 0 && read.sample_rows == kNoOperand); };
+      const auto lacks = [](const LinkedPart& read) {
+        return read.value == kNoOperand || (read.bridge >= 0 && read.sample_rows == kNoOperand);
+      };
       const bool bound = std::find(linked.inputs.begin(), linked.inputs.end(), kNoOperand) == linked.inputs.end() &&
                          std::none_of(linked.parts.begin(), linked.parts.end(), lacks);
       if (!bound && linked.op_class != OpClass::kControl && !made_.unbound) made_.unbound = &linked;
@@ -189,7 +195,8 @@ LinkedBlock LinkedBlocks::Link(const std::vector<Instruction>& list, int first) 
 
 int LinkedBlocks::SlotsOf(int index, int frame) {
   const LinkedBlock& block = blocks_[index];
-  const auto [it, fresh] = slots_.try_emplace((int64_t{index} << 32) | static_cast<uint32_t>(frame), static_cast<int>(storages_.size()));
+  const auto [it, fresh] =
+      slots_.try_emplace((int64_t{index} << 32) | static_cast<uint32_t>(frame), static_cast<int>(storages_.size()));
   if (!fresh) return it->second;
   for (std::string_view slot : block.slots) {
     int found = -1;

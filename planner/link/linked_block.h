@@ -1,5 +1,6 @@
-// Blocks with numbers for names: each is read once, however many layers, microbatches and roles call it. Values are numbered within their block,
-// frames, state, groups, streams and modules over the whole plan. linked_program.h makes a role's flat list of them.
+// Blocks with numbers for names: each is read once, however many layers, microbatches and roles call it. Values are
+// numbered within their block, frames, state, groups, streams and modules over the whole plan. linked_program.h makes a
+// role's flat list of them.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@ namespace planwright {
 // An operand is a value of its block (0 and up), state (StateOfOperand), or, in a plan that verify refuses, nothing.
 inline constexpr int kNoOperand = -1;
 inline int OperandOfState(int state) { return -2 - state; }
-inline int StateOfOperand(int operand) { return -2 - operand; }  // index of LinkedBlocks::state; negative: it is a value, or nothing
+// index of LinkedBlocks::state; negative: it is a value, or nothing
+inline int StateOfOperand(int operand) { return -2 - operand; }
 
 // One half-transfer of an exchange.
 struct LinkedPart {
@@ -30,10 +32,11 @@ struct LinkedInstruction {
   OpClass op_class{};
   int number = 0;  // of all instructions: those of the plan's blocks, then those of the role's lists
   int place = 0;   // in its list
-  int group = -1, stream = 0, module = -1;  // index in Plan::groups, of LinkedBlocks::stream, in Plan::modules (attribute `module`)
-  int called = -1;  // call: index in Plan::blocks
-  int frame = -1;   // call: index of LinkedBlocks::frame; -1: that of the caller
-  int slots = -1;   // call with a frame: where its storages start (LinkedBlocks::storage)
+  // index in Plan::groups, of LinkedBlocks::stream, in Plan::modules (attribute `module`)
+  int group = -1, stream = 0, module = -1;
+  int called = -1;                             // call: index in Plan::blocks
+  int frame = -1;                              // call: index of LinkedBlocks::frame; -1: that of the caller
+  int slots = -1;                              // call with a frame: where its storages start (LinkedBlocks::storage)
   std::span<const int> inputs, outputs;        // operands
   std::span<const int> frees;                  // values that lose their name in the list
   std::span<const int> parameters, gradients;  // of the block's slots
@@ -52,8 +55,8 @@ struct LinkedBlock {
   std::vector<const ValueType*> types;  // by value; their number is that of the values
   std::vector<int> inputs, outputs;     // operands
   std::vector<KeptValue> takes, saved;
-  std::vector<int> left;                // values that still have a name at the end
-  std::vector<std::string_view> slots;  // of the frame, that instructions read or add to
+  std::vector<int> left;                       // values that still have a name at the end
+  std::vector<std::string_view> slots;         // of the frame, that instructions read or add to
   const LinkedInstruction* unbound = nullptr;  // the first with an operand that nothing defines
   std::vector<LinkedInstruction> body;
 
@@ -66,8 +69,8 @@ struct LinkedBlock {
   std::vector<LinkedPart> parts_;
 };
 
-// All blocks of a plan. Called on plans that have passed VerifyCalls and the rules of values: in others names may stand for nothing. Keeps
-// references: the plan must outlive it.
+// All blocks of a plan. Called on plans that have passed VerifyCalls and the rules of values: in others names may stand
+// for nothing. Keeps references: the plan must outlive it.
 class LinkedBlocks {
  public:
   explicit LinkedBlocks(const Plan& plan);
@@ -83,7 +86,8 @@ class LinkedBlocks {
   std::string_view stream(int index) const { return streams_.names[index]; }
   std::string_view kept(int name) const { return kept_.names[name]; }
 
-  // One of a role's own lists, whose instructions are numbered from `first` on. Frames and state that no block or list named before get numbers.
+  // One of a role's own lists, whose instructions are numbered from `first` on. Frames and state that no block or list
+  // named before get numbers.
   LinkedBlock Link(const std::vector<Instruction>& list, int first);
   // Where the storages of a block's slots start, in the order of LinkedBlock::slots, when it is called with `frame`.
   int SlotsOf(int block, int frame);
@@ -95,8 +99,8 @@ class LinkedBlocks {
   struct Names {
     std::unordered_map<std::string_view, int> numbers;
     std::vector<std::string_view> names;
-    int Number(std::string_view name);        // a new one if need be
-    int Find(std::string_view name) const;    // -1: none
+    int Number(std::string_view name);      // a new one if need be
+    int Find(std::string_view name) const;  // -1: none
   };
 
   const Plan& plan_;

@@ -7,8 +7,9 @@
 
 namespace planwright {
 
-// Follows the names of values through calls and frames: a value lives as long as something names it. The list that made it does until it frees it or
-// ends; so does every block that it is handed to; a frame does from the forward that saves it until a block takes it.
+// Follows the names of values through calls and frames: a value lives as long as something names it. The list that made
+// it does until it frees it or ends; so does every block that it is handed to; a frame does from the forward that saves
+// it until a block takes it.
 class ProgramLinker {
  public:
   ProgramLinker(LinkedBlocks& blocks, LinkedProgram& made) : blocks_(blocks), made_(made) {}
@@ -22,7 +23,8 @@ class ProgramLinker {
       for (int at = head; at >= 0; at = kept_[at].next) {
         const int frame = static_cast<int>(key >> 32);
         if (made_.problem_.empty()) {
-          untaken.push_back(Cat(frame < 0 ? "" : blocks_.frame(frame), " microbatch ", static_cast<int32_t>(key), " ", blocks_.kept(kept_[at].name)));
+          untaken.push_back(Cat(frame < 0 ? "" : blocks_.frame(frame), " microbatch ", static_cast<int32_t>(key), " ",
+                                blocks_.kept(kept_[at].name)));
         }
         Unname(kept_[at].value);
       }
@@ -119,7 +121,8 @@ class ProgramLinker {
 
   void Call(const LinkedInstruction& instruction, uint32_t caller, int depth) {
     if (instruction.called < 0) return Problem(caller, instruction, "there is no such block");
-    if (depth >= kDeepestCalls || made_.entries_.size() + made_.calls_.size() > static_cast<size_t>(kMostInstructions)) {
+    if (depth >= kDeepestCalls ||
+        made_.entries_.size() + made_.calls_.size() > static_cast<size_t>(kMostInstructions)) {
       return Problem(caller, instruction, "the program has no end");
     }
     const LinkedBlock& block = blocks_.block(instruction.called);
@@ -130,7 +133,8 @@ class ProgramLinker {
     call.place = instruction.place;
     call.frame = instruction.frame >= 0 ? instruction.frame : from.frame;
     call.microbatch = instruction.source->microbatch >= 0 ? instruction.source->microbatch : from.microbatch;
-    call.slots = instruction.frame >= 0 || block.slots.empty() ? instruction.slots : blocks_.SlotsOf(instruction.called, call.frame);
+    call.slots = instruction.frame >= 0 || block.slots.empty() ? instruction.slots
+                                                               : blocks_.SlotsOf(instruction.called, call.frame);
     const uint32_t outer = from.first_value, inner = call.first_value;
     const int64_t key = (int64_t{call.frame} << 32) | static_cast<uint32_t>(call.microbatch);
     bool fits = block.inputs.size() == instruction.inputs.size() && block.outputs.size() == instruction.outputs.size();
@@ -141,9 +145,11 @@ class ProgramLinker {
     }
     if (!fits) Problem(caller, instruction, "the block has other inputs or outputs");
     for (size_t i = 0; i < block.slots.size(); ++i) {
-      if (blocks_.storage(call.slots + static_cast<int>(i)) < 0) Problem(caller, instruction, "the frame lacks a slot of the block");
+      if (blocks_.storage(call.slots + static_cast<int>(i)) < 0)
+        Problem(caller, instruction, "the frame lacks a slot of the block");
     }
-    if (!block.takes.empty() && !Take(key, block, inner)) Problem(caller, instruction, "the block takes what the frame does not keep");
+    if (!block.takes.empty() && !Take(key, block, inner))
+      Problem(caller, instruction, "the block takes what the frame does not keep");
 
     Body(index, depth + 1);
 
@@ -153,7 +159,8 @@ class ProgramLinker {
       if (value < 0) Problem(caller, instruction, "the block does not make what it hands on");
       Share(Binding(outer, instruction.outputs[i]), value);
     }
-    if (!block.saved.empty() && !Save(key, block, inner)) Problem(caller, instruction, "the block saves what it does not have, or twice");
+    if (!block.saved.empty() && !Save(key, block, inner))
+      Problem(caller, instruction, "the block saves what it does not have, or twice");
     Leave(index);
   }
 
@@ -213,7 +220,8 @@ class ProgramLinker {
   std::unordered_map<int64_t, int> frames_;  // frame and microbatch -> head of the chain in kept_
 };
 
-LinkedProgram::LinkedProgram(LinkedBlocks& blocks, const Role& role) : blocks_(blocks), role_(role), instructions_(blocks.instructions()) {
+LinkedProgram::LinkedProgram(LinkedBlocks& blocks, const Role& role)
+    : blocks_(blocks), role_(role), instructions_(blocks.instructions()) {
   ProgramLinker linker(blocks, *this);
   const std::vector<Instruction>* lists[] = {&role.setup, &role.step, &role.teardown};
   for (int i = 0; i < 3; ++i) {

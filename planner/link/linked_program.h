@@ -1,6 +1,7 @@
-// What one role does, as one flat list: setup, step and teardown with every call opened. Calls themselves are gone: what they bind, take and save has
-// become which values are the same. Values are numbered over the whole list, and a number is given out again when its value is dead, so there
-// are as many as are alive at once. The executor runs this list; `estimate` counts memory on it.
+// What one role does, as one flat list: setup, step and teardown with every call opened. Calls themselves are gone:
+// what they bind, take and save has become which values are the same. Values are numbered over the whole list, and a
+// number is given out again when its value is dead, so there are as many as are alive at once. The executor runs this
+// list; `estimate` counts memory on it.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +24,12 @@ struct LinkedEntry {
 // One call of a block, or a role's own list.
 struct LinkedCall {
   const LinkedBlock* block = nullptr;
-  int parent = -1;             // the call in which it is made; -1: a role's list
-  int place = 0;               // of the call in that one's list
-  int frame = -1;              // index of LinkedBlocks::frame; -1: none
+  int parent = -1;  // the call in which it is made; -1: a role's list
+  int place = 0;    // of the call in that one's list
+  int frame = -1;   // index of LinkedBlocks::frame; -1: none
   int microbatch = -1;
-  int slots = -1;              // where its storages start (LinkedBlocks::storage)
-  uint32_t first_value = 0;    // where the numbers of its values start
+  int slots = -1;               // where its storages start (LinkedBlocks::storage)
+  uint32_t first_value = 0;     // where the numbers of its values start
   uint32_t first = 0, end = 0;  // its entries, with those of the calls that it makes
 };
 
@@ -38,8 +39,8 @@ class LinkedProgram {
     size_t first = 0, end = 0;  // entries
   };
 
-  // Keeps references: blocks and role must outlive it. A plan that the rules of calls and values (V4) have not passed may link to nothing in places:
-  // problem() then says the first.
+  // Keeps references: blocks and role must outlive it. A plan that the rules of calls and values (V4) have not passed
+  // may link to nothing in places: problem() then says the first.
   LinkedProgram(LinkedBlocks& blocks, const Role& role);
   LinkedProgram(const LinkedProgram&) = delete;
 
@@ -51,15 +52,17 @@ class LinkedProgram {
   Range step() const { return ranges_[1]; }
   Range teardown() const { return ranges_[2]; }
   const LinkedBlock& step_list() const { return *lists_[1]; }
-  int instructions() const { return instructions_; }  // of all blocks and of the role's lists: one more than the last LinkedInstruction::number
-  int values() const { return values_; }              // alive at once, at most
+  // of all blocks and of the role's lists: one more than the last LinkedInstruction::number
+  int instructions() const { return instructions_; }
+  int values() const { return values_; }  // alive at once, at most
 
   // The value that an operand (not negative) of an entry, or of an instruction of a call, stands for; -1: none.
   int ValueOf(uint32_t call, int operand) const { return bindings_[calls_[call].first_value + operand]; }
   int ValueOf(const LinkedEntry& entry, int operand) const { return ValueOf(entry.call, operand); }
   const int* ValuesOf(uint32_t call) const { return bindings_.data() + calls_[call].first_value; }  // by operand
 
-  // What happens behind an entry, in order. Not negative: the value dies. Negative, ~value: a frame keeps it from here on.
+  // What happens behind an entry, in order. Not negative: the value dies. Negative, ~value: a frame keeps it from here
+  // on.
   std::span<const int> after(size_t entry) const {
     const uint32_t first = entry == 0 ? 0 : entries_[entry - 1].after;
     return {after_.data() + first, entries_[entry].after - first};

@@ -47,9 +47,13 @@ class OrderedProgram {
     if (call.slots < 0 || call.block->module < 0) return;
     const LinkedBlocks& blocks = program_.blocks();
     const Module& module = blocks.plan().modules[static_cast<size_t>(call.block->module)];
-    const auto storage = [&](int slot) -> const Storage& { return module.storages[static_cast<size_t>(blocks.storage(call.slots + slot))]; };
-    for (int slot : entry.instruction->parameters) step.accesses.push_back({resources_.Number(ParameterResource(module, storage(slot))), false});
-    for (int slot : entry.instruction->gradients) step.accesses.push_back({resources_.Number(GradientResource(module, storage(slot))), true});
+    const auto storage = [&](int slot) -> const Storage& {
+      return module.storages[static_cast<size_t>(blocks.storage(call.slots + slot))];
+    };
+    for (int slot : entry.instruction->parameters)
+      step.accesses.push_back({resources_.Number(ParameterResource(module, storage(slot))), false});
+    for (int slot : entry.instruction->gradients)
+      step.accesses.push_back({resources_.Number(GradientResource(module, storage(slot))), true});
   }
 
   const LinkedProgram& program_;

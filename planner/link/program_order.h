@@ -1,4 +1,5 @@
-// A linked program as the derived order sees it (planner/plan/stream_order.h): of each entry its stream and what it touches.
+// A linked program as the derived order sees it (planner/plan/stream_order.h): of each entry its stream and what it
+// touches.
 #pragma once
 
 #include <vector>

@@ -13,8 +13,8 @@ namespace {
 
 using GradientKind = std::pair<View, TpGradient>;
 
-// Who shares the gradient of a storage. The language model runs sequence parallel, so what is whole on every tp rank sees only its part of
-// the sequence; the encoder does not (facts 3.1, 3.9).
+// Who shares the gradient of a storage. The language model runs sequence parallel, so what is whole on every tp rank
+// sees only its part of the sequence; the encoder does not (facts 3.1, 3.9).
 GradientKind KindOf(const Module& module, const Storage& storage) {
   const Parameter& parameter = module.parameters[storage.parameters.front()];
   if (parameter.experts > 0) return {View::kExpert, TpGradient::kSharded};
@@ -26,7 +26,8 @@ int64_t Elements(const Storage& storage) {
   return std::accumulate(storage.shape.begin(), storage.shape.end(), int64_t{1}, std::multiplies<>());
 }
 
-void LayOutKind(const GradientKind& kind, int stage, const std::vector<int>& storages, int64_t num_buckets, Module& module) {
+void LayOutKind(const GradientKind& kind, int stage, const std::vector<int>& storages, int64_t num_buckets,
+                Module& module) {
   const auto [view, tp] = kind;
   const bool expert = view == View::kExpert;
   const int shards = expert ? module.grid.expert_dp : module.grid.dp * module.grid.cp;
@@ -40,7 +41,8 @@ void LayOutKind(const GradientKind& kind, int stage, const std::vector<int>& sto
   for (size_t i = 0; i < layout.buckets.size(); ++i) {
     Bucket bucket;
     const std::string of_stage = module.grid.pp > 1 ? absl::StrCat(".s", stage) : "";
-    bucket.name = absl::StrCat(module.name, of_stage, ".", std::string(ViewName(view)), ".", std::string(TpGradientName(tp)), ".", i);
+    bucket.name = absl::StrCat(module.name, of_stage, ".", std::string(ViewName(view)), ".",
+                               std::string(TpGradientName(tp)), ".", i);
     bucket.view = view;
     bucket.tp = tp;
     bucket.elements = layout.buckets[i].end - layout.buckets[i].start;

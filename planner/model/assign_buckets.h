@@ -5,7 +5,8 @@
 
 namespace planwright {
 
-// Fills Module::buckets and each trained storage's place. `num_buckets` counts per kind of gradient; `dtype` and `master` are those of the plan.
+// Fills Module::buckets and each trained storage's place. `num_buckets` counts per kind of gradient; `dtype` and
+// `master` are those of the plan.
 void AssignBuckets(int64_t num_buckets, DType dtype, DType master, Module& module);
 
 }  // namespace planwright

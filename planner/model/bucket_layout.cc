@@ -60,12 +60,13 @@ BucketLayout LayOutBuckets(const std::vector<int64_t>& numels, const std::set<in
                            std::optional<int64_t> bucket_size, int64_t dp, bool pad_high_busbw) {
   Require(dp >= 1, "buckets need at least one shard");
   BucketFiller filler(numels.size(), bucket_size, dp, pad_high_busbw);
-  for (int i = static_cast<int>(numels.size()) - 1; i >= 0; --i) filler.Add(i, numels[i], shared_embedding_indices.contains(i));
+  for (int i = static_cast<int>(numels.size()) - 1; i >= 0; --i)
+    filler.Add(i, numels[i], shared_embedding_indices.contains(i));
   return filler.Finish();
 }
 
-std::optional<int64_t> BucketSize(int64_t num_parameters, std::optional<int64_t> num_buckets, std::optional<int64_t> bucket_size,
-                                  int64_t dp_cp, bool overlap) {
+std::optional<int64_t> BucketSize(int64_t num_parameters, std::optional<int64_t> num_buckets,
+                                  std::optional<int64_t> bucket_size, int64_t dp_cp, bool overlap) {
   if (!overlap) return std::nullopt;
   if (num_buckets) return num_parameters / *num_buckets;
   if (bucket_size) return bucket_size;

@@ -22,15 +22,15 @@ struct BucketLayout {
   std::vector<Bucket> buckets;
 };
 
-// Lays parameters out in reverse order of `numels`, each start aligned to 64 elements, bucket ends padded so that `dp` shards and
-// the field's fast paths divide them. A bucket closes once it holds `bucket_size` elements (none: one bucket). Parameters of
-// `shared_embedding_indices` are alone in their buckets.
+// Lays parameters out in reverse order of `numels`, each start aligned to 64 elements, bucket ends padded so that `dp`
+// shards and the field's fast paths divide them. A bucket closes once it holds `bucket_size` elements (none: one
+// bucket). Parameters of `shared_embedding_indices` are alone in their buckets.
 BucketLayout LayOutBuckets(const std::vector<int64_t>& numels, const std::set<int>& shared_embedding_indices,
                            std::optional<int64_t> bucket_size, int64_t dp, bool pad_high_busbw);
 
-// Elements after which a bucket closes; nothing: a single bucket, as always when the reduction does not overlap the backward.
-// `num_buckets` wins over `bucket_size`; with neither, max(40e6, 1e6 * dp_cp).
-std::optional<int64_t> BucketSize(int64_t num_parameters, std::optional<int64_t> num_buckets, std::optional<int64_t> bucket_size,
-                                  int64_t dp_cp, bool overlap);
+// Elements after which a bucket closes; nothing: a single bucket, as always when the reduction does not overlap the
+// backward. `num_buckets` wins over `bucket_size`; with neither, max(40e6, 1e6 * dp_cp).
+std::optional<int64_t> BucketSize(int64_t num_parameters, std::optional<int64_t> num_buckets,
+                                  std::optional<int64_t> bucket_size, int64_t dp_cp, bool overlap);
 
 }  // namespace planwright

@@ -12,7 +12,7 @@ namespace {
 struct Kind {
   int stage = 0;
   View view = View::kDense;
-  bool cut = false;      // along tp or expert_tp
+  bool cut = false;  // along tp or expert_tp
   bool trained = false;
   auto operator<=>(const Kind&) const = default;
 };
@@ -30,7 +30,8 @@ CheckpointRule RuleOf(const Plan& plan, const Module& module, const Kind& kind) 
     (cut ? rule.cut : rule.replicated).push_back(axis);
   }
   if (kind.trained) {
-    for (std::string_view state : HeldStates(plan.optimizer, plan.dtype(), plan.master())) rule.states.emplace_back(state);
+    for (std::string_view state : HeldStates(plan.optimizer, plan.dtype(), plan.master()))
+      rule.states.emplace_back(state);
     rule.flat = expert ? std::vector{Axis::kExpertDp} : std::vector{Axis::kCp, Axis::kDp};
   }
   return rule;
@@ -41,8 +42,8 @@ CheckpointRule RuleOf(const Plan& plan, const Module& module, const Kind& kind) 
 CheckpointPlan CheckpointOf(const Plan& plan, int64_t every_steps) {
   CheckpointPlan checkpoint;
   checkpoint.every_steps = every_steps;
-  // The applied steps are AdamW's own counter: skipped steps do not move it. Samples and the place in the data follow from the step and are
-  // kept so that a reader can check them.
+  // The applied steps are AdamW's own counter: skipped steps do not move it. Samples and the place in the data follow
+  // from the step and are kept so that a reader can check them.
   checkpoint.common = {"common.step", "common.applied_steps", "common.consumed_samples", "common.data_position"};
   for (const Module& module : plan.modules) {
     std::map<Kind, std::vector<int>> kinds;

@@ -15,8 +15,8 @@ namespace {
 
 Init Normal(double std) { return {Init::Kind::kNormal, std, 0}; }
 
-// The model's numbers, less those of sections that the pattern has no layers for, and less the imbalance that memory is planned for: no size
-// follows from it.
+// The model's numbers, less those of sections that the pattern has no layers for, and less the imbalance that memory is
+// planned for: no size follows from it.
 Attributes ConstantsOf(const HybridLmModel& model, const std::string& layers) {
   Attributes constants = NumbersOf(model);
   constants.erase("moe.imbalance");
@@ -50,8 +50,8 @@ void ExpandLanguage(const HybridLmModel& model, int64_t sequence, const std::vec
     const LanguageLayer& layer = LanguageLayerOf(layers[i]);
     layer.AddParameters(model, scales, absl::StrCat("backbone.layers.", i, "."), add);
     const LayerFlops flops = layer.Flops(model, sequence);
-    module.layers.push_back(
-        {layers[i], frame, add.TakeCount(), flops.forward, stages[i], flops.mixing, layers[i] == 'E' ? expert_layers++ : -1});
+    module.layers.push_back({layers[i], frame, add.TakeCount(), flops.forward, stages[i], flops.mixing,
+                             layers[i] == 'E' ? expert_layers++ : -1});
     count += module.layers.back().parameters;
   }
   add.set_frame(module.name + ".head");

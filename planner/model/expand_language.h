@@ -6,7 +6,8 @@
 
 namespace planwright {
 
-// Fills parameters, storages, layers and counts of `module`, whose name, grid and frozen parts are set. `stages`: of each layer.
+// Fills parameters, storages, layers and counts of `module`, whose name, grid and frozen parts are set. `stages`: of
+// each layer.
 void ExpandLanguage(const HybridLmModel& model, int64_t sequence, const std::vector<int>& stages, Module& module);
 
 }  // namespace planwright

@@ -20,12 +20,13 @@ std::string LayersOf(const HybridLmModel& model) {
 }
 
 std::vector<std::string> RecomputedKinds(const ModuleRecipe& recipe) {
-  const auto of = std::holds_alternative<RadioVitModel>(recipe.model.model) ? LayerKind::Of::kEncoder : LayerKind::Of::kLanguage;
+  const auto of =
+      std::holds_alternative<RadioVitModel>(recipe.model.model) ? LayerKind::Of::kEncoder : LayerKind::Of::kLanguage;
   std::vector<std::string> kinds;
   for (const LayerKind& kind : LayerKinds()) {
-    const bool wanted = std::any_of(recipe.recompute.begin(), recipe.recompute.end(), [&](const Located<std::string>& word) {
-      return *word == kind.word || (kind.of == of && *word == "full");
-    });
+    const bool wanted = std::any_of(
+        recipe.recompute.begin(), recipe.recompute.end(),
+        [&](const Located<std::string>& word) { return *word == kind.word || (kind.of == of && *word == "full"); });
     if (wanted) kinds.emplace_back(kind.word);
   }
   return kinds;
@@ -52,7 +53,8 @@ Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const Projecto
   if (const auto* model = std::get_if<HybridLmModel>(&recipe.model.model)) {
     ExpandLanguage(*model, sequence, *stages, module);
   } else {
-    ExpandRadio(std::get<RadioVitModel>(recipe.model.model), target, ImagesOfSample(data, sequence).patches, *stages, module);
+    ExpandRadio(std::get<RadioVitModel>(recipe.model.model), target, ImagesOfSample(data, sequence).patches, *stages,
+                module);
   }
   return module;
 }

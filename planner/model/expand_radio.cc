@@ -44,8 +44,8 @@ Attributes ConstantsOf(const RadioVitModel& model, const ProjectorTarget& target
 
 }  // namespace
 
-void ExpandRadio(const RadioVitModel& model, const ProjectorTarget& target, const std::vector<int64_t>& patches, const std::vector<int>& stages,
-                 Module& module) {
+void ExpandRadio(const RadioVitModel& model, const ProjectorTarget& target, const std::vector<int64_t>& patches,
+                 const std::vector<int>& stages, Module& module) {
   const int64_t hidden = model.hidden, side = model.max_image / model.patch;
   const Init position = Normal(1 / std::sqrt(static_cast<double>(hidden)));
   const std::string generator = "radio_model.model.patch_generator.";

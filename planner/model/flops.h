@@ -1,5 +1,6 @@
-// Floating-point operations of a model, a multiply-add counted as two. Matrix products, attention scores and the Mamba scan are counted;
-// norms, activations and the convolution are not. Formulas: docs/flops.md. Those of a language model's layers: language_layer.h.
+// Floating-point operations of a model, a multiply-add counted as two. Matrix products, attention scores and the Mamba
+// scan are counted; norms, activations and the convolution are not. Formulas: docs/flops.md. Those of a language
+// model's layers: language_layer.h.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@ namespace planwright {
 // Forward of the output head for one token.
 int64_t HeadForwardFlops(const HybridLmModel& model);
 
-// Forward of one encoder block for one patch, class tokens included, on average over images of `patches`, each as frequent.
+// Forward of one encoder block for one patch, class tokens included, on average over images of `patches`, each as
+// frequent.
 struct BlockFlops {
   int64_t forward = 0;
   int64_t mixing = 0;  // of these, the attention scores

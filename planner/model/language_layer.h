@@ -1,5 +1,6 @@
-// What the planner knows of a kind of a language model's layers before it makes blocks of it: one class for each LAYER of plan/layer_kinds.def,
-// in a file of its own. A kind that lacks a part does not compile, one that lacks its class does not link.
+// What the planner knows of a kind of a language model's layers before it makes blocks of it: one class for each LAYER
+// of plan/layer_kinds.def, in a file of its own. A kind that lacks a part does not compile, one that lacks its class
+// does not link.
 #pragma once
 
 #include <string>
@@ -35,7 +36,8 @@ class LanguageLayer {
   // What the module's parallel sizes must divide.
   virtual void CheckLayout(const HybridLmModel& model, const ModuleRecipe& module, SizeChecks& check) const = 0;
   // `prefix`: of published names, with the layer's number.
-  virtual void AddParameters(const HybridLmModel& model, const InitScales& scales, const std::string& prefix, ParameterBuilder& add) const = 0;
+  virtual void AddParameters(const HybridLmModel& model, const InitScales& scales, const std::string& prefix,
+                             ParameterBuilder& add) const = 0;
   virtual LayerFlops Flops(const HybridLmModel& model, int64_t sequence) const = 0;
 };
 

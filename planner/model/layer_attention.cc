@@ -9,7 +9,8 @@ class Attention : public LanguageLayer {
   void CheckShape(const HybridLmModel& model, SizeChecks& check) const override {
     const auto& attention = model.attention;
     check.Multiple("attention.heads", attention.heads, "kv_groups", attention.kv_groups);
-    check.Within("attention heads x head_dim", Product({*attention.heads, *attention.head_dim}), attention.head_dim, kMostTokens);
+    check.Within("attention heads x head_dim", Product({*attention.heads, *attention.head_dim}), attention.head_dim,
+                 kMostTokens);
   }
 
   double RoughSize(const HybridLmModel& model) const override {
@@ -21,10 +22,13 @@ class Attention : public LanguageLayer {
     check.Cut("attention.kv_groups", model.attention.kv_groups, "tp", module.tp);
   }
 
-  // Stored [all q | all k | all v]: rows grouped per kv head would force a copy of q (facts 3.4 has them grouped in another file format).
-  void AddParameters(const HybridLmModel& model, const InitScales& scales, const std::string& prefix, ParameterBuilder& add) const override {
+  // Stored [all q | all k | all v]: rows grouped per kv head would force a copy of q (facts 3.4 has them grouped in
+  // another file format).
+  void AddParameters(const HybridLmModel& model, const InitScales& scales, const std::string& prefix,
+                     ParameterBuilder& add) const override {
     const auto& attention = model.attention;
-    const int64_t q = attention.heads * attention.head_dim, kv = attention.kv_groups * attention.head_dim, hidden = model.hidden;
+    const int64_t q = attention.heads * attention.head_dim, kv = attention.kv_groups * attention.head_dim,
+                  hidden = model.hidden;
     add.Add("norm", prefix + "norm.weight", {hidden}, kOnes);
     add.AddJoined("qkv",
                   {{prefix + "mixer.q_proj.weight", {q, hidden}},
@@ -35,7 +39,8 @@ class Attention : public LanguageLayer {
   }
 
   LayerFlops Flops(const HybridLmModel& model, int64_t sequence) const override {
-    const int64_t q = model.attention.heads * model.attention.head_dim, kv = model.attention.kv_groups * model.attention.head_dim;
+    const int64_t q = model.attention.heads * model.attention.head_dim,
+                  kv = model.attention.kv_groups * model.attention.head_dim;
     const int64_t scores = 2 * sequence * q;
     return {2 * model.hidden * (q + 2 * kv) + 2 * q * model.hidden + scores, scores};
   }

@@ -15,7 +15,8 @@ class Mamba : public LanguageLayer {
     const double inner = Product({*mamba.heads, *mamba.head_dim});
     check.Within("mamba heads x head_dim", inner, mamba.head_dim, kMostTokens);
     check.Within("mamba groups x state", Product({*mamba.groups, *mamba.state}), mamba.state, kMostTokens);
-    check.Within("mamba heads x head_dim x state", inner * static_cast<double>(*mamba.state), mamba.state, static_cast<double>(kLargestDim));
+    check.Within("mamba heads x head_dim x state", inner * static_cast<double>(*mamba.state), mamba.state,
+                 static_cast<double>(kLargestDim));
   }
 
   double RoughSize(const HybridLmModel& model) const override {
@@ -33,13 +34,16 @@ class Mamba : public LanguageLayer {
   }
 
   // in_proj rows are [z | x | B | C | dt], each cut by itself.
-  void AddParameters(const HybridLmModel& model, const InitScales& scales, const std::string& prefix, ParameterBuilder& add) const override {
+  void AddParameters(const HybridLmModel& model, const InitScales& scales, const std::string& prefix,
+                     ParameterBuilder& add) const override {
     const auto& mamba = model.mamba;
     const int64_t inner = mamba.heads * mamba.head_dim, bc = mamba.groups * mamba.state, heads = mamba.heads;
     const int64_t hidden = model.hidden, conv = mamba.conv;
     add.Add("norm", prefix + "norm.weight", {hidden}, kOnes);
-    add.Add("in_proj", prefix + "mixer.in_proj.weight", {2 * inner + 2 * bc + heads, hidden}, scales.input, 0, {inner, inner, bc, bc, heads});
-    const Init conv_bound = {Init::Kind::kUniform, -1 / std::sqrt(static_cast<double>(conv)), 1 / std::sqrt(static_cast<double>(conv))};
+    add.Add("in_proj", prefix + "mixer.in_proj.weight", {2 * inner + 2 * bc + heads, hidden}, scales.input, 0,
+            {inner, inner, bc, bc, heads});
+    const Init conv_bound = {Init::Kind::kUniform, -1 / std::sqrt(static_cast<double>(conv)),
+                             1 / std::sqrt(static_cast<double>(conv))};
     add.Add("conv_weight", prefix + "mixer.conv1d.weight", {inner + 2 * bc, 1, conv}, conv_bound, 0, {inner, bc, bc});
     add.Add("conv_bias", prefix + "mixer.conv1d.bias", {inner + 2 * bc}, conv_bound, 0, {inner, bc, bc});
     add.Add("A_log", prefix + "mixer.A_log", {heads}, {Init::Kind::kLogUniform, 1, 16}, 0);

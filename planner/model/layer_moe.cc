@@ -20,21 +20,26 @@ class Moe : public LanguageLayer {
     check.Cut("moe.ffn", model.moe.ffn, "expert_tp", module.expert_tp);
   }
 
-  void AddParameters(const HybridLmModel& model, const InitScales& scales, const std::string& prefix, ParameterBuilder& add) const override {
+  void AddParameters(const HybridLmModel& model, const InitScales& scales, const std::string& prefix,
+                     ParameterBuilder& add) const override {
     const auto& moe = model.moe;
     const int64_t hidden = model.hidden;
     add.Add("norm", prefix + "norm.weight", {hidden}, kOnes);
     add.Add("gate", prefix + "mixer.gate.weight", {moe.experts, hidden}, scales.input);
     add.AddBuffer("gate_bias", prefix + "mixer.gate.e_score_correction_bias", {moe.experts});
-    add.AddExperts("up", prefix + "mixer.experts.{expert}.up_proj.weight", moe.experts, {moe.ffn, hidden}, scales.input, 0);
-    add.AddExperts("down", prefix + "mixer.experts.{expert}.down_proj.weight", moe.experts, {hidden, moe.ffn}, scales.residual, 1);
+    add.AddExperts("up", prefix + "mixer.experts.{expert}.up_proj.weight", moe.experts, {moe.ffn, hidden}, scales.input,
+                   0);
+    add.AddExperts("down", prefix + "mixer.experts.{expert}.down_proj.weight", moe.experts, {hidden, moe.ffn},
+                   scales.residual, 1);
     add.Add("shared_up", prefix + "mixer.shared_experts.up_proj.weight", {moe.shared_ffn, hidden}, scales.input, 0);
-    add.Add("shared_down", prefix + "mixer.shared_experts.down_proj.weight", {hidden, moe.shared_ffn}, scales.residual, 1);
+    add.Add("shared_down", prefix + "mixer.shared_experts.down_proj.weight", {hidden, moe.shared_ffn}, scales.residual,
+            1);
   }
 
   LayerFlops Flops(const HybridLmModel& model, int64_t) const override {
     const auto& moe = model.moe;
-    return {2 * model.hidden * moe.experts + moe.top_k * 4 * model.hidden * moe.ffn + 4 * model.hidden * moe.shared_ffn, 0};
+    return {2 * model.hidden * moe.experts + moe.top_k * 4 * model.hidden * moe.ffn + 4 * model.hidden * moe.shared_ffn,
+            0};
   }
 };
 

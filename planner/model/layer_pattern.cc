@@ -20,7 +20,8 @@ bool IsLayer(char letter) {
   return kind && kind->of != Of::kEncoder;
 }
 
-// The place of byte `offset` of a value. Only right for a plain scalar on one line, which a pattern is; a quoted one starts one later.
+// The place of byte `offset` of a value. Only right for a plain scalar on one line, which a pattern is; a quoted one
+// starts one later.
 Location At(const Located<std::string>& pattern, size_t offset) {
   Location where = pattern.where;
   if (!where.known()) return where;
@@ -33,8 +34,10 @@ Location At(const Located<std::string>& pattern, size_t offset) {
 bool CheckCharacters(const Located<std::string>& pattern, Diagnostics& diagnostics) {
   bool fine = true;
   if (pattern->size() > kMostLayers + kMostStages) {
-    diagnostics.Error(DiagnosticKind::kOutOfRange, pattern.where,
-                      absl::StrCat("a pattern of ", pattern->size(), " characters; a plan has at most ", kMostLayers, " layers"), "shorten it");
+    diagnostics.Error(
+        DiagnosticKind::kOutOfRange, pattern.where,
+        absl::StrCat("a pattern of ", pattern->size(), " characters; a plan has at most ", kMostLayers, " layers"),
+        "shorten it");
     return false;
   }
   for (size_t i = 0; i < pattern->size(); ++i) {
@@ -44,7 +47,8 @@ bool CheckCharacters(const Located<std::string>& pattern, Diagnostics& diagnosti
     for (const LayerKind& kind : LayerKinds()) {
       if (IsLayer(kind.letter)) known.push_back(absl::StrCat(std::string(1, kind.letter), " ", std::string(kind.word)));
     }
-    diagnostics.Error(DiagnosticKind::kUnknownLayer, At(pattern, i), absl::StrCat("layer '", std::string(1, c), "' is none that a pattern has"),
+    diagnostics.Error(DiagnosticKind::kUnknownLayer, At(pattern, i),
+                      absl::StrCat("layer '", std::string(1, c), "' is none that a pattern has"),
                       absl::StrCat("layers are ", absl::StrJoin(known, ", ")));
     fine = false;
   }
@@ -54,7 +58,8 @@ bool CheckCharacters(const Located<std::string>& pattern, Diagnostics& diagnosti
 // `*` cannot stand beside another kind of attention within one part.
 bool CheckAttentionKinds(std::string_view part, const Location& where, Diagnostics& diagnostics) {
   if (part.find('*') == std::string_view::npos || part.find_first_of("D+") == std::string_view::npos) return true;
-  diagnostics.Error(DiagnosticKind::kPatternConflict, where, "attention (*) and sparse or latent attention (D, +) in one part of the pattern",
+  diagnostics.Error(DiagnosticKind::kPatternConflict, where,
+                    "attention (*) and sparse or latent attention (D, +) in one part of the pattern",
                     "use one kind of attention");
   return false;
 }
@@ -63,29 +68,33 @@ bool CheckMtp(const std::vector<std::string>& depths, const Location& where, Dia
   for (const std::string& depth : depths) {
     if (depth != depths.front()) {
       diagnostics.Error(DiagnosticKind::kPatternConflict, where,
-                        absl::StrCat("MTP depths differ: '", depths.front(), "' and '", depth, "'"), "write the same layers after every '/'");
+                        absl::StrCat("MTP depths differ: '", depths.front(), "' and '", depth, "'"),
+                        "write the same layers after every '/'");
       return false;
     }
   }
   if (!depths.empty() && depths.front().find('|') != std::string::npos) {
-    diagnostics.Error(DiagnosticKind::kPatternConflict, where, "a pipeline break '|' within an MTP part", "break only the main part");
+    diagnostics.Error(DiagnosticKind::kPatternConflict, where, "a pipeline break '|' within an MTP part",
+                      "break only the main part");
     return false;
   }
   return true;
 }
 
-std::optional<std::vector<LayerStage>> SplitBySegments(const LayerPattern& pattern, const StageSplit& split, const Location& where,
-                                                       Diagnostics& diagnostics) {
+std::optional<std::vector<LayerStage>> SplitBySegments(const LayerPattern& pattern, const StageSplit& split,
+                                                       const Location& where, Diagnostics& diagnostics) {
   const int64_t runs = int64_t{split.pp} * split.virtual_stages;
   if (split.first_layers || split.last_layers || split.stage_layers) {
-    diagnostics.Error(DiagnosticKind::kPatternSplit, where, "the pattern has '|' and layers of stages are given too", "use one of the two");
+    diagnostics.Error(DiagnosticKind::kPatternSplit, where, "the pattern has '|' and layers of stages are given too",
+                      "use one of the two");
     return std::nullopt;
   }
   if (static_cast<int64_t>(pattern.segments.size()) != runs) {
     diagnostics.Error(
         DiagnosticKind::kPatternSplit, where,
-        absl::StrCat("the pattern has ", pattern.segments.size(), " segments and the pipeline ", runs, runs == 1 ? " stage (pp " : " stages (pp ",
-                     split.pp, split.virtual_stages > 1 ? absl::StrCat(" x ", split.virtual_stages, " virtual stages") : "", ")"),
+        absl::StrCat("the pattern has ", pattern.segments.size(), " segments and the pipeline ", runs,
+                     runs == 1 ? " stage (pp " : " stages (pp ", split.pp,
+                     split.virtual_stages > 1 ? absl::StrCat(" x ", split.virtual_stages, " virtual stages") : "", ")"),
         runs == 1 ? std::string("remove the '|', or use more stages: layers of other segments would be lost")
                   : absl::StrCat("use ", runs - 1, " '|'"));
     return std::nullopt;
@@ -146,23 +155,25 @@ std::optional<LayerPattern> ParseLayerPattern(const Located<std::string>& patter
   return result;
 }
 
-std::optional<std::vector<LayerStage>> SplitIntoStages(const LayerPattern& pattern, const StageSplit& split, const Location& where,
-                                                       Diagnostics& diagnostics) {
+std::optional<std::vector<LayerStage>> SplitIntoStages(const LayerPattern& pattern, const StageSplit& split,
+                                                       const Location& where, Diagnostics& diagnostics) {
   if (pattern.segments.size() > 1) return SplitBySegments(pattern, split, where, diagnostics);
   if (split.virtual_stages > 1) {
-    diagnostics.Error(DiagnosticKind::kPatternSplit, where, "virtual stages need '|' in the pattern", "mark the segments with '|'");
+    diagnostics.Error(DiagnosticKind::kPatternSplit, where, "virtual stages need '|' in the pattern",
+                      "mark the segments with '|'");
     return std::nullopt;
   }
   const int64_t layers = static_cast<int64_t>(pattern.layers.size());
   const std::vector<int64_t> sizes = StageSizes(layers, split);
   if (static_cast<int>(sizes.size()) != split.pp) {
-    diagnostics.Error(DiagnosticKind::kPatternSplit, where,
-                      absl::StrCat(layers, " layers cannot be dealt to ", split.pp, " pipeline stages",
-                                   split.first_layers ? absl::StrCat(", the first with ", *split.first_layers) : "",
-                                   split.last_layers ? absl::StrCat(", the last with ", *split.last_layers) : "",
-                                   split.stage_layers ? absl::StrCat(" as [", absl::StrJoin(*split.stage_layers, ", "), "]") : "",
-                                   ", without losing any"),
-                      "mark the segments with '|', or give stage_layers that add up");
+    diagnostics.Error(
+        DiagnosticKind::kPatternSplit, where,
+        absl::StrCat(layers, " layers cannot be dealt to ", split.pp, " pipeline stages",
+                     split.first_layers ? absl::StrCat(", the first with ", *split.first_layers) : "",
+                     split.last_layers ? absl::StrCat(", the last with ", *split.last_layers) : "",
+                     split.stage_layers ? absl::StrCat(" as [", absl::StrJoin(*split.stage_layers, ", "), "]") : "",
+                     ", without losing any"),
+        "mark the segments with '|', or give stage_layers that add up");
     return std::nullopt;
   }
   std::vector<LayerStage> stages;

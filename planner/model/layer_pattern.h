@@ -36,14 +36,15 @@ struct LayerStage {
 
 struct StageSplit {
   int pp = 1;
-  int virtual_stages = 1;                      // runs of a rank; more than one needs `|`
+  int virtual_stages = 1;                            // runs of a rank; more than one needs `|`
   std::optional<int64_t> first_layers, last_layers;  // of the first and last stage; only without `|`
   std::optional<std::vector<int64_t>> stage_layers;  // of every stage; only without `|` and without the two
 };
 
-// Deals the main part's layers to pipeline ranks, ordered by virtual stage, then rank. Every layer is on exactly one stage: where the
-// reference would drop layers (segments left over, a first and a last size that miss the middle) this is an error (PW0503).
-std::optional<std::vector<LayerStage>> SplitIntoStages(const LayerPattern& pattern, const StageSplit& split, const Location& where,
-                                                       Diagnostics& diagnostics);
+// Deals the main part's layers to pipeline ranks, ordered by virtual stage, then rank. Every layer is on exactly one
+// stage: where the reference would drop layers (segments left over, a first and a last size that miss the middle) this
+// is an error (PW0503).
+std::optional<std::vector<LayerStage>> SplitIntoStages(const LayerPattern& pattern, const StageSplit& split,
+                                                       const Location& where, Diagnostics& diagnostics);
 
 }  // namespace planwright

@@ -28,16 +28,21 @@ void LintStages(const ModuleRecipe& recipe, const Module& module, Diagnostics& d
   if (module.grid.pp < 2) return;
   const std::vector<double> work = WorkOfStages(module);
   const auto heaviest = std::max_element(work.begin(), work.end());
-  const double others = (std::accumulate(work.begin(), work.end(), 0.0) - *heaviest) / static_cast<double>(work.size() - 1);
+  const double others =
+      (std::accumulate(work.begin(), work.end(), 0.0) - *heaviest) / static_cast<double>(work.size() - 1);
   if (*heaviest < kFarHeavier * others) return;
   const int stage = static_cast<int>(heaviest - work.begin());
-  const auto layers = std::count_if(module.layers.begin(), module.layers.end(), [&](const LayerSummary& layer) { return layer.stage == stage; });
-  const char* head = std::holds_alternative<HybridLmModel>(recipe.model.model) ? " and the output head" : " and the projector";
-  diagnostics.Warning(DiagnosticKind::kUnevenStages, PlaceOfStages(recipe),
-                      absl::StrCat("stage ", stage, " of module ", module.name, " (", layers, layers == 1 ? " layer" : " layers",
-                                   stage + 1 == module.grid.pp ? head : "", ") does ",
-                                   others > 0 ? absl::StrFormat("%.1f times the work of the others", *heaviest / others) : "all the work"),
-                      "the others wait for it in every microbatch: give it fewer layers, with stage_layers or '|' in the pattern");
+  const auto layers = std::count_if(module.layers.begin(), module.layers.end(),
+                                    [&](const LayerSummary& layer) { return layer.stage == stage; });
+  const char* head =
+      std::holds_alternative<HybridLmModel>(recipe.model.model) ? " and the output head" : " and the projector";
+  diagnostics.Warning(
+      DiagnosticKind::kUnevenStages, PlaceOfStages(recipe),
+      absl::StrCat(
+          "stage ", stage, " of module ", module.name, " (", layers, layers == 1 ? " layer" : " layers",
+          stage + 1 == module.grid.pp ? head : "", ") does ",
+          others > 0 ? absl::StrFormat("%.1f times the work of the others", *heaviest / others) : "all the work"),
+      "the others wait for it in every microbatch: give it fewer layers, with stage_layers or '|' in the pattern");
 }
 
 }  // namespace planwright

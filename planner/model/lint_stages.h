@@ -7,8 +7,8 @@
 
 namespace planwright {
 
-// Warning PW0506: a stage whose forward (flops.h; output head and projector count to the last stage) takes half as much again as the mean of the
-// others. `module` is expanded from `recipe`.
+// Warning PW0506: a stage whose forward (flops.h; output head and projector count to the last stage) takes half as much
+// again as the mean of the others. `module` is expanded from `recipe`.
 void LintStages(const ModuleRecipe& recipe, const Module& module, Diagnostics& diagnostics);
 
 }  // namespace planwright

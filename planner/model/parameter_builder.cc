@@ -31,11 +31,12 @@ Parameter& ParameterBuilder::NewParameter(const std::string& suffix, std::vector
 }
 
 Storage& ParameterBuilder::NewStorage(const std::string& slot, std::vector<int64_t> shape) {
-  return module_.storages.emplace_back(Storage{.frame = frame_, .slot = slot, .shape = std::move(shape), .parameters = {}, .stage = stage_});
+  return module_.storages.emplace_back(
+      Storage{.frame = frame_, .slot = slot, .shape = std::move(shape), .parameters = {}, .stage = stage_});
 }
 
-void ParameterBuilder::Add(const std::string& slot, const std::string& suffix, std::vector<int64_t> shape, Init init, int cut,
-                           std::vector<int64_t> segments) {
+void ParameterBuilder::Add(const std::string& slot, const std::string& suffix, std::vector<int64_t> shape, Init init,
+                           int cut, std::vector<int64_t> segments) {
   count_ += Elements(shape);
   std::vector<int64_t> local = shape;
   if (cut >= 0) {
@@ -63,8 +64,8 @@ void ParameterBuilder::AddJoined(const std::string& slot, const std::vector<Part
   NewStorage(slot, std::move(local)).parameters = std::move(indices);
 }
 
-void ParameterBuilder::AddExperts(const std::string& slot, const std::string& suffix, int64_t experts, std::vector<int64_t> shape,
-                                  Init init, int cut) {
+void ParameterBuilder::AddExperts(const std::string& slot, const std::string& suffix, int64_t experts,
+                                  std::vector<int64_t> shape, Init init, int cut) {
   count_ += experts * Elements(shape);
   std::vector<int64_t> local = shape;
   local[cut] /= module_.grid.expert_tp;

@@ -16,10 +16,11 @@ class ParameterBuilder {
 
   void set_file_prefix(std::string prefix) { file_prefix_ = std::move(prefix); }
   void set_frame(std::string frame) { frame_ = std::move(frame); }
-  void set_stage(int stage) { stage_ = stage; }         // pipeline stage of what is added next
+  void set_stage(int stage) { stage_ = stage; }           // pipeline stage of what is added next
   void set_trained(bool trained) { trained_ = trained; }  // false: frozen, held and never stepped
 
-  // One parameter in one storage. `cut` is the dim that tp cuts, -1 for none; `segments` are parts of that dim cut one by one.
+  // One parameter in one storage. `cut` is the dim that tp cuts, -1 for none; `segments` are parts of that dim cut one
+  // by one.
   void Add(const std::string& slot, const std::string& suffix, std::vector<int64_t> shape, Init init, int cut = -1,
            std::vector<int64_t> segments = {});
 
@@ -30,9 +31,10 @@ class ParameterBuilder {
   };
   void AddJoined(const std::string& slot, const std::vector<Part>& parts, Init init);
 
-  // `experts` tensors of one shape, those of this rank stacked in one storage. "{expert}" in the suffix is the global index. `cut` is the
-  // dim that expert_tp cuts.
-  void AddExperts(const std::string& slot, const std::string& suffix, int64_t experts, std::vector<int64_t> shape, Init init, int cut);
+  // `experts` tensors of one shape, those of this rank stacked in one storage. "{expert}" in the suffix is the global
+  // index. `cut` is the dim that expert_tp cuts.
+  void AddExperts(const std::string& slot, const std::string& suffix, int64_t experts, std::vector<int64_t> shape,
+                  Init init, int cut);
 
   // A tensor that is saved and loaded but never stepped.
   void AddBuffer(const std::string& slot, const std::string& suffix, std::vector<int64_t> shape);

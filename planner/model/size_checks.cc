@@ -14,26 +14,31 @@ double Product(std::initializer_list<int64_t> sizes) {
   return product;
 }
 
-void SizeChecks::Cut(const std::string& what, const Located<int64_t>& size, const std::string& axis, const Located<int64_t>& parts) {
+void SizeChecks::Cut(const std::string& what, const Located<int64_t>& size, const std::string& axis,
+                     const Located<int64_t>& parts) {
   if (*parts < 1 || *size % *parts == 0) return;
   Diagnostic& problem = diagnostics_.Error(
       DiagnosticKind::kLayoutDoesNotDivide, parts.where.known() ? parts.where : module_.placement,
-      absl::StrCat(what, " of module ", *module_.name, " is ", *size, ", which ", axis, " ", *parts, " does not divide"),
+      absl::StrCat(what, " of module ", *module_.name, " is ", *size, ", which ", axis, " ", *parts,
+                   " does not divide"),
       absl::StrContains(axis, " x ") ? absl::StrCat("choose them so that ", axis, " divides ", *size)
                                      : absl::StrCat("choose ", axis, " among the divisors of ", *size));
   Note(problem, what, size);
 }
 
-void SizeChecks::Multiple(const std::string& what, const Located<int64_t>& size, const std::string& of, const Located<int64_t>& parts) {
+void SizeChecks::Multiple(const std::string& what, const Located<int64_t>& size, const std::string& of,
+                          const Located<int64_t>& parts) {
   if (*parts >= 1 && *size % *parts == 0) return;
   Diagnostic& problem = Shape(size, absl::StrCat(what, " is ", *size, ", which is no multiple of ", of, " ", *parts),
                               absl::StrCat("make ", what, " a multiple of ", of));
   Note(problem, of, parts);
 }
 
-void SizeChecks::AtMost(const std::string& what, const Located<int64_t>& size, const std::string& of, const Located<int64_t>& most) {
+void SizeChecks::AtMost(const std::string& what, const Located<int64_t>& size, const std::string& of,
+                        const Located<int64_t>& most) {
   if (*size <= *most) return;
-  Note(Shape(size, absl::StrCat(what, " is ", *size, ", more than ", of, " ", *most), absl::StrCat("lower ", what)), of, most);
+  Note(Shape(size, absl::StrCat(what, " is ", *size, ", more than ", of, " ", *most), absl::StrCat("lower ", what)), of,
+       most);
 }
 
 void SizeChecks::Within(const std::string& what, double count, const Located<int64_t>& at, double most) {
@@ -52,8 +57,8 @@ void SizeChecks::MissingSection(const HybridLmModel& model, char letter) {
   failed_ = true;
   const std::string word(LayerWord(letter));
   diagnostics_.Error(DiagnosticKind::kMissingModelSection, model.pattern.where,
-                     absl::StrCat("the pattern has ", word, " layers (", std::string(1, letter), "), but model ", *module_.model.name, " has no '",
-                                  word, "' section"),
+                     absl::StrCat("the pattern has ", word, " layers (", std::string(1, letter), "), but model ",
+                                  *module_.model.name, " has no '", word, "' section"),
                      absl::StrCat("add '", word, ":' to the model"));
 }
 

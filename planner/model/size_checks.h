@@ -17,12 +17,15 @@ class SizeChecks {
   SizeChecks(const ModuleRecipe& module, Diagnostics& diagnostics) : module_(module), diagnostics_(diagnostics) {}
 
   // `size` must be a multiple of the parallel size `parts`.
-  void Cut(const std::string& what, const Located<int64_t>& size, const std::string& axis, const Located<int64_t>& parts);
+  void Cut(const std::string& what, const Located<int64_t>& size, const std::string& axis,
+           const Located<int64_t>& parts);
 
   // `size` must be a multiple of another size of the model.
-  void Multiple(const std::string& what, const Located<int64_t>& size, const std::string& of, const Located<int64_t>& parts);
+  void Multiple(const std::string& what, const Located<int64_t>& size, const std::string& of,
+                const Located<int64_t>& parts);
 
-  void AtMost(const std::string& what, const Located<int64_t>& size, const std::string& of, const Located<int64_t>& most);
+  void AtMost(const std::string& what, const Located<int64_t>& size, const std::string& of,
+              const Located<int64_t>& most);
 
   // `count`: a product.
   void Within(const std::string& what, double count, const Located<int64_t>& at, double most);

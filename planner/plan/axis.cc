@@ -61,7 +61,8 @@ int Grid::size(const std::vector<Axis>& axes) const {
 int CoordinateOf(const Grid& grid, int rank, Axis axis) { return CoordinateIn(grid, ViewOwning(axis), rank, axis); }
 
 std::vector<int> GroupOf(const Grid& grid, View view, const std::vector<Axis>& axes, int rank) {
-  // Start from the member at coordinate 0 of every axis of the group, then walk the axes, the first declared fastest: ascending ranks.
+  // Start from the member at coordinate 0 of every axis of the group, then walk the axes, the first declared fastest:
+  // ascending ranks.
   int base = rank;
   std::vector<std::pair<int, int>> steps;  // size, stride
   int stride = 1;

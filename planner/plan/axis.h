@@ -12,7 +12,7 @@ namespace planwright {
 
 enum class Axis { kTp, kCp, kDp, kPp, kExpertTp, kEp, kExpertDp };
 
-std::string_view AxisName(Axis axis);                      // "tp", "expert_tp", ...
+std::string_view AxisName(Axis axis);  // "tp", "expert_tp", ...
 std::optional<Axis> AxisFromName(std::string_view name);
 
 // The two factorisations of a module's ranks.

@@ -29,17 +29,21 @@ void AddModule(const Module& module, std::vector<Lack>& lacks) {
   if (module.trains_backbone && !module.trains_projection) {
     lacks.push_back({"a frozen part: the projection of module " + module.name, module.origin});
   }
-  for (const std::string& kind : module.recompute) lacks.push_back({"recompute of " + kind + " in module " + module.name, module.origin});
+  for (const std::string& kind : module.recompute)
+    lacks.push_back({"recompute of " + kind + " in module " + module.name, module.origin});
 }
 
-void AddInstructions(const std::vector<Instruction>& body, int origin, std::set<std::string>& said, std::vector<Lack>& lacks) {
+void AddInstructions(const std::vector<Instruction>& body, int origin, std::set<std::string>& said,
+                     std::vector<Lack>& lacks) {
   for (const Instruction& instruction : body) {
     const auto say = [&](std::string what) {
-      if (said.insert(what).second) lacks.push_back({std::move(what), instruction.origin >= 0 ? instruction.origin : origin});
+      if (said.insert(what).second)
+        lacks.push_back({std::move(what), instruction.origin >= 0 ? instruction.origin : origin});
     };
     const OpInfo& info = InfoOf(instruction.kind);
     if (info.planned) say("the instruction " + std::string(info.name));
-    if (const std::string lacking = LackingAttribute(instruction); !lacking.empty()) say(absl::StrCat(std::string(info.name), " with ", lacking));
+    if (const std::string lacking = LackingAttribute(instruction); !lacking.empty())
+      say(absl::StrCat(std::string(info.name), " with ", lacking));
   }
 }
 
@@ -48,8 +52,10 @@ void AddInstructions(const std::vector<Instruction>& body, int origin, std::set<
 std::vector<Lack> ExecutorLacks(const Plan& plan) {
   std::vector<Lack> lacks;
   for (const Module& module : plan.modules) AddModule(module, lacks);
-  const auto encoders = std::count_if(plan.modules.begin(), plan.modules.end(), [](const Module& module) { return module.has_images; });
-  if (encoders > 1) lacks.push_back({absl::StrCat(encoders, " encoders"), plan.bridges.empty() ? -1 : plan.bridges.back().origin});
+  const auto encoders =
+      std::count_if(plan.modules.begin(), plan.modules.end(), [](const Module& module) { return module.has_images; });
+  if (encoders > 1)
+    lacks.push_back({absl::StrCat(encoders, " encoders"), plan.bridges.empty() ? -1 : plan.bridges.back().origin});
   if (plan.checkpoint.every_steps > 0) lacks.push_back({"writing checkpoints: checkpoint.every_steps", -1});
   if (plan.data.packed_documents) lacks.push_back({"packed documents", -1});
   std::set<std::string> said;

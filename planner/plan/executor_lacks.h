@@ -1,5 +1,5 @@
-// What a plan needs that this version's executor cannot run. The planner lowers and proves more than the executor has: such a plan is shown,
-// proved and compared, and refused at launch, here and by each rank that is handed one.
+// What a plan needs that this version's executor cannot run. The planner lowers and proves more than the executor has:
+// such a plan is shown, proved and compared, and refused at launch, here and by each rank that is handed one.
 #pragma once
 
 #include <string>

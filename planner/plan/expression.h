@@ -7,8 +7,8 @@
 
 namespace planwright {
 
-// Numbers, names, + - * / > and parentheses, evaluated in double: sizes are far below 2^53, so integers stay exact. A name may be a call of one
-// argument, "rows(o0)", which is a name like any other.
+// Numbers, names, + - * / > and parentheses, evaluated in double: sizes are far below 2^53, so integers stay exact. A
+// name may be a call of one argument, "rows(o0)", which is a name like any other.
 class Expression {
  public:
   explicit Expression(std::string_view text);  // one that does not parse is a bug: the texts are our own

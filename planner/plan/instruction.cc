@@ -27,7 +27,8 @@ const T* Find(const Attributes& attributes, std::string_view name) {
 }
 
 [[noreturn]] void Lacks(const Instruction& instruction, std::string_view name, const char* what) {
-  Bug("instruction " + std::string(OpName(instruction.kind)) + " has no attribute " + std::string(name) + " that is " + what);
+  Bug("instruction " + std::string(OpName(instruction.kind)) + " has no attribute " + std::string(name) + " that is " +
+      what);
 }
 
 }  // namespace
@@ -54,7 +55,9 @@ std::optional<OpKind> OpFromName(std::string_view name) {
 
 const int64_t* Instruction::FindInteger(std::string_view name) const { return Find<int64_t>(attributes, name); }
 const std::string* Instruction::FindText(std::string_view name) const { return Find<std::string>(attributes, name); }
-const std::vector<int64_t>* Instruction::FindIntegers(std::string_view name) const { return Find<std::vector<int64_t>>(attributes, name); }
+const std::vector<int64_t>* Instruction::FindIntegers(std::string_view name) const {
+  return Find<std::vector<int64_t>>(attributes, name);
+}
 
 int64_t Instruction::integer(std::string_view name) const {
   const int64_t* value = FindInteger(name);

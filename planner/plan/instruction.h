@@ -30,16 +30,17 @@ struct AxisLayout {
   enum class State { kReplicated, kSharded, kPartial };
   State state = State::kReplicated;
   int dim = 0;  // kSharded: the tensor dim that is cut, pieces in coordinate order
-  // kSharded: the dim is cut in 2n chunks and coordinate r of n holds chunks r and 2n-1-r, so that causal attention costs every rank
-  // the same (context parallelism, facts 10).
+  // kSharded: the dim is cut in 2n chunks and coordinate r of n holds chunks r and 2n-1-r, so that causal attention
+  // costs every rank the same (context parallelism, facts 10).
   bool zigzag = false;
   bool operator==(const AxisLayout&) const = default;
 };
 
 // Layout over a module's axes. An axis that is absent is replicated. Sharding of samples over dp is not written: every
-// activation belongs to its lane. Where several axes cut one dim, a zigzag cut comes first and the others in the axes' order, each cutting what
-// the one before left: the sequence over cp, then tp; features over tp, then cp. Rows behind the token dispatch of experts belong to their
-// rank: over expert_tp they are the pieces of what its ranks gather, over no other axis they are anything.
+// activation belongs to its lane. Where several axes cut one dim, a zigzag cut comes first and the others in the axes'
+// order, each cutting what the one before left: the sequence over cp, then tp; features over tp, then cp. Rows behind
+// the token dispatch of experts belong to their rank: over expert_tp they are the pieces of what its ranks gather, over
+// no other axis they are anything.
 using Layout = std::map<Axis, AxisLayout>;
 
 struct ValueType {
@@ -79,12 +80,13 @@ OpClass OpClassOf(OpKind kind);
 using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>>;
 using Attributes = std::map<std::string, Attribute, std::less<>>;
 
-// One half-transfer of an exchange. Over a bridge: this rank's rows in one direction; which peers and which samples are rows of the
-// bridge table, and how many tensor rows a sample has comes from `sample_rows`, which both sides read from the token ids. Between
-// pipeline stages of a module: a whole value; the peer is the rank with the same other coordinates, `shift` stages on.
+// One half-transfer of an exchange. Over a bridge: this rank's rows in one direction; which peers and which samples are
+// rows of the bridge table, and how many tensor rows a sample has comes from `sample_rows`, which both sides read from
+// the token ids. Between pipeline stages of a module: a whole value; the peer is the rank with the same other
+// coordinates, `shift` stages on.
 struct ExchangePart {
-  std::string bridge;       // empty: between stages
-  bool backward = false;    // false: encoder output or activations, true: their gradient
+  std::string bridge;     // empty: between stages
+  bool backward = false;  // false: encoder output or activations, true: their gradient
   bool send = false;
   std::string value;        // sent value, or name of the received output
   std::string sample_rows;  // bridge only: int64 [samples of this rank's lane], host
@@ -100,14 +102,14 @@ struct Instruction {
   std::vector<Output> outputs;          // values made
   std::vector<std::string> frees;       // values dropped when the instruction is done
   Attributes attributes;
-  std::string group;                    // kCommunication: name in Plan::groups
-  std::vector<ExchangePart> parts;      // exchange only
+  std::string group;                // kCommunication: name in Plan::groups
+  std::vector<ExchangePart> parts;  // exchange only
   // call only: the block, the frame that its parameters, saved values and layer index belong to, and the microbatch
   // (-1 inside a block: that of the enclosing call).
   std::string block, frame;
   int microbatch = -1;
-  // Where it runs, never when: a program is sequential by definition, and what an instruction must wait for on other streams follows from what both
-  // touch (stream_order.h). "" is the main stream. A call has none.
+  // Where it runs, never when: a program is sequential by definition, and what an instruction must wait for on other
+  // streams follows from what both touch (stream_order.h). "" is the main stream. A call has none.
   std::string stream;
   int origin = -1;  // index in Plan::origins, -1: that of the enclosing block or role
 
@@ -130,7 +132,7 @@ struct Probe {
 // A named list of instructions. Names inside are local to one call. `saved` values outlive the call in the frame
 // (frame, microbatch) and are read by the block that `takes` them: the backward of the same layer and microbatch.
 struct Block {
-  std::string name;    // "language.mamba.forward"
+  std::string name;  // "language.mamba.forward"
   std::string module;
   std::vector<Output> inputs;
   std::vector<std::string> outputs;  // names of inner values, in the order the call names them

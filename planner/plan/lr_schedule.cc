@@ -53,7 +53,8 @@ double WeightDecayAt(const WeightDecay& decay, double sample) {
   if (sample > samples || decay.style == "constant") return decay.end;
   const double part = sample / samples;
   if (decay.style == "linear") return decay.start + part * (decay.end - decay.start);
-  if (decay.style == "cosine") return decay.start + 0.5 * (std::cos(kPi * (1.0 - part)) + 1.0) * (decay.end - decay.start);
+  if (decay.style == "cosine")
+    return decay.start + 0.5 * (std::cos(kPi * (1.0 - part)) + 1.0) * (decay.end - decay.start);
   Bug("unknown weight-decay style " + decay.style);
 }
 

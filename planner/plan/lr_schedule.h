@@ -1,5 +1,5 @@
-// Learning rate and weight decay at a sample count. Formulas and order of operations: facts 6.1, 6.2; both agree with the field's
-// implementation bit for bit, so nothing here may be rearranged.
+// Learning rate and weight decay at a sample count. Formulas and order of operations: facts 6.1, 6.2; both agree with
+// the field's implementation bit for bit, so nothing here may be rearranged.
 #pragma once
 
 #include "planner/plan/plan.h"

@@ -99,7 +99,8 @@ OpInfo::Values ParseValues(const string& rest) {
   const std::vector<string> sides = absl::StrSplit(rest, " -> ");
   Require(sides.size() == 2, "values: " + rest);
   OpInfo::Values values = {.inputs = {}, .outputs = CountOf(sides[1])};
-  for (const string& count : std::vector<string>(absl::StrSplit(sides[0], " or "))) values.inputs.push_back(CountOf(count));
+  for (const string& count : std::vector<string>(absl::StrSplit(sides[0], " or ")))
+    values.inputs.push_back(CountOf(count));
   return values;
 }
 
@@ -142,7 +143,8 @@ class TableMaker {
       info.attributes.push_back(ParseAttribute(rest));
     } else if (word == "attributes") {
       Require(TakeWord(rest) == "of", "attributes of which kind?");
-      const auto other = std::find_if(table_.begin(), table_.end(), [&](const OpInfo& made) { return made.name == rest; });
+      const auto other =
+          std::find_if(table_.begin(), table_.end(), [&](const OpInfo& made) { return made.name == rest; });
       Require(other != table_.end(), "attributes of a kind that does not stand before: " + rest);
       info.attributes = other->attributes;
     } else if (word == "transposes" || word == "transposes_cp") {
@@ -176,9 +178,11 @@ constexpr std::string_view kClassTitles[] = {"Control", "Data", "Compute", "Comm
 
 string SourceText(const AttributeSpec& spec) {
   if (spec.source == AttributeSource::kFree) return spec.optional ? "free, may be absent" : "free";
-  if (spec.source == AttributeSource::kLayout) return spec.optional ? "from the layout, may be absent" : "from the layout";
+  if (spec.source == AttributeSource::kLayout)
+    return spec.optional ? "from the layout, may be absent" : "from the layout";
   const auto text = [](string* out, const Expression& formula) { absl::StrAppend(out, "`", formula.text(), "`"); };
-  return absl::StrCat(absl::StrJoin(spec.values, " or ", text), spec.when ? absl::StrCat(", when `", spec.when->text(), "`") : "");
+  return absl::StrCat(absl::StrJoin(spec.values, " or ", text),
+                      spec.when ? absl::StrCat(", when `", spec.when->text(), "`") : "");
 }
 
 // The notation's bars would end a table's cell.
@@ -201,7 +205,8 @@ void AppendReference(const OpInfo& info, string& page) {
   line("operands", info.operands);
   line("operands with cp", info.operands_cp);
   for (const OpInfo::Transpose& transpose : info.transposes) {
-    line(transpose.over_cp ? "transposes, with cp" : "transposes", absl::StrCat(transpose.forward, ":", transpose.operands));
+    line(transpose.over_cp ? "transposes, with cp" : "transposes",
+         absl::StrCat(transpose.forward, ":", transpose.operands));
   }
   if (info.values.inputs != std::vector<size_t>{0} || info.values.outputs > 0) {
     line("values", absl::StrCat(absl::StrJoin(info.values.inputs, " or "), " -> ", info.values.outputs));
@@ -222,7 +227,8 @@ void AppendReference(const OpInfo& info, string& page) {
 std::string_view AttributeTypeName(AttributeType type) { return kTypeNames[static_cast<int>(type)]; }
 
 const AttributeSpec* OpInfo::FindAttribute(std::string_view attribute) const {
-  const auto found = std::find_if(attributes.begin(), attributes.end(), [&](const AttributeSpec& spec) { return spec.name == attribute; });
+  const auto found = std::find_if(attributes.begin(), attributes.end(),
+                                  [&](const AttributeSpec& spec) { return spec.name == attribute; });
   return found == attributes.end() ? nullptr : &*found;
 }
 
@@ -235,8 +241,10 @@ const OpInfo& InfoOf(OpKind kind) { return AllOps()[static_cast<size_t>(kind)]; 
 
 string OperationsReference() {
   string page =
-      "# Operations\n\nEvery kind of instruction, from the table `planner/plan/ops.def`, whose head explains words and notation. An attribute has the "
-      "value of its formula, over the module's constants, the sizes of its axes, `sequence` and `samples` of a microbatch on a lane; or it follows from "
+      "# Operations\n\nEvery kind of instruction, from the table `planner/plan/ops.def`, whose head explains words and "
+      "notation. An attribute has the "
+      "value of its formula, over the module's constants, the sizes of its axes, `sequence` and `samples` of a "
+      "microbatch on a lane; or it follows from "
       "the layouts of the operands; or it is free to name something. A plan with another value is refused (V4).\n";
   for (size_t i = 0; i < std::size(kClassTitles); ++i) {
     absl::StrAppend(&page, "\n## ", string(kClassTitles[i]), "\n");

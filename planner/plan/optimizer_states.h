@@ -1,5 +1,5 @@
-// What the optimizer keeps of every element that it steps, once: the planner writes it into checkpoints and counts its memory, the executor holds it.
-// (verify states by itself what a checkpoint must keep.)
+// What the optimizer keeps of every element that it steps, once: the planner writes it into checkpoints and counts its
+// memory, the executor holds it. (verify states by itself what a checkpoint must keep.)
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,8 @@ namespace planwright {
 
 struct OptimizerState {
   std::string_view name;  // NAME.exp_avg is its key in a checkpoint; of Bucket::master's type
-  bool (*held)(const OptimizerPlan& optimizer, bool narrow);  // `narrow`: weights are held in a narrower type than they are stepped in
+  // `narrow`: weights are held in a narrower type than they are stepped in
+  bool (*held)(const OptimizerPlan& optimizer, bool narrow);
 };
 
 inline constexpr OptimizerState kOptimizerStates[] = {

@@ -13,7 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Makes the tree as the values go by. The library's own maker takes any number of values, and keeps the last of repeated fields silently.
+// Makes the tree as the values go by. The library's own maker takes any number of values, and keeps the last of
+// repeated fields silently.
 class TreeMaker {
  public:
   explicit TreeMaker(Json& root) : root_(root) {}
@@ -36,7 +37,8 @@ class TreeMaker {
   bool key(std::string& field) {
     Json::object_t& fields = open_.back()->get_ref<Json::object_t&>();
     // Finding a field takes a walk over those before it.
-    if (fields.size() >= kMostPlanFields) return Refuse(absl::StrCat("an object of more than ", kMostPlanFields, " fields"));
+    if (fields.size() >= kMostPlanFields)
+      return Refuse(absl::StrCat("an object of more than ", kMostPlanFields, " fields"));
     const auto [place, is_new] = fields.emplace(std::move(field), nullptr);
     if (!is_new) return Refuse("the field \"" + place->first + "\" is given twice");
     field_ = &place->second;
@@ -69,7 +71,8 @@ class TreeMaker {
   }
 
   bool Open(Json empty) {
-    if (open_.size() >= kDeepestPlan) return Refuse(absl::StrCat("more than ", kDeepestPlan, " levels of objects and lists"));
+    if (open_.size() >= kDeepestPlan)
+      return Refuse(absl::StrCat("more than ", kDeepestPlan, " levels of objects and lists"));
     Json* place = Place();
     if (!place) return false;
     *place = std::move(empty);

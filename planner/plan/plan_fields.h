@@ -1,14 +1,17 @@
-// Every field of the plan's file, once: the writer, the reader and the tests' generator walk the same list, so they cannot
-// drift apart. The structured bindings make a field that is added to the plan but not to its file fail to compile here.
+// Every field of the plan's file, once: the writer, the reader and the tests' generator walk the same list, so they
+// cannot drift apart. The structured bindings make a field that is added to the plan but not to its file fail to
+// compile here.
 //
-// Each says of what class it is (FieldClass): who else knows its value, and so what a wrong one does; whether the loss curve may hang on it (Curve),
-// which a free one must say; and of a free number its range, where plan_ranges.cc has none.
+// Each says of what class it is (FieldClass): who else knows its value, and so what a wrong one does; whether the loss
+// curve may hang on it (Curve), which a free one must say; and of a free number its range, where plan_ranges.cc has
+// none.
 //
 // A visitor V has:
-//   kFills                  whether it changes the value (reader) or only looks at it (writer)
-//   v(key, of, x)           a field that is always written; `of` is FieldTraits, or FieldClass to a visitor that wants no more
-//   v.Omittable(key, of, x, default)      left out of the file when it has its default
-//   v.OutsideDigest(key, x, default)      as Omittable, and not covered by the plan digest
+//   kFills                            whether it changes the value (reader) or only looks at it (writer)
+//   v(key, of, x)                     a field that is always written; `of` is FieldTraits, or FieldClass to a visitor
+//                                     that wants no more
+//   v.Omittable(key, of, x, default)  left out of the file when it has its default
+//   v.OutsideDigest(key, x, default)  as Omittable, and not covered by the plan digest
 #pragma once
 
 #include <type_traits>
@@ -39,7 +42,9 @@ struct FieldTraits {
   constexpr operator FieldClass() const { return field_class; }
 };
 constexpr FieldTraits operator|(FieldTraits traits, Curve curve) { return {traits.field_class, curve, traits.range}; }
-constexpr FieldTraits operator|(FieldTraits traits, NumberRange range) { return {traits.field_class, traits.curve, range}; }
+constexpr FieldTraits operator|(FieldTraits traits, NumberRange range) {
+  return {traits.field_class, traits.curve, range};
+}
 
 inline constexpr FieldTraits kFollows = {FieldClass::kFollows}, kChosen = {FieldClass::kChosen};
 // No traits yet: kFree | kChanges.
@@ -147,8 +152,9 @@ void Describe(V& v, Visited<V, LayerSummary>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, Module>& x) {
-  auto& [name, model, kind, has_images, carries_loss, constants, grid, trains_backbone, trains_projection, recompute, parameters, storages,
-         buckets, layers, parameter_count, projector_count, embed_flops, head_flops, imbalance, origin] = x;
+  auto& [name, model, kind, has_images, carries_loss, constants, grid, trains_backbone, trains_projection, recompute,
+         parameters, storages, buckets, layers, parameter_count, projector_count, embed_flops, head_flops, imbalance,
+         origin] = x;
   v("name", kFree | kChanges, name);
   v("model", kFree | kKeeps, model);
   v("kind", kFree | kChanges, kind);
@@ -229,8 +235,8 @@ void Describe(V& v, Visited<V, WeightDecay>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, Budget>& x) {
-  auto& [train_samples, global_samples, micro_samples, sequence_length, microbatches, steps, block_samples, samples_past_budget, learning_rate,
-         weight_decay, segments] = x;
+  auto& [train_samples, global_samples, micro_samples, sequence_length, microbatches, steps, block_samples,
+         samples_past_budget, learning_rate, weight_decay, segments] = x;
   v("train_samples", kFree | kChanges, train_samples);
   v("global_samples", kFree | kChanges, global_samples);
   v("micro_samples", kChosen, micro_samples);
@@ -255,8 +261,8 @@ void Describe(V& v, Visited<V, OptimizerPlan>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, DataPlan>& x) {
-  auto& [kind, seed, image_token, pad_token, end_token, vocabulary, image_grids, max_images, classes, text_tokens, shards, window,
-         min_patches, max_patches, path, base, packed_documents, patch, pixel_shuffle, max_image] = x;
+  auto& [kind, seed, image_token, pad_token, end_token, vocabulary, image_grids, max_images, classes, text_tokens,
+         shards, window, min_patches, max_patches, path, base, packed_documents, patch, pixel_shuffle, max_image] = x;
   v("kind", kFree | kChanges, kind);
   v("seed", kFree | kChanges, seed);
   v.Omittable("image_token", kFree | kChanges, image_token, int64_t{-1});
@@ -358,7 +364,8 @@ void Describe(V& v, Visited<V, ExchangePart>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, Instruction>& x) {
-  auto& [kind, inputs, parameters, gradients, outputs, frees, attributes, group, parts, block, frame, microbatch, stream, origin] = x;
+  auto& [kind, inputs, parameters, gradients, outputs, frees, attributes, group, parts, block, frame, microbatch,
+         stream, origin] = x;
   v("op", kFollows, kind);
   v.Omittable("block", kFollows, block, {});
   v.Omittable("frame", kFollows, frame, {});
@@ -410,9 +417,9 @@ void Describe(V& v, Visited<V, Role>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, Plan>& x) {
-  auto& [format_version, tool_version, name, recipe_digest, digest, precision, seed, world_size, log_every_steps, cluster, modules,
-         groups, bridges, budget, optimizer, data, initialize, checkpoint, accumulators, symbols, schedule, blocks, roles,
-         origins] = x;
+  auto& [format_version, tool_version, name, recipe_digest, digest, precision, seed, world_size, log_every_steps,
+         cluster, modules, groups, bridges, budget, optimizer, data, initialize, checkpoint, accumulators, symbols,
+         schedule, blocks, roles, origins] = x;
   v("format_version", kFollows, format_version);
   v.OutsideDigest("tool_version", tool_version, {});
   v("name", kFree | kKeeps, name);

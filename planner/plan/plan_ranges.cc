@@ -89,7 +89,8 @@ std::string CountProblem(const Plan& plan) {
     stages += module.grid.pp;
     buckets += static_cast<int64_t>(module.buckets.size());
   }
-  if (layers > kMostLayers || stages > kMostStages || buckets > kMostBuckets) return "more layers, stages or buckets than any plan has";
+  if (layers > kMostLayers || stages > kMostStages || buckets > kMostBuckets)
+    return "more layers, stages or buckets than any plan has";
   for (const Role& role : plan.roles) {
     if (role.modules.size() > kMostModules) return "more modules than any plan has, in role " + role.name;
   }
@@ -123,7 +124,8 @@ std::string RangeProblem(const Cluster& cluster) {
 std::string RangeProblem(const LayerSummary& layer) {
   const bool outside = Outside(layer.parameters, kMostElements) || Outside(layer.forward_flops, kMostElements) ||
                        Outside(layer.mixing_flops, kMostElements);
-  if (layer.stage < 0 || layer.expert_row < -1 || layer.expert_row >= static_cast<int>(kMostLayers)) return "a stage or a row that no layer has";
+  if (layer.stage < 0 || layer.expert_row < -1 || layer.expert_row >= static_cast<int>(kMostLayers))
+    return "a stage or a row that no layer has";
   return outside ? "more parameters or FLOPs than any layer has" : "";
 }
 
@@ -132,7 +134,8 @@ std::string RangeProblem(const Module& module) {
   for (const auto& [name, value] : module.constants) {
     const int64_t* integer = std::get_if<int64_t>(&value);
     const double* real = std::get_if<double>(&value);
-    if ((integer && Outside(*integer, kMostElements)) || (real && !FromZero(*real))) return "a constant that no model has, " + name;
+    if ((integer && Outside(*integer, kMostElements)) || (real && !FromZero(*real)))
+      return "a constant that no model has, " + name;
   }
   if (!FromZero(module.imbalance)) return "an imbalance that no routing has";
   for (const Parameter& parameter : module.parameters) {
@@ -140,7 +143,8 @@ std::string RangeProblem(const Module& module) {
       return "parameters of more elements, or fewer, than any model has, at " + parameter.name;
     }
     Sum segments;
-    if (!std::isfinite(parameter.init.a) || !std::isfinite(parameter.init.b)) return "initial values that are no numbers, at " + parameter.name;
+    if (!std::isfinite(parameter.init.a) || !std::isfinite(parameter.init.b))
+      return "initial values that are no numbers, at " + parameter.name;
     for (int64_t segment : parameter.segments) {
       if (segments.Exceeds(segment)) return "segments outside any parameter, at " + parameter.name;
     }
@@ -151,7 +155,8 @@ std::string RangeProblem(const Module& module) {
     }
   }
   for (const Bucket& bucket : module.buckets) {
-    if (buckets.Exceeds(bucket.elements)) return "buckets of more elements, or fewer, than any model has, at " + bucket.name;
+    if (buckets.Exceeds(bucket.elements))
+      return "buckets of more elements, or fewer, than any model has, at " + bucket.name;
   }
   return "";
 }
@@ -159,13 +164,18 @@ std::string RangeProblem(const Module& module) {
 std::string RangeProblem(const Transfer& transfer) {
   const bool ranks = Outside(transfer.from_rank, kMostRanks) || Outside(transfer.to_rank, kMostRanks);
   if (ranks) return "ranks outside any world";
-  return Outside(transfer.first_sample, kMostSamples) || Outside(transfer.end_sample, kMostSamples) ? "samples outside any step" : "";
+  return Outside(transfer.first_sample, kMostSamples) || Outside(transfer.end_sample, kMostSamples)
+             ? "samples outside any step"
+             : "";
 }
 
-std::string RangeProblem(const ExchangePart& part) { return std::abs(int64_t{part.shift}) > kMostRanks ? "a shift outside any world" : ""; }
+std::string RangeProblem(const ExchangePart& part) {
+  return std::abs(int64_t{part.shift}) > kMostRanks ? "a shift outside any world" : "";
+}
 
 std::string RangeProblem(const Budget& budget) {
-  for (int64_t samples : {budget.train_samples, budget.global_samples, budget.steps, budget.samples_past_budget, budget.block_samples}) {
+  for (int64_t samples :
+       {budget.train_samples, budget.global_samples, budget.steps, budget.samples_past_budget, budget.block_samples}) {
     if (Outside(samples, kMostSamples)) return "more samples or steps, or fewer, than any training has";
   }
   const bool microbatch = Outside(budget.micro_samples, kMostTokens) || Outside(budget.sequence_length, kMostTokens);
@@ -173,8 +183,9 @@ std::string RangeProblem(const Budget& budget) {
 }
 
 std::string RangeProblem(const DataPlan& data) {
-  bool outside = Outside(data.patch, kMostTokens) || Outside(data.pixel_shuffle, kMostPixelShuffle) || Outside(data.max_image, kMostTokens) ||
-                 Outside(data.max_images, kMostTokens) || Outside(data.text_tokens, kMostTokens);
+  bool outside = Outside(data.patch, kMostTokens) || Outside(data.pixel_shuffle, kMostPixelShuffle) ||
+                 Outside(data.max_image, kMostTokens) || Outside(data.max_images, kMostTokens) ||
+                 Outside(data.text_tokens, kMostTokens);
   for (const auto& grid : data.image_grids) {
     outside = outside || grid.size() != 2 ||
               std::any_of(grid.begin(), grid.end(), [](int64_t size) { return size < 1 || size > kMostGridSide; });
@@ -189,7 +200,8 @@ std::string RangeProblem(const DataPlan& data) {
   if (data.kind == "mock") {
     if (data.classes < 1 || data.text_tokens < 1) return "mock data of no class, or of no text";
     if (data.vocabulary < (data.image_token >= 0 ? 3 : 2)) return "mock data of a vocabulary that has no text";
-    if (data.patch > 0 && data.max_images > 0 && data.image_grids.empty()) return "mock data of images without their grids";
+    if (data.patch > 0 && data.max_images > 0 && data.image_grids.empty())
+      return "mock data of images without their grids";
   }
   return "";
 }
@@ -210,21 +222,28 @@ std::string RangeProblem(const OptimizerPlan& optimizer) { return NumberProblem(
 
 std::string RangeProblem(const Symbol& symbol) {
   if (Outside(symbol.maximum, kLargestDim)) return "more rows, or fewer, than any value has";
-  return Outside(symbol.expected, kLargestDim) || Outside(symbol.mean, kLargestDim) ? "more rows, or fewer, than any value has" : "";
+  return Outside(symbol.expected, kLargestDim) || Outside(symbol.mean, kLargestDim)
+             ? "more rows, or fewer, than any value has"
+             : "";
 }
 
-std::string RangeProblem(const Accumulator& sum) { return Outside(sum.elements, kMostElements) ? "more elements, or fewer, than any sum has" : ""; }
+std::string RangeProblem(const Accumulator& sum) {
+  return Outside(sum.elements, kMostElements) ? "more elements, or fewer, than any sum has" : "";
+}
 
-std::string RangeProblem(const CheckpointPlan& checkpoint) { return checkpoint.every_steps < 0 ? "steps below zero" : ""; }
+std::string RangeProblem(const CheckpointPlan& checkpoint) {
+  return checkpoint.every_steps < 0 ? "steps below zero" : "";
+}
 
 std::string RangeProblem(const Plan& plan) {
-  if (plan.precision != "bf16" && plan.precision != "fp32" && plan.precision != "fp64") return "no precision: \"" + plan.precision + "\"";
+  if (plan.precision != "bf16" && plan.precision != "fp32" && plan.precision != "fp64")
+    return "no precision: \"" + plan.precision + "\"";
   if (Outside(plan.seed, kLargestNumber)) return "a seed below zero";
   if (plan.log_every_steps < 1) return "log_every_steps must be at least 1";
   if (plan.world_size < 1 || plan.world_size > kMostRanks) return "a world of no ranks, or of too many";
   if (std::string problem = CountProblem(plan); !problem.empty()) return problem;
-  for (std::string problem : {RangeProblem(plan.budget.learning_rate), RangeProblem(plan.budget.weight_decay), RangeProblem(plan.optimizer),
-                              RangeProblem(plan.data), RangeProblem(plan.checkpoint)}) {
+  for (std::string problem : {RangeProblem(plan.budget.learning_rate), RangeProblem(plan.budget.weight_decay),
+                              RangeProblem(plan.optimizer), RangeProblem(plan.data), RangeProblem(plan.checkpoint)}) {
     if (!problem.empty()) return problem;
   }
   return "";

@@ -1,6 +1,6 @@
-// What lies outside any range in a part of a plan that was read, or "". Whoever walks a plan divides by its sizes, adds and multiplies them,
-// and leans on these ranges: no such number is zero where that matters, and no product of a tensor's sizes overflows. Ranges of single free numbers
-// stand with their fields, in plan_fields.h.
+// What lies outside any range in a part of a plan that was read, or "". Whoever walks a plan divides by its sizes, adds
+// and multiplies them, and leans on these ranges: no such number is zero where that matters, and no product of a
+// tensor's sizes overflows. Ranges of single free numbers stand with their fields, in plan_fields.h.
 #pragma once
 
 #include <string>

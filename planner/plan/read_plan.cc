@@ -21,7 +21,8 @@ using Json = nlohmann::ordered_json;
 // Of these every rule may look at all for each.
 template <typename T>
 constexpr size_t kMostOf = std::is_same_v<T, Module> || std::is_same_v<T, Bridge> ? kMostModules
-                           : std::is_same_v<T, Group> || std::is_same_v<T, Role> || std::is_same_v<T, Symbol> || std::is_same_v<T, StageSchedule>
+                           : std::is_same_v<T, Group> || std::is_same_v<T, Role> || std::is_same_v<T, Symbol> ||
+                                   std::is_same_v<T, StageSchedule>
                                ? kMostParts
                                : SIZE_MAX;
 
@@ -36,7 +37,8 @@ class Reader {
  public:
   static constexpr bool kFills = true;
 
-  Reader(const Json& object, std::string path, Problem& problem) : object_(object), path_(std::move(path)), problem_(problem) {}
+  Reader(const Json& object, std::string path, Problem& problem)
+      : object_(object), path_(std::move(path)), problem_(problem) {}
 
   template <typename T>
   void operator()(const char* key, FieldClass, T& value) {
@@ -97,7 +99,8 @@ class Reader {
   }
   void Read(const Json& json, const std::string& path, int64_t& value) {
     if (!Expect(json.is_number_integer(), json, path, "an integer")) return;
-    value = json.is_number_unsigned() ? static_cast<int64_t>(std::min<uint64_t>(json.get<uint64_t>(), INT64_MAX)) : json.get<int64_t>();
+    value = json.is_number_unsigned() ? static_cast<int64_t>(std::min<uint64_t>(json.get<uint64_t>(), INT64_MAX))
+                                      : json.get<int64_t>();
     if (value > kLargestNumber || value < -kLargestNumber) Fail(path, "the integer is too large");
   }
   void Read(const Json& json, const std::string& path, int& value) {
@@ -116,7 +119,8 @@ class Reader {
   }
   // A terminal that a name is printed on would obey it, and C's texts end at NUL.
   static bool HasControl(std::string_view text) {
-    return std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+    return std::any_of(text.begin(), text.end(),
+                       [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
   }
   void Read(const Json& json, const std::string& path, char& value) {
     std::string text;
@@ -124,14 +128,22 @@ class Reader {
     if (text.size() != 1) return Fail(path, "expected one character");
     value = text[0];
   }
-  void Read(const Json& json, const std::string& path, Axis& value) { ReadWord(json, path, AxisFromName, "axis", value); }
-  void Read(const Json& json, const std::string& path, View& value) { ReadWord(json, path, ViewFromName, "view", value); }
+  void Read(const Json& json, const std::string& path, Axis& value) {
+    ReadWord(json, path, AxisFromName, "axis", value);
+  }
+  void Read(const Json& json, const std::string& path, View& value) {
+    ReadWord(json, path, ViewFromName, "view", value);
+  }
   void Read(const Json& json, const std::string& path, OpKind& value) { ReadWord(json, path, OpFromName, "op", value); }
-  void Read(const Json& json, const std::string& path, DType& value) { ReadWord(json, path, DTypeFromName, "dtype", value); }
+  void Read(const Json& json, const std::string& path, DType& value) {
+    ReadWord(json, path, DTypeFromName, "dtype", value);
+  }
   void Read(const Json& json, const std::string& path, TpGradient& value) {
     ReadWord(json, path, TpGradientFromName, "way to share a gradient", value);
   }
-  void Read(const Json& json, const std::string& path, Init::Kind& value) { ReadWord(json, path, InitKindFromName, "draw", value); }
+  void Read(const Json& json, const std::string& path, Init::Kind& value) {
+    ReadWord(json, path, InitKindFromName, "draw", value);
+  }
   void Read(const Json& json, const std::string& path, Output& value) {
     ReadWord(json, path, OutputFromText, "value (as in \"x: fp32[4,8] tp:shard0\")", value);
   }
@@ -143,7 +155,8 @@ class Reader {
     }
     for (const auto& [from, to, first, end] : rows) {
       transfers.push_back({.first_sample = first, .end_sample = end});
-      if (!Narrow(from, transfers.back().from_rank) || !Narrow(to, transfers.back().to_rank)) return Fail(path, "a rank is too large");
+      if (!Narrow(from, transfers.back().from_rank) || !Narrow(to, transfers.back().to_rank))
+        return Fail(path, "a rank is too large");
       CheckRange(transfers.back(), path);
     }
   }
@@ -166,8 +179,8 @@ class Reader {
     Read(json, path, numbers);
     if (problem_.found()) return;
     if (numbers.size() != N && numbers.size() != 2 * N + 1) {
-      return Fail(path,
-                  absl::StrCat("expected ", row, ", with count and ", N, " steps behind it if it is a run; found ", numbers.size(), " numbers"));
+      return Fail(path, absl::StrCat("expected ", row, ", with count and ", N,
+                                     " steps behind it if it is a run; found ", numbers.size(), " numbers"));
     }
     NumberRun<N> run;
     std::copy_n(numbers.begin(), N, run.first.begin());
@@ -196,7 +209,8 @@ class Reader {
   void Read(const Json& json, const std::string& path, std::vector<T>& values) {
     if (!Expect(json.is_array(), json, path, "a list")) return;
     if (json.size() > kMostOf<T>) return Fail(path, absl::StrCat("more than ", kMostOf<T>, " of them"));
-    for (size_t i = 0; i < json.size() && !problem_.found(); ++i) Read(json[i], absl::StrCat(path, "[", i, "]"), values.emplace_back());
+    for (size_t i = 0; i < json.size() && !problem_.found(); ++i)
+      Read(json[i], absl::StrCat(path, "[", i, "]"), values.emplace_back());
   }
   void Read(const Json& json, const std::string& path, Attributes& values) {
     if (!Expect(json.is_object(), json, path, "an object")) return;
@@ -236,7 +250,8 @@ absl::Status CheckVersion(const Json& json) {
   }
   if (json["format_version"] != kPlanFormatVersion) {
     return absl::InvalidArgumentError(absl::StrCat("the plan has format_version ", json["format_version"].dump(),
-                                                   "; this version of Planwright (", kToolVersion, ") reads ", kPlanFormatVersion));
+                                                   "; this version of Planwright (", kToolVersion, ") reads ",
+                                                   kPlanFormatVersion));
   }
   return absl::OkStatus();
 }
@@ -244,7 +259,8 @@ absl::Status CheckVersion(const Json& json) {
 }  // namespace
 
 absl::StatusOr<Plan> ReadPlan(std::string_view text) {
-  if (text.size() > kLargestPlan) return absl::InvalidArgumentError(absl::StrCat("not a plan: it has more than ", kLargestPlan, " bytes"));
+  if (text.size() > kLargestPlan)
+    return absl::InvalidArgumentError(absl::StrCat("not a plan: it has more than ", kLargestPlan, " bytes"));
   absl::StatusOr<Json> json = ParsePlan(text);
   if (!json.ok()) return json.status();
   if (absl::Status status = CheckVersion(*json); !status.ok()) return status;
@@ -256,8 +272,8 @@ absl::StatusOr<Plan> ReadPlan(std::string_view text) {
   if (!problem.found()) problem = {"the plan", RangeProblem(plan)};
   if (problem.found()) return absl::InvalidArgumentError(problem.path + ": " + problem.message);
   if (const std::string digest = PlanDigest(plan); digest != plan.digest) {
-    return absl::InvalidArgumentError("digest: the plan was changed after it was compiled (its contents give " + digest +
-                                      ", it says " + (plan.digest.empty() ? "nothing" : plan.digest) + ")");
+    return absl::InvalidArgumentError("digest: the plan was changed after it was compiled (its contents give " +
+                                      digest + ", it says " + (plan.digest.empty() ? "nothing" : plan.digest) + ")");
   }
   return plan;
 }

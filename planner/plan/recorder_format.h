@@ -1,5 +1,6 @@
-// The pages each rank keeps in RUN/recorder/rankNNNN: what it was given to do lately, and how much of that is done. They are memory-mapped,
-// so they survive the death of the rank, and the launcher reads them without asking anyone. Torch-free; one writer, any number of readers.
+// The pages each rank keeps in RUN/recorder/rankNNNN: what it was given to do lately, and how much of that is done.
+// They are memory-mapped, so they survive the death of the rank, and the launcher reads them without asking anyone.
+// Torch-free; one writer, any number of readers.
 #pragma once
 
 #include <atomic>
@@ -14,24 +15,26 @@ namespace planwright {
 inline constexpr char kRecorderMagic[8] = {'P', 'W', 'R', 'E', 'C', '0', '2', '\0'};
 
 enum class RecorderState : int32_t {
-  kStarting = 0,    // has not begun an instruction
-  kRunning = 1,     // inside an instruction that needs no other rank
-  kWaiting = 2,     // inside a communication instruction: waiting for the others of its group is normal here
-  kDone = 3,        // the program has ended
-  kFailed = 4,      // `message` and `exit_code` say how
+  kStarting = 0,  // has not begun an instruction
+  kRunning = 1,   // inside an instruction that needs no other rank
+  kWaiting = 2,   // inside a communication instruction: waiting for the others of its group is normal here
+  kDone = 3,      // the program has ended
+  kFailed = 4,    // `message` and `exit_code` say how
 };
 
 // One instruction. Times are in nanoseconds; text is zero-terminated UTF-8, cut to fit.
 struct RecorderEntry {
-  std::atomic<uint64_t> number;  // of the instruction, from 1; 0 while the entry is written. Read it before and after the rest
-  int64_t step;                  // from 1; 0 before the first
-  int64_t monotonic;             // CLOCK_MONOTONIC when it began
-  int64_t wall;                  // CLOCK_REALTIME at the same moment
-  int32_t state;                 // kRunning or kWaiting
-  int32_t microbatch;            // -1: none
-  int32_t origin;                // index in Plan::origins of the recipe line; -1: none
-  char path[256];                // "step 12 > language.layers.3 language.mamba.forward 4": calls and places from the outside in
-  char instruction[256];         // "all_gather n -> n_full over language.tp"
+  // of the instruction, from 1; 0 while the entry is written. Read it before and after the rest
+  std::atomic<uint64_t> number;
+  int64_t step;        // from 1; 0 before the first
+  int64_t monotonic;   // CLOCK_MONOTONIC when it began
+  int64_t wall;        // CLOCK_REALTIME at the same moment
+  int32_t state;       // kRunning or kWaiting
+  int32_t microbatch;  // -1: none
+  int32_t origin;      // index in Plan::origins of the recipe line; -1: none
+  // "step 12 > language.layers.3 language.mamba.forward 4": calls and places from the outside in
+  char path[256];
+  char instruction[256];  // "all_gather n -> n_full over language.tp"
 };
 
 // A host may be this many instructions ahead of its device and still be able to tell where the device is.
@@ -41,14 +44,15 @@ struct RecorderPage {
   char magic[8];
   int32_t rank;
   int32_t pid;
-  std::atomic<int32_t> state;    // RecorderState
-  int32_t exit_code;             // kFailed
-  std::atomic<uint64_t> begun;   // number of the instruction begun last: grows while there is progress
-  std::atomic<uint64_t> done;    // this instruction and all before it are complete, on the device too
-  int64_t failed;                // kFailed: CLOCK_MONOTONIC when the rank noticed
+  std::atomic<int32_t> state;   // RecorderState
+  int32_t exit_code;            // kFailed
+  std::atomic<uint64_t> begun;  // number of the instruction begun last: grows while there is progress
+  std::atomic<uint64_t> done;   // this instruction and all before it are complete, on the device too
+  int64_t failed;               // kFailed: CLOCK_MONOTONIC when the rank noticed
   char host[64];
-  char message[2048];            // kFailed
-  RecorderEntry entries[kRecorderEntries];  // instruction n is in entry n % kRecorderEntries until another takes its place
+  char message[2048];  // kFailed
+  // instruction n is in entry n % kRecorderEntries until another takes its place
+  RecorderEntry entries[kRecorderEntries];
 };
 
 // An instruction as read from an entry.

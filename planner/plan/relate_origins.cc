@@ -7,7 +7,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool IsFile(const std::string& origin_file) { return !origin_file.empty() && origin_file.front() != '<'; }  // "<command line>"
+// "<command line>"
+bool IsFile(const std::string& origin_file) { return !origin_file.empty() && origin_file.front() != '<'; }
 
 }  // namespace
 

@@ -7,8 +7,8 @@
 
 namespace planwright {
 
-// Makes the files of all origins relative to the folder of `recipe_file`, so that a plan's bytes do not depend on the folder it was compiled in or on
-// how its recipe was named. "<command line>" and unknown places stay.
+// Makes the files of all origins relative to the folder of `recipe_file`, so that a plan's bytes do not depend on the
+// folder it was compiled in or on how its recipe was named. "<command line>" and unknown places stay.
 void RelateOrigins(const std::string& recipe_file, Plan& plan);
 
 // The path, from the working folder on, of a related origin's file.

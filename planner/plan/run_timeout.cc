@@ -13,7 +13,8 @@ absl::StatusOr<std::chrono::milliseconds> RunTimeout() {
   if (seconds == nullptr) return std::chrono::seconds(600);
   double value = 0;
   if (!absl::SimpleAtod(seconds, &value) || !(value >= 0.001 && value <= kMost)) {
-    return absl::InvalidArgumentError(absl::StrCat("PLANWRIGHT_TIMEOUT_SECONDS='", seconds, "' is not a number of seconds"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("PLANWRIGHT_TIMEOUT_SECONDS='", seconds, "' is not a number of seconds"));
   }
   return std::chrono::milliseconds(static_cast<int64_t>(value * 1000));
 }

@@ -1,4 +1,5 @@
-// How long a rank may wait, for another or for its own device, before the run counts as hung. The launcher and every rank read it alike.
+// How long a rank may wait, for another or for its own device, before the run counts as hung. The launcher and every
+// rank read it alike.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,5 @@
-// Lists as runs of rows in equal steps, which is how a plan's file holds what grows with ranks: a bridge between thousands of lanes is a few runs.
+// Lists as runs of rows in equal steps, which is how a plan's file holds what grows with ranks: a bridge between
+// thousands of lanes is a few runs.
 #pragma once
 
 #include <array>
@@ -23,8 +24,12 @@ struct NumberRun {
 inline constexpr size_t kShortestRun = 4;
 
 // a + b and a - b that may wrap: a file may claim any numbers.
-inline int64_t WrappedSum(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
-inline int64_t WrappedDifference(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b)); }
+inline int64_t WrappedSum(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+inline int64_t WrappedDifference(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+}
 
 // The longest run from each place on, in order. Runs have one row, or at least kShortestRun.
 template <size_t N>

@@ -10,7 +10,8 @@ SampleImages ImagesOfSample(const DataPlan& data, int64_t sequence) {
   const int64_t merged = data.pixel_shuffle * data.pixel_shuffle;
   if (data.kind == "mock") {
     for (const auto& grid : data.image_grids) images.patches.push_back(grid.size() == 2 ? grid[0] * grid[1] : 0);
-    const int64_t largest = images.patches.empty() ? 0 : *std::max_element(images.patches.begin(), images.patches.end());
+    const int64_t largest =
+        images.patches.empty() ? 0 : *std::max_element(images.patches.begin(), images.patches.end());
     images.max_images = data.max_images;
     images.max_rows = std::min(sequence, data.max_images * (largest / merged));
     images.mean_images = static_cast<double>(data.max_images) / 2;

@@ -1,6 +1,7 @@
 #include "planner/plan/sha256.h"
 
-// SHA256() of OpenSSL 3 first loads providers and reads openssl.cnf of whatever machine this runs on. These functions hash, and that is all.
+// SHA256() of OpenSSL 3 first loads providers and reads openssl.cnf of whatever machine this runs on. These functions
+// hash, and that is all.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
 

@@ -1,5 +1,5 @@
-// Where the elements of a rank's storage lie in the published tensors. Initialisation, loading and the probe use this one map,
-// so they cannot disagree. Torch-free.
+// Where the elements of a rank's storage lie in the published tensors. Initialisation, loading and the probe use this
+// one map, so they cannot disagree. Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ struct ElementRun {
 
 // What one storage holds of one published tensor.
 struct PublishedSlice {
-  int parameter = -1;        // index in Module::parameters
-  int64_t expert = -1;       // -1: not one of several experts
-  std::string name;          // "{expert}" filled in; the key of initial draws
+  int parameter = -1;   // index in Module::parameters
+  int64_t expert = -1;  // -1: not one of several experts
+  std::string name;     // "{expert}" filled in; the key of initial draws
   std::string file_name;
   std::vector<ElementRun> runs;
 };
@@ -36,7 +36,8 @@ struct ShardPlace {
 ShardPlace PlaceOf(const Grid& grid, int rank);
 
 // The slices of `storage`, in storage order: joined parameters follow each other, stacked experts are the rank's
-// [ep_rank L, (ep_rank + 1) L). A cut dim is cut segment by segment. Bug if sizes do not divide or do not fill the storage.
+// [ep_rank L, (ep_rank + 1) L). A cut dim is cut segment by segment. Bug if sizes do not divide or do not fill the
+// storage.
 std::vector<PublishedSlice> SlicesOf(const Module& module, const Storage& storage, const ShardPlace& place);
 
 // The parts of `runs` with local offsets in [first, end), local offsets counted from `first`.

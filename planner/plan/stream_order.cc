@@ -53,7 +53,8 @@ std::vector<StateAccess> StateAccessesOf(const Instruction& instruction, const s
       accesses.push_back({WholeBucket(Filled(effect.resource, instruction)), effect.writes});
       continue;
     }
-    for (const string& module : modules) accesses.push_back({absl::StrReplaceAll(effect.resource, {{"{modules}", module}}), effect.writes});
+    for (const string& module : modules)
+      accesses.push_back({absl::StrReplaceAll(effect.resource, {{"{modules}", module}}), effect.writes});
   }
   for (const string& input : instruction.inputs) {
     if (IsStateName(input)) accesses.push_back({WholeBucket(input), false});
@@ -75,7 +76,8 @@ string GradientResource(const Module& module, const Storage& storage) {
 }
 
 StreamOrder::StreamOrder(const ResourceTree& resources, int streams)
-    : resources_(resources), streams_(streams), known_(static_cast<size_t>(streams), Clock(static_cast<size_t>(streams), -1)),
+    : resources_(resources), streams_(streams),
+      known_(static_cast<size_t>(streams), Clock(static_cast<size_t>(streams), -1)),
       freed_(static_cast<size_t>(streams), -1) {}
 
 StreamOrder::Touch& StreamOrder::TouchOf(int resource) {

@@ -1,12 +1,15 @@
-// What each instruction of a program on several streams waits for. A program is sequential by definition; a stream says where an instruction runs.
-// Its order against other streams follows from what both touch, and is derived here and nowhere else: by `verify`, by `estimate` and by the
-// executor alike.
+// What each instruction of a program on several streams waits for. A program is sequential by definition; a stream says
+// where an instruction runs. Its order against other streams follows from what both touch, and is derived here and
+// nowhere else: by `verify`, by `estimate` and by the executor alike.
 //
-// - Resources form a tree by their names: "%language.gradients" contains "%language.gradients.3", "$reals" contains "$reals.loss". Two accesses
-//   conflict if one resource contains the other and not both read. (An add reads and writes.)
-// - An instruction starts when all earlier ones that conflict with it are done, and when those before it on its stream are.
-// - Memory is given out in program order, as if there were one stream: an instruction that makes a value starts when everything is done that
-//   touched a value freed before it. So freeing delays nobody, and memory does not depend on streams.
+// - Resources form a tree by their names: "%language.gradients" contains "%language.gradients.3", "$reals" contains
+//   "$reals.loss". Two accesses conflict if one resource contains the other and not both read. (An add reads and
+//   writes.)
+// - An instruction starts when all earlier ones that conflict with it are done, and when those before it on its stream
+//   are.
+// - Memory is given out in program order, as if there were one stream: an instruction that makes a value starts when
+//   everything is done that touched a value freed before it. So freeing delays nobody, and memory does not depend on
+//   streams.
 // - A communication starts when all earlier communications, on any stream, have started (docs/progress.md, A2).
 #pragma once
 
@@ -27,7 +30,8 @@ struct Access {
   bool writes = false;
 };
 
-// Names of resources as numbers. A name's parents are its parts before each '.' or '/'; of state, the sigil alone is the root.
+// Names of resources as numbers. A name's parents are its parts before each '.' or '/'; of state, the sigil alone is
+// the root.
 class ResourceTree {
  public:
   // The number of a name, with its parents', made on first sight.
@@ -42,19 +46,22 @@ class ResourceTree {
   std::vector<const std::string*> names_;
 };
 
-// State that an instruction touches beside its values: what ops.def says of its kind, with attributes in place of braces, and operands that are
-// state. A shard counts as its whole bucket, so that the order is one for a role. `modules`: of the role.
+// State that an instruction touches beside its values: what ops.def says of its kind, with attributes in place of
+// braces, and operands that are state. A shard counts as its whole bucket, so that the order is one for a role.
+// `modules`: of the role.
 struct StateAccess {
   std::string resource;
   bool writes = false;
 };
 std::vector<StateAccess> StateAccessesOf(const Instruction& instruction, const std::vector<std::string>& modules);
 
-// A parameter slot as a resource: "%language.parameters.3/language.layers.0.norm", or of a tensor in no bucket "%language.buffers/...".
+// A parameter slot as a resource: "%language.parameters.3/language.layers.0.norm", or of a tensor in no bucket
+// "%language.buffers/...".
 std::string ParameterResource(const Module& module, const Storage& storage);
 std::string GradientResource(const Module& module, const Storage& storage);
 
-// Derives the order of one rank's sequence: setup, steps and teardown, one after the other. Each instruction is handed over once, in program order.
+// Derives the order of one rank's sequence: setup, steps and teardown, one after the other. Each instruction is handed
+// over once, in program order.
 class StreamOrder {
  public:
   // Keeps the reference; resources may be added to the tree as long as their numbers are new.
@@ -66,8 +73,9 @@ class StreamOrder {
     std::vector<int> frees;        // values, dropped when it is done
     bool makes_value = false;      // takes memory
   };
-  // By stream: the last instruction of it that must be done before this one starts; -1: none that those before it on its own stream have not waited
-  // for. Instructions count from 0 over all streams. The reference is good until the next call.
+  // By stream: the last instruction of it that must be done before this one starts; -1: none that those before it on
+  // its own stream have not waited for. Instructions count from 0 over all streams. The reference is good until the
+  // next call.
   const std::vector<int64_t>& Next(const Step& step);
 
  private:
@@ -83,10 +91,10 @@ class StreamOrder {
 
   const ResourceTree& resources_;
   const int streams_;
-  int64_t number_ = -1;        // of the instruction that was handed over last
+  int64_t number_ = -1;         // of the instruction that was handed over last
   std::vector<Touch> touches_;  // by resource
-  std::vector<Clock> known_;   // by stream: what is done when the next instruction on it starts
-  Clock freed_;                // last touched a value that is freed by now
+  std::vector<Clock> known_;    // by stream: what is done when the next instruction on it starts
+  Clock freed_;                 // last touched a value that is freed by now
   Clock waits_;
 };
 

@@ -58,7 +58,9 @@ bool ReadAxisLayout(std::string_view word, Layout& layout) {
   return axis && layout.emplace(*axis, result).second;
 }
 
-bool IsOneWord(std::string_view symbol) { return !symbol.empty() && symbol.find_first_of(",[] ") == std::string_view::npos; }
+bool IsOneWord(std::string_view symbol) {
+  return !symbol.empty() && symbol.find_first_of(",[] ") == std::string_view::npos;
+}
 
 bool ReadDims(std::string_view text, std::vector<Dim>& dims) {
   if (text.empty()) return true;

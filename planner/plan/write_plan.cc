@@ -20,15 +20,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Fields of a spread object whose items stand on a line each.
-constexpr std::string_view kItemALine[] = {"symbols", "accumulators", "groups", "schedule", "origins", "layers", "parameters", "storages",
-                                           "buckets", "body", "setup", "step", "teardown", "forward", "backward"};
+constexpr std::string_view kItemALine[] = {"symbols", "accumulators", "groups",   "schedule", "origins",
+                                           "layers",  "parameters",   "storages", "buckets",  "body",
+                                           "setup",   "step",         "teardown", "forward",  "backward"};
 
 // Objects that are spread over lines: a field a line.
 template <typename T>
-constexpr bool kIsSpread = std::is_same_v<T, Plan> || std::is_same_v<T, Module> || std::is_same_v<T, Bridge> || std::is_same_v<T, Block> ||
-                           std::is_same_v<T, Role>;
+constexpr bool kIsSpread = std::is_same_v<T, Plan> || std::is_same_v<T, Module> || std::is_same_v<T, Bridge> ||
+                           std::is_same_v<T, Block> || std::is_same_v<T, Role>;
 
-// Appends JSON as it walks the fields. A tree would be simpler, but plans have a hundred thousand values and are written on every `validate`.
+// Appends JSON as it walks the fields. A tree would be simpler, but plans have a hundred thousand values and are
+// written on every `validate`.
 class Writer {
  public:
   static constexpr bool kFills = false;
@@ -59,7 +61,8 @@ class Writer {
   template <typename T>
   void operator()(const char* key, FieldClass, const std::vector<T>& values) {
     Key(key);
-    const bool lines = kIsSpread<T> || std::find(std::begin(kItemALine), std::end(kItemALine), key) != std::end(kItemALine);
+    const bool lines =
+        kIsSpread<T> || std::find(std::begin(kItemALine), std::end(kItemALine), key) != std::end(kItemALine);
     if (spread_ && lines && !values.empty()) {
       Lines(values);
     } else {
@@ -131,7 +134,8 @@ class Writer {
     text_ += Json(value).dump();
   }
   void Value(std::string_view value) {
-    const bool plain = std::all_of(value.begin(), value.end(), [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+    const bool plain =
+        std::all_of(value.begin(), value.end(), [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
     if (plain) {
       ((text_ += '"') += value) += '"';
     } else {  // a path may hold any bytes

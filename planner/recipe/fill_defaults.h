@@ -16,7 +16,8 @@ Struct Defaults() {
   return filled;
 }
 
-// The numbers of a model by the words of their keys, with their section: "mamba.heads". Of all sections, whether the recipe has them or not.
+// The numbers of a model by the words of their keys, with their section: "mamba.heads". Of all sections, whether the
+// recipe has them or not.
 void AddNumbers(StructRef model, Attributes& numbers);
 
 template <typename Model>

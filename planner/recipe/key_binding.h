@@ -64,7 +64,7 @@ inline constexpr KeyType kTypeOfField<std::optional<T>> = kTypeOfField<T>;
 
 template <auto member>
 struct MemberTypes;
-template <typename Struct, typename T, T Struct::* member>
+template <typename Struct, typename T, T Struct::*member>
 struct MemberTypes<member> {
   using Owner = Struct;
   using Field = T;
@@ -90,8 +90,9 @@ void AddNumber(void* owner, std::string_view name, Attributes& numbers) {
 
 // The value goes into this member.
 template <auto member>
-inline constexpr KeyTarget To = {kTypeOfField<typename MemberTypes<member>::Field>, &kStructTag<typename MemberTypes<member>::Owner>,
-                                 ReadMember<member>, AddNumber<member>};
+inline constexpr KeyTarget To = {kTypeOfField<typename MemberTypes<member>::Field>,
+                                 &kStructTag<typename MemberTypes<member>::Owner>, ReadMember<member>,
+                                 AddNumber<member>};
 
 // Two numbers [a, b] go into these.
 template <auto first, auto second>
@@ -110,7 +111,8 @@ inline constexpr KeyTarget ToConstant = {kTypeOfField<Number>, &kStructTag<typen
                                            FieldOf<map>(owner).insert_or_assign(std::string(name), number);
                                          },
                                          [](void* owner, std::string_view name, Attributes& numbers) {
-                                           numbers.insert_or_assign(std::string(name), FieldOf<map>(owner).at(std::string(name)));
+                                           numbers.insert_or_assign(std::string(name),
+                                                                    FieldOf<map>(owner).at(std::string(name)));
                                          }};
 
 template <typename T>
@@ -124,12 +126,15 @@ StructRef RefToSection(std::optional<T>& section, bool given) {
 
 // A map whose keys fill this member.
 template <auto member>
-inline constexpr KeyTarget Section = {.type = KeyType::kMap,
-                                      .owner = &kStructTag<typename MemberTypes<member>::Owner>,
-                                      .section = [](void* owner, bool given) { return RefToSection(FieldOf<member>(owner), given); }};
+inline constexpr KeyTarget Section = {
+    .type = KeyType::kMap,
+    .owner = &kStructTag<typename MemberTypes<member>::Owner>,
+    .section = [](void* owner, bool given) { return RefToSection(FieldOf<member>(owner), given); }};
 
-// No field: the reader makes something else of it, or only its check matters. The keys of such a map fill what is filled around it.
-inline constexpr KeyTarget kMap = {KeyType::kMap}, kNamedMaps = {KeyType::kNamedMaps}, kListOfMaps = {KeyType::kListOfMaps},
-                           kText = {KeyType::kString}, kTexts = {KeyType::kStrings}, kLintLevels = {KeyType::kLintLevels};
+// No field: the reader makes something else of it, or only its check matters. The keys of such a map fill what is
+// filled around it.
+inline constexpr KeyTarget kMap = {KeyType::kMap}, kNamedMaps = {KeyType::kNamedMaps},
+                           kListOfMaps = {KeyType::kListOfMaps}, kText = {KeyType::kString},
+                           kTexts = {KeyType::kStrings}, kLintLevels = {KeyType::kLintLevels};
 
 }  // namespace planwright

@@ -68,8 +68,8 @@ class KeyChecker {
   // The sections that are damaged.
   std::set<std::string> Finish(const Location& where) {
     if (unknown_keys_ > kMostUnknownKeys) {
-      problems_.Error(DiagnosticKind::kUnknownKey, where, Cat(unknown_keys_ - kMostUnknownKeys, " more unknown keys are not listed"),
-                      "is this a recipe?");
+      problems_.Error(DiagnosticKind::kUnknownKey, where,
+                      Cat(unknown_keys_ - kMostUnknownKeys, " more unknown keys are not listed"), "is this a recipe?");
     }
     return std::move(damaged_);
   }
@@ -87,7 +87,8 @@ class KeyChecker {
     return false;
   }
 
-  // Returns the key that was meant, or nothing. What has hundreds of unknown keys is no recipe, and its list helps nobody.
+  // Returns the key that was meant, or nothing. What has hundreds of unknown keys is no recipe, and its list helps
+  // nobody.
   std::string AddUnknownKey(const YamlEntry& entry, const MapPlace& place, const std::string& kind) {
     if (++unknown_keys_ > kMostUnknownKeys) return "";
     std::vector<std::string> known;
@@ -97,7 +98,7 @@ class KeyChecker {
       if (WordOf(*spec) == entry.key) of_kinds = spec->kind;
     }
     const std::string message = Cat("unknown key ", Quoted(entry.key), place.shown_path.empty() ? "" : " in `",
-                                             place.shown_path, place.shown_path.empty() ? "" : "`");
+                                    place.shown_path, place.shown_path.empty() ? "" : "`");
     std::string help = Cat("the keys here are ", absl::StrJoin(known, ", "));
     const std::string near = NearName(entry.key, known).value_or("");
     if (!near.empty()) help = Cat("did you mean `", near, "`?");
@@ -106,7 +107,9 @@ class KeyChecker {
     return near;
   }
 
-  Location PlaceOf(const YamlNode& value, const MapPlace& place) const { return value.is_null() ? place.where : value.where; }
+  Location PlaceOf(const YamlNode& value, const MapPlace& place) const {
+    return value.is_null() ? place.where : value.where;
+  }
 
   void AddWrongType(const YamlNode& value, const MapPlace& place, std::string_view expected, std::string help = "") {
     problems_.Error(DiagnosticKind::kWrongType, PlaceOf(value, place),
@@ -121,7 +124,8 @@ class KeyChecker {
   void CheckNamedMaps(const KeySpec& spec, YamlNode& value, const MapPlace& place) {
     if (!value.is_map()) return AddWrongType(value, place, "a map of names");
     if (value.entries.empty() && spec.need == Need::kRequired) {
-      problems_.Error(DiagnosticKind::kMissingKey, place.where, Cat("`", place.shown_path, "` is empty"), std::string(spec.help));
+      problems_.Error(DiagnosticKind::kMissingKey, place.where, Cat("`", place.shown_path, "` is empty"),
+                      std::string(spec.help));
     }
     for (YamlEntry& entry : value.entries) {
       CheckName(entry);
@@ -193,7 +197,8 @@ class KeyChecker {
 
   void AddScalarProblem(const YamlNode& value, const MapPlace& place, const ScalarProblem& problem) {
     problems_.Error(problem.kind, PlaceOf(value, place),
-                    Cat("`", place.shown_path, "` must be ", problem.expected, ", found ", Describe(value)), problem.help);
+                    Cat("`", place.shown_path, "` must be ", problem.expected, ", found ", Describe(value)),
+                    problem.help);
   }
 
   static bool IsNumber(const YamlNode& node, double* value) { return ReadNumber(node, value, nullptr); }
@@ -220,7 +225,8 @@ class KeyChecker {
     constexpr std::string_view expected = "a list of [rows, columns]";
     if (!value.is_sequence() || value.items.empty()) return AddWrongType(value, place, expected);
     for (const YamlNode& item : value.items) {
-      CheckPair(spec, item, {place.table_path, Cat(place.shown_path, "[]"), item.where}, "[rows, columns]", &KeyChecker::IsInteger);
+      CheckPair(spec, item, {place.table_path, Cat(place.shown_path, "[]"), item.where}, "[rows, columns]",
+                &KeyChecker::IsInteger);
     }
   }
 
@@ -237,9 +243,10 @@ class KeyChecker {
 
   bool CheckRange(const KeySpec& spec, double number, const YamlNode& value, const MapPlace& place) {
     if (spec.range.Holds(number)) return true;
-    problems_.Error(DiagnosticKind::kOutOfRange, value.where,
-                    Cat("`", place.shown_path, "` must be ", spec.range.Broken(number), ", found ", Printable(value.text)),
-                    std::string(spec.help));
+    problems_.Error(
+        DiagnosticKind::kOutOfRange, value.where,
+        Cat("`", place.shown_path, "` must be ", spec.range.Broken(number), ", found ", Printable(value.text)),
+        std::string(spec.help));
     return false;
   }
 
@@ -251,7 +258,10 @@ class KeyChecker {
     bool truth = false, good = false;
     if (spec.type == KeyType::kChoice && value.is_scalar()) return CheckChoice(spec, value, place);
     switch (spec.type) {
-      case KeyType::kInteger: good = ReadInteger(value, &integer, &problem); number = static_cast<double>(integer); break;
+      case KeyType::kInteger:
+        good = ReadInteger(value, &integer, &problem);
+        number = static_cast<double>(integer);
+        break;
       case KeyType::kNumber: good = ReadNumber(value, &number, &problem); break;
       case KeyType::kBool: good = ReadBool(value, &truth, &problem); break;
       default: good = ReadString(value, &text, &problem); break;
@@ -268,9 +278,10 @@ class KeyChecker {
     for (const std::string& choice : choices) {
       if (choice == value.text) return true;
     }
-    std::string help = choices.size() == 1 ? Cat("it can only be ", choices[0])
-                                           : Cat("it can be ", absl::StrJoin(choices, ", "));
-    if (std::optional<std::string> near = NearName(value.text, choices)) help = Cat("did you mean `", *near, "`? ", help);
+    std::string help =
+        choices.size() == 1 ? Cat("it can only be ", choices[0]) : Cat("it can be ", absl::StrJoin(choices, ", "));
+    if (std::optional<std::string> near = NearName(value.text, choices))
+      help = Cat("did you mean `", *near, "`? ", help);
     problems_.Error(DiagnosticKind::kUnknownChoice, value.where,
                     Cat("`", place.shown_path, "` cannot be ", Quoted(value.text)), std::move(help));
     return false;
@@ -287,7 +298,8 @@ void KeyChecker::CheckValue(const KeySpec& spec, YamlNode& value, const MapPlace
     case KeyType::kNamedMaps: return CheckNamedMaps(spec, value, place);
     case KeyType::kListOfMaps: return CheckListOfMaps(value, place);
     case KeyType::kStrings: return CheckStrings(spec, value, place);
-    case KeyType::kNumberPair: return CheckPair(spec, value, place, "a pair of numbers, such as [0.9, 0.95]", &KeyChecker::IsNumber);
+    case KeyType::kNumberPair:
+      return CheckPair(spec, value, place, "a pair of numbers, such as [0.9, 0.95]", &KeyChecker::IsNumber);
     case KeyType::kIntegerPairs: return CheckPairs(spec, value, place);
     case KeyType::kIntegers: return CheckIntegers(spec, value, place);
     case KeyType::kLintLevels: return CheckLintLevels(spec, value, place);
@@ -321,8 +333,8 @@ int64_t ValuesLost(const Diagnostics& problems) {
   using enum DiagnosticKind;
   return std::count_if(problems.as_found().begin(), problems.as_found().end(), [](const Diagnostic& problem) {
     const bool harmless = problem.kind == kUnknownKey || problem.kind == kNotALint || problem.kind == kNotBuiltYet ||
-                          problem.kind == kConflictingKeys || problem.kind == kGradientPrecision || problem.kind == kNothingTrains ||
-                          IsLint(problem.kind);
+                          problem.kind == kConflictingKeys || problem.kind == kGradientPrecision ||
+                          problem.kind == kNothingTrains || IsLint(problem.kind);
     return !harmless;
   });
 }

@@ -1,5 +1,6 @@
-// A recipe's tree against the table of keys: unknown keys, missing ones, types, ranges, choices. Every problem, not the first.
-// Keys that are misspelled become the keys that were meant, and others that are unknown leave the tree, so that what is behind them is looked at too.
+// A recipe's tree against the table of keys: unknown keys, missing ones, types, ranges, choices. Every problem, not the
+// first. Keys that are misspelled become the keys that were meant, and others that are unknown leave the tree, so that
+// what is behind them is looked at too.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Where the value of a key goes: a member of a struct of recipe.h, or of the plan where ranks obey what is written. Made from the member alone
-// (key_binding.h), so the type of a key and of its field are said once.
+// Where the value of a key goes: a member of a struct of recipe.h, or of the plan where ranks obey what is written.
+// Made from the member alone (key_binding.h), so the type of a key and of its field are said once.
 #pragma once
 
 #include <string_view>
@@ -17,9 +17,9 @@ enum class KeyType {
   kInteger,
   kNumber,
   kBool,
-  kChoice,       // one of KeySpec::choices
-  kStrings,      // a string or a list of strings
-  kNumberPair,   // [a, b]
+  kChoice,        // one of KeySpec::choices
+  kStrings,       // a string or a list of strings
+  kNumberPair,    // [a, b]
   kIntegerPairs,  // [[a, b], ...], at least one
   kIntegers,      // [a, b, ...], at least one
   kLintLevels,    // numbers of lints -> one of KeySpec::choices
@@ -42,7 +42,8 @@ StructRef RefTo(Struct& object) {
 
 struct KeyTarget {
   KeyType type;
-  const void* owner = nullptr;  // tag of the struct; null: the reader does something else with the value, or nobody needs it
+  // tag of the struct; null: the reader does something else with the value, or nobody needs it
+  const void* owner = nullptr;
   // Of a value: puts it into its member. `name`: of a number of a model, its constant ("moe.top_k").
   void (*read)(const YamlNode& value, std::string_view name, void* owner) = nullptr;
   // Of a number: adds it to the constants of a model.

@@ -20,7 +20,8 @@ std::string KindOf(const std::string& map_path, const YamlNode& map) {
   return spec ? std::string(spec->default_text) : "";
 }
 
-void AddKeys(const std::string& map_path, const std::string& shown, const YamlNode& map, std::vector<OverrideKey>& keys) {
+void AddKeys(const std::string& map_path, const std::string& shown, const YamlNode& map,
+             std::vector<OverrideKey>& keys) {
   const std::string kind = KindOf(map_path, map);
   for (const KeySpec* spec : KeysOf(map_path)) {
     if (spec->need == Need::kNotBuilt || (!spec->kind.empty() && spec->kind != kind)) continue;
@@ -29,7 +30,8 @@ void AddKeys(const std::string& map_path, const std::string& shown, const YamlNo
       case KeyType::kListOfMaps: break;
       case KeyType::kMap: AddKeys(InnerPath(*spec), path, Child(map, word), keys); break;
       case KeyType::kNamedMaps:
-        for (const YamlEntry& named : Child(map, word).entries) AddKeys(InnerPath(*spec), Cat(path, ".", named.key), named.value, keys);
+        for (const YamlEntry& named : Child(map, word).entries)
+          AddKeys(InnerPath(*spec), Cat(path, ".", named.key), named.value, keys);
         break;
       case KeyType::kBool: keys.push_back({path, {"true", "false"}}); break;
       default: keys.push_back({path, spec->choices.empty() ? std::vector<std::string>() : ChoicesOf(*spec)});

@@ -13,7 +13,8 @@ struct OverrideKey {
   std::vector<std::string> choices;  // the values, where they can be listed
 };
 
-// Keys with a value of their own, in the key table's order; those of other kinds of model or data are left out, and so are items of lists.
+// Keys with a value of their own, in the key table's order; those of other kinds of model or data are left out, and so
+// are items of lists.
 std::vector<OverrideKey> OverrideKeys(const YamlNode& recipe);
 
 }  // namespace planwright

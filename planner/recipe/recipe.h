@@ -1,5 +1,6 @@
-// A recipe as plain data: what the author wrote, every field with its place, nothing derived. Which key fills which field, and what it is when
-// absent, says the table in recipe_keys.cc. Made by ReadRecipe (recipe_reader.h); read by every later planner room.
+// A recipe as plain data: what the author wrote, every field with its place, nothing derived. Which key fills which
+// field, and what it is when absent, says the table in recipe_keys.cc. Made by ReadRecipe (recipe_reader.h); read by
+// every later planner room.
 #pragma once
 
 #include <cstdint>
@@ -38,14 +39,19 @@ struct HybridLmModel {
   Located<int64_t> hidden, vocabulary;
   Located<double> init_std;
   Located<double> norm_eps;
-  struct Attention { Located<int64_t> heads, head_dim, kv_groups; } attention;
-  struct Mamba { Located<int64_t> heads, head_dim, groups, state, conv, chunk; } mamba;
+  struct Attention {
+    Located<int64_t> heads, head_dim, kv_groups;
+  } attention;
+  struct Mamba {
+    Located<int64_t> heads, head_dim, groups, state, conv, chunk;
+  } mamba;
   struct Moe {
     Located<int64_t> experts, top_k, ffn, shared_ffn;
     Located<double> scale, aux_loss, imbalance;
   } moe;
   Attributes constants;  // numbers that no code computes with, and so need no field: "moe.bias_rate"
-  std::set<std::string, std::less<>> sections;  // "moe", ...: those that the recipe has; required where the pattern has such a layer
+  // "moe", ...: those that the recipe has; required where the pattern has such a layer
+  std::set<std::string, std::less<>> sections;
   bool has(std::string_view section) const { return sections.contains(section); }
 };
 
@@ -57,7 +63,7 @@ struct ModelRecipe {
 
 struct ModuleRecipe {
   Located<std::string> name;
-  ModelRecipe model;  // resolved from `models`; model.name.where is the definition
+  ModelRecipe model;                     // resolved from `models`; model.name.where is the definition
   Located<std::string> model_reference;  // the name in `models`, where the module says it
   Located<int64_t> first_rank, ranks;
   Location placement;
@@ -65,9 +71,9 @@ struct ModuleRecipe {
   // How layers are dealt to pipeline stages; at most one of the two ways, and neither with `|` in the pattern.
   std::optional<Located<std::vector<int64_t>>> stage_layers;              // of every stage
   std::optional<Located<int64_t>> first_stage_layers, last_stage_layers;  // the rest is dealt evenly
-  std::optional<Located<int64_t>> dp;  // only if written; checked against the derived one
-  Located<std::string> train_backbone;    // trained | frozen
-  Located<std::string> train_projection;  // trained | frozen
+  std::optional<Located<int64_t>> dp;           // only if written; checked against the derived one
+  Located<std::string> train_backbone;          // trained | frozen
+  Located<std::string> train_projection;        // trained | frozen
   std::vector<Located<std::string>> recompute;  // none | full, or words of layer kinds (plan/layer_kinds.def)
 };
 
@@ -86,7 +92,7 @@ struct LearningRateRecipe {
   std::optional<Located<int64_t>> warmup_samples;
   std::optional<Located<double>> warmup_fraction;  // of decay_samples
   std::optional<Located<int64_t>> decay_samples;   // absolute end of decay; default train_samples
-  Located<std::string> style;  // constant | linear | cosine | inverse_sqrt | wsd
+  Located<std::string> style;                      // constant | linear | cosine | inverse_sqrt | wsd
   std::optional<Located<int64_t>> wsd_decay_samples;
   std::optional<Located<std::string>> wsd_style;  // linear | cosine | exponential | minus_sqrt
 };
@@ -116,7 +122,8 @@ struct DataRecipe {
   Located<std::string> kind;  // mock | webdataset | recorded
   Located<int64_t> seed;
   std::optional<Located<int64_t>> image_token;
-  // mock: grids of patches (rows, columns) that images are drawn from, and how many classes and text tokens an image brings.
+  // mock: grids of patches (rows, columns) that images are drawn from, and how many classes and text tokens an image
+  // brings.
   Located<bool> packed_documents;
   std::vector<Located<std::vector<int64_t>>> image_grids;
   Located<int64_t> max_images;
@@ -160,8 +167,8 @@ struct Recipe {
   std::optional<InitializeRecipe> initialize;
   CheckpointRecipe checkpoint;
   LogRecipe log;
-  // Sections ("batch") with a value that is missing or wrong: what was read of them is not to be used. Other rooms look at the rest for more
-  // problems, and nothing is planned.
+  // Sections ("batch") with a value that is missing or wrong: what was read of them is not to be used. Other rooms look
+  // at the rest for more problems, and nothing is planned.
   std::set<std::string> damaged;
   // The `launch` section is checked for known keys, and refused as not built yet when it asks for something.
 };

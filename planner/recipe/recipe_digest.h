@@ -1,5 +1,6 @@
-// What a recipe says, as 64 hex digits: SHA-256 over its merged tree, without places, comments, quotes and the order of keys
-// (but with the order of modules, which decides the order of groups). Values count as written: 1e-3 and 0.001 differ.
+// What a recipe says, as 64 hex digits: SHA-256 over its merged tree, without places, comments, quotes and the order of
+// keys (but with the order of modules, which decides the order of groups). Values count as written: 1e-3 and 0.001
+// differ.
 #pragma once
 
 #include <string>

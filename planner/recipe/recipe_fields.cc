@@ -45,7 +45,8 @@ RecipeFields RecipeFields::Section(std::string_view word) const { return Section
 RecipeFields RecipeFields::SectionOf(const KeySpec& spec) const {
   const YamlEntry* entry = map_ != nullptr ? map_->Find(WordOf(spec)) : nullptr;
   const bool is_map = entry != nullptr && entry->value.is_map();
-  return RecipeFields(is_map ? &entry->value : nullptr, std::string(spec.path), entry != nullptr ? entry->key_where : Location());
+  return RecipeFields(is_map ? &entry->value : nullptr, std::string(spec.path),
+                      entry != nullptr ? entry->key_where : Location());
 }
 
 RecipeFields RecipeFields::Inner(std::string_view word, const YamlNode& map, const Location& where) const {
@@ -79,7 +80,8 @@ void RecipeFields::FillAll(const std::vector<StructRef>& targets) const {
       if (key->type == KeyType::kMap) SectionOf(*key).FillAll(targets);
       continue;
     }
-    const auto owner = std::find_if(targets.begin(), targets.end(), [&](const StructRef& target) { return target.tag == to.owner; });
+    const auto owner =
+        std::find_if(targets.begin(), targets.end(), [&](const StructRef& target) { return target.tag == to.owner; });
     Require(owner != targets.end(), Cat("the key ", key->path, " is bound to a field of another struct"));
     if (to.section) {
       const RecipeFields inside = SectionOf(*key);

@@ -1,5 +1,5 @@
-// Every key a recipe may have, in one table: what it is, what it may be, what it is when absent, and which field it fills. The reader checks against
-// it and fills by it; the schema and the reference page are made from it.
+// Every key a recipe may have, in one table: what it is, what it may be, what it is when absent, and which field it
+// fills. The reader checks against it and fills by it; the schema and the reference page are made from it.
 #pragma once
 
 #include <cstdint>

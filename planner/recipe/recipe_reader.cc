@@ -63,8 +63,9 @@ std::vector<std::string> NamesIn(const YamlNode* map) {
   return names;
 }
 
-ModuleRecipe ReadModule(const RecipeFields& fields, const std::string& name, const std::map<std::string, ModelRecipe>& models,
-                        const std::vector<std::string>& model_names, Diagnostics& problems) {
+ModuleRecipe ReadModule(const RecipeFields& fields, const std::string& name,
+                        const std::map<std::string, ModelRecipe>& models, const std::vector<std::string>& model_names,
+                        Diagnostics& problems) {
   ModuleRecipe module = Defaults<ModuleRecipe>();
   fields.Fill(module);
   module.name = {name, fields.where()};
@@ -72,8 +73,10 @@ ModuleRecipe ReadModule(const RecipeFields& fields, const std::string& name, con
   const Located<std::string>& reference = module.model_reference;
   if (const auto found = models.find(reference.value); found != models.end()) {
     module.model = found->second;
-  } else if (reference.where.known() && std::find(model_names.begin(), model_names.end(), reference.value) == model_names.end()) {
-    problems.Error(DiagnosticKind::kUnknownReference, reference.where, Cat("there is no model ", Quoted(reference.value)),
+  } else if (reference.where.known() &&
+             std::find(model_names.begin(), model_names.end(), reference.value) == model_names.end()) {
+    problems.Error(DiagnosticKind::kUnknownReference, reference.where,
+                   Cat("there is no model ", Quoted(reference.value)),
                    NearNameHelp(reference.value, model_names,
                                 model_names.empty() ? "give it under `models`, or `extends` a file that does"
                                                     : Cat("`models` has ", absl::StrJoin(model_names, ", "))));
@@ -141,7 +144,8 @@ Recipe Fill(const YamlNode& tree, std::set<std::string> damaged, Diagnostics& pr
 
 }  // namespace
 
-std::optional<Recipe> ReadRecipe(const std::string& path, const std::vector<std::string>& overrides, Diagnostics& problems) {
+std::optional<Recipe> ReadRecipe(const std::string& path, const std::vector<std::string>& overrides,
+                                 Diagnostics& problems) {
   std::optional<YamlNode> tree = ReadRecipeTree(path, overrides, problems);
   if (!tree) return std::nullopt;
   std::set<std::string> damaged = CheckKeys(*tree, problems);

@@ -50,7 +50,9 @@ std::string ValueText(const KeySpec& key) {
     case KeyType::kListOfMaps: return "a list of maps";
     case KeyType::kString: return "text";
     case KeyType::kBool: return "true or false";
-    case KeyType::kStrings: return key.choices.empty() ? "text, or a list of texts" : Cat(absl::StrJoin(ChoicesOf(key), ", "), "; one or a list");
+    case KeyType::kStrings:
+      return key.choices.empty() ? "text, or a list of texts"
+                                 : Cat(absl::StrJoin(ChoicesOf(key), ", "), "; one or a list");
     case KeyType::kChoice: return absl::StrJoin(ChoicesOf(key), ", ");
     case KeyType::kLintLevels: return Cat("numbers of lints, each ", absl::StrJoin(ChoicesOf(key), ", "));
     case KeyType::kInteger: type = "integer"; break;
@@ -70,10 +72,12 @@ std::string DefaultText(const KeySpec& key) {
 }
 
 bool IsUnder(const KeySpec& key, std::string_view path) {
-  return key.path == path || (key.path.starts_with(path) && (key.path[path.size()] == '.' || key.path[path.size()] == '['));
+  return key.path == path ||
+         (key.path.starts_with(path) && (key.path[path.size()] == '.' || key.path[path.size()] == '['));
 }
 
-// The kind for which the key exists: its own, or that of a map around it. Maps of several kinds share no words for maps.
+// The kind for which the key exists: its own, or that of a map around it. Maps of several kinds share no words for
+// maps.
 std::string_view KindOf(const KeySpec& key) {
   if (!key.kind.empty()) return key.kind;
   for (const KeySpec& around : RecipeKeys()) {
@@ -83,8 +87,8 @@ std::string_view KindOf(const KeySpec& key) {
 }
 
 std::string Row(const KeySpec& key) {
-  return Cat("| `", key.path, "` | ", absl::StrReplaceAll(ValueText(key), {{"|", "\\|"}}), " | ", DefaultText(key), " | ",
-             absl::StrReplaceAll(std::string(key.help), {{"|", "\\|"}}), " |\n");
+  return Cat("| `", key.path, "` | ", absl::StrReplaceAll(ValueText(key), {{"|", "\\|"}}), " | ", DefaultText(key),
+             " | ", absl::StrReplaceAll(std::string(key.help), {{"|", "\\|"}}), " |\n");
 }
 
 constexpr char kTableHead[] = "| key | value | default | meaning |\n|---|---|---|---|\n";
@@ -93,7 +97,8 @@ constexpr char kTableHead[] = "| key | value | default | meaning |\n|---|---|---
 std::string Section(const KeySpec& top) {
   std::vector<std::string_view> kinds = {""};
   for (const KeySpec& key : RecipeKeys()) {
-    if (IsUnder(key, top.path) && std::find(kinds.begin(), kinds.end(), KindOf(key)) == kinds.end()) kinds.push_back(KindOf(key));
+    if (IsUnder(key, top.path) && std::find(kinds.begin(), kinds.end(), KindOf(key)) == kinds.end())
+      kinds.push_back(KindOf(key));
   }
   std::string text = Cat("\n## ", top.path, "\n");
   for (std::string_view kind : kinds) {
@@ -117,7 +122,8 @@ std::string LintTable() {
 
 // Whether `path` may name the table's key: names of the author's stand for <name>, [0] for [].
 bool Names(std::string_view path, const KeySpec& key) {
-  const std::vector<std::string> words = absl::StrSplit(std::string(path), '.'), known = absl::StrSplit(std::string(key.path), '.');
+  const std::vector<std::string> words = absl::StrSplit(std::string(path), '.'),
+                                 known = absl::StrSplit(std::string(key.path), '.');
   if (words.size() != known.size()) return false;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string word = words[i].substr(0, words[i].find('[')), want = known[i].substr(0, known[i].find('['));
@@ -129,7 +135,8 @@ bool Names(std::string_view path, const KeySpec& key) {
 std::string OneKey(const KeySpec& key) {
   const std::string kind = key.kind.empty() ? "" : Cat(" (of kind ", key.kind, ")");
   std::string text = Cat(key.path, kind, "\n    ", key.help, "\n    value: ", ValueText(key), "\n");
-  const std::string fallback = key.need == Need::kOptional && !key.default_text.empty() ? Cat("default: ", key.default_text) : DefaultText(key);
+  const std::string fallback =
+      key.need == Need::kOptional && !key.default_text.empty() ? Cat("default: ", key.default_text) : DefaultText(key);
   if (!fallback.empty()) Append(text, "    ", fallback, "\n");
   return text;
 }
@@ -141,14 +148,16 @@ std::string RecipeReference() {
   Append(text, "\n## The file itself\n\n", kTableHead);
   std::string sections;
   for (const KeySpec* key : KeysOf("")) {
-    const bool is_section = key->type == KeyType::kMap || key->type == KeyType::kNamedMaps || key->type == KeyType::kListOfMaps;
+    const bool is_section =
+        key->type == KeyType::kMap || key->type == KeyType::kNamedMaps || key->type == KeyType::kListOfMaps;
     if (is_section) {
       sections += Section(*key);
     } else {
       text += Row(*key);
     }
   }
-  return Cat(text, sections, "\n## Lints\n\n`lints` changes these by number, such as `lints: {PW0407: off}`.\n", LintTable());
+  return Cat(text, sections, "\n## Lints\n\n`lints` changes these by number, such as `lints: {PW0407: off}`.\n",
+             LintTable());
 }
 
 std::string ExplainKey(std::string_view path) {

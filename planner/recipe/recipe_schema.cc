@@ -108,7 +108,8 @@ class SchemaBuilder {
       if (key->type != KeyType::kMap && key->type != KeyType::kNamedMaps) continue;
       const Json inner = Whole(InnerPath(*key));
       if (inner.empty()) continue;
-      properties[std::string(WordOf(*key))] = key->type == KeyType::kMap ? inner : Json{{"additionalProperties", inner}};
+      properties[std::string(WordOf(*key))] =
+          key->type == KeyType::kMap ? inner : Json{{"additionalProperties", inner}};
     }
     Json whole = Json::object();
     if (!required.empty()) whole["required"] = required;
@@ -127,7 +128,8 @@ class SchemaBuilder {
 
   // The table writes defaults as YAML, of which those that are not words are JSON too.
   static Json Default(const KeySpec& key) {
-    if (key.type == KeyType::kString || key.type == KeyType::kStrings || key.type == KeyType::kChoice) return key.default_text;
+    if (key.type == KeyType::kString || key.type == KeyType::kStrings || key.type == KeyType::kChoice)
+      return key.default_text;
     return Json::parse(key.default_text);
   }
 
@@ -136,10 +138,13 @@ class SchemaBuilder {
     switch (key.type) {
       case KeyType::kMap: return Shape(InnerPath(key));
       case KeyType::kNamedMaps:
-        return {{"type", "object"}, {"propertyNames", {{"pattern", kName}}}, {"additionalProperties", Shape(InnerPath(key))}};
+        return {{"type", "object"},
+                {"propertyNames", {{"pattern", kName}}},
+                {"additionalProperties", Shape(InnerPath(key))}};
       case KeyType::kListOfMaps: {
         Json items = Shape(InnerPath(key));
-        items.update(Whole(InnerPath(key)));  // lists replace, so that their items are always whole; such maps have no kinds
+        // lists replace, so that their items are always whole; such maps have no kinds
+        items.update(Whole(InnerPath(key)));
         return {{"type", "array"}, {"items", items}};
       }
       case KeyType::kString: return text;
@@ -163,8 +168,10 @@ class SchemaBuilder {
     Json properties = Json::object();
     for (DiagnosticKind kind : AllKinds()) {
       if (!IsLint(kind)) continue;
-      properties[std::string(KindNumber(kind))] = {
-          {"type", "string"}, {"enum", ChoicesOf(key)}, {"description", Cat(KindName(kind), ": ", KindSummary(kind))}, {"default", "warn"}};
+      properties[std::string(KindNumber(kind))] = {{"type", "string"},
+                                                   {"enum", ChoicesOf(key)},
+                                                   {"description", Cat(KindName(kind), ": ", KindSummary(kind))},
+                                                   {"default", "warn"}};
     }
     return {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
   }
@@ -182,7 +189,9 @@ nlohmann::ordered_json RecipeSchema() {
   schema.update(builder.Shape(""));
   const Json library = {{"properties", {{"models", {{"additionalProperties", builder.Whole("models.<name>")}}}}}};
   schema["if"] = {{"required", {"extends"}}};
-  schema["else"] = {{"if", {{"anyOf", {{{"required", {"name"}}}, {{"required", {"modules"}}}}}}}, {"then", builder.Whole("")}, {"else", library}};
+  schema["else"] = {{"if", {{"anyOf", {{{"required", {"name"}}}, {{"required", {"modules"}}}}}}},
+                    {"then", builder.Whole("")},
+                    {"else", library}};
   schema["definitions"] = builder.TakeDefinitions();
   return schema;
 }

@@ -45,7 +45,8 @@ void Merge(YamlNode& below, YamlNode above, const std::string& table_path = "") 
     below = std::move(above);
     return;
   }
-  // A missing key is reported at its map: at the author's last mention in a file, not at an override that passed through.
+  // A missing key is reported at its map: at the author's last mention in a file, not at an override that passed
+  // through.
   const bool move_place = !IsFromCommandLine(above.where);
   if (move_place) below.where = above.where;
   std::unordered_map<std::string, size_t> index;
@@ -69,7 +70,8 @@ class TreeReader {
   // `named_at`: the item of `extends` that named the file; no place for the recipe itself.
   std::optional<YamlNode> ReadFile(const std::string& path, const Location& named_at) {
     if (++files_ > kMostFiles) {
-      problems_.Error(DiagnosticKind::kTooLarge, named_at, Cat("more than ", kMostFiles, " recipes are read for this one"), "");
+      problems_.Error(DiagnosticKind::kTooLarge, named_at,
+                      Cat("more than ", kMostFiles, " recipes are read for this one"), "");
       return std::nullopt;
     }
     const absl::StatusOr<std::string> text = ReadRecipeFile(path);
@@ -81,13 +83,15 @@ class TreeReader {
     }
     bytes_ += text->size();
     if (files_ > 1 && bytes_ > kLargestRecipe) {
-      problems_.Error(DiagnosticKind::kTooLarge, named_at, Cat("with this one, the recipes that are read have more than ", kLargestRecipe, " bytes"), "");
+      problems_.Error(DiagnosticKind::kTooLarge, named_at,
+                      Cat("with this one, the recipes that are read have more than ", kLargestRecipe, " bytes"), "");
       return std::nullopt;
     }
     const std::optional<YamlNode> own = ParseYaml(*text, {std::make_shared<const std::string>(path)}, problems_);
     if (!own) return std::nullopt;
     if (!own->is_map()) {
-      problems_.Error(DiagnosticKind::kWrongType, own->where, Cat("a recipe must be a map of keys, found ", Describe(*own)), "");
+      problems_.Error(DiagnosticKind::kWrongType, own->where,
+                      Cat("a recipe must be a map of keys, found ", Describe(*own)), "");
       return std::nullopt;
     }
     return Extend(path, named_at, *own);
@@ -132,7 +136,8 @@ class TreeReader {
   std::optional<YamlNode> ReadBase(const YamlNode& item) {
     std::string named;
     if (!ReadString(item, &named, nullptr)) {
-      problems_.Error(DiagnosticKind::kWrongType, item.where, Cat("`extends` must be a list of files, found ", Describe(item)), "");
+      problems_.Error(DiagnosticKind::kWrongType, item.where,
+                      Cat("`extends` must be a list of files, found ", Describe(item)), "");
       return std::nullopt;
     }
     const std::string path = ResolvePath(named, item.where);
@@ -140,8 +145,9 @@ class TreeReader {
     const std::filesystem::path canonical = std::filesystem::weakly_canonical(path, error);
     for (size_t i = 0; i < open_.size(); ++i) {
       if (open_[i].canonical != canonical) continue;
-      Diagnostic& problem = problems_.Error(DiagnosticKind::kExtendsCycle, item.where, Cat(Quoted(open_[i].path, 200), " extends itself"),
-                                            "take one of these out");
+      Diagnostic& problem =
+          problems_.Error(DiagnosticKind::kExtendsCycle, item.where, Cat(Quoted(open_[i].path, 200), " extends itself"),
+                          "take one of these out");
       for (size_t j = i + 1; j < open_.size(); ++j) {
         problem.notes.push_back({open_[j].named_at, Cat("by way of ", Quoted(open_[j].path, 200))});
       }
@@ -157,7 +163,8 @@ class TreeReader {
 };
 
 // "batch.global_samples=64" -> {batch: {global_samples: 64}}
-std::optional<YamlNode> ReadOverride(const std::string& text, int line, std::shared_ptr<const std::string> file, Diagnostics& problems) {
+std::optional<YamlNode> ReadOverride(const std::string& text, int line, std::shared_ptr<const std::string> file,
+                                     Diagnostics& problems) {
   Location where{file, line, 1, static_cast<int>(text.size())};
   const size_t equals = text.find('=');
   const std::vector<std::string> words = absl::StrSplit(text.substr(0, std::min(equals, text.size())), '.');
@@ -168,7 +175,8 @@ std::optional<YamlNode> ReadOverride(const std::string& text, int line, std::sha
                    "write path.to.key=value, such as batch.global_samples=64");
     return std::nullopt;
   }
-  std::optional<YamlNode> node = ParseYaml(text.substr(equals + 1), {file, line, static_cast<int>(equals) + 2}, problems);
+  std::optional<YamlNode> node =
+      ParseYaml(text.substr(equals + 1), {file, line, static_cast<int>(equals) + 2}, problems);
   if (!node) return std::nullopt;
   if (node->is_null()) node->where = where;
   where.length = static_cast<int>(equals);
@@ -182,19 +190,22 @@ std::optional<YamlNode> ReadOverride(const std::string& text, int line, std::sha
   return node;
 }
 
-bool CheckOverrides(const std::vector<std::string>& overrides, const std::shared_ptr<const std::string>& file, Diagnostics& problems) {
+bool CheckOverrides(const std::vector<std::string>& overrides, const std::shared_ptr<const std::string>& file,
+                    Diagnostics& problems) {
   size_t bytes = 0;
   for (const std::string& text : overrides) bytes += text.size();
   if (overrides.size() <= kMostOverrides && bytes <= kLargestRecipe) return true;
-  problems.Error(DiagnosticKind::kTooLarge, {file, 1, 1, 1},
-                 Cat(overrides.size(), " overrides of ", bytes, " bytes; there may be ", kMostOverrides, " of ", kLargestRecipe),
-                 "write them into a recipe that extends this one");
+  problems.Error(
+      DiagnosticKind::kTooLarge, {file, 1, 1, 1},
+      Cat(overrides.size(), " overrides of ", bytes, " bytes; there may be ", kMostOverrides, " of ", kLargestRecipe),
+      "write them into a recipe that extends this one");
   return false;
 }
 
 }  // namespace
 
-std::optional<YamlNode> ReadRecipeTree(const std::string& path, const std::vector<std::string>& overrides, Diagnostics& problems) {
+std::optional<YamlNode> ReadRecipeTree(const std::string& path, const std::vector<std::string>& overrides,
+                                       Diagnostics& problems) {
   const auto file = std::make_shared<const std::string>(kCommandLine);
   if (!CheckOverrides(overrides, file, problems)) return std::nullopt;
   std::optional<YamlNode> recipe = TreeReader(problems).ReadFile(path, {});

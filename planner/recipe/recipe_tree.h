@@ -1,8 +1,8 @@
 // A recipe file, all it extends, and the command line's overrides, merged into one tree.
 //
-// Maps merge key by key, lists and scalars replace, later wins: the recipes of `extends` in order, then the file itself, then
-// the overrides. One exception: a map that names another `kind` than the one below it replaces it whole, because its keys are
-// other keys.
+// Maps merge key by key, lists and scalars replace, later wins: the recipes of `extends` in order, then the file
+// itself, then the overrides. One exception: a map that names another `kind` than the one below it replaces it whole,
+// because its keys are other keys.
 #pragma once
 
 #include <optional>
@@ -18,6 +18,7 @@ namespace planwright {
 inline constexpr char kCommandLine[] = "<command line>";
 
 // Null with the reasons in `problems`. `extends` itself is not part of the result.
-std::optional<YamlNode> ReadRecipeTree(const std::string& path, const std::vector<std::string>& overrides, Diagnostics& problems);
+std::optional<YamlNode> ReadRecipeTree(const std::string& path, const std::vector<std::string>& overrides,
+                                       Diagnostics& problems);
 
 }  // namespace planwright

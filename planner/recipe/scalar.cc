@@ -15,14 +15,18 @@ bool Fail(ScalarProblem* problem, ScalarProblem what) {
   return false;
 }
 
-bool IsDigits(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos; }
+bool IsDigits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
 
 std::string_view WithoutSign(std::string_view text) {
   if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
   return text;
 }
 
-bool HasLeadingZero(std::string_view digits) { return digits.size() > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9'; }
+bool HasLeadingZero(std::string_view digits) {
+  return digits.size() > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9';
+}
 
 // digits [ . digits ] [ e sign digits ]
 bool IsNumber(std::string_view text) {
@@ -40,11 +44,13 @@ bool IsNumber(std::string_view text) {
 std::string IntegerHelp(const YamlNode& node) {
   if (!node.is_scalar()) return "";
   if (node.quoted) return IsDigits(WithoutSign(node.text)) ? "remove the quotes: what is in quotes is text" : "";
-  if (HasLeadingZero(WithoutSign(node.text)) && IsDigits(WithoutSign(node.text))) return "leading zeros mean octal to some readers: remove them";
+  if (HasLeadingZero(WithoutSign(node.text)) && IsDigits(WithoutSign(node.text)))
+    return "leading zeros mean octal to some readers: remove them";
   const std::string bare = absl::StrReplaceAll(node.text, {{"_", ""}, {",", ""}});
   if (bare != node.text && IsDigits(WithoutSign(bare))) return Cat("write ", bare);
   double value = 0;
-  if (IsNumber(node.text) && ReadNumber(node, &value, nullptr) && std::floor(value) == value && std::fabs(value) < 1e15) {
+  if (IsNumber(node.text) && ReadNumber(node, &value, nullptr) && std::floor(value) == value &&
+      std::fabs(value) < 1e15) {
     return Cat("write ", static_cast<int64_t>(value));
   }
   return "";
@@ -66,7 +72,8 @@ bool ReadNumber(const YamlNode& node, double* value, ScalarProblem* problem) {
   std::string help;
   if (node.quoted && IsNumber(node.text)) help = "remove the quotes: what is in quotes is text";
   if (!node.quoted && HasLeadingZero(WithoutSign(node.text))) help = "remove the leading zeros";
-  if (!node.is_scalar() || node.quoted || !IsNumber(node.text) || HasLeadingZero(WithoutSign(node.text)) || node.text[0] == '+') {
+  if (!node.is_scalar() || node.quoted || !IsNumber(node.text) || HasLeadingZero(WithoutSign(node.text)) ||
+      node.text[0] == '+') {
     return Fail(problem, {DiagnosticKind::kWrongType, "a number", help});
   }
   const auto [end, error] = std::from_chars(node.text.data(), node.text.data() + node.text.size(), *value);

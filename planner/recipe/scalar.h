@@ -1,5 +1,5 @@
-// A scalar's text -> a value of the type its key has. Stricter than YAML: integers in plain decimal (no 010, 0x10, 1_000, 1e3),
-// numbers finite, booleans `true` and `false` only, and what is in quotes is text.
+// A scalar's text -> a value of the type its key has. Stricter than YAML: integers in plain decimal (no 010, 0x10,
+// 1_000, 1e3), numbers finite, booleans `true` and `false` only, and what is in quotes is text.
 #pragma once
 
 #include <cstdint>

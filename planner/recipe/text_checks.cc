@@ -11,15 +11,16 @@ namespace {
 
 bool CheckEncoding(const std::string& text, const YamlOrigin& origin, Diagnostics& problems) {
   if (text.starts_with("\xEF\xBB\xBF") || text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
-    problems.Error(DiagnosticKind::kFileEncoding, PlaceOfByte(text, 0, origin), "the file starts with a byte order mark",
-                   "save it as UTF-8 without a byte order mark");
+    problems.Error(DiagnosticKind::kFileEncoding, PlaceOfByte(text, 0, origin),
+                   "the file starts with a byte order mark", "save it as UTF-8 without a byte order mark");
     return false;
   }
   for (size_t at = 0; at < text.size();) {
     const size_t length = CodePointLength(text, at);
     if (length == 0) {
       problems.Error(DiagnosticKind::kFileEncoding, PlaceOfByte(text, at, origin),
-                     absl::StrFormat("byte 0x%02x is not UTF-8", static_cast<unsigned char>(text[at])), "save the file as UTF-8");
+                     absl::StrFormat("byte 0x%02x is not UTF-8", static_cast<unsigned char>(text[at])),
+                     "save the file as UTF-8");
       return false;
     }
     if (IsHiddenControl(text, at, length)) {

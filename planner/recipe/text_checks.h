@@ -14,8 +14,8 @@ bool CheckText(const std::string& text, const YamlOrigin& origin, Diagnostics& p
 // Byte behind the quote that closes the one at text[at], or npos if none does.
 size_t EndOfQuoted(const std::string& text, size_t at);
 
-// The first quote before byte `end` that opens a value and is not closed on its line, or npos: what most often lies behind a
-// syntax error further down.
+// The first quote before byte `end` that opens a value and is not closed on its line, or npos: what most often lies
+// behind a syntax error further down.
 size_t FirstOpenQuote(const std::string& text, size_t end);
 
 // Place of byte `at` of a text that starts at `origin`.

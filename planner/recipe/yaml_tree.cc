@@ -32,7 +32,8 @@ class TreeBuilder : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ == 1) return;
-    Refuse(DiagnosticKind::kYamlFeature, Place(mark), "a second document", "a recipe is one document: remove the `---` before it");
+    Refuse(DiagnosticKind::kYamlFeature, Place(mark), "a second document",
+           "a recipe is one document: remove the `---` before it");
     throw StopParsing();
   }
   void OnDocumentEnd() override {}
@@ -49,19 +50,22 @@ class TreeBuilder : public YAML::EventHandler {
     Add(std::move(node));
   }
 
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
     YamlNode node = Start(YamlNode::Kind::kScalar, mark, tag, anchor);
     node.text = value;
     FindExtent(node, mark);
     Add(std::move(node));
   }
 
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
     Open(Start(YamlNode::Kind::kSequence, mark, tag, anchor));
   }
   void OnSequenceEnd() override { Close(); }
 
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
     Open(Start(YamlNode::Kind::kMap, mark, tag, anchor));
   }
   void OnMapEnd() override { Close(); }
@@ -71,7 +75,7 @@ class TreeBuilder : public YAML::EventHandler {
   struct Frame {
     YamlNode node;
     bool has_key = false;
-    YamlEntry pending;                   // its key, while has_key
+    YamlEntry pending;                     // its key, while has_key
     std::map<std::string, Location> keys;  // places of the keys so far
   };
 
@@ -173,7 +177,9 @@ class TreeBuilder : public YAML::EventHandler {
     auto [first, is_new] = frame.keys.emplace(node.text, node.where);
     if (!is_new) {
       failed_ = true;
-      problems_.Error(DiagnosticKind::kRepeatedKey, node.where, Cat("key ", Quoted(node.text), " is given twice"), "remove one")
+      problems_
+          .Error(DiagnosticKind::kRepeatedKey, node.where, Cat("key ", Quoted(node.text), " is given twice"),
+                 "remove one")
           .notes.push_back({first->second, "first given here"});
       if (++repeats_ >= 20) throw StopParsing();
     }
@@ -203,18 +209,22 @@ constexpr Saying kSayings[] = {
     {"anchor not found", "`&` starts a YAML anchor", kQuoteSpecial},
     {"illegal character found while scanning anchor", "`&` starts a YAML anchor", kQuoteSpecial},
     {"unknown token", "a character that cannot start a value", kQuoteSpecial},
-    {"illegal map value", "a `:` where no key can be", "put a value that contains `: ` in quotes; give nested keys a line of their own"},
+    {"illegal map value", "a `:` where no key can be",
+     "put a value that contains `: ` in quotes; give nested keys a line of their own"},
     {"end of map not found", "this line does not line up with the map before it",
      "keys of one map start in the same column, and every key is followed by `: `"},
-    {"end of sequence not found", "this line does not line up with the list before it", "items of one list start in the same column"},
+    {"end of sequence not found", "this line does not line up with the list before it",
+     "items of one list start in the same column"},
     {"end of map flow not found", "a `{` that is not closed properly", "put `,` between entries and close it with `}`"},
-    {"end of sequence flow not found", "a `[` that is not closed properly", "put `,` between items and close it with `]`"},
+    {"end of sequence flow not found", "a `[` that is not closed properly",
+     "put `,` between items and close it with `]`"},
     {"illegal flow end", "a closing bracket that was not opened", ""},
     {"illegal block entry", "a list item `- ` where no list can be", "start the list on a line of its own"},
     {"illegal EOF in scalar", "a quote that is never closed", "close it on the same line"},
 };
 
-void AddSyntaxError(const YAML::Exception& error, const std::string& text, const YamlOrigin& origin, Diagnostics& problems) {
+void AddSyntaxError(const YAML::Exception& error, const std::string& text, const YamlOrigin& origin,
+                    Diagnostics& problems) {
   const size_t at = std::min<size_t>(std::max(error.mark.pos, 0), text.size());
   std::string message = Printable(error.msg), help;
   for (const Saying& saying : kSayings) {
@@ -228,7 +238,9 @@ void AddSyntaxError(const YAML::Exception& error, const std::string& text, const
     problems.Error(DiagnosticKind::kYamlSyntax, PlaceOfByte(text, at, origin), std::move(message), std::move(help));
     return;
   }
-  problems.Error(DiagnosticKind::kYamlSyntax, PlaceOfByte(text, quote, origin), "a quote that is not closed on its line", "close it")
+  problems
+      .Error(DiagnosticKind::kYamlSyntax, PlaceOfByte(text, quote, origin), "a quote that is not closed on its line",
+             "close it")
       .notes.push_back({PlaceOfByte(text, at, origin), Cat("which goes wrong here: ", message)});
 }
 

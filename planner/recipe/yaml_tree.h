@@ -1,7 +1,7 @@
-// YAML text -> a tree in which every key and value keeps its place. The strict part of YAML that recipes use: maps, lists and
-// scalars. Refused with their place: anchors, aliases, tags, merge keys, further documents, repeated keys, keys that are not
-// words, tabs in indentation, quotes left open, text that is not UTF-8 or hides control characters, more than 128 KiB, more than
-// 64 levels. yaml_tree.cc is the only includer of yaml-cpp.
+// YAML text -> a tree in which every key and value keeps its place. The strict part of YAML that recipes use: maps,
+// lists and scalars. Refused with their place: anchors, aliases, tags, merge keys, further documents, repeated keys,
+// keys that are not words, tabs in indentation, quotes left open, text that is not UTF-8 or hides control characters,
+// more than 128 KiB, more than 64 levels. yaml_tree.cc is the only includer of yaml-cpp.
 #pragma once
 
 #include <memory>
@@ -45,8 +45,9 @@ struct YamlOrigin {
   int line = 1, column = 1;
 };
 
-inline constexpr size_t kLargestRecipe = 1 << 17;  // bytes, with the files that it extends; a long recipe is a thirtieth of it
-inline constexpr size_t kDeepestRecipe = 64;       // levels of maps and lists
+// bytes, with the files that it extends; a long recipe is a thirtieth of it
+inline constexpr size_t kLargestRecipe = 1 << 17;
+inline constexpr size_t kDeepestRecipe = 64;  // levels of maps and lists
 
 // Null if the text was refused, with the reasons in `problems`. Empty text is a null node.
 std::optional<YamlNode> ParseYaml(const std::string& text, const YamlOrigin& origin, Diagnostics& problems);

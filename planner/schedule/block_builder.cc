@@ -105,7 +105,8 @@ const ValueType& BlockBuilder::TypeOf(const std::string& value) const {
 }
 
 void BlockBuilder::Define(const Output& output) {
-  Require(types_.emplace(output.name, output.type).second, absl::StrCat("block ", block_.name, " defines ", output.name, " twice"));
+  Require(types_.emplace(output.name, output.type).second,
+          absl::StrCat("block ", block_.name, " defines ", output.name, " twice"));
 }
 
 Instruction& BlockBuilder::Emit(OpKind kind, Operands operands, std::vector<Output> outputs) {
@@ -125,13 +126,14 @@ std::string BlockBuilder::Make(OpKind kind, Operands operands, const std::string
   return output;
 }
 
-std::string BlockBuilder::Communicate(OpKind kind, const std::string& group, Operands operands, const std::string& output,
-                                      ValueType type) {
+std::string BlockBuilder::Communicate(OpKind kind, const std::string& group, Operands operands,
+                                      const std::string& output, ValueType type) {
   Emit(kind, std::move(operands), {{output, std::move(type)}}).group = context_.module + "." + group;
   return output;
 }
 
-std::string BlockBuilder::AllGather(const std::string& input, int dim, const std::string& output, const Layout& gradient, Axis axis) {
+std::string BlockBuilder::AllGather(const std::string& input, int dim, const std::string& output,
+                                    const Layout& gradient, Axis axis) {
   if (context_.size(axis) == 1) return input;
   ValueType type = TypeOf(input);
   type.dims[dim] = Number(type.dims[dim], input) * context_.size(axis);
@@ -140,21 +142,24 @@ std::string BlockBuilder::AllGather(const std::string& input, int dim, const std
     type.gradient->erase(axis);
     if (auto along = gradient.find(axis); along != gradient.end()) type.gradient->insert(*along);
   }
-  return Communicate(OpKind::kAllGather, AxisGroup({axis}), {.inputs = {input}, .attributes = CutAttributes(dim, axis)}, output,
-                     std::move(type));
+  return Communicate(OpKind::kAllGather, AxisGroup({axis}), {.inputs = {input}, .attributes = CutAttributes(dim, axis)},
+                     output, std::move(type));
 }
 
 std::string BlockBuilder::ReduceScatter(const std::string& input, int dim, const std::string& output, Axis axis) {
   if (context_.size(axis) == 1) return input;
-  return Communicate(OpKind::kReduceScatter, AxisGroup({axis}), {.inputs = {input}, .attributes = CutAttributes(dim, axis)}, output,
+  return Communicate(OpKind::kReduceScatter, AxisGroup({axis}),
+                     {.inputs = {input}, .attributes = CutAttributes(dim, axis)}, output,
                      Part(TypeOf(input), dim, axis, input));
 }
 
-std::string BlockBuilder::AllReduce(const std::string& input, const std::string& output, const char* reduce, std::vector<Axis> axes) {
+std::string BlockBuilder::AllReduce(const std::string& input, const std::string& output, const char* reduce,
+                                    std::vector<Axis> axes) {
   return Sum(OpKind::kAllReduce, input, {{"reduce", std::string(reduce)}}, output, std::move(axes));
 }
 
-std::string BlockBuilder::Sum(OpKind kind, const std::string& input, Attributes attributes, const std::string& output, std::vector<Axis> axes) {
+std::string BlockBuilder::Sum(OpKind kind, const std::string& input, Attributes attributes, const std::string& output,
+                              std::vector<Axis> axes) {
   std::erase_if(axes, [&](Axis axis) { return context_.size(axis) == 1; });
   if (axes.empty()) return input;
   ValueType type = TypeOf(input);
@@ -162,7 +167,8 @@ std::string BlockBuilder::Sum(OpKind kind, const std::string& input, Attributes 
     type.layout.erase(axis);
     if (type.gradient) type.gradient->erase(axis);
   }
-  return Communicate(kind, AxisGroup(axes), {.inputs = {input}, .attributes = std::move(attributes)}, output, std::move(type));
+  return Communicate(kind, AxisGroup(axes), {.inputs = {input}, .attributes = std::move(attributes)}, output,
+                     std::move(type));
 }
 
 std::string BlockBuilder::Slice(const std::string& input, int dim, const std::string& output, Axis axis) {
@@ -181,11 +187,13 @@ ValueType BlockBuilder::Part(ValueType type, int dim, Axis axis, const std::stri
   return type;
 }
 
-std::string BlockBuilder::SequenceToFeatures(const std::string& input, std::vector<int64_t> segments, const std::string& output) {
+std::string BlockBuilder::SequenceToFeatures(const std::string& input, std::vector<int64_t> segments,
+                                             const std::string& output) {
   return Reshard(input, 0, 2, std::move(segments), output);
 }
 
-std::string BlockBuilder::FeaturesToSequence(const std::string& input, std::vector<int64_t> segments, const std::string& output) {
+std::string BlockBuilder::FeaturesToSequence(const std::string& input, std::vector<int64_t> segments,
+                                             const std::string& output) {
   return Reshard(input, 2, 0, std::move(segments), output);
 }
 
@@ -197,9 +205,12 @@ std::string BlockBuilder::Reshard(const std::string& input, int from_dim, int to
   type = Part(std::move(type), to_dim, Axis::kCp, input);
   type.layout[Axis::kCp].zigzag = to_dim == 0;
   if (type.gradient) (*type.gradient)[Axis::kCp] = type.layout[Axis::kCp];
-  Attributes attributes = {
-      {"from_dim", int64_t{from_dim}}, {"to_dim", int64_t{to_dim}}, {"zigzag_dim", int64_t{0}}, {"segments", std::move(segments)}};
-  return Communicate(OpKind::kReshard, "cp", {.inputs = {input}, .attributes = std::move(attributes)}, output, std::move(type));
+  Attributes attributes = {{"from_dim", int64_t{from_dim}},
+                           {"to_dim", int64_t{to_dim}},
+                           {"zigzag_dim", int64_t{0}},
+                           {"segments", std::move(segments)}};
+  return Communicate(OpKind::kReshard, "cp", {.inputs = {input}, .attributes = std::move(attributes)}, output,
+                     std::move(type));
 }
 
 std::string BlockBuilder::Add(const std::vector<std::string>& inputs, const std::string& output) {
@@ -207,8 +218,9 @@ std::string BlockBuilder::Add(const std::vector<std::string>& inputs, const std:
 }
 
 Instruction& BlockBuilder::Call(const Block& block, const std::string& frame, const std::vector<std::string>& inputs,
-                        const std::vector<std::string>& outputs) {
-  Require(inputs.size() == block.inputs.size() && outputs.size() == block.outputs.size(), "call of " + block.name + " with other operands");
+                                const std::vector<std::string>& outputs) {
+  Require(inputs.size() == block.inputs.size() && outputs.size() == block.outputs.size(),
+          "call of " + block.name + " with other operands");
   std::map<std::string, ValueType> made;
   for (const Output& take : block.takes) made[take.name] = take.type;
   for (const Output& input : block.inputs) made[input.name] = input.type;
@@ -223,7 +235,8 @@ Instruction& BlockBuilder::Call(const Block& block, const std::string& frame, co
   return call;
 }
 
-void BlockBuilder::Accumulate(const std::string& value, const std::string& into, std::initializer_list<Axis> replicated_over) {
+void BlockBuilder::Accumulate(const std::string& value, const std::string& into,
+                              std::initializer_list<Axis> replicated_over) {
   Attributes attributes = {{"into", into}};
   std::string axes;
   for (Axis axis : replicated_over) {
@@ -263,7 +276,8 @@ std::vector<std::string> ValuesRead(const Instruction& instruction) {
   return names;
 }
 
-void FillFrees(std::vector<Instruction>& body, const std::vector<std::string>& arguments, const std::vector<std::string>& kept) {
+void FillFrees(std::vector<Instruction>& body, const std::vector<std::string>& arguments,
+               const std::vector<std::string>& kept) {
   std::set<std::string> done(arguments.begin(), arguments.end());
   done.insert(kept.begin(), kept.end());
   for (auto instruction = body.rbegin(); instruction != body.rend(); ++instruction) {

@@ -1,5 +1,6 @@
-// Builds a block instruction by instruction: names values, keeps their types, inserts the tensor- and context-parallel communication that
-// a layout change needs, and works out what is freed when. Over an axis of one rank the communication steps vanish and hand their input on.
+// Builds a block instruction by instruction: names values, keeps their types, inserts the tensor- and context-parallel
+// communication that a layout change needs, and works out what is freed when. Over an axis of one rank the
+// communication steps vanish and hand their input on.
 #pragma once
 
 #include <initializer_list>
@@ -16,7 +17,8 @@ struct BlockContext {
   std::string module;
   DType dtype = DType::kFp32;
   int64_t tp = 1, ep = 1, cp = 1, expert_tp = 1;
-  bool trains_backbone = true, trains_projection = true;  // a part that is frozen has no weight gradients and runs as in evaluation
+  // a part that is frozen has no weight gradients and runs as in evaluation
+  bool trains_backbone = true, trains_projection = true;
 
   // Statistics, router and softmax are computed in fp32 at least (facts 3.1, 3.6).
   DType wide() const { return dtype == DType::kBf16 ? DType::kFp32 : dtype; }
@@ -25,7 +27,8 @@ struct BlockContext {
 
 // Layout shorthands. An axis of one rank is left out, so that on one rank every layout is replicated.
 Layout Replicated();
-Layout Sharded(const BlockContext& context, int dim, std::initializer_list<Axis> axes = {Axis::kTp});  // several: cut in this order
+// several: cut in this order
+Layout Sharded(const BlockContext& context, int dim, std::initializer_list<Axis> axes = {Axis::kTp});
 Layout Partial(const BlockContext& context, std::initializer_list<Axis> axes = {Axis::kTp});
 // A layout over other axes, of a value whose sequence is dim `dim` and is cut zigzag over cp.
 Layout OverCp(const BlockContext& context, int dim, Layout layout);
@@ -60,26 +63,31 @@ class BlockBuilder {
   // One-output shorthand; returns the output's name.
   std::string Make(OpKind kind, Operands operands, const std::string& output, ValueType type);
 
-  // Communication along an axis, and a rank's own part, with the name of the value that holds the result: `output`, or the input itself
-  // where the axis has one rank. Layouts along other axes stay. Over cp a sequence is cut, zigzag.
+  // Communication along an axis, and a rank's own part, with the name of the value that holds the result: `output`, or
+  // the input itself where the axis has one rank. Layouts along other axes stay. Over cp a sequence is cut, zigzag.
   // `gradient`: of the whole, along the axis.
-  std::string AllGather(const std::string& input, int dim, const std::string& output, const Layout& gradient, Axis axis = Axis::kTp);
+  std::string AllGather(const std::string& input, int dim, const std::string& output, const Layout& gradient,
+                        Axis axis = Axis::kTp);
   std::string ReduceScatter(const std::string& input, int dim, const std::string& output, Axis axis = Axis::kTp);
-  std::string AllReduce(const std::string& input, const std::string& output, const char* reduce = "sum", std::vector<Axis> axes = {Axis::kTp});
+  std::string AllReduce(const std::string& input, const std::string& output, const char* reduce = "sum",
+                        std::vector<Axis> axes = {Axis::kTp});
   // As AllReduce, by a kind that finishes a sum in another way.
-  std::string Sum(OpKind kind, const std::string& input, Attributes attributes, const std::string& output, std::vector<Axis> axes = {Axis::kTp});
+  std::string Sum(OpKind kind, const std::string& input, Attributes attributes, const std::string& output,
+                  std::vector<Axis> axes = {Axis::kTp});
   std::string Slice(const std::string& input, int dim, const std::string& output, Axis axis = Axis::kTp);
-  // All-to-all over cp between a cut sequence (dim 0) and cut features (dim 2). `segments`: sizes of the parts of the features, whole over cp,
-  // that are each cut by themselves.
+  // All-to-all over cp between a cut sequence (dim 0) and cut features (dim 2). `segments`: sizes of the parts of the
+  // features, whole over cp, that are each cut by themselves.
   std::string SequenceToFeatures(const std::string& input, std::vector<int64_t> segments, const std::string& output);
   std::string FeaturesToSequence(const std::string& input, std::vector<int64_t> segments, const std::string& output);
   // Over a group of the module ("tp", "ep", ...).
-  std::string Communicate(OpKind kind, const std::string& group, Operands operands, const std::string& output, ValueType type);
+  std::string Communicate(OpKind kind, const std::string& group, Operands operands, const std::string& output,
+                          ValueType type);
 
   // x + y of one type.
   std::string Add(const std::vector<std::string>& inputs, const std::string& output);
 
-  Instruction& Call(const Block& block, const std::string& frame, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs);
+  Instruction& Call(const Block& block, const std::string& frame, const std::vector<std::string>& inputs,
+                    const std::vector<std::string>& outputs);
   // `replicated_over`: axes whose ranks hold the same value, of which one counts.
   void Accumulate(const std::string& value, const std::string& into, std::initializer_list<Axis> replicated_over);
 
@@ -99,16 +107,18 @@ class BlockBuilder {
  private:
   void Define(const Output& output);
   ValueType Part(ValueType type, int dim, Axis axis, const std::string& name) const;
-  std::string Reshard(const std::string& input, int from_dim, int to_dim, std::vector<int64_t> segments, const std::string& output);
+  std::string Reshard(const std::string& input, int from_dim, int to_dim, std::vector<int64_t> segments,
+                      const std::string& output);
 
   BlockContext context_;
   Block block_;
   std::map<std::string, ValueType> types_;
 };
 
-// Fills `frees` of a list of instructions: each value is dropped after its last use, unless it is in `kept`. State values ("$", "%") are
-// not counted. Values in `arguments` belong to a caller and are never dropped.
-void FillFrees(std::vector<Instruction>& body, const std::vector<std::string>& arguments, const std::vector<std::string>& kept);
+// Fills `frees` of a list of instructions: each value is dropped after its last use, unless it is in `kept`. State
+// values ("$", "%") are not counted. Values in `arguments` belong to a caller and are never dropped.
+void FillFrees(std::vector<Instruction>& body, const std::vector<std::string>& arguments,
+               const std::vector<std::string>& kept);
 
 // The same for a whole block, from nothing: its outputs and what it saves are kept.
 void FillFrees(Block& block);

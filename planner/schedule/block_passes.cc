@@ -75,13 +75,15 @@ void PruneSaved(Block& forward, Block& backward) {
 }
 
 std::optional<Block> Recomputed(Block& forward) {
-  Require(forward.takes.empty() && absl::EndsWith(forward.name, ".forward"), absl::StrCat(forward.name, " is no forward to run again"));
+  Require(forward.takes.empty() && absl::EndsWith(forward.name, ".forward"),
+          absl::StrCat(forward.name, " is no forward to run again"));
   Block again = forward;
   again.name = absl::StrCat(forward.name.substr(0, forward.name.size() - string(".forward").size()), ".recompute");
   again.inputs.clear();
   again.outputs.clear();
   again.probes.clear();
-  std::erase_if(again.body, [](const Instruction& instruction) { return OpClassOf(instruction.kind) == OpClass::kState; });
+  std::erase_if(again.body,
+                [](const Instruction& instruction) { return OpClassOf(instruction.kind) == OpClass::kState; });
   DropDead(again);
   if (again.body.empty()) return std::nullopt;
   std::set<string> needed = ReadBy(again);

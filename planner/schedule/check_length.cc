@@ -52,11 +52,13 @@ bool CheckLength(const Recipe& recipe, const Plan& plan, Diagnostics& diagnostic
     for (const auto* list : {&role.setup, &role.step, &role.teardown}) all.Add(lengths.Of(*list));
   }
   if (all.instructions <= kMostInstructions && all.calls <= kMostCalls) return true;
-  diagnostics.Error(DiagnosticKind::kOutOfRange, recipe.batch.global_samples.where,
-                    absl::StrCat("a step of ", plan.budget.microbatches, " microbatches is too long to plan: the programs of all roles are ",
-                                 all.instructions, " instructions in ", all.calls, " calls"),
-                    absl::StrCat("a plan has at most ", kMostInstructions, " in ", kMostCalls,
-                                 ": use fewer global_samples, more samples a microbatch, more lanes, or less recompute"));
+  diagnostics.Error(
+      DiagnosticKind::kOutOfRange, recipe.batch.global_samples.where,
+      absl::StrCat("a step of ", plan.budget.microbatches,
+                   " microbatches is too long to plan: the programs of all roles are ", all.instructions,
+                   " instructions in ", all.calls, " calls"),
+      absl::StrCat("a plan has at most ", kMostInstructions, " in ", kMostCalls,
+                   ": use fewer global_samples, more samples a microbatch, more lanes, or less recompute"));
   return false;
 }
 

@@ -1,4 +1,5 @@
-// Whether lowered programs stay within limits.h when every call is opened, which is how they are proved, weighed and run.
+// Whether lowered programs stay within limits.h when every call is opened, which is how they are proved, weighed and
+// run.
 #pragma once
 
 #include "planner/diagnostics/diagnostic.h"

@@ -22,14 +22,16 @@ Dim Lane(const BlockContext& context, const char* part, const char* lane) {
 }  // namespace
 
 EncoderSizes::EncoderSizes(const RadioVitModel& model, const Module& module, const BlockContext& context)
-    : h(model.hidden), local_h(h / context.tp), heads(model.heads / context.tp), head_dim(h / model.heads), ffn(model.ffn / context.tp),
-      proj(model.projector_hidden / context.tp), out(module.size("output.hidden")), shuffled(h * model.pixel_shuffle * model.pixel_shuffle),
-      patch_values(3 * model.patch * model.patch), side(model.max_image / model.patch), classes(model.class_tokens),
-      factor(model.pixel_shuffle), cp(context.cp), patches(context.module + ".patches"), tokens(context.module + ".tokens"),
+    : h(model.hidden), local_h(h / context.tp), heads(model.heads / context.tp), head_dim(h / model.heads),
+      ffn(model.ffn / context.tp), proj(model.projector_hidden / context.tp), out(module.size("output.hidden")),
+      shuffled(h * model.pixel_shuffle * model.pixel_shuffle), patch_values(3 * model.patch * model.patch),
+      side(model.max_image / model.patch), classes(model.class_tokens), factor(model.pixel_shuffle), cp(context.cp),
+      patches(context.module + ".patches"), tokens(context.module + ".tokens"),
       rows(Lane(context, ".image_rows", ".part_image_rows")), images(context.module + ".images"),
-      lane_tokens(Lane(context, ".tokens", ".lane_tokens")), lane_rows(context.module + ".image_rows"), eps(model.norm_eps),
-      projector_eps(model.projector_norm_eps),
-      crop(*model.positions == "crop" && context.trains_backbone) {}  // an augmentation of training: frozen, the table is resized
+      lane_tokens(Lane(context, ".tokens", ".lane_tokens")), lane_rows(context.module + ".image_rows"),
+      eps(model.norm_eps), projector_eps(model.projector_norm_eps),
+      // an augmentation of training: frozen, the table is resized
+      crop(*model.positions == "crop" && context.trains_backbone) {}
 
 Attributes EncoderSizes::WithParts(Attributes attributes) const {
   if (cp > 1) {
@@ -46,7 +48,9 @@ Attributes EncoderSizes::Positions() const { return WithParts({{"side", side}, {
 Attributes EncoderSizes::Classes() const { return WithParts({{"class_tokens", classes}}); }
 Attributes EncoderSizes::Shuffle() const { return WithParts({{"factor", factor}}); }
 
-ValueType PartWhole(const BlockBuilder& b, Dim rows, int64_t width) { return Dealt(b, b.Whole({std::move(rows), width})); }
+ValueType PartWhole(const BlockBuilder& b, Dim rows, int64_t width) {
+  return Dealt(b, b.Whole({std::move(rows), width}));
+}
 
 ValueType PartFeatures(const BlockBuilder& b, Dim rows, int64_t width) {
   return Dealt(b, b.Activation({std::move(rows), width}, Sharded(b.context(), 1), Sharded(b.context(), 1)));
@@ -68,18 +72,21 @@ void GridInputs(BlockBuilder& f, const EncoderSizes& sizes, bool ids) {
 void EmitCounts(BlockBuilder& f, const EncoderSizes& sizes) {
   if (sizes.cp == 1) return;
   const ValueType counts = f.Data(DType::kInt64, {sizes.cp}, true);
-  f.Emit(OpKind::kDealBands, {.inputs = {"image_grid"}, .attributes = sizes.Classes()}, {{"token_counts", counts}, {"row_counts", counts}});
+  f.Emit(OpKind::kDealBands, {.inputs = {"image_grid"}, .attributes = sizes.Classes()},
+         {{"token_counts", counts}, {"row_counts", counts}});
 }
 
 LayerNormNames EmitLayerNorm(BlockBuilder& f, const string& x, const string& slot, const string& out, double eps) {
   const ValueType type = f.TypeOf(x), statistic = PartStatistic(f, type.dims.front());
   const LayerNormNames names = {out, out + "_mean", out + "_scale"};
-  f.Emit(OpKind::kLayerNorm, {.inputs = {x}, .parameters = {slot + "_weight", slot + "_bias"}, .attributes = {{"eps", eps}}},
+  f.Emit(OpKind::kLayerNorm,
+         {.inputs = {x}, .parameters = {slot + "_weight", slot + "_bias"}, .attributes = {{"eps", eps}}},
          {{names.value, type}, {names.mean, statistic}, {names.scale, statistic}});
   return names;
 }
 
-string EmitLayerNormGrad(BlockBuilder& b, const string& dy, const string& x, const LayerNormNames& norm, const string& slot, const string& out) {
+string EmitLayerNormGrad(BlockBuilder& b, const string& dy, const string& x, const LayerNormNames& norm,
+                         const string& slot, const string& out) {
   return b.Make(OpKind::kLayerNormGrad,
                 {.inputs = {dy, x, norm.mean, norm.scale},
                  .parameters = {slot + "_weight"},
@@ -87,7 +94,8 @@ string EmitLayerNormGrad(BlockBuilder& b, const string& dy, const string& x, con
                 out, b.TypeOf(x));
 }
 
-string EmitColumnLinearGrad(BlockBuilder& b, const string& dy, const string& x, std::vector<string> slots, bool trained, const string& out) {
+string EmitColumnLinearGrad(BlockBuilder& b, const string& dy, const string& x, std::vector<string> slots, bool trained,
+                            const string& out) {
   if (trained) b.Emit(OpKind::kLinearWeightGrad, {.inputs = {dy, x}, .gradients = slots});
   ValueType type = b.TypeOf(x);
   for (const auto& [axis, state] : Partial(b.context())) type.layout[axis] = state;

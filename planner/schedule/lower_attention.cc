@@ -10,8 +10,9 @@ using std::string;
 struct Widths {
   int64_t S, B, H, s, q_heads, kv_heads, head_dim;
   Widths(const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes)
-      : S(sizes.sequence / context.cp), B(sizes.samples), H(model.hidden), s(S / context.tp), q_heads(model.attention.heads / context.tp),
-        kv_heads(model.attention.kv_groups / context.tp), head_dim(model.attention.head_dim) {}
+      : S(sizes.sequence / context.cp), B(sizes.samples), H(model.hidden), s(S / context.tp),
+        q_heads(model.attention.heads / context.tp), kv_heads(model.attention.kv_groups / context.tp),
+        head_dim(model.attention.head_dim) {}
 
   int64_t q() const { return q_heads * head_dim; }
   int64_t kv() const { return 2 * kv_heads * head_dim; }
@@ -25,9 +26,11 @@ ValueType Features(const BlockBuilder& b, const Widths& w, int64_t width) {
   return b.Activation({w.S, w.B, width}, layout, layout);
 }
 
-// Every query sees keys of the whole sequence: k and v are gathered over cp, for the forward and, because they outweigh a rank's own part, again
-// for the backward. (Passing them round a ring beside the products is a fusion for later.)
-string GatherKeys(BlockBuilder& b) { return b.AllGather("kv", 0, "kv_all", Partial(b.context(), {Axis::kCp}), Axis::kCp); }
+// Every query sees keys of the whole sequence: k and v are gathered over cp, for the forward and, because they outweigh
+// a rank's own part, again for the backward. (Passing them round a ring beside the products is a fusion for later.)
+string GatherKeys(BlockBuilder& b) {
+  return b.AllGather("kv", 0, "kv_all", Partial(b.context(), {Axis::kCp}), Axis::kCp);
+}
 
 // What attention reads of the projection, in the order of the op's signature.
 std::vector<string> EmitSplit(BlockBuilder& f, const Widths& w) {
@@ -43,7 +46,8 @@ void EmitAttentionGrad(BlockBuilder& b, const Widths& w, const LanguageSizes& si
   const ValueType dqkv = Features(b, w, w.q() + w.kv());
   if (context.cp == 1) {
     b.Make(OpKind::kCausalAttentionGrad,
-           {.inputs = WithDocuments({"da", "qkv", "a", "lse"}, sizes), .attributes = w.attributes(context)}, "dqkv", dqkv);
+           {.inputs = WithDocuments({"da", "qkv", "a", "lse"}, sizes), .attributes = w.attributes(context)}, "dqkv",
+           dqkv);
     return;
   }
   const string kv_all = GatherKeys(b);
@@ -58,7 +62,8 @@ void EmitAttentionGrad(BlockBuilder& b, const Widths& w, const LanguageSizes& si
 
 }  // namespace
 
-Block LowerAttentionForward(const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes, int origin) {
+Block LowerAttentionForward(const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes,
+                            int origin) {
   const Widths w(model, context, sizes);
   BlockBuilder f(context, context.module + ".attention.forward", origin);
   f.Input("x", StreamType(f, w.s, w.B, w.H));
@@ -85,8 +90,8 @@ Block LowerAttentionForward(const HybridLmModel& model, const BlockContext& cont
   return f.Finish({"x_out"}, WithDocuments(saved, sizes));
 }
 
-Block LowerAttentionBackward(const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes, const Block& forward,
-                             int origin) {
+Block LowerAttentionBackward(const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes,
+                             const Block& forward, int origin) {
   const Widths w(model, context, sizes);
   const string n_full = context.tp > 1 ? "n_full" : "n";
   BlockBuilder b(context, context.module + ".attention.backward", origin);
@@ -97,9 +102,11 @@ Block LowerAttentionBackward(const HybridLmModel& model, const BlockContext& con
   b.Make(OpKind::kLinearInputGrad, {.inputs = {d_o}, .parameters = {"o_proj"}}, "da", b.TypeOf("a"));
   EmitAttentionGrad(b, w, sizes);
   b.LinearWeightGrad("dqkv", n_full, "qkv");
-  b.Make(OpKind::kLinearInputGrad, {.inputs = {"dqkv"}, .parameters = {"qkv"}}, "dn_part", PartialType(b, w.S, w.B, w.H));
+  b.Make(OpKind::kLinearInputGrad, {.inputs = {"dqkv"}, .parameters = {"qkv"}}, "dn_part",
+         PartialType(b, w.S, w.B, w.H));
   const string dn = b.ReduceScatter("dn_part", 0, "dn");
-  b.Make(OpKind::kRmsNormGrad, {.inputs = {dn, "x", "n_scale"}, .parameters = {"norm"}, .gradients = b.Trained({"norm"})}, "dx_norm",
+  b.Make(OpKind::kRmsNormGrad,
+         {.inputs = {dn, "x", "n_scale"}, .parameters = {"norm"}, .gradients = b.Trained({"norm"})}, "dx_norm",
          b.TypeOf("x"));
   return b.Finish({b.Add({"dx_out", "dx_norm"}, "dx")}, {});
 }

@@ -28,13 +28,16 @@ std::vector<Symbol> EncoderSymbols(const RadioVitModel& model, const Module& mod
             {name + ".tokens", patches + rows * model.class_tokens, "patches and class tokens of a lane's microbatch"}};
   }
   // A part has at most one band more than its share, and an image begins at most with each of its bands.
-  const int64_t band = model.max_image / model.patch / model.pixel_shuffle, part = std::min(rows, (rows + cp - 1) / cp + band);
-  return {lane_rows,
-          {name + ".part_image_rows", part, "image tokens of a cp part of a lane's microbatch"},
-          {name + ".patches", part * square, "patches of a cp part of a lane's microbatch"},
-          images,
-          {name + ".tokens", part * (square + model.class_tokens), "patches and class tokens of a cp part of a lane's microbatch"},
-          {name + ".lane_tokens", patches + rows * model.class_tokens, "patches and class tokens of a lane's microbatch"}};
+  const int64_t band = model.max_image / model.patch / model.pixel_shuffle,
+                part = std::min(rows, (rows + cp - 1) / cp + band);
+  return {
+      lane_rows,
+      {name + ".part_image_rows", part, "image tokens of a cp part of a lane's microbatch"},
+      {name + ".patches", part * square, "patches of a cp part of a lane's microbatch"},
+      images,
+      {name + ".tokens", part * (square + model.class_tokens),
+       "patches and class tokens of a cp part of a lane's microbatch"},
+      {name + ".lane_tokens", patches + rows * model.class_tokens, "patches and class tokens of a lane's microbatch"}};
 }
 
 }  // namespace planwright

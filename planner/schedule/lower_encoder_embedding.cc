@@ -11,11 +11,13 @@ LayerBlocks LowerEncoderEmbedding(const EncoderSizes& w, const BlockContext& con
   patches.gradient = std::nullopt;
   f.Input("patches", patches);
   GridInputs(f, w, true);
-  f.Make(OpKind::kLinear, {.inputs = {"patches"}, .parameters = {"embedder"}}, "e_local", PartFeatures(f, w.patches, w.local_h));
+  f.Make(OpKind::kLinear, {.inputs = {"patches"}, .parameters = {"embedder"}}, "e_local",
+         PartFeatures(f, w.patches, w.local_h));
   const string e = f.AllGather("e_local", 1, "e", Replicated());
-  f.Make(OpKind::kPositionAndClass,
-         {.inputs = {e, "image_grid", "image_ids"}, .parameters = {"pos_embed", "cls_token"}, .attributes = w.Positions()}, "x",
-         PartWhole(f, w.tokens, w.h));
+  f.Make(
+      OpKind::kPositionAndClass,
+      {.inputs = {e, "image_grid", "image_ids"}, .parameters = {"pos_embed", "cls_token"}, .attributes = w.Positions()},
+      "x", PartWhole(f, w.tokens, w.h));
   f.ProbeValue("x", "vision.patch_and_position");
   LayerBlocks blocks = {.forward = f.Finish({"x"}, {"patches", "image_grid", "image_ids"})};
 
@@ -23,8 +25,10 @@ LayerBlocks LowerEncoderEmbedding(const EncoderSizes& w, const BlockContext& con
   b.TakeSaved(blocks.forward);
   b.Input("dx", PartWhole(b, w.tokens, w.h));
   b.Make(OpKind::kPositionAndClassGrad,
-         {.inputs = {"dx", "image_grid", "image_ids"}, .gradients = {"pos_embed", "cls_token"}, .attributes = w.Positions()}, "de",
-         PartWhole(b, w.patches, w.h));
+         {.inputs = {"dx", "image_grid", "image_ids"},
+          .gradients = {"pos_embed", "cls_token"},
+          .attributes = w.Positions()},
+         "de", PartWhole(b, w.patches, w.h));
   const string de = b.Slice("de", 1, "de_local");
   b.Emit(OpKind::kLinearWeightGrad, {.inputs = {de, "patches"}, .gradients = {"embedder"}});
   blocks.backward = b.Finish({}, {});

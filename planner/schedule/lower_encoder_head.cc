@@ -11,10 +11,12 @@ Block LowerForward(const EncoderSizes& w, const BlockContext& context, int origi
   f.Input("x", PartWhole(f, w.tokens, w.h));
   GridInputs(f, w, false);
   EmitCounts(f, w);
-  f.Make(OpKind::kDropClassTokens, {.inputs = {"x", "image_grid"}, .attributes = w.Classes()}, "xp", PartWhole(f, w.patches, w.h));
+  f.Make(OpKind::kDropClassTokens, {.inputs = {"x", "image_grid"}, .attributes = w.Classes()}, "xp",
+         PartWhole(f, w.patches, w.h));
   EmitLayerNorm(f, "xp", "final_norm", "fn", w.eps);
   f.ProbeValue("fn", "vision.final_norm.out");
-  f.Make(OpKind::kPixelShuffle, {.inputs = {"fn", "image_grid"}, .attributes = w.Shuffle()}, "ps", PartWhole(f, w.rows, w.shuffled));
+  f.Make(OpKind::kPixelShuffle, {.inputs = {"fn", "image_grid"}, .attributes = w.Shuffle()}, "ps",
+         PartWhole(f, w.rows, w.shuffled));
   f.Emit(OpKind::kRmsNorm, {.inputs = {"ps"}, .parameters = {"proj_norm"}, .attributes = {{"eps", w.projector_eps}}},
          {{"n", f.TypeOf("ps")}, {"n_scale", PartStatistic(f, w.rows)}});
   f.Make(OpKind::kLinear, {.inputs = {"n"}, .parameters = {"proj_up"}}, "u", PartFeatures(f, w.rows, w.proj));
@@ -44,8 +46,8 @@ Block LowerBackward(const EncoderSizes& w, const BlockContext& context, const Bl
   b.Input("drows", b.Whole({w.lane_rows, w.out}));
   string drows = "drows";
   if (w.cp > 1) {
-    drows = b.Make(OpKind::kSliceRows, {.inputs = {"drows", "row_counts"}, .attributes = {{"axis", string("cp")}}}, "drows_part",
-                   PartWhole(b, w.rows, w.out));
+    drows = b.Make(OpKind::kSliceRows, {.inputs = {"drows", "row_counts"}, .attributes = {{"axis", string("cp")}}},
+                   "drows_part", PartWhole(b, w.rows, w.out));
   }
   const bool trained = context.trains_projection;
   if (trained) b.Emit(OpKind::kLinearWeightGrad, {.inputs = {drows, "r"}, .gradients = {"proj_down"}});
@@ -53,11 +55,14 @@ Block LowerBackward(const EncoderSizes& w, const BlockContext& context, const Bl
   b.Make(OpKind::kSquaredReluGrad, {.inputs = {"dr", "u"}}, "du", b.TypeOf("u"));
   const string dn = EmitColumnLinearGrad(b, "du", "n", {"proj_up"}, trained, "dn");
   const std::vector<string> norm = trained ? std::vector<string>{"proj_norm"} : std::vector<string>();
-  b.Make(OpKind::kRmsNormGrad, {.inputs = {dn, "ps", "n_scale"}, .parameters = {"proj_norm"}, .gradients = norm}, "dps", b.TypeOf("ps"));
+  b.Make(OpKind::kRmsNormGrad, {.inputs = {dn, "ps", "n_scale"}, .parameters = {"proj_norm"}, .gradients = norm}, "dps",
+         b.TypeOf("ps"));
   if (!context.trains_backbone) return b.Finish({}, {});
-  b.Make(OpKind::kPixelShuffleGrad, {.inputs = {"dps", "image_grid"}, .attributes = w.Shuffle()}, "dfn", PartWhole(b, w.patches, w.h));
+  b.Make(OpKind::kPixelShuffleGrad, {.inputs = {"dps", "image_grid"}, .attributes = w.Shuffle()}, "dfn",
+         PartWhole(b, w.patches, w.h));
   EmitLayerNormGrad(b, "dfn", "xp", {"fn", "fn_mean", "fn_scale"}, "final_norm", "dxp");
-  b.Make(OpKind::kDropClassTokensGrad, {.inputs = {"dxp", "image_grid"}, .attributes = w.Classes()}, "dx", PartWhole(b, w.tokens, w.h));
+  b.Make(OpKind::kDropClassTokensGrad, {.inputs = {"dxp", "image_grid"}, .attributes = w.Classes()}, "dx",
+         PartWhole(b, w.tokens, w.h));
   return b.Finish({"dx"}, {});
 }
 

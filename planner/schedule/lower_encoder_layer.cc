@@ -6,8 +6,8 @@ namespace {
 
 using std::string;
 
-// Every query sees the keys of its whole image, which may lie on several parts: k and v are gathered over cp, for the forward and, because they
-// outweigh a rank's own part, again for the backward.
+// Every query sees the keys of its whole image, which may lie on several parts: k and v are gathered over cp, for the
+// forward and, because they outweigh a rank's own part, again for the backward.
 string GatherKeys(BlockBuilder& b, const EncoderSizes& w) {
   ValueType whole = b.TypeOf("kv");
   whole.dims[0] = w.lane_tokens;
@@ -28,13 +28,15 @@ std::vector<string> EmitSplit(BlockBuilder& f, const EncoderSizes& w) {
 void EmitAttentionGrad(BlockBuilder& b, const EncoderSizes& w) {
   const ValueType dqkv = PartFeatures(b, w.tokens, 3 * w.local_h);
   if (w.cp == 1) {
-    b.Make(OpKind::kPackedAttentionGrad, {.inputs = {"da", "qkv", "a", "lse", "image_grid"}, .attributes = w.Attention()}, "dqkv", dqkv);
+    b.Make(OpKind::kPackedAttentionGrad,
+           {.inputs = {"da", "qkv", "a", "lse", "image_grid"}, .attributes = w.Attention()}, "dqkv", dqkv);
     return;
   }
   const string kv_all = GatherKeys(b, w);
   ValueType dkv = b.TypeOf(kv_all);
   std::swap(dkv.layout, *dkv.gradient);
-  b.Emit(OpKind::kPackedAttentionGrad, {.inputs = {"da", "query", kv_all, "a", "lse", "image_grid"}, .attributes = w.Attention()},
+  b.Emit(OpKind::kPackedAttentionGrad,
+         {.inputs = {"da", "query", kv_all, "a", "lse", "image_grid"}, .attributes = w.Attention()},
          {{"dq", b.TypeOf("query")}, {"dkv_part", dkv}});
   b.Communicate(OpKind::kReduceScatterV, "cp", {.inputs = {"dkv_part", "token_counts"}}, "dkv", b.TypeOf("kv"));
   b.Make(OpKind::kConcat, {.inputs = {"dq", "dkv"}, .attributes = {{"dim", int64_t{1}}}}, "dqkv", dqkv);
@@ -47,7 +49,8 @@ Block LowerForward(const EncoderSizes& w, const BlockContext& context, int origi
   GridInputs(f, w, false);
   EmitCounts(f, w);
   EmitLayerNorm(f, "x", "norm1", "n1", w.eps);
-  f.Make(OpKind::kLinear, {.inputs = {"n1"}, .parameters = {"qkv_weight", "qkv_bias"}}, "qkv", PartFeatures(f, w.tokens, 3 * w.local_h));
+  f.Make(OpKind::kLinear, {.inputs = {"n1"}, .parameters = {"qkv_weight", "qkv_bias"}}, "qkv",
+         PartFeatures(f, w.tokens, 3 * w.local_h));
   std::vector<string> operands = EmitSplit(f, w);
   operands.push_back("image_grid");
   ValueType lse = f.Data(context.wide(), {w.heads, w.tokens});
@@ -59,7 +62,8 @@ Block LowerForward(const EncoderSizes& w, const BlockContext& context, int origi
   const string p = f.AllReduce("p_part", "p");
   f.Make(OpKind::kAddResidualBias, {.inputs = {"x", p}, .parameters = {"proj_bias"}}, "x1", stream);
   EmitLayerNorm(f, "x1", "norm2", "n2", w.eps);
-  f.Make(OpKind::kLinear, {.inputs = {"n2"}, .parameters = {"fc1_weight", "fc1_bias"}}, "f", PartFeatures(f, w.tokens, w.ffn));
+  f.Make(OpKind::kLinear, {.inputs = {"n2"}, .parameters = {"fc1_weight", "fc1_bias"}}, "f",
+         PartFeatures(f, w.tokens, w.ffn));
   f.Make(OpKind::kGelu, {.inputs = {"f"}}, "g", PartFeatures(f, w.tokens, w.ffn));
   f.Make(OpKind::kLinear, {.inputs = {"g"}, .parameters = {"fc2_weight"}}, "q_part", PartTerm(f, w.tokens, w.h));
   const string q = f.AllReduce("q_part", "q");

@@ -6,16 +6,17 @@ namespace {
 
 using std::string;
 
-// Between the projections heads and groups are cut over tp, and over cp as well: there a rank has the whole sequence, as convolution and scan
-// need it, and its part of the heads. `local`: over tp alone, where the sequence is cut over cp.
+// Between the projections heads and groups are cut over tp, and over cp as well: there a rank has the whole sequence,
+// as convolution and scan need it, and its part of the heads. `local`: over tp alone, where the sequence is cut over
+// cp.
 struct Widths {
   int64_t S, B, H, local_s, s, inner, bc, heads, groups, head_dim, state, chunk, cp;
   Widths(const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes)
       : S(sizes.sequence), B(sizes.samples), H(model.hidden), local_s(S / context.cp), s(local_s / context.tp),
         inner(model.mamba.heads * model.mamba.head_dim / (context.tp * context.cp)),
-        bc(model.mamba.groups * model.mamba.state / (context.tp * context.cp)), heads(model.mamba.heads / (context.tp * context.cp)),
-        groups(model.mamba.groups / (context.tp * context.cp)), head_dim(model.mamba.head_dim), state(model.mamba.state),
-        chunk(model.mamba.chunk), cp(context.cp) {}
+        bc(model.mamba.groups * model.mamba.state / (context.tp * context.cp)),
+        heads(model.mamba.heads / (context.tp * context.cp)), groups(model.mamba.groups / (context.tp * context.cp)),
+        head_dim(model.mamba.head_dim), state(model.mamba.state), chunk(model.mamba.chunk), cp(context.cp) {}
 
   // Widths of z | x | B | C | dt before the cut over cp.
   std::vector<int64_t> local_segments() const { return {cp * inner, cp * inner, cp * bc, cp * bc, cp * heads}; }
@@ -23,14 +24,16 @@ struct Widths {
 
   Attributes conv() const { return OfParameters({{"inner", inner}, {"bc", bc}, {"heads", heads}}); }
   Attributes scan() const {
-    return OfParameters({{"inner", inner}, {"bc", bc}, {"heads", heads}, {"groups", groups}, {"state", state}, {"chunk", chunk}});
+    return OfParameters(
+        {{"inner", inner}, {"bc", bc}, {"heads", heads}, {"groups", groups}, {"state", state}, {"chunk", chunk}});
   }
   Attributes gated_norm(double eps) const {
     return OfParameters({{"inner", inner}, {"group_size", inner / groups}, {"eps", eps}});
   }
 
  private:
-  // Parameters are cut over tp alone: a cp rank takes its part of them, and its gradient is a term of the sum over dp_cp.
+  // Parameters are cut over tp alone: a cp rank takes its part of them, and its gradient is a term of the sum over
+  // dp_cp.
   Attributes OfParameters(Attributes attributes) const {
     if (cp > 1) attributes["parameter_cp"] = cp;
     return attributes;
@@ -54,38 +57,44 @@ string Local(const BlockContext& context, const string& name) { return context.c
 
 }  // namespace
 
-Block LowerMambaForward(const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes, int origin) {
+Block LowerMambaForward(const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes,
+                        int origin) {
   const Widths w(model, context, sizes);
   BlockBuilder f(context, context.module + ".mamba.forward", origin);
   f.Input("x", StreamType(f, w.s, w.B, w.H));
   InputDocuments(f, sizes);
   const auto [n, n_scale] = EmitRmsNorm(f, "x", "norm", model.norm_eps);
   const string n_full = f.AllGather(n, 0, "n_full", Partial(context));
-  const string zxbcdt = f.Make(OpKind::kLinear, {.inputs = {n_full}, .parameters = {"in_proj"}}, Local(context, "zxbcdt"),
-                               LocalFeatures(f, w, w.features()));
+  const string zxbcdt = f.Make(OpKind::kLinear, {.inputs = {n_full}, .parameters = {"in_proj"}},
+                               Local(context, "zxbcdt"), LocalFeatures(f, w, w.features()));
   f.SequenceToFeatures(zxbcdt, w.local_segments(), "zxbcdt");
-  f.Make(OpKind::kMambaConv,
-         {.inputs = WithDocuments({"zxbcdt"}, sizes), .parameters = {"conv_weight", "conv_bias"}, .attributes = w.conv()}, "xbc",
-         Features(f, w, w.inner + 2 * w.bc));
+  f.Make(
+      OpKind::kMambaConv,
+      {.inputs = WithDocuments({"zxbcdt"}, sizes), .parameters = {"conv_weight", "conv_bias"}, .attributes = w.conv()},
+      "xbc", Features(f, w, w.inner + 2 * w.bc));
   ValueType states = f.Data(context.wide(), {(w.S + w.chunk - 1) / w.chunk, w.B, w.heads, w.head_dim, w.state});
   states.layout = Sharded(context, 2, {Axis::kTp, Axis::kCp});
   f.Emit(OpKind::kMambaScan,
-         {.inputs = WithDocuments({"xbc", "zxbcdt"}, sizes), .parameters = {"A_log", "D", "dt_bias"}, .attributes = w.scan()},
+         {.inputs = WithDocuments({"xbc", "zxbcdt"}, sizes),
+          .parameters = {"A_log", "D", "dt_bias"},
+          .attributes = w.scan()},
          {{"y", Features(f, w, w.inner)}, {"states", states}});
   ValueType y_scale = f.Data(context.wide(), {w.S, w.B, w.groups});
   y_scale.layout = states.layout;
-  f.Emit(OpKind::kGatedNorm, {.inputs = {"y", "zxbcdt"}, .parameters = {"mixer_norm"}, .attributes = w.gated_norm(model.norm_eps)},
+  f.Emit(OpKind::kGatedNorm,
+         {.inputs = {"y", "zxbcdt"}, .parameters = {"mixer_norm"}, .attributes = w.gated_norm(model.norm_eps)},
          {{"yn", Features(f, w, w.inner)}, {"y_scale", y_scale}});
   const string yn = f.FeaturesToSequence("yn", {w.cp * w.inner}, Local(context, "yn"));
   f.Make(OpKind::kLinear, {.inputs = {yn}, .parameters = {"out_proj"}}, "o_part", PartialType(f, w.local_s, w.B, w.H));
   const string o = f.ReduceScatter("o_part", 0, "o");
   f.Add({"x", o}, "x_out");
   f.ProbeValue("x_out", "language.layer{layer}.out");
-  return f.Finish({"x_out"}, WithDocuments({"x", n_scale, n_full, "zxbcdt", "xbc", "y", "states", yn, "y_scale"}, sizes));
+  return f.Finish({"x_out"},
+                  WithDocuments({"x", n_scale, n_full, "zxbcdt", "xbc", "y", "states", yn, "y_scale"}, sizes));
 }
 
-Block LowerMambaBackward(const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes, const Block& forward,
-                         int origin) {
+Block LowerMambaBackward(const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes,
+                         const Block& forward, int origin) {
   const Widths w(model, context, sizes);
   const string n_full = context.tp > 1 ? "n_full" : "n";
   BlockBuilder b(context, context.module + ".mamba.backward", origin);
@@ -93,8 +102,8 @@ Block LowerMambaBackward(const HybridLmModel& model, const BlockContext& context
   b.Input("dx_out", b.TypeOf("x"));
   const string d_o = b.AllGather("dx_out", 0, "do_full", Replicated());
   b.LinearWeightGrad(d_o, Local(context, "yn"), "out_proj");
-  const string dyn = b.Make(OpKind::kLinearInputGrad, {.inputs = {d_o}, .parameters = {"out_proj"}}, Local(context, "dyn"),
-                            LocalFeatures(b, w, w.inner));
+  const string dyn = b.Make(OpKind::kLinearInputGrad, {.inputs = {d_o}, .parameters = {"out_proj"}},
+                            Local(context, "dyn"), LocalFeatures(b, w, w.inner));
   b.SequenceToFeatures(dyn, {w.cp * w.inner}, "dyn");
   b.Emit(OpKind::kGatedNormGrad,
          {.inputs = {"dyn", "y", "zxbcdt", "y_scale"},
@@ -114,12 +123,15 @@ Block LowerMambaBackward(const HybridLmModel& model, const BlockContext& context
           .gradients = b.Trained({"conv_weight", "conv_bias"}),
           .attributes = w.conv()},
          "dxbc_in", Features(b, w, w.inner + 2 * w.bc));
-  b.Make(OpKind::kConcat, {.inputs = {"dz", "dxbc_in", "ddt"}, .attributes = {{"dim", int64_t{2}}}}, "dzxbcdt", b.TypeOf("zxbcdt"));
+  b.Make(OpKind::kConcat, {.inputs = {"dz", "dxbc_in", "ddt"}, .attributes = {{"dim", int64_t{2}}}}, "dzxbcdt",
+         b.TypeOf("zxbcdt"));
   const string dzxbcdt = b.FeaturesToSequence("dzxbcdt", w.local_segments(), Local(context, "dzxbcdt"));
   b.LinearWeightGrad(dzxbcdt, n_full, "in_proj");
-  b.Make(OpKind::kLinearInputGrad, {.inputs = {dzxbcdt}, .parameters = {"in_proj"}}, "dn_part", PartialType(b, w.local_s, w.B, w.H));
+  b.Make(OpKind::kLinearInputGrad, {.inputs = {dzxbcdt}, .parameters = {"in_proj"}}, "dn_part",
+         PartialType(b, w.local_s, w.B, w.H));
   const string dn = b.ReduceScatter("dn_part", 0, "dn");
-  b.Make(OpKind::kRmsNormGrad, {.inputs = {dn, "x", "n_scale"}, .parameters = {"norm"}, .gradients = b.Trained({"norm"})}, "dx_norm",
+  b.Make(OpKind::kRmsNormGrad,
+         {.inputs = {dn, "x", "n_scale"}, .parameters = {"norm"}, .gradients = b.Trained({"norm"})}, "dx_norm",
          b.TypeOf("x"));
   return b.Finish({b.Add({"dx_out", "dx_norm"}, "dx")}, {});
 }

@@ -25,12 +25,20 @@ const ModuleRecipe& RecipeOf(const Recipe& recipe, const string& module) {
 }
 
 BlockContext ContextOf(const Module& module, DType dtype) {
-  return {module.name,     dtype, module.grid.tp, module.grid.ep, module.grid.cp, module.grid.expert_tp, module.trains_backbone,
+  return {module.name,
+          dtype,
+          module.grid.tp,
+          module.grid.ep,
+          module.grid.cp,
+          module.grid.expert_tp,
+          module.trains_backbone,
           module.trains_projection};
 }
 
 LanguageSizes SizesOf(const Plan& plan, const Module& module, const std::vector<const Bridge*>& bridges) {
-  LanguageSizes sizes = {.sequence = plan.budget.sequence_length, .samples = plan.budget.micro_samples, .image_token = plan.data.image_token,
+  LanguageSizes sizes = {.sequence = plan.budget.sequence_length,
+                         .samples = plan.budget.micro_samples,
+                         .image_token = plan.data.image_token,
                          .packed_documents = plan.data.packed_documents};
   for (const Bridge* bridge : bridges) {
     const Module& encoder = *plan.FindModule(bridge->from);
@@ -41,8 +49,8 @@ LanguageSizes SizesOf(const Plan& plan, const Module& module, const std::vector<
   return sizes;
 }
 
-LoweredModule LowerModule(const Recipe& recipe, const Plan& plan, const Module& module, DType dtype, const Overlap& overlap,
-                          std::vector<Symbol>& symbols) {
+LoweredModule LowerModule(const Recipe& recipe, const Plan& plan, const Module& module, DType dtype,
+                          const Overlap& overlap, std::vector<Symbol>& symbols) {
   LoweredModule lowered = {.module = &module};
   for (const Bridge& bridge : plan.bridges) {
     if (bridge.from == module.name || bridge.to == module.name) lowered.bridges.push_back(&bridge);
@@ -87,7 +95,8 @@ void AddBlocks(const LoweredModule& lowered, std::vector<Block>& blocks) {
   }
 }
 
-// Ranks of a stage: those at place `leader` of tp x cp, or all others. A range per place, whatever the data parallelism.
+// Ranks of a stage: those at place `leader` of tp x cp, or all others. A range per place, whatever the data
+// parallelism.
 std::vector<RankRange> RanksOfStage(const Grid& grid, int stage, int leader, bool leaders) {
   const int places = grid.tp * grid.cp, first = grid.first_rank + stage * places * grid.dp;
   std::vector<RankRange> ranges;
@@ -97,7 +106,8 @@ std::vector<RankRange> RanksOfStage(const Grid& grid, int stage, int leader, boo
   return ranges;
 }
 
-void AddDisjointRoles(const LoweredModule& lowered, const StageSchedule& schedule, ProgramBuilder& builder, Programs& programs) {
+void AddDisjointRoles(const LoweredModule& lowered, const StageSchedule& schedule, ProgramBuilder& builder,
+                      Programs& programs) {
   const Module& module = *lowered.module;
   const Grid& grid = module.grid;
   const int places = grid.tp * grid.cp;
@@ -121,7 +131,8 @@ void AddDisjointRoles(const LoweredModule& lowered, const StageSchedule& schedul
   add(".sibling", BridgePart::kSibling, RanksOfStage(grid, schedule.stage, leader, false));
 }
 
-void AddColocatedRole(const Plan& plan, const std::vector<LoweredModule>& modules, ProgramBuilder& builder, Programs& programs) {
+void AddColocatedRole(const Plan& plan, const std::vector<LoweredModule>& modules, ProgramBuilder& builder,
+                      Programs& programs) {
   std::vector<const LoweredModule*> all;
   Role role;
   for (const LoweredModule& lowered : modules) {
@@ -150,7 +161,8 @@ Programs LowerPrograms(const Recipe& recipe, const Plan& plan) {
   const DType dtype = plan.dtype();
   const Overlap overlap = {*recipe.gradients.overlap_reduce, *recipe.gradients.overlap_gather};
   std::vector<LoweredModule> modules;
-  for (const Module& module : plan.modules) modules.push_back(LowerModule(recipe, plan, module, dtype, overlap, programs.symbols));
+  for (const Module& module : plan.modules)
+    modules.push_back(LowerModule(recipe, plan, module, dtype, overlap, programs.symbols));
   for (const LoweredModule& lowered : modules) AddBlocks(lowered, programs.blocks);
   ProgramBuilder builder(plan, modules, overlap, dtype);
   for (StageSchedule& schedule : programs.schedule) {
@@ -175,7 +187,8 @@ void MarkUsedGroups(Plan& plan) {
   const auto scan = [&](const std::vector<Instruction>& body) {
     for (const Instruction& instruction : body) {
       streams[instruction.group].insert(instruction.stream);
-      for (const ExchangePart& part : instruction.parts) streams[part.bridge.empty() ? part.group : part.bridge].insert(instruction.stream);
+      for (const ExchangePart& part : instruction.parts)
+        streams[part.bridge.empty() ? part.group : part.bridge].insert(instruction.stream);
     }
   };
   for (const Block& block : plan.blocks) scan(block.body);

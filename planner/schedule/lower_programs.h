@@ -1,5 +1,5 @@
-// Everything the ranks will do: blocks of each module, and one program per role, from the settled facts of a plan (modules with
-// buckets, groups, bridges, budget).
+// Everything the ranks will do: blocks of each module, and one program per role, from the settled facts of a plan
+// (modules with buckets, groups, bridges, budget).
 #pragma once
 
 #include <vector>

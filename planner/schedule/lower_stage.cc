@@ -52,8 +52,8 @@ ValueType TypeIn(const Block& block, const string& value) {
   Bug(absl::StrCat("block ", block.name, " has no value ", value));
 }
 
-// By piece: the buckets whose last gradient its backward makes. Backwards run from the last piece to the first, so that is the first one with
-// a backward and a storage in the bucket.
+// By piece: the buckets whose last gradient its backward makes. Backwards run from the last piece to the first, so that
+// is the first one with a backward and a storage in the bucket.
 std::vector<std::set<size_t>> FinishedBuckets(const Module& module, const std::vector<Piece>& pieces) {
   std::map<std::string_view, size_t> places;
   for (size_t i = 0; i < pieces.size(); ++i) {
@@ -114,7 +114,8 @@ void ReduceFinished(const Module& module, const std::set<size_t>& finished, std:
   }
 }
 
-Block Backward(const Module& module, const BlockContext& context, const std::vector<Piece>& pieces, int stage, bool reduces) {
+Block Backward(const Module& module, const BlockContext& context, const std::vector<Piece>& pieces, int stage,
+               bool reduces) {
   const size_t first = FirstLearning(pieces);
   BlockBuilder b(context, absl::StrCat(module.name, ".s", stage, ".backward", reduces ? ".last" : ""), module.origin);
   string dx;
@@ -142,7 +143,8 @@ Block Backward(const Module& module, const BlockContext& context, const std::vec
   return b.Finish(outputs, {});
 }
 
-Instruction Collective(OpKind kind, const string& input, const string& output, DType dtype, int64_t elements, const string& group) {
+Instruction Collective(OpKind kind, const string& input, const string& output, DType dtype, int64_t elements,
+                       const string& group) {
   Instruction instruction{.kind = kind, .inputs = {input}};
   instruction.outputs = {{output, {dtype, {elements}, {}, std::nullopt, false}}};
   if (kind == OpKind::kAllReduce) {
@@ -154,7 +156,9 @@ Instruction Collective(OpKind kind, const string& input, const string& output, D
   return instruction;
 }
 
-string BucketValue(const Module& module, const char* what, size_t bucket) { return absl::StrCat("%", module.name, ".", what, ".", bucket); }
+string BucketValue(const Module& module, const char* what, size_t bucket) {
+  return absl::StrCat("%", module.name, ".", what, ".", bucket);
+}
 
 }  // namespace
 
@@ -164,18 +168,19 @@ std::vector<Instruction> ReduceBucket(const Module& module, size_t index) {
   const int64_t elements = bucket.elements / bucket.shards;
   std::vector<Instruction> reduce;
   if (!bucket.reduce_group.empty()) {
-    reduce.push_back(
-        Collective(OpKind::kReduceScatter, BucketValue(module, "gradients", index), shards, bucket.master, elements, bucket.reduce_group));
+    reduce.push_back(Collective(OpKind::kReduceScatter, BucketValue(module, "gradients", index), shards, bucket.master,
+                                elements, bucket.reduce_group));
   }
-  if (!bucket.tp_group.empty()) reduce.push_back(Collective(OpKind::kAllReduce, shards, shards, bucket.master, elements, bucket.tp_group));
+  if (!bucket.tp_group.empty())
+    reduce.push_back(Collective(OpKind::kAllReduce, shards, shards, bucket.master, elements, bucket.tp_group));
   return reduce;
 }
 
 std::vector<Instruction> GatherBucket(const Module& module, size_t index) {
   const Bucket& bucket = module.buckets[index];
   if (bucket.reduce_group.empty()) return {};
-  return {Collective(OpKind::kAllGather, BucketValue(module, "parameter_shards", index), BucketValue(module, "parameters", index), bucket.dtype,
-                     bucket.elements, bucket.reduce_group)};
+  return {Collective(OpKind::kAllGather, BucketValue(module, "parameter_shards", index),
+                     BucketValue(module, "parameters", index), bucket.dtype, bucket.elements, bucket.reduce_group)};
 }
 
 bool HasBackward(const Module& module, const ModuleBlocks& blocks, int stage) {
@@ -189,7 +194,8 @@ bool GivesGradient(const Module& module, const ModuleBlocks& blocks, int stage) 
   return FirstLearning(pieces) == 0 && !pieces.front().blocks->backward->outputs.empty();
 }
 
-StageBlocks LowerStage(const Module& module, const BlockContext& context, const ModuleBlocks& blocks, int stage, bool reduces_early) {
+StageBlocks LowerStage(const Module& module, const BlockContext& context, const ModuleBlocks& blocks, int stage,
+                       bool reduces_early) {
   const std::vector<Piece> pieces = PiecesOf(module, blocks, stage);
   if (pieces.empty()) {
     StageBlocks result = {.forward = PassOn(module, context, blocks, stage, false)};
@@ -199,7 +205,9 @@ StageBlocks LowerStage(const Module& module, const BlockContext& context, const 
   StageBlocks result = {.forward = Forward(module, context, pieces, stage)};
   const bool has_backward = pieces.back().blocks->backward.has_value();
   if (has_backward) result.backward = Backward(module, context, pieces, stage, false);
-  const auto shared = [&](const Bucket& bucket) { return bucket.stage == stage && !(bucket.reduce_group.empty() && bucket.tp_group.empty()); };
+  const auto shared = [&](const Bucket& bucket) {
+    return bucket.stage == stage && !(bucket.reduce_group.empty() && bucket.tp_group.empty());
+  };
   const bool sharded = std::any_of(module.buckets.begin(), module.buckets.end(), shared);
   if (reduces_early && sharded && has_backward) result.last_backward = Backward(module, context, pieces, stage, true);
   return result;

@@ -1,4 +1,5 @@
-// The blocks of one pipeline stage of a module: what its layers do forward and backward, called in order. The same for every kind of model.
+// The blocks of one pipeline stage of a module: what its layers do forward and backward, called in order. The same for
+// every kind of model.
 #pragma once
 
 #include <map>
@@ -11,13 +12,14 @@
 
 namespace planwright {
 
-// Forward and backward of one layer, of the embedding or of the head. A layer's first input and first output is the stream of activations
-// ("x", of the backward "dx..."); an embedding makes it, a head ends it. Every other input is common to the whole stage and keeps its name:
-// "tokens", "image_grid".
+// Forward and backward of one layer, of the embedding or of the head. A layer's first input and first output is the
+// stream of activations ("x", of the backward "dx..."); an embedding makes it, a head ends it. Every other input is
+// common to the whole stage and keeps its name: "tokens", "image_grid".
 struct LayerBlocks {
   Block forward;
-  std::optional<Block> backward;   // none: frozen, and nothing before it learns
-  std::optional<Block> recompute;  // called before the backward: runs the forward again and saves what the backward takes
+  std::optional<Block> backward;  // none: frozen, and nothing before it learns
+  // called before the backward: runs the forward again and saves what the backward takes
+  std::optional<Block> recompute;
 };
 
 struct ModuleBlocks {
@@ -27,21 +29,25 @@ struct ModuleBlocks {
 
 // What overlaps with compute, on streams of its own.
 struct Overlap {
-  bool reduce = false;  // a bucket's gradients are reduced as soon as the last microbatch's backward has finished with it
-  bool gather = false;  // a bucket's parameters are gathered while others are stepped, and while the next forward has not reached it
+  // a bucket's gradients are reduced as soon as the last microbatch's backward has finished with it
+  bool reduce = false;
+  // a bucket's parameters are gathered while others are stepped, and while the next forward has not reached it
+  bool gather = false;
 };
 
 struct StageBlocks {
-  Block forward;                   // NAME.s0.forward
-  std::optional<Block> backward;   // NAME.s0.backward
+  Block forward;                       // NAME.s0.forward
+  std::optional<Block> backward;       // NAME.s0.backward
   std::optional<Block> last_backward;  // with Overlap::reduce: reduces gradients, NAME.s0.backward.last
 };
 
-// Stage `stage` of `module`, whose layers are Module::layers of that stage; the first stage has the embedding, the last the head. `reduces_early`:
-// Overlap::reduce.
-StageBlocks LowerStage(const Module& module, const BlockContext& context, const ModuleBlocks& blocks, int stage, bool reduces_early);
+// Stage `stage` of `module`, whose layers are Module::layers of that stage; the first stage has the embedding, the last
+// the head. `reduces_early`: Overlap::reduce.
+StageBlocks LowerStage(const Module& module, const BlockContext& context, const ModuleBlocks& blocks, int stage,
+                       bool reduces_early);
 
-// Whether some block of the stage has a backward; whether the stage hands a gradient to the one before it (or over the bridge).
+// Whether some block of the stage has a backward; whether the stage hands a gradient to the one before it (or over the
+// bridge).
 bool HasBackward(const Module& module, const ModuleBlocks& blocks, int stage);
 bool GivesGradient(const Module& module, const ModuleBlocks& blocks, int stage);
 

@@ -6,7 +6,8 @@
 
 namespace planwright {
 
-// "F0", "F1", "B0", ...: `warmup` forwards, then forward and backward in turn, then the backwards that are left. Microbatches from 0.
+// "F0", "F1", "B0", ...: `warmup` forwards, then forward and backward in turn, then the backwards that are left.
+// Microbatches from 0.
 std::vector<std::string> OneForwardOneBackward(int warmup, int microbatches);
 
 // How many forwards an order runs before its first backward.

@@ -29,15 +29,17 @@ int PipelineGraph::warmup(int module, int pp_rank, int microbatches) const {
   return std::min(total_stages - stage(module, pp_rank) - 1, microbatches);
 }
 
-std::optional<PipelineGraph> BuildPipelineGraph(const std::vector<PipelineModule>& modules, const std::vector<PipelineEdge>& edges,
-                                                const Location& where, Diagnostics& diagnostics) {
+std::optional<PipelineGraph> BuildPipelineGraph(const std::vector<PipelineModule>& modules,
+                                                const std::vector<PipelineEdge>& edges, const Location& where,
+                                                Diagnostics& diagnostics) {
   const std::vector<int> order = TopologicalOrder(modules.size(), edges);
   if (order.size() < modules.size()) {
     std::vector<std::string> circle;
     for (size_t i = 0; i < modules.size(); ++i) {
       if (std::find(order.begin(), order.end(), static_cast<int>(i)) == order.end()) circle.push_back(modules[i].name);
     }
-    diagnostics.Error(DiagnosticKind::kBridgeCircle, where, "modules feed each other in a circle: " + absl::StrJoin(circle, ", "),
+    diagnostics.Error(DiagnosticKind::kBridgeCircle, where,
+                      "modules feed each other in a circle: " + absl::StrJoin(circle, ", "),
                       "remove a bridge, so that samples flow one way");
     return std::nullopt;
   }

@@ -1,4 +1,5 @@
-// Stages of a pipeline whose parts are modules: a graph of modules, each with its own pipeline depth. Formulas: facts 2.4.
+// Stages of a pipeline whose parts are modules: a graph of modules, each with its own pipeline depth. Formulas: facts
+// 2.4.
 #pragma once
 
 #include <optional>
@@ -40,8 +41,9 @@ struct PipelineGraph {
 };
 
 // Nothing, and a problem at `where` (PW0305), when modules feed each other in a circle.
-std::optional<PipelineGraph> BuildPipelineGraph(const std::vector<PipelineModule>& modules, const std::vector<PipelineEdge>& edges,
-                                                const Location& where, Diagnostics& diagnostics);
+std::optional<PipelineGraph> BuildPipelineGraph(const std::vector<PipelineModule>& modules,
+                                                const std::vector<PipelineEdge>& edges, const Location& where,
+                                                Diagnostics& diagnostics);
 
 // The 1F1B order of every stage, modules as given, stages ascending.
 std::vector<StageSchedule> ScheduleStages(const PipelineGraph& graph, int microbatches);

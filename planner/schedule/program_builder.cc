@@ -68,8 +68,8 @@ void ProgramBuilder::Read(const LoweredModule& lowered, int stage, int m) {
     }
     // Of the stage's own type: with cp they are this rank's part of the lane's.
     const Output patches = {ValueOf(module, m, "patches"), InputNamed(lowered.stages.front().forward, "patches").type};
-    read(OpKind::kReadImages).outputs = {patches, grid,
-                                         data("image_ids", DType::kInt64, {images, int64_t{2}}, true), sample_rows};
+    read(OpKind::kReadImages).outputs = {patches, grid, data("image_ids", DType::kInt64, {images, int64_t{2}}, true),
+                                         sample_rows};
     return;
   }
   // Stages between the first and the last need documents only.
@@ -86,7 +86,8 @@ void ProgramBuilder::Read(const LoweredModule& lowered, int stage, int m) {
     tokens.outputs.push_back(data("document_ends", DType::kInt64, {module.name + ".documents"}, true));
   }
   if (!last) return;
-  Instruction& count = step_.emplace_back(Instruction{.kind = OpKind::kAccumulate, .inputs = {ValueOf(module, m, "loss_tokens")}});
+  Instruction& count =
+      step_.emplace_back(Instruction{.kind = OpKind::kAccumulate, .inputs = {ValueOf(module, m, "loss_tokens")}});
   count.attributes["into"] = string("$integers.loss_tokens");
   count.attributes["module"] = module.name;  // a colocated role has several
   std::vector<string> whole;
@@ -103,7 +104,8 @@ void ProgramBuilder::Forward(const LoweredModule& lowered, int stage, int m) {
   for (const Output& input : block.inputs) call.inputs.push_back(ValueOf(module, m, input.name));
   for (const string& output : block.outputs) {
     const string name = stage < lowered.last_stage() ? "x_out" : output;
-    call.outputs.push_back({ValueOf(module, m, lowered.language() || stage < lowered.last_stage() ? name : "rows"), TypeMade(block, output)});
+    call.outputs.push_back({ValueOf(module, m, lowered.language() || stage < lowered.last_stage() ? name : "rows"),
+                            TypeMade(block, output)});
   }
   call.block = block.name;
   call.frame = absl::StrCat(module.name, ".s", stage);
@@ -114,7 +116,8 @@ void ProgramBuilder::Forward(const LoweredModule& lowered, int stage, int m) {
 void ProgramBuilder::Backward(const LoweredModule& lowered, int stage, int m) {
   const Module& module = *lowered.module;
   const StageBlocks& blocks = lowered.stages[stage];
-  const Block& block = m + 1 == plan_.budget.microbatches && blocks.last_backward ? *blocks.last_backward : *blocks.backward;
+  const Block& block =
+      m + 1 == plan_.budget.microbatches && blocks.last_backward ? *blocks.last_backward : *blocks.backward;
   Instruction call{.kind = OpKind::kCall};
   for (const Output& input : block.inputs) call.inputs.push_back(ValueOf(module, m, input.name));
   for (const string& output : block.outputs) {
@@ -126,7 +129,8 @@ void ProgramBuilder::Backward(const LoweredModule& lowered, int stage, int m) {
   step_.push_back(std::move(call));
 }
 
-std::vector<Instruction> ProgramBuilder::DisjointStep(const LoweredModule& lowered, const StageSchedule& schedule, BridgePart bridge_part) {
+std::vector<Instruction> ProgramBuilder::DisjointStep(const LoweredModule& lowered, const StageSchedule& schedule,
+                                                      BridgePart bridge_part) {
   const int stage = schedule.stage;
   const bool leads = bridge_part == BridgePart::kLeader;
   Begin();
@@ -158,11 +162,13 @@ std::vector<Instruction> ProgramBuilder::ColocatedStep() {
   }
   Require(language != nullptr, "colocated modules without a language model");
   Begin();
-  const auto pass = [&](const LoweredModule& from, const LoweredModule& to, const Bridge& bridge, bool backward, const string& given,
-                        const string& taken, int m) {
+  const auto pass = [&](const LoweredModule& from, const LoweredModule& to, const Bridge& bridge, bool backward,
+                        const string& given, const string& taken, int m) {
     const Module &source = *from.module, &target = *to.module;
     const string mine = BridgeValue(plan_, bridge, "sample_rows");
-    const auto rows_of = [&](const LoweredModule& module) { return ValueOf(*module.module, m, module.language() ? mine : "sample_rows"); };
+    const auto rows_of = [&](const LoweredModule& module) {
+      return ValueOf(*module.module, m, module.language() ? mine : "sample_rows");
+    };
     const Block& block = backward ? *to.stages[0].backward : to.stages[0].forward;
     Exchange({{OverBridge(bridge, backward, true, ValueOf(source, m, given), rows_of(from)),
                OverBridge(bridge, backward, false, ValueOf(target, m, taken), rows_of(to))},
@@ -177,12 +183,14 @@ std::vector<Instruction> ProgramBuilder::ColocatedStep() {
     for (const LoweredModule* lowered : all) Read(*lowered, 0, m);
     for (const LoweredModule* encoder : encoders) Forward(*encoder, 0, m);
     for (const Bridge* bridge : language->bridges) {
-      if (!StaysOnRank(*bridge)) pass(LoweredNamed(bridge->from), *language, *bridge, false, "rows", BridgeValue(plan_, *bridge, "rows"), m);
+      if (!StaysOnRank(*bridge))
+        pass(LoweredNamed(bridge->from), *language, *bridge, false, "rows", BridgeValue(plan_, *bridge, "rows"), m);
     }
     Forward(*language, 0, m);
     for (const Bridge* bridge : language->bridges) {
       if (!StaysOnRank(*bridge)) continue;
-      rename(ValueOf(*language->module, m, BridgeValue(plan_, *bridge, "rows")), ValueOf(*LoweredNamed(bridge->from).module, m, "rows"));
+      rename(ValueOf(*language->module, m, BridgeValue(plan_, *bridge, "rows")),
+             ValueOf(*LoweredNamed(bridge->from).module, m, "rows"));
     }
     Backward(*language, 0, m);
     for (const Bridge* bridge : language->bridges) {

@@ -1,5 +1,6 @@
-// Writes one role's program: reading, forward and backward calls in schedule order, transfers between them, and the tail that reduces, clips
-// and steps. A role is a class of ranks of one pipeline stage: of one module, or of all modules where they are colocated.
+// Writes one role's program: reading, forward and backward calls in schedule order, transfers between them, and the
+// tail that reduces, clips and steps. A role is a class of ranks of one pipeline stage: of one module, or of all
+// modules where they are colocated.
 #pragma once
 
 #include <string>
@@ -32,7 +33,8 @@ class ProgramBuilder {
   // One module's stage per rank; `stage` gives the order.
   std::vector<Instruction> DisjointStep(const LoweredModule& lowered, const StageSchedule& stage, BridgePart part);
 
-  // Encoders and language model on the same ranks: per microbatch forward, regather, forward, backward, regather, backward.
+  // Encoders and language model on the same ranks: per microbatch forward, regather, forward, backward, regather,
+  // backward.
   std::vector<Instruction> ColocatedStep();
 
   std::vector<Instruction> Setup(const std::vector<const LoweredModule*>& modules);
@@ -47,15 +49,16 @@ class ProgramBuilder {
   void Read(const LoweredModule& lowered, int stage, int microbatch);
   void Forward(const LoweredModule& lowered, int stage, int microbatch);
   void Backward(const LoweredModule& lowered, int stage, int microbatch);
-  // What stage `stage` hands on after an action ("F3") and needs before one. Both ends of an edge have its transfers in one order, which is why
-  // nothing waits in a circle (docs/progress.md).
+  // What stage `stage` hands on after an action ("F3") and needs before one. Both ends of an edge have its transfers in
+  // one order, which is why nothing waits in a circle (docs/progress.md).
   void Give(const LoweredModule& lowered, int stage, const std::string& action, bool leads, Transfers& transfers);
   void Need(const LoweredModule& lowered, int stage, const std::string& action, bool leads, Transfers& transfers);
   void Exchange(const Transfers& transfers, int origin);
   // Rows from the bridge leader to its siblings of tp and cp.
   void BroadcastNeeded(const LoweredModule& lowered, int stage, const std::string& action, bool leads);
   bool CarriesGradient(const Bridge& bridge) const;
-  // Microbatches whose rows an encoder hands on before it takes its first gradient; the next one's go with that gradient, and so on.
+  // Microbatches whose rows an encoder hands on before it takes its first gradient; the next one's go with that
+  // gradient, and so on.
   int RowsBeforeGradients(const LoweredModule& encoder) const;
   void GiveRows(const LoweredModule& encoder, int microbatch, Transfers& transfers);
   const LoweredModule& LoweredNamed(const std::string& name) const;

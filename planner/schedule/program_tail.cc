@@ -30,7 +30,9 @@ void ProgramBuilder::ReduceGradients(const LoweredModule& lowered, int stage) {
 void ProgramBuilder::StepBuckets(const Module& module, int stage) {
   std::vector<char> stepped(module.buckets.size(), false);
   for (const Storage& storage : module.storages) {
-    if (storage.bucket < 0 || storage.stage != stage || std::exchange(stepped[static_cast<size_t>(storage.bucket)], true)) continue;
+    if (storage.bucket < 0 || storage.stage != stage ||
+        std::exchange(stepped[static_cast<size_t>(storage.bucket)], true))
+      continue;
     State(OpKind::kAdamW, &module, storage.bucket);
     std::vector<Instruction> gather = GatherBucket(module, static_cast<size_t>(storage.bucket));
     for (Instruction& instruction : gather) instruction.stream = overlap_.gather ? kGatherStream : "";
@@ -38,12 +40,13 @@ void ProgramBuilder::StepBuckets(const Module& module, int stage) {
   }
 }
 
-// Facts 5.1 and 5.2: reduce, agree on N, scale, norm over modules, clip, step, gather. World collectives stand in one order on all roles.
+// Facts 5.1 and 5.2: reduce, agree on N, scale, norm over modules, clip, step, gather. World collectives stand in one
+// order on all roles.
 void ProgramBuilder::Tail(const std::vector<const LoweredModule*>& modules, int stage) {
   const auto has_experts = [&](const Module& module) {
-    return module.trains_backbone && std::any_of(module.layers.begin(), module.layers.end(), [&](const LayerSummary& layer) {
-             return layer.expert_row >= 0 && layer.stage == stage;
-           });
+    return module.trains_backbone &&
+           std::any_of(module.layers.begin(), module.layers.end(),
+                       [&](const LayerSummary& layer) { return layer.expert_row >= 0 && layer.stage == stage; });
   };
   for (const LoweredModule* lowered : modules) ReduceGradients(*lowered, stage);
   const bool alone = plan_.world_size == 1;

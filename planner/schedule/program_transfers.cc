@@ -1,4 +1,5 @@
-// The transfers of a role's step: what a stage hands on and needs around each action of its schedule, between stages and over bridges.
+// The transfers of a role's step: what a stage hands on and needs around each action of its schedule, between stages
+// and over bridges.
 #include "absl/strings/str_cat.h"
 #include "planner/diagnostics/bug.h"
 #include "planner/schedule/lower_stage.h"
@@ -22,8 +23,8 @@ bool ProgramBuilder::CarriesGradient(const Bridge& bridge) const {
   return encoder.learns(encoder.last_stage());
 }
 
-// As many as the language model takes before its first backward: after that it gives a gradient whenever it takes rows. An encoder beside a
-// deeper one has made more by then (facts 2.4), and keeps them.
+// As many as the language model takes before its first backward: after that it gives a gradient whenever it takes rows.
+// An encoder beside a deeper one has made more by then (facts 2.4), and keeps them.
 int ProgramBuilder::RowsBeforeGradients(const LoweredModule& encoder) const {
   if (!encoder.learns(encoder.last_stage())) return static_cast<int>(plan_.budget.microbatches);
   const string& language = encoder.bridges.front()->to;
@@ -36,15 +37,18 @@ int ProgramBuilder::RowsBeforeGradients(const LoweredModule& encoder) const {
 void ProgramBuilder::GiveRows(const LoweredModule& encoder, int m, Transfers& transfers) {
   if (m >= plan_.budget.microbatches) return;
   for (const Bridge* bridge : encoder.bridges) {
-    transfers.parts.push_back(OverBridge(*bridge, false, true, ValueOf(*encoder.module, m, "rows"), ValueOf(*encoder.module, m, "sample_rows")));
+    transfers.parts.push_back(OverBridge(*bridge, false, true, ValueOf(*encoder.module, m, "rows"),
+                                         ValueOf(*encoder.module, m, "sample_rows")));
   }
 }
 
-void ProgramBuilder::Give(const LoweredModule& lowered, int stage, const string& action, bool leads, Transfers& transfers) {
+void ProgramBuilder::Give(const LoweredModule& lowered, int stage, const string& action, bool leads,
+                          Transfers& transfers) {
   const Module& module = *lowered.module;
   const int m = MicrobatchOf(action);
   const bool forward = action[0] == 'F';
-  if (forward && stage < lowered.last_stage()) transfers.parts.push_back(ToStage(module, 1, false, true, ValueOf(module, m, "x_out")));
+  if (forward && stage < lowered.last_stage())
+    transfers.parts.push_back(ToStage(module, 1, false, true, ValueOf(module, m, "x_out")));
   if (!forward && stage > 0 && GivesGradient(module, lowered.blocks, stage)) {
     transfers.parts.push_back(ToStage(module, -1, true, true, ValueOf(module, m, "dx_in")));
   }
@@ -60,7 +64,8 @@ void ProgramBuilder::Give(const LoweredModule& lowered, int stage, const string&
   }
 }
 
-void ProgramBuilder::Need(const LoweredModule& lowered, int stage, const string& action, bool leads, Transfers& transfers) {
+void ProgramBuilder::Need(const LoweredModule& lowered, int stage, const string& action, bool leads,
+                          Transfers& transfers) {
   const Module& module = *lowered.module;
   const int m = MicrobatchOf(action);
   const bool forward = action[0] == 'F';
@@ -70,25 +75,29 @@ void ProgramBuilder::Need(const LoweredModule& lowered, int stage, const string&
     transfers.parts.push_back(std::move(part));
   };
   const Block& block = forward ? lowered.stages[stage].forward : *lowered.stages[stage].backward;
-  if (forward && stage > 0) receive(ToStage(module, -1, false, false, ValueOf(module, m, "x_in")), InputNamed(block, "x_in").type);
+  if (forward && stage > 0)
+    receive(ToStage(module, -1, false, false, ValueOf(module, m, "x_in")), InputNamed(block, "x_in").type);
   if (!forward && stage < lowered.last_stage()) {
     receive(ToStage(module, 1, true, false, ValueOf(module, m, "dx_out")), InputNamed(block, "dx_out").type);
   }
   if (!leads) return;
   if (!forward && !lowered.language()) GiveRows(lowered, RowsBeforeGradients(lowered) + m, transfers);
   for (const Bridge* bridge : lowered.bridges) {
-    const bool rows = forward && lowered.language() && stage == 0, gradient = !forward && !lowered.language() && stage == lowered.last_stage();
+    const bool rows = forward && lowered.language() && stage == 0,
+               gradient = !forward && !lowered.language() && stage == lowered.last_stage();
     if (!rows && !gradient) continue;
     const string name = rows ? BridgeValue(plan_, *bridge, "rows") : "drows";
     const string sample_rows = rows ? BridgeValue(plan_, *bridge, "sample_rows") : "sample_rows";
-    receive(OverBridge(*bridge, gradient, false, ValueOf(module, m, siblings ? "received." + name : name), ValueOf(module, m, sample_rows)),
+    receive(OverBridge(*bridge, gradient, false, ValueOf(module, m, siblings ? "received." + name : name),
+                       ValueOf(module, m, sample_rows)),
             InputNamed(block, name).type);
   }
 }
 
 void ProgramBuilder::Exchange(const Transfers& transfers, int origin) {
   if (transfers.parts.empty()) return;
-  step_.emplace_back(Instruction{.kind = OpKind::kExchange, .outputs = transfers.received, .parts = transfers.parts}).origin = origin;
+  step_.emplace_back(Instruction{.kind = OpKind::kExchange, .outputs = transfers.received, .parts = transfers.parts})
+      .origin = origin;
 }
 
 void ProgramBuilder::BroadcastNeeded(const LoweredModule& lowered, int stage, const string& action, bool leads) {
@@ -102,10 +111,12 @@ void ProgramBuilder::BroadcastNeeded(const LoweredModule& lowered, int stage, co
   for (const Bridge* bridge : lowered.bridges) {
     const string name = rows ? BridgeValue(plan_, *bridge, "rows") : "drows";
     const string sample_rows = rows ? BridgeValue(plan_, *bridge, "sample_rows") : "sample_rows";
-    Instruction& broadcast = step_.emplace_back(Instruction{.kind = OpKind::kBroadcast, .inputs = {ValueOf(module, m, sample_rows)}});
+    Instruction& broadcast =
+        step_.emplace_back(Instruction{.kind = OpKind::kBroadcast, .inputs = {ValueOf(module, m, sample_rows)}});
     if (leads) broadcast.inputs.push_back(ValueOf(module, m, "received." + name));
     broadcast.outputs = {{ValueOf(module, m, name), InputNamed(block, name).type}};
-    broadcast.attributes["root"] = int64_t{rows ? 0 : siblings - 1};  // the first of a destination leads, the last of a source (facts 2.1)
+    // the first of a destination leads, the last of a source (facts 2.1)
+    broadcast.attributes["root"] = int64_t{rows ? 0 : siblings - 1};
     broadcast.group = module.name + (module.grid.cp > 1 ? ".tp_cp" : ".tp");
   }
 }

@@ -9,7 +9,9 @@ namespace planwright {
 
 using std::string;
 
-string ValueOf(const Module& module, int microbatch, const string& what) { return absl::StrCat(module.name, ".m", microbatch, ".", what); }
+string ValueOf(const Module& module, int microbatch, const string& what) {
+  return absl::StrCat(module.name, ".m", microbatch, ".", what);
+}
 
 int MicrobatchOf(const string& action) { return std::stoi(action.substr(1)); }
 
@@ -38,7 +40,8 @@ ExchangePart OverBridge(const Bridge& bridge, bool backward, bool send, string v
 
 std::string BridgeValue(const Plan& plan, const Bridge& bridge, const char* what) {
   const auto into = [&](const Bridge& other) { return other.to == bridge.to; };
-  return std::count_if(plan.bridges.begin(), plan.bridges.end(), into) == 1 ? what : absl::StrCat(bridge.from, ".", what);
+  return std::count_if(plan.bridges.begin(), plan.bridges.end(), into) == 1 ? what
+                                                                            : absl::StrCat(bridge.from, ".", what);
 }
 
 }  // namespace planwright

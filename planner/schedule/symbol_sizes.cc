@@ -15,17 +15,20 @@ int64_t Mean(double value) { return std::max<int64_t>(1, std::llround(value)); }
 void SizeExpertRows(const Module& module, Symbol& symbol) {
   // The lowering's maximum is that of a rank whose experts are chosen by every token as often as can be.
   const int64_t most = std::min(module.top_k(), module.experts() / module.grid.ep) * module.grid.ep;
-  const double mean = static_cast<double>(symbol.maximum) * static_cast<double>(module.top_k()) / static_cast<double>(most);
+  const double mean =
+      static_cast<double>(symbol.maximum) * static_cast<double>(module.top_k()) / static_cast<double>(most);
   symbol.mean = Mean(mean);
   symbol.expected = std::min(symbol.maximum, Mean(std::ceil(mean * std::max(1.0, module.imbalance))));
 }
 
 // `what` as in "MODULE.what"; `samples` of the lane's microbatch.
-void SizeImages(const SampleImages& images, const DataPlan& data, const Module& module, std::string_view what, int64_t samples, Symbol& symbol) {
+void SizeImages(const SampleImages& images, const DataPlan& data, const Module& module, std::string_view what,
+                int64_t samples, Symbol& symbol) {
   const int64_t merged = data.pixel_shuffle * data.pixel_shuffle;
   const int64_t classes = module.size("class_tokens");
   double patches = 0;
-  for (int64_t count : images.patches) patches += static_cast<double>(count) / static_cast<double>(images.patches.size());
+  for (int64_t count : images.patches)
+    patches += static_cast<double>(count) / static_cast<double>(images.patches.size());
   const int64_t rows = samples * images.max_rows, count = samples * images.max_images;
   const double mean_images = static_cast<double>(samples) * images.mean_images, mean_patches = mean_images * patches;
   const auto set = [&](int64_t maximum, double mean) {
@@ -35,7 +38,8 @@ void SizeImages(const SampleImages& images, const DataPlan& data, const Module& 
   if (what == "image_rows") set(rows, mean_patches / static_cast<double>(merged));
   if (what == "images") set(count, mean_images);
   if (what == "patches") set(rows * merged, mean_patches);
-  if (what == "tokens" || what == "lane_tokens") set(rows * merged + count * classes, mean_patches + mean_images * static_cast<double>(classes));
+  if (what == "tokens" || what == "lane_tokens")
+    set(rows * merged + count * classes, mean_patches + mean_images * static_cast<double>(classes));
 }
 
 }  // namespace

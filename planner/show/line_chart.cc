@@ -15,7 +15,9 @@ std::string Number(double value) {
   return text;
 }
 
-std::string PadLeft(const std::string& text, size_t width) { return text.size() < width ? std::string(width - text.size(), ' ') + text : text; }
+std::string PadLeft(const std::string& text, size_t width) {
+  return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+}
 
 }  // namespace
 
@@ -39,7 +41,8 @@ std::string LineChart(const std::vector<double>& values, int height, size_t inde
   std::string text;
   for (int y = height - 1; y >= 0; --y) {
     const bool labelled = y == 0 || y == height - 1 || (y == (height - 1) / 2 && *most > *least);
-    std::string line = PadLeft(labelled ? Number(low + span * y / (height - 1)) : "", indent - 2) + (labelled ? " ┤" : " │");
+    std::string line =
+        PadLeft(labelled ? Number(low + span * y / (height - 1)) : "", indent - 2) + (labelled ? " ┤" : " │");
     if (*most == *least && y > 0) line = std::string(indent - 2, ' ') + " │";
     for (const std::string& cell : cells[y]) line += cell;
     line.erase(line.find_last_not_of(' ') + 1);
@@ -48,11 +51,14 @@ std::string LineChart(const std::vector<double>& values, int height, size_t inde
   return text;
 }
 
-std::string PartsRuler(const std::vector<std::string>& names, const std::vector<double>& ends, int width, size_t indent) {
+std::string PartsRuler(const std::vector<std::string>& names, const std::vector<double>& ends, int width,
+                       size_t indent) {
   std::string text(indent - 1, ' ');
   int at = 0;
   for (size_t i = 0; i < names.size(); ++i) {
-    const int end = i + 1 == names.size() && ends[i] >= 1 ? width : std::clamp(static_cast<int>(std::lround(ends[i] * width)), at, width);
+    const int end = i + 1 == names.size() && ends[i] >= 1
+                        ? width
+                        : std::clamp(static_cast<int>(std::lround(ends[i] * width)), at, width);
     const int room = end - at - 1;
     if (end == at) continue;  // narrower than a column
     text += at == 0 ? "├" : "┼";

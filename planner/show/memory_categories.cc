@@ -6,7 +6,9 @@
 
 namespace planwright {
 
-std::string MemoryUnit::Text(int64_t amount) const { return absl::StrFormat("%.2f %s", static_cast<double>(amount) / bytes, name); }
+std::string MemoryUnit::Text(int64_t amount) const {
+  return absl::StrFormat("%.2f %s", static_cast<double>(amount) / bytes, name);
+}
 
 MemoryUnit UnitOf(const std::vector<RoleEstimate>& estimates) {
   int64_t most = 0;

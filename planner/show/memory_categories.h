@@ -13,15 +13,16 @@ namespace planwright {
 struct MemoryCategory {
   const char* name;
   const char* fill;  // of its part of a bar in the terminal
-  int64_t MemoryBytes::* bytes;
+  int64_t MemoryBytes::*bytes;
 };
 
-inline constexpr std::array<MemoryCategory, 6> kMemoryCategories = {{{"parameters", "█", &MemoryBytes::parameters},
-                                                                     {"gradients", "▓", &MemoryBytes::gradients},
-                                                                     {"optimizer", "▒", &MemoryBytes::optimizer},
-                                                                     {"activations", "░", &MemoryBytes::activations},
-                                                                     {"communication", "▚", &MemoryBytes::communication},
-                                                                     {"workspace", "▪", &MemoryBytes::workspace}}};
+inline constexpr std::array<MemoryCategory, 6> kMemoryCategories = {
+    {{"parameters", "█", &MemoryBytes::parameters},
+     {"gradients", "▓", &MemoryBytes::gradients},
+     {"optimizer", "▒", &MemoryBytes::optimizer},
+     {"activations", "░", &MemoryBytes::activations},
+     {"communication", "▚", &MemoryBytes::communication},
+     {"workspace", "▪", &MemoryBytes::workspace}}};
 
 // One unit for all numbers of a plan, so that they can be compared: GB (1e9 bytes), or MB for toys.
 struct MemoryUnit {

@@ -64,7 +64,8 @@ std::vector<NodeRun> NodeRuns(const Plan& plan, int single) {
 
 std::vector<std::string> BoxOf(const Plan& plan, const NodeRun& run, int local_rank) {
   std::vector<int> ranks;
-  for (int node = run.first_node; node < run.first_node + run.nodes; ++node) ranks.push_back(node * PerNode(plan) + local_rank);
+  for (int node = run.first_node; node < run.first_node + run.nodes; ++node)
+    ranks.push_back(node * PerNode(plan) + local_rank);
   std::vector<std::string> lines = {"rank " + AlongText(ranks)};
   for (const Module& module : plan.modules) {
     if (!module.grid.contains(ranks[0])) continue;
@@ -83,7 +84,8 @@ std::vector<std::string> BoxOf(const Plan& plan, const NodeRun& run, int local_r
 
 std::string PlaceText(const Grid& grid, int rank) {
   std::string text;
-  for (Axis axis : ShownAxes(grid)) text += (text.empty() ? "" : " ") + std::string(AxisName(axis)) + std::to_string(CoordinateOf(grid, rank, axis));
+  for (Axis axis : ShownAxes(grid))
+    text += (text.empty() ? "" : " ") + std::string(AxisName(axis)) + std::to_string(CoordinateOf(grid, rank, axis));
   return text;
 }
 

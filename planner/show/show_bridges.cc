@@ -37,11 +37,13 @@ std::string RangeText(int64_t first, int64_t end) { return "[" + WithCommas(firs
 std::string BridgeText(const Plan& plan, const Bridge& bridge, size_t width) {
   int64_t samples = 0;
   for (const Transfer& transfer : bridge.forward) samples = std::max(samples, transfer.end_sample);
-  const std::string transfers = Counted(static_cast<int64_t>(bridge.forward.size()), "transfer") + " a microbatch of " + Counted(samples, "sample");
-  std::string text = Wrapped(bridge.from + " ──▶ " + bridge.to + "   " + bridge.kind + ", " + transfers, width, 2) + "\n";
-  if (const Module *from = plan.FindModule(bridge.from), *to = plan.FindModule(bridge.to); from && to) {
-    text += "  " + WithCommas(from->grid.dp) + " lanes of tp" + std::to_string(from->grid.tp) + " ──▶ " + WithCommas(to->grid.dp) +
-            " lanes of tp" + std::to_string(to->grid.tp) + "\n";
+  const std::string transfers = Counted(static_cast<int64_t>(bridge.forward.size()), "transfer") + " a microbatch of " +
+                                Counted(samples, "sample");
+  std::string text =
+      Wrapped(bridge.from + " ──▶ " + bridge.to + "   " + bridge.kind + ", " + transfers, width, 2) + "\n";
+  if (const Module* from = plan.FindModule(bridge.from), *to = plan.FindModule(bridge.to); from && to) {
+    text += "  " + WithCommas(from->grid.dp) + " lanes of tp" + std::to_string(from->grid.tp) + " ──▶ " +
+            WithCommas(to->grid.dp) + " lanes of tp" + std::to_string(to->grid.tp) + "\n";
   }
   const std::map<int, Fan> by_sender = FansOf(bridge, true), by_receiver = FansOf(bridge, false);
   const bool senders = by_sender.size() <= by_receiver.size();
@@ -55,7 +57,8 @@ std::string BridgeText(const Plan& plan, const Bridge& bridge, size_t width) {
                fan.least == fan.most ? WithCommas(fan.least) : WithCommas(fan.least) + " to " + WithCommas(fan.most)});
   }
   text += table.Text("  ", width);
-  if (fans.size() > kMostRows) text += "  (and " + WithCommas(static_cast<int64_t>(fans.size() - kMostRows)) + " more ranks; --json has all)\n";
+  if (fans.size() > kMostRows)
+    text += "  (and " + WithCommas(static_cast<int64_t>(fans.size() - kMostRows)) + " more ranks; --json has all)\n";
   return text;
 }
 
@@ -73,14 +76,18 @@ nlohmann::ordered_json ShowBridgesJson(const Plan& plan) {
   auto transfers = [](const std::vector<Transfer>& list) {
     Json json = Json::array();
     for (const Transfer& transfer : list) {
-      json.push_back({{"from_rank", transfer.from_rank}, {"to_rank", transfer.to_rank},
+      json.push_back({{"from_rank", transfer.from_rank},
+                      {"to_rank", transfer.to_rank},
                       {"microbatch_samples", {transfer.first_sample, transfer.end_sample}}});
     }
     return json;
   };
   Json bridges = Json::array();
   for (const Bridge& bridge : plan.bridges) {
-    bridges.push_back({{"from", bridge.from}, {"to", bridge.to}, {"kind", bridge.kind}, {"transfers", transfers(bridge.forward)},
+    bridges.push_back({{"from", bridge.from},
+                       {"to", bridge.to},
+                       {"kind", bridge.kind},
+                       {"transfers", transfers(bridge.forward)},
                        {"gradient_transfers", transfers(bridge.backward)}});
   }
   return {{"bridges", std::move(bridges)}};

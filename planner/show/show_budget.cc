@@ -23,7 +23,9 @@ std::string ShortDigits(double value) {
 }
 
 // A step whose first sample is `sample`, as a person counts: from 1.
-int64_t StepAt(const Budget& budget, int64_t sample) { return sample / std::max<int64_t>(1, budget.global_samples) + 1; }
+int64_t StepAt(const Budget& budget, int64_t sample) {
+  return sample / std::max<int64_t>(1, budget.global_samples) + 1;
+}
 
 // Both curves over samples, with the segments of the learning rate under it.
 std::string CurvesText(const Budget& budget, size_t width) {
@@ -40,11 +42,13 @@ std::string CurvesText(const Budget& budget, size_t width) {
   std::vector<double> ends;
   for (const Segment& segment : budget.segments) {
     names.push_back(segment.kind);
-    ends.push_back(std::min(1.0, static_cast<double>(segment.end_sample) / static_cast<double>(TrainedSamples(budget))));
+    ends.push_back(
+        std::min(1.0, static_cast<double>(segment.end_sample) / static_cast<double>(TrainedSamples(budget))));
   }
   const std::string last = WithCommas(TrainedSamples(budget)) + " samples";
-  std::string text = "\nlearning rate\n" + LineChart(rates, kLines, kIndent) + PartsRuler(names, ends, columns, kIndent) +
-                     std::string(kIndent - 1, ' ') + "0" + std::string(columns - Width(last), ' ') + last + "\n";
+  std::string text = "\nlearning rate\n" + LineChart(rates, kLines, kIndent) +
+                     PartsRuler(names, ends, columns, kIndent) + std::string(kIndent - 1, ' ') + "0" +
+                     std::string(columns - Width(last), ' ') + last + "\n";
   const double decay = budget.weight_decay.start;
   if (decay == budget.weight_decay.end) return text + "\nweight decay  " + ShortDigits(decay) + " throughout\n";
   return text + "\nweight decay\n" + LineChart(decays, kLines / 2, kIndent);
@@ -55,8 +59,9 @@ std::string CurvesText(const Budget& budget, size_t width) {
 std::string ShowBudget(const Plan& plan, const std::vector<int64_t>& at, size_t width) {
   const Budget& budget = plan.budget;
   std::string text = WithCommas(budget.train_samples) + " samples in " + WithCommas(budget.steps) + " steps of " +
-                     WithCommas(budget.global_samples) + " (" + WithCommas(budget.microbatches) + " microbatches; micro batch " +
-                     WithCommas(budget.micro_samples) + ", sequence " + WithCommas(budget.sequence_length) + ")";
+                     WithCommas(budget.global_samples) + " (" + WithCommas(budget.microbatches) +
+                     " microbatches; micro batch " + WithCommas(budget.micro_samples) + ", sequence " +
+                     WithCommas(budget.sequence_length) + ")";
   text = Wrapped(text, width) + "\n";
   if (budget.samples_past_budget > 0) {
     text += "the last step is full: " + WithCommas(budget.samples_past_budget) + " samples past the budget\n";
@@ -90,7 +95,8 @@ nlohmann::ordered_json ShowBudgetJson(const Plan& plan, const std::vector<int64_
                {"samples_past_budget", budget.samples_past_budget},
                {"segments", Json::array()}};
   for (const Segment& segment : budget.segments) {
-    json["segments"].push_back({{"kind", segment.kind}, {"first_sample", segment.first_sample}, {"end_sample", segment.end_sample}});
+    json["segments"].push_back(
+        {{"kind", segment.kind}, {"first_sample", segment.first_sample}, {"end_sample", segment.end_sample}});
   }
   if (at.empty()) return json;
   json["at"] = Json::array();

@@ -26,8 +26,9 @@ std::string ShowGroups(const Plan& plan, size_t width) {
   Table table({"group", "view", "axes", "groups", "ranks each", "used", "members"});
   for (const Group& group : plan.groups) {
     const std::vector<std::vector<int>> members = MembersOf(plan, group);
-    table.Add({group.name, group.module.empty() ? "" : std::string(ViewName(group.view)), AxesText(group), std::to_string(members.size()),
-               members.empty() ? "0" : std::to_string(members[0].size()), group.used() ? "yes" : "", MembersText(members)});
+    table.Add({group.name, group.module.empty() ? "" : std::string(ViewName(group.view)), AxesText(group),
+               std::to_string(members.size()), members.empty() ? "0" : std::to_string(members[0].size()),
+               group.used() ? "yes" : "", MembersText(members)});
   }
   return table.Text("", width);
 }

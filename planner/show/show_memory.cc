@@ -22,7 +22,8 @@ std::string Bar(const RoleEstimate& estimate, int64_t whole) {
   const auto fill = [&](int64_t bytes, const char* with) {
     for (; cells < cells_to(bytes); ++cells) bar += with;
   };
-  for (const MemoryCategory& category : kMemoryCategories) fill(reached += estimate.planned.*category.bytes, category.fill);
+  for (const MemoryCategory& category : kMemoryCategories)
+    fill(reached += estimate.planned.*category.bytes, category.fill);
   fill(estimate.worst.total(), "-");
   if (estimate.limit == 0) return bar;
   fill(estimate.limit, "·");
@@ -46,7 +47,8 @@ std::string ShowMemory(const Plan& plan, size_t width) {
   const int64_t limit = estimates.empty() ? 0 : estimates.front().limit;
   std::string text = limit > 0 ? absl::StrFormat("of each rank, on a %s of %s\n\n", plan.cluster.gpu, unit.Text(limit))
                                : std::string("of each rank; cluster.gpu is none, so no limit is known\n\n");
-  Table table({"role", "parameters", "gradients", "optimizer", "activations", "communication", "workspace", "in all", "worst case"});
+  Table table({"role", "parameters", "gradients", "optimizer", "activations", "communication", "workspace", "in all",
+               "worst case"});
   for (const RoleEstimate& estimate : estimates) {
     std::vector<std::string> row = {estimate.role->name};
     for (const MemoryCategory& category : kMemoryCategories) row.push_back(unit.Text(estimate.planned.*category.bytes));
@@ -60,9 +62,11 @@ std::string ShowMemory(const Plan& plan, size_t width) {
     if (!estimate.fullest.empty()) text += "  fullest at " + estimate.fullest + "\n";
   }
   std::string legend;
-  for (const MemoryCategory& category : kMemoryCategories) legend += std::string(" ") + category.fill + " " + category.name;
-  const std::string note = absl::StrFormat("worst case (-): every run-time size at its maximum. %s is 1e%d bytes; docs/memory.md has the formulas.",
-                                           unit.name, unit.bytes == 1e9 ? 9 : 6);
+  for (const MemoryCategory& category : kMemoryCategories)
+    legend += std::string(" ") + category.fill + " " + category.name;
+  const std::string note = absl::StrFormat(
+      "worst case (-): every run-time size at its maximum. %s is 1e%d bytes; docs/memory.md has the formulas.",
+      unit.name, unit.bytes == 1e9 ? 9 : 6);
   return text + "\n" + Wrapped(legend, width, 1) + "\n" + Wrapped(note, width) + "\n";
 }
 
@@ -70,7 +74,8 @@ nlohmann::ordered_json ShowMemoryJson(const Plan& plan) {
   using Json = nlohmann::ordered_json;
   Json roles = Json::array();
   for (const RoleEstimate& estimate : EstimateMemory(plan)) {
-    Json role = {{"role", estimate.role->name}, {"bytes", BytesJson(estimate.planned)}, {"total", estimate.planned.total()}};
+    Json role = {
+        {"role", estimate.role->name}, {"bytes", BytesJson(estimate.planned)}, {"total", estimate.planned.total()}};
     role["limit"] = estimate.limit > 0 ? Json(estimate.limit) : Json();
     role["worst_bytes"] = BytesJson(estimate.worst);
     role["worst_total"] = estimate.worst.total();

@@ -16,8 +16,8 @@ int64_t Rounded(double flops) { return std::llround(flops); }
 std::string LayersText(const Module& module, size_t width) {
   Table table({"layer", "", "kind", "parameters", "forward FLOPs"});
   for (const LayerSummary& layer : module.layers) {
-    table.Add({layer.frame, std::string(1, layer.kind), std::string(LayerWord(layer.kind)), WithCommas(layer.parameters),
-               WithCommas(layer.forward_flops)});
+    table.Add({layer.frame, std::string(1, layer.kind), std::string(LayerWord(layer.kind)),
+               WithCommas(layer.parameters), WithCommas(layer.forward_flops)});
   }
   return table.Text("  ", width);
 }
@@ -32,7 +32,8 @@ std::string FlopsText(const ModuleFlops& flops, size_t width) {
              WithCommas(Rounded(flops.token.recompute))});
   const std::string bound = flops.known ? "" : "at most ";
   std::string text = "  a sample: " + bound + FlopText(flops.sample.model()) + " in " +
-                     absl::StrFormat("%.6g", flops.tokens_per_sample) + " tokens; a step: " + bound + FlopText(flops.step.model());
+                     absl::StrFormat("%.6g", flops.tokens_per_sample) + " tokens; a step: " + bound +
+                     FlopText(flops.step.model());
   if (flops.step.recompute > 0) text += ", and " + FlopText(flops.step.recompute) + " recomputed";
   return table.Text("  ", width) + Wrapped(text, width, 2) + "\n";
 }
@@ -42,8 +43,8 @@ std::string TimeText(const Plan& plan) {
   const StepTime time = TimeStep(plan);
   std::string text = absl::StrFormat("ranks wait %.1f %% of a step", 100 * time.bubble);
   if (time.seconds) {
-    text += absl::StrFormat(", which takes %.3g s at %.0f %% of the dense peak of a %s, transfers left out", time.length, 100 * kEfficiency,
-                            plan.cluster.gpu);
+    text += absl::StrFormat(", which takes %.3g s at %.0f %% of the dense peak of a %s, transfers left out",
+                            time.length, 100 * kEfficiency, plan.cluster.gpu);
   }
   return text;
 }
@@ -52,7 +53,8 @@ nlohmann::ordered_json TimeJson(const Plan& plan) {
   const StepTime time = TimeStep(plan);
   nlohmann::ordered_json roles = nlohmann::ordered_json::array();
   for (const RoleTime& role : time.roles) {
-    roles.push_back({{"role", role.role->name}, {"flops", role.flops}, {"busy", time.length > 0 ? role.busy / time.length : 0}});
+    roles.push_back(
+        {{"role", role.role->name}, {"flops", role.flops}, {"busy", time.length > 0 ? role.busy / time.length : 0}});
   }
   nlohmann::ordered_json json = {{"bubble", time.bubble}, {"efficiency", kEfficiency}};
   json["seconds"] = time.seconds ? nlohmann::ordered_json(time.length) : nlohmann::ordered_json();
@@ -72,7 +74,8 @@ std::string ShowModel(const Plan& plan, size_t width) {
   for (const Module& module : plan.modules) {
     const ModuleFlops flops = FlopsOf(plan, module);
     step += flops.step.model();
-    std::string heading = module.name + ": " + module.model + " (" + module.kind + "), " + WithCommas(module.parameter_count) + " parameters";
+    std::string heading = module.name + ": " + module.model + " (" + module.kind + "), " +
+                          WithCommas(module.parameter_count) + " parameters";
     if (module.projector_count > 0) heading += " and " + WithCommas(module.projector_count) + " of the projector";
     if (!module.trained()) heading += ", frozen";
     text += Wrapped(heading, width, 2) + "\n" + LayersText(module, width) + "\n" + FlopsText(flops, width) + "\n";
@@ -87,8 +90,11 @@ nlohmann::ordered_json ShowModelJson(const Plan& plan) {
     const ModuleFlops flops = FlopsOf(plan, module);
     Json layers = Json::array();
     for (const LayerSummary& layer : module.layers) {
-      layers.push_back({{"layer", layer.frame}, {"kind", std::string(1, layer.kind)}, {"parameters", layer.parameters},
-                        {"forward_flops", layer.forward_flops}, {"stage", layer.stage}});
+      layers.push_back({{"layer", layer.frame},
+                        {"kind", std::string(1, layer.kind)},
+                        {"parameters", layer.parameters},
+                        {"forward_flops", layer.forward_flops},
+                        {"stage", layer.stage}});
     }
     Json parts = Json::object();
     for (const PartFlops& part : flops.parts) {
@@ -97,8 +103,11 @@ nlohmann::ordered_json ShowModelJson(const Plan& plan) {
     }
     Json parameters = Json::array();
     for (const Parameter& parameter : module.parameters) {
-      parameters.push_back({{"name", parameter.name}, {"shape", parameter.shape}, {"experts", parameter.experts},
-                            {"trained", parameter.trained}, {"weight_decay", parameter.decay}});
+      parameters.push_back({{"name", parameter.name},
+                            {"shape", parameter.shape},
+                            {"experts", parameter.experts},
+                            {"trained", parameter.trained},
+                            {"weight_decay", parameter.decay}});
     }
     modules[module.name] = {{"model", module.model},
                             {"kind", module.kind},

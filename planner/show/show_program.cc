@@ -58,7 +58,8 @@ const char* ClassWord(OpKind kind) {
 }
 
 std::string PartText(const ExchangePart& part) {
-  const std::string text = std::string(part.send ? "send " : "receive ") + part.value + (part.backward ? " (gradient)" : "");
+  const std::string text =
+      std::string(part.send ? "send " : "receive ") + part.value + (part.backward ? " (gradient)" : "");
   if (!part.bridge.empty()) return text + " over " + part.bridge + " rows " + part.sample_rows;
   return text + (part.send ? " to" : " from") + (part.shift > 0 ? " the next stage" : " the stage before");
 }
@@ -100,7 +101,8 @@ void AppendLines(const std::vector<Line>& lines, size_t width, std::string& text
     right = std::max(right, std::min<size_t>(Width(line.right), 60));
   }
   for (const Line& line : lines) {
-    const std::string head = "  " + PadRight(line.word, 8) + " " + PadRight(line.left, left) + (line.left.empty() ? "   " : " = ");
+    const std::string head =
+        "  " + PadRight(line.word, 8) + " " + PadRight(line.left, left) + (line.left.empty() ? "   " : " = ");
     std::string row = head + PadRight(line.right, right) + "  " + line.types;
     row.erase(row.find_last_not_of(' ') + 1);
     if (Width(row) > width) {
@@ -137,7 +139,8 @@ std::string BlockText(const Plan& plan, const Block& block, size_t width) {
   for (const Output& input : block.inputs) formals.push_back({"in", input.name, "", TypeText(input.type)});
   for (const Output& taken : block.takes) formals.push_back({"takes", taken.name, "", TypeText(taken.type)});
   for (const Line& line : formals) {
-    text += Wrapped("  " + PadRight(line.word, 8) + " " + PadRight(line.left, 32) + " " + line.types, width, kIndent) + "\n";
+    text += Wrapped("  " + PadRight(line.word, 8) + " " + PadRight(line.left, 32) + " " + line.types, width, kIndent) +
+            "\n";
   }
   AppendBody(block.body, width, text);
   if (!block.outputs.empty()) text += Wrapped("  out      " + Joined(block.outputs), width, kIndent) + "\n";
@@ -157,7 +160,8 @@ std::string ShowProgram(const Plan& plan, const std::string& role_name, size_t w
     blocks.merge(BlocksOf(plan, role));
     text += "role " + role.name + "   ranks " + RanksText(Expand(role.ranks)) + OriginText(plan, role.origin) + "\n";
     text += " host waits " + WithCommas(HostWaits(LinkedProgram(linked, role))) + " a step\n";
-    for (const auto& [part, body] : {std::pair("setup", &role.setup), {"step", &role.step}, {"teardown", &role.teardown}}) {
+    for (const auto& [part, body] :
+         {std::pair("setup", &role.setup), {"step", &role.step}, {"teardown", &role.teardown}}) {
       if (body->empty()) continue;
       text += " " + std::string(part) + "\n";
       AppendBody(*body, width, text);
@@ -188,9 +192,14 @@ Json ShowProgramJson(const Plan& plan, const std::string& role_name) {
       if (used.contains(plan.blocks[b].name)) blocks[plan.blocks[b].name] = tree["blocks"][b];
     }
     const Json& written = tree["roles"][i];
-    roles.push_back({{"name", role.name}, {"modules", role.modules}, {"ranks", Expand(role.ranks)},
-                     {"host_waits", HostWaits(LinkedProgram(linked, role))}, {"blocks", std::move(blocks)}, {"setup", written["setup"]},
-                     {"step", written["step"]}, {"teardown", written["teardown"]}});
+    roles.push_back({{"name", role.name},
+                     {"modules", role.modules},
+                     {"ranks", Expand(role.ranks)},
+                     {"host_waits", HostWaits(LinkedProgram(linked, role))},
+                     {"blocks", std::move(blocks)},
+                     {"setup", written["setup"]},
+                     {"step", written["step"]},
+                     {"teardown", written["teardown"]}});
   }
   return {{"roles", std::move(roles)}, {"symbols", tree["symbols"]}};
 }

@@ -22,7 +22,8 @@ Json Coordinates(const Grid& grid, int rank, View view) {
 
 std::string SizesText(const Grid& grid, View view) {
   std::string text;
-  for (Axis axis : AxesOf(view)) text += (text.empty() ? "" : " ") + std::string(AxisName(axis)) + std::to_string(grid.size(axis));
+  for (Axis axis : AxesOf(view))
+    text += (text.empty() ? "" : " ") + std::string(AxisName(axis)) + std::to_string(grid.size(axis));
   return text;
 }
 
@@ -38,7 +39,8 @@ std::string Rule(const char* left, const char* middle, const char* right, size_t
 }
 
 // A node's boxes, in as many rows as the width asks for.
-std::string NodeText(const std::vector<std::vector<std::string>>& boxes, size_t width, const std::string& title, size_t columns) {
+std::string NodeText(const std::vector<std::vector<std::string>>& boxes, size_t width, const std::string& title,
+                     size_t columns) {
   const size_t indent_width = Width(title) + 2;
   const size_t most = std::max<size_t>(1, (columns - std::min(columns, indent_width + 1)) / (width + 3));
   const size_t rows = (boxes.size() + most - 1) / most, a_row = (boxes.size() + rows - 1) / rows;  // as even as can be
@@ -51,7 +53,8 @@ std::string NodeText(const std::vector<std::vector<std::string>>& boxes, size_t 
     text += indent + Rule("┌", "┬", "┐", end - first, width);
     for (size_t line = 0; line < height; ++line) {
       text += first == 0 && line == 0 ? title + "  " : indent;
-      for (size_t i = first; i < end; ++i) text += "│ " + PadRight(line < boxes[i].size() ? boxes[i][line] : "", width) + " ";
+      for (size_t i = first; i < end; ++i)
+        text += "│ " + PadRight(line < boxes[i].size() ? boxes[i][line] : "", width) + " ";
       text += "│\n";
     }
     text += indent + Rule("└", "┴", "┘", end - first, width);
@@ -79,14 +82,17 @@ std::string BoxesText(const Plan& plan, size_t columns) {
     title_width = std::max(title_width, RunTitle(run).size());
     several |= run.nodes > 1;
     boxes.emplace_back();
-    for (int i = 0; i < per_node && run.first_node * per_node + i < plan.world_size; ++i) boxes.back().push_back(BoxOf(plan, run, i));
+    for (int i = 0; i < per_node && run.first_node * per_node + i < plan.world_size; ++i)
+      boxes.back().push_back(BoxOf(plan, run, i));
     for (const auto& box : boxes.back()) {
       for (const std::string& line : box) width = std::max(width, Width(line));
     }
   }
   std::string text = several ? "n counts the nodes of a run from 0\n" : "";
-  for (size_t i = 0; i < runs.size(); ++i) text += NodeText(boxes[i], width, PadRight(RunTitle(runs[i]), title_width), columns);
-  if (runs.size() < all) text += "(and " + std::to_string(all - runs.size()) + " more kinds of nodes; --json has every rank)\n";
+  for (size_t i = 0; i < runs.size(); ++i)
+    text += NodeText(boxes[i], width, PadRight(RunTitle(runs[i]), title_width), columns);
+  if (runs.size() < all)
+    text += "(and " + std::to_string(all - runs.size()) + " more kinds of nodes; --json has every rank)\n";
   return text;
 }
 
@@ -98,8 +104,8 @@ std::string ShowRanks(const Plan& plan, size_t width) {
   Table modules({"module", "ranks", "dense", "expert"});
   for (const Module& module : plan.modules) {
     const Grid& grid = module.grid;
-    modules.Add({module.name, RanksText(grid.first_rank, grid.ranks()),
-                 SizesText(grid, View::kDense), HasExperts(grid) ? SizesText(grid, View::kExpert) : ""});
+    modules.Add({module.name, RanksText(grid.first_rank, grid.ranks()), SizesText(grid, View::kDense),
+                 HasExperts(grid) ? SizesText(grid, View::kExpert) : ""});
   }
   text += modules.Text("", width) + "\n";
   return text + BoxesText(plan, width);
@@ -115,7 +121,10 @@ Json ShowRanksJson(const Plan& plan) {
       modules[module.name] = {{"dense", Coordinates(module.grid, rank, View::kDense)},
                               {"expert", Coordinates(module.grid, rank, View::kExpert)}};
     }
-    ranks.push_back({{"rank", rank}, {"node", rank / per_node}, {"local_rank", rank % per_node}, {"role", RoleName(plan, rank)},
+    ranks.push_back({{"rank", rank},
+                     {"node", rank / per_node},
+                     {"local_rank", rank % per_node},
+                     {"role", RoleName(plan, rank)},
                      {"modules", std::move(modules)}});
   }
   return {{"world_size", plan.world_size}, {"ranks", std::move(ranks)}};

@@ -22,7 +22,8 @@ std::string IdleText(const TimelineRow& row, int slots) {
 std::string CellsText(const TimelineRow& row, size_t first, size_t end, size_t cell) {
   std::vector<std::string> cells(end - first, ".");
   for (const TimelineOp& op : row.ops) {
-    if (op.start >= 0 && static_cast<size_t>(op.start) >= first && static_cast<size_t>(op.start) < end) cells[op.start - first] = OpText(op);
+    if (op.start >= 0 && static_cast<size_t>(op.start) >= first && static_cast<size_t>(op.start) < end)
+      cells[op.start - first] = OpText(op);
   }
   std::string text;
   for (const std::string& shown : cells) text += PadRight(shown, cell) + "|";
@@ -42,9 +43,11 @@ std::string ChartText(const Timeline& timeline, size_t width) {
   for (size_t first = 0; first < shown; first += fitting) {
     const size_t end = std::min(shown, first + fitting);
     if (first > 0) text += "\n" + std::string(names + 3, ' ') + "from column " + std::to_string(first) + "\n";
-    for (const TimelineRow& row : timeline.rows) text += PadRight(StageName(row), names) + "  |" + CellsText(row, first, end, cell) + "\n";
+    for (const TimelineRow& row : timeline.rows)
+      text += PadRight(StageName(row), names) + "  |" + CellsText(row, first, end, cell) + "\n";
   }
-  if (shown < slots) text += "(the first " + std::to_string(shown) + " of " + WithCommas(timeline.slots) + " columns)\n";
+  if (shown < slots)
+    text += "(the first " + std::to_string(shown) + " of " + WithCommas(timeline.slots) + " columns)\n";
   return text;
 }
 
@@ -52,12 +55,16 @@ std::string ChartText(const Timeline& timeline, size_t width) {
 
 std::string ShowSchedule(const Plan& plan, size_t width) {
   const Timeline timeline = TimelineOf(plan);
-  std::string text = Wrapped("one column is one forward (F) or backward (B) of a microbatch, drawn as if all took the same time; "
-                             "a dot is a bubble", width) + "\n\n" + ChartText(timeline, width);
+  std::string text =
+      Wrapped(
+          "one column is one forward (F) or backward (B) of a microbatch, drawn as if all took the same time; "
+          "a dot is a bubble",
+          width) +
+      "\n\n" + ChartText(timeline, width);
   Table stages({"stage", "ranks", "warmup", "microbatches", "bubbles"});
   for (const TimelineRow& row : timeline.rows) {
-    stages.Add({StageName(row), RanksText(row.ranks.first, row.ranks.count),
-                std::to_string(row.warmup), std::to_string(row.ops.size() / 2), IdleText(row, timeline.slots)});
+    stages.Add({StageName(row), RanksText(row.ranks.first, row.ranks.count), std::to_string(row.warmup),
+                std::to_string(row.ops.size() / 2), IdleText(row, timeline.slots)});
   }
   return text + "\n" + stages.Text("", width);
 }
@@ -69,8 +76,12 @@ nlohmann::ordered_json ShowScheduleJson(const Plan& plan) {
     const StageSchedule& stage = plan.schedule[i];
     nlohmann::ordered_json starts = nlohmann::ordered_json::array();
     for (const TimelineOp& op : timeline.rows[i].ops) starts.push_back(op.start);
-    stages.push_back({{"module", stage.module}, {"stage", stage.stage}, {"ranks", Expand({timeline.rows[i].ranks})}, {"warmup", stage.warmup},
-                      {"order", stage.order}, {"slots", std::move(starts)}});
+    stages.push_back({{"module", stage.module},
+                      {"stage", stage.stage},
+                      {"ranks", Expand({timeline.rows[i].ranks})},
+                      {"warmup", stage.warmup},
+                      {"order", stage.order},
+                      {"slots", std::move(starts)}});
   }
   return {{"stages", std::move(stages)}, {"slots", timeline.slots}};
 }

@@ -14,7 +14,8 @@ bool IsNumber(const std::string& cell) {
 std::string RangeText(const RankRange& range) {
   const int last = range.first + (range.count - 1) * range.stride;
   if (range.count == 1) return std::to_string(range.first);
-  std::string text = std::to_string(range.first) + (range.count == 2 && range.stride > 1 ? ", " : "-") + std::to_string(last);
+  std::string text =
+      std::to_string(range.first) + (range.count == 2 && range.stride > 1 ? ", " : "-") + std::to_string(last);
   if (range.stride > 1 && range.count > 2) text += " by " + std::to_string(range.stride);
   return text;
 }
@@ -37,7 +38,8 @@ std::string Wrapped(const std::string& line, size_t width, size_t indent) {
   current = line.substr(0, at);
   bool empty = true;  // no word on the current line yet
   while (at < line.size()) {
-    const size_t end = std::min(line.find(' ', at), line.size()), next = std::min(line.find_first_not_of(' ', end), line.size());
+    const size_t end = std::min(line.find(' ', at), line.size()),
+                 next = std::min(line.find_first_not_of(' ', end), line.size());
     const std::string word = line.substr(at, end - at);
     if (!empty && Width(current) + Width(word) > width) {
       current.erase(current.find_last_not_of(' ') + 1);
@@ -63,7 +65,8 @@ Table::Layout Table::Measured() const {
   return layout;
 }
 
-std::string Table::Piece(const Layout& layout, size_t first, size_t end, const std::string& indent, size_t width) const {
+std::string Table::Piece(const Layout& layout, size_t first, size_t end, const std::string& indent,
+                         size_t width) const {
   size_t others = Width(indent) + layout.widths[0];  // in front of the last column
   for (size_t c = first; c < end; ++c) others += 2 + (c + 1 < end ? layout.widths[c] : 0);
   std::string text;
@@ -85,7 +88,9 @@ std::string Table::Text(const std::string& indent, size_t width) const {
   constexpr size_t kLeastWords = 24;  // a last column wraps in no less
   const Layout layout = Measured();
   const size_t columns = layout.widths.size();
-  const auto needed = [&](size_t c) { return c + 1 == columns ? std::min(layout.widths[c], kLeastWords) : layout.widths[c]; };
+  const auto needed = [&](size_t c) {
+    return c + 1 == columns ? std::min(layout.widths[c], kLeastWords) : layout.widths[c];
+  };
   std::string text;
   for (size_t first = 1, end = 1; first < columns || text.empty(); first = end) {
     for (size_t reached = Width(indent) + layout.widths[0]; end < columns; ++end) {
@@ -109,7 +114,9 @@ std::string RanksText(const std::vector<int>& ranks, size_t most) {
 
 std::string RanksText(int first, int count) { return RangeText({first, count, 1}); }
 
-std::string Counted(int64_t number, const std::string& noun) { return WithCommas(number) + " " + noun + (number == 1 ? "" : "s"); }
+std::string Counted(int64_t number, const std::string& noun) {
+  return WithCommas(number) + " " + noun + (number == 1 ? "" : "s");
+}
 
 std::string WithCommas(int64_t number) {
   std::string text = std::to_string(number);

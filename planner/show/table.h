@@ -12,8 +12,9 @@ class Table {
   explicit Table(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
   void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
 
-  // One line a row, columns two spaces apart; a column whose every cell but the header is a number is aligned to the right. A table wider than
-  // `width` characters (0: any width) wraps the words of its last column, or is cut into pieces that all begin with the first column.
+  // One line a row, columns two spaces apart; a column whose every cell but the header is a number is aligned to the
+  // right. A table wider than `width` characters (0: any width) wraps the words of its last column, or is cut into
+  // pieces that all begin with the first column.
   std::string Text(const std::string& indent = "", size_t width = 0) const;
 
  private:
@@ -32,8 +33,8 @@ class Table {
 size_t Width(const std::string& text);
 std::string PadRight(const std::string& text, size_t width);
 
-// One line as lines of at most `width` characters, broken at spaces; those after the first start with `indent` spaces. No newline at the end. A
-// word longer than that stays whole.
+// One line as lines of at most `width` characters, broken at spaces; those after the first start with `indent` spaces.
+// No newline at the end. A word longer than that stays whole.
 std::string Wrapped(const std::string& line, size_t width, size_t indent = 0);
 
 // "0-3, 8, 10-14 by 2"; the middle is left out beyond `most` runs.

@@ -6,7 +6,8 @@
 namespace planwright {
 namespace {
 
-// The stages whose forward feeds stage `i`: the one before it in its module, or the last ones of the modules bridged into it.
+// The stages whose forward feeds stage `i`: the one before it in its module, or the last ones of the modules bridged
+// into it.
 std::vector<size_t> Feeders(const Plan& plan, size_t i) {
   const StageSchedule& stage = plan.schedule[i];
   std::vector<size_t> feeders;
@@ -16,7 +17,8 @@ std::vector<size_t> Feeders(const Plan& plan, size_t i) {
     if (stage.stage == 0) {
       const Module* module = plan.FindModule(other.module);
       for (const Bridge& bridge : plan.bridges) {
-        feeds |= bridge.to == stage.module && bridge.from == other.module && module && other.stage == module->grid.pp - 1;
+        feeds |=
+            bridge.to == stage.module && bridge.from == other.module && module && other.stage == module->grid.pp - 1;
       }
     }
     if (feeds) feeders.push_back(j);
@@ -24,7 +26,9 @@ std::vector<size_t> Feeders(const Plan& plan, size_t i) {
   return feeders;
 }
 
-bool Overlap(const RankRange& a, const RankRange& b) { return a.first < b.first + b.count && b.first < a.first + a.count; }
+bool Overlap(const RankRange& a, const RankRange& b) {
+  return a.first < b.first + b.count && b.first < a.first + a.count;
+}
 
 TimelineRow RowOf(const Plan& plan, const StageSchedule& stage) {
   TimelineRow row{stage.module, stage.stage, stage.warmup, {0, 0, 1}, {}, 0};

@@ -1,5 +1,5 @@
-// When the forwards and backwards of a pipeline run if every one takes one slot and starts as soon as what it needs is there. Stages on the
-// same ranks (colocated modules) take turns. A drawing, not a promise of time.
+// When the forwards and backwards of a pipeline run if every one takes one slot and starts as soon as what it needs is
+// there. Stages on the same ranks (colocated modules) take turns. A drawing, not a promise of time.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ struct TimelineOp {
 struct TimelineRow {
   std::string module;
   int stage = 0, warmup = 0;
-  RankRange ranks;  // in a row
+  RankRange ranks;              // in a row
   std::vector<TimelineOp> ops;  // in the stage's order
-  int busy = 0;     // slots in which its ranks work, for this or another stage
+  int busy = 0;                 // slots in which its ranks work, for this or another stage
 };
 
 struct Timeline {

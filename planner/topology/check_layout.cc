@@ -22,7 +22,8 @@ constexpr auto kMostParameters = static_cast<double>(kMostElements / 2);  // wit
 std::string BuiltLayers() {
   std::vector<std::string> layers;
   for (const LayerKind& kind : LayerKinds()) {
-    if (kind.of == LayerKind::Of::kLanguage) layers.push_back(absl::StrCat(std::string(1, kind.letter), " (", std::string(kind.word), ")"));
+    if (kind.of == LayerKind::Of::kLanguage)
+      layers.push_back(absl::StrCat(std::string(1, kind.letter), " (", std::string(kind.word), ")"));
   }
   const std::string last = std::move(layers.back());
   layers.pop_back();
@@ -39,7 +40,8 @@ bool CheckPatternBuilt(const HybridLmModel& model, const LayerPattern& pattern, 
   }
   if (pattern.mtp_depths > 0) unbuilt.push_back("/ (multi-token prediction)");
   if (unbuilt.empty()) return true;
-  diagnostics.Error(DiagnosticKind::kNotBuiltYet, model.pattern.where, absl::StrCat("layers not built yet: ", absl::StrJoin(unbuilt, ", ")),
+  diagnostics.Error(DiagnosticKind::kNotBuiltYet, model.pattern.where,
+                    absl::StrCat("layers not built yet: ", absl::StrJoin(unbuilt, ", ")),
                     absl::StrCat("use ", BuiltLayers()));
   return false;
 }
@@ -83,7 +85,8 @@ bool CheckLanguageShape(const ModuleRecipe& module, const HybridLmModel& model, 
   for (const LayerKind* kind : KindsOf(*pattern)) {
     if (!model.has(kind->word)) check.MissingSection(model, kind->letter);
   }
-  if (pattern->layers.empty()) check.Shape({0, model.pattern.where}, "the pattern has no layer", "write the layers, such as ME*E");
+  if (pattern->layers.empty())
+    check.Shape({0, model.pattern.where}, "the pattern has no layer", "write the layers, such as ME*E");
   for (const LayerKind* kind : GivenKindsOf(model, *pattern)) LanguageLayerOf(kind->letter).CheckShape(model, check);
   CheckLanguageSize(model, *pattern, check);
 
@@ -109,11 +112,13 @@ void CutLanguage(const Recipe& recipe, const ModuleRecipe& m, const HybridLmMode
   Diagnostics ignored;  // a broken pattern was reported with the shape
   const std::optional<LayerPattern> pattern = ParseLayerPattern(model.pattern, ignored);
   if (!pattern) return;
-  for (const LayerKind* kind : GivenKindsOf(model, *pattern)) LanguageLayerOf(kind->letter).CheckLayout(model, m, check);
+  for (const LayerKind* kind : GivenKindsOf(model, *pattern))
+    LanguageLayerOf(kind->letter).CheckLayout(model, m, check);
   check.Cut("vocabulary", model.vocabulary, "tp", m.tp);
   // Between layers each tp rank holds its part of the sequence; over cp it is cut in pairs of chunks (facts 10).
   if (*m.cp > 1) {
-    check.Cut("sequence_length", recipe.batch.sequence_length, "2 x cp x tp", Located<int64_t>(2 * *m.cp * *m.tp, m.cp.where));
+    check.Cut("sequence_length", recipe.batch.sequence_length, "2 x cp x tp",
+              Located<int64_t>(2 * *m.cp * *m.tp, m.cp.where));
   } else {
     check.Cut("sequence_length", recipe.batch.sequence_length, "tp", m.tp);
   }
@@ -129,7 +134,8 @@ void CutEncoder(const ModuleRecipe& m, const RadioVitModel& model, SizeChecks& c
 }  // namespace
 
 bool CheckModelShape(const ModuleRecipe& module, Diagnostics& diagnostics) {
-  if (const auto* language = std::get_if<HybridLmModel>(&module.model.model)) return CheckLanguageShape(module, *language, diagnostics);
+  if (const auto* language = std::get_if<HybridLmModel>(&module.model.model))
+    return CheckLanguageShape(module, *language, diagnostics);
   return CheckEncoderShape(module, std::get<RadioVitModel>(module.model.model), diagnostics);
 }
 

@@ -12,9 +12,13 @@ bool IsLanguage(const ModuleRecipe& module) { return std::holds_alternative<Hybr
 
 int64_t End(const ModuleRecipe& module) { return *module.first_rank + *module.ranks; }
 
-bool SameRanks(const ModuleRecipe& a, const ModuleRecipe& b) { return *a.first_rank == *b.first_rank && *a.ranks == *b.ranks; }
+bool SameRanks(const ModuleRecipe& a, const ModuleRecipe& b) {
+  return *a.first_rank == *b.first_rank && *a.ranks == *b.ranks;
+}
 
-bool Disjoint(const ModuleRecipe& a, const ModuleRecipe& b) { return End(a) <= *b.first_rank || End(b) <= *a.first_rank; }
+bool Disjoint(const ModuleRecipe& a, const ModuleRecipe& b) {
+  return End(a) <= *b.first_rank || End(b) <= *a.first_rank;
+}
 
 bool HasExperts(const ModuleRecipe& module) {
   const auto* language = std::get_if<HybridLmModel>(&module.model.model);
@@ -24,20 +28,22 @@ bool HasExperts(const ModuleRecipe& module) {
 bool MustBeOne(const Located<int64_t>& size, const char* axis, const ModuleRecipe& module, Diagnostics& diagnostics) {
   if (*size <= 1) return true;
   diagnostics.Error(DiagnosticKind::kNoExperts, size.where.known() ? size.where : module.name.where,
-                    absl::StrCat(axis, " ", *size, " on module ", *module.name, ", which has no experts"), absl::StrCat("leave ", axis, " out"));
+                    absl::StrCat(axis, " ", *size, " on module ", *module.name, ", which has no experts"),
+                    absl::StrCat("leave ", axis, " out"));
   return false;
 }
 
-// On ranks that two modules share, one microbatch passes through both before the next begins: there are no stages to fill, and rows are
-// regathered between layouts of tp and dp alone.
+// On ranks that two modules share, one microbatch passes through both before the next begins: there are no stages to
+// fill, and rows are regathered between layouts of tp and dp alone.
 bool CheckColocated(const ModuleRecipe& module, const ModuleRecipe& other, Diagnostics& diagnostics) {
   bool fine = true;
   for (const auto& [size, axis] : {std::pair(&module.pp, "pp"), std::pair(&module.cp, "cp")}) {
     if (**size <= 1) continue;
-    Diagnostic& problem = diagnostics.Error(
-        DiagnosticKind::kColocatedLayout, size->where.known() ? size->where : PlacementOf(module),
-        absl::StrCat(axis, " ", **size, " on module ", *module.name, ", which shares its ranks with module ", *other.name),
-        absl::StrCat("use ", axis, ": 1, or place the modules on ranks of their own"));
+    Diagnostic& problem =
+        diagnostics.Error(DiagnosticKind::kColocatedLayout, size->where.known() ? size->where : PlacementOf(module),
+                          absl::StrCat(axis, " ", **size, " on module ", *module.name,
+                                       ", which shares its ranks with module ", *other.name),
+                          absl::StrCat("use ", axis, ": 1, or place the modules on ranks of their own"));
     problem.notes.push_back({PlacementOf(other), absl::StrCat("module ", *other.name, " is placed here")});
     fine = false;
   }
@@ -49,8 +55,8 @@ bool CheckPair(const ModuleRecipe& a, const ModuleRecipe& b, Diagnostics& diagno
   const int64_t first = std::max(*a.first_rank, *b.first_rank), end = std::min(End(a), End(b));
   Diagnostic& problem = diagnostics.Error(
       DiagnosticKind::kPlacementsOverlap, PlacementOf(b),
-      absl::StrCat("modules ", *a.name, " (", RanksText(*a.first_rank, End(a)), ") and ", *b.name, " (", RanksText(*b.first_rank, End(b)),
-                   ") share ", RanksText(first, end), ", but not all"),
+      absl::StrCat("modules ", *a.name, " (", RanksText(*a.first_rank, End(a)), ") and ", *b.name, " (",
+                   RanksText(*b.first_rank, End(b)), ") share ", RanksText(first, end), ", but not all"),
       "place modules on disjoint ranks, or on exactly the same ones (colocated)");
   problem.notes.push_back({PlacementOf(a), absl::StrCat("module ", *a.name, " is placed here")});
   return false;
@@ -112,8 +118,8 @@ bool CheckSharedRanks(const Recipe& recipe, Diagnostics& diagnostics) {
     return std::any_of(recipe.modules.begin(), recipe.modules.end(),
                        [&](const ModuleRecipe& other) { return &other != &module && SameRanks(module, other); });
   };
-  const auto apart =
-      std::find_if(recipe.modules.begin(), recipe.modules.end(), [&](const ModuleRecipe& module) { return !SameRanks(module, first); });
+  const auto apart = std::find_if(recipe.modules.begin(), recipe.modules.end(),
+                                  [&](const ModuleRecipe& module) { return !SameRanks(module, first); });
   if (apart == recipe.modules.end()) {
     for (size_t i = 0; i < recipe.modules.size(); ++i) {
       fine &= CheckColocated(recipe.modules[i], recipe.modules[i == 0 ? 1 : 0], diagnostics);
@@ -125,8 +131,8 @@ bool CheckSharedRanks(const Recipe& recipe, Diagnostics& diagnostics) {
   const ModuleRecipe& alone = SameRanks(*apart, *together) ? first : *apart;
   Diagnostic& problem = diagnostics.Error(
       DiagnosticKind::kPlacementsOverlap, PlacementOf(*together),
-      absl::StrCat("module ", *together->name, " shares ", RanksText(*together->first_rank, End(*together)), " with another, but module ",
-                   *alone.name, " has ranks of its own"),
+      absl::StrCat("module ", *together->name, " shares ", RanksText(*together->first_rank, End(*together)),
+                   " with another, but module ", *alone.name, " has ranks of its own"),
       "place all modules on the same ranks, or each on its own");
   problem.notes.push_back({PlacementOf(alone), absl::StrCat("module ", *alone.name, " is placed here")});
   return false;

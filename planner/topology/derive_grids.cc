@@ -6,7 +6,8 @@
 namespace planwright {
 namespace {
 
-bool InRange(const Located<int64_t>& value, int64_t least, const ModuleRecipe& module, const char* what, Diagnostics& diagnostics) {
+bool InRange(const Located<int64_t>& value, int64_t least, const ModuleRecipe& module, const char* what,
+             Diagnostics& diagnostics) {
   if (*value >= least && *value <= kMostRanks) return true;
   diagnostics.Error(DiagnosticKind::kOutOfRange, value.where.known() ? value.where : module.placement,
                     absl::StrCat(what, " of module ", *module.name, " is ", *value),
@@ -39,9 +40,10 @@ bool CheckDense(const ModuleRecipe& m, Diagnostics& diagnostics) {
   if (*m.ranks % parts == 0) return true;
   Diagnostic& problem = diagnostics.Error(
       DiagnosticKind::kGridDoesNotFit, m.ranks.where,
-      absl::StrCat("module ", *m.name, " has ", *m.ranks, *m.ranks == 1 ? " rank" : " ranks", ", which tp x cp x pp = ", *m.tp, " x ", *m.cp, " x ",
-                   *m.pp, " = ", parts, " does not divide"),
-      *m.ranks > parts ? absl::StrCat("use ", *m.ranks / parts * parts, " or ", NextMultiple(*m.ranks, parts), " ranks, or other parallel sizes")
+      absl::StrCat("module ", *m.name, " has ", *m.ranks, *m.ranks == 1 ? " rank" : " ranks",
+                   ", which tp x cp x pp = ", *m.tp, " x ", *m.cp, " x ", *m.pp, " = ", parts, " does not divide"),
+      *m.ranks > parts ? absl::StrCat("use ", *m.ranks / parts * parts, " or ", NextMultiple(*m.ranks, parts),
+                                      " ranks, or other parallel sizes")
                        : absl::StrCat("use ", parts, " ranks or a multiple, or smaller parallel sizes"));
   NoteSizes(problem, {{"tp", &m.tp}, {"cp", &m.cp}, {"pp", &m.pp}});
   return false;
@@ -53,7 +55,8 @@ bool CheckExpert(const ModuleRecipe& m, Diagnostics& diagnostics) {
   Diagnostic& problem =
       diagnostics.Error(DiagnosticKind::kExpertGridDoesNotFit, m.ep.where.known() ? m.ep.where : m.ranks.where,
                         absl::StrCat("module ", *m.name, " has ", *m.ranks, *m.ranks == 1 ? " rank" : " ranks",
-                                     ", which expert_tp x ep x pp = ", *m.expert_tp, " x ", *m.ep, " x ", *m.pp, " = ", parts, " does not divide"),
+                                     ", which expert_tp x ep x pp = ", *m.expert_tp, " x ", *m.ep, " x ", *m.pp, " = ",
+                                     parts, " does not divide"),
                         absl::StrCat("choose ep so that expert_tp x ep x pp divides ", *m.ranks));
   NoteSizes(problem, {{"ranks", &m.ranks}, {"expert_tp", &m.expert_tp}, {"pp", &m.pp}});
   return false;
@@ -63,8 +66,8 @@ bool CheckWrittenDp(const ModuleRecipe& m, int64_t dp, Diagnostics& diagnostics)
   if (!m.dp || **m.dp == dp) return true;
   Diagnostic& problem = diagnostics.Error(
       DiagnosticKind::kDataParallelMismatch, m.dp->where,
-      absl::StrCat("dp of module ", *m.name, " is written as ", **m.dp, ", but ", *m.ranks, " ranks / (tp ", *m.tp, " x cp ", *m.cp, " x pp ",
-                   *m.pp, ") = ", dp),
+      absl::StrCat("dp of module ", *m.name, " is written as ", **m.dp, ", but ", *m.ranks, " ranks / (tp ", *m.tp,
+                   " x cp ", *m.cp, " x pp ", *m.pp, ") = ", dp),
       absl::StrCat("write dp: ", dp, ", leave dp out, or give the module ", **m.dp * *m.tp * *m.cp * *m.pp, " ranks"));
   NoteSizes(problem, {{"ranks", &m.ranks}});
   return false;
@@ -78,8 +81,14 @@ std::optional<Grid> DeriveGrid(const ModuleRecipe& m, Diagnostics& diagnostics) 
   const int64_t dp = *m.ranks / (*m.tp * *m.cp * *m.pp), expert_dp = *m.ranks / (*m.expert_tp * *m.ep * *m.pp);
   if (!dense || !CheckWrittenDp(m, dp, diagnostics) || !expert) return std::nullopt;
   auto size = [](int64_t value) { return static_cast<int>(value); };
-  return Grid{.first_rank = size(*m.first_rank), .tp = size(*m.tp), .cp = size(*m.cp), .dp = size(dp), .pp = size(*m.pp),
-              .expert_tp = size(*m.expert_tp), .ep = size(*m.ep), .expert_dp = size(expert_dp)};
+  return Grid{.first_rank = size(*m.first_rank),
+              .tp = size(*m.tp),
+              .cp = size(*m.cp),
+              .dp = size(dp),
+              .pp = size(*m.pp),
+              .expert_tp = size(*m.expert_tp),
+              .ep = size(*m.ep),
+              .expert_dp = size(expert_dp)};
 }
 
 }  // namespace planwright

@@ -1,4 +1,5 @@
-// A module's two factorisations from its rank count: dp and expert_dp are what the other sizes leave. Formula: facts 1.3.
+// A module's two factorisations from its rank count: dp and expert_dp are what the other sizes leave. Formula: facts
+// 1.3.
 #pragma once
 
 #include <optional>
@@ -9,7 +10,8 @@
 
 namespace planwright {
 
-// Nothing, and located problems (PW0203, PW0204, PW0205), when a factorisation does not divide or a written dp is another.
+// Nothing, and located problems (PW0203, PW0204, PW0205), when a factorisation does not divide or a written dp is
+// another.
 std::optional<Grid> DeriveGrid(const ModuleRecipe& module, Diagnostics& diagnostics);
 
 }  // namespace planwright

@@ -24,7 +24,8 @@ std::optional<Crossing> FindCrossing(const Grid& grid, Axis axis, int stride, in
   if (grid.size(axis) == 1 || (gpus_per_node % reach == 0 && grid.first_rank % reach == 0)) return std::nullopt;
   for (int rank = grid.first_rank; rank < grid.first_rank + grid.ranks(); ++rank) {
     const int last = rank + (grid.size(axis) - 1) * stride;
-    if (CoordinateOf(grid, rank, axis) == 0 && rank / gpus_per_node != last / gpus_per_node) return Crossing{rank, last};
+    if (CoordinateOf(grid, rank, axis) == 0 && rank / gpus_per_node != last / gpus_per_node)
+      return Crossing{rank, last};
   }
   return std::nullopt;
 }
@@ -44,13 +45,16 @@ void LintAxis(const ModuleRecipe& module, const Grid& grid, int gpus, const Axis
   const int reach = grid.size(lint.axis) * lint.stride;
   Diagnostic& warning = diagnostics.Warning(
       lint.kind, Known(lint.size.where, module.placement),
-      absl::StrCat(name, " groups of module ", *module.name, " span nodes: ranks ", crossing->first, " to ", crossing->last, " are on nodes ",
-                   crossing->first / gpus, " to ", crossing->last / gpus),
-      gpus % reach == 0 ? absl::StrCat(lint.traffic, "; start the module at a multiple of ", reach, " to keep each group on one node")
-                        : absl::StrCat(lint.traffic, "; use ", name, " ", std::gcd(grid.size(lint.axis), std::max(1, gpus / lint.stride)),
-                                       " to keep each group on one node"));
+      absl::StrCat(name, " groups of module ", *module.name, " span nodes: ranks ", crossing->first, " to ",
+                   crossing->last, " are on nodes ", crossing->first / gpus, " to ", crossing->last / gpus),
+      gpus % reach == 0
+          ? absl::StrCat(lint.traffic, "; start the module at a multiple of ", reach, " to keep each group on one node")
+          : absl::StrCat(lint.traffic, "; use ", name, " ",
+                         std::gcd(grid.size(lint.axis), std::max(1, gpus / lint.stride)),
+                         " to keep each group on one node"));
   if (gpus % reach == 0) {
-    warning.notes.push_back({Known(module.first_rank.where, module.placement), absl::StrCat("the module starts at rank ", grid.first_rank, " here")});
+    warning.notes.push_back({Known(module.first_rank.where, module.placement),
+                             absl::StrCat("the module starts at rank ", grid.first_rank, " here")});
   }
 }
 
@@ -58,20 +62,24 @@ void LintSplitNode(const ModuleRecipe& module, const Grid& grid, int gpus, Diagn
   const int end = grid.first_rank + grid.ranks();
   if (grid.ranks() <= gpus || (grid.first_rank % gpus == 0 && end % gpus == 0)) return;
   const bool begins = grid.first_rank % gpus != 0;
-  diagnostics.Warning(DiagnosticKind::kModuleSplitsNode, Known(begins ? module.first_rank.where : module.ranks.where, module.placement),
-                      absl::StrCat("module ", *module.name, " (ranks ", grid.first_rank, " to ", end - 1, ") ", begins ? "begins" : "ends",
-                                   " inside node ", (begins ? grid.first_rank : end) / gpus),
-                      absl::StrCat("its part of that node has fewer network cards for the same traffic: give it whole nodes of ", gpus, " ranks"));
+  diagnostics.Warning(
+      DiagnosticKind::kModuleSplitsNode, Known(begins ? module.first_rank.where : module.ranks.where, module.placement),
+      absl::StrCat("module ", *module.name, " (ranks ", grid.first_rank, " to ", end - 1, ") ",
+                   begins ? "begins" : "ends", " inside node ", (begins ? grid.first_rank : end) / gpus),
+      absl::StrCat("its part of that node has fewer network cards for the same traffic: give it whole nodes of ", gpus,
+                   " ranks"));
 }
 
 void LintIdle(const Recipe& recipe, int world, Diagnostics& diagnostics) {
   const int64_t nodes = *recipe.cluster.nodes, gpus = *recipe.cluster.gpus_per_node, idle = nodes * gpus - world;
   if (idle <= 0) return;
   const int64_t needed = (world + gpus - 1) / gpus;
-  diagnostics.Warning(
-      DiagnosticKind::kIdleGpus, Known(recipe.cluster.nodes.where, recipe.modules.front().placement),
-      absl::StrCat("the modules use ", world, " of the cluster's ", nodes * gpus, " GPUs: ", idle, idle == 1 ? " stays" : " stay", " idle"),
-      needed < nodes ? absl::StrCat("give a module more ranks, or take ", needed, needed == 1 ? " node" : " nodes") : "give a module more ranks");
+  diagnostics.Warning(DiagnosticKind::kIdleGpus, Known(recipe.cluster.nodes.where, recipe.modules.front().placement),
+                      absl::StrCat("the modules use ", world, " of the cluster's ", nodes * gpus, " GPUs: ", idle,
+                                   idle == 1 ? " stays" : " stay", " idle"),
+                      needed < nodes
+                          ? absl::StrCat("give a module more ranks, or take ", needed, needed == 1 ? " node" : " nodes")
+                          : "give a module more ranks");
 }
 
 }  // namespace
@@ -83,15 +91,18 @@ void LintPlacement(const Recipe& recipe, const std::vector<Grid>& grids, Diagnos
     const ModuleRecipe& module = recipe.modules[i];
     LintAxis(module, grids[i], gpus,
              {DiagnosticKind::kExpertGroupAcrossNodes, Axis::kEp, grids[i].expert_tp, module.ep,
-              "every MoE layer exchanges rows of tokens over the group, and links between nodes are far slower than inside one"},
+              "every MoE layer exchanges rows of tokens over the group, and links between nodes are far slower than "
+              "inside one"},
              diagnostics);
     LintAxis(module, grids[i], gpus,
              {DiagnosticKind::kTensorGroupAcrossNodes, Axis::kTp, 1, module.tp,
-              "every layer gathers and reduces its activations over the group, and links between nodes are far slower than inside one"},
+              "every layer gathers and reduces its activations over the group, and links between nodes are far slower "
+              "than inside one"},
              diagnostics);
     LintAxis(module, grids[i], gpus,
              {DiagnosticKind::kTensorGroupAcrossNodes, Axis::kExpertTp, 1, module.expert_tp,
-              "every MoE layer gathers and reduces its experts' rows over the group, and links between nodes are far slower than inside one"},
+              "every MoE layer gathers and reduces its experts' rows over the group, and links between nodes are far "
+              "slower than inside one"},
              diagnostics);
     LintSplitNode(module, grids[i], gpus, diagnostics);
   }

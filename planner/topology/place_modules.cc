@@ -24,10 +24,11 @@ bool CheckCover(const Recipe& recipe, Diagnostics& diagnostics) {
   bool fine = true;
   for (const ModuleRecipe* module : by_rank) {
     if (*module->first_rank > covered) {
-      diagnostics.Error(DiagnosticKind::kRanksNotCovered, PlacementOf(*module),
-                        absl::StrCat(RanksText(covered, *module->first_rank), " below module ", *module->name,
-                                     *module->first_rank - covered == 1 ? " belongs" : " belong", " to no module"),
-                        absl::StrCat("start module ", *module->name, " at rank ", covered, ", or place a module there"));
+      diagnostics.Error(
+          DiagnosticKind::kRanksNotCovered, PlacementOf(*module),
+          absl::StrCat(RanksText(covered, *module->first_rank), " below module ", *module->name,
+                       *module->first_rank - covered == 1 ? " belongs" : " belong", " to no module"),
+          absl::StrCat("start module ", *module->name, " at rank ", covered, ", or place a module there"));
       fine = false;
     }
     covered = std::max(covered, End(*module));
@@ -41,12 +42,15 @@ bool CheckInsideCluster(const Recipe& recipe, int64_t world, Diagnostics& diagno
     if (End(module) <= world) continue;
     Diagnostic& problem = diagnostics.Error(
         DiagnosticKind::kOutsideWorld, module.ranks.where.known() ? module.ranks.where : PlacementOf(module),
-        absl::StrCat("module ", *module.name, " has ", RanksText(*module.first_rank, End(module)), ", but the cluster ends at rank ", world - 1),
-        absl::StrCat("use at least ", (End(module) + *recipe.cluster.gpus_per_node - 1) / *recipe.cluster.gpus_per_node, " nodes, or fewer ranks"));
+        absl::StrCat("module ", *module.name, " has ", RanksText(*module.first_rank, End(module)),
+                     ", but the cluster ends at rank ", world - 1),
+        absl::StrCat("use at least ", (End(module) + *recipe.cluster.gpus_per_node - 1) / *recipe.cluster.gpus_per_node,
+                     " nodes, or fewer ranks"));
     if (recipe.cluster.nodes.where.known()) {
       problem.notes.push_back(
-          {recipe.cluster.nodes.where, absl::StrCat(*recipe.cluster.nodes, *recipe.cluster.nodes == 1 ? " node of " : " nodes of ",
-                                                    *recipe.cluster.gpus_per_node, " GPUs here")});
+          {recipe.cluster.nodes.where,
+           absl::StrCat(*recipe.cluster.nodes, *recipe.cluster.nodes == 1 ? " node of " : " nodes of ",
+                        *recipe.cluster.gpus_per_node, " GPUs here")});
     }
     fine = false;
   }
@@ -61,8 +65,9 @@ bool CheckModuleNames(const Recipe& recipe, Diagnostics& diagnostics) {
   for (const ModuleRecipe& module : recipe.modules) {
     const auto [earlier, fresh] = seen.emplace(*module.name, &module);
     if (fresh) continue;
-    Diagnostic& problem = diagnostics.Error(DiagnosticKind::kRepeatedModule, module.name.where,
-                                            absl::StrCat("a second module named ", *module.name), "give each module its own name");
+    Diagnostic& problem =
+        diagnostics.Error(DiagnosticKind::kRepeatedModule, module.name.where,
+                          absl::StrCat("a second module named ", *module.name), "give each module its own name");
     problem.notes.push_back({earlier->second->name.where, "the first one is here"});
     fine = false;
   }
@@ -72,7 +77,8 @@ bool CheckModuleNames(const Recipe& recipe, Diagnostics& diagnostics) {
 bool CheckPlacements(const Recipe& recipe, Diagnostics& diagnostics) {
   if (recipe.modules.empty()) return true;
   const bool disjoint = CheckSharedRanks(recipe, diagnostics);
-  const bool inside = *recipe.cluster.gpu == "none" || CheckInsideCluster(recipe, *recipe.cluster.nodes * *recipe.cluster.gpus_per_node, diagnostics);
+  const bool inside = *recipe.cluster.gpu == "none" ||
+                      CheckInsideCluster(recipe, *recipe.cluster.nodes * *recipe.cluster.gpus_per_node, diagnostics);
   return CheckCover(recipe, diagnostics) && inside && disjoint;
 }
 
@@ -88,8 +94,9 @@ std::optional<std::vector<Grid>> PlaceModules(const Recipe& recipe, Diagnostics&
     fine &= shape && CheckLayout(recipe, module, diagnostics);
     fine &= CheckExpertAxes(module, diagnostics);
   }
-  const bool ranks_known = std::all_of(recipe.modules.begin(), recipe.modules.end(),
-                                       [](const ModuleRecipe& module) { return *module.first_rank >= 0 && *module.ranks >= 1; });
+  const bool ranks_known = std::all_of(recipe.modules.begin(), recipe.modules.end(), [](const ModuleRecipe& module) {
+    return *module.first_rank >= 0 && *module.ranks >= 1;
+  });
   if (ranks_known) fine &= CheckPlacements(recipe, diagnostics);
   if (!fine) return std::nullopt;
   LintPlacement(recipe, grids, diagnostics);

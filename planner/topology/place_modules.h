@@ -10,7 +10,8 @@
 
 namespace planwright {
 
-// Grids in recipe order. Every problem that can be found is reported (PW02xx, model shapes PW05xx); nothing when there was one.
+// Grids in recipe order. Every problem that can be found is reported (PW02xx, model shapes PW05xx); nothing when there
+// was one.
 std::optional<std::vector<Grid>> PlaceModules(const Recipe& recipe, Diagnostics& diagnostics);
 
 // The rules on their own, for a `recipe` whose modules' own numbers are in range.

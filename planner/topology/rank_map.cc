@@ -4,7 +4,9 @@
 
 namespace planwright {
 
-RankPlace PlaceOfRank(const Cluster& cluster, int rank) { return {rank, rank / cluster.gpus_per_node, rank % cluster.gpus_per_node}; }
+RankPlace PlaceOfRank(const Cluster& cluster, int rank) {
+  return {rank, rank / cluster.gpus_per_node, rank % cluster.gpus_per_node};
+}
 
 int WorldSizeOf(const std::vector<Grid>& grids) {
   int end = 0;

@@ -36,16 +36,23 @@ string StrayField(const Instruction& instruction, bool in_block) {
   const OpInfo& info = InfoOf(instruction.kind);
   const bool call = instruction.kind == OpKind::kCall, exchange = instruction.kind == OpKind::kExchange;
   const bool computes = info.op_class == OpClass::kCompute, reads = info.op_class == OpClass::kData;
-  const auto of = [](const char* field, const string& value) { return value.empty() ? "" : absl::StrCat("has the ", field, " ", value); };
+  const auto of = [](const char* field, const string& value) {
+    return value.empty() ? "" : absl::StrCat("has the ", field, " ", value);
+  };
   if (!call && !instruction.block.empty()) return of("block", instruction.block);
   if (!call && !instruction.frame.empty()) return of("frame", instruction.frame);
-  if (instruction.microbatch >= 0 && !reads && (!call || in_block)) return absl::StrCat("has the microbatch ", instruction.microbatch);
-  if ((info.op_class != OpClass::kCommunication || exchange) && !instruction.group.empty()) return of("group", instruction.group);
+  if (instruction.microbatch >= 0 && !reads && (!call || in_block))
+    return absl::StrCat("has the microbatch ", instruction.microbatch);
+  if ((info.op_class != OpClass::kCommunication || exchange) && !instruction.group.empty())
+    return of("group", instruction.group);
   if (!exchange && !instruction.parts.empty()) return "has parts of an exchange";
-  if (!(computes && in_block) && !instruction.parameters.empty()) return absl::StrCat("has the parameter ", instruction.parameters.front());
-  if (!(computes && in_block) && !instruction.gradients.empty()) return absl::StrCat("has the gradient ", instruction.gradients.front());
+  if (!(computes && in_block) && !instruction.parameters.empty())
+    return absl::StrCat("has the parameter ", instruction.parameters.front());
+  if (!(computes && in_block) && !instruction.gradients.empty())
+    return absl::StrCat("has the gradient ", instruction.gradients.front());
   for (const ExchangePart& part : instruction.parts) {
-    if (!part.bridge.empty() && (!part.group.empty() || part.shift != 0)) return "has a part over a bridge and between stages";
+    if (!part.bridge.empty() && (!part.group.empty() || part.shift != 0))
+      return "has a part over a bridge and between stages";
     if (part.bridge.empty() && !part.sample_rows.empty()) return of("row counts", part.sample_rows);
   }
   return "";
@@ -58,7 +65,8 @@ string Misplaced(const Instruction& instruction, bool in_block) {
     case OpClass::kControl: return "";
     case OpClass::kData: return in_block ? "reads samples in a block" : "";
     case OpClass::kCompute: return in_block ? "" : "computes outside a block";
-    case OpClass::kState: return in_block && info.values.inputs == std::vector<size_t>{0} ? "changes state in a block" : "";
+    case OpClass::kState:
+      return in_block && info.values.inputs == std::vector<size_t>{0} ? "changes state in a block" : "";
     case OpClass::kCommunication: break;
   }
   const bool between_blocks = instruction.kind == OpKind::kExchange || instruction.kind == OpKind::kBroadcast;
@@ -69,7 +77,8 @@ string Misplaced(const Instruction& instruction, bool in_block) {
 string ValuesProblem(const Instruction& instruction) {
   const OpInfo& info = InfoOf(instruction.kind);
   const auto is_state = [](const Output& output) { return IsStateName(output.name); };
-  const auto state_in = std::count_if(instruction.inputs.begin(), instruction.inputs.end(), [](const string& name) { return IsStateName(name); });
+  const auto state_in = std::count_if(instruction.inputs.begin(), instruction.inputs.end(),
+                                      [](const string& name) { return IsStateName(name); });
   const auto state_out = std::count_if(instruction.outputs.begin(), instruction.outputs.end(), is_state);
   const bool moves_state = info.op_class == OpClass::kCommunication && state_in == 1 && state_out == 1;
   if (state_in + state_out > 0 && !moves_state) return "touches state beside values";
@@ -133,13 +142,15 @@ string AttributeRules::Problem(const Instruction& instruction, const Module* mod
     }
     ++known;
     if (module && spec.optional && spec.name == "module") return "names a module, where it is of that of its block";
-    if (!HasType(found->second, spec.type)) return absl::StrCat("has an attribute ", spec.name, " that is no ", string(AttributeTypeName(spec.type)));
+    if (!HasType(found->second, spec.type))
+      return absl::StrCat("has an attribute ", spec.name, " that is no ", string(AttributeTypeName(spec.type)));
     if (!follows) continue;
     if (!(*expected)[i].wanted) return absl::StrCat("has an attribute ", spec.name, " where there is none");
     const std::vector<double>& values = (*expected)[i].values;
     const double value = Number(found->second);
     if (std::find(values.begin(), values.end(), value) != values.end()) continue;
-    if (std::isnan(values.front())) return absl::StrCat("needs constants that its module lacks: ", spec.name, " = ", spec.values.front().text());
+    if (std::isnan(values.front()))
+      return absl::StrCat("needs constants that its module lacks: ", spec.name, " = ", spec.values.front().text());
     return absl::StrCat("has ", spec.name, " ", value, ", not ", values.front(), " = ", spec.values.front().text());
   }
   if (known == instruction.attributes.size()) return "";

@@ -17,14 +17,16 @@ GradientOperand ParseOperand(const std::string& word) {
   const bool gradient = word[0] == 'd';
   const char side = word[gradient ? 1 : 0];
   Require(side == 'i' || side == 'o', "gradient operand " + word);
-  const Kind kind = side == 'i' ? (gradient ? Kind::kInputGradient : Kind::kInput) : (gradient ? Kind::kOutputGradient : Kind::kOutput);
+  const Kind kind = side == 'i' ? (gradient ? Kind::kInputGradient : Kind::kInput)
+                                : (gradient ? Kind::kOutputGradient : Kind::kOutput);
   const size_t digit = gradient ? 2 : 1, dot = word.find('.');
   return {kind, static_cast<size_t>(word[digit] - '0'), dot == std::string::npos ? -1 : word[dot + 1] - '0'};
 }
 
 std::vector<GradientOperand> ParseOperands(const std::string& text) {
   std::vector<GradientOperand> operands;
-  for (const std::string& word : std::vector<std::string>(absl::StrSplit(text, ' ', absl::SkipEmpty()))) operands.push_back(ParseOperand(word));
+  for (const std::string& word : std::vector<std::string>(absl::StrSplit(text, ' ', absl::SkipEmpty())))
+    operands.push_back(ParseOperand(word));
   return operands;
 }
 
@@ -58,7 +60,8 @@ const GradientRule* RuleOfBackward(const Instruction& instruction) {
 
 bool HasInputGradient(OpKind forward, size_t place) {
   return std::any_of(Rules().begin(), Rules().end(), [&](const GradientRule& rule) {
-    return rule.forward == forward && std::any_of(rule.results.begin(), rule.results.end(), [&](const GradientOperand& result) {
+    return rule.forward == forward &&
+           std::any_of(rule.results.begin(), rule.results.end(), [&](const GradientOperand& result) {
              return result.kind == GradientOperand::Kind::kInputGradient && result.place == place;
            });
   });

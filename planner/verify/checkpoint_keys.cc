@@ -21,7 +21,7 @@ class KeyCheck {
  public:
   KeyCheck(const Plan& plan, std::vector<Violation>& violations) : plan_(plan), violations_(violations) {}
 
-  void Run(const char* what, const string Parameter::* name, bool states) {
+  void Run(const char* what, const string Parameter::*name, bool states) {
     for (const Module& module : plan_.modules) {
       for (const Parameter& parameter : module.parameters) Claim(what, parameter.*name, module, parameter);
     }
@@ -36,10 +36,13 @@ class KeyCheck {
   void Common() {
     std::unordered_set<string> seen;
     for (const string& key : plan_.checkpoint.common) {
-      if (!seen.insert(key).second || keys_.contains(key)) violations_.push_back({"V9", absl::StrCat("checkpoint key ", key, " exists twice"), -1});
+      if (!seen.insert(key).second || keys_.contains(key))
+        violations_.push_back({"V9", absl::StrCat("checkpoint key ", key, " exists twice"), -1});
     }
-    for (std::string_view needed : {"common.step", "common.applied_steps", "common.consumed_samples", "common.data_position"}) {
-      if (!seen.contains(string(needed))) violations_.push_back({"V9", absl::StrCat("the checkpoint does not keep ", string(needed)), -1});
+    for (std::string_view needed :
+         {"common.step", "common.applied_steps", "common.consumed_samples", "common.data_position"}) {
+      if (!seen.contains(string(needed)))
+        violations_.push_back({"V9", absl::StrCat("the checkpoint does not keep ", string(needed)), -1});
     }
   }
 
@@ -50,7 +53,9 @@ class KeyCheck {
       return Fail(module, absl::StrCat("the experts of ", parameter.name, " share one ", what, ", ", key));
     }
     const auto [it, fresh] = keys_.emplace(key, &module);
-    if (!fresh) Fail(module, absl::StrCat("the ", what, " ", key, " exists twice, in module ", it->second->name, " and in module ", module.name));
+    if (!fresh)
+      Fail(module, absl::StrCat("the ", what, " ", key, " exists twice, in module ", it->second->name,
+                                " and in module ", module.name));
   }
 
   // NAME.exp_avg of one parameter is no other parameter's name.
@@ -59,22 +64,27 @@ class KeyCheck {
       const string suffix = absl::StrCat(".", string(state.name));
       if (!absl::EndsWith(parameter.name, suffix)) continue;
       const string stem = parameter.name.substr(0, parameter.name.size() - suffix.size());
-      if (keys_.contains(stem)) Fail(module, absl::StrCat("the ", what, " ", parameter.name, " is also that of a state of ", stem));
+      if (keys_.contains(stem))
+        Fail(module, absl::StrCat("the ", what, " ", parameter.name, " is also that of a state of ", stem));
     }
   }
 
-  // No plain name, and no other pattern, is among a pattern's names. Names that share the part before the number are few.
+  // No plain name, and no other pattern, is among a pattern's names. Names that share the part before the number are
+  // few.
   void CheckPattern(const char* what, const string& pattern, const Parameter& parameter, const Module& module) {
     const size_t at = pattern.find("{expert}");
     if (at == string::npos) return;
-    const std::string_view before = std::string_view(pattern).substr(0, at), after = std::string_view(pattern).substr(at + 8);
+    const std::string_view before = std::string_view(pattern).substr(0, at),
+                           after = std::string_view(pattern).substr(at + 8);
     if (sorted_.empty()) {
       for (const auto& [key, owner] : keys_) sorted_.insert(key);
     }
     for (auto it = sorted_.lower_bound(before); it != sorted_.end() && it->starts_with(before); ++it) {
       if (*it == pattern || !it->ends_with(after) || it->size() <= before.size() + after.size()) continue;
-      const std::string_view number = std::string_view(*it).substr(before.size(), it->size() - before.size() - after.size());
-      if (number.size() > 18 || !std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; })) continue;
+      const std::string_view number =
+          std::string_view(*it).substr(before.size(), it->size() - before.size() - after.size());
+      if (number.size() > 18 || !std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; }))
+        continue;
       if (std::stoll(string(number)) < parameter.experts) {
         Fail(module, absl::StrCat("the ", what, " ", *it, " is also that of an expert of ", pattern));
       }

@@ -8,8 +8,8 @@
 
 namespace planwright {
 
-// Adds a violation for every key that two tensors share: names of parameters over all modules (each expert's too), of optimizer states, of the
-// common state, and names in published files.
+// Adds a violation for every key that two tensors share: names of parameters over all modules (each expert's too), of
+// optimizer states, of the common state, and names in published files.
 void VerifyCheckpointKeys(const Plan& plan, std::vector<Violation>& violations);
 
 }  // namespace planwright

@@ -18,8 +18,10 @@ string Over(Axis axis) { return absl::StrCat(" over ", string(AxisName(axis))); 
 class Change {
  public:
   Change(const TypedInstruction& typed, const PlanIndex& index, const Module& module, std::vector<Axis> axes)
-      : op_(*typed.instruction), in_(*typed.inputs.front()), out_(op_.outputs.front().type), module_(module), axes_(std::move(axes)) {
-    if (in_.dtype != out_.dtype) Fail(absl::StrCat("turns ", string(DTypeName(in_.dtype)), " into ", string(DTypeName(out_.dtype))));
+      : op_(*typed.instruction), in_(*typed.inputs.front()), out_(op_.outputs.front().type), module_(module),
+        axes_(std::move(axes)) {
+    if (in_.dtype != out_.dtype)
+      Fail(absl::StrCat("turns ", string(DTypeName(in_.dtype)), " into ", string(DTypeName(out_.dtype))));
     for (Axis axis : kLayoutAxes) {
       const bool changes = std::find(axes_.begin(), axes_.end(), axis) != axes_.end();
       if (!changes && module.grid.size(axis) > 1 && HeldOver(in_, axis) != HeldOver(out_, axis)) {
@@ -120,18 +122,25 @@ class Change {
     if (pieces.dims.empty() || all.dims.empty()) return Fail("moves rows of values that have none");
     const auto *part = std::get_if<int64_t>(&pieces.dims[0]), *whole = std::get_if<int64_t>(&all.dims[0]);
     const bool fits = part && whole ? *part * module_.grid.size(axes_) == *whole : !part && !whole;
-    if (!fits) Fail(absl::StrCat("has ", ShapeText(pieces), " of each of ", module_.grid.size(axes_), " and ", ShapeText(all), " of all"));
+    if (!fits)
+      Fail(absl::StrCat("has ", ShapeText(pieces), " of each of ", module_.grid.size(axes_), " and ", ShapeText(all),
+                        " of all"));
   }
 
-  // Rows that this rank counted itself (a number of them) go with its own counts [E], rows that it is sent (a run-time size) with [P, ...].
+  // Rows that this rank counted itself (a number of them) go with its own counts [E], rows that it is sent (a run-time
+  // size) with [P, ...].
   void DispatchRows(const std::vector<const ValueType*>& inputs) {
     SameRows();
     if (inputs.size() != 3) return Fail("needs rows, what it sends and what it receives");
-    const auto own = [](const ValueType& rows) { return !rows.dims.empty() && std::holds_alternative<int64_t>(rows.dims[0]); };
+    const auto own = [](const ValueType& rows) {
+      return !rows.dims.empty() && std::holds_alternative<int64_t>(rows.dims[0]);
+    };
     for (int side : {0, 1}) {
       const ValueType& counts = *inputs[static_cast<size_t>(side) + 1];
       const bool fits = counts.dtype == DType::kInt64 && counts.dims.size() == (own(side == 0 ? in_ : out_) ? 1 : 2);
-      if (!fits) Fail(absl::StrCat("reads ", op_.inputs[static_cast<size_t>(side) + 1], " as the counts that it ", side == 0 ? "sends" : "receives"));
+      if (!fits)
+        Fail(absl::StrCat("reads ", op_.inputs[static_cast<size_t>(side) + 1], " as the counts that it ",
+                          side == 0 ? "sends" : "receives"));
     }
   }
 
@@ -167,15 +176,17 @@ class Change {
 
   void Must(const ValueType& type, const string& name, Axis axis, const Held& wanted) {
     const Held held = HeldOver(type, axis);
-    if (held != wanted) Fail(absl::StrCat("needs ", name, " ", HeldText(wanted), Over(axis), ", but it is ", HeldText(held)));
+    if (held != wanted)
+      Fail(absl::StrCat("needs ", name, " ", HeldText(wanted), Over(axis), ", but it is ", HeldText(held)));
   }
 
   void MustBePartial(Axis axis) {
     const Held held = HeldOver(in_, axis);
     if (held.state == State::kPartial) return;
-    Fail(absl::StrCat("reduces ", op_.inputs[0], Over(axis), ", where it is ", HeldText(held),
-                      held.state == State::kReplicated ? ": the sum would count it once a rank" : ", not a partial sum"),
-         "V6");
+    Fail(
+        absl::StrCat("reduces ", op_.inputs[0], Over(axis), ", where it is ", HeldText(held),
+                     held.state == State::kReplicated ? ": the sum would count it once a rank" : ", not a partial sum"),
+        "V6");
   }
 
   // cp cuts a dim before tp does, so it is joined after.
@@ -190,7 +201,9 @@ class Change {
   void CheckDim(size_t i, int64_t up, int64_t down) {
     const auto *from = std::get_if<int64_t>(&in_.dims[i]), *to = std::get_if<int64_t>(&out_.dims[i]);
     const bool fits = from && to ? *from * up == *to * down : in_.dims[i] == out_.dims[i];
-    if (!fits) Fail(absl::StrCat("makes ", ShapeText(out_), " of ", ShapeText(in_), ": dim ", i, " does not follow from the group's size"));
+    if (!fits)
+      Fail(absl::StrCat("makes ", ShapeText(out_), " of ", ShapeText(in_), ": dim ", i,
+                        " does not follow from the group's size"));
   }
 
   void SameDims(int64_t changed, int64_t up, int64_t down) {
@@ -210,7 +223,9 @@ class Change {
 };
 
 // A rank's counts are its own.
-string CountsLayout(const ValueType& counts) { return counts.layout.empty() && !counts.gradient ? "" : "makes counts with a layout"; }
+string CountsLayout(const ValueType& counts) {
+  return counts.layout.empty() && !counts.gradient ? "" : "makes counts with a layout";
+}
 
 // counts of all experts -> what each member sends to the experts here.
 string AllToAllProblem(const TypedInstruction& typed, const Module& module, const std::vector<Axis>& axes) {
@@ -240,13 +255,15 @@ string CountGatherProblem(const TypedInstruction& typed, const Module& module, c
     const auto *from = std::get_if<int64_t>(&in.dims[i]), *to = std::get_if<int64_t>(&out.dims[i]);
     fits = from && to && *to == *from * (i == 0 ? module.grid.size(axes) : 1);
   }
-  if (!fits) return absl::StrCat("makes ", ShapeText(out), " of ", ShapeText(in), " among ", module.grid.size(axes), " members");
+  if (!fits)
+    return absl::StrCat("makes ", ShapeText(out), " of ", ShapeText(in), " among ", module.grid.size(axes), " members");
   return CountsLayout(out);
 }
 
 }  // namespace
 
-RuleProblem CommunicationProblem(const TypedInstruction& typed, const PlanIndex& index, const Module& module, bool maximum) {
+RuleProblem CommunicationProblem(const TypedInstruction& typed, const PlanIndex& index, const Module& module,
+                                 bool maximum) {
   const Instruction& op = *typed.instruction;
   const bool slice = op.kind == OpKind::kLocalSlice || op.kind == OpKind::kSliceRows;
   if (op.outputs.size() != 1 || typed.inputs.empty()) return {"V4", "has other operands than its kind takes"};
@@ -259,7 +276,8 @@ RuleProblem CommunicationProblem(const TypedInstruction& typed, const PlanIndex&
   } else {
     const Group* group = index.group(op.group);
     if (!group) return {"V4", absl::StrCat("names group ", op.group, ", which does not exist")};
-    if (group->module != module.name) return {"V4", absl::StrCat("communicates over ", op.group, ", which is no group of ", module.name)};
+    if (group->module != module.name)
+      return {"V4", absl::StrCat("communicates over ", op.group, ", which is no group of ", module.name)};
     axes = index.WideAxes(*group);
   }
   if (axes.empty()) return {"V4", "works over one rank alone"};

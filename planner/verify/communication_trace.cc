@@ -103,7 +103,8 @@ int CommunicationTraces::Add(const Instruction& instruction, const Types& types)
       if (!bridged) Append(text, " by ", part.send ? part.shift : -part.shift);
       const auto type = types.find(part.value);
       if (type != types.end()) AppendType(text, *type->second, bridged);
-      made.parts.push_back({&part, Number(Cat(bridged ? part.bridge : part.group, "\n", instruction.stream)), Number(std::move(text))});
+      made.parts.push_back(
+          {&part, Number(Cat(bridged ? part.bridge : part.group, "\n", instruction.stream)), Number(std::move(text))});
     }
     return event;
   }
@@ -147,7 +148,8 @@ bool CommunicationTraces::FindPlace(const std::vector<Instruction>& body, size_t
   return false;
 }
 
-CommunicationTraces::Place CommunicationTraces::PlaceOf(const string& name, const std::vector<Instruction>& list, size_t index, int origin) const {
+CommunicationTraces::Place CommunicationTraces::PlaceOf(const string& name, const std::vector<Instruction>& list,
+                                                        size_t index, int origin) const {
   Place place = {name, origin};
   FindPlace(list, index, place);
   return place;
@@ -157,7 +159,8 @@ string CommunicationTraces::TextOf(const Communication& communication) const {
   const Instruction& instruction = *communication.instruction;
   if (instruction.kind != OpKind::kExchange) return Cat(*texts_[communication.signature], " over ", instruction.group);
   string text = "exchange";
-  for (const Communication::Part& part : communication.parts) Append(text, &part == &communication.parts.front() ? " (" : ", ", TextOf(part));
+  for (const Communication::Part& part : communication.parts)
+    Append(text, &part == &communication.parts.front() ? " (" : ", ", TextOf(part));
   return text + (communication.parts.empty() ? "" : ")");
 }
 

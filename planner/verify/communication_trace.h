@@ -1,5 +1,5 @@
-// Programs seen as what they communicate: communication instructions in program order, blocks expanded, each with the numbers of what its
-// partners must agree on.
+// Programs seen as what they communicate: communication instructions in program order, blocks expanded, each with the
+// numbers of what its partners must agree on.
 #pragma once
 
 #include <deque>
@@ -26,25 +26,28 @@ struct Communication {
   int signature = 0;             // of a collective; equal numbers: the same kind, dtypes, dims and attributes
   int64_t root = 0;              // of a broadcast: index in its subgroup
   std::vector<Part> parts;
-  std::string problem;           // not empty: it can meet nobody, in words
+  std::string problem;  // not empty: it can meet nobody, in words
 };
 
 // What a role runs, one after the other. Events are indices of CommunicationTraces::at.
 using Trace = std::vector<int>;
 
-// Events that the traces of a plan may hold in all. Calls of calls multiply: a small file could ask for more than any machine holds.
+// Events that the traces of a plan may hold in all. Calls of calls multiply: a small file could ask for more than any
+// machine holds.
 inline constexpr size_t kMostEvents = size_t{1} << 24;
 
 class CommunicationTraces {
  public:
   explicit CommunicationTraces(const Plan& plan);
 
-  // Throws nothing: a call of a block that does not exist, or that calls itself, counts for nothing here (V4 refuses it).
+  // Throws nothing: a call of a block that does not exist, or that calls itself, counts for nothing here (V4 refuses
+  // it).
   Trace Of(const std::vector<Instruction>& list);
   bool too_long() const { return held_ > kMostEvents; }  // some trace was cut short
   const Communication& at(int event) const { return communications_[event]; }
 
-  // Where the `index`-th event of a list stands ("step 12 > language.s0.forward 3 > language.moe.forward 5"), and its recipe line.
+  // Where the `index`-th event of a list stands ("step 12 > language.s0.forward 3 > language.moe.forward 5"), and its
+  // recipe line.
   struct Place {
     std::string path;
     int origin = -1;

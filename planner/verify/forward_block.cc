@@ -19,7 +19,8 @@ Terms Joined(Terms a, const Terms& b) {
 ForwardBlock::ForwardBlock(const PlanIndex& index, const Block& block) : index_(index), block_(block) {
   for (size_t i = 0; i < block.body.size(); ++i) {
     const Instruction& op = block.body[i];
-    for (size_t place = 0; place < op.inputs.size(); ++place) uses_[op.inputs[place]].push_back({static_cast<int>(i), static_cast<int>(place)});
+    for (size_t place = 0; place < op.inputs.size(); ++place)
+      uses_[op.inputs[place]].push_back({static_cast<int>(i), static_cast<int>(place)});
     for (const Output& output : op.outputs) types_[output.name] = &output.type;
   }
   for (const Output& input : block.inputs) types_[input.name] = &input.type;
@@ -37,10 +38,12 @@ const Terms& ForwardBlock::GradientOf(const string& name) {
   Terms terms;
   for (const auto& [i, place] : uses_[name]) {
     const Instruction& op = at(i);
-    const bool passes = InfoOf(op.kind).passes_gradient && (place == 0 || op.kind == OpKind::kAdd || op.kind == OpKind::kConcat);
+    const bool passes =
+        InfoOf(op.kind).passes_gradient && (place == 0 || op.kind == OpKind::kAdd || op.kind == OpKind::kConcat);
     if ((passes || (op.kind == OpKind::kAddResidualBias && place < 2)) && !op.outputs.empty()) {
       for (const Output& output : op.outputs) terms = Joined(std::move(terms), GradientOf(output.name));
-    } else if (op.kind == OpKind::kCall ? TakesGradient(op, static_cast<size_t>(place)) : HasInputGradient(op.kind, static_cast<size_t>(place))) {
+    } else if (op.kind == OpKind::kCall ? TakesGradient(op, static_cast<size_t>(place))
+                                        : HasInputGradient(op.kind, static_cast<size_t>(place))) {
       terms.push_back({i, place});
     }
   }

@@ -10,7 +10,8 @@
 
 namespace planwright {
 
-// A use of a forward value that adds to its gradient: an operand of an instruction (its index and place), or an output of the block (-1, j).
+// A use of a forward value that adds to its gradient: an operand of an instruction (its index and place), or an output
+// of the block (-1, j).
 using Term = std::pair<int, int>;
 using Terms = std::vector<Term>;  // sorted; a term twice is counted twice
 

@@ -29,7 +29,8 @@ class GradientSums {
   }
 
  private:
-  void CheckOne(const Block& block, const Module& module, const Instruction& op, const std::map<string, const ValueType*>& types) {
+  void CheckOne(const Block& block, const Module& module, const Instruction& op,
+                const std::map<string, const ValueType*>& types) {
     TypedInstruction typed{&op, {}, {}, {}};
     for (const string& input : op.inputs) {
       auto it = types.find(input);
@@ -59,7 +60,8 @@ class GradientSums {
     return true;
   }
 
-  void Compare(const Block& block, const Module& module, const Instruction& op, const Storage& storage, const Held& over_tp, const Held& over_cp) {
+  void Compare(const Block& block, const Module& module, const Instruction& op, const Storage& storage,
+               const Held& over_tp, const Held& over_cp) {
     using State = AxisLayout::State;
     if (storage.bucket < 0 || storage.bucket >= static_cast<int>(module.buckets.size())) return;  // VerifyStorage
     const Bucket& bucket = module.buckets[static_cast<size_t>(storage.bucket)];
@@ -68,13 +70,15 @@ class GradientSums {
       violations_.push_back({"V6", absl::StrCat("the gradient of ", storage.frame, ".", storage.slot, " ", message),
                              index_.OriginOf(op.origin, block.origin, &module)});
     };
-    if (module.grid.cp > 1 && over_cp.state == State::kReplicated) fail("is the same on every rank along cp, but is summed over cp");
+    if (module.grid.cp > 1 && over_cp.state == State::kReplicated)
+      fail("is the same on every rank along cp, but is summed over cp");
     if (module.grid.tp == 1) return;
     const TpGradient wanted = over_tp.state == State::kSharded   ? TpGradient::kSharded
                               : over_tp.state == State::kPartial ? TpGradient::kPartial
                                                                  : TpGradient::kReplicated;
     if (bucket.tp != wanted) {
-      fail(absl::StrCat("is ", HeldText(over_tp), " over tp, but bucket ", bucket.name, " treats it as ", string(TpGradientName(bucket.tp))));
+      fail(absl::StrCat("is ", HeldText(over_tp), " over tp, but bucket ", bucket.name, " treats it as ",
+                        string(TpGradientName(bucket.tp))));
     }
   }
 

@@ -1,5 +1,5 @@
-// V6 of gradients over tp and cp: what the ranks of one data-parallel lane add to each gradient, read from the backward instructions, against
-// what the bucket of its storage does about it at the end of the step.
+// V6 of gradients over tp and cp: what the ranks of one data-parallel lane add to each gradient, read from the backward
+// instructions, against what the bucket of its storage does about it at the end of the step.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace planwright {
 
-// A gradient of which each rank holds a part is counted on every rank, one that each rank holds whole is counted once, and the terms of a sum
-// are summed.
+// A gradient of which each rank holds a part is counted on every rank, one that each rank holds whole is counted once,
+// and the terms of a sum are summed.
 std::vector<Violation> VerifyGradientSums(const PlanIndex& index);
 
 }  // namespace planwright

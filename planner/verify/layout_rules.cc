@@ -74,9 +74,11 @@ class AxisRule {
     const ValueType& type = *typed_.inputs[i];
     const Held held = HeldOver(type, axis_);
     if (Dispatched(operand)) return Pieces(held, operand, InputName(i));
-    if (operand.of_rank && operand.dtype == OperandSignature::Kind::kInt64) return;  // a rank's own counts and order, whatever they add up to
+    // a rank's own counts and order, whatever they add up to
+    if (operand.of_rank && operand.dtype == OperandSignature::Kind::kInt64) return;
     if (operand.of_rank && dense_) {
-      if (held.state != State::kReplicated) problem_ = absl::StrCat(InputName(i), " has a layout", Over(), ", but its rows belong to their rank");
+      if (held.state != State::kReplicated)
+        problem_ = absl::StrCat(InputName(i), " has a layout", Over(), ", but its rows belong to their rank");
       of_rank_ = true;
       return;
     }
@@ -85,7 +87,8 @@ class AxisRule {
       CutIndex(IndexAt(operand, type.dims.size(), static_cast<size_t>(held.dim)), held.zigzag, InputName(i));
     }
     if (held.state == State::kPartial) {
-      if (!operand.linear) problem_ = absl::StrCat(InputName(i), " is a partial sum", Over(), " and must be summed first");
+      if (!operand.linear)
+        problem_ = absl::StrCat(InputName(i), " is a partial sum", Over(), " and must be summed first");
       ++partial_;
     }
   }
@@ -100,12 +103,14 @@ class AxisRule {
     const bool order = operand.dtype == OperandSignature::Kind::kInt64;  // of the rows, of no layout
     if (order && held != Held{}) problem_ = absl::StrCat("needs ", name, " of no layout", Over());
     if (order) return;
-    if (held != Held{State::kSharded, 0, false}) problem_ = absl::StrCat("needs ", name, " in pieces along dim 0", Over());
+    if (held != Held{State::kSharded, 0, false})
+      problem_ = absl::StrCat("needs ", name, " in pieces along dim 0", Over());
   }
 
   void Weight(const Slot& slot, const OperandSignature& operand, const string& name) {
     if (slot.dim < 0 || slot.axis != axis_) return;
-    CutIndex(IndexAt(operand, slot.storage->shape.size(), static_cast<size_t>(slot.dim)), false, absl::StrCat("parameter ", name));
+    CutIndex(IndexAt(operand, slot.storage->shape.size(), static_cast<size_t>(slot.dim)), false,
+             absl::StrCat("parameter ", name));
   }
 
   // What has the cut index must be cut.
@@ -114,17 +119,21 @@ class AxisRule {
     for (size_t i = 0; i < typed_.inputs.size(); ++i) {
       const OperandSignature& operand = *OperandAt(signature_.inputs, i);
       if (operand.of_rank && dense_) continue;
-      if (HeldOver(*typed_.inputs[i], axis_).state == State::kSharded || !DimOf(operand, typed_.inputs[i]->dims.size(), cut_)) continue;
-      problem_ =
-          absl::StrCat(InputName(i), " is ", HeldText(HeldOver(*typed_.inputs[i], axis_)), Over(), ", but ", cutter_, " is cut along the same dim");
+      if (HeldOver(*typed_.inputs[i], axis_).state == State::kSharded ||
+          !DimOf(operand, typed_.inputs[i]->dims.size(), cut_))
+        continue;
+      problem_ = absl::StrCat(InputName(i), " is ", HeldText(HeldOver(*typed_.inputs[i], axis_)), Over(), ", but ",
+                              cutter_, " is cut along the same dim");
       return;
     }
-    const auto weights = [&](const std::vector<Slot>& slots, const std::vector<OperandSignature>& list, const std::vector<string>& names) {
+    const auto weights = [&](const std::vector<Slot>& slots, const std::vector<OperandSignature>& list,
+                             const std::vector<string>& names) {
       for (size_t i = 0; i < slots.size(); ++i) {
         const bool has = slots[i].storage && DimOf(*OperandAt(list, i), slots[i].storage->shape.size(), cut_);
         // Along cp no weight is cut: a rank uses the part of a per-head weight that belongs to its heads.
         if (!has || (slots[i].dim >= 0 && slots[i].axis == axis_) || axis_ == Axis::kCp) continue;
-        problem_ = absl::StrCat("parameter ", names[i], " is whole", Over(), ", but ", cutter_, " is cut along the same dim");
+        problem_ =
+            absl::StrCat("parameter ", names[i], " is whole", Over(), ", but ", cutter_, " is cut along the same dim");
       }
     };
     weights(typed_.parameters, signature_.parameters, typed_.instruction->parameters);
@@ -161,7 +170,8 @@ class AxisRule {
     Held expected;
     if (operand.of_rank && dense_) {
       if (has_tokens_ && cut_ == 0) {
-        problem_ = absl::StrCat("dispatches tokens that every rank", Over(), " has: each would be computed more than once");
+        problem_ =
+            absl::StrCat("dispatches tokens that every rank", Over(), " has: each would be computed more than once");
         return;
       }
     } else if (of_rank_ && !operand.of_rank && cut_ == 0) {
@@ -170,7 +180,8 @@ class AxisRule {
       expected = {State::kSharded, static_cast<int>(dim.value_or(0)), held.zigzag};
     } else {
       expected = Expected(operand, output.type.dims.size());
-      if (typed_.instruction->kind == OpKind::kLinear && typed_.parameters.size() > 1 && expected.state == State::kPartial) {
+      if (typed_.instruction->kind == OpKind::kLinear && typed_.parameters.size() > 1 &&
+          expected.state == State::kPartial) {
         problem_ = absl::StrCat("adds its bias to every term of a sum", Over());
         return;
       }
@@ -183,14 +194,15 @@ class AxisRule {
     const Slot& slot = typed_.gradients[i];
     Held added;
     if (slot.storage) added = Expected(*OperandAt(signature_.gradients, i), slot.storage->shape.size());
-    if (axis_ == Axis::kCp && added.state == State::kSharded) added = {State::kPartial};  // the rest of the whole weight gets nothing
+    // the rest of the whole weight gets nothing
+    if (axis_ == Axis::kCp && added.state == State::kSharded) added = {State::kPartial};
     // Rows that belong to their rank: each rank adds its own rows' part.
     if (of_rank_ && dense_) added = {State::kPartial};
     if (gradients) gradients->push_back(added);
     const bool cut = slot.dim >= 0 && slot.axis == axis_;
     if (cut != (added.state == State::kSharded)) {
-      problem_ = absl::StrCat("adds to gradient ", typed_.instruction->gradients[i], " what is ", HeldText(added), Over(), ", but the parameter is ",
-                              cut ? "cut" : "whole");
+      problem_ = absl::StrCat("adds to gradient ", typed_.instruction->gradients[i], " what is ", HeldText(added),
+                              Over(), ", but the parameter is ", cut ? "cut" : "whole");
     }
   }
 
@@ -237,7 +249,8 @@ string GradientLayoutProblem(const ValueType& type, Axis axis) {
                     : value.state == State::kPartial ? gradient.state == State::kReplicated
                                                      : gradient.state != State::kSharded;
   if (fits) return "";
-  return absl::StrCat("is ", HeldText(value), " over ", string(AxisName(axis)), ", but its gradient is ", HeldText(gradient));
+  return absl::StrCat("is ", HeldText(value), " over ", string(AxisName(axis)), ", but its gradient is ",
+                      HeldText(gradient));
 }
 
 }  // namespace planwright

@@ -20,7 +20,8 @@ Meaning Find(const std::map<string_view, Meaning>& values, string_view name) {
 
 }  // namespace
 
-Meanings::Meanings(const PlanIndex& index, std::vector<Violation>& violations) : index_(index), violations_(violations) {
+Meanings::Meanings(const PlanIndex& index, std::vector<Violation>& violations)
+    : index_(index), violations_(violations) {
   texts_.push_back("something else");
   for (const Bridge& bridge : index.plan().bridges) {
     const Meaning counts = RowCounts(bridge.name), made = MadeBy(bridge.from);
@@ -54,7 +55,8 @@ Meaning Meanings::GradientOf(Meaning of) {
   return TextOf(of).starts_with(gradient + gradient) ? of : Of(gradient + TextOf(of));
 }
 
-const CallMeanings& Meanings::Run(const Block& block, string_view frame, const std::vector<Meaning>& inputs, MicrobatchMeanings& microbatch) {
+const CallMeanings& Meanings::Run(const Block& block, string_view frame, const std::vector<Meaning>& inputs,
+                                  MicrobatchMeanings& microbatch) {
   const int version = microbatch.version;
   Key key(&block, frame, inputs, version);
   auto it = known_.find(key);
@@ -66,18 +68,21 @@ const CallMeanings& Meanings::Run(const Block& block, string_view frame, const s
   microbatch.version = version;
   if (made.saved.empty()) return made;
   for (const auto& [name, meaning] : made.saved) microbatch.saved[name] = meaning;
-  microbatch.version = versions_.emplace(std::pair(version, &made), static_cast<int>(versions_.size()) + 1).first->second;
+  microbatch.version =
+      versions_.emplace(std::pair(version, &made), static_cast<int>(versions_.size()) + 1).first->second;
   return made;
 }
 
-CallMeanings Meanings::Walk(const Block& block, string_view frame, const std::vector<Meaning>& inputs, MicrobatchMeanings& microbatch) {
+CallMeanings Meanings::Walk(const Block& block, string_view frame, const std::vector<Meaning>& inputs,
+                            MicrobatchMeanings& microbatch) {
   CallMeanings made;
   if (depth_ == kDeepest) return made;
   ++depth_;
   std::map<string_view, Meaning> values;
   for (size_t i = 0; i < std::min(inputs.size(), block.inputs.size()); ++i) values[block.inputs[i].name] = inputs[i];
   for (const Output& take : block.takes) {
-    if (auto it = microbatch.saved.find({frame, take.name}); it != microbatch.saved.end()) values[take.name] = it->second;
+    if (auto it = microbatch.saved.find({frame, take.name}); it != microbatch.saved.end())
+      values[take.name] = it->second;
   }
   for (const Instruction& op : block.body) {
     if (const Block* called = op.kind == OpKind::kCall ? index_.block(op.block) : nullptr) {
@@ -85,11 +90,13 @@ CallMeanings Meanings::Walk(const Block& block, string_view frame, const std::ve
       for (const string& input : op.inputs) given.push_back(Find(values, input));
       const CallMeanings& inner = Run(*called, op.frame.empty() ? frame : string_view(op.frame), given, microbatch);
       made.saved.insert(inner.saved.begin(), inner.saved.end());
-      for (size_t i = 0; i < std::min(op.outputs.size(), inner.outputs.size()); ++i) values[op.outputs[i].name] = inner.outputs[i];
+      for (size_t i = 0; i < std::min(op.outputs.size(), inner.outputs.size()); ++i)
+        values[op.outputs[i].name] = inner.outputs[i];
       continue;
     }
     Check(block, op, values);
-    if (InfoOf(op.kind).keeps_meaning && !op.inputs.empty() && !op.outputs.empty()) values[op.outputs[0].name] = Find(values, op.inputs[0]);
+    if (InfoOf(op.kind).keeps_meaning && !op.inputs.empty() && !op.outputs.empty())
+      values[op.outputs[0].name] = Find(values, op.inputs[0]);
   }
   for (const string& output : block.outputs) made.outputs.push_back(Find(values, output));
   for (const string& name : block.saved) {
@@ -103,8 +110,8 @@ void Meanings::Check(const Block& block, const Instruction& op, const std::map<s
   for (size_t place = 0; place < op.inputs.size(); ++place) {
     const Meaning wanted = Required(block, op, place), given = Find(values, op.inputs[place]);
     if (wanted == kNoMeaning || wanted == given) continue;
-    const string message = absl::StrCat("block ", block.name, " hands ", op.inputs[place], ", which is ", TextOf(given), ", to ",
-                                        string(OpName(op.kind)), " as ", TextOf(wanted));
+    const string message = absl::StrCat("block ", block.name, " hands ", op.inputs[place], ", which is ", TextOf(given),
+                                        ", to ", string(OpName(op.kind)), " as ", TextOf(wanted));
     if (!said_.insert(message).second) continue;
     violations_.push_back({"V5", message, index_.OriginOf(op.origin, block.origin, index_.module(block.module))});
   }
@@ -117,7 +124,8 @@ Meaning Meanings::Required(const Block& block, const Instruction& op, size_t pla
     return made == merged_.end() ? Of("what no encoder makes") : made->second;
   }
   const std::vector<OpInfo::Meaning>& meanings = InfoOf(op.kind).meanings;
-  const bool over_cp = op.over_cp() && std::any_of(meanings.begin(), meanings.end(), [](const OpInfo::Meaning& meaning) { return meaning.over_cp; });
+  const bool over_cp = op.over_cp() && std::any_of(meanings.begin(), meanings.end(),
+                                                   [](const OpInfo::Meaning& meaning) { return meaning.over_cp; });
   for (const OpInfo::Meaning& meaning : meanings) {
     if (meaning.place == place && meaning.over_cp == over_cp) return Of(meaning.what);
   }

@@ -1,5 +1,6 @@
-// What a value is, beyond its type: tokens, labels, the row counts of a bridge, what a module makes, the gradient of that. Followed through the
-// blocks that are called, so that a role's program can be asked whether it hands each block what it needs.
+// What a value is, beyond its type: tokens, labels, the row counts of a bridge, what a module makes, the gradient of
+// that. Followed through the blocks that are called, so that a role's program can be asked whether it hands each block
+// what it needs.
 #pragma once
 
 #include <deque>
@@ -49,12 +50,14 @@ class Meanings {
   Meaning RowsOf(Meaning counts) const;
 
   // Runs a block in a frame of a microbatch. Each way to run it is looked at once.
-  const CallMeanings& Run(const Block& block, std::string_view frame, const std::vector<Meaning>& inputs, MicrobatchMeanings& microbatch);
+  const CallMeanings& Run(const Block& block, std::string_view frame, const std::vector<Meaning>& inputs,
+                          MicrobatchMeanings& microbatch);
 
  private:
   using Key = std::tuple<const Block*, std::string_view, std::vector<Meaning>, int>;
 
-  CallMeanings Walk(const Block& block, std::string_view frame, const std::vector<Meaning>& inputs, MicrobatchMeanings& microbatch);
+  CallMeanings Walk(const Block& block, std::string_view frame, const std::vector<Meaning>& inputs,
+                    MicrobatchMeanings& microbatch);
   void Check(const Block& block, const Instruction& op, const std::map<std::string_view, Meaning>& values);
   Meaning Required(const Block& block, const Instruction& op, size_t place);
 

@@ -58,7 +58,8 @@ std::vector<FramePair> PairsOf(const std::vector<MicrobatchCalls>& microbatches)
       if (!pair.forward) {
         pair = {microbatch.role, call.frame, call.block, nullptr, {}};
       } else {
-        if (pair.backward) pair.again.push_back(pair.backward);  // between the first and the last: the forward, run again
+        // between the first and the last: the forward, run again
+        if (pair.backward) pair.again.push_back(pair.backward);
         pair.backward = call.block;
       }
     }

@@ -1,5 +1,5 @@
-// What a role does for one microbatch: its calls in order, those inside blocks included. Microbatches that make the same calls are looked at
-// once, and so are roles that make the same, so the cost does not grow with the batch.
+// What a role does for one microbatch: its calls in order, those inside blocks included. Microbatches that make the
+// same calls are looked at once, and so are roles that make the same, so the cost does not grow with the batch.
 #pragma once
 
 #include <string_view>

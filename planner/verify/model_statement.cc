@@ -122,7 +122,8 @@ class Parser {
   }
 
   void Weight(Words& words, StatedWeight::Form form) {
-    StatedWeight weight{.form = form, .slot = words.Take(), .name = words.Take(), .file_prefix = file_, .projection = projection_};
+    StatedWeight weight{
+        .form = form, .slot = words.Take(), .name = words.Take(), .file_prefix = file_, .projection = projection_};
     weight.shape = words.Formulas();
     if (words.TakeIf("cut")) weight.cut = words.Take()[0] - '0';
     if (words.TakeIf("segments")) weight.segments = words.Formulas();

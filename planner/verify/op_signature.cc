@@ -63,7 +63,8 @@ OperandSignature ParseOperand(const string& text) {
 
 std::vector<OperandSignature> ParseList(std::string_view text) {
   std::vector<OperandSignature> operands;
-  for (const string& operand : std::vector<string>(absl::StrSplit(absl::string_view(text.data(), text.size()), ',', absl::SkipWhitespace()))) {
+  for (const string& operand :
+       std::vector<string>(absl::StrSplit(absl::string_view(text.data(), text.size()), ',', absl::SkipWhitespace()))) {
     operands.push_back(ParseOperand(operand));
   }
   return operands;

@@ -21,12 +21,12 @@ struct DimIndex {
 struct OperandSignature {
   enum class Kind { kPlan, kWide, kInt64, kFp64 };
   Kind dtype = Kind::kPlan;
-  bool linear = false;    // may be a partial sum over an axis
-  bool of_rank = false;   // rows behind the token dispatch
+  bool linear = false;   // may be a partial sum over an axis
+  bool of_rank = false;  // rows behind the token dispatch
   bool optional = false;
-  std::string with;       // of an optional one: it is there where the instruction has this attribute
+  std::string with;  // of an optional one: it is there where the instruction has this attribute
   bool repeats = false;
-  bool leading = false;   // any leading dims before `dims`
+  bool leading = false;  // any leading dims before `dims`
   std::vector<DimIndex> dims;
 };
 

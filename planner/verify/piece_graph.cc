@@ -9,7 +9,8 @@ namespace planwright {
 
 using std::string;
 
-PieceGraph::PieceGraph(const Plan& plan, const Module& module, const ModelNumbers& numbers, const StatedPiece& piece) : plan_(plan), module_(module) {
+PieceGraph::PieceGraph(const Plan& plan, const Module& module, const ModelNumbers& numbers, const StatedPiece& piece)
+    : plan_(plan), module_(module) {
   for (const Bridge& bridge : plan.bridges) {
     if (bridge.to == module.name) bridges_.push_back(&bridge);
   }
@@ -47,10 +48,12 @@ void PieceGraph::Add(const StatedCompute& stated, size_t encoder) {
   compute.reads = absl::StrJoin(stated.inputs, ", ");
   for (const string& name : stated.inputs) {
     const bool of_each = stated.each && name.back() == '*';
-    for (const string& one : of_each ? std::vector<string>{absl::StrCat(name, encoder)} : Expanded(name)) compute.inputs.push_back(names_.at(one));
+    for (const string& one : of_each ? std::vector<string>{absl::StrCat(name, encoder)} : Expanded(name))
+      compute.inputs.push_back(names_.at(one));
   }
   if (compute.kind == OpKind::kAdd) std::sort(compute.inputs.begin(), compute.inputs.end());  // a sum of any order
-  for (const auto& [attribute, text] : stated.settings) compute.settings.emplace_back(attribute, Setting(text, encoder));
+  for (const auto& [attribute, text] : stated.settings)
+    compute.settings.emplace_back(attribute, Setting(text, encoder));
   for (const string& name : stated.outputs) compute.outputs.push_back(Define(name));
 }
 

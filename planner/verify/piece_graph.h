@@ -1,4 +1,5 @@
-// What a piece of a model computes, as one module has it: conditions decided, encoders counted, values numbered (model_statement.h).
+// What a piece of a model computes, as one module has it: conditions decided, encoders counted, values numbered
+// (model_statement.h).
 #pragma once
 
 #include <map>
@@ -16,7 +17,7 @@ class PieceGraph {
  public:
   struct Compute {
     OpKind kind{};
-    std::vector<int> inputs, outputs;                 // of an add in ascending order: a sum of any order
+    std::vector<int> inputs, outputs;  // of an add in ascending order: a sum of any order
     const std::vector<std::string>* slots = nullptr;
     std::vector<std::pair<std::string_view, Attribute>> settings;
     std::string reads;  // for messages

@@ -1,5 +1,5 @@
-// Look-ups that several rules need, made once per plan: names to blocks, groups and modules; frames to the storages that they hold; blocks to
-// the frames that they run for.
+// Look-ups that several rules need, made once per plan: names to blocks, groups and modules; frames to the storages
+// that they hold; blocks to the frames that they run for.
 #pragma once
 
 #include <map>
@@ -59,7 +59,8 @@ class PlanIndex {
   Names<Group> groups_;
   Names<Module> modules_;
   std::unordered_map<const Block*, std::vector<std::string_view>> frames_;
-  std::unordered_map<std::string_view, std::vector<const Storage*>> storages_;  // by frame; frames start with their module's name
+  // by frame; frames start with their module's name
+  std::unordered_map<std::string_view, std::vector<const Storage*>> storages_;
 };
 
 }  // namespace planwright

@@ -1,4 +1,5 @@
-// V4 of instructions that read samples: what they make has the types that their contract says (ops.def), for the lane's samples.
+// V4 of instructions that read samples: what they make has the types that their contract says (ops.def), for the lane's
+// samples.
 #pragma once
 
 #include <string>

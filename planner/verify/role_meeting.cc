@@ -19,9 +19,10 @@ std::string NoCommunicator(const Instruction& instruction) {
 
 }  // namespace
 
-RoleMeeting::RoleMeeting(const Plan& plan, CommunicationTraces& traces, RoleRelations& relations, std::string list_name, List list)
-    : plan_(plan), traces_(traces), relations_(relations), list_name_(std::move(list_name)), list_(list), runners_(plan.roles.size()),
-      collectives_(plan.groups.size()) {
+RoleMeeting::RoleMeeting(const Plan& plan, CommunicationTraces& traces, RoleRelations& relations, std::string list_name,
+                         List list)
+    : plan_(plan), traces_(traces), relations_(relations), list_name_(std::move(list_name)), list_(list),
+      runners_(plan.roles.size()), collectives_(plan.groups.size()) {
   for (size_t role = 0; role < plan.roles.size(); ++role) {
     if (relations.FirstRank(static_cast<int>(role)) >= 0) runners_[role].trace = traces.Of(plan.roles[role].*list);
   }
@@ -45,8 +46,10 @@ void RoleMeeting::Walk(int role) {
   Runner& runner = runners_[role];
   while (!runner.done() && violations_.empty()) {
     const Communication& communication = traces_.at(runner.trace[runner.next]);
-    if (!communication.problem.empty()) return Fail(role, runner.next, relations_.FirstRank(role), communication.problem);
-    const bool met = communication.instruction->kind == OpKind::kExchange ? Exchange(role, communication) : Collect(role, communication);
+    if (!communication.problem.empty())
+      return Fail(role, runner.next, relations_.FirstRank(role), communication.problem);
+    const bool met = communication.instruction->kind == OpKind::kExchange ? Exchange(role, communication)
+                                                                          : Collect(role, communication);
     if (!met) return;
     ++runner.next;
   }
@@ -66,7 +69,8 @@ bool RoleMeeting::Collect(int role, const Communication& communication) {
   const RoleRelations::Meetings& meetings = relations_.Of(*communication.group);
   const int set = meetings.set_of_role[role];
   if (set < 0 || !meetings.whole[role]) return fail("is called by ranks that are not all members");
-  if (meetings.members > 1 && !HasStream(*communication.group, *communication.instruction)) return fail(NoCommunicator(*communication.instruction));
+  if (meetings.members > 1 && !HasStream(*communication.group, *communication.instruction))
+    return fail(NoCommunicator(*communication.instruction));
   if (communication.root < 0 || communication.root >= meetings.members) return fail("has a root that is no member");
   const std::vector<int>& roles = meetings.sets[set];
   if (roles.size() == 1) return true;
@@ -100,11 +104,14 @@ bool RoleMeeting::Exchange(int role, const Communication& communication) {
       return Fail(role, runner.next, first, NoCommunicator(*communication.instruction)), false;
     }
     if (peers.without[role] >= 0) {
-      return Fail(role, runner.next, peers.without[role], Cat("has nobody at the other end of its ", traces_.TextOf(part))), false;
+      return Fail(role, runner.next, peers.without[role],
+                  Cat("has nobody at the other end of its ", traces_.TextOf(part))),
+             false;
     }
     for (int peer : peers.of_role[role]) {
       const bool send = part.part->send;
-      Channel& channel = channels_[send ? ChannelKey(part.communicator, role, peer) : ChannelKey(part.communicator, peer, role)];
+      Channel& channel =
+          channels_[send ? ChannelKey(part.communicator, role, peer) : ChannelKey(part.communicator, peer, role)];
       std::deque<Post>& mine = send ? channel.sends : channel.receives;
       std::deque<Post>& theirs = send ? channel.receives : channel.sends;
       if (theirs.empty()) {

@@ -1,4 +1,5 @@
-// One list (setup, step or teardown) of every role, run against each other with one runner per role: the order of docs/progress.md.
+// One list (setup, step or teardown) of every role, run against each other with one runner per role: the order of
+// docs/progress.md.
 #pragma once
 
 #include <deque>
@@ -17,7 +18,8 @@ class RoleMeeting {
  public:
   using List = std::vector<Instruction> Role::*;
 
-  RoleMeeting(const Plan& plan, CommunicationTraces& traces, RoleRelations& relations, std::string list_name, List list);
+  RoleMeeting(const Plan& plan, CommunicationTraces& traces, RoleRelations& relations, std::string list_name,
+              List list);
 
   // Nothing, or the first thing that is wrong.
   std::vector<Violation> Run();

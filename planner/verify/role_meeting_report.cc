@@ -36,9 +36,11 @@ int RoleMeeting::OriginOf(int role, size_t event) const {
 string RoleMeeting::Where(int role, size_t event, int rank) const {
   const Role& named = plan_.roles[role];
   const string who = Cat("rank ", rank >= 0 ? rank : relations_.FirstRank(role), " (role ", named.name, ")");
-  if (event >= runners_[role].trace.size()) return Cat(who, " at the end of its ", list_name_, LineOf(plan_, named.origin));
+  if (event >= runners_[role].trace.size())
+    return Cat(who, " at the end of its ", list_name_, LineOf(plan_, named.origin));
   const CommunicationTraces::Place place = traces_.PlaceOf(list_name_, named.*list_, event, named.origin);
-  return Cat(who, " at ", place.path, ": ", traces_.TextOf(traces_.at(runners_[role].trace[event])), LineOf(plan_, place.origin));
+  return Cat(who, " at ", place.path, ": ", traces_.TextOf(traces_.at(runners_[role].trace[event])),
+             LineOf(plan_, place.origin));
 }
 
 void RoleMeeting::Fail(int role, size_t event, int rank, const string& what) {
@@ -52,8 +54,9 @@ void RoleMeeting::FailMeeting(int role, int other, const Communication& communic
 
 void RoleMeeting::FailTransfer(int role, const Post& mine, int other, const Post& theirs) {
   const auto [rank, peer] = relations_.Example(*mine.part->part, role, other);
-  Fail(role, mine.event, rank, Cat("would ", traces_.TextOf(*mine.part), " where ", Where(other, theirs.event, peer), " would ",
-                                   traces_.TextOf(*theirs.part)));
+  Fail(role, mine.event, rank,
+       Cat("would ", traces_.TextOf(*mine.part), " where ", Where(other, theirs.event, peer), " would ",
+           traces_.TextOf(*theirs.part)));
 }
 
 void RoleMeeting::ReportStuck() {
@@ -95,8 +98,9 @@ bool RoleMeeting::ReportUnequalCollectives(const Group& group, const std::vector
       Fail(roles.front(), first[i], rank,
            Cat("is its ", Nth(i + 1), " collective over ", group.name, ", and meets ", Where(other, second[i], peer)));
     } else {
-      Fail(here, at, longer ? rank : peer, Cat("is its ", Nth(i + 1), " collective over ", group.name, "; rank ", longer ? peer : rank, " (role ",
-                                               plan_.roles[there].name, ")", LineOf(plan_, plan_.roles[there].origin), " has only ", i));
+      Fail(here, at, longer ? rank : peer,
+           Cat("is its ", Nth(i + 1), " collective over ", group.name, "; rank ", longer ? peer : rank, " (role ",
+               plan_.roles[there].name, ")", LineOf(plan_, plan_.roles[there].origin), " has only ", i));
     }
     return true;
   }
@@ -132,8 +136,9 @@ bool RoleMeeting::ReportUnequalTransfers() {
     while (i < shorter.size() && longer[i].part->signature == shorter[i].part->signature) ++i;
     const auto [rank, peer] = relations_.Example(*longer[i].part->part, here, there);
     Fail(here, longer[i].event, rank,
-         Cat(more_sent ? "sends " : "receives ", Times(longer.size()), " where rank ", peer, " (role ", plan_.roles[there].name, ")",
-             LineOf(plan_, plan_.roles[there].origin), more_sent ? " receives " : " sends ", Times(shorter.size())));
+         Cat(more_sent ? "sends " : "receives ", Times(longer.size()), " where rank ", peer, " (role ",
+             plan_.roles[there].name, ")", LineOf(plan_, plan_.roles[there].origin),
+             more_sent ? " receives " : " sends ", Times(shorter.size())));
     return true;
   }
   return false;
@@ -181,7 +186,8 @@ void RoleMeeting::ReportCircle() {
     if (walk.size() == 1) {
       Append(text, ": for ranks of its own role");
     } else {
-      Append(text, i == 0 ? ": for " : ", which waits for ", i + 1 < walk.size() ? Where(next, runners_[next].next, -1) : "the first");
+      Append(text, i == 0 ? ": for " : ", which waits for ",
+             i + 1 < walk.size() ? Where(next, runners_[next].next, -1) : "the first");
     }
   }
   Fail(walk.front(), runners_[walk.front()].next, -1, text);

@@ -46,7 +46,8 @@ int Root(std::vector<int>& parent, int role) {
   return role;
 }
 
-// Calls visit(rank, first rank of its subgroup) for every rank of the grid, ascending: coordinates of the group's axes set to 0.
+// Calls visit(rank, first rank of its subgroup) for every rank of the grid, ascending: coordinates of the group's axes
+// set to 0.
 template <typename Visit>
 void ForMembers(const Grid& grid, const Group& group, Visit visit) {
   std::array<int, 4> size, fixed;  // stride of an axis that tells subgroups apart, else 0
@@ -71,7 +72,8 @@ void ForMembers(const Grid& grid, const Group& group, Visit visit) {
 
 }  // namespace
 
-RoleRelations::RoleRelations(const Plan& plan) : plan_(plan), role_of_(plan.world_size, -1), meetings_(plan.groups.size()) {
+RoleRelations::RoleRelations(const Plan& plan)
+    : plan_(plan), role_of_(plan.world_size, -1), meetings_(plan.groups.size()) {
   for (size_t role = 0; role < plan.roles.size(); ++role) {
     for (const RankRange& range : plan.roles[role].ranks) {
       for (int i = 0, rank = range.first; i < range.count; ++i, rank += range.stride) {
@@ -147,7 +149,8 @@ RoleRelations::Meetings RoleRelations::Meet(const Group& group) const {
 
 const RoleRelations::Peers& RoleRelations::Of(const ExchangePart& part) {
   const bool bridged = !part.bridge.empty();
-  const std::pair<string, int> key = bridged ? std::pair(part.bridge, 2 * part.backward + part.send) : std::pair(part.group, part.shift);
+  const std::pair<string, int> key =
+      bridged ? std::pair(part.bridge, 2 * part.backward + part.send) : std::pair(part.group, part.shift);
   std::map<std::pair<string, int>, Peers>& known = bridged ? bridge_peers_ : stage_peers_;
   if (const auto found = known.find(key); found != known.end()) return found->second;
   Peers peers;
@@ -176,7 +179,8 @@ RoleRelations::Peers RoleRelations::OverBridge(const Bridge& bridge, const Excha
   for (const Transfer& row : part.backward ? bridge.backward : bridge.forward) {
     for (int rank : {row.from_rank, row.to_rank}) {
       if (rank >= 0 && rank < plan_.world_size && connected[rank] && role_of_[rank] >= 0) continue;
-      peers.problem = absl::StrCat("moves rows over ", bridge.name, ", whose table names rank ", rank, ", which its communicator lacks");
+      peers.problem = absl::StrCat("moves rows over ", bridge.name, ", whose table names rank ", rank,
+                                   ", which its communicator lacks");
       return peers;
     }
     pairs.Add(role_of_[row.from_rank], role_of_[row.to_rank]);
@@ -190,7 +194,8 @@ RoleRelations::Peers RoleRelations::BetweenStages(const Group& group, int shift)
   Peers peers;
   const Module* module = plan_.FindModule(group.module);
   if (!module || group.axes.size() != 1 || shift == 0 || !group.used()) {
-    peers.problem = absl::StrCat("moves a value by ", shift, " over group ", group.name, ", which is no line of ranks that have a communicator");
+    peers.problem = absl::StrCat("moves a value by ", shift, " over group ", group.name,
+                                 ", which is no line of ranks that have a communicator");
     return peers;
   }
   const Grid& grid = module->grid;

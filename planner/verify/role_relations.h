@@ -1,5 +1,6 @@
-// Which roles meet: in the collectives of a group, between pipeline stages, over a bridge. Settled once for classes of ranks, by arithmetic on
-// grids and one walk over each bridge table, so that a proof over roles stands for all ranks (docs/progress.md).
+// Which roles meet: in the collectives of a group, between pipeline stages, over a bridge. Settled once for classes of
+// ranks, by arithmetic on grids and one walk over each bridge table, so that a proof over roles stands for all ranks
+// (docs/progress.md).
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ class RoleRelations {
   // Expects what V1 and V2 promise: every rank in one role, groups and bridges whose modules exist.
   explicit RoleRelations(const Plan& plan);
 
-  // Who meets in the collectives of one group. Two roles are in one set if some subgroup has a rank of each, or if a chain of such
-  // subgroups joins them.
+  // Who meets in the collectives of one group. Two roles are in one set if some subgroup has a rank of each, or if a
+  // chain of such subgroups joins them.
   struct Meetings {
     std::vector<int> set_of_role;        // index in `sets`; -1: no rank of the role is a member
     std::vector<char> whole;             // by role: every rank is a member
@@ -37,7 +38,8 @@ class RoleRelations {
   // A bridge part's ranks without a row have nothing to move and need no peer; every rank of a stage part does.
   const Peers& Of(const ExchangePart& part);
 
-  // A rank of `a` and a rank of `b` that meet: in a subgroup, or at the ends of a part of `a`. Their first ranks, if they meet through others only.
+  // A rank of `a` and a rank of `b` that meet: in a subgroup, or at the ends of a part of `a`. Their first ranks, if
+  // they meet through others only.
   std::pair<int, int> Example(const Group& group, int a, int b) const;
   std::pair<int, int> Example(const ExchangePart& part, int a, int b) const;
 
@@ -50,8 +52,8 @@ class RoleRelations {
   Peers BetweenStages(const Group& group, int shift) const;
 
   const Plan& plan_;
-  std::vector<int> role_of_;                              // by rank
-  std::vector<std::optional<Meetings>> meetings_;         // by group
+  std::vector<int> role_of_;                                   // by rank
+  std::vector<std::optional<Meetings>> meetings_;              // by group
   std::map<std::pair<std::string, int>, Peers> bridge_peers_;  // bridge, 2 * backward + send
   std::map<std::pair<std::string, int>, Peers> stage_peers_;   // group, shift
 };

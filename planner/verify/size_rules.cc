@@ -25,7 +25,8 @@ class Sizes {
   string Bind(const OperandSignature& signature, const std::vector<Dim>& dims, const string& who) {
     const size_t own = signature.dims.size();
     if (signature.leading ? dims.size() < own : dims.size() != own) {
-      return absl::StrCat(who, " has ", dims.size(), " dims where ", own, signature.leading ? " or more are needed" : " are needed");
+      return absl::StrCat(who, " has ", dims.size(), " dims where ", own,
+                          signature.leading ? " or more are needed" : " are needed");
     }
     const size_t leading = dims.size() - own;
     for (size_t i = 0; i < leading; ++i) {
@@ -39,7 +40,8 @@ class Sizes {
       const DimIndex& index = signature.dims[i];
       const Dim& dim = dims[leading + i];
       string problem;
-      if (index.number >= 0 && dim != Dim(index.number)) problem = Wrong(who, leading + i, dim, absl::StrCat(index.number));
+      if (index.number >= 0 && dim != Dim(index.number))
+        problem = Wrong(who, leading + i, dim, absl::StrCat(index.number));
       if (problem.empty() && !index.name.empty()) problem = BindOne(index.name, dim, who, leading + i);
       if (problem.empty() && !index.factors.empty()) problem = Product(index, dim, who, leading + i);
       if (!problem.empty()) return problem;
@@ -92,15 +94,25 @@ struct AttributeSize {
   const char* size;
 };
 constexpr AttributeSize kAttributeSizes[] = {
-    {OpKind::kMambaConv, "heads", "heads"},           {OpKind::kMambaScan, "heads", "fh"},
-    {OpKind::kMambaScan, "inner", "fi"},              {OpKind::kMambaScanGrad, "heads", "fh"}, {OpKind::kMambaScanGrad, "inner", "fi"},
-    {OpKind::kGatedNorm, "inner", "fi"},              {OpKind::kGatedNormGrad, "inner", "fi"}, {OpKind::kCausalAttention, "q_heads", "fh"},
-    {OpKind::kCausalAttentionGrad, "q_heads", "fh"},  {OpKind::kRoute, "top_k", "K"},
-    {OpKind::kPermuteRowsGrad, "top_k", "K"},          {OpKind::kRouteGrad, "top_k", "K"},
-    {OpKind::kPackedAttention, "heads", "fh"},        {OpKind::kPackedAttentionGrad, "heads", "fh"},
-    {OpKind::kUnpermuteRows, "samples", "B"},         {OpKind::kPermuteRowsGrad, "samples", "B"},
+    {OpKind::kMambaConv, "heads", "heads"},
+    {OpKind::kMambaScan, "heads", "fh"},
+    {OpKind::kMambaScan, "inner", "fi"},
+    {OpKind::kMambaScanGrad, "heads", "fh"},
+    {OpKind::kMambaScanGrad, "inner", "fi"},
+    {OpKind::kGatedNorm, "inner", "fi"},
+    {OpKind::kGatedNormGrad, "inner", "fi"},
+    {OpKind::kCausalAttention, "q_heads", "fh"},
+    {OpKind::kCausalAttentionGrad, "q_heads", "fh"},
+    {OpKind::kRoute, "top_k", "K"},
+    {OpKind::kPermuteRowsGrad, "top_k", "K"},
+    {OpKind::kRouteGrad, "top_k", "K"},
+    {OpKind::kPackedAttention, "heads", "fh"},
+    {OpKind::kPackedAttentionGrad, "heads", "fh"},
+    {OpKind::kUnpermuteRows, "samples", "B"},
+    {OpKind::kPermuteRowsGrad, "samples", "B"},
     {OpKind::kDealBands, "cp", "C"},
-    {OpKind::kUnpermuteRows, "sequence", "t"},        {OpKind::kPermuteRowsGrad, "sequence", "t"},
+    {OpKind::kUnpermuteRows, "sequence", "t"},
+    {OpKind::kPermuteRowsGrad, "sequence", "t"},
 };
 
 // A size that follows from attributes, and from other sizes.
@@ -120,7 +132,8 @@ std::vector<DerivedSize> Derived(const Instruction& op, const Sizes& sizes) {
   switch (op.kind) {
     case OpKind::kMambaConv:
     case OpKind::kMambaConvGrad:
-      return {{"f2", Attr(op, "inner") + 2 * Attr(op, "bc")}, {"f", 2 * Attr(op, "inner") + 2 * Attr(op, "bc") + Attr(op, "heads")}};
+      return {{"f2", Attr(op, "inner") + 2 * Attr(op, "bc")},
+              {"f", 2 * Attr(op, "inner") + 2 * Attr(op, "bc") + Attr(op, "heads")}};
     case OpKind::kMambaScan:
     case OpKind::kMambaScanGrad: {
       const int64_t* positions = sizes.number("T");
@@ -160,7 +173,8 @@ string AttributeProblem(const Instruction& op, const Sizes& sizes) {
   if (op.kind == OpKind::kGatedNorm || op.kind == OpKind::kGatedNormGrad) {
     const int64_t* groups = sizes.number("fg");
     int64_t inner = 0;
-    const bool fits = !groups || (!__builtin_mul_overflow(*groups, Attr(op, "group_size"), &inner) && inner == Attr(op, "inner"));
+    const bool fits =
+        !groups || (!__builtin_mul_overflow(*groups, Attr(op, "group_size"), &inner) && inner == Attr(op, "inner"));
     if (!fits) return "has groups that do not make up its inner width";
   }
   return "";
@@ -179,9 +193,11 @@ string JoinProblem(const TypedInstruction& typed) {
   }
   int64_t sum = 0;
   for (const ValueType* part : parts) {
-    if (part->dims.size() != whole.dims.size() || dim >= static_cast<int64_t>(whole.dims.size())) return "has parts of other ranks";
+    if (part->dims.size() != whole.dims.size() || dim >= static_cast<int64_t>(whole.dims.size()))
+      return "has parts of other ranks";
     for (size_t i = 0; i < whole.dims.size(); ++i) {
-      if (static_cast<int64_t>(i) != dim && part->dims[i] != whole.dims[i]) return absl::StrCat("has parts that differ along dim ", i);
+      if (static_cast<int64_t>(i) != dim && part->dims[i] != whole.dims[i])
+        return absl::StrCat("has parts that differ along dim ", i);
     }
     const auto* size = std::get_if<int64_t>(&part->dims[static_cast<size_t>(dim)]);
     if (!size) return "";
@@ -196,9 +212,11 @@ string CountProblem(const TypedInstruction& typed, const OpSignature& signature)
   const auto check = [&](const std::vector<OperandSignature>& list, size_t count, const char* what) -> string {
     return CountFits(list, count, op) ? "" : absl::StrCat("has ", count, " ", what);
   };
-  for (const string& problem : {check(signature.inputs, op.inputs.size(), "inputs"), check(signature.parameters, op.parameters.size(), "parameters"),
-                                op.gradients.empty() ? "" : check(signature.gradients, op.gradients.size(), "gradients"),
-                                check(signature.outputs, op.outputs.size(), "outputs")}) {
+  for (const string& problem :
+       {check(signature.inputs, op.inputs.size(), "inputs"),
+        check(signature.parameters, op.parameters.size(), "parameters"),
+        op.gradients.empty() ? "" : check(signature.gradients, op.gradients.size(), "gradients"),
+        check(signature.outputs, op.outputs.size(), "outputs")}) {
     if (!problem.empty()) return problem;
   }
   return "";
@@ -242,11 +260,13 @@ string SizeProblem(const TypedInstruction& typed) {
   }
   for (size_t i = 0; i < typed.parameters.size() && problem.empty(); ++i) {
     if (!typed.parameters[i].storage) continue;
-    problem = sizes.Bind(*OperandAt(signature->parameters, i), DimsOf(*typed.parameters[i].storage, op), "parameter " + op.parameters[i]);
+    problem = sizes.Bind(*OperandAt(signature->parameters, i), DimsOf(*typed.parameters[i].storage, op),
+                         "parameter " + op.parameters[i]);
   }
   for (size_t i = 0; i < typed.gradients.size() && problem.empty(); ++i) {
     if (!typed.gradients[i].storage) continue;
-    problem = sizes.Bind(*OperandAt(signature->gradients, i), DimsOf(*typed.gradients[i].storage, op), "gradient " + op.gradients[i]);
+    problem = sizes.Bind(*OperandAt(signature->gradients, i), DimsOf(*typed.gradients[i].storage, op),
+                         "gradient " + op.gradients[i]);
   }
   for (size_t i = 0; i < op.outputs.size() && problem.empty(); ++i) {
     problem = sizes.Bind(*OperandAt(signature->outputs, i), op.outputs[i].type.dims, op.outputs[i].name);
@@ -263,10 +283,13 @@ string DTypeProblem(const TypedInstruction& typed, DType precision) {
     return absl::StrCat(who, " is ", string(DTypeName(found)), " in a plan of ", string(DTypeName(precision)));
   };
   for (size_t i = 0; i < typed.inputs.size(); ++i) {
-    if (string problem = check(OperandAt(signature->inputs, i), typed.inputs[i]->dtype, op.inputs[i]); !problem.empty()) return problem;
+    if (string problem = check(OperandAt(signature->inputs, i), typed.inputs[i]->dtype, op.inputs[i]); !problem.empty())
+      return problem;
   }
   for (size_t i = 0; i < op.outputs.size(); ++i) {
-    if (string problem = check(OperandAt(signature->outputs, i), op.outputs[i].type.dtype, op.outputs[i].name); !problem.empty()) return problem;
+    if (string problem = check(OperandAt(signature->outputs, i), op.outputs[i].type.dtype, op.outputs[i].name);
+        !problem.empty())
+      return problem;
   }
   return "";
 }

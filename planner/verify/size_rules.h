@@ -1,4 +1,5 @@
-// V4: shapes and dtypes of an instruction's operands agree with each other, with the stored parameters and with its attributes.
+// V4: shapes and dtypes of an instruction's operands agree with each other, with the stored parameters and with its
+// attributes.
 #pragma once
 
 #include <string>

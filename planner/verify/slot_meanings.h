@@ -7,8 +7,9 @@
 
 namespace planwright {
 
-// What is wrong with the parameters that an instruction reads, or "": the scale of a norm for its shift, the way up of experts for the way down.
-// Where a backward instruction reads all that its forward one does, VerifyBackward compares the two.
+// What is wrong with the parameters that an instruction reads, or "": the scale of a norm for its shift, the way up of
+// experts for the way down. Where a backward instruction reads all that its forward one does, VerifyBackward compares
+// the two.
 std::string SlotMeaningProblem(const TypedInstruction& typed, const Module& module);
 
 }  // namespace planwright

@@ -1,5 +1,6 @@
-// A role's step as the rules of its end see it: the instructions in order, with the blocks opened that hold collectives of buckets, and where calls,
-// sums and collectives stand. A program is sequential, whatever its streams: what touches the same runs in the order of these places.
+// A role's step as the rules of its end see it: the instructions in order, with the blocks opened that hold collectives
+// of buckets, and where calls, sums and collectives stand. A program is sequential, whatever its streams: what touches
+// the same runs in the order of these places.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// V5 of bridge tables. Every sample of a microbatch's block lies in one source lane and one destination lane; the table must carry it from the
-// one to the other, once, in order, and its gradient back. One pass over the table.
+// V5 of bridge tables. Every sample of a microbatch's block lies in one source lane and one destination lane; the table
+// must carry it from the one to the other, once, in order, and its gradient back. One pass over the table.
 
 #include <algorithm>
 #include <vector>
@@ -17,32 +17,29 @@ class Table {
  public:
   Table(const PlanIndex& index, const Bridge& bridge, const Module& source, const Module& destination, bool backward,
         std::vector<Violation>& violations)
-      : index_(index),
-        bridge_(bridge),
-        source_(source.grid),
-        destination_(destination.grid),
-        backward_(backward),
-        violations_(violations),
-        samples_(index.plan().budget.block_samples) {}
+      : index_(index), bridge_(bridge), source_(source.grid), destination_(destination.grid), backward_(backward),
+        violations_(violations), samples_(index.plan().budget.block_samples) {}
 
   void Check(const std::vector<Transfer>& transfers) {
     // The encoder speaks with its last stage, the language model with its first.
     const int from_stage = backward_ ? 0 : source_.pp - 1, to_stage = backward_ ? destination_.pp - 1 : 0;
     std::vector<int64_t> reached(static_cast<size_t>(destination_.ranks()), -1);
     for (const Transfer& transfer : transfers) {
-      const string what = absl::StrCat("samples ", transfer.first_sample, " to ", transfer.end_sample, " from rank ", transfer.from_rank, " to rank ",
-                                       transfer.to_rank);
+      const string what = absl::StrCat("samples ", transfer.first_sample, " to ", transfer.end_sample, " from rank ",
+                                       transfer.from_rank, " to rank ", transfer.to_rank);
       if (!source_.contains(transfer.from_rank) || !destination_.contains(transfer.to_rank)) {
         Fail(absl::StrCat("sends ", what, ", not between ranks of its modules"));
         continue;
       }
-      if (CoordinateOf(source_, transfer.from_rank, Axis::kPp) != from_stage || CoordinateOf(destination_, transfer.to_rank, Axis::kPp) != to_stage) {
+      if (CoordinateOf(source_, transfer.from_rank, Axis::kPp) != from_stage ||
+          CoordinateOf(destination_, transfer.to_rank, Axis::kPp) != to_stage) {
         Fail(absl::StrCat("sends ", what, ", not between the stages that hold them"));
         continue;
       }
       const LaneSamples has = LaneOf(source_, transfer.from_rank), wants = LaneOf(destination_, transfer.to_rank);
       if (transfer.first_sample < has.first || transfer.end_sample > has.end) {
-        Fail(absl::StrCat("sends ", what, ", which the sender's lane, ", has.first, " to ", has.end, ", does not have"));
+        Fail(
+            absl::StrCat("sends ", what, ", which the sender's lane, ", has.first, " to ", has.end, ", does not have"));
       }
       int64_t& next = reached[static_cast<size_t>(transfer.to_rank - destination_.first_rank)];
       if (next < 0) next = wants.first;
@@ -58,14 +55,16 @@ class Table {
   // A damaged table may be wrong in millions of rows.
   void Fail(string message) {
     if (++told_ > kMostTold) return;
-    violations_.push_back(
-        {"V5", absl::StrCat("bridge ", bridge_.name, backward_ ? " backward " : " ", message), index_.OriginOf(bridge_.origin, -1, nullptr)});
+    violations_.push_back({"V5", absl::StrCat("bridge ", bridge_.name, backward_ ? " backward " : " ", message),
+                           index_.OriginOf(bridge_.origin, -1, nullptr)});
   }
 
-  LaneSamples LaneOf(const Grid& grid, int rank) const { return SamplesOfLane(samples_, grid.dp, CoordinateOf(grid, rank, Axis::kDp)); }
+  LaneSamples LaneOf(const Grid& grid, int rank) const {
+    return SamplesOfLane(samples_, grid.dp, CoordinateOf(grid, rank, Axis::kDp));
+  }
 
-  // Whoever gets something gets its whole lane; every lane that has samples has a receiver; colocated ranks all receive for themselves, others
-  // through one rank of the lane, which passes on what it got.
+  // Whoever gets something gets its whole lane; every lane that has samples has a receiver; colocated ranks all receive
+  // for themselves, others through one rank of the lane, which passes on what it got.
   void CheckReached(const std::vector<int64_t>& reached, int stage) {
     std::vector<int> receivers(static_cast<size_t>(destination_.dp), 0);
     for (size_t i = 0; i < reached.size(); ++i) {
@@ -74,7 +73,8 @@ class Table {
       const LaneSamples wants = LaneOf(destination_, rank);
       ++receivers[static_cast<size_t>(CoordinateOf(destination_, rank, Axis::kDp))];
       if (reached[i] != wants.end) {
-        Fail(absl::StrCat("delivers rank ", rank, " samples up to ", reached[i], " of its lane's ", wants.first, " to ", wants.end));
+        Fail(absl::StrCat("delivers rank ", rank, " samples up to ", reached[i], " of its lane's ", wants.first, " to ",
+                          wants.end));
       }
     }
     const int in_lane = bridge_.kind == "colocated" ? destination_.tp * destination_.cp : 1;
@@ -82,8 +82,8 @@ class Table {
       const LaneSamples wants = SamplesOfLane(samples_, destination_.dp, lane);
       const int found = receivers[static_cast<size_t>(lane)];
       if (found == (wants.first < wants.end ? in_lane : 0)) continue;
-      Fail(absl::StrCat("has ", found, " receivers in lane ", lane, " of stage ", stage, " for samples ", wants.first, " to ", wants.end, ", not ",
-                        in_lane));
+      Fail(absl::StrCat("has ", found, " receivers in lane ", lane, " of stage ", stage, " for samples ", wants.first,
+                        " to ", wants.end, ", not ", in_lane));
     }
   }
 
@@ -118,8 +118,8 @@ class BridgeUse {
       if (exchanged[backward ? 1 : 0] || !wanted) continue;
       for (const Transfer& transfer : backward ? bridge_.backward : bridge_.forward) {
         if (transfer.from_rank == transfer.to_rank) continue;
-        Fail(bridge_.origin,
-             absl::StrCat("has rows for rank ", transfer.to_rank, " on rank ", transfer.from_rank, ", but no program exchanges them"));
+        Fail(bridge_.origin, absl::StrCat("has rows for rank ", transfer.to_rank, " on rank ", transfer.from_rank,
+                                          ", but no program exchanges them"));
         break;
       }
     }
@@ -130,7 +130,8 @@ class BridgeUse {
 
  private:
   void Fail(int origin, string message) {
-    violations_.push_back({"V5", absl::StrCat("bridge ", bridge_.name, " ", message), index_.OriginOf(origin, bridge_.origin, nullptr)});
+    violations_.push_back(
+        {"V5", absl::StrCat("bridge ", bridge_.name, " ", message), index_.OriginOf(origin, bridge_.origin, nullptr)});
   }
 
   // Receivers of one role sit at one place of the broadcast's group: its root.
@@ -140,7 +141,8 @@ class BridgeUse {
       std::vector<string> received;
       for (const Instruction& op : role.step) {
         for (const ExchangePart& part : op.parts) {
-          if (!part.send && part.bridge == bridge_.name && part.backward == backward && part.shift == 0) received.push_back(part.value);
+          if (!part.send && part.bridge == bridge_.name && part.backward == backward && part.shift == 0)
+            received.push_back(part.value);
         }
         if (op.kind == OpKind::kBroadcast) CheckRoot(module, role, op, received, transfers);
       }
@@ -149,7 +151,8 @@ class BridgeUse {
 
   void CheckRoot(const Module& module, const Role& role, const Instruction& op, const std::vector<string>& received,
                  const std::vector<Transfer>& transfers) {
-    const bool roots = op.inputs.size() > 1 && std::find(received.begin(), received.end(), op.inputs[1]) != received.end();
+    const bool roots =
+        op.inputs.size() > 1 && std::find(received.begin(), received.end(), op.inputs[1]) != received.end();
     if (!roots || transfers.empty()) return;
     const Group* group = index_.group(op.group);
     const int64_t* place = op.FindInteger("root");
@@ -161,11 +164,13 @@ class BridgeUse {
       if (module.grid.size(axis) > 1) lane.push_back(axis);
     }
     if (index_.WideAxes(*group) != lane) {
-      return Fail(op.origin, absl::StrCat("is broadcast by role ", role.name, " over ", group->name, ", which is not the lane"));
+      return Fail(op.origin,
+                  absl::StrCat("is broadcast by role ", role.name, " over ", group->name, ", which is not the lane"));
     }
     const int index = IndexInGroup(module.grid, group->view, group->axes, transfers.front().to_rank);
     if (index == *place) return;
-    Fail(op.origin, absl::StrCat("is received by member ", index, " of ", group->name, ", but broadcast from member ", *place));
+    Fail(op.origin,
+         absl::StrCat("is received by member ", index, " of ", group->name, ", but broadcast from member ", *place));
   }
 
   const PlanIndex& index_;

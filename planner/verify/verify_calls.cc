@@ -1,5 +1,5 @@
-// V4 of calls: a block's name stands for one block, no block calls itself, and programs end within a bound. The other rules, the estimates and
-// the executor follow calls and do not look for circles.
+// V4 of calls: a block's name stands for one block, no block calls itself, and programs end within a bound. The other
+// rules, the estimates and the executor follow calls and do not look for circles.
 
 #include <algorithm>
 #include <string>
@@ -19,16 +19,19 @@ class Calls {
 
   void Check() {
     for (const Block& block : plan_.blocks) {
-      if (!blocks_.emplace(block.name, State{&block}).second) return Fail(Cat("two blocks are named ", block.name), block.origin);
+      if (!blocks_.emplace(block.name, State{&block}).second)
+        return Fail(Cat("two blocks are named ", block.name), block.origin);
     }
     int64_t instructions = 0, calls = 0;
     const auto count = [&](const Unrolled& program, int origin) {
       instructions = std::min(instructions + program.instructions, kMostInstructions + 1);
       calls = std::min(calls + program.calls, kMostCalls + 1);
-      if (instructions > kMostInstructions) Fail(Cat("the programs unroll to more than ", kMostInstructions, " instructions"), origin);
+      if (instructions > kMostInstructions)
+        Fail(Cat("the programs unroll to more than ", kMostInstructions, " instructions"), origin);
       if (calls > kMostCalls) Fail(Cat("the programs unroll to more than ", kMostCalls, " calls"), origin);
     };
-    for (const Block& block : plan_.blocks) count(Enter(blocks_.at(block.name), 0), block.origin);  // rules also look at what no role calls
+    // rules also look at what no role calls
+    for (const Block& block : plan_.blocks) count(Enter(blocks_.at(block.name), 0), block.origin);
     for (const Role& role : plan_.roles) {
       for (const auto* list : {&role.setup, &role.step, &role.teardown}) count(Unroll(*list, 0), role.origin);
     }
@@ -36,7 +39,7 @@ class Calls {
 
  private:
   struct Unrolled {
-    int levels = 0;            // of calls
+    int levels = 0;  // of calls
     // With those of the blocks that are called; beyond the bound one number is as good as another.
     int64_t instructions = 0, calls = 0;
   };

@@ -1,5 +1,6 @@
-// V9 by axes, never by ranks: a rule's cut and replicated axes must make up the module's span, so that the parts along the cut axes tile the
-// tensor and coordinate 0 of the replicated ones is one writer of each part. That the parts along one axis tile follows from sizes that divide.
+// V9 by axes, never by ranks: a rule's cut and replicated axes must make up the module's span, so that the parts along
+// the cut axes tile the tensor and coordinate 0 of the replicated ones is one writer of each part. That the parts along
+// one axis tile follows from sizes that divide.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -16,7 +17,9 @@ namespace {
 using std::string;
 
 string AxesText(const std::vector<Axis>& axes) {
-  return axes.empty() ? "no axis" : absl::StrJoin(axes, "+", [](string* out, Axis axis) { absl::StrAppend(out, string(AxisName(axis))); });
+  return axes.empty()
+             ? "no axis"
+             : absl::StrJoin(axes, "+", [](string* out, Axis axis) { absl::StrAppend(out, string(AxisName(axis))); });
 }
 
 bool Holds(const std::vector<Axis>& axes, Axis axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
@@ -43,13 +46,17 @@ class ModuleCheck {
     }
     for (size_t i = 0; i < writers.size(); ++i) {
       if (writers[i] == 0) Fail(module_.parameters[i], "is in no checkpoint rule: nobody writes it");
-      if (writers[i] > 1) Fail(module_.parameters[i], absl::StrCat("is in ", writers[i], " checkpoint rules: it would be written more than once"));
+      if (writers[i] > 1)
+        Fail(module_.parameters[i],
+             absl::StrCat("is in ", writers[i], " checkpoint rules: it would be written more than once"));
     }
     CheckBuckets();
   }
 
  private:
-  void Fail(const string& message) { violations_.push_back({"V9", absl::StrCat("module ", module_.name, ": ", message), module_.origin}); }
+  void Fail(const string& message) {
+    violations_.push_back({"V9", absl::StrCat("module ", module_.name, ": ", message), module_.origin});
+  }
   void Fail(const Parameter& parameter, const string& message) {
     violations_.push_back({"V9", absl::StrCat("parameter ", parameter.name, " ", message), module_.origin});
   }
@@ -58,10 +65,12 @@ class ModuleCheck {
     for (size_t i = 0; i < module_.storages.size(); ++i) {
       for (int index : module_.storages[i].parameters) {
         if (index < 0 || index >= static_cast<int>(storage_of_.size())) {
-          Fail(absl::StrCat("storage ", module_.storages[i].frame, ".", module_.storages[i].slot, " holds a parameter that does not exist"));
+          Fail(absl::StrCat("storage ", module_.storages[i].frame, ".", module_.storages[i].slot,
+                            " holds a parameter that does not exist"));
           continue;
         }
-        if (storage_of_[index] >= 0) Fail(module_.parameters[index], "lies in two storages, and a checkpoint would hold one of them");
+        if (storage_of_[index] >= 0)
+          Fail(module_.parameters[index], "lies in two storages, and a checkpoint would hold one of them");
         storage_of_[index] = static_cast<int>(i);
       }
     }
@@ -76,12 +85,13 @@ class ModuleCheck {
     }
     // Stage and these axes name every rank of the module once, so writers and parts are counted by them.
     if (!SameAxes(span, view)) {
-      return Fail(absl::StrCat("a checkpoint rule cuts over ", AxesText(rule.cut), " and replicates over ", AxesText(rule.replicated), ", but ",
-                               AxesText(view), " make up its ranks"));
+      return Fail(absl::StrCat("a checkpoint rule cuts over ", AxesText(rule.cut), " and replicates over ",
+                               AxesText(rule.replicated), ", but ", AxesText(view), " make up its ranks"));
     }
     for (Axis axis : rule.flat) {
       if (!Holds(rule.replicated, axis)) {
-        Fail(absl::StrCat("optimizer state lies in flat ranges over ", string(AxisName(axis)), ", which is not a replicated axis"));
+        Fail(absl::StrCat("optimizer state lies in flat ranges over ", string(AxisName(axis)),
+                          ", which is not a replicated axis"));
       }
     }
     for (const RankRange& range : rule.parameters) {
@@ -110,12 +120,14 @@ class ModuleCheck {
     if (parameter.shard_dim >= 0) cut.push_back(expert ? Axis::kExpertTp : Axis::kTp);
     for (Axis axis : cut) {
       if (!Holds(rule.cut, axis)) {
-        Fail(parameter, absl::StrCat("is cut over ", string(AxisName(axis)), ", and only coordinate 0 would write: a hole"));
+        Fail(parameter,
+             absl::StrCat("is cut over ", string(AxisName(axis)), ", and only coordinate 0 would write: a hole"));
       }
     }
     for (Axis axis : rule.cut) {
       if (!Holds(cut, axis)) {
-        Fail(parameter, absl::StrCat("is whole on every rank along ", string(AxisName(axis)), ", and all of them would write it"));
+        Fail(parameter,
+             absl::StrCat("is whole on every rank along ", string(AxisName(axis)), ", and all of them would write it"));
       }
     }
     CheckParts(parameter);
@@ -129,15 +141,18 @@ class ModuleCheck {
       Fail(parameter, absl::StrCat("has ", parameter.experts, " experts, which ep ", grid.ep, " does not divide"));
     }
     if (parameter.shard_dim < 0) return;
-    if (parameter.shard_dim >= static_cast<int>(parameter.shape.size())) return Fail(parameter, "is cut along a dim that it does not have");
+    if (parameter.shard_dim >= static_cast<int>(parameter.shape.size()))
+      return Fail(parameter, "is cut along a dim that it does not have");
     const int parts = parameter.experts > 0 ? grid.expert_tp : grid.tp;
     int64_t sum = 0;
     for (int64_t segment : parameter.segments) {
       sum += segment;
-      if (segment % parts != 0) Fail(parameter, absl::StrCat("has a segment of ", segment, ", which ", parts, " ranks do not divide"));
+      if (segment % parts != 0)
+        Fail(parameter, absl::StrCat("has a segment of ", segment, ", which ", parts, " ranks do not divide"));
     }
     if (!parameter.segments.empty() && sum != parameter.shape[parameter.shard_dim]) {
-      Fail(parameter, absl::StrCat("has segments of ", sum, " along a dim of ", parameter.shape[parameter.shard_dim], ": its parts do not tile it"));
+      Fail(parameter, absl::StrCat("has segments of ", sum, " along a dim of ", parameter.shape[parameter.shard_dim],
+                                   ": its parts do not tile it"));
     }
   }
 
@@ -147,26 +162,29 @@ class ModuleCheck {
       if (plan_.precision == "bf16") wanted.push_back("master");
       wanted.insert(wanted.end(), {"exp_avg", "exp_avg_sq"});
     }
-    if (parameter.trained && !parameter.buffer && storage.bucket < 0) return Fail(parameter, "is trained and has no optimizer state to keep");
+    if (parameter.trained && !parameter.buffer && storage.bucket < 0)
+      return Fail(parameter, "is trained and has no optimizer state to keep");
     if (rule.states != wanted) {
-      return Fail(parameter, absl::StrCat("has the states {", absl::StrJoin(wanted, ", "), "}, and the checkpoint keeps {",
-                                          absl::StrJoin(rule.states, ", "), "}"));
+      return Fail(parameter, absl::StrCat("has the states {", absl::StrJoin(wanted, ", "),
+                                          "}, and the checkpoint keeps {", absl::StrJoin(rule.states, ", "), "}"));
     }
     if (wanted.empty()) return;
-    if (storage.bucket >= static_cast<int>(module_.buckets.size())) return Fail(parameter, "lies in a bucket that does not exist");
+    if (storage.bucket >= static_cast<int>(module_.buckets.size()))
+      return Fail(parameter, "lies in a bucket that does not exist");
     const Bucket& bucket = module_.buckets[storage.bucket];
     if (bucket.stage != storage.stage) Fail(parameter, "lies in a bucket of another stage");
     int ranges = 1;
     for (Axis axis : rule.flat) ranges *= module_.grid.size(axis);
     if (ranges != bucket.shards) {
-      return Fail(parameter, absl::StrCat("has its state in ", bucket.shards, " shards, and the checkpoint writes ", ranges, " ranges"));
+      return Fail(parameter, absl::StrCat("has its state in ", bucket.shards, " shards, and the checkpoint writes ",
+                                          ranges, " ranges"));
     }
     if (bucket.shards == 1) return;
     const auto group = groups_.find(bucket.reduce_group);
     if (group == groups_.end() || group->second->module != module_.name || group->second->view != rule.view ||
         !SameAxes(group->second->axes, rule.flat)) {
-      Fail(parameter,
-           absl::StrCat("has its state sharded over ", bucket.reduce_group, ", and the checkpoint writes ranges over ", AxesText(rule.flat)));
+      Fail(parameter, absl::StrCat("has its state sharded over ", bucket.reduce_group,
+                                   ", and the checkpoint writes ranges over ", AxesText(rule.flat)));
     }
   }
 
@@ -180,9 +198,11 @@ class ModuleCheck {
       if (index >= static_cast<int>(module_.buckets.size())) continue;
       const Bucket& bucket = module_.buckets[index];
       if (bucket.shards < 1 || bucket.elements % bucket.shards != 0) {
-        Fail(absl::StrCat("bucket ", bucket.name, " has ", bucket.elements, " elements, which ", bucket.shards, " shards do not divide"));
+        Fail(absl::StrCat("bucket ", bucket.name, " has ", bucket.elements, " elements, which ", bucket.shards,
+                          " shards do not divide"));
       }
-      std::sort(storages.begin(), storages.end(), [](const Storage* a, const Storage* b) { return a->offset < b->offset; });
+      std::sort(storages.begin(), storages.end(),
+                [](const Storage* a, const Storage* b) { return a->offset < b->offset; });
       int64_t reached = 0;
       for (const Storage* storage : storages) {
         const string name = absl::StrCat(storage->frame, ".", storage->slot);
@@ -200,24 +220,29 @@ class ModuleCheck {
   std::map<string, const Group*> groups_;
 };
 
-// Before the first step every role draws or loads each of its modules once, frozen parts too; a checkpoint's own keys cover the rest.
+// Before the first step every role draws or loads each of its modules once, frozen parts too; a checkpoint's own keys
+// cover the rest.
 void CheckSources(const Plan& plan, std::vector<Violation>& violations) {
   for (const Role& role : plan.roles) {
     for (const string& name : role.modules) {
       int sources = 0;
       for (const Instruction& instruction : role.setup) {
-        const bool draws = instruction.kind == OpKind::kInitializeParameters, loads = instruction.kind == OpKind::kLoadParameters;
+        const bool draws = instruction.kind == OpKind::kInitializeParameters,
+                   loads = instruction.kind == OpKind::kLoadParameters;
         if (!draws && !loads) continue;
         const string* of = instruction.FindText("module");
         if (!of || *of != name) continue;
         ++sources;
         if (loads && !plan.initialize) {
-          violations.push_back({"V9", absl::StrCat("role ", role.name, " loads module ", name, " from no file"), role.origin});
+          violations.push_back(
+              {"V9", absl::StrCat("role ", role.name, " loads module ", name, " from no file"), role.origin});
         }
       }
       if (sources != 1) {
-        violations.push_back(
-            {"V9", absl::StrCat("the parameters of module ", name, " have ", sources, " sources on role ", role.name, ", not one"), role.origin});
+        violations.push_back({"V9",
+                              absl::StrCat("the parameters of module ", name, " have ", sources, " sources on role ",
+                                           role.name, ", not one"),
+                              role.origin});
       }
     }
   }
@@ -228,7 +253,8 @@ void CheckSources(const Plan& plan, std::vector<Violation>& violations) {
 std::vector<Violation> VerifyCheckpoint(const Plan& plan) {
   std::vector<Violation> violations;
   for (const CheckpointRule& rule : plan.checkpoint.rules) {
-    if (!plan.FindModule(rule.module)) violations.push_back({"V9", absl::StrCat("a checkpoint rule is for unknown module ", rule.module), -1});
+    if (!plan.FindModule(rule.module))
+      violations.push_back({"V9", absl::StrCat("a checkpoint rule is for unknown module ", rule.module), -1});
   }
   for (const Module& module : plan.modules) ModuleCheck(plan, module, violations).Run();
   VerifyCheckpointKeys(plan, violations);

@@ -1,5 +1,6 @@
-// V11 of what follows from modules, bridges and programs: buckets, sums of the step, groups with their streams, bridges, the data's image sizes,
-// run-time sizes and axes of the checkpoint. Each is compared with its equation, in the order in which the plan has it.
+// V11 of what follows from modules, bridges and programs: buckets, sums of the step, groups with their streams,
+// bridges, the data's image sizes, run-time sizes and axes of the checkpoint. Each is compared with its equation, in
+// the order in which the plan has it.
 
 #include <algorithm>
 #include <cmath>
@@ -25,14 +26,16 @@ string Text(View view) { return string(ViewName(view)); }
 string Text(TpGradient tp) { return string(TpGradientName(tp)); }
 string Text(DType dtype) { return string(DTypeName(dtype)); }
 string Text(const std::vector<Axis>& axes) {
-  return absl::StrCat("[", absl::StrJoin(axes, ",", [](string* out, Axis axis) { out->append(string(AxisName(axis))); }), "]");
+  return absl::StrCat(
+      "[", absl::StrJoin(axes, ",", [](string* out, Axis axis) { out->append(string(AxisName(axis))); }), "]");
 }
 string Text(const std::vector<string>& words) { return absl::StrCat("[", absl::StrJoin(words, ","), "]"); }
 string Text(const std::vector<int>& ranks) { return absl::StrCat(ranks.size(), " ranks"); }
 
 class Equations {
  public:
-  Equations(const PlanIndex& index, std::vector<Violation>& violations) : index_(index), plan_(index.plan()), violations_(violations) {}
+  Equations(const PlanIndex& index, std::vector<Violation>& violations)
+      : index_(index), plan_(index.plan()), violations_(violations) {}
 
   void Check() {
     for (const Module& module : plan_.modules) Buckets(module);
@@ -44,7 +47,8 @@ class Equations {
     Data();
     Symbols();
     Checkpoint();
-    if (plan_.format_version != kPlanFormatVersion) Fail("the plan", absl::StrCat("is of format ", plan_.format_version), -1);
+    if (plan_.format_version != kPlanFormatVersion)
+      Fail("the plan", absl::StrCat("is of format ", plan_.format_version), -1);
   }
 
  private:
@@ -68,7 +72,9 @@ class Equations {
       if (storage.bucket < 0) continue;
       const Bucket& bucket = module.buckets[static_cast<size_t>(storage.bucket)];
       const TpGradient tp = SharedOf(module, module.parameters[static_cast<size_t>(storage.parameters.front())]);
-      if (bucket.tp != tp) Equal(absl::StrCat("bucket ", bucket.name, " of ", storage.frame, ".", storage.slot), "tp", bucket.tp, tp, module.origin);
+      if (bucket.tp != tp)
+        Equal(absl::StrCat("bucket ", bucket.name, " of ", storage.frame, ".", storage.slot), "tp", bucket.tp, tp,
+              module.origin);
     }
     std::set<string_view> names;
     for (const Bucket& bucket : module.buckets) {
@@ -77,22 +83,28 @@ class Equations {
       const int shards = expert ? module.grid.expert_dp : module.grid.dp * module.grid.cp;
       if (!names.insert(bucket.name).second) Fail(who, "has the name of another", module.origin);
       Equal(who, "shards", bucket.shards, shards, module.origin);
-      Equal(who, "reduce_group", bucket.reduce_group, shards > 1 ? module.name + (expert ? ".ep_dp" : ".dp_cp") : "", module.origin);
-      Equal(who, "tp_group", bucket.tp_group, bucket.tp == TpGradient::kPartial ? module.name + ".tp" : "", module.origin);
-      Equal(who, "once_over", bucket.once_over, whole ? std::vector<Axis>{Axis::kTp} : std::vector<Axis>{}, module.origin);
+      Equal(who, "reduce_group", bucket.reduce_group, shards > 1 ? module.name + (expert ? ".ep_dp" : ".dp_cp") : "",
+            module.origin);
+      Equal(who, "tp_group", bucket.tp_group, bucket.tp == TpGradient::kPartial ? module.name + ".tp" : "",
+            module.origin);
+      Equal(who, "once_over", bucket.once_over, whole ? std::vector<Axis>{Axis::kTp} : std::vector<Axis>{},
+            module.origin);
       Equal(who, "dtype", bucket.dtype, plan_.dtype(), module.origin);
       Equal(who, "master", bucket.master, plan_.master(), module.origin);
     }
   }
 
   void Accumulators() {
-    std::vector<Accumulator> wanted = {{"$integers", DType::kInt64, 2, {"loss_tokens", "routing"}}, {"$reals", DType::kFp64, 2, {"loss", "aux"}}};
+    std::vector<Accumulator> wanted = {{"$integers", DType::kInt64, 2, {"loss_tokens", "routing"}},
+                                       {"$reals", DType::kFp64, 2, {"loss", "aux"}}};
     for (const Module& module : plan_.modules) {
       wanted[1].parts.push_back("norm." + module.name);
       ++wanted[1].elements;
-      if (module.experts() > 0) wanted.push_back({"$expert_counts", DType::kInt64, module.expert_layers() * module.experts(), {}});
+      if (module.experts() > 0)
+        wanted.push_back({"$expert_counts", DType::kInt64, module.expert_layers() * module.experts(), {}});
     }
-    Equal("the plan", "sums of a step:", static_cast<int64_t>(plan_.accumulators.size()), static_cast<int64_t>(wanted.size()), -1);
+    Equal("the plan", "sums of a step:", static_cast<int64_t>(plan_.accumulators.size()),
+          static_cast<int64_t>(wanted.size()), -1);
     for (size_t i = 0; i < std::min(wanted.size(), plan_.accumulators.size()); ++i) {
       const Accumulator& found = plan_.accumulators[i];
       const string who = "the sum " + found.name;
@@ -118,13 +130,16 @@ class Equations {
       if (from && to) Equal(who, "kind", bridge.kind, string(KindOf(from->grid, to->grid)), bridge.origin);
     }
     // What stands for images in the text is what the first encoder's rows replace.
-    if (!plan_.bridges.empty()) Equal("the data", "image_token", plan_.data.image_token, plan_.bridges.front().token, plan_.bridges.front().origin);
+    if (!plan_.bridges.empty())
+      Equal("the data", "image_token", plan_.data.image_token, plan_.bridges.front().token,
+            plan_.bridges.front().origin);
   }
 
   void Use(const std::vector<Instruction>& body) {
     for (const Instruction& op : body) {
       if (!op.group.empty()) streams_[op.group].insert(op.stream);
-      for (const ExchangePart& part : op.parts) streams_[part.bridge.empty() ? part.group : part.bridge].insert(op.stream);
+      for (const ExchangePart& part : op.parts)
+        streams_[part.bridge.empty() ? part.group : part.bridge].insert(op.stream);
     }
   }
 
@@ -176,13 +191,16 @@ class Equations {
     next_ = 0;
     Expect("world", "world", "", View::kDense, {}, nullptr);
     for (const Module& module : plan_.modules) {
-      for (const OfModule& kind : kOfModule) Expect(absl::StrCat(module.name, ".", kind.name), kind.name, module.name, kind.view, kind.axes, nullptr);
+      for (const OfModule& kind : kOfModule)
+        Expect(absl::StrCat(module.name, ".", kind.name), kind.name, module.name, kind.view, kind.axes, nullptr);
     }
     for (const Bridge& bridge : plan_.bridges) Expect(bridge.name, "bridge", "", View::kDense, {}, &bridge);
-    if (next_ < plan_.groups.size()) Fail("group " + plan_.groups[next_].name, "is of no axes that any module has", plan_.groups[next_].origin);
+    if (next_ < plan_.groups.size())
+      Fail("group " + plan_.groups[next_].name, "is of no axes that any module has", plan_.groups[next_].origin);
   }
 
-  void Expect(const string& name, const char* short_name, const string& module, View view, const std::vector<Axis>& axes, const Bridge* bridge) {
+  void Expect(const string& name, const char* short_name, const string& module, View view,
+              const std::vector<Axis>& axes, const Bridge* bridge) {
     if (next_ >= plan_.groups.size()) {
       if (next_++ == plan_.groups.size()) Fail("the plan", absl::StrCat("lacks the group ", name), -1);
       return;
@@ -206,7 +224,8 @@ class Equations {
       Fail("the data", absl::StrCat("is of kind ", plan_.data.kind, ", which nobody reads"), -1);
     }
     const auto can = [&](bool Module::*what) {
-      const auto found = std::find_if(plan_.modules.begin(), plan_.modules.end(), [&](const Module& module) { return module.*what; });
+      const auto found =
+          std::find_if(plan_.modules.begin(), plan_.modules.end(), [&](const Module& module) { return module.*what; });
       return found == plan_.modules.end() ? nullptr : &*found;
     };
     const Module *encoder = can(&Module::has_images), *language = can(&Module::carries_loss);
@@ -214,7 +233,8 @@ class Equations {
     Equal("the data", "patch", plan_.data.patch, encoder ? encoder->size("patch") : 0, at);
     Equal("the data", "pixel_shuffle", plan_.data.pixel_shuffle, encoder ? encoder->size("pixel_shuffle") : 0, at);
     Equal("the data", "max_image", plan_.data.max_image, encoder ? encoder->size("max_image") : 0, at);
-    Equal("the data", "vocabulary", plan_.data.vocabulary, language ? language->size("vocabulary") : 0, language ? language->origin : -1);
+    Equal("the data", "vocabulary", plan_.data.vocabulary, language ? language->size("vocabulary") : 0,
+          language ? language->origin : -1);
   }
 
   // Run-time sizes of the programs, in the order of the modules.
@@ -224,11 +244,13 @@ class Equations {
     const auto expect = [&](const Module& module, const string& what) {
       const string name = absl::StrCat(module.name, ".", what);
       if (next >= plan_.symbols.size()) {
-        if (next++ == plan_.symbols.size()) Fail("the plan", absl::StrCat("lacks the run-time size ", name), module.origin);
+        if (next++ == plan_.symbols.size())
+          Fail("the plan", absl::StrCat("lacks the run-time size ", name), module.origin);
         return;
       }
       const Symbol& symbol = plan_.symbols[next++];
-      if (symbol.name != name) return Fail("the run-time size " + symbol.name, absl::StrCat("stands in the place of ", name), module.origin);
+      if (symbol.name != name)
+        return Fail("the run-time size " + symbol.name, absl::StrCat("stands in the place of ", name), module.origin);
       Equal("the run-time size " + name, "mean", symbol.mean, MeanOf(symbol, module, what, images), module.origin);
     };
     for (const Module& module : plan_.modules) {
@@ -251,7 +273,8 @@ class Equations {
       }
       if (plan_.data.packed_documents) expect(module, "documents");
     }
-    if (next < plan_.symbols.size()) Fail("the run-time size " + plan_.symbols[next].name, "is of no value of any program", -1);
+    if (next < plan_.symbols.size())
+      Fail("the run-time size " + plan_.symbols[next].name, "is of no value of any program", -1);
   }
 
   // As whole a number as can be, one at least; 0: as many as can come.
@@ -261,12 +284,14 @@ class Equations {
       // Experts get, on average, as many rows as their rank sends.
       const Grid& grid = module.grid;
       const int64_t tokens = plan_.budget.sequence_length / (grid.tp * grid.cp) * plan_.budget.micro_samples;
-      mean = static_cast<double>(tokens) * static_cast<double>(module.top_k()) * (what == "expert_rows" ? 1 : grid.expert_tp);
+      mean = static_cast<double>(tokens) * static_cast<double>(module.top_k()) *
+             (what == "expert_rows" ? 1 : grid.expert_tp);
     } else if (plan_.data.pixel_shuffle > 0 && !images.patches.empty()) {
       const LaneSamples lane = SamplesOfLane(plan_.budget.block_samples, module.grid.dp, 0);
       const double count = static_cast<double>(lane.end - lane.first) * images.mean_images;
       double patches = 0;
-      for (int64_t of_image : images.patches) patches += static_cast<double>(of_image) / static_cast<double>(images.patches.size());
+      for (int64_t of_image : images.patches)
+        patches += static_cast<double>(of_image) / static_cast<double>(images.patches.size());
       patches *= count;
       if (what.ends_with("image_rows") && what != "part_image_rows") {
         mean = patches / static_cast<double>(plan_.data.pixel_shuffle * plan_.data.pixel_shuffle);
@@ -300,7 +325,9 @@ class Equations {
         const bool tensor = axis == Axis::kTp || axis == Axis::kExpertTp;
         (axis == Axis::kEp || (tensor && parameter.shard_dim >= 0) ? cut : replicated).push_back(axis);
       }
-      if (!rule.states.empty()) flat = rule.view == View::kExpert ? std::vector<Axis>{Axis::kExpertDp} : std::vector<Axis>{Axis::kCp, Axis::kDp};
+      if (!rule.states.empty())
+        flat =
+            rule.view == View::kExpert ? std::vector<Axis>{Axis::kExpertDp} : std::vector<Axis>{Axis::kCp, Axis::kDp};
       const string who = absl::StrCat("the checkpoint's rule of ", parameter.name);
       Equal(who, "view", rule.view, parameter.experts > 0 ? View::kExpert : View::kDense, module->origin);
       Equal(who, "cut", rule.cut, cut, module->origin);

@@ -1,5 +1,6 @@
-// V4 and V5 of one microbatch: what a forward saves is taken once by its backward; every layer of a stage runs once, in order; every trained
-// slot's gradient is added to once; every statistic is counted once, forwards that are run again included.
+// V4 and V5 of one microbatch: what a forward saves is taken once by its backward; every layer of a stage runs once, in
+// order; every trained slot's gradient is added to once; every statistic is counted once, forwards that are run again
+// included.
 
 #include <algorithm>
 #include <map>
@@ -36,7 +37,8 @@ class Frames {
  private:
   void Fail(const char* rule, string message, const Block* block) {
     const Module* module = block ? index_.module(block->module) : nullptr;
-    violations_.push_back({rule, std::move(message), index_.OriginOf(-1, block ? block->origin : microbatch_.role->origin, module)});
+    violations_.push_back(
+        {rule, std::move(message), index_.OriginOf(-1, block ? block->origin : microbatch_.role->origin, module)});
   }
 
   // Calls [first, end) in order: each takes when it starts and saves when it ends.
@@ -54,24 +56,28 @@ class Frames {
   void Take(const FrameCall& call) {
     auto it = saved_.find(call.frame);
     if (it == saved_.end()) {
-      return Fail("V4", absl::StrCat(call.block->name, " takes values of frame ", string(call.frame), " that no forward saved"), call.block);
+      return Fail(
+          "V4", absl::StrCat(call.block->name, " takes values of frame ", string(call.frame), " that no forward saved"),
+          call.block);
     }
     const Block& forward = *it->second;
     std::set<string_view> have(forward.saved.begin(), forward.saved.end());
     for (const Output& take : call.block->takes) {
       if (!have.erase(take.name)) {
-        Fail("V4", absl::StrCat(call.block->name, " takes ", take.name, ", which ", forward.name, " does not save"), call.block);
+        Fail("V4", absl::StrCat(call.block->name, " takes ", take.name, ", which ", forward.name, " does not save"),
+             call.block);
       }
     }
-    for (string_view left : have) Fail("V4", absl::StrCat(call.block->name, " leaves ", string(left), " of ", forward.name, " behind"), call.block);
+    for (string_view left : have)
+      Fail("V4", absl::StrCat(call.block->name, " leaves ", string(left), " of ", forward.name, " behind"), call.block);
     saved_.erase(it);
   }
 
   struct FrameUse {
-    std::vector<const Block*> blocks;       // in order of call
-    std::map<string_view, int> reads;       // by slot: how often the forward reads it
-    std::map<string_view, int> gradients;   // by slot
-    std::map<string, int> statistics;       // by accumulator
+    std::vector<const Block*> blocks;      // in order of call
+    std::map<string_view, int> reads;      // by slot: how often the forward reads it
+    std::map<string_view, int> gradients;  // by slot
+    std::map<string, int> statistics;      // by accumulator
   };
 
   std::map<string_view, FrameUse> UsesOf(const Module& module) const {
@@ -101,7 +107,9 @@ class Frames {
     for (string_view frame : here) {
       auto use = uses.find(frame);
       if (use == uses.end()) {
-        Fail("V5", absl::StrCat("role ", microbatch_.role->name, " never runs ", string(frame), ", which its stage holds"), BlockOf(module));
+        Fail("V5",
+             absl::StrCat("role ", microbatch_.role->name, " never runs ", string(frame), ", which its stage holds"),
+             BlockOf(module));
         continue;
       }
       CheckReads(module, stage, frame, use->second);
@@ -109,7 +117,9 @@ class Frames {
     }
     for (const auto& [frame, use] : uses) {
       if (!here.contains(frame) && elsewhere.contains(frame)) {
-        Fail("V5", absl::StrCat("role ", microbatch_.role->name, " runs ", string(frame), ", which another stage holds"), use.blocks.front());
+        Fail("V5",
+             absl::StrCat("role ", microbatch_.role->name, " runs ", string(frame), ", which another stage holds"),
+             use.blocks.front());
       }
     }
     CheckOrder(module, stage, uses);
@@ -123,14 +133,16 @@ class Frames {
     return nullptr;
   }
 
-  // Each slot has one place in the model. A frozen part, which has no backward to compare with, could else use a tensor for another of its shape.
+  // Each slot has one place in the model. A frozen part, which has no backward to compare with, could else use a tensor
+  // for another of its shape.
   void CheckReads(const Module& module, int stage, string_view frame, const FrameUse& use) {
     for (const Storage* storage : index_.StoragesOf(module, frame)) {
       if (storage->stage != stage) continue;
       auto it = use.reads.find(storage->slot);
       const int times = it == use.reads.end() ? 0 : it->second;
       if (times == 1) continue;
-      Fail("V5", absl::StrCat(string(frame), ".", storage->slot, " is read ", times, " times by its forward, not once"), use.blocks.front());
+      Fail("V5", absl::StrCat(string(frame), ".", storage->slot, " is read ", times, " times by its forward, not once"),
+           use.blocks.front());
     }
   }
 
@@ -145,12 +157,14 @@ class Frames {
       if (!trained) {
         Fail("V7", absl::StrCat(slot, " is never stepped, yet a gradient is added to it"), use.blocks.back());
       } else {
-        Fail("V5", absl::StrCat("the gradient of ", slot, " is added to ", times, " times a microbatch, not once"), use.blocks.back());
+        Fail("V5", absl::StrCat("the gradient of ", slot, " is added to ", times, " times a microbatch, not once"),
+             use.blocks.back());
       }
     }
   }
 
-  // A frame's first call is its forward, its last one its backward. Layers run forward in order and backward in reverse.
+  // A frame's first call is its forward, its last one its backward. Layers run forward in order and backward in
+  // reverse.
   void CheckOrder(const Module& module, int stage, const std::map<string_view, FrameUse>& uses) {
     std::map<string_view, int> layer_of;
     for (size_t i = 0; i < module.layers.size(); ++i) {
@@ -162,10 +176,12 @@ class Frames {
       auto layer = layer_of.find(call.frame);
       if (layer == layer_of.end() || call.block->module != module.name) continue;
       const size_t place = ++seen[call.frame], all = uses.at(call.frame).blocks.size();
-      if (place == 1 && layer->second <= last_forward) Fail("V5", absl::StrCat("runs ", string(call.frame), " after a later layer"), call.block);
+      if (place == 1 && layer->second <= last_forward)
+        Fail("V5", absl::StrCat("runs ", string(call.frame), " after a later layer"), call.block);
       if (place == 1) last_forward = layer->second;
       if (place == all && all > 1 && layer->second >= last_backward) {
-        Fail("V5", absl::StrCat("runs the backward of ", string(call.frame), " after that of an earlier layer"), call.block);
+        Fail("V5", absl::StrCat("runs the backward of ", string(call.frame), " after that of an earlier layer"),
+             call.block);
       }
       if (place == all && all > 1) last_backward = layer->second;
     }
@@ -184,19 +200,26 @@ class Frames {
         // A frozen model runs as in evaluation: only its choices are recorded.
         const int wanted = experts && (module.trains_backbone || into == string_view("$integers.routing")) ? 1 : 0;
         if (times == wanted) continue;
-        Fail("V5", absl::StrCat(string(frame), " adds to ", into, " ", times, " times a microbatch, not ", wanted == 1 ? "once" : "never"),
+        Fail("V5",
+             absl::StrCat(string(frame), " adds to ", into, " ", times, " times a microbatch, not ",
+                          wanted == 1 ? "once" : "never"),
              use.blocks.front());
       }
       auto it = use.statistics.find("$reals.loss");
       if (it != use.statistics.end()) losses += it->second;
       for (const auto& [into, times] : use.statistics) {
-        const bool known = into == "$reals.aux" || into == "$integers.routing" || into == "$expert_counts" || into == "$reals.loss";
-        if (!known) Fail("V5", absl::StrCat(string(frame), " adds to ", into, ", which is no sum of a block"), use.blocks.front());
+        const bool known =
+            into == "$reals.aux" || into == "$integers.routing" || into == "$expert_counts" || into == "$reals.loss";
+        if (!known)
+          Fail("V5", absl::StrCat(string(frame), " adds to ", into, ", which is no sum of a block"),
+               use.blocks.front());
       }
     }
     const int wanted = stage == module.grid.pp - 1 ? 1 : 0;
     if (losses == wanted) return;
-    Fail("V5", absl::StrCat("role ", microbatch_.role->name, " adds a microbatch's loss ", losses, " times, not ", wanted == 1 ? "once" : "never"),
+    Fail("V5",
+         absl::StrCat("role ", microbatch_.role->name, " adds a microbatch's loss ", losses, " times, not ",
+                      wanted == 1 ? "once" : "never"),
          BlockOf(module));
   }
 
@@ -212,7 +235,8 @@ void CheckOnceOver(const PlanIndex& index, const Block& block, std::vector<Viola
   if (!module) return;
   std::map<string, const ValueType*> types;
   const auto fail = [&](const Instruction& op, string message) {
-    violations.push_back({"V6", absl::StrCat("block ", block.name, " ", message), index.OriginOf(op.origin, block.origin, module)});
+    violations.push_back(
+        {"V6", absl::StrCat("block ", block.name, " ", message), index.OriginOf(op.origin, block.origin, module)});
   };
   for (const Output& input : block.inputs) types[input.name] = &input.type;
   for (const Output& take : block.takes) types[take.name] = &take.type;
@@ -234,10 +258,13 @@ void CheckOnceOver(const PlanIndex& index, const Block& block, std::vector<Viola
       const bool partial = held != type->layout.end() && held->second.state == AxisLayout::State::kPartial;
       const bool named = once.erase(name) > 0;
       if (!partial) absl::StrAppend(&wanted, wanted.empty() ? "" : ",", name);
-      if (partial && named) fail(op, absl::StrCat("adds ", op.inputs[0], " once over ", name, ", where every rank has a part of it"));
-      if (!partial && !named) fail(op, absl::StrCat("adds ", op.inputs[0], " on every rank along ", name, ", where it is the same"));
+      if (partial && named)
+        fail(op, absl::StrCat("adds ", op.inputs[0], " once over ", name, ", where every rank has a part of it"));
+      if (!partial && !named)
+        fail(op, absl::StrCat("adds ", op.inputs[0], " on every rank along ", name, ", where it is the same"));
     }
-    for (const string& axis : once) fail(op, absl::StrCat("adds ", op.inputs[0], " once over ", axis, ", along which lanes differ"));
+    for (const string& axis : once)
+      fail(op, absl::StrCat("adds ", op.inputs[0], " once over ", axis, ", along which lanes differ"));
     const string* text = op.FindText("once_over");
     if (op.kind == OpKind::kAccumulate && (text ? wanted.empty() || *text != wanted : !wanted.empty())) {
       fail(op, absl::StrCat("adds ", op.inputs[0], " once over other axes than ", wanted));

@@ -1,6 +1,7 @@
-// V11 of what blocks compute: with communication, slices and dispatch erased, the forward block of a frame is the graph that the statement of the
-// model gives for its layer kind (model_statement.h): the same computes, slots, settings, operands and results. Stages hand the stream from layer
-// to layer and compute nothing themselves. Backward blocks are bound to their forward by VerifyBackward, those that run it again too.
+// V11 of what blocks compute: with communication, slices and dispatch erased, the forward block of a frame is the graph
+// that the statement of the model gives for its layer kind (model_statement.h): the same computes, slots, settings,
+// operands and results. Stages hand the stream from layer to layer and compute nothing themselves. Backward blocks are
+// bound to their forward by VerifyBackward, those that run it again too.
 
 #include <algorithm>
 #include <map>
@@ -27,14 +28,15 @@ struct Known {
 
 // Whether an instruction only moves, cuts, joins or sums over ranks what it is given.
 bool Erased(const Instruction& op) {
-  return OpClassOf(op.kind) == OpClass::kCommunication || op.kind == OpKind::kLocalSlice || op.kind == OpKind::kSliceRows ||
-         op.kind == OpKind::kSplit || op.kind == OpKind::kConcat;
+  return OpClassOf(op.kind) == OpClass::kCommunication || op.kind == OpKind::kLocalSlice ||
+         op.kind == OpKind::kSliceRows || op.kind == OpKind::kSplit || op.kind == OpKind::kConcat;
 }
 
 // One forward block against the graph of its piece.
 class Comparison {
  public:
-  Comparison(const PieceGraph& graph, const Block& block) : graph_(graph), block_(block), done_(graph.computes().size(), false) {}
+  Comparison(const PieceGraph& graph, const Block& block)
+      : graph_(graph), block_(block), done_(graph.computes().size(), false) {}
 
   // What is wrong, or "". `origin`: of the instruction where it is.
   string Problem(int& origin) {
@@ -87,7 +89,8 @@ class Comparison {
       const Known first = Find(op.inputs[i]);
       const size_t parts = first.part < 0 ? 1 : static_cast<size_t>(first.parts);
       bool whole = first.part <= 0 && i + parts <= op.inputs.size();
-      for (size_t p = 1; whole && p < parts; ++p) whole = Find(op.inputs[i + p]) == Known{first.value, static_cast<int>(p), first.parts};
+      for (size_t p = 1; whole && p < parts; ++p)
+        whole = Find(op.inputs[i + p]) == Known{first.value, static_cast<int>(p), first.parts};
       operands.push_back(whole ? first.value : -1);
       if (whole) i += parts - 1;
     }
@@ -102,7 +105,8 @@ class Comparison {
       const PieceGraph::Compute& compute = graph_.computes()[i];
       if (done_[i] || compute.kind != op.kind) continue;
       if (!alike || *compute.slots == op.parameters) alike = &compute;
-      if (*compute.slots != op.parameters || compute.inputs != operands || compute.outputs.size() != op.outputs.size()) continue;
+      if (*compute.slots != op.parameters || compute.inputs != operands || compute.outputs.size() != op.outputs.size())
+        continue;
       alike = &compute;
       if (!Settings(op, compute).empty()) continue;  // rows of several encoders are merged alike, each at its own token
       done_[i] = true;
@@ -110,11 +114,14 @@ class Comparison {
       return "";
     }
     const string name(OpName(op.kind));
-    if (!alike) return absl::StrCat("has a ", name, " of ", absl::StrJoin(op.inputs, ", "), " that its kind does not have");
+    if (!alike)
+      return absl::StrCat("has a ", name, " of ", absl::StrJoin(op.inputs, ", "), " that its kind does not have");
     if (*alike->slots != op.parameters) {
-      return absl::StrCat("reads [", absl::StrJoin(op.parameters, " "), "] in ", name, ", not [", absl::StrJoin(*alike->slots, " "), "]");
+      return absl::StrCat("reads [", absl::StrJoin(op.parameters, " "), "] in ", name, ", not [",
+                          absl::StrJoin(*alike->slots, " "), "]");
     }
-    if (alike->inputs != operands) return absl::StrCat("reads ", absl::StrJoin(op.inputs, ", "), " in ", name, ", not ", alike->reads);
+    if (alike->inputs != operands)
+      return absl::StrCat("reads ", absl::StrJoin(op.inputs, ", "), " in ", name, ", not ", alike->reads);
     const string setting = Settings(op, *alike);
     if (!setting.empty()) return absl::StrCat("has ", name, " with another ", setting, " than its model");
     return absl::StrCat("makes ", op.outputs.size(), " values by ", name, ", not ", alike->outputs.size());
@@ -131,7 +138,8 @@ class Comparison {
 
   string Outputs() const {
     bool same = block_.outputs.size() == graph_.outputs().size();
-    for (size_t i = 0; same && i < block_.outputs.size(); ++i) same = Find(block_.outputs[i]) == Known{graph_.outputs()[i]};
+    for (size_t i = 0; same && i < block_.outputs.size(); ++i)
+      same = Find(block_.outputs[i]) == Known{graph_.outputs()[i]};
     return same ? "" : absl::StrCat("hands on ", absl::StrJoin(block_.outputs, ", "), ", not what its kind makes");
   }
 
@@ -143,7 +151,8 @@ class Comparison {
 
 class ModuleGraphs {
  public:
-  ModuleGraphs(const PlanIndex& index, const Module& module, const ModelStatement& statement, std::vector<Violation>& violations)
+  ModuleGraphs(const PlanIndex& index, const Module& module, const ModelStatement& statement,
+               std::vector<Violation>& violations)
       : index_(index), module_(module), violations_(violations), numbers_(index.plan(), module, statement) {
     const auto graph = [&](const StatedPiece& piece) { return PieceGraph(index.plan(), module, numbers_, piece); };
     graphs_.emplace('<', graph(statement.embed));
@@ -177,7 +186,10 @@ class ModuleGraphs {
       if (op.kind != OpKind::kReshard) continue;
       const std::vector<int64_t>* segments = op.FindIntegers("segments");
       if (segments && std::find(stated.begin(), stated.end(), *segments) != stated.end()) continue;
-      Fail(block, absl::StrCat("reshards ", op.inputs.empty() ? "" : op.inputs[0], " in segments that no value of its kind has"), op.origin);
+      Fail(block,
+           absl::StrCat("reshards ", op.inputs.empty() ? "" : op.inputs[0],
+                        " in segments that no value of its kind has"),
+           op.origin);
     }
   }
 
@@ -185,7 +197,8 @@ class ModuleGraphs {
 
  private:
   void Fail(const Block& block, string_view message, int origin = -1) {
-    violations_.push_back({"V11", absl::StrCat("block ", block.name, " ", string(message)), index_.OriginOf(origin, block.origin, &module_)});
+    violations_.push_back({"V11", absl::StrCat("block ", block.name, " ", string(message)),
+                           index_.OriginOf(origin, block.origin, &module_)});
   }
 
   // The forward of a stage: its layers, each given what the one before made.
@@ -198,12 +211,15 @@ class ModuleGraphs {
     for (const Output& input : block.inputs) given.insert(input.name);
     bool first = true;
     for (const Instruction& op : block.body) {
-      if (op.kind != OpKind::kCall) return Fail(block, absl::StrCat("runs ", string(OpName(op.kind)), " beside the layers of its stage"), op.origin);
+      if (op.kind != OpKind::kCall)
+        return Fail(block, absl::StrCat("runs ", string(OpName(op.kind)), " beside the layers of its stage"),
+                    op.origin);
       const bool makes = op.frame == module_.name + ".embed";  // the stream starts here
       for (size_t i = 0; i < op.inputs.size(); ++i) {
         const bool streams = i == 0 && !makes;
         if (streams && (stream.size() != 1 || op.inputs[0] != stream[0])) {
-          return Fail(block, absl::StrCat("hands ", op.inputs[0], " to ", op.frame, ", not what the layer before made"), op.origin);
+          return Fail(block, absl::StrCat("hands ", op.inputs[0], " to ", op.frame, ", not what the layer before made"),
+                      op.origin);
         }
         if (streams || given.contains(op.inputs[i])) continue;
         return Fail(block, absl::StrCat("hands ", op.inputs[i], " to ", op.frame, ", a value of a layer"), op.origin);
@@ -220,8 +236,8 @@ class ModuleGraphs {
   const Module& module_;
   std::vector<Violation>& violations_;
   const ModelNumbers numbers_;
-  std::map<char, PieceGraph> graphs_;             // by layer kind; '<': embedding, '>': head
-  std::map<string, char, std::less<>> kinds_;     // by frame
+  std::map<char, PieceGraph> graphs_;          // by layer kind; '<': embedding, '>': head
+  std::map<string, char, std::less<>> kinds_;  // by frame
   std::set<std::pair<const Block*, char>> seen_, resharded_;
 };
 
@@ -237,8 +253,9 @@ std::vector<Violation> VerifyGraphs(const PlanIndex& index, const std::vector<Mi
   for (const FramePair& pair : PairsOf(microbatches)) {
     for (const Block* block : {pair.forward, pair.backward}) {
       if (!block || pair.frame.starts_with(block->module + ".")) continue;
-      violations.push_back({"V11", absl::StrCat("block ", block->name, " of ", block->module, " runs for frame ", string(pair.frame)),
-                            index.OriginOf(-1, block->origin, index.module(block->module))});
+      violations.push_back(
+          {"V11", absl::StrCat("block ", block->name, " of ", block->module, " runs for frame ", string(pair.frame)),
+           index.OriginOf(-1, block->origin, index.module(block->module))});
     }
     const auto module = pair.forward ? modules.find(pair.forward->module) : modules.end();
     if (module == modules.end()) continue;

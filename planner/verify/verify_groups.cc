@@ -29,7 +29,8 @@ std::string RankListProblem(const Plan& plan, const Group& group) {
   if (group.name == "world") return group.ranks.empty() ? "" : "lists ranks, though it is all of them";
   if (group.ranks.empty()) return "has no member";
   for (size_t i = 0; i < group.ranks.size(); ++i) {
-    if (group.ranks[i] < 0 || group.ranks[i] >= plan.world_size) return absl::StrCat("has rank ", group.ranks[i], " outside the world");
+    if (group.ranks[i] < 0 || group.ranks[i] >= plan.world_size)
+      return absl::StrCat("has rank ", group.ranks[i], " outside the world");
     if (i > 0 && group.ranks[i] <= group.ranks[i - 1]) return "has members that are not in ascending order";
   }
   return "";
@@ -69,7 +70,8 @@ std::vector<Violation> VerifyGroups(const Plan& plan) {
   }
   for (const Bridge& bridge : plan.bridges) {
     if (plan.FindModule(bridge.from) && plan.FindModule(bridge.to)) continue;
-    violations.push_back({"V2", absl::StrCat("bridge ", bridge.name, " joins a module that does not exist"), bridge.origin});
+    violations.push_back(
+        {"V2", absl::StrCat("bridge ", bridge.name, " joins a module that does not exist"), bridge.origin});
   }
   return violations;
 }

@@ -1,5 +1,5 @@
-// V5 of what values mean. Tokens and labels, the row counts of two bridges, the rows of two encoders, a value and its gradient have the same types:
-// that each goes where it belongs, in every role's program, is looked at here.
+// V5 of what values mean. Tokens and labels, the row counts of two bridges, the rows of two encoders, a value and its
+// gradient have the same types: that each goes where it belongs, in every role's program, is looked at here.
 
 #include <algorithm>
 #include <map>
@@ -39,7 +39,8 @@ class RoleMeanings {
  private:
   void Fail(const Instruction& op, string message) {
     if (!said_.insert(message).second) return;
-    violations_.push_back({"V5", absl::StrCat("role ", role_.name, " ", message), index_.OriginOf(op.origin, role_.origin, nullptr)});
+    violations_.push_back(
+        {"V5", absl::StrCat("role ", role_.name, " ", message), index_.OriginOf(op.origin, role_.origin, nullptr)});
   }
 
   Meaning Find(const string& value) const {
@@ -49,8 +50,8 @@ class RoleMeanings {
 
   void Require(const Instruction& op, const string& value, Meaning wanted) {
     if (Find(value) == wanted) return;
-    Fail(op, absl::StrCat("hands ", value, ", which is ", meanings_.TextOf(Find(value)), ", to ", string(OpName(op.kind)), " as ",
-                          meanings_.TextOf(wanted)));
+    Fail(op, absl::StrCat("hands ", value, ", which is ", meanings_.TextOf(Find(value)), ", to ",
+                          string(OpName(op.kind)), " as ", meanings_.TextOf(wanted)));
   }
 
   void Read(const Instruction& op) {
@@ -122,7 +123,8 @@ class RoleMeanings {
     if (op.inputs.empty() || op.outputs.empty()) return;
     const Meaning counts = Find(op.inputs[0]), rows = meanings_.RowsOf(counts);
     broadcasts_.push_back(counts);
-    if (rows == kNoMeaning) return Fail(op, absl::StrCat("broadcasts by ", op.inputs[0], ", which is no row counts of a bridge"));
+    if (rows == kNoMeaning)
+      return Fail(op, absl::StrCat("broadcasts by ", op.inputs[0], ", which is no row counts of a bridge"));
     if (op.inputs.size() > 1) Require(op, op.inputs[1], rows);
     values_[op.outputs[0].name] = rows;
   }
@@ -133,7 +135,8 @@ class RoleMeanings {
   std::vector<Violation>& violations_;
   std::map<string, Meaning> values_;
   std::map<int, MicrobatchMeanings> microbatches_;
-  std::map<std::pair<string, int>, std::vector<Meaning>> learning_;  // by frame and microbatch: inputs of the forward that take a gradient
+  // by frame and microbatch: inputs of the forward that take a gradient
+  std::map<std::pair<string, int>, std::vector<Meaning>> learning_;
   std::vector<Meaning> broadcasts_;
   std::set<string> said_;
 };
@@ -151,8 +154,9 @@ std::vector<Violation> VerifyMeanings(const PlanIndex& index) {
     if (!module) continue;
     const auto [lane, first] = lanes.try_emplace({module->name, StageOf(role, *module)}, &role, checked.broadcasts());
     if (first || lane->second.second == checked.broadcasts()) continue;
-    violations.push_back({"V5", absl::StrCat("role ", role.name, " hears the rows of its lane in another order than role ", lane->second.first->name,
-                                             " has them"),
+    violations.push_back({"V5",
+                          absl::StrCat("role ", role.name, " hears the rows of its lane in another order than role ",
+                                       lane->second.first->name, " has them"),
                           index.OriginOf(-1, role.origin, module)});
   }
   return violations;

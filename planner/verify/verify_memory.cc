@@ -14,10 +14,12 @@ std::vector<Violation> VerifyMemory(const Plan& plan, std::vector<RoleEstimate>*
   for (const RoleEstimate& estimate : estimates) {
     const Role& role = *estimate.role;
     if (estimate.planned.total() <= estimate.limit) continue;
-    std::string message = absl::StrCat("a rank of role ", role.name, " needs ", GigabytesText(estimate.planned.total()), ", and a ", plan.cluster.gpu,
-                                       " has ", GigabytesText(estimate.limit), ": ", MemoryText(estimate.planned));
+    std::string message =
+        absl::StrCat("a rank of role ", role.name, " needs ", GigabytesText(estimate.planned.total()), ", and a ",
+                     plan.cluster.gpu, " has ", GigabytesText(estimate.limit), ": ", MemoryText(estimate.planned));
     if (!estimate.fullest.empty()) absl::StrAppend(&message, "; fullest at ", estimate.fullest);
-    violations.push_back({"V10", std::move(message), estimate.module ? estimate.module->origin : role.origin, MemoryHelp(plan, estimate)});
+    violations.push_back({"V10", std::move(message), estimate.module ? estimate.module->origin : role.origin,
+                          MemoryHelp(plan, estimate)});
   }
   if (memory) *memory = std::move(estimates);
   return violations;

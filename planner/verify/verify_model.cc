@@ -1,5 +1,6 @@
-// V11 of what a module holds: its constants are those of its kind, and parameters, storages, layers and counts are what the statement of the kind
-// (model_statement.h), the constants, the layers' kinds and the grid make of them. Names tell weights apart here, never their sizes.
+// V11 of what a module holds: its constants are those of its kind, and parameters, storages, layers and counts are what
+// the statement of the kind (model_statement.h), the constants, the layers' kinds and the grid make of them. Names tell
+// weights apart here, never their sizes.
 
 #include <cmath>
 
@@ -87,11 +88,14 @@ class ModelEquations {
         continue;
       }
       ++known;
-      if (!wanted) Fail(absl::StrCat("has the constant ", constant.name, " and no layer of kind ", string(1, constant.of)));
-      const bool typed = constant.real ? std::holds_alternative<double>(found->second) : std::holds_alternative<int64_t>(found->second);
+      if (!wanted)
+        Fail(absl::StrCat("has the constant ", constant.name, " and no layer of kind ", string(1, constant.of)));
+      const bool typed = constant.real ? std::holds_alternative<double>(found->second)
+                                       : std::holds_alternative<int64_t>(found->second);
       if (!typed) {
         Fail(absl::StrCat("has a constant ", constant.name, " that is no ", constant.real ? "real number" : "integer"));
-      } else if (const double value = constant.real ? module_.real(constant.name) : static_cast<double>(module_.size(constant.name));
+      } else if (const double value =
+                     constant.real ? module_.real(constant.name) : static_cast<double>(module_.size(constant.name));
                  !(value > 0 || (constant.or_zero && value == 0))) {
         Fail(absl::StrCat("has the constant ", constant.name, " ", value, ", which no model has"));
       }
@@ -110,7 +114,8 @@ class ModelEquations {
       if (bridge.from != module_.name) continue;
       const Module* fed = plan_.FindModule(bridge.to);
       if (!fed) continue;  // V2
-      if (!fed->carries_loss || !module_.has_images) Fail(absl::StrCat("feeds ", bridge.to, ", though bridges lead from images to the loss"));
+      if (!fed->carries_loss || !module_.has_images)
+        Fail(absl::StrCat("feeds ", bridge.to, ", though bridges lead from images to the loss"));
       Equal("output.hidden", module_.size("output.hidden"), fed->size("hidden"));
       Equal("output.layers", module_.size("output.layers"), static_cast<int64_t>(fed->layers.size()));
       if (module_.real("output.init_std") != fed->real("init_std")) {
@@ -128,17 +133,21 @@ class ModelEquations {
       const LayerSummary& layer = module_.layers[i];
       const auto stated = statement_->layers.find(layer.kind);
       if (stated == statement_->layers.end()) {
-        Fail(absl::StrCat("has layer ", i, " of kind ", string(1, layer.kind), ", which ", module_.kind, " does not have"));
+        Fail(absl::StrCat("has layer ", i, " of kind ", string(1, layer.kind), ", which ", module_.kind,
+                          " does not have"));
         return;
       }
       const string frame = absl::StrCat(name, ".layers.", i);
       const int before = i == 0 ? 0 : module_.layers[i - 1].stage;
       if (layer.stage < before || layer.stage >= module_.grid.pp) {
-        Fail(absl::StrCat("has layer ", i, " on stage ", layer.stage, ", behind a layer of stage ", before, " of ", module_.grid.pp));
+        Fail(absl::StrCat("has layer ", i, " on stage ", layer.stage, ", behind a layer of stage ", before, " of ",
+                          module_.grid.pp));
       }
       if (layer.frame != frame) Equal([&] { return absl::StrCat("layer ", i, " of frame"); }, layer.frame, frame);
       const int64_t elements = Piece(stated->second, frame, layer.stage, static_cast<int>(i));
-      const auto of_layer = [&](const char* what) { return [&frame, what] { return absl::StrCat(frame, " of ", what); }; };
+      const auto of_layer = [&](const char* what) {
+        return [&frame, what] { return absl::StrCat(frame, " of ", what); };
+      };
       Equal(of_layer("parameters"), layer.parameters, elements);
       Equal(of_layer("expert_row"), layer.expert_row, layer.kind == 'E' ? expert_row++ : -1);
       Flops(of_layer("forward_flops"), layer.forward_flops, stated->second.flops, true);
@@ -148,18 +157,19 @@ class ModelEquations {
     counted += Piece(statement_->head, absl::StrCat(name, ".head"), module_.grid.pp - 1, -1);
     Flops("head_flops", module_.head_flops, statement_->head.flops, false);
     if (parameter_ < module_.parameters.size()) {
-      Fail(absl::StrCat("has a parameter ", module_.parameters[parameter_].name, ", which ", module_.kind, " does not have"));
+      Fail(absl::StrCat("has a parameter ", module_.parameters[parameter_].name, ", which ", module_.kind,
+                        " does not have"));
     }
     if (storage_ < module_.storages.size()) {
-      Fail(absl::StrCat("has a storage ", module_.storages[storage_].frame, ".", module_.storages[storage_].slot, ", which ", module_.kind,
-                        " does not have"));
+      Fail(absl::StrCat("has a storage ", module_.storages[storage_].frame, ".", module_.storages[storage_].slot,
+                        ", which ", module_.kind, " does not have"));
     }
     Equal("parameter_count", module_.parameter_count, counted);
     Equal("projector_count", module_.projector_count, projector_);
   }
 
-  // Of a layer to the nearest number, where it is an average over images; of embedding and head from below. Beyond what a double holds exactly the
-  // last digits depend on the order of the sums.
+  // Of a layer to the nearest number, where it is an average over images; of embedding and head from below. Beyond what
+  // a double holds exactly the last digits depend on the order of the sums.
   template <typename What>
   void Flops(const What& what, int64_t found, const std::optional<Expression>& formula, bool of_layer) {
     const double exact = formula ? numbers_->Of(*formula) : 0;
@@ -171,11 +181,13 @@ class ModelEquations {
   // The elements of its parameters, buffers and projection left out.
   int64_t Piece(const StatedPiece& piece, const string& frame, int stage, int layer) {
     int64_t counted = 0;
-    const string prefix = layer < 0 ? piece.prefix : absl::StrReplaceAll(piece.prefix, {{"{layer}", absl::StrCat(layer)}});
+    const string prefix =
+        layer < 0 ? piece.prefix : absl::StrReplaceAll(piece.prefix, {{"{layer}", absl::StrCat(layer)}});
     for (size_t i = 0; i < piece.weights.size(); ++i) {
       const StatedWeight& weight = piece.weights[i];
       if (parameter_ >= module_.parameters.size()) {
-        if (!std::exchange(ended_, true)) Fail(absl::StrCat("lacks the parameter ", module_.name, ".", prefix, weight.name));
+        if (!std::exchange(ended_, true))
+          Fail(absl::StrCat("lacks the parameter ", module_.name, ".", prefix, weight.name));
         return counted;
       }
       const std::vector<int64_t> shape = numbers_->SizesOf(weight.shape);
@@ -187,7 +199,8 @@ class ModelEquations {
     return counted;
   }
 
-  int64_t CheckParameter(const Parameter& found, const StatedWeight& weight, const std::vector<int64_t>& shape, const string& prefix) {
+  int64_t CheckParameter(const Parameter& found, const StatedWeight& weight, const std::vector<int64_t>& shape,
+                         const string& prefix) {
     using Form = StatedWeight::Form;
     const string suffix = prefix + weight.name;
     const bool buffer = weight.form == Form::kBuffer, experts = weight.form == Form::kExperts;
@@ -195,7 +208,8 @@ class ModelEquations {
     const bool cut = weight.cut >= 0 && (!experts || module_.grid.expert_tp > 1);
     if (!absl::EndsWith(found.name, suffix) || found.name.size() != module_.name.size() + 1 + suffix.size() ||
         !absl::StartsWith(found.name, module_.name)) {
-      Equal([&] { return absl::StrCat("as parameter ", parameter_); }, found.name, absl::StrCat(module_.name, ".", suffix));
+      Equal([&] { return absl::StrCat("as parameter ", parameter_); }, found.name,
+            absl::StrCat(module_.name, ".", suffix));
     }
     const auto of = [&](const char* what) { return [&found, what] { return absl::StrCat(found.name, " of ", what); }; };
     const string file = absl::StrCat(FilePrefix(weight), suffix);
@@ -204,10 +218,13 @@ class ModelEquations {
     Equal(of("experts"), found.experts, tensors);
     Equal(of("shard_dim"), found.shard_dim, cut ? weight.cut : -1);
     std::vector<int64_t> segments;
-    if (cut) segments = weight.segments.empty() ? std::vector<int64_t>{shape[static_cast<size_t>(weight.cut)]} : numbers_->SizesOf(weight.segments);
+    if (cut)
+      segments = weight.segments.empty() ? std::vector<int64_t>{shape[static_cast<size_t>(weight.cut)]}
+                                         : numbers_->SizesOf(weight.segments);
     Equal(of("segments"), found.segments, segments);
     Equal(of("decay"), found.decay, !buffer && shape.size() > 1 && !absl::EndsWith(suffix, ".bias"));
-    Equal(of("trained"), found.trained, !buffer && (weight.projection ? module_.trains_projection : module_.trains_backbone));
+    Equal(of("trained"), found.trained,
+          !buffer && (weight.projection ? module_.trains_projection : module_.trains_backbone));
     Equal(of("buffer"), found.buffer, buffer);
     Init draw{weight.draw, 0, 0};
     if (!weight.numbers.empty()) draw.a = numbers_->Of(weight.numbers[0]);
@@ -224,7 +241,8 @@ class ModelEquations {
   }
 
   // What a rank holds: parameters that follow one another from weight `first` of the piece on.
-  void CheckStorage(const StatedPiece& piece, size_t first, std::vector<int64_t> local, const string& frame, int stage) {
+  void CheckStorage(const StatedPiece& piece, size_t first, std::vector<int64_t> local, const string& frame,
+                    int stage) {
     const StatedWeight& weight = piece.weights[first];
     if (storage_ >= module_.storages.size()) {
       if (!std::exchange(ended_, true)) Fail(absl::StrCat("lacks the storage ", frame, ".", weight.slot));

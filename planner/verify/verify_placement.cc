@@ -26,18 +26,21 @@ std::string GridProblem(const Plan& plan, const Module& module) {
   const Grid& grid = module.grid;
   for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp, Axis::kExpertTp, Axis::kEp, Axis::kExpertDp}) {
     if (grid.size(axis) >= 1) continue;
-    return absl::StrCat("module ", module.name, " has axis ", std::string(AxisName(axis)), " of size ", grid.size(axis));
+    return absl::StrCat("module ", module.name, " has axis ", std::string(AxisName(axis)), " of size ",
+                        grid.size(axis));
   }
   const int64_t ranks = RanksOf(grid);
   if (ranks == 0) return absl::StrCat("module ", module.name, " has more than ", kMostRanks, " ranks");
   int64_t expert = 1;
   for (Axis axis : kExpertAxes) expert = std::min(expert * grid.size(axis), kMostRanks + 1);
-  if (expert != ranks) return absl::StrCat("the views of module ", module.name, " factor ", ranks, " and ", expert, " ranks");
+  if (expert != ranks)
+    return absl::StrCat("the views of module ", module.name, " factor ", ranks, " and ", expert, " ranks");
   if (grid.first_rank < 0 || grid.first_rank + ranks > plan.world_size) {
     return absl::StrCat("module ", module.name, " does not fit the world of ", plan.world_size, " ranks");
   }
   const auto same_name = [&](const Module& other) { return &other < &module && other.name == module.name; };
-  if (std::any_of(plan.modules.begin(), plan.modules.end(), same_name)) return absl::StrCat("two modules are named ", module.name);
+  if (std::any_of(plan.modules.begin(), plan.modules.end(), same_name))
+    return absl::StrCat("two modules are named ", module.name);
   return "";
 }
 
@@ -57,7 +60,8 @@ void CheckGrids(const Plan& plan, std::vector<Violation>& violations) {
     by_rank.push_back(&module);
   }
   if (!violations.empty()) return;
-  std::sort(by_rank.begin(), by_rank.end(), [](const Module* a, const Module* b) { return a->grid.first_rank < b->grid.first_rank; });
+  std::sort(by_rank.begin(), by_rank.end(),
+            [](const Module* a, const Module* b) { return a->grid.first_rank < b->grid.first_rank; });
   int64_t covered = 0;
   const auto check_gap = [&](int64_t next) {
     if (next > covered) violations.push_back({"V1", absl::StrCat("rank ", covered, " is in no module"), -1});
@@ -76,8 +80,8 @@ int64_t LastRank(const Plan& plan, const RankRange& range) {
   return last < plan.world_size ? last : -1;
 }
 
-// What is wrong with the pipeline stages of a range, or "": pp varies slowest, so its ends tell. A role runs one stage of each module, and every
-// module whose grid it is in.
+// What is wrong with the pipeline stages of a range, or "": pp varies slowest, so its ends tell. A role runs one stage
+// of each module, and every module whose grid it is in.
 std::string StageProblem(const Plan& plan, const Role& role, const RankRange& range, int last) {
   for (const Module& module : plan.modules) {
     if (!module.grid.contains(range.first)) continue;
@@ -85,7 +89,9 @@ std::string StageProblem(const Plan& plan, const Role& role, const RankRange& ra
       return absl::StrCat("role ", role.name, " is on ranks of module ", module.name, " and does not run it");
     }
     const int stage = CoordinateOf(module.grid, role.ranks.front().first, Axis::kPp);
-    if (CoordinateOf(module.grid, range.first, Axis::kPp) == stage && CoordinateOf(module.grid, last, Axis::kPp) == stage) continue;
+    if (CoordinateOf(module.grid, range.first, Axis::kPp) == stage &&
+        CoordinateOf(module.grid, last, Axis::kPp) == stage)
+      continue;
     return absl::StrCat("role ", role.name, " has ranks of several pipeline stages of module ", module.name);
   }
   return "";
@@ -97,7 +103,8 @@ void CheckRoles(const Plan& plan, std::vector<Violation>& violations) {
   std::vector<int> owner(plan.world_size, kNobody);
   const auto check = [&](size_t index) -> std::string {
     const Role& role = plan.roles[index];
-    if (role.ranks.empty() || role.modules.empty()) return absl::StrCat("role ", role.name, " has no rank or no module");
+    if (role.ranks.empty() || role.modules.empty())
+      return absl::StrCat("role ", role.name, " has no rank or no module");
     for (const RankRange& range : role.ranks) {
       const int64_t last = LastRank(plan, range);
       if (last < 0) return absl::StrCat("role ", role.name, " has ranks from ", range.first, " outside the world");
@@ -105,25 +112,31 @@ void CheckRoles(const Plan& plan, std::vector<Violation>& violations) {
         const Module* module = plan.FindModule(name);
         if (module && module->grid.contains(range.first) && module->grid.contains(static_cast<int>(last))) continue;
         const int64_t outside = module && module->grid.contains(range.first) ? last : range.first;
-        return absl::StrCat("role ", role.name, " runs module ", name, " on rank ", outside, ", which is not in its grid");
+        return absl::StrCat("role ", role.name, " runs module ", name, " on rank ", outside,
+                            ", which is not in its grid");
       }
-      if (std::string problem = StageProblem(plan, role, range, static_cast<int>(last)); !problem.empty()) return problem;
+      if (std::string problem = StageProblem(plan, role, range, static_cast<int>(last)); !problem.empty())
+        return problem;
       for (int64_t rank = range.first; rank <= last; rank += range.stride) {
-        if (owner[rank] != kNobody) return absl::StrCat("rank ", rank, " is in roles ", plan.roles[owner[rank]].name, " and ", role.name);
+        if (owner[rank] != kNobody)
+          return absl::StrCat("rank ", rank, " is in roles ", plan.roles[owner[rank]].name, " and ", role.name);
         owner[rank] = static_cast<int>(index);
       }
     }
     return "";
   };
   for (size_t i = 0; i < plan.roles.size(); ++i) {
-    if (std::string problem = check(i); !problem.empty()) violations.push_back({"V1", std::move(problem), plan.roles[i].origin});
+    if (std::string problem = check(i); !problem.empty())
+      violations.push_back({"V1", std::move(problem), plan.roles[i].origin});
   }
   if (!violations.empty()) return;
   const auto alone = std::find(owner.begin(), owner.end(), kNobody);
   if (alone == owner.end()) return;
   const int rank = static_cast<int>(alone - owner.begin());
-  const auto of = std::find_if(plan.modules.begin(), plan.modules.end(), [&](const Module& module) { return module.grid.contains(rank); });
-  violations.push_back({"V1", absl::StrCat("rank ", rank, " is in no role"), of == plan.modules.end() ? -1 : of->origin});
+  const auto of = std::find_if(plan.modules.begin(), plan.modules.end(),
+                               [&](const Module& module) { return module.grid.contains(rank); });
+  violations.push_back(
+      {"V1", absl::StrCat("rank ", rank, " is in no role"), of == plan.modules.end() ? -1 : of->origin});
 }
 
 }  // namespace

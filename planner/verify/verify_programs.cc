@@ -1,5 +1,6 @@
-// V11 of how programs are written: roles set up as the plan says where weights come from, microbatches run in the order of the schedule, an
-// instruction has the fields that its kind reads, what is received is read, and a single number is no run with a stride.
+// V11 of how programs are written: roles set up as the plan says where weights come from, microbatches run in the order
+// of the schedule, an instruction has the fields that its kind reads, what is received is read, and a single number is
+// no run with a stride.
 
 #include <unordered_map>
 
@@ -16,7 +17,8 @@ using std::string_view;
 
 class Programs {
  public:
-  Programs(const PlanIndex& index, std::vector<Violation>& violations) : index_(index), plan_(index.plan()), violations_(violations) {}
+  Programs(const PlanIndex& index, std::vector<Violation>& violations)
+      : index_(index), plan_(index.plan()), violations_(violations) {}
 
   void Check() {
     for (const Block& block : plan_.blocks) Instructions("block " + block.name, block.body, true, block.origin);
@@ -42,7 +44,8 @@ class Programs {
   // One number is written in one way.
   void Ranges(const string& who, const std::vector<RankRange>& ranges, int origin) {
     for (const RankRange& range : ranges) {
-      if (range.count == 1 && range.stride != 1) Fail(who, absl::StrCat("names ", range.first, " alone, with a stride of ", range.stride), origin);
+      if (range.count == 1 && range.stride != 1)
+        Fail(who, absl::StrCat("names ", range.first, " alone, with a stride of ", range.stride), origin);
     }
   }
 
@@ -59,12 +62,15 @@ class Programs {
       if (!exchange && !op.parts.empty()) stray = "parts of an exchange";
       for (const ExchangePart& part : op.parts) {
         const bool over_bridge = !part.bridge.empty();
-        if (over_bridge == !part.group.empty() || over_bridge == part.sample_rows.empty() || over_bridge == (part.shift != 0)) {
+        if (over_bridge == !part.group.empty() || over_bridge == part.sample_rows.empty() ||
+            over_bridge == (part.shift != 0)) {
           stray = "a part both over a bridge and between stages";
         }
       }
       if (!stray) continue;
-      Fail(who, absl::StrCat("has ", stray, " in ", string(OpName(op.kind)), op.outputs.empty() ? "" : " of " + op.outputs[0].name),
+      Fail(who,
+           absl::StrCat("has ", stray, " in ", string(OpName(op.kind)),
+                        op.outputs.empty() ? "" : " of " + op.outputs[0].name),
            op.origin >= 0 ? op.origin : origin);
     }
   }
@@ -82,10 +88,12 @@ class Programs {
       const string action = absl::StrCat(begun[microbatch] ? "B" : "F", op.microbatch);
       begun[microbatch] = true;
       if (next < stage.order.size() && stage.order[next++] == action) continue;
-      return Fail("role " + role.name, absl::StrCat("runs ", action, " of ", module->name, ", where the schedule has another"),
+      return Fail("role " + role.name,
+                  absl::StrCat("runs ", action, " of ", module->name, ", where the schedule has another"),
                   op.origin >= 0 ? op.origin : role.origin);
     }
-    if (next < stage.order.size()) Fail("role " + role.name, absl::StrCat("never runs ", stage.order[next], " of ", module->name), role.origin);
+    if (next < stage.order.size())
+      Fail("role " + role.name, absl::StrCat("never runs ", stage.order[next], " of ", module->name), role.origin);
   }
 
   // What comes in an exchange is read: by a call, or by the broadcast that hands it to the siblings.
@@ -119,7 +127,9 @@ class Programs {
       same = role.setup[i].kind == wanted[i].first && of && *of == wanted[i].second;
     }
     if (same) return;
-    const auto text = [](string* out, const auto& one) { absl::StrAppend(out, string(OpName(one.first)), " ", string(one.second)); };
+    const auto text = [](string* out, const auto& one) {
+      absl::StrAppend(out, string(OpName(one.first)), " ", string(one.second));
+    };
     Fail("role " + role.name, absl::StrCat("must set up by: ", absl::StrJoin(wanted, ", ", text)), role.origin);
   }
 

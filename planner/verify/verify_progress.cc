@@ -17,8 +17,10 @@ std::vector<Violation> VerifyProgress(const Plan& plan) {
   CommunicationTraces traces(plan);
   RoleRelations relations(plan);
   for (const NamedList& named : kLists) {
-    // Each list begins and ends with nothing under way, so lists one after the other, and steps one after the other, are in order too.
-    if (auto violations = RoleMeeting(plan, traces, relations, named.name, named.list).Run(); !violations.empty()) return violations;
+    // Each list begins and ends with nothing under way, so lists one after the other, and steps one after the other,
+    // are in order too.
+    if (auto violations = RoleMeeting(plan, traces, relations, named.name, named.list).Run(); !violations.empty())
+      return violations;
   }
   return {};
 }

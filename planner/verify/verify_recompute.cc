@@ -1,5 +1,5 @@
-// V11 of recompute: Module::recompute names the layer kinds whose forward is run again in the backward pass, and programs do so, for all layers of
-// these kinds and for no others.
+// V11 of recompute: Module::recompute names the layer kinds whose forward is run again in the backward pass, and
+// programs do so, for all layers of these kinds and for no others.
 
 #include <algorithm>
 #include <map>
@@ -28,7 +28,8 @@ class Recompute {
       const bool of_module = kind.of == (module_.has_images ? LayerKind::Of::kEncoder : LayerKind::Of::kLanguage);
       if (of_module && Named(kind.word)) known.emplace_back(kind.word);
     }
-    if (known != module_.recompute) Fail("has words in its recompute that are no layer kinds of it, or out of their order", -1);
+    if (known != module_.recompute)
+      Fail("has words in its recompute that are no layer kinds of it, or out of their order", -1);
   }
 
   // `pair`: of any frame of the module.
@@ -36,16 +37,20 @@ class Recompute {
     const auto layer = layers_.find(pair.frame);
     const bool wanted = layer != layers_.end() && pair.backward && Named(LayerWord(layer->second->kind));
     if (wanted == !pair.again.empty()) return;
-    Fail(absl::StrCat(wanted ? "does not run the forward of " : "runs the forward of ", string(pair.frame), wanted ? " again" : " again, unasked"),
+    Fail(absl::StrCat(wanted ? "does not run the forward of " : "runs the forward of ", string(pair.frame),
+                      wanted ? " again" : " again, unasked"),
          pair.backward->origin);
   }
 
  private:
-  bool Named(std::string_view word) const { return std::find(module_.recompute.begin(), module_.recompute.end(), word) != module_.recompute.end(); }
+  bool Named(std::string_view word) const {
+    return std::find(module_.recompute.begin(), module_.recompute.end(), word) != module_.recompute.end();
+  }
 
   void Fail(string what, int origin) {
     if (!said_.insert(what).second) return;
-    violations_.push_back({"V11", absl::StrCat("module ", module_.name, " ", what), index_.OriginOf(origin, -1, &module_)});
+    violations_.push_back(
+        {"V11", absl::StrCat("module ", module_.name, " ", what), index_.OriginOf(origin, -1, &module_)});
   }
 
   const PlanIndex& index_;
@@ -60,7 +65,8 @@ class Recompute {
 std::vector<Violation> VerifyRecompute(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches) {
   std::vector<Violation> violations;
   std::map<std::string_view, Recompute> modules;
-  for (const Module& module : index.plan().modules) modules.try_emplace(module.name, index, module, violations).first->second.Words();
+  for (const Module& module : index.plan().modules)
+    modules.try_emplace(module.name, index, module, violations).first->second.Words();
   for (const FramePair& pair : PairsOf(microbatches)) {
     const auto module = pair.forward ? modules.find(pair.forward->module) : modules.end();
     if (module != modules.end()) module->second.Check(pair);

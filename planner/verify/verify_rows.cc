@@ -1,5 +1,6 @@
-// V10 of run-time sizes: a plan keeps room for all rows that can come, and memory is planned for as many as it declares. Bounds follow from the
-// instructions that bring rows (reads, the dispatch of tokens to experts), the data section and the module; not from how lowering sized them.
+// V10 of run-time sizes: a plan keeps room for all rows that can come, and memory is planned for as many as it
+// declares. Bounds follow from the instructions that bring rows (reads, the dispatch of tokens to experts), the data
+// section and the module; not from how lowering sized them.
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +18,8 @@ namespace {
 using std::string;
 
 const string* SymbolOf(const std::vector<Output>& outputs, size_t i) {
-  return i < outputs.size() && !outputs[i].type.dims.empty() ? std::get_if<string>(&outputs[i].type.dims.front()) : nullptr;
+  return i < outputs.size() && !outputs[i].type.dims.empty() ? std::get_if<string>(&outputs[i].type.dims.front())
+                                                             : nullptr;
 }
 
 // Sizes come from any file: a product that no number holds is as many as there can be.
@@ -29,7 +31,8 @@ int64_t Times(int64_t a, int64_t b) {
 class Rows {
  public:
   Rows(const PlanIndex& index, std::vector<Violation>& violations)
-      : index_(index), plan_(index.plan()), images_(ImagesOfSample(plan_.data, plan_.budget.sequence_length)), violations_(violations) {
+      : index_(index), plan_(index.plan()), images_(ImagesOfSample(plan_.data, plan_.budget.sequence_length)),
+        violations_(violations) {
     for (const Symbol& symbol : plan_.symbols) symbols_[symbol.name] = &symbol;
   }
 
@@ -45,7 +48,8 @@ class Rows {
     }
     for (const auto& [name, symbol] : symbols_) {
       if (spread_.contains(name) || symbol->expected == 0 || symbol->expected >= symbol->maximum) continue;
-      Fail(nullptr, absl::StrCat("memory is planned for ", symbol->expected, " of ", name, ", of which ", symbol->maximum, " can come"));
+      Fail(nullptr, absl::StrCat("memory is planned for ", symbol->expected, " of ", name, ", of which ",
+                                 symbol->maximum, " can come"));
     }
   }
 
@@ -57,7 +61,8 @@ class Rows {
   void Room(const string* name, int64_t wanted, const Module& module, const char* what) {
     auto symbol = name ? symbols_.find(*name) : symbols_.end();
     if (symbol == symbols_.end() || symbol->second->maximum >= wanted) return;
-    Fail(&module, absl::StrCat("there is room for ", symbol->second->maximum, " of ", *name, ", and ", wanted, " ", what, " can come"));
+    Fail(&module, absl::StrCat("there is room for ", symbol->second->maximum, " of ", *name, ", and ", wanted, " ",
+                               what, " can come"));
   }
 
   // Rows whose number comes at run time have the size of the module that is meant for them.
@@ -76,7 +81,8 @@ class Rows {
     if (op.kind == OpKind::kReadTokens) {
       if (plan_.data.packed_documents) {
         Named(SymbolOf(op.outputs, op.outputs.size() - 1), *module, "documents");
-        Room(SymbolOf(op.outputs, op.outputs.size() - 1), Times(plan_.budget.micro_samples, sequence), *module, "documents");
+        Room(SymbolOf(op.outputs, op.outputs.size() - 1), Times(plan_.budget.micro_samples, sequence), *module,
+             "documents");
       }
       return;
     }
@@ -88,7 +94,8 @@ class Rows {
     if (images_.patches.empty() || op.outputs.back().type.dims.empty()) return;
     const auto* samples = std::get_if<int64_t>(&op.outputs.back().type.dims.front());
     if (!samples) return;
-    Room(SymbolOf(op.outputs, pixels ? 1 : 0), Times(*samples, std::min(sequence, images_.max_images)), *module, "images");
+    Room(SymbolOf(op.outputs, pixels ? 1 : 0), Times(*samples, std::min(sequence, images_.max_images)), *module,
+         "images");
     int64_t& most = lane_rows_[module->name];
     most = std::max(most, Times(*samples, std::min(sequence, images_.max_rows)));
     int64_t& images = lane_images_[module->name];
@@ -100,13 +107,15 @@ class Rows {
   // Parts along cp are as equal as bands of image tokens allow: one of them may have a band more than its share.
   static int64_t LargestPart(int64_t rows, const Module& module) {
     if (module.grid.cp == 1) return rows;
-    const int64_t pixels = Times(std::max<int64_t>(1, module.size("patch")), std::max<int64_t>(1, module.size("pixel_shuffle")));
+    const int64_t pixels =
+        Times(std::max<int64_t>(1, module.size("patch")), std::max<int64_t>(1, module.size("pixel_shuffle")));
     const int64_t band = module.size("max_image") / pixels;
     return std::min(rows, rows / module.grid.cp + (rows % module.grid.cp > 0 ? 1 : 0) + band);
   }
   // Patches of so many image tokens, and the class tokens of as many images as they can begin.
   int64_t Tokens(int64_t rows, const Module& module) {
-    const int64_t patches = Times(rows, Square()), classes = Times(std::min(rows, lane_images_[module.name]), module.size("class_tokens"));
+    const int64_t patches = Times(rows, Square()),
+                  classes = Times(std::min(rows, lane_images_[module.name]), module.size("class_tokens"));
     return patches > std::numeric_limits<int64_t>::max() - classes ? patches : patches + classes;
   }
 
@@ -122,14 +131,19 @@ class Rows {
       if (op.kind == OpKind::kDropClassTokens) Named(made, module, "patches");
       const string* given = op.inputs.empty() ? nullptr : SymbolNamed(block, op.inputs[0]);
       const bool of_tokens = given && (given->ends_with(".tokens") || given->ends_with(".lane_tokens"));
-      if (op.kind == OpKind::kAllGatherV && module.has_images) Named(made, module, of_tokens ? "lane_tokens" : "image_rows");
-      if (op.kind == OpKind::kReduceScatterV && module.has_images) Named(made, module, of_tokens ? "tokens" : "part_image_rows");
+      if (op.kind == OpKind::kAllGatherV && module.has_images)
+        Named(made, module, of_tokens ? "lane_tokens" : "image_rows");
+      if (op.kind == OpKind::kReduceScatterV && module.has_images)
+        Named(made, module, of_tokens ? "tokens" : "part_image_rows");
       if (op.kind == OpKind::kMergeImages) Named(SymbolNamed(block, op.inputs[1]), module, MergedRows(module, op));
       if (op.kind == OpKind::kPixelShuffle) Room(made, LargestPart(rows, module), module, "image tokens");
-      if (op.kind == OpKind::kPositionAndClass) Room(made, Tokens(LargestPart(rows, module), module), module, "patches and class tokens");
-      if (op.kind == OpKind::kAllGatherV && module.has_images) Room(made, of_tokens ? Tokens(rows, module) : rows, module, "rows of a lane");
+      if (op.kind == OpKind::kPositionAndClass)
+        Room(made, Tokens(LargestPart(rows, module), module), module, "patches and class tokens");
+      if (op.kind == OpKind::kAllGatherV && module.has_images)
+        Room(made, of_tokens ? Tokens(rows, module) : rows, module, "rows of a lane");
       if (op.kind != OpKind::kMergeImages || op.inputs.size() < 2 || images_.patches.empty()) continue;
-      const int64_t merged = Times(plan_.budget.micro_samples, std::min(plan_.budget.sequence_length, images_.max_rows));
+      const int64_t merged =
+          Times(plan_.budget.micro_samples, std::min(plan_.budget.sequence_length, images_.max_rows));
       Room(SymbolNamed(block, op.inputs[1]), merged, module, "image tokens");
     }
   }
@@ -147,7 +161,8 @@ class Rows {
     return absl::StrCat(bridges > 1 ? from : "", "image_rows");
   }
 
-  // Rows that experts receive: each rank of the group sends `sent`; at most so many of them go to one rank, and on average as many as it sent.
+  // Rows that experts receive: each rank of the group sends `sent`; at most so many of them go to one rank, and on
+  // average as many as it sent.
   void Dispatch(const Block& block, const Module& module) {
     for (const Instruction& op : block.body) {
       const string* received = SymbolOf(op.outputs, 0);
@@ -160,14 +175,18 @@ class Rows {
         Spread(*received, Times(sent / module.top_k(), most), planned, module);
       }
       const Group* group = index_.group(op.group);
-      if (op.kind == OpKind::kReduceScatterV && received && module.experts() > 0) Named(received, module, "expert_rows");
-      if (op.kind != OpKind::kAllGatherV || !received || !group || index_.WideAxes(*group) != std::vector<Axis>{Axis::kExpertTp}) continue;
+      if (op.kind == OpKind::kReduceScatterV && received && module.experts() > 0)
+        Named(received, module, "expert_rows");
+      if (op.kind != OpKind::kAllGatherV || !received || !group ||
+          index_.WideAxes(*group) != std::vector<Axis>{Axis::kExpertTp})
+        continue;
       const string* given = SymbolNamed(block, op.inputs.front());
       auto from = given ? symbols_.find(*given) : symbols_.end();
       if (from == symbols_.end()) continue;
       Named(received, module, "expert_rows_gathered");
       const int64_t parts = module.grid.expert_tp;
-      Spread(*received, Times(from->second->maximum, parts), static_cast<double>(Times(Planned(*from->second) - 1, parts)), module);
+      Spread(*received, Times(from->second->maximum, parts),
+             static_cast<double>(Times(Planned(*from->second) - 1, parts)), module);
     }
   }
 
@@ -181,8 +200,8 @@ class Rows {
     if (symbol == symbols_.end()) return;  // V4
     const auto wanted = static_cast<int64_t>(std::min(planned, static_cast<double>(most)));
     if (Planned(*symbol->second) >= wanted) return;
-    Fail(&module, absl::StrCat("memory is planned for ", Planned(*symbol->second), " of ", name, ", and at moe.imbalance ", module.imbalance, " ",
-                               wanted, " come"));
+    Fail(&module, absl::StrCat("memory is planned for ", Planned(*symbol->second), " of ", name,
+                               ", and at moe.imbalance ", module.imbalance, " ", wanted, " come"));
   }
 
   static const ValueType* TypeNamed(const Block& block, const string& name) {
@@ -213,7 +232,8 @@ class Rows {
   const SampleImages images_;
   std::vector<Violation>& violations_;
   std::map<string, const Symbol*> symbols_;
-  std::map<string, int64_t> lane_rows_, lane_images_;  // by encoder: image tokens and images that a lane's microbatch can bring
+  // by encoder: image tokens and images that a lane's microbatch can bring
+  std::map<string, int64_t> lane_rows_, lane_images_;
   std::set<string> spread_, said_;  // sizes that depend on the choices of tokens; messages
 };
 

@@ -1,5 +1,6 @@
-// V5 of a step. In each role's program values carry the microbatch that they belong to: reads and calls give it, transfers keep it. A
-// microbatch is read once by every stage that needs it, runs forward once and backward once, and both sides of a transfer mean the same one.
+// V5 of a step. In each role's program values carry the microbatch that they belong to: reads and calls give it,
+// transfers keep it. A microbatch is read once by every stage that needs it, runs forward once and backward once, and
+// both sides of a transfer mean the same one.
 
 #include <algorithm>
 #include <map>
@@ -45,7 +46,8 @@ class RoleSamples {
 
  private:
   void Fail(const Instruction* op, string message, const char* rule = "V5") {
-    violations_.push_back({rule, absl::StrCat("role ", role_.name, " ", message), index_.OriginOf(op ? op->origin : -1, role_.origin, nullptr)});
+    violations_.push_back({rule, absl::StrCat("role ", role_.name, " ", message),
+                           index_.OriginOf(op ? op->origin : -1, role_.origin, nullptr)});
   }
 
   // The microbatch of a value, settled as `microbatch` if it was not known.
@@ -88,15 +90,18 @@ class RoleSamples {
       Fail(&op, absl::StrCat("reads microbatch ", op.microbatch, " of ", *module, " twice"));
     }
     for (const Output& output : op.outputs) tags_[output.name] = op.microbatch;
-    if (op.kind == OpKind::kReadTokens && op.outputs.size() > 3) loss_tokens_[op.outputs[3].name] = {op.microbatch, *module};
-    if (string problem = ReadProblem(index_.plan(), *index_.module(*module), op); !problem.empty()) Fail(&op, std::move(problem), "V4");
+    if (op.kind == OpKind::kReadTokens && op.outputs.size() > 3)
+      loss_tokens_[op.outputs[3].name] = {op.microbatch, *module};
+    if (string problem = ReadProblem(index_.plan(), *index_.module(*module), op); !problem.empty())
+      Fail(&op, std::move(problem), "V4");
   }
 
   void Call(const Instruction& op) {
     for (const string& input : op.inputs) {
       const int tag = Tag(input, op.microbatch);
       if (tag != kUnknown && tag != op.microbatch) {
-        Fail(&op, absl::StrCat("runs microbatch ", op.microbatch, " of ", op.frame, " on ", input, ", which is of microbatch ", tag));
+        Fail(&op, absl::StrCat("runs microbatch ", op.microbatch, " of ", op.frame, " on ", input,
+                               ", which is of microbatch ", tag));
       }
     }
     for (const Output& output : op.outputs) tags_[output.name] = op.microbatch;
@@ -128,13 +133,15 @@ class RoleSamples {
         continue;
       }
       const int stage = StageOf(role_, *module);
-      const Channel channel(bridge ? part.bridge : part.group, part.backward, bridge ? 0 : (part.send ? part.shift : -part.shift),
+      const Channel channel(bridge ? part.bridge : part.group, part.backward,
+                            bridge ? 0 : (part.send ? part.shift : -part.shift),
                             bridge ? 0 : (part.send ? stage : stage + part.shift), part.send);
       Sequence& sequence = ends_[channel][&role_];
       if (bridge) {
         const int rows = Tag(part.sample_rows, kUnknown);
         if (part.send && Tag(part.value, rows) != rows) {
-          Fail(&op, absl::StrCat("sends ", part.value, " of microbatch ", Tag(part.value, kUnknown), " with the row counts of microbatch ", rows));
+          Fail(&op, absl::StrCat("sends ", part.value, " of microbatch ", Tag(part.value, kUnknown),
+                                 " with the row counts of microbatch ", rows));
         }
         sequence.push_back(rows);
         if (!part.send) tags_[part.value] = rows;
@@ -145,7 +152,8 @@ class RoleSamples {
         const auto [name, backward, shift, from, sends] = channel;
         const ValueType& first = *passed_.try_emplace({name, backward, shift, from}, type->second).first->second;
         const bool alike = type->second->layout == first.layout && type->second->gradient == first.gradient;
-        if (!alike) Fail(&op, absl::StrCat("exchanges ", part.value, " in another layout than others at its ends"), "V4");
+        if (!alike)
+          Fail(&op, absl::StrCat("exchanges ", part.value, " in another layout than others at its ends"), "V4");
       }
       sequence.push_back(part.send ? Tag(part.value, kUnknown) : kUnknown);
       if (part.send) continue;
@@ -170,8 +178,10 @@ class RoleSamples {
     const string* name = op.FindText("module");
     const Module* module = name ? index_.module(*name) : nullptr;
     auto count = op.inputs.empty() ? loss_tokens_.end() : loss_tokens_.find(op.inputs.front());
-    if (!into || *into != "$integers.loss_tokens" || count == loss_tokens_.end() || !module || *name != count->second.second) {
-      return Fail(&op, absl::StrCat("adds ", op.inputs.empty() ? "nothing" : op.inputs.front(), " to ", into ? *into : "nothing",
+    if (!into || *into != "$integers.loss_tokens" || count == loss_tokens_.end() || !module ||
+        *name != count->second.second) {
+      return Fail(&op, absl::StrCat("adds ", op.inputs.empty() ? "nothing" : op.inputs.front(), " to ",
+                                    into ? *into : "nothing",
                                     ": only loss tokens are counted here, of the module that read them"));
     }
     ++tokens_[count->second.first];
@@ -182,9 +192,11 @@ class RoleSamples {
       const string axis_name(AxisName(axis));
       const bool named = once.erase(axis_name) > 0;
       if (module->grid.size(axis) > 1) absl::StrAppend(&wanted, wanted.empty() ? "" : ",", axis_name);
-      if (module->grid.size(axis) > 1 && !named) Fail(&op, absl::StrCat("counts the loss tokens of a lane on every rank along ", axis_name), "V6");
+      if (module->grid.size(axis) > 1 && !named)
+        Fail(&op, absl::StrCat("counts the loss tokens of a lane on every rank along ", axis_name), "V6");
     }
-    for (const string& axis : once) Fail(&op, absl::StrCat("counts loss tokens once over ", axis, ", along which lanes differ"), "V6");
+    for (const string& axis : once)
+      Fail(&op, absl::StrCat("counts loss tokens once over ", axis, ", along which lanes differ"), "V6");
     const string* text = op.FindText("once_over");
     if (text ? wanted.empty() || *text != wanted : !wanted.empty()) {
       Fail(&op, absl::StrCat("counts loss tokens once over other axes than ", wanted), "V6");
@@ -197,7 +209,8 @@ class RoleSamples {
     const bool reads = stage == 0 || (language && stage == module.grid.pp - 1);
     if (frames_[module.name].empty()) return Fail(nullptr, absl::StrCat("never runs ", module.name));
     for (int m = 0; m < microbatches; ++m) {
-      if (reads && !reads_.contains({module.name, language, m}) && (language || !reads_.contains({module.name, false, m}))) {
+      if (reads && !reads_.contains({module.name, language, m}) &&
+          (language || !reads_.contains({module.name, false, m}))) {
         Fail(nullptr, absl::StrCat("never reads microbatch ", m, " of ", module.name));
       }
       for (const string& frame : frames_[module.name]) {
@@ -205,8 +218,8 @@ class RoleSamples {
         if (calls == calls_.end()) {
           Fail(nullptr, absl::StrCat("never runs microbatch ", m, " of ", frame));
         } else if (calls->second != calls_[{frame, 0}]) {
-          Fail(nullptr,
-               absl::StrCat("runs microbatch ", m, " of ", frame, " ", calls->second, " times, microbatch 0 ", calls_[{frame, 0}], " times"));
+          Fail(nullptr, absl::StrCat("runs microbatch ", m, " of ", frame, " ", calls->second, " times, microbatch 0 ",
+                                     calls_[{frame, 0}], " times"));
         }
       }
     }
@@ -224,7 +237,8 @@ class RoleSamples {
   std::vector<Violation>& violations_;
   std::map<string, int> tags_;
   std::map<string, const ValueType*> types_;
-  std::map<string, std::pair<string, std::pair<Sequence*, size_t>>> open_;  // received between stages, microbatch not known yet
+  // received between stages, microbatch not known yet
+  std::map<string, std::pair<string, std::pair<Sequence*, size_t>>> open_;
   std::map<std::tuple<string, bool, int>, int> reads_;
   std::map<std::pair<string, int>, int> calls_;
   std::map<string, std::set<string>> frames_;
@@ -245,19 +259,21 @@ void CheckTokens(const PlanIndex& index, const Module& module, const std::map<co
       auto it = counts.find(m);
       const int times = it == counts.end() ? 0 : it->second;
       if (times == 1) continue;
-      violations.push_back({"V5", absl::StrCat("role ", role->name, " counts the loss tokens of microbatch ", m, " ", times, " times"),
-                            index.OriginOf(-1, role->origin, &module)});
+      violations.push_back(
+          {"V5", absl::StrCat("role ", role->name, " counts the loss tokens of microbatch ", m, " ", times, " times"),
+           index.OriginOf(-1, role->origin, &module)});
     }
   }
   if (stages.size() != 1) {
-    violations.push_back({"V5", absl::StrCat("loss tokens of ", module.name, " are counted on ", stages.size(), " stages, not on one"),
-                          index.OriginOf(-1, -1, &module)});
+    violations.push_back(
+        {"V5", absl::StrCat("loss tokens of ", module.name, " are counted on ", stages.size(), " stages, not on one"),
+         index.OriginOf(-1, -1, &module)});
     return;
   }
   for (const auto& [role, counts] : tokens) {
     if (!Runs(*role, module) || !counts.empty() || StageOf(*role, module) != *stages.begin()) continue;
-    violations.push_back(
-        {"V5", absl::StrCat("role ", role->name, " counts no loss tokens, as its siblings do"), index.OriginOf(-1, role->origin, &module)});
+    violations.push_back({"V5", absl::StrCat("role ", role->name, " counts no loss tokens, as its siblings do"),
+                          index.OriginOf(-1, role->origin, &module)});
   }
 }
 
@@ -267,7 +283,8 @@ void CheckChannels(const PlanIndex& index, const Ends& ends, std::vector<Violati
     auto [name, backward, shift, stage, sends] = channel;
     auto other = ends.find(Channel(name, backward, shift, stage, !sends));
     for (const auto& [role, sequence] : roles) {
-      const string what = absl::StrCat("role ", role->name, " ", sends ? "sends" : "receives", " over ", name, backward ? " backward" : " forward");
+      const string what = absl::StrCat("role ", role->name, " ", sends ? "sends" : "receives", " over ", name,
+                                       backward ? " backward" : " forward");
       const int origin = index.OriginOf(-1, role->origin, nullptr);
       if (other == ends.end()) {
         violations.push_back({"V5", absl::StrCat(what, " what nobody ", sends ? "receives" : "sends"), origin});
@@ -276,7 +293,9 @@ void CheckChannels(const PlanIndex& index, const Ends& ends, std::vector<Violati
       if (!sends) continue;
       for (const auto& [peer, received] : other->second) {
         if (received == sequence) continue;
-        violations.push_back({"V5", absl::StrCat(what, " microbatches in another order than role ", peer->name, " receives them"), origin});
+        violations.push_back(
+            {"V5", absl::StrCat(what, " microbatches in another order than role ", peer->name, " receives them"),
+             origin});
       }
     }
     // Each microbatch passes once.
@@ -286,7 +305,9 @@ void CheckChannels(const PlanIndex& index, const Ends& ends, std::vector<Violati
       bool once = static_cast<int64_t>(sorted.size()) == index.plan().budget.microbatches;
       for (size_t i = 0; once && i < sorted.size(); ++i) once = sorted[i] == static_cast<int>(i);
       if (!once) {
-        violations.push_back({"V5", absl::StrCat("role ", role->name, " does not ", sends ? "send" : "receive", " every microbatch once over ", name),
+        violations.push_back({"V5",
+                              absl::StrCat("role ", role->name, " does not ", sends ? "send" : "receive",
+                                           " every microbatch once over ", name),
                               index.OriginOf(-1, role->origin, nullptr)});
       }
     }

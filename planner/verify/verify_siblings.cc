@@ -1,6 +1,6 @@
-// V11 of siblings: all ranks of a stage of a module run one program. Only the rank that speaks for its lane over a bridge differs: it has the parts
-// of exchanges over bridges, and hands what it received to its siblings as the root of a broadcast. When values are freed follows from their uses
-// (V4) and is not compared.
+// V11 of siblings: all ranks of a stage of a module run one program. Only the rank that speaks for its lane over a
+// bridge differs: it has the parts of exchanges over bridges, and hands what it received to its siblings as the root of
+// a broadcast. When values are freed follows from their uses (V4) and is not compared.
 
 #include <algorithm>
 #include <map>
@@ -27,12 +27,15 @@ bool Same(const ExchangePart& a, const ExchangePart& b) {
 bool OverBridge(const ExchangePart& part) { return !part.bridge.empty(); }
 
 bool IsReceived(const Instruction& exchange, const Output& output) {
-  return std::any_of(exchange.parts.begin(), exchange.parts.end(),
-                     [&](const ExchangePart& part) { return OverBridge(part) && !part.send && part.value == output.name; });
+  return std::any_of(exchange.parts.begin(), exchange.parts.end(), [&](const ExchangePart& part) {
+    return OverBridge(part) && !part.send && part.value == output.name;
+  });
 }
 
 // Whether nothing of an instruction is left without bridges.
-bool OnlyBridges(const Instruction& op) { return op.kind == OpKind::kExchange && std::all_of(op.parts.begin(), op.parts.end(), OverBridge); }
+bool OnlyBridges(const Instruction& op) {
+  return op.kind == OpKind::kExchange && std::all_of(op.parts.begin(), op.parts.end(), OverBridge);
+}
 
 // Calls `same` with the items of two lists in order, those that `left_out` names skipped.
 template <typename T, typename LeftA, typename LeftB>
@@ -52,8 +55,9 @@ bool SameInputs(const Instruction& a, const Instruction& b) {
 }
 
 bool Same(const Instruction& a, const Instruction& b) {
-  if (a.kind != b.kind || a.attributes != b.attributes || a.group != b.group || a.block != b.block || a.frame != b.frame ||
-      a.microbatch != b.microbatch || a.stream != b.stream || a.parameters != b.parameters || a.gradients != b.gradients || !SameInputs(a, b)) {
+  if (a.kind != b.kind || a.attributes != b.attributes || a.group != b.group || a.block != b.block ||
+      a.frame != b.frame || a.microbatch != b.microbatch || a.stream != b.stream || a.parameters != b.parameters ||
+      a.gradients != b.gradients || !SameInputs(a, b)) {
     return false;
   }
   const auto received_a = [&](const Output& output) { return IsReceived(a, output); };
@@ -72,7 +76,8 @@ string Difference(const std::vector<Instruction>& leader, const std::vector<Inst
     if (i == leader.size() || !Same(leader[i], sibling[j])) {
       origin = sibling[j].origin;
       const Instruction& op = sibling[j];
-      return absl::StrCat("has ", string(OpName(op.kind)), op.outputs.empty() ? "" : absl::StrCat(" of ", op.outputs[0].name), " as instruction ", j);
+      return absl::StrCat("has ", string(OpName(op.kind)),
+                          op.outputs.empty() ? "" : absl::StrCat(" of ", op.outputs[0].name), " as instruction ", j);
     }
     ++i, ++j;
   }
@@ -95,8 +100,9 @@ std::vector<Violation> VerifySiblings(const PlanIndex& index) {
       int origin = -1;
       const string difference = Difference(leader.*list, role.*list, origin);
       if (difference.empty()) continue;
-      violations.push_back({"V11", absl::StrCat("role ", role.name, " ", difference, " of its ", name, ", where role ", leader.name,
-                                                " of the same stage has another"),
+      violations.push_back({"V11",
+                            absl::StrCat("role ", role.name, " ", difference, " of its ", name, ", where role ",
+                                         leader.name, " of the same stage has another"),
                             index.OriginOf(origin, role.origin, module)});
     }
   }

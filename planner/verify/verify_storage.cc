@@ -1,5 +1,6 @@
-// V7 of what ranks hold: parameters fill their storages, storages lie in buckets of their kind and stage without overlap, shards tile, buckets
-// are reduced over exactly the ranks that hold the same, and whatever writes weights refreshes the masters.
+// V7 of what ranks hold: parameters fill their storages, storages lie in buckets of their kind and stage without
+// overlap, shards tile, buckets are reduced over exactly the ranks that hold the same, and whatever writes weights
+// refreshes the masters.
 
 #include <algorithm>
 #include <map>
@@ -34,18 +35,21 @@ class ModuleStorage {
     held_.assign(module_.parameters.size(), 0);
     std::set<std::pair<std::string_view, std::string_view>> names;
     for (const Storage& storage : module_.storages) {
-      if (!names.emplace(storage.frame, storage.slot).second) Fail(absl::StrCat("holds ", storage.frame, ".", storage.slot, " twice"));
+      if (!names.emplace(storage.frame, storage.slot).second)
+        Fail(absl::StrCat("holds ", storage.frame, ".", storage.slot, " twice"));
       CheckStorage(storage);
     }
     for (size_t i = 0; i < held_.size(); ++i) {
-      if (held_[i] != 1) Fail(absl::StrCat("holds parameter ", module_.parameters[i].name, " ", held_[i], " times, not once"));
+      if (held_[i] != 1)
+        Fail(absl::StrCat("holds parameter ", module_.parameters[i].name, " ", held_[i], " times, not once"));
     }
     for (size_t i = 0; i < module_.buckets.size(); ++i) CheckBucket(static_cast<int>(i));
   }
 
  private:
   void Fail(string message, const char* rule = "V7") {
-    violations_.push_back({rule, absl::StrCat("module ", module_.name, " ", message), index_.OriginOf(-1, module_.origin, &module_)});
+    violations_.push_back(
+        {rule, absl::StrCat("module ", module_.name, " ", message), index_.OriginOf(-1, module_.origin, &module_)});
   }
 
   void CheckStorage(const Storage& storage) {
@@ -67,7 +71,8 @@ class ModuleStorage {
       elements += LocalElements(parameter, name);
     }
     if (elements != Elements(storage.shape)) {
-      Fail(absl::StrCat("holds ", elements, " elements of parameters in ", name, " of shape [", absl::StrJoin(storage.shape, ","), "]"));
+      Fail(absl::StrCat("holds ", elements, " elements of parameters in ", name, " of shape [",
+                        absl::StrJoin(storage.shape, ","), "]"));
     }
     if (!trained) {
       if (storage.bucket >= 0) Fail(absl::StrCat("steps ", name, ", which is frozen"));
@@ -78,10 +83,12 @@ class ModuleStorage {
     }
     const Bucket& bucket = module_.buckets[static_cast<size_t>(storage.bucket)];
     if (bucket.stage != storage.stage) {
-      Fail(absl::StrCat("holds ", name, " of stage ", storage.stage, " in bucket ", bucket.name, " of stage ", bucket.stage));
+      Fail(absl::StrCat("holds ", name, " of stage ", storage.stage, " in bucket ", bucket.name, " of stage ",
+                        bucket.stage));
     }
     if ((bucket.view == View::kExpert) != experts) {
-      Fail(absl::StrCat("reduces ", name, " in bucket ", bucket.name, " of the ", string(ViewName(bucket.view)), " view"));
+      Fail(absl::StrCat("reduces ", name, " in bucket ", bucket.name, " of the ", string(ViewName(bucket.view)),
+                        " view"));
     }
     const bool cut = std::any_of(storage.parameters.begin(), storage.parameters.end(),
                                  [&](int i) { return module_.parameters[static_cast<size_t>(i)].shard_dim >= 0; });
@@ -99,7 +106,8 @@ class ModuleStorage {
   int64_t LocalElements(const Parameter& parameter, const string& name) {
     int64_t elements = Elements(parameter.shape);
     const auto divide = [&](int64_t by, const char* what) {
-      if (by < 1 || elements % by != 0) return Fail(absl::StrCat("cuts ", parameter.name, " in ", name, " into ", by, " unequal parts of ", what));
+      if (by < 1 || elements % by != 0)
+        return Fail(absl::StrCat("cuts ", parameter.name, " in ", name, " into ", by, " unequal parts of ", what));
       elements /= by;
     };
     if (parameter.experts > 0) {
@@ -124,20 +132,23 @@ class ModuleStorage {
     const auto fail = [&](string message) { Fail(absl::StrCat("has bucket ", bucket.name, " ", message)); };
     const bool expert = bucket.view == View::kExpert;
     const int64_t replicas = expert ? module_.grid.expert_dp : int64_t{module_.grid.dp} * module_.grid.cp;
-    if (bucket.stage < 0 || bucket.stage >= module_.grid.pp) fail(absl::StrCat("on stage ", bucket.stage, " of ", module_.grid.pp));
+    if (bucket.stage < 0 || bucket.stage >= module_.grid.pp)
+      fail(absl::StrCat("on stage ", bucket.stage, " of ", module_.grid.pp));
     if (bucket.shards != replicas) fail(absl::StrCat("in ", bucket.shards, " shards for ", replicas, " replicas"));
     if (bucket.shards > 0 && bucket.elements % bucket.shards != 0) {
       fail(absl::StrCat("of ", bucket.elements, " elements, which ", bucket.shards, " shards do not tile"));
     }
     CheckGroup(bucket, bucket.reduce_group, replicas > 1, bucket.view,
                expert ? std::vector<Axis>{Axis::kExpertDp} : std::vector<Axis>{Axis::kCp, Axis::kDp});
-    CheckGroup(bucket, bucket.tp_group, bucket.tp == TpGradient::kPartial && module_.grid.tp > 1, View::kDense, {Axis::kTp});
+    CheckGroup(bucket, bucket.tp_group, bucket.tp == TpGradient::kPartial && module_.grid.tp > 1, View::kDense,
+               {Axis::kTp});
     auto& places = places_[i];
     if (places.empty()) fail("with nothing in it");
     std::sort(places.begin(), places.end());
     int64_t reached = 0;
     for (const auto& [first, end, name] : places) {
-      if (first >= reached + kStartAlignment) fail(absl::StrCat("where nothing lies in front of ", name, ", from ", reached, " to ", first));
+      if (first >= reached + kStartAlignment)
+        fail(absl::StrCat("where nothing lies in front of ", name, ", from ", reached, " to ", first));
       if (first < reached) fail(absl::StrCat("where ", name, " starts at ", first, ", inside what comes before"));
       reached = std::max(reached, end);
     }
@@ -157,7 +168,8 @@ class ModuleStorage {
     const Group* group = index_.group(name);
     if (!group || group->module != module_.name) return fail(absl::StrCat(name, ", which is no group of the module"));
     const bool same_view = group->view == view || axes.empty();
-    if (needed && (!same_view || index_.WideAxes(*group) != axes)) fail(absl::StrCat(name, ", which is not exactly its replicas"));
+    if (needed && (!same_view || index_.WideAxes(*group) != axes))
+      fail(absl::StrCat(name, ", which is not exactly its replicas"));
   }
 
   const PlanIndex& index_;
@@ -172,7 +184,8 @@ void CheckSetup(const PlanIndex& index, const Role& role, std::vector<Violation>
   for (const string& name : role.modules) {
     const Module* module = index.module(name);
     const auto fail = [&](string message) {
-      violations.push_back({"V7", absl::StrCat("role ", role.name, " ", message, " ", name), index.OriginOf(-1, role.origin, module)});
+      violations.push_back(
+          {"V7", absl::StrCat("role ", role.name, " ", message, " ", name), index.OriginOf(-1, role.origin, module)});
     };
     int allocated = 0, written = 0;
     bool stale = false;
@@ -189,7 +202,8 @@ void CheckSetup(const PlanIndex& index, const Role& role, std::vector<Violation>
     }
     if (allocated != 1) fail(absl::StrCat("allocates ", allocated, " times, not once:"));
     if (written == 0) fail("never gives weights to");
-    if (stale && module && module->trained()) fail("writes the weights and steps from masters that were never refreshed, of");
+    if (stale && module && module->trained())
+      fail("writes the weights and steps from masters that were never refreshed, of");
   }
 }
 

@@ -1,5 +1,5 @@
-// V6 and V7 of the end of a step, read from each role's program: what happens to each bucket of its stage, to the sums of the step and to the
-// expert bias, how often, over which group, and in which order.
+// V6 and V7 of the end of a step, read from each role's program: what happens to each bucket of its stage, to the sums
+// of the step and to the expert bias, how often, over which group, and in which order.
 
 #include <algorithm>
 #include <iterator>
@@ -31,18 +31,23 @@ class RoleUpdates {
       if (Runs(role_, module)) CheckModule(module);
     }
     for (const Instruction& op : role_.teardown) {
-      if (MovesState(op)) Fail(-1, "V7", absl::StrCat("moves ", Subject(op), " in its teardown, which nothing asks for"));
+      if (MovesState(op))
+        Fail(-1, "V7", absl::StrCat("moves ", Subject(op), " in its teardown, which nothing asks for"));
     }
     for (int place : program_.collectives()) {
-      if (!expected_.contains(place)) Fail(place, "V7", absl::StrCat("moves ", Subject(At(place)), ", which no rule of a step asks for"));
+      if (!expected_.contains(place))
+        Fail(place, "V7", absl::StrCat("moves ", Subject(At(place)), ", which no rule of a step asks for"));
     }
     for (const auto& [state, places] : program_.states()) {
       const Module* module = index_.module(state.module);
       const bool here = state.module.empty() || (module && Runs(role_, *module));
-      const bool has_bucket = state.bucket < 0 || (module && state.bucket < static_cast<int64_t>(module->buckets.size()) &&
-                                                   module->buckets[static_cast<size_t>(state.bucket)].stage == StageOf(role_, *module));
+      const bool has_bucket =
+          state.bucket < 0 || (module && state.bucket < static_cast<int64_t>(module->buckets.size()) &&
+                               module->buckets[static_cast<size_t>(state.bucket)].stage == StageOf(role_, *module));
       if (here && has_bucket) continue;
-      Fail(places.front(), "V7", absl::StrCat("runs ", string(OpName(state.kind)), " of ", program_.Label(places.front()), ", which is not here"));
+      Fail(places.front(), "V7",
+           absl::StrCat("runs ", string(OpName(state.kind)), " of ", program_.Label(places.front()),
+                        ", which is not here"));
     }
   }
 
@@ -51,31 +56,36 @@ class RoleUpdates {
 
   void Fail(int place, const char* rule, string message, const Module* module = nullptr) {
     const int origin = place >= 0 ? At(place).origin : -1;
-    violations_.push_back(
-        {rule, absl::StrCat("role ", role_.name, " ", message), index_.OriginOf(origin, module ? module->origin : role_.origin, module)});
+    violations_.push_back({rule, absl::StrCat("role ", role_.name, " ", message),
+                           index_.OriginOf(origin, module ? module->origin : role_.origin, module)});
   }
 
   // The place of an instruction that must stand once; -1 if it does not.
   int Once(const StepProgram::State& state, const char* rule) {
     const Places places = program_.StatesOf(state);
     if (places.size() == 1) return places.front();
-    const string of = state.module.empty() ? "" : absl::StrCat(" of ", state.module, state.bucket < 0 ? "" : absl::StrCat(" bucket ", state.bucket));
-    Fail(places.empty() ? -1 : places[1], rule, absl::StrCat("runs ", string(OpName(state.kind)), of, " ", places.size(), " times a step, not once"),
+    const string of =
+        state.module.empty()
+            ? ""
+            : absl::StrCat(" of ", state.module, state.bucket < 0 ? "" : absl::StrCat(" bucket ", state.bucket));
+    Fail(places.empty() ? -1 : places[1], rule,
+         absl::StrCat("runs ", string(OpName(state.kind)), of, " ", places.size(), " times a step, not once"),
          index_.module(state.module));
     return -1;
   }
 
   void Never(OpKind kind, const Module& module, const char* why) {
     const Places places = program_.StatesOf({kind, module.name});
-    if (!places.empty()) Fail(places.front(), "V7", absl::StrCat("runs ", string(OpName(kind)), " of ", module.name, ", ", why), &module);
+    if (!places.empty())
+      Fail(places.front(), "V7", absl::StrCat("runs ", string(OpName(kind)), " of ", module.name, ", ", why), &module);
   }
 
   // Instruction `first` must stand before `second`; either may be missing (reported already).
   void Before(int first, int second, const char* rule) {
     if (first < 0 || second < 0 || first < second) return;
     Fail(second, rule,
-         absl::StrCat("runs ", string(OpName(At(second).kind)), " of ", program_.Label(second), " before ", string(OpName(At(first).kind)), " of ",
-                      program_.Label(first)));
+         absl::StrCat("runs ", string(OpName(At(second).kind)), " of ", program_.Label(second), " before ",
+                      string(OpName(At(first).kind)), " of ", program_.Label(first)));
   }
 
   struct Collective {
@@ -104,7 +114,8 @@ class RoleUpdates {
     expected_.insert(found.begin(), found.end());
     const string what = absl::StrCat(string(OpName(wanted.kind)), " of ", wanted.from);
     if (found.size() != 1) {
-      Fail(found.empty() ? -1 : found[1], rule, absl::StrCat("has ", what, " ", found.size(), " times a step, not once"), wanted.module);
+      Fail(found.empty() ? -1 : found[1], rule,
+           absl::StrCat("has ", what, " ", found.size(), " times a step, not once"), wanted.module);
       return -1;
     }
     const Instruction& op = At(found.front());
@@ -113,20 +124,25 @@ class RoleUpdates {
     const bool right_module = group && (world ? group->name == "world" : group->module == wanted.module->name);
     const std::vector<Axis> axes = right_module && !world ? index_.WideAxes(*group) : std::vector<Axis>();
     if (!right_module || (!world && axes != wanted.axes)) {
-      Fail(found.front(), rule, absl::StrCat("has ", what, " over ", op.group, ", not over ", world ? "the world" : AxesText(wanted.axes)),
+      Fail(found.front(), rule,
+           absl::StrCat("has ", what, " over ", op.group, ", not over ", world ? "the world" : AxesText(wanted.axes)),
            wanted.module);
     }
     const ValueType& type = op.outputs.front().type;
     if (type.dtype != wanted.dtype || type.dims != std::vector<Dim>{wanted.elements}) {
       Fail(found.front(), rule,
-           absl::StrCat("has ", what, " as ", ShapeText(type), ", not ", string(DTypeName(wanted.dtype)), "[", wanted.elements, "]"), wanted.module);
+           absl::StrCat("has ", what, " as ", ShapeText(type), ", not ", string(DTypeName(wanted.dtype)), "[",
+                        wanted.elements, "]"),
+           wanted.module);
     }
     if (wanted.kind == OpKind::kAllReduce) {
       const string* reduce = op.FindText("reduce");
-      if (!reduce || *reduce != "sum") Fail(found.front(), rule, absl::StrCat("has ", what, " that is no sum"), wanted.module);
+      if (!reduce || *reduce != "sum")
+        Fail(found.front(), rule, absl::StrCat("has ", what, " that is no sum"), wanted.module);
     } else {
       const int64_t* number = op.FindInteger("dim");
-      if (!number || *number != 0) Fail(found.front(), rule, absl::StrCat("has ", what, " along another dim than 0"), wanted.module);
+      if (!number || *number != 0)
+        Fail(found.front(), rule, absl::StrCat("has ", what, " along another dim than 0"), wanted.module);
     }
     return found.front();
   }
@@ -135,10 +151,18 @@ class RoleUpdates {
   void CheckSums() {
     const Places clip = program_.StatesOf({OpKind::kClipAndGate}), log = program_.StatesOf({OpKind::kLogStep}),
                  begin = program_.StatesOf({OpKind::kBeginStep});
-    if (!begin.empty() && begin.front() != 0) Fail(begin.front(), "V5", "does something before begin_step, which clears the sums");
+    if (!begin.empty() && begin.front() != 0)
+      Fail(begin.front(), "V5", "does something before begin_step, which clears the sums");
     if (plan_.world_size > 1) {
       integers_ = Expect({OpKind::kAllReduce, "$integers", "$integers", {}, nullptr, 2, DType::kInt64}, "V5");
-      reals_ = Expect({OpKind::kAllReduce, "$reals", "$reals", {}, nullptr, 2 + static_cast<int64_t>(plan_.modules.size()), DType::kFp64}, "V5");
+      reals_ = Expect({OpKind::kAllReduce,
+                       "$reals",
+                       "$reals",
+                       {},
+                       nullptr,
+                       2 + static_cast<int64_t>(plan_.modules.size()),
+                       DType::kFp64},
+                      "V5");
     }
     for (const auto& [module, calls] : program_.calls()) {
       for (int call : calls) {
@@ -168,14 +192,16 @@ class RoleUpdates {
   void CheckBucket(const Module& module, int i) {
     const Bucket& bucket = module.buckets[static_cast<size_t>(i)];
     const Places clip = program_.StatesOf({OpKind::kClipAndGate});
-    const int scale = Once({OpKind::kScaleGradients, module.name, i}, "V5"), norm = Once({OpKind::kSquareNorm, module.name, i}, "V6");
+    const int scale = Once({OpKind::kScaleGradients, module.name, i}, "V5"),
+              norm = Once({OpKind::kSquareNorm, module.name, i}, "V6");
     const int step = Once({OpKind::kAdamW, module.name, i}, "V7");
     Before(integers_, scale, "V5");
     Before(scale, norm, "V6");
     Before(norm, plan_.world_size > 1 ? reals_ : (clip.empty() ? -1 : clip.front()), "V6");
     if (!clip.empty()) Before(clip.front(), step, "V7");
     for (int call : CallsOf(module, i)) Before(call, scale, "V7");
-    const string gradients = absl::StrCat("%", module.name, ".gradients.", i), shards = absl::StrCat("%", module.name, ".gradient_shards.", i);
+    const string gradients = absl::StrCat("%", module.name, ".gradients.", i),
+                 shards = absl::StrCat("%", module.name, ".gradient_shards.", i);
     const DType plan_dtype = plan_.dtype(), wide = plan_.master();
     const std::vector<Axis> replicas = ReplicaAxes(module, bucket.view);
     const int64_t part = bucket.shards > 0 ? bucket.elements / bucket.shards : 0;
@@ -184,9 +210,10 @@ class RoleUpdates {
       reduced = Expect({OpKind::kReduceScatter, gradients, shards, replicas, &module, part, wide}, "V7");
       for (int call : CallsOf(module, i)) Before(call, reduced, "V7");
       Before(reduced, scale, "V7");
-      const int gathered = Expect({OpKind::kAllGather, absl::StrCat("%", module.name, ".parameter_shards.", i),
-                                   absl::StrCat("%", module.name, ".parameters.", i), replicas, &module, bucket.elements, plan_dtype},
-                                  "V7");
+      const int gathered =
+          Expect({OpKind::kAllGather, absl::StrCat("%", module.name, ".parameter_shards.", i),
+                  absl::StrCat("%", module.name, ".parameters.", i), replicas, &module, bucket.elements, plan_dtype},
+                 "V7");
       Before(step, gathered, "V7");
     }
     if (bucket.tp == TpGradient::kPartial && module.grid.tp > 1) {
@@ -197,12 +224,14 @@ class RoleUpdates {
     }
   }
 
-  // Calls that read the bucket's parameters or add to its gradients: of a layer those of its frame's buckets, of a whole stage all.
+  // Calls that read the bucket's parameters or add to its gradients: of a layer those of its frame's buckets, of a
+  // whole stage all.
   Places CallsOf(const Module& module, int bucket) const {
     Places places;
     for (int place : program_.CallsOf(module.name)) {
       const auto& storages = index_.StoragesOf(module, At(place).frame);
-      const bool uses = storages.empty() || std::any_of(storages.begin(), storages.end(), [&](const Storage* s) { return s->bucket == bucket; });
+      const bool uses = storages.empty() || std::any_of(storages.begin(), storages.end(),
+                                                        [&](const Storage* s) { return s->bucket == bucket; });
       if (uses) places.push_back(place);
     }
     return places;
@@ -210,7 +239,8 @@ class RoleUpdates {
 
   static std::vector<Axis> ReplicaAxes(const Module& module, View view) {
     std::vector<Axis> axes;
-    for (Axis axis : view == View::kExpert ? std::vector<Axis>{Axis::kExpertDp} : std::vector<Axis>{Axis::kCp, Axis::kDp}) {
+    for (Axis axis :
+         view == View::kExpert ? std::vector<Axis>{Axis::kExpertDp} : std::vector<Axis>{Axis::kCp, Axis::kDp}) {
       if (module.grid.size(axis) > 1) axes.push_back(axis);
     }
     return axes;
@@ -218,9 +248,10 @@ class RoleUpdates {
 
   // The expert bias follows the counts of all tokens of its layers, once, after the gate.
   void CheckBias(const Module& module, int stage) {
-    const bool here =
-        std::any_of(module.layers.begin(), module.layers.end(), [&](const LayerSummary& l) { return l.expert_row >= 0 && l.stage == stage; });
-    if (module.experts() == 0 || !module.trains_backbone) return Never(OpKind::kUpdateExpertBias, module, "whose bias does not move");
+    const bool here = std::any_of(module.layers.begin(), module.layers.end(),
+                                  [&](const LayerSummary& l) { return l.expert_row >= 0 && l.stage == stage; });
+    if (module.experts() == 0 || !module.trains_backbone)
+      return Never(OpKind::kUpdateExpertBias, module, "whose bias does not move");
     const Places updates = program_.StatesOf({OpKind::kUpdateExpertBias, module.name});
     if (updates.empty() && !here) return;
     const int update = Once({OpKind::kUpdateExpertBias, module.name}, "V7");
@@ -229,8 +260,9 @@ class RoleUpdates {
       if (module.grid.size(axis) > 1) axes.push_back(axis);
     }
     if (!axes.empty()) {
-      const int counts =
-          Expect({OpKind::kAllReduce, "$expert_counts", "$expert_counts", axes, &module, module.expert_layers() * module.experts(), DType::kInt64}, "V7");
+      const int counts = Expect({OpKind::kAllReduce, "$expert_counts", "$expert_counts", axes, &module,
+                                 module.expert_layers() * module.experts(), DType::kInt64},
+                                "V7");
       for (int call : program_.CallsOf(module.name)) Before(call, counts, "V7");
       Before(counts, update, "V7");
     }

@@ -18,13 +18,13 @@ namespace {
 
 using std::string;
 
-
 class Scope {
  public:
   // `module`: of a block; null in a role's program.
-  Scope(const PlanIndex& index, AttributeRules& attributes, string where, const Module* module, int origin, std::vector<Violation>& violations)
-      : index_(index), attributes_(attributes), where_(std::move(where)), module_(module), origin_(origin), here_(origin), violations_(violations),
-        precision_(index.plan().dtype()) {}
+  Scope(const PlanIndex& index, AttributeRules& attributes, string where, const Module* module, int origin,
+        std::vector<Violation>& violations)
+      : index_(index), attributes_(attributes), where_(std::move(where)), module_(module), origin_(origin),
+        here_(origin), violations_(violations), precision_(index.plan().dtype()) {}
 
   // `owned` values must be freed or handed on here; an argument belongs to the caller.
   void Define(const Output& output, bool owned) {
@@ -39,10 +39,12 @@ class Scope {
         Fail(absl::StrCat("cuts ", output.name, " along dim ", layout.dim, ", which it does not have"));
       }
     }
-    for (const auto& [axis, layout] : output.type.gradient.value_or(Layout())) StandsInLayout(axis, layout, "the gradient of " + output.name);
+    for (const auto& [axis, layout] : output.type.gradient.value_or(Layout()))
+      StandsInLayout(axis, layout, "the gradient of " + output.name);
     for (Axis axis : kLayoutAxes) {
       if (module_->grid.size(axis) == 1) continue;
-      if (string problem = GradientLayoutProblem(output.type, axis); !problem.empty()) Fail(absl::StrCat(output.name, " ", problem));
+      if (string problem = GradientLayoutProblem(output.type, axis); !problem.empty())
+        Fail(absl::StrCat(output.name, " ", problem));
     }
   }
 
@@ -64,7 +66,8 @@ class Scope {
       if (part.send) Read(instruction, part.value);
     }
     if (instruction.kind == OpKind::kCall) {
-      if (!instruction.stream.empty()) Fail(absl::StrCat("calls ", instruction.block, " on stream ", instruction.stream, ": a call has none"));
+      if (!instruction.stream.empty())
+        Fail(absl::StrCat("calls ", instruction.block, " on stream ", instruction.stream, ": a call has none"));
       CheckCall(instruction);
     } else if (module_) {
       CheckOperands(instruction);
@@ -76,7 +79,8 @@ class Scope {
     }
     for (const ExchangePart& part : instruction.parts) WholeOverBridge(part);
     if (module_) CheckPlaces(instruction);
-    if (instruction.kind == OpKind::kCrossEntropyMax && !instruction.outputs.empty()) maxima_.insert(instruction.outputs.front().name);
+    if (instruction.kind == OpKind::kCrossEntropyMax && !instruction.outputs.empty())
+      maxima_.insert(instruction.outputs.front().name);
     for (const string& name : instruction.frees) Free(instruction, name);
   }
 
@@ -103,12 +107,14 @@ class Scope {
     violations_.push_back({rule, absl::StrCat(where_, " ", message), index_.OriginOf(here_, origin_, module_)});
   }
 
-  // An axis stands in a layout only where it can cut values of the module, and has ranks to cut them over: what is absent is whole. Lanes of dp hold
-  // values of their own, and experts of ep rows of their own.
+  // An axis stands in a layout only where it can cut values of the module, and has ranks to cut them over: what is
+  // absent is whole. Lanes of dp hold values of their own, and experts of ep rows of their own.
   void StandsInLayout(Axis axis, const AxisLayout& layout, const string& who) {
-    const bool cuts = std::find(std::begin(kLayoutAxes), std::end(kLayoutAxes), axis) != std::end(kLayoutAxes) && module_->grid.size(axis) > 1;
+    const bool cuts = std::find(std::begin(kLayoutAxes), std::end(kLayoutAxes), axis) != std::end(kLayoutAxes) &&
+                      module_->grid.size(axis) > 1;
     if (cuts && layout.state != AxisLayout::State::kReplicated) return;
-    Fail(absl::StrCat("gives ", who, " a layout over ", string(AxisName(axis)), cuts ? ", along which it is whole" : ", which cuts no value here"));
+    Fail(absl::StrCat("gives ", who, " a layout over ", string(AxisName(axis)),
+                      cuts ? ", along which it is whole" : ", which cuts no value here"));
   }
 
   // Two modules share no axis: what passes between them is whole on every rank that has it.
@@ -117,33 +123,38 @@ class Scope {
     const auto passed = live_.find(part.value);
     if (passed == live_.end()) return;
     const ValueType& type = *passed->second;
-    if (!type.layout.empty() || !type.gradient.value_or(Layout()).empty()) Fail(absl::StrCat("passes ", part.value, " over a bridge in parts"));
+    if (!type.layout.empty() || !type.gradient.value_or(Layout()).empty())
+      Fail(absl::StrCat("passes ", part.value, " over a bridge in parts"));
   }
 
-  // What lies in host memory follows from what makes it; what is read from samples is judged with the reads (read_rules.h).
+  // What lies in host memory follows from what makes it; what is read from samples is judged with the reads
+  // (read_rules.h).
   void CheckPlaces(const Instruction& instruction) {
     if (instruction.kind == OpKind::kCall) return;  // compared with the block
     const bool counts = InfoOf(instruction.kind).counts_on_host;
     for (const Output& output : instruction.outputs) {
       const bool host = counts && output.type.dtype == DType::kInt64 && !IsStateName(output.name);
-      if (output.type.host != host) Fail(absl::StrCat("makes ", output.name, host ? " outside" : " in", " host memory"));
+      if (output.type.host != host)
+        Fail(absl::StrCat("makes ", output.name, host ? " outside" : " in", " host memory"));
     }
   }
 
   void Read(const Instruction& instruction, const string& name) {
     used_.insert(name);
     if (IsStateName(name) || live_.contains(name)) return;
-    Fail(absl::StrCat(string(OpName(instruction.kind)), " uses ", name, freed_.contains(name) ? ", which was freed" : ", which nothing defines"));
+    Fail(absl::StrCat(string(OpName(instruction.kind)), " uses ", name,
+                      freed_.contains(name) ? ", which was freed" : ", which nothing defines"));
   }
 
   void Free(const Instruction& instruction, const string& name) {
-    if (!owned_.erase(name)) Fail(absl::StrCat(string(OpName(instruction.kind)), " frees ", name, ", which is not its to free"));
+    if (!owned_.erase(name))
+      Fail(absl::StrCat(string(OpName(instruction.kind)), " frees ", name, ", which is not its to free"));
     live_.erase(name);
     freed_.insert(name);
   }
 
-  // What takes a gradient is on the way to a result: an instruction none of whose outputs is read has lost its place, unless it adds to
-  // the gradient of a parameter, which then is its result.
+  // What takes a gradient is on the way to a result: an instruction none of whose outputs is read has lost its place,
+  // unless it adds to the gradient of a parameter, which then is its result.
   void CheckUnread(const std::vector<string>& kept) {
     used_.insert(kept.begin(), kept.end());
     for (const Instruction* instruction : run_) {
@@ -166,7 +177,8 @@ class Scope {
     }
     const string& symbol = std::get<string>(dim);
     const auto& symbols = index_.plan().symbols;
-    const bool known = std::any_of(symbols.begin(), symbols.end(), [&](const Symbol& s) { return s.name == symbol && s.maximum > 0; });
+    const bool known =
+        std::any_of(symbols.begin(), symbols.end(), [&](const Symbol& s) { return s.name == symbol && s.maximum > 0; });
     if (!known) Fail(absl::StrCat("gives ", value, " the size ", symbol, ", which has no declared maximum"));
   }
 
@@ -177,14 +189,16 @@ class Scope {
       if (it == live_.end()) return;  // a state value, or reported as undefined already
       typed.inputs.push_back(it->second);
     }
-    if (frames_.empty() && !(instruction.parameters.empty() && instruction.gradients.empty())) return;  // nothing calls this block
+    // nothing calls this block
+    if (frames_.empty() && !(instruction.parameters.empty() && instruction.gradients.empty())) return;
     bool known = FindSlots(instruction, instruction.parameters, "reads", typed.parameters);
     known = FindSlots(instruction, instruction.gradients, "adds to the gradient of", typed.gradients) && known;
     if (!known) return;
-    const string who =
-        absl::StrCat(string(OpName(instruction.kind)), " of ", instruction.inputs.empty() ? "nothing" : instruction.inputs.front(), ": ");
+    const string who = absl::StrCat(string(OpName(instruction.kind)), " of ",
+                                    instruction.inputs.empty() ? "nothing" : instruction.inputs.front(), ": ");
     const OpClass op_class = OpClassOf(instruction.kind);
-    if (op_class == OpClass::kCommunication || instruction.kind == OpKind::kLocalSlice || instruction.kind == OpKind::kSliceRows) {
+    if (op_class == OpClass::kCommunication || instruction.kind == OpKind::kLocalSlice ||
+        instruction.kind == OpKind::kSliceRows) {
       const bool maximum = !instruction.inputs.empty() && maxima_.contains(instruction.inputs.front());
       const RuleProblem problem = CommunicationProblem(typed, index_, *module_, maximum);
       if (!problem.what.empty()) Fail(who + problem.what, problem.rule);
@@ -201,18 +215,21 @@ class Scope {
   }
 
   // All frames that run this block hold slots of one shape and cut.
-  bool FindSlots(const Instruction& instruction, const std::vector<string>& names, const char* what, std::vector<Slot>& slots) {
+  bool FindSlots(const Instruction& instruction, const std::vector<string>& names, const char* what,
+                 std::vector<Slot>& slots) {
     for (const string& name : names) {
       Slot first;
       for (std::string_view frame : frames_) {
         const Slot slot = index_.SlotOf(*module_, frame, name);
         if (!slot.storage) {
-          Fail(absl::StrCat(string(OpName(instruction.kind)), " ", what, " ", name, ", which frame ", string(frame), " does not hold"));
+          Fail(absl::StrCat(string(OpName(instruction.kind)), " ", what, " ", name, ", which frame ", string(frame),
+                            " does not hold"));
           return false;
         }
         if (!first.storage) first = slot;
         if (slot.storage->shape != first.storage->shape || slot.dim != first.dim || slot.axis != first.axis) {
-          Fail(absl::StrCat(string(OpName(instruction.kind)), " ", what, " ", name, ", whose shape differs between frames"));
+          Fail(absl::StrCat(string(OpName(instruction.kind)), " ", what, " ", name,
+                            ", whose shape differs between frames"));
           return false;
         }
       }
@@ -229,7 +246,8 @@ class Scope {
     if (!module || given == live_.end() || broadcast.outputs.size() != 1) return;  // VerifyBridges, or undefined
     const string problem = Difference(*given->second, broadcast.outputs.front().type);
     if (!problem.empty()) {
-      Fail(absl::StrCat("broadcasts ", broadcast.inputs[1], " as ", broadcast.outputs.front().name, ", which has another ", problem));
+      Fail(absl::StrCat("broadcasts ", broadcast.inputs[1], " as ", broadcast.outputs.front().name,
+                        ", which has another ", problem));
     }
   }
 
@@ -245,14 +263,16 @@ class Scope {
       if (it == live_.end()) continue;
       string problem = Difference(*it->second, block->inputs[i].type);
       if (!problem.empty()) {
-        Fail(absl::StrCat("hands ", call.inputs[i], " to ", call.block, ", whose ", block->inputs[i].name, " has another ", problem));
+        Fail(absl::StrCat("hands ", call.inputs[i], " to ", call.block, ", whose ", block->inputs[i].name,
+                          " has another ", problem));
       }
     }
     for (size_t i = 0; i < call.outputs.size(); ++i) {
       const ValueType* made = TypeMade(*block, block->outputs[i]);
       string problem = made ? Difference(call.outputs[i].type, *made) : "";
       if (!problem.empty()) {
-        Fail(absl::StrCat("gets ", call.outputs[i].name, " from ", call.block, ", whose ", block->outputs[i], " has another ", problem));
+        Fail(absl::StrCat("gets ", call.outputs[i].name, " from ", call.block, ", whose ", block->outputs[i],
+                          " has another ", problem));
       }
     }
   }
@@ -276,7 +296,8 @@ class Scope {
     if (given.dtype != wanted.dtype) return "dtype";
     bool same = given.dims.size() == wanted.dims.size();
     for (size_t i = 0; same && i < given.dims.size(); ++i) {
-      const bool names = std::holds_alternative<string>(given.dims[i]) && std::holds_alternative<string>(wanted.dims[i]);
+      const bool names =
+          std::holds_alternative<string>(given.dims[i]) && std::holds_alternative<string>(wanted.dims[i]);
       same = given.dims[i] == wanted.dims[i] || (names && !module_);
     }
     if (!same) return absl::StrCat("shape: ", ShapeText(given), " is not ", ShapeText(wanted));
@@ -302,11 +323,12 @@ class Scope {
   std::vector<std::string_view> frames_;  // of the block
 };
 
-void CheckBlock(const PlanIndex& index, AttributeRules& attributes, const Block& block, std::vector<Violation>& violations) {
+void CheckBlock(const PlanIndex& index, AttributeRules& attributes, const Block& block,
+                std::vector<Violation>& violations) {
   const Module* module = index.module(block.module);
   if (!module) {
-    violations.push_back(
-        {"V4", absl::StrCat("block ", block.name, " is of unknown module ", block.module), index.OriginOf(block.origin, -1, nullptr)});
+    violations.push_back({"V4", absl::StrCat("block ", block.name, " is of unknown module ", block.module),
+                          index.OriginOf(block.origin, -1, nullptr)});
     return;
   }
   Scope scope(index, attributes, absl::StrCat("block ", block.name), module, block.origin, violations);

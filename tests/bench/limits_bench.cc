@@ -1,5 +1,5 @@
-// What docs/limits.md promises of any bytes, and the launcher of ranks that die: seconds, which no test judges. Each input is run as a process;
-// the exit code says whether every promise holds.
+// What docs/limits.md promises of any bytes, and the launcher of ranks that die: seconds, which no test judges. Each
+// input is run as a process; the exit code says whether every promise holds.
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -65,7 +65,8 @@ int64_t MicrobatchesOf(const LongShape& shape) {
 }
 
 void LongestRecipes(const std::string& folder) {
-  std::printf("%-30s%14s%10s  %-22s%-22s%s\n", "longest recipes", "microbatches", "plan, MB", "validate recipe", "validate plan", "under 1 s, 256 MB");
+  std::printf("%-30s%14s%10s  %-22s%-22s%s\n", "longest recipes", "microbatches", "plan, MB", "validate recipe",
+              "validate plan", "under 1 s, 256 MB");
   for (const LongShape& shape : LongestShapes()) {
     const int64_t microbatches = MicrobatchesOf(shape);
     std::vector<std::string> arguments = {"validate", LongBase()};
@@ -77,10 +78,11 @@ void LongestRecipes(const std::string& folder) {
     RunLimited(PLAN_PROGRAM, arguments, kMemory);
     const LimitedEnd plan = Measure({"validate", file});
     bool kept = true;
-    for (const LimitedEnd& end : {recipe, plan}) kept &= end.status == 0 && end.seconds < kMostSeconds && end.megabytes < kMostMegabytes;
-    std::printf("%-30s%14lld%10.1f  %6.3f s %6.1f MB    %6.3f s %6.1f MB    %s\n", shape.name.c_str(), static_cast<long long>(microbatches),
-                static_cast<double>(std::filesystem::file_size(file)) / 1e6, recipe.seconds, recipe.megabytes, plan.seconds, plan.megabytes,
-                Verdict(kept));
+    for (const LimitedEnd& end : {recipe, plan})
+      kept &= end.status == 0 && end.seconds < kMostSeconds && end.megabytes < kMostMegabytes;
+    std::printf("%-30s%14lld%10.1f  %6.3f s %6.1f MB    %6.3f s %6.1f MB    %s\n", shape.name.c_str(),
+                static_cast<long long>(microbatches), static_cast<double>(std::filesystem::file_size(file)) / 1e6,
+                recipe.seconds, recipe.megabytes, plan.seconds, plan.megabytes, Verdict(kept));
   }
 }
 
@@ -101,11 +103,14 @@ void AnyBytes(const std::string& folder) {
       slowest = end.seconds;
       which = input.what;
       if (which.empty()) {
-        for (const std::string& argument : input.arguments) which += std::filesystem::path(argument).filename().string() + " ";
+        for (const std::string& argument : input.arguments)
+          which += std::filesystem::path(argument).filename().string() + " ";
       }
     });
-    std::replace_if(which.begin(), which.end(), [](unsigned char c) { return c < ' ' || c > '~'; }, ' ');
-    std::printf("%-30s%8d%9.3f s%11s  %.70s\n", kind.name, inputs, slowest, Verdict(ended && slowest < kMostSeconds), which.c_str());
+    std::replace_if(
+        which.begin(), which.end(), [](unsigned char c) { return c < ' ' || c > '~'; }, ' ');
+    std::printf("%-30s%8d%9.3f s%11s  %.70s\n", kind.name, inputs, slowest, Verdict(ended && slowest < kMostSeconds),
+                which.c_str());
     std::fflush(stdout);
     std::filesystem::remove_all(folder + "/" + kind.name);
   }
@@ -132,7 +137,8 @@ void DyingRanks(const std::string& folder) {
     const auto start = std::chrono::steady_clock::now();
     const bool ok = Supervise(commands, [](int, bool, std::string_view) {}).ok();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    std::printf("%-30s%16.3f s%11s\n", words.front() == "ignore_term" ? "ignore SIGTERM" : "end at SIGTERM", seconds, Verdict(ok && seconds < kMostSecondsToEnd));
+    std::printf("%-30s%16.3f s%11s\n", words.front() == "ignore_term" ? "ignore SIGTERM" : "end at SIGTERM", seconds,
+                Verdict(ok && seconds < kMostSecondsToEnd));
   }
 }
 

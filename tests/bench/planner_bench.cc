@@ -1,5 +1,6 @@
-// How long the planner takes: `plan validate` as a whole process, and each pass in this process. Medians of repetitions, in two tables at the
-// end: the first holds what is promised against what was measured, and decides the exit code.
+// How long the planner takes: `plan validate` as a whole process, and each pass in this process. Medians of
+// repetitions, in two tables at the end: the first holds what is promised against what was measured, and decides the
+// exit code.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -36,10 +37,12 @@ struct Case {
 const std::string kProcess = "validate, process";
 const std::string kRecipes = PLANWRIGHT_SOURCE_DIR "/recipes/";
 
-// The 20-layer model on more and more lanes, two microbatches a step: what may grow is the bridge table and the world, nothing else.
+// The 20-layer model on more and more lanes, two microbatches a step: what may grow is the bridge table and the world,
+// nothing else.
 Case Lanes(int ranks) {
   const int encoder = ranks / 2, language = ranks - encoder, samples = language;  // tp 2: two samples a lane
-  Case result = {"20l over dp, " + std::to_string(ranks) + " ranks", kRecipes + "nemotron_moe_vlm_20l_mock_8r.yaml", {}};
+  Case result = {
+      "20l over dp, " + std::to_string(ranks) + " ranks", kRecipes + "nemotron_moe_vlm_20l_mock_8r.yaml", {}};
   const std::pair<const char*, int> settings[] = {{"cluster.nodes", ranks / 8},
                                                   {"modules.radio_encoder.placement.ranks", encoder},
                                                   {"modules.language.placement.first_rank", encoder},
@@ -80,7 +83,9 @@ struct Rule {
   std::function<void(const Plan&)> check;  // with the index that the rule reads
 };
 const std::vector<Rule>& Rules() {
-  const auto indexed = [](auto verify) { return [verify](const Plan& plan) { benchmark::DoNotOptimize(verify(PlanIndex(plan))); }; };
+  const auto indexed = [](auto verify) {
+    return [verify](const Plan& plan) { benchmark::DoNotOptimize(verify(PlanIndex(plan))); };
+  };
   const auto called = [](auto verify) {
     return [verify](const Plan& plan) {
       const PlanIndex index(plan);
@@ -88,22 +93,35 @@ const std::vector<Rule>& Rules() {
     };
   };
   const auto plain = [](auto verify) { return [verify](const Plan& plan) { benchmark::DoNotOptimize(verify(plan)); }; };
-  static const std::vector<Rule> rules = {
-      {"V1 placement", plain(VerifyPlacement)}, {"V2 groups", plain(VerifyGroups)},         {"V3 progress", plain(VerifyProgress)},
-      {"V4 calls", plain(VerifyCalls)},         {"V4 values", indexed(VerifyValues)},       {"V4 V5 frames", called(VerifyFrames)},
-      {"V5 backward", called(VerifyBackward)},  {"V5 samples", indexed(VerifySamples)},     {"V5 meanings", indexed(VerifyMeanings)},
-      {"V5 bridges", indexed(VerifyBridges)},   {"V6 V7 updates", indexed(VerifyUpdates)},  {"V7 storage", indexed(VerifyStorage)},
-      {"V8 budget", plain(VerifyBudget)},       {"V9 checkpoint", plain(VerifyCheckpoint)}, {"V10 rows", indexed(VerifyRows)},
-      {"V10 memory", plain([](const Plan& plan) { return VerifyMemory(plan); })},
-      {"V11 model", indexed(VerifyModel)},      {"V11 graphs", called(VerifyGraphs)},         {"V11 recompute", called(VerifyRecompute)},
-      {"V11 follows", indexed(VerifyFollows)},  {"V11 programs", indexed(VerifyPrograms)},
-      {"V11 siblings", indexed(VerifySiblings)}};
+  static const std::vector<Rule> rules = {{"V1 placement", plain(VerifyPlacement)},
+                                          {"V2 groups", plain(VerifyGroups)},
+                                          {"V3 progress", plain(VerifyProgress)},
+                                          {"V4 calls", plain(VerifyCalls)},
+                                          {"V4 values", indexed(VerifyValues)},
+                                          {"V4 V5 frames", called(VerifyFrames)},
+                                          {"V5 backward", called(VerifyBackward)},
+                                          {"V5 samples", indexed(VerifySamples)},
+                                          {"V5 meanings", indexed(VerifyMeanings)},
+                                          {"V5 bridges", indexed(VerifyBridges)},
+                                          {"V6 V7 updates", indexed(VerifyUpdates)},
+                                          {"V7 storage", indexed(VerifyStorage)},
+                                          {"V8 budget", plain(VerifyBudget)},
+                                          {"V9 checkpoint", plain(VerifyCheckpoint)},
+                                          {"V10 rows", indexed(VerifyRows)},
+                                          {"V10 memory", plain([](const Plan& plan) { return VerifyMemory(plan); })},
+                                          {"V11 model", indexed(VerifyModel)},
+                                          {"V11 graphs", called(VerifyGraphs)},
+                                          {"V11 recompute", called(VerifyRecompute)},
+                                          {"V11 follows", indexed(VerifyFollows)},
+                                          {"V11 programs", indexed(VerifyPrograms)},
+                                          {"V11 siblings", indexed(VerifySiblings)}};
   return rules;
 }
 
 // `plan validate` from fork to end; its peak memory in MB.
 double ValidateProcess(const Case& of) {
-  std::vector<char*> words = {const_cast<char*>("plan"), const_cast<char*>("validate"), const_cast<char*>(of.path.c_str())};
+  std::vector<char*> words = {const_cast<char*>("plan"), const_cast<char*>("validate"),
+                              const_cast<char*>(of.path.c_str())};
   for (const std::string& text : of.overrides) words.push_back(const_cast<char*>(text.c_str()));
   words.push_back(nullptr);
   posix_spawn_file_actions_t files;
@@ -179,13 +197,16 @@ class Medians : public benchmark::ConsoleReporter {
   // Whether every promise holds.
   bool PrintPromises() const {
     bool held = true;
-    std::printf("\n%-30s%9s%7s%8s%13s%10s%14s\n", "plan validate", "ranks", "roles", "blocks", "plan bytes", "peak MB", "median ms");
+    std::printf("\n%-30s%9s%7s%8s%13s%10s%14s\n", "plan validate", "ranks", "roles", "blocks", "plan bytes", "peak MB",
+                "median ms");
     for (const Row& row : rows) {
       const double ms = Median(row, kProcess);
       const double most_ms = row.of.most_ms, most_megabytes = row.of.most_megabytes;
-      std::printf("%-30s%9d%7zu%8zu%13zu%10.1f%14.1f", row.of.name.c_str(), row.ranks, row.roles, row.blocks, row.bytes, row.megabytes, ms);
+      std::printf("%-30s%9d%7zu%8zu%13zu%10.1f%14.1f", row.of.name.c_str(), row.ranks, row.roles, row.blocks, row.bytes,
+                  row.megabytes, ms);
       const bool measured = !std::isnan(ms);  // a filter may leave it out
-      const bool kept = !measured || ((most_ms == 0 || ms < most_ms) && (most_megabytes == 0 || row.megabytes < most_megabytes));
+      const bool kept =
+          !measured || ((most_ms == 0 || ms < most_ms) && (most_megabytes == 0 || row.megabytes < most_megabytes));
       const char* verdict = !measured ? "not measured" : kept ? "yes" : "NO";
       if (most_ms > 0) std::printf("   under %g ms%s: %s", most_ms, most_megabytes > 0 ? " and 200 MB" : "", verdict);
       std::printf("\n");
@@ -195,7 +216,8 @@ class Medians : public benchmark::ConsoleReporter {
   }
   void PrintPasses() const {
     std::printf("\n%-20s", "median ms");
-    for (const Row& row : rows) std::printf("%14s", (row.of.name.substr(0, 3) + " " + std::to_string(row.ranks)).c_str());
+    for (const Row& row : rows)
+      std::printf("%14s", (row.of.name.substr(0, 3) + " " + std::to_string(row.ranks)).c_str());
     std::printf("\n");
     std::vector<std::string> passes = {"read", "compile and prove"};
     for (const Rule& rule : Rules()) passes.push_back(rule.name);

@@ -1,4 +1,5 @@
-// What the walker costs beside the handlers: a step of instructions that do nothing, in as many calls as a large model has. `./dev bench walker`.
+// What the walker costs beside the handlers: a step of instructions that do nothing, in as many calls as a large model
+// has. `./dev bench walker`.
 #include <ATen/ops/ones.h>
 
 #include <chrono>
@@ -27,7 +28,9 @@ Plan ChainPlan() {
   plan.modules = {{.name = "m"}};
   Block layer{.name = "m.layer", .module = "m", .inputs = {{"v0", type}}};
   for (int i = 0; i < kInstructions; ++i) {
-    Instruction op{.kind = OpKind::kSquaredRelu, .inputs = {"v" + std::to_string(i)}, .outputs = {{"v" + std::to_string(i + 1), type}}};
+    Instruction op{.kind = OpKind::kSquaredRelu,
+                   .inputs = {"v" + std::to_string(i)},
+                   .outputs = {{"v" + std::to_string(i + 1), type}}};
     if (i > 0) op.frees = op.inputs;
     layer.body.push_back(std::move(op));
   }
@@ -35,11 +38,17 @@ Plan ChainPlan() {
   plan.blocks = {layer};
   Role role{.name = "m.s0", .modules = {"m"}, .ranks = {{0, 1, 1}}};
   for (int m = 0; m < kMicrobatches; ++m) {
-    role.step.push_back({.kind = OpKind::kReadTokens, .outputs = {{"x0", type}}, .attributes = {{"module", "m"}}, .microbatch = m});
+    role.step.push_back(
+        {.kind = OpKind::kReadTokens, .outputs = {{"x0", type}}, .attributes = {{"module", "m"}}, .microbatch = m});
     for (int l = 0; l < kLayers; ++l) {
       const std::string x = "x" + std::to_string(l), y = "x" + std::to_string(l + 1);
-      role.step.push_back({.kind = OpKind::kCall, .inputs = {x}, .outputs = {{y, type}}, .frees = {x}, .block = "m.layer",
-                           .frame = "m.layers." + std::to_string(l), .microbatch = m});
+      role.step.push_back({.kind = OpKind::kCall,
+                           .inputs = {x},
+                           .outputs = {{y, type}},
+                           .frees = {x},
+                           .block = "m.layer",
+                           .frame = "m.layers." + std::to_string(l),
+                           .microbatch = m});
     }
     role.step.back().frees.push_back("x" + std::to_string(kLayers));
   }
@@ -50,10 +59,15 @@ Plan ChainPlan() {
 // Seconds of a run of `steps` steps.
 double Seconds(const Plan& plan, Recorder& recorder, int64_t steps) {
   const at::Tensor one = at::ones({1});
-  Rank rank{.plan = plan, .role = plan.roles[0], .device = at::kCPU,
+  Rank rank{.plan = plan,
+            .role = plan.roles[0],
+            .device = at::kCPU,
             .handlers = {.compute = [](OpKind) -> ComputeHandler { return Nothing; },
                          .data = [one](const Instruction&, const CallContext&) { return Tensors{one}; }},
-            .communicators = {}, .step = StepState(plan, at::kCPU), .recorder = recorder, .last_step = steps - 1};
+            .communicators = {},
+            .step = StepState(plan, at::kCPU),
+            .recorder = recorder,
+            .last_step = steps - 1};
   ProgramWalker walker(rank);
   const auto start = std::chrono::steady_clock::now();
   walker.Run(0);
@@ -81,8 +95,8 @@ int Main() {
   const double all = Seconds(plan, **recorder, kSteps);
   const int64_t calls = handled;
   const double handlers = HandlerSeconds(plan, calls);
-  std::printf("%lld instructions: %.3f us each, %.3f us of them in the handler\n", static_cast<long long>(calls), all / calls * 1e6,
-              handlers / calls * 1e6);
+  std::printf("%lld instructions: %.3f us each, %.3f us of them in the handler\n", static_cast<long long>(calls),
+              all / calls * 1e6, handlers / calls * 1e6);
   std::filesystem::remove_all(folder);
   return 0;
 }

@@ -2,17 +2,16 @@
 #pragma once
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-
-#include <nlohmann/json.hpp>
 
 #include "planner/plan/axis.h"
 
 namespace planwright {
 
-// Our grid of the same sizes, and where each rank of the reference's grid stands in it: dims may be declared in another order than ours, which
-// is tp, cp, dp, pp. Coordinates along gtp are more data lanes, the fast ones.
+// Our grid of the same sizes, and where each rank of the reference's grid stands in it: dims may be declared in another
+// order than ours, which is tp, cp, dp, pp. Coordinates along gtp are more data lanes, the fast ones.
 struct GoldenPlaces {
   Grid grid;
   std::map<int, int> ours;  // by rank of the reference
@@ -22,7 +21,11 @@ inline GoldenPlaces PlacesOf(const nlohmann::json& c) {
   std::map<std::string, int> size = {{"tp", 1}, {"cp", 1}, {"gtp_remat", 1}, {"dp", 1}, {"pp", 1}};
   const size_t dims = c.at("shape").size();
   for (size_t i = 0; i < dims; ++i) size.at(c.at("dim_names")[i]) = c["shape"][i];
-  GoldenPlaces result{{.first_rank = c.at("rank_offset"), .tp = size["tp"], .cp = size["cp"], .dp = size["dp"] * size["gtp_remat"], .pp = size["pp"]},
+  GoldenPlaces result{{.first_rank = c.at("rank_offset"),
+                       .tp = size["tp"],
+                       .cp = size["cp"],
+                       .dp = size["dp"] * size["gtp_remat"],
+                       .pp = size["pp"]},
                       {}};
   Grid& grid = result.grid;
   grid.expert_dp = grid.ranks() / grid.pp;
@@ -34,7 +37,8 @@ inline GoldenPlaces PlacesOf(const nlohmann::json& c) {
       rest /= c["shape"][i].get<int>();
     }
     const int lane = at["dp"] * size["gtp_remat"] + at["gtp_remat"];
-    result.ours[grid.first_rank + index] = grid.first_rank + at["tp"] + grid.tp * (at["cp"] + grid.cp * (lane + grid.dp * at["pp"]));
+    result.ours[grid.first_rank + index] =
+        grid.first_rank + at["tp"] + grid.tp * (at["cp"] + grid.cp * (lane + grid.dp * at["pp"]));
   }
   return result;
 }

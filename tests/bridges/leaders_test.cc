@@ -67,7 +67,8 @@ TEST(Leaders, SendMapsOfTheReferenceTopologies) {
   for (const json& topology : Golden().at("topologies")) {
     if (!topology.contains("bridges")) continue;
     std::map<std::string, Grid> grids;
-    for (const json& m : topology.at("modules")) grids[m.at("name")] = {m["rank_offset"], m["tp"], m["cp"], m["dp"], m["pp"]};
+    for (const json& m : topology.at("modules"))
+      grids[m.at("name")] = {m["rank_offset"], m["tp"], m["cp"], m["dp"], m["pp"]};
     for (const json& c : topology.at("bridges")) {
       json sends = json::object();
       const Grid &from = grids.at(c.at("src")), &to = grids.at(c.at("dest"));

@@ -27,7 +27,8 @@ Rows RowsOf(const std::vector<Transfer>& transfers) {
 }
 
 Bridge Route(const Grid& encoder, const Grid& language, int64_t micro_samples) {
-  Recipe recipe = BuildRecipe({BuildEncoder(encoder.first_rank, encoder.ranks()), BuildLanguage(language.first_rank, language.ranks())});
+  Recipe recipe = BuildRecipe(
+      {BuildEncoder(encoder.first_rank, encoder.ranks()), BuildLanguage(language.first_rank, language.ranks())});
   recipe.batch.micro_samples = micro_samples;
   Diagnostics diagnostics;
   auto bridges = RouteBridges(recipe, {encoder, language}, diagnostics);
@@ -61,12 +62,14 @@ TEST(RouteBridges, UnevenLanesShareSamples) {
   EXPECT_THAT(RowsOf(bridge.forward), Eq(Rows{{0, 3, 0, 2}, {1, 4, 2, 3}, {2, 4, 3, 4}}));
 }
 
-// Whatever the layouts, each destination lane gets exactly its samples, each once, and each from a rank that encoded them.
+// Whatever the layouts, each destination lane gets exactly its samples, each once, and each from a rank that encoded
+// them.
 TEST(RouteBridges, EverySampleArrivesOnce) {
   for (int encoder_dp = 1; encoder_dp <= 5; ++encoder_dp) {
     for (int language_dp = 1; language_dp <= 5; ++language_dp) {
       for (int micro = 1; micro <= 3; ++micro) {
-        const Grid encoder = {.first_rank = 0, .tp = 2, .dp = encoder_dp}, language = {.first_rank = 2 * encoder_dp, .dp = language_dp};
+        const Grid encoder = {.first_rank = 0, .tp = 2, .dp = encoder_dp},
+                   language = {.first_rank = 2 * encoder_dp, .dp = language_dp};
         const int64_t samples = language_dp * micro;
         std::map<int, std::vector<int64_t>> arrived;
         for (const Transfer& t : Route(encoder, language, micro).forward) {
@@ -84,27 +87,30 @@ TEST(RouteBridges, EverySampleArrivesOnce) {
   }
 }
 
-// Every pair of lanes that share samples, and no other, whatever the two layouts; from the last rank of the last stage of the source lane to the
-// first rank of the first stage of the destination lane.
+// Every pair of lanes that share samples, and no other, whatever the two layouts; from the last rank of the last stage
+// of the source lane to the first rank of the first stage of the destination lane.
 TEST(RouteBridges, AnyTwoLayouts) {
   const auto deals = [](int64_t samples, int lanes, int lane, int64_t sample) {
     const LaneSamples own = SamplesOfLane(samples, lanes, lane);
     return own.first <= sample && sample < own.end;
   };
   int compared = 0;
-  for (const auto& [tp, cp, pp] : {std::tuple(1, 1, 1), std::tuple(2, 1, 3), std::tuple(1, 2, 2), std::tuple(2, 3, 2)}) {
+  for (const auto& [tp, cp, pp] :
+       {std::tuple(1, 1, 1), std::tuple(2, 1, 3), std::tuple(1, 2, 2), std::tuple(2, 3, 2)}) {
     for (const auto& [tp2, cp2, pp2] : {std::tuple(1, 1, 1), std::tuple(4, 2, 2)}) {
       for (int source_dp = 1; source_dp <= 7; ++source_dp) {
         for (int destination_dp = 1; destination_dp <= 7; ++destination_dp) {
           const Grid source = {.tp = tp, .cp = cp, .dp = source_dp, .pp = pp};
-          const Grid destination = {.first_rank = source.ranks(), .tp = tp2, .cp = cp2, .dp = destination_dp, .pp = pp2};
+          const Grid destination = {
+              .first_rank = source.ranks(), .tp = tp2, .cp = cp2, .dp = destination_dp, .pp = pp2};
           for (int64_t samples : {destination_dp, 2 * destination_dp, 11}) {
             Rows wanted;
             for (int s = 0; s < source_dp; ++s) {
               for (int d = 0; d < destination_dp; ++d) {
                 for (int64_t sample = 0; sample < samples; ++sample) {
                   if (!deals(samples, source_dp, s, sample) || !deals(samples, destination_dp, d, sample)) continue;
-                  const int64_t from = tp * cp * (s + 1) - 1 + tp * cp * source_dp * (pp - 1), to = destination.first_rank + tp2 * cp2 * d;
+                  const int64_t from = tp * cp * (s + 1) - 1 + tp * cp * source_dp * (pp - 1),
+                                to = destination.first_rank + tp2 * cp2 * d;
                   if (!wanted.empty() && wanted.back()[0] == from && wanted.back()[1] == to) {
                     ++wanted.back()[3];
                   } else {
@@ -134,14 +140,16 @@ TEST(RouteBridges, AHundredThousandLanes) {
 
 TEST(RouteBridges, ColocatedEveryRankGetsItsLaneOnce) {
   const std::vector<std::pair<Grid, Grid>> layouts = {
-      {{.tp = 2, .dp = 4}, {.tp = 4, .dp = 2}}, {{.tp = 4, .dp = 2}, {.tp = 2, .dp = 4}}, {{.tp = 1, .dp = 8}, {.tp = 8, .dp = 1}},
-      {{.tp = 8, .dp = 1}, {.tp = 1, .dp = 8}}, {{.tp = 2, .dp = 3}, {.tp = 3, .dp = 2}}, {{.tp = 2, .dp = 2}, {.tp = 2, .dp = 2}}};
+      {{.tp = 2, .dp = 4}, {.tp = 4, .dp = 2}}, {{.tp = 4, .dp = 2}, {.tp = 2, .dp = 4}},
+      {{.tp = 1, .dp = 8}, {.tp = 8, .dp = 1}}, {{.tp = 8, .dp = 1}, {.tp = 1, .dp = 8}},
+      {{.tp = 2, .dp = 3}, {.tp = 3, .dp = 2}}, {{.tp = 2, .dp = 2}, {.tp = 2, .dp = 2}}};
   for (const auto& [encoder, language] : layouts) {
     for (int micro = 1; micro <= 3; ++micro) {
       const Bridge bridge = Route(encoder, language, micro);
       EXPECT_EQ(bridge.kind, "colocated");
       const int64_t samples = language.dp * micro;
-      for (const auto& [from, to, transfers] : {std::tuple(encoder, language, bridge.forward), std::tuple(language, encoder, bridge.backward)}) {
+      for (const auto& [from, to, transfers] :
+           {std::tuple(encoder, language, bridge.forward), std::tuple(language, encoder, bridge.backward)}) {
         std::map<int, std::vector<int64_t>> arrived;
         for (const Transfer& t : transfers) {
           const LaneSamples owned = SamplesOfLane(samples, from.dp, CoordinateOf(from, t.from_rank, Axis::kDp));
@@ -159,8 +167,8 @@ TEST(RouteBridges, ColocatedEveryRankGetsItsLaneOnce) {
   }
 }
 
-// Where the reference gathers among siblings, our ranks get rows from exactly those siblings. (Its slices of a tensor are not
-// compared: we send by sample. Cases of missing dims or cp cannot be written as our grids.)
+// Where the reference gathers among siblings, our ranks get rows from exactly those siblings. (Its slices of a tensor
+// are not compared: we send by sample. Cases of missing dims or cp cannot be written as our grids.)
 TEST(RouteBridges, ColocatedSendersAreTheReferenceSiblings) {
   int compared = 0;
   for (const json& c : Golden().at("colocated_cases")) {
@@ -168,7 +176,8 @@ TEST(RouteBridges, ColocatedSendersAreTheReferenceSiblings) {
     const auto source = GoldenGrid(c.at("src")), destination = GoldenGrid(c.at("dest"));
     ASSERT_TRUE(source && destination);
     std::map<int, std::set<int>> senders;
-    for (const Transfer& t : ColocatedTransfers(*source, *destination, source->dp)) senders[t.to_rank].insert(t.from_rank);
+    for (const Transfer& t : ColocatedTransfers(*source, *destination, source->dp))
+      senders[t.to_rank].insert(t.from_rank);
     for (const json& group : c.at("gather_groups")) {
       for (const int rank : group) EXPECT_EQ(senders[rank], group.get<std::set<int>>());
     }

@@ -105,7 +105,8 @@ TEST(BudgetSamples, BatchThatDoesNotDivide) {
   EXPECT_THAT(problem.help, HasSubstr("512 or 768"));
 }
 
-// lr_ctor_validation: the cases override the WSD schedule of lr_cases (design, "Numbers must not depend on the layout").
+// lr_ctor_validation: the cases override the WSD schedule of lr_cases (design, "Numbers must not depend on the
+// layout").
 TEST(BudgetSamples, ScheduleConstraintsOfTheReference) {
   const json& base = GoldenCase("lr_cases", "wsd_cosine").at("config");
   int compared = 0;
@@ -125,7 +126,8 @@ TEST(BudgetSamples, ScheduleConstraintsOfTheReference) {
     rate.style = style == "WSD" ? std::string("wsd") : style;
     if (!config["wsd_decay_steps"].is_null()) rate.wsd_decay_samples = config["wsd_decay_steps"].get<int64_t>();
     if (!config["lr_wsd_decay_style"].is_null()) rate.wsd_style = config["lr_wsd_decay_style"].get<std::string>();
-    recipe.budget.weight_decay = {config["start_wd"].get<double>(), config["end_wd"].get<double>(), config["wd_incr_style"].get<std::string>()};
+    recipe.budget.weight_decay = {config["start_wd"].get<double>(), config["end_wd"].get<double>(),
+                                  config["wd_incr_style"].get<std::string>()};
     Diagnostics diagnostics;
     EXPECT_EQ(BudgetSamples(recipe, {{.dp = 1}}, diagnostics).has_value(), c.at("ok").get<bool>()) << c.at("id");
     ++compared;
@@ -146,7 +148,8 @@ TEST(BudgetSamples, ScheduleProblemsAreLocated) {
   recipe.budget.learning_rate.min.value = 1;
   recipe.budget.learning_rate.init = {2, Line(32)};
   recipe.budget.weight_decay.start.value = 0.2;
-  EXPECT_THAT(ProblemsOf(recipe), ElementsAre("LearningRateRange:23", "WeightDecayRange:29", "WeightDecayRange:31", "LearningRateRange:32"));
+  EXPECT_THAT(ProblemsOf(recipe), ElementsAre("LearningRateRange:23", "WeightDecayRange:29", "WeightDecayRange:31",
+                                              "LearningRateRange:32"));
   recipe = Production();
   recipe.budget.learning_rate.warmup_samples->value = 121046313;
   EXPECT_THAT(ProblemsOf(recipe), ElementsAre("WarmupTooLong:24"));

@@ -42,8 +42,12 @@ class Inputs {
  public:
   Inputs(std::string folder, const GiveInput& give) : folder_(std::move(folder)), give_(give) {}
 
-  void Refused(const std::vector<std::string>& arguments, const std::string& what = "") const { give_({what, arguments, true}); }
-  void Ends(const std::vector<std::string>& arguments, const std::string& what = "") const { give_({what, arguments, false}); }
+  void Refused(const std::vector<std::string>& arguments, const std::string& what = "") const {
+    give_({what, arguments, true});
+  }
+  void Ends(const std::vector<std::string>& arguments, const std::string& what = "") const {
+    give_({what, arguments, false});
+  }
   std::string Write(const std::string& name, const std::string& bytes) const {
     const std::string path = folder_ + "/" + name;
     std::ofstream(path, std::ios::binary) << bytes;
@@ -58,13 +62,67 @@ class Inputs {
 
 // As much as a recipe may have, of every piece that a scanner, a parser or a list of problems could choke on.
 void AsMuchAsThereMayBeOfAnything(const Inputs& in) {
-  const char* pieces[] = {"[", "{", "{a: ", "- ", "? ", ": ", "a: ", "- - ", "\n", " ", "\"", "'", "''", "\\", "\"\\", "#", "# \n", "|\n", ">\n ",
-                          "%", "@", "`", "!", "!a ", "&a ", "*a ", "*a\n", "<<: ", "---\n", "...\n", "]", "}", ",", "[],", "{},", "a\n", "a: b\n",
-                          "? a\n", "- a\n", "-\n", "a:\n", "a: [", "x", "1", "\t", "\xc3\xa4", "\xe2\x80\x8b", "\xf0\x9f\x9a\x80", "a: 'b\n",
-                          "a: \"b\n", "[a, b]\n", "[[], ", "{a: 1}\n", "a: {b: c}\n", "modules:\n", "&a [*a, ", "-1.5e300, "};
+  const char* pieces[] = {"[",
+                          "{",
+                          "{a: ",
+                          "- ",
+                          "? ",
+                          ": ",
+                          "a: ",
+                          "- - ",
+                          "\n",
+                          " ",
+                          "\"",
+                          "'",
+                          "''",
+                          "\\",
+                          "\"\\",
+                          "#",
+                          "# \n",
+                          "|\n",
+                          ">\n ",
+                          "%",
+                          "@",
+                          "`",
+                          "!",
+                          "!a ",
+                          "&a ",
+                          "*a ",
+                          "*a\n",
+                          "<<: ",
+                          "---\n",
+                          "...\n",
+                          "]",
+                          "}",
+                          ",",
+                          "[],",
+                          "{},",
+                          "a\n",
+                          "a: b\n",
+                          "? a\n",
+                          "- a\n",
+                          "-\n",
+                          "a:\n",
+                          "a: [",
+                          "x",
+                          "1",
+                          "\t",
+                          "\xc3\xa4",
+                          "\xe2\x80\x8b",
+                          "\xf0\x9f\x9a\x80",
+                          "a: 'b\n",
+                          "a: \"b\n",
+                          "[a, b]\n",
+                          "[[], ",
+                          "{a: 1}\n",
+                          "a: {b: c}\n",
+                          "modules:\n",
+                          "&a [*a, ",
+                          "-1.5e300, "};
   for (const char* piece : pieces) {
     for (const char* before : {"", "x: [", "models: {a: {", "- "}) {
-      in.Refused({"validate", in.Write("r.yaml", before + Times(kLargestRecipe - 16, piece))}, std::string(before) + piece);
+      in.Refused({"validate", in.Write("r.yaml", before + Times(kLargestRecipe - 16, piece))},
+                 std::string(before) + piece);
     }
   }
 }
@@ -72,7 +130,8 @@ void AsMuchAsThereMayBeOfAnything(const Inputs& in) {
 void KeysThatDiffer(const Inputs& in) {
   std::string keys, nested = "modules:\n", names = "models: {";
   for (int i = 0; keys.size() < kLargestRecipe - 32; ++i) keys += "k" + std::to_string(i) + ": 1\n";
-  for (int i = 0; nested.size() < kLargestRecipe - 64; ++i) nested += " m" + std::to_string(i) + ": {modle: x, placment: {ranks: -1}}\n";
+  for (int i = 0; nested.size() < kLargestRecipe - 64; ++i)
+    nested += " m" + std::to_string(i) + ": {modle: x, placment: {ranks: -1}}\n";
   for (int i = 0; names.size() < kLargestRecipe - 64; ++i) names += "m" + std::to_string(i) + ": {kind: hybrid_lm}, ";
   in.Refused({"validate", in.Write("keys.yaml", keys)});
   in.Refused({"validate", in.Write("nested.yaml", nested)});
@@ -83,7 +142,8 @@ void KeysThatDiffer(const Inputs& in) {
 void NestingAndAliasBombs(const Inputs& in) {
   std::string block, bomb = "a: &a [x, x]\n";
   for (int depth = 0; depth < 1000; ++depth) block += std::string(depth, ' ') + "a:\n";
-  for (char c = 'b'; c < 'z'; ++c) bomb += std::string(1, c) + ": &" + c + " [*" + char(c - 1) + ", *" + char(c - 1) + ", *" + char(c - 1) + "]\n";
+  for (char c = 'b'; c < 'z'; ++c)
+    bomb += std::string(1, c) + ": &" + c + " [*" + char(c - 1) + ", *" + char(c - 1) + ", *" + char(c - 1) + "]\n";
   in.Refused({"validate", in.Write("block.yaml", block)});
   in.Refused({"validate", in.Write("bomb.yaml", bomb)});
 }
@@ -94,8 +154,9 @@ void WrongEncodings(const Inputs& in) {
   std::string wide_little = "\xff\xfe", wide_big = "\xfe\xff", with_nul = good;
   for (char c : good) (wide_little += c) += '\0', (wide_big += '\0') += c;
   with_nul[good.size() / 2] = '\0';
-  for (const std::string& bytes : {wide_little, wide_big, wide_little.substr(2), with_nul, "\xef\xbb\xbf" + good, good + "\xe9", std::string("\0", 1),
-                                   std::string(1000, '\0'), std::string("\xff"), std::string()}) {
+  for (const std::string& bytes :
+       {wide_little, wide_big, wide_little.substr(2), with_nul, "\xef\xbb\xbf" + good, good + "\xe9",
+        std::string("\0", 1), std::string(1000, '\0'), std::string("\xff"), std::string()}) {
     in.Refused({"validate", in.Write("r.yaml", bytes)});
     in.Refused({"validate", in.Write("p.json", bytes)});
   }
@@ -116,8 +177,18 @@ void PathsThatAreNoPlainFiles(const Inputs& in) {
   Require(mkfifo((in.folder() + "/fifo").c_str(), 0600) == 0, "no fifo in " + in.folder());
   fs::create_symlink("loop", in.folder() + "/loop");
   fs::create_directory(in.folder() + "/folder");
-  const std::vector<std::string> targets = {"/dev/zero", "/dev/full", "/proc/self/mem", "/proc/kmsg", "/proc/self/fd/0", in.folder() + "/fifo",
-                                            in.folder() + "/loop", in.folder() + "/folder", in.folder() + "/absent", std::string(5000, 'x'), "\xff\xfe", ""};
+  const std::vector<std::string> targets = {"/dev/zero",
+                                            "/dev/full",
+                                            "/proc/self/mem",
+                                            "/proc/kmsg",
+                                            "/proc/self/fd/0",
+                                            in.folder() + "/fifo",
+                                            in.folder() + "/loop",
+                                            in.folder() + "/folder",
+                                            in.folder() + "/absent",
+                                            std::string(5000, 'x'),
+                                            "\xff\xfe",
+                                            ""};
   for (const std::string& target : targets) {
     in.Refused({"validate", target});
     in.Refused({"validate", in.Write("r.yaml", "extends: [\"" + target + "\"]\n")}, target);
@@ -142,7 +213,8 @@ void RecipesThatExtendEachOther(const Inputs& in) {
   }
   in.Write("40.yaml", "name: x\n");
   in.Refused({"validate", in.folder() + "/0.yaml"});
-  in.Refused({"validate", in.Write("many.yaml", "extends: [" + Times(kLargestRecipe - 64, "40.yaml, ") + "40.yaml]\n")});
+  in.Refused(
+      {"validate", in.Write("many.yaml", "extends: [" + Times(kLargestRecipe - 64, "40.yaml, ") + "40.yaml]\n")});
   in.Write("big.yaml", "b:\n" + Times(kLargestRecipe - 64, " - [1, 2]\n"));
   in.Refused({"validate", in.Write("bigs.yaml", "extends: [" + Times(60 * 10, "big.yaml, ") + "40.yaml]\n")});
 }
@@ -156,7 +228,8 @@ void OverridesAndWords(const Inputs& in) {
   in.Refused({"validate", kRecipe, "name=*a"});
   for (const int count : {1000, 1001, 50000}) {
     std::vector<std::string> unknown = {"validate", kRecipe}, deep = unknown;
-    for (int i = 0; i < count; ++i) unknown.push_back("k" + std::to_string(i) + "=1"), deep.push_back("models.m.k" + std::to_string(i) + "=[]");
+    for (int i = 0; i < count; ++i)
+      unknown.push_back("k" + std::to_string(i) + "=1"), deep.push_back("models.m.k" + std::to_string(i) + "=[]");
     in.Refused(unknown, std::to_string(count) + " overrides");
     in.Refused(deep, std::to_string(count) + " overrides of one map");
   }
@@ -168,21 +241,49 @@ void OverridesAndWords(const Inputs& in) {
 
 // Sizes that would make a plan too big to be of use, or overflow on the way to it.
 void RecipesOfHugeSizes(const Inputs& in) {
-  const std::vector<std::string> biggest = {"1000000", "1048576", "2147483647", "4294967296", "9223372036854775807", "-9223372036854775808", "0"};
-  const char* keys[] = {"batch.global_samples", "batch.micro_samples", "batch.sequence_length", "budget.train_samples",
-                        "budget.learning_rate.warmup_samples", "budget.learning_rate.decay_samples", "cluster.nodes", "cluster.gpus_per_node",
-                        "modules.language.placement.ranks", "modules.language.placement.first_rank", "modules.language.parallel.tp",
-                        "modules.language.parallel.ep", "modules.language.parallel.pp", "modules.language.parallel.cp",
-                        "gradients.buckets", "data.max_images", "data.classes", "data.text_tokens", "data.image_token",
-                        "models.radio_vit_h.layers", "models.radio_vit_h.hidden", "models.radio_vit_h.heads", "models.radio_vit_h.ffn",
-                        "models.radio_vit_h.patch", "models.radio_vit_h.class_tokens", "models.radio_vit_h.max_image",
-                        "models.radio_vit_h.pixel_shuffle", "models.radio_vit_h.projector.hidden",
-                        "models.nemotron_hybrid_moe_20l.hidden", "models.nemotron_hybrid_moe_20l.vocabulary",
-                        "models.nemotron_hybrid_moe_20l.attention.heads", "models.nemotron_hybrid_moe_20l.attention.head_dim",
-                        "models.nemotron_hybrid_moe_20l.mamba.heads", "models.nemotron_hybrid_moe_20l.mamba.state",
-                        "models.nemotron_hybrid_moe_20l.mamba.chunk", "models.nemotron_hybrid_moe_20l.mamba.conv",
-                        "models.nemotron_hybrid_moe_20l.moe.experts", "models.nemotron_hybrid_moe_20l.moe.top_k",
-                        "models.nemotron_hybrid_moe_20l.moe.ffn", "log.every_steps", "data.seed"};
+  const std::vector<std::string> biggest = {
+      "1000000", "1048576", "2147483647", "4294967296", "9223372036854775807", "-9223372036854775808", "0"};
+  const char* keys[] = {"batch.global_samples",
+                        "batch.micro_samples",
+                        "batch.sequence_length",
+                        "budget.train_samples",
+                        "budget.learning_rate.warmup_samples",
+                        "budget.learning_rate.decay_samples",
+                        "cluster.nodes",
+                        "cluster.gpus_per_node",
+                        "modules.language.placement.ranks",
+                        "modules.language.placement.first_rank",
+                        "modules.language.parallel.tp",
+                        "modules.language.parallel.ep",
+                        "modules.language.parallel.pp",
+                        "modules.language.parallel.cp",
+                        "gradients.buckets",
+                        "data.max_images",
+                        "data.classes",
+                        "data.text_tokens",
+                        "data.image_token",
+                        "models.radio_vit_h.layers",
+                        "models.radio_vit_h.hidden",
+                        "models.radio_vit_h.heads",
+                        "models.radio_vit_h.ffn",
+                        "models.radio_vit_h.patch",
+                        "models.radio_vit_h.class_tokens",
+                        "models.radio_vit_h.max_image",
+                        "models.radio_vit_h.pixel_shuffle",
+                        "models.radio_vit_h.projector.hidden",
+                        "models.nemotron_hybrid_moe_20l.hidden",
+                        "models.nemotron_hybrid_moe_20l.vocabulary",
+                        "models.nemotron_hybrid_moe_20l.attention.heads",
+                        "models.nemotron_hybrid_moe_20l.attention.head_dim",
+                        "models.nemotron_hybrid_moe_20l.mamba.heads",
+                        "models.nemotron_hybrid_moe_20l.mamba.state",
+                        "models.nemotron_hybrid_moe_20l.mamba.chunk",
+                        "models.nemotron_hybrid_moe_20l.mamba.conv",
+                        "models.nemotron_hybrid_moe_20l.moe.experts",
+                        "models.nemotron_hybrid_moe_20l.moe.top_k",
+                        "models.nemotron_hybrid_moe_20l.moe.ffn",
+                        "log.every_steps",
+                        "data.seed"};
   for (const char* key : keys) {
     for (const std::string& value : biggest) {
       in.Ends({"validate", kRecipe, std::string(key) + "=" + value});
@@ -191,7 +292,7 @@ void RecipesOfHugeSizes(const Inputs& in) {
   // Tens of thousands of microbatches; thousands of layers; a million ranks.
   for (const char* samples : {"1024", "2048", "2520", "4096", "65536"}) {
     in.Ends({"validate", kRecipe, std::string("batch.global_samples=") + samples, "budget.train_samples=131072",
-                "budget.learning_rate.decay_samples=131072"});
+             "budget.learning_rate.decay_samples=131072"});
   }
   in.Ends({"validate", kRecipe, "models.nemotron_hybrid_moe_20l.pattern=\"" + Times(4096, "ME*E") + "\""});
   in.Refused({"validate", kRecipe, "models.nemotron_hybrid_moe_20l.pattern=\"" + Times(100000, "ME*E") + "\""});
@@ -199,8 +300,9 @@ void RecipesOfHugeSizes(const Inputs& in) {
   in.Refused({"validate", kRecipe, "models.nemotron_hybrid_moe_20l.pattern=\"" + Times(4096, "x") + "\""});
   in.Ends({"validate", kRecipe, "models.radio_vit_h.layers=4096"});
   for (const char* dp : {"1048576", "1048575", "1048572"}) {
-    in.Ends({"validate", kRecipe, "cluster.nodes=131072", "modules.language.placement.ranks=" + std::string(dp), "batch.global_samples=4194304",
-                "budget.train_samples=4194304", "budget.learning_rate.decay_samples=4194304"});
+    in.Ends({"validate", kRecipe, "cluster.nodes=131072", "modules.language.placement.ranks=" + std::string(dp),
+             "batch.global_samples=4194304", "budget.train_samples=4194304",
+             "budget.learning_rate.decay_samples=4194304"});
   }
 }
 
@@ -208,7 +310,8 @@ void RecipesOfManyModules(const Inputs& in) {
   for (int count : {14, 15, 64, 1000}) {
     std::string modules = "extends: [" + kRecipe + "]\nmodules:\n", bridges = "bridges:\n";
     for (int i = 0; i < count; ++i) {
-      modules += "  m" + std::to_string(i) + ": {model: radio_vit_h, placement: {first_rank: " + std::to_string(8 + i) + ", ranks: 1}}\n";
+      modules += "  m" + std::to_string(i) + ": {model: radio_vit_h, placement: {first_rank: " + std::to_string(8 + i) +
+                 ", ranks: 1}}\n";
       bridges += "  - {from: m" + std::to_string(i) + ", to: language, token: " + std::to_string(i) + "}\n";
     }
     in.Ends({"validate", in.Write("r.yaml", modules + bridges), "cluster.nodes=1000"});
@@ -217,7 +320,8 @@ void RecipesOfManyModules(const Inputs& in) {
 
 void PlansThatClaimTooMuch(const Inputs& in) {
   constexpr size_t kMost = kLargestPlan - 100;
-  const std::string open = "{\"format_version\": " + std::to_string(kPlanFormatVersion) + ", ", roles = open + "\"roles\": [";
+  const std::string open = "{\"format_version\": " + std::to_string(kPlanFormatVersion) + ", ",
+                    roles = open + "\"roles\": [";
   std::vector<std::string> texts = {Times(kMost, "["),
                                     Times(kMost, "{\"a\":"),
                                     open + "\"blocks\": " + Times(kMost, "["),
@@ -230,10 +334,16 @@ void PlansThatClaimTooMuch(const Inputs& in) {
                                     "{\"format_version\": 1e400}",
                                     "{\"format_version\": " + std::string(kMost, '9') + "}"};
   // More values than there may be, and as many, short and long.
-  for (const char* piece : {"0,", "[],", "{},", "\"\",", "{\"op\":\"\"},", "1.5e300,", "\"0123456789\",", "[[[[]]]],", "{\"op\":{\"op\":[]}},"}) {
+  for (const char* piece : {"0,", "[],", "{},", "\"\",", "{\"op\":\"\"},", "1.5e300,", "\"0123456789\",", "[[[[]]]],",
+                            "{\"op\":{\"op\":[]}},"}) {
     texts.push_back(roles + Times(kMost, piece) + "0]}");
-    const size_t each = std::count_if(piece, piece + std::char_traits<char>::length(piece), [](char c) { return c == '[' || c == '{'; });
-    texts.push_back(roles + Times(std::min(kMost, std::char_traits<char>::length(piece) * (kMostPlanValues / std::max<size_t>(each, 1) - 8)), piece) + "0]}");
+    const size_t each = std::count_if(piece, piece + std::char_traits<char>::length(piece),
+                                      [](char c) { return c == '[' || c == '{'; });
+    texts.push_back(roles +
+                    Times(std::min(kMost, std::char_traits<char>::length(piece) *
+                                              (kMostPlanValues / std::max<size_t>(each, 1) - 8)),
+                          piece) +
+                    "0]}");
   }
   for (const std::string& text : texts) in.Refused({"validate", in.Write("p.json", text)}, text.substr(0, 60));
 }
@@ -262,7 +372,8 @@ Json TinyPlan() {
 // With the digest of its contents, where it has one.
 std::string Mended(Json plan) {
   const std::string says = "its contents give ", message(ReadPlan(plan.dump()).status().message());
-  if (const size_t at = message.find(says); at != std::string::npos) plan["digest"] = message.substr(at + says.size(), 64);
+  if (const size_t at = message.find(says); at != std::string::npos)
+    plan["digest"] = message.substr(at + says.size(), 64);
   return plan.dump();
 }
 
@@ -286,10 +397,12 @@ Json Renamed(Json item, size_t number) {
 }
 
 // Paths of the lists of a plan that have items, one of each kind.
-void FindLists(const Json& value, const std::string& path, const std::string& kind, std::map<std::string, std::string>& lists) {
+void FindLists(const Json& value, const std::string& path, const std::string& kind,
+               std::map<std::string, std::string>& lists) {
   if (!value.is_structured()) return;
   if (value.is_array() && !value.empty()) lists.emplace(kind, path);
-  for (const auto& [key, inner] : value.items()) FindLists(inner, path + "/" + key, kind + (value.is_array() ? "/*" : "/" + key), lists);
+  for (const auto& [key, inner] : value.items())
+    FindLists(inner, path + "/" + key, kind + (value.is_array() ? "/*" : "/" + key), lists);
 }
 
 // Each list of a plan as long as a plan may be.
@@ -301,7 +414,8 @@ void PlansOfLongLists(const Inputs& in) {
   FindLists(plan, "", "", lists);
   for (const auto& [kind, path] : lists) {
     const Json item = plan[Json::json_pointer(path)].back();
-    const size_t most = std::min((kMostPlanValues - values - 1) / ValuesIn(item), (kLargestPlan - bytes - 100) / (item.dump().size() + 8));
+    const size_t most = std::min((kMostPlanValues - values - 1) / ValuesIn(item),
+                                 (kLargestPlan - bytes - 100) / (item.dump().size() + 8));
     Json longer = plan;
     Json& list = longer[Json::json_pointer(path)];
     for (size_t i = 0; i < most; ++i) list.push_back(differ ? Renamed(item, i) : item);
@@ -321,12 +435,16 @@ void PlansThatMultiply(const Inputs& in) {
       const auto each = static_cast<size_t>(std::pow(static_cast<double>(kMostCalls) / 3, 1.0 / levels));
       Json calling = plan;
       for (int level = 0; level < levels; ++level) {
-        Json call = {{"op", "call"}, {"block", level + 1 < levels ? "b" + std::to_string(level + 1) : "language.embed.forward"}};
+        Json call = {{"op", "call"},
+                     {"block", level + 1 < levels ? "b" + std::to_string(level + 1) : "language.embed.forward"}};
         if (framed) call["frame"] = "language.embed";
-        calling["blocks"].push_back({{"name", "b" + std::to_string(level)}, {"module", "language"}, {"body", Json(each, call)}});
+        calling["blocks"].push_back(
+            {{"name", "b" + std::to_string(level)}, {"module", "language"}, {"body", Json(each, call)}});
       }
-      calling["roles"][0]["step"].push_back({{"op", "call"}, {"block", "b0"}, {"frame", "language.s0"}, {"microbatch", 0}});
-      in.Ends({"validate", in.Write("p.json", Mended(std::move(calling)))}, std::to_string(levels) + " levels of calls");
+      calling["roles"][0]["step"].push_back(
+          {{"op", "call"}, {"block", "b0"}, {"frame", "language.s0"}, {"microbatch", 0}});
+      in.Ends({"validate", in.Write("p.json", Mended(std::move(calling)))},
+              std::to_string(levels) + " levels of calls");
     }
   }
   for (const int64_t step : {0, 1, 3}) {
@@ -353,7 +471,8 @@ void Make(const std::string& folder, const GiveInput& give) {
 }  // namespace
 
 const std::vector<InputKind>& InputKinds() {
-#define KIND(name) {#name, Make<name>}
+#define KIND(name) \
+  { #name, Make < name> }
   static const std::vector<InputKind> kinds = {KIND(AsMuchAsThereMayBeOfAnything),
                                                KIND(KeysThatDiffer),
                                                KIND(NestingAndAliasBombs),

@@ -1,6 +1,6 @@
-// Whatever bytes `plan` is given, it ends by itself: with status 0, 1 or 2, within 256 MiB and a bounded amount of work. Work is counted in a unit of
-// this very machine: what a good recipe of 8 ranks costs here. That it takes less than a second is for ./dev bench to say, which times the
-// same inputs.
+// Whatever bytes `plan` is given, it ends by itself: with status 0, 1 or 2, within 256 MiB and a bounded amount of
+// work. Work is counted in a unit of this very machine: what a good recipe of 8 ranks costs here. That it takes less
+// than a second is for ./dev bench to say, which times the same inputs.
 #include "tests/cli/any_bytes.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,8 @@ LimitedEnd RunPlan(const std::vector<std::string>& arguments) { return RunLimite
 // Processor seconds of a good recipe: the least of several, as whatever disturbs a run only adds to it.
 double SecondsOfARecipe() {
   static const double seconds = [] {
-    const std::vector<std::string> arguments = {"validate", PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml"};
+    const std::vector<std::string> arguments = {"validate",
+                                                PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml"};
     double least = RunPlan(arguments).seconds;
     for (int i = 0; i < 8; ++i) least = std::min(least, RunPlan(arguments).seconds);
     return least;
@@ -57,7 +58,8 @@ TEST_P(AnyBytes, ComeToAnEnd) {
   EXPECT_GT(inputs, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, AnyBytes, ::testing::ValuesIn(InputKinds()), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Kinds, AnyBytes, ::testing::ValuesIn(InputKinds()),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace planwright::testing

@@ -1,4 +1,5 @@
-// The page of a plan in a real browser, without a window: it loads, complains of nothing, shows every rank, and nothing sticks out of its place.
+// The page of a plan in a real browser, without a window: it loads, complains of nothing, shows every rank, and nothing
+// sticks out of its place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,10 +10,10 @@ namespace planwright {
 namespace {
 
 using nlohmann::json;
-using testing::Installed;
-using testing::ProgramResult;
 using ::testing::HasSubstr;
+using testing::Installed;
 using ::testing::Not;
+using testing::ProgramResult;
 
 // Put behind the page: measures it and writes what it found where --dump-dom shows it.
 constexpr char kMeasure[] = R"js(<script>
@@ -75,7 +76,8 @@ window.addEventListener('load', () => {
 });
 </script>)js";
 
-constexpr char kLight[] = "--blink-settings=preferredColorScheme=1", kDark[] = "--blink-settings=preferredColorScheme=0";
+constexpr char kLight[] = "--blink-settings=preferredColorScheme=1",
+               kDark[] = "--blink-settings=preferredColorScheme=0";
 
 class Browser : public testing::PlanProgram {
  protected:
@@ -89,12 +91,14 @@ class Browser : public testing::PlanProgram {
 
   // `recipe` with its overrides. What holds of every page is expected here.
   json Measure(const std::string& recipe, const std::string& theme = kLight, int width = 1280) {
-    const ProgramResult made = Plan("show " + std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/" + recipe + " --html " + folder_ + "/page.html");
+    const ProgramResult made =
+        Plan("show " + std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/" + recipe + " --html " + folder_ + "/page.html");
     EXPECT_EQ(made.status, 0) << made.err;
     Write("measured.html", Read("page.html") + kMeasure);
-    const ProgramResult shown = Shell("timeout 600 " + program_ + " --headless=new --no-sandbox --disable-gpu --user-data-dir=" + folder_ +
-                                      "/profile --window-size=" + std::to_string(width) + ",1000 " + theme +
-                                      " --enable-logging=stderr --virtual-time-budget=5000 --dump-dom file://" + folder_ + "/measured.html");
+    const ProgramResult shown =
+        Shell("timeout 600 " + program_ + " --headless=new --no-sandbox --disable-gpu --user-data-dir=" + folder_ +
+              "/profile --window-size=" + std::to_string(width) + ",1000 " + theme +
+              " --enable-logging=stderr --virtual-time-budget=5000 --dump-dom file://" + folder_ + "/measured.html");
     EXPECT_EQ(shown.status, 0) << shown.err;
     EXPECT_THAT(shown.err, Not(HasSubstr("CONSOLE"))) << "the page makes the browser complain";
     const std::string start = "<pre id=\"measured\">";
@@ -104,8 +108,10 @@ class Browser : public testing::PlanProgram {
       return {};
     }
     std::string text = shown.out.substr(at + start.size(), end - at - start.size());
-    for (const auto& [entity, character] : {std::pair<std::string, std::string>{"&lt;", "<"}, {"&gt;", ">"}, {"&amp;", "&"}}) {
-      for (size_t i = text.find(entity); i != std::string::npos; i = text.find(entity, i + 1)) text.replace(i, entity.size(), character);
+    for (const auto& [entity, character] :
+         {std::pair<std::string, std::string>{"&lt;", "<"}, {"&gt;", ">"}, {"&amp;", "&"}}) {
+      for (size_t i = text.find(entity); i != std::string::npos; i = text.find(entity, i + 1))
+        text.replace(i, entity.size(), character);
     }
     const json page = json::parse(text);
     EXPECT_LE(page["width"], page["window"]) << "the page scrolls sideways";
@@ -128,7 +134,8 @@ TEST_F(Browser, ShowsEightRanks) {
   EXPECT_EQ(page["memory"], 4) << "a bar for each role";
   EXPECT_EQ(page["limit"], 4);
   EXPECT_GT(page["height"], 1500);
-  EXPECT_THAT(page["sections"], ::testing::IsSupersetOf({"ranks", "groups", "bridges", "schedule", "budget", "model", "memory"}));
+  EXPECT_THAT(page["sections"],
+              ::testing::IsSupersetOf({"ranks", "groups", "bridges", "schedule", "budget", "model", "memory"}));
 }
 
 TEST_F(Browser, ShowsEightHundredRanks) {
@@ -139,8 +146,10 @@ TEST_F(Browser, ShowsEightHundredRanks) {
 }
 
 TEST_F(Browser, ShowsPipelineStages) {
-  const json page = Measure("nemotron_moe_vlm_54l_33n.yaml modules.language.parallel.pp=4 "
-                            "'modules.language.parallel.stage_layers=[14,14,13,13]'", kDark);
+  const json page = Measure(
+      "nemotron_moe_vlm_54l_33n.yaml modules.language.parallel.pp=4 "
+      "'modules.language.parallel.stage_layers=[14,14,13,13]'",
+      kDark);
   EXPECT_EQ(page["rank"], 264);
   EXPECT_EQ(page["op"], page["action"]);
 }

@@ -36,7 +36,8 @@ TEST_F(Cli, ValidatesAGoodRecipe) {
 }
 
 TEST_F(Cli, SaysBySamplesHowFarTheLastStepPassesTheBudget) {
-  const Result result = Plan("validate " + kRecipe + " budget.train_samples=241 budget.learning_rate.decay_samples=241");
+  const Result result =
+      Plan("validate " + kRecipe + " budget.train_samples=241 budget.learning_rate.decay_samples=241");
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("31 steps of 8 samples; the last one passes the budget of 241 by 7"));
 }
@@ -79,7 +80,8 @@ TEST_F(Cli, CompilesTheSameBytesEveryTime) {
 
 TEST_F(Cli, CompilesTheSameBytesInAnyFolder) {
   const std::string bytes = Plan("compile " + kRecipe).out;
-  const std::string name = std::filesystem::path(kRecipe).filename(), recipes = std::filesystem::path(kRecipe).parent_path();
+  const std::string name = std::filesystem::path(kRecipe).filename(),
+                    recipes = std::filesystem::path(kRecipe).parent_path();
   const auto compile_in = [&](const std::string& folder, const std::string& path) {
     const std::string line = "cd " + folder + " && " + PLAN_PROGRAM + " compile " + path + " >" + folder_ + "/plan";
     EXPECT_EQ(std::system(line.c_str()), 0);
@@ -116,11 +118,12 @@ TEST_F(Cli, OverridesNeedARecipe) {
 
 TEST_F(Cli, ShowsEverySubjectOfARecipeAndOfItsPlanAlike) {
   Plan("compile " + kRecipe + " -o " + folder_ + "/p.json");
-  const std::pair<const char*, const char*> kSubjects[] = {{"ranks", "ranks"},       {"groups", "groups"},   {"bridges", "bridges"},
-                                                           {"budget", "segments"},   {"schedule", "stages"}, {"model", "modules"},
-                                                           {"memory", "roles"},      {"program", "roles"}};
+  const std::pair<const char*, const char*> kSubjects[] = {
+      {"ranks", "ranks"},     {"groups", "groups"}, {"bridges", "bridges"}, {"budget", "segments"},
+      {"schedule", "stages"}, {"model", "modules"}, {"memory", "roles"},    {"program", "roles"}};
   for (const auto& [subject, field] : kSubjects) {
-    const Result text = Plan("show " + kRecipe + " " + subject), data = Plan("show " + kRecipe + " " + subject + " --json");
+    const Result text = Plan("show " + kRecipe + " " + subject),
+                 data = Plan("show " + kRecipe + " " + subject + " --json");
     EXPECT_EQ(text.status, 0) << subject << text.err;
     EXPECT_GT(text.out.size(), 50u) << subject;
     EXPECT_THAT(text.out, Not(HasSubstr("\x1b"))) << subject << ": colour in a file";
@@ -154,11 +157,12 @@ TEST_F(Cli, BudgetAtSampleCounts) {
 }
 
 TEST_F(Cli, NamesWhatWasProbablyMeant) {
-  const std::pair<std::string, const char*> kMistakes[] = {{"validat x.yaml", "did you mean `validate`"},
-                                                           {"show " + kRecipe + " rank", "did you mean `ranks`"},
-                                                           {"validate " + kRecipe + " --jsn", "did you mean `--json`"},
-                                                           {"show " + kRecipe + " program --role language.s", "did you mean `language.s0`"},
-                                                           {"explain PW0230", "did you mean"}};
+  const std::pair<std::string, const char*> kMistakes[] = {
+      {"validat x.yaml", "did you mean `validate`"},
+      {"show " + kRecipe + " rank", "did you mean `ranks`"},
+      {"validate " + kRecipe + " --jsn", "did you mean `--json`"},
+      {"show " + kRecipe + " program --role language.s", "did you mean `language.s0`"},
+      {"explain PW0230", "did you mean"}};
   for (const auto& [arguments, hint] : kMistakes) {
     const Result result = Plan(arguments);
     EXPECT_EQ(result.status, 2) << arguments;
@@ -169,8 +173,9 @@ TEST_F(Cli, NamesWhatWasProbablyMeant) {
 
 TEST_F(Cli, RefusesWrongUsage) {
   for (const std::string& arguments :
-       {std::string(""), std::string("show"), "show " + kRecipe, "validate " + kRecipe + " word", "compile " + kRecipe + " -o",
-        "launch " + kRecipe, "launch " + kRecipe + " --local --steps 0", "launch " + kRecipe + " --local --device tpu", "show " + kRecipe + " ranks --at 3"}) {
+       {std::string(""), std::string("show"), "show " + kRecipe, "validate " + kRecipe + " word",
+        "compile " + kRecipe + " -o", "launch " + kRecipe, "launch " + kRecipe + " --local --steps 0",
+        "launch " + kRecipe + " --local --device tpu", "show " + kRecipe + " ranks --at 3"}) {
     const Result result = Plan(arguments);
     EXPECT_EQ(result.status, 2) << arguments;
     EXPECT_THAT(result.out, IsEmpty()) << arguments;
@@ -209,7 +214,8 @@ TEST_F(Cli, ExplainsAKind) {
 }
 
 TEST_F(Cli, ExplainsAKeyAndPrintsTheGeneratedPages) {
-  EXPECT_THAT(Plan("explain batch.global_samples").out, StartsWith("batch.global_samples\n    samples of one optimizer step\n"));
+  EXPECT_THAT(Plan("explain batch.global_samples").out,
+              StartsWith("batch.global_samples\n    samples of one optimizer step\n"));
   EXPECT_THAT(Plan("explain modules.language.parallel").out, HasSubstr("modules.<name>.parallel.tp\n"));
   const Result wrong = Plan("explain batch.global_sample");
   EXPECT_EQ(wrong.status, 2);
@@ -241,12 +247,14 @@ TEST_F(Cli, LaunchesOneExecutorARank) {
   EXPECT_EQ(outcome["cause"], "done");
   EXPECT_EQ(outcome["run_dir"], run);
   EXPECT_TRUE(std::filesystem::exists(run + "/logs/rank0007.log"));
-  EXPECT_EQ(Plan("launch " + kRecipe + " --local --executor " + FAKE_RANK + " --run-dir " + run).status, 2) << "the run directory is used";
+  EXPECT_EQ(Plan("launch " + kRecipe + " --local --executor " + FAKE_RANK + " --run-dir " + run).status, 2)
+      << "the run directory is used";
 }
 
 TEST_F(Cli, AFailedRunGivesTheRanksExitStatus) {
   setenv("FAKE_RANK_5", "exit=12", 1);
-  const Result result = Plan("launch " + kRecipe + " --local --executor " + FAKE_RANK + " --run-dir " + folder_ + "/run");
+  const Result result =
+      Plan("launch " + kRecipe + " --local --executor " + FAKE_RANK + " --run-dir " + folder_ + "/run");
   unsetenv("FAKE_RANK_5");
   EXPECT_EQ(result.status, 12);
   EXPECT_THAT(result.err, HasSubstr("error: rank 5 stopped on non-finite numbers"));
@@ -254,8 +262,8 @@ TEST_F(Cli, AFailedRunGivesTheRanksExitStatus) {
 }
 
 TEST_F(Cli, Bf16IsRefusedOnCpuRanks) {
-  const Result result =
-      Plan("launch " + kRecipe + " precision.params=bf16 --local --executor " + FAKE_RANK + " --run-dir " + folder_ + "/run");
+  const Result result = Plan("launch " + kRecipe + " precision.params=bf16 --local --executor " + FAKE_RANK +
+                             " --run-dir " + folder_ + "/run");
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.err, HasSubstr("PW0900"));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/run"));

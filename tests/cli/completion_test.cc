@@ -1,4 +1,5 @@
-// `plan completion`: the scripts in real shells, with the words of a line and the place of the cursor given as the shell would.
+// `plan completion`: the scripts in real shells, with the words of a line and the place of the cursor given as the
+// shell would.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,13 +10,13 @@
 namespace planwright {
 namespace {
 
-using testing::Installed;
-using testing::ProgramResult;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using testing::Installed;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
+using testing::ProgramResult;
 
 const std::string kTiny = std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/nemotron_moe_vlm_tiny.yaml";
 
@@ -39,9 +40,13 @@ class Completion : public testing::PlanProgram {
 
   // `words` as bash hands them over: `=` is a word of its own. The last one is being written.
   std::vector<std::string> Bash(const std::string& words) {
-    const std::string script = Write("complete.bash",
-        "cd '" + folder_ + "'\nsource <('" PLAN_PROGRAM "' completion bash)\ncomplete -p plan >/dev/null || exit 9\n"
-        "COMP_WORDS=('" PLAN_PROGRAM "' " + words + ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_plan\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n");
+    const std::string script =
+        Write("complete.bash",
+              "cd '" + folder_ +
+                  "'\nsource <('" PLAN_PROGRAM
+                  "' completion bash)\ncomplete -p plan >/dev/null || exit 9\n"
+                  "COMP_WORDS=('" PLAN_PROGRAM "' " +
+                  words + ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_plan\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n");
     const ProgramResult result = Shell("bash --norc " + script);
     EXPECT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.err, "");
@@ -50,13 +55,19 @@ class Completion : public testing::PlanProgram {
 
   // `words` as zsh has them: a=b is one word. What the completion system is asked to add is printed instead.
   std::vector<std::string> Zsh(const std::string& words, const std::string& prefix) {
-    const std::string script = Write("complete.zsh",
-        "cd '" + folder_ + "'\ncompdef() { [[ $1 == _plan && $2 == plan ]] || print bad compdef }\n_files() { print -rl -- files $@ }\n"
-        "_describe() { print -rl -- ${(P)2%%:*} }\n"
-        "compadd() {\n  local -a kept; local taken=0 a\n"
-        "  while (( $# )); do case $1 in --) shift; kept=($@); break;; -P|-S) shift 2;; *) shift;; esac; done\n  print -rl -- $kept\n}\n"
-        "source <('" PLAN_PROGRAM "' completion zsh)\nwords=('" PLAN_PROGRAM "' " + words + ")\nCURRENT=$#words\n"
-        "PREFIX='" + prefix + "'\n_plan\nexit 0\n");
+    const std::string script =
+        Write("complete.zsh", "cd '" + folder_ +
+                                  "'\ncompdef() { [[ $1 == _plan && $2 == plan ]] || print bad compdef }\n_files() { "
+                                  "print -rl -- files $@ }\n"
+                                  "_describe() { print -rl -- ${(P)2%%:*} }\n"
+                                  "compadd() {\n  local -a kept; local taken=0 a\n"
+                                  "  while (( $# )); do case $1 in --) shift; kept=($@); break;; -P|-S) shift 2;; *) "
+                                  "shift;; esac; done\n  print -rl -- $kept\n}\n"
+                                  "source <('" PLAN_PROGRAM "' completion zsh)\nwords=('" PLAN_PROGRAM "' " +
+                                  words +
+                                  ")\nCURRENT=$#words\n"
+                                  "PREFIX='" +
+                                  prefix + "'\n_plan\nexit 0\n");
     const ProgramResult result = Shell("zsh -f " + script);
     EXPECT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.err, "");
@@ -66,7 +77,8 @@ class Completion : public testing::PlanProgram {
 
 TEST_F(Completion, BashOffersCommandsAndOptions) {
   EXPECT_THAT(Bash("sh"), ElementsAre("show"));
-  EXPECT_THAT(Bash("''"), IsSupersetOf({"validate", "compile", "show", "diff", "launch", "explain", "completion", "--help"}));
+  EXPECT_THAT(Bash("''"),
+              IsSupersetOf({"validate", "compile", "show", "diff", "launch", "explain", "completion", "--help"}));
   EXPECT_THAT(Bash("launch r.yaml --ste"), ElementsAre("--steps"));
   EXPECT_THAT(Bash("show r.yaml ranks --"), IsSupersetOf({"--json", "--html", "--at", "--role", "--help"}));
   EXPECT_THAT(Bash("nonsense ''"), IsEmpty());
@@ -76,7 +88,8 @@ TEST_F(Completion, BashOffersRecipesPlansAndFolders) {
   EXPECT_THAT(Bash("validate ''"), ::testing::UnorderedElementsAre("models", "r.yaml"));
   Write("p.json", "{}");
   EXPECT_THAT(Bash("show p"), ElementsAre("p.json"));
-  EXPECT_THAT(Bash("diff r.yaml p"), IsSupersetOf({"p.json", "precision.params="})) << "another recipe, or a change to the first";
+  EXPECT_THAT(Bash("diff r.yaml p"), IsSupersetOf({"p.json", "precision.params="}))
+      << "another recipe, or a change to the first";
   EXPECT_THAT(Bash("compile r.yaml -o n"), ElementsAre("notes.txt"));
   EXPECT_THAT(Bash("launch r.yaml --run-dir ''"), ElementsAre("models"));
 }
@@ -93,7 +106,8 @@ TEST_F(Completion, BashOffersSubjectsKindsAndChoices) {
 
 TEST_F(Completion, BashOffersTheKeysOfTheRecipe) {
   EXPECT_THAT(Bash("validate '" + kTiny + "' batch.g"), ElementsAre("batch.global_samples="));
-  EXPECT_THAT(Bash("validate '" + kTiny + "' modules.language.parallel.t"), ElementsAre("modules.language.parallel.tp="));
+  EXPECT_THAT(Bash("validate '" + kTiny + "' modules.language.parallel.t"),
+              ElementsAre("modules.language.parallel.tp="));
   EXPECT_THAT(Bash("show '" + kTiny + "' ranks batch.global_samples = 4 log.e"), ElementsAre("log.every_steps="));
   EXPECT_THAT(Bash("validate '" + kTiny + "' precision.params ="), ElementsAre("bf16", "fp32", "fp64"));
   EXPECT_THAT(Bash("validate '" + kTiny + "' precision.params = fp6"), ElementsAre("fp64"));
@@ -110,21 +124,25 @@ TEST_F(Completion, ZshOffersTheSame) {
   EXPECT_THAT(Zsh("explain ''", ""), Contains("PW0203"));
   EXPECT_THAT(Zsh("validate ''", ""), Contains("files"));
   EXPECT_THAT(Zsh("validate '" + kTiny + "' batch.", "batch."), Contains("batch.global_samples="));
-  EXPECT_THAT(Zsh("validate '" + kTiny + "' precision.params=", "precision.params="), ElementsAre("bf16", "fp32", "fp64"));
+  EXPECT_THAT(Zsh("validate '" + kTiny + "' precision.params=", "precision.params="),
+              ElementsAre("bf16", "fp32", "fp64"));
   EXPECT_THAT(Zsh("validate '" + kTiny + "' ''", ""), Not(Contains("models.hybrid_moe_tiny.layers=")));
 }
 
-// A whole interactive shell: what is typed, a tab, and what then stands on the line. Nothing is typed before the line editor reads, and the line is
-// what the editor holds, not what the terminal echoes.
+// A whole interactive shell: what is typed, a tab, and what then stands on the line. Nothing is typed before the line
+// editor reads, and the line is what the editor holds, not what the terminal echoes.
 TEST_F(Completion, ZshCompletesAtItsPrompt) {
   if (!Installed("zsh")) GTEST_SKIP() << "zsh is not installed";
   Write(".zshrc",
-        "PS1=; bindkey -e; unsetopt beep\nautoload -U compinit; compinit -u -d '" + folder_ + "/dump'\nplan() { '" PLAN_PROGRAM "' \"$@\" }\n"
-        "source <(plan completion zsh)\nzle-line-init() { print -rn -- '<reads>' }\nzle -N zle-line-init\n"
-        "show-line() { print -rn -- \"<holds $BUFFER>\" }\nzle -N show-line; bindkey '^T' show-line\n");
-  const std::string script = Write("prompt.zsh",
-        "zmodload zsh/zpty || exit 77\nzpty shell env ZDOTDIR='" + folder_ + "' zsh -d -i\nzpty -r -m shell text '*<reads>*'\n"
-        "zpty -n -w shell $'plan complet\\tb\\t\\024'\nzpty -r -m shell text '*<holds *>*'\nprint -r -- $text\nzpty -d shell\n");
+        "PS1=; bindkey -e; unsetopt beep\nautoload -U compinit; compinit -u -d '" + folder_ +
+            "/dump'\nplan() { '" PLAN_PROGRAM
+            "' \"$@\" }\n"
+            "source <(plan completion zsh)\nzle-line-init() { print -rn -- '<reads>' }\nzle -N zle-line-init\n"
+            "show-line() { print -rn -- \"<holds $BUFFER>\" }\nzle -N show-line; bindkey '^T' show-line\n");
+  const std::string script = Write("prompt.zsh", "zmodload zsh/zpty || exit 77\nzpty shell env ZDOTDIR='" + folder_ +
+                                                     "' zsh -d -i\nzpty -r -m shell text '*<reads>*'\n"
+                                                     "zpty -n -w shell $'plan complet\\tb\\t\\024'\nzpty -r -m shell "
+                                                     "text '*<holds *>*'\nprint -r -- $text\nzpty -d shell\n");
   const ProgramResult result = Shell("timeout 600 zsh -f " + script);
   if (result.status == 77) GTEST_SKIP() << "zsh has no zpty";
   EXPECT_THAT(result.out, ::testing::HasSubstr("<holds plan completion bash >")) << result.err;

@@ -1,5 +1,5 @@
-// What holds for all commands alike: exit statuses, --json, overrides, help. The commands are read from `plan --help`, so that a new one is
-// tested from its first day.
+// What holds for all commands alike: exit statuses, --json, overrides, help. The commands are read from `plan --help`,
+// so that a new one is tested from its first day.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,10 +13,10 @@ namespace planwright {
 namespace {
 
 using nlohmann::json;
-using testing::ProgramResult;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using testing::ProgramResult;
 using ::testing::StartsWith;
 
 const std::string kToy = std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml";
@@ -29,9 +29,12 @@ class EveryCommand : public testing::PlanProgram {
     std::istringstream lines(Plan("--help").out);
     bool listed = false;
     for (std::string line; std::getline(lines, line);) {
-      if (line.starts_with("usage:")) listed = true;
-      else if (listed && line.starts_with("  ")) names.push_back(line.substr(2, line.find(' ', 2) - 2));
-      else if (listed && !line.empty()) break;
+      if (line.starts_with("usage:"))
+        listed = true;
+      else if (listed && line.starts_with("  "))
+        names.push_back(line.substr(2, line.find(' ', 2) - 2));
+      else if (listed && !line.empty())
+        break;
     }
     return names;
   }
@@ -57,7 +60,8 @@ TEST_F(EveryCommand, IsKnownToTheseTests) {
   const std::vector<std::string> commands = Commands();
   EXPECT_GE(commands.size(), 7u);
   const auto calls = Calls(kToy, "");
-  for (const std::string& command : commands) EXPECT_TRUE(calls.contains(command)) << "say how `plan " << command << "` is called";
+  for (const std::string& command : commands)
+    EXPECT_TRUE(calls.contains(command)) << "say how `plan " << command << "` is called";
 }
 
 TEST_F(EveryCommand, SucceedsWithZeroAndNoErrors) {
@@ -89,7 +93,8 @@ TEST_F(EveryCommand, TakesOverrides) {
   const auto bad = Calls(kToy, "batch.global_sample=4");
   for (const std::string& command : Commands()) {
     if (!TakesRecipe(command)) continue;
-    const ProgramResult text = Plan(command + " " + bad.at(command)), data = Plan(command + " " + bad.at(command) + " --json");
+    const ProgramResult text = Plan(command + " " + bad.at(command)),
+                        data = Plan(command + " " + bad.at(command) + " --json");
     const int expected = command == "diff" ? 2 : 1;  // 1 says that plans differ
     EXPECT_EQ(text.status, expected) << command;
     EXPECT_EQ(data.status, expected) << command;
@@ -112,7 +117,8 @@ TEST_F(EveryCommand, AnswersWrongUsageWithTwo) {
     if (TakesRecipe(command)) {
       EXPECT_EQ(Plan(command + " " + calls.at(command)).status, 2) << command << " of a file that is not there";
     }
-    EXPECT_EQ(Plan(command + " " + good.at(command) + " --json >/dev/full; exit $? #").status, 2) << command << " onto a full disk";
+    EXPECT_EQ(Plan(command + " " + good.at(command) + " --json >/dev/full; exit $? #").status, 2)
+        << command << " onto a full disk";
   }
 }
 

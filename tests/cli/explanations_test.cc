@@ -81,7 +81,8 @@ TEST(BrokenRule, IsWhatAPlanGetsThatWasChangedWithItsDigest) {
   fs::remove(path);
   EXPECT_FALSE(loaded.plan.has_value());
   ASSERT_TRUE(loaded.problems.has_errors());
-  for (const Diagnostic& problem : loaded.problems.sorted()) EXPECT_EQ(problem.kind, DiagnosticKind::kBrokenRule) << problem.message;
+  for (const Diagnostic& problem : loaded.problems.sorted())
+    EXPECT_EQ(problem.kind, DiagnosticKind::kBrokenRule) << problem.message;
 }
 
 INSTANTIATE_TEST_SUITE_P(Explain, Example, testing::ValuesIn(AllKinds().begin(), AllKinds().end()),

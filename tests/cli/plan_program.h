@@ -43,6 +43,8 @@ class PlanProgram : public ::testing::Test {
 };
 
 // Whether a shell finds the program `name`.
-inline bool Installed(const std::string& name) { return std::system(("command -v " + name + " >/dev/null 2>&1").c_str()) == 0; }
+inline bool Installed(const std::string& name) {
+  return std::system(("command -v " + name + " >/dev/null 2>&1").c_str()) == 0;
+}
 
 }  // namespace planwright::testing

@@ -1,5 +1,6 @@
-// Whole compiles of encoders in every layout: apart with stages, tensor, context and data parallelism on both sides of the bridge, frozen in
-// parts, recomputed, several of them, and colocated. Each plan keeps its own rules and survives its file.
+// Whole compiles of encoders in every layout: apart with stages, tensor, context and data parallelism on both sides of
+// the bridge, frozen in parts, recomputed, several of them, and colocated. Each plan keeps its own rules and survives
+// its file.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -95,8 +96,9 @@ TEST(EncoderLayouts, AnyTwoLayoutsApart) {
   const Side sides[] = {{}, {.tp = 2}, {.dp = 3}, {.pp = 2}, {.cp = 2}, {.tp = 2, .cp = 2, .dp = 2, .pp = 2}};
   for (const Side& encoder : sides) {
     for (const Side& language : sides) {
-      SCOPED_TRACE(::testing::Message() << "encoder tp" << encoder.tp << " cp" << encoder.cp << " dp" << encoder.dp << " pp" << encoder.pp
-                                        << ", language tp" << language.tp << " cp" << language.cp << " dp" << language.dp << " pp" << language.pp);
+      SCOPED_TRACE(::testing::Message() << "encoder tp" << encoder.tp << " cp" << encoder.cp << " dp" << encoder.dp
+                                        << " pp" << encoder.pp << ", language tp" << language.tp << " cp" << language.cp
+                                        << " dp" << language.dp << " pp" << language.pp);
       const Plan plan = Compile(Apart(encoder, language));
       ASSERT_FALSE(plan.roles.empty());
       EXPECT_EQ(Count(plan, OpKind::kDealBands) > 0, encoder.cp > 1);
@@ -127,7 +129,8 @@ TEST(EncoderLayouts, FrozenParts) {
       }
       // A stage behind which nothing learns runs forward only.
       for (const StageSchedule& stage : plan.schedule) {
-        const bool forward_only = std::none_of(stage.order.begin(), stage.order.end(), [](const std::string& action) { return action[0] == 'B'; });
+        const bool forward_only = std::none_of(stage.order.begin(), stage.order.end(),
+                                               [](const std::string& action) { return action[0] == 'B'; });
         const bool last = stage.stage + 1 == encoder.pp;
         if (stage.module == "radio_encoder") {
           EXPECT_EQ(forward_only, (frozen & 1) && ((frozen & 2) || !last));
@@ -156,13 +159,14 @@ TEST(EncoderLayouts, SeveralApart) {
     ASSERT_EQ(plan.bridges.size(), static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) EXPECT_EQ(plan.bridges[i].token, 5 + i);
     EXPECT_EQ(Count(plan, OpKind::kMergeImages), count);
-    EXPECT_EQ(plan.modules[1].parameters.front().file_name, "encoder_b.vision_model.radio_model.model.patch_generator.embedder.weight");
+    EXPECT_EQ(plan.modules[1].parameters.front().file_name,
+              "encoder_b.vision_model.radio_model.model.patch_generator.embedder.weight");
   }
 }
 
 TEST(EncoderLayouts, SeveralColocated) {
-  for (const auto& sides :
-       {std::vector<Side>{{.dp = 4}, {.tp = 4}, {.tp = 2, .dp = 2}}, {{.tp = 2, .dp = 2}, {.tp = 2, .dp = 2}, {.tp = 2, .dp = 2}}}) {
+  for (const auto& sides : {std::vector<Side>{{.dp = 4}, {.tp = 4}, {.tp = 2, .dp = 2}},
+                            {{.tp = 2, .dp = 2}, {.tp = 2, .dp = 2}, {.tp = 2, .dp = 2}}}) {
     const Plan plan = Compile(Several(2, sides, true));
     ASSERT_EQ(plan.bridges.size(), 2u);
     for (const Bridge& bridge : plan.bridges) EXPECT_EQ(bridge.kind, "colocated");

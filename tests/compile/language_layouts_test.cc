@@ -1,5 +1,6 @@
-// Whole compiles of language models over context, expert tensor and pipeline parallel ranks, packed, frozen and recomputed: each plan passes its
-// own proof, goes through the file, and is refused at launch where the executor lacks something, by name.
+// Whole compiles of language models over context, expert tensor and pipeline parallel ranks, packed, frozen and
+// recomputed: each plan passes its own proof, goes through the file, and is refused at launch where the executor lacks
+// something, by name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -59,16 +60,26 @@ TEST_P(LanguageLayouts, ProvesAndSurvivesTheFile) {
 INSTANTIATE_TEST_SUITE_P(
     Tiny, LanguageLayouts,
     ::testing::Values(Case{.name = "cp2", .ranks = 2, .cp = 2}, Case{.name = "cp4", .ranks = 4, .cp = 4},
-                      Case{.name = "tp2_cp2", .ranks = 4, .tp = 2, .cp = 2}, Case{.name = "tp2_cp2_dp2_ep4", .ranks = 8, .tp = 2, .cp = 2, .ep = 4},
-                      Case{.name = "expert_tp2", .ranks = 2, .expert_tp = 2}, Case{.name = "ep2_expert_tp2", .ranks = 4, .ep = 2, .expert_tp = 2},
+                      Case{.name = "tp2_cp2", .ranks = 4, .tp = 2, .cp = 2},
+                      Case{.name = "tp2_cp2_dp2_ep4", .ranks = 8, .tp = 2, .cp = 2, .ep = 4},
+                      Case{.name = "expert_tp2", .ranks = 2, .expert_tp = 2},
+                      Case{.name = "ep2_expert_tp2", .ranks = 4, .ep = 2, .expert_tp = 2},
                       Case{.name = "tp2_ep2_expert_tp2", .ranks = 8, .tp = 2, .ep = 2, .expert_tp = 2},
                       Case{.name = "everything_cut", .ranks = 16, .tp = 2, .cp = 2, .pp = 2, .ep = 2, .expert_tp = 2},
                       Case{.name = "pp2_cp2_documents", .ranks = 4, .cp = 2, .pp = 2, .documents = true},
                       Case{.name = "pp4_documents", .ranks = 4, .pp = 4, .documents = true},
-                      Case{.name = "frozen", .frozen = true}, Case{.name = "frozen_tp2_pp2", .ranks = 4, .tp = 2, .pp = 2, .frozen = true},
+                      Case{.name = "frozen", .frozen = true},
+                      Case{.name = "frozen_tp2_pp2", .ranks = 4, .tp = 2, .pp = 2, .frozen = true},
                       Case{.name = "recomputed", .recompute = {"full"}},
                       Case{.name = "recomputed_moe_tp2_ep2", .ranks = 4, .tp = 2, .ep = 2, .recompute = {"moe"}},
-                      Case{.name = "recomputed_everything_cut", .ranks = 16, .tp = 2, .cp = 2, .pp = 2, .ep = 2, .expert_tp = 2, .documents = true,
+                      Case{.name = "recomputed_everything_cut",
+                           .ranks = 16,
+                           .tp = 2,
+                           .cp = 2,
+                           .pp = 2,
+                           .ep = 2,
+                           .expert_tp = 2,
+                           .documents = true,
                            .recompute = {"full"}},
                       Case{.name = "frozen_recomputed", .frozen = true, .recompute = {"mamba", "attention"}}),
     [](const auto& info) { return info.param.name; });
@@ -103,7 +114,8 @@ TEST(Frozen, ALanguageModelHandsGradientsOnAndStepsNothing) {
   const Plan plan = Compile({.name = "", .frozen = true});
   EXPECT_NE(plan.FindBlock("language.s0.backward"), nullptr);
   EXPECT_TRUE(plan.FindModule("language")->buckets.empty());
-  const auto role = std::find_if(plan.roles.begin(), plan.roles.end(), [](const Role& r) { return r.name == "language.s0"; });
+  const auto role =
+      std::find_if(plan.roles.begin(), plan.roles.end(), [](const Role& r) { return r.name == "language.s0"; });
   ASSERT_NE(role, plan.roles.end());
   for (const Instruction& i : role->step) {
     EXPECT_NE(i.kind, OpKind::kAdamW);

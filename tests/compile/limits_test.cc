@@ -1,12 +1,13 @@
-// The longest recipes that are accepted, counted: each compiles to a plan that can be read again, with room to spare. How long that takes is
-// measured by ./dev bench.
+// The longest recipes that are accepted, counted: each compiles to a plan that can be read again, with room to spare.
+// How long that takes is measured by ./dev bench.
+#include "planner/plan/limits.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "planner/plan/limits.h"
 #include "planner/plan/plan_json.h"
 #include "planner/verify/verify.h"
 #include "tests/support/compiled.h"
@@ -34,8 +35,8 @@ TEST_P(LongestRecipe, MakesAPlanThatCanBeRead) {
   const std::string text = WritePlan(plan);
   const int64_t values = ValuesIn(json::parse(text));
   const testing::Work work = testing::WorkOf(plan);
-  std::cout << plan.budget.microbatches << " microbatches, " << text.size() << " bytes, " << values << " values, " << work.instructions
-            << " instructions, " << work.calls << " calls\n";
+  std::cout << plan.budget.microbatches << " microbatches, " << text.size() << " bytes, " << values << " values, "
+            << work.instructions << " instructions, " << work.calls << " calls\n";
   EXPECT_LT(text.size(), kLargestPlan * 9 / 10);
   EXPECT_LT(values, static_cast<int64_t>(kMostPlanValues) * 9 / 10);
   const auto again = ReadPlan(text);
@@ -45,7 +46,8 @@ TEST_P(LongestRecipe, MakesAPlanThatCanBeRead) {
 
 TEST_P(LongestRecipe, WithOneMoreMicrobatchIsRefused) {
   Diagnostics problems;
-  const auto recipe = ReadRecipe(LongBase(), LongOverrides(GetParam(), testing::MostMicrobatches(GetParam()) + 1), problems);
+  const auto recipe =
+      ReadRecipe(LongBase(), LongOverrides(GetParam(), testing::MostMicrobatches(GetParam()) + 1), problems);
   ASSERT_TRUE(recipe);
   EXPECT_FALSE(CompileRecipe(*recipe, problems));
   std::string errors;
@@ -72,7 +74,9 @@ TEST(Limits, TheLongestBridgeTablesCanBeRead) {
                                     absl::StrCat("modules.language.placement.ranks=", kLanes),
                                     absl::StrCat("models.radio_vit_tiny.layers=", kMostLayers - 4),
                                     absl::StrCat("batch.global_samples=", kLanes),
-                                    "budget.train_samples=1000000", "gradients.overlap_gather=true", "gradients.buckets=64"};
+                                    "budget.train_samples=1000000",
+                                    "gradients.overlap_gather=true",
+                                    "gradients.buckets=64"};
   };
   const Plan plan = testing::CompiledFile(LongBase(), overrides(kEncoderLanes));
   ASSERT_FALSE(plan.roles.empty());
@@ -88,7 +92,8 @@ TEST(Limits, TheLongestBridgeTablesCanBeRead) {
 
 // What is trained has room: with 6 microbatches a step, the 33-node layout may have 512.
 TEST(Limits, LeaveRoomForLongSteps) {
-  const Plan plan = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_54l_33n.yaml", {"batch.global_samples=65536"});
+  const Plan plan = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_54l_33n.yaml",
+                                          {"batch.global_samples=65536"});
   EXPECT_EQ(plan.budget.microbatches, 512);
 }
 

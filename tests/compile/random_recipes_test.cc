@@ -1,5 +1,6 @@
-// Random recipes, as many layouts and settings at once as a recipe can have: each compiles, or is refused by a kind that names what its author can
-// change. BrokenRule is for faults of the planner: no recipe may reach it. Some have two encoders, each with as many stages as it likes.
+// Random recipes, as many layouts and settings at once as a recipe can have: each compiles, or is refused by a kind
+// that names what its author can change. BrokenRule is for faults of the planner: no recipe may reach it. Some have two
+// encoders, each with as many stages as it likes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,14 +19,17 @@ class RandomRecipe {
  public:
   explicit RandomRecipe(unsigned seed) : draws_(seed), two_encoders_(One({0, 0, 1}) == 1) {}
 
-  std::string File() const { return two_encoders_ ? "tests/verify/two_encoders.yaml" : "recipes/nemotron_moe_vlm_tiny.yaml"; }
+  std::string File() const {
+    return two_encoders_ ? "tests/verify/two_encoders.yaml" : "recipes/nemotron_moe_vlm_tiny.yaml";
+  }
 
   // Grids whose sizes fit, and any settings.
   std::vector<std::string> Overrides() {
     overrides_ = {"cluster.gpus_per_node=64", "cluster.nodes=4", "models.hybrid_moe_tiny.mamba.groups=8",
                   "models.hybrid_moe_tiny.attention.kv_groups=4"};
     const bool together = One({0, 0, 0, 1}) == 1;
-    const int tp = One({1, 1, 2}), cp = together ? 1 : One({1, 1, 1, 2, 4}), pp = together ? 1 : One({1, 1, 2, 4}), dp = One({1, 1, 2, 3, 4});
+    const int tp = One({1, 1, 2}), cp = together ? 1 : One({1, 1, 1, 2, 4}), pp = together ? 1 : One({1, 1, 2, 4}),
+              dp = One({1, 1, 2, 3, 4});
     const std::string pattern = Pattern(pp);
     Language(tp, cp, pp, dp, pattern);
     Encoder(together, tp * cp * pp * dp);
@@ -40,13 +44,16 @@ class RandomRecipe {
     return choices[std::uniform_int_distribution<size_t>(0, choices.size() - 1)(draws_)];
   }
   int One(std::initializer_list<int> choices) { return One(std::vector<int>(choices)); }
-  std::string One(std::initializer_list<const char*> choices) { return One(std::vector<std::string>(choices.begin(), choices.end())); }
+  std::string One(std::initializer_list<const char*> choices) {
+    return One(std::vector<std::string>(choices.begin(), choices.end()));
+  }
 
   void Set(const std::string& key, const std::string& value) { overrides_.push_back(key + "=" + value); }
   void Set(const std::string& key, int value) { Set(key, std::to_string(value)); }
   int Divisor(int of, std::initializer_list<int> choices) {
     std::vector<int> fitting = {1};
-    std::copy_if(choices.begin(), choices.end(), std::back_inserter(fitting), [&](int choice) { return of % choice == 0; });
+    std::copy_if(choices.begin(), choices.end(), std::back_inserter(fitting),
+                 [&](int choice) { return of % choice == 0; });
     return One(fitting);
   }
 
@@ -68,7 +75,8 @@ class RandomRecipe {
   void Language(int tp, int cp, int pp, int dp, const std::string& pattern) {
     const std::string parallel = "modules.language.parallel.";
     const bool experts = pattern.find('E') != std::string::npos;
-    const int expert_tp = experts ? Divisor(tp * cp * dp, {1, 2, 3, 4}) : 1, ep = experts ? Divisor(tp * cp * dp / expert_tp, {1, 2, 4, 8}) : 1;
+    const int expert_tp = experts ? Divisor(tp * cp * dp, {1, 2, 3, 4}) : 1,
+              ep = experts ? Divisor(tp * cp * dp / expert_tp, {1, 2, 4, 8}) : 1;
     Set("models.hybrid_moe_tiny.pattern", "'" + pattern + "'");
     Set("modules.language.placement.ranks", tp * cp * pp * dp);
     Set(parallel + "tp", tp);
@@ -84,7 +92,8 @@ class RandomRecipe {
 
   void Encoder(bool together, int language_ranks) {
     const std::string parallel = "modules.radio_encoder.parallel.";
-    const int tp = together ? Divisor(language_ranks, {1, 2, 4}) : One({1, 1, 2, 4}), cp = together ? 1 : One({1, 1, 1, 2, 3});
+    const int tp = together ? Divisor(language_ranks, {1, 2, 4}) : One({1, 1, 2, 4}),
+              cp = together ? 1 : One({1, 1, 1, 2, 3});
     const int pp = EncoderStages(together), second_pp = two_encoders_ ? EncoderStages(together) : 1;
     const int ranks = together ? language_ranks : tp * cp * pp * One({1, 1, 2, 3, 4, 5});
     Set("modules.radio_encoder.placement.ranks", ranks);

@@ -1,4 +1,5 @@
-// The 20-layer reference at real width: parameter counts come out of the layer descriptions, and are the reference's (facts 3.12, 3.3).
+// The 20-layer reference at real width: parameter counts come out of the layer descriptions, and are the reference's
+// (facts 3.12, 3.3).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -42,7 +43,8 @@ TEST(ReferenceModel, EachLayerHasIts) {
     const int64_t expected = layer.kind == 'M' ? 38'744'896 : layer.kind == '*' ? 27'527'808 : 1'297'468'032;
     EXPECT_EQ(layer.parameters, expected) << layer.frame;
   }
-  for (const LayerSummary& layer : Reference().FindModule("radio_encoder")->layers) EXPECT_EQ(layer.parameters, 19'677'440);
+  for (const LayerSummary& layer : Reference().FindModule("radio_encoder")->layers)
+    EXPECT_EQ(layer.parameters, 19'677'440);
 }
 
 // Facts 3.12: dense 650,580,960 and expert 2,554,331,136 elements on each rank of tp2 ep4.

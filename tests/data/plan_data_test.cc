@@ -17,7 +17,8 @@ Recipe Mock(std::vector<ModuleRecipe> modules, const std::vector<std::vector<int
   recipe.data.where = Line(70);
   recipe.data.image_token = {511, Line(71)};
   recipe.data.max_images = {3, Line(72)};
-  for (size_t i = 0; i < grids.size(); ++i) recipe.data.image_grids.emplace_back(grids[i], Line(81 + static_cast<int>(i)));
+  for (size_t i = 0; i < grids.size(); ++i)
+    recipe.data.image_grids.emplace_back(grids[i], Line(81 + static_cast<int>(i)));
   return recipe;
 }
 
@@ -44,12 +45,14 @@ ModuleRecipe Language(int first_rank, int ranks) {
 }
 
 TEST(PlanData, GridsFitEveryEncoder) {
-  const ModuleRecipe wide = Encoder(2048, 2, "wide"), narrow = Encoder(512, 2, "narrow"), coarse = Encoder(2048, 4, "coarse");
+  const ModuleRecipe wide = Encoder(2048, 2, "wide"), narrow = Encoder(512, 2, "narrow"),
+                     coarse = Encoder(2048, 4, "coarse");
   const ModuleRecipe language = Language(1, 1);
   EXPECT_THAT(ProblemsOf(Mock({wide, language}, {{64, 64}, {6, 10}})), ElementsAre());
   EXPECT_THAT(ProblemsOf(Mock({wide, narrow, language}, {{6, 10}, {64, 32}})), ElementsAre("ImageGrid:82"));
   EXPECT_THAT(ProblemsOf(Mock({wide, coarse, language}, {{6, 12}, {8, 12}})), ElementsAre("ImageGrid:81"));
-  EXPECT_THAT(ProblemsOf(Mock({wide, wide, language}, {{7, 10}})), ElementsAre("ImageGrid:81"));  // said once for encoders alike
+  // said once for encoders alike
+  EXPECT_THAT(ProblemsOf(Mock({wide, wide, language}, {{7, 10}})), ElementsAre("ImageGrid:81"));
 }
 
 // Without an encoder too: the plan would carry it.

@@ -67,7 +67,8 @@ TEST(Safetensors, OrderOfTensorsDoesNotChangeTheFile) {
 
 TEST(Safetensors, WriterRefusesWhatDoesNotFit) {
   EXPECT_FALSE(WriteSafetensors(PathOf("x"), {{"a", DType::kFp32, {2}, "1234"}}).ok());
-  EXPECT_FALSE(WriteSafetensors(PathOf("x"), {{"a", DType::kFp32, {1}, "1234"}, {"a", DType::kFp32, {1}, "1234"}}).ok());
+  EXPECT_FALSE(
+      WriteSafetensors(PathOf("x"), {{"a", DType::kFp32, {1}, "1234"}, {"a", DType::kFp32, {1}, "1234"}}).ok());
   EXPECT_FALSE(WriteSafetensors(PathOf("no/such/folder"), {}).ok());
 }
 
@@ -92,7 +93,10 @@ TEST(Safetensors, MalformedFilesAreRefused) {
       {FileOf(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4), "needs 8 bytes"},
       {FileOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})", 4), "data_offsets"},
       {FileOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8), "starts at 4"},
-      {FileOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4), "starts at 0"},
+      {FileOf(
+           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+           4),
+       "starts at 0"},
       {FileOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 5), "the data at 5"},
       {FileOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 3), "the data at 3"},
       {FileOf(R"({"__metadata__":{"a":1}})", 0), "not a string"}};

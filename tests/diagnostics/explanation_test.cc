@@ -77,7 +77,8 @@ TEST(DiagnosticsPage, IsInStepWithTheTable) {
   if (std::getenv("UPDATE_GOLDENS") != nullptr) std::ofstream(path, std::ios::binary) << DiagnosticsPage();
   std::ifstream in(path, std::ios::binary);
   const std::string written(std::istreambuf_iterator<char>(in), {});
-  EXPECT_TRUE(written == DiagnosticsPage()) << "docs/diagnostics.md: write it again with `plan explain --markdown > docs/diagnostics.md`";
+  EXPECT_TRUE(written == DiagnosticsPage())
+      << "docs/diagnostics.md: write it again with `plan explain --markdown > docs/diagnostics.md`";
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-#include <nlohmann/json.hpp>
-
 #include "planner/diagnostics/render.h"
+
+#include <nlohmann/json.hpp>
 
 #include "gtest/gtest.h"
 
@@ -13,13 +13,15 @@ Location At(int line, int column, int length, const std::string& file = "recipes
 
 SourceTexts VlmText() {
   SourceTexts texts;
-  texts.Add("recipes/vlm.yaml", "a: 1\n    ranks: 24\n    tp: 4\n\tname: \"sé\" x: 5\n" + std::string(300, 'y') + "z\n");
+  texts.Add("recipes/vlm.yaml",
+            "a: 1\n    ranks: 24\n    tp: 4\n\tname: \"sé\" x: 5\n" + std::string(300, 'y') + "z\n");
   return texts;
 }
 
 TEST(Render, ProblemWithHelpAndNote) {
   Diagnostics problems;
-  problems.Error(DiagnosticKind::kGridDoesNotFit, At(3, 9, 1), "grid of 48 ranks placed on 24", "lower tp\nor add ranks")
+  problems
+      .Error(DiagnosticKind::kGridDoesNotFit, At(3, 9, 1), "grid of 48 ranks placed on 24", "lower tp\nor add ranks")
       .notes.push_back({At(2, 12, 2), "module `language` was given 24 ranks here"});
   SourceTexts texts = VlmText();
   EXPECT_EQ(RenderText(problems.sorted(), texts, false),
@@ -48,7 +50,9 @@ TEST(Render, LongLinesAreCutAroundTheCaret) {
   problems.Error(DiagnosticKind::kUnknownKey, At(5, 301, 1), "m");
   SourceTexts texts = VlmText();
   const std::string text = RenderText(problems.sorted(), texts, false);
-  EXPECT_NE(text.find("   5 | ..." + std::string(80, 'y') + "z\n     | " + std::string(83, ' ') + "^\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("   5 | ..." + std::string(80, 'y') + "z\n     | " + std::string(83, ' ') + "^\n"),
+            std::string::npos)
+      << text;
 }
 
 TEST(Render, WithoutPlaceOrTextOnlyTheMessage) {
@@ -81,11 +85,12 @@ TEST(Render, JsonHasTheDocumentedShape) {
   Diagnostics problems;
   problems.Error(DiagnosticKind::kGridDoesNotFit, At(3, 9, 1), "m", "h").notes.push_back({At(2, 12, 2), "n"});
   problems.Warning(DiagnosticKind::kIdleGpus, {}, "w");
-  EXPECT_EQ(RenderJson(problems.sorted()).dump(),
-            R"([{"kind":"PW0212","name":"IdleGpus","severity":"warning","message":"w","file":null,"line":0,"column":0,"length":0,)"
-            R"("help":"","notes":[]},)"
-            R"({"kind":"PW0203","name":"GridDoesNotFit","severity":"error","message":"m","file":"recipes/vlm.yaml","line":3,"column":9,)"
-            R"("length":1,"help":"h","notes":[{"message":"n","file":"recipes/vlm.yaml","line":2,"column":12,"length":2}]}])");
+  EXPECT_EQ(
+      RenderJson(problems.sorted()).dump(),
+      R"([{"kind":"PW0212","name":"IdleGpus","severity":"warning","message":"w","file":null,"line":0,"column":0,"length":0,)"
+      R"("help":"","notes":[]},)"
+      R"({"kind":"PW0203","name":"GridDoesNotFit","severity":"error","message":"m","file":"recipes/vlm.yaml","line":3,"column":9,)"
+      R"("length":1,"help":"h","notes":[{"message":"n","file":"recipes/vlm.yaml","line":2,"column":12,"length":2}]}])");
 }
 
 }  // namespace

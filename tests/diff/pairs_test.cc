@@ -1,5 +1,5 @@
-// Pairs of recipes: what is called different in layout alone, and what may change the loss curve. tests/numerics/diff_pairs_test.cc trains some
-// of them.
+// Pairs of recipes: what is called different in layout alone, and what may change the loss curve.
+// tests/numerics/diff_pairs_test.cc trains some of them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,10 +18,10 @@ namespace planwright {
 namespace {
 
 using testing::CompiledFile;
+using ::testing::HasSubstr;
 using testing::kIcons;
 using testing::kTiny;
 using testing::kToy;
-using ::testing::HasSubstr;
 
 std::vector<std::string> Harmful(const PlanDiff& diff) {
   std::vector<std::string> paths;
@@ -32,7 +32,8 @@ std::vector<std::string> Harmful(const PlanDiff& diff) {
 }
 
 bool Names(const PlanDiff& diff, const std::string& path) {
-  return std::any_of(diff.changes.begin(), diff.changes.end(), [&](const Change& change) { return change.path.starts_with(path); });
+  return std::any_of(diff.changes.begin(), diff.changes.end(),
+                     [&](const Change& change) { return change.path.starts_with(path); });
 }
 
 TEST(DiffPlans, APlanIsTheSameAsItself) {
@@ -108,7 +109,8 @@ TEST(DiffPlans, WhatMayChangeTheCurveIsNamed) {
       {"models.hybrid_moe_tiny.pattern=\"ME*EM\"", "modules.language.layers.language.layers.4"},
       {"models.hybrid_moe_tiny.init_std=0.03", "modules.language.parameters"},
       {"models.hybrid_moe_tiny.norm_eps=1.0e-6", "modules.language.constants.norm_eps"},
-      {"models.hybrid_moe_tiny.attention={heads: 8, head_dim: 8, kv_groups: 4}", "modules.language.constants.attention.head_dim"},
+      {"models.hybrid_moe_tiny.attention={heads: 8, head_dim: 8, kv_groups: 4}",
+       "modules.language.constants.attention.head_dim"},
       {"models.hybrid_moe_tiny.mamba={heads: 8, head_dim: 8, groups: 4, state: 8, conv: 4, chunk: 16}",
        "modules.language.constants.mamba.groups"},
       {"models.hybrid_moe_tiny.moe.top_k=3", "modules.language.constants.moe.top_k"},
@@ -141,9 +143,9 @@ TEST(DiffPlans, ARateThatIsTheSameAtEveryStepIsIdle) {
 }
 
 TEST(DiffPlans, LayoutAndModelAreToldApart) {
-  const PlanDiff diff =
-      DiffPlans(CompiledFile(kTiny),
-                CompiledFile(kTiny, testing::Join(testing::EncoderOn(2, 2), testing::LanguageOn(2, 4, 2, 4), {"data.seed=5"})));
+  const PlanDiff diff = DiffPlans(
+      CompiledFile(kTiny),
+      CompiledFile(kTiny, testing::Join(testing::EncoderOn(2, 2), testing::LanguageOn(2, 4, 2, 4), {"data.seed=5"})));
   EXPECT_TRUE(Names(diff, "modules.language.grid.tp"));
   EXPECT_TRUE(Names(diff, "groups.language.tp"));
   EXPECT_TRUE(Names(diff, "bridges."));
@@ -153,8 +155,10 @@ TEST(DiffPlans, LayoutAndModelAreToldApart) {
 }
 
 TEST(DiffPlans, SizesOfGroupsFollowTheGrid) {
-  const PlanDiff diff = DiffPlans(CompiledFile(kTiny, testing::LanguageOn(1, 2, 1, 1)), CompiledFile(kTiny, testing::LanguageOn(1, 4, 1, 1)));
-  const auto it = std::find_if(diff.changes.begin(), diff.changes.end(), [](const Change& c) { return c.path == "groups.language.dp_cp.members"; });
+  const PlanDiff diff = DiffPlans(CompiledFile(kTiny, testing::LanguageOn(1, 2, 1, 1)),
+                                  CompiledFile(kTiny, testing::LanguageOn(1, 4, 1, 1)));
+  const auto it = std::find_if(diff.changes.begin(), diff.changes.end(),
+                               [](const Change& c) { return c.path == "groups.language.dp_cp.members"; });
   ASSERT_NE(it, diff.changes.end());
   EXPECT_EQ(it->from, (nlohmann::ordered_json{{"groups", 1}, {"ranks_each", 2}}));
   EXPECT_EQ(it->to, (nlohmann::ordered_json{{"groups", 1}, {"ranks_each", 4}}));
@@ -186,7 +190,8 @@ TEST(DiffPlans, TwoDigestsAreNeverTheSamePlan) {
   };
   differs("a list turned", [](Plan& p) { std::reverse(p.groups.begin(), p.groups.end()); });
   differs("parameters turned", [](Plan& p) { std::swap(p.modules[1].parameters[0], p.modules[1].parameters[1]); });
-  differs("names of buckets swapped", [](Plan& p) { std::swap(p.modules[1].buckets[0].name, p.modules[1].buckets.back().name); });
+  differs("names of buckets swapped",
+          [](Plan& p) { std::swap(p.modules[1].buckets[0].name, p.modules[1].buckets.back().name); });
   differs("a value of a block renamed", [](Plan& p) { p.blocks[0].body[0].outputs[0].name += "x"; });
   differs("a probe renamed", [](Plan& p) {
     for (Block& block : p.blocks) {
@@ -200,7 +205,8 @@ TEST(DiffPlans, AnOptimizerThatIsLeftOutIsSeen) {
   const Plan tiny = CompiledFile(kTiny);
   Plan broken = tiny;
   broken.digest.clear();
-  std::erase_if(broken.roles[0].step, [](const Instruction& i) { return i.kind == OpKind::kAdamW && i.text("module") == "language"; });
+  std::erase_if(broken.roles[0].step,
+                [](const Instruction& i) { return i.kind == OpKind::kAdamW && i.text("module") == "language"; });
   EXPECT_THAT(Harmful(DiffPlans(tiny, broken)), ::testing::Contains("step.adamw language"));
 }
 
@@ -229,7 +235,8 @@ TEST(DiffText, KeepsToTheWidthAndSaysRanksInRuns) {
   for (size_t width : {60, 100, 150}) {
     const std::string text = DiffText(diff, "a", "b", width);
     EXPECT_THAT(text, HasSubstr("[1-4]"));
-    for (const std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n'))) EXPECT_LE(Width(line), width) << line;
+    for (const std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n')))
+      EXPECT_LE(Width(line), width) << line;
   }
 }
 

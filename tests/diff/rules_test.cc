@@ -49,7 +49,8 @@ TEST(FieldRules, EveryFieldOfAPlanHasOneAndEveryRowAField) {
   EXPECT_FALSE(RuleOf("optimizer.colour"));
   for (const FieldRow& row : FieldRows()) {
     const bool in_map = row.compare == Compare::kHarmless;
-    const bool around = std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) { return pattern.starts_with(row.pattern); });
+    const bool around = std::any_of(patterns.begin(), patterns.end(),
+                                    [&](const std::string& pattern) { return pattern.starts_with(row.pattern); });
     EXPECT_TRUE(in_map || around) << row.pattern << " is no field of the plan";
   }
 }
@@ -85,7 +86,8 @@ Json Other(const Json& value) {
 template <typename Judge>
 void ChangeEach(Json& root, Json& node, const std::string& pattern, std::set<std::string>& done, const Judge& judge) {
   if (node.is_object()) {
-    for (auto& [key, value] : node.items()) ChangeEach(root, value, pattern.empty() ? key : pattern + "." + key, done, judge);
+    for (auto& [key, value] : node.items())
+      ChangeEach(root, value, pattern.empty() ? key : pattern + "." + key, done, judge);
     return;
   }
   const std::optional<FieldRule> rule = RuleOf(InstructionPattern(pattern));
@@ -116,7 +118,9 @@ TEST(CompareFields, SeesAChangeOfAnyFieldAndJudgesIt) {
         EXPECT_FALSE(change.effect.empty());
         EXPECT_FALSE(change.area.empty());
       }
-      if (rule.pattern.ends_with("[].name") || rule.pattern == "modules[].layers[].frame" || rule.pattern.starts_with("schedule[].")) continue;
+      if (rule.pattern.ends_with("[].name") || rule.pattern == "modules[].layers[].frame" ||
+          rule.pattern.starts_with("schedule[]."))
+        continue;
       EXPECT_EQ(may, rule.curve == Curve::kChanges || (rule.curve == Curve::kRates && rates)) << rule.pattern;
       EXPECT_EQ(changes.size(), 1u) << rule.pattern;
     }

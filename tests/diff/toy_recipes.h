@@ -10,11 +10,13 @@ inline constexpr char kTiny[] = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm
 inline constexpr char kToy[] = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml";
 inline constexpr char kIcons[] = PLANWRIGHT_SOURCE_DIR "/recipes/icons_8r_toy.yaml";
 
-// Layouts of the tiny recipe that are planned but do not run yet: stages, context parallel, experts cut over ranks, recompute.
+// Layouts of the tiny recipe that are planned but do not run yet: stages, context parallel, experts cut over ranks,
+// recompute.
 inline std::vector<std::vector<std::string>> PlannedLayouts() {
   const std::string language = "modules.language.", apart = language + "placement.first_rank=1";
   return {{apart, language + "placement.ranks=2", language + "parallel.pp=2"},
-          {apart, language + "placement.ranks=8", language + "parallel.pp=2", language + "parallel.tp=2", language + "parallel.ep=2"},
+          {apart, language + "placement.ranks=8", language + "parallel.pp=2", language + "parallel.tp=2",
+           language + "parallel.ep=2"},
           {apart, language + "placement.ranks=2", language + "parallel.cp=2"},
           {apart, language + "placement.ranks=4", language + "parallel.expert_tp=2", language + "parallel.ep=2"},
           {language + "recompute=full"},

@@ -16,8 +16,15 @@ namespace fs = std::filesystem;
 int LaunchForGpus(const std::vector<std::string>& options, std::string& output) {
   std::string folder = (fs::temp_directory_path() / "planwright_device_XXXXXX").string();
   EXPECT_NE(mkdtemp(folder.data()), nullptr);
-  std::vector<std::string> argv = {PLANWRIGHT_BINARY_DIR "/bin/plan", "launch", PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
-                                   "cluster.gpu=h200_sxm", "--local", "--steps", "1", "--run-dir", folder + "/run"};
+  std::vector<std::string> argv = {PLANWRIGHT_BINARY_DIR "/bin/plan",
+                                   "launch",
+                                   PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
+                                   "cluster.gpu=h200_sxm",
+                                   "--local",
+                                   "--steps",
+                                   "1",
+                                   "--run-dir",
+                                   folder + "/run"};
   argv.insert(argv.end(), options.begin(), options.end());
   const Started launch = StartProgram(argv, {"CUDA_VISIBLE_DEVICES="}, folder + "/output");
   const int status = WaitFor(launch.pid, kPatience).value_or(-1);

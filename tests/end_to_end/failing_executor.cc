@@ -31,7 +31,9 @@ std::string Variable(const char* name) {
 
 bool OnThisRank() { return Variable("RANK") == Variable("PLANWRIGHT_FAULT_RANK"); }
 
-void Mark() { std::ofstream(Variable("PLANWRIGHT_FAULT_MARK")) << std::chrono::steady_clock::now().time_since_epoch().count(); }
+void Mark() {
+  std::ofstream(Variable("PLANWRIGHT_FAULT_MARK")) << std::chrono::steady_clock::now().time_since_epoch().count();
+}
 
 // On a device the work never ends and its launch returns at once; on the host the call does not return.
 void WorkForEver(const at::Tensor& input) {
@@ -42,7 +44,9 @@ void WorkForEver(const at::Tensor& input) {
 }
 
 // An assertion inside a kernel: the device gives up everything that it was given.
-void BreakTheDevice(const at::Tensor& input) { input.index_select(0, at::full({1}, input.size(0), input.options().dtype(at::kLong))); }
+void BreakTheDevice(const at::Tensor& input) {
+  input.index_select(0, at::full({1}, input.size(0), input.options().dtype(at::kLong)));
+}
 
 Tensors FailOnce(const ComputeContext& context) {
   static bool failed = false;
@@ -65,7 +69,8 @@ absl::Status SkipSums(Plan& plan) {
   if (Variable("PLANWRIGHT_FAULT") != "skip" || !OnThisRank()) return absl::OkStatus();
   Mark();
   for (Role& role : plan.roles) {
-    std::erase_if(role.step, [](const Instruction& op) { return op.kind == OpKind::kAllReduce && op.inputs.front() == "$reals"; });
+    std::erase_if(role.step,
+                  [](const Instruction& op) { return op.kind == OpKind::kAllReduce && op.inputs.front() == "$reals"; });
   }
   return absl::OkStatus();
 }

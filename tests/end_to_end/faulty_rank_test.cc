@@ -1,5 +1,5 @@
-// One rank throws, is killed, is stopped, works for ever, or leaves out a collective: the run ends by itself, nobody is left behind, and
-// outcome.json names rank and instruction. On CPU ranks over Gloo; tests/gpu has the same on GPUs.
+// One rank throws, is killed, is stopped, works for ever, or leaves out a collective: the run ends by itself, nobody is
+// left behind, and outcome.json names rank and instruction. On CPU ranks over Gloo; tests/gpu has the same on GPUs.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -16,15 +16,17 @@ namespace {
 
 using Case = std::tuple<std::string, int>;
 
-// How long healthy ranks may wait for each other: longer than a whole short run takes here, as they are started at the same time.
+// How long healthy ranks may wait for each other: longer than a whole short run takes here, as they are started at the
+// same time.
 int TimeoutSeconds() {
   static const int seconds = [] {
     std::string folder = (std::filesystem::temp_directory_path() / "planwright_healthy_XXXXXX").string();
     EXPECT_NE(mkdtemp(folder.data()), nullptr);
     const auto start = std::chrono::steady_clock::now();
-    const Started launch = StartProgram({PLANWRIGHT_BINARY_DIR "/bin/plan", "launch", PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
-                                         "modules.language.placement.first_rank=1", "--local", "--steps", "2", "--run-dir", folder + "/run"},
-                                        {}, folder + "/output");
+    const Started launch = StartProgram(
+        {PLANWRIGHT_BINARY_DIR "/bin/plan", "launch", PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
+         "modules.language.placement.first_rank=1", "--local", "--steps", "2", "--run-dir", folder + "/run"},
+        {}, folder + "/output");
     EXPECT_EQ(WaitFor(launch.pid, kPatience), 0) << ReadAll(launch.output);
     const auto took = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start);
     std::filesystem::remove_all(folder);
@@ -48,8 +50,11 @@ TEST_P(FaultyRank, EndsTheRunAndIsNamed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Any, FaultyRank,
-                         ::testing::Combine(::testing::Values("throw", "kill", "stop", "endless", "skip"), ::testing::Values(0, 1)),
-                         [](const auto& info) { return std::get<0>(info.param) + "_on_rank_" + std::to_string(std::get<1>(info.param)); });
+                         ::testing::Combine(::testing::Values("throw", "kill", "stop", "endless", "skip"),
+                                            ::testing::Values(0, 1)),
+                         [](const auto& info) {
+                           return std::get<0>(info.param) + "_on_rank_" + std::to_string(std::get<1>(info.param));
+                         });
 
 }  // namespace
 }  // namespace planwright::testing

@@ -25,15 +25,17 @@ Started StartRun(const FaultyRun& run, const std::string& folder) {
   std::vector<std::string> argv = {run.binaries + "/plan", "launch", run.recipe, "budget.train_samples=80000",
                                    "budget.learning_rate.decay_samples=80000"};
   if (run.ranks == 2) argv.push_back("modules.language.placement.first_rank=1");
-  for (const std::string& word : {std::string("--local"), std::string("--device"), run.device, std::string("--executor"),
-                                  run.binaries + "/failing_executor", std::string("--run-dir"), folder + "/run"}) {
+  for (const std::string& word :
+       {std::string("--local"), std::string("--device"), run.device, std::string("--executor"),
+        run.binaries + "/failing_executor", std::string("--run-dir"), folder + "/run"}) {
     argv.push_back(word);
   }
-  return StartProgram(argv,
-                      {"PLANWRIGHT_FAULT=" + run.fault, "PLANWRIGHT_FAULT_RANK=" + std::to_string(run.fault_rank),
-                       "PLANWRIGHT_FAULT_STEP=" + std::to_string(run.fault_step), "PLANWRIGHT_FAULT_MARK=" + folder + "/mark",
-                       "PLANWRIGHT_TIMEOUT_SECONDS=" + std::to_string(run.timeout_seconds)},
-                      folder + "/output");
+  return StartProgram(
+      argv,
+      {"PLANWRIGHT_FAULT=" + run.fault, "PLANWRIGHT_FAULT_RANK=" + std::to_string(run.fault_rank),
+       "PLANWRIGHT_FAULT_STEP=" + std::to_string(run.fault_step), "PLANWRIGHT_FAULT_MARK=" + folder + "/mark",
+       "PLANWRIGHT_TIMEOUT_SECONDS=" + std::to_string(run.timeout_seconds)},
+      folder + "/output");
 }
 
 // When the first rank noticed; a death is noticed when it happens, and a rank that is stopped when its time is over.
@@ -85,22 +87,31 @@ std::string Misjudged(const FaultyRun& run, const Aftermath& after) {
   if (!after.ended) return "the run did not end by itself";
   if (!after.noticed) return "the fault did not happen, or nobody noticed it";
   const bool hang = run.fault == "stop" || run.fault == "endless" || run.fault == "skip";
-  const int status = hang ? kExitHang : run.fault == "kill" ? kExitPeerLost : run.fault == "device" ? kExitDevice : kExitInternal;
-  if (after.status != status) return "the launcher ended with " + std::to_string(after.status) + ", not " + std::to_string(status);
+  const int status = hang                    ? kExitHang
+                     : run.fault == "kill"   ? kExitPeerLost
+                     : run.fault == "device" ? kExitDevice
+                                             : kExitInternal;
+  if (after.status != status)
+    return "the launcher ended with " + std::to_string(after.status) + ", not " + std::to_string(status);
   if (!after.outcome.is_object() || !after.outcome.contains("rank")) return "outcome.json names no rank";
   const nlohmann::json& at = after.outcome.at("instruction");
   if (run.fault == "skip") {
     // Each waits for the other, in another collective, and either may report first: the other must be told, too.
     const nlohmann::json elsewhere = after.outcome.value("elsewhere", nlohmann::json::array());
     if (elsewhere.size() != 1) return "outcome.json does not tell where the other rank is";
-    return Contains(at, "all_reduce $reals") || Contains(elsewhere[0], "all_reduce $reals") ? "" : "outcome.json names other collectives";
+    return Contains(at, "all_reduce $reals") || Contains(elsewhere[0], "all_reduce $reals")
+               ? ""
+               : "outcome.json names other collectives";
   }
   if (after.outcome.at("rank") != run.fault_rank) return "outcome.json names another rank";
   // A device that breaks takes with it how far it was: it is known what it had done, and where its rank noticed.
-  if (run.fault == "device") return at.is_string() && after.outcome.at("last_done").is_string() ? "" : "outcome.json does not tell between what";
-  if (!Contains(at, "step " + std::to_string(run.fault_step) + " > ") || !Contains(at, " > linear ")) return "outcome.json names another instruction";
+  if (run.fault == "device")
+    return at.is_string() && after.outcome.at("last_done").is_string() ? "" : "outcome.json does not tell between what";
+  if (!Contains(at, "step " + std::to_string(run.fault_step) + " > ") || !Contains(at, " > linear "))
+    return "outcome.json names another instruction";
   if (!after.outcome.at("recipe_line").is_string()) return "outcome.json names no recipe line";
-  if (run.fault == "throw" && !Contains(after.outcome.at("message"), "planted failure")) return "outcome.json has another message";
+  if (run.fault == "throw" && !Contains(after.outcome.at("message"), "planted failure"))
+    return "outcome.json has another message";
   if (hang && run.fault != "stop" && after.outcome.at("message").is_null()) return "outcome.json has no message";
   return "";
 }

@@ -1,4 +1,5 @@
-// A run of the tiny recipe in which one rank fails on purpose, and what became of it. On CPU ranks or GPUs, for tests and for tests/gpu.
+// A run of the tiny recipe in which one rank fails on purpose, and what became of it. On CPU ranks or GPUs, for tests
+// and for tests/gpu.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,9 +15,9 @@ struct FaultyRun {
   int ranks = 2;         // 1: encoder and language model on rank 0; 2: one on each
   std::string fault;     // as in failing_executor.cc
   int fault_rank = 0;
-  int fault_step = 2;    // from 1. In the first, most communicators have not been used yet
-  int timeout_seconds = 0;     // the run's
-  int patience_seconds = 0;    // from its start to when it is given up and everything is killed
+  int fault_step = 2;        // from 1. In the first, most communicators have not been used yet
+  int timeout_seconds = 0;   // the run's
+  int patience_seconds = 0;  // from its start to when it is given up and everything is killed
 };
 
 struct Aftermath {
@@ -30,7 +31,8 @@ struct Aftermath {
 
 Aftermath RunWithFault(const FaultyRun& run);
 
-// What is wrong with an aftermath: empty if the run ended with the right status and named the rank, and the instruction that it was at.
+// What is wrong with an aftermath: empty if the run ended with the right status and named the rank, and the instruction
+// that it was at.
 std::string Misjudged(const FaultyRun& run, const Aftermath& after);
 
 }  // namespace planwright::testing

@@ -1,4 +1,5 @@
-// Kill any rank at any moment: the launcher names it (rank, host, instruction), and everything is gone long before a time-out.
+// Kill any rank at any moment: the launcher names it (rank, host, instruction), and everything is gone long before a
+// time-out.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -34,11 +35,13 @@ class KillTest : public ::testing::Test {
 
   // The tiny model on tp2 + tp2: every rank is in some group of two, in the bridge's or in the world's collectives.
   Started LaunchTiny() {
-    return StartProgram({std::string(kBin) + "plan", "launch", PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
-                         "modules.radio_encoder.placement.ranks=2", "modules.radio_encoder.parallel.tp=2",
-                         "modules.language.placement.first_rank=2", "modules.language.placement.ranks=2", "modules.language.parallel.tp=2",
-                         "budget.train_samples=80000", "budget.learning_rate.decay_samples=80000", "--local", "--run-dir", RunDir()},
-                        {}, folder_ + "/output");
+    return StartProgram(
+        {std::string(kBin) + "plan", "launch", PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
+         "modules.radio_encoder.placement.ranks=2", "modules.radio_encoder.parallel.tp=2",
+         "modules.language.placement.first_rank=2", "modules.language.placement.ranks=2",
+         "modules.language.parallel.tp=2", "budget.train_samples=80000", "budget.learning_rate.decay_samples=80000",
+         "--local", "--run-dir", RunDir()},
+        {}, folder_ + "/output");
   }
 
   std::string RunDir() const { return folder_ + "/run"; }
@@ -49,7 +52,8 @@ class KillTest : public ::testing::Test {
     Eventually([&] {
       for (pid_t pid : ProcessesWith(RunDir())) {
         const std::string environment = ReadAll("/proc/" + std::to_string(pid) + "/environ");
-        if (environment.find(std::string(1, '\0') + "RANK=" + std::to_string(rank) + std::string(1, '\0')) != std::string::npos ||
+        if (environment.find(std::string(1, '\0') + "RANK=" + std::to_string(rank) + std::string(1, '\0')) !=
+                std::string::npos ||
             environment.rfind("RANK=" + std::to_string(rank) + std::string(1, '\0'), 0) == 0) {
           found = pid;
         }
@@ -84,7 +88,8 @@ class KillTest : public ::testing::Test {
       EXPECT_TRUE(outcome.at("instruction").is_string()) << outcome;
       EXPECT_TRUE(outcome.at("recipe_line").is_string()) << outcome;
     }
-    EXPECT_NE(ReadAll(folder_ + "/output").find("rank " + std::to_string(rank) + " was killed by SIGKILL"), std::string::npos);
+    EXPECT_NE(ReadAll(folder_ + "/output").find("rank " + std::to_string(rank) + " was killed by SIGKILL"),
+              std::string::npos);
   }
 
   std::string folder_;
@@ -124,7 +129,8 @@ TEST_F(KillTest, SoakAnyRankAtAnyMoment) {
   for (int round = 0; round < 60; ++round) {
     const int rank = static_cast<int>(random() % kRanks);
     const auto moment = std::chrono::milliseconds(random() % 400);
-    SCOPED_TRACE("round " + std::to_string(round) + ", rank " + std::to_string(rank) + " after " + std::to_string(moment.count()) + " ms");
+    SCOPED_TRACE("round " + std::to_string(round) + ", rank " + std::to_string(rank) + " after " +
+                 std::to_string(moment.count()) + " ms");
     fs::remove_all(RunDir());
     const Started launch = LaunchTiny();
     WaitForSteps(1);
@@ -137,19 +143,21 @@ TEST_F(KillTest, SoakAnyRankAtAnyMoment) {
 TEST_F(KillTest, ARankWithAnotherPlanIsRefusedByName) {
   const std::string recipe = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml";
   for (const char* peak : {"3.0e-3", "1.0e-3"}) {
-    const Started compile = StartProgram({std::string(kBin) + "plan", "compile", recipe, "modules.language.placement.first_rank=1",
-                                          std::string("budget.learning_rate.peak=") + peak, "-o", folder_ + "/" + peak + ".json"},
-                                         {}, folder_ + "/compile");
+    const Started compile =
+        StartProgram({std::string(kBin) + "plan", "compile", recipe, "modules.language.placement.first_rank=1",
+                      std::string("budget.learning_rate.peak=") + peak, "-o", folder_ + "/" + peak + ".json"},
+                     {}, folder_ + "/compile");
     ASSERT_EQ(WaitFor(compile.pid, kPatience), 0) << ReadAll(compile.output);
   }
   fs::create_directories(RunDir());
   std::vector<Started> ranks;
   for (int rank : {0, 1}) {
-    ranks.push_back(
-        StartProgram({std::string(kBin) + "executor", "--plan", folder_ + (rank == 0 ? "/3.0e-3.json" : "/1.0e-3.json"), "--run-dir", RunDir()},
-                     {"RANK=" + std::to_string(rank), "WORLD_SIZE=2", "LOCAL_RANK=" + std::to_string(rank), "LOCAL_WORLD_SIZE=2",
-                      "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(20000 + getpid() % 20000), "PLANWRIGHT_NONCE=one"},
-                     folder_ + "/rank" + std::to_string(rank)));
+    ranks.push_back(StartProgram(
+        {std::string(kBin) + "executor", "--plan", folder_ + (rank == 0 ? "/3.0e-3.json" : "/1.0e-3.json"), "--run-dir",
+         RunDir()},
+        {"RANK=" + std::to_string(rank), "WORLD_SIZE=2", "LOCAL_RANK=" + std::to_string(rank), "LOCAL_WORLD_SIZE=2",
+         "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(20000 + getpid() % 20000), "PLANWRIGHT_NONCE=one"},
+        folder_ + "/rank" + std::to_string(rank)));
   }
   for (const Started& rank : ranks) {
     EXPECT_EQ(WaitFor(rank.pid, kPatience), kExitPlanMismatch);

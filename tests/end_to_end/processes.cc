@@ -31,7 +31,8 @@ bool IsZombie(const std::filesystem::path& process) {
 
 }  // namespace
 
-Started StartProgram(const std::vector<std::string>& argv, const std::vector<std::string>& environment, const std::string& output) {
+Started StartProgram(const std::vector<std::string>& argv, const std::vector<std::string>& environment,
+                     const std::string& output) {
   std::vector<std::string> words = argv, variables;
   for (char** variable = environ; *variable; ++variable) variables.push_back(*variable);
   variables.insert(variables.end(), environment.begin(), environment.end());
@@ -41,7 +42,8 @@ Started StartProgram(const std::vector<std::string>& argv, const std::vector<std
   posix_spawn_file_actions_adddup2(&files, 1, 2);
   Started started = {-1, output};
   std::vector<char*> arguments = Pointers(words), settings = Pointers(variables);
-  if (posix_spawn(&started.pid, words[0].c_str(), &files, nullptr, arguments.data(), settings.data()) != 0) started.pid = -1;
+  if (posix_spawn(&started.pid, words[0].c_str(), &files, nullptr, arguments.data(), settings.data()) != 0)
+    started.pid = -1;
   posix_spawn_file_actions_destroy(&files);
   return started;
 }

@@ -16,7 +16,8 @@ struct Started {
 };
 
 // argv[0] is a path. `environment` adds NAME=value pairs to ours.
-Started StartProgram(const std::vector<std::string>& argv, const std::vector<std::string>& environment, const std::string& output);
+Started StartProgram(const std::vector<std::string>& argv, const std::vector<std::string>& environment,
+                     const std::string& output);
 
 // Exit status (128 + signal when killed), or nothing after `limit`.
 std::optional<int> WaitFor(pid_t pid, std::chrono::milliseconds limit);

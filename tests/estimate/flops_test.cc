@@ -1,5 +1,5 @@
-// FLOPs counted in two ways agree: from the model's sizes (planner/model/flops.h, with the rules of model_flops.h for what takes gradients), and
-// from the instructions that all ranks run.
+// FLOPs counted in two ways agree: from the model's sizes (planner/model/flops.h, with the rules of model_flops.h for
+// what takes gradients), and from the instructions that all ranks run.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -28,13 +28,15 @@ double ProgramFlops(const Plan& plan) {
 
 double ModelFlops(const Plan& plan) {
   double flops = 0;
-  for (const Module& module : plan.modules) flops += FlopsOf(plan, module).step.model() + FlopsOf(plan, module).step.recompute;
+  for (const Module& module : plan.modules)
+    flops += FlopsOf(plan, module).step.model() + FlopsOf(plan, module).step.recompute;
   return flops;
 }
 
 TEST(Flops, ProgramsDoWhatTheModelAsks) {
-  for (const TinyLayout& layout : {TinyLayout{1, 1, 1, 1, 1, true}, TinyLayout{1, 1, 1, 1, 1, false}, TinyLayout{2, 2, 4, 2, 4, false},
-                                   TinyLayout{4, 2, 4, 2, 2, true}, TinyLayout{2, 1, 8, 2, 4, false}}) {
+  for (const TinyLayout& layout :
+       {TinyLayout{1, 1, 1, 1, 1, true}, TinyLayout{1, 1, 1, 1, 1, false}, TinyLayout{2, 2, 4, 2, 4, false},
+        TinyLayout{4, 2, 4, 2, 2, true}, TinyLayout{2, 1, 8, 2, 4, false}}) {
     const Plan plan = testing::Compiled(TinyRecipe(layout));
     // Means are rounded to whole rows, of which a toy has few.
     EXPECT_NEAR(ProgramFlops(plan) / ModelFlops(plan), 1, 0.03) << layout.language_ranks << " ranks";
@@ -49,7 +51,10 @@ TEST(Flops, ProgramsDoWhatEveryLayoutAsks) {
       {"expert_tp", [](ModuleRecipe& m) { m.expert_tp = int64_t{2}; }},
       {"frozen", [](ModuleRecipe& m) { m.train_backbone = std::string("frozen"); }},
       {"recompute", [](ModuleRecipe& m) { m.recompute = {Located(std::string("full"))}; }},
-      {"recompute_some", [](ModuleRecipe& m) { m.recompute = {Located(std::string("mamba")), Located(std::string("moe"))}; }},
+      {"recompute_some",
+       [](ModuleRecipe& m) {
+         m.recompute = {Located(std::string("mamba")), Located(std::string("moe"))};
+       }},
   };
   for (const auto& [name, change] : changes) {
     Recipe recipe = TinyRecipe({2, 1, 8, 2, 2, false});

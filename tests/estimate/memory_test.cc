@@ -1,4 +1,5 @@
-// Memory by category: what stays is the reference's arithmetic (facts 3.12), and a plan that does not fit is refused at its module.
+// Memory by category: what stays is the reference's arithmetic (facts 3.12), and a plan that does not fit is refused at
+// its module.
 #include "planner/estimate/memory.h"
 
 #include <gmock/gmock.h>
@@ -74,8 +75,8 @@ TEST(Memory, ExpertRowsArePlannedAtTheDeclaredImbalance) {
   for (const Symbol& symbol : plan.symbols) {
     if (symbol.name != "language.expert_rows") continue;
     EXPECT_EQ(symbol.mean, 4096 * 6);
-    EXPECT_EQ(symbol.expected, 2 * 4096 * 6);      // imbalance 2
-    EXPECT_EQ(symbol.maximum, 4 * 4096 * 6);       // all tokens of the four ranks choose experts of one
+    EXPECT_EQ(symbol.expected, 2 * 4096 * 6);  // imbalance 2
+    EXPECT_EQ(symbol.maximum, 4 * 4096 * 6);   // all tokens of the four ranks choose experts of one
   }
   const std::vector<RoleEstimate> estimates = EstimateMemory(plan);
   const RoleEstimate& language = RoleNamed(estimates, "language.s0");
@@ -100,7 +101,9 @@ TEST(Memory, KeepsTheMicrobatchesInFlight) {
   recipe.batch.global_samples = int64_t{1};
   recipe.budget.train_samples = int64_t{20};
   const Plan one = testing::Compiled(recipe);
-  const auto activations = [](const Plan& plan, const char* role) { return RoleNamed(EstimateMemory(plan), role).planned.activations; };
+  const auto activations = [](const Plan& plan, const char* role) {
+    return RoleNamed(EstimateMemory(plan), role).planned.activations;
+  };
   EXPECT_GT(activations(many, "radio_encoder.s0"), activations(one, "radio_encoder.s0") * 3 / 2);
   EXPECT_LT(activations(many, "radio_encoder.s0"), activations(one, "radio_encoder.s0") * 5 / 2);
   EXPECT_EQ(activations(many, "language.s0"), activations(one, "language.s0"));
@@ -122,8 +125,8 @@ TEST(Memory, WarnsWhereOnlyEvenExpertsFit) {
   const Plan plan = Shipped("nemotron_moe_vlm_54l_text_only", {}, diagnostics);
   EXPECT_FALSE(diagnostics.has_errors());
   const std::vector<Diagnostic> problems = diagnostics.sorted();
-  const auto warning =
-      std::find_if(problems.begin(), problems.end(), [](const Diagnostic& d) { return d.kind == DiagnosticKind::kExpertRowsMayNotFit; });
+  const auto warning = std::find_if(problems.begin(), problems.end(),
+                                    [](const Diagnostic& d) { return d.kind == DiagnosticKind::kExpertRowsMayNotFit; });
   ASSERT_NE(warning, problems.end());
   EXPECT_EQ(warning->severity, Severity::kWarning);
   EXPECT_THAT(warning->message, ::testing::HasSubstr("h100_sxm"));

@@ -14,7 +14,8 @@ namespace planwright {
 namespace {
 
 ValueType Bytes(int64_t bytes) { return {DType::kFp32, {bytes / 4}, {}, std::nullopt, false}; }
-Instruction Makes(OpKind kind, std::vector<std::string> inputs, std::vector<Output> outputs, std::vector<std::string> frees) {
+Instruction Makes(OpKind kind, std::vector<std::string> inputs, std::vector<Output> outputs,
+                  std::vector<std::string> frees) {
   Instruction instruction{.kind = kind, .inputs = std::move(inputs), .outputs = std::move(outputs)};
   instruction.frees = std::move(frees);
   return instruction;
@@ -28,7 +29,8 @@ Instruction Call(const std::string& block, int microbatch, std::vector<std::stri
   return call;
 }
 
-// forward: x 400 -> gathered 800 (communication) -> y 400, scratch 1200; keeps x and gathered. backward: takes them, makes dx 400.
+// forward: x 400 -> gathered 800 (communication) -> y 400, scratch 1200; keeps x and gathered. backward: takes them,
+// makes dx 400.
 Plan TwoBlocks() {
   Plan plan;
   Block forward;
@@ -68,10 +70,10 @@ StepPeak PeakOf(Plan given, std::vector<Instruction> step) {
 }
 
 TEST(MemoryWalk, CountsAForward) {
-  const StepPeak peak =
-      PeakOf(TwoBlocks(), {Makes(OpKind::kReadTokens, {}, {{"x", Bytes(400)}}, {}), Call("m.forward", 0, {"x"}, {{"y", Bytes(400)}}, {"x", "y"})});
-  EXPECT_EQ(peak.communication, 800);                // gathered, before it is kept
-  EXPECT_EQ(peak.activations, 400 + 1200 + 400);     // x, scratch, y
+  const StepPeak peak = PeakOf(TwoBlocks(), {Makes(OpKind::kReadTokens, {}, {{"x", Bytes(400)}}, {}),
+                                             Call("m.forward", 0, {"x"}, {{"y", Bytes(400)}}, {"x", "y"})});
+  EXPECT_EQ(peak.communication, 800);             // gathered, before it is kept
+  EXPECT_EQ(peak.activations, 400 + 1200 + 400);  // x, scratch, y
   EXPECT_EQ(peak.frame, "m.layers.0");
   EXPECT_EQ(peak.block->name, "m.forward");
   EXPECT_EQ(peak.instruction->kind, OpKind::kAdd);
@@ -83,7 +85,9 @@ TEST(MemoryWalk, KeepsFramesUntilTheyAreTaken) {
     const std::string x = "x" + std::to_string(m), y = "y" + std::to_string(m);
     return Call("m.forward", m, {x}, {{y, Bytes(400)}}, {x, y});
   };
-  const auto backward = [](int m) { return Call("m.backward", m, {}, {{"dx" + std::to_string(m), Bytes(400)}}, {"dx" + std::to_string(m)}); };
+  const auto backward = [](int m) {
+    return Call("m.backward", m, {}, {{"dx" + std::to_string(m), Bytes(400)}}, {"dx" + std::to_string(m)});
+  };
   // One at a time: the second forward starts from nothing.
   EXPECT_EQ(PeakOf(TwoBlocks(), {read(0), forward(0), backward(0), read(1), forward(1), backward(1)}).total(), 2800);
   // Two in flight: what the first keeps, x 400 and gathered 800, is now an activation and stays.
@@ -99,9 +103,9 @@ TEST(MemoryWalk, KeepsFramesUntilTheyAreTaken) {
 TEST(MemoryWalk, AValueWithTwoNamesIsOneValue) {
   // x stays with the frame when its maker frees it, and is counted once while both have it.
   Plan plan = TwoBlocks();
-  const StepPeak kept =
-      PeakOf(plan, {Makes(OpKind::kReadTokens, {}, {{"x", Bytes(400)}}, {}), Call("m.forward", 0, {"x"}, {{"y", Bytes(400)}}, {"y"}),
-                    Makes(OpKind::kReadTokens, {}, {{"big", Bytes(4000)}}, {"big", "x"})});
+  const StepPeak kept = PeakOf(plan, {Makes(OpKind::kReadTokens, {}, {{"x", Bytes(400)}}, {}),
+                                      Call("m.forward", 0, {"x"}, {{"y", Bytes(400)}}, {"y"}),
+                                      Makes(OpKind::kReadTokens, {}, {{"big", Bytes(4000)}}, {"big", "x"})});
   EXPECT_EQ(kept.total(), 400 + 800 + 4000);
 }
 
@@ -109,7 +113,8 @@ TEST(MemoryWalk, SizesAtRunTimeAreTakenAsAsked) {
   Plan plan;
   plan.symbols = {{"rows", 100, "", 60, 30}};
   Role role;
-  role.step = {Makes(OpKind::kAllToAllV, {}, {{"r", {DType::kFp32, {Dim("rows"), Dim(int64_t{2})}, {}, std::nullopt, false}}}, {"r"})};
+  role.step = {Makes(OpKind::kAllToAllV, {},
+                     {{"r", {DType::kFp32, {Dim("rows"), Dim(int64_t{2})}, {}, std::nullopt, false}}}, {"r"})};
   EXPECT_EQ(PeakAt(plan, role, Sizes::kPlanned).communication, 60 * 8);
   EXPECT_EQ(PeakAt(plan, role, Sizes::kWorst).communication, 100 * 8);
 }
@@ -152,7 +157,8 @@ void ExpectPeaksOfBruteForce(const Plan& plan) {
       std::unique_ptr<testing::NaiveProgram> program;
       program = std::make_unique<testing::NaiveProgram>(plan, [&](const testing::NaiveProgram::Place& place) {
         int64_t held[2] = {0, 0};
-        for (const auto& [number, value] : program->alive()) held[value->communicated && !value->kept] += bytes(*value->type, sizes);
+        for (const auto& [number, value] : program->alive())
+          held[value->communicated && !value->kept] += bytes(*value->type, sizes);
         if (held[0] + held[1] <= activations + communication) return;
         activations = held[0], communication = held[1], fullest = place.instruction;
       });
@@ -167,7 +173,8 @@ void ExpectPeaksOfBruteForce(const Plan& plan) {
 
 TEST(MemoryWalk, IsWhatBruteForceFinds) {
   for (unsigned seed = 0; seed < 200; ++seed) ExpectPeaksOfBruteForce(testing::RandomProgram(seed).Make());
-  for (const char* recipe : {"nemotron_moe_vlm_20l_mock_8r.yaml", "nemotron_moe_vlm_54l_17n.yaml", "nemotron_moe_vlm_54l_33n_stage1.yaml"}) {
+  for (const char* recipe :
+       {"nemotron_moe_vlm_20l_mock_8r.yaml", "nemotron_moe_vlm_54l_17n.yaml", "nemotron_moe_vlm_54l_33n_stage1.yaml"}) {
     ExpectPeaksOfBruteForce(testing::CompiledFile(std::string(PLANWRIGHT_SOURCE_DIR "/recipes/") + recipe));
   }
 }

@@ -26,7 +26,8 @@ Plan Pipeline(int stages, int microbatches) {
   };
   Block forward, backward;
   forward.name = "m.forward", forward.module = "m", forward.inputs = {{"x", x}}, forward.body = {product("x", "y")};
-  backward.name = "m.backward", backward.module = "m", backward.inputs = {{"x", x}}, backward.body = {product("x", "y"), product("y", "z")};
+  backward.name = "m.backward", backward.module = "m", backward.inputs = {{"x", x}},
+  backward.body = {product("x", "y"), product("y", "z")};
   plan.blocks = {forward, backward};
   for (int s = 0; s < stages; ++s) {
     Role role;
@@ -50,7 +51,8 @@ Plan Pipeline(int stages, int microbatches) {
 
 // 1F1B's bubble: stages - 1 forwards and backwards beside those of the microbatches.
 TEST(StepTime, OneForwardOneBackwardHasItsBubble) {
-  for (const auto& [stages, microbatches] : {std::pair(1, 4), std::pair(2, 6), std::pair(4, 8), std::pair(4, 2), std::pair(8, 32)}) {
+  for (const auto& [stages, microbatches] :
+       {std::pair(1, 4), std::pair(2, 6), std::pair(4, 8), std::pair(4, 2), std::pair(8, 32)}) {
     const StepTime time = TimeStep(Pipeline(stages, microbatches));
     const double unit = 2;  // FLOPs of a product of one by one
     EXPECT_FALSE(time.seconds);

@@ -1,4 +1,5 @@
-// How libFuzzer changes a plan: mostly one value of its JSON at a time, since almost every changed byte would only stop the parser.
+// How libFuzzer changes a plan: mostly one value of its JSON at a time, since almost every changed byte would only stop
+// the parser.
 #include <algorithm>
 #include <climits>
 #include <cstdint>
@@ -68,7 +69,8 @@ class Mutator {
 
   void ChangeInteger(Json& target, const std::vector<Json*>& values) {
     constexpr int64_t kEdges[] = {0, -1, 1, 2, INT_MAX, INT_MIN, INT64_MAX, INT64_MIN, 1 << 20, (1 << 20) + 1, 1 << 16};
-    const int64_t old = target.is_number_unsigned() ? static_cast<int64_t>(target.get<uint64_t>()) : target.get<int64_t>();
+    const int64_t old =
+        target.is_number_unsigned() ? static_cast<int64_t>(target.get<uint64_t>()) : target.get<int64_t>();
     switch (Below(4)) {
       case 0: target = kEdges[Below(std::size(kEdges))]; break;
       case 1: target = static_cast<int64_t>(static_cast<uint64_t>(old) + Below(3) - 1); break;

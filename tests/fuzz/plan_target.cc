@@ -1,4 +1,5 @@
-// Any bytes as a plan: it is refused, or read and proved. The digest of a damaged plan is mended first, so that the rules behind it are reached.
+// Any bytes as a plan: it is refused, or read and proved. The digest of a damaged plan is mended first, so that the
+// rules behind it are reached.
 #include <cstdint>
 #include <string>
 

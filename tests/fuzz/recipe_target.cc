@@ -1,4 +1,5 @@
-// Any bytes as a recipe: what reads is compiled, proved, written and read again. Out comes a plan or reasons, and nothing else.
+// Any bytes as a recipe: what reads is compiled, proved, written and read again. Out comes a plan or reasons, and
+// nothing else.
 #include <unistd.h>
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Runs a fuzz target over files and folders of inputs, without a fuzzer: what once went wrong is tried on every `./dev test`.
+// Runs a fuzz target over files and folders of inputs, without a fuzzer: what once went wrong is tried on every `./dev
+// test`.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

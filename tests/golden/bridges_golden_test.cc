@@ -1,5 +1,6 @@
-// Who sends which samples to whom. Counts of lanes that do not divide each other are refused by the reference and dealt by samples here; so are
-// its row splits, which are those of the samples; where modules share ranks, every rank is handed its own lane's samples.
+// Who sends which samples to whom. Counts of lanes that do not divide each other are refused by the reference and dealt
+// by samples here; so are its row splits, which are those of the samples; where modules share ranks, every rank is
+// handed its own lane's samples.
 #include "tests/bridges/golden_grid.h"
 #include "tests/golden/golden_program.h"
 
@@ -12,7 +13,9 @@ using testing::GoldenModule;
 using testing::GoldenRecipe;
 using testing::Ids;
 
-GoldenModule ModuleOn(const char* name, const Grid& grid) { return {name, grid.first_rank, grid.ranks(), grid.tp, grid.cp, grid.pp, 1, 1, ""}; }
+GoldenModule ModuleOn(const char* name, const Grid& grid) {
+  return {name, grid.first_rank, grid.ranks(), grid.tp, grid.cp, grid.pp, 1, 1, ""};
+}
 
 GoldenRecipe BetweenGrids(const Grid& from, const Grid& to) {
   GoldenRecipe recipe;
@@ -84,8 +87,8 @@ TEST_F(Bridges, LeadAtTheReferencesRanks) {
   }
 }
 
-// The reference cuts rows: by the counts of each sample where it has them, else evenly. Ours names samples, and each sample's rows follow from its
-// text on both sides: the same rows wherever the reference's are right.
+// The reference cuts rows: by the counts of each sample where it has them, else evenly. Ours names samples, and each
+// sample's rows follow from its text on both sides: the same rows wherever the reference's are right.
 TEST_F(Bridges, SplitRowsAsTheirSamplesAre) {
   for (const json& c : Golden().at("bridge_split_cases")) {
     const int peers = c.at("num_splits");

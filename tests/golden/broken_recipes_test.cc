@@ -1,6 +1,6 @@
-// Broken recipes as people write them, each in its folder under tests/golden/broken with the exact text that `plan validate`
-// says about it, and recipes that are only warned of under tests/golden/lints. A folder may have overrides.txt, one a line.
-// UPDATE_GOLDENS=1 writes what is said now; read the difference before committing it.
+// Broken recipes as people write them, each in its folder under tests/golden/broken with the exact text that `plan
+// validate` says about it, and recipes that are only warned of under tests/golden/lints. A folder may have
+// overrides.txt, one a line. UPDATE_GOLDENS=1 writes what is said now; read the difference before committing it.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -58,7 +58,8 @@ Said ProblemsHere(const std::vector<std::string>& overrides) {
 // "broken/01_misspelled_key"
 std::vector<std::string> Cases(const std::string& folder) {
   std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(kGolden / folder)) names.push_back(folder + "/" + entry.path().filename().string());
+  for (const fs::directory_entry& entry : fs::directory_iterator(kGolden / folder))
+    names.push_back(folder + "/" + entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -78,7 +79,9 @@ TEST_P(GoldenRecipe, SaysWhatIsWrong) {
   EXPECT_EQ(said.text, ReadAll(folder / "expected.txt"));
 }
 
-std::string TestName(const testing::TestParamInfo<std::string>& info) { return info.param.substr(info.param.find('/') + 1); }
+std::string TestName(const testing::TestParamInfo<std::string>& info) {
+  return info.param.substr(info.param.find('/') + 1);
+}
 
 INSTANTIATE_TEST_SUITE_P(Broken, GoldenRecipe, testing::ValuesIn(Cases("broken")), TestName);
 INSTANTIATE_TEST_SUITE_P(Lints, GoldenRecipe, testing::ValuesIn(Cases("lints")), TestName);
@@ -130,7 +133,8 @@ TEST(GoldenRecipes, ShowEveryKind) {
   for (DiagnosticKind kind : AllKinds()) {
     const std::string name(KindName(kind));
     const bool shown = all.find(Cat(" [", KindNumber(kind), " ", name, "]\n")) != std::string::npos;
-    EXPECT_NE(shown, kWithoutGolden.contains(name)) << name << (shown ? " has a golden recipe now" : ": add a recipe that gives it to tests/golden");
+    EXPECT_NE(shown, kWithoutGolden.contains(name))
+        << name << (shown ? " has a golden recipe now" : ": add a recipe that gives it to tests/golden");
   }
 }
 

@@ -1,4 +1,5 @@
-// Samples, steps and rates. Here the last step is a full batch, where the reference rounds down, and a recipe says its budget in samples alone.
+// Samples, steps and rates. Here the last step is a full batch, where the reference rounds down, and a recipe says its
+// budget in samples alone.
 #include <cstdio>
 #include <map>
 
@@ -25,11 +26,13 @@ std::string BudgetOf(const json& c) {
   const double warmup = c.at("lr_warmup_steps");
   const int64_t decay = c.at("lr_decay_steps");
   std::string text = "\n  train_samples: " + std::to_string(c.at("wd_incr_steps").get<int64_t>()) +
-                     "\n  learning_rate:\n    peak: " + Number(c.at("max_lr")) + "\n    min: " + Number(c.at("min_lr")) +
-                     "\n    init: " + Number(c.at("init_lr")) + "\n    decay_samples: " + std::to_string(decay) +
-                     "\n    style: " + word(c.at("lr_decay_style"));
-  if (warmup == static_cast<double>(static_cast<int64_t>(warmup))) text += "\n    warmup_samples: " + std::to_string(static_cast<int64_t>(warmup));
-  else text += "\n    warmup_fraction: " + Number(warmup / static_cast<double>(decay));
+                     "\n  learning_rate:\n    peak: " + Number(c.at("max_lr")) +
+                     "\n    min: " + Number(c.at("min_lr")) + "\n    init: " + Number(c.at("init_lr")) +
+                     "\n    decay_samples: " + std::to_string(decay) + "\n    style: " + word(c.at("lr_decay_style"));
+  if (warmup == static_cast<double>(static_cast<int64_t>(warmup)))
+    text += "\n    warmup_samples: " + std::to_string(static_cast<int64_t>(warmup));
+  else
+    text += "\n    warmup_fraction: " + Number(warmup / static_cast<double>(decay));
   if (c.at("lr_decay_style") == "WSD") {
     text += "\n    wsd: {";
     if (!c.at("wsd_decay_steps").is_null()) text += "decay_samples: " + c["wsd_decay_steps"].dump() + ", ";
@@ -75,10 +78,11 @@ TEST_F(Budgets, HaveTheReferencesStepsAndAFullLastOne) {
       continue;
     }
     const json& a = c.at("args");
-    GoldenRecipe recipe = OneRank("\n  train_samples: " + a["train_samples"].dump() +
-                                  "\n  learning_rate: {peak: 1.2e-3, min: 1.2e-5, warmup_samples: " + a["lr_warmup_samples"].dump() +
-                                  ", decay_samples: " + a["lr_decay_samples"].dump() +
-                                  ", style: wsd, wsd: {decay_samples: " + a["lr_wsd_decay_samples"].dump() + ", style: minus_sqrt}}");
+    GoldenRecipe recipe =
+        OneRank("\n  train_samples: " + a["train_samples"].dump() +
+                "\n  learning_rate: {peak: 1.2e-3, min: 1.2e-5, warmup_samples: " + a["lr_warmup_samples"].dump() +
+                ", decay_samples: " + a["lr_decay_samples"].dump() +
+                ", style: wsd, wsd: {decay_samples: " + a["lr_wsd_decay_samples"].dump() + ", style: minus_sqrt}}");
     recipe.microbatches = a.at("global_batch_size");
     const json budget = Show(recipe, "budget");
     const int64_t samples = a["train_samples"], batch = a["global_batch_size"];
@@ -87,12 +91,14 @@ TEST_F(Budgets, HaveTheReferencesStepsAndAFullLastOne) {
     const json& d = c.at("derived");
     EXPECT_EQ(budget["segments"][0]["end_sample"], d.at("lr_warmup_steps"));
     EXPECT_EQ(budget["segments"][2]["end_sample"], d.at("lr_decay_steps"));
-    EXPECT_EQ(budget["segments"][2]["end_sample"].get<int64_t>() - budget["segments"][2]["first_sample"].get<int64_t>(), d.at("wsd_decay_steps"));
+    EXPECT_EQ(budget["segments"][2]["end_sample"].get<int64_t>() - budget["segments"][2]["first_sample"].get<int64_t>(),
+              d.at("wsd_decay_steps"));
     EXPECT_EQ(budget["segments"][3]["end_sample"], d.at("wd_incr_steps"));
   }
 }
 
-// The cases override the WSD schedule of lr_cases. What the reference notices only when the formula is reached is noticed at once.
+// The cases override the WSD schedule of lr_cases. What the reference notices only when the formula is reached is
+// noticed at once.
 TEST_F(Budgets, KeepTheReferencesConstraints) {
   const std::map<std::string, std::string> kinds = {{"max_lt_min", "LearningRateRange"},
                                                     {"warmup_gt_decay", "WarmupTooLong"},

@@ -34,8 +34,11 @@ class GoldenProgram : public PlanProgram {
     return verdict;
   }
 
-  // `subject` may have options: "budget --at 0,8". `list`: that field of what is shown. Null, and a failure of the test, when the recipe is refused.
-  nlohmann::json Show(const GoldenRecipe& recipe, const std::string& subject) { return ShowFile(Write("golden.yaml", recipe.Text()), subject); }
+  // `subject` may have options: "budget --at 0,8". `list`: that field of what is shown. Null, and a failure of the
+  // test, when the recipe is refused.
+  nlohmann::json Show(const GoldenRecipe& recipe, const std::string& subject) {
+    return ShowFile(Write("golden.yaml", recipe.Text()), subject);
+  }
   nlohmann::json ShowList(const GoldenRecipe& recipe, const std::string& subject, const char* list) {
     nlohmann::json shown = Show(recipe, subject);
     return shown.is_null() ? shown : shown.at(list);

@@ -1,5 +1,6 @@
-// Where the reference's modules lie: groups, ranks, what it accepts and what it refuses. Where the design decides otherwise the test says so:
-// no gtp axis, no switch of an encoder's own, GPUs behind the last module are idle and not an error.
+// Where the reference's modules lie: groups, ranks, what it accepts and what it refuses. Where the design decides
+// otherwise the test says so: no gtp axis, no switch of an encoder's own, GPUs behind the last module are idle and not
+// an error.
 #include <cstdio>
 #include <functional>
 #include <map>
@@ -20,11 +21,21 @@ using testing::GoldenRecipe;
 using testing::Ids;
 using testing::ModuleOf;
 
-const std::map<std::string, std::string> kUpstreamNames = {
-    {"tp", "tp"},           {"cp", "cp"},         {"pp", "pp"},         {"dp", "dp"},
-    {"dp_cp", "dp_cp"},     {"tp_cp", "tp_cp"},   {"mp", "mp"},         {"tp_dp", "tp_dp"},
-    {"tp_dp_cp", "tp_dp_cp"}, {"intra_dist_opt_instance", "intra_dist_opt"}, {"ep", "ep"}, {"ep_tp", "expt_tp"},
-    {"ep_dp", "expt_dp"},   {"tp_ep_mp", "tp_ep"}, {"tp_ep_pp", "tp_ep_pp"}};
+const std::map<std::string, std::string> kUpstreamNames = {{"tp", "tp"},
+                                                           {"cp", "cp"},
+                                                           {"pp", "pp"},
+                                                           {"dp", "dp"},
+                                                           {"dp_cp", "dp_cp"},
+                                                           {"tp_cp", "tp_cp"},
+                                                           {"mp", "mp"},
+                                                           {"tp_dp", "tp_dp"},
+                                                           {"tp_dp_cp", "tp_dp_cp"},
+                                                           {"intra_dist_opt_instance", "intra_dist_opt"},
+                                                           {"ep", "ep"},
+                                                           {"ep_tp", "expt_tp"},
+                                                           {"ep_dp", "expt_dp"},
+                                                           {"tp_ep_mp", "tp_ep"},
+                                                           {"tp_ep_pp", "tp_ep_pp"}};
 
 // FNV-1a 64 over ranks joined by "," and groups joined by ";", as the golden file has it.
 std::string Fnv(const json& groups) {
@@ -89,7 +100,8 @@ TEST_P(Topology, GroupsRanksAndBridgesAreTheReferences) {
   recipe.language_lanes = c.at("modules").back().at("dp");
   std::map<std::string, json> groups;  // "language.tp" -> members
   for (const auto& group : ShowList(recipe, "groups", "groups")) {
-    if (!group["module"].is_null()) groups[group["module"].get<std::string>() + "." + group["name"].get<std::string>()] = group["members"];
+    if (!group["module"].is_null())
+      groups[group["module"].get<std::string>() + "." + group["name"].get<std::string>()] = group["members"];
   }
   for (const json& m : c.at("modules")) ExpectGroups(m, groups);
   const json ranks = Show(recipe, "ranks");
@@ -116,11 +128,15 @@ INSTANTIATE_TEST_SUITE_P(Golden, Topology, ::testing::ValuesIn(Ids("topologies")
 
 class Layouts : public testing::GoldenProgram {};
 
-// Ranks of the cluster left over behind the last module are an error to the reference. Here they are worth a word (PW0212) and no more.
-bool LeavesRanksOver(const json& c) { return c.at("id") == "colocated_with_gap" || c.at("id") == "uncovered_tail" || c.at("id") == "gap_at_end"; }
+// Ranks of the cluster left over behind the last module are an error to the reference. Here they are worth a word
+// (PW0212) and no more.
+bool LeavesRanksOver(const json& c) {
+  return c.at("id") == "colocated_with_gap" || c.at("id") == "uncovered_tail" || c.at("id") == "gap_at_end";
+}
 
 TEST_F(Layouts, AreAcceptedAndRefusedAsTheReferenceDoes) {
-  const std::map<std::string, std::string> kinds = {{"OVERLAP_PARTIAL", "PlacementsOverlap"}, {"DENSE_NOT_DIVISIBLE", "GridDoesNotFit"},
+  const std::map<std::string, std::string> kinds = {{"OVERLAP_PARTIAL", "PlacementsOverlap"},
+                                                    {"DENSE_NOT_DIVISIBLE", "GridDoesNotFit"},
                                                     {"WORLD_NOT_COVERED", "RanksNotCovered"}};
   for (const json& c : Golden().at("topology_validation")) {
     GoldenRecipe recipe;
@@ -135,7 +151,8 @@ TEST_F(Layouts, AreAcceptedAndRefusedAsTheReferenceDoes) {
   }
 }
 
-// The reference's arguments as a recipe. What recipes have no word for goes into `parallel`, where it is an unknown key.
+// The reference's arguments as a recipe. What recipes have no word for goes into `parallel`, where it is an unknown
+// key.
 GoldenRecipe RecipeOf(const json& c) {
   const json& a = c.at("args");
   GoldenRecipe recipe;
@@ -158,10 +175,10 @@ GoldenRecipe RecipeOf(const json& c) {
 
 // Where the design decides otherwise, and the kind that says so; "" is accepted.
 const std::map<std::string, std::string> kOtherwise = {
-    {"shards_lt_tp", "UnknownKey"},           // no gtp axis
-    {"experts_zero_ignored", "NoExperts"},    // the reference forgets ep without experts, here it is a slip
-    {"llm_only_enc_overlap", ""},             // overlap is of all modules: no switch for an encoder that is not there
-    {"uncovered_tail", ""},                   // a lint
+    {"shards_lt_tp", "UnknownKey"},         // no gtp axis
+    {"experts_zero_ignored", "NoExperts"},  // the reference forgets ep without experts, here it is a slip
+    {"llm_only_enc_overlap", ""},           // overlap is of all modules: no switch for an encoder that is not there
+    {"uncovered_tail", ""},                 // a lint
 };
 
 TEST_F(Layouts, ArgumentsAreAcceptedAndRefusedAsTheReferenceDoes) {
@@ -176,8 +193,8 @@ TEST_F(Layouts, ArgumentsAreAcceptedAndRefusedAsTheReferenceDoes) {
     ASSERT_TRUE(c.at("ok").get<bool>() || otherwise != kOtherwise.end()) << id;
     const json groups = Show(recipe, "groups");
     for (const json& spec : c.value("specs", json::array())) {
-      for (const auto& [axis, size] :
-           std::map<std::string, int>{{"tp", spec["tp"]}, {"dp", spec["dp"]}, {"ep", spec["ep"]}, {"ep_dp", spec["expt_dp"]}}) {
+      for (const auto& [axis, size] : std::map<std::string, int>{
+               {"tp", spec["tp"]}, {"dp", spec["dp"]}, {"ep", spec["ep"]}, {"ep_dp", spec["expt_dp"]}}) {
         for (const auto& group : groups["groups"]) {
           if (group["module"] == spec["name"] && group["name"] == axis) {
             EXPECT_EQ(group["members"][0].size(), static_cast<size_t>(size)) << id << axis;
@@ -197,7 +214,8 @@ TEST_F(Layouts, HaveNoWeightShards) {
   }
 }
 
-// Grids of the reference that a recipe can have: our axes, in our order, and the expert view. The others are enumerated in axis_test.
+// Grids of the reference that a recipe can have: our axes, in our order, and the expert view. The others are enumerated
+// in axis_test.
 TEST_F(Layouts, GroupRanksAsTheReferencesGrids) {
   const std::map<std::set<std::string>, std::string> names = {{{"tp"}, "tp"},
                                                               {{"cp"}, "cp"},
@@ -253,8 +271,8 @@ TEST_F(Layouts, MayBeSmallerThanTheCluster) {
   }
 }
 
-// The reference's views are lists of sizes and names that can contradict the base grid. Ours are named sizes of one grid with one pp: what its
-// checks are for cannot be written in a recipe, and a plan that was changed so is refused.
+// The reference's views are lists of sizes and names that can contradict the base grid. Ours are named sizes of one
+// grid with one pp: what its checks are for cannot be written in a recipe, and a plan that was changed so is refused.
 TEST(Views, CannotContradictTheirGrid) {
   const auto rules_of = [](const std::function<void(Plan&)>& damage) {
     Diagnostics problems;

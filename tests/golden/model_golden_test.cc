@@ -1,4 +1,5 @@
-// Models and images: parameter counts, where a rank's rows lie in the published tensors, and the grids of made-up images, which a recipe writes out.
+// Models and images: parameter counts, where a rank's rows lie in the published tensors, and the grids of made-up
+// images, which a recipe writes out.
 #include <map>
 
 #include "planner/compile.h"
@@ -16,9 +17,10 @@ class Models : public testing::GoldenProgram {};
 
 TEST_F(Models, HaveTheDerivedParameterCounts) {
   const json& counts = Golden().at("derived").at("param_counts");
-  for (const auto& [recipe, key] :
-       std::map<std::string, std::string>{{"nemotron_moe_vlm_20l_mock_8r", "llm_20l"}, {"nemotron_moe_vlm_54l_9n", "llm_54l"}}) {
-    const json language = ShowFile(PLANWRIGHT_SOURCE_DIR "/recipes/" + recipe + ".yaml", "model")["modules"]["language"];
+  for (const auto& [recipe, key] : std::map<std::string, std::string>{{"nemotron_moe_vlm_20l_mock_8r", "llm_20l"},
+                                                                      {"nemotron_moe_vlm_54l_9n", "llm_54l"}}) {
+    const json language =
+        ShowFile(PLANWRIGHT_SOURCE_DIR "/recipes/" + recipe + ".yaml", "model")["modules"]["language"];
     EXPECT_EQ(language["parameters"], counts[key]["total"]) << recipe;
     std::map<std::string, int64_t> sums;
     for (const auto& layer : language["layers"]) sums[layer["kind"]] += layer["parameters"].get<int64_t>();
@@ -32,8 +34,9 @@ TEST_F(Models, HaveTheDerivedParameterCounts) {
 std::vector<std::pair<int64_t, int64_t>> RowsOf(const std::string& tensor, int tp, int rank) {
   Diagnostics problems;
   const std::string size = std::to_string(tp);
-  const auto recipe = ReadRecipe(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml",
-                                 {"cluster.gpu=none", "modules.language.placement.ranks=8", "modules.language.parallel.tp=" + size}, problems);
+  const auto recipe = ReadRecipe(
+      PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml",
+      {"cluster.gpu=none", "modules.language.placement.ranks=8", "modules.language.parallel.tp=" + size}, problems);
   static std::map<int, Plan> plans;
   if (!plans.contains(tp)) plans[tp] = CompileRecipe(*recipe, problems).value();
   const Module& module = *plans.at(tp).FindModule("language");
@@ -53,15 +56,19 @@ TEST_F(Models, CutTheInProjectionPartByPart) {
     for (const auto& [rank, parts] : ranks.items()) {
       std::vector<std::pair<int64_t, int64_t>> expected;
       for (const json& part : parts) {  // neighbours that touch are one run
-        if (!expected.empty() && expected.back().second == part[1]) expected.back().second = part[2];
-        else expected.emplace_back(part[1], part[2]);
+        if (!expected.empty() && expected.back().second == part[1])
+          expected.back().second = part[2];
+        else
+          expected.emplace_back(part[1], part[2]);
       }
-      EXPECT_EQ(RowsOf("language.backbone.layers.0.mixer.in_proj.weight", std::stoi(tp), std::stoi(rank)), expected) << tp << " " << rank;
+      EXPECT_EQ(RowsOf("language.backbone.layers.0.mixer.in_proj.weight", std::stoi(tp), std::stoi(rank)), expected)
+          << tp << " " << rank;
     }
   }
 }
 
-// The reference interleaves q, k and v by group; the published tensors, and so the plan's, are apart. A rank has the same groups of heads.
+// The reference interleaves q, k and v by group; the published tensors, and so the plan's, are apart. A rank has the
+// same groups of heads.
 TEST_F(Models, GiveARankTheReferencesGroupsOfHeads) {
   const json& layout = Golden().at("derived").at("qkv_layout").at("llm_tp2").at("ranks");
   for (int rank = 0; rank < 2; ++rank) {
@@ -70,24 +77,27 @@ TEST_F(Models, GiveARankTheReferencesGroupsOfHeads) {
     using Rows = std::vector<std::pair<int64_t, int64_t>>;
     const std::string prefix = "language.backbone.layers.5.mixer.";
     EXPECT_EQ(RowsOf(prefix + "k_proj.weight", 2, rank), (Rows{{first * head_dim, end * head_dim}}));
-    EXPECT_EQ(RowsOf(prefix + "q_proj.weight", 2, rank), (Rows{{first * heads_of_group * head_dim, end * heads_of_group * head_dim}}));
+    EXPECT_EQ(RowsOf(prefix + "q_proj.weight", 2, rank),
+              (Rows{{first * heads_of_group * head_dim, end * heads_of_group * head_dim}}));
   }
 }
 
-// Positions of a sequence of `length` that a rank holds, by the layout of the plan's value, "tp:shard0 cp:zigzag0": cp cuts first, in 2 cp chunks of
-// which coordinate r has r and 2 cp - 1 - r.
+// Positions of a sequence of `length` that a rank holds, by the layout of the plan's value, "tp:shard0 cp:zigzag0": cp
+// cuts first, in 2 cp chunks of which coordinate r has r and 2 cp - 1 - r.
 json Positions(int length, const std::string& layout, int cp, int cp_rank, int tp, int tp_rank) {
   std::vector<int> all(length), mine;
   for (int i = 0; i < length; ++i) all[i] = i;
   if (cp > 1) {
     EXPECT_NE(layout.find("cp:zigzag"), std::string::npos) << layout;
     const int chunk = length / (2 * cp);
-    for (int c : {cp_rank, 2 * cp - 1 - cp_rank}) mine.insert(mine.end(), all.begin() + c * chunk, all.begin() + (c + 1) * chunk);
+    for (int c : {cp_rank, 2 * cp - 1 - cp_rank})
+      mine.insert(mine.end(), all.begin() + c * chunk, all.begin() + (c + 1) * chunk);
     all = mine;
   }
   if (layout.find("tp:shard") == std::string::npos) return all;
   const size_t part = all.size() / tp;
-  return std::vector<int>(all.begin() + static_cast<std::ptrdiff_t>(tp_rank * part), all.begin() + static_cast<std::ptrdiff_t>((tp_rank + 1) * part));
+  return std::vector<int>(all.begin() + static_cast<std::ptrdiff_t>(tp_rank * part),
+                          all.begin() + static_cast<std::ptrdiff_t>((tp_rank + 1) * part));
 }
 
 class Sequences : public testing::GoldenProgram {
@@ -120,8 +130,10 @@ TEST_F(Sequences, AreCutOverRanksAsTheReferences) {
   }
   for (const json& c : Golden().at("derived").at("cp_sp")) {
     const auto [activations, labels] = LayoutsOfTheHead(c["tp"], c["cp"]);
-    EXPECT_EQ(Positions(c["S"], activations, c["cp"], c["cp_rank"], c["tp"], c["tp_rank"]), c["embedding_indices"]) << activations;
-    EXPECT_EQ(Positions(c["S"], labels, c["cp"], c["cp_rank"], c["tp"], c["tp_rank"]), c["label_indices"]) << "never cut over tp: " << labels;
+    EXPECT_EQ(Positions(c["S"], activations, c["cp"], c["cp_rank"], c["tp"], c["tp_rank"]), c["embedding_indices"])
+        << activations;
+    EXPECT_EQ(Positions(c["S"], labels, c["cp"], c["cp_rank"], c["tp"], c["tp_rank"]), c["label_indices"])
+        << "never cut over tp: " << labels;
   }
 }
 
@@ -139,8 +151,8 @@ class Images : public testing::GoldenProgram {
   }
 };
 
-// The reference factors a number of patches into a grid. A recipe writes the grid; one that the reference finds impossible is refused however it is
-// written. Grids with more tokens than the sample are refused for that alone.
+// The reference factors a number of patches into a grid. A recipe writes the grid; one that the reference finds
+// impossible is refused however it is written. Grids with more tokens than the sample are refused for that alone.
 TEST_F(Images, HaveTheGridsThatTheReferenceAllows) {
   for (const json& c : Golden().at("mock_patch_grid")) {
     const int64_t patches = c.at("num_patches");

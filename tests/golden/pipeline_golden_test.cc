@@ -1,4 +1,5 @@
-// Stages of modules and of layers. The design has encoders and one language model, the last in line; no virtual stages; and no layer is ever dropped.
+// Stages of modules and of layers. The design has encoders and one language model, the last in line; no virtual stages;
+// and no layer is ever dropped.
 #include <map>
 
 #include "tests/golden/golden_program.h"
@@ -24,15 +25,18 @@ GoldenRecipe RecipeOf(const json& edges, const json& modules) {
     const int place = static_cast<int>(recipe.modules.size());
     if (modules.is_null()) return recipe.modules.push_back({name, place, 1, 1, 1, 1, 1, 1, ""});
     const json &m = modules.at(name), &dims = m.at("dims");
-    recipe.modules.push_back({name, m["rank_offset"], dims["tp"].get<int>() * dims["cp"].get<int>() * dims["pp"].get<int>() * dims["dp"].get<int>(),
-                              dims["tp"], dims["cp"], dims["pp"], 1, 1, ""});
+    recipe.modules.push_back(
+        {name, m["rank_offset"],
+         dims["tp"].get<int>() * dims["cp"].get<int>() * dims["pp"].get<int>() * dims["dp"].get<int>(), dims["tp"],
+         dims["cp"], dims["pp"], 1, 1, ""});
     recipe.language_lanes = dims["dp"];
   };
   for (const auto& [name, targets] : edges.items()) {
     if (name != language) add(name);
   }
   add(language);
-  for (const GoldenModule& module : recipe.modules) recipe.world = std::max(recipe.world, module.first_rank + module.ranks);
+  for (const GoldenModule& module : recipe.modules)
+    recipe.world = std::max(recipe.world, module.first_rank + module.ranks);
   return recipe;
 }
 
@@ -43,7 +47,8 @@ TEST_P(Pipeline, StagesWarmUpAsTheReferences) {
   GoldenRecipe recipe = RecipeOf(c.at("edges"), c.at("modules"));
   EXPECT_EQ(recipe.world, c.at("world_size"));
   if (GetParam() == "img_audio_llm_gen") {
-    return ExpectRefused(recipe, "BridgeDirection", "a module behind the language model: recipes have encoders and one language model");
+    return ExpectRefused(recipe, "BridgeDirection",
+                         "a module behind the language model: recipes have encoders and one language model");
   }
   for (const int microbatches : {1, 2, 4, 8}) {
     recipe.microbatches = microbatches;
@@ -53,7 +58,8 @@ TEST_P(Pipeline, StagesWarmUpAsTheReferences) {
       for (const auto& rank : stage["ranks"]) warmups[rank] = stage["warmup"];
     }
     for (const json& rank : c.at("ranks")) {
-      EXPECT_EQ(warmups.at(rank["rank"]), rank["warmup"][std::to_string(microbatches)]) << "rank " << rank["rank"] << ", " << microbatches;
+      EXPECT_EQ(warmups.at(rank["rank"]), rank["warmup"][std::to_string(microbatches)])
+          << "rank " << rank["rank"] << ", " << microbatches;
     }
   }
 }
@@ -92,7 +98,8 @@ TEST_F(Stages, LayersAreCountedAsTheReferences) {
       const json layers = ShowList(recipe, "model", "modules")["language"]["layers"];
       EXPECT_EQ(layers.size(), c.at("total_layers").get<size_t>());
       for (const char* kind : {"M", "E", "*"}) {
-        EXPECT_EQ(std::count_if(layers.begin(), layers.end(), [&](const auto& layer) { return layer["kind"] == kind; }), c["counts"][kind].get<int>())
+        EXPECT_EQ(std::count_if(layers.begin(), layers.end(), [&](const auto& layer) { return layer["kind"] == kind; }),
+                  c["counts"][kind].get<int>())
             << id << kind;
       }
     }
@@ -108,15 +115,18 @@ TEST_F(Stages, LayersAreCutAsTheReferences) {
     GoldenRecipe recipe = OneRank(c.at("pattern"));
     recipe.modules = {{"language", 0, pp, 1, 1, pp, 1, 1, extra}};
     recipe.world = pp;
-    // Without virtual stages there are as many segments as stages; and where the reference drops two layers without a word, the design refuses.
-    const bool refused = !c.at("vp_stage").is_null() || c["stages"][0].contains("exception") || c.at("id") == "uneven_pp2_both_ignores_middle";
+    // Without virtual stages there are as many segments as stages; and where the reference drops two layers without a
+    // word, the design refuses.
+    const bool refused = !c.at("vp_stage").is_null() || c["stages"][0].contains("exception") ||
+                         c.at("id") == "uneven_pp2_both_ignores_middle";
     if (refused) {
       ExpectRefused(recipe, "PatternSplit", c.at("id"));
       continue;
     }
     std::map<int, std::string> stages;
     const json model = Show(recipe, "model");
-    for (const auto& layer : model["modules"]["language"]["layers"]) stages[layer["stage"]] += layer["kind"].get<std::string>();
+    for (const auto& layer : model["modules"]["language"]["layers"])
+      stages[layer["stage"]] += layer["kind"].get<std::string>();
     for (const json& stage : c.at("stages")) EXPECT_EQ(stages[stage["pp_rank"]], stage["layers"]) << c.at("id");
   }
 }

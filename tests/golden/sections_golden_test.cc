@@ -18,15 +18,18 @@ const std::map<std::string, std::string> kUnread = {
     {"rank_group_snapshots", "empty"},
     {"lr_step_failures", "empty"},
     {"lr_state_load", "the state of a scheduler: here rates are a formula of the step, and nothing of them is kept"},
-    {"token_source_rank", "who publishes the number of loss tokens: here it is summed over the world, and every rank has it"},
+    {"token_source_rank",
+     "who publishes the number of loss tokens: here it is summed over the world, and every rank has it"},
     {"derived.worker_ids", "workers of loaders: here samples have numbers that no layout changes"},
     {"derived.worker_seeds", "as worker_ids"},
     {"derived.lane_routing", "as worker_ids"},
     {"derived.packed_params_merge", "a lane's documents are merged where they are read, when packed documents run"},
     {"derived.class_token_cu", "there are no shifted offsets: attention counts the class tokens of each image itself"},
-    {"derived.expert_bias_update", "the update compares experts x count with the total, in integers: ExpertBias.MovesBySignOfTheDistanceFromTheMean"},
+    {"derived.expert_bias_update",
+     "the update compares experts x count with the total, in integers: ExpertBias.MovesBySignOfTheDistanceFromTheMean"},
     {"derived.global_norm", "two numbers: Gate.ClipsAboveTheLimitOnly"},
-    {"derived.grad_scale", "with the participation factor, which the design leaves out: Scale.DividesByTheLossTokensAndNotByZero"},
+    {"derived.grad_scale",
+     "with the participation factor, which the design leaves out: Scale.DividesByTheLossTokensAndNotByZero"},
 };
 
 // All test sources but this one, joined.
@@ -34,7 +37,8 @@ std::string Sources() {
   std::string all;
   for (const auto& entry : fs::recursive_directory_iterator(PLANWRIGHT_SOURCE_DIR "/tests")) {
     const fs::path& path = entry.path();
-    if ((path.extension() != ".cc" && path.extension() != ".h") || path.filename() == fs::path(__FILE__).filename()) continue;
+    if ((path.extension() != ".cc" && path.extension() != ".h") || path.filename() == fs::path(__FILE__).filename())
+      continue;
     std::ifstream in(path);
     all.append(std::istreambuf_iterator<char>(in), {});
   }

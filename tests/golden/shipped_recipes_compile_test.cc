@@ -26,7 +26,8 @@ std::vector<std::string> Shipped() {
 
 class ShippedRecipe : public testing::TestWithParam<std::string> {};
 
-// Lints that ship on purpose: the production budget ends its decay early, as published, and 80 GB do not hold all tokens on one rank.
+// Lints that ship on purpose: the production budget ends its decay early, as published, and 80 GB do not hold all
+// tokens on one rank.
 bool IsExpectedLint(const std::string& recipe, const Diagnostic& problem) {
   return recipe.starts_with("nemotron_moe_vlm_54l") &&
          (problem.kind == DiagnosticKind::kDecayEndsEarly || problem.kind == DiagnosticKind::kExpertRowsMayNotFit);
@@ -34,7 +35,8 @@ bool IsExpectedLint(const std::string& recipe, const Diagnostic& problem) {
 
 TEST_P(ShippedRecipe, Compiles) {
   Diagnostics problems;
-  const std::optional<Recipe> recipe = ReadRecipe(PLANWRIGHT_SOURCE_DIR "/recipes/" + GetParam() + ".yaml", {}, problems);
+  const std::optional<Recipe> recipe =
+      ReadRecipe(PLANWRIGHT_SOURCE_DIR "/recipes/" + GetParam() + ".yaml", {}, problems);
   const bool compiled = recipe && CompileRecipe(*recipe, problems).has_value();
   Diagnostics unexpected;
   for (const Diagnostic& problem : problems.sorted()) {
@@ -45,7 +47,8 @@ TEST_P(ShippedRecipe, Compiles) {
   EXPECT_EQ(RenderText(unexpected.sorted(), texts, false), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Recipes, ShippedRecipe, testing::ValuesIn(Shipped()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Recipes, ShippedRecipe, testing::ValuesIn(Shipped()),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace planwright

@@ -1,4 +1,5 @@
-// Whether the recorder's word on what a GPU has done is true, and what it costs: kernels that run a known while, and many that do not.
+// Whether the recorder's word on what a GPU has done is true, and what it costs: kernels that run a known while, and
+// many that do not.
 #include <ATen/cuda/Sleep.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -56,7 +57,8 @@ bool FollowsTheDevice(Recorder& recorder) {
   return good;
 }
 
-// On two streams a later instruction may be done before an earlier one; what counts is what is done without a gap. The third waits for the first.
+// On two streams a later instruction may be done before an earlier one; what counts is what is done without a gap. The
+// third waits for the first.
 bool FollowsSeveralStreams(Recorder& recorder) {
   const at::Tensor value = at::empty({1024}, at::TensorOptions(at::kCUDA).dtype(at::kFloat));
   value.fill_(0.0);
@@ -80,8 +82,8 @@ bool FollowsSeveralStreams(Recorder& recorder) {
   run(0, {-1, 0}, [&] { read = value[0].item<double>(); });
   recorder.Refresh();
   const uint64_t after = recorder.done() - before;
-  std::printf("      two streams: %llu done while the first runs, then %llu; the one that waits reads %g\n", static_cast<unsigned long long>(during),
-              static_cast<unsigned long long>(after), read);
+  std::printf("      two streams: %llu done while the first runs, then %llu; the one that waits reads %g\n",
+              static_cast<unsigned long long>(during), static_cast<unsigned long long>(after), read);
   bool good = Tell(during == 0 && after >= 2, "nothing counts as done before what stands in front of it");
   good &= Tell(read == 1, "an instruction waits for what it names on another stream");
   return good;
@@ -105,13 +107,16 @@ double Nanoseconds(Work work) {
 bool IsCheap(Recorder& recorder) {
   const auto completion = MakeCudaCompletion();
   const at::Tensor value = at::empty({1024}, at::TensorOptions(at::kCUDA).dtype(at::kFloat));
-  const std::string path = "step 12 > language.layers.3 language.mamba.forward", text = "all_gather n -> n_full over language.tp";
+  const std::string path = "step 12 > language.layers.3 language.mamba.forward",
+                    text = "all_gather n -> n_full over language.tp";
   const double mark = Nanoseconds([&](int i) { completion->Mark(i); });
   const double begin = Nanoseconds([&](int i) { recorder.Begin(RecorderState::kRunning, 12, 0, 5, path, i, text); });
   const double kernel = Nanoseconds([&](int i) { value.fill_(i); });
   const double both = Nanoseconds([&](int i) { value.fill_(i), completion->Mark(i); });
-  std::printf("      host, in ns: mark %.0f, begin of an instruction with its mark %.0f; a kernel through LibTorch %.0f, with a mark %.0f\n", mark,
-              begin, kernel, both);
+  std::printf(
+      "      host, in ns: mark %.0f, begin of an instruction with its mark %.0f; a kernel through LibTorch %.0f, with "
+      "a mark %.0f\n",
+      mark, begin, kernel, both);
   c10::cuda::device_synchronize();
   auto start = Clock::now();
   for (int i = 0; i < 20000; ++i) value.fill_(i);
@@ -121,7 +126,8 @@ bool IsCheap(Recorder& recorder) {
   for (int i = 0; i < 20000; ++i) value.fill_(i), completion->Mark(i);
   c10::cuda::device_synchronize();
   const double with = Seconds(Clock::now() - start);
-  std::printf("      20000 small kernels, until the device is done: %.1f ms, with a mark after each %.1f ms\n", 1e3 * without, 1e3 * with);
+  std::printf("      20000 small kernels, until the device is done: %.1f ms, with a mark after each %.1f ms\n",
+              1e3 * without, 1e3 * with);
   const double look = Nanoseconds([&](int) { completion->Finished(); });
   std::printf("      a look at how far the device is: %.0f ns\n", look);
   return Tell(mark < 1000, "a mark costs the host less than a microsecond");

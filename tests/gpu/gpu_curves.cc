@@ -1,6 +1,7 @@
-// Trains the tiny model on GPUs over NCCL, layout by layout, and compares every curve with one rank on the CPU of this machine: losses and module
-// norms of every step, every parameter's gradient at the first and the last. Prints a table and a verdict; exits 0 if all agree. The processes
-// are real: `plan launch --local --device ...` of the binaries in a folder.
+// Trains the tiny model on GPUs over NCCL, layout by layout, and compares every curve with one rank on the CPU of this
+// machine: losses and module norms of every step, every parameter's gradient at the first and the last. Prints a table
+// and a verdict; exits 0 if all agree. The processes are real: `plan launch --local --device ...` of the binaries in a
+// folder.
 //
 //   gpu_curves BINARIES RECIPE [WORD ...]       words choose layouts, and fp32 or fp64; default: all of both
 #include <gtest/gtest.h>
@@ -22,14 +23,18 @@ constexpr int kSteps = 20;
 struct GpuLayout {
   Layout layout;
   int ranks;
-  const char* streams = "";  // PLANWRIGHT_FAULT of faulty_executor: instructions on streams at random, delayed at random; empty: the ordinary executor
+  // PLANWRIGHT_FAULT of faulty_executor: instructions on streams at random, delayed at random; empty: the ordinary
+  // executor
+  const char* streams = "";
 };
 
 std::vector<GpuLayout> GpuLayouts() {
   return {
       {{"one_rank", Join(EncoderOn(1, 1), LanguageOn(0, 1, 1, 1))}, 1},
       {{"one_and_one", Join(EncoderOn(1, 1), LanguageOn(1, 1, 1, 1))}, 2},
-      {{"colocated_dp2_overlap", Join(EncoderOn(2, 1), LanguageOn(0, 2, 1, 1), {"gradients.overlap_reduce=true", "gradients.overlap_gather=true"})}, 2},
+      {{"colocated_dp2_overlap", Join(EncoderOn(2, 1), LanguageOn(0, 2, 1, 1),
+                                      {"gradients.overlap_reduce=true", "gradients.overlap_gather=true"})},
+       2},
       {{"one_rank_random_streams", Join(EncoderOn(1, 1), LanguageOn(0, 1, 1, 1))}, 1, "random_streams:1"},
       {{"colocated_ep2_random_streams", Join(EncoderOn(2, 1), LanguageOn(0, 2, 1, 2))}, 2, "random_streams:2"},
       {{"tp2_tp2", Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 1))}, 4},
@@ -58,7 +63,8 @@ class Judge {
 
   // How far the reference in fp32 is from fp64, both on the CPU: what rounding alone does to a curve.
   void TellRounding() {
-    const TrainingRun narrow = Train(kPrecisions[0], GpuLayouts()[0], "cpu"), wide = Train(kPrecisions[1], GpuLayouts()[0], "cpu");
+    const TrainingRun narrow = Train(kPrecisions[0], GpuLayouts()[0], "cpu"),
+                      wide = Train(kPrecisions[1], GpuLayouts()[0], "cpu");
     if (Ran(narrow, "fp32 on the CPU") && Ran(wide, "fp64 on the CPU")) {
       Row("fp32", "CPU against CPU fp64, for scale", 1, Compare(narrow, wide, 1), "-");
     }
@@ -78,7 +84,8 @@ class Judge {
 
   bool Ran(const TrainingRun& run, const std::string& what) {
     if (run.exit_code == 0 && run.steps.size() == kSteps && !::testing::Test::HasFailure()) return true;
-    std::printf("%s did not run: exit status %d after %zu steps\n%s\n", what.c_str(), run.exit_code, run.steps.size(), run.output.c_str());
+    std::printf("%s did not run: exit status %d after %zu steps\n%s\n", what.c_str(), run.exit_code, run.steps.size(),
+                run.output.c_str());
     return false;
   }
 
@@ -87,15 +94,19 @@ class Judge {
     if (!Ran(run, layout.layout.name)) return false;
     const Comparison comparison = Compare(run, reference, precision.tolerance);
     // A first step that chooses other experts leaves nothing compared, and fp64 has no ties.
-    const bool parted_too_early = comparison.parted_at && (*comparison.parted_at == 0 || std::strcmp(precision.name, "fp64") == 0);
+    const bool parted_too_early =
+        comparison.parted_at && (*comparison.parted_at == 0 || std::strcmp(precision.name, "fp64") == 0);
     const bool agrees = comparison.differences.empty() && !parted_too_early;
     Row(precision.name, layout.layout.name, layout.ranks, comparison, agrees ? "agrees" : "DIFFERS");
-    for (size_t i = 0; i < std::min<size_t>(comparison.differences.size(), 10); ++i) std::printf("    %s\n", comparison.differences[i].c_str());
+    for (size_t i = 0; i < std::min<size_t>(comparison.differences.size(), 10); ++i)
+      std::printf("    %s\n", comparison.differences[i].c_str());
     return agrees;
   }
 
-  void Row(const std::string& precision, const std::string& layout, int ranks, const Comparison& comparison, const char* verdict) {
-    const std::string routing = comparison.parted_at ? "parts at step " + std::to_string(*comparison.parted_at + 1) : "the same";
+  void Row(const std::string& precision, const std::string& layout, int ranks, const Comparison& comparison,
+           const char* verdict) {
+    const std::string routing =
+        comparison.parted_at ? "parts at step " + std::to_string(*comparison.parted_at + 1) : "the same";
     const std::string last = comparison.parted_at ? "-" : Scientific(comparison.worst_gradient_last);
     std::printf("%-4s  %-32s %5d  %8s  %8s  %10s  %9s  %-16s %5.0f s  %s\n", precision.c_str(), layout.c_str(), ranks,
                 Scientific(comparison.worst_loss).c_str(), Scientific(comparison.worst_norm).c_str(),
@@ -130,15 +141,20 @@ int Main(int argc, char** argv) {
     return 2;
   }
   std::vector<std::string> words(argv + 3, argv + argc);
-  const auto precisions =
-      Chosen(std::vector<Precision>(std::begin(kPrecisions), std::end(kPrecisions)), words, [](const Precision& p) { return p.name; });
+  const auto precisions = Chosen(std::vector<Precision>(std::begin(kPrecisions), std::end(kPrecisions)), words,
+                                 [](const Precision& p) { return p.name; });
   const auto layouts = Chosen(GpuLayouts(), words, [](const GpuLayout& l) { return l.layout.name; });
   if (!words.empty()) {
     std::fprintf(stderr, "gpu_curves: no layout or precision is named `%s`\n", words[0].c_str());
     return 2;
   }
-  std::printf("GPUs over NCCL against one rank on the CPU, %d steps; worst relative distances, bounds fp32 1e-5 and fp64 1e-9, TF32 off\n", kSteps);
-  std::printf("type  layout                           ranks      loss      norm  grad first  grad last  expert choices    time  verdict\n");
+  std::printf(
+      "GPUs over NCCL against one rank on the CPU, %d steps; worst relative distances, bounds fp32 1e-5 and fp64 1e-9, "
+      "TF32 off\n",
+      kSteps);
+  std::printf(
+      "type  layout                           ranks      loss      norm  grad first  grad last  expert choices    time "
+      " verdict\n");
   Judge judge(argv[1], argv[2]);
   bool all = true;
   judge.TellRounding();

@@ -1,8 +1,10 @@
-// Lets one rank of a run on GPUs throw, be killed, be stopped, launch a kernel that never ends or one that breaks the device, or leave out a
-// collective, on each rank in turn, and tells what became of the run. The processes are real: `plan launch --local --device cuda` with
-// failing_executor.
+// Lets one rank of a run on GPUs throw, be killed, be stopped, launch a kernel that never ends or one that breaks the
+// device, or leave out a collective, on each rank in turn, and tells what became of the run. The processes are real:
+// `plan launch --local --device cuda` with failing_executor.
 //
-//   gpu_faults BINARIES RECIPE RANKS [FAULT[@STEP] ...]      RANKS: 1 or 2, each on a GPU of its own; default: all faults
+//   gpu_faults BINARIES RECIPE RANKS [FAULT[@STEP] ...]
+//
+// RANKS: 1 or 2, each on a GPU of its own; default: all faults.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -13,9 +15,10 @@
 namespace planwright::testing {
 namespace {
 
-constexpr int kTimeoutSeconds = 6;    // of the runs: healthy instructions of the tiny model take milliseconds, joining a group a second or two
-constexpr double kLate = 2.0;         // a hang is noticed this long after the time-out at the latest
-constexpr double kGone = 5.0;         // and everything is gone this long after anything was noticed
+// of the runs: healthy instructions of the tiny model take milliseconds, joining a group a second or two
+constexpr int kTimeoutSeconds = 6;
+constexpr double kLate = 2.0;  // a hang is noticed this long after the time-out at the latest
+constexpr double kGone = 5.0;  // and everything is gone this long after anything was noticed
 
 std::string Judge(const FaultyRun& run, const Aftermath& after) {
   const std::string wrong = Misjudged(run, after);
@@ -29,17 +32,19 @@ std::string Judge(const FaultyRun& run, const Aftermath& after) {
 bool Try(FaultyRun run) {
   const Aftermath after = RunWithFault(run);
   const std::string wrong = Judge(run, after);
-  std::printf("%s  %d rank%s, %-7s in step %d of rank %d", wrong.empty() ? "PASS" : "FAIL", run.ranks, run.ranks == 1 ? "" : "s",
-              run.fault.c_str(), run.fault_step, run.fault_rank);
+  std::printf("%s  %d rank%s, %-7s in step %d of rank %d", wrong.empty() ? "PASS" : "FAIL", run.ranks,
+              run.ranks == 1 ? "" : "s", run.fault.c_str(), run.fault_step, run.fault_rank);
   if (after.noticed && run.fault != "skip") std::printf("  noticed after %5.2f s", *after.noticed);
   if (after.gone) std::printf("  gone %4.2f s later", *after.gone);
   if (after.outcome.is_object() && after.outcome.contains("rank")) {
-    std::printf("  exit %d: %s, at %s", after.status, after.outcome.at("cause").dump().c_str(), after.outcome.at("instruction").dump().c_str());
+    std::printf("  exit %d: %s, at %s", after.status, after.outcome.at("cause").dump().c_str(),
+                after.outcome.at("instruction").dump().c_str());
     if (run.fault == "device") std::printf(", after %s", after.outcome.at("last_done").dump().c_str());
     if (after.outcome.contains("elsewhere")) std::printf(", %s", after.outcome.at("elsewhere").dump().c_str());
   }
   std::printf("\n");
-  if (!wrong.empty()) std::printf("      %s\n%s\n%s\n", wrong.c_str(), after.outcome.dump(1).c_str(), after.output.c_str());
+  if (!wrong.empty())
+    std::printf("      %s\n%s\n%s\n", wrong.c_str(), after.outcome.dump(1).c_str(), after.output.c_str());
   std::fflush(stdout);
   return wrong.empty();
 }

@@ -1,5 +1,6 @@
-// The end of a step on a shard of 5e9 elements, more than LibTorch takes at once in a dot product: it runs, its norm is right, every element
-// moves, and what it makes on the way stays under 256 MB by the allocator's own count. Needs a GPU of 100 GB.
+// The end of a step on a shard of 5e9 elements, more than LibTorch takes at once in a dot product: it runs, its norm is
+// right, every element moves, and what it makes on the way stays under 256 MB by the allocator's own count. Needs a GPU
+// of 100 GB.
 #include <ATen/TensorOperators.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>

@@ -1,6 +1,7 @@
-// Counts how often the host waits for the device: a library that CUDA loads into a program by itself (CUDA_INJECTION64_PATH), with CUPTI's callbacks.
-// Counted are calls of the program's first thread, the walker's, that return only when the device has done something. The count is always in the file
-// HOST_WAITS.N, N the rank, as a rank leaves without a last word. With HOST_WAITS_TRACE set, stderr tells who waits.
+// Counts how often the host waits for the device: a library that CUDA loads into a program by itself
+// (CUDA_INJECTION64_PATH), with CUPTI's callbacks. Counted are calls of the program's first thread, the walker's, that
+// return only when the device has done something. The count is always in the file HOST_WAITS.N, N the rank, as a rank
+// leaves without a last word. With HOST_WAITS_TRACE set, stderr tells who waits.
 #include <cupti.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -34,8 +35,8 @@ bool IsWalker() { return syscall(SYS_gettid) == getpid(); }
 
 // By the start of their names, as there is one of each for both meanings of the default stream.
 bool Waits(std::string_view name) {
-  for (std::string_view waiting : {"cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cuStreamSynchronize", "cuCtxSynchronize",
-                                   "cuEventSynchronize", "cuMemcpyDtoH_"}) {
+  for (std::string_view waiting : {"cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize",
+                                   "cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize", "cuMemcpyDtoH_"}) {
     if (name.starts_with(waiting)) return true;
   }
   return name == "cudaMemcpy" || name.starts_with("cudaMemcpy_");
@@ -66,7 +67,8 @@ extern "C" int InitializeInjection() {
   if (!good) std::fprintf(stderr, "CUPTI does not count here\n");
   const char* path = std::getenv("HOST_WAITS");
   const char* rank = std::getenv("RANK");
-  if (path != nullptr && rank != nullptr) file = open((std::string(path) + "." + rank).c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0666);
+  if (path != nullptr && rank != nullptr)
+    file = open((std::string(path) + "." + rank).c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0666);
   Write();
   return good;
 }

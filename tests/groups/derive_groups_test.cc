@@ -17,12 +17,25 @@ using ::testing::ElementsAre;
 using Ranks = std::vector<std::vector<int>>;
 
 // Our name -> the reference's attribute.
-const std::map<std::string, std::string> kUpstreamNames = {
-    {"tp", "tp"}, {"cp", "cp"}, {"pp", "pp"}, {"dp", "dp"}, {"dp_cp", "dp_cp"}, {"tp_cp", "tp_cp"}, {"mp", "mp"}, {"tp_dp", "tp_dp"},
-    {"tp_dp_cp", "tp_dp_cp"}, {"intra_dist_opt_instance", "intra_dist_opt"}, {"ep", "ep"}, {"ep_tp", "expt_tp"}, {"ep_dp", "expt_dp"},
-    {"tp_ep_mp", "tp_ep"}, {"tp_ep_pp", "tp_ep_pp"}};
+const std::map<std::string, std::string> kUpstreamNames = {{"tp", "tp"},
+                                                           {"cp", "cp"},
+                                                           {"pp", "pp"},
+                                                           {"dp", "dp"},
+                                                           {"dp_cp", "dp_cp"},
+                                                           {"tp_cp", "tp_cp"},
+                                                           {"mp", "mp"},
+                                                           {"tp_dp", "tp_dp"},
+                                                           {"tp_dp_cp", "tp_dp_cp"},
+                                                           {"intra_dist_opt_instance", "intra_dist_opt"},
+                                                           {"ep", "ep"},
+                                                           {"ep_tp", "expt_tp"},
+                                                           {"ep_dp", "expt_dp"},
+                                                           {"tp_ep_mp", "tp_ep"},
+                                                           {"tp_ep_pp", "tp_ep_pp"}};
 
-Grid GridOf(const json& m) { return {m["rank_offset"], m["tp"], m["cp"], m["dp"], m["pp"], m["expt_tp"], m["ep"], m["expt_dp"]}; }
+Grid GridOf(const json& m) {
+  return {m["rank_offset"], m["tp"], m["cp"], m["dp"], m["pp"], m["expt_tp"], m["ep"], m["expt_dp"]};
+}
 
 TEST(DeriveGroups, EveryGroupOfTheReferenceTopologies) {
   int compared = 0;
@@ -43,7 +56,8 @@ TEST(DeriveGroups, EveryGroupOfTheReferenceTopologies) {
       for (const auto& [ours, theirs] : kUpstreamNames) {
         const Group* group = plan.FindGroup(m.at("name").get<std::string>() + "." + ours);
         ASSERT_NE(group, nullptr) << ours;
-        EXPECT_EQ(MembersOf(plan, *group), m.at("groups").at(theirs).at("groups").get<Ranks>()) << topology.at("id") << ours;
+        EXPECT_EQ(MembersOf(plan, *group), m.at("groups").at(theirs).at("groups").get<Ranks>())
+            << topology.at("id") << ours;
         ++compared;
       }
     }
@@ -55,8 +69,9 @@ TEST(DeriveGroups, CreationOrder) {
   Bridge bridge = {.name = "bridge.images.language", .from = "images", .to = "language"};
   bridge.forward = {{1, 4, 0, 1}, {3, 6, 1, 2}};
   bridge.backward = {{4, 1, 0, 1}, {6, 3, 1, 2}};
-  const std::vector<Group> groups = DeriveGroups({BuildEncoder(0, 4), BuildLanguage(4, 4)},
-                                                 {Grid{.first_rank = 0, .tp = 2, .dp = 2}, Grid{.first_rank = 4, .tp = 2, .dp = 2}}, {bridge});
+  const std::vector<Group> groups =
+      DeriveGroups({BuildEncoder(0, 4), BuildLanguage(4, 4)},
+                   {Grid{.first_rank = 0, .tp = 2, .dp = 2}, Grid{.first_rank = 4, .tp = 2, .dp = 2}}, {bridge});
   std::vector<std::string> names;
   std::set<std::string> unique;
   for (const Group& group : groups) {
@@ -68,8 +83,8 @@ TEST(DeriveGroups, CreationOrder) {
   ASSERT_EQ(groups.size(), 32u);
   EXPECT_EQ(groups.front().name, "world");
   EXPECT_THAT(std::vector(names.begin() + 1, names.begin() + 16),
-              ElementsAre("tp", "cp", "pp", "dp", "dp_cp", "tp_cp", "mp", "tp_dp", "tp_dp_cp", "intra_dist_opt_instance", "ep", "ep_tp", "ep_dp",
-                          "tp_ep_mp", "tp_ep_pp"));
+              ElementsAre("tp", "cp", "pp", "dp", "dp_cp", "tp_cp", "mp", "tp_dp", "tp_dp_cp",
+                          "intra_dist_opt_instance", "ep", "ep_tp", "ep_dp", "tp_ep_mp", "tp_ep_pp"));
   EXPECT_EQ(groups[16].name, "language.tp");
   EXPECT_EQ(groups.back().name, "bridge.images.language");
   EXPECT_THAT(groups.back().ranks, ElementsAre(1, 3, 4, 6));

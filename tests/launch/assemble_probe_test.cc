@@ -21,7 +21,9 @@ std::string Bytes(const std::vector<double>& numbers) {
   return std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(double));
 }
 
-RawTensor Tensor(std::vector<int64_t> shape, const std::vector<double>& numbers) { return {DType::kFp64, shape, Bytes(numbers)}; }
+RawTensor Tensor(std::vector<int64_t> shape, const std::vector<double>& numbers) {
+  return {DType::kFp64, shape, Bytes(numbers)};
+}
 
 std::vector<double> Numbers(const RawTensor& tensor) {
   std::vector<double> numbers(tensor.bytes.size() / sizeof(double));
@@ -48,8 +50,8 @@ class AssembleProbeTest : public ::testing::Test {
   std::string folder_;
 };
 
-// tp2 x dp2; "w" [4,2] is cut by rows over tp, "v" [2] is whole on every rank, "bias" is a buffer. One bucket each for w and v, w's has 2
-// elements of padding; each is owned in halves by the two dp ranks.
+// tp2 x dp2; "w" [4,2] is cut by rows over tp, "v" [2] is whole on every rank, "bias" is a buffer. One bucket each for
+// w and v, w's has 2 elements of padding; each is owned in halves by the two dp ranks.
 Plan WeightPlan() {
   Plan plan;
   plan.world_size = 4;
@@ -61,7 +63,8 @@ Plan WeightPlan() {
   module.parameters[1] = {"language.v", "language_model.v", {2}};
   module.parameters[2] = {"language.bias", "language_model.bias", {2}};
   module.parameters[2].trained = false;
-  module.storages = {{"language", "w", {2, 2}, {0}, 0, 0}, {"language", "v", {2}, {1}, 1, 0}, {"language", "bias", {2}, {2}}};
+  module.storages = {
+      {"language", "w", {2, 2}, {0}, 0, 0}, {"language", "v", {2}, {1}, 1, 0}, {"language", "bias", {2}, {2}}};
   module.buckets = {{"sharded", View::kDense, TpGradient::kSharded, 6, "language.dp", "", 2},
                     {"partial", View::kDense, TpGradient::kPartial, 2, "language.dp", "", 2}};
   plan.modules = {module};
@@ -69,7 +72,8 @@ Plan WeightPlan() {
   return plan;
 }
 
-// w = 0..7: tp rank t holds rows 2t and 2t+1, that is 4t..4t+3, then padding; dp rank 0 owns the first 3 elements of the bucket.
+// w = 0..7: tp rank t holds rows 2t and 2t+1, that is 4t..4t+3, then padding; dp rank 0 owns the first 3 elements of
+// the bucket.
 TensorFile WeightPart(int tp, int dp) {
   const double first = 4.0 * tp;
   TensorFile part;
@@ -120,10 +124,12 @@ TEST_F(AssembleProbeTest, AnElementThatNobodyOwnsIsNamed) {
     part.tensors["language/bucket/0"] = Tensor({2}, {0, 0});
     Leave("parameters", rank, part);
   }
-  EXPECT_THAT(std::string(AssembleWeights(plan, folder_, "parameters").message()), HasSubstr("language_model.w: element 3 is in no"));
+  EXPECT_THAT(std::string(AssembleWeights(plan, folder_, "parameters").message()),
+              HasSubstr("language_model.w: element 3 is in no"));
 }
 
-// Encoder: rank 0 (tp1 dp1). Language: ranks 1-4 (tp2 dp2), two microbatches of 4 samples, 2 samples a lane, 4 positions, width 3.
+// Encoder: rank 0 (tp1 dp1). Language: ranks 1-4 (tp2 dp2), two microbatches of 4 samples, 2 samples a lane, 4
+// positions, width 3.
 Plan ValuePlan() {
   Plan plan;
   plan.world_size = 5;
@@ -155,7 +161,8 @@ Plan ValuePlan() {
   image.name = "encoder.layer";
   image.module = "encoder";
   image.body.resize(1);
-  image.body[0].outputs = {output("x", {std::string("encoder.tokens"), int64_t{2}}), output("rows", {std::string("encoder.rows"), int64_t{1}})};
+  image.body[0].outputs = {output("x", {std::string("encoder.tokens"), int64_t{2}}),
+                           output("rows", {std::string("encoder.rows"), int64_t{1}})};
   plan.blocks = {layer, image};
   return plan;
 }
@@ -187,7 +194,8 @@ TEST_F(AssembleProbeTest, PutsValuesInSampleOrder) {
   TensorFile encoder;
   for (int m = 0; m < 2; ++m) {
     const std::string prefix = "encoder/" + std::to_string(m) + "/";
-    encoder.tensors[prefix + "vision.x"] = Tensor({1 + m, 2}, m == 0 ? std::vector<double>{0, 1} : std::vector<double>{2, 3, 4, 5});
+    encoder.tensors[prefix + "vision.x"] =
+        Tensor({1 + m, 2}, m == 0 ? std::vector<double>{0, 1} : std::vector<double>{2, 3, 4, 5});
     encoder.tensors[prefix + "rows"] = Tensor({1, 1}, {m + 0.5});
     encoder.metadata[prefix + "vision.x"] = "encoder.layer/x";
     encoder.metadata[prefix + "rows"] = "encoder.layer/rows";
@@ -218,8 +226,10 @@ TEST_F(AssembleProbeTest, PutsValuesInSampleOrder) {
 
 TEST_F(AssembleProbeTest, AValueThatARankDidNotLeaveIsNamed) {
   Leave("values_first", 0, {});
-  for (int rank = 1; rank < 5; ++rank) Leave("values_first", rank, rank == 4 ? TensorFile{} : LanguagePart((rank - 1) % 2, (rank - 1) / 2));
-  EXPECT_THAT(std::string(AssembleValues(ValuePlan(), folder_, "values_first").message()), HasSubstr("rank 4 left no language/0/"));
+  for (int rank = 1; rank < 5; ++rank)
+    Leave("values_first", rank, rank == 4 ? TensorFile{} : LanguagePart((rank - 1) % 2, (rank - 1) / 2));
+  EXPECT_THAT(std::string(AssembleValues(ValuePlan(), folder_, "values_first").message()),
+              HasSubstr("rank 4 left no language/0/"));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Behaves as told: `fake_rank WORD...` from its arguments, or from FAKE_RANK_N in the environment for RANK=N. Each word:
+// Behaves as told: `fake_rank WORD...` from its arguments, or from FAKE_RANK_N in the environment for RANK=N. Each
+// word:
 //   pid=FILE     write its process id          child=FILE  start a process that sleeps, and write that one's id
 //   say=TEXT     print to stdout               err=TEXT    print to stderr
 //   recorder=DIR:ORIGIN  write a recorder page that stands at an instruction
@@ -74,7 +75,8 @@ void Obey(const std::string& word) {
   if (name == "child") WriteChild(value);
   if (name == "say") std::cout << value << std::endl;
   if (name == "err") std::cerr << value << std::endl;
-  if (name == "env") std::cout << value << "=" << (std::getenv(value.c_str()) ? std::getenv(value.c_str()) : "(unset)") << std::endl;
+  if (name == "env")
+    std::cout << value << "=" << (std::getenv(value.c_str()) ? std::getenv(value.c_str()) : "(unset)") << std::endl;
   if (name == "arguments") std::cout << all_arguments << std::endl;
   if (name == "recorder") WriteRecorder(value);
   if (name == "ignore_term") signal(SIGTERM, SIG_IGN);

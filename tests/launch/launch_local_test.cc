@@ -38,7 +38,9 @@ class LaunchLocalTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
     for (const char* name : {"FAKE_RANK_0", "FAKE_RANK_1"}) unsetenv(name);
   }
-  void Tell(int rank, const std::string& words) { setenv(("FAKE_RANK_" + std::to_string(rank)).c_str(), words.c_str(), 1); }
+  void Tell(int rank, const std::string& words) {
+    setenv(("FAKE_RANK_" + std::to_string(rank)).c_str(), words.c_str(), 1);
+  }
   Outcome Launch() {
     absl::StatusOr<Outcome> outcome = LaunchLocal(plan_, launch_, [&](bool is_error, std::string_view line) {
       (is_error ? errors_ : output_).emplace_back(line);
@@ -46,7 +48,9 @@ class LaunchLocalTest : public ::testing::Test {
     EXPECT_TRUE(outcome.ok()) << outcome.status();
     return outcome.ok() ? *outcome : Outcome{-1, ""};
   }
-  std::string File(const std::string& name) { return ReadWholeFile(launch_.run_dir + "/" + name).value_or("(missing)"); }
+  std::string File(const std::string& name) {
+    return ReadWholeFile(launch_.run_dir + "/" + name).value_or("(missing)");
+  }
 
   std::string folder_;
   LocalLaunch launch_;

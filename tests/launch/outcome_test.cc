@@ -17,7 +17,11 @@ Plan FourRanks() {
 
 // Stands at instruction 6 and has begun nothing after it.
 RankPosition At(RecorderState state, int64_t monotonic) {
-  RecordedInstruction at{.number = 6, .state = state, .monotonic = monotonic, .origin = 0, .path = "step 4 > language.layers.1",
+  RecordedInstruction at{.number = 6,
+                         .state = state,
+                         .monotonic = monotonic,
+                         .origin = 0,
+                         .path = "step 4 > language.layers.1",
                          .text = "all_reduce x -> y over language.tp"};
   RecordedInstruction before{.number = 5, .path = "step 4 > language.layers.0", .text = "linear w -> x"};
   return {.state = state, .begun = 6, .done = 5, .host = "node3", .last = at, .undone = at, .finished = before};
@@ -33,8 +37,8 @@ TEST(Outcome, OfARunThatEndedWell) {
 }
 
 TEST(Outcome, OfAKilledRankNamesRankHostInstructionAndRecipeLine) {
-  const Outcome outcome = OutcomeOf(FourRanks(), FailedWith({2, 0, SIGKILL}),
-                                    [](int) { return At(RecorderState::kWaiting, 5); });
+  const Outcome outcome =
+      OutcomeOf(FourRanks(), FailedWith({2, 0, SIGKILL}), [](int) { return At(RecorderState::kWaiting, 5); });
   const nlohmann::ordered_json json = OutcomeJson(outcome);
   EXPECT_EQ(json["exit_code"], kExitPeerLost);
   EXPECT_EQ(json["cause"], "rank 2 was killed by SIGKILL");
@@ -60,12 +64,15 @@ TEST(Outcome, OfAHangNamesTheRankThatTheOthersWaitFor) {
   EXPECT_EQ(outcome.failure->rank, 3);
 }
 
-// The host of rank 1 has launched a collective, its device is still in a product before it: the device is where it hangs.
+// The host of rank 1 has launched a collective, its device is still in a product before it: the device is where it
+// hangs.
 TEST(Outcome, OfAHangNamesWhereTheDeviceIs) {
   const auto source = [](int rank) -> std::optional<RankPosition> {
     RankPosition position = At(RecorderState::kWaiting, 10);
     position.message = rank == 0 ? "no progress for 5 seconds" : "";
-    if (rank == 1) position.undone->state = RecorderState::kRunning, position.undone->text = "linear v -> w", position.undone->monotonic = 20;
+    if (rank == 1)
+      position.undone->state = RecorderState::kRunning, position.undone->text = "linear v -> w",
+      position.undone->monotonic = 20;
     return position;
   };
   const Outcome outcome = OutcomeOf(FourRanks(), FailedWith({0, kExitHang, 0}), source);
@@ -91,7 +98,8 @@ TEST(Outcome, WhereAllWaitForOthersTheOneThatReportedIsNamedAndWhoIsElsewhere) {
   EXPECT_EQ(outcome.cause, "rank 2 waited in vain for others");
   EXPECT_EQ(outcome.failure->rank, 2);
   EXPECT_EQ(OutcomeJson(outcome)["elsewhere"],
-            nlohmann::ordered_json({"rank 0 is at step 4 > language.layers.1 > all_gather w -> w_full over language.tp", "rank 3 has not begun"}));
+            nlohmann::ordered_json({"rank 0 is at step 4 > language.layers.1 > all_gather w -> w_full over language.tp",
+                                    "rank 3 has not begun"}));
 }
 
 TEST(Outcome, OfAStoppedRankIsAHangOfThatRank) {
@@ -112,8 +120,10 @@ TEST(Outcome, OfAStoppedRankIsAHangOfThatRank) {
 }
 
 TEST(Outcome, OfAnInterruptDependsOnWhetherACheckpointWasWritten) {
-  EXPECT_EQ(OutcomeOf(FourRanks(), {.ends = {{0, 0, SIGTERM, true}}, .interrupted_by = SIGTERM}, NoRecorder).exit_code, 128 + SIGTERM);
-  EXPECT_EQ(OutcomeOf(FourRanks(), {.ends = {{0, kExitPreempted}}, .interrupted_by = SIGTERM}, NoRecorder).exit_code, kExitPreempted);
+  EXPECT_EQ(OutcomeOf(FourRanks(), {.ends = {{0, 0, SIGTERM, true}}, .interrupted_by = SIGTERM}, NoRecorder).exit_code,
+            128 + SIGTERM);
+  EXPECT_EQ(OutcomeOf(FourRanks(), {.ends = {{0, kExitPreempted}}, .interrupted_by = SIGTERM}, NoRecorder).exit_code,
+            kExitPreempted);
 }
 
 }  // namespace

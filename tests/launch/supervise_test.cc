@@ -21,8 +21,10 @@ using testing::Eventually;
 using testing::kPatience;
 using ::testing::UnorderedElementsAre;
 
-// Ends the others at once where a test has seen that they are ready, and waits for ever where it says that they end by themselves.
-constexpr SupervisionTimes kAtOnce = {.settle = 1ms, .grace = 1ms}, kSettleForEver = {.settle = kPatience}, kGraceForEver = {.settle = 1ms, .grace = kPatience};
+// Ends the others at once where a test has seen that they are ready, and waits for ever where it says that they end by
+// themselves.
+constexpr SupervisionTimes kAtOnce = {.settle = 1ms, .grace = 1ms}, kSettleForEver = {.settle = kPatience},
+                           kGraceForEver = {.settle = 1ms, .grace = kPatience};
 
 class SuperviseTest : public ::testing::Test {
  protected:
@@ -39,19 +41,24 @@ class SuperviseTest : public ::testing::Test {
     return {words, {"PATH=/bin"}};
   }
   Supervision Run(const std::vector<Command>& commands, const SupervisionTimes& times = {}) {
-    absl::StatusOr<Supervision> result = Supervise(commands, [&](int child, bool is_error, std::string_view line) {
-      lines_.push_back(std::to_string(child) + (is_error ? "! " : ": ") + std::string(line));
-    }, times);
+    absl::StatusOr<Supervision> result = Supervise(
+        commands,
+        [&](int child, bool is_error, std::string_view line) {
+          lines_.push_back(std::to_string(child) + (is_error ? "! " : ": ") + std::string(line));
+        },
+        times);
     EXPECT_TRUE(result.ok()) << result.status();
     return result.ok() ? *result : Supervision{};
   }
   // The signal of the supervisor that ended a rank; 0: it ended by itself.
   static int EndedBy(const Supervision& result, int rank) {
-    const auto end = std::find_if(result.ends.begin(), result.ends.end(), [&](const ProcessEnd& e) { return e.child == rank; });
+    const auto end =
+        std::find_if(result.ends.begin(), result.ends.end(), [&](const ProcessEnd& e) { return e.child == rank; });
     return end != result.ends.end() && end->sent_by_us ? end->signal : 0;
   }
   static bool HasText(const std::string& file) { return std::ifstream(file).peek() != EOF; }
-  // "T" as in /proc; nothing: there is no such process. A zombie whose parent is gone is for init to reap, at its own pace.
+  // "T" as in /proc; nothing: there is no such process. A zombie whose parent is gone is for init to reap, at its own
+  // pace.
   static std::string StateOf(int pid) {
     std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
     std::string id, name, state;
@@ -90,13 +97,15 @@ class SuperviseTest : public ::testing::Test {
 };
 
 TEST_F(SuperviseTest, AllEndWell) {
-  const Supervision result = Run({Rank({"say=hello"}), Rank({"err=warning", "await=" + Pid(0), "await_end=" + Pid(0)})});
+  const Supervision result =
+      Run({Rank({"say=hello"}), Rank({"err=warning", "await=" + Pid(0), "await_end=" + Pid(0)})});
   EXPECT_FALSE(result.cause.has_value());
   EXPECT_EQ(result.ends.size(), 2u);
   EXPECT_THAT(lines_, UnorderedElementsAre("0: hello", "1! warning"));
 }
 
-// A child whose pipes close a moment before it can be waited for must not be missed: this hung once in some hundred launches.
+// A child whose pipes close a moment before it can be waited for must not be missed: this hung once in some hundred
+// launches.
 TEST_F(SuperviseTest, ManyShortRunsAllEnd) {
   for (int i = 0; i < 200; ++i) {
     const Supervision result = Run({Rank({}), Rank({}), Rank({}), Rank({})});
@@ -105,7 +114,8 @@ TEST_F(SuperviseTest, ManyShortRunsAllEnd) {
 }
 
 TEST_F(SuperviseTest, ARankKilledBySignalEndsTheOthers) {
-  const Supervision result = Run({Rank({"sleep"}), Rank({"await=" + Pid(0), "await=" + Pid(2), "kill=9"}), Rank({"sleep"})});
+  const Supervision result =
+      Run({Rank({"sleep"}), Rank({"await=" + Pid(0), "await=" + Pid(2), "kill=9"}), Rank({"sleep"})});
   ASSERT_TRUE(result.cause.has_value());
   EXPECT_EQ(result.cause->child, 1);
   EXPECT_EQ(result.cause->signal, SIGKILL);
@@ -116,7 +126,8 @@ TEST_F(SuperviseTest, ARankKilledBySignalEndsTheOthers) {
 
 TEST_F(SuperviseTest, ARankThatIgnoresSigtermIsEnded) {
   const std::string grandchild = folder_ + "/grandchild";
-  const Supervision result = Run({Rank({"ignore_term", "child=" + grandchild, "sleep"}), Rank({"await=" + grandchild, "exit=3"})}, kAtOnce);
+  const Supervision result =
+      Run({Rank({"ignore_term", "child=" + grandchild, "sleep"}), Rank({"await=" + grandchild, "exit=3"})}, kAtOnce);
   ASSERT_TRUE(result.cause.has_value());
   EXPECT_EQ(result.cause->child, 1);
   EXPECT_EQ(result.cause->exit_status, 3);
@@ -124,8 +135,11 @@ TEST_F(SuperviseTest, ARankThatIgnoresSigtermIsEnded) {
   ExpectAllGone();
 }
 
-// Who asks for nothing else waits for so long at most before every rank gets SIGKILL; the bench measures when they are gone.
-TEST_F(SuperviseTest, EndingTakesLessThanTwoSecondsOfWaiting) { EXPECT_LT(SupervisionTimes().settle + SupervisionTimes().grace, 2s); }
+// Who asks for nothing else waits for so long at most before every rank gets SIGKILL; the bench measures when they are
+// gone.
+TEST_F(SuperviseTest, EndingTakesLessThanTwoSecondsOfWaiting) {
+  EXPECT_LT(SupervisionTimes().settle + SupervisionTimes().grace, 2s);
+}
 
 TEST_F(SuperviseTest, AStoppedRankIsEnded) {
   const Supervision result = Run({Rank({"kill=19"}), Rank({"await=" + Pid(0), "await_stop=" + Pid(0), "exit=12"})});
@@ -159,7 +173,8 @@ TEST_F(SuperviseTest, AStoppedRankThatGoesOnIsNoFailure) {
 
 TEST_F(SuperviseTest, TheCauseIsNotTheFollowerThatEndedFirst) {
   const Supervision result =
-      Run({Rank({"exit=10"}), Rank({"await=" + Pid(0), "await_end=" + Pid(0), "kill=11"}), Rank({"exit=10"})}, kSettleForEver);
+      Run({Rank({"exit=10"}), Rank({"await=" + Pid(0), "await_end=" + Pid(0), "kill=11"}), Rank({"exit=10"})},
+          kSettleForEver);
   EXPECT_EQ(result.ends.front().exit_status, 10);
   EXPECT_EQ(result.cause->child, 1);
   EXPECT_EQ(result.cause->signal, SIGSEGV);
@@ -167,7 +182,8 @@ TEST_F(SuperviseTest, TheCauseIsNotTheFollowerThatEndedFirst) {
 
 TEST_F(SuperviseTest, ACauseThatEndsOnlyAfterSigtermIsStillFound) {
   const std::string ready = folder_ + "/ready";
-  const Supervision result = Run({Rank({"await=" + ready, "exit=10"}), Rank({"on_term=70", "pid=" + ready, "sleep"})}, kGraceForEver);
+  const Supervision result =
+      Run({Rank({"await=" + ready, "exit=10"}), Rank({"on_term=70", "pid=" + ready, "sleep"})}, kGraceForEver);
   EXPECT_EQ(result.cause->child, 1);
   EXPECT_EQ(result.cause->exit_status, 70);
 }
@@ -209,7 +225,8 @@ TEST_F(SuperviseTest, AHangUpThatIsIgnoredStaysIgnored) {
 }
 
 TEST_F(SuperviseTest, AProgramThatCannotRunLeavesNobodyBehind) {
-  absl::StatusOr<Supervision> result = Supervise({Rank({"sleep"}), {{folder_ + "/missing"}, {}}}, [](int, bool, std::string_view) {});
+  absl::StatusOr<Supervision> result =
+      Supervise({Rank({"sleep"}), {{folder_ + "/missing"}, {}}}, [](int, bool, std::string_view) {});
   ASSERT_FALSE(result.ok());
   EXPECT_THAT(std::string(result.status().message()), ::testing::HasSubstr("missing: No such file"));
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";

@@ -22,12 +22,13 @@ namespace {
 using testing::NaiveProgram;
 using Place = NaiveProgram::Place;
 
-// Walks one list both ways. Every entry is the same instruction in the same call, its operands are the same values, nothing dies late or early,
-// and no number is given out while its value is alive.
+// Walks one list both ways. Every entry is the same instruction in the same call, its operands are the same values,
+// nothing dies late or early, and no number is given out while its value is alive.
 class Comparison {
  public:
   Comparison(const LinkedProgram& program, LinkedProgram::Range range)
-      : program_(program), range_(range), at_(range.first), naive_(program.blocks().plan(), [this](const Place& place) { Visit(place); }) {}
+      : program_(program), range_(range), at_(range.first),
+        naive_(program.blocks().plan(), [this](const Place& place) { Visit(place); }) {}
 
   void Run(const std::vector<Instruction>& list) {
     naive_.Run(list);
@@ -81,7 +82,8 @@ class Comparison {
       const int value = program_.ValueOf(entry, linked.outputs[i]);
       ASSERT_GE(value, 0);
       ASSERT_LT(value, program_.values());
-      EXPECT_TRUE(alive_.emplace(value, place.names->at(name)->number).second) << "value " << value << " is given out while it is alive";
+      EXPECT_TRUE(alive_.emplace(value, place.names->at(name)->number).second)
+          << "value " << value << " is given out while it is alive";
     }
     for (size_t i = 0; i < linked.parts.size(); ++i) {
       const ExchangePart& part = place.instruction->parts[i];
@@ -112,7 +114,8 @@ class Comparison {
     return held == alive_.end() ? -1 : held->second;
   }
 
-  void CheckSlots(const Place& place, const LinkedCall& call, std::span<const int> slots, const std::vector<std::string>& names) {
+  void CheckSlots(const Place& place, const LinkedCall& call, std::span<const int> slots,
+                  const std::vector<std::string>& names) {
     ASSERT_EQ(slots.size(), names.size());
     for (size_t i = 0; i < slots.size(); ++i) {
       const Module& module = program_.blocks().plan().modules[call.block->module];
@@ -146,7 +149,8 @@ void Compare(const Plan& plan) {
     setup.Run(role.setup);
     step.Run(role.step);
     teardown.Run(role.teardown);
-    EXPECT_EQ(static_cast<size_t>(program.values()), std::max({setup.most(), step.most(), teardown.most()})) << "more numbers than values alive";
+    EXPECT_EQ(static_cast<size_t>(program.values()), std::max({setup.most(), step.most(), teardown.most()}))
+        << "more numbers than values alive";
   }
 }
 
@@ -188,7 +192,8 @@ TEST(LinkedProgram, SaysWherePathsLead) {
 // One for each layer with experts and microbatch at ep above 1: the counts that all_to_all brings. None elsewhere.
 TEST(HostWaits, AreThoseOfExpertRowCounts) {
   for (const testing::Layout& layout : testing::TinyLayouts()) {
-    const Plan plan = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", layout.overrides);
+    const Plan plan =
+        testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", layout.overrides);
     LinkedBlocks blocks(plan);
     for (const Role& role : plan.roles) {
       int64_t expected = 0;
@@ -232,7 +237,8 @@ TEST(LinkedProgram, NamesWhatDoesNotLink) {
   EXPECT_NE(ProblemOf(plan({call("nothing", {}, {})})).find("no such block"), std::string::npos);
   EXPECT_NE(ProblemOf(plan({call("b", {}, {})})).find("other inputs or outputs"), std::string::npos);
   EXPECT_EQ(ProblemOf(plan({Op({}, {"a"}), call("b", {"a"}, {"c"})})), "saved but never taken: f microbatch 0 y");
-  EXPECT_NE(ProblemOf(plan({Op({}, {"a"}), call("b", {"a"}, {"c"}), call("b", {"a"}, {"d"})})).find("or twice"), std::string::npos);
+  EXPECT_NE(ProblemOf(plan({Op({}, {"a"}), call("b", {"a"}, {"c"}), call("b", {"a"}, {"d"})})).find("or twice"),
+            std::string::npos);
   Plan takes = plan({call("b", {}, {})});
   takes.blocks[0] = {.name = "b", .takes = {{"t", {}}}};
   EXPECT_NE(ProblemOf(takes).find("does not keep"), std::string::npos);
@@ -241,7 +247,8 @@ TEST(LinkedProgram, NamesWhatDoesNotLink) {
   EXPECT_NE(ProblemOf(circle).find("no end"), std::string::npos);
 }
 
-// Whatever is wrong with a plan, what links of it stays within its numbers: every value dies at most once, after it was made.
+// Whatever is wrong with a plan, what links of it stays within its numbers: every value dies at most once, after it was
+// made.
 TEST(LinkedProgram, DamageStaysWithinItsNumbers) {
   int refused = 0;
   for (unsigned seed = 0; seed < 2000; ++seed) {

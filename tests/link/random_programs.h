@@ -1,4 +1,5 @@
-// Programs without sense that are well formed: blocks that call blocks, keep values for their backward and use names again.
+// Programs without sense that are well formed: blocks that call blocks, keep values for their backward and use names
+// again.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,8 @@ class RandomProgram {
  public:
   explicit RandomProgram(unsigned seed) : random_(seed) {}
 
-  // One role. Its blocks come in pairs, a forward and the backward that takes what it saves; some call a pair before them.
+  // One role. Its blocks come in pairs, a forward and the backward that takes what it saves; some call a pair before
+  // them.
   Plan Make() {
     Plan plan;
     const int pairs = Pick(1, 4);
@@ -46,8 +48,13 @@ class RandomProgram {
  private:
   int Pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
   static std::string Frame(int pair) { return "m.layers." + std::to_string(pair); }
-  const std::string& Any(const std::vector<std::string>& live) { return live[static_cast<size_t>(Pick(0, static_cast<int>(live.size()) - 1))]; }
-  Output Fresh() { return {"v" + std::to_string(Pick(0, 30)), {DType::kFp32, {int64_t{Pick(1, 100)}}, {}, std::nullopt, Pick(0, 9) == 0}}; }
+  const std::string& Any(const std::vector<std::string>& live) {
+    return live[static_cast<size_t>(Pick(0, static_cast<int>(live.size()) - 1))];
+  }
+  Output Fresh() {
+    return {"v" + std::to_string(Pick(0, 30)),
+            {DType::kFp32, {int64_t{Pick(1, 100)}}, {}, std::nullopt, Pick(0, 9) == 0}};
+  }
 
   // A name that is not in use; names that were freed come back.
   Output Unused(const std::vector<std::string>& live) {
@@ -98,7 +105,8 @@ class RandomProgram {
     for (int i = Pick(0, 2); i > 0; --i) block.outputs.push_back(Any(live));
   }
 
-  // A block of a pair calls an earlier forward of no saved values only: what a frame keeps is taken by the pair's own backward.
+  // A block of a pair calls an earlier forward of no saved values only: what a frame keeps is taken by the pair's own
+  // backward.
   void AddPair(Plan& plan, int pair) {
     Block forward{.name = "f" + std::to_string(pair)}, backward{.name = "b" + std::to_string(pair)};
     std::vector<std::string> live;

@@ -13,7 +13,8 @@ TEST(BucketLayout, EqualsTheReference) {
   for (const json& c : Golden().at("ddp_bucket_layouts")) {
     std::optional<int64_t> size;
     if (!c.at("bucket_size").is_null()) size = c.at("bucket_size").get<int64_t>();
-    const BucketLayout layout = LayOutBuckets(c.at("param_numels"), c.at("shared_embedding_indices"), size, c.at("dp"), c.at("pad_high_busbw"));
+    const BucketLayout layout =
+        LayOutBuckets(c.at("param_numels"), c.at("shared_embedding_indices"), size, c.at("dp"), c.at("pad_high_busbw"));
     json params = json::array(), buckets = json::array(), unpadded = json::array(), shards = json::array();
     for (size_t i = 0; i < layout.parameters.size(); ++i) {
       const auto& p = layout.parameters[i];
@@ -57,8 +58,11 @@ TEST(BucketLayout, BandwidthPaddingRoundsTo65536) {
 
 TEST(BucketSize, EqualsTheReference) {
   for (const json& c : Golden().at("ddp_bucket_size")) {
-    auto optional = [&](const char* key) { return c.at(key).is_null() ? std::nullopt : std::optional<int64_t>(c.at(key).get<int64_t>()); };
-    EXPECT_EQ(BucketSize(c.at("num_parameters"), optional("num_buckets"), optional("bucket_size"), c.at("dp_cp"), c.at("overlap")),
+    auto optional = [&](const char* key) {
+      return c.at(key).is_null() ? std::nullopt : std::optional<int64_t>(c.at(key).get<int64_t>());
+    };
+    EXPECT_EQ(BucketSize(c.at("num_parameters"), optional("num_buckets"), optional("bucket_size"), c.at("dp_cp"),
+                         c.at("overlap")),
               optional("result"));
   }
   EXPECT_EQ(BucketSize(1000, 8, std::nullopt, 4, true), 125);

@@ -36,7 +36,8 @@ TEST(LayerPattern, GrammarEqualsTheReference) {
     EXPECT_EQ(pattern->segments.size(), c.at("segments").get<size_t>());
     EXPECT_EQ(pattern->mtp_depths, c.at("mtp_depths").get<int>());
     EXPECT_EQ(pattern->mtp, c.at("mtp").is_null() ? "" : c.at("mtp").get<std::string>());
-    for (const auto& [layer, count] : c.at("counts").items()) EXPECT_EQ(pattern->count(layer[0]), count.get<int64_t>()) << layer;
+    for (const auto& [layer, count] : c.at("counts").items())
+      EXPECT_EQ(pattern->count(layer[0]), count.get<int64_t>()) << layer;
   }
   EXPECT_GE(compared, 5);
 }
@@ -48,10 +49,10 @@ TEST(LayerPattern, ProductionPatternHas23ExpertLayers) {
 }
 
 TEST(LayerPattern, RulesOfFacts32) {
-  EXPECT_EQ(Parse("M*M*/")->mtp_depths, 0);             // empty parts are no MTP
-  EXPECT_EQ(Parse("/MM")->mtp_depths, 1);               // an empty main part is grammar
-  EXPECT_EQ(Parse("MM||M*|")->segments.size(), 4u);     // empty segments too
-  EXPECT_TRUE(Parse("M*/+"));                           // attention kinds are compared within a part
+  EXPECT_EQ(Parse("M*M*/")->mtp_depths, 0);          // empty parts are no MTP
+  EXPECT_EQ(Parse("/MM")->mtp_depths, 1);            // an empty main part is grammar
+  EXPECT_EQ(Parse("MM||M*|")->segments.size(), 4u);  // empty segments too
+  EXPECT_TRUE(Parse("M*/+"));                        // attention kinds are compared within a part
   for (const char* wrong : {"M*D", "*+", "MM/M|M", "MM/M*/MM", "MxM", "M M"}) EXPECT_FALSE(Parse(wrong)) << wrong;
 }
 

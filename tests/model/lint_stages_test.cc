@@ -16,8 +16,9 @@ using ::testing::IsEmpty;
 
 Diagnostics LintsOf(const ModuleRecipe& recipe, const Grid& grid) {
   Diagnostics diagnostics;
-  const Module module = ExpandModule(recipe, grid, {2688, 0.0173, 20}, 8192,
-                                     {.kind = "mock", .image_grids = {{128, 128}}, .max_images = 3, .patch = 16, .pixel_shuffle = 2});
+  const Module module =
+      ExpandModule(recipe, grid, {2688, 0.0173, 20}, 8192,
+                   {.kind = "mock", .image_grids = {{128, 128}}, .max_images = 3, .patch = 16, .pixel_shuffle = 2});
   LintStages(recipe, module, diagnostics);
   return diagnostics;
 }
@@ -32,7 +33,8 @@ ModuleRecipe Language(std::vector<int64_t> layers) {
 TEST(LintStages, TheOutputHeadIsWorkToo) {
   const Diagnostics even = LintsOf(Language({10, 10}), {.pp = 2});
   EXPECT_THAT(KindsAndLines(even), ElementsAre("UnevenStages:150"));
-  EXPECT_THAT(even.sorted()[0].message, HasSubstr("stage 1 of module language (10 layers and the output head) does 1."));
+  EXPECT_THAT(even.sorted()[0].message,
+              HasSubstr("stage 1 of module language (10 layers and the output head) does 1."));
   EXPECT_THAT(KindsAndLines(LintsOf(Language({13, 7}), {.pp = 2})), IsEmpty());
 }
 

@@ -1,4 +1,5 @@
-// What `plan diff` says of the loss curve is true: pairs that it calls equivalent train the same curve, pairs that it says may differ train another.
+// What `plan diff` says of the loss curve is true: pairs that it calls equivalent train the same curve, pairs that it
+// says may differ train another.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +19,8 @@ constexpr double kSame = 1e-9, kOther = 1e-6;
 
 // Small and short, in fp64, so that the difference of two curves is never rounding.
 const std::vector<std::string> kBase = {"precision.params=fp64", "batch.global_samples=4", "budget.train_samples=40",
-                                        "budget.learning_rate.decay_samples=40", "budget.learning_rate.warmup_samples=4"};
+                                        "budget.learning_rate.decay_samples=40",
+                                        "budget.learning_rate.warmup_samples=4"};
 
 nlohmann::json DiffOf(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   const std::string recipe = std::string(" '") + PLANWRIGHT_SOURCE_DIR + "/" + kTiny + "'";
@@ -57,14 +59,15 @@ TEST_P(Equivalent, PairsTrainTheSameCurve) {
   for (const std::string& difference : comparison.differences) ADD_FAILURE() << difference;
 }
 
-INSTANTIATE_TEST_SUITE_P(Diff, Equivalent,
-                         ::testing::Values(Layout{"tp_dp_ep_and_a_fan_out", Join(EncoderOn(1, 1), LanguageOn(1, 4, 2, 4))},
-                                           Layout{"uneven_lanes", Join(EncoderOn(3, 1), LanguageOn(3, 2, 1, 1))},
-                                           Layout{"larger_microbatches", {"batch.micro_samples=4"}},
-                                           Layout{"buckets_log_and_name", {"gradients.buckets=3", "log.every_steps=1", "name=other"}},
-                                           Layout{"portions_of_the_scan", {"models.hybrid_moe_tiny.mamba.chunk=8"}},
-                                           Layout{"colocated", Join(EncoderOn(4, 1), LanguageOn(0, 4, 2, 4))}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Diff, Equivalent,
+    ::testing::Values(Layout{"tp_dp_ep_and_a_fan_out", Join(EncoderOn(1, 1), LanguageOn(1, 4, 2, 4))},
+                      Layout{"uneven_lanes", Join(EncoderOn(3, 1), LanguageOn(3, 2, 1, 1))},
+                      Layout{"larger_microbatches", {"batch.micro_samples=4"}},
+                      Layout{"buckets_log_and_name", {"gradients.buckets=3", "log.every_steps=1", "name=other"}},
+                      Layout{"portions_of_the_scan", {"models.hybrid_moe_tiny.mamba.chunk=8"}},
+                      Layout{"colocated", Join(EncoderOn(4, 1), LanguageOn(0, 4, 2, 4))}),
+    [](const auto& info) { return info.param.name; });
 
 class Different : public ::testing::TestWithParam<Layout> {};
 
@@ -76,21 +79,25 @@ TEST_P(Different, PairsTrainAnotherCurve) {
   ASSERT_EQ(run.exit_code, 0) << run.output;
   double most = 0;
   for (int step = 0; step < kSteps; ++step) {
-    most = std::max(most, std::abs(run.steps.at(step).loss - Base().steps.at(step).loss) / std::abs(Base().steps.at(step).loss));
+    most = std::max(
+        most, std::abs(run.steps.at(step).loss - Base().steps.at(step).loss) / std::abs(Base().steps.at(step).loss));
   }
   EXPECT_GT(most, kOther) << "called different, but the same curve";
 }
 
-INSTANTIATE_TEST_SUITE_P(Diff, Different,
-                         ::testing::Values(Layout{"seed", {"data.seed=5"}}, Layout{"batch", {"batch.global_samples=8"}},
-                                           Layout{"rate", {"budget.learning_rate.peak=1.0e-3"}}, Layout{"clip", {"optimizer.clip_grad_norm=0.1"}},
-                                           Layout{"init", {"models.hybrid_moe_tiny.init_std=0.03"}},
-                                           Layout{"norm_eps", {"models.hybrid_moe_tiny.norm_eps=1.0e-3"}},
-                                           Layout{"expert_scale", {"models.hybrid_moe_tiny.moe.scale=1.0"}},
-                                           Layout{"heads_of_equal_width", {"models.hybrid_moe_tiny.attention={heads: 8, head_dim: 8, kv_groups: 4}"}},
-                                           Layout{"aux_loss", {"models.hybrid_moe_tiny.moe.aux_loss=1.0e-1"}},
-                                           Layout{"positions", {"models.radio_vit_tiny.positions=interpolate"}}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Diff, Different,
+    ::testing::Values(Layout{"seed", {"data.seed=5"}}, Layout{"batch", {"batch.global_samples=8"}},
+                      Layout{"rate", {"budget.learning_rate.peak=1.0e-3"}},
+                      Layout{"clip", {"optimizer.clip_grad_norm=0.1"}},
+                      Layout{"init", {"models.hybrid_moe_tiny.init_std=0.03"}},
+                      Layout{"norm_eps", {"models.hybrid_moe_tiny.norm_eps=1.0e-3"}},
+                      Layout{"expert_scale", {"models.hybrid_moe_tiny.moe.scale=1.0"}},
+                      Layout{"heads_of_equal_width",
+                             {"models.hybrid_moe_tiny.attention={heads: 8, head_dim: 8, kv_groups: 4}"}},
+                      Layout{"aux_loss", {"models.hybrid_moe_tiny.moe.aux_loss=1.0e-1"}},
+                      Layout{"positions", {"models.radio_vit_tiny.positions=interpolate"}}),
+    [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace planwright::testing

@@ -1,5 +1,7 @@
-// The executor with one deliberate fault and without the proof of its plan, so that the numerics tests can show that they would notice.
-//   PLANWRIGHT_FAULT=shifted_bridge_rows | swapped_bridge_lanes | doubled_gradient | missing_tp_sum | misplaced_expert_rows
+// The executor with one deliberate fault and without the proof of its plan, so that the numerics tests can show that
+// they would notice.
+//   PLANWRIGHT_FAULT=shifted_bridge_rows | swapped_bridge_lanes | doubled_gradient | missing_tp_sum |
+//                    misplaced_expert_rows
 // Or with its instructions on other streams, which must change nothing:
 //   PLANWRIGHT_FAULT=random_streams:SEED
 #include <ATen/ops/roll.h>
@@ -57,8 +59,8 @@ ComputeHandler FaultyHandlerOf(OpKind kind) {
   return ComputeHandlerOf(kind);
 }
 
-// "random_streams:7": instructions on three streams at random, the same on all ranks, and delays at random, other ones on each. Not a fault: a plan
-// may say so, and it is proved like any other.
+// "random_streams:7": instructions on three streams at random, the same on all ranks, and delays at random, other ones
+// on each. Not a fault: a plan may say so, and it is proved like any other.
 std::optional<uint64_t> StreamSeed() {
   const std::string fault = Fault(), name = "random_streams:";
   if (fault.rfind(name, 0) != 0) return std::nullopt;
@@ -71,7 +73,8 @@ void ScatterOverStreams(std::vector<Instruction>& body, uint64_t seed, const std
     if (op.kind == OpKind::kCall || op.kind == OpKind::kExchange) continue;
     const int64_t* bucket = op.FindInteger("bucket");
     const std::string named = !op.outputs.empty() ? op.outputs[0].name : !op.inputs.empty() ? op.inputs[0] : "";
-    const std::string key = std::string(OpName(op.kind)) + (op.group.empty() ? list + named + (bucket ? std::to_string(*bucket) : "") : op.group);
+    const std::string key = std::string(OpName(op.kind)) +
+                            (op.group.empty() ? list + named + (bucket ? std::to_string(*bucket) : "") : op.group);
     const uint64_t draw = std::hash<std::string>()(key + "/" + std::to_string(seed)) % 3;
     op.stream = draw == 0 ? "" : draw == 1 ? "first" : "second";
   }
@@ -85,7 +88,8 @@ absl::Status ScatterOverStreams(Plan& plan, uint64_t seed) {
     ScatterOverStreams(role.teardown, seed, "teardown");
   }
   MarkUsedGroups(plan);
-  for (const Violation& violation : VerifyPlan(plan)) return absl::InvalidArgumentError(violation.rule + ": " + violation.message);
+  for (const Violation& violation : VerifyPlan(plan))
+    return absl::InvalidArgumentError(violation.rule + ": " + violation.message);
   return absl::OkStatus();
 }
 
@@ -126,5 +130,6 @@ int main(int argc, char** argv) {
   using namespace planwright::executor;
   const bool cuda = std::find(argv, argv + argc, std::string_view("cuda")) != argv + argc;
   const BeforeEach delay = [cuda] { Delay(cuda); };
-  return RankMain(argc, argv, {.compute = FaultyHandlerOf, .prepare = DamagePlan, .before_each = StreamSeed() ? delay : nullptr});
+  return RankMain(argc, argv,
+                  {.compute = FaultyHandlerOf, .prepare = DamagePlan, .before_each = StreamSeed() ? delay : nullptr});
 }

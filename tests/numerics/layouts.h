@@ -12,16 +12,19 @@ struct Layout {
 };
 
 inline std::vector<std::string> EncoderOn(int ranks, int tp) {
-  return {"modules.radio_encoder.placement.ranks=" + std::to_string(ranks), "modules.radio_encoder.parallel.tp=" + std::to_string(tp)};
+  return {"modules.radio_encoder.placement.ranks=" + std::to_string(ranks),
+          "modules.radio_encoder.parallel.tp=" + std::to_string(tp)};
 }
 
 inline std::vector<std::string> LanguageOn(int first_rank, int ranks, int tp, int ep) {
   const std::string module = "modules.language.";
-  return {module + "placement.first_rank=" + std::to_string(first_rank), module + "placement.ranks=" + std::to_string(ranks),
-          module + "parallel.tp=" + std::to_string(tp), module + "parallel.ep=" + std::to_string(ep)};
+  return {module + "placement.first_rank=" + std::to_string(first_rank),
+          module + "placement.ranks=" + std::to_string(ranks), module + "parallel.tp=" + std::to_string(tp),
+          module + "parallel.ep=" + std::to_string(ep)};
 }
 
-inline std::vector<std::string> Join(std::vector<std::string> a, const std::vector<std::string>& b, const std::vector<std::string>& c = {}) {
+inline std::vector<std::string> Join(std::vector<std::string> a, const std::vector<std::string>& b,
+                                     const std::vector<std::string>& c = {}) {
   a.insert(a.end(), b.begin(), b.end());
   a.insert(a.end(), c.begin(), c.end());
   return a;

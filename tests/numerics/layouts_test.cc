@@ -1,4 +1,7 @@
-// Numbers must not depend on the layout: the same recipe on any layout trains the same curve as one rank (design). Real processes over Gloo.
+// Numbers must not depend on the layout: the same recipe on any layout trains the same curve as one rank (design). Real
+// processes over Gloo.
+#include "tests/numerics/layouts.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -6,7 +9,6 @@
 #include <map>
 #include <set>
 
-#include "tests/numerics/layouts.h"
 #include "tests/numerics/run.h"
 
 namespace planwright::testing {
@@ -14,7 +16,8 @@ namespace {
 
 constexpr char kTiny[] = "recipes/nemotron_moe_vlm_tiny.yaml";
 constexpr char kToy[] = "recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml";
-// Rounding grows over twenty steps of AdamW; a wrong weight, sample or factor shows at 1e-3 and above (see faults_test.cc).
+// Rounding grows over twenty steps of AdamW; a wrong weight, sample or factor shows at 1e-3 and above (see
+// faults_test.cc).
 constexpr double kFp64 = 1e-9, kFp32 = 1e-5;
 
 const std::vector<std::string> kOneRank = Join(EncoderOn(1, 1), LanguageOn(0, 1, 1, 1));
@@ -26,8 +29,8 @@ const TrainingRun& OneRank(const std::string& recipe, const std::string& precisi
   return it->second;
 }
 
-// Tokens of one expert layer whose chosen experts differ between two runs, and the largest difference of router scores among those and among
-// all others.
+// Tokens of one expert layer whose chosen experts differ between two runs, and the largest difference of router scores
+// among those and among all others.
 struct Flips {
   size_t tokens = 0;
   double noise_there = 0, noise_elsewhere = 0;
@@ -44,7 +47,9 @@ Flips FlipsOf(const std::string& layer, const Tensors& a, const Tensors& b) {
     };
     double noise = 0;
     for (int64_t e = 0; e < experts; ++e) {
-      const auto score = [&](const WholeTensor& logits) { return 1 / (1 + std::exp(-logits.values[token * experts + e])); };
+      const auto score = [&](const WholeTensor& logits) {
+        return 1 / (1 + std::exp(-logits.values[token * experts + e]));
+      };
       noise = std::max(noise, std::abs(score(logits_a) - score(logits_b)));
     }
     const bool flipped = chosen(ids_a) != chosen(ids_b);
@@ -55,11 +60,12 @@ Flips FlipsOf(const std::string& layer, const Tensors& a, const Tensors& b) {
   return flips;
 }
 
-// Where routing parts, the choice must have been within the measured noise of a tie. Both runs have the same expert bias there (it moves by
-// integer counts, which agreed until then), so when they prefer different experts although no score of the token differs by more than d, the
-// gap between the two was below 2 d in both. d must be no more than rounding makes of the other tokens. Looked at in the first layer that
-// flips: behind it, values differ for a reason.
-void ExpectPartedAtATie(const std::string& recipe, const std::string& precision, const std::vector<std::string>& layout, int steps) {
+// Where routing parts, the choice must have been within the measured noise of a tie. Both runs have the same expert
+// bias there (it moves by integer counts, which agreed until then), so when they prefer different experts although no
+// score of the token differs by more than d, the gap between the two was below 2 d in both. d must be no more than
+// rounding makes of the other tokens. Looked at in the first layer that flips: behind it, values differ for a reason.
+void ExpectPartedAtATie(const std::string& recipe, const std::string& precision, const std::vector<std::string>& layout,
+                        int steps) {
   const TrainingRun a = Launch({recipe, Join({"precision.params=" + precision}, layout), steps, ""});
   const TrainingRun b = Launch({recipe, Join({"precision.params=" + precision}, kOneRank), steps, ""});
   ASSERT_EQ(a.exit_code, 0) << a.output;
@@ -69,8 +75,8 @@ void ExpectPartedAtATie(const std::string& recipe, const std::string& precision,
     if (!a.values_last.contains(name + ".expert_ids")) continue;
     const Flips flips = FlipsOf(name, a.values_last, b.values_last);
     if (flips.tokens == 0) continue;
-    std::printf("routing parts at step %d, layer %d: %zu tokens, scores there differ by %.1e, elsewhere by %.1e\n", steps, layer, flips.tokens,
-                flips.noise_there, flips.noise_elsewhere);
+    std::printf("routing parts at step %d, layer %d: %zu tokens, scores there differ by %.1e, elsewhere by %.1e\n",
+                steps, layer, flips.tokens, flips.noise_there, flips.noise_elsewhere);
     EXPECT_LE(flips.noise_there, flips.noise_elsewhere) << "a flip that is no tie";
     EXPECT_LT(flips.noise_elsewhere, 1e-3) << "more than rounding";
     return;
@@ -78,7 +84,8 @@ void ExpectPartedAtATie(const std::string& recipe, const std::string& precision,
   ADD_FAILURE() << "the fingerprints part, but no layer flips";
 }
 
-void ExpectSameCurve(const std::string& recipe, const std::string& precision, const std::vector<std::string>& layout, double tolerance) {
+void ExpectSameCurve(const std::string& recipe, const std::string& precision, const std::vector<std::string>& layout,
+                     double tolerance) {
   const TrainingRun& reference = OneRank(recipe, precision);
   ASSERT_EQ(reference.exit_code, 0) << reference.output;
   const TrainingRun run = Launch({recipe, Join({"precision.params=" + precision}, layout), 20, ""});
@@ -86,8 +93,9 @@ void ExpectSameCurve(const std::string& recipe, const std::string& precision, co
   ASSERT_EQ(run.steps.size(), 20u);
   const Comparison comparison = Compare(run, reference, tolerance);
   for (const std::string& difference : comparison.differences) ADD_FAILURE() << difference;
-  std::printf("worst: loss %.1e, module norm %.1e, gradient at the first step %.1e, at the last %.1e\n", comparison.worst_loss,
-              comparison.worst_norm, comparison.worst_gradient_first, comparison.worst_gradient_last);
+  std::printf("worst: loss %.1e, module norm %.1e, gradient at the first step %.1e, at the last %.1e\n",
+              comparison.worst_loss, comparison.worst_norm, comparison.worst_gradient_first,
+              comparison.worst_gradient_last);
   if (!comparison.parted_at) return;
   EXPECT_EQ(precision, "fp32") << "routing parts at step " << *comparison.parted_at + 1;
   ExpectPartedAtATie(recipe, precision, layout, static_cast<int>(*comparison.parted_at) + 1);
@@ -98,14 +106,23 @@ class TinyLayout : public ::testing::TestWithParam<Layout> {};
 TEST_P(TinyLayout, TrainsTheCurveOfOneRankInFp64) { ExpectSameCurve(kTiny, "fp64", GetParam().overrides, kFp64); }
 TEST_P(TinyLayout, TrainsTheCurveOfOneRankInFp32) { ExpectSameCurve(kTiny, "fp32", GetParam().overrides, kFp32); }
 
-INSTANTIATE_TEST_SUITE_P(All, TinyLayout, ::testing::ValuesIn(TinyLayouts()), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, TinyLayout, ::testing::ValuesIn(TinyLayouts()),
+                         [](const auto& info) { return info.param.name; });
 
-TEST(ToyLayout, Tp2Tp2TrainsTheCurveOfOneRankInFp64) { ExpectSameCurve(kToy, "fp64", Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 1)), kFp64); }
-TEST(ToyLayout, EightRanksTrainTheCurveOfOneRankInFp64) { ExpectSameCurve(kToy, "fp64", Join(EncoderOn(4, 2), LanguageOn(4, 4, 2, 4)), kFp64); }
+TEST(ToyLayout, Tp2Tp2TrainsTheCurveOfOneRankInFp64) {
+  ExpectSameCurve(kToy, "fp64", Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 1)), kFp64);
+}
+TEST(ToyLayout, EightRanksTrainTheCurveOfOneRankInFp64) {
+  ExpectSameCurve(kToy, "fp64", Join(EncoderOn(4, 2), LanguageOn(4, 4, 2, 4)), kFp64);
+}
 
-TEST(ToyLayout, EightRanksTrainTheCurveOfOneRankInFp32) { ExpectSameCurve(kToy, "fp32", Join(EncoderOn(4, 2), LanguageOn(4, 4, 2, 4)), kFp32); }
+TEST(ToyLayout, EightRanksTrainTheCurveOfOneRankInFp32) {
+  ExpectSameCurve(kToy, "fp32", Join(EncoderOn(4, 2), LanguageOn(4, 4, 2, 4)), kFp32);
+}
 
-TEST(ToyLayout, SoakTp2Tp2TrainsTheCurveOfOneRankInFp32) { ExpectSameCurve(kToy, "fp32", Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 1)), kFp32); }
+TEST(ToyLayout, SoakTp2Tp2TrainsTheCurveOfOneRankInFp32) {
+  ExpectSameCurve(kToy, "fp32", Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 1)), kFp32);
+}
 TEST(ToyLayout, SoakColocatedOnEightTrainsTheCurveOfOneRankInFp64) {
   ExpectSameCurve(kToy, "fp64", Join(EncoderOn(8, 2), LanguageOn(0, 8, 2, 8)), kFp64);
 }

@@ -1,5 +1,6 @@
-// Another implementation's whole model (tests/golden/vlm_oracle) is met through the ordinary path: a recipe, published weights, a recorded
-// batch, --probe. Its gradients are of the summed loss; ours are divided by the number of loss tokens.
+// Another implementation's whole model (tests/golden/vlm_oracle) is met through the ordinary path: a recipe, published
+// weights, a recorded batch, --probe. Its gradients are of the summed loss; ours are divided by the number of loss
+// tokens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace planwright::testing {
 namespace {
 
 constexpr char kOracle[] = "tests/golden/vlm_oracle/oracle.yaml";
-constexpr double kTokensInLoss = 78;             // case.json
+constexpr double kTokensInLoss = 78;  // case.json
 constexpr double kOutputs = 1e-10, kGradients = 1e-9;
 
 const Tensors& Expected() {

@@ -58,7 +58,8 @@ double Relative(double a, double b) {
   return b == 0 ? std::abs(a) : std::abs(a - b) / std::abs(b);
 }
 
-double WorstGradient(const char* when, const Tensors& run, const Tensors& reference, double tolerance, std::vector<std::string>& differences) {
+double WorstGradient(const char* when, const Tensors& run, const Tensors& reference, double tolerance,
+                     std::vector<std::string>& differences) {
   double worst = 0;
   for (const auto& [name, expected] : reference) {
     auto it = run.find(name);
@@ -69,7 +70,8 @@ double WorstGradient(const char* when, const Tensors& run, const Tensors& refere
     }
     const double distance = Distance(it->second, expected);
     worst = std::max(worst, distance);
-    if (!(distance <= tolerance)) differences.push_back(std::string(when) + " gradient of " + name + " is off by " + std::to_string(distance));
+    if (!(distance <= tolerance))
+      differences.push_back(std::string(when) + " gradient of " + name + " is off by " + std::to_string(distance));
   }
   if (run.size() != reference.size()) differences.push_back(std::string(when) + " has other gradients");
   return worst;
@@ -81,7 +83,8 @@ TrainingRun Launch(const LaunchOptions& options) {
   TrainingRun run;
   const std::string folder = FreshFolder();
   run.directory = folder + "/run";
-  const std::string bin = (options.binaries.empty() ? std::string(PLANWRIGHT_BINARY_DIR) + "/bin" : options.binaries) + "/";
+  const std::string bin =
+      (options.binaries.empty() ? std::string(PLANWRIGHT_BINARY_DIR) + "/bin" : options.binaries) + "/";
   std::string command = Quoted(bin + "plan") + " launch " + Quoted(fs::path(PLANWRIGHT_SOURCE_DIR) / options.recipe);
   for (const std::string& override : options.overrides) command += " " + Quoted(override);
   command += " --local --run-dir " + Quoted(run.directory) + " --probe " + Quoted(folder + "/probe");
@@ -120,14 +123,17 @@ Comparison Compare(const TrainingRun& run, const TrainingRun& reference, double 
       const auto it = a.module_grad_norms.find(module);
       const double off = it == a.module_grad_norms.end() ? INFINITY : Relative(it->second, norm);
       result.worst_norm = std::max(result.worst_norm, off);
-      if (!(off <= tolerance)) result.differences.push_back(at + "gradient norm of " + module + " is off by " + std::to_string(off));
+      if (!(off <= tolerance))
+        result.differences.push_back(at + "gradient norm of " + module + " is off by " + std::to_string(off));
     }
   }
   if (result.parted_at != size_t{0}) {
-    result.worst_gradient_first = WorstGradient("first step", run.gradients_first, reference.gradients_first, tolerance, result.differences);
+    result.worst_gradient_first =
+        WorstGradient("first step", run.gradients_first, reference.gradients_first, tolerance, result.differences);
   }
   if (!result.parted_at) {
-    result.worst_gradient_last = WorstGradient("last step", run.gradients_last, reference.gradients_last, tolerance, result.differences);
+    result.worst_gradient_last =
+        WorstGradient("last step", run.gradients_last, reference.gradients_last, tolerance, result.differences);
   }
   return result;
 }

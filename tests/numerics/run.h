@@ -20,26 +20,27 @@ struct StepMetrics {
 
 struct TrainingRun {
   int exit_code = -1;
-  std::string output;       // stdout and stderr of the launcher
-  std::string directory;    // the run directory
+  std::string output;     // stdout and stderr of the launcher
+  std::string directory;  // the run directory
   std::vector<StepMetrics> steps;
   Tensors parameters, gradients_first, gradients_last, values_first, values_last;
 };
 
 struct LaunchOptions {
-  std::string recipe;                   // path from the source folder, or absolute
+  std::string recipe;  // path from the source folder, or absolute
   std::vector<std::string> overrides;
-  int steps = 0;                        // 0: the whole budget
-  std::string executor;                 // a binary beside `plan`; empty: the ordinary one
-  std::string device;                   // "cpu" or "cuda"; empty: what the recipe says
-  std::string binaries;                 // the folder of `plan`; empty: this build's
+  int steps = 0;         // 0: the whole budget
+  std::string executor;  // a binary beside `plan`; empty: the ordinary one
+  std::string device;    // "cpu" or "cuda"; empty: what the recipe says
+  std::string binaries;  // the folder of `plan`; empty: this build's
 };
 
 // `plan launch --local --probe` of a recipe into a fresh folder, and everything it left.
 TrainingRun Launch(const LaunchOptions& options);
 
-// Where two runs part beyond `tolerance` (relative): losses and module norms of every step, every parameter's gradient at the first and the
-// last step. Empty: they agree. In runs whose routing parts, only steps before that are compared, and the parting is told in `parted_at`.
+// Where two runs part beyond `tolerance` (relative): losses and module norms of every step, every parameter's gradient
+// at the first and the last step. Empty: they agree. In runs whose routing parts, only steps before that are compared,
+// and the parting is told in `parted_at`.
 struct Comparison {
   std::vector<std::string> differences;  // worst first within each kind
   std::optional<size_t> parted_at;       // index of the first step with another routing fingerprint

@@ -1,5 +1,5 @@
-// A stream says where an instruction runs, never what comes of it: to the last bit. Overlap is the use of it; instructions on streams at random, which
-// are delayed at random, are the judge. Real processes over Gloo.
+// A stream says where an instruction runs, never what comes of it: to the last bit. Overlap is the use of it;
+// instructions on streams at random, which are delayed at random, are the judge. Real processes over Gloo.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -23,7 +23,8 @@ const Layout& LayoutNamed(const std::string& name) {
   throw std::runtime_error("no layout " + name);
 }
 
-TrainingRun Train(const std::string& layout, const std::vector<std::string>& more, const char* executor, const std::string& fault) {
+TrainingRun Train(const std::string& layout, const std::vector<std::string>& more, const char* executor,
+                  const std::string& fault) {
   setenv("PLANWRIGHT_FAULT", fault.c_str(), 1);
   return Launch({kTiny, Join({"precision.params=fp64"}, LayoutNamed(layout).overrides, more), kSteps, executor});
 }
@@ -39,7 +40,8 @@ const TrainingRun& Plain(const std::string& layout) {
 void ExpectEqualTensors(const Tensors& a, const Tensors& b, const char* what) {
   ASSERT_EQ(a.size(), b.size()) << what;
   ASSERT_FALSE(a.empty()) << what;
-  for (const auto& [name, tensor] : a) EXPECT_TRUE(b.contains(name) && b.at(name).values == tensor.values) << what << " " << name;
+  for (const auto& [name, tensor] : a)
+    EXPECT_TRUE(b.contains(name) && b.at(name).values == tensor.values) << what << " " << name;
 }
 
 void ExpectSameBits(const TrainingRun& run, const TrainingRun& plain) {
@@ -59,7 +61,8 @@ void ExpectSameBits(const TrainingRun& run, const TrainingRun& plain) {
 class Overlap : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Overlap, ChangesNoBit) { ExpectSameBits(Train(GetParam(), kOverlap, "", ""), Plain(GetParam())); }
-INSTANTIATE_TEST_SUITE_P(Layouts, Overlap, ::testing::Values("dp2_dp2", "ep4", "fan_in", "colocated_4"), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Layouts, Overlap, ::testing::Values("dp2_dp2", "ep4", "fan_in", "colocated_4"),
+                         [](const auto& info) { return info.param; });
 
 void ExpectNoBitChanged(int first_seed, int seeds) {
   for (const char* layout : {"one_and_one", "tp2_tp2", "dp2_dp2", "ep4", "uneven", "colocated_4"}) {

@@ -14,8 +14,8 @@ namespace {
 using nlohmann::json;
 using Ranks = std::vector<std::vector<int>>;
 
-// A grid of any dims, whose dims of more than one rank stand in for tp, cp, dp, pp: the enumeration does not know their names. Nothing
-// with more than four of them: we have no gtp axis.
+// A grid of any dims, whose dims of more than one rank stand in for tp, cp, dp, pp: the enumeration does not know their
+// names. Nothing with more than four of them: we have no gtp axis.
 struct Renamed {
   Grid grid;
   std::map<std::string, Axis> axis;
@@ -43,7 +43,8 @@ int CompareEnumeration(const Renamed& renamed, const json& enumeration, const st
     for (const std::string dim : query.at("dims")) {
       if (renamed.axis.contains(dim)) axes.push_back(renamed.axis.at(dim));  // others have one rank
     }
-    EXPECT_EQ(GroupsOver(renamed.grid, View::kDense, axes), query.at("groups").get<Ranks>()) << id << " " << query.at("dims");
+    EXPECT_EQ(GroupsOver(renamed.grid, View::kDense, axes), query.at("groups").get<Ranks>())
+        << id << " " << query.at("dims");
     ++compared;
   }
   return compared;
@@ -78,7 +79,8 @@ TEST(Axis, ExpertViewEqualsTheReferenceEnumeration) {
       for (const std::string dim : query.at("dims")) {
         if (names.contains(dim)) axes.push_back(names.at(dim));
       }
-      EXPECT_EQ(GroupsOver(grid, View::kExpert, axes), query.at("groups").get<Ranks>()) << c.at("id") << query.at("dims");
+      EXPECT_EQ(GroupsOver(grid, View::kExpert, axes), query.at("groups").get<Ranks>())
+          << c.at("id") << query.at("dims");
       ++compared;
     }
   }

@@ -21,13 +21,21 @@ T Or(const json& config, const char* key, T otherwise) {
 }
 
 LearningRate RateOf(const json& config) {
-  return {.peak = config.at("max_lr"), .min = config.at("min_lr"), .init = config.at("init_lr"), .warmup_samples = config.at("lr_warmup_steps"),
-          .decay_samples = config.at("lr_decay_steps"), .style = Style(config.at("lr_decay_style")),
-          .wsd_decay_samples = Or<int64_t>(config, "wsd_decay_steps", 0), .wsd_style = Or<std::string>(config, "lr_wsd_decay_style", "")};
+  return {.peak = config.at("max_lr"),
+          .min = config.at("min_lr"),
+          .init = config.at("init_lr"),
+          .warmup_samples = config.at("lr_warmup_steps"),
+          .decay_samples = config.at("lr_decay_steps"),
+          .style = Style(config.at("lr_decay_style")),
+          .wsd_decay_samples = Or<int64_t>(config, "wsd_decay_steps", 0),
+          .wsd_style = Or<std::string>(config, "lr_wsd_decay_style", "")};
 }
 
 WeightDecay DecayOf(const json& config) {
-  return {.start = config.at("start_wd"), .end = config.at("end_wd"), .style = config.at("wd_incr_style"), .samples = config.at("wd_incr_steps")};
+  return {.start = config.at("start_wd"),
+          .end = config.at("end_wd"),
+          .style = config.at("wd_incr_style"),
+          .samples = config.at("wd_incr_steps")};
 }
 
 TEST(LrSchedule, EqualsTheReferenceBitForBit) {
@@ -53,7 +61,8 @@ TEST(LrSchedule, EqualsTheReferenceForEachParameterGroup) {
       config.update(golden.at("groups_in")[i]);
       const double sample = point.at("num_steps");
       EXPECT_EQ(LearningRateAt(RateOf(config), sample), point["groups"][i].at("lr").get<double>());
-      EXPECT_EQ(WeightDecayAt(DecayOf(config), sample) * Or(config, "wd_mult", 1.0), point["groups"][i].at("wd").get<double>());
+      EXPECT_EQ(WeightDecayAt(DecayOf(config), sample) * Or(config, "wd_mult", 1.0),
+                point["groups"][i].at("wd").get<double>());
     }
   }
 }

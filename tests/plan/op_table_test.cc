@@ -13,7 +13,9 @@ namespace planwright {
 namespace {
 
 double Value(const char* formula) {
-  return Expression(formula).Evaluate([](const std::string& name) { return name == "mamba.heads" ? 8.0 : name == "tp" ? 2.0 : std::nan(""); });
+  return Expression(formula).Evaluate([](const std::string& name) {
+    return name == "mamba.heads" ? 8.0 : name == "tp" ? 2.0 : std::nan("");
+  });
 }
 
 TEST(Expression, Evaluates) {
@@ -39,8 +41,10 @@ TEST(OpTable, EveryKindSaysWhatItDoes) {
     EXPECT_EQ(info.operands.empty(), info.op_class != OpClass::kCompute || slices) << info.name;
     EXPECT_EQ(info.effects.empty(), info.op_class != OpClass::kState) << info.name;
     std::set<std::string> attributes;
-    for (const AttributeSpec& spec : info.attributes) EXPECT_TRUE(attributes.insert(spec.name).second) << info.name << " " << spec.name;
-    for (const OpInfo::Transpose& transpose : info.transposes) EXPECT_TRUE(OpFromName(transpose.forward).has_value()) << info.name;
+    for (const AttributeSpec& spec : info.attributes)
+      EXPECT_TRUE(attributes.insert(spec.name).second) << info.name << " " << spec.name;
+    for (const OpInfo::Transpose& transpose : info.transposes)
+      EXPECT_TRUE(OpFromName(transpose.forward).has_value()) << info.name;
   }
 }
 
@@ -49,7 +53,8 @@ TEST(OpTable, EveryCommunicationSaysWhatItMovesOrHasItsOwnRule) {
   const std::set<OpKind> own = {OpKind::kAllToAll, OpKind::kAllToAllV, OpKind::kAllGatherV, OpKind::kReduceScatterV,
                                 OpKind::kReshard,  OpKind::kBroadcast, OpKind::kExchange};
   for (const OpInfo& info : AllOps()) {
-    const bool moves = (info.op_class == OpClass::kCommunication && !own.contains(info.kind)) || info.kind == OpKind::kLocalSlice;
+    const bool moves =
+        (info.op_class == OpClass::kCommunication && !own.contains(info.kind)) || info.kind == OpKind::kLocalSlice;
     EXPECT_EQ(info.moves.has_value(), moves) << info.name;
     if (info.moves && !info.moves->dim.empty()) {
       EXPECT_NE(info.FindAttribute(info.moves->dim), nullptr) << info.name;
@@ -62,7 +67,8 @@ TEST(OpTable, ReferenceIsInStep) {
   if (std::getenv("UPDATE_GOLDENS") != nullptr) std::ofstream(path, std::ios::binary) << made;
   std::ifstream in(path, std::ios::binary);
   const std::string written(std::istreambuf_iterator<char>(in), {});
-  EXPECT_TRUE(written == made) << "docs/operations.md is out of step: write it again with `plan explain --operations > docs/operations.md`";
+  EXPECT_TRUE(written == made)
+      << "docs/operations.md is out of step: write it again with `plan explain --operations > docs/operations.md`";
 }
 
 }  // namespace

@@ -28,9 +28,10 @@ Plan RandomPlan(int seed) {
 Plan FullPlan() {
   for (int seed = 0;; ++seed) {
     Plan plan = RandomPlan(seed);
-    if (!plan.modules.empty() && !plan.modules[0].parameters.empty() && !plan.roles.empty() && !plan.roles[0].step.empty() &&
-        !plan.roles[0].ranks.empty() && !plan.roles[0].step[0].outputs.empty() && !plan.origins.empty() && !plan.bridges.empty() &&
-        !plan.bridges[0].forward.empty() && plan.initialize && !plan.blocks.empty() && !plan.data.image_grids.empty()) {
+    if (!plan.modules.empty() && !plan.modules[0].parameters.empty() && !plan.roles.empty() &&
+        !plan.roles[0].step.empty() && !plan.roles[0].ranks.empty() && !plan.roles[0].step[0].outputs.empty() &&
+        !plan.origins.empty() && !plan.bridges.empty() && !plan.bridges[0].forward.empty() && plan.initialize &&
+        !plan.blocks.empty() && !plan.data.image_grids.empty()) {
       return plan;
     }
   }
@@ -83,11 +84,13 @@ TEST(PlanJson, WritesOneInstructionALine) {
   const size_t at = text.find("\"step\": [\n    " + op);
   ASSERT_NE(at, std::string::npos);
   const size_t line = text.find(op, at);
-  EXPECT_NO_THROW(ordered_json::parse(text.substr(line, text.find('\n', line) - line - (text[text.find('\n', line) - 1] == ','))));
+  EXPECT_NO_THROW(
+      ordered_json::parse(text.substr(line, text.find('\n', line) - line - (text[text.find('\n', line) - 1] == ','))));
 }
 
 TEST(PlanJson, ChecksTheFormatVersionFirst) {
-  EXPECT_THAT(ErrorOf({{"format_version", 1}, {"new_field", 1}}), HasSubstr("format_version 1; this version of Planwright"));
+  EXPECT_THAT(ErrorOf({{"format_version", 1}, {"new_field", 1}}),
+              HasSubstr("format_version 1; this version of Planwright"));
   EXPECT_THAT(ErrorOf({{"format_version", 1}}), HasSubstr("reads 2"));
   EXPECT_THAT(ErrorOf({{"name", "x"}}), HasSubstr("no format_version"));
   EXPECT_THAT(ErrorOf(ordered_json::array()), HasSubstr("not a plan"));
@@ -101,8 +104,10 @@ TEST(PlanJson, NamesThePathOfWhatIsWrong) {
     json[ordered_json::json_pointer(pointer)] = std::move(value);
     return ErrorOf(json);
   };
-  EXPECT_THAT(changed("/modules/0/parameters/0/shape", "wide"), HasSubstr("modules[0].parameters[0].shape: expected a list, found string"));
-  EXPECT_THAT(changed("/modules/0/parameters/0/shap", 1), HasSubstr("modules[0].parameters[0].shap: a plan has no such field"));
+  EXPECT_THAT(changed("/modules/0/parameters/0/shape", "wide"),
+              HasSubstr("modules[0].parameters[0].shape: expected a list, found string"));
+  EXPECT_THAT(changed("/modules/0/parameters/0/shap", 1),
+              HasSubstr("modules[0].parameters[0].shap: a plan has no such field"));
   EXPECT_THAT(changed("/roles/0/step/0/op", "fly"), HasSubstr("roles[0].step[0].op: no op: \"fly\""));
   EXPECT_THAT(changed("/roles/0/step/0/outputs/0", "x: fp3[1]"), HasSubstr("roles[0].step[0].outputs[0]: no value"));
   EXPECT_THAT(changed("/roles/0/ranks/0/stride", 0), HasSubstr("roles[0].ranks[0]: count and stride"));
@@ -118,7 +123,8 @@ TEST(PlanJson, NamesThePathOfWhatIsWrong) {
   EXPECT_THAT(changed("/data/image_grids/0", {4, 6, 6}), HasSubstr("data: sizes that no image has"));
   EXPECT_THAT(changed("/data/image_grids/0", {4, 0}), HasSubstr("data: sizes that no image has"));
   EXPECT_THAT(changed("/data/pixel_shuffle", kMostPixelShuffle + 1), HasSubstr("data: sizes that no image has"));
-  EXPECT_THAT(changed("/modules/0/parameters/0/shape", {kLargestDim, kLargestDim}), HasSubstr("modules[0]: parameters of more elements"));
+  EXPECT_THAT(changed("/modules/0/parameters/0/shape", {kLargestDim, kLargestDim}),
+              HasSubstr("modules[0]: parameters of more elements"));
   ordered_json missing = good;
   missing["budget"].erase("steps");
   EXPECT_THAT(ErrorOf(missing), HasSubstr("budget.steps: the field is missing"));
@@ -126,8 +132,10 @@ TEST(PlanJson, NamesThePathOfWhatIsWrong) {
 
 TEST(PlanJson, RefusesControlCharacters) {
   const ordered_json good = ordered_json::parse(WritePlan(FullPlan()));
-  for (const std::string& bad : {std::string("a\0b", 3), std::string("a\x1b[2J"), std::string("a\nb"), std::string("a\x7f")}) {
-    for (const char* pointer : {"/name", "/cluster/gpu", "/modules/0/name", "/blocks/0/name", "/roles/0/step/0/stream"}) {
+  for (const std::string& bad :
+       {std::string("a\0b", 3), std::string("a\x1b[2J"), std::string("a\nb"), std::string("a\x7f")}) {
+    for (const char* pointer :
+         {"/name", "/cluster/gpu", "/modules/0/name", "/blocks/0/name", "/roles/0/step/0/stream"}) {
       ordered_json json = good;
       json[ordered_json::json_pointer(pointer)] = bad;
       EXPECT_THAT(ErrorOf(json), HasSubstr("the text has a control character")) << pointer;
@@ -152,7 +160,8 @@ std::string ErrorOfMany(const std::string& open, size_t count, const std::string
 }
 
 TEST(PlanJson, RefusesMoreThanAPlanCanHave) {
-  const std::string values = std::to_string(kMostPlanValues), levels = std::to_string(kDeepestPlan), fields = std::to_string(kMostPlanFields);
+  const std::string values = std::to_string(kMostPlanValues), levels = std::to_string(kDeepestPlan),
+                    fields = std::to_string(kMostPlanFields);
   for (const char* value : {"0", "[]", "{}", R"({"a":[]})"}) {
     EXPECT_EQ(ErrorOfMany("[", kMostPlanValues, value, "]"), "not a plan: more than " + values + " values") << value;
   }
@@ -190,9 +199,12 @@ TEST(PlanDigest, IsSha256OfWhatRanksDo) {
   EXPECT_EQ(PlanDigest(same), plan.digest);
   for (const auto& change : std::vector<void (*)(Plan&)>{
            [](Plan& p) { p.data.path += "x"; }, [](Plan& p) { p.roles[0].step[0].frees.push_back("x"); },
-           [](Plan& p) { p.modules[0].parameters[0].init.a = 1 - 2 * p.modules[0].parameters[0].init.a; }, [](Plan& p) { p.seed ^= 1; },
-           [](Plan& p) { std::swap(p.bridges[0].forward[0].from_rank, p.bridges[0].forward[0].to_rank);
-                         p.bridges[0].forward[0].from_rank += 1; }}) {
+           [](Plan& p) { p.modules[0].parameters[0].init.a = 1 - 2 * p.modules[0].parameters[0].init.a; },
+           [](Plan& p) { p.seed ^= 1; },
+           [](Plan& p) {
+             std::swap(p.bridges[0].forward[0].from_rank, p.bridges[0].forward[0].to_rank);
+             p.bridges[0].forward[0].from_rank += 1;
+           }}) {
     Plan other = plan;
     change(other);
     EXPECT_NE(PlanDigest(other), plan.digest);

@@ -44,11 +44,14 @@ class RandomFill {
   }
   void Fill(bool& value) { value = Below(2); }
   void Fill(int& value) { value = static_cast<int>(Below(30)) + 1; }  // a grid of four such sizes is a world
-  void Fill(int64_t& value) { value = Below(60) + 1; }  // any field may have it
-  void Fill(double& value) { value = std::ldexp(std::normal_distribution<double>()(random_), static_cast<int>(Below(200)) - 100); }
+  void Fill(int64_t& value) { value = Below(60) + 1; }                // any field may have it
+  void Fill(double& value) {
+    value = std::ldexp(std::normal_distribution<double>()(random_), static_cast<int>(Below(200)) - 100);
+  }
   void Fill(char& value) { value = "ME*-|V"[Below(6)]; }
   void Fill(std::string& value) {
-    static constexpr const char* kWords[] = {"x", "$reals.loss", "\"quoted\"", "schön", "%b", "language.layers.3", "back\\slash"};
+    static constexpr const char* kWords[] = {"x",  "$reals.loss",       "\"quoted\"", "schön",
+                                             "%b", "language.layers.3", "back\\slash"};
     value = kWords[Below(std::size(kWords))] + std::to_string(Below(100));
   }
   void Fill(Axis& value) { value = static_cast<Axis>(Below(7)); }
@@ -69,8 +72,10 @@ class RandomFill {
     type.dtype = static_cast<DType>(Below(4));
     type.dims.clear();
     for (int64_t i = Below(4); i > 0; --i) {
-      if (Below(3) > 0) type.dims.emplace_back(Below(100000));
-      else type.dims.emplace_back("rows." + std::to_string(Below(9)));
+      if (Below(3) > 0)
+        type.dims.emplace_back(Below(100000));
+      else
+        type.dims.emplace_back("rows." + std::to_string(Below(9)));
     }
     type.host = Below(2);
     Fill(type.layout);

@@ -78,9 +78,12 @@ TEST(Runs, AFileThatListsWithoutEndIsRefused) {
     return std::string(ReadPlan(damaged).status().message());
   };
   const std::string row = "[1,2000,0,1,1000,2,2,1,1]";
-  EXPECT_NE(refusal(row, "[1,2000,0,1,9000000000,2,2,1,1]").find("a plan lists 1 to 524288 rows in all"), std::string::npos);
+  EXPECT_NE(refusal(row, "[1,2000,0,1,9000000000,2,2,1,1]").find("a plan lists 1 to 524288 rows in all"),
+            std::string::npos);
   EXPECT_NE(refusal(row, "[1,2000,0,1,0,2,2,1,1]").find("a plan lists 1 to"), std::string::npos);
-  EXPECT_NE(refusal(row, "[1,2000,0,1,1000,2]").find("with count and 4 steps behind it if it is a run; found 6 numbers"), std::string::npos);
+  EXPECT_NE(
+      refusal(row, "[1,2000,0,1,1000,2]").find("with count and 4 steps behind it if it is a run; found 6 numbers"),
+      std::string::npos);
   EXPECT_NE(refusal(row, "[1,2000,0,1,1000,9999999,2,1,1]").find("ranks outside any world"), std::string::npos);
   std::string many = row;
   for (int i = 0; i < 3; ++i) many += ",[1,2000,0,1,1000000,0,0,0,0]";

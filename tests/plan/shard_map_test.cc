@@ -46,8 +46,8 @@ TEST(ShardMap, CutsEachSegmentByItself) {
 }
 
 TEST(ShardMap, CutsAnInnerDimAsARunPerRow) {
-  const Module module = Make({.name = "out_proj", .shape = {3, 8}, .shard_dim = 1},
-                             {.frame = "m", .slot = "out", .shape = {3, 4}});
+  const Module module =
+      Make({.name = "out_proj", .shape = {3, 8}, .shard_dim = 1}, {.frame = "m", .slot = "out", .shape = {3, 4}});
   const auto slices = SlicesOf(module, module.storages[0], {.tp = 2, .tp_rank = 1});
   EXPECT_EQ(slices[0].runs, (std::vector<ElementRun>{{0, 4, 4}, {4, 12, 4}, {8, 20, 4}}));
 }
@@ -78,7 +78,8 @@ TEST(ShardMap, ClipsToAShard) {
 }
 
 TEST(ShardMapDeathTest, RefusesAStorageThatDoesNotFit) {
-  const Module module = Make({.name = "w", .shape = {4, 2}, .shard_dim = 0}, {.frame = "m", .slot = "w", .shape = {4, 2}});
+  const Module module =
+      Make({.name = "w", .shape = {4, 2}, .shard_dim = 0}, {.frame = "m", .slot = "w", .shape = {4, 2}});
   EXPECT_DEATH(SlicesOf(module, module.storages[0], {.tp = 2}), "elements on a rank");
 }
 

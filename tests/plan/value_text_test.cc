@@ -13,7 +13,8 @@ TEST(ValueText, WritesTypeLayoutAndGradient) {
 }
 
 TEST(ValueText, ReadsBackWhatItWrites) {
-  for (const char* text : {"fp64[]", "int64[4] host", "bf16[2,rows] |", "fp32[8] ep:shard0 expert_dp:partial | tp:replicated"}) {
+  for (const char* text :
+       {"fp64[]", "int64[4] host", "bf16[2,rows] |", "fp32[8] ep:shard0 expert_dp:partial | tp:replicated"}) {
     std::optional<ValueType> type = TypeFromText(text);
     ASSERT_TRUE(type.has_value()) << text;
     EXPECT_EQ(TypeText(*type), text);
@@ -21,9 +22,9 @@ TEST(ValueText, ReadsBackWhatItWrites) {
 }
 
 TEST(ValueText, RefusesWhatItWouldNotWrite) {
-  for (const char* text : {"", "fp32", "fp31[4]", "fp32[4", "fp32[4,]", "fp32[4] ", "fp32[4] tp", "fp32[4] zp:shard0", "fp32[4] tp:shard",
-                           "fp32[4] tp:shard-1", "fp32[4] | |", "fp32[4] tp:partial tp:partial", "fp32[a[4]", "fp32[a b]", "fp32[4]tp:partial",
-                           "fp32[4] | host"}) {
+  for (const char* text : {"", "fp32", "fp31[4]", "fp32[4", "fp32[4,]", "fp32[4] ", "fp32[4] tp", "fp32[4] zp:shard0",
+                           "fp32[4] tp:shard", "fp32[4] tp:shard-1", "fp32[4] | |", "fp32[4] tp:partial tp:partial",
+                           "fp32[a[4]", "fp32[a b]", "fp32[4]tp:partial", "fp32[4] | host"}) {
     EXPECT_FALSE(TypeFromText(text).has_value()) << text;
   }
 }

@@ -86,10 +86,16 @@ TEST(EveryKey, OfTheTableIsInTheseTests) {
 
 // A value that no field takes is one that the reader looks at itself, or one with a single choice.
 TEST(EveryKey, GoesIntoAFieldOrIsKnownNotTo) {
-  const std::set<std::string_view> without = {"extends", "models.<name>.projector.kind", "optimizer.name", "lints",
-                                              "launch.slurm.partition", "launch.slurm.account", "launch.slurm.time"};
+  const std::set<std::string_view> without = {"extends",
+                                              "models.<name>.projector.kind",
+                                              "optimizer.name",
+                                              "lints",
+                                              "launch.slurm.partition",
+                                              "launch.slurm.account",
+                                              "launch.slurm.time"};
   for (const KeySpec& spec : RecipeKeys()) {
-    const bool maps = spec.type == KeyType::kMap || spec.type == KeyType::kNamedMaps || spec.type == KeyType::kListOfMaps;
+    const bool maps =
+        spec.type == KeyType::kMap || spec.type == KeyType::kNamedMaps || spec.type == KeyType::kListOfMaps;
     EXPECT_EQ(spec.target.owner == nullptr && !maps, without.contains(spec.path)) << spec.path;
   }
 }
@@ -173,7 +179,8 @@ TEST(EveryKey, ModulesArriveWhole) {
 TEST(EveryKey, SizesOfTheOuterStagesArriveWhole) {
   TempRecipes files;
   const std::string path = files.Write("r.yaml", kSmallRecipe);
-  const ModuleRecipe m = MustRead(path, {"modules.language.parallel={first_stage_layers: 3, last_stage_layers: 4}"}).modules.at(0);
+  const ModuleRecipe m =
+      MustRead(path, {"modules.language.parallel={first_stage_layers: 3, last_stage_layers: 4}"}).modules.at(0);
   EXPECT_EQ(**m.first_stage_layers, 3);
   EXPECT_EQ(**m.last_stage_layers, 4);
   EXPECT_EQ(Problems(path, {"modules.language.parallel={stage_layers: [1], last_stage_layers: 1}"}),
@@ -239,7 +246,8 @@ TEST(EveryKey, DataArrivesWhole) {
   EXPECT_EQ(*mock.max_images, 2);
   EXPECT_EQ(*mock.classes, 5);
   EXPECT_EQ(*mock.text_tokens, 6);
-  const DataRecipe tars = MustRead(path, {"data={kind: webdataset, shards: [x, y], window: 3, min_patches: 6, max_patches: 7}"}).data;
+  const DataRecipe tars =
+      MustRead(path, {"data={kind: webdataset, shards: [x, y], window: 3, min_patches: 6, max_patches: 7}"}).data;
   ASSERT_EQ(tars.shards.size(), 2u);
   EXPECT_EQ(*tars.shards[1], "y");
   EXPECT_EQ(*tars.tokenizer, "bytes");
@@ -273,7 +281,8 @@ TEST(EveryKey, SlipsAreAnsweredWithTheRightKey) {
     const std::string word(WordOf(spec));
     if (word.size() < 4) continue;
     std::vector<std::string> known;
-    for (const KeySpec* sibling : KeysOf(dot == std::string::npos ? "" : path.substr(0, dot))) known.emplace_back(WordOf(*sibling));
+    for (const KeySpec* sibling : KeysOf(dot == std::string::npos ? "" : path.substr(0, dot)))
+      known.emplace_back(WordOf(*sibling));
     for (size_t i = 0; i < word.size(); ++i) {
       std::vector<std::string> wrong = {std::string(word).erase(i, 1), std::string(word).insert(i, 1, word[i])};
       if (i + 1 < word.size()) {

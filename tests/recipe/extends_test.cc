@@ -9,23 +9,26 @@ namespace {
 TEST(Extends, MapsMergeListsReplaceLaterWins) {
   TempRecipes files;
   files.Write("base.yaml", kSmallRecipe);
-  files.Write("parts/first.yaml", "batch: {micro_samples: 2}\noptimizer: {betas: [0.8, 0.9], eps: 1.0e-6}\nlog: {every_steps: 7}\n");
+  files.Write("parts/first.yaml",
+              "batch: {micro_samples: 2}\noptimizer: {betas: [0.8, 0.9], eps: 1.0e-6}\nlog: {every_steps: 7}\n");
   files.Write("parts/second.yaml", "optimizer: {betas: [0.5, 0.6]}\n");
-  const std::string path = files.Write("r.yaml", "extends: [base.yaml, parts/first.yaml, parts/second.yaml]\nname: mine\nlog: {every_steps: 3}\n");
+  const std::string path = files.Write(
+      "r.yaml", "extends: [base.yaml, parts/first.yaml, parts/second.yaml]\nname: mine\nlog: {every_steps: 3}\n");
   const Recipe recipe = MustRead(path);
   EXPECT_EQ(*recipe.name, "mine");
   EXPECT_EQ(*recipe.batch.global_samples, 4);  // base
   EXPECT_EQ(*recipe.batch.micro_samples, 2);   // first
-  EXPECT_EQ(recipe.optimizer.beta1, 0.5);     // second
+  EXPECT_EQ(recipe.optimizer.beta1, 0.5);      // second
   EXPECT_EQ(recipe.optimizer.eps, 1e-6);
-  EXPECT_EQ(*recipe.log.every_steps, 3);       // the file itself
+  EXPECT_EQ(*recipe.log.every_steps, 3);  // the file itself
   EXPECT_TRUE(recipe.batch.micro_samples.where.file->ends_with("parts/first.yaml"));
 }
 
 TEST(Extends, AnotherKindReplacesTheWholeMap) {
   TempRecipes files;
   files.Write("base.yaml", kSmallRecipe);
-  const Recipe recipe = MustRead(files.Write("r.yaml", "extends: base.yaml\ndata: {kind: recorded, path: b.safetensors, image_token: 9}\n"));
+  const Recipe recipe = MustRead(
+      files.Write("r.yaml", "extends: base.yaml\ndata: {kind: recorded, path: b.safetensors, image_token: 9}\n"));
   EXPECT_EQ(*recipe.data.kind, "recorded");
   EXPECT_EQ(**recipe.data.path, "b.safetensors");
   EXPECT_EQ(*recipe.data.max_images, 3);  // the default again: base's 0 was a key of mock
@@ -37,7 +40,8 @@ TEST(Extends, PathsAreRelativeToTheFileThatNamesThem) {
   files.Write("shared/middle.yaml", "extends: [base.yaml]\n");
   const Recipe recipe = MustRead(files.Write("runs/r.yaml", "extends: [../shared/middle.yaml]\n"));
   EXPECT_EQ(*recipe.initialize->from, "../weights/w.safetensors");
-  EXPECT_EQ(ResolvePath(recipe.initialize->from, recipe.initialize->from.where), files.folder() + "/weights/w.safetensors");
+  EXPECT_EQ(ResolvePath(recipe.initialize->from, recipe.initialize->from.where),
+            files.folder() + "/weights/w.safetensors");
   EXPECT_EQ(ResolvePath("/abs/w", recipe.initialize->from.where), "/abs/w");
 }
 
@@ -51,7 +55,8 @@ TEST(Extends, AFileMayBeReachedTwice) {
 
 TEST(Extends, CyclesAndFloodsAreRefused) {
   TempRecipes files;
-  EXPECT_EQ(Problems(files.Write("self.yaml", "extends: self.yaml\n")), "ExtendsCycle: \"" + files.folder() + "/self.yaml\" extends itself\n");
+  EXPECT_EQ(Problems(files.Write("self.yaml", "extends: self.yaml\n")),
+            "ExtendsCycle: \"" + files.folder() + "/self.yaml\" extends itself\n");
   files.Write("l0.yaml", kSmallRecipe);
   for (int i = 1; i < 30; ++i) {
     const std::string below = "l" + std::to_string(i - 1) + ".yaml";
@@ -59,7 +64,8 @@ TEST(Extends, CyclesAndFloodsAreRefused) {
   }
   EXPECT_NE(Problems(files.folder() + "/l29.yaml").find("TooLarge: more than 64 recipes"), std::string::npos);
   files.Write("long.yaml", "name: " + std::string(kLargestRecipe / 2, 'x') + "\n");
-  EXPECT_NE(Problems(files.Write("r.yaml", "extends: [long.yaml, l0.yaml, long.yaml]\n")).find("TooLarge: with this one, the recipes that are read"),
+  EXPECT_NE(Problems(files.Write("r.yaml", "extends: [long.yaml, l0.yaml, long.yaml]\n"))
+                .find("TooLarge: with this one, the recipes that are read"),
             std::string::npos);
 }
 
@@ -76,7 +82,8 @@ TEST(Extends, DigestFollowsMeaningNotForm) {
   TempRecipes files;
   const Recipe plain = MustRead(files.Write("a.yaml", kSmallRecipe));
   files.Write("base.yaml", kSmallRecipe);
-  const Recipe extended = MustRead(files.Write("b.yaml", "# comment\nextends: [base.yaml]\nbatch: {sequence_length: 16}\nname: \"small\"\n"));
+  const Recipe extended = MustRead(
+      files.Write("b.yaml", "# comment\nextends: [base.yaml]\nbatch: {sequence_length: 16}\nname: \"small\"\n"));
   const Recipe changed = MustRead(files.Write("c.yaml", "extends: [base.yaml]\nbatch: {sequence_length: 17}\n"));
   EXPECT_EQ(plain.digest.size(), 64u);
   EXPECT_EQ(extended.digest, plain.digest);

@@ -18,7 +18,8 @@ void ExpectInStep(const std::string& path, const std::string& made, const std::s
   if (std::getenv("UPDATE_GOLDENS") != nullptr) std::ofstream(full, std::ios::binary) << made;
   std::ifstream in(full, std::ios::binary);
   const std::string written(std::istreambuf_iterator<char>(in), {});
-  EXPECT_TRUE(written == made) << path << " is out of step with the table of keys: write it again with `" << command << " > " << path << "`";
+  EXPECT_TRUE(written == made) << path << " is out of step with the table of keys: write it again with `" << command
+                               << " > " << path << "`";
 }
 
 TEST(GeneratedFiles, SchemaIsInStepWithTheTable) {
@@ -42,7 +43,8 @@ TEST(GeneratedFiles, TheReferenceHasEveryKeyOnce) {
 
 TEST(ExplainKey, OneKeyASectionAndNames) {
   EXPECT_EQ(ExplainKey("batch.micro_samples"),
-            "batch.micro_samples\n    samples a language lane takes at once\n    value: integer, 1 to 16777216\n    default: 1\n");
+            "batch.micro_samples\n    samples a language lane takes at once\n    value: integer, 1 to 16777216\n    "
+            "default: 1\n");
   EXPECT_EQ(ExplainKey("modules.language.parallel.tp"), ExplainKey("modules.<name>.parallel.tp"));
   EXPECT_NE(ExplainKey("modules.language.parallel.tp"), "");
   EXPECT_EQ(ExplainKey("bridges[0].from"), ExplainKey("bridges.from"));

@@ -1,10 +1,10 @@
-// Shipped recipes with random damage: the reader never crashes, and what it refuses it refuses with a reason and a place.
+// Shipped recipes with random damage: the reader never crashes, and what it refuses it refuses with a reason and a
+// place.
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
-#include <random>
-
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "gtest/gtest.h"
 #include "tests/recipe/temp_recipes.h"
@@ -21,7 +21,8 @@ std::vector<std::string> ShippedTexts() {
   for (const char* folder : {"/recipes", "/recipes/models"}) {
     for (const fs::directory_entry& entry : fs::directory_iterator(std::string(PLANWRIGHT_SOURCE_DIR) + folder)) {
       std::ifstream in(entry.path());
-      if (entry.is_regular_file()) texts.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+      if (entry.is_regular_file())
+        texts.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
     }
   }
   std::sort(texts.begin(), texts.end());  // the order of a folder is the file system's
@@ -29,8 +30,13 @@ std::vector<std::string> ShippedTexts() {
 }
 
 std::string Mutate(std::string text, std::mt19937& random) {
-  static constexpr const char* kPieces[] = {"\t", "{", "}", "[", "]", ":", ": ", "- ", "\n", "\n  ", "\"", "'", "#", "&a ", "*a", "!!x ", "|", ">",
-                                            "<<: ", "---\n", "? ", "~", "-1", "1e999", "99999999999999999999", ".nan", "\xff", "\x1b", "%", "@", ","};
+  static constexpr const char* kPieces[] = {"\t",   "{",    "}",    "[",     "]",
+                                            ":",    ": ",   "- ",   "\n",    "\n  ",
+                                            "\"",   "'",    "#",    "&a ",   "*a",
+                                            "!!x ", "|",    ">",    "<<: ",  "---\n",
+                                            "? ",   "~",    "-1",   "1e999", "99999999999999999999",
+                                            ".nan", "\xff", "\x1b", "%",     "@",
+                                            ","};
   auto pick = [&](size_t below) { return std::uniform_int_distribution<size_t>(0, below - 1)(random); };
   const size_t edits = 1 + pick(4);
   for (size_t i = 0; i < edits && !text.empty(); ++i) {
@@ -58,7 +64,8 @@ TEST(MutatedRecipes, AreReadOrRefusedWithAPlace) {
     if (ReadRecipe(path, {}, problems) && !problems.has_errors()) continue;
     ++refused;
     ASSERT_TRUE(problems.has_errors()) << text;
-    for (const Diagnostic& problem : problems.sorted()) ASSERT_TRUE(problem.where.known()) << problem.message << "\n" << text;
+    for (const Diagnostic& problem : problems.sorted())
+      ASSERT_TRUE(problem.where.known()) << problem.message << "\n" << text;
     SourceTexts source;
     const std::string said = RenderText(problems.sorted(), source, false);
     ASSERT_EQ(said.find('\x1b'), std::string::npos);

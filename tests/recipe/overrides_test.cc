@@ -8,8 +8,9 @@ namespace {
 TEST(Overrides, LieOverTheFileInOrder) {
   TempRecipes files;
   const std::string path = files.Write("r.yaml", kSmallRecipe);
-  const Recipe recipe = MustRead(path, {"batch.global_samples=64", "modules.language.parallel.tp=2", "optimizer.betas=[0.7, 0.8]",
-                                        "data={seed: 5, classes: 2}", "batch.global_samples=128", "precision.params=\"fp32\""});
+  const Recipe recipe =
+      MustRead(path, {"batch.global_samples=64", "modules.language.parallel.tp=2", "optimizer.betas=[0.7, 0.8]",
+                      "data={seed: 5, classes: 2}", "batch.global_samples=128", "precision.params=\"fp32\""});
   EXPECT_EQ(*recipe.batch.global_samples, 128);
   EXPECT_EQ(*recipe.batch.sequence_length, 16);  // the file's
   EXPECT_EQ(*recipe.modules[0].tp, 2);
@@ -22,13 +23,15 @@ TEST(Overrides, LieOverTheFileInOrder) {
 TEST(Overrides, ProblemsPointAtTheCommandLine) {
   TempRecipes files;
   const std::string path = files.Write("r.yaml", kSmallRecipe);
-  const std::vector<std::string> overrides = {"log.every_steps=5", "batch.global_samples=many", "batch.global_sample=3"};
+  const std::vector<std::string> overrides = {"log.every_steps=5", "batch.global_samples=many",
+                                              "batch.global_sample=3"};
   Diagnostics problems;
   EXPECT_EQ(ReadRecipe(path, overrides, problems)->damaged, std::set<std::string>{"batch"});
   SourceTexts texts;
   AddOverrides(overrides, texts);
   EXPECT_EQ(RenderText(problems.sorted(), texts, false),
-            "<command line>:2:22: error: `batch.global_samples` must be an integer, found the text \"many\" [PW0104 WrongType]\n"
+            "<command line>:2:22: error: `batch.global_samples` must be an integer, found the text \"many\" [PW0104 "
+            "WrongType]\n"
             "   2 | batch.global_samples=many\n"
             "     |                      ^~~~\n"
             "<command line>:3:1: error: unknown key \"global_sample\" in `batch` [PW0101 UnknownKey]\n"
@@ -58,9 +61,11 @@ TEST(Overrides, MalformedOnesAreRefused) {
   for (const std::string wrong : {"batch", "=3", "batch.=3", ".a=3", "a..b=1", "extends=x.yaml", "a=1\nb=2"}) {
     EXPECT_NE(Problems(path, {wrong}).find("BadOverride: "), std::string::npos) << wrong;
   }
-  EXPECT_EQ(Problems(path, std::vector<std::string>(1001, "name=x")), "TooLarge: 1001 overrides of 6006 bytes; there may be 1000 of 131072\n");
+  EXPECT_EQ(Problems(path, std::vector<std::string>(1001, "name=x")),
+            "TooLarge: 1001 overrides of 6006 bytes; there may be 1000 of 131072\n");
   EXPECT_EQ(Problems(path, std::vector<std::string>(1000, "name=x")), "");
-  EXPECT_NE(Problems(path, {"name=" + std::string(kLargestRecipe, 'x')}).find("TooLarge: 1 overrides"), std::string::npos);
+  EXPECT_NE(Problems(path, {"name=" + std::string(kLargestRecipe, 'x')}).find("TooLarge: 1 overrides"),
+            std::string::npos);
   EXPECT_EQ(Problems(path, {"name="}), "WrongType: `name` must be text, found nothing\n");
   EXPECT_NE(Problems(path, {"name=[a"}).find("YamlSyntax"), std::string::npos);
 }

@@ -7,9 +7,13 @@
 namespace planwright {
 namespace {
 
-std::string Shipped(const std::string& name) { return std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/" + name + ".yaml"; }
+std::string Shipped(const std::string& name) {
+  return std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/" + name + ".yaml";
+}
 
-const HybridLmModel& Language(const Recipe& recipe) { return std::get<HybridLmModel>(recipe.modules.at(1).model.model); }
+const HybridLmModel& Language(const Recipe& recipe) {
+  return std::get<HybridLmModel>(recipe.modules.at(1).model.model);
+}
 const RadioVitModel& Encoder(const Recipe& recipe) { return std::get<RadioVitModel>(recipe.modules.at(0).model.model); }
 
 TEST(ShippedRecipes, TwentyLayersOnEightRanksAreTheReferences) {
@@ -65,8 +69,9 @@ TEST(ShippedRecipes, FiftyFourLayersAreTheReferenceTopologies) {
     const char* name;
     int64_t nodes, encoder_ranks, language_ranks, ep, global_samples, microbatches;
   };
-  const Row rows[] = {{"9n", 9, 8, 64, 16, 192, 6},   {"17n", 17, 8, 128, 8, 384, 6},  {"33n", 33, 8, 256, 8, 768, 6},
-                      {"34n", 34, 16, 256, 8, 768, 6}, {"68n", 68, 32, 512, 8, 768, 3}, {"100n", 100, 32, 768, 8, 768, 2}};
+  const Row rows[] = {{"9n", 9, 8, 64, 16, 192, 6},    {"17n", 17, 8, 128, 8, 384, 6},
+                      {"33n", 33, 8, 256, 8, 768, 6},  {"34n", 34, 16, 256, 8, 768, 6},
+                      {"68n", 68, 32, 512, 8, 768, 3}, {"100n", 100, 32, 768, 8, 768, 2}};
   for (const Row& row : rows) {
     const Recipe recipe = MustRead(Shipped(std::string("nemotron_moe_vlm_54l_") + row.name));
     SCOPED_TRACE(row.name);
@@ -113,9 +118,11 @@ TEST(ShippedRecipes, FiftyFourLayersHaveTheProductionBudget) {
 
 TEST(ShippedRecipes, StagesFreezeWhatTheirNamesSay) {
   const std::string name = "nemotron_moe_vlm_54l_33n_stage";
-  const Recipe one = MustRead(Shipped(name + "1")), two = MustRead(Shipped(name + "2")), three = MustRead(Shipped(name + "3"));
+  const Recipe one = MustRead(Shipped(name + "1")), two = MustRead(Shipped(name + "2")),
+               three = MustRead(Shipped(name + "3"));
   const auto trained = [](const Recipe& recipe) {
-    return *recipe.modules[0].train_backbone + " " + *recipe.modules[0].train_projection + " " + *recipe.modules[1].train_backbone;
+    return *recipe.modules[0].train_backbone + " " + *recipe.modules[0].train_projection + " " +
+           *recipe.modules[1].train_backbone;
   };
   EXPECT_EQ(trained(one), "frozen trained frozen");
   EXPECT_EQ(trained(two), "frozen trained trained");

@@ -33,7 +33,8 @@ class TempRecipes {
  public:
   TempRecipes() {
     const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::path(testing::TempDir()) / ("recipes_" + std::string(test->test_suite_name()) + "_" + test->name());
+    folder_ = std::filesystem::path(testing::TempDir()) /
+              ("recipes_" + std::string(test->test_suite_name()) + "_" + test->name());
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }
@@ -57,7 +58,8 @@ inline std::string Problems(const std::string& path, const std::vector<std::stri
   Diagnostics problems;
   ReadRecipe(path, overrides, problems);
   std::string text;
-  for (const Diagnostic& problem : problems.sorted()) text += std::string(KindName(problem.kind)) + ": " + problem.message + "\n";
+  for (const Diagnostic& problem : problems.sorted())
+    text += std::string(KindName(problem.kind)) + ": " + problem.message + "\n";
   return text;
 }
 

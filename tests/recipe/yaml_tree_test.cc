@@ -80,8 +80,12 @@ TEST(YamlTree, RefusesWhatRecipesDoNotUse) {
       {"a: @b\n", "YamlSyntax", "1:4"},
       {"a: \xff\n", "FileEncoding", "1:4"},
       {std::string("a: b\0c\n", 7), "FileEncoding", "1:5"},
-      {"\xEF\xBB\xBF" "a: 1\n", "FileEncoding", "1:1"},
-      {"\xFF\xFE" "a", "FileEncoding", "1:1"},
+      {"\xEF\xBB\xBF"
+       "a: 1\n",
+       "FileEncoding", "1:1"},
+      {"\xFF\xFE"
+       "a",
+       "FileEncoding", "1:1"},
       {"a: x\xE2\x80\xAEy\n", "FileEncoding", "1:5"},
   };
   for (const Case& c : cases) {

@@ -1,4 +1,5 @@
-// Who communicates with whom, in every plan that ships: nothing is implicit, nothing leaves its module, and nothing branches.
+// Who communicates with whom, in every plan that ships: nothing is implicit, nothing leaves its module, and nothing
+// branches.
 #include <set>
 
 #include "tests/reference_bugs/shipped_plans.h"
@@ -26,7 +27,8 @@ TEST(Groups, EveryCommunicationNamesItsOwn) {
         const Group* group = place.plan.FindGroup(op.group);
         EXPECT_TRUE(group != nullptr && group->used()) << place.name << " " << OpName(op.kind) << " " << op.group;
       } else {
-        EXPECT_TRUE(op.group.empty() && op.parts.empty()) << place.name << " " << OpName(op.kind) << " computes and has someone to talk to";
+        EXPECT_TRUE(op.group.empty() && op.parts.empty())
+            << place.name << " " << OpName(op.kind) << " computes and has someone to talk to";
       }
     });
   });
@@ -50,8 +52,8 @@ TEST(Groups, LayersOverTpTalkOverTheirModulesTp) {
 TEST(Groups, EveryModuleHasAllOfThem) {
   ForEachShipped([](const Plan& plan) {
     for (const Module& module : plan.modules) {
-      for (const char* name : {"tp", "cp", "pp", "dp", "dp_cp", "tp_cp", "mp", "tp_dp", "tp_dp_cp", "intra_dist_opt_instance", "ep", "ep_tp", "ep_dp",
-                               "tp_ep_mp", "tp_ep_pp"}) {
+      for (const char* name : {"tp", "cp", "pp", "dp", "dp_cp", "tp_cp", "mp", "tp_dp", "tp_dp_cp",
+                               "intra_dist_opt_instance", "ep", "ep_tp", "ep_dp", "tp_ep_mp", "tp_ep_pp"}) {
         EXPECT_NE(plan.FindGroup(module.name + "." + name), nullptr) << module.name << "." << name;
       }
     }
@@ -69,14 +71,16 @@ TEST(Groups, OnlySumsOfTheStepLeaveAModule) {
         EXPECT_TRUE(sums.contains(op.inputs.at(0))) << place.name << " sends " << op.inputs[0] << " to the world";
         EXPECT_TRUE(std::holds_alternative<int64_t>(op.outputs.at(0).type.dims.at(0))) << "its size is in the plan";
       } else {
-        EXPECT_NE(std::find(place.modules.begin(), place.modules.end(), group.module), place.modules.end()) << place.name << " " << op.group;
+        EXPECT_NE(std::find(place.modules.begin(), place.modules.end(), group.module), place.modules.end())
+            << place.name << " " << op.group;
       }
     });
   });
 }
 
-// Bugs 26 to 28: an early return left a world collective out. There is nothing that could: programs are lists, the one instruction of control calls a
-// block, and every role reaches the same sums of the world in the same order, none of them before the first step or behind the last.
+// Bugs 26 to 28: an early return left a world collective out. There is nothing that could: programs are lists, the one
+// instruction of control calls a block, and every role reaches the same sums of the world in the same order, none of
+// them before the first step or behind the last.
 TEST(Groups, ProgramsDoNotBranch) {
   EXPECT_EQ(OpClassOf(OpKind::kCall), OpClass::kControl);
   ForEachShipped([](const Plan& plan) {
@@ -88,7 +92,8 @@ TEST(Groups, ProgramsDoNotBranch) {
         if (op.group == "world") of_role.push_back(op.inputs.at(0));
       }
       sums.insert(of_role);
-      for (const Instruction& op : role.setup) EXPECT_FALSE(Communicates(op)) << role.name << " talks before its first step";
+      for (const Instruction& op : role.setup)
+        EXPECT_FALSE(Communicates(op)) << role.name << " talks before its first step";
       for (const Instruction& op : role.teardown) EXPECT_NE(op.group, "world") << role.name;
     }
     EXPECT_EQ(sums.size(), 1u);
@@ -98,8 +103,8 @@ TEST(Groups, ProgramsDoNotBranch) {
   });
 }
 
-// Bug 34: a text-only batch left the encoder with nothing to send, and the language model waited. Every microbatch crosses every bridge, whatever is
-// in it: how many rows it has is known from the text on both sides, and may be 0.
+// Bug 34: a text-only batch left the encoder with nothing to send, and the language model waited. Every microbatch
+// crosses every bridge, whatever is in it: how many rows it has is known from the text on both sides, and may be 0.
 TEST(Groups, EveryMicrobatchCrossesEveryBridge) {
   ForEachShipped([](const Plan& plan) {
     for (const Bridge& bridge : plan.bridges) {
@@ -116,11 +121,13 @@ TEST(Groups, EveryMicrobatchCrossesEveryBridge) {
         EXPECT_TRUE(received == 0 || received == plan.budget.microbatches) << role.name;
       }
     }
-    for (const Symbol& symbol : plan.symbols) EXPECT_GT(symbol.maximum, 0) << symbol.name << " has a largest size, and no smallest";
+    for (const Symbol& symbol : plan.symbols)
+      EXPECT_GT(symbol.maximum, 0) << symbol.name << " has a largest size, and no smallest";
   });
 }
 
-// Found while reading: a language model without encoder counted as sharing its ranks with one, and its pipeline stages were lost.
+// Found while reading: a language model without encoder counted as sharing its ranks with one, and its pipeline stages
+// were lost.
 TEST(Groups, TextAloneMayHaveStages) {
   const Plan plan = testing::CompiledRecipe("nemotron_moe_vlm_54l_text_only", {"modules.language.parallel.pp=2"});
   EXPECT_TRUE(plan.bridges.empty());

@@ -35,16 +35,18 @@ inline const std::vector<ShippedPlan>& ShippedPlans() {
     for (const std::string& name : names) all.push_back({name, CompiledRecipe(name)});
     // What no shipped recipe has: pipeline stages, a sequence and experts that are cut, layers that run again.
     const std::string parallel = "modules.language.parallel.";
-    const std::vector<std::string> eight = {"cluster.gpus_per_node=9", "modules.language.placement.first_rank=1",
-                                            "modules.language.placement.ranks=8", "models.hybrid_moe_tiny.mamba.groups=4",
-                                            "models.hybrid_moe_tiny.attention.kv_groups=4"};
+    const std::vector<std::string> eight = {
+        "cluster.gpus_per_node=9", "modules.language.placement.first_rank=1", "modules.language.placement.ranks=8",
+        "models.hybrid_moe_tiny.mamba.groups=4", "models.hybrid_moe_tiny.attention.kv_groups=4"};
     const auto tiny = [&](const std::string& name, std::vector<std::string> more) {
       std::vector<std::string> overrides = eight;
       overrides.insert(overrides.end(), more.begin(), more.end());
       all.push_back({name, CompiledRecipe("nemotron_moe_vlm_tiny", overrides)});
     };
-    tiny("tiny with stages and cut experts", {parallel + "tp=2", parallel + "pp=2", parallel + "expert_tp=2", parallel + "ep=2"});
-    tiny("tiny with a cut sequence, run again", {parallel + "tp=2", parallel + "cp=2", parallel + "ep=4", "modules.language.recompute=full"});
+    tiny("tiny with stages and cut experts",
+         {parallel + "tp=2", parallel + "pp=2", parallel + "expert_tp=2", parallel + "ep=2"});
+    tiny("tiny with a cut sequence, run again",
+         {parallel + "tp=2", parallel + "cp=2", parallel + "ep=4", "modules.language.recompute=full"});
     return all;
   }();
   return plans;

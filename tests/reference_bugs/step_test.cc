@@ -1,4 +1,5 @@
-// What a step does, in every plan that ships: what is counted, what is scaled, who reads gradients, and that every microbatch is read once.
+// What a step does, in every plan that ships: what is counted, what is scaled, who reads gradients, and that every
+// microbatch is read once.
 #include <map>
 #include <set>
 #include <tuple>
@@ -13,18 +14,21 @@ using testing::ForEachInstruction;
 using testing::ForEachShipped;
 using testing::Place;
 
-// Bug 10: generators of several libraries, seeded here and there, some with a rank added. There is one seed, and no instruction has another.
+// Bug 10: generators of several libraries, seeded here and there, some with a rank added. There is one seed, and no
+// instruction has another.
 TEST(Step, DrawsFromOneSeed) {
   ForEachShipped([](const Plan& plan) {
     EXPECT_EQ(plan.seed, plan.data.seed);
     ForEachInstruction(plan, [](const Instruction& op, const Place& place) {
-      for (const auto& [key, value] : op.attributes) EXPECT_EQ(key.find("seed"), std::string::npos) << place.name << " " << OpName(op.kind);
+      for (const auto& [key, value] : op.attributes)
+        EXPECT_EQ(key.find("seed"), std::string::npos) << place.name << " " << OpName(op.kind);
     });
   });
 }
 
-// Bug 13: encoder gradients were divided by all tokens while few ranks saw images, and a factor that should mend it was never applied. Gradients of
-// all modules are divided by the one sum of loss tokens over the world, which is exact; there is no factor to forget.
+// Bug 13: encoder gradients were divided by all tokens while few ranks saw images, and a factor that should mend it was
+// never applied. Gradients of all modules are divided by the one sum of loss tokens over the world, which is exact;
+// there is no factor to forget.
 TEST(Step, ScalesEveryModuleByTheSameTokens) {
   ForEachShipped([](const Plan& plan) {
     for (const Role& role : plan.roles) {
@@ -33,7 +37,8 @@ TEST(Step, ScalesEveryModuleByTheSameTokens) {
       for (const Instruction& op : role.step) {
         if (!op.inputs.empty() && op.inputs[0] == "$integers" && op.group == "world") ++sums;
         if (op.kind != OpKind::kScaleGradients) continue;
-        EXPECT_TRUE(scaled.insert({op.text("module"), op.integer("bucket")}).second) << role.name << " scales a bucket twice";
+        EXPECT_TRUE(scaled.insert({op.text("module"), op.integer("bucket")}).second)
+            << role.name << " scales a bucket twice";
         EXPECT_EQ(op.attributes.size(), 2u) << "only the module and its bucket";
         EXPECT_EQ(sums, plan.world_size > 1 ? 1 : 0) << role.name << " scales by a sum that is not finished";
       }
@@ -49,7 +54,8 @@ TEST(Step, RoutesInFp32OrWider) {
     ForEachInstruction(plan, [&](const Instruction& op, const Place& place) {
       if (op.kind != OpKind::kRoute) return;
       ++routed;
-      for (const Output& output : op.outputs) EXPECT_NE(output.type.dtype, DType::kBf16) << place.name << " " << output.name;
+      for (const Output& output : op.outputs)
+        EXPECT_NE(output.type.dtype, DType::kBf16) << place.name << " " << output.name;
     });
   });
   EXPECT_GT(routed, 0);
@@ -62,8 +68,10 @@ TEST(Step, EncodersEndInTheirNorm) {
       if (module.kind != "radio_vit") continue;
       const Block* head = plan.FindBlock(module.name + ".head.forward");
       ASSERT_NE(head, nullptr);
-      const auto norm = std::find_if(head->body.begin(), head->body.end(), [](const Instruction& op) { return op.kind == OpKind::kLayerNorm; });
-      const auto shuffle = std::find_if(head->body.begin(), head->body.end(), [](const Instruction& op) { return op.kind == OpKind::kPixelShuffle; });
+      const auto norm = std::find_if(head->body.begin(), head->body.end(),
+                                     [](const Instruction& op) { return op.kind == OpKind::kLayerNorm; });
+      const auto shuffle = std::find_if(head->body.begin(), head->body.end(),
+                                        [](const Instruction& op) { return op.kind == OpKind::kPixelShuffle; });
       ASSERT_TRUE(norm != head->body.end() && norm < shuffle) << module.name;
       EXPECT_EQ(norm->parameters.at(0), "final_norm_weight");
     }
@@ -72,8 +80,8 @@ TEST(Step, EncodersEndInTheirNorm) {
 
 bool Reads(const Instruction& op) { return OpClassOf(op.kind) == OpClass::kData; }
 
-// Bug 19: an encoder rank opened a loader for each language lane that it serves. A rank reads a microbatch of a module once, however many lanes it
-// feeds.
+// Bug 19: an encoder rank opened a loader for each language lane that it serves. A rank reads a microbatch of a module
+// once, however many lanes it feeds.
 TEST(Step, ReadsEveryMicrobatchOnce) {
   ForEachShipped([](const Plan& plan) {
     for (const Role& role : plan.roles) {
@@ -83,7 +91,8 @@ TEST(Step, ReadsEveryMicrobatchOnce) {
       }
       for (const auto& [module, microbatches] : read) {
         EXPECT_EQ(static_cast<int64_t>(microbatches.size()), plan.budget.microbatches) << role.name << " " << module;
-        EXPECT_EQ(std::set<int>(microbatches.begin(), microbatches.end()).size(), microbatches.size()) << role.name << " " << module;
+        EXPECT_EQ(std::set<int>(microbatches.begin(), microbatches.end()).size(), microbatches.size())
+            << role.name << " " << module;
       }
     }
   });
@@ -95,13 +104,16 @@ TEST(Step, LogsTheAuxiliaryLossOfEveryExpertLayer) {
     for (const Module& module : plan.modules) {
       const Block* moe = plan.FindBlock(module.name + ".moe.forward");
       if (moe == nullptr || !module.trains_backbone || module.real("moe.aux_loss") == 0) continue;
-      const auto logs = [](const Instruction& op) { return op.kind == OpKind::kAccumulate && op.text("into") == "$reals.aux"; };
+      const auto logs = [](const Instruction& op) {
+        return op.kind == OpKind::kAccumulate && op.text("into") == "$reals.aux";
+      };
       EXPECT_EQ(std::count_if(moe->body.begin(), moe->body.end(), logs), 1) << module.name;
     }
   });
 }
 
-// Bugs 29 and, in the reference, a count over all of a module's ranks: loss and loss tokens are the same on all tp ranks, so one of them adds.
+// Bugs 29 and, in the reference, a count over all of a module's ranks: loss and loss tokens are the same on all tp
+// ranks, so one of them adds.
 TEST(Step, CountsLossTokensOnOneRankOfALane) {
   ForEachShipped([](const Plan& plan) {
     int counted = 0;
@@ -110,8 +122,10 @@ TEST(Step, CountsLossTokensOnOneRankOfALane) {
       const std::string& into = op.text("into");
       if (into != "$integers.loss_tokens" && into != "$reals.loss") return;
       ++counted;
-      const Grid& grid = place.plan.FindModule(op.attributes.contains("module") ? op.text("module") : place.modules.front())->grid;
-      std::string whole = grid.tp > 1 ? "tp" : "";  // the loss of a rank is of its part of the sequence, the tokens that it reads are the lane's
+      const Grid& grid =
+          place.plan.FindModule(op.attributes.contains("module") ? op.text("module") : place.modules.front())->grid;
+      // the loss of a rank is of its part of the sequence, the tokens that it reads are the lane's
+      std::string whole = grid.tp > 1 ? "tp" : "";
       if (into == "$integers.loss_tokens" && grid.cp > 1) whole += whole.empty() ? "cp" : ",cp";
       EXPECT_EQ(op.attributes.contains("once_over") ? op.text("once_over") : "", whole) << place.name << " " << into;
     });
@@ -119,8 +133,8 @@ TEST(Step, CountsLossTokensOnOneRankOfALane) {
   });
 }
 
-// Bug 30: who took part was found by scanning gradient buffers. Gradients are read by their sums, by the scale, the norm and the optimizer, each
-// once.
+// Bug 30: who took part was found by scanning gradient buffers. Gradients are read by their sums, by the scale, the
+// norm and the optimizer, each once.
 TEST(Step, ReadsGradientsForTheUpdateAlone) {
   const std::set<OpKind> readers = {OpKind::kAllReduce, OpKind::kReduceScatter};
   ForEachShipped([&](const Plan& plan) {
@@ -133,16 +147,18 @@ TEST(Step, ReadsGradientsForTheUpdateAlone) {
     for (const Role& role : plan.roles) {
       std::map<std::tuple<OpKind, std::string, int64_t>, int> updates;
       for (const Instruction& op : role.step) {
-        const bool update = op.kind == OpKind::kScaleGradients || op.kind == OpKind::kSquareNorm || op.kind == OpKind::kAdamW;
+        const bool update =
+            op.kind == OpKind::kScaleGradients || op.kind == OpKind::kSquareNorm || op.kind == OpKind::kAdamW;
         if (update) ++updates[{op.kind, op.text("module"), op.integer("bucket")}];
       }
-      for (const auto& [update, times] : updates) EXPECT_EQ(times, 1) << role.name << " " << OpName(std::get<0>(update)) << " of " << std::get<1>(update);
+      for (const auto& [update, times] : updates)
+        EXPECT_EQ(times, 1) << role.name << " " << OpName(std::get<0>(update)) << " of " << std::get<1>(update);
     }
   });
 }
 
-// Bug 26: the learning rate went on after steps that were not taken, on some ranks. One gate stands before every update, behind the norm of the
-// world.
+// Bug 26: the learning rate went on after steps that were not taken, on some ranks. One gate stands before every
+// update, behind the norm of the world.
 TEST(Step, IsGatedOnceBehindTheWorldsNorm) {
   ForEachShipped([](const Plan& plan) {
     for (const Role& role : plan.roles) {

@@ -30,9 +30,9 @@ TEST(Keys, BeginWithTheirModule) {
   });
 }
 
-// Bugs 3 to 5: replicas that did not know of each other wrote one object twice; what belonged to a module without rank 0 was lost with the plain
-// state, which rank 0 alone saves; and a module without state left no container to load. State is a list of rules, each of one module, and what is
-// common is of none.
+// Bugs 3 to 5: replicas that did not know of each other wrote one object twice; what belonged to a module without rank
+// 0 was lost with the plain state, which rank 0 alone saves; and a module without state left no container to load.
+// State is a list of rules, each of one module, and what is common is of none.
 TEST(Keys, OfAModuleAreNeverCommonState) {
   ForEachShipped([](const Plan& plan) {
     for (const Module& module : plan.modules) {
@@ -41,7 +41,8 @@ TEST(Keys, OfAModuleAreNeverCommonState) {
       for (const CheckpointRule& rule : plan.checkpoint.rules) {
         if (rule.module != module.name) continue;
         for (int index : Expand(rule.parameters)) {
-          EXPECT_TRUE(ruled.insert(index).second) << module.parameters[static_cast<size_t>(index)].name << " has two rules";
+          EXPECT_TRUE(ruled.insert(index).second)
+              << module.parameters[static_cast<size_t>(index)].name << " has two rules";
           EXPECT_EQ(rule.states.empty(), !module.parameters[static_cast<size_t>(index)].trained)
               << module.parameters[static_cast<size_t>(index)].name;
         }
@@ -53,8 +54,8 @@ TEST(Keys, OfAModuleAreNeverCommonState) {
 
 // Bug 7: a frozen module built an optimizer of nothing.
 TEST(Frozen, ModulesHaveNoOptimizer) {
-  const std::set<OpKind> of_training = {OpKind::kScaleGradients, OpKind::kSquareNorm, OpKind::kAdamW, OpKind::kUpdateExpertBias,
-                                        OpKind::kRefreshMasters};
+  const std::set<OpKind> of_training = {OpKind::kScaleGradients, OpKind::kSquareNorm, OpKind::kAdamW,
+                                        OpKind::kUpdateExpertBias, OpKind::kRefreshMasters};
   int frozen = 0;
   ForEachShipped([&](const Plan& plan) {
     for (const Module& module : plan.modules) {
@@ -69,7 +70,9 @@ TEST(Frozen, ModulesHaveNoOptimizer) {
                 << role.name << " runs " << OpName(op.kind) << " of frozen " << module.name;
           }
         }
-        EXPECT_EQ(std::count_if(role.step.begin(), role.step.end(), [](const Instruction& op) { return op.kind == OpKind::kLogStep; }), 1)
+        EXPECT_EQ(std::count_if(role.step.begin(), role.step.end(),
+                                [](const Instruction& op) { return op.kind == OpKind::kLogStep; }),
+                  1)
             << "every role logs, and the rate with it";
       }
     }
@@ -120,8 +123,8 @@ std::map<std::string, std::set<int>> HoldersOf(const Module& module, int bucket)
   return holders;
 }
 
-// Bugs 12 and 29, and the rule behind most of them: a gradient is summed over exactly the ranks that hold the same elements, counted here rank by
-// rank and not by axes, and it travels in fp32 or wider.
+// Bugs 12 and 29, and the rule behind most of them: a gradient is summed over exactly the ranks that hold the same
+// elements, counted here rank by rank and not by axes, and it travels in fp32 or wider.
 TEST(Gradients, AreSummedOverExactlyTheirReplicas) {
   ForEachShipped([](const Plan& plan) {
     if (plan.world_size > 1024) return;  // rank by rank
@@ -134,7 +137,8 @@ TEST(Gradients, AreSummedOverExactlyTheirReplicas) {
             const Group* group = plan.FindGroup(over);
             std::set<int> wider = summed;
             for (const auto& members : group ? MembersOf(plan, *group) : std::vector<std::vector<int>>()) {
-              const bool meets = std::any_of(members.begin(), members.end(), [&](int rank) { return summed.contains(rank); });
+              const bool meets =
+                  std::any_of(members.begin(), members.end(), [&](int rank) { return summed.contains(rank); });
               if (meets) wider.insert(members.begin(), members.end());
             }
             summed = wider;
@@ -155,7 +159,9 @@ TEST(Gradients, AreSummedOverExactlyTheirReplicas) {
 TEST(Gradients, TravelInFp32OrWider) {
   ForEachShipped([](const Plan& plan) {
     testing::ForEachInstruction(plan, [](const Instruction& op, const testing::Place& place) {
-      if (op.inputs.empty() || op.inputs[0].find(".gradient") == std::string::npos || !testing::IsStateName(op.inputs[0])) return;
+      if (op.inputs.empty() || op.inputs[0].find(".gradient") == std::string::npos ||
+          !testing::IsStateName(op.inputs[0]))
+        return;
       const DType dtype = op.outputs.at(0).type.dtype;
       EXPECT_TRUE(dtype == DType::kFp32 || dtype == DType::kFp64) << place.name << " " << op.inputs[0];
     });

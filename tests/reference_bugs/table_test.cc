@@ -30,7 +30,8 @@ std::map<std::string, std::string> Sources(const char* folder) {
   std::map<std::string, std::string> sources;
   for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
     const fs::path& path = entry.path();
-    if (path.extension() == ".cc" || path.extension() == ".h") sources[fs::relative(path, kRoot).string()] = ReadAll(path);
+    if (path.extension() == ".cc" || path.extension() == ".h")
+      sources[fs::relative(path, kRoot).string()] = ReadAll(path);
   }
   return sources;
 }
@@ -43,7 +44,8 @@ struct Row {
 // Rows of the tables: "| 12 | what | here | `Suite.Test` |".
 std::vector<Row> Rows() {
   std::vector<Row> rows;
-  for (const std::string& line : std::vector<std::string>(absl::StrSplit(ReadAll(kRoot / "docs/reference_bugs.md"), '\n'))) {
+  for (const std::string& line :
+       std::vector<std::string>(absl::StrSplit(ReadAll(kRoot / "docs/reference_bugs.md"), '\n'))) {
     std::vector<std::string> cells = absl::StrSplit(line, " | ");
     if (!line.starts_with("| ") || line.starts_with("| #") || cells.size() < 2) continue;
     rows.push_back({cells.front().substr(2), cells});
@@ -54,7 +56,8 @@ std::vector<Row> Rows() {
 std::vector<std::string> Matches(const std::string& text, const char* pattern) {
   const std::regex regex(pattern);
   std::vector<std::string> found;
-  for (auto it = std::sregex_iterator(text.begin(), text.end(), regex); it != std::sregex_iterator(); ++it) found.push_back((*it)[1]);
+  for (auto it = std::sregex_iterator(text.begin(), text.end(), regex); it != std::sregex_iterator(); ++it)
+    found.push_back((*it)[1]);
   return found;
 }
 
@@ -98,7 +101,8 @@ TEST(ReferenceBugs, TestsExist) {
   std::set<std::string> tests, with_cases, instances;
   for (const std::string& test : Matches(all, "TEST(?:_F)?\\((\\w+, \\w+)\\)")) tests.insert(test);
   for (const std::string& test : Matches(all, "TEST_P\\((\\w+, \\w+)\\)")) with_cases.insert(test);
-  for (const std::string& instance : Matches(all, "INSTANTIATE_TEST_SUITE_P\\(\\s*(\\w+, \\w+)")) instances.insert(instance);
+  for (const std::string& instance : Matches(all, "INSTANTIATE_TEST_SUITE_P\\(\\s*(\\w+, \\w+)"))
+    instances.insert(instance);
   for (const Row& row : Rows()) {
     for (const std::string& name : Matches(row.cells.back(), "`([^`]+)`")) {
       const std::vector<std::string> parts = absl::StrSplit(name, '/');
@@ -109,16 +113,19 @@ TEST(ReferenceBugs, TestsExist) {
         EXPECT_TRUE(tests.contains(test)) << row.number << ": no test " << name;
         continue;
       }
-      EXPECT_TRUE(with_cases.contains(test) && instances.contains(parts[0] + ", " + words[0])) << row.number << ": no test " << name;
+      EXPECT_TRUE(with_cases.contains(test) && instances.contains(parts[0] + ", " + words[0]))
+          << row.number << ": no test " << name;
       const bool golden = words[0] == "GoldenRecipe" || words[0] == "GoldenLint";
-      const bool exists = golden ? fs::exists(kRoot / "tests/golden" / (parts[0] == "Broken" ? "broken" : "lints") / parts[2] / "expected.txt")
+      const bool exists = golden ? fs::exists(kRoot / "tests/golden" / (parts[0] == "Broken" ? "broken" : "lints") /
+                                              parts[2] / "expected.txt")
                                  : all.find('"' + parts[2] + '"') != std::string::npos;
       EXPECT_TRUE(exists) << row.number << ": no case " << name;
     }
   }
 }
 
-// Bug 32: a guard around imports hid why they failed. Nothing here catches what it cannot name, but for the last words of a rank that ends.
+// Bug 32: a guard around imports hid why they failed. Nothing here catches what it cannot name, but for the last words
+// of a rank that ends.
 TEST(Sources, CatchNothingUnnamed) {
   std::set<std::string> found;
   for (const char* folder : {"planner", "executor"}) {

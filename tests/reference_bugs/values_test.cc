@@ -1,4 +1,5 @@
-// What values are, in every plan that ships: each says its type, where it lies, how it is cut, and along which dim it is joined.
+// What values are, in every plan that ships: each says its type, where it lies, how it is cut, and along which dim it
+// is joined.
 #include <map>
 #include <set>
 
@@ -24,26 +25,31 @@ TEST(Values, PositionsSayHowTheyAreMade) {
   });
 }
 
-// Bugs 20 and 21: lanes were joined along dim 0 whatever they were, and later along the dim that shapes seemed to tell, which equal shapes do not.
-// Whatever joins or cuts names the dim, or has but one that can be meant.
+// Bugs 20 and 21: lanes were joined along dim 0 whatever they were, and later along the dim that shapes seemed to tell,
+// which equal shapes do not. Whatever joins or cuts names the dim, or has but one that can be meant.
 TEST(Values, AreJoinedAlongANamedDim) {
-  const std::set<OpKind> named = {OpKind::kAllGather, OpKind::kReduceScatter, OpKind::kConcat, OpKind::kSplit, OpKind::kLocalSlice};
+  const std::set<OpKind> named = {OpKind::kAllGather, OpKind::kReduceScatter, OpKind::kConcat, OpKind::kSplit,
+                                  OpKind::kLocalSlice};
   std::set<OpKind> seen;
   ForEachShipped([&](const Plan& plan) {
     ForEachInstruction(plan, [&](const Instruction& op, const Place& place) {
       seen.insert(op.kind);
-      const bool says =
-          op.kind == OpKind::kReshard ? op.attributes.contains("from_dim") && op.attributes.contains("to_dim") : op.attributes.contains("dim");
-      EXPECT_TRUE(says || (op.kind != OpKind::kReshard && !named.contains(op.kind))) << place.name << " " << OpName(op.kind);
+      const bool says = op.kind == OpKind::kReshard
+                            ? op.attributes.contains("from_dim") && op.attributes.contains("to_dim")
+                            : op.attributes.contains("dim");
+      EXPECT_TRUE(says || (op.kind != OpKind::kReshard && !named.contains(op.kind)))
+          << place.name << " " << OpName(op.kind);
     });
   });
-  for (OpKind kind : {OpKind::kAllGather, OpKind::kReduceScatter, OpKind::kConcat, OpKind::kLocalSlice, OpKind::kReshard}) {
+  for (OpKind kind :
+       {OpKind::kAllGather, OpKind::kReduceScatter, OpKind::kConcat, OpKind::kLocalSlice, OpKind::kReshard}) {
     EXPECT_TRUE(seen.contains(kind)) << OpName(kind);
   }
 }
 
-// Over a bridge rows are joined, in the order of samples: dim 0, the one whose size is known at run time only. Nothing could be guessed from sizes,
-// since that one has none; and how many rows a sample has is a value of its own, which both sides read.
+// Over a bridge rows are joined, in the order of samples: dim 0, the one whose size is known at run time only. Nothing
+// could be guessed from sizes, since that one has none; and how many rows a sample has is a value of its own, which
+// both sides read.
 TEST(Values, OverABridgeHaveOneDimOfRunTimeSize) {
   ForEachShipped([](const Plan& plan) {
     for (const Role& role : plan.roles) {
@@ -54,7 +60,9 @@ TEST(Values, OverABridgeHaveOneDimOfRunTimeSize) {
           if (part.bridge.empty()) continue;
           const ValueType& type = *made.at(part.value);
           ASSERT_EQ(type.dims.size(), 2u) << part.value;
-          EXPECT_TRUE(std::holds_alternative<std::string>(type.dims[0]) && std::holds_alternative<int64_t>(type.dims[1])) << part.value;
+          EXPECT_TRUE(std::holds_alternative<std::string>(type.dims[0]) &&
+                      std::holds_alternative<int64_t>(type.dims[1]))
+              << part.value;
           const ValueType& rows = *made.at(part.sample_rows);
           EXPECT_TRUE(rows.dtype == DType::kInt64 && rows.host && rows.dims.size() == 1) << part.sample_rows;
         }
@@ -63,7 +71,8 @@ TEST(Values, OverABridgeHaveOneDimOfRunTimeSize) {
   });
 }
 
-// With as many features as rows, the sizes of both dims are equal, and the plan still says which is meant: another dim is refused.
+// With as many features as rows, the sizes of both dims are equal, and the plan still says which is meant: another dim
+// is refused.
 TEST(Values, OfEqualSidesAreNotJoinedAlongTheOther) {
   Recipe recipe = testing::TinyRecipe({2, 2, 4, 2, 4, false});
   std::get<HybridLmModel>(recipe.modules[1].model.model).hidden = recipe.batch.sequence_length.value;
@@ -83,16 +92,16 @@ TEST(Values, OfEqualSidesAreNotJoinedAlongTheOther) {
   EXPECT_EQ(found.front().rule, "V4");
 }
 
-// Bug 18: offsets of packed images stayed on the CPU, and attention on the GPU waited for them. Every value says where it lies, and a block that
-// expects it elsewhere is refused.
+// Bug 18: offsets of packed images stayed on the CPU, and attention on the GPU waited for them. Every value says where
+// it lies, and a block that expects it elsewhere is refused.
 TEST(Values, SayWhereTheyLie) {
   ForEachShipped([](const Plan& plan) {
     for (const Role& role : plan.roles) {
       for (const Instruction& op : role.step) {
         if (OpClassOf(op.kind) != OpClass::kData) continue;
         for (const Output& output : op.outputs) {
-          const bool shapes = output.name.ends_with("image_grid") || output.name.ends_with("image_ids") || output.name.ends_with("sample_rows") ||
-                              output.name.ends_with("document_ends");
+          const bool shapes = output.name.ends_with("image_grid") || output.name.ends_with("image_ids") ||
+                              output.name.ends_with("sample_rows") || output.name.ends_with("document_ends");
           EXPECT_EQ(output.type.host, shapes) << output.name;
         }
       }
@@ -131,7 +140,8 @@ TEST(Values, OfTheLossAreNeverCutOverTp) {
   });
 }
 
-// Bug 36: token ids were narrowed and flags of packed data made inside the model. What is read has its type from the reader on.
+// Bug 36: token ids were narrowed and flags of packed data made inside the model. What is read has its type from the
+// reader on.
 TEST(Values, OfTheDataKeepTheirTypes) {
   ForEachShipped([](const Plan& plan) {
     for (const Role& role : plan.roles) {
@@ -146,8 +156,8 @@ TEST(Values, OfTheDataKeepTheirTypes) {
   });
 }
 
-// Found while reading: a shift of offsets changed the caller's own object, and a second forward shifted again. A value is made once, and what makes
-// another has another name.
+// Found while reading: a shift of offsets changed the caller's own object, and a second forward shifted again. A value
+// is made once, and what makes another has another name.
 TEST(Values, AreMadeOnce) {
   ForEachShipped([](const Plan& plan) {
     for (const Block& block : plan.blocks) {
@@ -156,7 +166,8 @@ TEST(Values, AreMadeOnce) {
       for (const Output& taken : block.takes) made.insert(taken.name);
       for (const Instruction& op : block.body) {
         for (const Output& output : op.outputs) {
-          EXPECT_TRUE(testing::IsStateName(output.name) || made.insert(output.name).second) << block.name << " " << output.name;
+          EXPECT_TRUE(testing::IsStateName(output.name) || made.insert(output.name).second)
+              << block.name << " " << output.name;
         }
       }
     }

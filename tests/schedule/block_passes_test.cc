@@ -1,4 +1,5 @@
-// Passes over blocks, by hand on a block of three lines and on every block of a compiled model, which must then still pass its proof.
+// Passes over blocks, by hand on a block of three lines and on every block of a compiled model, which must then still
+// pass its proof.
 #include "planner/schedule/block_passes.h"
 
 #include <gmock/gmock.h>
@@ -144,7 +145,8 @@ TEST(BlockPasses, ACompiledPlanPassesItsProofWithEveryLayerRecomputed) {
     block.body = std::move(body);
   }
   for (Module& module : plan.modules) {
-    module.recompute = module.has_images ? std::vector<std::string>{"block"} : std::vector<std::string>{"mamba", "attention", "moe"};
+    module.recompute =
+        module.has_images ? std::vector<std::string>{"block"} : std::vector<std::string>{"mamba", "attention", "moe"};
   }
   for (const Violation& violation : VerifyPlan(plan)) ADD_FAILURE() << violation.rule << ": " << violation.message;
 }

@@ -1,5 +1,5 @@
-// The encoder's blocks in every layout and with every part frozen: they keep the rules of values, communicate what the layouts ask for, and
-// compute and save nothing that nobody reads.
+// The encoder's blocks in every layout and with every part frozen: they keep the rules of values, communicate what the
+// layouts ask for, and compute and save nothing that nobody reads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,9 +17,9 @@
 namespace planwright {
 namespace {
 
-using testing::The;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using testing::The;
 using ::testing::UnorderedElementsAre;
 
 struct Case {
@@ -60,7 +60,8 @@ std::vector<std::string> Messages(const Block& block) {
   std::vector<std::string> messages;
   for (const Instruction& i : block.body) {
     if (OpClassOf(i.kind) != OpClass::kCommunication) continue;
-    messages.push_back(std::string(OpName(i.kind)) + " " + i.group.substr(i.group.find('.') + 1) + " " + i.inputs.front());
+    messages.push_back(std::string(OpName(i.kind)) + " " + i.group.substr(i.group.find('.') + 1) + " " +
+                       i.inputs.front());
   }
   return messages;
 }
@@ -81,11 +82,16 @@ TEST(EncoderBlocks, KeepTheRulesOfValuesInEveryLayout) {
           Plan plan;
           plan.precision = "fp64";
           for (const auto& [name, axis] : {std::pair("tp", Axis::kTp), std::pair("cp", Axis::kCp)}) {
-            plan.groups.push_back({.name = std::string("images.") + name, .short_name = name, .module = "images", .axes = {axis}, .streams = {""}});
+            plan.groups.push_back({.name = std::string("images.") + name,
+                                   .short_name = name,
+                                   .module = "images",
+                                   .axes = {axis},
+                                   .streams = {""}});
           }
           plan.symbols = EncoderSymbols(Model(), lowered.module, 12);
           plan.modules.push_back(lowered.module);
-          for (const LayerBlocks* piece : {&lowered.blocks.embedding, &lowered.blocks.layers.at('V'), &lowered.blocks.head}) {
+          for (const LayerBlocks* piece :
+               {&lowered.blocks.embedding, &lowered.blocks.layers.at('V'), &lowered.blocks.head}) {
             plan.blocks.push_back(piece->forward);
             if (piece->recompute) plan.blocks.push_back(*piece->recompute);
             if (piece->backward) plan.blocks.push_back(*piece->backward);
@@ -105,9 +111,10 @@ TEST(EncoderBlocks, OnOneRankNothingIsSent) {
     EXPECT_THAT(Messages(piece->forward), IsEmpty());
     EXPECT_THAT(Messages(*piece->backward), IsEmpty());
   }
-  EXPECT_THAT(lowered.layer().forward.saved, ElementsAre("x", "image_grid", "n1", "n1_mean", "n1_scale", "qkv", "a", "lse", "x1", "n2",
-                                                         "n2_mean", "n2_scale", "f", "g"));
-  EXPECT_THAT(lowered.blocks.head.forward.saved, ElementsAre("image_grid", "xp", "fn_mean", "fn_scale", "ps", "n", "n_scale", "u", "r"));
+  EXPECT_THAT(lowered.layer().forward.saved, ElementsAre("x", "image_grid", "n1", "n1_mean", "n1_scale", "qkv", "a",
+                                                         "lse", "x1", "n2", "n2_mean", "n2_scale", "f", "g"));
+  EXPECT_THAT(lowered.blocks.head.forward.saved,
+              ElementsAre("image_grid", "xp", "fn_mean", "fn_scale", "ps", "n", "n_scale", "u", "r"));
 }
 
 TEST(EncoderBlocks, ContextParallelGathersKeysAndTheRowsOfTheBridge) {
@@ -126,17 +133,20 @@ TEST(EncoderBlocks, ContextParallelGathersKeysAndTheRowsOfTheBridge) {
   const Output& rows = The(lowered.blocks.head.forward, OpKind::kAllGatherV).outputs.front();
   EXPECT_EQ(std::get<std::string>(rows.type.dims[0]), "images.image_rows");
   EXPECT_FALSE(rows.type.layout.contains(Axis::kCp));
-  EXPECT_EQ(lowered.blocks.head.forward.inputs[0].type.layout.at(Axis::kCp), (AxisLayout{AxisLayout::State::kSharded, 0}));
+  EXPECT_EQ(lowered.blocks.head.forward.inputs[0].type.layout.at(Axis::kCp),
+            (AxisLayout{AxisLayout::State::kSharded, 0}));
   // What the whole lane's keys weigh is not kept from forward to backward.
   EXPECT_THAT(lowered.layer().forward.saved, ::testing::Not(::testing::Contains("kv_all")));
 }
 
 TEST(EncoderBlocks, TensorAndContextParallelismTogether) {
   const Lowered lowered = Lower({.tp = 2, .cp = 2});
-  EXPECT_THAT(Messages(lowered.layer().forward), ElementsAre("all_gather_v cp kv", "all_reduce tp p_part", "all_reduce tp q_part"));
+  EXPECT_THAT(Messages(lowered.layer().forward),
+              ElementsAre("all_gather_v cp kv", "all_reduce tp p_part", "all_reduce tp q_part"));
   EXPECT_THAT(Messages(lowered.blocks.head.forward), ElementsAre("all_reduce tp o_part", "all_gather_v cp o"));
-  EXPECT_THAT(Messages(*lowered.layer().backward), ElementsAre("all_reduce tp dn2_part", "all_gather_v cp kv", "reduce_scatter_v cp dkv_part",
-                                                               "all_reduce tp dn1_part"));
+  EXPECT_THAT(Messages(*lowered.layer().backward),
+              ElementsAre("all_reduce tp dn2_part", "all_gather_v cp kv", "reduce_scatter_v cp dkv_part",
+                          "all_reduce tp dn1_part"));
   const Output& kv = The(lowered.layer().forward, OpKind::kAllGatherV).outputs.front();
   EXPECT_EQ(kv.type.layout, (Layout{{Axis::kTp, {AxisLayout::State::kSharded, 1}}}));
   EXPECT_EQ(kv.type.gradient->at(Axis::kCp).state, AxisLayout::State::kPartial);
@@ -163,7 +173,9 @@ TEST(EncoderBlocks, AFrozenProjectionPassesGradientsOn) {
   const LayerBlocks& head = lowered.blocks.head;
   EXPECT_THAT(Gradients(head.backward), UnorderedElementsAre("final_norm_weight", "final_norm_bias"));
   EXPECT_THAT(head.backward->outputs, ElementsAre("dx"));
-  EXPECT_THAT(head.forward.saved, UnorderedElementsAre("image_grid", "xp", "fn_mean", "fn_scale", "ps", "n_scale", "u"));  // no weight gradients
+  // no weight gradients
+  EXPECT_THAT(head.forward.saved,
+              UnorderedElementsAre("image_grid", "xp", "fn_mean", "fn_scale", "ps", "n_scale", "u"));
   EXPECT_EQ(Gradients(lowered.layer().backward).size(), 12u);
 }
 
@@ -187,11 +199,14 @@ TEST(EncoderBlocks, RecomputeKeepsTheInputsOfALayer) {
   }
 }
 
-// Deals bands as ops.def says, for many sets of images: parts are runs of bands, nothing is lost, and no part exceeds its declared maximum.
+// Deals bands as ops.def says, for many sets of images: parts are runs of bands, nothing is lost, and no part exceeds
+// its declared maximum.
 TEST(EncoderBlocks, PartsStayBelowTheirDeclaredMaxima) {
   const RadioVitModel model = Model();  // 16 by 16 patches at most, squares of 2
   uint64_t state = 1;
-  const auto draw = [&](int64_t below) { return static_cast<int64_t>((state = state * 6364136223846793005 + 1442695040888963407) >> 33) % below; };
+  const auto draw = [&](int64_t below) {
+    return static_cast<int64_t>((state = state * 6364136223846793005 + 1442695040888963407) >> 33) % below;
+  };
   for (int round = 0; round < 2000; ++round) {
     const int cp = 2 + static_cast<int>(draw(7));
     std::vector<std::array<int64_t, 2>> grids(draw(6));

@@ -1,5 +1,5 @@
-// The language model's blocks in every layout of its axes, each by itself and all together: they keep the rules of values, their types are parts
-// of one rank's, and the communication is what the layouts ask for.
+// The language model's blocks in every layout of its axes, each by itself and all together: they keep the rules of
+// values, their types are parts of one rank's, and the communication is what the layouts ask for.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,9 +19,9 @@
 namespace planwright {
 namespace {
 
-using testing::The;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using testing::The;
 
 struct Layouts {
   int tp = 1, cp = 1, ep = 1, expert_tp = 1;
@@ -42,8 +42,10 @@ Attributes ConstantsOf(const HybridLmModel& model) {
 
 // A plan of the blocks alone, which is what the rules of values look at.
 Plan Lower(const Layouts& layouts) {
-  const BlockContext context = {"language", DType::kFp64, layouts.tp, layouts.ep, layouts.cp, layouts.expert_tp, !layouts.frozen, !layouts.frozen};
-  LanguageSizes sizes = {.sequence = 48, .samples = layouts.documents ? 1 : 2, .image_token = 5, .packed_documents = layouts.documents};
+  const BlockContext context = {"language", DType::kFp64,      layouts.tp,      layouts.ep,
+                                layouts.cp, layouts.expert_tp, !layouts.frozen, !layouts.frozen};
+  LanguageSizes sizes = {
+      .sequence = 48, .samples = layouts.documents ? 1 : 2, .image_token = 5, .packed_documents = layouts.documents};
   if (layouts.images) sizes.merged.push_back({"rows", "drows", "language.image_rows", 5, true});
   Plan plan;
   Module& module = plan.modules.emplace_back();
@@ -53,7 +55,8 @@ Plan Lower(const Layouts& layouts) {
   module.grid.ep = layouts.ep;
   module.grid.expert_tp = layouts.expert_tp;
   const char* frames[] = {"language.layers.0", "language.layers.1", "language.layers.2"};
-  for (int i = 0; i < 3; ++i) module.layers.push_back({.kind = "ME*"[i], .frame = frames[i], .expert_row = i == 1 ? 0 : -1});
+  for (int i = 0; i < 3; ++i)
+    module.layers.push_back({.kind = "ME*"[i], .frame = frames[i], .expert_row = i == 1 ? 0 : -1});
   module.carries_loss = true;
   module.trains_backbone = module.trains_projection = !layouts.frozen;
   module.constants = ConstantsOf(Model());
@@ -63,8 +66,12 @@ Plan Lower(const Layouts& layouts) {
   plan.data.image_token = sizes.image_token;
   using enum Axis;
   const auto group = [&](const char* name, View view, std::vector<Axis> axes) {
-    plan.groups.push_back(
-        {.name = std::string("language.") + name, .short_name = name, .module = "language", .view = view, .axes = std::move(axes), .streams = {""}});
+    plan.groups.push_back({.name = std::string("language.") + name,
+                           .short_name = name,
+                           .module = "language",
+                           .view = view,
+                           .axes = std::move(axes),
+                           .streams = {""}});
   };
   group("tp", View::kDense, {kTp});
   group("cp", View::kDense, {kCp});
@@ -94,7 +101,8 @@ std::vector<std::string> Messages(const Block& block) {
   std::vector<std::string> messages;
   for (const Instruction& i : block.body) {
     if (OpClassOf(i.kind) != OpClass::kCommunication) continue;
-    messages.push_back(std::string(OpName(i.kind)) + " " + i.group.substr(i.group.find('.') + 1) + " " + i.inputs.front());
+    messages.push_back(std::string(OpName(i.kind)) + " " + i.group.substr(i.group.find('.') + 1) + " " +
+                       i.inputs.front());
   }
   return messages;
 }
@@ -125,13 +133,16 @@ std::vector<Dim> Whole(const ValueType& type, const Grid& grid) {
 class LanguageBlocks : public ::testing::TestWithParam<Layouts> {};
 
 TEST_P(LanguageBlocks, KeepTheRulesOfValues) {
-  for (const Violation& violation : VerifyValues(Lower(GetParam()))) ADD_FAILURE() << violation.rule << ": " << violation.message;
+  for (const Violation& violation : VerifyValues(Lower(GetParam())))
+    ADD_FAILURE() << violation.rule << ": " << violation.message;
 }
 
 // Rows that follow the token dispatch are a rank's own: how many there are is no matter of the layout.
 bool IsRows(const std::string& value) {
-  static const std::set<std::string> rows = {"rows", "row_weights", "order", "out", "out_in", "pre", "dout", "drows", "drow_weights", "rows_in",
-                                             "row_weights_in", "counts_in", "drows_in", "drow_weights_in", "dout_in"};
+  static const std::set<std::string> rows = {
+      "rows",     "row_weights",     "order",        "out",     "out_in",         "pre",
+      "dout",     "drows",           "drow_weights", "rows_in", "row_weights_in", "counts_in",
+      "drows_in", "drow_weights_in", "dout_in"};
   return rows.contains(value);
 }
 
@@ -155,22 +166,23 @@ TEST_P(LanguageBlocks, AreCutFromThoseOfOneRank) {
   EXPECT_GT(compared, 60);
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, LanguageBlocks,
-                         ::testing::Values(Layouts{}, Layouts{.tp = 2}, Layouts{.cp = 2}, Layouts{.cp = 4}, Layouts{.tp = 2, .cp = 2},
-                                           Layouts{.tp = 2, .cp = 2, .ep = 4}, Layouts{.ep = 2, .expert_tp = 2}, Layouts{.tp = 2, .expert_tp = 2},
-                                           Layouts{.tp = 2, .cp = 2, .ep = 2, .expert_tp = 2}, Layouts{.images = false},
-                                           Layouts{.tp = 2, .cp = 2, .images = false}, Layouts{.documents = true},
-                                           Layouts{.tp = 2, .cp = 2, .ep = 4, .documents = true}, Layouts{.frozen = true},
-                                           Layouts{.tp = 2, .cp = 2, .ep = 2, .expert_tp = 2, .documents = true, .frozen = true}),
-                         [](const auto& info) {
-                           const Layouts& l = info.param;
-                           std::string name = "tp" + std::to_string(l.tp) + "_cp" + std::to_string(l.cp) + "_ep" + std::to_string(l.ep) +
-                                              "_expert_tp" + std::to_string(l.expert_tp);
-                           if (!l.images) name += "_text";
-                           if (l.documents) name += "_documents";
-                           if (l.frozen) name += "_frozen";
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, LanguageBlocks,
+    ::testing::Values(Layouts{}, Layouts{.tp = 2}, Layouts{.cp = 2}, Layouts{.cp = 4}, Layouts{.tp = 2, .cp = 2},
+                      Layouts{.tp = 2, .cp = 2, .ep = 4}, Layouts{.ep = 2, .expert_tp = 2},
+                      Layouts{.tp = 2, .expert_tp = 2}, Layouts{.tp = 2, .cp = 2, .ep = 2, .expert_tp = 2},
+                      Layouts{.images = false}, Layouts{.tp = 2, .cp = 2, .images = false}, Layouts{.documents = true},
+                      Layouts{.tp = 2, .cp = 2, .ep = 4, .documents = true}, Layouts{.frozen = true},
+                      Layouts{.tp = 2, .cp = 2, .ep = 2, .expert_tp = 2, .documents = true, .frozen = true}),
+    [](const auto& info) {
+      const Layouts& l = info.param;
+      std::string name = "tp" + std::to_string(l.tp) + "_cp" + std::to_string(l.cp) + "_ep" + std::to_string(l.ep) +
+                         "_expert_tp" + std::to_string(l.expert_tp);
+      if (!l.images) name += "_text";
+      if (l.documents) name += "_documents";
+      if (l.frozen) name += "_frozen";
+      return name;
+    });
 
 TEST(LanguageBlocks, OneRankSendsNothing) {
   for (const Block& block : Lower({}).blocks) EXPECT_THAT(Messages(block), IsEmpty()) << block.name;
@@ -180,7 +192,8 @@ TEST(ContextParallel, AttentionGathersKeysAndSumsTheirGradients) {
   const Plan plan = Lower({.tp = 2, .cp = 2});
   const Block &forward = Named(plan, "attention.forward"), &backward = Named(plan, "attention.backward");
   EXPECT_THAT(Messages(forward), ElementsAre("all_gather tp n", "all_gather cp kv", "reduce_scatter tp o_part"));
-  EXPECT_THAT(Messages(backward), ElementsAre("all_gather tp dx_out", "all_gather cp kv", "reduce_scatter cp dkv_part", "reduce_scatter tp dn_part"));
+  EXPECT_THAT(Messages(backward), ElementsAre("all_gather tp dx_out", "all_gather cp kv", "reduce_scatter cp dkv_part",
+                                              "reduce_scatter tp dn_part"));
   const Instruction& attention = The(forward, OpKind::kCausalAttention);
   EXPECT_THAT(attention.inputs, ElementsAre("q", "kv_all"));
   EXPECT_EQ(attention.integer("cp"), 2);
@@ -203,8 +216,10 @@ TEST(ContextParallel, AttentionGathersKeysAndSumsTheirGradients) {
 TEST(ContextParallel, MambaTradesSequenceForHeads) {
   const Plan plan = Lower({.tp = 2, .cp = 2});
   const Block &forward = Named(plan, "mamba.forward"), &backward = Named(plan, "mamba.backward");
-  EXPECT_THAT(Messages(forward), ElementsAre("all_gather tp n", "reshard cp zxbcdt_local", "reshard cp yn", "reduce_scatter tp o_part"));
-  EXPECT_THAT(Messages(backward), ElementsAre("all_gather tp dx_out", "reshard cp dyn_local", "reshard cp dzxbcdt", "reduce_scatter tp dn_part"));
+  EXPECT_THAT(Messages(forward),
+              ElementsAre("all_gather tp n", "reshard cp zxbcdt_local", "reshard cp yn", "reduce_scatter tp o_part"));
+  EXPECT_THAT(Messages(backward), ElementsAre("all_gather tp dx_out", "reshard cp dyn_local", "reshard cp dzxbcdt",
+                                              "reduce_scatter tp dn_part"));
   const Instruction& there = The(forward, OpKind::kReshard);
   EXPECT_EQ(there.integer("from_dim"), 0);
   EXPECT_EQ(there.integer("to_dim"), 2);
@@ -218,7 +233,8 @@ TEST(ContextParallel, MambaTradesSequenceForHeads) {
   EXPECT_EQ(scan.integer("groups"), 1);
   EXPECT_EQ(scan.integer("parameter_cp"), 2);
   EXPECT_EQ(The(forward, OpKind::kGatedNorm).integer("group_size"), 16);  // of inner/groups, whatever the layout
-  EXPECT_EQ(Types(backward).at("dzxbcdt_local").layout.at(Axis::kCp), (AxisLayout{AxisLayout::State::kSharded, 0, true}));
+  EXPECT_EQ(Types(backward).at("dzxbcdt_local").layout.at(Axis::kCp),
+            (AxisLayout{AxisLayout::State::kSharded, 0, true}));
 }
 
 TEST(ContextParallel, EmbeddingTakesItsPositionsAndSumsTheRowsGradient) {
@@ -234,8 +250,8 @@ TEST(ContextParallel, EmbeddingTakesItsPositionsAndSumsTheRowsGradient) {
   EXPECT_THAT(backward.outputs, ElementsAre("drows"));
   EXPECT_TRUE(Types(backward).at("drows").layout.empty());
   EXPECT_EQ(Types(forward).at("x").dims[0], Dim(int64_t{12}));
-  EXPECT_EQ(Types(forward).at("x").layout,
-            (Layout{{Axis::kTp, {AxisLayout::State::kSharded, 0}}, {Axis::kCp, {AxisLayout::State::kSharded, 0, true}}}));
+  EXPECT_EQ(Types(forward).at("x").layout, (Layout{{Axis::kTp, {AxisLayout::State::kSharded, 0}},
+                                                   {Axis::kCp, {AxisLayout::State::kSharded, 0, true}}}));
 }
 
 TEST(ContextParallel, EachRankHasTheLossOfItsPositions) {
@@ -259,13 +275,14 @@ TEST(ContextParallel, TheRouterCountsTheWholeSequence) {
 TEST(ExpertTensorParallel, RowsAreGatheredAndTheirSumScattered) {
   const Plan plan = Lower({.tp = 2, .ep = 2, .expert_tp = 2});
   EXPECT_THAT(Messages(Named(plan, "moe.forward")),
-              ElementsAre("all_reduce tp aux_counts", "all_to_all ep counts", "all_gather ep_tp counts_in", "all_to_all_v ep rows",
-                          "all_to_all_v ep row_weights", "all_gather_v ep_tp rows_in", "all_gather_v ep_tp row_weights_in",
-                          "reduce_scatter_v ep_tp out_part", "all_to_all_v ep out_in", "all_gather tp n", "reduce_scatter tp s_part"));
+              ElementsAre("all_reduce tp aux_counts", "all_to_all ep counts", "all_gather ep_tp counts_in",
+                          "all_to_all_v ep rows", "all_to_all_v ep row_weights", "all_gather_v ep_tp rows_in",
+                          "all_gather_v ep_tp row_weights_in", "reduce_scatter_v ep_tp out_part",
+                          "all_to_all_v ep out_in", "all_gather tp n", "reduce_scatter tp s_part"));
   EXPECT_THAT(Messages(Named(plan, "moe.backward")),
               ElementsAre("all_to_all_v ep dout", "all_gather_v ep_tp dout_in", "reduce_scatter_v ep_tp drows_part",
-                          "reduce_scatter_v ep_tp drow_weights_part", "all_to_all_v ep drows_in", "all_to_all_v ep drow_weights_in",
-                          "all_gather tp dx_out", "reduce_scatter tp dn_part"));
+                          "reduce_scatter_v ep_tp drow_weights_part", "all_to_all_v ep drows_in",
+                          "all_to_all_v ep drow_weights_in", "all_gather tp dx_out", "reduce_scatter tp dn_part"));
   const auto types = Types(Named(plan, "moe.forward"));
   EXPECT_EQ(types.at("pre").dims, (std::vector<Dim>{std::string("language.expert_rows_gathered"), int64_t{12}}));
   EXPECT_EQ(types.at("out_part").layout.at(Axis::kExpertTp).state, AxisLayout::State::kPartial);
@@ -303,9 +320,11 @@ TEST(FrozenLanguage, HandsGradientsOnAndLearnsNothing) {
   EXPECT_THAT(Named(plan, "embed.backward").outputs, ElementsAre("drows"));
   EXPECT_FALSE(Has(Named(plan, "embed.backward"), OpKind::kEmbedTokensGrad));
   const Block& moe = Named(plan, "moe.forward");
-  for (OpKind kind : {OpKind::kAccumulateCounts, OpKind::kSequenceAuxLoss}) EXPECT_FALSE(Has(moe, kind)) << OpName(kind);
+  for (OpKind kind : {OpKind::kAccumulateCounts, OpKind::kSequenceAuxLoss})
+    EXPECT_FALSE(Has(moe, kind)) << OpName(kind);
   EXPECT_TRUE(Has(moe, OpKind::kRoutingFingerprint));
-  EXPECT_THAT(The(Named(plan, "moe.backward"), OpKind::kRouteGrad).inputs, ElementsAre("dweights", "n", "weights", "ids", "logits"));
+  EXPECT_THAT(The(Named(plan, "moe.backward"), OpKind::kRouteGrad).inputs,
+              ElementsAre("dweights", "n", "weights", "ids", "logits"));
   // Of a linear, a backward without weight gradients does not read the input.
   EXPECT_THAT(Named(plan, "attention.forward").saved, ElementsAre("x", "n_scale", "qkv", "a", "lse"));
 }
@@ -325,8 +344,10 @@ TEST(TrainedLanguage, SavesNothingThatItsBackwardDoesNotRead) {
   EXPECT_THAT(Named(plan, "embed.forward").saved, ElementsAre("tokens", "positions"));
   for (const char* layer : {"embed", "mamba", "attention", "moe", "head"}) {
     std::set<std::string> read;
-    for (const Instruction& i : Named(plan, std::string(layer) + ".backward").body) read.insert(i.inputs.begin(), i.inputs.end());
-    for (const std::string& saved : Named(plan, std::string(layer) + ".forward").saved) EXPECT_TRUE(read.contains(saved)) << layer << " " << saved;
+    for (const Instruction& i : Named(plan, std::string(layer) + ".backward").body)
+      read.insert(i.inputs.begin(), i.inputs.end());
+    for (const std::string& saved : Named(plan, std::string(layer) + ".forward").saved)
+      EXPECT_TRUE(read.contains(saved)) << layer << " " << saved;
   }
 }
 

@@ -70,7 +70,8 @@ TEST(PipelineGraph, CirclesAreRefusedAsInTheReference) {
 // A shallow encoder beside a deep one waits at stage 0 (facts 2.4).
 TEST(PipelineGraph, UnequalEncoders) {
   Diagnostics diagnostics;
-  const auto graph = BuildPipelineGraph({{"image", 3}, {"audio", 1}, {"llm", 2}}, {{0, 2}, {1, 2}}, Line(3), diagnostics);
+  const auto graph =
+      BuildPipelineGraph({{"image", 3}, {"audio", 1}, {"llm", 2}}, {{0, 2}, {1, 2}}, Line(3), diagnostics);
   ASSERT_TRUE(graph);
   EXPECT_EQ(graph->total_stages, 5);
   EXPECT_EQ(graph->warmup(1, 0, 8), 4);
@@ -103,7 +104,9 @@ TEST(OneForwardOneBackward, ForwardsBeforeBackward) {
   EXPECT_EQ(ForwardsBeforeBackward({"F0", "F1"}), 2) << "a stage that learns nothing";
 }
 
-TEST(OneForwardOneBackward, AllWarmup) { EXPECT_THAT(OneForwardOneBackward(2, 2), ElementsAre("F0", "F1", "B0", "B1")); }
+TEST(OneForwardOneBackward, AllWarmup) {
+  EXPECT_THAT(OneForwardOneBackward(2, 2), ElementsAre("F0", "F1", "B0", "B1"));
+}
 
 }  // namespace
 }  // namespace planwright

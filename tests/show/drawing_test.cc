@@ -103,9 +103,10 @@ TEST(RateCurve, EndsWithTheLastFullStep) {
 }
 
 TEST(LineChart, DrawsRisesAndFalls) {
-  EXPECT_EQ(LineChart({0, 0, 2, 2, 1}, 3, 6), "   2 ┤  ╭─╮\n"
-                                              "   1 ┤  │ ╰\n"
-                                              "   0 ┤──╯\n");
+  EXPECT_EQ(LineChart({0, 0, 2, 2, 1}, 3, 6),
+            "   2 ┤  ╭─╮\n"
+            "   1 ┤  │ ╰\n"
+            "   0 ┤──╯\n");
   EXPECT_EQ(LineChart({5, 5}, 2, 6), "     │\n   5 ┤──\n");
 }
 

@@ -1,4 +1,5 @@
-// A strict reader of pages: every tag closed in order, attributes in quotes, entities whole. What it does not read is a mistake of the page.
+// A strict reader of pages: every tag closed in order, attributes in quotes, entities whole. What it does not read is a
+// mistake of the page.
 #pragma once
 
 #include <cctype>
@@ -24,9 +25,12 @@ class MarkupReader {
   std::vector<Element> Read() {
     Expect("<!DOCTYPE html>");
     while (at_ < page_.size()) {
-      if (page_[at_] != '<') ReadText();
-      else if (page_.compare(at_, 2, "</") == 0) ReadEnd();
-      else ReadStart();
+      if (page_[at_] != '<')
+        ReadText();
+      else if (page_.compare(at_, 2, "</") == 0)
+        ReadEnd();
+      else
+        ReadStart();
     }
     if (!open_.empty()) Fail("<" + elements_[open_.back()].tag + "> is not closed");
     return elements_;
@@ -34,7 +38,8 @@ class MarkupReader {
 
  private:
   [[noreturn]] void Fail(const std::string& why) {
-    throw std::runtime_error(why + " at byte " + std::to_string(at_) + ": " + page_.substr(at_ < 40 ? 0 : at_ - 40, 80));
+    throw std::runtime_error(why + " at byte " + std::to_string(at_) + ": " +
+                             page_.substr(at_ < 40 ? 0 : at_ - 40, 80));
   }
   void Expect(const std::string& text) {
     if (page_.compare(at_, text.size(), text) != 0) Fail("no " + text);
@@ -55,7 +60,8 @@ class MarkupReader {
       if (c == '&') {
         const size_t semicolon = page_.find(';', at_);
         const std::string entity = page_.substr(at_, semicolon - at_ + 1);
-        if (entity != "&amp;" && entity != "&lt;" && entity != "&gt;" && entity != "&quot;" && entity != "&#39;" && entity != "&#10;") {
+        if (entity != "&amp;" && entity != "&lt;" && entity != "&gt;" && entity != "&quot;" && entity != "&#39;" &&
+            entity != "&#10;") {
           Fail("an unknown entity");
         }
       }
@@ -64,8 +70,10 @@ class MarkupReader {
   }
   void ReadText() {
     const std::string text = Until('<');
-    if (!open_.empty()) elements_[open_.back()].text += text;
-    else if (text.find_first_not_of('\n') != std::string::npos) Fail("text outside the page");
+    if (!open_.empty())
+      elements_[open_.back()].text += text;
+    else if (text.find_first_not_of('\n') != std::string::npos)
+      Fail("text outside the page");
   }
   void ReadStart() {
     Expect("<");

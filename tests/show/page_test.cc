@@ -1,4 +1,5 @@
-// The page of a plan: well-formed, self-contained, escaped, everything there, nothing drawn outside its drawing, small at any scale.
+// The page of a plan: well-formed, self-contained, escaped, everything there, nothing drawn outside its drawing, small
+// at any scale.
 #include "planner/show/page/page.h"
 
 #include <gmock/gmock.h>
@@ -14,8 +15,8 @@ namespace planwright {
 namespace {
 
 using testing::Element;
-using testing::MarkupReader;
 using ::testing::HasSubstr;
+using testing::MarkupReader;
 using ::testing::Not;
 
 // A role for each stage, of ranks that hold a bucket of 40 GB (in fp32, with one shard) over the stages.
@@ -55,13 +56,25 @@ Plan PlanOf(int encoder, int lanes, int stages, int ep) {
                  {"language.ep", "ep", "language", View::kExpert, {Axis::kEp}}};
   for (Group& group : plan.groups) group.streams = {""};
   Bridge bridge{"bridge.encoder.language", "encoder", "language", "fan_out"};
-  for (int lane = 0; lane < lanes; ++lane) bridge.forward.push_back({lane % encoder, encoder + 2 * lane, lane, lane + 1});
+  for (int lane = 0; lane < lanes; ++lane)
+    bridge.forward.push_back({lane % encoder, encoder + 2 * lane, lane, lane + 1});
   plan.bridges = {bridge};
   plan.schedule = {{"encoder", 0, 1, {"F0", "F1", "B0", "B1"}}};
-  for (int stage = 0; stage < stages; ++stage) plan.schedule.push_back({"language", stage, 0, {"F0", "B0", "F1", "B1"}});
+  for (int stage = 0; stage < stages; ++stage)
+    plan.schedule.push_back({"language", stage, 0, {"F0", "B0", "F1", "B1"}});
   plan.cluster.gpu = "h100_sxm";
   AddRoles(plan);
-  plan.budget = {100, 16, 1, 8, 4, 7, 4, 12, {1e-3, 1e-5, 0, 20, 100, "linear"}, {0.0, 0.1, "linear", 100}, {{"warmup", 0, 20}, {"decay", 20, 100}}};
+  plan.budget = {100,
+                 16,
+                 1,
+                 8,
+                 4,
+                 7,
+                 4,
+                 12,
+                 {1e-3, 1e-5, 0, 20, 100, "linear"},
+                 {0.0, 0.1, "linear", 100},
+                 {{"warmup", 0, 20}, {"decay", 20, 100}}};
   return plan;
 }
 
@@ -100,7 +113,8 @@ TEST(PlanPage, DrawsMemoryOfEachRoleAgainstTheDevice) {
   const std::vector<Element> elements = MarkupReader(page).Read();
   EXPECT_EQ(Count(elements, "g", "memory"), 3u);
   EXPECT_EQ(Count(elements, "line", "limit"), 3u);
-  for (const char* text : {"h100_sxm, 84.93 GB", "optimizer 20.00 GB", "parameters 10.00 GB", "language.s1"}) EXPECT_THAT(page, HasSubstr(text));
+  for (const char* text : {"h100_sxm, 84.93 GB", "optimizer 20.00 GB", "parameters 10.00 GB", "language.s1"})
+    EXPECT_THAT(page, HasSubstr(text));
   Plan full = plan;
   full.modules[0].buckets[0].elements *= 3;
   EXPECT_THAT(PlanPage(full), HasSubstr(": does not fit"));
@@ -115,15 +129,18 @@ TEST(PlanPage, DrawsMemoryOfEachRoleAgainstTheDevice) {
 
 TEST(PlanPage, NeedsNothingButItself) {
   const std::string page = PlanPage(PlanOf(8, 128, 1, 8));
-  for (const char* outside : {"http", "//", "<script", "url(", "src=", "@import", "<iframe"}) EXPECT_THAT(page, Not(HasSubstr(outside)));
+  for (const char* outside : {"http", "//", "<script", "url(", "src=", "@import", "<iframe"})
+    EXPECT_THAT(page, Not(HasSubstr(outside)));
   EXPECT_THAT(page, HasSubstr("prefers-color-scheme: dark"));
 }
 
 TEST(PlanPage, EscapesWhatRecipesSay) {
   Plan plan = PlanOf(4, 2, 1, 4);
   const std::string evil = "</title><script>alert('1')</script>&\"\x01\n";
-  plan.name = plan.modules[0].name = plan.modules[0].model = plan.cluster.gpu = plan.bridges[0].from = plan.schedule[0].module = evil;
-  plan.modules[0].layers[0].frame = plan.budget.segments[0].kind = plan.groups[0].short_name = plan.bridges[0].kind = evil;
+  plan.name = plan.modules[0].name = plan.modules[0].model = plan.cluster.gpu = plan.bridges[0].from =
+      plan.schedule[0].module = evil;
+  plan.modules[0].layers[0].frame = plan.budget.segments[0].kind = plan.groups[0].short_name = plan.bridges[0].kind =
+      evil;
   const std::string page = PlanPage(plan);
   EXPECT_NO_THROW(MarkupReader(page).Read());
   EXPECT_THAT(page, Not(HasSubstr("<script")));

@@ -30,7 +30,13 @@ Plan SixRanks() {
   world.streams = {""};
   Group tp{"language.tp", "tp", "language", View::kDense, {Axis::kTp}};
   plan.groups = {world, tp};
-  plan.bridges = {{"encoder.language", "encoder", "language", "equal", -1, {{0, 2, 0, 1}, {1, 4, 1, 2}}, {{2, 0, 0, 1}, {4, 1, 1, 2}}}};
+  plan.bridges = {{"encoder.language",
+                   "encoder",
+                   "language",
+                   "equal",
+                   -1,
+                   {{0, 2, 0, 1}, {1, 4, 1, 2}},
+                   {{2, 0, 0, 1}, {4, 1, 1, 2}}}};
   plan.schedule = {{"encoder", 0, 1, {"F0", "F1", "B0", "B1"}}, {"language", 0, 0, {"F0", "B0", "F1", "B1"}}};
   Instruction norm;
   norm.kind = OpKind::kRmsNorm;
@@ -61,7 +67,8 @@ TEST(ShowRanks, GivesEachRanksPlaceInBothViews) {
   const ordered_json json = ShowRanksJson(SixRanks());
   EXPECT_EQ(json["world_size"], 6);
   ASSERT_EQ(json["ranks"].size(), 6u);
-  EXPECT_EQ(json["ranks"][5], ordered_json::parse(R"({"rank": 5, "node": 1, "local_rank": 1, "role": "language.s0", "modules":
+  EXPECT_EQ(json["ranks"][5],
+            ordered_json::parse(R"({"rank": 5, "node": 1, "local_rank": 1, "role": "language.s0", "modules":
       {"language": {"dense": {"tp": 1, "cp": 0, "dp": 1, "pp": 0}, "expert": {"expert_tp": 0, "ep": 3, "expert_dp": 0, "pp": 0}}}})"));
 }
 
@@ -102,7 +109,8 @@ TEST(ShowSchedule, DrawsWhenEachMicrobatchCanRun) {
 TEST(ShowSchedule, GoesOnBelowWhereALineIsFull) {
   Plan plan = SixRanks();
   plan.schedule[1].order.clear();
-  for (int i = 0; i < 20; ++i) plan.schedule[1].order.insert(plan.schedule[1].order.end(), {"F" + std::to_string(i), "B" + std::to_string(i)});
+  for (int i = 0; i < 20; ++i)
+    plan.schedule[1].order.insert(plan.schedule[1].order.end(), {"F" + std::to_string(i), "B" + std::to_string(i)});
   plan.schedule[0].order = plan.schedule[1].order;
   plan.bridges.clear();
   const std::string text = ShowSchedule(plan, 80);
@@ -113,10 +121,21 @@ TEST(ShowSchedule, GoesOnBelowWhereALineIsFull) {
 
 TEST(Show, KeepsToTheWidth) {
   Plan plan = SixRanks();
-  plan.budget = {100, 16, 1, 8, 4, 7, 4, 12, {1e-3, 1e-5, 0, 20, 100, "linear"}, {0.0, 0.1, "linear", 100}, {{"warmup", 0, 20}, {"decay", 20, 100}}};
+  plan.budget = {100,
+                 16,
+                 1,
+                 8,
+                 4,
+                 7,
+                 4,
+                 12,
+                 {1e-3, 1e-5, 0, 20, 100, "linear"},
+                 {0.0, 0.1, "linear", 100},
+                 {{"warmup", 0, 20}, {"decay", 20, 100}}};
   for (const size_t width : {60, 80, 150}) {
-    for (const std::string& text : {ShowRanks(plan, width), ShowGroups(plan, width), ShowBridges(plan, width), ShowBudget(plan, {10}, width),
-                                    ShowSchedule(plan, width), ShowModel(plan, width), ShowMemory(plan, width), ShowProgram(plan, "", width)}) {
+    for (const std::string& text :
+         {ShowRanks(plan, width), ShowGroups(plan, width), ShowBridges(plan, width), ShowBudget(plan, {10}, width),
+          ShowSchedule(plan, width), ShowModel(plan, width), ShowMemory(plan, width), ShowProgram(plan, "", width)}) {
       std::istringstream lines(text);
       for (std::string line; std::getline(lines, line);) EXPECT_LE(Width(line), width) << line;
     }
@@ -125,7 +144,16 @@ TEST(Show, KeepsToTheWidth) {
 
 TEST(ShowBudget, GivesRatesAtSampleCounts) {
   Plan plan = SixRanks();
-  plan.budget = {100, 16, 1, 8, 4, 7, 4, 12, {1e-3, 1e-5, 0, 20, 100, "linear"}, {0.1, 0.1, "constant", 100},
+  plan.budget = {100,
+                 16,
+                 1,
+                 8,
+                 4,
+                 7,
+                 4,
+                 12,
+                 {1e-3, 1e-5, 0, 20, 100, "linear"},
+                 {0.1, 0.1, "constant", 100},
                  {{"warmup", 0, 20}, {"decay", 20, 100}}};
   const ordered_json json = ShowBudgetJson(plan, {0, 10, 20});
   EXPECT_EQ(json["steps"], 7);

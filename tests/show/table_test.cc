@@ -22,7 +22,8 @@ TEST(Table, WrapsTheWordsOfItsLastColumnWhereTheyDoNotFit) {
 TEST(Table, IsCutIntoPiecesThatBeginWithTheFirstColumn) {
   Table table({"role", "gradients", "optimizer", "workspace"});
   table.Add({"a.s0", "19.27 GB", "1.48 GB", "4.16 GB"});
-  EXPECT_EQ(table.Text("", 30), "role  gradients  optimizer\na.s0  19.27 GB   1.48 GB\n\nrole  workspace\na.s0  4.16 GB\n");
+  EXPECT_EQ(table.Text("", 30),
+            "role  gradients  optimizer\na.s0  19.27 GB   1.48 GB\n\nrole  workspace\na.s0  4.16 GB\n");
 }
 
 TEST(Wrapped, BreaksAtSpacesAndKeepsTheIndent) {

@@ -57,12 +57,31 @@ std::vector<LongShape> LongestShapes() {
       {.name = "most microbatches"},
       {.name = "most layers", .encoder_layers = kLayers, .pattern = "ME*E", .layers = kLayers},
       {.name = "most expert layers", .layers = 2 * kLayers - 1},
-      {.name = "most stages", .encoder_layers = kStages, .encoder_stages = kStages, .layers = kStages, .stages = kStages},
-      {.name = "most layers on most stages", .encoder_layers = kLayers / kStages * kStages, .encoder_stages = kStages, .pattern = "ME*E",
-       .layers = kLayers / kStages * kStages, .stages = kStages},
+      {.name = "most stages",
+       .encoder_layers = kStages,
+       .encoder_stages = kStages,
+       .layers = kStages,
+       .stages = kStages},
+      {.name = "most layers on most stages",
+       .encoder_layers = kLayers / kStages * kStages,
+       .encoder_stages = kStages,
+       .pattern = "ME*E",
+       .layers = kLayers / kStages * kStages,
+       .stages = kStages},
       {.name = "most encoders", .encoders = kEncoders},
-      {.name = "most encoders on stages", .encoders = kEncoders, .encoder_layers = 5, .encoder_stages = 5, .layers = 5, .stages = 5},
-      {.name = "a bit of all", .encoders = 3, .encoder_layers = 24, .encoder_stages = 2, .pattern = "ME*E", .layers = 48, .stages = 4},
+      {.name = "most encoders on stages",
+       .encoders = kEncoders,
+       .encoder_layers = 5,
+       .encoder_stages = 5,
+       .layers = 5,
+       .stages = 5},
+      {.name = "a bit of all",
+       .encoders = 3,
+       .encoder_layers = 24,
+       .encoder_stages = 2,
+       .pattern = "ME*E",
+       .layers = 48,
+       .stages = 4},
       {.name = "many layers and microbatches", .encoder_layers = 8, .pattern = "ME*E", .layers = 8},
   };
 }
@@ -76,14 +95,14 @@ std::vector<std::string> LongOverrides(const LongShape& shape, int64_t microbatc
   for (int i = 0; i < shape.encoders; ++i) {
     const std::string name = i == 0 ? "radio_encoder" : absl::StrCat("encoder", i);
     const int ranks = kEncoderRanks * shape.encoder_stages;
-    set("modules.", name, "={model: radio_vit_tiny, placement: {first_rank: ", first, ", ranks: ", ranks, "}, parallel: {tp: 2, pp: ",
-        shape.encoder_stages, "}, recompute: block}");
+    set("modules.", name, "={model: radio_vit_tiny, placement: {first_rank: ", first, ", ranks: ", ranks,
+        "}, parallel: {tp: 2, pp: ", shape.encoder_stages, "}, recompute: block}");
     bridges.push_back(absl::StrCat("{from: ", name, ", to: language, token: ", 255 - i, "}"));
     first += ranks;
   }
   const int ranks = kLanguageRanks * shape.stages;
-  set("modules.language={model: hybrid_moe_tiny, placement: {first_rank: ", first, ", ranks: ", ranks, "}, parallel: {tp: 2, cp: 2, pp: ", shape.stages,
-      ", ep: 4}, recompute: full}");
+  set("modules.language={model: hybrid_moe_tiny, placement: {first_rank: ", first, ", ranks: ", ranks,
+      "}, parallel: {tp: 2, cp: 2, pp: ", shape.stages, ", ep: 4}, recompute: full}");
   set("bridges=[", absl::StrJoin(bridges, ", "), "]");
   set("cluster={nodes: ", first + ranks, ", gpus_per_node: 1, gpu: h200_sxm}");
   std::string pattern;

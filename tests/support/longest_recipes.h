@@ -1,5 +1,6 @@
-// Recipes as long as limits.h lets them be, each in another direction, with the layout and the settings that make plans longest: tensor parallel
-// modules on ranks of their own, whose bridges part leaders from siblings, everything overlapped and run again.
+// Recipes as long as limits.h lets them be, each in another direction, with the layout and the settings that make plans
+// longest: tensor parallel modules on ranks of their own, whose bridges part leaders from siblings, everything
+// overlapped and run again.
 #pragma once
 
 #include <cstdint>

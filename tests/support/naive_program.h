@@ -1,5 +1,5 @@
-// A role's lists run as they are written: calls within calls, names in maps, values that live as long as a name stands for them. Slow and plain: it
-// judges what is linked (planner/link).
+// A role's lists run as they are written: calls within calls, names in maps, values that live as long as a name stands
+// for them. Slow and plain: it judges what is linked (planner/link).
 #pragma once
 
 #include <functional>
@@ -21,7 +21,10 @@ class NaiveProgram {
     bool communicated = false, kept = false;  // made by a transfer; a frame has kept it
     std::map<int, const Value*>& alive;
 
-    Value(int n, const ValueType* t, bool c, std::map<int, const Value*>& all) : number(n), type(t), communicated(c), alive(all) { alive[n] = this; }
+    Value(int n, const ValueType* t, bool c, std::map<int, const Value*>& all)
+        : number(n), type(t), communicated(c), alive(all) {
+      alive[n] = this;
+    }
     ~Value() { alive.erase(number); }
     Value(const Value&) = delete;
   };
@@ -35,7 +38,8 @@ class NaiveProgram {
     int depth = 0;
   };
 
-  // `visit` is called for every instruction but calls, once its outputs are made. What was alive before is alive() just then.
+  // `visit` is called for every instruction but calls, once its outputs are made. What was alive before is alive() just
+  // then.
   NaiveProgram(const Plan& plan, std::function<void(const Place&)> visit) : plan_(plan), visit_(std::move(visit)) {}
 
   void Run(const std::vector<Instruction>& list) {
@@ -47,14 +51,16 @@ class NaiveProgram {
   const std::map<int, const Value*>& alive() const { return alive_; }
 
  private:
-  void Body(const std::vector<Instruction>& body, const Block* block, const std::string& frame, int microbatch, int depth, Names& names) {
+  void Body(const std::vector<Instruction>& body, const Block* block, const std::string& frame, int microbatch,
+            int depth, Names& names) {
     for (const Instruction& instruction : body) {
       if (instruction.kind == OpKind::kCall) {
         Call(instruction, frame, microbatch, depth, names);
       } else {
         for (const Output& output : instruction.outputs) {
           if (IsStateName(output.name)) continue;
-          names[output.name] = std::make_shared<Value>(++count_, &output.type, OpClassOf(instruction.kind) == OpClass::kCommunication, alive_);
+          names[output.name] = std::make_shared<Value>(++count_, &output.type,
+                                                       OpClassOf(instruction.kind) == OpClass::kCommunication, alive_);
         }
         visit_({&instruction, block, frame, microbatch, &names, depth});
       }

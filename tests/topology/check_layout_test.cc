@@ -13,7 +13,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-std::vector<std::string> LanguageProblems(const Parallel& parallel, const std::function<void(HybridLmModel&)>& change, int64_t sequence = 8192) {
+std::vector<std::string> LanguageProblems(const Parallel& parallel, const std::function<void(HybridLmModel&)>& change,
+                                          int64_t sequence = 8192) {
   Recipe recipe = BuildRecipe({BuildLanguage(0, 8, parallel)});
   recipe.batch.sequence_length.value = sequence;
   change(std::get<HybridLmModel>(recipe.modules[0].model.model));
@@ -42,12 +43,19 @@ TEST(CheckLayout, PresetsFit) {
 TEST(CheckLayout, LanguageSizesOverTp) {
   EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.attention.heads.value = m.attention.kv_groups.value = 9; }),
               ElementsAre("LayoutDoesNotDivide:103", "LayoutDoesNotDivide:103"));
-  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.attention.kv_groups.value = 1; }), ElementsAre("LayoutDoesNotDivide:103"));
-  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.mamba.groups.value = 1; }), ElementsAre("LayoutDoesNotDivide:103"));
-  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.vocabulary.value = 131; }), ElementsAre("LayoutDoesNotDivide:103"));
-  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.moe.shared_ffn.value = 33; }), ElementsAre("LayoutDoesNotDivide:103"));
-  EXPECT_THAT(LanguageProblems({.ep = 8}, [](auto& m) { m.moe.experts.value = 12; }), ElementsAre("LayoutDoesNotDivide:106"));
-  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto&) {}, 33), ElementsAre("LayoutDoesNotDivide:103"));
+  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.attention.kv_groups.value = 1; }),
+              ElementsAre("LayoutDoesNotDivide:103"));
+  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.mamba.groups.value = 1; }),
+              ElementsAre("LayoutDoesNotDivide:103"));
+  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.vocabulary.value = 131; }),
+              ElementsAre("LayoutDoesNotDivide:103"));
+  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.moe.shared_ffn.value = 33; }),
+              ElementsAre("LayoutDoesNotDivide:103"));
+  EXPECT_THAT(LanguageProblems({.ep = 8}, [](auto& m) { m.moe.experts.value = 12; }),
+              ElementsAre("LayoutDoesNotDivide:106"));
+  EXPECT_THAT(LanguageProblems(
+                  {.tp = 2}, [](auto&) {}, 33),
+              ElementsAre("LayoutDoesNotDivide:103"));
   // Experts are whole on a rank when expert_tp is 1.
   EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.moe.ffn.value = 33; }), ElementsAre());
 }
@@ -55,9 +63,14 @@ TEST(CheckLayout, LanguageSizesOverTp) {
 // Over cp the sequence is cut in pairs of chunks, and Mamba's heads instead of it (facts 10).
 TEST(CheckLayout, LanguageSizesOverCp) {
   EXPECT_THAT(LanguageProblems({.tp = 2, .cp = 4}, [](auto&) {}), ElementsAre());
-  EXPECT_THAT(LanguageProblems({.tp = 2, .cp = 2}, [](auto&) {}, 8), ElementsAre());
-  EXPECT_THAT(LanguageProblems({.tp = 2, .cp = 2}, [](auto&) {}, 12), ElementsAre("LayoutDoesNotDivide:104"));
-  EXPECT_THAT(LanguageProblems({.tp = 4, .cp = 4}, [](auto&) {}), ElementsAre("LayoutDoesNotDivide:104"));  // 8 groups of Mamba
+  EXPECT_THAT(LanguageProblems(
+                  {.tp = 2, .cp = 2}, [](auto&) {}, 8),
+              ElementsAre());
+  EXPECT_THAT(LanguageProblems(
+                  {.tp = 2, .cp = 2}, [](auto&) {}, 12),
+              ElementsAre("LayoutDoesNotDivide:104"));
+  // 8 groups of Mamba
+  EXPECT_THAT(LanguageProblems({.tp = 4, .cp = 4}, [](auto&) {}), ElementsAre("LayoutDoesNotDivide:104"));
   EXPECT_THAT(LanguageProblems({.cp = 4}, [](auto& m) { m.mamba.heads.value = m.mamba.groups.value = 6; }),
               ElementsAre("LayoutDoesNotDivide:104", "LayoutDoesNotDivide:104"));
   // Attention's heads are whole over cp.
@@ -65,11 +78,12 @@ TEST(CheckLayout, LanguageSizesOverCp) {
 }
 
 TEST(CheckLayout, OnlyLayersOfThePatternCount) {
-  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) {
-                m.pattern.value = "ME";
-                m.attention.kv_groups.value = 1;
-                m.sections.erase("attention");
-              }),
+  EXPECT_THAT(LanguageProblems({.tp = 2},
+                               [](auto& m) {
+                                 m.pattern.value = "ME";
+                                 m.attention.kv_groups.value = 1;
+                                 m.sections.erase("attention");
+                               }),
               ElementsAre());
 }
 
@@ -87,9 +101,11 @@ TEST(CheckLayout, LanguageShapes) {
 TEST(CheckLayout, EncoderSizes) {
   EXPECT_THAT(EncoderProblems({.tp = 2}, [](auto& m) { m.heads.value = 5; }), ElementsAre("LayoutDoesNotDivide:203"));
   EXPECT_THAT(EncoderProblems({.tp = 2}, [](auto& m) { m.ffn.value = 5; }), ElementsAre("LayoutDoesNotDivide:203"));
-  EXPECT_THAT(EncoderProblems({.tp = 2}, [](auto& m) { m.projector_hidden.value = 5; }), ElementsAre("LayoutDoesNotDivide:203"));
+  EXPECT_THAT(EncoderProblems({.tp = 2}, [](auto& m) { m.projector_hidden.value = 5; }),
+              ElementsAre("LayoutDoesNotDivide:203"));
   EXPECT_THAT(EncoderProblems({}, [](auto& m) { m.heads.value = 3; }), ElementsAre("ModelShape:401"));
-  EXPECT_THAT(EncoderProblems({}, [](auto& m) { m.max_image.value = 2046; }), ElementsAre("ModelShape:405", "ModelShape:405"));
+  EXPECT_THAT(EncoderProblems({}, [](auto& m) { m.max_image.value = 2046; }),
+              ElementsAre("ModelShape:405", "ModelShape:405"));
   EXPECT_THAT(EncoderProblems({}, [](auto& m) { m.max_image.value = 48; }), ElementsAre("ModelShape:405"));
 }
 

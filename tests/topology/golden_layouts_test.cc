@@ -1,4 +1,5 @@
-// Accepted and refused layouts of the reference, and its grids. Its order of checks is not compared: we report all problems at once.
+// Accepted and refused layouts of the reference, and its grids. Its order of checks is not compared: we report all
+// problems at once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,9 +21,11 @@ using ::testing::ElementsAre;
 using ::testing::StartsWith;
 
 ModuleRecipe ModuleOf(const json& spec, int line) {
-  const Parallel parallel = {spec.value("tp", 1), spec.value("cp", 1), spec.value("pp", 1), spec.value("ep", 1), spec.value("expt_tp", 1)};
+  const Parallel parallel = {spec.value("tp", 1), spec.value("cp", 1), spec.value("pp", 1), spec.value("ep", 1),
+                             spec.value("expt_tp", 1)};
   const int first = spec.value("rank_offset", 0), ranks = spec.at("num_ranks");
-  return spec.at("name") == "language" ? BuildLanguage(first, ranks, parallel, line) : BuildEncoder(first, ranks, parallel, line, spec.at("name"));
+  return spec.at("name") == "language" ? BuildLanguage(first, ranks, parallel, line)
+                                       : BuildEncoder(first, ranks, parallel, line, spec.at("name"));
 }
 
 // The reference's world size is given; ours comes from the cluster.
@@ -34,7 +37,8 @@ Recipe RecipeOf(const json& specs, int world) {
   return recipe;
 }
 
-// Ranks behind the last module are an error of the reference, which has to start them; ours starts what the modules use, and warns of idle GPUs.
+// Ranks behind the last module are an error of the reference, which has to start them; ours starts what the modules
+// use, and warns of idle GPUs.
 bool OnlyTheTailIsFree(const json& specs, int world) {
   int end = 0, ranks = 0;
   std::set<int> starts;
@@ -46,7 +50,8 @@ bool OnlyTheTailIsFree(const json& specs, int world) {
 }
 
 TEST(GoldenLayouts, TopologyValidation) {
-  const std::map<std::string, std::string> kinds = {{"OVERLAP_PARTIAL", "PlacementsOverlap"}, {"DENSE_NOT_DIVISIBLE", "GridDoesNotFit"},
+  const std::map<std::string, std::string> kinds = {{"OVERLAP_PARTIAL", "PlacementsOverlap"},
+                                                    {"DENSE_NOT_DIVISIBLE", "GridDoesNotFit"},
                                                     {"WORLD_NOT_COVERED", "RanksNotCovered"}};
   int compared = 0;
   for (const json& c : Golden().at("topology_validation")) {
@@ -64,7 +69,8 @@ TEST(GoldenLayouts, TopologyValidation) {
   EXPECT_GE(compared, 4);
 }
 
-// Arguments override those of the 8-rank default; options that we do not have (weight shards, an encoder overlap switch) are left out.
+// Arguments override those of the 8-rank default; options that we do not have (weight shards, an encoder overlap
+// switch) are left out.
 TEST(GoldenLayouts, ArgumentValidation) {
   int compared = 0;
   for (const json& c : Golden().at("args_validation")) {
@@ -76,8 +82,11 @@ TEST(GoldenLayouts, ArgumentValidation) {
       specs.push_back({{"name", "images"}, {"num_ranks", tp * dp}, {"tp", tp}, {"rank_offset", 0}});
     }
     const int tp = a.value("llm_tp", 2), dp = a.value("llm_dp", 2);
-    specs.push_back(
-        {{"name", "language"}, {"num_ranks", tp * dp}, {"tp", tp}, {"ep", a.value("llm_ep", 1)}, {"rank_offset", a.value("llm_offset", 4)}});
+    specs.push_back({{"name", "language"},
+                     {"num_ranks", tp * dp},
+                     {"tp", tp},
+                     {"ep", a.value("llm_ep", 1)},
+                     {"rank_offset", a.value("llm_offset", 4)}});
     Diagnostics diagnostics;
     const auto grids = PlaceModules(RecipeOf(specs, c.at("world_size")), diagnostics);
     ++compared;
@@ -94,7 +103,9 @@ TEST(GoldenLayouts, ArgumentValidation) {
     }
     for (size_t i = 0; i < grids->size(); ++i) {
       const json& m = c.at("specs")[i];
-      EXPECT_EQ(grids->at(i), (Grid{m["rank_offset"], m["tp"], m["cp"], m["dp"], m["pp"], m["expt_tp"], m["ep"], m["expt_dp"]})) << c.at("id");
+      EXPECT_EQ(grids->at(i),
+                (Grid{m["rank_offset"], m["tp"], m["cp"], m["dp"], m["pp"], m["expt_tp"], m["ep"], m["expt_dp"]}))
+          << c.at("id");
     }
   }
   EXPECT_GE(compared, 8);

@@ -11,9 +11,9 @@
 namespace planwright {
 namespace {
 
-using testing::ProblemsOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::ProblemsOf;
 
 // Encoder on ranks 0-3 (tp2), language on 4-7 (tp2, ep4): the 8-rank mock of facts 9.
 Recipe Mock() { return BuildRecipe({BuildEncoder(0, 4, {.tp = 2}), BuildLanguage(4, 4, {.tp = 2, .ep = 4})}); }
@@ -91,22 +91,26 @@ TEST(PlaceModules, AClusterTooLargeIsALintAndOneTooSmallAnError) {
 }
 
 TEST(PlaceModules, ModulesAreNamedAndCounted) {
-  EXPECT_THAT(ProblemsOf(BuildRecipe({BuildEncoder(0, 4, {}, 200, "language"), BuildLanguage(4, 4)})), ElementsAre("RepeatedModule:100"));
-  EXPECT_THAT(ProblemsOf(BuildRecipe({BuildLanguage(0, 4), BuildLanguage(4, 4, {}, 500, "other")})), ElementsAre("LanguageModuleCount:500"));
+  EXPECT_THAT(ProblemsOf(BuildRecipe({BuildEncoder(0, 4, {}, 200, "language"), BuildLanguage(4, 4)})),
+              ElementsAre("RepeatedModule:100"));
+  EXPECT_THAT(ProblemsOf(BuildRecipe({BuildLanguage(0, 4), BuildLanguage(4, 4, {}, 500, "other")})),
+              ElementsAre("LanguageModuleCount:500"));
   EXPECT_THAT(ProblemsOf(BuildRecipe({})), ElementsAre("LanguageModuleCount:1"));
 }
 
 TEST(PlaceModules, ModulesAreCutAlongEveryAxis) {
-  EXPECT_THAT(ProblemsOf(BuildRecipe({BuildEncoder(0, 16, {.tp = 2, .cp = 2, .pp = 2}), BuildLanguage(16, 4)})), ElementsAre());
-  EXPECT_THAT(ProblemsOf(BuildRecipe({BuildLanguage(0, 16, {.tp = 2, .cp = 2, .pp = 2, .ep = 4, .expert_tp = 2})})), ElementsAre());
+  EXPECT_THAT(ProblemsOf(BuildRecipe({BuildEncoder(0, 16, {.tp = 2, .cp = 2, .pp = 2}), BuildLanguage(16, 4)})),
+              ElementsAre());
+  EXPECT_THAT(ProblemsOf(BuildRecipe({BuildLanguage(0, 16, {.tp = 2, .cp = 2, .pp = 2, .ep = 4, .expert_tp = 2})})),
+              ElementsAre());
 }
 
 TEST(PlaceModules, ReportsIndependentProblemsAtOnce) {
   Recipe recipe = Mock();
-  recipe.modules[0].ranks.value = 5;   // does not divide, and overlaps the language module's rank 4
+  recipe.modules[0].ranks.value = 5;  // does not divide, and overlaps the language module's rank 4
   recipe.modules[1].ep.value = 3;
-  EXPECT_THAT(ProblemsOf(recipe),
-              ElementsAre("PlacementsOverlap:101", "ExpertGridDoesNotFit:106", "LayoutDoesNotDivide:106", "GridDoesNotFit:202"));
+  EXPECT_THAT(ProblemsOf(recipe), ElementsAre("PlacementsOverlap:101", "ExpertGridDoesNotFit:106",
+                                              "LayoutDoesNotDivide:106", "GridDoesNotFit:202"));
 }
 
 TEST(RankMap, RanksFillNodesInOrder) {

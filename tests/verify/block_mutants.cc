@@ -38,15 +38,16 @@ class BlockDamage {
   const Block& Here() const { return plan_.blocks[block_]; }
   const std::vector<Instruction>& Body() const { return Here().body; }
 
-  void Add(const char* kind, size_t i, const string& what, std::vector<string> rules, std::function<void(Instruction&)> change) {
+  void Add(const char* kind, size_t i, const string& what, std::vector<string> rules,
+           std::function<void(Instruction&)> change) {
     const size_t block = block_;
-    mutants_.push_back({kind, absl::StrCat(Here().name, " ", i, " ", string(OpName(Body()[i].kind)), " ", what), std::move(rules), places_,
-                        [block, i, change](Plan& p) { change(p.blocks[block].body[i]); }});
+    mutants_.push_back({kind, absl::StrCat(Here().name, " ", i, " ", string(OpName(Body()[i].kind)), " ", what),
+                        std::move(rules), places_, [block, i, change](Plan& p) { change(p.blocks[block].body[i]); }});
   }
   void AddToBlock(const char* kind, const string& what, std::vector<string> rules, std::function<void(Block&)> change) {
     const size_t block = block_;
-    mutants_.push_back(
-        {kind, absl::StrCat(Here().name, " ", what), std::move(rules), places_, [block, change](Plan& p) { change(p.blocks[block]); }});
+    mutants_.push_back({kind, absl::StrCat(Here().name, " ", what), std::move(rules), places_,
+                        [block, change](Plan& p) { change(p.blocks[block]); }});
   }
 
   const Module& ModuleHere() const { return *plan_.FindModule(Here().module); }
@@ -59,20 +60,24 @@ class BlockDamage {
     const bool commutes = op.kind == OpKind::kAdd || op.kind == OpKind::kAddResidualBias;
     for (size_t k = 0; !commutes && k + 1 < op.inputs.size(); ++k) {
       if (op.inputs[k] == op.inputs[k + 1]) continue;
-      Add("swap_inputs", i, absl::StrCat(k), {"V4", "V5"}, [k](Instruction& x) { std::swap(x.inputs[k], x.inputs[k + 1]); });
+      Add("swap_inputs", i, absl::StrCat(k), {"V4", "V5"},
+          [k](Instruction& x) { std::swap(x.inputs[k], x.inputs[k + 1]); });
     }
     if (op.kind == OpKind::kAdd) {
       Add("drop_term", i, op.inputs.back(), {"V4", "V5"}, [](Instruction& x) { x.inputs.pop_back(); });
       Add("double_term", i, op.inputs.front(), {"V5"}, [](Instruction& x) { x.inputs.push_back(x.inputs.front()); });
     }
     for (size_t k = 0; k + 1 < op.parameters.size(); ++k) {
-      Add("swap_parameters", i, op.parameters[k], {"V4", "V5"}, [k](Instruction& x) { std::swap(x.parameters[k], x.parameters[k + 1]); });
+      Add("swap_parameters", i, op.parameters[k], {"V4", "V5"},
+          [k](Instruction& x) { std::swap(x.parameters[k], x.parameters[k + 1]); });
     }
     for (size_t k = 0; k < op.parameters.size(); ++k) {
       const string other = SlotLike(op.parameters[k]);
-      if (!other.empty()) Add("another_parameter", i, other, {"V4", "V5"}, [k, other](Instruction& x) { x.parameters[k] = other; });
+      if (!other.empty())
+        Add("another_parameter", i, other, {"V4", "V5"}, [k, other](Instruction& x) { x.parameters[k] = other; });
     }
-    if (!op.parameters.empty()) Add("unknown_parameter", i, op.parameters[0], {"V4"}, [](Instruction& x) { x.parameters[0] = "nothing"; });
+    if (!op.parameters.empty())
+      Add("unknown_parameter", i, op.parameters[0], {"V4"}, [](Instruction& x) { x.parameters[0] = "nothing"; });
     if (!op.gradients.empty()) Gradients(i);
     if (op.outputs.empty()) EffectOnly(i);
     Counts(i);
@@ -84,7 +89,8 @@ class BlockDamage {
     if (op.inputs.empty()) return;
     if (op.kind != OpKind::kAdd) {
       Add("drop_input", i, op.inputs.back(), {"V4", "V5"}, [](Instruction& x) { x.inputs.pop_back(); });
-      Add("repeat_input", i, op.inputs.back(), {"V4", "V5"}, [](Instruction& x) { x.inputs.push_back(x.inputs.back()); });
+      Add("repeat_input", i, op.inputs.back(), {"V4", "V5"},
+          [](Instruction& x) { x.inputs.push_back(x.inputs.back()); });
     }
     const Output more = {"more", {.dtype = DType::kInt64, .dims = {int64_t{1}}}};
     Add("make_one_more", i, "", {"V4", "V5"}, [more](Instruction& x) {
@@ -107,7 +113,9 @@ class BlockDamage {
   }
 
   bool Runs(const string& frame) const {
-    const auto calls = [&](const Instruction& op) { return op.kind == OpKind::kCall && op.block == Here().name && op.frame == frame; };
+    const auto calls = [&](const Instruction& op) {
+      return op.kind == OpKind::kCall && op.block == Here().name && op.frame == frame;
+    };
     const auto any = [&](const std::vector<Instruction>& body) { return std::any_of(body.begin(), body.end(), calls); };
     return std::any_of(plan_.blocks.begin(), plan_.blocks.end(), [&](const Block& block) { return any(block.body); }) ||
            std::any_of(plan_.roles.begin(), plan_.roles.end(), [&](const Role& role) { return any(role.step); });
@@ -115,7 +123,8 @@ class BlockDamage {
 
   void Gradients(size_t i) {
     Add("skip_gradient", i, Body()[i].gradients.back(), {"V4", "V5"}, [](Instruction& x) { x.gradients.pop_back(); });
-    Add("gradient_twice", i, Body()[i].gradients.back(), {"V4", "V5"}, [](Instruction& x) { x.gradients.push_back(x.gradients.back()); });
+    Add("gradient_twice", i, Body()[i].gradients.back(), {"V4", "V5"},
+        [](Instruction& x) { x.gradients.push_back(x.gradients.back()); });
     Add("unknown_gradient", i, Body()[i].gradients[0], {"V4"}, [](Instruction& x) { x.gradients[0] = "nothing"; });
   }
 
@@ -146,21 +155,27 @@ class BlockDamage {
       });
       for (size_t d = 0; d < type.dims.size(); ++d) {
         if (!std::holds_alternative<int64_t>(type.dims[d])) continue;
-        Add("change_dim", i, absl::StrCat(name, " ", d), {"V4", "V5"}, [k, d](Instruction& x) { ++std::get<int64_t>(x.outputs[k].type.dims[d]); });
+        Add("change_dim", i, absl::StrCat(name, " ", d), {"V4", "V5"},
+            [k, d](Instruction& x) { ++std::get<int64_t>(x.outputs[k].type.dims[d]); });
       }
       for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kExpertTp}) {
         if (ModuleHere().grid.size(axis) > 1) Layouts(i, k, axis);
       }
       for (Axis axis : AxesThatCutNothing()) {
         Add("layout_over_no_cut", i, absl::StrCat(name, " ", string(AxisName(axis))), {"V4"},
-            [k, axis](Instruction& x) { x.outputs[k].type.layout[axis] = {AxisLayout::State::kPartial, 0}; });
+            [k, axis](Instruction& x) {
+              x.outputs[k].type.layout[axis] = {AxisLayout::State::kPartial, 0};
+            });
         if (!type.gradient) continue;
         Add("gradient_layout_over_no_cut", i, absl::StrCat(name, " ", string(AxisName(axis))), {"V4"},
-            [k, axis](Instruction& x) { (*x.outputs[k].type.gradient)[axis] = {AxisLayout::State::kPartial, 0}; });
+            [k, axis](Instruction& x) {
+              (*x.outputs[k].type.gradient)[axis] = {AxisLayout::State::kPartial, 0};
+            });
       }
       const string backward = Here().name.substr(0, Here().name.rfind('.')) + ".backward";
       if (Here().name.ends_with(".forward") && plan_.FindBlock(backward) && type.gradient && Learns(name)) {
-        Add("value_without_gradient", i, name, {"V4", "V5"}, [k](Instruction& x) { x.outputs[k].type.gradient.reset(); });
+        Add("value_without_gradient", i, name, {"V4", "V5"},
+            [k](Instruction& x) { x.outputs[k].type.gradient.reset(); });
       }
       Add("change_memory", i, name, {"V4"}, [k](Instruction& x) { x.outputs[k].type.host = !x.outputs[k].type.host; });
       for (size_t d = 0; d < type.dims.size(); ++d) Everywhere(name, d, type.dims[d]);
@@ -171,11 +186,15 @@ class BlockDamage {
     }
   }
 
-  // Whether someone reads or hands on the value, who may give it a gradient: not so what is made for the backward alone.
+  // Whether someone reads or hands on the value, who may give it a gradient: not so what is made for the backward
+  // alone.
   bool Learns(const string& name) const {
-    const auto reads = [&](const Instruction& op) { return std::find(op.inputs.begin(), op.inputs.end(), name) != op.inputs.end(); };
+    const auto reads = [&](const Instruction& op) {
+      return std::find(op.inputs.begin(), op.inputs.end(), name) != op.inputs.end();
+    };
     const auto& outputs = Here().outputs;
-    return std::any_of(Body().begin(), Body().end(), reads) || std::find(outputs.begin(), outputs.end(), name) != outputs.end();
+    return std::any_of(Body().begin(), Body().end(), reads) ||
+           std::find(outputs.begin(), outputs.end(), name) != outputs.end();
   }
 
   // Lanes, and axes of one rank.
@@ -187,7 +206,8 @@ class BlockDamage {
     return axes;
   }
 
-  // A dim that is another wherever the module's blocks have a value of this name: whoever made it and whoever takes it still agree.
+  // A dim that is another wherever the module's blocks have a value of this name: whoever made it and whoever takes it
+  // still agree.
   void Everywhere(const string& name, size_t d, const Dim& dim) {
     const auto change = [&](const char* kind, const Dim& other) {
       AddToBlock(kind, absl::StrCat(name, " ", d), {"V4", "V5", "V10", "V11"}, nullptr);
@@ -214,15 +234,19 @@ class BlockDamage {
     }
   }
 
-  // The value summed over the lanes of dp before anyone reads it, as the partial sum that it says it is, or that it is not.
+  // The value summed over the lanes of dp before anyone reads it, as the partial sum that it says it is, or that it is
+  // not.
   void SumsOverLanes(size_t i) {
     const Instruction& op = Body()[i];
     if (ModuleHere().grid.dp == 1 || op.outputs.empty() || op.outputs.front().type.dtype == DType::kInt64) return;
     for (const bool says : {true, false}) {
-      AddToBlock(says ? "sum_of_lanes_that_say_partial" : "sum_of_lanes", absl::StrCat(i, " ", op.outputs.front().name), {"V4", "V6"},
-                 [i, says](Block& b) {
+      AddToBlock(says ? "sum_of_lanes_that_say_partial" : "sum_of_lanes", absl::StrCat(i, " ", op.outputs.front().name),
+                 {"V4", "V6"}, [i, says](Block& b) {
                    Output& made = b.body[i].outputs.front();
-                   Instruction sum{.kind = OpKind::kAllReduce, .inputs = {made.name + ".term"}, .outputs = {made}, .frees = {made.name + ".term"}};
+                   Instruction sum{.kind = OpKind::kAllReduce,
+                                   .inputs = {made.name + ".term"},
+                                   .outputs = {made},
+                                   .frees = {made.name + ".term"}};
                    sum.attributes["reduce"] = string("sum");
                    sum.group = b.module + ".dp";
                    made.name += ".term";
@@ -237,7 +261,8 @@ class BlockDamage {
   void Layouts(size_t i, size_t k, Axis axis) {
     using State = AxisLayout::State;
     const Output& output = Body()[i].outputs[k];
-    if (output.type.dtype == DType::kInt64 && (axis == Axis::kExpertTp || output.type.host || OpClassOf(Body()[i].kind) == OpClass::kCommunication)) {
+    if (output.type.dtype == DType::kInt64 &&
+        (axis == Axis::kExpertTp || output.type.host || OpClassOf(Body()[i].kind) == OpClass::kCommunication)) {
       return;  // counts and orders of rows have no layout: each rank's are its own
     }
     auto held = output.type.layout.find(axis);
@@ -269,13 +294,16 @@ class BlockDamage {
     const auto& outputs = op.outputs;
     if (outputs.size() == 1 && !op.inputs.empty()) {
       // Left out: whoever read the result reads what went in.
-      AddToBlock("skip_communication", absl::StrCat(i, " ", string(OpName(op.kind)), " ", op.inputs[0]), {"V4", "V5", "V6"}, [i](Block& b) {
-        const string from = b.body[i].inputs[0], to = b.body[i].outputs[0].name;
-        b.body.erase(b.body.begin() + static_cast<std::ptrdiff_t>(i));
-        const auto rename = [&](std::vector<string>& names) { std::replace(names.begin(), names.end(), to, from); };
-        for (Instruction& x : b.body) rename(x.inputs), rename(x.frees);
-        rename(b.outputs), rename(b.saved);
-      });
+      AddToBlock("skip_communication", absl::StrCat(i, " ", string(OpName(op.kind)), " ", op.inputs[0]),
+                 {"V4", "V5", "V6"}, [i](Block& b) {
+                   const string from = b.body[i].inputs[0], to = b.body[i].outputs[0].name;
+                   b.body.erase(b.body.begin() + static_cast<std::ptrdiff_t>(i));
+                   const auto rename = [&](std::vector<string>& names) {
+                     std::replace(names.begin(), names.end(), to, from);
+                   };
+                   for (Instruction& x : b.body) rename(x.inputs), rename(x.frees);
+                   rename(b.outputs), rename(b.saved);
+                 });
     }
     Add("unknown_group", i, op.group, {"V4"}, [](Instruction& x) { x.group = "nowhere"; });
     for (const char* key : {"dim", "from_dim", "to_dim"}) {
@@ -307,13 +335,16 @@ class BlockDamage {
     }
     Add("unknown_attribute", i, "", {"V4"}, [](Instruction& x) { x.attributes["nobody_knows"] = int64_t{1}; });
     if (auto it = Body()[i].attributes.find("into"); it != Body()[i].attributes.end()) {
-      Add("add_to_another_sum", i, "into", {"V5"}, [](Instruction& x) { x.attributes["into"] = string("$reals.nothing"); });
+      Add("add_to_another_sum", i, "into", {"V5"},
+          [](Instruction& x) { x.attributes["into"] = string("$reals.nothing"); });
     }
     if (Body()[i].kind == OpKind::kAccumulate) {
       for (const Module& module : plan_.modules) {
-        Add("count_as_a_module", i, module.name, {"V4"}, [name = module.name](Instruction& x) { x.attributes["module"] = name; });
+        Add("count_as_a_module", i, module.name, {"V4"},
+            [name = module.name](Instruction& x) { x.attributes["module"] = name; });
       }
-      Add("count_once_over_lanes", i, "once_over", {"V6"}, [](Instruction& x) { x.attributes["once_over"] = string("dp"); });
+      Add("count_once_over_lanes", i, "once_over", {"V6"},
+          [](Instruction& x) { x.attributes["once_over"] = string("dp"); });
       if (ModuleHere().grid.tp > 1) {
         Add("count_on_other_ranks", i, "once_over", {"V6"}, [](Instruction& x) {
           if (!x.attributes.erase("once_over")) x.attributes["once_over"] = string("tp");
@@ -342,7 +373,8 @@ class BlockDamage {
     Add("unknown_frame", i, call.frame, {"V4", "V5"}, [](Instruction& x) { x.frame = "nothing"; });
     for (size_t j = 0; j < i; ++j) {
       if (Body()[j].kind != OpKind::kCall || Body()[j].block != call.block || Body()[j].frame == call.frame) continue;
-      AddToBlock("swap_layers", absl::StrCat(j, " and ", i), {"V4", "V5"}, [i, j](Block& b) { std::swap(b.body[i].frame, b.body[j].frame); });
+      AddToBlock("swap_layers", absl::StrCat(j, " and ", i), {"V4", "V5"},
+                 [i, j](Block& b) { std::swap(b.body[i].frame, b.body[j].frame); });
     }
     if (call.inputs.size() == 1 && call.outputs.size() == 1 && i + 1 < Body().size()) {
       // A layer left out: what it would have read goes on to the next.
@@ -350,7 +382,8 @@ class BlockDamage {
         const string from = b.body[i].inputs[0], to = b.body[i].outputs[0].name;
         b.body.erase(b.body.begin() + static_cast<std::ptrdiff_t>(i));
         for (Instruction& x : b.body) {
-          std::replace(x.inputs.begin(), x.inputs.end(), to, from), std::replace(x.frees.begin(), x.frees.end(), to, from);
+          std::replace(x.inputs.begin(), x.inputs.end(), to, from),
+              std::replace(x.frees.begin(), x.frees.end(), to, from);
         }
         std::replace(b.outputs.begin(), b.outputs.end(), to, from);
       });
@@ -358,34 +391,43 @@ class BlockDamage {
   }
 
   void Interface() {
-    if (!Here().saved.empty()) AddToBlock("forget_saved", Here().saved[0], {"V4"}, [](Block& b) { b.saved.erase(b.saved.begin()); });
+    if (!Here().saved.empty())
+      AddToBlock("forget_saved", Here().saved[0], {"V4"}, [](Block& b) { b.saved.erase(b.saved.begin()); });
     for (auto list : {&Block::saved, &Block::outputs}) {
       for (size_t k = 0; k < (Here().*list).size(); ++k) {
-        AddToBlock("hand_on_twice", (Here().*list)[k], {"V4"}, [k, list](Block& b) { (b.*list).push_back(string((b.*list)[k])); });
+        AddToBlock("hand_on_twice", (Here().*list)[k], {"V4"},
+                   [k, list](Block& b) { (b.*list).push_back(string((b.*list)[k])); });
       }
     }
     for (auto list : {&Block::inputs, &Block::takes}) {
       for (size_t k = 0; k < (Here().*list).size(); ++k) {
         const string& name = (Here().*list)[k].name;
         AddToBlock("name_twice", name, {"V4"}, [k, list](Block& b) { (b.*list).push_back(Output((b.*list)[k])); });
-        AddToBlock("argument_in_other_memory", name, {"V4", "V5"}, [k, list](Block& b) { (b.*list)[k].type.host = !(b.*list)[k].type.host; });
+        AddToBlock("argument_in_other_memory", name, {"V4", "V5"},
+                   [k, list](Block& b) { (b.*list)[k].type.host = !(b.*list)[k].type.host; });
         for (Axis axis : AxesThatCutNothing()) {
           AddToBlock("argument_over_no_cut", absl::StrCat(name, " ", string(AxisName(axis))), {"V4"},
-                     [k, list, axis](Block& b) { (b.*list)[k].type.layout[axis] = {AxisLayout::State::kSharded, 0}; });
+                     [k, list, axis](Block& b) {
+                       (b.*list)[k].type.layout[axis] = {AxisLayout::State::kSharded, 0};
+                     });
         }
         if (!(Here().*list)[k].type.gradient) continue;
-        AddToBlock("argument_without_gradient", name, {"V4", "V5"}, [k, list](Block& b) { (b.*list)[k].type.gradient.reset(); });
+        AddToBlock("argument_without_gradient", name, {"V4", "V5"},
+                   [k, list](Block& b) { (b.*list)[k].type.gradient.reset(); });
       }
     }
     Strangers();
-    if (!Here().takes.empty()) AddToBlock("forget_take", Here().takes[0].name, {"V4"}, [](Block& b) { b.takes.erase(b.takes.begin()); });
+    if (!Here().takes.empty())
+      AddToBlock("forget_take", Here().takes[0].name, {"V4"}, [](Block& b) { b.takes.erase(b.takes.begin()); });
     for (size_t k = 0; k < Here().takes.size(); ++k) {
       AddToBlock("take_another_type", Here().takes[k].name, {"V4", "V5"}, [k](Block& b) {
         DType& dtype = b.takes[k].type.dtype;
         dtype = dtype == DType::kInt64 ? DType::kFp32 : DType::kInt64;
       });
     }
-    if (!Here().outputs.empty()) AddToBlock("forget_output", Here().outputs[0], {"V4", "V5"}, [](Block& b) { b.outputs.erase(b.outputs.begin()); });
+    if (!Here().outputs.empty())
+      AddToBlock("forget_output", Here().outputs[0], {"V4", "V5"},
+                 [](Block& b) { b.outputs.erase(b.outputs.begin()); });
     AddToBlock("another_module", Here().module, {"V4"}, [](Block& b) { b.module = "nobody"; });
   }
 

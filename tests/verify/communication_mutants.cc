@@ -17,7 +17,7 @@ bool Communicates(const Instruction& op) { return OpClassOf(op.kind) == OpClass:
 // A list of a role, or of a block that all its callers share, or of a block as one call alone sees it.
 struct Site {
   int role = -1;  // -1: the block, for all
-  Body Role::* list = nullptr;
+  Body Role::*list = nullptr;
   vector<size_t> calls;  // from the list inwards
   size_t block = 0;      // without a role
 
@@ -91,14 +91,16 @@ class CommunicationDamage {
   using Rules = vector<string>;
 
   void AddToList(const char* kind, size_t i, const string& what, Rules rules, std::function<void(Body&)> change) {
-    mutants_.push_back({kind, absl::StrCat(where_, " ", i, " ", string(OpName((*body_)[i].kind)), what.empty() ? "" : " ", what), std::move(rules),
-                        places_, [site = site_, change = std::move(change)](Plan& plan) { change(site.In(plan)); }});
+    mutants_.push_back(
+        {kind, absl::StrCat(where_, " ", i, " ", string(OpName((*body_)[i].kind)), what.empty() ? "" : " ", what),
+         std::move(rules), places_, [site = site_, change = std::move(change)](Plan& plan) { change(site.In(plan)); }});
   }
   void Add(const char* kind, size_t i, const string& what, Rules rules, std::function<void(Instruction&)> change) {
     AddToList(kind, i, what, std::move(rules), [i, change = std::move(change)](Body& body) { change(body[i]); });
   }
 
-  // Who notices that a communication is gone or another: where values pass, whoever reads them; where state moves, the rule of that state.
+  // Who notices that a communication is gone or another: where values pass, whoever reads them; where state moves, the
+  // rule of that state.
   Rules RulesOf(const Instruction& op) const {
     if (op.kind == OpKind::kExchange) return {"V3", "V4", "V5"};
     if (op.kind == OpKind::kBroadcast) return {"V4", "V5"};
@@ -121,7 +123,8 @@ class CommunicationDamage {
     });
     for (size_t other = i + 1; other < body_->size(); ++other) {
       if (!Communicates((*body_)[other]) && (*body_)[other].kind != OpKind::kCall) continue;
-      AddToList("swap_neighbours", i, absl::StrCat("with ", other), {}, [i, other](Body& body) { std::swap(body[i], body[other]); });
+      AddToList("swap_neighbours", i, absl::StrCat("with ", other), {},
+                [i, other](Body& body) { std::swap(body[i], body[other]); });
       break;
     }
     if (op.kind == OpKind::kExchange) {
@@ -136,16 +139,16 @@ class CommunicationDamage {
       if (!group.used() || !now || MembersOf(plan_, group) == MembersOf(plan_, *now)) continue;
       Rules rules = RulesOf(op);
       rules.push_back("V3");
-      Add("retarget_group", i, absl::StrCat("to ", group.name), std::move(rules), [name = group.name](Instruction& x) { x.group = name; });
+      Add("retarget_group", i, absl::StrCat("to ", group.name), std::move(rules),
+          [name = group.name](Instruction& x) { x.group = name; });
       if (group.module != now->module) mutants_.back().places.clear();  // whoever it meets there may be told
     }
     if (op.kind != OpKind::kBroadcast) {
-      Add("change_kind", i, "", RulesOf(op),
-          [](Instruction& x) {
-            const bool reduces = x.kind == OpKind::kAllReduce;
-            x.kind = reduces ? OpKind::kReduceScatter : OpKind::kAllReduce;
-            x.attributes = reduces ? Attributes{{"dim", int64_t{0}}} : Attributes{{"reduce", string("sum")}};
-          });
+      Add("change_kind", i, "", RulesOf(op), [](Instruction& x) {
+        const bool reduces = x.kind == OpKind::kAllReduce;
+        x.kind = reduces ? OpKind::kReduceScatter : OpKind::kAllReduce;
+        x.attributes = reduces ? Attributes{{"dim", int64_t{0}}} : Attributes{{"reduce", string("sum")}};
+      });
     }
   }
 
@@ -164,12 +167,14 @@ class CommunicationDamage {
     }
     for (const auto& [key, value] : op.attributes) {
       if (std::holds_alternative<string>(value)) {
-        Add("change_setting", i, key, RulesOf(op), [key = key](Instruction& x) { x.attributes[key] = string("otherwise"); });
+        Add("change_setting", i, key, RulesOf(op),
+            [key = key](Instruction& x) { x.attributes[key] = string("otherwise"); });
       } else if (const auto* number = std::get_if<int64_t>(&value)) {
         Rules rules = RulesOf(op);
         if (op.kind == OpKind::kBroadcast) rules = {"V3", "V5"};
         const int64_t other = key == "zigzag" ? 1 - *number : *number + 100;
-        Add("change_setting", i, key, std::move(rules), [key = key, other](Instruction& x) { x.attributes[key] = other; });
+        Add("change_setting", i, key, std::move(rules),
+            [key = key, other](Instruction& x) { x.attributes[key] = other; });
       }
     }
   }
@@ -188,7 +193,8 @@ class CommunicationDamage {
     change("turn_part", [](ExchangePart& p) { p.send = !p.send; });
     change("other_direction", [](ExchangePart& p) { p.backward = !p.backward; });
     change("part_over_nothing", [](ExchangePart& p) { (p.shift == 0 ? p.bridge : p.group) = "nowhere"; });
-    Add("drop_part", i, what, rules, [k](Instruction& x) { x.parts.erase(x.parts.begin() + static_cast<std::ptrdiff_t>(k)); });
+    Add("drop_part", i, what, rules,
+        [k](Instruction& x) { x.parts.erase(x.parts.begin() + static_cast<std::ptrdiff_t>(k)); });
     Add("repeat_part", i, what, rules, [k](Instruction& x) { x.parts.push_back(ExchangePart(x.parts[k])); });
     if (k > 0) Add("swap_parts", i, what, {}, [k](Instruction& x) { std::swap(x.parts[0], x.parts[k]); });
   }

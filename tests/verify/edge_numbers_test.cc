@@ -1,5 +1,5 @@
-// Every kind of number in a plan's file, at the edges of what a file can claim: the plan is refused, or read and proved, and nothing overflows,
-// divides by zero or goes on for ever. Overflows show in a build with sanitizers.
+// Every kind of number in a plan's file, at the edges of what a file can claim: the plan is refused, or read and
+// proved, and nothing overflows, divides by zero or goes on for ever. Overflows show in a build with sanitizers.
 #include <gtest/gtest.h>
 
 #include <climits>
@@ -32,11 +32,13 @@ class EdgeNumbers : public ::testing::Test {
   // Visits one number of each field of each op.
   void Visit(Json& json, const std::string& path) {
     if (json.is_structured()) {
-      const std::string here = json.is_object() && json.contains("op") ? path + ":" + json["op"].get<std::string>() : path;
+      const std::string here =
+          json.is_object() && json.contains("op") ? path + ":" + json["op"].get<std::string>() : path;
       for (auto it = json.begin(); it != json.end(); ++it) Visit(*it, json.is_object() ? here + "." + it.key() : here);
     } else if (json.is_number_integer() && seen_.insert(path).second) {
       Try(json);
-    } else if (json.is_string() && json.get<std::string>().find(": ") != std::string::npos && seen_.insert(path).second) {
+    } else if (json.is_string() && json.get<std::string>().find(": ") != std::string::npos &&
+               seen_.insert(path).second) {
       TryDim(json);
     }
   }

@@ -46,11 +46,13 @@ class FactDamage {
       Add("foreign_module", name, {"V1"}, [i](Plan& p) { p.roles[i].modules.push_back("nobody"); });
       for (size_t to = 0; to < plan_.roles.size(); ++to) {
         if (to == i) continue;
-        // A sibling that does as its leader sends and receives no rows, and hears from its lane what it would have heard: no damage.
+        // A sibling that does as its leader sends and receives no rows, and hears from its lane what it would have
+        // heard: no damage.
         const bool promoted = name == plan_.roles[to].name + ".sibling";
         places_ = testing::PlacesOf(plan_, plan_.roles[i]);
         for (const string& place : testing::PlacesOf(plan_, plan_.roles[to])) places_.push_back(place);
-        Add("move_rank", absl::StrCat(name, " to ", plan_.roles[to].name), promoted ? std::vector<string>() : std::vector<string>{"V1", "V3", "V5"},
+        Add("move_rank", absl::StrCat(name, " to ", plan_.roles[to].name),
+            promoted ? std::vector<string>() : std::vector<string>{"V1", "V3", "V5"},
             [i, to](Plan& p) { MoveRank(p.roles[i], p.roles[to]); });
       }
     }
@@ -85,8 +87,10 @@ class FactDamage {
           if (part.bridge == name) rules.insert("V3");
         }
         if (op.group != name) continue;
-        const bool state = !op.inputs.empty() && !op.inputs.front().empty() && (op.inputs.front()[0] == '%' || op.inputs.front()[0] == '$');
-        const std::vector<string> of = state ? RulesOfState(op) : std::vector<string>{op.kind == OpKind::kBroadcast ? "V5" : "V4"};
+        const bool state = !op.inputs.empty() && !op.inputs.front().empty() &&
+                           (op.inputs.front()[0] == '%' || op.inputs.front()[0] == '$');
+        const std::vector<string> of =
+            state ? RulesOfState(op) : std::vector<string>{op.kind == OpKind::kBroadcast ? "V5" : "V4"};
         rules.insert(of.begin(), of.end());
       }
     };
@@ -109,7 +113,9 @@ class FactDamage {
     places.push_back(plan_.origins[static_cast<size_t>(group.origin)].what);
     const Bridge* bridge = plan_.FindBridge(group.name);
     for (const Role& role : plan_.roles) {
-      const auto runs = [&](const string& module) { return std::find(role.modules.begin(), role.modules.end(), module) != role.modules.end(); };
+      const auto runs = [&](const string& module) {
+        return std::find(role.modules.begin(), role.modules.end(), module) != role.modules.end();
+      };
       if (!runs(group.module) && !(bridge && (runs(bridge->from) || runs(bridge->to)))) continue;
       for (const string& place : testing::PlacesOf(plan_, role)) places.push_back(place);
     }
@@ -125,11 +131,13 @@ class FactDamage {
       if (!group.used()) continue;
       Add("drop_group", group.name, RulesOfGroup(group.name),
           [i](Plan& p) { p.groups.erase(p.groups.begin() + static_cast<std::ptrdiff_t>(i)); });
-      if (MembersOf(plan_, group).front().size() > 1) Add("no_communicator", group.name, {"V3"}, [i](Plan& p) { p.groups[i].streams.clear(); });
+      if (MembersOf(plan_, group).front().size() > 1)
+        Add("no_communicator", group.name, {"V3"}, [i](Plan& p) { p.groups[i].streams.clear(); });
       if (!group.module.empty()) {
         Add("group_of_nobody", group.name, {"V2"}, [i](Plan& p) { p.groups[i].module = "nobody"; });
         Add("group_out_of_order", group.name, {"V2"}, [i](Plan& p) {
-          std::rotate(p.groups.begin(), p.groups.begin() + static_cast<std::ptrdiff_t>(i), p.groups.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+          std::rotate(p.groups.begin(), p.groups.begin() + static_cast<std::ptrdiff_t>(i),
+                      p.groups.begin() + static_cast<std::ptrdiff_t>(i) + 1);
         });
         if (group.axes != std::vector<Axis>{Axis::kPp}) {
           Add("axis_of_another_view", group.name, {"V2"},
@@ -140,35 +148,41 @@ class FactDamage {
         Add("group_over_nothing", group.name, RulesOfGroup(group.name), [i](Plan& p) { p.groups[i].axes.clear(); });
       }
       if (group.ranks.size() > 1) {
-        Add("members_unordered", group.name, {"V2"}, [i](Plan& p) { std::swap(p.groups[i].ranks[0], p.groups[i].ranks[1]); });
+        Add("members_unordered", group.name, {"V2"},
+            [i](Plan& p) { std::swap(p.groups[i].ranks[0], p.groups[i].ranks[1]); });
         Add("member_twice", group.name, {"V2"}, [i](Plan& p) { p.groups[i].ranks[1] = p.groups[i].ranks[0]; });
         Add("member_outside", group.name, {"V2"}, [i](Plan& p) { p.groups[i].ranks.back() = p.world_size; });
       }
     }
   }
 
-  void Table(size_t i, const char* way, std::vector<Transfer> Bridge::* table) {
+  void Table(size_t i, const char* way, std::vector<Transfer> Bridge::*table) {
     const Bridge& bridge = plan_.bridges[i];
-    places_ = {absl::StrCat("bridge ", bridge.from, " to ", bridge.to), absl::StrCat("module ", bridge.from), absl::StrCat("module ", bridge.to)};
+    places_ = {absl::StrCat("bridge ", bridge.from, " to ", bridge.to), absl::StrCat("module ", bridge.from),
+               absl::StrCat("module ", bridge.to)};
     Add("unknown_end", absl::StrCat(bridge.name, " ", way), {"V2"}, [i](Plan& p) { p.bridges[i].to = "nobody"; });
     const std::vector<string> rules = {"V3", "V5"};
     const size_t shown = std::min<size_t>((bridge.*table).size(), 8);
     for (size_t k = 0; k < shown; ++k) {
       const string where = absl::StrCat(bridge.name, " ", way, " ", k);
       const auto add = [&](const char* kind, std::function<void(std::vector<Transfer>&, Transfer&)> change) {
-        Add(kind, where, rules, [i, k, table, change](Plan& p) { change(p.bridges[i].*table, (p.bridges[i].*table)[k]); });
+        Add(kind, where, rules,
+            [i, k, table, change](Plan& p) { change(p.bridges[i].*table, (p.bridges[i].*table)[k]); });
       };
       add("lose_transfer", [k](auto& all, Transfer&) { all.erase(all.begin() + static_cast<std::ptrdiff_t>(k)); });
       add("repeat_transfer", [](auto& all, Transfer& t) { all.push_back(Transfer(t)); });
       add("lose_first_sample", [](auto&, Transfer& t) { ++t.first_sample; });
       add("lose_last_sample", [](auto&, Transfer& t) { --t.end_sample; });
       add("sample_too_many", [](auto&, Transfer& t) { ++t.end_sample; });
-      // Where modules share ranks, the tp siblings of a lane hold the same rows and any of them may send: only another lane is wrong.
+      // Where modules share ranks, the tp siblings of a lane hold the same rows and any of them may send: only another
+      // lane is wrong.
       const Module& sender = *plan_.FindModule(table == &Bridge::forward ? bridge.from : bridge.to);
       const int away = bridge.kind == "colocated" ? sender.grid.tp * sender.grid.cp : 1;
       add("from_another_rank", [away](auto&, Transfer& t) { t.from_rank += away; });
       add("to_another_rank", [](auto&, Transfer& t) { ++t.to_rank; });
-      add("turned_transfer", [](auto&, Transfer& t) { t.from_rank == t.to_rank ? void(t.to_rank = -1) : std::swap(t.from_rank, t.to_rank); });
+      add("turned_transfer", [](auto&, Transfer& t) {
+        t.from_rank == t.to_rank ? void(t.to_rank = -1) : std::swap(t.from_rank, t.to_rank);
+      });
       if (k + 1 < shown && ((bridge.*table)[k].first_sample != (bridge.*table)[k + 1].first_sample ||
                             (bridge.*table)[k].end_sample != (bridge.*table)[k + 1].end_sample)) {
         add("swapped_lanes", [k](auto& all, Transfer&) {
@@ -190,7 +204,8 @@ class FactDamage {
       add("bucket_too_small", {"V7"}, [](Bucket& b) { b.elements = b.shards; });
       add("shards_too_many", {"V7"}, [](Bucket& b) { ++b.shards; });
       add("bucket_of_another_stage", {"V7"}, [](Bucket& b) { ++b.stage; });
-      add("bucket_of_another_view", {"V7"}, [](Bucket& b) { b.view = b.view == View::kDense ? View::kExpert : View::kDense; });
+      add("bucket_of_another_view", {"V7"},
+          [](Bucket& b) { b.view = b.view == View::kDense ? View::kExpert : View::kDense; });
       if (!bucket.reduce_group.empty()) {
         add("reduce_over_nobody", {"V7"}, [](Bucket& b) { b.reduce_group.clear(); });
         for (const Group& group : plan_.groups) {
@@ -225,21 +240,24 @@ class FactDamage {
           }
           if (s.offset == 0) s.offset = -1;
         });
-        add("beyond_its_bucket", {"V7"}, [](Module& all, Storage& s) { s.offset = all.buckets[static_cast<size_t>(s.bucket)].elements; });
+        add("beyond_its_bucket", {"V7"},
+            [](Module& all, Storage& s) { s.offset = all.buckets[static_cast<size_t>(s.bucket)].elements; });
       } else {
         add("step_what_is_frozen", {"V7"}, [](Module&, Storage& s) { s.bucket = 0; });
       }
       add("hold_twice", {"V7"}, [](Module& all, Storage& s) { all.storages.push_back(Storage(s)); });
-      Add("another_cut", module.parameters[static_cast<size_t>(storage.parameters[0])].name, {"V4", "V6", "V7"}, [m, i](Plan& p) {
-        Parameter& parameter = p.modules[m].parameters[static_cast<size_t>(p.modules[m].storages[i].parameters[0])];
-        parameter.shape[0] *= 3;
-      });
-      Add("freeze_one", module.parameters[static_cast<size_t>(storage.parameters[0])].name, {"V5", "V7"}, [m, i](Plan& p) {
-        Module& all = p.modules[m];
-        for (int index : all.storages[i].parameters) {
-          all.parameters[static_cast<size_t>(index)].trained = !all.parameters[static_cast<size_t>(index)].trained;
-        }
-      });
+      Add("another_cut", module.parameters[static_cast<size_t>(storage.parameters[0])].name, {"V4", "V6", "V7"},
+          [m, i](Plan& p) {
+            Parameter& parameter = p.modules[m].parameters[static_cast<size_t>(p.modules[m].storages[i].parameters[0])];
+            parameter.shape[0] *= 3;
+          });
+      Add("freeze_one", module.parameters[static_cast<size_t>(storage.parameters[0])].name, {"V5", "V7"},
+          [m, i](Plan& p) {
+            Module& all = p.modules[m];
+            for (int index : all.storages[i].parameters) {
+              all.parameters[static_cast<size_t>(index)].trained = !all.parameters[static_cast<size_t>(index)].trained;
+            }
+          });
     }
   }
 
@@ -247,7 +265,8 @@ class FactDamage {
     places_.clear();
     for (size_t i = 0; i < plan_.symbols.size(); ++i) {
       Add("size_of_no_bound", plan_.symbols[i].name, {"V4"}, [i](Plan& p) { p.symbols[i].maximum = 0; });
-      Add("size_undeclared", plan_.symbols[i].name, {"V4"}, [i](Plan& p) { p.symbols.erase(p.symbols.begin() + static_cast<std::ptrdiff_t>(i)); });
+      Add("size_undeclared", plan_.symbols[i].name, {"V4"},
+          [i](Plan& p) { p.symbols.erase(p.symbols.begin() + static_cast<std::ptrdiff_t>(i)); });
     }
   }
 
@@ -272,7 +291,8 @@ class FactDamage {
       add("segment_starts_late", [i](Budget& b) { ++b.segments[i].first_sample; });
       add("segment_ends_early", [i](Budget& b) { --b.segments[i].end_sample; });
       add("segment_dropped", [i](Budget& b) { b.segments.erase(b.segments.begin() + static_cast<std::ptrdiff_t>(i)); });
-      add("segment_of_another_kind", [i](Budget& b) { b.segments[i].kind = b.segments[i].kind == "warmup" ? "end" : "warmup"; });
+      add("segment_of_another_kind",
+          [i](Budget& b) { b.segments[i].kind = b.segments[i].kind == "warmup" ? "end" : "warmup"; });
     }
   }
 
@@ -288,8 +308,10 @@ class FactDamage {
       add("action_left_out", [](StageSchedule& s) { s.order.pop_back(); });
       add("action_twice", [](StageSchedule& s) { s.order.push_back(s.order.back()); });
       add("schedule_of_another_stage", [](StageSchedule& s) { s.stage += 7; });
-      for (size_t k = 0; k + 1 < stage.order.size(); ++k) add("actions_swapped", [k](StageSchedule& s) { std::swap(s.order[k], s.order[k + 1]); });
-      Add("stage_unscheduled", where, {"V8"}, [i](Plan& p) { p.schedule.erase(p.schedule.begin() + static_cast<std::ptrdiff_t>(i)); });
+      for (size_t k = 0; k + 1 < stage.order.size(); ++k)
+        add("actions_swapped", [k](StageSchedule& s) { std::swap(s.order[k], s.order[k + 1]); });
+      Add("stage_unscheduled", where, {"V8"},
+          [i](Plan& p) { p.schedule.erase(p.schedule.begin() + static_cast<std::ptrdiff_t>(i)); });
     }
   }
 

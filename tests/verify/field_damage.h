@@ -1,5 +1,6 @@
-// Gives one field of a plan at a time, of the class `kFollows`, the value that the same field has elsewhere in the plan: two slots, frames, shapes or
-// groups change places, and every name is known. (field_mutants_test gives fields values that none has.)
+// Gives one field of a plan at a time, of the class `kFollows`, the value that the same field has elsewhere in the
+// plan: two slots, frames, shapes or groups change places, and every name is known. (field_mutants_test gives fields
+// values that none has.)
 #pragma once
 
 #include <any>
@@ -20,7 +21,8 @@ class FieldDamage {
   const std::map<std::string, std::vector<std::any>>& seen() const { return seen_; }
 
   // Gives occurrence `at` of the field `pattern` that value.
-  FieldDamage(std::string pattern, size_t at, std::any value) : wanted_(std::move(pattern)), at_(at), value_(std::move(value)) {}
+  FieldDamage(std::string pattern, size_t at, std::any value)
+      : wanted_(std::move(pattern)), at_(at), value_(std::move(value)) {}
   bool done() const { return done_; }
 
   template <typename T>
@@ -39,8 +41,9 @@ class FieldDamage {
 
  private:
   template <typename T>
-  static constexpr bool kOneValue = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> || std::is_same_v<T, Output> ||
-                                    std::is_same_v<T, Transfer> || std::is_same_v<T, Attribute>;
+  static constexpr bool kOneValue =
+      std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> || std::is_same_v<T, Output> ||
+      std::is_same_v<T, Transfer> || std::is_same_v<T, Attribute>;
 
   template <typename T>
   void Field(FieldClass of, T& value) {

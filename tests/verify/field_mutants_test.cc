@@ -1,5 +1,6 @@
-// One family of damage for every field of a plan that is not free, by the classes that plan_fields.h gives them: what follows from other fields is
-// refused when it says something else. What is chosen may be refused, and must not do worse than that.
+// One family of damage for every field of a plan that is not free, by the classes that plan_fields.h gives them: what
+// follows from other fields is refused when it says something else. What is chosen may be refused, and must not do
+// worse than that.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -17,7 +18,8 @@ using testing::CompiledFile;
 
 constexpr int kOfAField = 6;  // places of one field in a plan that are damaged, spread over it
 
-// Walks all fields in the order of the file. Counts the values of each field ("storages[].slot"), or damages one of them.
+// Walks all fields in the order of the file. Counts the values of each field ("storages[].slot"), or damages one of
+// them.
 class FieldDamage {
  public:
   static constexpr bool kFills = true;
@@ -122,8 +124,10 @@ class FieldDamage {
     const FieldClass own = field_class_;
     const std::string list = here_;
     if (Here()) {  // the list itself: one less, or one that was not there
-      if (!values.empty()) values.pop_back();
-      else values.emplace_back();
+      if (!values.empty())
+        values.pop_back();
+      else
+        values.emplace_back();
     }
     here_ += "[]";
     for (T& value : values) {
@@ -159,7 +163,8 @@ struct Case {
 class Fields : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Fields, WhatFollowsIsRefusedWhenItSaysSomethingElse) {
-  const Plan plan = CompiledFile(absl::StrCat(PLANWRIGHT_SOURCE_DIR, "/recipes/", GetParam().recipe, ".yaml"), GetParam().overrides);
+  const Plan plan =
+      CompiledFile(absl::StrCat(PLANWRIGHT_SOURCE_DIR, "/recipes/", GetParam().recipe, ".yaml"), GetParam().overrides);
   ASSERT_FALSE(plan.roles.empty());
   FieldDamage counted;
   Plan copy = plan;
@@ -184,19 +189,25 @@ TEST_P(Fields, WhatFollowsIsRefusedWhenItSaysSomethingElse) {
       }
     }
   }
-  std::cout << refused << " values of fields that follow are refused; of " << chosen << " chosen ones " << chosen_refused << "\n";
+  std::cout << refused << " values of fields that follow are refused; of " << chosen << " chosen ones "
+            << chosen_refused << "\n";
   EXPECT_GT(refused, 200);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Plans, Fields,
     ::testing::Values(Case{"tiny", "nemotron_moe_vlm_tiny", {}}, Case{"toy", "nemotron_moe_vlm_20l_mock_8r_toy", {}},
-                      Case{"dealt", "nemotron_moe_vlm_tiny",
-                           {"cluster.nodes=2", "modules.radio_encoder.placement.ranks=8", "modules.radio_encoder.parallel={tp: 2, cp: 2, pp: 2}",
+                      Case{"dealt",
+                           "nemotron_moe_vlm_tiny",
+                           {"cluster.nodes=2", "modules.radio_encoder.placement.ranks=8",
+                            "modules.radio_encoder.parallel={tp: 2, cp: 2, pp: 2}",
                             "modules.language.placement.first_rank=8", "modules.language.placement.ranks=8",
-                            "modules.language.parallel={tp: 2, cp: 2, pp: 2, ep: 2, expert_tp: 2}", "models.hybrid_moe_tiny.mamba.groups=4",
-                            "models.hybrid_moe_tiny.attention.kv_groups=4", "modules.language.recompute=[full]", "data.packed_documents=true"}},
-                      Case{"overlap", "nemotron_moe_vlm_20l_mock_8r_toy", {"gradients.overlap_reduce=true", "gradients.overlap_gather=true"}}),
+                            "modules.language.parallel={tp: 2, cp: 2, pp: 2, ep: 2, expert_tp: 2}",
+                            "models.hybrid_moe_tiny.mamba.groups=4", "models.hybrid_moe_tiny.attention.kv_groups=4",
+                            "modules.language.recompute=[full]", "data.packed_documents=true"}},
+                      Case{"overlap",
+                           "nemotron_moe_vlm_20l_mock_8r_toy",
+                           {"gradients.overlap_reduce=true", "gradients.overlap_gather=true"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

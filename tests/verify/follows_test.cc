@@ -1,6 +1,6 @@
-// What follows, follows: a plan in which one fact is another than model, layout and free fields make of it is refused, at the line of the module
-// that it is of. Damage is done to the plan itself and may be consistent in itself: names swapped everywhere, a slot bound to another tensor of its
-// shape in blocks that have no backward to compare with.
+// What follows, follows: a plan in which one fact is another than model, layout and free fields make of it is refused,
+// at the line of the module that it is of. Damage is done to the plan itself and may be consistent in itself: names
+// swapped everywhere, a slot bound to another tensor of its shape in blocks that have no backward to compare with.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -101,28 +101,39 @@ Plan Cut() { return CompiledFile(kTiny, Join(EncoderOn(2, 2), LanguageOn(2, 4, 2
 
 // Every axis above 1 somewhere, whatever can be recomputed, overlapped and packed.
 Plan Dealt() {
-  return CompiledFile(kTiny, {"cluster.nodes=2", "modules.radio_encoder.placement.ranks=8", "modules.radio_encoder.parallel={tp: 2, cp: 2, pp: 2}",
+  return CompiledFile(kTiny, {"cluster.nodes=2", "modules.radio_encoder.placement.ranks=8",
+                              "modules.radio_encoder.parallel={tp: 2, cp: 2, pp: 2}",
                               "modules.language.placement.first_rank=8", "modules.language.placement.ranks=8",
-                              "modules.language.parallel={tp: 2, cp: 2, pp: 2, ep: 2, expert_tp: 2}", "models.hybrid_moe_tiny.mamba.groups=4",
-                              "models.hybrid_moe_tiny.attention.kv_groups=4", "modules.language.recompute=[full]", "data.packed_documents=true",
+                              "modules.language.parallel={tp: 2, cp: 2, pp: 2, ep: 2, expert_tp: 2}",
+                              "models.hybrid_moe_tiny.mamba.groups=4", "models.hybrid_moe_tiny.attention.kv_groups=4",
+                              "modules.language.recompute=[full]", "data.packed_documents=true",
                               "gradients.overlap_reduce=true", "gradients.overlap_gather=true", "gradients.buckets=2"});
 }
 
 TEST(Follows, ParametersOfTheLanguageModelAreItsOwn) {
   const std::vector<Damage> damages = {
       {"names_swapped",
-       [](Plan& p) { std::swap(ParameterOf(Language(p), "layers.0.mixer.D").name, ParameterOf(Language(p), "layers.0.mixer.dt_bias").name); },
+       [](Plan& p) {
+         std::swap(ParameterOf(Language(p), "layers.0.mixer.D").name,
+                   ParameterOf(Language(p), "layers.0.mixer.dt_bias").name);
+       },
        "mixer.D"},
       {"file_names_swapped",
        [](Plan& p) {
          Module& module = Language(p);
-         std::swap(ParameterOf(module, "layers.0.mixer.D").file_name, ParameterOf(module, "layers.0.mixer.dt_bias").file_name);
+         std::swap(ParameterOf(module, "layers.0.mixer.D").file_name,
+                   ParameterOf(module, "layers.0.mixer.dt_bias").file_name);
        },
        "file name"},
       {"embedding_and_head_change_names",
-       [](Plan& p) { std::swap(ParameterOf(Language(p), "embeddings.weight").name, ParameterOf(Language(p), "lm_head.weight").name); }},
+       [](Plan& p) {
+         std::swap(ParameterOf(Language(p), "embeddings.weight").name, ParameterOf(Language(p), "lm_head.weight").name);
+       }},
       {"embedding_under_the_head",
-       [](Plan& p) { std::swap(StorageOf(Language(p), ".embed", "embeddings").parameters, StorageOf(Language(p), ".head", "lm_head").parameters); },
+       [](Plan& p) {
+         std::swap(StorageOf(Language(p), ".embed", "embeddings").parameters,
+                   StorageOf(Language(p), ".head", "lm_head").parameters);
+       },
        "parameters"},
       {"key_and_value_change_places",
        [](Plan& p) {
@@ -142,18 +153,23 @@ TEST(Follows, ParametersOfTheLanguageModelAreItsOwn) {
          parameter.segments = {parameter.shape[0]};
        },
        "segments"},
-      {"expert_count", [](Plan& p) { ParameterOf(Language(p), "layers.1.mixer.experts.{expert}.up_proj.weight").shape[0] *= 2; }, "", "V7"},
+      {"expert_count",
+       [](Plan& p) { ParameterOf(Language(p), "layers.1.mixer.experts.{expert}.up_proj.weight").shape[0] *= 2; }, "",
+       "V7"},
       {"initial_std", [](Plan& p) { ParameterOf(Language(p), "lm_head.weight").init.a *= 2; }, "initial value"},
       {"residual_std_without_its_scale",
        [](Plan& p) { ParameterOf(Language(p), "layers.2.mixer.o_proj.weight").init.a = Language(p).real("init_std"); },
        "o_proj.weight of initial value"},
-      {"ones_become_zeros", [](Plan& p) { ParameterOf(Language(p), "norm_f.weight").init.kind = Init::Kind::kZeros; }, "initial value"},
+      {"ones_become_zeros", [](Plan& p) { ParameterOf(Language(p), "norm_f.weight").init.kind = Init::Kind::kZeros; },
+       "initial value"},
       {"norm_decays", [](Plan& p) { ParameterOf(Language(p), "layers.0.norm.weight").decay = true; }, "decay"},
       {"weight_does_not_decay", [](Plan& p) { ParameterOf(Language(p), "lm_head.weight").decay = false; }, "decay"},
-      {"bias_is_no_buffer", [](Plan& p) { ParameterOf(Language(p), "e_score_correction_bias").buffer = false; }, "buffer"},
+      {"bias_is_no_buffer", [](Plan& p) { ParameterOf(Language(p), "e_score_correction_bias").buffer = false; },
+       "buffer"},
       {"constant_without_a_layer", [](Plan& p) { Language(p).constants["dropout"] = 0.5; }, "dropout"},
       {"no_such_size", [](Plan& p) { Language(p).constants["moe.shared_ffn"] = 0.5; }, "no integer"},
-      {"layers_change_frames", [](Plan& p) { std::swap(Language(p).layers[0].frame, Language(p).layers[1].frame); }, "", "V5"},
+      {"layers_change_frames", [](Plan& p) { std::swap(Language(p).layers[0].frame, Language(p).layers[1].frame); }, "",
+       "V5"},
       {"parameter_count", [](Plan& p) { ++Language(p).parameter_count; }, "parameter_count"},
       {"head_flops", [](Plan& p) { Language(p).head_flops *= 2; }, "head_flops"},
       {"layer_flops", [](Plan& p) { Language(p).layers[0].forward_flops *= 2; }, "forward_flops"},
@@ -171,9 +187,15 @@ TEST(Follows, ParametersOfTheEncoderAreItsOwn) {
        },
        "segments"},
       {"norms_change_names",
-       [](Plan& p) { std::swap(ParameterOf(Encoder(p), "blocks.0.norm1.weight").name, ParameterOf(Encoder(p), "blocks.0.norm2.weight").name); }},
+       [](Plan& p) {
+         std::swap(ParameterOf(Encoder(p), "blocks.0.norm1.weight").name,
+                   ParameterOf(Encoder(p), "blocks.0.norm2.weight").name);
+       }},
       {"slots_change_names",
-       [](Plan& p) { std::swap(StorageOf(Encoder(p), "layers.0", "norm1_weight").slot, StorageOf(Encoder(p), "layers.0", "norm2_weight").slot); },
+       [](Plan& p) {
+         std::swap(StorageOf(Encoder(p), "layers.0", "norm1_weight").slot,
+                   StorageOf(Encoder(p), "layers.0", "norm2_weight").slot);
+       },
        "norm1_weight"},
       {"projector_ends_elsewhere", [](Plan& p) { Encoder(p).constants["output.init_std"] = 0.5; }, "output.init_std"},
       {"blind", [](Plan& p) { Encoder(p).has_images = false; }, "has_images"},
@@ -189,33 +211,35 @@ TEST(Follows, AFrozenBlockReadsItsOwnSlots) {
                                                {"modules.radio_encoder.train={backbone: frozen, projection: trained}",
                                                 "modules.language.train.backbone=frozen"}));
   const auto swap_slots = [](Instruction& a, Instruction& b) { std::swap(a.parameters, b.parameters); };
-  ExpectRefused(frozen,
-                {{"norms_of_a_layer_swapped",
-                  [&](Plan& p) {
-                    Block& block = BlockOf(p, "radio_encoder.layer.forward");
-                    swap_slots(OpOf(block, OpKind::kLayerNorm, 0), OpOf(block, OpKind::kLayerNorm, 1));
-                  },
-                  "layer_norm"},
-                 {"biases_swapped",
-                  [&](Plan& p) {
-                    Block& block = BlockOf(p, "radio_encoder.layer.forward");
-                    swap_slots(OpOf(block, OpKind::kAddResidualBias, 0), OpOf(block, OpKind::kAddResidualBias, 1));
-                  }},
-                 {"residual_from_the_wrong_place",
-                  [&](Plan& p) { OpOf(BlockOf(p, "radio_encoder.layer.forward"), OpKind::kAddResidualBias, 1).inputs[0] = "x"; }, "not x1"},
-                 {"eps_of_the_other_norm",
-                  [](Plan& p) {
-                    Encoder(p).constants["projector.norm_eps"] = 0.25;
-                    Encoder(p).constants["norm_eps"] = 0.5;
-                    for (const char* block : {"radio_encoder.layer.forward", "radio_encoder.head.forward"}) {
-                      for (Instruction& op : BlockOf(p, block).body) {
-                        if (op.attributes.contains("eps")) op.attributes["eps"] = 0.5;
-                      }
-                    }
-                  },
-                  "another eps"},
-                 {"trained_by_name_alone", [](Plan& p) { Encoder(p).trains_backbone = true; }, "crop", "V4"}},
-                "");
+  ExpectRefused(
+      frozen,
+      {{"norms_of_a_layer_swapped",
+        [&](Plan& p) {
+          Block& block = BlockOf(p, "radio_encoder.layer.forward");
+          swap_slots(OpOf(block, OpKind::kLayerNorm, 0), OpOf(block, OpKind::kLayerNorm, 1));
+        },
+        "layer_norm"},
+       {"biases_swapped",
+        [&](Plan& p) {
+          Block& block = BlockOf(p, "radio_encoder.layer.forward");
+          swap_slots(OpOf(block, OpKind::kAddResidualBias, 0), OpOf(block, OpKind::kAddResidualBias, 1));
+        }},
+       {"residual_from_the_wrong_place",
+        [&](Plan& p) { OpOf(BlockOf(p, "radio_encoder.layer.forward"), OpKind::kAddResidualBias, 1).inputs[0] = "x"; },
+        "not x1"},
+       {"eps_of_the_other_norm",
+        [](Plan& p) {
+          Encoder(p).constants["projector.norm_eps"] = 0.25;
+          Encoder(p).constants["norm_eps"] = 0.5;
+          for (const char* block : {"radio_encoder.layer.forward", "radio_encoder.head.forward"}) {
+            for (Instruction& op : BlockOf(p, block).body) {
+              if (op.attributes.contains("eps")) op.attributes["eps"] = 0.5;
+            }
+          }
+        },
+        "another eps"},
+       {"trained_by_name_alone", [](Plan& p) { Encoder(p).trains_backbone = true; }, "crop", "V4"}},
+      "");
 }
 
 TEST(Follows, BlocksComputeWhatTheirLayerKindDoes) {
@@ -235,7 +259,8 @@ TEST(Follows, BlocksComputeWhatTheirLayerKindDoes) {
                   },
                   "segments"},
                  {"gathered_by_nothing_known",
-                  [](Plan& p) { OpOf(BlockOf(p, "language.mamba.forward"), OpKind::kMambaScan).inputs[0] = "zxbcdt"; }, "", "V4"}},
+                  [](Plan& p) { OpOf(BlockOf(p, "language.mamba.forward"), OpKind::kMambaScan).inputs[0] = "zxbcdt"; },
+                  "", "V4"}},
                 "module language");
 }
 
@@ -246,75 +271,80 @@ TEST(Follows, BucketsSumsAndGroupsFollow) {
     }
     throw std::runtime_error("no bucket of experts");
   };
-  ExpectRefused(Cut(),
-                {{"experts_counted_once", [&](Plan& p) { expert_bucket(p).tp = TpGradient::kReplicated; }, "", "V6"},
-                 {"norm_of_coordinate_0_alone", [&](Plan& p) { expert_bucket(p).once_over = {Axis::kTp}; }, "once_over"},
-                 {"masters_as_narrow_as_weights", [](Plan& p) { Language(p).buckets[0].master = DType::kBf16; }, "master"},
-                 {"weights_of_another_type", [](Plan& p) { Language(p).buckets[0].dtype = DType::kFp64; }, "dtype"},
-                 {"sum_of_another_name", [](Plan& p) { std::swap(p.accumulators[0].parts[0], p.accumulators[0].parts[1]); }, "parts"},
-                 {"sum_of_floats", [](Plan& p) { p.accumulators[2].dtype = DType::kFp64; }},
-                 {"group_on_another_stream", [](Plan& p) { p.groups[0].streams.push_back("gather"); }, "streams"},
-                 {"group_of_other_axes",
-                  [](Plan& p) {
-                    for (Group& group : p.groups) {
-                      if (group.name == "language.mp") group.axes = {Axis::kPp};
-                    }
-                  },
-                  "axes"},
-                 {"bridge_of_another_kind", [](Plan& p) { p.bridges[0].kind = p.bridges[0].kind == "equal" ? "fan_in" : "equal"; }},
-                 {"run_time_size_of_another_mean", [](Plan& p) { p.symbols[0].mean = std::max<int64_t>(1, p.symbols[0].mean / 2); }, "mean"},
-                 {"drawn_where_it_is_loaded",
-                  [](Plan& p) {
-                    for (Role& role : p.roles) role.setup[1].kind = OpKind::kLoadParameters;
-                  },
-                  "", "V9"},
-                 {"drawn_and_never_mastered", [](Plan& p) { std::swap(p.roles[0].setup[1], p.roles[0].setup[2]); }, "", "V7"},
-                 {"set_up_twice", [](Plan& p) { p.roles[0].setup.push_back(p.roles[0].setup.back()); }, "set up"}},
-                "");
+  ExpectRefused(
+      Cut(),
+      {{"experts_counted_once", [&](Plan& p) { expert_bucket(p).tp = TpGradient::kReplicated; }, "", "V6"},
+       {"norm_of_coordinate_0_alone", [&](Plan& p) { expert_bucket(p).once_over = {Axis::kTp}; }, "once_over"},
+       {"masters_as_narrow_as_weights", [](Plan& p) { Language(p).buckets[0].master = DType::kBf16; }, "master"},
+       {"weights_of_another_type", [](Plan& p) { Language(p).buckets[0].dtype = DType::kFp64; }, "dtype"},
+       {"sum_of_another_name", [](Plan& p) { std::swap(p.accumulators[0].parts[0], p.accumulators[0].parts[1]); },
+        "parts"},
+       {"sum_of_floats", [](Plan& p) { p.accumulators[2].dtype = DType::kFp64; }},
+       {"group_on_another_stream", [](Plan& p) { p.groups[0].streams.push_back("gather"); }, "streams"},
+       {"group_of_other_axes",
+        [](Plan& p) {
+          for (Group& group : p.groups) {
+            if (group.name == "language.mp") group.axes = {Axis::kPp};
+          }
+        },
+        "axes"},
+       {"bridge_of_another_kind",
+        [](Plan& p) { p.bridges[0].kind = p.bridges[0].kind == "equal" ? "fan_in" : "equal"; }},
+       {"run_time_size_of_another_mean",
+        [](Plan& p) { p.symbols[0].mean = std::max<int64_t>(1, p.symbols[0].mean / 2); }, "mean"},
+       {"drawn_where_it_is_loaded",
+        [](Plan& p) {
+          for (Role& role : p.roles) role.setup[1].kind = OpKind::kLoadParameters;
+        },
+        "", "V9"},
+       {"drawn_and_never_mastered", [](Plan& p) { std::swap(p.roles[0].setup[1], p.roles[0].setup[2]); }, "", "V7"},
+       {"set_up_twice", [](Plan& p) { p.roles[0].setup.push_back(p.roles[0].setup.back()); }, "set up"}},
+      "");
 }
 
 TEST(Follows, SiblingsOfALaneRunOneProgram) {
   const Plan plan = CompiledFile(kTiny, Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 2)));
   const auto sibling = [](Plan& p) -> Role& { return RoleOf(p, "language.s0.sibling"); };
-  ExpectRefused(plan,
-                {{"draws_where_its_leader_loads",
-                  [&](Plan& p) {
-                    p.initialize = InitializePlan{"weights.safetensors", "", {}};
-                    for (Role& role : p.roles) role.setup[1].kind = OpKind::kLoadParameters;
-                    sibling(p).setup[1].kind = OpKind::kInitializeParameters;
-                  }},
-                 {"microbatches_swapped",
-                  [&](Plan& p) {
-                    // Whole microbatches change places in the sibling alone: each list of calls is sound in itself.
-                    const auto turned = [](std::string& name) {
-                      const size_t at = name.find(".m");
-                      if (at == std::string::npos || !(name[at + 2] == '0' || name[at + 2] == '1') || name[at + 3] != '.') return;
-                      name[at + 2] = name[at + 2] == '0' ? '1' : '0';
-                    };
-                    for (Instruction& op : sibling(p).step) {
-                      if (op.microbatch == 0 || op.microbatch == 1) op.microbatch = 1 - op.microbatch;
-                      for (std::string& name : op.inputs) turned(name);
-                      for (Output& output : op.outputs) turned(output.name);
-                      for (std::string& name : op.frees) turned(name);
-                    }
-                  }},
-                 {"leader_hands_on_nothing",
-                  [](Plan& p) {
-                    for (Instruction& op : RoleOf(p, "language.s0").step) {
-                      if (op.kind == OpKind::kBroadcast) return op.inputs.pop_back();
-                    }
-                  },
-                  "nothing reads"},
-                 {"steps_bucket_by_bucket_otherwise",
-                  [&](Plan& p) {
-                    std::vector<Instruction>& step = sibling(p).step;
-                    for (size_t i = 0; i + 1 < step.size(); ++i) {
-                      if (step[i].kind != OpKind::kScaleGradients || step[i + 1].kind != OpKind::kScaleGradients) continue;
-                      return std::swap(step[i], step[i + 1]);
-                    }
-                    throw std::runtime_error("one bucket alone");
-                  }}},
-                "");
+  ExpectRefused(
+      plan,
+      {{"draws_where_its_leader_loads",
+        [&](Plan& p) {
+          p.initialize = InitializePlan{"weights.safetensors", "", {}};
+          for (Role& role : p.roles) role.setup[1].kind = OpKind::kLoadParameters;
+          sibling(p).setup[1].kind = OpKind::kInitializeParameters;
+        }},
+       {"microbatches_swapped",
+        [&](Plan& p) {
+          // Whole microbatches change places in the sibling alone: each list of calls is sound in itself.
+          const auto turned = [](std::string& name) {
+            const size_t at = name.find(".m");
+            if (at == std::string::npos || !(name[at + 2] == '0' || name[at + 2] == '1') || name[at + 3] != '.') return;
+            name[at + 2] = name[at + 2] == '0' ? '1' : '0';
+          };
+          for (Instruction& op : sibling(p).step) {
+            if (op.microbatch == 0 || op.microbatch == 1) op.microbatch = 1 - op.microbatch;
+            for (std::string& name : op.inputs) turned(name);
+            for (Output& output : op.outputs) turned(output.name);
+            for (std::string& name : op.frees) turned(name);
+          }
+        }},
+       {"leader_hands_on_nothing",
+        [](Plan& p) {
+          for (Instruction& op : RoleOf(p, "language.s0").step) {
+            if (op.kind == OpKind::kBroadcast) return op.inputs.pop_back();
+          }
+        },
+        "nothing reads"},
+       {"steps_bucket_by_bucket_otherwise",
+        [&](Plan& p) {
+          std::vector<Instruction>& step = sibling(p).step;
+          for (size_t i = 0; i + 1 < step.size(); ++i) {
+            if (step[i].kind != OpKind::kScaleGradients || step[i + 1].kind != OpKind::kScaleGradients) continue;
+            return std::swap(step[i], step[i + 1]);
+          }
+          throw std::runtime_error("one bucket alone");
+        }}},
+      "");
 }
 
 TEST(Follows, ModulesRecomputeWhatTheySay) {
@@ -322,15 +352,21 @@ TEST(Follows, ModulesRecomputeWhatTheySay) {
   const std::vector<Damage> damages = {
       {"says_nothing", [](Plan& p) { Language(p).recompute.clear(); }, "unasked"},
       {"says_one_less", [](Plan& p) { Language(p).recompute.pop_back(); }, "unasked"},
-      {"says_another", [](Plan& p) { Language(p).recompute = Words{"mamba", "attention"}; }},
+      {"says_another",
+       [](Plan& p) {
+         Language(p).recompute = Words{"mamba", "attention"};
+       }},
       {"says_one_more", [](Plan& p) { Encoder(p).recompute = Words{"block"}; }, "does not run the forward"},
       {"says_it_twice", [](Plan& p) { Language(p).recompute.push_back(Language(p).recompute.back()); }, "words"},
       {"says_what_nobody_knows", [](Plan& p) { Language(p).recompute.push_back("blockx"); }, "words"},
       {"says_full", [](Plan& p) { Language(p).recompute = Words{"full"}; }, "words"},
       {"says_the_other_modules_kind", [](Plan& p) { Language(p).recompute.push_back("block"); }, "words"},
-      {"in_another_order", [](Plan& p) { std::reverse(Language(p).recompute.begin(), Language(p).recompute.end()); }, "words"},
+      {"in_another_order", [](Plan& p) { std::reverse(Language(p).recompute.begin(), Language(p).recompute.end()); },
+       "words"},
   };
-  ExpectRefused(CompiledFile(kTiny, Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 2), {"modules.language.recompute=[mamba, moe]"})), damages, "");
+  ExpectRefused(
+      CompiledFile(kTiny, Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 2), {"modules.language.recompute=[mamba, moe]"})),
+      damages, "");
 }
 
 // Two microbatches change their numbers in every role, which so do the same in another order.
@@ -342,17 +378,19 @@ TEST(Follows, MicrobatchesRunInTheOrderOfTheSchedule) {
       }
     }
   };
-  ExpectRefused(Cut(), {{"first_two", [&](Plan& p) { swap(p, 0, 1); }, "schedule"}, {"first_and_last", [&](Plan& p) {
-                           swap(p, 0, static_cast<int>(p.budget.microbatches) - 1);
-                         }, "schedule"}},
-                "");
+  ExpectRefused(
+      Cut(),
+      {{"first_two", [&](Plan& p) { swap(p, 0, 1); }, "schedule"},
+       {"first_and_last", [&](Plan& p) { swap(p, 0, static_cast<int>(p.budget.microbatches) - 1); }, "schedule"}},
+      "");
 }
 
 TEST(Follows, BucketsAreNoLongerThanTheirStorages) {
   std::vector<Damage> damages;
   for (const int64_t more : {int64_t{128}, int64_t{1} << 20, int64_t{1} << 31}) {
-    damages.push_back(
-        {"padded", [more](Plan& p) { Language(p).buckets[0].elements += more * Language(p).buckets[0].shards; }, "storages that end", "V7"});
+    damages.push_back({"padded",
+                       [more](Plan& p) { Language(p).buckets[0].elements += more * Language(p).buckets[0].shards; },
+                       "storages that end", "V7"});
     damages.push_back({"moved",
                        [more](Plan& p) {
                          Storage* last = nullptr;
@@ -377,9 +415,21 @@ TEST(Follows, WordsAndNumbersThatNobodyRunsAreRefused) {
                  {"no_grid", [](Plan& p) { p.data.image_grids.clear(); }, "mock"},
                  {"grid_of_nothing", [](Plan& p) { p.data.image_grids.back() = {}; }, "sizes"},
                  {"grid_of_one", [](Plan& p) { p.data.image_grids.back() = {4}; }, "sizes"},
-                 {"grid_of_three", [](Plan& p) { p.data.image_grids.back() = {4, 6, 6}; }, "sizes"},
-                 {"grid_of_zero", [](Plan& p) { p.data.image_grids.back() = {4, 0}; }, "sizes"},
-                 {"grid_below_zero", [](Plan& p) { p.data.image_grids.back() = {-4, 4}; }, "sizes"}},
+                 {"grid_of_three",
+                  [](Plan& p) {
+                    p.data.image_grids.back() = {4, 6, 6};
+                  },
+                  "sizes"},
+                 {"grid_of_zero",
+                  [](Plan& p) {
+                    p.data.image_grids.back() = {4, 0};
+                  },
+                  "sizes"},
+                 {"grid_below_zero",
+                  [](Plan& p) {
+                    p.data.image_grids.back() = {-4, 4};
+                  },
+                  "sizes"}},
                 "");
 }
 
@@ -399,7 +449,8 @@ TEST(Follows, FreeNumbersAreInTheirRanges) {
                 "");
 }
 
-// Whatever field it is that follows: the value of another place is refused. At most so many occurrences of each field, spread over all of them.
+// Whatever field it is that follows: the value of another place is refused. At most so many occurrences of each field,
+// spread over all of them.
 TEST(Follows, NoFieldThatFollowsMayBeThatOfAnotherPlace) {
   constexpr size_t kMostOfAField = 5;
   for (Plan sound : {Cut(), Dealt()}) {
@@ -410,7 +461,8 @@ TEST(Follows, NoFieldThatFollowsMayBeThatOfAnotherPlace) {
     for (const auto& [pattern, values] : look.seen()) {
       const size_t step = (values.size() + kMostOfAField - 1) / kMostOfAField;
       for (size_t at = step / 2; at < values.size(); at += step) {
-        for (const std::any& value : {values[(at + 1) % values.size()], values[(at + values.size() / 2) % values.size()]}) {
+        for (const std::any& value :
+             {values[(at + 1) % values.size()], values[(at + values.size() / 2) % values.size()]}) {
           Plan plan = sound;
           testing::FieldDamage damage(pattern, at, value);
           Describe(damage, plan);
@@ -428,8 +480,9 @@ TEST(Follows, DamagedConstantsEndNothingButThePlan) {
   const Plan sound = Cut();
   for (const Module& module : sound.modules) {
     for (const auto& [name, value] : module.constants) {
-      for (const Attribute& other : {Attribute(int64_t{0}), Attribute(int64_t{-7}), Attribute(int64_t{1} << 50), Attribute(0.0), Attribute(1e300),
-                                     Attribute(std::nan("")), Attribute(std::string("x")), Attribute(std::vector<int64_t>{1})}) {
+      for (const Attribute& other : {Attribute(int64_t{0}), Attribute(int64_t{-7}), Attribute(int64_t{1} << 50),
+                                     Attribute(0.0), Attribute(1e300), Attribute(std::nan("")),
+                                     Attribute(std::string("x")), Attribute(std::vector<int64_t>{1})}) {
         const bool rate = name == "moe.bias_rate";  // any is a model's
         if (other == value || (rate && std::holds_alternative<double>(other) && std::get<double>(other) >= 0)) continue;
         Plan plan = sound;

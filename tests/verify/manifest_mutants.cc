@@ -20,7 +20,8 @@ class ManifestDamage {
   }
 
  private:
-  void Add(const char* kind, const string& where, const char* rule, std::vector<string> places, std::function<void(Plan&)> inflict) {
+  void Add(const char* kind, const string& where, const char* rule, std::vector<string> places,
+           std::function<void(Plan&)> inflict) {
     mutants_.push_back({kind, where, {rule}, std::move(places), std::move(inflict)});
   }
 
@@ -33,18 +34,23 @@ class ManifestDamage {
       };
       for (size_t i = 1; i < parameters.size(); ++i) {
         add("collide_keys", i, [m, i](Plan& p, Parameter& x) { x.name = p.modules[m].parameters[i - 1].name; });
-        add("collide_file_names", i, [m, i](Plan& p, Parameter& x) { x.file_name = p.modules[m].parameters[i - 1].file_name; });
-        if (parameters[i].experts == 0) add("collide_with_common_key", i, [](Plan& p, Parameter& x) { x.name = p.checkpoint.common.front(); });
+        add("collide_file_names", i,
+            [m, i](Plan& p, Parameter& x) { x.file_name = p.modules[m].parameters[i - 1].file_name; });
+        if (parameters[i].experts == 0)
+          add("collide_with_common_key", i, [](Plan& p, Parameter& x) { x.name = p.checkpoint.common.front(); });
         if (parameters[i - 1].trained && parameters[i - 1].experts == 0 && parameters[i].experts == 0) {
-          add("collide_with_state", i, [m, i](Plan& p, Parameter& x) { x.name = p.modules[m].parameters[i - 1].name + ".exp_avg"; });
+          add("collide_with_state", i,
+              [m, i](Plan& p, Parameter& x) { x.name = p.modules[m].parameters[i - 1].name + ".exp_avg"; });
         }
         if (parameters[i].experts > 0) add("experts_share_a_key", i, [](Plan&, Parameter& x) { x.name = "experts"; });
       }
-      if (m > 0) add("key_of_another_module", 0, [](Plan& p, Parameter& x) { x.name = p.modules[0].parameters[0].name; });
+      if (m > 0)
+        add("key_of_another_module", 0, [](Plan& p, Parameter& x) { x.name = p.modules[0].parameters[0].name; });
     }
     for (size_t i = 0; i < plan_.checkpoint.common.size(); ++i) {
       const string& name = plan_.checkpoint.common[i];
-      Add("common_key_twice", name, "V9", {}, [i](Plan& p) { p.checkpoint.common.push_back(string(p.checkpoint.common[i])); });
+      Add("common_key_twice", name, "V9", {},
+          [i](Plan& p) { p.checkpoint.common.push_back(string(p.checkpoint.common[i])); });
       Add("common_key_forgotten", name, "V9", {},
           [i](Plan& p) { p.checkpoint.common.erase(p.checkpoint.common.begin() + static_cast<std::ptrdiff_t>(i)); });
     }
@@ -63,32 +69,44 @@ class ManifestDamage {
     const std::vector<string> place = {absl::StrCat("module ", rule.module)};
     Add("write_nothing", absl::StrCat("rule ", i), "V9", place,
         [i](Plan& p) { p.checkpoint.rules.erase(p.checkpoint.rules.begin() + static_cast<std::ptrdiff_t>(i)); });
-    Add("write_twice", absl::StrCat("rule ", i), "V9", place, [i](Plan& p) { p.checkpoint.rules.push_back(CheckpointRule(p.checkpoint.rules[i])); });
-    Add("write_for_nobody", absl::StrCat("rule ", i), "V9", {}, [i](Plan& p) { p.checkpoint.rules[i].module = "nobody"; });
+    Add("write_twice", absl::StrCat("rule ", i), "V9", place,
+        [i](Plan& p) { p.checkpoint.rules.push_back(CheckpointRule(p.checkpoint.rules[i])); });
+    Add("write_for_nobody", absl::StrCat("rule ", i), "V9", {},
+        [i](Plan& p) { p.checkpoint.rules[i].module = "nobody"; });
     AddToRule("forget_to_write", i, [](CheckpointRule& r) { --r.parameters.back().count; });
     AddToRule("write_what_is_not_there", i, [](CheckpointRule& r) { r.parameters.back().first += 100000; });
     AddToRule("written_by_another_stage", i, [](CheckpointRule& r) { ++r.stage; });
-    AddToRule("written_in_another_view", i, [](CheckpointRule& r) { r.view = r.view == View::kDense ? View::kExpert : View::kDense; });
+    AddToRule("written_in_another_view", i,
+              [](CheckpointRule& r) { r.view = r.view == View::kDense ? View::kExpert : View::kDense; });
     for (Axis axis : rule.cut) {
       const string name(AxisName(axis));
-      AddToRule("leave_a_hole", i, [axis](CheckpointRule& r) { Move(axis, r.cut, r.replicated); }, name);
-      AddToRule("writer_of_no_axis", i, [axis](CheckpointRule& r) { std::erase(r.cut, axis); }, name);
-      AddToRule("ranges_over_a_cut", i, [axis](CheckpointRule& r) { r.flat.push_back(axis); }, name);
+      AddToRule(
+          "leave_a_hole", i, [axis](CheckpointRule& r) { Move(axis, r.cut, r.replicated); }, name);
+      AddToRule(
+          "writer_of_no_axis", i, [axis](CheckpointRule& r) { std::erase(r.cut, axis); }, name);
+      AddToRule(
+          "ranges_over_a_cut", i, [axis](CheckpointRule& r) { r.flat.push_back(axis); }, name);
     }
     for (Axis axis : rule.replicated) {
       const string name(AxisName(axis));
-      AddToRule("several_writers", i, [axis](CheckpointRule& r) { Move(axis, r.replicated, r.cut); }, name);
-      AddToRule("writer_of_no_axis", i, [axis](CheckpointRule& r) { std::erase(r.replicated, axis); }, name);
-      AddToRule("axis_twice", i, [axis](CheckpointRule& r) { r.replicated.push_back(axis); }, name);
+      AddToRule(
+          "several_writers", i, [axis](CheckpointRule& r) { Move(axis, r.replicated, r.cut); }, name);
+      AddToRule(
+          "writer_of_no_axis", i, [axis](CheckpointRule& r) { std::erase(r.replicated, axis); }, name);
+      AddToRule(
+          "axis_twice", i, [axis](CheckpointRule& r) { r.replicated.push_back(axis); }, name);
       const bool flat = std::find(rule.flat.begin(), rule.flat.end(), axis) != rule.flat.end();
       if (module.grid.size(axis) > 1 && !rule.states.empty()) {
-        AddToRule(flat ? "ranges_over_too_few" : "ranges_over_too_many", i, [axis, flat](CheckpointRule& r) {
-          if (flat) {
-            std::erase(r.flat, axis);
-          } else {
-            r.flat.push_back(axis);
-          }
-        }, name);
+        AddToRule(
+            flat ? "ranges_over_too_few" : "ranges_over_too_many", i,
+            [axis, flat](CheckpointRule& r) {
+              if (flat) {
+                std::erase(r.flat, axis);
+              } else {
+                r.flat.push_back(axis);
+              }
+            },
+            name);
       }
     }
   }
@@ -101,8 +119,12 @@ class ManifestDamage {
   void States(size_t i) {
     const CheckpointRule& rule = plan_.checkpoint.rules[i];
     for (size_t k = 0; k < rule.states.size(); ++k) {
-      AddToRule("forget_state", i, [k](CheckpointRule& r) { r.states.erase(r.states.begin() + static_cast<std::ptrdiff_t>(k)); }, rule.states[k]);
-      AddToRule("rename_state", i, [k](CheckpointRule& r) { r.states[k] += "_old"; }, rule.states[k]);
+      AddToRule(
+          "forget_state", i,
+          [k](CheckpointRule& r) { r.states.erase(r.states.begin() + static_cast<std::ptrdiff_t>(k)); },
+          rule.states[k]);
+      AddToRule(
+          "rename_state", i, [k](CheckpointRule& r) { r.states[k] += "_old"; }, rule.states[k]);
     }
     AddToRule("state_of_nothing", i, [](CheckpointRule& r) { r.states.push_back("momentum"); });
   }
@@ -114,7 +136,8 @@ class ManifestDamage {
         const OpKind kind = role.setup[i].kind;
         const string where = absl::StrCat(role.name, " ", i);
         if (kind == OpKind::kInitializeParameters && !plan_.initialize) {
-          Add("load_from_no_file", where, "V9", PlacesOf(plan_, role), [r, i](Plan& p) { p.roles[r].setup[i].kind = OpKind::kLoadParameters; });
+          Add("load_from_no_file", where, "V9", PlacesOf(plan_, role),
+              [r, i](Plan& p) { p.roles[r].setup[i].kind = OpKind::kLoadParameters; });
         }
         if (kind == OpKind::kInitializeParameters || kind == OpKind::kLoadParameters) {
           Add("two_sources", where, "V9", PlacesOf(plan_, role), [r, i](Plan& p) {
@@ -133,10 +156,12 @@ class ManifestDamage {
       const Symbol& symbol = plan_.symbols[i];
       const int64_t rows = symbol.expected > 0 ? symbol.expected : symbol.maximum;
       if (plan_.cluster.gpu != "none") {
-        Add("rows_beyond_the_device", symbol.name, "V10", {}, [i, rows](Plan& p) { p.symbols[i].maximum = p.symbols[i].expected = rows * 100000; });
+        Add("rows_beyond_the_device", symbol.name, "V10", {},
+            [i, rows](Plan& p) { p.symbols[i].maximum = p.symbols[i].expected = rows * 100000; });
       }
       if (rows < 2) continue;
-      Add("rows_understated", symbol.name, "V10", {}, [i, rows](Plan& p) { p.symbols[i].expected = std::max<int64_t>(1, rows / 2); });
+      Add("rows_understated", symbol.name, "V10", {},
+          [i, rows](Plan& p) { p.symbols[i].expected = std::max<int64_t>(1, rows / 2); });
       Add("maximum_understated", symbol.name, "V10", {}, [i, rows](Plan& p) {
         p.symbols[i].maximum = std::max<int64_t>(1, rows / 2);
         p.symbols[i].expected = 0;

@@ -10,7 +10,9 @@ namespace planwright::testing {
 
 std::vector<std::string> PlacesOf(const Plan& plan, const Role& role) {
   std::vector<std::string> places;
-  const auto runs = [&](const std::string& module) { return std::find(role.modules.begin(), role.modules.end(), module) != role.modules.end(); };
+  const auto runs = [&](const std::string& module) {
+    return std::find(role.modules.begin(), role.modules.end(), module) != role.modules.end();
+  };
   for (const std::string& module : role.modules) places.push_back(absl::StrCat("module ", module));
   for (const Bridge& bridge : plan.bridges) {
     if (runs(bridge.from) || runs(bridge.to)) places.push_back(absl::StrCat("bridge ", bridge.from, " to ", bridge.to));
@@ -22,7 +24,8 @@ std::vector<std::string> RulesOfState(const Instruction& collective) {
   const std::string& subject = collective.inputs.front();
   if (subject == "$integers") return {"V5"};
   if (subject == "$reals") return {"V5", "V6"};
-  if (collective.kind == OpKind::kAllReduce && absl::StrContains(subject, ".gradient_shards.")) return {"V6"};  // terms along tp
+  // terms along tp
+  if (collective.kind == OpKind::kAllReduce && absl::StrContains(subject, ".gradient_shards.")) return {"V6"};
   return {"V7"};
 }
 

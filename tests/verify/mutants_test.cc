@@ -1,5 +1,5 @@
-// Every mutant of every plan is refused, by a rule that it names, at a recipe line of what was damaged; the unmutated plans pass. Counts by kind
-// and rule are printed.
+// Every mutant of every plan is refused, by a rule that it names, at a recipe line of what was damaged; the unmutated
+// plans pass. Counts by kind and rule are printed.
 #include "tests/verify/mutants.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,9 @@ struct Base {
   size_t most_of_a_kind = 8;
 };
 
-std::ostream& operator<<(std::ostream& out, const Base& base) { return out << base.recipe << " " << absl::StrJoin(base.overrides, " "); }
+std::ostream& operator<<(std::ostream& out, const Base& base) {
+  return out << base.recipe << " " << absl::StrJoin(base.overrides, " ");
+}
 
 constexpr char kTiny[] = "recipes/nemotron_moe_vlm_tiny.yaml";
 
@@ -57,8 +59,10 @@ std::vector<std::string> Trains(const char* encoder, const char* projection, con
 }
 
 std::vector<Base> Layouts() {
-  const std::string wide = "models.hybrid_moe_tiny.mamba.groups=4", heads = "models.hybrid_moe_tiny.attention.kv_groups=4";
-  const std::vector<std::string> overlap = {"gradients.overlap_reduce=true", "gradients.overlap_gather=true", "gradients.buckets=3"};
+  const std::string wide = "models.hybrid_moe_tiny.mamba.groups=4",
+                    heads = "models.hybrid_moe_tiny.attention.kv_groups=4";
+  const std::vector<std::string> overlap = {"gradients.overlap_reduce=true", "gradients.overlap_gather=true",
+                                            "gradients.buckets=3"};
   return {
       Apart("tp2_dp2_ep4", 2, "tp: 2", 4, "tp: 2, ep: 4"),
       Apart("uneven", 3, "tp: 1", 2, "tp: 1"),
@@ -69,7 +73,8 @@ std::vector<Base> Layouts() {
       Apart("context_and_tensor_parallel", 1, "tp: 1", 4, "tp: 2, cp: 2, ep: 4", {wide, heads}),
       Apart("encoder_over_cp", 4, "tp: 2, cp: 2", 2, "tp: 2, ep: 2"),
       Apart("expert_tensor_parallel", 1, "tp: 1", 4, "tp: 2, ep: 2, expert_tp: 2"),
-      Apart("recomputed", 2, "tp: 2", 2, "tp: 2", {"modules.language.recompute=[full]", "modules.radio_encoder.recompute=[block]"}),
+      Apart("recomputed", 2, "tp: 2", 2, "tp: 2",
+            {"modules.language.recompute=[full]", "modules.radio_encoder.recompute=[block]"}),
       Apart("recomputed_in_part", 2, "tp: 2", 4, "tp: 2, ep: 2", {"modules.language.recompute=[moe]"}),
       Apart("stage_1", 2, "tp: 2", 2, "tp: 2, ep: 2", Trains("frozen", "trained", "frozen")),
       Apart("stage_2", 2, "tp: 2", 2, "tp: 2, ep: 2", Trains("frozen", "trained", "trained")),
@@ -84,7 +89,9 @@ std::vector<Base> Layouts() {
 
 // Shipped recipes as they are; of the large ones a few mutants of each kind.
 std::vector<Base> Shipped() {
-  const auto large = [](const std::string& name, size_t most) { return Base{name, "recipes/nemotron_moe_vlm_" + name + ".yaml", {}, most}; };
+  const auto large = [](const std::string& name, size_t most) {
+    return Base{name, "recipes/nemotron_moe_vlm_" + name + ".yaml", {}, most};
+  };
   return {{"tiny", kTiny},          {"20l_mock_8r_toy", "recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml"},
           large("20l_mock_8r", 2),  large("54l_9n", 1),
           large("54l_33n", 1),      large("54l_33n_stage1", 1),
@@ -117,7 +124,8 @@ std::string LineOf(const std::string& path, int number) {
     std::ifstream in(path);
     for (std::string line; std::getline(in, line);) file->second.push_back(line);
   }
-  return number < 1 || number > static_cast<int>(file->second.size()) ? "" : file->second[static_cast<size_t>(number) - 1];
+  return number < 1 || number > static_cast<int>(file->second.size()) ? ""
+                                                                      : file->second[static_cast<size_t>(number) - 1];
 }
 
 // What the violation points at, or "": a line of a recipe file that holds something.
@@ -139,7 +147,8 @@ class Counts {
     std::map<std::string, int> totals;
     std::cout << std::left << std::setw(28) << "mutants refused by" << std::right;
     for (const char* rule : kRules) std::cout << std::setw(6) << rule;
-    std::cout << std::setw(7) << "all" << "\n";
+    std::cout << std::setw(7) << "all"
+              << "\n";
     for (const auto& [kind, rules] : counts_) Row(kind, rules, kRules, totals);
     std::map<std::string, int> none;
     Row("all", totals, kRules, none);
@@ -198,11 +207,13 @@ TEST_P(MutatedPlan, IsRefusedByARuleThatTheMutantNames) {
     };
     EXPECT_TRUE(among(mutant.rules, first.rule)) << name << " is refused by " << first.rule << ": " << first.message;
     for (const Violation& violation : found) {
-      EXPECT_NE(PointsAt(damaged, violation), "") << name << " is told at no line: " << violation.rule << " " << violation.message;
+      EXPECT_NE(PointsAt(damaged, violation), "")
+          << name << " is told at no line: " << violation.rule << " " << violation.message;
     }
     const std::string place = PointsAt(damaged, first);
     EXPECT_TRUE(mutant.places.empty() || among(mutant.places, place))
-        << name << " is told at " << place << ", not at " << absl::StrJoin(mutant.places, " or ") << ": " << first.rule << " " << first.message;
+        << name << " is told at " << place << ", not at " << absl::StrJoin(mutant.places, " or ") << ": " << first.rule
+        << " " << first.message;
     counts_.Add(mutant.kind, first.rule);
   }
   std::cout << GetParam().name << ": " << known.size() - 1 << " distinct mutants\n";

@@ -35,15 +35,16 @@ class RoleDamage {
   const Role& Here() const { return plan_.roles[role_]; }
   const std::vector<Instruction>& Step() const { return Here().step; }
 
-  void Add(const char* kind, size_t i, const string& what, std::vector<string> rules, std::function<void(Instruction&)> change) {
+  void Add(const char* kind, size_t i, const string& what, std::vector<string> rules,
+           std::function<void(Instruction&)> change) {
     const size_t role = role_;
-    mutants_.push_back({kind, absl::StrCat(Here().name, " ", i, " ", string(OpName(Step()[i].kind)), " ", what), std::move(rules), places_,
-                        [role, i, change](Plan& p) { change(p.roles[role].step[i]); }});
+    mutants_.push_back({kind, absl::StrCat(Here().name, " ", i, " ", string(OpName(Step()[i].kind)), " ", what),
+                        std::move(rules), places_, [role, i, change](Plan& p) { change(p.roles[role].step[i]); }});
   }
   void AddToRole(const char* kind, const string& what, std::vector<string> rules, std::function<void(Role&)> change) {
     const size_t role = role_;
-    mutants_.push_back(
-        {kind, absl::StrCat(Here().name, " ", what), std::move(rules), places_, [role, change](Plan& p) { change(p.roles[role]); }});
+    mutants_.push_back({kind, absl::StrCat(Here().name, " ", what), std::move(rules), places_,
+                        [role, change](Plan& p) { change(p.roles[role]); }});
   }
 
   static void Erase(std::vector<Instruction>& list, size_t i) {
@@ -67,13 +68,16 @@ class RoleDamage {
         DType& dtype = x.outputs[k].type.dtype;
         dtype = dtype == DType::kInt64 ? DType::kFp32 : DType::kInt64;
       });
-      Add("change_memory", i, op.outputs[k].name, {"V4", "V5"}, [k](Instruction& x) { x.outputs[k].type.host = !x.outputs[k].type.host; });
+      Add("change_memory", i, op.outputs[k].name, {"V4", "V5"},
+          [k](Instruction& x) { x.outputs[k].type.host = !x.outputs[k].type.host; });
       for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kEp}) {
-        Add("layout_of_another_axis", i, absl::StrCat(op.outputs[k].name, " ", string(AxisName(axis))), {"V4", "V5"}, [k, axis](Instruction& x) {
-          const auto now = x.outputs[k].type.layout.find(axis);
-          const bool partial = now != x.outputs[k].type.layout.end() && now->second.state == AxisLayout::State::kPartial;
-          x.outputs[k].type.layout[axis] = {partial ? AxisLayout::State::kSharded : AxisLayout::State::kPartial, 0};
-        });
+        Add("layout_of_another_axis", i, absl::StrCat(op.outputs[k].name, " ", string(AxisName(axis))), {"V4", "V5"},
+            [k, axis](Instruction& x) {
+              const auto now = x.outputs[k].type.layout.find(axis);
+              const bool partial =
+                  now != x.outputs[k].type.layout.end() && now->second.state == AxisLayout::State::kPartial;
+              x.outputs[k].type.layout[axis] = {partial ? AxisLayout::State::kSharded : AxisLayout::State::kPartial, 0};
+            });
       }
       for (size_t d = 0; d < op.outputs[k].type.dims.size(); ++d) {
         Add("change_dim", i, absl::StrCat(op.outputs[k].name, " ", d), {"V4", "V5"},
@@ -86,18 +90,22 @@ class RoleDamage {
     const Instruction& call = Step()[i];
     const int64_t microbatches = plan_.budget.microbatches;
     for (size_t k = 0; k + 1 < call.inputs.size(); ++k) {
-      Add("swap_inputs", i, call.inputs[k], {"V4", "V5"}, [k](Instruction& x) { std::swap(x.inputs[k], x.inputs[k + 1]); });
+      Add("swap_inputs", i, call.inputs[k], {"V4", "V5"},
+          [k](Instruction& x) { std::swap(x.inputs[k], x.inputs[k + 1]); });
     }
     for (size_t k = 0; k + 1 < call.outputs.size(); ++k) {
-      if (!Used(call.outputs[k].name) && !Used(call.outputs[k + 1].name)) continue;  // by no sibling of a leader: a renaming
-      Add("swap_outputs", i, call.outputs[k].name, {"V4", "V5"}, [k](Instruction& x) { std::swap(x.outputs[k].name, x.outputs[k + 1].name); });
+      // by no sibling of a leader: a renaming
+      if (!Used(call.outputs[k].name) && !Used(call.outputs[k + 1].name)) continue;
+      Add("swap_outputs", i, call.outputs[k].name, {"V4", "V5"},
+          [k](Instruction& x) { std::swap(x.outputs[k].name, x.outputs[k + 1].name); });
     }
     Add("unknown_block", i, call.block, {"V4"}, [](Instruction& x) { x.block = "nothing"; });
     if (microbatches > 1) {
       Add("another_microbatch", i, call.frame, {"V4", "V5"},
           [microbatches](Instruction& x) { x.microbatch = (x.microbatch + 1) % static_cast<int>(microbatches); });
     }
-    Add("no_such_microbatch", i, call.frame, {"V4", "V5"}, [microbatches](Instruction& x) { x.microbatch = static_cast<int>(microbatches); });
+    Add("no_such_microbatch", i, call.frame, {"V4", "V5"},
+        [microbatches](Instruction& x) { x.microbatch = static_cast<int>(microbatches); });
     AddToRole("repeat_call", Label(i), {"V4", "V5"}, [i](Role& r) {
       Repeat(r.step, i);
       for (Output& output : r.step[i].outputs) output.name += ".again";
@@ -123,7 +131,8 @@ class RoleDamage {
     // The same call on values of another microbatch: its samples are lost, others are read twice.
     for (size_t j = i + 1; j < Step().size(); ++j) {
       if (Step()[j].kind != OpKind::kCall || Step()[j].block != call.block || call.inputs.empty()) continue;
-      AddToRole("swap_samples", absl::StrCat(i, " and ", j), {"V4", "V5"}, [i, j](Role& r) { std::swap(r.step[i].inputs, r.step[j].inputs); });
+      AddToRole("swap_samples", absl::StrCat(i, " and ", j), {"V4", "V5"},
+                [i, j](Role& r) { std::swap(r.step[i].inputs, r.step[j].inputs); });
       break;
     }
   }
@@ -131,7 +140,8 @@ class RoleDamage {
   bool Used(const string& value) const {
     return std::any_of(Step().begin(), Step().end(), [&](const Instruction& op) {
       const auto sends = [&](const ExchangePart& part) { return part.send && part.value == value; };
-      return std::find(op.inputs.begin(), op.inputs.end(), value) != op.inputs.end() || std::any_of(op.parts.begin(), op.parts.end(), sends);
+      return std::find(op.inputs.begin(), op.inputs.end(), value) != op.inputs.end() ||
+             std::any_of(op.parts.begin(), op.parts.end(), sends);
     });
   }
 
@@ -156,10 +166,12 @@ class RoleDamage {
     const Instruction& op = Step()[i];
     for (size_t k = 0; k < op.parts.size(); ++k) {
       const string what = absl::StrCat("part ", k);
-      if (op.parts[k].shift == 0) Add("unknown_rows", i, what, {"V4"}, [k](Instruction& x) { x.parts[k].sample_rows = "nothing"; });
+      if (op.parts[k].shift == 0)
+        Add("unknown_rows", i, what, {"V4"}, [k](Instruction& x) { x.parts[k].sample_rows = "nothing"; });
       for (size_t j = 0; j < k; ++j) {
         if (op.parts[j].bridge == op.parts[k].bridge || op.parts[j].shift != 0 || op.parts[k].shift != 0) continue;
-        Add("swap_row_counts", i, what, {"V5"}, [j, k](Instruction& x) { std::swap(x.parts[j].sample_rows, x.parts[k].sample_rows); });
+        Add("swap_row_counts", i, what, {"V5"},
+            [j, k](Instruction& x) { std::swap(x.parts[j].sample_rows, x.parts[k].sample_rows); });
       }
       if (op.parts[k].send) Add("send_nothing", i, what, {"V4"}, [k](Instruction& x) { x.parts[k].value = "nothing"; });
     }
@@ -168,7 +180,8 @@ class RoleDamage {
   void Accumulate(size_t i) {
     for (const Module& module : plan_.modules) {
       if (module.name == Step()[i].text("module")) continue;
-      Add("count_as_another_module", i, module.name, {"V5"}, [name = module.name](Instruction& x) { x.attributes["module"] = name; });
+      Add("count_as_another_module", i, module.name, {"V5"},
+          [name = module.name](Instruction& x) { x.attributes["module"] = name; });
     }
     Add("count_as_no_module", i, "", {"V4"}, [](Instruction& x) { x.attributes.erase("module"); });
     Add("count_two", i, "", {"V4"}, [](Instruction& x) { x.inputs.push_back(x.inputs.front()); });
@@ -203,7 +216,8 @@ class RoleDamage {
     if (i > 0 && Dependent(Step()[i - 1], op)) {
       std::vector<string> rules = RulesOf(op);
       for (const string& rule : RulesOf(Step()[i - 1])) rules.push_back(rule);
-      AddToRole("swap_order", absl::StrCat(i - 1, " and ", i), rules, [i](Role& r) { std::swap(r.step[i - 1], r.step[i]); });
+      AddToRole("swap_order", absl::StrCat(i - 1, " and ", i), rules,
+                [i](Role& r) { std::swap(r.step[i - 1], r.step[i]); });
     }
     if (op.attributes.contains("module")) {
       Add("another_module", i, "", RulesOf(op), [](Instruction& x) { x.attributes["module"] = string("nobody"); });
@@ -219,20 +233,30 @@ class RoleDamage {
       Add("repeat_input", i, subject, {"V4"}, [](Instruction& x) { x.inputs.push_back(x.inputs.back()); });
       Add("repeat_output", i, subject, {"V4"}, [](Instruction& x) { x.outputs.push_back(Output(x.outputs.back())); });
       Add("state_in_other_memory", i, subject, {"V4"}, [](Instruction& x) { x.outputs[0].type.host = true; });
-      Add("state_with_a_layout", i, subject, {"V4"}, [](Instruction& x) { x.outputs[0].type.layout[Axis::kTp] = {AxisLayout::State::kPartial, 0}; });
+      Add("state_with_a_layout", i, subject, {"V4"}, [](Instruction& x) {
+        x.outputs[0].type.layout[Axis::kTp] = {AxisLayout::State::kPartial, 0};
+      });
       return;
     }
-    AddToRole("drop_instruction", absl::StrCat(Label(i), " ", subject), RulesOf(op), [i](Role& r) { Erase(r.step, i); });
-    AddToRole("repeat_instruction", absl::StrCat(Label(i), " ", subject), RulesOf(op), [i](Role& r) { Repeat(r.step, i); });
+    AddToRole("drop_instruction", absl::StrCat(Label(i), " ", subject), RulesOf(op),
+              [i](Role& r) { Erase(r.step, i); });
+    AddToRole("repeat_instruction", absl::StrCat(Label(i), " ", subject), RulesOf(op),
+              [i](Role& r) { Repeat(r.step, i); });
   }
 
   // Whether the order of two neighbours matters to what they compute: buckets beside each other do not touch.
   static bool Dependent(const Instruction& first, const Instruction& second) {
     const auto is = [&](OpKind a, OpKind b) { return first.kind == a && second.kind == b; };
-    const auto touch = [&] { return !first.outputs.empty() && !second.inputs.empty() && first.outputs[0].name == second.inputs[0]; };
-    const auto same_module = [&] { return first.attributes.contains("module") && first.attributes == second.attributes; };
-    return (is(OpKind::kReduceScatter, OpKind::kAllReduce) && touch()) || (is(OpKind::kScaleGradients, OpKind::kSquareNorm) && same_module()) ||
-           is(OpKind::kClipAndGate, OpKind::kAdamW) || (first.kind == OpKind::kAllReduce && second.kind == OpKind::kScaleGradients) ||
+    const auto touch = [&] {
+      return !first.outputs.empty() && !second.inputs.empty() && first.outputs[0].name == second.inputs[0];
+    };
+    const auto same_module = [&] {
+      return first.attributes.contains("module") && first.attributes == second.attributes;
+    };
+    return (is(OpKind::kReduceScatter, OpKind::kAllReduce) && touch()) ||
+           (is(OpKind::kScaleGradients, OpKind::kSquareNorm) && same_module()) ||
+           is(OpKind::kClipAndGate, OpKind::kAdamW) ||
+           (first.kind == OpKind::kAllReduce && second.kind == OpKind::kScaleGradients) ||
            (first.kind == OpKind::kSquareNorm && second.kind == OpKind::kAllReduce);
   }
 
@@ -245,7 +269,8 @@ class RoleDamage {
       if (kind == OpKind::kRefreshMasters || kind == OpKind::kInitializeParameters || kind == OpKind::kLoadParameters) {
         AddToRole("setup_order", absl::StrCat(i), {"V7"}, [i](Role& r) { std::swap(r.setup[i - 1], r.setup[i]); });
       }
-      if (kind == OpKind::kAllocateParameters) AddToRole("allocate_twice", absl::StrCat(i), {"V7"}, [i](Role& r) { Repeat(r.setup, i); });
+      if (kind == OpKind::kAllocateParameters)
+        AddToRole("allocate_twice", absl::StrCat(i), {"V7"}, [i](Role& r) { Repeat(r.setup, i); });
     }
   }
 

@@ -21,7 +21,8 @@ Plan Ranks(int ranks) {
   module.name = "m";
   module.grid.tp = module.grid.ep = ranks;
   plan.groups.push_back({.name = "world", .short_name = "world", .streams = {""}});
-  plan.groups.push_back({.name = "m.tp", .short_name = "tp", .module = "m", .view = View::kDense, .axes = {Axis::kTp}, .streams = {""}});
+  plan.groups.push_back(
+      {.name = "m.tp", .short_name = "tp", .module = "m", .view = View::kDense, .axes = {Axis::kTp}, .streams = {""}});
   for (int rank = 0; rank < ranks; ++rank) {
     plan.origins.push_back({"recipe.yaml", 10 + rank, 1, "module m"});
     plan.roles.push_back({.name = absl::StrCat("r", rank), .modules = {"m"}, .ranks = {{rank, 1, 1}}, .origin = rank});
@@ -36,7 +37,9 @@ Instruction Reduce(const std::string& group, int64_t size = 4) {
   return reduce;
 }
 
-Instruction Transfers(std::vector<ExchangePart> parts) { return {.kind = OpKind::kExchange, .parts = std::move(parts)}; }
+Instruction Transfers(std::vector<ExchangePart> parts) {
+  return {.kind = OpKind::kExchange, .parts = std::move(parts)};
+}
 
 std::string Problem(const Plan& plan) {
   const std::vector<Violation> violations = VerifyProgress(plan);
@@ -74,28 +77,36 @@ TEST(ProgressRules, NamesTheBlockAndTheInstruction) {
   plan.blocks[1].body = {Reduce("world"), Reduce("m.tp")};
   plan.roles[0].step = {call, call};
   plan.roles[1].step = {call, Reduce("world"), Reduce("world"), Reduce("m.tp", 3)};
-  EXPECT_THAT(Problem(plan), AllOf(HasSubstr("rank 0 (role r0) at step 1 > outer 1 > inner 1: all_reduce fp32[4] over m.tp (recipe.yaml:10)"),
-                                   HasSubstr("rank 1 (role r1) at step 3: all_reduce fp32[3] over m.tp (recipe.yaml:11)")));
+  EXPECT_THAT(
+      Problem(plan),
+      AllOf(HasSubstr("rank 0 (role r0) at step 1 > outer 1 > inner 1: all_reduce fp32[4] over m.tp (recipe.yaml:10)"),
+            HasSubstr("rank 1 (role r1) at step 3: all_reduce fp32[3] over m.tp (recipe.yaml:11)")));
 }
 
 TEST(ProgressRules, CountsACollectiveThatOneSideLacks) {
   Plan plan = Ranks(2);
   plan.roles[0].step = {Reduce("world"), Reduce("world")};
   plan.roles[1].step = {Reduce("world")};
-  EXPECT_EQ(Problem(plan),
-            "rank 0 (role r0) at step 1: all_reduce fp32[4] over world (recipe.yaml:10) is its 2nd collective over world; "
-            "rank 1 (role r1) (recipe.yaml:11) has only 1");
+  EXPECT_EQ(
+      Problem(plan),
+      "rank 0 (role r0) at step 1: all_reduce fp32[4] over world (recipe.yaml:10) is its 2nd collective over world; "
+      "rank 1 (role r1) (recipe.yaml:11) has only 1");
 }
 
 TEST(ProgressRules, CountsTransfersThatOneSideLacks) {
   Plan plan = Ranks(2);
   plan.modules[0].grid = {.pp = 2};
-  plan.groups.push_back({.name = "m.pp", .short_name = "pp", .module = "m", .view = View::kDense, .axes = {Axis::kPp}, .streams = {""}});
-  const ExchangePart send{.send = true, .value = "x", .group = "m.pp", .shift = 1}, receive{.value = "x", .group = "m.pp", .shift = -1};
+  plan.groups.push_back(
+      {.name = "m.pp", .short_name = "pp", .module = "m", .view = View::kDense, .axes = {Axis::kPp}, .streams = {""}});
+  const ExchangePart send{.send = true, .value = "x", .group = "m.pp", .shift = 1},
+      receive{.value = "x", .group = "m.pp", .shift = -1};
   plan.roles[0].step = {Transfers({send}), Transfers({send})};
   plan.roles[1].step = {Transfers({receive})};
-  EXPECT_THAT(Problem(plan), HasSubstr("rank 0 (role r0) at step 1: exchange (send forward by 1 over m.pp) (recipe.yaml:10) sends 2 times where "
-                                       "rank 1 (role r1) (recipe.yaml:11) receives once"));
+  EXPECT_THAT(
+      Problem(plan),
+      HasSubstr(
+          "rank 0 (role r0) at step 1: exchange (send forward by 1 over m.pp) (recipe.yaml:10) sends 2 times where "
+          "rank 1 (role r1) (recipe.yaml:11) receives once"));
   plan.roles[1].step.push_back(Transfers({receive}));
   EXPECT_EQ(Problem(plan), "");
   plan.roles[1].step.push_back(Transfers({send}));
@@ -106,7 +117,8 @@ TEST(ProgressRules, TwoCommunicatorsInTwoOrdersAreACircle) {
   Plan plan = Ranks(2);
   plan.roles[0].step = {Reduce("world"), Reduce("m.tp")};
   plan.roles[1].step = {Reduce("m.tp"), Reduce("world")};
-  EXPECT_THAT(Problem(plan), AllOf(HasSubstr("rank 0 (role r0) at step 0"), HasSubstr("waits in a circle: for rank 1 (role r1) at step 0"),
+  EXPECT_THAT(Problem(plan), AllOf(HasSubstr("rank 0 (role r0) at step 0"),
+                                   HasSubstr("waits in a circle: for rank 1 (role r1) at step 0"),
                                    HasSubstr("which waits for the first")));
   // On streams of their own they would get through, if the device had room for both at once: not promised, so refused.
   for (Role& role : plan.roles) {
@@ -120,13 +132,15 @@ TEST(ProgressRules, TwoCommunicatorsInTwoOrdersAreACircle) {
 
 TEST(ProgressRules, ThreeRanksThatShareOneCommunicatorEachCanCircle) {
   Plan plan = Ranks(3);
-  for (const auto& [name, ranks] : std::map<std::string, std::vector<int>>{{"g01", {0, 1}}, {"g12", {1, 2}}, {"g02", {0, 2}}}) {
+  for (const auto& [name, ranks] :
+       std::map<std::string, std::vector<int>>{{"g01", {0, 1}}, {"g12", {1, 2}}, {"g02", {0, 2}}}) {
     plan.groups.push_back({.name = name, .short_name = name, .ranks = ranks, .streams = {""}});
   }
   plan.roles[0].step = {Reduce("g01"), Reduce("g02")};
   plan.roles[1].step = {Reduce("g12"), Reduce("g01")};
   plan.roles[2].step = {Reduce("g02"), Reduce("g12")};
-  EXPECT_THAT(Problem(plan), AllOf(HasSubstr("(role r0)"), HasSubstr("(role r1)"), HasSubstr("(role r2)"), HasSubstr("waits in a circle")));
+  EXPECT_THAT(Problem(plan), AllOf(HasSubstr("(role r0)"), HasSubstr("(role r1)"), HasSubstr("(role r2)"),
+                                   HasSubstr("waits in a circle")));
   EXPECT_FALSE(Completes(plan));
   std::swap(plan.roles[2].step[0], plan.roles[2].step[1]);
   EXPECT_EQ(Problem(plan), "");
@@ -151,8 +165,8 @@ TEST(ProgressRules, ARankOutsideTheGroupIsNamed) {
   Plan plan = Ranks(2);
   plan.groups.push_back({.name = "one", .short_name = "one", .ranks = {0}, .streams = {""}});
   plan.roles[0].step = plan.roles[1].step = {Reduce("one")};
-  EXPECT_THAT(Problem(plan),
-              HasSubstr("rank 1 (role r1) at step 0: all_reduce fp32[4] over one (recipe.yaml:11) is called by ranks that are not all members"));
+  EXPECT_THAT(Problem(plan), HasSubstr("rank 1 (role r1) at step 0: all_reduce fp32[4] over one (recipe.yaml:11) is "
+                                       "called by ranks that are not all members"));
 }
 
 TEST(ProgressRules, ProgramsThatMultiplyWithoutEndAreRefused) {
@@ -169,12 +183,14 @@ TEST(ProgressRules, ProgramsThatMultiplyWithoutEndAreRefused) {
   EXPECT_EQ(Problem(plan), "the programs unroll to more than 16777216 communications");
 }
 
-// Documented as conservative: rank 1 receives what rank 0 sends, but one exchange further on. Ranks get through; their role does not.
+// Documented as conservative: rank 1 receives what rank 0 sends, but one exchange further on. Ranks get through; their
+// role does not.
 TEST(ProgressRules, RanksOfARoleThatTakeTurnsAreRefusedUntilTheRoleIsSplit) {
   Plan plan = Ranks(2);
   plan.bridges.push_back({.name = "b", .from = "m", .to = "m", .kind = "colocated", .forward = {{0, 1, 0, 1}}});
   plan.groups.push_back({.name = "b", .short_name = "bridge", .ranks = {0, 1}, .streams = {""}});
-  const std::vector<Instruction> turns = {Transfers({{.bridge = "b", .send = true, .value = "x"}}), Transfers({{.bridge = "b", .value = "x"}})};
+  const std::vector<Instruction> turns = {Transfers({{.bridge = "b", .send = true, .value = "x"}}),
+                                          Transfers({{.bridge = "b", .value = "x"}})};
   plan.roles[0].step = plan.roles[1].step = turns;
   EXPECT_EQ(Problem(plan), "");
   plan.roles.pop_back();

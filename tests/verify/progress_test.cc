@@ -1,5 +1,5 @@
-// The proof of progress against the brute-force simulator: what the proof lets through no interleaving breaks, and what it refuses some
-// interleaving breaks, but for the cases that docs/progress.md names as conservative.
+// The proof of progress against the brute-force simulator: what the proof lets through no interleaving breaks, and what
+// it refuses some interleaving breaks, but for the cases that docs/progress.md names as conservative.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,11 +54,14 @@ struct Tally {
   }
 };
 
-// Ranks and groups are what they must be, and calls are of blocks: V3 says what happens to such a plan, whatever it computes.
+// Ranks and groups are what they must be, and calls are of blocks: V3 says what happens to such a plan, whatever it
+// computes.
 bool HasRanksAndCalls(const Plan& plan) {
   if (!VerifyPlacement(plan).empty() || !VerifyGroups(plan).empty()) return false;
   const auto unknown = [&](const Instruction& op) { return op.kind == OpKind::kCall && !plan.FindBlock(op.block); };
-  const auto sound = [&](const std::vector<Instruction>& body) { return std::none_of(body.begin(), body.end(), unknown); };
+  const auto sound = [&](const std::vector<Instruction>& body) {
+    return std::none_of(body.begin(), body.end(), unknown);
+  };
   return std::all_of(plan.blocks.begin(), plan.blocks.end(), [&](const Block& block) { return sound(block.body); }) &&
          std::all_of(plan.roles.begin(), plan.roles.end(),
                      [&](const Role& role) { return sound(role.setup) && sound(role.step) && sound(role.teardown); });
@@ -134,7 +137,8 @@ std::vector<Layout> Layouts() {
                                     absl::StrCat("modules.radio_encoder.placement.ranks=", ranks),
                                     absl::StrCat("modules.radio_encoder.parallel=", parallel)};
   };
-  const auto with = [](std::vector<std::string> all, int first, int ranks, const char* parallel, int samples, bool overlap) {
+  const auto with = [](std::vector<std::string> all, int first, int ranks, const char* parallel, int samples,
+                       bool overlap) {
     all.push_back(absl::StrCat("modules.language.placement.first_rank=", first));
     all.push_back(absl::StrCat("modules.language.placement.ranks=", ranks));
     all.push_back(absl::StrCat("modules.language.parallel=", parallel));
@@ -153,7 +157,8 @@ std::vector<Layout> Layouts() {
       {"four_stages_overlapped", with(encoder(0, 4, "{tp: 1, pp: 2}"), 4, 8, "{tp: 1, pp: 4, ep: 2}", 12, true)},
       {"uneven_bridge", with(encoder(0, 3, "{tp: 1}"), 3, 4, "{tp: 2, ep: 4}", 12, true)},
       {"fan_in", with(encoder(0, 4, "{tp: 1}"), 4, 4, "{tp: 2, ep: 2}", 8, true)},
-      {"context_and_expert_tensor_parallel", with(encoder(0, 2, "{tp: 2}"), 2, 8, "{tp: 1, cp: 2, pp: 2, ep: 2, expert_tp: 2}", 8, true)},
+      {"context_and_expert_tensor_parallel",
+       with(encoder(0, 2, "{tp: 2}"), 2, 8, "{tp: 1, cp: 2, pp: 2, ep: 2, expert_tp: 2}", 8, true)},
       {"ranks_264", with(encoder(0, 8, "{tp: 1}"), 8, 256, "{tp: 2, ep: 8}", 256, true)},
       {"ranks_1024_in_stages", with(encoder(0, 64, "{tp: 4}"), 64, 960, "{tp: 2, pp: 4, ep: 8}", 480, true)},
       {"fan_out_over_stages", with(encoder(0, 4, "{tp: 2, pp: 2}"), 4, 16, "{tp: 2, pp: 2, ep: 4}", 16, true)},
@@ -171,7 +176,8 @@ TEST_P(LaidOut, AgreesWithTheSimulator) {
   EXPECT_GT(CompareMutants(plan), 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, LaidOut, ::testing::ValuesIn(Layouts()), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Layouts, LaidOut, ::testing::ValuesIn(Layouts()),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 // Recipes of more ranks than the simulator is made for are left to the proof, or shrunk by an override.
 std::vector<std::string> Shipped() {
@@ -189,8 +195,9 @@ TEST_P(ShippedRecipe, AgreesWithTheSimulator) {
   // The largest as 1,024 ranks of the same grids: 1/128 of its lanes, and of its samples.
   std::vector<std::string> overrides;
   if (GetParam() == "nemotron_moe_vlm_54l_131072r") {
-    overrides = {"cluster.nodes=128", "modules.radio_encoder.placement.ranks=64", "modules.language.placement.first_rank=64",
-                 "modules.language.placement.ranks=960", "batch.global_samples=320"};
+    overrides = {"cluster.nodes=128", "modules.radio_encoder.placement.ranks=64",
+                 "modules.language.placement.first_rank=64", "modules.language.placement.ranks=960",
+                 "batch.global_samples=320"};
   }
   const Plan plan = Compiled(GetParam(), overrides);
   ASSERT_FALSE(plan.roles.empty());
@@ -201,7 +208,8 @@ TEST_P(ShippedRecipe, AgreesWithTheSimulator) {
   EXPECT_GT(CompareMutants(plan), plan.world_size > 1 ? 10 : -1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Recipes, ShippedRecipe, ::testing::ValuesIn(Shipped()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Recipes, ShippedRecipe, ::testing::ValuesIn(Shipped()),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace planwright

@@ -37,7 +37,9 @@ class Maker {
 
   // Of a group: the main one, and one beside it now and then.
   vector<string> Streams() { return Pick(2) ? vector<string>{""} : vector<string>{"", Pick(2) ? "reduce" : "gather"}; }
-  const string& StreamOf(const Group& group) { return group.streams[static_cast<size_t>(Pick(static_cast<int>(group.streams.size())))]; }
+  const string& StreamOf(const Group& group) {
+    return group.streams[static_cast<size_t>(Pick(static_cast<int>(group.streams.size())))];
+  }
 
   // What exchanges send.
   static Instruction Source() {
@@ -56,7 +58,12 @@ class Maker {
     if (Pick(2) == 0) grid.ep = grid.tp * grid.dp, grid.expert_dp = 1;
     plan_.world_size += grid.ranks();
     const auto group = [&](const char* short_name, View view, vector<Axis> axes) {
-      plan_.groups.push_back({.name = name + "." + short_name, .short_name = short_name, .module = name, .view = view, .axes = axes, .streams = Streams()});
+      plan_.groups.push_back({.name = name + "." + short_name,
+                              .short_name = short_name,
+                              .module = name,
+                              .view = view,
+                              .axes = axes,
+                              .streams = Streams()});
     };
     group("tp", View::kDense, {Axis::kTp});
     group("pp", View::kDense, {Axis::kPp});
@@ -66,11 +73,13 @@ class Maker {
     for (int stage = 0; stage < grid.pp; ++stage) {
       vector<int> leaders, siblings;
       for (int rank = 0; rank < grid.tp * grid.dp; ++rank) {
-        (split && rank % grid.tp > 0 ? siblings : leaders).push_back(grid.first_rank + stage * grid.tp * grid.dp + rank);
+        (split && rank % grid.tp > 0 ? siblings : leaders)
+            .push_back(grid.first_rank + stage * grid.tp * grid.dp + rank);
       }
       plan_.roles.push_back({.name = absl::StrCat(name, ".s", stage), .modules = {name}, .ranks = Compress(leaders)});
       if (siblings.empty()) continue;
-      plan_.roles.push_back({.name = absl::StrCat(name, ".s", stage, ".sibling"), .modules = {name}, .ranks = Compress(siblings)});
+      plan_.roles.push_back(
+          {.name = absl::StrCat(name, ".s", stage, ".sibling"), .modules = {name}, .ranks = Compress(siblings)});
     }
   }
 
@@ -89,7 +98,8 @@ class Maker {
       ranks.insert({source, destination});
     }
     plan_.bridges.push_back(bridge);
-    plan_.groups.push_back({.name = bridge.name, .short_name = "bridge", .ranks = {ranks.begin(), ranks.end()}, .streams = Streams()});
+    plan_.groups.push_back(
+        {.name = bridge.name, .short_name = "bridge", .ranks = {ranks.begin(), ranks.end()}, .streams = Streams()});
   }
 
   int RoleAt(int rank) const { return static_cast<int>(plan_.RoleOf(rank) - plan_.roles.data()); }
@@ -102,7 +112,8 @@ class Maker {
       for (const vector<int>& members : MembersOf(plan_, group)) {
         std::set<int> here;
         for (int member : members) here.insert(RoleAt(member));
-        if (std::any_of(here.begin(), here.end(), [&](int r) { return roles.contains(r); })) roles.insert(here.begin(), here.end());
+        if (std::any_of(here.begin(), here.end(), [&](int r) { return roles.contains(r); }))
+          roles.insert(here.begin(), here.end());
       }
     }
     return roles;
@@ -157,7 +168,9 @@ class Maker {
       std::set<int> roles;
       for (int i = 0; i < width; ++i) roles.insert(RoleAt(grid.first_rank + stage * width + i));
       for (int role : roles) {
-        AddPart(plan_.roles[role], {.backward = backward, .send = send, .group = module.name + ".pp", .shift = send ? shift : -shift}, size, stream);
+        AddPart(plan_.roles[role],
+                {.backward = backward, .send = send, .group = module.name + ".pp", .shift = send ? shift : -shift},
+                size, stream);
       }
     }
   }
@@ -171,13 +184,15 @@ class Maker {
       senders.insert(RoleAt(row.from_rank));
       receivers.insert(RoleAt(row.to_rank));
     }
-    for (int role : senders) AddPart(plan_.roles[role], {.bridge = bridge.name, .backward = backward, .send = true}, 4 + number % 2, stream);
-    for (int role : receivers) AddPart(plan_.roles[role], {.bridge = bridge.name, .backward = backward, .send = false}, 4 + number % 2, stream);
+    for (int role : senders)
+      AddPart(plan_.roles[role], {.bridge = bridge.name, .backward = backward, .send = true}, 4 + number % 2, stream);
+    for (int role : receivers)
+      AddPart(plan_.roles[role], {.bridge = bridge.name, .backward = backward, .send = false}, 4 + number % 2, stream);
   }
 
   std::mt19937_64 random_;
   Plan plan_;
-  vector<Instruction> Role::* list_ = nullptr;
+  vector<Instruction> Role::*list_ = nullptr;
 };
 
 }  // namespace

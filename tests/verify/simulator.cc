@@ -27,7 +27,8 @@ class World {
     for (size_t group = 0; group < plan.groups.size(); ++group) {
       for (const vector<int>& members : MembersOf(plan, plan.groups[group])) {
         subgroups_.push_back(members);
-        for (int member : members) subgroup_of_[{static_cast<int>(group), member}] = static_cast<int>(subgroups_.size()) - 1;
+        for (int member : members)
+          subgroup_of_[{static_cast<int>(group), member}] = static_cast<int>(subgroups_.size()) - 1;
       }
     }
     for (const Bridge& bridge : plan.bridges) {
@@ -56,13 +57,14 @@ class World {
  private:
   struct Rank {
     const Program* program = nullptr;
-    vector<char> done;             // by operation
-    vector<vector<int>> waits;     // by operation: earlier ones that must be done
-    size_t next = 0;               // to start
+    vector<char> done;          // by operation
+    vector<vector<int>> waits;  // by operation: earlier ones that must be done
+    size_t next = 0;            // to start
     bool awake = false;
     std::map<std::tuple<int, int, bool>, int> messages;  // communicator, peer, send: how many were posted
-    std::map<int, vector<std::tuple<int, int, bool, int, int>>> posts;  // by operation: communicator, peer, send, number, part
-    std::map<int, int> open;       // by operation: messages not met
+    // by operation: communicator, peer, send, number, part
+    std::map<int, vector<std::tuple<int, int, bool, int, int>>> posts;
+    std::map<int, int> open;  // by operation: messages not met
   };
   struct Meeting {
     vector<std::pair<int, int>> arrived;  // rank, operation
@@ -96,10 +98,13 @@ class World {
 
   void Fail(int rank, const Op& op, const string& what) {
     if (!problem_.empty()) return;
-    problem_ = absl::StrCat("rank ", rank, " at ", string(OpName(op.instruction->kind)), " over ", op.instruction->group, ": ", what);
+    problem_ = absl::StrCat("rank ", rank, " at ", string(OpName(op.instruction->kind)), " over ",
+                            op.instruction->group, ": ", what);
   }
 
-  int Communicator(const string& name) { return communicators_.emplace(name, static_cast<int>(communicators_.size())).first->second; }
+  int Communicator(const string& name) {
+    return communicators_.emplace(name, static_cast<int>(communicators_.size())).first->second;
+  }
 
   // The messages of a part, in the order in which they start.
   void Number(int rank, int index, int number) {
@@ -113,7 +118,8 @@ class World {
       if (rows != rows_.end()) peers = rows->second;
       const Group* members = plan_.FindGroup(part.bridge);
       for (int peer : peers) {
-        if (!members || !HasStream(*members, *op.instruction) || !std::count(members->ranks.begin(), members->ranks.end(), rank) ||
+        if (!members || !HasStream(*members, *op.instruction) ||
+            !std::count(members->ranks.begin(), members->ranks.end(), rank) ||
             !std::count(members->ranks.begin(), members->ranks.end(), peer)) {
           return Fail(rank, op, absl::StrCat("has no communicator with rank ", peer));
         }
@@ -122,15 +128,18 @@ class World {
       const Group* group = plan_.FindGroup(part.group);
       if (!group || !HasStream(*group, *op.instruction)) return Fail(rank, op, "names no group that is used");
       const auto subgroup = subgroup_of_.find({static_cast<int>(group - plan_.groups.data()), rank});
-      if (subgroup == subgroup_of_.end() || group->axes.size() != 1) return Fail(rank, op, "is in no such line of stages");
+      if (subgroup == subgroup_of_.end() || group->axes.size() != 1)
+        return Fail(rank, op, "is in no such line of stages");
       const vector<int>& line = subgroups_[subgroup->second];
       const int place = static_cast<int>(std::find(line.begin(), line.end(), rank) - line.begin()) + part.shift;
-      if (part.shift == 0 || place < 0 || place >= static_cast<int>(line.size())) return Fail(rank, op, "has nobody on the other side");
+      if (part.shift == 0 || place < 0 || place >= static_cast<int>(line.size()))
+        return Fail(rank, op, "has nobody on the other side");
       peers = {line[place]};
     }
     const int communicator = Communicator(absl::StrCat(part.bridge.empty() ? part.group : part.bridge, " ", op.stream));
     for (int peer : peers) {
-      state.posts[index].push_back({communicator, peer, part.send, state.messages[{communicator, peer, part.send}]++, number});
+      state.posts[index].push_back(
+          {communicator, peer, part.send, state.messages[{communicator, peer, part.send}]++, number});
     }
   }
 
@@ -155,7 +164,9 @@ class World {
     Rank& state = ranks_[rank];
     if (state.next == state.done.size()) return;
     const int index = static_cast<int>(state.next);
-    if (!std::all_of(state.waits[index].begin(), state.waits[index].end(), [&](int before) { return state.done[before]; })) return;
+    if (!std::all_of(state.waits[index].begin(), state.waits[index].end(),
+                     [&](int before) { return state.done[before]; }))
+      return;
     ++state.next;
     state.program->ops[index].instruction->kind == OpKind::kExchange ? Exchange(rank, index) : Collect(rank, index);
     Wake(rank);
@@ -166,14 +177,16 @@ class World {
     const auto found = subgroup_of_.find({op.group, rank});
     if (found == subgroup_of_.end()) return Fail(rank, op, "is in no such group");
     const vector<int>& members = subgroups_[found->second];
-    if (members.size() > 1 && !HasStream(plan_.groups[op.group], *op.instruction)) return Fail(rank, op, "has no communicator");
+    if (members.size() > 1 && !HasStream(plan_.groups[op.group], *op.instruction))
+      return Fail(rank, op, "has no communicator");
     if (op.instruction->kind == OpKind::kBroadcast) {
       const int64_t root = op.instruction->integer("root");
       if (root < 0 || root >= static_cast<int64_t>(members.size())) return Fail(rank, op, "has no such root");
     }
     Meeting& meeting = meetings_[{found->second, op.stream}];
     if (meeting.arrived.empty()) meeting.first = &op;
-    if (meeting.first->content != op.content) return Fail(rank, op, absl::StrCat(op.content, " meets ", meeting.first->content));
+    if (meeting.first->content != op.content)
+      return Fail(rank, op, absl::StrCat(op.content, " meets ", meeting.first->content));
     meeting.arrived.push_back({rank, index});
     if (meeting.arrived.size() < members.size()) return;
     const auto arrived = std::move(meeting.arrived);
@@ -184,7 +197,8 @@ class World {
   void Exchange(int rank, int index) {
     Rank& state = ranks_[rank];
     const Op& op = state.program->ops[index];
-    for (size_t part = 0; part < op.instruction->parts.size() && problem_.empty(); ++part) Number(rank, index, static_cast<int>(part));
+    for (size_t part = 0; part < op.instruction->parts.size() && problem_.empty(); ++part)
+      Number(rank, index, static_cast<int>(part));
     if (!problem_.empty()) return;
     state.open[index] = 1;  // not done before all parts are posted
     for (const auto& [communicator, peer, send, number, part] : state.posts[index]) {
@@ -197,7 +211,8 @@ class World {
       }
       const Message met = other->second;
       posted_.erase(other);
-      if (met.content != op.contents[part]) return Fail(rank, op, absl::StrCat(op.contents[part], " meets ", met.content));
+      if (met.content != op.contents[part])
+        return Fail(rank, op, absl::StrCat(op.contents[part], " meets ", met.content));
       if (--ranks_[met.rank].open[met.op] == 0) Done(met.rank, met.op);
     }
     if (--state.open[index] == 0) Done(rank, index);
@@ -222,7 +237,7 @@ class World {
   std::map<std::pair<int, int>, int> subgroup_of_;  // group, rank
   std::map<std::tuple<string, bool, bool, int>, vector<int>> rows_;
   std::map<string, int> communicators_;
-  std::map<std::pair<int, int>, Meeting> meetings_;  // subgroup, stream
+  std::map<std::pair<int, int>, Meeting> meetings_;           // subgroup, stream
   std::map<std::tuple<int, int, int, int>, Message> posted_;  // communicator, from, to, number
   vector<int> awake_;
   string problem_;

@@ -1,5 +1,5 @@
-// The derived order of streams against its definition, by brute force and in both directions: nothing that conflicts is unordered, nothing else is
-// ordered. Programs that run in any order that it allows, at random, make the same values.
+// The derived order of streams against its definition, by brute force and in both directions: nothing that conflicts is
+// unordered, nothing else is ordered. Programs that run in any order that it allows, at random, make the same values.
 #include "planner/plan/stream_order.h"
 
 #include <gtest/gtest.h>
@@ -100,16 +100,19 @@ class RandomProgram {
     Program program;
     program.streams = Pick(4) + 1;
     std::vector<int> state, live;
-    for (const char* name : {"%a", "%a.gradients", "%a.gradients.0", "%a.gradients.0/x", "%a.gradients.0/y", "%a.gradients.1", "%a.parameters",
-                             "%a.parameters.0", "%a.parameters.0/x", "$", "$reals", "$reals.loss", "$reals.norm.a", "$gate"}) {
+    for (const char* name : {"%a", "%a.gradients", "%a.gradients.0", "%a.gradients.0/x", "%a.gradients.0/y",
+                             "%a.gradients.1", "%a.parameters", "%a.parameters.0", "%a.parameters.0/x", "$", "$reals",
+                             "$reals.loss", "$reals.norm.a", "$gate"}) {
       state.push_back(program.resources.Number(name));
     }
     const int count = 5 + Pick(40);
     for (int i = 0; i < count; ++i) {
       Step& step = program.steps.emplace_back();
       step.stream = Pick(program.streams);
-      for (int k = Pick(3); k > 0; --k) step.accesses.push_back({state[static_cast<size_t>(Pick(static_cast<int>(state.size())))], Pick(3) == 0});
-      for (int k = Pick(3); k > 0 && !live.empty(); --k) step.accesses.push_back({live[static_cast<size_t>(Pick(static_cast<int>(live.size())))], false});
+      for (int k = Pick(3); k > 0; --k)
+        step.accesses.push_back({state[static_cast<size_t>(Pick(static_cast<int>(state.size())))], Pick(3) == 0});
+      for (int k = Pick(3); k > 0 && !live.empty(); --k)
+        step.accesses.push_back({live[static_cast<size_t>(Pick(static_cast<int>(live.size())))], false});
       if (Pick(2) == 0) {
         step.makes_value = true;
         live.push_back(program.resources.Number(absl::StrCat("v", i)));
@@ -144,7 +147,8 @@ std::map<int, uint64_t> Execute(const Program& program, const std::vector<size_t
   for (size_t at : order) {
     uint64_t mixed = 1469598103934665603ULL * (at + 1);
     for (const Access& access : program.steps[at].accesses) {
-      for (int leaf : leaves(access.resource)) mixed = (mixed ^ contents[leaf]) * 1099511628211ULL + static_cast<uint64_t>(leaf);
+      for (int leaf : leaves(access.resource))
+        mixed = (mixed ^ contents[leaf]) * 1099511628211ULL + static_cast<uint64_t>(leaf);
     }
     for (const Access& access : program.steps[at].accesses) {
       for (int leaf : leaves(access.resource)) {
@@ -210,11 +214,12 @@ TEST(StreamOrder, BothOrdersOfWhatIsUnorderedAreMet) {
   }
 }
 
-// A role's setup, two steps and teardown with each instruction on a stream of its own, so that nothing but effects orders them. `dropped`: a kind and
-// one of its effects that is left out.
+// A role's setup, two steps and teardown with each instruction on a stream of its own, so that nothing but effects
+// orders them. `dropped`: a kind and one of its effects that is left out.
 Program Alone(const Plan& plan, const Role& role, std::optional<std::pair<OpKind, size_t>> dropped) {
   Program program;
-  const auto add_body = [&](auto&& self, const std::vector<Instruction>& body, const Block* block, const std::string& frame) -> void {
+  const auto add_body = [&](auto&& self, const std::vector<Instruction>& body, const Block* block,
+                            const std::string& frame) -> void {
     for (const Instruction& op : body) {
       const std::string& inner = op.frame.empty() ? frame : op.frame;
       if (op.kind == OpKind::kCall) {
@@ -224,17 +229,21 @@ Program Alone(const Plan& plan, const Role& role, std::optional<std::pair<OpKind
       }
       Step step;
       std::vector<StateAccess> accesses = StateAccessesOf(op, role.modules);
-      if (dropped && dropped->first == op.kind) accesses.erase(accesses.begin() + static_cast<std::ptrdiff_t>(dropped->second));
+      if (dropped && dropped->first == op.kind)
+        accesses.erase(accesses.begin() + static_cast<std::ptrdiff_t>(dropped->second));
       if (const Module* module = block ? plan.FindModule(block->module) : nullptr) {
         for (const Storage& storage : module->storages) {
           if (storage.frame != frame) continue;
-          const auto has = [&](const std::vector<std::string>& slots) { return std::find(slots.begin(), slots.end(), storage.slot) != slots.end(); };
+          const auto has = [&](const std::vector<std::string>& slots) {
+            return std::find(slots.begin(), slots.end(), storage.slot) != slots.end();
+          };
           if (has(op.parameters)) accesses.push_back({ParameterResource(*module, storage), false});
           if (has(op.gradients)) accesses.push_back({GradientResource(*module, storage), true});
         }
       }
       if (accesses.empty()) continue;
-      for (const StateAccess& access : accesses) step.accesses.push_back({program.resources.Number(access.resource), access.writes});
+      for (const StateAccess& access : accesses)
+        step.accesses.push_back({program.resources.Number(access.resource), access.writes});
       step.stream = program.streams++ - 1;
       program.steps.push_back(std::move(step));
     }
@@ -244,8 +253,10 @@ Program Alone(const Plan& plan, const Role& role, std::optional<std::pair<OpKind
 }
 
 TEST(StreamOrder, EveryEffectOfTheTableOrdersSomething) {
-  const Plan plan = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", {"batch.global_samples=2"});
-  const Plan loading = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", {"initialize={from: weights.safetensors}"});
+  const Plan plan =
+      testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", {"batch.global_samples=2"});
+  const Plan loading = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
+                                             {"initialize={from: weights.safetensors}"});
   const auto closure = [](const Plan& of, std::optional<std::pair<OpKind, size_t>> dropped) {
     std::vector<Closure> all;
     for (const Role& role : of.roles) all.push_back(Derived(Alone(of, role, dropped)));
@@ -254,29 +265,33 @@ TEST(StreamOrder, EveryEffectOfTheTableOrdersSomething) {
   const auto whole = closure(plan, {}), whole_loading = closure(loading, {});
   for (const OpInfo& info : AllOps()) {
     for (size_t effect = 0; effect < info.effects.size(); ++effect) {
-      // Beside what orders them already: masters and moments, which adamw alone touches, with the parameters that they belong to; and the sums that
-      // the log reads together with the counts of tokens.
+      // Beside what orders them already: masters and moments, which adamw alone touches, with the parameters that they
+      // belong to; and the sums that the log reads together with the counts of tokens.
       const std::string& resource = info.effects[effect].resource;
-      if (resource == "%{module}.optimizer.{bucket}" || (info.kind == OpKind::kLogStep && resource == "$reals")) continue;
-      const bool noticed = closure(plan, {{info.kind, effect}}) != whole || closure(loading, {{info.kind, effect}}) != whole_loading;
-      EXPECT_TRUE(noticed) << info.name << " " << (info.effects[effect].writes ? "writes " : "reads ") << info.effects[effect].resource;
+      if (resource == "%{module}.optimizer.{bucket}" || (info.kind == OpKind::kLogStep && resource == "$reals"))
+        continue;
+      const bool noticed =
+          closure(plan, {{info.kind, effect}}) != whole || closure(loading, {{info.kind, effect}}) != whole_loading;
+      EXPECT_TRUE(noticed) << info.name << " " << (info.effects[effect].writes ? "writes " : "reads ")
+                           << info.effects[effect].resource;
     }
   }
 }
 
-// What overlap is for: a bucket's gather of parameters runs beside the stepping of others, and the next forward waits for its own bucket alone.
+// What overlap is for: a bucket's gather of parameters runs beside the stepping of others, and the next forward waits
+// for its own bucket alone.
 TEST(StreamOrder, AGatherIsWaitedForByTheLayersThatReadIt) {
   ResourceTree tree;
   const auto reads = [&](const char* name) { return Access{tree.Number(name), false}; };
   const auto writes = [&](const char* name) { return Access{tree.Number(name), true}; };
   const std::vector<Step> steps = {
-      {.stream = 0, .accesses = {writes("%m.parameters.0")}},                                  // adamw of bucket 0
-      {.stream = 1, .accesses = {reads("%m.parameters.0"), writes("%m.parameters.0")}},        // its gather
-      {.stream = 0, .accesses = {writes("%m.parameters.1")}},                                  // adamw of bucket 1
-      {.stream = 1, .accesses = {reads("%m.parameters.1"), writes("%m.parameters.1")}},        // its gather
-      {.stream = 0, .accesses = {writes("%m.gradients"), writes("$")}},                        // begin_step
-      {.stream = 0, .accesses = {reads("%m.parameters.0/layer_0")}},                           // a layer of bucket 0
-      {.stream = 0, .accesses = {reads("%m.parameters.1/layer_1")}},                           // a layer of bucket 1
+      {.stream = 0, .accesses = {writes("%m.parameters.0")}},                            // adamw of bucket 0
+      {.stream = 1, .accesses = {reads("%m.parameters.0"), writes("%m.parameters.0")}},  // its gather
+      {.stream = 0, .accesses = {writes("%m.parameters.1")}},                            // adamw of bucket 1
+      {.stream = 1, .accesses = {reads("%m.parameters.1"), writes("%m.parameters.1")}},  // its gather
+      {.stream = 0, .accesses = {writes("%m.gradients"), writes("$")}},                  // begin_step
+      {.stream = 0, .accesses = {reads("%m.parameters.0/layer_0")}},                     // a layer of bucket 0
+      {.stream = 0, .accesses = {reads("%m.parameters.1/layer_1")}},                     // a layer of bucket 1
   };
   StreamOrder order(tree, 2);
   std::vector<std::vector<int64_t>> waits;

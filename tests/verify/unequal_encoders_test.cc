@@ -1,5 +1,5 @@
-// Encoders of every depth beside each other: each plan compiles (a circle is a broken rule, PW0801), makes progress in the simulator, and carries
-// the microbatches in one order.
+// Encoders of every depth beside each other: each plan compiles (a circle is a broken rule, PW0801), makes progress in
+// the simulator, and carries the microbatches in one order.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -39,8 +39,9 @@ vector<string> OverridesOf(const Layout& layout) {
   vector<string> overrides, bridges;
   int first = 0;
   const auto add = [&](const string& name, const string& model, const Stages& stages) {
-    overrides.push_back(absl::StrCat("modules.", name, "={model: ", model, ", placement: {first_rank: ", first, ", ranks: ", stages.ranks(),
-                                     "}, parallel: {tp: ", stages.tp, ", pp: ", stages.pp, "}, train: ", stages.train, "}"));
+    overrides.push_back(absl::StrCat("modules.", name, "={model: ", model, ", placement: {first_rank: ", first,
+                                     ", ranks: ", stages.ranks(), "}, parallel: {tp: ", stages.tp, ", pp: ", stages.pp,
+                                     "}, train: ", stages.train, "}"));
     first += stages.ranks();
   };
   for (size_t i = 0; i < layout.encoders.size(); ++i) {
@@ -59,7 +60,8 @@ std::map<string, vector<string>> Carried(const Role& role) {
   std::map<string, vector<string>> carried;
   for (const Instruction& instruction : role.step) {
     for (const ExchangePart& part : instruction.parts) {
-      const string way = absl::StrCat(part.bridge, part.group, part.shift, part.send ? " sends" : " receives", part.backward ? " backward" : "");
+      const string way = absl::StrCat(part.bridge, part.group, part.shift, part.send ? " sends" : " receives",
+                                      part.backward ? " backward" : "");
       const size_t begin = part.value.find(".m") + 2;  // "audio.m3.rows"
       carried[way].push_back(part.value.substr(begin, part.value.find('.', begin) - begin));
     }
@@ -70,7 +72,8 @@ std::map<string, vector<string>> Carried(const Role& role) {
 void ExpectProgress(const Layout& layout, uint64_t seed) {
   const vector<string> overrides = OverridesOf(layout);
   SCOPED_TRACE(absl::StrCat("'", absl::StrJoin(overrides, "' '"), "'"));
-  const Plan plan = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/tests/fuzz/regressions/recipe/encoders_of_unequal_depth.yaml", overrides);
+  const Plan plan = testing::CompiledFile(
+      PLANWRIGHT_SOURCE_DIR "/tests/fuzz/regressions/recipe/encoders_of_unequal_depth.yaml", overrides);
   ASSERT_FALSE(plan.roles.empty());
   vector<string> all;
   for (int m = 0; m < layout.microbatches; ++m) all.push_back(absl::StrCat(m));
@@ -85,7 +88,8 @@ void ExpectProgress(const Layout& layout, uint64_t seed) {
 
 // What an encoder trains decides which of its stages have backwards.
 TEST(UnequalEncoders, TwoOfAllDepthsMakeProgress) {
-  const vector<string> trains = {"{backbone: trained}", "{backbone: frozen, projection: trained}", "{backbone: frozen, projection: frozen}"};
+  const vector<string> trains = {"{backbone: trained}", "{backbone: frozen, projection: trained}",
+                                 "{backbone: frozen, projection: frozen}"};
   uint64_t seed = 0;
   for (const int first : kStages) {
     for (const int second : kStages) {
@@ -94,7 +98,8 @@ TEST(UnequalEncoders, TwoOfAllDepthsMakeProgress) {
           // Two that learn, and by turns one that learns in part or not at all, before and behind the other.
           const string &one = trains[++seed % 3], &other = trains[seed / 3 % 3];
           ExpectProgress({{{.pp = first}, {.pp = second}}, {.pp = language}, microbatches}, seed);
-          ExpectProgress({{{.pp = first, .train = one}, {.pp = second, .train = other}}, {.pp = language}, microbatches}, seed);
+          ExpectProgress(
+              {{{.pp = first, .train = one}, {.pp = second, .train = other}}, {.pp = language}, microbatches}, seed);
           if (HasFailure()) return;
         }
       }

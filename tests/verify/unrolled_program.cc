@@ -17,7 +17,9 @@ string TypeOf(const ValueType& type, size_t skip) {
   string text(DTypeName(type.dtype));
   for (size_t i = skip; i < type.dims.size(); ++i) {
     const Dim& dim = type.dims[i];
-    absl::StrAppend(&text, "x", std::holds_alternative<int64_t>(dim) ? absl::StrCat(std::get<int64_t>(dim)) : std::get<string>(dim));
+    absl::StrAppend(
+        &text, "x",
+        std::holds_alternative<int64_t>(dim) ? absl::StrCat(std::get<int64_t>(dim)) : std::get<string>(dim));
   }
   return text;
 }
@@ -75,13 +77,15 @@ class Unroller {
       if (const auto* number = std::get_if<int64_t>(&value)) absl::StrAppend(&text, "=", *number);
       if (const auto* real = std::get_if<double>(&value)) absl::StrAppend(&text, "=", *real);
       if (const auto* word = std::get_if<string>(&value)) absl::StrAppend(&text, "=", *word);
-      if (const auto* list = std::get_if<vector<int64_t>>(&value)) absl::StrAppend(&text, "=", absl::StrJoin(*list, ","));
+      if (const auto* list = std::get_if<vector<int64_t>>(&value))
+        absl::StrAppend(&text, "=", absl::StrJoin(*list, ","));
     }
     return text;
   }
 
   // What both ends of a transfer must say alike.
-  static string ContentOf(const ExchangePart& part, const vector<Instruction>& body, const vector<const vector<Output>*>& given) {
+  static string ContentOf(const ExchangePart& part, const vector<Instruction>& body,
+                          const vector<const vector<Output>*>& given) {
     const ValueType* type = nullptr;
     const auto look = [&](const vector<Output>& values) {
       for (const Output& value : values) {
@@ -91,7 +95,8 @@ class Unroller {
     for (const auto* values : given) look(*values);
     for (const Instruction& maker : body) look(maker.outputs);
     const bool bridged = !part.bridge.empty();
-    return absl::StrCat(part.backward ? "gradient" : "value", bridged ? "" : absl::StrCat(" by ", part.send ? part.shift : -part.shift), " ",
+    return absl::StrCat(part.backward ? "gradient" : "value",
+                        bridged ? "" : absl::StrCat(" by ", part.send ? part.shift : -part.shift), " ",
                         type ? TypeOf(*type, bridged ? 1 : 0) : "?");
   }
 

@@ -1,4 +1,5 @@
-// V9: the manifest of every layout passes, and one that would leave a hole, write twice, or let two tensors share a key does not.
+// V9: the manifest of every layout passes, and one that would leave a hole, write twice, or let two tensors share a key
+// does not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +34,9 @@ const Plan& Sound() {
 CheckpointRule& RuleOf(Plan& plan, const std::string& module, View view, bool cut, bool states) {
   for (CheckpointRule& rule : plan.checkpoint.rules) {
     const bool tensor = std::find(rule.cut.begin(), rule.cut.end(), Axis::kTp) != rule.cut.end();
-    if (rule.module == module && rule.view == view && (view == View::kExpert || tensor == cut) && !rule.states.empty() == states) return rule;
+    if (rule.module == module && rule.view == view && (view == View::kExpert || tensor == cut) &&
+        !rule.states.empty() == states)
+      return rule;
   }
   throw std::runtime_error("no such rule");
 }
@@ -74,25 +77,34 @@ void Move(Axis axis, std::vector<Axis>& from, std::vector<Axis>& to) {
 
 std::vector<Damage> Damages() {
   return {
-      {"key_of_another_module", "exists twice", [](Plan& p) { p.modules[0].parameters[0].name = p.modules[1].parameters[0].name; }},
-      {"key_of_a_state", "also that of a state", [](Plan& p) { Named(p, kHead).name = "language.backbone.norm_f.weight.exp_avg"; }},
+      {"key_of_another_module", "exists twice",
+       [](Plan& p) { p.modules[0].parameters[0].name = p.modules[1].parameters[0].name; }},
+      {"key_of_a_state", "also that of a state",
+       [](Plan& p) { Named(p, kHead).name = "language.backbone.norm_f.weight.exp_avg"; }},
       {"key_of_an_expert", "also that of an expert",
        [](Plan& p) { Named(p, kHead).name = "language.backbone.layers.1.mixer.experts.7.up_proj.weight"; }},
-      {"experts_share_a_key", "share one checkpoint key", [](Plan& p) { Named(p, kExpert).name = "language.up_proj.weight"; }},
-      {"file_name_twice", "file name", [](Plan& p) { p.modules[0].parameters[0].file_name = p.modules[1].parameters[0].file_name; }},
+      {"experts_share_a_key", "share one checkpoint key",
+       [](Plan& p) { Named(p, kExpert).name = "language.up_proj.weight"; }},
+      {"file_name_twice", "file name",
+       [](Plan& p) { p.modules[0].parameters[0].file_name = p.modules[1].parameters[0].file_name; }},
       {"common_key_twice", "common.step exists twice", [](Plan& p) { p.checkpoint.common.push_back("common.step"); }},
       {"common_key_of_a_parameter", "exists twice", [](Plan& p) { Named(p, kHead).name = "common.step"; }},
       {"step_not_kept", "does not keep common.step", [](Plan& p) { std::erase(p.checkpoint.common, "common.step"); }},
-      {"samples_not_kept", "does not keep common.consumed_samples", [](Plan& p) { std::erase(p.checkpoint.common, "common.consumed_samples"); }},
+      {"samples_not_kept", "does not keep common.consumed_samples",
+       [](Plan& p) { std::erase(p.checkpoint.common, "common.consumed_samples"); }},
       {"writer_axis_missing", "make up its ranks", [](Plan& p) { std::erase(CutDense(p).replicated, Axis::kDp); }},
       {"axis_twice", "make up its ranks", [](Plan& p) { CutDense(p).replicated.push_back(Axis::kTp); }},
       {"axis_of_the_other_view", "make up its ranks", [](Plan& p) { CutDense(p).replicated.push_back(Axis::kEp); }},
       {"hole_over_tp", "a hole", [](Plan& p) { Move(Axis::kTp, CutDense(p).cut, CutDense(p).replicated); }},
       {"hole_over_ep", "a hole", [](Plan& p) { Move(Axis::kEp, Experts(p).cut, Experts(p).replicated); }},
-      {"double_writer_over_tp", "all of them would write it", [](Plan& p) { Move(Axis::kTp, WholeDense(p).replicated, WholeDense(p).cut); }},
-      {"double_writer_over_dp", "all of them would write it", [](Plan& p) { Move(Axis::kDp, CutDense(p).replicated, CutDense(p).cut); }},
-      {"parameter_in_no_rule", "nobody writes it", [](Plan& p) { CutDense(p).parameters.erase(CutDense(p).parameters.begin()); }},
-      {"parameter_in_two_rules", "more than once", [](Plan& p) { WholeDense(p).parameters.push_back(CutDense(p).parameters.front()); }},
+      {"double_writer_over_tp", "all of them would write it",
+       [](Plan& p) { Move(Axis::kTp, WholeDense(p).replicated, WholeDense(p).cut); }},
+      {"double_writer_over_dp", "all of them would write it",
+       [](Plan& p) { Move(Axis::kDp, CutDense(p).replicated, CutDense(p).cut); }},
+      {"parameter_in_no_rule", "nobody writes it",
+       [](Plan& p) { CutDense(p).parameters.erase(CutDense(p).parameters.begin()); }},
+      {"parameter_in_two_rules", "more than once",
+       [](Plan& p) { WholeDense(p).parameters.push_back(CutDense(p).parameters.front()); }},
       {"rule_dropped", "nobody writes it", [](Plan& p) { p.checkpoint.rules.pop_back(); }},
       {"rule_of_no_module", "unknown module", [](Plan& p) { CutDense(p).module = "nobody"; }},
       {"rule_past_the_parameters", "does not exist", [](Plan& p) { CutDense(p).parameters.back().first += 10000; }},
@@ -105,16 +117,19 @@ std::vector<Damage> Damages() {
          rule.replicated = {Axis::kCp, Axis::kDp};
          rule.flat = {Axis::kDp};
        }},
-      {"segments_short_of_the_tensor", "do not tile it", [](Plan& p) { Named(p, kHead).segments = {Named(p, kHead).shape[0] - 2}; }},
+      {"segments_short_of_the_tensor", "do not tile it",
+       [](Plan& p) { Named(p, kHead).segments = {Named(p, kHead).shape[0] - 2}; }},
       {"segment_that_does_not_divide", "do not divide",
        [](Plan& p) {
          Named(p, kHead).segments = {1, Named(p, kHead).shape[0] - 1};
        }},
       {"state_forgotten", "the checkpoint keeps", [](Plan& p) { CutDense(p).states.pop_back(); }},
-      {"state_of_a_buffer", "the checkpoint keeps", [](Plan& p) { RuleOf(p, "language", View::kDense, false, false).states = {"exp_avg"}; }},
+      {"state_of_a_buffer", "the checkpoint keeps",
+       [](Plan& p) { RuleOf(p, "language", View::kDense, false, false).states = {"exp_avg"}; }},
       {"state_ranges_over_too_few", "the checkpoint writes", [](Plan& p) { CutDense(p).flat.clear(); }},
       {"state_ranges_over_a_cut_axis", "not a replicated axis", [](Plan& p) { CutDense(p).flat.push_back(Axis::kTp); }},
-      {"state_sharded_over_another_group", "sharded over", [](Plan& p) { p.modules[1].buckets[0].reduce_group = "language.tp"; }},
+      {"state_sharded_over_another_group", "sharded over",
+       [](Plan& p) { p.modules[1].buckets[0].reduce_group = "language.tp"; }},
       {"shards_that_do_not_divide", "do not divide", [](Plan& p) { p.modules[1].buckets[0].elements += 1; }},
       {"bucket_too_small", "too small", [](Plan& p) { p.modules[1].buckets[0].elements = 128; }},
       {"storages_overlap", "overlaps its neighbour",
@@ -123,9 +138,12 @@ std::vector<Damage> Damages() {
            if (storage.bucket >= 0 && storage.offset > 0) return void(storage.offset -= 1);
          }
        }},
-      {"storage_in_two_frames", "lies in two storages", [](Plan& p) { p.modules[1].storages.push_back(p.modules[1].storages.front()); }},
+      {"storage_in_two_frames", "lies in two storages",
+       [](Plan& p) { p.modules[1].storages.push_back(p.modules[1].storages.front()); }},
       {"no_source", "have 0 sources",
-       [](Plan& p) { std::erase_if(p.roles[0].setup, [](const Instruction& i) { return i.kind == OpKind::kInitializeParameters; }); }},
+       [](Plan& p) {
+         std::erase_if(p.roles[0].setup, [](const Instruction& i) { return i.kind == OpKind::kInitializeParameters; });
+       }},
       {"two_sources", "have 2 sources", [](Plan& p) { p.roles[0].setup.push_back(Draw(p)); }},
       {"load_from_no_file", "from no file", [](Plan& p) { Draw(p).kind = OpKind::kLoadParameters; }},
   };
@@ -144,7 +162,8 @@ TEST_P(DamagedCheckpoint, IsRefused) {
   EXPECT_THAT(messages, ::testing::Contains(::testing::HasSubstr(GetParam().says)));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DamagedCheckpoint, ::testing::ValuesIn(Damages()), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, DamagedCheckpoint, ::testing::ValuesIn(Damages()),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 // What the rule proves by axes, counted rank by rank: every element of every tensor and state is written once.
 void ExpectWrittenOnce(const Plan& plan) {
@@ -157,7 +176,8 @@ void ExpectWrittenOnce(const Plan& plan) {
     }
     const auto writes = [&](int rank, const std::vector<Axis>& except) {
       return std::all_of(rule.replicated.begin(), rule.replicated.end(), [&](Axis axis) {
-        return std::find(except.begin(), except.end(), axis) != except.end() || CoordinateOf(module.grid, rank, axis) == 0;
+        return std::find(except.begin(), except.end(), axis) != except.end() ||
+               CoordinateOf(module.grid, rank, axis) == 0;
       });
     };
     for (int rank = module.grid.first_rank; rank < module.grid.first_rank + module.grid.ranks(); ++rank) {
@@ -176,8 +196,10 @@ void ExpectWrittenOnce(const Plan& plan) {
           if (writes(rank, {})) write(slice.name, slice.runs);
           if (rule.states.empty() || !writes(rank, rule.flat)) continue;
           const Bucket& bucket = module.buckets[storage.bucket];
-          const int64_t owned = bucket.elements / bucket.shards, first = owned * ShardIndexOf(plan, module, bucket, rank) - storage.offset;
-          for (const std::string& state : rule.states) write(slice.name + "." + state, ClipRuns(slice.runs, first, first + owned));
+          const int64_t owned = bucket.elements / bucket.shards,
+                        first = owned * ShardIndexOf(plan, module, bucket, rank) - storage.offset;
+          for (const std::string& state : rule.states)
+            write(slice.name + "." + state, ClipRuns(slice.runs, first, first + owned));
         }
       }
     }
@@ -196,8 +218,9 @@ void ExpectWrittenOnce(const Plan& plan) {
 }
 
 TEST(Checkpoint, EveryElementIsWrittenByOneRank) {
-  for (const TinyLayout& layout : {TinyLayout{1, 1, 1, 1, 1, true}, TinyLayout{2, 2, 4, 2, 2, false}, TinyLayout{4, 2, 4, 2, 4, false},
-                                   TinyLayout{4, 2, 4, 2, 2, true}, TinyLayout{2, 1, 8, 2, 4, false}}) {
+  for (const TinyLayout& layout :
+       {TinyLayout{1, 1, 1, 1, 1, true}, TinyLayout{2, 2, 4, 2, 2, false}, TinyLayout{4, 2, 4, 2, 4, false},
+        TinyLayout{4, 2, 4, 2, 2, true}, TinyLayout{2, 1, 8, 2, 4, false}}) {
     ExpectWrittenOnce(Compiled(layout));
     ExpectWrittenOnce(Compiled(layout, "fp32"));
   }

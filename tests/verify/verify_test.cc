@@ -1,4 +1,5 @@
-// Each rule refuses plans that break it, and only such: a compiled plan passes; a damaged one is refused by the rule named.
+// Each rule refuses plans that break it, and only such: a compiled plan passes; a damaged one is refused by the rule
+// named.
 #include "planner/verify/verify.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +18,8 @@ namespace {
 using testing::TinyLayout;
 using testing::TinyRecipe;
 
-// tp2 dp1 encoder on ranks 0-1, tp2 dp2 ep4 language model on 2-5: every kind of group, a bridge with leaders and siblings.
+// tp2 dp1 encoder on ranks 0-1, tp2 dp2 ep4 language model on 2-5: every kind of group, a bridge with leaders and
+// siblings.
 const Plan& Sound() {
   static const Plan plan = [] {
     Diagnostics diagnostics;
@@ -65,7 +67,10 @@ struct Damage {
 
 std::vector<Damage> Damages() {
   return {
-      {"rank_in_two_roles", "V1", [](Plan& p) { p.roles[0].ranks.push_back({5, 1, 1}); }},
+      {"rank_in_two_roles", "V1",
+       [](Plan& p) {
+         p.roles[0].ranks.push_back({5, 1, 1});
+       }},
       {"rank_in_no_role", "V1", [](Plan& p) { p.roles.back().ranks.pop_back(); }},
       {"role_on_anothers_rank", "V1", [](Plan& p) { std::swap(p.roles[0].ranks, p.roles[2].ranks); }},
       {"world_with_a_gap", "V1", [](Plan& p) { p.modules[1].grid.first_rank = 3; }},
@@ -75,14 +80,16 @@ std::vector<Damage> Damages() {
       {"group_twice", "V2", [](Plan& p) { p.groups.push_back(p.groups.back()); }},
       {"group_out_of_order", "V2", [](Plan& p) { std::swap(p.groups.front(), p.groups.back()); }},
       {"group_of_no_module", "V2", [](Plan& p) { p.groups[1].module = "nobody"; }},
-      {"bridge_members_unordered", "V2", [](Plan& p) { std::swap(p.groups.back().ranks[0], p.groups.back().ranks[1]); }},
+      {"bridge_members_unordered", "V2",
+       [](Plan& p) { std::swap(p.groups.back().ranks[0], p.groups.back().ranks[1]); }},
       {"bridge_member_twice", "V2", [](Plan& p) { p.groups.back().ranks[1] = p.groups.back().ranks[0]; }},
       {"world_with_a_rank_list", "V2", [](Plan& p) { p.groups.front().ranks.push_back(0); }},
       {"axis_of_another_view", "V2", [](Plan& p) { p.groups[1].axes = {Axis::kEp}; }},
       {"dropped_world_reduce", "V3", [](Plan& p) { Drop(p.roles[0].step, OpKind::kAllReduce); }},
       {"dropped_exchange", "V3",
        [](Plan& p) {
-         // The receiver's sibling still waits for a broadcast; keep values sound by dropping only a send of the last exchange.
+         // The receiver's sibling still waits for a broadcast; keep values sound by dropping only a send of the last
+         // exchange.
          for (auto it = p.roles[2].step.rbegin(); it != p.roles[2].step.rend(); ++it) {
            if (it->kind == OpKind::kExchange && it->outputs.empty()) {
              for (const std::string& name : it->frees) std::next(it)->frees.push_back(name);
@@ -91,8 +98,10 @@ std::vector<Damage> Damages() {
            }
          }
        }},
-      {"another_shape", "V3", [](Plan& p) { First(p.roles[1].step, OpKind::kAllReduce).outputs[0].type.dims[0] = int64_t{3}; }},
-      {"another_dtype", "V3", [](Plan& p) { First(p.roles[1].step, OpKind::kAllReduce).outputs[0].type.dtype = DType::kFp32; }},
+      {"another_shape", "V3",
+       [](Plan& p) { First(p.roles[1].step, OpKind::kAllReduce).outputs[0].type.dims[0] = int64_t{3}; }},
+      {"another_dtype", "V3",
+       [](Plan& p) { First(p.roles[1].step, OpKind::kAllReduce).outputs[0].type.dtype = DType::kFp32; }},
       {"swapped_collectives", "V3",
        [](Plan& p) {
          std::vector<size_t> reduces;
@@ -130,14 +139,19 @@ std::vector<Damage> Damages() {
       {"missing_tp_gather", "V4",
        [](Plan& p) {
          std::vector<Instruction>& body = BlockNamed(p, "language.attention.forward").body;
-         const std::string output = First(body, OpKind::kAllGather).outputs[0].name, input = First(body, OpKind::kAllGather).inputs[0];
+         const std::string output = First(body, OpKind::kAllGather).outputs[0].name,
+                           input = First(body, OpKind::kAllGather).inputs[0];
          Drop(body, OpKind::kAllGather);
          for (Instruction& op : body) std::replace(op.inputs.begin(), op.inputs.end(), output, input);
        }},
       {"gather_along_another_dim", "V4",
-       [](Plan& p) { First(BlockNamed(p, "language.attention.forward").body, OpKind::kAllGather).attributes["dim"] = int64_t{2}; }},
+       [](Plan& p) {
+         First(BlockNamed(p, "language.attention.forward").body, OpKind::kAllGather).attributes["dim"] = int64_t{2};
+       }},
       {"gather_without_a_dim", "V4",
-       [](Plan& p) { First(BlockNamed(p, "language.attention.forward").body, OpKind::kAllGather).attributes.erase("dim"); }},
+       [](Plan& p) {
+         First(BlockNamed(p, "language.attention.forward").body, OpKind::kAllGather).attributes.erase("dim");
+       }},
       {"partial_sum_left", "V4",
        [](Plan& p) {
          std::vector<Instruction>& body = BlockNamed(p, "language.mamba.forward").body;
@@ -160,17 +174,24 @@ std::vector<Damage> Damages() {
            }
          }
        }},
-      {"row_counts_on_the_device", "V4", [](Plan& p) { First(p.roles.back().step, OpKind::kReadTokens).outputs[4].type.host = false; }},
-      {"loss_tokens_as_reals", "V4", [](Plan& p) { First(p.roles.back().step, OpKind::kReadTokens).outputs[3].type.dtype = DType::kFp32; }},
+      {"row_counts_on_the_device", "V4",
+       [](Plan& p) { First(p.roles.back().step, OpKind::kReadTokens).outputs[4].type.host = false; }},
+      {"loss_tokens_as_reals", "V4",
+       [](Plan& p) { First(p.roles.back().step, OpKind::kReadTokens).outputs[3].type.dtype = DType::kFp32; }},
       {"shift_for_scale", "V4",
        [](Plan& p) {
          auto& parameters = First(BlockNamed(p, "radio_encoder.layer.forward").body, OpKind::kLayerNorm).parameters;
          std::swap(parameters[0], parameters[1]);
        }},
       {"shift_for_scale_backward", "V4",
-       [](Plan& p) { First(BlockNamed(p, "radio_encoder.layer.backward").body, OpKind::kLayerNormGrad).parameters[0] = "norm2_bias"; }},
+       [](Plan& p) {
+         First(BlockNamed(p, "radio_encoder.layer.backward").body, OpKind::kLayerNormGrad).parameters[0] = "norm2_bias";
+       }},
       {"another_norm", "V5",
-       [](Plan& p) { First(BlockNamed(p, "radio_encoder.layer.forward").body, OpKind::kLayerNorm).parameters = {"norm2_weight", "norm2_bias"}; }},
+       [](Plan& p) {
+         First(BlockNamed(p, "radio_encoder.layer.forward").body, OpKind::kLayerNorm).parameters = {"norm2_weight",
+                                                                                                    "norm2_bias"};
+       }},
       {"stream_of_no_communicator", "V3",
        [](Plan& p) { First(BlockNamed(p, "language.attention.forward").body, OpKind::kAllGather).stream = "beside"; }},
       {"call_on_a_stream", "V4", [](Plan& p) { First(p.roles.back().step, OpKind::kCall).stream = "beside"; }},
@@ -203,7 +224,10 @@ std::vector<Damage> Damages() {
       {"samples_past_the_budget_miscounted", "V8", [](Plan& p) { p.budget.samples_past_budget += 1; }},
       {"unknown_rate_style", "V8", [](Plan& p) { p.budget.learning_rate.style = "sideways"; }},
       {"unknown_wsd_style", "V8",
-       [](Plan& p) { p.budget.learning_rate.style = "wsd", p.budget.learning_rate.wsd_decay_samples = 1, p.budget.learning_rate.wsd_style = "up"; }},
+       [](Plan& p) {
+         p.budget.learning_rate.style = "wsd", p.budget.learning_rate.wsd_decay_samples = 1,
+         p.budget.learning_rate.wsd_style = "up";
+       }},
       {"unknown_weight_decay_style", "V8", [](Plan& p) { p.budget.weight_decay.style = "sideways"; }},
       {"a_microbatch_unscheduled", "V8", [](Plan& p) { p.schedule[0].order.pop_back(); }},
   };
@@ -221,14 +245,16 @@ TEST_P(DamagedPlan, IsRefusedByItsRule) {
   EXPECT_THAT(rules, ::testing::Contains(GetParam().rule)) << violations.front().message;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DamagedPlan, ::testing::ValuesIn(Damages()), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, DamagedPlan, ::testing::ValuesIn(Damages()),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 // What is wrong with blocks b0, b1, ... that each call the next `calls` times; in a `circle` the last calls the first.
 std::string CallsProblem(int blocks, int calls, bool circle) {
   Plan plan;
   for (int i = 0; i < blocks; ++i) {
     const std::string next = absl::StrCat("b", circle ? (i + 1) % blocks : i + 1);
-    plan.blocks.push_back({.name = absl::StrCat("b", i), .body = std::vector<Instruction>(calls, {.kind = OpKind::kCall, .block = next})});
+    plan.blocks.push_back({.name = absl::StrCat("b", i),
+                           .body = std::vector<Instruction>(calls, {.kind = OpKind::kCall, .block = next})});
   }
   const std::vector<Violation> violations = VerifyCalls(plan);
   return violations.empty() ? "" : violations.front().message;
@@ -238,8 +264,10 @@ TEST(VerifyCalls, RefusesCirclesAndProgramsWithoutAnEnd) {
   EXPECT_EQ(CallsProblem(kDeepestCalls, 1, false), "");
   EXPECT_EQ(CallsProblem(1, 1, true), "block b0 calls itself");
   EXPECT_EQ(CallsProblem(3, 2, true), "block b0 calls itself");
-  EXPECT_EQ(CallsProblem(kDeepestCalls + 1, 1, false), absl::StrCat("calls of block b", kDeepestCalls, " go more than ", kDeepestCalls, " deep"));
-  EXPECT_EQ(CallsProblem(kDeepestCalls, 100, false), absl::StrCat("the programs unroll to more than ", kMostInstructions, " instructions"));
+  EXPECT_EQ(CallsProblem(kDeepestCalls + 1, 1, false),
+            absl::StrCat("calls of block b", kDeepestCalls, " go more than ", kDeepestCalls, " deep"));
+  EXPECT_EQ(CallsProblem(kDeepestCalls, 100, false),
+            absl::StrCat("the programs unroll to more than ", kMostInstructions, " instructions"));
 }
 
 TEST(VerifyCalls, RefusesTwoBlocksOfOneName) {
@@ -258,7 +286,8 @@ std::vector<std::string> RulesBrokenBy(const Plan& plan) {
   return rules;
 }
 
-// Steps follow one another: what a step gathers, on whatever stream, the next one waits for, and nothing is left for the end.
+// Steps follow one another: what a step gathers, on whatever stream, the next one waits for, and nothing is left for
+// the end.
 TEST(Verify, NothingMovesStateInTheTeardown) {
   Recipe recipe = TinyRecipe({2, 2, 4, 2, 4, false});
   recipe.gradients.overlap_gather = Located<bool>(true);
@@ -281,7 +310,8 @@ TEST(Verify, AFrozenForwardUsesItsOwnTensors) {
   Plan plan = *CompileRecipe(recipe, diagnostics);
   ASSERT_THAT(RulesBrokenBy(plan), ::testing::IsEmpty());
   ASSERT_EQ(plan.FindBlock("radio_encoder.layer.backward"), nullptr);
-  First(BlockNamed(plan, "radio_encoder.layer.forward").body, OpKind::kLayerNorm).parameters = {"norm2_weight", "norm2_bias"};
+  First(BlockNamed(plan, "radio_encoder.layer.forward").body, OpKind::kLayerNorm).parameters = {"norm2_weight",
+                                                                                                "norm2_bias"};
   EXPECT_THAT(RulesBrokenBy(plan), ::testing::Contains("V5"));
 }
 

@@ -6,8 +6,7 @@ namespace {
 using enum DiagnosticKind;
 
 constexpr Explanation kExplanations[] = {
-    {kUnknownBridgeModule,
-     "A bridge names a module that the recipe does not have.",
+    {kUnknownBridgeModule, "A bridge names a module that the recipe does not have.",
      R"(bridges:
   - {from: vision, to: language})",
      R"(bridges:
@@ -15,7 +14,8 @@ constexpr Explanation kExplanations[] = {
      "Use the names under `modules`."},
 
     {kBridgeDirection,
-     "A bridge carries image rows from an encoder to the language module. Gradients find their way back by themselves and need no "
+     "A bridge carries image rows from an encoder to the language module. Gradients find their way back by themselves "
+     "and need no "
      "bridge.",
      R"(bridges:
   - {from: language, to: radio_encoder})",
@@ -23,8 +23,7 @@ constexpr Explanation kExplanations[] = {
   - {from: radio_encoder, to: language})",
      "Write it from the encoder to the language module."},
 
-    {kRepeatedBridge,
-     "Two bridges join the same modules. Each encoder's rows arrive once.",
+    {kRepeatedBridge, "Two bridges join the same modules. Each encoder's rows arrive once.",
      R"(bridges:
   - {from: radio_encoder, to: language}
   - {from: radio_encoder, to: language})",
@@ -33,21 +32,22 @@ constexpr Explanation kExplanations[] = {
      "Remove one. How lanes are dealt to lanes follows from the grids."},
 
     {kMissingBridge,
-     "An encoder's output goes nowhere: it would be trained on nothing, and the image places of the text would stay empty.",
+     "An encoder's output goes nowhere: it would be trained on nothing, and the image places of the text would stay "
+     "empty.",
      "bridges: []",
      R"(bridges:
   - {from: radio_encoder, to: language})",
      "Add a bridge, or take the encoder out. A list in a file replaces that of the files below it."},
 
     {kBridgeCircle,
-     "Modules feed each other in a circle, so that none could start. Bridges of today lead from encoders to the language module alone "
+     "Modules feed each other in a circle, so that none could start. Bridges of today lead from encoders to the "
+     "language module alone "
      "(PW0302), so that no recipe can say so; plans that are made by other means can.",
-     "",
-     "",
-     "Remove a bridge, so that samples flow one way."},
+     "", "", "Remove a bridge, so that samples flow one way."},
 
     {kBridgeTokenMissing,
-     "With several encoders the text must say whose rows stand where: each bridge has a token of its own, whose places its rows take.",
+     "With several encoders the text must say whose rows stand where: each bridge has a token of its own, whose places "
+     "its rows take.",
      R"(cluster: {nodes: 2}
 modules:
   diagrams: {model: radio_vit_h, placement: {first_rank: 8, ranks: 8}, parallel: {tp: 4}}
@@ -64,8 +64,7 @@ bridges:
 data: {image_grids: [[64, 64]]})",
      "Give every bridge a `token`, an id of the vocabulary."},
 
-    {kRepeatedBridgeToken,
-     "Two bridges fill the places of one token, so that nothing tells their rows apart.",
+    {kRepeatedBridgeToken, "Two bridges fill the places of one token, so that nothing tells their rows apart.",
      R"(cluster: {nodes: 2}
 modules:
   diagrams: {model: radio_vit_h, placement: {first_rank: 8, ranks: 8}, parallel: {tp: 4}}
@@ -83,8 +82,10 @@ data: {image_grids: [[64, 64]]})",
      "Give each bridge another token."},
 
     {kBridgeTokenNotInData,
-     "The bridge waits for a token that the data never has: with the tokenizer bytes every image stands at token 256, and rows for another would "
-     "have no place. Or the other way round: images stand at data.image_token, and the places of that are filled by no bridge.",
+     "The bridge waits for a token that the data never has: with the tokenizer bytes every image stands at token 256, "
+     "and rows for another would "
+     "have no place. Or the other way round: images stand at data.image_token, and the places of that are filled by no "
+     "bridge.",
      R"(cluster: {gpu: none}
 bridges:
   - {from: radio_encoder, to: language, token: 300}
@@ -96,8 +97,10 @@ data: {kind: webdataset, shards: [a.tar]})",
      "Leave `token` out, and keep one encoder."},
 
     {kIdleLanes,
-     "The samples of a microbatch, micro_samples for each language lane, are dealt to the encoder's lanes. With fewer samples than lanes the last "
-     "ones never have an image: their ranks wait, take memory, and train nothing. The reference asks that its lanes divide the microbatch.",
+     "The samples of a microbatch, micro_samples for each language lane, are dealt to the encoder's lanes. With fewer "
+     "samples than lanes the last "
+     "ones never have an image: their ranks wait, take memory, and train nothing. The reference asks that its lanes "
+     "divide the microbatch.",
      R"(modules:
   radio_encoder: {parallel: {tp: 1}})",
      R"(modules:

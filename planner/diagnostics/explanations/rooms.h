@@ -1,5 +1,6 @@
-// The explanations of each room, in the table's order. Whoever adds a kind to diagnostic_kind.def adds its explanation here, a recipe that gives it
-// under tests/golden/broken or tests/golden/lints, and writes docs/diagnostics.md again (UPDATE_GOLDENS=1 diagnostics_test); tests ask for all three.
+// The explanations of each room, in the table's order. Whoever adds a kind to diagnostic_kind.def adds its explanation
+// here, a recipe that gives it under tests/golden/broken or tests/golden/lints, and writes docs/diagnostics.md again
+// (UPDATE_GOLDENS=1 diagnostics_test); tests ask for all three.
 #pragma once
 
 #include <span>

@@ -16,7 +16,9 @@ constexpr double kWidth = 1060, kHeight = 190, kTop = 34, kBottom = kHeight - 34
 constexpr size_t kMostWires = 512;
 
 // Half of the widest label: what the first and the last rank's numbers need beside their marks.
-double Margin(const std::set<int>& ranks) { return ranks.empty() ? 0 : LabelWidth(std::to_string(*ranks.rbegin())) / 2; }
+double Margin(const std::set<int>& ranks) {
+  return ranks.empty() ? 0 : LabelWidth(std::to_string(*ranks.rbegin())) / 2;
+}
 
 // Where the ranks of one side stand, from left to right.
 std::map<int, double> PlacesOf(const std::set<int>& ranks) {
@@ -27,7 +29,8 @@ std::map<int, double> PlacesOf(const std::set<int>& ranks) {
   return places;
 }
 
-void DrawRanks(const std::map<int, double>& places, double y, double text_y, const std::string& color, Drawing& drawing) {
+void DrawRanks(const std::map<int, double>& places, double y, double text_y, const std::string& color,
+               Drawing& drawing) {
   const double space = places.size() > 1 ? std::next(places.begin())->second - places.begin()->second : kWidth;
   const double width = std::clamp(space - 1, 1.0, 40.0);
   const double label = LabelWidth(std::to_string(places.rbegin()->first)) + 8;
@@ -43,7 +46,8 @@ void DrawRanks(const std::map<int, double>& places, double y, double text_y, con
 
 std::string Wire(double from, double to) {
   const double middle = (kTop + kBottom) / 2;
-  return Cat("M", Px(from), " ", Px(kTop + 12), " C", Px(from), " ", Px(middle), " ", Px(to), " ", Px(middle), " ", Px(to), " ", Px(kBottom - 12));
+  return Cat("M", Px(from), " ", Px(kTop + 12), " C", Px(from), " ", Px(middle), " ", Px(to), " ", Px(middle), " ",
+             Px(to), " ", Px(kBottom - 12));
 }
 
 std::string BridgeDrawing(const Plan& plan, const Bridge& bridge) {
@@ -59,13 +63,15 @@ std::string BridgeDrawing(const Plan& plan, const Bridge& bridge) {
   for (size_t i = 0; i < bridge.forward.size(); i += each) {
     const Transfer& t = bridge.forward[i];
     drawing.Path(Wire(sources.at(t.from_rank), sinks.at(t.to_rank)), Cat("wire ", source_color, "l"),
-                 Cat("rank ", t.from_rank, " to rank ", t.to_rank, ": samples [", t.first_sample, ", ", t.end_sample, ") of the microbatch"));
+                 Cat("rank ", t.from_rank, " to rank ", t.to_rank, ": samples [", t.first_sample, ", ", t.end_sample,
+                     ") of the microbatch"));
   }
   DrawRanks(sources, kTop, kTop - 8, source_color + "b", drawing);
   DrawRanks(sinks, kBottom - 12, kBottom + 14, sink_color + "b", drawing);
   drawing.Text(0, 11, bridge.from, "soft small");
   drawing.Text(0, kHeight - 2, bridge.to, "soft small");
-  return drawing.Markup() + (each > 1 ? Cat("<p class=\"soft\">One of every ", each, " transfers is drawn.</p>\n") : "");
+  return drawing.Markup() +
+         (each > 1 ? Cat("<p class=\"soft\">One of every ", each, " transfers is drawn.</p>\n") : "");
 }
 
 }  // namespace
@@ -75,9 +81,9 @@ std::string BridgesSection(const Plan& plan) {
   for (const Bridge& bridge : plan.bridges) {
     int64_t samples = 0;
     for (const Transfer& transfer : bridge.forward) samples = std::max(samples, transfer.end_sample);
-    body += Cat("<h3>", Escaped(bridge.from), " → ", Escaped(bridge.to), "</h3>\n<p class=\"soft\">", Escaped(bridge.kind), ", ",
-                Counted(static_cast<int64_t>(bridge.forward.size()), "transfer"), " a microbatch of ", Counted(samples, "sample"),
-                "; gradients come back the same ways.</p>\n");
+    body += Cat("<h3>", Escaped(bridge.from), " → ", Escaped(bridge.to), "</h3>\n<p class=\"soft\">",
+                Escaped(bridge.kind), ", ", Counted(static_cast<int64_t>(bridge.forward.size()), "transfer"),
+                " a microbatch of ", Counted(samples, "sample"), "; gradients come back the same ways.</p>\n");
     if (!bridge.forward.empty()) body += BridgeDrawing(plan, bridge);
   }
   return Section("bridges", "Bridges", body);

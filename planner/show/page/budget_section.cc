@@ -18,16 +18,21 @@ std::string Short(double value) {
   return text;
 }
 
-std::string Tile(const std::string& value, std::string_view what) { return Cat("<div><b>", value, "</b><span>", what, "</span></div>\n"); }
+std::string Tile(const std::string& value, std::string_view what) {
+  return Cat("<div><b>", value, "</b><span>", what, "</span></div>\n");
+}
 
 std::string Tiles(const Budget& budget) {
   std::string text = "<div class=\"tiles\">\n";
   text += Tile(WithCommas(budget.train_samples), "samples") + Tile(WithCommas(budget.steps), "steps");
-  text += Tile(WithCommas(budget.global_samples), "samples a step") + Tile(WithCommas(budget.microbatches), "microbatches a step");
-  text += Tile(WithCommas(budget.micro_samples), "samples of a lane's microbatch") + Tile(WithCommas(budget.sequence_length), "tokens a sample");
+  text += Tile(WithCommas(budget.global_samples), "samples a step") +
+          Tile(WithCommas(budget.microbatches), "microbatches a step");
+  text += Tile(WithCommas(budget.micro_samples), "samples of a lane's microbatch") +
+          Tile(WithCommas(budget.sequence_length), "tokens a sample");
   text += "</div>\n";
   if (budget.samples_past_budget == 0) return text;
-  return Cat(text, "<p class=\"soft\">The last step is full: ", WithCommas(budget.samples_past_budget), " samples past the budget.</p>\n");
+  return Cat(text, "<p class=\"soft\">The last step is full: ", WithCommas(budget.samples_past_budget),
+             " samples past the budget.</p>\n");
 }
 
 struct Curve {
@@ -41,10 +46,13 @@ double XOf(double sample, double end) { return kLeft + kWidth * std::clamp(sampl
 void DrawSegments(const Budget& budget, double end, Drawing& drawing) {
   for (size_t i = 0; i < budget.segments.size(); ++i) {
     const Segment& segment = budget.segments[i];
-    const double x1 = XOf(static_cast<double>(segment.first_sample), end), x2 = XOf(static_cast<double>(segment.end_sample), end);
-    drawing.Rect(x1, kTop, x2 - x1, kHeight, i % 2 == 0 ? "band" : "none",
-                 Cat(segment.kind, ": samples ", WithCommas(segment.first_sample), " to ", WithCommas(segment.end_sample)));
-    if (x2 - x1 > 10 + 7 * static_cast<double>(segment.kind.size())) drawing.Text((x1 + x2) / 2, kTop - 7, segment.kind, "mid small soft");
+    const double x1 = XOf(static_cast<double>(segment.first_sample), end),
+                 x2 = XOf(static_cast<double>(segment.end_sample), end);
+    drawing.Rect(
+        x1, kTop, x2 - x1, kHeight, i % 2 == 0 ? "band" : "none",
+        Cat(segment.kind, ": samples ", WithCommas(segment.first_sample), " to ", WithCommas(segment.end_sample)));
+    if (x2 - x1 > 10 + 7 * static_cast<double>(segment.kind.size()))
+      drawing.Text((x1 + x2) / 2, kTop - 7, segment.kind, "mid small soft");
     drawing.Line(x2, kTop, x2, kTop + kHeight, "axis");
   }
 }
@@ -62,7 +70,8 @@ std::string CurveDrawing(const Budget& budget, const std::vector<RatePoint>& poi
     if (most == 0) break;
   }
   for (int i = 0; i <= 4; ++i) {
-    drawing.Text(kLeft + kWidth * i / 4, kTop + kHeight + 16, WithCommas(static_cast<int64_t>(end * i / 4)), i == 4 ? "end small" : "mid small");
+    drawing.Text(kLeft + kWidth * i / 4, kTop + kHeight + 16, WithCommas(static_cast<int64_t>(end * i / 4)),
+                 i == 4 ? "end small" : "mid small");
   }
   std::string path;
   for (size_t i = 0; i < points.size(); ++i) {
@@ -75,8 +84,9 @@ std::string CurveDrawing(const Budget& budget, const std::vector<RatePoint>& poi
     const RatePoint& point = points[(points.size() - 1) * i / (kProbes - 1)];
     const double width = kWidth / kProbes;
     drawing.Rect(kLeft + width * static_cast<double>(i), kTop, width, kHeight, "none probe",
-                 Cat("sample ", WithCommas(point.sample), ", step ", WithCommas(point.sample / std::max<int64_t>(1, budget.global_samples) + 1),
-                     "\nlearning rate ", Short(point.learning_rate), "\nweight decay ", Short(point.weight_decay)));
+                 Cat("sample ", WithCommas(point.sample), ", step ",
+                     WithCommas(point.sample / std::max<int64_t>(1, budget.global_samples) + 1), "\nlearning rate ",
+                     Short(point.learning_rate), "\nweight decay ", Short(point.weight_decay)));
   }
   return Cat("<h3>", curve.name, "</h3>\n", drawing.Markup());
 }
@@ -85,7 +95,7 @@ std::string SegmentTable(const Budget& budget) {
   HtmlTable table({"segment", "first sample", "end sample", "from step"});
   for (const Segment& segment : budget.segments) {
     table.Add({Escaped(segment.kind), WithCommas(segment.first_sample), WithCommas(segment.end_sample),
-                      WithCommas(segment.first_sample / std::max<int64_t>(1, budget.global_samples) + 1)});
+               WithCommas(segment.first_sample / std::max<int64_t>(1, budget.global_samples) + 1)});
   }
   return table.Markup();
 }
@@ -94,7 +104,8 @@ std::string SegmentTable(const Budget& budget) {
 
 std::string BudgetSection(const Plan& plan) {
   const std::vector<RatePoint> points = RateCurve(plan.budget, 977);
-  std::string body = Tiles(plan.budget) + CurveDrawing(plan.budget, points, {"Learning rate", "m0l", &RatePoint::learning_rate});
+  std::string body =
+      Tiles(plan.budget) + CurveDrawing(plan.budget, points, {"Learning rate", "m0l", &RatePoint::learning_rate});
   const WeightDecay& decay = plan.budget.weight_decay;
   if (decay.start == decay.end) {
     body += Cat("<p>Weight decay is ", Short(decay.start), " throughout.</p>\n");

@@ -47,8 +47,12 @@ std::vector<std::string> GroupRow(const Plan& plan, const Group& group) {
   std::string who = module && size > 1 ? Strip(*module, members) : "";
   if (!module && !members.empty()) who = Cat("ranks ", RanksText(members[0]));
   if (module && size == 1) who = "<span class=\"soft\">each rank alone</span>";
-  return {Escaped(group.short_name.empty() ? group.name : group.short_name), module ? std::string(ViewName(group.view)) : "",
-                   AxesText(group), WithCommas(static_cast<int64_t>(members.size())), WithCommas(static_cast<int64_t>(size)), who};
+  return {Escaped(group.short_name.empty() ? group.name : group.short_name),
+          module ? std::string(ViewName(group.view)) : "",
+          AxesText(group),
+          WithCommas(static_cast<int64_t>(members.size())),
+          WithCommas(static_cast<int64_t>(size)),
+          who};
 }
 
 std::string GroupTable(const Plan& plan, const std::vector<const Group*>& groups) {

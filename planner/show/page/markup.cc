@@ -59,17 +59,18 @@ std::string Px(double value) {
 }
 
 Drawing::Drawing(double width, double height, std::string_view label)
-    : width_(width),
-      head_(Cat("<svg viewBox=\"0 0 ", Px(width), " ", Px(height), "\" width=\"", Px(width), "\" height=\"", Px(height),
-                "\" role=\"img\" aria-label=\"", Escaped(label), "\">\n")) {}
+    : width_(width), head_(Cat("<svg viewBox=\"0 0 ", Px(width), " ", Px(height), "\" width=\"", Px(width),
+                               "\" height=\"", Px(height), "\" role=\"img\" aria-label=\"", Escaped(label), "\">\n")) {}
 
 void Drawing::Rect(double x, double y, double width, double height, std::string_view classes, std::string_view title) {
-  body_ += Element(Cat("<rect x=\"", Px(x), "\" y=\"", Px(y), "\" width=\"", Px(width), "\" height=\"", Px(height), "\" class=\"", classes, "\""),
+  body_ += Element(Cat("<rect x=\"", Px(x), "\" y=\"", Px(y), "\" width=\"", Px(width), "\" height=\"", Px(height),
+                       "\" class=\"", classes, "\""),
                    "rect", title);
 }
 
 void Drawing::Line(double x1, double y1, double x2, double y2, std::string_view classes) {
-  body_ += Cat("<line x1=\"", Px(x1), "\" y1=\"", Px(y1), "\" x2=\"", Px(x2), "\" y2=\"", Px(y2), "\" class=\"", classes, "\"/>\n");
+  body_ += Cat("<line x1=\"", Px(x1), "\" y1=\"", Px(y1), "\" x2=\"", Px(x2), "\" y2=\"", Px(y2), "\" class=\"",
+               classes, "\"/>\n");
 }
 
 void Drawing::Path(std::string_view data, std::string_view classes, std::string_view title) {
@@ -80,8 +81,8 @@ void Drawing::Text(double x, double y, std::string_view text, std::string_view c
   body_ += Cat("<text x=\"", Px(x), "\" y=\"", Px(y), "\" class=\"", classes, "\">", Escaped(text), "</text>\n");
 }
 
-void Drawing::Box(const Frame& frame, std::string_view classes, std::string_view color, const std::vector<std::string>& labels,
-                  std::string_view title) {
+void Drawing::Box(const Frame& frame, std::string_view classes, std::string_view color,
+                  const std::vector<std::string>& labels, std::string_view title) {
   const double width = frame.width - std::min(1.0, frame.width / 5);
   Open(classes, "", title);
   Rect(frame.x, frame.y, width, frame.height, color);

@@ -36,7 +36,8 @@ class Drawing {
   void Path(std::string_view data, std::string_view classes, std::string_view title = "");
   void Text(double x, double y, std::string_view text, std::string_view classes);
   // A filled box with the first of `labels` that has room in it, in its middle; narrow ones keep a gap to the next.
-  void Box(const Frame& frame, std::string_view classes, std::string_view color, const std::vector<std::string>& labels, std::string_view title);
+  void Box(const Frame& frame, std::string_view classes, std::string_view color, const std::vector<std::string>& labels,
+           std::string_view title);
   // A group of shapes with one title; `data` is one more attribute, ` data-rank="3"`.
   void Open(std::string_view classes, std::string_view data, std::string_view title);
   void Close() { body_ += "</g>\n"; }
@@ -52,7 +53,8 @@ class Drawing {
 // <section id="id"><h2>title</h2>...</section>
 std::string Section(std::string_view id, std::string_view title, std::string_view body);
 
-// A table whose cells are markup already. Columns of which every cell starts with a digit, or is empty, are aligned to the right.
+// A table whose cells are markup already. Columns of which every cell starts with a digit, or is empty, are aligned to
+// the right.
 class HtmlTable {
  public:
   explicit HtmlTable(std::vector<std::string> header) { rows_.push_back(std::move(header)); }

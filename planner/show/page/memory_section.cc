@@ -16,8 +16,8 @@ constexpr double kWidth = 1060, kBar = 24, kPitch = 58;
 // What the bars are drawn against: all roles share one.
 struct Scale {
   MemoryUnit unit;
-  double limit = 0;  // of the device, bytes; 0: none is known
-  double whole = 1;  // bytes of the full width
+  double limit = 0;     // of the device, bytes; 0: none is known
+  double whole = 1;     // bytes of the full width
   bool varies = false;  // some role's worst case is more than what is expected
   double at(double bytes) const { return std::min(bytes / whole, 1.0) * kWidth; }
   double at(int64_t bytes) const { return at(static_cast<double>(bytes)); }
@@ -44,7 +44,8 @@ void DrawHeading(const RoleEstimate& estimate, const Scale& scale, double y, Dra
   const std::string name = Shortened(estimate.role->name, 48);
   drawing.Text(0, y, name, "strong");
   const std::vector<int> ranks = Expand(estimate.role->ranks);
-  drawing.Text(1.15 * LabelWidth(name) + 14, y, Cat(ranks.size() == 1 ? "rank " : "ranks ", RanksText(ranks, 3)), "soft");
+  drawing.Text(1.15 * LabelWidth(name) + 14, y, Cat(ranks.size() == 1 ? "rank " : "ranks ", RanksText(ranks, 3)),
+               "soft");
   const int64_t planned = estimate.planned.total(), worst = estimate.worst.total();
   std::string totals = Cat(scale.unit.Text(planned), " expected");
   if (worst != planned) Append(totals, ", ", scale.unit.Text(worst), " at worst");
@@ -66,7 +67,8 @@ void DrawBar(const RoleEstimate& estimate, const Scale& scale, double y, Drawing
   const double planned = scale.at(reached), worst = scale.at(estimate.worst.total());
   if (worst - planned > 2) {
     std::string title = Cat("at worst ", scale.unit.Text(estimate.worst.total()));
-    for (const MemoryCategory& category : kMemoryCategories) Append(title, "\n", category.name, " ", scale.unit.Text(estimate.worst.*category.bytes));
+    for (const MemoryCategory& category : kMemoryCategories)
+      Append(title, "\n", category.name, " ", scale.unit.Text(estimate.worst.*category.bytes));
     drawing.Rect(planned + 1, y + 1, worst - planned - 2, kBar - 2, "worst", title);
   }
   if (scale.limit > 0) drawing.Line(scale.at(scale.limit), y - 2, scale.at(scale.limit), y + kBar + 2, "limit");
@@ -95,7 +97,8 @@ std::string Legend(const Scale& scale, const std::string& gpu) {
   }
   if (scale.varies) text += "<span><span class=\"chip worst\"></span>up to the worst case</span>";
   if (scale.limit > 0) {
-    text += Cat(" <span><span class=\"chip limit\"></span>", Escaped(gpu), ", ", scale.unit.Text(static_cast<int64_t>(scale.limit)), "</span>");
+    text += Cat(" <span><span class=\"chip limit\"></span>", Escaped(gpu), ", ",
+                scale.unit.Text(static_cast<int64_t>(scale.limit)), "</span>");
   }
   return text + "</p>\n";
 }
@@ -134,7 +137,9 @@ std::string MemorySection(const Plan& plan) {
   std::string body = "<p class=\"soft\">Of one rank of each role, at the fullest moment of a step";
   body += scale.varies ? "; at worst, every run-time size is at its maximum." : ".";
   if (scale.limit == 0) body += " No limit is known: cluster.gpu is none.";
-  return Section("memory", "Memory", body + "</p>\n" + Legend(scale, plan.cluster.gpu) + drawing.Markup() + NumbersTable(estimates, scale.unit));
+  return Section(
+      "memory", "Memory",
+      body + "</p>\n" + Legend(scale, plan.cluster.gpu) + drawing.Markup() + NumbersTable(estimates, scale.unit));
 }
 
 }  // namespace planwright

@@ -18,30 +18,39 @@ constexpr double kWidth = 1060, kBar = 24, kPitch = 58;
 
 std::string CountText(double flops) { return WithCommas(std::llround(flops)); }
 
-std::string PercentText(double part, double whole) { return absl::StrFormat("%.3g %%", whole > 0 ? 100 * part / whole : 0.0); }
+std::string PercentText(double part, double whole) {
+  return absl::StrFormat("%.3g %%", whole > 0 ? 100 * part / whole : 0.0);
+}
 
 // One module's bar: forward and backward of each kind in turns of two shades, then what is run again.
-void DrawModule(const Plan& plan, const Module& module, const ModuleFlops& flops, double whole, double most, double y, Drawing& drawing) {
+void DrawModule(const Plan& plan, const Module& module, const ModuleFlops& flops, double whole, double most, double y,
+                Drawing& drawing) {
   const std::string color = ModuleColor(plan, module.name);
   const double steps = flops.token.model() > 0 ? flops.step.model() / flops.token.model() : 0;  // tokens of a step
   drawing.Text(0, y + 13, Shortened(module.name, 48), "strong");
-  const std::string recomputed = flops.step.recompute > 0 ? Cat(", and ", FlopText(flops.step.recompute), " run again") : "";
-  drawing.Text(kWidth, y + 13, Cat(flops.known ? "" : "at most ", FlopText(flops.step.model()), ", ", PercentText(flops.step.model(), whole),
-                                   " of all", recomputed), "end");
+  const std::string recomputed =
+      flops.step.recompute > 0 ? Cat(", and ", FlopText(flops.step.recompute), " run again") : "";
+  drawing.Text(kWidth, y + 13,
+               Cat(flops.known ? "" : "at most ", FlopText(flops.step.model()), ", ",
+                   PercentText(flops.step.model(), whole), " of all", recomputed),
+               "end");
   drawing.Rect(0, y + 21, kWidth, kBar, "band");
   double x = 0;
   bool strong = false;
   for (const PartFlops& part : flops.parts) {
     const double of_step = part.token.model() * steps, width = of_step / most * kWidth;
     const std::string percent = PercentText(of_step, flops.step.model());
-    drawing.Box({x, y + 21, width, kBar}, "part", color + (strong ? "b" : ""), {Cat(part.name, " ", percent), part.name},
-                Cat(part.name, ": ", percent, " of ", module.name, ", ", FlopText(of_step), " a step\nforward ", FlopText(part.token.forward * steps),
-                    ", backward ", FlopText(part.token.backward * steps)));
+    drawing.Box({x, y + 21, width, kBar}, "part", color + (strong ? "b" : ""),
+                {Cat(part.name, " ", percent), part.name},
+                Cat(part.name, ": ", percent, " of ", module.name, ", ", FlopText(of_step), " a step\nforward ",
+                    FlopText(part.token.forward * steps), ", backward ", FlopText(part.token.backward * steps)));
     x += width;
     strong = !strong;
   }
   const double again = flops.step.recompute / most * kWidth;
-  if (again > 2) drawing.Rect(x + 1, y + 22, again - 2, kBar - 2, "worst", Cat("run again in the backward pass: ", FlopText(flops.step.recompute)));
+  if (again > 2)
+    drawing.Rect(x + 1, y + 22, again - 2, kBar - 2, "worst",
+                 Cat("run again in the backward pass: ", FlopText(flops.step.recompute)));
 }
 
 std::string StepDrawing(const Plan& plan, const std::vector<ModuleFlops>& all) {
@@ -54,16 +63,20 @@ std::string StepDrawing(const Plan& plan, const std::vector<ModuleFlops>& all) {
   }
   if (most == 0) return "";
   Drawing drawing(kWidth, kPitch * static_cast<double>(all.size()) - 6, "FLOPs of a step by module and layer kind");
-  for (size_t i = 0; i < all.size(); ++i) DrawModule(plan, plan.modules[i], all[i], whole, most, kPitch * static_cast<double>(i), drawing);
-  return Cat("<p class=\"soft\">Floating-point operations of a step, ", FlopText(whole), " of all modules, by layer kind.",
-             again ? " Dashed: forwards run again in the backward pass, which are not counted." : "", "</p>\n", drawing.Markup());
+  for (size_t i = 0; i < all.size(); ++i)
+    DrawModule(plan, plan.modules[i], all[i], whole, most, kPitch * static_cast<double>(i), drawing);
+  return Cat("<p class=\"soft\">Floating-point operations of a step, ", FlopText(whole),
+             " of all modules, by layer kind.",
+             again ? " Dashed: forwards run again in the backward pass, which are not counted." : "", "</p>\n",
+             drawing.Markup());
 }
 
 std::string PartsTable(const Module& module, const ModuleFlops& flops) {
   HtmlTable table({"", "", "layers", "parameters", "forward FLOPs of a token", "backward", "run again"});
-  const auto row = [&](const std::string& name, const std::string& letter, const std::string& layers, const std::string& parameters,
-                       const Flops& token) {
-    table.Add({name, letter, layers, parameters, CountText(token.forward), CountText(token.backward), CountText(token.recompute)});
+  const auto row = [&](const std::string& name, const std::string& letter, const std::string& layers,
+                       const std::string& parameters, const Flops& token) {
+    table.Add({name, letter, layers, parameters, CountText(token.forward), CountText(token.backward),
+               CountText(token.recompute)});
   };
   for (const PartFlops& part : flops.parts) {
     int64_t parameters = 0;
@@ -73,27 +86,30 @@ std::string PartsTable(const Module& module, const ModuleFlops& flops) {
       parameters += layer.parameters;
       letter = Escaped(std::string(1, layer.kind));
     }
-    row(Escaped(part.name), letter, part.layers > 0 ? WithCommas(part.layers) : "", part.layers > 0 ? WithCommas(parameters) : "", part.token);
+    row(Escaped(part.name), letter, part.layers > 0 ? WithCommas(part.layers) : "",
+        part.layers > 0 ? WithCommas(parameters) : "", part.token);
   }
-  row("all", "", WithCommas(static_cast<int64_t>(module.layers.size())), WithCommas(module.parameter_count + module.projector_count), flops.token);
+  row("all", "", WithCommas(static_cast<int64_t>(module.layers.size())),
+      WithCommas(module.parameter_count + module.projector_count), flops.token);
   return table.Markup();
 }
 
 std::string LayerTable(const Module& module) {
   HtmlTable table({"layer", "", "kind", "stage", "parameters", "forward FLOPs of a token"});
   for (const LayerSummary& layer : module.layers) {
-    table.Add({Escaped(layer.frame), Escaped(std::string(1, layer.kind)), std::string(LayerWord(layer.kind)), std::to_string(layer.stage),
-               WithCommas(layer.parameters), WithCommas(layer.forward_flops)});
+    table.Add({Escaped(layer.frame), Escaped(std::string(1, layer.kind)), std::string(LayerWord(layer.kind)),
+               std::to_string(layer.stage), WithCommas(layer.parameters), WithCommas(layer.forward_flops)});
   }
   return Cat("<details><summary>", module.layers.size(), " layers</summary>\n", table.Markup(), "</details>\n");
 }
 
 std::string ModuleText(const Plan& plan, const Module& module, const ModuleFlops& flops) {
-  std::string text = Cat("<h3><span class=\"chip ", ModuleColor(plan, module.name), "\"></span>", Escaped(module.name), "</h3>\n<p>",
-                         Escaped(module.model), " (", Escaped(module.kind), "): ", WithCommas(module.parameter_count), " parameters");
+  std::string text =
+      Cat("<h3><span class=\"chip ", ModuleColor(plan, module.name), "\"></span>", Escaped(module.name), "</h3>\n<p>",
+          Escaped(module.model), " (", Escaped(module.kind), "): ", WithCommas(module.parameter_count), " parameters");
   if (module.projector_count > 0) Append(text, " and ", WithCommas(module.projector_count), " of the projector");
-  Append(text, module.trained() ? "" : ", frozen", "; a sample is ", absl::StrFormat("%.6g", flops.tokens_per_sample), " tokens and ",
-         flops.known ? "" : "at most ", FlopText(flops.sample.model()), ".</p>\n");
+  Append(text, module.trained() ? "" : ", frozen", "; a sample is ", absl::StrFormat("%.6g", flops.tokens_per_sample),
+         " tokens and ", flops.known ? "" : "at most ", FlopText(flops.sample.model()), ".</p>\n");
   return text + PartsTable(module, flops) + LayerTable(module);
 }
 

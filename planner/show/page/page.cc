@@ -10,10 +10,11 @@ namespace {
 constexpr const char* kSections[] = {"ranks", "groups", "bridges", "schedule", "budget", "model", "memory"};
 
 std::string Header(const Plan& plan) {
-  std::string text = Cat("<h1>", Escaped(plan.name), "</h1>\n<p class=\"soft\">", Counted(plan.world_size, "rank"), " on ",
-                         Counted(plan.cluster.nodes, "node"), " of ",
-                         plan.cluster.gpus_per_node, " (gpu ", Escaped(plan.cluster.gpu), ") · precision ", Escaped(plan.precision),
-                         " · plan <code>", Escaped(plan.digest.substr(0, 12)), "</code> · Planwright ", Escaped(plan.tool_version), "</p>\n<nav>");
+  std::string text =
+      Cat("<h1>", Escaped(plan.name), "</h1>\n<p class=\"soft\">", Counted(plan.world_size, "rank"), " on ",
+          Counted(plan.cluster.nodes, "node"), " of ", plan.cluster.gpus_per_node, " (gpu ", Escaped(plan.cluster.gpu),
+          ") · precision ", Escaped(plan.precision), " · plan <code>", Escaped(plan.digest.substr(0, 12)),
+          "</code> · Planwright ", Escaped(plan.tool_version), "</p>\n<nav>");
   for (const char* section : kSections) text += Cat("<a href=\"#", section, "\">", section, "</a>");
   return text + "</nav>\n";
 }
@@ -29,11 +30,13 @@ std::string ModuleColor(const Plan& plan, std::string_view module) {
 }
 
 std::string PlanPage(const Plan& plan) {
-  return Cat("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
-             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<link rel=\"icon\" href=\"data:,\"/>\n<title>",
-             Escaped(plan.name), " - plan</title>\n<style>", kPageStyle, "</style>\n</head>\n<body>\n<main>\n", Header(plan), RanksSection(plan),
-             GroupsSection(plan), BridgesSection(plan), ScheduleSection(plan), BudgetSection(plan), ModelSection(plan),
-             MemorySection(plan), "</main>\n</body>\n</html>\n");
+  return Cat(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<link rel=\"icon\" "
+      "href=\"data:,\"/>\n<title>",
+      Escaped(plan.name), " - plan</title>\n<style>", kPageStyle, "</style>\n</head>\n<body>\n<main>\n", Header(plan),
+      RanksSection(plan), GroupsSection(plan), BridgesSection(plan), ScheduleSection(plan), BudgetSection(plan),
+      ModelSection(plan), MemorySection(plan), "</main>\n</body>\n</html>\n");
 }
 
 }  // namespace planwright

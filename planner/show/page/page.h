@@ -1,5 +1,5 @@
-// `plan show RECIPE --html FILE`: the plan as one page that needs nothing else: no network, no script, no fonts; light and dark as the reader's
-// system asks. One file per section.
+// `plan show RECIPE --html FILE`: the plan as one page that needs nothing else: no network, no script, no fonts; light
+// and dark as the reader's system asks. One file per section.
 #pragma once
 
 #include <string>

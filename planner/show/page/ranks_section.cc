@@ -9,15 +9,17 @@
 namespace planwright {
 namespace {
 
-constexpr int kLargeCells = 64;    // up to so many ranks: coordinates stand in the cells
-constexpr int kEveryRank = 4096;   // up to so many ranks: each has a cell; beyond, one node stands for all that look alike
-constexpr int kARow = 8;           // ranks of a node side by side
+constexpr int kLargeCells = 64;  // up to so many ranks: coordinates stand in the cells
+// up to so many ranks: each has a cell; beyond, one node stands for all that look alike
+constexpr int kEveryRank = 4096;
+constexpr int kARow = 8;  // ranks of a node side by side
 
 int PerNode(const Plan& plan) { return std::max(1, plan.cluster.gpus_per_node); }
 
 std::string CoordinatesText(const Grid& grid, int rank, View view) {
   std::string text;
-  for (Axis axis : AxesOf(view)) text += (text.empty() ? "" : " ") + std::string(AxisName(axis)) + std::to_string(CoordinateOf(grid, rank, axis));
+  for (Axis axis : AxesOf(view))
+    text += (text.empty() ? "" : " ") + std::string(AxisName(axis)) + std::to_string(CoordinateOf(grid, rank, axis));
   return text;
 }
 
@@ -25,8 +27,8 @@ std::string TitleOf(const Plan& plan, int rank) {
   std::string title = Cat("rank ", rank, " · node ", rank / PerNode(plan), ", local rank ", rank % PerNode(plan));
   for (const Module& module : plan.modules) {
     if (!module.grid.contains(rank)) continue;
-    Append(title, "\n", module.name, ": ", CoordinatesText(module.grid, rank, View::kDense), "\nexperts: ",
-           CoordinatesText(module.grid, rank, View::kExpert));
+    Append(title, "\n", module.name, ": ", CoordinatesText(module.grid, rank, View::kDense),
+           "\nexperts: ", CoordinatesText(module.grid, rank, View::kExpert));
   }
   if (const Role* role = plan.RoleOf(rank)) Append(title, "\nrole ", role->name);
   return title;
@@ -41,17 +43,19 @@ void DrawStripes(const Plan& plan, int rank, double x, double y, double width, d
   }
   if (colors.empty()) colors.push_back("band");
   const double stripe = height / static_cast<double>(colors.size());
-  for (size_t i = 0; i < colors.size(); ++i) drawing.Rect(x, y + stripe * static_cast<double>(i), width, stripe, colors[i]);
+  for (size_t i = 0; i < colors.size(); ++i)
+    drawing.Rect(x, y + stripe * static_cast<double>(i), width, stripe, colors[i]);
 }
 
-void DrawRank(const Plan& plan, int rank, double x, double y, double width, double height, const std::vector<std::string>& lines,
-              Drawing& drawing) {
+void DrawRank(const Plan& plan, int rank, double x, double y, double width, double height,
+              const std::vector<std::string>& lines, Drawing& drawing) {
   drawing.Open("rank", Cat(" data-rank=\"", rank, "\""), TitleOf(plan, rank));
   DrawStripes(plan, rank, x, y, width, height, drawing);
   if (lines.size() == 1) {
     drawing.Text(x + width / 2, y + height / 2 + 4, lines[0], "mid small");
   } else {
-    for (size_t i = 0; i < lines.size(); ++i) drawing.Text(x + 6, y + 15 + 14 * static_cast<double>(i), lines[i], i == 0 ? "strong" : "small");
+    for (size_t i = 0; i < lines.size(); ++i)
+      drawing.Text(x + 6, y + 15 + 14 * static_cast<double>(i), lines[i], i == 0 ? "strong" : "small");
   }
   drawing.Close();
 }
@@ -66,7 +70,8 @@ std::string LargeMap(const Plan& plan, const std::vector<NodeRun>& runs) {
   const int per_node = PerNode(plan), across = std::min(per_node, kARow), rows = (per_node + kARow - 1) / kARow;
   size_t lines = 0;
   for (const NodeRun& run : runs) lines = std::max(lines, BoxOf(plan, run, 0).size());
-  const double width = 122, height = 10 + 14.0 * static_cast<double>(lines), head = 20, node_height = head + rows * (height + 3) + 8;
+  const double width = 122, height = 10 + 14.0 * static_cast<double>(lines), head = 20,
+               node_height = head + rows * (height + 3) + 8;
   Drawing drawing(across * (width + 3), node_height * static_cast<double>(runs.size()), "ranks by node");
   for (size_t i = 0; i < runs.size(); ++i) {
     const double top = node_height * static_cast<double>(i);
@@ -74,8 +79,8 @@ std::string LargeMap(const Plan& plan, const std::vector<NodeRun>& runs) {
     for (int local = 0; local < per_node; ++local) {
       const int rank = runs[i].first_node * per_node + local;
       if (rank >= plan.world_size) break;
-      DrawRank(plan, rank, (local % kARow) * (width + 3), top + head + (local / kARow) * (height + 3), width, height, BoxOf(plan, runs[i], local),
-               drawing);
+      DrawRank(plan, rank, (local % kARow) * (width + 3), top + head + (local / kARow) * (height + 3), width, height,
+               BoxOf(plan, runs[i], local), drawing);
     }
   }
   return drawing.Markup();
@@ -94,8 +99,8 @@ std::string SmallMap(const Plan& plan) {
     drawing.Text(left, top + 11, "node " + std::to_string(node), "soft small");
     for (int local = 0; local < per_node && node * per_node + local < plan.world_size; ++local) {
       const int rank = node * per_node + local;
-      DrawRank(plan, rank, left + (local % kARow) * (cell + 1), top + 16 + (local / kARow) * (height + 1), cell, height, {std::to_string(rank)},
-               drawing);
+      DrawRank(plan, rank, left + (local % kARow) * (cell + 1), top + 16 + (local / kARow) * (height + 1), cell, height,
+               {std::to_string(rank)}, drawing);
     }
   }
   return drawing.Markup();
@@ -105,13 +110,14 @@ std::string ModulesTable(const Plan& plan) {
   HtmlTable table({"module", "ranks", "dense grid", "expert grid"});
   const auto sizes = [](const Grid& grid, View view) {
     std::string line;
-    for (Axis axis : AxesOf(view)) line += (line.empty() ? "" : " ") + std::string(AxisName(axis)) + std::to_string(grid.size(axis));
+    for (Axis axis : AxesOf(view))
+      line += (line.empty() ? "" : " ") + std::string(AxisName(axis)) + std::to_string(grid.size(axis));
     return line;
   };
   for (const Module& module : plan.modules) {
     table.Add({Cat("<span class=\"chip ", ModuleColor(plan, module.name), "\"></span>", Escaped(module.name)),
-                      RanksText(module.grid.first_rank, module.grid.ranks()), sizes(module.grid, View::kDense),
-                      sizes(module.grid, View::kExpert)});
+               RanksText(module.grid.first_rank, module.grid.ranks()), sizes(module.grid, View::kDense),
+               sizes(module.grid, View::kExpert)});
   }
   return table.Markup();
 }
@@ -128,12 +134,16 @@ std::string RanksSection(const Plan& plan) {
     std::vector<NodeRun> runs = NodeRuns(plan, 0);
     constexpr size_t kMostRuns = 64;
     if (runs.size() > kMostRuns) runs.resize(kMostRuns);
-    body += "<p class=\"soft\">One node stands for a run of nodes that look alike; n counts the nodes of a run from 0.</p>\n" + LargeMap(plan, runs);
+    body +=
+        "<p class=\"soft\">One node stands for a run of nodes that look alike; n counts the nodes of a run from "
+        "0.</p>\n" +
+        LargeMap(plan, runs);
   }
   bool stages = false;
   for (const Module& module : plan.modules) stages |= module.grid.pp > 1;
-  return Section("ranks", "Ranks", Cat(body, "<p class=\"soft\">Rest the mouse on a rank for its coordinates.",
-                                       stages ? " Every second pipeline stage is drawn stronger." : "", "</p>\n"));
+  return Section("ranks", "Ranks",
+                 Cat(body, "<p class=\"soft\">Rest the mouse on a rank for its coordinates.",
+                     stages ? " Every second pipeline stage is drawn stronger." : "", "</p>\n"));
 }
 
 }  // namespace planwright

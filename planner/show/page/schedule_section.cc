@@ -19,12 +19,15 @@ constexpr double kWidth = 1060, kBar = 24, kPitch = 29;
 
 std::string StageName(const std::string& module, int stage) { return Cat(Shortened(module, 24), ".s", stage); }
 
-std::string Percent(double part, double whole) { return absl::StrFormat("%.0f %%", whole > 0 ? 100.0 * part / whole : 0.0); }
+std::string Percent(double part, double whole) {
+  return absl::StrFormat("%.0f %%", whole > 0 ? 100.0 * part / whole : 0.0);
+}
 
 // The stages' names, in a column of their own that stays where it is when the bars scroll.
 Drawing Names(const Timeline& timeline, double height) {
   double width = 0;
-  for (const TimelineRow& row : timeline.rows) width = std::max(width, 1.15 * LabelWidth(StageName(row.module, row.stage)) + 8);
+  for (const TimelineRow& row : timeline.rows)
+    width = std::max(width, 1.15 * LabelWidth(StageName(row.module, row.stage)) + 8);
   Drawing names(width, height, "stages");
   for (size_t i = 0; i < timeline.rows.size(); ++i) {
     names.Text(0, kPitch * static_cast<double>(i) + 16, StageName(timeline.rows[i].module, timeline.rows[i].stage), "");
@@ -32,7 +35,9 @@ Drawing Names(const Timeline& timeline, double height) {
   return names;
 }
 
-std::string Chart(const Drawing& names, const Drawing& bars) { return Cat("<div class=\"chart\">", names.Markup(), bars.Markup(), "</div>\n"); }
+std::string Chart(const Drawing& names, const Drawing& bars) {
+  return Cat("<div class=\"chart\">", names.Markup(), bars.Markup(), "</div>\n");
+}
 
 std::string ActionTitle(const std::string& module, int stage, bool backward, int microbatch) {
   return Cat(module, " stage ", stage, ": ", backward ? "backward" : "forward", " of microbatch ", microbatch);
@@ -49,11 +54,13 @@ SlotLabels LabelsOf(const Timeline& timeline, int shown, double room) {
   for (const TimelineRow& row : timeline.rows) {
     for (const TimelineOp& op : row.ops) widest = std::max(widest, LabelWidth(OpText(op)));
   }
-  const double least = std::max(widest - LabelWidth("F"), LabelWidth("00")) + 2.6, slot = std::clamp(room / std::max(1, shown), least, 44.0);
+  const double least = std::max(widest - LabelWidth("F"), LabelWidth("00")) + 2.6,
+               slot = std::clamp(room / std::max(1, shown), least, 44.0);
   return {slot, widest + 3 > slot};
 }
 
-void DrawSlots(const Plan& plan, const TimelineRow& row, double top, const SlotLabels& labels, int shown, Drawing& drawing) {
+void DrawSlots(const Plan& plan, const TimelineRow& row, double top, const SlotLabels& labels, int shown,
+               Drawing& drawing) {
   const double slot = labels.slot;
   const std::string color = ModuleColor(plan, row.module);
   drawing.Rect(0, top, slot * shown, kBar, "band");
@@ -72,13 +79,18 @@ std::string OrderChart(const Plan& plan, const Timeline& timeline) {
   const Drawing names = Names(timeline, bottom + 20);
   const SlotLabels labels = LabelsOf(timeline, shown, kWidth - names.width());
   Drawing drawing(labels.slot * shown, bottom + 20, "pipeline schedule");
-  for (size_t i = 0; i < timeline.rows.size(); ++i) DrawSlots(plan, timeline.rows[i], kPitch * static_cast<double>(i), labels, shown, drawing);
+  for (size_t i = 0; i < timeline.rows.size(); ++i)
+    DrawSlots(plan, timeline.rows[i], kPitch * static_cast<double>(i), labels, shown, drawing);
   for (int at = 0; at < shown; at += labels.slot >= 30 ? 1 : 5) {
     drawing.Text((at + 0.5) * labels.slot, bottom + 12, std::to_string(at), "soft small mid");
   }
-  std::string text = Cat("<p class=\"soft\">The order: forward (light) and backward (strong) of each microbatch by its number, drawn as if all took "
-                         "the same time; what is left empty is a bubble.</p>\n", Chart(names, drawing));
-  if (shown < timeline.slots) Append(text, "<p class=\"soft\">The first ", shown, " of ", WithCommas(timeline.slots), " slots.</p>\n");
+  std::string text =
+      Cat("<p class=\"soft\">The order: forward (light) and backward (strong) of each microbatch by its number, drawn "
+          "as if all took "
+          "the same time; what is left empty is a bubble.</p>\n",
+          Chart(names, drawing));
+  if (shown < timeline.slots)
+    Append(text, "<p class=\"soft\">The first ", shown, " of ", WithCommas(timeline.slots), " slots.</p>\n");
   return text;
 }
 
@@ -99,7 +111,8 @@ std::string TimeText(const StepTime& time, double at) {
 }
 
 // All of them up to kMostActions of a row, then no more than one box a pixel.
-void DrawActions(const Plan& plan, const StepTime& time, const TimelineRow& row, double top, double width, Drawing& drawing) {
+void DrawActions(const Plan& plan, const StepTime& time, const TimelineRow& row, double top, double width,
+                 Drawing& drawing) {
   const std::string color = ModuleColor(plan, row.module);
   drawing.Rect(0, top, width, kBar, "band");
   double drawn = -1;
@@ -111,8 +124,8 @@ void DrawActions(const Plan& plan, const StepTime& time, const TimelineRow& row,
     drawn = end;
     drawing.Box({x, top, end - x, kBar}, "action", action.backward ? color + "b" : color,
                 {Cat(action.backward ? "B" : "F", action.microbatch)},
-                Cat(ActionTitle(row.module, row.stage, action.backward, action.microbatch), "\nfrom ", TimeText(time, action.start), " to ",
-                    TimeText(time, action.end)));
+                Cat(ActionTitle(row.module, row.stage, action.backward, action.microbatch), "\nfrom ",
+                    TimeText(time, action.start), " to ", TimeText(time, action.end)));
   }
 }
 
@@ -123,9 +136,11 @@ std::string TimeChart(const Plan& plan, const Timeline& timeline, const StepTime
   const Drawing names = Names(timeline, bottom + 20);
   size_t most = 0;
   for (const TimelineRow& row : timeline.rows) most = std::max(most, row.ops.size());
-  const double room = kWidth - names.width(), width = std::clamp(8.0 * static_cast<double>(std::min(most, kMostActions)), room, 8 * room);
+  const double room = kWidth - names.width(),
+               width = std::clamp(8.0 * static_cast<double>(std::min(most, kMostActions)), room, 8 * room);
   Drawing drawing(width, bottom + 20, "estimated time of a step");
-  for (size_t i = 0; i < timeline.rows.size(); ++i) DrawActions(plan, time, timeline.rows[i], kPitch * static_cast<double>(i), width, drawing);
+  for (size_t i = 0; i < timeline.rows.size(); ++i)
+    DrawActions(plan, time, timeline.rows[i], kPitch * static_cast<double>(i), width, drawing);
   const int ticks = static_cast<int>(4 * width / room);
   for (int i = 0; i <= ticks; ++i) {
     const char* anchor = i == 0 ? "soft small" : i == ticks ? "soft small end" : "soft small mid";
@@ -133,8 +148,8 @@ std::string TimeChart(const Plan& plan, const Timeline& timeline, const StepTime
   }
   std::string text = "<p class=\"soft\">In time, by arithmetic alone";
   if (time.seconds) {
-    Append(text, " (matrix products at ", Percent(kEfficiency, 1), " of the dense peak of ", Escaped(plan.cluster.gpu), ", transfers left out): ",
-           SecondsText(time.length), " a step");
+    Append(text, " (matrix products at ", Percent(kEfficiency, 1), " of the dense peak of ", Escaped(plan.cluster.gpu),
+           ", transfers left out): ", SecondsText(time.length), " a step");
   }
   return Cat(text, ". Ranks wait ", Percent(time.bubble, 1), " of it on average.</p>\n", Chart(names, drawing));
 }
@@ -163,7 +178,8 @@ std::string StageTable(const Timeline& timeline, const StepTime& time) {
 std::string ScheduleSection(const Plan& plan) {
   const Timeline timeline = TimelineOf(plan);
   const StepTime time = TimeStep(plan);
-  return Section("schedule", "Schedule", OrderChart(plan, timeline) + TimeChart(plan, timeline, time) + StageTable(timeline, time));
+  return Section("schedule", "Schedule",
+                 OrderChart(plan, timeline) + TimeChart(plan, timeline, time) + StageTable(timeline, time));
 }
 
 }  // namespace planwright

@@ -1,15 +1,17 @@
-// Every collective over Gloo against a serial reference computed from all ranks' inputs, which each rank can make itself.
+// Every collective over Gloo against a serial reference computed from all ranks' inputs, which each rank can make
+// itself.
 #include "executor/communication/collectives.h"
 
-#include <ATen/core/Tensor.h>
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
+
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "executor/communication/gloo_communicator.h"
@@ -40,8 +42,14 @@ using Body = std::function<void(Communicator& group, int rank)>;
 void OverGloo(const Body& body) {
   const std::vector<int> statuses = RunWorld(kRanks, [&](int rank, int port) {
     at::set_num_threads(1);
-    Environment environment{.rank = rank, .world_size = kRanks, .local_rank = rank, .address = "127.0.0.1", .port = port,
-                            .nonce = "test", .host = "here", .timeout = testing::kPatience};
+    Environment environment{.rank = rank,
+                            .world_size = kRanks,
+                            .local_rank = rank,
+                            .address = "127.0.0.1",
+                            .port = port,
+                            .nonce = "test",
+                            .host = "here",
+                            .timeout = testing::kPatience};
     auto store = OpenStore(environment);
     if (!store.ok()) throw std::runtime_error(std::string(store.status().message()));
     auto group = MakeGlooCommunicator(*store, "group", {0, 1, 2}, rank, "127.0.0.1", environment.timeout);

@@ -1,13 +1,14 @@
-// What becomes of a communication whose peer is gone, does not come, or brings something else: a type, and from it an exit status.
+// What becomes of a communication whose peer is gone, does not come, or brings something else: a type, and from it an
+// exit status.
 #include "executor/communication/failure.h"
 
 #include <ATen/ops/full.h>
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
-#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <chrono>
 #include <csignal>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "executor/communication/collectives.h"
 #include "executor/communication/gloo_communicator.h"
@@ -21,12 +22,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How rank 0 fails when it adds two numbers with rank 1, which does `peer` instead and leaves, perhaps before rank 0 has quite joined it. The
-// status of its kind; 1: no such error.
+// How rank 0 fails when it adds two numbers with rank 1, which does `peer` instead and leaves, perhaps before rank 0
+// has quite joined it. The status of its kind; 1: no such error.
 int StatusOfRank0(std::chrono::milliseconds timeout, const std::function<void(c10d::Store& store)>& peer) {
   return RunWorld(2, [&](int rank, int port) {
     std::signal(SIGPIPE, SIG_IGN);  // as the executor does
-    Environment environment{.rank = rank, .world_size = 2, .address = "127.0.0.1", .port = port, .nonce = "n", .host = "here",
+    Environment environment{.rank = rank,
+                            .world_size = 2,
+                            .address = "127.0.0.1",
+                            .port = port,
+                            .nonce = "n",
+                            .host = "here",
                             .timeout = testing::kPatience};
     auto store = OpenStore(environment);
     if (!store.ok()) return 1;
@@ -50,12 +56,14 @@ TEST(Failure, APeerThatIsGoneIsLost) {
   EXPECT_EQ(StatusOfRank0(testing::kPatience, [](c10d::Store&) {}), kExitPeerLost);
 }
 
-// The time-out is for a peer that never comes and must be long enough for one that joins: many times what that takes here.
+// The time-out is for a peer that never comes and must be long enough for one that joins: many times what that takes
+// here.
 TEST(Failure, APeerThatDoesNotComeIsATimeOut) {
   const auto start = std::chrono::steady_clock::now();
   ASSERT_EQ(StatusOfRank0(testing::kPatience, [](c10d::Store&) {}), kExitPeerLost);
   const auto joining = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
-  EXPECT_EQ(StatusOfRank0(1s + 20 * joining, [](c10d::Store& store) { store.wait({"over"}, testing::kPatience); }), kExitHang);
+  EXPECT_EQ(StatusOfRank0(1s + 20 * joining, [](c10d::Store& store) { store.wait({"over"}, testing::kPatience); }),
+            kExitHang);
 }
 
 TEST(Failure, TypesOfOthersHaveAKind) {

@@ -1,9 +1,9 @@
 #include "executor/communication/rendezvous.h"
 
 #include <gtest/gtest.h>
-#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <cstdlib>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "tests/executor/communication/world.h"
 #include "tests/support/eventually.h"
@@ -12,11 +12,18 @@ namespace planwright::executor {
 namespace {
 
 Environment Local(int rank, int ranks, int port) {
-  return {.rank = rank, .world_size = ranks, .local_rank = rank, .address = "127.0.0.1", .port = port, .nonce = "run1",
-          .host = "host" + std::to_string(rank), .timeout = testing::kPatience};
+  return {.rank = rank,
+          .world_size = ranks,
+          .local_rank = rank,
+          .address = "127.0.0.1",
+          .port = port,
+          .nonce = "run1",
+          .host = "host" + std::to_string(rank),
+          .timeout = testing::kPatience};
 }
 
-// Status of the agreement: 0 agreed, 14 refused and the message names all of `names`, 3 refused without them, 4 anything else.
+// Status of the agreement: 0 agreed, 14 refused and the message names all of `names`, 3 refused without them, 4
+// anything else.
 int Agree(const Environment& environment, const std::string& digest, const std::vector<std::string>& names) {
   auto store = OpenStore(environment);
   if (!store.ok()) return 4;
@@ -40,8 +47,9 @@ TEST(Rendezvous, RanksOfOnePlanAgree) {
 TEST(Rendezvous, ARankWithAnotherPlanIsNamedByAll) {
   for (int stranger = 0; stranger < 3; ++stranger) {
     const auto statuses = RunWorld(3, [&](int rank, int port) {
-      return Agree(Local(rank, 3, port), rank == stranger ? "ddddeeeeffff" : "aaaabbbbcccc",
-                   {"rank " + std::to_string(stranger) + " on host" + std::to_string(stranger), "ddddeeeeffff", "aaaabbbbcccc"});
+      return Agree(
+          Local(rank, 3, port), rank == stranger ? "ddddeeeeffff" : "aaaabbbbcccc",
+          {"rank " + std::to_string(stranger) + " on host" + std::to_string(stranger), "ddddeeeeffff", "aaaabbbbcccc"});
     });
     EXPECT_EQ(statuses, (std::vector<int>{14, 14, 14})) << stranger;
   }
@@ -71,7 +79,8 @@ TEST(Rendezvous, AMissingRankIsNamed) {
 class EnvironmentTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"}) unsetenv(name);
+    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"})
+      unsetenv(name);
     setenv("MASTER_ADDR", "127.0.0.1", 1);
     setenv("MASTER_PORT", "1234", 1);
   }

@@ -33,12 +33,14 @@ TEST(BatchReader, LanesTogetherReadWhatOneLaneReads) {
     auto whole = Reader(plan);
     for (int microbatch : {0, 1}) {
       const CallContext all = Call(plan, 5, microbatch, 1, 0);
-      const Tensors tokens = whole->ReadTokens(all, at::kCPU, at::kDouble), images = whole->ReadImages(all, at::kCPU, at::kDouble);
+      const Tensors tokens = whole->ReadTokens(all, at::kCPU, at::kDouble),
+                    images = whole->ReadImages(all, at::kCPU, at::kDouble);
       std::vector<Tensors> token_parts(5), image_parts(4);
       for (int lane = 0; lane < lanes; ++lane) {
         auto reader = Reader(plan);
         const CallContext call = Call(plan, 5, microbatch, lanes, lane);
-        const Tensors t = reader->ReadTokens(call, at::kCPU, at::kDouble), i = reader->ReadImages(call, at::kCPU, at::kDouble);
+        const Tensors t = reader->ReadTokens(call, at::kCPU, at::kDouble),
+                      i = reader->ReadImages(call, at::kCPU, at::kDouble);
         for (int k = 0; k < 5; ++k) token_parts[k].push_back(t[k]);
         for (int k = 0; k < 4; ++k) image_parts[k].push_back(i[k]);
       }

@@ -25,7 +25,8 @@ TEST(DynamicResolution, FollowsTheUpstreamRule) {
   int cases = 0;
   for (const auto& c : golden.at("dynamic_res_resize")) {
     const int64_t step = c["res_step"];
-    const auto grid = DynamicResolution(c["height"], c["width"], step, c["min_patches"], c["max_patches"], c["pixel_shuffle"] ? 2 : 1);
+    const auto grid = DynamicResolution(c["height"], c["width"], step, c["min_patches"], c["max_patches"],
+                                        c["pixel_shuffle"] ? 2 : 1);
     ASSERT_EQ(grid.ok(), c["ok"].get<bool>()) << c;
     if (!grid.ok()) continue;
     EXPECT_EQ(grid->rows * step, c["out_height"]) << c;
@@ -54,10 +55,12 @@ TEST(Resize, IsTheAntialiasedBilinearFilterOfTorch) {
     at::Tensor input = at::empty({1, 3, 23, 31}, at::kDouble);
     for (int64_t y = 0; y < 23; ++y) {
       for (int64_t x = 0; x < 31; ++x) {
-        for (int64_t c = 0; c < 3; ++c) input.data_ptr<double>()[(c * 23 + y) * 31 + x] = pixels.values[(y * 31 + x) * 3 + c];
+        for (int64_t c = 0; c < 3; ++c)
+          input.data_ptr<double>()[(c * 23 + y) * 31 + x] = pixels.values[(y * 31 + x) * 3 + c];
       }
     }
-    const at::Tensor expected = at::_upsample_bilinear2d_aa(input, {height, width}, /*align_corners=*/false).contiguous();
+    const at::Tensor expected =
+        at::_upsample_bilinear2d_aa(input, {height, width}, /*align_corners=*/false).contiguous();
     double worst = 0;
     for (int64_t y = 0; y < height; ++y) {
       for (int64_t x = 0; x < width; ++x) {
@@ -78,7 +81,8 @@ TEST(MakePatches, OrdersChannelRowColumnInsidePatchesRowByRow) {
   EXPECT_EQ(image.cols, 3);
   ASSERT_EQ(image.patches.size(), 6u * 48);
   // Patch 5 is the second row's third: channel 1, row 2, column 3 of it is pixel (6, 11).
-  EXPECT_NEAR(image.patches[5 * 48 + (1 * 4 + 2) * 4 + 3], (pixels.values[(6 * 12 + 11) * 3 + 1] / 255 - 0.4578275) / 0.26130258, 1e-12);
+  EXPECT_NEAR(image.patches[5 * 48 + (1 * 4 + 2) * 4 + 3],
+              (pixels.values[(6 * 12 + 11) * 3 + 1] / 255 - 0.4578275) / 0.26130258, 1e-12);
   EXPECT_NEAR(image.patches[0], (pixels.values[0] / 255 - 0.48145466) / 0.26862954, 1e-12);
 }
 

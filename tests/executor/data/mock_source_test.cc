@@ -50,7 +50,8 @@ TEST(MockSource, SamplesDependOnlyOnSeedAndNumber) {
     const Sample sample = *(*source)->Get(i);
     EXPECT_EQ(sample.tokens, forwards[i].tokens);
     ASSERT_EQ(sample.images.size(), forwards[i].images.size());
-    for (size_t image = 0; image < sample.images.size(); ++image) EXPECT_EQ(sample.images[image].patches, forwards[i].images[image].patches);
+    for (size_t image = 0; image < sample.images.size(); ++image)
+      EXPECT_EQ(sample.images[image].patches, forwards[i].images[image].patches);
   }
   Plan other = plan;
   other.data.seed = 1235;
@@ -76,8 +77,10 @@ TEST(MockSource, TextIsAFunctionOfTheSamplesOwnImagesInOrder) {
       classes.push_back(ClassOf(Signature(image, 48), patterns));
     }
     ASSERT_EQ(sample.tokens.size(), 64u);
-    EXPECT_TRUE(std::all_of(sample.tokens.begin(), sample.tokens.begin() + places, [](int64_t id) { return id == 255; }));
-    const std::vector<int64_t> text(sample.tokens.begin() + places, std::find(sample.tokens.begin() + places, sample.tokens.end(), 254));
+    EXPECT_TRUE(
+        std::all_of(sample.tokens.begin(), sample.tokens.begin() + places, [](int64_t id) { return id == 255; }));
+    const std::vector<int64_t> text(sample.tokens.begin() + places,
+                                    std::find(sample.tokens.begin() + places, sample.tokens.end(), 254));
     EXPECT_EQ(text.size(), 8 * std::max<size_t>(1, classes.size()));
     EXPECT_EQ(std::count(text.begin(), text.end(), 255), 0);
     EXPECT_EQ(text_of.try_emplace(classes, text).first->second, text);

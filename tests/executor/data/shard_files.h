@@ -30,7 +30,8 @@ inline std::string PngOf(int width, int height, const std::vector<uint8_t>& rgba
 }
 
 // One member: its header, its contents, filled to whole blocks. `size` < 0: that of the contents.
-inline std::string TarMemberOf(const std::string& name, const std::string& contents, char type = '0', int64_t size = -1) {
+inline std::string TarMemberOf(const std::string& name, const std::string& contents, char type = '0',
+                               int64_t size = -1) {
   std::string header(512, '\0');
   header.replace(0, name.size(), name);
   header.replace(100, 7, "0000644");

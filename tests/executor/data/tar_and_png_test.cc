@@ -12,8 +12,9 @@ using ::testing::HasSubstr;
 
 TEST(TarFile, ReadsMembersInOrder) {
   const std::string long_text(1300, 'x');
-  const auto tar = TarFile::Open(WriteFile(
-      "plain.tar", TarMemberOf("d/", "", '5') + TarMemberOf("d/b.txt", long_text) + TarMemberOf("a.txt", "") + TarMemberOf("c", "cc") + kTarEnd));
+  const auto tar =
+      TarFile::Open(WriteFile("plain.tar", TarMemberOf("d/", "", '5') + TarMemberOf("d/b.txt", long_text) +
+                                               TarMemberOf("a.txt", "") + TarMemberOf("c", "cc") + kTarEnd));
   ASSERT_TRUE(tar.ok()) << tar.status();
   ASSERT_EQ(tar->members().size(), 3u);
   EXPECT_EQ(tar->members()[0].name, "d/b.txt");
@@ -26,8 +27,9 @@ TEST(TarFile, ReadsMembersInOrder) {
 TEST(TarFile, PaxHeadersNameTheNextMember) {
   const std::string name(150, 'n'), record = "160 path=" + name + "\n";
   ASSERT_EQ(record.size(), 160u);
-  const auto tar = TarFile::Open(WriteFile("pax.tar", TarMemberOf("g", "12 comment=\n", 'g') + TarMemberOf("x", record, 'x') +
-                                                          TarMemberOf("short", "1") + TarMemberOf("next", "2") + kTarEnd));
+  const auto tar =
+      TarFile::Open(WriteFile("pax.tar", TarMemberOf("g", "12 comment=\n", 'g') + TarMemberOf("x", record, 'x') +
+                                             TarMemberOf("short", "1") + TarMemberOf("next", "2") + kTarEnd));
   ASSERT_TRUE(tar.ok()) << tar.status();
   ASSERT_EQ(tar->members().size(), 2u);
   EXPECT_EQ(tar->members()[0].name, name);

@@ -95,30 +95,35 @@ std::string Shard(const std::string& name, const std::string& members) {
 }
 
 TEST(Webdataset, ADocumentIsItsImageItsTextAndTheEnd) {
-  const Plan plan = WebdatasetPlan({Shard("a.tar", TarMemberOf("d/one.png", PngOf(8, 16, Solid(128, 60))) + TarMemberOf("d/one.txt", "h\xff")),
-                                    Shard("b.tar", TarMemberOf("two.txt", "hey"))});
+  const Plan plan = WebdatasetPlan(
+      {Shard("a.tar", TarMemberOf("d/one.png", PngOf(8, 16, Solid(128, 60))) + TarMemberOf("d/one.txt", "h\xff")),
+       Shard("b.tar", TarMemberOf("two.txt", "hey"))});
   const auto source = OpenSampleSource(plan);
   ASSERT_TRUE(source.ok()) << source.status();
   const Sample one = *(*source)->Get(0), two = *(*source)->Get(1), again = *(*source)->Get(2);
-  EXPECT_EQ(one.tokens, (std::vector<int64_t>{256, 256, 'h', 255, 258, 257, 257, 257, 257, 257, 257, 257, 257, 257, 257, 257}));
+  EXPECT_EQ(one.tokens,
+            (std::vector<int64_t>{256, 256, 'h', 255, 258, 257, 257, 257, 257, 257, 257, 257, 257, 257, 257, 257}));
   EXPECT_EQ(one.loss_mask, (std::vector<double>{0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
   ASSERT_EQ(one.images.size(), 1u);
   EXPECT_EQ(one.images[0].rows, 4);
   EXPECT_EQ(one.images[0].cols, 2);
   EXPECT_NEAR(one.images[0].patches[17], (60 / 255.0 - 0.4578275) / 0.26130258, 1e-12);  // patch 0, green
-  EXPECT_EQ(std::vector<int64_t>(two.tokens.begin(), two.tokens.begin() + 5), (std::vector<int64_t>{'h', 'e', 'y', 258, 257}));
+  EXPECT_EQ(std::vector<int64_t>(two.tokens.begin(), two.tokens.begin() + 5),
+            (std::vector<int64_t>{'h', 'e', 'y', 258, 257}));
   EXPECT_TRUE(two.images.empty());
   EXPECT_EQ(again.tokens, one.tokens);
 }
 
 TEST(Webdataset, WithoutAnEncoderTheTextStays) {
-  Plan plan = WebdatasetPlan({Shard("c.tar", TarMemberOf("one.png", PngOf(8, 16, Solid(128, 60))) + TarMemberOf("one.txt", "hi"))});
+  Plan plan = WebdatasetPlan(
+      {Shard("c.tar", TarMemberOf("one.png", PngOf(8, 16, Solid(128, 60))) + TarMemberOf("one.txt", "hi"))});
   plan.data.patch = plan.data.pixel_shuffle = plan.data.max_image = 0;
   const auto source = OpenSampleSource(plan);
   ASSERT_TRUE(source.ok()) << source.status();
   const Sample sample = *(*source)->Get(0);
   EXPECT_TRUE(sample.images.empty());
-  EXPECT_EQ(std::vector<int64_t>(sample.tokens.begin(), sample.tokens.begin() + 4), (std::vector<int64_t>{'h', 'i', 258, 257}));
+  EXPECT_EQ(std::vector<int64_t>(sample.tokens.begin(), sample.tokens.begin() + 4),
+            (std::vector<int64_t>{'h', 'i', 258, 257}));
 }
 
 TEST(Webdataset, WhatCannotBeReadIsNamed) {
@@ -158,7 +163,8 @@ TEST(Webdataset, TheIconsFitTheirRecipe) {
     int64_t tokens = 0;
     for (const Image& image : sample->images) tokens += ImageTokens(plan.data, image);
     EXPECT_EQ(std::count(sample->tokens.begin(), sample->tokens.end(), 256), tokens);
-    EXPECT_EQ(std::count(sample->tokens.begin(), sample->tokens.end(), 258), static_cast<int64_t>(sample->images.size()));
+    EXPECT_EQ(std::count(sample->tokens.begin(), sample->tokens.end(), 258),
+              static_cast<int64_t>(sample->images.size()));
   }
 }
 

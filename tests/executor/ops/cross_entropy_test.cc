@@ -31,7 +31,8 @@ Loss RunShards(const at::Tensor& logits, const at::Tensor& labels, const at::Ten
   const Tensors loss = Op().Run(ops::RunTokenLoss, {sums, mask});
   Tensors dlogits;
   for (int rank = 0; rank < shards; ++rank) {
-    dlogits.push_back(Op().OnTpRank(rank, shards).Run(ops::RunCrossEntropyGrad, {shard(rank), m, sums, labels, mask})[0]);
+    dlogits.push_back(
+        Op().OnTpRank(rank, shards).Run(ops::RunCrossEntropyGrad, {shard(rank), m, sums, labels, mask})[0]);
   }
   return {loss[0], loss[1], at::cat(dlogits, 2)};
 }
@@ -54,8 +55,8 @@ TEST_P(CrossEntropy, ShardsMeetTheWholeVocabulary) {
 INSTANTIATE_TEST_SUITE_P(Shards, CrossEntropy, testing::Values(1, 2, 4));
 
 TEST(CrossEntropyGolden, LabelOfNoShardPredictsZero) {
-  const nlohmann::json golden =
-      nlohmann::json::parse(std::ifstream(std::string(PLANWRIGHT_SOURCE_DIR) + "/tests/golden/upstream_public.json"))["derived"]["vocab_ce"];
+  const nlohmann::json golden = nlohmann::json::parse(
+      std::ifstream(std::string(PLANWRIGHT_SOURCE_DIR) + "/tests/golden/upstream_public.json"))["derived"]["vocab_ce"];
   std::vector<double> flat;
   for (const auto& row : golden["logits"]) flat.insert(flat.end(), row.begin(), row.end());
   const at::Tensor logits = at::tensor(flat, at::kDouble).view({2, 1, 4});
@@ -66,9 +67,11 @@ TEST(CrossEntropyGolden, LabelOfNoShardPredictsZero) {
 }
 
 TEST(CrossEntropyBf16, StatisticsAreWide) {
-  const at::Tensor logits = Random({3, 2, 8}).to(at::kBFloat16), labels = at::tensor({7, 0, 4, 1, 3, 2}, at::kLong).view({2, 3});
+  const at::Tensor logits = Random({3, 2, 8}).to(at::kBFloat16),
+                   labels = at::tensor({7, 0, 4, 1, 3, 2}, at::kLong).view({2, 3});
   const at::Tensor mask = Random({2, 3}).fill_(1).to(at::kFloat);
-  const Loss out = RunShards(logits, labels, mask, 2), exact = RunShards(logits.to(at::kDouble), labels, mask.to(at::kDouble), 1);
+  const Loss out = RunShards(logits, labels, mask, 2),
+             exact = RunShards(logits.to(at::kDouble), labels, mask.to(at::kDouble), 1);
   EXPECT_EQ(out.token_loss.scalar_type(), at::kFloat);
   EXPECT_EQ(out.dlogits.scalar_type(), at::kBFloat16);
   EXPECT_LT(Gap(out.token_loss, exact.token_loss), 1e-6);

@@ -13,7 +13,8 @@ constexpr int64_t kImage = 5;
 const Attributes kEps = {{"eps", 1e-5}}, kImageToken = {{"image_token", kImage}};
 
 TEST(Linear, ForwardAndGradientsMeetAutograd) {
-  const at::Tensor x = Leaf(Random({5, 2, 3})), weight = Leaf(Random({4, 3})), bias = Leaf(Random({4})), dy = Random({5, 2, 4});
+  const at::Tensor x = Leaf(Random({5, 2, 3})), weight = Leaf(Random({4, 3})), bias = Leaf(Random({4})),
+                   dy = Random({5, 2, 4});
   const at::Tensor y = x.matmul(weight.t()) + bias;
   (y * dy).sum().backward();
 
@@ -60,14 +61,16 @@ TEST(RmsNorm, MeetsAutograd) {
 }
 
 TEST(LayerNorm, MeetsAutograd) {
-  const at::Tensor x = Leaf(Random({7, 6}) + 3), weight = Leaf(Random({6})), bias = Leaf(Random({6})), dy = Random({7, 6});
+  const at::Tensor x = Leaf(Random({7, 6}) + 3), weight = Leaf(Random({6})), bias = Leaf(Random({6})),
+                   dy = Random({7, 6});
   const at::Tensor y = reference::LayerNorm(x, weight, bias, 1e-6);
   (y * dy).sum().backward();
   const Tensors out = Op({{"eps", 1e-6}}).Run(ops::RunLayerNorm, {x.detach()}, {weight.detach(), bias.detach()});
   EXPECT_SAME(out[0], y);
   EXPECT_EQ(out[2].sizes(), at::IntArrayRef({7, 1}));
   const Tensors gradients = FilledGradients({weight, bias});
-  EXPECT_SAME(Op().Run(ops::RunLayerNormGrad, {dy, x.detach(), out[1], out[2]}, {weight.detach()}, gradients)[0], x.grad());
+  EXPECT_SAME(Op().Run(ops::RunLayerNormGrad, {dy, x.detach(), out[1], out[2]}, {weight.detach()}, gradients)[0],
+              x.grad());
   EXPECT_SAME(Added(gradients[0]), weight.grad());
   EXPECT_SAME(Added(gradients[1]), bias.grad());
 }
@@ -75,7 +78,8 @@ TEST(LayerNorm, MeetsAutograd) {
 TEST(Norms, NoRowsAddNothing) {
   const at::Tensor none = Random({0, 6}), weight = Random({6});
   const Tensors gradients = FilledGradients({weight, weight});
-  const Tensors rms = Op(kEps).Run(ops::RunRmsNorm, {none}, {weight}), layer = Op(kEps).Run(ops::RunLayerNorm, {none}, {weight, weight});
+  const Tensors rms = Op(kEps).Run(ops::RunRmsNorm, {none}, {weight}),
+                layer = Op(kEps).Run(ops::RunLayerNorm, {none}, {weight, weight});
   Op().Run(ops::RunRmsNormGrad, {none, none, rms[1]}, {weight}, gradients);
   Op().Run(ops::RunLayerNormGrad, {none, none, layer[1], layer[2]}, {weight}, gradients);
   EXPECT_EQ(Gap(Added(gradients[0]), at::zeros({6}, at::kDouble)), 0);

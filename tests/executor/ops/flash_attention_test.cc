@@ -36,7 +36,8 @@ TEST(FlashAttention, MeetsThePlainFormForwardAndBackward) {
   const at::Tensor exact_grad =
       RunOp(ops::RunPackedAttentionGrad, {da.to(at::kDouble), qkv.to(at::kDouble), exact[0], exact[1], grid})[0];
   const Tensors flash = RunOp(ops::RunPackedAttention, {qkv.to(at::kCUDA), grid});
-  const at::Tensor grad = RunOp(ops::RunPackedAttentionGrad, {da.to(at::kCUDA), qkv.to(at::kCUDA), flash[0], flash[1], grid})[0];
+  const at::Tensor grad =
+      RunOp(ops::RunPackedAttentionGrad, {da.to(at::kCUDA), qkv.to(at::kCUDA), flash[0], flash[1], grid})[0];
 
   ASSERT_EQ(flash[1].sizes(), exact[1].sizes());
   EXPECT_EQ(flash[1].scalar_type(), at::kFloat);

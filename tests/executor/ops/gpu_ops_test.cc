@@ -1,5 +1,6 @@
-// On a GPU: every handler of the language model makes what it makes on the CPU, which the other tests judge. fp64 shows that it is the
-// same mathematics; bf16, at sizes that its kernels want, goes through flash attention and grouped products.
+// On a GPU: every handler of the language model makes what it makes on the CPU, which the other tests judge. fp64 shows
+// that it is the same mathematics; bf16, at sizes that its kernels want, goes through flash attention and grouped
+// products.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/tensor.h>
@@ -21,9 +22,10 @@ class Gpu : public testing::TestWithParam<at::ScalarType> {
 
   double Tolerance() const { return GetParam() == at::kDouble ? 1e-11 : 0.015; }
 
-  // Runs on both, compares outputs and gradients, and gives back the CPU's fp64 outputs. Inputs in `host` stay on the host.
-  Tensors Both(const char* name, Handler handler, const Attributes& attributes, const Tensors& inputs, const Tensors& parameters = {},
-               const Tensors& gradient_like = {}, const std::set<size_t>& host = {}) {
+  // Runs on both, compares outputs and gradients, and gives back the CPU's fp64 outputs. Inputs in `host` stay on the
+  // host.
+  Tensors Both(const char* name, Handler handler, const Attributes& attributes, const Tensors& inputs,
+               const Tensors& parameters = {}, const Tensors& gradient_like = {}, const std::set<size_t>& host = {}) {
     SCOPED_TRACE(name);
     Tensors exact_gradients, gradients;
     for (const at::Tensor& like : gradient_like) {
@@ -69,10 +71,12 @@ class Gpu : public testing::TestWithParam<at::ScalarType> {
 
 TEST_P(Gpu, Mixer) {
   const int64_t heads = 4, groups = 2, p = 16, n = 16, inner = heads * p, bc = groups * n, S = 200, B = 2;
-  const Attributes scan = {{"inner", inner}, {"bc", bc}, {"heads", heads}, {"groups", groups}, {"state", n}, {"chunk", int64_t{64}}};
+  const Attributes scan = {{"inner", inner},   {"bc", bc},   {"heads", heads},
+                           {"groups", groups}, {"state", n}, {"chunk", int64_t{64}}};
   const Attributes gate = {{"inner", inner}, {"group_size", inner / groups}, {"eps", 1e-5}};
   const at::Tensor zxbcdt = Random({S, B, 2 * inner + 2 * bc + heads}), dy = Random({S, B, inner});
-  const Tensors conv = {Random({inner + 2 * bc, 1, 4}), Random({inner + 2 * bc})}, head = {Random({heads}), Random({heads}), Random({heads})};
+  const Tensors conv = {Random({inner + 2 * bc, 1, 4}), Random({inner + 2 * bc})},
+                head = {Random({heads}), Random({heads}), Random({heads})};
   const at::Tensor xbc = Both("conv", ops::RunMambaConv, scan, {zxbcdt}, conv)[0];
   Both("conv grad", ops::RunMambaConvGrad, scan, {Random({S, B, inner + 2 * bc}), zxbcdt}, conv, conv);
   const Tensors y = Both("scan", ops::RunMambaScan, scan, {xbc, zxbcdt}, head);
@@ -91,9 +95,10 @@ TEST_P(Gpu, CausalAttention) {
   // The GPU's own normaliser: rounded to bf16 it would scale whole rows.
   Op op(attributes);
   const Tensors gpu = op.Run(ops::RunCausalAttention, {rounded.to(at::kCUDA)});
-  const at::Tensor gradient = op.Run(ops::RunCausalAttentionGrad, {da.to(GetParam()).to(at::kCUDA), rounded.to(at::kCUDA), gpu[0], gpu[1]})[0];
-  const at::Tensor exact =
-      op.Run(ops::RunCausalAttentionGrad, {da.to(GetParam()).to(at::kDouble), rounded.to(at::kDouble), out[0], out[1]})[0];
+  const at::Tensor gradient =
+      op.Run(ops::RunCausalAttentionGrad, {da.to(GetParam()).to(at::kCUDA), rounded.to(at::kCUDA), gpu[0], gpu[1]})[0];
+  const at::Tensor exact = op.Run(ops::RunCausalAttentionGrad,
+                                  {da.to(GetParam()).to(at::kDouble), rounded.to(at::kDouble), out[0], out[1]})[0];
   EXPECT_LE(NormGap(gradient, exact), Tolerance());
 }
 
@@ -125,7 +130,8 @@ TEST_P(Gpu, Dispatch) {
   if (GetParam() == at::kDouble) {  // rounded scores may tie
     const Tensors out = Both("route", ops::RunRoute, route, {n}, gate);
     Both("aux", ops::RunSequenceAuxLoss, route, {out[3], out[4]});
-    Both("route grad", ops::RunRouteGrad, route, {Random({s * B, k}), n, out[0], out[1], out[5], out[4]}, {gate[0]}, {gate[0]});
+    Both("route grad", ops::RunRouteGrad, route, {Random({s * B, k}), n, out[0], out[1], out[5], out[4]}, {gate[0]},
+         {gate[0]});
   }
   Both("fingerprint", ops::RunRoutingFingerprint, {{"sequence", s}}, {ids});
   const Tensors rows = Both("permute", ops::RunPermuteRows, {}, {n, Random({s * B, k}), ids});
@@ -161,7 +167,8 @@ TEST_P(Gpu, LinearsAndNorms) {
   Both("bias grad", ops::RunBiasGrad, {}, {dy}, {}, {weight[1]});
   const Tensors rms = Both("rms norm", ops::RunRmsNorm, eps, {x}, norm);
   Both("rms norm grad", ops::RunRmsNormGrad, {}, {x, x, rms[1]}, norm, {norm[0]});
-  const Tensors squared = Both("squared relu", ops::RunSquaredRelu, {}, {x}), gelu = Both("gelu", ops::RunGelu, {}, {x});
+  const Tensors squared = Both("squared relu", ops::RunSquaredRelu, {}, {x}),
+                gelu = Both("gelu", ops::RunGelu, {}, {x});
   Both("squared relu grad", ops::RunSquaredReluGrad, {}, {x, squared[0]});
   Both("gelu grad", ops::RunGeluGrad, {}, {x, gelu[0]});
   Both("add", ops::RunAdd, {}, {x, x, x});

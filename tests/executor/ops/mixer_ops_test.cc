@@ -15,13 +15,15 @@ struct Mixer {
   at::Tensor zxbcdt, conv_weight, conv_bias, A_log, D, dt_bias, norm, dyn;
 
   Mixer(int64_t positions, int64_t samples)
-      : zxbcdt(Random({positions, samples, 2 * z.inner() + 2 * z.bc() + z.heads})), conv_weight(Random({z.inner() + 2 * z.bc(), 1, 4})),
-        conv_bias(Random({z.inner() + 2 * z.bc()})), A_log(Random({z.heads})), D(Random({z.heads})), dt_bias(Random({z.heads})),
-        norm(Random({z.inner()})), dyn(Random({positions, samples, z.inner()})) {}
+      : zxbcdt(Random({positions, samples, 2 * z.inner() + 2 * z.bc() + z.heads})),
+        conv_weight(Random({z.inner() + 2 * z.bc(), 1, 4})), conv_bias(Random({z.inner() + 2 * z.bc()})),
+        A_log(Random({z.heads})), D(Random({z.heads})), dt_bias(Random({z.heads})), norm(Random({z.inner()})),
+        dyn(Random({positions, samples, z.inner()})) {}
 
   Attributes conv() const { return {{"inner", z.inner()}, {"bc", z.bc()}, {"heads", z.heads}}; }
   Attributes scan(int64_t chunk) const {
-    return {{"inner", z.inner()}, {"bc", z.bc()}, {"heads", z.heads}, {"groups", z.groups}, {"state", z.state}, {"chunk", chunk}};
+    return {{"inner", z.inner()}, {"bc", z.bc()},     {"heads", z.heads},
+            {"groups", z.groups}, {"state", z.state}, {"chunk", chunk}};
   }
   Attributes gate() const { return {{"inner", z.inner()}, {"group_size", z.inner() / z.groups}, {"eps", 1e-5}}; }
   Tensors parameters() const { return {conv_weight, conv_bias, A_log, D, dt_bias, norm}; }
@@ -62,9 +64,11 @@ Result RunMixer(const Mixer& m, int64_t chunk) {
   const Tensors gated = Op(m.gate()).Run(ops::RunGatedNorm, {scan[0], m.zxbcdt}, {m.norm});
 
   Tensors g = FilledGradients(m.parameters());
-  const Tensors dgated = Op(m.gate()).Run(ops::RunGatedNormGrad, {m.dyn, scan[0], m.zxbcdt, gated[1]}, {m.norm}, {g[5]});
-  const Tensors dscan =
-      Op(m.scan(chunk)).Run(ops::RunMambaScanGrad, {dgated[0], xbc, m.zxbcdt, scan[1]}, {m.A_log, m.D, m.dt_bias}, {g[2], g[3], g[4]});
+  const Tensors dgated =
+      Op(m.gate()).Run(ops::RunGatedNormGrad, {m.dyn, scan[0], m.zxbcdt, gated[1]}, {m.norm}, {g[5]});
+  const Tensors dscan = Op(m.scan(chunk))
+                            .Run(ops::RunMambaScanGrad, {dgated[0], xbc, m.zxbcdt, scan[1]}, {m.A_log, m.D, m.dt_bias},
+                                 {g[2], g[3], g[4]});
   const Tensors dconv =
       Op(m.conv()).Run(ops::RunMambaConvGrad, {dscan[0], m.zxbcdt}, {m.conv_weight, m.conv_bias}, {g[0], g[1]});
   for (at::Tensor& gradient : g) gradient = Added(gradient);
@@ -74,7 +78,8 @@ Result RunMixer(const Mixer& m, int64_t chunk) {
 Result Reference(const Mixer& m) {
   Mixer leaf = m;
   leaf.zxbcdt = Leaf(m.zxbcdt);
-  for (at::Tensor* x : {&leaf.conv_weight, &leaf.conv_bias, &leaf.A_log, &leaf.D, &leaf.dt_bias, &leaf.norm}) *x = Leaf(*x);
+  for (at::Tensor* x : {&leaf.conv_weight, &leaf.conv_bias, &leaf.A_log, &leaf.D, &leaf.dt_bias, &leaf.norm})
+    *x = Leaf(*x);
   const at::Tensor xbc = reference::MambaConv(m.z, leaf.zxbcdt, leaf.conv_weight, leaf.conv_bias);
   const at::Tensor y = reference::MambaScan(m.z, xbc, leaf.zxbcdt, leaf.A_log, leaf.D, leaf.dt_bias);
   const at::Tensor yn = reference::GatedNorm(m.z, y, leaf.zxbcdt, leaf.norm, 1e-5);
@@ -121,7 +126,8 @@ TEST(Mamba, HalvesOverTpMakeTheWhole) {
   const Mixer mixer(21, 2);
   const Result whole = RunMixer(mixer, 8), left = RunMixer(mixer.Half(0), 8), right = RunMixer(mixer.Half(1), 8);
   EXPECT_SAME(at::cat({left.yn, right.yn}, 2), whole.yn);
-  for (const size_t one_d : {2, 3, 4, 5}) EXPECT_SAME(at::cat({left.gradients[one_d], right.gradients[one_d]}), whole.gradients[one_d]);
+  for (const size_t one_d : {2, 3, 4, 5})
+    EXPECT_SAME(at::cat({left.gradients[one_d], right.gradients[one_d]}), whole.gradients[one_d]);
   Mixer cut = mixer;  // cut the whole gradient as the input was cut
   cut.zxbcdt = whole.dzxbcdt;
   EXPECT_SAME(left.dzxbcdt, cut.Half(0).zxbcdt);
@@ -130,12 +136,14 @@ TEST(Mamba, HalvesOverTpMakeTheWhole) {
 
 Mixer As(Mixer mixer, at::ScalarType values, at::ScalarType parameters) {
   for (at::Tensor* x : {&mixer.zxbcdt, &mixer.dyn}) *x = x->to(values);
-  for (at::Tensor* x : {&mixer.conv_weight, &mixer.conv_bias, &mixer.A_log, &mixer.D, &mixer.dt_bias, &mixer.norm}) *x = x->to(parameters);
+  for (at::Tensor* x : {&mixer.conv_weight, &mixer.conv_bias, &mixer.A_log, &mixer.D, &mixer.dt_bias, &mixer.norm})
+    *x = x->to(parameters);
   return mixer;
 }
 
 TEST(Mamba, Fp32AndBf16StayNearFp64) {
-  const Mixer mixer = As(As(Mixer(40, 1), at::kBFloat16, at::kFloat), at::kDouble, at::kDouble);  // what the narrow types can hold
+  // what the narrow types can hold
+  const Mixer mixer = As(As(Mixer(40, 1), at::kBFloat16, at::kFloat), at::kDouble, at::kDouble);
   const Result exact = RunMixer(mixer, 16), fp32 = RunMixer(As(mixer, at::kFloat, at::kFloat), 16);
   EXPECT_LT(Gap(fp32.yn, exact.yn), 1e-5);
   EXPECT_LT(Gap(fp32.dzxbcdt, exact.dzxbcdt), 1e-5);
@@ -143,7 +151,8 @@ TEST(Mamba, Fp32AndBf16StayNearFp64) {
   const Result bf16 = RunMixer(As(mixer, at::kBFloat16, at::kFloat), 16);
   EXPECT_EQ(bf16.yn.scalar_type(), at::kBFloat16);
   EXPECT_EQ(bf16.states.scalar_type(), at::kFloat);
-  EXPECT_LT(NormGap(bf16.yn, exact.yn), 0.02);  // a rounding is 0.004 at most; xbc, y and their gradients are rounded on the way
+  // a rounding is 0.004 at most; xbc, y and their gradients are rounded on the way
+  EXPECT_LT(NormGap(bf16.yn, exact.yn), 0.02);
   EXPECT_LT(NormGap(bf16.dzxbcdt, exact.dzxbcdt), 0.04);
 }
 
@@ -158,7 +167,8 @@ Attention RunAttention(const at::Tensor& qkv, const at::Tensor& da, int64_t q, i
 }
 
 TEST(CausalAttention, StripsMeetDenseSoftmax) {
-  const at::Tensor qkv = Leaf(Random({300, 2, 8 * 4}) * 2), da = Random({300, 2, 4 * 4});  // two strips, the second short
+  // two strips, the second short
+  const at::Tensor qkv = Leaf(Random({300, 2, 8 * 4}) * 2), da = Random({300, 2, 4 * 4});
   const at::Tensor a = reference::CausalAttention(qkv, 4, 2, 4);
   (a * da).sum().backward();
   const Attention out = RunAttention(qkv.detach(), da, 4, 2, 4);
@@ -174,7 +184,9 @@ TEST(CausalAttention, HalvesOverTpMakeTheWhole) {
   };
   const Attention whole = RunAttention(qkv, da, 4, 2, 3);
   for (int rank = 0; rank < 2; ++rank) {
-    const auto own = [&](const at::Tensor& x) { return at::cat({half(x, 0, 4, rank), half(x, 4, 2, rank), half(x, 6, 2, rank)}, 2); };
+    const auto own = [&](const at::Tensor& x) {
+      return at::cat({half(x, 0, 4, rank), half(x, 4, 2, rank), half(x, 6, 2, rank)}, 2);
+    };
     const Attention part = RunAttention(own(qkv), half(da, 0, 4, rank).contiguous(), 2, 1, 3);
     EXPECT_SAME(part.a, half(whole.a, 0, 4, rank));
     EXPECT_SAME(part.dqkv, own(whole.dqkv));
@@ -183,7 +195,8 @@ TEST(CausalAttention, HalvesOverTpMakeTheWhole) {
 
 TEST(CausalAttention, PastIsAllThatCounts) {
   const at::Tensor qkv = Random({6, 1, 4 * 3}), da = Random({6, 1, 2 * 3});
-  const Attention whole = RunAttention(qkv, da, 2, 1, 3), first = RunAttention(qkv.narrow(0, 0, 4), da.narrow(0, 0, 4), 2, 1, 3);
+  const Attention whole = RunAttention(qkv, da, 2, 1, 3),
+                  first = RunAttention(qkv.narrow(0, 0, 4), da.narrow(0, 0, 4), 2, 1, 3);
   EXPECT_SAME(first.a, whole.a.narrow(0, 0, 4));
 }
 

@@ -27,8 +27,8 @@ Attributes RouteGradAttributes(int64_t top_k) {
 const Attributes kRowAttributes = {{"top_k", kTopK}, {"sequence", kPositions}, {"samples", kSamples}};
 
 const nlohmann::json& Golden() {
-  static const nlohmann::json golden =
-      nlohmann::json::parse(std::ifstream(std::string(PLANWRIGHT_SOURCE_DIR) + "/tests/golden/upstream_public.json"))["derived"];
+  static const nlohmann::json golden = nlohmann::json::parse(
+      std::ifstream(std::string(PLANWRIGHT_SOURCE_DIR) + "/tests/golden/upstream_public.json"))["derived"];
   return golden;
 }
 
@@ -46,23 +46,28 @@ at::Tensor Spread(const at::Tensor& values, const at::Tensor& ids, int64_t exper
 
 TEST(Route, MeetsTheGoldenRouter) {
   const nlohmann::json& golden = Golden()["router"];
-  const at::Tensor logits = Matrix(golden["logits"]), eye = at::arange(4, at::kLong).view({4, 1}).eq(at::arange(4, at::kLong)).to(at::kDouble);
+  const at::Tensor logits = Matrix(golden["logits"]),
+                   eye = at::arange(4, at::kLong).view({4, 1}).eq(at::arange(4, at::kLong)).to(at::kDouble);
   const at::Tensor bias = at::tensor(golden["expert_bias"].get<std::vector<double>>(), at::kDouble);
-  const Tensors out = Op(RouteAttributes(2)).Run(ops::RunRoute, {logits.view({2, 2, 4})}, {eye, bias});  // hidden = logits
+  // hidden = logits
+  const Tensors out = Op(RouteAttributes(2)).Run(ops::RunRoute, {logits.view({2, 2, 4})}, {eye, bias});
   EXPECT_LT(Gap(Spread(out[0], out[1], 4), Matrix(golden["probs"])), 1e-15);
   EXPECT_EQ(Gap(Spread(at::ones_like(out[0]), out[1], 4), Matrix(golden["map"])), 0);
   EXPECT_EQ(Gap(out[2], Integers(golden["tokens_per_expert"])), 0);
-  EXPECT_EQ(Gap(out[4], Matrix(golden["map_without_bias"]).view({2, 2, 4}).sum(0)), 0);  // token = position * 2 + sample
+  // token = position * 2 + sample
+  EXPECT_EQ(Gap(out[4], Matrix(golden["map_without_bias"]).view({2, 2, 4}).sum(0)), 0);
   EXPECT_EQ(out[4].scalar_type(), at::kLong);
 
   const nlohmann::json& aux = Golden()["seq_aux_loss"];
-  const Tensors loss = Op({{"sequence", int64_t{2}}, {"top_k", int64_t{2}}}).Run(ops::RunSequenceAuxLoss, {out[3], out[4]});
+  const Tensors loss =
+      Op({{"sequence", int64_t{2}}, {"top_k", int64_t{2}}}).Run(ops::RunSequenceAuxLoss, {out[3], out[4]});
   EXPECT_EQ(loss[0].scalar_type(), at::kDouble);
   EXPECT_NEAR(loss[0].item<double>() / 2, aux["logged"].get<double>(), 1e-15);  // the mean over two samples
 }
 
 TEST(Route, TiesGoToTheLowerExpert) {
-  const at::Tensor n = Random({1, 2, 3}).fill_(1), gate = Random({40, 3}).fill_(0.25), bias = at::zeros({40}, at::kDouble);
+  const at::Tensor n = Random({1, 2, 3}).fill_(1), gate = Random({40, 3}).fill_(0.25),
+                   bias = at::zeros({40}, at::kDouble);
   bias[7].fill_(0.125);
   const Tensors out = Op(RouteAttributes(3)).Run(ops::RunRoute, {n}, {gate, bias});
   EXPECT_EQ(Gap(out[1], at::tensor({7, 0, 1, 7, 0, 1}, at::kLong).view({2, 3})), 0);
@@ -71,26 +76,31 @@ TEST(Route, TiesGoToTheLowerExpert) {
 
 TEST(Route, StatisticsDoNotDependOnTheCutOverTp) {
   const at::Tensor n = Random({4, 2, kHidden}), gate = Random({kExperts, kHidden}), bias = Random({kExperts});
-  const auto run = [&](const at::Tensor& x) { return Op(RouteAttributes(kTopK)).Run(ops::RunRoute, {x}, {gate, bias}); };
+  const auto run = [&](const at::Tensor& x) {
+    return Op(RouteAttributes(kTopK)).Run(ops::RunRoute, {x}, {gate, bias});
+  };
   const Tensors whole = run(n), first = run(n.narrow(0, 0, 2)), second = run(n.narrow(0, 2, 2));
   EXPECT_EQ(Gap(at::cat({first[1], second[1]}), whole[1]), 0);
   EXPECT_EQ(Gap(first[2] + second[2], whole[2]), 0);
   EXPECT_EQ(Gap(first[4] + second[4], whole[4]), 0);
   Op aux({{"sequence", int64_t{4}}, {"top_k", kTopK}});
-  EXPECT_SAME(aux.Run(ops::RunSequenceAuxLoss, {first[3], whole[4]})[0] + aux.Run(ops::RunSequenceAuxLoss, {second[3], whole[4]})[0],
+  EXPECT_SAME(aux.Run(ops::RunSequenceAuxLoss, {first[3], whole[4]})[0] +
+                  aux.Run(ops::RunSequenceAuxLoss, {second[3], whole[4]})[0],
               aux.Run(ops::RunSequenceAuxLoss, {whole[3], whole[4]})[0]);
 }
 
 TEST(Route, OneExpertKeepsItsScore) {
-  const at::Tensor n = Leaf(Random({kPositions, kSamples, kHidden})), gate = Leaf(Random({kExperts, kHidden})), bias = Random({kExperts});
+  const at::Tensor n = Leaf(Random({kPositions, kSamples, kHidden})), gate = Leaf(Random({kExperts, kHidden})),
+                   bias = Random({kExperts});
   const reference::Routing routing = reference::Route(n.view({kTokens, kHidden}), gate, bias, 1, kScale);
   const at::Tensor dweights = Random({kTokens, 1});
   ((routing.weights.sum(-1, true) * dweights).sum() + kAuxScale * reference::AuxLoss(routing, kSamples, 1)).backward();
   const Tensors out = Op(RouteAttributes(1)).Run(ops::RunRoute, {n.detach()}, {gate.detach(), bias});
   EXPECT_SAME(Spread(out[0], out[1], kExperts), routing.weights);
   const Tensors gradients = FilledGradients({gate});
-  const Tensors grads = Op(RouteGradAttributes(1)).Run(ops::RunRouteGrad, {dweights, n.detach(), out[0], out[1], out[5], out[4]},
-                                                       {gate.detach()}, gradients);
+  const Tensors grads =
+      Op(RouteGradAttributes(1))
+          .Run(ops::RunRouteGrad, {dweights, n.detach(), out[0], out[1], out[5], out[4]}, {gate.detach()}, gradients);
   EXPECT_SAME(grads[0], n.grad());
   EXPECT_SAME(Added(gradients[0]), gate.grad());
 }
@@ -112,7 +122,8 @@ TEST(Moe, WholeLayerMeetsDenseExperts) {
   EXPECT_SAME(Spread(route[0], route[1], kExperts), routing.weights);
   EXPECT_SAME(route[3], routing.probs);
   EXPECT_EQ(Gap(route[2], routing.chosen.sum(0)), 0);
-  EXPECT_SAME(Op({{"sequence", kPositions}, {"top_k", kTopK}}).Run(ops::RunSequenceAuxLoss, {route[3], route[4]})[0], aux.detach().view({1}));
+  EXPECT_SAME(Op({{"sequence", kPositions}, {"top_k", kTopK}}).Run(ops::RunSequenceAuxLoss, {route[3], route[4]})[0],
+              aux.detach().view({1}));
   const Tensors rows = Op().Run(ops::RunPermuteRows, {x, route[0], route[1]});
   const Tensors experts = Op().Run(ops::RunExperts, {rows[0], rows[1], route[2]}, matrices);
   const at::Tensor combined = Op(kRowAttributes).Run(ops::RunUnpermuteRows, {experts[0], rows[2]})[0];
@@ -120,11 +131,12 @@ TEST(Moe, WholeLayerMeetsDenseExperts) {
 
   const Tensors gradients = FilledGradients({gate, up, down});
   const at::Tensor dout = Op({{"top_k", kTopK}}).Run(ops::RunUnpermuteRowsGrad, {dy, rows[2]})[0];
-  const Tensors dexperts =
-      Op().Run(ops::RunExpertsGrad, {dout, rows[0], rows[1], experts[1], route[2]}, matrices, {gradients[1], gradients[2]});
+  const Tensors dexperts = Op().Run(ops::RunExpertsGrad, {dout, rows[0], rows[1], experts[1], route[2]}, matrices,
+                                    {gradients[1], gradients[2]});
   const Tensors drows = Op(kRowAttributes).Run(ops::RunPermuteRowsGrad, {dexperts[0], dexperts[1], rows[2]});
-  const at::Tensor droute = Op(RouteGradAttributes(kTopK)).Run(ops::RunRouteGrad, {drows[1], x, route[0], route[1], route[5], route[4]},
-                                                               {gate.detach()}, {gradients[0]})[0];
+  const at::Tensor droute = Op(RouteGradAttributes(kTopK))
+                                .Run(ops::RunRouteGrad, {drows[1], x, route[0], route[1], route[5], route[4]},
+                                     {gate.detach()}, {gradients[0]})[0];
   EXPECT_SAME(drows[0] + droute, n.grad());
   EXPECT_SAME(Added(gradients[0]), gate.grad());
   EXPECT_SAME(Added(gradients[1]), up.grad());
@@ -156,10 +168,12 @@ TEST(Dispatch, MeetsTheGoldenOrder) {
 }
 
 TEST(Experts, RowsOfThreeSourcesMeetOneRowAtATime) {
-  const at::Tensor counts = at::tensor({2, 0, 3, 1, 0, 0, 0, 4, 1}, at::kLong).view({3, 3});  // one source sends nothing to an expert
+  // one source sends nothing to an expert
+  const at::Tensor counts = at::tensor({2, 0, 3, 1, 0, 0, 0, 4, 1}, at::kLong).view({3, 3});
   const std::vector<int64_t> expert_of_row = {0, 0, 2, 2, 2, 0, 1, 1, 1, 1, 2};
   const at::Tensor rows = Leaf(Random({11, kHidden})), weights = Leaf(Random({11}));
-  const at::Tensor up = Leaf(Random({3, kFfn, kHidden})), down = Leaf(Random({3, kHidden, kFfn})), dout = Random({11, kHidden});
+  const at::Tensor up = Leaf(Random({3, kFfn, kHidden})), down = Leaf(Random({3, kHidden, kFfn})),
+                   dout = Random({11, kHidden});
   Tensors expected;
   for (int64_t i = 0; i < 11; ++i) {
     const at::Tensor h = up[expert_of_row[i]].matmul(rows[i]).relu();
@@ -172,7 +186,8 @@ TEST(Experts, RowsOfThreeSourcesMeetOneRowAtATime) {
   EXPECT_SAME(out[0], at::stack(expected));
   EXPECT_EQ(out[1].sizes(), at::IntArrayRef({11, kFfn}));
   const Tensors gradients = FilledGradients(matrices);
-  const Tensors grads = Op().Run(ops::RunExpertsGrad, {dout, rows.detach(), weights.detach(), out[1], counts}, matrices, gradients);
+  const Tensors grads =
+      Op().Run(ops::RunExpertsGrad, {dout, rows.detach(), weights.detach(), out[1], counts}, matrices, gradients);
   EXPECT_SAME(grads[0], rows.grad());
   EXPECT_SAME(grads[1], weights.grad());
   EXPECT_SAME(Added(gradients[0]), up.grad());
@@ -181,7 +196,8 @@ TEST(Experts, RowsOfThreeSourcesMeetOneRowAtATime) {
 
 TEST(Experts, NoRowsAndWrongCounts) {
   const at::Tensor none = at::zeros({2, 3}, at::kLong);
-  const Tensors matrices = {Random({3, kFfn, kHidden}), Random({3, kHidden, kFfn})}, gradients = FilledGradients(matrices);
+  const Tensors matrices = {Random({3, kFfn, kHidden}), Random({3, kHidden, kFfn})},
+                gradients = FilledGradients(matrices);
   const Tensors out = Op().Run(ops::RunExperts, {Random({0, kHidden}), Random({0}), none}, matrices);
   EXPECT_EQ(out[0].sizes(), at::IntArrayRef({0, kHidden}));
   Op().Run(ops::RunExpertsGrad, {out[0], out[0], Random({0}), out[1], none}, matrices, gradients);

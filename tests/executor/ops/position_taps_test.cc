@@ -35,8 +35,10 @@ TEST(PositionTaps, HugeImagesResizeACropOfTheirAspect) {
   PositionTaps tall, wide;
   AppendResizedTaps(kSide, 10, 4, kHidden, tall);
   AppendResizedTaps(kSide, 3, 10, kHidden, wide);
-  EXPECT_LT(Gap(Apply(tall, table), at::upsample_bilinear2d(table.narrow(3, 0, 3), {10, 4}, false)), 1e-13);  // ceil(6 * 4 / 10)
-  EXPECT_LT(Gap(Apply(wide, table), at::upsample_bilinear2d(table.narrow(2, 0, 2), {3, 10}, false)), 1e-13);  // ceil(6 * 3 / 10)
+  // ceil(6 * 4 / 10)
+  EXPECT_LT(Gap(Apply(tall, table), at::upsample_bilinear2d(table.narrow(3, 0, 3), {10, 4}, false)), 1e-13);
+  // ceil(6 * 3 / 10)
+  EXPECT_LT(Gap(Apply(wide, table), at::upsample_bilinear2d(table.narrow(2, 0, 2), {3, 10}, false)), 1e-13);
 }
 
 }  // namespace

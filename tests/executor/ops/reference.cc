@@ -48,7 +48,9 @@ at::Tensor LayerNorm(const at::Tensor& x, const at::Tensor& weight, const at::Te
   return centred / ((centred * centred).mean(-1, true) + eps).sqrt() * weight + bias;
 }
 
-at::Tensor Gelu(const at::Tensor& x) { return x * 0.5 * (1 + (std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)).tanh()); }
+at::Tensor Gelu(const at::Tensor& x) {
+  return x * 0.5 * (1 + (std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)).tanh());
+}
 
 at::Tensor MambaConv(const MambaSizes& z, const at::Tensor& zxbcdt, const at::Tensor& weight, const at::Tensor& bias) {
   const at::Tensor x = zxbcdt.narrow(2, z.inner(), z.inner() + 2 * z.bc());
@@ -65,8 +67,8 @@ at::Tensor MambaConv(const MambaSizes& z, const at::Tensor& zxbcdt, const at::Te
   return at::stack(y);
 }
 
-at::Tensor MambaScan(const MambaSizes& z, const at::Tensor& xbc, const at::Tensor& zxbcdt, const at::Tensor& A_log, const at::Tensor& D,
-                     const at::Tensor& dt_bias) {
+at::Tensor MambaScan(const MambaSizes& z, const at::Tensor& xbc, const at::Tensor& zxbcdt, const at::Tensor& A_log,
+                     const at::Tensor& D, const at::Tensor& dt_bias) {
   const int64_t samples = xbc.size(1);
   at::Tensor state = at::zeros({samples, z.heads, z.head_dim, z.state}, xbc.options());
   std::vector<at::Tensor> y;
@@ -79,7 +81,8 @@ at::Tensor MambaScan(const MambaSizes& z, const at::Tensor& xbc, const at::Tenso
       return at::stack(heads, 1);  // [B,h,n]
     };
     const at::Tensor b = of_heads(z.inner()), c = of_heads(z.inner() + z.bc());
-    const at::Tensor dt = (1 + (zxbcdt[t].narrow(1, 2 * z.inner() + 2 * z.bc(), z.heads) + dt_bias).exp()).log();  // [B,h]
+    // [B,h]
+    const at::Tensor dt = (1 + (zxbcdt[t].narrow(1, 2 * z.inner() + 2 * z.bc(), z.heads) + dt_bias).exp()).log();
     const at::Tensor keep = (dt * -A_log.exp()).exp();
     state = keep.unsqueeze(-1).unsqueeze(-1) * state + (dt.unsqueeze(-1) * x).unsqueeze(-1) * b.unsqueeze(2);
     y.push_back(((state * c.unsqueeze(2)).sum(-1) + D.unsqueeze(-1) * x).reshape({samples, z.inner()}));
@@ -87,7 +90,8 @@ at::Tensor MambaScan(const MambaSizes& z, const at::Tensor& xbc, const at::Tenso
   return at::stack(y);
 }
 
-at::Tensor GatedNorm(const MambaSizes& z, const at::Tensor& y, const at::Tensor& zxbcdt, const at::Tensor& weight, double eps) {
+at::Tensor GatedNorm(const MambaSizes& z, const at::Tensor& y, const at::Tensor& zxbcdt, const at::Tensor& weight,
+                     double eps) {
   const at::Tensor gated = y * Silu(zxbcdt.narrow(2, 0, z.inner()));
   const int64_t width = z.inner() / z.groups;
   std::vector<at::Tensor> groups;
@@ -99,7 +103,8 @@ at::Tensor GatedNorm(const MambaSizes& z, const at::Tensor& y, const at::Tensor&
 
 at::Tensor CausalAttention(const at::Tensor& qkv, int64_t q_heads, int64_t kv_heads, int64_t head_dim) {
   const int64_t S = qkv.size(0);
-  const auto head = [&](int64_t index) { return qkv.narrow(2, index * head_dim, head_dim).transpose(0, 1); };  // [B,S,d]
+  // [B,S,d]
+  const auto head = [&](int64_t index) { return qkv.narrow(2, index * head_dim, head_dim).transpose(0, 1); };
   const at::Tensor later = at::zeros({S, S}, qkv.options()).fill_(1).triu(1).to(at::kBool);
   std::vector<at::Tensor> heads;
   for (int64_t i = 0; i < q_heads; ++i) {

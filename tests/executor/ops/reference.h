@@ -1,5 +1,5 @@
-// Slow and plain forms of the language model's operations, straight from facts 3.3 to 3.8: one position, one head, one expert at a
-// time. Autograd goes through them, so they judge forward and backward.
+// Slow and plain forms of the language model's operations, straight from facts 3.3 to 3.8: one position, one head, one
+// expert at a time. Autograd goes through them, so they judge forward and backward.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,11 +19,13 @@ struct MambaSizes {
 };
 
 // zxbcdt [S,B,2 inner + 2 bc + heads] -> xbc [S,B,inner + 2 bc]
-at::Tensor MambaConv(const MambaSizes& sizes, const at::Tensor& zxbcdt, const at::Tensor& weight, const at::Tensor& bias);
+at::Tensor MambaConv(const MambaSizes& sizes, const at::Tensor& zxbcdt, const at::Tensor& weight,
+                     const at::Tensor& bias);
 // The recursion, position by position -> y [S,B,inner]
 at::Tensor MambaScan(const MambaSizes& sizes, const at::Tensor& xbc, const at::Tensor& zxbcdt, const at::Tensor& A_log,
                      const at::Tensor& D, const at::Tensor& dt_bias);
-at::Tensor GatedNorm(const MambaSizes& sizes, const at::Tensor& y, const at::Tensor& zxbcdt, const at::Tensor& weight, double eps);
+at::Tensor GatedNorm(const MambaSizes& sizes, const at::Tensor& y, const at::Tensor& zxbcdt, const at::Tensor& weight,
+                     double eps);
 
 // Dense causal softmax attention, head by head: qkv [S,B,(q + 2 kv) d] -> [S,B,q d]
 at::Tensor CausalAttention(const at::Tensor& qkv, int64_t q_heads, int64_t kv_heads, int64_t head_dim);
@@ -34,7 +36,8 @@ struct Routing {
   at::Tensor chosen;      // [T,E] 0 or 1, with the bias
   at::Tensor aux_chosen;  // [T,E] 0 or 1, without it
 };
-Routing Route(const at::Tensor& n, const at::Tensor& gate, const at::Tensor& bias, int64_t top_k, double scale);  // n [T,H]
+// n [T,H]
+Routing Route(const at::Tensor& n, const at::Tensor& gate, const at::Tensor& bias, int64_t top_k, double scale);
 // Sum over samples; token t is position * samples + sample (facts 3.6, without coefficient and 1/B).
 at::Tensor AuxLoss(const Routing& routing, int64_t samples, int64_t top_k);
 // Every expert on every token.

@@ -1,4 +1,6 @@
-// The encoder's handlers against plain formulas, LibTorch's own interpolation, and LibTorch's autograd of the plain formulas.
+// The encoder's handlers against plain formulas, LibTorch's own interpolation, and LibTorch's autograd of the plain
+// formulas.
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
@@ -14,8 +16,6 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
-
-#include <ATen/TensorOperators.h>
 
 #include <algorithm>
 #include <cmath>
@@ -34,7 +34,7 @@ using Handler = Tensors (*)(const ComputeContext&);
 constexpr int64_t kSeed = 77, kSide = 8, kHidden = 6, kClasses = 2;
 
 Tensors RunOp(Handler handler, const Attributes& attributes, const Tensors& inputs, const Tensors& parameters = {},
-            const Tensors& gradients = {}) {
+              const Tensors& gradients = {}) {
   Plan plan;
   plan.data.seed = kSeed;
   CallContext call;
@@ -78,7 +78,8 @@ const Attributes kAttention = {{"heads", int64_t{2}}, {"head_dim", int64_t{3}}, 
 constexpr int64_t kHeads = 2, kHeadDim = 3, kWidth = kHeads * kHeadDim;
 
 at::Tensor PlainScores(const at::Tensor& rows, int64_t head) {
-  const at::Tensor q = rows.narrow(1, head * kHeadDim, kHeadDim), k = rows.narrow(1, kWidth + head * kHeadDim, kHeadDim);
+  const at::Tensor q = rows.narrow(1, head * kHeadDim, kHeadDim),
+                   k = rows.narrow(1, kWidth + head * kHeadDim, kHeadDim);
   return q.mm(k.t()) / std::sqrt(3.0);
 }
 
@@ -105,14 +106,17 @@ TEST(PackedAttention, MatchesSoftmaxOfEachImage) {
   ExpectClose(out[0], PlainAttention(qkv, kGrids), 1e-12);
   ASSERT_EQ(out[1].sizes(), (at::IntArrayRef{kHeads, Tokens(kGrids)}));
   const int64_t second = 8 + kClasses;  // first row of the second image, which has as many rows
-  ExpectClose(out[1].select(0, 1).narrow(0, second, second), PlainScores(qkv.narrow(0, second, second), 1).exp().sum(1).log(), 1e-12);
+  ExpectClose(out[1].select(0, 1).narrow(0, second, second),
+              PlainScores(qkv.narrow(0, second, second), 1).exp().sum(1).log(), 1e-12);
 }
 
 TEST(PackedAttention, GradientMatchesAutograd) {
-  const at::Tensor qkv = Random({Tokens(kGrids), 3 * kWidth}).requires_grad_(true), da = Random({Tokens(kGrids), kWidth});
+  const at::Tensor qkv = Random({Tokens(kGrids), 3 * kWidth}).requires_grad_(true),
+                   da = Random({Tokens(kGrids), kWidth});
   PlainAttention(qkv, kGrids).backward(da);
   const Tensors out = RunOp(ops::RunPackedAttention, kAttention, {qkv.detach(), Pairs(kGrids)});
-  const Tensors grad = RunOp(ops::RunPackedAttentionGrad, kAttention, {da, qkv.detach(), out[0], out[1], Pairs(kGrids)});
+  const Tensors grad =
+      RunOp(ops::RunPackedAttentionGrad, kAttention, {da, qkv.detach(), out[0], out[1], Pairs(kGrids)});
   ExpectClose(grad[0], qkv.grad());
 }
 
@@ -142,25 +146,32 @@ at::Tensor ResizedPositions(const at::Tensor& table, int64_t rows, int64_t colum
 }
 
 // Facts 3.9 by LibTorch's grid sampler, with the draws in their order.
-at::Tensor CroppedPositions(const at::Tensor& table, int64_t rows, int64_t columns, const std::pair<int64_t, int64_t>& id) {
+at::Tensor CroppedPositions(const at::Tensor& table, int64_t rows, int64_t columns,
+                            const std::pair<int64_t, int64_t>& id) {
   const Philox stream(kSeed, "position_crop");
   const int64_t first = (id.first * 4096 + id.second) * 4;
   const double scale = std::sqrt(0.1) + (1 - std::sqrt(0.1)) * stream.Uniform(first);
   const double aspect = 0.75 * std::pow(16.0 / 9, stream.Uniform(first + 1));
   const double sx = std::min(1.0, scale * aspect), sy = std::min(1.0, scale / aspect);
   const double ox = stream.Uniform(first + 2) * (1 - sx), oy = stream.Uniform(first + 3) * (1 - sy);
-  const at::Tensor x = (at::linspace(0, 1, columns, at::kDouble) * sx + ox) * 2 - 1, y = (at::linspace(0, 1, rows, at::kDouble) * sy + oy) * 2 - 1;
-  const at::Tensor grid = at::stack({x.view({1, columns}).expand({rows, columns}), y.view({rows, 1}).expand({rows, columns})}, -1);
-  return RowsOf(at::grid_sampler(TableImage(table), grid.unsqueeze(0), /*bilinear=*/0, /*zeros=*/0, /*align_corners=*/true));
+  const at::Tensor x = (at::linspace(0, 1, columns, at::kDouble) * sx + ox) * 2 - 1,
+                   y = (at::linspace(0, 1, rows, at::kDouble) * sy + oy) * 2 - 1;
+  const at::Tensor grid =
+      at::stack({x.view({1, columns}).expand({rows, columns}), y.view({rows, 1}).expand({rows, columns})}, -1);
+  return RowsOf(
+      at::grid_sampler(TableImage(table), grid.unsqueeze(0), /*bilinear=*/0, /*zeros=*/0, /*align_corners=*/true));
 }
 
-at::Tensor PlainPositions(const at::Tensor& e, const at::Tensor& table, const at::Tensor& classes, const Grids& grids, bool crop) {
+at::Tensor PlainPositions(const at::Tensor& e, const at::Tensor& table, const at::Tensor& classes, const Grids& grids,
+                          bool crop) {
   Tensors parts;
   int64_t first = 0;
   for (size_t i = 0; i < grids.size(); ++i) {
     const auto [rows, columns] = grids[i];
     const bool whole = rows == kSide && columns == kSide;
-    const at::Tensor positions = whole ? table[0] : crop ? CroppedPositions(table, rows, columns, kIds[i]) : ResizedPositions(table, rows, columns);
+    const at::Tensor positions = whole  ? table[0]
+                                 : crop ? CroppedPositions(table, rows, columns, kIds[i])
+                                        : ResizedPositions(table, rows, columns);
     parts.push_back(classes);
     parts.push_back(e.narrow(0, first, rows * columns) + positions);
     first += rows * columns;
@@ -173,18 +184,20 @@ class PositionAndClass : public testing::TestWithParam<bool> {
   // Smaller, larger than and as large as the table; one row; one column.
   const Grids grids = {{2, 4}, {12, 1}, {kSide, kSide}, {1, 6}};
   const at::Tensor e = Random({Patches(grids), kHidden}), dx = Random({Tokens(grids), kHidden});
-  const at::Tensor table = Random({1, kSide * kSide, kHidden}), classes = Random({kClasses, kHidden});
+  const at::Tensor table = Random({1, kSide*kSide, kHidden}), classes = Random({kClasses, kHidden});
 };
 
 TEST_P(PositionAndClass, MatchesLibTorch) {
-  const Tensors out = RunOp(ops::RunPositionAndClass, Positions(GetParam()), {e, Pairs(grids), Pairs(kIds)}, {table, classes});
+  const Tensors out =
+      RunOp(ops::RunPositionAndClass, Positions(GetParam()), {e, Pairs(grids), Pairs(kIds)}, {table, classes});
   ExpectClose(out[0], PlainPositions(e, table, classes, grids, GetParam()), 1e-12);
 }
 
 TEST_P(PositionAndClass, WholeTableIsReadExactly) {
   const Grids whole = {{kSide, kSide}};
   const at::Tensor zero = at::zeros({kSide * kSide, kHidden}, at::kDouble);
-  const Tensors out = RunOp(ops::RunPositionAndClass, Positions(GetParam()), {zero, Pairs(whole), Pairs({{0, 0}})}, {table, classes});
+  const Tensors out =
+      RunOp(ops::RunPositionAndClass, Positions(GetParam()), {zero, Pairs(whole), Pairs({{0, 0}})}, {table, classes});
   EXPECT_TRUE(at::equal(out[0].narrow(0, kClasses, kSide * kSide), table[0]));
 }
 
@@ -194,21 +207,26 @@ TEST_P(PositionAndClass, GradientMatchesAutogradAndAdds) {
   PlainPositions(e_leaf, table_leaf, classes_leaf, grids, GetParam()).backward(dx);
   const at::Tensor before_table = Random(table.sizes()), before_classes = Random(classes.sizes());
   const at::Tensor d_table = before_table.clone(), d_classes = before_classes.clone();
-  const Tensors out = RunOp(ops::RunPositionAndClassGrad, Positions(GetParam()), {dx, Pairs(grids), Pairs(kIds)}, {}, {d_table, d_classes});
+  const Tensors out = RunOp(ops::RunPositionAndClassGrad, Positions(GetParam()), {dx, Pairs(grids), Pairs(kIds)}, {},
+                            {d_table, d_classes});
   ExpectClose(out[0], e_leaf.grad(), 1e-12);
   ExpectClose(d_table, before_table + table_leaf.grad(), 1e-9);
   ExpectClose(d_classes, before_classes + classes_leaf.grad(), 1e-12);
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, PositionAndClass, testing::Bool(), [](const auto& info) { return info.param ? "Crop" : "Resize"; });
+INSTANTIATE_TEST_SUITE_P(Modes, PositionAndClass, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Crop" : "Resize"; });
 
 // An image's crop is its own: it does not change with the images packed beside it.
 TEST(PositionCrop, DoesNotDependOnTheBatch) {
   const at::Tensor table = Random({1, kSide * kSide, kHidden}), classes = Random({kClasses, kHidden});
   const at::Tensor e = Random({24, kHidden});
-  const Tensors both = RunOp(ops::RunPositionAndClass, Positions(true), {e, Pairs({{2, 4}, {4, 4}}), Pairs({{3, 0}, {3, 1}})}, {table, classes});
-  const Tensors alone = RunOp(ops::RunPositionAndClass, Positions(true), {e.narrow(0, 8, 16), Pairs({{4, 4}}), Pairs({{3, 1}})}, {table, classes});
-  const Tensors other = RunOp(ops::RunPositionAndClass, Positions(true), {e.narrow(0, 8, 16), Pairs({{4, 4}}), Pairs({{3, 2}})}, {table, classes});
+  const Tensors both = RunOp(ops::RunPositionAndClass, Positions(true),
+                             {e, Pairs({{2, 4}, {4, 4}}), Pairs({{3, 0}, {3, 1}})}, {table, classes});
+  const Tensors alone = RunOp(ops::RunPositionAndClass, Positions(true),
+                              {e.narrow(0, 8, 16), Pairs({{4, 4}}), Pairs({{3, 1}})}, {table, classes});
+  const Tensors other = RunOp(ops::RunPositionAndClass, Positions(true),
+                              {e.narrow(0, 8, 16), Pairs({{4, 4}}), Pairs({{3, 2}})}, {table, classes});
   EXPECT_TRUE(at::equal(both[0].narrow(0, 8 + kClasses, 16 + kClasses), alone[0]));
   EXPECT_FALSE(at::allclose(alone[0], other[0]));
 }
@@ -241,7 +259,8 @@ TEST(PixelShuffle, GathersEachBlockOfPatches) {
       }
     }
   }
-  EXPECT_TRUE(at::equal(RunOp(ops::RunPixelShuffleGrad, kShuffle, {out[0], Pairs(grids)})[0], x));  // a permutation: its transpose undoes it
+  // a permutation: its transpose undoes it
+  EXPECT_TRUE(at::equal(RunOp(ops::RunPixelShuffleGrad, kShuffle, {out[0], Pairs(grids)})[0], x));
 }
 
 TEST(PixelShuffle, RefusesAGridThatDoesNotDivide) {
@@ -251,13 +270,17 @@ TEST(PixelShuffle, RefusesAGridThatDoesNotDivide) {
 // --- a lane without images
 
 TEST(NoImages, EveryHandlerGivesZeroRowsAndLeavesGradients) {
-  const at::Tensor none = Pairs({}), rows = Random({0, kHidden}), qkv = Random({0, 3 * kWidth}), a = Random({0, kWidth});
+  const at::Tensor none = Pairs({}), rows = Random({0, kHidden}), qkv = Random({0, 3 * kWidth}),
+                   a = Random({0, kWidth});
   const at::Tensor table = Random({1, kSide * kSide, kHidden}), classes = Random({kClasses, kHidden});
   const at::Tensor d_table = table.clone(), d_classes = classes.clone();
   const at::IntArrayRef hidden = rows.sizes();
   for (const bool crop : {false, true}) {
-    EXPECT_EQ(RunOp(ops::RunPositionAndClass, Positions(crop), {rows, none, none}, {table, classes})[0].sizes(), hidden);
-    EXPECT_EQ(RunOp(ops::RunPositionAndClassGrad, Positions(crop), {rows, none, none}, {}, {d_table, d_classes})[0].sizes(), hidden);
+    EXPECT_EQ(RunOp(ops::RunPositionAndClass, Positions(crop), {rows, none, none}, {table, classes})[0].sizes(),
+              hidden);
+    EXPECT_EQ(
+        RunOp(ops::RunPositionAndClassGrad, Positions(crop), {rows, none, none}, {}, {d_table, d_classes})[0].sizes(),
+        hidden);
   }
   EXPECT_TRUE(at::equal(d_table, table));
   EXPECT_TRUE(at::equal(d_classes, classes));

@@ -99,13 +99,15 @@ TEST(Initialize, DoesNotDependOnTheLayout) {
   EXPECT_EQ(one.at("f.in")[7], 0.02 * Mix("m.in", 7));
   EXPECT_EQ(one.at("f.3.up")[2], 0.02 * Mix("m.3.up", 2));
   EXPECT_EQ(one.at("f.norm")[6], 1.0);
-  for (auto [tp, ep] : {std::pair{2, 1}, {4, 1}, {1, 2}, {2, 4}, {4, 4}}) EXPECT_EQ(Initialized(MakePlan(tp, ep)), one) << tp << ep;
+  for (auto [tp, ep] : {std::pair{2, 1}, {4, 1}, {1, 2}, {2, 4}, {4, 4}})
+    EXPECT_EQ(Initialized(MakePlan(tp, ep)), one) << tp << ep;
 }
 
 TEST(Initialize, Bf16IsTheRoundedDouble) {
   const Whole exact = Initialized(MakePlan(1, 1)), narrow = Initialized(MakePlan(2, 2, "bf16"));
   for (const auto& [name, values] : exact) {
-    for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(narrow.at(name)[i], values[i], std::abs(values[i]) / 256) << name;
+    for (size_t i = 0; i < values.size(); ++i)
+      EXPECT_NEAR(narrow.at(name)[i], values[i], std::abs(values[i]) / 256) << name;
   }
 }
 
@@ -126,9 +128,10 @@ std::map<std::string, SourceTensor> Sources(const Plan& plan) {
   for (const auto& [name, shape] : WantedTensors(plan)) {
     const std::string key = name;
     const std::vector<int64_t> sizes = shape;
-    sources[name] = {sizes, [key, sizes] {
-                       return at::arange(ElementsOf(sizes), at::kDouble).add(1000.0 * static_cast<double>(key.size())).view(sizes);
-                     }};
+    sources[name] = {
+        sizes, [key, sizes] {
+          return at::arange(ElementsOf(sizes), at::kDouble).add(1000.0 * static_cast<double>(key.size())).view(sizes);
+        }};
   }
   return sources;
 }
@@ -152,7 +155,8 @@ TEST(Load, ListsAllThatDoesNotFit) {
   sources["f.known"] = {{1}, nullptr};
   plan.initialize->ignore = {"f.known"};
   const absl::Status status = CheckSources(plan, sources);
-  for (const char* part : {"missing: f.1.up [2, 3]", "shape: f.norm is [8], the model's is [7]", "unused: f.extra [1]"}) {
+  for (const char* part :
+       {"missing: f.1.up [2, 3]", "shape: f.norm is [8], the model's is [7]", "unused: f.extra [1]"}) {
     EXPECT_NE(status.message().find(part), absl::string_view::npos) << status;
   }
   EXPECT_EQ(status.message().find("f.known"), absl::string_view::npos);

@@ -24,10 +24,15 @@ Plan MakePlan(int shards, const std::string& precision = "fp64", int tp = 1) {
   module.storages = {{.frame = "m.l", .slot = "w", .shape = {3, 4}, .parameters = {0}, .bucket = 0, .offset = 0},
                      {.frame = "m.l", .slot = "b", .shape = {5}, .parameters = {1}, .bucket = 0, .offset = 13}};
   const DType narrow = *DTypeFromName(precision), wide = narrow == DType::kFp64 ? narrow : DType::kFp32;
-  module.buckets = {{.name = "m.dense.sharded.0", .elements = 24, .reduce_group = shards > 1 ? "m.dp" : "", .shards = shards, .dtype = narrow,
+  module.buckets = {{.name = "m.dense.sharded.0",
+                     .elements = 24,
+                     .reduce_group = shards > 1 ? "m.dp" : "",
+                     .shards = shards,
+                     .dtype = narrow,
                      .master = wide}};
   plan.modules = {module};
-  plan.accumulators = {{"$integers", DType::kInt64, 1, {"loss_tokens"}}, {"$reals", DType::kFp64, 2, {"norm.m", "norm.n"}},
+  plan.accumulators = {{"$integers", DType::kInt64, 1, {"loss_tokens"}},
+                       {"$reals", DType::kFp64, 2, {"norm.m", "norm.n"}},
                        {"$expert_counts", DType::kInt64, 6, {}}};
   plan.groups = {{.name = "m.dp", .short_name = "dp", .module = "m", .axes = {Axis::kDp}, .streams = {""}}};
   plan.optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .clip_grad_norm = 1.0};
@@ -81,8 +86,10 @@ TEST(AdamW, MatchesTheScalarFormula) {
 // What GPUs run, judged by what CPUs run.
 TEST(AdamW, TheFusedFormDoesTheSame) {
   for (const auto& [precision, tolerance] : {std::pair("fp64", 1e-13), {"fp32", 1e-6}, {"bf16", 1e-2}}) {
-    const std::vector<double> plain = Train(1, 5, precision, StepAdamWPlain), fused = Train(1, 5, precision, StepAdamWFused);
-    for (int e = 0; e < 24; ++e) EXPECT_NEAR(fused[e], plain[e], tolerance * (1 + std::abs(plain[e]))) << precision << " " << e;
+    const std::vector<double> plain = Train(1, 5, precision, StepAdamWPlain),
+                              fused = Train(1, 5, precision, StepAdamWFused);
+    for (int e = 0; e < 24; ++e)
+      EXPECT_NEAR(fused[e], plain[e], tolerance * (1 + std::abs(plain[e]))) << precision << " " << e;
   }
 }
 
@@ -168,7 +175,8 @@ TEST(Norm, OfDoublesIsOneDotProductBitForBit) {
   EXPECT_EQ(step.sum("$reals.norm.m").item<double>(), gradient.dot(gradient).item<double>());
 }
 
-// More elements than are worked through at once, and a rest: as the formula says on both sides of every cut, each counted once.
+// More elements than are worked through at once, and a rest: as the formula says on both sides of every cut, each
+// counted once.
 TEST(LargeShard, IsWorkedThroughInPartsWithoutATrace) {
   constexpr int64_t kPart = 1 << 24, kElements = kPart + 5;
   const Plan plan = PlanOfOne(kElements, "fp32");
@@ -178,7 +186,8 @@ TEST(LargeShard, IsWorkedThroughInPartsWithoutATrace) {
   step.applied.fill_(1);
   BucketState& bucket = module.buckets()[0];
   bucket.parameters.fill_(1.0);
-  bucket.gradient_shard.copy_(at::arange(kElements, at::kInt).remainder(3).add_(1));  // 1, 2, 3, 1, ...: squares add up to a whole number
+  // 1, 2, 3, 1, ...: squares add up to a whole number
+  bucket.gradient_shard.copy_(at::arange(kElements, at::kInt).remainder(3).add_(1));
   SquareNorm(bucket, step.sum("$reals.norm.m"));
   const int64_t rest = kElements % 3;  // of the pattern's 1 + 4 + 9
   EXPECT_EQ(step.sum("$reals.norm.m").item<double>(), 14.0 * (kElements / 3) + (rest > 0 ? 1 : 0) + (rest > 1 ? 4 : 0));
@@ -187,7 +196,13 @@ TEST(LargeShard, IsWorkedThroughInPartsWithoutATrace) {
   for (int64_t e : {int64_t{0}, kPart - 1, kPart, kPart + 1, kElements - 1}) {
     EXPECT_NEAR(bucket.parameters[e].item<double>(), 1 - 0.001 - 0.01, 1e-6) << e;
   }
-  EXPECT_EQ(bucket.parameters.narrow(0, 0, kPart - kPart % 3).view({-1, 3}).sub(bucket.parameters.narrow(0, 0, 3)).abs().max().item<double>(), 0);
+  EXPECT_EQ(bucket.parameters.narrow(0, 0, kPart - kPart % 3)
+                .view({-1, 3})
+                .sub(bucket.parameters.narrow(0, 0, 3))
+                .abs()
+                .max()
+                .item<double>(),
+            0);
   EXPECT_EQ(bucket.parameters[kPart].item<float>(), bucket.parameters[kPart % 3].item<float>());
 }
 
@@ -246,12 +261,14 @@ TEST(ExpertBias, MovesBySignOfTheDistanceFromTheMean) {
   Plan plan = MakePlan(1);
   Module& m = plan.modules[0];
   m.constants = {{"moe.experts", int64_t{3}}, {"moe.bias_rate", 0.001}};
-  m.layers = {{.kind = 'M', .frame = "m.layers.0"}, {.kind = 'E', .frame = "m.layers.1", .expert_row = 0}, {.kind = '*', .frame = "m.layers.2"},
+  m.layers = {{.kind = 'M', .frame = "m.layers.0"},
+              {.kind = 'E', .frame = "m.layers.1", .expert_row = 0},
+              {.kind = '*', .frame = "m.layers.2"},
               {.kind = 'E', .frame = "m.layers.3", .expert_row = 1}};
   for (const char* frame : {"m.layers.3", "m.layers.1"}) {
     m.parameters.push_back({.name = frame, .shape = {3}, .trained = false, .buffer = true});
-    m.storages.push_back({.frame = frame, .slot = "gate_bias", .shape = {3},
-                          .parameters = {static_cast<int>(m.parameters.size()) - 1}});
+    m.storages.push_back(
+        {.frame = frame, .slot = "gate_bias", .shape = {3}, .parameters = {static_cast<int>(m.parameters.size()) - 1}});
   }
   ModuleState module(plan, m, 0, at::kCPU);
   StepState step(plan, at::kCPU);

@@ -1,4 +1,5 @@
-// The bridge over Gloo: rows of samples dealt unevenly to lanes on both sides, some samples without rows, one rank on both sides.
+// The bridge over Gloo: rows of samples dealt unevenly to lanes on both sides, some samples without rows, one rank on
+// both sides.
 #include "executor/exchange.h"
 
 #include <ATen/Parallel.h>
@@ -6,6 +7,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
+
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "executor/communication/rendezvous.h"
@@ -101,16 +103,25 @@ void OverGloo(int encoder_lanes, int language_lanes, int64_t samples, bool coloc
   const Plan plan = MakePlan(encoder_lanes, language_lanes, samples, colocated);
   const auto statuses = RunWorld(plan.world_size, [&](int rank, int port) {
     at::set_num_threads(1);
-    const Environment environment{.rank = rank, .world_size = plan.world_size, .address = "127.0.0.1", .port = port,
-                                  .nonce = "n", .timeout = testing::kPatience};
+    const Environment environment{.rank = rank,
+                                  .world_size = plan.world_size,
+                                  .address = "127.0.0.1",
+                                  .port = port,
+                                  .nonce = "n",
+                                  .timeout = testing::kPatience};
     auto store = OpenStore(environment);
     if (!store.ok()) throw std::runtime_error(std::string(store.status().message()));
     std::string folder = ::testing::TempDir() + "exchangeXXXXXX";
     auto recorder = Recorder::Open(mkdtemp(folder.data()), rank, "here");
     const Role role;
-    Rank self{.plan = plan, .role = role, .rank = rank, .device = at::kCPU,
-              .communicators = Communicators::Make(plan, rank, Backend::kGloo, *store, "n", "127.0.0.1", environment.timeout),
-              .step = StepState(plan, at::kCPU), .recorder = **recorder};
+    Rank self{
+        .plan = plan,
+        .role = role,
+        .rank = rank,
+        .device = at::kCPU,
+        .communicators = Communicators::Make(plan, rank, Backend::kGloo, *store, "n", "127.0.0.1", environment.timeout),
+        .step = StepState(plan, at::kCPU),
+        .recorder = **recorder};
     ExchangeBoth(plan, rank, self);
     WaitForAll(environment, "end", environment.timeout, **store);
     return 0;

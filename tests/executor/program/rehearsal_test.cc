@@ -1,22 +1,23 @@
-// Compiled programs walked by all their ranks over Gloo, with stand-ins for arithmetic and data: every collective meets its peers with
-// the planned shapes, every value is there when it is read, and the step ends with equal weights wherever they are replicated.
+// Compiled programs walked by all their ranks over Gloo, with stand-ins for arithmetic and data: every collective meets
+// its peers with the planned shapes, every value is there when it is read, and the step ends with equal weights
+// wherever they are replicated.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
-#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <chrono>
 #include <csignal>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "planner/compile.h"
-#include "tests/executor/communication/world.h"
-#include "tests/support/compiled.h"
-#include "tests/support/recipes.h"
 #include "executor/communication/collectives.h"
 #include "executor/communication/rendezvous.h"
 #include "executor/run_program.h"
+#include "planner/compile.h"
+#include "tests/executor/communication/world.h"
+#include "tests/support/compiled.h"
 #include "tests/support/eventually.h"
+#include "tests/support/recipes.h"
 
 namespace planwright::executor {
 namespace {
@@ -33,7 +34,8 @@ LaneSamples LaneOf(const CallContext& call) {
   return {first + lane.first, first + lane.end};
 }
 
-// The run-time sizes of this lane's microbatch: patches are four a row, one image a sample that has rows, two class tokens an image.
+// The run-time sizes of this lane's microbatch: patches are four a row, one image a sample that has rows, two class
+// tokens an image.
 int64_t SizeOf(const std::string& symbol, const CallContext& call) {
   int64_t rows = 0, images = 0;
   const LaneSamples lane = LaneOf(call);
@@ -76,7 +78,8 @@ at::Tensor Counts(int64_t experts, int64_t rows, int rank) {
 Tensors StandIn(const ComputeContext& context) {
   Tensors outputs;
   for (const Output& output : context.instruction.outputs) outputs.push_back(Make(output, &context, context.call));
-  if (context.instruction.kind == OpKind::kRoute) outputs[2] = Counts(outputs[2].size(0), outputs[1].numel(), context.call.rank);
+  if (context.instruction.kind == OpKind::kRoute)
+    outputs[2] = Counts(outputs[2].size(0), outputs[1].numel(), context.call.rank);
   // A gradient that differs from rank to rank, so that what is not reduced is seen.
   for (const at::Tensor& gradient : context.gradients) gradient.add_(0.1 * (context.call.rank + 1));
   return outputs;
@@ -110,7 +113,8 @@ void ExpectReplicasAgree(const Plan& plan, Rank& rank, Communicator* world) {
       const Group* group = plan.FindGroup(bucket.reduce_group);
       if (group == nullptr) continue;
       for (const auto& members : MembersOf(plan, *group)) {
-        for (int member : members) EXPECT_TRUE(all[member].equal(all[members[0]])) << bucket.name << " of rank " << member;
+        for (int member : members)
+          EXPECT_TRUE(all[member].equal(all[members[0]])) << bucket.name << " of rank " << member;
       }
     }
   }
@@ -118,20 +122,34 @@ void ExpectReplicasAgree(const Plan& plan, Rank& rank, Communicator* world) {
 
 int WalkAsRank(const Plan& plan, int number, int port, ComputeHandler handler = StandIn) {
   at::set_num_threads(1);
-  const Environment environment{.rank = number, .world_size = plan.world_size, .address = "127.0.0.1", .port = port, .nonce = "n",
-                                .host = "here", .timeout = testing::kPatience};
+  const Environment environment{.rank = number,
+                                .world_size = plan.world_size,
+                                .address = "127.0.0.1",
+                                .port = port,
+                                .nonce = "n",
+                                .host = "here",
+                                .timeout = testing::kPatience};
   auto store = OpenStore(environment);
   if (!store.ok()) throw std::runtime_error(std::string(store.status().message()));
   std::string folder = ::testing::TempDir() + "rehearsalXXXXXX";
   auto recorder = Recorder::Open(mkdtemp(folder.data()), number, "here");
-  Rank rank{.plan = plan, .role = *plan.RoleOf(number), .rank = number, .device = at::kCPU,
-            .handlers = {.compute = [handler](OpKind kind) { return OpClassOf(kind) == OpClass::kCompute ? handler : nullptr; },
-                         .data = Data,
-                         .parameters = [](OpKind, ModuleState& module) {
-                           for (BucketState& bucket : module.buckets()) bucket.parameters.fill_(1.0);
-                         }},
-            .communicators = Communicators::Make(plan, number, Backend::kGloo, *store, "n", "127.0.0.1", environment.timeout),
-            .step = StepState(plan, at::kCPU), .recorder = **recorder, .last_step = 1, .host = "here"};
+  Rank rank{
+      .plan = plan,
+      .role = *plan.RoleOf(number),
+      .rank = number,
+      .device = at::kCPU,
+      .handlers = {
+          .compute = [handler](OpKind kind) { return OpClassOf(kind) == OpClass::kCompute ? handler : nullptr; },
+          .data = Data,
+          .parameters =
+              [](OpKind, ModuleState& module) {
+                for (BucketState& bucket : module.buckets()) bucket.parameters.fill_(1.0);
+              }},
+      .communicators = Communicators::Make(plan, number, Backend::kGloo, *store, "n", "127.0.0.1", environment.timeout),
+      .step = StepState(plan, at::kCPU),
+      .recorder = **recorder,
+      .last_step = 1,
+      .host = "here"};
   ProgramWalker(rank).Run(0);
   ExpectReplicasAgree(plan, rank, rank.communicators.Find("world", ""));
   WaitForAll(environment, "end", environment.timeout, **store);
@@ -140,7 +158,8 @@ int WalkAsRank(const Plan& plan, int number, int port, ComputeHandler handler = 
 
 // Rank 3 dies at once in the backward of the second step.
 Tensors Mortal(const ComputeContext& context) {
-  if (context.call.rank == 3 && context.call.step == 1 && context.instruction.kind == OpKind::kExpertsGrad) raise(SIGKILL);
+  if (context.call.rank == 3 && context.call.step == 1 && context.instruction.kind == OpKind::kExpertsGrad)
+    raise(SIGKILL);
   return StandIn(context);
 }
 
@@ -151,7 +170,9 @@ TEST(PeerLoss, SurvivorsSaySoAtOnceAndWhereTheyWere) {
       return WalkAsRank(plan, rank, port, Mortal);
     } catch (const ExitError& error) {
       const std::string message = error.what();
-      return message.find("step 2 >") != std::string::npos || message.find("step 2 ") != std::string::npos ? error.status() : 1;
+      return message.find("step 2 >") != std::string::npos || message.find("step 2 ") != std::string::npos
+                 ? error.status()
+                 : 1;
     }
   });
   EXPECT_EQ(statuses, (std::vector<int>{10, 10, 10, 128 + SIGKILL}));
@@ -175,7 +196,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(NamedLayout{"one_rank", {}}, NamedLayout{"one_and_one", {1, 1, 1, 1, 1, false}},
                       NamedLayout{"tp2_tp2", {2, 2, 2, 2, 1, false}}, NamedLayout{"ep2", {1, 1, 2, 1, 2, false}},
                       NamedLayout{"fan_in", {4, 1, 2, 2, 1, false, 4}}, NamedLayout{"uneven", {3, 1, 4, 1, 1, false}},
-                      NamedLayout{"colocated_4", {4, 2, 4, 1, 2, true}}, NamedLayout{"colocated_tp", {4, 1, 4, 2, 1, true}},
+                      NamedLayout{"colocated_4", {4, 2, 4, 1, 2, true}},
+                      NamedLayout{"colocated_tp", {4, 1, 4, 2, 1, true}},
                       NamedLayout{"mock_8r_layout", {4, 2, 4, 2, 4, false}}),
     [](const auto& info) { return info.param.name; });
 

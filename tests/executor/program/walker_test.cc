@@ -1,6 +1,5 @@
-// The walker on a program small enough to work out by hand: two layers y = w x, two microbatches in flight, one AdamW step.
-#include "executor/run_program.h"
-
+// The walker on a program small enough to work out by hand: two layers y = w x, two microbatches in flight, one AdamW
+// step.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
@@ -12,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/probe_writer.h"
+#include "executor/run_program.h"
 #include "planner/cli/exit_status.h"
 #include "planner/plan/probe_format.h"
 
@@ -22,14 +22,18 @@ const ValueType kVector = {DType::kFp64, {int64_t{2}}, {}, Layout{}, false};
 const ValueType kScalar = {DType::kFp64, {int64_t{1}}, {}, std::nullopt, false};
 const ValueType kCount = {DType::kInt64, {int64_t{1}}, {}, std::nullopt, false};
 
-Instruction Op(OpKind kind, std::vector<std::string> inputs, std::vector<Output> outputs,
-               Attributes attributes = {}) {
-  return {.kind = kind, .inputs = std::move(inputs), .outputs = std::move(outputs), .attributes = std::move(attributes)};
+Instruction Op(OpKind kind, std::vector<std::string> inputs, std::vector<Output> outputs, Attributes attributes = {}) {
+  return {
+      .kind = kind, .inputs = std::move(inputs), .outputs = std::move(outputs), .attributes = std::move(attributes)};
 }
 
-Instruction Call(const std::string& block, const std::string& frame, std::vector<std::string> inputs, std::vector<Output> outputs,
-                 int microbatch = -1) {
-  return {.kind = OpKind::kCall, .inputs = std::move(inputs), .outputs = std::move(outputs), .block = block, .frame = frame,
+Instruction Call(const std::string& block, const std::string& frame, std::vector<std::string> inputs,
+                 std::vector<Output> outputs, int microbatch = -1) {
+  return {.kind = OpKind::kCall,
+          .inputs = std::move(inputs),
+          .outputs = std::move(outputs),
+          .block = block,
+          .frame = frame,
           .microbatch = microbatch};
 }
 
@@ -45,32 +49,52 @@ Plan ToyPlan() {
   Plan plan;
   plan.precision = "fp64";
   plan.world_size = 1;
-  plan.budget = {.train_samples = 8, .global_samples = 4, .micro_samples = 2, .sequence_length = 1, .microbatches = 2, .steps = 2,
+  plan.budget = {.train_samples = 8,
+                 .global_samples = 4,
+                 .micro_samples = 2,
+                 .sequence_length = 1,
+                 .microbatches = 2,
+                 .steps = 2,
                  .block_samples = 2};
   plan.budget.learning_rate = {.peak = 0.1, .min = 0.1, .init = 0.1, .decay_samples = 8, .style = "constant"};
   plan.budget.weight_decay = {.start = 0, .end = 0, .style = "constant", .samples = 8};
   plan.optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .clip_grad_norm = 0};
-  plan.accumulators = {{"$integers", DType::kInt64, 2, {"loss_tokens", "routing"}}, {"$reals", DType::kFp64, 3, {"loss", "aux", "norm.m"}}};
+  plan.accumulators = {{"$integers", DType::kInt64, 2, {"loss_tokens", "routing"}},
+                       {"$reals", DType::kFp64, 3, {"loss", "aux", "norm.m"}}};
   plan.origins = {{"toy.yaml", 7, 1, "module m"}};
   Module module{.name = "m", .origin = 0};
   for (int i = 0; i < 2; ++i) {
     module.parameters.push_back({.name = "m.w" + std::to_string(i), .shape = {2}});
-    module.storages.push_back({.frame = "m.layers." + std::to_string(i), .slot = "w", .shape = {2}, .parameters = {i}, .bucket = 0,
+    module.storages.push_back({.frame = "m.layers." + std::to_string(i),
+                               .slot = "w",
+                               .shape = {2},
+                               .parameters = {i},
+                               .bucket = 0,
                                .offset = 2 * i});
   }
   module.buckets = {{.name = "m.0", .elements = 4, .dtype = DType::kFp64, .master = DType::kFp64}};
   plan.modules = {module};
 
-  Block forward{.name = "m.layer.forward", .module = "m", .inputs = {{"x", kVector}}, .outputs = {"y"}, .saved = {"x"},
-                .probes = {{"y", "layer{layer}.out"}}, .origin = 0};
+  Block forward{.name = "m.layer.forward",
+                .module = "m",
+                .inputs = {{"x", kVector}},
+                .outputs = {"y"},
+                .saved = {"x"},
+                .probes = {{"y", "layer{layer}.out"}},
+                .origin = 0};
   forward.body = {With(Op(OpKind::kLinear, {"x"}, {{"y", kVector}}), {"w"}, {})};
-  Block backward{.name = "m.layer.backward", .module = "m", .inputs = {{"dy", kVector}}, .outputs = {"dx"}, .takes = {{"x", kVector}}};
+  Block backward{.name = "m.layer.backward",
+                 .module = "m",
+                 .inputs = {{"dy", kVector}},
+                 .outputs = {"dx"},
+                 .takes = {{"x", kVector}}};
   backward.body = {With(Op(OpKind::kLinearWeightGrad, {"dy", "x"}, {}), {}, {"w"}, {"x"}),
                    With(Op(OpKind::kLinearInputGrad, {"dy"}, {{"dx", kVector}}), {"w"}, {})};
   Block stage{.name = "m.s0.forward", .module = "m", .inputs = {{"x", kVector}}};
   stage.body = {Call("m.layer.forward", "m.layers.0", {"x"}, {{"h", kVector}}),
                 Call("m.layer.forward", "m.layers.1", {"h"}, {{"y", kVector}}),
-                Op(OpKind::kTokenLoss, {"y"}, {{"loss", kScalar}}), Op(OpKind::kAccumulate, {"loss"}, {}, {{"into", "$reals.loss"}})};
+                Op(OpKind::kTokenLoss, {"y"}, {{"loss", kScalar}}),
+                Op(OpKind::kAccumulate, {"loss"}, {}, {{"into", "$reals.loss"}})};
   Block stage_back{.name = "m.s0.backward", .module = "m", .inputs = {{"dy", kVector}}};
   stage_back.body = {Call("m.layer.backward", "m.layers.1", {"dy"}, {{"dh", kVector}}),
                      Call("m.layer.backward", "m.layers.0", {"dh"}, {{"dx", kVector}})};
@@ -109,7 +133,8 @@ Tensors Infinity(const ComputeContext& c) { return {at::full({2}, INFINITY, at::
 
 ComputeHandler ToyHandler(OpKind kind) {
   switch (kind) {
-    case OpKind::kLinear: case OpKind::kLinearInputGrad: return Multiply;
+    case OpKind::kLinear:
+    case OpKind::kLinearInputGrad: return Multiply;
     case OpKind::kLinearWeightGrad: return WeightGradient;
     case OpKind::kTokenLoss: return Sum;
     default: return nullptr;
@@ -139,14 +164,24 @@ class WalkerTest : public ::testing::Test {
     auto recorder = Recorder::Open(folder_, 0, "here");
     ASSERT_TRUE(recorder.ok());
     ProbeWriter probe(folder_ + "/probe", 0);
-    Rank rank{.plan = plan, .role = plan.roles[0], .rank = 0, .device = at::kCPU,
-              .handlers = {.compute = handlers, .data = ToyData,
-                           .parameters = [](OpKind, ModuleState& module) {
-                             module.slot("m.layers.0", "w").parameter.fill_(2.0);
-                             module.slot("m.layers.1", "w").parameter.fill_(3.0);
-                           }},
-              .communicators = {}, .step = StepState(plan, at::kCPU), .recorder = **recorder, .log = log_.get(), .probe = &probe,
-              .last_step = steps - 1, .host = "here"};
+    Rank rank{.plan = plan,
+              .role = plan.roles[0],
+              .rank = 0,
+              .device = at::kCPU,
+              .handlers = {.compute = handlers,
+                           .data = ToyData,
+                           .parameters =
+                               [](OpKind, ModuleState& module) {
+                                 module.slot("m.layers.0", "w").parameter.fill_(2.0);
+                                 module.slot("m.layers.1", "w").parameter.fill_(3.0);
+                               }},
+              .communicators = {},
+              .step = StepState(plan, at::kCPU),
+              .recorder = **recorder,
+              .log = log_.get(),
+              .probe = &probe,
+              .last_step = steps - 1,
+              .host = "here"};
     ProgramWalker(rank).Run(0);
     const at::Tensor weights = rank.modules.at("m").buckets()[0].parameters;
     weights_.assign(weights.const_data_ptr<double>(), weights.const_data_ptr<double>() + 4);
@@ -166,7 +201,8 @@ class WalkerTest : public ::testing::Test {
 
 TEST_F(WalkerTest, WorksOutTheStepByHand) {
   Run(ToyPlan(), 1);
-  // Sums of x over microbatches: (1 + 2, 3 + 4) = (3, 7). loss = 6 (3 + 7) / 4 tokens. d/dw0 = 3 x / 4, d/dw1 = 2 x / 4.
+  // Sums of x over microbatches: (1 + 2, 3 + 4) = (3, 7). loss = 6 (3 + 7) / 4 tokens. d/dw0 = 3 x / 4, d/dw1 = 2 x /
+  // 4.
   const auto metrics = Metrics();
   ASSERT_EQ(metrics.size(), 1u);
   EXPECT_DOUBLE_EQ(metrics[0]["loss"].get<double>(), 15.0);
@@ -206,8 +242,8 @@ TEST_F(WalkerTest, NamesRankPlaceInstructionAndRecipeLine) {
   } catch (const ExitError& error) {
     EXPECT_EQ(error.status(), kExitInternal);
     const std::string message = error.what();
-    for (const char* part : {"rank 0 on here", "step 1 > m.s0 m.s0.backward > m.layers.1 m.layer.backward 0", "linear_weight_grad dy x",
-                             "planted failure", "toy.yaml:7 (module m)"}) {
+    for (const char* part : {"rank 0 on here", "step 1 > m.s0 m.s0.backward > m.layers.1 m.layer.backward 0",
+                             "linear_weight_grad dy x", "planted failure", "toy.yaml:7 (module m)"}) {
       EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
     }
     EXPECT_EQ(message.find("Exception raised from"), std::string::npos);
@@ -244,7 +280,8 @@ TEST_F(WalkerTest, RefusesBeforeTheFirstStepWhatItCannotRun) {
     FAIL() << "no error";
   } catch (const ExitError& error) {
     const std::string message = error.what();
-    for (const char* part : {"rank 0 on here", "step > m.s0 m.s0.backward > m.layers.1 m.layer.backward 1", "no handler of gelu", "toy.yaml:7"}) {
+    for (const char* part : {"rank 0 on here", "step > m.s0 m.s0.backward > m.layers.1 m.layer.backward 1",
+                             "no handler of gelu", "toy.yaml:7"}) {
       EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
     }
   }
@@ -260,7 +297,8 @@ TEST_F(WalkerTest, RefusesAProgramThatDoesNotLink) {
     FAIL() << "no error";
   } catch (const ExitError& error) {
     const std::string message = error.what();
-    EXPECT_NE(message.find("> m.s0 m.s0.forward 2: token_loss: an operand that nothing defines"), std::string::npos) << message;
+    EXPECT_NE(message.find("> m.s0 m.s0.forward 2: token_loss: an operand that nothing defines"), std::string::npos)
+        << message;
   }
 }
 

@@ -45,9 +45,10 @@ class WatchdogTest : public ::testing::Test {
   Watchdog::Duties Duties(std::chrono::milliseconds limit) {
     return {.limit = limit,
             .find_failure = [this] { return failure_; },
-            .end = [this](FailureKind kind, const std::optional<RecordedInstruction>& at, const std::string& what) {
-              end_.set_value({kind, at ? at->text : "", what});
-            }};
+            .end =
+                [this](FailureKind kind, const std::optional<RecordedInstruction>& at, const std::string& what) {
+                  end_.set_value({kind, at ? at->text : "", what});
+                }};
   }
   // The end, or a failed test if there is none.
   End Wait() {

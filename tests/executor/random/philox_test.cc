@@ -22,7 +22,8 @@ TEST(Philox, NameAndSeedAndIndexSelectTheDraw) {
   std::set<double> draws;
   for (const uint64_t seed : {1u, 2u}) {
     for (const char* name : {"a", "b", ""}) {
-      for (const uint64_t index : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 32}) draws.insert(Philox(seed, name).Uniform(index));
+      for (const uint64_t index : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 32})
+        draws.insert(Philox(seed, name).Uniform(index));
     }
   }
   EXPECT_EQ(draws.size(), 18u);

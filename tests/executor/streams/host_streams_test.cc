@@ -1,4 +1,5 @@
-// Streams as threads: what is waited for is done first, communications start in program order, and nothing else is promised.
+// Streams as threads: what is waited for is done first, communications start in program order, and nothing else is
+// promised.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,13 +18,17 @@ struct Toy {
   explicit Toy(int streams, BeforeEach before_each = {}) {
     std::string folder = ::testing::TempDir() + "streamsXXXXXX";
     recorder = *Recorder::Open(mkdtemp(folder.data()), 0, "here");
-    made = MakeHostStreams(streams, *recorder, [this](const std::exception& error) {
-      failure = error.what();
-      failed = true;
-    }, std::move(before_each));
+    made = MakeHostStreams(
+        streams, *recorder,
+        [this](const std::exception& error) {
+          failure = error.what();
+          failed = true;
+        },
+        std::move(before_each));
   }
 
-  void Give(int stream, const std::vector<int64_t>& waits, const std::function<void()>& work, bool communicates = false) {
+  void Give(int stream, const std::vector<int64_t>& waits, const std::function<void()>& work,
+            bool communicates = false) {
     recorder->Begin(RecorderState::kRunning, 1, -1, -1, "step 1", 0, "work");
     made->Run({stream, waits, communicates}, work);
   }
@@ -80,12 +85,16 @@ TEST(HostStreams, CommunicationsStartInProgramOrder) {
     door.Pass();
     passed = true;
   });
-  run.Give(2, {-1, 0, -1, -1}, [] {}, /*communicates=*/true);
+  run.Give(
+      2, {-1, 0, -1, -1}, [] {}, /*communicates=*/true);
   run.Give(3, {-1, -1, -1, -1}, [&] { other = true; });
-  run.Give(3, {-1, -1, -1, -1}, [&] {
-    EXPECT_TRUE(passed);
-    later = true;
-  }, /*communicates=*/true);
+  run.Give(
+      3, {-1, -1, -1, -1},
+      [&] {
+        EXPECT_TRUE(passed);
+        later = true;
+      },
+      /*communicates=*/true);
   EXPECT_TRUE(planwright::testing::Eventually([&] { return other.load(); }));
   for (int i = 0; i < 1000; ++i) std::this_thread::yield();
   EXPECT_FALSE(later);
@@ -98,8 +107,10 @@ TEST(HostStreams, CommunicationsStartInProgramOrder) {
 TEST(HostStreams, CommunicationsOverlap) {
   Toy run(3);
   Door door;
-  run.Give(1, {-1, -1, -1}, [&] { door.Pass(); }, /*communicates=*/true);
-  run.Give(2, {-1, -1, -1}, [&] { door.Open(); }, /*communicates=*/true);
+  run.Give(
+      1, {-1, -1, -1}, [&] { door.Pass(); }, /*communicates=*/true);
+  run.Give(
+      2, {-1, -1, -1}, [&] { door.Open(); }, /*communicates=*/true);
   run.made->Join();
 }
 

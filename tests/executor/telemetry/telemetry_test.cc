@@ -129,7 +129,8 @@ TEST(Recorder, ReadersNeverSeeHalfAnInstruction) {
   std::atomic<bool> over{false};
   std::thread writer([&] {
     for (uint64_t number = 1; number <= 50 * kRecorderEntries; ++number) {
-      (*recorder)->Begin(RecorderState::kRunning, static_cast<int64_t>(number), -1, -1, "step", 0, std::to_string(number));
+      (*recorder)->Begin(RecorderState::kRunning, static_cast<int64_t>(number), -1, -1, "step", 0,
+                         std::to_string(number));
     }
     over = true;
   });
@@ -148,9 +149,15 @@ TEST(Recorder, ReadersNeverSeeHalfAnInstruction) {
 }
 
 TEST(StepLog, WritesAllDigits) {
-  StepRecord record{.step = 3, .consumed_samples = 24, .loss = 0.1 + 0.2, .grad_norm = 1.0 / 3,
-                    .module_grad_norms = {{"language", std::nan("")}, {"radio \"x\"", 2.5}}, .learning_rate = 1e-3,
-                    .step_seconds = 0.25, .skipped = true, .routing = 0xdeadbeefULL};
+  StepRecord record{.step = 3,
+                    .consumed_samples = 24,
+                    .loss = 0.1 + 0.2,
+                    .grad_norm = 1.0 / 3,
+                    .module_grad_norms = {{"language", std::nan("")}, {"radio \"x\"", 2.5}},
+                    .learning_rate = 1e-3,
+                    .step_seconds = 0.25,
+                    .skipped = true,
+                    .routing = 0xdeadbeefULL};
   const auto json = nlohmann::json::parse(StepJson(record));
   EXPECT_EQ(json["loss"].get<double>(), 0.1 + 0.2);
   EXPECT_EQ(json["grad_norm"].get<double>(), 1.0 / 3);
@@ -159,8 +166,9 @@ TEST(StepLog, WritesAllDigits) {
   EXPECT_EQ(json["routing"], "00000000deadbeef");
   EXPECT_TRUE(json["aux_loss"].is_null());
   EXPECT_EQ(json["skipped"], true);
-  EXPECT_EQ(StepLine(record, 20),
-            "step 3/20  samples 24  loss 0.300000  grad norm 0.3333  lr 1.000e-03  0.250 s  SKIPPED, not finite: language");
+  EXPECT_EQ(
+      StepLine(record, 20),
+      "step 3/20  samples 24  loss 0.300000  grad norm 0.3333  lr 1.000e-03  0.250 s  SKIPPED, not finite: language");
 }
 
 TEST(StepLog, AppendsALineAStep) {
