@@ -2,9 +2,9 @@
 
 #include <filesystem>
 
-#include "planner/cli/exit_status.h"
-#include "planner/data/safetensors.h"
-#include "planner/plan/probe_format.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/probe_format.h"
+#include "planner/run_files/safetensors.h"
 
 namespace planwright::executor {
 namespace {

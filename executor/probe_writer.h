@@ -1,4 +1,4 @@
-// Writes this rank's parts of `--probe` (planner/plan/probe_format.h).
+// Writes this rank's parts of `--probe` (planner/run_files/probe_format.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>

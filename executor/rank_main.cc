@@ -20,8 +20,8 @@
 #include "executor/run_program.h"
 #include "executor/setup.h"
 #include "executor/watchdog.h"
-#include "planner/cli/exit_status.h"
 #include "planner/plan/plan_json.h"
+#include "planner/run_files/exit_status.h"
 
 namespace planwright::executor {
 namespace {

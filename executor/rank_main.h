@@ -1,5 +1,5 @@
 // The life of one rank: read the plan, agree with all peers, create groups, walk the program, leave with the exit
-// status that says what happened (planner/cli/exit_status.h).
+// status that says what happened (planner/run_files/exit_status.h).
 #pragma once
 
 #include <absl/status/status.h>

@@ -7,7 +7,7 @@
 #include "executor/communication/failure.h"
 #include "executor/instruction_text.h"
 #include "executor/probe_writer.h"
-#include "planner/cli/exit_status.h"
+#include "planner/run_files/exit_status.h"
 
 namespace planwright::executor {
 namespace {

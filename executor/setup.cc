@@ -8,8 +8,8 @@
 #include "executor/data/batch_reader.h"
 #include "executor/optimizer/initialize.h"
 #include "executor/random/philox.h"
-#include "planner/cli/exit_status.h"
-#include "planner/data/safetensors.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/safetensors.h"
 #ifdef PLANWRIGHT_CUDA
 #include "executor/communication/nccl_communicator.h"
 #endif

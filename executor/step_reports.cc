@@ -8,7 +8,7 @@
 #include <cstdio>
 
 #include "executor/rank.h"
-#include "planner/cli/exit_status.h"
+#include "planner/run_files/exit_status.h"
 #ifdef PLANWRIGHT_CUDA
 #include <ATen/cuda/CUDAEvent.h>
 #endif

@@ -3,7 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include "executor/communication/gloo_communicator.h"
-#include "planner/cli/exit_status.h"
+#include "planner/run_files/exit_status.h"
 
 namespace planwright::executor {
 

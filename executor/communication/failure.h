@@ -28,7 +28,7 @@ class CommunicationError : public std::runtime_error {
 // which may come from a thread of Gloo's where nobody can catch them); otherwise kOurs.
 FailureKind KindOf(const std::exception& error);
 
-// The exit status (planner/cli/exit_status.h) of a rank that failed so.
+// The exit status (planner/run_files/exit_status.h) of a rank that failed so.
 int ExitStatusOf(FailureKind kind);
 
 // what(), without the C++ backtrace that LibTorch appends.

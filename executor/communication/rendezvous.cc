@@ -13,7 +13,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
-#include "planner/plan/run_timeout.h"
+#include "planner/run_files/run_timeout.h"
 
 namespace planwright::executor {
 namespace {

@@ -14,7 +14,7 @@ class Store;
 namespace planwright::executor {
 
 // From the environment: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT; else Slurm's SLURM_PROCID,
-// SLURM_NTASKS, SLURM_LOCALID. PLANWRIGHT_NONCE names the run; `timeout` is planner/plan/run_timeout.h's.
+// SLURM_NTASKS, SLURM_LOCALID. PLANWRIGHT_NONCE names the run; `timeout` is planner/run_files/run_timeout.h's.
 struct Environment {
   int rank = 0, world_size = 1, local_rank = 0;
   std::string address;

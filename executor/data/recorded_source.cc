@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "executor/data/sources.h"
-#include "planner/data/safetensors.h"
+#include "planner/run_files/safetensors.h"
 
 namespace planwright::executor {
 namespace {

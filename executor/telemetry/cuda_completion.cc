@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "executor/telemetry/completion.h"
-#include "planner/plan/recorder_format.h"
+#include "planner/run_files/recorder_format.h"
 
 namespace planwright::executor {
 namespace {

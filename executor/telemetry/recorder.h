@@ -9,7 +9,7 @@
 #include <string>
 
 #include "executor/telemetry/completion.h"
-#include "planner/plan/recorder_format.h"
+#include "planner/run_files/recorder_format.h"
 
 namespace planwright::executor {
 

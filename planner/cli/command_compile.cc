@@ -2,10 +2,10 @@
 
 #include "nlohmann/json.hpp"
 #include "planner/cli/command.h"
-#include "planner/cli/exit_status.h"
 #include "planner/cli/load_plan.h"
-#include "planner/launch/files.h"
 #include "planner/plan/plan_json.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/files.h"
 #include "planner/show/table.h"
 
 namespace planwright {

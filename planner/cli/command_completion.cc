@@ -3,9 +3,9 @@
 #include "nlohmann/json.hpp"
 #include "planner/cli/command.h"
 #include "planner/cli/completion.h"
-#include "planner/cli/exit_status.h"
 #include "planner/recipe/override_keys.h"
 #include "planner/recipe/recipe_tree.h"
+#include "planner/run_files/exit_status.h"
 
 namespace planwright {
 namespace {

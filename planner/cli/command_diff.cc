@@ -3,10 +3,10 @@
 #include <iostream>
 
 #include "planner/cli/command.h"
-#include "planner/cli/exit_status.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/terminal.h"
 #include "planner/diff/diff.h"
+#include "planner/run_files/exit_status.h"
 #include "planner/show/show.h"
 
 namespace planwright {

@@ -2,13 +2,13 @@
 
 #include "nlohmann/json.hpp"
 #include "planner/cli/command.h"
-#include "planner/cli/exit_status.h"
 #include "planner/diagnostics/explanation.h"
 #include "planner/diagnostics/near_name.h"
 #include "planner/plan/op_table.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/recipe_reference.h"
 #include "planner/recipe/recipe_schema.h"
+#include "planner/run_files/exit_status.h"
 
 namespace planwright {
 namespace {

@@ -2,11 +2,11 @@
 #include <iostream>
 
 #include "planner/cli/command.h"
-#include "planner/cli/exit_status.h"
 #include "planner/cli/load_plan.h"
 #include "planner/launch/launch_local.h"
 #include "planner/plan/executor_lacks.h"
 #include "planner/plan/relate_origins.h"
+#include "planner/run_files/exit_status.h"
 
 namespace planwright {
 namespace {

@@ -3,11 +3,11 @@
 #include <iostream>
 
 #include "planner/cli/command.h"
-#include "planner/cli/exit_status.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/near_name.h"
-#include "planner/launch/files.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/files.h"
 #include "planner/show/page/page.h"
 #include "planner/show/show.h"
 

@@ -1,7 +1,7 @@
 #include <iostream>
 
 #include "planner/cli/command.h"
-#include "planner/cli/exit_status.h"
+#include "planner/run_files/exit_status.h"
 #include "planner/show/table.h"
 
 namespace planwright {

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <iostream>
 
-#include "planner/cli/exit_status.h"
 #include "planner/cli/terminal.h"
 #include "planner/compile.h"
 #include "planner/diagnostics/render.h"
 #include "planner/diagnostics/source_texts.h"
-#include "planner/launch/files.h"
 #include "planner/plan/limits.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/relate_origins.h"
 #include "planner/recipe/recipe_reader.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/files.h"
 #include "planner/verify/verify.h"
 
 namespace planwright {

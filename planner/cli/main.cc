@@ -3,9 +3,9 @@
 #include <new>
 
 #include "planner/cli/command.h"
-#include "planner/cli/exit_status.h"
 #include "planner/diagnostics/near_name.h"
 #include "planner/plan/plan.h"
+#include "planner/run_files/exit_status.h"
 
 namespace planwright {
 namespace {

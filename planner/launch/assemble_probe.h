@@ -1,4 +1,4 @@
-// Joins what the ranks left for `--probe DIR` (planner/plan/probe_format.h) to whole tensors by published names.
+// Joins what the ranks left for `--probe DIR` (planner/run_files/probe_format.h) to whole tensors by published names.
 #pragma once
 
 #include <string>

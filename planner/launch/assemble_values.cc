@@ -4,7 +4,7 @@
 
 #include "planner/launch/assemble_probe.h"
 #include "planner/launch/tensor_file.h"
-#include "planner/plan/probe_format.h"
+#include "planner/run_files/probe_format.h"
 
 namespace planwright {
 namespace {

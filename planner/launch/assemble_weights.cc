@@ -4,8 +4,8 @@
 
 #include "planner/launch/assemble_probe.h"
 #include "planner/launch/tensor_file.h"
-#include "planner/plan/probe_format.h"
 #include "planner/plan/shard_map.h"
+#include "planner/run_files/probe_format.h"
 
 namespace planwright {
 namespace {

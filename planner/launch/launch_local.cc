@@ -7,14 +7,14 @@
 #include <fstream>
 #include <memory>
 
-#include "planner/cli/exit_status.h"
 #include "planner/launch/assemble_probe.h"
-#include "planner/launch/files.h"
 #include "planner/launch/launch_log.h"
 #include "planner/launch/rank_environment.h"
 #include "planner/launch/supervise.h"
 #include "planner/plan/plan_json.h"
-#include "planner/plan/run_timeout.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/files.h"
+#include "planner/run_files/run_timeout.h"
 
 namespace planwright {
 namespace {

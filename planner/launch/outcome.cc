@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "planner/cli/exit_status.h"
+#include "planner/run_files/exit_status.h"
 
 namespace planwright {
 namespace {

@@ -28,7 +28,7 @@ struct Failure {
 };
 
 struct Outcome {
-  int exit_code = 0;  // of `plan launch`; planner/cli/exit_status.h
+  int exit_code = 0;  // of `plan launch`; planner/run_files/exit_status.h
   std::string cause;  // "done", "rank 3 was killed by SIGKILL", ...
   std::optional<Failure> failure;
 };

@@ -1,11 +1,11 @@
-// Reads the pages each rank keeps of what it is doing (planner/plan/recorder_format.h), also after its death.
+// Reads the pages each rank keeps of what it is doing (planner/run_files/recorder_format.h), also after its death.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
-#include "planner/plan/recorder_format.h"
+#include "planner/run_files/recorder_format.h"
 
 namespace planwright {
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <utility>
 
-#include "planner/cli/exit_status.h"
 #include "planner/launch/launch_log.h"
+#include "planner/run_files/exit_status.h"
 
 namespace planwright {
 namespace {

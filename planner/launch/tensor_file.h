@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/data/safetensors.h"
 #include "planner/plan/shard_map.h"
+#include "planner/run_files/safetensors.h"
 
 namespace planwright {
 

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "planner/launch/files.h"
+#include "planner/run_files/files.h"
 
 namespace planwright::testing {
 

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "planner/cli/exit_status.h"
+#include "planner/run_files/exit_status.h"
 #include "tests/end_to_end/processes.h"
 #include "tests/support/eventually.h"
 

@@ -11,7 +11,7 @@
 #include <random>
 #include <thread>
 
-#include "planner/cli/exit_status.h"
+#include "planner/run_files/exit_status.h"
 #include "tests/end_to_end/processes.h"
 #include "tests/support/eventually.h"
 

@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "planner/launch/tensor_file.h"
-#include "planner/plan/probe_format.h"
+#include "planner/run_files/probe_format.h"
 
 namespace planwright {
 namespace {

@@ -20,7 +20,7 @@
 #include <sstream>
 #include <string>
 
-#include "planner/plan/recorder_format.h"
+#include "planner/run_files/recorder_format.h"
 #include "tests/support/eventually.h"
 
 namespace {

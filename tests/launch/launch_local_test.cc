@@ -11,8 +11,8 @@
 #include <sstream>
 #include <thread>
 
-#include "planner/launch/files.h"
 #include "planner/plan/plan_json.h"
+#include "planner/run_files/files.h"
 
 namespace planwright {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "planner/data/safetensors.h"
+#include "planner/run_files/safetensors.h"
 
 namespace planwright::testing {
 namespace {

@@ -13,7 +13,7 @@
 #include "executor/communication/collectives.h"
 #include "executor/communication/gloo_communicator.h"
 #include "executor/communication/rendezvous.h"
-#include "planner/cli/exit_status.h"
+#include "planner/run_files/exit_status.h"
 #include "tests/executor/communication/world.h"
 #include "tests/support/eventually.h"
 

@@ -5,7 +5,7 @@
 #include <ATen/ops/from_blob.h>
 #include <gtest/gtest.h>
 
-#include "planner/data/safetensors.h"
+#include "planner/run_files/safetensors.h"
 #include "tests/executor/data/plans.h"
 
 namespace planwright::executor {

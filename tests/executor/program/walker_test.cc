@@ -12,8 +12,8 @@
 
 #include "executor/probe_writer.h"
 #include "executor/run_program.h"
-#include "planner/cli/exit_status.h"
-#include "planner/plan/probe_format.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/probe_format.h"
 
 namespace planwright::executor {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/plan/run_timeout.h"
+#include "planner/run_files/run_timeout.h"
 
 #include <cstdlib>
 

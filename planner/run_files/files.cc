@@ -1,4 +1,4 @@
-#include "planner/launch/files.h"
+#include "planner/run_files/files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

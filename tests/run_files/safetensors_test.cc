@@ -1,4 +1,4 @@
-#include "planner/data/safetensors.h"
+#include "planner/run_files/safetensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "planner/data/safetensors.h"
+#include "planner/run_files/safetensors.h"
 
 #include <absl/strings/str_cat.h>
 #include <fcntl.h>
