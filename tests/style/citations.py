@@ -16,7 +16,7 @@ import sys
 
 TEXTS = ('.cc', '.h', '.cu', '.cuh', '.def', '.md', '.py', '.cmake', '.yaml', '.txt', '.json')
 PAGE = re.compile(r'(?<![\w/.-])(?:\.\./)*(docs/[\w./-]+\.md)(?:#([\w-]+))?')
-LINK = re.compile(r'\]\((?!https?:)([^)\s]+)\)')
+LINK = re.compile(r'(?:\]\(|^\[[^\]]+\]: )(?!https?:)([^)\s]+)')
 SOURCE = re.compile(r'(?<![\w/.-])((?:planner|executor|tests)/[\w./-]+\.(?:cc|h|cu|def|py|yaml))\b')
 FACTS = re.compile(r'\bfacts\s+(?:section\s+)?\d', re.IGNORECASE)
 PLACEHOLDER = re.compile(r'[A-Z]{3}')  # lower_KIND.cc: the reader fills it in
@@ -25,7 +25,8 @@ FENCE = re.compile(r'^\s*```')
 
 def texts(root):
     for folder, folders, files in os.walk(root):
-        folders[:] = [f for f in folders if not f.startswith(('.', 'build')) and f not in ('golden', 'runs', '__pycache__')]
+        folders[:] = [f for f in folders
+                      if not f.startswith(('.', 'build')) and f not in ('golden', 'runs', '__pycache__')]
         for name in files:
             if name.endswith(TEXTS) or (folder == root and name == 'dev'):
                 yield os.path.join(folder, name)

@@ -8,8 +8,10 @@ import unittest
 CHECKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'citations.py')
 SOUND = {
     'docs/model/mamba.md': '# Mamba-2\n\n## Gated norm\n\n## 1F1B, and more: `x_y`\n\n```\n# no heading\n```\n',
-    'README.md': 'See [the norm](docs/model/mamba.md#gated-norm), [this](#top) and [a site](https://example.org/a.md).\n\n# Top\n',
-    'planner/a.cc': '// docs/model/mamba.md#gated-norm, docs/model/mamba.md#1f1b-and-more-x_y; planner/a.cc; planner/lower_KIND.cc\n',
+    'README.md': 'See [the norm](docs/model/mamba.md#gated-norm), [this](#top) and [a site](https://a.org/b.md).\n\n'
+                 '# Top\n',
+    'planner/a.cc': '// docs/model/mamba.md#gated-norm, docs/model/mamba.md#1f1b-and-more-x_y\n'
+                    '// planner/a.cc; planner/lower_KIND.cc\n',
 }
 
 
@@ -37,14 +39,18 @@ class Citations(unittest.TestCase):
                      'planner/b.h:1: docs/model/attention.md#forward: there is no such file')
 
     def test_a_heading_that_is_not_there(self):
-        self.refuses('executor/b.def', 'a\n// docs/model/mamba.md#scan\n', 'executor/b.def:2: docs/model/mamba.md#scan: '
-                     'mamba.md has no heading "scan"')
+        self.refuses('executor/b.def', 'a\n// docs/model/mamba.md#scan\n',
+                     'executor/b.def:2: docs/model/mamba.md#scan: mamba.md has no heading "scan"')
 
     def test_a_comment_in_a_code_block_is_no_heading(self):
         self.refuses('dev', '# docs/model/mamba.md#no-heading\n', 'has no heading "no-heading"')
 
     def test_a_link_between_pages(self):
         self.refuses('docs/glossary.md', '[scan](model/mamba.md#scan)\n', 'docs/glossary.md:1: model/mamba.md#scan')
+
+    def test_a_link_at_the_end_of_a_page(self):
+        self.refuses('docs/glossary.md', 'See [scan].\n\n[scan]: model/mamba.md#scan\n',
+                     'docs/glossary.md:3: model/mamba.md')
 
     def test_a_heading_of_the_page_itself(self):
         self.refuses('docs/glossary.md', '# Words\n[scan](#scan)\n', 'docs/glossary.md:2: #scan')
