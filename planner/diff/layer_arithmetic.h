@@ -1,4 +1,4 @@
-// What a plan computes, layer by layer, whatever the layout: which compute operations each layer has. Their sizes and
+// What a plan computes, layer by layer, in any layout: which compute operations each layer has. Their sizes and
 // settings follow from the constants of the module (rule V4 of verify), and constants are fields. So two plans with
 // equal fields and equal operations train the same curve, although their programs differ.
 #pragma once
