@@ -30,7 +30,7 @@ constexpr FieldRow kRows[] = {
     {"precision", kValue, "arithmetic", "another rounding of all numbers"},
     {"seed", kValue, "weights", kInit},
     {"world_size", kValue, "ranks", "another number of processes"},
-    {"log_every_steps", kValue, "run", "how often a line of metrics is written"},
+    {"log_every_steps", kValue, "run", "how often a line about a step is printed"},
 
     {"cluster", kValue, "ranks", kMoved},
     {"cluster.gpu", kValue, "ranks", "other devices, with other limits and rates"},
