@@ -49,7 +49,7 @@ TimelineRow RowOf(const Plan& plan, const StageSchedule& stage) {
 }
 
 // Gives every operation its slot: again and again it places the operation that can start earliest, of equal ones that
-// of the first row. Rows on the same ranks so take turns in the order in which their inputs arrive.
+// of the first row. So rows on the same ranks take turns in the order in which their inputs arrive.
 class SlotPlacer {
  public:
   explicit SlotPlacer(const Plan& plan) {
