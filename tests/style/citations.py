@@ -78,7 +78,7 @@ def citations(root, path, line):
 def main(root):
     found = 0
     for path in sorted(texts(root)):
-        if os.path.basename(path) == 'citations.py':
+        if os.path.basename(path) in ('citations.py', 'citations_test.py'):  # they show wrong ones
             continue
         with open(path, encoding='utf-8') as lines:
             for number, line in enumerate(lines, 1):
