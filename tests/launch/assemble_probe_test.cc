@@ -112,7 +112,7 @@ TEST_F(AssembleProbeTest, APartThatIsMissingOrTooShortIsNamed) {
   part.tensors["language/bucket/0"] = Tensor({2}, {7, -1});
   Leave("parameters", 3, part);
   EXPECT_THAT(std::string(AssembleWeights(WeightPlan(), folder_, "parameters").message()),
-              HasSubstr("rank 3: language/bucket/0 has 2 elements, the plan says 3"));
+              HasSubstr("rank 3: language/bucket/0 has 2 elements; expected 3"));
 }
 
 TEST_F(AssembleProbeTest, AnElementThatNobodyOwnsIsNamed) {
