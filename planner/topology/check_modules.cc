@@ -33,8 +33,8 @@ bool MustBeOne(const Located<int64_t>& size, const char* axis, const ModuleRecip
   return false;
 }
 
-// On ranks that two modules share, one microbatch passes through both before the next begins: there are no stages to
-// fill, and rows are regathered between layouts of tp and dp alone.
+// Colocated modules take turns in each microbatch, so there is no pipeline to fill; and rows are exchanged only between
+// layouts of tp and dp (docs/layouts/bridges.md#colocated).
 bool CheckColocated(const ModuleRecipe& module, const ModuleRecipe& other, Diagnostics& diagnostics) {
   bool fine = true;
   for (const auto& [size, axis] : {std::pair(&module.pp, "pp"), std::pair(&module.cp, "cp")}) {

@@ -1,5 +1,7 @@
 #include "planner/topology/derive_grids.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "planner/plan/limits.h"
 
@@ -28,14 +30,14 @@ bool SizesInRange(const ModuleRecipe& m, Diagnostics& diagnostics) {
 
 int64_t NextMultiple(int64_t value, int64_t of) { return (value + of - 1) / of * of; }
 
-// The sizes that a message about a factorisation points at.
+// Points at the sizes that a message names.
 void NoteSizes(Diagnostic& problem, std::initializer_list<std::pair<const char*, const Located<int64_t>*>> sizes) {
   for (const auto& [name, size] : sizes) {
     if (size->where.known()) problem.notes.push_back({size->where, absl::StrCat(name, " is ", **size, " here")});
   }
 }
 
-bool CheckDense(const ModuleRecipe& m, Diagnostics& diagnostics) {
+bool CheckDenseView(const ModuleRecipe& m, Diagnostics& diagnostics) {
   const int64_t parts = *m.tp * *m.cp * *m.pp;
   if (*m.ranks % parts == 0) return true;
   Diagnostic& problem = diagnostics.Error(
@@ -49,7 +51,7 @@ bool CheckDense(const ModuleRecipe& m, Diagnostics& diagnostics) {
   return false;
 }
 
-bool CheckExpert(const ModuleRecipe& m, Diagnostics& diagnostics) {
+bool CheckExpertView(const ModuleRecipe& m, Diagnostics& diagnostics) {
   const int64_t parts = *m.expert_tp * *m.ep * *m.pp;
   if (*m.ranks % parts == 0) return true;
   Diagnostic& problem =
@@ -77,7 +79,7 @@ bool CheckWrittenDp(const ModuleRecipe& m, int64_t dp, Diagnostics& diagnostics)
 
 std::optional<Grid> DeriveGrid(const ModuleRecipe& m, Diagnostics& diagnostics) {
   if (!SizesInRange(m, diagnostics)) return std::nullopt;
-  const bool dense = CheckDense(m, diagnostics), expert = CheckExpert(m, diagnostics);
+  const bool dense = CheckDenseView(m, diagnostics), expert = CheckExpertView(m, diagnostics);
   const int64_t dp = *m.ranks / (*m.tp * *m.cp * *m.pp), expert_dp = *m.ranks / (*m.expert_tp * *m.ep * *m.pp);
   if (!dense || !CheckWrittenDp(m, dp, diagnostics) || !expert) return std::nullopt;
   auto size = [](int64_t value) { return static_cast<int>(value); };
@@ -89,6 +91,12 @@ std::optional<Grid> DeriveGrid(const ModuleRecipe& m, Diagnostics& diagnostics) 
               .expert_tp = size(*m.expert_tp),
               .ep = size(*m.ep),
               .expert_dp = size(expert_dp)};
+}
+
+int WorldSizeOf(const std::vector<Grid>& grids) {
+  int end = 0;
+  for (const Grid& grid : grids) end = std::max(end, grid.first_rank + grid.ranks());
+  return end;
 }
 
 }  // namespace planwright

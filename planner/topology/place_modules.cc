@@ -15,7 +15,8 @@ namespace {
 
 int64_t End(const ModuleRecipe& module) { return *module.first_rank + *module.ranks; }
 
-// No rank of the world may be left out. The modules make the world: GPUs of the cluster behind it are a lint.
+// Every rank of the world belongs to a module. The world ends with the last module; GPUs of the cluster behind it are
+// only a warning.
 bool CheckCover(const Recipe& recipe, Diagnostics& diagnostics) {
   std::vector<const ModuleRecipe*> by_rank;
   for (const ModuleRecipe& module : recipe.modules) by_rank.push_back(&module);
@@ -57,8 +58,6 @@ bool CheckInsideCluster(const Recipe& recipe, int64_t world, Diagnostics& diagno
   return fine;
 }
 
-}  // namespace
-
 bool CheckModuleNames(const Recipe& recipe, Diagnostics& diagnostics) {
   std::map<std::string, const ModuleRecipe*> seen;
   bool fine = true;
@@ -82,6 +81,8 @@ bool CheckPlacements(const Recipe& recipe, Diagnostics& diagnostics) {
   return CheckCover(recipe, diagnostics) && inside && disjoint;
 }
 
+}  // namespace
+
 std::optional<std::vector<Grid>> PlaceModules(const Recipe& recipe, Diagnostics& diagnostics) {
   bool fine = CheckModuleNames(recipe, diagnostics);
   fine &= CheckOneLanguage(recipe, diagnostics);
@@ -90,6 +91,7 @@ std::optional<std::vector<Grid>> PlaceModules(const Recipe& recipe, Diagnostics&
     const std::optional<Grid> grid = DeriveGrid(module, diagnostics);
     if (grid) grids.push_back(*grid);
     fine &= grid.has_value();
+    // A model whose own sizes do not fit together would report the same sizes again for its layout.
     const bool shape = CheckModelShape(module, diagnostics);
     fine &= shape && CheckLayout(recipe, module, diagnostics);
     fine &= CheckExpertAxes(module, diagnostics);
