@@ -58,6 +58,7 @@ std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics
   const auto grids = PlaceModules(recipe, diagnostics);
   auto data = PlanData(recipe, diagnostics);
   if (!grids) {
+    // Without grids, bridges and budget are checked as far as they do not need them.
     CheckBridges(recipe, diagnostics);
     CheckRates(recipe.budget, diagnostics);
     return std::nullopt;
@@ -107,6 +108,7 @@ std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics
                .blocks = std::move(programs->blocks),
                .roles = std::move(programs->roles),
                .origins = OriginsOf(recipe)};
+  // The digest is over the finished plan, and what is proved is what is written.
   plan.digest = PlanDigest(plan);
   ProvePlan(plan, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;

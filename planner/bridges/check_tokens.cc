@@ -10,6 +10,7 @@
 namespace planwright {
 namespace {
 
+// Only tar shards are tokenized here; other data brings its tokens.
 bool HasTokenizer(const DataRecipe& data) { return *data.kind == "webdataset" && *data.tokenizer == "bytes"; }
 
 const HybridLmModel* LanguageOf(const Recipe& recipe) {
@@ -19,6 +20,7 @@ const HybridLmModel* LanguageOf(const Recipe& recipe) {
   return nullptr;
 }
 
+// A token written at a bridge.
 bool CheckToken(const Located<int64_t>& token, const Recipe& recipe, Diagnostics& diagnostics) {
   const HybridLmModel* language = LanguageOf(recipe);
   if (language != nullptr && *token >= language->vocabulary) {
@@ -77,7 +79,7 @@ bool CheckBridgeTokens(const Recipe& recipe, Diagnostics& diagnostics) {
                        "text says whose rows go where"),
           "add `token`: an id of the vocabulary that no other bridge has");
       fine = false;
-      continue;
+      continue;  // it would repeat the token of another bridge, which says less
     }
     if (bridge.token) fine &= CheckToken(*bridge.token, recipe, diagnostics);
     const int64_t token = TokenOf(bridge, recipe.data);

@@ -24,6 +24,7 @@ int IndexOf(const Recipe& recipe, const std::string& name) {
   return -1;
 }
 
+// Index of the module; -1, and a problem, if there is none.
 int FindModule(const Recipe& recipe, const Located<std::string>& name, Diagnostics& diagnostics) {
   if (const int index = IndexOf(recipe, *name); index >= 0) return index;
   auto just_name = [](std::string* out, const ModuleRecipe& module) { out->append(*module.name); };
@@ -32,6 +33,7 @@ int FindModule(const Recipe& recipe, const Located<std::string>& name, Diagnosti
   return -1;
 }
 
+// Bridges lead from an encoder to the language model.
 bool CheckDirection(const BridgeRecipe& bridge, const ModuleRecipe& from, const ModuleRecipe& to,
                     Diagnostics& diagnostics) {
   if (!IsLanguage(from) && IsLanguage(to)) return true;
@@ -44,6 +46,7 @@ bool CheckDirection(const BridgeRecipe& bridge, const ModuleRecipe& from, const 
   return false;
 }
 
+// `samples`: of a microbatch, over all lanes.
 Bridge Route(const ModuleRecipe& from, const ModuleRecipe& to, const Grid& source, const Grid& destination,
              int64_t samples) {
   Bridge bridge = {.name = absl::StrCat("bridge.", *from.name, ".", *to.name),
@@ -86,6 +89,7 @@ void LintLanes(const Recipe& recipe, const ModuleRecipe& encoder, const Grid& so
   if (micro.where.known()) warning.notes.push_back({micro.where, absl::StrCat("micro_samples is ", *micro, " here")});
 }
 
+// Every encoder needs a bridge: without one its output has no reader and it gets no gradient.
 bool CheckEncodersAreBridged(const Recipe& recipe, const std::set<int>& sources, Diagnostics& diagnostics) {
   bool fine = true;
   std::string language;
@@ -140,6 +144,7 @@ std::optional<std::vector<Bridge>> RouteBridges(const Recipe& recipe, const std:
         bridges.emplace_back(Route(recipe.modules[from], recipe.modules[to], grids[from], grids[to], samples));
     bridge.token = TokenOf(written, recipe.data);
     bridge.origin = OriginOfBridge(recipe, i);
+    // A plan file writes transfers as runs of equal steps, so both their number and that of the runs are limited.
     transfers += static_cast<int64_t>(bridge.forward.size() + bridge.backward.size());
     if (transfers <= kMostTransfers) runs += CountRuns(bridge.forward) + CountRuns(bridge.backward);
     if (transfers > kMostTransfers || runs > kMostTransferRuns) {

@@ -13,6 +13,7 @@
 namespace planwright {
 namespace {
 
+// A microbatch has micro_samples for each lane of the language model; encoders are dealt the same samples.
 int LanguageLanes(const Recipe& recipe, const std::vector<Grid>& grids) {
   for (size_t i = 0; i < recipe.modules.size(); ++i) {
     if (std::holds_alternative<HybridLmModel>(recipe.modules[i].model.model)) return grids[i].dp;
@@ -20,6 +21,7 @@ int LanguageLanes(const Recipe& recipe, const std::vector<Grid>& grids) {
   Bug("a budget needs the language module's grid");
 }
 
+// A global batch must be whole microbatches: every step runs the same programs.
 bool CheckBatch(const Recipe& recipe, int64_t lanes, Diagnostics& diagnostics) {
   const int64_t global = *recipe.batch.global_samples, micro = *recipe.batch.micro_samples, block = micro * lanes;
   if (micro < 1 || global < 1 || *recipe.budget.train_samples < 1) {
@@ -42,6 +44,7 @@ bool CheckBatch(const Recipe& recipe, int64_t lanes, Diagnostics& diagnostics) {
   return false;
 }
 
+// Sizes of tensors are products of this number: bounded here, they stay within 64 bits.
 bool CheckTokens(const Recipe& recipe, Diagnostics& diagnostics) {
   const Located<int64_t>&samples = recipe.batch.micro_samples, &length = recipe.batch.sequence_length;
   if (*samples <= kMostTokens / *length) return true;

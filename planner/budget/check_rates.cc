@@ -15,6 +15,7 @@ constexpr std::array kStyles = {"constant", "linear", "cosine", "inverse_sqrt", 
 constexpr std::array kWsdStyles = {"linear", "cosine", "exponential", "minus_sqrt"};
 constexpr std::array kWeightDecayStyles = {"constant", "linear", "cosine"};
 
+// `otherwise`: where to point if the recipe leaves the value at its default.
 template <typename Choices>
 bool CheckChoice(const Located<std::string>& value, const Choices& choices, const char* what, const Location& otherwise,
                  Diagnostics& diagnostics) {
@@ -45,6 +46,7 @@ bool CheckNotNegative(DiagnosticKind kind, const char* name, const Located<doubl
   return false;
 }
 
+// Style wsd needs both of its settings; with another style they are only unused.
 bool CheckWsd(const LearningRateRecipe& recipe, const Location& budget, Diagnostics& diagnostics) {
   const Location where = recipe.style.where.known() ? recipe.style.where : budget;
   if (*recipe.style != "wsd") {
@@ -86,6 +88,7 @@ bool CheckRoomForDecay(const LearningRateRecipe& recipe, const LearningRate& rat
   if (rate.decay_samples >= 1 && rate.warmup_samples >= 0 &&
       rate.warmup_samples < static_cast<double>(rate.decay_samples))
     return true;
+  // Points at the setting that is most likely wrong: the last of these that the recipe has.
   Location where = budget;
   if (recipe.decay_samples) where = recipe.decay_samples->where;
   if (recipe.warmup_fraction) where = recipe.warmup_fraction->where;
@@ -114,7 +117,7 @@ bool CheckLearningRate(const LearningRateRecipe& recipe, const LearningRate& rat
     Diagnostic& problem = diagnostics.Error(DiagnosticKind::kWarmupTwice, recipe.warmup_fraction->where,
                                             "warmup_fraction beside warmup_samples", "give one of the two");
     problem.notes.push_back({recipe.warmup_samples->where, "warmup_samples is here"});
-    return false;
+    return false;  // which of the two is meant is not known, so neither is checked
   }
   return CheckRoomForDecay(recipe, rate, budget, diagnostics) && fine;
 }

@@ -15,6 +15,7 @@ struct LayerCount {
   Location where;
 };
 
+// Letters of a pattern are layers; '|' and '/' only separate them.
 LayerCount LayersOf(const ModelRecipe& model) {
   if (const auto* encoder = std::get_if<RadioVitModel>(&model.model)) return {*encoder->layers, encoder->layers.where};
   const Located<std::string>& pattern = std::get<HybridLmModel>(model.model).pattern;
@@ -23,7 +24,7 @@ LayerCount LayersOf(const ModelRecipe& model) {
 
 bool CheckLayers(const Recipe& recipe, Diagnostics& diagnostics) {
   int64_t layers = 0;
-  LayerCount longest;
+  LayerCount longest;  // the message points at this module
   for (const ModuleRecipe& module : recipe.modules) {
     const LayerCount its = LayersOf(module.model);
     layers += its.count;
@@ -75,6 +76,8 @@ bool CheckStep(const Recipe& recipe, int64_t stages, int64_t lanes, Diagnostics&
 
 }  // namespace
 
+// In this order because each check counts on those before it: CheckBuckets divides by a number of stages that is
+// bounded.
 bool CheckPlanSize(const Recipe& recipe, const std::vector<Grid>& grids, int64_t lanes, Diagnostics& diagnostics) {
   int64_t stages = 0;
   for (const Grid& grid : grids) stages += grid.pp;

@@ -8,6 +8,7 @@
 namespace planwright {
 namespace {
 
+// One row of the table: a group is the ranks that differ only along `axes`.
 struct GroupKind {
   const char* name;
   View view;
@@ -93,6 +94,7 @@ std::vector<Group> DeriveGroups(const std::vector<Module>& modules, const std::v
     }
   }
   for (const Bridge& bridge : bridges) groups.push_back(GroupOfBridge(bridge));
+  // A group on several streams becomes several communicators, so that they do not wait for each other.
   const std::map<std::string, std::set<std::string>> streams = StreamsByGroup(blocks, roles);
   for (Group& group : groups) {
     if (const auto found = streams.find(group.name); found != streams.end())

@@ -20,6 +20,7 @@ bool Disjoint(const ModuleRecipe& a, const ModuleRecipe& b) {
   return End(a) <= *b.first_rank || End(b) <= *a.first_rank;
 }
 
+// By the pattern: the section of experts may be there without a layer that uses it.
 bool HasExperts(const ModuleRecipe& module) {
   const auto* language = std::get_if<HybridLmModel>(&module.model.model);
   return language != nullptr && language->pattern->find('E') != std::string::npos;
@@ -50,6 +51,7 @@ bool CheckColocated(const ModuleRecipe& module, const ModuleRecipe& other, Diagn
   return fine;
 }
 
+// Two modules are disjoint or colocated. Ranks that only partly overlap would belong to two pipelines.
 bool CheckPair(const ModuleRecipe& a, const ModuleRecipe& b, Diagnostics& diagnostics) {
   if (SameRanks(a, b) || Disjoint(a, b)) return true;
   const int64_t first = std::max(*a.first_rank, *b.first_rank), end = std::min(End(a), End(b));
@@ -118,6 +120,7 @@ bool CheckSharedRanks(const Recipe& recipe, Diagnostics& diagnostics) {
     return std::any_of(recipe.modules.begin(), recipe.modules.end(),
                        [&](const ModuleRecipe& other) { return &other != &module && SameRanks(module, other); });
   };
+  // All colocated, or all disjoint: a rank's program runs one module's stage, or all modules in turn.
   const auto apart = std::find_if(recipe.modules.begin(), recipe.modules.end(),
                                   [&](const ModuleRecipe& module) { return !SameRanks(module, first); });
   if (apart == recipe.modules.end()) {
@@ -128,6 +131,7 @@ bool CheckSharedRanks(const Recipe& recipe, Diagnostics& diagnostics) {
   }
   const auto together = std::find_if(recipe.modules.begin(), recipe.modules.end(), shares);
   if (together == recipe.modules.end()) return true;
+  // The message names one module that shares ranks and one that does not.
   const ModuleRecipe& alone = SameRanks(*apart, *together) ? first : *apart;
   Diagnostic& problem = diagnostics.Error(
       DiagnosticKind::kPlacementsOverlap, PlacementOf(*together),

@@ -17,6 +17,7 @@ bool InRange(const Located<int64_t>& value, int64_t least, const ModuleRecipe& m
   return false;
 }
 
+// Bounds every size before any are multiplied: the products below cannot overflow, and none of them is 0.
 bool SizesInRange(const ModuleRecipe& m, Diagnostics& diagnostics) {
   bool fine = InRange(m.first_rank, 0, m, "first_rank", diagnostics);
   fine &= InRange(m.ranks, 1, m, "ranks", diagnostics);
@@ -37,6 +38,7 @@ void NoteSizes(Diagnostic& problem, std::initializer_list<std::pair<const char*,
   }
 }
 
+// tp x cp x pp must divide the ranks; the quotient is dp.
 bool CheckDenseView(const ModuleRecipe& m, Diagnostics& diagnostics) {
   const int64_t parts = *m.tp * *m.cp * *m.pp;
   if (*m.ranks % parts == 0) return true;
@@ -51,6 +53,8 @@ bool CheckDenseView(const ModuleRecipe& m, Diagnostics& diagnostics) {
   return false;
 }
 
+// expert_tp x ep x pp must divide them too; the quotient is expert_dp. ep need not divide dp: the two views share only
+// pp.
 bool CheckExpertView(const ModuleRecipe& m, Diagnostics& diagnostics) {
   const int64_t parts = *m.expert_tp * *m.ep * *m.pp;
   if (*m.ranks % parts == 0) return true;
@@ -64,6 +68,7 @@ bool CheckExpertView(const ModuleRecipe& m, Diagnostics& diagnostics) {
   return false;
 }
 
+// dp follows from the other sizes. A recipe may still write it, as a check of its own arithmetic.
 bool CheckWrittenDp(const ModuleRecipe& m, int64_t dp, Diagnostics& diagnostics) {
   if (!m.dp || **m.dp == dp) return true;
   Diagnostic& problem = diagnostics.Error(
@@ -79,6 +84,7 @@ bool CheckWrittenDp(const ModuleRecipe& m, int64_t dp, Diagnostics& diagnostics)
 
 std::optional<Grid> DeriveGrid(const ModuleRecipe& m, Diagnostics& diagnostics) {
   if (!SizesInRange(m, diagnostics)) return std::nullopt;
+  // Both views are checked even if one fails, so that one run reports both.
   const bool dense = CheckDenseView(m, diagnostics), expert = CheckExpertView(m, diagnostics);
   const int64_t dp = *m.ranks / (*m.tp * *m.cp * *m.pp), expert_dp = *m.ranks / (*m.expert_tp * *m.ep * *m.pp);
   if (!dense || !CheckWrittenDp(m, dp, diagnostics) || !expert) return std::nullopt;

@@ -60,6 +60,7 @@ void LintAxis(const ModuleRecipe& module, const Grid& grid, int gpus, const Axis
   }
 }
 
+// A module that is larger than a node should begin and end at the edge of one.
 void LintSplitNode(const ModuleRecipe& module, const Grid& grid, int gpus, Diagnostics& diagnostics) {
   const int end = grid.first_rank + grid.ranks();
   if (grid.ranks() <= gpus || (grid.first_rank % gpus == 0 && end % gpus == 0)) return;
@@ -72,6 +73,7 @@ void LintSplitNode(const ModuleRecipe& module, const Grid& grid, int gpus, Diagn
                    " ranks"));
 }
 
+// `world`: ranks of all modules.
 void LintIdle(const Recipe& recipe, int world, Diagnostics& diagnostics) {
   const int64_t nodes = *recipe.cluster.nodes, gpus = *recipe.cluster.gpus_per_node, idle = nodes * gpus - world;
   if (idle <= 0) return;
@@ -91,6 +93,8 @@ void LintPlacement(const Recipe& recipe, const std::vector<Grid>& grids, Diagnos
   const int gpus = static_cast<int>(*recipe.cluster.gpus_per_node);
   for (size_t i = 0; i < grids.size(); ++i) {
     const ModuleRecipe& module = recipe.modules[i];
+    // The axes with traffic in every layer. dp and pp may span nodes: they communicate once a step, or one tensor a
+    // stage.
     LintAxis(module, grids[i], gpus,
              {DiagnosticKind::kExpertGroupAcrossNodes, Axis::kEp, grids[i].expert_tp, module.ep,
               "every MoE layer exchanges rows of tokens over the group, and links between nodes are far slower than "

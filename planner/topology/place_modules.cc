@@ -37,6 +37,7 @@ bool CheckCover(const Recipe& recipe, Diagnostics& diagnostics) {
   return fine;
 }
 
+// `world`: GPUs of the cluster.
 bool CheckInsideCluster(const Recipe& recipe, int64_t world, Diagnostics& diagnostics) {
   bool fine = true;
   for (const ModuleRecipe& module : recipe.modules) {
@@ -59,6 +60,7 @@ bool CheckInsideCluster(const Recipe& recipe, int64_t world, Diagnostics& diagno
 }
 
 bool CheckModuleNames(const Recipe& recipe, Diagnostics& diagnostics) {
+  // Names of groups, frames and values begin with the module's name, so it must be unique.
   std::map<std::string, const ModuleRecipe*> seen;
   bool fine = true;
   for (const ModuleRecipe& module : recipe.modules) {
@@ -96,6 +98,7 @@ std::optional<std::vector<Grid>> PlaceModules(const Recipe& recipe, Diagnostics&
     fine &= shape && CheckLayout(recipe, module, diagnostics);
     fine &= CheckExpertAxes(module, diagnostics);
   }
+  // Placements are compared only if each one is in range, also when some grid does not fit.
   const bool ranks_known = std::all_of(recipe.modules.begin(), recipe.modules.end(), [](const ModuleRecipe& module) {
     return *module.first_rank >= 0 && *module.ranks >= 1;
   });

@@ -23,6 +23,7 @@ std::string GroupOverAxes(const std::vector<Axis>& axes) {
   return axes.front() == Axis::kExpertTp ? "ep_tp" : std::string(AxisName(axes.front()));
 }
 
+// Over cp the cut is zigzag, over all other axes in rank order.
 Attributes CutAttributes(int dim, Axis axis) {
   Attributes attributes = {{"dim", int64_t{dim}}};
   if (axis == Axis::kCp) attributes["zigzag"] = int64_t{1};
@@ -102,6 +103,7 @@ const ValueType& BlockBuilder::TypeOf(const std::string& value) const {
 }
 
 void BlockBuilder::Define(const Output& output) {
+  // Each name has one value in a block, as in SSA form.
   Require(types_.emplace(output.name, output.type).second,
           absl::StrCat("block ", block_.name, " defines ", output.name, " twice"));
 }
@@ -154,6 +156,7 @@ std::string BlockBuilder::ReduceScatter(const std::string& input, int dim, const
 
 std::string BlockBuilder::AllReduce(const std::string& input, const std::string& output, const char* reduce,
                                     std::vector<Axis> axes) {
+  // Over tp and cp together one all-reduce over the group tp_cp is enough.
   std::erase_if(axes, [&](Axis axis) { return context_.size(axis) == 1; });
   if (axes.empty()) return input;
   ValueType type = TypeOf(input);
@@ -167,6 +170,7 @@ std::string BlockBuilder::AllReduce(const std::string& input, const std::string&
 
 std::string BlockBuilder::Slice(const std::string& input, int dim, const std::string& output, Axis axis) {
   if (context_.size(axis) == 1) return input;
+  // No communication: each rank keeps its part of a value that it has whole.
   Attributes attributes = CutAttributes(dim, axis);
   if (axis != Axis::kTp) attributes["axis"] = std::string(AxisName(axis));
   return Make(OpKind::kLocalSlice, {.inputs = {input}, .attributes = std::move(attributes)}, output,
@@ -301,6 +305,7 @@ void FillFrees(Block& block) {
   std::vector<std::string> arguments, kept = block.outputs;
   for (const Output& input : block.inputs) arguments.push_back(input.name);
   kept.insert(kept.end(), block.saved.begin(), block.saved.end());
+  // Inputs belong to the caller, and saved values to the frame until the backward has taken them.
   for (Instruction& instruction : block.body) instruction.frees.clear();
   FillFrees(block.body, arguments, kept);
 }

@@ -34,6 +34,7 @@ EncoderSizes::EncoderSizes(const RadioVitModel& model, const Module& module, con
       // Cropping the position table augments training data. A frozen encoder always resizes it.
       crop(*model.positions == "crop" && context.trains_backbone) {}
 
+// With cp an operation computes which bands are this rank's, for which it needs cp and the height of a band.
 Attributes EncoderSizes::WithParts(Attributes attributes) const {
   if (cp > 1) {
     attributes["cp"] = cp;
@@ -97,7 +98,9 @@ string EmitLayerNormGrad(BlockBuilder& b, const string& dy, const string& x, con
 
 string EmitColumnLinearGrad(BlockBuilder& b, const string& dy, const string& x, std::vector<string> slots, bool trained,
                             const string& out) {
+  // slots: the weight, and the bias if there is one.
   if (trained) b.Emit(OpKind::kLinearWeightGrad, {.inputs = {dy, x}, .gradients = slots});
+  // Each tp rank has some rows of W, so its product is a term of the sum over tp.
   ValueType type = b.TypeOf(x);
   for (const auto& [axis, state] : Partial(b.context())) type.layout[axis] = state;
   b.Make(OpKind::kLinearInputGrad, {.inputs = {dy}, .parameters = {slots.front()}}, out + "_part", type);

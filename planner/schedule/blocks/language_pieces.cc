@@ -9,6 +9,7 @@ ValueType StreamType(const BlockBuilder& b, int64_t s, int64_t samples, int64_t 
   return b.Activation({s, samples, hidden}, layout, layout);
 }
 
+// Its gradient is whole over tp: the gradient of a sum is the gradient of each of its terms.
 ValueType PartialType(const BlockBuilder& b, int64_t sequence, int64_t samples, int64_t hidden) {
   const BlockContext& context = b.context();
   return b.Activation({sequence, samples, hidden}, OverCp(context, 0, Partial(context)),
@@ -26,6 +27,7 @@ std::vector<string> WithDocuments(std::vector<string> values, const LanguageSize
 }
 
 NormNames EmitRmsNorm(BlockBuilder& f, const string& x, const string& slot, double eps) {
+  // A norm works on single positions, so x may be cut along the sequence. The scale is one number a position.
   ValueType type = f.TypeOf(x), scale = type;
   scale.dtype = f.context().wide();
   scale.dims.back() = int64_t{1};

@@ -17,6 +17,7 @@ ModuleBlocks LowerEncoder(const RadioVitModel& model, const Module& module, cons
 }
 
 std::vector<Symbol> EncoderSymbols(const RadioVitModel& model, const Module& module, int64_t rows) {
+  // Each row is an image token, which pixel shuffle makes of a square of patches. An image has one row at least.
   const int64_t square = model.pixel_shuffle * model.pixel_shuffle, patches = rows * square, cp = module.grid.cp;
   const std::string& name = module.name;
   const Symbol lane_rows = {name + ".image_rows", rows, "image tokens of a lane's microbatch"};

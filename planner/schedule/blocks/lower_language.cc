@@ -36,6 +36,7 @@ ModuleBlocks LowerLanguage(const HybridLmModel& model, const Module& module, con
   ModuleBlocks blocks = {LowerLanguageEmbedding(model, context, sizes, module.origin),
                          LowerLanguageHead(model, context, sizes, module.origin),
                          {}};
+  // One pair of blocks for all layers of a kind: they differ only in their frames.
   for (const LayerSummary& layer : module.layers) {
     if (!blocks.layers.contains(layer.kind))
       blocks.layers.emplace(layer.kind, LowerLayer(layer.kind, model, context, sizes, module.origin));
@@ -56,6 +57,7 @@ std::vector<Symbol> LanguageSymbols(const Module& module, const BlockContext& co
   if (module.experts() > 0 && context.ep > 1) {
     // A token sends a rank at most top_k rows, and at most one row for each of its experts.
     const int64_t most = std::min(module.top_k(), module.experts() / context.ep);
+    // In the worst case all tokens of all ep ranks choose this rank's experts.
     const int64_t rows = sizes.sequence / (context.tp * context.cp) * sizes.samples * most * context.ep;
     symbols.push_back({name + ".expert_rows", rows, "rows that the experts of one rank can receive"});
     if (context.expert_tp > 1) {

@@ -53,13 +53,12 @@ ValueType ExpertRows(const BlockBuilder& b, std::vector<Dim> dims) {
   return b.Activation(std::move(dims), layout, layout);
 }
 
-// Routing weights stay in fp32 at least from the router to the experts' activation.
-ValueType Wide(const BlockBuilder& b, ValueType type) {
+// The type of the routing weights of expert rows. They are never narrower than fp32, from the router to the experts.
+ValueType RowWeights(const BlockBuilder& b, Dim rows) {
+  ValueType type = ExpertRows(b, {std::move(rows)});
   type.dtype = b.context().wide();
   return type;
 }
-
-ValueType RowWeights(const BlockBuilder& b, Dim rows) { return Wide(b, ExpertRows(b, {std::move(rows)})); }
 
 // One all-to-all-v of the token dispatch. `send` and `receive`: row counts for each expert. Nothing with ep 1, where
 // every expert is on this rank.

@@ -70,6 +70,7 @@ Block Forward(const Module& module, const BlockContext& context, const std::vect
   BlockBuilder f(context, absl::StrCat(module.name, ".s", stage, ".forward"), module.origin);
   string x = "x_in";
   if (!parts.front().makes_stream) f.Input(x, parts.front().blocks->forward.inputs.front().type);
+  // Inputs other than the stream are named alike in all parts; the stage takes each once.
   std::set<string> common;
   for (const StagePart& part : parts) {
     const std::vector<Output>& inputs = part.blocks->forward.inputs;
@@ -104,6 +105,7 @@ Block Backward(const Module& module, const BlockContext& context, const std::vec
                bool reduces) {
   const size_t first = FirstWithBackward(parts);
   BlockBuilder b(context, absl::StrCat(module.name, ".s", stage, ".backward", reduces ? ".last" : ""), module.origin);
+  // A head with a loss makes its gradient itself; the head of an encoder is given one by the bridge.
   string dx;
   const Block& last = *parts.back().blocks->backward;
   if (!last.inputs.empty()) {
@@ -116,6 +118,7 @@ Block Backward(const Module& module, const BlockContext& context, const std::vec
   std::vector<Instruction>& body = b.body();
   for (size_t i = parts.size(); i-- > first;) {
     const LayerBlocks& blocks = *parts[i].blocks;
+    // Just before the backward that needs it, so that few layers' activations are alive at once.
     if (blocks.recompute) b.Call(*blocks.recompute, parts[i].frame, {}, {});
     outputs.clear();
     for (const string& output : blocks.backward->outputs) {

@@ -39,6 +39,7 @@ void ReportCircle(const std::vector<PipelineModule>& modules, const std::vector<
 }  // namespace
 
 int PipelineGraph::warmup(int module, int pp_coordinate, int microbatches) const {
+  // The last stage has no warmup: it runs the backward of a microbatch right behind its forward.
   return std::min(total_stages - stage(module, pp_coordinate) - 1, microbatches);
 }
 
@@ -71,6 +72,7 @@ std::vector<std::string> OneForwardOneBackward(int warmup, int microbatches) {
   Require(warmup >= 0 && warmup <= microbatches, "more warmup forwards than microbatches");
   std::vector<std::string> order;
   for (int i = 0; i < warmup; ++i) order.push_back(absl::StrCat("F", i));
+  // From here on each forward is followed by the backward of the oldest microbatch, which frees its activations.
   for (int i = warmup; i < microbatches; ++i) {
     order.push_back(absl::StrCat("F", i));
     order.push_back(absl::StrCat("B", i - warmup));

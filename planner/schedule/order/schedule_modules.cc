@@ -13,6 +13,7 @@ int IndexOf(const std::vector<Module>& modules, const std::string& name) {
   return static_cast<int>(std::find_if(modules.begin(), modules.end(), named) - modules.begin());
 }
 
+// With fewer microbatches than stages the pipeline is never full.
 void LintMicrobatches(const PipelineGraph& graph, int64_t microbatches, const Location& where,
                       Diagnostics& diagnostics) {
   if (microbatches >= graph.total_stages) return;
@@ -33,6 +34,7 @@ std::optional<std::vector<StageSchedule>> ScheduleModules(const Recipe& recipe, 
   std::vector<PipelineEdge> edges;
   for (const Bridge& bridge : bridges)
     edges.push_back({IndexOf(modules, bridge.from), IndexOf(modules, bridge.to), bridge.kind == "colocated"});
+  // A circle has no one bridge to blame: the first one stands for all.
   const Location where = recipe.bridges.empty() ? Location{} : recipe.bridges.front().where;
   const auto graph = BuildPipelineGraph(nodes, edges, where, diagnostics);
   if (!graph) return std::nullopt;

@@ -156,6 +156,7 @@ void AddRolesOfStage(const LoweredModule& lowered, const StageSchedule& schedule
   if (!bridged || places == 1) {
     return add("", bridged, {{grid.first_rank + schedule.stage * places * grid.dp, places * grid.dp, 1}});
   }
+  // Place in tp x cp: the first one receives for the language model, the last one sends for an encoder.
   const int leader = lowered.language() ? 0 : places - 1;
   add("", true, RanksOfStage(grid, schedule.stage, leader, true));
   add(".sibling", false, RanksOfStage(grid, schedule.stage, leader, false));
@@ -182,6 +183,7 @@ Role ColocatedRole(const ProgramInputs& inputs, const std::vector<LoweredModule>
 std::optional<Programs> LowerPrograms(const Recipe& recipe, const ProgramInputs& inputs, Diagnostics& diagnostics) {
   const Overlap overlap = {*recipe.gradients.overlap_reduce, *recipe.gradients.overlap_gather};
   std::vector<Symbol> symbols;
+  // Programs name blocks of all modules, also those at the other end of a bridge: so all are lowered first.
   std::vector<LoweredModule> modules;
   for (const Module& module : inputs.modules) modules.push_back(LowerModule(recipe, inputs, module, overlap, symbols));
 
@@ -191,6 +193,7 @@ std::optional<Programs> LowerPrograms(const Recipe& recipe, const ProgramInputs&
   programs.schedule = WithoutIdleBackwards(inputs.schedule, modules);
   for (const LoweredModule& lowered : modules) AddBlocks(lowered, programs.blocks);
   ProgramBuilder builder(inputs, modules, programs.accumulators, overlap);
+  // Modules are all colocated or all disjoint (CheckSharedRanks), so the first bridge tells.
   if (!inputs.bridges.empty() && inputs.bridges.front().kind == "colocated") {
     programs.roles.push_back(ColocatedRole(inputs, modules, builder));
   } else {

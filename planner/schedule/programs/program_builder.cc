@@ -13,6 +13,7 @@ namespace {
 
 using std::string;
 
+// Whether the two layouts of a colocated bridge are so alike that no row moves.
 bool StaysOnRank(const Bridge& bridge) {
   for (const auto* table : {&bridge.forward, &bridge.backward}) {
     for (const Transfer& transfer : *table) {
@@ -56,7 +57,8 @@ void ProgramBuilder::ReadSamples(const LoweredModule& lowered, int stage, int m)
   lowered.language() ? ReadTokens(lowered, stage, m) : ReadImages(lowered, stage, m);
 }
 
-// Only the first stage needs pixels. Later stages need to know which rows belong to which image and sample.
+// Every rank of a lane reads the lane's samples itself; nothing of them is sent. Only the first stage needs pixels.
+// Later stages need to know which rows belong to which image and sample.
 void ProgramBuilder::ReadImages(const LoweredModule& lowered, int stage, int m) {
   const Module& module = *lowered.module;
   const LaneSamples largest = SamplesOfLane(inputs_.budget.block_samples, module.grid.dp, 0);
@@ -125,6 +127,7 @@ void ProgramBuilder::Forward(const LoweredModule& lowered, int stage, int m) {
 void ProgramBuilder::Backward(const LoweredModule& lowered, int stage, int m) {
   const Module& module = *lowered.module;
   const StageBlocks& blocks = lowered.stages[stage];
+  // With Overlap::reduce the last microbatch has a backward of its own, which reduces gradients on the way.
   const Block& block =
       m + 1 == inputs_.budget.microbatches && blocks.last_backward ? *blocks.last_backward : *blocks.backward;
   Instruction call{.kind = OpKind::kCall};
@@ -208,7 +211,7 @@ std::vector<Instruction> ProgramBuilder::ColocatedStep() {
     Backward(*language, 0, m);
     for (const Bridge* bridge : language->bridges) {
       const LoweredModule& encoder = LoweredNamed(bridge->from);
-      if (!encoder.learns(0)) continue;
+      if (!encoder.learns(0)) continue;  // frozen: no gradient goes back
       const string drows = BridgeValue(inputs_.bridges, *bridge, "drows");
       if (!StaysOnRank(*bridge)) pass(*language, encoder, *bridge, true, drows, "drows", m);
       Backward(encoder, 0, m);
@@ -220,6 +223,7 @@ std::vector<Instruction> ProgramBuilder::ColocatedStep() {
 }
 
 std::vector<Instruction> ProgramBuilder::Finish() {
+  // A program has no caller and no frame: every value dies with its last use.
   FillFrees(instructions_, {}, {});
   return std::move(instructions_);
 }

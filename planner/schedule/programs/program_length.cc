@@ -34,6 +34,7 @@ class OpenedLengths {
   }
 
  private:
+  // Most blocks are called many times, by stages and microbatches.
   Length OfBlock(std::string_view name) {
     if (const auto known = known_.find(name); known != known_.end()) return known->second;
     return known_[name] = Of(blocks_.at(name)->body);

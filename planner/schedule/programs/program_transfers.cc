@@ -19,6 +19,7 @@ ExchangePart WithStage(const Module& module, int shift, bool backward, bool send
 
 }  // namespace
 
+// A bridge brings a gradient back only to an encoder that learns.
 bool ProgramBuilder::CarriesGradient(const Bridge& bridge) const {
   const LoweredModule& encoder = LoweredNamed(bridge.from);
   return encoder.learns(encoder.last_stage());
@@ -78,6 +79,7 @@ void ProgramBuilder::AddReceives(const LoweredModule& lowered, int stage, const 
     transfers.received.push_back({part.value, type});
     transfers.parts.push_back(std::move(part));
   };
+  // The call reads these values, so they have the types of its block's inputs.
   const Block& block = forward ? lowered.stages[stage].forward : *lowered.stages[stage].backward;
   if (forward && stage > 0)
     receive(WithStage(module, -1, false, false, ValueOf(module, m, "x_in")), InputNamed(block, "x_in").type);

@@ -22,6 +22,7 @@ const Output& InputNamed(const Block& block, const string& name) {
   Bug("block " + block.name + " has no input " + name);
 }
 
+// One bridge needs no prefix, and its plans keep the plain names.
 string BridgeValue(const std::vector<Bridge>& bridges, const Bridge& bridge, const char* what) {
   const auto same_end = [&](const Bridge& other) { return other.to == bridge.to; };
   return std::count_if(bridges.begin(), bridges.end(), same_end) == 1 ? what : absl::StrCat(bridge.from, ".", what);
