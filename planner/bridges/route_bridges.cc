@@ -101,7 +101,7 @@ bool CheckEncodersAreBridged(const Recipe& recipe, const std::set<int>& sources,
     const ModuleRecipe& module = recipe.modules[i];
     if (IsLanguage(module) || sources.contains(static_cast<int>(i))) continue;
     diagnostics.Error(DiagnosticKind::kMissingBridge, module.name.where,
-                      absl::StrCat("the output of encoder ", *module.name, " goes nowhere"),
+                      absl::StrCat("encoder ", *module.name, " has no bridge, so nothing reads its output"),
                       absl::StrCat("add {from: ", *module.name, ", to: ", language, "} to bridges"));
     fine = false;
   }

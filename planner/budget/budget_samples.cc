@@ -35,7 +35,7 @@ bool CheckBatch(const Recipe& recipe, int64_t lanes, Diagnostics& diagnostics) {
   const int64_t below = global / block * block;
   Diagnostic& problem = diagnostics.Error(
       DiagnosticKind::kBatchDoesNotDivide, recipe.batch.global_samples.where,
-      absl::StrCat("global_samples ", global, " is no multiple of micro_samples ", micro, " x language dp ", lanes,
+      absl::StrCat("global_samples ", global, " is not a multiple of micro_samples ", micro, " x language dp ", lanes,
                    " = ", block),
       below > 0 ? absl::StrCat("use ", below, " or ", below + block) : absl::StrCat("use ", block, " or a multiple"));
   if (recipe.batch.micro_samples.where.known()) {

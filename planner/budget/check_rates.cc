@@ -115,7 +115,7 @@ bool CheckLearningRate(const LearningRateRecipe& recipe, const LearningRate& rat
   fine &= CheckWsd(recipe, budget, diagnostics);
   if (recipe.warmup_samples && recipe.warmup_fraction) {
     Diagnostic& problem = diagnostics.Error(DiagnosticKind::kWarmupTwice, recipe.warmup_fraction->where,
-                                            "warmup_fraction beside warmup_samples", "give one of the two");
+                                            "both warmup_fraction and warmup_samples are given", "keep one of the two");
     problem.notes.push_back({recipe.warmup_samples->where, "warmup_samples is here"});
     return false;  // which of the two is meant is not known, so neither is checked
   }

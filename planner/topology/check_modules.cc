@@ -58,7 +58,7 @@ bool CheckPair(const ModuleRecipe& a, const ModuleRecipe& b, Diagnostics& diagno
   Diagnostic& problem = diagnostics.Error(
       DiagnosticKind::kPlacementsOverlap, PlacementOf(b),
       absl::StrCat("modules ", *a.name, " (", RanksText(*a.first_rank, End(a)), ") and ", *b.name, " (",
-                   RanksText(*b.first_rank, End(b)), ") share ", RanksText(first, end), ", but not all"),
+                   RanksText(*b.first_rank, End(b)), ") share ", RanksText(first, end), ", but not all of their ranks"),
       "place modules on disjoint ranks, or on exactly the same ones (colocated)");
   problem.notes.push_back({PlacementOf(a), absl::StrCat("module ", *a.name, " is placed here")});
   return false;
@@ -98,7 +98,7 @@ bool CheckOneLanguage(const Recipe& recipe, Diagnostics& diagnostics) {
   if (language != nullptr) return fine;
   const ModuleRecipe& encoder = recipe.modules.front();
   diagnostics.Error(DiagnosticKind::kEncoderAlone, encoder.name.where,
-                    absl::StrCat("encoder ", *encoder.name, " without a language module: nothing would give it a loss"),
+                    absl::StrCat("encoder ", *encoder.name, " has no language module, so nothing gives it a loss"),
                     "add a module whose model is of kind hybrid_lm, and a bridge to it");
   return false;
 }

@@ -45,7 +45,7 @@ bool CheckDenseView(const ModuleRecipe& m, Diagnostics& diagnostics) {
   Diagnostic& problem = diagnostics.Error(
       DiagnosticKind::kGridDoesNotFit, m.ranks.where,
       absl::StrCat("module ", *m.name, " has ", *m.ranks, *m.ranks == 1 ? " rank" : " ranks",
-                   ", which tp x cp x pp = ", *m.tp, " x ", *m.cp, " x ", *m.pp, " = ", parts, " does not divide"),
+                   ", not a multiple of tp x cp x pp = ", *m.tp, " x ", *m.cp, " x ", *m.pp, " = ", parts),
       *m.ranks > parts ? absl::StrCat("use ", *m.ranks / parts * parts, " or ", NextMultiple(*m.ranks, parts),
                                       " ranks, or other parallel sizes")
                        : absl::StrCat("use ", parts, " ranks or a multiple, or smaller parallel sizes"));
@@ -61,8 +61,8 @@ bool CheckExpertView(const ModuleRecipe& m, Diagnostics& diagnostics) {
   Diagnostic& problem =
       diagnostics.Error(DiagnosticKind::kExpertGridDoesNotFit, m.ep.where.known() ? m.ep.where : m.ranks.where,
                         absl::StrCat("module ", *m.name, " has ", *m.ranks, *m.ranks == 1 ? " rank" : " ranks",
-                                     ", which expert_tp x ep x pp = ", *m.expert_tp, " x ", *m.ep, " x ", *m.pp, " = ",
-                                     parts, " does not divide"),
+                                     ", not a multiple of expert_tp x ep x pp = ", *m.expert_tp, " x ", *m.ep, " x ",
+                                     *m.pp, " = ", parts),
                         absl::StrCat("choose ep so that expert_tp x ep x pp divides ", *m.ranks));
   NoteSizes(problem, {{"ranks", &m.ranks}, {"expert_tp", &m.expert_tp}, {"pp", &m.pp}});
   return false;

@@ -102,7 +102,7 @@ TEST(BudgetSamples, BatchThatDoesNotDivide) {
   const Diagnostic problem = diagnostics.sorted()[0];
   EXPECT_EQ(problem.kind, DiagnosticKind::kBatchDoesNotDivide);
   EXPECT_EQ(problem.where.line, 10);
-  EXPECT_THAT(problem.message, HasSubstr("700 is no multiple of micro_samples 2 x language dp 128 = 256"));
+  EXPECT_THAT(problem.message, HasSubstr("700 is not a multiple of micro_samples 2 x language dp 128 = 256"));
   EXPECT_THAT(problem.help, HasSubstr("512 or 768"));
 }
 

@@ -232,7 +232,7 @@ TEST(ContextParallel, MambaTradesSequenceForHeads) {
   EXPECT_EQ(scan.integer("heads"), 2);
   EXPECT_EQ(scan.integer("groups"), 1);
   EXPECT_EQ(scan.integer("parameter_cp"), 2);
-  EXPECT_EQ(The(forward, OpKind::kGatedNorm).integer("group_size"), 16);  // of inner/groups, whatever the layout
+  EXPECT_EQ(The(forward, OpKind::kGatedNorm).integer("group_size"), 16);  // inner / groups, in every layout
   EXPECT_EQ(Types(backward).at("dzxbcdt_local").layout.at(Axis::kCp),
             (AxisLayout{AxisLayout::State::kSharded, 0, true}));
 }

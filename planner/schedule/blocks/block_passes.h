@@ -1,4 +1,4 @@
-// Passes over the forward and backward blocks of one layer, embedding or head, whatever it computes. A forward saves
+// Passes over the forward and backward blocks of one layer, embedding or head. A forward saves
 // only what its backward reads, nothing is computed that nobody reads, and activations can be traded for a second
 // forward (activation recompute).
 #pragma once

@@ -70,7 +70,7 @@ Block Forward(const Module& module, const BlockContext& context, const std::vect
   BlockBuilder f(context, absl::StrCat(module.name, ".s", stage, ".forward"), module.origin);
   string x = "x_in";
   if (!parts.front().makes_stream) f.Input(x, parts.front().blocks->forward.inputs.front().type);
-  // Inputs other than the stream are named alike in all parts; the stage takes each once.
+  // Inputs other than the stream have the same name in all parts. The stage takes each once.
   std::set<string> common;
   for (const StagePart& part : parts) {
     const std::vector<Output>& inputs = part.blocks->forward.inputs;

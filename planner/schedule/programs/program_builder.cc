@@ -13,7 +13,7 @@ namespace {
 
 using std::string;
 
-// Whether the two layouts of a colocated bridge are so alike that no row moves.
+// Whether no row of a colocated bridge leaves its rank: the two layouts deal samples to the same ranks.
 bool StaysOnRank(const Bridge& bridge) {
   for (const auto* table : {&bridge.forward, &bridge.backward}) {
     for (const Transfer& transfer : *table) {
