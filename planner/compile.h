@@ -1,4 +1,4 @@
-// Recipe to plan: the passes in order.
+// From recipe to plan. compile.cc lists the passes in order: each takes finished inputs and makes one part of the plan.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,8 @@
 
 namespace planwright {
 
-// Compiles and proves. Nothing, with every problem found, when the recipe is not valid; warnings may come with a plan.
+// Compiles a recipe and proves the plan. Nothing, and every problem that was found, when the recipe is not valid.
+// Warnings may come with a plan.
 std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics);
 
 }  // namespace planwright

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,7 @@
 namespace planwright {
 namespace {
 
+// Only tar shards are tokenized here; other data brings its tokens.
 bool HasTokenizer(const DataRecipe& data) { return *data.kind == "webdataset" && *data.tokenizer == "bytes"; }
 
 const HybridLmModel* LanguageOf(const Recipe& recipe) {
@@ -18,6 +20,7 @@ const HybridLmModel* LanguageOf(const Recipe& recipe) {
   return nullptr;
 }
 
+// A token written at a bridge.
 bool CheckToken(const Located<int64_t>& token, const Recipe& recipe, Diagnostics& diagnostics) {
   const HybridLmModel* language = LanguageOf(recipe);
   if (language != nullptr && *token >= language->vocabulary) {
@@ -39,32 +42,29 @@ bool CheckToken(const Located<int64_t>& token, const Recipe& recipe, Diagnostics
   return true;
 }
 
-// The token that the data writes for images must be one that a bridge fills. A tokenizer's is fixed, and what is
-// written is compared with it as the recipe is read.
+// The token that the data writes for images must be the token of a bridge. A tokenizer's image token is fixed: the
+// reader of the recipe has compared data.image_token with it.
 bool CheckImageTokenIsFilled(const Recipe& recipe, Diagnostics& diagnostics) {
   const auto& written = recipe.data.image_token;
-  const auto fills = [&](const BridgeRecipe& bridge) { return TokenOf(bridge, recipe.data) == **written; };
+  const auto replaces_it = [&](const BridgeRecipe& bridge) { return TokenOf(bridge, recipe.data) == **written; };
   if (recipe.bridges.empty() || !written || HasTokenizer(recipe.data)) return true;
-  if (std::any_of(recipe.bridges.begin(), recipe.bridges.end(), fills)) return true;
+  if (std::any_of(recipe.bridges.begin(), recipe.bridges.end(), replaces_it)) return true;
   const BridgeRecipe& first = recipe.bridges.front();
   diagnostics
       .Error(DiagnosticKind::kBridgeTokenNotInData, written->where,
-             absl::StrCat("images stand at token ", **written, ", whose places no bridge fills"),
+             absl::StrCat("the data writes images as token ", **written, ", but no bridge has that token"),
              absl::StrCat("use image_token: ", **first.token, ", or leave the bridge's token out"))
-      .notes.push_back({first.token->where,
-                        absl::StrCat("the bridge from ", *first.from, " fills the places of token ", **first.token)});
+      .notes.push_back(
+          {first.token->where, absl::StrCat("the bridge from ", *first.from, " has token ", **first.token)});
   return false;
 }
 
 }  // namespace
 
-std::optional<int64_t> ImageTokenOf(const DataRecipe& data) {
-  if (HasTokenizer(data)) return kBytesImageToken;
-  return data.image_token ? std::optional<int64_t>(**data.image_token) : std::nullopt;
-}
-
 int64_t TokenOf(const BridgeRecipe& bridge, const DataRecipe& data) {
-  return bridge.token ? **bridge.token : ImageTokenOf(data).value_or(-1);
+  if (bridge.token) return **bridge.token;
+  if (HasTokenizer(data)) return kBytesImageToken;
+  return data.image_token ? **data.image_token : -1;
 }
 
 bool CheckBridgeTokens(const Recipe& recipe, Diagnostics& diagnostics) {
@@ -72,13 +72,14 @@ bool CheckBridgeTokens(const Recipe& recipe, Diagnostics& diagnostics) {
   std::map<int64_t, const BridgeRecipe*> seen;
   for (const BridgeRecipe& bridge : recipe.bridges) {
     if (!bridge.token && recipe.bridges.size() > 1) {
-      diagnostics.Error(DiagnosticKind::kBridgeTokenMissing, bridge.where,
-                        absl::StrCat("the bridge from ", *bridge.from,
-                                     " has no token of its own: with several encoders the text must say whose rows "
-                                     "stand where"),
-                        "add `token`: an id of the vocabulary, another for each bridge");
+      diagnostics.Error(
+          DiagnosticKind::kBridgeTokenMissing, bridge.where,
+          absl::StrCat("the bridge from ", *bridge.from,
+                       " has no token: with several encoders each bridge needs one of its own, so that the "
+                       "text says whose rows go where"),
+          "add `token`: an id of the vocabulary that no other bridge has");
       fine = false;
-      continue;
+      continue;  // it would repeat the token of another bridge, which says less
     }
     if (bridge.token) fine &= CheckToken(*bridge.token, recipe, diagnostics);
     const int64_t token = TokenOf(bridge, recipe.data);
@@ -87,8 +88,7 @@ bool CheckBridgeTokens(const Recipe& recipe, Diagnostics& diagnostics) {
     const BridgeRecipe& first = *earlier->second;
     diagnostics
         .Error(DiagnosticKind::kRepeatedBridgeToken, bridge.token->where,
-               absl::StrCat("the bridges from ", *first.from, " and ", *bridge.from, " both fill the places of token ",
-                            token),
+               absl::StrCat("the bridges from ", *first.from, " and ", *bridge.from, " both have token ", token),
                "give each bridge its own token")
         .notes.push_back({first.token->where, "the first is given here"});
     fine = false;

@@ -6,11 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/bridges/check_tokens.h"
-#include "planner/bridges/lint_lanes.h"
 #include "planner/bridges/transfers.h"
 #include "planner/diagnostics/bug.h"
 #include "planner/plan/limits.h"
 #include "planner/plan/runs.h"
+#include "planner/recipe/origins.h"
 
 namespace planwright {
 namespace {
@@ -24,6 +24,7 @@ int IndexOf(const Recipe& recipe, const std::string& name) {
   return -1;
 }
 
+// Index of the module; -1, and a problem, if there is none.
 int FindModule(const Recipe& recipe, const Located<std::string>& name, Diagnostics& diagnostics) {
   if (const int index = IndexOf(recipe, *name); index >= 0) return index;
   auto just_name = [](std::string* out, const ModuleRecipe& module) { out->append(*module.name); };
@@ -32,6 +33,7 @@ int FindModule(const Recipe& recipe, const Located<std::string>& name, Diagnosti
   return -1;
 }
 
+// Bridges lead from an encoder to the language model.
 bool CheckDirection(const BridgeRecipe& bridge, const ModuleRecipe& from, const ModuleRecipe& to,
                     Diagnostics& diagnostics) {
   if (!IsLanguage(from) && IsLanguage(to)) return true;
@@ -44,6 +46,7 @@ bool CheckDirection(const BridgeRecipe& bridge, const ModuleRecipe& from, const 
   return false;
 }
 
+// `samples`: of a microbatch, over all lanes.
 Bridge Route(const ModuleRecipe& from, const ModuleRecipe& to, const Grid& source, const Grid& destination,
              int64_t samples) {
   Bridge bridge = {.name = absl::StrCat("bridge.", *from.name, ".", *to.name),
@@ -60,7 +63,7 @@ Bridge Route(const ModuleRecipe& from, const ModuleRecipe& to, const Grid& sourc
   return bridge;
 }
 
-// What a plan's file holds of a table.
+// How many runs of equal steps the plan file writes for a list of transfers.
 int64_t CountRuns(const std::vector<Transfer>& transfers) {
   std::vector<NumberRow<4>> rows;
   rows.reserve(transfers.size());
@@ -68,18 +71,37 @@ int64_t CountRuns(const std::vector<Transfer>& transfers) {
   return static_cast<int64_t>(RunsOf(rows).size());
 }
 
+// Warns of encoder lanes that never have a sample, because a microbatch (micro_samples for each of `language_lanes`)
+// has fewer samples than the encoder has lanes. The first lanes are dealt the samples, the last ones stay idle.
+void LintLanes(const Recipe& recipe, const ModuleRecipe& encoder, const Grid& source, int language_lanes,
+               Diagnostics& diagnostics) {
+  const Located<int64_t>& micro = recipe.batch.micro_samples;
+  const int64_t samples = *micro * language_lanes, idle = source.dp - samples,
+                ranks = samples * source.tp * source.cp * source.pp;
+  if (idle <= 0) return;
+  Diagnostic& warning = diagnostics.Warning(
+      DiagnosticKind::kIdleLanes, encoder.ranks.where.known() ? encoder.ranks.where : encoder.name.where,
+      absl::StrCat(idle, " of the ", source.dp, " lanes of encoder ", *encoder.name,
+                   idle == 1 ? " never has" : " never have", " a sample: a microbatch is micro_samples ", *micro,
+                   " x language dp ", language_lanes, " = ", samples),
+      absl::StrCat("give the encoder ", ranks, ranks == 1 ? " rank" : " ranks",
+                   ", or use micro_samples: ", (source.dp + language_lanes - 1) / language_lanes));
+  if (micro.where.known()) warning.notes.push_back({micro.where, absl::StrCat("micro_samples is ", *micro, " here")});
+}
+
+// Every encoder needs a bridge: without one its output has no reader and it gets no gradient.
 bool CheckEncodersAreBridged(const Recipe& recipe, const std::set<int>& sources, Diagnostics& diagnostics) {
   bool fine = true;
   std::string language;
   for (const ModuleRecipe& module : recipe.modules) {
     if (IsLanguage(module)) language = *module.name;
   }
-  if (language.empty()) return false;  // nowhere to lead to: reported with the modules
+  if (language.empty()) return false;  // no language model: reported with the modules
   for (size_t i = 0; i < recipe.modules.size(); ++i) {
     const ModuleRecipe& module = recipe.modules[i];
     if (IsLanguage(module) || sources.contains(static_cast<int>(i))) continue;
     diagnostics.Error(DiagnosticKind::kMissingBridge, module.name.where,
-                      absl::StrCat("the output of encoder ", *module.name, " goes nowhere"),
+                      absl::StrCat("encoder ", *module.name, " has no bridge, so nothing reads its output"),
                       absl::StrCat("add {from: ", *module.name, ", to: ", language, "} to bridges"));
     fine = false;
   }
@@ -104,7 +126,7 @@ bool CheckBridges(const Recipe& recipe, Diagnostics& diagnostics) {
                       absl::StrCat("a second bridge from ", *written.from, " to ", *written.to), "remove it");
     fine = false;
   }
-  // A bridge that is wrong may be the one that an encoder lacks.
+  // A wrong bridge may be meant for an encoder that has none, so a missing bridge is reported only without wrong ones.
   return fine && CheckEncodersAreBridged(recipe, sources, diagnostics) && CheckBridgeTokens(recipe, diagnostics);
 }
 
@@ -113,15 +135,19 @@ std::optional<std::vector<Bridge>> RouteBridges(const Recipe& recipe, const std:
   Require(recipe.modules.size() == grids.size(), "one grid per module");
   if (!CheckBridges(recipe, diagnostics)) return std::nullopt;
   std::vector<Bridge> bridges;
-  int64_t rows = 0, runs = 0;
-  for (const BridgeRecipe& written : recipe.bridges) {
+  int64_t transfers = 0, runs = 0;
+  for (size_t i = 0; i < recipe.bridges.size(); ++i) {
+    const BridgeRecipe& written = recipe.bridges[i];
     const int from = IndexOf(recipe, *written.from), to = IndexOf(recipe, *written.to);
     const int64_t samples = grids[to].dp * *recipe.batch.micro_samples;
-    bridges.push_back(Route(recipe.modules[from], recipe.modules[to], grids[from], grids[to], samples));
-    bridges.back().token = TokenOf(written, recipe.data);
-    rows += static_cast<int64_t>(bridges.back().forward.size() + bridges.back().backward.size());
-    if (rows <= kMostTransfers) runs += CountRuns(bridges.back().forward) + CountRuns(bridges.back().backward);
-    if (rows > kMostTransfers || runs > kMostTransferRuns) {
+    Bridge& bridge =
+        bridges.emplace_back(Route(recipe.modules[from], recipe.modules[to], grids[from], grids[to], samples));
+    bridge.token = TokenOf(written, recipe.data);
+    bridge.origin = OriginOfBridge(recipe, i);
+    // A plan file writes transfers as runs of equal steps, so both their number and that of the runs are limited.
+    transfers += static_cast<int64_t>(bridge.forward.size() + bridge.backward.size());
+    if (transfers <= kMostTransfers) runs += CountRuns(bridge.forward) + CountRuns(bridge.backward);
+    if (transfers > kMostTransfers || runs > kMostTransferRuns) {
       diagnostics.Error(DiagnosticKind::kOutOfRange, written.where,
                         "the bridges up to this one have too many transfers to plan",
                         absl::StrCat("a plan has at most ", kMostTransfers, " of them, in ", kMostTransferRuns,

@@ -1,4 +1,4 @@
-// The bridges of a recipe: which encoder feeds the language module, and who sends which samples to whom.
+// The bridges of a recipe: which encoder feeds the language model, and which rank sends which samples to which.
 #pragma once
 
 #include <optional>
@@ -10,14 +10,14 @@
 
 namespace planwright {
 
-// In recipe order. A microbatch is a block of (language dp) * micro_samples samples, dealt to each module's lanes by
-// SamplesOfLane. Nothing, and located problems (PW03xx), for a bridge between modules that cannot be joined, an encoder
-// without one, or tokens that do not tell bridges apart (check_tokens.h). A warning for encoder lanes that never have a
-// sample (lint_lanes.h).
+// In recipe order. A microbatch is a block of (language dp) * micro_samples samples, which SamplesOfLane deals to the
+// lanes of each module. Nothing, and located problems (PW03xx), for a bridge between modules that cannot be joined, an
+// encoder without a bridge, tokens that do not tell bridges apart (check_tokens.h), or more transfers than a plan can
+// have. Warning PW0309: encoder lanes that never have a sample.
 std::optional<std::vector<Bridge>> RouteBridges(const Recipe& recipe, const std::vector<Grid>& grids,
                                                 Diagnostics& diagnostics);
 
-// The part of it that needs no grids: false, and located problems, when the bridges do not join what they should.
+// The checks of RouteBridges that need no grids. False, and located problems, when one fails.
 bool CheckBridges(const Recipe& recipe, Diagnostics& diagnostics);
 
 }  // namespace planwright

@@ -2,16 +2,25 @@
 
 #include <algorithm>
 
-#include "planner/bridges/leaders.h"
-
 namespace planwright {
 namespace {
+
+// tp varies fastest, then cp, dp, pp (docs/layouts/grids.md#enumeration).
+int RankAt(const Grid& grid, int tp, int cp, int dp, int pp) {
+  return grid.first_rank + tp + grid.tp * (cp + grid.cp * (dp + grid.dp * pp));
+}
+
+// The last rank of a lane, on the last stage: there the encoder's output is. And the first rank on the first stage,
+// where the language model's embedding is.
+int SourceLeader(const Grid& grid, int lane) { return RankAt(grid, grid.tp - 1, grid.cp - 1, lane, grid.pp - 1); }
+int DestinationLeader(const Grid& grid, int lane) { return RankAt(grid, 0, 0, lane, 0); }
 
 LaneSamples Overlap(const LaneSamples& a, const LaneSamples& b) {
   return {std::max(a.first, b.first), std::min(a.end, b.end)};
 }
 
-// The lane that reads `sample`, the inverse of SamplesOfLane: the first samples % lanes lanes have one sample more.
+// The lane that reads `sample`: the inverse of SamplesOfLane, in which the first samples % lanes lanes have one sample
+// more. Searching all lanes for it would make colocated transfers quadratic in ranks.
 int LaneOfSample(int64_t samples, int lanes, int64_t sample) {
   const int64_t each = samples / lanes, longer = samples % lanes;
   if (sample < longer * (each + 1)) return static_cast<int>(sample / (each + 1));
@@ -20,7 +29,7 @@ int LaneOfSample(int64_t samples, int lanes, int64_t sample) {
 
 }  // namespace
 
-// Lanes are in the order of their samples, so both lists of lanes are walked once.
+// Lanes are in the order of their samples, so one walk over both lists of lanes finds all pairs.
 std::vector<Transfer> LeaderTransfers(const Grid& source, const Grid& destination, int64_t samples) {
   std::vector<Transfer> transfers;
   for (int s = 0, d = 0; s < source.dp && d < destination.dp;) {
@@ -41,6 +50,7 @@ std::vector<Transfer> Mirrored(const std::vector<Transfer>& transfers) {
 
 std::vector<Transfer> ColocatedTransfers(const Grid& source, const Grid& destination, int64_t samples) {
   std::vector<Transfer> transfers;
+  // Colocated modules have pp 1 and cp 1, so tp and dp name a rank.
   for (int rank = destination.first_rank; rank < destination.first_rank + destination.ranks(); ++rank) {
     const int own_lane = CoordinateOf(destination, rank, Axis::kDp),
               source_lane = CoordinateOf(source, rank, Axis::kDp);
@@ -56,10 +66,8 @@ std::vector<Transfer> ColocatedTransfers(const Grid& source, const Grid& destina
   return transfers;
 }
 
-bool SameRanks(const Grid& a, const Grid& b) { return a.first_rank == b.first_rank && a.ranks() == b.ranks(); }
-
 std::string BridgeKind(const Grid& source, const Grid& destination) {
-  if (SameRanks(source, destination)) return "colocated";
+  if (source.first_rank == destination.first_rank && source.ranks() == destination.ranks()) return "colocated";
   if (source.dp == destination.dp) return "equal";
   if (destination.dp % source.dp == 0) return "fan_out";
   return source.dp % destination.dp == 0 ? "fan_in" : "uneven";

@@ -1,18 +1,19 @@
 #include "planner/budget/budget_samples.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "planner/budget/check_schedules.h"
+#include "planner/budget/check_rates.h"
 #include "planner/budget/check_size.h"
 #include "planner/budget/lint_budget.h"
-#include "planner/budget/segments.h"
 #include "planner/diagnostics/bug.h"
 #include "planner/plan/limits.h"
 
 namespace planwright {
 namespace {
 
+// A microbatch has micro_samples for each lane of the language model; encoders are dealt the same samples.
 int LanguageLanes(const Recipe& recipe, const std::vector<Grid>& grids) {
   for (size_t i = 0; i < recipe.modules.size(); ++i) {
     if (std::holds_alternative<HybridLmModel>(recipe.modules[i].model.model)) return grids[i].dp;
@@ -20,10 +21,9 @@ int LanguageLanes(const Recipe& recipe, const std::vector<Grid>& grids) {
   Bug("a budget needs the language module's grid");
 }
 
+// A global batch must be whole microbatches: every step runs the same programs.
 bool CheckBatch(const Recipe& recipe, int64_t lanes, Diagnostics& diagnostics) {
-  const int64_t global = *recipe.batch.global_samples, micro = *recipe.batch.micro_samples;
-  if (global >= 1 && micro >= 1 && *recipe.budget.train_samples >= 1 && global % (micro * lanes) == 0) return true;
-  const int64_t block = micro * lanes;
+  const int64_t global = *recipe.batch.global_samples, micro = *recipe.batch.micro_samples, block = micro * lanes;
   if (micro < 1 || global < 1 || *recipe.budget.train_samples < 1) {
     diagnostics.Error(DiagnosticKind::kOutOfRange, recipe.batch.global_samples.where,
                       absl::StrCat("global_samples ", global, ", micro_samples ", micro, ", train_samples ",
@@ -31,10 +31,11 @@ bool CheckBatch(const Recipe& recipe, int64_t lanes, Diagnostics& diagnostics) {
                       "use 1 or more for each");
     return false;
   }
+  if (global % block == 0) return true;
   const int64_t below = global / block * block;
   Diagnostic& problem = diagnostics.Error(
       DiagnosticKind::kBatchDoesNotDivide, recipe.batch.global_samples.where,
-      absl::StrCat("global_samples ", global, " is no multiple of micro_samples ", micro, " x language dp ", lanes,
+      absl::StrCat("global_samples ", global, " is not a multiple of micro_samples ", micro, " x language dp ", lanes,
                    " = ", block),
       below > 0 ? absl::StrCat("use ", below, " or ", below + block) : absl::StrCat("use ", block, " or a multiple"));
   if (recipe.batch.micro_samples.where.known()) {
@@ -43,6 +44,7 @@ bool CheckBatch(const Recipe& recipe, int64_t lanes, Diagnostics& diagnostics) {
   return false;
 }
 
+// Sizes of tensors are products of this number: bounded here, they stay within 64 bits.
 bool CheckTokens(const Recipe& recipe, Diagnostics& diagnostics) {
   const Located<int64_t>&samples = recipe.batch.micro_samples, &length = recipe.batch.sequence_length;
   if (*samples <= kMostTokens / *length) return true;
@@ -52,33 +54,37 @@ bool CheckTokens(const Recipe& recipe, Diagnostics& diagnostics) {
   return false;
 }
 
-LearningRate RateOf(const BudgetRecipe& budget) {
-  const LearningRateRecipe& recipe = budget.learning_rate;
-  LearningRate rate = {.peak = *recipe.peak, .min = *recipe.min, .init = *recipe.init, .style = *recipe.style};
-  rate.decay_samples = recipe.decay_samples ? **recipe.decay_samples : *budget.train_samples;
-  if (recipe.warmup_samples) rate.warmup_samples = static_cast<double>(**recipe.warmup_samples);
-  if (recipe.warmup_fraction) rate.warmup_samples = **recipe.warmup_fraction * static_cast<double>(rate.decay_samples);
-  if (rate.style == "wsd") {
-    rate.wsd_decay_samples = recipe.wsd_decay_samples ? **recipe.wsd_decay_samples : 0;
-    rate.wsd_style = recipe.wsd_style ? **recipe.wsd_style : "";
-  }
-  return rate;
+// Stretches of the learning-rate curve over [0, train_samples), for pages and logs
+// (docs/training/budget.md#learning-rate). They touch; empty ones are left out.
+std::vector<Segment> SegmentsOf(const LearningRate& rate, int64_t train_samples) {
+  const int64_t warmup = static_cast<int64_t>(std::ceil(rate.warmup_samples));
+  int64_t decay = warmup, end = rate.decay_samples;
+  if (rate.style == "constant") decay = end = train_samples;
+  // The wsd decay is counted back from decay_samples. One that is longer than the rest begins behind the warmup.
+  if (rate.style == "wsd") decay = std::max(warmup, rate.decay_samples - rate.wsd_decay_samples);
+
+  std::vector<Segment> segments;
+  int64_t first = 0;
+  auto add = [&](const char* kind, int64_t until) {
+    until = std::min(until, train_samples);
+    if (until <= first) return;
+    segments.push_back({kind, first, until});
+    first = until;
+  };
+  add("warmup", warmup);
+  add("stable", decay);
+  add("decay", end);
+  add("end", train_samples);
+  return segments;
 }
 
 }  // namespace
 
-bool CheckRates(const Recipe& recipe, Diagnostics& diagnostics) {
-  const bool rate =
-      CheckLearningRate(recipe.budget.learning_rate, RateOf(recipe.budget), recipe.budget.where, diagnostics);
-  return CheckWeightDecay(recipe.budget.weight_decay, recipe.budget.where, diagnostics) && rate;
-}
-
 std::optional<Budget> BudgetSamples(const Recipe& recipe, const std::vector<Grid>& grids, Diagnostics& diagnostics) {
   const int64_t lanes = LanguageLanes(recipe, grids);
   const bool batch = CheckTokens(recipe, diagnostics) && CheckBatch(recipe, lanes, diagnostics) &&
-                     CheckSize(recipe, grids, lanes, diagnostics);
-  if (!CheckRates(recipe, diagnostics) || !batch) return std::nullopt;
-  const LearningRate rate = RateOf(recipe.budget);
+                     CheckPlanSize(recipe, grids, lanes, diagnostics);
+  if (!CheckRates(recipe.budget, diagnostics) || !batch) return std::nullopt;
 
   Budget budget = {.train_samples = *recipe.budget.train_samples,
                    .global_samples = *recipe.batch.global_samples,
@@ -86,12 +92,13 @@ std::optional<Budget> BudgetSamples(const Recipe& recipe, const std::vector<Grid
                    .sequence_length = *recipe.batch.sequence_length};
   budget.microbatches = budget.global_samples / (budget.micro_samples * lanes);
   budget.block_samples = budget.global_samples / budget.microbatches;
+  // Every step is a full global batch, so the last one may pass train_samples.
   budget.steps = (budget.train_samples + budget.global_samples - 1) / budget.global_samples;
   budget.samples_past_budget = budget.steps * budget.global_samples - budget.train_samples;
-  budget.learning_rate = rate;
+  budget.learning_rate = LearningRateOf(recipe.budget);
   const WeightDecayRecipe& decay = recipe.budget.weight_decay;
   budget.weight_decay = {*decay.start, *decay.end, *decay.style, budget.train_samples};
-  budget.segments = SegmentsOf(rate, budget.train_samples);
+  budget.segments = SegmentsOf(budget.learning_rate, budget.train_samples);
   LintBudget(recipe, budget, diagnostics);
   return budget;
 }

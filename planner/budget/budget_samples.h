@@ -1,4 +1,5 @@
-// Samples into steps, microbatches and a learning-rate schedule. Formulas: facts 6.
+// From samples to steps, microbatches, and learning rate and weight decay at each sample
+// (docs/training/budget.md#steps, #learning-rate, #weight-decay).
 #pragma once
 
 #include <optional>
@@ -11,10 +12,8 @@
 namespace planwright {
 
 // steps = ceil(train_samples / global_samples); microbatches = global_samples / (micro_samples * language dp), exactly.
-// `grids` are in recipe order. Nothing, and located problems (PW04xx), when the numbers do not fit together.
+// `grids`: in recipe order. Nothing, and located problems (PW04xx), when the numbers do not fit together, or (PW0105)
+// when the plan would be too large. Warnings for settings that are seldom meant (lint_budget.h).
 std::optional<Budget> BudgetSamples(const Recipe& recipe, const std::vector<Grid>& grids, Diagnostics& diagnostics);
-
-// The part of it that needs no grids: false, and located problems, when rates or decays are out of order.
-bool CheckRates(const Recipe& recipe, Diagnostics& diagnostics);
 
 }  // namespace planwright

@@ -10,12 +10,13 @@
 namespace planwright {
 namespace {
 
-struct Layers {
+struct LayerCount {
   int64_t count = 0;
   Location where;
 };
 
-Layers LayersOf(const ModelRecipe& model) {
+// Letters of a pattern are layers; '|' and '/' only separate them.
+LayerCount LayersOf(const ModelRecipe& model) {
   if (const auto* encoder = std::get_if<RadioVitModel>(&model.model)) return {*encoder->layers, encoder->layers.where};
   const Located<std::string>& pattern = std::get<HybridLmModel>(model.model).pattern;
   return {std::count_if(pattern->begin(), pattern->end(), [](char c) { return c != '|' && c != '/'; }), pattern.where};
@@ -23,9 +24,9 @@ Layers LayersOf(const ModelRecipe& model) {
 
 bool CheckLayers(const Recipe& recipe, Diagnostics& diagnostics) {
   int64_t layers = 0;
-  Layers longest;
+  LayerCount longest;  // the message points at this module
   for (const ModuleRecipe& module : recipe.modules) {
-    const Layers its = LayersOf(module.model);
+    const LayerCount its = LayersOf(module.model);
     layers += its.count;
     if (its.count > longest.count) longest = its;
   }
@@ -48,6 +49,7 @@ bool CheckStages(const Recipe& recipe, int64_t stages, Diagnostics& diagnostics)
 
 bool CheckBuckets(const Recipe& recipe, int64_t stages, Diagnostics& diagnostics) {
   const Located<int64_t>& buckets = recipe.gradients.buckets;
+  // `buckets` counts for each kind of gradient, and a stage has up to three: dense sharded and whole, and experts.
   const int64_t most = kMostBuckets / 3 / stages;
   if (*buckets <= most) return true;
   diagnostics.Error(
@@ -60,6 +62,7 @@ bool CheckBuckets(const Recipe& recipe, int64_t stages, Diagnostics& diagnostics
 bool CheckStep(const Recipe& recipe, int64_t stages, int64_t lanes, Diagnostics& diagnostics) {
   const int64_t block = *recipe.batch.micro_samples * lanes, microbatches = *recipe.batch.global_samples / block;
   const auto bridges = static_cast<int64_t>(recipe.bridges.size());
+  // Programs and their proof grow with each passage of a microbatch through a stage or over a bridge.
   const int64_t most = kMostPassages / (stages + bridges);
   if (microbatches <= most) return true;
   diagnostics.Error(
@@ -73,7 +76,9 @@ bool CheckStep(const Recipe& recipe, int64_t stages, int64_t lanes, Diagnostics&
 
 }  // namespace
 
-bool CheckSize(const Recipe& recipe, const std::vector<Grid>& grids, int64_t lanes, Diagnostics& diagnostics) {
+// In this order because each check counts on those before it: CheckBuckets divides by a number of stages that is
+// bounded.
+bool CheckPlanSize(const Recipe& recipe, const std::vector<Grid>& grids, int64_t lanes, Diagnostics& diagnostics) {
   int64_t stages = 0;
   for (const Grid& grid : grids) stages += grid.pp;
   if (!CheckLayers(recipe, diagnostics) || !CheckStages(recipe, stages, diagnostics)) return false;

@@ -1,4 +1,5 @@
-// Whether a recipe asks for a plan of a size that can be made, proved and read in a moment (limits.h).
+// Whether the plan of a recipe is small enough to be made, proved and read in seconds (docs/limits.md). Checked from
+// sizes alone, before anything of that size is made.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@
 
 namespace planwright {
 
-// Layers, stages and buckets of all modules, and how often a step runs them. `grids` are in recipe order, `lanes` those
-// of the language model. False, and located problems (PW0105), when there are too many.
-bool CheckSize(const Recipe& recipe, const std::vector<Grid>& grids, int64_t lanes, Diagnostics& diagnostics);
+// Layers, stages and buckets of all modules, and passages of microbatches through stages and over bridges. `grids`: in
+// recipe order. `lanes`: of the language model. False, and located problems (PW0105), when there are too many.
+bool CheckPlanSize(const Recipe& recipe, const std::vector<Grid>& grids, int64_t lanes, Diagnostics& diagnostics);
 
 }  // namespace planwright

@@ -9,8 +9,8 @@ namespace {
 
 int64_t RoundUp(int64_t value, int64_t of) { return (value + of - 1) / of * of; }
 
-// The trap of an absolute end: the field's production recipe subtracts its warmup from decay_samples, and so spends as
-// many samples at min.
+// decay_samples counts from the start of training. Who subtracts the warmup from it trains that many samples at the
+// minimum rate at the end.
 void LintEarlyEnd(const BudgetRecipe& recipe, const Budget& budget, Diagnostics& diagnostics) {
   const LearningRate& rate = budget.learning_rate;
   const int64_t left = budget.train_samples - rate.decay_samples;
@@ -48,9 +48,9 @@ void LintWarmup(const LearningRateRecipe& recipe, const Budget& budget, Diagnost
       "shorten the warmup or train longer");
 }
 
-// The tail's place is counted back from decay_samples: a long one begins below the peak, and the rate falls at once
-// behind the warmup.
-void LintWsdTail(const LearningRateRecipe& recipe, const LearningRate& rate, Diagnostics& diagnostics) {
+// The wsd decay is counted back from decay_samples. If it is so long that it should begin before the warmup ends, the
+// rate drops as soon as the warmup ends.
+void LintWsdDecay(const LearningRateRecipe& recipe, const LearningRate& rate, Diagnostics& diagnostics) {
   const int64_t begin = rate.decay_samples - rate.wsd_decay_samples;
   if (rate.style != "wsd" || static_cast<double>(begin) >= rate.warmup_samples) return;
   diagnostics.Warning(DiagnosticKind::kWsdTailTooLong, recipe.wsd_decay_samples->where,
@@ -61,7 +61,7 @@ void LintWsdTail(const LearningRateRecipe& recipe, const LearningRate& rate, Dia
                                    ", decay_samples less the warmup"));
 }
 
-// A rate that is written and that no sample is trained with.
+// A rate in the recipe that no sample is trained with.
 void LintUnusedRates(const LearningRateRecipe& recipe, const LearningRate& rate, Diagnostics& diagnostics) {
   const auto warn = [&](const Located<double>& value, const char* name, const char* why, const char* help) {
     diagnostics.Warning(DiagnosticKind::kRateSettingUnused, value.where,
@@ -82,7 +82,7 @@ void LintBudget(const Recipe& recipe, const Budget& budget, Diagnostics& diagnos
   LintEarlyEnd(recipe.budget, budget, diagnostics);
   LintPastBudget(recipe, budget, diagnostics);
   LintWarmup(recipe.budget.learning_rate, budget, diagnostics);
-  LintWsdTail(recipe.budget.learning_rate, budget.learning_rate, diagnostics);
+  LintWsdDecay(recipe.budget.learning_rate, budget.learning_rate, diagnostics);
   LintUnusedRates(recipe.budget.learning_rate, budget.learning_rate, diagnostics);
 }
 

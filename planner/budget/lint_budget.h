@@ -1,4 +1,4 @@
-// Budgets and schedules that work and are seldom meant.
+// Budgets, learning rates and warmups that work but are seldom meant.
 #pragma once
 
 #include "planner/diagnostics/diagnostic.h"
@@ -7,8 +7,8 @@
 
 namespace planwright {
 
-// Warnings PW0407, PW0409, PW0410, PW0413 and PW0414. Step t (from 1) trains at the rate of sample (t - 1) *
-// global_samples.
+// Warnings PW0407 and PW0409 (decay and samples past the end), PW0410 (warmup that never ends), PW0413 (wsd decay that
+// is too long), PW0414 (rates without effect). Step t, from 1, trains at the rate of sample (t - 1) * global_samples.
 void LintBudget(const Recipe& recipe, const Budget& budget, Diagnostics& diagnostics);
 
 }  // namespace planwright

@@ -224,6 +224,9 @@ std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics)
   if (plan.kind == "webdataset") {
     for (const RadioVitModel* encoder : encoders) CheckTarImages(recipe, *encoder, found);
   }
+  // The token of the first bridge stands for images in the text. CheckBridgeTokens compares it with what the data
+  // writes.
+  if (!recipe.bridges.empty() && recipe.bridges.front().token) plan.image_token = **recipe.bridges.front().token;
   const bool fine = !found.has_errors();
   for (const Diagnostic& diagnostic : found.sorted()) diagnostics.Add(diagnostic);
   if (!fine) return std::nullopt;

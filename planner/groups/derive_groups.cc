@@ -1,19 +1,22 @@
 #include "planner/groups/derive_groups.h"
 
-#include <numeric>
+#include <map>
+#include <set>
+#include <string>
 #include <utility>
-
-#include "planner/diagnostics/bug.h"
 
 namespace planwright {
 namespace {
 
+// One row of the table: a group is the ranks that differ only along `axes`.
 struct GroupKind {
   const char* name;
   View view;
   std::vector<Axis> axes;
 };
 
+// Names as in Megatron, so that its users find their groups. Several of them are never used; MembersOf makes them on
+// demand.
 const std::vector<GroupKind>& GroupKinds() {
   using enum Axis;
   constexpr View kDense = View::kDense, kExpert = View::kExpert;
@@ -37,8 +40,9 @@ const std::vector<GroupKind>& GroupKinds() {
   return kinds;
 }
 
-Group OfBridge(const Bridge& bridge) {
-  std::vector<bool> member;  // by rank
+Group GroupOfBridge(const Bridge& bridge) {
+  // By rank, not a set: a bridge has up to hundreds of thousands of transfers.
+  std::vector<bool> member;
   for (const auto* transfers : {&bridge.forward, &bridge.backward}) {
     for (const Transfer& transfer : *transfers) {
       for (int rank : {transfer.from_rank, transfer.to_rank}) {
@@ -51,25 +55,51 @@ Group OfBridge(const Bridge& bridge) {
   for (size_t rank = 0; rank < member.size(); ++rank) {
     if (member[rank]) ranks.push_back(static_cast<int>(rank));
   }
-  return {.name = bridge.name, .short_name = "bridge", .ranks = std::move(ranks)};
+  return {.name = bridge.name, .short_name = "bridge", .ranks = std::move(ranks), .origin = bridge.origin};
+}
+
+// By group name: the streams on which some instruction communicates over it.
+std::map<std::string, std::set<std::string>> StreamsByGroup(const std::vector<Block>& blocks,
+                                                            const std::vector<Role>& roles) {
+  std::map<std::string, std::set<std::string>> streams;
+  const auto scan = [&](const std::vector<Instruction>& body) {
+    for (const Instruction& instruction : body) {
+      streams[instruction.group].insert(instruction.stream);
+      for (const ExchangePart& part : instruction.parts)
+        streams[part.bridge.empty() ? part.group : part.bridge].insert(instruction.stream);
+    }
+  };
+  for (const Block& block : blocks) scan(block.body);
+  for (const Role& role : roles) {
+    scan(role.setup);
+    scan(role.step);
+    scan(role.teardown);
+  }
+  return streams;
 }
 
 }  // namespace
 
-std::vector<Group> DeriveGroups(const std::vector<ModuleRecipe>& modules, const std::vector<Grid>& grids,
-                                const std::vector<Bridge>& bridges) {
-  Require(modules.size() == grids.size(), "one grid per module");
+std::vector<Group> DeriveGroups(const std::vector<Module>& modules, const std::vector<Bridge>& bridges,
+                                const std::vector<Block>& blocks, const std::vector<Role>& roles) {
   std::vector<Group> groups = {{.name = "world", .short_name = "world"}};  // every rank: no list of them
-  for (const ModuleRecipe& module : modules) {
+  for (const Module& module : modules) {
     for (const GroupKind& kind : GroupKinds()) {
-      groups.push_back({.name = *module.name + "." + kind.name,
+      groups.push_back({.name = module.name + "." + kind.name,
                         .short_name = kind.name,
-                        .module = *module.name,
+                        .module = module.name,
                         .view = kind.view,
-                        .axes = kind.axes});
+                        .axes = kind.axes,
+                        .origin = module.origin});
     }
   }
-  for (const Bridge& bridge : bridges) groups.push_back(OfBridge(bridge));
+  for (const Bridge& bridge : bridges) groups.push_back(GroupOfBridge(bridge));
+  // A group on several streams becomes several communicators, so that they do not wait for each other.
+  const std::map<std::string, std::set<std::string>> streams = StreamsByGroup(blocks, roles);
+  for (Group& group : groups) {
+    if (const auto found = streams.find(group.name); found != streams.end())
+      group.streams.assign(found->second.begin(), found->second.end());
+  }
   return groups;
 }
 

@@ -1,17 +1,17 @@
-// The process groups of every module, in creation order. Table: facts 1.4, without the gtp axis.
+// The process groups of every module, in the order in which all ranks create them. Table of groups:
+// docs/layouts/grids.md#groups.
 #pragma once
 
 #include <vector>
 
 #include "planner/plan/plan.h"
-#include "planner/recipe/recipe.h"
 
 namespace planwright {
 
-// The world, then every module's groups in recipe order ("language.tp", ...), then one group per bridge of the ranks
-// that it joins. Groups of one rank are there too. `used` stays false: lowering sets it. `bridges` are those of
-// RouteBridges.
-std::vector<Group> DeriveGroups(const std::vector<ModuleRecipe>& modules, const std::vector<Grid>& grids,
-                                const std::vector<Bridge>& bridges);
+// The world, then the groups of every module in recipe order ("language.tp", ...), then one group for each bridge, of
+// the ranks that it joins. All groups of the table are listed, those of one rank included. Group::streams: the streams
+// on which `blocks` or `roles` communicate over the group; none where it is not used.
+std::vector<Group> DeriveGroups(const std::vector<Module>& modules, const std::vector<Bridge>& bridges,
+                                const std::vector<Block>& blocks, const std::vector<Role>& roles);
 
 }  // namespace planwright

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "planner/plan/optimizer_states.h"
+#include "planner/plan/precision.h"
 
 namespace planwright {
 namespace {
@@ -17,7 +18,7 @@ struct Kind {
   auto operator<=>(const Kind&) const = default;
 };
 
-CheckpointRule RuleOf(const Plan& plan, const Module& module, const Kind& kind) {
+CheckpointRule RuleOf(const Module& module, const OptimizerPlan& optimizer, DType dtype, const Kind& kind) {
   CheckpointRule rule;
   rule.module = module.name;
   rule.view = kind.view;
@@ -30,8 +31,7 @@ CheckpointRule RuleOf(const Plan& plan, const Module& module, const Kind& kind) 
     (cut ? rule.cut : rule.replicated).push_back(axis);
   }
   if (kind.trained) {
-    for (std::string_view state : HeldStates(plan.optimizer, plan.dtype(), plan.master()))
-      rule.states.emplace_back(state);
+    for (std::string_view state : HeldStates(optimizer, dtype, MasterOf(dtype))) rule.states.emplace_back(state);
     rule.flat = expert ? std::vector{Axis::kExpertDp} : std::vector{Axis::kCp, Axis::kDp};
   }
   return rule;
@@ -39,13 +39,14 @@ CheckpointRule RuleOf(const Plan& plan, const Module& module, const Kind& kind) 
 
 }  // namespace
 
-CheckpointPlan CheckpointOf(const Plan& plan, int64_t every_steps) {
+CheckpointPlan CheckpointOf(const std::vector<Module>& modules, const OptimizerPlan& optimizer, DType dtype,
+                            int64_t every_steps) {
   CheckpointPlan checkpoint;
   checkpoint.every_steps = every_steps;
   // The applied steps are AdamW's own counter: skipped steps do not move it. Samples and the place in the data follow
   // from the step and are kept so that a reader can check them.
   checkpoint.common = {"common.step", "common.applied_steps", "common.consumed_samples", "common.data_position"};
-  for (const Module& module : plan.modules) {
+  for (const Module& module : modules) {
     std::map<Kind, std::vector<int>> kinds;
     for (const Storage& storage : module.storages) {
       for (int index : storage.parameters) {
@@ -55,7 +56,7 @@ CheckpointPlan CheckpointOf(const Plan& plan, int64_t every_steps) {
       }
     }
     for (const auto& [kind, indices] : kinds) {
-      CheckpointRule& rule = checkpoint.rules.emplace_back(RuleOf(plan, module, kind));
+      CheckpointRule& rule = checkpoint.rules.emplace_back(RuleOf(module, optimizer, dtype, kind));
       rule.parameters = Compress(indices);
     }
   }

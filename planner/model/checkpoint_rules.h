@@ -6,8 +6,9 @@
 
 namespace planwright {
 
-// Precision, optimizer and modules with their buckets are there. `every_steps` 0: no checkpoint is asked for; the rules
-// stand all the same, for what is written at the end.
-CheckpointPlan CheckpointOf(const Plan& plan, int64_t every_steps);
+// `modules`: with their buckets. `dtype`: of parameters, as forward and backward read them. `every_steps` 0: no
+// checkpoint is asked for; the rules are made all the same, for the one that is written at the end.
+CheckpointPlan CheckpointOf(const std::vector<Module>& modules, const OptimizerPlan& optimizer, DType dtype,
+                            int64_t every_steps);
 
 }  // namespace planwright

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "planner/plan/precision.h"
+
 namespace planwright {
 namespace {
 
@@ -25,8 +27,8 @@ const Bridge* Plan::FindBridge(std::string_view name) const { return FindByName(
 const Block* Plan::FindBlock(std::string_view name) const { return FindByName(blocks, name); }
 
 const Accumulator* Plan::FindAccumulator(std::string_view name) const { return FindByName(accumulators, name); }
-DType Plan::dtype() const { return DTypeFromName(precision).value_or(DType::kFp32); }
-DType Plan::master() const { return dtype() == DType::kFp64 ? DType::kFp64 : DType::kFp32; }
+DType Plan::dtype() const { return DTypeOf(precision); }
+DType Plan::master() const { return MasterOf(dtype()); }
 
 int64_t Module::size(std::string_view constant) const {
   const auto found = constants.find(constant);

@@ -16,9 +16,10 @@
 namespace planwright {
 namespace {
 
-constexpr auto kMostParameters = static_cast<double>(kMostElements / 2);  // with room for what a product leaves out
+// Half of what a plan can count: the products below leave out norms, biases and positions.
+constexpr auto kMostParameters = static_cast<double>(kMostElements / 2);
 
-// Letters of the built kinds with their words: "M (mamba), * (attention) and E (moe)".
+// The layer kinds that can be planned, for a message: "M (mamba), * (attention) and E (moe)".
 std::string BuiltLayers() {
   std::vector<std::string> layers;
   for (const LayerKind& kind : LayerKinds()) {
@@ -30,7 +31,7 @@ std::string BuiltLayers() {
   return absl::StrCat(absl::StrJoin(layers, ", "), " and ", last);
 }
 
-// Layer kinds and pattern parts that the grammar knows and the planner has no blocks for.
+// The pattern's grammar knows more layer kinds than the planner has blocks for. Those are refused by name.
 bool CheckPatternBuilt(const HybridLmModel& model, const LayerPattern& pattern, Diagnostics& diagnostics) {
   std::vector<std::string> unbuilt;
   for (const LayerKind& kind : LayerKinds()) {
@@ -46,7 +47,7 @@ bool CheckPatternBuilt(const HybridLmModel& model, const LayerPattern& pattern, 
   return false;
 }
 
-// Built kinds that the pattern has.
+// Layer kinds of the pattern that can be planned.
 std::vector<const LayerKind*> KindsOf(const LayerPattern& pattern) {
   std::vector<const LayerKind*> kinds;
   for (const LayerKind& kind : LayerKinds()) {
@@ -55,7 +56,7 @@ std::vector<const LayerKind*> KindsOf(const LayerPattern& pattern) {
   return kinds;
 }
 
-// Built kinds that the pattern has and the model gives sizes for.
+// Of these, the kinds whose section the model has. A missing section is reported by itself.
 std::vector<const LayerKind*> GivenKindsOf(const HybridLmModel& model, const LayerPattern& pattern) {
   std::vector<const LayerKind*> kinds = KindsOf(pattern);
   std::erase_if(kinds, [&](const LayerKind* kind) { return !model.has(kind->word); });
@@ -91,7 +92,7 @@ bool CheckLanguageShape(const ModuleRecipe& module, const HybridLmModel& model, 
   CheckLanguageSize(model, *pattern, check);
 
   bool fine = CheckPatternBuilt(model, *pattern, diagnostics) && check.fine();
-  // The place of every layer on the pipeline; a '|' too many would lose layers.
+  // Also checks that the split into pipeline stages places every layer.
   return StagesOfLayers(module, diagnostics).has_value() && fine;
 }
 
@@ -108,14 +109,15 @@ bool CheckEncoderShape(const ModuleRecipe& module, const RadioVitModel& model, D
   return StagesOfLayers(module, diagnostics).has_value() && check.fine();
 }
 
-void CutLanguage(const Recipe& recipe, const ModuleRecipe& m, const HybridLmModel& model, SizeChecks& check) {
+void CheckLanguageLayout(const Recipe& recipe, const ModuleRecipe& m, const HybridLmModel& model, SizeChecks& check) {
   Diagnostics ignored;  // a broken pattern was reported with the shape
   const std::optional<LayerPattern> pattern = ParseLayerPattern(model.pattern, ignored);
   if (!pattern) return;
   for (const LayerKind* kind : GivenKindsOf(model, *pattern))
     LanguageLayerOf(kind->letter).CheckLayout(model, m, check);
   check.Cut("vocabulary", model.vocabulary, "tp", m.tp);
-  // Between layers each tp rank holds its part of the sequence; over cp it is cut in pairs of chunks (facts 10).
+  // Between layers each tp rank has a part of the sequence. Over cp the sequence is cut in 2 x cp chunks, of which each
+  // rank has two (docs/layouts/sequence.md#context-parallelism).
   if (*m.cp > 1) {
     check.Cut("sequence_length", recipe.batch.sequence_length, "2 x cp x tp",
               Located<int64_t>(2 * *m.cp * *m.tp, m.cp.where));
@@ -124,7 +126,7 @@ void CutLanguage(const Recipe& recipe, const ModuleRecipe& m, const HybridLmMode
   }
 }
 
-void CutEncoder(const ModuleRecipe& m, const RadioVitModel& model, SizeChecks& check) {
+void CheckEncoderLayout(const ModuleRecipe& m, const RadioVitModel& model, SizeChecks& check) {
   check.Cut("heads", model.heads, "tp", m.tp);
   check.Cut("ffn", model.ffn, "tp", m.tp);
   check.Cut("hidden", model.hidden, "tp", m.tp);
@@ -142,9 +144,9 @@ bool CheckModelShape(const ModuleRecipe& module, Diagnostics& diagnostics) {
 bool CheckLayout(const Recipe& recipe, const ModuleRecipe& module, Diagnostics& diagnostics) {
   SizeChecks check(module, diagnostics);
   if (const auto* language = std::get_if<HybridLmModel>(&module.model.model)) {
-    CutLanguage(recipe, module, *language, check);
+    CheckLanguageLayout(recipe, module, *language, check);
   } else {
-    CutEncoder(module, std::get<RadioVitModel>(module.model.model), check);
+    CheckEncoderLayout(module, std::get<RadioVitModel>(module.model.model), check);
   }
   return check.fine();
 }

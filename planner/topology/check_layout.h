@@ -1,16 +1,17 @@
-// Whether a module's model can be cut the way its grid says, and whether the model's own sizes fit together.
+// Whether the sizes of a model fit together, and whether its module's axes can cut them evenly
+// (docs/layouts/sequence.md). Each layer kind checks its own sizes (model/language_layer.h).
 #pragma once
 
 #include "planner/diagnostics/diagnostic.h"
-#include "planner/plan/axis.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {
 
-// False, and located problems: PW05xx for sizes that do not fit together on any layout.
+// False, and located problems (PW05xx), for sizes that fit on no layout. Also layer kinds and pipeline splits that
+// cannot be planned.
 bool CheckModelShape(const ModuleRecipe& module, Diagnostics& diagnostics);
 
-// False, and located problems (PW0209) for sizes that the module's tp, cp, ep or expert_tp does not divide.
+// False, and located problems (PW0209), for sizes that the module's tp, cp, ep or expert_tp does not divide.
 bool CheckLayout(const Recipe& recipe, const ModuleRecipe& module, Diagnostics& diagnostics);
 
 }  // namespace planwright

@@ -20,6 +20,7 @@ bool Disjoint(const ModuleRecipe& a, const ModuleRecipe& b) {
   return End(a) <= *b.first_rank || End(b) <= *a.first_rank;
 }
 
+// By the pattern: the section of experts may be there without a layer that uses it.
 bool HasExperts(const ModuleRecipe& module) {
   const auto* language = std::get_if<HybridLmModel>(&module.model.model);
   return language != nullptr && language->pattern->find('E') != std::string::npos;
@@ -33,8 +34,8 @@ bool MustBeOne(const Located<int64_t>& size, const char* axis, const ModuleRecip
   return false;
 }
 
-// On ranks that two modules share, one microbatch passes through both before the next begins: there are no stages to
-// fill, and rows are regathered between layouts of tp and dp alone.
+// Colocated modules take turns in each microbatch, so there is no pipeline to fill; and rows are exchanged only between
+// layouts of tp and dp (docs/layouts/bridges.md#colocated).
 bool CheckColocated(const ModuleRecipe& module, const ModuleRecipe& other, Diagnostics& diagnostics) {
   bool fine = true;
   for (const auto& [size, axis] : {std::pair(&module.pp, "pp"), std::pair(&module.cp, "cp")}) {
@@ -50,13 +51,14 @@ bool CheckColocated(const ModuleRecipe& module, const ModuleRecipe& other, Diagn
   return fine;
 }
 
+// Two modules are disjoint or colocated. Ranks that only partly overlap would belong to two pipelines.
 bool CheckPair(const ModuleRecipe& a, const ModuleRecipe& b, Diagnostics& diagnostics) {
   if (SameRanks(a, b) || Disjoint(a, b)) return true;
   const int64_t first = std::max(*a.first_rank, *b.first_rank), end = std::min(End(a), End(b));
   Diagnostic& problem = diagnostics.Error(
       DiagnosticKind::kPlacementsOverlap, PlacementOf(b),
       absl::StrCat("modules ", *a.name, " (", RanksText(*a.first_rank, End(a)), ") and ", *b.name, " (",
-                   RanksText(*b.first_rank, End(b)), ") share ", RanksText(first, end), ", but not all"),
+                   RanksText(*b.first_rank, End(b)), ") share ", RanksText(first, end), ", but not all of their ranks"),
       "place modules on disjoint ranks, or on exactly the same ones (colocated)");
   problem.notes.push_back({PlacementOf(a), absl::StrCat("module ", *a.name, " is placed here")});
   return false;
@@ -96,7 +98,7 @@ bool CheckOneLanguage(const Recipe& recipe, Diagnostics& diagnostics) {
   if (language != nullptr) return fine;
   const ModuleRecipe& encoder = recipe.modules.front();
   diagnostics.Error(DiagnosticKind::kEncoderAlone, encoder.name.where,
-                    absl::StrCat("encoder ", *encoder.name, " without a language module: nothing would give it a loss"),
+                    absl::StrCat("encoder ", *encoder.name, " has no language module, so nothing gives it a loss"),
                     "add a module whose model is of kind hybrid_lm, and a bridge to it");
   return false;
 }
@@ -118,6 +120,7 @@ bool CheckSharedRanks(const Recipe& recipe, Diagnostics& diagnostics) {
     return std::any_of(recipe.modules.begin(), recipe.modules.end(),
                        [&](const ModuleRecipe& other) { return &other != &module && SameRanks(module, other); });
   };
+  // All colocated, or all disjoint: a rank's program runs one module's stage, or all modules in turn.
   const auto apart = std::find_if(recipe.modules.begin(), recipe.modules.end(),
                                   [&](const ModuleRecipe& module) { return !SameRanks(module, first); });
   if (apart == recipe.modules.end()) {
@@ -128,6 +131,7 @@ bool CheckSharedRanks(const Recipe& recipe, Diagnostics& diagnostics) {
   }
   const auto together = std::find_if(recipe.modules.begin(), recipe.modules.end(), shares);
   if (together == recipe.modules.end()) return true;
+  // The message names one module that shares ranks and one that does not.
   const ModuleRecipe& alone = SameRanks(*apart, *together) ? first : *apart;
   Diagnostic& problem = diagnostics.Error(
       DiagnosticKind::kPlacementsOverlap, PlacementOf(*together),

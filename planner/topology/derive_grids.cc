@@ -1,5 +1,7 @@
 #include "planner/topology/derive_grids.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "planner/plan/limits.h"
 
@@ -15,6 +17,7 @@ bool InRange(const Located<int64_t>& value, int64_t least, const ModuleRecipe& m
   return false;
 }
 
+// Bounds every size before any are multiplied: the products below cannot overflow, and none of them is 0.
 bool SizesInRange(const ModuleRecipe& m, Diagnostics& diagnostics) {
   bool fine = InRange(m.first_rank, 0, m, "first_rank", diagnostics);
   fine &= InRange(m.ranks, 1, m, "ranks", diagnostics);
@@ -28,20 +31,21 @@ bool SizesInRange(const ModuleRecipe& m, Diagnostics& diagnostics) {
 
 int64_t NextMultiple(int64_t value, int64_t of) { return (value + of - 1) / of * of; }
 
-// The sizes that a message about a factorisation points at.
+// Points at the sizes that a message names.
 void NoteSizes(Diagnostic& problem, std::initializer_list<std::pair<const char*, const Located<int64_t>*>> sizes) {
   for (const auto& [name, size] : sizes) {
     if (size->where.known()) problem.notes.push_back({size->where, absl::StrCat(name, " is ", **size, " here")});
   }
 }
 
-bool CheckDense(const ModuleRecipe& m, Diagnostics& diagnostics) {
+// tp x cp x pp must divide the ranks; the quotient is dp.
+bool CheckDenseView(const ModuleRecipe& m, Diagnostics& diagnostics) {
   const int64_t parts = *m.tp * *m.cp * *m.pp;
   if (*m.ranks % parts == 0) return true;
   Diagnostic& problem = diagnostics.Error(
       DiagnosticKind::kGridDoesNotFit, m.ranks.where,
       absl::StrCat("module ", *m.name, " has ", *m.ranks, *m.ranks == 1 ? " rank" : " ranks",
-                   ", which tp x cp x pp = ", *m.tp, " x ", *m.cp, " x ", *m.pp, " = ", parts, " does not divide"),
+                   ", not a multiple of tp x cp x pp = ", *m.tp, " x ", *m.cp, " x ", *m.pp, " = ", parts),
       *m.ranks > parts ? absl::StrCat("use ", *m.ranks / parts * parts, " or ", NextMultiple(*m.ranks, parts),
                                       " ranks, or other parallel sizes")
                        : absl::StrCat("use ", parts, " ranks or a multiple, or smaller parallel sizes"));
@@ -49,19 +53,22 @@ bool CheckDense(const ModuleRecipe& m, Diagnostics& diagnostics) {
   return false;
 }
 
-bool CheckExpert(const ModuleRecipe& m, Diagnostics& diagnostics) {
+// expert_tp x ep x pp must divide them too; the quotient is expert_dp. ep need not divide dp: the two views share only
+// pp.
+bool CheckExpertView(const ModuleRecipe& m, Diagnostics& diagnostics) {
   const int64_t parts = *m.expert_tp * *m.ep * *m.pp;
   if (*m.ranks % parts == 0) return true;
   Diagnostic& problem =
       diagnostics.Error(DiagnosticKind::kExpertGridDoesNotFit, m.ep.where.known() ? m.ep.where : m.ranks.where,
                         absl::StrCat("module ", *m.name, " has ", *m.ranks, *m.ranks == 1 ? " rank" : " ranks",
-                                     ", which expert_tp x ep x pp = ", *m.expert_tp, " x ", *m.ep, " x ", *m.pp, " = ",
-                                     parts, " does not divide"),
+                                     ", not a multiple of expert_tp x ep x pp = ", *m.expert_tp, " x ", *m.ep, " x ",
+                                     *m.pp, " = ", parts),
                         absl::StrCat("choose ep so that expert_tp x ep x pp divides ", *m.ranks));
   NoteSizes(problem, {{"ranks", &m.ranks}, {"expert_tp", &m.expert_tp}, {"pp", &m.pp}});
   return false;
 }
 
+// dp follows from the other sizes. A recipe may still write it, as a check of its own arithmetic.
 bool CheckWrittenDp(const ModuleRecipe& m, int64_t dp, Diagnostics& diagnostics) {
   if (!m.dp || **m.dp == dp) return true;
   Diagnostic& problem = diagnostics.Error(
@@ -77,7 +84,8 @@ bool CheckWrittenDp(const ModuleRecipe& m, int64_t dp, Diagnostics& diagnostics)
 
 std::optional<Grid> DeriveGrid(const ModuleRecipe& m, Diagnostics& diagnostics) {
   if (!SizesInRange(m, diagnostics)) return std::nullopt;
-  const bool dense = CheckDense(m, diagnostics), expert = CheckExpert(m, diagnostics);
+  // Both views are checked even if one fails, so that one run reports both.
+  const bool dense = CheckDenseView(m, diagnostics), expert = CheckExpertView(m, diagnostics);
   const int64_t dp = *m.ranks / (*m.tp * *m.cp * *m.pp), expert_dp = *m.ranks / (*m.expert_tp * *m.ep * *m.pp);
   if (!dense || !CheckWrittenDp(m, dp, diagnostics) || !expert) return std::nullopt;
   auto size = [](int64_t value) { return static_cast<int>(value); };
@@ -89,6 +97,12 @@ std::optional<Grid> DeriveGrid(const ModuleRecipe& m, Diagnostics& diagnostics) 
               .expert_tp = size(*m.expert_tp),
               .ep = size(*m.ep),
               .expert_dp = size(expert_dp)};
+}
+
+int WorldSizeOf(const std::vector<Grid>& grids) {
+  int end = 0;
+  for (const Grid& grid : grids) end = std::max(end, grid.first_rank + grid.ranks());
+  return end;
 }
 
 }  // namespace planwright

@@ -1,8 +1,9 @@
-// A module's two factorisations from its rank count: dp and expert_dp are what the other sizes leave. Formula: facts
-// 1.3.
+// Grids: each module's ranks in two views. dp and expert_dp are what the other sizes leave of the ranks
+// (docs/layouts/grids.md#two-views).
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "planner/diagnostics/diagnostic.h"
 #include "planner/plan/axis.h"
@@ -10,8 +11,11 @@
 
 namespace planwright {
 
-// Nothing, and located problems (PW0203, PW0204, PW0205), when a factorisation does not divide or a written dp is
-// another.
+// Nothing, and located problems: a size out of range (PW0105), parallel sizes that do not divide the ranks in one of
+// the views, or a written dp that is not the derived one (PW0203 to PW0205).
 std::optional<Grid> DeriveGrid(const ModuleRecipe& module, Diagnostics& diagnostics);
+
+// The number of ranks of all modules; `grids` cover the ranks from 0 on.
+int WorldSizeOf(const std::vector<Grid>& grids);
 
 }  // namespace planwright

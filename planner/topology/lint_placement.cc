@@ -6,30 +6,32 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "planner/topology/rank_map.h"
+#include "planner/topology/derive_grids.h"
 
 namespace planwright {
 namespace {
 
 const Location& Known(const Location& where, const Location& otherwise) { return where.known() ? where : otherwise; }
 
-// A group of the axis that is not on one node: its first and last rank.
-struct Crossing {
+// A group that spans nodes, by its first and last rank.
+struct GroupAcrossNodes {
   int first = 0, last = 0;
 };
 
-// `stride`: ranks between two neighbours of a group along `axis`.
-std::optional<Crossing> FindCrossing(const Grid& grid, Axis axis, int stride, int gpus_per_node) {
+// `stride`: how far apart neighbours of a group along `axis` are in ranks. Ranks fill nodes in order.
+std::optional<GroupAcrossNodes> FindGroupAcrossNodes(const Grid& grid, Axis axis, int stride, int gpus_per_node) {
+  // Groups along the axis lie in blocks of `reach` ranks. If blocks fit nodes, no group spans two.
   const int reach = grid.size(axis) * stride;
   if (grid.size(axis) == 1 || (gpus_per_node % reach == 0 && grid.first_rank % reach == 0)) return std::nullopt;
   for (int rank = grid.first_rank; rank < grid.first_rank + grid.ranks(); ++rank) {
     const int last = rank + (grid.size(axis) - 1) * stride;
     if (CoordinateOf(grid, rank, axis) == 0 && rank / gpus_per_node != last / gpus_per_node)
-      return Crossing{rank, last};
+      return GroupAcrossNodes{rank, last};
   }
   return std::nullopt;
 }
 
+// A lint of the groups along one axis.
 struct AxisLint {
   DiagnosticKind kind;
   Axis axis;
@@ -39,14 +41,14 @@ struct AxisLint {
 };
 
 void LintAxis(const ModuleRecipe& module, const Grid& grid, int gpus, const AxisLint& lint, Diagnostics& diagnostics) {
-  const std::optional<Crossing> crossing = FindCrossing(grid, lint.axis, lint.stride, gpus);
-  if (!crossing) return;
+  const std::optional<GroupAcrossNodes> group = FindGroupAcrossNodes(grid, lint.axis, lint.stride, gpus);
+  if (!group) return;
   const std::string name(AxisName(lint.axis));
   const int reach = grid.size(lint.axis) * lint.stride;
   Diagnostic& warning = diagnostics.Warning(
       lint.kind, Known(lint.size.where, module.placement),
-      absl::StrCat(name, " groups of module ", *module.name, " span nodes: ranks ", crossing->first, " to ",
-                   crossing->last, " are on nodes ", crossing->first / gpus, " to ", crossing->last / gpus),
+      absl::StrCat(name, " groups of module ", *module.name, " span nodes: ranks ", group->first, " to ", group->last,
+                   " are on nodes ", group->first / gpus, " to ", group->last / gpus),
       gpus % reach == 0
           ? absl::StrCat(lint.traffic, "; start the module at a multiple of ", reach, " to keep each group on one node")
           : absl::StrCat(lint.traffic, "; use ", name, " ",
@@ -58,6 +60,7 @@ void LintAxis(const ModuleRecipe& module, const Grid& grid, int gpus, const Axis
   }
 }
 
+// A module that is larger than a node should begin and end at the edge of one.
 void LintSplitNode(const ModuleRecipe& module, const Grid& grid, int gpus, Diagnostics& diagnostics) {
   const int end = grid.first_rank + grid.ranks();
   if (grid.ranks() <= gpus || (grid.first_rank % gpus == 0 && end % gpus == 0)) return;
@@ -70,6 +73,7 @@ void LintSplitNode(const ModuleRecipe& module, const Grid& grid, int gpus, Diagn
                    " ranks"));
 }
 
+// `world`: ranks of all modules.
 void LintIdle(const Recipe& recipe, int world, Diagnostics& diagnostics) {
   const int64_t nodes = *recipe.cluster.nodes, gpus = *recipe.cluster.gpus_per_node, idle = nodes * gpus - world;
   if (idle <= 0) return;
@@ -89,6 +93,8 @@ void LintPlacement(const Recipe& recipe, const std::vector<Grid>& grids, Diagnos
   const int gpus = static_cast<int>(*recipe.cluster.gpus_per_node);
   for (size_t i = 0; i < grids.size(); ++i) {
     const ModuleRecipe& module = recipe.modules[i];
+    // The axes with traffic in every layer. dp and pp may span nodes: they communicate once a step, or one tensor a
+    // stage.
     LintAxis(module, grids[i], gpus,
              {DiagnosticKind::kExpertGroupAcrossNodes, Axis::kEp, grids[i].expert_tp, module.ep,
               "every MoE layer exchanges rows of tokens over the group, and links between nodes are far slower than "

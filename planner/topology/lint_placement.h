@@ -1,4 +1,4 @@
-// Placements that work and cost more than they need to: groups that talk across nodes, GPUs without work.
+// Placements that work but waste time or GPUs: groups across nodes, modules that split nodes, idle GPUs.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace planwright {
 
-// Warnings PW0210 to PW0213. `grids` are in recipe order. CPU ranks have no nodes that matter.
+// Warnings PW0210 to PW0213. `grids`: in recipe order. None for CPU ranks (gpu: none), whose nodes do not matter.
 void LintPlacement(const Recipe& recipe, const std::vector<Grid>& grids, Diagnostics& diagnostics);
 
 }  // namespace planwright

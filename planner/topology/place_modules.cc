@@ -15,7 +15,8 @@ namespace {
 
 int64_t End(const ModuleRecipe& module) { return *module.first_rank + *module.ranks; }
 
-// No rank of the world may be left out. The modules make the world: GPUs of the cluster behind it are a lint.
+// Every rank of the world belongs to a module. The world ends with the last module; GPUs of the cluster behind it are
+// only a warning.
 bool CheckCover(const Recipe& recipe, Diagnostics& diagnostics) {
   std::vector<const ModuleRecipe*> by_rank;
   for (const ModuleRecipe& module : recipe.modules) by_rank.push_back(&module);
@@ -36,6 +37,7 @@ bool CheckCover(const Recipe& recipe, Diagnostics& diagnostics) {
   return fine;
 }
 
+// `world`: GPUs of the cluster.
 bool CheckInsideCluster(const Recipe& recipe, int64_t world, Diagnostics& diagnostics) {
   bool fine = true;
   for (const ModuleRecipe& module : recipe.modules) {
@@ -57,9 +59,8 @@ bool CheckInsideCluster(const Recipe& recipe, int64_t world, Diagnostics& diagno
   return fine;
 }
 
-}  // namespace
-
 bool CheckModuleNames(const Recipe& recipe, Diagnostics& diagnostics) {
+  // Names of groups, frames and values begin with the module's name, so it must be unique.
   std::map<std::string, const ModuleRecipe*> seen;
   bool fine = true;
   for (const ModuleRecipe& module : recipe.modules) {
@@ -82,6 +83,8 @@ bool CheckPlacements(const Recipe& recipe, Diagnostics& diagnostics) {
   return CheckCover(recipe, diagnostics) && inside && disjoint;
 }
 
+}  // namespace
+
 std::optional<std::vector<Grid>> PlaceModules(const Recipe& recipe, Diagnostics& diagnostics) {
   bool fine = CheckModuleNames(recipe, diagnostics);
   fine &= CheckOneLanguage(recipe, diagnostics);
@@ -90,10 +93,12 @@ std::optional<std::vector<Grid>> PlaceModules(const Recipe& recipe, Diagnostics&
     const std::optional<Grid> grid = DeriveGrid(module, diagnostics);
     if (grid) grids.push_back(*grid);
     fine &= grid.has_value();
+    // A model whose own sizes do not fit together would report the same sizes again for its layout.
     const bool shape = CheckModelShape(module, diagnostics);
     fine &= shape && CheckLayout(recipe, module, diagnostics);
     fine &= CheckExpertAxes(module, diagnostics);
   }
+  // Placements are compared only if each one is in range, also when some grid does not fit.
   const bool ranks_known = std::all_of(recipe.modules.begin(), recipe.modules.end(), [](const ModuleRecipe& module) {
     return *module.first_rank >= 0 && *module.ranks >= 1;
   });

@@ -1,4 +1,5 @@
-// Who is where: one grid per module, proven to tile the world. Rules: facts 1.3, 1.5.
+// Which module is on which ranks: one grid for each, checked to cover the world without gaps
+// (docs/layouts/grids.md#placement).
 #pragma once
 
 #include <optional>
@@ -10,12 +11,8 @@
 
 namespace planwright {
 
-// Grids in recipe order. Every problem that can be found is reported (PW02xx, model shapes PW05xx); nothing when there
-// was one.
+// Grids in recipe order. Every problem that can be found is reported: PW02xx, and PW05xx for the shapes of models.
+// Nothing when there is one. Warnings of lint_placement.h.
 std::optional<std::vector<Grid>> PlaceModules(const Recipe& recipe, Diagnostics& diagnostics);
-
-// The rules on their own, for a `recipe` whose modules' own numbers are in range.
-bool CheckModuleNames(const Recipe& recipe, Diagnostics& diagnostics);
-bool CheckPlacements(const Recipe& recipe, Diagnostics& diagnostics);
 
 }  // namespace planwright

@@ -10,8 +10,9 @@
 
 namespace planwright {
 
-// Our grid of the same sizes, and where each rank of the reference's grid stands in it: dims may be declared in another
-// order than ours, which is tp, cp, dp, pp. Coordinates along gtp are more data lanes, the fast ones.
+// Our grid of the same sizes, and for each rank of the reference's grid the rank of ours with the same coordinates. The
+// reference may declare axes in another order than ours, which is tp, cp, dp, pp. Its gtp axis, which we do not have,
+// is counted as further lanes, the fastest ones.
 struct GoldenPlaces {
   Grid grid;
   std::map<int, int> ours;  // by rank of the reference
@@ -43,7 +44,7 @@ inline GoldenPlaces PlacesOf(const nlohmann::json& c) {
   return result;
 }
 
-// Nothing when the dims of more than one rank are not declared in our order.
+// Nothing when the reference numbers the ranks in another order.
 inline std::optional<Grid> GoldenGrid(const nlohmann::json& c) {
   const GoldenPlaces places = PlacesOf(c);
   for (const auto& [theirs, ours] : places.ours) {

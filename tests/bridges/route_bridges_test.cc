@@ -62,8 +62,7 @@ TEST(RouteBridges, UnevenLanesShareSamples) {
   EXPECT_THAT(RowsOf(bridge.forward), Eq(Rows{{0, 3, 0, 2}, {1, 4, 2, 3}, {2, 4, 3, 4}}));
 }
 
-// Whatever the layouts, each destination lane gets exactly its samples, each once, and each from a rank that encoded
-// them.
+// Each destination lane gets exactly its samples, each once, from a rank that encoded them.
 TEST(RouteBridges, EverySampleArrivesOnce) {
   for (int encoder_dp = 1; encoder_dp <= 5; ++encoder_dp) {
     for (int language_dp = 1; language_dp <= 5; ++language_dp) {
@@ -87,8 +86,8 @@ TEST(RouteBridges, EverySampleArrivesOnce) {
   }
 }
 
-// Every pair of lanes that share samples, and no other, whatever the two layouts; from the last rank of the last stage
-// of the source lane to the first rank of the first stage of the destination lane.
+// For any two layouts: every pair of lanes that share samples has a transfer, and no other pair. It goes from the last
+// rank of the source lane on the last stage to the first rank of the destination lane on the first stage.
 TEST(RouteBridges, AnyTwoLayouts) {
   const auto deals = [](int64_t samples, int lanes, int lane, int64_t sample) {
     const LaneSamples own = SamplesOfLane(samples, lanes, lane);
@@ -129,7 +128,7 @@ TEST(RouteBridges, AnyTwoLayouts) {
   EXPECT_EQ(compared, 4 * 2 * 49 * 3);
 }
 
-// Linear in lanes: each step of the walk leaves a lane behind.
+// Linear in lanes, so this takes no time.
 TEST(RouteBridges, AHundredThousandLanes) {
   const Grid source = {.tp = 1, .dp = 32768}, destination = {.first_rank = 32768, .dp = 98304};
   EXPECT_EQ(LeaderTransfers(source, destination, 98304).size(), 98304u);
@@ -167,8 +166,8 @@ TEST(RouteBridges, ColocatedEveryRankGetsItsLaneOnce) {
   }
 }
 
-// Where the reference gathers among siblings, our ranks get rows from exactly those siblings. (Its slices of a tensor
-// are not compared: we send by sample. Cases of missing dims or cp cannot be written as our grids.)
+// Where the reference gathers among siblings, our ranks get rows from the same siblings. What each one sends is not
+// compared: the reference cuts a tensor, we deal samples. Cases with cp or missing axes have no grid of ours.
 TEST(RouteBridges, ColocatedSendersAreTheReferenceSiblings) {
   int compared = 0;
   for (const json& c : Golden().at("colocated_cases")) {

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 const std::vector<Grid> kProductionGrids = {{.first_rank = 0, .dp = 8}, {.first_rank = 8, .tp = 2, .dp = 128}};
 
-// Facts 6.6 and 9: 33 nodes.
+// 33 nodes: docs/training/budget.md#exact-values, docs/layouts/grids.md#topologies.
 Recipe Production() {
   Recipe recipe = BuildRecipe({BuildEncoder(0, 8), BuildLanguage(8, 256, {.tp = 2})});
   recipe.batch.global_samples.value = 768;
@@ -38,7 +38,8 @@ TEST(BudgetSamples, Production) {
   Diagnostics diagnostics;
   const auto budget = BudgetSamples(Production(), kProductionGrids, diagnostics);
   ASSERT_TRUE(budget);
-  // Upstream takes the floor, 158945; every sample asked for is trained on here (facts 6.4, design).
+  // The floor, which the reference takes, is 158945. Here every sample of the budget is trained on
+  // (docs/training/budget.md#steps).
   EXPECT_EQ(budget->steps, 158946);
   EXPECT_EQ(budget->microbatches, 6);
   EXPECT_EQ(budget->samples_past_budget, 158946LL * 768 - 122070313);
@@ -54,7 +55,7 @@ TEST(BudgetSamples, Production) {
   EXPECT_EQ(budget->segments[3].first_sample, 121046313);
   EXPECT_EQ(budget->segments[3].end_sample, 122070313);
   EXPECT_EQ(LearningRateAt(budget->learning_rate, 768), 9e-07);
-  // The trap of an absolute end of decay.
+  // The warmup was subtracted from decay_samples.
   EXPECT_THAT(KindsAndLines(diagnostics), ElementsAre("SamplesPastBudget:21", "DecayEndsEarly:25"));
   EXPECT_THAT(diagnostics.sorted()[0].message, HasSubstr("by 215 samples"));
   EXPECT_THAT(diagnostics.sorted()[0].help, HasSubstr("122069760 or 122070528"));
@@ -63,7 +64,7 @@ TEST(BudgetSamples, Production) {
 
 TEST(BudgetSamples, SampleBudgetsOfTheReference) {
   for (const json& c : Golden().at("lr_budget_derivation")) {
-    if (!c.at("ok").get<bool>()) continue;  // without train_samples a recipe is refused by the reader
+    if (!c.at("ok").get<bool>()) continue;  // the reader refuses a recipe without train_samples
     Diagnostics diagnostics;
     const auto budget = BudgetSamples(Production(), kProductionGrids, diagnostics);
     ASSERT_TRUE(budget);
@@ -101,17 +102,16 @@ TEST(BudgetSamples, BatchThatDoesNotDivide) {
   const Diagnostic problem = diagnostics.sorted()[0];
   EXPECT_EQ(problem.kind, DiagnosticKind::kBatchDoesNotDivide);
   EXPECT_EQ(problem.where.line, 10);
-  EXPECT_THAT(problem.message, HasSubstr("700 is no multiple of micro_samples 2 x language dp 128 = 256"));
+  EXPECT_THAT(problem.message, HasSubstr("700 is not a multiple of micro_samples 2 x language dp 128 = 256"));
   EXPECT_THAT(problem.help, HasSubstr("512 or 768"));
 }
 
-// lr_ctor_validation: the cases override the WSD schedule of lr_cases (design, "Numbers must not depend on the
-// layout").
+// lr_ctor_validation of the golden file: each case overrides values of the wsd schedule of lr_cases.
 TEST(BudgetSamples, ScheduleConstraintsOfTheReference) {
   const json& base = GoldenCase("lr_cases", "wsd_cosine").at("config");
   int compared = 0;
   for (const json& c : Golden().at("lr_ctor_validation")) {
-    if (c.at("id") == "override_and_use_ckpt") continue;  // state loading of another design
+    if (c.at("id") == "override_and_use_ckpt") continue;  // a rule for loading its checkpoints, which we do not read
     json config = base;
     config.update(c.at("override"));
     Recipe recipe = BuildRecipe({BuildLanguage(0, 1)});

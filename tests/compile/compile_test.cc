@@ -1,4 +1,5 @@
-// Whole compiles: every layout of the tiny model passes its own proof, and what the plan says adds up.
+// Whole compiles of the tiny model in its basic layouts. Each plan passes its proof, also after it was written and
+// read.
 #include "planner/compile.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
-// Whole compiles of encoders in every layout: apart with stages, tensor, context and data parallelism on both sides of
-// the bridge, frozen in parts, recomputed, several of them, and colocated. Each plan keeps its own rules and survives
-// its file.
+// Whole compiles of encoders in many layouts: disjoint with tp, cp, dp and pp on both sides of the bridge, with frozen
+// parts, recomputed, several encoders, and colocated. Each plan passes its proof, also after it was written and read.
 #include <gtest/gtest.h>
 
 #include <algorithm>

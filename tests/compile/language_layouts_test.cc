@@ -1,6 +1,5 @@
-// Whole compiles of language models over context, expert tensor and pipeline parallel ranks, packed, frozen and
-// recomputed: each plan passes its own proof, goes through the file, and is refused at launch where the executor lacks
-// something, by name.
+// Whole compiles of language models with cp, expert_tp and pp, with packed documents, frozen and recomputed. Each plan
+// passes its proof, also after it was written and read. What the executor lacks for a plan is named.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// The longest recipes that are accepted, counted: each compiles to a plan that can be read again, with room to spare.
-// How long that takes is measured by ./dev bench.
+// The longest recipes that are accepted: each compiles to a plan that can be read again, and that stays a tenth below
+// the limits of a plan file. ./dev bench measures how long that takes.
 #include "planner/plan/limits.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ std::string NameOf(const ::testing::TestParamInfo<LongShape>& info) {
 }
 INSTANTIATE_TEST_SUITE_P(Limits, LongestRecipe, ::testing::ValuesIn(testing::LongestShapes()), NameOf);
 
-// Lanes that fan out by four: runs as short as runs can be. With as many layers as there may be.
+// Lanes that fan out by four give the shortest runs of transfers. With the largest number of layers.
 TEST(Limits, TheLongestBridgeTablesCanBeRead) {
   constexpr int64_t kEncoderLanes = kMostTransferRuns / 2, kLanes = 4 * kEncoderLanes;
   const auto overrides = [](int64_t lanes) {
@@ -90,7 +90,7 @@ TEST(Limits, TheLongestBridgeTablesCanBeRead) {
   EXPECT_FALSE(CompileRecipe(*recipe, problems));
 }
 
-// What is trained has room: with 6 microbatches a step, the 33-node layout may have 512.
+// The layout of 33 nodes trains with 6 microbatches a step. It may have 512.
 TEST(Limits, LeaveRoomForLongSteps) {
   const Plan plan = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_54l_33n.yaml",
                                           {"batch.global_samples=65536"});

@@ -1,6 +1,6 @@
-// Random recipes, as many layouts and settings at once as a recipe can have: each compiles, or is refused by a kind
-// that names what its author can change. BrokenRule is for faults of the planner: no recipe may reach it. Some have two
-// encoders, each with as many stages as it likes.
+// Random recipes with many layouts and settings at once. Each compiles, or is refused by a kind of diagnostic that
+// tells the author what to change. BrokenRule means a fault of the planner: no recipe may lead to it. Some recipes have
+// two encoders with any number of stages.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The 20-layer reference at real width: parameter counts come out of the layer descriptions, and are the reference's
-// (facts 3.12, 3.3).
+// The 20-layer model at its real width: the parameters that follow from its layers have the published counts
+// (docs/model/language_model.md#parameter-counts).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -47,7 +47,7 @@ TEST(ReferenceModel, EachLayerHasIts) {
     EXPECT_EQ(layer.parameters, 19'677'440);
 }
 
-// Facts 3.12: dense 650,580,960 and expert 2,554,331,136 elements on each rank of tp2 ep4.
+// Elements on each rank with tp 2 and ep 4 (docs/model/language_model.md#parameter-counts).
 TEST(ReferenceModel, ARankHoldsItsShare) {
   const Module& language = *Reference().FindModule("language");
   int64_t dense = 0, expert = 0;

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "tests/golden.h"
-#include "tests/recipe_builder.h"
 
 namespace planwright {
 namespace {
@@ -41,15 +40,11 @@ TEST(DeriveGroups, EveryGroupOfTheReferenceTopologies) {
   int compared = 0;
   for (const json& topology : Golden().at("topologies")) {
     Plan plan;
-    std::vector<ModuleRecipe> modules;
-    std::vector<Grid> grids;
     for (const json& m : topology.at("modules")) {
       ASSERT_EQ(m.at("gtp_remat"), 1);
-      modules.push_back(BuildModule(m.at("name"), m.at("rank_offset"), m.at("num_ranks"), {}, 1));
-      grids.push_back(GridOf(m));
-      plan.modules.push_back({.name = m.at("name"), .grid = grids.back()});
+      plan.modules.push_back({.name = m.at("name"), .grid = GridOf(m)});
     }
-    plan.groups = DeriveGroups(modules, grids, {});
+    plan.groups = DeriveGroups(plan.modules, {}, {}, {});
     plan.world_size = topology.at("world_size");
     EXPECT_EQ(MembersOf(plan, plan.groups.front())[0].size(), topology.at("world_size").get<size_t>());
     for (const json& m : topology.at("modules")) {
@@ -69,9 +64,9 @@ TEST(DeriveGroups, CreationOrder) {
   Bridge bridge = {.name = "bridge.images.language", .from = "images", .to = "language"};
   bridge.forward = {{1, 4, 0, 1}, {3, 6, 1, 2}};
   bridge.backward = {{4, 1, 0, 1}, {6, 3, 1, 2}};
-  const std::vector<Group> groups =
-      DeriveGroups({BuildEncoder(0, 4), BuildLanguage(4, 4)},
-                   {Grid{.first_rank = 0, .tp = 2, .dp = 2}, Grid{.first_rank = 4, .tp = 2, .dp = 2}}, {bridge});
+  const std::vector<Group> groups = DeriveGroups({{.name = "images", .grid = {.first_rank = 0, .tp = 2, .dp = 2}},
+                                                  {.name = "language", .grid = {.first_rank = 4, .tp = 2, .dp = 2}}},
+                                                 {bridge}, {}, {});
   std::vector<std::string> names;
   std::set<std::string> unique;
   for (const Group& group : groups) {
@@ -88,6 +83,27 @@ TEST(DeriveGroups, CreationOrder) {
   EXPECT_EQ(groups[16].name, "language.tp");
   EXPECT_EQ(groups.back().name, "bridge.images.language");
   EXPECT_THAT(groups.back().ranks, ElementsAre(1, 3, 4, 6));
+}
+
+TEST(DeriveGroups, StreamsAreThoseOfTheProgramsAndOriginsThoseOfModulesAndBridges) {
+  Bridge bridge = {.name = "bridge.images.language", .from = "images", .to = "language", .origin = 2};
+  bridge.forward = {{0, 1, 0, 1}};
+  Instruction gather{.kind = OpKind::kAllGather, .group = "language.tp"},
+      reduce{.kind = OpKind::kAllReduce, .group = "language.tp", .stream = "reduce"},
+      exchange{.kind = OpKind::kExchange};
+  exchange.parts = {{.bridge = bridge.name}, {.group = "language.pp"}};
+  Role role;
+  role.step = {exchange};
+  Plan plan;
+  plan.groups = DeriveGroups({{.name = "images", .origin = 0}, {.name = "language", .origin = 1}}, {bridge},
+                             {{.body = {reduce, gather}}}, {role});
+  EXPECT_THAT(plan.FindGroup("language.tp")->streams, ElementsAre("", "reduce"));
+  EXPECT_THAT(plan.FindGroup("language.pp")->streams, ElementsAre(""));
+  EXPECT_THAT(plan.FindGroup(bridge.name)->streams, ElementsAre(""));
+  EXPECT_FALSE(plan.FindGroup("images.tp")->used());
+  EXPECT_EQ(plan.FindGroup("world")->origin, -1);
+  EXPECT_EQ(plan.FindGroup("language.tp")->origin, 1);
+  EXPECT_EQ(plan.FindGroup(bridge.name)->origin, 2);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@
 
 #include "executor/op_table.h"
 #include "executor/rank_main.h"
-#include "planner/schedule/lower_programs.h"
+#include "planner/groups/derive_groups.h"
 #include "planner/verify/verify.h"
 
 namespace planwright::executor {
@@ -87,7 +87,7 @@ absl::Status ScatterOverStreams(Plan& plan, uint64_t seed) {
     ScatterOverStreams(role.step, seed, "step");
     ScatterOverStreams(role.teardown, seed, "teardown");
   }
-  MarkUsedGroups(plan);
+  plan.groups = DeriveGroups(plan.modules, plan.bridges, plan.blocks, plan.roles);  // with their streams
   for (const Violation& violation : VerifyPlan(plan))
     return absl::InvalidArgumentError(violation.rule + ": " + violation.message);
   return absl::OkStatus();

@@ -1,6 +1,6 @@
-// Passes over blocks, by hand on a block of three lines and on every block of a compiled model, which must then still
-// pass its proof.
-#include "planner/schedule/block_passes.h"
+// Passes over blocks: on a small pair of blocks written by hand, and on every layer of a compiled plan, which must
+// still pass its proof afterwards.
+#include "planner/schedule/blocks/block_passes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 #include "planner/compile.h"
 #include "planner/estimate/memory.h"
-#include "planner/schedule/block_builder.h"
+#include "planner/schedule/blocks/block_builder.h"
 #include "planner/verify/verify.h"
 #include "tests/support/compiled.h"
 #include "tests/support/recipes.h"
@@ -34,7 +34,8 @@ std::vector<std::string> Names(const std::vector<Output>& outputs) {
   return names;
 }
 
-// x -> n = norm x -> u = linear n -> r = u^2, whose sum is counted; the backward reads u alone.
+// Forward: x -> n = x^2 -> u = linear n, which an accumulator adds up -> r = u^2. The backward needs only u; it also
+// reads x for a value that nobody reads.
 struct Pair {
   Block forward, backward;
 };
@@ -72,7 +73,7 @@ TEST(BlockPasses, APrunedPairSavesWhatIsRead) {
 TEST(BlockPasses, ARecomputedForwardSavesItsInputAndCountsOnce) {
   Pair pair = SmallPair();
   PruneSaved(pair.forward, pair.backward);
-  const std::optional<Block> again = Recomputed(pair.forward);
+  const std::optional<Block> again = MakeRecompute(pair.forward);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->name, "language.small.recompute");
   EXPECT_THAT(Names(again->takes), ElementsAre("x"));
@@ -90,7 +91,7 @@ TEST(BlockPasses, ARecomputedForwardSavesItsInputAndCountsOnce) {
 TEST(BlockPasses, NothingIsRecomputedForABackwardThatReadsInputs) {
   Pair pair = SmallPair();
   pair.forward.saved = {"x"};
-  EXPECT_FALSE(Recomputed(pair.forward));
+  EXPECT_FALSE(MakeRecompute(pair.forward));
   EXPECT_THAT(pair.forward.saved, ElementsAre("x"));
 }
 
@@ -99,10 +100,10 @@ TEST(BlockPasses, WhatAProbeReadsIsComputed) {
   pair.forward.body.erase(pair.forward.body.begin() + 1, pair.forward.body.end());
   pair.forward.outputs.clear();
   pair.forward.saved.clear();
-  DropDead(pair.forward);
+  DropDeadInstructions(pair.forward);
   EXPECT_THAT(Kinds(pair.forward), ElementsAre("squared_relu"));
   pair.forward.probes.clear();
-  DropDead(pair.forward);
+  DropDeadInstructions(pair.forward);
   EXPECT_THAT(Kinds(pair.forward), IsEmpty());
 }
 
@@ -120,7 +121,7 @@ TEST(BlockPasses, ACompiledPlanPassesItsProofWithEveryLayerRecomputed) {
   for (const char* layer : {"radio_encoder.layer", "language.mamba", "language.attention", "language.moe"}) {
     Block& forward = *Find(plan, std::string(layer) + ".forward");
     PruneSaved(forward, *Find(plan, std::string(layer) + ".backward"));
-    std::optional<Block> recompute = Recomputed(forward);
+    std::optional<Block> recompute = MakeRecompute(forward);
     ASSERT_TRUE(recompute) << layer;
     EXPECT_TRUE(std::none_of(recompute->body.begin(), recompute->body.end(),
                              [](const Instruction& i) { return OpClassOf(i.kind) == OpClass::kState; }));

@@ -1,4 +1,4 @@
-// Looking into blocks.
+// Finds instructions in blocks.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The encoder's blocks in every layout and with every part frozen: they keep the rules of values, communicate what the
-// layouts ask for, and compute and save nothing that nobody reads.
+// The encoder's blocks in every layout and with each part frozen. They keep the rules of values, communicate what the
+// layout needs, and compute and save nothing that nobody reads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "planner/model/expand_radio.h"
-#include "planner/schedule/lower_encoder.h"
+#include "planner/schedule/blocks/lower_encoder.h"
 #include "planner/verify/verify.h"
 #include "tests/schedule/block_queries.h"
 #include "tests/support/recipes.h"
@@ -135,7 +135,7 @@ TEST(EncoderBlocks, ContextParallelGathersKeysAndTheRowsOfTheBridge) {
   EXPECT_FALSE(rows.type.layout.contains(Axis::kCp));
   EXPECT_EQ(lowered.blocks.head.forward.inputs[0].type.layout.at(Axis::kCp),
             (AxisLayout{AxisLayout::State::kSharded, 0}));
-  // What the whole lane's keys weigh is not kept from forward to backward.
+  // The gathered keys are not kept from forward to backward.
   EXPECT_THAT(lowered.layer().forward.saved, ::testing::Not(::testing::Contains("kv_all")));
 }
 
@@ -152,7 +152,7 @@ TEST(EncoderBlocks, TensorAndContextParallelismTogether) {
   EXPECT_EQ(kv.type.gradient->at(Axis::kCp).state, AxisLayout::State::kPartial);
 }
 
-// Stage 2: the encoder runs as in evaluation, and only the projector learns.
+// Only the projector learns; the encoder runs as in evaluation.
 TEST(EncoderBlocks, AFrozenBackboneHasNoBackwardAndSavesNothing) {
   const Lowered lowered = Lower({.backbone = false});
   for (const LayerBlocks* piece : {&lowered.blocks.embedding, &lowered.layer()}) {
@@ -199,8 +199,8 @@ TEST(EncoderBlocks, RecomputeKeepsTheInputsOfALayer) {
   }
 }
 
-// Deals bands as ops.def says, for many sets of images: parts are runs of bands, nothing is lost, and no part exceeds
-// its declared maximum.
+// Deals bands as docs/operations.md says (deal_bands), for many sets of images: parts are runs of bands, no row is
+// lost, and no part exceeds its declared maximum.
 TEST(EncoderBlocks, PartsStayBelowTheirDeclaredMaxima) {
   const RadioVitModel model = Model();  // 16 by 16 patches at most, squares of 2
   uint64_t state = 1;
@@ -238,7 +238,7 @@ TEST(EncoderBlocks, PartsStayBelowTheirDeclaredMaxima) {
     for (int part = 0; part < cp; ++part) {
       EXPECT_LE(rows[part], most("images.part_image_rows"));
       EXPECT_LE(tokens[part], most("images.tokens"));
-      EXPECT_GE((rows[part] + 8) * cp, lane_rows);  // a share, but for a band
+      EXPECT_GE((rows[part] + 8) * cp, lane_rows);  // its share, less at most one band
     }
   }
 }

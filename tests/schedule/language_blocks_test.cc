@@ -1,5 +1,5 @@
-// The language model's blocks in every layout of its axes, each by itself and all together: they keep the rules of
-// values, their types are parts of one rank's, and the communication is what the layouts ask for.
+// The language model's blocks in every layout, with one axis and with several. They keep the rules of values, the types
+// on a rank are parts of those on a single rank, and blocks communicate what the layout needs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "planner/model/expand_language.h"
 #include "planner/model/expand_model.h"
-#include "planner/schedule/lower_language.h"
+#include "planner/schedule/blocks/lower_language.h"
 #include "planner/verify/verify.h"
 #include "tests/schedule/block_queries.h"
 #include "tests/support/recipes.h"
@@ -40,7 +40,7 @@ Attributes ConstantsOf(const HybridLmModel& model) {
   return module.constants;
 }
 
-// A plan of the blocks alone, which is what the rules of values look at.
+// A plan with blocks and without programs: the rules of values read no more.
 Plan Lower(const Layouts& layouts) {
   const BlockContext context = {"language", DType::kFp64,      layouts.tp,      layouts.ep,
                                 layouts.cp, layouts.expert_tp, !layouts.frozen, !layouts.frozen};
@@ -120,7 +120,7 @@ std::map<std::string, ValueType> Types(const Block& block) {
   return types;
 }
 
-// The dims of the whole that the ranks' pieces make up.
+// The dims of the whole value of which each rank has a part.
 std::vector<Dim> Whole(const ValueType& type, const Grid& grid) {
   std::vector<Dim> dims = type.dims;
   for (const auto& [axis, layout] : type.layout) {
@@ -137,8 +137,8 @@ TEST_P(LanguageBlocks, KeepTheRulesOfValues) {
     ADD_FAILURE() << violation.rule << ": " << violation.message;
 }
 
-// Rows that follow the token dispatch are a rank's own: how many there are is no matter of the layout.
-bool IsRows(const std::string& value) {
+// Expert rows belong to their rank: how many there are does not follow from the layout.
+bool IsExpertRows(const std::string& value) {
   static const std::set<std::string> rows = {
       "rows",     "row_weights",     "order",        "out",     "out_in",         "pre",
       "dout",     "drows",           "drow_weights", "rows_in", "row_weights_in", "counts_in",
@@ -157,7 +157,7 @@ TEST_P(LanguageBlocks, AreCutFromThoseOfOneRank) {
     const bool experts = whole.blocks[i].name.starts_with("language.moe");
     const auto types = Types(whole.blocks[i]);
     for (const auto& [name, type] : Types(cut.blocks[i])) {
-      if (!types.contains(name) || (experts && IsRows(name))) continue;
+      if (!types.contains(name) || (experts && IsExpertRows(name))) continue;
       EXPECT_EQ(Whole(type, cut.modules[0].grid), types.at(name).dims) << whole.blocks[i].name << " " << name;
       EXPECT_EQ(type.dtype, types.at(name).dtype) << whole.blocks[i].name << " " << name;
       ++compared;
@@ -232,7 +232,7 @@ TEST(ContextParallel, MambaTradesSequenceForHeads) {
   EXPECT_EQ(scan.integer("heads"), 2);
   EXPECT_EQ(scan.integer("groups"), 1);
   EXPECT_EQ(scan.integer("parameter_cp"), 2);
-  EXPECT_EQ(The(forward, OpKind::kGatedNorm).integer("group_size"), 16);  // of inner/groups, whatever the layout
+  EXPECT_EQ(The(forward, OpKind::kGatedNorm).integer("group_size"), 16);  // inner / groups, in every layout
   EXPECT_EQ(Types(backward).at("dzxbcdt_local").layout.at(Axis::kCp),
             (AxisLayout{AxisLayout::State::kSharded, 0, true}));
 }

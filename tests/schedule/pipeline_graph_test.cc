@@ -1,11 +1,10 @@
-#include "planner/schedule/pipeline_graph.h"
+#include "planner/schedule/order/pipeline_graph.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "planner/schedule/one_f_one_b.h"
 #include "tests/golden.h"
 #include "tests/problems.h"
 #include "tests/recipe_builder.h"
@@ -47,8 +46,6 @@ TEST(PipelineGraph, StagesAndWarmupsEqualTheReference) {
       const std::string name = first.key();
       const int module = built.index.at(name), pp_rank = first.value().at("pp_rank");
       EXPECT_EQ(graph->stage(module, pp_rank), rank.at("current_stage").get<int>()) << c.at("id") << name;
-      EXPECT_EQ(graph->is_first(module, pp_rank), rank.at("is_first").get<bool>()) << c.at("id") << name;
-      EXPECT_EQ(graph->is_last(module, pp_rank), rank.at("is_last").get<bool>()) << c.at("id") << name;
       for (const auto& [microbatches, warmup] : rank.at("warmup").items()) {
         EXPECT_EQ(graph->warmup(module, pp_rank, std::stoi(microbatches)), warmup.get<int>()) << c.at("id") << name;
       }
@@ -67,7 +64,8 @@ TEST(PipelineGraph, CirclesAreRefusedAsInTheReference) {
   }
 }
 
-// A shallow encoder beside a deep one waits at stage 0 (facts 2.4).
+// A shallow encoder beside a deep one is at stage 0 and runs ahead
+// (docs/layouts/pipeline.md#stages-of-several-modules).
 TEST(PipelineGraph, UnequalEncoders) {
   Diagnostics diagnostics;
   const auto graph =

@@ -60,7 +60,8 @@ TEST(CheckLayout, LanguageSizesOverTp) {
   EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.moe.ffn.value = 33; }), ElementsAre());
 }
 
-// Over cp the sequence is cut in pairs of chunks, and Mamba's heads instead of it (facts 10).
+// Over cp the sequence is cut in 2 x cp chunks, and Mamba's heads are cut too
+// (docs/layouts/sequence.md#context-parallelism).
 TEST(CheckLayout, LanguageSizesOverCp) {
   EXPECT_THAT(LanguageProblems({.tp = 2, .cp = 4}, [](auto&) {}), ElementsAre());
   EXPECT_THAT(LanguageProblems(

@@ -1,5 +1,5 @@
-// Accepted and refused layouts of the reference, and its grids. Its order of checks is not compared: we report all
-// problems at once.
+// Layouts that the reference, the hand-wired system that this one replaces, accepts or refuses, and its grids. The
+// order of its checks is not compared: we report all problems at once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,8 +37,8 @@ Recipe RecipeOf(const json& specs, int world) {
   return recipe;
 }
 
-// Ranks behind the last module are an error of the reference, which has to start them; ours starts what the modules
-// use, and warns of idle GPUs.
+// Ranks behind the last module: the reference has to start them and refuses them. We start only the ranks of modules
+// and warn of idle GPUs.
 bool OnlyTheTailIsFree(const json& specs, int world) {
   int end = 0, ranks = 0;
   std::set<int> starts;

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/topology/rank_map.h"
+#include "planner/topology/derive_grids.h"
 #include "tests/problems.h"
 #include "tests/recipe_builder.h"
 #include "tests/topology/placing_problems.h"
@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::ProblemsOf;
 
-// Encoder on ranks 0-3 (tp2), language on 4-7 (tp2, ep4): the 8-rank mock of facts 9.
+// Encoder on ranks 0-3 (tp2), language on 4-7 (tp2, ep4): the 8 ranks of docs/layouts/grids.md#topologies.
 Recipe Mock() { return BuildRecipe({BuildEncoder(0, 4, {.tp = 2}), BuildLanguage(4, 4, {.tp = 2, .ep = 4})}); }
 
 TEST(PlaceModules, DerivesDataParallelSizes) {
@@ -111,12 +111,6 @@ TEST(PlaceModules, ReportsIndependentProblemsAtOnce) {
   recipe.modules[1].ep.value = 3;
   EXPECT_THAT(ProblemsOf(recipe), ElementsAre("PlacementsOverlap:101", "ExpertGridDoesNotFit:106",
                                               "LayoutDoesNotDivide:106", "GridDoesNotFit:202"));
-}
-
-TEST(RankMap, RanksFillNodesInOrder) {
-  const Cluster cluster = {.nodes = 9, .gpus_per_node = 8, .gpu = "h100_sxm"};
-  EXPECT_EQ(PlaceOfRank(cluster, 7), (RankPlace{7, 0, 7}));
-  EXPECT_EQ(PlaceOfRank(cluster, 71), (RankPlace{71, 8, 7}));
 }
 
 }  // namespace

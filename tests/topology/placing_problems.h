@@ -1,4 +1,4 @@
-// What PlaceModules says of a recipe.
+// Collects what PlaceModules reports.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace planwright::testing {
 
-// "GridDoesNotFit:102" of each problem; all of them come with a help.
+// "GridDoesNotFit:102" for each problem. Every problem must have a help.
 inline std::vector<std::string> ProblemsOf(const Recipe& recipe) {
   Diagnostics diagnostics;
   const auto grids = PlaceModules(recipe, diagnostics);

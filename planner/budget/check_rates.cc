@@ -1,0 +1,159 @@
+#include "planner/budget/check_rates.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace planwright {
+namespace {
+
+constexpr std::array kStyles = {"constant", "linear", "cosine", "inverse_sqrt", "wsd"};
+constexpr std::array kWsdStyles = {"linear", "cosine", "exponential", "minus_sqrt"};
+constexpr std::array kWeightDecayStyles = {"constant", "linear", "cosine"};
+
+// `otherwise`: where to point if the recipe leaves the value at its default.
+template <typename Choices>
+bool CheckChoice(const Located<std::string>& value, const Choices& choices, const char* what, const Location& otherwise,
+                 Diagnostics& diagnostics) {
+  if (std::find(choices.begin(), choices.end(), *value) != choices.end()) return true;
+  diagnostics.Error(DiagnosticKind::kUnknownChoice, value.where.known() ? value.where : otherwise,
+                    absl::StrCat("there is no ", what, " '", *value, "'"),
+                    absl::StrCat("choose one of ", absl::StrJoin(choices, ", ")));
+  return false;
+}
+
+// less <= more, as the recipe must write them. False for NaN too, because the comparison is false then.
+bool CheckOrder(DiagnosticKind kind, const char* less_name, const Located<double>& less, const char* more_name,
+                const Located<double>& more, const Location& otherwise, Diagnostics& diagnostics) {
+  if (*less <= *more) return true;
+  const Location where = less.where.known() ? less.where : more.where.known() ? more.where : otherwise;
+  Diagnostic& problem =
+      diagnostics.Error(kind, where, absl::StrCat(less_name, " ", *less, " is above ", more_name, " ", *more),
+                        absl::StrCat("make ", less_name, " at most ", more_name));
+  if (more.where.known()) problem.notes.push_back({more.where, absl::StrCat(more_name, " is ", *more, " here")});
+  return false;
+}
+
+bool CheckNotNegative(DiagnosticKind kind, const char* name, const Located<double>& value, const Location& otherwise,
+                      Diagnostics& diagnostics) {
+  if (*value >= 0) return true;
+  diagnostics.Error(kind, value.where.known() ? value.where : otherwise, absl::StrCat(name, " is ", *value),
+                    "use 0 or more");
+  return false;
+}
+
+// Style wsd needs both of its settings; with another style they are only unused.
+bool CheckWsd(const LearningRateRecipe& recipe, const Location& budget, Diagnostics& diagnostics) {
+  const Location where = recipe.style.where.known() ? recipe.style.where : budget;
+  if (*recipe.style != "wsd") {
+    if (recipe.wsd_decay_samples || recipe.wsd_style) {
+      diagnostics.Warning(
+          DiagnosticKind::kWsdUnused, recipe.wsd_style ? recipe.wsd_style->where : recipe.wsd_decay_samples->where,
+          absl::StrCat("wsd settings have no effect with style ", *recipe.style), "use style: wsd, or remove them");
+    }
+    return true;
+  }
+  bool fine = true;
+  if (!recipe.wsd_decay_samples) {
+    diagnostics.Error(DiagnosticKind::kWsdIncomplete, where, "style wsd without wsd.decay_samples",
+                      "add wsd: {decay_samples: ..., style: ...}");
+    fine = false;
+  } else if (**recipe.wsd_decay_samples < 1) {
+    diagnostics.Error(DiagnosticKind::kWsdIncomplete, recipe.wsd_decay_samples->where,
+                      absl::StrCat("wsd.decay_samples is ", **recipe.wsd_decay_samples), "use 1 or more");
+    fine = false;
+  }
+  if (!recipe.wsd_style) {
+    diagnostics.Error(DiagnosticKind::kWsdIncomplete, where, "style wsd without wsd.style",
+                      absl::StrCat("choose one of ", absl::StrJoin(kWsdStyles, ", ")));
+    return false;
+  }
+  return CheckChoice(*recipe.wsd_style, kWsdStyles, "wsd style", where, diagnostics) && fine;
+}
+
+// A warmup given as a fraction may end between two samples: all digits show it.
+std::string SamplesText(double count) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", count);
+  return text;
+}
+
+// decay_samples counts from the start of training, warmup included.
+bool CheckRoomForDecay(const LearningRateRecipe& recipe, const LearningRate& rate, const Location& budget,
+                       Diagnostics& diagnostics) {
+  if (rate.decay_samples >= 1 && rate.warmup_samples >= 0 &&
+      rate.warmup_samples < static_cast<double>(rate.decay_samples))
+    return true;
+  // Points at the setting that is most likely wrong: the last of these that the recipe has.
+  Location where = budget;
+  if (recipe.decay_samples) where = recipe.decay_samples->where;
+  if (recipe.warmup_fraction) where = recipe.warmup_fraction->where;
+  if (recipe.warmup_samples) where = recipe.warmup_samples->where;
+  Diagnostic& problem =
+      diagnostics.Error(DiagnosticKind::kWarmupTooLong, where,
+                        absl::StrCat("a warmup of ", SamplesText(rate.warmup_samples),
+                                     " samples does not end before decay_samples, ", rate.decay_samples),
+                        "decay_samples counts from the start of training: make it larger, or the warmup shorter");
+  if (recipe.decay_samples && recipe.decay_samples->where.known() && recipe.warmup_samples) {
+    problem.notes.push_back(
+        {recipe.decay_samples->where, absl::StrCat("decay_samples is ", rate.decay_samples, " here")});
+  }
+  return false;
+}
+
+bool CheckLearningRate(const LearningRateRecipe& recipe, const LearningRate& rate, const Location& budget,
+                       Diagnostics& diagnostics) {
+  constexpr DiagnosticKind kRange = DiagnosticKind::kLearningRateRange;
+  bool fine = CheckChoice(recipe.style, kStyles, "learning-rate style", budget, diagnostics);
+  fine &= CheckNotNegative(kRange, "min", recipe.min, budget, diagnostics);
+  fine &= CheckOrder(kRange, "min", recipe.min, "peak", recipe.peak, budget, diagnostics);
+  fine &= CheckOrder(kRange, "init", recipe.init, "peak", recipe.peak, budget, diagnostics);
+  fine &= CheckWsd(recipe, budget, diagnostics);
+  if (recipe.warmup_samples && recipe.warmup_fraction) {
+    Diagnostic& problem = diagnostics.Error(DiagnosticKind::kWarmupTwice, recipe.warmup_fraction->where,
+                                            "both warmup_fraction and warmup_samples are given", "keep one of the two");
+    problem.notes.push_back({recipe.warmup_samples->where, "warmup_samples is here"});
+    return false;  // which of the two is meant is not known, so neither is checked
+  }
+  return CheckRoomForDecay(recipe, rate, budget, diagnostics) && fine;
+}
+
+bool CheckWeightDecay(const WeightDecayRecipe& recipe, const Location& budget, Diagnostics& diagnostics) {
+  constexpr DiagnosticKind kRange = DiagnosticKind::kWeightDecayRange;
+  bool fine = CheckChoice(recipe.style, kWeightDecayStyles, "weight-decay style", budget, diagnostics);
+  fine &= CheckNotNegative(kRange, "start", recipe.start, budget, diagnostics);
+  fine &= CheckOrder(kRange, "start", recipe.start, "end", recipe.end, budget, diagnostics);
+  if (*recipe.style == "constant" && *recipe.start != *recipe.end) {
+    diagnostics.Error(kRange, recipe.style.where.known() ? recipe.style.where : recipe.end.where,
+                      absl::StrCat("constant weight decay from ", *recipe.start, " to ", *recipe.end),
+                      "make start and end equal, or choose linear or cosine");
+    fine = false;
+  }
+  return fine;
+}
+
+}  // namespace
+
+LearningRate LearningRateOf(const BudgetRecipe& budget) {
+  const LearningRateRecipe& recipe = budget.learning_rate;
+  LearningRate rate = {.peak = *recipe.peak, .min = *recipe.min, .init = *recipe.init, .style = *recipe.style};
+  rate.decay_samples = recipe.decay_samples ? **recipe.decay_samples : *budget.train_samples;
+  if (recipe.warmup_samples) rate.warmup_samples = static_cast<double>(**recipe.warmup_samples);
+  if (recipe.warmup_fraction) rate.warmup_samples = **recipe.warmup_fraction * static_cast<double>(rate.decay_samples);
+  if (rate.style == "wsd") {
+    rate.wsd_decay_samples = recipe.wsd_decay_samples ? **recipe.wsd_decay_samples : 0;
+    rate.wsd_style = recipe.wsd_style ? **recipe.wsd_style : "";
+  }
+  return rate;
+}
+
+bool CheckRates(const BudgetRecipe& budget, Diagnostics& diagnostics) {
+  const bool rate = CheckLearningRate(budget.learning_rate, LearningRateOf(budget), budget.where, diagnostics);
+  return CheckWeightDecay(budget.weight_decay, budget.where, diagnostics) && rate;
+}
+
+}  // namespace planwright

@@ -1,0 +1,118 @@
+#include "planner/schedule/blocks/block_passes.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "planner/diagnostics/bug.h"
+#include "planner/plan/layer_kinds.h"
+#include "planner/schedule/blocks/block_builder.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+
+// Whether an instruction does more than make its outputs.
+bool HasEffect(const Instruction& instruction) {
+  switch (OpClassOf(instruction.kind)) {
+    case OpClass::kControl:
+    case OpClass::kData:
+    case OpClass::kState: return true;
+    case OpClass::kCommunication:
+      // Of an exchange and a broadcast each rank runs its own half: the reader may be another rank.
+      if (instruction.kind == OpKind::kExchange || instruction.kind == OpKind::kBroadcast) return true;
+      break;
+    case OpClass::kCompute: break;
+  }
+  return !instruction.gradients.empty();
+}
+
+std::set<string> ReadBy(const Block& block) {
+  std::set<string> read;
+  for (const Instruction& instruction : block.body) {
+    for (string& name : ValuesRead(instruction)) read.insert(std::move(name));
+  }
+  return read;
+}
+
+void KeepOnly(const std::set<string>& wanted, std::vector<Output>& outputs) {
+  std::erase_if(outputs, [&](const Output& output) { return !wanted.contains(output.name); });
+}
+
+void KeepOnly(const std::set<string>& wanted, std::vector<string>& names) {
+  std::erase_if(names, [&](const string& name) { return !wanted.contains(name); });
+}
+
+}  // namespace
+
+void DropDeadInstructions(Block& block) {
+  std::set<string> wanted(block.outputs.begin(), block.outputs.end());
+  wanted.insert(block.saved.begin(), block.saved.end());
+  for (const Probe& probe : block.probes) wanted.insert(probe.value);
+  // Backwards: whoever reads a value comes behind the instruction that makes it.
+  std::vector<Instruction> kept;
+  for (auto instruction = block.body.rbegin(); instruction != block.body.rend(); ++instruction) {
+    const bool wants = std::any_of(instruction->outputs.begin(), instruction->outputs.end(),
+                                   [&](const Output& output) { return wanted.contains(output.name); });
+    if (!wants && !HasEffect(*instruction)) continue;
+    for (string& name : ValuesRead(*instruction)) wanted.insert(std::move(name));
+    kept.push_back(std::move(*instruction));
+  }
+  block.body.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
+  FillFrees(block);
+}
+
+void PruneSaved(Block& forward, Block& backward) {
+  DropDeadInstructions(backward);
+  std::set<string> read = ReadBy(backward);
+  read.insert(backward.outputs.begin(), backward.outputs.end());
+  KeepOnly(read, backward.takes);
+  KeepOnly(read, forward.saved);
+  DropDeadInstructions(forward);
+}
+
+std::optional<Block> MakeRecompute(Block& forward) {
+  Require(forward.takes.empty() && absl::EndsWith(forward.name, ".forward"),
+          absl::StrCat(forward.name, " is no forward to run again"));
+  Block again = forward;
+  again.name = absl::StrCat(forward.name.substr(0, forward.name.size() - string(".forward").size()), ".recompute");
+  again.inputs.clear();
+  again.outputs.clear();
+  again.probes.clear();
+  // State operations add to accumulators and expert counts: a second run would count every token twice.
+  std::erase_if(again.body,
+                [](const Instruction& instruction) { return OpClassOf(instruction.kind) == OpClass::kState; });
+  DropDeadInstructions(again);
+  if (again.body.empty()) return std::nullopt;
+  std::set<string> needed = ReadBy(again);
+  needed.insert(again.saved.begin(), again.saved.end());
+  again.takes = forward.inputs;
+  KeepOnly(needed, again.takes);
+
+  // What `again` saves, the first run need not: it may even stop computing some of it.
+  forward.saved.clear();
+  for (const Output& take : again.takes) forward.saved.push_back(take.name);
+  DropDeadInstructions(forward);
+  return again;
+}
+
+void FinishBlocks(LayerBlocks& blocks, bool learns, bool recompute) {
+  if (!learns) {
+    blocks.backward = blocks.recompute = std::nullopt;
+    blocks.forward.saved.clear();
+    DropDeadInstructions(blocks.forward);
+    return;
+  }
+  PruneSaved(blocks.forward, *blocks.backward);
+  if (recompute) blocks.recompute = MakeRecompute(blocks.forward);
+}
+
+bool IsRecomputed(const Module& module, char kind) {
+  return std::find(module.recompute.begin(), module.recompute.end(), LayerWord(kind)) != module.recompute.end();
+}
+
+}  // namespace planwright

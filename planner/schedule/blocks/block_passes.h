@@ -1,0 +1,35 @@
+// Passes over the forward and backward blocks of one layer, embedding or head. A forward saves
+// only what its backward reads, nothing is computed that nobody reads, and activations can be traded for a second
+// forward (activation recompute).
+#pragma once
+
+#include <optional>
+
+#include "planner/plan/plan.h"
+#include "planner/schedule/blocks/layer_blocks.h"
+
+namespace planwright {
+
+// Removes the instructions whose results nobody reads: neither the caller, nor the frame, nor a probe, nor an
+// instruction that stays. Instructions that add to gradients or accumulators, read samples or call a block always stay.
+// A collective may go: all members of its group run the same block, so it goes on all of them.
+void DropDeadInstructions(Block& block);
+
+// Makes the forward save only what its backward reads, and removes dead instructions from both. Unread inputs of the
+// backward stay, because its caller hands them over.
+void PruneSaved(Block& forward, Block& backward);
+
+// Activation recompute, for a pair that PruneSaved has seen. The result, NAME.recompute, is called on the same frame
+// and microbatch just before the backward. It takes inputs of the forward, runs the forward again as far as the
+// backward needs it, and saves what the backward takes. It leaves out probes and statistics: accumulators and expert
+// counts must see a token once (docs/model/mixture_of_experts.md#expert-bias). `forward` then saves only the inputs
+// that the result takes. Returns nothing, and changes nothing, where the backward takes only inputs of the forward.
+std::optional<Block> MakeRecompute(Block& forward);
+
+// All passes over one layer, embedding or head. Without `learns` there is no backward, and nothing is saved for it.
+void FinishBlocks(LayerBlocks& blocks, bool learns, bool recompute);
+
+// Whether layers of this kind (LayerSummary::kind) are recomputed.
+bool IsRecomputed(const Module& module, char kind);
+
+}  // namespace planwright

@@ -1,0 +1,26 @@
+// The blocks that one kind of layer, or one module, is made of.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "planner/plan/plan.h"
+
+namespace planwright {
+
+// Forward and backward of one layer, of the embedding or of the head. The first input and the first output of a layer
+// are the residual stream: "x" of the forward, its gradient "dx..." of the backward. An embedding makes the stream, a
+// head ends it. All other inputs are common to the whole stage and keep their names: "tokens", "image_grid".
+struct LayerBlocks {
+  Block forward;
+  std::optional<Block> backward;  // none: nothing in it or before it learns
+  // Called before the backward: runs the forward again and saves what the backward takes.
+  std::optional<Block> recompute;
+};
+
+struct ModuleBlocks {
+  LayerBlocks embedding, head;
+  std::map<char, LayerBlocks> layers;  // by LayerSummary::kind: layers of one kind share their blocks
+};
+
+}  // namespace planwright

@@ -1,0 +1,210 @@
+#include "planner/schedule/programs/lower_programs.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/diagnostics/bug.h"
+#include "planner/schedule/blocks/lower_encoder.h"
+#include "planner/schedule/blocks/lower_language.h"
+#include "planner/schedule/programs/program_builder.h"
+#include "planner/schedule/programs/program_length.h"
+#include "planner/schedule/programs/program_values.h"
+#include "planner/schedule/programs/symbol_sizes.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+
+const ModuleRecipe& RecipeOf(const Recipe& recipe, const string& module) {
+  for (const ModuleRecipe& candidate : recipe.modules) {
+    if (*candidate.name == module) return candidate;
+  }
+  Bug("no recipe of module " + module);
+}
+
+BlockContext ContextOf(const Module& module, DType dtype) {
+  return {module.name,
+          dtype,
+          module.grid.tp,
+          module.grid.ep,
+          module.grid.cp,
+          module.grid.expert_tp,
+          module.trains_backbone,
+          module.trains_projection};
+}
+
+LanguageSizes SizesOf(const ProgramInputs& inputs, const Module& module, const std::vector<const Bridge*>& bridges) {
+  LanguageSizes sizes = {.sequence = inputs.budget.sequence_length,
+                         .samples = inputs.budget.micro_samples,
+                         .image_token = inputs.data.image_token,
+                         .packed_documents = inputs.data.packed_documents};
+  const auto named = [&](const Bridge& bridge, const char* what) { return BridgeValue(inputs.bridges, bridge, what); };
+  for (const Bridge* bridge : bridges) {
+    sizes.merged.push_back({.name = named(*bridge, "rows"),
+                            .gradient_name = named(*bridge, "drows"),
+                            .symbol = absl::StrCat(module.name, ".", named(*bridge, "image_rows")),
+                            .token = bridge->token >= 0 ? bridge->token : inputs.data.image_token,
+                            .learns = inputs.FindModule(bridge->from)->trained()});
+  }
+  return sizes;
+}
+
+// Appends the run-time sizes of the module to `symbols`.
+LoweredModule LowerModule(const Recipe& recipe, const ProgramInputs& inputs, const Module& module,
+                          const Overlap& overlap, std::vector<Symbol>& symbols) {
+  LoweredModule lowered = {.module = &module};
+  for (const Bridge& bridge : inputs.bridges) {
+    if (bridge.from == module.name || bridge.to == module.name) lowered.bridges.push_back(&bridge);
+  }
+  const auto& model = RecipeOf(recipe, module.name).model.model;
+  const BlockContext context = ContextOf(module, inputs.dtype);
+  std::vector<Symbol> own;
+  if (const auto* language = std::get_if<HybridLmModel>(&model)) {
+    const LanguageSizes sizes = SizesOf(inputs, module, lowered.bridges);
+    lowered.blocks = LowerLanguage(*language, module, context, sizes);
+    own = LanguageSymbols(module, context, sizes);
+  } else {
+    const auto& encoder = std::get<RadioVitModel>(model);
+    lowered.blocks = LowerEncoder(encoder, module, context);
+    // Each token of a sample may be an image token. Lane 0 is never dealt fewer samples than another.
+    const LaneSamples largest = SamplesOfLane(inputs.budget.block_samples, module.grid.dp, 0);
+    own = EncoderSymbols(encoder, module, (largest.end - largest.first) * inputs.budget.sequence_length);
+  }
+  std::move(own.begin(), own.end(), std::back_inserter(symbols));
+  for (int stage = 0; stage < module.grid.pp; ++stage) {
+    lowered.stages.push_back(LowerStage(module, context, lowered.blocks, stage, overlap.reduce));
+  }
+  return lowered;
+}
+
+// Blocks that are called before blocks that call them: embedding, layers, head, stages.
+void AddBlocks(const LoweredModule& lowered, std::vector<Block>& blocks) {
+  const auto add = [&](const std::optional<Block>& block) {
+    if (block) blocks.push_back(*block);
+  };
+  const auto add_layer = [&](const LayerBlocks& layer) {
+    blocks.push_back(layer.forward);
+    add(layer.recompute);
+    add(layer.backward);
+  };
+  add_layer(lowered.blocks.embedding);
+  for (const auto& [kind, layer] : lowered.blocks.layers) add_layer(layer);
+  add_layer(lowered.blocks.head);
+  for (const StageBlocks& stage : lowered.stages) {
+    blocks.push_back(stage.forward);
+    add(stage.backward);
+    add(stage.last_backward);
+  }
+}
+
+// What a step adds up: counts as integers, losses and square norms in fp64, and how often each expert was chosen.
+std::vector<Accumulator> AccumulatorsOf(const std::vector<Module>& modules) {
+  std::vector<Accumulator> sums = {{"$integers", DType::kInt64, 2, {"loss_tokens", "routing"}},
+                                   {"$reals", DType::kFp64, 2, {"loss", "aux"}}};
+  for (const Module& module : modules) {
+    sums[1].parts.push_back("norm." + module.name);
+    ++sums[1].elements;
+    if (module.experts() > 0)
+      sums.push_back({"$expert_counts", DType::kInt64, module.expert_layers() * module.experts(), {}});
+  }
+  return sums;
+}
+
+// A stage where nothing learns runs no backward.
+std::vector<StageSchedule> WithoutIdleBackwards(std::vector<StageSchedule> schedules,
+                                                const std::vector<LoweredModule>& modules) {
+  for (StageSchedule& schedule : schedules) {
+    for (const LoweredModule& lowered : modules) {
+      if (lowered.module->name != schedule.module || lowered.learns(schedule.stage)) continue;
+      std::erase_if(schedule.order, [](const string& action) { return action[0] == 'B'; });
+    }
+  }
+  return schedules;
+}
+
+// The ranks of a stage whose place in tp x cp is `leader`, or all others. One range for each place, however many lanes
+// there are.
+std::vector<RankRange> RanksOfStage(const Grid& grid, int stage, int leader, bool leaders) {
+  const int places = grid.tp * grid.cp, first = grid.first_rank + stage * places * grid.dp;
+  std::vector<RankRange> ranges;
+  for (int place = 0; place < places; ++place) {
+    if ((place == leader) == leaders) ranges.push_back({first + place, grid.dp, grid.dp == 1 ? 1 : places});
+  }
+  return ranges;
+}
+
+// One role for a stage. Where the stage ends at a bridge, the leaders of its lanes run another program than their
+// siblings: they also send and receive (docs/layouts/bridges.md#leaders).
+void AddRolesOfStage(const LoweredModule& lowered, const StageSchedule& schedule, ProgramBuilder& builder,
+                     std::vector<Role>& roles) {
+  const Module& module = *lowered.module;
+  const Grid& grid = module.grid;
+  const int places = grid.tp * grid.cp;
+  const bool bridged = !lowered.bridges.empty() && schedule.stage == (lowered.language() ? 0 : lowered.last_stage());
+  const auto add = [&](const char* suffix, bool leads, std::vector<RankRange> ranks) {
+    Role role;
+    role.name = absl::StrCat(module.name, ".s", schedule.stage, suffix);
+    role.modules = {module.name};
+    role.ranks = std::move(ranks);
+    role.setup = builder.Setup({&lowered});
+    role.step = builder.DisjointStep(lowered, schedule, leads);
+    role.origin = module.origin;
+    roles.push_back(std::move(role));
+  };
+  if (!bridged || places == 1) {
+    return add("", bridged, {{grid.first_rank + schedule.stage * places * grid.dp, places * grid.dp, 1}});
+  }
+  // Place in tp x cp: the first one receives for the language model, the last one sends for an encoder.
+  const int leader = lowered.language() ? 0 : places - 1;
+  add("", true, RanksOfStage(grid, schedule.stage, leader, true));
+  add(".sibling", false, RanksOfStage(grid, schedule.stage, leader, false));
+}
+
+// Colocated modules have one role: all ranks run all modules.
+Role ColocatedRole(const ProgramInputs& inputs, const std::vector<LoweredModule>& modules, ProgramBuilder& builder) {
+  std::vector<const LoweredModule*> all;
+  Role role;
+  for (const LoweredModule& lowered : modules) {
+    all.push_back(&lowered);
+    role.modules.push_back(lowered.module->name);
+  }
+  role.name = absl::StrJoin(role.modules, "+") + ".s0";
+  role.ranks = {{0, inputs.world_size, 1}};
+  role.setup = builder.Setup(all);
+  role.step = builder.ColocatedStep();
+  role.origin = inputs.FindModule(inputs.bridges.front().to)->origin;
+  return role;
+}
+
+}  // namespace
+
+std::optional<Programs> LowerPrograms(const Recipe& recipe, const ProgramInputs& inputs, Diagnostics& diagnostics) {
+  const Overlap overlap = {*recipe.gradients.overlap_reduce, *recipe.gradients.overlap_gather};
+  std::vector<Symbol> symbols;
+  // Programs name blocks of all modules, also those at the other end of a bridge: so all are lowered first.
+  std::vector<LoweredModule> modules;
+  for (const Module& module : inputs.modules) modules.push_back(LowerModule(recipe, inputs, module, overlap, symbols));
+
+  Programs programs;
+  programs.accumulators = AccumulatorsOf(inputs.modules);
+  programs.symbols = SizeSymbols(inputs, std::move(symbols));
+  programs.schedule = WithoutIdleBackwards(inputs.schedule, modules);
+  for (const LoweredModule& lowered : modules) AddBlocks(lowered, programs.blocks);
+  ProgramBuilder builder(inputs, modules, programs.accumulators, overlap);
+  // Modules are all colocated or all disjoint (CheckSharedRanks), so the first bridge tells.
+  if (!inputs.bridges.empty() && inputs.bridges.front().kind == "colocated") {
+    programs.roles.push_back(ColocatedRole(inputs, modules, builder));
+  } else {
+    for (const LoweredModule& lowered : modules) {
+      for (const StageSchedule& schedule : programs.schedule) {
+        if (schedule.module == lowered.module->name) AddRolesOfStage(lowered, schedule, builder, programs.roles);
+      }
+    }
+  }
+  if (!CheckLength(recipe, inputs.budget, programs.blocks, programs.roles, diagnostics)) return std::nullopt;
+  return programs;
+}
+
+}  // namespace planwright

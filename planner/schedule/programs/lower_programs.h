@@ -1,0 +1,25 @@
+// Everything that ranks do: the blocks of each module, and one program for each role.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "planner/diagnostics/diagnostic.h"
+#include "planner/plan/plan.h"
+#include "planner/recipe/recipe.h"
+#include "planner/schedule/programs/program_inputs.h"
+
+namespace planwright {
+
+struct Programs {
+  std::vector<Accumulator> accumulators;
+  std::vector<Symbol> symbols;
+  std::vector<StageSchedule> schedule;  // without the backwards of stages where nothing learns
+  std::vector<Block> blocks;
+  std::vector<Role> roles;
+};
+
+// Nothing, and a problem (PW0105), when the programs are longer than limits.h allows.
+std::optional<Programs> LowerPrograms(const Recipe& recipe, const ProgramInputs& inputs, Diagnostics& diagnostics);
+
+}  // namespace planwright

@@ -1,0 +1,89 @@
+// Writes the program of one role: reading of samples, forward and backward calls in the order of the schedule,
+// transfers between them, and the tail of the step that reduces gradients, clips and steps. A role is a class of ranks
+// of one pipeline stage: of one module, or of all modules where they are colocated.
+//
+// In three files: program_builder.cc the step as a whole, program_transfers.cc what is sent and received around each
+// call, program_tail.cc the tail.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/schedule/blocks/lower_stage.h"
+#include "planner/schedule/programs/program_inputs.h"
+
+namespace planwright {
+
+// A module with its blocks.
+struct LoweredModule {
+  const Module* module = nullptr;
+  ModuleBlocks blocks;
+  std::vector<StageBlocks> stages;
+  std::vector<const Bridge*> bridges;  // of the language model: those that bring rows; of an encoder: its own
+
+  bool language() const { return module->carries_loss; }
+  int last_stage() const { return module->grid.pp - 1; }
+  bool learns(int stage) const { return stages[stage].backward.has_value(); }
+};
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const ProgramInputs& inputs, const std::vector<LoweredModule>& modules,
+                 const std::vector<Accumulator>& accumulators, const Overlap& overlap)
+      : inputs_(inputs), modules_(modules), accumulators_(accumulators), overlap_(overlap) {}
+
+  // The step of a stage of one module. `leads`: these ranks send and receive over bridges for their lanes; their
+  // siblings of tp and cp get rows and gradients by a broadcast.
+  std::vector<Instruction> DisjointStep(const LoweredModule& lowered, const StageSchedule& schedule, bool leads);
+
+  // The step of colocated modules. They take turns in each microbatch: encoders forward, rows to the language model's
+  // layout, language model forward and backward, gradients back, encoders backward.
+  std::vector<Instruction> ColocatedStep();
+
+  std::vector<Instruction> Setup(const std::vector<const LoweredModule*>& modules);
+
+ private:
+  // One exchange: what this rank sends and receives in it, and the values received.
+  struct Transfers {
+    std::vector<ExchangePart> parts;
+    std::vector<Output> received;
+  };
+
+  void Begin();
+  void ReadSamples(const LoweredModule& lowered, int stage, int microbatch);
+  void ReadImages(const LoweredModule& lowered, int stage, int microbatch);
+  void ReadTokens(const LoweredModule& lowered, int stage, int microbatch);
+  void Forward(const LoweredModule& lowered, int stage, int microbatch);
+  void Backward(const LoweredModule& lowered, int stage, int microbatch);
+  // What stage `stage` sends after an action ("F3") and receives before one. Both ends of an edge have its transfers in
+  // the same order, so no ranks wait for each other in a circle (docs/progress.md).
+  void AddSends(const LoweredModule& lowered, int stage, const std::string& action, bool leads, Transfers& transfers);
+  void AddReceives(const LoweredModule& lowered, int stage, const std::string& action, bool leads,
+                   Transfers& transfers);
+  void AddSendsOfRows(const LoweredModule& encoder, int microbatch, Transfers& transfers);
+  void Exchange(const Transfers& transfers, int origin);
+  // What a bridge brought, from the leader to its siblings of tp and cp.
+  void BroadcastReceived(const LoweredModule& lowered, int stage, const std::string& action, bool leads);
+  bool CarriesGradient(const Bridge& bridge) const;
+  // How many microbatches of rows an encoder sends before it receives its first gradient. Each later one goes out in
+  // the exchange that brings a gradient.
+  int RowsBeforeGradients(const LoweredModule& encoder) const;
+  const LoweredModule& LoweredNamed(const std::string& name) const;
+
+  void Tail(const std::vector<const LoweredModule*>& modules, int stage);
+  void ReduceGradients(const LoweredModule& lowered, int stage);
+  void StepBuckets(const Module& module, int stage);
+  Instruction& Emit(OpKind kind, const Module* module = nullptr, int bucket = -1);
+  void SumOver(const std::string& group, const std::string& accumulator);  // in place
+  void Append(std::vector<Instruction> instructions);
+  std::vector<Instruction> Finish();
+
+  const ProgramInputs& inputs_;
+  const std::vector<LoweredModule>& modules_;
+  const std::vector<Accumulator>& accumulators_;
+  const Overlap overlap_;
+  std::vector<Instruction> instructions_;
+};
+
+}  // namespace planwright

@@ -1,0 +1,17 @@
+// Whether programs stay within limits.h. They are proved, estimated and run with every call opened, so that is the
+// length that counts.
+#pragma once
+
+#include <vector>
+
+#include "planner/diagnostics/diagnostic.h"
+#include "planner/plan/plan.h"
+#include "planner/recipe/recipe.h"
+
+namespace planwright {
+
+// False, and a located problem (PW0105), when they are too long.
+bool CheckLength(const Recipe& recipe, const Budget& budget, const std::vector<Block>& blocks,
+                 const std::vector<Role>& roles, Diagnostics& diagnostics);
+
+}  // namespace planwright

@@ -1,0 +1,35 @@
+#include "planner/schedule/programs/program_values.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "planner/diagnostics/bug.h"
+
+namespace planwright {
+
+using std::string;
+
+string ValueOf(const Module& module, int microbatch, const string& what) {
+  return absl::StrCat(module.name, ".m", microbatch, ".", what);
+}
+
+int MicrobatchOf(const string& action) { return std::stoi(action.substr(1)); }
+
+const Output& InputNamed(const Block& block, const string& name) {
+  for (const Output& input : block.inputs) {
+    if (input.name == name) return input;
+  }
+  Bug("block " + block.name + " has no input " + name);
+}
+
+// One bridge needs no prefix, and its plans keep the plain names.
+string BridgeValue(const std::vector<Bridge>& bridges, const Bridge& bridge, const char* what) {
+  const auto same_end = [&](const Bridge& other) { return other.to == bridge.to; };
+  return std::count_if(bridges.begin(), bridges.end(), same_end) == 1 ? what : absl::StrCat(bridge.from, ".", what);
+}
+
+ExchangePart OverBridge(const Bridge& bridge, bool backward, bool send, string value, string sample_rows) {
+  return {bridge.name, backward, send, std::move(value), std::move(sample_rows)};
+}
+
+}  // namespace planwright
