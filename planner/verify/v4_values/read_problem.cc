@@ -42,7 +42,7 @@ string WantedText(const WantedOutput& wanted) {
                       wanted.what);
 }
 
-// read_tokens: whole sequences, whatever tp and cp, since the loss needs them whole (docs/model/loss.md#cross-entropy).
+// read_tokens: every rank of a lane reads whole sequences. Blocks cut them over tp or cp where they need a part.
 std::vector<WantedOutput> TokenOutputs(const Plan& plan, const Module& module, DType precision) {
   const int64_t samples = plan.budget.micro_samples, sequence = plan.budget.sequence_length;
   const std::vector<int64_t> whole = {samples, sequence};

@@ -4,8 +4,8 @@
 // communication_problem.h, which reports V6 where it would sum what is no sum.
 //
 // Not here: what a forward saves for its backward (verify_saved_values.cc), what samples bring (read_problem.h,
-// called for V5), which microbatch a value belongs to (V5), and the order of streams, which is derived and stands in
-// no plan (planner/plan/stream_order.h).
+// called for V5), which microbatch a value belongs to (V5), and the order of streams, which is derived and is
+// in no plan (planner/plan/stream_order.h).
 
 #include <algorithm>
 #include <map>
@@ -239,8 +239,8 @@ class ListWalk {
         }
         if (!first.storage) first = slot;
         if (slot.storage->shape != first.storage->shape || slot.dim != first.dim || slot.axis != first.axis) {
-          Fail(absl::StrCat(string(OpName(instruction.kind)), " ", what, " ", name,
-                            ", whose shape differs between frames"));
+          Fail(absl::StrCat(string(OpName(instruction.kind)), " ", what, " ", name, ", whose shape or cut in frame ",
+                            string(frame), " differs from that in ", string(frames_.front())));
           return false;
         }
       }

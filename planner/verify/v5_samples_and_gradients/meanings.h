@@ -1,6 +1,6 @@
 // What a value is, beyond its type: tokens, labels, the row counts of a bridge, what a module makes, the gradient of
 // that. Meanings are followed through the blocks that are called. So a role's program can be asked whether it gives
-// each block what that block needs. Which operands must have which meaning stands in the table of operations (`meaning`
+// each block what that block needs. The table of operations says which operands must have which meaning (`meaning`
 // in ops.def).
 #pragma once
 

@@ -58,7 +58,7 @@ class TransferTable {
  private:
   // A damaged table may be wrong in millions of rows: no one reads so many messages.
   void Fail(string message) {
-    if (++told_ > kMostTold) return;
+    if (++reported_ > kMostReported) return;
     violations_.push_back({"V5", absl::StrCat("bridge ", bridge_.name, backward_ ? " backward " : " ", message),
                            index_.OriginOf(bridge_.origin, -1, nullptr)});
   }
@@ -98,8 +98,8 @@ class TransferTable {
   const bool backward_;
   std::vector<Violation>& violations_;
   const int64_t samples_;
-  static constexpr int kMostTold = 100;
-  int told_ = 0;
+  static constexpr int kMostReported = 100;
+  int reported_ = 0;
 };
 
 // What programs do with a bridge: they exchange what the table moves between ranks, and broadcast it from the rank that

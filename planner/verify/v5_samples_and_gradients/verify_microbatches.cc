@@ -1,10 +1,10 @@
-// V5 of a step: every microbatch is read once by each stage that needs it, runs as often as every other one, and
-// keeps its own samples. Values of a role's program carry the number of their microbatch: reads and calls give it,
-// transfers keep it, and both ends of a transfer must mean the same one. The types of what is read and passed are
-// reported as V4, and loss tokens that count a lane twice as V6.
+// V5 of a step: every microbatch is read once by each stage that needs it, runs as often as every other one, and keeps
+// its own samples. Values of a role's program carry the number of their microbatch: reads and calls give it, transfers
+// keep it, and both ends of a transfer must mean the same one. Types of what is read and passed are reported as V4.
 //
-// Not here: how often a layer runs inside one microbatch (verify_layers.cc), the order of forwards and backwards
-// (V11, verify_programs.cc), and which samples a bridge carries (verify_bridges.cc).
+// Not here: how often a layer runs inside one microbatch (verify_layers.cc), the order of forwards and backwards (V11,
+// verify_programs.cc), which samples a bridge carries (verify_bridges.cc), and over which ranks loss tokens count (V6,
+// verify_counted_once.cc).
 
 #include <algorithm>
 #include <map>
@@ -12,7 +12,6 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "planner/verify/rules.h"
 #include "planner/verify/v4_values/read_problem.h"
 
@@ -195,36 +194,18 @@ class RoleMicrobatches {
     return bridge ? index_.module(part.send == part.backward ? bridge->to : bridge->from) : nullptr;
   }
 
-  // Outside blocks only loss tokens are added up. Every rank of a lane reads the same tokens, so they count once over
-  // tp and cp (docs/model/loss.md#normalization).
+  // Outside blocks only loss tokens are added to a sum. Over which ranks they count is V6's (verify_counted_once.cc).
   void Accumulate(const Instruction& op) {
     const string* into = op.FindText("into");
     const string* name = op.FindText("module");
-    const Module* module = name ? index_.module(*name) : nullptr;
     auto count = op.inputs.empty() ? loss_tokens_.end() : loss_tokens_.find(op.inputs.front());
-    if (!into || *into != "$integers.loss_tokens" || count == loss_tokens_.end() || !module ||
+    if (!into || *into != "$integers.loss_tokens" || count == loss_tokens_.end() || !name || !index_.module(*name) ||
         *name != count->second.second) {
       return Fail(&op, absl::StrCat("adds ", op.inputs.empty() ? "nothing" : op.inputs.front(), " to ",
                                     into ? *into : "nothing",
                                     "; outside blocks only loss tokens are added, of the module that read them"));
     }
     ++loss_token_counts_[count->second.first];
-    std::set<string> once;
-    if (const string* axes = op.FindText("once_over")) once = absl::StrSplit(*axes, ',', absl::SkipEmpty());
-    string wanted;
-    for (Axis axis : {Axis::kTp, Axis::kCp}) {
-      const string axis_name(AxisName(axis));
-      const bool named = once.erase(axis_name) > 0;
-      if (module->grid.size(axis) > 1) absl::StrAppend(&wanted, wanted.empty() ? "" : ",", axis_name);
-      if (module->grid.size(axis) > 1 && !named)
-        Fail(&op, absl::StrCat("counts the loss tokens of a lane once for each rank along ", axis_name), "V6");
-    }
-    for (const string& axis : once)
-      Fail(&op, absl::StrCat("counts loss tokens once over ", axis, ", along which lanes differ"), "V6");
-    const string* text = op.FindText("once_over");
-    if (text ? wanted.empty() || *text != wanted : !wanted.empty()) {
-      Fail(&op, absl::StrCat("counts loss tokens once over other axes than ", wanted), "V6");
-    }
   }
 
   void CheckModule(const Module& module, int microbatches) {
