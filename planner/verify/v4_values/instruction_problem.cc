@@ -87,7 +87,7 @@ string ValueCountProblem(const Instruction& instruction) {
                                       [](const string& name) { return IsStateName(name); });
   const auto state_out = std::count_if(instruction.outputs.begin(), instruction.outputs.end(), is_state);
   const bool moves_state = info.op_class == OpClass::kCommunication && state_in == 1 && state_out == 1;
-  // Other instructions name the state that they change in their attributes (ops.def, `writes`).
+  // Only a collective has state among its values. What other kinds change is in their `writes` lines (ops.def).
   if (state_in + state_out > 0 && !moves_state) return "has state among its values";
   for (const Output& output : instruction.outputs) {
     const ValueType& type = output.type;

@@ -39,7 +39,7 @@ const Terms& ForwardBlock::GradientOf(const string& name) {
   Terms terms;
   for (const auto& [i, place] : uses_[name]) {
     const Instruction& op = at(i);
-    // Other inputs of such instructions are row counts, except in sums and joins, where all are alike. The bias of
+    // Other inputs of such instructions are row counts, except in sums and joins, where every input passes. The bias of
     // add_residual_bias is a slot, and its two inputs are a sum.
     const bool passes =
         InfoOf(op.kind).passes_gradient && (place == 0 || op.kind == OpKind::kAdd || op.kind == OpKind::kConcat);

@@ -23,6 +23,8 @@ Meanings::Meanings(const PlanIndex& index, std::vector<Violation>& violations)
     : index_(index), violations_(violations) {
   texts_.push_back("something else");
   for (const Bridge& bridge : index.plan().bridges) {
+    // Both modules count the rows of a bridge: the language model in its tokens, where rows arrive, and the encoder in
+    // its images, where their gradients arrive.
     const Meaning counts = RowCounts(bridge.name), made = MadeBy(bridge.from);
     counts_at_[bridge.to].push_back(counts);
     rows_of_.emplace(counts, made);
@@ -68,7 +70,7 @@ const CallMeanings& Meanings::Run(const Block& block, string_view frame, const s
   // Walk may have run calls inside this one, which saved and changed the version. What follows does so for the whole
   // call at once, whether the block was walked now or before.
   microbatch.version = version;
-  if (made.saved.empty()) return made;
+  if (made.saved.empty()) return made;  // the same values are saved as before, so the version is the same
   for (const auto& [name, meaning] : made.saved) microbatch.saved[name] = meaning;
   microbatch.version =
       versions_.emplace(std::pair(version, &made), static_cast<int>(versions_.size()) + 1).first->second;
@@ -97,6 +99,7 @@ CallMeanings Meanings::Walk(const Block& block, string_view frame, const std::ve
       continue;
     }
     CheckOperands(block, op, values);
+    // What an instruction makes has no meaning here, unless it only cuts or moves what it is given.
     if (InfoOf(op.kind).keeps_meaning && !op.inputs.empty() && !op.outputs.empty())
       values[op.outputs[0].name] = Find(values, op.inputs[0]);
   }

@@ -30,25 +30,28 @@ class TransferTable {
     // rank come in order of samples.
     std::vector<int64_t> reached(static_cast<size_t>(destination_.ranks()), -1);
     for (const Transfer& transfer : transfers) {
-      const string what = absl::StrCat("samples ", transfer.first_sample, " to ", transfer.end_sample, " from rank ",
-                                       transfer.from_rank, " to rank ", transfer.to_rank);
+      // A table may have a row for each rank, so the text is made only where it is needed.
+      const auto fail = [&](const auto&... wrong) {
+        Fail(absl::StrCat("sends samples ", transfer.first_sample, " to ", transfer.end_sample, " from rank ",
+                          transfer.from_rank, " to rank ", transfer.to_rank, wrong...));
+      };
       if (!source_.contains(transfer.from_rank) || !destination_.contains(transfer.to_rank)) {
-        Fail(absl::StrCat("sends ", what, ", though these are not ranks of its modules"));
+        fail(", though these are not ranks of its modules");
         continue;
       }
       if (CoordinateOf(source_, transfer.from_rank, Axis::kPp) != from_stage ||
           CoordinateOf(destination_, transfer.to_rank, Axis::kPp) != to_stage) {
-        Fail(absl::StrCat("sends ", what, ", not from stage ", from_stage, " to stage ", to_stage));
+        fail(", not from stage ", from_stage, " to stage ", to_stage);
         continue;
       }
       const LaneSamples has = LaneOf(source_, transfer.from_rank), wants = LaneOf(destination_, transfer.to_rank);
       if (transfer.first_sample < has.first || transfer.end_sample > has.end) {
-        Fail(absl::StrCat("sends ", what, ", but the sender's lane has samples ", has.first, " to ", has.end));
+        fail(", but the sender's lane has samples ", has.first, " to ", has.end);
       }
       int64_t& next = reached[static_cast<size_t>(transfer.to_rank - destination_.first_rank)];
       if (next < 0) next = wants.first;
       if (transfer.first_sample != next || transfer.end_sample <= transfer.first_sample) {
-        Fail(absl::StrCat("sends ", what, ", but the next sample that its lane needs is ", next));
+        fail(", but the next sample that its lane needs is ", next);
       }
       next = transfer.end_sample;
     }

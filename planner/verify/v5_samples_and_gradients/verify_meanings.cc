@@ -29,8 +29,8 @@ class RoleMeanings {
       switch (op.kind) {
         case OpKind::kReadTokens:
         case OpKind::kReadImages:
-        case OpKind::kReadImageSizes: Read(op); break;
-        case OpKind::kCall: Call(op); break;
+        case OpKind::kReadImageSizes: ReadSamples(op); break;
+        case OpKind::kCall: CallBlock(op); break;
         case OpKind::kExchange: Exchange(op); break;
         case OpKind::kBroadcast: Broadcast(op); break;
         default: break;
@@ -53,13 +53,14 @@ class RoleMeanings {
     return it == values_.end() ? kNoMeaning : it->second;
   }
 
+  // `value`, which `op` reads, must have this meaning.
   void Require(const Instruction& op, const string& value, Meaning wanted) {
     if (Find(value) == wanted) return;
     Fail(op, absl::StrCat("passes ", value, " to ", string(OpName(op.kind)), " as ", meanings_.TextOf(wanted),
                           ", but it is ", meanings_.TextOf(Find(value))));
   }
 
-  void Read(const Instruction& op) {
+  void ReadSamples(const Instruction& op) {
     const string* name = op.FindText("module");
     if (!name) return;  // VerifyMicrobatches
     // In the order of the contract (`does` in ops.def).
@@ -81,7 +82,7 @@ class RoleMeanings {
 
   // The first call of a frame in a microbatch is its forward, the next its backward. The forward makes what its module
   // makes; the backward is given the gradient of that, and makes the gradients of what the forward was given.
-  void Call(const Instruction& op) {
+  void CallBlock(const Instruction& op) {
     const Block* block = index_.block(op.block);
     if (!block) return;  // V4
     std::vector<Meaning> given;

@@ -20,7 +20,7 @@ namespace {
 
 using std::string;
 
-constexpr int kUnknown = -1;
+constexpr int kUnknown = -1;  // a microbatch
 
 // Where microbatches pass from role to role: one direction of a bridge, or from one stage to the next.
 struct Channel {
@@ -48,6 +48,7 @@ class RoleMicrobatches {
 
   void Check() {
     for (const Instruction& op : role_.step) Walk(op);
+    // Totals, over the whole step.
     const int64_t microbatches = index_.plan().budget.microbatches;
     for (const string& name : role_.modules) {
       if (const Module* module = index_.module(name)) CheckModule(*module, static_cast<int>(microbatches));
@@ -84,15 +85,15 @@ class RoleMicrobatches {
     switch (op.kind) {
       case OpKind::kReadTokens:
       case OpKind::kReadImages:
-      case OpKind::kReadImageSizes: return Read(op);
-      case OpKind::kCall: return Call(op);
+      case OpKind::kReadImageSizes: return ReadSamples(op);
+      case OpKind::kCall: return CallBlock(op);
       case OpKind::kExchange: return Exchange(op);
-      case OpKind::kAccumulate: return Accumulate(op);
-      default: return Pass(op);
+      case OpKind::kAccumulate: return AddToSum(op);
+      default: return PassOn(op);
     }
   }
 
-  void Read(const Instruction& op) {
+  void ReadSamples(const Instruction& op) {
     const string* module = op.FindText("module");
     if (!module || !index_.module(*module)) return Fail(&op, "reads samples for no module");
     if (std::find(role_.modules.begin(), role_.modules.end(), *module) == role_.modules.end()) {
@@ -113,7 +114,7 @@ class RoleMicrobatches {
       Fail(&op, std::move(problem), "V4");
   }
 
-  void Call(const Instruction& op) {
+  void CallBlock(const Instruction& op) {
     for (const string& input : op.inputs) {
       const int found = MicrobatchOf(input, op.microbatch);
       if (found != kUnknown && found != op.microbatch) {
@@ -123,11 +124,12 @@ class RoleMicrobatches {
     }
     for (const Output& output : op.outputs) microbatch_of_[output.name] = op.microbatch;
     ++calls_[{op.frame, op.microbatch}];
+    // A frame that runs in one microbatch must run in each.
     if (const Block* block = index_.block(op.block)) frames_[block->module].insert(op.frame);
   }
 
   // An instruction outside blocks (broadcast) reads values of one microbatch, and makes values of it.
-  void Pass(const Instruction& op) {
+  void PassOn(const Instruction& op) {
     int microbatch = kUnknown;
     for (const string& input : op.inputs) {
       const int found = MicrobatchOf(input, microbatch);
@@ -195,7 +197,7 @@ class RoleMicrobatches {
   }
 
   // Outside blocks only loss tokens are added to a sum. Over which ranks they count is V6's (verify_counted_once.cc).
-  void Accumulate(const Instruction& op) {
+  void AddToSum(const Instruction& op) {
     const string* into = op.FindText("into");
     const string* name = op.FindText("module");
     auto count = op.inputs.empty() ? loss_tokens_.end() : loss_tokens_.find(op.inputs.front());
