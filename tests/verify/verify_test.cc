@@ -1,6 +1,6 @@
 // Each rule refuses plans that break it, and only such: a compiled plan passes; a damaged one is refused by the rule
 // named.
-#include "planner/verify/verify.h"
+#include "planner/verify/rules.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
