@@ -36,10 +36,10 @@ std::map<std::string, std::string> Sources(const char* folder) {
       sources[fs::relative(path, kRoot).string()] = ReadAll(path);
   }
   retu  // One bug of the page, as
-      //   ### 12. Title
-      //   - **Wrong:** ...
-      //   - **Here (plan, data):** ...
-      //   - **Shown by:** `Suite.Test`, ...
+        //   ### 12. Title
+        //   - **Wrong:** ...
+        //   - **Here (plan, data):** ...
+        //   - **Shown by:** `Suite.Test`, ...
       struct Entry {
     std::string number;
     std::string concerns;  // "plan, data"
@@ -105,7 +105,7 @@ TEST(ReferenceBugs, KindsExist) {
       EXPECT_EQ(said, std::string(KindNumber(*kind)) + " " + std::string(KindName(*kind))) << entry.number;
     }
   }
-  EXPECT_GT(named, 20);  // the page is read as it is written
+  EXPECT_GE(named, 15);  // else the page has another form than Entries() reads
 }
 
 // A name is "Suite.Test", or "Cases/Suite.Test/case" of a test with parameters.

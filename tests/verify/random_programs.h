@@ -1,5 +1,6 @@
-// Plans of random grids whose programs make progress by construction: a random sequence of meetings of the whole world,
-// each dealt to the roles that take part. Nothing in them computes. They reach shapes that no recipe asks for.
+// Random plans that make progress by construction. A random sequence of collectives and exchanges is drawn for the
+// whole world; each is appended to the programs of all roles that take part, so all roles have one order. Nothing
+// computes. These plans reach layouts that no recipe asks for.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 
 namespace planwright::testing {
 
-// One or two modules of up to 24 ranks each, stages, roles split by tp coordinate, a bridge with a random table,
-// exchanges of several parts, streams and events.
+// One or two modules of up to 27 ranks each, with stages, roles split by tp coordinate, a bridge with a random table,
+// exchanges of several parts, and several streams. The same seed gives the same plan.
 Plan RandomPrograms(uint64_t seed);
 
 }  // namespace planwright::testing

@@ -1,5 +1,5 @@
-// A role's program as one flat list for the simulator: the communications, calls unrolled, steps one after the other,
-// streams by number.
+// Programs of roles for the simulator: one flat list of communications, with calls unrolled, steps one after the other,
+// and streams as numbers.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ struct Op {
   const Instruction* instruction = nullptr;
   int stream = 0;                     // the same number in all programs
   int group = -1;                     // of a collective
-  std::string content;                // what a collective must agree on
-  std::vector<std::string> contents;  // of the parts of an exchange
+  std::string content;                // of a collective: what all members must agree on
+  std::vector<std::string> contents;  // of an exchange: for each part, what both ends must agree on
 };
 
 struct Program {
@@ -23,8 +23,8 @@ struct Program {
   int streams = 1;
 };
 
-// By role. What does not communicate starts and ends by itself and is left out. Throws std::runtime_error for a block
-// that does not exist or that calls itself.
+// The programs of all roles, with `steps` steps. Instructions that do not communicate are left out: they never wait for
+// another rank. Throws std::runtime_error for a block that does not exist or that calls itself.
 std::vector<Program> Unroll(const Plan& plan, int steps);
 
 }  // namespace planwright::testing

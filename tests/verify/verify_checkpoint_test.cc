@@ -1,5 +1,5 @@
-// V9: the manifest of every layout passes, and one that would leave a hole, write twice, or let two tensors share a key
-// does not.
+// V9: the checkpoint manifest of every layout passes. A manifest that leaves a hole, writes an element twice, or gives
+// two tensors one key is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,12 +25,13 @@ Plan Compiled(const TinyLayout& layout, const std::string& precision = "bf16") {
   return *CompileRecipe(recipe, diagnostics);
 }
 
-// tp2 dp1 encoder on ranks 0-1, tp2 dp2 ep2 (expert_dp2) language model on 2-5.
+// Encoder with tp2 dp1 on ranks 0 and 1, language model with tp2 dp2 ep2 (so expert_dp2) on ranks 2 to 5.
 const Plan& Sound() {
   static const Plan plan = Compiled({2, 2, 4, 2, 2, false});
   return plan;
 }
 
+// The rule of a module and view; in the dense view with or without tp in `cut`; with or without optimizer states.
 CheckpointRule& RuleOf(Plan& plan, const std::string& module, View view, bool cut, bool states) {
   for (CheckpointRule& rule : plan.checkpoint.rules) {
     const bool tensor = std::find(rule.cut.begin(), rule.cut.end(), Axis::kTp) != rule.cut.end();
@@ -60,7 +61,7 @@ Instruction& Draw(Plan& plan) {
 
 struct Damage {
   const char* name;
-  const char* says;
+  const char* says;  // part of a violation's message
   std::function<void(Plan&)> inflict;
 };
 
@@ -165,7 +166,7 @@ TEST_P(DamagedCheckpoint, IsRefused) {
 INSTANTIATE_TEST_SUITE_P(All, DamagedCheckpoint, ::testing::ValuesIn(Damages()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// What the rule proves by axes, counted rank by rank: every element of every tensor and state is written once.
+// Counts rank by rank what V9 proves by axes: every element of every tensor and state is written once.
 void ExpectWrittenOnce(const Plan& plan) {
   std::map<std::string, std::vector<int>> written;
   for (const CheckpointRule& rule : plan.checkpoint.rules) {

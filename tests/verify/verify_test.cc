@@ -1,5 +1,5 @@
-// Each rule refuses plans that break it, and only such: a compiled plan passes; a damaged one is refused by the rule
-// named.
+// Each rule refuses plans that break it: a compiled plan passes, and each damaged plan is refused by the rule that is
+// named beside the damage.
 #include "planner/verify/verify.h"
 
 #include <gmock/gmock.h>
@@ -18,8 +18,8 @@ namespace {
 using testing::TinyLayout;
 using testing::TinyRecipe;
 
-// tp2 dp1 encoder on ranks 0-1, tp2 dp2 ep4 language model on 2-5: every kind of group, a bridge with leaders and
-// siblings.
+// Encoder with tp2 dp1 on ranks 0 and 1, language model with tp2 dp2 ep4 on ranks 2 to 5. It has a bridge with leaders
+// and siblings.
 const Plan& Sound() {
   static const Plan plan = [] {
     Diagnostics diagnostics;
@@ -88,8 +88,8 @@ std::vector<Damage> Damages() {
       {"dropped_world_reduce", "V3", [](Plan& p) { Drop(p.roles[0].step, OpKind::kAllReduce); }},
       {"dropped_exchange", "V3",
        [](Plan& p) {
-         // The receiver's sibling still waits for a broadcast; keep values sound by dropping only a send of the last
-         // exchange.
+         // Drops the last exchange that only sends. No value is missing then, so V3 and not V4 must notice. The
+         // instruction before it frees its values.
          for (auto it = p.roles[2].step.rbegin(); it != p.roles[2].step.rend(); ++it) {
            if (it->kind == OpKind::kExchange && it->outputs.empty()) {
              for (const std::string& name : it->frees) std::next(it)->frees.push_back(name);
@@ -248,7 +248,8 @@ TEST_P(DamagedPlan, IsRefusedByItsRule) {
 INSTANTIATE_TEST_SUITE_P(All, DamagedPlan, ::testing::ValuesIn(Damages()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// What is wrong with blocks b0, b1, ... that each call the next `calls` times; in a `circle` the last calls the first.
+// The message of V4 for blocks b0, b1, ... where each calls the next one `calls` times. In a `circle` the last block
+// calls the first.
 std::string CallsProblem(int blocks, int calls, bool circle) {
   Plan plan;
   for (int i = 0; i < blocks; ++i) {
@@ -260,7 +261,7 @@ std::string CallsProblem(int blocks, int calls, bool circle) {
   return violations.empty() ? "" : violations.front().message;
 }
 
-TEST(VerifyCalls, RefusesCirclesAndProgramsWithoutAnEnd) {
+TEST(VerifyCalls, RefusesCirclesAndProgramsThatUnrollTooFar) {
   EXPECT_EQ(CallsProblem(kDeepestCalls, 1, false), "");
   EXPECT_EQ(CallsProblem(1, 1, true), "block b0 calls itself");
   EXPECT_EQ(CallsProblem(3, 2, true), "block b0 calls itself");
@@ -286,8 +287,7 @@ std::vector<std::string> RulesBrokenBy(const Plan& plan) {
   return rules;
 }
 
-// Steps follow one another: what a step gathers, on whatever stream, the next one waits for, and nothing is left for
-// the end.
+// The next step waits for what a step gathers, on any stream. So nothing is left to gather in the teardown.
 TEST(Verify, NothingMovesStateInTheTeardown) {
   Recipe recipe = TinyRecipe({2, 2, 4, 2, 4, false});
   recipe.gradients.overlap_gather = Located<bool>(true);
@@ -302,7 +302,7 @@ TEST(Verify, NothingMovesStateInTheTeardown) {
   EXPECT_THAT(RulesBrokenBy(plan), ::testing::Contains("V7"));
 }
 
-// Without a backward to compare with, a forward still uses each tensor in its place.
+// A forward must use each tensor in its place, also if there is no backward to compare with.
 TEST(Verify, AFrozenForwardUsesItsOwnTensors) {
   Recipe recipe = TinyRecipe({2, 2, 4, 2, 4, false});
   recipe.modules[0].train_backbone = std::string("frozen");
