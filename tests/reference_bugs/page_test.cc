@@ -35,37 +35,37 @@ std::map<std::string, std::string> Sources(const char* folder) {
     if (path.extension() == ".cc" || path.extension() == ".h")
       sources[fs::relative(path, kRoot).string()] = ReadAll(path);
   }
-  retu  // One bug of the page, as
-        //   ### 12. Title
-        //   - **Wrong:** ...
-        //   - **Here (plan, data):** ...
-        //   - **Shown by:** `Suite.Test`, ...
-      struct Entry {
-    std::string number;
-    std::string concerns;  // "plan, data"
-    std::string here, shown_by;
-  };
+  return sources;
+}
 
-  std::vector<Entry> Entries() {
-    std::string page = ReadAll(kRoot / "docs/reference_bugs.md");
-    absl::StrReplaceAll({{"\n  ", " "}}, &page);  // a bullet may go on in the next lines
-    constexpr std::string_view kTitle = "### ", kHere = "- **Here (", kHereEnd = "):** ", kShownBy = "- **Shown by:** ";
-    std::vector<Entry> entries;
-    for (const std::string_view line : absl::StrSplit(page, '\n')) {
-      if (line.starts_with(kTitle)) {
-        entries.push_back({.number = std::string(line.substr(kTitle.size(), line.find('.') - kTitle.size()))});
-      } else if (line.starts_with(kHere)) {
-        const size_t end = line.find(kHereEnd);
-        entries.back().concerns = line.substr(kHere.size(), end - kHere.size());
-        entries.back().here = line.substr(end + kHereEnd.size());
-      } else if (line.starts_with(kShownBy)) {
-        entries.back().shown_by = line.substr(kShownBy.size());
-      }
+// One bug of the page, as
+//   ### 12. Title
+//   - **Wrong:** ...
+//   - **Here (plan, data):** ...
+//   - **Shown by:** `Suite.Test`, ...
+struct Entry {
+  std::string number;
+  std::string concerns;  // "plan, data"
+  std::string here, shown_by;
+};
+
+std::vector<Entry> Entries() {
+  std::string page = ReadAll(kRoot / "docs/reference_bugs.md");
+  absl::StrReplaceAll({{"\n  ", " "}}, &page);  // a bullet may go on in the next lines
+  constexpr std::string_view kTitle = "### ", kHere = "- **Here (", kHereEnd = "):** ", kShownBy = "- **Shown by:** ";
+  std::vector<Entry> entries;
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(page, '\n'))) {
+    if (line.starts_with(kTitle)) {
+      entries.push_back({.number = line.substr(kTitle.size(), line.find('.') - kTitle.size())});
+    } else if (line.starts_with(kHere)) {
+      const size_t end = line.find(kHereEnd);
+      entries.back().concerns = line.substr(kHere.size(), end - kHere.size());
+      entries.back().here = line.substr(end + kHereEnd.size());
+    } else if (line.starts_with(kShownBy)) {
+      entries.back().shown_by = line.substr(kShownBy.size());
     }
-    return entries;
   }
-
-  eturn rows;
+  return entries;
 }
 
 std::vector<std::string> Matches(const std::string& text, const char* pattern) {

@@ -271,8 +271,8 @@ TEST(StreamOrder, EveryEffectOfTheTableOrdersSomething) {
   const auto whole = order_of(plan, {}), whole_loading = order_of(loading, {});
   for (const OpInfo& info : AllOps()) {
     for (size_t effect = 0; effect < info.effects.size(); ++effect) {
-      // Two effects order nothing that other effects do not order already. Masters and moments are touched together
-      // with their parameters, mostly by adamw alone. The log reads the real sums together with the counts of tokens.
+      // Two effects order nothing that other effects do not order already. Masters and moments are touched only by
+      // instructions that touch their parameters too. The log reads the real sums together with the counts of tokens.
       const std::string& resource = info.effects[effect].resource;
       if (resource == "%{module}.optimizer.{bucket}" || (info.kind == OpKind::kLogStep && resource == "$reals"))
         continue;
