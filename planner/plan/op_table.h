@@ -51,7 +51,7 @@ struct OpInfo {
   // index notation, of compute instructions (verify/op_signature.h); _cp: where the attribute cp is above 1
   std::string operands, operands_cp;
   // How many values it reads and makes, where no index notation says so. Calls have those of their block, exchanges one
-  // for each part that is received, reads those of read_rules.h.
+  // for each part that is received, reads those of read_problem.h.
   struct Values {
     std::vector<size_t> inputs = {0};  // any of these
     size_t outputs = 0;

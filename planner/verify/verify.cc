@@ -3,11 +3,13 @@
 #include <utility>
 
 #include "planner/plan/plan_ranges.h"
+#include "planner/verify/rules.h"
 
 namespace planwright {
 
 namespace {
 
+// The order is that of trust: a rule may index, divide and follow names that the rules before it have checked.
 std::vector<Violation> AllRules(const Plan& plan, std::vector<RoleEstimate>* memory) {
   std::vector<Violation> violations;
   const auto add = [&](std::vector<Violation> found) {
@@ -16,38 +18,41 @@ std::vector<Violation> AllRules(const Plan& plan, std::vector<RoleEstimate>* mem
   if (const std::string problem = RangeProblem(plan); !problem.empty()) return {{"V11", "the plan has " + problem}};
   add(VerifyPlacement(plan));
   add(VerifyGroups(plan));
-  if (!violations.empty()) return violations;
+  if (!violations.empty()) return violations;  // coordinates and members mean nothing
   add(VerifyBudget(plan));
   add(VerifyCalls(plan));
-  if (!violations.empty()) return violations;  // microbatches of no size and programs without an end cannot be followed
+  if (!violations.empty()) return violations;  // sample counts of 0 would be divisors, and calls may never end
   const PlanIndex index(plan);
   add(VerifyStorage(index));
-  if (!violations.empty()) return violations;
+  if (!violations.empty()) return violations;  // storages may name parameters and buckets that do not exist
   add(VerifyValues(index));
   const std::vector<MicrobatchCalls> microbatches = CallsOfMicrobatches(index);
-  add(VerifyFrames(index, microbatches));
+  add(VerifySavedValues(index, microbatches));
+  add(VerifyLayers(index, microbatches));
+  add(VerifyCountedOnce(index));
   if (!violations.empty()) return violations;  // the rest follows values from where they are made
   add(VerifyBackward(index, microbatches));
   add(VerifyBridges(index));
-  add(VerifySamples(index));
+  add(VerifyMicrobatches(index));
   add(VerifyMeanings(index));
   add(VerifyUpdates(index));
+  add(VerifyGradientSums(index));
   add(VerifyCheckpoint(plan));
   add(VerifyProgress(plan));
-  if (!violations.empty()) return violations;
-  add(VerifyRows(index));
+  if (!violations.empty()) return violations;  // the memory function walks linked programs, which must be sound
+  add(VerifyRunTimeSizes(index));
   add(VerifyMemory(plan, memory));
-  // Last: what breaks another rule is told by that rule, which says what would go wrong.
-  add(VerifyModel(index));
-  add(VerifyGraphs(index, microbatches));
+  // V11 is last. A plan that breaks another rule too is told by that rule, which says what would go wrong.
+  add(VerifyModules(index));
+  add(VerifyForwardGraphs(index, microbatches));
   add(VerifyRecompute(index, microbatches));
-  add(VerifyFollows(index));
+  add(VerifyDerivedFields(index));
   add(VerifyPrograms(index));
   add(VerifySiblings(index));
   return violations;
 }
 
-// What breaks the plan as a whole is told at its first module.
+// A violation of the plan as a whole points at the first module that has a line.
 int AnyOrigin(const Plan& plan) {
   for (const Module& module : plan.modules) {
     if (module.origin >= 0) return module.origin;

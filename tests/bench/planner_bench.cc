@@ -20,7 +20,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/plan/relate_origins.h"
 #include "planner/recipe/recipe_reader.h"
-#include "planner/verify/verify.h"
+#include "planner/verify/rules.h"
 
 extern char** environ;
 
@@ -97,21 +97,24 @@ const std::vector<Rule>& Rules() {
                                           {"V3 progress", plain(VerifyProgress)},
                                           {"V4 calls", plain(VerifyCalls)},
                                           {"V4 values", indexed(VerifyValues)},
-                                          {"V4 V5 frames", called(VerifyFrames)},
+                                          {"V4 saved values", called(VerifySavedValues)},
+                                          {"V5 layers", called(VerifyLayers)},
                                           {"V5 backward", called(VerifyBackward)},
-                                          {"V5 samples", indexed(VerifySamples)},
-                                          {"V5 meanings", indexed(VerifyMeanings)},
                                           {"V5 bridges", indexed(VerifyBridges)},
-                                          {"V6 V7 updates", indexed(VerifyUpdates)},
+                                          {"V5 microbatches", indexed(VerifyMicrobatches)},
+                                          {"V5 meanings", indexed(VerifyMeanings)},
+                                          {"V6 counted once", indexed(VerifyCountedOnce)},
+                                          {"V6 gradient sums", indexed(VerifyGradientSums)},
                                           {"V7 storage", indexed(VerifyStorage)},
+                                          {"V7 updates", indexed(VerifyUpdates)},
                                           {"V8 budget", plain(VerifyBudget)},
                                           {"V9 checkpoint", plain(VerifyCheckpoint)},
-                                          {"V10 rows", indexed(VerifyRows)},
+                                          {"V10 run-time sizes", indexed(VerifyRunTimeSizes)},
                                           {"V10 memory", plain([](const Plan& plan) { return VerifyMemory(plan); })},
-                                          {"V11 model", indexed(VerifyModel)},
-                                          {"V11 graphs", called(VerifyGraphs)},
+                                          {"V11 modules", indexed(VerifyModules)},
+                                          {"V11 forward graphs", called(VerifyForwardGraphs)},
                                           {"V11 recompute", called(VerifyRecompute)},
-                                          {"V11 follows", indexed(VerifyFollows)},
+                                          {"V11 derived fields", indexed(VerifyDerivedFields)},
                                           {"V11 programs", indexed(VerifyPrograms)},
                                           {"V11 siblings", indexed(VerifySiblings)}};
   return rules;

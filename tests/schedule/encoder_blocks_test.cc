@@ -10,7 +10,7 @@
 
 #include "planner/model/expand_radio.h"
 #include "planner/schedule/lower_encoder.h"
-#include "planner/verify/verify.h"
+#include "planner/verify/rules.h"
 #include "tests/schedule/block_queries.h"
 #include "tests/support/recipes.h"
 

@@ -12,7 +12,7 @@
 #include "planner/model/expand_language.h"
 #include "planner/model/expand_model.h"
 #include "planner/schedule/lower_language.h"
-#include "planner/verify/verify.h"
+#include "planner/verify/rules.h"
 #include "tests/schedule/block_queries.h"
 #include "tests/support/recipes.h"
 

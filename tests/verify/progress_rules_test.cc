@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "planner/verify/verify.h"
+#include "planner/verify/rules.h"
 #include "tests/verify/simulator.h"
 
 namespace planwright {

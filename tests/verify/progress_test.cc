@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/compile.h"
-#include "planner/verify/verify.h"
+#include "planner/verify/rules.h"
 #include "tests/support/compiled.h"
 #include "tests/support/recipes.h"
 #include "tests/verify/mutants.h"

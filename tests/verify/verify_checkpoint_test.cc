@@ -9,7 +9,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/plan/shard_map.h"
 #include "planner/recipe/recipe_reader.h"
-#include "planner/verify/verify.h"
+#include "planner/verify/rules.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {

@@ -1,6 +1,6 @@
 // Each rule refuses plans that break it: a compiled plan passes, and each damaged plan is refused by the rule that is
 // named beside the damage.
-#include "planner/verify/verify.h"
+#include "planner/verify/rules.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

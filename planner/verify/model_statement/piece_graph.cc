@@ -1,0 +1,60 @@
+#include "planner/verify/model_statement/piece_graph.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace planwright {
+
+using std::string;
+
+PieceGraph::PieceGraph(const Plan& plan, const Module& module, const ModelNumbers& numbers, const StatedPiece& piece)
+    : plan_(plan), module_(module) {
+  for (const Bridge& bridge : plan.bridges) {
+    if (bridge.to == module.name) bridges_.push_back(&bridge);
+  }
+  for (const string& name : piece.inputs) {
+    for (const string& one : Expanded(name)) inputs_.push_back(Define(one));
+  }
+  for (const StatedCompute& stated : piece.computes) {
+    if (stated.when && numbers.Of(*stated.when) == 0) continue;
+    for (size_t i = 0; i < (stated.each ? bridges_.size() : 1); ++i) Add(stated, i);
+  }
+  for (const string& name : piece.outputs) outputs_.push_back(names_[name]);
+  if (!piece.counts.empty() && names_.contains(piece.counts)) counts_ = names_[piece.counts];
+  for (const std::vector<Expression>& segments : piece.reshards) reshards_.push_back(numbers.SizesOf(segments));
+}
+
+// "rows*" for each encoder, "document_ends?" where samples pack documents.
+std::vector<string> PieceGraph::Expanded(const string& name) const {
+  if (name.back() == '?') return plan_.data.packed_documents ? std::vector<string>{name} : std::vector<string>{};
+  if (name.back() != '*') return {name};
+  std::vector<string> all;
+  for (size_t i = 0; i < bridges_.size(); ++i) all.push_back(absl::StrCat(name, i));
+  return all;
+}
+
+Attribute PieceGraph::Setting(const string& text, size_t encoder) const {
+  if (text == "token*") return bridges_[encoder]->token >= 0 ? bridges_[encoder]->token : plan_.data.image_token;
+  const auto constant = module_.constants.find(text);
+  return constant == module_.constants.end() ? Attribute(text) : constant->second;
+}
+
+void PieceGraph::Add(const StatedCompute& stated, size_t encoder) {
+  Compute& compute = computes_.emplace_back();
+  compute.kind = stated.kind;
+  compute.slots = &stated.slots;
+  compute.reads = absl::StrJoin(stated.inputs, ", ");
+  for (const string& name : stated.inputs) {
+    const bool of_each = stated.each && name.back() == '*';
+    for (const string& one : of_each ? std::vector<string>{absl::StrCat(name, encoder)} : Expanded(name))
+      compute.inputs.push_back(names_.at(one));
+  }
+  if (compute.kind == OpKind::kAdd) std::sort(compute.inputs.begin(), compute.inputs.end());  // a sum of any order
+  for (const auto& [attribute, text] : stated.settings)
+    compute.settings.emplace_back(attribute, Setting(text, encoder));
+  for (const string& name : stated.outputs) compute.outputs.push_back(Define(name));
+}
+
+}  // namespace planwright

@@ -1,0 +1,357 @@
+// V11 of single fields: buckets, sums of the step, groups with their streams, bridges, image sizes of the data,
+// run-time sizes and axes of the checkpoint have the one value that modules, bridges and programs give them. Each is
+// compared with its formula, in the order in which the plan has it.
+//
+// Not here: fields that may have any value which other rules allow ("chosen" in plan_fields.h), and ranges of free
+// fields (planner/plan/plan_ranges.h).
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/estimate/device.h"
+#include "planner/plan/sample_images.h"
+#include "planner/verify/rules.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+using std::string_view;
+
+string Text(const string& text) { return text.empty() ? "nothing" : text; }
+string Text(int64_t value) { return absl::StrCat(value); }
+string Text(int value) { return absl::StrCat(value); }
+string Text(View view) { return string(ViewName(view)); }
+string Text(TpGradient tp) { return string(TpGradientName(tp)); }
+string Text(DType dtype) { return string(DTypeName(dtype)); }
+string Text(const std::vector<Axis>& axes) {
+  return absl::StrCat(
+      "[", absl::StrJoin(axes, ",", [](string* out, Axis axis) { out->append(string(AxisName(axis))); }), "]");
+}
+string Text(const std::vector<string>& words) { return absl::StrCat("[", absl::StrJoin(words, ","), "]"); }
+string Text(const std::vector<int>& ranks) { return absl::StrCat(ranks.size(), " ranks"); }
+
+class Equations {
+ public:
+  Equations(const PlanIndex& index, std::vector<Violation>& violations)
+      : index_(index), plan_(index.plan()), violations_(violations) {}
+
+  void Check() {
+    for (const Module& module : plan_.modules) Buckets(module);
+    Accumulators();
+    Bridges();
+    Groups();
+    const string& gpu = plan_.cluster.gpu;
+    if (DeviceOf(gpu).gpu != gpu) Fail("the cluster", absl::StrCat("has a gpu ", gpu, ", which nobody knows"), -1);
+    Data();
+    Symbols();
+    Checkpoint();
+    if (plan_.format_version != kPlanFormatVersion)
+      Fail("the plan", absl::StrCat("is of format ", plan_.format_version), -1);
+  }
+
+ private:
+  void Fail(const string& who, string_view what, int origin) {
+    violations_.push_back({"V11", absl::StrCat(who, " ", string(what)), index_.OriginOf(origin, -1, nullptr)});
+  }
+
+  template <typename T>
+  void Equal(const string& who, const char* what, const T& found, const T& wanted, int origin) {
+    if (found != wanted) Fail(who, absl::StrCat("has ", what, " ", Text(found), ", not ", Text(wanted)), origin);
+  }
+
+  // Of ranks along tp the language model's each see a part of the sequence, the encoder's all of it (facts 3.1, 3.9).
+  static TpGradient SharedOf(const Module& module, const Parameter& parameter) {
+    if (parameter.experts > 0 || parameter.shard_dim >= 0 || module.grid.tp == 1) return TpGradient::kSharded;
+    return module.carries_loss ? TpGradient::kPartial : TpGradient::kReplicated;
+  }
+
+  void Buckets(const Module& module) {
+    for (const Storage& storage : module.storages) {
+      if (storage.bucket < 0) continue;
+      const Bucket& bucket = module.buckets[static_cast<size_t>(storage.bucket)];
+      const TpGradient tp = SharedOf(module, module.parameters[static_cast<size_t>(storage.parameters.front())]);
+      if (bucket.tp != tp)
+        Equal(absl::StrCat("bucket ", bucket.name, " of ", storage.frame, ".", storage.slot), "tp", bucket.tp, tp,
+              module.origin);
+    }
+    std::set<string_view> names;
+    for (const Bucket& bucket : module.buckets) {
+      const string who = "bucket " + bucket.name;
+      const bool expert = bucket.view == View::kExpert, whole = bucket.tp != TpGradient::kSharded;
+      const int shards = expert ? module.grid.expert_dp : module.grid.dp * module.grid.cp;
+      if (!names.insert(bucket.name).second) Fail(who, "has the name of another", module.origin);
+      Equal(who, "shards", bucket.shards, shards, module.origin);
+      Equal(who, "reduce_group", bucket.reduce_group, shards > 1 ? module.name + (expert ? ".ep_dp" : ".dp_cp") : "",
+            module.origin);
+      Equal(who, "tp_group", bucket.tp_group, bucket.tp == TpGradient::kPartial ? module.name + ".tp" : "",
+            module.origin);
+      Equal(who, "once_over", bucket.once_over, whole ? std::vector<Axis>{Axis::kTp} : std::vector<Axis>{},
+            module.origin);
+      Equal(who, "dtype", bucket.dtype, plan_.dtype(), module.origin);
+      Equal(who, "master", bucket.master, plan_.master(), module.origin);
+    }
+  }
+
+  void Accumulators() {
+    std::vector<Accumulator> wanted = {{"$integers", DType::kInt64, 2, {"loss_tokens", "routing"}},
+                                       {"$reals", DType::kFp64, 2, {"loss", "aux"}}};
+    for (const Module& module : plan_.modules) {
+      wanted[1].parts.push_back("norm." + module.name);
+      ++wanted[1].elements;
+      if (module.experts() > 0)
+        wanted.push_back({"$expert_counts", DType::kInt64, module.expert_layers() * module.experts(), {}});
+    }
+    Equal("the plan", "sums of a step:", static_cast<int64_t>(plan_.accumulators.size()),
+          static_cast<int64_t>(wanted.size()), -1);
+    for (size_t i = 0; i < std::min(wanted.size(), plan_.accumulators.size()); ++i) {
+      const Accumulator& found = plan_.accumulators[i];
+      const string who = "the sum " + found.name;
+      Equal(who, "name", found.name, wanted[i].name, -1);
+      Equal(who, "dtype", found.dtype, wanted[i].dtype, -1);
+      Equal(who, "elements", found.elements, wanted[i].elements, -1);
+      Equal(who, "parts", found.parts, wanted[i].parts, -1);
+    }
+  }
+
+  static const char* KindOf(const Grid& from, const Grid& to) {
+    if (from.first_rank == to.first_rank && from.ranks() == to.ranks()) return "colocated";
+    if (from.dp == to.dp) return "equal";
+    if (to.dp % from.dp == 0) return "fan_out";
+    return from.dp % to.dp == 0 ? "fan_in" : "uneven";
+  }
+
+  void Bridges() {
+    for (const Bridge& bridge : plan_.bridges) {
+      const string who = "bridge " + bridge.name;
+      Equal(who, "name", bridge.name, absl::StrCat("bridge.", bridge.from, ".", bridge.to), bridge.origin);
+      const Module *from = index_.module(bridge.from), *to = index_.module(bridge.to);
+      if (from && to) Equal(who, "kind", bridge.kind, string(KindOf(from->grid, to->grid)), bridge.origin);
+    }
+    // What stands for images in the text is what the first encoder's rows replace.
+    if (!plan_.bridges.empty())
+      Equal("the data", "image_token", plan_.data.image_token, plan_.bridges.front().token,
+            plan_.bridges.front().origin);
+  }
+
+  void Use(const std::vector<Instruction>& body) {
+    for (const Instruction& op : body) {
+      if (!op.group.empty()) streams_[op.group].insert(op.stream);
+      for (const ExchangePart& part : op.parts)
+        streams_[part.bridge.empty() ? part.group : part.bridge].insert(op.stream);
+    }
+  }
+
+  std::vector<int> MembersOf(const Bridge& bridge) const {
+    std::vector<bool> member(static_cast<size_t>(plan_.world_size));
+    for (const auto* transfers : {&bridge.forward, &bridge.backward}) {
+      for (const Transfer& transfer : *transfers) {
+        for (int rank : {transfer.from_rank, transfer.to_rank}) {
+          if (rank >= 0 && rank < plan_.world_size) member[static_cast<size_t>(rank)] = true;  // others: V5
+        }
+      }
+    }
+    std::vector<int> ranks;
+    for (size_t rank = 0; rank < member.size(); ++rank) {
+      if (member[rank]) ranks.push_back(static_cast<int>(rank));
+    }
+    return ranks;
+  }
+
+  // In creation order: the world, fifteen of each module, the bridges.
+  void Groups() {
+    using enum Axis;
+    struct OfModule {
+      const char* name;
+      View view;
+      std::vector<Axis> axes;
+    };
+    static const std::vector<OfModule> kOfModule = {
+        {"tp", View::kDense, {kTp}},
+        {"cp", View::kDense, {kCp}},
+        {"pp", View::kDense, {kPp}},
+        {"dp", View::kDense, {kDp}},
+        {"dp_cp", View::kDense, {kDp, kCp}},
+        {"tp_cp", View::kDense, {kTp, kCp}},
+        {"mp", View::kDense, {kTp, kPp}},
+        {"tp_dp", View::kDense, {kTp, kDp}},
+        {"tp_dp_cp", View::kDense, {kTp, kDp, kCp}},
+        {"intra_dist_opt_instance", View::kDense, {kTp, kCp, kDp, kPp}},
+        {"ep", View::kExpert, {kEp}},
+        {"ep_tp", View::kExpert, {kExpertTp}},
+        {"ep_dp", View::kExpert, {kExpertDp}},
+        {"tp_ep_mp", View::kExpert, {kExpertTp, kEp}},
+        {"tp_ep_pp", View::kExpert, {kExpertTp, kEp, kPp}},
+    };
+    for (const Block& block : plan_.blocks) Use(block.body);
+    for (const Role& role : plan_.roles) {
+      for (const auto* list : {&role.setup, &role.step, &role.teardown}) Use(*list);
+    }
+    next_ = 0;
+    Expect("world", "world", "", View::kDense, {}, nullptr);
+    for (const Module& module : plan_.modules) {
+      for (const OfModule& kind : kOfModule)
+        Expect(absl::StrCat(module.name, ".", kind.name), kind.name, module.name, kind.view, kind.axes, nullptr);
+    }
+    for (const Bridge& bridge : plan_.bridges) Expect(bridge.name, "bridge", "", View::kDense, {}, &bridge);
+    if (next_ < plan_.groups.size())
+      Fail("group " + plan_.groups[next_].name, "is of no axes that any module has", plan_.groups[next_].origin);
+  }
+
+  void Expect(const string& name, const char* short_name, const string& module, View view,
+              const std::vector<Axis>& axes, const Bridge* bridge) {
+    if (next_ >= plan_.groups.size()) {
+      if (next_++ == plan_.groups.size()) Fail("the plan", absl::StrCat("lacks the group ", name), -1);
+      return;
+    }
+    const Group& found = plan_.groups[next_++];
+    const string who = "group " + found.name;
+    if (found.name != name) return Fail(who, absl::StrCat("stands in the place of ", name), found.origin);
+    Equal(who, "short_name", found.short_name, string(short_name), found.origin);
+    Equal(who, "module", found.module, module, found.origin);
+    Equal(who, "view", found.view, view, found.origin);
+    Equal(who, "axes", found.axes, axes, found.origin);
+    if (bridge) Equal(who, "members", found.ranks, MembersOf(*bridge), found.origin);
+    const auto used = streams_.find(name);
+    std::vector<string> streams;
+    if (used != streams_.end()) streams.assign(used->second.begin(), used->second.end());
+    Equal(who, "streams", found.streams, streams, found.origin);
+  }
+
+  void Data() {
+    if (plan_.data.kind != "mock" && plan_.data.kind != "webdataset" && plan_.data.kind != "recorded") {
+      Fail("the data", absl::StrCat("is of kind ", plan_.data.kind, ", which nobody reads"), -1);
+    }
+    const auto can = [&](bool Module::*what) {
+      const auto found =
+          std::find_if(plan_.modules.begin(), plan_.modules.end(), [&](const Module& module) { return module.*what; });
+      return found == plan_.modules.end() ? nullptr : &*found;
+    };
+    const Module *encoder = can(&Module::has_images), *language = can(&Module::carries_loss);
+    const int at = encoder ? encoder->origin : -1;
+    Equal("the data", "patch", plan_.data.patch, encoder ? encoder->size("patch") : 0, at);
+    Equal("the data", "pixel_shuffle", plan_.data.pixel_shuffle, encoder ? encoder->size("pixel_shuffle") : 0, at);
+    Equal("the data", "max_image", plan_.data.max_image, encoder ? encoder->size("max_image") : 0, at);
+    Equal("the data", "vocabulary", plan_.data.vocabulary, language ? language->size("vocabulary") : 0,
+          language ? language->origin : -1);
+  }
+
+  // Run-time sizes of the programs, in the order of the modules.
+  void Symbols() {
+    const SampleImages images = ImagesOfSample(plan_.data, plan_.budget.sequence_length);
+    size_t next = 0;
+    const auto expect = [&](const Module& module, const string& what) {
+      const string name = absl::StrCat(module.name, ".", what);
+      if (next >= plan_.symbols.size()) {
+        if (next++ == plan_.symbols.size())
+          Fail("the plan", absl::StrCat("lacks the run-time size ", name), module.origin);
+        return;
+      }
+      const Symbol& symbol = plan_.symbols[next++];
+      if (symbol.name != name)
+        return Fail("the run-time size " + symbol.name, absl::StrCat("stands in the place of ", name), module.origin);
+      Equal("the run-time size " + name, "mean", symbol.mean, MeanOf(symbol, module, what, images), module.origin);
+    };
+    for (const Module& module : plan_.modules) {
+      if (module.has_images) {
+        const bool dealt = module.grid.cp > 1;
+        expect(module, "image_rows");
+        if (dealt) expect(module, "part_image_rows");
+        for (const char* what : {"patches", "images", "tokens"}) expect(module, what);
+        if (dealt) expect(module, "lane_tokens");
+        continue;
+      }
+      std::vector<const Bridge*> into;
+      for (const Bridge& bridge : plan_.bridges) {
+        if (bridge.to == module.name) into.push_back(&bridge);
+      }
+      for (const Bridge* bridge : into) expect(module, into.size() == 1 ? "image_rows" : bridge->from + ".image_rows");
+      if (module.experts() > 0 && module.grid.ep > 1) {
+        expect(module, "expert_rows");
+        if (module.grid.expert_tp > 1) expect(module, "expert_rows_gathered");
+      }
+      if (plan_.data.packed_documents) expect(module, "documents");
+    }
+    if (next < plan_.symbols.size())
+      Fail("the run-time size " + plan_.symbols[next].name, "is of no value of any program", -1);
+  }
+
+  // As whole a number as can be, one at least; 0: as many as can come.
+  int64_t MeanOf(const Symbol& symbol, const Module& module, string_view what, const SampleImages& images) const {
+    double mean = 0;
+    if (what.starts_with("expert_rows")) {
+      // Experts get, on average, as many rows as their rank sends.
+      const Grid& grid = module.grid;
+      const int64_t tokens = plan_.budget.sequence_length / (grid.tp * grid.cp) * plan_.budget.micro_samples;
+      mean = static_cast<double>(tokens) * static_cast<double>(module.top_k()) *
+             (what == "expert_rows" ? 1 : grid.expert_tp);
+    } else if (plan_.data.pixel_shuffle > 0 && !images.patches.empty()) {
+      const LaneSamples lane = SamplesOfLane(plan_.budget.block_samples, module.grid.dp, 0);
+      const double count = static_cast<double>(lane.end - lane.first) * images.mean_images;
+      double patches = 0;
+      for (int64_t of_image : images.patches)
+        patches += static_cast<double>(of_image) / static_cast<double>(images.patches.size());
+      patches *= count;
+      if (what.ends_with("image_rows") && what != "part_image_rows") {
+        mean = patches / static_cast<double>(plan_.data.pixel_shuffle * plan_.data.pixel_shuffle);
+      } else if (what == "images") {
+        mean = count;
+      } else if (what == "patches") {
+        mean = patches;
+      } else if (what == "tokens" || what == "lane_tokens") {
+        mean = patches + count * static_cast<double>(module.size("class_tokens"));
+      } else {
+        return 0;
+      }
+      mean = std::min(mean, static_cast<double>(symbol.maximum));
+    } else {
+      return 0;
+    }
+    // Written so that no number of a damaged plan is out of range, NaN too.
+    return mean >= 1 ? static_cast<int64_t>(std::llround(std::min(mean, 9e15))) : 1;
+  }
+
+  // Along which axes a parameter of the rule lies in parts, in the order of its view.
+  void Checkpoint() {
+    for (const CheckpointRule& rule : plan_.checkpoint.rules) {
+      const Module* module = index_.module(rule.module);
+      const int first = rule.parameters.empty() ? -1 : rule.parameters.front().first;
+      if (!module || first < 0 || first >= static_cast<int>(module->parameters.size())) continue;  // V9
+      const Parameter& parameter = module->parameters[static_cast<size_t>(first)];
+      std::vector<Axis> cut, replicated, flat;
+      for (Axis axis : AxesOf(rule.view)) {
+        if (axis == Axis::kPp) continue;
+        const bool tensor = axis == Axis::kTp || axis == Axis::kExpertTp;
+        (axis == Axis::kEp || (tensor && parameter.shard_dim >= 0) ? cut : replicated).push_back(axis);
+      }
+      if (!rule.states.empty())
+        flat =
+            rule.view == View::kExpert ? std::vector<Axis>{Axis::kExpertDp} : std::vector<Axis>{Axis::kCp, Axis::kDp};
+      const string who = absl::StrCat("the checkpoint's rule of ", parameter.name);
+      Equal(who, "view", rule.view, parameter.experts > 0 ? View::kExpert : View::kDense, module->origin);
+      Equal(who, "cut", rule.cut, cut, module->origin);
+      Equal(who, "replicated", rule.replicated, replicated, module->origin);
+      Equal(who, "flat", rule.flat, flat, module->origin);
+    }
+  }
+
+  const PlanIndex& index_;
+  const Plan& plan_;
+  std::vector<Violation>& violations_;
+  std::map<string, std::set<string>, std::less<>> streams_;  // on which some program communicates, by group
+  size_t next_ = 0;                                          // of the plan's groups
+};
+
+}  // namespace
+
+std::vector<Violation> VerifyDerivedFields(const PlanIndex& index) {
+  std::vector<Violation> violations;
+  Equations(index, violations).Check();
+  return violations;
+}
+
+}  // namespace planwright

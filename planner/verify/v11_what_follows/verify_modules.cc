@@ -1,0 +1,290 @@
+// V11 of modules: the constants of a module are those of its kind. Its parameters, storages, layers and counts are
+// what the statement of the kind (model_statement.h) makes of the constants, the layer kinds and the grid. Weights
+// are told apart by names, never by sizes.
+//
+// Not here: what layers compute (verify_forward_graphs.cc), and how storages lie in buckets (V7, verify_storage.cc).
+
+#include <cmath>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "planner/plan/plan_enums.h"
+#include "planner/verify/model_statement/model_statement.h"
+#include "planner/verify/rules.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+
+string Text(const std::vector<int64_t>& sizes) { return absl::StrCat("[", absl::StrJoin(sizes, ","), "]"); }
+string Text(const std::vector<int>& numbers) { return absl::StrCat("[", absl::StrJoin(numbers, ","), "]"); }
+string Text(const string& text) { return text.empty() ? "nothing" : text; }
+string Text(bool value) { return value ? "true" : "false"; }
+string Text(int value) { return absl::StrCat(value); }
+string Text(int64_t value) { return absl::StrCat(value); }
+string Text(const Init& init) { return absl::StrCat(string(InitKindName(init.kind)), "(", init.a, ", ", init.b, ")"); }
+
+bool Same(const Init& a, const Init& b) { return a.kind == b.kind && a.a == b.a && a.b == b.b; }
+template <typename T>
+bool Same(const T& a, const T& b) {
+  return a == b;
+}
+
+class ModelEquations {
+ public:
+  ModelEquations(const Plan& plan, const Module& module, std::vector<Violation>& violations)
+      : plan_(plan), module_(module), violations_(violations) {}
+
+  void Check() {
+    statement_ = StatementOf(module_.kind);
+    if (!statement_) return Fail(absl::StrCat("is of kind ", module_.kind, ", which has no statement"));
+    Equal("has_images", module_.has_images, statement_->has_images);
+    Equal("carries_loss", module_.carries_loss, statement_->carries_loss);
+    if (module_.carries_loss) Equal("trains_projection", module_.trains_projection, module_.trains_backbone);
+    Constants();
+    Outputs();
+    if (failed_) return;  // everything else is made of them
+    const ModelNumbers numbers(plan_, module_, *statement_);
+    numbers_ = &numbers;
+    Pieces();
+  }
+
+ private:
+  void Fail(string message) {
+    failed_ = true;
+    violations_.push_back({"V11", absl::StrCat("module ", module_.name, " ", message), module_.origin});
+  }
+
+  // `what` is made only where it is told.
+  template <typename What, typename T>
+  void Equal(const What& what, const T& found, const T& wanted) {
+    if (Same(found, wanted)) return;
+    Fail(absl::StrCat("has ", Name(what), " ", Text(found), ", not ", Text(wanted)));
+  }
+  template <typename What>
+  static string Name(const What& what) {
+    if constexpr (std::is_invocable_v<What>) {
+      return what();
+    } else {
+      return what;
+    }
+  }
+
+  bool HasLayer(char kind) const {
+    for (const LayerSummary& layer : module_.layers) {
+      if (layer.kind == kind) return true;
+    }
+    return false;
+  }
+
+  void Constants() {
+    size_t known = 0;
+    for (const StatedConstant& constant : statement_->constants) {
+      const auto found = module_.constants.find(constant.name);
+      const bool wanted = constant.of == 0 || HasLayer(constant.of);
+      if (found == module_.constants.end()) {
+        if (wanted) Fail(absl::StrCat("lacks the constant ", constant.name));
+        continue;
+      }
+      ++known;
+      if (!wanted)
+        Fail(absl::StrCat("has the constant ", constant.name, " and no layer of kind ", string(1, constant.of)));
+      const bool typed = constant.real ? std::holds_alternative<double>(found->second)
+                                       : std::holds_alternative<int64_t>(found->second);
+      if (!typed) {
+        Fail(absl::StrCat("has a constant ", constant.name, " that is no ", constant.real ? "real number" : "integer"));
+      } else if (const double value =
+                     constant.real ? module_.real(constant.name) : static_cast<double>(module_.size(constant.name));
+                 !(value > 0 || (constant.or_zero && value == 0))) {
+        Fail(absl::StrCat("has the constant ", constant.name, " ", value, ", which no model has"));
+      }
+    }
+    if (known == module_.constants.size()) return;
+    for (const auto& [name, value] : module_.constants) {
+      const bool stated = std::any_of(statement_->constants.begin(), statement_->constants.end(),
+                                      [&](const StatedConstant& constant) { return constant.name == name; });
+      if (!stated) Fail(absl::StrCat("has a constant ", name, ", which its kind does not know"));
+    }
+  }
+
+  // An encoder repeats the numbers of the model that it feeds: its projector ends in them.
+  void Outputs() {
+    for (const Bridge& bridge : plan_.bridges) {
+      if (bridge.from != module_.name) continue;
+      const Module* fed = plan_.FindModule(bridge.to);
+      if (!fed) continue;  // V2
+      if (!fed->carries_loss || !module_.has_images)
+        Fail(absl::StrCat("feeds ", bridge.to, ", though bridges lead from images to the loss"));
+      Equal("output.hidden", module_.size("output.hidden"), fed->size("hidden"));
+      Equal("output.layers", module_.size("output.layers"), static_cast<int64_t>(fed->layers.size()));
+      if (module_.real("output.init_std") != fed->real("init_std")) {
+        Fail(absl::StrCat("has output.init_std ", module_.real("output.init_std"), ", not ", fed->real("init_std")));
+      }
+    }
+  }
+
+  void Pieces() {
+    const string name = module_.name;
+    int64_t counted = Piece(statement_->embed, absl::StrCat(name, ".embed"), 0, -1);
+    Flops("embed_flops", module_.embed_flops, statement_->embed.flops, false);
+    int expert_row = 0;
+    for (size_t i = 0; i < module_.layers.size(); ++i) {
+      const LayerSummary& layer = module_.layers[i];
+      const auto stated = statement_->layers.find(layer.kind);
+      if (stated == statement_->layers.end()) {
+        Fail(absl::StrCat("has layer ", i, " of kind ", string(1, layer.kind), ", which ", module_.kind,
+                          " does not have"));
+        return;
+      }
+      const string frame = absl::StrCat(name, ".layers.", i);
+      const int before = i == 0 ? 0 : module_.layers[i - 1].stage;
+      if (layer.stage < before || layer.stage >= module_.grid.pp) {
+        Fail(absl::StrCat("has layer ", i, " on stage ", layer.stage, ", behind a layer of stage ", before, " of ",
+                          module_.grid.pp));
+      }
+      if (layer.frame != frame) Equal([&] { return absl::StrCat("layer ", i, " of frame"); }, layer.frame, frame);
+      const int64_t elements = Piece(stated->second, frame, layer.stage, static_cast<int>(i));
+      const auto of_layer = [&](const char* what) {
+        return [&frame, what] { return absl::StrCat(frame, " of ", what); };
+      };
+      Equal(of_layer("parameters"), layer.parameters, elements);
+      Equal(of_layer("expert_row"), layer.expert_row, layer.kind == 'E' ? expert_row++ : -1);
+      Flops(of_layer("forward_flops"), layer.forward_flops, stated->second.flops, true);
+      Flops(of_layer("mixing_flops"), layer.mixing_flops, stated->second.mixing, true);
+      counted += elements;
+    }
+    counted += Piece(statement_->head, absl::StrCat(name, ".head"), module_.grid.pp - 1, -1);
+    Flops("head_flops", module_.head_flops, statement_->head.flops, false);
+    if (parameter_ < module_.parameters.size()) {
+      Fail(absl::StrCat("has a parameter ", module_.parameters[parameter_].name, ", which ", module_.kind,
+                        " does not have"));
+    }
+    if (storage_ < module_.storages.size()) {
+      Fail(absl::StrCat("has a storage ", module_.storages[storage_].frame, ".", module_.storages[storage_].slot,
+                        ", which ", module_.kind, " does not have"));
+    }
+    Equal("parameter_count", module_.parameter_count, counted);
+    Equal("projector_count", module_.projector_count, projector_);
+  }
+
+  // Of a layer to the nearest number, where it is an average over images; of embedding and head from below. Beyond what
+  // a double holds exactly the last digits depend on the order of the sums.
+  template <typename What>
+  void Flops(const What& what, int64_t found, const std::optional<Expression>& formula, bool of_layer) {
+    const double exact = formula ? numbers_->Of(*formula) : 0;
+    const double wanted = std::isnan(exact) ? 0 : of_layer ? std::round(exact) : std::floor(exact);
+    if (std::abs(static_cast<double>(found) - wanted) <= 1e-12 * std::abs(wanted)) return;
+    Fail(absl::StrCat("has ", Name(what), " ", found, ", not ", wanted));
+  }
+
+  // The elements of its parameters, buffers and projection left out.
+  int64_t Piece(const StatedPiece& piece, const string& frame, int stage, int layer) {
+    int64_t counted = 0;
+    const string prefix =
+        layer < 0 ? piece.prefix : absl::StrReplaceAll(piece.prefix, {{"{layer}", absl::StrCat(layer)}});
+    for (size_t i = 0; i < piece.weights.size(); ++i) {
+      const StatedWeight& weight = piece.weights[i];
+      if (parameter_ >= module_.parameters.size()) {
+        if (!std::exchange(ended_, true))
+          Fail(absl::StrCat("lacks the parameter ", module_.name, ".", prefix, weight.name));
+        return counted;
+      }
+      const std::vector<int64_t> shape = numbers_->SizesOf(weight.shape);
+      const int64_t elements = CheckParameter(module_.parameters[parameter_], weight, shape, prefix);
+      if (weight.form != StatedWeight::Form::kJoined) CheckStorage(piece, i, shape, frame, stage);
+      if (weight.form != StatedWeight::Form::kBuffer) (weight.projection ? projector_ : counted) += elements;
+      ++parameter_;
+    }
+    return counted;
+  }
+
+  int64_t CheckParameter(const Parameter& found, const StatedWeight& weight, const std::vector<int64_t>& shape,
+                         const string& prefix) {
+    using Form = StatedWeight::Form;
+    const string suffix = prefix + weight.name;
+    const bool buffer = weight.form == Form::kBuffer, experts = weight.form == Form::kExperts;
+    const int64_t tensors = experts ? module_.size("moe.experts") : 0;
+    const bool cut = weight.cut >= 0 && (!experts || module_.grid.expert_tp > 1);
+    if (!absl::EndsWith(found.name, suffix) || found.name.size() != module_.name.size() + 1 + suffix.size() ||
+        !absl::StartsWith(found.name, module_.name)) {
+      Equal([&] { return absl::StrCat("as parameter ", parameter_); }, found.name,
+            absl::StrCat(module_.name, ".", suffix));
+    }
+    const auto of = [&](const char* what) { return [&found, what] { return absl::StrCat(found.name, " of ", what); }; };
+    const string file = absl::StrCat(FilePrefix(weight), suffix);
+    Equal(of("file name"), found.file_name, file);
+    Equal(of("shape"), found.shape, shape);
+    Equal(of("experts"), found.experts, tensors);
+    Equal(of("shard_dim"), found.shard_dim, cut ? weight.cut : -1);
+    std::vector<int64_t> segments;
+    if (cut)
+      segments = weight.segments.empty() ? std::vector<int64_t>{shape[static_cast<size_t>(weight.cut)]}
+                                         : numbers_->SizesOf(weight.segments);
+    Equal(of("segments"), found.segments, segments);
+    Equal(of("decay"), found.decay, !buffer && shape.size() > 1 && !absl::EndsWith(suffix, ".bias"));
+    Equal(of("trained"), found.trained,
+          !buffer && (weight.projection ? module_.trains_projection : module_.trains_backbone));
+    Equal(of("buffer"), found.buffer, buffer);
+    Init draw{weight.draw, 0, 0};
+    if (!weight.numbers.empty()) draw.a = numbers_->Of(weight.numbers[0]);
+    if (weight.numbers.size() > 1) draw.b = numbers_->Of(weight.numbers[1]);
+    Equal(of("initial value"), found.init, draw);
+    int64_t elements = std::max<int64_t>(found.experts, 1);
+    for (int64_t size : found.shape) elements *= size;  // in its range, whatever the constants are
+    return elements;
+  }
+
+  // Of several encoders of one model each has its own part of a file.
+  string FilePrefix(const StatedWeight& weight) const {
+    return absl::StrReplaceAll(weight.file_prefix, {{"{encoder}", plan_.modules.size() > 2 ? module_.name + "." : ""}});
+  }
+
+  // What a rank holds: parameters that follow one another from weight `first` of the piece on.
+  void CheckStorage(const StatedPiece& piece, size_t first, std::vector<int64_t> local, const string& frame,
+                    int stage) {
+    const StatedWeight& weight = piece.weights[first];
+    if (storage_ >= module_.storages.size()) {
+      if (!std::exchange(ended_, true)) Fail(absl::StrCat("lacks the storage ", frame, ".", weight.slot));
+      return;
+    }
+    const Storage& found = module_.storages[storage_++];
+    std::vector<int> parameters = {static_cast<int>(parameter_)};
+    for (size_t i = first + 1; i < piece.weights.size() && piece.weights[i].form == StatedWeight::Form::kJoined; ++i) {
+      parameters.push_back(static_cast<int>(parameter_ + (i - first)));
+      local[0] += numbers_->SizeOf(piece.weights[i].shape[0]);
+    }
+    const bool experts = weight.form == StatedWeight::Form::kExperts;
+    if (weight.cut >= 0) local[static_cast<size_t>(weight.cut)] /= experts ? module_.grid.expert_tp : module_.grid.tp;
+    if (experts) local.insert(local.begin(), module_.size("moe.experts") / module_.grid.ep);
+    const auto of = [&](const char* what) { return [&, what] { return absl::StrCat(frame, ".", weight.slot, what); }; };
+    if (found.frame != frame || found.slot != weight.slot) {
+      Equal([&] { return absl::StrCat("as storage ", storage_ - 1); }, absl::StrCat(found.frame, ".", found.slot),
+            absl::StrCat(frame, ".", weight.slot));
+    }
+    Equal(of(" of shape"), found.shape, local);
+    Equal(of(" of parameters"), found.parameters, parameters);
+    Equal(of(" on stage"), found.stage, stage);
+  }
+
+  const Plan& plan_;
+  const Module& module_;
+  std::vector<Violation>& violations_;
+  const ModelStatement* statement_ = nullptr;
+  const ModelNumbers* numbers_ = nullptr;
+  size_t parameter_ = 0, storage_ = 0;
+  int64_t projector_ = 0;
+  bool failed_ = false, ended_ = false;
+};
+
+}  // namespace
+
+std::vector<Violation> VerifyModules(const PlanIndex& index) {
+  std::vector<Violation> violations;
+  for (const Module& module : index.plan().modules) ModelEquations(index.plan(), module, violations).Check();
+  return violations;
+}
+
+}  // namespace planwright

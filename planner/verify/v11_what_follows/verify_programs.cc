@@ -1,0 +1,151 @@
+// V11 of how programs are written: roles set up as the plan says where weights come from, microbatches run in the
+// order of the schedule, an instruction has the fields that its kind reads and no others, what is received is read,
+// and a single number is not written as a run with a stride.
+//
+// Not here: whether the schedule is right (V8), whether all roles of a stage agree (verify_siblings.cc), and an
+// instruction's attributes and operands (V4).
+
+#include <unordered_map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/verify/rules.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+using std::string_view;
+
+class Programs {
+ public:
+  Programs(const PlanIndex& index, std::vector<Violation>& violations)
+      : index_(index), plan_(index.plan()), violations_(violations) {}
+
+  void Check() {
+    for (const Block& block : plan_.blocks) Instructions("block " + block.name, block.body, true, block.origin);
+    for (const Role& role : plan_.roles) {
+      Setup(role);
+      for (const StageSchedule& stage : plan_.schedule) Order(role, stage);
+      const string who = "role " + role.name;
+      for (const auto* list : {&role.setup, &role.step, &role.teardown}) Instructions(who, *list, false, role.origin);
+      Ranges(who, role.ranks, role.origin);
+      Received(role);
+    }
+    for (const CheckpointRule& rule : plan_.checkpoint.rules) {
+      const Module* module = index_.module(rule.module);
+      Ranges("a rule of the checkpoint", rule.parameters, module ? module->origin : -1);
+    }
+  }
+
+ private:
+  void Fail(const string& who, string_view what, int origin) {
+    violations_.push_back({"V11", absl::StrCat(who, " ", string(what)), index_.OriginOf(origin, -1, nullptr)});
+  }
+
+  // One number is written in one way.
+  void Ranges(const string& who, const std::vector<RankRange>& ranges, int origin) {
+    for (const RankRange& range : ranges) {
+      if (range.count == 1 && range.stride != 1)
+        Fail(who, absl::StrCat("names ", range.first, " alone, with a stride of ", range.stride), origin);
+    }
+  }
+
+  // An instruction has the fields that its kind reads, and no others.
+  void Instructions(const string& who, const std::vector<Instruction>& body, bool in_block, int origin) {
+    for (const Instruction& op : body) {
+      const OpClass of = OpClassOf(op.kind);
+      const bool call = op.kind == OpKind::kCall, exchange = op.kind == OpKind::kExchange;
+      const char* stray = nullptr;
+      if (!call && !(op.block.empty() && op.frame.empty())) stray = "a block or a frame";
+      if (call && !op.stream.empty()) stray = "a stream";
+      if (op.group.empty() != (of != OpClass::kCommunication || exchange)) stray = "a group too many, or none";
+      if (op.microbatch != -1 && (in_block || !(call || of == OpClass::kData))) stray = "a microbatch";
+      if (!exchange && !op.parts.empty()) stray = "parts of an exchange";
+      for (const ExchangePart& part : op.parts) {
+        const bool over_bridge = !part.bridge.empty();
+        if (over_bridge == !part.group.empty() || over_bridge == part.sample_rows.empty() ||
+            over_bridge == (part.shift != 0)) {
+          stray = "a part both over a bridge and between stages";
+        }
+      }
+      if (!stray) continue;
+      Fail(who,
+           absl::StrCat("has ", stray, " in ", string(OpName(op.kind)),
+                        op.outputs.empty() ? "" : " of " + op.outputs[0].name),
+           op.origin >= 0 ? op.origin : origin);
+    }
+  }
+
+  // Of a microbatch and stage the first call is its forward, the next its backward.
+  void Order(const Role& role, const StageSchedule& stage) {
+    const Module* module = index_.module(stage.module);
+    if (!module || !Runs(role, *module) || StageOf(role, *module) != stage.stage) return;
+    std::vector<bool> begun(static_cast<size_t>(plan_.budget.microbatches));
+    size_t next = 0;
+    for (const Instruction& op : role.step) {
+      const Block* block = op.kind == OpKind::kCall ? index_.block(op.block) : nullptr;
+      if (!block || block->module != module->name) continue;
+      const auto microbatch = static_cast<size_t>(op.microbatch);  // one that there is: V5
+      const string action = absl::StrCat(begun[microbatch] ? "B" : "F", op.microbatch);
+      begun[microbatch] = true;
+      if (next < stage.order.size() && stage.order[next++] == action) continue;
+      return Fail("role " + role.name,
+                  absl::StrCat("runs ", action, " of ", module->name, ", where the schedule has another"),
+                  op.origin >= 0 ? op.origin : role.origin);
+    }
+    if (next < stage.order.size())
+      Fail("role " + role.name, absl::StrCat("never runs ", stage.order[next], " of ", module->name), role.origin);
+  }
+
+  // What comes in an exchange is read: by a call, or by the broadcast that hands it to the siblings.
+  void Received(const Role& role) {
+    std::unordered_map<string_view, const Instruction*> open;
+    for (const Instruction& op : role.step) {
+      for (const string& input : op.inputs) open.erase(input);
+      for (const ExchangePart& part : op.parts) {
+        if (!part.send) open.emplace(part.value, &op);
+      }
+    }
+    for (const auto& [value, exchange] : open) {
+      Fail("role " + role.name, absl::StrCat("receives ", string(value), ", which nothing reads"),
+           exchange->origin >= 0 ? exchange->origin : role.origin);
+    }
+  }
+
+  // Weights are held, drawn or loaded as the plan says, and the masters follow.
+  void Setup(const Role& role) {
+    std::vector<std::pair<OpKind, string_view>> wanted;
+    for (const string& name : role.modules) {
+      const Module* module = index_.module(name);
+      if (!module) continue;  // V1
+      wanted.emplace_back(OpKind::kAllocateParameters, name);
+      wanted.emplace_back(plan_.initialize ? OpKind::kLoadParameters : OpKind::kInitializeParameters, name);
+      if (module->trained()) wanted.emplace_back(OpKind::kRefreshMasters, name);
+    }
+    bool same = wanted.size() == role.setup.size();
+    for (size_t i = 0; same && i < wanted.size(); ++i) {
+      const string* of = role.setup[i].FindText("module");
+      same = role.setup[i].kind == wanted[i].first && of && *of == wanted[i].second;
+    }
+    if (same) return;
+    const auto text = [](string* out, const auto& one) {
+      absl::StrAppend(out, string(OpName(one.first)), " ", string(one.second));
+    };
+    Fail("role " + role.name, absl::StrCat("must set up by: ", absl::StrJoin(wanted, ", ", text)), role.origin);
+  }
+
+  const PlanIndex& index_;
+  const Plan& plan_;
+  std::vector<Violation>& violations_;
+};
+
+}  // namespace
+
+std::vector<Violation> VerifyPrograms(const PlanIndex& index) {
+  std::vector<Violation> violations;
+  Programs(index, violations).Check();
+  return violations;
+}
+
+}  // namespace planwright

@@ -1,0 +1,163 @@
+#include "planner/verify/v4_values/instruction_problem.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/plan/op_table.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+
+bool HasType(const Attribute& value, AttributeType type) {
+  switch (type) {
+    case AttributeType::kInteger: return std::holds_alternative<int64_t>(value);
+    case AttributeType::kReal: return std::holds_alternative<double>(value);
+    case AttributeType::kText: return std::holds_alternative<string>(value);
+    case AttributeType::kIntegers: return std::holds_alternative<std::vector<int64_t>>(value);
+  }
+  return false;
+}
+
+double Number(const Attribute& value) {
+  if (const int64_t* integer = std::get_if<int64_t>(&value)) return static_cast<double>(*integer);
+  const double* real = std::get_if<double>(&value);
+  return real ? *real : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace
+
+string StrayField(const Instruction& instruction, bool in_block) {
+  const OpInfo& info = InfoOf(instruction.kind);
+  const bool call = instruction.kind == OpKind::kCall, exchange = instruction.kind == OpKind::kExchange;
+  const bool computes = info.op_class == OpClass::kCompute, reads = info.op_class == OpClass::kData;
+  const auto of = [](const char* field, const string& value) {
+    return value.empty() ? "" : absl::StrCat("has the ", field, " ", value);
+  };
+  if (!call && !instruction.block.empty()) return of("block", instruction.block);
+  if (!call && !instruction.frame.empty()) return of("frame", instruction.frame);
+  if (instruction.microbatch >= 0 && !reads && (!call || in_block))
+    return absl::StrCat("has the microbatch ", instruction.microbatch);
+  if ((info.op_class != OpClass::kCommunication || exchange) && !instruction.group.empty())
+    return of("group", instruction.group);
+  if (!exchange && !instruction.parts.empty()) return "has parts of an exchange";
+  if (!(computes && in_block) && !instruction.parameters.empty())
+    return absl::StrCat("has the parameter ", instruction.parameters.front());
+  if (!(computes && in_block) && !instruction.gradients.empty())
+    return absl::StrCat("has the gradient ", instruction.gradients.front());
+  for (const ExchangePart& part : instruction.parts) {
+    if (!part.bridge.empty() && (!part.group.empty() || part.shift != 0))
+      return "has a part over a bridge and between stages";
+    if (part.bridge.empty() && !part.sample_rows.empty()) return of("row counts", part.sample_rows);
+  }
+  return "";
+}
+
+string Misplaced(const Instruction& instruction, bool in_block) {
+  const OpInfo& info = InfoOf(instruction.kind);
+  const bool moves_state = !instruction.inputs.empty() && IsStateName(instruction.inputs.front());
+  switch (info.op_class) {
+    case OpClass::kControl: return "";
+    case OpClass::kData: return in_block ? "reads samples in a block" : "";
+    case OpClass::kCompute: return in_block ? "" : "computes outside a block";
+    case OpClass::kState:
+      return in_block && info.values.inputs == std::vector<size_t>{0} ? "changes state in a block" : "";
+    case OpClass::kCommunication: break;
+  }
+  const bool between_blocks = instruction.kind == OpKind::kExchange || instruction.kind == OpKind::kBroadcast;
+  if (in_block) return between_blocks ? "stands in a block" : "";
+  return between_blocks || moves_state ? "" : "moves a value outside a block";
+}
+
+string ValuesProblem(const Instruction& instruction) {
+  const OpInfo& info = InfoOf(instruction.kind);
+  const auto is_state = [](const Output& output) { return IsStateName(output.name); };
+  const auto state_in = std::count_if(instruction.inputs.begin(), instruction.inputs.end(),
+                                      [](const string& name) { return IsStateName(name); });
+  const auto state_out = std::count_if(instruction.outputs.begin(), instruction.outputs.end(), is_state);
+  const bool moves_state = info.op_class == OpClass::kCommunication && state_in == 1 && state_out == 1;
+  if (state_in + state_out > 0 && !moves_state) return "touches state beside values";
+  for (const Output& output : instruction.outputs) {
+    const ValueType& type = output.type;
+    const bool plain = !type.host && !type.gradient && type.layout.empty();
+    if (is_state(output) && !plain) return absl::StrCat("makes ", output.name, " with a layout of a value");
+  }
+  if (!info.operands.empty() || instruction.kind == OpKind::kCall) return "";  // index notation and blocks say
+  if (instruction.kind == OpKind::kExchange) {
+    std::vector<string> received, made;
+    for (const ExchangePart& part : instruction.parts) {
+      if (!part.send) received.push_back(part.value);
+    }
+    for (const Output& output : instruction.outputs) made.push_back(output.name);
+    return instruction.inputs.empty() && made == received ? "" : "has other values than its parts send and receive";
+  }
+  const std::vector<size_t>& counts = info.values.inputs;
+  if (std::find(counts.begin(), counts.end(), instruction.inputs.size()) == counts.end()) {
+    return absl::StrCat("reads ", instruction.inputs.size(), " values, not ", absl::StrJoin(counts, " or "));
+  }
+  if (info.op_class == OpClass::kData || instruction.outputs.size() == info.values.outputs) return "";
+  return absl::StrCat("makes ", instruction.outputs.size(), " values, not ", info.values.outputs);
+}
+
+double AttributeRules::ValueOf(const string& name, const Module& module) const {
+  if (name == "sequence") return static_cast<double>(plan_.budget.sequence_length);
+  if (name == "samples") return static_cast<double>(plan_.budget.micro_samples);
+  if (name == "image_token") return static_cast<double>(plan_.data.image_token);
+  if (name == "trains_backbone") return module.trains_backbone ? 1 : 0;
+  if (const auto axis = AxisFromName(name)) return module.grid.size(*axis);
+  const auto constant = module.constants.find(name);
+  return constant == module.constants.end() ? std::numeric_limits<double>::quiet_NaN() : Number(constant->second);
+}
+
+const std::vector<AttributeRules::Expected>& AttributeRules::ExpectedOf(OpKind kind, const Module& module) {
+  const auto [known, fresh] = known_.try_emplace({&module, kind});
+  if (!fresh) return known->second;
+  const auto value_of = [&](const string& name) { return ValueOf(name, module); };
+  for (const AttributeSpec& spec : InfoOf(kind).attributes) {
+    Expected& expected = known->second.emplace_back();
+    if (spec.when) expected.wanted = spec.when->Evaluate(value_of) != 0;
+    for (const Expression& formula : spec.values) expected.values.push_back(formula.Evaluate(value_of));
+  }
+  return known->second;
+}
+
+string AttributeRules::Problem(const Instruction& instruction, const Module* module) {
+  const OpInfo& info = InfoOf(instruction.kind);
+  const std::vector<Expected>* expected = module ? &ExpectedOf(instruction.kind, *module) : nullptr;
+  size_t known = 0;
+  for (size_t i = 0; i < info.attributes.size(); ++i) {
+    const AttributeSpec& spec = info.attributes[i];
+    const auto found = instruction.attributes.find(spec.name);
+    const bool follows = spec.source == AttributeSource::kFormula && expected;
+    if (found == instruction.attributes.end()) {
+      // Which module it is of is known in a block and nowhere else.
+      const bool may_lack = spec.optional && (module || spec.name != "module");
+      if (!may_lack && (!follows || (*expected)[i].wanted)) return absl::StrCat("lacks the attribute ", spec.name);
+      continue;
+    }
+    ++known;
+    if (module && spec.optional && spec.name == "module") return "names a module, where it is of that of its block";
+    if (!HasType(found->second, spec.type))
+      return absl::StrCat("has an attribute ", spec.name, " that is no ", string(AttributeTypeName(spec.type)));
+    if (!follows) continue;
+    if (!(*expected)[i].wanted) return absl::StrCat("has an attribute ", spec.name, " where there is none");
+    const std::vector<double>& values = (*expected)[i].values;
+    const double value = Number(found->second);
+    if (std::find(values.begin(), values.end(), value) != values.end()) continue;
+    if (std::isnan(values.front()))
+      return absl::StrCat("needs constants that its module lacks: ", spec.name, " = ", spec.values.front().text());
+    return absl::StrCat("has ", spec.name, " ", value, ", not ", values.front(), " = ", spec.values.front().text());
+  }
+  if (known == instruction.attributes.size()) return "";
+  for (const auto& [name, value] : instruction.attributes) {
+    if (!info.FindAttribute(name)) return absl::StrCat("has an attribute ", name, ", which its kind does not know");
+  }
+  return "";
+}
+
+}  // namespace planwright

@@ -1,0 +1,70 @@
+#include "planner/verify/v5_samples_and_gradients/forward_block.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "planner/plan/op_table.h"
+#include "planner/verify/v5_samples_and_gradients/backward_table.h"
+
+namespace planwright {
+
+using std::string;
+
+Terms Joined(Terms a, const Terms& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  std::sort(a.begin(), a.end());
+  return a;
+}
+
+ForwardBlock::ForwardBlock(const PlanIndex& index, const Block& block) : index_(index), block_(block) {
+  for (size_t i = 0; i < block.body.size(); ++i) {
+    const Instruction& op = block.body[i];
+    for (size_t place = 0; place < op.inputs.size(); ++place)
+      uses_[op.inputs[place]].push_back({static_cast<int>(i), static_cast<int>(place)});
+    for (const Output& output : op.outputs) types_[output.name] = &output.type;
+  }
+  for (const Output& input : block.inputs) types_[input.name] = &input.type;
+  for (size_t j = 0; j < block.outputs.size(); ++j) outputs_[block.outputs[j]].push_back(static_cast<int>(j));
+}
+
+const ValueType* ForwardBlock::type(const string& name) const {
+  auto it = types_.find(name);
+  return it == types_.end() ? nullptr : it->second;
+}
+
+const Terms& ForwardBlock::GradientOf(const string& name) {
+  if (auto it = gradients_.find(name); it != gradients_.end()) return it->second;
+  gradients_[name] = {};  // a value that depends on itself is reported by V4
+  Terms terms;
+  for (const auto& [i, place] : uses_[name]) {
+    const Instruction& op = at(i);
+    const bool passes =
+        InfoOf(op.kind).passes_gradient && (place == 0 || op.kind == OpKind::kAdd || op.kind == OpKind::kConcat);
+    if ((passes || (op.kind == OpKind::kAddResidualBias && place < 2)) && !op.outputs.empty()) {
+      for (const Output& output : op.outputs) terms = Joined(std::move(terms), GradientOf(output.name));
+    } else if (op.kind == OpKind::kCall ? TakesGradient(op, static_cast<size_t>(place))
+                                        : HasInputGradient(op.kind, static_cast<size_t>(place))) {
+      terms.push_back({i, place});
+    }
+  }
+  for (int j : outputs_[name]) {
+    const ValueType* made = type(name);
+    if (made && made->gradient) terms.push_back({-1, j});
+  }
+  std::sort(terms.begin(), terms.end());
+  return gradients_[name] = std::move(terms);
+}
+
+bool ForwardBlock::TakesGradient(const Instruction& call, size_t place) const {
+  const Block* called = index_.block(call.block);
+  return called && place < called->inputs.size() && called->inputs[place].type.gradient.has_value();
+}
+
+string ForwardBlock::Text(const Term& term) const {
+  if (term.first < 0) return absl::StrCat("output ", block_.outputs[static_cast<size_t>(term.second)]);
+  const Instruction& op = at(term.first);
+  if (op.kind == OpKind::kCall) return absl::StrCat(op.block, " of ", op.frame);
+  return absl::StrCat(string(OpName(op.kind)), " of ", op.inputs[static_cast<size_t>(term.second)]);
+}
+
+}  // namespace planwright

@@ -1,0 +1,135 @@
+#include "planner/verify/v5_samples_and_gradients/meanings.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "planner/plan/op_table.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+using std::string_view;
+
+constexpr int kDeepest = 8;  // a circle of calls ends here; V4 names it
+
+Meaning Find(const std::map<string_view, Meaning>& values, string_view name) {
+  auto it = values.find(name);
+  return it == values.end() ? kNoMeaning : it->second;
+}
+
+}  // namespace
+
+Meanings::Meanings(const PlanIndex& index, std::vector<Violation>& violations)
+    : index_(index), violations_(violations) {
+  texts_.push_back("something else");
+  for (const Bridge& bridge : index.plan().bridges) {
+    const Meaning counts = RowCounts(bridge.name), made = MadeBy(bridge.from);
+    counts_at_[bridge.to].push_back(counts);
+    rows_of_.emplace(counts, made);
+    rows_of_.emplace(RowCounts(bridge.from), GradientOf(made));
+    merged_.emplace(std::pair<string_view, int64_t>(bridge.to, bridge.token), made);
+  }
+}
+
+const std::vector<Meaning>& Meanings::RowCountsAt(const string& module) {
+  auto [it, fresh] = counts_at_.try_emplace(module);
+  if (fresh) it->second.push_back(RowCounts(module));  // nothing is merged there: one count a sample all the same
+  return it->second;
+}
+
+Meaning Meanings::RowsOf(Meaning counts) const {
+  auto it = rows_of_.find(counts);
+  return it == rows_of_.end() ? kNoMeaning : it->second;
+}
+
+Meaning Meanings::Of(const string& text) {
+  auto [it, fresh] = numbers_.emplace(text, static_cast<Meaning>(texts_.size()));
+  if (fresh) texts_.push_back(text);
+  return it->second;
+}
+
+Meaning Meanings::GradientOf(Meaning of) {
+  const string gradient = "the gradient of ";
+  // A damaged plan may take the gradient of a gradient of a gradient: no two of them need be told apart.
+  return TextOf(of).starts_with(gradient + gradient) ? of : Of(gradient + TextOf(of));
+}
+
+const CallMeanings& Meanings::Run(const Block& block, string_view frame, const std::vector<Meaning>& inputs,
+                                  MicrobatchMeanings& microbatch) {
+  const int version = microbatch.version;
+  Key key(&block, frame, inputs, version);
+  auto it = known_.find(key);
+  if (it == known_.end()) {
+    CallMeanings made = Walk(block, frame, inputs, microbatch);
+    it = known_.emplace(std::move(key), std::move(made)).first;
+  }
+  const CallMeanings& made = it->second;
+  microbatch.version = version;
+  if (made.saved.empty()) return made;
+  for (const auto& [name, meaning] : made.saved) microbatch.saved[name] = meaning;
+  microbatch.version =
+      versions_.emplace(std::pair(version, &made), static_cast<int>(versions_.size()) + 1).first->second;
+  return made;
+}
+
+CallMeanings Meanings::Walk(const Block& block, string_view frame, const std::vector<Meaning>& inputs,
+                            MicrobatchMeanings& microbatch) {
+  CallMeanings made;
+  if (depth_ == kDeepest) return made;
+  ++depth_;
+  std::map<string_view, Meaning> values;
+  for (size_t i = 0; i < std::min(inputs.size(), block.inputs.size()); ++i) values[block.inputs[i].name] = inputs[i];
+  for (const Output& take : block.takes) {
+    if (auto it = microbatch.saved.find({frame, take.name}); it != microbatch.saved.end())
+      values[take.name] = it->second;
+  }
+  for (const Instruction& op : block.body) {
+    if (const Block* called = op.kind == OpKind::kCall ? index_.block(op.block) : nullptr) {
+      std::vector<Meaning> given;
+      for (const string& input : op.inputs) given.push_back(Find(values, input));
+      const CallMeanings& inner = Run(*called, op.frame.empty() ? frame : string_view(op.frame), given, microbatch);
+      made.saved.insert(inner.saved.begin(), inner.saved.end());
+      for (size_t i = 0; i < std::min(op.outputs.size(), inner.outputs.size()); ++i)
+        values[op.outputs[i].name] = inner.outputs[i];
+      continue;
+    }
+    Check(block, op, values);
+    if (InfoOf(op.kind).keeps_meaning && !op.inputs.empty() && !op.outputs.empty())
+      values[op.outputs[0].name] = Find(values, op.inputs[0]);
+  }
+  for (const string& output : block.outputs) made.outputs.push_back(Find(values, output));
+  for (const string& name : block.saved) {
+    if (const Meaning meaning = Find(values, name)) made.saved[{frame, name}] = meaning;
+  }
+  --depth_;
+  return made;
+}
+
+void Meanings::Check(const Block& block, const Instruction& op, const std::map<string_view, Meaning>& values) {
+  for (size_t place = 0; place < op.inputs.size(); ++place) {
+    const Meaning wanted = Required(block, op, place), given = Find(values, op.inputs[place]);
+    if (wanted == kNoMeaning || wanted == given) continue;
+    const string message = absl::StrCat("block ", block.name, " hands ", op.inputs[place], ", which is ", TextOf(given),
+                                        ", to ", string(OpName(op.kind)), " as ", TextOf(wanted));
+    if (!said_.insert(message).second) continue;
+    violations_.push_back({"V5", message, index_.OriginOf(op.origin, block.origin, index_.module(block.module))});
+  }
+}
+
+Meaning Meanings::Required(const Block& block, const Instruction& op, size_t place) {
+  if (op.kind == OpKind::kMergeImages && place == 1) {  // rows of the encoder whose token they replace
+    const int64_t* number = op.FindInteger("image_token");
+    auto made = number ? merged_.find({block.module, *number}) : merged_.end();
+    return made == merged_.end() ? Of("what no encoder makes") : made->second;
+  }
+  const std::vector<OpInfo::Meaning>& meanings = InfoOf(op.kind).meanings;
+  const bool over_cp = op.over_cp() && std::any_of(meanings.begin(), meanings.end(),
+                                                   [](const OpInfo::Meaning& meaning) { return meaning.over_cp; });
+  for (const OpInfo::Meaning& meaning : meanings) {
+    if (meaning.place == place && meaning.over_cp == over_cp) return Of(meaning.what);
+  }
+  return kNoMeaning;
+}
+
+}  // namespace planwright

@@ -1,0 +1,204 @@
+// V5 of layers: in each microbatch every layer of a stage runs once, forward in order and backward in reverse order.
+// Its forward reads each slot once; each trained slot's gradient and each statistic is added once, also where
+// forwards are run again. V7 is reported here where a gradient is added to a slot that is never stepped.
+//
+// Not here: what a layer computes (V11, verify_forward_graphs.cc), whether its backward is right
+// (verify_backward.cc), and over which ranks a statistic counts (V6, verify_counted_once.cc).
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "planner/verify/rules.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+using std::string_view;
+
+class LayerRuns {
+ public:
+  LayerRuns(const PlanIndex& index, const MicrobatchCalls& microbatch, std::vector<Violation>& violations)
+      : index_(index), microbatch_(microbatch), violations_(violations) {}
+
+  void Check() {
+    for (const string& name : microbatch_.role->modules) {
+      if (const Module* module = index_.module(name)) CheckModule(*module);
+    }
+  }
+
+ private:
+  void Fail(const char* rule, string message, const Block* block) {
+    const Module* module = block ? index_.module(block->module) : nullptr;
+    violations_.push_back(
+        {rule, std::move(message), index_.OriginOf(-1, block ? block->origin : microbatch_.role->origin, module)});
+  }
+
+  struct FrameUse {
+    std::vector<const Block*> blocks;      // in order of call
+    std::map<string_view, int> reads;      // by slot: how often the forward reads it
+    std::map<string_view, int> gradients;  // by slot
+    std::map<string, int> statistics;      // by accumulator
+  };
+
+  std::map<string_view, FrameUse> UsesOf(const Module& module) const {
+    std::map<string_view, FrameUse> uses;
+    for (const FrameCall& call : microbatch_.calls) {
+      if (call.block->module != module.name) continue;
+      FrameUse& use = uses[call.frame];
+      const bool forward = use.blocks.empty();
+      use.blocks.push_back(call.block);
+      for (const Instruction& op : call.block->body) {
+        for (const string& slot : op.gradients) ++use.gradients[slot];
+        for (const string& slot : op.parameters) use.reads[slot] += forward ? 1 : 0;
+        if (op.kind == OpKind::kAccumulateCounts) ++use.statistics["$expert_counts"];
+        if (op.kind != OpKind::kAccumulate) continue;
+        const string* name = op.FindText("into");
+        ++use.statistics[name ? *name : ""];
+      }
+    }
+    return uses;
+  }
+
+  void CheckModule(const Module& module) {
+    const int stage = StageOf(*microbatch_.role, module);
+    const auto uses = UsesOf(module);
+    std::set<string_view> here, elsewhere;
+    for (const Storage& storage : module.storages) (storage.stage == stage ? here : elsewhere).insert(storage.frame);
+    for (string_view frame : here) {
+      auto use = uses.find(frame);
+      if (use == uses.end()) {
+        Fail("V5",
+             absl::StrCat("role ", microbatch_.role->name, " never runs ", string(frame), ", which its stage holds"),
+             BlockOf(module));
+        continue;
+      }
+      CheckReads(module, stage, frame, use->second);
+      CheckGradients(module, stage, frame, use->second);
+    }
+    for (const auto& [frame, use] : uses) {
+      if (!here.contains(frame) && elsewhere.contains(frame)) {
+        Fail("V5",
+             absl::StrCat("role ", microbatch_.role->name, " runs ", string(frame), ", which another stage holds"),
+             use.blocks.front());
+      }
+    }
+    CheckOrder(module, stage, uses);
+    CheckStatistics(module, stage, uses);
+  }
+
+  const Block* BlockOf(const Module& module) const {
+    for (const FrameCall& call : microbatch_.calls) {
+      if (call.block->module == module.name) return call.block;
+    }
+    return nullptr;
+  }
+
+  // Each slot has one place in the model. A frozen part, which has no backward to compare with, could else use a tensor
+  // for another of its shape.
+  void CheckReads(const Module& module, int stage, string_view frame, const FrameUse& use) {
+    for (const Storage* storage : index_.StoragesOf(module, frame)) {
+      if (storage->stage != stage) continue;
+      auto it = use.reads.find(storage->slot);
+      const int times = it == use.reads.end() ? 0 : it->second;
+      if (times == 1) continue;
+      Fail("V5", absl::StrCat(string(frame), ".", storage->slot, " is read ", times, " times by its forward, not once"),
+           use.blocks.front());
+    }
+  }
+
+  void CheckGradients(const Module& module, int stage, string_view frame, const FrameUse& use) {
+    for (const Storage* storage : index_.StoragesOf(module, frame)) {
+      if (storage->stage != stage || storage->parameters.empty()) continue;
+      const bool trained = module.parameters[storage->parameters.front()].trained;
+      auto it = use.gradients.find(storage->slot);
+      const int times = it == use.gradients.end() ? 0 : it->second;
+      if (times == (trained ? 1 : 0)) continue;
+      const string slot = absl::StrCat(string(frame), ".", storage->slot);
+      if (!trained) {
+        Fail("V7", absl::StrCat(slot, " is never stepped, yet a gradient is added to it"), use.blocks.back());
+      } else {
+        Fail("V5", absl::StrCat("the gradient of ", slot, " is added to ", times, " times a microbatch, not once"),
+             use.blocks.back());
+      }
+    }
+  }
+
+  // A frame's first call is its forward, its last one its backward. Layers run forward in order and backward in
+  // reverse.
+  void CheckOrder(const Module& module, int stage, const std::map<string_view, FrameUse>& uses) {
+    std::map<string_view, int> layer_of;
+    for (size_t i = 0; i < module.layers.size(); ++i) {
+      if (module.layers[i].stage == stage) layer_of[module.layers[i].frame] = static_cast<int>(i);
+    }
+    std::map<string_view, size_t> seen;
+    int last_forward = -1, last_backward = static_cast<int>(module.layers.size());
+    for (const FrameCall& call : microbatch_.calls) {
+      auto layer = layer_of.find(call.frame);
+      if (layer == layer_of.end() || call.block->module != module.name) continue;
+      const size_t place = ++seen[call.frame], all = uses.at(call.frame).blocks.size();
+      if (place == 1 && layer->second <= last_forward)
+        Fail("V5", absl::StrCat("runs ", string(call.frame), " after a later layer"), call.block);
+      if (place == 1) last_forward = layer->second;
+      if (place == all && all > 1 && layer->second >= last_backward) {
+        Fail("V5", absl::StrCat("runs the backward of ", string(call.frame), " after that of an earlier layer"),
+             call.block);
+      }
+      if (place == all && all > 1) last_backward = layer->second;
+    }
+  }
+
+  void CheckStatistics(const Module& module, int stage, const std::map<string_view, FrameUse>& uses) {
+    if (!module.carries_loss) return;
+    std::map<string_view, char> kinds;
+    for (const LayerSummary& layer : module.layers) kinds[layer.frame] = layer.kind;
+    int losses = 0;
+    for (const auto& [frame, use] : uses) {
+      const bool experts = kinds.contains(frame) && kinds[frame] == 'E';
+      for (const char* into : {"$reals.aux", "$integers.routing", "$expert_counts"}) {
+        auto it = use.statistics.find(into);
+        const int times = it == use.statistics.end() ? 0 : it->second;
+        // A frozen model runs as in evaluation: only its choices are recorded.
+        const int wanted = experts && (module.trains_backbone || into == string_view("$integers.routing")) ? 1 : 0;
+        if (times == wanted) continue;
+        Fail("V5",
+             absl::StrCat(string(frame), " adds to ", into, " ", times, " times a microbatch, not ",
+                          wanted == 1 ? "once" : "never"),
+             use.blocks.front());
+      }
+      auto it = use.statistics.find("$reals.loss");
+      if (it != use.statistics.end()) losses += it->second;
+      for (const auto& [into, times] : use.statistics) {
+        const bool known =
+            into == "$reals.aux" || into == "$integers.routing" || into == "$expert_counts" || into == "$reals.loss";
+        if (!known)
+          Fail("V5", absl::StrCat(string(frame), " adds to ", into, ", which is no sum of a block"),
+               use.blocks.front());
+      }
+    }
+    const int wanted = stage == module.grid.pp - 1 ? 1 : 0;
+    if (losses == wanted) return;
+    Fail("V5",
+         absl::StrCat("role ", microbatch_.role->name, " adds a microbatch's loss ", losses, " times, not ",
+                      wanted == 1 ? "once" : "never"),
+         BlockOf(module));
+  }
+
+  const PlanIndex& index_;
+  const MicrobatchCalls& microbatch_;
+  std::vector<Violation>& violations_;
+};
+
+}  // namespace
+
+std::vector<Violation> VerifyLayers(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches) {
+  std::vector<Violation> violations;
+  for (const MicrobatchCalls& microbatch : microbatches) LayerRuns(index, microbatch, violations).Check();
+  return violations;
+}
+
+}  // namespace planwright

@@ -1,0 +1,169 @@
+// V5 of meanings: each value reaches the operand that it is meant for. Tokens and labels have the same type; so have
+// the row counts of two bridges, the rows of two encoders, and a value and its gradient. This rule tells them apart
+// by where they come from, in every role's program.
+//
+// Not here: which microbatch a value belongs to (verify_microbatches.cc), and the terms of gradients inside a layer
+// (verify_backward.cc).
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "planner/verify/shared/plan_index.h"
+#include "planner/verify/v5_samples_and_gradients/meanings.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+
+class RoleMeanings {
+ public:
+  RoleMeanings(const PlanIndex& index, const Role& role, Meanings& meanings, std::vector<Violation>& violations)
+      : index_(index), role_(role), meanings_(meanings), violations_(violations) {}
+
+  void Check() {
+    for (const Instruction& op : role_.step) {
+      switch (op.kind) {
+        case OpKind::kReadTokens:
+        case OpKind::kReadImages:
+        case OpKind::kReadImageSizes: Read(op); break;
+        case OpKind::kCall: Call(op); break;
+        case OpKind::kExchange: Exchange(op); break;
+        case OpKind::kBroadcast: Broadcast(op); break;
+        default: break;
+      }
+    }
+  }
+
+  // The row counts of each broadcast, in order: siblings receive what their leader sends.
+  const std::vector<Meaning>& broadcasts() const { return broadcasts_; }
+
+ private:
+  void Fail(const Instruction& op, string message) {
+    if (!said_.insert(message).second) return;
+    violations_.push_back(
+        {"V5", absl::StrCat("role ", role_.name, " ", message), index_.OriginOf(op.origin, role_.origin, nullptr)});
+  }
+
+  Meaning Find(const string& value) const {
+    auto it = values_.find(value);
+    return it == values_.end() ? kNoMeaning : it->second;
+  }
+
+  void Require(const Instruction& op, const string& value, Meaning wanted) {
+    if (Find(value) == wanted) return;
+    Fail(op, absl::StrCat("hands ", value, ", which is ", meanings_.TextOf(Find(value)), ", to ",
+                          string(OpName(op.kind)), " as ", meanings_.TextOf(wanted)));
+  }
+
+  void Read(const Instruction& op) {
+    const string* name = op.FindText("module");
+    if (!name) return;  // VerifyMicrobatches
+    std::vector<Meaning> made;
+    if (op.kind == OpKind::kReadTokens) {
+      for (const char* what : {"tokens", "labels", "the loss mask", "loss tokens"}) made.push_back(meanings_.Of(what));
+      const std::vector<Meaning>& counts = meanings_.RowCountsAt(*name);
+      made.insert(made.end(), counts.begin(), counts.end());
+      made.push_back(meanings_.Of("the ends of documents"));
+    } else {
+      const bool pixels = op.kind == OpKind::kReadImages;
+      if (pixels) made.push_back(meanings_.Of("patches"));
+      made.push_back(meanings_.Of("image sizes"));
+      if (pixels) made.push_back(meanings_.Of("image numbers"));
+      made.push_back(meanings_.RowCounts(*name));
+    }
+    for (size_t i = 0; i < std::min(made.size(), op.outputs.size()); ++i) values_[op.outputs[i].name] = made[i];
+  }
+
+  // The first call of a frame in a microbatch is its forward, another its backward.
+  void Call(const Instruction& op) {
+    const Block* block = index_.block(op.block);
+    if (!block) return;  // V4
+    std::vector<Meaning> given;
+    for (const string& input : op.inputs) given.push_back(Find(input));
+    meanings_.Run(*block, op.frame, given, microbatches_[op.microbatch]);
+    auto [forward, first] = learning_.try_emplace({op.frame, op.microbatch});
+    const Meaning own = meanings_.MadeBy(block->module);
+    if (first) {
+      for (size_t i = 0; i < std::min(given.size(), block->inputs.size()); ++i) {
+        if (block->inputs[i].type.gradient) forward->second.push_back(given[i]);
+      }
+    } else {
+      for (const string& input : op.inputs) Require(op, input, meanings_.GradientOf(own));
+    }
+    for (size_t i = 0; i < op.outputs.size(); ++i) {
+      const bool gradient = !first && i < forward->second.size();
+      values_[op.outputs[i].name] = gradient ? meanings_.GradientOf(forward->second[i]) : own;
+    }
+  }
+
+  void Exchange(const Instruction& op) {
+    for (const ExchangePart& part : op.parts) {
+      string maker, counted;
+      if (part.shift == 0) {
+        const Bridge* bridge = index_.plan().FindBridge(part.bridge);
+        if (!bridge) continue;  // VerifyMicrobatches
+        maker = bridge->from;
+        counted = part.send == part.backward ? bridge->name : bridge->from;  // by the language model, by the encoder
+        Require(op, part.sample_rows, meanings_.RowCounts(counted));
+      } else {
+        const Group* group = index_.group(part.group);
+        if (!group) continue;
+        maker = group->module;
+      }
+      const Meaning made = meanings_.MadeBy(maker), carried = part.backward ? meanings_.GradientOf(made) : made;
+      if (part.send) {
+        Require(op, part.value, carried);
+      } else {
+        values_[part.value] = carried;
+      }
+    }
+  }
+
+  // Which rows pass is known by their counts; who received them hands on the same.
+  void Broadcast(const Instruction& op) {
+    if (op.inputs.empty() || op.outputs.empty()) return;
+    const Meaning counts = Find(op.inputs[0]), rows = meanings_.RowsOf(counts);
+    broadcasts_.push_back(counts);
+    if (rows == kNoMeaning)
+      return Fail(op, absl::StrCat("broadcasts by ", op.inputs[0], ", which is no row counts of a bridge"));
+    if (op.inputs.size() > 1) Require(op, op.inputs[1], rows);
+    values_[op.outputs[0].name] = rows;
+  }
+
+  const PlanIndex& index_;
+  const Role& role_;
+  Meanings& meanings_;
+  std::vector<Violation>& violations_;
+  std::map<string, Meaning> values_;
+  std::map<int, MicrobatchMeanings> microbatches_;
+  // by frame and microbatch: inputs of the forward that take a gradient
+  std::map<std::pair<string, int>, std::vector<Meaning>> learning_;
+  std::vector<Meaning> broadcasts_;
+  std::set<string> said_;
+};
+
+}  // namespace
+
+std::vector<Violation> VerifyMeanings(const PlanIndex& index) {
+  std::vector<Violation> violations;
+  Meanings meanings(index, violations);
+  std::map<std::pair<string, int>, std::pair<const Role*, std::vector<Meaning>>> lanes;  // by module and stage
+  for (const Role& role : index.plan().roles) {
+    RoleMeanings checked(index, role, meanings, violations);
+    checked.Check();
+    const Module* module = role.modules.empty() ? nullptr : index.module(role.modules.front());
+    if (!module) continue;
+    const auto [lane, first] = lanes.try_emplace({module->name, StageOf(role, *module)}, &role, checked.broadcasts());
+    if (first || lane->second.second == checked.broadcasts()) continue;
+    violations.push_back({"V5",
+                          absl::StrCat("role ", role.name, " hears the rows of its lane in another order than role ",
+                                       lane->second.first->name, " has them"),
+                          index.OriginOf(-1, role.origin, module)});
+  }
+  return violations;
+}
+
+}  // namespace planwright

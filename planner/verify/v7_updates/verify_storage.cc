@@ -1,0 +1,222 @@
+// V7 of what ranks hold: each parameter fills one storage, storages lie side by side in a bucket of their stage and
+// view, shards tile the bucket, buckets are reduced over exactly the ranks that hold the same, and what writes
+// weights also refreshes the masters. Alignments: docs/training/step.md#gradient-buckets. A bucket that mistakes
+// what tp does to a parameter is reported as V6.
+//
+// Not here: which parameters a model has (V11, verify_modules.cc), and what a step does with buckets
+// (verify_updates.cc).
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/verify/rules.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+
+// Storages start at multiples of the one, buckets end at multiples of the other and of their shards (facts 5.3).
+constexpr int64_t kStartAlignment = 64, kEndAlignment = 128;
+
+int64_t Elements(const std::vector<int64_t>& shape) {
+  int64_t count = 1;
+  for (int64_t size : shape) count *= size;
+  return count;
+}
+
+class ModuleStorage {
+ public:
+  ModuleStorage(const PlanIndex& index, const Module& module, std::vector<Violation>& violations)
+      : index_(index), module_(module), violations_(violations) {}
+
+  void Check() {
+    held_.assign(module_.parameters.size(), 0);
+    std::set<std::pair<std::string_view, std::string_view>> names;
+    for (const Storage& storage : module_.storages) {
+      if (!names.emplace(storage.frame, storage.slot).second)
+        Fail(absl::StrCat("holds ", storage.frame, ".", storage.slot, " twice"));
+      CheckStorage(storage);
+    }
+    for (size_t i = 0; i < held_.size(); ++i) {
+      if (held_[i] != 1)
+        Fail(absl::StrCat("holds parameter ", module_.parameters[i].name, " ", held_[i], " times, not once"));
+    }
+    for (size_t i = 0; i < module_.buckets.size(); ++i) CheckBucket(static_cast<int>(i));
+  }
+
+ private:
+  void Fail(string message, const char* rule = "V7") {
+    violations_.push_back(
+        {rule, absl::StrCat("module ", module_.name, " ", message), index_.OriginOf(-1, module_.origin, &module_)});
+  }
+
+  void CheckStorage(const Storage& storage) {
+    const string name = absl::StrCat(storage.frame, ".", storage.slot);
+    if (storage.stage < 0 || storage.stage >= module_.grid.pp) {
+      return Fail(absl::StrCat("holds ", name, " on stage ", storage.stage, " of ", module_.grid.pp));
+    }
+    if (storage.parameters.empty()) return Fail(absl::StrCat("holds no parameter in ", name));
+    int64_t elements = 0;
+    bool trained = false, experts = false;
+    for (int i : storage.parameters) {
+      if (i < 0 || i >= static_cast<int>(module_.parameters.size())) {
+        return Fail(absl::StrCat("holds parameter ", i, " in ", name, ", which does not exist"));
+      }
+      const Parameter& parameter = module_.parameters[static_cast<size_t>(i)];
+      ++held_[static_cast<size_t>(i)];
+      trained = trained || parameter.trained;
+      experts = experts || parameter.experts > 0;
+      elements += LocalElements(parameter, name);
+    }
+    if (elements != Elements(storage.shape)) {
+      Fail(absl::StrCat("holds ", elements, " elements of parameters in ", name, " of shape [",
+                        absl::StrJoin(storage.shape, ","), "]"));
+    }
+    if (!trained) {
+      if (storage.bucket >= 0) Fail(absl::StrCat("steps ", name, ", which is frozen"));
+      return;
+    }
+    if (storage.bucket < 0 || storage.bucket >= static_cast<int>(module_.buckets.size())) {
+      return Fail(absl::StrCat("never steps ", name, ": it is in no bucket"));
+    }
+    const Bucket& bucket = module_.buckets[static_cast<size_t>(storage.bucket)];
+    if (bucket.stage != storage.stage) {
+      Fail(absl::StrCat("holds ", name, " of stage ", storage.stage, " in bucket ", bucket.name, " of stage ",
+                        bucket.stage));
+    }
+    if ((bucket.view == View::kExpert) != experts) {
+      Fail(absl::StrCat("reduces ", name, " in bucket ", bucket.name, " of the ", string(ViewName(bucket.view)),
+                        " view"));
+    }
+    const bool cut = std::any_of(storage.parameters.begin(), storage.parameters.end(),
+                                 [&](int i) { return module_.parameters[static_cast<size_t>(i)].shard_dim >= 0; });
+    // Experts are of the expert view: along tp every rank has its own.
+    if (module_.grid.tp > 1 && (experts || cut) != (bucket.tp == TpGradient::kSharded)) {
+      const char* held = experts ? "its rank's own" : cut ? "cut" : "whole";
+      Fail(absl::StrCat("counts ", name, ", which is ", held, " over tp, in bucket ", bucket.name, " as ",
+                        string(TpGradientName(bucket.tp))),
+           "V6");
+    }
+    places_[storage.bucket].push_back({storage.offset, storage.offset + Elements(storage.shape), name});
+  }
+
+  // What a rank holds of a parameter.
+  int64_t LocalElements(const Parameter& parameter, const string& name) {
+    int64_t elements = Elements(parameter.shape);
+    const auto divide = [&](int64_t by, const char* what) {
+      if (by < 1 || elements % by != 0)
+        return Fail(absl::StrCat("cuts ", parameter.name, " in ", name, " into ", by, " unequal parts of ", what));
+      elements /= by;
+    };
+    if (parameter.experts > 0) {
+      elements *= parameter.experts;
+      divide(module_.grid.ep, "experts");
+    }
+    if (parameter.shard_dim < 0) return elements;
+    if (parameter.shard_dim >= static_cast<int>(parameter.shape.size())) {
+      Fail(absl::StrCat("cuts ", parameter.name, " along dim ", parameter.shard_dim, ", which it does not have"));
+      return elements;
+    }
+    const int64_t size = parameter.shape[static_cast<size_t>(parameter.shard_dim)];
+    int64_t sum = 0;
+    for (int64_t segment : parameter.segments) sum += segment;
+    if (sum != size) Fail(absl::StrCat("cuts ", parameter.name, " in segments that make ", sum, " of ", size));
+    divide(parameter.experts > 0 ? module_.grid.expert_tp : module_.grid.tp, "a dim");
+    return elements;
+  }
+
+  void CheckBucket(int i) {
+    const Bucket& bucket = module_.buckets[static_cast<size_t>(i)];
+    const auto fail = [&](string message) { Fail(absl::StrCat("has bucket ", bucket.name, " ", message)); };
+    const bool expert = bucket.view == View::kExpert;
+    const int64_t replicas = expert ? module_.grid.expert_dp : int64_t{module_.grid.dp} * module_.grid.cp;
+    if (bucket.stage < 0 || bucket.stage >= module_.grid.pp)
+      fail(absl::StrCat("on stage ", bucket.stage, " of ", module_.grid.pp));
+    if (bucket.shards != replicas) fail(absl::StrCat("in ", bucket.shards, " shards for ", replicas, " replicas"));
+    if (bucket.shards > 0 && bucket.elements % bucket.shards != 0) {
+      fail(absl::StrCat("of ", bucket.elements, " elements, which ", bucket.shards, " shards do not tile"));
+    }
+    CheckGroup(bucket, bucket.reduce_group, replicas > 1, bucket.view,
+               expert ? std::vector<Axis>{Axis::kExpertDp} : std::vector<Axis>{Axis::kCp, Axis::kDp});
+    CheckGroup(bucket, bucket.tp_group, bucket.tp == TpGradient::kPartial && module_.grid.tp > 1, View::kDense,
+               {Axis::kTp});
+    auto& places = places_[i];
+    if (places.empty()) fail("with nothing in it");
+    std::sort(places.begin(), places.end());
+    int64_t reached = 0;
+    for (const auto& [first, end, name] : places) {
+      if (first >= reached + kStartAlignment)
+        fail(absl::StrCat("where nothing lies in front of ", name, ", from ", reached, " to ", first));
+      if (first < reached) fail(absl::StrCat("where ", name, " starts at ", first, ", inside what comes before"));
+      reached = std::max(reached, end);
+    }
+    const int64_t padding = std::lcm(int64_t{bucket.shards}, kEndAlignment);
+    if (reached > bucket.elements || bucket.elements - reached >= padding) {
+      fail(absl::StrCat("of ", bucket.elements, " elements for storages that end at ", reached));
+    }
+  }
+
+  void CheckGroup(const Bucket& bucket, const string& name, bool needed, View view, std::vector<Axis> axes) {
+    const auto fail = [&](string message) { Fail(absl::StrCat("reduces bucket ", bucket.name, " over ", message)); };
+    std::erase_if(axes, [&](Axis axis) { return module_.grid.size(axis) == 1; });
+    if (name.empty()) {
+      if (needed) fail("nobody, though other ranks hold the same");
+      return;
+    }
+    const Group* group = index_.group(name);
+    if (!group || group->module != module_.name) return fail(absl::StrCat(name, ", which is no group of the module"));
+    const bool same_view = group->view == view || axes.empty();
+    if (needed && (!same_view || index_.WideAxes(*group) != axes))
+      fail(absl::StrCat(name, ", which is not exactly its replicas"));
+  }
+
+  const PlanIndex& index_;
+  const Module& module_;
+  std::vector<Violation>& violations_;
+  std::vector<int> held_;
+  std::map<int, std::vector<std::tuple<int64_t, int64_t, string>>> places_;  // by bucket: first, end, name
+};
+
+// Allocated once, then written once, then the masters follow; nothing else touches weights outside the optimizer.
+void CheckSetup(const PlanIndex& index, const Role& role, std::vector<Violation>& violations) {
+  for (const string& name : role.modules) {
+    const Module* module = index.module(name);
+    const auto fail = [&](string message) {
+      violations.push_back(
+          {"V7", absl::StrCat("role ", role.name, " ", message, " ", name), index.OriginOf(-1, role.origin, module)});
+    };
+    int allocated = 0, written = 0;
+    bool stale = false;
+    for (const Instruction& op : role.setup) {
+      const string* of = op.FindText("module");
+      if (!of || *of != name) continue;
+      if (op.kind == OpKind::kAllocateParameters) ++allocated;
+      if (op.kind == OpKind::kInitializeParameters || op.kind == OpKind::kLoadParameters) {
+        if (allocated == 0) fail("writes the weights before allocating");
+        ++written;
+        stale = true;
+      }
+      if (op.kind == OpKind::kRefreshMasters) stale = false;
+    }
+    if (allocated != 1) fail(absl::StrCat("allocates ", allocated, " times, not once:"));
+    if (written == 0) fail("never gives weights to");
+    if (stale && module && module->trained())
+      fail("writes the weights and steps from masters that were never refreshed, of");
+  }
+}
+
+}  // namespace
+
+std::vector<Violation> VerifyStorage(const PlanIndex& index) {
+  std::vector<Violation> violations;
+  for (const Module& module : index.plan().modules) ModuleStorage(index, module, violations).Check();
+  for (const Role& role : index.plan().roles) CheckSetup(index, role, violations);
+  return violations;
+}
+
+}  // namespace planwright

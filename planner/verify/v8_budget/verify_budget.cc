@@ -1,0 +1,236 @@
+// V8: the counts of samples, steps and microbatches agree; the learning-rate segments cover the budget and are what
+// the formula gives; each stage's order of forwards and backwards is 1F1B. Formulas:
+// docs/training/budget.md#learning-rate, docs/training/budget.md#steps, docs/layouts/pipeline.md#1f1b.
+//
+// Not here: that programs follow the schedule (V11, verify_programs.cc), and that all microbatches of the batch are
+// trained on (V5, verify_microbatches.cc).
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "planner/plan/lr_schedule.h"
+#include "planner/verify/rules.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+
+class BudgetRules {
+ public:
+  BudgetRules(const Plan& plan, std::vector<Violation>& violations)
+      : plan_(plan), budget_(plan.budget), violations_(violations) {
+    for (size_t i = 0; i < plan.origins.size(); ++i) {
+      if (plan.origins[i].what == "budget") origin_ = static_cast<int>(i);
+    }
+  }
+
+  void Check() {
+    const bool positive = budget_.global_samples > 0 && budget_.micro_samples > 0 && budget_.microbatches > 0 &&
+                          budget_.steps > 0 && budget_.train_samples > 0 && budget_.sequence_length > 0;
+    if (!positive) return Require(false, "a sample count, the microbatches or the steps are not positive");
+    CheckCounts();
+    CheckSegments();
+    CheckWeightDecay();
+    CheckSchedule();
+  }
+
+ private:
+  // `module`: whose schedule it is; null: the budget's line.
+  void Require(bool holds, string message, const Module* module = nullptr) {
+    if (!holds) violations_.push_back({"V8", std::move(message), module ? module->origin : origin_});
+  }
+
+  void CheckCounts() {
+    Require(budget_.global_samples % budget_.microbatches == 0,
+            absl::StrCat(budget_.global_samples, " samples a step are no whole number in each of ",
+                         budget_.microbatches, " microbatches"));
+    for (const Module& module : plan_.modules) {
+      if (!module.carries_loss) continue;
+      const int64_t samples = budget_.microbatches * budget_.micro_samples * module.grid.dp;
+      Require(samples == budget_.global_samples,
+              absl::StrCat(budget_.microbatches, " microbatches of ", budget_.micro_samples, " samples on ",
+                           module.grid.dp, " lanes are ", samples, " samples, not ", budget_.global_samples));
+    }
+    Require(budget_.block_samples * budget_.microbatches == budget_.global_samples,
+            absl::StrCat("a microbatch has ", budget_.block_samples, " samples, and ", budget_.microbatches,
+                         " of them are not ", budget_.global_samples));
+    const int64_t steps = (budget_.train_samples + budget_.global_samples - 1) / budget_.global_samples;
+    Require(budget_.steps == steps,
+            absl::StrCat(budget_.steps, " steps, but ", steps, " full batches cover the budget"));
+    if (budget_.steps != steps) return;
+    Require(budget_.samples_past_budget == steps * budget_.global_samples - budget_.train_samples,
+            "the samples past the budget are miscounted");
+  }
+
+  void CheckSegments() {
+    static const std::map<string, int> kOrder = {{"warmup", 0}, {"stable", 1}, {"decay", 2}, {"end", 3}};
+    static const std::set<string> kStyles = {"constant", "linear", "cosine", "inverse_sqrt", "wsd"};
+    static const std::set<string> kTails = {"linear", "cosine", "exponential", "minus_sqrt"};
+    const LearningRate& rate = budget_.learning_rate;
+    if (!kStyles.contains(rate.style))
+      return Require(false, absl::StrCat("the learning rate has the unknown style ", rate.style));
+    if (rate.style == "wsd" && !kTails.contains(rate.wsd_style)) {
+      return Require(false, absl::StrCat("the wsd decay has the unknown style ", rate.wsd_style));
+    }
+    int64_t reached = 0;
+    int last = -1;
+    for (const Segment& segment : budget_.segments) {
+      const string name = absl::StrCat("learning-rate segment ", segment.kind, " of samples ", segment.first_sample,
+                                       " to ", segment.end_sample);
+      Require(segment.first_sample == reached && segment.end_sample > segment.first_sample,
+              absl::StrCat(name, " starts where the curve had reached ", reached));
+      reached = segment.end_sample;
+      auto order = kOrder.find(segment.kind);
+      if (order == kOrder.end() || order->second <= last) {
+        Require(false, absl::StrCat(name, " is of an unknown kind or out of order"));
+        continue;
+      }
+      last = order->second;
+      CheckCurve(segment, name);
+    }
+    Require(reached == budget_.train_samples,
+            absl::StrCat("the learning-rate segments end at sample ", reached, " of ", budget_.train_samples));
+  }
+
+  // The formula at a segment's first samples, middle and end does what the segment's name says.
+  void CheckCurve(const Segment& segment, const string& name) {
+    const LearningRate& rate = budget_.learning_rate;
+    const double first = static_cast<double>(segment.first_sample), end = static_cast<double>(segment.end_sample),
+                 middle = (first + end) / 2;
+    const double slack = 1e-9 * std::max(std::abs(rate.peak), std::abs(rate.init));
+    const auto at = [&](double sample) { return LearningRateAt(rate, sample); };
+    const auto equals = [&](double sample, double value) { return std::abs(at(sample) - value) <= slack; };
+    bool fits = false;
+    if (segment.kind == "warmup") {
+      fits = equals(0, rate.init) && rate.warmup_samples > first && rate.warmup_samples > end - 1 &&
+             equals(middle < rate.warmup_samples ? middle : first,
+                    rate.init + (rate.peak - rate.init) * (middle < rate.warmup_samples ? middle : first) /
+                                    rate.warmup_samples);
+      fits = fits && (end < rate.warmup_samples || equals(rate.warmup_samples, rate.peak));
+    } else if (segment.kind == "stable") {
+      fits = equals(first, rate.peak) || rate.warmup_samples > first;
+      fits = fits && equals(middle, rate.peak) && equals(end, rate.peak) && first >= rate.warmup_samples - 1;
+    } else if (segment.kind == "decay") {
+      fits = at(first) >= at(middle) - slack && at(middle) >= at(end) - slack &&
+             at(end) >= std::min(rate.min, rate.peak) - slack;
+      fits = fits && rate.style != "constant" &&
+             (rate.peak == rate.min || at(end) < rate.peak || rate.style == "inverse_sqrt") &&
+             end <= static_cast<double>(rate.decay_samples) && first >= rate.warmup_samples - 1;
+    } else {
+      fits = equals(end, rate.min) && equals(middle, rate.min) && first >= static_cast<double>(rate.decay_samples);
+    }
+    Require(fits, absl::StrCat(name, " is not what the formula gives there"));
+  }
+
+  void CheckWeightDecay() {
+    const WeightDecay& decay = budget_.weight_decay;
+    static const std::set<string> kStyles = {"constant", "linear", "cosine"};
+    if (!kStyles.contains(decay.style))
+      return Require(false, absl::StrCat("the weight decay has the unknown style ", decay.style));
+    Require(decay.samples == budget_.train_samples,
+            absl::StrCat("the weight decay's ramp ends at sample ", decay.samples, ", the training at ",
+                         budget_.train_samples));
+    if (decay.samples != budget_.train_samples) return;
+    const double slack = 1e-9 * std::max(std::abs(decay.start), std::abs(decay.end));
+    const bool ends = std::abs(WeightDecayAt(decay, static_cast<double>(decay.samples)) - decay.end) <= slack;
+    const bool starts = std::abs(WeightDecayAt(decay, 0) - decay.start) <= slack;
+    Require(ends && starts, "the weight decay does not run from its start to its end");
+  }
+
+  // Stages count along the longest path of modules; colocated modules share theirs.
+  bool FirstStages(std::vector<int>& first, int& total) {
+    const auto place = [&](const string& name) { return plan_.FindModule(name) - plan_.modules.data(); };
+    first.assign(plan_.modules.size(), 0);
+    for (size_t round = 0; round <= plan_.modules.size(); ++round) {
+      bool moved = false;
+      for (const Bridge& bridge : plan_.bridges) {
+        const auto from = static_cast<size_t>(place(bridge.from)), to = static_cast<size_t>(place(bridge.to));
+        const int stage = first[from] + (bridge.kind == "colocated" ? 0 : plan_.modules[from].grid.pp);
+        if (stage > first[to]) first[to] = stage, moved = true;
+      }
+      if (!moved) {
+        for (size_t i = 0; i < first.size(); ++i) total = std::max(total, first[i] + plan_.modules[i].grid.pp);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void CheckSchedule() {
+    std::vector<int> first;
+    int total = 0;
+    if (!FirstStages(first, total)) return Require(false, "modules feed each other in a circle");
+    std::set<std::pair<string, int>> seen;
+    for (const StageSchedule& stage : plan_.schedule) {
+      const string name = absl::StrCat("stage ", stage.stage, " of ", stage.module);
+      const Module* module = plan_.FindModule(stage.module);
+      if (!module || stage.stage < 0 || stage.stage >= module->grid.pp) {
+        Require(false, absl::StrCat("the schedule has ", name, ", which does not exist"), module);
+        continue;
+      }
+      Require(seen.emplace(stage.module, stage.stage).second, absl::StrCat("the schedule has ", name, " twice"),
+              module);
+      const int place = first[static_cast<size_t>(module - plan_.modules.data())] + stage.stage;
+      const int64_t warmup = std::min<int64_t>(total - place - 1, budget_.microbatches);
+      Require(stage.warmup == warmup,
+              absl::StrCat(name, " runs ", stage.warmup, " forwards before its first backward, not ", warmup), module);
+      Require(OrderFits(stage, warmup),
+              absl::StrCat(name, " of ", stage.order.size(), " actions is not 1F1B of ", budget_.microbatches,
+                           " microbatches"),
+              module);
+    }
+    for (const Module& module : plan_.modules) {
+      for (int stage = 0; stage < module.grid.pp; ++stage) {
+        Require(seen.contains({module.name, stage}),
+                absl::StrCat("the schedule lacks stage ", stage, " of ", module.name), &module);
+      }
+    }
+  }
+
+  // A stage that holds nothing that is trained, nor hands on gradients to one that does, has no backward; that those
+  // which should have one do is V5's to say.
+  bool LearnsNothing(const StageSchedule& stage) const {
+    const bool backward =
+        std::any_of(stage.order.begin(), stage.order.end(), [](const string& action) { return action[0] == 'B'; });
+    return !backward && static_cast<int64_t>(stage.order.size()) == budget_.microbatches;
+  }
+
+  // `warmup` forwards, then forward and backward in turn, then the backwards that are left.
+  bool OrderFits(const StageSchedule& stage, int64_t warmup) const {
+    const int64_t microbatches = budget_.microbatches;
+    if (LearnsNothing(stage)) {
+      for (int64_t m = 0; m < microbatches; ++m) {
+        if (stage.order[static_cast<size_t>(m)] != absl::StrCat("F", m)) return false;
+      }
+      return true;
+    }
+    if (static_cast<int64_t>(stage.order.size()) != 2 * microbatches) return false;
+    int64_t forward = 0, backward = 0;
+    for (const string& action : stage.order) {
+      const bool forwards =
+          forward < warmup || (forward < microbatches && forward - backward <= warmup && forward == backward + warmup);
+      if (action != (forwards ? absl::StrCat("F", forward) : absl::StrCat("B", backward))) return false;
+      ++(forwards ? forward : backward);
+    }
+    return true;
+  }
+
+  const Plan& plan_;
+  const Budget& budget_;
+  std::vector<Violation>& violations_;
+  int origin_ = -1;
+};
+
+}  // namespace
+
+std::vector<Violation> VerifyBudget(const Plan& plan) {
+  std::vector<Violation> violations;
+  BudgetRules(plan, violations).Check();
+  return violations;
+}
+
+}  // namespace planwright
