@@ -351,8 +351,8 @@ TEST(Follows, SiblingsOfALaneRunOneProgram) {
 TEST(Follows, ModulesRecomputeWhatTheySay) {
   using Words = std::vector<std::string>;
   const std::vector<Damage> damages = {
-      {"says_nothing", [](Plan& p) { Language(p).recompute.clear(); }, "unasked"},
-      {"says_one_less", [](Plan& p) { Language(p).recompute.pop_back(); }, "unasked"},
+      {"says_nothing", [](Plan& p) { Language(p).recompute.clear(); }, "does not name it"},
+      {"says_one_less", [](Plan& p) { Language(p).recompute.pop_back(); }, "does not name it"},
       {"says_another",
        [](Plan& p) {
          Language(p).recompute = Words{"mamba", "attention"};

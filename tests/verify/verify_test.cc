@@ -1,7 +1,5 @@
 // Each rule refuses plans that break it: a compiled plan passes, and each damaged plan is refused by the rule that is
 // named beside the damage.
-#include "planner/verify/rules.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/compile.h"
 #include "planner/plan/limits.h"
+#include "planner/verify/rules.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {
