@@ -99,12 +99,14 @@ class StatementParser {
     ParseCompute(line);
   }
 
+  // "has_images" or "carries_loss"
   void ParseCan(LineWords& words) {
     const string word = words.Take();
     words.Expect(word == "has_images" || word == "carries_loss");
     (word == "has_images" ? model_.has_images : model_.carries_loss) = true;
   }
 
+  // "NAME int|real [or 0] [of KIND]"
   void ParseConstant(LineWords& words) {
     StatedConstant& constant = model_.constants.emplace_back();
     constant.name = words.Take();
@@ -115,6 +117,7 @@ class StatementParser {
     if (words.TakeIf("of")) constant.of = words.Take()[0];
   }
 
+  // "NAME = FORMULA"
   void ParseLet(LineWords& words) {
     const string name = words.Take();
     words.Expect(words.TakeIf("="));
@@ -128,6 +131,7 @@ class StatementParser {
     projection_ = false;
   }
 
+  // "SLOT NAME [SIZES] [cut DIM [segments [SIZES]]] DRAW"
   void ParseWeight(LineWords& words, StatedWeight::Form form) {
     StatedWeight weight{
         .form = form, .slot = words.Take(), .name = words.Take(), .file_prefix = file_, .projection = projection_};
@@ -142,6 +146,7 @@ class StatementParser {
     piece_->weights.push_back(std::move(weight));
   }
 
+  // "[when FORMULA:] [each] OUTPUTS = OP INPUTS [SLOTS] ATTRIBUTE VALUE ..."
   void ParseCompute(const string& line) {
     StatedCompute& compute = piece_->computes.emplace_back();
     LineWords words(line);
@@ -174,6 +179,7 @@ class StatementParser {
 
 }  // namespace
 
+// The texts are parsed once in a process, at the first use.
 const ModelStatement* StatementOf(string_view kind) {
   static const std::vector<ModelStatement> statements = {
 #define MODEL(kind, text) StatementParser().Parse(kind, text),
@@ -212,10 +218,12 @@ ModelNumbers::ModelNumbers(const Plan& plan, const Module& module, const ModelSt
     numbers_["image_tokens"] = tokens;
     numbers_["image_tokens_squared"] = squared;
   }
+  // In the order of the statement, since a formula may use earlier names.
   for (const auto& [name, formula] : statement.lets) numbers_[name] = Of(formula);
 }
 
 double ModelNumbers::operator()(string_view name) const {
+  // Expression hands over a call such as sqrt(hidden) as one name.
   constexpr string_view kRoot = "sqrt(";
   if (name.starts_with(kRoot)) return std::sqrt((*this)(name.substr(kRoot.size(), name.size() - kRoot.size() - 1)));
   const auto it = numbers_.find(name);

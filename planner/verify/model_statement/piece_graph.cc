@@ -14,6 +14,7 @@ PieceGraph::PieceGraph(const Plan& plan, const Module& module, const ModelNumber
   for (const Bridge& bridge : plan.bridges) {
     if (bridge.to == module.name) bridges_.push_back(&bridge);
   }
+  // Inputs get the first numbers, then the outputs of each compute in order.
   for (const string& name : piece.inputs) {
     for (const string& one : Expanded(name)) inputs_.push_back(Define(one));
   }
@@ -48,6 +49,7 @@ void PieceGraph::Add(const StatedCompute& stated, size_t encoder) {
   compute.slots = &stated.slots;
   compute.reads = absl::StrJoin(stated.inputs, ", ");
   for (const string& name : stated.inputs) {
+    // Inside `each`, "rows*" is the value of this encoder; elsewhere it is the values of all encoders.
     const bool of_each = stated.each && name.back() == '*';
     for (const string& one : of_each ? std::vector<string>{absl::StrCat(name, encoder)} : Expanded(name))
       compute.inputs.push_back(names_.at(one));

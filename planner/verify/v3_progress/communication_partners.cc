@@ -119,12 +119,12 @@ CommunicationPartners::Meetings CommunicationPartners::FindMeetings(const Group&
       if (role_of_[rank] >= 0 && role_of_[first] >= 0) pairs.Add(role_of_[first], role_of_[rank]);
     });
     for (size_t role = 0; role < roles; ++role) meetings.all_members[role] = AllInside(plan_.roles[role], module->grid);
-  } else if (group.name == "world") {
+  } else if (group.name == "world") {  // one subgroup, which starts with rank 0
     meetings.members = plan_.world_size;
     for (size_t role = 0; role < roles; ++role) {
       if (FirstRank(static_cast<int>(role)) >= 0) pairs.Add(role_of_[0], static_cast<int>(role));
     }
-  } else {
+  } else {                                   // the group of a bridge, which lists its members
     std::vector<int64_t> missing(roles, 0);  // by role: ranks that the member list lacks
     for (size_t role = 0; role < roles; ++role) {
       for (const RankRange& range : plan_.roles[role].ranks) missing[role] += range.count;
@@ -136,6 +136,7 @@ CommunicationPartners::Meetings CommunicationPartners::FindMeetings(const Group&
     meetings.members = static_cast<int64_t>(group.ranks.size());
     for (size_t role = 0; role < roles; ++role) meetings.all_members[role] = missing[role] == 0;
   }
+  // Union-find over the pairs gives the sets. They are numbered by their first role.
   std::vector<int> parent(roles);
   std::iota(parent.begin(), parent.end(), 0);
   std::vector<char> member(roles, false);
@@ -157,6 +158,8 @@ CommunicationPartners::Meetings CommunicationPartners::FindMeetings(const Group&
 }
 
 const CommunicationPartners::Peers& CommunicationPartners::PeersOf(const ExchangePart& part) {
+  // All parts with the same bridge, direction and side have the same peers, and so have all with the same group and
+  // shift.
   const bool bridged = !part.bridge.empty();
   const std::pair<string, int> key =
       bridged ? std::pair(part.bridge, 2 * part.backward + part.send) : std::pair(part.group, part.shift);
@@ -243,7 +246,7 @@ std::pair<int, int> CommunicationPartners::ExampleRanks(const Group& group, int 
   const Module* module = plan_.FindModule(group.module);
   if (!module) return example;
   std::map<int, int> seen_a, seen_b;  // by first rank of a subgroup: a rank of the role in it
-  bool found = false;
+  bool found = false;                 // a subgroup with a rank of each role
   ForEachRank(module->grid, group, [&](int rank, int first) {
     if (found) return;
     if (role_of_[rank] == a) seen_a.emplace(first, rank);

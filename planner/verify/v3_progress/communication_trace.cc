@@ -51,6 +51,7 @@ Trace CommunicationTraces::TraceOf(const std::vector<Instruction>& list) {
 const CommunicationTraces::BlockTrace* CommunicationTraces::TraceOfBlock(std::string_view name) {
   const auto found = blocks_.find(name);
   if (found == blocks_.end() || found->second.open) return nullptr;
+  // A block's own events do not depend on its caller, so they are found once.
   BlockTrace& trace = found->second;
   if (trace.done) return &trace;
   trace.open = true;
@@ -71,7 +72,7 @@ void CommunicationTraces::CollectEvents(const std::vector<Instruction>& body, co
       const BlockTrace* block = TraceOfBlock(instruction.block);
       if (!block) continue;
       event_count_ += block->events.size();
-      if (too_long()) return;
+      if (too_long()) return;  // before memory runs out; the proof refuses the plan
       events.insert(events.end(), block->events.begin(), block->events.end());
     } else if (OpClassOf(instruction.kind) == OpClass::kCommunication) {
       if (instruction.kind == OpKind::kExchange && !typed) {  // only an exchange sends values that others make
@@ -118,8 +119,9 @@ int CommunicationTraces::AddCommunication(const Instruction& instruction, const 
   }
   if (instruction.kind == OpKind::kBroadcast) {
     const int64_t* index = instruction.FindInteger("root");
-    made.root = index ? *index : -1;
+    made.root = index ? *index : -1;  // -1 is no member of any subgroup
   }
+  // Members must agree on everything in this text: also on reduce, dim and root, which are attributes.
   string text(OpName(instruction.kind));
   for (const Output& output : instruction.outputs) AppendType(text, output.type, InfoOf(instruction.kind).own_rows);
   for (const auto& [key, value] : instruction.attributes) AppendAttribute(text, key, value);
@@ -134,7 +136,7 @@ bool CommunicationTraces::FindPlace(const std::vector<Instruction>& body, size_t
     if (body[i].kind == OpKind::kCall) {
       const auto block = blocks_.find(body[i].block);
       if (block == blocks_.end() || block->second.open) continue;
-      if (index >= block->second.events.size()) {
+      if (index >= block->second.events.size()) {  // the event is after this call
         index -= block->second.events.size();
         continue;
       }

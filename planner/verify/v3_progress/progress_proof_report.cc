@@ -92,6 +92,7 @@ bool ProgressProof::ReportUnequalCollectives(const Group& group, const std::vect
   for (int other : roles) {
     const std::vector<size_t> second = events(other);
     const size_t common = std::min(first.size(), second.size());
+    // The first position where the two sequences differ.
     size_t i = 0;
     while (i < common && signature(roles.front(), first[i]) == signature(other, second[i])) ++i;
     if (i == first.size() && i == second.size()) continue;
@@ -160,6 +161,7 @@ int ProgressProof::RoleWaitedFor(int role) {
     }
     return kNobody;
   }
+  // At an exchange: the other end of some transfer that the role has posted and that is not met.
   for (const auto& [key, channel] : channels_) {
     const auto [communicator, from, to] = key;
     if (from == role && !channel.sends.empty()) return to;
@@ -182,7 +184,7 @@ void ProgressProof::ReportCircle() {
       walk.push_back(next);
       continue;
     }
-    walk.erase(walk.begin(), seen);
+    walk.erase(walk.begin(), seen);  // what leads to the circle is no part of it
     break;
   }
   string text = "waits in a circle";

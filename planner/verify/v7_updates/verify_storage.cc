@@ -117,7 +117,7 @@ class ModuleStorage {
         return Fail(absl::StrCat("cuts ", parameter.name, " in ", name, " into ", by, " unequal parts of ", what));
       elements /= by;
     };
-    if (parameter.experts > 0) {
+    if (parameter.experts > 0) {  // experts are dealt to ep ranks
       elements *= parameter.experts;
       divide(module_.grid.ep, "experts");
     }
@@ -152,6 +152,7 @@ class ModuleStorage {
                {Axis::kTp});
     auto& places = places_[i];
     if (places.empty()) fail("without storages");
+    // In the order of their offsets, each storage starts where the one before ends, except for alignment.
     std::sort(places.begin(), places.end());
     int64_t reached = 0;
     for (const auto& [first, end, name] : places) {

@@ -41,6 +41,7 @@ class RoleUpdates {
       if (!expected_.contains(place))
         Fail(place, "V7", absl::StrCat("moves ", Subject(At(place)), ", which a step does not need"));
     }
+    // So must every change of state, of a module, stage and bucket that the role has.
     for (const auto& [key, places] : program_.state_changes()) {
       const Module* module = index_.module(key.module);
       const bool here = key.module.empty() || (module && Runs(role_, *module));
@@ -184,6 +185,7 @@ class RoleUpdates {
     }
   }
 
+  // The expert bias and the buckets of the role's stage.
   void CheckModule(const Module& module) {
     const int stage = StageOf(role_, module);
     std::vector<int> buckets;
@@ -198,6 +200,7 @@ class RoleUpdates {
   // norm, gate, update, gather of the parameters. Steps that the layout does not need are left out.
   void CheckBucket(const Module& module, int i) {
     const Bucket& bucket = module.buckets[static_cast<size_t>(i)];
+    // Scaling divides by the loss tokens of the world, so it comes after their sum. The norm is of scaled gradients.
     const Places clip = program_.StateChangesOf({OpKind::kClipAndGate});
     const int scale = ExpectOnce({OpKind::kScaleGradients, module.name, i}, "V5"),
               norm = ExpectOnce({OpKind::kSquareNorm, module.name, i}, "V6");
@@ -213,7 +216,7 @@ class RoleUpdates {
     const std::vector<Axis> replicas = ReplicaAxes(module, bucket.view);
     const int64_t part = bucket.shards > 0 ? bucket.elements / bucket.shards : 0;
     int reduced = -1, summed = -1;
-    if (!replicas.empty()) {
+    if (!replicas.empty()) {  // else the rank's buffer is its shard
       reduced = ExpectCollective({OpKind::kReduceScatter, gradients, shards, replicas, &module, part, wide}, "V7");
       for (int call : CallsOf(module, i)) ExpectBefore(call, reduced, "V7");
       ExpectBefore(reduced, scale, "V7");

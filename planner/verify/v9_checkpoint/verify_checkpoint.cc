@@ -102,6 +102,7 @@ class ModuleManifest {
                           ", which is not a replicated axis"));
       }
     }
+    // Indices of parameters are written as ranges, like ranks.
     for (const RankRange& range : rule.parameters) {
       const int64_t last = range.first + (int64_t{range.count} - 1) * range.stride;
       if (range.first < 0 || last >= static_cast<int64_t>(writers.size())) {
@@ -121,6 +122,8 @@ class ModuleManifest {
     if (storage.stage != rule.stage) {
       Fail(parameter, absl::StrCat("is held by stage ", storage.stage, ", but stage ", rule.stage, " is to write it"));
     }
+    // A part is cut along exactly the axes of its parameter. One axis too few leaves a hole; one too many lets several
+    // ranks write the same part.
     const bool expert = parameter.experts > 0;
     if (expert != (rule.view == View::kExpert)) return Fail(parameter, "is written in the other view of its module");
     std::vector<Axis> cut;
@@ -183,6 +186,7 @@ class ModuleManifest {
       return Fail(parameter, "lies in a bucket that does not exist");
     const Bucket& bucket = module_.buckets[storage.bucket];
     if (bucket.stage != storage.stage) Fail(parameter, "lies in a bucket of another stage");
+    // The flat axes must make as many ranges as the bucket has shards, over the same group.
     int ranges = 1;
     for (Axis axis : rule.flat) ranges *= module_.grid.size(axis);
     if (ranges != bucket.shards) {

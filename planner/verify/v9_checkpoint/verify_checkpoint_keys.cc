@@ -55,6 +55,7 @@ class KeyCheck {
   }
 
  private:
+  // Each name is claimed once; a second claim is reported.
   void Claim(const char* what, const string& key, const Module& module, const Parameter& parameter) {
     if (key.empty()) return Fail(module, absl::StrCat("a parameter of module ", module.name, " has no ", what));
     if (parameter.experts > 0 && !absl::StrContains(key, "{expert}")) {
@@ -106,7 +107,7 @@ class KeyCheck {
   const Plan& plan_;
   std::vector<Violation>& violations_;
   std::unordered_map<string, const Module*> keys_;
-  std::set<string, std::less<>> sorted_;
+  std::set<string, std::less<>> sorted_;  // keys_ in order; made when the first pattern needs it
 };
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tests/support/compiled.h"
-#include "tests/verify/simulator.h"
+#include "tests/verify/v3_progress/simulator.h"
 
 namespace planwright {
 namespace {

@@ -1,6 +1,6 @@
 // Every mutant of every plan is refused by a rule that it names, and the violation points at a recipe line of the
 // damaged part. The plans themselves pass. Prints how many mutants of each kind each rule refused.
-#include "tests/verify/mutants.h"
+#include "tests/verify/mutants/mutants.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tests/verify/unrolled_program.h"
+#include "tests/verify/v3_progress/unrolled_program.h"
 
 #include <algorithm>
 #include <map>

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/plan/op_table.h"
-#include "tests/verify/mutants.h"
+#include "tests/verify/mutants/mutants.h"
 
 namespace planwright::testing {
 namespace {
@@ -160,6 +160,7 @@ class BlockDamage {
         Add("change_dim", i, absl::StrCat(name, " ", d), {"V4", "V5"},
             [k, d](Instruction& x) { ++std::get<int64_t>(x.outputs[k].type.dims[d]); });
       }
+      // Only tp, cp and expert_tp cut values inside blocks.
       for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kExpertTp}) {
         if (ModuleHere().grid.size(axis) > 1) DamageLayout(i, k, axis);
       }
@@ -181,6 +182,7 @@ class BlockDamage {
       }
       Add("change_memory", i, name, {"V4"}, [k](Instruction& x) { x.outputs[k].type.host = !x.outputs[k].type.host; });
       for (size_t d = 0; d < type.dims.size(); ++d) ChangeDimEverywhere(name, d, type.dims[d]);
+      // The output takes the name of the first input, or is made twice if there is no input.
       Add("define_twice", i, name, {"V4"}, [k, first = op.inputs.empty() ? name : op.inputs[0]](Instruction& x) {
         if (first == x.outputs[k].name) x.outputs.push_back(x.outputs[k]);
         x.outputs[k].name = first;
@@ -260,6 +262,7 @@ class BlockDamage {
   }
 
   void DamageLayout(size_t i, size_t k, Axis axis) {
+    // Gives the output each layout over the axis that it does not have.
     using State = AxisLayout::State;
     const Output& output = Body()[i].outputs[k];
     if (output.type.dtype == DType::kInt64 &&

@@ -14,9 +14,9 @@
 #include "planner/verify/rules.h"
 #include "tests/support/compiled.h"
 #include "tests/support/recipes.h"
-#include "tests/verify/mutants.h"
-#include "tests/verify/random_programs.h"
-#include "tests/verify/simulator.h"
+#include "tests/verify/mutants/mutants.h"
+#include "tests/verify/v3_progress/random_programs.h"
+#include "tests/verify/v3_progress/simulator.h"
 
 namespace planwright {
 namespace {

@@ -13,7 +13,7 @@
 #include "planner/verify/verify.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
-#include "tests/verify/field_swap.h"
+#include "tests/verify/mutants/field_swap.h"
 
 namespace planwright {
 namespace {

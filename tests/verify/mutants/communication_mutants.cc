@@ -3,7 +3,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "tests/verify/mutants.h"
+#include "tests/verify/mutants/mutants.h"
 
 namespace planwright::testing {
 namespace {

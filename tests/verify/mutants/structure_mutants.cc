@@ -2,7 +2,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "tests/verify/mutants.h"
+#include "tests/verify/mutants/mutants.h"
 
 namespace planwright::testing {
 namespace {
@@ -163,7 +163,7 @@ class StructureDamage {
                absl::StrCat("module ", bridge.to)};
     Add("unknown_end", absl::StrCat(bridge.name, " ", way), {"V2"}, [i](Plan& p) { p.bridges[i].to = "nobody"; });
     const std::vector<string> rules = {"V3", "V5"};
-    const size_t shown = std::min<size_t>((bridge.*table).size(), 8);
+    const size_t shown = std::min<size_t>((bridge.*table).size(), 8);  // rows; a large plan has thousands
     for (size_t k = 0; k < shown; ++k) {
       const string where = absl::StrCat(bridge.name, " ", way, " ", k);
       const auto add = [&](const char* kind, std::function<void(std::vector<Transfer>&, Transfer&)> change) {
@@ -223,6 +223,7 @@ class StructureDamage {
         }
       }
     }
+    // The first storages have each layer kind; more would be more of the same.
     for (size_t i = 0; i < module.storages.size() && i < 60; ++i) {
       const Storage& storage = module.storages[i];
       const auto add = [&](const char* kind, std::vector<string> rules, std::function<void(Module&, Storage&)> change) {

@@ -1,4 +1,4 @@
-#include "tests/verify/random_programs.h"
+#include "tests/verify/v3_progress/random_programs.h"
 
 #include <algorithm>
 #include <random>

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "tests/verify/mutants.h"
+#include "tests/verify/mutants/mutants.h"
 
 namespace planwright::testing {
 namespace {

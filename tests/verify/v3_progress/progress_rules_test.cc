@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/verify/rules.h"
-#include "tests/verify/simulator.h"
+#include "tests/verify/v3_progress/simulator.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/verify/simulator.h"
+#include "tests/verify/v3_progress/simulator.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/verify/unrolled_program.h"
+#include "tests/verify/v3_progress/unrolled_program.h"
 
 namespace planwright::testing {
 namespace {
@@ -31,6 +31,7 @@ class SimulatedWorld {
           subgroup_of_[{static_cast<int>(group), member}] = static_cast<int>(subgroups_.size()) - 1;
       }
     }
+    // By rank, the other ends of its rows, in the order of the table.
     for (const Bridge& bridge : plan.bridges) {
       for (bool backward : {false, true}) {
         for (const Transfer& row : backward ? bridge.backward : bridge.forward) {
@@ -44,6 +45,7 @@ class SimulatedWorld {
   Outcome Run() {
     for (int rank = 0; rank < plan_.world_size; ++rank) Wake(rank);
     while (!awake_.empty() && problem_.empty()) {
+      // Any rank that may go on is drawn, so every order of events is possible.
       std::swap(awake_[random_() % awake_.size()], awake_.back());
       const int rank = awake_.back();
       awake_.pop_back();

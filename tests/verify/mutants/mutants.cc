@@ -1,4 +1,4 @@
-#include "tests/verify/mutants.h"
+#include "tests/verify/mutants/mutants.h"
 
 #include <algorithm>
 #include <iterator>
