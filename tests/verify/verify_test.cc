@@ -66,6 +66,7 @@ struct Damage {
 
 std::vector<Damage> Damages() {
   return {
+      // Placement.
       {"rank_in_two_roles", "V1",
        [](Plan& p) {
          p.roles[0].ranks.push_back({5, 1, 1});
@@ -76,6 +77,7 @@ std::vector<Damage> Damages() {
       {"views_of_two_sizes", "V1", [](Plan& p) { p.modules[1].grid.ep = 2; }},
       {"overlapping_modules", "V1", [](Plan& p) { p.modules[1].grid.first_rank = 1; }},
       {"axis_of_no_size", "V1", [](Plan& p) { p.modules[0].grid.tp = 0; }},
+      // Groups.
       {"group_twice", "V2", [](Plan& p) { p.groups.push_back(p.groups.back()); }},
       {"group_out_of_order", "V2", [](Plan& p) { std::swap(p.groups.front(), p.groups.back()); }},
       {"group_of_no_module", "V2", [](Plan& p) { p.groups[1].module = "nobody"; }},
@@ -84,6 +86,7 @@ std::vector<Damage> Damages() {
       {"bridge_member_twice", "V2", [](Plan& p) { p.groups.back().ranks[1] = p.groups.back().ranks[0]; }},
       {"world_with_a_rank_list", "V2", [](Plan& p) { p.groups.front().ranks.push_back(0); }},
       {"axis_of_another_view", "V2", [](Plan& p) { p.groups[1].axes = {Axis::kEp}; }},
+      // Progress: what one role leaves out, changes or reorders.
       {"dropped_world_reduce", "V3", [](Plan& p) { Drop(p.roles[0].step, OpKind::kAllReduce); }},
       {"dropped_exchange", "V3",
        [](Plan& p) {
@@ -118,6 +121,7 @@ std::vector<Damage> Damages() {
            if (op.kind == OpKind::kExchange) op.parts[0].backward = true;
          }
        }},
+      // Values: lifetimes, names, layouts, sizes, calls, memory and types.
       {"freed_early", "V4",
        [](Plan& p) {
          std::vector<Instruction>& body = BlockNamed(p, "language.mamba.forward").body;
@@ -186,6 +190,7 @@ std::vector<Damage> Damages() {
        [](Plan& p) {
          First(BlockNamed(p, "radio_encoder.layer.backward").body, OpKind::kLayerNormGrad).parameters[0] = "norm2_bias";
        }},
+      // Slots, streams and meanings that fit by type and are still wrong.
       {"another_norm", "V5",
        [](Plan& p) {
          First(BlockNamed(p, "radio_encoder.layer.forward").body, OpKind::kLayerNorm).parameters = {"norm2_weight",
@@ -214,9 +219,11 @@ std::vector<Damage> Damages() {
            }
          }
        }},
+      // Run-time sizes.
       {"room_for_too_few_rows", "V10", [](Plan& p) { SymbolNamed(p, "language.expert_rows").maximum = 8; }},
       {"memory_for_too_few_rows", "V10", [](Plan& p) { SymbolNamed(p, "language.expert_rows").expected = 8; }},
       {"memory_for_too_few_images", "V10", [](Plan& p) { SymbolNamed(p, "radio_encoder.patches").expected = 1; }},
+      // Budget and schedule.
       {"samples_do_not_add_up", "V8", [](Plan& p) { p.budget.microbatches += 1; }},
       {"a_step_too_few", "V8", [](Plan& p) { p.budget.steps -= 1; }},
       {"segments_apart", "V8", [](Plan& p) { p.budget.segments.front().first_sample += 1; }},

@@ -33,8 +33,8 @@ struct Communication {
 // The events of one list of a role, in program order. An event is an index for CommunicationTraces::at.
 using Trace = std::vector<int>;
 
-// The most events in all traces of a plan together. Nested calls multiply: without a bound, a small file could need
-// more memory than any machine has.
+// The most events that all traces of a plan may have together. Nested calls multiply: without a bound, a small file
+// could need more memory than any machine has.
 inline constexpr size_t kMostEvents = size_t{1} << 24;
 
 class CommunicationTraces {

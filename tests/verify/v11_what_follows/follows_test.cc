@@ -98,6 +98,7 @@ void ExpectRefused(const Plan& sound, const std::vector<Damage>& damages, const 
   }
 }
 
+// Encoder tp2 on 2 ranks, language model tp2 dp2 ep4 on 4 ranks.
 Plan TensorParallel() { return CompiledFile(kTiny, Join(EncoderOn(2, 2), LanguageOn(2, 4, 2, 4))); }
 
 // A plan with every axis above 1 somewhere, with all layers recomputed, overlap, and packed documents.
@@ -111,6 +112,7 @@ Plan WithEverything() {
                               "gradients.overlap_reduce=true", "gradients.overlap_gather=true", "gradients.buckets=2"});
 }
 
+// Names, file names, storages, segments, initial values, decay, constants and counts of the language model.
 TEST(Follows, ParametersOfTheLanguageModelAreItsOwn) {
   const std::vector<Damage> damages = {
       {"names_swapped",
@@ -243,6 +245,7 @@ TEST(Follows, AFrozenBlockReadsItsOwnSlots) {
       "");
 }
 
+// Segments of a reshard are reversed in forward and backward, so the two still agree with each other.
 TEST(Follows, BlocksComputeWhatTheirLayerKindDoes) {
   const Plan cp = CompiledFile(kTiny, Join(EncoderOn(1, 1), LanguageOn(1, 4, 2, 4),
                                            {"modules.language.parallel.cp=2", "models.hybrid_moe_tiny.mamba.groups=4",
@@ -303,6 +306,7 @@ TEST(Follows, BucketsSumsAndGroupsFollow) {
       "");
 }
 
+// Siblings must run their leader's program, also if another program would be valid by itself.
 TEST(Follows, SiblingsOfALaneRunOneProgram) {
   const Plan plan = CompiledFile(kTiny, Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 2)));
   const auto sibling = [](Plan& p) -> Role& { return RoleOf(p, "language.s0.sibling"); };
@@ -386,6 +390,7 @@ TEST(Follows, MicrobatchesRunInTheOrderOfTheSchedule) {
       "");
 }
 
+// Padding that alignment does not need, at the end of a bucket or before its last storage.
 TEST(Follows, BucketsAreNoLongerThanTheirStorages) {
   std::vector<Damage> damages;
   for (const int64_t more : {int64_t{128}, int64_t{1} << 20, int64_t{1} << 31}) {

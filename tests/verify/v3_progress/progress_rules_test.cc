@@ -30,6 +30,7 @@ Plan Ranks(int ranks) {
   return plan;
 }
 
+// An all_reduce of fp32[size].
 Instruction Reduce(const std::string& group, int64_t size = 4) {
   Instruction reduce{.kind = OpKind::kAllReduce};
   reduce.outputs = {{"y", {DType::kFp32, {size}, {}, std::nullopt, false}}};
@@ -115,6 +116,7 @@ TEST(ProgressRules, CountsTransfersThatOneSideLacks) {
   EXPECT_THAT(Problem(plan), HasSubstr("has nobody at the other end of its send forward by 1 over m.pp"));
 }
 
+// docs/progress.md#what-follows-for-communicators
 TEST(ProgressRules, TwoCommunicatorsInTwoOrdersAreACircle) {
   Plan plan = Ranks(2);
   plan.roles[0].step = {Reduce("world"), Reduce("m.tp")};

@@ -96,6 +96,7 @@ Order Derived(const Program& program) {
   return before;
 }
 
+// Programs on up to 4 streams whose instructions read and write random state, make values and free them.
 class RandomProgram {
  public:
   explicit RandomProgram(uint64_t seed) : random_(seed) {}

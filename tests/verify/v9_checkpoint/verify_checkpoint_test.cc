@@ -78,6 +78,7 @@ void Move(Axis axis, std::vector<Axis>& from, std::vector<Axis>& to) {
 
 std::vector<Damage> Damages() {
   return {
+      // Names.
       {"key_of_another_module", "exists twice",
        [](Plan& p) { p.modules[0].parameters[0].name = p.modules[1].parameters[0].name; }},
       {"key_of_a_state", "also that of a state",
@@ -93,6 +94,7 @@ std::vector<Damage> Damages() {
       {"step_not_kept", "does not keep common.step", [](Plan& p) { std::erase(p.checkpoint.common, "common.step"); }},
       {"samples_not_kept", "does not keep common.consumed_samples",
        [](Plan& p) { std::erase(p.checkpoint.common, "common.consumed_samples"); }},
+      // Axes of a rule, and the writers that follow from them.
       {"writer_axis_missing", "make up its ranks", [](Plan& p) { std::erase(CutDense(p).replicated, Axis::kDp); }},
       {"axis_twice", "make up its ranks", [](Plan& p) { CutDense(p).replicated.push_back(Axis::kTp); }},
       {"axis_of_the_other_view", "make up its ranks", [](Plan& p) { CutDense(p).replicated.push_back(Axis::kEp); }},
@@ -102,6 +104,7 @@ std::vector<Damage> Damages() {
        [](Plan& p) { Move(Axis::kTp, WholeDense(p).replicated, WholeDense(p).cut); }},
       {"double_writer_over_dp", "all of them would write it",
        [](Plan& p) { Move(Axis::kDp, CutDense(p).replicated, CutDense(p).cut); }},
+      // Parameters of a rule.
       {"parameter_in_no_rule", "no rank writes it",
        [](Plan& p) { CutDense(p).parameters.erase(CutDense(p).parameters.begin()); }},
       {"parameter_in_two_rules", "more than once",
@@ -118,12 +121,14 @@ std::vector<Damage> Damages() {
          rule.replicated = {Axis::kCp, Axis::kDp};
          rule.flat = {Axis::kDp};
        }},
+      // Parts of a tensor.
       {"segments_short_of_the_tensor", "do not tile it",
        [](Plan& p) { Named(p, kHead).segments = {Named(p, kHead).shape[0] - 2}; }},
       {"segment_that_does_not_divide", "do not divide",
        [](Plan& p) {
          Named(p, kHead).segments = {1, Named(p, kHead).shape[0] - 1};
        }},
+      // Optimizer states and the buckets that hold them.
       {"state_forgotten", "the checkpoint keeps", [](Plan& p) { CutDense(p).states.pop_back(); }},
       {"state_of_a_buffer", "the checkpoint keeps",
        [](Plan& p) { RuleOf(p, "language", View::kDense, false, false).states = {"exp_avg"}; }},
@@ -141,6 +146,7 @@ std::vector<Damage> Damages() {
        }},
       {"storage_in_two_frames", "lies in two storages",
        [](Plan& p) { p.modules[1].storages.push_back(p.modules[1].storages.front()); }},
+      // Where the first values come from.
       {"no_source", "have 0 sources",
        [](Plan& p) {
          std::erase_if(p.roles[0].setup, [](const Instruction& i) { return i.kind == OpKind::kInitializeParameters; });
@@ -205,6 +211,7 @@ void ExpectWrittenOnce(const Plan& plan) {
       }
     }
   }
+  // The weight itself, and for a trained one exp_avg, exp_avg_sq and, in bf16, the master.
   int64_t keys = 0;
   for (const Module& module : plan.modules) {
     for (const Parameter& parameter : module.parameters) {
