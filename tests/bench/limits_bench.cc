@@ -1,5 +1,6 @@
-// What docs/limits.md promises of any bytes, and the launcher of ranks that die: seconds, which no test judges. Each
-// input is run as a process; the exit code says whether every promise holds.
+// Measures the times that docs/limits.md promises: how long `plan` takes for any input, and how soon the launcher ends
+// the others when a rank dies. No test judges seconds, because machines differ. Each input is run as a process. Exit
+// status 0: every promise holds.
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -19,17 +20,19 @@
 namespace planwright::testing {
 namespace {
 
+// Promises of docs/limits.md.
 constexpr double kMostSeconds = 1, kMostMegabytes = 256, kMostSecondsToEnd = 2;
-constexpr rlim_t kMemory = rlim_t{256} << 20;
+constexpr rlim_t kMemory = rlim_t{256} << 20;  // the process is not given more
 constexpr int kRuns = 5;
 
-bool held = true;
+bool all_kept = true;
+// "yes" or "NO" for the tables; notes a promise that is not kept for the exit status.
 const char* Verdict(bool kept) {
-  held &= kept;
+  all_kept &= kept;
   return kept ? "yes" : "NO";
 }
 
-// The median time of some runs, and the most memory.
+// The run of median time of kRuns runs, with the largest memory of all of them.
 LimitedEnd Measure(const std::vector<std::string>& arguments) {
   std::vector<LimitedEnd> ends;
   for (int i = 0; i < kRuns; ++i) ends.push_back(RunLimited(PLAN_PROGRAM, arguments, kMemory));
@@ -39,9 +42,11 @@ LimitedEnd Measure(const std::vector<std::string>& arguments) {
   return median;
 }
 
+// The program ended by itself with a documented status: 0 success, 1 or 2 refused.
 bool Exited(const LimitedEnd& end) { return WIFEXITED(end.status) && WEXITSTATUS(end.status) <= 2; }
 
-// Runs `body` in a process of its own: what this one holds counts as memory of the programs that it starts.
+// Runs `body` in a process of its own, and returns its exit status. A forked child starts with the memory of its
+// parent, so this process must stay small: its memory would count as memory of the programs that it measures.
 int InAnotherProcess(const std::function<int()>& body) {
   std::fflush(nullptr);
   const pid_t child = fork();
@@ -51,6 +56,7 @@ int InAnotherProcess(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 }
 
+// The most microbatches that fit a plan of this shape, computed in another process.
 int64_t MicrobatchesOf(const LongShape& shape) {
   int pipe_ends[2];
   if (pipe(pipe_ends) != 0) std::exit(1);
@@ -116,11 +122,12 @@ void AnyBytes(const std::string& folder) {
   }
 }
 
-// Ranks that ignore SIGTERM are the last to go.
+// The last of 8 ranks fails when the others are up. Once the others end at SIGTERM; once they ignore it, which takes
+// longest.
 void DyingRanks(const std::string& folder) {
   constexpr int kRanks = 8;
   const std::vector<std::vector<std::string>> others = {{"err=ready"}, {"ignore_term"}};
-  std::printf("\n%-30s%18s%11s\n", "when a rank dies, the others", "are gone after", "under 2 s");
+  std::printf("\n%-30s%18s%11s\n", "when a rank fails, the others", "are gone after", "under 2 s");
   for (const std::vector<std::string>& words : others) {
     std::vector<std::string> last = {FAKE_RANK};
     std::vector<Command> commands;
@@ -149,7 +156,7 @@ int Run() {
   AnyBytes(folder);
   DyingRanks(folder);
   std::filesystem::remove_all(folder);
-  return held ? 0 : 1;
+  return all_kept ? 0 : 1;
 }
 
 }  // namespace

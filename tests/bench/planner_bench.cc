@@ -1,6 +1,5 @@
-// How long the planner takes: `plan validate` as a whole process, and each pass in this process. Medians of
-// repetitions, in two tables at the end: the first holds what is promised against what was measured, and decides the
-// exit code.
+// How long the planner takes: `plan validate` as a process, and each pass inside this process. Two tables at the end
+// show medians. The first compares them with what is promised. Exit status 0: every promise holds.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -31,16 +30,16 @@ namespace {
 struct Case {
   std::string name, path;
   std::vector<std::string> overrides;
-  double most_ms = 0, most_megabytes = 0;  // that `plan validate` may take; 0: nothing is promised
+  double most_ms = 0, most_megabytes = 0;  // promised for `plan validate`; 0: nothing is promised
 };
 
 const std::string kProcess = "validate, process";
 const std::string kRecipes = PLANWRIGHT_SOURCE_DIR "/recipes/";
 
-// The 20-layer model on more and more lanes, two microbatches a step: what may grow is the bridge table and the world,
-// nothing else.
+// The 20-layer model with dp for this many ranks, two microbatches a step. Only the world and the bridge table grow
+// with the number of ranks; times should grow little more.
 Case Lanes(int ranks) {
-  const int encoder = ranks / 2, language = ranks - encoder, samples = language;  // tp 2: two samples a lane
+  const int encoder = ranks / 2, language = ranks - encoder, samples = language;  // tp 2, so two samples a lane
   Case result = {
       "20l over dp, " + std::to_string(ranks) + " ranks", kRecipes + "nemotron_moe_vlm_20l_mock_8r.yaml", {}};
   const std::pair<const char*, int> settings[] = {{"cluster.nodes", ranks / 8},
@@ -80,7 +79,7 @@ Plan CompileCase(const Case& of) {
 
 struct Rule {
   const char* name;
-  std::function<void(const Plan&)> check;  // with the index that the rule reads
+  std::function<void(const Plan&)> check;  // builds the index that the rule reads, which counts as its time
 };
 const std::vector<Rule>& Rules() {
   const auto indexed = [](auto verify) {
@@ -121,7 +120,7 @@ const std::vector<Rule>& Rules() {
   return rules;
 }
 
-// `plan validate` from fork to end; its peak memory in MB.
+// Runs `plan validate` as a process. Returns its peak memory in MB.
 double ValidateProcess(const Case& of) {
   std::vector<char*> words = {const_cast<char*>("plan"), const_cast<char*>("validate"),
                               const_cast<char*>(of.path.c_str())};
@@ -139,6 +138,7 @@ double ValidateProcess(const Case& of) {
   return used.ru_maxrss / 1024.0;
 }
 
+// One line of the tables.
 struct Row {
   Case of;
   int ranks = 0;
@@ -160,7 +160,7 @@ void Register(const Case& of, double megabytes) {
   add("read", [of](benchmark::State& state) {
     for (auto _ : state) benchmark::DoNotOptimize(ReadCase(of));
   });
-  add("compile and prove", [recipe = ReadCase(of)](benchmark::State& state) {
+  add("compile and verify", [recipe = ReadCase(of)](benchmark::State& state) {
     for (auto _ : state) {
       Diagnostics problems;
       benchmark::DoNotOptimize(CompileRecipe(recipe, problems));
@@ -185,7 +185,7 @@ void Register(const Case& of, double megabytes) {
   }
 }
 
-// Keeps the medians for the table.
+// Prints results as they come, and keeps the medians for the tables.
 class Medians : public benchmark::ConsoleReporter {
  public:
   Medians() : ConsoleReporter(isatty(STDOUT_FILENO) ? OO_ColorTabular : OO_Tabular) {}
@@ -197,7 +197,7 @@ class Medians : public benchmark::ConsoleReporter {
       if (run.aggregate_name == "median") of_[{name.substr(bar + 3), name.substr(0, bar)}] = run.GetAdjustedRealTime();
     }
   }
-  // Whether every promise holds.
+  // Returns whether every promise holds.
   bool PrintPromises() const {
     bool held = true;
     std::printf("\n%-30s%9s%7s%8s%13s%10s%14s\n", "plan validate", "ranks", "roles", "blocks", "plan bytes", "peak MB",
@@ -207,7 +207,7 @@ class Medians : public benchmark::ConsoleReporter {
       const double most_ms = row.of.most_ms, most_megabytes = row.of.most_megabytes;
       std::printf("%-30s%9d%7zu%8zu%13zu%10.1f%14.1f", row.of.name.c_str(), row.ranks, row.roles, row.blocks, row.bytes,
                   row.megabytes, ms);
-      const bool measured = !std::isnan(ms);  // a filter may leave it out
+      const bool measured = !std::isnan(ms);  // --benchmark_filter may leave it out
       const bool kept =
           !measured || ((most_ms == 0 || ms < most_ms) && (most_megabytes == 0 || row.megabytes < most_megabytes));
       const char* verdict = !measured ? "not measured" : kept ? "yes" : "NO";
@@ -222,7 +222,7 @@ class Medians : public benchmark::ConsoleReporter {
     for (const Row& row : rows)
       std::printf("%14s", (row.of.name.substr(0, 3) + " " + std::to_string(row.ranks)).c_str());
     std::printf("\n");
-    std::vector<std::string> passes = {"read", "compile and prove"};
+    std::vector<std::string> passes = {"read", "compile and verify"};
     for (const Rule& rule : Rules()) passes.push_back(rule.name);
     for (const char* pass : {"write", "read plan", "link"}) passes.push_back(pass);
     for (const std::string& pass : passes) {
@@ -233,7 +233,7 @@ class Medians : public benchmark::ConsoleReporter {
   }
 
  private:
-  // NaN for what a filter left out.
+  // In ms; NaN if --benchmark_filter left it out.
   double Median(const Row& row, const std::string& pass) const {
     const auto it = of_.find({row.of.name, pass});
     return it == of_.end() ? std::nan("") : it->second;
@@ -247,7 +247,7 @@ class Medians : public benchmark::ConsoleReporter {
 
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
-  // First of all: what this process holds counts as its children's until they are another program.
+  // Processes are measured first, while this one is small: its memory counts as a child's until the child's exec.
   std::vector<double> megabytes;
   for (const auto& of : planwright::Cases()) megabytes.push_back(planwright::ValidateProcess(of));
   for (size_t i = 0; i < megabytes.size(); ++i) planwright::Register(planwright::Cases()[i], megabytes[i]);

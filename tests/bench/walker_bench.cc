@@ -1,5 +1,5 @@
-// What the walker costs beside the handlers: a step of instructions that do nothing, in as many calls as a large model
-// has. `./dev bench walker`.
+// What the walker costs beside the handlers: it runs a step whose instructions do nothing, with as many calls as a
+// large model has. Run by `./dev bench walker`.
 #include <ATen/ops/ones.h>
 
 #include <chrono>
@@ -20,7 +20,8 @@ Tensors Nothing(const ComputeContext& context) {
   return {context.inputs[0]};
 }
 
-// Each layer: a chain of instructions of one value, each freeing the one before; what a layer makes the next one reads.
+// A plan of one rank. Each layer is a chain of instructions, each of which reads the value of the one before and frees
+// it. Each layer reads the output of the layer before.
 Plan ChainPlan() {
   const ValueType type = {DType::kFp32, {int64_t{1}}, {}, std::nullopt, false};
   Plan plan;
@@ -56,7 +57,7 @@ Plan ChainPlan() {
   return plan;
 }
 
-// Seconds of a run of `steps` steps.
+// The time in seconds that the walker takes for `steps` steps.
 double Seconds(const Plan& plan, Recorder& recorder, int64_t steps) {
   const at::Tensor one = at::ones({1});
   Rank rank{.plan = plan,
@@ -74,7 +75,7 @@ double Seconds(const Plan& plan, Recorder& recorder, int64_t steps) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Seconds of the same handler calls alone.
+// The time in seconds of as many handler calls without a walker.
 double HandlerSeconds(const Plan& plan, int64_t calls) {
   const Tensors inputs = {at::ones({1})}, none;
   const CallContext call;

@@ -1,5 +1,5 @@
-// How libFuzzer changes a plan: mostly one value of its JSON at a time, since almost every changed byte would only stop
-// the parser.
+// How libFuzzer changes a plan: mostly a few values of its JSON. If it changed bytes, almost every change would fail in
+// the JSON parser and test nothing else.
 #include <algorithm>
 #include <climits>
 #include <cstdint>
@@ -17,19 +17,21 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void Collect(Json& json, std::vector<Json*>& values) {
+// Appends pointers to `json` and to every value inside it.
+void CollectValues(Json& json, std::vector<Json*>& values) {
   values.push_back(&json);
   if (!json.is_structured()) return;
-  for (Json& inner : json) Collect(inner, values);
+  for (Json& inner : json) CollectValues(inner, values);
 }
 
-class Mutator {
+class PlanMutator {
  public:
-  explicit Mutator(unsigned seed) : random_(seed) {}
+  explicit PlanMutator(unsigned seed) : random_(seed) {}
 
+  // Changes one value of the plan, drawn at random: to an edge value, or to a value from elsewhere in the plan.
   void Change(Json& plan) {
     std::vector<Json*> values;
-    Collect(plan, values);
+    CollectValues(plan, values);
     Json& target = *values[Below(values.size())];
     const Json& other = *values[Below(values.size())];
     if (Below(8) == 0 && &other != &plan) {
@@ -106,8 +108,9 @@ class Mutator {
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
   Json plan = Json::parse(data, data + size, nullptr, /*allow_exceptions=*/false);
+  // Now and then bytes are changed after all, so that the parser is tested too.
   if (plan.is_discarded() || seed % 16 == 0) return LLVMFuzzerMutate(data, size, max_size);
-  Mutator mutator(seed);
+  PlanMutator mutator(seed);
   for (unsigned edits = 1 + seed % 3; edits > 0; --edits) mutator.Change(plan);
   const std::string text = plan.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (text.size() > max_size) return size;

@@ -1,5 +1,5 @@
-// Any bytes as a plan: it is refused, or read and proved. The digest of a damaged plan is mended first, so that the
-// rules behind it are reached.
+// Fuzz target: reads any bytes as a plan. The plan is refused, or it is read and verified. The digest of a damaged plan
+// is corrected first; otherwise every plan would be refused before the rules.
 #include <cstdint>
 #include <string>
 
@@ -9,7 +9,7 @@
 namespace planwright {
 namespace {
 
-// ReadPlan says which digest the contents have; `text` with that one in its place.
+// `text` with the right digest. `refusal` is the message of ReadPlan, which says which digest the contents have.
 std::string WithItsDigest(std::string text, std::string_view refusal) {
   constexpr std::string_view kSaying = "its contents give ", kField = "\"digest\":";
   constexpr size_t kDigits = 64;

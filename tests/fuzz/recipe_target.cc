@@ -1,5 +1,5 @@
-// Any bytes as a recipe: what reads is compiled, proved, written and read again. Out comes a plan or reasons, and
-// nothing else.
+// Fuzz target: reads any bytes as a recipe. If it can be read, it is compiled, verified, written and read again. The
+// result must be a plan or errors, and never both.
 #include <unistd.h>
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 namespace planwright {
 namespace {
 
-// A folder of this process with the shipped model files in it, so that recipes may extend them.
+// Makes a folder for this process, with links to the shipped model and budget files, so that recipes may extend them.
 std::string MakeFolder() {
   namespace fs = std::filesystem;
   const fs::path folder = fs::temp_directory_path() / ("planwright-fuzz-" + std::to_string(getpid()));
@@ -44,7 +44,7 @@ void TryRecipe(const uint8_t* data, size_t size) {
   Diagnostics problems;
   const std::optional<Recipe> recipe = ReadRecipe(path, {}, problems);
   const std::optional<Plan> plan = recipe ? CompileRecipe(*recipe, problems) : std::nullopt;
-  Require(plan.has_value() != problems.has_errors(), "neither a plan nor a reason, or both");
+  Require(plan.has_value() != problems.has_errors(), "neither a plan nor an error, or both");
   for (const Diagnostic& problem : problems.sorted()) {
     Require(problem.kind != DiagnosticKind::kBrokenRule, "a compiled plan breaks a rule: " + problem.message);
   }

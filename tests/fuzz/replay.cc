@@ -1,5 +1,5 @@
-// Runs a fuzz target over files and folders of inputs, without a fuzzer: what once went wrong is tried on every `./dev
-// test`.
+// Runs a fuzz target on all files of some folders, without a fuzzer. So every `./dev test` tries the inputs that once
+// went wrong. Arguments: the folders. Exit status 1: there was no input.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[i])) {
       if (!entry.is_regular_file()) continue;
       std::printf("%s\n", entry.path().c_str());
-      std::fflush(stdout);  // the last one is the culprit
+      std::fflush(stdout);  // after a crash, the last name printed is the input that caused it
       std::ifstream file(entry.path(), std::ios::binary);
       const std::string bytes(std::istreambuf_iterator<char>(file), {});
       LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());

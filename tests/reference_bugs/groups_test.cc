@@ -1,5 +1,5 @@
-// Who communicates with whom, in every plan that ships: nothing is implicit, nothing leaves its module, and nothing
-// branches.
+// Which ranks communicate, in every shipped plan: every communication names its group, only the sums of a step leave a
+// module, and programs have no branches. Bug numbers are those of docs/reference_bugs.md.
 #include <set>
 
 #include "tests/reference_bugs/shipped_plans.h"
@@ -28,14 +28,14 @@ TEST(Groups, EveryCommunicationNamesItsOwn) {
         EXPECT_TRUE(group != nullptr && group->used()) << place.name << " " << OpName(op.kind) << " " << op.group;
       } else {
         EXPECT_TRUE(op.group.empty() && op.parts.empty())
-            << place.name << " " << OpName(op.kind) << " computes and has someone to talk to";
+            << place.name << " " << OpName(op.kind) << " computes, but has a group or exchange parts";
       }
     });
   });
 }
 
 // Bug 6: the encoder, Mamba and gated norm layers were built without their tp group.
-TEST(Groups, LayersOverTpTalkOverTheirModulesTp) {
+TEST(Groups, LayersOverTpCommunicateOverTheirModulesTp) {
   ForEachShipped([](const Plan& plan) {
     for (const Block& block : plan.blocks) {
       const Module& module = *plan.FindModule(block.module);
@@ -48,7 +48,7 @@ TEST(Groups, LayersOverTpTalkOverTheirModulesTp) {
   });
 }
 
-// Bug 35: the collection of a module's groups lacked those of its experts.
+// Bug 35: the collection of a module's groups lacked the groups of its experts.
 TEST(Groups, EveryModuleHasAllOfThem) {
   ForEachShipped([](const Plan& plan) {
     for (const Module& module : plan.modules) {
@@ -60,7 +60,7 @@ TEST(Groups, EveryModuleHasAllOfThem) {
   });
 }
 
-// Bug 8: keys of one module's optimizer were gathered over the world, and the other module's came with them.
+// Bug 8: the keys of a module's optimizer were gathered over the world, so each module got the keys of the others too.
 TEST(Groups, OnlySumsOfTheStepLeaveAModule) {
   ForEachShipped([](const Plan& plan) {
     ForEachInstruction(plan, [](const Instruction& op, const Place& place) {
@@ -78,9 +78,9 @@ TEST(Groups, OnlySumsOfTheStepLeaveAModule) {
   });
 }
 
-// Bugs 26 to 28: an early return left a world collective out. There is nothing that could: programs are lists, the one
-// instruction of control calls a block, and every role reaches the same sums of the world in the same order, none of
-// them before the first step or behind the last.
+// Bugs 26 to 28: an early return left out a collective of the world. Here nothing can return early. Programs are lists,
+// and the only control instruction calls a block. Every role reaches the same sums of the world in the same order, and
+// none of them in setup or teardown.
 TEST(Groups, ProgramsDoNotBranch) {
   EXPECT_EQ(OpClassOf(OpKind::kCall), OpClass::kControl);
   ForEachShipped([](const Plan& plan) {
@@ -93,7 +93,7 @@ TEST(Groups, ProgramsDoNotBranch) {
       }
       sums.insert(of_role);
       for (const Instruction& op : role.setup)
-        EXPECT_FALSE(Communicates(op)) << role.name << " talks before its first step";
+        EXPECT_FALSE(Communicates(op)) << role.name << " communicates before its first step";
       for (const Instruction& op : role.teardown) EXPECT_NE(op.group, "world") << role.name;
     }
     EXPECT_EQ(sums.size(), 1u);
@@ -103,8 +103,8 @@ TEST(Groups, ProgramsDoNotBranch) {
   });
 }
 
-// Bug 34: a text-only batch left the encoder with nothing to send, and the language model waited. Every microbatch
-// crosses every bridge, whatever is in it: how many rows it has is known from the text on both sides, and may be 0.
+// Bug 34: in a text-only batch the encoder had nothing to send, and the language model waited. Here every microbatch
+// crosses every bridge. Both sides know its number of rows from the text, and the number may be 0.
 TEST(Groups, EveryMicrobatchCrossesEveryBridge) {
   ForEachShipped([](const Plan& plan) {
     for (const Bridge& bridge : plan.bridges) {
@@ -121,13 +121,11 @@ TEST(Groups, EveryMicrobatchCrossesEveryBridge) {
         EXPECT_TRUE(received == 0 || received == plan.budget.microbatches) << role.name;
       }
     }
-    for (const Symbol& symbol : plan.symbols)
-      EXPECT_GT(symbol.maximum, 0) << symbol.name << " has a largest size, and no smallest";
+    for (const Symbol& symbol : plan.symbols) EXPECT_GT(symbol.maximum, 0) << symbol.name << " has no maximum";
   });
 }
 
-// Found while reading: a language model without encoder counted as sharing its ranks with one, and its pipeline stages
-// were lost.
+// Bug G: a language model without an encoder counted as sharing its ranks with one, and lost its pipeline stages.
 TEST(Groups, TextAloneMayHaveStages) {
   const Plan plan = testing::CompiledRecipe("nemotron_moe_vlm_54l_text_only", {"modules.language.parallel.pp=2"});
   EXPECT_TRUE(plan.bridges.empty());

@@ -1,4 +1,4 @@
-// Plans of all recipes that ship, for what must hold of any plan; and the instructions of a plan one by one.
+// Plans of all shipped recipes, for tests of what must hold of any plan; and a visit of all instructions of a plan.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ struct ShippedPlan {
   Plan plan;
 };
 
-// A recipe that ships, with overrides.
+// The plan of a shipped recipe, with overrides.
 inline Plan CompiledRecipe(const std::string& name, const std::vector<std::string>& overrides = {}) {
   SCOPED_TRACE(name);
   return CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/" + name + ".yaml", overrides);
@@ -33,7 +33,7 @@ inline const std::vector<ShippedPlan>& ShippedPlans() {
     std::sort(names.begin(), names.end());
     std::vector<ShippedPlan> all;
     for (const std::string& name : names) all.push_back({name, CompiledRecipe(name)});
-    // What no shipped recipe has: pipeline stages, a sequence and experts that are cut, layers that run again.
+    // No shipped recipe has pipeline stages, cp, expert_tp or recompute.
     const std::string parallel = "modules.language.parallel.";
     const std::vector<std::string> eight = {
         "cluster.gpus_per_node=9", "modules.language.placement.first_rank=1", "modules.language.placement.ranks=8",
@@ -43,21 +43,21 @@ inline const std::vector<ShippedPlan>& ShippedPlans() {
       overrides.insert(overrides.end(), more.begin(), more.end());
       all.push_back({name, CompiledRecipe("nemotron_moe_vlm_tiny", overrides)});
     };
-    tiny("tiny with stages and cut experts",
+    tiny("tiny with pp and expert_tp",
          {parallel + "tp=2", parallel + "pp=2", parallel + "expert_tp=2", parallel + "ep=2"});
-    tiny("tiny with a cut sequence, run again",
+    tiny("tiny with cp and recompute",
          {parallel + "tp=2", parallel + "cp=2", parallel + "ep=4", "modules.language.recompute=full"});
     return all;
   }();
   return plans;
 }
 
-// An instruction and where it stands: the modules that it may speak for, and a name for messages.
+// Where an instruction is: the modules that it may act for, and the name of its block or role for messages.
 struct Place {
   const Plan& plan;
   std::vector<std::string> modules;
   std::string name;
-  bool in_step = false;  // or in a block, which the step calls
+  bool in_step = false;  // in a step, or in a block that a step calls
 };
 
 // Every instruction of every block and of every list of every role.

@@ -1,5 +1,5 @@
-// What a step does, in every plan that ships: what is counted, what is scaled, who reads gradients, and that every
-// microbatch is read once.
+// What a step does, in every shipped plan: what is counted and scaled, which instructions read gradients, and that
+// every microbatch is read once. Bug numbers are those of docs/reference_bugs.md.
 #include <map>
 #include <set>
 #include <tuple>
@@ -14,8 +14,8 @@ using testing::ForEachInstruction;
 using testing::ForEachShipped;
 using testing::Place;
 
-// Bug 10: generators of several libraries, seeded here and there, some with a rank added. There is one seed, and no
-// instruction has another.
+// Bug 10: generators of several libraries were seeded in several places, some with the rank added. Here there is one
+// seed, and no instruction has another.
 TEST(Step, DrawsFromOneSeed) {
   ForEachShipped([](const Plan& plan) {
     EXPECT_EQ(plan.seed, plan.data.seed);
@@ -26,9 +26,9 @@ TEST(Step, DrawsFromOneSeed) {
   });
 }
 
-// Bug 13: encoder gradients were divided by all tokens while few ranks saw images, and a factor that should mend it was
-// never applied. Gradients of all modules are divided by the one sum of loss tokens over the world, which is exact;
-// there is no factor to forget.
+// Bug 13: encoder gradients were divided by all tokens although few ranks saw images, and a factor that should correct
+// this was never applied. Here the gradients of all modules are divided by one number, the loss tokens of the world
+// (docs/training/step.md#gradient-reduction). There is no factor to forget.
 TEST(Step, ScalesEveryModuleByTheSameTokens) {
   ForEachShipped([](const Plan& plan) {
     for (const Role& role : plan.roles) {
@@ -47,7 +47,7 @@ TEST(Step, ScalesEveryModuleByTheSameTokens) {
   for (const KeySpec& key : RecipeKeys()) EXPECT_EQ(key.path.find("particip"), std::string_view::npos) << key.path;
 }
 
-// Bug 14: a fused kernel summed router scores in bf16. Nor is there a switch for it.
+// Bug 14: a fused kernel summed router scores in bf16.
 TEST(Step, RoutesInFp32OrWider) {
   int routed = 0;
   ForEachShipped([&](const Plan& plan) {
@@ -61,7 +61,7 @@ TEST(Step, RoutesInFp32OrWider) {
   EXPECT_GT(routed, 0);
 }
 
-// Bug 16: whether the encoder ended in its norm hung on another setting being 0 and not absent.
+// Bug 16: the encoder ended in its norm only if another setting was 0 and not absent.
 TEST(Step, EncodersEndInTheirNorm) {
   ForEachShipped([](const Plan& plan) {
     for (const Module& module : plan.modules) {
@@ -80,8 +80,8 @@ TEST(Step, EncodersEndInTheirNorm) {
 
 bool Reads(const Instruction& op) { return OpClassOf(op.kind) == OpClass::kData; }
 
-// Bug 19: an encoder rank opened a loader for each language lane that it serves. A rank reads a microbatch of a module
-// once, however many lanes it feeds.
+// Bug 19: an encoder rank opened a loader for each language lane that it serves. Here a rank reads a microbatch of a
+// module once, for any number of lanes.
 TEST(Step, ReadsEveryMicrobatchOnce) {
   ForEachShipped([](const Plan& plan) {
     for (const Role& role : plan.roles) {
@@ -98,7 +98,7 @@ TEST(Step, ReadsEveryMicrobatchOnce) {
   });
 }
 
-// Bug 23: whether the auxiliary loss is logged hung on an option by a name that does not exist.
+// Bug 23: the auxiliary loss was logged only if an option was set whose name does not exist.
 TEST(Step, LogsTheAuxiliaryLossOfEveryExpertLayer) {
   ForEachShipped([](const Plan& plan) {
     for (const Module& module : plan.modules) {
@@ -112,8 +112,8 @@ TEST(Step, LogsTheAuxiliaryLossOfEveryExpertLayer) {
   });
 }
 
-// Bugs 29 and, in the reference, a count over all of a module's ranks: loss and loss tokens are the same on all tp
-// ranks, so one of them adds.
+// Bug 29: the loss was summed over all tp ranks of a module. Loss and loss tokens are the same on all tp ranks of a
+// lane, so one of these ranks adds them.
 TEST(Step, CountsLossTokensOnOneRankOfALane) {
   ForEachShipped([](const Plan& plan) {
     int counted = 0;
@@ -124,7 +124,7 @@ TEST(Step, CountsLossTokensOnOneRankOfALane) {
       ++counted;
       const Grid& grid =
           place.plan.FindModule(op.attributes.contains("module") ? op.text("module") : place.modules.front())->grid;
-      // the loss of a rank is of its part of the sequence, the tokens that it reads are the lane's
+      // Over cp a rank has the loss of its part of the sequence, but it reads the tokens of the whole lane.
       std::string whole = grid.tp > 1 ? "tp" : "";
       if (into == "$integers.loss_tokens" && grid.cp > 1) whole += whole.empty() ? "cp" : ",cp";
       EXPECT_EQ(op.attributes.contains("once_over") ? op.text("once_over") : "", whole) << place.name << " " << into;
@@ -133,8 +133,8 @@ TEST(Step, CountsLossTokensOnOneRankOfALane) {
   });
 }
 
-// Bug 30: who took part was found by scanning gradient buffers. Gradients are read by their sums, by the scale, the
-// norm and the optimizer, each once.
+// Bug 30: a scan of the gradient buffers found out which ranks had seen images. Here only the sums, the scale, the norm
+// and the optimizer read gradients, each once.
 TEST(Step, ReadsGradientsForTheUpdateAlone) {
   const std::set<OpKind> readers = {OpKind::kAllReduce, OpKind::kReduceScatter};
   ForEachShipped([&](const Plan& plan) {
@@ -157,8 +157,8 @@ TEST(Step, ReadsGradientsForTheUpdateAlone) {
   });
 }
 
-// Bug 26: the learning rate went on after steps that were not taken, on some ranks. One gate stands before every
-// update, behind the norm of the world.
+// Bug 26: on some ranks the learning rate went on after skipped steps. Here one gate comes before every update and
+// after the norm of the world.
 TEST(Step, IsGatedOnceBehindTheWorldsNorm) {
   ForEachShipped([](const Plan& plan) {
     for (const Role& role : plan.roles) {

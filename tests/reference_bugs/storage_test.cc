@@ -1,4 +1,5 @@
-// What ranks keep, in every plan that ships: keys, writers, optimizers, and over whom gradients are summed.
+// What ranks keep, in every shipped plan: checkpoint keys, writers, optimizers, and the ranks that gradients are summed
+// over. Bug numbers are those of docs/reference_bugs.md.
 #include <map>
 #include <set>
 
@@ -30,9 +31,9 @@ TEST(Keys, BeginWithTheirModule) {
   });
 }
 
-// Bugs 3 to 5: replicas that did not know of each other wrote one object twice; what belonged to a module without rank
-// 0 was lost with the plain state, which rank 0 alone saves; and a module without state left no container to load.
-// State is a list of rules, each of one module, and what is common is of none.
+// Bugs 3 to 5: two replicas wrote one object twice; plain state of modules without rank 0 was lost, because rank 0
+// alone saved it; and a module without state left no container to load. Here state is a list of rules, each of one
+// module, and common state belongs to no module.
 TEST(Keys, OfAModuleAreNeverCommonState) {
   ForEachShipped([](const Plan& plan) {
     for (const Module& module : plan.modules) {
@@ -52,7 +53,7 @@ TEST(Keys, OfAModuleAreNeverCommonState) {
   });
 }
 
-// Bug 7: a frozen module built an optimizer of nothing.
+// Bug 7: a frozen module built an empty optimizer.
 TEST(Frozen, ModulesHaveNoOptimizer) {
   const std::set<OpKind> of_training = {OpKind::kScaleGradients, OpKind::kSquareNorm, OpKind::kAdamW,
                                         OpKind::kUpdateExpertBias, OpKind::kRefreshMasters};
@@ -73,14 +74,14 @@ TEST(Frozen, ModulesHaveNoOptimizer) {
         EXPECT_EQ(std::count_if(role.step.begin(), role.step.end(),
                                 [](const Instruction& op) { return op.kind == OpKind::kLogStep; }),
                   1)
-            << "every role logs, and the rate with it";
+            << "every role logs the step, with the learning rate";
       }
     }
   });
   EXPECT_GE(frozen, 1) << "stage 1 freezes its language model";
 }
 
-// Bug 9: weights were loaded, and the first step was taken from the masters of before.
+// Bug 9: weights were loaded, but the first step started from the old fp32 masters.
 TEST(Weights, AreFollowedByTheirMasters) {
   const Plan loaded = CompiledRecipe("nemotron_moe_vlm_20l_mock_8r_toy", {"initialize.from=weights.safetensors"});
   const auto check = [](const Plan& plan, OpKind writes) {
@@ -105,7 +106,7 @@ TEST(Weights, AreFollowedByTheirMasters) {
   EXPECT_EQ(found.front().rule, "V7");
 }
 
-// Ranks by what they hold of the published tensors of a bucket's storages.
+// The ranks of the bucket's stage, by the elements of published tensors that they hold in the bucket.
 std::map<std::string, std::set<int>> HoldersOf(const Module& module, int bucket) {
   std::map<std::string, std::set<int>> holders;
   for (int rank = module.grid.first_rank; rank < module.grid.first_rank + module.grid.ranks(); ++rank) {
@@ -116,18 +117,18 @@ std::map<std::string, std::set<int>> HoldersOf(const Module& module, int bucket)
       for (const PublishedSlice& slice : SlicesOf(module, storage, PlaceOf(module.grid, rank))) {
         held += slice.name + ":" + std::to_string(slice.runs.empty() ? -1 : slice.runs.front().whole) + " ";
       }
-      break;  // storages of a bucket are cut alike
+      break;  // all storages of a bucket are sharded over the same axes
     }
     holders[held].insert(rank);
   }
   return holders;
 }
 
-// Bugs 12 and 29, and the rule behind most of them: a gradient is summed over exactly the ranks that hold the same
-// elements, counted here rank by rank and not by axes, and it travels in fp32 or wider.
+// Bug 29, and the rule behind many bugs: a gradient is summed over exactly the ranks that hold the same elements. The
+// rules of verify prove this by axes; this test counts rank by rank.
 TEST(Gradients, AreSummedOverExactlyTheirReplicas) {
   ForEachShipped([](const Plan& plan) {
-    if (plan.world_size > 1024) return;  // rank by rank
+    if (plan.world_size > 1024) return;  // too slow rank by rank
     for (const Module& module : plan.modules) {
       for (size_t b = 0; b < module.buckets.size(); ++b) {
         const Bucket& bucket = module.buckets[b];
@@ -143,7 +144,7 @@ TEST(Gradients, AreSummedOverExactlyTheirReplicas) {
             }
             summed = wider;
           }
-          // Where every tp rank computes the whole gradient nothing is summed over tp: only its own lanes.
+          // If every tp rank computes the whole gradient, nothing is summed over tp.
           if (bucket.tp == TpGradient::kReplicated && module.grid.tp > 1) {
             for (int rank : summed) EXPECT_TRUE(ranks.contains(rank)) << bucket.name;
             EXPECT_EQ(summed.size() * static_cast<size_t>(module.grid.tp), ranks.size()) << bucket.name;
@@ -156,6 +157,7 @@ TEST(Gradients, AreSummedOverExactlyTheirReplicas) {
   });
 }
 
+// Bug 12: gradients were summed in bf16.
 TEST(Gradients, TravelInFp32OrWider) {
   ForEachShipped([](const Plan& plan) {
     testing::ForEachInstruction(plan, [](const Instruction& op, const testing::Place& place) {

@@ -1,5 +1,5 @@
-// What values are, in every plan that ships: each says its type, where it lies, how it is cut, and along which dim it
-// is joined.
+// Values in every shipped plan: each has a type, a memory and a layout, and the instructions that join values name the
+// dim. Bug numbers are those of docs/reference_bugs.md.
 #include <map>
 #include <set>
 
@@ -14,7 +14,7 @@ using testing::ForEachInstruction;
 using testing::ForEachShipped;
 using testing::Place;
 
-// Bug 11: how positions are interpolated was a default of a library.
+// Bug 11: the way to interpolate positions was the default of a library.
 TEST(Values, PositionsSayHowTheyAreMade) {
   ForEachShipped([](const Plan& plan) {
     ForEachInstruction(plan, [](const Instruction& op, const Place& place) {
@@ -25,8 +25,8 @@ TEST(Values, PositionsSayHowTheyAreMade) {
   });
 }
 
-// Bugs 20 and 21: lanes were joined along dim 0 whatever they were, and later along the dim that shapes seemed to tell,
-// which equal shapes do not. Whatever joins or cuts names the dim, or has but one that can be meant.
+// Bugs 20 and 21: lanes were always joined along dim 0, and later along a dim that was guessed from shapes, which fails
+// if two sizes are equal. Here each instruction that joins or cuts names the dim, or only one dim is possible.
 TEST(Values, AreJoinedAlongANamedDim) {
   const std::set<OpKind> named = {OpKind::kAllGather, OpKind::kReduceScatter, OpKind::kConcat, OpKind::kSplit,
                                   OpKind::kLocalSlice};
@@ -47,9 +47,8 @@ TEST(Values, AreJoinedAlongANamedDim) {
   }
 }
 
-// Over a bridge rows are joined, in the order of samples: dim 0, the one whose size is known at run time only. Nothing
-// could be guessed from sizes, since that one has none; and how many rows a sample has is a value of its own, which
-// both sides read.
+// Bug 21: over a bridge, rows are joined in the order of samples, along dim 0, the only dim whose size is known only at
+// run time. So nothing can be guessed from sizes. The number of rows of each sample is a value that both sides read.
 TEST(Values, OverABridgeHaveOneDimOfRunTimeSize) {
   ForEachShipped([](const Plan& plan) {
     for (const Role& role : plan.roles) {
@@ -71,8 +70,8 @@ TEST(Values, OverABridgeHaveOneDimOfRunTimeSize) {
   });
 }
 
-// With as many features as rows, the sizes of both dims are equal, and the plan still says which is meant: another dim
-// is refused.
+// Bug 21: if there are as many features as rows, both dims have equal sizes. The plan still says which dim is meant,
+// and V4 refuses the other one.
 TEST(Values, OfEqualSidesAreNotJoinedAlongTheOther) {
   Recipe recipe = testing::TinyRecipe({2, 2, 4, 2, 4, false});
   std::get<HybridLmModel>(recipe.modules[1].model.model).hidden = recipe.batch.sequence_length.value;
@@ -92,8 +91,8 @@ TEST(Values, OfEqualSidesAreNotJoinedAlongTheOther) {
   EXPECT_EQ(found.front().rule, "V4");
 }
 
-// Bug 18: offsets of packed images stayed on the CPU, and attention on the GPU waited for them. Every value says where
-// it lies, and a block that expects it elsewhere is refused.
+// Bug 18: the offsets of packed images stayed on the CPU, and attention on the GPU waited for them. Here every value
+// says whether it lies in host memory, and V4 refuses a block that expects it elsewhere.
 TEST(Values, SayWhereTheyLie) {
   ForEachShipped([](const Plan& plan) {
     for (const Role& role : plan.roles) {
@@ -119,7 +118,7 @@ TEST(Values, SayWhereTheyLie) {
   EXPECT_EQ(found.front().rule, "V4");
 }
 
-// Bug 33: labels and masks were cut over tp with the activations, though the loss needs the whole sequence.
+// Bug 33: labels and masks were cut over tp like activations, although the loss needs the whole sequence.
 TEST(Values, OfTheLossAreNeverCutOverTp) {
   ForEachShipped([](const Plan& plan) {
     for (const Module& module : plan.modules) {
@@ -140,8 +139,8 @@ TEST(Values, OfTheLossAreNeverCutOverTp) {
   });
 }
 
-// Bug 36: token ids were narrowed and flags of packed data made inside the model. What is read has its type from the
-// reader on.
+// Bug 36: the model narrowed token ids and marked packed data. Here what is read has its type from the reading
+// instruction on.
 TEST(Values, OfTheDataKeepTheirTypes) {
   ForEachShipped([](const Plan& plan) {
     for (const Role& role : plan.roles) {
@@ -156,8 +155,8 @@ TEST(Values, OfTheDataKeepTheirTypes) {
   });
 }
 
-// Found while reading: a shift of offsets changed the caller's own object, and a second forward shifted again. A value
-// is made once, and what makes another has another name.
+// Bug O: a shift of offsets changed the caller's own object, and a second forward shifted again. Here a value is made
+// once: an instruction that makes another value gives it another name.
 TEST(Values, AreMadeOnce) {
   ForEachShipped([](const Plan& plan) {
     for (const Block& block : plan.blocks) {

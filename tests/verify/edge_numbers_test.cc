@@ -1,5 +1,5 @@
-// Every kind of number in a plan's file, at the edges of what a file can claim: the plan is refused, or read and
-// proved, and nothing overflows, divides by zero or goes on for ever. Overflows show in a build with sanitizers.
+// Puts edge values in place of every kind of number in a plan file. The plan must be refused, or read and verified;
+// nothing may overflow, divide by zero or run for ever. Overflows show in a build with sanitizers.
 #include <gtest/gtest.h>
 
 #include <climits>
@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// ReadPlan says which digest the contents have.
+// Reads a changed plan as if its digest were right. The message of ReadPlan says which digest the contents have.
 absl::StatusOr<Plan> ReadWithItsDigest(Json& json) {
   json["digest"] = std::string(64, '0');
   absl::StatusOr<Plan> plan = ReadPlan(json.dump());
@@ -29,21 +29,21 @@ absl::StatusOr<Plan> ReadWithItsDigest(Json& json) {
 
 class EdgeNumbers : public ::testing::Test {
  protected:
-  // Visits one number of each field of each op.
+  // Tries the edge values at one number, and at one type ("x: fp32[4,8]"), of each field of each kind of operation.
   void Visit(Json& json, const std::string& path) {
     if (json.is_structured()) {
       const std::string here =
           json.is_object() && json.contains("op") ? path + ":" + json["op"].get<std::string>() : path;
       for (auto it = json.begin(); it != json.end(); ++it) Visit(*it, json.is_object() ? here + "." + it.key() : here);
     } else if (json.is_number_integer() && seen_.insert(path).second) {
-      Try(json);
+      TryNumber(json);
     } else if (json.is_string() && json.get<std::string>().find(": ") != std::string::npos &&
                seen_.insert(path).second) {
       TryDim(json);
     }
   }
 
-  void Try(Json& number) {
+  void TryNumber(Json& number) {
     const Json old = number;
     for (int64_t edge : {int64_t{0}, int64_t{-1}, int64_t{INT_MAX}, int64_t{INT_MIN}, INT64_MAX, int64_t{1} << 36}) {
       number = edge;
@@ -52,7 +52,7 @@ class EdgeNumbers : public ::testing::Test {
     number = old;
   }
 
-  // The first dim of "x: fp32[4,8] tp:shard0".
+  // Tries edge values as the first dim of a type such as "x: fp32[4,8] tp:shard0".
   void TryDim(Json& value) {
     const std::string old = value;
     const size_t open = old.find('['), end = old.find_first_of(",]", open);
@@ -73,10 +73,10 @@ class EdgeNumbers : public ::testing::Test {
 
   Json plan_;
   std::set<std::string> seen_;
-  int read_ = 0;
+  int read_ = 0;  // plans that the reader accepted
 };
 
-TEST_F(EdgeNumbers, AreRefusedOrProved) {
+TEST_F(EdgeNumbers, AreRefusedOrVerified) {
   Diagnostics diagnostics;
   const std::optional<Plan> plan = CompileRecipe(testing::TinyRecipe({2, 2, 4, 2, 4, false}), diagnostics);
   ASSERT_TRUE(plan.has_value());
@@ -84,7 +84,7 @@ TEST_F(EdgeNumbers, AreRefusedOrProved) {
   ASSERT_TRUE(ReadWithItsDigest(plan_).ok());
   Visit(plan_, "");
   EXPECT_GT(seen_.size(), 100u);
-  EXPECT_GT(read_, 100);  // most were not stopped by the reader
+  EXPECT_GT(read_, 100);  // else the reader refuses everything and the rules are not tested
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
-// Each rule refuses plans that break it, and only such: a compiled plan passes; a damaged one is refused by the rule
-// named.
-#include "planner/verify/rules.h"
-
+// Each rule refuses plans that break it: a compiled plan passes, and each damaged plan is refused by the rule that is
+// named beside the damage.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/compile.h"
 #include "planner/plan/limits.h"
+#include "planner/verify/rules.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {
@@ -18,8 +17,8 @@ namespace {
 using testing::TinyLayout;
 using testing::TinyRecipe;
 
-// tp2 dp1 encoder on ranks 0-1, tp2 dp2 ep4 language model on 2-5: every kind of group, a bridge with leaders and
-// siblings.
+// Encoder with tp2 dp1 on ranks 0 and 1, language model with tp2 dp2 ep4 on ranks 2 to 5. It has a bridge with leaders
+// and siblings.
 const Plan& Sound() {
   static const Plan plan = [] {
     Diagnostics diagnostics;
@@ -67,6 +66,7 @@ struct Damage {
 
 std::vector<Damage> Damages() {
   return {
+      // Placement.
       {"rank_in_two_roles", "V1",
        [](Plan& p) {
          p.roles[0].ranks.push_back({5, 1, 1});
@@ -77,6 +77,7 @@ std::vector<Damage> Damages() {
       {"views_of_two_sizes", "V1", [](Plan& p) { p.modules[1].grid.ep = 2; }},
       {"overlapping_modules", "V1", [](Plan& p) { p.modules[1].grid.first_rank = 1; }},
       {"axis_of_no_size", "V1", [](Plan& p) { p.modules[0].grid.tp = 0; }},
+      // Groups.
       {"group_twice", "V2", [](Plan& p) { p.groups.push_back(p.groups.back()); }},
       {"group_out_of_order", "V2", [](Plan& p) { std::swap(p.groups.front(), p.groups.back()); }},
       {"group_of_no_module", "V2", [](Plan& p) { p.groups[1].module = "nobody"; }},
@@ -85,11 +86,12 @@ std::vector<Damage> Damages() {
       {"bridge_member_twice", "V2", [](Plan& p) { p.groups.back().ranks[1] = p.groups.back().ranks[0]; }},
       {"world_with_a_rank_list", "V2", [](Plan& p) { p.groups.front().ranks.push_back(0); }},
       {"axis_of_another_view", "V2", [](Plan& p) { p.groups[1].axes = {Axis::kEp}; }},
+      // Progress: what one role leaves out, changes or reorders.
       {"dropped_world_reduce", "V3", [](Plan& p) { Drop(p.roles[0].step, OpKind::kAllReduce); }},
       {"dropped_exchange", "V3",
        [](Plan& p) {
-         // The receiver's sibling still waits for a broadcast; keep values sound by dropping only a send of the last
-         // exchange.
+         // Drops the last exchange that only sends. No value is missing then, so V3 and not V4 must notice. The
+         // instruction before it frees its values.
          for (auto it = p.roles[2].step.rbegin(); it != p.roles[2].step.rend(); ++it) {
            if (it->kind == OpKind::kExchange && it->outputs.empty()) {
              for (const std::string& name : it->frees) std::next(it)->frees.push_back(name);
@@ -119,6 +121,7 @@ std::vector<Damage> Damages() {
            if (op.kind == OpKind::kExchange) op.parts[0].backward = true;
          }
        }},
+      // Values: lifetimes, names, layouts, sizes, calls, memory and types.
       {"freed_early", "V4",
        [](Plan& p) {
          std::vector<Instruction>& body = BlockNamed(p, "language.mamba.forward").body;
@@ -187,6 +190,7 @@ std::vector<Damage> Damages() {
        [](Plan& p) {
          First(BlockNamed(p, "radio_encoder.layer.backward").body, OpKind::kLayerNormGrad).parameters[0] = "norm2_bias";
        }},
+      // Slots, streams and meanings that fit by type and are still wrong.
       {"another_norm", "V5",
        [](Plan& p) {
          First(BlockNamed(p, "radio_encoder.layer.forward").body, OpKind::kLayerNorm).parameters = {"norm2_weight",
@@ -215,9 +219,11 @@ std::vector<Damage> Damages() {
            }
          }
        }},
+      // Run-time sizes.
       {"room_for_too_few_rows", "V10", [](Plan& p) { SymbolNamed(p, "language.expert_rows").maximum = 8; }},
       {"memory_for_too_few_rows", "V10", [](Plan& p) { SymbolNamed(p, "language.expert_rows").expected = 8; }},
       {"memory_for_too_few_images", "V10", [](Plan& p) { SymbolNamed(p, "radio_encoder.patches").expected = 1; }},
+      // Budget and schedule.
       {"samples_do_not_add_up", "V8", [](Plan& p) { p.budget.microbatches += 1; }},
       {"a_step_too_few", "V8", [](Plan& p) { p.budget.steps -= 1; }},
       {"segments_apart", "V8", [](Plan& p) { p.budget.segments.front().first_sample += 1; }},
@@ -248,7 +254,8 @@ TEST_P(DamagedPlan, IsRefusedByItsRule) {
 INSTANTIATE_TEST_SUITE_P(All, DamagedPlan, ::testing::ValuesIn(Damages()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// What is wrong with blocks b0, b1, ... that each call the next `calls` times; in a `circle` the last calls the first.
+// The message of V4 for blocks b0, b1, ... where each calls the next one `calls` times. In a `circle` the last block
+// calls the first.
 std::string CallsProblem(int blocks, int calls, bool circle) {
   Plan plan;
   for (int i = 0; i < blocks; ++i) {
@@ -260,7 +267,7 @@ std::string CallsProblem(int blocks, int calls, bool circle) {
   return violations.empty() ? "" : violations.front().message;
 }
 
-TEST(VerifyCalls, RefusesCirclesAndProgramsWithoutAnEnd) {
+TEST(VerifyCalls, RefusesCirclesAndProgramsThatUnrollTooFar) {
   EXPECT_EQ(CallsProblem(kDeepestCalls, 1, false), "");
   EXPECT_EQ(CallsProblem(1, 1, true), "block b0 calls itself");
   EXPECT_EQ(CallsProblem(3, 2, true), "block b0 calls itself");
@@ -286,8 +293,7 @@ std::vector<std::string> RulesBrokenBy(const Plan& plan) {
   return rules;
 }
 
-// Steps follow one another: what a step gathers, on whatever stream, the next one waits for, and nothing is left for
-// the end.
+// The next step waits for what a step gathers, on any stream. So nothing is left to gather in the teardown.
 TEST(Verify, NothingMovesStateInTheTeardown) {
   Recipe recipe = TinyRecipe({2, 2, 4, 2, 4, false});
   recipe.gradients.overlap_gather = Located<bool>(true);
@@ -302,7 +308,7 @@ TEST(Verify, NothingMovesStateInTheTeardown) {
   EXPECT_THAT(RulesBrokenBy(plan), ::testing::Contains("V7"));
 }
 
-// Without a backward to compare with, a forward still uses each tensor in its place.
+// A forward must use each tensor in its place, also if there is no backward to compare with.
 TEST(Verify, AFrozenForwardUsesItsOwnTensors) {
   Recipe recipe = TinyRecipe({2, 2, 4, 2, 4, false});
   recipe.modules[0].train_backbone = std::string("frozen");

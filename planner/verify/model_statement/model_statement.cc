@@ -17,10 +17,10 @@ namespace {
 using std::string;
 using std::string_view;
 
-// The words of a line, taken from its front.
-class Words {
+// A line of a statement; words are taken from its front. A line that does not parse is a bug of the statement.
+class LineWords {
  public:
-  explicit Words(const string& text) : rest_(absl::StripAsciiWhitespace(text)), line_(text) {}
+  explicit LineWords(const string& text) : rest_(absl::StripAsciiWhitespace(text)), line_(text) {}
 
   bool empty() const { return rest_.empty(); }
   string Peek() const { return rest_.substr(0, rest_.find(' ')); }
@@ -37,7 +37,7 @@ class Words {
   }
   std::vector<string> All() { return absl::StrSplit(Rest(), ' ', absl::SkipEmpty()); }
   string Rest() { return std::exchange(rest_, ""); }
-  // "[a b]"; `separator`: between what is in it.
+  // The items of "[a b]".
   std::vector<string> List(char separator) {
     const size_t close = rest_.find(']');
     Expect(rest_[0] == '[' && close != string::npos);
@@ -58,47 +58,56 @@ class Words {
   string rest_, line_;
 };
 
-class Parser {
+class StatementParser {
  public:
   ModelStatement Parse(const char* kind, const char* text) {
     model_.kind = kind;
+    std::vector<string> lines;
     for (const string& line : std::vector<string>(absl::StrSplit(text, '\n', absl::SkipWhitespace()))) {
-      if (Words(line).Peek() != "#") Line(line);
+      if (LineWords(line).Peek() == "#") continue;
+      if (line.starts_with("    ")) {
+        lines.back() += line;
+      } else {
+        lines.push_back(line);
+      }
     }
+    for (const string& line : lines) ParseLine(line);
     return std::move(model_);
   }
 
  private:
-  void Line(const string& line) {
-    Words words(line);
-    if (words.TakeIf("can")) return Can(words);
-    if (words.TakeIf("constant")) return Constant(words);
-    if (words.TakeIf("let")) return Let(words);
+  void ParseLine(const string& line) {
+    LineWords words(line);
+    if (words.TakeIf("can")) return ParseCan(words);
+    if (words.TakeIf("constant")) return ParseConstant(words);
+    if (words.TakeIf("let")) return ParseLet(words);
     if (words.TakeIf("file")) return void(file_ = words.Take());
-    if (words.TakeIf("piece")) return Piece(words);
+    if (words.TakeIf("piece")) return StartPiece(words);
     words.Expect(piece_ != nullptr);
     if (words.TakeIf("prefix")) return void(piece_->prefix = words.Take());
     if (words.TakeIf("part")) return words.Expect(projection_ = words.Take() == "projection");
-    if (words.TakeIf("weight")) return Weight(words, StatedWeight::Form::kWeight);
-    if (words.TakeIf("joined")) return Weight(words, StatedWeight::Form::kJoined);
-    if (words.TakeIf("experts")) return Weight(words, StatedWeight::Form::kExperts);
-    if (words.TakeIf("buffer")) return Weight(words, StatedWeight::Form::kBuffer);
+    if (words.TakeIf("weight")) return ParseWeight(words, StatedWeight::Form::kWeight);
+    if (words.TakeIf("joined")) return ParseWeight(words, StatedWeight::Form::kJoined);
+    if (words.TakeIf("experts")) return ParseWeight(words, StatedWeight::Form::kExperts);
+    if (words.TakeIf("buffer")) return ParseWeight(words, StatedWeight::Form::kBuffer);
     if (words.TakeIf("flops")) return void(piece_->flops.emplace(words.Rest()));
     if (words.TakeIf("mixing")) return void(piece_->mixing.emplace(words.Rest()));
     if (words.TakeIf("inputs")) return void(piece_->inputs = words.All());
     if (words.TakeIf("outputs")) return void(piece_->outputs = words.All());
     if (words.TakeIf("counts")) return void(piece_->counts = words.Take());
     if (words.TakeIf("reshard")) return void(piece_->reshards.push_back(words.Formulas()));
-    Compute(line);
+    ParseCompute(line);
   }
 
-  void Can(Words& words) {
+  // "has_images" or "carries_loss"
+  void ParseCan(LineWords& words) {
     const string word = words.Take();
     words.Expect(word == "has_images" || word == "carries_loss");
     (word == "has_images" ? model_.has_images : model_.carries_loss) = true;
   }
 
-  void Constant(Words& words) {
+  // "NAME int|real [or 0] [of KIND]"
+  void ParseConstant(LineWords& words) {
     StatedConstant& constant = model_.constants.emplace_back();
     constant.name = words.Take();
     const string type = words.Take();
@@ -108,20 +117,22 @@ class Parser {
     if (words.TakeIf("of")) constant.of = words.Take()[0];
   }
 
-  void Let(Words& words) {
+  // "NAME = FORMULA"
+  void ParseLet(LineWords& words) {
     const string name = words.Take();
     words.Expect(words.TakeIf("="));
     model_.lets.emplace_back(name, Expression(words.Rest()));
   }
 
-  void Piece(Words& words) {
+  void StartPiece(LineWords& words) {
     const string name = words.Take();
     words.Expect(name == "embed" || name == "head" || name.size() == 1);
     piece_ = name == "embed" ? &model_.embed : name == "head" ? &model_.head : &model_.layers[name[0]];
     projection_ = false;
   }
 
-  void Weight(Words& words, StatedWeight::Form form) {
+  // "SLOT NAME [SIZES] [cut DIM [segments [SIZES]]] DRAW"
+  void ParseWeight(LineWords& words, StatedWeight::Form form) {
     StatedWeight weight{
         .form = form, .slot = words.Take(), .name = words.Take(), .file_prefix = file_, .projection = projection_};
     weight.shape = words.Formulas();
@@ -135,15 +146,16 @@ class Parser {
     piece_->weights.push_back(std::move(weight));
   }
 
-  void Compute(const string& line) {
+  // "[when FORMULA:] [each] OUTPUTS = OP INPUTS [SLOTS] ATTRIBUTE VALUE ..."
+  void ParseCompute(const string& line) {
     StatedCompute& compute = piece_->computes.emplace_back();
-    Words words(line);
+    LineWords words(line);
     if (words.TakeIf("when")) {
       const string rest = words.Rest();
       const size_t colon = rest.find(':');
       words.Expect(colon != string::npos);
       compute.when.emplace(rest.substr(0, colon));
-      words = Words(rest.substr(colon + 1));
+      words = LineWords(rest.substr(colon + 1));
     }
     compute.each = words.TakeIf("each");
     while (!words.TakeIf("=")) compute.outputs.push_back(words.Take());
@@ -159,6 +171,7 @@ class Parser {
   }
 
   ModelStatement model_;
+  // What the lines so far have set for the lines after them.
   StatedPiece* piece_ = nullptr;
   string file_;
   bool projection_ = false;
@@ -166,9 +179,10 @@ class Parser {
 
 }  // namespace
 
+// The texts are parsed once in a process, at the first use.
 const ModelStatement* StatementOf(string_view kind) {
   static const std::vector<ModelStatement> statements = {
-#define MODEL(kind, text) Parser().Parse(kind, text),
+#define MODEL(kind, text) StatementParser().Parse(kind, text),
 #include "planner/verify/model_statement/hybrid_lm.def"
 #include "planner/verify/model_statement/radio_vit.def"
 #undef MODEL
@@ -190,6 +204,8 @@ ModelNumbers::ModelNumbers(const Plan& plan, const Module& module, const ModelSt
   numbers_["trains_backbone"] = module.trains_backbone ? 1 : 0;
   numbers_["layers"] = static_cast<double>(module.layers.size());
   numbers_["sequence"] = static_cast<double>(plan.budget.sequence_length);
+  // Means of the data section, which FLOPs of an encoder are averages over. Attention costs the square of an image's
+  // tokens.
   if (statement.has_images) {
     double patches = 0, tokens = 0, squared = 0;
     for (int64_t count : ImagesOfSample(plan.data, plan.budget.sequence_length).patches) {
@@ -202,10 +218,12 @@ ModelNumbers::ModelNumbers(const Plan& plan, const Module& module, const ModelSt
     numbers_["image_tokens"] = tokens;
     numbers_["image_tokens_squared"] = squared;
   }
+  // In the order of the statement, since a formula may use earlier names.
   for (const auto& [name, formula] : statement.lets) numbers_[name] = Of(formula);
 }
 
 double ModelNumbers::operator()(string_view name) const {
+  // Expression hands over a call such as sqrt(hidden) as one name.
   constexpr string_view kRoot = "sqrt(";
   if (name.starts_with(kRoot)) return std::sqrt((*this)(name.substr(kRoot.size(), name.size() - kRoot.size() - 1)));
   const auto it = numbers_.find(name);
@@ -214,7 +232,7 @@ double ModelNumbers::operator()(string_view name) const {
 
 int64_t ModelNumbers::SizeOf(const Expression& formula) const {
   const double value = Of(formula);
-  const bool fits = value >= 0 && value <= static_cast<double>(kLargestNumber);  // false of NaN
+  const bool fits = value >= 0 && value <= static_cast<double>(kLargestNumber);  // false for NaN
   return fits ? static_cast<int64_t>(value) : -1;
 }
 

@@ -1,34 +1,39 @@
-// Each kind of model, stated once as verify knows it: its constants, the parameters of every piece with names, shapes,
-// cuts and initial values, and what a piece computes, as on one rank: computes, slots and the edges between them.
-// Written without a look at how the planner expands and lowers a model (model/, schedule/), so that the two judge each
-// other. The texts are hybrid_lm.def and radio_vit.def; a layer kind is added there. Lines:
+// The statement of a model: what verify knows of each kind of model by itself. It has the constants, the parameters of
+// each piece with names, shapes, cuts and initial values, and the computes of each piece, as on one rank. It was
+// written without using how the planner expands and lowers models (planner/model, planner/schedule), so each checks the
+// other. The statements are hybrid_lm.def and radio_vit.def. A new layer kind is added there.
 //
-//   can WORD                         has_images, carries_loss
-//   constant NAME int|real [or 0] [of KIND]       above 0, but for `or 0`; of KIND: where the module has layers of
-//                                                 that kind
-//   let NAME = FORMULA               over constants, axes, `layers`, `sequence`, earlier names, sqrt(NAME)
-//   file PREFIX                      of file names from here on; {encoder}: "MODULE." where several encoders feed one
-//                                    model, else nothing
-//   piece embed|head|KIND            what follows is of this piece. In a piece:
-//   prefix PREFIX                    of published names; {layer}: the layer's number
-//   part projection                  what follows is of the projection, which trains by itself
-//   weight SLOT NAME [SIZES] [cut DIM [segments [SIZES]]] DRAW
-//                                    one parameter in one storage; `cut`: the dim that tp cuts
-//   joined SLOT NAME ...             one more parameter of the storage before, along dim 0
-//   experts SLOT NAME ...            moe.experts of them, stacked; expert_tp cuts them
-//   buffer SLOT NAME [SIZES] DRAW    saved and loaded, never stepped
-//   flops FORMULA, mixing FORMULA    forward, of one token; `mixing`: of these, what has no weights
+// Notation, by the first word of a line. A line that starts with four spaces continues the line before it; # starts a
+// comment.
+//
+//   can WORD                         the model has_images (an encoder) or carries_loss (a language model)
+//   constant NAME int|real [or 0] [of KIND]
+//                                    a constant of the module. It is above 0, or 0 is allowed too. `of KIND`: only
+//                                    modules with a layer of this kind have it
+//   let NAME = FORMULA               a number over constants, axes, `layers`, `sequence`, earlier names and sqrt(NAME)
+//   file PREFIX                      prefix of names in published files from here on. {encoder} is "MODULE." if several
+//                                    encoders feed one model, else nothing
+//   piece embed|head|KIND            starts a piece; the lines after it describe it:
+//   prefix PREFIX                    prefix of published names; {layer} is the layer's number
+//   part projection                  the weights after it belong to the projection, which is trained or frozen by
+//   itself weight SLOT NAME [SIZES] [cut DIM [segments [SIZES]]] DRAW
+//                                    one parameter in one storage. tp cuts it along DIM, each segment by itself
+//   joined SLOT NAME ...             one more parameter in the storage of the line before, joined along dim 0
+//   experts SLOT NAME ...            moe.experts parameters, stacked in one storage; expert_tp cuts them
+//   buffer SLOT NAME [SIZES] DRAW    a tensor that is saved and loaded but never trained
+//   flops FORMULA                    FLOPs of the forward for one token
+//   mixing FORMULA                   the part of these FLOPs that no weights take part in
 //   inputs VALUES, outputs VALUES    of the forward block, in order
-//   OUTPUTS = OP INPUTS [SLOTS] SETTING VALUE ...
-//                                    a compute, or an addition to a sum. A setting is an attribute: a constant's
-//                                    name or a text
-//   when FORMULA: ...                a compute that is there where the formula is not 0
-//   each ...                         once for every encoder that feeds the module, in the order of its bridges
-//   counts VALUE                     what messages of this piece count their rows by
+//   OUTPUTS = OP INPUTS [SLOTS] ATTRIBUTE VALUE ...
+//                                    a compute, or an addition to a sum of the step. VALUE is the name of a constant,
+//                                    or the attribute's text
+//   when FORMULA: COMPUTE            the compute exists if the formula is not 0
+//   each COMPUTE                     once for each encoder that feeds the module, in the order of its bridges
+//   counts VALUE                     the row counts that messages of this piece use
 //   reshard [SIZES]                  segments of features that are resharded over cp
 //
-// DRAW: ones, zeros, or a draw with its numbers: normal [std]. Values: name? is there where samples pack documents,
-// name* once for each encoder.
+// DRAW is ones, zeros, or a distribution with its numbers, such as normal [std]. A value `name?` exists if samples pack
+// documents; `name*` exists once for each encoder.
 #pragma once
 
 #include <map>
@@ -45,23 +50,24 @@ namespace planwright {
 struct StatedConstant {
   std::string name;
   bool real = false, or_zero = false;
-  char of = 0;  // layer kind; 0: every module of the kind
+  char of = 0;  // only modules with a layer of this kind have it; 0: all modules of the model kind
 };
 
 struct StatedWeight {
   enum class Form { kWeight, kJoined, kExperts, kBuffer };
   Form form = Form::kWeight;
   std::string slot, name, file_prefix;
-  std::vector<Expression> shape, segments, numbers;  // numbers: of the draw
-  int cut = -1;
-  bool projection = false;
+  std::vector<Expression> shape, segments;
+  int cut = -1;             // the dim that tp or expert_tp cuts; -1: none
+  bool projection = false;  // part of the projection
   Init::Kind draw = Init::Kind::kZeros;
+  std::vector<Expression> numbers;  // of the draw
 };
 
 struct StatedCompute {
   OpKind kind{};
   std::vector<std::string> inputs, slots, outputs;
-  std::vector<std::pair<std::string, std::string>> settings;  // attribute, constant or text
+  std::vector<std::pair<std::string, std::string>> settings;  // attribute; name of a constant, or a text
   std::optional<Expression> when;
   bool each = false;
 };
@@ -85,18 +91,18 @@ struct ModelStatement {
   std::map<char, StatedPiece> layers;
 };
 
-// Null: verify knows no model of this kind.
+// The statement of a model kind ("hybrid_lm"); null if there is none.
 const ModelStatement* StatementOf(std::string_view kind);
 
-// The numbers that a module's formulas are over.
+// The numbers that the formulas of a statement are evaluated with, for one module: its constants, axes and `let` names.
 class ModelNumbers {
  public:
   ModelNumbers(const Plan& plan, const Module& module, const ModelStatement& statement);
 
-  // NaN: a name that the module lacks.
+  // The number of a name; NaN if the module does not have it.
   double operator()(std::string_view name) const;
   double Of(const Expression& formula) const { return formula.Evaluate(*this); }
-  // A size; -1 where it is none.
+  // The formula as a size; -1 if it is negative, too large or NaN.
   int64_t SizeOf(const Expression& formula) const;
   std::vector<int64_t> SizesOf(const std::vector<Expression>& formulas) const;
 

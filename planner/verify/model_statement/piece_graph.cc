@@ -14,6 +14,7 @@ PieceGraph::PieceGraph(const Plan& plan, const Module& module, const ModelNumber
   for (const Bridge& bridge : plan.bridges) {
     if (bridge.to == module.name) bridges_.push_back(&bridge);
   }
+  // Inputs get the first numbers, then the outputs of each compute in order.
   for (const string& name : piece.inputs) {
     for (const string& one : Expanded(name)) inputs_.push_back(Define(one));
   }
@@ -26,7 +27,7 @@ PieceGraph::PieceGraph(const Plan& plan, const Module& module, const ModelNumber
   for (const std::vector<Expression>& segments : piece.reshards) reshards_.push_back(numbers.SizesOf(segments));
 }
 
-// "rows*" for each encoder, "document_ends?" where samples pack documents.
+// The names that a stated name stands for: "rows*" one for each encoder; "document_ends?" one or none.
 std::vector<string> PieceGraph::Expanded(const string& name) const {
   if (name.back() == '?') return plan_.data.packed_documents ? std::vector<string>{name} : std::vector<string>{};
   if (name.back() != '*') return {name};
@@ -35,6 +36,7 @@ std::vector<string> PieceGraph::Expanded(const string& name) const {
   return all;
 }
 
+// The value of an attribute: of a constant, of the token of an encoder's images ("token*"), or the text itself.
 Attribute PieceGraph::Setting(const string& text, size_t encoder) const {
   if (text == "token*") return bridges_[encoder]->token >= 0 ? bridges_[encoder]->token : plan_.data.image_token;
   const auto constant = module_.constants.find(text);
@@ -47,11 +49,12 @@ void PieceGraph::Add(const StatedCompute& stated, size_t encoder) {
   compute.slots = &stated.slots;
   compute.reads = absl::StrJoin(stated.inputs, ", ");
   for (const string& name : stated.inputs) {
+    // Inside `each`, "rows*" is the value of this encoder; elsewhere it is the values of all encoders.
     const bool of_each = stated.each && name.back() == '*';
     for (const string& one : of_each ? std::vector<string>{absl::StrCat(name, encoder)} : Expanded(name))
       compute.inputs.push_back(names_.at(one));
   }
-  if (compute.kind == OpKind::kAdd) std::sort(compute.inputs.begin(), compute.inputs.end());  // a sum of any order
+  if (compute.kind == OpKind::kAdd) std::sort(compute.inputs.begin(), compute.inputs.end());  // in any order
   for (const auto& [attribute, text] : stated.settings)
     compute.settings.emplace_back(attribute, Setting(text, encoder));
   for (const string& name : stated.outputs) compute.outputs.push_back(Define(name));

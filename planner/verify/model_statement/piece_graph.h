@@ -1,5 +1,5 @@
-// What a piece of a model computes, as one module has it: conditions decided, encoders counted, values numbered
-// (model_statement.h).
+// The graph of one piece for one module: its stated computes (model_statement.h), where `when` and `each` are resolved
+// and values have numbers instead of names. Numbers, because blocks may use other names.
 #pragma once
 
 #include <map>
@@ -17,10 +17,10 @@ class PieceGraph {
  public:
   struct Compute {
     OpKind kind{};
-    std::vector<int> inputs, outputs;  // of an add in ascending order: a sum of any order
+    std::vector<int> inputs, outputs;  // values; inputs of an add ascend, because terms may come in any order
     const std::vector<std::string>* slots = nullptr;
     std::vector<std::pair<std::string_view, Attribute>> settings;
-    std::string reads;  // for messages
+    std::string reads;  // the names of the inputs, for messages
   };
 
   PieceGraph(const Plan& plan, const Module& module, const ModelNumbers& numbers, const StatedPiece& piece);
@@ -28,7 +28,7 @@ class PieceGraph {
   const std::vector<int>& inputs() const { return inputs_; }
   const std::vector<int>& outputs() const { return outputs_; }
   const std::vector<Compute>& computes() const { return computes_; }
-  int counts() const { return counts_; }  // -1: no message counts rows here
+  int counts() const { return counts_; }  // the value with the row counts of messages; -1: none
   const std::vector<std::vector<int64_t>>& reshards() const { return reshards_; }
 
  private:

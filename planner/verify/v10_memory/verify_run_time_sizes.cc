@@ -20,20 +20,21 @@ namespace {
 
 using std::string;
 
+// The run-time size that is the first dim of output `i`; null if there is none.
 const string* SymbolOf(const std::vector<Output>& outputs, size_t i) {
   return i < outputs.size() && !outputs[i].type.dims.empty() ? std::get_if<string>(&outputs[i].type.dims.front())
                                                              : nullptr;
 }
 
-// Sizes come from any file: a product that no number holds is as many as there can be.
-int64_t Times(int64_t a, int64_t b) {
+// A product that stays at the largest number if it would overflow: sizes of a plan from a file can be anything.
+int64_t Product(int64_t a, int64_t b) {
   int64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
 }
 
-class Rows {
+class RunTimeSizeCheck {
  public:
-  Rows(const PlanIndex& index, std::vector<Violation>& violations)
+  RunTimeSizeCheck(const PlanIndex& index, std::vector<Violation>& violations)
       : index_(index), plan_(index.plan()), images_(ImagesOfSample(plan_.data, plan_.budget.sequence_length)),
         violations_(violations) {
     for (const Symbol& symbol : plan_.symbols) symbols_[symbol.name] = &symbol;
@@ -41,117 +42,127 @@ class Rows {
 
   void Check() {
     for (const Role& role : plan_.roles) {
-      for (const Instruction& op : role.step) Read(op);
+      for (const Instruction& op : role.step)
+        CheckRead(op);  // notes what a lane can bring, which blocks are checked by
     }
     for (const Block& block : plan_.blocks) {
       const Module* module = index_.module(block.module);
       if (!module) continue;
-      Images(block, *module);
-      Dispatch(block, *module);
+      CheckImageRows(block, *module);
+      CheckTokenDispatch(block, *module);
     }
+    // Only rows that depend on the router may be planned below their maximum.
     for (const auto& [name, symbol] : symbols_) {
-      if (spread_.contains(name) || symbol->expected == 0 || symbol->expected >= symbol->maximum) continue;
-      Fail(nullptr, absl::StrCat("memory is planned for ", symbol->expected, " of ", name, ", of which ",
-                                 symbol->maximum, " can come"));
+      if (routed_.contains(name) || symbol->expected == 0 || symbol->expected >= symbol->maximum) continue;
+      Fail(nullptr,
+           absl::StrCat("memory is planned for ", symbol->expected, " ", name, ", but ", symbol->maximum, " can come"));
     }
   }
 
  private:
   void Fail(const Module* module, string message) {
-    if (said_.insert(message).second) violations_.push_back({"V10", message, index_.OriginOf(-1, -1, module)});
+    if (reported_.insert(message).second) violations_.push_back({"V10", message, index_.OriginOf(-1, -1, module)});
   }
 
-  void Room(const string* name, int64_t wanted, const Module& module, const char* what) {
+  // The run-time size has a maximum of at least `wanted`. A missing size is V4's.
+  void RequireRoom(const string* name, int64_t wanted, const Module& module, const char* what) {
     auto symbol = name ? symbols_.find(*name) : symbols_.end();
     if (symbol == symbols_.end() || symbol->second->maximum >= wanted) return;
-    Fail(&module, absl::StrCat("there is room for ", symbol->second->maximum, " of ", *name, ", and ", wanted, " ",
-                               what, " can come"));
+    Fail(&module,
+         absl::StrCat(*name, " has room for ", symbol->second->maximum, ", but ", wanted, " ", what, " can come"));
   }
 
-  // Rows whose number comes at run time have the size of the module that is meant for them.
-  void Named(const string* name, const Module& module, const string& what) {
+  // The rows are counted by the run-time size MODULE.what, and by no other that happens to have a large maximum.
+  void RequireName(const string* name, const Module& module, const string& what) {
     const string wanted = absl::StrCat(module.name, ".", what);
     if (name && *name == wanted) return;
-    Fail(&module, absl::StrCat("there are ", name ? *name : "a number", " of rows where ", wanted, " come"));
+    Fail(&module, absl::StrCat("rows are counted by ", name ? *name : "a number", ", not by ", wanted));
   }
 
-  // Images and documents, from what a sample can bring. A lane's samples are as many as its row counts.
-  void Read(const Instruction& op) {
+  // Images and documents that one read can bring. The number of samples of the lane is the size of the row counts that
+  // the read makes; the data section bounds what each sample brings.
+  void CheckRead(const Instruction& op) {
     const string* name = op.FindText("module");
     const Module* module = name ? index_.module(*name) : nullptr;
     if (!module || op.outputs.empty()) return;
     const int64_t sequence = plan_.budget.sequence_length;
     if (op.kind == OpKind::kReadTokens) {
       if (plan_.data.packed_documents) {
-        Named(SymbolOf(op.outputs, op.outputs.size() - 1), *module, "documents");
-        Room(SymbolOf(op.outputs, op.outputs.size() - 1), Times(plan_.budget.micro_samples, sequence), *module,
-             "documents");
+        RequireName(SymbolOf(op.outputs, op.outputs.size() - 1), *module, "documents");
+        RequireRoom(SymbolOf(op.outputs, op.outputs.size() - 1), Product(plan_.budget.micro_samples, sequence), *module,
+                    "documents");
       }
       return;
     }
     const bool pixels = op.kind == OpKind::kReadImages;
     if (!pixels && op.kind != OpKind::kReadImageSizes) return;
-    if (pixels) Named(SymbolOf(op.outputs, 0), *module, "patches");
-    Named(SymbolOf(op.outputs, pixels ? 1 : 0), *module, "images");
-    if (pixels) Named(SymbolOf(op.outputs, 2), *module, "images");
+    if (pixels) RequireName(SymbolOf(op.outputs, 0), *module, "patches");
+    RequireName(SymbolOf(op.outputs, pixels ? 1 : 0), *module, "images");
+    if (pixels) RequireName(SymbolOf(op.outputs, 2), *module, "images");
     if (images_.patches.empty() || op.outputs.back().type.dims.empty()) return;
     const auto* samples = std::get_if<int64_t>(&op.outputs.back().type.dims.front());
     if (!samples) return;
-    Room(SymbolOf(op.outputs, pixels ? 1 : 0), Times(*samples, std::min(sequence, images_.max_images)), *module,
-         "images");
+    RequireRoom(SymbolOf(op.outputs, pixels ? 1 : 0), Product(*samples, std::min(sequence, images_.max_images)),
+                *module, "images");
     int64_t& most = lane_rows_[module->name];
-    most = std::max(most, Times(*samples, std::min(sequence, images_.max_rows)));
+    most = std::max(most, Product(*samples, std::min(sequence, images_.max_rows)));
     int64_t& images = lane_images_[module->name];
-    images = std::max(images, Times(*samples, std::min(sequence, images_.max_images)));
-    if (pixels) Room(SymbolOf(op.outputs, 0), Times(LargestPart(most, *module), Square()), *module, "patches");
+    images = std::max(images, Product(*samples, std::min(sequence, images_.max_images)));
+    if (pixels)
+      RequireRoom(SymbolOf(op.outputs, 0), Product(LargestPart(most, *module), PatchesOfToken()), *module, "patches");
   }
 
-  int64_t Square() const { return Times(plan_.data.pixel_shuffle, plan_.data.pixel_shuffle); }
-  // Parts along cp are as equal as bands of image tokens allow: one of them may have a band more than its share.
+  // The pixel shuffle makes one image token of so many patches.
+  int64_t PatchesOfToken() const { return Product(plan_.data.pixel_shuffle, plan_.data.pixel_shuffle); }
+  // The most image tokens of one cp rank. An image is dealt to cp ranks in bands, which are rows of image tokens. So
+  // parts differ by at most one band (docs/model/vision_encoder.md#attention).
   static int64_t LargestPart(int64_t rows, const Module& module) {
     if (module.grid.cp == 1) return rows;
     const int64_t pixels =
-        Times(std::max<int64_t>(1, module.size("patch")), std::max<int64_t>(1, module.size("pixel_shuffle")));
+        Product(std::max<int64_t>(1, module.size("patch")), std::max<int64_t>(1, module.size("pixel_shuffle")));
     const int64_t band = module.size("max_image") / pixels;
     return std::min(rows, rows / module.grid.cp + (rows % module.grid.cp > 0 ? 1 : 0) + band);
   }
-  // Patches of so many image tokens, and the class tokens of as many images as they can begin.
-  int64_t Tokens(int64_t rows, const Module& module) {
-    const int64_t patches = Times(rows, Square()),
-                  classes = Times(std::min(rows, lane_images_[module.name]), module.size("class_tokens"));
+  // The encoder's tokens for so many image tokens: their patches, and the class tokens of their images. There are at
+  // most as many images as image tokens.
+  int64_t EncoderTokens(int64_t rows, const Module& module) {
+    const int64_t patches = Product(rows, PatchesOfToken()),
+                  classes = Product(std::min(rows, lane_images_[module.name]), module.size("class_tokens"));
     return patches > std::numeric_limits<int64_t>::max() - classes ? patches : patches + classes;
   }
 
-  // Image tokens and patches inside an encoder, and where its rows take their places in the text.
-  void Images(const Block& block, const Module& module) {
+  // Rows of image tokens and patches inside an encoder, and in the merge that puts image tokens into the text.
+  void CheckImageRows(const Block& block, const Module& module) {
     auto lane = lane_rows_.find(module.name);
     const int64_t rows = lane == lane_rows_.end() ? 0 : lane->second;
     for (const Instruction& op : block.body) {
       const string* made = SymbolOf(op.outputs, 0);
       const string own_rows = module.grid.cp > 1 ? "part_image_rows" : "image_rows";
-      if (op.kind == OpKind::kPixelShuffle || op.kind == OpKind::kSliceRows) Named(made, module, own_rows);
-      if (op.kind == OpKind::kPositionAndClass) Named(made, module, "tokens");
-      if (op.kind == OpKind::kDropClassTokens) Named(made, module, "patches");
+      if (op.kind == OpKind::kPixelShuffle || op.kind == OpKind::kSliceRows) RequireName(made, module, own_rows);
+      if (op.kind == OpKind::kPositionAndClass) RequireName(made, module, "tokens");
+      if (op.kind == OpKind::kDropClassTokens) RequireName(made, module, "patches");
       const string* given = op.inputs.empty() ? nullptr : SymbolNamed(block, op.inputs[0]);
       const bool of_tokens = given && (given->ends_with(".tokens") || given->ends_with(".lane_tokens"));
       if (op.kind == OpKind::kAllGatherV && module.has_images)
-        Named(made, module, of_tokens ? "lane_tokens" : "image_rows");
+        RequireName(made, module, of_tokens ? "lane_tokens" : "image_rows");
       if (op.kind == OpKind::kReduceScatterV && module.has_images)
-        Named(made, module, of_tokens ? "tokens" : "part_image_rows");
-      if (op.kind == OpKind::kMergeImages) Named(SymbolNamed(block, op.inputs[1]), module, MergedRows(module, op));
-      if (op.kind == OpKind::kPixelShuffle) Room(made, LargestPart(rows, module), module, "image tokens");
+        RequireName(made, module, of_tokens ? "tokens" : "part_image_rows");
+      if (op.kind == OpKind::kMergeImages)
+        RequireName(SymbolNamed(block, op.inputs[1]), module, MergedRows(module, op));
+      if (op.kind == OpKind::kPixelShuffle) RequireRoom(made, LargestPart(rows, module), module, "image tokens");
       if (op.kind == OpKind::kPositionAndClass)
-        Room(made, Tokens(LargestPart(rows, module), module), module, "patches and class tokens");
+        RequireRoom(made, EncoderTokens(LargestPart(rows, module), module), module, "patches and class tokens");
       if (op.kind == OpKind::kAllGatherV && module.has_images)
-        Room(made, of_tokens ? Tokens(rows, module) : rows, module, "rows of a lane");
+        RequireRoom(made, of_tokens ? EncoderTokens(rows, module) : rows, module, "rows of a lane");
       if (op.kind != OpKind::kMergeImages || op.inputs.size() < 2 || images_.patches.empty()) continue;
       const int64_t merged =
-          Times(plan_.budget.micro_samples, std::min(plan_.budget.sequence_length, images_.max_rows));
-      Room(SymbolNamed(block, op.inputs[1]), merged, module, "image tokens");
+          Product(plan_.budget.micro_samples, std::min(plan_.budget.sequence_length, images_.max_rows));
+      RequireRoom(SymbolNamed(block, op.inputs[1]), merged, module, "image tokens");
     }
   }
 
-  // The rows that take the places of one token; of one encoder they need no name.
+  // The run-time size of the rows that a merge puts into the text. If several encoders feed the model, the name says
+  // which encoder; the merge names its encoder by the token.
   string MergedRows(const Module& module, const Instruction& merge) const {
     const int64_t* token = merge.FindInteger("image_token");
     string from;
@@ -164,47 +175,50 @@ class Rows {
     return absl::StrCat(bridges > 1 ? from : "", "image_rows");
   }
 
-  // Rows that experts receive: each rank of the group sends `sent`; at most so many of them go to one rank, and on
-  // average as many as it sent.
-  void Dispatch(const Block& block, const Module& module) {
+  // Rows that experts receive (docs/model/mixture_of_experts.md#token-dispatch). Each ep rank sends `sent` rows. At
+  // most min(top_k, experts here) rows of each token go to one rank, from all ep ranks. On average a rank receives as
+  // many rows as it sends, and memory is planned for moe.imbalance times that.
+  void CheckTokenDispatch(const Block& block, const Module& module) {
     for (const Instruction& op : block.body) {
       const string* received = SymbolOf(op.outputs, 0);
       if (op.kind == OpKind::kAllToAllV && received && module.top_k() > 0) {
         const int64_t sent = RowsOf(block, op.inputs.front());
         if (sent == 0) continue;
-        Named(received, module, "expert_rows");
+        RequireName(received, module, "expert_rows");
         const int64_t ranks = module.grid.ep, most = std::min(module.top_k(), module.experts() / ranks) * ranks;
         const double planned = std::ceil(static_cast<double>(sent) * std::max(1.0, module.imbalance));
-        Spread(*received, Times(sent / module.top_k(), most), planned, module);
+        CheckRoutedSize(*received, Product(sent / module.top_k(), most), planned, module);
       }
       const Group* group = index_.group(op.group);
       if (op.kind == OpKind::kReduceScatterV && received && module.experts() > 0)
-        Named(received, module, "expert_rows");
+        RequireName(received, module, "expert_rows");
       if (op.kind != OpKind::kAllGatherV || !received || !group ||
           index_.WideAxes(*group) != std::vector<Axis>{Axis::kExpertTp})
         continue;
       const string* given = SymbolNamed(block, op.inputs.front());
       auto from = given ? symbols_.find(*given) : symbols_.end();
       if (from == symbols_.end()) continue;
-      Named(received, module, "expert_rows_gathered");
+      RequireName(received, module, "expert_rows_gathered");
       const int64_t parts = module.grid.expert_tp;
-      Spread(*received, Times(from->second->maximum, parts),
-             static_cast<double>(Times(Planned(*from->second) - 1, parts)), module);
+      CheckRoutedSize(*received, Product(from->second->maximum, parts),
+                      static_cast<double>(Product(Planned(*from->second) - 1, parts)), module);
     }
   }
 
+  // Rows that memory is planned for; an expected number of 0 means the maximum.
   static int64_t Planned(const Symbol& symbol) { return symbol.expected > 0 ? symbol.expected : symbol.maximum; }
 
-  // Tokens spread over experts: memory is planned for the declared imbalance.
-  void Spread(const string& name, int64_t most, double planned, const Module& module) {
-    spread_.insert(name);
-    Room(&name, most, module, "rows");
+  // A run-time size that depends on the router: it has room for `most` rows, and memory is planned for at least
+  // `planned`.
+  void CheckRoutedSize(const string& name, int64_t most, double planned, const Module& module) {
+    routed_.insert(name);
+    RequireRoom(&name, most, module, "rows");
     auto symbol = symbols_.find(name);
     if (symbol == symbols_.end()) return;  // V4
     const auto wanted = static_cast<int64_t>(std::min(planned, static_cast<double>(most)));
     if (Planned(*symbol->second) >= wanted) return;
-    Fail(&module, absl::StrCat("memory is planned for ", Planned(*symbol->second), " of ", name,
-                               ", and at moe.imbalance ", module.imbalance, " ", wanted, " come"));
+    Fail(&module, absl::StrCat("memory is planned for ", Planned(*symbol->second), " ", name, ", but ", wanted,
+                               " come at moe.imbalance ", module.imbalance));
   }
 
   static const ValueType* TypeNamed(const Block& block, const string& name) {
@@ -220,6 +234,7 @@ class Rows {
     }
     return nullptr;
   }
+  // The first dim of a value if it is a number, else 0.
   static int64_t RowsOf(const Block& block, const string& name) {
     const ValueType* type = TypeNamed(block, name);
     const auto* rows = type && !type->dims.empty() ? std::get_if<int64_t>(&type->dims.front()) : nullptr;
@@ -235,16 +250,17 @@ class Rows {
   const SampleImages images_;
   std::vector<Violation>& violations_;
   std::map<string, const Symbol*> symbols_;
-  // by encoder: image tokens and images that a lane's microbatch can bring
+  // by encoder: the most image tokens and images of a lane's microbatch
   std::map<string, int64_t> lane_rows_, lane_images_;
-  std::set<string> spread_, said_;  // sizes that depend on the choices of tokens; messages
+  std::set<string> routed_;    // run-time sizes that depend on the router
+  std::set<string> reported_;  // messages
 };
 
 }  // namespace
 
 std::vector<Violation> VerifyRunTimeSizes(const PlanIndex& index) {
   std::vector<Violation> violations;
-  Rows(index, violations).Check();
+  RunTimeSizeCheck(index, violations).Check();
   return violations;
 }
 

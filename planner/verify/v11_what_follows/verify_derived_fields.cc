@@ -35,23 +35,23 @@ string Text(const std::vector<Axis>& axes) {
 string Text(const std::vector<string>& words) { return absl::StrCat("[", absl::StrJoin(words, ","), "]"); }
 string Text(const std::vector<int>& ranks) { return absl::StrCat(ranks.size(), " ranks"); }
 
-class Equations {
+class DerivedFieldCheck {
  public:
-  Equations(const PlanIndex& index, std::vector<Violation>& violations)
+  DerivedFieldCheck(const PlanIndex& index, std::vector<Violation>& violations)
       : index_(index), plan_(index.plan()), violations_(violations) {}
 
   void Check() {
-    for (const Module& module : plan_.modules) Buckets(module);
-    Accumulators();
-    Bridges();
-    Groups();
+    for (const Module& module : plan_.modules) CheckBuckets(module);
+    CheckAccumulators();
+    CheckBridges();
+    CheckGroups();
     const string& gpu = plan_.cluster.gpu;
-    if (DeviceOf(gpu).gpu != gpu) Fail("the cluster", absl::StrCat("has a gpu ", gpu, ", which nobody knows"), -1);
-    Data();
-    Symbols();
-    Checkpoint();
+    if (DeviceOf(gpu).gpu != gpu) Fail("the cluster", absl::StrCat("has the unknown gpu ", gpu), -1);
+    CheckData();
+    CheckSymbols();
+    CheckCheckpointRules();
     if (plan_.format_version != kPlanFormatVersion)
-      Fail("the plan", absl::StrCat("is of format ", plan_.format_version), -1);
+      Fail("the plan", absl::StrCat("has format ", plan_.format_version, ", not ", kPlanFormatVersion), -1);
   }
 
  private:
@@ -64,17 +64,20 @@ class Equations {
     if (found != wanted) Fail(who, absl::StrCat("has ", what, " ", Text(found), ", not ", Text(wanted)), origin);
   }
 
-  // Of ranks along tp the language model's each see a part of the sequence, the encoder's all of it (facts 3.1, 3.9).
-  static TpGradient SharedOf(const Module& module, const Parameter& parameter) {
+  // What tp does to the gradient of a parameter. For a parameter that tp does not cut: in the language model each tp
+  // rank sees a part of the sequence (docs/layouts/sequence.md#sequence-parallelism), so each has one term of the sum.
+  // In the encoder all tp ranks see all tokens (docs/model/vision_encoder.md#layers), so each has the whole gradient.
+  static TpGradient TpGradientOf(const Module& module, const Parameter& parameter) {
     if (parameter.experts > 0 || parameter.shard_dim >= 0 || module.grid.tp == 1) return TpGradient::kSharded;
     return module.carries_loss ? TpGradient::kPartial : TpGradient::kReplicated;
   }
 
-  void Buckets(const Module& module) {
+  // Shards and groups follow from the grid, types from the precision (docs/training/step.md#gradient-buckets).
+  void CheckBuckets(const Module& module) {
     for (const Storage& storage : module.storages) {
       if (storage.bucket < 0) continue;
       const Bucket& bucket = module.buckets[static_cast<size_t>(storage.bucket)];
-      const TpGradient tp = SharedOf(module, module.parameters[static_cast<size_t>(storage.parameters.front())]);
+      const TpGradient tp = TpGradientOf(module, module.parameters[static_cast<size_t>(storage.parameters.front())]);
       if (bucket.tp != tp)
         Equal(absl::StrCat("bucket ", bucket.name, " of ", storage.frame, ".", storage.slot), "tp", bucket.tp, tp,
               module.origin);
@@ -84,7 +87,7 @@ class Equations {
       const string who = "bucket " + bucket.name;
       const bool expert = bucket.view == View::kExpert, whole = bucket.tp != TpGradient::kSharded;
       const int shards = expert ? module.grid.expert_dp : module.grid.dp * module.grid.cp;
-      if (!names.insert(bucket.name).second) Fail(who, "has the name of another", module.origin);
+      if (!names.insert(bucket.name).second) Fail(who, "has the name of another bucket", module.origin);
       Equal(who, "shards", bucket.shards, shards, module.origin);
       Equal(who, "reduce_group", bucket.reduce_group, shards > 1 ? module.name + (expert ? ".ep_dp" : ".dp_cp") : "",
             module.origin);
@@ -97,7 +100,9 @@ class Equations {
     }
   }
 
-  void Accumulators() {
+  // The sums of a step: two of counts and losses, a norm for each module, and token counts of experts
+  // (docs/training/step.md#metrics).
+  void CheckAccumulators() {
     std::vector<Accumulator> wanted = {{"$integers", DType::kInt64, 2, {"loss_tokens", "routing"}},
                                        {"$reals", DType::kFp64, 2, {"loss", "aux"}}};
     for (const Module& module : plan_.modules) {
@@ -118,6 +123,7 @@ class Equations {
     }
   }
 
+  // The kind of a bridge, from the lanes of its two ends.
   static const char* KindOf(const Grid& from, const Grid& to) {
     if (from.first_rank == to.first_rank && from.ranks() == to.ranks()) return "colocated";
     if (from.dp == to.dp) return "equal";
@@ -125,20 +131,21 @@ class Equations {
     return from.dp % to.dp == 0 ? "fan_in" : "uneven";
   }
 
-  void Bridges() {
+  void CheckBridges() {
     for (const Bridge& bridge : plan_.bridges) {
       const string who = "bridge " + bridge.name;
       Equal(who, "name", bridge.name, absl::StrCat("bridge.", bridge.from, ".", bridge.to), bridge.origin);
       const Module *from = index_.module(bridge.from), *to = index_.module(bridge.to);
       if (from && to) Equal(who, "kind", bridge.kind, string(KindOf(from->grid, to->grid)), bridge.origin);
     }
-    // What stands for images in the text is what the first encoder's rows replace.
+    // The data's image token is the token that the rows of the first encoder replace.
     if (!plan_.bridges.empty())
       Equal("the data", "image_token", plan_.data.image_token, plan_.bridges.front().token,
             plan_.bridges.front().origin);
   }
 
-  void Use(const std::vector<Instruction>& body) {
+  // Notes the streams on which the instructions communicate, by group.
+  void CollectStreams(const std::vector<Instruction>& body) {
     for (const Instruction& op : body) {
       if (!op.group.empty()) streams_[op.group].insert(op.stream);
       for (const ExchangePart& part : op.parts)
@@ -146,6 +153,7 @@ class Equations {
     }
   }
 
+  // The ranks that a bridge's tables name, ascending.
   std::vector<int> MembersOf(const Bridge& bridge) const {
     std::vector<bool> member(static_cast<size_t>(plan_.world_size));
     for (const auto* transfers : {&bridge.forward, &bridge.backward}) {
@@ -162,15 +170,16 @@ class Equations {
     return ranks;
   }
 
-  // In creation order: the world, fifteen of each module, the bridges.
-  void Groups() {
+  // The groups in creation order: the world, fifteen groups of each module, the bridges (docs/layouts/grids.md#groups).
+  // All modules have all groups, used or not.
+  void CheckGroups() {
     using enum Axis;
-    struct OfModule {
+    struct ModuleGroup {
       const char* name;
       View view;
       std::vector<Axis> axes;
     };
-    static const std::vector<OfModule> kOfModule = {
+    static const std::vector<ModuleGroup> kModuleGroups = {
         {"tp", View::kDense, {kTp}},
         {"cp", View::kDense, {kCp}},
         {"pp", View::kDense, {kPp}},
@@ -187,30 +196,32 @@ class Equations {
         {"tp_ep_mp", View::kExpert, {kExpertTp, kEp}},
         {"tp_ep_pp", View::kExpert, {kExpertTp, kEp, kPp}},
     };
-    for (const Block& block : plan_.blocks) Use(block.body);
+    for (const Block& block : plan_.blocks) CollectStreams(block.body);
     for (const Role& role : plan_.roles) {
-      for (const auto* list : {&role.setup, &role.step, &role.teardown}) Use(*list);
+      for (const auto* list : {&role.setup, &role.step, &role.teardown}) CollectStreams(*list);
     }
     next_ = 0;
-    Expect("world", "world", "", View::kDense, {}, nullptr);
+    ExpectGroup("world", "world", "", View::kDense, {}, nullptr);
     for (const Module& module : plan_.modules) {
-      for (const OfModule& kind : kOfModule)
-        Expect(absl::StrCat(module.name, ".", kind.name), kind.name, module.name, kind.view, kind.axes, nullptr);
+      for (const ModuleGroup& kind : kModuleGroups)
+        ExpectGroup(absl::StrCat(module.name, ".", kind.name), kind.name, module.name, kind.view, kind.axes, nullptr);
     }
-    for (const Bridge& bridge : plan_.bridges) Expect(bridge.name, "bridge", "", View::kDense, {}, &bridge);
+    for (const Bridge& bridge : plan_.bridges) ExpectGroup(bridge.name, "bridge", "", View::kDense, {}, &bridge);
     if (next_ < plan_.groups.size())
-      Fail("group " + plan_.groups[next_].name, "is of no axes that any module has", plan_.groups[next_].origin);
+      Fail("group " + plan_.groups[next_].name, "is none of the groups that modules and bridges have",
+           plan_.groups[next_].origin);
   }
 
-  void Expect(const string& name, const char* short_name, const string& module, View view,
-              const std::vector<Axis>& axes, const Bridge* bridge) {
+  // The next group of the plan must be this one.
+  void ExpectGroup(const string& name, const char* short_name, const string& module, View view,
+                   const std::vector<Axis>& axes, const Bridge* bridge) {
     if (next_ >= plan_.groups.size()) {
       if (next_++ == plan_.groups.size()) Fail("the plan", absl::StrCat("lacks the group ", name), -1);
       return;
     }
     const Group& found = plan_.groups[next_++];
     const string who = "group " + found.name;
-    if (found.name != name) return Fail(who, absl::StrCat("stands in the place of ", name), found.origin);
+    if (found.name != name) return Fail(who, absl::StrCat("is in the place of ", name), found.origin);
     Equal(who, "short_name", found.short_name, string(short_name), found.origin);
     Equal(who, "module", found.module, module, found.origin);
     Equal(who, "view", found.view, view, found.origin);
@@ -222,16 +233,17 @@ class Equations {
     Equal(who, "streams", found.streams, streams, found.origin);
   }
 
-  void Data() {
+  // The data section repeats sizes of the models that its readers need.
+  void CheckData() {
     if (plan_.data.kind != "mock" && plan_.data.kind != "webdataset" && plan_.data.kind != "recorded") {
-      Fail("the data", absl::StrCat("is of kind ", plan_.data.kind, ", which nobody reads"), -1);
+      Fail("the data", absl::StrCat("has the unknown kind ", plan_.data.kind), -1);
     }
-    const auto can = [&](bool Module::*what) {
+    const auto module_that = [&](bool Module::*what) {
       const auto found =
           std::find_if(plan_.modules.begin(), plan_.modules.end(), [&](const Module& module) { return module.*what; });
       return found == plan_.modules.end() ? nullptr : &*found;
     };
-    const Module *encoder = can(&Module::has_images), *language = can(&Module::carries_loss);
+    const Module *encoder = module_that(&Module::has_images), *language = module_that(&Module::carries_loss);
     const int at = encoder ? encoder->origin : -1;
     Equal("the data", "patch", plan_.data.patch, encoder ? encoder->size("patch") : 0, at);
     Equal("the data", "pixel_shuffle", plan_.data.pixel_shuffle, encoder ? encoder->size("pixel_shuffle") : 0, at);
@@ -240,8 +252,9 @@ class Equations {
           language ? language->origin : -1);
   }
 
-  // Run-time sizes of the programs, in the order of the modules.
-  void Symbols() {
+  // The run-time sizes of the programs in the order of the modules, and the mean of each. V10 checks their maxima
+  // (verify_run_time_sizes.cc).
+  void CheckSymbols() {
     const SampleImages images = ImagesOfSample(plan_.data, plan_.budget.sequence_length);
     size_t next = 0;
     const auto expect = [&](const Module& module, const string& what) {
@@ -253,12 +266,12 @@ class Equations {
       }
       const Symbol& symbol = plan_.symbols[next++];
       if (symbol.name != name)
-        return Fail("the run-time size " + symbol.name, absl::StrCat("stands in the place of ", name), module.origin);
+        return Fail("the run-time size " + symbol.name, absl::StrCat("is in the place of ", name), module.origin);
       Equal("the run-time size " + name, "mean", symbol.mean, MeanOf(symbol, module, what, images), module.origin);
     };
     for (const Module& module : plan_.modules) {
       if (module.has_images) {
-        const bool dealt = module.grid.cp > 1;
+        const bool dealt = module.grid.cp > 1;  // each cp rank has a part of an image
         expect(module, "image_rows");
         if (dealt) expect(module, "part_image_rows");
         for (const char* what : {"patches", "images", "tokens"}) expect(module, what);
@@ -277,14 +290,14 @@ class Equations {
       if (plan_.data.packed_documents) expect(module, "documents");
     }
     if (next < plan_.symbols.size())
-      Fail("the run-time size " + plan_.symbols[next].name, "is of no value of any program", -1);
+      Fail("the run-time size " + plan_.symbols[next].name, "belongs to no value of a program", -1);
   }
 
-  // As whole a number as can be, one at least; 0: as many as can come.
+  // The mean number of rows, rounded, at least 1. 0: the mean is not known, or it is the maximum.
   int64_t MeanOf(const Symbol& symbol, const Module& module, string_view what, const SampleImages& images) const {
     double mean = 0;
     if (what.starts_with("expert_rows")) {
-      // Experts get, on average, as many rows as their rank sends.
+      // On average the experts of a rank receive as many rows as the rank sends.
       const Grid& grid = module.grid;
       const int64_t tokens = plan_.budget.sequence_length / (grid.tp * grid.cp) * plan_.budget.micro_samples;
       mean = static_cast<double>(tokens) * static_cast<double>(module.top_k()) *
@@ -311,12 +324,14 @@ class Equations {
     } else {
       return 0;
     }
-    // Written so that no number of a damaged plan is out of range, NaN too.
+    // A damaged plan may give any number here, also NaN, for which `mean >= 1` is false.
     return mean >= 1 ? static_cast<int64_t>(std::llround(std::min(mean, 9e15))) : 1;
   }
 
-  // Along which axes a parameter of the rule lies in parts, in the order of its view.
-  void Checkpoint() {
+  // The axes of a checkpoint rule, in the order of its view: those that cut its parameters, those that replicate them,
+  // and those over which optimizer states lie in flat ranges. The first parameter stands for all; V9 compares the
+  // others.
+  void CheckCheckpointRules() {
     for (const CheckpointRule& rule : plan_.checkpoint.rules) {
       const Module* module = index_.module(rule.module);
       const int first = rule.parameters.empty() ? -1 : rule.parameters.front().first;
@@ -342,15 +357,15 @@ class Equations {
   const PlanIndex& index_;
   const Plan& plan_;
   std::vector<Violation>& violations_;
-  std::map<string, std::set<string>, std::less<>> streams_;  // on which some program communicates, by group
-  size_t next_ = 0;                                          // of the plan's groups
+  std::map<string, std::set<string>, std::less<>> streams_;  // by group: where programs communicate over it
+  size_t next_ = 0;                                          // the next of the plan's groups
 };
 
 }  // namespace
 
 std::vector<Violation> VerifyDerivedFields(const PlanIndex& index) {
   std::vector<Violation> violations;
-  Equations(index, violations).Check();
+  DerivedFieldCheck(index, violations).Check();
   return violations;
 }
 

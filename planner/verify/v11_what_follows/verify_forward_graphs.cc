@@ -23,25 +23,27 @@ namespace {
 using std::string;
 using std::string_view;
 
-// A value of the graph; of one that is split (query | key and value), the part. Nowhere: no value of the graph.
-struct Known {
+// What a value of a block is in the statement's graph: a value, or one part of a value that is split (query, key and
+// value of attention). The default is no value of the graph.
+struct GraphValue {
   int value = -1, part = -1, parts = 0;
-  bool operator==(const Known&) const = default;
+  bool operator==(const GraphValue&) const = default;
 };
 
-// Whether an instruction only moves, cuts, joins or sums over ranks what it is given.
-bool Erased(const Instruction& op) {
+// Whether the comparison looks through an instruction: it only moves, cuts, joins or sums over ranks what it reads, so
+// on one rank it would do nothing.
+bool IsErased(const Instruction& op) {
   return OpClassOf(op.kind) == OpClass::kCommunication || op.kind == OpKind::kLocalSlice ||
          op.kind == OpKind::kSliceRows || op.kind == OpKind::kSplit || op.kind == OpKind::kConcat;
 }
 
-// One forward block against the graph of its piece.
-class Comparison {
+// Compares one forward block with the graph of its piece.
+class BlockComparison {
  public:
-  Comparison(const PieceGraph& graph, const Block& block)
+  BlockComparison(const PieceGraph& graph, const Block& block)
       : graph_(graph), block_(block), done_(graph.computes().size(), false) {}
 
-  // What is wrong, or "". `origin`: of the instruction where it is.
+  // What is wrong, or "". `origin` is set to that of the wrong instruction, or to -1.
   string Problem(int& origin) {
     if (block_.inputs.size() != graph_.inputs().size()) {
       return absl::StrCat("takes ", block_.inputs.size(), " values, where its kind takes ", graph_.inputs().size());
@@ -49,7 +51,7 @@ class Comparison {
     for (size_t i = 0; i < block_.inputs.size(); ++i) known_[block_.inputs[i].name] = {graph_.inputs()[i]};
     for (const Instruction& op : block_.body) {
       origin = op.origin;
-      const string problem = Erased(op) ? Erase(op) : Match(op);
+      const string problem = IsErased(op) ? PassThrough(op) : MatchCompute(op);
       if (!problem.empty()) return problem;
     }
     origin = -1;
@@ -57,27 +59,30 @@ class Comparison {
       const PieceGraph::Compute& compute = graph_.computes()[i];
       if (!done_[i]) return absl::StrCat("lacks the ", string(OpName(compute.kind)), " of ", compute.reads);
     }
-    return Outputs();
+    return OutputsProblem();
   }
 
  private:
-  Known Find(const string& name) const {
+  GraphValue Find(const string& name) const {
     const auto it = known_.find(name);
-    return it == known_.end() ? Known{} : it->second;
+    return it == known_.end() ? GraphValue{} : it->second;
   }
 
-  string Erase(const Instruction& op) {
-    if (op.inputs.empty()) return absl::StrCat("has a ", string(OpName(op.kind)), " of nothing");
-    const Known moved = Find(op.inputs[0]);
+  // An erased instruction's outputs are the same value of the graph as its input. Its counts, if it has any, must be
+  // those that the statement names, or rows would go to other ranks.
+  string PassThrough(const Instruction& op) {
+    if (op.inputs.empty()) return absl::StrCat("has a ", string(OpName(op.kind)), " without an input");
+    const GraphValue moved = Find(op.inputs[0]);
     if (op.kind == OpKind::kSplit) {
       const int parts = static_cast<int>(op.outputs.size());
       if (moved.part >= 0) return absl::StrCat("splits ", op.inputs[0], " twice");
       for (int i = 0; i < parts; ++i) known_[op.outputs[static_cast<size_t>(i)].name] = {moved.value, i, parts};
       return "";
     }
-    if (op.kind == OpKind::kConcat) return absl::StrCat("joins ", op.inputs[0], ", which no forward does");
+    if (op.kind == OpKind::kConcat)
+      return absl::StrCat("joins ", op.inputs[0], " by concat, which only a backward does");
     for (size_t i = 1; i < op.inputs.size(); ++i) {
-      if (Find(op.inputs[i]) != Known{graph_.counts()} || graph_.counts() < 0) {
+      if (Find(op.inputs[i]) != GraphValue{graph_.counts()} || graph_.counts() < 0) {
         return absl::StrCat("moves ", op.inputs[0], " by the counts ", op.inputs[i], ", which count other rows");
       }
     }
@@ -85,53 +90,56 @@ class Comparison {
     return "";
   }
 
-  // Operands as the graph numbers them: all parts of a value in order are the value. -1: no value of the graph.
-  std::vector<int> Operands(const Instruction& op) const {
+  // The inputs as values of the graph. All parts of a split value, in order, are the value. -1: no value of the graph.
+  std::vector<int> OperandsOf(const Instruction& op) const {
     std::vector<int> operands;
     for (size_t i = 0; i < op.inputs.size(); ++i) {
-      const Known first = Find(op.inputs[i]);
+      const GraphValue first = Find(op.inputs[i]);
       const size_t parts = first.part < 0 ? 1 : static_cast<size_t>(first.parts);
       bool whole = first.part <= 0 && i + parts <= op.inputs.size();
       for (size_t p = 1; whole && p < parts; ++p)
-        whole = Find(op.inputs[i + p]) == Known{first.value, static_cast<int>(p), first.parts};
+        whole = Find(op.inputs[i + p]) == GraphValue{first.value, static_cast<int>(p), first.parts};
       operands.push_back(whole ? first.value : -1);
       if (whole) i += parts - 1;
     }
-    if (op.kind == OpKind::kAdd) std::sort(operands.begin(), operands.end());
+    if (op.kind == OpKind::kAdd) std::sort(operands.begin(), operands.end());  // terms may come in any order
     return operands;
   }
 
-  string Match(const Instruction& op) {
-    const std::vector<int> operands = Operands(op);
-    const PieceGraph::Compute* alike = nullptr;
+  // Finds the compute of the graph that this instruction is, and binds its outputs. If there is none, the message
+  // compares with the closest one: of the same kind, if possible with the same slots.
+  string MatchCompute(const Instruction& op) {
+    const std::vector<int> operands = OperandsOf(op);
+    const PieceGraph::Compute* closest = nullptr;
     for (size_t i = 0; i < done_.size(); ++i) {
       const PieceGraph::Compute& compute = graph_.computes()[i];
       if (done_[i] || compute.kind != op.kind) continue;
-      if (!alike || *compute.slots == op.parameters) alike = &compute;
+      if (!closest || *compute.slots == op.parameters) closest = &compute;
       if (*compute.slots != op.parameters || compute.inputs != operands || compute.outputs.size() != op.outputs.size())
         continue;
-      alike = &compute;
-      if (!Settings(op, compute).empty()) continue;  // rows of several encoders are merged alike, each at its own token
+      closest = &compute;
+      // The merges of several encoders differ only in a setting, the token.
+      if (!DifferentSetting(op, compute).empty()) continue;
       done_[i] = true;
       for (size_t o = 0; o < op.outputs.size(); ++o) known_[op.outputs[o].name] = {compute.outputs[o]};
       return "";
     }
     const string name(OpName(op.kind));
-    if (!alike)
+    if (!closest)
       return absl::StrCat("has a ", name, " of ", absl::StrJoin(op.inputs, ", "), " that its kind does not have");
-    if (*alike->slots != op.parameters) {
+    if (*closest->slots != op.parameters) {
       return absl::StrCat("reads [", absl::StrJoin(op.parameters, " "), "] in ", name, ", not [",
-                          absl::StrJoin(*alike->slots, " "), "]");
+                          absl::StrJoin(*closest->slots, " "), "]");
     }
-    if (alike->inputs != operands)
-      return absl::StrCat("reads ", absl::StrJoin(op.inputs, ", "), " in ", name, ", not ", alike->reads);
-    const string setting = Settings(op, *alike);
+    if (closest->inputs != operands)
+      return absl::StrCat("reads ", absl::StrJoin(op.inputs, ", "), " in ", name, ", not ", closest->reads);
+    const string setting = DifferentSetting(op, *closest);
     if (!setting.empty()) return absl::StrCat("has ", name, " with another ", setting, " than its model");
-    return absl::StrCat("makes ", op.outputs.size(), " values by ", name, ", not ", alike->outputs.size());
+    return absl::StrCat("makes ", op.outputs.size(), " values by ", name, ", not ", closest->outputs.size());
   }
 
   // The first setting that differs, or "".
-  static string Settings(const Instruction& op, const PieceGraph::Compute& compute) {
+  static string DifferentSetting(const Instruction& op, const PieceGraph::Compute& compute) {
     for (const auto& [attribute, value] : compute.settings) {
       const auto found = op.attributes.find(attribute);
       if (found == op.attributes.end() || found->second != value) return string(attribute);
@@ -139,19 +147,21 @@ class Comparison {
     return "";
   }
 
-  string Outputs() const {
+  // The block returns what its piece returns.
+  string OutputsProblem() const {
     bool same = block_.outputs.size() == graph_.outputs().size();
     for (size_t i = 0; same && i < block_.outputs.size(); ++i)
-      same = Find(block_.outputs[i]) == Known{graph_.outputs()[i]};
-    return same ? "" : absl::StrCat("hands on ", absl::StrJoin(block_.outputs, ", "), ", not what its kind makes");
+      same = Find(block_.outputs[i]) == GraphValue{graph_.outputs()[i]};
+    return same ? "" : absl::StrCat("returns ", absl::StrJoin(block_.outputs, ", "), ", not what its kind returns");
   }
 
   const PieceGraph& graph_;
   const Block& block_;
-  std::vector<bool> done_;
-  std::unordered_map<string_view, Known> known_;
+  std::vector<bool> done_;  // by compute of the graph: the block has it
+  std::unordered_map<string_view, GraphValue> known_;
 };
 
+// The graphs of one module's pieces, and the blocks that are compared with them.
 class ModuleGraphs {
  public:
   ModuleGraphs(const PlanIndex& index, const Module& module, const ModelStatement& statement,
@@ -169,19 +179,20 @@ class ModuleGraphs {
     }
   }
 
-  // Of every frame of the module.
-  void Check(const FramePair& pair) {
+  // Checks the forward block of a frame: of a piece against its graph, of a stage as a chain of its pieces.
+  void CheckForward(const FramePair& pair) {
     const auto kind = kinds_.find(pair.frame);
-    if (kind == kinds_.end()) return Stage(pair);
+    if (kind == kinds_.end()) return CheckStage(pair);
     if (!pair.forward || !seen_.emplace(pair.forward, kind->second).second) return;
     const PieceGraph& graph = graphs_.at(kind->second);
     int origin = -1;
-    const string problem = Comparison(graph, *pair.forward).Problem(origin);
+    const string problem = BlockComparison(graph, *pair.forward).Problem(origin);
     if (!problem.empty()) Fail(*pair.forward, problem, origin);
   }
 
-  // Every block of a frame, backward too.
-  void Reshards(const Block& block, string_view frame) {
+  // Reshards over cp must use the segments of some value of the kind: other segments would mix features of different
+  // heads. Checked in the backward too, which VerifyBackward does not bind to them.
+  void CheckReshards(const Block& block, string_view frame) {
     const auto kind = kinds_.find(frame);
     if (kind == kinds_.end() || !resharded_.emplace(&block, kind->second).second) return;
     const auto& stated = graphs_.at(kind->second).reshards();
@@ -204,8 +215,8 @@ class ModuleGraphs {
                            index_.OriginOf(origin, block.origin, &module_)});
   }
 
-  // The forward of a stage: its layers, each given what the one before made.
-  void Stage(const FramePair& pair) {
+  // The forward of a stage only calls its pieces in order, and each gets the output of the piece before it.
+  void CheckStage(const FramePair& pair) {
     if (!pair.forward || !seen_.emplace(pair.forward, 0).second) return;
     const Block& block = *pair.forward;
     std::vector<string> stream;
@@ -215,24 +226,27 @@ class ModuleGraphs {
     bool first = true;
     for (const Instruction& op : block.body) {
       if (op.kind != OpKind::kCall)
-        return Fail(block, absl::StrCat("runs ", string(OpName(op.kind)), " beside the layers of its stage"),
+        return Fail(block, absl::StrCat("runs ", string(OpName(op.kind)), ", but a stage only calls its layers"),
                     op.origin);
-      const bool makes = op.frame == module_.name + ".embed";  // the stream starts here
+      const bool makes = op.frame == module_.name + ".embed";  // it makes the stream and reads none
       for (size_t i = 0; i < op.inputs.size(); ++i) {
         const bool streams = i == 0 && !makes;
         if (streams && (stream.size() != 1 || op.inputs[0] != stream[0])) {
-          return Fail(block, absl::StrCat("hands ", op.inputs[0], " to ", op.frame, ", not what the layer before made"),
+          return Fail(block,
+                      absl::StrCat("gives ", op.inputs[0], " to ", op.frame, ", not the output of the layer before it"),
                       op.origin);
         }
         if (streams || given.contains(op.inputs[i])) continue;
-        return Fail(block, absl::StrCat("hands ", op.inputs[i], " to ", op.frame, ", a value of a layer"), op.origin);
+        return Fail(block,
+                    absl::StrCat("gives ", op.inputs[i], " to ", op.frame, ", which is not an input of the stage"),
+                    op.origin);
       }
-      if (makes && !first) return Fail(block, absl::StrCat("runs ", op.frame, " behind another layer"), op.origin);
+      if (makes && !first) return Fail(block, absl::StrCat("runs ", op.frame, " after another layer"), op.origin);
       first = false;
       stream.clear();
       for (const Output& output : op.outputs) stream.push_back(output.name);
     }
-    if (block.outputs != stream) Fail(block, "hands on another value than its last layer makes");
+    if (block.outputs != stream) Fail(block, "returns another value than its last layer");
   }
 
   const PlanIndex& index_;
@@ -254,6 +268,7 @@ std::vector<Violation> VerifyForwardGraphs(const PlanIndex& index, const std::ve
     if (statement) modules.try_emplace(module.name, index, module, *statement, violations);  // else VerifyModules
   }
   for (const FramePair& pair : PairsOf(microbatches)) {
+    // A frame's name starts with its module, so a block of another module would read that module's parameters.
     for (const Block* block : {pair.forward, pair.backward}) {
       if (!block || pair.frame.starts_with(block->module + ".")) continue;
       violations.push_back(
@@ -262,11 +277,12 @@ std::vector<Violation> VerifyForwardGraphs(const PlanIndex& index, const std::ve
     }
     const auto module = pair.forward ? modules.find(pair.forward->module) : modules.end();
     if (module == modules.end()) continue;
-    module->second.Check(pair);
+    module->second.CheckForward(pair);
     for (const Block* block : {pair.forward, pair.backward}) {
-      if (block) module->second.Reshards(*block, pair.frame);
+      if (block) module->second.CheckReshards(*block, pair.frame);
     }
   }
+  // Pieces run only inside their stages: a role calls stages.
   for (const Role& role : index.plan().roles) {
     for (const Instruction& op : role.step) {
       const Block* block = op.kind == OpKind::kCall ? index.block(op.block) : nullptr;

@@ -27,15 +27,17 @@ string Text(int value) { return absl::StrCat(value); }
 string Text(int64_t value) { return absl::StrCat(value); }
 string Text(const Init& init) { return absl::StrCat(string(InitKindName(init.kind)), "(", init.a, ", ", init.b, ")"); }
 
+// Exactly equal: initial values are written and read without a loss.
 bool Same(const Init& a, const Init& b) { return a.kind == b.kind && a.a == b.a && a.b == b.b; }
 template <typename T>
 bool Same(const T& a, const T& b) {
   return a == b;
 }
 
-class ModelEquations {
+// Compares one module with the statement of its kind.
+class ModuleComparison {
  public:
-  ModelEquations(const Plan& plan, const Module& module, std::vector<Violation>& violations)
+  ModuleComparison(const Plan& plan, const Module& module, std::vector<Violation>& violations)
       : plan_(plan), module_(module), violations_(violations) {}
 
   void Check() {
@@ -44,12 +46,12 @@ class ModelEquations {
     Equal("has_images", module_.has_images, statement_->has_images);
     Equal("carries_loss", module_.carries_loss, statement_->carries_loss);
     if (module_.carries_loss) Equal("trains_projection", module_.trains_projection, module_.trains_backbone);
-    Constants();
-    Outputs();
-    if (failed_) return;  // everything else is made of them
+    CheckConstants();
+    CheckOutputConstants();
+    if (failed_) return;  // the rest is computed from the constants
     const ModelNumbers numbers(plan_, module_, *statement_);
     numbers_ = &numbers;
-    Pieces();
+    CheckPieces();
   }
 
  private:
@@ -58,14 +60,14 @@ class ModelEquations {
     violations_.push_back({"V11", absl::StrCat("module ", module_.name, " ", message), module_.origin});
   }
 
-  // `what` is made only where it is told.
+  // `what` is a text, or a function that makes it: most comparisons hold, so the text is made only for a message.
   template <typename What, typename T>
   void Equal(const What& what, const T& found, const T& wanted) {
     if (Same(found, wanted)) return;
-    Fail(absl::StrCat("has ", Name(what), " ", Text(found), ", not ", Text(wanted)));
+    Fail(absl::StrCat("has ", TextOf(what), " ", Text(found), ", not ", Text(wanted)));
   }
   template <typename What>
-  static string Name(const What& what) {
+  static string TextOf(const What& what) {
     if constexpr (std::is_invocable_v<What>) {
       return what();
     } else {
@@ -80,7 +82,8 @@ class ModelEquations {
     return false;
   }
 
-  void Constants() {
+  // The module has the constants of its kind, no others, each of its type and range.
+  void CheckConstants() {
     size_t known = 0;
     for (const StatedConstant& constant : statement_->constants) {
       const auto found = module_.constants.find(constant.name);
@@ -99,25 +102,26 @@ class ModelEquations {
       } else if (const double value =
                      constant.real ? module_.real(constant.name) : static_cast<double>(module_.size(constant.name));
                  !(value > 0 || (constant.or_zero && value == 0))) {
-        Fail(absl::StrCat("has the constant ", constant.name, " ", value, ", which no model has"));
+        Fail(absl::StrCat("has the constant ", constant.name, " ", value, ", which is out of range"));
       }
     }
     if (known == module_.constants.size()) return;
     for (const auto& [name, value] : module_.constants) {
       const bool stated = std::any_of(statement_->constants.begin(), statement_->constants.end(),
                                       [&](const StatedConstant& constant) { return constant.name == name; });
-      if (!stated) Fail(absl::StrCat("has a constant ", name, ", which its kind does not know"));
+      if (!stated) Fail(absl::StrCat("has a constant ", name, ", which its kind does not have"));
     }
   }
 
-  // An encoder repeats the numbers of the model that it feeds: its projector ends in them.
-  void Outputs() {
+  // An encoder repeats some constants of the model that it feeds: its projector ends in that model's width and is
+  // initialized like that model (docs/model/vision_encoder.md#projector).
+  void CheckOutputConstants() {
     for (const Bridge& bridge : plan_.bridges) {
       if (bridge.from != module_.name) continue;
       const Module* fed = plan_.FindModule(bridge.to);
       if (!fed) continue;  // V2
       if (!fed->carries_loss || !module_.has_images)
-        Fail(absl::StrCat("feeds ", bridge.to, ", though bridges lead from images to the loss"));
+        Fail(absl::StrCat("feeds ", bridge.to, ", but a bridge leads from an encoder to the language model"));
       Equal("output.hidden", module_.size("output.hidden"), fed->size("hidden"));
       Equal("output.layers", module_.size("output.layers"), static_cast<int64_t>(fed->layers.size()));
       if (module_.real("output.init_std") != fed->real("init_std")) {
@@ -126,10 +130,12 @@ class ModelEquations {
     }
   }
 
-  void Pieces() {
+  // Walks the statement's pieces in plan order: embedding, layers, head. Each takes the next parameters and storages of
+  // the module.
+  void CheckPieces() {
     const string name = module_.name;
-    int64_t counted = Piece(statement_->embed, absl::StrCat(name, ".embed"), 0, -1);
-    Flops("embed_flops", module_.embed_flops, statement_->embed.flops, false);
+    int64_t counted = CheckPiece(statement_->embed, absl::StrCat(name, ".embed"), 0, -1);
+    CheckFlops("embed_flops", module_.embed_flops, statement_->embed.flops, false);
     int expert_row = 0;
     for (size_t i = 0; i < module_.layers.size(); ++i) {
       const LayerSummary& layer = module_.layers[i];
@@ -142,22 +148,22 @@ class ModelEquations {
       const string frame = absl::StrCat(name, ".layers.", i);
       const int before = i == 0 ? 0 : module_.layers[i - 1].stage;
       if (layer.stage < before || layer.stage >= module_.grid.pp) {
-        Fail(absl::StrCat("has layer ", i, " on stage ", layer.stage, ", behind a layer of stage ", before, " of ",
-                          module_.grid.pp));
+        Fail(absl::StrCat("has layer ", i, " on stage ", layer.stage, " of ", module_.grid.pp,
+                          ", after a layer on stage ", before));
       }
       if (layer.frame != frame) Equal([&] { return absl::StrCat("layer ", i, " of frame"); }, layer.frame, frame);
-      const int64_t elements = Piece(stated->second, frame, layer.stage, static_cast<int>(i));
+      const int64_t elements = CheckPiece(stated->second, frame, layer.stage, static_cast<int>(i));
       const auto of_layer = [&](const char* what) {
         return [&frame, what] { return absl::StrCat(frame, " of ", what); };
       };
       Equal(of_layer("parameters"), layer.parameters, elements);
       Equal(of_layer("expert_row"), layer.expert_row, layer.kind == 'E' ? expert_row++ : -1);
-      Flops(of_layer("forward_flops"), layer.forward_flops, stated->second.flops, true);
-      Flops(of_layer("mixing_flops"), layer.mixing_flops, stated->second.mixing, true);
+      CheckFlops(of_layer("forward_flops"), layer.forward_flops, stated->second.flops, true);
+      CheckFlops(of_layer("mixing_flops"), layer.mixing_flops, stated->second.mixing, true);
       counted += elements;
     }
-    counted += Piece(statement_->head, absl::StrCat(name, ".head"), module_.grid.pp - 1, -1);
-    Flops("head_flops", module_.head_flops, statement_->head.flops, false);
+    counted += CheckPiece(statement_->head, absl::StrCat(name, ".head"), module_.grid.pp - 1, -1);
+    CheckFlops("head_flops", module_.head_flops, statement_->head.flops, false);
     if (parameter_ < module_.parameters.size()) {
       Fail(absl::StrCat("has a parameter ", module_.parameters[parameter_].name, ", which ", module_.kind,
                         " does not have"));
@@ -170,18 +176,20 @@ class ModelEquations {
     Equal("projector_count", module_.projector_count, projector_);
   }
 
-  // Of a layer to the nearest number, where it is an average over images; of embedding and head from below. Beyond what
-  // a double holds exactly the last digits depend on the order of the sums.
+  // FLOPs of a layer are rounded to the nearest number, because an encoder's are an average over images. FLOPs of
+  // embedding and head are rounded down. Above 2^53 the last digits depend on the order of additions, so a relative
+  // difference of 1e-12 is allowed.
   template <typename What>
-  void Flops(const What& what, int64_t found, const std::optional<Expression>& formula, bool of_layer) {
+  void CheckFlops(const What& what, int64_t found, const std::optional<Expression>& formula, bool of_layer) {
     const double exact = formula ? numbers_->Of(*formula) : 0;
     const double wanted = std::isnan(exact) ? 0 : of_layer ? std::round(exact) : std::floor(exact);
     if (std::abs(static_cast<double>(found) - wanted) <= 1e-12 * std::abs(wanted)) return;
-    Fail(absl::StrCat("has ", Name(what), " ", found, ", not ", wanted));
+    Fail(absl::StrCat("has ", TextOf(what), " ", found, ", not ", wanted));
   }
 
-  // The elements of its parameters, buffers and projection left out.
-  int64_t Piece(const StatedPiece& piece, const string& frame, int stage, int layer) {
+  // Checks the parameters and storages of one piece. Returns the number of elements of its parameters, without buffers
+  // and without the projection.
+  int64_t CheckPiece(const StatedPiece& piece, const string& frame, int stage, int layer) {
     int64_t counted = 0;
     const string prefix =
         layer < 0 ? piece.prefix : absl::StrReplaceAll(piece.prefix, {{"{layer}", absl::StrCat(layer)}});
@@ -201,6 +209,7 @@ class ModelEquations {
     return counted;
   }
 
+  // Checks one parameter. Returns its number of elements, over all experts.
   int64_t CheckParameter(const Parameter& found, const StatedWeight& weight, const std::vector<int64_t>& shape,
                          const string& prefix) {
     using Form = StatedWeight::Form;
@@ -224,6 +233,7 @@ class ModelEquations {
       segments = weight.segments.empty() ? std::vector<int64_t>{shape[static_cast<size_t>(weight.cut)]}
                                          : numbers_->SizesOf(weight.segments);
     Equal(of("segments"), found.segments, segments);
+    // Tensors of one dim and biases do not decay (docs/training/step.md#weight-decay-rule).
     Equal(of("decay"), found.decay, !buffer && shape.size() > 1 && !absl::EndsWith(suffix, ".bias"));
     Equal(of("trained"), found.trained,
           !buffer && (weight.projection ? module_.trains_projection : module_.trains_backbone));
@@ -233,16 +243,17 @@ class ModelEquations {
     if (weight.numbers.size() > 1) draw.b = numbers_->Of(weight.numbers[1]);
     Equal(of("initial value"), found.init, draw);
     int64_t elements = std::max<int64_t>(found.experts, 1);
-    for (int64_t size : found.shape) elements *= size;  // in its range, whatever the constants are
+    for (int64_t size : found.shape) elements *= size;  // RangeProblem has bounded this product
     return elements;
   }
 
-  // Of several encoders of one model each has its own part of a file.
+  // If several encoders feed one model, each has its own names in a file, which start with the module's name.
   string FilePrefix(const StatedWeight& weight) const {
     return absl::StrReplaceAll(weight.file_prefix, {{"{encoder}", plan_.modules.size() > 2 ? module_.name + "." : ""}});
   }
 
-  // What a rank holds: parameters that follow one another from weight `first` of the piece on.
+  // Checks the storage that starts with weight `first` of the piece: that weight alone, or joined with the weights
+  // after it along dim 0 (query, key and value). `local`: the shape of the first, which is cut to what one rank holds.
   void CheckStorage(const StatedPiece& piece, size_t first, std::vector<int64_t> local, const string& frame,
                     int stage) {
     const StatedWeight& weight = piece.weights[first];
@@ -274,16 +285,17 @@ class ModelEquations {
   std::vector<Violation>& violations_;
   const ModelStatement* statement_ = nullptr;
   const ModelNumbers* numbers_ = nullptr;
-  size_t parameter_ = 0, storage_ = 0;
-  int64_t projector_ = 0;
-  bool failed_ = false, ended_ = false;
+  size_t parameter_ = 0, storage_ = 0;  // the next ones of the module
+  int64_t projector_ = 0;               // elements of the projection so far
+  bool failed_ = false;
+  bool ended_ = false;  // the module has too few parameters or storages, which is reported once
 };
 
 }  // namespace
 
 std::vector<Violation> VerifyModules(const PlanIndex& index) {
   std::vector<Violation> violations;
-  for (const Module& module : index.plan().modules) ModelEquations(index.plan(), module, violations).Check();
+  for (const Module& module : index.plan().modules) ModuleComparison(index.plan(), module, violations).Check();
   return violations;
 }
 

@@ -17,24 +17,24 @@ namespace {
 using std::string;
 using std::string_view;
 
-class Programs {
+class ProgramCheck {
  public:
-  Programs(const PlanIndex& index, std::vector<Violation>& violations)
+  ProgramCheck(const PlanIndex& index, std::vector<Violation>& violations)
       : index_(index), plan_(index.plan()), violations_(violations) {}
 
   void Check() {
-    for (const Block& block : plan_.blocks) Instructions("block " + block.name, block.body, true, block.origin);
+    for (const Block& block : plan_.blocks) CheckFields("block " + block.name, block.body, true, block.origin);
     for (const Role& role : plan_.roles) {
-      Setup(role);
-      for (const StageSchedule& stage : plan_.schedule) Order(role, stage);
+      CheckSetup(role);
+      for (const StageSchedule& stage : plan_.schedule) CheckOrder(role, stage);
       const string who = "role " + role.name;
-      for (const auto* list : {&role.setup, &role.step, &role.teardown}) Instructions(who, *list, false, role.origin);
-      Ranges(who, role.ranks, role.origin);
-      Received(role);
+      for (const auto* list : {&role.setup, &role.step, &role.teardown}) CheckFields(who, *list, false, role.origin);
+      CheckRanges(who, role.ranks, role.origin);
+      CheckReceived(role);
     }
     for (const CheckpointRule& rule : plan_.checkpoint.rules) {
       const Module* module = index_.module(rule.module);
-      Ranges("a rule of the checkpoint", rule.parameters, module ? module->origin : -1);
+      CheckRanges("a rule of the checkpoint", rule.parameters, module ? module->origin : -1);
     }
   }
 
@@ -43,16 +43,16 @@ class Programs {
     violations_.push_back({"V11", absl::StrCat(who, " ", string(what)), index_.OriginOf(origin, -1, nullptr)});
   }
 
-  // One number is written in one way.
-  void Ranges(const string& who, const std::vector<RankRange>& ranges, int origin) {
+  // A range of one number has stride 1, so that each number is written in one way.
+  void CheckRanges(const string& who, const std::vector<RankRange>& ranges, int origin) {
     for (const RankRange& range : ranges) {
       if (range.count == 1 && range.stride != 1)
-        Fail(who, absl::StrCat("names ", range.first, " alone, with a stride of ", range.stride), origin);
+        Fail(who, absl::StrCat("names only ", range.first, ", but with a stride of ", range.stride), origin);
     }
   }
 
   // An instruction has the fields that its kind reads, and no others.
-  void Instructions(const string& who, const std::vector<Instruction>& body, bool in_block, int origin) {
+  void CheckFields(const string& who, const std::vector<Instruction>& body, bool in_block, int origin) {
     for (const Instruction& op : body) {
       const OpClass of = OpClassOf(op.kind);
       const bool call = op.kind == OpKind::kCall, exchange = op.kind == OpKind::kExchange;
@@ -77,8 +77,9 @@ class Programs {
     }
   }
 
-  // Of a microbatch and stage the first call is its forward, the next its backward.
-  void Order(const Role& role, const StageSchedule& stage) {
+  // A role runs the forwards and backwards of its stage in the order of the schedule (docs/layouts/pipeline.md#1f1b).
+  // The first call of a microbatch is its forward, the second its backward.
+  void CheckOrder(const Role& role, const StageSchedule& stage) {
     const Module* module = index_.module(stage.module);
     if (!module || !Runs(role, *module) || StageOf(role, *module) != stage.stage) return;
     std::vector<bool> begun(static_cast<size_t>(plan_.budget.microbatches));
@@ -86,20 +87,20 @@ class Programs {
     for (const Instruction& op : role.step) {
       const Block* block = op.kind == OpKind::kCall ? index_.block(op.block) : nullptr;
       if (!block || block->module != module->name) continue;
-      const auto microbatch = static_cast<size_t>(op.microbatch);  // one that there is: V5
+      const auto microbatch = static_cast<size_t>(op.microbatch);  // V5 has checked that it exists
       const string action = absl::StrCat(begun[microbatch] ? "B" : "F", op.microbatch);
       begun[microbatch] = true;
       if (next < stage.order.size() && stage.order[next++] == action) continue;
       return Fail("role " + role.name,
-                  absl::StrCat("runs ", action, " of ", module->name, ", where the schedule has another"),
+                  absl::StrCat("runs ", action, " of ", module->name, ", but the schedule has another action there"),
                   op.origin >= 0 ? op.origin : role.origin);
     }
     if (next < stage.order.size())
       Fail("role " + role.name, absl::StrCat("never runs ", stage.order[next], " of ", module->name), role.origin);
   }
 
-  // What comes in an exchange is read: by a call, or by the broadcast that hands it to the siblings.
-  void Received(const Role& role) {
+  // A received value must be read: by a call, or by the broadcast that gives it to the siblings.
+  void CheckReceived(const Role& role) {
     std::unordered_map<string_view, const Instruction*> open;
     for (const Instruction& op : role.step) {
       for (const string& input : op.inputs) open.erase(input);
@@ -113,8 +114,8 @@ class Programs {
     }
   }
 
-  // Weights are held, drawn or loaded as the plan says, and the masters follow.
-  void Setup(const Role& role) {
+  // The setup of each module: allocate, then draw or load as the plan says, then refresh the masters if it is trained.
+  void CheckSetup(const Role& role) {
     std::vector<std::pair<OpKind, string_view>> wanted;
     for (const string& name : role.modules) {
       const Module* module = index_.module(name);
@@ -144,7 +145,7 @@ class Programs {
 
 std::vector<Violation> VerifyPrograms(const PlanIndex& index) {
   std::vector<Violation> violations;
-  Programs(index, violations).Check();
+  ProgramCheck(index, violations).Check();
   return violations;
 }
 

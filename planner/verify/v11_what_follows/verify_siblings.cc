@@ -25,6 +25,7 @@ bool Same(const ExchangePart& a, const ExchangePart& b) {
   return a.backward == b.backward && a.send == b.send && a.value == b.value && a.group == b.group && a.shift == b.shift;
 }
 
+// Parts over bridges, and what they receive, are what a leader may have and a sibling may not.
 bool OverBridge(const ExchangePart& part) { return !part.bridge.empty(); }
 
 bool IsReceived(const Instruction& exchange, const Output& output) {
@@ -33,12 +34,12 @@ bool IsReceived(const Instruction& exchange, const Output& output) {
   });
 }
 
-// Whether nothing of an instruction is left without bridges.
+// Whether an instruction does nothing except transfers over bridges.
 bool OnlyBridges(const Instruction& op) {
   return op.kind == OpKind::kExchange && std::all_of(op.parts.begin(), op.parts.end(), OverBridge);
 }
 
-// Calls `same` with the items of two lists in order, those that `left_out` names skipped.
+// Whether two lists are the same without the items that `left_out_a` and `left_out_b` choose.
 template <typename T, typename LeftA, typename LeftB>
 bool SameLists(const std::vector<T>& a, const std::vector<T>& b, const LeftA& left_out_a, const LeftB& left_out_b) {
   size_t i = 0, j = 0;
@@ -50,6 +51,7 @@ bool SameLists(const std::vector<T>& a, const std::vector<T>& b, const LeftA& le
   }
 }
 
+// In a broadcast the root also reads the value that it sends, as second input; siblings read only the row counts.
 bool SameInputs(const Instruction& a, const Instruction& b) {
   if (a.kind != OpKind::kBroadcast) return a.inputs == b.inputs;
   return a.inputs.empty() ? b.inputs.empty() : !b.inputs.empty() && a.inputs[0] == b.inputs[0];
@@ -66,7 +68,8 @@ bool Same(const Instruction& a, const Instruction& b) {
   return SameLists(a.parts, b.parts, OverBridge, OverBridge) && SameLists(a.outputs, b.outputs, received_a, received_b);
 }
 
-// Of two lists, the first instruction of the second that the first has otherwise; "": they are the same.
+// The first instruction of the sibling's list that differs from the leader's, in words; "" if the lists agree. `origin`
+// is set to that of the instruction.
 string Difference(const std::vector<Instruction>& leader, const std::vector<Instruction>& sibling, int& origin) {
   size_t i = 0, j = 0;
   while (true) {
@@ -92,8 +95,8 @@ std::vector<Violation> VerifySiblings(const PlanIndex& index) {
   for (const Role& role : index.plan().roles) {
     const Module* module = role.modules.empty() ? nullptr : index.module(role.modules.front());
     if (!module) continue;  // V1
-    const auto [first, alone] = stages.try_emplace({module, StageOf(role, *module)}, &role);
-    if (alone) continue;
+    const auto [first, is_first] = stages.try_emplace({module, StageOf(role, *module)}, &role);
+    if (is_first) continue;
     const Role& leader = *first->second;
     const std::pair<const char*, std::vector<Instruction> Role::*> kLists[] = {
         {"setup", &Role::setup}, {"step", &Role::step}, {"teardown", &Role::teardown}};

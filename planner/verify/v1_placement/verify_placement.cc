@@ -2,8 +2,8 @@
 // grids are disjoint or equal; the dense and the expert view of a module have the same ranks; a role runs one
 // pipeline stage of each of its modules.
 //
-// Not here: who communicates with whom (V2, V3), and which layers a stage holds (V5, V7). That roles of one stage
-// run the same program is V11's (verify_siblings.cc).
+// Not here: which ranks communicate (V2, V3), which layers a stage holds (V5, V7), and that the roles of one stage run
+// the same program (V11, verify_siblings.cc).
 
 #include <algorithm>
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace planwright {
 namespace {
 
-// Ranks of a grid, or 0 when they are more than a world may have (and would overflow an int).
+// The number of ranks of a grid; 0 if a world may not have so many. Grid::ranks() could overflow before this check.
 int64_t RanksOf(const Grid& grid) {
   int64_t ranks = 1;
   for (Axis axis : kDenseAxes) ranks = std::min(ranks * grid.size(axis), kMostRanks + 1);
@@ -70,6 +70,7 @@ void CheckGrids(const Plan& plan, std::vector<Violation>& violations) {
   std::sort(by_rank.begin(), by_rank.end(),
             [](const Module* a, const Module* b) { return a->grid.first_rank < b->grid.first_rank; });
   int64_t covered = 0;
+  // Grids ascend now, so a gap shows where the next grid starts behind all ranks so far.
   const auto check_gap = [&](int64_t next) {
     if (next > covered) violations.push_back({"V1", absl::StrCat("rank ", covered, " is in no module"), -1});
   };
@@ -80,20 +81,20 @@ void CheckGrids(const Plan& plan, std::vector<Violation>& violations) {
   check_gap(plan.world_size);
 }
 
-// Where the range ends up if it keeps to the world, else -1.
+// The last rank of the range; -1 if the range has no ranks or leaves the world.
 int64_t LastRank(const Plan& plan, const RankRange& range) {
   if (range.count < 1 || range.stride < 1 || range.first < 0) return -1;
   const int64_t last = range.first + (range.count - int64_t{1}) * range.stride;
   return last < plan.world_size ? last : -1;
 }
 
-// What is wrong with the pipeline stages of a range, or "": pp varies slowest, so its ends tell. A role runs one stage
-// of each module, and every module whose grid it is in.
+// What is wrong with the pipeline stages of a range, or "". A role runs every module whose grid contains its ranks, and
+// one stage of each. pp varies slowest in a grid, so the two ends of a range are enough.
 std::string StageProblem(const Plan& plan, const Role& role, const RankRange& range, int last) {
   for (const Module& module : plan.modules) {
     if (!module.grid.contains(range.first)) continue;
     if (std::find(role.modules.begin(), role.modules.end(), module.name) == role.modules.end()) {
-      return absl::StrCat("role ", role.name, " is on ranks of module ", module.name, " and does not run it");
+      return absl::StrCat("role ", role.name, " is on ranks of module ", module.name, " but does not run it");
     }
     const int stage = CoordinateOf(module.grid, role.ranks.front().first, Axis::kPp);
     if (CoordinateOf(module.grid, range.first, Axis::kPp) == stage &&
@@ -104,7 +105,8 @@ std::string StageProblem(const Plan& plan, const Role& role, const RankRange& ra
   return "";
 }
 
-// Every rank has one role. One number a rank is all that is kept, and a role says one thing that is wrong with it.
+// Each rank must be in one role. This keeps one number for each rank and reports at most one problem for each role: a
+// damaged plan may be wrong at every one of a million ranks.
 void CheckRoles(const Plan& plan, std::vector<Violation>& violations) {
   constexpr int kNobody = -1;
   std::vector<int> owner(plan.world_size, kNobody);
@@ -137,13 +139,13 @@ void CheckRoles(const Plan& plan, std::vector<Violation>& violations) {
       violations.push_back({"V1", std::move(problem), plan.roles[i].origin});
   }
   if (!violations.empty()) return;
-  const auto alone = std::find(owner.begin(), owner.end(), kNobody);
-  if (alone == owner.end()) return;
-  const int rank = static_cast<int>(alone - owner.begin());
-  const auto of = std::find_if(plan.modules.begin(), plan.modules.end(),
-                               [&](const Module& module) { return module.grid.contains(rank); });
+  const auto unowned = std::find(owner.begin(), owner.end(), kNobody);
+  if (unowned == owner.end()) return;
+  const int rank = static_cast<int>(unowned - owner.begin());
+  const auto module = std::find_if(plan.modules.begin(), plan.modules.end(),
+                                   [&](const Module& candidate) { return candidate.grid.contains(rank); });
   violations.push_back(
-      {"V1", absl::StrCat("rank ", rank, " is in no role"), of == plan.modules.end() ? -1 : of->origin});
+      {"V1", absl::StrCat("rank ", rank, " is in no role"), module == plan.modules.end() ? -1 : module->origin});
 }
 
 }  // namespace
@@ -151,7 +153,7 @@ void CheckRoles(const Plan& plan, std::vector<Violation>& violations) {
 std::vector<Violation> VerifyPlacement(const Plan& plan) {
   std::vector<Violation> violations;
   if (plan.world_size < 1 || plan.world_size > kMostRanks) {
-    violations.push_back({"V1", absl::StrCat("a world of ", plan.world_size, " ranks; it has 1 to ", kMostRanks), -1});
+    violations.push_back({"V1", absl::StrCat("the world has ", plan.world_size, " ranks, not 1 to ", kMostRanks), -1});
     return violations;
   }
   CheckGrids(plan, violations);

@@ -14,8 +14,9 @@
 namespace planwright {
 namespace {
 
-// Creation order is world, then modules in plan order, then bridges.
-int CreationRank(const Plan& plan, const Group& group) {
+// The place of a group's kind in the creation order: 0 for the world, 1 + i for groups of module i, then bridges. -1:
+// its module does not exist.
+int CreationPlace(const Plan& plan, const Group& group) {
   if (group.name == "world") return 0;
   for (size_t i = 0; i < plan.modules.size(); ++i) {
     if (plan.modules[i].name == group.module) return static_cast<int>(i) + 1;
@@ -23,6 +24,7 @@ int CreationRank(const Plan& plan, const Group& group) {
   return group.module.empty() ? static_cast<int>(plan.modules.size()) + 1 : -1;
 }
 
+// Whether the group names axes of its view, each once.
 bool AxesFitView(const Group& group) {
   const auto& axes = AxesOf(group.view);
   std::set<Axis> seen;
@@ -33,7 +35,7 @@ bool AxesFitView(const Group& group) {
 
 // What is wrong with an explicit rank list, or "".
 std::string RankListProblem(const Plan& plan, const Group& group) {
-  if (group.name == "world") return group.ranks.empty() ? "" : "lists ranks, though it is all of them";
+  if (group.name == "world") return group.ranks.empty() ? "" : "lists ranks, but the world is all of them";
   if (group.ranks.empty()) return "has no member";
   for (size_t i = 0; i < group.ranks.size(); ++i) {
     if (group.ranks[i] < 0 || group.ranks[i] >= plan.world_size)
@@ -55,13 +57,13 @@ std::vector<Violation> VerifyGroups(const Plan& plan) {
       violations.push_back({"V2", absl::StrCat("group ", group.name, " ", what), group.origin});
     };
     if (!names.insert(group.name).second) fail("exists twice");
-    const int order = CreationRank(plan, group);
+    const int order = CreationPlace(plan, group);
     if (order < 0) {
       fail(absl::StrCat("belongs to unknown module ", group.module));
       continue;
     }
     if (order < last) {
-      // The world has no line of its own, so the other of the two is pointed at.
+      // The world has no recipe line, so the violation points at the other group.
       violations.push_back({"V2", absl::StrCat("group ", group.name, " is created out of order, after ", before->name),
                             group.origin >= 0 ? group.origin : before->origin});
     }
@@ -71,8 +73,9 @@ std::vector<Violation> VerifyGroups(const Plan& plan) {
       if (std::string problem = RankListProblem(plan, group); !problem.empty()) fail(problem);
       continue;
     }
-    // Members follow from grid, view and axes: ordered and distinct by construction (axis.h).
-    if (!AxesFitView(group)) fail("names an axis twice or one that its view does not have");
+    // The members of a module's group follow from grid, view and axes (planner/plan/axis.h). So they are always ordered
+    // and distinct, and only the axes can be wrong.
+    if (!AxesFitView(group)) fail("names an axis twice, or an axis that its view does not have");
     if (!group.ranks.empty()) fail("lists ranks beside its axes");
   }
   for (const Bridge& bridge : plan.bridges) {

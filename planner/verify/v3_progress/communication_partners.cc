@@ -12,7 +12,8 @@ namespace {
 
 using std::string;
 
-// Pairs of roles, each kept once however often it is added: millions of ranks make a handful of pairs.
+// A set of pairs of roles. A hundred thousand ranks add the same few pairs again and again, so a small cache of recent
+// pairs saves most look-ups in the set.
 class RolePairs {
  public:
   void Add(int a, int b) {
@@ -24,47 +25,51 @@ class RolePairs {
   }
   const std::set<std::pair<int, int>>& all() const { return pairs_; }
 
-  std::vector<std::vector<int>> Lists(size_t roles, bool turned) const {
+  // By first role, the second roles; `swapped`: by second role, the first ones. Ascending.
+  std::vector<std::vector<int>> Lists(size_t roles, bool swapped) const {
     std::vector<std::vector<int>> lists(roles);
-    for (const auto& [a, b] : pairs_) turned ? lists[b].push_back(a) : lists[a].push_back(b);
+    for (const auto& [a, b] : pairs_) swapped ? lists[b].push_back(a) : lists[a].push_back(b);
     return lists;
   }
 
  private:
-  std::array<std::pair<int, int>, 256> recent_ = Nothing();
-  std::set<std::pair<int, int>> pairs_;
-
-  static std::array<std::pair<int, int>, 256> Nothing() {
-    std::array<std::pair<int, int>, 256> nothing;
-    nothing.fill({-1, -1});
-    return nothing;
+  using Recent = std::array<std::pair<int, int>, 256>;
+  static Recent NoPairs() {
+    Recent none;
+    none.fill({-1, -1});
+    return none;
   }
+
+  Recent recent_ = NoPairs();
+  std::set<std::pair<int, int>> pairs_;
 };
 
-int Root(std::vector<int>& parent, int role) {
+// The representative of a role's set (union-find, with path halving).
+int SetRoot(std::vector<int>& parent, int role) {
   while (parent[role] != role) role = parent[role] = parent[parent[role]];
   return role;
 }
 
-// Calls visit(rank, first rank of its subgroup) for every rank of the grid, ascending: coordinates of the group's axes
-// set to 0.
+// Calls visit(rank, first rank of its subgroup) for every rank of the grid, ascending. The first rank of a subgroup has
+// coordinate 0 along the group's axes and the rank's own coordinates along the others.
 template <typename Visit>
-void ForMembers(const Grid& grid, const Group& group, Visit visit) {
-  std::array<int, 4> size, fixed;  // stride of an axis that tells subgroups apart, else 0
+void ForEachRank(const Grid& grid, const Group& group, Visit visit) {
+  std::array<int, 4> size;
+  std::array<int, 4> outside_stride;  // 0 for the group's axes; for the others the stride of the axis
   int stride = 1;
   for (size_t i = 0; i < size.size(); ++i) {
     const Axis axis = AxesOf(group.view)[i];
     const bool inside = std::find(group.axes.begin(), group.axes.end(), axis) != group.axes.end();
     size[i] = grid.size(axis);
-    fixed[i] = inside ? 0 : stride;
+    outside_stride[i] = inside ? 0 : stride;
     stride *= size[i];
   }
   int rank = grid.first_rank;
   for (int d = 0; d < size[3]; ++d) {
     for (int c = 0; c < size[2]; ++c) {
       for (int b = 0; b < size[1]; ++b) {
-        const int first = grid.first_rank + d * fixed[3] + c * fixed[2] + b * fixed[1];
-        for (int a = 0; a < size[0]; ++a) visit(rank++, first + a * fixed[0]);
+        const int first = grid.first_rank + d * outside_stride[3] + c * outside_stride[2] + b * outside_stride[1];
+        for (int a = 0; a < size[0]; ++a) visit(rank++, first + a * outside_stride[0]);
       }
     }
   }
@@ -88,36 +93,39 @@ int CommunicationPartners::FirstRank(int role) const {
   return ranges.empty() ? -1 : ranges.front().first;
 }
 
+// Ranks of a grid are consecutive, so a range is inside if its two ends are.
 bool CommunicationPartners::AllInside(const Role& role, const Grid& grid) const {
   return std::all_of(role.ranks.begin(), role.ranks.end(), [&](const RankRange& range) {
     return grid.contains(range.first) && grid.contains(range.first + (range.count - 1) * range.stride);
   });
 }
 
-const CommunicationPartners::Meetings& CommunicationPartners::Of(const Group& group) {
+const CommunicationPartners::Meetings& CommunicationPartners::MeetingsOf(const Group& group) {
   std::optional<Meetings>& meetings = meetings_[&group - plan_.groups.data()];
-  if (!meetings) meetings = Meet(group);
+  if (!meetings) meetings = FindMeetings(group);
   return *meetings;
 }
 
-CommunicationPartners::Meetings CommunicationPartners::Meet(const Group& group) const {
+CommunicationPartners::Meetings CommunicationPartners::FindMeetings(const Group& group) const {
   const size_t roles = plan_.roles.size();
-  RolePairs pairs;  // a role of a subgroup's first rank, and one that has a rank of the subgroup
+  // For each member: the role of the first rank of its subgroup, and its own role. Joining these pairs joins all roles
+  // of a subgroup.
+  RolePairs pairs;
   Meetings meetings;
-  meetings.whole.assign(roles, true);
+  meetings.all_members.assign(roles, true);
   if (const Module* module = plan_.FindModule(group.module)) {
     meetings.members = module->grid.size(group.axes);
-    ForMembers(module->grid, group, [&](int rank, int first) {
+    ForEachRank(module->grid, group, [&](int rank, int first) {
       if (role_of_[rank] >= 0 && role_of_[first] >= 0) pairs.Add(role_of_[first], role_of_[rank]);
     });
-    for (size_t role = 0; role < roles; ++role) meetings.whole[role] = AllInside(plan_.roles[role], module->grid);
-  } else if (group.name == "world") {
+    for (size_t role = 0; role < roles; ++role) meetings.all_members[role] = AllInside(plan_.roles[role], module->grid);
+  } else if (group.name == "world") {  // one subgroup, which starts with rank 0
     meetings.members = plan_.world_size;
     for (size_t role = 0; role < roles; ++role) {
       if (FirstRank(static_cast<int>(role)) >= 0) pairs.Add(role_of_[0], static_cast<int>(role));
     }
-  } else {
-    std::vector<int64_t> missing(roles, 0);
+  } else {                                   // the group of a bridge, which lists its members
+    std::vector<int64_t> missing(roles, 0);  // by role: ranks that the member list lacks
     for (size_t role = 0; role < roles; ++role) {
       for (const RankRange& range : plan_.roles[role].ranks) missing[role] += range.count;
     }
@@ -126,20 +134,22 @@ CommunicationPartners::Meetings CommunicationPartners::Meet(const Group& group) 
       --missing[role_of_[rank]];
     }
     meetings.members = static_cast<int64_t>(group.ranks.size());
-    for (size_t role = 0; role < roles; ++role) meetings.whole[role] = missing[role] == 0;
+    for (size_t role = 0; role < roles; ++role) meetings.all_members[role] = missing[role] == 0;
   }
+  // Union-find over the pairs gives the sets. They are numbered by their first role.
   std::vector<int> parent(roles);
   std::iota(parent.begin(), parent.end(), 0);
   std::vector<char> member(roles, false);
   for (const auto& [a, b] : pairs.all()) {
     member[a] = member[b] = true;
-    parent[Root(parent, a)] = Root(parent, b);
+    parent[SetRoot(parent, a)] = SetRoot(parent, b);
   }
   meetings.set_of_role.assign(roles, -1);
   std::map<int, int> sets;
   for (size_t role = 0; role < roles; ++role) {
     if (!member[role]) continue;
-    const auto [it, fresh] = sets.emplace(Root(parent, static_cast<int>(role)), static_cast<int>(meetings.sets.size()));
+    const auto [it, fresh] =
+        sets.emplace(SetRoot(parent, static_cast<int>(role)), static_cast<int>(meetings.sets.size()));
     if (fresh) meetings.sets.emplace_back();
     meetings.sets[it->second].push_back(static_cast<int>(role));
     meetings.set_of_role[role] = it->second;
@@ -147,7 +157,9 @@ CommunicationPartners::Meetings CommunicationPartners::Meet(const Group& group) 
   return meetings;
 }
 
-const CommunicationPartners::Peers& CommunicationPartners::Of(const ExchangePart& part) {
+const CommunicationPartners::Peers& CommunicationPartners::PeersOf(const ExchangePart& part) {
+  // All parts with the same bridge, direction and side have the same peers, and so have all with the same group and
+  // shift.
   const bool bridged = !part.bridge.empty();
   const std::pair<string, int> key =
       bridged ? std::pair(part.bridge, 2 * part.backward + part.send) : std::pair(part.group, part.shift);
@@ -156,46 +168,47 @@ const CommunicationPartners::Peers& CommunicationPartners::Of(const ExchangePart
   Peers peers;
   if (bridged) {
     const Bridge* bridge = plan_.FindBridge(part.bridge);
-    if (bridge) peers = OverBridge(*bridge, part);
+    if (bridge) peers = PeersOverBridge(*bridge, part);
     if (!bridge) peers.problem = absl::StrCat("names bridge ", part.bridge, ", which does not exist");
   } else {
     const Group* group = plan_.FindGroup(part.group);
-    if (group) peers = BetweenStages(*group, part.shift);
+    if (group) peers = PeersBetweenStages(*group, part.shift);
     if (!group) peers.problem = absl::StrCat("names group ", part.group, ", which does not exist");
   }
   return known.emplace(key, std::move(peers)).first->second;
 }
 
-CommunicationPartners::Peers CommunicationPartners::OverBridge(const Bridge& bridge, const ExchangePart& part) const {
+CommunicationPartners::Peers CommunicationPartners::PeersOverBridge(const Bridge& bridge,
+                                                                    const ExchangePart& part) const {
   Peers peers;
   const Group* group = plan_.FindGroup(bridge.name);
   if (!group || !group->used()) {
-    peers.problem = absl::StrCat("moves rows over ", bridge.name, ", for which no communicator is made");
+    peers.problem = absl::StrCat("moves rows over ", bridge.name, ", which has no communicator");
     return peers;
   }
-  std::vector<char> connected(plan_.world_size, false);
+  std::vector<char> connected(plan_.world_size, false);  // by rank: in the bridge's communicator
   for (int rank : group->ranks) connected[rank] = true;
   RolePairs pairs;
   for (const Transfer& row : part.backward ? bridge.backward : bridge.forward) {
     for (int rank : {row.from_rank, row.to_rank}) {
       if (rank >= 0 && rank < plan_.world_size && connected[rank] && role_of_[rank] >= 0) continue;
       peers.problem = absl::StrCat("moves rows over ", bridge.name, ", whose table names rank ", rank,
-                                   ", which its communicator lacks");
+                                   ", which is not in its communicator");
       return peers;
     }
     pairs.Add(role_of_[row.from_rank], role_of_[row.to_rank]);
   }
   peers.of_role = pairs.Lists(plan_.roles.size(), !part.send);
-  peers.without.assign(plan_.roles.size(), -1);
+  peers.rank_without_peer.assign(plan_.roles.size(), -1);
   return peers;
 }
 
-CommunicationPartners::Peers CommunicationPartners::BetweenStages(const Group& group, int shift) const {
+CommunicationPartners::Peers CommunicationPartners::PeersBetweenStages(const Group& group, int shift) const {
   Peers peers;
   const Module* module = plan_.FindModule(group.module);
   if (!module || group.axes.size() != 1 || shift == 0 || !group.used()) {
     peers.problem = absl::StrCat("moves a value by ", shift, " over group ", group.name,
-                                 ", which is no line of ranks that have a communicator");
+                                 ", which is no line of stages with a communicator");
     return peers;
   }
   const Grid& grid = module->grid;
@@ -205,33 +218,36 @@ CommunicationPartners::Peers CommunicationPartners::BetweenStages(const Group& g
     stride *= grid.size(axis);
   }
   const int size = grid.size(group.axes.front());
+  // Ranks with consecutive numbers: `stride` ranks have one coordinate along the axis, and stride * size of them make a
+  // block in which the coordinate goes from 0 to size - 1. A peer has the same place inside its stride.
   RolePairs pairs;
-  peers.without.assign(plan_.roles.size(), -1);
+  peers.rank_without_peer.assign(plan_.roles.size(), -1);
   for (int block = grid.first_rank; block < grid.first_rank + grid.ranks(); block += stride * size) {
     for (int coordinate = 0; coordinate < size; ++coordinate) {
       const bool reaches = coordinate + shift >= 0 && coordinate + shift < size;
       for (int rank = block + coordinate * stride; rank < block + (coordinate + 1) * stride; ++rank) {
         const int role = role_of_[rank], peer = reaches ? role_of_[rank + shift * stride] : -1;
         if (role < 0) continue;
-        if (peer < 0) peers.without[role] = rank;
+        if (peer < 0) peers.rank_without_peer[role] = rank;
         if (peer >= 0) pairs.Add(role, peer);
       }
     }
   }
+  // Ranks outside the module's grid have no stage at all.
   for (size_t role = 0; role < plan_.roles.size(); ++role) {
-    if (!AllInside(plan_.roles[role], grid)) peers.without[role] = FirstRank(static_cast<int>(role));
+    if (!AllInside(plan_.roles[role], grid)) peers.rank_without_peer[role] = FirstRank(static_cast<int>(role));
   }
   peers.of_role = pairs.Lists(plan_.roles.size(), false);
   return peers;
 }
 
-std::pair<int, int> CommunicationPartners::Example(const Group& group, int a, int b) const {
+std::pair<int, int> CommunicationPartners::ExampleRanks(const Group& group, int a, int b) const {
   std::pair<int, int> example = {FirstRank(a), FirstRank(b)};
   const Module* module = plan_.FindModule(group.module);
   if (!module) return example;
-  std::map<int, int> seen_a, seen_b;  // by first rank of a subgroup
-  bool found = false;
-  ForMembers(module->grid, group, [&](int rank, int first) {
+  std::map<int, int> seen_a, seen_b;  // by first rank of a subgroup: a rank of the role in it
+  bool found = false;                 // a subgroup with a rank of each role
+  ForEachRank(module->grid, group, [&](int rank, int first) {
     if (found) return;
     if (role_of_[rank] == a) seen_a.emplace(first, rank);
     if (role_of_[rank] == b) seen_b.emplace(first, rank);
@@ -242,7 +258,7 @@ std::pair<int, int> CommunicationPartners::Example(const Group& group, int a, in
   return example;
 }
 
-std::pair<int, int> CommunicationPartners::Example(const ExchangePart& part, int a, int b) const {
+std::pair<int, int> CommunicationPartners::ExampleRanks(const ExchangePart& part, int a, int b) const {
   if (const Bridge* bridge = plan_.FindBridge(part.bridge)) {
     for (const Transfer& row : part.backward ? bridge->backward : bridge->forward) {
       const int mine = part.send ? row.from_rank : row.to_rank, theirs = part.send ? row.to_rank : row.from_rank;

@@ -8,6 +8,7 @@ namespace {
 
 using std::string;
 
+// `own_rows`: each member has its own number of rows, so the first dim is not compared.
 void AppendType(string& text, const ValueType& type, bool own_rows) {
   Append(text, " ", DTypeName(type.dtype), "[");
   for (size_t i = 0; i < type.dims.size(); ++i) {
@@ -41,15 +42,16 @@ CommunicationTraces::CommunicationTraces(const Plan& plan) : plan_(plan) {
   for (size_t i = 0; i < plan.groups.size(); ++i) groups_.emplace(plan.groups[i].name, static_cast<int>(i));
 }
 
-Trace CommunicationTraces::Of(const std::vector<Instruction>& list) {
+Trace CommunicationTraces::TraceOf(const std::vector<Instruction>& list) {
   Trace events;
-  Collect(list, {}, events);
+  CollectEvents(list, {}, events);
   return events;
 }
 
-const CommunicationTraces::BlockTrace* CommunicationTraces::Expand(std::string_view name) {
+const CommunicationTraces::BlockTrace* CommunicationTraces::TraceOfBlock(std::string_view name) {
   const auto found = blocks_.find(name);
   if (found == blocks_.end() || found->second.open) return nullptr;
+  // A block's own events do not depend on its caller, so they are found once.
   BlockTrace& trace = found->second;
   if (trace.done) return &trace;
   trace.open = true;
@@ -57,54 +59,54 @@ const CommunicationTraces::BlockTrace* CommunicationTraces::Expand(std::string_v
   for (const auto* values : {&trace.block->inputs, &trace.block->takes}) {
     for (const Output& value : *values) given[value.name] = &value.type;
   }
-  Collect(trace.block->body, given, trace.events);
+  CollectEvents(trace.block->body, given, trace.events);
   trace.open = false, trace.done = true;
   return &trace;
 }
 
-void CommunicationTraces::Collect(const std::vector<Instruction>& body, const Types& given, Trace& events) {
+void CommunicationTraces::CollectEvents(const std::vector<Instruction>& body, const Types& given, Trace& events) {
   Types types;
   bool typed = false;
   for (const Instruction& instruction : body) {
     if (instruction.kind == OpKind::kCall) {
-      const BlockTrace* block = Expand(instruction.block);
+      const BlockTrace* block = TraceOfBlock(instruction.block);
       if (!block) continue;
-      held_ += block->events.size();
-      if (too_long()) return;
+      event_count_ += block->events.size();
+      if (too_long()) return;  // before memory runs out; the proof refuses the plan
       events.insert(events.end(), block->events.begin(), block->events.end());
     } else if (OpClassOf(instruction.kind) == OpClass::kCommunication) {
-      if (instruction.kind == OpKind::kExchange && !typed) {  // only exchanges need the types of what they send
+      if (instruction.kind == OpKind::kExchange && !typed) {  // only an exchange sends values that others make
         typed = true;
         types = given;
         for (const Instruction& maker : body) {
           for (const Output& output : maker.outputs) types[output.name] = &output.type;
         }
       }
-      events.push_back(Add(instruction, types));
+      events.push_back(AddCommunication(instruction, types));
     }
   }
 }
 
-int CommunicationTraces::Number(string text) {
+int CommunicationTraces::Intern(string text) {
   const auto [it, fresh] = numbers_.emplace(std::move(text), static_cast<int>(texts_.size()));
   if (fresh) texts_.push_back(&it->first);
   return it->second;
 }
 
-int CommunicationTraces::Add(const Instruction& instruction, const Types& types) {
+int CommunicationTraces::AddCommunication(const Instruction& instruction, const Types& types) {
   Communication& made = communications_.emplace_back();
   made.instruction = &instruction;
   const int event = static_cast<int>(communications_.size()) - 1;
   if (instruction.kind == OpKind::kExchange) {
     for (const ExchangePart& part : instruction.parts) {
       const bool bridged = !part.bridge.empty();
-      // Both sides say it alike: forward or backward, and between stages the sender's shift.
+      // Both ends must build the same text, so the shift is that of the sender.
       string text = Cat(part.backward ? "backward" : "forward");
       if (!bridged) Append(text, " by ", part.send ? part.shift : -part.shift);
       const auto type = types.find(part.value);
       if (type != types.end()) AppendType(text, *type->second, bridged);
       made.parts.push_back(
-          {&part, Number(Cat(bridged ? part.bridge : part.group, "\n", instruction.stream)), Number(std::move(text))});
+          {&part, Intern(Cat(bridged ? part.bridge : part.group, "\n", instruction.stream)), Intern(std::move(text))});
     }
     return event;
   }
@@ -117,22 +119,24 @@ int CommunicationTraces::Add(const Instruction& instruction, const Types& types)
   }
   if (instruction.kind == OpKind::kBroadcast) {
     const int64_t* index = instruction.FindInteger("root");
-    made.root = index ? *index : -1;
+    made.root = index ? *index : -1;  // -1 is no member of any subgroup
   }
+  // Members must agree on everything in this text: also on reduce, dim and root, which are attributes.
   string text(OpName(instruction.kind));
   for (const Output& output : instruction.outputs) AppendType(text, output.type, InfoOf(instruction.kind).own_rows);
   for (const auto& [key, value] : instruction.attributes) AppendAttribute(text, key, value);
   if (!instruction.stream.empty()) Append(text, " on stream ", instruction.stream);
-  made.signature = Number(std::move(text));
+  made.signature = Intern(std::move(text));
   return event;
 }
 
+// Finds event `index` of a body. Events before the body's own are skipped by the lengths of the called blocks' traces.
 bool CommunicationTraces::FindPlace(const std::vector<Instruction>& body, size_t& index, Place& place) const {
   for (size_t i = 0; i < body.size(); ++i) {
     if (body[i].kind == OpKind::kCall) {
       const auto block = blocks_.find(body[i].block);
       if (block == blocks_.end() || block->second.open) continue;
-      if (index >= block->second.events.size()) {
+      if (index >= block->second.events.size()) {  // the event is after this call
         index -= block->second.events.size();
         continue;
       }

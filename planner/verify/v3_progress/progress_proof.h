@@ -1,5 +1,5 @@
-// One list (setup, step or teardown) of every role, run against each other with one runner per role: the order of
-// docs/progress.md.
+// The proof of V3 for one list (setup, step or teardown) of all roles. One runner for each role goes through the role's
+// trace until it meets its partners. This is step C2 of docs/progress.md#what-is-proved.
 #pragma once
 
 #include <deque>
@@ -21,24 +21,25 @@ class ProgressProof {
   ProgressProof(const Plan& plan, CommunicationTraces& traces, CommunicationPartners& partners, std::string list_name,
                 List list);
 
-  // Nothing, or the first thing that is wrong.
+  // Empty, or one violation: the first thing that is wrong.
   std::vector<Violation> Run();
 
  private:
   static constexpr int kNobody = -1;
 
-  // Where a role is.
+  // How far a role has come.
   struct Runner {
     Trace trace;
-    size_t next = 0;
-    int open = 0;  // transfers of the exchange it is at that are not met
+    size_t next = 0;  // the event that it is at
+    int open = 0;     // if that is an exchange: its transfers that are not met yet
     bool done() const { return next == trace.size(); }
   };
-  // A set of roles on its way to one collective.
+  // The next collective of a set of roles: how many have arrived, and which came first.
   struct Collective {
     int arrived = 0, first = kNobody;
   };
-  // Transfers from one role to another over one communicator, in order. At most one of the queues holds any.
+  // A transfer that waits for its other end. A channel has the waiting transfers from one role to another over one
+  // communicator, in order; one of its two queues is always empty.
   struct Post {
     size_t event = 0;
     const Communication::Part* part = nullptr;
@@ -48,23 +49,23 @@ class ProgressProof {
   };
   using ChannelKey = std::tuple<int, int, int>;  // communicator, sender, receiver
 
-  void Walk(int role);
-  bool Collect(int role, const Communication& communication);
-  bool Exchange(int role, const Communication& communication);
+  void Advance(int role);
+  bool ArriveAtCollective(int role, const Communication& communication);
+  bool PostExchange(int role, const Communication& communication);
   void Release(int role);
 
-  // Reports (role_meeting_report.cc).
+  // Messages (progress_proof_report.cc).
   std::string Where(int role, size_t event, int rank) const;
   int OriginOf(int role, size_t event) const;
   void Fail(int role, size_t event, int rank, const std::string& what);
-  void FailMeeting(int role, int other, const Communication& communication);
+  void FailCollective(int role, int other, const Communication& communication);
   void FailTransfer(int role, const Post& mine, int other, const Post& theirs);
   void ReportStuck();
   bool ReportUnequalCollectives();
   bool ReportUnequalCollectives(const Group& group, const std::vector<int>& roles);
   bool ReportUnequalTransfers();
   void ReportCircle();
-  int WaitsFor(int role);
+  int RoleWaitedFor(int role);
 
   const Plan& plan_;
   CommunicationTraces& traces_;
@@ -72,7 +73,7 @@ class ProgressProof {
   const std::string list_name_;
   const List list_;
   std::vector<Runner> runners_;
-  std::vector<int> ready_;
+  std::vector<int> ready_;                            // roles whose next event may be done
   std::vector<std::vector<Collective>> collectives_;  // by group and set
   std::map<ChannelKey, Channel> channels_;
   std::vector<Violation> violations_;

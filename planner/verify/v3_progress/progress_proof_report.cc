@@ -1,4 +1,4 @@
-// What ProgressProof says when roles do not meet: both sides, at the first position that is wrong.
+// The messages of ProgressProof: if roles do not meet, they name both sides at the first position that is wrong.
 
 #include <algorithm>
 #include <optional>
@@ -11,6 +11,7 @@ namespace {
 
 using std::string;
 
+// " (recipe.yaml:17)", or "".
 string LineOf(const Plan& plan, int origin) {
   if (origin < 0 || origin >= static_cast<int>(plan.origins.size()) || plan.origins[origin].file.empty()) return "";
   return Cat(" (", plan.origins[origin].file, ":", plan.origins[origin].line, ")");
@@ -32,7 +33,8 @@ int ProgressProof::OriginOf(int role, size_t event) const {
   return traces_.PlaceOf(list_name_, named.*list_, event, named.origin).origin;
 }
 
-// "rank 5 (role language.s0.sibling) at step 40 > language.moe.forward 3: all_reduce over ... (recipe.yaml:17)"
+// "rank 5 (role language.s0.sibling) at step 40 > language.moe.forward 3: all_reduce ... over ... (recipe.yaml:17)".
+// `rank` -1: the first rank of the role.
 string ProgressProof::Where(int role, size_t event, int rank) const {
   const Role& named = plan_.roles[role];
   const string who = Cat("rank ", rank >= 0 ? rank : partners_.FirstRank(role), " (role ", named.name, ")");
@@ -47,28 +49,31 @@ void ProgressProof::Fail(int role, size_t event, int rank, const string& what) {
   violations_.push_back({"V3", Cat(Where(role, event, rank), " ", what), OriginOf(role, event)});
 }
 
-void ProgressProof::FailMeeting(int role, int other, const Communication& communication) {
-  const auto [mine, theirs] = partners_.Example(*communication.group, role, other);
+void ProgressProof::FailCollective(int role, int other, const Communication& communication) {
+  const auto [mine, theirs] = partners_.ExampleRanks(*communication.group, role, other);
   Fail(role, runners_[role].next, mine, Cat("meets ", Where(other, runners_[other].next, theirs)));
 }
 
 void ProgressProof::FailTransfer(int role, const Post& mine, int other, const Post& theirs) {
-  const auto [rank, peer] = partners_.Example(*mine.part->part, role, other);
+  const auto [rank, peer] = partners_.ExampleRanks(*mine.part->part, role, other);
   Fail(role, mine.event, rank,
        Cat("would ", traces_.TextOf(*mine.part), " where ", Where(other, theirs.event, peer), " would ",
            traces_.TextOf(*theirs.part)));
 }
 
+// All runners that are left wait. The cause is, in this order: collectives that some members lack, transfers that one
+// end lacks, or a circle of waits.
 void ProgressProof::ReportStuck() {
   if (std::all_of(runners_.begin(), runners_.end(), [](const Runner& runner) { return runner.done(); })) return;
   if (!ReportUnequalCollectives() && !ReportUnequalTransfers()) ReportCircle();
 }
 
-// The members of a group do not have the same collectives.
+// Finds roles of one set whose sequences of collectives over a group differ.
 bool ProgressProof::ReportUnequalCollectives() {
   for (size_t index = 0; index < collectives_.size(); ++index) {
     for (size_t set = 0; set < collectives_[index].size(); ++set) {
-      if (ReportUnequalCollectives(plan_.groups[index], partners_.Of(plan_.groups[index]).sets[set])) return true;
+      if (ReportUnequalCollectives(plan_.groups[index], partners_.MeetingsOf(plan_.groups[index]).sets[set]))
+        return true;
     }
   }
   return false;
@@ -87,10 +92,11 @@ bool ProgressProof::ReportUnequalCollectives(const Group& group, const std::vect
   for (int other : roles) {
     const std::vector<size_t> second = events(other);
     const size_t common = std::min(first.size(), second.size());
+    // The first position where the two sequences differ.
     size_t i = 0;
     while (i < common && signature(roles.front(), first[i]) == signature(other, second[i])) ++i;
     if (i == first.size() && i == second.size()) continue;
-    const auto [rank, peer] = partners_.Example(group, roles.front(), other);
+    const auto [rank, peer] = partners_.ExampleRanks(group, roles.front(), other);
     const bool longer = i < first.size();
     const int here = longer ? roles.front() : other, there = longer ? other : roles.front();
     const size_t at = longer ? first[i] : second[i];
@@ -107,14 +113,14 @@ bool ProgressProof::ReportUnequalCollectives(const Group& group, const std::vect
   return false;
 }
 
-// One role sends another less, or more, than that receives.
+// Finds two roles where one sends more or fewer transfers than the other receives.
 bool ProgressProof::ReportUnequalTransfers() {
   std::map<ChannelKey, std::pair<std::vector<Post>, std::vector<Post>>> posts;
   for (size_t i = 0; i < runners_.size(); ++i) {
     const int role = static_cast<int>(i);
     for (size_t event = 0; event < runners_[i].trace.size(); ++event) {
       for (const Communication::Part& part : traces_.at(runners_[i].trace[event]).parts) {
-        const CommunicationPartners::Peers& peers = partners_.Of(*part.part);
+        const CommunicationPartners::Peers& peers = partners_.PeersOf(*part.part);
         if (!peers.problem.empty()) continue;
         for (int peer : peers.of_role[i]) {
           if (part.part->send) posts[{part.communicator, role, peer}].first.push_back({event, &part});
@@ -129,12 +135,12 @@ bool ProgressProof::ReportUnequalTransfers() {
     const bool more_sent = sends.size() > receives.size();
     const auto [communicator, from, to] = key;
     const int here = more_sent ? from : to, there = more_sent ? to : from;
-    // A direction that the other side lacks is more telling than the last transfer of all.
+    // Points at the first transfer that differs from the other end's: if a direction is missing there, this shows it.
     const std::vector<Post>& longer = more_sent ? sends : receives;
     const std::vector<Post>& shorter = more_sent ? receives : sends;
     size_t i = 0;
     while (i < shorter.size() && longer[i].part->signature == shorter[i].part->signature) ++i;
-    const auto [rank, peer] = partners_.Example(*longer[i].part->part, here, there);
+    const auto [rank, peer] = partners_.ExampleRanks(*longer[i].part->part, here, there);
     Fail(here, longer[i].event, rank,
          Cat(more_sent ? "sends " : "receives ", Times(longer.size()), " where rank ", peer, " (role ",
              plan_.roles[there].name, ")", LineOf(plan_, plan_.roles[there].origin),
@@ -144,17 +150,18 @@ bool ProgressProof::ReportUnequalTransfers() {
   return false;
 }
 
-// A role that has not come where `role` waits.
-int ProgressProof::WaitsFor(int role) {
+// A role that `role` waits for, or kNobody.
+int ProgressProof::RoleWaitedFor(int role) {
   const Communication& communication = traces_.at(runners_[role].trace[runners_[role].next]);
   if (communication.instruction->kind != OpKind::kExchange) {
-    const CommunicationPartners::Meetings& meetings = partners_.Of(*communication.group);
+    const CommunicationPartners::Meetings& meetings = partners_.MeetingsOf(*communication.group);
     for (int other : meetings.sets[meetings.set_of_role[role]]) {
       const Runner& runner = runners_[other];
       if (runner.done() || traces_.at(runner.trace[runner.next]).group != communication.group) return other;
     }
     return kNobody;
   }
+  // At an exchange: the other end of some transfer that the role has posted and that is not met.
   for (const auto& [key, channel] : channels_) {
     const auto [communicator, from, to] = key;
     if (from == role && !channel.sends.empty()) return to;
@@ -163,21 +170,21 @@ int ProgressProof::WaitsFor(int role) {
   return kNobody;
 }
 
-// Every role that is left waits for another: a walk from one to the next comes round.
+// Each role that is left waits for another, so a walk from a role to the one that it waits for comes to a circle.
 void ProgressProof::ReportCircle() {
   std::vector<int> walk;
   for (size_t role = 0; role < runners_.size() && walk.empty(); ++role) {
     if (!runners_[role].done()) walk.push_back(static_cast<int>(role));
   }
   for (;;) {
-    const int next = runners_[walk.back()].done() ? kNobody : WaitsFor(walk.back());
+    const int next = runners_[walk.back()].done() ? kNobody : RoleWaitedFor(walk.back());
     if (next == kNobody) break;
     const auto seen = std::find(walk.begin(), walk.end(), next);
     if (seen == walk.end()) {
       walk.push_back(next);
       continue;
     }
-    walk.erase(walk.begin(), seen);
+    walk.erase(walk.begin(), seen);  // what leads to the circle is no part of it
     break;
   }
   string text = "waits in a circle";

@@ -13,7 +13,9 @@ const Places kNowhere;
 
 bool HasCollectives(const Block& block) { return std::any_of(block.body.begin(), block.body.end(), MovesState); }
 
-// A step's program, with the calls of blocks that hold collectives of buckets replaced by what is in them.
+// The instructions of a step. A call is replaced by the body of its block if the block has collectives on buckets, as
+// with gradients.overlap_reduce, where a stage's last backward reduces each bucket as soon as its gradients are
+// complete.
 std::vector<const Instruction*> Expanded(const PlanIndex& index, const Role& role) {
   std::vector<const Instruction*> program;
   for (const Instruction& op : role.step) {
@@ -35,9 +37,11 @@ bool MovesState(const Instruction& op) {
   return OpClassOf(op.kind) == OpClass::kCommunication && !op.inputs.empty() && IsStateName(op.inputs.front());
 }
 
-StepProgram::StepProgram(const PlanIndex& index, const Role& role) : program_(Expanded(index, role)) { Collect(index); }
+StepProgram::StepProgram(const PlanIndex& index, const Role& role) : program_(Expanded(index, role)) {
+  CollectPlaces(index);
+}
 
-void StepProgram::Collect(const PlanIndex& index) {
+void StepProgram::CollectPlaces(const PlanIndex& index) {
   for (int i = 0; i < static_cast<int>(program_.size()); ++i) {
     const Instruction& op = At(i);
     if (op.kind == OpKind::kCall) {
@@ -48,7 +52,7 @@ void StepProgram::Collect(const PlanIndex& index) {
     if (OpClassOf(op.kind) == OpClass::kState && op.kind != OpKind::kAccumulate) {
       const string* module = op.FindText("module");
       const int64_t* bucket = op.FindInteger("bucket");
-      states_[{op.kind, module ? *module : "", bucket ? *bucket : -1}].push_back(i);
+      state_changes_[{op.kind, module ? *module : "", bucket ? *bucket : -1}].push_back(i);
     }
     if (MovesState(op)) collectives_.push_back(i);
   }
@@ -68,9 +72,9 @@ const Places& StepProgram::CallsOf(const string& module) const {
   return it == calls_.end() ? kNowhere : it->second;
 }
 
-const Places& StepProgram::StatesOf(const State& state) const {
-  auto it = states_.find(state);
-  return it == states_.end() ? kNowhere : it->second;
+const Places& StepProgram::StateChangesOf(const StateKey& key) const {
+  auto it = state_changes_.find(key);
+  return it == state_changes_.end() ? kNowhere : it->second;
 }
 
 }  // namespace planwright

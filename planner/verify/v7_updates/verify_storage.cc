@@ -20,7 +20,8 @@ namespace {
 
 using std::string;
 
-// Storages start at multiples of the one, buckets end at multiples of the other and of their shards (facts 5.3).
+// In elements. A storage starts at a multiple of the first; a bucket ends at a multiple of the second and of its number
+// of shards (docs/training/step.md#gradient-buckets).
 constexpr int64_t kStartAlignment = 64, kEndAlignment = 128;
 
 int64_t Elements(const std::vector<int64_t>& shape) {
@@ -29,6 +30,7 @@ int64_t Elements(const std::vector<int64_t>& shape) {
   return count;
 }
 
+// Checks the storages and buckets of one module.
 class ModuleStorage {
  public:
   ModuleStorage(const PlanIndex& index, const Module& module, std::vector<Violation>& violations)
@@ -55,6 +57,8 @@ class ModuleStorage {
         {rule, absl::StrCat("module ", module_.name, " ", message), index_.OriginOf(-1, module_.origin, &module_)});
   }
 
+  // A storage holds the right number of elements of its parameters. If they are trained, it lies in a bucket of its
+  // stage and view that treats tp as its parameters need.
   void CheckStorage(const Storage& storage) {
     const string name = absl::StrCat(storage.frame, ".", storage.slot);
     if (storage.stage < 0 || storage.stage >= module_.grid.pp) {
@@ -78,11 +82,11 @@ class ModuleStorage {
                         absl::StrJoin(storage.shape, ","), "]"));
     }
     if (!trained) {
-      if (storage.bucket >= 0) Fail(absl::StrCat("steps ", name, ", which is frozen"));
+      if (storage.bucket >= 0) Fail(absl::StrCat("updates ", name, ", which is frozen"));
       return;
     }
     if (storage.bucket < 0 || storage.bucket >= static_cast<int>(module_.buckets.size())) {
-      return Fail(absl::StrCat("never steps ", name, ": it is in no bucket"));
+      return Fail(absl::StrCat("never updates ", name, ", which is in no bucket"));
     }
     const Bucket& bucket = module_.buckets[static_cast<size_t>(storage.bucket)];
     if (bucket.stage != storage.stage) {
@@ -95,9 +99,9 @@ class ModuleStorage {
     }
     const bool cut = std::any_of(storage.parameters.begin(), storage.parameters.end(),
                                  [&](int i) { return module_.parameters[static_cast<size_t>(i)].shard_dim >= 0; });
-    // Experts are of the expert view: along tp every rank has its own.
+    // Every tp rank has other experts, so the gradients of experts count as sharded.
     if (module_.grid.tp > 1 && (experts || cut) != (bucket.tp == TpGradient::kSharded)) {
-      const char* held = experts ? "its rank's own" : cut ? "cut" : "whole";
+      const char* held = experts ? "different on each rank" : cut ? "cut" : "whole";
       Fail(absl::StrCat("counts ", name, ", which is ", held, " over tp, in bucket ", bucket.name, " as ",
                         string(TpGradientName(bucket.tp))),
            "V6");
@@ -105,7 +109,7 @@ class ModuleStorage {
     places_[storage.bucket].push_back({storage.offset, storage.offset + Elements(storage.shape), name});
   }
 
-  // What a rank holds of a parameter.
+  // How many elements of a parameter one rank holds.
   int64_t LocalElements(const Parameter& parameter, const string& name) {
     int64_t elements = Elements(parameter.shape);
     const auto divide = [&](int64_t by, const char* what) {
@@ -113,7 +117,7 @@ class ModuleStorage {
         return Fail(absl::StrCat("cuts ", parameter.name, " in ", name, " into ", by, " unequal parts of ", what));
       elements /= by;
     };
-    if (parameter.experts > 0) {
+    if (parameter.experts > 0) {  // experts are dealt to ep ranks
       elements *= parameter.experts;
       divide(module_.grid.ep, "experts");
     }
@@ -130,6 +134,7 @@ class ModuleStorage {
     return elements;
   }
 
+  // Storages lie in a bucket without overlap and without more padding than alignment needs, and shards tile it.
   void CheckBucket(int i) {
     const Bucket& bucket = module_.buckets[static_cast<size_t>(i)];
     const auto fail = [&](string message) { Fail(absl::StrCat("has bucket ", bucket.name, " ", message)); };
@@ -139,37 +144,42 @@ class ModuleStorage {
       fail(absl::StrCat("on stage ", bucket.stage, " of ", module_.grid.pp));
     if (bucket.shards != replicas) fail(absl::StrCat("in ", bucket.shards, " shards for ", replicas, " replicas"));
     if (bucket.shards > 0 && bucket.elements % bucket.shards != 0) {
-      fail(absl::StrCat("of ", bucket.elements, " elements, which ", bucket.shards, " shards do not tile"));
+      fail(absl::StrCat("of ", bucket.elements, " elements, which do not divide into ", bucket.shards, " shards"));
     }
     CheckGroup(bucket, bucket.reduce_group, replicas > 1, bucket.view,
                expert ? std::vector<Axis>{Axis::kExpertDp} : std::vector<Axis>{Axis::kCp, Axis::kDp});
     CheckGroup(bucket, bucket.tp_group, bucket.tp == TpGradient::kPartial && module_.grid.tp > 1, View::kDense,
                {Axis::kTp});
     auto& places = places_[i];
-    if (places.empty()) fail("with nothing in it");
+    if (places.empty()) fail("without storages");
+    // In the order of their offsets, each storage starts where the one before ends, except for alignment.
     std::sort(places.begin(), places.end());
     int64_t reached = 0;
     for (const auto& [first, end, name] : places) {
       if (first >= reached + kStartAlignment)
-        fail(absl::StrCat("where nothing lies in front of ", name, ", from ", reached, " to ", first));
-      if (first < reached) fail(absl::StrCat("where ", name, " starts at ", first, ", inside what comes before"));
+        fail(absl::StrCat("where nothing lies before ", name, ", from ", reached, " to ", first));
+      if (first < reached) fail(absl::StrCat("where ", name, " starts at ", first, ", inside the storage before it"));
       reached = std::max(reached, end);
     }
+    // More padding than this would change nothing but memory; a plan has one right size for each bucket.
     const int64_t padding = std::lcm(int64_t{bucket.shards}, kEndAlignment);
     if (reached > bucket.elements || bucket.elements - reached >= padding) {
       fail(absl::StrCat("of ", bucket.elements, " elements for storages that end at ", reached));
     }
   }
 
+  // The group has exactly the replicas as members. `axes`: along which ranks hold the same; `needed`: there are
+  // several.
   void CheckGroup(const Bucket& bucket, const string& name, bool needed, View view, std::vector<Axis> axes) {
     const auto fail = [&](string message) { Fail(absl::StrCat("reduces bucket ", bucket.name, " over ", message)); };
     std::erase_if(axes, [&](Axis axis) { return module_.grid.size(axis) == 1; });
     if (name.empty()) {
-      if (needed) fail("nobody, though other ranks hold the same");
+      if (needed) fail("no group, but other ranks hold the same elements");
       return;
     }
     const Group* group = index_.group(name);
-    if (!group || group->module != module_.name) return fail(absl::StrCat(name, ", which is no group of the module"));
+    if (!group || group->module != module_.name)
+      return fail(absl::StrCat(name, ", which is not a group of the module"));
     const bool same_view = group->view == view || axes.empty();
     if (needed && (!same_view || index_.WideAxes(*group) != axes))
       fail(absl::StrCat(name, ", which is not exactly its replicas"));
@@ -182,7 +192,8 @@ class ModuleStorage {
   std::map<int, std::vector<std::tuple<int64_t, int64_t, string>>> places_;  // by bucket: first, end, name
 };
 
-// Allocated once, then written once, then the masters follow; nothing else touches weights outside the optimizer.
+// The setup of a role allocates each module's weights once, then writes them, then refreshes the masters. The order
+// matters: the optimizer steps from the masters, so masters from before the write would undo it.
 void CheckSetup(const PlanIndex& index, const Role& role, std::vector<Violation>& violations) {
   for (const string& name : role.modules) {
     const Module* module = index.module(name);
@@ -197,16 +208,15 @@ void CheckSetup(const PlanIndex& index, const Role& role, std::vector<Violation>
       if (!of || *of != name) continue;
       if (op.kind == OpKind::kAllocateParameters) ++allocated;
       if (op.kind == OpKind::kInitializeParameters || op.kind == OpKind::kLoadParameters) {
-        if (allocated == 0) fail("writes the weights before allocating");
+        if (allocated == 0) fail("writes before allocating the weights of");
         ++written;
         stale = true;
       }
       if (op.kind == OpKind::kRefreshMasters) stale = false;
     }
-    if (allocated != 1) fail(absl::StrCat("allocates ", allocated, " times, not once:"));
-    if (written == 0) fail("never gives weights to");
-    if (stale && module && module->trained())
-      fail("writes the weights and steps from masters that were never refreshed, of");
+    if (allocated != 1) fail(absl::StrCat("allocates ", allocated, " times, not once, the weights of"));
+    if (written == 0) fail("never writes the weights of");
+    if (stale && module && module->trained()) fail("writes the weights but does not refresh the masters of");
   }
 }
 

@@ -31,7 +31,8 @@ class BudgetRules {
   void Check() {
     const bool positive = budget_.global_samples > 0 && budget_.micro_samples > 0 && budget_.microbatches > 0 &&
                           budget_.steps > 0 && budget_.train_samples > 0 && budget_.sequence_length > 0;
-    if (!positive) return Require(false, "a sample count, the microbatches or the steps are not positive");
+    if (!positive)
+      return Require(false, "a sample count, the sequence length, the microbatches or the steps are not positive");
     CheckCounts();
     CheckSegments();
     CheckWeightDecay();
@@ -39,15 +40,16 @@ class BudgetRules {
   }
 
  private:
-  // `module`: whose schedule it is; null: the budget's line.
+  // Reports `message` unless the condition holds. The violation points at `module`, or at the budget if it is null.
   void Require(bool holds, string message, const Module* module = nullptr) {
     if (!holds) violations_.push_back({"V8", std::move(message), module ? module->origin : origin_});
   }
 
+  // docs/training/budget.md#steps.
   void CheckCounts() {
     Require(budget_.global_samples % budget_.microbatches == 0,
-            absl::StrCat(budget_.global_samples, " samples a step are no whole number in each of ",
-                         budget_.microbatches, " microbatches"));
+            absl::StrCat(budget_.global_samples, " samples a step do not divide into ", budget_.microbatches,
+                         " microbatches"));
     for (const Module& module : plan_.modules) {
       if (!module.carries_loss) continue;
       const int64_t samples = budget_.microbatches * budget_.micro_samples * module.grid.dp;
@@ -63,9 +65,11 @@ class BudgetRules {
             absl::StrCat(budget_.steps, " steps, but ", steps, " full batches cover the budget"));
     if (budget_.steps != steps) return;
     Require(budget_.samples_past_budget == steps * budget_.global_samples - budget_.train_samples,
-            "the samples past the budget are miscounted");
+            absl::StrCat("the last step has ", budget_.samples_past_budget, " samples past the budget, not ",
+                         steps * budget_.global_samples - budget_.train_samples));
   }
 
+  // The segments of the learning-rate curve follow one another without a gap, from sample 0 to the end of the budget.
   void CheckSegments() {
     static const std::map<string, int> kOrder = {{"warmup", 0}, {"stable", 1}, {"decay", 2}, {"end", 3}};
     static const std::set<string> kStyles = {"constant", "linear", "cosine", "inverse_sqrt", "wsd"};
@@ -82,7 +86,7 @@ class BudgetRules {
       const string name = absl::StrCat("learning-rate segment ", segment.kind, " of samples ", segment.first_sample,
                                        " to ", segment.end_sample);
       Require(segment.first_sample == reached && segment.end_sample > segment.first_sample,
-              absl::StrCat(name, " starts where the curve had reached ", reached));
+              absl::StrCat(name, " is empty or does not start at ", reached, ", where the segment before it ends"));
       reached = segment.end_sample;
       auto order = kOrder.find(segment.kind);
       if (order == kOrder.end() || order->second <= last) {
@@ -96,16 +100,18 @@ class BudgetRules {
             absl::StrCat("the learning-rate segments end at sample ", reached, " of ", budget_.train_samples));
   }
 
-  // The formula at a segment's first samples, middle and end does what the segment's name says.
+  // Evaluates the formula (docs/training/budget.md#learning-rate) at the segment's start, middle and end. Its values
+  // there must be those of a segment of this kind. Boundaries are whole samples and the warmup may end between two
+  // samples, so comparisons with warmup_samples allow one sample.
   void CheckCurve(const Segment& segment, const string& name) {
     const LearningRate& rate = budget_.learning_rate;
     const double first = static_cast<double>(segment.first_sample), end = static_cast<double>(segment.end_sample),
                  middle = (first + end) / 2;
-    const double slack = 1e-9 * std::max(std::abs(rate.peak), std::abs(rate.init));
+    const double slack = 1e-9 * std::max(std::abs(rate.peak), std::abs(rate.init));  // for rounding
     const auto at = [&](double sample) { return LearningRateAt(rate, sample); };
     const auto equals = [&](double sample, double value) { return std::abs(at(sample) - value) <= slack; };
     bool fits = false;
-    if (segment.kind == "warmup") {
+    if (segment.kind == "warmup") {  // linear from init to peak
       fits = equals(0, rate.init) && rate.warmup_samples > first && rate.warmup_samples > end - 1 &&
              equals(middle < rate.warmup_samples ? middle : first,
                     rate.init + (rate.peak - rate.init) * (middle < rate.warmup_samples ? middle : first) /
@@ -123,17 +129,17 @@ class BudgetRules {
     } else {
       fits = equals(end, rate.min) && equals(middle, rate.min) && first >= static_cast<double>(rate.decay_samples);
     }
-    Require(fits, absl::StrCat(name, " is not what the formula gives there"));
+    Require(fits, absl::StrCat(name, " does not match the formula"));
   }
 
+  // docs/training/budget.md#weight-decay.
   void CheckWeightDecay() {
     const WeightDecay& decay = budget_.weight_decay;
     static const std::set<string> kStyles = {"constant", "linear", "cosine"};
     if (!kStyles.contains(decay.style))
       return Require(false, absl::StrCat("the weight decay has the unknown style ", decay.style));
-    Require(decay.samples == budget_.train_samples,
-            absl::StrCat("the weight decay's ramp ends at sample ", decay.samples, ", the training at ",
-                         budget_.train_samples));
+    Require(decay.samples == budget_.train_samples, absl::StrCat("the weight decay ends at sample ", decay.samples,
+                                                                 ", but the training at ", budget_.train_samples));
     if (decay.samples != budget_.train_samples) return;
     const double slack = 1e-9 * std::max(std::abs(decay.start), std::abs(decay.end));
     const bool ends = std::abs(WeightDecayAt(decay, static_cast<double>(decay.samples)) - decay.end) <= slack;
@@ -141,8 +147,11 @@ class BudgetRules {
     Require(ends && starts, "the weight decay does not run from its start to its end");
   }
 
-  // Stages count along the longest path of modules; colocated modules share theirs.
-  bool FirstStages(std::vector<int>& first, int& total) {
+  // Numbers the stages of all modules along the longest path of bridges: a module starts after the last stage of each
+  // module that feeds it. Colocated modules share a number (docs/layouts/pipeline.md#stages-of-several-modules). Each
+  // round moves modules back until nothing changes; if that takes more rounds than modules, there is a circle, and the
+  // result is false.
+  bool NumberStages(std::vector<int>& first, int& total) {
     const auto place = [&](const string& name) { return plan_.FindModule(name) - plan_.modules.data(); };
     first.assign(plan_.modules.size(), 0);
     for (size_t round = 0; round <= plan_.modules.size(); ++round) {
@@ -160,10 +169,11 @@ class BudgetRules {
     return false;
   }
 
+  // Each stage has one schedule, and it is 1F1B with the warmup that follows from the number of stages after it.
   void CheckSchedule() {
     std::vector<int> first;
     int total = 0;
-    if (!FirstStages(first, total)) return Require(false, "modules feed each other in a circle");
+    if (!NumberStages(first, total)) return Require(false, "modules feed each other in a circle");
     std::set<std::pair<string, int>> seen;
     for (const StageSchedule& stage : plan_.schedule) {
       const string name = absl::StrCat("stage ", stage.stage, " of ", stage.module);
@@ -191,18 +201,19 @@ class BudgetRules {
     }
   }
 
-  // A stage that holds nothing that is trained, nor hands on gradients to one that does, has no backward; that those
-  // which should have one do is V5's to say.
-  bool LearnsNothing(const StageSchedule& stage) const {
+  // A stage has no backward if it trains nothing and no stage before it needs a gradient. Whether a stage that needs a
+  // backward has one is V5's (verify_layers.cc).
+  bool HasForwardsAlone(const StageSchedule& stage) const {
     const bool backward =
         std::any_of(stage.order.begin(), stage.order.end(), [](const string& action) { return action[0] == 'B'; });
     return !backward && static_cast<int64_t>(stage.order.size()) == budget_.microbatches;
   }
 
-  // `warmup` forwards, then forward and backward in turn, then the backwards that are left.
+  // 1F1B: `warmup` forwards, then one forward and one backward in turn, then the backwards that are left
+  // (docs/layouts/pipeline.md#1f1b).
   bool OrderFits(const StageSchedule& stage, int64_t warmup) const {
     const int64_t microbatches = budget_.microbatches;
-    if (LearnsNothing(stage)) {
+    if (HasForwardsAlone(stage)) {
       for (int64_t m = 0; m < microbatches; ++m) {
         if (stage.order[static_cast<size_t>(m)] != absl::StrCat("F", m)) return false;
       }

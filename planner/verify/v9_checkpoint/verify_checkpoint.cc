@@ -1,7 +1,7 @@
-// V9: a checkpoint holds every element of every parameter and optimizer state once, and every parameter gets its
-// first value from one source. The proof goes by axes, never by ranks. A rule's cut and replicated axes make up the
-// ranks of a stage. So the parts along the cut axes tile the tensor, and coordinate 0 of the replicated axes is the
-// one writer of each part. Sizes that divide make parts tile along one axis.
+// V9: a checkpoint holds every element of every parameter and optimizer state once, and every parameter gets its first
+// value from one source. The proof goes by axes and not by ranks. The cut and replicated axes of a checkpoint rule
+// together span the ranks of a stage. So the ranks along the cut axes write different parts, which tile the tensor
+// because sizes divide, and the rank with coordinate 0 along all replicated axes is the one writer of each part.
 //
 // Not here: that keys are unique (verify_checkpoint_keys.cc), and the order in which a rule lists its axes (V11,
 // verify_derived_fields.cc).
@@ -27,7 +27,9 @@ string AxesText(const std::vector<Axis>& axes) {
              : absl::StrJoin(axes, "+", [](string* out, Axis axis) { absl::StrAppend(out, string(AxisName(axis))); });
 }
 
-bool Holds(const std::vector<Axis>& axes, Axis axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
+bool Contains(const std::vector<Axis>& axes, Axis axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
 
 bool SameAxes(std::vector<Axis> a, std::vector<Axis> b) {
   std::sort(a.begin(), a.end());
@@ -35,22 +37,22 @@ bool SameAxes(std::vector<Axis> a, std::vector<Axis> b) {
   return a == b;
 }
 
-// One module's part of the manifest.
-class ModuleCheck {
+// Checks the part of the manifest that one module owns.
+class ModuleManifest {
  public:
-  ModuleCheck(const Plan& plan, const Module& module, std::vector<Violation>& violations)
+  ModuleManifest(const Plan& plan, const Module& module, std::vector<Violation>& violations)
       : plan_(plan), module_(module), violations_(violations), storage_of_(module.parameters.size(), -1) {
     for (const Group& group : plan.groups) groups_[group.name] = &group;
   }
 
-  void Run() {
+  void Check() {
     FindStorages();
     std::vector<int> writers(module_.parameters.size(), 0);
     for (const CheckpointRule& rule : plan_.checkpoint.rules) {
       if (rule.module == module_.name) CheckRule(rule, writers);
     }
     for (size_t i = 0; i < writers.size(); ++i) {
-      if (writers[i] == 0) Fail(module_.parameters[i], "is in no checkpoint rule: nobody writes it");
+      if (writers[i] == 0) Fail(module_.parameters[i], "is in no checkpoint rule: no rank writes it");
       if (writers[i] > 1)
         Fail(module_.parameters[i],
              absl::StrCat("is in ", writers[i], " checkpoint rules: it would be written more than once"));
@@ -66,6 +68,7 @@ class ModuleCheck {
     violations_.push_back({"V9", absl::StrCat("parameter ", parameter.name, " ", message), module_.origin});
   }
 
+  // Finds the storage of each parameter.
   void FindStorages() {
     for (size_t i = 0; i < module_.storages.size(); ++i) {
       for (int index : module_.storages[i].parameters) {
@@ -75,7 +78,7 @@ class ModuleCheck {
           continue;
         }
         if (storage_of_[index] >= 0)
-          Fail(module_.parameters[index], "lies in two storages, and a checkpoint would hold one of them");
+          Fail(module_.parameters[index], "lies in two storages, but a checkpoint holds only one of them");
         storage_of_[index] = static_cast<int>(i);
       }
     }
@@ -88,17 +91,18 @@ class ModuleCheck {
     for (Axis axis : AxesOf(rule.view)) {
       if (axis != Axis::kPp) view.push_back(axis);
     }
-    // Stage and these axes name every rank of the module once, so writers and parts are counted by them.
+    // The stage and these axes name every rank of the module exactly once. So parts and writers can be counted by axes.
     if (!SameAxes(span, view)) {
       return Fail(absl::StrCat("a checkpoint rule cuts over ", AxesText(rule.cut), " and replicates over ",
                                AxesText(rule.replicated), ", but ", AxesText(view), " make up its ranks"));
     }
     for (Axis axis : rule.flat) {
-      if (!Holds(rule.replicated, axis)) {
+      if (!Contains(rule.replicated, axis)) {
         Fail(absl::StrCat("optimizer state lies in flat ranges over ", string(AxisName(axis)),
                           ", which is not a replicated axis"));
       }
     }
+    // Indices of parameters are written as ranges, like ranks.
     for (const RankRange& range : rule.parameters) {
       const int64_t last = range.first + (int64_t{range.count} - 1) * range.stride;
       if (range.first < 0 || last >= static_cast<int64_t>(writers.size())) {
@@ -113,24 +117,26 @@ class ModuleCheck {
   }
 
   void CheckParameter(const CheckpointRule& rule, const Parameter& parameter, int storage_index) {
-    if (storage_index < 0) return Fail(parameter, "lies in no storage: no rank has it to write");
+    if (storage_index < 0) return Fail(parameter, "lies in no storage: no rank can write it");
     const Storage& storage = module_.storages[storage_index];
     if (storage.stage != rule.stage) {
-      Fail(parameter, absl::StrCat("is held by stage ", storage.stage, ", and stage ", rule.stage, " is to write it"));
+      Fail(parameter, absl::StrCat("is held by stage ", storage.stage, ", but stage ", rule.stage, " is to write it"));
     }
+    // A part is cut along exactly the axes of its parameter. One axis too few leaves a hole; one too many lets several
+    // ranks write the same part.
     const bool expert = parameter.experts > 0;
-    if (expert != (rule.view == View::kExpert)) return Fail(parameter, "is written in the other view of its ranks");
+    if (expert != (rule.view == View::kExpert)) return Fail(parameter, "is written in the other view of its module");
     std::vector<Axis> cut;
     if (expert) cut.push_back(Axis::kEp);
     if (parameter.shard_dim >= 0) cut.push_back(expert ? Axis::kExpertTp : Axis::kTp);
     for (Axis axis : cut) {
-      if (!Holds(rule.cut, axis)) {
+      if (!Contains(rule.cut, axis)) {
         Fail(parameter,
-             absl::StrCat("is cut over ", string(AxisName(axis)), ", and only coordinate 0 would write: a hole"));
+             absl::StrCat("is cut over ", string(AxisName(axis)), ", but only coordinate 0 would write: a hole"));
       }
     }
     for (Axis axis : rule.cut) {
-      if (!Holds(cut, axis)) {
+      if (!Contains(cut, axis)) {
         Fail(parameter,
              absl::StrCat("is whole on every rank along ", string(AxisName(axis)), ", and all of them would write it"));
       }
@@ -161,6 +167,8 @@ class ModuleCheck {
     }
   }
 
+  // The rule keeps the optimizer states of a trained parameter, in ranges that are the shards of its bucket: each rank
+  // writes its shard, without communication.
   void CheckStates(const CheckpointRule& rule, const Parameter& parameter, const Storage& storage) {
     std::vector<string> wanted;
     if (storage.bucket >= 0) {
@@ -168,20 +176,21 @@ class ModuleCheck {
       wanted.insert(wanted.end(), {"exp_avg", "exp_avg_sq"});
     }
     if (parameter.trained && !parameter.buffer && storage.bucket < 0)
-      return Fail(parameter, "is trained and has no optimizer state to keep");
+      return Fail(parameter, "is trained but has no optimizer state to keep");
     if (rule.states != wanted) {
       return Fail(parameter, absl::StrCat("has the states {", absl::StrJoin(wanted, ", "),
-                                          "}, and the checkpoint keeps {", absl::StrJoin(rule.states, ", "), "}"));
+                                          "}, but the checkpoint keeps {", absl::StrJoin(rule.states, ", "), "}"));
     }
     if (wanted.empty()) return;
     if (storage.bucket >= static_cast<int>(module_.buckets.size()))
       return Fail(parameter, "lies in a bucket that does not exist");
     const Bucket& bucket = module_.buckets[storage.bucket];
     if (bucket.stage != storage.stage) Fail(parameter, "lies in a bucket of another stage");
+    // The flat axes must make as many ranges as the bucket has shards, over the same group.
     int ranges = 1;
     for (Axis axis : rule.flat) ranges *= module_.grid.size(axis);
     if (ranges != bucket.shards) {
-      return Fail(parameter, absl::StrCat("has its state in ", bucket.shards, " shards, and the checkpoint writes ",
+      return Fail(parameter, absl::StrCat("has its state in ", bucket.shards, " shards, but the checkpoint writes ",
                                           ranges, " ranges"));
     }
     if (bucket.shards == 1) return;
@@ -189,11 +198,11 @@ class ModuleCheck {
     if (group == groups_.end() || group->second->module != module_.name || group->second->view != rule.view ||
         !SameAxes(group->second->axes, rule.flat)) {
       Fail(parameter, absl::StrCat("has its state sharded over ", bucket.reduce_group,
-                                   ", and the checkpoint writes ranges over ", AxesText(rule.flat)));
+                                   ", but the checkpoint writes ranges over ", AxesText(rule.flat)));
     }
   }
 
-  // The shards of a bucket are equal, and its storages lie in it side by side: each element of a state is in one shard.
+  // Shards of a bucket have equal sizes and its storages do not overlap, so each element of a state is in one shard.
   void CheckBuckets() {
     std::map<int, std::vector<const Storage*>> by_bucket;
     for (const Storage& storage : module_.storages) {
@@ -221,12 +230,11 @@ class ModuleCheck {
   const Plan& plan_;
   const Module& module_;
   std::vector<Violation>& violations_;
-  std::vector<int> storage_of_;
+  std::vector<int> storage_of_;  // by parameter; -1: none
   std::map<string, const Group*> groups_;
 };
 
-// Before the first step every role draws or loads each of its modules once, frozen parts too; a checkpoint's own keys
-// cover the rest.
+// In its setup every role draws or loads the parameters of each of its modules once, frozen ones too.
 void CheckSources(const Plan& plan, std::vector<Violation>& violations) {
   for (const Role& role : plan.roles) {
     for (const string& name : role.modules) {
@@ -261,7 +269,7 @@ std::vector<Violation> VerifyCheckpoint(const Plan& plan) {
     if (!plan.FindModule(rule.module))
       violations.push_back({"V9", absl::StrCat("a checkpoint rule is for unknown module ", rule.module), -1});
   }
-  for (const Module& module : plan.modules) ModuleCheck(plan, module, violations).Run();
+  for (const Module& module : plan.modules) ModuleManifest(plan, module, violations).Check();
   std::vector<Violation> keys = VerifyCheckpointKeys(plan);
   std::move(keys.begin(), keys.end(), std::back_inserter(violations));
   CheckSources(plan, violations);

@@ -1,7 +1,7 @@
-// V9 of names: no two tensors of a checkpoint have the same key, over all modules, each expert's tensors, optimizer
-// states and the common state; nor do two tensors of published files have the same name.
+// V9 of names: no two tensors of a checkpoint have the same key. Tensors are the parameters of all modules, those of
+// each expert, optimizer states and the common state. And no two tensors of published files have the same name.
 //
-// Not here: whether a name is the published one (V11, verify_modules.cc), and who writes what
+// Not here: whether a name is the published one (V11, verify_modules.cc), and which rank writes what
 // (verify_checkpoint.cc).
 
 #include <algorithm>
@@ -21,12 +21,14 @@ namespace {
 
 using std::string;
 
-// Keys over all modules, experts not expanded: a pattern with {expert} stands for its names with every expert's number.
+// Checks one kind of name (checkpoint keys or names in files) over all modules. Names of experts are not expanded: the
+// pattern "...{expert}..." stands for the names with each expert's number.
 class KeyCheck {
  public:
   KeyCheck(const Plan& plan, std::vector<Violation>& violations) : plan_(plan), violations_(violations) {}
 
-  void Run(const char* what, const string Parameter::*name, bool states) {
+  // `what`: the kind of name, for messages. `states`: also check the names of optimizer states.
+  void Check(const char* what, const string Parameter::*name, bool states) {
     for (const Module& module : plan_.modules) {
       for (const Parameter& parameter : module.parameters) Claim(what, parameter.*name, module, parameter);
     }
@@ -38,7 +40,8 @@ class KeyCheck {
     }
   }
 
-  void Common() {
+  // Keys of the common state: distinct, no parameter's key, and all that a resumed run needs.
+  void CheckCommon() {
     std::unordered_set<string> seen;
     for (const string& key : plan_.checkpoint.common) {
       if (!seen.insert(key).second || keys_.contains(key))
@@ -52,6 +55,7 @@ class KeyCheck {
   }
 
  private:
+  // Each name is claimed once; a second claim is reported.
   void Claim(const char* what, const string& key, const Module& module, const Parameter& parameter) {
     if (key.empty()) return Fail(module, absl::StrCat("a parameter of module ", module.name, " has no ", what));
     if (parameter.experts > 0 && !absl::StrContains(key, "{expert}")) {
@@ -63,7 +67,7 @@ class KeyCheck {
                                 " and in module ", module.name));
   }
 
-  // NAME.exp_avg of one parameter is no other parameter's name.
+  // The state NAME.exp_avg of one parameter must not have the name of another parameter.
   void CheckStateNames(const char* what, const Parameter& parameter, const Module& module) {
     for (const OptimizerState& state : kOptimizerStates) {
       const string suffix = absl::StrCat(".", string(state.name));
@@ -74,13 +78,14 @@ class KeyCheck {
     }
   }
 
-  // No plain name, and no other pattern, is among a pattern's names. Names that share the part before the number are
-  // few.
+  // No other name may be among a pattern's names. Only names that share the text before {expert} are compared, and
+  // these are few: they are neighbours in sorted order.
   void CheckPattern(const char* what, const string& pattern, const Parameter& parameter, const Module& module) {
-    const size_t at = pattern.find("{expert}");
+    constexpr std::string_view kExpert = "{expert}";
+    const size_t at = pattern.find(kExpert);
     if (at == string::npos) return;
     const std::string_view before = std::string_view(pattern).substr(0, at),
-                           after = std::string_view(pattern).substr(at + 8);
+                           after = std::string_view(pattern).substr(at + kExpert.size());
     if (sorted_.empty()) {
       for (const auto& [key, owner] : keys_) sorted_.insert(key);
     }
@@ -88,6 +93,7 @@ class KeyCheck {
       if (*it == pattern || !it->ends_with(after) || it->size() <= before.size() + after.size()) continue;
       const std::string_view number =
           std::string_view(*it).substr(before.size(), it->size() - before.size() - after.size());
+      // A number of more digits would not fit std::stoll, and no model has so many experts.
       if (number.size() > 18 || !std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; }))
         continue;
       if (std::stoll(string(number)) < parameter.experts) {
@@ -101,7 +107,7 @@ class KeyCheck {
   const Plan& plan_;
   std::vector<Violation>& violations_;
   std::unordered_map<string, const Module*> keys_;
-  std::set<string, std::less<>> sorted_;
+  std::set<string, std::less<>> sorted_;  // keys_ in order; made when the first pattern needs it
 };
 
 }  // namespace
@@ -109,9 +115,9 @@ class KeyCheck {
 std::vector<Violation> VerifyCheckpointKeys(const Plan& plan) {
   std::vector<Violation> violations;
   KeyCheck keys(plan, violations);
-  keys.Run("checkpoint key", &Parameter::name, true);
-  keys.Common();
-  KeyCheck(plan, violations).Run("file name", &Parameter::file_name, false);
+  keys.Check("checkpoint key", &Parameter::name, true);
+  keys.CheckCommon();
+  KeyCheck(plan, violations).Check("file name", &Parameter::file_name, false);
   return violations;
 }
 

@@ -1,5 +1,6 @@
-// Encoders of every depth beside each other: each plan compiles (a circle is a broken rule, PW0801), makes progress in
-// the simulator, and carries the microbatches in one order.
+// Encoders of different pipeline depths beside each other (docs/progress.md#why-lowering-makes-no-circle). Each plan
+// compiles (V3 would refuse a circle, PW0801), makes progress in the simulator, and transfers the microbatches in
+// order.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -10,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tests/support/compiled.h"
-#include "tests/verify/simulator.h"
+#include "tests/verify/v3_progress/simulator.h"
 
 namespace planwright {
 namespace {
@@ -18,27 +19,28 @@ namespace {
 using std::string;
 using std::vector;
 
-struct Stages {
+// The layout of one module.
+struct ModuleLayout {
   int tp = 1, dp = 1, pp = 1;
-  string train = "{backbone: trained}";  // of an encoder
+  string train = "{backbone: trained}";
 
   int ranks() const { return tp * dp * pp; }
 };
 
 struct Layout {
-  vector<Stages> encoders;
-  Stages language;
+  vector<ModuleLayout> encoders;
+  ModuleLayout language;
   int microbatches = 1;
 };
 
 const vector<string> kNames = {"images", "audio", "third"};
 constexpr int kStages[] = {1, 2, 4};
 
-// Overrides of the recipe with two encoders that was refused once.
+// Overrides of encoders_of_unequal_depth.yaml, a recipe that was once refused.
 vector<string> OverridesOf(const Layout& layout) {
   vector<string> overrides, bridges;
   int first = 0;
-  const auto add = [&](const string& name, const string& model, const Stages& stages) {
+  const auto add = [&](const string& name, const string& model, const ModuleLayout& stages) {
     overrides.push_back(absl::StrCat("modules.", name, "={model: ", model, ", placement: {first_rank: ", first,
                                      ", ranks: ", stages.ranks(), "}, parallel: {tp: ", stages.tp, ", pp: ", stages.pp,
                                      "}, train: ", stages.train, "}"));
@@ -55,18 +57,18 @@ vector<string> OverridesOf(const Layout& layout) {
   return overrides;
 }
 
-// The microbatches of what a role's ranks exchange, in their order, by bridge or stages on and direction.
-std::map<string, vector<string>> Carried(const Role& role) {
-  std::map<string, vector<string>> carried;
+// The microbatches that a role transfers, in program order, by what they pass over ("audio.pp1 sends backward").
+std::map<string, vector<string>> TransferredMicrobatches(const Role& role) {
+  std::map<string, vector<string>> transferred;
   for (const Instruction& instruction : role.step) {
     for (const ExchangePart& part : instruction.parts) {
       const string way = absl::StrCat(part.bridge, part.group, part.shift, part.send ? " sends" : " receives",
                                       part.backward ? " backward" : "");
-      const size_t begin = part.value.find(".m") + 2;  // "audio.m3.rows"
-      carried[way].push_back(part.value.substr(begin, part.value.find('.', begin) - begin));
+      const size_t begin = part.value.find(".m") + 2;  // of the 3 in "audio.m3.rows"
+      transferred[way].push_back(part.value.substr(begin, part.value.find('.', begin) - begin));
     }
   }
-  return carried;
+  return transferred;
 }
 
 void ExpectProgress(const Layout& layout, uint64_t seed) {
@@ -78,7 +80,8 @@ void ExpectProgress(const Layout& layout, uint64_t seed) {
   vector<string> all;
   for (int m = 0; m < layout.microbatches; ++m) all.push_back(absl::StrCat(m));
   for (const Role& role : plan.roles) {
-    for (const auto& [way, microbatches] : Carried(role)) EXPECT_EQ(microbatches, all) << role.name << ", " << way;
+    for (const auto& [way, microbatches] : TransferredMicrobatches(role))
+      EXPECT_EQ(microbatches, all) << role.name << ", " << way;
   }
   for (const int host_waits : {0, 30, 100}) {
     const testing::Outcome outcome = testing::Simulate(plan, {seed, host_waits, 2});
@@ -86,7 +89,7 @@ void ExpectProgress(const Layout& layout, uint64_t seed) {
   }
 }
 
-// What an encoder trains decides which of its stages have backwards.
+// Which parts of an encoder are trained decides which of its stages have backwards.
 TEST(UnequalEncoders, TwoOfAllDepthsMakeProgress) {
   const vector<string> trains = {"{backbone: trained}", "{backbone: frozen, projection: trained}",
                                  "{backbone: frozen, projection: frozen}"};
@@ -95,7 +98,7 @@ TEST(UnequalEncoders, TwoOfAllDepthsMakeProgress) {
     for (const int second : kStages) {
       for (const int language : kStages) {
         for (const int microbatches : {1, 2, 3, 4, 5, 6, 8, 11}) {
-          // Two that learn, and by turns one that learns in part or not at all, before and behind the other.
+          // First both encoders are fully trained. Then each is trained fully, in part or not at all, in turn.
           const string &one = trains[++seed % 3], &other = trains[seed / 3 % 3];
           ExpectProgress({{{.pp = first}, {.pp = second}}, {.pp = language}, microbatches}, seed);
           ExpectProgress(
@@ -107,14 +110,14 @@ TEST(UnequalEncoders, TwoOfAllDepthsMakeProgress) {
   }
 }
 
-// With lanes and tensor parallelism, in which a stage has leaders and siblings.
+// With several lanes and with tensor parallelism, where a stage has leaders and siblings.
 TEST(UnequalEncoders, ThreeOfAnyDepthsMakeProgress) {
   std::mt19937 draws(1);
   const auto one = [&](const vector<int>& choices) { return choices[draws() % choices.size()]; };
   for (uint64_t seed = 0; seed < 120; ++seed) {
-    const auto stages = [&] { return Stages{.tp = one({1, 1, 2}), .dp = one({1, 1, 2}), .pp = one({1, 2, 4})}; };
+    const auto stages = [&] { return ModuleLayout{.tp = one({1, 1, 2}), .dp = one({1, 1, 2}), .pp = one({1, 2, 4})}; };
     Layout layout{{stages(), stages(), stages()}, stages(), one({1, 2, 3, 4, 5, 7, 8, 12})};
-    for (Stages& encoder : layout.encoders) {
+    for (ModuleLayout& encoder : layout.encoders) {
       if (one({0, 0, 1}) == 1) encoder.train = "{backbone: frozen}";
     }
     ExpectProgress(layout, seed);

@@ -1,6 +1,6 @@
-// One family of damage for every field of a plan that is not free, by the classes that plan_fields.h gives them: what
-// follows from other fields is refused when it says something else. What is chosen may be refused, and must not do
-// worse than that.
+// Gives every field that is not free another value, some occurrences of each. Classes are those of plan_fields.h. A
+// field that follows from other fields must be refused with another value. A chosen field may be refused or not, but
+// VerifyPlan must not crash.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -16,10 +16,10 @@ namespace {
 
 using testing::CompiledFile;
 
-constexpr int kOfAField = 6;  // places of one field in a plan that are damaged, spread over it
+constexpr int kOccurrences = 6;  // of each field that are damaged, spread over the plan
 
-// Walks all fields in the order of the file. Counts the values of each field ("storages[].slot"), or damages one of
-// them.
+// A visitor of all fields in the order of the file (Describe in planner/plan/plan_fields.h). It counts the values of
+// each field, by its path with [] for any item ("modules[].storages[].slot"), and can damage one of them.
 class FieldDamage {
  public:
   static constexpr bool kFills = true;
@@ -29,6 +29,7 @@ class FieldDamage {
   };
 
   FieldDamage() = default;
+  // Damages value `number` (from 0) of the field `pattern`.
   FieldDamage(std::string pattern, int number) : pattern_(std::move(pattern)), number_(number) {}
 
   const std::map<std::string, Seen>& seen() const { return seen_; }
@@ -50,7 +51,7 @@ class FieldDamage {
   void OutsideDigest(const char*, T&, const std::type_identity_t<T>&) {}
 
  private:
-  // Whether this value is the one to damage.
+  // Counts a value of the current field. Returns whether it is the one to damage.
   bool Here() {
     Seen& seen = seen_[here_];
     seen.field_class = field_class_;
@@ -123,7 +124,7 @@ class FieldDamage {
   void Visit(std::vector<T>& values) {
     const FieldClass own = field_class_;
     const std::string list = here_;
-    if (Here()) {  // the list itself: one less, or one that was not there
+    if (Here()) {  // the list itself: one item less; if it is empty, one more
       if (!values.empty())
         values.pop_back();
       else
@@ -146,12 +147,12 @@ class FieldDamage {
   bool done_ = false;
 };
 
-// Fields that follow and may say something else without harm, with the reason.
-const std::set<std::string>& Harmless() {
-  static const std::set<std::string> harmless = {
-      "format_version",  // the reader's: another version is not read
+// Fields that follow but that VerifyPlan need not check, with the reason.
+const std::set<std::string>& NotVerified() {
+  static const std::set<std::string> fields = {
+      "format_version",  // ReadPlan refuses another version
   };
-  return harmless;
+  return fields;
 }
 
 struct Case {
@@ -162,7 +163,7 @@ struct Case {
 
 class Fields : public ::testing::TestWithParam<Case> {};
 
-TEST_P(Fields, WhatFollowsIsRefusedWhenItSaysSomethingElse) {
+TEST_P(Fields, WhatFollowsIsRefusedWithAnotherValue) {
   const Plan plan =
       CompiledFile(absl::StrCat(PLANWRIGHT_SOURCE_DIR, "/recipes/", GetParam().recipe, ".yaml"), GetParam().overrides);
   ASSERT_FALSE(plan.roles.empty());
@@ -172,7 +173,7 @@ TEST_P(Fields, WhatFollowsIsRefusedWhenItSaysSomethingElse) {
   int refused = 0, chosen_refused = 0, chosen = 0;
   for (const auto& [field, seen] : counted.seen()) {
     if (seen.field_class == FieldClass::kFree) continue;
-    const int step = std::max(1, (seen.values + kOfAField - 1) / kOfAField);
+    const int step = std::max(1, (seen.values + kOccurrences - 1) / kOccurrences);
     for (int number = step / 2; number < seen.values; number += step) {
       Plan damaged = plan;
       FieldDamage damage(field, number);
@@ -184,20 +185,20 @@ TEST_P(Fields, WhatFollowsIsRefusedWhenItSaysSomethingElse) {
         continue;
       }
       refused += !holds;
-      if (!Harmless().contains(field)) {
-        EXPECT_FALSE(holds) << field << ", value " << number << " of " << seen.values << ", may say something else";
+      if (!NotVerified().contains(field)) {
+        EXPECT_FALSE(holds) << field << ", value " << number << " of " << seen.values << ", may have another value";
       }
     }
   }
-  std::cout << refused << " values of fields that follow are refused; of " << chosen << " chosen ones "
-            << chosen_refused << "\n";
+  std::cout << "refused: " << refused << " values of fields that follow, " << chosen_refused << " of " << chosen
+            << " values of chosen fields\n";
   EXPECT_GT(refused, 200);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Plans, Fields,
     ::testing::Values(Case{"tiny", "nemotron_moe_vlm_tiny", {}}, Case{"toy", "nemotron_moe_vlm_20l_mock_8r_toy", {}},
-                      Case{"dealt",
+                      Case{"every_axis",
                            "nemotron_moe_vlm_tiny",
                            {"cluster.nodes=2", "modules.radio_encoder.placement.ranks=8",
                             "modules.radio_encoder.parallel={tp: 2, cp: 2, pp: 2}",

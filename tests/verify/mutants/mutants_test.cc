@@ -1,6 +1,6 @@
-// Every mutant of every plan is refused, by a rule that it names, at a recipe line of what was damaged; the unmutated
-// plans pass. Counts by kind and rule are printed.
-#include "tests/verify/mutants.h"
+// Every mutant of every plan is refused by a rule that it names, and the violation points at a recipe line of the
+// damaged part. The plans themselves pass. Prints how many mutants of each kind each rule refused.
+#include "tests/verify/mutants/mutants.h"
 
 #include <gtest/gtest.h>
 
@@ -24,11 +24,12 @@ namespace {
 using testing::AllMutants;
 using testing::Mutant;
 
+// A recipe whose plan is damaged.
 struct Base {
   std::string name;
   std::string recipe;
   std::vector<std::string> overrides = {};
-  size_t most_of_a_kind = 8;
+  size_t most_of_a_kind = 8;  // mutants of each kind that are tried
 };
 
 std::ostream& operator<<(std::ostream& out, const Base& base) {
@@ -37,9 +38,9 @@ std::ostream& operator<<(std::ostream& out, const Base& base) {
 
 constexpr char kTiny[] = "recipes/nemotron_moe_vlm_tiny.yaml";
 
-// The tiny model, with the encoder on ranks [0, encoders) and the language model behind it.
-Base Apart(const std::string& name, int encoders, const std::string& encoder, int ranks, const std::string& language,
-           std::vector<std::string> more = {}) {
+// The tiny model with the encoder on ranks [0, encoders) and the language model on the `ranks` ranks after them.
+Base Disjoint(const std::string& name, int encoders, const std::string& encoder, int ranks, const std::string& language,
+              std::vector<std::string> more = {}) {
   const std::string first = "modules.radio_encoder.", second = "modules.language.";
   std::vector<std::string> overrides = {"cluster.nodes=2",
                                         "cluster.gpus_per_node=8",
@@ -52,7 +53,7 @@ Base Apart(const std::string& name, int encoders, const std::string& encoder, in
   return {name, kTiny, overrides};
 }
 
-// Which parts learn: the stages of training.
+// Overrides that say which parts are trained, as in the stages of training a vision-language model.
 std::vector<std::string> Trains(const char* encoder, const char* projection, const char* language) {
   return {absl::StrCat("modules.radio_encoder.train={backbone: ", encoder, ", projection: ", projection, "}"),
           absl::StrCat("modules.language.train.backbone=", language)};
@@ -64,30 +65,30 @@ std::vector<Base> Layouts() {
   const std::vector<std::string> overlap = {"gradients.overlap_reduce=true", "gradients.overlap_gather=true",
                                             "gradients.buckets=3"};
   return {
-      Apart("tp2_dp2_ep4", 2, "tp: 2", 4, "tp: 2, ep: 4"),
-      Apart("uneven", 3, "tp: 1", 2, "tp: 1"),
-      Apart("colocated", 4, "tp: 1", 4, "tp: 2, ep: 4", {"modules.language.placement.first_rank=0"}),
-      Apart("stages", 1, "tp: 1", 4, "tp: 2, pp: 2"),
-      Apart("stages_of_both", 4, "tp: 2, pp: 2", 4, "tp: 1, pp: 2, ep: 2"),
-      Apart("context_parallel", 1, "tp: 1", 4, "cp: 2, ep: 4"),
-      Apart("context_and_tensor_parallel", 1, "tp: 1", 4, "tp: 2, cp: 2, ep: 4", {wide, heads}),
-      Apart("encoder_over_cp", 4, "tp: 2, cp: 2", 2, "tp: 2, ep: 2"),
-      Apart("expert_tensor_parallel", 1, "tp: 1", 4, "tp: 2, ep: 2, expert_tp: 2"),
-      Apart("recomputed", 2, "tp: 2", 2, "tp: 2",
-            {"modules.language.recompute=[full]", "modules.radio_encoder.recompute=[block]"}),
-      Apart("recomputed_in_part", 2, "tp: 2", 4, "tp: 2, ep: 2", {"modules.language.recompute=[moe]"}),
-      Apart("stage_1", 2, "tp: 2", 2, "tp: 2, ep: 2", Trains("frozen", "trained", "frozen")),
-      Apart("stage_2", 2, "tp: 2", 2, "tp: 2, ep: 2", Trains("frozen", "trained", "trained")),
-      Apart("frozen_language", 1, "tp: 1", 2, "tp: 2", {"modules.language.train.backbone=frozen"}),
-      Apart("packed_documents", 1, "tp: 1", 4, "tp: 2, ep: 2", {"data.packed_documents=true"}),
-      Apart("overlapped", 2, "tp: 1", 4, "tp: 2", overlap),
-      Apart("overlapped_stages", 2, "tp: 1", 8, "tp: 2, pp: 2, ep: 2", overlap),
+      Disjoint("tp2_dp2_ep4", 2, "tp: 2", 4, "tp: 2, ep: 4"),
+      Disjoint("uneven", 3, "tp: 1", 2, "tp: 1"),
+      Disjoint("colocated", 4, "tp: 1", 4, "tp: 2, ep: 4", {"modules.language.placement.first_rank=0"}),
+      Disjoint("stages", 1, "tp: 1", 4, "tp: 2, pp: 2"),
+      Disjoint("stages_of_both", 4, "tp: 2, pp: 2", 4, "tp: 1, pp: 2, ep: 2"),
+      Disjoint("context_parallel", 1, "tp: 1", 4, "cp: 2, ep: 4"),
+      Disjoint("context_and_tensor_parallel", 1, "tp: 1", 4, "tp: 2, cp: 2, ep: 4", {wide, heads}),
+      Disjoint("encoder_over_cp", 4, "tp: 2, cp: 2", 2, "tp: 2, ep: 2"),
+      Disjoint("expert_tensor_parallel", 1, "tp: 1", 4, "tp: 2, ep: 2, expert_tp: 2"),
+      Disjoint("recomputed", 2, "tp: 2", 2, "tp: 2",
+               {"modules.language.recompute=[full]", "modules.radio_encoder.recompute=[block]"}),
+      Disjoint("recomputed_in_part", 2, "tp: 2", 4, "tp: 2, ep: 2", {"modules.language.recompute=[moe]"}),
+      Disjoint("stage_1", 2, "tp: 2", 2, "tp: 2, ep: 2", Trains("frozen", "trained", "frozen")),
+      Disjoint("stage_2", 2, "tp: 2", 2, "tp: 2, ep: 2", Trains("frozen", "trained", "trained")),
+      Disjoint("frozen_language", 1, "tp: 1", 2, "tp: 2", {"modules.language.train.backbone=frozen"}),
+      Disjoint("packed_documents", 1, "tp: 1", 4, "tp: 2, ep: 2", {"data.packed_documents=true"}),
+      Disjoint("overlapped", 2, "tp: 1", 4, "tp: 2", overlap),
+      Disjoint("overlapped_stages", 2, "tp: 1", 8, "tp: 2, pp: 2, ep: 2", overlap),
       {"two_encoders", "tests/verify/two_encoders.yaml"},
       {"encoders_of_unequal_depth", "tests/fuzz/regressions/recipe/encoders_of_unequal_depth.yaml"},
   };
 }
 
-// Shipped recipes as they are; of the large ones a few mutants of each kind.
+// Shipped recipes without overrides. Of the large ones only a few mutants of each kind are tried, to save time.
 std::vector<Base> Shipped() {
   const auto large = [](const std::string& name, size_t most) {
     return Base{name, "recipes/nemotron_moe_vlm_" + name + ".yaml", {}, most};
@@ -103,10 +104,11 @@ std::optional<Plan> Compiled(const Base& base, Diagnostics& problems) {
   return recipe ? CompileRecipe(*recipe, problems) : std::nullopt;
 }
 
-// Thousands of mutants of a large plan: of each kind at most so many, spread over all of it.
+// At most so many mutants of each kind, spread over the plan: a large plan has thousands.
 std::vector<Mutant> Sample(std::vector<Mutant> mutants, size_t most_of_a_kind) {
   std::map<std::string, size_t> all, seen;
-  std::erase_if(mutants, [](const Mutant& mutant) { return mutant.rules.empty(); });  // progress_test
+  // Mutants that no rule must refuse are for progress_test.cc.
+  std::erase_if(mutants, [](const Mutant& mutant) { return mutant.rules.empty(); });
   for (const Mutant& mutant : mutants) ++all[mutant.kind];
   std::vector<Mutant> chosen;
   for (Mutant& mutant : mutants) {
@@ -116,7 +118,7 @@ std::vector<Mutant> Sample(std::vector<Mutant> mutants, size_t most_of_a_kind) {
   return chosen;
 }
 
-// The text of a line of a file that is there; "" if there is none.
+// The text of a line of a file; "" if there is no such file or line.
 std::string LineOf(const std::string& path, int number) {
   static std::map<std::string, std::vector<std::string>> files;
   auto [file, fresh] = files.try_emplace(path);
@@ -128,7 +130,8 @@ std::string LineOf(const std::string& path, int number) {
                                                                       : file->second[static_cast<size_t>(number) - 1];
 }
 
-// What the violation points at, or "": a line of a recipe file that holds something.
+// The recipe part that the violation points at; "" if it points at no line of a recipe, or at an empty line or a
+// comment.
 std::string PointsAt(const Plan& plan, const Violation& violation) {
   if (violation.origin < 0 || violation.origin >= static_cast<int>(plan.origins.size())) return "";
   const Origin& origin = plan.origins[static_cast<size_t>(violation.origin)];
@@ -137,8 +140,8 @@ std::string PointsAt(const Plan& plan, const Violation& violation) {
   return first == std::string::npos || line[first] == '#' || origin.column < 1 ? "" : origin.what;
 }
 
-// Mutants by kind and by the rule that refused them, over all plans of this run.
-class Counts {
+// Numbers of mutants by kind and by the rule that refused them, over all plans of this test.
+class RefusalCounts {
  public:
   void Add(const std::string& kind, const std::string& rule) { ++counts_[kind][rule]; }
 
@@ -149,15 +152,15 @@ class Counts {
     for (const char* rule : kRules) std::cout << std::setw(6) << rule;
     std::cout << std::setw(7) << "all"
               << "\n";
-    for (const auto& [kind, rules] : counts_) Row(kind, rules, kRules, totals);
+    for (const auto& [kind, rules] : counts_) PrintRow(kind, rules, kRules, totals);
     std::map<std::string, int> none;
-    Row("all", totals, kRules, none);
+    PrintRow("all", totals, kRules, none);
   }
 
  private:
   template <size_t n>
-  static void Row(const std::string& kind, const std::map<std::string, int>& rules, const char* const (&names)[n],
-                  std::map<std::string, int>& totals) {
+  static void PrintRow(const std::string& kind, const std::map<std::string, int>& rules, const char* const (&names)[n],
+                       std::map<std::string, int>& totals) {
     std::cout << std::left << std::setw(28) << kind << std::right;
     int all = 0;
     for (const char* name : names) {
@@ -179,7 +182,7 @@ class MutatedPlan : public ::testing::TestWithParam<Base> {
     counts_.Print();
     counts_ = {};
   }
-  inline static Counts counts_;
+  inline static RefusalCounts counts_;
 };
 
 TEST_P(MutatedPlan, IsRefusedByARuleThatTheMutantNames) {
@@ -193,9 +196,9 @@ TEST_P(MutatedPlan, IsRefusedByARuleThatTheMutantNames) {
     const std::string name = absl::StrCat(mutant.kind, ", ", mutant.where, ",");
     Plan damaged = *plan;
     mutant.inflict(damaged);
-    const std::string fingerprint = PlanDigest(damaged);
-    EXPECT_NE(fingerprint, sound) << name << " changes nothing";
-    if (!known.insert(fingerprint).second) continue;  // two ways to one plan
+    const std::string digest = PlanDigest(damaged);
+    EXPECT_NE(digest, sound) << name << " changes nothing";
+    if (!known.insert(digest).second) continue;  // another mutant is the same plan
     const std::vector<Violation> found = VerifyPlan(damaged);
     if (found.empty()) {
       ADD_FAILURE() << name << " passes";
@@ -208,11 +211,11 @@ TEST_P(MutatedPlan, IsRefusedByARuleThatTheMutantNames) {
     EXPECT_TRUE(among(mutant.rules, first.rule)) << name << " is refused by " << first.rule << ": " << first.message;
     for (const Violation& violation : found) {
       EXPECT_NE(PointsAt(damaged, violation), "")
-          << name << " is told at no line: " << violation.rule << " " << violation.message;
+          << name << " points at no recipe line: " << violation.rule << " " << violation.message;
     }
     const std::string place = PointsAt(damaged, first);
     EXPECT_TRUE(mutant.places.empty() || among(mutant.places, place))
-        << name << " is told at " << place << ", not at " << absl::StrJoin(mutant.places, " or ") << ": " << first.rule
+        << name << " points at " << place << ", not at " << absl::StrJoin(mutant.places, " or ") << ": " << first.rule
         << " " << first.message;
     counts_.Add(mutant.kind, first.rule);
   }

@@ -1,6 +1,6 @@
-// What follows, follows: a plan in which one fact is another than model, layout and free fields make of it is refused,
-// at the line of the module that it is of. Damage is done to the plan itself and may be consistent in itself: names
-// swapped everywhere, a slot bound to another tensor of its shape in blocks that have no backward to compare with.
+// V11: a field that follows from model, layout and free fields has its one right value. A plan with another value is
+// refused, at the recipe line of the module that the field belongs to. The damage here is often consistent in itself:
+// names swapped everywhere, or a slot bound to another tensor of the same shape in blocks without a backward.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include "planner/verify/verify.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
-#include "tests/verify/field_damage.h"
+#include "tests/verify/mutants/field_swap.h"
 
 namespace planwright {
 namespace {
@@ -28,7 +28,7 @@ constexpr char kTiny[] = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.y
 struct Damage {
   const char* name;
   std::function<void(Plan&)> inflict;
-  const char* says = "";  // part of what is told
+  const char* says = "";  // part of the first violation's message
   const char* rule = "V11";
 };
 
@@ -62,7 +62,7 @@ Block& BlockOf(Plan& plan, const std::string& name) {
   throw std::runtime_error("no block " + name);
 }
 
-// Instruction `which` of a kind.
+// Instruction number `which` (from 0) of a kind.
 Instruction& OpOf(Block& block, OpKind kind, int which = 0) {
   for (Instruction& op : block.body) {
     if (op.kind == kind && which-- == 0) return op;
@@ -77,7 +77,8 @@ Role& RoleOf(Plan& plan, const std::string& name) {
   throw std::runtime_error("no role " + name);
 }
 
-// `module`: whose line must be pointed at; empty: any line.
+// Each damage must be refused by the rule that it names. `module`: the first violation must point at this module's
+// line; empty: at any line.
 void ExpectRefused(const Plan& sound, const std::vector<Damage>& damages, const std::string& module) {
   ASSERT_TRUE(VerifyPlan(sound).empty());
   for (const Damage& damage : damages) {
@@ -97,10 +98,11 @@ void ExpectRefused(const Plan& sound, const std::vector<Damage>& damages, const 
   }
 }
 
-Plan Cut() { return CompiledFile(kTiny, Join(EncoderOn(2, 2), LanguageOn(2, 4, 2, 4))); }
+// Encoder tp2 on 2 ranks, language model tp2 dp2 ep4 on 4 ranks.
+Plan TensorParallel() { return CompiledFile(kTiny, Join(EncoderOn(2, 2), LanguageOn(2, 4, 2, 4))); }
 
-// Every axis above 1 somewhere, whatever can be recomputed, overlapped and packed.
-Plan Dealt() {
+// A plan with every axis above 1 somewhere, with all layers recomputed, overlap, and packed documents.
+Plan WithEverything() {
   return CompiledFile(kTiny, {"cluster.nodes=2", "modules.radio_encoder.placement.ranks=8",
                               "modules.radio_encoder.parallel={tp: 2, cp: 2, pp: 2}",
                               "modules.language.placement.first_rank=8", "modules.language.placement.ranks=8",
@@ -110,6 +112,7 @@ Plan Dealt() {
                               "gradients.overlap_reduce=true", "gradients.overlap_gather=true", "gradients.buckets=2"});
 }
 
+// Names, file names, storages, segments, initial values, decay, constants and counts of the language model.
 TEST(Follows, ParametersOfTheLanguageModelAreItsOwn) {
   const std::vector<Damage> damages = {
       {"names_swapped",
@@ -175,7 +178,7 @@ TEST(Follows, ParametersOfTheLanguageModelAreItsOwn) {
       {"layer_flops", [](Plan& p) { Language(p).layers[0].forward_flops *= 2; }, "forward_flops"},
       {"expert_rows_from_one", [](Plan& p) { ++Language(p).layers[1].expert_row; }, "expert_row"},
   };
-  ExpectRefused(Cut(), damages, "module language");
+  ExpectRefused(TensorParallel(), damages, "module language");
 }
 
 TEST(Follows, ParametersOfTheEncoderAreItsOwn) {
@@ -202,10 +205,10 @@ TEST(Follows, ParametersOfTheEncoderAreItsOwn) {
       {"projector_count", [](Plan& p) { ++Encoder(p).projector_count; }, "projector_count"},
       {"pixel_shuffle_of_the_data", [](Plan& p) { p.data.max_image *= 2; }, "max_image"},
   };
-  ExpectRefused(Cut(), damages, "module radio_encoder");
+  ExpectRefused(TensorParallel(), damages, "module radio_encoder");
 }
 
-// Without a backward nothing else says which tensor a block reads.
+// If there is no backward to compare with, only V11 says which tensor a block reads.
 TEST(Follows, AFrozenBlockReadsItsOwnSlots) {
   const Plan frozen = CompiledFile(kTiny, Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 2),
                                                {"modules.radio_encoder.train={backbone: frozen, projection: trained}",
@@ -242,6 +245,7 @@ TEST(Follows, AFrozenBlockReadsItsOwnSlots) {
       "");
 }
 
+// Segments of a reshard are reversed in forward and backward, so the two still agree with each other.
 TEST(Follows, BlocksComputeWhatTheirLayerKindDoes) {
   const Plan cp = CompiledFile(kTiny, Join(EncoderOn(1, 1), LanguageOn(1, 4, 2, 4),
                                            {"modules.language.parallel.cp=2", "models.hybrid_moe_tiny.mamba.groups=4",
@@ -272,7 +276,7 @@ TEST(Follows, BucketsSumsAndGroupsFollow) {
     throw std::runtime_error("no bucket of experts");
   };
   ExpectRefused(
-      Cut(),
+      TensorParallel(),
       {{"experts_counted_once", [&](Plan& p) { expert_bucket(p).tp = TpGradient::kReplicated; }, "", "V6"},
        {"norm_of_coordinate_0_alone", [&](Plan& p) { expert_bucket(p).once_over = {Axis::kTp}; }, "once_over"},
        {"masters_as_narrow_as_weights", [](Plan& p) { Language(p).buckets[0].master = DType::kBf16; }, "master"},
@@ -302,6 +306,7 @@ TEST(Follows, BucketsSumsAndGroupsFollow) {
       "");
 }
 
+// Siblings must run their leader's program, also if another program would be valid by itself.
 TEST(Follows, SiblingsOfALaneRunOneProgram) {
   const Plan plan = CompiledFile(kTiny, Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 2)));
   const auto sibling = [](Plan& p) -> Role& { return RoleOf(p, "language.s0.sibling"); };
@@ -315,17 +320,17 @@ TEST(Follows, SiblingsOfALaneRunOneProgram) {
         }},
        {"microbatches_swapped",
         [&](Plan& p) {
-          // Whole microbatches change places in the sibling alone: each list of calls is sound in itself.
-          const auto turned = [](std::string& name) {
+          // Microbatches 0 and 1 change places in the sibling alone. Its list of calls is still consistent in itself.
+          const auto renumber = [](std::string& name) {
             const size_t at = name.find(".m");
             if (at == std::string::npos || !(name[at + 2] == '0' || name[at + 2] == '1') || name[at + 3] != '.') return;
             name[at + 2] = name[at + 2] == '0' ? '1' : '0';
           };
           for (Instruction& op : sibling(p).step) {
             if (op.microbatch == 0 || op.microbatch == 1) op.microbatch = 1 - op.microbatch;
-            for (std::string& name : op.inputs) turned(name);
-            for (Output& output : op.outputs) turned(output.name);
-            for (std::string& name : op.frees) turned(name);
+            for (std::string& name : op.inputs) renumber(name);
+            for (Output& output : op.outputs) renumber(output.name);
+            for (std::string& name : op.frees) renumber(name);
           }
         }},
        {"leader_hands_on_nothing",
@@ -350,8 +355,8 @@ TEST(Follows, SiblingsOfALaneRunOneProgram) {
 TEST(Follows, ModulesRecomputeWhatTheySay) {
   using Words = std::vector<std::string>;
   const std::vector<Damage> damages = {
-      {"says_nothing", [](Plan& p) { Language(p).recompute.clear(); }, "unasked"},
-      {"says_one_less", [](Plan& p) { Language(p).recompute.pop_back(); }, "unasked"},
+      {"says_nothing", [](Plan& p) { Language(p).recompute.clear(); }, "does not name it"},
+      {"says_one_less", [](Plan& p) { Language(p).recompute.pop_back(); }, "does not name it"},
       {"says_another",
        [](Plan& p) {
          Language(p).recompute = Words{"mamba", "attention"};
@@ -369,7 +374,7 @@ TEST(Follows, ModulesRecomputeWhatTheySay) {
       damages, "");
 }
 
-// Two microbatches change their numbers in every role, which so do the same in another order.
+// Two microbatches change their numbers in every role. So all roles do the same, but in another order.
 TEST(Follows, MicrobatchesRunInTheOrderOfTheSchedule) {
   const auto swap = [](Plan& p, int a, int b) {
     for (Role& role : p.roles) {
@@ -379,12 +384,13 @@ TEST(Follows, MicrobatchesRunInTheOrderOfTheSchedule) {
     }
   };
   ExpectRefused(
-      Cut(),
+      TensorParallel(),
       {{"first_two", [&](Plan& p) { swap(p, 0, 1); }, "schedule"},
        {"first_and_last", [&](Plan& p) { swap(p, 0, static_cast<int>(p.budget.microbatches) - 1); }, "schedule"}},
       "");
 }
 
+// Padding that alignment does not need, at the end of a bucket or before its last storage.
 TEST(Follows, BucketsAreNoLongerThanTheirStorages) {
   std::vector<Damage> damages;
   for (const int64_t more : {int64_t{128}, int64_t{1} << 20, int64_t{1} << 31}) {
@@ -402,10 +408,10 @@ TEST(Follows, BucketsAreNoLongerThanTheirStorages) {
                        },
                        "nothing lies", "V7"});
   }
-  ExpectRefused(Cut(), damages, "module language");
+  ExpectRefused(TensorParallel(), damages, "module language");
 }
 
-TEST(Follows, WordsAndNumbersThatNobodyRunsAreRefused) {
+TEST(Follows, UnknownGpusAndEmptyMockDataAreRefused) {
   ExpectRefused(CompiledFile(kTiny),
                 {{"no_gpu", [](Plan& p) { p.cluster.gpu.clear(); }, "gpu"},
                  {"unknown_gpu", [](Plan& p) { p.cluster.gpu = "nonex"; }, "gpu"},
@@ -449,22 +455,22 @@ TEST(Follows, FreeNumbersAreInTheirRanges) {
                 "");
 }
 
-// Whatever field it is that follows: the value of another place is refused. At most so many occurrences of each field,
-// spread over all of them.
-TEST(Follows, NoFieldThatFollowsMayBeThatOfAnotherPlace) {
-  constexpr size_t kMostOfAField = 5;
-  for (Plan sound : {Cut(), Dealt()}) {
+// Any field that follows is refused with the value that it has at another place. Tries some occurrences of each field,
+// spread over the plan.
+TEST(Follows, NoFieldThatFollowsMayHaveTheValueOfAnotherPlace) {
+  constexpr size_t kOccurrences = 5;  // of each field, at most
+  for (Plan sound : {TensorParallel(), WithEverything()}) {
     const std::string digest = PlanDigest(sound);
-    testing::FieldDamage look;
+    testing::FieldSwap look;
     Describe(look, sound);
     ASSERT_GT(look.seen().size(), 80u);
     for (const auto& [pattern, values] : look.seen()) {
-      const size_t step = (values.size() + kMostOfAField - 1) / kMostOfAField;
+      const size_t step = (values.size() + kOccurrences - 1) / kOccurrences;
       for (size_t at = step / 2; at < values.size(); at += step) {
         for (const std::any& value :
              {values[(at + 1) % values.size()], values[(at + values.size() / 2) % values.size()]}) {
           Plan plan = sound;
-          testing::FieldDamage damage(pattern, at, value);
+          testing::FieldSwap damage(pattern, at, value);
           Describe(damage, plan);
           ASSERT_TRUE(damage.done()) << pattern;
           if (PlanDigest(plan) == digest) continue;
@@ -475,15 +481,15 @@ TEST(Follows, NoFieldThatFollowsMayBeThatOfAnotherPlace) {
   }
 }
 
-// A plan of numbers that no model has is refused in a moment, whatever they are.
-TEST(Follows, DamagedConstantsEndNothingButThePlan) {
-  const Plan sound = Cut();
+// A plan with constants that no model has is refused, and quickly: VerifyPlan must neither crash nor run for ever.
+TEST(Follows, DamagedConstantsAreRefused) {
+  const Plan sound = TensorParallel();
   for (const Module& module : sound.modules) {
     for (const auto& [name, value] : module.constants) {
       for (const Attribute& other : {Attribute(int64_t{0}), Attribute(int64_t{-7}), Attribute(int64_t{1} << 50),
                                      Attribute(0.0), Attribute(1e300), Attribute(std::nan("")),
                                      Attribute(std::string("x")), Attribute(std::vector<int64_t>{1})}) {
-        const bool rate = name == "moe.bias_rate";  // any is a model's
+        const bool rate = name == "moe.bias_rate";  // any rate >= 0 is allowed
         if (other == value || (rate && std::holds_alternative<double>(other) && std::get<double>(other) >= 0)) continue;
         Plan plan = sound;
         Named(plan, module.name).constants[name] = other;

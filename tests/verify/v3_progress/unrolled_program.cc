@@ -1,4 +1,4 @@
-#include "tests/verify/unrolled_program.h"
+#include "tests/verify/v3_progress/unrolled_program.h"
 
 #include <algorithm>
 #include <map>
@@ -13,7 +13,8 @@ namespace {
 using std::string;
 using std::vector;
 
-string TypeOf(const ValueType& type, size_t skip) {
+// "bf16x4x2688", without the first `skip` dims.
+string TypeText(const ValueType& type, size_t skip) {
   string text(DTypeName(type.dtype));
   for (size_t i = skip; i < type.dims.size(); ++i) {
     const Dim& dim = type.dims[i];
@@ -24,28 +25,27 @@ string TypeOf(const ValueType& type, size_t skip) {
   return text;
 }
 
-// Unrolls the program of a role.
 class Unroller {
  public:
   explicit Unroller(const Plan& plan) : plan_(plan) {}
 
   Program Unroll(const Role& role, int steps) {
     program_ = {};
-    Body(role.setup, {}, 0);
-    for (int step = 0; step < steps; ++step) Body(role.step, {}, 0);
-    Body(role.teardown, {}, 0);
+    UnrollBody(role.setup, {}, 0);
+    for (int step = 0; step < steps; ++step) UnrollBody(role.step, {}, 0);
+    UnrollBody(role.teardown, {}, 0);
     return std::move(program_);
   }
   int streams() const { return static_cast<int>(streams_.size()); }
 
  private:
-  void Body(const vector<Instruction>& body, const vector<const vector<Output>*>& given, int depth) {
+  void UnrollBody(const vector<Instruction>& body, const vector<const vector<Output>*>& given, int depth) {
     if (depth > 50) throw std::runtime_error("blocks call each other in a circle");
     for (const Instruction& instruction : body) {
       if (instruction.kind == OpKind::kCall) {
         const Block* block = plan_.FindBlock(instruction.block);
         if (!block) throw std::runtime_error("no block " + instruction.block);
-        Body(block->body, {&block->inputs, &block->takes}, depth + 1);
+        UnrollBody(block->body, {&block->inputs, &block->takes}, depth + 1);
         continue;
       }
       if (OpClassOf(instruction.kind) != OpClass::kCommunication) continue;
@@ -71,7 +71,8 @@ class Unroller {
     string text(OpName(instruction.kind));
     const auto kinds = {OpKind::kAllToAllV, OpKind::kBroadcast, OpKind::kReduceScatterV};
     const bool own_rows = std::count(kinds.begin(), kinds.end(), instruction.kind) > 0;
-    for (const Output& output : instruction.outputs) absl::StrAppend(&text, " ", TypeOf(output.type, own_rows ? 1 : 0));
+    for (const Output& output : instruction.outputs)
+      absl::StrAppend(&text, " ", TypeText(output.type, own_rows ? 1 : 0));
     for (const auto& [key, value] : instruction.attributes) {
       absl::StrAppend(&text, " ", key);
       if (const auto* number = std::get_if<int64_t>(&value)) absl::StrAppend(&text, "=", *number);
@@ -83,7 +84,7 @@ class Unroller {
     return text;
   }
 
-  // What both ends of a transfer must say alike.
+  // What both ends of a transfer must agree on.
   static string ContentOf(const ExchangePart& part, const vector<Instruction>& body,
                           const vector<const vector<Output>*>& given) {
     const ValueType* type = nullptr;
@@ -97,7 +98,7 @@ class Unroller {
     const bool bridged = !part.bridge.empty();
     return absl::StrCat(part.backward ? "gradient" : "value",
                         bridged ? "" : absl::StrCat(" by ", part.send ? part.shift : -part.shift), " ",
-                        type ? TypeOf(*type, bridged ? 1 : 0) : "?");
+                        type ? TypeText(*type, bridged ? 1 : 0) : "?");
   }
 
   const Plan& plan_;

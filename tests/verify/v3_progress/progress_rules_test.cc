@@ -1,10 +1,10 @@
-// What the proof of progress says, on plans small enough to see through.
+// V3 on plans that are small enough to work out by hand: what it refuses and what its messages say.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
 #include "planner/verify/rules.h"
-#include "tests/verify/simulator.h"
+#include "tests/verify/v3_progress/simulator.h"
 
 namespace planwright {
 namespace {
@@ -13,7 +13,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::Simulate;
 
-// One module of `ranks` ranks, tp of them in a line, each in a role of its own on recipe line 10 + rank.
+// One module with tp = `ranks`. Each rank has its own role, whose recipe line is 10 + rank.
 Plan Ranks(int ranks) {
   Plan plan;
   plan.world_size = ranks;
@@ -30,6 +30,7 @@ Plan Ranks(int ranks) {
   return plan;
 }
 
+// An all_reduce of fp32[size].
 Instruction Reduce(const std::string& group, int64_t size = 4) {
   Instruction reduce{.kind = OpKind::kAllReduce};
   reduce.outputs = {{"y", {DType::kFp32, {size}, {}, std::nullopt, false}}};
@@ -41,14 +42,16 @@ Instruction Transfers(std::vector<ExchangePart> parts) {
   return {.kind = OpKind::kExchange, .parts = std::move(parts)};
 }
 
+// The message of V3; "" if the plan passes.
 std::string Problem(const Plan& plan) {
   const std::vector<Violation> violations = VerifyProgress(plan);
   if (violations.empty()) return "";
-  EXPECT_EQ(violations.size(), 1);  // the first wrong position, not all that follows from it
+  EXPECT_EQ(violations.size(), 1);  // only the first wrong position, and not what follows from it
   EXPECT_EQ(violations.front().rule, "V3");
   return violations.front().message;
 }
 
+// Whether all simulated interleavings reach the end.
 bool Completes(const Plan& plan) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     for (int host_waits : {0, 50, 100}) {
@@ -113,6 +116,7 @@ TEST(ProgressRules, CountsTransfersThatOneSideLacks) {
   EXPECT_THAT(Problem(plan), HasSubstr("has nobody at the other end of its send forward by 1 over m.pp"));
 }
 
+// docs/progress.md#what-follows-for-communicators
 TEST(ProgressRules, TwoCommunicatorsInTwoOrdersAreACircle) {
   Plan plan = Ranks(2);
   plan.roles[0].step = {Reduce("world"), Reduce("m.tp")};
@@ -120,7 +124,8 @@ TEST(ProgressRules, TwoCommunicatorsInTwoOrdersAreACircle) {
   EXPECT_THAT(Problem(plan), AllOf(HasSubstr("rank 0 (role r0) at step 0"),
                                    HasSubstr("waits in a circle: for rank 1 (role r1) at step 0"),
                                    HasSubstr("which waits for the first")));
-  // On streams of their own they would get through, if the device had room for both at once: not promised, so refused.
+  // On two streams the ranks get through if the device has room for both collectives at once. A plan may not rely on
+  // that, so V3 refuses it too.
   for (Role& role : plan.roles) {
     for (Instruction& reduce : role.step) reduce.stream = reduce.group == "m.tp" ? "other" : "";
   }
@@ -130,7 +135,7 @@ TEST(ProgressRules, TwoCommunicatorsInTwoOrdersAreACircle) {
   EXPECT_FALSE(Simulate(plan, {1, 100, 2}).completed);
 }
 
-TEST(ProgressRules, ThreeRanksThatShareOneCommunicatorEachCanCircle) {
+TEST(ProgressRules, ThreeCommunicatorsOfTwoRanksCanFormACircle) {
   Plan plan = Ranks(3);
   for (const auto& [name, ranks] :
        std::map<std::string, std::vector<int>>{{"g01", {0, 1}}, {"g12", {1, 2}}, {"g02", {0, 2}}}) {
@@ -169,7 +174,7 @@ TEST(ProgressRules, ARankOutsideTheGroupIsNamed) {
                                        "called by ranks that are not all members"));
 }
 
-TEST(ProgressRules, ProgramsThatMultiplyWithoutEndAreRefused) {
+TEST(ProgressRules, ProgramsThatUnrollTooFarAreRefused) {
   Plan plan = Ranks(1);
   for (int i = 0; i < 60; ++i) {
     Block& block = plan.blocks.emplace_back();
@@ -183,8 +188,8 @@ TEST(ProgressRules, ProgramsThatMultiplyWithoutEndAreRefused) {
   EXPECT_EQ(Problem(plan), "the programs unroll to more than 16777216 communications");
 }
 
-// Documented as conservative: rank 1 receives what rank 0 sends, but one exchange further on. Ranks get through; their
-// role does not.
+// A conservative case of docs/progress.md. Rank 0 sends in the first exchange, and rank 1 receives in the second. The
+// ranks get through, but V3 runs their role as one and refuses it.
 TEST(ProgressRules, RanksOfARoleThatTakeTurnsAreRefusedUntilTheRoleIsSplit) {
   Plan plan = Ranks(2);
   plan.bridges.push_back({.name = "b", .from = "m", .to = "m", .kind = "colocated", .forward = {{0, 1, 0, 1}}});

@@ -2,14 +2,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/plan/op_table.h"
-#include "tests/verify/mutants.h"
+#include "tests/verify/mutants/mutants.h"
 
 namespace planwright::testing {
 namespace {
 
 using std::string;
 
-// One block of the plan; mutants address it and its instructions by place.
+// Damages one block of the plan. Mutants find the block and its instructions again by their index.
 class BlockDamage {
  public:
   BlockDamage(const Plan& plan, size_t block, std::vector<Mutant>& mutants)
@@ -19,19 +19,19 @@ class BlockDamage {
     for (size_t i = 0; i < Body().size(); ++i) {
       const Instruction& op = Body()[i];
       if (op.kind == OpKind::kCall) {
-        Calls(i);
+        DamageCall(i);
       } else if (!op.inputs.empty() && IsStateName(op.inputs.front())) {
-        continue;  // a bucket's collective inside a stage: damaged with the programs
+        continue;  // the collective of a bucket inside a stage: in program_mutants.cc
       } else {
-        Operands(i);
-        Types(i);
-        SumsOverLanes(i);
-        if (OpClassOf(op.kind) == OpClass::kCommunication) Communication(i);
-        Settings(i);
+        DamageOperands(i);
+        DamageTypes(i);
+        SumOverLanes(i);
+        if (OpClassOf(op.kind) == OpClass::kCommunication) DamageCommunication(i);
+        DamageAttributes(i);
       }
-      Frees(i);
+      DamageFrees(i);
     }
-    Interface();
+    DamageInterface();
   }
 
  private:
@@ -52,7 +52,7 @@ class BlockDamage {
 
   const Module& ModuleHere() const { return *plan_.FindModule(Here().module); }
 
-  void Operands(size_t i) {
+  void DamageOperands(size_t i) {
     const Instruction& op = Body()[i];
     for (size_t k = 0; k < op.inputs.size(); ++k) {
       Add("undefined_input", i, op.inputs[k], {"V4"}, [k](Instruction& x) { x.inputs[k] = "nothing"; });
@@ -72,19 +72,20 @@ class BlockDamage {
           [k](Instruction& x) { std::swap(x.parameters[k], x.parameters[k + 1]); });
     }
     for (size_t k = 0; k < op.parameters.size(); ++k) {
-      const string other = SlotLike(op.parameters[k]);
+      const string other = SlotOfEqualShape(op.parameters[k]);
       if (!other.empty())
         Add("another_parameter", i, other, {"V4", "V5"}, [k, other](Instruction& x) { x.parameters[k] = other; });
     }
     if (!op.parameters.empty())
       Add("unknown_parameter", i, op.parameters[0], {"V4"}, [](Instruction& x) { x.parameters[0] = "nothing"; });
-    if (!op.gradients.empty()) Gradients(i);
-    if (op.outputs.empty()) EffectOnly(i);
-    Counts(i);
+    if (!op.gradients.empty()) DamageGradients(i);
+    if (op.outputs.empty()) DamageEffect(i);
+    DamageOperandCounts(i);
   }
 
-  // An operand or a result too few or too many: the last is the one that may be left out somewhere.
-  void Counts(size_t i) {
+  // One operand or output too few or too many. The last one is dropped or repeated, since only last operands can be
+  // optional.
+  void DamageOperandCounts(size_t i) {
     const Instruction& op = Body()[i];
     if (op.inputs.empty()) return;
     if (op.kind != OpKind::kAdd) {
@@ -99,11 +100,11 @@ class BlockDamage {
     });
   }
 
-  // Another slot of the shape, in a frame that the block runs for.
-  string SlotLike(const string& slot) const {
+  // Another slot of the same frame and shape, in a frame that the block runs for; "" if there is none.
+  string SlotOfEqualShape(const string& slot) const {
     const auto& storages = ModuleHere().storages;
     for (const Storage& storage : storages) {
-      if (storage.slot != slot || !Runs(storage.frame)) continue;
+      if (storage.slot != slot || !RunsFor(storage.frame)) continue;
       for (const Storage& other : storages) {
         if (other.frame == storage.frame && other.slot != slot && other.shape == storage.shape) return other.slot;
       }
@@ -112,7 +113,7 @@ class BlockDamage {
     return "";
   }
 
-  bool Runs(const string& frame) const {
+  bool RunsFor(const string& frame) const {
     const auto calls = [&](const Instruction& op) {
       return op.kind == OpKind::kCall && op.block == Here().name && op.frame == frame;
     };
@@ -121,15 +122,16 @@ class BlockDamage {
            std::any_of(plan_.roles.begin(), plan_.roles.end(), [&](const Role& role) { return any(role.step); });
   }
 
-  void Gradients(size_t i) {
+  void DamageGradients(size_t i) {
     Add("skip_gradient", i, Body()[i].gradients.back(), {"V4", "V5"}, [](Instruction& x) { x.gradients.pop_back(); });
     Add("gradient_twice", i, Body()[i].gradients.back(), {"V4", "V5"},
         [](Instruction& x) { x.gradients.push_back(x.gradients.back()); });
     Add("unknown_gradient", i, Body()[i].gradients[0], {"V4"}, [](Instruction& x) { x.gradients[0] = "nothing"; });
   }
 
-  // Instructions that leave nothing but an effect: gone, with their frees handed to the one before; and done twice.
-  void EffectOnly(size_t i) {
+  // An instruction without outputs only has an effect. It is dropped, and the instruction before it frees its values;
+  // or it is repeated.
+  void DamageEffect(size_t i) {
     if (i > 0) {
       AddToBlock("drop_instruction", absl::StrCat(i, " ", string(OpName(Body()[i].kind))), {"V4", "V5"}, [i](Block& b) {
         auto& frees = b.body[i - 1].frees;
@@ -144,7 +146,7 @@ class BlockDamage {
     });
   }
 
-  void Types(size_t i) {
+  void DamageTypes(size_t i) {
     const Instruction& op = Body()[i];
     for (size_t k = 0; k < op.outputs.size(); ++k) {
       const ValueType& type = op.outputs[k].type;
@@ -158,10 +160,11 @@ class BlockDamage {
         Add("change_dim", i, absl::StrCat(name, " ", d), {"V4", "V5"},
             [k, d](Instruction& x) { ++std::get<int64_t>(x.outputs[k].type.dims[d]); });
       }
+      // Only tp, cp and expert_tp cut values inside blocks.
       for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kExpertTp}) {
-        if (ModuleHere().grid.size(axis) > 1) Layouts(i, k, axis);
+        if (ModuleHere().grid.size(axis) > 1) DamageLayout(i, k, axis);
       }
-      for (Axis axis : AxesThatCutNothing()) {
+      for (Axis axis : AxesWithoutLayout()) {
         Add("layout_over_no_cut", i, absl::StrCat(name, " ", string(AxisName(axis))), {"V4"},
             [k, axis](Instruction& x) {
               x.outputs[k].type.layout[axis] = {AxisLayout::State::kPartial, 0};
@@ -173,12 +176,13 @@ class BlockDamage {
             });
       }
       const string backward = Here().name.substr(0, Here().name.rfind('.')) + ".backward";
-      if (Here().name.ends_with(".forward") && plan_.FindBlock(backward) && type.gradient && Learns(name)) {
+      if (Here().name.ends_with(".forward") && plan_.FindBlock(backward) && type.gradient && HasReader(name)) {
         Add("value_without_gradient", i, name, {"V4", "V5"},
             [k](Instruction& x) { x.outputs[k].type.gradient.reset(); });
       }
       Add("change_memory", i, name, {"V4"}, [k](Instruction& x) { x.outputs[k].type.host = !x.outputs[k].type.host; });
-      for (size_t d = 0; d < type.dims.size(); ++d) Everywhere(name, d, type.dims[d]);
+      for (size_t d = 0; d < type.dims.size(); ++d) ChangeDimEverywhere(name, d, type.dims[d]);
+      // The output takes the name of the first input, or is made twice if there is no input.
       Add("define_twice", i, name, {"V4"}, [k, first = op.inputs.empty() ? name : op.inputs[0]](Instruction& x) {
         if (first == x.outputs[k].name) x.outputs.push_back(x.outputs[k]);
         x.outputs[k].name = first;
@@ -186,9 +190,9 @@ class BlockDamage {
     }
   }
 
-  // Whether someone reads or hands on the value, who may give it a gradient: not so what is made for the backward
-  // alone.
-  bool Learns(const string& name) const {
+  // Whether an instruction reads the value or the block returns it, so that a gradient can come back. A value that is
+  // made only for the backward has neither.
+  bool HasReader(const string& name) const {
     const auto reads = [&](const Instruction& op) {
       return std::find(op.inputs.begin(), op.inputs.end(), name) != op.inputs.end();
     };
@@ -197,8 +201,8 @@ class BlockDamage {
            std::find(outputs.begin(), outputs.end(), name) != outputs.end();
   }
 
-  // Lanes, and axes of one rank.
-  std::vector<Axis> AxesThatCutNothing() const {
+  // Axes over which no value of a block is sharded or partial: data-parallel axes, and axes of size 1.
+  std::vector<Axis> AxesWithoutLayout() const {
     std::vector<Axis> axes = {Axis::kDp, Axis::kPp, Axis::kEp, Axis::kExpertDp};
     for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kExpertTp}) {
       if (ModuleHere().grid.size(axis) == 1) axes.push_back(axis);
@@ -206,9 +210,8 @@ class BlockDamage {
     return axes;
   }
 
-  // A dim that is another wherever the module's blocks have a value of this name: whoever made it and whoever takes it
-  // still agree.
-  void Everywhere(const string& name, size_t d, const Dim& dim) {
+  // Changes a dim of all values of this name in the module's blocks, so that makers and readers still agree.
+  void ChangeDimEverywhere(const string& name, size_t d, const Dim& dim) {
     const auto change = [&](const char* kind, const Dim& other) {
       AddToBlock(kind, absl::StrCat(name, " ", d), {"V4", "V5", "V10", "V11"}, nullptr);
       mutants_.back().inflict = [module = Here().module, name, d, other](Plan& p) {
@@ -234,14 +237,14 @@ class BlockDamage {
     }
   }
 
-  // The value summed over the lanes of dp before anyone reads it, as the partial sum that it says it is, or that it is
-  // not.
-  void SumsOverLanes(size_t i) {
+  // An output is summed over dp before it is read. Lanes have other samples, so the sum is wrong, whether the output is
+  // declared partial over dp or not.
+  void SumOverLanes(size_t i) {
     const Instruction& op = Body()[i];
     if (ModuleHere().grid.dp == 1 || op.outputs.empty() || op.outputs.front().type.dtype == DType::kInt64) return;
-    for (const bool says : {true, false}) {
-      AddToBlock(says ? "sum_of_lanes_that_say_partial" : "sum_of_lanes", absl::StrCat(i, " ", op.outputs.front().name),
-                 {"V4", "V6"}, [i, says](Block& b) {
+    for (const bool declared : {true, false}) {
+      AddToBlock(declared ? "sum_of_lanes_that_say_partial" : "sum_of_lanes",
+                 absl::StrCat(i, " ", op.outputs.front().name), {"V4", "V6"}, [i, declared](Block& b) {
                    Output& made = b.body[i].outputs.front();
                    Instruction sum{.kind = OpKind::kAllReduce,
                                    .inputs = {made.name + ".term"},
@@ -250,7 +253,7 @@ class BlockDamage {
                    sum.attributes["reduce"] = string("sum");
                    sum.group = b.module + ".dp";
                    made.name += ".term";
-                   if (says) made.type.layout[Axis::kDp] = {AxisLayout::State::kPartial, 0};
+                   if (declared) made.type.layout[Axis::kDp] = {AxisLayout::State::kPartial, 0};
                    std::vector<string>& frees = b.body[i].frees;
                    if (std::erase(frees, sum.outputs.front().name) > 0) sum.frees.push_back(sum.outputs.front().name);
                    b.body.insert(b.body.begin() + static_cast<std::ptrdiff_t>(i) + 1, std::move(sum));
@@ -258,12 +261,13 @@ class BlockDamage {
     }
   }
 
-  void Layouts(size_t i, size_t k, Axis axis) {
+  void DamageLayout(size_t i, size_t k, Axis axis) {
+    // Gives the output each layout over the axis that it does not have.
     using State = AxisLayout::State;
     const Output& output = Body()[i].outputs[k];
     if (output.type.dtype == DType::kInt64 &&
         (axis == Axis::kExpertTp || output.type.host || OpClassOf(Body()[i].kind) == OpClass::kCommunication)) {
-      return;  // counts and orders of rows have no layout: each rank's are its own
+      return;  // counts and orders of rows have no layout: each rank has its own
     }
     auto held = output.type.layout.find(axis);
     const State state = held == output.type.layout.end() ? State::kReplicated : held->second.state;
@@ -289,11 +293,11 @@ class BlockDamage {
     if (state == State::kReplicated && !output.type.dims.empty()) set("layout_cut", {State::kSharded, 0});
   }
 
-  void Communication(size_t i) {
+  void DamageCommunication(size_t i) {
     const Instruction& op = Body()[i];
     const auto& outputs = op.outputs;
     if (outputs.size() == 1 && !op.inputs.empty()) {
-      // Left out: whoever read the result reads what went in.
+      // Without the communication, the readers of its output read its input.
       AddToBlock("skip_communication", absl::StrCat(i, " ", string(OpName(op.kind)), " ", op.inputs[0]),
                  {"V4", "V5", "V6"}, [i](Block& b) {
                    const string from = b.body[i].inputs[0], to = b.body[i].outputs[0].name;
@@ -313,8 +317,9 @@ class BlockDamage {
     }
   }
 
-  // Every attribute: another value of what follows from a formula, another type, gone, and one that nobody knows.
-  void Settings(size_t i) {
+  // Each attribute gets another value (if it follows from a formula) or another type, or is dropped. And one is added
+  // that the operation does not have.
+  void DamageAttributes(size_t i) {
     const OpInfo& info = InfoOf(Body()[i].kind);
     for (const auto& [key, value] : Body()[i].attributes) {
       const AttributeSpec& spec = *info.FindAttribute(key);
@@ -329,7 +334,7 @@ class BlockDamage {
         Attribute& changed = x.attributes[key];
         changed = std::holds_alternative<string>(changed) ? Attribute(int64_t{1}) : Attribute(string("1"));
       });
-      // Without its axis a slice is of tp, and without zigzag pieces are in order: another layout.
+      // An optional attribute has a default (the axis of a slice: tp; zigzag: no), so its loss changes the layout.
       Add("drop_attribute", i, key, spec.optional ? std::vector<string>{"V3", "V4", "V6"} : std::vector<string>{"V4"},
           [key = key](Instruction& x) { x.attributes.erase(key); });
     }
@@ -353,7 +358,7 @@ class BlockDamage {
     }
   }
 
-  void Frees(size_t i) {
+  void DamageFrees(size_t i) {
     const Instruction& op = Body()[i];
     if (op.frees.empty()) return;
     Add("never_free", i, op.frees[0], {"V4"}, [](Instruction& x) { x.frees.erase(x.frees.begin()); });
@@ -367,7 +372,7 @@ class BlockDamage {
     }
   }
 
-  void Calls(size_t i) {
+  void DamageCall(size_t i) {
     const Instruction& call = Body()[i];
     Add("unknown_block", i, call.block, {"V4"}, [](Instruction& x) { x.block = "nothing"; });
     Add("unknown_frame", i, call.frame, {"V4", "V5"}, [](Instruction& x) { x.frame = "nothing"; });
@@ -377,7 +382,7 @@ class BlockDamage {
                  [i, j](Block& b) { std::swap(b.body[i].frame, b.body[j].frame); });
     }
     if (call.inputs.size() == 1 && call.outputs.size() == 1 && i + 1 < Body().size()) {
-      // A layer left out: what it would have read goes on to the next.
+      // Without the layer, its input goes on to the next layer.
       AddToBlock("skip_layer", absl::StrCat(i, " ", call.frame), {"V4", "V5"}, [i](Block& b) {
         const string from = b.body[i].inputs[0], to = b.body[i].outputs[0].name;
         b.body.erase(b.body.begin() + static_cast<std::ptrdiff_t>(i));
@@ -390,7 +395,7 @@ class BlockDamage {
     }
   }
 
-  void Interface() {
+  void DamageInterface() {
     if (!Here().saved.empty())
       AddToBlock("forget_saved", Here().saved[0], {"V4"}, [](Block& b) { b.saved.erase(b.saved.begin()); });
     for (auto list : {&Block::saved, &Block::outputs}) {
@@ -405,7 +410,7 @@ class BlockDamage {
         AddToBlock("name_twice", name, {"V4"}, [k, list](Block& b) { (b.*list).push_back(Output((b.*list)[k])); });
         AddToBlock("argument_in_other_memory", name, {"V4", "V5"},
                    [k, list](Block& b) { (b.*list)[k].type.host = !(b.*list)[k].type.host; });
-        for (Axis axis : AxesThatCutNothing()) {
+        for (Axis axis : AxesWithoutLayout()) {
           AddToBlock("argument_over_no_cut", absl::StrCat(name, " ", string(AxisName(axis))), {"V4"},
                      [k, list, axis](Block& b) {
                        (b.*list)[k].type.layout[axis] = {AxisLayout::State::kSharded, 0};
@@ -416,7 +421,7 @@ class BlockDamage {
                    [k, list](Block& b) { (b.*list)[k].type.gradient.reset(); });
       }
     }
-    Strangers();
+    InsertForbiddenInstructions();
     if (!Here().takes.empty())
       AddToBlock("forget_take", Here().takes[0].name, {"V4"}, [](Block& b) { b.takes.erase(b.takes.begin()); });
     for (size_t k = 0; k < Here().takes.size(); ++k) {
@@ -431,8 +436,8 @@ class BlockDamage {
     AddToBlock("another_module", Here().module, {"V4"}, [](Block& b) { b.module = "nobody"; });
   }
 
-  // What has no place in a block: it would change the state of a step, or read samples, behind the back of the program.
-  void Strangers() {
+  // Instructions that change the state of a step. Only programs may have them, never blocks.
+  void InsertForbiddenInstructions() {
     if (Body().empty()) return;
     const auto insert = [&](OpKind kind, bool of_module, bool of_bucket) {
       AddToBlock("stranger_in_a_block", string(OpName(kind)), {"V4"}, [kind, of_module, of_bucket](Block& b) {

@@ -1,5 +1,6 @@
-// The proof of progress against the brute-force simulator: what the proof lets through no interleaving breaks, and what
-// it refuses some interleaving breaks, but for the cases that docs/progress.md names as conservative.
+// The proof of V3 against the brute-force simulator. If the proof accepts a plan, no interleaving may break it. If it
+// refuses a plan, some interleaving must break it, or the plan is a conservative case (docs/progress.md#limits). Of the
+// mutants that are drawn here, none is conservative.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,9 +14,9 @@
 #include "planner/verify/rules.h"
 #include "tests/support/compiled.h"
 #include "tests/support/recipes.h"
-#include "tests/verify/mutants.h"
-#include "tests/verify/random_programs.h"
-#include "tests/verify/simulator.h"
+#include "tests/verify/mutants/mutants.h"
+#include "tests/verify/v3_progress/random_programs.h"
+#include "tests/verify/v3_progress/simulator.h"
 
 namespace planwright {
 namespace {
@@ -33,7 +34,7 @@ std::string ProofProblem(const Plan& plan) {
   return violations.empty() ? "" : violations.front().message;
 }
 
-// The first problem that some interleaving meets, or "".
+// The first problem that some interleaving meets; "" if there is none.
 std::string SimulatedProblem(const Plan& plan, uint64_t seeds) {
   for (uint64_t seed = 0; seed < seeds; ++seed) {
     for (int host_waits : {0, 30, 100}) {
@@ -44,19 +45,20 @@ std::string SimulatedProblem(const Plan& plan, uint64_t seeds) {
   return "";
 }
 
+// How often proof and simulator agree.
 struct Tally {
-  int refused = 0, harmless = 0;
-  std::map<std::string, int> conservative;  // refused by the proof alone, by way of damage
+  int refused = 0, harmless = 0;            // by both; by neither
+  std::map<std::string, int> conservative;  // refused only by the proof, by kind of mutant
 
   void Print() const {
     std::cout << refused << " refused by both, " << harmless << " by neither\n";
-    for (const auto& [way, count] : conservative) std::cout << count << " by the proof alone: " << way << "\n";
+    for (const auto& [kind, count] : conservative) std::cout << count << " only by the proof: " << kind << "\n";
   }
 };
 
-// Ranks and groups are what they must be, and calls are of blocks: V3 says what happens to such a plan, whatever it
-// computes.
-bool HasRanksAndCalls(const Plan& plan) {
+// Whether V3 may be asked about the plan: V1 and V2 hold and every call names a block. What the plan computes does not
+// matter to V3.
+bool IsReadyForProgress(const Plan& plan) {
   if (!VerifyPlacement(plan).empty() || !VerifyGroups(plan).empty()) return false;
   const auto unknown = [&](const Instruction& op) { return op.kind == OpKind::kCall && !plan.FindBlock(op.block); };
   const auto sound = [&](const std::vector<Instruction>& body) {
@@ -67,31 +69,31 @@ bool HasRanksAndCalls(const Plan& plan) {
                      [&](const Role& role) { return sound(role.setup) && sound(role.step) && sound(role.teardown); });
 }
 
-// Draws `count` of the mutants; proof and simulator must agree on each.
+// Draws `count` of the mutants. Proof and simulator must agree on each; `tally` counts how.
 void CompareMutants(const Plan& plan, std::vector<Mutant> mutants, uint64_t seed, size_t count, Tally& tally) {
   std::shuffle(mutants.begin(), mutants.end(), std::mt19937_64(seed));
   for (const Mutant& mutant : mutants) {
     if (count == 0) return;
     Plan damaged = plan;
     mutant.inflict(damaged);
-    if (!HasRanksAndCalls(damaged)) continue;
+    if (!IsReadyForProgress(damaged)) continue;
     --count;
     const std::string name = absl::StrCat(mutant.kind, ", ", mutant.where, ", seed ", seed);
     const std::string proof = ProofProblem(damaged);
     const std::string simulated = SimulatedProblem(damaged, proof.empty() ? 2 : 1);
     if (proof.empty()) {
-      EXPECT_EQ(simulated, "") << name << ": the proof lets it through";
+      EXPECT_EQ(simulated, "") << name << ": the proof accepts it";
       ++tally.harmless;
     } else if (!simulated.empty()) {
       ++tally.refused;
     } else {
       ++tally.conservative[mutant.kind];
-      std::cout << name << ", only the proof refuses: " << proof << "\n";
+      std::cout << name << ", refused only by the proof: " << proof << "\n";
     }
   }
 }
 
-// Of all kinds of damage, most to communication. Returns how many both refuse.
+// Compares mutants of all kinds, most of them with damaged communication. Returns how many both refuse.
 int CompareMutants(const Plan& plan) {
   const size_t count = plan.world_size > 64 ? 20 : 120;  // a simulation of hundreds of ranks takes a second
   Tally tally;
@@ -125,7 +127,7 @@ Plan Compiled(const std::string& recipe_name, const std::vector<std::string>& ov
   return testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/" + recipe_name + ".yaml", overrides);
 }
 
-// The 8-rank toy laid out anew: every relation of a plan, with stages, overlap and uneven bridges.
+// The model of the 8-rank toy recipe in other layouts: pipeline stages, overlap, and each kind of bridge.
 struct Layout {
   const char* name;
   std::vector<std::string> overrides;
@@ -179,7 +181,7 @@ TEST_P(LaidOut, AgreesWithTheSimulator) {
 INSTANTIATE_TEST_SUITE_P(Layouts, LaidOut, ::testing::ValuesIn(Layouts()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// Recipes of more ranks than the simulator is made for are left to the proof, or shrunk by an override.
+// Names of all shipped recipes.
 std::vector<std::string> Shipped() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(PLANWRIGHT_SOURCE_DIR "/recipes")) {
@@ -192,7 +194,7 @@ std::vector<std::string> Shipped() {
 class ShippedRecipe : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ShippedRecipe, AgreesWithTheSimulator) {
-  // The largest as 1,024 ranks of the same grids: 1/128 of its lanes, and of its samples.
+  // The largest recipe is too large for the simulator. It is shrunk to 1,024 ranks: 1/128 of its lanes and samples.
   std::vector<std::string> overrides;
   if (GetParam() == "nemotron_moe_vlm_54l_131072r") {
     overrides = {"cluster.nodes=128", "modules.radio_encoder.placement.ranks=64",

@@ -1,6 +1,9 @@
-// Gives one field of a plan at a time, of the class `kFollows`, the value that the same field has elsewhere in the
-// plan: two slots, frames, shapes or groups change places, and every name is known. (field_mutants_test gives fields
-// values that none has.)
+// Gives one field of class `kFollows` the value that the same field has elsewhere in the plan: the slot of another
+// storage, the group of another instruction. So all names that occur are known names. (field_mutants_test.cc gives
+// fields values that do not occur in the plan.)
+//
+// A visitor for Describe (planner/plan/plan_fields.h). The pattern of a field is its path with [] for any item:
+// "modules[].parameters[].name".
 #pragma once
 
 #include <any>
@@ -12,18 +15,18 @@
 
 namespace planwright::testing {
 
-class FieldDamage {
+class FieldSwap {
  public:
   static constexpr bool kFills = true;
 
-  // Looks only: by pattern ("modules[].parameters[].name"), the values of a field in order.
-  FieldDamage() = default;
+  // Changes nothing; seen() then has the values of each field in plan order, by pattern.
+  FieldSwap() = default;
   const std::map<std::string, std::vector<std::any>>& seen() const { return seen_; }
 
-  // Gives occurrence `at` of the field `pattern` that value.
-  FieldDamage(std::string pattern, size_t at, std::any value)
+  // Gives occurrence `at` of the field `pattern` this value.
+  FieldSwap(std::string pattern, size_t at, std::any value)
       : wanted_(std::move(pattern)), at_(at), value_(std::move(value)) {}
-  bool done() const { return done_; }
+  bool done() const { return done_; }  // whether the occurrence exists
 
   template <typename T>
   void operator()(const char* key, FieldClass of, T& value) {
@@ -41,13 +44,13 @@ class FieldDamage {
 
  private:
   template <typename T>
-  static constexpr bool kOneValue =
+  static constexpr bool kIsOneValue =
       std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> || std::is_same_v<T, Output> ||
       std::is_same_v<T, Transfer> || std::is_same_v<T, Attribute>;
 
   template <typename T>
   void Field(FieldClass of, T& value) {
-    if constexpr (kOneValue<T>) {
+    if constexpr (kIsOneValue<T>) {
       if (of != FieldClass::kFollows || done_) return;
       if (wanted_.empty()) seen_[path_].push_back(value);
       if (path_ != wanted_ || next_++ != at_) return;

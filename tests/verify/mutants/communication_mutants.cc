@@ -3,24 +3,26 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "tests/verify/mutants.h"
+#include "tests/verify/mutants/mutants.h"
 
 namespace planwright::testing {
 namespace {
 
 using std::string;
 using std::vector;
-using Body = vector<Instruction>;
+using Body = vector<Instruction>;  // of a block, or a list of a role
 
 bool Communicates(const Instruction& op) { return OpClassOf(op.kind) == OpClass::kCommunication; }
 
-// A list of a role, or of a block that all its callers share, or of a block as one call alone sees it.
+// Which list of instructions is damaged: a list of a role, the body of a block for all its callers, or the body of a
+// block for one call alone.
 struct Site {
-  int role = -1;  // -1: the block, for all
+  int role = -1;  // -1: the body of `block`, for all its callers
   Body Role::*list = nullptr;
-  vector<size_t> calls;  // from the list inwards
-  size_t block = 0;      // without a role
+  vector<size_t> calls;  // places of the calls that lead from the role's list to the damaged block, outermost first
+  size_t block = 0;      // index in Plan::blocks, if there is no role
 
+  // The list in `plan`. Each block on the way gets a copy under another name, so that other callers see no damage.
   Body& In(Plan& plan) const {
     if (role < 0) return plan.blocks[block].body;
     Body* body = &(plan.roles[static_cast<size_t>(role)].*list);
@@ -28,7 +30,7 @@ struct Site {
       Instruction& call = (*body)[place];
       Block copy = *plan.FindBlock(call.block);
       copy.name = absl::StrCat(call.block, ".for_", role, ".", place);
-      call.block = copy.name;  // before the list of blocks moves
+      call.block = copy.name;  // `call` may dangle after the push_back below
       plan.blocks.push_back(std::move(copy));
       body = &plan.blocks.back().body;
     }
@@ -46,7 +48,7 @@ class CommunicationDamage {
       site_ = {.block = i};
       where_ = block.name;
       places_ = {absl::StrCat("module ", block.module)};
-      List(block.body);
+      DamageList(block.body);
     }
     for (size_t role = 0; role < plan_.roles.size(); ++role) {
       for (auto list : {&Role::setup, &Role::step, &Role::teardown}) {
@@ -54,35 +56,34 @@ class CommunicationDamage {
         where_ = plan_.roles[role].name;
         places_ = PlacesOf(plan_, plan_.roles[role]);
         seen_.clear();
-        Inwards(plan_.roles[role].*list);
+        DamageListAndCallees(plan_.roles[role].*list);
       }
     }
   }
 
  private:
-  // The list itself, and the blocks that it calls, each once.
-  void Inwards(const Body& body) {
-    List(body);
+  // The list itself, and the blocks that it calls, each block once.
+  void DamageListAndCallees(const Body& body) {
+    DamageList(body);
     for (size_t i = 0; i < body.size(); ++i) {
       const Block* block = body[i].kind == OpKind::kCall ? plan_.FindBlock(body[i].block) : nullptr;
       if (!block || !seen_.insert(block->name).second) continue;
       site_.calls.push_back(i);
       const string outside = where_;
       absl::StrAppend(&where_, " > ", block->name);
-      Inwards(block->body);
+      DamageListAndCallees(block->body);
       where_ = outside;
       site_.calls.pop_back();
     }
   }
 
-  void List(const Body& body) {
-    body_ = &body;
+  void DamageList(const Body& body) {
     for (size_t i = 0; i < body.size(); ++i) {
       body_ = &body;
       if (Communicates(body[i])) {
-        Whole(i);
-        Contents(i);
-        for (size_t k = 0; k < body[i].parts.size(); ++k) Part(i, k);
+        DamagePresence(i);
+        DamageContents(i);
+        for (size_t k = 0; k < body[i].parts.size(); ++k) DamagePart(i, k);
         Add("another_stream", i, "", {"V3"}, [](Instruction& x) { x.stream += "other"; });
       }
     }
@@ -99,13 +100,13 @@ class CommunicationDamage {
     AddToList(kind, i, what, std::move(rules), [i, change = std::move(change)](Body& body) { change(body[i]); });
   }
 
-  // Who notices that a communication is gone or another: where values pass, whoever reads them; where state moves, the
-  // rule of that state.
+  // The rules that may refuse a missing or changed communication: if it carries values, the rules of their readers; if
+  // it moves state, the rule of that state.
   Rules RulesOf(const Instruction& op) const {
     if (op.kind == OpKind::kExchange) return {"V3", "V4", "V5"};
     if (op.kind == OpKind::kBroadcast) return {"V4", "V5"};
     if (op.inputs.empty() || !IsStateName(op.inputs.front())) return {"V4", "V6"};
-    return RulesOfState(op);
+    return RulesOfStateCollective(op);
   }
 
   static void Erase(Body& body, size_t i) {
@@ -113,7 +114,8 @@ class CommunicationDamage {
     body.erase(body.begin() + static_cast<std::ptrdiff_t>(i));
   }
 
-  void Whole(size_t i) {
+  // The communication is missing, done twice, out of order, over another group or of another kind.
+  void DamagePresence(size_t i) {
     const Instruction& op = (*body_)[i];
     AddToList("drop_communication", i, "", RulesOf(op), [i](Body& body) { Erase(body, i); });
     AddToList("repeat_communication", i, "", RulesOf(op), [i](Body& body) {
@@ -141,7 +143,8 @@ class CommunicationDamage {
       rules.push_back("V3");
       Add("retarget_group", i, absl::StrCat("to ", group.name), std::move(rules),
           [name = group.name](Instruction& x) { x.group = name; });
-      if (group.module != now->module) mutants_.back().places.clear();  // whoever it meets there may be told
+      if (group.module != now->module)
+        mutants_.back().places.clear();  // the violation may point at what it meets there
     }
     if (op.kind != OpKind::kBroadcast) {
       Add("change_kind", i, "", RulesOf(op), [](Instruction& x) {
@@ -152,7 +155,8 @@ class CommunicationDamage {
     }
   }
 
-  void Contents(size_t i) {
+  // Types and settings that the members must agree on.
+  void DamageContents(size_t i) {
     const Instruction& op = (*body_)[i];
     for (size_t k = 0; k < op.outputs.size(); ++k) {
       const ValueType& type = op.outputs[k].type;
@@ -179,7 +183,7 @@ class CommunicationDamage {
     }
   }
 
-  void Part(size_t i, size_t k) {
+  void DamagePart(size_t i, size_t k) {
     const ExchangePart& part = (*body_)[i].parts[k];
     const string what = absl::StrCat("part ", k);
     const Rules rules = {"V3", "V4", "V5"};
@@ -205,7 +209,7 @@ class CommunicationDamage {
   const Body* body_ = nullptr;
   string where_;
   vector<string> places_;
-  std::set<string> seen_;  // blocks of the role and list
+  std::set<string> seen_;  // blocks of the current list that are damaged already
 };
 
 }  // namespace

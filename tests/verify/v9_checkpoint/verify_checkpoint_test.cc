@@ -1,5 +1,5 @@
-// V9: the manifest of every layout passes, and one that would leave a hole, write twice, or let two tensors share a key
-// does not.
+// V9: the checkpoint manifest of every layout passes. A manifest that leaves a hole, writes an element twice, or gives
+// two tensors one key is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,12 +25,13 @@ Plan Compiled(const TinyLayout& layout, const std::string& precision = "bf16") {
   return *CompileRecipe(recipe, diagnostics);
 }
 
-// tp2 dp1 encoder on ranks 0-1, tp2 dp2 ep2 (expert_dp2) language model on 2-5.
+// Encoder with tp2 dp1 on ranks 0 and 1, language model with tp2 dp2 ep2 (so expert_dp2) on ranks 2 to 5.
 const Plan& Sound() {
   static const Plan plan = Compiled({2, 2, 4, 2, 2, false});
   return plan;
 }
 
+// The rule of a module and view; in the dense view with or without tp in `cut`; with or without optimizer states.
 CheckpointRule& RuleOf(Plan& plan, const std::string& module, View view, bool cut, bool states) {
   for (CheckpointRule& rule : plan.checkpoint.rules) {
     const bool tensor = std::find(rule.cut.begin(), rule.cut.end(), Axis::kTp) != rule.cut.end();
@@ -60,7 +61,7 @@ Instruction& Draw(Plan& plan) {
 
 struct Damage {
   const char* name;
-  const char* says;
+  const char* says;  // part of a violation's message
   std::function<void(Plan&)> inflict;
 };
 
@@ -77,6 +78,7 @@ void Move(Axis axis, std::vector<Axis>& from, std::vector<Axis>& to) {
 
 std::vector<Damage> Damages() {
   return {
+      // Names.
       {"key_of_another_module", "exists twice",
        [](Plan& p) { p.modules[0].parameters[0].name = p.modules[1].parameters[0].name; }},
       {"key_of_a_state", "also that of a state",
@@ -92,6 +94,7 @@ std::vector<Damage> Damages() {
       {"step_not_kept", "does not keep common.step", [](Plan& p) { std::erase(p.checkpoint.common, "common.step"); }},
       {"samples_not_kept", "does not keep common.consumed_samples",
        [](Plan& p) { std::erase(p.checkpoint.common, "common.consumed_samples"); }},
+      // Axes of a rule, and the writers that follow from them.
       {"writer_axis_missing", "make up its ranks", [](Plan& p) { std::erase(CutDense(p).replicated, Axis::kDp); }},
       {"axis_twice", "make up its ranks", [](Plan& p) { CutDense(p).replicated.push_back(Axis::kTp); }},
       {"axis_of_the_other_view", "make up its ranks", [](Plan& p) { CutDense(p).replicated.push_back(Axis::kEp); }},
@@ -101,11 +104,12 @@ std::vector<Damage> Damages() {
        [](Plan& p) { Move(Axis::kTp, WholeDense(p).replicated, WholeDense(p).cut); }},
       {"double_writer_over_dp", "all of them would write it",
        [](Plan& p) { Move(Axis::kDp, CutDense(p).replicated, CutDense(p).cut); }},
-      {"parameter_in_no_rule", "nobody writes it",
+      // Parameters of a rule.
+      {"parameter_in_no_rule", "no rank writes it",
        [](Plan& p) { CutDense(p).parameters.erase(CutDense(p).parameters.begin()); }},
       {"parameter_in_two_rules", "more than once",
        [](Plan& p) { WholeDense(p).parameters.push_back(CutDense(p).parameters.front()); }},
-      {"rule_dropped", "nobody writes it", [](Plan& p) { p.checkpoint.rules.pop_back(); }},
+      {"rule_dropped", "no rank writes it", [](Plan& p) { p.checkpoint.rules.pop_back(); }},
       {"rule_of_no_module", "unknown module", [](Plan& p) { CutDense(p).module = "nobody"; }},
       {"rule_past_the_parameters", "does not exist", [](Plan& p) { CutDense(p).parameters.back().first += 10000; }},
       {"written_by_another_stage", "is to write it", [](Plan& p) { CutDense(p).stage = 1; }},
@@ -117,12 +121,14 @@ std::vector<Damage> Damages() {
          rule.replicated = {Axis::kCp, Axis::kDp};
          rule.flat = {Axis::kDp};
        }},
+      // Parts of a tensor.
       {"segments_short_of_the_tensor", "do not tile it",
        [](Plan& p) { Named(p, kHead).segments = {Named(p, kHead).shape[0] - 2}; }},
       {"segment_that_does_not_divide", "do not divide",
        [](Plan& p) {
          Named(p, kHead).segments = {1, Named(p, kHead).shape[0] - 1};
        }},
+      // Optimizer states and the buckets that hold them.
       {"state_forgotten", "the checkpoint keeps", [](Plan& p) { CutDense(p).states.pop_back(); }},
       {"state_of_a_buffer", "the checkpoint keeps",
        [](Plan& p) { RuleOf(p, "language", View::kDense, false, false).states = {"exp_avg"}; }},
@@ -140,6 +146,7 @@ std::vector<Damage> Damages() {
        }},
       {"storage_in_two_frames", "lies in two storages",
        [](Plan& p) { p.modules[1].storages.push_back(p.modules[1].storages.front()); }},
+      // Where the first values come from.
       {"no_source", "have 0 sources",
        [](Plan& p) {
          std::erase_if(p.roles[0].setup, [](const Instruction& i) { return i.kind == OpKind::kInitializeParameters; });
@@ -165,7 +172,7 @@ TEST_P(DamagedCheckpoint, IsRefused) {
 INSTANTIATE_TEST_SUITE_P(All, DamagedCheckpoint, ::testing::ValuesIn(Damages()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// What the rule proves by axes, counted rank by rank: every element of every tensor and state is written once.
+// Counts rank by rank what V9 proves by axes: every element of every tensor and state is written once.
 void ExpectWrittenOnce(const Plan& plan) {
   std::map<std::string, std::vector<int>> written;
   for (const CheckpointRule& rule : plan.checkpoint.rules) {
@@ -204,6 +211,7 @@ void ExpectWrittenOnce(const Plan& plan) {
       }
     }
   }
+  // The weight itself, and for a trained one exp_avg, exp_avg_sq and, in bf16, the master.
   int64_t keys = 0;
   for (const Module& module : plan.modules) {
     for (const Parameter& parameter : module.parameters) {

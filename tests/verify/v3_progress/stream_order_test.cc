@@ -1,5 +1,5 @@
-// The derived order of streams against its definition, by brute force and in both directions: nothing that conflicts is
-// unordered, nothing else is ordered. Programs that run in any order that it allows, at random, make the same values.
+// The derived order of streams against its definition, by brute force: everything that conflicts is ordered, and
+// nothing else. Programs that run in any order that it allows compute the same values.
 #include "planner/plan/stream_order.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace planwright {
 namespace {
 
 using Step = StreamOrder::Step;
-using Closure = std::vector<std::vector<char>>;  // [j][i]: i is done before j starts
+using Order = std::vector<std::vector<char>>;  // [j][i]: i is done before j starts
 
 struct Program {
   ResourceTree resources;
@@ -27,7 +27,8 @@ struct Program {
   std::vector<Step> steps;
 };
 
-void Close(Closure& before) {
+// Makes the order transitive.
+void Close(Order& before) {
   for (size_t j = 0; j < before.size(); ++j) {
     for (size_t i = 0; i < j; ++i) {
       if (!before[j][i]) continue;
@@ -36,15 +37,17 @@ void Close(Closure& before) {
   }
 }
 
-Closure SameStream(const Program& program) {
+// Instructions on one stream are in program order.
+Order SameStream(const Program& program) {
   const size_t count = program.steps.size();
-  Closure before(count, std::vector<char>(count, false));
+  Order before(count, std::vector<char>(count, false));
   for (size_t j = 0; j < count; ++j) {
     for (size_t i = 0; i < j; ++i) before[j][i] = program.steps[i].stream == program.steps[j].stream;
   }
   return before;
 }
 
+// Whether `inner` is `outer` or inside it.
 bool Contains(const ResourceTree& tree, int outer, int inner) {
   for (; inner >= 0; inner = tree.parent(inner)) {
     if (inner == outer) return true;
@@ -56,9 +59,9 @@ bool Conflict(const ResourceTree& tree, const Access& a, const Access& b) {
   return (a.writes || b.writes) && (Contains(tree, a.resource, b.resource) || Contains(tree, b.resource, a.resource));
 }
 
-// By the definition: all pairs.
-Closure Defined(const Program& program) {
-  Closure before = SameStream(program);
+// The order by the definition in planner/plan/stream_order.h, over all pairs.
+Order Defined(const Program& program) {
+  Order before = SameStream(program);
   const std::vector<Step>& steps = program.steps;
   for (size_t j = 0; j < steps.size(); ++j) {
     for (size_t i = 0; i < j; ++i) {
@@ -80,8 +83,9 @@ Closure Defined(const Program& program) {
   return before;
 }
 
-Closure Derived(const Program& program) {
-  Closure before = SameStream(program);
+// The order that StreamOrder derives.
+Order Derived(const Program& program) {
+  Order before = SameStream(program);
   StreamOrder order(program.resources, program.streams);
   for (size_t j = 0; j < program.steps.size(); ++j) {
     for (int64_t wait : order.Next(program.steps[j])) {
@@ -92,6 +96,7 @@ Closure Derived(const Program& program) {
   return before;
 }
 
+// Programs on up to 4 streams whose instructions read and write random state, make values and free them.
 class RandomProgram {
  public:
   explicit RandomProgram(uint64_t seed) : random_(seed) {}
@@ -132,9 +137,10 @@ class RandomProgram {
   std::mt19937_64 random_;
 };
 
-// What a program leaves in every resource, run in `order`: each instruction mixes what it reads into what it writes.
+// Runs a program in `order` and returns the contents of every resource. Each instruction mixes what it touches into
+// what it writes, so another order of conflicting instructions gives other contents.
 std::map<int, uint64_t> Execute(const Program& program, const std::vector<size_t>& order) {
-  std::map<int, uint64_t> contents;  // of resources that contain no other
+  std::map<int, uint64_t> contents;  // of resources without resources inside
   std::set<int> parents;
   for (int i = 0; i < program.resources.size(); ++i) parents.insert(program.resources.parent(i));
   const auto leaves = [&](int resource) {
@@ -159,7 +165,8 @@ std::map<int, uint64_t> Execute(const Program& program, const std::vector<size_t
   return contents;
 }
 
-std::vector<size_t> RandomOrder(const Closure& before, std::mt19937_64& random) {
+// A random order of execution that `before` allows.
+std::vector<size_t> RandomOrder(const Order& before, std::mt19937_64& random) {
   std::vector<size_t> order;
   std::vector<char> done(before.size(), false);
   while (order.size() < before.size()) {
@@ -175,7 +182,7 @@ std::vector<size_t> RandomOrder(const Closure& before, std::mt19937_64& random) 
   return order;
 }
 
-TEST(StreamOrder, IsTheDefinitionsAndNoMore) {
+TEST(StreamOrder, EqualsItsDefinition) {
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     const Program program = RandomProgram(seed).Make();
     ASSERT_EQ(Derived(program), Defined(program)) << "seed " << seed;
@@ -186,7 +193,7 @@ TEST(StreamOrder, AnyOrderThatItAllowsMakesTheSameValues) {
   std::mt19937_64 random(1);
   for (uint64_t seed = 0; seed < 200; ++seed) {
     const Program program = RandomProgram(seed).Make();
-    const Closure before = Derived(program);
+    const Order before = Derived(program);
     std::vector<size_t> sequence(program.steps.size());
     std::iota(sequence.begin(), sequence.end(), size_t{0});
     const auto wanted = Execute(program, sequence);
@@ -194,10 +201,10 @@ TEST(StreamOrder, AnyOrderThatItAllowsMakesTheSameValues) {
   }
 }
 
-TEST(StreamOrder, BothOrdersOfWhatIsUnorderedAreMet) {
+TEST(StreamOrder, InstructionsWithoutAnOrderRunBothWays) {
   std::mt19937_64 random(2);
   const Program program = RandomProgram(5).Make();
-  const Closure before = Derived(program);
+  const Order before = Derived(program);
   ASSERT_GT(program.streams, 1);
   std::set<std::pair<size_t, size_t>> met;
   for (int i = 0; i < 4000; ++i) {
@@ -214,9 +221,9 @@ TEST(StreamOrder, BothOrdersOfWhatIsUnorderedAreMet) {
   }
 }
 
-// A role's setup, two steps and teardown with each instruction on a stream of its own, so that nothing but effects
-// orders them. `dropped`: a kind and one of its effects that is left out.
-Program Alone(const Plan& plan, const Role& role, std::optional<std::pair<OpKind, size_t>> dropped) {
+// A role's setup, two steps and teardown with each instruction on its own stream, so that only effects order them.
+// `dropped`: an operation and the index of one of its effects that is left out.
+Program OnOwnStreams(const Plan& plan, const Role& role, std::optional<std::pair<OpKind, size_t>> dropped) {
   Program program;
   const auto add_body = [&](auto&& self, const std::vector<Instruction>& body, const Block* block,
                             const std::string& frame) -> void {
@@ -257,29 +264,29 @@ TEST(StreamOrder, EveryEffectOfTheTableOrdersSomething) {
       testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", {"batch.global_samples=2"});
   const Plan loading = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
                                              {"initialize={from: weights.safetensors}"});
-  const auto closure = [](const Plan& of, std::optional<std::pair<OpKind, size_t>> dropped) {
-    std::vector<Closure> all;
-    for (const Role& role : of.roles) all.push_back(Derived(Alone(of, role, dropped)));
+  const auto order_of = [](const Plan& of, std::optional<std::pair<OpKind, size_t>> dropped) {
+    std::vector<Order> all;
+    for (const Role& role : of.roles) all.push_back(Derived(OnOwnStreams(of, role, dropped)));
     return all;
   };
-  const auto whole = closure(plan, {}), whole_loading = closure(loading, {});
+  const auto whole = order_of(plan, {}), whole_loading = order_of(loading, {});
   for (const OpInfo& info : AllOps()) {
     for (size_t effect = 0; effect < info.effects.size(); ++effect) {
-      // Beside what orders them already: masters and moments, which adamw alone touches, with the parameters that they
-      // belong to; and the sums that the log reads together with the counts of tokens.
+      // Two effects order nothing that other effects do not order already. Masters and moments are touched only by
+      // instructions that touch their parameters too. The log reads the real sums together with the counts of tokens.
       const std::string& resource = info.effects[effect].resource;
       if (resource == "%{module}.optimizer.{bucket}" || (info.kind == OpKind::kLogStep && resource == "$reals"))
         continue;
       const bool noticed =
-          closure(plan, {{info.kind, effect}}) != whole || closure(loading, {{info.kind, effect}}) != whole_loading;
+          order_of(plan, {{info.kind, effect}}) != whole || order_of(loading, {{info.kind, effect}}) != whole_loading;
       EXPECT_TRUE(noticed) << info.name << " " << (info.effects[effect].writes ? "writes " : "reads ")
                            << info.effects[effect].resource;
     }
   }
 }
 
-// What overlap is for: a bucket's gather of parameters runs beside the stepping of others, and the next forward waits
-// for its own bucket alone.
+// The purpose of overlap: the gather of one bucket's parameters runs beside the update of other buckets, and a layer of
+// the next forward waits only for its own bucket.
 TEST(StreamOrder, AGatherIsWaitedForByTheLayersThatReadIt) {
   ResourceTree tree;
   const auto reads = [&](const char* name) { return Access{tree.Number(name), false}; };

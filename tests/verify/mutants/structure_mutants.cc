@@ -2,28 +2,28 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "tests/verify/mutants.h"
+#include "tests/verify/mutants/mutants.h"
 
 namespace planwright::testing {
 namespace {
 
 using std::string;
 
-class FactDamage {
+class StructureDamage {
  public:
-  FactDamage(const Plan& plan, std::vector<Mutant>& mutants) : plan_(plan), mutants_(mutants) {}
+  StructureDamage(const Plan& plan, std::vector<Mutant>& mutants) : plan_(plan), mutants_(mutants) {}
 
   void Make() {
-    Ranks();
-    Groups();
+    DamageRanks();
+    DamageGroups();
     for (size_t i = 0; i < plan_.bridges.size(); ++i) {
-      Table(i, "forward", &Bridge::forward);
-      if (plan_.FindModule(plan_.bridges[i].from)->trained()) Table(i, "backward", &Bridge::backward);
+      DamageTable(i, "forward", &Bridge::forward);
+      if (plan_.FindModule(plan_.bridges[i].from)->trained()) DamageTable(i, "backward", &Bridge::backward);
     }
-    for (size_t i = 0; i < plan_.modules.size(); ++i) Storages(i);
-    Sizes();
-    Numbers();
-    Schedule();
+    for (size_t i = 0; i < plan_.modules.size(); ++i) DamageStorages(i);
+    DamageSymbols();
+    DamageBudget();
+    DamageSchedule();
   }
 
  private:
@@ -31,7 +31,7 @@ class FactDamage {
     mutants_.push_back({kind, where, std::move(rules), places_, std::move(inflict)});
   }
 
-  void Ranks() {
+  void DamageRanks() {
     Add("world_grows", "world", {"V1"}, [](Plan& p) { ++p.world_size; });
     if (plan_.world_size > 1) Add("world_shrinks", "world", {"V1"}, [](Plan& p) { --p.world_size; });
     for (size_t i = 0; i < plan_.roles.size(); ++i) {
@@ -46,8 +46,8 @@ class FactDamage {
       Add("foreign_module", name, {"V1"}, [i](Plan& p) { p.roles[i].modules.push_back("nobody"); });
       for (size_t to = 0; to < plan_.roles.size(); ++to) {
         if (to == i) continue;
-        // A sibling that does as its leader sends and receives no rows, and hears from its lane what it would have
-        // heard: no damage.
+        // A sibling that runs its leader's program is no damage: the bridge tables give it no rows to send or receive,
+        // and the broadcast of its lane brings it the same values as before.
         const bool promoted = name == plan_.roles[to].name + ".sibling";
         places_ = testing::PlacesOf(plan_, plan_.roles[i]);
         for (const string& place : testing::PlacesOf(plan_, plan_.roles[to])) places_.push_back(place);
@@ -58,7 +58,7 @@ class FactDamage {
     }
     for (size_t i = 0; i < plan_.modules.size(); ++i) {
       const string& name = plan_.modules[i].name;
-      places_.clear();  // the module that it runs into may be told, too
+      places_.clear();  // the violation may point at the module that it now overlaps
       Add("shift_grid", name, {"V1"}, [i](Plan& p) { ++p.modules[i].grid.first_rank; });
       places_ = {absl::StrCat("module ", name)};
       Add("views_of_two_sizes", name, {"V1"}, [i](Plan& p) { p.modules[i].grid.ep *= 2; });
@@ -67,7 +67,7 @@ class FactDamage {
     }
   }
 
-  // A rank that does what others do.
+  // The first rank of one role joins another role.
   static void MoveRank(Role& from, Role& to) {
     std::vector<int> source = Expand(from.ranks), target = Expand(to.ranks);
     target.push_back(source.front());
@@ -77,7 +77,8 @@ class FactDamage {
     to.ranks = Compress(target);
   }
 
-  // Who notices that a group is gone or another: the buckets it shards, and the rules of what passes over it.
+  // The rules that may refuse a missing or changed group: V7 if it shards buckets, and the rules of what passes over
+  // it.
   std::vector<string> RulesOfGroup(const string& name) const {
     std::set<string> rules;
     const auto look = [&](const std::vector<Instruction>& body) {
@@ -90,7 +91,7 @@ class FactDamage {
         const bool state = !op.inputs.empty() && !op.inputs.front().empty() &&
                            (op.inputs.front()[0] == '%' || op.inputs.front()[0] == '$');
         const std::vector<string> of =
-            state ? RulesOfState(op) : std::vector<string>{op.kind == OpKind::kBroadcast ? "V5" : "V4"};
+            state ? RulesOfStateCollective(op) : std::vector<string>{op.kind == OpKind::kBroadcast ? "V5" : "V4"};
         rules.insert(of.begin(), of.end());
       }
     };
@@ -106,7 +107,7 @@ class FactDamage {
     return {rules.begin(), rules.end()};
   }
 
-  // The group's own line, and those of whoever communicates over it.
+  // The group's own recipe part, and the parts of all roles that communicate over it.
   std::vector<string> PlacesOf(const Group& group) const {
     std::vector<string> places;
     if (group.origin < 0) return places;  // the world: any
@@ -122,7 +123,7 @@ class FactDamage {
     return places;
   }
 
-  void Groups() {
+  void DamageGroups() {
     for (size_t i = 0; i < plan_.groups.size(); ++i) {
       const Group& group = plan_.groups[i];
       places_ = PlacesOf(group);
@@ -156,13 +157,13 @@ class FactDamage {
     }
   }
 
-  void Table(size_t i, const char* way, std::vector<Transfer> Bridge::*table) {
+  void DamageTable(size_t i, const char* way, std::vector<Transfer> Bridge::*table) {
     const Bridge& bridge = plan_.bridges[i];
     places_ = {absl::StrCat("bridge ", bridge.from, " to ", bridge.to), absl::StrCat("module ", bridge.from),
                absl::StrCat("module ", bridge.to)};
     Add("unknown_end", absl::StrCat(bridge.name, " ", way), {"V2"}, [i](Plan& p) { p.bridges[i].to = "nobody"; });
     const std::vector<string> rules = {"V3", "V5"};
-    const size_t shown = std::min<size_t>((bridge.*table).size(), 8);
+    const size_t shown = std::min<size_t>((bridge.*table).size(), 8);  // rows; a large plan has thousands
     for (size_t k = 0; k < shown; ++k) {
       const string where = absl::StrCat(bridge.name, " ", way, " ", k);
       const auto add = [&](const char* kind, std::function<void(std::vector<Transfer>&, Transfer&)> change) {
@@ -174,8 +175,8 @@ class FactDamage {
       add("lose_first_sample", [](auto&, Transfer& t) { ++t.first_sample; });
       add("lose_last_sample", [](auto&, Transfer& t) { --t.end_sample; });
       add("sample_too_many", [](auto&, Transfer& t) { ++t.end_sample; });
-      // Where modules share ranks, the tp siblings of a lane hold the same rows and any of them may send: only another
-      // lane is wrong.
+      // On colocated modules all ranks of a lane hold the same rows, and any of them may send. Only a rank of another
+      // lane is wrong, which is tp * cp ranks further.
       const Module& sender = *plan_.FindModule(table == &Bridge::forward ? bridge.from : bridge.to);
       const int away = bridge.kind == "colocated" ? sender.grid.tp * sender.grid.cp : 1;
       add("from_another_rank", [away](auto&, Transfer& t) { t.from_rank += away; });
@@ -193,7 +194,7 @@ class FactDamage {
     }
   }
 
-  void Storages(size_t m) {
+  void DamageStorages(size_t m) {
     const Module& module = plan_.modules[m];
     places_ = {absl::StrCat("module ", module.name)};
     for (size_t i = 0; i < module.buckets.size(); ++i) {
@@ -222,6 +223,7 @@ class FactDamage {
         }
       }
     }
+    // The first storages have each layer kind; more would be more of the same.
     for (size_t i = 0; i < module.storages.size() && i < 60; ++i) {
       const Storage& storage = module.storages[i];
       const auto add = [&](const char* kind, std::vector<string> rules, std::function<void(Module&, Storage&)> change) {
@@ -261,7 +263,7 @@ class FactDamage {
     }
   }
 
-  void Sizes() {
+  void DamageSymbols() {
     places_.clear();
     for (size_t i = 0; i < plan_.symbols.size(); ++i) {
       Add("size_of_no_bound", plan_.symbols[i].name, {"V4"}, [i](Plan& p) { p.symbols[i].maximum = 0; });
@@ -270,7 +272,7 @@ class FactDamage {
     }
   }
 
-  void Numbers() {
+  void DamageBudget() {
     places_ = {"budget"};
     const auto add = [&](const char* kind, std::function<void(Budget&)> change) {
       Add(kind, "budget", {"V8"}, [change](Plan& p) { change(p.budget); });
@@ -296,7 +298,7 @@ class FactDamage {
     }
   }
 
-  void Schedule() {
+  void DamageSchedule() {
     for (size_t i = 0; i < plan_.schedule.size(); ++i) {
       const StageSchedule& stage = plan_.schedule[i];
       const string where = absl::StrCat(stage.module, " stage ", stage.stage);
@@ -317,14 +319,14 @@ class FactDamage {
 
   const Plan& plan_;
   std::vector<Mutant>& mutants_;
-  std::vector<string> places_;  // of what is damaged now
+  std::vector<string> places_;  // of the mutants that are added now
 };
 
 }  // namespace
 
-std::vector<Mutant> FactMutants(const Plan& plan) {
+std::vector<Mutant> StructureMutants(const Plan& plan) {
   std::vector<Mutant> mutants;
-  FactDamage(plan, mutants).Make();
+  StructureDamage(plan, mutants).Make();
   return mutants;
 }
 

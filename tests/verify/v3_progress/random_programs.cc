@@ -1,4 +1,4 @@
-#include "tests/verify/random_programs.h"
+#include "tests/verify/v3_progress/random_programs.h"
 
 #include <algorithm>
 #include <random>
@@ -12,9 +12,9 @@ namespace {
 using std::string;
 using std::vector;
 
-class Maker {
+class RandomPlan {
  public:
-  explicit Maker(uint64_t seed) : random_(seed) {}
+  explicit RandomPlan(uint64_t seed) : random_(seed) {}
 
   Plan Make() {
     plan_.groups.push_back({.name = "world", .short_name = "world", .streams = Streams()});
@@ -25,7 +25,7 @@ class Maker {
       list_ = list;
       for (Role& role : plan_.roles) (role.*list).push_back(Source());
       const int meetings = list == &Role::step ? 40 : Pick(4);
-      for (int i = 0; i < meetings; ++i) Meet(i);
+      for (int i = 0; i < meetings; ++i) AddMeeting(i);
     }
     return std::move(plan_);
   }
@@ -35,13 +35,13 @@ class Maker {
 
   static ValueType Type(int64_t size) { return {DType::kFp32, {size, int64_t{8}}, {}, std::nullopt, false}; }
 
-  // Of a group: the main one, and one beside it now and then.
+  // Streams of a group: the main stream, and for half of the groups another one.
   vector<string> Streams() { return Pick(2) ? vector<string>{""} : vector<string>{"", Pick(2) ? "reduce" : "gather"}; }
   const string& StreamOf(const Group& group) {
     return group.streams[static_cast<size_t>(Pick(static_cast<int>(group.streams.size())))];
   }
 
-  // What exchanges send.
+  // An instruction that makes the values that exchanges send.
   static Instruction Source() {
     Instruction source{.kind = OpKind::kReadTokens};
     for (int64_t size : {4, 5}) source.outputs.push_back({absl::StrCat("v", size), Type(size)});
@@ -83,7 +83,7 @@ class Maker {
     }
   }
 
-  // Rows between any ranks of the last stage of `a` and the first of `b`.
+  // A bridge with rows between random ranks of the last stage of `a` and random ranks of the first stage of `b`.
   void AddBridge() {
     const Grid& from = plan_.modules[0].grid;
     const Grid& to = plan_.modules[1].grid;
@@ -104,7 +104,8 @@ class Maker {
 
   int RoleAt(int rank) const { return static_cast<int>(plan_.RoleOf(rank) - plan_.roles.data()); }
 
-  // All roles that a chain of subgroups joins to `role`.
+  // `role` and all roles that a chain of subgroups joins to it: all of them must have the same collectives over the
+  // group.
   std::set<int> Joined(const Group& group, int role) const {
     std::set<int> roles = {role};
     for (size_t before = 0; before != roles.size();) {
@@ -119,14 +120,14 @@ class Maker {
     return roles;
   }
 
-  void Meet(int number) {
+  void AddMeeting(int number) {
     const int kind = Pick(10);
-    if (kind < 4) return Collective();
-    if (kind < 8) return Stages(number);
-    if (!plan_.bridges.empty()) Bridged(number);
+    if (kind < 4) return AddCollective();
+    if (kind < 8) return AddStageExchange(number);
+    if (!plan_.bridges.empty()) AddBridgeExchange(number);
   }
 
-  void Collective() {
+  void AddCollective() {
     const int role = Pick(static_cast<int>(plan_.roles.size()));
     vector<const Group*> groups;
     for (const Group& group : plan_.groups) {
@@ -142,7 +143,7 @@ class Maker {
     for (int other : Joined(group, role)) (plan_.roles[other].*list_).push_back(made);
   }
 
-  // Joins the exchange before it now and then: parts that progress together.
+  // Adds a part to the role's list: now and then to the exchange before it, else in an exchange of its own.
   void AddPart(Role& role, ExchangePart part, int64_t size, const string& stream) {
     vector<Instruction>& list = role.*list_;
     const string received = absl::StrCat("x", list.size(), ".", Pick(1 << 30));
@@ -154,7 +155,7 @@ class Maker {
     list.back().parts.push_back(part);
   }
 
-  void Stages(int number) {
+  void AddStageExchange(int number) {
     const Module& module = plan_.modules[Pick(static_cast<int>(plan_.modules.size()))];
     const Grid& grid = module.grid;
     if (grid.pp == 1) return;
@@ -175,7 +176,7 @@ class Maker {
     }
   }
 
-  void Bridged(int number) {
+  void AddBridgeExchange(int number) {
     const Bridge& bridge = plan_.bridges.front();
     const string stream = StreamOf(*plan_.FindGroup(bridge.name));
     const bool backward = Pick(2) == 0;
@@ -192,11 +193,11 @@ class Maker {
 
   std::mt19937_64 random_;
   Plan plan_;
-  vector<Instruction> Role::*list_ = nullptr;
+  vector<Instruction> Role::*list_ = nullptr;  // the list that is filled now
 };
 
 }  // namespace
 
-Plan RandomPrograms(uint64_t seed) { return Maker(seed).Make(); }
+Plan RandomPrograms(uint64_t seed) { return RandomPlan(seed).Make(); }
 
 }  // namespace planwright::testing

@@ -1,22 +1,22 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "tests/verify/mutants.h"
+#include "tests/verify/mutants/mutants.h"
 
 namespace planwright::testing {
 namespace {
 
 using std::string;
 
-class ManifestDamage {
+class CheckpointDamage {
  public:
-  ManifestDamage(const Plan& plan, std::vector<Mutant>& mutants) : plan_(plan), mutants_(mutants) {}
+  CheckpointDamage(const Plan& plan, std::vector<Mutant>& mutants) : plan_(plan), mutants_(mutants) {}
 
   void Make() {
-    Keys();
-    for (size_t i = 0; i < plan_.checkpoint.rules.size(); ++i) Writers(i), States(i);
-    Sources();
-    Memory();
+    DamageKeys();
+    for (size_t i = 0; i < plan_.checkpoint.rules.size(); ++i) DamageWriters(i), DamageStates(i);
+    DamageSources();
+    DamageSymbols();
   }
 
  private:
@@ -25,8 +25,8 @@ class ManifestDamage {
     mutants_.push_back({kind, where, {rule}, std::move(places), std::move(inflict)});
   }
 
-  // Names that two tensors would share.
-  void Keys() {
+  // Two tensors with one key.
+  void DamageKeys() {
     for (size_t m = 0; m < plan_.modules.size(); ++m) {
       const auto& parameters = plan_.modules[m].parameters;
       const auto add = [&](const char* kind, size_t i, std::function<void(Plan&, Parameter&)> change) {
@@ -62,8 +62,8 @@ class ManifestDamage {
         [i, change](Plan& p) { change(p.checkpoint.rules[i]); });
   }
 
-  // Who writes which part.
-  void Writers(size_t i) {
+  // A part of a tensor that no rank writes, or that several ranks write.
+  void DamageWriters(size_t i) {
     const CheckpointRule& rule = plan_.checkpoint.rules[i];
     const Module& module = *plan_.FindModule(rule.module);
     const std::vector<string> place = {absl::StrCat("module ", rule.module)};
@@ -116,7 +116,8 @@ class ManifestDamage {
     to.push_back(axis);
   }
 
-  void States(size_t i) {
+  // Optimizer states that a rule lacks, renames or invents.
+  void DamageStates(size_t i) {
     const CheckpointRule& rule = plan_.checkpoint.rules[i];
     for (size_t k = 0; k < rule.states.size(); ++k) {
       AddToRule(
@@ -129,7 +130,8 @@ class ManifestDamage {
     AddToRule("state_of_nothing", i, [](CheckpointRule& r) { r.states.push_back("momentum"); });
   }
 
-  void Sources() {
+  // Parameters that are loaded from no file, or set twice.
+  void DamageSources() {
     for (size_t r = 0; r < plan_.roles.size(); ++r) {
       const Role& role = plan_.roles[r];
       for (size_t i = 0; i < role.setup.size(); ++i) {
@@ -150,8 +152,8 @@ class ManifestDamage {
     if (plan_.initialize) Add("file_forgotten", "initialize", "V9", {}, [](Plan& p) { p.initialize.reset(); });
   }
 
-  // What a role needs fits the device, and rows are planned for as many as can come.
-  void Memory() {
+  // Run-time sizes that are too large for the device, or smaller than the rows that can come.
+  void DamageSymbols() {
     for (size_t i = 0; i < plan_.symbols.size(); ++i) {
       const Symbol& symbol = plan_.symbols[i];
       const int64_t rows = symbol.expected > 0 ? symbol.expected : symbol.maximum;
@@ -175,9 +177,9 @@ class ManifestDamage {
 
 }  // namespace
 
-std::vector<Mutant> ManifestMutants(const Plan& plan) {
+std::vector<Mutant> CheckpointMutants(const Plan& plan) {
   std::vector<Mutant> mutants;
-  ManifestDamage(plan, mutants).Make();
+  CheckpointDamage(plan, mutants).Make();
   return mutants;
 }
 

@@ -1,13 +1,14 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "tests/verify/mutants.h"
+#include "tests/verify/mutants/mutants.h"
 
 namespace planwright::testing {
 namespace {
 
 using std::string;
 
+// Damages the setup and step of one role.
 class RoleDamage {
  public:
   RoleDamage(const Plan& plan, size_t role, std::vector<Mutant>& mutants)
@@ -16,19 +17,19 @@ class RoleDamage {
   void Make() {
     for (size_t i = 0; i < Step().size(); ++i) {
       const Instruction& op = Step()[i];
-      Types(i);
+      DamageTypes(i);
       switch (op.kind) {
-        case OpKind::kCall: Call(i); break;
+        case OpKind::kCall: DamageCall(i); break;
         case OpKind::kReadTokens:
         case OpKind::kReadImages:
-        case OpKind::kReadImageSizes: Read(i); break;
-        case OpKind::kExchange: Exchange(i); break;
-        case OpKind::kBroadcast: break;  // damaged with the communication
-        case OpKind::kAccumulate: Accumulate(i); break;
-        default: State(i);
+        case OpKind::kReadImageSizes: DamageRead(i); break;
+        case OpKind::kExchange: DamageExchange(i); break;
+        case OpKind::kBroadcast: break;  // in communication_mutants.cc
+        case OpKind::kAccumulate: DamageCount(i); break;
+        default: DamageState(i);
       }
     }
-    Setup();
+    DamageSetup();
   }
 
  private:
@@ -59,8 +60,8 @@ class RoleDamage {
 
   string Label(size_t i) const { return absl::StrCat(i, " ", string(OpName(Step()[i].kind))); }
 
-  // What reads and calls make; of transfers and collectives: damaged with the communication.
-  void Types(size_t i) {
+  // Types of what reads and calls make. (communication_mutants.cc has the types of communications.)
+  void DamageTypes(size_t i) {
     const Instruction& op = Step()[i];
     if (OpClassOf(op.kind) == OpClass::kCommunication) return;
     for (size_t k = 0; k < op.outputs.size(); ++k) {
@@ -86,7 +87,7 @@ class RoleDamage {
     }
   }
 
-  void Call(size_t i) {
+  void DamageCall(size_t i) {
     const Instruction& call = Step()[i];
     const int64_t microbatches = plan_.budget.microbatches;
     for (size_t k = 0; k + 1 < call.inputs.size(); ++k) {
@@ -94,7 +95,7 @@ class RoleDamage {
           [k](Instruction& x) { std::swap(x.inputs[k], x.inputs[k + 1]); });
     }
     for (size_t k = 0; k + 1 < call.outputs.size(); ++k) {
-      // by no sibling of a leader: a renaming
+      // If nothing uses either output, as in the sibling of a leader, a swap only renames them.
       if (!Used(call.outputs[k].name) && !Used(call.outputs[k + 1].name)) continue;
       Add("swap_outputs", i, call.outputs[k].name, {"V4", "V5"},
           [k](Instruction& x) { std::swap(x.outputs[k].name, x.outputs[k + 1].name); });
@@ -112,7 +113,7 @@ class RoleDamage {
       for (const Output& output : r.step[i].outputs) r.step[i].frees.push_back(output.name);
     });
     if (!call.inputs.empty()) {
-      // The same values, computed with on the way to the block.
+      // An addition between the maker of a value and the block that takes it: a program may not compute outside blocks.
       AddToRole("compute_outside_a_block", absl::StrCat(Label(i), " ", call.inputs[0]), {"V4"}, [i](Role& r) {
         const string given = r.step[i].inputs[0], sum = given + ".sum";
         for (const Instruction& maker : std::vector<Instruction>(r.step)) {
@@ -128,7 +129,7 @@ class RoleDamage {
       });
     }
     if (call.outputs.empty()) AddToRole("drop_call", Label(i), {"V4", "V5"}, [i](Role& r) { Erase(r.step, i); });
-    // The same call on values of another microbatch: its samples are lost, others are read twice.
+    // Two calls exchange their inputs: each runs on the samples of the other's microbatch.
     for (size_t j = i + 1; j < Step().size(); ++j) {
       if (Step()[j].kind != OpKind::kCall || Step()[j].block != call.block || call.inputs.empty()) continue;
       AddToRole("swap_samples", absl::StrCat(i, " and ", j), {"V4", "V5"},
@@ -137,6 +138,7 @@ class RoleDamage {
     }
   }
 
+  // Whether some instruction of the step reads or sends the value.
   bool Used(const string& value) const {
     return std::any_of(Step().begin(), Step().end(), [&](const Instruction& op) {
       const auto sends = [&](const ExchangePart& part) { return part.send && part.value == value; };
@@ -145,7 +147,7 @@ class RoleDamage {
     });
   }
 
-  void Read(size_t i) {
+  void DamageRead(size_t i) {
     const int64_t microbatches = plan_.budget.microbatches;
     if (microbatches > 1) {
       Add("read_another_microbatch", i, "", {"V5"},
@@ -161,8 +163,8 @@ class RoleDamage {
     });
   }
 
-  // What the parts send and count rows by; the transfers themselves are damaged with the communication.
-  void Exchange(size_t i) {
+  // Values that parts send and count rows by. (communication_mutants.cc has the transfers themselves.)
+  void DamageExchange(size_t i) {
     const Instruction& op = Step()[i];
     for (size_t k = 0; k < op.parts.size(); ++k) {
       const string what = absl::StrCat("part ", k);
@@ -177,7 +179,7 @@ class RoleDamage {
     }
   }
 
-  void Accumulate(size_t i) {
+  void DamageCount(size_t i) {
     for (const Module& module : plan_.modules) {
       if (module.name == Step()[i].text("module")) continue;
       Add("count_as_another_module", i, module.name, {"V5"},
@@ -199,18 +201,19 @@ class RoleDamage {
     }
   }
 
-  // Who notices that an instruction of the end of a step is missing, doubled or out of place.
+  // The rules that may refuse a missing, repeated or misplaced instruction at the end of a step.
   static std::vector<string> RulesOf(const Instruction& op) {
     switch (op.kind) {
       case OpKind::kBeginStep:
       case OpKind::kScaleGradients: return {"V5"};
       case OpKind::kSquareNorm: return {"V6"};
-      default: return OpClassOf(op.kind) == OpClass::kCommunication ? RulesOfState(op) : std::vector<string>{"V7"};
+      default:
+        return OpClassOf(op.kind) == OpClass::kCommunication ? RulesOfStateCollective(op) : std::vector<string>{"V7"};
     }
   }
 
-  // Instructions of the end of a step, and collectives on gradients, parameters and sums.
-  void State(size_t i) {
+  // Instructions at the end of a step, and collectives on gradients, parameters and sums.
+  void DamageState(size_t i) {
     const Instruction& op = Step()[i];
     const string subject = op.inputs.empty() ? "" : op.inputs[0];
     if (i > 0 && Dependent(Step()[i - 1], op)) {
@@ -244,7 +247,8 @@ class RoleDamage {
               [i](Role& r) { Repeat(r.step, i); });
   }
 
-  // Whether the order of two neighbours matters to what they compute: buckets beside each other do not touch.
+  // Whether the result depends on the order of two neighbours. Instructions of different buckets do not depend on each
+  // other.
   static bool Dependent(const Instruction& first, const Instruction& second) {
     const auto is = [&](OpKind a, OpKind b) { return first.kind == a && second.kind == b; };
     const auto touch = [&] {
@@ -260,7 +264,7 @@ class RoleDamage {
            (first.kind == OpKind::kSquareNorm && second.kind == OpKind::kAllReduce);
   }
 
-  void Setup() {
+  void DamageSetup() {
     for (size_t i = 0; i < Here().setup.size(); ++i) {
       const OpKind kind = Here().setup[i].kind;
       AddToRole("drop_setup", absl::StrCat(i, " ", string(OpName(kind))), {"V7"}, [i](Role& r) { Erase(r.setup, i); });

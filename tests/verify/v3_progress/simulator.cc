@@ -1,4 +1,4 @@
-#include "tests/verify/simulator.h"
+#include "tests/verify/v3_progress/simulator.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/verify/unrolled_program.h"
+#include "tests/verify/v3_progress/unrolled_program.h"
 
 namespace planwright::testing {
 namespace {
@@ -16,9 +16,9 @@ namespace {
 using std::string;
 using std::vector;
 
-class World {
+class SimulatedWorld {
  public:
-  World(const Plan& plan, const Interleaving& how) : plan_(plan), how_(how), random_(how.seed) {
+  SimulatedWorld(const Plan& plan, const Interleaving& how) : plan_(plan), how_(how), random_(how.seed) {
     programs_ = Unroll(plan, how.steps);
     ranks_.resize(plan.world_size);
     for (size_t role = 0; role < plan.roles.size(); ++role) {
@@ -31,6 +31,7 @@ class World {
           subgroup_of_[{static_cast<int>(group), member}] = static_cast<int>(subgroups_.size()) - 1;
       }
     }
+    // By rank, the other ends of its rows, in the order of the table.
     for (const Bridge& bridge : plan.bridges) {
       for (bool backward : {false, true}) {
         for (const Transfer& row : backward ? bridge.backward : bridge.forward) {
@@ -44,11 +45,12 @@ class World {
   Outcome Run() {
     for (int rank = 0; rank < plan_.world_size; ++rank) Wake(rank);
     while (!awake_.empty() && problem_.empty()) {
+      // Any rank that may go on is drawn, so every order of events is possible.
       std::swap(awake_[random_() % awake_.size()], awake_.back());
       const int rank = awake_.back();
       awake_.pop_back();
       ranks_[rank].awake = false;
-      Try(rank);
+      TryStart(rank);
     }
     if (problem_.empty()) FindStuck();
     return {problem_.empty(), problem_};
@@ -59,13 +61,14 @@ class World {
     const Program* program = nullptr;
     vector<char> done;          // by operation
     vector<vector<int>> waits;  // by operation: earlier ones that must be done
-    size_t next = 0;            // to start
+    size_t next = 0;            // the next operation to start
     bool awake = false;
-    std::map<std::tuple<int, int, bool>, int> messages;  // communicator, peer, send: how many were posted
-    // by operation: communicator, peer, send, number, part
+    std::map<std::tuple<int, int, bool>, int> messages;  // by communicator, peer, send: how many were posted
+    // by operation, its messages: communicator, peer, send, number, part
     std::map<int, vector<std::tuple<int, int, bool, int, int>>> posts;
-    std::map<int, int> open;  // by operation: messages not met
+    std::map<int, int> open;  // by operation: messages that are not met yet
   };
+  // Members that have arrived at the next collective of a communicator.
   struct Meeting {
     vector<std::pair<int, int>> arrived;  // rank, operation
     const Op* first = nullptr;
@@ -85,10 +88,11 @@ class World {
     for (size_t i = 0; i < count; ++i) DrawWaits(program, static_cast<int>(i), state.waits[i]);
   }
 
-  // Those before it on its stream; of the others all, or a few.
+  // What an operation waits for: always the last one before it on its stream; of the last kSeen operations either all
+  // or a few.
   void DrawWaits(const Program& program, int index, vector<int>& waits) {
     const bool all = static_cast<int>(random_() % 100) < how_.host_waits;
-    bool after_own = false;  // the last one on its stream is among them
+    bool after_own = false;  // whether the last one on its stream is in `waits`
     for (int before = index - 1; before >= 0 && (before >= index - kSeen || !after_own); --before) {
       const bool own = !after_own && program.ops[before].stream == program.ops[index].stream;
       if (own || (before >= index - kSeen && (all || random_() % kSeen == 0))) waits.push_back(before);
@@ -106,8 +110,8 @@ class World {
     return communicators_.emplace(name, static_cast<int>(communicators_.size())).first->second;
   }
 
-  // The messages of a part, in the order in which they start.
-  void Number(int rank, int index, int number) {
+  // Lists the messages of a part in the order in which they start, and numbers them for matching.
+  void ListMessages(int rank, int index, int number) {
     Rank& state = ranks_[rank];
     const Op& op = state.program->ops[index];
     const ExchangePart& part = op.instruction->parts[number];
@@ -147,6 +151,7 @@ class World {
     return std::count(group.streams.begin(), group.streams.end(), instruction.stream) > 0;
   }
 
+  // The rank may be able to start its next operation.
   void Wake(int rank) {
     Rank& state = ranks_[rank];
     if (state.awake || state.next == state.done.size()) return;
@@ -159,8 +164,8 @@ class World {
     Wake(rank);
   }
 
-  // Starts the next communication, if it may.
-  void Try(int rank) {
+  // Starts the rank's next communication if all that it waits for is done.
+  void TryStart(int rank) {
     Rank& state = ranks_[rank];
     if (state.next == state.done.size()) return;
     const int index = static_cast<int>(state.next);
@@ -198,9 +203,9 @@ class World {
     Rank& state = ranks_[rank];
     const Op& op = state.program->ops[index];
     for (size_t part = 0; part < op.instruction->parts.size() && problem_.empty(); ++part)
-      Number(rank, index, static_cast<int>(part));
+      ListMessages(rank, index, static_cast<int>(part));
     if (!problem_.empty()) return;
-    state.open[index] = 1;  // not done before all parts are posted
+    state.open[index] = 1;  // so that it is not done before all parts are posted
     for (const auto& [communicator, peer, send, number, part] : state.posts[index]) {
       const std::tuple key(communicator, send ? rank : peer, send ? peer : rank, number);
       const auto other = posted_.find(key);
@@ -218,6 +223,7 @@ class World {
     if (--state.open[index] == 0) Done(rank, index);
   }
 
+  // Nothing can start any more: an operation that is not done will never be done.
   void FindStuck() {
     for (int rank = 0; rank < plan_.world_size; ++rank) {
       const Rank& state = ranks_[rank];
@@ -234,8 +240,8 @@ class World {
   vector<Program> programs_;
   vector<Rank> ranks_;
   vector<vector<int>> subgroups_;
-  std::map<std::pair<int, int>, int> subgroup_of_;  // group, rank
-  std::map<std::tuple<string, bool, bool, int>, vector<int>> rows_;
+  std::map<std::pair<int, int>, int> subgroup_of_;                   // group, rank
+  std::map<std::tuple<string, bool, bool, int>, vector<int>> rows_;  // bridge, backward, send, rank: peers
   std::map<string, int> communicators_;
   std::map<std::pair<int, int>, Meeting> meetings_;           // subgroup, stream
   std::map<std::tuple<int, int, int, int>, Message> posted_;  // communicator, from, to, number
@@ -247,7 +253,7 @@ class World {
 
 Outcome Simulate(const Plan& plan, const Interleaving& interleaving) {
   try {
-    return World(plan, interleaving).Run();
+    return SimulatedWorld(plan, interleaving).Run();
   } catch (const std::runtime_error& error) {
     return {false, error.what()};
   }

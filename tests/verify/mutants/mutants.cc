@@ -1,4 +1,4 @@
-#include "tests/verify/mutants.h"
+#include "tests/verify/mutants/mutants.h"
 
 #include <algorithm>
 #include <iterator>
@@ -20,18 +20,19 @@ std::vector<std::string> PlacesOf(const Plan& plan, const Role& role) {
   return places;
 }
 
-std::vector<std::string> RulesOfState(const Instruction& collective) {
+std::vector<std::string> RulesOfStateCollective(const Instruction& collective) {
   const std::string& subject = collective.inputs.front();
   if (subject == "$integers") return {"V5"};
   if (subject == "$reals") return {"V5", "V6"};
-  // terms along tp
+  // A sum over tp of partial gradients.
   if (collective.kind == OpKind::kAllReduce && absl::StrContains(subject, ".gradient_shards.")) return {"V6"};
   return {"V7"};
 }
 
 std::vector<Mutant> AllMutants(const Plan& plan) {
   std::vector<Mutant> mutants;
-  for (auto* generator : {&BlockMutants, &ProgramMutants, &CommunicationMutants, &FactMutants, &ManifestMutants}) {
+  for (auto* generator :
+       {&BlockMutants, &ProgramMutants, &CommunicationMutants, &StructureMutants, &CheckpointMutants}) {
     std::vector<Mutant> found = (*generator)(plan);
     std::move(found.begin(), found.end(), std::back_inserter(mutants));
   }
