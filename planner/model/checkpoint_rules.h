@@ -1,13 +1,13 @@
-// What a checkpoint of a plan's modules holds, as rules over axes: which ranks write which part of which tensor
-// (design, V9).
+// The content of a checkpoint, as rules over axes: which ranks write which part of which tensor. Rule V9 of `verify`
+// proves that each element is written exactly once (planner/verify).
 #pragma once
 
 #include "planner/plan/plan.h"
 
 namespace planwright {
 
-// Precision, optimizer and modules with their buckets are there. `every_steps` 0: no checkpoint is asked for; the rules
-// stand all the same, for what is written at the end.
+// `plan` must have its precision, optimizer and modules with buckets. `every_steps` 0: the recipe asks for no
+// checkpoints during the training. The rules are made anyway, for the checkpoint at the end.
 CheckpointPlan CheckpointOf(const Plan& plan, int64_t every_steps);
 
 }  // namespace planwright
