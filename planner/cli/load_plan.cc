@@ -6,7 +6,6 @@
 #include "planner/cli/terminal.h"
 #include "planner/compile.h"
 #include "planner/diagnostics/render.h"
-#include "planner/diagnostics/source_texts.h"
 #include "planner/plan/limits.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/relate_origins.h"

@@ -11,10 +11,12 @@
 namespace planwright {
 namespace {
 
-constexpr double kWorthSaying = 1.25;  // times its coefficient
+// The lint starts at this factor. Below it the weight is close to what aux_loss says.
+constexpr double kNotableFactor = 1.25;
 
-// Mean tokens with loss of a sample, where the recipe alone tells: mock data draws 0 to max_images images, each with
-// its text; a sample without images has one text.
+// The mean number of loss tokens of a sample. Nothing if it depends on more than the recipe: only for mock data it does
+// not. A mock sample has 0 to max_images images, all equally likely, each with its text; without images it has one text
+// (docs/training/data.md#mock).
 std::optional<double> MeanLossTokens(const DataRecipe& data) {
   if (*data.kind != "mock") return std::nullopt;
   double texts = 0;
@@ -23,35 +25,37 @@ std::optional<double> MeanLossTokens(const DataRecipe& data) {
   return texts / static_cast<double>(*data.max_images + 1) * static_cast<double>(*data.text_tokens);
 }
 
+// PW0605
 void LintMasking(const Recipe& recipe, const HybridLmModel* language, Diagnostics& diagnostics) {
   if (language == nullptr || !language->has("moe") || *language->moe.aux_loss == 0) return;
   const double sequence = static_cast<double>(*recipe.batch.sequence_length);
   const std::optional<double> tokens = MeanLossTokens(recipe.data);
-  if (tokens && sequence / *tokens < kWorthSaying) return;
+  if (tokens && sequence / *tokens < kNotableFactor) return;
   std::string message =
-      absl::StrCat("image tokens and padding carry no loss, so the auxiliary loss weighs more than its coefficient ",
+      absl::StrCat("image tokens and padding have no loss, so the auxiliary loss weighs more than its coefficient ",
                    *language->moe.aux_loss);
   if (tokens) {
     message =
-        absl::StrCat("of the ", *recipe.batch.sequence_length, " tokens of a sample about ", std::llround(*tokens),
-                     " carry loss, so the auxiliary loss weighs about ", absl::StrFormat("%.1f", sequence / *tokens),
-                     " times its coefficient ", *language->moe.aux_loss);
+        absl::StrCat("about ", std::llround(*tokens), " of the ", *recipe.batch.sequence_length,
+                     " tokens of a sample have a loss, so the auxiliary loss weighs about ",
+                     absl::StrFormat("%.1f", sequence / *tokens), " times its coefficient ", *language->moe.aux_loss);
   }
   const Location& coefficient = language->moe.aux_loss.where;
   diagnostics
       .Warning(DiagnosticKind::kMaskedTokensRaiseAuxLoss, coefficient.known() ? coefficient : recipe.data.where,
                std::move(message),
-               "a token's loss weighs 1 / (loss tokens), a sample's auxiliary loss sequence_length / (loss tokens): "
-               "choose aux_loss with that factor")
+               "with N loss tokens in a step, each of them weighs 1 / N, and the auxiliary loss of each sample "
+               "sequence_length / N: choose aux_loss with this factor in mind")
       .notes.push_back({recipe.data.where, "the data is described here"});
 }
 
+// PW0606
 void LintImages(const Recipe& recipe, const ModuleRecipe& encoder, Diagnostics& diagnostics) {
   if (*recipe.data.kind != "mock" || *recipe.data.max_images > 0) return;
   diagnostics
       .Warning(DiagnosticKind::kEncoderWithoutImages, recipe.data.max_images.where,
-               absl::StrCat("max_images 0: encoder ", *encoder.name, " never sees an image, and learns nothing"),
-               "draw images, or leave the encoder out")
+               absl::StrCat("max_images is 0: encoder ", *encoder.name, " never sees an image and learns nothing"),
+               "use max_images: 1 or more, or remove the encoder")
       .notes.push_back({encoder.name.where, absl::StrCat("encoder ", *encoder.name, " is here")});
 }
 
@@ -66,7 +70,7 @@ void LintSamples(const Recipe& recipe, Diagnostics& diagnostics) {
     else if (encoder == nullptr)
       encoder = &module;
   }
-  if (encoder == nullptr) return;
+  if (encoder == nullptr) return;  // text-only samples have no image tokens
   LintMasking(recipe, language, diagnostics);
   LintImages(recipe, *encoder, diagnostics);
 }

@@ -1,4 +1,4 @@
-// Words about samples that train something else than they seem to.
+// Lints about samples that train something else than their author probably expects.
 #pragma once
 
 #include "planner/diagnostics/diagnostic.h"
@@ -6,9 +6,12 @@
 
 namespace planwright {
 
-// PW0605: a sample's auxiliary loss weighs sequence_length / N, and each of its loss tokens 1 / N (N: loss tokens of
-// the step): where few tokens carry loss, balancing the experts outweighs the text (facts 3.6). PW0606: an encoder, and
-// made-up samples without images.
+// Only for recipes with an encoder. Adds
+// PW0605 if the auxiliary loss weighs much more than its coefficient. Each loss token weighs 1 / N and the auxiliary
+// loss
+//        of each sample sequence_length / N, where N counts the loss tokens of the step
+//        (docs/model/mixture_of_experts.md#auxiliary-loss). If few tokens have a loss, the auxiliary loss dominates.
+// PW0606 if mock samples never have an image.
 void LintSamples(const Recipe& recipe, Diagnostics& diagnostics);
 
 }  // namespace planwright

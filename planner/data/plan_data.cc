@@ -9,7 +9,7 @@
 namespace planwright {
 namespace {
 
-// Of made-up samples: image, pad and text, or pad and text.
+// The smallest vocabularies for mock data: image, padding and text; or, without an encoder, padding and text.
 constexpr int64_t kMockVocabulary = 3, kMockTextVocabulary = 2;
 
 std::vector<const RadioVitModel*> EncodersOf(const Recipe& recipe) {
@@ -27,6 +27,8 @@ const HybridLmModel* LanguageOf(const Recipe& recipe) {
   return nullptr;
 }
 
+// All token ids that the data can contain must have a row in the embedding. Three cases, of which at most one is
+// reported: tokenizer bytes has fixed ids, mock data needs some ids, and the image token is any id.
 void CheckVocabulary(const HybridLmModel& language, const DataPlan& data, const DataRecipe& recipe,
                      Diagnostics& diagnostics) {
   const Location& where = recipe.image_token          ? recipe.image_token->where
@@ -34,70 +36,72 @@ void CheckVocabulary(const HybridLmModel& language, const DataPlan& data, const 
                                                       : recipe.where;
   if (data.end_token >= language.vocabulary) {
     diagnostics
-        .Error(
-            DiagnosticKind::kTokenOutsideVocabulary, where,
-            absl::StrCat("the bytes tokenizer needs ", kBytesVocabulary, " ids, the model has ", *language.vocabulary),
-            absl::StrCat("give the model a vocabulary of ", kBytesVocabulary, " or more"))
+        .Error(DiagnosticKind::kTokenOutsideVocabulary, where,
+               absl::StrCat("tokenizer bytes needs a vocabulary of ", kBytesVocabulary, ", but the model has ",
+                            *language.vocabulary),
+               absl::StrCat("give the model a vocabulary of ", kBytesVocabulary, " or more"))
         .notes.push_back({language.vocabulary.where, "the vocabulary is given here"});
   } else if (const bool images = data.image_token >= 0;
              data.kind == "mock" && *language.vocabulary < (images ? kMockVocabulary : kMockTextVocabulary)) {
     diagnostics.Error(DiagnosticKind::kTokenOutsideVocabulary, language.vocabulary.where,
-                      absl::StrCat("mock data needs ", images ? kMockVocabulary : kMockTextVocabulary,
-                                   images ? " ids, image, pad and text" : " ids, pad and text", ", the model has ",
-                                   *language.vocabulary),
+                      absl::StrCat("mock data needs a vocabulary of at least ",
+                                   images ? "3 (image, padding and text)" : "2 (padding and text)",
+                                   ", but the model has ", *language.vocabulary),
                       "give the model a larger vocabulary");
   } else if (data.image_token >= language.vocabulary) {
     diagnostics
         .Error(DiagnosticKind::kTokenOutsideVocabulary, where,
                absl::StrCat("image token ", data.image_token, " is outside the vocabulary of ", *language.vocabulary),
-               "choose an id below the vocabulary")
+               absl::StrCat("use an id from 0 to ", *language.vocabulary - 1))
         .notes.push_back({language.vocabulary.where, "the vocabulary is given here"});
   }
 }
 
-// Whoever draws it or not, a grid is two sizes.
+// The shape of a grid. Checked without an encoder too, because the plan contains the grids in any case.
 void CheckGridSizes(const Located<std::vector<int64_t>>& grid, Diagnostics& diagnostics) {
   if (grid->size() == 2 && (*grid)[0] > 0 && (*grid)[1] > 0) return;
   diagnostics.Error(DiagnosticKind::kImageGrid, grid.where,
-                    "an image grid is two numbers above 0: rows and columns of patches", "write it as [rows, columns]");
+                    "an image grid must be two numbers above 0: rows and columns of patches",
+                    "write it as [rows, columns]");
 }
 
-// A grid of patches must be whole squares of the pixel shuffle and lie on the position table.
+// The sides of a grid must be at most those of the position table, and multiples of pixel_shuffle
+// (docs/model/vision_encoder.md#output).
 void CheckGrid(const Located<std::vector<int64_t>>& grid, const RadioVitModel& encoder, Diagnostics& diagnostics) {
   const int64_t side = encoder.max_image / encoder.patch, factor = encoder.pixel_shuffle;
   const auto fail = [&](std::string message, std::string help) {
     diagnostics.Error(DiagnosticKind::kImageGrid, grid.where, std::move(message), std::move(help));
   };
   if (grid->size() != 2)
-    return fail("an image grid is two numbers: rows and columns of patches", "write it as [rows, columns]");
+    return fail("an image grid must be two numbers: rows and columns of patches", "write it as [rows, columns]");
   for (int64_t size : *grid) {
     if (size < 1 || size > side) {
-      fail(absl::StrCat("a grid side of ", size, " patches, where images have 1 to ", side),
-           absl::StrCat("max_image ", *encoder.max_image, " of patch ", *encoder.patch, " allows ", side));
+      fail(absl::StrCat("a side of the grid is ", size, " patches, but must be 1 to ", side),
+           absl::StrCat("the limit is max_image ", *encoder.max_image, " / patch ", *encoder.patch, " = ", side));
     } else if (size % factor != 0) {
-      fail(absl::StrCat("a grid side of ", size, " patches, which pixel_shuffle ", factor, " does not divide"),
-           "use a multiple of pixel_shuffle");
+      fail(absl::StrCat("a side of the grid is ", size, " patches, which is not a multiple of pixel_shuffle ", factor),
+           absl::StrCat("use a multiple of ", factor));
     }
   }
 }
 
-// Whether two encoders take the same grids: one of them is checked.
+// Whether two encoders accept the same grids. Then only the first is checked, so that a problem is reported once.
 bool SameGrids(const RadioVitModel& a, const RadioVitModel& b) {
   return a.max_image / a.patch == b.max_image / b.patch && *a.pixel_shuffle == *b.pixel_shuffle;
 }
 
-// A position has a loss where its label is text. One text token behind nothing is no label, and the reference asks for
-// two.
+// A position has a loss if the next token is text (docs/training/data.md#mock). The first token of a sample is not the
+// next token of any position, so that samples of one text token have no loss at all.
 void CheckLossTokens(const DataRecipe& data, Diagnostics& diagnostics) {
   if (data.max_images > 0 || data.text_tokens > 1) return;
   diagnostics
       .Error(DiagnosticKind::kNoLossTokens, data.text_tokens.where.known() ? data.text_tokens.where : data.where,
-             "samples of one text token and no image have no token with loss: nothing stands before the text",
-             "use text_tokens: 2 or more, or images")
+             "samples of one text token and no image have no token with a loss: no token precedes the text",
+             "use text_tokens: 2 or more, or max_images: 1 or more")
       .notes.push_back({data.max_images.where, "max_images is 0 here"});
 }
 
-// Every encoder sees every image, and the sequence has the rows that each makes of it.
+// Every encoder processes every image, and the sequence contains the rows of all of them.
 void CheckMock(const Recipe& recipe, const std::vector<const RadioVitModel*>& encoders, Diagnostics& diagnostics) {
   const DataRecipe& data = recipe.data;
   if (encoders.empty()) {
@@ -105,10 +109,12 @@ void CheckMock(const Recipe& recipe, const std::vector<const RadioVitModel*>& en
     return;
   }
   if (data.image_grids.empty()) {
-    diagnostics.Error(DiagnosticKind::kImageGrid, data.where, "mock data for an encoder needs image_grids",
-                      "add data.image_grids: [[rows, columns], ...], in patches");
+    diagnostics.Error(DiagnosticKind::kImageGrid, data.where,
+                      "`data.image_grids` is missing: mock data for an encoder needs it",
+                      "add image_grids: [[rows, columns], ...], in patches");
   }
   CheckLossTokens(data, diagnostics);
+  // The tokens of the largest image, summed over all encoders.
   int64_t largest = 0;
   for (const auto& grid : data.image_grids) {
     int64_t tokens = 0;
@@ -119,32 +125,32 @@ void CheckMock(const Recipe& recipe, const std::vector<const RadioVitModel*>& en
     }
     largest = std::max(largest, tokens);
   }
-  // without images one text stands alone
+  // A sample without images has one text.
   const int64_t most = std::max(data.max_images * (largest + data.text_tokens), *data.text_tokens);
   if (most > recipe.batch.sequence_length) {
     diagnostics
-        .Error(
-            DiagnosticKind::kSampleTooLong, data.max_images.where.known() ? data.max_images.where : data.where,
-            absl::StrCat(*data.max_images, " images of ", largest, " tokens and ", *data.text_tokens,
-                         " text tokens each are ", most, ", more than the sequence of ", *recipe.batch.sequence_length),
-            "use fewer or smaller images, shorter text, or a longer sequence_length")
+        .Error(DiagnosticKind::kSampleTooLong, data.max_images.where.known() ? data.max_images.where : data.where,
+               absl::StrCat("a sample can have ", most, " tokens, but sequence_length is ",
+                            *recipe.batch.sequence_length, ": ", *data.max_images, " images, each with ", largest,
+                            " image tokens and ", *data.text_tokens, " text tokens"),
+               "use fewer or smaller images, shorter text, or a larger sequence_length")
         .notes.push_back({recipe.batch.sequence_length.where, "the sequence length is given here"});
   }
 }
 
-// Facts 7.6: where documents end is one list for a lane's microbatch.
+// A lane has one list of document ends for its microbatch (docs/training/data.md#packed-documents).
 void CheckPacked(const Recipe& recipe, Diagnostics& diagnostics) {
   const Located<int64_t>& samples = recipe.batch.micro_samples;
   if (!*recipe.data.packed_documents || *samples == 1) return;
   diagnostics
       .Error(DiagnosticKind::kPackedSamples, recipe.data.packed_documents.where,
-             absl::StrCat("packed documents need microbatches of one sample, not of ", *samples),
-             "use micro_samples: 1")
+             absl::StrCat("packed_documents needs micro_samples 1, found ", *samples), "use micro_samples: 1")
       .notes.push_back({samples.where, "micro_samples is given here"});
 }
 
-// An image is made smaller until it has at most max_patches: those must be tokens that a sample can hold, with its end
-// behind them, and no image can have min_patches that the table of positions lacks.
+// Images of shards are resized to min_patches .. max_patches patches (docs/model/vision_encoder.md#image-sizes). The
+// largest must fit into a sample together with the end token (hence >=), the smallest must give one image token, and
+// min_patches must not exceed the position table.
 void CheckTarImages(const Recipe& recipe, const RadioVitModel& encoder, Diagnostics& diagnostics) {
   const DataRecipe& data = recipe.data;
   const int64_t side = encoder.max_image / encoder.patch,
@@ -152,23 +158,23 @@ void CheckTarImages(const Recipe& recipe, const RadioVitModel& encoder, Diagnost
   if (tokens >= recipe.batch.sequence_length) {
     diagnostics
         .Error(DiagnosticKind::kSampleTooLong, data.max_patches.where.known() ? data.max_patches.where : data.where,
-               absl::StrCat("an image of max_patches ", *data.max_patches, " is ", tokens, " tokens, and a sample has ",
-                            *recipe.batch.sequence_length),
-               "lower max_patches, or use a longer sequence_length")
+               absl::StrCat("an image with max_patches ", *data.max_patches, " has ", tokens,
+                            " tokens and does not fit into sequence_length ", *recipe.batch.sequence_length),
+               "use a smaller max_patches, or a larger sequence_length")
         .notes.push_back({recipe.batch.sequence_length.where, "the sequence length is given here"});
   }
   if (data.max_patches < encoder.pixel_shuffle * encoder.pixel_shuffle) {
     diagnostics.Error(DiagnosticKind::kImageGrid, data.max_patches.where.known() ? data.max_patches.where : data.where,
-                      absl::StrCat("max_patches ", *data.max_patches, ", where one image token is ",
+                      absl::StrCat("max_patches is ", *data.max_patches, ", but one image token needs ",
                                    *encoder.pixel_shuffle, " x ", *encoder.pixel_shuffle, " patches"),
                       absl::StrCat("use at least ", encoder.pixel_shuffle * encoder.pixel_shuffle));
   }
   if (data.min_patches > side * side) {
     diagnostics.Error(DiagnosticKind::kImageGrid, data.min_patches.where.known() ? data.min_patches.where : data.where,
-                      absl::StrCat("min_patches ", *data.min_patches, ", where the largest image has ", side, " x ",
+                      absl::StrCat("min_patches is ", *data.min_patches, ", but the largest image has ", side, " x ",
                                    side, " patches"),
-                      absl::StrCat("use at most ", side * side, ", from max_image ", *encoder.max_image, " and patch ",
-                                   *encoder.patch));
+                      absl::StrCat("use at most ", side * side, "; a side has max_image ", *encoder.max_image,
+                                   " / patch ", *encoder.patch, " = ", side, " patches"));
   }
 }
 
@@ -186,10 +192,12 @@ std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics)
   const std::vector<const RadioVitModel*> encoders = EncodersOf(recipe);
   const RadioVitModel* encoder = encoders.empty() ? nullptr : encoders.front();
   const HybridLmModel* language = LanguageOf(recipe);
+  // Problems of this room only: whether the plan can be returned must not depend on earlier problems.
   Diagnostics found;
   DataPlan plan;
   plan.kind = data.kind;
   plan.seed = data.seed;
+  // Without an encoder mock samples are text only.
   plan.max_images = encoder ? *data.max_images : 0;
   plan.classes = data.classes;
   plan.text_tokens = data.text_tokens;
@@ -210,6 +218,7 @@ std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics)
     plan.path = *data.path;
     plan.base = FolderOf(data.path->where);
   }
+  // The patches that the executor cuts images into. Those of the first encoder.
   if (encoder) {
     plan.patch = encoder->patch;
     plan.pixel_shuffle = encoder->pixel_shuffle;
@@ -227,6 +236,7 @@ std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics)
   // The token of the first bridge stands for images in the text. CheckBridgeTokens compares it with what the data
   // writes.
   if (!recipe.bridges.empty() && recipe.bridges.front().token) plan.image_token = **recipe.bridges.front().token;
+  // The lints below are about data that is valid.
   const bool fine = !found.has_errors();
   for (const Diagnostic& diagnostic : found.sorted()) diagnostics.Add(diagnostic);
   if (!fine) return std::nullopt;

@@ -1,5 +1,5 @@
-// Where samples come from, resolved: the recipe's data section with what the models settle (patch size, vocabulary),
-// and the checks that need both. Sources and packing: design, `data.kind`.
+// The plan's data: the recipe's section `data`, completed with sizes of the models (patch size, vocabulary), and the
+// checks that need both. The sources of samples are described in docs/training/data.md#samples.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,14 @@
 
 namespace planwright {
 
-// Further token ids of the bytes tokenizer.
+// Token ids of the bytes tokenizer, after the bytes and the image token kBytesImageToken
+// (docs/training/data.md#webdataset).
 inline constexpr int64_t kBytesPadToken = 257, kBytesEndToken = 258, kBytesVocabulary = 259;
 
-// Nothing, with problems of 06xx, when ids fall outside the vocabulary or images cannot fit.
+// Nothing, with problems PW06xx, if a token id is outside the vocabulary, or images or samples do not fit.
 std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics);
 
-// Folder of the file that names a path, from the root on; "" where the place is unknown.
+// The absolute folder of the file that contains `where`: paths in a recipe are relative to it. Empty without a place.
 std::string FolderOf(const Location& where);
 
 }  // namespace planwright

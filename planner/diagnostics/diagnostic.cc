@@ -25,6 +25,7 @@ constexpr KindInfo kKinds[] = {
 #undef KIND
 };
 
+// The enumerators and kKinds come from the same file, so that the value of a kind is its index.
 const KindInfo& Info(DiagnosticKind kind) { return kKinds[static_cast<int>(kind)]; }
 
 }  // namespace
@@ -34,6 +35,7 @@ std::string_view KindName(DiagnosticKind kind) { return Info(kind).name; }
 std::string_view KindSummary(DiagnosticKind kind) { return Info(kind).summary; }
 bool IsLint(DiagnosticKind kind) { return Info(kind).is_lint; }
 
+// A constant array, made once from the table.
 std::span<const DiagnosticKind> AllKinds() {
   static constexpr auto kAll = [] {
     std::array<DiagnosticKind, std::size(kKinds)> all{};
@@ -60,11 +62,12 @@ Diagnostic& Diagnostics::Warning(DiagnosticKind kind, const Location& where, std
   const auto asked = levels_.find(kind);
   const LintLevel level = asked == levels_.end() ? LintLevel::kWarn : asked->second.level;
   Diagnostic warning = {kind, Severity::kWarning, std::move(message), where, std::move(help), {}};
+  // The caller may add notes to the result, so that a silenced warning needs an object too.
   if (level == LintLevel::kOff) return silenced_ = std::move(warning);
   list_.push_back(std::move(warning));
   if (level == LintLevel::kError) {
     list_.back().severity = Severity::kError;
-    list_.back().notes.push_back({asked->second.where, "a warning that `lints` makes an error here"});
+    list_.back().notes.push_back({asked->second.where, "`lints` makes this warning an error here"});
   }
   return list_.back();
 }
@@ -83,6 +86,7 @@ std::vector<Diagnostic> Diagnostics::sorted() const {
   for (const Diagnostic& d : list_) {
     if (d.where.file) file_order.emplace(*d.where.file, static_cast<int>(file_order.size()));
   }
+  // Problems without a file come first: they concern the whole command.
   auto key = [&](const Diagnostic& d) {
     return std::tuple(d.where.file ? file_order.at(*d.where.file) : -1, d.where.line, d.where.column);
   };

@@ -1,6 +1,8 @@
-// Problems of a recipe, for its author: what kind, where, what was expected and found, how to mend it.
-// Rooms add to a Diagnostics; the command line renders them (render.h). Wording: lower case, no full stop in `message`;
-// `help` says what to change.
+// Problems of a recipe, for its author: the kind, the place, what was found and what is expected, and how to correct
+// it. Rooms add them to a Diagnostics; the command line prints them (render.h).
+//
+// Wording: lower case, no full stop at the end. `message` names the key or module first, then the value that was found
+// and the value that is expected. `help` says what to change; empty if the message already says it.
 #pragma once
 
 #include <map>
@@ -25,14 +27,14 @@ enum class DiagnosticKind {
 std::string_view KindNumber(DiagnosticKind kind);   // "PW0203"
 std::string_view KindName(DiagnosticKind kind);     // "GridDoesNotFit"
 std::string_view KindSummary(DiagnosticKind kind);  // one line, for lists
-bool IsLint(DiagnosticKind kind);                   // a warning unless the recipe's `lints` say otherwise
-std::span<const DiagnosticKind> AllKinds();         // in the table's order
+bool IsLint(DiagnosticKind kind);                   // a warning, unless the recipe's `lints` change its level
+std::span<const DiagnosticKind> AllKinds();         // in the order of diagnostic_kind.def
 std::optional<DiagnosticKind> FindKind(std::string_view number_or_name);
 
-// What a recipe's `lints` make of a lint.
+// The level of a lint, which the recipe's `lints` can set. Default: kWarn.
 enum class LintLevel { kError, kWarn, kOff };
 
-// Another place that matters: "module language was given 24 ranks here".
+// A second place that belongs to a problem: "module language was given 24 ranks here".
 struct Note {
   Location where;
   std::string message;
@@ -47,22 +49,23 @@ struct Diagnostic {
   std::vector<Note> notes;
 };
 
-// Gathers problems; all independent ones of a run are shown, causes first (order of adding is kept within a file
-// position).
+// Collects the problems of one run, so that all of them are shown together and not only the first one.
 class Diagnostics {
  public:
+  // Adds a problem and returns it, so that the caller can add notes. The reference is valid until the next call.
   Diagnostic& Error(DiagnosticKind kind, const Location& where, std::string message, std::string help = "");
-  // Of a lint. An error, or not shown at all, if the recipe says so; what is returned may then be filled in vain.
+  // The same for a lint, at its current level. If the level is kOff, nothing is added, and the caller gets a dummy.
   Diagnostic& Warning(DiagnosticKind lint, const Location& where, std::string message, std::string help = "");
-  // For warnings from now on. `where`: the line that asks for it.
+  // Sets the level for later calls of Warning. `where`: the place in `lints`, shown if the lint becomes an error.
   void SetLevel(DiagnosticKind lint, LintLevel level, const Location& where);
 
   void Add(Diagnostic diagnostic) { list_.push_back(std::move(diagnostic)); }
 
   bool has_errors() const;
   bool empty() const { return list_.empty(); }
-  const std::vector<Diagnostic>& as_found() const { return list_; }
-  // Sorted by file in order of first mention, then line and column.
+  const std::vector<Diagnostic>& as_found() const { return list_; }  // in the order of adding
+  // Sorted by file (in the order in which files are first mentioned), line and column. Problems at the same place keep
+  // the order of adding.
   std::vector<Diagnostic> sorted() const;
 
  private:
@@ -73,7 +76,7 @@ class Diagnostics {
 
   std::vector<Diagnostic> list_;
   std::map<DiagnosticKind, Level> levels_;
-  Diagnostic silenced_;
+  Diagnostic silenced_;  // what Warning returns at level kOff
 };
 
 }  // namespace planwright

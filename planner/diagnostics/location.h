@@ -1,4 +1,5 @@
-// Where a value stands in a recipe, so that any later room can point at the line that asked for it.
+// The place of a value in a recipe. Recipe structs keep it with each value, so that all later rooms can point a
+// diagnostic at the line to change.
 #pragma once
 
 #include <memory>
@@ -6,18 +7,19 @@
 
 namespace planwright {
 
-// A place in a text file. Lines and columns count from 1, columns in bytes. line 0 means "no place":
-// the value is a default or was computed.
+// A place in a text file. Lines and columns count from 1; columns count bytes. Line 0 means "no place": the value is a
+// default or was computed.
 struct Location {
   std::shared_ptr<const std::string> file;  // path as the user wrote it; null without a place
   int line = 0;
   int column = 0;
-  int length = 1;  // bytes under the caret and its tail
+  int length = 1;  // bytes that are underlined: ^~~~
 
   bool known() const { return line > 0; }
 };
 
-// A value and the place it was written at. Converts silently to its value where it is only read.
+// A value and its place. It converts to the value implicitly, so that code that does not report problems can ignore the
+// place.
 template <typename T>
 struct Located {
   T value{};

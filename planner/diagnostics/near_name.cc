@@ -9,12 +9,14 @@
 namespace planwright {
 namespace {
 
-constexpr size_t kLongestName = 100;  // longer words are no typing slip, and the distance is quadratic
+// The distance takes quadratic time, and a longer word is not a typing mistake in a key.
+constexpr size_t kLongestName = 100;
 
 }  // namespace
 
 int EditDistance(std::string_view a, std::string_view b) {
   const int n = static_cast<int>(a.size()), m = static_cast<int>(b.size());
+  // edits[i][j]: edits from the first i letters of `a` to the first j letters of `b`.
   std::vector<std::vector<int>> edits(n + 1, std::vector<int>(m + 1));
   for (int i = 0; i <= n; ++i) edits[i][0] = i;
   for (int j = 0; j <= m; ++j) edits[0][j] = j;
@@ -22,6 +24,7 @@ int EditDistance(std::string_view a, std::string_view b) {
   for (int i = 1; i <= n; ++i) {
     for (int j = 1; j <= m; ++j) {
       edits[i][j] = std::min({edits[i - 1][j] + 1, edits[i][j - 1] + 1, edits[i - 1][j - 1] + (same(i, j) ? 0 : 1)});
+      // two letters are swapped
       if (i > 1 && j > 1 && same(i, j - 1) && same(i - 1, j))
         edits[i][j] = std::min(edits[i][j], edits[i - 2][j - 2] + 1);
     }
@@ -37,6 +40,7 @@ std::optional<std::string> NearName(std::string_view wrong, const std::vector<st
     if (name.size() > kLongestName) continue;
     const int edits = EditDistance(wrong, name);
     const int allowed = std::max<int>(1, static_cast<int>(std::max(name.size(), wrong.size())) / 3);
+    // `>=` keeps the first of equally close names: tables list frequent keys first.
     if (edits > allowed || (best && edits >= best_edits)) continue;
     best = name;
     best_edits = edits;

@@ -1,4 +1,4 @@
-// "Did you mean": the known spelling closest to a wrong one.
+// "Did you mean ...?": finds the known name that is closest to a misspelled one.
 #pragma once
 
 #include <optional>
@@ -8,14 +8,15 @@
 
 namespace planwright {
 
-// Edits that turn `a` into `b`, ignoring case: insert, delete, replace, or swap two neighbours.
+// The smallest number of edits that turn `a` into `b`, ignoring case. An edit inserts, deletes or replaces one letter,
+// or swaps two neighbours (optimal string alignment distance).
 int EditDistance(std::string_view a, std::string_view b);
 
-// The closest of `known`, if it is close enough to be what was meant (a third of its letters, at least one edit). The
-// earlier one of equals.
+// The name of `known` that is closest to `wrong`, if at most a third of the letters differ (one edit is always
+// allowed). The first one if several are equally close.
 std::optional<std::string> NearName(std::string_view wrong, const std::vector<std::string>& known);
 
-// "did you mean `tp`?", or `otherwise` when nothing is near.
+// The help of a diagnostic: "did you mean `tp`?", or `otherwise` if no name is close.
 std::string NearNameHelp(std::string_view wrong, const std::vector<std::string>& known, std::string otherwise = "");
 
 }  // namespace planwright

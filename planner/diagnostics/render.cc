@@ -1,6 +1,9 @@
 #include "planner/diagnostics/render.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string_view>
 
 #include "absl/strings/str_format.h"
@@ -12,37 +15,65 @@
 namespace planwright {
 namespace {
 
+constexpr uintmax_t kLargestFile = 16 << 20;  // bytes; of a larger file no lines are shown
+
+std::vector<std::string> SplitLines(const std::string& text) {
+  std::vector<std::string> lines(1);
+  for (char c : text) {
+    if (c == '\n') {
+      lines.emplace_back();
+    } else {
+      lines.back() += c;
+    }
+  }
+  for (std::string& line : lines) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();  // Windows line ends
+  }
+  return lines;
+}
+
+// The lines of a file; none if it is not a regular file (reading a pipe could block) or too large.
+std::vector<std::string> ReadLines(const std::string& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error) || std::filesystem::file_size(file, error) > kLargestFile)
+    return {};
+  std::ifstream in(file, std::ios::binary);
+  return SplitLines(std::string(std::istreambuf_iterator<char>(in), {}));
+}
+
 constexpr size_t kWidestSource = 160;  // bytes of a source line that are shown
 
+// Escape sequences of a terminal; all empty without color.
 struct Style {
   std::string_view bold, error, warning, note, caret, end;
 };
 constexpr Style kPlain{};
 constexpr Style kColored{"\033[1m", "\033[1;31m", "\033[1;35m", "\033[1;36m", "\033[1;32m", "\033[0m"};
 
-// One column of output per code point, so that the caret stands under its letter.
-struct Shown {
+// A source line as it is printed. Each code point takes one column, so that the caret is under the right letter.
+struct PrintedSource {
   std::string text;
   size_t columns = 0;
 };
 
-Shown ShowSource(std::string_view source) {
-  Shown shown;
+PrintedSource PrintSource(std::string_view source) {
+  PrintedSource printed;
   for (size_t at = 0; at < source.size();) {
     const size_t length = CodePointLength(source, at);
     if (length == 0 || IsHiddenControl(source, at, length)) {
-      shown.text += '?';
+      printed.text += '?';
     } else if (source[at] == '\t' || source[at] == '\r') {
-      shown.text += ' ';
+      printed.text += ' ';
     } else {
-      shown.text.append(source.substr(at, length));
+      printed.text.append(source.substr(at, length));
     }
-    shown.columns += 1;
+    printed.columns += 1;
     at += std::max<size_t>(length, 1);
   }
-  return shown;
+  return printed;
 }
 
+// The line of `where` and a caret below it. A long line is cut around the caret.
 void AppendSource(std::string& out, const Location& where, SourceTexts& texts, const Style& style) {
   const std::string* line = where.file ? texts.Line(*where.file, where.line) : nullptr;
   if (line == nullptr || line->empty()) return;
@@ -51,28 +82,30 @@ void AppendSource(std::string& out, const Location& where, SourceTexts& texts, c
   std::string_view before_cut;
   if (source.size() > kWidestSource && at > kWidestSource / 2) {
     size_t cut = at - kWidestSource / 2;
-    while (cut < at && CodePointLength(source, cut) == 0) ++cut;
+    while (cut < at && CodePointLength(source, cut) == 0) ++cut;  // to the start of a code point
     source.remove_prefix(cut);
     at -= cut;
     before_cut = "...";
   }
   if (source.size() > kWidestSource) source = source.substr(0, kWidestSource);
   at = std::min(at, source.size());
-  const Shown before = ShowSource(source.substr(0, at));
-  const Shown marked = ShowSource(source.substr(at, std::max(where.length, 1)));
-  const Shown whole = ShowSource(source);
+  const PrintedSource before = PrintSource(source.substr(0, at));
+  const PrintedSource marked = PrintSource(source.substr(at, std::max(where.length, 1)));
+  const PrintedSource whole = PrintSource(source);
   absl::StrAppendFormat(&out, "%4d | ", where.line);
   Append(out, before_cut, whole.text, "\n");
   Append(out, "     | ", std::string(before_cut.size() + before.columns, ' '), style.caret, "^",
          std::string(marked.columns > 1 ? marked.columns - 1 : 0, '~'), style.end, "\n");
 }
 
+// The start of a message: "file:line:column: ". Editors and terminals make a link of it.
 std::string Place(const Location& where) {
   if (!where.file) return "";
   if (!where.known()) return Cat(Printable(*where.file), ": ");
   return Cat(Printable(*where.file), ":", where.line, ":", where.column, ": ");
 }
 
+// A help of several lines is indented under its first line.
 void AppendHelp(std::string& out, const std::string& help, const Style& style) {
   if (help.empty()) return;
   std::string_view lead = "help: ";
@@ -96,6 +129,7 @@ void AppendProblem(std::string& out, const Diagnostic& problem, SourceTexts& tex
   }
 }
 
+// Places in JSON always have the same keys, also if there is no place.
 void AddPlace(nlohmann::ordered_json& object, const Location& where) {
   object["file"] = where.file ? nlohmann::ordered_json(Printable(*where.file)) : nlohmann::ordered_json(nullptr);
   object["line"] = where.line;
@@ -104,6 +138,15 @@ void AddPlace(nlohmann::ordered_json& object, const Location& where) {
 }
 
 }  // namespace
+
+void SourceTexts::Add(const std::string& name, const std::string& text) { lines_[name] = SplitLines(text); }
+
+const std::string* SourceTexts::Line(const std::string& file, int number) {
+  auto found = lines_.find(file);
+  if (found == lines_.end()) found = lines_.emplace(file, ReadLines(file)).first;
+  if (number < 1 || number > static_cast<int>(found->second.size())) return nullptr;
+  return &found->second[number - 1];
+}
 
 std::string RenderText(const std::vector<Diagnostic>& problems, SourceTexts& texts, bool color) {
   std::string out;

@@ -1,4 +1,5 @@
-// Joining text. Debian's Abseil has a string_view of its own, so that absl::StrCat takes no std::string_view; these do.
+// Joins texts and numbers. Like absl::StrCat, but also takes std::string_view: Abseil as Debian builds it has a
+// string_view of its own, and absl::StrCat then does not accept the standard one.
 #pragma once
 
 #include <string>
@@ -9,6 +10,7 @@
 
 namespace planwright {
 
+// One argument as Abseil takes it.
 template <typename T>
 absl::AlphaNum Piece(const T& part) {
   if constexpr (std::is_same_v<T, std::string_view>) {
@@ -18,7 +20,7 @@ absl::AlphaNum Piece(const T& part) {
   }
 }
 
-// Cat("rank ", 3, " of ", name): texts and numbers as one text.
+// Cat("rank ", 3, " of ", name)
 template <typename... Parts>
 std::string Cat(const Parts&... parts) {
   std::string text;
@@ -26,6 +28,7 @@ std::string Cat(const Parts&... parts) {
   return text;
 }
 
+// Adds the parts to the end of `text`.
 template <typename... Parts>
 void Append(std::string& text, const Parts&... parts) {
   text += Cat(parts...);

@@ -14,6 +14,8 @@ bool IsContinuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
 
 }  // namespace
 
+// The ranges are those of table 3-7 of the Unicode standard: the first byte decides the length, and E0, ED, F0 and F4
+// restrict the second byte (no overlong forms, no surrogates, nothing above U+10FFFF).
 size_t CodePointLength(std::string_view text, size_t at) {
   const unsigned char a = Byte(text, at), b = Byte(text, at + 1), c = Byte(text, at + 2), d = Byte(text, at + 3);
   if (a < 0x80) return 1;
@@ -35,10 +37,13 @@ bool IsHiddenControl(std::string_view text, size_t at, size_t length) {
   const unsigned char a = Byte(text, at), b = Byte(text, at + 1), c = Byte(text, at + 2);
   if (length == 1) return (a < 0x20 && a != '\t' && a != '\n' && a != '\r') || a == 0x7F;
   if (length == 2) return a == 0xC2 && b < 0xA0;  // C1 controls
+  // U+200B to U+200F and U+202A to U+202E: zero width, and direction of writing
   if (length == 3 && a == 0xE2 && b == 0x80) return (c >= 0xAA && c <= 0xAE) || (c >= 0x8B && c <= 0x8F);
+  // U+2066 to U+2069: isolates of direction
   return length == 3 && a == 0xE2 && b == 0x81 && c >= 0xA6 && c <= 0xA9;
 }
 
+// Each byte of a character that is not plain is escaped by itself, so that invalid UTF-8 can be shown too.
 std::string Printable(std::string_view text) {
   std::string result;
   for (size_t at = 0; at < text.size();) {
@@ -60,7 +65,7 @@ std::string Printable(std::string_view text) {
 
 std::string Quoted(std::string_view text, size_t limit) {
   if (text.size() <= limit) return Cat("\"", Printable(text), "\"");
-  size_t cut = limit;
+  size_t cut = limit;  // back to the start of a code point
   while (cut > 0 && IsContinuation(Byte(text, cut))) --cut;
   return Cat("\"", Printable(text.substr(0, cut)), "...\"");
 }

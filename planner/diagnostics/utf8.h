@@ -1,4 +1,5 @@
-// UTF-8 as recipes and messages need it: is it valid, and is it safe to show in a terminal.
+// Checks of UTF-8 text: whether it is valid, and whether it is safe to print. A recipe may come from an untrusted
+// source; its text must not move the cursor of a terminal, or look different from what it is.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +8,18 @@
 
 namespace planwright {
 
-// Bytes of the well-formed code point at text[at] (1 to 4), or 0 if the bytes there are not UTF-8. Overlong forms and
-// surrogates are not well formed.
+// The number of bytes (1 to 4) of the code point at text[at], or 0 if the bytes there are not well-formed UTF-8.
+// Overlong forms and surrogates are not well formed.
 size_t CodePointLength(std::string_view text, size_t at);
 
-// Whether the code point at text[at], `length` bytes long, changes what a reader sees without being seen itself:
-// control characters other than tab, line feed and carriage return, and bidirectional overrides.
+// Whether the code point at text[at], of `length` bytes, is invisible but changes what a reader sees: control
+// characters except tab, line feed and carriage return; zero-width characters; and bidirectional overrides.
 bool IsHiddenControl(std::string_view text, size_t at, size_t length);
 
-// `text` with invalid bytes, controls and line breaks written as \xNN, for messages.
+// `text` for a message, on one line: invalid bytes, control characters and line breaks are written as \xNN.
 std::string Printable(std::string_view text);
 
-// Printable, cut to about `limit` bytes, in double quotes.
+// Printable text in double quotes, cut to at most `limit` bytes of `text`.
 std::string Quoted(std::string_view text, size_t limit = 60);
 
 }  // namespace planwright

@@ -11,10 +11,12 @@
 namespace planwright {
 namespace {
 
+// Gradients of one kind are reduced over the same groups, so that they can share buckets.
 using GradientKind = std::pair<View, TpGradient>;
 
-// Who shares the gradient of a storage. The language model runs sequence parallel, so what is whole on every tp rank
-// sees only its part of the sequence; the encoder does not (facts 3.1, 3.9).
+// The kind of a storage's gradient. A storage that is not cut over tp is the same on all tp ranks. In the language
+// model each tp rank has only a part of the sequence, so that its gradient is one term of a sum
+// (docs/layouts/sequence.md#sequence-parallelism). In an encoder each tp rank has the whole gradient.
 GradientKind KindOf(const Module& module, const Storage& storage) {
   const Parameter& parameter = module.parameters[storage.parameters.front()];
   if (parameter.experts > 0) return {View::kExpert, TpGradient::kSharded};
@@ -26,6 +28,7 @@ int64_t Elements(const Storage& storage) {
   return std::accumulate(storage.shape.begin(), storage.shape.end(), int64_t{1}, std::multiplies<>());
 }
 
+// Adds the buckets of one stage and kind of gradient, and places `storages` in them.
 void LayOutKind(const GradientKind& kind, int stage, const std::vector<int>& storages, int64_t num_buckets,
                 Module& module) {
   const auto [view, tp] = kind;
@@ -34,12 +37,14 @@ void LayOutKind(const GradientKind& kind, int stage, const std::vector<int>& sto
   std::vector<int64_t> sizes;
   for (int storage : storages) sizes.push_back(Elements(module.storages[storage]));
   const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  // One bucket holds everything; with several, each closes when it has its share of the elements.
   const auto bucket_size = num_buckets > 1 ? BucketSize(total, num_buckets, std::nullopt, shards, true) : std::nullopt;
   const BucketLayout layout = LayOutBuckets(sizes, {}, bucket_size, shards, false);
 
   const int first = static_cast<int>(module.buckets.size());
   for (size_t i = 0; i < layout.buckets.size(); ++i) {
     Bucket bucket;
+    // without pipeline stages names have no stage
     const std::string of_stage = module.grid.pp > 1 ? absl::StrCat(".s", stage) : "";
     bucket.name = absl::StrCat(module.name, of_stage, ".", std::string(ViewName(view)), ".",
                                std::string(TpGradientName(tp)), ".", i);
@@ -49,10 +54,12 @@ void LayOutKind(const GradientKind& kind, int stage, const std::vector<int>& sto
     bucket.shards = shards;
     bucket.stage = stage;
     if (shards > 1) bucket.reduce_group = module.name + (expert ? ".ep_dp" : ".dp_cp");
+    // All tp ranks hold these gradients: the gradient norm must count them once.
     if (tp != TpGradient::kSharded) bucket.once_over = {Axis::kTp};
     if (tp == TpGradient::kPartial) bucket.tp_group = module.name + ".tp";
     module.buckets.push_back(std::move(bucket));
   }
+  // LayOutBuckets counts from the start of the first bucket; a storage's offset counts from its own bucket.
   for (size_t i = 0; i < storages.size(); ++i) {
     const auto& place = layout.parameters[i];
     Storage& storage = module.storages[storages[i]];
@@ -64,6 +71,7 @@ void LayOutKind(const GradientKind& kind, int stage, const std::vector<int>& sto
 }  // namespace
 
 void AssignBuckets(int64_t num_buckets, DType dtype, DType master, Module& module) {
+  // An ordered map, so that the same recipe always gives the same plan.
   std::map<std::pair<int, GradientKind>, std::vector<int>> kinds;
   for (size_t i = 0; i < module.storages.size(); ++i) {
     const Storage& storage = module.storages[i];

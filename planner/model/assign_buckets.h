@@ -1,12 +1,13 @@
-// Lays a module's storages out in flat gradient buckets, one run of buckets per kind of gradient (facts 5.3).
+// Puts the storages of a module into gradient buckets, with separate buckets for each stage and each kind of gradient
+// (docs/training/step.md#gradient-buckets).
 #pragma once
 
 #include "planner/plan/plan.h"
 
 namespace planwright {
 
-// Fills Module::buckets and each trained storage's place. `num_buckets` counts per kind of gradient; `dtype` and
-// `master` are those of the plan.
+// Fills Module::buckets, and the bucket and offset of each trained storage. `num_buckets`: for each stage and kind of
+// gradient. `dtype` and `master`: the types of parameters and of master weights in the plan.
 void AssignBuckets(int64_t num_buckets, DType dtype, DType master, Module& module);
 
 }  // namespace planwright

@@ -9,10 +9,11 @@
 namespace planwright {
 namespace {
 
-constexpr int64_t kStartAlignment = 64;
+constexpr int64_t kStartAlignment = 64;  // elements
 
 int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
+// Takes parameters one by one and closes buckets.
 class BucketFiller {
  public:
   BucketFiller(size_t parameters, std::optional<int64_t> bucket_size, int64_t dp, bool pad_high_busbw)
@@ -21,9 +22,10 @@ class BucketFiller {
     layout_.parameters.resize(parameters);
   }
 
+  // `alone`: the parameter has a bucket of its own.
   void Add(int index, int64_t numel, bool alone) {
     int64_t start = RoundUp(position_, kStartAlignment);
-    if (alone && open_) {
+    if (alone && open_) {  // the bucket in progress ends at the aligned start, with the gap
       Close(start);
       start = position_;
     }
@@ -60,6 +62,7 @@ BucketLayout LayOutBuckets(const std::vector<int64_t>& numels, const std::set<in
                            std::optional<int64_t> bucket_size, int64_t dp, bool pad_high_busbw) {
   Require(dp >= 1, "buckets need at least one shard");
   BucketFiller filler(numels.size(), bucket_size, dp, pad_high_busbw);
+  // from the last parameter to the first
   for (int i = static_cast<int>(numels.size()) - 1; i >= 0; --i)
     filler.Add(i, numels[i], shared_embedding_indices.contains(i));
   return filler.Finish();
@@ -68,6 +71,7 @@ BucketLayout LayOutBuckets(const std::vector<int64_t>& numels, const std::set<in
 std::optional<int64_t> BucketSize(int64_t num_parameters, std::optional<int64_t> num_buckets,
                                   std::optional<int64_t> bucket_size, int64_t dp_cp, bool overlap) {
   if (!overlap) return std::nullopt;
+  // Rounded down, so that there can be one bucket more. 0: every parameter closes its bucket.
   if (num_buckets) return num_parameters / *num_buckets;
   if (bucket_size) return bucket_size;
   return std::max<int64_t>(40'000'000, 1'000'000 * dp_cp);

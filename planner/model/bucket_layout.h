@@ -1,4 +1,5 @@
-// Where parameters lie in the flat gradient buffers that are reduced bucket by bucket. Formulas: facts 5.3.
+// The offsets of parameters in flat gradient buffers, which are reduced bucket by bucket, and how buckets are padded.
+// Formulas: docs/training/step.md#gradient-buckets.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +11,29 @@ namespace planwright {
 
 struct BucketLayout {
   struct Parameter {
-    int64_t start = 0, end = 0;  // elements of the buffer, half-open
+    int64_t start = 0, end = 0;  // elements [start, end) of the buffer
     int bucket = 0;
   };
   struct Bucket {
-    int64_t start = 0, end = 0;  // padded, half-open
-    int64_t unpadded = 0;        // elements before the padding at the end
-    int64_t shard = 0;           // elements that each of dp ranks owns
+    int64_t start = 0, end = 0;  // elements [start, end) of the buffer, with padding
+    int64_t unpadded = 0;        // elements without the padding at the end
+    int64_t shard = 0;           // elements of each of the `dp` shards
   };
-  std::vector<Parameter> parameters;  // in the order of the sizes given
+  std::vector<Parameter> parameters;  // in the order of `numels`
   std::vector<Bucket> buckets;
 };
 
-// Lays parameters out in reverse order of `numels`, each start aligned to 64 elements, bucket ends padded so that `dp`
-// shards and the field's fast paths divide them. A bucket closes once it holds `bucket_size` elements (none: one
-// bucket). Parameters of `shared_embedding_indices` are alone in their buckets.
+// Places parameters of `numels` elements one after the other, from the last to the first: the backward finishes their
+// gradients in about this order. Each parameter starts at a multiple of 64 elements. Each bucket ends at a multiple of
+// `dp`, so that it divides into shards, and of 128 (with `pad_high_busbw` of 65536), sizes at which collectives are
+// fast. A bucket is closed as soon as it has `bucket_size` elements; without it there is one bucket. A parameter of
+// `shared_embedding_indices` has a bucket of its own.
 BucketLayout LayOutBuckets(const std::vector<int64_t>& numels, const std::set<int>& shared_embedding_indices,
                            std::optional<int64_t> bucket_size, int64_t dp, bool pad_high_busbw);
 
-// Elements after which a bucket closes; nothing: a single bucket, as always when the reduction does not overlap the
-// backward. `num_buckets` wins over `bucket_size`; with neither, max(40e6, 1e6 * dp_cp).
+// The number of elements at which a bucket is closed; nothing means a single bucket. Without overlap of reduction and
+// backward there is always a single bucket. Otherwise `num_buckets` decides, else `bucket_size`, else the default
+// max(40e6, 1e6 * dp_cp).
 std::optional<int64_t> BucketSize(int64_t num_parameters, std::optional<int64_t> num_buckets,
                                   std::optional<int64_t> bucket_size, int64_t dp_cp, bool overlap);
 

@@ -9,29 +9,31 @@
 namespace planwright {
 namespace {
 
-// Parameters that are cut and written alike.
-struct Kind {
+// Parameters with equal ParameterKind are cut in the same way and have the same states, so that one rule covers them.
+struct ParameterKind {
   int stage = 0;
   View view = View::kDense;
   bool cut = false;  // along tp or expert_tp
   bool trained = false;
-  auto operator<=>(const Kind&) const = default;
+  auto operator<=>(const ParameterKind&) const = default;
 };
 
-CheckpointRule RuleOf(const Module& module, const OptimizerPlan& optimizer, DType dtype, const Kind& kind) {
+CheckpointRule RuleOf(const Module& module, const OptimizerPlan& optimizer, DType dtype, const ParameterKind& kind) {
   CheckpointRule rule;
   rule.module = module.name;
   rule.view = kind.view;
   rule.stage = kind.stage;
+  // Along a cut axis each rank writes its part; along a replicated axis one rank writes for all.
   const bool expert = kind.view == View::kExpert;
   for (Axis axis : AxesOf(kind.view)) {
-    if (axis == Axis::kPp) continue;
+    if (axis == Axis::kPp) continue;  // a rule is about one stage
     const bool tensor = axis == Axis::kTp || axis == Axis::kExpertTp;
     const bool cut = axis == Axis::kEp || (tensor && kind.cut);
     (cut ? rule.cut : rule.replicated).push_back(axis);
   }
   if (kind.trained) {
     for (std::string_view state : HeldStates(optimizer, dtype, MasterOf(dtype))) rule.states.emplace_back(state);
+    // The optimizer's states are sharded over the ranks that share the gradient: the axes of the bucket's reduce group.
     rule.flat = expert ? std::vector{Axis::kExpertDp} : std::vector{Axis::kCp, Axis::kDp};
   }
   return rule;
@@ -43,11 +45,11 @@ CheckpointPlan CheckpointOf(const std::vector<Module>& modules, const OptimizerP
                             int64_t every_steps) {
   CheckpointPlan checkpoint;
   checkpoint.every_steps = every_steps;
-  // The applied steps are AdamW's own counter: skipped steps do not move it. Samples and the place in the data follow
-  // from the step and are kept so that a reader can check them.
+  // applied_steps is AdamW's own counter, which skipped steps do not advance. consumed_samples and data_position follow
+  // from the step; they are stored so that a reader can check them.
   checkpoint.common = {"common.step", "common.applied_steps", "common.consumed_samples", "common.data_position"};
   for (const Module& module : modules) {
-    std::map<Kind, std::vector<int>> kinds;
+    std::map<ParameterKind, std::vector<int>> kinds;
     for (const Storage& storage : module.storages) {
       for (int index : storage.parameters) {
         const Parameter& parameter = module.parameters[index];

@@ -15,8 +15,8 @@ namespace {
 
 Init Normal(double std) { return {Init::Kind::kNormal, std, 0}; }
 
-// The model's numbers, less those of sections that the pattern has no layers for, and less the imbalance that memory is
-// planned for: no size follows from it.
+// The numbers of the model, without the sections whose layers the pattern does not have, and without moe.imbalance: no
+// size of the model follows from it (it is Module::imbalance).
 Attributes ConstantsOf(const HybridLmModel& model, const std::string& layers) {
   Attributes constants = NumbersOf(model);
   constants.erase("moe.imbalance");
@@ -35,6 +35,7 @@ void ExpandLanguage(const HybridLmModel& model, int64_t sequence, const std::vec
   const double std = model.init_std;
   module.carries_loss = true;
   module.constants = ConstantsOf(model, layers);
+  // docs/model/language_model.md#initial-values
   const InitScales scales = {Normal(std), Normal(std / std::sqrt(static_cast<double>(layers.size())))};
   ParameterBuilder add(module, "language_model.");
   add.set_trained(module.trains_backbone);
@@ -42,7 +43,9 @@ void ExpandLanguage(const HybridLmModel& model, int64_t sequence, const std::vec
   add.set_frame(module.name + ".embed");
   add.Add("embeddings", "backbone.embeddings.weight", {model.vocabulary, model.hidden}, scales.input, 0);
   int64_t count = add.TakeCount();
-  int expert_layers = 0;
+  int expert_layers = 0;  // `E` layers so far: the row of the next one in $expert_counts
+  // Parameters are added in the order of the forward. The backward finishes gradients in about the reverse order, in
+  // which buckets are filled (bucket_layout.h).
   for (size_t i = 0; i < layers.size(); ++i) {
     const std::string frame = absl::StrCat(module.name, ".layers.", i);
     add.set_frame(frame);

@@ -1,4 +1,4 @@
-// The hybrid Mamba-2 / attention / MoE language model, layer by layer (facts 3.1 to 3.8).
+// Expands a language model into layers, parameters and storages (docs/model/language_model.md).
 #pragma once
 
 #include "planner/plan/plan.h"
@@ -6,8 +6,8 @@
 
 namespace planwright {
 
-// Fills parameters, storages, layers and counts of `module`, whose name, grid and frozen parts are set. `stages`: of
-// each layer.
+// Fills the parameters, storages, layers and counts of `module`. Its name, grid and frozen parts must be set.
+// `sequence`: tokens of a sample, for the FLOPs. `stages`: the pipeline stage of each layer.
 void ExpandLanguage(const HybridLmModel& model, int64_t sequence, const std::vector<int>& stages, Module& module);
 
 }  // namespace planwright

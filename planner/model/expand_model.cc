@@ -47,9 +47,9 @@ Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const Projecto
   module.trains_backbone = *recipe.train_backbone == "trained";
   module.trains_projection = encoder ? *recipe.train_projection == "trained" : module.trains_backbone;
   module.recompute = RecomputedKinds(recipe);
-  Diagnostics none;
+  Diagnostics none;  // topology has reported the problems of the split
   const auto stages = StagesOfLayers(recipe, none);
-  Require(stages.has_value(), "the stage split passed its check");
+  Require(stages.has_value(), "the layers can be split into stages");
   if (const auto* model = std::get_if<HybridLmModel>(&recipe.model.model)) {
     ExpandLanguage(*model, sequence, *stages, module);
   } else {

@@ -1,6 +1,6 @@
-// A module's model, layer by layer: its published parameters, how they are cut, the tensors a rank holds, and its
-// layers. Shapes, names and initial values: facts section 3 and design ("The recipe"). Buckets come later
-// (assign_buckets.h).
+// Expands the model of a module layer by layer: its published parameters, how they are cut, the storages that a rank
+// holds, and its layers. Shapes, names and initial values: docs/model/language_model.md and
+// docs/model/vision_encoder.md. Buckets are assigned later (assign_buckets.h).
 #pragma once
 
 #include "planner/plan/plan.h"
@@ -8,26 +8,28 @@
 
 namespace planwright {
 
-// The language model that an encoder's projector feeds.
+// The language model to which an encoder's projector leads.
 struct ProjectorTarget {
-  int64_t hidden = 0;
+  int64_t hidden = 0;  // width of the projector's output
   double init_std = 0;
-  int64_t layers = 0;             // residual outputs start with init_std / sqrt(layers)
-  bool several_encoders = false;  // file names then carry the module's name in front
+  int64_t layers = 0;             // the projector's last matrix starts with init_std / sqrt(layers)
+  bool several_encoders = false;  // published names then start with the module's name
 };
 
-// `grid` must have passed PlaceModules' checks (every cut divides). `target` is read for encoders only, `sequence`
-// (tokens of a sample) for language models only, `data` for the images that an encoder's FLOPs are counted for.
+// `grid` must have passed the checks of PlaceModules, so that every cut size is a multiple of its parallel size.
+// `target` is used for encoders only, `sequence` (tokens of a sample) for language models only, and `data` for the
+// images whose FLOPs an encoder counts.
 Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const ProjectorTarget& target, int64_t sequence,
                     const DataPlan& data);
 
-// The layer kinds of the module whose forward is run again in the backward pass, in a fixed order; "full" is all that
-// the model can have.
+// The words of the layer kinds that are recomputed, in the order of layer_kinds.def. "full" means all kinds that such a
+// model can have.
 std::vector<std::string> RecomputedKinds(const ModuleRecipe& recipe);
 
+// What an encoder must know of the language model that its bridge leads to.
 ProjectorTarget TargetOf(const HybridLmModel& model);
 
-// The pattern's layers as characters, without segment breaks.
+// The letters of the pattern's layers, without `|`.
 std::string LayersOf(const HybridLmModel& model);
 
 }  // namespace planwright

@@ -14,8 +14,10 @@ Init Normal(double std) { return {Init::Kind::kNormal, std, 0}; }
 constexpr Init kOnes = {Init::Kind::kOnes, 0, 0};
 constexpr Init kZeros = {Init::Kind::kZeros, 0, 0};
 
+// One transformer block. Names, shapes and initial values: docs/model/vision_encoder.md#layers and #initial-values.
 void AddBlock(const RadioVitModel& model, const std::string& prefix, ParameterBuilder& add) {
   const int64_t hidden = model.hidden, ffn = model.ffn;
+  // Two matrices of each block are added to the residual stream: hence 2 x layers.
   const Init input = Normal(model.init_std);
   const Init residual = Normal(model.init_std / std::sqrt(2.0 * static_cast<double>(*model.layers)));
   add.Add("norm1_weight", prefix + "norm1.weight", {hidden}, kOnes);
@@ -32,9 +34,10 @@ void AddBlock(const RadioVitModel& model, const std::string& prefix, ParameterBu
   add.Add("fc2_bias", prefix + "mlp.fc2.bias", {hidden}, kZeros);
 }
 
+// The numbers of the model, and those of the language model that the projector's shape and initial values depend on.
 Attributes ConstantsOf(const RadioVitModel& model, const ProjectorTarget& target) {
   Attributes constants = NumbersOf(model);
-  constants.erase("layers");  // the module has them
+  constants.erase("layers");  // Module::layers has them
   constants.insert({{"crop", int64_t{*model.positions == "crop"}},
                     {"output.hidden", target.hidden},
                     {"output.init_std", target.init_std},
@@ -49,6 +52,7 @@ void ExpandRadio(const RadioVitModel& model, const ProjectorTarget& target, cons
   const int64_t hidden = model.hidden, side = model.max_image / model.patch;
   const Init position = Normal(1 / std::sqrt(static_cast<double>(hidden)));
   const std::string generator = "radio_model.model.patch_generator.";
+  // With several encoders their parameters would have the same published names.
   const std::string file_prefix = target.several_encoders ? module.name + "." : "";
   module.has_images = true;
   module.constants = ConstantsOf(model, target);
@@ -60,6 +64,7 @@ void ExpandRadio(const RadioVitModel& model, const ProjectorTarget& target, cons
   add.Add("pos_embed", generator + "pos_embed", {1, side * side, hidden}, position);
   add.Add("cls_token", generator + "cls_token.token", {model.class_tokens, hidden}, position);
   int64_t count = add.TakeCount();
+  // All blocks are equal, so that one count serves all layers.
   const BlockFlops block = BlockForwardFlops(model, patches);
   for (int64_t i = 0; i < model.layers; ++i) {
     const std::string frame = absl::StrCat(module.name, ".layers.", i);
@@ -75,7 +80,8 @@ void ExpandRadio(const RadioVitModel& model, const ProjectorTarget& target, cons
   add.Add("final_norm_bias", "final_norm.bias", {hidden}, kZeros);
   module.parameter_count = count + add.TakeCount();
 
-  // The projector, published as mlp1.{0,1,3} with no prefix of the tower; it starts like the language model.
+  // The projector. Its published names mlp1.{0,1,3} lack the prefix of the encoder, and its initial values are those of
+  // the language model (docs/model/vision_encoder.md#projector).
   const int64_t shuffled = hidden * model.pixel_shuffle * model.pixel_shuffle;
   add.set_file_prefix(file_prefix);
   add.set_trained(module.trains_projection);

@@ -1,4 +1,4 @@
-// *, causal grouped-query attention (facts 3.4).
+// `*`: causal grouped-query attention (docs/model/attention.md#forward).
 #include "planner/model/language_layer.h"
 #include "planner/plan/limits.h"
 
@@ -13,17 +13,19 @@ class Attention : public LanguageLayer {
                  kMostTokens);
   }
 
+  // q and o have heads x head_dim rows; k and v have at most as many.
   double RoughSize(const HybridLmModel& model) const override {
     return 4.0 * Product({*model.hidden, *model.attention.heads, *model.attention.head_dim});
   }
 
+  // tp cuts whole heads, so that a rank needs no other rank's keys and values.
   void CheckLayout(const HybridLmModel& model, const ModuleRecipe& module, SizeChecks& check) const override {
     check.Cut("attention.heads", model.attention.heads, "tp", module.tp);
     check.Cut("attention.kv_groups", model.attention.kv_groups, "tp", module.tp);
   }
 
-  // Stored [all q | all k | all v]: rows grouped per kv head would force a copy of q (facts 3.4 has them grouped in
-  // another file format).
+  // The storage is [all q | all k | all v] (docs/model/attention.md#storage). If rows were grouped by kv head instead,
+  // q would not be contiguous in the output of the product and would have to be copied.
   void AddParameters(const HybridLmModel& model, const InitScales& scales, const std::string& prefix,
                      ParameterBuilder& add) const override {
     const auto& attention = model.attention;
@@ -41,6 +43,7 @@ class Attention : public LanguageLayer {
   LayerFlops Flops(const HybridLmModel& model, int64_t sequence) const override {
     const int64_t q = model.attention.heads * model.attention.head_dim,
                   kv = model.attention.kv_groups * model.attention.head_dim;
+    // 4 x sequence x q for both products of the whole score matrix; causal: half of it
     const int64_t scores = 2 * sequence * q;
     return {2 * model.hidden * (q + 2 * kv) + 2 * q * model.hidden + scores, scores};
   }

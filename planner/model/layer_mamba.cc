@@ -1,4 +1,4 @@
-// M, a Mamba-2 mixer (facts 3.5).
+// `M`: a Mamba-2 mixer (docs/model/mamba.md#forward).
 #include <algorithm>
 #include <cmath>
 
@@ -14,6 +14,7 @@ class Mamba : public LanguageLayer {
     check.Multiple("mamba.heads", mamba.heads, "groups", mamba.groups);
     const double inner = Product({*mamba.heads, *mamba.head_dim});
     check.Within("mamba heads x head_dim", inner, mamba.head_dim, kMostTokens);
+    // These products are dims of tensors or sizes of states: they must stay within the limits of a plan.
     check.Within("mamba groups x state", Product({*mamba.groups, *mamba.state}), mamba.state, kMostTokens);
     check.Within("mamba heads x head_dim x state", inner * static_cast<double>(*mamba.state), mamba.state,
                  static_cast<double>(kLargestDim));
@@ -25,7 +26,8 @@ class Mamba : public LanguageLayer {
     return (3 * inner + 2 * states) * static_cast<double>(std::max(*model.hidden, *mamba.conv));
   }
 
-  // Convolution and scan need the whole sequence: between the projections cp cuts the heads instead.
+  // The convolution and the scan need the whole sequence. So between the two projections cp cuts heads instead of the
+  // sequence, and heads and groups must be multiples of tp x cp.
   void CheckLayout(const HybridLmModel& model, const ModuleRecipe& module, SizeChecks& check) const override {
     const bool cp = *module.cp > 1;
     const Located<int64_t> parts(*module.tp * *module.cp, cp ? module.cp.where : module.tp.where);
@@ -33,7 +35,8 @@ class Mamba : public LanguageLayer {
     check.Cut("mamba.groups", model.mamba.groups, cp ? "tp x cp" : "tp", parts);
   }
 
-  // in_proj rows are [z | x | B | C | dt], each cut by itself.
+  // The rows of in_proj are [z | x | B | C | dt], and each segment is cut by itself (docs/model/mamba.md#storage).
+  // Initial values: docs/model/mamba.md#initial-values.
   void AddParameters(const HybridLmModel& model, const InitScales& scales, const std::string& prefix,
                      ParameterBuilder& add) const override {
     const auto& mamba = model.mamba;
@@ -42,6 +45,7 @@ class Mamba : public LanguageLayer {
     add.Add("norm", prefix + "norm.weight", {hidden}, kOnes);
     add.Add("in_proj", prefix + "mixer.in_proj.weight", {2 * inner + 2 * bc + heads, hidden}, scales.input, 0,
             {inner, inner, bc, bc, heads});
+    // PyTorch's default for a convolution whose channels are separate: uniform within 1 / sqrt(width)
     const Init conv_bound = {Init::Kind::kUniform, -1 / std::sqrt(static_cast<double>(conv)),
                              1 / std::sqrt(static_cast<double>(conv))};
     add.Add("conv_weight", prefix + "mixer.conv1d.weight", {inner + 2 * bc, 1, conv}, conv_bound, 0, {inner, bc, bc});
@@ -56,6 +60,7 @@ class Mamba : public LanguageLayer {
   LayerFlops Flops(const HybridLmModel& model, int64_t) const override {
     const auto& mamba = model.mamba;
     const int64_t inner = mamba.heads * mamba.head_dim, bc = mamba.groups * mamba.state;
+    // both projections and the scan (docs/flops.md); convolution and gated norm are small
     const int64_t in_rows = 2 * inner + 2 * bc + mamba.heads, scan = 7 * inner * mamba.state;
     return {2 * model.hidden * in_rows + 2 * inner * model.hidden + scan, scan};
   }

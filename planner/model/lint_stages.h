@@ -1,4 +1,4 @@
-// Pipeline stages of one module whose work differs.
+// A lint about pipeline stages of a module that have very different amounts of work.
 #pragma once
 
 #include "planner/diagnostics/diagnostic.h"
@@ -7,8 +7,8 @@
 
 namespace planwright {
 
-// Warning PW0506: a stage whose forward (flops.h; output head and projector count to the last stage) takes half as much
-// again as the mean of the others. `module` is expanded from `recipe`.
+// PW0506 if the forward of a stage has at least 1.5 times the FLOPs of the mean of the other stages. The embedding
+// belongs to the first stage, the output head or projector to the last. `module` is expanded from `recipe`.
 void LintStages(const ModuleRecipe& recipe, const Module& module, Diagnostics& diagnostics);
 
 }  // namespace planwright

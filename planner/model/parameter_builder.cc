@@ -12,7 +12,7 @@ int64_t Elements(const std::vector<int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
-// Facts 5.4: no decay for 1-D tensors and for names that end in .bias.
+// No weight decay for tensors of one dim and for biases (docs/training/step.md#weight-decay-rule).
 bool Decays(const std::string& name, const std::vector<int64_t>& shape) {
   return shape.size() > 1 && !absl::EndsWith(name, ".bias");
 }
@@ -39,6 +39,7 @@ void ParameterBuilder::Add(const std::string& slot, const std::string& suffix, s
                            int cut, std::vector<int64_t> segments) {
   count_ += Elements(shape);
   std::vector<int64_t> local = shape;
+  // Every cut is checked before (PW0209), so that the divisions have no remainder.
   if (cut >= 0) {
     local[cut] /= module_.grid.tp;
     if (segments.empty()) segments = {shape[cut]};
@@ -69,10 +70,11 @@ void ParameterBuilder::AddExperts(const std::string& slot, const std::string& su
   count_ += experts * Elements(shape);
   std::vector<int64_t> local = shape;
   local[cut] /= module_.grid.expert_tp;
-  local.insert(local.begin(), experts / module_.grid.ep);
+  local.insert(local.begin(), experts / module_.grid.ep);  // the experts of a rank, as dim 0
   const int64_t whole = shape[cut];
   Parameter& parameter = NewParameter(suffix, std::move(shape), init);
   parameter.experts = experts;
+  // With expert_tp 1 an expert is not cut and has no shard_dim.
   if (module_.grid.expert_tp > 1) {
     parameter.shard_dim = cut;
     parameter.segments = {whole};

@@ -1,4 +1,4 @@
-// Adds parameters and the storages that hold them to a Module, keeping indices and local shapes straight.
+// Adds parameters and their storages to a Module, and computes the local shape of each storage.
 #pragma once
 
 #include <string>
@@ -11,35 +11,35 @@ namespace planwright {
 
 class ParameterBuilder {
  public:
-  // `file_prefix` replaces "MODULE." in published names ("language_model.", "vision_model.").
+  // `file_prefix`: the start of published names ("language_model."), where names in the plan have "MODULE.".
   ParameterBuilder(Module& module, std::string file_prefix) : module_(module), file_prefix_(std::move(file_prefix)) {}
 
   void set_file_prefix(std::string prefix) { file_prefix_ = std::move(prefix); }
   void set_frame(std::string frame) { frame_ = std::move(frame); }
-  void set_stage(int stage) { stage_ = stage; }           // pipeline stage of what is added next
-  void set_trained(bool trained) { trained_ = trained; }  // false: frozen, held and never stepped
+  void set_stage(int stage) { stage_ = stage; }           // the pipeline stage of the next parameters
+  void set_trained(bool trained) { trained_ = trained; }  // false: the next parameters are frozen
 
-  // One parameter in one storage. `cut` is the dim that tp cuts, -1 for none; `segments` are parts of that dim cut one
-  // by one.
+  // Adds one parameter in one storage. `cut`: the dim that tp cuts, -1 for none. `segments`: parts of that dim that are
+  // cut separately; none means one part. Every cut must divide.
   void Add(const std::string& slot, const std::string& suffix, std::vector<int64_t> shape, Init init, int cut = -1,
            std::vector<int64_t> segments = {});
 
-  // Parameters joined along dim 0 in one storage, all cut along dim 0.
+  // Adds several parameters that one storage holds one after the other along dim 0. tp cuts each of them along dim 0.
   struct Part {
     std::string suffix;
     std::vector<int64_t> shape;
   };
   void AddJoined(const std::string& slot, const std::vector<Part>& parts, Init init);
 
-  // `experts` tensors of one shape, those of this rank stacked in one storage. "{expert}" in the suffix is the global
-  // index. `cut` is the dim that expert_tp cuts.
+  // Adds `experts` parameters of one shape. The storage stacks the ones of a rank. "{expert}" in the suffix stands for
+  // the index over all ranks. `cut`: the dim that expert_tp cuts.
   void AddExperts(const std::string& slot, const std::string& suffix, int64_t experts, std::vector<int64_t> shape,
                   Init init, int cut);
 
-  // A tensor that is saved and loaded but never stepped.
+  // Adds a buffer: a tensor that is saved and loaded, but that the optimizer does not step.
   void AddBuffer(const std::string& slot, const std::string& suffix, std::vector<int64_t> shape);
 
-  // Elements of all parameters added since the last call (buffers left out).
+  // The number of elements of the parameters since the last call, without buffers.
   int64_t TakeCount() { return std::exchange(count_, 0); }
 
  private:

@@ -19,9 +19,9 @@ void SizeChecks::Cut(const std::string& what, const Located<int64_t>& size, cons
   if (*parts < 1 || *size % *parts == 0) return;
   Diagnostic& problem = diagnostics_.Error(
       DiagnosticKind::kLayoutDoesNotDivide, parts.where.known() ? parts.where : module_.placement,
-      absl::StrCat(what, " of module ", *module_.name, " is ", *size, ", which ", axis, " ", *parts,
-                   " does not divide"),
-      absl::StrContains(axis, " x ") ? absl::StrCat("choose them so that ", axis, " divides ", *size)
+      absl::StrCat(what, " of module ", *module_.name, " is ", *size, ", which is not a multiple of ", axis, " = ",
+                   *parts),
+      absl::StrContains(axis, " x ") ? absl::StrCat("choose sizes so that ", axis, " divides ", *size)
                                      : absl::StrCat("choose ", axis, " among the divisors of ", *size));
   Note(problem, what, size);
 }
@@ -29,22 +29,24 @@ void SizeChecks::Cut(const std::string& what, const Located<int64_t>& size, cons
 void SizeChecks::Multiple(const std::string& what, const Located<int64_t>& size, const std::string& of,
                           const Located<int64_t>& parts) {
   if (*parts >= 1 && *size % *parts == 0) return;
-  Diagnostic& problem = Shape(size, absl::StrCat(what, " is ", *size, ", which is no multiple of ", of, " ", *parts),
-                              absl::StrCat("make ", what, " a multiple of ", of));
+  Diagnostic& problem = Shape(size, absl::StrCat(what, " is ", *size, ", which is not a multiple of ", of, " ", *parts),
+                              absl::StrCat("make ", what, " a multiple of ", of, ", or change ", of));
   Note(problem, of, parts);
 }
 
 void SizeChecks::AtMost(const std::string& what, const Located<int64_t>& size, const std::string& of,
                         const Located<int64_t>& most) {
   if (*size <= *most) return;
-  Note(Shape(size, absl::StrCat(what, " is ", *size, ", more than ", of, " ", *most), absl::StrCat("lower ", what)), of,
-       most);
+  Note(Shape(size, absl::StrCat(what, " is ", *size, ", but ", of, " is only ", *most),
+             absl::StrCat("use at most ", *most)),
+       of, most);
 }
 
 void SizeChecks::Within(const std::string& what, double count, const Located<int64_t>& at, double most) {
   if (count <= most) return;
+  // a count above 64 bits is shown as 9e18
   const auto whole = [](double number) { return static_cast<int64_t>(std::min(number, 9e18)); };
-  Shape(at, absl::StrCat(what, " are ", whole(count), ", more than ", whole(most)), "lower the sizes that make it");
+  Shape(at, absl::StrCat(what, " must be at most ", whole(most), ", found ", whole(count)), "use smaller sizes");
 }
 
 Diagnostic& SizeChecks::Shape(const Located<int64_t>& at, std::string message, std::string help) {
@@ -56,10 +58,11 @@ Diagnostic& SizeChecks::Shape(const Located<int64_t>& at, std::string message, s
 void SizeChecks::MissingSection(const HybridLmModel& model, char letter) {
   failed_ = true;
   const std::string word(LayerWord(letter));
-  diagnostics_.Error(DiagnosticKind::kMissingModelSection, model.pattern.where,
-                     absl::StrCat("the pattern has ", word, " layers (", std::string(1, letter), "), but model ",
-                                  *module_.model.name, " has no '", word, "' section"),
-                     absl::StrCat("add '", word, ":' to the model"));
+  diagnostics_.Error(
+      DiagnosticKind::kMissingModelSection, model.pattern.where,
+      absl::StrCat("the pattern has ", word, " layers (", std::string(1, letter), "), but model ", *module_.model.name,
+                   " has no section `", word, "`"),
+      absl::StrCat("add `", word, "` to the model, or remove ", std::string(1, letter), " from the pattern"));
 }
 
 void SizeChecks::Note(Diagnostic& problem, const std::string& what, const Located<int64_t>& size) {

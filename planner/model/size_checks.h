@@ -1,4 +1,5 @@
-// Checks of one module's sizes against each other and against its grid, and what is said of those that do not fit.
+// Checks of the sizes of one module, against each other (PW0505) and against its parallel sizes (PW0209), with their
+// diagnostics.
 #pragma once
 
 #include <initializer_list>
@@ -9,33 +10,35 @@
 
 namespace planwright {
 
-// Of sizes that are each fine and whose product may leave 64 bits.
+// The product as a double: each size is in its range, but their product may exceed 64 bits.
 double Product(std::initializer_list<int64_t> sizes);
 
 class SizeChecks {
  public:
   SizeChecks(const ModuleRecipe& module, Diagnostics& diagnostics) : module_(module), diagnostics_(diagnostics) {}
 
-  // `size` must be a multiple of the parallel size `parts`.
+  // PW0209 unless `size` is a multiple of the parallel size `parts`. `what` and `axis`: their names in the message.
   void Cut(const std::string& what, const Located<int64_t>& size, const std::string& axis,
            const Located<int64_t>& parts);
 
-  // `size` must be a multiple of another size of the model.
+  // PW0505 unless `size` is a multiple of `parts`, another size of the model, whose name is `of`.
   void Multiple(const std::string& what, const Located<int64_t>& size, const std::string& of,
                 const Located<int64_t>& parts);
 
+  // PW0505 if `size` is above `most`, another size of the model, whose name is `of`.
   void AtMost(const std::string& what, const Located<int64_t>& size, const std::string& of,
               const Located<int64_t>& most);
 
-  // `count`: a product.
+  // PW0505, at the place of `at`, if `count`, a product of sizes, is above `most`.
   void Within(const std::string& what, double count, const Located<int64_t>& at, double most);
 
+  // PW0505 with this message, which the name of the model precedes.
   Diagnostic& Shape(const Located<int64_t>& at, std::string message, std::string help);
 
-  // The pattern has a layer whose sizes the model does not give.
+  // PW0504: the pattern has layers of this kind, but the model has no section for them.
   void MissingSection(const HybridLmModel& model, char letter);
 
-  // Nothing was wrong.
+  // Whether no check has failed.
   bool fine() const { return !failed_; }
 
  private:

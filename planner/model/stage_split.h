@@ -1,20 +1,44 @@
-// Which pipeline stage each layer of a module is on, from what its recipe says: `|` in the pattern, layers of every
-// stage, layers of the first and last stage, or evenly.
+// Splits the layers of a module into pipeline stages (docs/layouts/pipeline.md). A recipe gives the split in one of
+// four ways: `|` in the pattern, the layers of every stage, the layers of the first and last stage, or nothing (an even
+// split).
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "planner/diagnostics/diagnostic.h"
+#include "planner/model/layer_pattern.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {
 
-// The stage of each layer, in order; every layer has one. Nothing, and located problems (PW0501 to PW0503), when the
-// recipe's split does not deal all layers to exactly `parallel.pp` stages.
+// The split that a recipe asks for.
+struct StageSplit {
+  int pp = 1;
+  int virtual_stages = 1;                            // stages of each rank; more than one needs `|`
+  std::optional<int64_t> first_layers, last_layers;  // of the first and last stage; only without `|`
+  std::optional<std::vector<int64_t>> stage_layers;  // of each stage; only without `|` and without the two
+};
+
+// The consecutive layers of one stage.
+struct LayerStage {
+  int pp_rank = 0, virtual_stage = 0;  // the stage is number `virtual_stage` on this pp coordinate
+  std::string layers;
+  int64_t first_layer = 0;
+};
+
+// Splits the layers of the main part of a pattern. Stages are in order of virtual stage, then pp coordinate. Every
+// layer is in exactly one stage: a split that would leave layers out is an error (PW0503, reported at `where`).
+std::optional<std::vector<LayerStage>> SplitIntoStages(const LayerPattern& pattern, const StageSplit& split,
+                                                       const Location& where, Diagnostics& diagnostics);
+
+// The pipeline stage of each layer of a module. Nothing, with problems PW0501 to PW0503, if the layers cannot be split
+// into `parallel.pp` stages as the recipe says.
 std::optional<std::vector<int>> StagesOfLayers(const ModuleRecipe& module, Diagnostics& diagnostics);
 
-// The place to point at: the stages' own keys where they are written, else the layers.
+// The place for diagnostics about stages: the key that gives the split, else the layers of the model.
 Location PlaceOfStages(const ModuleRecipe& module);
 
 }  // namespace planwright

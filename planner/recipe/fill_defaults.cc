@@ -6,7 +6,8 @@
 namespace planwright {
 namespace {
 
-// Calls `visit` for each key of a value of a struct, and of its sections.
+// Calls `visit` for each key whose field is in this struct or in one of its sections. Optional sections that are not
+// given are left out: they have no fields yet.
 template <typename Visit>
 void ForEachKey(StructRef target, const Visit& visit) {
   for (const KeySpec& key : RecipeKeys()) {
@@ -27,6 +28,7 @@ void FillDefaults(StructRef target) {
   });
 }
 
+// For fields that are text or optional, `number` adds nothing (key_binding.h): they are not constants of a model.
 void AddNumbers(StructRef model, Attributes& numbers) {
   ForEachKey(model, [&](const KeySpec& key, void* owner) {
     if (key.target.number) key.target.number(owner, ConstantOf(key), numbers);

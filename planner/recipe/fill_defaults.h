@@ -1,14 +1,30 @@
-// The table of keys applied to structs of the recipe without a recipe's text.
+// Structs of the recipe as they are when a recipe says nothing: every field that has a key with a default has its
+// default.
 #pragma once
 
-#include "planner/recipe/key_target.h"
+#include "planner/plan/instruction.h"
 
 namespace planwright {
 
-// Every field that has a key with a default, inside sections too.
+// The address of kStructTag<S> stands for the type S. So the table of keys (recipe_keys.cc) can name the struct of a
+// field without a list of all structs.
+template <typename Struct>
+inline constexpr char kStructTag = 0;
+
+// A struct to fill, with the tag of its type.
+struct StructRef {
+  const void* tag = nullptr;
+  void* object = nullptr;
+};
+
+template <typename Struct>
+StructRef RefTo(Struct& object) {
+  return {&kStructTag<Struct>, &object};
+}
+
+// Sets every field that has a key with a default, also in the sections of the struct.
 void FillDefaults(StructRef target);
 
-// A struct as it is where nothing is written.
 template <typename Struct>
 Struct Defaults() {
   Struct filled;
@@ -16,8 +32,8 @@ Struct Defaults() {
   return filled;
 }
 
-// The numbers of a model by the words of their keys, with their section: "mamba.heads". Of all sections, whether the
-// recipe has them or not.
+// Adds the numbers of a model, named by their keys and sections: "mamba.heads". Sections that the recipe does not have
+// are included, with their defaults.
 void AddNumbers(StructRef model, Attributes& numbers);
 
 template <typename Model>

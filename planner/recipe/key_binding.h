@@ -1,24 +1,62 @@
-// What the table of keys writes for a KeyTarget: To<&BatchRecipe::global_samples>, Section<&Recipe::batch>.
+// Where the value of a key goes: a field of a struct of recipe.h, or of the plan. The table of keys names the field, as
+// in To<&BatchRecipe::global_samples> or Section<&Recipe::batch>; the type of the key follows from the type of the
+// field, so that it is written only once.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "planner/diagnostics/location.h"
+#include "planner/plan/instruction.h"
 #include "planner/recipe/fill_defaults.h"
-#include "planner/recipe/key_target.h"
+#include "planner/recipe/yaml_tree.h"
 
 namespace planwright {
 
-// The value of a node that keeps to its key. A default's place in the table is no place of the recipe.
+enum class KeyType {
+  kMap,         // a map with keys of the table
+  kNamedMaps,   // a map from names of the author's choice to maps
+  kListOfMaps,  // a list of maps
+  kString,
+  kInteger,
+  kNumber,
+  kBool,
+  kChoice,        // one of KeySpec::choices
+  kStrings,       // a string or a list of strings
+  kNumberPair,    // [a, b]
+  kIntegerPairs,  // [[a, b], ...], at least one
+  kIntegers,      // [a, b, ...], at least one
+  kLintLevels,    // a map from numbers of lints to one of KeySpec::choices
+};
+
+// The functions know the type of the field; the table of keys does not need to.
+struct KeyTarget {
+  KeyType type;
+  // The tag of the struct that has the field. Null: no field; the reader uses the value in another way, or only checks
+  // it.
+  const void* owner = nullptr;
+  // For a value: writes it into the field of `owner`. `name`: the constant's name ("moe.top_k"), for numbers of a
+  // model.
+  void (*read)(const YamlNode& value, std::string_view name, void* owner) = nullptr;
+  // For a number: adds the field's value to the constants of a model.
+  void (*number)(void* owner, std::string_view name, Attributes& numbers) = nullptr;
+  // For a section, whose keys fill a struct of their own: that struct. `given`: whether the recipe has the section. The
+  // object is null for an optional section that is not given.
+  StructRef (*section)(void* owner, bool given) = nullptr;
+};
+
+// Reads a node that has passed the checks of its key (key_checks.h).
 void ReadValue(const YamlNode& node, int64_t& target);
 void ReadValue(const YamlNode& node, double& target);
 void ReadValue(const YamlNode& node, bool& target);
 void ReadValue(const YamlNode& node, std::string& target);
 void ReadValue(const YamlNode& node, std::vector<int64_t>& target);
+
+// The place of a node; no place for a default, whose text is in the table of keys and not in a recipe.
 Location PlaceInRecipe(const YamlNode& node);
 
 template <typename T>
@@ -32,7 +70,7 @@ template <typename T>
 void ReadValue(const YamlNode& node, std::optional<T>& target) {
   ReadValue(node, target.emplace());
 }
-// A list, or one value in place of a list of one.
+// A list; a single value stands for a list of one.
 template <typename T>
 void ReadValue(const YamlNode& node, std::vector<Located<T>>& target) {
   target.clear();
@@ -40,7 +78,7 @@ void ReadValue(const YamlNode& node, std::vector<Located<T>>& target) {
   for (const YamlNode& item : node.items) ReadValue(item, target.emplace_back());
 }
 
-// The type of a key whose field is a T. A string with choices is a choice.
+// The type of a key whose field has type T. KeySpec::type makes it a choice if the key has choices.
 template <typename T>
 inline constexpr KeyType kTypeOfField = T::no_key_has_fields_of_this_type;
 template <>
@@ -62,6 +100,7 @@ inline constexpr KeyType kTypeOfField<Located<T>> = kTypeOfField<T>;
 template <typename T>
 inline constexpr KeyType kTypeOfField<std::optional<T>> = kTypeOfField<T>;
 
+// The struct and the field type of a pointer to member.
 template <auto member>
 struct MemberTypes;
 template <typename Struct, typename T, T Struct::*member>
@@ -88,13 +127,13 @@ void AddNumber(void* owner, std::string_view name, Attributes& numbers) {
   }
 }
 
-// The value goes into this member.
+// Writes the value into this field.
 template <auto member>
 inline constexpr KeyTarget To = {kTypeOfField<typename MemberTypes<member>::Field>,
                                  &kStructTag<typename MemberTypes<member>::Owner>, ReadMember<member>,
                                  AddNumber<member>};
 
-// Two numbers [a, b] go into these.
+// Writes two numbers [a, b] into these fields.
 template <auto first, auto second>
 inline constexpr KeyTarget ToPair = {KeyType::kNumberPair, &kStructTag<typename MemberTypes<first>::Owner>,
                                      [](const YamlNode& value, std::string_view, void* owner) {
@@ -102,7 +141,8 @@ inline constexpr KeyTarget ToPair = {KeyType::kNumberPair, &kStructTag<typename 
                                        ReadValue(value.items[1], FieldOf<second>(owner));
                                      }};
 
-// A number that no field is needed for: it goes under the name of its constant into this map of a model.
+// For a number that only the executor uses, so that the planner has no field for it: writes it into this map of a
+// model, under the name of its constant.
 template <auto map, typename Number>
 inline constexpr KeyTarget ToConstant = {kTypeOfField<Number>, &kStructTag<typename MemberTypes<map>::Owner>,
                                          [](const YamlNode& value, std::string_view name, void* owner) {
@@ -124,15 +164,15 @@ StructRef RefToSection(std::optional<T>& section, bool given) {
   return given ? RefTo(section.emplace(Defaults<T>())) : StructRef();
 }
 
-// A map whose keys fill this member.
+// A map whose keys fill this member, a struct.
 template <auto member>
 inline constexpr KeyTarget Section = {
     .type = KeyType::kMap,
     .owner = &kStructTag<typename MemberTypes<member>::Owner>,
     .section = [](void* owner, bool given) { return RefToSection(FieldOf<member>(owner), given); }};
 
-// No field: the reader makes something else of it, or only its check matters. The keys of such a map fill what is
-// filled around it.
+// Keys without a field: the reader uses the value in another way, or only checks it. The keys inside such a map fill
+// the structs of the map around it.
 inline constexpr KeyTarget kMap = {KeyType::kMap}, kNamedMaps = {KeyType::kNamedMaps},
                            kListOfMaps = {KeyType::kListOfMaps}, kText = {KeyType::kString},
                            kTexts = {KeyType::kStrings}, kLintLevels = {KeyType::kLintLevels};

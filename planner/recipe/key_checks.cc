@@ -17,43 +17,51 @@
 namespace planwright {
 namespace {
 
-// One map of the recipe: its path in the table, its path as the author would say it, and the place to show for it.
-struct MapPlace {
+// One value of the recipe: its path in the table of keys ("models.<name>"), its path in the recipe ("models.vit"), and
+// the place to point at when the value itself has none.
+struct ValuePlace {
   std::string table_path, shown_path;
   Location where;
 
+  // The path of a key inside this map.
   std::string Shown(std::string_view word) const {
     return shown_path.empty() ? std::string(word) : Cat(shown_path, ".", Printable(word));
   }
 };
 
+// A file with more unknown keys is not a recipe, and a longer list would help nobody.
 constexpr size_t kMostUnknownKeys = 200;
 
+// Walks through the tree and the table of keys together. CheckX checks a value whose key has type X.
 class KeyChecker {
  public:
   explicit KeyChecker(Diagnostics& problems) : problems_(problems) {}
 
-  void CheckMap(YamlNode& node, const MapPlace& place) {
+  // Checks the keys of a map and their values, then looks for required keys that are missing.
+  void CheckMap(YamlNode& node, const ValuePlace& place) {
     std::string kind;
     const bool kind_is_good = ReadKind(node, place.table_path, &kind);
+    // The keys as written. A misspelled key is not renamed to one of them: the map would then have this key twice.
     std::set<std::string> given;
     for (const YamlEntry& entry : node.entries) given.insert(entry.key);
     std::vector<YamlEntry> kept;
     for (YamlEntry& entry : node.entries) {
-      if (!kind_is_good && entry.key != "kind") continue;  // which keys are right depends on it
+      if (!kind_is_good && entry.key != "kind") continue;  // the kind decides which keys are valid
       if (FindKey(place.table_path, entry.key, kind) == nullptr) {
         const std::string meant = AddUnknownKey(entry, place, kind);
-        if (meant.empty() || !given.insert(meant).second) continue;
+        if (meant.empty() || !given.insert(meant).second) continue;  // dropped: unknown, or the key meant is there too
         entry.key = meant;
       }
       const KeySpec& spec = *FindKey(place.table_path, entry.key, kind);
+      // In the recipe itself (the empty path) keys are sections: remember which of them lose a value.
       const bool section = place.table_path.empty();
-      const int64_t lost = section ? ValuesLost(problems_) : 0;
+      const int64_t lost = section ? CountLostValues(problems_) : 0;
       CheckValue(spec, entry.value, {InnerPath(spec), place.Shown(entry.key), entry.key_where});
-      if (section && ValuesLost(problems_) > lost) damaged_.insert(entry.key);
+      if (section && CountLostValues(problems_) > lost) damaged_.insert(entry.key);
       kept.push_back(std::move(entry));
     }
     node.entries = std::move(kept);
+    // With a wrong kind, only the keys that all kinds have are known to be required.
     for (const KeySpec* spec : KeysOf(place.table_path)) {
       const bool applies = spec->kind.empty() || (kind_is_good && spec->kind == kind);
       if (spec->need != Need::kRequired || !applies || node.Find(WordOf(*spec)) != nullptr) continue;
@@ -63,19 +71,21 @@ class KeyChecker {
     }
   }
 
-  void CheckValue(const KeySpec& spec, YamlNode& value, const MapPlace& place);
+  void CheckValue(const KeySpec& spec, YamlNode& value, const ValuePlace& place);
 
-  // The sections that are damaged.
+  // The damaged sections. `where`: the recipe.
   std::set<std::string> Finish(const Location& where) {
     if (unknown_keys_ > kMostUnknownKeys) {
       problems_.Error(DiagnosticKind::kUnknownKey, where,
-                      Cat(unknown_keys_ - kMostUnknownKeys, " more unknown keys are not listed"), "is this a recipe?");
+                      Cat(unknown_keys_ - kMostUnknownKeys, " more unknown keys are not listed"),
+                      "check that the file is a recipe");
     }
     return std::move(damaged_);
   }
 
  private:
-  // The `kind` that decides which keys the map has: written or default. False if it is needed and wrong.
+  // Sets `kind` to the kind of the map, which decides its keys: as written, or the default. False if the map needs a
+  // kind and has none or a wrong one.
   bool ReadKind(const YamlNode& node, const std::string& table_path, std::string* kind) {
     const KeySpec* spec = FindKey(table_path, "kind", "");
     if (spec == nullptr) return true;
@@ -87,45 +97,48 @@ class KeyChecker {
     return false;
   }
 
-  // Returns the key that was meant, or nothing. What has hundreds of unknown keys is no recipe, and its list helps
-  // nobody.
-  std::string AddUnknownKey(const YamlEntry& entry, const MapPlace& place, const std::string& kind) {
+  // Reports an unknown key. Returns the known key that is close to it, or an empty string.
+  std::string AddUnknownKey(const YamlEntry& entry, const ValuePlace& place, const std::string& kind) {
     if (++unknown_keys_ > kMostUnknownKeys) return "";
     std::vector<std::string> known;
-    std::string of_kinds;
+    std::string other_kind;  // the kind that has this key
     for (const KeySpec* spec : KeysOf(place.table_path)) {
       if (spec->kind.empty() || spec->kind == kind) known.emplace_back(WordOf(*spec));
-      if (WordOf(*spec) == entry.key) of_kinds = spec->kind;
+      if (WordOf(*spec) == entry.key) other_kind = spec->kind;
     }
+    // Three kinds of help, the most specific one last: the known keys, a similar key, a kind that has the key.
     const std::string message = Cat("unknown key ", Quoted(entry.key), place.shown_path.empty() ? "" : " in `",
                                     place.shown_path, place.shown_path.empty() ? "" : "`");
     std::string help = Cat("the keys here are ", absl::StrJoin(known, ", "));
     const std::string near = NearName(entry.key, known).value_or("");
     if (!near.empty()) help = Cat("did you mean `", near, "`?");
-    if (!of_kinds.empty()) help = Cat("`", entry.key, "` is a key of kind ", of_kinds, ", and this is of kind ", kind);
+    if (!other_kind.empty())
+      help = Cat("`", entry.key, "` exists only for kind ", other_kind, ", but the kind here is ", kind);
     problems_.Error(DiagnosticKind::kUnknownKey, entry.key_where, message, std::move(help));
     return near;
   }
 
-  Location PlaceOf(const YamlNode& value, const MapPlace& place) const {
+  // A missing value has no place: point at its key.
+  Location PlaceOf(const YamlNode& value, const ValuePlace& place) const {
     return value.is_null() ? place.where : value.where;
   }
 
-  void AddWrongType(const YamlNode& value, const MapPlace& place, std::string_view expected, std::string help = "") {
+  void AddWrongType(const YamlNode& value, const ValuePlace& place, std::string_view expected, std::string help = "") {
     problems_.Error(DiagnosticKind::kWrongType, PlaceOf(value, place),
                     Cat("`", place.shown_path, "` must be ", expected, ", found ", Describe(value)), std::move(help));
   }
 
-  void CheckSection(YamlNode& value, const MapPlace& place) {
+  void CheckSection(YamlNode& value, const ValuePlace& place) {
     if (value.is_map()) return CheckMap(value, place);
-    AddWrongType(value, place, "a map");
+    AddWrongType(value, place, "a map", value.is_null() ? "write its keys on the next lines, indented" : "");
   }
 
-  void CheckNamedMaps(const KeySpec& spec, YamlNode& value, const MapPlace& place) {
+  void CheckNamedMaps(const KeySpec& spec, YamlNode& value, const ValuePlace& place) {
     if (!value.is_map()) return AddWrongType(value, place, "a map of names");
+    // A recipe needs a module, but not a model: an extended file may define it.
     if (value.entries.empty() && spec.need == Need::kRequired) {
       problems_.Error(DiagnosticKind::kMissingKey, place.where, Cat("`", place.shown_path, "` is empty"),
-                      std::string(spec.help));
+                      Cat("add at least one: ", spec.help));
     }
     for (YamlEntry& entry : value.entries) {
       CheckName(entry);
@@ -133,33 +146,34 @@ class KeyChecker {
     }
   }
 
-  // Names become parts of parameter names, file names and group names.
+  // Names become parts of parameter names, file names and group names. recipe_schema.cc has the same rule.
   void CheckName(const YamlEntry& entry) {
     bool good = !absl::ascii_isdigit(entry.key[0]) && entry.key.size() <= 64;
     for (char c : entry.key) good = good && (absl::ascii_isalnum(c) || c == '_');
     if (good) return;
-    problems_.Error(DiagnosticKind::kBadName, entry.key_where, Cat(Quoted(entry.key), " is not a good name"),
-                    "names are up to 64 letters, digits and `_`, and do not start with a digit");
+    problems_.Error(DiagnosticKind::kBadName, entry.key_where, Cat(Quoted(entry.key), " is not a valid name"),
+                    "use at most 64 letters, digits and `_`, and do not start with a digit");
   }
 
-  void CheckListOfMaps(YamlNode& value, const MapPlace& place) {
+  void CheckListOfMaps(YamlNode& value, const ValuePlace& place) {
     if (!value.is_sequence()) return AddWrongType(value, place, "a list of maps");
     for (size_t i = 0; i < value.items.size(); ++i) {
       CheckSection(value.items[i], {place.table_path, Cat(place.shown_path, "[", i, "]"), value.items[i].where});
     }
   }
 
-  void CheckStrings(const KeySpec& spec, const YamlNode& value, const MapPlace& place) {
+  // A text stands for a list of one text.
+  void CheckStrings(const KeySpec& spec, const YamlNode& value, const ValuePlace& place) {
     if (value.is_scalar()) return CheckString(spec, value, place);
     if (!value.is_sequence() || value.items.empty()) return AddWrongType(value, place, "a text or a list of texts");
     for (const YamlNode& item : value.items) CheckString(spec, item, {place.table_path, place.shown_path, item.where});
   }
 
-  void CheckLintLevels(const KeySpec& spec, const YamlNode& value, const MapPlace& place) {
+  void CheckLintLevels(const KeySpec& spec, const YamlNode& value, const ValuePlace& place) {
     if (!value.is_map()) return AddWrongType(value, place, "a map of lints, such as {PW0407: off}");
     for (const YamlEntry& entry : value.entries) {
       CheckLint(entry);
-      const MapPlace level = {"", place.Shown(entry.key), entry.key_where};
+      const ValuePlace level = {"", place.Shown(entry.key), entry.key_where};
       if (!entry.value.is_scalar()) {
         AddWrongType(entry.value, level, "error, warn or off");
       } else {
@@ -168,6 +182,8 @@ class KeyChecker {
     }
   }
 
+  // A key of `lints`. Three mistakes have messages of their own: a number that does not exist, the number of an error,
+  // and the name of a lint instead of its number.
   void CheckLint(const YamlEntry& entry) {
     const std::optional<DiagnosticKind> kind = FindKind(entry.key);
     if (kind && IsLint(*kind) && entry.key == KindNumber(*kind)) return;
@@ -176,26 +192,26 @@ class KeyChecker {
       if (IsLint(lint)) lints.emplace_back(KindNumber(lint));
     }
     std::string message = Cat("there is no diagnostic ", Quoted(entry.key));
-    std::string help = NearNameHelp(entry.key, lints, "`plan explain` lists all, and marks those that are lints");
+    std::string help = NearNameHelp(entry.key, lints, "`plan explain` lists all diagnostics and marks the lints");
     if (kind) {
-      message = Cat(KindNumber(*kind), " ", KindName(*kind), " is no lint: it is always an error");
-      help = "remove it, and mend the recipe where the error is";
+      message = Cat(KindNumber(*kind), " ", KindName(*kind), " is not a lint: it is always an error");
+      help = "remove it, and correct the recipe where the error is reported";
     }
     if (kind && IsLint(*kind)) {
-      message = Cat("lints are given by number, found ", Quoted(entry.key));
+      message = Cat("`lints` must name lints by number, found ", Quoted(entry.key));
       help = Cat("write ", KindNumber(*kind));
     }
     problems_.Error(DiagnosticKind::kNotALint, entry.key_where, std::move(message), std::move(help));
   }
 
-  void CheckString(const KeySpec& spec, const YamlNode& value, const MapPlace& place) {
+  void CheckString(const KeySpec& spec, const YamlNode& value, const ValuePlace& place) {
     std::string text;
     ScalarProblem problem;
     if (!ReadString(value, &text, &problem)) return AddScalarProblem(value, place, problem);
     if (!spec.choices.empty()) CheckChoice(spec, value, place);
   }
 
-  void AddScalarProblem(const YamlNode& value, const MapPlace& place, const ScalarProblem& problem) {
+  void AddScalarProblem(const YamlNode& value, const ValuePlace& place, const ScalarProblem& problem) {
     problems_.Error(problem.kind, PlaceOf(value, place),
                     Cat("`", place.shown_path, "` must be ", problem.expected, ", found ", Describe(value)),
                     problem.help);
@@ -209,9 +225,11 @@ class KeyChecker {
     return true;
   }
 
-  void CheckPair(const KeySpec& spec, const YamlNode& value, const MapPlace& place, std::string_view expected,
+  // `read`: reads one of the two numbers; false if it has the wrong type.
+  void CheckPair(const KeySpec& spec, const YamlNode& value, const ValuePlace& place, std::string_view expected,
                  bool (*read)(const YamlNode&, double*)) {
     double number = 0;
+    // First the types of both numbers, reported once for the pair; then the range of each number.
     bool good = value.is_sequence() && value.items.size() == 2;
     for (const YamlNode& item : value.items) good = good && read(item, &number);
     if (!good) return AddWrongType(value, place, expected);
@@ -221,7 +239,7 @@ class KeyChecker {
     }
   }
 
-  void CheckPairs(const KeySpec& spec, const YamlNode& value, const MapPlace& place) {
+  void CheckPairs(const KeySpec& spec, const YamlNode& value, const ValuePlace& place) {
     constexpr std::string_view expected = "a list of [rows, columns]";
     if (!value.is_sequence() || value.items.empty()) return AddWrongType(value, place, expected);
     for (const YamlNode& item : value.items) {
@@ -230,7 +248,7 @@ class KeyChecker {
     }
   }
 
-  void CheckIntegers(const KeySpec& spec, const YamlNode& value, const MapPlace& place) {
+  void CheckIntegers(const KeySpec& spec, const YamlNode& value, const ValuePlace& place) {
     double number = 0;
     bool good = value.is_sequence() && !value.items.empty();
     for (const YamlNode& item : value.items) good = good && IsInteger(item, &number);
@@ -241,21 +259,23 @@ class KeyChecker {
     }
   }
 
-  bool CheckRange(const KeySpec& spec, double number, const YamlNode& value, const MapPlace& place) {
+  bool CheckRange(const KeySpec& spec, double number, const YamlNode& value, const ValuePlace& place) {
     if (spec.range.Holds(number)) return true;
     problems_.Error(
         DiagnosticKind::kOutOfRange, value.where,
-        Cat("`", place.shown_path, "` must be ", spec.range.Broken(number), ", found ", Printable(value.text)),
-        std::string(spec.help));
+        Cat("`", place.shown_path, "` must be ", spec.range.BrokenBound(number), ", found ", Printable(value.text)),
+        Cat("the range is ", spec.range.Text(), "; ", WordOf(spec), ": ", spec.help));
     return false;
   }
 
-  bool CheckScalar(const KeySpec& spec, const YamlNode& value, const MapPlace& place) {
+  // Type and range of a single value. True if it is valid.
+  bool CheckScalar(const KeySpec& spec, const YamlNode& value, const ValuePlace& place) {
     ScalarProblem problem;
     std::string text;
     int64_t integer = 0;
     double number = 0;
     bool truth = false, good = false;
+    // A wrong choice may look like a number. "must be one of ..." is then better than "must be text".
     if (spec.type == KeyType::kChoice && value.is_scalar()) return CheckChoice(spec, value, place);
     switch (spec.type) {
       case KeyType::kInteger:
@@ -273,17 +293,15 @@ class KeyChecker {
     return (spec.type != KeyType::kInteger && spec.type != KeyType::kNumber) || CheckRange(spec, number, value, place);
   }
 
-  bool CheckChoice(const KeySpec& spec, const YamlNode& value, const MapPlace& place) {
+  bool CheckChoice(const KeySpec& spec, const YamlNode& value, const ValuePlace& place) {
     const std::vector<std::string> choices = ChoicesOf(spec);
     for (const std::string& choice : choices) {
       if (choice == value.text) return true;
     }
-    std::string help =
-        choices.size() == 1 ? Cat("it can only be ", choices[0]) : Cat("it can be ", absl::StrJoin(choices, ", "));
-    if (std::optional<std::string> near = NearName(value.text, choices))
-      help = Cat("did you mean `", *near, "`? ", help);
     problems_.Error(DiagnosticKind::kUnknownChoice, value.where,
-                    Cat("`", place.shown_path, "` cannot be ", Quoted(value.text)), std::move(help));
+                    Cat("`", place.shown_path, "` must be ", choices.size() > 1 ? "one of " : "",
+                        absl::StrJoin(choices, ", "), ", found ", Quoted(value.text)),
+                    NearNameHelp(value.text, choices));
     return false;
   }
 
@@ -292,7 +310,7 @@ class KeyChecker {
   size_t unknown_keys_ = 0;
 };
 
-void KeyChecker::CheckValue(const KeySpec& spec, YamlNode& value, const MapPlace& place) {
+void KeyChecker::CheckValue(const KeySpec& spec, YamlNode& value, const ValuePlace& place) {
   switch (spec.type) {
     case KeyType::kMap: return CheckSection(value, place);
     case KeyType::kNamedMaps: return CheckNamedMaps(spec, value, place);
@@ -305,18 +323,19 @@ void KeyChecker::CheckValue(const KeySpec& spec, YamlNode& value, const MapPlace
     case KeyType::kLintLevels: return CheckLintLevels(spec, value, place);
     default: break;
   }
+  // A key that is not built yet is checked first: a wrong value is the more useful message.
   if (CheckScalar(spec, value, place) && spec.need == Need::kNotBuilt) {
     problems_.Error(DiagnosticKind::kNotBuiltYet, place.where, Cat("`", place.shown_path, "` is not built yet"),
-                    Cat("remove it: it would be without effect (", spec.help, ")"));
+                    Cat("remove it: it would have no effect (", spec.help, ")"));
   }
 }
 
 }  // namespace
 
-bool KeepsTo(const KeySpec& spec, const YamlNode& value) {
+bool IsValidValue(const KeySpec& spec, const YamlNode& value) {
   Diagnostics problems;
   KeySpec as_built = spec;
-  as_built.need = Need::kOptional;
+  as_built.need = Need::kOptional;  // CheckValue refuses every value of a key that is not built yet
   YamlNode copy = value;
   KeyChecker(problems).CheckValue(as_built, copy, {std::string(spec.path), std::string(spec.path), value.where});
   return problems.empty();
@@ -328,8 +347,8 @@ std::set<std::string> CheckKeys(YamlNode& recipe, Diagnostics& problems) {
   return checker.Finish(recipe.where);
 }
 
-// What is unknown was left out or put right, and a setting that is refused is still known.
-int64_t ValuesLost(const Diagnostics& problems) {
+// Unknown keys were repaired or removed. Of keys that conflict or are not built yet, the values are known.
+int64_t CountLostValues(const Diagnostics& problems) {
   using enum DiagnosticKind;
   return std::count_if(problems.as_found().begin(), problems.as_found().end(), [](const Diagnostic& problem) {
     const bool harmless = problem.kind == kUnknownKey || problem.kind == kNotALint || problem.kind == kNotBuiltYet ||

@@ -1,6 +1,5 @@
-// A recipe's tree against the table of keys: unknown keys, missing ones, types, ranges, choices. Every problem, not the
-// first. Keys that are misspelled become the keys that were meant, and others that are unknown leave the tree, so that
-// what is behind them is looked at too.
+// Checks the tree of a recipe against the table of keys: unknown keys, missing keys, types, ranges and choices. Finds
+// all problems, not only the first.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +12,16 @@
 
 namespace planwright {
 
-// The sections that a problem leaves without a value: all but unknown keys and settings that are known and refused.
+// Checks all keys, and repairs the tree where a key is unknown: a misspelled key is renamed to the key that was
+// probably meant, so that its value is checked too; other unknown keys are removed. Returns the sections ("batch") in
+// which a value is missing or wrong. Later rooms cannot use them.
 std::set<std::string> CheckKeys(YamlNode& recipe, Diagnostics& problems);
 
-// How many problems so far leave a value out.
-int64_t ValuesLost(const Diagnostics& problems);
+// The number of problems so far that leave a value of the recipe unknown. Problems that do not, such as an unknown key
+// that was repaired, are not counted.
+int64_t CountLostValues(const Diagnostics& problems);
 
-// Whether a value that holds no map has the type, range and choice of its key.
-bool KeepsTo(const KeySpec& spec, const YamlNode& value);
+// Whether a value (not a map) has the type and range of its key, and is one of its choices.
+bool IsValidValue(const KeySpec& spec, const YamlNode& value);
 
 }  // namespace planwright

@@ -6,23 +6,17 @@
 namespace planwright {
 namespace {
 
+// The value of `key`; an empty node if it is absent: keys that are not in the recipe are completed too.
 const YamlNode& Child(const YamlNode& map, std::string_view key) {
   static const YamlNode kNothing;
   const YamlEntry* entry = map.is_map() ? map.Find(key) : nullptr;
   return entry ? entry->value : kNothing;
 }
 
-// What `kind` says in `map`, or its default.
-std::string KindOf(const std::string& map_path, const YamlNode& map) {
-  const YamlNode& kind = Child(map, "kind");
-  if (kind.is_scalar()) return kind.text;
-  const KeySpec* spec = FindKey(map_path, "kind", "");
-  return spec ? std::string(spec->default_text) : "";
-}
-
+// Adds the keys inside `map`. `map_path`: its path in the table of keys; `shown`: its path in the recipe.
 void AddKeys(const std::string& map_path, const std::string& shown, const YamlNode& map,
              std::vector<OverrideKey>& keys) {
-  const std::string kind = KindOf(map_path, map);
+  const std::string kind = KindOf(map, map_path);
   for (const KeySpec* spec : KeysOf(map_path)) {
     if (spec->need == Need::kNotBuilt || (!spec->kind.empty() && spec->kind != kind)) continue;
     const std::string word(WordOf(*spec)), path = shown.empty() ? word : Cat(shown, ".", word);

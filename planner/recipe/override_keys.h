@@ -1,4 +1,4 @@
-// The keys that overrides of one recipe may name, for completion on the command line.
+// The keys that overrides of a recipe may name: for completion on the command line.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 namespace planwright {
 
 struct OverrideKey {
-  std::string path;                  // "modules.language.parallel.tp": the author's names filled in
-  std::vector<std::string> choices;  // the values, where they can be listed
+  std::string path;                  // "modules.language.parallel.tp": with the names of this recipe
+  std::vector<std::string> choices;  // all possible values; empty if they cannot be listed
 };
 
-// Keys with a value of their own, in the key table's order; those of other kinds of model or data are left out, and so
-// are items of lists.
+// The keys with a value (not maps), in the order of the table of keys. Keys of other kinds of model or data, and keys
+// inside lists, are left out.
 std::vector<OverrideKey> OverrideKeys(const YamlNode& recipe);
 
 }  // namespace planwright

@@ -1,6 +1,6 @@
-// A recipe as plain data: what the author wrote, every field with its place, nothing derived. Which key fills which
-// field, and what it is when absent, says the table in recipe_keys.cc. Made by ReadRecipe (recipe_reader.h); read by
-// every later planner room.
+// A recipe as plain data: what the author wrote, each field with its place. Nothing is derived. The table in
+// recipe_keys.cc says which key fills which field, and with which default. ReadRecipe (recipe_reader.h) makes a Recipe;
+// all later rooms of the planner read it.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ namespace planwright {
 struct ClusterRecipe {
   Located<int64_t> nodes;
   Located<int64_t> gpus_per_node;
-  Located<std::string> gpu;  // none: CPU ranks
+  Located<std::string> gpu;  // "none": CPU ranks
 };
 
-// RADIO-style vision transformer with pixel shuffle and projector (facts 3.9, 3.10).
+// A RADIO vision transformer with pixel shuffle and projector (docs/model/vision_encoder.md#sizes).
 struct RadioVitModel {
   Located<int64_t> layers, hidden, heads, ffn, patch, class_tokens, max_image, pixel_shuffle;
   Located<std::string> positions;  // interpolate | crop
@@ -33,7 +33,7 @@ struct RadioVitModel {
   Located<double> init_std;
 };
 
-// Hybrid Mamba-2 / attention / MoE language model (facts 3.1 to 3.8).
+// A language model of Mamba-2, attention and mixture-of-experts layers (docs/model/language_model.md#sizes).
 struct HybridLmModel {
   Located<std::string> pattern;
   Located<int64_t> hidden, vocabulary;
@@ -49,8 +49,8 @@ struct HybridLmModel {
     Located<int64_t> experts, top_k, ffn, shared_ffn;
     Located<double> scale, aux_loss, imbalance;
   } moe;
-  Attributes constants;  // numbers that no code computes with, and so need no field: "moe.bias_rate"
-  // "moe", ...: those that the recipe has; required where the pattern has such a layer
+  Attributes constants;  // numbers that the planner only copies into the plan: "moe.bias_rate"
+  // The sections that the recipe has ("moe"); required if the pattern has layers of that kind.
   std::set<std::string, std::less<>> sections;
   bool has(std::string_view section) const { return sections.contains(section); }
 };
@@ -63,23 +63,23 @@ struct ModelRecipe {
 
 struct ModuleRecipe {
   Located<std::string> name;
-  ModelRecipe model;                     // resolved from `models`; model.name.where is the definition
-  Located<std::string> model_reference;  // the name in `models`, where the module says it
+  ModelRecipe model;                     // the definition from `models`, found by name
+  Located<std::string> model_reference;  // the name as the module gives it
   Located<int64_t> first_rank, ranks;
   Location placement;
   Located<int64_t> tp, cp, pp, ep, expert_tp;
-  // How layers are dealt to pipeline stages; at most one of the two ways, and neither with `|` in the pattern.
-  std::optional<Located<std::vector<int64_t>>> stage_layers;              // of every stage
-  std::optional<Located<int64_t>> first_stage_layers, last_stage_layers;  // the rest is dealt evenly
-  std::optional<Located<int64_t>> dp;           // only if written; checked against the derived one
+  // How layers are divided among pipeline stages. At most one of the two ways, and none with `|` in the pattern.
+  std::optional<Located<std::vector<int64_t>>> stage_layers;              // of each stage
+  std::optional<Located<int64_t>> first_stage_layers, last_stage_layers;  // the other stages share the rest
+  std::optional<Located<int64_t>> dp;           // only if written: compared with the derived dp
   Located<std::string> train_backbone;          // trained | frozen
   Located<std::string> train_projection;        // trained | frozen
-  std::vector<Located<std::string>> recompute;  // none | full, or words of layer kinds (plan/layer_kinds.def)
+  std::vector<Located<std::string>> recompute;  // none | full | layer kinds (plan/layer_kinds.def)
 };
 
 struct BridgeRecipe {
   Located<std::string> from, to;
-  std::optional<Located<int64_t>> token;  // the token id whose places its rows take; data.image_token if not given
+  std::optional<Located<int64_t>> token;  // its rows take the places of this token id; default data.image_token
   Location where;
 };
 
@@ -91,8 +91,9 @@ struct LearningRateRecipe {
   Located<double> peak, min, init;
   std::optional<Located<int64_t>> warmup_samples;
   std::optional<Located<double>> warmup_fraction;  // of decay_samples
-  std::optional<Located<int64_t>> decay_samples;   // absolute end of decay; default train_samples
-  Located<std::string> style;                      // constant | linear | cosine | inverse_sqrt | wsd
+  std::optional<Located<int64_t>>
+      decay_samples;           // where the decay ends, from the start of training; default train_samples
+  Located<std::string> style;  // constant | linear | cosine | inverse_sqrt | wsd
   std::optional<Located<int64_t>> wsd_decay_samples;
   std::optional<Located<std::string>> wsd_style;  // linear | cosine | exponential | minus_sqrt
 };
@@ -115,20 +116,19 @@ struct GradientsRecipe {
   Located<int64_t> buckets;
 };
 
-// The id that the bytes tokenizer gives image tokens; 0 to 255 are bytes.
+// The image token of the bytes tokenizer. 0 to 255 are bytes (docs/training/data.md#webdataset).
 inline constexpr int64_t kBytesImageToken = 256;
 
 struct DataRecipe {
   Located<std::string> kind;  // mock | webdataset | recorded
   Located<int64_t> seed;
   std::optional<Located<int64_t>> image_token;
-  // mock: grids of patches (rows, columns) that images are drawn from, and how many classes and text tokens an image
-  // brings.
   Located<bool> packed_documents;
-  std::vector<Located<std::vector<int64_t>>> image_grids;
+  // mock
+  std::vector<Located<std::vector<int64_t>>> image_grids;  // [rows, columns] of patches that images are drawn from
   Located<int64_t> max_images;
-  Located<int64_t> classes;
-  Located<int64_t> text_tokens;  // length of each class's fixed sequence
+  Located<int64_t> classes;      // kinds of images, each with its own text
+  Located<int64_t> text_tokens;  // length of the text of a class
   // webdataset
   std::vector<Located<std::string>> shards;
   Located<std::string> tokenizer;
@@ -141,7 +141,7 @@ struct DataRecipe {
 
 struct InitializeRecipe {
   Located<std::string> from;
-  std::vector<Located<std::string>> ignore;  // tensor names that may stay unused
+  std::vector<Located<std::string>> ignore;  // names of tensors in the file that may stay unused
 };
 
 struct CheckpointRecipe {
@@ -154,23 +154,23 @@ struct LogRecipe {
 
 struct Recipe {
   Located<std::string> name;
-  std::string digest;  // SHA-256 over the merged recipe, as hex; places and comments outside it
+  std::string digest;  // of the merged recipe (recipe_digest.h)
   ClusterRecipe cluster;
-  std::vector<ModuleRecipe> modules;  // in recipe order
+  std::vector<ModuleRecipe> modules;  // in the order of the recipe
   std::vector<BridgeRecipe> bridges;
   BatchRecipe batch;
   BudgetRecipe budget;
-  OptimizerPlan optimizer;  // as ranks obey it
+  OptimizerPlan optimizer;  // goes into the plan as it is
   GradientsRecipe gradients;
   Located<std::string> precision;  // bf16 | fp32 | fp64
   DataRecipe data;
   std::optional<InitializeRecipe> initialize;
   CheckpointRecipe checkpoint;
   LogRecipe log;
-  // Sections ("batch") with a value that is missing or wrong: what was read of them is not to be used. Other rooms look
-  // at the rest for more problems, and nothing is planned.
+  // Sections ("batch") with a value that is missing or wrong. Their fields must not be used. The other sections are
+  // still checked for more problems, but nothing is planned.
   std::set<std::string> damaged;
-  // The `launch` section is checked for known keys, and refused as not built yet when it asks for something.
+  // The section `launch` has no fields: its keys are checked and then refused as not built yet.
 };
 
 }  // namespace planwright

@@ -1,5 +1,6 @@
-// What must hold between keys, and settings that no room behind the reader looks at. Sizes of models and grids are
-// topology's to check, rates the budget's, bridges and data theirs.
+// Checks of a recipe beyond single keys: keys that contradict each other, and settings that would have no effect. Each
+// value has already passed the checks of its own key (key_checks.h). Sizes of models and grids are checked in topology,
+// rates in budget, bridges and samples in their rooms.
 #pragma once
 
 #include "planner/diagnostics/diagnostic.h"
@@ -8,12 +9,15 @@
 
 namespace planwright {
 
-// The section `data`, once the modules are read. `fields`: as it is written, to tell a missing key from a wrong one.
-void CheckData(const Recipe& recipe, const RecipeFields& fields, Diagnostics& problems);
+// The section `data`, after the modules are read. `fields`: the section as written, to tell a missing key from a wrong
+// one.
+void CheckDataSettings(const Recipe& recipe, const RecipeFields& fields, Diagnostics& problems);
 
-// Settings that train worse than their author means, or not at all: gradients that travel in bf16 (PW0412), nothing
-// that trains (PW0508), keys that another makes pointless (PW0109), recompute of what is not there (PW0509), and, as a
-// warning, a frozen encoder with random crops (PW0507).
-void CheckSettingsMeant(const Recipe& recipe, Diagnostics& problems);
+// The gradients must be summed in fp32 (PW0412).
+void CheckGradientSettings(const GradientsRecipe& gradients, Diagnostics& problems);
+
+// All modules: that a parameter is trained at all (PW0508), keys of a module that contradict each other (PW0109),
+// recompute of layers that a module does not have (PW0509), and a frozen encoder with random crops (lint PW0507).
+void CheckModuleSettings(const Recipe& recipe, Diagnostics& problems);
 
 }  // namespace planwright

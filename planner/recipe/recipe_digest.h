@@ -1,6 +1,6 @@
-// What a recipe says, as 64 hex digits: SHA-256 over its merged tree, without places, comments, quotes and the order of
-// keys (but with the order of modules, which decides the order of groups). Values count as written: 1e-3 and 0.001
-// differ.
+// The digest of a recipe: SHA-256 over its merged tree. Places, comments, quotes and the order of keys do not matter,
+// except the order of modules, which decides the order of groups. Values count as they are written: 1e-3 and 0.001 give
+// different digests.
 #pragma once
 
 #include <string>
@@ -9,9 +9,7 @@
 
 namespace planwright {
 
+// 64 hex digits.
 std::string RecipeDigest(const YamlNode& recipe);
-
-// What the digest is taken over: one line of JSON.
-std::string CanonicalText(const YamlNode& recipe);
 
 }  // namespace planwright

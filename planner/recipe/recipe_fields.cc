@@ -6,18 +6,18 @@
 
 #include "planner/diagnostics/bug.h"
 #include "planner/diagnostics/text.h"
-#include "planner/recipe/key_binding.h"
 #include "planner/recipe/key_checks.h"
 #include "planner/recipe/scalar.h"
 
 namespace planwright {
 
-// Trees of the table's defaults, parsed once.
+// All defaults are parsed together, at the first call.
 const YamlNode* DefaultOf(const KeySpec& spec) {
   static const auto* defaults = [] {
     auto* trees = new std::map<std::string_view, YamlNode>;
     for (const KeySpec& key : RecipeKeys()) {
       if (key.default_text.empty()) continue;
+      // Without a file: PlaceInRecipe then gives no place. A default that is not YAML is a bug of the table.
       Diagnostics problems;
       std::optional<YamlNode> tree = ParseYaml(std::string(key.default_text), {}, problems);
       Require(tree.has_value(), Cat("default of ", key.path));
@@ -31,6 +31,7 @@ const YamlNode* DefaultOf(const KeySpec& spec) {
 
 Location PlaceInRecipe(const YamlNode& node) { return node.where.file ? node.where : Location(); }
 
+// The nodes have passed the checks of their keys, so that reading cannot fail.
 void ReadValue(const YamlNode& node, int64_t& target) { ReadInteger(node, &target, nullptr); }
 void ReadValue(const YamlNode& node, double& target) { ReadNumber(node, &target, nullptr); }
 void ReadValue(const YamlNode& node, bool& target) { ReadBool(node, &target, nullptr); }
@@ -44,6 +45,7 @@ RecipeFields RecipeFields::Section(std::string_view word) const { return Section
 
 RecipeFields RecipeFields::SectionOf(const KeySpec& spec) const {
   const YamlEntry* entry = map_ != nullptr ? map_->Find(WordOf(spec)) : nullptr;
+  // A value of another type has been reported. Treat it as absent, but keep its place.
   const bool is_map = entry != nullptr && entry->value.is_map();
   return RecipeFields(is_map ? &entry->value : nullptr, std::string(spec.path),
                       entry != nullptr ? entry->key_where : Location());
@@ -62,21 +64,24 @@ std::string RecipeFields::Kind() const {
   const KeySpec* spec = FindKey(path_, "kind", "");
   if (spec == nullptr) return "";
   const YamlNode* written = Value("kind");
-  return written != nullptr && KeepsTo(*spec, *written) ? written->text : std::string(spec->default_text);
+  return written != nullptr && IsValidValue(*spec, *written) ? written->text : std::string(spec->default_text);
 }
 
+// The words come from code, not from a recipe: one that the table does not have is a bug.
 const KeySpec& RecipeFields::Spec(std::string_view word) const {
   const KeySpec* spec = FindKey(path_, word, Kind());
   Require(spec != nullptr, Cat("the table has no key ", path_, ".", word));
   return *spec;
 }
 
+// `targets` are the structs that are being filled: those of the caller and, inside a section, the section's own. A key
+// whose field belongs to none of them is a mistake in the table of keys.
 void RecipeFields::FillAll(const std::vector<StructRef>& targets) const {
   const std::string kind = Kind();
   for (const KeySpec* key : KeysOf(path_)) {
     if (!key->kind.empty() && key->kind != kind) continue;
     const KeyTarget& to = key->target;
-    if (to.owner == nullptr) {
+    if (to.owner == nullptr) {  // no field; the keys inside such a map fill the same structs
       if (key->type == KeyType::kMap) SectionOf(*key).FillAll(targets);
       continue;
     }
@@ -85,13 +90,14 @@ void RecipeFields::FillAll(const std::vector<StructRef>& targets) const {
     Require(owner != targets.end(), Cat("the key ", key->path, " is bound to a field of another struct"));
     if (to.section) {
       const RecipeFields inside = SectionOf(*key);
+      // Keys inside a section may also fill the structs around it, so that the section's struct is added to them.
       std::vector<StructRef> inner = targets;
       inner.push_back(to.section(owner->object, inside.given()));
       if (inner.back().object != nullptr) inside.FillAll(inner);
       continue;
     }
     const YamlNode* value = Value(WordOf(*key));
-    if (value != nullptr && KeepsTo(*key, *value)) to.read(*value, ConstantOf(*key), owner->object);
+    if (value != nullptr && IsValidValue(*key, *value)) to.read(*value, ConstantOf(*key), owner->object);
   }
 }
 

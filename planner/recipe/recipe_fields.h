@@ -1,4 +1,5 @@
-// One map of a recipe's tree, by the table of keys.
+// One map of a recipe's tree, read with the help of the table of keys: finds its keys and fills structs with their
+// values.
 #pragma once
 
 #include <string>
@@ -15,22 +16,23 @@ class RecipeFields {
  public:
   explicit RecipeFields(const YamlNode& recipe) : map_(&recipe) {}
 
-  // The map under `word`; empty if it is absent.
+  // The map under the key `word`; not given() if it is absent.
   RecipeFields Section(std::string_view word) const;
-  // The map of one name of a map of names, or of one item of a list of maps.
+  // One map inside the key `word`: of a name (kNamedMaps), or an item (kListOfMaps). `where`: the place of the name or
+  // item.
   RecipeFields Inner(std::string_view word, const YamlNode& map, const Location& where) const;
 
   bool given() const { return map_ != nullptr; }
-  const Location& where() const { return where_; }     // the key of the map
+  const Location& where() const { return where_; }     // the place of the key of this map
   const YamlNode* Value(std::string_view word) const;  // as written; null if absent
   bool Has(std::string_view word) const { return Value(word) != nullptr; }
 
-  // The `kind` of the map, which decides what keys it has: as written, or the default; empty if neither is one.
+  // The `kind` of the map, which decides its keys: as written if that is valid, else the default; empty if it has none.
   std::string Kind() const;
 
-  // Puts what is written here, and in sections, into the fields that the table binds its keys to: they are of one of
-  // these structs, or of the section's own. Values that are absent or wrong (CheckKeys has said so) leave a field as it
-  // was.
+  // Writes the values of this map and of the sections in it into the fields that the table of keys names. The fields
+  // belong to one of these structs, or to the struct of a section. A field keeps its value if its key is absent or has
+  // a wrong value (which CheckKeys has reported).
   template <typename... Structs>
   void Fill(Structs&... structs) const {
     FillAll({RefTo(structs)...});
@@ -45,11 +47,11 @@ class RecipeFields {
   const KeySpec& Spec(std::string_view word) const;
 
   const YamlNode* map_ = nullptr;
-  std::string path_;  // in the table
+  std::string path_;  // in the table of keys
   Location where_;
 };
 
-// The table's default as a tree; null if it has none.
+// The default of a key as a tree; null if it has none.
 const YamlNode* DefaultOf(const KeySpec& spec);
 
 }  // namespace planwright

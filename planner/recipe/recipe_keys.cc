@@ -1,9 +1,9 @@
 #include "planner/recipe/recipe_keys.h"
 
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "planner/diagnostics/text.h"
 #include "planner/plan/limits.h"
-#include "planner/recipe/key_binding.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {
@@ -19,14 +19,14 @@ constexpr KeyRange kCountFromZero{Bound::kInclusive, Bound::kInclusive, 0, stati
 constexpr KeyRange kCountFromOne{Bound::kInclusive, Bound::kInclusive, 1, static_cast<double>(kLargestNumber)};
 constexpr KeyRange kFromOne{Bound::kInclusive, Bound::kNone, 1, 0};
 constexpr KeyRange kBelowOne{Bound::kInclusive, Bound::kExclusive, 0, 1};
-// Sizes beyond this are slips of the keyboard, and products of a few of them would leave 64 bits.
+// A larger size is a typing mistake, and the product of a few such sizes would exceed 64 bits.
 constexpr KeyRange kSize{Bound::kInclusive, Bound::kInclusive, 1, 16777216};
-// Layers and microbatches are listed one by one in a plan: beyond these a plan would fill the memory before it is
-// refused.
+// A plan lists layers and microbatches one by one. With more of them the planner would run out of memory before it
+// could refuse the plan (docs/limits.md).
 constexpr KeyRange kLayers{Bound::kInclusive, Bound::kInclusive, 1, static_cast<double>(kMostLayers)};
 constexpr KeyRange kStageLayers{Bound::kInclusive, Bound::kInclusive, 0, 4096};
 constexpr KeyRange kBatch{Bound::kInclusive, Bound::kInclusive, 1, 65536};
-// Samples of a whole training: doubles count them one by one, and sums stay far from 64 bits.
+// Samples of a whole training. Up to here a double counts exactly, and sums stay far below 64 bits.
 constexpr KeyRange kSamples{Bound::kInclusive, Bound::kInclusive, 1, 1e15};
 constexpr KeyRange kSamplesOrNone{Bound::kInclusive, Bound::kInclusive, 0, 1e15};
 constexpr KeyRange kImageSide{Bound::kInclusive, Bound::kInclusive, 1, static_cast<double>(kMostGridSide)};
@@ -34,150 +34,159 @@ constexpr KeyRange kClassTokens{Bound::kInclusive, Bound::kInclusive, 1, 4096};
 constexpr KeyRange kShuffle{Bound::kInclusive, Bound::kInclusive, 1, static_cast<double>(kMostPixelShuffle)};
 constexpr KeyRange kCount{Bound::kInclusive, Bound::kInclusive, 0, 16777216};
 
-// Words of layer kinds, and of their letters what they mean.
+// The words of all layer kinds, and the meaning of their letters in a pattern.
 #define LAYER(id, letter, word, title) "|" word
 #define ENCODER_LAYER(letter, word, title) "|" word
 constexpr char kRecompute[] = "none|full"
 #include "planner/plan/layer_kinds.def"
     ;
 #define LAYER(id, letter, word, title) "; " letter " " title
-constexpr char kPatternHelp[] = "one character a layer, in quotes"
+constexpr char kPatternHelp[] = "one character for each layer, in quotes"
 #include "planner/plan/layer_kinds.def"
     ;
 
+// path, kind, field, need, default, range, choices, help. Sections are in the order of the reference page. The help of
+// a key is a noun phrase: it follows "add `key`: " in messages.
 constexpr KeySpec kKeys[] = {
-    {"name", "", To<&Recipe::name>, kRequired, "", kAny, "", "what plans and runs of this recipe are called"},
+    {"name", "", To<&Recipe::name>, kRequired, "", kAny, "", "name of the plans and runs of this recipe"},
     {"extends", "", kTexts, kOptional, "", kAny, "",
-     "recipes this one builds on, beside this file or absolute; maps merge, lists replace, later wins"},
+     "recipe files to build on, absolute or relative to this file; maps merge, lists replace, later ones win"},
 
     {"cluster", "", Section<&Recipe::cluster>, kOptional, "", kAny, "", "the machines"},
-    {"cluster.nodes", "", To<&ClusterRecipe::nodes>, kOptional, "1", kSize, "", "how many nodes"},
-    {"cluster.gpus_per_node", "", To<&ClusterRecipe::gpus_per_node>, kOptional, "8", kSize, "", "ranks on each node"},
+    {"cluster.nodes", "", To<&ClusterRecipe::nodes>, kOptional, "1", kSize, "", "number of nodes"},
+    {"cluster.gpus_per_node", "", To<&ClusterRecipe::gpus_per_node>, kOptional, "8", kSize, "",
+     "number of GPUs of a node; without GPUs, of ranks of a node"},
     {"cluster.gpu", "", To<&ClusterRecipe::gpu>, kOptional, "none", kAny, "none|a100_sxm|h100_sxm|h200_sxm",
-     "the device, which sets memory limits and rates; none: CPU ranks"},
+     "device type, which decides memory limit and speed; none: ranks on CPUs"},
 
-    {"models", "", kNamedMaps, kOptional, "", kAny, "", "model definitions that modules name"},
+    {"models", "", kNamedMaps, kOptional, "", kAny, "", "model definitions by name"},
     {"models.<name>.kind", "", To<&ModelRecipe::kind>, kRequired, "", kAny, "radio_vit|hybrid_lm",
-     "which family the model is of"},
+     "family of the model"},
 
     {"models.<name>.layers", "radio_vit", To<&RadioVitModel::layers>, kRequired, "", kLayers, "", "transformer blocks"},
     {"models.<name>.hidden", "radio_vit", To<&RadioVitModel::hidden>, kRequired, "", kSize, "",
      "width of the residual stream"},
     {"models.<name>.heads", "radio_vit", To<&RadioVitModel::heads>, kRequired, "", kSize, "",
-     "attention heads; they divide `hidden`"},
+     "number of attention heads; `hidden` is a multiple of it"},
     {"models.<name>.ffn", "radio_vit", To<&RadioVitModel::ffn>, kRequired, "", kSize, "", "width inside the MLP"},
     {"models.<name>.patch", "radio_vit", To<&RadioVitModel::patch>, kRequired, "", kSize, "",
      "side of a patch in pixels"},
     {"models.<name>.class_tokens", "radio_vit", To<&RadioVitModel::class_tokens>, kRequired, "", kClassTokens, "",
-     "tokens put before each image, dropped behind the encoder"},
+     "tokens added before the patches of each image and dropped after the encoder"},
     {"models.<name>.max_image", "radio_vit", To<&RadioVitModel::max_image>, kRequired, "", kImageSide, "",
-     "largest side of an image in pixels; sets the table of positions"},
+     "largest side of an image in pixels; decides the size of the position table"},
     {"models.<name>.pixel_shuffle", "radio_vit", To<&RadioVitModel::pixel_shuffle>, kOptional, "2", kShuffle, "",
      "side of the square of patches that becomes one image token"},
     {"models.<name>.positions", "radio_vit", To<&RadioVitModel::positions>, kOptional, "interpolate", kAny,
      "interpolate|crop",
-     "how the table of positions meets an image: resized, or a random crop (the training-time augmentation)"},
+     "how the position table is fitted to an image: resized (interpolate), or a random crop as augmentation"},
     {"models.<name>.norm_eps", "radio_vit", To<&RadioVitModel::norm_eps>, kOptional, "1.0e-6", kPositive, "",
      "epsilon of the layer norms"},
     {"models.<name>.init_std", "radio_vit", To<&RadioVitModel::init_std>, kOptional, "0.02", kPositive, "",
      "standard deviation of initial linear weights"},
     {"models.<name>.projector", "radio_vit", kMap, kRequired, "", kAny, "",
-     "from image tokens to the language model's width"},
-    {"models.<name>.projector.kind", "", kText, kOptional, "mlp", kAny, "mlp", "norm, linear, squared ReLU, linear"},
+     "layers from image tokens to the width of the language model"},
+    {"models.<name>.projector.kind", "", kText, kOptional, "mlp", kAny, "mlp",
+     "mlp: norm, linear, squared ReLU, linear"},
     {"models.<name>.projector.hidden", "", To<&RadioVitModel::projector_hidden>, kRequired, "", kSize, "",
      "width inside the projector"},
     {"models.<name>.projector.norm_eps", "", To<&RadioVitModel::projector_norm_eps>, kOptional, "1.0e-5", kPositive, "",
-     "epsilon of its norm"},
+     "epsilon of the projector's norm"},
 
     {"models.<name>.pattern", "hybrid_lm", To<&HybridLmModel::pattern>, kRequired, "", kAny, "", kPatternHelp},
     {"models.<name>.hidden", "hybrid_lm", To<&HybridLmModel::hidden>, kRequired, "", kSize, "",
      "width of the residual stream"},
     {"models.<name>.vocabulary", "hybrid_lm", To<&HybridLmModel::vocabulary>, kRequired, "", kSize, "",
-     "rows of the embedding and of the output"},
+     "number of token ids: rows of the embedding and of the output head"},
     {"models.<name>.init_std", "hybrid_lm", To<&HybridLmModel::init_std>, kOptional, "0.02", kPositive, "",
      "standard deviation of initial linear weights"},
     {"models.<name>.norm_eps", "hybrid_lm", To<&HybridLmModel::norm_eps>, kOptional, "1.0e-5", kPositive, "",
      "epsilon of the RMS norms"},
     {"models.<name>.attention", "hybrid_lm", Section<&HybridLmModel::attention>, kOptional, "", kAny, "",
-     "sizes of * layers; required if the pattern has one"},
+     "sizes of * layers; required if the pattern has any"},
     {"models.<name>.attention.heads", "", To<&HybridLmModel::Attention::heads>, kRequired, "", kSize, "",
-     "query heads"},
+     "number of query heads"},
     {"models.<name>.attention.head_dim", "", To<&HybridLmModel::Attention::head_dim>, kRequired, "", kSize, "",
      "size of a head"},
     {"models.<name>.attention.kv_groups", "", To<&HybridLmModel::Attention::kv_groups>, kRequired, "", kSize, "",
-     "key and value heads; they divide `heads`"},
+     "number of key and value heads; `heads` is a multiple of it"},
     {"models.<name>.mamba", "hybrid_lm", Section<&HybridLmModel::mamba>, kOptional, "", kAny, "",
-     "sizes of M layers; required if the pattern has one"},
-    {"models.<name>.mamba.heads", "", To<&HybridLmModel::Mamba::heads>, kRequired, "", kSize, "", "heads"},
+     "sizes of M layers; required if the pattern has any"},
+    {"models.<name>.mamba.heads", "", To<&HybridLmModel::Mamba::heads>, kRequired, "", kSize, "", "number of heads"},
     {"models.<name>.mamba.head_dim", "", To<&HybridLmModel::Mamba::head_dim>, kRequired, "", kSize, "",
      "size of a head"},
     {"models.<name>.mamba.groups", "", To<&HybridLmModel::Mamba::groups>, kRequired, "", kSize, "",
-     "groups of heads that share B and C; they divide `heads`"},
-    {"models.<name>.mamba.state", "", To<&HybridLmModel::Mamba::state>, kRequired, "", kSize, "", "size of the state"},
+     "number of groups of heads that share B and C; `heads` is a multiple of it"},
+    {"models.<name>.mamba.state", "", To<&HybridLmModel::Mamba::state>, kRequired, "", kSize, "",
+     "state size of each head channel"},
     {"models.<name>.mamba.conv", "", To<&HybridLmModel::Mamba::conv>, kOptional, "4", kSize, "",
      "width of the causal convolution"},
     {"models.<name>.mamba.chunk", "", To<&HybridLmModel::Mamba::chunk>, kOptional, "128", kSize, "",
      "tokens of one chunk of the scan"},
     {"models.<name>.moe", "hybrid_lm", Section<&HybridLmModel::moe>, kOptional, "", kAny, "",
-     "sizes of E layers; required if the pattern has one"},
-    {"models.<name>.moe.experts", "", To<&HybridLmModel::Moe::experts>, kRequired, "", kSize, "", "routed experts"},
-    {"models.<name>.moe.top_k", "", To<&HybridLmModel::Moe::top_k>, kRequired, "", kSize, "", "experts of a token"},
+     "sizes of E layers; required if the pattern has any"},
+    {"models.<name>.moe.experts", "", To<&HybridLmModel::Moe::experts>, kRequired, "", kSize, "",
+     "number of routed experts"},
+    {"models.<name>.moe.top_k", "", To<&HybridLmModel::Moe::top_k>, kRequired, "", kSize, "",
+     "number of experts that each token uses"},
     {"models.<name>.moe.ffn", "", To<&HybridLmModel::Moe::ffn>, kRequired, "", kSize, "",
      "width inside a routed expert"},
     {"models.<name>.moe.shared_ffn", "", To<&HybridLmModel::Moe::shared_ffn>, kRequired, "", kSize, "",
      "width inside the shared expert"},
     {"models.<name>.moe.scale", "", To<&HybridLmModel::Moe::scale>, kOptional, "1.0", kPositive, "",
-     "factor on the routed experts' weights"},
+     "factor on the weights of routed experts"},
     {"models.<name>.moe.aux_loss", "", To<&HybridLmModel::Moe::aux_loss>, kOptional, "0.0", kFromZero, "",
      "coefficient of the load-balancing loss"},
     {"models.<name>.moe.bias_rate", "", ToConstant<&HybridLmModel::constants, double>, kOptional, "0.0", kFromZero, "",
-     "step of the experts' selection bias"},
+     "step size of the expert bias, which balances the load"},
     {"models.<name>.moe.imbalance", "", To<&HybridLmModel::Moe::imbalance>, kOptional, "2.0", kFromOne, "",
-     "rows that memory is planned for on the busiest rank, over the mean"},
+     "expert rows of the busiest rank that memory is planned for, as a multiple of the mean"},
 
-    {"modules", "", kNamedMaps, kRequired, "", kAny, "", "the parts that are trained together, each on its own ranks"},
-    {"modules.<name>.model", "", To<&ModuleRecipe::model_reference>, kRequired, "", kAny, "", "a name from `models`"},
-    {"modules.<name>.placement", "", kMap, kRequired, "", kAny, "", "the ranks of the module"},
+    {"modules", "", kNamedMaps, kRequired, "", kAny, "", "models to train together, each with its ranks"},
+    {"modules.<name>.model", "", To<&ModuleRecipe::model_reference>, kRequired, "", kAny, "",
+     "name of a model in `models`"},
+    {"modules.<name>.placement", "", kMap, kRequired, "", kAny, "", "ranks of the module"},
     {"modules.<name>.placement.first_rank", "", To<&ModuleRecipe::first_rank>, kRequired, "", kCount, "",
-     "its first rank"},
+     "first rank of the module"},
     {"modules.<name>.placement.ranks", "", To<&ModuleRecipe::ranks>, kRequired, "", kSize, "",
-     "how many ranks in a row"},
+     "number of consecutive ranks"},
     {"modules.<name>.parallel", "", kMap, kOptional, "", kAny, "", "sizes of the module's grid"},
-    {"modules.<name>.parallel.tp", "", To<&ModuleRecipe::tp>, kOptional, "1", kSize, "", "tensor parallel"},
-    {"modules.<name>.parallel.cp", "", To<&ModuleRecipe::cp>, kOptional, "1", kSize, "", "context parallel"},
-    {"modules.<name>.parallel.pp", "", To<&ModuleRecipe::pp>, kOptional, "1", kSize, "", "pipeline parallel"},
+    {"modules.<name>.parallel.tp", "", To<&ModuleRecipe::tp>, kOptional, "1", kSize, "", "tensor-parallel size"},
+    {"modules.<name>.parallel.cp", "", To<&ModuleRecipe::cp>, kOptional, "1", kSize, "", "context-parallel size"},
+    {"modules.<name>.parallel.pp", "", To<&ModuleRecipe::pp>, kOptional, "1", kSize, "",
+     "pipeline-parallel size: number of stages"},
     {"modules.<name>.parallel.dp", "", To<&ModuleRecipe::dp>, kOptional, "", kSize, "",
-     "data parallel; derived, and checked if given"},
-    {"modules.<name>.parallel.ep", "", To<&ModuleRecipe::ep>, kOptional, "1", kSize, "", "expert parallel"},
+     "data-parallel size; follows from the other sizes, and is only checked if given"},
+    {"modules.<name>.parallel.ep", "", To<&ModuleRecipe::ep>, kOptional, "1", kSize, "", "expert-parallel size"},
     {"modules.<name>.parallel.expert_tp", "", To<&ModuleRecipe::expert_tp>, kOptional, "1", kSize, "",
-     "tensor parallel inside experts"},
+     "tensor-parallel size inside experts"},
     {"modules.<name>.parallel.stage_layers", "", To<&ModuleRecipe::stage_layers>, kOptional, "", kStageLayers, "",
-     "layers of each pipeline stage, in order; instead of an even split"},
+     "number of layers of each pipeline stage, in order; without it the split is even"},
     {"modules.<name>.parallel.first_stage_layers", "", To<&ModuleRecipe::first_stage_layers>, kOptional, "",
-     kStageLayers, "", "layers of the first pipeline stage; the others share the rest evenly"},
+     kStageLayers, "", "number of layers of the first pipeline stage; the other stages share the rest evenly"},
     {"modules.<name>.parallel.last_stage_layers", "", To<&ModuleRecipe::last_stage_layers>, kOptional, "", kStageLayers,
-     "", "layers of the last pipeline stage; the others share the rest evenly"},
+     "", "number of layers of the last pipeline stage; the other stages share the rest evenly"},
     {"modules.<name>.recompute", "", To<&ModuleRecipe::recompute>, kOptional, "none", kAny, kRecompute,
-     "layers whose forward is run again in the backward pass to save memory: none, full, or a list of layer kinds "
-     "(block: an encoder's)"},
-    {"modules.<name>.train", "", kMap, kOptional, "", kAny, "", "which parts learn"},
+     "layers that repeat their forward in the backward to save memory: none, full (all layers), or layer kinds "
+     "(block is the kind of an encoder's layers)"},
+    {"modules.<name>.train", "", kMap, kOptional, "", kAny, "", "which parts are trained"},
     {"modules.<name>.train.backbone", "", To<&ModuleRecipe::train_backbone>, kOptional, "trained", kAny,
-     "trained|frozen", "all but the projection"},
+     "trained|frozen", "all parts except the projector"},
     {"modules.<name>.train.projection", "", To<&ModuleRecipe::train_projection>, kOptional, "trained", kAny,
-     "trained|frozen", "an encoder's projector"},
+     "trained|frozen", "the projector of an encoder"},
 
-    {"bridges", "", kListOfMaps, kOptional, "", kAny, "", "which module's output another module reads"},
-    {"bridges[].from", "", To<&BridgeRecipe::from>, kRequired, "", kAny, "", "the module that sends"},
-    {"bridges[].to", "", To<&BridgeRecipe::to>, kRequired, "", kAny, "", "the module that receives"},
+    {"bridges", "", kListOfMaps, kOptional, "", kAny, "", "connections from encoders to the language module"},
+    {"bridges[].from", "", To<&BridgeRecipe::from>, kRequired, "", kAny, "", "encoder that sends its rows"},
+    {"bridges[].to", "", To<&BridgeRecipe::to>, kRequired, "", kAny, "", "language module that receives them"},
 
     {"bridges[].token", "", To<&BridgeRecipe::token>, kOptional, "", kCountFromZero, "",
-     "the token id whose places its rows take; data.image_token if not given; needed with several encoders"},
+     "token id whose places the rows take; without it data.image_token; required with several encoders"},
 
     {"batch", "", Section<&Recipe::batch>, kRequired, "", kAny, "", "sizes of a step"},
     {"batch.global_samples", "", To<&BatchRecipe::global_samples>, kRequired, "", kBatch, "",
      "samples of one optimizer step"},
     {"batch.micro_samples", "", To<&BatchRecipe::micro_samples>, kOptional, "1", kSize, "",
-     "samples a language lane takes at once"},
+     "samples of a microbatch on each language lane"},
     {"batch.sequence_length",
      "",
      To<&BatchRecipe::sequence_length>,
@@ -185,73 +194,77 @@ constexpr KeySpec kKeys[] = {
      "",
      {Bound::kInclusive, Bound::kInclusive, 2, 16777216},
      "",
-     "tokens of a sample"},
+     "number of tokens of a sample"},
 
     {"budget", "", Section<&Recipe::budget>, kRequired, "", kAny, "",
-     "how long to train, and at what rates; all in samples"},
+     "length of the training, learning rate and weight decay, all counted in samples"},
     {"budget.train_samples", "", To<&BudgetRecipe::train_samples>, kRequired, "", kSamples, "",
      "samples to train on; the last step is a full batch"},
     {"budget.learning_rate", "", Section<&BudgetRecipe::learning_rate>, kRequired, "", kAny, "",
-     "the learning rate over samples"},
-    {"budget.learning_rate.peak", "", To<&LearningRateRecipe::peak>, kRequired, "", kFromZero, "", "the highest rate"},
+     "learning rate over samples"},
+    {"budget.learning_rate.peak", "", To<&LearningRateRecipe::peak>, kRequired, "", kFromZero, "",
+     "highest learning rate"},
     {"budget.learning_rate.min", "", To<&LearningRateRecipe::min>, kOptional, "0.0", kFromZero, "",
-     "the rate after the decay"},
+     "learning rate after the decay"},
     {"budget.learning_rate.init", "", To<&LearningRateRecipe::init>, kOptional, "0.0", kFromZero, "",
-     "the rate the warmup starts from"},
+     "learning rate at the start of the warmup"},
     {"budget.learning_rate.warmup_samples", "", To<&LearningRateRecipe::warmup_samples>, kOptional, "", kSamplesOrNone,
-     "", "length of the warmup"},
+     "", "length of the warmup in samples"},
     {"budget.learning_rate.warmup_fraction", "", To<&LearningRateRecipe::warmup_fraction>, kOptional, "", kBelowOne, "",
-     "the same as a part of decay_samples"},
+     "length of the warmup as a fraction of decay_samples"},
     {"budget.learning_rate.decay_samples", "", To<&LearningRateRecipe::decay_samples>, kOptional, "", kSamples, "",
-     "the sample at which the decay ends (an end, not a length); train_samples if not given"},
+     "sample count at which the decay ends, from the start of training (not a length); without it train_samples"},
     {"budget.learning_rate.style", "", To<&LearningRateRecipe::style>, kOptional, "constant", kAny,
-     "constant|linear|cosine|inverse_sqrt|wsd", "shape between warmup and end"},
-    {"budget.learning_rate.wsd", "", kMap, kOptional, "", kAny, "", "the last segment of style wsd"},
+     "constant|linear|cosine|inverse_sqrt|wsd", "shape of the learning rate after the warmup"},
+    {"budget.learning_rate.wsd", "", kMap, kOptional, "", kAny, "", "the decay at the end of style wsd"},
     {"budget.learning_rate.wsd.decay_samples", "", To<&LearningRateRecipe::wsd_decay_samples>, kOptional, "", kSamples,
-     "", "its length"},
+     "", "length of this decay in samples"},
     {"budget.learning_rate.wsd.style", "", To<&LearningRateRecipe::wsd_style>, kOptional, "", kAny,
-     "linear|cosine|exponential|minus_sqrt", "its shape"},
+     "linear|cosine|exponential|minus_sqrt", "shape of this decay"},
     {"budget.weight_decay", "", Section<&BudgetRecipe::weight_decay>, kOptional, "", kAny, "",
-     "weight decay over samples; ramps end at train_samples"},
+     "weight decay over samples; it reaches `end` at train_samples"},
     {"budget.weight_decay.start", "", To<&WeightDecayRecipe::start>, kOptional, "0.0", kFromZero, "",
-     "at the first sample"},
-    {"budget.weight_decay.end", "", To<&WeightDecayRecipe::end>, kOptional, "0.0", kFromZero, "", "at the last sample"},
+     "weight decay at the first sample"},
+    {"budget.weight_decay.end", "", To<&WeightDecayRecipe::end>, kOptional, "0.0", kFromZero, "",
+     "weight decay at the last sample"},
     {"budget.weight_decay.style", "", To<&WeightDecayRecipe::style>, kOptional, "constant", kAny,
-     "constant|linear|cosine", "shape between the two"},
+     "constant|linear|cosine", "shape between start and end"},
 
     {"optimizer", "", Section<&Recipe::optimizer>, kOptional, "", kAny, "", "the optimizer"},
-    {"optimizer.name", "", kText, kOptional, "adamw", kAny, "adamw", "which one"},
+    {"optimizer.name", "", kText, kOptional, "adamw", kAny, "adamw", "name of the optimizer"},
     {"optimizer.betas", "", ToPair<&OptimizerPlan::beta1, &OptimizerPlan::beta2>, kOptional, "[0.9, 0.95]", kBelowOne,
-     "", "decay of the two moments"},
-    {"optimizer.eps", "", To<&OptimizerPlan::eps>, kOptional, "1.0e-8", kPositive, "", "added to the denominator"},
+     "", "decay rates of the two moments"},
+    {"optimizer.eps", "", To<&OptimizerPlan::eps>, kOptional, "1.0e-8", kPositive, "",
+     "number that is added to the denominator"},
     {"optimizer.clip_grad_norm", "", To<&OptimizerPlan::clip_grad_norm>, kOptional, "1.0", kPositive, "",
-     "largest norm of the gradient over all modules"},
+     "largest norm of the gradients of all modules; larger gradients are scaled down to it"},
 
     {"gradients", "", Section<&Recipe::gradients>, kOptional, "", kAny, "", "how gradients are summed"},
     {"gradients.reduce_dtype", "", To<&GradientsRecipe::reduce_dtype>, kOptional, "fp32", kAny, "fp32|bf16",
-     "type they travel in"},
+     "type in which gradients are summed; bf16 is refused (PW0412)"},
     {"gradients.overlap_reduce", "", To<&GradientsRecipe::overlap_reduce>, kOptional, "false", kAny, "",
-     "reduce behind the backward pass"},
+     "reduce gradients while the backward still runs"},
     {"gradients.overlap_gather", "", To<&GradientsRecipe::overlap_gather>, kOptional, "false", kAny, "",
-     "gather parameters behind the forward pass"},
+     "gather parameters while the next forward already runs"},
     {"gradients.buckets", "", To<&GradientsRecipe::buckets>, kOptional, "1", kSize, "",
-     "parts a module's gradients are summed in"},
+     "number of parts in which the gradients of a module are reduced"},
 
-    {"precision", "", kMap, kOptional, "", kAny, "", "types of numbers"},
+    {"precision", "", kMap, kOptional, "", kAny, "", "number formats"},
     {"precision.params", "", To<&Recipe::precision>, kOptional, "bf16", kAny, "bf16|fp32|fp64",
-     "of parameters and activations; fp64 means everything"},
+     "type of parameters and activations; with fp64 all numbers are fp64"},
 
     {"data", "", Section<&Recipe::data>, kRequired, "", kAny, "", "where samples come from"},
     {"data.kind", "", To<&DataRecipe::kind>, kOptional, "mock", kAny, "mock|webdataset|recorded",
-     "made up and learnable; tar shards; a stored batch"},
+     "mock: made-up samples that can be learned; webdataset: tar shards; recorded: a stored batch"},
     {"data.seed", "", To<&DataRecipe::seed>, kOptional, "1234", kCountFromZero, "",
-     "of every draw: weights, samples, positions"},
+     "seed of all random numbers: weights, samples, position crops"},
     {"data.image_token", "", To<&DataRecipe::image_token>, kOptional, "", kCountFromZero, "",
-     "the token id whose places take image rows; required, except with bytes and for made-up text without an encoder"},
+     "token id whose places take image rows; required, except with tokenizer bytes and for mock data without an "
+     "encoder"},
     {"data.packed_documents", "", To<&DataRecipe::packed_documents>, kOptional, "false", kAny, "",
-     "attention and Mamba state end where a document ends; needs micro_samples 1"},
+     "attention and Mamba-2 states stop at the end of each document; needs micro_samples 1"},
     {"data.image_grids", "mock", To<&DataRecipe::image_grids>, kOptional, "", kSize, "",
-     "[rows, columns] of patches that images are drawn from"},
+     "[rows, columns] of patches that images are drawn from; required with an encoder"},
     {"data.max_images",
      "mock",
      To<&DataRecipe::max_images>,
@@ -259,45 +272,45 @@ constexpr KeySpec kKeys[] = {
      "3",
      {Bound::kInclusive, Bound::kInclusive, 0, 3},
      "",
-     "most images of a sample"},
+     "largest number of images of a sample"},
     {"data.classes", "mock", To<&DataRecipe::classes>, kOptional, "8", kSize, "",
-     "kinds of image, each with its own pattern and text"},
+     "number of image classes, each with its own pattern and text"},
     {"data.text_tokens", "mock", To<&DataRecipe::text_tokens>, kOptional, "8", kSize, "",
-     "length of the text of a class"},
+     "number of text tokens of a class"},
     {"data.shards", "webdataset", To<&DataRecipe::shards>, kRequired, "", kAny, "",
-     "tar files, beside this file or absolute, in order"},
+     "tar files in order, absolute or relative to this file"},
     {"data.tokenizer", "webdataset", To<&DataRecipe::tokenizer>, kOptional, "bytes", kAny, "bytes",
-     "0-255 bytes, 256 image, 257 pad, 258 end"},
+     "bytes: ids 0-255 are bytes, 256 image, 257 padding, 258 end"},
     {"data.window", "webdataset", To<&DataRecipe::window>, kOptional, "64", kSize, "",
-     "documents that are shuffled and packed together"},
+     "number of documents that are shuffled and packed together"},
     {"data.min_patches", "webdataset", To<&DataRecipe::min_patches>, kOptional, "4", kSize, "",
-     "fewest patches an image is resized to"},
+     "smallest number of patches that an image is resized to"},
     {"data.max_patches", "webdataset", To<&DataRecipe::max_patches>, kOptional, "256", kSize, "",
-     "most patches an image is resized to"},
+     "largest number of patches that an image is resized to"},
     {"data.path", "recorded", To<&DataRecipe::path>, kRequired, "", kAny, "",
-     "a safetensors batch; sample i is row i mod the rows"},
+     "safetensors file of the batch; sample i is row i modulo the number of rows"},
 
     {"initialize", "", Section<&Recipe::initialize>, kOptional, "", kAny, "", "published weights to start from"},
     {"initialize.from", "", To<&InitializeRecipe::from>, kRequired, "", kAny, "",
-     "a safetensors file, beside this file or absolute"},
+     "safetensors file, absolute or relative to this file"},
     {"initialize.ignore", "", To<&InitializeRecipe::ignore>, kOptional, "", kAny, "",
      "tensors of the file that may stay unused"},
 
     {"checkpoint", "", Section<&Recipe::checkpoint>, kOptional, "", kAny, "", "saving and resuming"},
     {"checkpoint.every_steps", "", To<&CheckpointRecipe::every_steps>, kOptional, "", kCountFromOne, "",
-     "steps between checkpoints; one is written at the end in any case"},
+     "steps between checkpoints; one is always written at the end"},
 
     {"log", "", Section<&Recipe::log>, kOptional, "", kAny, "", "what is written while training"},
     {"log.every_steps", "", To<&LogRecipe::every_steps>, kOptional, "1", kCountFromOne, "",
-     "steps between lines of metrics"},
+     "steps between two lines of metrics"},
 
     {"lints", "", kLintLevels, kOptional, "", kAny, "error|warn|off",
-     "warnings by number: make one an error, or silence it; `plan explain` says which are lints"},
+     "levels of lints by number; `plan explain` lists the lints"},
 
     {"launch", "", kMap, kOptional, "", kAny, "", "how ranks are started"},
-    {"launch.slurm", "", kMap, kOptional, "", kAny, "", "what sbatch is told"},
-    {"launch.slurm.partition", "", kText, kNotBuilt, "", kAny, "", "partition"},
-    {"launch.slurm.account", "", kText, kNotBuilt, "", kAny, "", "account"},
+    {"launch.slurm", "", kMap, kOptional, "", kAny, "", "options for sbatch"},
+    {"launch.slurm.partition", "", kText, kNotBuilt, "", kAny, "", "Slurm partition"},
+    {"launch.slurm.account", "", kText, kNotBuilt, "", kAny, "", "Slurm account"},
     {"launch.slurm.time", "", kText, kNotBuilt, "", kAny, "", "wall time, in quotes"},
 };
 
@@ -309,10 +322,21 @@ std::string_view ParentOf(std::string_view path) {
 
 }  // namespace
 
-bool KeyRange::Holds(double value) const { return Broken(value).empty(); }
+bool KeyRange::Holds(double value) const { return BrokenBound(value).empty(); }
 
-std::string KeyRange::Broken(double value) const {
-  // Whole limits as integers: StrCat would write 16777216 as 1.67772e+07.
+std::string KeyRange::Text() const {
+  // All bounds are whole numbers. As doubles, StrCat would write 16777216 as 1.67772e+07.
+  const auto low_text = static_cast<int64_t>(low), high_text = static_cast<int64_t>(high);
+  if (low_bound == Bound::kInclusive && high_bound == Bound::kInclusive) return Cat(low_text, " to ", high_text);
+  std::vector<std::string> bounds;
+  if (low_bound == Bound::kInclusive) bounds.push_back(Cat("at least ", low_text));
+  if (low_bound == Bound::kExclusive) bounds.push_back(Cat("above ", low_text));
+  if (high_bound == Bound::kInclusive) bounds.push_back(Cat("at most ", high_text));
+  if (high_bound == Bound::kExclusive) bounds.push_back(Cat("below ", high_text));
+  return absl::StrJoin(bounds, ", ");
+}
+
+std::string KeyRange::BrokenBound(double value) const {
   const auto low_text = static_cast<int64_t>(low), high_text = static_cast<int64_t>(high);
   if (low_bound == Bound::kInclusive && !(value >= low)) return Cat("at least ", low_text);
   if (low_bound == Bound::kExclusive && !(value > low)) return Cat("above ", low_text);
@@ -323,6 +347,7 @@ std::string KeyRange::Broken(double value) const {
 
 std::span<const KeySpec> RecipeKeys() { return kKeys; }
 
+// The searches are linear: the table is small, and a recipe is read once.
 const KeySpec* FindKey(std::string_view map_path, std::string_view word, std::string_view kind) {
   for (const KeySpec& spec : kKeys) {
     if (WordOf(spec) == word && ParentOf(spec.path) == map_path && (spec.kind.empty() || spec.kind == kind))
@@ -337,6 +362,12 @@ std::vector<const KeySpec*> KeysOf(std::string_view map_path) {
     if (ParentOf(spec.path) == map_path) keys.push_back(&spec);
   }
   return keys;
+}
+
+std::string KindOf(const YamlNode& map, std::string_view map_path) {
+  if (const YamlEntry* kind = map.Find("kind")) return kind->value.text;
+  const KeySpec* spec = FindKey(map_path, "kind", "");
+  return spec != nullptr ? std::string(spec->default_text) : "";
 }
 
 std::string_view WordOf(const KeySpec& spec) {

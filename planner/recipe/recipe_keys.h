@@ -1,5 +1,6 @@
-// Every key a recipe may have, in one table: what it is, what it may be, what it is when absent, and which field it
-// fills. The reader checks against it and fills by it; the schema and the reference page are made from it.
+// The table of keys: every key that a recipe may have, with its type, range, choices, default, help, and the field that
+// it fills. The reader checks recipes against this table and fills structs with it. The JSON schema, the reference page
+// (docs/recipe_reference.md) and `plan explain KEY` are made from it.
 #pragma once
 
 #include <cstdint>
@@ -8,60 +9,64 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/recipe/key_target.h"
+#include "planner/recipe/key_binding.h"
 
 namespace planwright {
 
 enum class Need {
-  kRequired,  // wherever its map is given
+  kRequired,  // if its map is given
   kOptional,
-  kNotBuilt,  // known, checked, and refused: this version cannot do it yet
+  kNotBuilt,  // checked, then refused: this version cannot do it yet
 };
 
-// What a number, or each number of a list, must keep to.
+// The range of a number, or of each number of a list.
 struct KeyRange {
   enum class Bound { kNone, kInclusive, kExclusive };
   Bound low_bound = Bound::kNone, high_bound = Bound::kNone;
   double low = 0, high = 0;
 
   bool Holds(double value) const;
-  std::string Broken(double value) const;  // the bound that `value` breaks: "at least 1"; empty if it holds
+  std::string BrokenBound(double value) const;  // the bound that `value` breaks: "at least 1"; empty if it breaks none
+  std::string Text() const;                     // "1 to 4096", "above 0"; empty without bounds
 };
 
 struct KeySpec {
-  // "batch.global_samples"; <name> stands for a name of the author's, [] for each item of a list.
+  // "batch.global_samples"; <name> stands for a name that the author chooses, [] for each item of a list.
   std::string_view path;
-  // The `kind` beside the key for which it exists: the same word may be a key of several kinds. Empty: always (the
-  // keys of a section exist where the section does).
+  // The kind of the map for which the key exists; several kinds may have a key of the same name. Empty: all kinds. Keys
+  // inside a section have no kind of their own: they exist if the section does.
   std::string_view kind;
   KeyTarget target;
   Need need;
-  std::string_view default_text;  // as it would be written; empty if there is none
+  std::string_view default_text;  // as YAML; empty if there is none
   KeyRange range;
   std::string_view choices;  // "a|b|c"
-  std::string_view help;     // one line
-  // A text with choices is one of them.
+  std::string_view help;     // one line: what the value is
+  // The type of the field, except that a string with choices is a choice.
   KeyType type = target.type == KeyType::kString && !choices.empty() ? KeyType::kChoice : target.type;
 };
 
 std::span<const KeySpec> RecipeKeys();
 
-// The key `word` of the map at `map_path` ("" for the recipe itself) whose `kind` is `kind`; null if there is none.
+// The key `word` of a map of this kind at `map_path` ("" is the recipe itself); null if there is none.
 const KeySpec* FindKey(std::string_view map_path, std::string_view word, std::string_view kind);
 
-// The keys of the map at `map_path`, of every kind, in the table's order.
+// The keys of the maps at `map_path`, of all kinds, in the order of the table.
 std::vector<const KeySpec*> KeysOf(std::string_view map_path);
 
-// Last part of the path: the word that is written.
+// The kind of a map of a recipe: as written (even if wrong), else the default; empty if such maps have no kind.
+std::string KindOf(const YamlNode& map, std::string_view map_path);
+
+// The last part of the path: the key as it is written.
 std::string_view WordOf(const KeySpec& spec);
 
-// Of a key inside a model: its path there, as the constants of modules are called ("mamba.heads").
+// For a key inside a model: its path in the model, which is the name of its constant in the plan ("mamba.heads").
 std::string_view ConstantOf(const KeySpec& spec);
 
-// The choices one by one.
+// The choices as a list.
 std::vector<std::string> ChoicesOf(const KeySpec& spec);
 
-// The path of the maps inside `spec`: "modules" -> "modules.<name>", "bridges" -> "bridges[]".
+// The path of the maps under this key: "modules" -> "modules.<name>", "bridges" -> "bridges[]", "batch" -> "batch".
 std::string InnerPath(const KeySpec& spec);
 
 }  // namespace planwright

@@ -19,9 +19,11 @@
 namespace planwright {
 namespace {
 
+// `recipe`: gets the keys that models of all kinds have.
 HybridLmModel ReadHybridLm(const RecipeFields& fields, ModelRecipe& recipe) {
   HybridLmModel model = Defaults<HybridLmModel>();
   fields.Fill(recipe, model);
+  // The section of a layer kind has the kind's word as its key.
   for (const LayerKind& kind : LayerKinds()) {
     if (kind.of == LayerKind::Of::kLanguage && fields.Section(kind.word).given()) model.sections.emplace(kind.word);
   }
@@ -34,7 +36,7 @@ RadioVitModel ReadRadioVit(const RecipeFields& fields, ModelRecipe& recipe) {
   return model;
 }
 
-// By name; a model of no known kind has been reported and is left out.
+// The models by name. A model of an unknown kind is already reported (key_checks.cc) and left out.
 std::map<std::string, ModelRecipe> ReadModels(const RecipeFields& fields) {
   std::map<std::string, ModelRecipe> models;
   const YamlNode* named = fields.Value("models");
@@ -56,6 +58,7 @@ std::map<std::string, ModelRecipe> ReadModels(const RecipeFields& fields) {
   return models;
 }
 
+// Also the names of models that were left out: they are defined, so that a module that names one is not reported again.
 std::vector<std::string> NamesIn(const YamlNode* map) {
   std::vector<std::string> names;
   if (map == nullptr) return names;
@@ -68,9 +71,11 @@ ModuleRecipe ReadModule(const RecipeFields& fields, const std::string& name,
                         Diagnostics& problems) {
   ModuleRecipe module = Defaults<ModuleRecipe>();
   fields.Fill(module);
+  // The places that diagnostics about the whole module and its ranks point at.
   module.name = {name, fields.where()};
   module.placement = fields.Section("placement").where();
   const Located<std::string>& reference = module.model_reference;
+  // A name that is missing or has the wrong type is already reported. A model that is named but was not read, too.
   if (const auto found = models.find(reference.value); found != models.end()) {
     module.model = found->second;
   } else if (reference.where.known() &&
@@ -78,8 +83,8 @@ ModuleRecipe ReadModule(const RecipeFields& fields, const std::string& name,
     problems.Error(DiagnosticKind::kUnknownReference, reference.where,
                    Cat("there is no model ", Quoted(reference.value)),
                    NearNameHelp(reference.value, model_names,
-                                model_names.empty() ? "give it under `models`, or `extends` a file that does"
-                                                    : Cat("`models` has ", absl::StrJoin(model_names, ", "))));
+                                model_names.empty() ? "define it under `models`, or extend a file that defines it"
+                                                    : Cat("the models are ", absl::StrJoin(model_names, ", "))));
   }
   return module;
 }
@@ -106,7 +111,7 @@ void ReadBridges(const RecipeFields& fields, Recipe& recipe) {
   }
 }
 
-// Before anything warns.
+// Sets the levels of lints. Must run before the first warning.
 void ReadLints(const RecipeFields& fields, Diagnostics& problems) {
   const YamlNode* lints = fields.Value("lints");
   if (lints == nullptr) return;
@@ -119,26 +124,27 @@ void ReadLints(const RecipeFields& fields, Diagnostics& problems) {
   }
 }
 
-Recipe Fill(const YamlNode& tree, std::set<std::string> damaged, Diagnostics& problems) {
+Recipe FillRecipe(const YamlNode& tree, std::set<std::string> damaged, Diagnostics& problems) {
   const RecipeFields fields(tree);
   Recipe recipe = Defaults<Recipe>();
   recipe.damaged = std::move(damaged);
-  // Sections whose values are looked at together while they are read.
+  // Runs a reader that also checks its section, and marks the section as damaged if that finds a problem.
   const auto read = [&](const char* section, auto reader) {
-    const int64_t lost = ValuesLost(problems);
+    const int64_t lost = CountLostValues(problems);
     reader();
-    if (ValuesLost(problems) > lost) recipe.damaged.insert(section);
+    if (CountLostValues(problems) > lost) recipe.damaged.insert(section);
   };
   ReadLints(fields, problems);
+  // All sections with a fixed struct. Named maps and lists of maps follow: their number is not fixed.
   fields.Fill(recipe);
   recipe.digest = RecipeDigest(tree);
   read("modules", [&] { ReadModules(fields, recipe, problems); });
   ReadBridges(fields, recipe);
   recipe.budget.where = fields.Section("budget").where();
   const RecipeFields data = fields.Section("data");
-  // Without its kind nobody knows which keys it should have.
+  // With a wrong `kind` it is unknown which keys the section must have: without a place it is not checked.
   if (!data.Has("kind") || recipe.data.kind.where.known()) recipe.data.where = data.where();
-  read("data", [&] { CheckData(recipe, data, problems); });
+  read("data", [&] { CheckDataSettings(recipe, data, problems); });
   return recipe;
 }
 
@@ -149,14 +155,17 @@ std::optional<Recipe> ReadRecipe(const std::string& path, const std::vector<std:
   std::optional<YamlNode> tree = ReadRecipeTree(path, overrides, problems);
   if (!tree) return std::nullopt;
   std::set<std::string> damaged = CheckKeys(*tree, problems);
-  Recipe recipe = Fill(*tree, std::move(damaged), problems);
-  const int64_t lost = ValuesLost(problems);
-  CheckSettingsMeant(recipe, problems);
-  if (ValuesLost(problems) > lost) recipe.damaged.insert("modules");
+  Recipe recipe = FillRecipe(*tree, std::move(damaged), problems);
+  const int64_t lost = CountLostValues(problems);
+  // Only values that are known can be compared with each other, so these checks come last.
+  CheckGradientSettings(recipe.gradients, problems);
+  CheckModuleSettings(recipe, problems);
+  if (CountLostValues(problems) > lost) recipe.damaged.insert("modules");
   return recipe;
 }
 
 void AddOverrides(const std::vector<std::string>& overrides, SourceTexts& texts) {
+  // Line i is override i, as ReadRecipeTree numbers them.
   texts.Add(kCommandLine, absl::StrJoin(overrides, "\n"));
 }
 

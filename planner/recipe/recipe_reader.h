@@ -1,4 +1,4 @@
-// The door of this room: a recipe file -> a Recipe.
+// Reads a recipe file into a Recipe: the entry point of this room.
 #pragma once
 
 #include <optional>
@@ -6,19 +6,19 @@
 #include <vector>
 
 #include "planner/diagnostics/diagnostic.h"
-#include "planner/diagnostics/source_texts.h"
+#include "planner/diagnostics/render.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {
 
-// Reads `path` with all it extends, lays `overrides` ("batch.global_samples=64") over it, checks every key, and fills a
-// Recipe. All problems are then in `problems`. Null if there is no recipe to read. With errors it is what the author
-// seems to have meant, less the sections in Recipe::damaged, so that later rooms can find the rest of the problems:
-// only without errors is it to be trusted.
+// Reads `path` and the files that it extends, applies `overrides` ("batch.global_samples=64"), checks every key, and
+// fills a Recipe. Adds all problems to `problems`. Nothing if a file or an override cannot be read. A recipe with
+// errors is returned too, so that later rooms can find more problems in the same run: misspelled keys are corrected,
+// and Recipe::damaged names the sections that cannot be used. Nothing may be planned from it.
 std::optional<Recipe> ReadRecipe(const std::string& path, const std::vector<std::string>& overrides,
                                  Diagnostics& problems);
 
-// Lets messages show the overrides that they point at.
+// Adds the overrides to `texts`, so that messages can show the override that they point at.
 void AddOverrides(const std::vector<std::string>& overrides, SourceTexts& texts);
 
 }  // namespace planwright

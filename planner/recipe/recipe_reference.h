@@ -1,4 +1,4 @@
-// The table of keys as people read it: the page docs/recipe_reference.md, and one key alone.
+// The table of keys as text for people: the page docs/recipe_reference.md, and the text of `plan explain KEY`.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace planwright {
 // The whole page, in Markdown.
 std::string RecipeReference();
 
-// What is known of the keys that `path` names ("batch.global_samples", "modules.language.parallel.tp",
-// "models.<name>.moe"), with those inside them; empty if there is none.
+// The text about the key at `path` and the keys inside it. Paths may have names of a recipe or placeholders:
+// "batch.global_samples", "modules.language.parallel.tp", "models.<name>.moe". Empty if there is no such key.
 std::string ExplainKey(std::string_view path);
 
 }  // namespace planwright

@@ -15,9 +15,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kName[] = "^[A-Za-z_][A-Za-z0-9_]{0,63}$";  // key_checks.cc, CheckName
+constexpr char kName[] = "^[A-Za-z_][A-Za-z0-9_]{0,63}$";  // the rule of CheckName in key_checks.cc
 
-// Whole limits as integers: a schema is read by people too.
+// Whole numbers without a decimal point: people read schemas too.
 Json Number(double value) { return value == std::floor(value) ? Json(static_cast<int64_t>(value)) : Json(value); }
 
 void AddRange(const KeyRange& range, Json& schema) {
@@ -34,15 +34,18 @@ Json Ranged(const char* type, const KeySpec& spec) {
   return schema;
 }
 
+// An array of two numbers.
 Json Pair(const char* type, const KeySpec& spec) {
   return {{"type", "array"}, {"items", Ranged(type, spec)}, {"minItems", 2}, {"maxItems", 2}};
 }
 
+// A reference to one of `definitions`.
 Json Ref(const std::string& definition) { return {{"$ref", "#/definitions/" + definition}}; }
 
+// Holds for maps with this kind.
 Json KindIs(const std::string& kind) { return {{"properties", {{"kind", {{"const", kind}}}}}, {"required", {"kind"}}}; }
 
-// The kinds that the map at `path` may be of; empty when all such maps have the same keys.
+// The possible kinds of the maps at `path`; empty if the kind does not change their keys.
 std::vector<std::string> KindsOf(const std::string& path) {
   const KeySpec* kind = FindKey(path, "kind", "");
   if (kind == nullptr) return {};
@@ -54,23 +57,26 @@ std::vector<std::string> KindsOf(const std::string& path) {
 
 class SchemaBuilder {
  public:
-  // Which keys the map at `path` may have, and their values.
+  // The keys that the map at `path` may have, with their values. Requires none of them.
   Json Shape(const std::string& path) {
     const std::vector<std::string> kinds = KindsOf(path);
     if (kinds.empty()) return ShapeOfKind(path, "");
     const KeySpec& kind_key = *FindKey(path, "kind", "");
+    // draft-07 has no switch: one if/then for each kind. `additionalProperties: false` sees only the properties of its
+    // own schema, so that each kind needs a complete one.
     Json any = Json::array(), all = Json::array();
     for (const std::string& kind : kinds) {
       definitions_.emplace(kind, ShapeOfKind(path, kind));
       any.push_back(Ref(kind));
       all.push_back({{"if", KindIs(kind)}, {"then", Ref(kind)}});
     }
-    // Without its kind a map may be laid over one that has it.
+    // A map without a kind may be merged with one that has it.
     all.push_back({{"if", {{"not", {{"required", {"kind"}}}}}}, {"then", {{"anyOf", any}}}});
     return {{"type", "object"}, {"properties", {{"kind", Value(kind_key)}}}, {"allOf", all}};
   }
 
-  // What must be there in the map at `path` of a file that stands alone: nothing but `required`, here and further down.
+  // The keys that the map at `path` must have in a file that is complete by itself: only `required`, here and in the
+  // maps inside.
   Json Whole(const std::string& path) {
     const std::vector<std::string> kinds = KindsOf(path);
     if (kinds.empty()) return WholeOfKind(path, "");
@@ -79,6 +85,7 @@ class SchemaBuilder {
     Json whole = {{"allOf", all}};
     const KeySpec& kind_key = *FindKey(path, "kind", "");
     if (kind_key.need == Need::kRequired) whole["required"] = Json::array({"kind"});
+    // A map without a kind has the default kind, with its required keys.
     const std::string default_kind(kind_key.default_text);
     if (default_kind.empty()) return whole;
     const Json assumed = {{"allOf", Json::array({Ref(default_kind), WholeOfKind(path, default_kind)})}};
@@ -107,7 +114,7 @@ class SchemaBuilder {
       if (key->need == Need::kRequired) required.push_back(WordOf(*key));
       if (key->type != KeyType::kMap && key->type != KeyType::kNamedMaps) continue;
       const Json inner = Whole(InnerPath(*key));
-      if (inner.empty()) continue;
+      if (inner.empty()) continue;  // nothing is required inside
       properties[std::string(WordOf(*key))] =
           key->type == KeyType::kMap ? inner : Json{{"additionalProperties", inner}};
     }
@@ -126,7 +133,7 @@ class SchemaBuilder {
     return schema;
   }
 
-  // The table writes defaults as YAML, of which those that are not words are JSON too.
+  // The table has defaults as YAML. Those that are not text are also valid JSON.
   static Json Default(const KeySpec& key) {
     if (key.type == KeyType::kString || key.type == KeyType::kStrings || key.type == KeyType::kChoice)
       return key.default_text;
@@ -143,7 +150,7 @@ class SchemaBuilder {
                 {"additionalProperties", Shape(InnerPath(key))}};
       case KeyType::kListOfMaps: {
         Json items = Shape(InnerPath(key));
-        // lists replace, so that their items are always whole; such maps have no kinds
+        // Lists replace, so that the items of a list are always complete. (Maps in lists have no kinds.)
         items.update(Whole(InnerPath(key)));
         return {{"type", "array"}, {"items", items}};
       }
@@ -176,7 +183,7 @@ class SchemaBuilder {
     return {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
   }
 
-  std::map<std::string, Json> definitions_;  // by kind: shapes that are used in several places
+  std::map<std::string, Json> definitions_;  // by kind: shapes that several places refer to
 };
 
 }  // namespace
@@ -188,6 +195,7 @@ nlohmann::ordered_json RecipeSchema() {
                  {"$comment", "made by `plan explain --schema` from the reader's table of keys"}};
   schema.update(builder.Shape(""));
   const Json library = {{"properties", {{"models", {{"additionalProperties", builder.Whole("models.<name>")}}}}}};
+  // See the header: with `extends` nothing is required; else it is a whole recipe or a library.
   schema["if"] = {{"required", {"extends"}}};
   schema["else"] = {{"if", {{"anyOf", {{{"required", {"name"}}}, {{"required", {"modules"}}}}}}},
                     {"then", builder.Whole("")},

@@ -1,8 +1,8 @@
-// The table of keys as a JSON schema (draft-07), for editors and for checks without Planwright. A schema sees one file
-// and no numbers beside each other: what it lets through `plan validate` may still refuse.
+// The table of keys as a JSON schema (draft-07): for editors, and for checks without Planwright. A schema sees only one
+// file and cannot compare numbers, so `plan validate` may refuse a file that the schema accepts.
 //
-// What a file must hold depends on what it is: one with `extends` may leave anything to the files that it builds on,
-// one with `name` or `modules` is a whole recipe, and one with neither is a library, of which each model must be whole.
+// Which keys are required depends on the file. A file with `extends` may leave any key to the files that it extends. A
+// file with `name` or `modules` is a whole recipe. A file with neither is a library: only its models must be complete.
 #pragma once
 
 #include "nlohmann/json.hpp"

@@ -1,77 +1,109 @@
 #include "planner/recipe/recipe_tree.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <unordered_map>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_split.h"
 #include "planner/diagnostics/text.h"
 #include "planner/diagnostics/utf8.h"
-#include "planner/recipe/recipe_file.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/scalar.h"
 
 namespace planwright {
 namespace {
 
-constexpr int kMostFiles = 64;  // read for one recipe, each time it is named
+constexpr int kMostFiles = 64;  // per recipe; a file that is extended twice counts twice
 constexpr size_t kMostOverrides = 1000;
+
+// The content of a regular file, or its first kLargestRecipe + 1 bytes if it is larger. Folders, pipes and devices are
+// refused.
+absl::StatusOr<std::string> ReadRecipeFile(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) return absl::NotFoundError("there is no such file");
+  if (!fs::exists(status)) return absl::FailedPreconditionError(error.message());
+  if (fs::is_directory(status)) return absl::FailedPreconditionError("it is a folder");
+  if (!fs::is_regular_file(status)) return absl::FailedPreconditionError("it is not a plain file");
+  // Some files of /proc look like regular files but block forever: with O_NONBLOCK reading them fails instead.
+  const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return absl::PermissionDeniedError(std::strerror(errno));
+  std::string text;
+  char chunk[1 << 14];
+  ssize_t count = 1;
+  while (count > 0 && text.size() <= kLargestRecipe) {  // one byte more than allowed, to notice that there is more
+    count = read(file, chunk, std::min(sizeof chunk, kLargestRecipe + 1 - text.size()));
+    if (count > 0) text.append(chunk, static_cast<size_t>(count));
+  }
+  close(file);
+  if (count < 0) return absl::DataLossError("reading it failed");
+  return text;
+}
 
 bool IsFromCommandLine(const Location& where) { return where.file && *where.file == kCommandLine; }
 
-// The `kind` of the map at `table_path`: written, or else the table's default.
-std::string KindOf(const YamlNode& map, const std::string& table_path) {
-  if (const YamlEntry* kind = map.Find("kind")) return kind->value.text;
-  const KeySpec* spec = FindKey(table_path, "kind", "");
-  return spec != nullptr ? std::string(spec->default_text) : "";
+// Whether `overlay` names another kind than `base` has. Without a `kind` of its own an overlay keeps the kind of the
+// base.
+bool ChangesKind(const YamlNode& base, const YamlNode& overlay, const std::string& table_path) {
+  if (base.entries.empty() || overlay.Find("kind") == nullptr) return false;
+  const std::string old_kind = KindOf(base, table_path);
+  return !old_kind.empty() && old_kind != KindOf(overlay, table_path);
 }
 
-bool NamesAnotherKind(const YamlNode& below, const YamlNode& above, const std::string& table_path) {
-  if (below.entries.empty() || above.Find("kind") == nullptr) return false;
-  const std::string old_kind = KindOf(below, table_path);
-  return !old_kind.empty() && old_kind != KindOf(above, table_path);
-}
-
-// The path in the table of what stands under `key`: an own key, or a name of the author's.
-std::string Below(const std::string& table_path, const std::string& key) {
+// The path in the table of keys of the value under `key`: "batch" for a key of the table, "modules.<name>" for a name
+// that the author chose.
+std::string InnerTablePath(const std::string& table_path, const std::string& key) {
   const std::string named = table_path + ".<name>";
   if (!KeysOf(named).empty()) return named;
   return table_path.empty() ? key : Cat(table_path, ".", key);
 }
 
-void Merge(YamlNode& below, YamlNode above, const std::string& table_path = "") {
-  if (!below.is_map() || !above.is_map() || NamesAnotherKind(below, above, table_path)) {
-    below = std::move(above);
+// Lays `overlay` over `base`.
+void Merge(YamlNode& base, YamlNode overlay, const std::string& table_path = "") {
+  if (!base.is_map() || !overlay.is_map() || ChangesKind(base, overlay, table_path)) {
+    base = std::move(overlay);
     return;
   }
-  // A missing key is reported at its map: at the author's last mention in a file, not at an override that passed
-  // through.
-  const bool move_place = !IsFromCommandLine(above.where);
-  if (move_place) below.where = above.where;
+  // A missing key is reported at the place of its map. That is the last file that mentions the map, and not an override
+  // of another key in the same map.
+  const bool move_place = !IsFromCommandLine(overlay.where);
+  if (move_place) base.where = overlay.where;
+  // An index, because YamlNode::Find is linear and a recipe may have thousands of keys in one map.
   std::unordered_map<std::string, size_t> index;
-  for (size_t i = 0; i < below.entries.size(); ++i) index.emplace(below.entries[i].key, i);
-  for (YamlEntry& entry : above.entries) {
+  for (size_t i = 0; i < base.entries.size(); ++i) index.emplace(base.entries[i].key, i);
+  for (YamlEntry& entry : overlay.entries) {
     const auto found = index.find(entry.key);
     if (found == index.end()) {
-      below.entries.push_back(std::move(entry));
+      base.entries.push_back(std::move(entry));
       continue;
     }
-    YamlEntry& old = below.entries[found->second];
+    YamlEntry& old = base.entries[found->second];
     if (move_place || !entry.value.is_map()) old.key_where = entry.key_where;
-    Merge(old.value, std::move(entry.value), Below(table_path, entry.key));
+    Merge(old.value, std::move(entry.value), InnerTablePath(table_path, entry.key));
   }
 }
 
+// Reads a file and, recursively, the files that it extends.
 class TreeReader {
  public:
   explicit TreeReader(Diagnostics& problems) : problems_(problems) {}
 
-  // `named_at`: the item of `extends` that named the file; no place for the recipe itself.
+  // `named_at`: the item of `extends` that names the file; no place for the recipe itself.
   std::optional<YamlNode> ReadFile(const std::string& path, const Location& named_at) {
     if (++files_ > kMostFiles) {
-      problems_.Error(DiagnosticKind::kTooLarge, named_at,
-                      Cat("more than ", kMostFiles, " recipes are read for this one"), "");
+      problems_.Error(
+          DiagnosticKind::kTooLarge, named_at,
+          Cat("this recipe extends more than ", kMostFiles, " files; a file counts each time it is extended"),
+          "extend fewer files");
       return std::nullopt;
     }
     const absl::StatusOr<std::string> text = ReadRecipeFile(path);
@@ -82,28 +114,35 @@ class TreeReader {
       return std::nullopt;
     }
     bytes_ += text->size();
+    // ParseYaml checks the size of a single file.
     if (files_ > 1 && bytes_ > kLargestRecipe) {
-      problems_.Error(DiagnosticKind::kTooLarge, named_at,
-                      Cat("with this one, the recipes that are read have more than ", kLargestRecipe, " bytes"), "");
+      problems_.Error(
+          DiagnosticKind::kTooLarge, named_at,
+          Cat("with this file, the recipe and the files that it extends have more than ", kLargestRecipe, " bytes"),
+          "extend fewer files, or smaller ones");
       return std::nullopt;
     }
     const std::optional<YamlNode> own = ParseYaml(*text, {std::make_shared<const std::string>(path)}, problems_);
     if (!own) return std::nullopt;
     if (!own->is_map()) {
       problems_.Error(DiagnosticKind::kWrongType, own->where,
-                      Cat("a recipe must be a map of keys, found ", Describe(*own)), "");
+                      Cat("a recipe must be a map of keys, found ", Describe(*own)),
+                      "start with a key, such as name: my_recipe");
       return std::nullopt;
     }
     return Extend(path, named_at, *own);
   }
 
  private:
+  // A file whose `extends` is being read: to find cycles.
   struct OpenFile {
     std::filesystem::path canonical;
     std::string path;
     Location named_at;
   };
 
+  // Merges the files that `own` extends, in order, and `own` over them. All of them are read even after a problem, so
+  // that all problems are found.
   std::optional<YamlNode> Extend(const std::string& path, const Location& named_at, YamlNode own) {
     std::error_code error;
     open_.push_back({std::filesystem::weakly_canonical(path, error), path, named_at});
@@ -121,7 +160,7 @@ class TreeReader {
     return merged;
   }
 
-  // The items of `extends`, which leaves the tree.
+  // Removes the key `extends` from the tree and returns its items.
   static std::vector<YamlNode> TakeExtends(YamlNode& own) {
     for (size_t i = 0; i < own.entries.size(); ++i) {
       if (own.entries[i].key != "extends") continue;
@@ -133,23 +172,26 @@ class TreeReader {
     return {};
   }
 
+  // Reads one file of `extends`.
   std::optional<YamlNode> ReadBase(const YamlNode& item) {
     std::string named;
     if (!ReadString(item, &named, nullptr)) {
       problems_.Error(DiagnosticKind::kWrongType, item.where,
-                      Cat("`extends` must be a list of files, found ", Describe(item)), "");
+                      Cat("`extends` must be a list of files, found ", Describe(item)),
+                      "write the paths of recipe files");
       return std::nullopt;
     }
     const std::string path = ResolvePath(named, item.where);
     std::error_code error;
+    // Canonical paths, because different paths may lead to the same file.
     const std::filesystem::path canonical = std::filesystem::weakly_canonical(path, error);
     for (size_t i = 0; i < open_.size(); ++i) {
       if (open_[i].canonical != canonical) continue;
       Diagnostic& problem =
           problems_.Error(DiagnosticKind::kExtendsCycle, item.where, Cat(Quoted(open_[i].path, 200), " extends itself"),
-                          "take one of these out");
+                          "remove one of these files from `extends`");
       for (size_t j = i + 1; j < open_.size(); ++j) {
-        problem.notes.push_back({open_[j].named_at, Cat("by way of ", Quoted(open_[j].path, 200))});
+        problem.notes.push_back({open_[j].named_at, Cat("through ", Quoted(open_[j].path, 200))});
       }
       return std::nullopt;
     }
@@ -165,9 +207,10 @@ class TreeReader {
 // "batch.global_samples=64" -> {batch: {global_samples: 64}}
 std::optional<YamlNode> ReadOverride(const std::string& text, int line, std::shared_ptr<const std::string> file,
                                      Diagnostics& problems) {
-  Location where{file, line, 1, static_cast<int>(text.size())};
+  Location where{file, line, 1, static_cast<int>(text.size())};  // the whole override
   const size_t equals = text.find('=');
   const std::vector<std::string> words = absl::StrSplit(text.substr(0, std::min(equals, text.size())), '.');
+  // Line breaks would shift the lines of the text that messages show (see kCommandLine).
   bool good = equals != std::string::npos && text.find_first_of("\n\r") == std::string::npos;
   for (const std::string& word : words) good = good && !word.empty() && word != "extends";
   if (!good || words.size() > kDeepestRecipe) {
@@ -179,7 +222,8 @@ std::optional<YamlNode> ReadOverride(const std::string& text, int line, std::sha
       ParseYaml(text.substr(equals + 1), {file, line, static_cast<int>(equals) + 2}, problems);
   if (!node) return std::nullopt;
   if (node->is_null()) node->where = where;
-  where.length = static_cast<int>(equals);
+  where.length = static_cast<int>(equals);  // from here on its path
+  // From the inside out: a map for each word of the path.
   for (auto word = words.rbegin(); word != words.rend(); ++word) {
     YamlNode outer;
     outer.kind = YamlNode::Kind::kMap;
@@ -190,19 +234,26 @@ std::optional<YamlNode> ReadOverride(const std::string& text, int line, std::sha
   return node;
 }
 
+// Limits like those of files: overrides may come from a script.
 bool CheckOverrides(const std::vector<std::string>& overrides, const std::shared_ptr<const std::string>& file,
                     Diagnostics& problems) {
   size_t bytes = 0;
   for (const std::string& text : overrides) bytes += text.size();
   if (overrides.size() <= kMostOverrides && bytes <= kLargestRecipe) return true;
-  problems.Error(
-      DiagnosticKind::kTooLarge, {file, 1, 1, 1},
-      Cat(overrides.size(), " overrides of ", bytes, " bytes; there may be ", kMostOverrides, " of ", kLargestRecipe),
-      "write them into a recipe that extends this one");
+  problems.Error(DiagnosticKind::kTooLarge, {file, 1, 1, 1},
+                 Cat(overrides.size(), " overrides with ", bytes, " bytes exceed the limits of ", kMostOverrides,
+                     " overrides and ", kLargestRecipe, " bytes"),
+                 "write them into a recipe that extends this one");
   return false;
 }
 
 }  // namespace
+
+std::string ResolvePath(const std::string& path, const Location& named_at) {
+  const std::filesystem::path named(path);
+  if (named.is_absolute() || !named_at.file || *named_at.file == kCommandLine) return named.lexically_normal().string();
+  return (std::filesystem::path(*named_at.file).parent_path() / named).lexically_normal().string();
+}
 
 std::optional<YamlNode> ReadRecipeTree(const std::string& path, const std::vector<std::string>& overrides,
                                        Diagnostics& problems) {
@@ -210,6 +261,7 @@ std::optional<YamlNode> ReadRecipeTree(const std::string& path, const std::vecto
   if (!CheckOverrides(overrides, file, problems)) return std::nullopt;
   std::optional<YamlNode> recipe = TreeReader(problems).ReadFile(path, {});
   bool good = recipe.has_value();
+  // Overrides are read even if the recipe is not, so that their problems are shown in the same run.
   for (size_t i = 0; i < overrides.size(); ++i) {
     std::optional<YamlNode> above = ReadOverride(overrides[i], static_cast<int>(i) + 1, file, problems);
     good = good && above.has_value();

@@ -1,8 +1,8 @@
-// A recipe file, all it extends, and the command line's overrides, merged into one tree.
+// A recipe file, the files that it extends, and the overrides of the command line, merged into one tree.
 //
-// Maps merge key by key, lists and scalars replace, later wins: the recipes of `extends` in order, then the file
-// itself, then the overrides. One exception: a map that names another `kind` than the one below it replaces it whole,
-// because its keys are other keys.
+// The order is: the files of `extends`, then the file itself, then the overrides. Later ones win: maps merge key by
+// key, lists and scalars replace. One exception: a map with another `kind` replaces the whole map before it, because
+// each kind has its own keys.
 #pragma once
 
 #include <optional>
@@ -10,15 +10,21 @@
 #include <vector>
 
 #include "planner/diagnostics/diagnostic.h"
+#include "planner/diagnostics/location.h"
 #include "planner/recipe/yaml_tree.h"
 
 namespace planwright {
 
-// The file name that problems of overrides are reported under; its line i is overrides[i - 1].
+// The file name that problems in overrides are reported with. Its line i is overrides[i - 1].
 inline constexpr char kCommandLine[] = "<command line>";
 
-// Null with the reasons in `problems`. `extends` itself is not part of the result.
+// The merged tree, without the key `extends`. Nothing, with the reasons in `problems`, if a file or an override cannot
+// be read.
 std::optional<YamlNode> ReadRecipeTree(const std::string& path, const std::vector<std::string>& overrides,
                                        Diagnostics& problems);
+
+// The path of a file that a recipe names: absolute paths as they are, others relative to the folder of the file that
+// names them (relative to the current folder for an override).
+std::string ResolvePath(const std::string& path, const Location& named_at);
 
 }  // namespace planwright

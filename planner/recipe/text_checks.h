@@ -1,4 +1,5 @@
-// What is checked of a recipe's bytes before the YAML parser sees them.
+// Checks of the text of a recipe before the YAML parser reads it. They find problems that the parser would accept, or
+// would report with a message that does not help.
 #pragma once
 
 #include <string>
@@ -8,17 +9,17 @@
 
 namespace planwright {
 
-// Size, encoding, hidden controls and tabs in indentation. False if the text must not be parsed.
+// Checks size, encoding, hidden control characters and tabs in the indentation. False if the text must not be parsed.
 bool CheckText(const std::string& text, const YamlOrigin& origin, Diagnostics& problems);
 
-// Byte behind the quote that closes the one at text[at], or npos if none does.
+// The byte after the quote that closes the one at text[at]; npos if none does.
 size_t EndOfQuoted(const std::string& text, size_t at);
 
-// The first quote before byte `end` that opens a value and is not closed on its line, or npos: what most often lies
-// behind a syntax error further down.
+// The first quote before byte `end` that opens a value and is not closed on its line; npos if there is none. It is the
+// most frequent cause of a syntax error on a later line.
 size_t FirstOpenQuote(const std::string& text, size_t end);
 
-// Place of byte `at` of a text that starts at `origin`.
+// The place of byte `at` of a text that starts at `origin`.
 Location PlaceOfByte(const std::string& text, size_t at, const YamlOrigin& origin);
 
 }  // namespace planwright

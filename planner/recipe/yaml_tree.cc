@@ -17,22 +17,24 @@
 namespace planwright {
 namespace {
 
-struct StopParsing {};  // thrown by the handler once going on would only cost time
+struct StopParsing {};  // thrown to leave the parser when more problems would not help the author
 
-constexpr std::string_view kNoSharing = "recipes are shared with `extends`, not with YAML's own references";
+constexpr std::string_view kNoSharing = "to share parts between recipes use `extends`";
 constexpr std::string_view kQuoteSpecial = "put the value in quotes if it starts with one of  * & ! | > % @ `";
 
+// Builds the tree from the events of the parser, and refuses the parts of YAML that recipes do not use.
 class TreeBuilder : public YAML::EventHandler {
  public:
   TreeBuilder(const std::string& text, const YamlOrigin& origin, Diagnostics& problems)
       : text_(text), origin_(origin), problems_(problems) {}
 
+  // The tree, after the parser is done. Only if !failed().
   YamlNode TakeRoot() { return std::move(root_); }
   bool failed() const { return failed_; }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ == 1) return;
-    Refuse(DiagnosticKind::kYamlFeature, Place(mark), "a second document",
+    Refuse(DiagnosticKind::kYamlFeature, Place(mark), "the file contains a second YAML document",
            "a recipe is one document: remove the `---` before it");
     throw StopParsing();
   }
@@ -44,7 +46,8 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    Refuse(DiagnosticKind::kYamlFeature, Place(mark), "a YAML alias (`*`)", Cat(kQuoteSpecial, "; ", kNoSharing));
+    Refuse(DiagnosticKind::kYamlFeature, Place(mark), "YAML aliases (`*`) are not allowed in recipes",
+           Cat(kQuoteSpecial, "; ", kNoSharing));
     YamlNode node;
     node.where = Place(mark);
     Add(std::move(node));
@@ -71,14 +74,15 @@ class TreeBuilder : public YAML::EventHandler {
   void OnMapEnd() override { Close(); }
 
  private:
-  // A map or list whose end has not come yet.
-  struct Frame {
+  // A map or list whose end is not reached yet.
+  struct OpenNode {
     YamlNode node;
     bool has_key = false;
-    YamlEntry pending;                     // its key, while has_key
-    std::map<std::string, Location> keys;  // places of the keys so far
+    YamlEntry pending;                     // a key that waits for its value, if has_key
+    std::map<std::string, Location> keys;  // the places of the keys so far
   };
 
+  // Marks count lines and columns from 0. The first line may start in the middle of a line of the origin.
   Location Place(const YAML::Mark& mark) const {
     Location where;
     where.file = origin_.file;
@@ -87,31 +91,38 @@ class TreeBuilder : public YAML::EventHandler {
     return where;
   }
 
+  // The character at a mark. Events do not say whether a scalar was quoted or had an empty tag; the text does.
   char CharAt(const YAML::Mark& mark) const {
     return mark.pos >= 0 && static_cast<size_t>(mark.pos) < text_.size() ? text_[mark.pos] : '\0';
   }
 
+  // At most one problem at a place, and 20 in all: one mistake often causes several events.
   void Refuse(DiagnosticKind kind, const Location& where, std::string message, std::string help) {
     failed_ = true;
-    if (!refused_.insert({where.line, where.column}).second) return;  // one problem a place
+    if (!refused_.insert({where.line, where.column}).second) return;
     problems_.Error(kind, where, std::move(message), std::move(help));
     if (refused_.size() >= 20) throw StopParsing();
   }
 
+  // A node of this kind at the mark. Refuses its anchor or tag, if it has one.
   YamlNode Start(YamlNode::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     YamlNode node;
     node.kind = kind;
     node.where = Place(mark);
+    // yaml-cpp reports "?" for plain and "!" for quoted scalars without a tag.
     const bool tagged = !tag.empty() && tag != "?" && tag != "!";
     if (anchor != 0) {
-      Refuse(DiagnosticKind::kYamlFeature, node.where, "a YAML anchor (`&`)", Cat(kQuoteSpecial, "; ", kNoSharing));
+      Refuse(DiagnosticKind::kYamlFeature, node.where, "YAML anchors (`&`) are not allowed in recipes",
+             Cat(kQuoteSpecial, "; ", kNoSharing));
     } else if (tagged || (kind == YamlNode::Kind::kScalar && CharAt(mark) == '!')) {
-      Refuse(DiagnosticKind::kYamlFeature, node.where, "a YAML tag (`!`)", Cat("remove it; ", kQuoteSpecial));
+      Refuse(DiagnosticKind::kYamlFeature, node.where, "YAML tags (`!`) are not allowed in recipes",
+             Cat("remove it; ", kQuoteSpecial));
     }
     return node;
   }
 
-  // How many bytes a scalar takes in the text, and whether it is quoted.
+  // Sets the length of a scalar in the text, for the underline of messages, and whether it is quoted. A scalar over
+  // several lines keeps length 1.
   void FindExtent(YamlNode& node, const YAML::Mark& mark) {
     const char first = CharAt(mark);
     const size_t at = mark.pos;
@@ -119,7 +130,7 @@ class TreeBuilder : public YAML::EventHandler {
       node.quoted = true;
       const size_t end = EndOfQuoted(text_, at);
       if (end == std::string::npos) {
-        Refuse(DiagnosticKind::kYamlSyntax, node.where, "a quote that is never closed", "close it on the same line");
+        Refuse(DiagnosticKind::kYamlSyntax, node.where, "this quote is never closed", "close it on the same line");
       } else if (text_.find('\n', at) >= end) {
         node.where.length = static_cast<int>(end - at);
       }
@@ -132,7 +143,8 @@ class TreeBuilder : public YAML::EventHandler {
 
   void Open(YamlNode node) {
     if (stack_.size() >= kDeepestRecipe) {
-      Refuse(DiagnosticKind::kTooLarge, node.where, Cat("more than ", kDeepestRecipe, " levels of maps and lists"), "");
+      Refuse(DiagnosticKind::kTooLarge, node.where,
+             Cat("maps and lists are nested more than ", kDeepestRecipe, " levels deep"), "use fewer levels");
       throw StopParsing();
     }
     stack_.emplace_back();
@@ -145,36 +157,40 @@ class TreeBuilder : public YAML::EventHandler {
     Add(std::move(node));
   }
 
+  // Adds a finished node to the open map or list. In a map, keys and values alternate.
   void Add(YamlNode node) {
     if (stack_.empty()) {
       root_ = std::move(node);
       return;
     }
-    Frame& frame = stack_.back();
-    if (frame.node.is_sequence()) {
-      frame.node.items.push_back(std::move(node));
-    } else if (frame.has_key) {
-      frame.has_key = false;
-      frame.pending.value = std::move(node);
-      frame.node.entries.push_back(std::move(frame.pending));
+    OpenNode& open = stack_.back();
+    if (open.node.is_sequence()) {
+      open.node.items.push_back(std::move(node));
+    } else if (open.has_key) {
+      open.has_key = false;
+      open.pending.value = std::move(node);
+      open.node.entries.push_back(std::move(open.pending));
     } else {
-      TakeKey(frame, std::move(node));
+      TakeKey(open, std::move(node));
     }
   }
 
-  void TakeKey(Frame& frame, YamlNode node) {
-    frame.has_key = true;
-    frame.pending = {};
-    frame.pending.key_where = node.where;
+  // Makes the node the key of the next value.
+  void TakeKey(OpenNode& open, YamlNode node) {
+    open.has_key = true;
+    open.pending = {};
+    open.pending.key_where = node.where;
     if (!node.is_scalar() || node.text.empty()) {
-      Refuse(DiagnosticKind::kYamlSyntax, node.where, Cat("a key must be a word, found ", Describe(node)), "");
+      Refuse(DiagnosticKind::kYamlSyntax, node.where, Cat("a key must be a word, found ", Describe(node)),
+             "write a word before the `:`");
       return;
     }
     if (node.text == "<<") {
-      Refuse(DiagnosticKind::kYamlFeature, node.where, "a YAML merge key (`<<`)", std::string(kNoSharing));
+      Refuse(DiagnosticKind::kYamlFeature, node.where, "YAML merge keys (`<<`) are not allowed in recipes",
+             std::string(kNoSharing));
       return;
     }
-    auto [first, is_new] = frame.keys.emplace(node.text, node.where);
+    auto [first, is_new] = open.keys.emplace(node.text, node.where);
     if (!is_new) {
       failed_ = true;
       problems_
@@ -183,13 +199,13 @@ class TreeBuilder : public YAML::EventHandler {
           .notes.push_back({first->second, "first given here"});
       if (++repeats_ >= 20) throw StopParsing();
     }
-    frame.pending.key = std::move(node.text);
+    open.pending.key = std::move(node.text);
   }
 
   const std::string& text_;
   const YamlOrigin& origin_;
   Diagnostics& problems_;
-  std::vector<Frame> stack_;
+  std::vector<OpenNode> stack_;
   YamlNode root_;
   int documents_ = 0;
   int repeats_ = 0;
@@ -197,51 +213,55 @@ class TreeBuilder : public YAML::EventHandler {
   std::set<std::pair<int, int>> refused_;
 };
 
-struct Saying {
-  std::string_view yaml_cpp, ours, help;
+// A message of yaml-cpp, and ours for it.
+struct SyntaxErrorText {
+  std::string_view yaml_cpp, message, help;
 };
 
-// yaml-cpp's words, which name its own states, in the reader's terms.
-constexpr Saying kSayings[] = {
+// yaml-cpp's messages name the states of its scanner. These say what is wrong in the file.
+constexpr SyntaxErrorText kSyntaxErrorTexts[] = {
     {"alias not found", "`*` starts a YAML alias", kQuoteSpecial},
     {"illegal character found while scanning alias", "`*` starts a YAML alias", kQuoteSpecial},
     {"the referenced anchor is not defined", "`*` starts a YAML alias", kQuoteSpecial},
     {"anchor not found", "`&` starts a YAML anchor", kQuoteSpecial},
     {"illegal character found while scanning anchor", "`&` starts a YAML anchor", kQuoteSpecial},
-    {"unknown token", "a character that cannot start a value", kQuoteSpecial},
-    {"illegal map value", "a `:` where no key can be",
+    {"unknown token", "this character cannot start a value", kQuoteSpecial},
+    {"illegal map value", "unexpected `:`: there can be no key here",
      "put a value that contains `: ` in quotes; give nested keys a line of their own"},
-    {"end of map not found", "this line does not line up with the map before it",
-     "keys of one map start in the same column, and every key is followed by `: `"},
-    {"end of sequence not found", "this line does not line up with the list before it",
-     "items of one list start in the same column"},
-    {"end of map flow not found", "a `{` that is not closed properly", "put `,` between entries and close it with `}`"},
-    {"end of sequence flow not found", "a `[` that is not closed properly",
+    {"end of map not found", "this line is not aligned with the map before it",
+     "start all keys of a map in the same column, and write `: ` after each key"},
+    {"end of sequence not found", "this line is not aligned with the list before it",
+     "start all items of a list in the same column"},
+    {"end of map flow not found", "a `{` before this place is not closed",
+     "put `,` between entries and close it with `}`"},
+    {"end of sequence flow not found", "a `[` before this place is not closed",
      "put `,` between items and close it with `]`"},
-    {"illegal flow end", "a closing bracket that was not opened", ""},
-    {"illegal block entry", "a list item `- ` where no list can be", "start the list on a line of its own"},
-    {"illegal EOF in scalar", "a quote that is never closed", "close it on the same line"},
+    {"illegal flow end", "this closing bracket has no opening bracket", "remove it, or add the opening bracket"},
+    {"illegal block entry", "unexpected list item `- `: there can be no list here",
+     "start the list on a line of its own"},
+    {"illegal EOF in scalar", "this quote is never closed", "close it on the same line"},
 };
 
 void AddSyntaxError(const YAML::Exception& error, const std::string& text, const YamlOrigin& origin,
                     Diagnostics& problems) {
   const size_t at = std::min<size_t>(std::max(error.mark.pos, 0), text.size());
   std::string message = Printable(error.msg), help;
-  for (const Saying& saying : kSayings) {
-    if (!error.msg.starts_with(saying.yaml_cpp)) continue;
-    message = saying.ours;
-    help = saying.help;
+  for (const SyntaxErrorText& known : kSyntaxErrorTexts) {
+    if (!error.msg.starts_with(known.yaml_cpp)) continue;
+    message = known.message;
+    help = known.help;
     break;
   }
+  // An open quote makes the parser stop much later: point at the quote instead.
   const size_t quote = FirstOpenQuote(text, at);
   if (quote == std::string::npos) {
     problems.Error(DiagnosticKind::kYamlSyntax, PlaceOfByte(text, at, origin), std::move(message), std::move(help));
     return;
   }
   problems
-      .Error(DiagnosticKind::kYamlSyntax, PlaceOfByte(text, quote, origin), "a quote that is not closed on its line",
+      .Error(DiagnosticKind::kYamlSyntax, PlaceOfByte(text, quote, origin), "this quote is not closed on its line",
              "close it")
-      .notes.push_back({PlaceOfByte(text, at, origin), Cat("which goes wrong here: ", message)});
+      .notes.push_back({PlaceOfByte(text, at, origin), Cat("the parser stopped here: ", message)});
 }
 
 }  // namespace

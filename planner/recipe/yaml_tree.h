@@ -1,7 +1,7 @@
-// YAML text -> a tree in which every key and value keeps its place. The strict part of YAML that recipes use: maps,
-// lists and scalars. Refused with their place: anchors, aliases, tags, merge keys, further documents, repeated keys,
-// keys that are not words, tabs in indentation, quotes left open, text that is not UTF-8 or hides control characters,
-// more than 128 KiB, more than 64 levels. yaml_tree.cc is the only includer of yaml-cpp.
+// Parses YAML text into a tree in which every key and value has its place. Recipes use only a part of YAML: maps, lists
+// and scalars. Everything else is refused with a message at its place: anchors, aliases, tags, merge keys, second
+// documents, repeated keys, keys that are not words, tabs in the indentation, open quotes, text that is not UTF-8 or
+// has hidden control characters, more than 128 KiB, more than 64 levels. Only yaml_tree.cc includes yaml-cpp.
 #pragma once
 
 #include <memory>
@@ -20,10 +20,10 @@ struct YamlEntry;
 struct YamlNode {
   enum class Kind { kNull, kScalar, kSequence, kMap };
   Kind kind = Kind::kNull;
-  std::string text;     // of a scalar, without quotes and escapes
-  bool quoted = false;  // a quoted or block scalar, which is always a string
+  std::string text;     // for a scalar: its text without quotes and escapes
+  bool quoted = false;  // a scalar in quotes or a block scalar: always text
   std::vector<YamlNode> items;
-  std::vector<YamlEntry> entries;  // in the order of the text
+  std::vector<YamlEntry> entries;  // in the order of the file
   Location where;
 
   bool is_null() const { return kind == Kind::kNull; }
@@ -39,20 +39,20 @@ struct YamlEntry {
   YamlNode value;
 };
 
-// Where the text starts in what the user sees: an override's value starts behind its `=`.
+// The place where the text starts in what the user sees. For example, the value of an override starts after its `=`.
 struct YamlOrigin {
   std::shared_ptr<const std::string> file;
   int line = 1, column = 1;
 };
 
-// bytes, with the files that it extends; a long recipe is a thirtieth of it
+// Bytes of a recipe together with the files that it extends. Long recipes have about a thirtieth of it.
 inline constexpr size_t kLargestRecipe = 1 << 17;
 inline constexpr size_t kDeepestRecipe = 64;  // levels of maps and lists
 
-// Null if the text was refused, with the reasons in `problems`. Empty text is a null node.
+// The tree; nothing, with the reasons in `problems`, if the text is refused. Empty text gives a null node.
 std::optional<YamlNode> ParseYaml(const std::string& text, const YamlOrigin& origin, Diagnostics& problems);
 
-// "a map", "the integer 5", "the text \"five\"", "nothing": what a value is, for messages.
+// What a value is, for messages: "a map", "the number 5", "the text \"five\"", "nothing".
 std::string Describe(const YamlNode& node);
 
 }  // namespace planwright

@@ -37,7 +37,7 @@ ModuleRecipe Encoder(int64_t max_image, int64_t pixel_shuffle, const std::string
   return module;
 }
 
-// Without an auxiliary loss, whose lint is another test's.
+// Without an auxiliary loss, so that there is no lint PW0605.
 ModuleRecipe Language(int first_rank, int ranks) {
   ModuleRecipe module = BuildLanguage(first_rank, ranks);
   std::get<HybridLmModel>(module.model.model).moe.aux_loss.value = 0;
@@ -51,18 +51,19 @@ TEST(PlanData, GridsFitEveryEncoder) {
   EXPECT_THAT(ProblemsOf(Mock({wide, language}, {{64, 64}, {6, 10}})), ElementsAre());
   EXPECT_THAT(ProblemsOf(Mock({wide, narrow, language}, {{6, 10}, {64, 32}})), ElementsAre("ImageGrid:82"));
   EXPECT_THAT(ProblemsOf(Mock({wide, coarse, language}, {{6, 12}, {8, 12}})), ElementsAre("ImageGrid:81"));
-  // said once for encoders alike
+  // Equal encoders: reported once.
   EXPECT_THAT(ProblemsOf(Mock({wide, wide, language}, {{7, 10}})), ElementsAre("ImageGrid:81"));
 }
 
-// Without an encoder too: the plan would carry it.
+// Also without an encoder, because the plan contains the grids.
 TEST(PlanData, AGridIsTwoSizes) {
   for (const std::vector<int64_t>& grid : {std::vector<int64_t>{}, {4}, {4, 6, 6}, {4, 0}, {-4, 4}}) {
     EXPECT_THAT(ProblemsOf(Mock({Language(0, 1)}, {{4, 4}, grid})), ElementsAre("ImageGrid:82"));
   }
 }
 
-// Every encoder makes its rows of every image: 2304 tokens a third image of 96 by 96 for one, twice that for two.
+// An image of 96 x 96 patches has 2304 tokens for each encoder: three images fit into 8192 tokens with one encoder, but
+// not with two.
 TEST(PlanData, ASampleHoldsTheRowsOfEveryEncoder) {
   const ModuleRecipe a = Encoder(2048, 2, "a"), b = Encoder(2048, 2, "b"), language = Language(1, 1);
   EXPECT_THAT(ProblemsOf(Mock({a, language}, {{96, 96}})), ElementsAre());

@@ -55,9 +55,9 @@ TEST(Explanations, EveryKindHasOne) {
 
 TEST(Explanations, AreWrappedForATerminal) {
   EXPECT_EQ(ExplanationText(DiagnosticKind::kUnknownChoice),
-            "PW0106 UnknownChoice: a word that is none of the key's choices\n"
+            "PW0106 UnknownChoice: a word is not one of those that its key accepts\n"
             "\n"
-            "A word is none of those that the key can be.\n"
+            "The key accepts only certain words, and the value is not one of them.\n"
             "\n"
             "Wrong:\n"
             "\n"
@@ -69,7 +69,7 @@ TEST(Explanations, AreWrappedForATerminal) {
             "    extends: [nemotron_moe_vlm_20l_mock_8r.yaml]\n"
             "    precision: {params: bf16}\n"
             "\n"
-            "Take one of the words of the help.\n");
+            "Use one of the words in the message.\n");
 }
 
 TEST(DiagnosticsPage, IsInStepWithTheTable) {

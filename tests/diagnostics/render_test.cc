@@ -87,10 +87,11 @@ TEST(Render, JsonHasTheDocumentedShape) {
   problems.Warning(DiagnosticKind::kIdleGpus, {}, "w");
   EXPECT_EQ(
       RenderJson(problems.sorted()).dump(),
-      R"([{"kind":"PW0212","name":"IdleGpus","severity":"warning","message":"w","file":null,"line":0,"column":0,"length":0,)"
-      R"("help":"","notes":[]},)"
-      R"({"kind":"PW0203","name":"GridDoesNotFit","severity":"error","message":"m","file":"recipes/vlm.yaml","line":3,"column":9,)"
-      R"("length":1,"help":"h","notes":[{"message":"n","file":"recipes/vlm.yaml","line":2,"column":12,"length":2}]}])");
+      R"([{"kind":"PW0212","name":"IdleGpus","severity":"warning","message":"w","file":null,"line":0,"column":0,)"
+      R"("length":0,"help":"","notes":[]},)"
+      R"({"kind":"PW0203","name":"GridDoesNotFit","severity":"error","message":"m","file":"recipes/vlm.yaml","line":3,)"
+      R"("column":9,"length":1,"help":"h","notes":[{"message":"n","file":"recipes/vlm.yaml","line":2,"column":12,)"
+      R"("length":2}]}])");
 }
 
 }  // namespace

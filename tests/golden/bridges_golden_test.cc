@@ -1,6 +1,6 @@
-// Who sends which samples to whom. Counts of lanes that do not divide each other are refused by the reference and dealt
-// by samples here; so are its row splits, which are those of the samples; where modules share ranks, every rank is
-// handed its own lane's samples.
+// Which rank sends which samples to which rank, compared with the reference system. It refuses lane counts that do not
+// divide each other; here samples are dealt, so any counts work. Its row splits are compared with the rows of our
+// samples. On colocated modules every rank receives the samples of its own lane.
 #include "tests/bridges/golden_grid.h"
 #include "tests/golden/golden_program.h"
 
@@ -25,7 +25,7 @@ GoldenRecipe BetweenGrids(const Grid& from, const Grid& to) {
   return recipe;
 }
 
-// Of one bridge, by what `plan show bridges` calls it.
+// One bridge in the JSON of `plan show bridges`.
 class BridgeProgram : public testing::GoldenProgram {
  protected:
   json Bridge(const GoldenRecipe& recipe) { return ShowList(recipe, "bridges", "bridges").at(0); }
@@ -42,7 +42,7 @@ TEST_P(Bridging, SendsAsTheReferenceOrPlansWhatItRefuses) {
   const json& c = GoldenCase("bridge_cases", GetParam());
   const GoldenPlaces from = PlacesOf(c.at("src")), to = PlacesOf(c.at("dest"));
   GoldenRecipe recipe = BetweenGrids(from.grid, to.grid);
-  // A microbatch of so many samples that every encoder lane has one: the reference needs that for fan-in.
+  // As many samples in a microbatch as there are encoder lanes: the reference system requires it for fan-in.
   while (to.grid.dp * recipe.micro_samples % from.grid.dp != 0 && recipe.micro_samples < 64) ++recipe.micro_samples;
   const json bridge = Bridge(recipe);
   json sends = json::object(), expected = json::object();
@@ -87,8 +87,9 @@ TEST_F(Bridges, LeadAtTheReferencesRanks) {
   }
 }
 
-// The reference cuts rows: by the counts of each sample where it has them, else evenly. Ours names samples, and each
-// sample's rows follow from its text on both sides: the same rows wherever the reference's are right.
+// The reference system splits rows: by the row counts of the samples if it has them, else evenly. Our plan assigns
+// samples, and both sides know the rows of a sample from its text. The rows are equal in all cases in which the
+// reference is right.
 TEST_F(Bridges, SplitRowsAsTheirSamplesAre) {
   for (const json& c : Golden().at("bridge_split_cases")) {
     const int peers = c.at("num_splits");

@@ -1,6 +1,7 @@
-// Broken recipes as people write them, each in its folder under tests/golden/broken with the exact text that `plan
-// validate` says about it, and recipes that are only warned of under tests/golden/lints. A folder may have
-// overrides.txt, one a line. UPDATE_GOLDENS=1 writes what is said now; read the difference before committing it.
+// Broken recipes as people write them, each in a folder of tests/golden/broken with the exact output of `plan
+// validate`, and recipes with lints but without errors in tests/golden/lints. A folder may have overrides in
+// overrides.txt, one on each line. UPDATE_GOLDENS=1 writes the output as it is now; read the difference before you
+// commit it.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -37,22 +38,22 @@ std::vector<std::string> Overrides() {
   return overrides;
 }
 
-// The problems of the recipe in the current folder, from reading it to proving its plan, rendered.
-struct Said {
+// The rendered problems of the recipe in the current folder, from reading it to verifying its plan.
+struct Outcome {
   bool compiled = false;
   std::string text;
 };
 
-Said ProblemsHere(const std::vector<std::string>& overrides) {
-  Said said;
+Outcome ProblemsHere(const std::vector<std::string>& overrides) {
+  Outcome outcome;
   Diagnostics problems;
   if (const std::optional<Recipe> recipe = ReadRecipe("recipe.yaml", overrides, problems)) {
-    said.compiled = CompileRecipe(*recipe, problems).has_value();
+    outcome.compiled = CompileRecipe(*recipe, problems).has_value();
   }
   SourceTexts texts;
   AddOverrides(overrides, texts);
-  said.text = RenderText(problems.sorted(), texts, /*color=*/false);
-  return said;
+  outcome.text = RenderText(problems.sorted(), texts, /*color=*/false);
+  return outcome;
 }
 
 // "broken/01_misspelled_key"
@@ -68,15 +69,15 @@ class GoldenRecipe : public testing::TestWithParam<std::string> {};
 
 TEST_P(GoldenRecipe, SaysWhatIsWrong) {
   const fs::path folder = kGolden / GetParam();
-  fs::current_path(folder);  // so that messages name recipe.yaml, wherever the sources are
-  const Said said = ProblemsHere(Overrides());
-  ASSERT_NE(said.text, "") << "nothing is wrong with the recipe";
-  ASSERT_EQ(said.compiled, GetParam().starts_with("lints/")) << said.text;
+  fs::current_path(folder);  // so that messages have the path "recipe.yaml" in every build folder
+  const Outcome outcome = ProblemsHere(Overrides());
+  ASSERT_NE(outcome.text, "") << "nothing is wrong with the recipe";
+  ASSERT_EQ(outcome.compiled, GetParam().starts_with("lints/")) << outcome.text;
   if (std::getenv("UPDATE_GOLDENS") != nullptr) {
-    std::ofstream(folder / "expected.txt", std::ios::binary) << said.text;
+    std::ofstream(folder / "expected.txt", std::ios::binary) << outcome.text;
     return;
   }
-  EXPECT_EQ(said.text, ReadAll(folder / "expected.txt"));
+  EXPECT_EQ(outcome.text, ReadAll(folder / "expected.txt"));
 }
 
 std::string TestName(const testing::TestParamInfo<std::string>& info) {
@@ -107,7 +108,7 @@ TEST_P(GoldenLint, CanBeSilencedOrMadeAnError) {
   };
   const std::set<std::string> numbers = NumbersIn(ReadAll(folder / "expected.txt"));
   ASSERT_FALSE(numbers.empty());
-  const Said silent = with(numbers, "off"), strict = with(numbers, "error");
+  const Outcome silent = with(numbers, "off"), strict = with(numbers, "error");
   EXPECT_TRUE(silent.compiled);
   EXPECT_EQ(silent.text, "");
   EXPECT_FALSE(strict.compiled);
@@ -117,7 +118,7 @@ TEST_P(GoldenLint, CanBeSilencedOrMadeAnError) {
 
 INSTANTIATE_TEST_SUITE_P(Lints, GoldenLint, testing::ValuesIn(Cases("lints")), TestName);
 
-// Kinds that no golden recipe shows, each with its reason.
+// Kinds without a golden recipe, each with the reason and the test that covers it.
 const std::map<std::string, std::string> kWithoutGolden = {
     {"PlanUnreadable", "of compiled plans: cli_test"},
     {"BrokenRule", "a fault of the planner, or a plan that was changed: verify_test"},

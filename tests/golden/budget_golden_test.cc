@@ -1,5 +1,5 @@
-// Samples, steps and rates. Here the last step is a full batch, where the reference rounds down, and a recipe says its
-// budget in samples alone.
+// Samples, steps and learning rates, compared with the reference system. Two intended differences: the last step is a
+// full batch, while the reference rounds down; and a recipe gives its budget only in samples.
 #include <cstdio>
 #include <map>
 
@@ -19,7 +19,7 @@ std::string Number(double value) {
   return text;
 }
 
-// A budget section with the fields of the reference's scheduler. Its "steps" are our samples.
+// A budget section with the fields of the reference system's scheduler. Its "steps" are our samples.
 std::string BudgetOf(const json& c) {
   const std::map<std::string, std::string> styles = {{"WSD", "wsd"}, {"inverse-square-root", "inverse_sqrt"}};
   const auto word = [&](const std::string& style) { return styles.contains(style) ? styles.at(style) : style; };
@@ -86,8 +86,9 @@ TEST_F(Budgets, HaveTheReferencesStepsAndAFullLastOne) {
     recipe.microbatches = a.at("global_batch_size");
     const json budget = Show(recipe, "budget");
     const int64_t samples = a["train_samples"], batch = a["global_batch_size"];
-    EXPECT_EQ(budget["steps"], (samples + batch - 1) / batch) << "the design: the last step is a full batch";
-    EXPECT_EQ(budget["steps"].get<int64_t>() - (samples % batch != 0), c.at("train_iters")) << "the reference drops it";
+    EXPECT_EQ(budget["steps"], (samples + batch - 1) / batch) << "the last step is a full batch";
+    EXPECT_EQ(budget["steps"].get<int64_t>() - (samples % batch != 0), c.at("train_iters"))
+        << "the reference system drops it";
     const json& d = c.at("derived");
     EXPECT_EQ(budget["segments"][0]["end_sample"], d.at("lr_warmup_steps"));
     EXPECT_EQ(budget["segments"][2]["end_sample"], d.at("lr_decay_steps"));
@@ -97,8 +98,8 @@ TEST_F(Budgets, HaveTheReferencesStepsAndAFullLastOne) {
   }
 }
 
-// The cases override the WSD schedule of lr_cases. What the reference notices only when the formula is reached is
-// noticed at once.
+// The cases override the WSD schedule of lr_cases. The reference system reports some mistakes only when it evaluates
+// the formula; here they are reported when the recipe is compiled.
 TEST_F(Budgets, KeepTheReferencesConstraints) {
   const std::map<std::string, std::string> kinds = {{"max_lt_min", "LearningRateRange"},
                                                     {"warmup_gt_decay", "WarmupTooLong"},

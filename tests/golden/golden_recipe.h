@@ -1,4 +1,4 @@
-// Recipes for the layouts, pipelines and schedules of the reference's values.
+// Makes recipes for the cases of the reference system: its layouts, pipelines and schedules.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,10 +11,10 @@ namespace planwright::testing {
 struct GoldenModule {
   std::string name;
   int first_rank = 0, ranks = 1, tp = 1, cp = 1, pp = 1, ep = 1, expert_tp = 1;
-  std::string extra;  // more of `parallel`: ", first_stage_layers: 2"
+  std::string extra;  // more keys of `parallel`: ", first_stage_layers: 2"
 };
 
-// A module of the reference's specifications.
+// A module from a case of the golden file.
 inline GoldenModule ModuleOf(const nlohmann::json& m) {
   return {m.at("name"),     m.value("rank_offset", 0), m.at("num_ranks"),
           m.value("tp", 1), m.value("cp", 1),          m.value("pp", 1),
@@ -32,7 +32,7 @@ struct GoldenRecipe {
   std::string image_grids = "[[2, 2]]";
   std::vector<std::pair<std::string, std::string>> edges;  // of bridges; empty: from each encoder to the language model
 
-  // Widths that every layout of the reference divides.
+  // The widths are multiples of all parallel sizes in the golden file.
   std::string Text() const {
     std::string text =
         "name: golden\nmodels:\n"

@@ -1,6 +1,6 @@
-// Where the reference's modules lie: groups, ranks, what it accepts and what it refuses. Where the design decides
-// otherwise the test says so: no gtp axis, no switch of an encoder's own, GPUs behind the last module are idle and not
-// an error.
+// Ranks and groups of modules, compared with values of the reference system, and the layouts that it accepts or
+// refuses. Intended differences are marked: there is no gtp axis, an encoder has no switches of its own, and GPUs after
+// the last module are idle and not an error.
 #include <cstdio>
 #include <functional>
 #include <map>
@@ -94,7 +94,7 @@ TEST_P(Topology, GroupsRanksAndBridgesAreTheReferences) {
   GoldenRecipe recipe;
   recipe.world = c.at("world_size");
   for (const json& m : c.at("modules")) {
-    ASSERT_EQ(m.at("gtp_remat"), 1) << "a gtp axis: the design has none";
+    ASSERT_EQ(m.at("gtp_remat"), 1) << "there is no gtp axis";
     recipe.modules.push_back(ModuleOf(m));
   }
   recipe.language_lanes = c.at("modules").back().at("dp");
@@ -128,8 +128,7 @@ INSTANTIATE_TEST_SUITE_P(Golden, Topology, ::testing::ValuesIn(Ids("topologies")
 
 class Layouts : public testing::GoldenProgram {};
 
-// Ranks of the cluster left over behind the last module are an error to the reference. Here they are worth a word
-// (PW0212) and no more.
+// The reference system refuses ranks after the last module. Here they are a lint (PW0212).
 bool LeavesRanksOver(const json& c) {
   return c.at("id") == "colocated_with_gap" || c.at("id") == "uncovered_tail" || c.at("id") == "gap_at_end";
 }
@@ -151,8 +150,8 @@ TEST_F(Layouts, AreAcceptedAndRefusedAsTheReferenceDoes) {
   }
 }
 
-// The reference's arguments as a recipe. What recipes have no word for goes into `parallel`, where it is an unknown
-// key.
+// The arguments of the reference system as a recipe. Arguments without a counterpart are put into `parallel`, where
+// they are unknown keys.
 GoldenRecipe RecipeOf(const json& c) {
   const json& a = c.at("args");
   GoldenRecipe recipe;
@@ -173,11 +172,11 @@ GoldenRecipe RecipeOf(const json& c) {
   return recipe;
 }
 
-// Where the design decides otherwise, and the kind that says so; "" is accepted.
+// Intended differences: the diagnostic of each case; "" means that the recipe is accepted.
 const std::map<std::string, std::string> kOtherwise = {
     {"shards_lt_tp", "UnknownKey"},         // no gtp axis
-    {"experts_zero_ignored", "NoExperts"},  // the reference forgets ep without experts, here it is a slip
-    {"llm_only_enc_overlap", ""},           // overlap is of all modules: no switch for an encoder that is not there
+    {"experts_zero_ignored", "NoExperts"},  // the reference system ignores ep without experts
+    {"llm_only_enc_overlap", ""},           // overlap is a setting of all modules, not of an encoder
     {"uncovered_tail", ""},                 // a lint
 };
 
@@ -210,12 +209,11 @@ TEST_F(Layouts, HaveNoWeightShards) {
     GoldenRecipe recipe;
     recipe.world = c.at("tp");
     recipe.modules = {{"language", 0, c.at("tp"), c.at("tp"), 1, 1, 1, 1, ", weight_shards: " + c.at("shards").dump()}};
-    ExpectRefused(recipe, "UnknownKey", "a gtp axis: the design has none");
+    ExpectRefused(recipe, "UnknownKey", "there is no gtp axis");
   }
 }
 
-// Grids of the reference that a recipe can have: our axes, in our order, and the expert view. The others are enumerated
-// in axis_test.
+// The grids that a recipe can have: our axes, in our order, and the expert view. axis_test covers the other grids.
 TEST_F(Layouts, GroupRanksAsTheReferencesGrids) {
   const std::map<std::set<std::string>, std::string> names = {{{"tp"}, "tp"},
                                                               {{"cp"}, "cp"},
@@ -252,7 +250,7 @@ TEST_F(Layouts, GroupRanksAsTheReferencesGrids) {
         for (const std::string dim : query.at("dims")) {
           if (dim.find("gtp") == std::string::npos) dims.insert(dim);
         }
-        if (!names.contains(dims)) continue;  // nobody communicates over these
+        if (!names.contains(dims)) continue;  // no communication uses these
         EXPECT_EQ(groups.at(names.at(dims)), query.at("groups")) << c.at("id") << query.at("dims");
         ++compared;
       }
@@ -271,8 +269,8 @@ TEST_F(Layouts, MayBeSmallerThanTheCluster) {
   }
 }
 
-// The reference's views are lists of sizes and names that can contradict the base grid. Ours are named sizes of one
-// grid with one pp: what its checks are for cannot be written in a recipe, and a plan that was changed so is refused.
+// In the reference system a view is a list of sizes and names, which can contradict the base grid. Here views are named
+// sizes of one grid with one pp. A recipe cannot express the contradictions, and a plan that has one is refused.
 TEST(Views, CannotContradictTheirGrid) {
   const auto rules_of = [](const std::function<void(Plan&)>& damage) {
     Diagnostics problems;

@@ -1,5 +1,5 @@
-// Models and images: parameter counts, where a rank's rows lie in the published tensors, and the grids of made-up
-// images, which a recipe writes out.
+// Models and images, compared with the reference system: parameter counts, the rows of published tensors that a rank
+// holds, and the grids of mock images.
 #include <map>
 
 #include "planner/compile.h"
@@ -30,7 +30,7 @@ TEST_F(Models, HaveTheDerivedParameterCounts) {
   }
 }
 
-// Rows of the published tensor behind a slot of the 20-layer language model, on coordinate `rank` of `tp`.
+// The rows of a published tensor of the 20-layer language model that tp coordinate `rank` holds in a slot.
 std::vector<std::pair<int64_t, int64_t>> RowsOf(const std::string& tensor, int tp, int rank) {
   Diagnostics problems;
   const std::string size = std::to_string(tp);
@@ -55,7 +55,7 @@ TEST_F(Models, CutTheInProjectionPartByPart) {
   for (const auto& [tp, ranks] : Golden().at("derived").at("mamba_in_proj_full_row_ranges").items()) {
     for (const auto& [rank, parts] : ranks.items()) {
       std::vector<std::pair<int64_t, int64_t>> expected;
-      for (const json& part : parts) {  // neighbours that touch are one run
+      for (const json& part : parts) {  // adjacent parts are joined
         if (!expected.empty() && expected.back().second == part[1])
           expected.back().second = part[2];
         else
@@ -67,8 +67,8 @@ TEST_F(Models, CutTheInProjectionPartByPart) {
   }
 }
 
-// The reference interleaves q, k and v by group; the published tensors, and so the plan's, are apart. A rank has the
-// same groups of heads.
+// The reference system interleaves q, k and v by group; the published tensors and the plan keep them separate. A rank
+// has the same groups of heads in both.
 TEST_F(Models, GiveARankTheReferencesGroupsOfHeads) {
   const json& layout = Golden().at("derived").at("qkv_layout").at("llm_tp2").at("ranks");
   for (int rank = 0; rank < 2; ++rank) {
@@ -82,8 +82,8 @@ TEST_F(Models, GiveARankTheReferencesGroupsOfHeads) {
   }
 }
 
-// Positions of a sequence of `length` that a rank holds, by the layout of the plan's value, "tp:shard0 cp:zigzag0": cp
-// cuts first, in 2 cp chunks of which coordinate r has r and 2 cp - 1 - r.
+// The positions of a sequence of `length` tokens that a rank holds, from the layout of a value of the plan, "tp:shard0
+// cp:zigzag0". cp cuts first, into 2 cp chunks: coordinate r has the chunks r and 2 cp - 1 - r.
 json Positions(int length, const std::string& layout, int cp, int cp_rank, int tp, int tp_rank) {
   std::vector<int> all(length), mine;
   for (int i = 0; i < length; ++i) all[i] = i;
@@ -151,8 +151,8 @@ class Images : public testing::GoldenProgram {
   }
 };
 
-// The reference factors a number of patches into a grid. A recipe writes the grid; one that the reference finds
-// impossible is refused however it is written. Grids with more tokens than the sample are refused for that alone.
+// The reference system factors a number of patches into a grid; a recipe gives the grid itself. If the reference finds
+// no grid, every way to write one is refused. Grids with more tokens than a sample are refused for that reason alone.
 TEST_F(Images, HaveTheGridsThatTheReferenceAllows) {
   for (const json& c : Golden().at("mock_patch_grid")) {
     const int64_t patches = c.at("num_patches");

@@ -1,5 +1,5 @@
-// Stages of modules and of layers. The design has encoders and one language model, the last in line; no virtual stages;
-// and no layer is ever dropped.
+// Pipeline stages of modules and of layers, compared with the reference system. Differences: encoders feed one language
+// model, which is always last; there are no virtual stages; and no layer is ever left out.
 #include <map>
 
 #include "tests/golden/golden_program.h"
@@ -13,7 +13,7 @@ using testing::GoldenModule;
 using testing::GoldenRecipe;
 using testing::Ids;
 
-// The golden graph's modules, that without an edge onwards last.
+// The modules of the golden graph; the module without an outgoing edge is last.
 GoldenRecipe RecipeOf(const json& edges, const json& modules) {
   GoldenRecipe recipe;
   std::string language;
@@ -115,8 +115,8 @@ TEST_F(Stages, LayersAreCutAsTheReferences) {
     GoldenRecipe recipe = OneRank(c.at("pattern"));
     recipe.modules = {{"language", 0, pp, 1, 1, pp, 1, 1, extra}};
     recipe.world = pp;
-    // Without virtual stages there are as many segments as stages; and where the reference drops two layers without a
-    // word, the design refuses.
+    // Without virtual stages there are as many segments as stages. The reference system silently leaves out two layers;
+    // here the recipe is refused.
     const bool refused = !c.at("vp_stage").is_null() || c["stages"][0].contains("exception") ||
                          c.at("id") == "uneven_pp2_both_ignores_middle";
     if (refused) {

@@ -1,4 +1,4 @@
-// No part of the golden file is forgotten: each is read by a test, or stands here with the reason why it is not.
+// Every part of the golden file is read by a test, or is listed here with the reason why not.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -29,10 +29,10 @@ const std::map<std::string, std::string> kUnread = {
      "the update compares experts x count with the total, in integers: ExpertBias.MovesBySignOfTheDistanceFromTheMean"},
     {"derived.global_norm", "two numbers: Gate.ClipsAboveTheLimitOnly"},
     {"derived.grad_scale",
-     "with the participation factor, which the design leaves out: Scale.DividesByTheLossTokensAndNotByZero"},
+     "with the participation factor, which this project does not have: Scale.DividesByTheLossTokensAndNotByZero"},
 };
 
-// All test sources but this one, joined.
+// The text of all test sources except this one.
 std::string Sources() {
   std::string all;
   for (const auto& entry : fs::recursive_directory_iterator(PLANWRIGHT_SOURCE_DIR "/tests")) {

@@ -32,7 +32,7 @@ TEST(BucketLayout, EqualsTheReference) {
   }
 }
 
-TEST(BucketLayout, ExampleOfFacts53) {
+TEST(BucketLayout, StartsAndEndsAreAligned) {
   const BucketLayout layout = LayOutBuckets({100, 200, 300}, {}, std::nullopt, 2, false);
   EXPECT_EQ(layout.parameters[0].start, 576);
   EXPECT_EQ(layout.parameters[1].end, 520);
@@ -42,7 +42,7 @@ TEST(BucketLayout, ExampleOfFacts53) {
   EXPECT_EQ(layout.buckets[0].shard, 384);
 }
 
-// The bucket in progress ends at the 64-aligned start of a parameter that must be alone, gap included.
+// The bucket in progress ends at the aligned start of the parameter that must be alone, so that the gap belongs to it.
 TEST(BucketLayout, SharedParameterClosesTheBucketInProgress) {
   const BucketLayout layout = LayOutBuckets({10, 20, 30}, {1}, std::nullopt, 2, false);
   ASSERT_EQ(layout.buckets.size(), 3u);
@@ -66,7 +66,7 @@ TEST(BucketSize, EqualsTheReference) {
               optional("result"));
   }
   EXPECT_EQ(BucketSize(1000, 8, std::nullopt, 4, true), 125);
-  EXPECT_EQ(BucketSize(3, 8, std::nullopt, 4, true), 0);  // every parameter its own bucket
+  EXPECT_EQ(BucketSize(3, 8, std::nullopt, 4, true), 0);  // every parameter has its own bucket
   EXPECT_EQ(BucketSize(1000, std::nullopt, std::nullopt, 128, true), 128'000'000);
   EXPECT_EQ(BucketSize(1000, 8, std::nullopt, 128, false), std::nullopt);
 }

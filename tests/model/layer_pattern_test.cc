@@ -6,6 +6,7 @@
 #include <set>
 #include <string_view>
 
+#include "planner/model/stage_split.h"
 #include "planner/plan/layer_kinds.h"
 #include "tests/golden.h"
 #include "tests/problems.h"
@@ -48,10 +49,10 @@ TEST(LayerPattern, ProductionPatternHas23ExpertLayers) {
   EXPECT_THAT((std::vector{pattern->count('M'), pattern->count('E'), pattern->count('*')}), ElementsAre(23, 23, 8));
 }
 
-TEST(LayerPattern, RulesOfFacts32) {
-  EXPECT_EQ(Parse("M*M*/")->mtp_depths, 0);          // empty parts are no MTP
-  EXPECT_EQ(Parse("/MM")->mtp_depths, 1);            // an empty main part is grammar
-  EXPECT_EQ(Parse("MM||M*|")->segments.size(), 4u);  // empty segments too
+TEST(LayerPattern, RulesOfTheGrammar) {
+  EXPECT_EQ(Parse("M*M*/")->mtp_depths, 0);          // empty parts mean no MTP
+  EXPECT_EQ(Parse("/MM")->mtp_depths, 1);            // an empty main part is accepted
+  EXPECT_EQ(Parse("MM||M*|")->segments.size(), 4u);  // and empty segments
   EXPECT_TRUE(Parse("M*/+"));                        // attention kinds are compared within a part
   for (const char* wrong : {"M*D", "*+", "MM/M|M", "MM/M*/MM", "MxM", "M M"}) EXPECT_FALSE(Parse(wrong)) << wrong;
 }
@@ -67,7 +68,7 @@ TEST(LayerPattern, UnknownLayerIsPointedAt) {
 TEST(LayerPattern, StagesEqualTheReference) {
   int compared = 0;
   for (const json& c : Golden().at("hybrid_segments")) {
-    // Upstream drops layers 8 and 9 here; we never drop a layer (design, "other deviations").
+    // The reference system leaves out layers 8 and 9 here. This planner never leaves out a layer.
     const bool drops_layers = c.at("id") == "uneven_pp2_both_ignores_middle";
     StageSplit split = {.pp = c.at("pp")};
     if (!c.at("first").is_null()) split.first_layers = c.at("first").get<int64_t>();
@@ -96,7 +97,7 @@ TEST(LayerPattern, StagesEqualTheReference) {
   EXPECT_GE(compared, 10);
 }
 
-// Upstream builds only the first segment; a plan with half a model is no plan.
+// The reference system builds only the first segment, half of the model.
 TEST(LayerPattern, BreaksBeyondThePipelineAreAnError) {
   Diagnostics diagnostics;
   EXPECT_FALSE(SplitIntoStages(*Parse("MM|M*"), {.pp = 1}, Line(7), diagnostics));

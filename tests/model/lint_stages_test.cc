@@ -23,7 +23,7 @@ Diagnostics LintsOf(const ModuleRecipe& recipe, const Grid& grid) {
   return diagnostics;
 }
 
-// 20 layers, of which the output head is worth about seven.
+// 20 layers. The output head has about the work of seven layers.
 ModuleRecipe Language(std::vector<int64_t> layers) {
   ModuleRecipe module = BuildLanguage(0, 2, {.pp = static_cast<int>(layers.size())});
   module.stage_layers = Located<std::vector<int64_t>>(std::move(layers), Line(150));

@@ -1,5 +1,5 @@
 #include "gtest/gtest.h"
-#include "planner/recipe/recipe_file.h"
+#include "planner/recipe/recipe_tree.h"
 #include "planner/recipe/yaml_tree.h"
 #include "tests/recipe/temp_recipes.h"
 
@@ -62,10 +62,11 @@ TEST(Extends, CyclesAndFloodsAreRefused) {
     const std::string below = "l" + std::to_string(i - 1) + ".yaml";
     files.Write("l" + std::to_string(i) + ".yaml", "extends: [" + below + ", " + below + "]\n");
   }
-  EXPECT_NE(Problems(files.folder() + "/l29.yaml").find("TooLarge: more than 64 recipes"), std::string::npos);
+  EXPECT_NE(Problems(files.folder() + "/l29.yaml").find("TooLarge: this recipe extends more than 64 files"),
+            std::string::npos);
   files.Write("long.yaml", "name: " + std::string(kLargestRecipe / 2, 'x') + "\n");
   EXPECT_NE(Problems(files.Write("r.yaml", "extends: [long.yaml, l0.yaml, long.yaml]\n"))
-                .find("TooLarge: with this one, the recipes that are read"),
+                .find("TooLarge: with this file, the recipe and the files"),
             std::string::npos);
 }
 

@@ -1,4 +1,5 @@
-// The schema and the reference page are made from the table of keys. UPDATE_GOLDENS=1 writes them.
+// The JSON schema and the page docs/recipe_reference.md must be up to date with the table of keys. UPDATE_GOLDENS=1
+// writes them.
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -12,7 +13,7 @@
 namespace planwright {
 namespace {
 
-// Compares a file of the sources with what it should say now.
+// Compares a file of the sources with its text as made now.
 void ExpectInStep(const std::string& path, const std::string& made, const std::string& command) {
   const std::string full = std::string(PLANWRIGHT_SOURCE_DIR) + "/" + path;
   if (std::getenv("UPDATE_GOLDENS") != nullptr) std::ofstream(full, std::ios::binary) << made;
@@ -42,9 +43,10 @@ TEST(GeneratedFiles, TheReferenceHasEveryKeyOnce) {
 }
 
 TEST(ExplainKey, OneKeyASectionAndNames) {
-  EXPECT_EQ(ExplainKey("batch.micro_samples"),
-            "batch.micro_samples\n    samples a language lane takes at once\n    value: integer, 1 to 16777216\n    "
-            "default: 1\n");
+  EXPECT_EQ(
+      ExplainKey("batch.micro_samples"),
+      "batch.micro_samples\n    samples of a microbatch on each language lane\n    value: integer, 1 to 16777216\n    "
+      "default: 1\n");
   EXPECT_EQ(ExplainKey("modules.language.parallel.tp"), ExplainKey("modules.<name>.parallel.tp"));
   EXPECT_NE(ExplainKey("modules.language.parallel.tp"), "");
   EXPECT_EQ(ExplainKey("bridges[0].from"), ExplainKey("bridges.from"));

@@ -1,5 +1,5 @@
-// Shipped recipes with random damage: the reader never crashes, and what it refuses it refuses with a reason and a
-// place.
+// Shipped recipes with random damage: the reader never crashes, and it gives a reason and a place for all that it
+// refuses.
 #include <algorithm>
 #include <filesystem>
 #include <iterator>

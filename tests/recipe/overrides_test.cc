@@ -62,7 +62,7 @@ TEST(Overrides, MalformedOnesAreRefused) {
     EXPECT_NE(Problems(path, {wrong}).find("BadOverride: "), std::string::npos) << wrong;
   }
   EXPECT_EQ(Problems(path, std::vector<std::string>(1001, "name=x")),
-            "TooLarge: 1001 overrides of 6006 bytes; there may be 1000 of 131072\n");
+            "TooLarge: 1001 overrides with 6006 bytes exceed the limits of 1000 overrides and 131072 bytes\n");
   EXPECT_EQ(Problems(path, std::vector<std::string>(1000, "name=x")), "");
   EXPECT_NE(Problems(path, {"name=" + std::string(kLargestRecipe, 'x')}).find("TooLarge: 1 overrides"),
             std::string::npos);

@@ -12,13 +12,13 @@ YamlNode Scalar(const std::string& written) {
   return map->entries[0].value;
 }
 
-// What each written form is as an integer, a number, a boolean and a text; - where it is none.
-struct Row {
+// A scalar as written, and its value as an integer, a number, a boolean and text; - if it is not of that type.
+struct ScalarForm {
   std::string written, integer, number, boolean, text;
 };
 
 TEST(Scalar, TypesOfWrittenForms) {
-  const Row rows[] = {
+  const ScalarForm forms[] = {
       {"0", "0", "0.0", "-", "-"},
       {"-1", "-1", "-1.0", "-", "-"},
       {"9223372036854775807", "9223372036854775807", "9223372036854775808.0", "-", "-"},
@@ -49,19 +49,19 @@ TEST(Scalar, TypesOfWrittenForms) {
       {"~", "-", "-", "-", "-"},
       {"[1]", "-", "-", "-", "-"},
   };
-  for (const Row& row : rows) {
-    const YamlNode node = Scalar(row.written);
+  for (const ScalarForm& form : forms) {
+    const YamlNode node = Scalar(form.written);
     int64_t integer = 0;
     double number = 0;
     bool boolean = false;
     std::string text;
-    EXPECT_EQ(ReadInteger(node, &integer, nullptr) ? std::to_string(integer) : "-", row.integer) << row.written;
-    EXPECT_EQ(ReadNumber(node, &number, nullptr), row.number != "-") << row.written;
-    if (row.number != "-") {
-      EXPECT_EQ(number, std::stod(row.number)) << row.written;
+    EXPECT_EQ(ReadInteger(node, &integer, nullptr) ? std::to_string(integer) : "-", form.integer) << form.written;
+    EXPECT_EQ(ReadNumber(node, &number, nullptr), form.number != "-") << form.written;
+    if (form.number != "-") {
+      EXPECT_EQ(number, std::stod(form.number)) << form.written;
     }
-    EXPECT_EQ(ReadBool(node, &boolean, nullptr) ? std::to_string(boolean) : "-", row.boolean) << row.written;
-    EXPECT_EQ(ReadString(node, &text, nullptr) ? text : "-", row.text) << row.written;
+    EXPECT_EQ(ReadBool(node, &boolean, nullptr) ? std::to_string(boolean) : "-", form.boolean) << form.written;
+    EXPECT_EQ(ReadString(node, &text, nullptr) ? text : "-", form.text) << form.written;
   }
 }
 
@@ -73,7 +73,7 @@ TEST(Scalar, SaysHowToWriteAnInteger) {
   EXPECT_FALSE(ReadInteger(Scalar("1e6"), &value, &problem));
   EXPECT_EQ(problem.help, "write 1000000");
   EXPECT_FALSE(ReadInteger(Scalar("'8'"), &value, &problem));
-  EXPECT_EQ(problem.help, "remove the quotes: what is in quotes is text");
+  EXPECT_EQ(problem.help, "remove the quotes: a value in quotes is text");
   EXPECT_FALSE(ReadInteger(Scalar("9223372036854775808"), &value, &problem));
   EXPECT_EQ(problem.kind, DiagnosticKind::kOutOfRange);
 }

@@ -1,4 +1,4 @@
-// The recipes that ship are valid, and say what their names promise.
+// The shipped recipes are valid, and have the sizes that their names and comments promise.
 #include <algorithm>
 
 #include "gtest/gtest.h"
@@ -63,29 +63,29 @@ TEST(ShippedRecipes, TinyIsColocatedOnOneRank) {
   }
 }
 
-// Nodes, lanes, expert groups and batches of the field's topologies (facts 9).
+// Nodes, lanes, expert groups and batches of the production layouts (docs/layouts/grids.md#topologies).
 TEST(ShippedRecipes, FiftyFourLayersAreTheReferenceTopologies) {
-  struct Row {
+  struct Topology {
     const char* name;
     int64_t nodes, encoder_ranks, language_ranks, ep, global_samples, microbatches;
   };
-  const Row rows[] = {{"9n", 9, 8, 64, 16, 192, 6},    {"17n", 17, 8, 128, 8, 384, 6},
-                      {"33n", 33, 8, 256, 8, 768, 6},  {"34n", 34, 16, 256, 8, 768, 6},
-                      {"68n", 68, 32, 512, 8, 768, 3}, {"100n", 100, 32, 768, 8, 768, 2}};
-  for (const Row& row : rows) {
-    const Recipe recipe = MustRead(Shipped(std::string("nemotron_moe_vlm_54l_") + row.name));
-    SCOPED_TRACE(row.name);
+  const Topology topologies[] = {{"9n", 9, 8, 64, 16, 192, 6},    {"17n", 17, 8, 128, 8, 384, 6},
+                                 {"33n", 33, 8, 256, 8, 768, 6},  {"34n", 34, 16, 256, 8, 768, 6},
+                                 {"68n", 68, 32, 512, 8, 768, 3}, {"100n", 100, 32, 768, 8, 768, 2}};
+  for (const Topology& topology : topologies) {
+    const Recipe recipe = MustRead(Shipped(std::string("nemotron_moe_vlm_54l_") + topology.name));
+    SCOPED_TRACE(topology.name);
     ASSERT_EQ(recipe.modules.size(), 2u);
     const ModuleRecipe &encoder = recipe.modules[0], &language = recipe.modules[1];
-    EXPECT_EQ(*recipe.cluster.nodes, row.nodes);
-    EXPECT_EQ(*encoder.ranks, row.encoder_ranks);
+    EXPECT_EQ(*recipe.cluster.nodes, topology.nodes);
+    EXPECT_EQ(*encoder.ranks, topology.encoder_ranks);
     EXPECT_EQ(*encoder.tp, 1);
-    EXPECT_EQ(*language.first_rank, row.encoder_ranks);
-    EXPECT_EQ(*language.ranks, row.language_ranks);
+    EXPECT_EQ(*language.first_rank, topology.encoder_ranks);
+    EXPECT_EQ(*language.ranks, topology.language_ranks);
     EXPECT_EQ(*language.tp, 2);
-    EXPECT_EQ(*language.ep, row.ep);
-    EXPECT_EQ(*recipe.batch.global_samples, row.global_samples);
-    EXPECT_EQ(*recipe.batch.global_samples / (*language.ranks / 2), row.microbatches);
+    EXPECT_EQ(*language.ep, topology.ep);
+    EXPECT_EQ(*recipe.batch.global_samples, topology.global_samples);
+    EXPECT_EQ(*recipe.batch.global_samples / (*language.ranks / 2), topology.microbatches);
     EXPECT_EQ(*encoder.train_backbone, "frozen");
     EXPECT_EQ(*encoder.train_projection, "trained");
     EXPECT_EQ(*language.train_backbone, "trained");

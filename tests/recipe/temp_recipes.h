@@ -1,4 +1,4 @@
-// Recipe files of one test, in a folder of their own, and what the reader says about them.
+// Recipe files of one test in a temporary folder, and the problems that the reader finds in them.
 #pragma once
 
 #include <filesystem>
@@ -53,7 +53,7 @@ class TempRecipes {
   std::filesystem::path folder_;
 };
 
-// Kinds and messages of the problems of a recipe, without places: "UnknownKey: unknown key ..." one a line.
+// Kinds and messages of the problems of a recipe, one on each line: "UnknownKey: unknown key ...".
 inline std::string Problems(const std::string& path, const std::vector<std::string>& overrides = {}) {
   Diagnostics problems;
   ReadRecipe(path, overrides, problems);
@@ -63,7 +63,7 @@ inline std::string Problems(const std::string& path, const std::vector<std::stri
   return text;
 }
 
-// The recipe, which must be free of problems.
+// Reads a recipe that must have no errors.
 inline Recipe MustRead(const std::string& path, const std::vector<std::string>& overrides = {}) {
   Diagnostics problems;
   std::optional<Recipe> recipe = ReadRecipe(path, overrides, problems);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Validates recipes against schemas/recipe.schema.json with an independent validator (python3-jsonschema).
 
-Every recipe that ships must pass, the recipes that are only warned of too, and every broken one must fail, but for those whose mistake a schema cannot
-see, which are named here one by one.
+All shipped recipes and the recipes with lints must pass. All broken recipes must fail, except those whose mistake a
+schema cannot see: UNSEEN lists them.
 """
 import json
 import pathlib
@@ -16,79 +16,82 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMA_PATH = ROOT / "schemas" / "recipe.schema.json"
 
-# What is wrong with these is not in the shape of one file.
+# Broken recipes that the schema accepts, and what it would have to see.
 UNSEEN = {
-    "07_unknown_model": "a name beside another",
+    "07_unknown_model": "a name that is not defined",
     "10_extends_cycle": "other files",
     "11_missing_file": "other files",
-    "13_not_built_yet": "known keys, which this version refuses",
-    "17_images_do_not_fit": "numbers beside each other",
+    "13_not_built_yet": "known keys that this version refuses",
+    "17_images_do_not_fit": "two numbers that do not fit",
     "23_hidden_control": "a character inside a name",
-    "24_wsd_without_its_segment": "a key that only one choice of another needs",
-    "25_warmup_past_the_decay": "numbers beside each other",
-    "26_rates_and_decay_out_of_order": "numbers beside each other",
-    "27_grid_does_not_fit": "numbers beside each other",
-    "28_placements_overlap": "numbers beside each other",
-    "29_bridge_to_nowhere": "a name beside another",
+    "24_wsd_without_its_segment": "a key that one choice of another key requires",
+    "25_warmup_past_the_decay": "two numbers that do not fit",
+    "26_rates_and_decay_out_of_order": "two numbers that do not fit",
+    "27_grid_does_not_fit": "two numbers that do not fit",
+    "28_placements_overlap": "two numbers that do not fit",
+    "29_bridge_to_nowhere": "a name that is not defined",
     "30_pattern_with_a_foreign_letter": "the letters of a pattern",
-    "31_sizes_that_do_not_divide": "numbers beside each other",
-    "32_missing_section": "a section that the pattern needs",
-    "33_batch_does_not_divide": "numbers beside each other",
-    "34_dp_that_is_not": "numbers beside each other",
-    "35_expert_parallel_too_wide": "numbers beside each other",
-    "36_packed_samples": "numbers beside each other",
-    "37_context_parallel_that_does_not_divide": "numbers beside each other",
-    "38_conflicting_keys": "numbers beside each other",
+    "31_sizes_that_do_not_divide": "two numbers that do not fit",
+    "32_missing_section": "a section that the pattern requires",
+    "33_batch_does_not_divide": "two numbers that do not fit",
+    "34_dp_that_is_not": "two numbers that do not fit",
+    "35_expert_parallel_too_wide": "two numbers that do not fit",
+    "38_conflicting_keys": "two numbers that do not fit",
     "40_two_language_modules": "the kinds of the models that modules name",
-    "41_ranks_not_covered": "numbers beside each other",
-    "42_outside_the_cluster": "numbers beside each other",
-    "43_model_does_not_cut": "numbers beside each other",
+    "41_ranks_not_covered": "two numbers that do not fit",
+    "42_outside_the_cluster": "two numbers that do not fit",
+    "43_model_does_not_cut": "two numbers that do not fit",
     "44_bridge_the_wrong_way": "the kinds of the models that modules name",
     "45_bridge_twice": "two items of a list",
-    "46_encoder_without_bridge": "a module beside the bridges",
-    "47_warmup_twice": "two keys of which one excludes the other",
+    "46_encoder_without_bridge": "modules and bridges together",
+    "47_warmup_twice": "two keys that exclude each other",
     "48_two_kinds_of_attention": "the letters of a pattern",
     "49_multi_token_parts_differ": "the letters of a pattern",
-    "50_segments_on_one_stage": "a pattern beside a number",
-    "51_stages_that_lose_layers": "a pattern beside numbers",
-    "52_gradients_in_bf16": "a choice that is refused with its reason",
-    "53_nothing_trains": "modules beside each other",
+    "50_segments_on_one_stage": "a pattern and a number that do not fit",
+    "51_stages_that_lose_layers": "a pattern and numbers that do not fit",
+    "52_gradients_in_bf16": "a choice that the schema has but the planner refuses",
+    "53_nothing_trains": "several modules together",
     "55_overrides": "the command line",
-    "56_lint_made_an_error": "numbers beside each other",
-    "57_image_longer_than_a_sample": "numbers beside each other",
-    "58_vocabulary_of_two": "numbers beside each other",
-    "59_vocabulary_below_bytes": "numbers beside each other",
+    "56_lint_made_an_error": "two numbers that do not fit",
+    "57_image_longer_than_a_sample": "two numbers that do not fit",
+    "58_vocabulary_of_two": "two numbers that do not fit",
+    "59_vocabulary_below_bytes": "two numbers that do not fit",
     "60_encoder_alone": "the kinds of the models that modules name",
     "61_experts_on_an_encoder": "the kinds of the models that modules name",
-    "62_stages_on_shared_ranks": "numbers beside each other",
-    "63_bridges_without_tokens": "a key that the number of bridges needs",
-    "64_one_token_for_two_bridges": "numbers beside each other",
-    "65_bridge_token_outside_the_vocabulary": "numbers beside each other",
-    "66_token_that_the_data_never_has": "numbers beside each other",
-    "67_some_together_some_apart": "numbers beside each other",
-    "70_table_of_positions": "numbers beside each other",
-    "71_table_of_odd_side": "numbers beside each other",
-    "75_stage_layers_that_do_not_add_up": "numbers beside each other",
-    "76_images_smaller_than_a_token": "numbers beside each other",
+    "62_stages_on_shared_ranks": "two numbers that do not fit",
+    "63_bridges_without_tokens": "a key that several bridges require",
+    "64_one_token_for_two_bridges": "two numbers that do not fit",
+    "65_bridge_token_outside_the_vocabulary": "two numbers that do not fit",
+    "66_token_that_the_data_never_has": "two numbers that do not fit",
+    "67_some_together_some_apart": "two numbers that do not fit",
+    "68_packed_samples": "two numbers that do not fit",
+    "69_context_parallel_that_does_not_divide": "two numbers that do not fit",
+    "70_table_of_positions": "two numbers that do not fit",
+    "71_table_of_odd_side": "two numbers that do not fit",
+    "75_stage_layers_that_do_not_add_up": "two numbers that do not fit",
+    "76_images_smaller_than_a_token": "two numbers that do not fit",
     "77_device_too_small": "memory follows from the whole plan",
-    "78_step_too_long": "numbers beside each other",
+    "78_step_too_long": "two numbers that do not fit",
     "79_pattern_too_long": "the letters of a pattern, counted",
     "80_too_many_modules": "modules, counted over all files",
-    "82_nothing_to_recompute": "a choice beside the letters of a pattern",
-    "83_image_token_that_no_bridge_fills": "numbers beside each other",
-    "84_no_token_with_loss": "numbers beside each other",
-    "85_model_too_large": "numbers beside each other",
-    "86_microbatch_too_large": "numbers beside each other",
+    "82_nothing_to_recompute": "a choice and a pattern that do not fit",
+    "83_image_token_that_no_bridge_fills": "two numbers that do not fit",
+    "84_no_token_with_loss": "two numbers that do not fit",
+    "85_model_too_large": "two numbers that do not fit",
+    "86_microbatch_too_large": "two numbers that do not fit",
     "88_too_many_layers": "layers, counted over all modules",
     "89_too_many_stages": "stages, counted over all modules",
-    "90_too_many_buckets": "numbers beside each other",
-    "91_too_many_transfers": "numbers beside each other",
-    "92_no_image_token": "a key that is needed where a module is an encoder",
+    "90_too_many_buckets": "two numbers that do not fit",
+    "91_too_many_transfers": "two numbers that do not fit",
+    "92_no_image_token": "a key that is required if a module is an encoder",
 }
 
 
 class Yaml12Loader(yaml.SafeLoader):
-    """PyYAML reads YAML 1.1, where `off` is false and 010 is eight; editors and Planwright read the core schema of YAML 1.2."""
+    """The core schema of YAML 1.2, as editors and Planwright read it.
+
+    PyYAML reads YAML 1.1, where `off` is false and 010 is eight.
+    """
 
 
 Yaml12Loader.yaml_implicit_resolvers = {}
@@ -137,7 +140,7 @@ class Schema(unittest.TestCase):
                 self.assertIsNotNone(named)
                 self.assertEqual((path.parent / named.group(1)).resolve(), SCHEMA_PATH)
 
-    def test_accepts_recipes_that_are_only_warned_of(self):
+    def test_accepts_recipes_with_lints(self):
         for folder in sorted((ROOT / "tests/golden/lints").iterdir()):
             with self.subTest(folder=folder.name):
                 self.assertEqual(self.errors(load((folder / "recipe.yaml").read_text())), [])
@@ -155,12 +158,14 @@ class Schema(unittest.TestCase):
 
     def test_says_where(self):
         recipe = load((ROOT / "tests/golden/broken/01_misspelled_key/recipe.yaml").read_text())
-        self.assertTrue(any(e.startswith("batch: ") and "global_sample" in e for e in self.errors(recipe)), self.errors(recipe))
+        errors = self.errors(recipe)
+        self.assertTrue(any(e.startswith("batch: ") and "global_sample" in e for e in errors), errors)
 
-    def test_a_file_that_extends_others_may_leave_things_to_them(self):
-        self.assertTrue(self.accepts("{extends: [a.yaml], batch: {micro_samples: 2}, models: {m: {hidden: 64, heads: 4}}}"))
+    def test_a_file_with_extends_may_leave_out_keys(self):
+        self.assertTrue(
+            self.accepts("{extends: [a.yaml], batch: {micro_samples: 2}, models: {m: {hidden: 64, heads: 4}}}"))
         self.assertTrue(self.accepts("{extends: a.yaml, data: {kind: webdataset}}"))
-        # but what it says must be right, of one kind or another
+        # but the keys that it has must be right for at least one kind
         self.assertFalse(self.accepts("{extends: [a.yaml], batch: {micro_sample: 2}}"))
         self.assertFalse(self.accepts("{extends: [a.yaml], models: {m: {hidden: 64, vocabulary: 9, patch: 2}}}"))
         self.assertFalse(self.accepts("{extends: [a.yaml], models: {m: {kind: radio_vit, vocabulary: 9}}}"))
@@ -168,13 +173,13 @@ class Schema(unittest.TestCase):
         self.assertFalse(self.accepts("{extends: [a.yaml], bridges: [{from: a}]}"))
         self.assertFalse(self.accepts("{extends: [a.yaml], models: {m-1: {hidden: 64}}}"))
 
-    def test_a_library_has_whole_models(self):
+    def test_a_library_has_complete_models(self):
         model = "kind: hybrid_lm, pattern: '*', hidden: 8, attention: {heads: 1, head_dim: 8, kv_groups: 1}"
         self.assertTrue(self.accepts("{models: {m: {%s, vocabulary: 64}}}" % model))
         self.assertFalse(self.accepts("{models: {m: {%s}}}" % model))
         self.assertFalse(self.accepts("{models: {m: {hidden: 8}}}"))
 
-    def test_without_a_kind_data_is_made_up(self):
+    def test_data_without_a_kind_is_mock(self):
         whole = load((ROOT / "recipes/nemotron_moe_vlm_tiny.yaml").read_text())
         del whole["data"]["kind"]
         self.assertEqual(self.errors(whole), [])
@@ -190,7 +195,8 @@ class Schema(unittest.TestCase):
         batch = self.schema["properties"]["batch"]["properties"]
         self.assertEqual(batch["micro_samples"]["default"], 1)
         self.assertTrue(batch["global_samples"]["description"])
-        self.assertEqual(self.schema["properties"]["precision"]["properties"]["params"]["enum"], ["bf16", "fp32", "fp64"])
+        precision = self.schema["properties"]["precision"]["properties"]
+        self.assertEqual(precision["params"]["enum"], ["bf16", "fp32", "fp64"])
         self.assertEqual(batch["sequence_length"]["minimum"], 2)
 
 

@@ -8,7 +8,6 @@
 
 #include "planner/compile.h"
 #include "planner/diagnostics/render.h"
-#include "planner/diagnostics/source_texts.h"
 #include "planner/recipe/recipe_reader.h"
 
 namespace planwright::testing {

@@ -1,4 +1,5 @@
-#include "planner/diagnostics/explanations/rooms.h"
+// PW03xx: bridges between modules.
+#include "planner/diagnostics/explanations/explanations.h"
 
 namespace planwright {
 namespace {
@@ -11,43 +12,41 @@ constexpr Explanation kExplanations[] = {
   - {from: vision, to: language})",
      R"(bridges:
   - {from: radio_encoder, to: language})",
-     "Use the names under `modules`."},
+     "Use names that are keys of `modules`."},
 
     {kBridgeDirection,
-     "A bridge carries image rows from an encoder to the language module. Gradients find their way back by themselves "
-     "and need no "
-     "bridge.",
+     "A bridge sends image rows from an encoder to the language module. It also returns their gradients, so the other "
+     "direction needs no bridge.",
      R"(bridges:
   - {from: language, to: radio_encoder})",
      R"(bridges:
   - {from: radio_encoder, to: language})",
-     "Write it from the encoder to the language module."},
+     "Write the encoder under `from` and the language module under `to`."},
 
-    {kRepeatedBridge, "Two bridges join the same modules. Each encoder's rows arrive once.",
+    {kRepeatedBridge, "Two bridges connect the same modules. The rows of an encoder are sent once.",
      R"(bridges:
   - {from: radio_encoder, to: language}
   - {from: radio_encoder, to: language})",
      R"(bridges:
   - {from: radio_encoder, to: language})",
-     "Remove one. How lanes are dealt to lanes follows from the grids."},
+     "Remove one of them. Which lane sends to which lane follows from the grids, not from the bridges."},
 
     {kMissingBridge,
-     "An encoder's output goes nowhere: it would be trained on nothing, and the image places of the text would stay "
-     "empty.",
+     "No bridge starts at this encoder. It would receive no gradients, and the image tokens of the text would receive "
+     "no rows.",
      "bridges: []",
      R"(bridges:
   - {from: radio_encoder, to: language})",
-     "Add a bridge, or take the encoder out. A list in a file replaces that of the files below it."},
+     "Add a bridge, or remove the encoder. Note that a list replaces the list of an extended file."},
 
     {kBridgeCircle,
-     "Modules feed each other in a circle, so that none could start. Bridges of today lead from encoders to the "
-     "language module alone "
-     "(PW0302), so that no recipe can say so; plans that are made by other means can.",
-     "", "", "Remove a bridge, so that samples flow one way."},
+     "The bridges form a circle, so no module could start. A recipe file cannot cause this error, because bridges lead "
+     "only from encoders to the language module (PW0302). Programs that build recipes by other means can.",
+     "", "", "Remove a bridge, so that samples flow in one direction."},
 
     {kBridgeTokenMissing,
-     "With several encoders the text must say whose rows stand where: each bridge has a token of its own, whose places "
-     "its rows take.",
+     "With several encoders, each bridge needs its own token id. The rows of an encoder take the places of its token "
+     "in the text.",
      R"(cluster: {nodes: 2}
 modules:
   diagrams: {model: radio_vit_h, placement: {first_rank: 8, ranks: 8}, parallel: {tp: 4}}
@@ -62,9 +61,9 @@ bridges:
   - {from: radio_encoder, to: language, token: 511}
   - {from: diagrams, to: language, token: 512}
 data: {image_grids: [[64, 64]]})",
-     "Give every bridge a `token`, an id of the vocabulary."},
+     "Give every bridge a `token` that is an id of the vocabulary."},
 
-    {kRepeatedBridgeToken, "Two bridges fill the places of one token, so that nothing tells their rows apart.",
+    {kRepeatedBridgeToken, "Two bridges have the same token, so their rows would take the same places in the text.",
      R"(cluster: {nodes: 2}
 modules:
   diagrams: {model: radio_vit_h, placement: {first_rank: 8, ranks: 8}, parallel: {tp: 4}}
@@ -79,13 +78,11 @@ bridges:
   - {from: radio_encoder, to: language, token: 511}
   - {from: diagrams, to: language, token: 512}
 data: {image_grids: [[64, 64]]})",
-     "Give each bridge another token."},
+     "Give each bridge a different token."},
 
     {kBridgeTokenNotInData,
-     "The bridge waits for a token that the data never has: with the tokenizer bytes every image stands at token 256, "
-     "and rows for another would "
-     "have no place. Or the other way round: images stand at data.image_token, and the places of that are filled by no "
-     "bridge.",
+     "The token of a bridge and the image token of the data are different. Either the data never contains the token of "
+     "the bridge: with tokenizer bytes every image has token 256. Or no bridge fills the places of data.image_token.",
      R"(cluster: {gpu: none}
 bridges:
   - {from: radio_encoder, to: language, token: 300}
@@ -94,19 +91,18 @@ data: {kind: webdataset, shards: [a.tar]})",
 bridges:
   - {from: radio_encoder, to: language}
 data: {kind: webdataset, shards: [a.tar]})",
-     "Leave `token` out, and keep one encoder."},
+     "Remove `token` from the bridge, and use one encoder."},
 
     {kIdleLanes,
-     "The samples of a microbatch, micro_samples for each language lane, are dealt to the encoder's lanes. With fewer "
-     "samples than lanes the last "
-     "ones never have an image: their ranks wait, take memory, and train nothing. The reference asks that its lanes "
-     "divide the microbatch.",
+     "The encoder's lanes share the samples of a microbatch. A microbatch has micro_samples for each language lane. If "
+     "there are fewer samples than encoder lanes, the last lanes never receive an image: their ranks wait, use memory, "
+     "and train nothing.",
      R"(modules:
   radio_encoder: {parallel: {tp: 1}})",
      R"(modules:
   radio_encoder: {parallel: {tp: 1}}
 batch: {micro_samples: 2})",
-     "Give the encoder fewer ranks or a larger tp, or take more samples at a time."},
+     "Give the encoder fewer ranks or a larger tp, or increase micro_samples."},
 };
 
 }  // namespace

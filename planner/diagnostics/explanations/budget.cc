@@ -1,4 +1,5 @@
-#include "planner/diagnostics/explanations/rooms.h"
+// PW04xx: batch, budget, learning rate and gradients.
+#include "planner/diagnostics/explanations/explanations.h"
 
 namespace planwright {
 namespace {
@@ -7,100 +8,95 @@ using enum DiagnosticKind;
 
 constexpr Explanation kExplanations[] = {
     {kBatchDoesNotDivide,
-     "A step takes its samples in microbatches, each of micro_samples for every language lane: global_samples must be "
-     "a multiple of "
-     "micro_samples x dp of the language module.",
+     "A step consists of whole microbatches, and each microbatch has micro_samples for every language lane. "
+     "global_samples must be a multiple of micro_samples x dp of the language module.",
      "batch: {global_samples: 9}", "batch: {global_samples: 16}",
-     "Take one of the two nearest numbers in the help, or change the lanes."},
+     "Use one of the two nearest numbers in the help, or change the number of lanes."},
 
-    {kLearningRateRange, "The learning rate rises from init to peak and falls to min: both are at most peak.",
+    {kLearningRateRange,
+     "The learning rate rises from init to peak and then falls to min. Both init and min must be at most peak.",
      "budget: {learning_rate: {peak: 2.0e-4, min: 2.0e-3}}", "budget: {learning_rate: {peak: 2.0e-3, min: 2.0e-4}}",
-     "Look for a slip in an exponent."},
+     "Look for a mistake in an exponent."},
 
     {kWarmupTooLong,
-     "decay_samples is the sample at which the decay ends, counted from the start of training. The warmup must end "
-     "before it.",
+     "decay_samples is the sample count at which the decay ends, counted from the start of training. The warmup must "
+     "end before it.",
      "budget: {learning_rate: {warmup_samples: 80, decay_samples: 80}}",
      "budget: {learning_rate: {warmup_samples: 16, decay_samples: 80}}",
-     "Shorten the warmup or move the end. Do not give decay_samples as a length."},
+     "Shorten the warmup, or increase decay_samples. decay_samples is not the length of the decay."},
 
     {kWsdIncomplete,
-     "Style wsd keeps the rate at its peak and lets it fall at the end. How long that fall is, and its shape, have no "
-     "default.",
+     "Style wsd keeps the learning rate at its peak and decays it at the end. The length and the shape of this decay "
+     "have no default.",
      "budget: {learning_rate: {style: wsd}}",
      "budget: {learning_rate: {style: wsd, wsd: {decay_samples: 24, style: minus_sqrt}}}",
-     "Give wsd.decay_samples, a length, and wsd.style."},
+     "Add wsd.decay_samples, the length of the decay in samples, and wsd.style."},
 
-    {kWeightDecayRange, "Weight decay rises from start to end, or is constant with both equal.",
+    {kWeightDecayRange,
+     "The weight decay rises from start to end, so start must be at most end. With style constant both must be equal.",
      "budget: {weight_decay: {start: 0.1, end: 0.05, style: linear}}",
-     "budget: {weight_decay: {start: 0.05, end: 0.1, style: linear}}", "Exchange the two, or make them equal."},
+     "budget: {weight_decay: {start: 0.05, end: 0.1, style: linear}}", "Exchange the two values, or make them equal."},
 
-    {kWarmupTwice, "The warmup is given as a number of samples and as a fraction of decay_samples.",
+    {kWarmupTwice, "The warmup is given both as a number of samples and as a fraction of decay_samples.",
      "budget: {learning_rate: {warmup_samples: 8, warmup_fraction: 0.1}}",
      "budget: {learning_rate: {warmup_samples: 8}}",
-     "Keep one. If the other stands in a file that this one extends, use the form that stands there."},
+     "Keep one of the two. If an extended file gives the other one, use the same key as that file."},
 
     {kDecayEndsEarly,
-     "From decay_samples to the end of training every step uses the minimum rate. decay_samples is an absolute end and "
-     "not a length: "
-     "whoever takes the warmup off, as a well-known production recipe does, trains as many samples at the end as the "
-     "warmup has, at the "
-     "lowest rate.",
+     "From decay_samples to the end of training, all steps use the minimum learning rate. decay_samples is counted "
+     "from the start of training and includes the warmup. A recipe that subtracts the warmup therefore trains as many "
+     "samples as the warmup has at the minimum rate.",
      "budget: {train_samples: 80, learning_rate: {decay_samples: 40}}",
      "budget: {train_samples: 80, learning_rate: {decay_samples: 80}}",
-     "Make decay_samples equal to train_samples, or leave it out. If the low end is meant, silence the lint."},
+     "Make decay_samples equal to train_samples, or remove it. If the steps at the minimum rate are intended, silence "
+     "the lint."},
 
     {kWsdUnused,
-     "The recipe describes the fall of style wsd, and the style is another one: the description has no effect.",
+     "The recipe describes the decay of style wsd, but the style is another one. The description has no effect.",
      "budget: {learning_rate: {style: cosine, wsd: {decay_samples: 24, style: linear}}}",
      "budget: {learning_rate: {style: wsd, wsd: {decay_samples: 24, style: linear}}}",
      "Use style: wsd, or remove `wsd`."},
 
     {kSamplesPastBudget,
-     "Every step is a full batch, so that steps = train_samples / global_samples, rounded up, and the last one trains "
-     "on samples beyond "
-     "the budget. Other frameworks round down and leave samples out.",
+     "Every step trains on a full global batch. The number of steps is train_samples / global_samples, rounded up, so "
+     "the last step trains on more samples than the budget has. Other frameworks round down and skip the rest of the "
+     "samples.",
      "budget: {train_samples: 77}", "budget: {train_samples: 80}",
-     "Use a multiple of global_samples; the help has the two nearest. Few samples of many do no harm: silence the lint "
-     "then."},
+     "Use a multiple of global_samples; the help shows the two nearest. If the additional samples do no harm, silence "
+     "the lint."},
 
     {kWarmupNeverEnds,
-     "The last step begins before the warmup ends, so that no step trains at the peak rate. Often a recipe for a short "
-     "test that extends "
-     "a long one.",
+     "The last step begins before the warmup ends, so no step uses the peak learning rate. Often a recipe for a short "
+     "test extends a recipe for a long training.",
      "budget: {learning_rate: {warmup_samples: 80, decay_samples: 160}}",
-     "budget: {learning_rate: {warmup_samples: 16, decay_samples: 80}}", "Shorten the warmup or train longer."},
+     "budget: {learning_rate: {warmup_samples: 16, decay_samples: 80}}", "Shorten the warmup, or train longer."},
 
     {kFewMicrobatches,
-     "A pipeline works while different stages hold different microbatches. With fewer microbatches than stages some "
-     "stage is idle at "
-     "every moment: of a step with m microbatches over s stages a part (s - 1) / (m + s - 1) is lost.",
+     "In a pipeline the stages work on different microbatches at the same time. If a step has fewer microbatches than "
+     "the pipeline has stages, at least one stage is idle at any time. With m microbatches and s stages, the fraction "
+     "(s - 1) / (m + s - 1) of a step is lost.",
      "batch: {global_samples: 2}", "batch: {global_samples: 8}",
-     "Use a larger global batch, fewer lanes, or fewer stages. An encoder on ranks of its own is a stage."},
+     "Use a larger global batch, fewer lanes, or fewer stages. An encoder on its own ranks counts as a stage."},
 
     {kGradientPrecision,
-     "Gradients that are summed in bf16 lose what small steps add: 8 bits remain after each addition, more is lost on "
-     "every rank more, "
-     "and the curve departs from that of another layout at the second step. No log shows it, and this product promises "
-     "curves that no "
-     "layout changes, so it is an error and no lint.",
+     "A bf16 number has 8 significant bits. Sums of bf16 gradients lose small contributions, and lose more with every "
+     "rank. From the second step on, the loss curve would differ from that of another layout, and no log would show "
+     "it. Loss curves must not depend on the layout, so this is an error and not a lint.",
      "gradients: {reduce_dtype: bf16}", "gradients: {reduce_dtype: fp32}",
-     "Use fp32. What it costs in traffic, overlap_reduce hides."},
+     "Use fp32. overlap_reduce hides the time of the additional traffic."},
 
     {kWsdTailTooLong,
-     "The fall of style wsd is counted back from decay_samples, and begins before the warmup ends: behind the warmup "
-     "the rate drops at "
-     "once to where the fall is by then.",
+     "The decay of style wsd ends at decay_samples and is so long that it begins before the warmup ends. After the "
+     "warmup the rate drops at once to the value that the decay has at that point.",
      "budget: {learning_rate: {warmup_samples: 16, style: wsd, wsd: {decay_samples: 72, style: linear}}}",
      "budget: {learning_rate: {warmup_samples: 16, style: wsd, wsd: {decay_samples: 24, style: linear}}}",
-     "wsd.decay_samples is a length: at most decay_samples less the warmup."},
+     "wsd.decay_samples is a length. Use at most decay_samples minus the warmup."},
 
     {kRateSettingUnused,
-     "A rate is given that no sample is trained with: `init`, from which a warmup would rise, without a warmup; or "
-     "`min`, to which a decay would "
-     "fall, with style constant, which keeps the peak for ever.",
+     "The recipe gives a learning rate that no sample is trained with. `init` is the rate at which a warmup starts, "
+     "but there is no warmup. Or `min` is the rate at which a decay ends, but style constant never decays.",
      "budget: {learning_rate: {init: 1.0e-5}}", "budget: {learning_rate: {init: 1.0e-5, warmup_samples: 16}}",
-     "Add what would use it, or remove it."},
+     "Add a warmup or a decay, or remove the rate."},
 };
 
 }  // namespace

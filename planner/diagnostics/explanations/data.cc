@@ -1,4 +1,5 @@
-#include "planner/diagnostics/explanations/rooms.h"
+// PW06xx: samples.
+#include "planner/diagnostics/explanations/explanations.h"
 
 namespace planwright {
 namespace {
@@ -7,59 +8,56 @@ using enum DiagnosticKind;
 
 constexpr Explanation kExplanations[] = {
     {kTokenOutsideVocabulary,
-     "The id of image tokens, or an id that the tokenizer or made-up data needs, is no row of the embedding.",
+     "The model's embedding has no row for a token id: for the image token, or for an id that the tokenizer or mock "
+     "data needs.",
      "data: {image_token: 131072}", "data: {image_token: 131071}",
-     "Ids count from 0. Choose one below the vocabulary, or enlarge it."},
+     "Ids count from 0. Use an id below the vocabulary, or a larger vocabulary."},
 
     {kImageGrid,
-     "A grid of patches must lie on the table of positions (max_image / patch a side), and hold whole squares of "
-     "pixel_shuffle patches, "
-     "because each square becomes one token.",
+     "An image is a grid of patches. Each side of the grid has at most max_image / patch patches, the size of the "
+     "position table. It is also a multiple of pixel_shuffle, because each square of pixel_shuffle x pixel_shuffle "
+     "patches becomes one token.",
      "data: {image_grids: [[64, 63]]}", "data: {image_grids: [[64, 64]]}",
-     "Use multiples of pixel_shuffle, up to max_image / patch."},
+     "Use multiples of pixel_shuffle that are at most max_image / patch."},
 
     {kSampleTooLong,
-     "A sample may draw max_images of the largest grid, each with its text, and that is longer than the sequence.",
+     "A sample can have max_images images of the largest grid, each with its text. Such a sample is longer than "
+     "sequence_length.",
      "batch: {sequence_length: 4096}", "batch: {sequence_length: 8192}",
-     "Use fewer or smaller images, shorter text, or a longer sequence."},
+     "Use fewer or smaller images, shorter text, or a larger sequence_length."},
 
     {kPackedSamples,
-     "With packed documents each lane has one list of the places where documents end, for one sample: attention and "
-     "Mamba state stop there.",
+     "With packed documents, attention and Mamba-2 states stop at the end of each document. A lane has one list of "
+     "document ends, and it describes one sample.",
      R"(data: {packed_documents: true}
 batch: {micro_samples: 2})",
      R"(data: {packed_documents: true}
 batch: {micro_samples: 1})",
-     "Use micro_samples: 1. A longer sequence does the same work with fewer calls."},
+     "Use micro_samples: 1. A larger sequence_length does the same work in fewer calls."},
 
     {kMaskedTokensRaiseAuxLoss,
-     "Each token with a loss weighs 1 / N (N: loss tokens of the step), and the auxiliary loss of each sample "
-     "sequence_length / N, as in "
-     "the reference. Image tokens and padding carry no loss: where they are most of a sequence, balancing the experts "
-     "outweighs the text "
-     "by as much, and aux_loss is not what it looks like.",
+     "Let N be the number of tokens with a loss in a step. Each of them weighs 1 / N in the total loss, and the "
+     "auxiliary loss of each sample weighs sequence_length / N. Image tokens and padding have no loss. If they are "
+     "most of a sequence, the auxiliary loss weighs much more than its coefficient aux_loss says, and balancing the "
+     "experts can outweigh the text.",
      "lints: {PW0605: warn}",
      R"(lints: {PW0605: warn}
 models:
   nemotron_hybrid_moe_20l: {moe: {aux_loss: 0.0}})",
-     "Choose aux_loss for the weight that it really has, then silence the lint. With made-up data the message says the "
-     "factor."},
+     "Choose aux_loss with this factor in mind, then silence the lint. With mock data the message shows the factor."},
 
     {kEncoderWithoutImages,
-     "Made-up samples draw 0 to max_images images each. With 0 the encoder runs on no rows at every step: its "
-     "gradients are zero, and only weight "
-     "decay moves it.",
+     "Each sample of mock data has between 0 and max_images images. With max_images 0 the encoder processes no rows in "
+     "any step. Its gradients are zero, and only weight decay changes its weights.",
      "data: {max_images: 0}", "data: {max_images: 3}",
-     "Draw images, or train the language model alone. A run that tests how text-only batches pass may silence the "
-     "lint."},
+     "Increase max_images, or remove the encoder. If the run tests batches without images, silence the lint."},
 
     {kNoLossTokens,
-     "A position has a loss where the token behind it is text, not an image and not padding. Samples of a single text "
-     "token have no such "
-     "position: the number of loss tokens is 0 at every step, and nothing is learnt.",
+     "A position has a loss if the next token is text. Samples of a single text token and no image have no such "
+     "position. Every step would have 0 tokens with a loss, and nothing would be learned.",
      "data: {max_images: 0, text_tokens: 1}\nlints: {PW0606: off}",
      "data: {max_images: 0, text_tokens: 2}\nlints: {PW0606: off}",
-     "Use two text tokens or more, or images before the text."},
+     "Use at least two text tokens, or images before the text."},
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-#include "planner/diagnostics/explanations/rooms.h"
+// PW05xx: models and their layers.
+#include "planner/diagnostics/explanations/explanations.h"
 
 namespace planwright {
 namespace {
@@ -6,61 +7,69 @@ namespace {
 using enum DiagnosticKind;
 
 constexpr Explanation kExplanations[] = {
-    {kUnknownLayer, "A character of the layer pattern is no kind of layer. Lower-case letters are none.",
+    {kUnknownLayer,
+     "A character of the layer pattern is not the letter of a layer kind. Lower-case letters are not used.",
      R"(models:
   nemotron_hybrid_moe_20l: {pattern: "MEmE*E"})",
      R"(models:
   nemotron_hybrid_moe_20l: {pattern: "MEME*E"})",
-     "`plan explain models.<name>.pattern` lists the letters; `|` ends a pipeline stage."},
+     "`plan explain models.<name>.pattern` lists the letters. `|` ends a pipeline stage."},
 
     {kPatternConflict,
-     "Parts of a layer pattern contradict each other: attention beside sparse or latent attention, multi-token "
-     "prediction parts that "
-     "differ, or a pipeline break inside one.",
+     "Parts of the layer pattern contradict each other: it mixes attention with sparse or latent attention, its "
+     "multi-token-prediction parts differ, or one of these parts contains a pipeline break.",
      R"(models:
   nemotron_hybrid_moe_20l: {pattern: "EM*MD"})",
      R"(models:
   nemotron_hybrid_moe_20l: {pattern: "EM*M*"})",
-     "Use one kind of attention, and the same layers behind every `/`."},
+     "Use one kind of attention, and the same layers after every `/`."},
 
     {kPatternSplit,
-     "The layers cannot be dealt to the pipeline stages without losing some. Elsewhere a `|` too many builds a part of "
-     "the model, and "
-     "two sizes that do not add up drop layers, both without a word.",
+     "The layers cannot be divided among the pipeline stages so that each layer is in exactly one stage. Other "
+     "frameworks build only a part of the model in such a case, without an error.",
      R"(models:
   nemotron_hybrid_moe_20l: {pattern: "MEM|E*E"})",
      R"(models:
   nemotron_hybrid_moe_20l: {pattern: "MEME*E"})",
-     "Use one `|` less than there are stages, or stage sizes that add up to the layers, or a pp that divides them."},
+     "With pp stages, use pp - 1 times `|` in the pattern, or stage_layers with pp numbers that sum to the layers, or "
+     "a pp that divides the layers."},
 
-    {kMissingModelSection, "The pattern has a kind of layer whose sizes the model does not give.",
+    {kMissingModelSection,
+     "The pattern contains a layer kind, but the model has no section with the sizes of this kind.",
      R"(models:
   small_lm:
-    {kind: hybrid_lm, pattern: "M*", hidden: 2688, vocabulary: 131072, attention: {heads: 32, head_dim: 128, kv_groups: 8}}
+    kind: hybrid_lm
+    pattern: "M*"
+    hidden: 2688
+    vocabulary: 131072
+    attention: {heads: 32, head_dim: 128, kv_groups: 8}
 modules:
   language: {model: small_lm, parallel: {ep: 1}})",
      R"(models:
   small_lm:
-    {kind: hybrid_lm, pattern: "M*", hidden: 2688, vocabulary: 131072, attention: {heads: 32, head_dim: 128, kv_groups: 8},
-     mamba: {heads: 64, head_dim: 64, groups: 8, state: 128}}
+    kind: hybrid_lm
+    pattern: "M*"
+    hidden: 2688
+    vocabulary: 131072
+    attention: {heads: 32, head_dim: 128, kv_groups: 8}
+    mamba: {heads: 64, head_dim: 64, groups: 8, state: 128}
 modules:
   language: {model: small_lm, parallel: {ep: 1}})",
-     "Add the section that is named; `plan explain models` lists the keys of each."},
+     "Add the section that the message names. `plan explain models` lists its keys."},
 
     {kModelShape,
-     "Two sizes of a model contradict each other on any layout: heads that their groups do not divide, more experts a "
-     "token than there "
-     "are, a table of positions of half a patch.",
+     "Two sizes of a model contradict each other, whatever the layout: the number of heads is not a multiple of their "
+     "groups, a token uses more experts than there are, or the largest image is not a whole number of patches. Or a "
+     "size exceeds the limits of a plan.",
      R"(models:
   nemotron_hybrid_moe_20l: {moe: {top_k: 256}})",
      R"(models:
   nemotron_hybrid_moe_20l: {moe: {top_k: 6}})",
-     "Compare with the published configuration of the model."},
+     "Compare the sizes with the published configuration of the model."},
 
     {kUnevenStages,
-     "A pipeline goes at the pace of its slowest stage: the others wait for it in every microbatch. Work is counted in "
-     "floating-point operations "
-     "of a token, with the output head on the last stage.",
+     "A pipeline is as fast as its slowest stage: the other stages wait for it in every microbatch. Work is counted in "
+     "floating-point operations for one token. The output head belongs to the last stage.",
      R"(cluster: {nodes: 2}
 modules:
   radio_encoder: {placement: {ranks: 8}, parallel: {tp: 4}}
@@ -69,12 +78,13 @@ modules:
 modules:
   radio_encoder: {placement: {ranks: 8}, parallel: {tp: 4}}
   language: {placement: {first_rank: 8, ranks: 8}, parallel: {pp: 2, stage_layers: [13, 7]}})",
-     "Move layers to lighter stages, with `|` in the pattern or sizes of stages. The output head is work too."},
+     "Move layers to stages with less work, with stage_layers or `|` in the pattern. Remember the work of the output "
+     "head."},
 
     {kFrozenCrop,
-     "`positions: crop` draws a random part of the position table for every image, an augmentation for an encoder that "
-     "learns. A frozen "
-     "one runs as in evaluation: its table is resized, and the setting is without effect.",
+     "`positions: crop` uses a random part of the position table for every image. This is an augmentation for an "
+     "encoder that is trained. A frozen encoder always resizes its table, as in evaluation, so the setting has no "
+     "effect.",
      R"(modules:
   radio_encoder: {train: {backbone: frozen}}
 models:
@@ -86,9 +96,8 @@ models:
      "Use positions: interpolate for a frozen encoder."},
 
     {kNothingTrains,
-     "Every module is frozen, backbone and projection, so that no parameter would ever be stepped. A module with "
-     "nothing to train has no "
-     "optimizer; a recipe of such modules has no training.",
+     "Backbone and projection of every module are frozen, so no parameter would ever change. A single module may be "
+     "frozen: it then has no optimizer.",
      R"(modules:
   radio_encoder: {train: {backbone: frozen, projection: frozen}}
   language: {train: {backbone: frozen}}
@@ -97,18 +106,17 @@ models:
      R"(modules:
   radio_encoder: {train: {backbone: trained, projection: trained}}
   language: {train: {backbone: trained}})",
-     "Train a part. The usual stages are the projection alone, then all but the encoder, then everything."},
+     "Train at least one part. Usual stages of training are: only the projection; then projection and language model; "
+     "then everything."},
 
     {kNothingToRecompute,
-     "`recompute` runs the forward of layers again in the backward pass. A kind of layer that the module does not "
-     "have, or that is frozen and has no "
-     "backward, leaves memory as it was.",
+     "`recompute` repeats the forward of layers during the backward to save memory. It has no effect on a layer kind "
+     "that the module does not contain, or on a frozen encoder, whose layers have no backward.",
      R"(modules:
   radio_encoder: {recompute: attention})",
      R"(modules:
   radio_encoder: {recompute: block})",
-     "Use full, or words of the module's own layers: `block` of an encoder, those of the letters in its pattern of a "
-     "language model."},
+     "Use full, or layer kinds of this module: `block` for an encoder, the kinds in its pattern for a language model."},
 };
 
 }  // namespace

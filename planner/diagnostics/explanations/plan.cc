@@ -1,4 +1,5 @@
-#include "planner/diagnostics/explanations/rooms.h"
+// PW07xx to PW09xx: memory, the verification of the plan, and what is not built yet.
+#include "planner/diagnostics/explanations/explanations.h"
 
 namespace planwright {
 namespace {
@@ -7,39 +8,40 @@ using enum DiagnosticKind;
 
 constexpr Explanation kExplanations[] = {
     {kDeviceTooSmall,
-     "The fullest moment of a rank's step needs more memory than its device has: parameters, gradients and optimizer "
-     "state, and the activations "
-     "that wait for their backward. The message has them apart, and docs/memory.md the formulas.",
+     "At the moment of a step when a rank needs most memory, it needs more than its device has: for parameters, "
+     "gradients, optimizer state, and the activations that wait for their backward. The message lists them; "
+     "docs/memory.md has the formulas.",
      R"(lints: {PW0702: off}
 cluster: {gpu: h100_sxm}
 batch: {micro_samples: 2})",
      R"(lints: {PW0702: off}
 cluster: {gpu: h100_sxm}
 batch: {micro_samples: 1})",
-     "Use more ranks, smaller microbatches, recompute, or another device. `plan show RECIPE memory` shows every role."},
+     "Use more ranks, smaller microbatches, recompute, or another device. `plan show RECIPE memory` shows the memory "
+     "of every role."},
 
     {kExpertRowsMayNotFit,
-     "Memory is planned for moe.imbalance times the mean of rows on the busiest expert rank. If all tokens chose the "
-     "experts of one rank, it would need "
-     "more than its device has: such a step stops and names layer and rows.",
+     "The plan fits into memory while the busiest rank of an ep group has at most moe.imbalance times the mean number "
+     "of expert rows. If all tokens chose the experts of one rank, this rank would need more memory than its device "
+     "has. A step with more rows than planned stops with a message that names the layer and the rows.",
      R"(cluster: {gpu: h100_sxm}
 modules: {radio_encoder: {recompute: full}}
 batch: {micro_samples: 2})",
      R"(cluster: {gpu: h100_sxm}
 modules: {radio_encoder: {recompute: full}, language: {recompute: [moe]}}
 batch: {micro_samples: 2})",
-     "Leave room: a larger ep or tp, recompute, smaller microbatches. Or trust the balancing, and silence the lint."},
+     "Leave more memory free with a larger ep or tp, recompute, or smaller microbatches. If the load of the experts is "
+     "known to be balanced, silence the lint."},
 
     {kBrokenRule,
-     "Every plan is proved before it is written and again by every rank that loads it, and this one breaks a rule. A "
-     "recipe cannot cause "
-     "that: it is a fault of this program, or of whoever changed the plan.",
-     "", "", "Report it with the recipe. If the plan is a file that came from elsewhere, compile the recipe again."},
+     "Every plan is verified before it is written, and again by every rank that loads it. This plan breaks a rule. A "
+     "recipe cannot cause that: either this program has a bug, or the plan was changed.",
+     "", "", "Report it with the recipe. If the plan is a file from somewhere else, compile the recipe again."},
 
     {kNotBuiltYet,
-     "What the recipe asks for is meant to work and does not yet. It is refused by name, so that no setting is without "
-     "effect.",
-     "launch: {slurm: {partition: batch}}", "launch: {}", "Leave it out, as the help says."},
+     "The recipe uses a setting that is planned but does not work yet. It is an error, so that no setting is silently "
+     "ignored.",
+     "launch: {slurm: {partition: batch}}", "launch: {}", "Remove the setting."},
 };
 
 }  // namespace

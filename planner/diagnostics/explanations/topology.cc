@@ -1,4 +1,5 @@
-#include "planner/diagnostics/explanations/rooms.h"
+// PW02xx: modules on ranks.
+#include "planner/diagnostics/explanations/explanations.h"
 
 namespace planwright {
 namespace {
@@ -7,8 +8,8 @@ using enum DiagnosticKind;
 
 constexpr Explanation kExplanations[] = {
     {kLanguageModuleCount,
-     "There is exactly one module whose model is of kind hybrid_lm: the loss, the number of microbatches and the data "
-     "lanes are its.",
+     "A recipe has exactly one module with a model of kind hybrid_lm. This module has the loss, and its lanes decide "
+     "the number of microbatches and how the data is divided.",
      R"(cluster: {nodes: 2}
 modules:
   second: {model: nemotron_hybrid_moe_20l, placement: {first_rank: 8, ranks: 8}})",
@@ -16,80 +17,75 @@ modules:
 modules:
   radio_encoder: {placement: {first_rank: 0, ranks: 8}}
   language: {placement: {first_rank: 8, ranks: 8}})",
-     "Keep one. More ranks for the same model go into its placement, and become data-parallel lanes."},
+     "Keep one language module. To use more ranks for it, enlarge its placement: the ranks become data-parallel "
+     "lanes."},
 
     {kRepeatedModule,
-     "Two modules have one name. A recipe file cannot say so, because a key given twice is PW0103 and files that are "
-     "laid over each "
-     "other merge; plans that are made by other means can.",
+     "Two modules have the same name. A recipe file cannot cause this error, because a repeated key is PW0103 and "
+     "extended files are merged. Programs that build recipes by other means can.",
      "", "", "Give each module its own name."},
 
     {kGridDoesNotFit,
-     "A module's ranks form a grid of tp x cp x dp x pp, of which dp is what remains: the ranks must be a multiple of "
-     "tp x cp x pp.",
+     "The ranks of a module form a grid with the axes tp, cp, dp and pp. dp is the quotient ranks / (tp x cp x pp), so "
+     "the number of ranks must be a multiple of tp x cp x pp.",
      R"(modules:
   radio_encoder: {placement: {ranks: 3}, parallel: {tp: 2}}
   language: {placement: {first_rank: 3}})",
      R"(modules:
   radio_encoder: {placement: {ranks: 4}, parallel: {tp: 2}}
   language: {placement: {first_rank: 4}})",
-     "Change the ranks or the parallel sizes; the help names the nearest numbers of ranks that fit."},
+     "Change the ranks or the parallel sizes. The help shows the nearest numbers of ranks that fit."},
 
     {kExpertGridDoesNotFit,
-     "For its experts a module's ranks are seen as another grid, expert_tp x ep x expert_dp x pp, over the same ranks, "
-     "tensor-parallel "
-     "ones included: the ranks must be a multiple of expert_tp x ep x pp.",
+     "For the experts, the same ranks form another grid, with the axes expert_tp, ep, expert_dp and pp. Ranks that "
+     "differ only in tp count here too. The number of ranks must be a multiple of expert_tp x ep x pp.",
      R"(modules:
   language: {placement: {ranks: 4}, parallel: {ep: 8}})",
      R"(modules:
   language: {placement: {ranks: 4}, parallel: {ep: 4}})",
-     "Choose ep among the divisors of ranks / (expert_tp x pp)."},
+     "Choose an ep that divides ranks / (expert_tp x pp)."},
 
     {kDataParallelMismatch,
-     "dp follows from the ranks and the other sizes. When it is written too, it is a check, and here it fails: one of "
-     "the numbers is not "
-     "what its author thinks.",
+     "dp follows from the ranks and the other parallel sizes. A recipe may also write dp, as a check. This check "
+     "failed: at least one of the numbers is not what the author expects.",
      R"(modules:
   language: {parallel: {dp: 4}})",
      R"(modules:
   language: {parallel: {dp: 2}})",
-     "Correct dp, leave it out, or change the ranks; the help has the number for each."},
+     "Correct dp, remove it, or change the number of ranks. The help shows the numbers that fit."},
 
     {kPlacementsOverlap,
-     "Two modules share some of their ranks. They stand on disjoint ranks, or on exactly the same ones, where they "
-     "take turns "
-     "(colocated); anything between has no order in which ranks could work.",
+     "Two modules share some of their ranks, but not all. Modules are either disjoint, or colocated: on exactly the "
+     "same ranks, where they take turns. With a partial overlap there is no order in which the ranks could work.",
      R"(modules:
   language: {placement: {first_rank: 2}})",
      R"(modules:
   language: {placement: {first_rank: 4}})",
-     "Move a module, or give both the same first_rank and ranks."},
+     "Move one module, or give both the same first_rank and ranks."},
 
     {kRanksNotCovered,
-     "A rank below the last module belongs to no module. It would be started, join the groups of the whole world, and "
-     "wait there for "
-     "ever.",
+     "A rank belongs to no module, although a module is placed on higher ranks. The rank would be started, join the "
+     "groups of the whole world, and then wait forever.",
      R"(modules:
   radio_encoder: {placement: {ranks: 2}})",
      R"(modules:
   radio_encoder: {placement: {ranks: 4}})",
-     "Place modules one behind the other, without gaps. GPUs behind the last module are only idle (PW0212)."},
+     "Place modules without gaps between them. GPUs after the last module are allowed: they are idle (PW0212)."},
 
-    {kOutsideWorld, "A module reaches past the last GPU of the cluster.",
+    {kOutsideWorld, "A module needs ranks beyond the last GPU of the cluster.",
      R"(modules:
   language: {placement: {ranks: 8}})",
      R"(cluster: {nodes: 2}
 modules:
   radio_encoder: {placement: {ranks: 8}}
   language: {placement: {first_rank: 8, ranks: 8}})",
-     "Use fewer ranks or more nodes; the help says how many."},
+     "Use fewer ranks or more nodes. The help says how many."},
 
     {kLayoutDoesNotDivide,
-     "A size of the model is cut over a parallel axis in equal parts, and does not divide: heads, groups, widths, "
-     "vocabulary and "
-     "sequence by tp, experts by ep, the experts' width by expert_tp. Elsewhere such a recipe fails when the model is "
-     "built, or at the "
-     "first batch.",
+     "Each parallel axis cuts certain sizes of the model into equal parts, and one of these sizes is not a multiple of "
+     "its parallel size. tp cuts heads, groups, widths, vocabulary and sequence; ep cuts the experts; expert_tp cuts "
+     "the width of an expert; cp cuts the sequence and the heads of Mamba-2 layers. Without this check the run would "
+     "fail when the model is built, or at the first batch.",
      R"(models:
   nemotron_hybrid_moe_20l: {vocabulary: 131071})",
      R"(models:
@@ -97,23 +93,21 @@ modules:
      "Choose another parallel size, or pad the size of the model."},
 
     {kExpertGroupAcrossNodes,
-     "Every MoE layer sends each token's row to the ranks of its experts and back, over the ep group. Inside a node "
-     "that runs over "
-     "NVLink; between nodes it is many times slower, and nothing hides it.",
+     "In every MoE layer the ep group sends the rows of tokens to the ranks of their experts and back. Inside a node "
+     "this traffic uses NVLink. Between nodes it is many times slower, and no computation hides it.",
      R"(cluster: {nodes: 3, gpus_per_node: 4}
 modules:
   language: {placement: {first_rank: 4, ranks: 8}, parallel: {ep: 8}})",
      R"(cluster: {nodes: 3, gpus_per_node: 4}
 modules:
   language: {placement: {first_rank: 4, ranks: 8}, parallel: {ep: 4}})",
-     "Use an ep that fits into a node, and start the module where a node starts. Where the experts do not fit "
-     "otherwise, accept it and "
-     "silence the lint."},
+     "Use an ep that fits into a node, and start the module at the first rank of a node. If the experts need more "
+     "memory than one node has, silence the lint."},
 
     {kTensorGroupAcrossNodes,
-     "Every layer gathers and reduces its activations over the tp group, several times in each direction, and waits "
-     "for it; so does every "
-     "MoE layer over the expert_tp group. Between nodes that dominates the step.",
+     "Every layer gathers and reduces its activations over the tp group, several times in forward and backward, and "
+     "waits for the result. MoE layers do the same over the expert_tp group. Between nodes this takes most of the time "
+     "of a step.",
      R"(cluster: {nodes: 3, gpus_per_node: 4}
 modules:
   radio_encoder: {placement: {ranks: 8}, parallel: {tp: 8}}
@@ -122,15 +116,15 @@ modules:
 modules:
   radio_encoder: {placement: {ranks: 8}, parallel: {tp: 4}}
   language: {placement: {first_rank: 8}})",
-     "Use a tp that divides the GPUs of a node, and start the module at a multiple of it."},
+     "Use a tp that divides the number of GPUs of a node, and start the module at a rank that is a multiple of tp."},
 
-    {kIdleGpus, "The cluster has more GPUs than the modules use. The rest is reserved and paid for, and does nothing.",
-     "cluster: {nodes: 2}", "cluster: {nodes: 1}", "Give a module more ranks, or ask for a smaller cluster."},
+    {kIdleGpus,
+     "The cluster has more GPUs than the modules use. The other GPUs are reserved and paid for, but do nothing.",
+     "cluster: {nodes: 2}", "cluster: {nodes: 1}", "Give a module more ranks, or use a smaller cluster."},
 
     {kModuleSplitsNode,
-     "A module that fills several nodes begins or ends inside one. The ranks of that node share its network cards with "
-     "another module, "
-     "and the slowest member sets the pace of every group.",
+     "A module that covers several nodes begins or ends inside a node. There it shares the network cards of the node "
+     "with another module. The slowest member of a group sets the pace of the group.",
      R"(cluster: {nodes: 2}
 modules:
   radio_encoder: {placement: {ranks: 12}, parallel: {tp: 4}}
@@ -139,11 +133,11 @@ modules:
 modules:
   radio_encoder: {placement: {ranks: 8}}
   language: {placement: {first_rank: 8, ranks: 8}})",
-     "Give modules of more than a node whole nodes."},
+     "Give whole nodes to each module that is larger than a node."},
 
     {kEncoderAlone,
-     "A recipe with encoders and no language module has no loss: an encoder learns from the gradients that come back "
-     "over its bridge.",
+     "The recipe has encoders but no language module, so there is no loss. An encoder learns only from the gradients "
+     "that the language module sends back over a bridge.",
      R"(name: encoder_alone
 extends: [models/nemotron_moe_vlm_20l.yaml]
 modules:
@@ -162,27 +156,27 @@ batch: {global_samples: 8, sequence_length: 8192}
 budget: {train_samples: 80, learning_rate: {peak: 1.0e-3}}
 data: {image_token: 511, image_grids: [[64, 64]]}
 lints: {PW0605: off})",
-     "Add the language module and a bridge to it."},
+     "Add the language module, and a bridge from the encoder to it."},
 
     {kNoExperts,
-     "ep and expert_tp cut experts over ranks, and the module's model has none: the sizes would be without effect.",
+     "ep and expert_tp divide experts among ranks, but the model of this module has no experts. The sizes would have "
+     "no effect.",
      R"(modules:
   radio_encoder: {parallel: {ep: 2}})",
      R"(modules:
   radio_encoder: {parallel: {tp: 2}})",
-     "Leave them out; tp and dp cut a model without experts."},
+     "Remove ep and expert_tp. Use tp and dp for a model without experts."},
 
     {kColocatedLayout,
-     "Modules on the same ranks take turns with each microbatch, and rows are regathered between their layouts of tp "
-     "and dp. There are no "
-     "stages to fill, so that pp and cp above 1 have no meaning there.",
+     "Colocated modules take turns on the same ranks for each microbatch, and the bridge redistributes rows between "
+     "their tp and dp layouts. This does not work with pipeline stages or with a sequence that is cut over cp.",
      R"(modules:
   radio_encoder: {placement: {first_rank: 0, ranks: 8}}
   language: {placement: {first_rank: 0, ranks: 8}, parallel: {pp: 2}})",
      R"(modules:
   radio_encoder: {placement: {first_rank: 0, ranks: 8}}
   language: {placement: {first_rank: 0, ranks: 8}, parallel: {pp: 1}})",
-     "Use pp: 1 and cp: 1, or place the modules on ranks of their own."},
+     "Use pp: 1 and cp: 1, or place the modules on disjoint ranks."},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
-// The explanations of each room, in the table's order. Whoever adds a kind to diagnostic_kind.def adds its explanation
-// here, a recipe that gives it under tests/golden/broken or tests/golden/lints, and writes docs/diagnostics.md again
-// (UPDATE_GOLDENS=1 diagnostics_test); tests ask for all three.
+// The explanations of each part of the planner, in the order of diagnostic_kind.def.
+// To add a kind to diagnostic_kind.def, also add: its explanation in this folder; a recipe that causes it under
+// tests/golden/broken or tests/golden/lints; and docs/diagnostics.md again (UPDATE_GOLDENS=1 diagnostics_test).
+// Tests check all three.
 #pragma once
 
 #include <span>

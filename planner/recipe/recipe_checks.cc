@@ -1,0 +1,158 @@
+#include "planner/recipe/recipe_checks.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "planner/diagnostics/text.h"
+#include "planner/plan/layer_kinds.h"
+#include "planner/plan/limits.h"
+
+namespace planwright {
+namespace {
+
+// Mock data contains images only if the recipe has an encoder.
+bool HasImages(const Recipe& recipe) {
+  const auto is_encoder = [](const ModuleRecipe& module) { return module.model.kind.value == "radio_vit"; };
+  return recipe.data.kind.value != "mock" || std::any_of(recipe.modules.begin(), recipe.modules.end(), is_encoder);
+}
+
+void CheckImageToken(const Recipe& recipe, const RecipeFields& fields, Diagnostics& problems) {
+  const DataRecipe& data = recipe.data;
+  const bool bytes = data.kind.value == "webdataset" && data.tokenizer.value == "bytes";
+  if (!bytes && HasImages(recipe) && !fields.Has("image_token")) {
+    problems.Error(DiagnosticKind::kMissingKey, data.where, "`data.image_token` is missing",
+                   "add `image_token`: the token id whose places take image rows");
+  }
+  if (bytes && data.image_token && data.image_token->value != kBytesImageToken) {
+    problems.Error(
+        DiagnosticKind::kConflictingKeys, data.image_token->where,
+        Cat("`data.image_token` is ", data.image_token->value, ", but tokenizer bytes always uses ", kBytesImageToken),
+        "remove `image_token`");
+  }
+}
+
+void CheckPatches(const DataRecipe& data, Diagnostics& problems) {
+  if (data.min_patches.value <= data.max_patches.value) return;
+  const Location& where = data.min_patches.where.known() ? data.min_patches.where : data.max_patches.where;
+  problems.Error(DiagnosticKind::kConflictingKeys, where,
+                 Cat("`min_patches` ", data.min_patches.value, " is above `max_patches` ", data.max_patches.value),
+                 "lower min_patches, or raise max_patches");
+}
+
+void LintFrozenCrop(const ModuleRecipe& module, Diagnostics& problems) {
+  const auto* model = std::get_if<RadioVitModel>(&module.model.model);
+  if (model == nullptr || module.train_backbone.value != "frozen" || model->positions.value != "crop") return;
+  const Location& where = model->positions.where.known() ? model->positions.where : module.train_backbone.where;
+  problems
+      .Warning(DiagnosticKind::kFrozenCrop, where,
+               Cat("`positions: crop` has no effect: encoder ", module.name.value,
+                   " is frozen, and a frozen encoder resizes its position table"),
+               "use positions: interpolate, or train the backbone of the encoder")
+      .notes.push_back({module.train_backbone.where, "the encoder is frozen here"});
+}
+
+void CheckProjection(const ModuleRecipe& module, Diagnostics& problems) {
+  if (!std::holds_alternative<HybridLmModel>(module.model.model) || !module.train_projection.where.known()) return;
+  problems.Error(DiagnosticKind::kConflictingKeys, module.train_projection.where,
+                 Cat("`train.projection` has no effect on module ", module.name.value,
+                     ": a model of kind hybrid_lm has no projector"),
+                 "remove it; train.backbone trains or freezes a language model");
+}
+
+void CheckStageKeys(const ModuleRecipe& module, Diagnostics& problems) {
+  const bool first = module.first_stage_layers.has_value();
+  if (!module.stage_layers || (!first && !module.last_stage_layers)) return;
+  problems
+      .Error(DiagnosticKind::kConflictingKeys, (first ? module.first_stage_layers : module.last_stage_layers)->where,
+             Cat("`", first ? "first" : "last",
+                 "_stage_layers` conflicts with `stage_layers`, which already gives the layers of every stage"),
+             "remove one of the two")
+      .notes.push_back({module.stage_layers->where, "stage_layers is here"});
+}
+
+// The reason why a word of `recompute` has no effect on a module; empty if it has one.
+std::string WhyNothingToRecompute(const ModuleRecipe& module, const std::string& word) {
+  const auto* language = std::get_if<HybridLmModel>(&module.model.model);
+  const LayerKind* kind = FindLayerKind(word);  // null: the word is `full`
+  if (language == nullptr) {
+    if (kind != nullptr && kind->of != LayerKind::Of::kEncoder) return "it is an encoder, and its layer kind is block";
+    return module.train_backbone.value == "frozen" ? "its backbone is frozen and has no backward" : "";
+  }
+  if (kind == nullptr) return "";
+  if (kind->of != LayerKind::Of::kLanguage) return "it is not an encoder";
+  return language->pattern.value.find(kind->letter) == std::string::npos
+             ? Cat("its pattern has no ", std::string(1, kind->letter))
+             : "";
+}
+
+void CheckRecompute(const ModuleRecipe& module, Diagnostics& problems) {
+  for (const Located<std::string>& word : module.recompute) {
+    if (word.value == "none") {
+      if (module.recompute.size() == 1) continue;
+      problems.Error(DiagnosticKind::kConflictingKeys, word.where,
+                     Cat("`recompute` of module ", module.name.value, " lists none together with other words"),
+                     "remove none, or all other words");
+    } else if (const std::string why = WhyNothingToRecompute(module, word.value); !why.empty()) {
+      problems.Error(DiagnosticKind::kNothingToRecompute, word.where,
+                     Cat("module ", module.name.value, " cannot recompute ", word.value, ": ", why),
+                     Cat("remove ", word.value));
+    }
+  }
+}
+
+void CheckSomethingTrains(const Recipe& recipe, Diagnostics& problems) {
+  const Located<std::string>* frozen = nullptr;
+  for (const ModuleRecipe& module : recipe.modules) {
+    const bool has_projector = std::holds_alternative<RadioVitModel>(module.model.model);
+    if (module.train_backbone.value == "trained" || (has_projector && module.train_projection.value == "trained"))
+      return;
+    frozen = &module.train_backbone;
+  }
+  if (frozen == nullptr) return;  // no modules: reported as a missing key
+  problems.Error(DiagnosticKind::kNothingTrains, frozen->where,
+                 "every part of every module is frozen: no parameter would be trained",
+                 "train at least one part, such as an encoder's projector: "
+                 "train: {backbone: frozen, projection: trained}");
+}
+
+void CheckModuleCount(const Recipe& recipe, Diagnostics& problems) {
+  if (recipe.modules.size() <= kMostModules) return;
+  problems.Error(DiagnosticKind::kTooLarge, recipe.modules[kMostModules].name.where,
+                 Cat("the recipe has ", recipe.modules.size(), " modules, but the limit is ", kMostModules),
+                 "use fewer modules");
+}
+
+}  // namespace
+
+void CheckDataSettings(const Recipe& recipe, const RecipeFields& fields, Diagnostics& problems) {
+  const DataRecipe& data = recipe.data;
+  if (!data.where.known() || !fields.given()) return;
+  CheckImageToken(recipe, fields, problems);
+  if (data.kind.value == "webdataset") CheckPatches(data, problems);
+}
+
+// Each addition of two bf16 numbers keeps 8 significant bits. The gradient then depends on the number of ranks, and
+// loss curves of two layouts differ from the second step on. A reader of the curve cannot tell this from a bug, so it
+// is an error and not a lint (docs/decisions/0004-what-is-an-error-and-what-a-lint.md).
+void CheckGradientSettings(const GradientsRecipe& gradients, Diagnostics& problems) {
+  if (*gradients.reduce_dtype != "bf16") return;
+  problems.Error(
+      DiagnosticKind::kGradientPrecision, gradients.reduce_dtype.where,
+      "`gradients.reduce_dtype` is bf16: sums of bf16 gradients lose precision with every rank, and the loss "
+      "curve would depend on the layout",
+      "use reduce_dtype: fp32, or remove the key: fp32 is its default");
+}
+
+void CheckModuleSettings(const Recipe& recipe, Diagnostics& problems) {
+  CheckModuleCount(recipe, problems);
+  CheckSomethingTrains(recipe, problems);
+  for (const ModuleRecipe& module : recipe.modules) {
+    CheckProjection(module, problems);
+    CheckStageKeys(module, problems);
+    CheckRecompute(module, problems);
+    LintFrozenCrop(module, problems);
+  }
+}
+
+}  // namespace planwright
