@@ -137,43 +137,71 @@ class ProgramLinker {
     }
     const LinkedBlock& block = blocks_.block(instruction.called);
     const uint32_t index = Enter(block);
-    // Body() below adds calls, which moves calls_: these references are used only before it.
-    LinkedCall& call = made_.calls_[index];
+    SetContext(instruction, caller, made_.calls_[index]);
+    const int64_t frame = FrameKey(made_.calls_[index]);
+    const uint32_t outer = made_.calls_[caller].first_value, inner = made_.calls_[index].first_value;
+    if (!BindInputs(instruction, block, outer, inner))
+      Problem(caller, instruction, "the block has other inputs or outputs");
+    if (!HasSlots(block, made_.calls_[index])) Problem(caller, instruction, "the frame lacks a slot of the block");
+    if (!block.takes.empty() && !Take(frame, block, inner))
+      Problem(caller, instruction, "the block takes what the frame does not keep");
+
+    Body(index, depth + 1);  // adds calls, which moves calls_: no reference into it may live across this line
+
+    if (!BindOutputs(instruction, block, outer, inner))
+      Problem(caller, instruction, "the block does not make what it hands on");
+    if (!block.saved.empty() && !Save(frame, block, inner))
+      Problem(caller, instruction, "the block saves what it does not have, or twice");
+    Leave(index);
+  }
+
+  // Sets where a call comes from. In a block, frame and microbatch may be those of the enclosing call.
+  void SetContext(const LinkedInstruction& instruction, uint32_t caller, LinkedCall& call) {
     const LinkedCall& from = made_.calls_[caller];
     call.parent = static_cast<int>(caller);
     call.place = instruction.place;
     call.frame = instruction.frame >= 0 ? instruction.frame : from.frame;
     call.microbatch = instruction.source->microbatch >= 0 ? instruction.source->microbatch : from.microbatch;
-    call.slots = instruction.frame >= 0 || block.slots.empty() ? instruction.slots
-                                                               : blocks_.SlotsOf(instruction.called, call.frame);
-    const uint32_t outer = from.first_value, inner = call.first_value;
-    // In frames_: frame and microbatch in one number.
-    const int64_t key = (int64_t{call.frame} << 32) | static_cast<uint32_t>(call.microbatch);
+    // A call that names its frame has been given its slots already (LinkedBlocks).
+    call.slots = instruction.frame >= 0 || call.block->slots.empty() ? instruction.slots
+                                                                     : blocks_.SlotsOf(instruction.called, call.frame);
+  }
+
+  // The key of frames_: frame and microbatch in one number.
+  static int64_t FrameKey(const LinkedCall& call) {
+    return (int64_t{call.frame} << 32) | static_cast<uint32_t>(call.microbatch);
+  }
+
+  // The names of the block's inputs stand for the caller's values. False: numbers of operands differ, or one has no
+  // value.
+  bool BindInputs(const LinkedInstruction& instruction, const LinkedBlock& block, uint32_t outer, uint32_t inner) {
     bool fits = block.inputs.size() == instruction.inputs.size() && block.outputs.size() == instruction.outputs.size();
     for (size_t i = 0; i < block.inputs.size() && i < instruction.inputs.size(); ++i) {
       const int value = instruction.inputs[i] >= 0 ? Binding(outer, instruction.inputs[i]) : -1;
       fits = fits && value >= 0;
       Share(Binding(inner, block.inputs[i]), value);
     }
-    if (!fits) Problem(caller, instruction, "the block has other inputs or outputs");
-    for (size_t i = 0; i < block.slots.size(); ++i) {
-      if (blocks_.storage(call.slots + static_cast<int>(i)) < 0)
-        Problem(caller, instruction, "the frame lacks a slot of the block");
-    }
-    if (!block.takes.empty() && !Take(key, block, inner))
-      Problem(caller, instruction, "the block takes what the frame does not keep");
+    return fits;
+  }
 
-    Body(index, depth + 1);
-
+  // The names of the caller's outputs stand for the block's values. False: the block has no value for one.
+  bool BindOutputs(const LinkedInstruction& instruction, const LinkedBlock& block, uint32_t outer, uint32_t inner) {
+    bool all = true;
     for (size_t i = 0; i < block.outputs.size() && i < instruction.outputs.size(); ++i) {
       if (instruction.outputs[i] < 0) continue;
       const int value = block.outputs[i] < 0 ? -1 : Binding(inner, block.outputs[i]);
-      if (value < 0) Problem(caller, instruction, "the block does not make what it hands on");
+      all = all && value >= 0;
       Share(Binding(outer, instruction.outputs[i]), value);
     }
-    if (!block.saved.empty() && !Save(key, block, inner))
-      Problem(caller, instruction, "the block saves what it does not have, or twice");
-    Leave(index);
+    return all;
+  }
+
+  // Whether the frame of a call has every slot that the block uses.
+  bool HasSlots(const LinkedBlock& block, const LinkedCall& call) const {
+    for (size_t i = 0; i < block.slots.size(); ++i) {
+      if (blocks_.storage(call.slots + static_cast<int>(i)) < 0) return false;
+    }
+    return true;
   }
 
   // Gives the values that the block takes to it. False: the frame does not keep some of them.

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <functional>
+#include <iterator>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -124,6 +125,18 @@ std::vector<string> LogicalLines(std::string_view entry) {
   return lines;
 }
 
+// Lines whose text is kept as it is, and lines that are one word, by the field that they set.
+constexpr std::pair<std::string_view, string OpInfo::*> kTextLines[] = {
+    {"does", &OpInfo::does},         {"names", &OpInfo::names},       {"names_cp", &OpInfo::names_cp},
+    {"formulas", &OpInfo::formulas}, {"operands", &OpInfo::operands}, {"operands_cp", &OpInfo::operands_cp},
+};
+constexpr std::pair<std::string_view, bool OpInfo::*> kFlagLines[] = {
+    {"counts_on_host", &OpInfo::counts_on_host},
+    {"passes_gradient", &OpInfo::passes_gradient},
+    {"keeps_meaning", &OpInfo::keeps_meaning},
+    {"own_rows", &OpInfo::own_rows},
+};
+
 class TableParser {
  public:
   std::vector<OpInfo> Parse() {
@@ -147,30 +160,20 @@ class TableParser {
 
   // `word` begins the line, `rest` follows it. An unknown word is a misspelling in ops.def: every program stops at it.
   void AddLine(const string& word, string rest, OpInfo& info) {
-    if (word == "does") {
-      info.does = rest;
-    } else if (word == "names") {
-      info.names = rest;
-    } else if (word == "names_cp") {
-      info.names_cp = rest;
-    } else if (word == "formulas") {
-      info.formulas = rest;
-    } else if (word == "operands") {
-      info.operands = rest;
-    } else if (word == "operands_cp") {
-      info.operands_cp = rest;
+    const auto text = std::find_if(std::begin(kTextLines), std::end(kTextLines),
+                                   [&](const auto& line) { return line.first == word; });
+    const auto flag = std::find_if(std::begin(kFlagLines), std::end(kFlagLines),
+                                   [&](const auto& line) { return line.first == word; });
+    if (text != std::end(kTextLines)) {
+      info.*(text->second) = rest;
+    } else if (flag != std::end(kFlagLines)) {
+      info.*(flag->second) = true;
     } else if (word == "values") {
       info.values = ParseValues(rest);
-    } else if (word == "counts_on_host") {
-      info.counts_on_host = true;
     } else if (word == "attribute") {
       info.attributes.push_back(ParseAttribute(rest));
     } else if (word == "attributes") {
-      Require(TakeWord(rest) == "of", "a line `attributes` is not `attributes of NAME`");
-      const auto earlier =
-          std::find_if(table_.begin(), table_.end(), [&](const OpInfo& parsed) { return parsed.name == rest; });
-      Require(earlier != table_.end(), "`attributes of` names a kind that no earlier entry has: " + rest);
-      info.attributes = earlier->attributes;
+      info.attributes = AttributesOfEarlier(rest);
     } else if (word == "transposes" || word == "transposes_cp") {
       info.transposes.push_back(ParseTranspose(rest, word == "transposes_cp"));
     } else if (word == "meaning" || word == "meaning_cp") {
@@ -184,15 +187,18 @@ class TableParser {
       info.effects.push_back({rest, word == "writes"});
     } else if (word == "flops") {
       info.flops.emplace(rest);
-    } else if (word == "passes_gradient") {
-      info.passes_gradient = true;
-    } else if (word == "keeps_meaning") {
-      info.keeps_meaning = true;
-    } else if (word == "own_rows") {
-      info.own_rows = true;
     } else {
       Bug("the entry " + string(info.name) + " of ops.def has a line that begins with " + word);
     }
+  }
+
+  // "of NAME": the attributes of that kind. Only earlier entries are parsed by now.
+  const std::vector<AttributeSpec>& AttributesOfEarlier(string rest) {
+    Require(TakeWord(rest) == "of", "a line `attributes` is not `attributes of NAME`");
+    const auto earlier =
+        std::find_if(table_.begin(), table_.end(), [&](const OpInfo& parsed) { return parsed.name == rest; });
+    Require(earlier != table_.end(), "`attributes of` names a kind that no earlier entry has: " + rest);
+    return earlier->attributes;
   }
 
   std::vector<OpInfo> table_;

@@ -145,8 +145,8 @@ struct Module {
   int64_t projector_count = 0;  // elements of the projector
   // Forward FLOPs of one token before the first layer, and after the last (output head or projector).
   int64_t embed_flops = 0, head_flops = 0;
-  double imbalance =
-      0;            // memory is planned for this many times the mean number of expert rows on a rank; 0: no experts
+  // Memory is planned for this many times the mean number of expert rows on a rank; 0: no experts.
+  double imbalance = 0;
   int origin = -1;  // index in Plan::origins; -1: none
 
   bool trained() const { return trains_backbone || trains_projection; }  // some parameter is stepped

@@ -74,12 +74,14 @@ class Reader {
   }
 
  private:
+  // The field of a key, which is then known; null if it is absent.
   const Json* Take(const char* key) {
     taken_.insert(key);
     auto it = object_.find(key);
     return it == object_.end() ? nullptr : &*it;
   }
   std::string Inner(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
+  // Keeps the first problem: those after it are often its consequences.
   void Fail(const std::string& path, std::string message) {
     if (!problem_.found()) problem_ = {path, std::move(message)};
   }
@@ -89,6 +91,7 @@ class Reader {
     return holds && !problem_.found();
   }
 
+  // An object: its fields, then whether it has others, then its ranges, which may compare several fields.
   template <typename T>
   void Read(const Json& json, const std::string& path, T& value) {
     if (!Expect(json.is_object(), json, path, "an object")) return;

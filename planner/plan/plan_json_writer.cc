@@ -36,6 +36,7 @@ class Writer {
   // `digest`: write only what the plan digest covers.
   Writer(bool digest, std::string& text) : digest_(digest), text_(text) {}
 
+  // Writes the fields of an object. The state of the object around it is kept meanwhile.
   template <typename T>
   void Object(const T& value) {
     const bool outer_spread = spread_, outer_first = first_;
@@ -97,6 +98,7 @@ class Writer {
     }
   }
 
+  // Ends the field before, if there is one, and begins the next.
   void Key(const char* key) {
     if (!first_) text_ += spread_ ? ",\n" : ",";
     first_ = false;
