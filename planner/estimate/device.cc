@@ -5,8 +5,8 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-// Memory: cudaDeviceProp::totalGlobalMem, 139.8 GiB on an H200; the cards of 80 GB report 79.1 to 79.3 GiB as the
-// driver goes, and the least is taken. Peaks: NVIDIA's data sheets, without sparsity.
+// Memory: cudaDeviceProp::totalGlobalMem. An H200 reports 139.8 GiB. Cards of 80 GB report 79.1 to 79.3 GiB, depending
+// on the driver; the table has the least. Peaks: NVIDIA's data sheets, without sparsity.
 constexpr Device kDevices[] = {
     {"none", 0, 0, 0, 0},
     {"a100_sxm", 80998 * kMiB, 312e12, 19.5e12, 19.5e12},

@@ -1,4 +1,4 @@
-// What a device of `cluster.gpu` has.
+// Memory and speed of the devices that `cluster.gpu` can name. Sources: docs/memory.md#devices, docs/flops.md#time.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,16 @@
 namespace planwright {
 
 struct Device {
-  std::string_view gpu;
-  int64_t memory = 0;  // bytes that CUDA reports as the device's total; 0: no limit is known (CPU ranks)
-  double bf16 = 0, fp32 = 0, fp64 = 0;  // dense peak, FLOP/s; fp32 without TF32
+  std::string_view gpu;                 // the recipe's word: "h100_sxm"
+  int64_t memory = 0;                   // bytes, as CUDA reports the device's total; 0: no limit is known (CPU ranks)
+  double bf16 = 0, fp32 = 0, fp64 = 0;  // dense peak of matrix products in FLOP/s, fp32 without TF32; 0: unknown
 
   double peak(std::string_view precision) const {
     return precision == "bf16" ? bf16 : precision == "fp64" ? fp64 : fp32;
   }
 };
 
-// The device of the recipe's word; "none" and unknown words have no limit and no peak. Sources: docs/memory.md,
-// docs/flops.md.
+// The device of the recipe's word. "none" and unknown words give a device without limit and peak.
 const Device& DeviceOf(std::string_view gpu);
 
 }  // namespace planwright

@@ -1,15 +1,61 @@
 #include "planner/estimate/instruction_costs.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
-#include "planner/estimate/op_flops.h"
+#include "planner/diagnostics/bug.h"
+#include "planner/plan/op_table.h"
 #include "planner/plan/sample_images.h"
 
 namespace planwright {
+namespace {
+
+using Shape = std::vector<double>;
+
+double ElementsOf(const Shape& shape) { return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>()); }
+double Last(const Shape& shape) { return shape.empty() ? 0 : shape.back(); }
+// The product of all dims except the last.
+double Rows(const Shape& shape) { return Last(shape) > 0 ? ElementsOf(shape) / Last(shape) : 0; }
+
+// The shape of the operand in "rows(i0)"; `open` is the place of the bracket. Inputs are i0, i1, ..., outputs o0, o1,
+// ...
+const Shape& ShapeOfOperand(const std::string& name, size_t open, size_t inputs, const std::vector<Shape>& shapes) {
+  static const Shape kUnknown;
+  const bool output = name[open + 1] == 'o';
+  const size_t place = static_cast<size_t>(name[open + 2] - '0'), at = output ? inputs + place : place;
+  return at < shapes.size() && (output || place < inputs) ? shapes[at] : kUnknown;
+}
+
+}  // namespace
+
+double OpFlops(const Instruction& instruction, const std::vector<Shape>& shapes, double image_rows) {
+  const OpInfo& info = InfoOf(instruction.kind);
+  if (!info.flops) return 0;
+  return info.flops->Evaluate([&](const std::string& name) -> double {
+    if (name == "weights") return instruction.gradients.empty() ? 0 : 1;
+    if (name == "image_rows") return image_rows;
+    const size_t open = name.find('(');
+    if (open == std::string::npos) {
+      // Without the attribute cp the sequence is whole, as on one cp rank.
+      const int64_t* attribute = instruction.FindInteger(name);
+      return attribute ? static_cast<double>(*attribute) : name == "cp" ? 1 : 0;
+    }
+    const Shape& shape = ShapeOfOperand(name, open, instruction.inputs.size(), shapes);
+    const std::string_view measure = std::string_view(name).substr(0, open);
+    if (measure == "elements") return ElementsOf(shape);
+    if (measure == "rows") return Rows(shape);
+    if (measure == "last") return Last(shape);
+    Require(measure == "first", "a formula of FLOPs has an unknown name: " + name);
+    return shape.empty() ? 0 : shape.front();
+  });
+}
 
 InstructionCosts::InstructionCosts(const LinkedBlocks& blocks) {
   const Plan& plan = blocks.plan();
   for (const Symbol& symbol : plan.symbols) symbols_[symbol.name] = &symbol;
+  // Attention within an image of p rows costs each of its rows p. On average over rows, with each kind of image equally
+  // frequent, that is sum(p^2) / sum(p).
   double all = 0, squares = 0;
   for (int64_t patches : ImagesOfSample(plan.data, plan.budget.sequence_length).patches) {
     all += static_cast<double>(patches);
@@ -20,38 +66,41 @@ InstructionCosts::InstructionCosts(const LinkedBlocks& blocks) {
   for (size_t i = 0; i < plan.blocks.size(); ++i) Add(blocks.block(static_cast<int>(i)));
 }
 
-int64_t InstructionCosts::Resolve(const Dim& dim, int64_t Symbol::*size) const {
+int64_t InstructionCosts::SizeOf(const Dim& dim, int64_t Symbol::*size) const {
   if (const auto* number = std::get_if<int64_t>(&dim)) return std::clamp<int64_t>(*number, 0, kMostBytes);
   const auto symbol = symbols_.find(std::get<std::string>(dim));
   if (symbol == symbols_.end()) return 0;
   const int64_t value = symbol->second->*size;
-  return std::clamp<int64_t>(value > 0 ? value : symbol->second->maximum, 0, kMostBytes);
+  return std::clamp<int64_t>(value > 0 ? value : symbol->second->maximum, 0, kMostBytes);  // 0 stands for the maximum
 }
 
 int64_t InstructionCosts::Elements(const ValueType& type, int64_t Symbol::*size) const {
   int64_t elements = 1;
   for (const Dim& dim : type.dims) {
-    if (__builtin_mul_overflow(elements, Resolve(dim, size), &elements) || elements > kMostBytes) return kMostBytes;
+    if (__builtin_mul_overflow(elements, SizeOf(dim, size), &elements) || elements > kMostBytes) return kMostBytes;
   }
   return elements;
 }
 
 void InstructionCosts::Add(const LinkedBlock& list) {
   if (list.body.empty()) return;
+  // The lists of another role had the same numbers: they are forgotten from the first number of this list on.
   const size_t first = static_cast<size_t>(list.body.front().number);
   if (first < costs_.size()) {
-    bytes_.resize(costs_[first].outputs);
+    bytes_.resize(costs_[first].first_output);
     costs_.resize(first);
   }
   for (const LinkedInstruction& instruction : list.body) {
     costs_.resize(static_cast<size_t>(instruction.number) + 1);
     Cost& cost = costs_.back();
-    cost.outputs = bytes_.size();
+    cost.first_output = bytes_.size();
+    // FLOPs are counted at mean sizes, as they add up over a step; the largest operand at planned sizes, since memory
+    // must hold it.
     std::vector<std::vector<double>> shapes;
     const auto note = [&](const ValueType* type) {
       std::vector<double>& shape = shapes.emplace_back();
       if (!type) return;
-      for (const Dim& dim : type->dims) shape.push_back(static_cast<double>(Resolve(dim, &Symbol::mean)));
+      for (const Dim& dim : type->dims) shape.push_back(static_cast<double>(SizeOf(dim, &Symbol::mean)));
       if (!type->host) cost.largest = std::max(cost.largest, Elements(*type, &Symbol::expected));
     };
     const bool computes = instruction.op_class == OpClass::kCompute;

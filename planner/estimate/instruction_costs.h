@@ -1,4 +1,4 @@
-// What an instruction costs each time it runs: bytes of what it makes, FLOPs, its largest operand. Every block is
+// What an instruction costs each time it runs: bytes of its outputs, FLOPs, and its largest operand. Each block is
 // looked at once, however many layers, microbatches and ranks use it.
 #pragma once
 
@@ -12,43 +12,55 @@
 
 namespace planwright {
 
-// At which run-time sizes a plan is looked at: what memory is planned for, and the most that can happen.
-enum class Sizes { kPlanned, kWorst };
-using BytesAtSizes = std::array<int64_t, 2>;  // by Sizes
+// Which numbers stand for sizes that are known only at run time (Symbol).
+enum class SizeCase {
+  kPlanned,  // Symbol::expected: what memory is planned for
+  kWorst,    // Symbol::maximum: the most that can happen
+};
+using BytesBySizeCase = std::array<int64_t, 2>;  // indexed by SizeCase
 
-// Any byte count is cut here: far beyond every device, and sums of many stay numbers.
+// Byte and element counts are cut off here, so that sums of damaged plans do not overflow. Far above every device.
 inline constexpr int64_t kMostBytes = int64_t{1} << 50;
+
+// Floating-point operations of one instruction by the formula of ops.def, a multiply-add counted as two: matrix
+// products, attention scores and the scan (docs/flops.md). 0 for kinds without a formula. `shapes`: dims of the inputs,
+// then of the outputs; an unknown shape is empty. `image_rows`: rows of the image that a packed row lies in, on average
+// over rows, without class tokens.
+double OpFlops(const Instruction& instruction, const std::vector<std::vector<double>>& shapes, double image_rows);
 
 class InstructionCosts {
  public:
+  // Adds the instructions of all blocks.
   explicit InstructionCosts(const LinkedBlocks& blocks);
 
-  // Looks at a role's list. What was known of instructions with the same or higher numbers is forgotten.
+  // Adds the instructions of a role's list. Costs of instructions with the same or higher numbers are forgotten, so
+  // that one object serves role after role.
   void Add(const LinkedBlock& list);
 
-  // By output; 0: it lives in host memory, or is state.
-  std::span<const BytesAtSizes> outputs(const LinkedInstruction& instruction) const {
-    return {bytes_.data() + costs_[instruction.number].outputs, instruction.outputs.size()};
+  // Bytes on the device, by output; 0: the output is in host memory, or is state.
+  std::span<const BytesBySizeCase> outputs(const LinkedInstruction& instruction) const {
+    return {bytes_.data() + costs_[instruction.number].first_output, instruction.outputs.size()};
   }
-  // at mean sizes
+  // Floating-point operations, at mean sizes; 0 for instructions that do not compute.
   double flops(const LinkedInstruction& instruction) const { return costs_[instruction.number].flops; }
-  // elements, at planned sizes
+  // Elements of the largest operand on the device, at planned sizes; 0 for instructions that do not compute.
   int64_t largest(const LinkedInstruction& instruction) const { return costs_[instruction.number].largest; }
 
  private:
   struct Cost {
-    size_t outputs = 0;  // where they start in bytes_
+    size_t first_output = 0;  // where its outputs start in bytes_
     double flops = 0;
-    int64_t largest = 0;  // compute only
+    int64_t largest = 0;
   };
 
-  int64_t Resolve(const Dim& dim, int64_t Symbol::*size) const;
+  // `size`: which number of a Symbol to take (maximum, expected, mean).
+  int64_t SizeOf(const Dim& dim, int64_t Symbol::*size) const;
   int64_t Elements(const ValueType& type, int64_t Symbol::*size) const;
 
   std::unordered_map<std::string, const Symbol*> symbols_;
   std::vector<Cost> costs_;  // by LinkedInstruction::number
-  std::vector<BytesAtSizes> bytes_;
-  double image_rows_ = 0;  // rows of an image, each row weighing the same: what attention within images costs a row
+  std::vector<BytesBySizeCase> bytes_;
+  double image_rows_ = 0;  // see OpFlops
 };
 
 }  // namespace planwright

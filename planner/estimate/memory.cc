@@ -6,20 +6,20 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "planner/estimate/device.h"
-#include "planner/estimate/memory_walk.h"
+#include "planner/estimate/step_peak.h"
 #include "planner/plan/optimizer_states.h"
 #include "planner/plan/shard_map.h"
 
 namespace planwright {
 namespace {
 
-// What libraries take of a device before the first value: CUDA's context with the kernels of LibTorch and cuBLAS,
-// cuBLAS's workspace, and NCCL's channel buffers for each communicator. Round figures, not measured.
+// Device memory that libraries take before the first value is made. Context: CUDA's context, the kernels of LibTorch
+// and cuBLAS, and cuBLAS's workspace. Communicator: NCCL's channel buffers. Round figures, not measured.
 constexpr int64_t kContextBytes = int64_t{1} << 30;
 constexpr int64_t kCommunicatorBytes = int64_t{128} << 20;
 
-// What a stage of a module holds from setup to teardown. Formulas: docs/memory.md.
-void AddState(const Plan& plan, const Module& module, int stage, MemoryBytes& bytes) {
+// Adds what the ranks of a stage hold from setup to teardown: buckets, optimizer state, and tensors in no bucket.
+void AddPersistentBytes(const Plan& plan, const Module& module, int stage, MemoryBytes& bytes) {
   for (const Bucket& bucket : module.buckets) {
     if (bucket.stage != stage) continue;
     const int64_t shard = bucket.elements / std::max(bucket.shards, 1);
@@ -28,10 +28,11 @@ void AddState(const Plan& plan, const Module& module, int stage, MemoryBytes& by
     bytes.gradients += bucket.elements * master;
     const auto states = static_cast<int64_t>(HeldStates(plan.optimizer, bucket.dtype, bucket.master).size());
     bytes.optimizer += shard * states * master;
-    if (bucket.shards > 1) bytes.communication += shard * master;  // where the reduced gradients land
+    if (bucket.shards > 1) bytes.communication += shard * master;  // the buffer that the reduction fills
   }
   for (const Storage& storage : module.storages) {
     if (storage.bucket >= 0 || storage.stage != stage) continue;
+    // Frozen weights have the plan's type. A buffer (the expert bias) has the type of master weights.
     const bool buffer = !storage.parameters.empty() && storage.parameters[0] >= 0 &&
                         storage.parameters[0] < static_cast<int>(module.parameters.size()) &&
                         module.parameters[storage.parameters[0]].buffer;
@@ -39,7 +40,8 @@ void AddState(const Plan& plan, const Module& module, int stage, MemoryBytes& by
   }
 }
 
-int64_t Communicators(const Plan& plan, const Role& role) {
+// Groups in use that the role's ranks belong to. One rank speaks for all.
+int64_t CountCommunicators(const Plan& plan, const Role& role) {
   const int rank = role.ranks.front().first;
   int64_t count = 0;
   for (const Group& group : plan.groups) {
@@ -61,22 +63,24 @@ RoleEstimate EstimateRole(const Plan& plan, const Role& role, LinkedBlocks& bloc
   for (const std::string& name : role.modules) {
     const Module* module = plan.FindModule(name);
     if (!module || !module->grid.contains(role.ranks.front().first)) continue;
-    AddState(plan, *module, CoordinateOf(module->grid, role.ranks.front().first, Axis::kPp), estimate.planned);
+    AddPersistentBytes(plan, *module, CoordinateOf(module->grid, role.ranks.front().first, Axis::kPp),
+                       estimate.planned);
     estimate.module = module;
   }
   const LinkedProgram program(blocks, role);
   costs.Add(program.step_list());
-  // One wide copy of an instruction's largest operand: what a kernel makes and drops within itself.
+  // A kernel may make one copy of its largest operand in the wide type, and drop it before it ends.
   estimate.planned.workspace = LargestOperand(program, costs) * DTypeBytes(plan.master());
-  if (estimate.limit > 0) estimate.planned.workspace += kContextBytes + Communicators(plan, role) * kCommunicatorBytes;
+  if (estimate.limit > 0)
+    estimate.planned.workspace += kContextBytes + CountCommunicators(plan, role) * kCommunicatorBytes;
   estimate.worst = estimate.planned;
   const auto add = [](const StepPeak& peak, MemoryBytes& bytes) {
     bytes.activations += peak.activations;
     bytes.communication += peak.communication;
   };
-  const StepPeak peak = WalkStep(program, costs, Sizes::kPlanned);
+  const StepPeak peak = FindStepPeak(program, costs, SizeCase::kPlanned);
   add(peak, estimate.planned);
-  add(WalkStep(program, costs, Sizes::kWorst), estimate.worst);
+  add(FindStepPeak(program, costs, SizeCase::kWorst), estimate.worst);
   if (peak.instruction) {
     estimate.fullest =
         absl::StrCat(std::string(OpName(peak.instruction->kind)), " in ", peak.frame.empty() ? role.name : peak.frame);
@@ -107,6 +111,7 @@ std::string MemoryText(const MemoryBytes& bytes) {
 
 std::string MemoryHelp(const Plan& plan, const RoleEstimate& estimate) {
   const MemoryBytes& bytes = estimate.planned;
+  // Values of the step take most: recompute, or cut them. Otherwise parameters and their state do: cut those.
   std::vector<std::string> ways;
   if (bytes.activations + bytes.communication >= bytes.parameters + bytes.gradients + bytes.optimizer) {
     if (estimate.module && estimate.module->recompute.empty() && estimate.module->trained()) {

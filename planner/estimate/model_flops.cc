@@ -8,18 +8,19 @@
 namespace planwright {
 namespace {
 
-// Who takes gradients of a part: its weights, and what it read.
-struct Takes {
+// Which gradients are computed in a part of the model.
+struct GradientsOf {
   bool weights = false, input = false;
 };
 
-// Each product with weights costs its forward once for each gradient that is taken; scores and scans, with two operands
-// that both depend on the input, cost it twice.
-Flops CostOf(double forward, double mixing, const Takes& takes, bool recomputed) {
+// `forward`: FLOPs of the forward; `mixing`: the part of them without weights, scores and scans. The backward of a
+// product with weights costs its forward once for each gradient. Scores and scans have two operands that both depend on
+// the input, so their backward costs twice their forward.
+Flops CostOf(double forward, double mixing, const GradientsOf& gradients, bool recomputed) {
   Flops flops;
-  const bool backward = takes.weights || takes.input;
+  const bool backward = gradients.weights || gradients.input;
   flops.forward = forward;
-  flops.backward = (forward - mixing) * (takes.weights + takes.input) + (backward ? 2 * mixing : 0);
+  flops.backward = (forward - mixing) * (gradients.weights + gradients.input) + (backward ? 2 * mixing : 0);
   flops.recompute = backward && recomputed ? forward : 0;
   return flops;
 }
@@ -30,7 +31,7 @@ void AddTo(Flops& sum, const Flops& flops, double times = 1) {
   sum.recompute += flops.recompute * times;
 }
 
-// Some module that feeds this one is trained.
+// Whether some module that feeds this one is trained: then this one computes gradients of its input, even if frozen.
 bool TrainedUpstream(const Plan& plan, const Module& module) {
   return std::any_of(plan.bridges.begin(), plan.bridges.end(), [&](const Bridge& bridge) {
     const Module* from = bridge.to == module.name ? plan.FindModule(bridge.from) : nullptr;
@@ -38,6 +39,7 @@ bool TrainedUpstream(const Plan& plan, const Module& module) {
   });
 }
 
+// Tokens, or patches, of one sample on average. `known`: see ModuleFlops.
 double TokensOfSample(const Plan& plan, const Module& module, bool& known) {
   if (!module.has_images) return static_cast<double>(plan.budget.sequence_length);
   const SampleImages images = ImagesOfSample(plan.data, plan.budget.sequence_length);
@@ -59,12 +61,12 @@ ModuleFlops FlopsOf(const Plan& plan, const Module& module) {
   };
   const bool encoder = module.has_images;
   const bool upstream = TrainedUpstream(plan, module);
-  // Pixels take no gradient; a token table costs no products.
+  // Pixels take no gradient. A language model has no embed_flops: looking up a row is no product.
   if (module.embed_flops > 0) {
     AddTo(part("embed").token,
           CostOf(static_cast<double>(module.embed_flops), 0, {module.trains_backbone, upstream}, false));
   }
-  const Takes backbone = {module.trains_backbone, module.trains_backbone || upstream};
+  const GradientsOf backbone = {module.trains_backbone, module.trains_backbone || upstream};
   for (const LayerSummary& layer : module.layers) {
     const std::string_view name = LayerWord(layer.kind);
     const bool recomputed = std::find(module.recompute.begin(), module.recompute.end(), name) != module.recompute.end();

@@ -1,5 +1,5 @@
-// Floating-point operations of a plan's modules: of a token, a sample and a step, forward and backward apart. Formulas:
-// docs/flops.md.
+// Floating-point operations of a plan's modules, for a token, a sample and a step. Forward and backward are counted
+// separately. Formulas: docs/flops.md.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,25 @@ namespace planwright {
 
 struct Flops {
   double forward = 0, backward = 0;
-  double recompute = 0;  // forwards run again in the backward pass; no part of model FLOPs
+  double recompute = 0;  // forwards that the backward runs again; not a part of model FLOPs
   double model() const { return forward + backward; }
 };
 
-// One kind of layer, or what stands before or behind the layers.
+// All layers of one kind, or what comes before the first layer or after the last.
 struct PartFlops {
   std::string name;  // "embed", LayerWord, "head", "projector"
-  int layers = 0;    // of this kind; 0: no layer
-  Flops token;       // all of these layers, of one token
+  int layers = 0;    // number of layers of this kind; 0: not a layer
+  Flops token;       // of one token, in all of these layers
 };
 
-// A token of an encoder is a patch. What is frozen takes no weight gradients, and no gradients at all when nothing
+// A token of an encoder is a patch. A frozen part computes no gradients of weights, and no gradients at all if nothing
 // before it is trained.
 struct ModuleFlops {
   std::vector<PartFlops> parts;  // in the order of the forward
   Flops token, sample, step;
   double tokens_per_sample = 0;
-  // false: the data is not described; an encoder's sample is then as full of images as can be
+  // False: the images of a sample are not known before they are read. An encoder's sample is then counted as full of
+  // images as it can be.
   bool known = true;
 };
 ModuleFlops FlopsOf(const Plan& plan, const Module& module);

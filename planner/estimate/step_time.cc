@@ -17,7 +17,7 @@ using ActionKey = std::tuple<std::string, int, bool, int>;
 
 ActionKey KeyOf(const StageAction& action) { return {action.module, action.stage, action.backward, action.microbatch}; }
 
-// FLOPs of a block with the blocks that it calls, each read once.
+// FLOPs of blocks, with the blocks that they call. Each block is counted once.
 class BlockFlops {
  public:
   BlockFlops(const LinkedBlocks& blocks, const InstructionCosts& costs) : blocks_(blocks), costs_(costs) {}
@@ -38,7 +38,9 @@ class BlockFlops {
   std::map<int, double> known_;
 };
 
-// What must be over before an action starts, beside what its own rank did before.
+// The actions of other ranks that must be done before an action starts. A forward needs the stage before, or on the
+// first stage the last stages of the encoders. A backward needs its own forward and the stage after, or on an encoder's
+// last stage the language model's first.
 std::vector<ActionKey> Needs(const Plan& plan, const StageAction& action) {
   std::vector<ActionKey> needs;
   const Module* module = plan.FindModule(action.module);
@@ -65,6 +67,7 @@ std::vector<ActionKey> Needs(const Plan& plan, const StageAction& action) {
 RoleTime TimeRole(const Plan& plan, const Role& role, LinkedBlocks& blocks, BlockFlops& flops, double speed) {
   RoleTime time;
   time.role = &role;
+  // The calls of the role's own list are its actions: one for each stage, direction and microbatch.
   const LinkedBlock step = blocks.Link(role.step, blocks.instructions());
   for (const LinkedInstruction& call : step.body) {
     if (call.called < 0) continue;
@@ -78,7 +81,7 @@ RoleTime TimeRole(const Plan& plan, const Role& role, LinkedBlocks& blocks, Bloc
     action.microbatch = call.source->microbatch;
     action.backward = absl::StrContains(block.name, ".backward");
     const double work = flops.Of(call.called);
-    action.end = work / speed;  // until it is placed: how long it takes
+    action.end = work / speed;  // a duration, until PlaceActions turns it into a time
     time.flops += work;
     time.busy += action.end;
     time.actions.push_back(std::move(action));
@@ -86,9 +89,11 @@ RoleTime TimeRole(const Plan& plan, const Role& role, LinkedBlocks& blocks, Bloc
   return time;
 }
 
-// Places every action as early as its rank and its needs allow.
-double Place(const Plan& plan, std::vector<RoleTime>& roles) {
-  std::map<ActionKey, double> done;  // -1: planned by some role, not placed yet
+// Places every action as early as its rank and its needs allow, and returns when the last one ends. Goes round the
+// roles until nothing moves; a verified plan cannot get stuck (docs/progress.md), and of any other the rest stays
+// unplaced.
+double PlaceActions(const Plan& plan, std::vector<RoleTime>& roles) {
+  std::map<ActionKey, double> done;  // when an action of all roles is done; -1: not placed yet
   for (const RoleTime& role : roles) {
     for (const StageAction& action : role.actions) done[KeyOf(action)] = -1;
   }
@@ -104,7 +109,7 @@ double Place(const Plan& plan, std::vector<RoleTime>& roles) {
         bool ready = true;
         for (const ActionKey& need : Needs(plan, action)) {
           const auto found = done.find(need);
-          if (found == done.end()) continue;  // a frozen part has no backward
+          if (found == done.end()) continue;  // no role has it: a frozen part has no backward
           ready &= found->second >= 0;
           start = std::max(start, found->second);
         }
@@ -112,8 +117,9 @@ double Place(const Plan& plan, std::vector<RoleTime>& roles) {
         const double takes = action.end;
         action.start = start;
         action.end = reached[r] = start + takes;
-        double& over = done[KeyOf(action)];
-        over = std::max(over, action.end);
+        // Several roles may run the same action (leaders and siblings): it is done when the slowest is.
+        double& done_at = done[KeyOf(action)];
+        done_at = std::max(done_at, action.end);
         length = std::max(length, action.end);
         ++next[r];
         moved = true;
@@ -134,7 +140,7 @@ StepTime TimeStep(const Plan& plan) {
   time.seconds = peak > 0;
   for (const Role& role : plan.roles)
     time.roles.push_back(TimeRole(plan, role, blocks, flops, time.seconds ? peak * kEfficiency : 1));
-  time.length = Place(plan, time.roles);
+  time.length = PlaceActions(plan, time.roles);
   double ranks = 0, busy = 0;
   for (const RoleTime& role : time.roles) {
     double count = 0;
@@ -144,27 +150,6 @@ StepTime TimeStep(const Plan& plan) {
   }
   if (ranks > 0 && time.length > 0) time.bubble = std::max(0.0, 1 - busy / (ranks * time.length));
   return time;
-}
-
-std::vector<StageLoad> StageLoads(const StepTime& time) {
-  std::vector<StageLoad> loads;
-  for (const RoleTime& role : time.roles) {
-    for (const StageAction& action : role.actions) {
-      if (action.microbatch != role.actions.front().microbatch) continue;
-      const auto same = [&](const StageLoad& load) {
-        return load.module == action.module && load.stage == action.stage;
-      };
-      if (std::any_of(loads.begin(), loads.end(), same)) continue;
-      const double share = role.busy > 0 ? role.flops / role.busy : 0;
-      StageLoad load{action.module, action.stage, 0};
-      for (const StageAction& other : role.actions) {
-        if (other.module == action.module && other.microbatch == action.microbatch)
-          load.flops += (other.end - other.start) * share;
-      }
-      loads.push_back(std::move(load));
-    }
-  }
-  return loads;
 }
 
 }  // namespace planwright

@@ -5,10 +5,10 @@
 namespace planwright {
 namespace {
 
-bool Waits(const LinkedBlock& block, const LinkedInstruction& instruction) {
+bool HostMustWait(const LinkedBlock& block, const LinkedInstruction& instruction) {
   const auto& outputs = instruction.source->outputs;
   if (std::none_of(outputs.begin(), outputs.end(), [](const Output& output) { return output.type.host; })) return false;
-  if (instruction.op_class == OpClass::kCommunication) return true;  // ranks meet on devices
+  if (instruction.op_class == OpClass::kCommunication) return true;  // NCCL receives on the device
   return instruction.op_class == OpClass::kCompute &&
          std::any_of(instruction.inputs.begin(), instruction.inputs.end(),
                      [&](int input) { return input >= 0 && !block.types[input]->host; });
@@ -16,13 +16,14 @@ bool Waits(const LinkedBlock& block, const LinkedInstruction& instruction) {
 
 }  // namespace
 
-int64_t HostWaits(const LinkedProgram& program) {
+int64_t CountHostWaits(const LinkedProgram& program) {
   int64_t waits = 0;
-  std::vector<signed char> known(program.instructions(), -1);  // by instruction
+  // By instruction, -1: not known yet. A block's instructions come again in each layer and microbatch.
+  std::vector<signed char> known(program.instructions(), -1);
   for (size_t i = program.step().first; i < program.step().end; ++i) {
     const LinkedEntry& entry = program.entries()[i];
     signed char& waiting = known[entry.instruction->number];
-    if (waiting < 0) waiting = Waits(*program.calls()[entry.call].block, *entry.instruction);
+    if (waiting < 0) waiting = HostMustWait(*program.calls()[entry.call].block, *entry.instruction);
     waits += waiting;
   }
   return waits;

@@ -1,4 +1,4 @@
-// How often a rank's host must wait for its device before it can launch on.
+// How often the host of a rank must wait for its device before it can launch more work.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,9 @@
 
 namespace planwright {
 
-// In a steady step: how often a value in host memory is made from a device value, or comes from other ranks. Later
-// instructions need its numbers (rows per expert rank), so launching stops until its copy has come.
-int64_t HostWaits(const LinkedProgram& program);
+// Counts, in one step, the instructions that make a value in host memory from a value on the device, or that receive it
+// from other ranks. Later instructions need its numbers (rows for each expert rank) before they can be launched, so
+// launching stops until the copy to the host is done.
+int64_t CountHostWaits(const LinkedProgram& program);
 
 }  // namespace planwright

@@ -4,16 +4,17 @@
 
 namespace planwright {
 
-// Reads one list. Spans are set at its end, when what they show lies still.
+// Links one list. The numbers of all instructions go into one vector, which grows; so the spans of instructions are set
+// at the end, when the vector no longer moves.
 class BlockLinker {
  public:
-  BlockLinker(LinkedBlocks& plan, const Block* block) : plan_(plan) {
+  BlockLinker(LinkedBlocks& blocks, const Block* block) : blocks_(blocks) {
     made_.block = block;
     if (!block) return;
-    made_.module = plan.modules_.Find(block->module);
+    made_.module = blocks.modules_.Find(block->module);
     for (const Output& input : block->inputs) made_.inputs.push_back(Define(input, made_.left));
     for (const Output& take : block->takes)
-      made_.takes.push_back({plan.kept_.Number(take.name), Define(take, made_.left)});
+      made_.takes.push_back({blocks.saved_names_.Intern(take.name), Define(take, made_.left)});
   }
 
   LinkedBlock Link(const std::vector<Instruction>& list, int first) {
@@ -22,7 +23,8 @@ class BlockLinker {
     for (const Instruction& instruction : list) Add(instruction, first + static_cast<int>(made_.body.size()));
     if (made_.block) {
       for (const std::string& output : made_.block->outputs) made_.outputs.push_back(Find(output));
-      for (const std::string& name : made_.block->saved) made_.saved.push_back({plan_.kept_.Number(name), Find(name)});
+      for (const std::string& name : made_.block->saved)
+        made_.saved.push_back({blocks_.saved_names_.Intern(name), Find(name)});
     }
     for (const auto& [name, value] : named_) made_.left.push_back(value);
     std::sort(made_.left.begin(), made_.left.end());
@@ -31,17 +33,17 @@ class BlockLinker {
   }
 
  private:
-  // Ends, in numbers_ and parts_, of what the spans of an instruction show.
-  struct Ends {
+  // Where the spans of an instruction end in numbers_ and parts_. Each begins where the one before ends.
+  struct SpanEnds {
     size_t inputs = 0, outputs = 0, frees = 0, parameters = 0, gradients = 0, parts = 0;
   };
 
-  // A value that had the name before loses it.
+  // Gives a name to a new value. A value that had the name before loses it and goes to `lost`.
   int Define(const Output& output, std::vector<int>& lost) {
     const int value = static_cast<int>(made_.types.size());
     made_.types.push_back(&output.type);
-    const auto [it, fresh] = named_.try_emplace(output.name, value);
-    if (!fresh) {
+    const auto [it, is_new] = named_.try_emplace(output.name, value);
+    if (!is_new) {
       lost.push_back(it->second);
       it->second = value;
     }
@@ -53,7 +55,7 @@ class BlockLinker {
     return it == named_.end() ? kNoOperand : it->second;
   }
   int Operand(const std::string& name) {
-    return IsStateName(name) ? OperandOfState(plan_.states_.Number(name)) : Find(name);
+    return IsStateName(name) ? OperandOfState(blocks_.states_.Intern(name)) : Find(name);
   }
 
   int Slot(std::string_view name) {
@@ -69,32 +71,34 @@ class BlockLinker {
     linked.op_class = OpClassOf(instruction.kind);
     linked.number = number;
     linked.place = static_cast<int>(made_.body.size()) - 1;
-    if (!instruction.group.empty()) linked.group = plan_.groups_.Find(instruction.group);
-    linked.stream = plan_.streams_.Number(instruction.stream);
-    if (const std::string* module = instruction.FindText("module")) linked.module = plan_.modules_.Find(*module);
+    if (!instruction.group.empty()) linked.group = blocks_.groups_.Find(instruction.group);
+    linked.stream = blocks_.streams_.Intern(instruction.stream);
+    if (const std::string* module = instruction.FindText("module")) linked.module = blocks_.modules_.Find(*module);
     if (instruction.kind == OpKind::kCall) {
-      linked.called = plan_.block_names_.Find(instruction.block);
-      if (!instruction.frame.empty()) linked.frame = plan_.frames_.Number(instruction.frame);
+      linked.called = blocks_.block_names_.Find(instruction.block);
+      if (!instruction.frame.empty()) linked.frame = blocks_.frames_.Intern(instruction.frame);
     }
+    // In the order in which the instruction acts: it reads its inputs and what it sends, then makes its outputs. So an
+    // output may have the name of an input.
     std::vector<int>& numbers = made_.numbers_;
-    Ends& ends = ends_.emplace_back();
+    SpanEnds& ends = ends_.emplace_back();
     for (const std::string& name : instruction.inputs) numbers.push_back(Operand(name));
     ends.inputs = numbers.size();
-    for (const ExchangePart& part : instruction.parts) {  // what is sent is read before what is received gets its name
-      LinkedPart& made = made_.parts_.emplace_back();
+    for (const ExchangePart& part : instruction.parts) {
+      LinkedExchangePart& made = made_.parts_.emplace_back();
       if (!part.sample_rows.empty()) made.sample_rows = Operand(part.sample_rows);
       if (part.send) made.value = Operand(part.value);
-      if (!part.bridge.empty()) made.bridge = plan_.bridges_.Find(part.bridge);
-      if (!part.group.empty()) made.group = plan_.groups_.Find(part.group);
+      if (!part.bridge.empty()) made.bridge = blocks_.bridges_.Find(part.bridge);
+      if (!part.group.empty()) made.group = blocks_.groups_.Find(part.group);
     }
     ends.parts = made_.parts_.size();
     lost_.clear();
     for (const Output& output : instruction.outputs) {
-      numbers.push_back(IsStateName(output.name) ? OperandOfState(plan_.states_.Number(output.name))
+      numbers.push_back(IsStateName(output.name) ? OperandOfState(blocks_.states_.Intern(output.name))
                                                  : Define(output, lost_));
     }
     ends.outputs = numbers.size();
-    for (size_t i = 0; i < instruction.parts.size(); ++i) {
+    for (size_t i = 0; i < instruction.parts.size(); ++i) {  // what is received is an output, which has a number now
       const ExchangePart& part = instruction.parts[i];
       if (!part.send) made_.parts_[ends.parts - instruction.parts.size() + i].value = Find(part.value);
     }
@@ -128,47 +132,47 @@ class BlockLinker {
       linked.gradients = next(ends_[i].gradients);
       linked.parts = {made_.parts_.data() + part, ends_[i].parts - part};
       part = ends_[i].parts;
-      const auto lacks = [](const LinkedPart& read) {
-        return read.value == kNoOperand || (read.bridge >= 0 && read.sample_rows == kNoOperand);
+      const auto lacks_operand = [](const LinkedExchangePart& part) {
+        return part.value == kNoOperand || (part.bridge >= 0 && part.sample_rows == kNoOperand);
       };
       const bool bound = std::find(linked.inputs.begin(), linked.inputs.end(), kNoOperand) == linked.inputs.end() &&
-                         std::none_of(linked.parts.begin(), linked.parts.end(), lacks);
+                         std::none_of(linked.parts.begin(), linked.parts.end(), lacks_operand);
       if (!bound && linked.op_class != OpClass::kControl && !made_.unbound) made_.unbound = &linked;
     }
   }
 
-  LinkedBlocks& plan_;
+  LinkedBlocks& blocks_;
   LinkedBlock made_;
-  std::unordered_map<std::string_view, int> named_;
-  std::vector<Ends> ends_;
-  std::vector<int> lost_;
+  std::unordered_map<std::string_view, int> named_;  // the value that each name stands for, so far
+  std::vector<SpanEnds> ends_;                       // by instruction
+  std::vector<int> lost_;                            // values that lost their name to an output of the instruction
 };
 
-int LinkedBlocks::Names::Number(std::string_view name) {
-  const auto [it, fresh] = numbers.try_emplace(name, static_cast<int>(names.size()));
-  if (fresh) names.push_back(name);
+int LinkedBlocks::NameTable::Intern(std::string_view name) {
+  const auto [it, is_new] = numbers.try_emplace(name, static_cast<int>(names.size()));
+  if (is_new) names.push_back(name);
   return it->second;
 }
 
-int LinkedBlocks::Names::Find(std::string_view name) const {
+int LinkedBlocks::NameTable::Find(std::string_view name) const {
   const auto it = numbers.find(name);
   return it == numbers.end() ? -1 : it->second;
 }
 
 LinkedBlocks::LinkedBlocks(const Plan& plan) : plan_(plan), storages_of_(plan.modules.size()) {
-  // Of two with one name the first is found, as by Plan::Find...
-  const auto number = [](const auto& list, Names& names) {
-    for (size_t i = 0; i < list.size(); ++i) names.numbers.try_emplace(list[i].name, static_cast<int>(i));
+  // Of two parts with one name, the first is found: Plan::FindModule and its siblings find it too.
+  const auto number = [](const auto& list, NameTable& table) {
+    for (size_t i = 0; i < list.size(); ++i) table.numbers.try_emplace(list[i].name, static_cast<int>(i));
   };
   number(plan.blocks, block_names_);
   number(plan.modules, modules_);
   number(plan.groups, groups_);
   number(plan.bridges, bridges_);
-  streams_.Number("");
+  streams_.Intern("");  // the main stream is 0
   for (size_t m = 0; m < plan.modules.size(); ++m) {
     const std::vector<Storage>& storages = plan.modules[m].storages;
     for (size_t i = 0; i < storages.size(); ++i) {
-      const size_t frame = frames_.Number(storages[i].frame);
+      const size_t frame = frames_.Intern(storages[i].frame);
       if (frame >= storages_of_[m].size()) storages_of_[m].resize(frame + 1);
       storages_of_[m][frame].push_back(static_cast<int>(i));
     }
@@ -178,6 +182,7 @@ LinkedBlocks::LinkedBlocks(const Plan& plan) : plan_(plan), storages_of_(plan.mo
     blocks_.push_back(BlockLinker(*this, &block).Link(block.body, instructions_));
     instructions_ += static_cast<int>(block.body.size());
   }
+  // Only now: a call may stand in a block before the one that it calls, whose slots must be known.
   for (LinkedBlock& block : blocks_) {
     for (LinkedInstruction& call : block.body) {
       if (call.called >= 0 && call.frame >= 0) call.slots = SlotsOf(call.called, call.frame);
@@ -195,9 +200,10 @@ LinkedBlock LinkedBlocks::Link(const std::vector<Instruction>& list, int first) 
 
 int LinkedBlocks::SlotsOf(int index, int frame) {
   const LinkedBlock& block = blocks_[index];
-  const auto [it, fresh] =
+  // The same block and frame meet in every microbatch: looked up once.
+  const auto [it, is_new] =
       slots_.try_emplace((int64_t{index} << 32) | static_cast<uint32_t>(frame), static_cast<int>(storages_.size()));
-  if (!fresh) return it->second;
+  if (!is_new) return it->second;
   for (std::string_view slot : block.slots) {
     int found = -1;
     if (block.module >= 0 && frame >= 0 && frame < static_cast<int>(storages_of_[block.module].size())) {

@@ -7,9 +7,9 @@
 
 namespace planwright {
 
-// Follows the names of values through calls and frames: a value lives as long as something names it. The list that made
-// it does until it frees it or ends; so does every block that it is handed to; a frame does from the forward that saves
-// it until a block takes it.
+// Follows the names of values through calls and frames. A value lives as long as something names it, which is counted
+// in names_. The list that made it names it until it frees it or ends. A block that it is handed to does the same. A
+// frame names it from the forward that saves it until a block takes it.
 class ProgramLinker {
  public:
   ProgramLinker(LinkedBlocks& blocks, LinkedProgram& made) : blocks_(blocks), made_(made) {}
@@ -18,13 +18,14 @@ class ProgramLinker {
     const uint32_t call = Enter(list);
     Body(call, 0);
     Leave(call);
+    // Whatever frames still keep has leaked: the program is refused, and the values are freed so that numbers balance.
     std::vector<std::string> untaken;
     for (const auto& [key, head] : frames_) {
       for (int at = head; at >= 0; at = kept_[at].next) {
         const int frame = static_cast<int>(key >> 32);
         if (made_.problem_.empty()) {
           untaken.push_back(Cat(frame < 0 ? "" : blocks_.frame(frame), " microbatch ", static_cast<int32_t>(key), " ",
-                                blocks_.kept(kept_[at].name)));
+                                blocks_.saved_name(kept_[at].name)));
         }
         Unname(kept_[at].value);
       }
@@ -42,11 +43,13 @@ class ProgramLinker {
   int values() const { return static_cast<int>(names_.size()); }
 
  private:
-  // What a frame keeps of a microbatch: a chain.
+  // One value that a frame keeps for a microbatch. These form a chain, which `frames_` has the head of: a frame keeps
+  // few values, and a map for each would cost more than walking them.
   struct Kept {
     int name = -1, value = -1, next = -1;
   };
 
+  // Adds a call of `block`, whose values have no numbers yet.
   uint32_t Enter(const LinkedBlock& block) {
     LinkedCall& call = made_.calls_.emplace_back();
     call.block = &block;
@@ -56,6 +59,7 @@ class ProgramLinker {
     return static_cast<uint32_t>(made_.calls_.size()) - 1;
   }
 
+  // Ends a call: the names in it are gone.
   void Leave(uint32_t index) {
     const LinkedCall& call = made_.calls_[index];
     for (int value : call.block->left) Unname(Binding(call.first_value, value));
@@ -63,7 +67,7 @@ class ProgramLinker {
     made_.calls_[index].end = static_cast<uint32_t>(made_.entries_.size());
   }
 
-  // The first that is found is kept.
+  // Keeps the first problem.
   void Problem(std::string what) {
     if (made_.problem_.empty()) made_.problem_ = std::move(what);
   }
@@ -76,6 +80,7 @@ class ProgramLinker {
 
   int& Binding(uint32_t first, int value) { return made_.bindings_[first + static_cast<uint32_t>(value)]; }
 
+  // A new value with one name. It gets the number of a dead value if there is one.
   int Make() {
     if (spare_.empty()) {
       names_.push_back(1);
@@ -86,21 +91,24 @@ class ProgramLinker {
     names_[value] = 1;
     return value;
   }
-  void Share(int& at, int value) {
-    at = value;
+  // Makes the name whose number is at `binding` stand for `value` as well.
+  void Share(int& binding, int value) {
+    binding = value;
     if (value >= 0) ++names_[value];
   }
+  // A name no longer stands for the value. When it was the last, the value dies.
   void Unname(int value) {
     if (value < 0 || --names_[value] > 0) return;
     made_.after_.push_back(value);
     spare_.push_back(value);
   }
 
-  // What happened since the last entry began happens behind it.
+  // Assigns the events since the last entry to that entry.
   void EndAfter() {
     if (!made_.entries_.empty()) made_.entries_.back().after = static_cast<uint32_t>(made_.after_.size());
   }
 
+  // Appends the entries of a call's block.
   void Body(uint32_t index, int depth) {
     const LinkedBlock& block = *made_.calls_[index].block;
     const uint32_t first = made_.calls_[index].first_value;
@@ -119,63 +127,96 @@ class ProgramLinker {
     }
   }
 
+  // Opens a call: its entries go in the place of the call instruction.
   void Call(const LinkedInstruction& instruction, uint32_t caller, int depth) {
     if (instruction.called < 0) return Problem(caller, instruction, "there is no such block");
+    // Only a damaged plan gets here: blocks that call themselves, or each other so often that the list has no end.
     if (depth >= kDeepestCalls ||
         made_.entries_.size() + made_.calls_.size() > static_cast<size_t>(kMostInstructions)) {
       return Problem(caller, instruction, "the program has no end");
     }
     const LinkedBlock& block = blocks_.block(instruction.called);
     const uint32_t index = Enter(block);
-    LinkedCall& call = made_.calls_[index];
+    SetContext(instruction, caller, made_.calls_[index]);
+    const int64_t frame = FrameKey(made_.calls_[index]);
+    const uint32_t outer = made_.calls_[caller].first_value, inner = made_.calls_[index].first_value;
+    if (!BindInputs(instruction, block, outer, inner))
+      Problem(caller, instruction, "the block has other inputs or outputs");
+    if (!HasSlots(block, made_.calls_[index])) Problem(caller, instruction, "the frame lacks a slot of the block");
+    if (!block.takes.empty() && !Take(frame, block, inner))
+      Problem(caller, instruction, "the block takes what the frame does not keep");
+
+    Body(index, depth + 1);  // adds calls, which moves calls_: no reference into it may live across this line
+
+    if (!BindOutputs(instruction, block, outer, inner))
+      Problem(caller, instruction, "the block does not make what it hands on");
+    if (!block.saved.empty() && !Save(frame, block, inner))
+      Problem(caller, instruction, "the block saves what it does not have, or twice");
+    Leave(index);
+  }
+
+  // Sets where a call comes from. In a block, frame and microbatch may be those of the enclosing call.
+  void SetContext(const LinkedInstruction& instruction, uint32_t caller, LinkedCall& call) {
     const LinkedCall& from = made_.calls_[caller];
     call.parent = static_cast<int>(caller);
     call.place = instruction.place;
     call.frame = instruction.frame >= 0 ? instruction.frame : from.frame;
     call.microbatch = instruction.source->microbatch >= 0 ? instruction.source->microbatch : from.microbatch;
-    call.slots = instruction.frame >= 0 || block.slots.empty() ? instruction.slots
-                                                               : blocks_.SlotsOf(instruction.called, call.frame);
-    const uint32_t outer = from.first_value, inner = call.first_value;
-    const int64_t key = (int64_t{call.frame} << 32) | static_cast<uint32_t>(call.microbatch);
+    // A call that names its frame has been given its slots already (LinkedBlocks).
+    call.slots = instruction.frame >= 0 || call.block->slots.empty() ? instruction.slots
+                                                                     : blocks_.SlotsOf(instruction.called, call.frame);
+  }
+
+  // The key of frames_: frame and microbatch in one number.
+  static int64_t FrameKey(const LinkedCall& call) {
+    return (int64_t{call.frame} << 32) | static_cast<uint32_t>(call.microbatch);
+  }
+
+  // The names of the block's inputs stand for the caller's values. False: numbers of operands differ, or one has no
+  // value.
+  bool BindInputs(const LinkedInstruction& instruction, const LinkedBlock& block, uint32_t outer, uint32_t inner) {
     bool fits = block.inputs.size() == instruction.inputs.size() && block.outputs.size() == instruction.outputs.size();
     for (size_t i = 0; i < block.inputs.size() && i < instruction.inputs.size(); ++i) {
       const int value = instruction.inputs[i] >= 0 ? Binding(outer, instruction.inputs[i]) : -1;
       fits = fits && value >= 0;
       Share(Binding(inner, block.inputs[i]), value);
     }
-    if (!fits) Problem(caller, instruction, "the block has other inputs or outputs");
-    for (size_t i = 0; i < block.slots.size(); ++i) {
-      if (blocks_.storage(call.slots + static_cast<int>(i)) < 0)
-        Problem(caller, instruction, "the frame lacks a slot of the block");
-    }
-    if (!block.takes.empty() && !Take(key, block, inner))
-      Problem(caller, instruction, "the block takes what the frame does not keep");
+    return fits;
+  }
 
-    Body(index, depth + 1);
-
+  // The names of the caller's outputs stand for the block's values. False: the block has no value for one.
+  bool BindOutputs(const LinkedInstruction& instruction, const LinkedBlock& block, uint32_t outer, uint32_t inner) {
+    bool all = true;
     for (size_t i = 0; i < block.outputs.size() && i < instruction.outputs.size(); ++i) {
       if (instruction.outputs[i] < 0) continue;
       const int value = block.outputs[i] < 0 ? -1 : Binding(inner, block.outputs[i]);
-      if (value < 0) Problem(caller, instruction, "the block does not make what it hands on");
+      all = all && value >= 0;
       Share(Binding(outer, instruction.outputs[i]), value);
     }
-    if (!block.saved.empty() && !Save(key, block, inner))
-      Problem(caller, instruction, "the block saves what it does not have, or twice");
-    Leave(index);
+    return all;
   }
 
+  // Whether the frame of a call has every slot that the block uses.
+  bool HasSlots(const LinkedBlock& block, const LinkedCall& call) const {
+    for (size_t i = 0; i < block.slots.size(); ++i) {
+      if (blocks_.storage(call.slots + static_cast<int>(i)) < 0) return false;
+    }
+    return true;
+  }
+
+  // Gives the values that the block takes to it. False: the frame does not keep some of them.
   bool Take(int64_t key, const LinkedBlock& block, uint32_t first) {
     const auto found = frames_.find(key);
     if (found == frames_.end()) return false;
     bool all = true;
-    for (const KeptValue& take : block.takes) {
+    for (const SavedValue& take : block.takes) {
       int* link = &found->second;
       while (*link >= 0 && kept_[*link].name != take.name) link = &kept_[*link].next;
       if (*link < 0) {
         all = false;
         continue;
       }
-      // The frame's name becomes the block's.
+      // The frame's name for the value becomes the block's, so the count of names stays.
       Binding(first, take.value) = kept_[*link].value;
       spare_kept_.push_back(*link);
       *link = kept_[*link].next;
@@ -184,10 +225,12 @@ class ProgramLinker {
     return all;
   }
 
+  // Keeps the values that the block saves. False: some have no value, or the frame keeps one of that name.
   bool Save(int64_t key, const LinkedBlock& block, uint32_t first) {
     int* head = &frames_.try_emplace(key, -1).first->second;
     bool all = true;
-    // Chained from the last on: a chain lies in the order in which it is saved, which is that in which it is taken.
+    // From the last to the first, each put at the head: so the chain is in the order of saving. Backward blocks take in
+    // the same order, and find each value at the head.
     for (auto saved = block.saved.rbegin(); saved != block.saved.rend(); ++saved) {
       const int value = saved->value < 0 ? -1 : Binding(first, saved->value);
       for (int at = *head; at >= 0 && all; at = kept_[at].next) all = kept_[at].name != saved->name;
@@ -213,10 +256,10 @@ class ProgramLinker {
 
   LinkedBlocks& blocks_;
   LinkedProgram& made_;
-  std::vector<int> names_;  // how many stand for each value
-  std::vector<int> spare_;  // dead values
+  std::vector<int> names_;  // by value: how many names stand for it
+  std::vector<int> spare_;  // numbers of dead values, to be given out again
   std::vector<Kept> kept_;
-  std::vector<int> spare_kept_;
+  std::vector<int> spare_kept_;              // unused elements of kept_
   std::unordered_map<int64_t, int> frames_;  // frame and microbatch -> head of the chain in kept_
 };
 

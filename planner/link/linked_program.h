@@ -1,7 +1,7 @@
-// What one role does, as one flat list: setup, step and teardown with every call opened. Calls themselves are gone:
-// what they bind, take and save has become which values are the same. Values are numbered over the whole list, and a
-// number is given out again when its value is dead, so there are as many as are alive at once. The executor runs this
-// list; `estimate` counts memory on it.
+// What one role does, as one flat list: setup, step and teardown, with the body of each called block in place of the
+// call. Names that stand for the same value (in a caller, in a block, in a frame) have become the same number. A number
+// is given out again when its value is dead, so there are as many numbers as values are alive at once. The executor
+// runs this list, and `estimate` counts memory on it.
 #pragma once
 
 #include <cstdint>
@@ -14,33 +14,34 @@
 
 namespace planwright {
 
-// An instruction of a block, in one of its calls.
+// An instruction in one call of its block.
 struct LinkedEntry {
   const LinkedInstruction* instruction = nullptr;
   uint32_t call = 0;   // index in LinkedProgram::calls
-  uint32_t after = 0;  // end of LinkedProgram::after of this entry, which starts at that of the entry before
+  uint32_t after = 0;  // where its events end (LinkedProgram::after); they begin where those of the entry before end
 };
 
-// One call of a block, or a role's own list.
+// One call of a block, or the run of one of the role's own lists.
 struct LinkedCall {
   const LinkedBlock* block = nullptr;
-  int parent = -1;  // the call in which it is made; -1: a role's list
-  int place = 0;    // of the call in that one's list
-  int frame = -1;   // index of LinkedBlocks::frame; -1: none
-  int microbatch = -1;
-  int slots = -1;               // where its storages start (LinkedBlocks::storage)
-  uint32_t first_value = 0;     // where the numbers of its values start
-  uint32_t first = 0, end = 0;  // its entries, with those of the calls that it makes
+  int parent = -1;           // index in LinkedProgram::calls of the call in which it is made; -1: it is a role's list
+  int place = 0;             // index of the call instruction in the list of the parent
+  int frame = -1;            // index of LinkedBlocks::frame; -1: none
+  int microbatch = -1;       // -1: none
+  int slots = -1;            // where its storages start (LinkedBlocks::storage); -1: it has none
+  uint32_t first_value = 0;  // where the numbers of its values start (LinkedProgram::ValuesOf)
+  uint32_t first = 0, end = 0;  // its entries, with those of the calls inside it
 };
 
 class LinkedProgram {
  public:
+  // Entries [first, end).
   struct Range {
-    size_t first = 0, end = 0;  // entries
+    size_t first = 0, end = 0;
   };
 
-  // Keeps references: blocks and role must outlive it. A plan that the rules of calls and values (V4) have not passed
-  // may link to nothing in places: problem() then says the first.
+  // Keeps references: blocks and role must outlive it. In a plan that has not passed the rules of calls and values
+  // (V4), some names may stand for nothing; problem() then names the first.
   LinkedProgram(LinkedBlocks& blocks, const Role& role);
   LinkedProgram(const LinkedProgram&) = delete;
 
@@ -51,28 +52,29 @@ class LinkedProgram {
   Range setup() const { return ranges_[0]; }
   Range step() const { return ranges_[1]; }
   Range teardown() const { return ranges_[2]; }
-  const LinkedBlock& step_list() const { return *lists_[1]; }
-  // of all blocks and of the role's lists: one more than the last LinkedInstruction::number
+  const LinkedBlock& step_list() const { return *lists_[1]; }  // the role's own list, calls not opened
+  // Of all blocks and of the role's lists: one more than the last LinkedInstruction::number.
   int instructions() const { return instructions_; }
-  int values() const { return values_; }  // alive at once, at most
+  int values() const { return values_; }  // numbers of values: the most that are alive at once
 
-  // The value that an operand (not negative) of an entry, or of an instruction of a call, stands for; -1: none.
+  // The value that an operand (0 and up) of an entry, or of an instruction of a call, stands for; -1: none.
   int ValueOf(uint32_t call, int operand) const { return bindings_[calls_[call].first_value + operand]; }
   int ValueOf(const LinkedEntry& entry, int operand) const { return ValueOf(entry.call, operand); }
   const int* ValuesOf(uint32_t call) const { return bindings_.data() + calls_[call].first_value; }  // by operand
 
-  // What happens behind an entry, in order. Not negative: the value dies. Negative, ~value: a frame keeps it from here
-  // on.
+  // What happens to values after an entry, in order. An event 0 and up: that value dies. A negative event, ~value: a
+  // frame keeps the value from here on.
   std::span<const int> after(size_t entry) const {
     const uint32_t first = entry == 0 ? 0 : entries_[entry - 1].after;
     return {after_.data() + first, entries_[entry].after - first};
   }
 
-  // " > m.s0 m.s0.backward > m.layers.1 m.layer.backward"; nothing for a role's list.
+  // Appends the calls around an instruction, from the outside in: " > m.s0 m.s0.backward > m.layers.1
+  // m.layer.backward". Nothing for a role's list.
   void AppendPath(uint32_t call, std::string& path) const;
   int OriginOf(const LinkedEntry& entry) const;  // index in Plan::origins, -1: none
 
-  // Empty: the program can run. A verified plan has none.
+  // What does not link; empty: nothing, as in every verified plan.
   const std::string& problem() const { return problem_; }
 
  private:
@@ -80,7 +82,7 @@ class LinkedProgram {
 
   const LinkedBlocks& blocks_;
   const Role& role_;
-  std::unique_ptr<LinkedBlock> lists_[3];
+  std::unique_ptr<LinkedBlock> lists_[3];  // setup, step, teardown
   Range ranges_[3];
   std::vector<LinkedEntry> entries_;
   std::vector<LinkedCall> calls_;

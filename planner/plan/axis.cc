@@ -15,13 +15,14 @@ View ViewOwning(Axis axis) {
 
 bool Has(const std::vector<Axis>& axes, Axis axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
 
+// The coordinates of a rank are the digits of rank - first_rank in a mixed-radix number, the first axis lowest.
 int CoordinateIn(const Grid& grid, View view, int rank, Axis axis) {
   int rest = rank - grid.first_rank;
   for (Axis a : AxesOf(view)) {
     if (a == axis) return rest % grid.size(a);
     rest /= grid.size(a);
   }
-  Bug("axis outside its view");
+  Bug("the view has no axis " + std::string(AxisName(axis)));
 }
 
 }  // namespace
@@ -36,6 +37,13 @@ std::optional<Axis> AxisFromName(std::string_view name) {
 }
 
 std::string_view ViewName(View view) { return view == View::kDense ? "dense" : "expert"; }
+
+std::optional<View> ViewFromName(std::string_view name) {
+  for (View view : {View::kDense, View::kExpert}) {
+    if (ViewName(view) == name) return view;
+  }
+  return std::nullopt;
+}
 
 const std::array<Axis, 4>& AxesOf(View view) { return view == View::kDense ? kDenseAxes : kExpertAxes; }
 
@@ -61,26 +69,26 @@ int Grid::size(const std::vector<Axis>& axes) const {
 int CoordinateOf(const Grid& grid, int rank, Axis axis) { return CoordinateIn(grid, ViewOwning(axis), rank, axis); }
 
 std::vector<int> GroupOf(const Grid& grid, View view, const std::vector<Axis>& axes, int rank) {
-  // Start from the member at coordinate 0 of every axis of the group, then walk the axes, the first declared fastest:
-  // ascending ranks.
-  int base = rank;
-  std::vector<std::pair<int, int>> steps;  // size, stride
+  // The first member has coordinate 0 along every axis of the group. From there each axis multiplies the members, the
+  // first axis fastest, which gives ascending ranks without sorting.
+  int first_member = rank;
+  std::vector<std::pair<int, int>> sizes_and_strides;  // of the group's axes
   int stride = 1;
   for (Axis axis : AxesOf(view)) {
     if (Has(axes, axis)) {
-      base -= CoordinateIn(grid, view, rank, axis) * stride;
-      steps.emplace_back(grid.size(axis), stride);
+      first_member -= CoordinateIn(grid, view, rank, axis) * stride;
+      sizes_and_strides.emplace_back(grid.size(axis), stride);
     }
     stride *= grid.size(axis);
   }
-  std::vector<int> members = {base};
-  for (auto [size, step] : steps) {
-    std::vector<int> wider;
-    wider.reserve(members.size() * size);
-    for (int i = 0; i < size; ++i) {
-      for (int member : members) wider.push_back(member + i * step);
+  std::vector<int> members = {first_member};
+  for (auto [size, axis_stride] : sizes_and_strides) {
+    std::vector<int> more;
+    more.reserve(members.size() * size);
+    for (int coordinate = 0; coordinate < size; ++coordinate) {
+      for (int member : members) more.push_back(member + coordinate * axis_stride);
     }
-    members = std::move(wider);
+    members = std::move(more);
   }
   return members;
 }
@@ -96,6 +104,7 @@ int IndexInGroup(const Grid& grid, View view, const std::vector<Axis>& axes, int
 }
 
 std::vector<std::vector<int>> GroupsOver(const Grid& grid, View view, const std::vector<Axis>& axes) {
+  // A group is added when its first member comes by, which gives the order that the header promises.
   std::vector<std::vector<int>> groups;
   for (int rank = grid.first_rank; rank < grid.first_rank + grid.ranks(); ++rank) {
     if (IndexInGroup(grid, view, axes, rank) == 0) groups.push_back(GroupOf(grid, view, axes, rank));

@@ -1,5 +1,5 @@
-// Axes of a grid of ranks, the two views of a module's ranks, and the arithmetic between ranks and coordinates.
-// Formulas: facts 1.1 to 1.3. An axis is a direction of a grid; a dim is a dimension of a tensor.
+// The grid of a module's ranks: its axes, its two views, and the arithmetic between ranks and coordinates. An axis is a
+// direction of a grid; a dim is a dimension of a tensor. Formulas: docs/layouts/grids.md#enumeration and #two-views.
 #pragma once
 
 #include <array>
@@ -15,16 +15,18 @@ enum class Axis { kTp, kCp, kDp, kPp, kExpertTp, kEp, kExpertDp };
 std::string_view AxisName(Axis axis);  // "tp", "expert_tp", ...
 std::optional<Axis> AxisFromName(std::string_view name);
 
-// The two factorisations of a module's ranks.
+// The two factorizations of a module's ranks: (tp, cp, dp, pp) and (expert_tp, ep, expert_dp, pp).
 enum class View { kDense, kExpert };
 std::string_view ViewName(View view);  // "dense", "expert"
+std::optional<View> ViewFromName(std::string_view name);
 
-// Axes of a view in declaration order; the first varies fastest.
+// Axes of a view. Rank numbers ascend with the first axis fastest.
 inline constexpr std::array<Axis, 4> kDenseAxes = {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp};
 inline constexpr std::array<Axis, 4> kExpertAxes = {Axis::kExpertTp, Axis::kEp, Axis::kExpertDp, Axis::kPp};
 const std::array<Axis, 4>& AxesOf(View view);
 
-// One module's ranks: [first_rank, first_rank + ranks()), factored twice. Sizes are settled in topology/.
+// The ranks [first_rank, first_rank + ranks()) of a module. Both views have the same number of ranks. topology/
+// computes the sizes.
 struct Grid {
   int first_rank = 0;
   int tp = 1, cp = 1, dp = 1, pp = 1;
@@ -33,22 +35,23 @@ struct Grid {
   int ranks() const { return tp * cp * dp * pp; }
   bool contains(int rank) const { return rank >= first_rank && rank < first_rank + ranks(); }
   int size(Axis axis) const;
-  // Product of the sizes of `axes`.
-  int size(const std::vector<Axis>& axes) const;
+  int size(const std::vector<Axis>& axes) const;  // the product of their sizes
   bool operator==(const Grid&) const = default;
 };
 
-// Coordinate of `rank` (a member of the grid) along `axis`, in the view that owns the axis.
+// The functions below take a rank of the grid, numbered over the world.
+
+// The coordinate of `rank` along `axis`, in the view that has the axis.
 int CoordinateOf(const Grid& grid, int rank, Axis axis);
 
-// Index of `rank` among the group of `axes` it belongs to, group members in ascending rank order.
-int IndexInGroup(const Grid& grid, View view, const std::vector<Axis>& axes, int rank);
-
-// The members, ascending, of the group over `axes` that `rank` belongs to.
+// The group over `axes` that `rank` belongs to: the ranks that differ from it along these axes only, ascending.
 std::vector<int> GroupOf(const Grid& grid, View view, const std::vector<Axis>& axes, int rank);
 
-// All groups over `axes`: members ascending, groups ordered by ascending coordinate of the other axes,
-// the first declared fastest (facts 1.1, ordered enumeration).
+// The index of `rank` in its group over `axes`.
+int IndexInGroup(const Grid& grid, View view, const std::vector<Axis>& axes, int rank);
+
+// All groups over `axes`. Members ascend; groups ascend by the coordinates along the other axes, the first axis fastest
+// (docs/layouts/grids.md#groups).
 std::vector<std::vector<int>> GroupsOver(const Grid& grid, View view, const std::vector<Axis>& axes);
 
 }  // namespace planwright

@@ -16,6 +16,7 @@ void SkipSpace(std::string_view& rest) {
   while (!rest.empty() && std::isspace(static_cast<unsigned char>(rest.front()))) rest.remove_prefix(1);
 }
 
+// The next character that is no space; 0 at the end.
 char Next(std::string_view& rest) {
   SkipSpace(rest);
   return rest.empty() ? '\0' : rest.front();
@@ -23,15 +24,16 @@ char Next(std::string_view& rest) {
 
 }  // namespace
 
+// sum [> sum]. A sum is products with + and - between them; a product is operands with * and / between them.
 Expression::Expression(std::string_view text) : text_(text) {
   std::string_view rest = text_;
-  Sum(rest);
+  ParseSum(rest);
   if (Next(rest) == '>') {
     rest.remove_prefix(1);
-    Sum(rest);
+    ParseSum(rest);
     code_.push_back({'>'});
   }
-  Require(Next(rest) == '\0', "formula " + text_ + " goes on at " + std::string(rest));
+  Require(Next(rest) == '\0', "formula " + text_ + " has unexpected text: " + std::string(rest));
 }
 
 double Expression::Apply(char operation, double left, double right) {
@@ -40,49 +42,51 @@ double Expression::Apply(char operation, double left, double right) {
     case '-': return left - right;
     case '*': return left * right;
     case '/': return left / right;
-    default: return std::isnan(left) || std::isnan(right) ? std::nan("") : static_cast<double>(left > right);
+    default:  // '>': comparing NaN would give 0, and hide that a name has no value
+      return std::isnan(left) || std::isnan(right) ? std::nan("") : static_cast<double>(left > right);
   }
 }
 
-void Expression::Sum(std::string_view& rest) {
-  Product(rest);
+void Expression::ParseSum(std::string_view& rest) {
+  ParseProduct(rest);
   for (char operation = Next(rest); operation == '+' || operation == '-'; operation = Next(rest)) {
     rest.remove_prefix(1);
-    Product(rest);
+    ParseProduct(rest);
     code_.push_back({operation});
   }
 }
 
-void Expression::Product(std::string_view& rest) {
-  Operand(rest);
+void Expression::ParseProduct(std::string_view& rest) {
+  ParseOperand(rest);
   for (char operation = Next(rest); operation == '*' || operation == '/'; operation = Next(rest)) {
     rest.remove_prefix(1);
-    Operand(rest);
+    ParseOperand(rest);
     code_.push_back({operation});
   }
 }
 
-void Expression::Operand(std::string_view& rest) {
+void Expression::ParseOperand(std::string_view& rest) {
   const char first = Next(rest);
   if (first == '(') {
     rest.remove_prefix(1);
-    Sum(rest);
-    Require(Next(rest) == ')', "formula " + text_ + " lacks a )");
+    ParseSum(rest);
+    Require(Next(rest) == ')', "formula " + text_ + " has an unclosed bracket");
     return rest.remove_prefix(1);
   }
-  Require(first != '\0' && InName(first), "formula " + text_ + " lacks an operand");
+  Require(first != '\0' && InName(first), "formula " + text_ + " has no operand where one is needed");
   size_t end = 0;
   while (end < rest.size() && InName(rest[end])) ++end;
   if (std::isdigit(static_cast<unsigned char>(first))) {
     code_.push_back({0, -1, std::strtod(std::string(rest.substr(0, end)).c_str(), nullptr)});
     return rest.remove_prefix(end);
   }
-  if (end < rest.size() && rest[end] == '(') {
+  if (end < rest.size() && rest[end] == '(') {  // "rows(o0)": the argument is a part of the name
     const size_t close = rest.find(')', end);
-    Require(close != std::string_view::npos, "formula " + text_ + " lacks a )");
+    Require(close != std::string_view::npos, "formula " + text_ + " has an unclosed bracket");
     end = close + 1;
   }
   const std::string name(rest.substr(0, end));
+  // names_ has each name once, and the code refers to it by its index.
   const auto known = std::find(names_.begin(), names_.end(), name);
   code_.push_back({0, static_cast<int>(known - names_.begin())});
   if (known == names_.end()) names_.push_back(name);

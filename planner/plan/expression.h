@@ -1,4 +1,4 @@
-// Formulas of the table of operations: "mamba.heads * mamba.head_dim / tp", "2 * elements(o0) * last(i0)", "cp > 1".
+// Formulas of ops.def: "mamba.heads * mamba.head_dim / tp", "2 * elements(o0) * last(i0)", "cp > 1".
 #pragma once
 
 #include <string>
@@ -7,17 +7,18 @@
 
 namespace planwright {
 
-// Numbers, names, + - * / > and parentheses, evaluated in double: sizes are far below 2^53, so integers stay exact. A
-// name may be a call of one argument, "rows(o0)", which is a name like any other.
+// Numbers, names, + - * / > and parentheses. Evaluated in double: sizes are far below 2^53, so integers stay exact. A
+// name may have one argument, as in "rows(o0)"; the whole of it is then the name.
 class Expression {
  public:
-  explicit Expression(std::string_view text);  // one that does not parse is a bug: the texts are our own
+  explicit Expression(std::string_view text);  // a bug if it does not parse: formulas are in our own sources
 
   const std::string& text() const { return text_; }
-  // Every name, each once.
+  // The names in the formula, each once.
   const std::vector<std::string>& names() const { return names_; }
 
-  // `value_of(name)`: a double; NaN makes the result NaN.
+  // `value_of(name)` gives the value of a name, as double. If a name has none it gives NaN, and the result is NaN. A
+  // comparison gives 1 or 0.
   template <typename ValueOf>
   double Evaluate(const ValueOf& value_of) const {
     std::vector<double> stack;
@@ -41,13 +42,14 @@ class Expression {
   };
 
   static double Apply(char operation, double left, double right);
-  void Sum(std::string_view& rest);
-  void Product(std::string_view& rest);
-  void Operand(std::string_view& rest);
+  // A recursive descent parser. Each takes its part off the front of `rest` and appends to code_.
+  void ParseSum(std::string_view& rest);
+  void ParseProduct(std::string_view& rest);
+  void ParseOperand(std::string_view& rest);
 
   std::string text_;
   std::vector<std::string> names_;
-  std::vector<Token> code_;  // operands before their operation
+  std::vector<Token> code_;  // in reverse Polish order: operands before their operation
 };
 
 }  // namespace planwright

@@ -1,47 +1,38 @@
 #include "planner/plan/instruction.h"
 
+#include <iterator>
+
 #include "planner/diagnostics/bug.h"
 
 namespace planwright {
 namespace {
 
-constexpr std::string_view kDTypeNames[] = {"int64", "fp32", "fp64", "bf16"};
-constexpr int64_t kDTypeBytes[] = {8, 4, 8, 2};
-
-struct OpInfo {
+// The part of ops.def that is needed before the table is parsed (op_table.h): reading a plan needs names alone.
+struct NameAndClass {
   std::string_view name;
   OpClass op_class;
 };
 
 using enum OpClass;
-constexpr OpInfo kOps[] = {
+constexpr NameAndClass kOps[] = {
 #define OP(id, name, op_class, text) {name, op_class},
 #include "planner/plan/ops.def"
 #undef OP
 };
 
+// Null: the attribute is absent, or has another type.
 template <typename T>
 const T* Find(const Attributes& attributes, std::string_view name) {
   const auto it = attributes.find(name);
   return it == attributes.end() ? nullptr : std::get_if<T>(&it->second);
 }
 
-[[noreturn]] void Lacks(const Instruction& instruction, std::string_view name, const char* what) {
+[[noreturn]] void NoAttribute(const Instruction& instruction, std::string_view name, const char* type) {
   Bug("instruction " + std::string(OpName(instruction.kind)) + " has no attribute " + std::string(name) + " that is " +
-      what);
+      type);
 }
 
 }  // namespace
-
-std::string_view DTypeName(DType dtype) { return kDTypeNames[static_cast<int>(dtype)]; }
-int64_t DTypeBytes(DType dtype) { return kDTypeBytes[static_cast<int>(dtype)]; }
-
-std::optional<DType> DTypeFromName(std::string_view name) {
-  for (size_t i = 0; i < std::size(kDTypeNames); ++i) {
-    if (kDTypeNames[i] == name) return static_cast<DType>(i);
-  }
-  return std::nullopt;
-}
 
 std::string_view OpName(OpKind kind) { return kOps[static_cast<int>(kind)].name; }
 OpClass OpClassOf(OpKind kind) { return kOps[static_cast<int>(kind)].op_class; }
@@ -61,25 +52,25 @@ const std::vector<int64_t>* Instruction::FindIntegers(std::string_view name) con
 
 int64_t Instruction::integer(std::string_view name) const {
   const int64_t* value = FindInteger(name);
-  if (!value) Lacks(*this, name, "an integer");
+  if (!value) NoAttribute(*this, name, "an integer");
   return *value;
 }
 
 double Instruction::real(std::string_view name) const {
   if (const int64_t* integer = FindInteger(name)) return static_cast<double>(*integer);
   const auto* value = Find<double>(attributes, name);
-  if (!value) Lacks(*this, name, "a number");
+  if (!value) NoAttribute(*this, name, "a number");
   return *value;
 }
 
 const std::string& Instruction::text(std::string_view name) const {
   const std::string* value = FindText(name);
-  if (!value) Lacks(*this, name, "text");
+  if (!value) NoAttribute(*this, name, "text");
   return *value;
 }
 
 bool Instruction::over_cp() const {
-  const int64_t* cp = FindInteger("cp");
+  const int64_t* cp = FindInteger("cp");  // absent where the axis has one rank (ops.def)
   return cp && *cp > 1;
 }
 

@@ -1,4 +1,4 @@
-// The kinds of layers, from the table layer_kinds.def: letters and words, and whose layers they are.
+// The kinds of layers, from the table layer_kinds.def: their letters and words, and which models have them.
 #pragma once
 
 #include <span>
@@ -7,10 +7,14 @@
 namespace planwright {
 
 struct LayerKind {
-  enum class Of { kLanguage, kEncoder, kUnbuilt };
-  char letter = 0;
+  enum class Of {
+    kLanguage,  // a language model
+    kEncoder,   // an image encoder
+    kUnbuilt,   // no model: the letter is known, and refused by name
+  };
+  char letter = 0;        // in patterns and in LayerSummary::kind
   std::string_view word;  // "mamba"
-  Of of = Of::kUnbuilt;
+  Of of = Of::kUnbuilt;   // which models have such layers
 };
 
 // In the table's order.
@@ -20,7 +24,8 @@ std::span<const LayerKind> LayerKinds();
 const LayerKind* FindLayerKind(char letter);
 const LayerKind* FindLayerKind(std::string_view word);
 
-// "mamba", "attention", "moe", "block" (of an encoder): the words of `recompute`. Empty: no such kind.
+// The word of a letter, as `recompute` takes it: "mamba", "attention", "moe", "block" (of an encoder). Empty: no such
+// kind.
 std::string_view LayerWord(char letter);
 
 }  // namespace planwright

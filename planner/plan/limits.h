@@ -1,5 +1,6 @@
-// Sizes that no plan passes. They are far above what machines and models have, and keep whatever a file claims from
-// costing more than a moment.
+// Upper limits of the sizes of a plan. They are far above what machines and models have. Their purpose: whatever a
+// damaged file claims, reading and checking it takes little time and memory, and no sum or product overflows
+// (docs/limits.md).
 #pragma once
 
 #include <cstddef>
@@ -7,32 +8,37 @@
 
 namespace planwright {
 
-inline constexpr int64_t kMostRanks = 1 << 20;           // products of three sizes stay far from overflow
-inline constexpr int64_t kMostListed = 1 << 19;          // rows of all runs of a plan's file together
-inline constexpr size_t kLargestPlan = size_t{6} << 20;  // bytes of a plan's file
-inline constexpr size_t kDeepestPlan = 16;               // levels of objects and lists in it; a written one has seven
-inline constexpr size_t kMostPlanValues = 11 << 15;      // objects, lists, numbers and texts in it
+// ---- The file.
+inline constexpr size_t kLargestPlan = size_t{6} << 20;  // bytes
+inline constexpr size_t kMostPlanValues = 11 << 15;      // objects, lists, numbers and texts
+inline constexpr size_t kDeepestPlan = 16;               // levels of objects and lists; the planner writes seven
 inline constexpr size_t kMostPlanFields = 64;            // of one object
+inline constexpr int64_t kMostListed = 1 << 19;          // rows of all runs (number_runs.h)
+inline constexpr int64_t kLargestNumber = (int64_t{1} << 53) - 1;  // JSON readers keep larger integers inexactly
 
-// Of all modules. Each stage and sharing cuts its parameters into buckets of its own: three for one of
-// gradients.buckets.
+// ---- Ranks and parts.
+inline constexpr int64_t kMostRanks = 1 << 20;  // products of three sizes of axes stay far from overflow
+inline constexpr size_t kMostModules = 1 << 4;  // of bridges too: an encoder has one
+inline constexpr size_t kMostParts = 1 << 12;   // of groups, roles, symbols and stages, each
+// Of all modules together. Each stage cuts its parameters of each kind of sharing into buckets of its own. With
+// gradients.buckets 1 these are at most three.
 inline constexpr int64_t kMostLayers = 1 << 9, kMostStages = 3 << 5, kMostBuckets = 3 << 7;
-// of a step's microbatches through stages and over bridges: programs name each
-inline constexpr int64_t kMostPassages = 9 << 8;
-// Of the tables of all bridges: rows, and runs of rows in equal steps, which is how a file holds them.
+// Rows of the tables of all bridges, and runs of such rows, as the file holds them.
 inline constexpr int64_t kMostTransfers = 1 << 18, kMostTransferRuns = 3 << 12;
-// of a plan, seeds too: JSON readers keep no larger ones exactly
-inline constexpr int64_t kLargestNumber = (int64_t{1} << 53) - 1;
-inline constexpr int64_t kMostElements = int64_t{1} << 50;  // of all tensors of a module; FLOPs of a token in a layer
-inline constexpr int64_t kMostSamples = 1'000'000'000'000'000;  // of a training
-inline constexpr int64_t kMostTokens = 1 << 24;  // of a sample; samples of a microbatch; pixels along an image
-// patches along an image, and along one of its tokens
-inline constexpr int64_t kMostGridSide = 1 << 16, kMostPixelShuffle = 1 << 6;
-inline constexpr int64_t kLargestDim = int64_t{1} << 36;  // of a value
-inline constexpr size_t kMostModules = 1 << 4;            // and bridges: an encoder has one
-inline constexpr size_t kMostParts = 1 << 12;             // groups, roles, symbols, stages
-inline constexpr int kDeepestCalls = 8;                   // blocks that call one another; lowered ones go two deep
-// of all programs and blocks with what they call
+
+// ---- Programs.
+// Microbatches of a step, times the stages and bridges that each passes: programs name each passage.
+inline constexpr int64_t kMostPassages = 9 << 8;
+inline constexpr int kDeepestCalls = 8;  // levels of blocks that call each other; the planner makes two
+// Of all programs and blocks, with calls opened.
 inline constexpr int64_t kMostInstructions = 5 << 19, kMostCalls = 1 << 19;
+
+// ---- Sizes.
+inline constexpr int64_t kMostElements = int64_t{1} << 50;  // of all tensors of a module; FLOPs of a token in a layer
+inline constexpr int64_t kLargestDim = int64_t{1} << 36;    // of a value
+inline constexpr int64_t kMostSamples = 1'000'000'000'000'000;  // of a training
+inline constexpr int64_t kMostTokens = 1 << 24;  // of a sample; also samples of a microbatch, and pixels along an image
+// Patches along an image, and along one image token.
+inline constexpr int64_t kMostGridSide = 1 << 16, kMostPixelShuffle = 1 << 6;
 
 }  // namespace planwright

@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kPi = std::numbers::pi;
 
-// How much of peak - min is left at part q in [0, 1] of the decay at the end of a wsd schedule.
-double WsdTail(const std::string& style, double q) {
+// wsd: the coefficient within the decay, of which the part q in [0, 1] has passed.
+double WsdDecayCoefficient(const std::string& style, double q) {
   if (style == "linear") return 1.0 - q;
   if (style == "cosine") return 0.5 * (std::cos(kPi * q) + 1.0);
   if (style == "exponential") return (2.0 * std::pow(0.5, q)) - 1.0;
@@ -20,15 +20,16 @@ double WsdTail(const std::string& style, double q) {
   Bug("unknown wsd style " + style);
 }
 
+// Where the rate is between min (0) and peak (1), after warmup and up to decay_samples.
 double Coefficient(const LearningRate& rate, double sample) {
   const double past_warmup = sample - rate.warmup_samples;
   const double part = past_warmup / (static_cast<double>(rate.decay_samples) - rate.warmup_samples);
   if (rate.style == "linear") return 1.0 - part;
   if (rate.style == "cosine") return 0.5 * (std::cos(kPi * part) + 1.0);
   if (rate.style == "wsd") {
-    const double tail = static_cast<double>(rate.decay_samples - rate.wsd_decay_samples);
-    if (sample <= tail) return 1.0;
-    return WsdTail(rate.wsd_style, (sample - tail) / static_cast<double>(rate.wsd_decay_samples));
+    const double decay_begin = static_cast<double>(rate.decay_samples - rate.wsd_decay_samples);
+    if (sample <= decay_begin) return 1.0;
+    return WsdDecayCoefficient(rate.wsd_style, (sample - decay_begin) / static_cast<double>(rate.wsd_decay_samples));
   }
   Bug("unknown learning-rate style " + rate.style);
 }
@@ -39,8 +40,9 @@ double LearningRateAt(const LearningRate& rate, double sample) {
   if (rate.warmup_samples > 0 && sample <= rate.warmup_samples) {
     return rate.init + (rate.peak - rate.init) * sample / rate.warmup_samples;
   }
-  if (rate.style == "constant") return rate.peak;
+  if (rate.style == "constant") return rate.peak;  // also beyond decay_samples
   if (sample > static_cast<double>(rate.decay_samples)) return rate.min;
+  // inverse_sqrt is the one style that need not be at `min` when the decay ends.
   if (rate.style == "inverse_sqrt") {
     const double warmup = std::max(rate.warmup_samples, 1.0), now = std::max(sample, 1.0);
     return std::max(rate.min, rate.peak * std::sqrt(warmup) / std::sqrt(now));

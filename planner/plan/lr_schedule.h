@@ -1,12 +1,13 @@
-// Learning rate and weight decay at a sample count. Formulas and order of operations: facts 6.1, 6.2; both agree with
-// the field's implementation bit for bit, so nothing here may be rearranged.
+// Learning rate and weight decay at a sample count. Formulas: docs/training/budget.md#learning-rate and #weight-decay.
+// The results equal those of Megatron's optimizer_param_scheduler bit for bit (lr_schedule_test), so the order of
+// operations in the .cc must stay.
 #pragma once
 
 #include "planner/plan/plan.h"
 
 namespace planwright {
 
-// `sample`: consumed samples; LR of step t (from 1) is at (t - 1) * global_samples.
+// `sample`: samples that are consumed before the step: (t - 1) * global_samples for step t, counted from 1.
 double LearningRateAt(const LearningRate& rate, double sample);
 double WeightDecayAt(const WeightDecay& decay, double sample);
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <functional>
+#include <iterator>
+#include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -25,28 +27,29 @@ string TakeWord(string& rest) {
   return word;
 }
 
-// What stands behind a word of `rest`, taken off it with the word; none if the word is not there.
-std::optional<string> TakeBehind(const char* word, string& rest) {
-  const string mark = absl::StrCat(" ", word, " ");
-  const size_t at = rest.find(mark);
+// The text after the keyword `word`. Cuts it off `rest` together with the keyword; none if the keyword is absent.
+std::optional<string> TakeAfterKeyword(const char* word, string& rest) {
+  const string keyword = absl::StrCat(" ", word, " ");
+  const size_t at = rest.find(keyword);
   if (at == string::npos) return std::nullopt;
-  string behind = rest.substr(at + mark.size());
+  string after = rest.substr(at + keyword.size());
   rest.resize(at);
-  return behind;
+  return after;
 }
 
 AttributeType TypeNamed(const string& name) {
   for (size_t i = 0; i < std::size(kTypeNames); ++i) {
     if (kTypeNames[i] == name) return static_cast<AttributeType>(i);
   }
-  Bug("no type of attributes: " + name);
+  Bug("unknown attribute type in ops.def: " + name);
 }
 
 // "NAME TYPE = FORMULA or FORMULA when FORMULA runs NUMBER", "NAME TYPE layout|free optional runs NUMBER"
 AttributeSpec ParseAttribute(string rest) {
   AttributeSpec spec;
-  if (const auto runs = TakeBehind("runs", rest)) spec.runs = std::strtod(runs->c_str(), nullptr);
-  if (const auto when = TakeBehind("when", rest)) spec.when.emplace(*when);
+  // From the end of the line backwards: each keyword takes all text after it.
+  if (const auto runs = TakeAfterKeyword("runs", rest)) spec.runs = std::strtod(runs->c_str(), nullptr);
+  if (const auto when = TakeAfterKeyword("when", rest)) spec.when.emplace(*when);
   spec.name = TakeWord(rest);
   spec.type = TypeNamed(TakeWord(rest));
   const string source = TakeWord(rest);
@@ -55,15 +58,16 @@ AttributeSpec ParseAttribute(string rest) {
     for (const string& formula : std::vector<string>(absl::StrSplit(rest, " or "))) spec.values.emplace_back(formula);
     return spec;
   }
-  Require(source == "layout" || source == "free", "source of attribute " + spec.name + ": " + source);
+  Require(source == "layout" || source == "free", "attribute " + spec.name + " has an unknown source: " + source);
   spec.source = source == "layout" ? AttributeSource::kLayout : AttributeSource::kFree;
   spec.optional = rest == "optional";
   return spec;
 }
 
+// "NAME: OPERANDS -> RESULTS". Verify parses the operands, which are its notation.
 OpInfo::Transpose ParseTranspose(const string& rest, bool over_cp) {
   const size_t colon = rest.find(':');
-  Require(colon != string::npos, "transposes without operands: " + rest);
+  Require(colon != string::npos, "a line `transposes` has no operands: " + rest);
   return {rest.substr(0, colon), rest.substr(colon + 1), over_cp};
 }
 
@@ -75,39 +79,67 @@ OpInfo::Moves::Form ParseForm(string text, string& dim) {
     dim = text;
     return kCut;
   }
-  Require(text.empty() && (word == "partial" || word == "whole"), "moves a value that is " + word);
+  Require(text.empty() && (word == "partial" || word == "whole"), "a line `moves` has an unknown form: " + word);
   return word == "partial" ? kPartial : kWhole;
 }
 
 // "FORM -> FORM"
 OpInfo::Moves ParseMoves(const string& rest) {
   const std::vector<string> forms = absl::StrSplit(rest, " -> ");
-  Require(forms.size() == 2, "moves: " + rest);
+  Require(forms.size() == 2, "a line `moves` is not FORM -> FORM: " + rest);
   OpInfo::Moves moves;
   moves.from = ParseForm(forms[0], moves.dim);
   moves.to = ParseForm(forms[1], moves.dim);
   return moves;
 }
 
+// One digit.
 size_t CountOf(const string& word) {
-  Require(word.size() == 1 && absl::ascii_isdigit(static_cast<unsigned char>(word[0])), "a number of values: " + word);
+  Require(word.size() == 1 && absl::ascii_isdigit(static_cast<unsigned char>(word[0])), "not one digit: " + word);
   return static_cast<size_t>(word[0] - '0');
 }
 
 // "N -> N" or "N or N -> N"
 OpInfo::Values ParseValues(const string& rest) {
   const std::vector<string> sides = absl::StrSplit(rest, " -> ");
-  Require(sides.size() == 2, "values: " + rest);
+  Require(sides.size() == 2, "a line `values` is not N -> N: " + rest);
   OpInfo::Values values = {.inputs = {}, .outputs = CountOf(sides[1])};
   for (const string& count : std::vector<string>(absl::StrSplit(sides[0], " or ")))
     values.inputs.push_back(CountOf(count));
   return values;
 }
 
-class TableMaker {
+// The lines of an entry, with continuation lines (four spaces or more) joined to the line that they continue.
+std::vector<string> LogicalLines(std::string_view entry) {
+  std::vector<string> lines;
+  for (absl::string_view line : absl::StrSplit(absl::string_view(entry.data(), entry.size()), '\n')) {
+    const absl::string_view text = absl::StripAsciiWhitespace(line);
+    if (text.empty()) continue;
+    if (absl::StartsWith(line, "    ")) {
+      Require(!lines.empty(), "an entry of ops.def begins with a continuation line: " + string(text));
+      absl::StrAppend(&lines.back(), " ", text);
+    } else {
+      lines.emplace_back(text);
+    }
+  }
+  return lines;
+}
+
+// Lines whose text is kept as it is, and lines that are one word, by the field that they set.
+constexpr std::pair<std::string_view, string OpInfo::*> kTextLines[] = {
+    {"does", &OpInfo::does},         {"names", &OpInfo::names},       {"names_cp", &OpInfo::names_cp},
+    {"formulas", &OpInfo::formulas}, {"operands", &OpInfo::operands}, {"operands_cp", &OpInfo::operands_cp},
+};
+constexpr std::pair<std::string_view, bool OpInfo::*> kFlagLines[] = {
+    {"counts_on_host", &OpInfo::counts_on_host},
+    {"passes_gradient", &OpInfo::passes_gradient},
+    {"keeps_meaning", &OpInfo::keeps_meaning},
+    {"own_rows", &OpInfo::own_rows},
+};
+
+class TableParser {
  public:
-  // What every kind says of itself; then those that are like another's.
-  std::vector<OpInfo> Make() {
+  std::vector<OpInfo> Parse() {
 #define OP(id, name, op_class, text) Add(OpKind::k##id, name, OpClass::op_class, false, text);
 #define OP_PLANNED(id, name, op_class, text) Add(OpKind::k##id, name, OpClass::op_class, true, text);
 #include "planner/plan/ops.def"
@@ -119,34 +151,29 @@ class TableMaker {
  private:
   void Add(OpKind kind, std::string_view name, OpClass op_class, bool planned, std::string_view text) {
     OpInfo info = {.kind = kind, .name = name, .op_class = op_class, .planned = planned};
-    for (absl::string_view line : absl::StrSplit(absl::string_view(text.data(), text.size()), '\n')) {
-      string rest(absl::StripAsciiWhitespace(line));
-      if (rest.empty()) continue;
-      const string word = TakeWord(rest);
-      AddLine(word, std::move(rest), info);
+    for (string& line : LogicalLines(text)) {
+      const string word = TakeWord(line);
+      AddLine(word, std::move(line), info);
     }
     table_.push_back(std::move(info));
   }
 
+  // `word` begins the line, `rest` follows it. An unknown word is a misspelling in ops.def: every program stops at it.
   void AddLine(const string& word, string rest, OpInfo& info) {
-    if (word == "does") {
-      absl::StrAppend(&info.does, info.does.empty() ? "" : " ", rest);
-    } else if (word == "operands") {
-      info.operands = rest;
-    } else if (word == "operands_cp") {
-      info.operands_cp = rest;
+    const auto text = std::find_if(std::begin(kTextLines), std::end(kTextLines),
+                                   [&](const auto& line) { return line.first == word; });
+    const auto flag = std::find_if(std::begin(kFlagLines), std::end(kFlagLines),
+                                   [&](const auto& line) { return line.first == word; });
+    if (text != std::end(kTextLines)) {
+      info.*(text->second) = rest;
+    } else if (flag != std::end(kFlagLines)) {
+      info.*(flag->second) = true;
     } else if (word == "values") {
       info.values = ParseValues(rest);
-    } else if (word == "counts_on_host") {
-      info.counts_on_host = true;
     } else if (word == "attribute") {
       info.attributes.push_back(ParseAttribute(rest));
     } else if (word == "attributes") {
-      Require(TakeWord(rest) == "of", "attributes of which kind?");
-      const auto other =
-          std::find_if(table_.begin(), table_.end(), [&](const OpInfo& made) { return made.name == rest; });
-      Require(other != table_.end(), "attributes of a kind that does not stand before: " + rest);
-      info.attributes = other->attributes;
+      info.attributes = AttributesOfEarlier(rest);
     } else if (word == "transposes" || word == "transposes_cp") {
       info.transposes.push_back(ParseTranspose(rest, word == "transposes_cp"));
     } else if (word == "meaning" || word == "meaning_cp") {
@@ -160,22 +187,27 @@ class TableMaker {
       info.effects.push_back({rest, word == "writes"});
     } else if (word == "flops") {
       info.flops.emplace(rest);
-    } else if (word == "passes_gradient") {
-      info.passes_gradient = true;
-    } else if (word == "keeps_meaning") {
-      info.keeps_meaning = true;
-    } else if (word == "own_rows") {
-      info.own_rows = true;
     } else {
-      Bug("ops.def says " + word + " of " + string(info.name));
+      Bug("the entry " + string(info.name) + " of ops.def has a line that begins with " + word);
     }
+  }
+
+  // "of NAME": the attributes of that kind. Only earlier entries are parsed by now.
+  const std::vector<AttributeSpec>& AttributesOfEarlier(string rest) {
+    Require(TakeWord(rest) == "of", "a line `attributes` is not `attributes of NAME`");
+    const auto earlier =
+        std::find_if(table_.begin(), table_.end(), [&](const OpInfo& parsed) { return parsed.name == rest; });
+    Require(earlier != table_.end(), "`attributes of` names a kind that no earlier entry has: " + rest);
+    return earlier->attributes;
   }
 
   std::vector<OpInfo> table_;
 };
 
+// Titles of the page's sections, in the order of OpClass.
 constexpr std::string_view kClassTitles[] = {"Control", "Data", "Compute", "Communication", "State"};
 
+// The cell "value" of an attribute.
 string SourceText(const AttributeSpec& spec) {
   if (spec.source == AttributeSource::kFree) return spec.optional ? "free, may be absent" : "free";
   if (spec.source == AttributeSource::kLayout)
@@ -185,35 +217,57 @@ string SourceText(const AttributeSpec& spec) {
                       spec.when ? absl::StrCat(", when `", spec.when->text(), "`") : "");
 }
 
-// The notation's bars would end a table's cell.
-string Cell(string text) {
-  string cell;
-  for (char c : text) {
-    if (c == '|') cell += '\\';
-    cell += c;
+constexpr size_t kPageColumns = 120;
+
+// Appends words of `text` in lines of at most kPageColumns, which all but the first begin with `indent`.
+void AppendWrapped(std::string_view text, std::string_view indent, string& page) {
+  size_t column = 0;
+  for (absl::string_view word : absl::StrSplit(absl::string_view(text.data(), text.size()), ' ')) {
+    if (column > 0 && column + 1 + word.size() > kPageColumns) {
+      absl::StrAppend(&page, "\n", string(indent));
+      column = indent.size();
+    } else if (column > 0) {
+      page += ' ';
+      ++column;
+    }
+    absl::StrAppend(&page, word);
+    column += word.size();
   }
-  return cell;
+  page += '\n';
 }
 
+string ValuesText(const OpInfo::Values& values) {
+  if (values.inputs == std::vector<size_t>{0} && values.outputs == 0) return "";
+  return absl::StrCat(absl::StrJoin(values.inputs, " or "), " -> ", values.outputs);
+}
+
+// The section of one kind: what it does, a list of its lines, and a table of its attributes.
 void AppendReference(const OpInfo& info, string& page) {
-  absl::StrAppend(&page, "\n### ", string(info.name), "\n\n", Cell(info.does), "\n");
-  if (info.planned) absl::StrAppend(&page, "\nPlanned and proved; this version's executor does not run it.\n");
-  const auto line = [&](const char* title, const string& text) {
-    if (!text.empty()) absl::StrAppend(&page, "\n- ", title, ": `", text, "`");
+  absl::StrAppend(&page, "\n### ", string(info.name), "\n\n");
+  AppendWrapped(info.does, "", page);
+  if (info.planned) absl::StrAppend(&page, "\nPlanned and verified; the executor of this version does not run it.\n");
+  bool first = true;
+  const auto item = [&](const char* title, const string& code) {
+    if (code.empty()) return;
+    if (first) page += "\n";
+    first = false;
+    AppendWrapped(absl::StrCat("- ", title, ": `", code, "`"), "  ", page);
   };
-  const size_t before = page.size();
-  line("operands", info.operands);
-  line("operands with cp", info.operands_cp);
+  item("names", info.names);
+  item("names with cp", info.names_cp);
+  item("operands", info.operands);
+  item("operands with cp", info.operands_cp);
   for (const OpInfo::Transpose& transpose : info.transposes) {
-    line(transpose.over_cp ? "transposes, with cp" : "transposes",
+    item(transpose.over_cp ? "transposes, with cp" : "transposes",
          absl::StrCat(transpose.forward, ":", transpose.operands));
   }
-  if (info.values.inputs != std::vector<size_t>{0} || info.values.outputs > 0) {
-    line("values", absl::StrCat(absl::StrJoin(info.values.inputs, " or "), " -> ", info.values.outputs));
+  item("values", ValuesText(info.values));
+  if (info.flops) item("FLOPs", info.flops->text());
+  for (const StateEffect& effect : info.effects) item(effect.writes ? "writes" : "reads", effect.resource);
+  if (!info.formulas.empty()) {
+    const std::string_view link = std::string_view(info.formulas).substr(std::string_view("docs/").size());
+    absl::StrAppend(&page, first ? "\n" : "", "- formulas: [", string(link), "](", string(link), ")\n");
   }
-  if (info.flops) line("FLOPs", info.flops->text());
-  for (const StateEffect& effect : info.effects) line(effect.writes ? "writes" : "reads", effect.resource);
-  if (page.size() > before) page += "\n";
   if (info.attributes.empty()) return;
   page += "\n| attribute | type | value |\n|---|---|---|\n";
   for (const AttributeSpec& spec : info.attributes) {
@@ -233,19 +287,26 @@ const AttributeSpec* OpInfo::FindAttribute(std::string_view attribute) const {
 }
 
 const std::vector<OpInfo>& AllOps() {
-  static const std::vector<OpInfo> table = TableMaker().Make();
+  static const std::vector<OpInfo> table = TableParser().Parse();
   return table;
 }
 
 const OpInfo& InfoOf(OpKind kind) { return AllOps()[static_cast<size_t>(kind)]; }
 
 string OperationsReference() {
-  string page =
-      "# Operations\n\nEvery kind of instruction, from the table `planner/plan/ops.def`, whose head explains words and "
-      "notation. An attribute has the "
-      "value of its formula, over the module's constants, the sizes of its axes, `sequence` and `samples` of a "
-      "microbatch on a lane; or it follows from "
-      "the layouts of the operands; or it is free to name something. A plan with another value is refused (V4).\n";
+  string page = "# Operations\n\n";
+  AppendWrapped(
+      "Every kind of instruction. This page is made from the table `planner/plan/ops.def`, whose head explains the "
+      "notation, with examples. `names` shows the operands for people: inputs, parameters that are read, parameters "
+      "whose gradient is added to, and outputs. `operands` is the same in index notation, for the rules of `verify`.",
+      "", page);
+  page += "\n";
+  AppendWrapped(
+      "The value of an attribute comes from one of three places. A formula gives it, from the module's constants, the "
+      "sizes of its axes, `sequence` (tokens of a sample) and `samples` (of a microbatch on a lane). Or it follows "
+      "from "
+      "the layouts of the operands. Or it is free: it names something. A plan with another value is refused (V4).",
+      "", page);
   for (size_t i = 0; i < std::size(kClassTitles); ++i) {
     absl::StrAppend(&page, "\n## ", string(kClassTitles[i]), "\n");
     for (const OpInfo& info : AllOps()) {

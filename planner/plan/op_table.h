@@ -1,6 +1,9 @@
-// The table of operations, read: what is said once of each kind in ops.def. Lowering writes instructions without
-// looking here; `verify`, `estimate`, `diff`, `launch` and the reference page (docs/operations.md) take what they know
-// of a kind from here, so the two stay independent.
+// The table of operations (ops.def) as structs: everything that is said about each kind of instruction. The head of
+// ops.def explains the notation of the texts.
+//
+// Lowering writes instructions without reading this table. `verify`, `estimate`, `diff`, `launch` and the generated
+// page docs/operations.md take what they know about a kind from here. So a mistake in either is found by comparing the
+// two.
 #pragma once
 
 #include <optional>
@@ -16,84 +19,88 @@ namespace planwright {
 enum class AttributeType { kInteger, kReal, kText, kIntegers };
 std::string_view AttributeTypeName(AttributeType type);  // "int", "real", "text", "ints"
 
-// Where the value of an attribute comes from, and so who refuses a wrong one.
+// Where the value of an attribute comes from. This decides which rule of verify/ refuses a wrong value.
 enum class AttributeSource {
-  // a constant of the module, or a size that follows from constants, the batch and the grid: `values` and `when` say
-  // which
-  kFormula,
-  kLayout,  // it follows from the layouts of the operands, or from the group: the rules of layouts judge it
-  kFree,    // it names something (a module, a bucket, an accumulator): the rules of what it names judge it
+  kFormula,  // `values` and `when` of the spec compute it from constants of the module, the batch and the grid
+  kLayout,   // it follows from the layouts of the operands or from the group: the layout rules check it
+  kFree,     // it names a module, a bucket or an accumulator: the rules about that thing check it
 };
 
+// One line `attribute` of an entry.
 struct AttributeSpec {
   std::string name;
   AttributeType type = AttributeType::kInteger;
   AttributeSource source = AttributeSource::kFree;
-  // kFormula: what it may be, over Module::constants, axes, `sequence`, `samples`, `image_token`, `trains_backbone`
+  // kFormula: the allowed values. Formulas may use Module::constants by name, the sizes of axes ("tp"), `sequence`
+  // (tokens of a sample), `samples` (of a microbatch on a lane), `image_token` and `trains_backbone`.
   std::vector<Expression> values;
-  std::optional<Expression> when;  // kFormula: it is there where this is not 0, and nowhere else; none: always
+  std::optional<Expression> when;  // kFormula: the attribute is present exactly where this is not 0; none: always
   bool optional = false;           // kLayout, kFree: it may be absent
-  std::optional<double> runs;      // the only value that this version's executor runs; none: any
+  std::optional<double> runs;      // the only value that this version's executor runs; none: it runs any value
 };
 
-// What an instruction does to state beside its operands: "%{module}.gradients.{bucket}", with attributes in braces.
+// State that an instruction reads or writes beside its operands.
 struct StateEffect {
-  std::string resource;
+  std::string resource;  // "%{module}.gradients.{bucket}": attributes of the instruction replace names in braces
   bool writes = false;
 };
 
 struct OpInfo {
   OpKind kind{};
-  std::string_view name;
+  std::string_view name;  // in plan files: "all_gather"
   OpClass op_class{};
-  bool planned = false;  // the planner lowers and proves it, this version's executor does not run it
-  std::string does;      // the contract, in words
-  // index notation, of compute instructions (verify/shared/op_signature.h); _cp: where the attribute cp is above 1
+  bool planned = false;         // OP_PLANNED: lowered and verified, but this version's executor does not run it
+  std::string does;             // what it computes, in words
+  std::string names, names_cp;  // operands by name and shape, for people; _cp: where the attribute cp is above 1
+  std::string formulas;         // "docs/PAGE.md#HEADING"; empty: none
+  // The operands of a compute instruction in index notation, parsed by verify/.
   std::string operands, operands_cp;
-  // How many values it reads and makes, where no index notation says so. Calls have those of their block, exchanges one
-  // for each part that is received, reads those of read_problem.h.
+  // How many values it reads and makes, for kinds without index notation. The counts of a call are those of its block.
+  // An exchange makes one value for each part that it receives. The outputs of reads of samples have rules of their
+  // own in verify/.
   struct Values {
-    std::vector<size_t> inputs = {0};  // any of these
+    std::vector<size_t> inputs = {0};  // any of these counts
     size_t outputs = 0;
   } values;
-  bool counts_on_host = false;  // the integers that it makes are counts of rows, in host memory whatever the device
+  bool counts_on_host = false;  // its integer outputs are row counts, in host memory on every device
   std::vector<AttributeSpec> attributes;
-  // Of a backward kind: the forward kind that it differentiates and "operands -> results" (verify/v5_samples_and_gradients/backward_table.h).
+  // Backward kinds: the forward kind that it differentiates, and its operands and results in terms of it.
   struct Transpose {
-    std::string forward, operands;
-    bool over_cp = false;
+    std::string forward, operands;  // "linear", " do0 i0 ->"
+    bool over_cp = false;           // the line is for cp above 1
   };
   std::vector<Transpose> transposes;
-  // Inputs that must be what samples brought, where other values have the same type.
+  // Inputs that other values could replace without a type error, and what they must be.
   struct Meaning {
-    size_t place = 0;
-    bool over_cp = false;
-    std::string what;
+    size_t place = 0;      // index of the input
+    bool over_cp = false;  // the line is for cp above 1
+    std::string what;      // "labels"
   };
   std::vector<Meaning> meanings;
   // What a communication, or a slice, does to a value over the axes of its group.
   struct Moves {
     enum class Form { kPartial, kWhole, kCut };
     Form from{}, to{};
-    std::string dim;  // the attribute that names the dim of a cut; empty: neither is one
+    std::string dim;  // the attribute that names the cut dim; empty: neither form is kCut
   };
   std::optional<Moves> moves;
-  // endings of the published names of its parameters, in order, where shapes do not tell them apart
+  // Endings of the published names of its parameters, in order (".A_log"). Empty: shapes tell its parameters apart.
   std::vector<std::string> published;
   std::vector<StateEffect> effects;
-  std::optional<Expression> flops;  // over i0, o0 and attributes (docs/flops.md); none: not counted
-  bool passes_gradient = false;     // a gradient passes unchanged but for its layout: moved, joined, cut, or added
-  bool keeps_meaning = false;       // what it makes is what it was given, or a part of it
-  bool own_rows = false;            // members of the group may bring different numbers of rows
+  std::optional<Expression> flops;  // over operands ("rows(o0)") and attributes (docs/flops.md); none: not counted
+  // The gradient of its input is that of its output, up to layout: the value is moved, joined, cut or added.
+  bool passes_gradient = false;
+  bool keeps_meaning = false;  // its output means what its input means, or is a part of it
+  bool own_rows = false;       // members of the group may have different numbers of rows
 
-  const AttributeSpec* FindAttribute(std::string_view attribute) const;
+  const AttributeSpec* FindAttribute(std::string_view attribute) const;  // null: the kind has no such attribute
 };
 
 const OpInfo& InfoOf(OpKind kind);
-// Every kind, in the order of OpKind.
+// Every kind, in the order of OpKind. Parsed when it is first asked for.
 const std::vector<OpInfo>& AllOps();
 
-// The table as the reference page.
+// The text of docs/operations.md.
 std::string OperationsReference();
 
 }  // namespace planwright

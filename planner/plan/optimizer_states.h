@@ -1,5 +1,6 @@
-// What the optimizer keeps of every element that it steps, once: the planner writes it into checkpoints and counts its
-// memory, the executor holds it. (verify states by itself what a checkpoint must keep.)
+// What the optimizer keeps for every element that it steps. The planner lists these states in checkpoint rules and
+// counts their memory, and the executor allocates them. verify/ does not use this table: it states by itself what a
+// checkpoint must keep.
 #pragma once
 
 #include <string_view>
@@ -10,8 +11,8 @@
 namespace planwright {
 
 struct OptimizerState {
-  std::string_view name;  // NAME.exp_avg is its key in a checkpoint; of Bucket::master's type
-  // `narrow`: weights are held in a narrower type than they are stepped in
+  std::string_view name;  // in checkpoint keys: PARAMETER.exp_avg. The elements have the type Bucket::master
+  // Whether the state is kept. `narrow`: the type of the weights is narrower than that of the master weights.
   bool (*held)(const OptimizerPlan& optimizer, bool narrow);
 };
 
@@ -21,7 +22,7 @@ inline constexpr OptimizerState kOptimizerStates[] = {
     {"exp_avg_sq", [](const OptimizerPlan&, bool) { return true; }},
 };
 
-// Names of the states of weights that are held in `weights` and stepped in `master`, in the list's order.
+// Names of the states that are kept, in the order of the table. `weights`: Bucket::dtype; `master`: Bucket::master.
 inline std::vector<std::string_view> HeldStates(const OptimizerPlan& optimizer, DType weights, DType master) {
   std::vector<std::string_view> names;
   for (const OptimizerState& state : kOptimizerStates) {

@@ -1,6 +1,7 @@
 #include "planner/plan/plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "planner/plan/precision.h"
@@ -14,11 +15,28 @@ auto FindByName(const List& list, std::string_view name) -> const typename List:
   return it == list.end() ? nullptr : &*it;
 }
 
+// In the order of the enumerations.
+constexpr std::string_view kInitKindNames[] = {"zeros", "ones", "normal", "uniform", "log_uniform", "dt_bias"};
+constexpr std::string_view kTpGradientNames[] = {"sharded", "replicated", "partial"};
+
+template <typename Enum, size_t N>
+std::optional<Enum> EnumFromName(const std::string_view (&names)[N], std::string_view name) {
+  const auto* found = std::find(std::begin(names), std::end(names), name);
+  return found == std::end(names) ? std::nullopt : std::optional(static_cast<Enum>(found - std::begin(names)));
+}
+
 }  // namespace
 
-std::string_view TpGradientName(TpGradient value) {
-  constexpr std::string_view kNames[] = {"sharded", "replicated", "partial"};
-  return kNames[static_cast<int>(value)];
+std::string_view InitKindName(Init::Kind kind) { return kInitKindNames[static_cast<int>(kind)]; }
+
+std::optional<Init::Kind> InitKindFromName(std::string_view name) {
+  return EnumFromName<Init::Kind>(kInitKindNames, name);
+}
+
+std::string_view TpGradientName(TpGradient value) { return kTpGradientNames[static_cast<int>(value)]; }
+
+std::optional<TpGradient> TpGradientFromName(std::string_view name) {
+  return EnumFromName<TpGradient>(kTpGradientNames, name);
 }
 
 const Module* Plan::FindModule(std::string_view name) const { return FindByName(modules, name); }
@@ -47,6 +65,7 @@ int64_t Module::expert_layers() const {
   return std::count_if(layers.begin(), layers.end(), [](const LayerSummary& layer) { return layer.expert_row >= 0; });
 }
 
+// A plan has few roles and ranges, however many ranks it has: a search is fast enough.
 const Role* Plan::RoleOf(int rank) const {
   for (const Role& role : roles) {
     for (const RankRange& range : role.ranks) {
@@ -70,6 +89,7 @@ std::vector<int> Expand(const std::vector<RankRange>& ranges) {
   return ranks;
 }
 
+// Greedy: two ranks always make a range, so {0, 1, 5} becomes 0..1 and 5, and {0, 5, 6} becomes 0,5 and 6.
 std::vector<RankRange> Compress(const std::vector<int>& ranks) {
   std::vector<RankRange> ranges;
   for (int rank : ranks) {
@@ -100,6 +120,7 @@ std::vector<std::vector<int>> MembersOf(const Plan& plan, const Group& group) {
   return GroupsOver(plan.FindModule(group.module)->grid, group.view, group.axes);
 }
 
+// The first `more` lanes have one sample more, so lane i begins min(i, more) samples later than i equal shares.
 LaneSamples SamplesOfLane(int64_t samples, int lanes, int lane) {
   const int64_t share = samples / lanes, more = samples % lanes;
   const int64_t first = lane * share + std::min<int64_t>(lane, more);

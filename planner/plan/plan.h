@@ -1,12 +1,17 @@
-// The plan: everything every rank will ever do. Made by compile.cc, proved by verify/, carried by launch/, obeyed by
-// executor/. Plain data. Lists are in a fixed order so that the same recipe gives the same bytes. No yaml and no torch
-// here.
+// The plan: everything that every rank will do. The planner makes it (compile.cc), verify/ proves it, launch/ hands it
+// to the ranks, and the executor carries it out. Plain data, without yaml and without torch. A plan's file is this
+// struct as JSON (plan_json.h), under the same field names; plan_fields.h lists them with what a wrong value does.
+//
+// Lists are in a fixed order, so that the same recipe gives the same bytes. Units are in the field names or in the
+// comments: sizes are elements (not bytes), times are counted in samples (not steps). "-1: none" is written where an
+// index may be absent. Each struct says which room of the planner fills it.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/plan/axis.h"
@@ -17,321 +22,360 @@ namespace planwright {
 inline constexpr int kPlanFormatVersion = 2;
 inline constexpr char kToolVersion[] = "0.1.0";
 
-// A recipe line. Outside the plan digest.
+// The place in the recipe that a part of the plan comes from. Not covered by the plan digest. Filled by compile.cc.
 struct Origin {
-  std::string file;
-  int line = 0, column = 0;
-  std::string what;  // "module language"
+  std::string file;          // relative to the recipe's folder, or "<command line>"
+  int line = 0, column = 0;  // from 1
+  std::string what;          // "module language"
 };
 
+// The machines of the recipe (`cluster`), by which memory and time are estimated.
 struct Cluster {
   int nodes = 1, gpus_per_node = 8;
-  std::string gpu = "none";
+  std::string gpu = "none";  // a name of estimate/device.cc: "h100_sxm"; "none": CPU ranks, no memory limit
 };
 
-// How a weight starts. Draws are keyed by (seed, parameter name) and counted by the unsharded index.
+// How an initial weight is drawn. A draw depends on the seed, the parameter's name and the index of the element in the
+// whole tensor, so no layout changes it (docs/training/layout_independence.md#draws). Filled by model/.
 struct Init {
-  enum class Kind { kZeros, kOnes, kNormal, kUniform, kLogUniform, kDtBias };
+  enum class Kind {
+    kZeros,
+    kOnes,
+    kNormal,      // mean 0, standard deviation a
+    kUniform,     // in [a, b)
+    kLogUniform,  // the log of a uniform draw in [a, b): Mamba's A_log
+    // Inverse softplus of a log-uniform draw in [a, b], not below 1e-4 (docs/model/mamba.md#initial-values).
+    kDtBias,
+  };
   Kind kind = Kind::kZeros;
-  double a = 0, b = 0;  // normal: a = std. uniform: [a, b). log_uniform: log of uniform(a, b) (A_log).
-                        // dt_bias: inverse softplus of a log-uniform draw in [a, b], floored at 1e-4 (facts 3.5)
+  double a = 0, b = 0;
 };
+// "zeros", "ones", "normal", "uniform", "log_uniform", "dt_bias"
+std::string_view InitKindName(Init::Kind kind);
+std::optional<Init::Kind> InitKindFromName(std::string_view name);
 
-// A published tensor (or one per expert: "{expert}" in its names) and how it is cut over ranks.
+// A published tensor and how it is cut over ranks. With `experts`, one entry stands for a tensor of each expert, and
+// its names contain "{expert}". Filled by model/.
 struct Parameter {
-  std::string name;            // module name + Hugging Face suffix
-  std::string file_name;       // name in `initialize`, --probe and export files
-  std::vector<int64_t> shape;  // whole, of one tensor
-  int64_t experts = 0;         // > 0: this many tensors, expert e on ep coordinate e / (experts / ep)
-  int shard_dim = -1;          // cut along tp, of experts along expert_tp; -1: every rank of that axis holds all of it
-  // Sizes along shard_dim of parts that are each cut by themselves (Mamba's z|x|B|C|dt, RADIO's q|k|v). Sums to
-  // shape[shard_dim].
+  std::string name;            // module name and Hugging Face name; the key of draws and checkpoints
+  std::string file_name;       // name in the files of `initialize`, --probe and export
+  std::vector<int64_t> shape;  // of one whole tensor
+  int64_t experts = 0;         // > 0: this many tensors; expert e belongs to ep coordinate e / (experts / ep)
+  int shard_dim = -1;  // the dim that tp cuts (of experts: expert_tp); -1: every rank of that axis has all of it
+  // Sizes along shard_dim of joined parts, each cut by itself (Mamba's z|x|B|C|dt, RADIO's q|k|v). They sum to
+  // shape[shard_dim]. Empty: the dim is one part.
   std::vector<int64_t> segments;
-  bool decay = false;   // weight decay: neither 1-D nor a bias
-  bool trained = true;  // false: saved and loaded, never stepped: a buffer, or a frozen part
-  bool buffer = false;  // no weight: the expert bias, kept in fp32 at least
+  bool decay = false;   // weight decay applies: the tensor has more than one dim and is no bias
+  bool trained = true;  // false: saved and loaded, but never stepped (a buffer, or a frozen part)
+  bool buffer = false;  // not a weight: the expert bias, kept in fp32 at least
   Init init;
 };
 
-// How the ranks along tp share the gradient of a storage.
+// Who has which part of a storage's gradient, over tp, before gradients are reduced.
 enum class TpGradient {
-  kSharded,     // each rank owns its part: counted on every rank
-  kReplicated,  // every rank computes the whole gradient: counted once
-  kPartial,     // every rank has a term of the sum (sequence parallelism): summed over tp, counted once
+  kSharded,     // the weight is cut over tp: each rank has the gradient of its part
+  kReplicated,  // every rank computes the whole gradient: a norm counts it once
+  kPartial,     // every rank has a term of the sum (sequence parallelism): summed over tp, then counted once
 };
-std::string_view TpGradientName(TpGradient value);
+std::string_view TpGradientName(TpGradient value);  // "sharded", "replicated", "partial"
+std::optional<TpGradient> TpGradientFromName(std::string_view name);
 
-// A tensor that a rank holds: one parameter, or several joined along dim 0 (q, k, v) or stacked (experts).
+// A tensor as a rank holds it: one parameter, several joined along dim 0 (q, k, v), or experts stacked along a new
+// dim 0. shard_map.h maps its elements to the published tensors. Filled by model/.
 struct Storage {
-  std::string frame;            // "language.layers.3"; a call's frame finds its slots here
+  std::string frame;            // "language.layers.3": the frame in which calls look up the slot
   std::string slot;             // "in_proj"
-  std::vector<int64_t> shape;   // of the rank's tensor; the same on every rank of the module
+  std::vector<int64_t> shape;   // of the rank's tensor; the same on every rank that has it
   std::vector<int> parameters;  // indices in Module::parameters, in joining order
-  int bucket = -1;              // index in Module::buckets; -1: a buffer
+  int bucket = -1;              // index in Module::buckets; -1: none, for a buffer or a frozen parameter
   int64_t offset = 0;           // elements from the bucket's start
   int stage = 0;                // pipeline stage whose ranks hold it
 };
 
-// A flat run of storages of one kind whose parameters, gradients and optimizer state live together (facts 5.3). Rank i
-// of the reduce group owns elements [i, i+1) * elements / shards.
+// Storages that lie one after the other in flat buffers: parameters, gradients and optimizer state. Gradients are
+// reduced, and parameters gathered, a bucket at a time (docs/training/step.md#gradient-buckets). Rank i of the reduce
+// group owns the elements [i, i+1) * elements / shards. Filled by model/.
 struct Bucket {
   std::string name;  // "language.dense.sharded.0"
   View view = View::kDense;
   TpGradient tp = TpGradient::kSharded;
-  int64_t elements = 0;      // padded
-  std::string reduce_group;  // gradient sum and shards; empty: one rank, it owns everything
-  std::string tp_group;      // kPartial with tp > 1: the shards are then summed over it
-  int shards = 1;
-  int stage = 0;               // pipeline stage whose ranks hold it
-  DType dtype = DType::kFp32;  // of parameters, as forward and backward read them
-  // of gradients, of the weights that are stepped and of their moments: never narrower than fp32
-  DType master = DType::kFp32;
-  std::vector<Axis> once_over;  // ranks along these hold the same shard: coordinate 0 of each counts it in a norm
+  int64_t elements = 0;         // with padding, so that shards divide it
+  std::string reduce_group;     // the group that sums gradients and shares shards; empty: one rank owns everything
+  std::string tp_group;         // kPartial with tp > 1: the shards are then summed over this group
+  int shards = 1;               // ranks of reduce_group
+  int stage = 0;                // pipeline stage whose ranks hold it
+  DType dtype = DType::kFp32;   // of the parameters that forward and backward read
+  DType master = DType::kFp32;  // of gradients, master weights and moments: never narrower than fp32
+  std::vector<Axis> once_over;  // ranks along these axes hold the same shard: only coordinate 0 counts it in a norm
 };
 
+// One layer of a module, in forward order. Filled by model/.
 struct LayerSummary {
-  char kind = 0;  // pattern character, 'V' for an encoder block
+  char kind = 0;  // letter of layer_kinds.def: "M", "*", "E"; 'V' for an encoder's layer
   std::string frame;
-  int64_t parameters = 0;
-  int64_t forward_flops = 0;  // of one token (docs/flops.md)
+  int64_t parameters = 0;     // elements, of the whole layer
+  int64_t forward_flops = 0;  // FLOPs of one token (docs/flops.md)
   int stage = 0;              // pipeline stage
-  int64_t mixing_flops = 0;   // of these: attention scores and the scan, which have no weights
-  int expert_row = -1;        // of a layer with experts: its row of $expert_counts; -1: none
+  int64_t mixing_flops = 0;   // the part of forward_flops without weights: attention scores and the scan
+  int expert_row = -1;        // a layer with experts: its row in $expert_counts; -1: no experts
 };
 
-// What the executor and `show` must know of a model, resolved.
+// One model with its ranks. Filled by model/; `grid` by topology/.
 struct Module {
   std::string name;
-  std::string model, kind;  // "nemotron_hybrid_moe_20l", "hybrid_lm"
-  // What it can, whatever its kind is called: it turns images into rows; it reads text and carries the loss. (Experts:
-  // experts() > 0.)
+  std::string model, kind;  // name and kind of the recipe's model: "nemotron_hybrid_moe_20l", "hybrid_lm"
+  // What the module does; code asks these and not `kind`. has_images: it turns images into rows. carries_loss: it reads
+  // text and computes the loss. A module with experts has experts() > 0.
   bool has_images = false, carries_loss = false;
-  // The numbers of the model, by the recipe's keys ("mamba.heads"); of an encoder also those of the language model that
-  // it feeds ("output.hidden"). Every size, attribute, parameter and initial value of the module follows from them, its
-  // layers and its grid.
+  // The numbers of the model, by the recipe's keys ("mamba.heads"). An encoder also has those of the language model
+  // that it feeds ("output.hidden"). Sizes, attributes, parameters and initial values of the module follow from these
+  // constants, its layers and its grid.
   Attributes constants;
   Grid grid;
-  bool trains_backbone = true, trains_projection = true;  // a language model has no projection: its second is the first
-  // Layer kinds whose forward is run again in the backward pass instead of keeping what it saves, by their words
-  // (layer_kinds.h).
+  // False: frozen. The projection is what follows an encoder's layers; a language model has none, and the two are
+  // equal.
+  bool trains_backbone = true, trains_projection = true;
+  // Layer kinds, by their words ("moe"), whose forward is run again in the backward, so that its values are not kept.
   std::vector<std::string> recompute;
   std::vector<Parameter> parameters;
   std::vector<Storage> storages;
   std::vector<Bucket> buckets;
   std::vector<LayerSummary> layers;
-  int64_t parameter_count = 0;  // whole model, buffers and projector left out; see projector_count
-  int64_t projector_count = 0;
-  // forward, of one token, before the first layer and behind the last (head or projector)
+  int64_t parameter_count = 0;  // elements of the whole model, without buffers and the projector
+  int64_t projector_count = 0;  // elements of the projector
+  // Forward FLOPs of one token before the first layer, and after the last (output head or projector).
   int64_t embed_flops = 0, head_flops = 0;
-  double imbalance = 0;  // expert rows on the busiest rank over the mean, for which memory is planned
-  int origin = -1;
+  // Memory is planned for this many times the mean number of expert rows on a rank; 0: no experts.
+  double imbalance = 0;
+  int origin = -1;  // index in Plan::origins; -1: none
 
   bool trained() const { return trains_backbone || trains_projection; }  // some parameter is stepped
-  // A constant; 0 where the model has none of this name.
-  int64_t size(std::string_view constant) const;
-  double real(std::string_view constant) const;
+  int64_t size(std::string_view constant) const;  // an integer constant; 0 if the model has none of this name
+  double real(std::string_view constant) const;   // a real or integer constant; 0 if the model has none of this name
   int64_t experts() const { return size("moe.experts"); }
   int64_t top_k() const { return size("moe.top_k"); }
-  int64_t expert_layers() const;  // layers with experts, of all stages
+  int64_t expert_layers() const;  // number of layers with experts, of all stages
 };
 
-// A named set of disjoint process groups: a grid's view and axes, expanded on demand by MembersOf (groups.h).
+// Disjoint process groups of one name: a grid's view and axes. MembersOf expands them. Filled by groups/.
 struct Group {
   std::string name;        // unique: "language.tp", "world", "bridge.radio_encoder.language"
   std::string short_name;  // "tp"
-  std::string module;      // empty: world or bridge
+  std::string module;      // empty: the world, or a bridge
   View view = View::kDense;
-  std::vector<Axis> axes;
-  std::vector<int> ranks;  // bridge: explicit members; empty otherwise
-  // Streams on which some program communicates over it, "" the main one first: each becomes a communicator. None: it is
-  // not used.
+  std::vector<Axis> axes;  // members of a group differ along these axes only
+  std::vector<int> ranks;  // of a bridge: its members, ascending; else empty
+  // Streams on which some program communicates over the group; the main stream, "", comes first. Each becomes a
+  // communicator. Empty: no program uses the group.
   std::vector<std::string> streams;
-  int origin = -1;
+  int origin = -1;  // index in Plan::origins; -1: none
 
   bool used() const { return !streams.empty(); }
 };
 
+// Samples [first_sample, end_sample) of a microbatch that one rank sends to another.
 struct Transfer {
   int from_rank = 0, to_rank = 0;
-  int64_t first_sample = 0, end_sample = 0;  // half-open, within the microbatch's block
+  int64_t first_sample = 0, end_sample = 0;  // counted within the microbatch
 };
 
+// Who sends which samples between an encoder and the language model (docs/layouts/bridges.md). Filled by bridges/.
 struct Bridge {
-  std::string name, from, to;
+  std::string name, from, to;      // from, to: names of modules
   std::string kind;                // equal | fan_out | fan_in | uneven | colocated
-  int64_t token = -1;              // the token id whose places its rows take
-  std::vector<Transfer> forward;   // encoder rows to language ranks
-  std::vector<Transfer> backward;  // their gradients; from_rank is a language rank
-  int origin = -1;
+  int64_t token = -1;              // the token id whose positions in the text its rows take; -1: none
+  std::vector<Transfer> forward;   // image rows, from encoder ranks to language ranks
+  std::vector<Transfer> backward;  // their gradients, from language ranks to encoder ranks
+  int origin = -1;                 // index in Plan::origins; -1: none
 };
 
-// A stretch of the learning-rate curve: warmup, stable, decay, end.
+// A part of the learning-rate curve, for display. Segments touch: each begins where the one before ends.
 struct Segment {
-  std::string kind;
-  int64_t first_sample = 0, end_sample = 0;
+  std::string kind;                          // warmup | stable | decay | end
+  int64_t first_sample = 0, end_sample = 0;  // half-open
 };
 
+// The learning rate at a sample count: lr_schedule.h, docs/training/budget.md#learning-rate. Filled by budget/.
 struct LearningRate {
-  double peak = 0, min = 0, init = 0;
-  double warmup_samples = 0;  // may be fractional (a fraction of decay_samples)
-  int64_t decay_samples = 0;
-  std::string style;  // constant | linear | cosine | inverse_sqrt | wsd
-  int64_t wsd_decay_samples = 0;
-  std::string wsd_style;
+  double peak = 0, min = 0, init = 0;  // learning rates: after warmup, at the end, at sample 0
+  double warmup_samples = 0;           // may be fractional: a fraction of decay_samples
+  int64_t decay_samples = 0;           // where the rate reaches `min`, counted from sample 0
+  std::string style;                   // constant | linear | cosine | inverse_sqrt | wsd
+  int64_t wsd_decay_samples = 0;       // wsd: length of the decay, which ends at decay_samples
+  std::string wsd_style;               // wsd: linear | cosine | exponential | minus_sqrt
 };
 
+// The weight decay at a sample count: lr_schedule.h, docs/training/budget.md#weight-decay. Filled by budget/.
 struct WeightDecay {
   double start = 0, end = 0;
-  std::string style;
-  int64_t samples = 0;  // end of the ramp
+  std::string style;    // constant | linear | cosine
+  int64_t samples = 0;  // where `end` is reached
 };
 
+// How many samples, in which portions (docs/training/budget.md#steps). Filled by budget/.
 struct Budget {
-  int64_t train_samples = 0, global_samples = 0, micro_samples = 0, sequence_length = 0;
-  int64_t microbatches = 0, steps = 0;
-  int64_t block_samples = 0;        // of a microbatch, over all lanes: global_samples / microbatches
+  int64_t train_samples = 0;        // the budget of the recipe
+  int64_t global_samples = 0;       // samples of one step
+  int64_t micro_samples = 0;        // samples of one microbatch on one lane of the language model
+  int64_t sequence_length = 0;      // tokens of a sample
+  int64_t microbatches = 0;         // of a step
+  int64_t steps = 0;                // train_samples / global_samples, rounded up
+  int64_t block_samples = 0;        // samples of one microbatch, of all lanes: global_samples / microbatches
   int64_t samples_past_budget = 0;  // steps * global_samples - train_samples
   LearningRate learning_rate;
   WeightDecay weight_decay;
   std::vector<Segment> segments;
 };
 
-// As the recipe says it: the keys of `optimizer` are bound to these fields, and their defaults stand there
-// (recipe_keys.cc).
+// AdamW's constants and the gradient clip, as the recipe has them. The keys of `optimizer` fill these fields directly;
+// their defaults are in recipe_keys.cc. Formulas: docs/training/step.md#adamw.
 struct OptimizerPlan {
-  double beta1 = 0, beta2 = 0, eps = 0, clip_grad_norm = 0;
+  double beta1 = 0, beta2 = 0, eps = 0;
+  double clip_grad_norm = 0;  // gradients are scaled down to this global norm
 };
 
-// Where samples come from. Paths are as written; `base` is the folder of the file that names them and is outside the
-// digest.
+// Where samples come from (docs/training/data.md). Filled by data/.
 struct DataPlan {
   std::string kind;  // mock | webdataset | recorded
-  int64_t seed = 0;
-  int64_t image_token = -1, pad_token = -1, end_token = -1, vocabulary = 0;
+  int64_t seed = 0;  // of the draws of samples
+  // Token ids; -1: none. image_token is the one whose positions image rows take; each bridge names its own.
+  int64_t image_token = -1, pad_token = -1, end_token = -1;
+  int64_t vocabulary = 0;  // of the language model: token ids are below it
+  // mock: sizes of images, [rows, columns] of patches, drawn evenly; a sample has 0 to max_images images.
   std::vector<std::vector<int64_t>> image_grids;
-  int64_t max_images = 0, classes = 0, text_tokens = 0;
-  std::vector<std::string> shards;
-  int64_t window = 0, min_patches = 0, max_patches = 0;
-  std::string path, base;
-  bool packed_documents = false;                        // attention and Mamba state end where a document ends
-  int64_t patch = 0, pixel_shuffle = 0, max_image = 0;  // of the encoder; 0: no images
+  int64_t max_images = 0;
+  int64_t classes = 0, text_tokens = 0;      // mock: kinds of image; tokens of the text of a kind
+  std::vector<std::string> shards;           // webdataset: tar files, as written in the recipe
+  int64_t window = 0;                        // webdataset: documents that are shuffled and packed together
+  int64_t min_patches = 0, max_patches = 0;  // webdataset: limits of the patches that an image is resized to
+  std::string path;                          // recorded: a safetensors batch, as written in the recipe
+  std::string base;                          // folder of the file that names the paths; not covered by the digest
+  bool packed_documents = false;             // attention and Mamba state end where a document ends
+  // Of the encoder: pixels along a patch, patches along an image token, pixels along the largest image; 0: no images.
+  int64_t patch = 0, pixel_shuffle = 0, max_image = 0;
 };
 
+// Published weights to start from (`initialize`). Filled by compile.cc.
 struct InitializePlan {
-  std::string from, base;
-  std::vector<std::string> ignore;
+  std::string from;                 // a safetensors file, as written in the recipe
+  std::string base;                 // folder of the file that names it; not covered by the digest
+  std::vector<std::string> ignore;  // tensors of the file that may stay unused
 };
 
-// A maximum for a run-time size.
+// A size that is known only at run time: rows of images, rows of experts, documents. Dims refer to it by name. Filled
+// by schedule/.
 struct Symbol {
-  std::string name;
-  int64_t maximum = 0;
-  std::string what;
-  int64_t expected = 0;  // for which memory is planned: expert rows at Module::imbalance times the mean; 0: the maximum
-  int64_t mean = 0;      // on average, for FLOPs and time; 0: the maximum
+  std::string name;      // "language.expert_rows"
+  int64_t maximum = 0;   // the executor stops a run that exceeds it
+  std::string what;      // for people: "image tokens of a lane's microbatch"
+  int64_t expected = 0;  // memory is planned for this: expert rows at Module::imbalance times the mean; 0: the maximum
+  int64_t mean = 0;      // FLOPs and time are estimated for this; 0: the maximum
 };
 
-// first, first + stride, ... (count of them)
+// Numbers in equal steps: first, first + stride, ..., `count` of them.
 struct RankRange {
   int first = 0, count = 1, stride = 1;
 };
 
-// How the tensors of some parameters are written to a checkpoint, and by whom, as a rule over the axes of `view`. The
-// key of a parameter is its name (of each expert: with its number), that of its optimizer state NAME.STATE; the whole
-// shape is the parameter's.
+// How the tensors of some parameters are written to a checkpoint, and by which ranks. The key of a parameter is its
+// name (with the expert's number), the key of its optimizer state is NAME.STATE. Shapes are those of whole tensors.
+// Filled by model/.
 struct CheckpointRule {
   std::string module;
   std::vector<RankRange> parameters;  // indices in Module::parameters
-  View view = View::kDense;
-  int stage = 0;  // pp coordinate of the ranks that hold them
-  // the tensor's parts lie along these: tp or expert_tp cuts shard_dim, ep deals experts
-  std::vector<Axis> cut;
-  std::vector<Axis> replicated;  // every rank along these holds the same part: coordinate 0 writes it
-  // Optimizer state, in the parameter's own shape: each part lies in flat ranges, the shards of its bucket, along
-  // `flat`; coordinate 0 of the other replicated axes writes. No states: a buffer or a frozen parameter.
-  std::vector<std::string> states;  // names of optimizer_states.h: "exp_avg"
+  View view = View::kDense;           // the view of `cut`, `replicated` and `flat`
+  int stage = 0;                      // pp coordinate of the ranks that hold them
+  std::vector<Axis> cut;         // ranks along these have different parts: tp or expert_tp cuts shard_dim, ep experts
+  std::vector<Axis> replicated;  // ranks along these have the same part: coordinate 0 writes it
+  // Names of optimizer_states.h that are kept for each parameter ("exp_avg"). Empty: a buffer or a frozen parameter. A
+  // rank writes the elements of its bucket shard, in flat ranges of the parameter.
+  std::vector<std::string> states;
+  // Bucket shards lie along these axes. Of the other replicated axes, coordinate 0 writes the states.
   std::vector<Axis> flat;
 };
 
-// A sum of the step over microbatches, then over ranks: one tensor on the device. `parts` names its elements in order
-// ("loss_tokens"), each "$integers.loss_tokens" to instructions; none: it is one whole.
+// A sum over the microbatches of a step, then over ranks: one tensor on the device. Filled by compile.cc.
 struct Accumulator {
   std::string name;  // "$integers"
   DType dtype = DType::kInt64;
   int64_t elements = 0;
+  // Names of its elements, in order: instructions call the first of $integers "$integers.loss_tokens". Empty: the
+  // tensor is used as a whole.
   std::vector<std::string> parts;
 };
 
-// What a checkpoint holds.
+// What a checkpoint holds. Filled by model/.
 struct CheckpointPlan {
-  int64_t every_steps = 0;  // 0: none is asked for
+  int64_t every_steps = 0;  // 0: no checkpoints are written
   std::vector<CheckpointRule> rules;
-  // keys of what is the same on all ranks; rank 0 writes it. No generator state: draws are counted
+  // Keys of what is the same on all ranks; rank 0 writes it. There is no generator state: draws are keyed and counted.
   std::vector<std::string> common;
 };
 
-// Ranks that do the same thing, and what they do.
+// Ranks that run the same program. Filled by schedule/.
 struct Role {
-  std::string name;  // "language.s0"; siblings of the bridge leader: "language.s0.sibling"
-  std::vector<std::string> modules;
+  std::string name;                  // "language.s0"; ranks that are no bridge leader: "language.s0.sibling"
+  std::vector<std::string> modules;  // that its ranks belong to: several where modules are colocated
   std::vector<RankRange> ranks;
   std::vector<Instruction> setup, step, teardown;
-  int origin = -1;
+  int origin = -1;  // index in Plan::origins; -1: none
 };
 
-// One stage's order of forward and backward calls.
+// The order in which one stage runs forwards and backwards of microbatches (docs/layouts/pipeline.md#1f1b). Filled by
+// schedule/.
 struct StageSchedule {
   std::string module;
   int stage = 0;
-  int warmup = 0;
-  std::vector<std::string> order;  // "F0", "B0", ...
+  int warmup = 0;                  // forwards before the first backward
+  std::vector<std::string> order;  // "F0", "F1", "B0", ...: forward or backward, and the microbatch
 };
 
 struct Plan {
   int format_version = kPlanFormatVersion;
-  std::string tool_version = kToolVersion;  // outside the digest
-  std::string name;
-  std::string recipe_digest;  // outside the digest
-  std::string digest;         // SHA-256 over what ranks do, hex
-  std::string precision;      // bf16 | fp32 | fp64
-  int64_t seed = 0;
-  int world_size = 0;
-  int64_t log_every_steps = 1;
+  std::string tool_version = kToolVersion;  // of the planner that made it; not covered by the digest
+  std::string name;                         // of the recipe
+  std::string recipe_digest;                // SHA-256 of the recipe, hex; not covered by the digest
+  std::string digest;                       // SHA-256 over what ranks do (PlanDigest), hex
+  std::string precision;                    // bf16 | fp32 | fp64: of parameters and activations
+  int64_t seed = 0;                         // of the draws of weights
+  int world_size = 0;                       // ranks of all modules
+  int64_t log_every_steps = 1;              // a step that this divides is logged
   Cluster cluster;
   std::vector<Module> modules;  // recipe order
-  std::vector<Group> groups;    // creation order: world, modules' in recipe order, bridges
-  std::vector<Bridge> bridges;
+  std::vector<Group> groups;    // in the order in which ranks create them: world, modules in recipe order, bridges
+  std::vector<Bridge> bridges;  // recipe order
   Budget budget;
   OptimizerPlan optimizer;
   DataPlan data;
-  std::optional<InitializePlan> initialize;
+  std::optional<InitializePlan> initialize;  // none: weights are drawn
   CheckpointPlan checkpoint;
   std::vector<Accumulator> accumulators;
   std::vector<Symbol> symbols;
-  std::vector<StageSchedule> schedule;
-  std::vector<Block> blocks;  // shared by roles and layers
-  std::vector<Role> roles;
-  std::vector<Origin> origins;  // outside the digest
+  std::vector<StageSchedule> schedule;  // a stage of a module each
+  std::vector<Block> blocks;            // called by roles and by each other
+  std::vector<Role> roles;              // each rank is in one
+  std::vector<Origin> origins;          // not covered by the digest
 
+  // The first of this name, or null.
   const Module* FindModule(std::string_view name) const;
   const Group* FindGroup(std::string_view name) const;
   const Bridge* FindBridge(std::string_view name) const;
   const Block* FindBlock(std::string_view name) const;
-  const Role* RoleOf(int rank) const;  // null when no role names the rank
   const Accumulator* FindAccumulator(std::string_view name) const;
-  DType dtype() const;   // of `precision`; fp32 where it is no word of that kind
-  DType master() const;  // fp64 in fp64, else fp32
+  const Role* RoleOf(int rank) const;  // null: no role has the rank
+  DType dtype() const;                 // `precision` as a type; fp32 if it is an unknown word
+  DType master() const;                // type of master weights and gradients: fp64 in fp64 plans, else fp32
 };
 
 bool Contains(const RankRange& range, int rank);
-std::vector<int> Expand(const std::vector<RankRange>& ranges);   // ascending within each range
-std::vector<RankRange> Compress(const std::vector<int>& ranks);  // of ascending ranks
+std::vector<int> Expand(const std::vector<RankRange>& ranges);   // all numbers, range by range
+std::vector<RankRange> Compress(const std::vector<int>& ranks);  // the inverse; `ranks` ascend
 
-// All subgroups of a group set, in creation order, members ascending.
+// The member lists of all groups of this name, in creation order. Members ascend.
 std::vector<std::vector<int>> MembersOf(const Plan& plan, const Group& group);
 
-// The part [first, end) of a block of `samples` that lane `lane` of `lanes` gets: contiguous, remainders to the first
-// lanes.
+// The part [first, end) of `samples` that lane `lane` of `lanes` gets. Parts are contiguous; the first samples % lanes
+// lanes get one sample more (docs/layouts/bridges.md#samples).
 struct LaneSamples {
   int64_t first = 0, end = 0;
 };

@@ -1,17 +1,17 @@
-// Every field of the plan's file, once: the writer, the reader and the tests' generator walk the same list, so they
-// cannot drift apart. The structured bindings make a field that is added to the plan but not to its file fail to
-// compile here.
+// Every field of a plan's file, once, in the order of the file. The writer, the reader, `diff`, verify and tests all
+// walk this list, so they cannot disagree. A field that is added to a struct and not to its list does not compile: the
+// structured bindings count the fields.
 //
-// Each says of what class it is (FieldClass): who else knows its value, and so what a wrong one does; whether the loss
-// curve may hang on it (Curve), which a free one must say; and of a free number its range, where plan_ranges.cc has
-// none.
+// Each line gives the field's class (FieldClass), which says who else knows its value and so what a wrong value does;
+// whether the loss curve depends on it (Curve), which a free field must say; and the range of a free number, if
+// plan_ranges.cc has no check of it.
 //
-// A visitor V has:
-//   kFills                            whether it changes the value (reader) or only looks at it (writer)
-//   v(key, of, x)                     a field that is always written; `of` is FieldTraits, or FieldClass to a visitor
-//                                     that wants no more
-//   v.Omittable(key, of, x, default)  left out of the file when it has its default
-//   v.OutsideDigest(key, x, default)  as Omittable, and not covered by the plan digest
+// Describe(v, x) calls the visitor v for each field of x. A visitor has:
+//   kFills                            true: it changes the values (reader); false: it only reads them (writer)
+//   v(key, of, x)                     a field that is always in the file; `of` is FieldTraits, which converts to
+//                                     FieldClass for visitors that need no more
+//   v.Omittable(key, of, x, default)  a field that is left out of the file when it has its default
+//   v.OutsideDigest(key, x, default)  as Omittable; the plan digest does not cover it
 #pragma once
 
 #include <type_traits>
@@ -21,19 +21,20 @@
 namespace planwright {
 
 enum class FieldClass {
-  kFollows,  // an equation of verify/ gives it from other fields: another value is refused
-  kChosen,   // any value that the rules allow trains the same curve
-  kFree,     // what the author asked for, or a name: a range is all there is to check, and `diff` tells it
+  kFollows,  // other fields give its one right value, by an equation of verify/: another value is refused
+  kChosen,   // the planner chose it: any value that the rules allow gives the same training
+  kFree,     // what the author asked for, or a name: only its range can be checked; `diff` shows it
 };
 
-// What a difference in a field does to the loss curve.
+// What another value of a field does to the loss curve.
 enum class Curve {
-  kKeeps,    // nothing: layout, names, or a number that follows from other fields
-  kChanges,  // weights, samples or arithmetic hang on it
-  kRates,    // a field of a rate's schedule: the curve changes if the rate does at some step
+  kKeeps,    // nothing: the field is about layout or names, or follows from other fields
+  kChanges,  // it changes: weights, samples or arithmetic depend on the field
+  kRates,    // it changes if the learning rate or weight decay of some step does: a field of their schedule
 };
 
-enum class NumberRange { kAny, kFromZero, kAboveZero, kBelowOne };  // each finite; kBelowOne: from zero on
+// Ranges of real numbers, all finite. kBelowOne: in [0, 1).
+enum class NumberRange { kAny, kFromZero, kAboveZero, kBelowOne };
 
 struct FieldTraits {
   FieldClass field_class;
@@ -47,7 +48,7 @@ constexpr FieldTraits operator|(FieldTraits traits, NumberRange range) {
 }
 
 inline constexpr FieldTraits kFollows = {FieldClass::kFollows}, kChosen = {FieldClass::kChosen};
-// No traits yet: kFree | kChanges.
+// A free field must say what it does to the curve, so kFree alone is no FieldTraits: write kFree | kChanges.
 inline constexpr struct FreeField {
   constexpr FieldTraits operator|(Curve curve) const { return {FieldClass::kFree, curve}; }
 } kFree;

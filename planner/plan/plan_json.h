@@ -1,7 +1,9 @@
-// The plan's file: canonical JSON. The same plan gives the same bytes anywhere; one instruction, parameter or storage a
-// line, so that text diffs read well. Fields with their default value are left out where plan_fields.h says so.
+// A plan's file: canonical JSON. The same plan gives the same bytes on every machine. One instruction, parameter or
+// storage is on one line, so that text diffs read well. Fields with their default value are left out where
+// plan_fields.h says so.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -10,16 +12,19 @@
 
 namespace planwright {
 
-// Ends with a newline. Writes plan.digest as it stands: set it with PlanDigest first.
+// The text of the file, which ends with a newline. plan.digest is written as it is: set it with PlanDigest first.
 std::string WritePlan(const Plan& plan);
 
-// Strict: unknown, repeated, missing or mistyped fields, an unreadable format_version and a digest that does not match
-// the contents, more bytes or levels than limits.h allows are InvalidArgument errors that name the place
-// ("modules[1].parameters[3].shape: ...").
+// The plan as the JSON tree of its file, for programs that print parts of it.
+nlohmann::ordered_json PlanToJson(const Plan& plan);
+
+// Reads the text of a file. InvalidArgument, with the place ("modules[1].parameters[3].shape: ..."), for: a field that
+// is unknown, repeated, missing or of another type; another format_version; numbers out of range (plan_ranges.h); more
+// bytes, levels or values than limits.h allows; a digest that is not that of the contents.
 absl::StatusOr<Plan> ReadPlan(std::string_view text);
 
-// SHA-256, in hex, over the canonical JSON of what ranks do: without origins, tool version, recipe digest, the digest
-// itself and the `base` folders of paths.
+// SHA-256, in hex, over the canonical JSON of what ranks do. Not covered: origins, tool version, recipe digest, the
+// digest itself, and the `base` folders of paths.
 std::string PlanDigest(const Plan& plan);
 
 }  // namespace planwright

@@ -11,8 +11,8 @@
 namespace planwright {
 namespace {
 
-// Of all `sizes`, or more than kMostElements.
-int64_t Times(int64_t elements, const std::vector<int64_t>& sizes) {
+// The product of `elements` and all sizes, cut off just above kMostElements. A size below 1 gives that number too.
+int64_t BoundedProduct(int64_t elements, const std::vector<int64_t>& sizes) {
   for (int64_t size : sizes) {
     if (size < 1 || __builtin_mul_overflow(elements, size, &elements)) return kMostElements + 1;
     elements = std::min(elements, kMostElements + 1);
@@ -20,9 +20,10 @@ int64_t Times(int64_t elements, const std::vector<int64_t>& sizes) {
   return elements;
 }
 
-// Adds up what is not negative; whether it is too much.
-class Sum {
+// A sum that stays below kMostElements.
+class BoundedSum {
  public:
+  // Adds a part; true if the part is negative or the sum would be too large.
   bool Exceeds(int64_t part) {
     if (part < 0 || part > kMostElements - sum_) return true;
     sum_ += part;
@@ -35,12 +36,12 @@ class Sum {
 
 bool Outside(int64_t value, int64_t most) { return value < 0 || value > most; }
 
-// Numbers that are not finite are in no range.
+// None of these is true of infinity and NaN.
 bool FromZero(double value) { return value >= 0 && std::isfinite(value); }
 bool AboveZero(double value) { return value > 0 && std::isfinite(value); }
 bool BelowOne(double value) { return value >= 0 && value < 1; }
 
-// Numbers whose range plan_fields.h says.
+// A visitor of plan_fields.h: checks the numbers whose range is given there.
 class NumberCheck {
  public:
   static constexpr bool kFills = false;
@@ -78,10 +79,10 @@ std::string NumberProblem(const std::string& name, const T& part) {
   return check.problem;
 }
 
-// None is -1.
+// A token id, or -1 for none.
 bool IsToken(int64_t token, int64_t vocabulary) { return token >= -1 && token < std::max<int64_t>(vocabulary, 0); }
 
-// Parts that rules look at all for each.
+// Numbers of parts, which bound the time of rules that compare each with each.
 std::string CountProblem(const Plan& plan) {
   int64_t layers = 0, stages = 0, buckets = 0;
   for (const Module& module : plan.modules) {
@@ -90,9 +91,9 @@ std::string CountProblem(const Plan& plan) {
     buckets += static_cast<int64_t>(module.buckets.size());
   }
   if (layers > kMostLayers || stages > kMostStages || buckets > kMostBuckets)
-    return "more layers, stages or buckets than any plan has";
+    return "more layers, stages or buckets than a plan may have";
   for (const Role& role : plan.roles) {
-    if (role.modules.size() > kMostModules) return "more modules than any plan has, in role " + role.name;
+    if (role.modules.size() > kMostModules) return "more modules than a plan may have, in role " + role.name;
   }
   return "";
 }
@@ -101,8 +102,9 @@ std::string CountProblem(const Plan& plan) {
 
 std::string RangeProblem(const RankRange& range) {
   if (range.count < 1 || range.stride < 1) return "count and stride must be at least 1";
+  // In 64 bits: (count - 1) * stride of a damaged file may not fit an int.
   const bool inside = range.first >= 0 && range.first + (range.count - int64_t{1}) * range.stride < kMostRanks;
-  return inside ? "" : "ranks outside any world";
+  return inside ? "" : "rank numbers out of range";
 }
 
 std::string RangeProblem(const Grid& grid) {
@@ -110,9 +112,9 @@ std::string RangeProblem(const Grid& grid) {
     if (size < 1) return "sizes of axes must be at least 1";
   }
   for (View view : {View::kDense, View::kExpert}) {
-    int64_t ranks = 1;
+    int64_t ranks = 1;  // cut off after each factor: the product of all four could overflow
     for (Axis axis : AxesOf(view)) ranks = std::min(ranks * grid.size(axis), kMostRanks + 1);
-    if (grid.first_rank < 0 || grid.first_rank + ranks > kMostRanks) return "ranks outside any world";
+    if (grid.first_rank < 0 || grid.first_rank + ranks > kMostRanks) return "rank numbers out of range";
   }
   return "";
 }
@@ -125,61 +127,63 @@ std::string RangeProblem(const LayerSummary& layer) {
   const bool outside = Outside(layer.parameters, kMostElements) || Outside(layer.forward_flops, kMostElements) ||
                        Outside(layer.mixing_flops, kMostElements);
   if (layer.stage < 0 || layer.expert_row < -1 || layer.expert_row >= static_cast<int>(kMostLayers))
-    return "a stage or a row that no layer has";
-  return outside ? "more parameters or FLOPs than any layer has" : "";
+    return "a stage or an expert_row out of range";
+  return outside ? "a number of parameters or FLOPs out of range" : "";
 }
 
 std::string RangeProblem(const Module& module) {
-  Sum parameters, storages, buckets;
+  BoundedSum parameters, storages, buckets;
   for (const auto& [name, value] : module.constants) {
     const int64_t* integer = std::get_if<int64_t>(&value);
     const double* real = std::get_if<double>(&value);
     if ((integer && Outside(*integer, kMostElements)) || (real && !FromZero(*real)))
-      return "a constant that no model has, " + name;
+      return "a constant out of range: " + name;
   }
-  if (!FromZero(module.imbalance)) return "an imbalance that no routing has";
+  if (!FromZero(module.imbalance)) return "an imbalance that is negative or not finite";
   for (const Parameter& parameter : module.parameters) {
-    if (parameter.experts < 0 || parameters.Exceeds(Times(std::max<int64_t>(parameter.experts, 1), parameter.shape))) {
-      return "parameters of more elements, or fewer, than any model has, at " + parameter.name;
+    if (parameter.experts < 0 ||
+        parameters.Exceeds(BoundedProduct(std::max<int64_t>(parameter.experts, 1), parameter.shape))) {
+      return "a number of elements out of range, at parameter " + parameter.name;
     }
-    Sum segments;
+    BoundedSum segments;
     if (!std::isfinite(parameter.init.a) || !std::isfinite(parameter.init.b))
-      return "initial values that are no numbers, at " + parameter.name;
+      return "initial values that are not finite, at parameter " + parameter.name;
     for (int64_t segment : parameter.segments) {
-      if (segments.Exceeds(segment)) return "segments outside any parameter, at " + parameter.name;
+      if (segments.Exceeds(segment)) return "segments out of range, at parameter " + parameter.name;
     }
   }
   for (const Storage& storage : module.storages) {
-    if (Outside(storage.offset, kMostElements) || storages.Exceeds(Times(1, storage.shape))) {
-      return "storages of more elements, or fewer, than any model has, at " + storage.frame + "." + storage.slot;
+    if (Outside(storage.offset, kMostElements) || storages.Exceeds(BoundedProduct(1, storage.shape))) {
+      return "a number of elements out of range, at storage " + storage.frame + "." + storage.slot;
     }
   }
   for (const Bucket& bucket : module.buckets) {
-    if (buckets.Exceeds(bucket.elements))
-      return "buckets of more elements, or fewer, than any model has, at " + bucket.name;
+    if (buckets.Exceeds(bucket.elements)) return "a number of elements out of range, at bucket " + bucket.name;
   }
   return "";
 }
 
 std::string RangeProblem(const Transfer& transfer) {
   const bool ranks = Outside(transfer.from_rank, kMostRanks) || Outside(transfer.to_rank, kMostRanks);
-  if (ranks) return "ranks outside any world";
+  if (ranks) return "rank numbers out of range";
   return Outside(transfer.first_sample, kMostSamples) || Outside(transfer.end_sample, kMostSamples)
-             ? "samples outside any step"
+             ? "sample numbers out of range"
              : "";
 }
 
 std::string RangeProblem(const ExchangePart& part) {
-  return std::abs(int64_t{part.shift}) > kMostRanks ? "a shift outside any world" : "";
+  return std::abs(int64_t{part.shift}) > kMostRanks ? "a shift out of range" : "";
 }
 
 std::string RangeProblem(const Budget& budget) {
   for (int64_t samples :
        {budget.train_samples, budget.global_samples, budget.steps, budget.samples_past_budget, budget.block_samples}) {
-    if (Outside(samples, kMostSamples)) return "more samples or steps, or fewer, than any training has";
+    if (Outside(samples, kMostSamples)) return "a number of samples or steps out of range";
   }
   const bool microbatch = Outside(budget.micro_samples, kMostTokens) || Outside(budget.sequence_length, kMostTokens);
-  return microbatch || Outside(budget.microbatches, kMostPassages) ? "microbatches that no step has" : "";
+  return microbatch || Outside(budget.microbatches, kMostPassages)
+             ? "micro_samples, sequence_length or microbatches out of range"
+             : "";
 }
 
 std::string RangeProblem(const DataPlan& data) {
@@ -190,18 +194,19 @@ std::string RangeProblem(const DataPlan& data) {
     outside = outside || grid.size() != 2 ||
               std::any_of(grid.begin(), grid.end(), [](int64_t size) { return size < 1 || size > kMostGridSide; });
   }
-  if (outside) return "sizes that no image has";
+  if (outside) return "image sizes out of range";
   for (int64_t count : {data.seed, data.classes, data.window, data.min_patches, data.max_patches, data.vocabulary}) {
-    if (Outside(count, kLargestNumber)) return "a seed or a count below zero";
+    if (Outside(count, kLargestNumber)) return "a seed or a count out of range";
   }
   for (int64_t token : {data.image_token, data.pad_token, data.end_token}) {
     if (!IsToken(token, data.vocabulary)) return "a token outside the vocabulary";
   }
   if (data.kind == "mock") {
-    if (data.classes < 1 || data.text_tokens < 1) return "mock data of no class, or of no text";
-    if (data.vocabulary < (data.image_token >= 0 ? 3 : 2)) return "mock data of a vocabulary that has no text";
+    if (data.classes < 1 || data.text_tokens < 1) return "mock data without classes or without text";
+    // Texts need two token ids, and images a third.
+    if (data.vocabulary < (data.image_token >= 0 ? 3 : 2)) return "a vocabulary that is too small for mock data";
     if (data.patch > 0 && data.max_images > 0 && data.image_grids.empty())
-      return "mock data of images without their grids";
+      return "mock data with images but without image_grids";
   }
   return "";
 }
@@ -210,37 +215,36 @@ std::string RangeProblem(const LearningRate& rate) {
   if (std::string problem = NumberProblem("learning_rate", rate); !problem.empty()) return problem;
   const bool outside = !FromZero(rate.warmup_samples) || rate.warmup_samples > static_cast<double>(kMostSamples) ||
                        Outside(rate.decay_samples, kMostSamples) || Outside(rate.wsd_decay_samples, kMostSamples);
-  return outside ? "more samples, or fewer, than any training has" : "";
+  return outside ? "a number of samples out of range" : "";
 }
 
 std::string RangeProblem(const WeightDecay& decay) {
   if (std::string problem = NumberProblem("weight_decay", decay); !problem.empty()) return problem;
-  return Outside(decay.samples, kMostSamples) ? "more samples, or fewer, than any training has" : "";
+  return Outside(decay.samples, kMostSamples) ? "a number of samples out of range" : "";
 }
 
 std::string RangeProblem(const OptimizerPlan& optimizer) { return NumberProblem("optimizer", optimizer); }
 
 std::string RangeProblem(const Symbol& symbol) {
-  if (Outside(symbol.maximum, kLargestDim)) return "more rows, or fewer, than any value has";
-  return Outside(symbol.expected, kLargestDim) || Outside(symbol.mean, kLargestDim)
-             ? "more rows, or fewer, than any value has"
-             : "";
+  if (Outside(symbol.maximum, kLargestDim)) return "a number of rows out of range";
+  return Outside(symbol.expected, kLargestDim) || Outside(symbol.mean, kLargestDim) ? "a number of rows out of range"
+                                                                                    : "";
 }
 
 std::string RangeProblem(const Accumulator& sum) {
-  return Outside(sum.elements, kMostElements) ? "more elements, or fewer, than any sum has" : "";
+  return Outside(sum.elements, kMostElements) ? "a number of elements out of range" : "";
 }
 
 std::string RangeProblem(const CheckpointPlan& checkpoint) {
-  return checkpoint.every_steps < 0 ? "steps below zero" : "";
+  return checkpoint.every_steps < 0 ? "every_steps below zero" : "";
 }
 
 std::string RangeProblem(const Plan& plan) {
   if (plan.precision != "bf16" && plan.precision != "fp32" && plan.precision != "fp64")
-    return "no precision: \"" + plan.precision + "\"";
-  if (Outside(plan.seed, kLargestNumber)) return "a seed below zero";
-  if (plan.log_every_steps < 1) return "log_every_steps must be at least 1";
-  if (plan.world_size < 1 || plan.world_size > kMostRanks) return "a world of no ranks, or of too many";
+    return "an unknown precision: \"" + plan.precision + "\"";
+  if (Outside(plan.seed, kLargestNumber)) return "a seed out of range";
+  if (plan.log_every_steps < 1) return "log_every_steps below 1";
+  if (plan.world_size < 1 || plan.world_size > kMostRanks) return "a world_size out of range";
   if (std::string problem = CountProblem(plan); !problem.empty()) return problem;
   for (std::string problem : {RangeProblem(plan.budget.learning_rate), RangeProblem(plan.budget.weight_decay),
                               RangeProblem(plan.optimizer), RangeProblem(plan.data), RangeProblem(plan.checkpoint)}) {

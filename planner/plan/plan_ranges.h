@@ -1,6 +1,8 @@
-// What lies outside any range in a part of a plan that was read, or "". Whoever walks a plan divides by its sizes, adds
-// and multiplies them, and leans on these ranges: no such number is zero where that matters, and no product of a
-// tensor's sizes overflows. Ranges of single free numbers stand with their fields, in plan_fields.h.
+// Ranges of the numbers of a plan. A plan's file may be damaged, and code that walks a plan divides by its sizes, adds
+// and multiplies them. Within these ranges no divisor is zero and no product of the sizes of a tensor overflows. Ranges
+// of single free numbers are in plan_fields.h, beside the fields.
+//
+// Each function returns what is out of range, as a noun phrase ("a token outside the vocabulary"), or "".
 #pragma once
 
 #include <string>
@@ -24,7 +26,8 @@ std::string RangeProblem(const OptimizerPlan& optimizer);
 std::string RangeProblem(const Symbol& symbol);
 std::string RangeProblem(const Accumulator& sum);
 std::string RangeProblem(const CheckpointPlan& checkpoint);
-// Of its own fields and of those above that decide how weights are drawn and stepped.
+// The plan's own fields, and those parts that decide how weights are drawn and stepped. (A reader has checked the other
+// parts one by one; a plan that the planner made is checked here as a whole.)
 std::string RangeProblem(const Plan& plan);
 
 }  // namespace planwright

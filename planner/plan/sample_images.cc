@@ -7,7 +7,7 @@ namespace planwright {
 SampleImages ImagesOfSample(const DataPlan& data, int64_t sequence) {
   SampleImages images;
   if (data.patch < 1 || data.pixel_shuffle < 1) return images;
-  const int64_t merged = data.pixel_shuffle * data.pixel_shuffle;
+  const int64_t merged = data.pixel_shuffle * data.pixel_shuffle;  // patches of an image token
   if (data.kind == "mock") {
     for (const auto& grid : data.image_grids) images.patches.push_back(grid.size() == 2 ? grid[0] * grid[1] : 0);
     const int64_t largest =
@@ -23,7 +23,8 @@ SampleImages ImagesOfSample(const DataPlan& data, int64_t sequence) {
   const int64_t largest = std::max(merged, std::min(sharded ? data.max_patches : side * side, sequence * merged));
   images.patches = {largest};
   images.max_rows = sequence;
-  // An image has one token at least, and no fewer patches than the reader scales it up to.
+  // The most images fit if each is as small as can be: one token at least, and not fewer patches than the reader
+  // resizes it to.
   images.max_images = std::min(sequence, sequence * merged / std::max<int64_t>(merged, sharded ? data.min_patches : 1));
   images.mean_images = static_cast<double>(sequence * merged) / static_cast<double>(largest);
   return images;

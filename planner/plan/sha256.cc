@@ -1,7 +1,7 @@
 #include "planner/plan/sha256.h"
 
-// SHA256() of OpenSSL 3 first loads providers and reads openssl.cnf of whatever machine this runs on. These functions
-// hash, and that is all.
+// SHA256() of OpenSSL 3 first reads the machine's openssl.cnf and loads the providers that it names. These deprecated
+// functions only hash (docs/decisions/0002).
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
 

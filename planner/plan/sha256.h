@@ -1,4 +1,4 @@
-// Digests of plans and recipes, by OpenSSL.
+// SHA-256, by OpenSSL: the digests of plans and recipes.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace planwright {
 
-// SHA-256 of `bytes`, 64 lower-case hex digits.
+// 64 lower-case hex digits.
 std::string Sha256Hex(std::string_view bytes);
 
 }  // namespace planwright

@@ -7,6 +7,7 @@
 namespace planwright {
 namespace {
 
+// Appends a run, or makes the last one longer where both continue it.
 void Append(std::vector<ElementRun>& runs, const ElementRun& run) {
   if (!runs.empty()) {
     ElementRun& last = runs.back();
@@ -18,7 +19,8 @@ void Append(std::vector<ElementRun>& runs, const ElementRun& run) {
   runs.push_back(run);
 }
 
-// Appends the runs of one tensor whose local part starts at `local`; returns the local part's number of elements.
+// Appends the runs of this rank's part of one tensor, part `part` of `parts`. The part starts at `local` in the
+// storage. Returns its number of elements.
 int64_t AppendTensor(const Parameter& parameter, int parts, int part, int64_t local, std::vector<ElementRun>& runs) {
   const int64_t elements = ElementsOf(parameter.shape);
   if (parameter.shard_dim < 0 || parts == 1) {
@@ -26,6 +28,8 @@ int64_t AppendTensor(const Parameter& parameter, int parts, int part, int64_t lo
     return elements;
   }
   const std::vector<int64_t>& shape = parameter.shape;
+  // Seen as [outer, shape[shard_dim], inner]: each index of the cut dim is `inner` contiguous elements, and the cut
+  // repeats for each outer index.
   int64_t outer = 1, inner = 1;
   for (int i = 0; i < parameter.shard_dim; ++i) outer *= shape[i];
   for (size_t i = parameter.shard_dim + 1; i < shape.size(); ++i) inner *= shape[i];
@@ -78,6 +82,7 @@ std::vector<PublishedSlice> SlicesOf(const Module& module, const Storage& storag
   int64_t local = 0;
   for (int index : storage.parameters) {
     const Parameter& parameter = module.parameters[index];
+    // Experts are dealt over ep and cut over expert_tp; all other parameters are cut over tp.
     const bool expert = parameter.experts > 0;
     const int parts = expert ? place.expert_tp : place.tp;
     const int part = expert ? place.expert_tp_rank : place.tp_rank;

@@ -1,5 +1,5 @@
-// Exit statuses of `plan` and of the executor. Scripts rely on them. A launch that was interrupted by signal N, with no
-// checkpoint written, has 128 + N.
+// Exit statuses of `plan` and of the executor. Scripts rely on them, so numbers keep their meaning. A launch that
+// signal N interrupted, without a checkpoint, exits with 128 + N.
 #pragma once
 
 namespace planwright {
@@ -9,13 +9,13 @@ enum ExitStatus : int {
   kExitInvalid = 1,        // the recipe is invalid, or the plans differ
   kExitUsage = 2,          // usage, input or output error
   kExitPeerLost = 10,      // another rank ended, or could not be reached
-  kExitHang = 11,          // no progress within the time allowed
-  kExitNumerics = 12,      // non-finite numbers step after step
+  kExitHang = 11,          // no progress within the timeout (run_timeout.h)
+  kExitNumerics = 12,      // gradients were not finite in step after step
   kExitDamaged = 13,       // a checkpoint is damaged
   kExitPlanMismatch = 14,  // a rank has another plan, or belongs to another run
   kExitStorage = 15,       // the run directory cannot be written
   kExitDevice = 16,        // a device, its driver or its host failed
-  kExitInternal = 70,      // Planwright itself is wrong
+  kExitInternal = 70,      // a bug of Planwright
   kExitPreempted = 75,     // stopped from outside, with a checkpoint written
 };
 

@@ -1,19 +1,21 @@
-// What a rank leaves for `--probe DIR`: parts, which the launcher joins to whole tensors by published names. One
-// safetensors file per rank and kind, DIR/parts/KIND.rankNNNN.safetensors, written when the rank has them:
+// The files that a rank writes for `--probe DIR`. Each rank writes the parts that it holds, and the launcher joins them
+// to whole tensors under published names. So a probe sends nothing between ranks. A rank writes one safetensors file
+// for each kind, DIR/parts/KIND.rankNNNN.safetensors, with these keys:
 //
 //   KIND = parameters                       before the first step
 //   KIND = gradients_first, gradients_last  of the first and the last step: reduced, divided by max(N, 1), not clipped
-//     "MODULE/bucket/I"            flat: the elements of bucket I that this rank owns (ShardIndexOf of Bucket::shards
-//                                  equal parts). Which element is which is SlicesOf + ClipRuns in shard_map.h. Ranks
-//                                  along tp repeat what is not cut.
-//     "MODULE/buffer/FRAME/SLOT"   parameters only: a storage outside buckets, whole as the rank holds it (same map,
-//                                  storage offset 0)
+//     "MODULE/bucket/I"            Flat: the elements of bucket I that this rank owns, which is part ShardIndexOf of
+//                                  Bucket::shards equal parts. SlicesOf and ClipRuns of shard_map.h say which elements
+//                                  of which tensors these are. Ranks along tp repeat what tp does not cut.
+//     "MODULE/buffer/FRAME/SLOT"   Only of parameters: a storage in no bucket, whole as the rank holds it (the same
+//     map,
+//                                  from offset 0).
 //
 //   KIND = values_first, values_last        of the first and the last step
-//     "MODULE/MICROBATCH/NAME"     the value as this rank holds it, NAME from Block::probes with its layer filled in.
-//                                  Its layout is that of the block's value: samples are those of this rank's lane in
-//                                  that microbatch (SamplesOfLane), and "__metadata__" of the file has for each key
-//                                  "BLOCK/VALUE", so that the type is found.
+//     "MODULE/MICROBATCH/NAME"     A value as this rank holds it. NAME is that of Block::probes, with the layer number.
+//                                  The layout is that of the value in its block; the samples are those of this rank's
+//                                  lane in the microbatch (SamplesOfLane). The file's "__metadata__" has "BLOCK/VALUE"
+//                                  for each key, so that a reader finds the type.
 #pragma once
 
 #include <cstdint>

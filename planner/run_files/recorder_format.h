@@ -1,6 +1,6 @@
-// The pages each rank keeps in RUN/recorder/rankNNNN: what it was given to do lately, and how much of that is done.
-// They are memory-mapped, so they survive the death of the rank, and the launcher reads them without asking anyone.
-// Torch-free; one writer, any number of readers.
+// The recorder of a rank: memory-mapped pages in the file RUN/recorder/rankNNNN, in which the rank notes its latest
+// instructions and how many of them are done. The pages survive the death of the rank, and the launcher can read them
+// while the rank hangs. One writer, any number of readers, no locks. Torch-free.
 #pragma once
 
 #include <atomic>
@@ -15,16 +15,17 @@ namespace planwright {
 inline constexpr char kRecorderMagic[8] = {'P', 'W', 'R', 'E', 'C', '0', '2', '\0'};
 
 enum class RecorderState : int32_t {
-  kStarting = 0,  // has not begun an instruction
-  kRunning = 1,   // inside an instruction that needs no other rank
-  kWaiting = 2,   // inside a communication instruction: waiting for the others of its group is normal here
+  kStarting = 0,  // no instruction has begun
+  kRunning = 1,   // in an instruction that needs no other rank
+  kWaiting = 2,   // in a communication: here it is normal to wait for the other ranks of the group
   kDone = 3,      // the program has ended
   kFailed = 4,    // `message` and `exit_code` say how
 };
 
-// One instruction. Times are in nanoseconds; text is zero-terminated UTF-8, cut to fit.
+// One instruction, as it lies in the file. Times are in nanoseconds. Texts are zero-terminated UTF-8, cut to fit.
 struct RecorderEntry {
-  // of the instruction, from 1; 0 while the entry is written. Read it before and after the rest
+  // Number of the instruction, from 1; 0 while the entry is being written. A reader reads it before and after the rest:
+  // if it has changed, the rest belongs to two instructions (ReadEntry).
   std::atomic<uint64_t> number;
   int64_t step;        // from 1; 0 before the first
   int64_t monotonic;   // CLOCK_MONOTONIC when it began
@@ -37,7 +38,8 @@ struct RecorderEntry {
   char instruction[256];  // "all_gather n -> n_full over language.tp"
 };
 
-// A host may be this many instructions ahead of its device and still be able to tell where the device is.
+// Entries of a page. The host runs ahead of its device; where the device is can be told while the host is at most this
+// many instructions ahead.
 inline constexpr uint64_t kRecorderEntries = 2048;
 
 struct RecorderPage {
@@ -46,16 +48,16 @@ struct RecorderPage {
   int32_t pid;
   std::atomic<int32_t> state;   // RecorderState
   int32_t exit_code;            // kFailed
-  std::atomic<uint64_t> begun;  // number of the instruction begun last: grows while there is progress
-  std::atomic<uint64_t> done;   // this instruction and all before it are complete, on the device too
+  std::atomic<uint64_t> begun;  // number of the latest instruction; it grows while the rank makes progress
+  std::atomic<uint64_t> done;   // this instruction and all before it are complete, also on the device
   int64_t failed;               // kFailed: CLOCK_MONOTONIC when the rank noticed
   char host[64];
   char message[2048];  // kFailed
-  // instruction n is in entry n % kRecorderEntries until another takes its place
+  // A ring: instruction n is in entry n % kRecorderEntries, until a later one overwrites it.
   RecorderEntry entries[kRecorderEntries];
 };
 
-// An instruction as read from an entry.
+// A consistent copy of an entry.
 struct RecordedInstruction {
   uint64_t number = 0;
   RecorderState state{};
@@ -64,7 +66,8 @@ struct RecordedInstruction {
   std::string path, text;
 };
 
-// nullopt: instruction `number` has not begun, or another one has taken its place.
+// Reads the entry of instruction `number` (from 1) while the rank may be writing. None: the instruction has not begun,
+// or a later one has overwritten it.
 inline std::optional<RecordedInstruction> ReadEntry(const RecorderPage& page, uint64_t number) {
   const RecorderEntry& entry = page.entries[number % kRecorderEntries];
   if (number == 0 || entry.number.load(std::memory_order_acquire) != number) return std::nullopt;
@@ -75,6 +78,7 @@ inline std::optional<RecordedInstruction> ReadEntry(const RecorderPage& page, ui
   read.microbatch = entry.microbatch, read.origin = entry.origin;
   read.path.assign(entry.path, strnlen(entry.path, sizeof entry.path));
   read.text.assign(entry.instruction, strnlen(entry.instruction, sizeof entry.instruction));
+  // The copy above must be complete before the number is read again.
   std::atomic_thread_fence(std::memory_order_acquire);
   if (entry.number.load(std::memory_order_relaxed) != number) return std::nullopt;
   return read;

@@ -8,7 +8,7 @@
 namespace planwright {
 
 absl::StatusOr<std::chrono::milliseconds> RunTimeout() {
-  constexpr double kMost = 1e9;  // beyond it no clock need be asked
+  constexpr double kMost = 1e9;  // 30 years; as milliseconds still far from overflow
   const char* seconds = std::getenv("PLANWRIGHT_TIMEOUT_SECONDS");
   if (seconds == nullptr) return std::chrono::seconds(600);
   double value = 0;

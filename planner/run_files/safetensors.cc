@@ -17,7 +17,7 @@
 namespace planwright {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "tensors are used as they lie in the file");
+static_assert(std::endian::native == std::endian::little, "the bytes of tensors are used as they are in the file");
 
 using Json = nlohmann::json;
 
@@ -39,7 +39,7 @@ const char* SafetensorsName(DType dtype) {
   return "";
 }
 
-// Bytes of a tensor; nothing on a negative size or overflow.
+// Bytes of a tensor; none if a size is negative or the product overflows.
 std::optional<int64_t> BytesOf(DType dtype, const std::vector<int64_t>& shape) {
   int64_t bytes = DTypeBytes(dtype);
   for (int64_t size : shape) {
@@ -53,6 +53,7 @@ absl::Status Errno(const std::string& what, const std::string& path) {
   return absl::ErrnoToStatus(code, absl::StrCat(what, " ", path));
 }
 
+// A file descriptor that closes itself.
 struct Descriptor {
   int fd = -1;
   ~Descriptor() {
@@ -60,8 +61,8 @@ struct Descriptor {
   }
 };
 
-// A list of integers from 0 to the largest int64.
-std::optional<std::vector<int64_t>> Integers(const Json& entry, const char* key) {
+// The list of integers under a key, each from 0 to the largest int64; none if it is anything else.
+std::optional<std::vector<int64_t>> SizesUnder(const Json& entry, const char* key) {
   const auto found = entry.find(key);
   if (found == entry.end() || !found->is_array()) return std::nullopt;
   std::vector<int64_t> numbers;
@@ -72,6 +73,7 @@ std::optional<std::vector<int64_t>> Integers(const Json& entry, const char* key)
   return numbers;
 }
 
+// A tensor as the header has it. Offsets are in bytes from the end of the header.
 struct Entry {
   std::string name;
   DType dtype = DType::kFp32;
@@ -79,6 +81,7 @@ struct Entry {
   int64_t begin = 0, end = 0;
 };
 
+// Checks all that one entry says by itself. Whether tensors overlap needs all entries (ReadHeader).
 absl::StatusOr<Entry> ReadEntry(const std::string& name, const Json& json) {
   const auto wrong = [&](auto... what) {
     return absl::InvalidArgumentError(absl::StrCat("tensor ", name, ": ", what...));
@@ -88,7 +91,7 @@ absl::StatusOr<Entry> ReadEntry(const std::string& name, const Json& json) {
   if (type == json.end() || !type->is_string()) return wrong("no dtype");
   const auto dtype = DTypeOfSafetensors(type->get<std::string>());
   if (!dtype) return wrong("dtype ", type->get<std::string>(), " is not one of F64, F32, BF16, I64");
-  const auto shape = Integers(json, "shape"), offsets = Integers(json, "data_offsets");
+  const auto shape = SizesUnder(json, "shape"), offsets = SizesUnder(json, "data_offsets");
   if (!shape) return wrong("its shape is not a list of sizes");
   if (shape->size() > kMaxSafetensorsRank)
     return wrong(shape->size(), " dimensions, at most ", kMaxSafetensorsRank, " are read");
@@ -114,6 +117,7 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
   const size_t bytes = status.st_size;
   if (bytes < 8)
     return absl::InvalidArgumentError(absl::StrCat(path, ": ", bytes, " bytes are too few for a safetensors file"));
+  // The mapping stays when the descriptor is closed.
   void* address = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (address == MAP_FAILED) return Errno("mapping", path);
   SafetensorsFile result;
@@ -128,6 +132,7 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
 absl::Status SafetensorsFile::ReadHeader(size_t file_bytes) {
   uint64_t length = 0;
   std::memcpy(&length, mapping_.get(), sizeof length);
+  // Before anything of that length is read: the length is the file's claim.
   if (length > kMaxSafetensorsHeader)
     return absl::InvalidArgumentError(absl::StrCat("a header of ", length, " bytes is too long"));
   if (length > file_bytes - 8) return absl::InvalidArgumentError("the header is longer than the file");
@@ -151,6 +156,8 @@ absl::Status SafetensorsFile::ReadHeader(size_t file_bytes) {
   }
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  // In the order of offsets, each tensor must begin where the one before ends: so no byte belongs to two tensors or
+  // none.
   const int64_t data_bytes = file_bytes - 8 - length;
   int64_t covered = 0;
   for (const Entry& entry : entries) {
@@ -180,7 +187,7 @@ absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorB
                               const std::map<std::string, std::string>& metadata) {
   std::vector<const TensorBytes*> order;
   for (const TensorBytes& tensor : tensors) order.push_back(&tensor);
-  // Wide elements first keeps every tensor aligned to its element.
+  // Wide elements first: then every tensor is aligned to its element size without padding.
   std::sort(order.begin(), order.end(), [](const TensorBytes* a, const TensorBytes* b) {
     return std::pair(-DTypeBytes(a->dtype), a->name) < std::pair(-DTypeBytes(b->dtype), b->name);
   });
@@ -201,7 +208,7 @@ absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorB
     offset += *bytes;
   }
   std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // spaces after the JSON align the data to 8 bytes
   const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
   std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
   const uint64_t length = text.size();

@@ -1,6 +1,6 @@
-// Reading and writing safetensors files without torch: u64 little-endian header length, a JSON header, the tensors'
-// bytes. A file comes from elsewhere, so nothing in it is believed: sizes are limited and checked for overflow, and the
-// tensors must cover the bytes exactly.
+// Reading and writing safetensors files without torch. A file is: the length of the header as a little-endian u64, a
+// JSON header, the bytes of the tensors. Files come from elsewhere, so nothing in them is trusted: sizes are limited
+// and checked for overflow, and the tensors must cover the bytes exactly, without gap or overlap.
 #pragma once
 
 #include <absl/status/status.h>
@@ -19,9 +19,10 @@ namespace planwright {
 
 inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;  // bytes
 inline constexpr size_t kMaxSafetensorsTensors = 1'000'000;
-inline constexpr size_t kMaxSafetensorsRank = 8;
+inline constexpr size_t kMaxSafetensorsRank = 8;  // dims of a tensor
 
-// Little-endian, row-major bytes inside the mapped file; not necessarily aligned, so copy before use as numbers.
+// A tensor in a mapped file: little-endian, row-major bytes. They may not be aligned, so copy them before reading
+// numbers.
 struct TensorView {
   DType dtype = DType::kFp32;
   std::vector<int64_t> shape;
@@ -29,11 +30,11 @@ struct TensorView {
   size_t bytes = 0;
 };
 
-// A read-only mapping of a file of F64, F32, BF16 and I64 tensors. Views live as long as the object (moving it keeps
-// them).
+// A file of F64, F32, BF16 and I64 tensors, mapped read-only. Views are valid as long as the object, also after it
+// moved.
 class SafetensorsFile {
  public:
-  // NotFound, or InvalidArgument naming the path and what is wrong with the file.
+  // NotFound if there is no such file; InvalidArgument, with the path and the reason, if it is not a valid one.
   static absl::StatusOr<SafetensorsFile> Open(const std::string& path);
 
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
@@ -59,6 +60,7 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
+// A tensor to be written.
 struct TensorBytes {
   std::string name;
   DType dtype = DType::kFp32;
@@ -66,8 +68,8 @@ struct TensorBytes {
   std::string bytes;  // little-endian, row-major
 };
 
-// Writes a temporary file beside `path` and renames it, so that readers see nothing or the whole file. The same tensors
-// in any order give the same bytes. InvalidArgument if a name repeats or bytes do not fit the shape.
+// Writes a temporary file beside `path` and renames it, so that readers see the whole file or none. The same tensors in
+// any order give the same bytes. InvalidArgument if two tensors have one name, or if bytes do not fit a shape.
 absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorBytes>& tensors,
                               const std::map<std::string, std::string>& metadata = {});
 

@@ -1,5 +1,5 @@
-// FLOPs counted in two ways agree: from the model's sizes (planner/model/flops.h, with the rules of model_flops.h for
-// what takes gradients), and from the instructions that all ranks run.
+// FLOPs are counted in two ways, which must agree: from the sizes of the model (planner/model/flops.h, with the rules
+// of model_flops.h about gradients), and from the instructions that all ranks run.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -33,18 +33,17 @@ double ModelFlops(const Plan& plan) {
   return flops;
 }
 
-TEST(Flops, ProgramsDoWhatTheModelAsks) {
+TEST(Flops, OfProgramsEqualThoseOfTheModel) {
   for (const TinyLayout& layout :
        {TinyLayout{1, 1, 1, 1, 1, true}, TinyLayout{1, 1, 1, 1, 1, false}, TinyLayout{2, 2, 4, 2, 4, false},
         TinyLayout{4, 2, 4, 2, 2, true}, TinyLayout{2, 1, 8, 2, 4, false}}) {
     const Plan plan = testing::Compiled(TinyRecipe(layout));
-    // Means are rounded to whole rows, of which a toy has few.
+    // Mean sizes are rounded to whole rows, and a tiny model has few rows.
     EXPECT_NEAR(ProgramFlops(plan) / ModelFlops(plan), 1, 0.03) << layout.language_ranks << " ranks";
   }
 }
 
-// Whatever is cut, frozen or run again.
-TEST(Flops, ProgramsDoWhatEveryLayoutAsks) {
+TEST(Flops, OfProgramsEqualThoseOfTheModelInEveryLayout) {
   const std::vector<std::pair<std::string, std::function<void(ModuleRecipe&)>>> changes = {
       {"pp", [](ModuleRecipe& m) { m.pp = int64_t{2}; }},
       {"cp", [](ModuleRecipe& m) { m.cp = int64_t{2}, m.tp = int64_t{1}; }},
@@ -64,10 +63,12 @@ TEST(Flops, ProgramsDoWhatEveryLayoutAsks) {
   }
 }
 
-Plan Reference() { return testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml"); }
+Plan Nemotron20Layers() {
+  return testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml");
+}
 
-TEST(Flops, ProgramsDoWhatTheReferenceAsks) {
-  const Plan plan = Reference();
+TEST(Flops, OfProgramsEqualThoseOfTheModelOf20Layers) {
+  const Plan plan = Nemotron20Layers();
   EXPECT_NEAR(ProgramFlops(plan) / ModelFlops(plan), 1, 2e-4);
 }
 
@@ -79,7 +80,7 @@ const PartFlops& Part(const ModuleFlops& flops, const std::string& name) {
 }
 
 TEST(Flops, TrainedPartsCostTwiceTheirForwardBackward) {
-  const Plan plan = Reference();
+  const Plan plan = Nemotron20Layers();
   const ModuleFlops language = FlopsOf(plan, *plan.FindModule("language"));
   EXPECT_EQ(language.token.backward, 2 * language.token.forward);
   EXPECT_EQ(language.token.recompute, 0);
@@ -88,7 +89,7 @@ TEST(Flops, TrainedPartsCostTwiceTheirForwardBackward) {
 }
 
 TEST(Flops, AFrozenBackboneTakesForwardOnly) {
-  Plan plan = Reference();
+  Plan plan = Nemotron20Layers();
   Module& encoder = plan.modules[0];
   encoder.trains_backbone = false;
   const ModuleFlops flops = FlopsOf(plan, encoder);
@@ -98,7 +99,7 @@ TEST(Flops, AFrozenBackboneTakesForwardOnly) {
 }
 
 TEST(Flops, AFrozenLanguageModelPassesGradientsOn) {
-  Plan plan = Reference();
+  Plan plan = Nemotron20Layers();
   Module& language = plan.modules[1];
   const double forward = FlopsOf(plan, language).token.forward;
   double mixing = 0;
@@ -111,7 +112,7 @@ TEST(Flops, AFrozenLanguageModelPassesGradientsOn) {
 }
 
 TEST(Flops, RecomputeAddsAForwardOfItsKinds) {
-  Plan plan = Reference();
+  Plan plan = Nemotron20Layers();
   plan.modules[1].recompute = {"attention"};
   const ModuleFlops flops = FlopsOf(plan, plan.modules[1]);
   EXPECT_EQ(flops.token.recompute, Part(flops, "attention").token.forward);
@@ -119,7 +120,7 @@ TEST(Flops, RecomputeAddsAForwardOfItsKinds) {
 }
 
 TEST(Flops, EncodersCountTheImagesOfTheData) {
-  Plan plan = Reference();
+  Plan plan = Nemotron20Layers();
   const ModuleFlops flops = FlopsOf(plan, plan.modules[0]);
   EXPECT_TRUE(flops.known);
   EXPECT_DOUBLE_EQ(flops.tokens_per_sample, 1.5 * (4096 + 6144 + 9216) / 3);

@@ -1,5 +1,5 @@
-// Memory by category: what stays is the reference's arithmetic (facts 3.12), and a plan that does not fit is refused at
-// its module.
+// Memory by category. The parameters of the shipped models equal hand-made counts
+// (docs/model/language_model.md#parameter-counts), and a plan that does not fit its device is refused at its module.
 #include "planner/estimate/memory.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ Plan Shipped(const std::string& name, std::vector<std::string> overrides = {}) {
   return Shipped(name, std::move(overrides), diagnostics);
 }
 
-// Everything that is built today, and no limit.
+// Overrides of a shipped recipe: nothing is frozen, and devices have no limit.
 const std::vector<std::string> kPlain = {"modules.radio_encoder.train.backbone=trained", "cluster.gpu=none"};
 
 const RoleEstimate& RoleNamed(const std::vector<RoleEstimate>& estimates, const std::string& name) {
@@ -47,7 +47,8 @@ void ExpectState(const Plan& plan, double parameters, double gradients, double o
   EXPECT_NEAR(static_cast<double>(bytes.optimizer) / 1e9, optimizer, 0.06);
 }
 
-TEST(Memory, StateOfTheReferenceLayouts) {
+// docs/memory.md#two-layouts
+TEST(Memory, StateOfTheShippedLayouts) {
   ExpectState(Shipped("nemotron_moe_vlm_20l_mock_8r"), 6.4, 12.8, 34.6);
   ExpectState(Shipped("nemotron_moe_vlm_54l_33n", kPlain), 9.6, 19.3, 1.5);
   ExpectState(Shipped("nemotron_moe_vlm_54l_9n", kPlain), 6.0, 11.9, 5.9);

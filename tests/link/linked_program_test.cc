@@ -1,4 +1,5 @@
-// What is linked against what is written: the shipped recipes' programs and random ones.
+// Linked programs against a slow interpreter of the plan (tests/support/naive_program.h): programs of the shipped
+// recipes and random ones.
 #include "planner/link/linked_program.h"
 
 #include <gtest/gtest.h>
@@ -22,8 +23,8 @@ namespace {
 using testing::NaiveProgram;
 using Place = NaiveProgram::Place;
 
-// Walks one list both ways. Every entry is the same instruction in the same call, its operands are the same values,
-// nothing dies late or early, and no number is given out while its value is alive.
+// Walks one list in both forms at once. Every entry must be the same instruction in the same call, with the same values
+// as operands; values must die at the same entry; and no number may be given out while its value is alive.
 class Comparison {
  public:
   Comparison(const LinkedProgram& program, LinkedProgram::Range range)
@@ -38,7 +39,7 @@ class Comparison {
   }
 
  private:
-  // What happens behind an entry.
+  // Applies the events after an entry.
   void Age(size_t entry) {
     for (int event : program_.after(entry)) {
       const int value = event < 0 ? ~event : event;
@@ -101,7 +102,7 @@ class Comparison {
     EXPECT_EQ(program_.blocks().stream(linked.stream), place.instruction->stream);
     ASSERT_EQ(naive_.alive().size(), alive_.size());
     most_ = std::max(most_, alive_.size());
-    if (range_.end - range_.first > 1000 && at_ % 61 != 0) return;  // of long lists, now and then
+    if (range_.end - range_.first > 1000 && at_ % 61 != 0) return;  // long lists: only some entries
     for (const auto& [value, number] : alive_) {
       ASSERT_TRUE(naive_.alive().contains(number)) << "value " << value << " should be dead";
       EXPECT_EQ(naive_.alive().at(number)->kept, kept_.contains(number));
@@ -154,7 +155,7 @@ void Compare(const Plan& plan) {
   }
 }
 
-TEST(LinkedProgram, IsWhatShippedPlansSay) {
+TEST(LinkedProgram, EqualsTheInterpreterOnShippedPlans) {
   int plans = 0;
   for (const auto& file : std::filesystem::directory_iterator(PLANWRIGHT_SOURCE_DIR "/recipes")) {
     if (file.path().extension() != ".yaml") continue;
@@ -164,7 +165,7 @@ TEST(LinkedProgram, IsWhatShippedPlansSay) {
   EXPECT_GE(plans, 10);
 }
 
-TEST(LinkedProgram, IsWhatRandomProgramsSay) {
+TEST(LinkedProgram, EqualsTheInterpreterOnRandomPrograms) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     Compare(testing::RandomProgram(seed).Make());
@@ -172,7 +173,7 @@ TEST(LinkedProgram, IsWhatRandomProgramsSay) {
   }
 }
 
-TEST(LinkedProgram, SaysWherePathsLead) {
+TEST(LinkedProgram, TellsPathsAndOrigins) {
   const Plan plan = testing::Compiled(testing::TinyRecipe({}));
   LinkedBlocks blocks(plan);
   const LinkedProgram program(blocks, plan.roles[0]);
@@ -189,8 +190,9 @@ TEST(LinkedProgram, SaysWherePathsLead) {
   EXPECT_TRUE(layer);
 }
 
-// One for each layer with experts and microbatch at ep above 1: the counts that all_to_all brings. None elsewhere.
-TEST(HostWaits, AreThoseOfExpertRowCounts) {
+// With ep above 1, one wait for each layer with experts and each microbatch: the counts that all_to_all brings. No
+// others.
+TEST(CountHostWaits, CountsThoseForExpertRowCounts) {
   for (const testing::Layout& layout : testing::TinyLayouts()) {
     const Plan plan =
         testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", layout.overrides);
@@ -201,7 +203,7 @@ TEST(HostWaits, AreThoseOfExpertRowCounts) {
         const Module& module = *plan.FindModule(name);
         if (module.grid.ep > 1) expected += module.expert_layers() * plan.budget.microbatches;
       }
-      EXPECT_EQ(HostWaits(LinkedProgram(blocks, role)), expected) << layout.name << " " << role.name;
+      EXPECT_EQ(CountHostWaits(LinkedProgram(blocks, role)), expected) << layout.name << " " << role.name;
     }
   }
 }
@@ -218,7 +220,7 @@ std::string ProblemOf(const Plan& plan) {
   return LinkedProgram(blocks, plan.roles[0]).problem();
 }
 
-// Plans that verify refuses link all the same, and say what is wrong.
+// Plans that verify refuses can still be linked; the program then names the problem.
 TEST(LinkedProgram, NamesWhatDoesNotLink) {
   const auto plan = [](std::vector<Instruction> step) {
     Plan made;
@@ -247,9 +249,9 @@ TEST(LinkedProgram, NamesWhatDoesNotLink) {
   EXPECT_NE(ProblemOf(circle).find("no end"), std::string::npos);
 }
 
-// Whatever is wrong with a plan, what links of it stays within its numbers: every value dies at most once, after it was
-// made.
-TEST(LinkedProgram, DamageStaysWithinItsNumbers) {
+// However a plan is damaged, what is linked of it is consistent: numbers are in range, and every value dies at most
+// once, after it was made.
+TEST(LinkedProgram, DamagedPlansStayConsistent) {
   int refused = 0;
   for (unsigned seed = 0; seed < 2000; ++seed) {
     SCOPED_TRACE(seed);
@@ -276,7 +278,7 @@ TEST(LinkedProgram, DamageStaysWithinItsNumbers) {
     LinkedBlocks blocks(plan);
     const LinkedProgram program(blocks, plan.roles[0]);
     refused += !program.problem().empty();
-    EXPECT_GE(HostWaits(program), 0);
+    EXPECT_GE(CountHostWaits(program), 0);
     std::vector<int> alive(program.values(), 0);
     for (size_t i = 0; i < program.entries().size(); ++i) {
       const LinkedEntry& entry = program.entries()[i];

@@ -1,5 +1,5 @@
-// Programs without sense that are well formed: blocks that call blocks, keep values for their backward and use names
-// again.
+// Random programs that compute nothing useful and are well formed: blocks call blocks, save values for their backward,
+// and reuse names.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ class RandomProgram {
  public:
   explicit RandomProgram(unsigned seed) : random_(seed) {}
 
-  // One role. Its blocks come in pairs, a forward and the backward that takes what it saves; some call a pair before
-  // them.
+  // A plan of one role. Its blocks come in pairs: a forward, and the backward that takes what it saves. Some blocks
+  // call a block of an earlier pair.
   Plan Make() {
     Plan plan;
     const int pairs = Pick(1, 4);
@@ -24,7 +24,7 @@ class RandomProgram {
     Role role{.name = "r", .ranks = {{0, 1, 1}}};
     const int microbatches = Pick(1, 4);
     std::vector<std::string> live;
-    std::vector<std::pair<int, int>> open;  // pair, microbatch: forwards whose backward is to come
+    std::vector<std::pair<int, int>> open;  // pair, microbatch: forwards whose backward has not come yet
     const auto backward = [&](size_t at) {
       const auto [pair, m] = open[at];
       open.erase(open.begin() + static_cast<std::ptrdiff_t>(at));
@@ -56,14 +56,14 @@ class RandomProgram {
             {DType::kFp32, {int64_t{Pick(1, 100)}}, {}, std::nullopt, Pick(0, 9) == 0}};
   }
 
-  // A name that is not in use; names that were freed come back.
+  // A name that no live value has. Names of freed values are used again.
   Output Unused(const std::vector<std::string>& live) {
     Output output = Fresh();
     while (std::find(live.begin(), live.end(), output.name) != live.end()) output.name += "x";
     return output;
   }
 
-  // Something is always left to read.
+  // Frees some values, but never the last: later instructions need something to read.
   void Free(Instruction& instruction, std::vector<std::string>& live) {
     while (live.size() > 1 && Pick(0, 2) == 0) {
       const std::string name = Any(live);
@@ -105,8 +105,8 @@ class RandomProgram {
     for (int i = Pick(0, 2); i > 0; --i) block.outputs.push_back(Any(live));
   }
 
-  // A block of a pair calls an earlier forward of no saved values only: what a frame keeps is taken by the pair's own
-  // backward.
+  // A block may call an earlier block only if that saves and takes nothing: a saved value must be taken by the backward
+  // of its own pair.
   void AddPair(Plan& plan, int pair) {
     Block forward{.name = "f" + std::to_string(pair)}, backward{.name = "b" + std::to_string(pair)};
     std::vector<std::string> live;

@@ -14,15 +14,16 @@ namespace {
 using nlohmann::json;
 using Ranks = std::vector<std::vector<int>>;
 
-// A grid of any dims, whose dims of more than one rank stand in for tp, cp, dp, pp: the enumeration does not know their
-// names. Nothing with more than four of them: we have no gtp axis.
-struct Renamed {
+// A recorded grid has dims of any names and number. Its dims of more than one rank become our axes tp, cp, dp, pp, in
+// order: the enumeration does not depend on names.
+struct GridWithOurAxes {
   Grid grid;
-  std::map<std::string, Axis> axis;
+  std::map<std::string, Axis> axis;  // by the recorded name of the dim
 };
 
-std::optional<Renamed> Rename(const json& shape, const json& dims, int offset) {
-  Renamed result;
+// None if more than four dims have several ranks: we have no fifth axis.
+std::optional<GridWithOurAxes> WithOurAxes(const json& shape, const json& dims, int offset) {
+  GridWithOurAxes result;
   result.grid.first_rank = offset;
   int* const sizes[] = {&result.grid.tp, &result.grid.cp, &result.grid.dp, &result.grid.pp};
   size_t used = 0;
@@ -36,7 +37,7 @@ std::optional<Renamed> Rename(const json& shape, const json& dims, int offset) {
   return result;
 }
 
-int CompareEnumeration(const Renamed& renamed, const json& enumeration, const std::string& id) {
+int CompareEnumeration(const GridWithOurAxes& renamed, const json& enumeration, const std::string& id) {
   int compared = 0;
   for (const json& query : enumeration) {
     std::vector<Axis> axes;
@@ -50,23 +51,24 @@ int CompareEnumeration(const Renamed& renamed, const json& enumeration, const st
   return compared;
 }
 
-TEST(Axis, GroupsEqualTheReferenceEnumeration) {
+// Recorded values of Megatron-LM's process groups (tests/golden/upstream_public.json).
+TEST(Axis, GroupsEqualTheRecordedEnumeration) {
   int compared = 0;
   for (const json& c : Golden().at("grid_cases")) {
-    if (const auto base = Rename(c.at("shape"), c.at("dim_names"), c.at("rank_offset"))) {
+    if (const auto base = WithOurAxes(c.at("shape"), c.at("dim_names"), c.at("rank_offset"))) {
       EXPECT_EQ(base->grid.ranks(), c.at("size").get<int>());
       compared += CompareEnumeration(*base, c.at("enum"), c.at("id"));
     }
     if (!c.contains("view")) continue;
-    if (const auto view = Rename(c.at("view").at("shape"), c.at("view").at("dim_names"), c.at("rank_offset"))) {
+    if (const auto view = WithOurAxes(c.at("view").at("shape"), c.at("view").at("dim_names"), c.at("rank_offset"))) {
       compared += CompareEnumeration(*view, c.at("view_enum"), c.at("id"));
     }
   }
   EXPECT_GT(compared, 100);
 }
 
-// The same, with the expert axes under their own names.
-TEST(Axis, ExpertViewEqualsTheReferenceEnumeration) {
+// The same for the expert view, with its own axes.
+TEST(Axis, ExpertViewEqualsTheRecordedEnumeration) {
   const std::map<std::string, Axis> names = {
       {"expt_tp", Axis::kExpertTp}, {"ep", Axis::kEp}, {"expt_dp", Axis::kExpertDp}, {"pp", Axis::kPp}};
   int compared = 0;

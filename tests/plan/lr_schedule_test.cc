@@ -9,6 +9,7 @@ namespace {
 
 using nlohmann::json;
 
+// Megatron-LM's name of a style, as ours.
 std::string Style(std::string upstream) {
   if (upstream == "WSD") return "wsd";
   if (upstream == "inverse-square-root") return "inverse_sqrt";
@@ -38,7 +39,8 @@ WeightDecay DecayOf(const json& config) {
           .samples = config.at("wd_incr_steps")};
 }
 
-TEST(LrSchedule, EqualsTheReferenceBitForBit) {
+// Recorded values of Megatron-LM's schedules (tests/golden/upstream_public.json).
+TEST(LrSchedule, EqualsRecordedValuesBitForBit) {
   int points = 0;
   for (const json& c : Golden().at("lr_cases")) {
     const LearningRate rate = RateOf(c.at("config"));
@@ -53,7 +55,7 @@ TEST(LrSchedule, EqualsTheReferenceBitForBit) {
   EXPECT_GT(points, 100);
 }
 
-TEST(LrSchedule, EqualsTheReferenceForEachParameterGroup) {
+TEST(LrSchedule, EqualsRecordedValuesOfEachParameterGroup) {
   const json& golden = Golden().at("lr_param_groups");
   for (const json& point : golden.at("points")) {
     for (size_t i = 0; i < point.at("groups").size(); ++i) {
@@ -67,7 +69,8 @@ TEST(LrSchedule, EqualsTheReferenceForEachParameterGroup) {
   }
 }
 
-TEST(LrSchedule, ProductionTailOfFacts66) {
+// docs/training/budget.md#exact-values
+TEST(LrSchedule, EqualsTheExactValuesOfAProductionRun) {
   const LearningRate rate = {1.2e-3, 1.2e-5, 0.0, 1024000, 121046313, "wsd", 18310547, "minus_sqrt"};
   EXPECT_EQ(LearningRateAt(rate, 102735767), 0.0011997223703909994);
   EXPECT_EQ(LearningRateAt(rate, 121046312), 1.2000032440320179e-05);

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace planwright {
 namespace {
@@ -36,7 +37,7 @@ TEST(OpTable, EveryKindSaysWhatItDoes) {
     EXPECT_EQ(&InfoOf(info.kind), &info);
     EXPECT_EQ(OpName(info.kind), info.name);
     EXPECT_FALSE(info.does.empty()) << info.name;
-    // A slice is a change of layout: its rule is that of communication.
+    // Slices have no index notation: they change a layout, so the rules of communication check them.
     const bool slices = info.kind == OpKind::kLocalSlice || info.kind == OpKind::kSliceRows;
     EXPECT_EQ(info.operands.empty(), info.op_class != OpClass::kCompute || slices) << info.name;
     EXPECT_EQ(info.effects.empty(), info.op_class != OpClass::kState) << info.name;
@@ -48,7 +49,51 @@ TEST(OpTable, EveryKindSaysWhatItDoes) {
   }
 }
 
-// A rule judges what each does to layouts: the one that its words make, or one of its own.
+// How many operands a line `names` or `operands` lists: inputs, parameters, gradients, outputs. Commas in brackets
+// belong to a shape.
+std::vector<int> OperandCounts(const std::string& line) {
+  std::vector<int> counts;
+  bool in_brackets = false, in_operand = false;
+  const auto close_section = [&] {
+    counts.back() += in_operand;
+    in_operand = false;
+  };
+  counts.push_back(0);
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '[') in_brackets = true;
+    if (line[i] == ']') in_brackets = false;
+    if (in_brackets) continue;
+    if (line[i] == ',') {
+      close_section();
+    } else if (line[i] == '|') {
+      close_section();
+      counts.push_back(0);
+    } else if (line.compare(i, 2, "->") == 0) {
+      close_section();
+      counts.resize(3);
+      counts.push_back(0);
+      ++i;
+    } else if (line[i] != ' ') {
+      in_operand = true;
+    }
+  }
+  close_section();
+  return counts;
+}
+
+TEST(OpTable, NamesListTheOperandsOfTheIndexNotation) {
+  for (const OpInfo& info : AllOps()) {
+    if (info.operands.empty()) continue;
+    EXPECT_EQ(OperandCounts(info.names), OperandCounts(info.operands)) << info.name;
+    // A kind whose operands are the same with cp may list their names once.
+    const std::string& names_cp = info.names_cp.empty() ? info.names : info.names_cp;
+    if (!info.operands_cp.empty()) {
+      EXPECT_EQ(OperandCounts(names_cp), OperandCounts(info.operands_cp)) << info.name;
+    }
+  }
+}
+
+// One rule of verify/ checks what a kind does to layouts: the general one for lines `moves`, or one for this kind.
 TEST(OpTable, EveryCommunicationSaysWhatItMovesOrHasItsOwnRule) {
   const std::set<OpKind> own = {OpKind::kAllToAll, OpKind::kAllToAllV, OpKind::kAllGatherV, OpKind::kReduceScatterV,
                                 OpKind::kReshard,  OpKind::kBroadcast, OpKind::kExchange};

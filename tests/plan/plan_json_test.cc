@@ -117,14 +117,16 @@ TEST(PlanJson, NamesThePathOfWhatIsWrong) {
   EXPECT_THAT(changed("/world_size", 4294967296), HasSubstr("world_size: the integer is too large"));
   EXPECT_THAT(changed("/seed", kLargestNumber + 1), HasSubstr("seed: the integer is too large"));
   EXPECT_THAT(changed("/seed", UINT64_MAX), HasSubstr("seed: the integer is too large"));
-  EXPECT_THAT(changed("/budget/train_samples", kMostSamples + 1), HasSubstr("budget: more samples or steps"));
-  EXPECT_THAT(changed("/budget/microbatches", kMostPassages + 1), HasSubstr("budget: microbatches that no step has"));
-  EXPECT_THAT(changed("/data/image_grids/0", ordered_json::array()), HasSubstr("data: sizes that no image has"));
-  EXPECT_THAT(changed("/data/image_grids/0", {4, 6, 6}), HasSubstr("data: sizes that no image has"));
-  EXPECT_THAT(changed("/data/image_grids/0", {4, 0}), HasSubstr("data: sizes that no image has"));
-  EXPECT_THAT(changed("/data/pixel_shuffle", kMostPixelShuffle + 1), HasSubstr("data: sizes that no image has"));
+  EXPECT_THAT(changed("/budget/train_samples", kMostSamples + 1),
+              HasSubstr("budget: a number of samples or steps out of range"));
+  EXPECT_THAT(changed("/budget/microbatches", kMostPassages + 1),
+              HasSubstr("budget: micro_samples, sequence_length or microbatches"));
+  EXPECT_THAT(changed("/data/image_grids/0", ordered_json::array()), HasSubstr("data: image sizes out of range"));
+  EXPECT_THAT(changed("/data/image_grids/0", {4, 6, 6}), HasSubstr("data: image sizes out of range"));
+  EXPECT_THAT(changed("/data/image_grids/0", {4, 0}), HasSubstr("data: image sizes out of range"));
+  EXPECT_THAT(changed("/data/pixel_shuffle", kMostPixelShuffle + 1), HasSubstr("data: image sizes out of range"));
   EXPECT_THAT(changed("/modules/0/parameters/0/shape", {kLargestDim, kLargestDim}),
-              HasSubstr("modules[0]: parameters of more elements"));
+              HasSubstr("modules[0]: a number of elements out of range, at parameter"));
   ordered_json missing = good;
   missing["budget"].erase("steps");
   EXPECT_THAT(ErrorOf(missing), HasSubstr("budget.steps: the field is missing"));
@@ -174,7 +176,7 @@ TEST(PlanJson, RefusesMoreThanAPlanCanHave) {
   plan["roles"] = ordered_json::array_t(kMostParts, 0);
   EXPECT_THAT(ErrorOf(plan), HasSubstr("roles[0]: expected an object"));
   plan["roles"].push_back(0);
-  EXPECT_EQ(ErrorOf(plan), "roles: more than " + std::to_string(kMostParts) + " of them");
+  EXPECT_EQ(ErrorOf(plan), "roles: the list has more than " + std::to_string(kMostParts) + " items");
   EXPECT_THAT(ErrorOfMany("[", 1, "1e999", "]"), HasSubstr("not a plan: [json.exception.out_of_range"));
 }
 

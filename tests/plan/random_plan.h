@@ -1,4 +1,5 @@
-// A plan whose every field has a random value: it walks the same list of fields as the reader and the writer.
+// Plans with a random value in every field. The filler is a visitor of plan_fields.h, as the reader and the writer are,
+// so a new field is tested without a change here.
 #pragma once
 
 #include <cmath>
@@ -17,7 +18,7 @@ class RandomFill {
   template <typename T>
   void operator()(const char* key, FieldClass, T& value) {
     if constexpr (std::is_same_v<T, std::string>) {
-      if (key == std::string_view("precision")) return void(value = "fp32");  // a word of a few
+      if (key == std::string_view("precision")) return void(value = "fp32");  // only a few words are allowed
     }
     Fill(value);
   }
@@ -34,7 +35,7 @@ class RandomFill {
  private:
   int64_t Below(int64_t end) { return std::uniform_int_distribution<int64_t>(0, end - 1)(random_); }
 
-  // Until what was drawn is in the ranges that the reader asks for.
+  // Draws again until the values are in the ranges that the reader asks for.
   template <typename T>
   void Fill(T& value) {
     Describe(*this, value);
@@ -43,8 +44,10 @@ class RandomFill {
     }
   }
   void Fill(bool& value) { value = Below(2); }
-  void Fill(int& value) { value = static_cast<int>(Below(30)) + 1; }  // a grid of four such sizes is a world
-  void Fill(int64_t& value) { value = Below(60) + 1; }                // any field may have it
+  void Fill(int& value) {
+    value = static_cast<int>(Below(30)) + 1;
+  }  // small, so that a grid of four such sizes is not too large a world
+  void Fill(int64_t& value) { value = Below(60) + 1; }  // small enough for every field
   void Fill(double& value) {
     value = std::ldexp(std::normal_distribution<double>()(random_), static_cast<int>(Below(200)) - 100);
   }

@@ -15,7 +15,7 @@ Module Make(Parameter parameter, Storage storage) {
   return module;
 }
 
-// Cuts row by row through the definition: element (i, j) belongs to tp rank r if its row lies in part r of its segment.
+// The rows of a tp rank by the definition, row by row: a row belongs to rank r if it lies in part r of its segment.
 std::vector<int64_t> RowsByDefinition(const std::vector<int64_t>& segments, int tp, int rank) {
   std::vector<int64_t> rows;
   int64_t first = 0;

@@ -24,7 +24,7 @@ std::string Slurp(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// A file with this header text and this much data.
+// The contents of a file with this header and this many bytes of data.
 std::string FileOf(const std::string& header, size_t data_bytes) {
   const uint64_t length = header.size();
   return std::string(reinterpret_cast<const char*>(&length), 8) + header + std::string(data_bytes, '\0');
@@ -65,7 +65,7 @@ TEST(Safetensors, OrderOfTensorsDoesNotChangeTheFile) {
   EXPECT_EQ(Slurp(PathOf("ab.safetensors")), Slurp(PathOf("ba.safetensors")));
 }
 
-TEST(Safetensors, WriterRefusesWhatDoesNotFit) {
+TEST(Safetensors, WriterRefusesBytesThatDoNotFit) {
   EXPECT_FALSE(WriteSafetensors(PathOf("x"), {{"a", DType::kFp32, {2}, "1234"}}).ok());
   EXPECT_FALSE(
       WriteSafetensors(PathOf("x"), {{"a", DType::kFp32, {1}, "1234"}, {"a", DType::kFp32, {1}, "1234"}}).ok());
@@ -93,9 +93,9 @@ TEST(Safetensors, MalformedFilesAreRefused) {
       {FileOf(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4), "needs 8 bytes"},
       {FileOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})", 4), "data_offsets"},
       {FileOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8), "starts at 4"},
-      {FileOf(
-           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
-           4),
+      {FileOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+              R"("b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+              4),
        "starts at 0"},
       {FileOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 5), "the data at 5"},
       {FileOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 3), "the data at 3"},

@@ -1,5 +1,5 @@
-// Runs give back the rows that they were made of, whatever the numbers are, and hold the tables of bridges in few rows.
-#include "planner/plan/runs.h"
+// Runs expand to the rows that they were made from, for any numbers, and tables of large bridges become few runs.
+#include "planner/plan/number_runs.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace planwright {
 namespace {
 
 template <size_t N>
-std::vector<NumberRow<N>> Back(const std::vector<NumberRun<N>>& runs) {
+std::vector<NumberRow<N>> Expanded(const std::vector<NumberRun<N>>& runs) {
   std::vector<NumberRow<N>> rows;
   for (const NumberRun<N>& run : runs) AppendRows(run, rows);
   return rows;
@@ -29,12 +29,12 @@ TEST(Runs, GiveBackAnyRows) {
       AppendRows(run, rows);
     }
     const auto runs = RunsOf(rows);
-    EXPECT_EQ(Back(runs), rows);
+    EXPECT_EQ(Expanded(runs), rows);
     for (const auto& run : runs) EXPECT_TRUE(run.count == 1 || run.count >= static_cast<int64_t>(kShortestRun));
   }
 }
 
-TEST(Runs, StepsOfAnySignAreOne) {
+TEST(Runs, EqualStepsOfAnySignAreOneRun) {
   EXPECT_EQ(RunsOf<1>({{9}, {7}, {5}, {3}, {1}}).size(), 1u);
   EXPECT_EQ(RunsOf<1>({{4}, {4}, {4}, {4}}).size(), 1u);
   EXPECT_EQ(RunsOf<1>({{1}, {2}, {3}}).size(), 3u);
@@ -57,7 +57,7 @@ Plan Lanes(int lanes) {
   return plan;
 }
 
-TEST(Runs, AFileHoldsThousandsOfLanesInOneLine) {
+TEST(Runs, AFileHasThousandsOfLanesInOneLine) {
   const Plan plan = Lanes(100'000);
   const std::string text = WritePlan(plan);
   EXPECT_NEAR(text.size(), WritePlan(Lanes(4)).size(), 30);
@@ -68,7 +68,7 @@ TEST(Runs, AFileHoldsThousandsOfLanesInOneLine) {
   EXPECT_EQ(again->bridges[0].forward.back().to_rank, plan.bridges[0].forward.back().to_rank);
 }
 
-TEST(Runs, AFileThatListsWithoutEndIsRefused) {
+TEST(Runs, AFileWithTooManyRowsIsRefused) {
   const std::string text = WritePlan(Lanes(1000));
   const auto refusal = [&](const std::string& from, const std::string& to) {
     std::string damaged = text;
@@ -78,16 +78,15 @@ TEST(Runs, AFileThatListsWithoutEndIsRefused) {
     return std::string(ReadPlan(damaged).status().message());
   };
   const std::string row = "[1,2000,0,1,1000,2,2,1,1]";
-  EXPECT_NE(refusal(row, "[1,2000,0,1,9000000000,2,2,1,1]").find("a plan lists 1 to 524288 rows in all"),
+  EXPECT_NE(refusal(row, "[1,2000,0,1,9000000000,2,2,1,1]").find("all runs of a plan together have at most 524288"),
             std::string::npos);
-  EXPECT_NE(refusal(row, "[1,2000,0,1,0,2,2,1,1]").find("a plan lists 1 to"), std::string::npos);
-  EXPECT_NE(
-      refusal(row, "[1,2000,0,1,1000,2]").find("with count and 4 steps behind it if it is a run; found 6 numbers"),
-      std::string::npos);
-  EXPECT_NE(refusal(row, "[1,2000,0,1,1000,9999999,2,1,1]").find("ranks outside any world"), std::string::npos);
+  EXPECT_NE(refusal(row, "[1,2000,0,1,0,2,2,1,1]").find("a run has count 0"), std::string::npos);
+  EXPECT_NE(refusal(row, "[1,2000,0,1,1000,2]").find("a count and 4 steps in addition; found 6 numbers"),
+            std::string::npos);
+  EXPECT_NE(refusal(row, "[1,2000,0,1,1000,9999999,2,1,1]").find("rank numbers out of range"), std::string::npos);
   std::string many = row;
   for (int i = 0; i < 3; ++i) many += ",[1,2000,0,1,1000000,0,0,0,0]";
-  EXPECT_NE(refusal(row, many).find("rows in all"), std::string::npos);
+  EXPECT_NE(refusal(row, many).find("all runs of a plan together"), std::string::npos);
 }
 
 }  // namespace

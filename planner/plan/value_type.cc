@@ -1,6 +1,7 @@
-#include "planner/plan/value_text.h"
+#include "planner/plan/value_type.h"
 
 #include <charconv>
+#include <iterator>
 
 #include "planner/diagnostics/bug.h"
 #include "planner/plan/limits.h"
@@ -10,15 +11,20 @@ namespace {
 
 using State = AxisLayout::State;
 
+// In the order of DType.
+constexpr std::string_view kDTypeNames[] = {"int64", "fp32", "fp64", "bf16"};
+constexpr int64_t kDTypeBytes[] = {8, 4, 8, 2};
+
 template <typename Int>
 bool ReadInteger(std::string_view text, Int& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// Calls visit(word) for the words between `separator`s, empty ones too, until it returns false; whether it never did.
+// Calls visit(word) for each word between separators, also for empty ones, until it returns false. Returns false if
+// some call did.
 template <typename Visit>
-bool ForWords(std::string_view text, char separator, Visit visit) {
+bool VisitWords(std::string_view text, char separator, Visit visit) {
   for (;;) {
     const size_t end = text.find(separator);
     if (!visit(text.substr(0, end))) return false;
@@ -40,6 +46,7 @@ std::string LayoutText(const Layout& layout) {
   return text;
 }
 
+// "tp:shard0". An axis that is named twice is an error.
 bool ReadAxisLayout(std::string_view word, Layout& layout) {
   const size_t colon = word.find(':');
   if (colon == std::string_view::npos) return false;
@@ -58,13 +65,14 @@ bool ReadAxisLayout(std::string_view word, Layout& layout) {
   return axis && layout.emplace(*axis, result).second;
 }
 
+// Symbols stand between commas and brackets, so they may not contain any.
 bool IsOneWord(std::string_view symbol) {
   return !symbol.empty() && symbol.find_first_of(",[] ") == std::string_view::npos;
 }
 
 bool ReadDims(std::string_view text, std::vector<Dim>& dims) {
   if (text.empty()) return true;
-  return ForWords(text, ',', [&](std::string_view word) {
+  return VisitWords(text, ',', [&](std::string_view word) {
     if (int64_t size = 0; ReadInteger(word, size)) {
       if (size > kLargestDim || size < -kLargestDim) return false;
       dims.emplace_back(size);
@@ -76,6 +84,16 @@ bool ReadDims(std::string_view text, std::vector<Dim>& dims) {
 }
 
 }  // namespace
+
+std::string_view DTypeName(DType dtype) { return kDTypeNames[static_cast<int>(dtype)]; }
+int64_t DTypeBytes(DType dtype) { return kDTypeBytes[static_cast<int>(dtype)]; }
+
+std::optional<DType> DTypeFromName(std::string_view name) {
+  for (size_t i = 0; i < std::size(kDTypeNames); ++i) {
+    if (kDTypeNames[i] == name) return static_cast<DType>(i);
+  }
+  return std::nullopt;
+}
 
 std::string TypeText(const ValueType& type) {
   std::string text = std::string(DTypeName(type.dtype)) + "[";
@@ -106,7 +124,8 @@ std::optional<ValueType> TypeFromText(std::string_view text) {
   std::string_view rest = text.substr(close + 1);
   if (rest.empty()) return type;
   if (rest[0] != ' ') return std::nullopt;
-  const bool good = ForWords(rest.substr(1), ' ', [&](std::string_view word) {
+  // After the dims, in this order: "host", the layout of the value, and behind "|" the layout of the gradient.
+  const bool good = VisitWords(rest.substr(1), ' ', [&](std::string_view word) {
     if (word == "|" && !type.gradient) {
       type.gradient.emplace();
       return true;
@@ -123,7 +142,7 @@ std::string OutputText(const Output& output) {
 }
 
 std::optional<Output> OutputFromText(std::string_view text) {
-  const size_t colon = text.find(": ");
+  const size_t colon = text.find(": ");  // the first one ends the name: OutputText allows none in it
   if (colon == std::string_view::npos) return std::nullopt;
   std::optional<ValueType> type = TypeFromText(text.substr(colon + 2));
   if (!type) return std::nullopt;

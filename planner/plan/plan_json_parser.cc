@@ -1,4 +1,4 @@
-#include "planner/plan/parse_plan.h"
+#include "planner/plan/plan_json_parser.h"
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,11 +13,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Makes the tree as the values go by. The library's own maker takes any number of values, and keeps the last of
-// repeated fields silently.
-class TreeMaker {
+// Receives the values of the text one by one (the SAX interface of nlohmann::json, hence the method names) and builds
+// the tree. The library's own builder has no limits, and of repeated fields it silently keeps the last.
+class LimitedTreeBuilder {
  public:
-  explicit TreeMaker(Json& root) : root_(root) {}
+  explicit LimitedTreeBuilder(Json& root) : root_(root) {}
 
   const std::string& refusal() const { return refusal_; }
 
@@ -36,12 +36,12 @@ class TreeMaker {
 
   bool key(std::string& field) {
     Json::object_t& fields = open_.back()->get_ref<Json::object_t&>();
-    // Finding a field takes a walk over those before it.
+    // ordered_json finds a field by comparing with every field before it, so many fields would cost quadratic time.
     if (fields.size() >= kMostPlanFields)
       return Refuse(absl::StrCat("an object of more than ", kMostPlanFields, " fields"));
     const auto [place, is_new] = fields.emplace(std::move(field), nullptr);
     if (!is_new) return Refuse("the field \"" + place->first + "\" is given twice");
-    field_ = &place->second;
+    next_field_ = &place->second;
     return true;
   }
 
@@ -53,19 +53,19 @@ class TreeMaker {
     return false;
   }
 
-  // Where the value that comes next is kept, or null when it is one too many.
-  Json* Place() {
+  // Where the next value goes; null if it is one too many.
+  Json* NextPlace() {
     if (++values_ > kMostPlanValues) {
       Refuse(absl::StrCat("more than ", kMostPlanValues, " values"));
       return nullptr;
     }
     if (open_.empty()) return &root_;
-    return open_.back()->is_array() ? &open_.back()->get_ref<Json::array_t&>().emplace_back() : field_;
+    return open_.back()->is_array() ? &open_.back()->get_ref<Json::array_t&>().emplace_back() : next_field_;
   }
 
   template <typename T>
   bool Add(T value) {
-    Json* place = Place();
+    Json* place = NextPlace();
     if (place) *place = std::move(value);
     return place != nullptr;
   }
@@ -73,10 +73,11 @@ class TreeMaker {
   bool Open(Json empty) {
     if (open_.size() >= kDeepestPlan)
       return Refuse(absl::StrCat("more than ", kDeepestPlan, " levels of objects and lists"));
-    Json* place = Place();
+    Json* place = NextPlace();
     if (!place) return false;
     *place = std::move(empty);
-    open_.push_back(place);  // stays where it is: nothing is added beside it before it is closed
+    // The pointer stays valid: the list around it grows only after this value is closed.
+    open_.push_back(place);
     return true;
   }
 
@@ -86,19 +87,19 @@ class TreeMaker {
   }
 
   Json& root_;
-  std::vector<Json*> open_;
-  Json* field_ = nullptr;  // of the innermost object, waiting for its value
+  std::vector<Json*> open_;     // objects and lists that are not closed yet, the innermost last
+  Json* next_field_ = nullptr;  // of the innermost object: the field whose value comes next
   size_t values_ = 0;
   std::string refusal_;
 };
 
 }  // namespace
 
-absl::StatusOr<Json> ParsePlan(std::string_view text) {
+absl::StatusOr<Json> ParsePlanJson(std::string_view text) {
   Json json;
-  TreeMaker maker(json);
-  if (Json::sax_parse(text, &maker)) return json;
-  return absl::InvalidArgumentError("not a plan: " + maker.refusal());
+  LimitedTreeBuilder builder(json);
+  if (Json::sax_parse(text, &builder)) return json;
+  return absl::InvalidArgumentError("not a plan: " + builder.refusal());
 }
 
 }  // namespace planwright

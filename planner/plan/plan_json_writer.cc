@@ -6,41 +6,40 @@
 #include <utility>
 
 #include "planner/diagnostics/bug.h"
-#include "planner/plan/plan_enums.h"
+#include "planner/plan/number_runs.h"
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/plan_json.h"
-#include "planner/plan/plan_to_json.h"
-#include "planner/plan/runs.h"
 #include "planner/plan/sha256.h"
-#include "planner/plan/value_text.h"
+#include "planner/plan/value_type.h"
 
 namespace planwright {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Fields of a spread object whose items stand on a line each.
-constexpr std::string_view kItemALine[] = {"symbols", "accumulators", "groups",   "schedule", "origins",
-                                           "layers",  "parameters",   "storages", "buckets",  "body",
-                                           "setup",   "step",         "teardown", "forward",  "backward"};
+// Lists of a spread object that are written with one item on a line.
+constexpr std::string_view kOneItemPerLine[] = {"symbols", "accumulators", "groups",   "schedule", "origins",
+                                                "layers",  "parameters",   "storages", "buckets",  "body",
+                                                "setup",   "step",         "teardown", "forward",  "backward"};
 
-// Objects that are spread over lines: a field a line.
+// Spread objects: they are written with one field on a line. All others are on one line.
 template <typename T>
 constexpr bool kIsSpread = std::is_same_v<T, Plan> || std::is_same_v<T, Module> || std::is_same_v<T, Bridge> ||
                            std::is_same_v<T, Block> || std::is_same_v<T, Role>;
 
-// Appends JSON as it walks the fields. A tree would be simpler, but plans have a hundred thousand values and are
-// written on every `validate`.
+// A visitor of plan_fields.h that appends JSON to a text. A JSON tree would be simpler and slower: plans have a hundred
+// thousand values, and `validate` writes each plan for its digest.
 class Writer {
  public:
   static constexpr bool kFills = false;
 
-  // `digest`: only what the digest covers.
+  // `digest`: write only what the plan digest covers.
   Writer(bool digest, std::string& text) : digest_(digest), text_(text) {}
 
+  // Writes the fields of an object. The state of the object around it is kept meanwhile.
   template <typename T>
   void Object(const T& value) {
-    const bool was_spread = spread_, was_first = first_;
+    const bool outer_spread = spread_, outer_first = first_;
     spread_ = kIsSpread<T>;
     first_ = true;
     text_ += spread_ ? "{\n" : "{";
@@ -49,8 +48,8 @@ class Writer {
     if (spread_) indent_.pop_back();
     if (spread_) text_ += "\n" + indent_;
     text_ += '}';
-    spread_ = was_spread;
-    first_ = was_first;
+    spread_ = outer_spread;
+    first_ = outer_first;
   }
 
   template <typename T>
@@ -61,14 +60,15 @@ class Writer {
   template <typename T>
   void operator()(const char* key, FieldClass, const std::vector<T>& values) {
     Key(key);
-    const bool lines =
-        kIsSpread<T> || std::find(std::begin(kItemALine), std::end(kItemALine), key) != std::end(kItemALine);
+    const bool lines = kIsSpread<T> || std::find(std::begin(kOneItemPerLine), std::end(kOneItemPerLine), key) !=
+                                           std::end(kOneItemPerLine);
     if (spread_ && lines && !values.empty()) {
-      Lines(values);
+      OneItemPerLine(values);
     } else {
       Value(values);
     }
   }
+  // Transfers are written as runs of rows [from rank, to rank, first sample, end sample].
   void operator()(const char* key, FieldClass field_class, const std::vector<Transfer>& transfers) {
     std::vector<NumberRow<4>> rows;
     rows.reserve(transfers.size());
@@ -88,6 +88,7 @@ class Writer {
   }
 
  private:
+  // Whether a value is its default. Lists and texts have the empty one as default, and not all list items compare.
   template <typename T>
   static bool Same(const T& value, const T& absent) {
     if constexpr (requires { value.empty(); }) {
@@ -97,6 +98,7 @@ class Writer {
     }
   }
 
+  // Ends the field before, if there is one, and begins the next.
   void Key(const char* key) {
     if (!first_) text_ += spread_ ? ",\n" : ",";
     first_ = false;
@@ -106,7 +108,7 @@ class Writer {
   }
 
   template <typename T>
-  void Lines(const std::vector<T>& values) {
+  void OneItemPerLine(const std::vector<T>& values) {
     text_ += "[\n";
     indent_ += ' ';
     for (const T& value : values) {
@@ -131,14 +133,14 @@ class Writer {
   }
   void Value(double value) {
     Require(std::isfinite(value), "a plan number is not finite");
-    text_ += Json(value).dump();
+    text_ += Json(value).dump();  // the shortest text that reads back as the same double, on every machine
   }
   void Value(std::string_view value) {
     const bool plain =
         std::all_of(value.begin(), value.end(), [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
     if (plain) {
       ((text_ += '"') += value) += '"';
-    } else {  // a path may hold any bytes
+    } else {  // a path may have bytes that are no UTF-8: they are replaced, not an error
       text_ += Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
     }
   }
@@ -151,7 +153,7 @@ class Writer {
   void Value(TpGradient value) { Value(TpGradientName(value)); }
   void Value(Init::Kind value) { Value(InitKindName(value)); }
   void Value(const Output& value) { Value(OutputText(value)); }
-  // [first..., count, step...], a single row [first...]
+  // [first..., count, step...]; a run of one row: [first...]
   template <size_t N>
   void Value(const NumberRun<N>& run) {
     std::vector<int64_t> numbers(run.first.begin(), run.first.end());
@@ -161,7 +163,7 @@ class Writer {
     }
     Value(numbers);
   }
-  // Runs as lists, single numbers as they are.
+  // A list of numbers in which runs are lists: [3, [8, 4, 1], 20] is 3, 8, 9, 10, 11, 20.
   void Value(const std::vector<int>& values) {
     std::vector<NumberRow<1>> rows;
     rows.reserve(values.size());
@@ -200,7 +202,8 @@ class Writer {
   const bool digest_;
   std::string& text_;
   std::string indent_;
-  bool spread_ = true, first_ = true;  // of the object being written
+  // Of the object that is being written: it is spread; no field is written yet.
+  bool spread_ = true, first_ = true;
 };
 
 std::string Canonical(const Plan& plan, bool digest) {
@@ -212,6 +215,7 @@ std::string Canonical(const Plan& plan, bool digest) {
 
 }  // namespace
 
+// By way of the text, so that there is one writer.
 Json PlanToJson(const Plan& plan) { return Json::parse(WritePlan(plan)); }
 
 std::string WritePlan(const Plan& plan) { return Canonical(plan, false); }

@@ -5,34 +5,35 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/plan/limits.h"
-#include "planner/plan/parse_plan.h"
-#include "planner/plan/plan_enums.h"
+#include "planner/plan/number_runs.h"
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/plan_json.h"
+#include "planner/plan/plan_json_parser.h"
 #include "planner/plan/plan_ranges.h"
-#include "planner/plan/runs.h"
-#include "planner/plan/value_text.h"
+#include "planner/plan/value_type.h"
 
 namespace planwright {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of these every rule may look at all for each.
+// The longest allowed list of T. Rules of verify/ may compare each of these with each other one.
 template <typename T>
-constexpr size_t kMostOf = std::is_same_v<T, Module> || std::is_same_v<T, Bridge> ? kMostModules
-                           : std::is_same_v<T, Group> || std::is_same_v<T, Role> || std::is_same_v<T, Symbol> ||
-                                   std::is_same_v<T, StageSchedule>
-                               ? kMostParts
-                               : SIZE_MAX;
+constexpr size_t kMostItems = std::is_same_v<T, Module> || std::is_same_v<T, Bridge> ? kMostModules
+                              : std::is_same_v<T, Group> || std::is_same_v<T, Role> || std::is_same_v<T, Symbol> ||
+                                      std::is_same_v<T, StageSchedule>
+                                  ? kMostParts
+                                  : SIZE_MAX;
 
-// The first thing that is wrong; everything after it is skipped.
+// The first problem. When there is one, the rest is skipped.
 struct Problem {
   std::string path, message;
-  int64_t listed = 0;  // rows of runs read so far
+  int64_t listed = 0;  // rows of all runs so far: a short run may claim any number of rows
   bool found() const { return !message.empty(); }
 };
 
+// A visitor of plan_fields.h that fills one object of the plan from one object of JSON. `path` is its place in the
+// plan, for messages.
 class Reader {
  public:
   static constexpr bool kFills = true;
@@ -48,6 +49,7 @@ class Reader {
       Fail(Inner(key), "the field is missing");
     }
   }
+  // The one part of a plan that may be absent: then weights are drawn.
   void operator()(const char* key, FieldClass, std::optional<InitializePlan>& value) {
     if (const Json* field = Take(key)) Read(*field, Inner(key), value.emplace());
   }
@@ -64,7 +66,7 @@ class Reader {
     Omittable(key, FieldClass::kFree, value, absent);
   }
 
-  // Call when all fields were visited.
+  // Call after all fields are visited.
   void RefuseUnknown() {
     for (const auto& [key, value] : object_.items()) {
       if (!taken_.contains(key)) Fail(Inner(key), "a plan has no such field");
@@ -72,20 +74,24 @@ class Reader {
   }
 
  private:
+  // The field of a key, which is then known; null if it is absent.
   const Json* Take(const char* key) {
     taken_.insert(key);
     auto it = object_.find(key);
     return it == object_.end() ? nullptr : &*it;
   }
   std::string Inner(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
+  // Keeps the first problem: those after it are often its consequences.
   void Fail(const std::string& path, std::string message) {
     if (!problem_.found()) problem_ = {path, std::move(message)};
   }
+  // Fails unless the value has the type `what`. Returns whether to go on reading it.
   bool Expect(bool holds, const Json& json, const std::string& path, const char* what) {
     if (!holds) Fail(path, absl::StrCat("expected ", what, ", found ", json.type_name()));
     return holds && !problem_.found();
   }
 
+  // An object: its fields, then whether it has others, then its ranges, which may compare several fields.
   template <typename T>
   void Read(const Json& json, const std::string& path, T& value) {
     if (!Expect(json.is_object(), json, path, "an object")) return;
@@ -99,6 +105,7 @@ class Reader {
   }
   void Read(const Json& json, const std::string& path, int64_t& value) {
     if (!Expect(json.is_number_integer(), json, path, "an integer")) return;
+    // An unsigned number above INT64_MAX must be refused below, and not wrap around to a small one.
     value = json.is_number_unsigned() ? static_cast<int64_t>(std::min<uint64_t>(json.get<uint64_t>(), INT64_MAX))
                                       : json.get<int64_t>();
     if (value > kLargestNumber || value < -kLargestNumber) Fail(path, "the integer is too large");
@@ -117,7 +124,7 @@ class Reader {
     value = json.get<std::string>();
     if (HasControl(value)) Fail(path, "the text has a control character");
   }
-  // A terminal that a name is printed on would obey it, and C's texts end at NUL.
+  // Control characters are refused: names are printed on terminals, which obey them, and a C string ends at NUL.
   static bool HasControl(std::string_view text) {
     return std::any_of(text.begin(), text.end(),
                        [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
@@ -160,7 +167,7 @@ class Reader {
       CheckRange(transfers.back(), path);
     }
   }
-  // Runs, or single numbers.
+  // A list of numbers, in which runs are lists.
   void Read(const Json& json, const std::string& path, std::vector<int>& values) {
     if (!Expect(json.is_array(), json, path, "a list")) return;
     std::vector<NumberRow<1>> rows;
@@ -172,15 +179,15 @@ class Reader {
       if (!Narrow(row, values.emplace_back())) return Fail(path, "the integer is too large");
     }
   }
-  // [first..., count, step...], or a single row [first...].
+  // Appends the rows of a run [first..., count, step...], or of a single row [first...].
   template <size_t N>
   void ReadRun(const Json& json, const std::string& path, const char* row, std::vector<NumberRow<N>>& rows) {
     std::vector<int64_t> numbers;
     Read(json, path, numbers);
     if (problem_.found()) return;
     if (numbers.size() != N && numbers.size() != 2 * N + 1) {
-      return Fail(path, absl::StrCat("expected ", row, ", with count and ", N,
-                                     " steps behind it if it is a run; found ", numbers.size(), " numbers"));
+      return Fail(path, absl::StrCat("expected ", row, ", or a run of such rows, which has a count and ", N,
+                                     " steps in addition; found ", numbers.size(), " numbers"));
     }
     NumberRun<N> run;
     std::copy_n(numbers.begin(), N, run.first.begin());
@@ -188,8 +195,11 @@ class Reader {
       run.count = numbers[N];
       std::copy_n(numbers.begin() + N + 1, N, run.step.begin());
     }
+    // Before the rows are made: a few digits of a count could otherwise fill the memory.
     if (run.count < 1 || run.count > kMostListed - problem_.listed) {
-      return Fail(path, absl::StrCat("a plan lists 1 to ", kMostListed, " rows in all, here ", run.count));
+      return Fail(
+          path, absl::StrCat("a run has count ", run.count,
+                             "; a run has at least 1 row, and all runs of a plan together have at most ", kMostListed));
     }
     problem_.listed += run.count;
     AppendRows(run, rows);
@@ -208,7 +218,8 @@ class Reader {
   template <typename T>
   void Read(const Json& json, const std::string& path, std::vector<T>& values) {
     if (!Expect(json.is_array(), json, path, "a list")) return;
-    if (json.size() > kMostOf<T>) return Fail(path, absl::StrCat("more than ", kMostOf<T>, " of them"));
+    if (json.size() > kMostItems<T>)
+      return Fail(path, absl::StrCat("the list has more than ", kMostItems<T>, " items"));
     for (size_t i = 0; i < json.size() && !problem_.found(); ++i)
       Read(json[i], absl::StrCat(path, "[", i, "]"), values.emplace_back());
   }
@@ -231,6 +242,7 @@ class Reader {
     }
   }
 
+  // Ranges of the parts that have any (plan_ranges.h).
   template <typename T>
   void CheckRange(const T& value, const std::string& path) {
     if constexpr (requires { RangeProblem(value); }) {
@@ -244,6 +256,7 @@ class Reader {
   std::set<std::string> taken_;
 };
 
+// Checked before the fields: a plan of another version has other fields, and their names would mislead.
 absl::Status CheckVersion(const Json& json) {
   if (!json.is_object() || !json.contains("format_version") || !json["format_version"].is_number_integer()) {
     return absl::InvalidArgumentError("not a plan: it has no format_version");
@@ -261,7 +274,7 @@ absl::Status CheckVersion(const Json& json) {
 absl::StatusOr<Plan> ReadPlan(std::string_view text) {
   if (text.size() > kLargestPlan)
     return absl::InvalidArgumentError(absl::StrCat("not a plan: it has more than ", kLargestPlan, " bytes"));
-  absl::StatusOr<Json> json = ParsePlan(text);
+  absl::StatusOr<Json> json = ParsePlanJson(text);
   if (!json.ok()) return json.status();
   if (absl::Status status = CheckVersion(*json); !status.ok()) return status;
   Plan plan;
@@ -271,6 +284,7 @@ absl::StatusOr<Plan> ReadPlan(std::string_view text) {
   reader.RefuseUnknown();
   if (!problem.found()) problem = {"the plan", RangeProblem(plan)};
   if (problem.found()) return absl::InvalidArgumentError(problem.path + ": " + problem.message);
+  // Last, because the problems before name a place, and a digest cannot.
   if (const std::string digest = PlanDigest(plan); digest != plan.digest) {
     return absl::InvalidArgumentError("digest: the plan was changed after it was compiled (its contents give " +
                                       digest + ", it says " + (plan.digest.empty() ? "nothing" : plan.digest) + ")");

@@ -1,5 +1,5 @@
-// The walk on programs small enough to count by hand.
-#include "planner/estimate/memory_walk.h"
+// The peak of programs that are small enough to count by hand.
+#include "planner/estimate/step_peak.h"
 
 #include <gtest/gtest.h>
 
@@ -51,25 +51,25 @@ Plan TwoBlocks() {
   return plan;
 }
 
-StepPeak PeakAt(const Plan& plan, const Role& role, Sizes sizes) {
+StepPeak PeakAt(const Plan& plan, const Role& role, SizeCase sizes) {
   LinkedBlocks blocks(plan);
   InstructionCosts costs(blocks);
   const LinkedProgram program(blocks, role);
   costs.Add(program.step_list());
-  return WalkStep(program, costs, sizes);
+  return FindStepPeak(program, costs, sizes);
 }
 
-// What the peak points at lives as long as the test program.
+// StepPeak points into the plan, so plans and roles live until the test program ends.
 StepPeak PeakOf(Plan given, std::vector<Instruction> step) {
   static std::deque<Plan> plans;
   static std::deque<Role> roles;
   const Plan& plan = plans.emplace_back(std::move(given));
   Role& role = roles.emplace_back();
   role.step = std::move(step);
-  return PeakAt(plan, role, Sizes::kPlanned);
+  return PeakAt(plan, role, SizeCase::kPlanned);
 }
 
-TEST(MemoryWalk, CountsAForward) {
+TEST(StepPeak, CountsAForward) {
   const StepPeak peak = PeakOf(TwoBlocks(), {Makes(OpKind::kReadTokens, {}, {{"x", Bytes(400)}}, {}),
                                              Call("m.forward", 0, {"x"}, {{"y", Bytes(400)}}, {"x", "y"})});
   EXPECT_EQ(peak.communication, 800);             // gathered, before it is kept
@@ -79,7 +79,7 @@ TEST(MemoryWalk, CountsAForward) {
   EXPECT_EQ(peak.instruction->kind, OpKind::kAdd);
 }
 
-TEST(MemoryWalk, KeepsFramesUntilTheyAreTaken) {
+TEST(StepPeak, KeepsFramesUntilTheyAreTaken) {
   const auto read = [](int m) { return Makes(OpKind::kReadTokens, {}, {{"x" + std::to_string(m), Bytes(400)}}, {}); };
   const auto forward = [](int m) {
     const std::string x = "x" + std::to_string(m), y = "y" + std::to_string(m);
@@ -100,7 +100,7 @@ TEST(MemoryWalk, KeepsFramesUntilTheyAreTaken) {
   EXPECT_EQ(PeakOf(plan, {read(0), forward(0), backward(0)}).total(), 2000);
 }
 
-TEST(MemoryWalk, AValueWithTwoNamesIsOneValue) {
+TEST(StepPeak, AValueWithTwoNamesIsOneValue) {
   // x stays with the frame when its maker frees it, and is counted once while both have it.
   Plan plan = TwoBlocks();
   const StepPeak kept = PeakOf(plan, {Makes(OpKind::kReadTokens, {}, {{"x", Bytes(400)}}, {}),
@@ -109,23 +109,23 @@ TEST(MemoryWalk, AValueWithTwoNamesIsOneValue) {
   EXPECT_EQ(kept.total(), 400 + 800 + 4000);
 }
 
-TEST(MemoryWalk, SizesAtRunTimeAreTakenAsAsked) {
+TEST(StepPeak, SizesAtRunTimeAreTakenAsAsked) {
   Plan plan;
   plan.symbols = {{"rows", 100, "", 60, 30}};
   Role role;
   role.step = {Makes(OpKind::kAllToAllV, {},
                      {{"r", {DType::kFp32, {Dim("rows"), Dim(int64_t{2})}, {}, std::nullopt, false}}}, {"r"})};
-  EXPECT_EQ(PeakAt(plan, role, Sizes::kPlanned).communication, 60 * 8);
-  EXPECT_EQ(PeakAt(plan, role, Sizes::kWorst).communication, 100 * 8);
+  EXPECT_EQ(PeakAt(plan, role, SizeCase::kPlanned).communication, 60 * 8);
+  EXPECT_EQ(PeakAt(plan, role, SizeCase::kWorst).communication, 100 * 8);
 }
 
-TEST(MemoryWalk, HostValuesTakeNoDeviceMemory) {
+TEST(StepPeak, HostValuesTakeNoDeviceMemory) {
   ValueType host = Bytes(4000);
   host.host = true;
   EXPECT_EQ(PeakOf({}, {Makes(OpKind::kReadImages, {}, {{"grid", host}}, {"grid"})}).total(), 0);
 }
 
-TEST(MemoryWalk, EndsOnABlockThatCallsItself) {
+TEST(StepPeak, EndsOnABlockThatCallsItself) {
   Plan plan;
   Block block;
   block.name = "m.forward";
@@ -136,7 +136,7 @@ TEST(MemoryWalk, EndsOnABlockThatCallsItself) {
 
 // The same by brute force: at every instruction, the bytes of all that something names.
 void ExpectPeaksOfBruteForce(const Plan& plan) {
-  const auto bytes = [&](const ValueType& type, Sizes sizes) {
+  const auto bytes = [&](const ValueType& type, SizeCase sizes) {
     int64_t size = type.host ? 0 : DTypeBytes(type.dtype);
     for (const Dim& dim : type.dims) {
       if (const auto* number = std::get_if<int64_t>(&dim)) {
@@ -145,13 +145,13 @@ void ExpectPeaksOfBruteForce(const Plan& plan) {
       }
       for (const Symbol& symbol : plan.symbols) {
         if (symbol.name != std::get<std::string>(dim)) continue;
-        size *= sizes == Sizes::kPlanned && symbol.expected > 0 ? symbol.expected : symbol.maximum;
+        size *= sizes == SizeCase::kPlanned && symbol.expected > 0 ? symbol.expected : symbol.maximum;
       }
     }
     return size;
   };
   for (const Role& role : plan.roles) {
-    for (Sizes sizes : {Sizes::kPlanned, Sizes::kWorst}) {
+    for (SizeCase sizes : {SizeCase::kPlanned, SizeCase::kWorst}) {
       int64_t activations = 0, communication = 0;
       const Instruction* fullest = nullptr;
       std::unique_ptr<testing::NaiveProgram> program;
@@ -171,7 +171,7 @@ void ExpectPeaksOfBruteForce(const Plan& plan) {
   }
 }
 
-TEST(MemoryWalk, IsWhatBruteForceFinds) {
+TEST(StepPeak, IsWhatBruteForceFinds) {
   for (unsigned seed = 0; seed < 200; ++seed) ExpectPeaksOfBruteForce(testing::RandomProgram(seed).Make());
   for (const char* recipe :
        {"nemotron_moe_vlm_20l_mock_8r.yaml", "nemotron_moe_vlm_54l_17n.yaml", "nemotron_moe_vlm_54l_33n_stage1.yaml"}) {

@@ -1,5 +1,5 @@
-// Lists as runs of rows in equal steps, which is how a plan's file holds what grows with ranks: a bridge between
-// thousands of lanes is a few runs.
+// Run-length form of lists of integers, with steps: a run is a first row, a count, and what is added from row to row. A
+// plan's file writes ranks and transfers so: a bridge between thousands of lanes is a few runs. A row is N integers.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace planwright {
 template <size_t N>
 using NumberRow = std::array<int64_t, N>;
 
-// first, first + step, ... (count of them)
+// The rows first, first + step, first + 2 step, ..., `count` of them.
 template <size_t N>
 struct NumberRun {
   NumberRow<N> first{};
@@ -20,10 +20,10 @@ struct NumberRun {
   NumberRow<N> step{};
 };
 
-// Shorter runs are as long in a file as their rows.
+// Fewer rows than this are written as rows: as a run they would be no shorter.
 inline constexpr size_t kShortestRun = 4;
 
-// a + b and a - b that may wrap: a file may claim any numbers.
+// a + b and a - b with wrap-around instead of undefined overflow: a damaged file may have any numbers.
 inline int64_t WrappedSum(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
@@ -31,7 +31,8 @@ inline int64_t WrappedDifference(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
 }
 
-// The longest run from each place on, in order. Runs have one row, or at least kShortestRun.
+// Cuts `rows` into runs, in order: at each place the longest run that begins there. A run has one row, or at least
+// kShortestRun. (Greedy, so the result is not always the shortest; it is always the same, as digests need.)
 template <size_t N>
 std::vector<NumberRun<N>> RunsOf(const std::vector<NumberRow<N>>& rows) {
   const auto step_to = [&](size_t i) {

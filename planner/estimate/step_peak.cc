@@ -1,42 +1,44 @@
-#include "planner/estimate/memory_walk.h"
+#include "planner/estimate/step_peak.h"
 
 #include <algorithm>
 #include <vector>
 
 namespace planwright {
 
-StepPeak WalkStep(const LinkedProgram& program, const InstructionCosts& costs, Sizes sizes) {
-  struct Value {
+StepPeak FindStepPeak(const LinkedProgram& program, const InstructionCosts& costs, SizeCase sizes) {
+  struct HeldValue {
     int64_t bytes = 0;
-    bool communication = false;
+    bool communication = false;  // its bytes count as communication, not as activations
   };
-  std::vector<Value> values(program.values());
+  std::vector<HeldValue> values(program.values());
   int64_t activations = 0, communication = 0;
   StepPeak peak;
   const LinkedEntry* fullest = nullptr;
-  const auto held_by = [&](const Value& value) -> int64_t& {
+  const auto category = [&](const HeldValue& value) -> int64_t& {
     return value.communication ? communication : activations;
   };
   for (size_t i = program.step().first; i < program.step().end; ++i) {
     const LinkedEntry& entry = program.entries()[i];
     const LinkedInstruction& instruction = *entry.instruction;
-    const std::span<const BytesAtSizes> bytes = costs.outputs(instruction);
+    const std::span<const BytesBySizeCase> bytes = costs.outputs(instruction);
     for (size_t k = 0; k < instruction.outputs.size(); ++k) {
       if (instruction.outputs[k] < 0) continue;  // state
-      Value& made = values[program.ValueOf(entry, instruction.outputs[k])];
+      HeldValue& made = values[program.ValueOf(entry, instruction.outputs[k])];
       made = {bytes[k][static_cast<size_t>(sizes)], instruction.op_class == OpClass::kCommunication};
-      held_by(made) += made.bytes;
+      category(made) += made.bytes;
     }
+    // While the instruction runs it holds its outputs, and still all that dies after it.
     if (activations + communication > peak.total()) {
       peak.activations = activations;
       peak.communication = communication;
       fullest = &entry;
     }
     for (int event : program.after(i)) {
-      Value& value = values[event < 0 ? ~event : event];
-      held_by(value) -= value.bytes;
+      HeldValue& value = values[event < 0 ? ~event : event];
+      category(value) -= value.bytes;
       if (event >= 0) continue;
-      value.communication = false;  // a frame keeps it
+      // A frame keeps the value for the backward: from here on it is an activation.
+      value.communication = false;
       activations += value.bytes;
     }
   }

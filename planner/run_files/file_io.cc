@@ -1,4 +1,4 @@
-#include "planner/run_files/files.h"
+#include "planner/run_files/file_io.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -42,7 +42,7 @@ absl::StatusOr<std::string> ReadPlainFile(int fd, const std::string& path, size_
   if (!S_ISREG(about.st_mode)) return absl::UnavailableError("cannot read " + path + ": it is not a plain file");
   std::string bytes;
   char chunk[1 << 16];
-  for (;;) {  // to the end: the size that a file claims may be wrong
+  for (;;) {  // until read() returns nothing: the size that fstat reports may be wrong, as for files of /proc
     const ssize_t count = read(fd, chunk, sizeof chunk);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return Failed("read", path, errno);
@@ -56,7 +56,7 @@ absl::StatusOr<std::string> ReadPlainFile(int fd, const std::string& path, size_
 }  // namespace
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
-  // A device or a pipe is written to, never replaced; a link stays one.
+  // Renaming over a device, a pipe or a link would replace it by a plain file.
   struct stat about {};
   const bool there = stat(path.c_str(), &about) == 0;
   if (there && S_ISDIR(about.st_mode)) return Failed("write", path, EISDIR);
@@ -66,9 +66,12 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes
                            ? std::filesystem::weakly_canonical(path, unresolved).string()
                            : path;
   if (unresolved) target = path;
+  // The process id in the name keeps two writers apart; O_EXCL and O_NOFOLLOW refuse a file or link that somebody else
+  // has put there.
   const std::string beside = target + ".writing." + std::to_string(getpid());
   const int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0) return Failed("write", path, errno);
+  // Without fsync, a crash of the machine after the rename could leave an empty file under the final name.
   bool good = WriteAll(fd, bytes) && fsync(fd) == 0;
   int error = errno;
   if (close(fd) != 0 && good) good = false, error = errno;
@@ -88,8 +91,8 @@ absl::Status ClaimFile(const std::string& path) {
 }
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t most) {
-  // Opened without waiting, and looked at before it is read: a pipe without a writer would hang, a device may never
-  // end.
+  // O_NONBLOCK: opening a pipe that nobody writes would wait forever. The kind of file is checked before reading, since
+  // a device may never end.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return Failed("read", path, errno);
   absl::StatusOr<std::string> bytes = ReadPlainFile(fd, path, most);

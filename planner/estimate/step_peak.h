@@ -1,0 +1,30 @@
+// The memory function: follows every value of a role's step from the instruction that makes it to its death, and finds
+// the moment at which most bytes are held (docs/memory.md).
+#pragma once
+
+#include <string>
+
+#include "planner/estimate/instruction_costs.h"
+#include "planner/link/linked_program.h"
+
+namespace planwright {
+
+// The fullest moment of a step: bytes, and the instruction at which it is reached.
+struct StepPeak {
+  int64_t activations = 0;  // values, and what frames keep for backwards that have not run
+  // Values that a communication made and no frame keeps: receive buffers, gathered and exchanged rows.
+  int64_t communication = 0;
+  std::string frame;                         // of the instruction: "language.layers.3"; empty: none
+  const Block* block = nullptr;              // of the instruction; null: a role's list
+  const Instruction* instruction = nullptr;  // null: the step makes no value
+
+  int64_t total() const { return activations + communication; }
+};
+
+// `costs` must have the program's step_list.
+StepPeak FindStepPeak(const LinkedProgram& program, const InstructionCosts& costs, SizeCase sizes);
+
+// Elements of the largest operand of a compute instruction in the step.
+int64_t LargestOperand(const LinkedProgram& program, const InstructionCosts& costs);
+
+}  // namespace planwright

@@ -1,0 +1,106 @@
+// What each instruction of a program on several streams waits for. A program is sequential by definition; a stream only
+// says where an instruction runs. How an instruction is ordered with those on other streams follows from what both
+// touch. It is derived here and nowhere else. The executor walks its programs by this class, and
+// tests/verify/stream_order_test.cc compares the class with the definition below by brute force.
+//
+// - Resources form a tree by their names: "%language.gradients" contains "%language.gradients.3", and "$reals" contains
+//   "$reals.loss". Two accesses conflict if one resource contains the other and at least one of them writes. (An
+//   instruction that adds reads and writes.)
+// - An instruction starts when all earlier instructions that conflict with it are done, and all earlier ones on its own
+//   stream.
+// - Memory is given out in program order, as if there were one stream: an instruction that makes a value starts when
+//   everything is done that touched a value freed before it. So freeing never waits, and the memory that a program
+//   needs does not depend on streams.
+// - A communication starts when all earlier communications, on every stream, have started (docs/progress.md, A2). The
+//   class does not derive this rule; its users keep it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "planner/plan/plan.h"
+
+namespace planwright {
+
+// Names of resources, numbered from 0. A name's parents are its parts before each '.' or '/'. A name of state has its
+// sigil as the root: "%language.gradients.3", "%language.gradients", "%language", "%".
+class ResourceTree {
+ public:
+  int Intern(std::string_view name);  // the number of a name; a new name and its new parents get numbers
+  int parent(int resource) const { return parents_[static_cast<size_t>(resource)]; }  // -1: a root
+  int size() const { return static_cast<int>(parents_.size()); }
+  const std::string& name(int resource) const { return *names_[static_cast<size_t>(resource)]; }
+
+ private:
+  std::unordered_map<std::string, int> numbers_;
+  std::vector<int> parents_;
+  std::vector<const std::string*> names_;
+};
+
+// An access to a resource of a ResourceTree.
+struct Access {
+  int resource = 0;
+  bool writes = false;
+};
+
+// An access to state, by name.
+struct StateAccess {
+  std::string resource;
+  bool writes = false;
+};
+
+// The state that an instruction touches: the effects that ops.def lists for its kind, with attributes in place of
+// braces, and operands that are state. A shard counts as its whole bucket, so that the order is the same for all ranks
+// of a role. `modules`: those of the role.
+std::vector<StateAccess> StateAccessesOf(const Instruction& instruction, const std::vector<std::string>& modules);
+
+// A storage as a resource: "%language.parameters.3/language_layers_0_norm"; of a tensor in no bucket
+// "%language.buffers/...".
+std::string ParameterResource(const Module& module, const Storage& storage);
+std::string GradientResource(const Module& module, const Storage& storage);
+
+// One instruction, as far as its order matters.
+struct InstructionAccesses {
+  int stream = 0;
+  std::vector<Access> accesses;  // to state and values; making a value writes it
+  std::vector<int> frees;        // resources of values that are dropped when it is done
+  bool makes_value = false;      // it takes memory
+};
+
+// Derives the order of one rank's instructions: those of setup, then of steps, then of teardown. Each instruction is
+// handed over once, in program order.
+class StreamDependencies {
+ public:
+  // Keeps `resources`: it must live as long. Resources may be added to the tree later.
+  StreamDependencies(const ResourceTree& resources, int streams);
+
+  // What the next instruction waits for. By stream: the last instruction there that must be done before this one
+  // starts; -1: none, or earlier instructions on its own stream have waited for it already. Instructions are numbered
+  // from 0 over all streams. The reference is valid until the next call.
+  const std::vector<int64_t>& Next(const InstructionAccesses& instruction);
+
+ private:
+  using Clock = std::vector<int64_t>;  // by stream: the number of an instruction; -1: none
+  // By kind of access, the last instructions that touched a resource itself, and anything inside it.
+  struct LastAccesses {
+    Clock reads, writes, reads_inside, writes_inside;
+  };
+  LastAccesses& LastAccessesOf(int resource);
+  void Raise(const Clock& by, Clock& clock) const;
+  void AddConflicts(const Access& access);
+  void Record(const Access& access, int stream);
+
+  const ResourceTree& resources_;
+  const int streams_;
+  int64_t number_ = -1;             // of the instruction that was handed over last
+  std::vector<LastAccesses> last_;  // by resource
+  std::vector<Clock> known_;        // by stream: what is done when its next instruction starts
+  Clock freed_;                     // the last instructions that touched values which are freed by now
+  Clock waits_;                     // the result of Next
+};
+
+}  // namespace planwright
