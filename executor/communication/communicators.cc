@@ -43,6 +43,7 @@ Communicators Communicators::Make(const Plan& plan, int rank, Backend backend,
       if (members[i].size() < 2 || at == members[i].end()) continue;
       for (const std::string& stream : group.streams) {
         joining(CommunicatorName(group.name, stream));
+        // The name of the meeting point in the store: the same on all members, different for every communicator.
         const std::string name = nonce + "/" + group.name + "/" + std::to_string(i) + "/" + stream;
         made.all_[{group.name, stream}] =
             MakeOne(backend, store, name, members[i], static_cast<int>(at - members[i].begin()), address, timeout);
@@ -60,11 +61,11 @@ Communicator* Communicators::Find(const std::string& group, const std::string& s
 std::optional<CommunicationError> FindFailure(at::Device device) {
 #ifdef PLANWRIGHT_CUDA
   if (device.is_cuda()) {
-    c10::cuda::set_device(device.index());
+    c10::cuda::set_device(device.index());  // the calling thread may never have used CUDA
     return FindNcclFailure();
   }
 #endif
-  return std::nullopt;  // Gloo tells whoever waits
+  return std::nullopt;  // Gloo reports failures only to the thread that waits for it
 }
 
 void AbortCommunication(at::Device device) {
@@ -72,7 +73,7 @@ void AbortCommunication(at::Device device) {
   if (!device.is_cuda()) return;
   c10::cuda::set_device(device.index());
   AbortNccl();
-#endif
+#endif  // Gloo has no work on a device, and its sockets close with the process
 }
 
 }  // namespace planwright::executor

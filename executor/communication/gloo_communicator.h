@@ -1,4 +1,4 @@
-// c10d's Gloo behind Communicator: host tensors, TCP.
+// Gloo (of c10d) as a Communicator: host tensors over TCP.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -19,16 +19,16 @@ class Store;
 
 namespace planwright::executor {
 
-// Blocks until all `ranks` have called it with the same `name`. `store` is shared by the run. `address` is this host's:
-// a local one keeps the traffic on the loopback interface, anything else takes the interface of the host name
-// (GLOO_SOCKET_IFNAME wins). Joining, and each wait of a communication later, may take `timeout`. Throws
-// CommunicationError, as do the communicator's calls.
+// Blocks until all `ranks` have called it with the same `name`. `store` is shared by the whole run. `address` is
+// MASTER_ADDR: if it is local, traffic stays on the loopback interface, else it takes the interface of the host name.
+// The variable GLOO_SOCKET_IFNAME overrides both. Joining, and each later wait of a communication, may take `timeout`.
+// Throws CommunicationError, as do the calls of the communicator.
 std::unique_ptr<Communicator> MakeGlooCommunicator(const c10::intrusive_ptr<c10d::Store>& store,
                                                    const std::string& name, std::vector<int> ranks, int index,
                                                    const std::string& address, std::chrono::milliseconds timeout);
 
-// What an exception of Gloo's own says by its type; nullopt: it is none. Gloo has no type for a time-out: whoever
-// waited knows the time.
+// The kind of failure that the type of a Gloo exception says; nullopt: not a Gloo exception. Gloo has no type for a
+// time-out, so the caller must compare the time that it waited.
 std::optional<FailureKind> GlooFailureKind(const std::exception& error);
 
 }  // namespace planwright::executor

@@ -1,4 +1,4 @@
-// Raw NCCL behind Communicator: device tensors, on the current stream of the current device.
+// NCCL as a Communicator: device tensors, on the current stream of the current device.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -17,23 +17,23 @@ class Store;
 
 namespace planwright::executor {
 
-// Blocks until all `ranks` have called it with the same `name`; the first of them hands out the id through `store`.
-// Destroying it aborts what it has under way. NCCL has no deadline: a peer that never comes blocks this call, the first
-// calls of a communicator, and the device; whoever watches the rank ends it (executor/watchdog.h). Throws
-// CommunicationError, as do the communicator's calls.
+// Blocks until all `ranks` have called it with the same `name`; the first of them passes NCCL's unique id to the others
+// through `store`. Destroying the communicator aborts its work. NCCL has no time-out: if a peer never comes, this call,
+// the first calls of the communicator, or the device block for ever. The watchdog (executor/rank/watchdog.h) ends the
+// rank then. Throws CommunicationError, as do the calls of the communicator.
 std::unique_ptr<Communicator> MakeNcclCommunicator(const c10::intrusive_ptr<c10d::Store>& store,
                                                    const std::string& name, std::vector<int> ranks, int index);
 
-// What the current device, or NCCL in any communicator of this process, has found out by itself. From any thread; does
-// not wait.
+// A failure that the current device, or NCCL in any communicator of this process, has noticed by itself. May be called
+// from any thread; does not wait for work on the device.
 std::optional<CommunicationError> FindNcclFailure();
 
-// Aborts all communicators of this process together: kernels that wait for a peer end. From any thread, also while
-// another is inside NCCL; that thread must not go on afterwards. Can block where a device hangs.
+// Aborts all communicators of this process together: kernels that wait for a peer end. May be called from any thread,
+// even while another is inside NCCL; that thread must not go on afterwards. Can block if the device hangs.
 void AbortNccl();
 
-// Sets the current device, and products of fp32 to be products of fp32 (no TF32). Throws if the host has no such
-// device.
+// Makes device `index` current, and switches TF32 off, so that fp32 products are computed in fp32. c10::Error if the
+// host has no such device.
 void UseCudaDevice(int index);
 
 }  // namespace planwright::executor

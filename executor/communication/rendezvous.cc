@@ -24,7 +24,7 @@ std::optional<std::string> Variable(const char* name) {
   return std::string(value);
 }
 
-// The number that `names` (the field's and Slurm's variable) agree on.
+// The value of the usual variable and of Slurm's (null: there is none), which must agree if both are set.
 absl::StatusOr<int> Number(const char* name, const char* slurm_name) {
   std::optional<int> result;
   std::string from;
@@ -48,18 +48,18 @@ absl::StatusOr<int> Number(const char* name, const char* slurm_name) {
   return *result;
 }
 
+// What a rank posts about itself. Ordered by run and plan, so that hellos can be counted like votes.
 struct Hello {
   std::string nonce, digest, host;
   bool operator==(const Hello&) const = default;
   bool operator<(const Hello& other) const { return std::tie(nonce, digest) < std::tie(other.nonce, other.digest); }
 };
 
-constexpr char kSeparator = '\n';
 std::string Key(int rank) { return absl::StrCat("planwright/hello/", rank); }
 std::vector<uint8_t> Bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
 Hello Parse(const std::vector<uint8_t>& bytes) {
-  const std::vector<std::string> fields = absl::StrSplit(std::string(bytes.begin(), bytes.end()), kSeparator);
+  const std::vector<std::string> fields = absl::StrSplit(std::string(bytes.begin(), bytes.end()), '\n');
   if (fields.size() != 4) return {"", "", "an unknown program"};
   return {fields[0], fields[1], fields[2]};
 }
@@ -69,7 +69,8 @@ std::string Describe(int rank, const Hello& hello) {
                       ")");
 }
 
-absl::Status Compare(const std::vector<Hello>& hellos) {
+// The plan that most ranks have is taken for the right one, and the others are named.
+absl::Status CompareHellos(const std::vector<Hello>& hellos) {
   std::map<Hello, int> votes;
   for (const Hello& hello : hellos) ++votes[hello];
   if (votes.size() == 1) return absl::OkStatus();
@@ -131,7 +132,8 @@ absl::StatusOr<c10::intrusive_ptr<c10d::Store>> OpenStore(const Environment& env
 
 absl::Status AgreeOnPlan(const Environment& environment, const std::string& plan_digest, c10d::Store& store) {
   try {
-    // The first to post for a rank stays: a rank that meets its own number taken is in another run's store, or doubled.
+    // compareSet keeps the first post of each rank number. A rank that finds its number taken has met another run's
+    // store, or was started twice.
     const Hello mine{environment.nonce, plan_digest, environment.host};
     const std::string text = absl::StrCat(mine.nonce, "\n", mine.digest, "\n", mine.host, "\n", getpid());
     const std::vector<uint8_t> stored = store.compareSet(Key(environment.rank), {}, Bytes(text));
@@ -153,7 +155,8 @@ absl::Status AgreeOnPlan(const Environment& environment, const std::string& plan
     }
     std::vector<Hello> hellos;
     for (const std::vector<uint8_t>& bytes : store.multiGet(keys)) hellos.push_back(Parse(bytes));
-    const absl::Status status = Compare(hellos);
+    const absl::Status status = CompareHellos(hellos);
+    // All ranks must have read the hellos before rank 0 ends and takes the store with it.
     if (!status.ok()) WaitForAll(environment, "refused", std::chrono::seconds(5), store);
     return status;
   } catch (const std::exception& error) {

@@ -1,5 +1,5 @@
-// From pixels to what the encoder takes: a size from the rule of dynamic resolution, resized, normalised, cut into
-// patches.
+// From the pixels of an image to the input of the vision encoder: a size by the rule of dynamic resolution, then
+// resized, normalised and cut in patches (docs/model/vision_encoder.md#image-sizes, #patches).
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -15,18 +15,18 @@ struct PatchGrid {
   int64_t rows = 0, cols = 0;
 };
 
-// The grid of patches an image of these pixels is resized to (facts 3.9, dynamic-resolution resize): about its own
-// size, scaled to [min_patches, max_patches] and to sides that `pixel_shuffle` divides. An error if a thin image cannot
-// satisfy them.
+// The grid of patches to which an image of height x width pixels is resized: about its own size, but scaled to between
+// min_patches and max_patches patches, with sides that `pixel_shuffle` divides. InvalidArgument if the image is so thin
+// that no such grid exists. `patch`: pixels of a patch's side.
 absl::StatusOr<PatchGrid> DynamicResolution(int64_t height, int64_t width, int64_t patch, int64_t min_patches,
                                             int64_t max_patches, int64_t pixel_shuffle);
 
-// Bilinear with antialias: a triangle filter whose support grows with the scale when shrinking; half-pixel centres,
-// weights cut at the edges and normalised.
+// Bilinear with antialias: a triangle filter whose support grows with the scale if the image shrinks. Half-pixel
+// centres; weights beyond the edges are dropped and the rest is normalised.
 Pixels Resize(const Pixels& pixels, int64_t height, int64_t width);
 
-// Resizes to the grid, takes x / 255 to CLIP's mean and deviation, and cuts patches: (channel, row, column) inside a
-// patch.
+// Resizes to the grid, scales values to x / 255, normalises them by CLIP's mean and deviation, and cuts patches. Values
+// of a patch are in the order (channel, row, column).
 Image MakePatches(const Pixels& pixels, const PatchGrid& grid, int64_t patch);
 
 }  // namespace planwright::executor

@@ -17,6 +17,7 @@ int64_t BigEndian(const std::string& bytes, size_t offset) {
 }  // namespace
 
 absl::StatusOr<PngSize> ReadPngSize(const std::string& header) {
+  // Signature, then the first chunk, which must be a header (IHDR) of 13 bytes: width and height follow.
   const std::string start("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16);
   if (header.size() < kPngHeaderBytes || header.compare(0, start.size(), start) != 0)
     return absl::InvalidArgumentError("not a PNG file");

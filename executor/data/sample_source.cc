@@ -3,15 +3,13 @@
 #include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 
-#include "executor/data/sources.h"
-
 namespace planwright::executor {
 
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenSampleSource(const Plan& plan) {
   if (plan.data.kind == "mock") return OpenMock(plan);
   if (plan.data.kind == "recorded") return OpenRecorded(plan);
   if (plan.data.kind == "webdataset") return OpenWebdataset(plan);
-  return absl::UnimplementedError(absl::StrCat("this executor reads no data of kind ", plan.data.kind));
+  return absl::UnimplementedError(absl::StrCat("this executor cannot read data of kind ", plan.data.kind));
 }
 
 int64_t ImageTokens(const DataPlan& data, const Image& image) {

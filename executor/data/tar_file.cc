@@ -18,13 +18,13 @@ namespace {
 constexpr int64_t kBlock = 512;
 constexpr int64_t kMaxExtendedHeader = 1 << 20;
 
-// Text of a header's field, up to its first NUL.
+// The text of a header field, up to its first NUL.
 std::string Field(const std::string& header, size_t offset, size_t size) {
   const std::string field = header.substr(offset, size);
   return field.substr(0, field.find('\0'));
 }
 
-// Octal digits between spaces; nothing if there is anything else (GNU's base-256 sizes too).
+// A number of octal digits between spaces. nullopt for anything else, GNU's binary sizes included.
 std::optional<int64_t> Octal(const std::string& header, size_t offset, size_t size) {
   std::string field = Field(header, offset, size);
   field.erase(0, field.find_first_not_of(' '));
@@ -38,6 +38,7 @@ std::optional<int64_t> Octal(const std::string& header, size_t offset, size_t si
   return value;
 }
 
+// The checksum is the sum of all header bytes, with its own eight bytes counted as spaces.
 bool ChecksumFits(const std::string& header) {
   int64_t sum = 0;
   for (int64_t i = 0; i < kBlock; ++i) sum += i >= 148 && i < 156 ? ' ' : static_cast<unsigned char>(header[i]);
@@ -53,18 +54,19 @@ std::string NameProblem(const std::string& name) {
   return "";
 }
 
-// What a pax extended header changes about the next member.
+// What a pax extended header says about the next member, instead of the fields of that member's header.
 struct Extended {
   std::optional<std::string> path;
   std::optional<int64_t> size;
 };
 
-// Records "LENGTH KEY=VALUE\n", where LENGTH counts the whole record. False if they are not.
+// Parses records "LENGTH KEY=VALUE\n", where LENGTH counts the whole record. False if they have another form.
 bool ReadExtended(const std::string& records, Extended& extended) {
   for (size_t at = 0; at < records.size();) {
     const size_t space = records.find(' ', at);
     uint64_t length = 0;
     if (space == std::string::npos || !absl::SimpleAtoi(records.substr(at, space - at), &length)) return false;
+    // LENGTH is compared by subtraction: it can be any 64-bit number, and an addition could overflow.
     if (length <= space - at + 1 || length > records.size() - at || records[at + length - 1] != '\n') return false;
     const std::string record = records.substr(space + 1, at + length - space - 2);
     const size_t equals = record.find('=');

@@ -1,12 +1,14 @@
-// Documents in tar shards: NAME.png and NAME.txt beside each other are one document: its image's tokens, its text as
-// bytes, and the end token. Without an encoder images are left out.
+// The webdataset source (docs/training/data.md#webdataset): documents in tar shards. Members NAME.png and NAME.txt next
+// to each other are one document: the tokens of its image, the bytes of its text as tokens, and the end token. Without
+// an encoder images are left out. All headers are read when the source is opened; images are decoded when a sample is
+// read.
 #include <absl/strings/str_cat.h>
 
 #include <optional>
 
 #include "executor/data/image_patches.h"
 #include "executor/data/png_image.h"
-#include "executor/data/sources.h"
+#include "executor/data/sample_source.h"
 #include "executor/data/tar_file.h"
 #include "executor/data/window_packer.h"
 
@@ -21,7 +23,7 @@ struct Document {
   int64_t tokens = 0;
 };
 
-// A member's document and extension: the name up to the first dot behind the last slash, and what follows the dot.
+// The document and the extension of a member: its name is cut at the first dot after the last slash.
 std::pair<std::string, std::string> SplitName(const std::string& name) {
   const size_t slash = name.rfind('/');
   const size_t dot = name.find('.', slash == std::string::npos ? 0 : slash + 1);
@@ -29,7 +31,8 @@ std::pair<std::string, std::string> SplitName(const std::string& name) {
   return {name.substr(0, dot), name.substr(dot + 1)};
 }
 
-absl::Status In(const TarFile& shard, const std::string& document, const absl::Status& status) {
+// `status` with the shard and the document before its message.
+absl::Status InDocument(const TarFile& shard, const std::string& document, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(shard.path(), ": document ", document, ": ", status.message()));
 }
 
@@ -44,11 +47,11 @@ class WebdatasetSource : public SampleSource {
       shards_.push_back(*std::move(shard));
       if (absl::Status status = FindDocuments(shards_.size() - 1); !status.ok()) return status;
     }
-    if (documents_.empty()) return absl::InvalidArgumentError("the shards hold no documents");
+    if (documents_.empty()) return absl::InvalidArgumentError("the shards contain no documents");
     std::vector<int64_t> lengths;
     for (Document& document : documents_) {
       if (absl::Status status = Measure(document); !status.ok())
-        return In(shards_[document.shard], document.name, status);
+        return InDocument(shards_[document.shard], document.name, status);
       lengths.push_back(document.tokens);
     }
     packer_.emplace(data_.seed, std::move(lengths), data_.window, length_);
@@ -60,7 +63,7 @@ class WebdatasetSource : public SampleSource {
     for (int64_t index : packer_->Documents(number)) {
       const Document& document = documents_[index];
       if (absl::Status status = Append(document, sample); !status.ok())
-        return In(shards_[document.shard], document.name, status);
+        return InDocument(shards_[document.shard], document.name, status);
     }
     sample.tokens.resize(length_, data_.pad_token);
     SetLabels(data_.image_token, data_.pad_token, sample);
@@ -77,11 +80,14 @@ class WebdatasetSource : public SampleSource {
       Document& document = documents_.back();
       const bool image = extension == "png";
       if (!image && extension != "txt") {
-        return In(shards_[shard], name,
-                  absl::InvalidArgumentError(absl::StrCat("its member ", member.name, " is neither png nor txt")));
+        return InDocument(
+            shards_[shard], name,
+            absl::InvalidArgumentError(absl::StrCat("its member ", member.name, " is neither png nor txt")));
       }
       std::optional<TarMember>& part = image ? document.image : document.text;
-      if (part) return In(shards_[shard], name, absl::InvalidArgumentError(absl::StrCat("two members ", member.name)));
+      if (part)
+        return InDocument(shards_[shard], name,
+                          absl::InvalidArgumentError(absl::StrCat("there are two members ", member.name)));
       part = member;
     }
     return absl::OkStatus();
@@ -102,7 +108,7 @@ class WebdatasetSource : public SampleSource {
       if (grid->rows > side || grid->cols > side) {
         return absl::InvalidArgumentError(
             absl::StrCat("its image of ", size->width, " by ", size->height, " pixels becomes ", grid->rows, " by ",
-                         grid->cols, " patches, the encoder's max_image allows ", side, " on a side"));
+                         grid->cols, " patches; the encoder's max_image allows ", side, " on a side"));
       }
       document.grid = *grid;
       document.tokens += grid->rows * grid->cols / (data_.pixel_shuffle * data_.pixel_shuffle);

@@ -12,13 +12,13 @@
 namespace planwright::executor {
 namespace {
 
-constexpr int64_t kChunk = 1 << 16;  // elements drawn at a time
+constexpr int64_t kChunk = 1 << 16;  // elements drawn at a time; bounds the memory of the doubles
 
-// The inverse of softplus, stable for small dt.
+// The inverse of softplus, log(exp(dt) - 1), without cancellation for small dt.
 double InverseSoftplus(double dt) { return dt + std::log(-std::expm1(-dt)); }
 
-// Calls `fill(slice, run, target)` for every run of every storage, `target` being the storage's elements as a flat host
-// tensor of dtype `wide`, and copies that back.
+// For each storage of the module: calls `fill(slice, flat)` for each part of it that comes from one published tensor.
+// `flat` is the storage as a flat host tensor of its own dtype; it is copied to the storage afterwards.
 template <typename Fill>
 void FillStorages(const Module& module, const ShardPlace& place, ModuleState& state, const Fill& fill) {
   for (size_t i = 0; i < module.storages.size(); ++i) {
@@ -50,7 +50,7 @@ void InitialValues(const Init& init, const std::string& name, int64_t first, int
         return init.kind == Init::Kind::kUniform ? value : std::log(value);
       });
       return;
-    case Init::Kind::kDtBias:
+    case Init::Kind::kDtBias:  // dt is log-uniform in [a, b]; the parameter is added before softplus
       draws.uniform(name, first, count, out);
       std::transform(out, out + count, out, [&](double u) {
         const double dt = std::exp(std::log(init.a) + (std::log(init.b) - std::log(init.a)) * u);

@@ -18,8 +18,8 @@
 #include <limits>
 #include <string>
 
-#include "executor/op_table.h"
-#include "executor/rank_main.h"
+#include "executor/ops/handler.h"
+#include "executor/rank/rank_main.h"
 
 namespace planwright::executor {
 namespace {

@@ -19,8 +19,8 @@
 #include <string_view>
 #include <thread>
 
-#include "executor/op_table.h"
-#include "executor/rank_main.h"
+#include "executor/ops/handler.h"
+#include "executor/rank/rank_main.h"
 #include "planner/schedule/lower_programs.h"
 #include "planner/verify/verify.h"
 
@@ -129,7 +129,8 @@ absl::Status DamagePlan(Plan& plan) {
 int main(int argc, char** argv) {
   using namespace planwright::executor;
   const bool cuda = std::find(argv, argv + argc, std::string_view("cuda")) != argv + argc;
-  const BeforeEach delay = [cuda] { Delay(cuda); };
-  return RankMain(argc, argv,
-                  {.compute = FaultyHandlerOf, .prepare = DamagePlan, .before_each = StreamSeed() ? delay : nullptr});
+  const BeforeInstruction delay = [cuda] { Delay(cuda); };
+  return RankMain(
+      argc, argv,
+      {.compute = FaultyHandlerOf, .prepare = DamagePlan, .before_instruction = StreamSeed() ? delay : nullptr});
 }

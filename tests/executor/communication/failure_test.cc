@@ -67,11 +67,11 @@ TEST(Failure, APeerThatDoesNotComeIsATimeOut) {
 }
 
 TEST(Failure, TypesOfOthersHaveAKind) {
-  EXPECT_EQ(KindOf(CommunicationError(FailureKind::kTimeOut, "")), FailureKind::kTimeOut);
-  EXPECT_EQ(KindOf(c10::AcceleratorError({}, 700, "")), FailureKind::kDevice);
-  EXPECT_EQ(KindOf(c10::DistStoreError(c10::SourceLocation{}, "")), FailureKind::kPeerLost);
+  EXPECT_EQ(FailureKindOf(CommunicationError(FailureKind::kTimeOut, "")), FailureKind::kTimeOut);
+  EXPECT_EQ(FailureKindOf(c10::AcceleratorError({}, 700, "")), FailureKind::kDevice);
+  EXPECT_EQ(FailureKindOf(c10::DistStoreError(c10::SourceLocation{}, "")), FailureKind::kPeerLost);
   // Words say nothing.
-  EXPECT_EQ(KindOf(std::runtime_error("gloo: NCCL timed out, connection closed by peer")), FailureKind::kOurs);
+  EXPECT_EQ(FailureKindOf(std::runtime_error("gloo: NCCL timed out, connection closed by peer")), FailureKind::kOurs);
   EXPECT_EQ(ExitStatusOf(FailureKind::kDevice), kExitDevice);
   EXPECT_EQ(ExitStatusOf(FailureKind::kOurs), kExitInternal);
 }

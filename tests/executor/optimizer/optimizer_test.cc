@@ -57,7 +57,7 @@ std::vector<double> Train(int shards, int steps, const std::string& precision = 
     for (int i = 0; i < steps; ++i) {
       step.Begin(i);
       step.learning_rate = 0.01 * (i + 1), step.weight_decay = 0.1;
-      step.applied.fill_(i + 1);
+      step.applied_steps.fill_(i + 1);
       bucket.gradient_shard.copy_(Gradients(i).narrow(0, bucket.shard_first, bucket.gradient_shard.numel()));
       adamw(plan.optimizer, step, bucket);
     }
@@ -106,7 +106,7 @@ TEST(AdamW, BothFormsClipAndLeaveASkippedStepOut) {
     adamw(plan.optimizer, step, bucket);
     EXPECT_TRUE(bucket.parameters.equal(Weights()));
     EXPECT_EQ(bucket.states.at("exp_avg").abs().max().item<double>(), 0);
-    step.skipped.fill_(0), step.applied.fill_(1), step.clip.fill_(0.25);
+    step.skipped.fill_(0), step.applied_steps.fill_(1), step.clip.fill_(0.25);
     bucket.gradients.fill_(2.0);
     adamw(plan.optimizer, step, bucket);
     EXPECT_NEAR(bucket.states.at("exp_avg")[3].item<double>(), 0.1 * 0.5, 1e-9);
@@ -130,7 +130,7 @@ TEST(AdamW, Bf16ParametersKeepFp32Masters) {
   for (int i = 0; i < 100; ++i) {
     step.Begin(i);
     step.learning_rate = 1e-4;
-    step.applied.fill_(i + 1);
+    step.applied_steps.fill_(i + 1);
     bucket.gradient_shard.fill_(1.0);
     StepAdamW(plan.optimizer, step, bucket);
   }
@@ -183,7 +183,7 @@ TEST(LargeShard, IsWorkedThroughInPartsWithoutATrace) {
   ModuleState module(plan, plan.modules[0], 0, at::kCPU);
   StepState step(plan, at::kCPU);
   step.learning_rate = 0.01, step.weight_decay = 0.1;
-  step.applied.fill_(1);
+  step.applied_steps.fill_(1);
   BucketState& bucket = module.buckets()[0];
   bucket.parameters.fill_(1.0);
   // 1, 2, 3, 1, ...: squares add up to a whole number
@@ -222,8 +222,8 @@ TEST(Gate, ClipsAboveTheLimitOnly) {
     ClipAndGate(plan, step);
     EXPECT_EQ(step.clip.item<double>(), 1.0);
   }
-  EXPECT_EQ(step.applied.item<int64_t>(), 3);
-  EXPECT_EQ(step.left_out.item<int64_t>(), 0);
+  EXPECT_EQ(step.applied_steps.item<int64_t>(), 3);
+  EXPECT_EQ(step.skipped_steps.item<int64_t>(), 0);
 }
 
 TEST(Gate, ANonFiniteNormSkipsTheStepAndItsCount) {
@@ -238,8 +238,8 @@ TEST(Gate, ANonFiniteNormSkipsTheStepAndItsCount) {
     ClipAndGate(plan, step);
     EXPECT_EQ(step.skipped.item<float>(), 1);
     StepAdamW(plan.optimizer, step, module.buckets()[0]);
-    EXPECT_EQ(step.applied.item<int64_t>(), 0);
-    EXPECT_EQ(step.left_out.item<int64_t>(), 1);
+    EXPECT_EQ(step.applied_steps.item<int64_t>(), 0);
+    EXPECT_EQ(step.skipped_steps.item<int64_t>(), 1);
     EXPECT_LE(step.clip.item<double>(), 1);
     EXPECT_TRUE(module.buckets()[0].parameters.equal(Weights()));
   }

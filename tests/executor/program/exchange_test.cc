@@ -1,6 +1,6 @@
 // The bridge over Gloo: rows of samples dealt unevenly to lanes on both sides, some samples without rows, one rank on
 // both sides.
-#include "executor/exchange.h"
+#include "executor/program/exchange.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>

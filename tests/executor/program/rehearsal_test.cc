@@ -12,7 +12,7 @@
 
 #include "executor/communication/collectives.h"
 #include "executor/communication/rendezvous.h"
-#include "executor/run_program.h"
+#include "executor/program/program_walker.h"
 #include "planner/compile.h"
 #include "tests/executor/communication/world.h"
 #include "tests/support/compiled.h"

@@ -10,8 +10,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "executor/probe_writer.h"
-#include "executor/run_program.h"
+#include "executor/program/probe_writer.h"
+#include "executor/program/program_walker.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/probe_format.h"
 

@@ -15,7 +15,7 @@ namespace planwright::executor {
 namespace {
 
 struct Toy {
-  explicit Toy(int streams, BeforeEach before_each = {}) {
+  explicit Toy(int streams, BeforeInstruction before_instruction = {}) {
     std::string folder = ::testing::TempDir() + "streamsXXXXXX";
     recorder = *Recorder::Open(mkdtemp(folder.data()), 0, "here");
     made = MakeHostStreams(
@@ -24,7 +24,7 @@ struct Toy {
           failure = error.what();
           failed = true;
         },
-        std::move(before_each));
+        std::move(before_instruction));
   }
 
   void Give(int stream, const std::vector<int64_t>& waits, const std::function<void()>& work,
