@@ -1,5 +1,6 @@
 // From the pixels of an image to the input of the vision encoder: a size by the rule of dynamic resolution, then
-// resized, normalised and cut in patches (docs/model/vision_encoder.md#image-sizes, #patches).
+// resized, normalised and cut in patches (docs/model/vision_encoder.md#image-sizes,
+// docs/model/vision_encoder.md#patches).
 #pragma once
 
 #include <absl/status/statusor.h>

@@ -7,7 +7,7 @@
 // The plain form computes an exact softmax in fp32 (fp64 for fp64). It works through strips of queries, so that only a
 // strip of the score matrix exists at a time. On GPUs bf16 goes through LibTorch's flash kernel instead; a test
 // compares it with the plain form. a and dqkv have the dtype of qkv. lse, the log of the sum of exponentials of each
-// row of scores, is fp32 (fp64). The backward reads qkv, a and lse, and computes the probabilities again as exp(score -
+// row of scores, is fp32 (fp64). The backward reads qkv, a and lse, and computes the probabilities again: exp(score -
 // lse) (docs/model/attention.md#backward).
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_flash_attention_backward.h>

@@ -2,12 +2,10 @@
 // text (docs/model/vision_encoder.md#merge-into-text). Tokens are i64 [B,S], values [S,B,H].
 //
 //   embed_tokens        tokens -> e [S,B,H]; parameter: this rank's rows of the table [V,H]. Ids of other ranks and
-//   image
-//                       tokens give zeros, so the sum over tp is the embedding
+//                       image tokens give zeros, so the sum over tp is the embedding
 //   embed_tokens_grad   de, tokens -> nothing; adds to the gradient of the table
 //   merge_images        e, rows [R,H], tokens -> x [S,B,H], positions i64 [R]. The rows replace the image tokens,
-//   sample by
-//                       sample; positions = position * B + sample of each row
+//                       sample by sample; positions = position * B + sample of each row
 //   merge_images_grad   dx, positions -> de, drows
 //
 // Values are moved in their dtype; the gradient of the table is added in the dtype of its buffer.

@@ -1,5 +1,5 @@
 // Products of runs of rows, each run with a matrix of its own, on a GPU. Only the GPU knows how long the runs are: the
-// host launches enough thread blocks for any lengths and never waits. LibTorch's grouped product does the same, but for
+// host launches enough thread blocks for any lengths and never waits. LibTorch's grouped product does the same, for
 // bf16 only. These kernels are plain tiles without tensor cores: they serve fp32, fp64 and odd widths, where speed
 // matters less.
 #pragma once

@@ -1,6 +1,6 @@
-// Tokens to rows sorted by expert, and back (docs/model/mixture_of_experts.md#token-dispatch, #order-of-rows). Each
-// token has k slots, one for each of its experts: slot = token * k + j. There is one row for each slot, and order[row]
-// is its slot.
+// Tokens to rows sorted by expert, and back (docs/model/mixture_of_experts.md#token-dispatch). Each token has k slots,
+// one for each of its experts: slot = token * k + j. There is one row for each slot, and order[row] is its slot
+// (docs/model/mixture_of_experts.md#order-of-rows).
 //
 //   permute_rows          n [s,B,H], weights [T,k], ids i64 [T,k] -> rows [T k,H], row_weights [T k], order i64 [T k]
 //   permute_rows_grad     drows, drow_weights, order -> dn [s,B,H], dweights [T,k]

@@ -3,9 +3,8 @@
 // (docs/model/mixture_of_experts.md#auxiliary-loss). T = s B tokens of this rank, E experts, k of them for each token.
 // Token t is position * B + sample.
 //
-//   route        n [s,B,H] -> weights [T,k], ids i64 [T,k], counts i64 [E], probs [T,E], aux_counts i64 [B,E], logits
-//   [T,E]
-//                parameters gate [E,H], gate_bias [E]
+//   route        n [s,B,H] -> weights [T,k], ids i64 [T,k], counts i64 [E], probs [T,E], aux_counts i64 [B,E],
+//                logits [T,E]; parameters gate [E,H], gate_bias [E]
 //   route_grad   dweights, n, weights, ids, logits, aux_counts -> dn [s,B,H]; adds to the gradient of gate
 //
 // Everything is computed in fp32 (fp64 for fp64), the product with the gate included: in bf16 close scores would tie,

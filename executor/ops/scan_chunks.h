@@ -7,7 +7,7 @@
 // passes. Both parts are batched matrix products, and the only loop is over chunks. The last chunk is filled up with
 // positions whose dt is 0: they neither decay the state nor add to it.
 //
-// Letters of shapes: K chunks of Q positions, S positions in all, B samples, g groups of r heads, head_dim p, state n.
+// Letters of shapes: K chunks of Q positions, S positions, B samples, g groups of r heads, head_dim p, state n.
 // All tensors are fp32, or fp64 for fp64 inputs.
 #pragma once
 

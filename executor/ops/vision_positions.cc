@@ -1,5 +1,5 @@
 // Position embedding and class tokens of the vision encoder (docs/model/vision_encoder.md#position-embedding,
-// #class-tokens).
+// docs/model/vision_encoder.md#class-tokens).
 //
 //   position_and_class        e [P,h], image_grid i64 [n,2] host, image_ids i64 [n,2] host -> x [N,h]
 //                             parameters pos_embed [1,side^2,h], cls_token [c,h]

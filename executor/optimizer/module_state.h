@@ -1,4 +1,4 @@
-// What a rank holds of one module: flat buckets of parameters, gradients and optimizer state, and storages, which are
+// What a rank keeps of one module: flat buckets of parameters, gradients and optimizer state, and storages, which are
 // views of the buckets (docs/training/step.md#gradient-buckets).
 #pragma once
 

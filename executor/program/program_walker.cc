@@ -188,7 +188,7 @@ void ProgramWalker::Prepare(const LinkedEntry& entry, bool later, Launch& launch
   launch.context.step = step_;
   if (bound.context) {
     launch.context.layer = call.layer;
-    // The instruction names a module but no microbatch: that of the call holds.
+    // The instruction names a module but no microbatch: take the one of the call.
     if (linked.source->microbatch < 0) launch.context.microbatch = call.microbatch;
   }
   launch.inputs.clear(), launch.parts.clear(), launch.outputs.clear();

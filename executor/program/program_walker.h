@@ -1,5 +1,5 @@
-// Walks one rank's program: the linked list of instructions, entry by entry, in program order. It decides nothing: what
-// runs, where and with which peers stands in the plan. On several streams it hands instructions over in program order,
+// Walks one rank's program: the linked list of instructions, entry by entry, in program order. It decides nothing: the
+// plan says what runs, where, and with which peers. On several streams it hands instructions over in program order,
 // each with what it must wait for (planner/plan/stream_order.h).
 #pragma once
 
@@ -52,7 +52,7 @@ class ProgramWalker {
   void RunLater(size_t index, Launch launch);
   StreamPlace StreamPlaceOf(size_t index);
   void Execute(const Launch& launch, Tensors& inputs);
-  // Whatever the walker does next comes after all work handed to streams so far.
+  // Everything that the walker does next comes after all work handed to streams so far.
   void JoinStreams();
   void EnterPath(uint32_t call);
   void FindProbePoints();

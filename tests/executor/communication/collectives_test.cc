@@ -1,5 +1,5 @@
-// Every collective over Gloo against a serial reference computed from all ranks' inputs, which each rank can make
-// itself.
+// Every collective over Gloo, compared with a serial reference. Each rank can compute the inputs of all ranks, and so
+// the reference.
 #include "executor/communication/collectives.h"
 
 #include <ATen/Parallel.h>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kRanks = 3;
 
-// What rank `rank` brings: different everywhere, exact in every dtype used.
+// The input of rank `rank`: different on each rank, exact in every dtype used.
 at::Tensor Piece(int rank, at::IntArrayRef shape, at::ScalarType dtype) {
   int64_t elements = 1;
   for (int64_t size : shape) elements *= size;
@@ -109,7 +109,7 @@ TEST(Collectives, AllToAllTransposesCounts) {
   });
 }
 
-// Rank a sends counts[a][b] rows to b, for several tables with zero rows here and there.
+// Rank a sends counts[a][b] rows to b, for several tables, with zeros among them.
 TEST(Collectives, AllToAllVMovesRows) {
   OverGloo([](Communicator& group, int rank) {
     const std::vector<std::vector<std::vector<int64_t>>> tables = {
@@ -153,7 +153,7 @@ TEST(Collectives, BroadcastFromEachRoot) {
   });
 }
 
-// A ring both ways at once, two messages a pair: deadlocks if sends and receives do not progress together.
+// A ring in both directions at once, two messages for each pair: deadlocks unless sends and receives progress together.
 TEST(Collectives, ExchangeProgressesTogetherAndKeepsOrder) {
   OverGloo([](Communicator& group, int rank) {
     constexpr int64_t kElements = 1 << 18;  // beyond any socket buffer

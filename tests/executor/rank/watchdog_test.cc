@@ -1,4 +1,4 @@
-// The thread that ends a rank which gets nowhere, with a device that finishes what it is told to.
+// The watchdog ends a rank that makes no progress. The device is a fake that is as far as the test says.
 #include "executor/rank/watchdog.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ class WatchdogTest : public ::testing::Test {
                   end_.set_value({kind, at ? at->text : "", what});
                 }};
   }
-  // The end, or a failed test if there is none.
+  // Waits for the watchdog to end the rank; the test fails if it does not.
   End Wait() {
     std::future<End> end = end_.get_future();
     if (end.wait_for(testing::kPatience) == std::future_status::ready) return end.get();
@@ -83,7 +83,7 @@ TEST_F(WatchdogTest, NamesWhatTheDeviceIsAtAndNotWhatWasLaunchedLast) {
   EXPECT_EQ(Wait().place, "linear");
 }
 
-// Reading weights or samples may take long; the peers that wait for it have limits of their own.
+// Reading weights or samples may take long. Peers that wait for this rank have limits of their own.
 TEST_F(WatchdogTest, WorkOfTheHostHasNoLimit) {
   std::future<End> end = end_.get_future();
   const Watchdog watchdog(*recorder_, Duties(10ms));
