@@ -1,9 +1,9 @@
-#include "executor/communication/collectives.h"
-
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
 #include <numeric>
+
+#include "executor/communication/communicator.h"
 
 namespace planwright::executor {
 namespace {
@@ -33,6 +33,7 @@ std::vector<int64_t> Prepend(int64_t rows, at::IntArrayRef sizes) {
 }  // namespace
 
 at::Tensor AllReduce(Communicator& group, const at::Tensor& value, Reduce reduce) {
+  // A copy: the backend works in place, and the input may be read again.
   at::Tensor result = value.clone(at::MemoryFormat::Contiguous);
   if (result.numel() > 0) group.AllReduce(result, reduce);
   return result;
@@ -48,6 +49,7 @@ at::Tensor AllGather(Communicator& group, const at::Tensor& value, int64_t dim) 
 at::Tensor ReduceScatter(Communicator& group, const at::Tensor& value, int64_t dim) {
   TORCH_CHECK(value.size(dim) % group.size() == 0, "dim ", dim, " of ", value.sizes(), " cannot be cut in ",
               group.size(), " equal parts");
+  // Parts along another dim than 0 are not contiguous; the backend needs them one after another.
   const at::Tensor parts =
       value.unflatten(dim, {group.size(), value.size(dim) / group.size()}).movedim(dim, 0).contiguous();
   at::Tensor result = at::empty(parts.sizes().slice(1), value.options());
@@ -60,6 +62,7 @@ at::Tensor AllToAll(Communicator& group, const at::Tensor& counts) {
               " members");
   const at::Tensor rows = counts.contiguous().view({group.size(), -1});
   at::Tensor result = at::empty_like(rows);
+  // No count is sent for the counts themselves: one row for each member.
   const std::vector<int64_t> one(group.size(), 1);
   if (rows.numel() > 0) group.AllToAllRows(rows, result, one, one);
   return result;
@@ -72,6 +75,7 @@ at::Tensor AllToAllV(Communicator& group, const at::Tensor& rows, const at::Tens
   TORCH_CHECK(Sum(send) == rows.size(0), "the counts to send add up to ", Sum(send), " rows, but there are ",
               rows.size(0));
   at::Tensor result = at::empty(Prepend(Sum(receive), rows.sizes().slice(1)), rows.options());
+  // Called even with no rows: all members must take part.
   group.AllToAllRows(rows.contiguous(), result, send, receive);
   return result;
 }

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "executor/communication/gloo_communicator.h"
+#include "executor/communication/backends.h"
 #ifdef PLANWRIGHT_CUDA
 #include <c10/cuda/CUDAFunctions.h>
-
-#include "executor/communication/nccl_communicator.h"
 #endif
 
 namespace planwright::executor {
@@ -34,13 +32,16 @@ Communicators Communicators::Make(const Plan& plan, int rank, Backend backend,
                                   const c10::intrusive_ptr<c10d::Store>& store, const std::string& nonce,
                                   const std::string& address, std::chrono::milliseconds timeout,
                                   const std::function<void(const std::string&)>& joining) {
+  // Plan order. A rank joins only its own instance of a group; instances do not wait for each other.
   Communicators made;
   for (const Group& group : plan.groups) {
-    if (!group.used()) continue;
+    if (!group.used()) continue;  // no instruction names it
     const std::vector<std::vector<int>> members = MembersOf(plan, group);
     for (size_t i = 0; i < members.size(); ++i) {
       const auto at = std::find(members[i].begin(), members[i].end(), rank);
+      // A rank that is alone in its group has nobody to communicate with.
       if (members[i].size() < 2 || at == members[i].end()) continue;
+      // One communicator for each stream: two operations of one communicator cannot run at the same time.
       for (const std::string& stream : group.streams) {
         joining(CommunicatorName(group.name, stream));
         // The name of the meeting point in the store: the same on all members, different for every communicator.

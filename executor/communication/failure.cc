@@ -2,13 +2,14 @@
 
 #include <c10/util/Exception.h>
 
-#include "executor/communication/gloo_communicator.h"
+#include "executor/communication/backends.h"
 #include "planner/run_files/exit_status.h"
 
 namespace planwright::executor {
 
 FailureKind FailureKindOf(const std::exception& error) {
   if (const auto* known = dynamic_cast<const CommunicationError*>(&error)) return known->kind();
+  // CUDA errors, also those of earlier launches that surface in a later call.
   if (dynamic_cast<const c10::AcceleratorError*>(&error) != nullptr) return FailureKind::kDevice;
   // The store of the run does not answer: rank 0, which serves it, is gone.
   if (dynamic_cast<const c10::DistError*>(&error) != nullptr) return FailureKind::kPeerLost;

@@ -1,5 +1,3 @@
-#include "executor/communication/gloo_communicator.h"
-
 #include <ATen/core/Tensor.h>
 #include <gloo/common/error.h>
 #include <gloo/common/logging.h>
@@ -7,6 +5,8 @@
 #include <cstdlib>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "executor/communication/backends.h"
 
 namespace planwright::executor {
 namespace {
@@ -97,6 +97,7 @@ class GlooCommunicator : public Communicator {
       for (const Message& message : messages) {
         if (message.send != send) continue;
         CheckTensor(message.tensor);
+        // A message may belong to another communicator than this one (bridges and stages in one exchange).
         auto* peer_group = static_cast<GlooCommunicator*>(message.communicator)->group_.get();
         std::vector<at::Tensor> tensors = {Bytes(message.tensor)};
         WithFailureKind(timeout_, FailureKind::kOurs, [&] {
@@ -109,7 +110,7 @@ class GlooCommunicator : public Communicator {
   }
 
  private:
-  // Launches an operation and waits for it.
+  // Launches an operation and waits for it: outputs may be used at once, so the walker needs no events on a CPU.
   template <typename Launch>
   void Run(Launch launch) const {
     WithFailureKind(timeout_, FailureKind::kOurs, [&] { launch()->wait(); });
@@ -125,6 +126,7 @@ class GlooCommunicator : public Communicator {
 };
 
 std::shared_ptr<gloo::transport::Device> MakeDevice(const std::string& address) {
+  // The user knows better: machines often have several networks.
   if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME")) {
     return c10d::ProcessGroupGloo::createDeviceForInterface(interface);
   }

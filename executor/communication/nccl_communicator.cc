@@ -1,5 +1,3 @@
-#include "executor/communication/nccl_communicator.h"
-
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -11,9 +9,13 @@
 #include <set>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "executor/communication/backends.h"
+
 namespace planwright::executor {
 namespace {
 
+// ncclRemoteError: a peer is gone, or closed its connection. A CUDA or system error is this rank's own. What else NCCL
+// reports are wrong arguments or wrong use, which are errors of ours.
 FailureKind KindOf(ncclResult_t result) {
   switch (result) {
     case ncclRemoteError: return FailureKind::kPeerLost;
@@ -24,7 +26,7 @@ FailureKind KindOf(ncclResult_t result) {
 }
 
 CommunicationError ErrorOf(ncclResult_t result, const std::string& what) {
-  const char* more = ncclGetLastError(nullptr);
+  const char* more = ncclGetLastError(nullptr);  // in words: which peer, which socket
   return {KindOf(result), "NCCL: " + what + ": " + ncclGetErrorString(result) +
                               (more != nullptr && *more != '\0' ? std::string(": ") + more : "")};
 }
@@ -46,6 +48,7 @@ class CommunicatorRegistry {
     const std::lock_guard lock(mutex_);
     for (ncclComm_t communicator : all_) {
       ncclResult_t result = ncclSuccess;
+      // ncclInProgress is no error: work is under way.
       if (ncclCommGetAsyncError(communicator, &result) == ncclSuccess && result != ncclSuccess &&
           result != ncclInProgress)
         return result;
@@ -55,6 +58,7 @@ class CommunicatorRegistry {
 
   void Abort(ncclComm_t communicator) {
     const std::lock_guard lock(mutex_);
+    // AbortAll may have been first: a communicator must not be aborted twice.
     if (all_.erase(communicator) > 0) ncclCommAbort(communicator);
   }
 
@@ -133,6 +137,7 @@ class NcclCommunicator : public Communicator {
   void AllToAllRows(const at::Tensor& input, at::Tensor& output, const std::vector<int64_t>& send,
                     const std::vector<int64_t>& receive) override {
     CheckTensor(input), CheckTensor(output);
+    // NCCL has no all-to-all: sends and receives in one group. Members with 0 rows exchange no message; both ends know.
     int64_t sent = 0, received = 0;
     NcclGroup group;
     for (int peer = 0; peer < size(); ++peer) {
@@ -195,6 +200,7 @@ std::unique_ptr<Communicator> MakeNcclCommunicator(const c10::intrusive_ptr<c10d
 }
 
 std::optional<CommunicationError> FindNcclFailure() {
+  // Any call reports an error of the device. This one does not wait and changes nothing.
   const cudaError_t device = cudaStreamQuery(Stream());
   if (device == cudaErrorNotReady) static_cast<void>(cudaGetLastError());  // recorded as an error: clear it
   if (device != cudaSuccess && device != cudaErrorNotReady) {

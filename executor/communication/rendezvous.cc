@@ -28,6 +28,8 @@ std::optional<std::string> Variable(const char* name) {
 absl::StatusOr<int> Number(const char* name, const char* slurm_name) {
   std::optional<int> result;
   std::string from;
+  // Under Slurm a launcher of another kind may set the usual variables too. If both are set they must agree, or this
+  // rank would take the place of another.
   for (const char* candidate : {name, slurm_name}) {
     const std::optional<std::string> text = candidate == nullptr ? std::nullopt : Variable(candidate);
     if (!text) continue;
@@ -60,6 +62,7 @@ std::vector<uint8_t> Bytes(const std::string& text) { return {text.begin(), text
 
 Hello Parse(const std::vector<uint8_t>& bytes) {
   const std::vector<std::string> fields = absl::StrSplit(std::string(bytes.begin(), bytes.end()), '\n');
+  // Not written by an executor, or by one of another version.
   if (fields.size() != 4) return {"", "", "an unknown program"};
   return {fields[0], fields[1], fields[2]};
 }
@@ -118,7 +121,7 @@ absl::StatusOr<c10::intrusive_ptr<c10d::Store>> OpenStore(const Environment& env
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(environment.port);
   options.isServer = environment.rank == 0;
-  options.waitWorkers = false;
+  options.waitWorkers = false;  // AgreeOnPlan waits, and can name who is missing
   options.timeout = environment.timeout;
   try {
     c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::TCPStore>(environment.address, options);
@@ -135,6 +138,7 @@ absl::Status AgreeOnPlan(const Environment& environment, const std::string& plan
     // compareSet keeps the first post of each rank number. A rank that finds its number taken has met another run's
     // store, or was started twice.
     const Hello mine{environment.nonce, plan_digest, environment.host};
+    // With the process id, so that two processes with one rank number never post the same text.
     const std::string text = absl::StrCat(mine.nonce, "\n", mine.digest, "\n", mine.host, "\n", getpid());
     const std::vector<uint8_t> stored = store.compareSet(Key(environment.rank), {}, Bytes(text));
     if (stored != Bytes(text)) {
@@ -147,6 +151,7 @@ absl::Status AgreeOnPlan(const Environment& environment, const std::string& plan
     try {
       store.wait(keys, environment.timeout);
     } catch (const std::exception&) {
+      // The time-out of the store does not say which keys are missing. Ask for each.
       std::vector<int> missing;
       for (int rank = 0; rank < environment.world_size; ++rank) {
         if (!store.check({keys[rank]})) missing.push_back(rank);

@@ -78,6 +78,7 @@ Tensors BatchReader::ReadImages(const CallContext& call, at::Device device, at::
   for (int64_t i = lane.first; i < lane.end; ++i) {
     for (const Image& image : Get(i).images) ++images, patches += image.rows * image.cols;
   }
+  // Collected in fp64 as the source has them, and rounded once to the dtype of the run.
   at::Tensor pixels = at::empty({patches, values}, at::TensorOptions().dtype(at::kDouble));
   at::Tensor grid = HostIntegers({images, 2}), ids = HostIntegers({images, 2});
   double* pixel = pixels.data_ptr<double>();
@@ -92,6 +93,7 @@ Tensors BatchReader::ReadImages(const CallContext& call, at::Device device, at::
       *next_id++ = index++;
     }
   }
+  // Sizes and numbers of images stay on the host: handlers plan their work by them, and must not wait for the device.
   return {ToDevice(pixels.to(dtype), device), grid, ids, SampleRows(lane)};
 }
 

@@ -1,9 +1,9 @@
-#include "executor/data/image_patches.h"
-
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
 #include <cmath>
+
+#include "executor/data/images.h"
 
 namespace planwright::executor {
 namespace {
@@ -32,6 +32,7 @@ std::vector<ResizeTaps> TapsOf(int64_t from, int64_t to) {
   const double scale = static_cast<double>(from) / to, support = std::max(scale, 1.0);
   std::vector<ResizeTaps> taps(to);
   for (int64_t i = 0; i < to; ++i) {
+    // The window of the filter around the output's centre, in input coordinates. + 0.5 rounds to the nearest.
     const double centre = (i + 0.5) * scale;
     const int64_t first = std::max<int64_t>(static_cast<int64_t>(centre - support + 0.5), 0);
     const int64_t end = std::min(static_cast<int64_t>(centre + support + 0.5), from);
@@ -53,6 +54,7 @@ absl::StatusOr<PatchGrid> DynamicResolution(int64_t height, int64_t width, int64
   // Patches that cover the image, shrunk to the maximum and then grown to the minimum; rounding as in the published
   // code.
   int64_t rows = (height + patch - 1) / patch, cols = (width + patch - 1) / patch;
+  // The square root: both sides shrink by it, so the number of patches shrinks by its square.
   const double shrink = std::min(std::sqrt(static_cast<double>(max_patches) / (rows * cols)), 1.0);
   rows = static_cast<int64_t>(std::floor(shrink * rows));
   cols = static_cast<int64_t>(std::floor(shrink * cols));

@@ -26,6 +26,7 @@ class MockSource : public SampleSource {
         patch_values_(3 * data_.patch * data_.patch), counts_(data_.seed, "mock.image_count"),
         grids_(data_.seed, "mock.image_grid"), classes_(data_.seed, "mock.class"), text_(data_.seed, "mock.text"),
         patterns_(data_.seed, "mock.pattern"), noise_(data_.seed, "mock.noise") {
+    // The stride between the noise draws of two images: the size of the largest.
     for (const auto& grid : data_.image_grids) most_patches_ = std::max(most_patches_, grid[0] * grid[1]);
   }
 
@@ -33,6 +34,7 @@ class MockSource : public SampleSource {
     Sample sample;
     std::vector<int64_t> classes;
     if (data_.patch > 0) {
+      // Sample n owns the draws [n * max_images, (n + 1) * max_images) of images, so no sample depends on another.
       const int64_t images = Choose(counts_, number, data_.max_images + 1);
       for (int64_t i = 0; i < images; ++i) {
         classes.push_back(ClassOf(number * data_.max_images + i));

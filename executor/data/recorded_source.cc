@@ -40,6 +40,7 @@ absl::StatusOr<std::vector<double>> Reals(const SafetensorsFile& file, const std
   if (!view.ok()) return view.status();
   if (view->shape != shape)
     return TensorError(file, name, "has a shape that does not fit the rest of the batch or the plan");
+  // Samples are kept in fp64; fp32 is widened without loss.
   if (view->dtype == DType::kFp64) return CopyAs<double>(*view);
   if (view->dtype != DType::kFp32) return TensorError(file, name, "is neither F64 nor F32");
   const std::vector<float> values = CopyAs<float>(*view);
@@ -59,12 +60,14 @@ class RecordedSource : public SampleSource {
     if (!tokens.ok()) return tokens.status();
     if (!labels.ok()) return labels.status();
     if (!mask.ok()) return mask.status();
+    // Checked here once: on a GPU an id outside the table would stop the device in the middle of a step.
     for (int64_t id : *tokens) {
       if (id < 0 || id >= plan.data.vocabulary)
         return TensorError(file, "token_ids", absl::StrCat("has ", id, ", outside the vocabulary"));
     }
     for (int64_t i = 0; i < rows * length; ++i) {
       if ((*mask)[i] != 0 && (*mask)[i] != 1) return TensorError(file, "loss_mask", "has values other than 0 and 1");
+      // Labels of masked positions are not read, so they may be anything (often -100).
       if ((*mask)[i] != 0 && ((*labels)[i] < 0 || (*labels)[i] >= plan.data.vocabulary)) {
         return TensorError(file, "labels", absl::StrCat("has ", (*labels)[i], ", outside the vocabulary"));
       }
@@ -88,6 +91,7 @@ class RecordedSource : public SampleSource {
     if (!per_sample.ok()) return per_sample.status();
     int64_t images = 0;
     for (int64_t count : *per_sample) {
+      // The bound keeps the sums below from overflowing.
       if (count < 0 || count > INT32_MAX) return TensorError(file, "images_per_sample", "has a count out of range");
       images += count;
     }
@@ -104,6 +108,7 @@ class RecordedSource : public SampleSource {
     for (int64_t i = 0; i < images; ++i) patches += (*grid)[2 * i] * (*grid)[2 * i + 1];
     const auto pixels = Reals(file, "patches", {patches, values});
     if (!pixels.ok()) return pixels.status();
+    // Images of all samples lie one after another; each sample must have as many image tokens as its images need.
     auto next = pixels->begin();
     int64_t image = 0;
     for (size_t row = 0; row < samples_.size(); ++row) {

@@ -25,6 +25,7 @@ void SetLabels(int64_t image_token, int64_t pad_token, Sample& sample) {
   const size_t length = sample.tokens.size();
   sample.labels.assign(length, pad_token);
   sample.loss_mask.assign(length, 0);
+  // The last position has no next token, so it never counts.
   for (size_t i = 0; i + 1 < length; ++i) {
     sample.labels[i] = sample.tokens[i + 1];
     sample.loss_mask[i] = sample.labels[i] != image_token && sample.labels[i] != pad_token;

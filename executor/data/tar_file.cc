@@ -105,6 +105,7 @@ absl::StatusOr<TarFile> TarFile::Open(const std::string& path) {
   TarFile file;
   file.path_ = path;
   file.fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // The size is taken once; the file must not change during a run.
   struct stat status;
   if (file.fd_ < 0 || fstat(file.fd_, &status) != 0) {
     const int code = errno;
@@ -123,6 +124,7 @@ absl::Status TarFile::Walk() {
     const auto wrong = [at](auto... what) {
       return absl::InvalidArgumentError(absl::StrCat("at byte ", at, ": ", what...));
     };
+    // A block of zeros ends an archive. Without one the file was cut off, and members may be missing.
     if (bytes_ - at < kBlock) return wrong("the archive ends without its end mark");
     const absl::StatusOr<std::string> header = ReadAt(at, kBlock);
     if (!header.ok()) return header.status();
@@ -130,6 +132,8 @@ absl::Status TarFile::Walk() {
     if (header->compare(257, 5, "ustar") != 0) return wrong("not a ustar header");
     if (!ChecksumFits(*header)) return wrong("the header's checksum does not fit");
     const char type = (*header)[156];
+    // '0' and NUL: a regular file. '5': a folder, which is skipped. 'x', 'g': extended headers of the next and of all
+    // members.
     const bool member = type == '0' || type == '\0';
     const std::string prefix = Field(*header, 345, 155);
     std::string name = Field(*header, 0, 100);
@@ -151,7 +155,7 @@ absl::Status TarFile::Walk() {
       if (!ReadExtended(*records, read)) return wrong("an extended header that is not pax");
       if (type == 'x') {
         extended = read;
-      } else if (read.path || read.size) {
+      } else if (read.path || read.size) {  // would give all members one name or size
         return wrong("a global header that names members");
       }
     } else if (member || type == '5') {
@@ -172,6 +176,7 @@ absl::StatusOr<std::string> TarFile::Read(const TarMember& member, int64_t most)
 
 absl::StatusOr<std::string> TarFile::ReadAt(int64_t offset, int64_t bytes) const {
   std::string contents(bytes, '\0');
+  // pread may return less than asked, and may be interrupted.
   for (int64_t done = 0; done < bytes;) {
     const ssize_t got = pread(fd_, contents.data() + done, bytes - done, offset + done);
     if (got < 0 && errno == EINTR) continue;

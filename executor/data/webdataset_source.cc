@@ -6,8 +6,7 @@
 
 #include <optional>
 
-#include "executor/data/image_patches.h"
-#include "executor/data/png_image.h"
+#include "executor/data/images.h"
 #include "executor/data/sample_source.h"
 #include "executor/data/tar_file.h"
 #include "executor/data/window_packer.h"
@@ -41,6 +40,7 @@ class WebdatasetSource : public SampleSource {
   explicit WebdatasetSource(const Plan& plan) : data_(plan.data), length_(plan.budget.sequence_length) {}
 
   absl::Status Open() {
+    // The order of shards and members is part of the numbering of samples.
     for (const std::string& path : data_.shards) {
       absl::StatusOr<TarFile> shard = TarFile::Open(ResolvePath(data_.base, path));
       if (!shard.ok()) return shard.status();
@@ -50,6 +50,7 @@ class WebdatasetSource : public SampleSource {
     if (documents_.empty()) return absl::InvalidArgumentError("the shards contain no documents");
     std::vector<int64_t> lengths;
     for (Document& document : documents_) {
+      // A document that cannot be used fails now, not hours later in the middle of a run.
       if (absl::Status status = Measure(document); !status.ok())
         return InDocument(shards_[document.shard], document.name, status);
       lengths.push_back(document.tokens);
@@ -65,6 +66,7 @@ class WebdatasetSource : public SampleSource {
       if (absl::Status status = Append(document, sample); !status.ok())
         return InDocument(shards_[document.shard], document.name, status);
     }
+    // What the documents leave free is padding, which does not count in the loss.
     sample.tokens.resize(length_, data_.pad_token);
     SetLabels(data_.image_token, data_.pad_token, sample);
     return sample;
@@ -74,6 +76,7 @@ class WebdatasetSource : public SampleSource {
   absl::Status FindDocuments(size_t shard) {
     const size_t first = documents_.size();
     for (const TarMember& member : shards_[shard].members()) {
+      // Members of one document are next to each other, so only the last document can grow.
       const auto [name, extension] = SplitName(member.name);
       if (documents_.size() == first || documents_.back().name != name)
         documents_.push_back({.name = name, .shard = shard});
@@ -95,8 +98,10 @@ class WebdatasetSource : public SampleSource {
 
   absl::Status Measure(Document& document) const {
     if (data_.patch == 0) document.image.reset();
+    // The end token, and one token for each byte of text.
     document.tokens = 1 + (document.text ? document.text->bytes : 0);
     if (document.image) {
+      // The header has the size, which gives the number of image tokens: nothing is decoded here.
       const absl::StatusOr<std::string> header = shards_[document.shard].Read(*document.image, kPngHeaderBytes);
       if (!header.ok()) return header.status();
       const absl::StatusOr<PngSize> size = ReadPngSize(*header);

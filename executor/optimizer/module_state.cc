@@ -18,11 +18,13 @@ std::vector<DecayRange> DecayRangesOf(const Module& module, int index, int64_t f
   std::vector<DecayRange> decaying;
   for (const Storage& storage : module.storages) {
     if (storage.bucket != index) continue;
+    // A storage decays as a whole: all parameters that it joins must have the same rule.
     const bool decay = module.parameters[storage.parameters.at(0)].decay;
     for (int parameter : storage.parameters) {
       TORCH_CHECK(module.parameters[parameter].decay == decay, storage.frame, ".", storage.slot,
                   " joins parameters that decay with parameters that do not");
     }
+    // The part of the storage that lies in this shard; it may be empty.
     const int64_t from = std::max(storage.offset, first),
                   to = std::min(storage.offset + ElementsOf(storage.shape), end);
     if (from < to && decay) decaying.push_back({from - first, to - first, true});
@@ -67,6 +69,7 @@ BucketState MakeBucket(const Plan& plan, const Module& module, int index, int ra
       state.states.emplace(name, std::move(held));
   }
   state.ranges = DecayRangesOf(module, index, state.shard_first, state.shard_end);
+  // Replicas of a shard exist along the axes of once_over; the ranks at coordinate 0 count it.
   state.counted = std::all_of(bucket.once_over.begin(), bucket.once_over.end(),
                               [&](Axis axis) { return CoordinateOf(module.grid, rank, axis) == 0; });
   return state;
@@ -85,6 +88,7 @@ ModuleState::ModuleState(const Plan& plan, const Module& module, int rank, at::D
       BucketState& bucket = buckets_.at(storage.bucket);
       TORCH_CHECK(storage.offset >= 0 && storage.offset + elements <= bucket.parameters.numel(), storage.frame, ".",
                   storage.slot, " does not fit its bucket");
+      // Views: the optimizer steps whole buckets, and handlers see the new weights through these.
       tensors.parameter = bucket.parameters.narrow(0, storage.offset, elements).view(storage.shape);
       tensors.gradient = bucket.gradients.narrow(0, storage.offset, elements).view(storage.shape);
     } else {
@@ -98,6 +102,7 @@ ModuleState::ModuleState(const Plan& plan, const Module& module, int rank, at::D
     storages_.push_back(std::move(tensors));
   }
   for (const LayerSummary& layer : module.layers) {
+    // expert_row: the layer has experts, and this is its row in the counts.
     const auto bias = layer.expert_row >= 0 ? by_slot_.find({layer.frame, "gate_bias"}) : by_slot_.end();
     if (bias != by_slot_.end()) expert_biases_.push_back({&layer, storages_[bias->second].parameter});
   }

@@ -47,7 +47,7 @@ void CopyMasters(BucketState& bucket) {
 }  // namespace
 
 void ScaleGradients(const StepState& step, BucketState& bucket) {
-  // In double on the device: N may exceed what fp32 counts exactly, and reading it on the host would wait.
+  // N stays on the device, as reading it on the host would wait; the reciprocal is taken in fp64.
   bucket.gradient_shard.mul_(step.loss_tokens.clamp_min(1).to(at::kDouble).reciprocal_());
 }
 

@@ -14,6 +14,7 @@ StepState::StepState(const Plan& plan, at::Device device) {
     TORCH_CHECK(accumulator.parts.empty() || static_cast<int64_t>(accumulator.parts.size()) == accumulator.elements,
                 accumulator.name, " has ", accumulator.elements, " elements but ", accumulator.parts.size(), " parts");
     TORCH_CHECK(named_.emplace(accumulator.name, whole).second, "two accumulators are named ", accumulator.name);
+    // Parts are views of the whole, so that one all-reduce sums all of them.
     sums_.push_back(whole);
     for (size_t i = 0; i < accumulator.parts.size(); ++i) {
       named_.emplace(accumulator.name + "." + accumulator.parts[i], whole.narrow(0, static_cast<int64_t>(i), 1));

@@ -12,7 +12,7 @@ BoundProgram::BoundProgram(const LinkedProgram& program, Rank& rank, StepReports
   // name.
   for (const LinkedEntry& entry : program.entries()) {
     BoundInstruction& bound = instructions_[entry.instruction->number];
-    if (!bound.text.empty()) continue;
+    if (!bound.text.empty()) continue;  // an instruction of a block has one entry for each call
     bound.text = InstructionText(*entry.instruction->source);
     if (entry.instruction->op_class == OpClass::kCommunication) bound.state = RecorderState::kWaiting;
   }
@@ -68,6 +68,7 @@ void BoundProgram::BindInstruction(const LinkedInstruction& linked, const Linked
 }
 
 const SlotOperands* BoundProgram::SlotOperandsOf(const LinkedCall& call) {
+  // Calls of one block in one frame differ in their microbatch only, and share the list.
   const auto [it, fresh] = operands_.try_emplace(call.slots);
   if (!fresh) return it->second.data();
   const Block& block = *call.block->block;

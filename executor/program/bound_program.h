@@ -59,7 +59,7 @@ class BoundProgram {
   std::vector<BoundInstruction> instructions_;  // by LinkedInstruction::number
   std::vector<BoundCall> calls_;
   std::vector<bool> bound_calls_;
-  // By LinkedCall::slots, then by place in the block. Calls of one frame share it, whatever their microbatch.
+  // By LinkedCall::slots, then by place in the block. Calls of one block in one frame share it.
   std::unordered_map<int, std::vector<SlotOperands>> operands_;
 };
 

@@ -3,13 +3,14 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
-#include "executor/communication/collectives.h"
+#include "executor/communication/communicator.h"
 #include "executor/program/actions.h"
 #include "executor/program/exchange.h"
 
 namespace planwright::executor {
 namespace {
 
+// A group may be used on several streams; each has a communicator of its own.
 Communicator& GroupOf(const Instruction& instruction, const Rank& rank) {
   Communicator* group = rank.communicators.Find(instruction.group, instruction.stream);
   TORCH_CHECK(group != nullptr, "rank ", rank.rank, " is not in communicator ",

@@ -65,12 +65,14 @@ void ProbeWriter::WriteGradients(const Rank& rank) {
       tensors[ProbeBucketKey(name, static_cast<int>(i))] = state.buckets()[i].gradient_shard.cpu().contiguous();
     }
   }
+  // A run of one step writes both.
   if (step == 0) Write("gradients_first", tensors, {});
   if (step == rank.last_step) Write("gradients_last", tensors, {});
 }
 
 void ProbeWriter::Keep(const Block& block, const Probe& probe, const CallContext& call, const at::Tensor& value) {
   const std::string key = ProbeValueKey(block.module, call.microbatch, FillLayer(probe.name, call.layer));
+  // A copy: on a CPU .cpu() returns the tensor itself, whose memory may be reused by later instructions.
   values_[key] = value.cpu().clone(at::MemoryFormat::Contiguous);
   sources_[key] = block.name + "/" + probe.value;
 }

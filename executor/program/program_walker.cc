@@ -145,6 +145,7 @@ void ProgramWalker::WithLocation(const LinkedEntry& entry, const std::string& li
 
 void ProgramWalker::RunOne(size_t index) {
   const LinkedEntry& entry = program_.entries()[index];
+  // On the walker's own thread one Launch is reused for all instructions, to save allocations.
   const bool later = streams_ != nullptr && !streams_->runs_on_caller(entry.instruction->stream);
   if (later) {
     Launch launch;
@@ -212,14 +213,14 @@ void ProgramWalker::Execute(const Launch& launch, Tensors& inputs) {
     const SlotOperands* slots = bound_.call(entry).operands;
     const SlotOperands& operands = slots == nullptr ? kNoOperands : slots[linked.place];
     made = bound.compute({*linked.source, launch.context, inputs, operands.parameters, operands.gradients});
-    inputs.clear();
+    inputs.clear();  // or the walker would keep values alive after the plan has freed them
   } else {
     made = bound.action({linked, launch.context, launch.inputs, launch.parts});
   }
   TORCH_CHECK(made.size() == linked.outputs.size(), made.size(), " outputs instead of the planned ",
               linked.outputs.size());
   for (size_t i = 0; i < made.size(); ++i) {
-    if (launch.outputs[i] == nullptr) continue;  // state
+    if (launch.outputs[i] == nullptr) continue;  // state: changed in place
     // The planned type of read data has the sample count of the largest lane; this lane may have fewer.
     CheckType(linked.source->outputs[i], made[i], linked.op_class == OpClass::kData);
     launch.outputs[i]->tensor = std::move(made[i]);
@@ -241,17 +242,20 @@ void ProgramWalker::FindProbePoints() {
   for (uint32_t c = 0; c < program_.calls().size(); ++c) {
     const LinkedCall& call = program_.calls()[c];
     const Block* block = call.block->block;
+    // Only blocks have probes, and only calls of the step are probed.
     if (block == nullptr || call.first < program_.step().first || call.end > program_.step().end ||
         call.first == call.end)
       continue;
     for (const Probe& probe : block->probes) {
+      // A probe names an input of the block, which exists before its first entry, or an output of one of its
+      // instructions.
       for (size_t i = 0; i < block->inputs.size(); ++i) {
         if (block->inputs[i].name == probe.value)
           probe_points_.push_back({call.first, false, c, &probe, program_.ValueOf(c, call.block->inputs[i])});
       }
       for (size_t i = call.first; i < call.end; ++i) {
         const LinkedEntry& entry = program_.entries()[i];
-        if (entry.call != c) continue;
+        if (entry.call != c) continue;  // of a call inside this one
         for (size_t k = 0; k < entry.instruction->outputs.size(); ++k) {
           if (entry.instruction->source->outputs[k].name != probe.value || entry.instruction->outputs[k] < 0) continue;
           probe_points_.push_back({i, true, c, &probe, program_.ValueOf(entry, entry.instruction->outputs[k])});

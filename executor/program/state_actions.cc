@@ -21,6 +21,7 @@ Action WithoutOutputs(Work work) {
 }
 
 Action BindBeginStep(Rank& rank, StepReports& reports) {
+  // Bound after setup, so the modules exist; their addresses in the map do not change.
   std::vector<ModuleState*> modules;
   for (auto& [name, module] : rank.modules) modules.push_back(&module);
   return WithoutOutputs([modules, &rank, &reports](const ActionArguments& arguments) {
@@ -29,6 +30,7 @@ Action BindBeginStep(Rank& rank, StepReports& reports) {
     const double consumed = static_cast<double>(arguments.call.step * rank.plan.budget.global_samples);
     rank.step.learning_rate = LearningRateAt(rank.plan.budget.learning_rate, consumed);
     rank.step.weight_decay = WeightDecayAt(rank.plan.budget.weight_decay, consumed);
+    // Handlers add to gradients, over all microbatches of the step.
     for (ModuleState* module : modules) module->ZeroGradients();
   });
 }
@@ -52,6 +54,7 @@ Action BindAccumulate(const Instruction& instruction, const Module* module, Rank
   return WithoutOutputs([sum = rank.StateValue(instruction.text("into"))](const ActionArguments& arguments) {
     const at::Tensor& value = arguments.input(0);
     TORCH_CHECK(value.numel() == 1, "accumulate takes a value of one element, not of shape ", value.sizes());
+    // Added in the dtype of the accumulator, which is wider than most values: fp64 or i64.
     at::Tensor(sum).add_(value.reshape({1}).to(sum.device(), sum.scalar_type()));
   });
 }

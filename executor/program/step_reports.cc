@@ -92,6 +92,7 @@ void StepReports::End() {
   pending.record.step = step_.step + 1;
   pending.record.consumed_samples = pending.record.step * plan_.budget.global_samples;
   pending.record.learning_rate = step_.learning_rate;
+  // Queued after everything that the step launched, and before the next step sets the sums to zero.
   pending.integers = HostCopy(integers_), pending.reals = HostCopy(reals_);
   pending.norms = HostCopy(step_.norms), pending.skipped = HostCopy(step_.skipped);
   pending.clock = std::move(clock_);
@@ -133,11 +134,13 @@ void StepReports::Write(const Pending& pending) {
   if (log_ != nullptr) {
     const absl::Status status = log_->Write(record);
     if (!status.ok()) throw ExitError(kExitStorage, std::string(status.message()));
+    // The file has every step; people see every log_every_steps-th, and each skipped one.
     if (record.step % std::max<int64_t>(plan_.log_every_steps, 1) == 0 || record.skipped) {
       std::printf("%s\n", StepLine(record, plan_.budget.steps).c_str());
       std::fflush(stdout);
     }
   }
+  // A single bad batch is skipped and training goes on. Many in a row mean that something is wrong with the run.
   if (skipped_in_a_row_ < kSkippedStepsAllowed) return;
   std::string modules;
   for (const auto& [module, norm] : record.module_grad_norms) {

@@ -5,14 +5,12 @@
 #include <cstring>
 #include <mutex>
 
+#include "executor/communication/backends.h"
 #include "executor/data/batch_reader.h"
 #include "executor/optimizer/initialize.h"
 #include "executor/random/philox.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/safetensors.h"
-#ifdef PLANWRIGHT_CUDA
-#include "executor/communication/nccl_communicator.h"
-#endif
 
 namespace planwright::executor {
 namespace {

@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "executor/communication/nccl_communicator.h"
+#include "executor/communication/backends.h"
 #include "executor/streams/streams.h"
 #include "executor/telemetry/recorder.h"
 

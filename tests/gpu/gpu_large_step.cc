@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <functional>
 
-#include "executor/communication/nccl_communicator.h"
+#include "executor/communication/backends.h"
 #include "executor/optimizer/optimizer.h"
 
 namespace planwright::executor {

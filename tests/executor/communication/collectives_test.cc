@@ -1,7 +1,5 @@
 // Every collective over Gloo, compared with a serial reference. Each rank can compute the inputs of all ranks, and so
 // the reference.
-#include "executor/communication/collectives.h"
-
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
@@ -14,7 +12,8 @@
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "executor/communication/gloo_communicator.h"
+#include "executor/communication/backends.h"
+#include "executor/communication/communicator.h"
 #include "executor/communication/rendezvous.h"
 #include "tests/executor/communication/world.h"
 #include "tests/support/eventually.h"

@@ -10,8 +10,8 @@
 #include <csignal>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "executor/communication/collectives.h"
-#include "executor/communication/gloo_communicator.h"
+#include "executor/communication/backends.h"
+#include "executor/communication/communicator.h"
 #include "executor/communication/rendezvous.h"
 #include "planner/run_files/exit_status.h"
 #include "tests/executor/communication/world.h"

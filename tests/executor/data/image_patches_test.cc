@@ -1,5 +1,3 @@
-#include "executor/data/image_patches.h"
-
 #include <ATen/ops/_upsample_bilinear2d_aa.h>
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
@@ -7,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "executor/data/images.h"
 #include "executor/random/philox.h"
 
 namespace planwright::executor {

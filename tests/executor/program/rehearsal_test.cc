@@ -9,7 +9,7 @@
 #include <csignal>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "executor/communication/collectives.h"
+#include "executor/communication/communicator.h"
 #include "executor/communication/rendezvous.h"
 #include "executor/program/program_walker.h"
 #include "planner/compile.h"

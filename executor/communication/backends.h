@@ -1,8 +1,10 @@
-// NCCL as a Communicator: device tensors, on the current stream of the current device.
+// The two backends of Communicator: Gloo (of c10d) for host tensors over TCP, and NCCL for device tensors.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
 
+#include <chrono>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +18,22 @@ class Store;
 }
 
 namespace planwright::executor {
+
+// --- Gloo
+
+// Blocks until all `ranks` have called it with the same `name`. `store` is shared by the whole run. `address` is
+// MASTER_ADDR: if it is local, traffic stays on the loopback interface, else it takes the interface of the host name.
+// The variable GLOO_SOCKET_IFNAME overrides both. Joining, and each later wait of a communication, may take `timeout`.
+// Throws CommunicationError, as do the calls of the communicator.
+std::unique_ptr<Communicator> MakeGlooCommunicator(const c10::intrusive_ptr<c10d::Store>& store,
+                                                   const std::string& name, std::vector<int> ranks, int index,
+                                                   const std::string& address, std::chrono::milliseconds timeout);
+
+// The kind of failure that the type of a Gloo exception says; nullopt: not a Gloo exception. Gloo has no type for a
+// time-out, so the caller must compare the time that it waited.
+std::optional<FailureKind> GlooFailureKind(const std::exception& error);
+
+// --- NCCL, only in builds with CUDA. Communicators work on the current stream of the current device.
 
 // Blocks until all `ranks` have called it with the same `name`; the first of them passes NCCL's unique id to the others
 // through `store`. Destroying the communicator aborts its work. NCCL has no time-out: if a peer never comes, this call,
