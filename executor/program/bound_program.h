@@ -3,7 +3,6 @@
 // nothing.
 #pragma once
 
-#include <deque>
 #include <optional>
 #include <string>
 #include <unordered_map>

@@ -70,8 +70,8 @@ class InstructionEvents {
  private:
   static bool IsDone(cudaEvent_t event) {
     if (cudaEventQuery(event) == cudaSuccess) return true;
-    static_cast<void>(
-        cudaGetLastError());  // "not ready" is recorded as an error; clear it, or LibTorch would report it
+    // "Not ready" is recorded as an error. Clear it, or LibTorch would report it.
+    static_cast<void>(cudaGetLastError());
     return false;
   }
   cudaEvent_t EventOf(uint64_t number) { return events_[number % kRecorderEntries]; }
