@@ -44,8 +44,9 @@ absl::StatusOr<int> Number(const char* name, const char* slurm_name) {
     from = candidate;
   }
   if (!result) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "neither ", name, slurm_name ? absl::StrCat(" nor ", slurm_name) : "", " is set; `plan launch` sets it"));
+    const std::string missing =
+        slurm_name ? absl::StrCat("neither ", name, " nor ", slurm_name, " is set") : absl::StrCat(name, " is not set");
+    return absl::InvalidArgumentError(absl::StrCat(missing, "; `plan launch` sets ", name));
   }
   return *result;
 }
@@ -87,8 +88,8 @@ absl::Status CompareHellos(const std::vector<Hello>& hellos) {
       strangers.push_back(Describe(static_cast<int>(rank), hellos[rank]));
     }
   }
-  return absl::FailedPreconditionError(absl::StrCat("not of this run with plan ", most->digest.substr(0, 12), ", run ",
-                                                    most->nonce, ": ", absl::StrJoin(strangers, ", ")));
+  return absl::FailedPreconditionError(absl::StrCat("most ranks have plan ", most->digest.substr(0, 12), " and run ",
+                                                    most->nonce, ", but not these: ", absl::StrJoin(strangers, ", ")));
 }
 
 }  // namespace
@@ -102,7 +103,8 @@ absl::StatusOr<Environment> ReadEnvironment() {
   for (const absl::StatusOr<int>* number : {&rank, &world, &local, &port}) {
     if (!number->ok()) return number->status();
   }
-  if (*rank >= *world) return absl::InvalidArgumentError(absl::StrCat("rank ", *rank, " in a world of ", *world));
+  if (*rank >= *world)
+    return absl::InvalidArgumentError(absl::StrCat("rank ", *rank, " is not below the world size ", *world));
   environment.rank = *rank, environment.world_size = *world, environment.local_rank = *local, environment.port = *port;
   const std::optional<std::string> address = Variable("MASTER_ADDR");
   if (!address || address->empty()) return absl::InvalidArgumentError("MASTER_ADDR is not set");
@@ -156,7 +158,8 @@ absl::Status AgreeOnPlan(const Environment& environment, const std::string& plan
       for (int rank = 0; rank < environment.world_size; ++rank) {
         if (!store.check({keys[rank]})) missing.push_back(rank);
       }
-      return absl::UnavailableError(absl::StrCat("ranks that did not come: ", absl::StrJoin(missing, ", ")));
+      return absl::UnavailableError(absl::StrCat("ranks that did not come: ", absl::StrJoin(missing, ", "), " (within ",
+                                                 environment.timeout.count() / 1000, " s)"));
     }
     std::vector<Hello> hellos;
     for (const std::vector<uint8_t>& bytes : store.multiGet(keys)) hellos.push_back(Parse(bytes));
@@ -165,7 +168,8 @@ absl::Status AgreeOnPlan(const Environment& environment, const std::string& plan
     if (!status.ok()) WaitForAll(environment, "refused", std::chrono::seconds(5), store);
     return status;
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("the store is lost: ", absl::string_view(error.what()).substr(0, 300)));
+    return absl::UnavailableError(
+        absl::StrCat("the connection to the store is lost: ", absl::string_view(error.what()).substr(0, 300)));
   }
 }
 

@@ -24,7 +24,8 @@ absl::StatusOr<PngSize> ReadPngSize(const std::string& header) {
   const PngSize size{BigEndian(header, 20), BigEndian(header, 16)};
   // Divided, not multiplied: the product of two 32-bit numbers from a file can overflow later sums.
   if (size.height < 1 || size.width < 1 || size.height > kMaxPngPixels / size.width) {
-    return absl::InvalidArgumentError(absl::StrCat("a PNG of ", size.width, " by ", size.height, " pixels"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the PNG says ", size.width, " by ", size.height, " pixels; 1 to ", kMaxPngPixels, " are read"));
   }
   return size;
 }

@@ -60,7 +60,7 @@ void BoundProgram::BindInstruction(const LinkedInstruction& linked, const Linked
       bound.compute = rank_.handlers.compute(source.kind);
       TORCH_CHECK(bound.compute != nullptr, "this executor has no handler of ", OpName(source.kind));
       TORCH_CHECK(call.block->block != nullptr || (source.parameters.empty() && source.gradients.empty()),
-                  "only blocks read parameters");
+                  OpName(source.kind), " has parameters or gradients, but is in no block that could have slots");
       return;
     case OpClass::kCommunication: bound.action = BindCommunication(linked, rank_); return;
     case OpClass::kState: bound.action = BindState(linked, module, rank_, reports_); return;

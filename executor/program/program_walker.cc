@@ -12,6 +12,16 @@
 namespace planwright::executor {
 namespace {
 
+// "[2, tokens, 64]": sizes, and names of those that are known only at run time.
+std::string DimsText(const ValueType& type) {
+  std::string text;
+  for (const auto& dim : type.dims) {
+    const auto* size = std::get_if<int64_t>(&dim);
+    absl::StrAppend(&text, text.empty() ? "" : ", ", size ? absl::StrCat(*size) : std::get<std::string>(dim));
+  }
+  return absl::StrCat("[", text, "]");
+}
+
 // Checks an output against its planned type. Symbolic sizes are not compared, and floats of any width pass: a handler
 // may return statistics wider than planned values. `any_size`: only the number of dims counts.
 void CheckType(const Output& output, const at::Tensor& value, bool any_size) {
@@ -22,7 +32,7 @@ void CheckType(const Output& output, const at::Tensor& value, bool any_size) {
     const auto* size = std::get_if<int64_t>(&type.dims[i]);
     fits = size == nullptr || *size == value.size(i);
   }
-  TORCH_CHECK(fits, output.name, " has shape ", value.sizes(), ", which is not the planned one");
+  TORCH_CHECK(fits, output.name, " has shape ", value.sizes(), ", planned ", DimsText(type));
   const bool integer = type.dtype == DType::kInt64;
   TORCH_CHECK(integer == (value.scalar_type() == at::kLong), output.name, " has dtype ", value.scalar_type(),
               ", planned ", DTypeName(type.dtype));
