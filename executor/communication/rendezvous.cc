@@ -73,7 +73,7 @@ std::string Describe(int rank, const Hello& hello) {
                       ")");
 }
 
-// The plan that most ranks have is taken for the right one, and the others are named.
+// The plan that most ranks have is taken for the right one (on a tie that of rank 0), and the others are named.
 absl::Status CompareHellos(const std::vector<Hello>& hellos) {
   std::map<Hello, int> votes;
   for (const Hello& hello : hellos) ++votes[hello];
