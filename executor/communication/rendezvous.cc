@@ -88,8 +88,8 @@ absl::Status CompareHellos(const std::vector<Hello>& hellos) {
       strangers.push_back(Describe(static_cast<int>(rank), hellos[rank]));
     }
   }
-  return absl::FailedPreconditionError(absl::StrCat("most ranks have plan ", most->digest.substr(0, 12), " and run ",
-                                                    most->nonce, ", but not these: ", absl::StrJoin(strangers, ", ")));
+  return absl::FailedPreconditionError(absl::StrCat("expected plan ", most->digest.substr(0, 12), ", run ", most->nonce,
+                                                    " on all ranks, but found ", absl::StrJoin(strangers, ", ")));
 }
 
 }  // namespace
