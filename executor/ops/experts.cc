@@ -22,7 +22,8 @@ Tensors RunExperts(const ComputeContext& context) {
   const at::Tensor &received = context.inputs[0], &up = context.parameters[0], &down = context.parameters[1];
   const ExpertRows order(context.inputs[2], up.size(0), received.size(0), received.device());
   const at::Tensor pre = order.Product(order.Sort(received), up.transpose(1, 2));
-  // The weight multiplies the activation, not the output of down: its gradient then needs no product of its own.
+  // The weight multiplies the activation and not the output of down. So its gradient follows from that of the
+  // activation, and nothing else is kept for it.
   const at::Tensor act = Wide(pre).relu().square_().mul_(order.Sort(context.inputs[1]).unsqueeze(-1));
   return {order.Unsort(order.Product(Narrow(act, received), down.transpose(1, 2))), pre};
 }

@@ -6,7 +6,8 @@
 //   layer_norm        x [...,H] -> y, mean [...,1], scale [...,1] = 1/deviation; parameters weight, bias [H]
 //   layer_norm_grad   dy, x, mean, scale -> dx; adds to the gradients of weight and bias
 //
-// Statistics are computed and kept in fp32 (fp64 for fp64); y and dx have the dtype of x. The backward reads x and the
+// Statistics are computed in fp32 (fp64 for fp64); y and dx have the dtype of x. RMSNorm keeps its scale wide;
+// LayerNorm is LibTorch's, which chooses the dtype of the statistics that it returns. The backward reads x and the
 // statistics.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/native_layer_norm.h>
