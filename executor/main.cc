@@ -1,14 +1,15 @@
 // The `executor` program: one rank of a run.
-#include "executor/op_table.h"
-#include "executor/rank_main.h"
+#include "executor/ops/handler.h"
+#include "executor/rank/rank_main.h"
 #include "planner/plan/executor_lacks.h"
 #include "planner/verify/verify.h"
 
 namespace planwright::executor {
 namespace {
 
-// The rules that the compiler proved hold for the file as it was loaded, too.
-absl::Status Prove(Plan& plan) {
+// Refuses a plan that this executor cannot run, and one that breaks a rule. The compiler has verified the plan already,
+// but the file may have been changed since.
+absl::Status CheckPlan(Plan& plan) {
   if (const std::vector<Lack> lacks = ExecutorLacks(plan); !lacks.empty()) {
     return absl::UnimplementedError("this version of the executor does not run " + lacks.front().what);
   }
@@ -23,5 +24,5 @@ absl::Status Prove(Plan& plan) {
 
 int main(int argc, char** argv) {
   using namespace planwright::executor;
-  return RankMain(argc, argv, {.compute = ComputeHandlerOf, .prepare = Prove});
+  return RankMain(argc, argv, {.compute = ComputeHandlerOf, .prepare = CheckPlan});
 }

@@ -1,5 +1,6 @@
-// A group of ranks that can move and add tensors together. The one interface through which anything leaves a rank; only
-// communication instructions hold one. Two backends: Gloo (host tensors) and NCCL (device tensors).
+// Communicator: a group of ranks on one stream that move and reduce tensors together. All communication of training
+// goes through this interface, and only actions of communication instructions hold it. Two backends: Gloo (host
+// tensors) and NCCL (device tensors).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,8 +14,8 @@ enum class Reduce { kSum, kMax };
 
 class Communicator;
 
-// One point-to-point transfer of an exchange. `peer` is an index in the communicator's group. A received tensor is
-// written in place. Between two ranks, messages of one communicator match in the order they are listed.
+// One point-to-point transfer of an exchange. `peer` is an index in Communicator::ranks. A received tensor is written
+// in place. Between two ranks, the messages of one communicator are matched in the order in which they are listed.
 struct Message {
   Communicator* communicator = nullptr;
   int peer = 0;
@@ -22,9 +23,10 @@ struct Message {
   at::Tensor tensor;  // contiguous, not empty
 };
 
-// Every tensor is contiguous; every member calls the same operations in the same order with shapes that agree. Calls
-// return when the outputs may be used (NCCL: in the order of the current stream). A lost peer or a time-out is a C++
-// exception.
+// All tensors must be contiguous. Every member must call the same operations in the same order, with shapes that agree.
+// With Gloo a call returns when the outputs may be used; with NCCL it returns after the launch, and the outputs may be
+// used in the order of the current stream. Calls throw CommunicationError (failure.h) if a peer is lost or time runs
+// out.
 class Communicator {
  public:
   Communicator(std::vector<int> ranks, int index) : ranks_(std::move(ranks)), index_(index) {}
@@ -38,22 +40,43 @@ class Communicator {
 
   // In place.
   virtual void AllReduce(at::Tensor& value, Reduce reduce) = 0;
-  // output = the members' inputs one after another: size() times the elements.
+  // output = the inputs of all members, one after another: size() times as many elements.
   virtual void AllGather(const at::Tensor& input, at::Tensor& output) = 0;
-  // output = this member's part, the index()-th of size() equal ones, of the sum of the inputs.
+  // The inputs are summed over the members and the sum is cut in size() equal parts; output = part index().
   virtual void ReduceScatter(const at::Tensor& input, at::Tensor& output) = 0;
-  // Rows (dim 0) of input, send[p] of them to member p in order; output gets receive[p] from member p. Counts on the
-  // host.
+  // The rows (dim 0) of `input` go to the members in order, send[p] of them to member p. `output` gets the rows of the
+  // members in order, receive[p] of them from member p.
   virtual void AllToAllRows(const at::Tensor& input, at::Tensor& output, const std::vector<int64_t>& send,
                             const std::vector<int64_t>& receive) = 0;
   // In place, from member `root`.
   virtual void Broadcast(at::Tensor& value, int root) = 0;
-  // All messages progress together. They may belong to several communicators of this backend.
+  // All messages progress together, so their order cannot make ranks wait for each other. They may belong to several
+  // communicators of this backend.
   virtual void Exchange(const std::vector<Message>& messages) = 0;
 
  private:
   std::vector<int> ranks_;
   int index_;
 };
+
+// --- collectives on tensors of any shape and along any dim, made from the flat ones above. Each returns a new tensor
+// and leaves its input as it is.
+
+at::Tensor AllReduce(Communicator& group, const at::Tensor& value, Reduce reduce);
+
+// The members' tensors, all of one shape, joined along `dim` in group order.
+at::Tensor AllGather(Communicator& group, const at::Tensor& value, int64_t dim);
+
+// The sum over the members, cut in equal parts along `dim`: this member's part. c10::Error if the dim cannot be cut.
+at::Tensor ReduceScatter(Communicator& group, const at::Tensor& value, int64_t dim);
+
+// `counts`, i64 with size() * n elements, as rows of n: row p goes to member p. Returns [size(), n], row p from member
+// p.
+at::Tensor AllToAll(Communicator& group, const at::Tensor& counts);
+
+// Rows (dim 0) to and from each member. The counts are i64 [size(), ...]; a member's counts are added up to its number
+// of rows (one expert rank has several experts).
+at::Tensor AllToAllV(Communicator& group, const at::Tensor& rows, const at::Tensor& send_counts,
+                     const at::Tensor& receive_counts);
 
 }  // namespace planwright::executor

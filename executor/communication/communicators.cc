@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "executor/communication/gloo_communicator.h"
+#include "executor/communication/backends.h"
 #ifdef PLANWRIGHT_CUDA
 #include <c10/cuda/CUDAFunctions.h>
-
-#include "executor/communication/nccl_communicator.h"
 #endif
 
 namespace planwright::executor {
@@ -34,15 +32,19 @@ Communicators Communicators::Make(const Plan& plan, int rank, Backend backend,
                                   const c10::intrusive_ptr<c10d::Store>& store, const std::string& nonce,
                                   const std::string& address, std::chrono::milliseconds timeout,
                                   const std::function<void(const std::string&)>& joining) {
+  // Plan order. A rank joins only its own instance of a group; instances do not wait for each other.
   Communicators made;
   for (const Group& group : plan.groups) {
-    if (!group.used()) continue;
+    if (!group.used()) continue;  // no instruction names it
     const std::vector<std::vector<int>> members = MembersOf(plan, group);
     for (size_t i = 0; i < members.size(); ++i) {
       const auto at = std::find(members[i].begin(), members[i].end(), rank);
+      // A rank that is alone in its group has nobody to communicate with.
       if (members[i].size() < 2 || at == members[i].end()) continue;
+      // One communicator for each stream: two operations of one communicator cannot run at the same time.
       for (const std::string& stream : group.streams) {
         joining(CommunicatorName(group.name, stream));
+        // The name of the meeting point in the store: the same on all members, different for every communicator.
         const std::string name = nonce + "/" + group.name + "/" + std::to_string(i) + "/" + stream;
         made.all_[{group.name, stream}] =
             MakeOne(backend, store, name, members[i], static_cast<int>(at - members[i].begin()), address, timeout);
@@ -60,11 +62,11 @@ Communicator* Communicators::Find(const std::string& group, const std::string& s
 std::optional<CommunicationError> FindFailure(at::Device device) {
 #ifdef PLANWRIGHT_CUDA
   if (device.is_cuda()) {
-    c10::cuda::set_device(device.index());
+    c10::cuda::set_device(device.index());  // the calling thread may never have used CUDA
     return FindNcclFailure();
   }
 #endif
-  return std::nullopt;  // Gloo tells whoever waits
+  return std::nullopt;  // Gloo reports failures only to the thread that waits for it
 }
 
 void AbortCommunication(at::Device device) {
@@ -72,7 +74,7 @@ void AbortCommunication(at::Device device) {
   if (!device.is_cuda()) return;
   c10::cuda::set_device(device.index());
   AbortNccl();
-#endif
+#endif  // Gloo has no work on a device, and its sockets close with the process
 }
 
 }  // namespace planwright::executor

@@ -1,5 +1,5 @@
-// The live communicators of a rank: one for each used group of two or more ranks it is in and each stream that the
-// group is used on, made in plan order.
+// The communicators of a rank: one for each group of two or more ranks that it is in, and for each stream that the plan
+// uses the group on (docs/layouts/grids.md#groups).
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -29,26 +29,28 @@ std::string CommunicatorName(const std::string& group, const std::string& stream
 
 class Communicators {
  public:
-  // Every rank calls it; creation order is the plan's on all of them, so no two ranks wait for each other in different
-  // groups. Keys in `store` start with `nonce`, which no other run shares. `joining` is told of each communicator
-  // before this rank waits for its others.
+  // Every rank must call it. All create their communicators in the order of the plan, so no two ranks wait for each
+  // other in different groups. Keys in `store` start with `nonce`, which belongs to this run alone. `joining` is called
+  // with the name of each communicator before this rank waits for its other members. Throws CommunicationError.
   static Communicators Make(
       const Plan& plan, int rank, Backend backend, const c10::intrusive_ptr<c10d::Store>& store,
       const std::string& nonce, const std::string& address, std::chrono::milliseconds timeout,
       const std::function<void(const std::string&)>& joining = [](const std::string&) {});
 
-  // Null if this rank is alone in the group, or in none.
+  // Null if this rank is alone in its group, or in no group of that name and stream.
   Communicator* Find(const std::string& group, const std::string& stream) const;
 
  private:
   std::map<std::pair<std::string, std::string>, std::unique_ptr<Communicator>> all_;  // by group and stream
 };
 
-// What this rank's device or backend has found out while nobody called it. From any thread; does not wait.
+// A failure that the device or its backend has noticed by itself. May be called from any thread; does not wait for
+// work.
 std::optional<CommunicationError> FindFailure(at::Device device);
 
-// Lets go of all communication under way in this process, so that no kernel of it waits on the device when the process
-// ends. From any thread; whoever is inside a communication must not go on afterwards. Can block where a device hangs.
+// Aborts all communication of this process, so that no kernel still waits for a peer when the process ends. May be
+// called from any thread. A thread that is inside a communication must not go on afterwards. Can block if the device
+// hangs.
 void AbortCommunication(at::Device device);
 
 }  // namespace planwright::executor

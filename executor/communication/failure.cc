@@ -2,15 +2,16 @@
 
 #include <c10/util/Exception.h>
 
-#include "executor/communication/gloo_communicator.h"
+#include "executor/communication/backends.h"
 #include "planner/run_files/exit_status.h"
 
 namespace planwright::executor {
 
-FailureKind KindOf(const std::exception& error) {
+FailureKind FailureKindOf(const std::exception& error) {
   if (const auto* known = dynamic_cast<const CommunicationError*>(&error)) return known->kind();
+  // CUDA errors, also those of earlier launches that surface in a later call.
   if (dynamic_cast<const c10::AcceleratorError*>(&error) != nullptr) return FailureKind::kDevice;
-  // the store of the run does not answer
+  // The store of the run does not answer: rank 0, which serves it, is gone.
   if (dynamic_cast<const c10::DistError*>(&error) != nullptr) return FailureKind::kPeerLost;
   return GlooFailureKind(error).value_or(FailureKind::kOurs);
 }
@@ -25,7 +26,7 @@ int ExitStatusOf(FailureKind kind) {
   return kExitInternal;
 }
 
-std::string WordsOf(const std::exception& error) {
+std::string MessageOf(const std::exception& error) {
   const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
   return of_torch != nullptr ? of_torch->what_without_backtrace() : error.what();
 }

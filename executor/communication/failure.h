@@ -1,5 +1,5 @@
-// What can go wrong with a communication or a device, as a type: set where a backend's error is seen, never guessed
-// from its words later.
+// The kinds of failure of a communication or a device. The kind is set where a backend's error is caught, by its type.
+// It is never guessed from an error's text.
 #pragma once
 
 #include <exception>
@@ -10,9 +10,9 @@ namespace planwright::executor {
 
 enum class FailureKind {
   kPeerLost,  // another rank is gone, or cannot be reached
-  kTimeOut,   // nothing is known to be broken, but the time allowed is over
-  kDevice,    // this rank's device, driver or host refused
-  kOurs,      // none of these: Planwright itself is wrong
+  kTimeOut,   // nothing is known to be broken, but the allowed time is over
+  kDevice,    // this rank's device, its driver or its host failed
+  kOurs,      // none of these: an error of Planwright itself
 };
 
 class CommunicationError : public std::runtime_error {
@@ -24,14 +24,14 @@ class CommunicationError : public std::runtime_error {
   FailureKind kind_;
 };
 
-// Of any exception: a CommunicationError's own, or what its type says (LibTorch's errors of devices and stores; Gloo's,
-// which may come from a thread of Gloo's where nobody can catch them); otherwise kOurs.
-FailureKind KindOf(const std::exception& error);
+// The kind of any exception: that of a CommunicationError, else what the type says (LibTorch's device and store errors,
+// and Gloo's own exceptions), else kOurs.
+FailureKind FailureKindOf(const std::exception& error);
 
-// The exit status (planner/run_files/exit_status.h) of a rank that failed so.
+// The exit status of a rank that ends for such a failure (planner/run_files/exit_status.h).
 int ExitStatusOf(FailureKind kind);
 
 // what(), without the C++ backtrace that LibTorch appends.
-std::string WordsOf(const std::exception& error);
+std::string MessageOf(const std::exception& error);
 
 }  // namespace planwright::executor

@@ -1,5 +1,3 @@
-#include "executor/communication/gloo_communicator.h"
-
 #include <ATen/core/Tensor.h>
 #include <gloo/common/error.h>
 #include <gloo/common/logging.h>
@@ -8,28 +6,32 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include "executor/communication/backends.h"
+
 namespace planwright::executor {
 namespace {
 
-void Check(const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.is_cpu() && tensor.is_contiguous(), "Gloo moves contiguous host tensors");
+void CheckTensor(const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.is_cpu() && tensor.is_contiguous(), "Gloo moves contiguous host tensors, not a tensor of ",
+              tensor.sizes(), " on ", tensor.device());
 }
 
-// Does what Gloo does, and gives a failure its kind, or `otherwise` where its type says nothing. Gloo says in the same
-// type that a peer is gone and that it waited for `timeout`.
+// Calls `operation`. Its exception becomes a CommunicationError of the kind that its type says, or of `otherwise` if
+// the type says nothing. Gloo uses one type for a lost peer and for a time-out: after `timeout` it is taken for a
+// time-out.
 template <typename Operation>
-auto Classified(std::chrono::milliseconds timeout, FailureKind otherwise, Operation operation) {
+auto WithFailureKind(std::chrono::milliseconds timeout, FailureKind otherwise, Operation operation) {
   const auto start = std::chrono::steady_clock::now();
   try {
     return operation();
   } catch (const CommunicationError&) {
     throw;
   } catch (const std::exception& error) {
-    FailureKind kind = KindOf(error);
+    FailureKind kind = FailureKindOf(error);
     if (kind == FailureKind::kOurs) kind = otherwise;
     if (kind == FailureKind::kPeerLost && std::chrono::steady_clock::now() - start >= timeout)
       kind = FailureKind::kTimeOut;
-    throw CommunicationError(kind, WordsOf(error));
+    throw CommunicationError(kind, MessageOf(error));
   }
 }
 
@@ -40,8 +42,8 @@ class GlooCommunicator : public Communicator {
       : Communicator(std::move(ranks), index), group_(std::move(group)), timeout_(timeout) {}
 
   void AllReduce(at::Tensor& value, Reduce reduce) override {
-    Check(value);
-    if (value.scalar_type() == at::kBFloat16) {  // added in fp32 and rounded once
+    CheckTensor(value);
+    if (value.scalar_type() == at::kBFloat16) {  // Gloo cannot add bf16: add in fp32 and round once
       at::Tensor wide = value.to(at::kFloat);
       AllReduce(wide, reduce);
       value.copy_(wide);
@@ -54,14 +56,14 @@ class GlooCommunicator : public Communicator {
   }
 
   void AllGather(const at::Tensor& input, at::Tensor& output) override {
-    Check(input), Check(output);
-    // A shard of the output itself may be the input (parameters are gathered in place).
+    CheckTensor(input), CheckTensor(output);
+    // The input may be a shard of the output itself (parameters are gathered in place), and Gloo would overwrite it.
     at::Tensor in = Bytes(output.is_alias_of(input) ? input.clone() : input).view(-1), out = Bytes(output).view(-1);
     Run([&] { return group_->_allgather_base(out, in); });
   }
 
   void ReduceScatter(const at::Tensor& input, at::Tensor& output) override {
-    Check(input), Check(output);
+    CheckTensor(input), CheckTensor(output);
     if (input.scalar_type() == at::kBFloat16) {
       at::Tensor wide = input.to(at::kFloat), part = output.to(at::kFloat);
       ReduceScatter(wide, part);
@@ -74,14 +76,14 @@ class GlooCommunicator : public Communicator {
 
   void AllToAllRows(const at::Tensor& input, at::Tensor& output, const std::vector<int64_t>& send,
                     const std::vector<int64_t>& receive) override {
-    Check(input), Check(output);
+    CheckTensor(input), CheckTensor(output);
     at::Tensor in = Bytes(input), out = Bytes(output);
     std::vector<int64_t> in_counts = send, out_counts = receive;
     Run([&] { return group_->alltoall_base(out, in, out_counts, in_counts); });
   }
 
   void Broadcast(at::Tensor& value, int root) override {
-    Check(value);
+    CheckTensor(value);
     c10d::BroadcastOptions options;
     options.rootRank = root;
     std::vector<at::Tensor> tensors = {Bytes(value)};
@@ -90,13 +92,15 @@ class GlooCommunicator : public Communicator {
 
   void Exchange(const std::vector<Message>& messages) override {
     std::vector<c10::intrusive_ptr<c10d::Work>> works;
-    for (bool send : {false, true}) {  // all receives are posted before the first send
+    // All receives are posted before the first send: a send may block until its receive is posted.
+    for (bool send : {false, true}) {
       for (const Message& message : messages) {
         if (message.send != send) continue;
-        Check(message.tensor);
+        CheckTensor(message.tensor);
+        // A message may belong to another communicator than this one (bridges and stages in one exchange).
         auto* peer_group = static_cast<GlooCommunicator*>(message.communicator)->group_.get();
         std::vector<at::Tensor> tensors = {Bytes(message.tensor)};
-        Classified(timeout_, FailureKind::kOurs, [&] {
+        WithFailureKind(timeout_, FailureKind::kOurs, [&] {
           works.push_back(send ? peer_group->send(tensors, message.peer, 0)
                                : peer_group->recv(tensors, message.peer, 0));
         });
@@ -106,13 +110,13 @@ class GlooCommunicator : public Communicator {
   }
 
  private:
-  // Launches work and waits for it.
+  // Launches an operation and waits for it: outputs may be used at once, so the walker needs no events on a CPU.
   template <typename Launch>
   void Run(Launch launch) const {
-    Classified(timeout_, FailureKind::kOurs, [&] { launch()->wait(); });
+    WithFailureKind(timeout_, FailureKind::kOurs, [&] { launch()->wait(); });
   }
 
-  // What is only moved travels as bytes, whatever its dtype: rows keep their dim 0.
+  // Gloo does not know bf16. Tensors that are moved and not added travel as bytes; dim 0, the rows, stays.
   static at::Tensor Bytes(const at::Tensor& tensor) {
     return tensor.scalar_type() == at::kBFloat16 ? tensor.view(at::kByte) : tensor;
   }
@@ -122,6 +126,7 @@ class GlooCommunicator : public Communicator {
 };
 
 std::shared_ptr<gloo::transport::Device> MakeDevice(const std::string& address) {
+  // The user knows better: machines often have several networks.
   if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME")) {
     return c10d::ProcessGroupGloo::createDeviceForInterface(interface);
   }
@@ -137,11 +142,11 @@ std::unique_ptr<Communicator> MakeGlooCommunicator(const c10::intrusive_ptr<c10d
                                                    const std::string& name, std::vector<int> ranks, int index,
                                                    const std::string& address, std::chrono::milliseconds timeout) {
   auto options = c10d::ProcessGroupGloo::Options::create(timeout);
-  options->threads = 1;  // a rank runs one instruction at a time
+  options->threads = 1;  // a communicator belongs to one stream, which runs one instruction at a time
   options->devices.push_back(MakeDevice(address));
   const int size = static_cast<int>(ranks.size());
-  // LibTorch flattens what Gloo says while it connects; nothing but peers can fail there.
-  auto group = Classified(timeout, FailureKind::kPeerLost, [&] {
+  // While Gloo connects, LibTorch rethrows its errors without their type. Only peers can fail there.
+  auto group = WithFailureKind(timeout, FailureKind::kPeerLost, [&] {
     return c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<c10d::PrefixStore>(name, store), index, size,
                                                        options);
   });
@@ -150,7 +155,7 @@ std::unique_ptr<Communicator> MakeGlooCommunicator(const c10::intrusive_ptr<c10d
 
 std::optional<FailureKind> GlooFailureKind(const std::exception& error) {
   if (dynamic_cast<const gloo::IoException*>(&error) != nullptr) return FailureKind::kPeerLost;
-  // A peer sent what was not expected of it, or a call was wrong.
+  // A peer broke the protocol, or a call was wrong: both are errors of ours.
   if (dynamic_cast<const gloo::EnforceNotMet*>(&error) != nullptr) return FailureKind::kOurs;
   if (dynamic_cast<const gloo::Exception*>(&error) != nullptr) return FailureKind::kOurs;
   return std::nullopt;

@@ -1,5 +1,3 @@
-#include "executor/communication/nccl_communicator.h"
-
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -11,9 +9,13 @@
 #include <set>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "executor/communication/backends.h"
+
 namespace planwright::executor {
 namespace {
 
+// ncclRemoteError: a peer is gone, or closed its connection. A CUDA or system error is this rank's own. What else NCCL
+// reports are wrong arguments or wrong use, which are errors of ours.
 FailureKind KindOf(ncclResult_t result) {
   switch (result) {
     case ncclRemoteError: return FailureKind::kPeerLost;
@@ -24,7 +26,7 @@ FailureKind KindOf(ncclResult_t result) {
 }
 
 CommunicationError ErrorOf(ncclResult_t result, const std::string& what) {
-  const char* more = ncclGetLastError(nullptr);
+  const char* more = ncclGetLastError(nullptr);  // in words: which peer, which socket
   return {KindOf(result), "NCCL: " + what + ": " + ncclGetErrorString(result) +
                               (more != nullptr && *more != '\0' ? std::string(": ") + more : "")};
 }
@@ -33,8 +35,9 @@ void Check(ncclResult_t result, const char* what) {
   if (result != ncclSuccess) throw ErrorOf(result, what);
 }
 
-// The communicators of this process that can be aborted. Those that a thread is still joining are not among them.
-class Living {
+// All communicators of this process, so that one call can abort them. A communicator is added when joining has
+// succeeded; one that a thread is still joining cannot be aborted.
+class CommunicatorRegistry {
  public:
   void Add(ncclComm_t communicator) {
     const std::lock_guard lock(mutex_);
@@ -45,6 +48,7 @@ class Living {
     const std::lock_guard lock(mutex_);
     for (ncclComm_t communicator : all_) {
       ncclResult_t result = ncclSuccess;
+      // ncclInProgress is no error: work is under way.
       if (ncclCommGetAsyncError(communicator, &result) == ncclSuccess && result != ncclSuccess &&
           result != ncclInProgress)
         return result;
@@ -54,10 +58,11 @@ class Living {
 
   void Abort(ncclComm_t communicator) {
     const std::lock_guard lock(mutex_);
+    // AbortAll may have been first: a communicator must not be aborted twice.
     if (all_.erase(communicator) > 0) ncclCommAbort(communicator);
   }
 
-  // In one group: one after another, the first would wait for kernels that wait for the second.
+  // In one NCCL group. One after another, the first abort would wait for kernels that wait for the second communicator.
   void AbortAll() {
     const std::lock_guard lock(mutex_);
     if (all_.empty()) return;
@@ -72,10 +77,10 @@ class Living {
   std::set<ncclComm_t> all_;
 };
 
-// Never destroyed: a thread may still look into it while the process ends.
-Living& TheLiving() {
-  static auto* living = new Living;
-  return *living;
+// Never destroyed: the watchdog's thread may still use it while the process ends.
+CommunicatorRegistry& AllCommunicators() {
+  static auto* registry = new CommunicatorRegistry;
+  return *registry;
 }
 
 ncclDataType_t DataType(const at::Tensor& tensor) {
@@ -84,17 +89,19 @@ ncclDataType_t DataType(const at::Tensor& tensor) {
     case at::kFloat: return ncclFloat32;
     case at::kDouble: return ncclFloat64;
     case at::kBFloat16: return ncclBfloat16;
-    default: TORCH_CHECK(false, "NCCL communicators do not move ", tensor.scalar_type());
+    default: TORCH_CHECK(false, "NCCL communicators cannot move tensors of type ", tensor.scalar_type());
   }
 }
 
-void Check(const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.is_cuda() && tensor.is_contiguous(), "NCCL moves contiguous device tensors");
+void CheckTensor(const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.is_cuda() && tensor.is_contiguous(), "NCCL moves contiguous device tensors, not a tensor of ",
+              tensor.sizes(), " on ", tensor.device());
 }
 
 cudaStream_t Stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
 
-// Calls between its construction and Finish progress together.
+// An NCCL group: calls between construction and Finish progress together. No destructor: if a call throws, the process
+// ends, and ending the group would only launch what is incomplete.
 class NcclGroup {
  public:
   NcclGroup() { Check(ncclGroupStart(), "group start"); }
@@ -105,23 +112,23 @@ class NcclCommunicator : public Communicator {
  public:
   NcclCommunicator(std::vector<int> ranks, int index, ncclComm_t communicator)
       : Communicator(std::move(ranks), index), communicator_(communicator) {}
-  ~NcclCommunicator() override { TheLiving().Abort(communicator_); }
+  ~NcclCommunicator() override { AllCommunicators().Abort(communicator_); }
 
   void AllReduce(at::Tensor& value, Reduce reduce) override {
-    Check(value);
+    CheckTensor(value);
     Check(ncclAllReduce(value.data_ptr(), value.data_ptr(), value.numel(), DataType(value),
                         reduce == Reduce::kSum ? ncclSum : ncclMax, communicator_, Stream()),
           "all-reduce");
   }
 
   void AllGather(const at::Tensor& input, at::Tensor& output) override {
-    Check(input), Check(output);
+    CheckTensor(input), CheckTensor(output);
     Check(ncclAllGather(input.data_ptr(), output.data_ptr(), input.numel(), DataType(input), communicator_, Stream()),
           "all-gather");
   }
 
   void ReduceScatter(const at::Tensor& input, at::Tensor& output) override {
-    Check(input), Check(output);
+    CheckTensor(input), CheckTensor(output);
     Check(ncclReduceScatter(input.data_ptr(), output.data_ptr(), output.numel(), DataType(input), ncclSum,
                             communicator_, Stream()),
           "reduce-scatter");
@@ -129,7 +136,8 @@ class NcclCommunicator : public Communicator {
 
   void AllToAllRows(const at::Tensor& input, at::Tensor& output, const std::vector<int64_t>& send,
                     const std::vector<int64_t>& receive) override {
-    Check(input), Check(output);
+    CheckTensor(input), CheckTensor(output);
+    // NCCL has no all-to-all: sends and receives in one group. Members with 0 rows exchange no message; both ends know.
     int64_t sent = 0, received = 0;
     NcclGroup group;
     for (int peer = 0; peer < size(); ++peer) {
@@ -141,7 +149,7 @@ class NcclCommunicator : public Communicator {
   }
 
   void Broadcast(at::Tensor& value, int root) override {
-    Check(value);
+    CheckTensor(value);
     Check(ncclBroadcast(value.data_ptr(), value.data_ptr(), value.numel(), DataType(value), root, communicator_,
                         Stream()),
           "broadcast");
@@ -150,7 +158,7 @@ class NcclCommunicator : public Communicator {
   void Exchange(const std::vector<Message>& messages) override {
     NcclGroup group;
     for (const Message& message : messages) {
-      Check(message.tensor);
+      CheckTensor(message.tensor);
       auto* owner = static_cast<NcclCommunicator*>(message.communicator);
       message.send ? owner->Send(message.tensor, message.peer) : owner->Receive(message.tensor, message.peer);
     }
@@ -175,6 +183,7 @@ class NcclCommunicator : public Communicator {
 std::unique_ptr<Communicator> MakeNcclCommunicator(const c10::intrusive_ptr<c10d::Store>& store,
                                                    const std::string& name, std::vector<int> ranks, int index) {
   ncclUniqueId id;
+  // get() waits until member 0 has set the id.
   if (index == 0) {
     Check(ncclGetUniqueId(&id), "unique id");
     const auto* bytes = reinterpret_cast<const uint8_t*>(&id);
@@ -186,28 +195,29 @@ std::unique_ptr<Communicator> MakeNcclCommunicator(const c10::intrusive_ptr<c10d
   }
   ncclComm_t communicator = nullptr;
   Check(ncclCommInitRank(&communicator, static_cast<int>(ranks.size()), id, index), "joining a group");
-  TheLiving().Add(communicator);
+  AllCommunicators().Add(communicator);
   return std::make_unique<NcclCommunicator>(std::move(ranks), index, communicator);
 }
 
 std::optional<CommunicationError> FindNcclFailure() {
+  // Any call reports an error of the device. This one does not wait and changes nothing.
   const cudaError_t device = cudaStreamQuery(Stream());
-  if (device == cudaErrorNotReady) static_cast<void>(cudaGetLastError());  // no error to be found by others
+  if (device == cudaErrorNotReady) static_cast<void>(cudaGetLastError());  // recorded as an error: clear it
   if (device != cudaSuccess && device != cudaErrorNotReady) {
     return CommunicationError(FailureKind::kDevice, std::string("CUDA: ") + cudaGetErrorString(device));
   }
-  const ncclResult_t result = TheLiving().AsyncError();
-  if (result != ncclSuccess) return ErrorOf(result, "noticed in the background");
+  const ncclResult_t result = AllCommunicators().AsyncError();
+  if (result != ncclSuccess) return ErrorOf(result, "noticed by NCCL's own thread");
   return std::nullopt;
 }
 
-void AbortNccl() { TheLiving().AbortAll(); }
+void AbortNccl() { AllCommunicators().AbortAll(); }
 
 void UseCudaDevice(int index) {
   const int devices = c10::cuda::device_count();
-  TORCH_CHECK(index < devices, "local rank ", index, " needs its own GPU, this host has ", devices);
+  TORCH_CHECK(index < devices, "local rank ", index, " needs GPU ", index, ", but this host has ", devices, " GPUs");
   c10::cuda::set_device(static_cast<c10::DeviceIndex>(index));
-  // fp32 is fp32: TF32 keeps ten bits of the mantissa.
+  // TF32 keeps only ten bits of the mantissa: gradients of fp32 runs would no longer agree with those of CPU ranks.
   at::globalContext().setAllowTF32CuBLAS(false);
   at::globalContext().setAllowTF32CuDNN(false);
 }

@@ -24,10 +24,12 @@ std::optional<std::string> Variable(const char* name) {
   return std::string(value);
 }
 
-// The number that `names` (the field's and Slurm's variable) agree on.
+// The value of the usual variable and of Slurm's (null: there is none), which must agree if both are set.
 absl::StatusOr<int> Number(const char* name, const char* slurm_name) {
   std::optional<int> result;
   std::string from;
+  // Under Slurm a launcher of another kind may set the usual variables too. If both are set they must agree, or this
+  // rank would take the place of another.
   for (const char* candidate : {name, slurm_name}) {
     const std::optional<std::string> text = candidate == nullptr ? std::nullopt : Variable(candidate);
     if (!text) continue;
@@ -42,24 +44,26 @@ absl::StatusOr<int> Number(const char* name, const char* slurm_name) {
     from = candidate;
   }
   if (!result) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "neither ", name, slurm_name ? absl::StrCat(" nor ", slurm_name) : "", " is set; `plan launch` sets it"));
+    const std::string missing =
+        slurm_name ? absl::StrCat("neither ", name, " nor ", slurm_name, " is set") : absl::StrCat(name, " is not set");
+    return absl::InvalidArgumentError(absl::StrCat(missing, "; `plan launch` sets ", name));
   }
   return *result;
 }
 
+// What a rank posts about itself. Ordered by run and plan, so that hellos can be counted like votes.
 struct Hello {
   std::string nonce, digest, host;
   bool operator==(const Hello&) const = default;
   bool operator<(const Hello& other) const { return std::tie(nonce, digest) < std::tie(other.nonce, other.digest); }
 };
 
-constexpr char kSeparator = '\n';
 std::string Key(int rank) { return absl::StrCat("planwright/hello/", rank); }
 std::vector<uint8_t> Bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
 Hello Parse(const std::vector<uint8_t>& bytes) {
-  const std::vector<std::string> fields = absl::StrSplit(std::string(bytes.begin(), bytes.end()), kSeparator);
+  const std::vector<std::string> fields = absl::StrSplit(std::string(bytes.begin(), bytes.end()), '\n');
+  // Not written by an executor, or by one of another version.
   if (fields.size() != 4) return {"", "", "an unknown program"};
   return {fields[0], fields[1], fields[2]};
 }
@@ -69,7 +73,8 @@ std::string Describe(int rank, const Hello& hello) {
                       ")");
 }
 
-absl::Status Compare(const std::vector<Hello>& hellos) {
+// The plan that most ranks have is taken for the right one (on a tie that of rank 0), and the others are named.
+absl::Status CompareHellos(const std::vector<Hello>& hellos) {
   std::map<Hello, int> votes;
   for (const Hello& hello : hellos) ++votes[hello];
   if (votes.size() == 1) return absl::OkStatus();
@@ -83,8 +88,8 @@ absl::Status Compare(const std::vector<Hello>& hellos) {
       strangers.push_back(Describe(static_cast<int>(rank), hellos[rank]));
     }
   }
-  return absl::FailedPreconditionError(absl::StrCat("not of this run with plan ", most->digest.substr(0, 12), ", run ",
-                                                    most->nonce, ": ", absl::StrJoin(strangers, ", ")));
+  return absl::FailedPreconditionError(absl::StrCat("expected plan ", most->digest.substr(0, 12), ", run ", most->nonce,
+                                                    " on all ranks, but found ", absl::StrJoin(strangers, ", ")));
 }
 
 }  // namespace
@@ -98,7 +103,8 @@ absl::StatusOr<Environment> ReadEnvironment() {
   for (const absl::StatusOr<int>* number : {&rank, &world, &local, &port}) {
     if (!number->ok()) return number->status();
   }
-  if (*rank >= *world) return absl::InvalidArgumentError(absl::StrCat("rank ", *rank, " in a world of ", *world));
+  if (*rank >= *world)
+    return absl::InvalidArgumentError(absl::StrCat("rank ", *rank, " is not below the world size ", *world));
   environment.rank = *rank, environment.world_size = *world, environment.local_rank = *local, environment.port = *port;
   const std::optional<std::string> address = Variable("MASTER_ADDR");
   if (!address || address->empty()) return absl::InvalidArgumentError("MASTER_ADDR is not set");
@@ -117,7 +123,7 @@ absl::StatusOr<c10::intrusive_ptr<c10d::Store>> OpenStore(const Environment& env
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(environment.port);
   options.isServer = environment.rank == 0;
-  options.waitWorkers = false;
+  options.waitWorkers = false;  // AgreeOnPlan waits, and can name who is missing
   options.timeout = environment.timeout;
   try {
     c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::TCPStore>(environment.address, options);
@@ -131,8 +137,10 @@ absl::StatusOr<c10::intrusive_ptr<c10d::Store>> OpenStore(const Environment& env
 
 absl::Status AgreeOnPlan(const Environment& environment, const std::string& plan_digest, c10d::Store& store) {
   try {
-    // The first to post for a rank stays: a rank that meets its own number taken is in another run's store, or doubled.
+    // compareSet keeps the first post of each rank number. A rank that finds its number taken has met another run's
+    // store, or was started twice.
     const Hello mine{environment.nonce, plan_digest, environment.host};
+    // With the process id, so that two processes with one rank number never post the same text.
     const std::string text = absl::StrCat(mine.nonce, "\n", mine.digest, "\n", mine.host, "\n", getpid());
     const std::vector<uint8_t> stored = store.compareSet(Key(environment.rank), {}, Bytes(text));
     if (stored != Bytes(text)) {
@@ -145,19 +153,23 @@ absl::Status AgreeOnPlan(const Environment& environment, const std::string& plan
     try {
       store.wait(keys, environment.timeout);
     } catch (const std::exception&) {
+      // The time-out of the store does not say which keys are missing. Ask for each.
       std::vector<int> missing;
       for (int rank = 0; rank < environment.world_size; ++rank) {
         if (!store.check({keys[rank]})) missing.push_back(rank);
       }
-      return absl::UnavailableError(absl::StrCat("ranks that did not come: ", absl::StrJoin(missing, ", ")));
+      return absl::UnavailableError(absl::StrCat("ranks that did not come: ", absl::StrJoin(missing, ", "), " (within ",
+                                                 environment.timeout.count() / 1000, " s)"));
     }
     std::vector<Hello> hellos;
     for (const std::vector<uint8_t>& bytes : store.multiGet(keys)) hellos.push_back(Parse(bytes));
-    const absl::Status status = Compare(hellos);
+    const absl::Status status = CompareHellos(hellos);
+    // All ranks must have read the hellos before rank 0 ends and takes the store with it.
     if (!status.ok()) WaitForAll(environment, "refused", std::chrono::seconds(5), store);
     return status;
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("the store is lost: ", absl::string_view(error.what()).substr(0, 300)));
+    return absl::UnavailableError(
+        absl::StrCat("the connection to the store is lost: ", absl::string_view(error.what()).substr(0, 300)));
   }
 }
 

@@ -1,4 +1,5 @@
-// How the ranks of a run find each other, and make sure that they are of one run with one plan before anything else.
+// How the ranks of a run find each other, and make sure that all belong to one run and have one plan, before anything
+// else.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -13,8 +14,9 @@ class Store;
 
 namespace planwright::executor {
 
-// From the environment: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT; else Slurm's SLURM_PROCID,
-// SLURM_NTASKS, SLURM_LOCALID. PLANWRIGHT_NONCE names the run; `timeout` is planner/run_files/run_timeout.h's.
+// What the environment variables say: RANK, WORLD_SIZE, LOCAL_RANK (or Slurm's SLURM_PROCID, SLURM_NTASKS,
+// SLURM_LOCALID), MASTER_ADDR and MASTER_PORT. PLANWRIGHT_NONCE names the run. `timeout` is that of
+// planner/run_files/run_timeout.h.
 struct Environment {
   int rank = 0, world_size = 1, local_rank = 0;
   std::string address;
@@ -24,19 +26,20 @@ struct Environment {
   std::chrono::milliseconds timeout{600000};
 };
 
-// InvalidArgument if a variable is missing or not a number, or if two that name the same thing disagree; says both
-// values.
+// InvalidArgument if a variable is missing or not a number, or if the usual variable and Slurm's disagree; the message
+// has both values.
 absl::StatusOr<Environment> ReadEnvironment();
 
 // Connects to the store that rank 0 serves at address:port. Unavailable if nobody answers in time.
 absl::StatusOr<c10::intrusive_ptr<c10d::Store>> OpenStore(const Environment& environment);
 
-// Every rank posts (nonce, plan digest, host) and reads all others' before any collective. FailedPrecondition, on every
-// rank, if one differs from the majority: names it with its host and both digests. Unavailable if a rank does not come:
-// names it.
+// Every rank posts its nonce, plan digest and host, and reads those of all others, before any collective. If a rank
+// differs from the majority, every rank gets FailedPrecondition, which names that rank with its host and both digests.
+// Unavailable, with the missing ranks, if not all come within the timeout.
 absl::Status AgreeOnPlan(const Environment& environment, const std::string& plan_digest, c10d::Store& store);
 
-// Rank 0 serves the store, so it waits here until all ranks have come, or the time is over. `what` names the occasion.
+// Every rank says that it has come to the occasion `what`. Rank 0 serves the store and must not end before the others,
+// so it waits here until all have come or `timeout` is over. The others return at once.
 void WaitForAll(const Environment& environment, const std::string& what, std::chrono::milliseconds timeout,
                 c10d::Store& store);
 

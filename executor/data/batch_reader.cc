@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "executor/to_device.h"
+#include "executor/tensors.h"
 
 namespace planwright::executor {
 namespace {
@@ -21,8 +21,9 @@ absl::StatusOr<std::unique_ptr<BatchReader>> BatchReader::Open(const Plan& plan)
 
 BatchReader::BatchReader(const Plan& plan, std::unique_ptr<SampleSource> source)
     : data_(plan.data), length_(plan.budget.sequence_length), source_(std::move(source)) {
-  // An encoder's lane reads a block's samples and then the language model's lane its own: hold what both of one
-  // microbatch may ask.
+  // On a colocated rank the encoder reads its lane's samples of a microbatch, then the language model reads its own
+  // lane's. The cache holds both, so that no sample is read twice: two parts of the largest size, that with the fewest
+  // lanes.
   const int64_t block = plan.budget.block_samples;
   int64_t lanes = block;
   for (const Module& module : plan.modules) lanes = std::min<int64_t>(lanes, module.grid.dp);
@@ -35,8 +36,8 @@ const Sample& BatchReader::Get(int64_t number) {
   absl::StatusOr<Sample> sample = source_->Get(number);
   TORCH_CHECK(sample.ok(), "sample ", number, ": ", sample.status().ToString());
   TORCH_CHECK(static_cast<int64_t>(sample->tokens.size()) == length_, "sample ", number, " has ", sample->tokens.size(),
-              " tokens");
-  // Runs walk forwards: what came first is asked for last.
+              " tokens, the sequence has ", length_);
+  // Sample numbers ascend over a run, so the smallest number is the one that nobody will ask for again.
   while (!cache_.empty() && cache_.size() >= cache_samples_) cache_.erase(cache_.begin());
   return cache_[number] = *std::move(sample);
 }
@@ -77,6 +78,7 @@ Tensors BatchReader::ReadImages(const CallContext& call, at::Device device, at::
   for (int64_t i = lane.first; i < lane.end; ++i) {
     for (const Image& image : Get(i).images) ++images, patches += image.rows * image.cols;
   }
+  // Collected in fp64 as the source has them, and rounded once to the dtype of the run.
   at::Tensor pixels = at::empty({patches, values}, at::TensorOptions().dtype(at::kDouble));
   at::Tensor grid = HostIntegers({images, 2}), ids = HostIntegers({images, 2});
   double* pixel = pixels.data_ptr<double>();
@@ -91,6 +93,7 @@ Tensors BatchReader::ReadImages(const CallContext& call, at::Device device, at::
       *next_id++ = index++;
     }
   }
+  // Sizes and numbers of images stay on the host: handlers plan their work by them, and must not wait for the device.
   return {ToDevice(pixels.to(dtype), device), grid, ids, SampleRows(lane)};
 }
 

@@ -1,5 +1,5 @@
-// The data instructions: samples as tensors. Every rank reads its own lane's samples; ranks of one lane read the same
-// ones alike.
+// The data instructions: samples as tensors. Every rank reads the samples of its own lane; ranks of one lane read the
+// same samples and get the same tensors (docs/training/data.md#lanes).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,17 +14,19 @@
 
 namespace planwright::executor {
 
-// Not for use from several threads. Reading throws c10::Error with the source's message when a sample cannot be had.
+// For one thread at a time. Reading throws c10::Error with the source's message if a sample cannot be read.
 class BatchReader {
  public:
   static absl::StatusOr<std::unique_ptr<BatchReader>> Open(const Plan& plan);
 
-  // read_tokens: tokens i64[B,S], labels i64[B,S], loss_mask dtype[B,S], loss_tokens i64[1] on `device`; sample_rows
-  // i64[B] on the host: rows of projected image tokens that each sample takes.
+  // read_tokens, for the B samples of the lane. On `device`: tokens i64 [B,S], labels i64 [B,S], loss_mask `dtype`
+  // [B,S], and loss_tokens i64 [1], the number of positions that count. In host memory: sample_rows i64 [B], the image
+  // tokens of each sample.
   Tensors ReadTokens(const CallContext& call, at::Device device, at::ScalarType dtype);
 
-  // read_images: patches dtype[P, 3 patch^2] on `device`; image_grid i64[n,2], image_ids i64[n,2] (sample number, index
-  // in sample), sample_rows i64[lane samples] on the host. Without images P and n are 0.
+  // read_images, for the n images of the lane. On `device`: patches `dtype` [P, 3 patch^2]. In host memory: image_grid
+  // i64 [n,2] (rows and columns of patches), image_ids i64 [n,2] (sample number, index in the sample), sample_rows
+  // i64 [samples of the lane]. Without images P and n are 0.
   Tensors ReadImages(const CallContext& call, at::Device device, at::ScalarType dtype);
 
  private:
@@ -36,7 +38,7 @@ class BatchReader {
   const DataPlan data_;
   const int64_t length_;
   std::unique_ptr<SampleSource> source_;
-  std::map<int64_t, Sample> cache_;  // colocated modules and pipeline stages ask for a sample more than once
+  std::map<int64_t, Sample> cache_;  // by number: colocated modules and pipeline stages read a sample more than once
   size_t cache_samples_ = 0;
 };
 

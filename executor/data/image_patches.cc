@@ -1,18 +1,19 @@
-#include "executor/data/image_patches.h"
-
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "executor/data/images.h"
+
 namespace planwright::executor {
 namespace {
 
+// Mean and deviation of red, green and blue over the images that CLIP was trained on.
 constexpr double kMean[3] = {0.48145466, 0.4578275, 0.40821073};
 constexpr double kDeviation[3] = {0.26862954, 0.26130258, 0.27577711};
 
-// `side` to a multiple of `factor`: up if the product with the other side may be so large, else down; at least one
-// multiple.
+// `side` rounded to a multiple of `factor`: up if side * other stays within max_patches, else down, but to one factor
+// at least.
 int64_t ToMultiple(int64_t side, int64_t other, int64_t factor, int64_t max_patches) {
   if (side % factor != 0) {
     const int64_t up = (side / factor + 1) * factor;
@@ -21,16 +22,17 @@ int64_t ToMultiple(int64_t side, int64_t other, int64_t factor, int64_t max_patc
   return std::max(side, factor);
 }
 
-// How one output position mixes inputs [first, first + weights.size()).
-struct Taps {
+// One output position is a weighted sum of the inputs [first, first + weights.size()).
+struct ResizeTaps {
   int64_t first = 0;
   std::vector<double> weights;
 };
 
-std::vector<Taps> TapsOf(int64_t from, int64_t to) {
+std::vector<ResizeTaps> TapsOf(int64_t from, int64_t to) {
   const double scale = static_cast<double>(from) / to, support = std::max(scale, 1.0);
-  std::vector<Taps> taps(to);
+  std::vector<ResizeTaps> taps(to);
   for (int64_t i = 0; i < to; ++i) {
+    // The window of the filter around the output's centre, in input coordinates. + 0.5 rounds to the nearest.
     const double centre = (i + 0.5) * scale;
     const int64_t first = std::max<int64_t>(static_cast<int64_t>(centre - support + 0.5), 0);
     const int64_t end = std::min(static_cast<int64_t>(centre + support + 0.5), from);
@@ -49,7 +51,10 @@ std::vector<Taps> TapsOf(int64_t from, int64_t to) {
 
 absl::StatusOr<PatchGrid> DynamicResolution(int64_t height, int64_t width, int64_t patch, int64_t min_patches,
                                             int64_t max_patches, int64_t pixel_shuffle) {
+  // Patches that cover the image, shrunk to the maximum and then grown to the minimum; rounding as in the published
+  // code.
   int64_t rows = (height + patch - 1) / patch, cols = (width + patch - 1) / patch;
+  // The square root: both sides shrink by it, so the number of patches shrinks by its square.
   const double shrink = std::min(std::sqrt(static_cast<double>(max_patches) / (rows * cols)), 1.0);
   rows = static_cast<int64_t>(std::floor(shrink * rows));
   cols = static_cast<int64_t>(std::floor(shrink * cols));
@@ -60,6 +65,7 @@ absl::StatusOr<PatchGrid> DynamicResolution(int64_t height, int64_t width, int64
   }
   rows = ToMultiple(rows, cols, pixel_shuffle, max_patches);
   cols = ToMultiple(cols, rows, pixel_shuffle, max_patches);
+  // A side of one factor is never rounded down further, so a thin image can still have too many patches.
   if (rows * cols > max_patches) {
     return absl::InvalidArgumentError(absl::StrCat("an image of ", width, " by ", height,
                                                    " pixels is too thin for at most ", max_patches, " patches of ",
@@ -69,7 +75,8 @@ absl::StatusOr<PatchGrid> DynamicResolution(int64_t height, int64_t width, int64
 }
 
 Pixels Resize(const Pixels& pixels, int64_t height, int64_t width) {
-  const std::vector<Taps> across = TapsOf(pixels.width, width), down = TapsOf(pixels.height, height);
+  const std::vector<ResizeTaps> across = TapsOf(pixels.width, width), down = TapsOf(pixels.height, height);
+  // First along rows, then along columns: the filter is a product of two.
   std::vector<double> narrow(pixels.height * width * 3);
   for (int64_t y = 0; y < pixels.height; ++y) {
     for (int64_t x = 0; x < width; ++x) {

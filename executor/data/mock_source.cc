@@ -1,18 +1,19 @@
-// Text that is a function of the sample's own images, so that a model can learn it and a bridge that delivers another
-// sample's rows is seen.
+// The mock source (docs/training/data.md#mock): images of drawn classes, and text that is a function of the classes of
+// the sample's own images. So a model can learn it, and a bridge that delivers the rows of another sample shows in the
+// loss.
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
 
-#include "executor/data/sources.h"
+#include "executor/data/sample_source.h"
 #include "executor/random/philox.h"
 
 namespace planwright::executor {
 namespace {
 
-constexpr double kNoise = 0.1;  // of a pixel, beside a class pattern of deviation 1
+constexpr double kNoise = 0.1;  // deviation of the noise on a pixel; that of a class's pattern is 1
 
-// An index below `count` from a draw in [0, 1).
+// An index below `count` from a draw in [0, 1). min: the product may round up to `count`.
 int64_t Choose(const Philox& draws, int64_t index, int64_t count) {
   return std::min(static_cast<int64_t>(draws.Uniform(index) * count), count - 1);
 }
@@ -25,6 +26,7 @@ class MockSource : public SampleSource {
         patch_values_(3 * data_.patch * data_.patch), counts_(data_.seed, "mock.image_count"),
         grids_(data_.seed, "mock.image_grid"), classes_(data_.seed, "mock.class"), text_(data_.seed, "mock.text"),
         patterns_(data_.seed, "mock.pattern"), noise_(data_.seed, "mock.noise") {
+    // The stride between the noise draws of two images: the size of the largest.
     for (const auto& grid : data_.image_grids) most_patches_ = std::max(most_patches_, grid[0] * grid[1]);
   }
 
@@ -32,6 +34,7 @@ class MockSource : public SampleSource {
     Sample sample;
     std::vector<int64_t> classes;
     if (data_.patch > 0) {
+      // Sample n owns the draws [n * max_images, (n + 1) * max_images) of images, so no sample depends on another.
       const int64_t images = Choose(counts_, number, data_.max_images + 1);
       for (int64_t i = 0; i < images; ++i) {
         classes.push_back(ClassOf(number * data_.max_images + i));
@@ -40,7 +43,7 @@ class MockSource : public SampleSource {
       }
       if (images == 0) classes.push_back(data_.classes);  // text of its own, so that every sample has a loss
     } else {
-      // Without images the classes show in the text alone: fill the sequence with them.
+      // Without an encoder only the text depends on classes: fill the sequence with texts.
       const int64_t texts = std::max<int64_t>(1, length_ / std::max<int64_t>(1, data_.text_tokens));
       for (int64_t i = 0; i < texts; ++i) classes.push_back(ClassOf(number * texts + i));
     }
@@ -55,11 +58,12 @@ class MockSource : public SampleSource {
  private:
   int64_t ClassOf(int64_t index) const { return Choose(classes_, index, data_.classes); }
 
-  // Any id but image, if there is one, and pad.
+  // Any token id except the image token (if there is one) and the pad token.
   int64_t TextToken(int64_t image_class, int64_t position) const {
     const bool images = data_.image_token >= 0;
     int64_t token = Choose(text_, image_class * data_.text_tokens + position, data_.vocabulary - (images ? 2 : 1));
     if (!images) return token;  // pad is the last id
+    // Skip the two ids, the smaller one first.
     for (int64_t taken : {std::min(data_.image_token, pad_), std::max(data_.image_token, pad_)})
       token += token >= taken;
     return token;
@@ -89,11 +93,12 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenMock(const Plan& plan) {
   const DataPlan& data = plan.data;
   const bool images = data.image_token >= 0;
   if (data.vocabulary < (images ? 3 : 2)) {
-    return absl::InvalidArgumentError(images ? "mock data needs a vocabulary of 3: image, pad and text"
-                                             : "mock data needs a vocabulary of 2: pad and text");
+    return absl::InvalidArgumentError(
+        images ? "mock data with images needs a vocabulary of at least 3: image, pad and text"
+               : "mock data needs a vocabulary of at least 2: pad and text");
   }
   if (data.classes < 1 || data.text_tokens < 1)
-    return absl::InvalidArgumentError("mock data needs a class and a text token");
+    return absl::InvalidArgumentError("mock data needs at least one class and one text token");
   if (data.patch > 0 && data.max_images > 0 && data.image_grids.empty()) {
     return absl::InvalidArgumentError("mock data for an encoder needs image_grids");
   }

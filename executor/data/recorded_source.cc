@@ -1,16 +1,18 @@
-// The rows of a safetensors batch: token_ids, labels, loss_mask [samples, sequence]; patches [all patches, 3 patch^2];
-// image_grid [images, 2]; images_per_sample [samples]. Sample i is row i mod the rows.
+// The recorded source (docs/training/data.md#recorded): the rows of a safetensors batch with token_ids, labels,
+// loss_mask [samples, sequence]; with an encoder also patches [all patches, 3 patch^2], image_grid [images, 2] and
+// images_per_sample [samples]. Sample n is row n mod samples. The file is checked as a whole before the first step.
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "executor/data/sources.h"
+#include "executor/data/sample_source.h"
 #include "planner/run_files/safetensors.h"
 
 namespace planwright::executor {
 namespace {
 
+// The elements of a tensor as T, which must be its dtype.
 template <typename T>
 std::vector<T> CopyAs(const TensorView& view) {
   std::vector<T> values(view.bytes / sizeof(T));
@@ -18,7 +20,7 @@ std::vector<T> CopyAs(const TensorView& view) {
   return values;
 }
 
-absl::Status Wrong(const SafetensorsFile& file, const std::string& name, const std::string& what) {
+absl::Status TensorError(const SafetensorsFile& file, const std::string& name, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", name, " ", what));
 }
 
@@ -26,9 +28,9 @@ absl::StatusOr<std::vector<int64_t>> Integers(const SafetensorsFile& file, const
                                               const std::vector<int64_t>& shape) {
   const absl::StatusOr<TensorView> view = file.Find(name);
   if (!view.ok()) return view.status();
-  if (view->dtype != DType::kInt64) return Wrong(file, name, "is not I64");
+  if (view->dtype != DType::kInt64) return TensorError(file, name, "is not I64");
   if (view->shape != shape)
-    return Wrong(file, name, "has another shape than the rest of the batch or the plan's sequence_length wants");
+    return TensorError(file, name, "has a shape that does not fit the rest of the batch or the plan's sequence_length");
   return CopyAs<int64_t>(*view);
 }
 
@@ -36,9 +38,11 @@ absl::StatusOr<std::vector<double>> Reals(const SafetensorsFile& file, const std
                                           const std::vector<int64_t>& shape) {
   const absl::StatusOr<TensorView> view = file.Find(name);
   if (!view.ok()) return view.status();
-  if (view->shape != shape) return Wrong(file, name, "has another shape than the rest of the batch or the plan wants");
+  if (view->shape != shape)
+    return TensorError(file, name, "has a shape that does not fit the rest of the batch or the plan");
+  // Samples are kept in fp64; fp32 is widened without loss.
   if (view->dtype == DType::kFp64) return CopyAs<double>(*view);
-  if (view->dtype != DType::kFp32) return Wrong(file, name, "is neither F64 nor F32");
+  if (view->dtype != DType::kFp32) return TensorError(file, name, "is neither F64 nor F32");
   const std::vector<float> values = CopyAs<float>(*view);
   return std::vector<double>(values.begin(), values.end());
 }
@@ -50,20 +54,22 @@ class RecordedSource : public SampleSource {
     const absl::StatusOr<TensorView> ids = file.Find("token_ids");
     if (!ids.ok()) return ids.status();
     const int64_t rows = ids->shape.size() == 2 ? ids->shape[0] : 0;
-    if (rows == 0) return Wrong(file, "token_ids", "is not [samples, sequence]");
+    if (rows == 0) return TensorError(file, "token_ids", "is not [samples, sequence]");
     const auto tokens = Integers(file, "token_ids", {rows, length}), labels = Integers(file, "labels", {rows, length});
     const auto mask = Reals(file, "loss_mask", {rows, length});
     if (!tokens.ok()) return tokens.status();
     if (!labels.ok()) return labels.status();
     if (!mask.ok()) return mask.status();
+    // Checked here once: on a GPU an id outside the table would stop the device in the middle of a step.
     for (int64_t id : *tokens) {
       if (id < 0 || id >= plan.data.vocabulary)
-        return Wrong(file, "token_ids", absl::StrCat("has ", id, ", outside the vocabulary"));
+        return TensorError(file, "token_ids", absl::StrCat("has ", id, ", outside the vocabulary"));
     }
     for (int64_t i = 0; i < rows * length; ++i) {
-      if ((*mask)[i] != 0 && (*mask)[i] != 1) return Wrong(file, "loss_mask", "has values other than 0 and 1");
+      if ((*mask)[i] != 0 && (*mask)[i] != 1) return TensorError(file, "loss_mask", "has values other than 0 and 1");
+      // Labels of masked positions are not read, so they may be anything (often -100).
       if ((*mask)[i] != 0 && ((*labels)[i] < 0 || (*labels)[i] >= plan.data.vocabulary)) {
-        return Wrong(file, "labels", absl::StrCat("has ", (*labels)[i], ", outside the vocabulary"));
+        return TensorError(file, "labels", absl::StrCat("has ", (*labels)[i], ", outside the vocabulary"));
       }
     }
     for (int64_t row = 0; row < rows; ++row) {
@@ -85,7 +91,8 @@ class RecordedSource : public SampleSource {
     if (!per_sample.ok()) return per_sample.status();
     int64_t images = 0;
     for (int64_t count : *per_sample) {
-      if (count < 0 || count > INT32_MAX) return Wrong(file, "images_per_sample", "has a count out of range");
+      // The bound keeps the sums below from overflowing.
+      if (count < 0 || count > INT32_MAX) return TensorError(file, "images_per_sample", "has a count out of range");
       images += count;
     }
     const auto grid = Integers(file, "image_grid", {images, 2});
@@ -93,14 +100,15 @@ class RecordedSource : public SampleSource {
     int64_t patches = 0;
     for (int64_t size : *grid) {
       if (size < 1 || size > side || size % data.pixel_shuffle != 0) {
-        return Wrong(file, "image_grid",
-                     absl::StrCat("has a side of ", size, " patches, where the encoder takes multiples of ",
-                                  data.pixel_shuffle, " up to ", side));
+        return TensorError(file, "image_grid",
+                           absl::StrCat("has a side of ", size, " patches; the encoder takes multiples of ",
+                                        data.pixel_shuffle, " up to ", side));
       }
     }
     for (int64_t i = 0; i < images; ++i) patches += (*grid)[2 * i] * (*grid)[2 * i + 1];
     const auto pixels = Reals(file, "patches", {patches, values});
     if (!pixels.ok()) return pixels.status();
+    // Images of all samples lie one after another; each sample must have as many image tokens as its images need.
     auto next = pixels->begin();
     int64_t image = 0;
     for (size_t row = 0; row < samples_.size(); ++row) {
@@ -115,8 +123,8 @@ class RecordedSource : public SampleSource {
       const auto& tokens = samples_[row].tokens;
       const int64_t places = std::count(tokens.begin(), tokens.end(), data.image_token);
       if (places != wanted) {
-        return Wrong(file, "token_ids",
-                     absl::StrCat("row ", row, " has ", places, " image tokens, its images make ", wanted));
+        return TensorError(file, "token_ids",
+                           absl::StrCat("row ", row, " has ", places, " image tokens, but its images need ", wanted));
       }
     }
     return absl::OkStatus();

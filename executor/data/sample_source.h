@@ -1,5 +1,5 @@
-// Numbered samples. What sample n holds depends on the data section and n alone: not on ranks, lanes or the order of
-// asking (design, "Samples").
+// Numbered samples. What sample n contains depends on the data section of the plan and on n alone, not on ranks, lanes
+// or the order of reading (docs/training/data.md#samples).
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -13,7 +13,7 @@
 
 namespace planwright::executor {
 
-// Patches row by row; inside a patch channel, row, column (facts 3.9).
+// Patches row by row; the values of a patch by channel, row, column (docs/model/vision_encoder.md#patches).
 struct Image {
   int64_t rows = 0, cols = 0;   // of patches
   std::vector<double> patches;  // [rows * cols][3 * patch^2]
@@ -28,21 +28,27 @@ struct Sample {
 class SampleSource {
  public:
   virtual ~SampleSource() = default;
-  // Sample `number` from 0, at any order. An error is the world's: a shard that cannot be read, a document too long.
+  // Sample `number`, from 0, in any order. Errors come from the files: a shard that cannot be read, a damaged image.
   virtual absl::StatusOr<Sample> Get(int64_t number) = 0;
 };
 
-// The source that Plan::data names, its files opened. Errors name the file.
+// The source that Plan::data names, with its files opened. Errors name the file.
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenSampleSource(const Plan& plan);
 
-// Tokens an image takes in the sequence: its patches after the pixel shuffle.
+// The kinds of source, one file each. mock: images of drawn classes, and text that follows from them; needs no file.
+// recorded: the rows of a safetensors batch, again and again. webdataset: documents in tar shards, packed.
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenMock(const Plan& plan);
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenRecorded(const Plan& plan);
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenWebdataset(const Plan& plan);
+
+// Tokens that an image takes in the sequence: its patches divided by pixel_shuffle^2.
 int64_t ImageTokens(const DataPlan& data, const Image& image);
 
-// `path` as the recipe's file at `base` means it: absolute, or relative to that folder.
+// A path of a recipe: absolute, or relative to `base`, the folder of the recipe.
 std::string ResolvePath(const std::string& base, const std::string& path);
 
-// Labels are the next tokens, the last one `pad`; a position counts if its label is neither image nor pad and it is not
-// the last.
+// Sets labels and loss mask of a sample from its tokens. The label of a position is the next token; that of the last
+// position is the pad token. A position counts if its label is neither the image token nor the pad token.
 void SetLabels(int64_t image_token, int64_t pad_token, Sample& sample);
 
 }  // namespace planwright::executor

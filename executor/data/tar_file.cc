@@ -18,13 +18,13 @@ namespace {
 constexpr int64_t kBlock = 512;
 constexpr int64_t kMaxExtendedHeader = 1 << 20;
 
-// Text of a header's field, up to its first NUL.
+// The text of a header field, up to its first NUL.
 std::string Field(const std::string& header, size_t offset, size_t size) {
   const std::string field = header.substr(offset, size);
   return field.substr(0, field.find('\0'));
 }
 
-// Octal digits between spaces; nothing if there is anything else (GNU's base-256 sizes too).
+// A number of octal digits between spaces. nullopt for anything else, GNU's binary sizes included.
 std::optional<int64_t> Octal(const std::string& header, size_t offset, size_t size) {
   std::string field = Field(header, offset, size);
   field.erase(0, field.find_first_not_of(' '));
@@ -38,6 +38,7 @@ std::optional<int64_t> Octal(const std::string& header, size_t offset, size_t si
   return value;
 }
 
+// The checksum is the sum of all header bytes, with its own eight bytes counted as spaces.
 bool ChecksumFits(const std::string& header) {
   int64_t sum = 0;
   for (int64_t i = 0; i < kBlock; ++i) sum += i >= 148 && i < 156 ? ' ' : static_cast<unsigned char>(header[i]);
@@ -53,18 +54,19 @@ std::string NameProblem(const std::string& name) {
   return "";
 }
 
-// What a pax extended header changes about the next member.
+// What a pax extended header says about the next member, instead of the fields of that member's header.
 struct Extended {
   std::optional<std::string> path;
   std::optional<int64_t> size;
 };
 
-// Records "LENGTH KEY=VALUE\n", where LENGTH counts the whole record. False if they are not.
+// Parses records "LENGTH KEY=VALUE\n", where LENGTH counts the whole record. False if they have another form.
 bool ReadExtended(const std::string& records, Extended& extended) {
   for (size_t at = 0; at < records.size();) {
     const size_t space = records.find(' ', at);
     uint64_t length = 0;
     if (space == std::string::npos || !absl::SimpleAtoi(records.substr(at, space - at), &length)) return false;
+    // LENGTH is compared by subtraction: it can be any 64-bit number, and an addition could overflow.
     if (length <= space - at + 1 || length > records.size() - at || records[at + length - 1] != '\n') return false;
     const std::string record = records.substr(space + 1, at + length - space - 2);
     const size_t equals = record.find('=');
@@ -103,6 +105,7 @@ absl::StatusOr<TarFile> TarFile::Open(const std::string& path) {
   TarFile file;
   file.path_ = path;
   file.fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // The size is taken once; the file must not change during a run.
   struct stat status;
   if (file.fd_ < 0 || fstat(file.fd_, &status) != 0) {
     const int code = errno;
@@ -121,6 +124,7 @@ absl::Status TarFile::Walk() {
     const auto wrong = [at](auto... what) {
       return absl::InvalidArgumentError(absl::StrCat("at byte ", at, ": ", what...));
     };
+    // A block of zeros ends an archive. Without one the file was cut off, and members may be missing.
     if (bytes_ - at < kBlock) return wrong("the archive ends without its end mark");
     const absl::StatusOr<std::string> header = ReadAt(at, kBlock);
     if (!header.ok()) return header.status();
@@ -128,6 +132,8 @@ absl::Status TarFile::Walk() {
     if (header->compare(257, 5, "ustar") != 0) return wrong("not a ustar header");
     if (!ChecksumFits(*header)) return wrong("the header's checksum does not fit");
     const char type = (*header)[156];
+    // '0' and NUL: a regular file. '5': a folder, which is skipped. 'x', 'g': extended headers of the next and of all
+    // members.
     const bool member = type == '0' || type == '\0';
     const std::string prefix = Field(*header, 345, 155);
     std::string name = Field(*header, 0, 100);
@@ -149,7 +155,7 @@ absl::Status TarFile::Walk() {
       if (!ReadExtended(*records, read)) return wrong("an extended header that is not pax");
       if (type == 'x') {
         extended = read;
-      } else if (read.path || read.size) {
+      } else if (read.path || read.size) {  // would give all members one name or size
         return wrong("a global header that names members");
       }
     } else if (member || type == '5') {
@@ -170,6 +176,7 @@ absl::StatusOr<std::string> TarFile::Read(const TarMember& member, int64_t most)
 
 absl::StatusOr<std::string> TarFile::ReadAt(int64_t offset, int64_t bytes) const {
   std::string contents(bytes, '\0');
+  // pread may return less than asked, and may be interrupted.
   for (int64_t done = 0; done < bytes;) {
     const ssize_t got = pread(fd_, contents.data() + done, bytes - done, offset + done);
     if (got < 0 && errno == EINTR) continue;

@@ -1,5 +1,5 @@
-// Reading tar archives (POSIX ustar, with pax extended headers). The archive may come from elsewhere: names that leave
-// a folder, links, devices and sizes beyond the archive are refused.
+// Reads tar archives (POSIX ustar, with pax extended headers). Archives may come from others, so nothing in them is
+// trusted: names that leave the folder, links, devices, and sizes beyond the archive are refused.
 #pragma once
 
 #include <absl/status/status.h>
@@ -18,7 +18,7 @@ struct TarMember {
 
 class TarFile {
  public:
-  // Walks the headers; contents stay on disk. Errors name the archive and the member.
+  // Reads all headers; contents stay on disk. Errors name the archive, the place in it and the member.
   static absl::StatusOr<TarFile> Open(const std::string& path);
 
   TarFile(TarFile&& other) noexcept;
@@ -28,7 +28,7 @@ class TarFile {
   const std::string& path() const { return path_; }
   const std::vector<TarMember>& members() const { return members_; }  // regular files, in the archive's order
 
-  // The contents of a member, or its first `most` bytes.
+  // The contents of a member, or its first `most` bytes. Errors name the archive.
   absl::StatusOr<std::string> Read(const TarMember& member, int64_t most = INT64_MAX) const;
 
  private:

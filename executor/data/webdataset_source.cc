@@ -1,12 +1,13 @@
-// Documents in tar shards: NAME.png and NAME.txt beside each other are one document: its image's tokens, its text as
-// bytes, and the end token. Without an encoder images are left out.
+// The webdataset source (docs/training/data.md#webdataset): documents in tar shards. Members NAME.png and NAME.txt next
+// to each other are one document: the tokens of its image, the bytes of its text as tokens, and the end token. Without
+// an encoder images are left out. All headers are read when the source is opened; images are decoded when a sample is
+// read.
 #include <absl/strings/str_cat.h>
 
 #include <optional>
 
-#include "executor/data/image_patches.h"
-#include "executor/data/png_image.h"
-#include "executor/data/sources.h"
+#include "executor/data/images.h"
+#include "executor/data/sample_source.h"
 #include "executor/data/tar_file.h"
 #include "executor/data/window_packer.h"
 
@@ -21,7 +22,7 @@ struct Document {
   int64_t tokens = 0;
 };
 
-// A member's document and extension: the name up to the first dot behind the last slash, and what follows the dot.
+// The document and the extension of a member: its name is cut at the first dot after the last slash.
 std::pair<std::string, std::string> SplitName(const std::string& name) {
   const size_t slash = name.rfind('/');
   const size_t dot = name.find('.', slash == std::string::npos ? 0 : slash + 1);
@@ -29,7 +30,8 @@ std::pair<std::string, std::string> SplitName(const std::string& name) {
   return {name.substr(0, dot), name.substr(dot + 1)};
 }
 
-absl::Status In(const TarFile& shard, const std::string& document, const absl::Status& status) {
+// `status` with the shard and the document before its message.
+absl::Status InDocument(const TarFile& shard, const std::string& document, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(shard.path(), ": document ", document, ": ", status.message()));
 }
 
@@ -38,17 +40,19 @@ class WebdatasetSource : public SampleSource {
   explicit WebdatasetSource(const Plan& plan) : data_(plan.data), length_(plan.budget.sequence_length) {}
 
   absl::Status Open() {
+    // The order of shards and members is part of the numbering of samples.
     for (const std::string& path : data_.shards) {
       absl::StatusOr<TarFile> shard = TarFile::Open(ResolvePath(data_.base, path));
       if (!shard.ok()) return shard.status();
       shards_.push_back(*std::move(shard));
       if (absl::Status status = FindDocuments(shards_.size() - 1); !status.ok()) return status;
     }
-    if (documents_.empty()) return absl::InvalidArgumentError("the shards hold no documents");
+    if (documents_.empty()) return absl::InvalidArgumentError("the shards contain no documents");
     std::vector<int64_t> lengths;
     for (Document& document : documents_) {
+      // A document that cannot be used fails now, not hours later in the middle of a run.
       if (absl::Status status = Measure(document); !status.ok())
-        return In(shards_[document.shard], document.name, status);
+        return InDocument(shards_[document.shard], document.name, status);
       lengths.push_back(document.tokens);
     }
     packer_.emplace(data_.seed, std::move(lengths), data_.window, length_);
@@ -60,8 +64,9 @@ class WebdatasetSource : public SampleSource {
     for (int64_t index : packer_->Documents(number)) {
       const Document& document = documents_[index];
       if (absl::Status status = Append(document, sample); !status.ok())
-        return In(shards_[document.shard], document.name, status);
+        return InDocument(shards_[document.shard], document.name, status);
     }
+    // What the documents leave free is padding, which does not count in the loss.
     sample.tokens.resize(length_, data_.pad_token);
     SetLabels(data_.image_token, data_.pad_token, sample);
     return sample;
@@ -71,17 +76,21 @@ class WebdatasetSource : public SampleSource {
   absl::Status FindDocuments(size_t shard) {
     const size_t first = documents_.size();
     for (const TarMember& member : shards_[shard].members()) {
+      // Members of one document are next to each other, so only the last document can grow.
       const auto [name, extension] = SplitName(member.name);
       if (documents_.size() == first || documents_.back().name != name)
         documents_.push_back({.name = name, .shard = shard});
       Document& document = documents_.back();
       const bool image = extension == "png";
       if (!image && extension != "txt") {
-        return In(shards_[shard], name,
-                  absl::InvalidArgumentError(absl::StrCat("its member ", member.name, " is neither png nor txt")));
+        return InDocument(
+            shards_[shard], name,
+            absl::InvalidArgumentError(absl::StrCat("its member ", member.name, " is neither png nor txt")));
       }
       std::optional<TarMember>& part = image ? document.image : document.text;
-      if (part) return In(shards_[shard], name, absl::InvalidArgumentError(absl::StrCat("two members ", member.name)));
+      if (part)
+        return InDocument(shards_[shard], name,
+                          absl::InvalidArgumentError(absl::StrCat("there are two members ", member.name)));
       part = member;
     }
     return absl::OkStatus();
@@ -89,8 +98,10 @@ class WebdatasetSource : public SampleSource {
 
   absl::Status Measure(Document& document) const {
     if (data_.patch == 0) document.image.reset();
+    // The end token, and one token for each byte of text.
     document.tokens = 1 + (document.text ? document.text->bytes : 0);
     if (document.image) {
+      // The header has the size, which gives the number of image tokens: nothing is decoded here.
       const absl::StatusOr<std::string> header = shards_[document.shard].Read(*document.image, kPngHeaderBytes);
       if (!header.ok()) return header.status();
       const absl::StatusOr<PngSize> size = ReadPngSize(*header);
@@ -102,7 +113,7 @@ class WebdatasetSource : public SampleSource {
       if (grid->rows > side || grid->cols > side) {
         return absl::InvalidArgumentError(
             absl::StrCat("its image of ", size->width, " by ", size->height, " pixels becomes ", grid->rows, " by ",
-                         grid->cols, " patches, the encoder's max_image allows ", side, " on a side"));
+                         grid->cols, " patches; the encoder's max_image allows ", side, " on a side"));
       }
       document.grid = *grid;
       document.tokens += grid->rows * grid->cols / (data_.pixel_shuffle * data_.pixel_shuffle);

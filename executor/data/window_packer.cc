@@ -26,12 +26,13 @@ std::vector<std::vector<int64_t>> WindowPacker::Pack(int64_t turn) const {
   std::vector<int64_t> documents(end - first);
   std::iota(documents.begin(), documents.end(), first);
   const Philox draws(seed_, absl::StrCat("webdataset.", epoch, ".", window));
-  for (int64_t i = end - first - 1; i > 0; --i) {  // Fisher and Yates
+  // Fisher and Yates. min: a draw just below 1 may round up to i + 1.
+  for (int64_t i = end - first - 1; i > 0; --i) {
     const int64_t other = std::min(static_cast<int64_t>(draws.Uniform(i) * (i + 1)), i);
     std::swap(documents[i], documents[other]);
   }
   std::vector<std::vector<int64_t>> samples;
-  int64_t room = 0;
+  int64_t room = 0;  // tokens left in the last sample. Documents are not moved forward to fill gaps: order is kept
   for (int64_t document : documents) {
     if (lengths_[document] > room) {
       samples.emplace_back();
@@ -44,7 +45,8 @@ std::vector<std::vector<int64_t>> WindowPacker::Pack(int64_t turn) const {
 }
 
 std::vector<int64_t> WindowPacker::Documents(int64_t sample) {
-  // How many samples a window makes depends on its permutation: count forwards to the turn, and remember.
+  // How many samples a window makes depends on its permutation. So turns are packed one after the other up to the one
+  // with this sample, and the first sample of each is remembered.
   while (first_sample_.back() <= sample) {
     packed_turn_ = first_sample_.size() - 1;
     packed_ = Pack(packed_turn_);

@@ -1,6 +1,15 @@
-// Cross entropy over a vocabulary that is cut along tp (facts 3.8): each rank makes the maximum, the sum of
-// exponentials and the predicted logit of its part, between which the plan reduces. Works through blocks of positions,
-// so that the workspace is bounded and not a second copy of the logits.
+// Cross entropy over a vocabulary that is cut along tp (docs/model/loss.md#cross-entropy). Each rank computes maximum,
+// sum of exponentials and predicted logit of its V columns; between these operations the plan reduces over tp.
+//
+//   cross_entropy_max    logits [S,B,V] -> m [S,B], the largest of this rank's columns      (then: max over tp)
+//   cross_entropy_sums   logits, m, labels [B,S] -> sums [2,S,B]                            (then: sum over tp)
+//                        sums[0] = sum of exp(logit - m); sums[1] = logit of the label - m, 0 if another rank has it
+//   token_loss           sums, loss_mask [B,S] -> token_loss [S,B] = (log sums[0] - sums[1]) mask, loss f64 [1] its sum
+//   cross_entropy_grad   logits, m, sums, labels, loss_mask -> dlogits of the summed loss, not divided by N
+//
+// m, sums and token_loss are fp32 (fp64 for fp64), dlogits has the dtype of the logits. The backward reads the reduced
+// m and sums. Sums and gradient go through blocks of positions, so that temporary tensors do not grow to a second copy
+// of the logits.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -9,12 +18,12 @@
 #include <algorithm>
 
 #include "executor/ops/handler.h"
-#include "executor/ops/numerics.h"
+#include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
 namespace {
 
-constexpr int64_t kBlockElements = int64_t{1} << 25;
+constexpr int64_t kBlockElements = int64_t{1} << 25;  // 128 MB in fp32
 
 // Calls `work(first, length)` over blocks of positions.
 template <typename Work>
@@ -25,8 +34,8 @@ void ForBlocks(const at::Tensor& logits, Work work) {
 }
 
 struct LocalLabels {
-  at::Tensor column;  // [S,B,1] inside this rank's part, clamped
-  at::Tensor here;    // [S,B,1] the label is in this part
+  at::Tensor column;  // [S,B,1] i64: the label's column in this rank's part, clamped to it
+  at::Tensor here;    // [S,B,1] bool: whether the label is in this part
 };
 
 LocalLabels LabelsOf(const ComputeContext& context, const at::Tensor& labels, int64_t columns) {
@@ -47,6 +56,7 @@ Tensors RunCrossEntropySums(const ComputeContext& context) {
     const at::Tensor predicted = shifted.gather(2, labels.column.narrow(0, first, length));
     const at::Tensor here = labels.here.narrow(0, first, length);
     sums[1].narrow(0, first, length).copy_(predicted.masked_fill(here.logical_not(), 0).squeeze(-1));
+    // Last, as it overwrites `shifted`.
     sums[0].narrow(0, first, length).copy_(shifted.exp_().sum(-1));
   });
   return {sums};
@@ -61,7 +71,8 @@ Tensors RunTokenLoss(const ComputeContext& context) {
 Tensors RunCrossEntropyGrad(const ComputeContext& context) {
   const at::Tensor &logits = context.inputs[0], &m = context.inputs[1];
   const at::Tensor mask = context.inputs[4].t().to(m.scalar_type()).unsqueeze(-1);
-  const at::Tensor share = mask / context.inputs[2][0].unsqueeze(-1);  // of exp(logit - m)
+  // dlogits = (softmax - one-hot of the label) mask. softmax = exp(logit - m) / sums[0].
+  const at::Tensor share = mask / context.inputs[2][0].unsqueeze(-1);
   const LocalLabels labels = LabelsOf(context, context.inputs[3], logits.size(2));
   const at::Tensor at_label = mask.masked_fill(labels.here.logical_not(), 0).neg_();
   const at::Tensor dlogits = at::empty_like(logits);

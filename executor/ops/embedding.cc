@@ -1,4 +1,14 @@
-// Vocabulary-parallel embedding, and the merge of image rows (facts 3.11). Tokens are [B,S], values [S,B,H].
+// Vocabulary-parallel embedding (docs/model/language_model.md#token-embedding), and the merge of image rows into the
+// text (docs/model/vision_encoder.md#merge-into-text). Tokens are i64 [B,S], values [S,B,H].
+//
+//   embed_tokens        tokens -> e [S,B,H]; parameter: this rank's rows of the table [V,H]. Ids of other ranks and
+//                       image tokens give zeros, so the sum over tp is the embedding
+//   embed_tokens_grad   de, tokens -> nothing; adds to the gradient of the table
+//   merge_images        e, rows [R,H], tokens -> x [S,B,H], positions i64 [R]. The rows replace the image tokens,
+//                       sample by sample; positions = position * B + sample of each row
+//   merge_images_grad   dx, positions -> de, drows
+//
+// Values are moved in their dtype; the gradient of the table is added in the dtype of its buffer.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_assert_async.h>
 #include <ATen/ops/arange.h>
@@ -6,14 +16,15 @@
 #include <ATen/ops/where.h>
 
 #include "executor/ops/handler.h"
-#include "executor/ops/numerics.h"
+#include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
 namespace {
 
 struct LocalRows {
-  at::Tensor row;    // [S,B] row of this rank's part of the table
-  at::Tensor valid;  // [S,B] it is here, and the token is not an image's (image_token -1: none is)
+  at::Tensor row;  // i64 [S,B]: row of this rank's part of the table
+  at::Tensor
+      valid;  // bool [S,B]: the row is in this part, and the token is no image token (image_token -1: there is none)
 };
 
 LocalRows RowsOfTokens(const ComputeContext& context, const at::Tensor& tokens, int64_t rows) {
@@ -23,19 +34,21 @@ LocalRows RowsOfTokens(const ComputeContext& context, const at::Tensor& tokens, 
           (row >= 0).logical_and_(row < rows).logical_and_(by_position != context.instruction.integer("image_token"))};
 }
 
+// bool, of the shape of `tokens`.
 at::Tensor IsImage(const ComputeContext& context, const at::Tensor& tokens) {
   return tokens == context.instruction.integer("image_token");
 }
 
-// On a GPU the comparison stays there: no wait for the device, and a mismatch stops it.
+// On a GPU the check runs on the device: the host does not wait, and a mismatch stops the device later.
 void CheckImageRows(const at::Tensor& images, int64_t rows) {
   const at::Tensor count = images.sum();
   if (images.is_cuda()) return at::_assert_async(count == rows);
-  TORCH_CHECK(count.item<int64_t>() == rows, count.item<int64_t>(), " image tokens but ", rows, " image rows");
+  TORCH_CHECK(count.item<int64_t>() == rows, "the batch has ", count.item<int64_t>(), " image tokens but ", rows,
+              " image rows");
 }
 
-// [R] where the image tokens stand in [S,B,H] read as rows, sample by sample. Their number is known, so a GPU need not
-// be asked for it: a stable sort puts them first, in order.
+// The places of the image tokens in [S,B,H] read as rows, i64 [R], sample by sample. nonzero() would make the host wait
+// for their number. It is known here, so a stable sort puts the image tokens first instead, in their order.
 at::Tensor PositionsOfImages(const at::Tensor& images, int64_t rows) {
   const int64_t sequence = images.size(1);
   const at::Tensor first =
@@ -59,10 +72,12 @@ Tensors RunEmbedTokensGrad(const ComputeContext& context) {
   const LocalRows local = RowsOfTokens(context, context.inputs[1], rows);
   const at::Tensor de =
       AsRows(context.inputs[0].masked_fill(local.valid.logical_not().unsqueeze(-1), 0)).to(gradient.scalar_type());
-  // Positions without a row here add zeros, spread over the table so that no row has a long run of them.
+  // Positions without a row here add zeros. They are spread over the table: many additions to one row would run one
+  // after the other.
   const at::Tensor spread = at::arange(de.size(0), local.row.options()).remainder_(rows);
   const at::Tensor row = at::where(local.valid.reshape({-1}), local.row.reshape({-1}), spread);
-  // Both sum in a fixed order: index_add_ walks the rows on a CPU, index_put_ sorts them on a GPU.
+  // Tokens repeat, so rows get several additions, and their order must be fixed for runs to repeat exactly. index_add_
+  // goes through the rows in order on a CPU but not on a GPU; index_put_ sorts them on a GPU.
   if (gradient.is_cuda()) {
     context.gradients[0].index_put_({row}, de, true);
   } else {

@@ -11,8 +11,8 @@
 #ifdef PLANWRIGHT_CUDA
 #include "executor/ops/grouped_product.h"
 #endif
-#include "executor/ops/matrix_product.h"
-#include "executor/to_device.h"
+#include "executor/ops/tensor_math.h"
+#include "executor/tensors.h"
 
 namespace planwright::executor::ops {
 
@@ -23,9 +23,10 @@ ExpertRows::ExpertRows(const at::Tensor& counts, int64_t local_experts, int64_t 
     OrderOnHost(counts, rows, device);
     return;
   }
-  TORCH_CHECK(counts.numel() == experts_, "counts of several sources are wanted on the host");
+  TORCH_CHECK(counts.numel() == experts_, "row counts of several source ranks must be on the host, not on ",
+              counts.device());
   const at::Tensor ends = counts.reshape({-1}).cumsum(0);
-  at::_assert_async(ends[experts_ - 1] == rows);
+  at::_assert_async(ends[experts_ - 1] == rows);  // checked on the device: no wait
   device_ends_ = ends.to(at::kInt);
 }
 
@@ -35,7 +36,7 @@ void ExpertRows::OrderOnHost(const at::Tensor& counts, int64_t rows, at::Device 
   const int64_t* count = host.const_data_ptr<int64_t>();
   std::vector<int64_t> start(sources * L + 1, 0);  // first received row of (source, expert)
   for (int64_t i = 0; i < sources * L; ++i) start[i + 1] = start[i] + count[i];
-  TORCH_CHECK(start.back() == rows, "counts say ", start.back(), " rows, there are ", rows);
+  TORCH_CHECK(start.back() == rows, "the counts add up to ", start.back(), " rows, but there are ", rows);
 
   const at::Tensor index = at::empty({rows}, at::TensorOptions(at::kLong));
   int64_t* next = index.data_ptr<int64_t>();
@@ -46,6 +47,7 @@ void ExpertRows::OrderOnHost(const at::Tensor& counts, int64_t rows, at::Device 
     }
     ends_.push_back(sorted);
   }
+  // With one source or one expert the two orders are the same.
   if (sources > 1 && L > 1) index_ = ToDevice(index, device);
   if (device.is_cuda()) device_ends_ = ToDevice(at::tensor(ends_, at::kInt), device);
 }
@@ -61,13 +63,14 @@ at::Tensor ExpertRows::Unsort(const at::Tensor& by_expert) const {
 at::Tensor ExpertRows::Product(const at::Tensor& x, const at::Tensor& matrices) const {
 #ifdef PLANWRIGHT_CUDA
   if (x.is_cuda()) {
-    // LibTorch's wants bf16 in rows of whole 16 bytes.
-    const bool theirs =
+    // LibTorch's grouped product takes bf16 only, and rows of whole 16 bytes (8 elements).
+    const bool libtorch_can =
         x.scalar_type() == at::kBFloat16 && x.size(0) > 0 && x.size(1) % 8 == 0 && matrices.size(2) % 8 == 0;
-    if (theirs) return at::_grouped_mm(x, matrices, device_ends_);
+    if (libtorch_can) return at::_grouped_mm(x, matrices, device_ends_);
     if (ends_.empty()) return GroupedProduct(x, matrices, device_ends_);
   }
 #endif
+  // One product for each expert, whose rows the host knows.
   const at::Tensor out = at::empty({x.size(0), matrices.size(2)}, x.options());
   for (int64_t e = 0; e < experts_; ++e) {
     if (length(e) == 0) continue;

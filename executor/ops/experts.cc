@@ -1,10 +1,20 @@
-// The routed experts (facts 3.7): down(relu(up x)^2 * row weight). `pre`, what the backward reads, is ordered by
-// expert.
+// The routed experts of this rank: down(relu(up x)^2 * row weight) (docs/model/mixture_of_experts.md#routed-experts).
+// X received rows, L local experts, P source ranks.
+//
+//   experts        rows [X,H], row_weights [X], counts i64 [P,L] -> out [X,H], pre [X,ffn]
+//                  parameters up [L,ffn,H], down [L,H,ffn]
+//   experts_grad   dout, rows, row_weights, pre, counts -> drows [X,H], drow_weights [X]
+//                  adds to the gradients of up and down
+//
+// Inputs and outputs have the order in which rows were received (by source rank, local expert, token), except `pre`,
+// the result of up before the activation, which is kept in order of experts for the backward. Products have the dtype
+// of the rows, the activation is computed in fp32 (fp64), and gradients of weights are added in the dtype of their
+// buffers. The backward reads the rows, their weights and pre (docs/model/mixture_of_experts.md#backward).
 #include <ATen/TensorOperators.h>
 
 #include "executor/ops/expert_rows.h"
 #include "executor/ops/handler.h"
-#include "executor/ops/numerics.h"
+#include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
 
@@ -12,6 +22,8 @@ Tensors RunExperts(const ComputeContext& context) {
   const at::Tensor &received = context.inputs[0], &up = context.parameters[0], &down = context.parameters[1];
   const ExpertRows order(context.inputs[2], up.size(0), received.size(0), received.device());
   const at::Tensor pre = order.Product(order.Sort(received), up.transpose(1, 2));
+  // The weight multiplies the activation and not the output of down. So its gradient follows from that of the
+  // activation, and nothing else is kept for it.
   const at::Tensor act = Wide(pre).relu().square_().mul_(order.Sort(context.inputs[1]).unsqueeze(-1));
   return {order.Unsort(order.Product(Narrow(act, received), down.transpose(1, 2))), pre};
 }
@@ -21,7 +33,7 @@ Tensors RunExpertsGrad(const ComputeContext& context) {
   const ExpertRows order(context.inputs[4], up.size(0), received.size(0), received.device());
   const at::Tensor dout = order.Sort(context.inputs[0]), rows = order.Sort(received);
   const at::Tensor weight = Wide(order.Sort(context.inputs[2])).unsqueeze(-1);
-  const at::Tensor positive = Wide(context.inputs[3]).relu(), squared = positive.square();
+  const at::Tensor positive = Wide(context.inputs[3]).relu(), squared = positive.square();  // d(relu(x)^2) = 2 relu(x)
 
   order.AddOuterProducts(context.gradients[1], dout, Narrow(squared * weight, rows));
   const at::Tensor dact = Wide(order.Product(dout, down));

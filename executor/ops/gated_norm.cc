@@ -1,10 +1,17 @@
-// RMSNorm over groups of channels of y * SiLU(z): the gate comes first (facts 3.5).
+// RMSNorm of y * SiLU(z) over groups of channels: the gate comes before the norm (docs/model/mamba.md#gated-norm).
+//
+//   gated_norm        y [S,B,inner], zxbcdt [S,B,*] (its first `inner` columns are z) -> yn [S,B,inner],
+//                     scale [S,B,inner/group_size] = 1/rms; parameter weight [inner]
+//   gated_norm_grad   dyn, y, zxbcdt, scale -> dy, dz [S,B,inner]; adds to the gradient of weight
+//
+// Computed in fp32 (fp64 for fp64); yn, dy and dz are rounded to the dtype of the inputs, scale stays wide. The
+// backward reads y, z and scale, and computes the gate again.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
 
 #include "executor/ops/handler.h"
-#include "executor/ops/numerics.h"
+#include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
 namespace {
@@ -35,6 +42,7 @@ Tensors RunGatedNormGrad(const ComputeContext& context) {
   const at::Tensor unit = InGroups(context, gate * y) * scale;
   context.gradients[0].add_((dyn * unit.view(dyn.sizes())).sum(at::IntArrayRef({0, 1})));
   const at::Tensor dunit = InGroups(context, dyn * context.parameters[0]);
+  // The norm removes the length of a vector, so the part of its gradient along the vector itself is removed too.
   const at::Tensor along = (dunit * unit).mean({-1}, true);
   const at::Tensor dgated = (dunit - unit * along).mul_(scale).view(dyn.sizes());
   const at::Tensor dz = at::silu_backward(dgated * y, z);

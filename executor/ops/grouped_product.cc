@@ -12,7 +12,8 @@ namespace {
 void CheckRuns(const at::Tensor& rows, const at::Tensor& ends, int64_t experts) {
   TORCH_CHECK(rows.is_cuda() && ends.is_cuda() && ends.scalar_type() == at::kInt && ends.is_contiguous() &&
                   ends.numel() == experts,
-              "ends of shape ", ends.sizes(), " for ", experts, " runs");
+              "ends must be i32 [", experts, "], contiguous and on the rows' GPU; got ", ends.toString(), " ",
+              ends.sizes());
 }
 
 __nv_bfloat16* BFloat16(const at::Tensor& tensor) { return static_cast<__nv_bfloat16*>(tensor.data_ptr()); }
@@ -23,8 +24,8 @@ at::Tensor GroupedProduct(const at::Tensor& x, const at::Tensor& matrices, const
   CheckRuns(x, ends, matrices.size(0));
   const at::Tensor rows = x.contiguous();
   const at::Tensor out = at::empty({x.size(0), matrices.size(2)}, x.options());
-  TORCH_CHECK(x.size(1) == matrices.size(1) && x.scalar_type() == matrices.scalar_type(), "rows ", x.sizes(), " times ",
-              matrices.sizes());
+  TORCH_CHECK(x.size(1) == matrices.size(1) && x.scalar_type() == matrices.scalar_type(), "rows ", x.sizes(),
+              " do not fit matrices ", matrices.sizes());
   if (out.numel() == 0) return out;
   const GroupedShape shape = {ends.const_data_ptr<int>(), matrices.size(0), x.size(0), matrices.size(1),
                               matrices.size(2)};
@@ -41,7 +42,7 @@ at::Tensor GroupedProduct(const at::Tensor& x, const at::Tensor& matrices, const
       launch(out.mutable_data_ptr<float>(), rows.const_data_ptr<float>(), matrices.const_data_ptr<float>());
       break;
     case at::kBFloat16: launch(BFloat16(out), BFloat16(rows), BFloat16(matrices)); break;
-    default: TORCH_CHECK(false, "grouped products of ", x.scalar_type());
+    default: TORCH_CHECK(false, "no grouped product of type ", x.scalar_type());
   }
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return out;
@@ -51,7 +52,7 @@ void AddGroupedOuterProducts(const at::Tensor& sums, const at::Tensor& a, const 
   CheckRuns(a, ends, sums.size(0));
   TORCH_CHECK(sums.is_contiguous() && a.size(0) == b.size(0) && a.size(1) == sums.size(1) &&
                   b.size(1) == sums.size(2) && a.scalar_type() == b.scalar_type(),
-              "outer products of ", a.sizes(), " and ", b.sizes(), " into ", sums.sizes());
+              "outer products of rows ", a.sizes(), " and ", b.sizes(), " do not fit sums ", sums.sizes());
   if (sums.numel() == 0 || a.size(0) == 0) return;
   const at::Tensor left = a.contiguous(), right = b.contiguous();
   const GroupedShape shape = {ends.const_data_ptr<int>(), sums.size(0), a.size(0), sums.size(1), sums.size(2)};
@@ -67,7 +68,7 @@ void AddGroupedOuterProducts(const at::Tensor& sums, const at::Tensor& a, const 
       launch(sums.mutable_data_ptr<float>(), left.const_data_ptr<float>(), right.const_data_ptr<float>());
       break;
     case at::kBFloat16: launch(sums.mutable_data_ptr<float>(), BFloat16(left), BFloat16(right)); break;
-    default: TORCH_CHECK(false, "outer products of ", a.scalar_type());
+    default: TORCH_CHECK(false, "no grouped outer products of type ", a.scalar_type());
   }
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }

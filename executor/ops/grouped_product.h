@@ -1,20 +1,20 @@
-// Products of runs of rows with the matrix of their run, on a GPU that alone knows how long the runs are. The host
-// launches enough blocks for any lengths and never asks. LibTorch's grouped product does the same for bf16 alone.
-//
-// Plain tiles without tensor cores.
+// Products of runs of rows, each run with a matrix of its own, on a GPU. Only the GPU knows how long the runs are: the
+// host launches enough thread blocks for any lengths and never waits. LibTorch's grouped product does the same, for
+// bf16 only. These kernels are plain tiles without tensor cores: they serve fp32, fp64 and odd widths, where speed
+// matters less.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace planwright::executor::ops {
 
-// Row r of run e is row r of x times matrices[e]. x [R,i] and matrices [E,i,o] of one type (bf16, fp32, fp64), matrices
-// with any strides; ends [E] int32 is where each run ends. All on the current device. Gives [R,o], summed in fp32 or
-// fp64.
+// x [R,i], matrices [E,i,o] -> [R,o]: each row of run e times matrices[e]. x and matrices have one dtype (bf16, fp32 or
+// fp64), which the result has too; sums inside are fp32, or fp64 for fp64. matrices may have any strides. ends [E] i32:
+// the row behind each run. All tensors are on the current device. c10::Error if shapes or dtypes do not fit.
 at::Tensor GroupedProduct(const at::Tensor& x, const at::Tensor& matrices, const at::Tensor& ends);
 
-// sums[e] += a_e^T b_e over the rows of run e, in a fixed order. a [R,i] and b [R,o] of one type, sums [E,i,o]
-// contiguous: fp32 of bf16 or fp32, fp64 of fp64.
+// sums[e] += a_e^T b_e over the rows of run e, added in the order of rows, so that runs repeat exactly. a [R,i] and b
+// [R,o] have one dtype; sums [E,i,o] is contiguous, fp32 for bf16 and fp32, fp64 for fp64.
 void AddGroupedOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b, const at::Tensor& ends);
 
 }  // namespace planwright::executor::ops

@@ -1,3 +1,4 @@
+// Grouped matrix products in tiles (grouped_product.h says what they are for).
 #include <type_traits>
 
 #include "executor/ops/grouped_product_kernels.h"
@@ -5,8 +6,9 @@
 namespace planwright::executor::ops {
 namespace {
 
-// A block makes a tile of 64 x 64 with 16 x 16 threads, each of which has 4 x 4 elements, 16 apart. Both factors pass
-// through shared memory, 16 of the summed index at a time.
+// A thread block computes a tile of 64 x 64 elements with 16 x 16 threads. Each thread has 4 x 4 elements, 16 apart, so
+// that neighbouring threads write neighbouring elements. Both factors pass through shared memory, 16 of the summed
+// index at a time.
 constexpr int kTile = 64, kDepth = 16, kSide = 16, kThreads = kSide * kSide, kEach = kTile / kSide;
 
 template <typename T>
@@ -37,7 +39,7 @@ __device__ void AddTiles(const Tiles<T>& tiles, T (&sum)[kEach][kEach]) {
   }
 }
 
-// Calls element(i, j) for the elements of the tile at (first, across) that this thread has.
+// Calls element(i, j, row, column) for each of this thread's elements: sum[i][j] belongs to (row, column) of the tile.
 template <typename Element>
 __device__ void EachElement(Element element) {
   const int row = static_cast<int>(threadIdx.x) / kSide, column = static_cast<int>(threadIdx.x) % kSide;
@@ -48,8 +50,8 @@ __device__ void EachElement(Element element) {
   }
 }
 
-// The blocks of x count tiles of rows, run after run; how many each run has is known here alone, so the last blocks may
-// have nothing to do.
+// blockIdx.x counts tiles of rows, run after run. How many tiles each run has is known only on the device, so the host
+// launches the largest possible number, and the last blocks may have nothing to do.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     GroupedProductKernel(const T* x, const T* matrices, MatrixStrides strides, T* out, GroupedShape shape) {
@@ -72,7 +74,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int i = static_cast<int>(threadIdx.x); i < kTile * kDepth; i += kThreads) {
       const int64_t row = first + i / kDepth, k = depth + i % kDepth;
       tiles.a[i % kDepth][i / kDepth] = row < end && k < shape.inner ? Widened(x[row * shape.inner + k]) : Sum(0);
-      // Neighbouring threads read neighbouring elements, whichever way the matrix lies.
+      // Neighbouring threads read neighbouring elements, whether the matrix is stored by rows or transposed.
       const bool along_width = strides.width == 1;
       const int at = along_width ? i % kTile : i / kDepth, deep = along_width ? i / kTile : i % kDepth;
       const int64_t column = across + at, inner = depth + deep;
@@ -90,7 +92,8 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// One block a tile of a run's matrix: it walks all rows of the run, so the order of the sum is that of the rows.
+// One block for each tile of each run's matrix. It walks through all rows of the run, so the sum is in the order of
+// rows.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     GroupedOuterProductsKernel(SumOf<T>* sums, const T* a, const T* b, GroupedShape shape) {

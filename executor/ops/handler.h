@@ -1,5 +1,8 @@
-// What a compute handler is given and gives back. A handler is a pure function of its inputs and parameters, and adds
-// to the gradients it is handed; it sees no communicator, no name of a value and no other rank.
+// What a compute handler gets and returns. A handler is a function of its inputs, its parameters, the instruction's
+// attributes and the context of the call, and of nothing else: it keeps no state and never communicates. It returns its
+// outputs as new tensors and adds to the gradients that it is given. It may read attributes of the instruction but not
+// the names of its operands: operands come by position. docs/operations.md lists all operations with shapes and
+// meanings.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,29 +19,34 @@ using Tensors = std::vector<at::Tensor>;
 // Where in the run a block is called. Constant during one call.
 struct CallContext {
   const Plan* plan = nullptr;
-  const Module* module = nullptr;  // the block's module
+  const Module* module = nullptr;  // of the block; null: of none
   int rank = 0;
-  int tp = 1, tp_rank = 0;  // of the module's grid
-  int lanes = 1, lane = 0;  // its dp size and this rank's coordinate
-  int layer = -1;           // index of the frame "MODULE.layers.N"; -1 for other frames
+  int tp = 1, tp_rank = 0;  // size of the module's tp axis, and this rank's coordinate
+  int lanes = 1, lane = 0;  // size of the module's dp axis, and this rank's coordinate
+  int layer = -1;           // N of the frame "MODULE.layers.N"; -1 for other frames
   int64_t step = 0;         // from 0
   int microbatch = 0;
 
-  // First sample number of the microbatch's block, and this lane's part of it (Plan: SamplesOfLane).
-  int64_t block_first_sample() const;
-  LaneSamples lane_samples() const;  // global sample numbers
+  // Global numbers of the samples of this lane in the microbatch: microbatch m of step t is a block of consecutive
+  // samples, which is dealt to the lanes in consecutive parts (docs/training/data.md#lanes).
+  LaneSamples lane_samples() const;
 };
 
 struct ComputeContext {
   const Instruction& instruction;
   const CallContext& call;
-  const Tensors& inputs;      // in the order of the op's signature
+  const Tensors& inputs;      // in the order of the operation's signature
   const Tensors& parameters;  // Instruction::parameters, in order
   const Tensors& gradients;   // Instruction::gradients, in order: add in place
 };
 
-// One handler per kCompute kind, named Run<Kind>, in the file of its family: op_table.cc refers to all of them, so none
-// can be missing.
+using ComputeHandler = Tensors (*)(const ComputeContext&);
+
+// The handler of a compute instruction; null for kinds of other classes, and for kinds that this executor does not run.
+ComputeHandler ComputeHandlerOf(OpKind kind);
+
+// One handler for each compute instruction, called Run<Kind>, in the file of its family. ComputeHandlerOf refers to all
+// of them, so a missing one is a link error.
 namespace ops {
 #define COMPUTE_HANDLER(id) Tensors Run##id(const ComputeContext& context);
 #define OP(id, name, op_class, text) OP_##op_class(id)

@@ -1,10 +1,20 @@
-// RMSNorm and LayerNorm over the last dim, statistics in fp32 at least.
+// RMSNorm (docs/model/language_model.md#rmsnorm) and LayerNorm (docs/model/vision_encoder.md#layers) over the last dim
+// H.
+//
+//   rms_norm          x [...,H] -> y [...,H], scale [...,1] = 1/rms; parameter weight [H]
+//   rms_norm_grad     dy, x, scale -> dx; adds to the gradient of weight
+//   layer_norm        x [...,H] -> y, mean [...,1], scale [...,1] = 1/deviation; parameters weight, bias [H]
+//   layer_norm_grad   dy, x, mean, scale -> dx; adds to the gradients of weight and bias
+//
+// Statistics are computed in fp32 (fp64 for fp64); y and dx have the dtype of x. RMSNorm keeps its scale wide;
+// LayerNorm is LibTorch's, which chooses the dtype of the statistics that it returns. The backward reads x and the
+// statistics.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/native_layer_norm_backward.h>
 
 #include "executor/ops/handler.h"
-#include "executor/ops/numerics.h"
+#include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
 
@@ -21,7 +31,7 @@ Tensors RunRmsNormGrad(const ComputeContext& context) {
   const at::Tensor unit = Wide(context.inputs[1]) * scale;  // x / rms
   context.gradients[0].add_(AsRows(dy * unit).sum(0));
   const at::Tensor dunit = dy * context.parameters[0];
-  // d(x/rms): the part of dunit along the unit vector does not change it.
+  // x / rms does not change with the length of x, so the part of the gradient along x is removed.
   const at::Tensor along = (dunit * unit).mean({-1}, true);
   return {Narrow((dunit - unit * along).mul_(scale), context.inputs[1])};
 }

@@ -1,21 +1,31 @@
-// Tokens to rows sorted by expert, and back (facts 4). A slot is token * top_k + j; `order` holds the slot of each row.
-// Every sum gathers the k rows of a token and adds them in slot order: nothing is scattered onto a shared place.
+// Tokens to rows sorted by expert, and back (docs/model/mixture_of_experts.md#token-dispatch). Each token has k slots,
+// one for each of its experts: slot = token * k + j. There is one row for each slot, and order[row] is its slot
+// (docs/model/mixture_of_experts.md#order-of-rows).
+//
+//   permute_rows          n [s,B,H], weights [T,k], ids i64 [T,k] -> rows [T k,H], row_weights [T k], order i64 [T k]
+//   permute_rows_grad     drows, drow_weights, order -> dn [s,B,H], dweights [T,k]
+//   unpermute_rows        out [T k,H], order -> y [s,B,H], the sum over the rows of each token
+//   unpermute_rows_grad   dy [s,B,H], order -> dout [T k,H]
+//
+// Rows are moved in their dtype. The sum over a token's rows is computed in fp32 (fp64 for fp64) and rounded once. It
+// gathers the k rows of each token and adds them in the order of slots. A scatter-add of rows to tokens would add in
+// any order on a GPU, and the result would differ between runs and layouts. The backward reads only `order`.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty_like.h>
 
 #include "executor/ops/handler.h"
-#include "executor/ops/numerics.h"
+#include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
 namespace {
 
-// Row of each slot.
+// The row of each slot: the inverse of the permutation `order`.
 at::Tensor RowsOfSlots(const at::Tensor& order) {
   return at::empty_like(order).scatter_(0, order, at::arange(order.size(0), order.options()));
 }
 
-// Sum over each token's k rows, [s,B,H].
+// The sum over the k rows of each token, [s,B,H].
 at::Tensor SumOverSlots(const Instruction& instruction, const at::Tensor& rows, const at::Tensor& row_of_slot) {
   const int64_t top_k = instruction.integer("top_k"), width = rows.size(1);
   const at::Tensor slots = rows.index_select(0, row_of_slot).view({rows.size(0) / top_k, top_k, width});
@@ -28,9 +38,9 @@ at::Tensor SumOverSlots(const Instruction& instruction, const at::Tensor& rows, 
 
 Tensors RunPermuteRows(const ComputeContext& context) {
   const at::Tensor &weights = context.inputs[1], &ids = context.inputs[2];
-  // stable: by expert, then token
+  // Slots ascend with tokens and the sort is stable, so rows are ordered by expert, then by token.
   const at::Tensor order = std::get<1>(ids.reshape({-1}).sort(std::optional<bool>(true), 0, false));
-  const at::Tensor token = order.div(ids.size(1), "floor");
+  const at::Tensor token = order.div(ids.size(1), "floor");  // of each row
   return {AsRows(context.inputs[0]).index_select(0, token), weights.reshape({-1}).index_select(0, order), order};
 }
 

@@ -1,6 +1,6 @@
-// The position embedding of an image as a sparse matrix: every patch is a weighted sum of four rows of the position
-// table. Forward gathers, backward is the exact transpose. Computed on the host in double, whatever the run's
-// precision. No torch.
+// The position embedding of an image as a sparse matrix: the embedding of each patch is a weighted sum of four rows of
+// the position table (docs/model/vision_encoder.md#position-embedding). The forward multiplies with this matrix, the
+// backward with its transpose. Computed on the host in fp64, for every precision of the run. Does not use LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,26 @@
 
 namespace planwright::executor {
 
-// Patch p (row-major in the image) = sum over t of weight[4 p + t] * table[row[4 p + t]].
+// The embedding of patch p (counted row by row) is the sum over t = 0..3 of weight[4 p + t] * table[row[4 p + t]].
 struct PositionTaps {
   std::vector<int64_t> row;
   std::vector<double> weight;
 };
 
-// Four numbers in [0, 1): scale, aspect, offset x, offset y, in the order they are drawn.
+// Four numbers in [0, 1), in the order in which they are drawn.
 struct CropDraws {
   double scale = 0, aspect = 0, x = 0, y = 0;
 };
 
-// Facts 3.9, evaluation mode: the side x side table resized to (m, m), m = max(rows, columns): bilinear, half-pixel
-// centres, edges clamped, no antialias; then its top-left rows x columns window. A table of the image's own size is
-// taken as it is. Where hidden * m * m >= 2^31 - 1 the table is first cropped to the image's aspect and resized
-// straight to (rows, columns).
+// Without random crops. The side x side table is resized to (m, m), m = max(rows, columns): bilinear, half-pixel
+// centres, edges clamped, no antialias. Then its top-left rows x columns window is taken. If the image has the size of
+// the table, the table is taken as it is. If hidden * m * m >= 2^31 - 1 (the published code's limit for a tensor), the
+// table is first cropped to the image's aspect and then resized to (rows, columns) directly. Appends the taps of one
+// image.
 void AppendResizedTaps(int64_t side, int64_t rows, int64_t columns, int64_t hidden, PositionTaps& taps);
 
-// Facts 3.9, training mode: a random window of the table, sampled with corners aligned and zeros outside.
+// With random crops (training): a random window of the table, sampled with aligned corners and zeros outside. An image
+// of the table's size takes the table as it is.
 void AppendCroppedTaps(int64_t side, int64_t rows, int64_t columns, const CropDraws& draws, PositionTaps& taps);
 
 }  // namespace planwright::executor

@@ -1,5 +1,15 @@
-// The router (facts 3.6): sigmoid scores, a bias that only selects, top-k with ties to the lower expert, and the
-// statistics of the auxiliary loss. All in fp32 at least. Token t is position * B + sample.
+// The router (docs/model/mixture_of_experts.md#router): sigmoid scores, a bias that takes part in the choice only,
+// top-k with ties to the lower expert, and the statistics of the auxiliary loss
+// (docs/model/mixture_of_experts.md#auxiliary-loss). T = s B tokens of this rank, E experts, k of them for each token.
+// Token t is position * B + sample.
+//
+//   route        n [s,B,H] -> weights [T,k], ids i64 [T,k], counts i64 [E], probs [T,E], aux_counts i64 [B,E],
+//                logits [T,E]; parameters gate [E,H], gate_bias [E]
+//   route_grad   dweights, n, weights, ids, logits, aux_counts -> dn [s,B,H]; adds to the gradient of gate
+//
+// Everything is computed in fp32 (fp64 for fp64), the product with the gate included: in bf16 close scores would tie,
+// and the choice would depend on rounding. dn has the dtype of n. The backward reads n, ids and logits, and the counts
+// of the whole sequence for the auxiliary loss. The choice itself has no gradient, so gate_bias has none.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/mm.h>
@@ -7,20 +17,21 @@
 #include <ATen/ops/zeros.h>
 
 #include "executor/ops/handler.h"
-#include "executor/ops/matrix_product.h"
-#include "executor/ops/numerics.h"
+#include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
 namespace {
 
-constexpr double kTiny = 1e-20;  // keeps the normaliser from zero
+constexpr double kTiny = 1e-20;  // keeps the divisor of the weights from zero
 
-// [T,k], best first. A stable sort keeps equal scores in the order of their experts.
+// The experts of the k best scores, [T,k], best first. The sort is stable, so equal scores stay in the order of
+// experts. LibTorch's topk does not promise an order of ties.
 at::Tensor TopExperts(const at::Tensor& scores, int64_t top_k) {
   return std::get<1>(scores.sort(std::optional<bool>(true), -1, true)).narrow(1, 0, top_k).contiguous();
 }
 
-// How often each value of [0, size) occurs. Integers: the order of the additions does not matter.
+// How often each value of [0, size) occurs, i64 [size]. Sums of integers do not depend on the order of additions, so a
+// scatter is deterministic here.
 at::Tensor CountOf(const at::Tensor& values, int64_t size) {
   const at::Tensor flat = values.reshape({-1});
   return at::zeros({size}, flat.options()).scatter_add_(0, flat, at::ones_like(flat));
@@ -39,6 +50,7 @@ Tensors RunRoute(const ComputeContext& context) {
   if (top_k > 1) weights = weights / (weights.sum({-1}, true) + kTiny);
   weights.mul_(context.instruction.real("scale"));
 
+  // For the auxiliary loss: the choice without the bias, counted for each sample.
   const at::Tensor probs = scores / scores.sum({-1}, true);
   const at::Tensor unbiased = TopExperts(scores, top_k);
   const at::Tensor sample = at::arange(ids.size(0), ids.options()).remainder_(samples).unsqueeze(-1);
@@ -53,19 +65,19 @@ Tensors RunRouteGrad(const ComputeContext& context) {
   const int64_t top_k = instruction.integer("top_k"), sequence = instruction.integer("sequence");
   const int64_t tokens = scores.size(0), experts = scores.size(1), samples = counts.size(0);
 
-  // weights = scale s / sum(s) over the chosen
+  // weights = scale * s / (sum of s over the chosen experts)
   at::Tensor dchosen = Wide(dweights) * instruction.real("scale");
   if (top_k > 1) {
     const at::Tensor chosen = scores.gather(1, ids), sum = chosen.sum({-1}, true) + kTiny;
     dchosen = (dchosen - (dchosen * chosen).sum({-1}, true) / sum) / sum;
   }
-  // probs = s / sum(s) over all; the auxiliary loss is linear in them, its counts take no gradient.
+  // probs = s / (sum of s over all experts). The auxiliary loss is linear in them; its counts have no gradient.
   const double factor = instruction.real("aux_scale") * static_cast<double>(experts) /
                         (static_cast<double>(top_k) * static_cast<double>(sequence) * static_cast<double>(sequence));
   const at::Tensor dprobs = counts.to(scores.scalar_type()).mul_(factor).unsqueeze(0);
   const at::Tensor by_sample = scores.view({tokens / samples, samples, experts}), sum = by_sample.sum({-1}, true);
   at::Tensor dscores = ((dprobs - (dprobs * by_sample).sum({-1}, true) / sum) / sum).view({tokens, experts});
-  dscores.scatter_add_(1, ids, dchosen);  // the experts of a token are distinct
+  dscores.scatter_add_(1, ids, dchosen);  // deterministic: the experts of a token are distinct
 
   const at::Tensor dlogits = dscores.mul_(scores).mul_(1 - scores);
   AddProduct(context.gradients[0], dlogits.t(), Wide(n));

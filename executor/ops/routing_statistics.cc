@@ -1,5 +1,14 @@
-// Numbers about routing that never reach the residual stream: the auxiliary loss that is logged, and one number for all
-// expert choices, a wrapped sum of hashes that no layout and no order changes.
+// Two numbers about routing that are only logged. Neither has a backward (the gradient of the auxiliary loss is in
+// route_grad).
+//
+//   sequence_aux_loss     probs [T,E], aux_counts i64 [B,E] of the whole sequence -> aux f64 [1]
+//                         the sum over samples of E / (k S^2) sum(p c), over this rank's tokens
+//                         (docs/model/mixture_of_experts.md#auxiliary-loss)
+//   routing_fingerprint   ids i64 [T,k] -> hash i64 [1], the wrapped sum over all choices of a hash of (layer, sample,
+//                         position, expert) (docs/model/mixture_of_experts.md#routing-fingerprint)
+//
+// The fingerprint is a sum of integers that wraps, and each term names its place in the whole batch. So it depends on
+// no layout and no order of additions, and two runs that choose the same experts have the same one.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 
@@ -10,13 +19,13 @@ namespace {
 
 constexpr int64_t Signed(uint64_t value) { return static_cast<int64_t>(value); }
 
-// x ^= x >> shift, filled with zeros from above; int64 shifts copy the sign.
+// x ^= x >> shift, with zeros shifted in. A shift of int64 copies the sign instead, so those bits are masked off.
 at::Tensor FoldHigh(const at::Tensor& x, int64_t shift) {
   const int64_t low = Signed((uint64_t{1} << (64 - shift)) - 1);
   return x.bitwise_xor(x.bitwise_right_shift(shift).bitwise_and_(low));
 }
 
-// The finaliser of splitmix64. Multiplication wraps.
+// The finaliser of splitmix64. Multiplication of int64 wraps, as that of uint64 does.
 at::Tensor Mix(at::Tensor x) {
   x = FoldHigh(x, 30) * Signed(0xbf58476d1ce4e5b9);
   x = FoldHigh(x, 27) * Signed(0x94d049bb133111eb);
@@ -31,21 +40,24 @@ Tensors RunSequenceAuxLoss(const ComputeContext& context) {
   const double sequence = static_cast<double>(context.instruction.integer("sequence"));
   const double factor =
       static_cast<double>(experts) / (static_cast<double>(context.instruction.integer("top_k")) * sequence * sequence);
+  // Token t is position * B + sample: the sum over positions is over dim 0.
   const at::Tensor mass = probs.view({probs.size(0) / samples, samples, experts}).sum(0, false, at::kDouble);
   return {(mass * counts).sum().mul_(factor).reshape({1})};
 }
 
 Tensors RunRoutingFingerprint(const ComputeContext& context) {
   const at::Tensor& ids = context.inputs[0];
-  const int64_t local = context.instruction.integer("sequence") / context.call.tp;  // positions of this rank
-  const int64_t samples = ids.size(0) / local;
-  const at::Tensor position = at::arange(local, ids.options()).add_(context.call.tp_rank * local).view({local, 1, 1});
+  // The positions of this rank: with sequence parallelism its part of the sequence is tp_rank * positions and on.
+  const int64_t positions = context.instruction.integer("sequence") / context.call.tp;
+  const int64_t samples = ids.size(0) / positions;
+  const at::Tensor position =
+      at::arange(positions, ids.options()).add_(context.call.tp_rank * positions).view({positions, 1, 1});
   const at::Tensor sample =
       at::arange(samples, ids.options()).add_(context.call.lane_samples().first).view({1, samples, 1});
-  // Odd factors spread the four numbers over 64 bits before they are mixed.
+  // Large odd factors spread the four numbers over all 64 bits before they are mixed.
   const at::Tensor place = sample * Signed(0x9e3779b97f4a7c15) + position * Signed(0xc2b2ae3d27d4eb4f);
   const int64_t layer = Signed(static_cast<uint64_t>(context.call.layer + 1) * 0x165667b19e3779f9);
-  const at::Tensor key = ids.view({local, samples, ids.size(1)}) * Signed(0xd6e8feb86659fd93) + place + layer;
+  const at::Tensor key = ids.view({positions, samples, ids.size(1)}) * Signed(0xd6e8feb86659fd93) + place + layer;
   return {Mix(key).sum().reshape({1})};
 }
 

@@ -6,12 +6,13 @@
 
 #include <limits>
 
-#include "executor/ops/numerics.h"
+#include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
 namespace {
 
-// log(1 + exp(x)), exact on both sides: no threshold beyond which it is called linear.
+// log(1 + exp(x)) without overflow for large x. LibTorch's softplus returns x itself above a threshold, which is not
+// exact in fp64.
 at::Tensor Softplus(const at::Tensor& x) { return x.clamp_min(0) + x.abs().neg_().exp_().log1p_(); }
 
 }  // namespace
@@ -21,7 +22,8 @@ ScanSizes::ScanSizes(const ComputeContext& context, const at::Tensor& xbc)
       r(context.instruction.integer("heads") / g), p(context.instruction.integer("inner") / (g * r)),
       n(context.instruction.integer("state")), Q(std::min(context.instruction.integer("chunk"), S)), K((S + Q - 1) / Q),
       inner(g * r * p) {
-  TORCH_CHECK(xbc.size(2) == inner + 2 * g * n, "xbc of width ", xbc.size(2), ", not ", inner + 2 * g * n);
+  TORCH_CHECK(xbc.size(2) == inner + 2 * g * n, "xbc has width ", xbc.size(2),
+              ", expected inner + 2 bc = ", inner + 2 * g * n);
 }
 
 at::Tensor ToChunks(const ScanSizes& z, const at::Tensor& x) {
@@ -60,7 +62,8 @@ at::Tensor TimesPerHead(const ScanSizes& z, const at::Tensor& x, const at::Tenso
 at::Tensor DecayMatrix(const at::Tensor& decay) {
   const int64_t Q = decay.size(-1);
   const at::Tensor later = at::ones({Q, Q}, decay.options().dtype(at::kBool)).triu_(1);
-  // Masked before the exponential: above the diagonal the difference is positive and may overflow.
+  // Masked before the exponential, not after: above the diagonal the difference is positive and exp may overflow to
+  // infinity, and infinity times 0 is not a number.
   return (decay.unsqueeze(-1) - decay.unsqueeze(-2))
       .masked_fill_(later, -std::numeric_limits<double>::infinity())
       .exp_();

@@ -1,32 +1,37 @@
-// The Mamba-2 recursion over chunks of positions (facts 3.5): what the scan and its gradient share.
+// What the Mamba-2 scan and its gradient share: the recursion over chunks of positions (docs/model/mamba.md#scan).
 //
-// With a_t = dt_t A and u_t = dt_t x_t, the state h_t = exp(a_t) h_{t-1} + u_t B_t^T and y_t = h_t C_t + D x_t. Within
-// a chunk all positions see one another through a masked matrix of decays; between chunks only the state passes. Both
-// parts are batched matrix products; the only loop is over chunks. Positions that fill the last chunk have dt = 0: they
-// neither decay nor add.
+// For each head, with a_t = dt_t A and u_t = dt_t x_t:
+//   state  h_t = exp(a_t) h_{t-1} + u_t B_t^T        [p,n]
+//   output y_t = h_t C_t + D x_t                     [p]
+// Inside a chunk every position sees the earlier ones through a masked matrix of decays; between chunks only the state
+// passes. Both parts are batched matrix products, and the only loop is over chunks. The last chunk is filled up with
+// positions whose dt is 0: they neither decay the state nor add to it.
 //
-// Shapes: K chunks of Q positions, B samples, g groups of r heads, head_dim p, state n.
+// Letters of shapes: K chunks of Q positions, S positions, B samples, g groups of r heads, head_dim p, state n.
+// All tensors are fp32, or fp64 for fp64 inputs.
 #pragma once
 
 #include "executor/ops/handler.h"
 
 namespace planwright::executor::ops {
 
+// The sizes of one call. c10::Error if xbc has another width than the attributes say.
 struct ScanSizes {
-  int64_t S, B, g, r, p, n, Q, K, inner;
+  int64_t S, B, g, r, p, n, Q, K, inner;  // inner = g r p
   ScanSizes(const ComputeContext& context, const at::Tensor& xbc);
 };
 
-// [S,B,g*w] <-> [K,B,g,Q,w]; tail positions are zeros.
+// [S,B,g*w] <-> [K,B,g,Q,w]. The positions that fill the last chunk are zeros.
 at::Tensor ToChunks(const ScanSizes& sizes, const at::Tensor& x);
 at::Tensor FromChunks(const ScanSizes& sizes, const at::Tensor& x);
 
+// The inputs of the scan in chunks, and the decays.
 struct ScanChunks {
   at::Tensor x;       // [K,B,g,Q,r*p]
   at::Tensor b, c;    // [K,B,g,Q,n]
-  at::Tensor raw_dt;  // [S,B,heads] dt before softplus, with its bias
-  at::Tensor dt;      // [K,B,g,Q,r]
-  at::Tensor a;       // [heads] A, negative
+  at::Tensor raw_dt;  // [S,B,heads] dt with its bias, before softplus
+  at::Tensor dt;      // [K,B,g,Q,r] after softplus
+  at::Tensor a;       // [heads] A = -exp(A_log), negative
   at::Tensor decay;   // [K,B,g,r,Q] running sum of dt A from the chunk's start, its own position included
   ScanChunks(const ScanSizes& sizes, const at::Tensor& xbc, const at::Tensor& zxbcdt, const Tensors& parameters);
 };
@@ -38,7 +43,7 @@ at::Tensor ByGroup(const ScanSizes& sizes, const at::Tensor& x);
 // x [K,B,g,Q,r*p] times one factor for each head and position, [K,B,g,r,Q].
 at::Tensor TimesPerHead(const ScanSizes& sizes, const at::Tensor& x, const at::Tensor& factor);
 
-// exp(decay_i - decay_j) for j <= i, else 0: [K,B,g,r,Q,Q].
+// exp(decay_i - decay_j) for j <= i, else 0: [K,B,g,r,Q,Q]. From `decay` [K,B,g,r,Q].
 at::Tensor DecayMatrix(const at::Tensor& decay);
 
 }  // namespace planwright::executor::ops

@@ -1,6 +1,14 @@
-// Attention inside each image of a packed batch, not causal, scale 1/sqrt(d) (facts 3.9). Scores and softmax in fp64
-// for fp64 values, else in fp32. On GPUs bf16 takes LibTorch's flash kernel over all images at once; everything else
-// whole score matrices of one image at a time: the plain form that judges the other.
+// Attention of the vision encoder, inside each image of a packed batch, not causal, with scale 1/sqrt(d)
+// (docs/model/vision_encoder.md#attention). N packed rows, each image's class tokens first; heads are those of this
+// rank.
+//
+//   packed_attention        qkv [N,3 heads d], columns [all q | all k | all v]; image_grid i64 [n,2] host
+//                           -> a [N,heads d], lse [heads,N]
+//   packed_attention_grad   da, qkv, a, lse, image_grid -> dqkv
+//
+// The plain form computes whole score matrices, one image at a time, in fp32 (fp64 for fp64). On GPUs bf16 goes through
+// LibTorch's flash kernel, all images at once; a test compares it with the plain form. a and dqkv have the dtype of
+// qkv, lse is fp32 (fp64). The backward reads qkv, a and lse, and computes the probabilities again as exp(score - lse).
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_flash_attention_backward.h>
 #include <ATen/ops/_flash_attention_forward.h>
@@ -12,17 +20,16 @@
 #include <cmath>
 
 #include "executor/ops/handler.h"
+#include "executor/ops/tensor_math.h"
 #include "executor/ops/vision_images.h"
-#include "executor/to_device.h"
+#include "executor/tensors.h"
 
 namespace planwright::executor::ops {
 namespace {
 
-at::ScalarType MathType(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
-
-struct Heads {
+struct PackedHeads {
   int64_t heads, head_dim, class_tokens;
-  explicit Heads(const Instruction& op)
+  explicit PackedHeads(const Instruction& op)
       : heads(op.integer("heads")), head_dim(op.integer("head_dim")), class_tokens(op.integer("class_tokens")) {}
 
   int64_t width() const { return heads * head_dim; }
@@ -32,9 +39,9 @@ struct Heads {
     return x.narrow(0, image.first_token, Length(image));
   }
 
-  // Columns `part` of [L, parts * heads * head_dim] as [heads, L, head_dim] in the type of the mathematics.
+  // Columns `part` of [L, parts * heads * head_dim] as [heads, L, head_dim], wide.
   at::Tensor Split(const at::Tensor& x, int64_t part) const {
-    return x.narrow(1, part * width(), width()).reshape({x.size(0), heads, head_dim}).transpose(0, 1).to(MathType(x));
+    return x.narrow(1, part * width(), width()).reshape({x.size(0), heads, head_dim}).transpose(0, 1).to(WideType(x));
   }
   // [heads, L, head_dim] into columns `part` of `into` [L, parts * heads * head_dim].
   void Join(const at::Tensor& x, int64_t part, const at::Tensor& into) const {
@@ -42,22 +49,22 @@ struct Heads {
   }
 };
 
-void CheckRows(const Heads& h, const std::vector<ImageSpan>& images, const at::Tensor& qkv) {
+void CheckRows(const PackedHeads& h, const std::vector<ImageSpan>& images, const at::Tensor& qkv) {
   const int64_t tokens = images.empty() ? 0 : images.back().first_token + h.Length(images.back());
   TORCH_CHECK(qkv.dim() == 2 && qkv.size(0) == tokens && qkv.size(1) == 3 * h.width(), "packed attention over ",
-              images.size(), " images needs qkv of [", tokens, ", ", 3 * h.width(), "], got ", qkv.sizes());
+              images.size(), " images needs qkv of [", tokens, ", ", 3 * h.width(), "], not ", qkv.sizes());
 }
 
 bool TakesFlash(const at::Tensor& qkv) {
   return qkv.is_cuda() && qkv.scalar_type() == at::kBFloat16 && qkv.size(0) > 0;
 }
 
-// Where the flash kernel finds each image's rows: int32 starts and the end, on the device, and the longest image.
-struct Sequences {
-  at::Tensor starts;
-  int64_t longest = 0;
+// Where the flash kernel finds the rows of each image.
+struct PackedSequences {
+  at::Tensor starts;    // i32 [n + 1] on the device: the first row of each image, and behind them N
+  int64_t longest = 0;  // rows of the longest image
 
-  Sequences(const Heads& h, const std::vector<ImageSpan>& images, at::Device device) {
+  PackedSequences(const PackedHeads& h, const std::vector<ImageSpan>& images, at::Device device) {
     std::vector<int32_t> first = {0};
     for (const ImageSpan& image : images) {
       first.push_back(first.back() + static_cast<int32_t>(h.Length(image)));
@@ -67,42 +74,45 @@ struct Sequences {
   }
 };
 
-at::Tensor AsHeads(const at::Tensor& x, const Heads& h) { return x.reshape({x.size(0), h.heads, h.head_dim}); }
-at::Tensor AsRows(const at::Tensor& x) { return x.reshape({x.size(0), -1}); }
-at::Tensor Third(const at::Tensor& qkv, const Heads& h, int64_t part) {
+// [N, heads * head_dim] <-> [N, heads, head_dim]
+at::Tensor SplitHeads(const at::Tensor& x, const PackedHeads& h) { return x.reshape({x.size(0), h.heads, h.head_dim}); }
+at::Tensor JoinHeads(const at::Tensor& x) { return x.reshape({x.size(0), -1}); }
+// q, k or v (part 0, 1, 2) of qkv as [N, heads, head_dim].
+at::Tensor PartOfQkv(const at::Tensor& qkv, const PackedHeads& h, int64_t part) {
   return qkv.view({qkv.size(0), 3, h.heads, h.head_dim}).select(1, part);
 }
 
-Tensors FlashForward(const Heads& h, const std::vector<ImageSpan>& images, const at::Tensor& qkv) {
-  const Sequences s(h, images, qkv.device());
+Tensors FlashForward(const PackedHeads& h, const std::vector<ImageSpan>& images, const at::Tensor& qkv) {
+  const PackedSequences s(h, images, qkv.device());
   const auto result = at::_flash_attention_forward(
-      Third(qkv, h, 0), Third(qkv, h, 1), Third(qkv, h, 2), s.starts, s.starts, s.longest, s.longest,
+      PartOfQkv(qkv, h, 0), PartOfQkv(qkv, h, 1), PartOfQkv(qkv, h, 2), s.starts, s.starts, s.longest, s.longest,
       /*dropout_p=*/0, /*is_causal=*/false, /*return_debug_mask=*/false, h.scale());
-  return {AsRows(std::get<0>(result)), std::get<1>(result)};
+  return {JoinHeads(std::get<0>(result)), std::get<1>(result)};
 }
 
-at::Tensor FlashBackward(const Heads& h, const std::vector<ImageSpan>& images, const at::Tensor& da,
+at::Tensor FlashBackward(const PackedHeads& h, const std::vector<ImageSpan>& images, const at::Tensor& da,
                          const at::Tensor& qkv, const at::Tensor& a, const at::Tensor& lse) {
-  const Sequences s(h, images, qkv.device());
-  // its random state, which is not read
+  const PackedSequences s(h, images, qkv.device());
+  // The kernel takes the random state of dropout, but does not read it where there is none.
   const at::Tensor no_dropout = at::empty({2}, qkv.options().dtype(at::kUInt64));
-  const auto [dq, dk, dv] = at::_flash_attention_backward(
-      AsHeads(da, h), Third(qkv, h, 0), Third(qkv, h, 1), Third(qkv, h, 2), AsHeads(a, h), lse, s.starts, s.starts,
-      s.longest, s.longest, /*dropout_p=*/0, /*is_causal=*/false, no_dropout, no_dropout, h.scale());
-  return at::cat({AsRows(dq), AsRows(dk), AsRows(dv)}, 1);
+  const auto [dq, dk, dv] =
+      at::_flash_attention_backward(SplitHeads(da, h), PartOfQkv(qkv, h, 0), PartOfQkv(qkv, h, 1), PartOfQkv(qkv, h, 2),
+                                    SplitHeads(a, h), lse, s.starts, s.starts, s.longest, s.longest, /*dropout_p=*/0,
+                                    /*is_causal=*/false, no_dropout, no_dropout, h.scale());
+  return at::cat({JoinHeads(dq), JoinHeads(dk), JoinHeads(dv)}, 1);
 }
 
 }  // namespace
 
 Tensors RunPackedAttention(const ComputeContext& context) {
   const at::Tensor& qkv = context.inputs[0];
-  const Heads h(context.instruction);
+  const PackedHeads h(context.instruction);
   const std::vector<ImageSpan> images = ImageSpans(context.inputs[1], h.class_tokens);
   CheckRows(h, images, qkv);
   if (TakesFlash(qkv)) return FlashForward(h, images, qkv);
   const at::Tensor a = at::empty({qkv.size(0), h.width()}, qkv.options());
-  // In the type of the mathematics: rounded to bf16 it would scale whole rows of the backward's probabilities.
-  const at::Tensor lse = at::empty({h.heads, qkv.size(0)}, qkv.options().dtype(MathType(qkv)));
+  // Wide: an lse rounded to bf16 would scale whole rows of the probabilities that the backward computes from it.
+  const at::Tensor lse = at::empty({h.heads, qkv.size(0)}, qkv.options().dtype(WideType(qkv)));
   for (const ImageSpan& image : images) {
     const at::Tensor rows = h.Rows(qkv, image);
     const at::Tensor scores = h.Split(rows, 0).matmul(h.Split(rows, 1).transpose(1, 2)) * h.scale();
@@ -115,7 +125,7 @@ Tensors RunPackedAttention(const ComputeContext& context) {
 
 Tensors RunPackedAttentionGrad(const ComputeContext& context) {
   const at::Tensor &da = context.inputs[0], &qkv = context.inputs[1], &a = context.inputs[2], &lse = context.inputs[3];
-  const Heads h(context.instruction);
+  const PackedHeads h(context.instruction);
   const std::vector<ImageSpan> images = ImageSpans(context.inputs[4], h.class_tokens);
   CheckRows(h, images, qkv);
   if (TakesFlash(qkv)) return {FlashBackward(h, images, da, qkv, a, lse)};

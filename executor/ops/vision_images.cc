@@ -2,14 +2,14 @@
 
 #include <ATen/ops/tensor.h>
 
-#include "executor/to_device.h"
+#include "executor/tensors.h"
 
 namespace planwright::executor::ops {
 
 std::vector<ImageSpan> ImageSpans(const at::Tensor& image_grid, int64_t class_tokens) {
   TORCH_CHECK(
       image_grid.dim() == 2 && image_grid.size(1) == 2 && image_grid.scalar_type() == at::kLong && image_grid.is_cpu(),
-      "image_grid must be an int64 host tensor of [images, 2], is ", image_grid.toString(), " of ", image_grid.sizes());
+      "image_grid must be i64 [images, 2] in host memory, not ", image_grid.toString(), " ", image_grid.sizes());
   std::vector<ImageSpan> images;
   int64_t patch = 0, token = 0;
   const auto grid = image_grid.accessor<int64_t, 2>();

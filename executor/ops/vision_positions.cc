@@ -1,5 +1,15 @@
-// Position embedding and class tokens of the encoder (facts 3.9): a sparse matrix times the position table, and its
-// transpose.
+// Position embedding and class tokens of the vision encoder (docs/model/vision_encoder.md#position-embedding,
+// docs/model/vision_encoder.md#class-tokens).
+//
+//   position_and_class        e [P,h], image_grid i64 [n,2] host, image_ids i64 [n,2] host -> x [N,h]
+//                             parameters pos_embed [1,side^2,h], cls_token [c,h]
+//   position_and_class_grad   dx [N,h], image_grid, image_ids -> de [P,h]; adds to the gradients of both parameters
+//
+// The embedding of a patch is a weighted sum of four rows of the table (position_taps.h): a sparse matrix times the
+// table, and the backward multiplies with its transpose. Weights are found on the host in fp64; the sums are fp32 (fp64
+// for fp64) and rounded to the dtype of e. The backward reads no values of the forward: it computes the weights again.
+// With `crop` the draws are keyed by the data seed and counted by sample and image, so they are the same again, on
+// every rank.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
@@ -7,18 +17,19 @@
 
 #include "executor/ops/handler.h"
 #include "executor/ops/position_taps.h"
+#include "executor/ops/tensor_math.h"
 #include "executor/ops/vision_images.h"
 #include "executor/random/philox.h"
-#include "executor/to_device.h"
+#include "executor/tensors.h"
 
 namespace planwright::executor::ops {
 namespace {
 
-// The draws of one image, whatever rank or microbatch asks.
+// The draws of one image: they depend on its numbers only, not on rank or microbatch.
 CropDraws DrawsOf(const Philox& stream, int64_t sample, int64_t image) {
   constexpr int64_t kImagesOfSample = 4096, kDraws = 4;
   TORCH_CHECK(sample >= 0 && image >= 0 && image < kImagesOfSample, "image ", image, " of sample ", sample,
-              ": a sample has ", kImagesOfSample, " images at most");
+              ": a sample can have ", kImagesOfSample, " images at most");
   const auto first = static_cast<uint64_t>((sample * kImagesOfSample + image) * kDraws);
   return {.scale = stream.Uniform(first),
           .aspect = stream.Uniform(first + 1),
@@ -31,7 +42,7 @@ PositionTaps FindTaps(const ComputeContext& context, const std::vector<ImageSpan
   const bool crop = context.instruction.integer("crop") != 0;
   const at::Tensor& ids = context.inputs[2];
   TORCH_CHECK(ids.is_cpu() && ids.scalar_type() == at::kLong && ids.size(0) == static_cast<int64_t>(images.size()),
-              "image_ids must be an int64 host tensor of [images, 2]");
+              "image_ids must be i64 [images, 2] in host memory, one row for each row of image_grid");
   const auto id = ids.accessor<int64_t, 2>();
   const Philox stream(static_cast<uint64_t>(context.call.plan->data.seed), "position_crop");
   PositionTaps taps;
@@ -45,9 +56,7 @@ PositionTaps FindTaps(const ComputeContext& context, const std::vector<ImageSpan
   return taps;
 }
 
-at::ScalarType MathType(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
-
-// The taps on `like`'s device: row t of each tensor holds tap t of every patch.
+// The taps on the device of `like`, in its wide dtype. Row t of each tensor holds tap t of every patch.
 struct TapTensors {
   at::Tensor rows;     // int64 [4, P]
   at::Tensor weights;  // [4, P, 1]
@@ -56,7 +65,7 @@ struct TapTensors {
     const auto patches = static_cast<int64_t>(taps.row.size()) / 4;
     rows = ToDevice(at::from_blob(taps.row.data(), {patches, 4}, at::kLong).t().contiguous(), like.device());
     const at::Tensor exact = at::from_blob(taps.weight.data(), {patches, 4}, at::kDouble).t().contiguous().unsqueeze(2);
-    weights = ToDevice(exact.to(MathType(like)), like.device());
+    weights = ToDevice(exact.to(WideType(like)), like.device());
   }
 };
 
@@ -67,12 +76,12 @@ Tensors RunPositionAndClass(const ComputeContext& context) {
   const at::Tensor table = context.parameters[0].reshape({-1, e.size(1)});
   const int64_t class_tokens = classes.size(0);
   const std::vector<ImageSpan> images = ImageSpans(context.inputs[1], class_tokens);
-  TORCH_CHECK(e.size(0) == PatchCount(images), "e has ", e.size(0), " rows, image_grid ", PatchCount(images),
+  TORCH_CHECK(e.size(0) == PatchCount(images), "e has ", e.size(0), " rows, but image_grid says ", PatchCount(images),
               " patches");
   const TapTensors taps(FindTaps(context, images, e.size(1)), e);
-  at::Tensor positions = at::zeros(e.sizes(), e.options().dtype(MathType(e)));
+  at::Tensor positions = at::zeros(e.sizes(), e.options().dtype(WideType(e)));
   for (int64_t tap = 0; tap < 4; ++tap)
-    positions += table.index_select(0, taps.rows[tap]).to(MathType(e)) * taps.weights[tap];
+    positions += table.index_select(0, taps.rows[tap]).to(WideType(e)) * taps.weights[tap];
   const int64_t n = static_cast<int64_t>(images.size());
   const at::Tensor x = at::empty({e.size(0) + n * class_tokens, e.size(1)}, e.options());
   x.index_copy_(0, PatchRows(images, class_tokens, e.device()), e + positions.to(e.scalar_type()));
@@ -87,13 +96,13 @@ Tensors RunPositionAndClassGrad(const ComputeContext& context) {
   const std::vector<ImageSpan> images = ImageSpans(context.inputs[1], class_tokens);
   const TapTensors taps(FindTaps(context, images, dx.size(1)), dx);
   const at::Tensor de = dx.index_select(0, PatchRows(images, class_tokens, dx.device()));
-  at::Tensor sum = at::zeros(d_table.sizes(), dx.options().dtype(MathType(dx)));
+  at::Tensor sum = at::zeros(d_table.sizes(), dx.options().dtype(WideType(dx)));
   for (int64_t tap = 0; tap < 4; ++tap) {
-    // in a fixed order, on GPUs too
-    sum.index_put_({taps.rows[tap]}, de.to(MathType(de)) * taps.weights[tap], /*accumulate=*/true);
+    // Many patches share a row of the table. index_put_ adds them in a fixed order, on GPUs too.
+    sum.index_put_({taps.rows[tap]}, de.to(WideType(de)) * taps.weights[tap], /*accumulate=*/true);
   }
   d_table.add_(sum);
-  const at::Tensor d_class_rows = dx.index_select(0, ClassRows(images, class_tokens, dx.device())).to(MathType(dx));
+  const at::Tensor d_class_rows = dx.index_select(0, ClassRows(images, class_tokens, dx.device())).to(WideType(dx));
   d_classes.add_(d_class_rows.view({static_cast<int64_t>(images.size()), class_tokens, dx.size(1)}).sum(0));
   return {de};
 }

@@ -1,5 +1,8 @@
-// Row moves of the encoder's head: drop the class tokens, fold factor x factor patches into one image token (facts
-// 3.9).
+// Moves of rows at the output of the vision encoder (docs/model/vision_encoder.md#output). Rows keep their dtype. The
+// backward reads only image_grid (i64 [n,2], host).
+//
+//   drop_class_tokens   x [N,h], image_grid -> [P,h]; in the backward the dropped rows get zeros
+//   pixel_shuffle       x [P,h], image_grid -> [P/factor^2, factor^2 h]: squares of patches become one image token each
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
@@ -9,12 +12,13 @@
 namespace planwright::executor::ops {
 namespace {
 
-// The patch of each (output token, dh, dw), in that order: token (i, j) holds patch (factor i + dh, factor j + dw).
+// Which patch goes where, in the order (image token, dh, dw): token (i, j) gets the patches (factor i + dh, factor j +
+// dw).
 at::Tensor ShuffledPatches(const at::Tensor& image_grid, int64_t factor, at::Device device) {
   std::vector<int64_t> order;
   for (const ImageSpan& image : ImageSpans(image_grid, 0)) {
-    TORCH_CHECK(image.rows % factor == 0 && image.columns % factor == 0, "pixel shuffle by ", factor, " of a grid of ",
-                image.rows, " x ", image.columns, " patches");
+    TORCH_CHECK(image.rows % factor == 0 && image.columns % factor == 0, "pixel shuffle by ", factor,
+                " cannot divide an image of ", image.rows, " x ", image.columns, " patches");
     for (int64_t i = 0; i < image.rows; i += factor) {
       for (int64_t j = 0; j < image.columns; j += factor) {
         for (int64_t dh = 0; dh < factor; ++dh) {

@@ -1,5 +1,5 @@
-// First weights: drawn, or loaded. Both fill whole published tensors' parts through the one map of shard_map.h, so they
-// do not depend on how the module is cut.
+// The first weights of a run: drawn, or loaded from a file. Both go through planner/plan/shard_map.h, which maps
+// elements of published tensors to storages of a rank. So they do not depend on how the module is cut.
 #pragma once
 
 #include <absl/status/status.h>
@@ -14,7 +14,7 @@
 
 namespace planwright::executor {
 
-// Elements [first, first + count) of the random sequence of a name, in double.
+// Writes elements [first, first + count) of the random sequence of `name` to `out`.
 using DrawSequence = std::function<void(const std::string& name, int64_t first, int64_t count, double* out)>;
 
 struct Draws {
@@ -22,29 +22,30 @@ struct Draws {
   DrawSequence normal;   // mean 0, deviation 1
 };
 
-// Fills `out` with initial values of elements [first, first + count) of the tensor `name`, before rounding to its dtype
-// (facts 3.3, 3.5, Init in plan.h). Draws are keyed by the parameter's own name (experts one by one) and counted by the
-// unsharded index.
+// Writes the initial values of elements [first, first + count) of the published tensor `name` to `out`, in double,
+// before they are rounded to the parameter's dtype. Which values: docs/model/language_model.md#initial-values,
+// docs/model/mamba.md#initial-values and docs/model/vision_encoder.md#initial-values. Draws are keyed by the published
+// name (one name for each expert) and counted by the index in the whole tensor.
 void InitialValues(const Init& init, const std::string& name, int64_t first, int64_t count, const Draws& draws,
                    double* out);
 
-// Fills every storage; masters are left as they are. The masters of a narrow parameter start from the rounded weight.
+// Draws all storages of a module. Leaves the masters as they are: refresh_masters copies the rounded weights there.
 void InitializeParameters(const Plan& plan, int rank, const Draws& draws, ModuleState& module);
 
 // A tensor of a weights file.
 struct SourceTensor {
   std::vector<int64_t> shape;
-  std::function<at::Tensor()> read;  // on the host
+  std::function<at::Tensor()> read;  // copies it to host memory; called only when it is needed
 };
 
-// The names a whole plan's parameters have in a weights file, with their shapes.
+// The name and the shape, in a weights file, of each parameter of the plan.
 std::map<std::string, std::vector<int64_t>> WantedTensors(const Plan& plan);
 
-// Strict: every parameter of every module has a source of its shape, and every tensor of the file is one of them or in
-// `ignore`. InvalidArgument lists all that does not fit at once.
+// Every parameter of every module must have a source of its shape, and every tensor of the file must be one of them or
+// be listed in initialize.ignore. InvalidArgument lists everything that does not fit.
 absl::Status CheckSources(const Plan& plan, const std::map<std::string, SourceTensor>& sources);
 
-// Fills every storage from `sources`, which CheckSources has passed.
+// Fills all storages of a module from `sources`, which must have passed CheckSources.
 void LoadParameters(const Plan& plan, int rank, const std::map<std::string, SourceTensor>& sources,
                     ModuleState& module);
 

@@ -5,23 +5,26 @@
 #include <algorithm>
 #include <string_view>
 
-#include "executor/scalar_type.h"
+#include "executor/tensors.h"
 #include "planner/plan/optimizer_states.h"
 #include "planner/plan/shard_map.h"
 
 namespace planwright::executor {
 namespace {
 
-// Which elements of [first, end) of bucket `index` decay. Padding does not.
-std::vector<DecayRange> RangesOf(const Module& module, int index, int64_t first, int64_t end) {
+// Divides elements [first, end) of bucket `index` in ranges that decay and ranges that do not. Neighbours that both
+// decay are joined, so that the optimizer makes few calls. Padding between storages does not decay.
+std::vector<DecayRange> DecayRangesOf(const Module& module, int index, int64_t first, int64_t end) {
   std::vector<DecayRange> decaying;
   for (const Storage& storage : module.storages) {
     if (storage.bucket != index) continue;
+    // A storage decays as a whole: all parameters that it joins must have the same rule.
     const bool decay = module.parameters[storage.parameters.at(0)].decay;
     for (int parameter : storage.parameters) {
       TORCH_CHECK(module.parameters[parameter].decay == decay, storage.frame, ".", storage.slot,
-                  " joins parameters that decay with ones that do not");
+                  " joins parameters that decay with parameters that do not");
     }
+    // The part of the storage that lies in this shard; it may be empty.
     const int64_t from = std::max(storage.offset, first),
                   to = std::min(storage.offset + ElementsOf(storage.shape), end);
     if (from < to && decay) decaying.push_back({from - first, to - first, true});
@@ -45,7 +48,8 @@ std::vector<DecayRange> RangesOf(const Module& module, int index, int64_t first,
 
 BucketState MakeBucket(const Plan& plan, const Module& module, int index, int rank, at::Device device) {
   const Bucket& bucket = module.buckets[index];
-  TORCH_CHECK(bucket.elements % bucket.shards == 0, "bucket ", bucket.name, " cannot be cut ", bucket.shards, " ways");
+  TORCH_CHECK(bucket.elements % bucket.shards == 0, "bucket ", bucket.name, " of ", bucket.elements,
+              " elements cannot be cut in ", bucket.shards, " equal shards");
   const at::TensorOptions wide = at::TensorOptions(device).dtype(ScalarTypeOf(bucket.master));
   const int64_t owned = bucket.elements / bucket.shards;
   BucketState state;
@@ -54,6 +58,7 @@ BucketState MakeBucket(const Plan& plan, const Module& module, int index, int ra
   state.parameters = at::zeros({bucket.elements}, wide.dtype(ScalarTypeOf(bucket.dtype)));
   state.gradients = at::zeros({bucket.elements}, wide);
   state.parameter_shard = state.parameters.narrow(0, state.shard_first, owned);
+  // With one shard nothing is scattered, and the reduction is in place.
   state.gradient_shard = bucket.shards == 1 ? state.gradients : at::zeros({owned}, wide);
   state.master = state.parameter_shard;
   for (std::string_view name : HeldStates(plan.optimizer, bucket.dtype, bucket.master)) {
@@ -63,7 +68,8 @@ BucketState MakeBucket(const Plan& plan, const Module& module, int index, int ra
     else
       state.states.emplace(name, std::move(held));
   }
-  state.ranges = RangesOf(module, index, state.shard_first, state.shard_end);
+  state.ranges = DecayRangesOf(module, index, state.shard_first, state.shard_end);
+  // Replicas of a shard exist along the axes of once_over; the ranks at coordinate 0 count it.
   state.counted = std::all_of(bucket.once_over.begin(), bucket.once_over.end(),
                               [&](Axis axis) { return CoordinateOf(module.grid, rank, axis) == 0; });
   return state;
@@ -82,10 +88,12 @@ ModuleState::ModuleState(const Plan& plan, const Module& module, int rank, at::D
       BucketState& bucket = buckets_.at(storage.bucket);
       TORCH_CHECK(storage.offset >= 0 && storage.offset + elements <= bucket.parameters.numel(), storage.frame, ".",
                   storage.slot, " does not fit its bucket");
+      // Views: the optimizer steps whole buckets, and handlers see the new weights through these.
       tensors.parameter = bucket.parameters.narrow(0, storage.offset, elements).view(storage.shape);
       tensors.gradient = bucket.gradients.narrow(0, storage.offset, elements).view(storage.shape);
     } else {
-      // The expert bias is compared and counted, so it stays wide; a frozen weight is used like any other.
+      // In no bucket: an expert bias or a frozen weight. The bias takes tiny updates, which bf16 would lose, so it has
+      // the master dtype. A frozen weight has the dtype of all weights.
       const bool bias = module.parameters[storage.parameters.at(0)].buffer;
       tensors.parameter =
           at::zeros(storage.shape, at::TensorOptions(device).dtype(ScalarTypeOf(bias ? plan.master() : plan.dtype())));
@@ -94,6 +102,7 @@ ModuleState::ModuleState(const Plan& plan, const Module& module, int rank, at::D
     storages_.push_back(std::move(tensors));
   }
   for (const LayerSummary& layer : module.layers) {
+    // expert_row: the layer has experts, and this is its row in the counts.
     const auto bias = layer.expert_row >= 0 ? by_slot_.find({layer.frame, "gate_bias"}) : by_slot_.end();
     if (bias != by_slot_.end()) expert_biases_.push_back({&layer, storages_[bias->second].parameter});
   }

@@ -1,5 +1,5 @@
-// What a rank holds of one module: flat buckets of parameters, gradients and optimizer state, and the storages that are
-// views of them (facts 5.3).
+// What a rank keeps of one module: flat buckets of parameters, gradients and optimizer state, and storages, which are
+// views of the buckets (docs/training/step.md#gradient-buckets).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,31 +15,35 @@
 
 namespace planwright::executor {
 
-// Elements [first, end) of an owned shard whose weights decay, or do not.
+// Elements [first, end) of an owned shard whose weights all decay, or all do not
+// (docs/training/step.md#weight-decay-rule).
 struct DecayRange {
   int64_t first = 0, end = 0;
   bool decay = false;
 };
 
+// One bucket. All tensors are flat. "Owned": the shard that this rank steps, shard_end - shard_first elements.
+// Parameters have Bucket::dtype; gradients, masters and optimizer states have Bucket::master.
 struct BucketState {
-  at::Tensor parameters;       // whole, as used by forward
-  at::Tensor gradients;        // whole, this rank's sum over microbatches
-  at::Tensor parameter_shard;  // the owned part: a view of parameters
-  at::Tensor gradient_shard;   // the owned part, reduced: gradients itself when there is one shard
-  at::Tensor master;           // owned; parameter_shard itself when the dtypes are equal
-  // owned; those of optimizer_states.h that the plan holds, but for the master
+  at::Tensor parameters;       // whole, as the forward reads them
+  at::Tensor gradients;        // whole: this rank's sum over microbatches
+  at::Tensor parameter_shard;  // owned: a view of parameters
+  at::Tensor gradient_shard;   // owned, reduced over ranks; gradients itself if there is only one shard
+  at::Tensor master;           // owned; parameter_shard itself if the dtypes are equal
+  // Owned: the states of planner/plan/optimizer_states.h that the plan keeps, except the master.
   std::map<std::string, at::Tensor, std::less<>> states;
   int64_t shard_first = 0, shard_end = 0;  // elements of the bucket that this rank owns
-  std::vector<DecayRange> ranges;          // tile the shard
-  bool counted = true;                     // its squares count on this rank (Bucket::once_over)
+  std::vector<DecayRange> ranges;          // cover the shard, without gaps and in order
+  // Whether this rank adds the squares of the shard to the norm: ranks with a replica of it do not (Bucket::once_over).
+  bool counted = true;
 };
 
 struct SlotTensors {
   at::Tensor parameter;
-  at::Tensor gradient;  // undefined: a buffer
+  at::Tensor gradient;  // undefined: a buffer, or a frozen weight
 };
 
-// The bias of a layer with experts, which the routing counts move.
+// The expert bias of a layer, moved by routing counts (docs/model/mixture_of_experts.md#expert-bias).
 struct ExpertBias {
   const LayerSummary* layer = nullptr;
   at::Tensor bias;
@@ -47,19 +51,19 @@ struct ExpertBias {
 
 class ModuleState {
  public:
-  // Allocates, uninitialised. Reads `plan` and `module` as long as it lives.
+  // Allocates everything, filled with zeros. `module` must outlive this. c10::Error if the plan's sizes do not fit.
   ModuleState(const Plan& plan, const Module& module, int rank, at::Device device);
 
   const Module& module() const { return *module_; }
   std::vector<BucketState>& buckets() { return buckets_; }
   const std::vector<BucketState>& buckets() const { return buckets_; }
 
-  // Parameter and gradient of a storage; in the order of Module::storages.
-  const SlotTensors& slot(const std::string& frame, const std::string& slot) const;
+  const SlotTensors& slot(const std::string& frame, const std::string& slot) const;  // c10::Error if there is none
+  // In the order of Module::storages.
   const std::vector<SlotTensors>& storages() const { return storages_; }
   const std::vector<ExpertBias>& expert_biases() const { return expert_biases_; }
 
-  // Copies the owned part of the parameters into the masters: after anything that writes weights outside the optimizer.
+  // Copies the owned parameters to the masters. Called after weights were written by anything except the optimizer.
   void RefreshMasters();
   void ZeroGradients();
 

@@ -14,16 +14,16 @@
 namespace planwright::executor {
 namespace {
 
-// A shard is worked through in parts, so that what is made on the way stays under 256 MB however large the shard.
-constexpr int64_t kElementsOfAPart = int64_t{1} << 24;
+// Large shards are processed in parts, so that temporary tensors stay under 256 MB.
+constexpr int64_t kElementsPerPart = int64_t{1} << 24;
 
-// Calls work(first, size) for one part of [first, end) after another.
+// Calls work(first, size) for each part of [first, end), in order.
 template <typename Work>
-void InParts(int64_t first, int64_t end, int64_t elements, Work work) {
+void ForParts(int64_t first, int64_t end, int64_t elements, Work work) {
   for (; first < end; first += elements) work(first, std::min(elements, end - first));
 }
 
-// torch.optim.AdamW on `size` elements that all decay, or do not.
+// The formula of torch.optim.AdamW, on `size` elements that all decay, or all do not.
 void StepPart(const OptimizerPlan& optimizer, const StepState& step, int64_t count, BucketState& bucket, bool decay,
               int64_t first, int64_t size) {
   at::Tensor weight = bucket.master.narrow(0, first, size);
@@ -39,6 +39,7 @@ void StepPart(const OptimizerPlan& optimizer, const StepState& step, int64_t cou
   weight.addcdiv_(m, denominator, -step.learning_rate / correction1);
 }
 
+// The forward reads the parameters, which are the masters rounded to the model's dtype.
 void CopyMasters(BucketState& bucket) {
   if (!bucket.master.is_alias_of(bucket.parameter_shard)) bucket.parameter_shard.copy_(bucket.master);
 }
@@ -46,19 +47,20 @@ void CopyMasters(BucketState& bucket) {
 }  // namespace
 
 void ScaleGradients(const StepState& step, BucketState& bucket) {
+  // N stays on the device, as reading it on the host would wait; the reciprocal is taken in fp64.
   bucket.gradient_shard.mul_(step.loss_tokens.clamp_min(1).to(at::kDouble).reciprocal_());
 }
 
 void SquareNorm(const BucketState& bucket, const at::Tensor& sum) {
   if (!bucket.counted) return;
   const at::Tensor& gradient = bucket.gradient_shard;
-  // What is wide already is not copied: only the dot product's own limit cuts it.
+  // A shard in fp64 is not copied, so no memory bounds the parts, only the dot product's own limit.
   const bool wide_already = gradient.scalar_type() == at::kDouble;
-  InParts(0, gradient.numel(), wide_already ? std::numeric_limits<int32_t>::max() : kElementsOfAPart,
-          [&](int64_t first, int64_t size) {
-            const at::Tensor wide = gradient.narrow(0, first, size).to(at::kDouble);
-            at::Tensor(sum).add_(wide.dot(wide));
-          });
+  ForParts(0, gradient.numel(), wide_already ? std::numeric_limits<int32_t>::max() : kElementsPerPart,
+           [&](int64_t first, int64_t size) {
+             const at::Tensor wide = gradient.narrow(0, first, size).to(at::kDouble);
+             at::Tensor(sum).add_(wide.dot(wide));
+           });
 }
 
 void ClipAndGate(const Plan& plan, StepState& step) {
@@ -72,13 +74,14 @@ void ClipAndGate(const Plan& plan, StepState& step) {
   const at::Tensor norm = step.norms.select(0, modules);
   step.skipped.copy_(norm.isfinite().logical_not());
   const at::Tensor skipped = step.skipped.select(0, 0).to(at::kLong);
-  step.left_out.add_(skipped);
-  step.applied.add_(skipped.neg().add_(1));
+  step.skipped_steps.add_(skipped);
+  step.applied_steps.add_(skipped.neg().add_(1));
   const double limit = plan.optimizer.clip_grad_norm;
   if (limit <= 0) {
     step.clip.fill_(1);
     return;
   }
+  // torch.nn.utils.clip_grad_norm_ has the same 1e-6.
   const at::Tensor coefficient = at::full_like(norm, limit).div_(norm + 1e-6);
   step.clip.copy_(at::where(coefficient < 1, coefficient, at::ones_like(coefficient)));
 }
@@ -89,18 +92,19 @@ void StepAdamW(const OptimizerPlan& optimizer, const StepState& step, BucketStat
 
 void StepAdamWPlain(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket) {
   if (step.skipped.item<float>() != 0) return;
-  const int64_t count = step.applied.item<int64_t>();
+  const int64_t count = step.applied_steps.item<int64_t>();
   if (step.clip.item<double>() < 1) bucket.gradient_shard.mul_(step.clip);
   for (const DecayRange& range : bucket.ranges) {
-    InParts(range.first, range.end, kElementsOfAPart,
-            [&](int64_t first, int64_t size) { StepPart(optimizer, step, count, bucket, range.decay, first, size); });
+    ForParts(range.first, range.end, kElementsPerPart,
+             [&](int64_t first, int64_t size) { StepPart(optimizer, step, count, bucket, range.decay, first, size); });
   }
   CopyMasters(bucket);
 }
 
 void StepAdamWFused(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket) {
-  bucket.gradient_shard.mul_(step.clip);
-  const at::Tensor count = step.applied.to(at::kFloat);
+  bucket.gradient_shard.mul_(step.clip);  // 1 where nothing is clipped: asking would wait for the device
+  const at::Tensor count = step.applied_steps.to(at::kFloat);
+  // One call for all ranges that decay and one for all others: weight decay is an argument of the whole call.
   for (bool decay : {false, true}) {
     std::vector<at::Tensor> weights, gradients, first_moments, second_moments, counts;
     for (const DecayRange& range : bucket.ranges) {
@@ -128,6 +132,7 @@ void UpdateExpertBias(const StepState& step, ModuleState& state) {
   const Module& module = state.module();
   const double rate = module.real("moe.bias_rate");
   if (rate == 0) return;
+  // 0 in a skipped step, else 1: the update is multiplied by it instead of asking the device.
   const at::Tensor open = step.skipped.neg().add_(1).to(at::kLong);
   for (const ExpertBias& layer : state.expert_biases()) {
     const at::Tensor counts = ExpertCounts(step, module, *layer.layer);

@@ -1,5 +1,6 @@
-// The end of a step: scale, norm, clip, AdamW, expert bias (facts 5.2, 5.4, 3.6). Each reads and writes this rank's
-// shards only, and on a GPU none waits for the device.
+// The end of a step: scale the gradients, their norm, clip, AdamW, expert bias (docs/training/step.md#order). Each
+// function reads and writes this rank's shards only. On a GPU none waits for the device: whether the step is applied is
+// decided and kept there.
 #pragma once
 
 #include "executor/optimizer/module_state.h"
@@ -7,30 +8,36 @@
 
 namespace planwright::executor {
 
-// The bucket's gradient shard times 1 / max(N, 1), N the loss tokens of the global batch.
+// Multiplies the bucket's gradient shard by 1 / max(N, 1), N the loss tokens of the global batch
+// (docs/model/loss.md#normalization).
 void ScaleGradients(const StepState& step, BucketState& bucket);
 
-// Adds the squares of the bucket's gradient shard, each element once over all ranks, to `sum`, in double.
+// Adds the squares of the bucket's gradient shard to `sum`, in double. Ranks that hold a replica of another rank's
+// shard add nothing, so each element counts once (docs/training/step.md#gradient-norm).
 void SquareNorm(const BucketState& bucket, const at::Tensor& sum);
 
-// From the norms summed over the world: the global norm; skips the step unless it is finite; the clip coefficient
-// max_norm / (norm + 1e-6) if that is below 1 (max_norm 0: never). Every rank decides alike.
+// From the sums of squares over all ranks: the norm of each module and the global norm, whether the step is skipped
+// (its norm is not finite), and the clip coefficient: max_norm / (norm + 1e-6) if that is below 1, else 1. With
+// max_norm 0 it is always 1. All ranks have the same sums, so all decide the same
+// (docs/training/step.md#gradient-norm).
 void ClipAndGate(const Plan& plan, StepState& step);
 
-// One step of AdamW with decoupled weight decay on the owned shard; bias correction by the count of applied steps.
-// Writes the parameter shard. Nothing if the step is skipped.
+// One step of AdamW with decoupled weight decay on the owned shard; the bias correction uses the number of applied
+// steps (docs/training/step.md#adamw). Steps the masters and copies them to the parameter shard. A skipped step leaves
+// weights and states as they are.
 void StepAdamW(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket);
 
-// Its two forms. The plain one is what AdamW is, written out; it reads on the host whether the step is skipped, and
-// runs on CPUs, where that costs nothing. The fused one is LibTorch's, whose kernels look for themselves; it runs on
-// GPUs.
+// The two forms of StepAdamW. The plain one writes the formula out and runs on CPUs; it reads on the host whether the
+// step is skipped, which costs nothing there. The fused one is LibTorch's and runs on GPUs; its kernels read that on
+// the device. A test compares the fused one with the plain one.
 void StepAdamWPlain(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket);
 void StepAdamWFused(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket);
 
-// bias += rate * sign(total - experts * count) per layer, compared in integers. Nothing if the step is skipped.
+// For each layer with experts: bias += rate * sign(total - experts * count), compared in integers, so that no rounding
+// decides (docs/model/mixture_of_experts.md#expert-bias). A skipped step changes nothing.
 void UpdateExpertBias(const StepState& step, ModuleState& module);
 
-// The counts of a layer with experts, i64 [experts]: its row of `$expert_counts`.
+// The tokens that chose each expert of a layer, i64 [experts]: a row of `$expert_counts`.
 at::Tensor ExpertCounts(const StepState& step, const Module& module, const LayerSummary& layer);
 
 }  // namespace planwright::executor

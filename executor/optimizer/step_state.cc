@@ -3,7 +3,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
-#include "executor/scalar_type.h"
+#include "executor/tensors.h"
 
 namespace planwright::executor {
 
@@ -12,8 +12,9 @@ StepState::StepState(const Plan& plan, at::Device device) {
     const at::Tensor whole =
         at::zeros({accumulator.elements}, at::TensorOptions(device).dtype(ScalarTypeOf(accumulator.dtype)));
     TORCH_CHECK(accumulator.parts.empty() || static_cast<int64_t>(accumulator.parts.size()) == accumulator.elements,
-                accumulator.name, " has another number of parts than elements");
-    TORCH_CHECK(named_.emplace(accumulator.name, whole).second, "two sums are named ", accumulator.name);
+                accumulator.name, " has ", accumulator.elements, " elements but ", accumulator.parts.size(), " parts");
+    TORCH_CHECK(named_.emplace(accumulator.name, whole).second, "two accumulators are named ", accumulator.name);
+    // Parts are views of the whole, so that one all-reduce sums all of them.
     sums_.push_back(whole);
     for (size_t i = 0; i < accumulator.parts.size(); ++i) {
       named_.emplace(accumulator.name + "." + accumulator.parts[i], whole.narrow(0, static_cast<int64_t>(i), 1));
@@ -30,8 +31,8 @@ StepState::StepState(const Plan& plan, at::Device device) {
   norms = at::zeros({static_cast<int64_t>(plan.modules.size()) + 1}, wide);
   clip = at::ones({}, wide);
   skipped = at::zeros({1}, wide.dtype(at::kFloat));
-  applied = at::zeros({}, wide.dtype(at::kLong));
-  left_out = at::zeros({}, wide.dtype(at::kLong));
+  applied_steps = at::zeros({}, wide.dtype(at::kLong));
+  skipped_steps = at::zeros({}, wide.dtype(at::kLong));
 }
 
 void StepState::Begin(int64_t number) {
@@ -41,7 +42,7 @@ void StepState::Begin(int64_t number) {
 
 const at::Tensor& StepState::sum(std::string_view name) const {
   const auto found = named_.find(name);
-  TORCH_CHECK(found != named_.end(), "no sum ", std::string(name));
+  TORCH_CHECK(found != named_.end(), "the plan has no accumulator ", std::string(name));
   return found->second;
 }
 

@@ -1,6 +1,6 @@
-// The sums of the current step over microbatches, then over ranks (Plan::accumulators), and what the optimizer decides
-// from them. All of it lies on the device: the host launches a step without knowing whether it will be skipped, and
-// reads what came of it later (step_reports.h).
+// The sums of the current step (Plan::accumulators) and what the optimizer decides from them. Instructions add to the
+// sums over microbatches, then they are summed over ranks. All tensors are on the device: the host launches a step
+// without knowing whether it will be skipped, and reads the results later (executor/program/step_reports.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,16 +17,17 @@ namespace planwright::executor {
 
 struct StepState {
   StepState(const Plan& plan, at::Device device);
-  void Begin(int64_t step);
+  void Begin(int64_t step);  // sets the sums to zero
 
-  // The tensor of a sum, "$integers", or the one-element view of a part, "$reals.norm.language".
+  // The whole tensor of an accumulator, "$integers", or the one-element view of a part of it, "$reals.norm.language".
+  // c10::Error if the plan has no such sum.
   const at::Tensor& sum(std::string_view name) const;
 
-  // Known to the host: they follow from the step's number.
+  // Known to the host, as they follow from the number of the step.
   int64_t step = 0;  // from 0
   double learning_rate = 0, weight_decay = 0;
 
-  // Views of sums that the end of a step reads; undefined where a plan has no such sum.
+  // Views of the sums that the end of a step reads; undefined if the plan has no such sum.
   at::Tensor loss_tokens;           // i64 []
   at::Tensor expert_counts;         // i64, whole
   std::vector<at::Tensor> squares;  // fp64 [1], by module in plan order
@@ -35,8 +36,9 @@ struct StepState {
   at::Tensor norms;    // fp64 [modules + 1]: of each module in plan order, then over all
   at::Tensor clip;     // fp64 []: gradients are multiplied by it
   at::Tensor skipped;  // fp32 [1]: 1 where the step is not applied, else 0
-  // Over all steps, this one included.
-  at::Tensor applied, left_out;  // i64 []: steps that were applied (AdamW's own count), and that were skipped
+  // Over all steps so far, this one included: how many were applied (the count of AdamW's bias correction), and how
+  // many were skipped. i64 [].
+  at::Tensor applied_steps, skipped_steps;
 
  private:
   std::vector<at::Tensor> sums_;                          // whole ones

@@ -1,5 +1,5 @@
-// Counter-based random numbers: a draw is a pure function of (seed, name, index), so that neither the layout, nor
-// recompute, nor a resumed run can change it.
+// Counter-based random numbers: a draw is a pure function of (seed, name, index). So no layout, no recompute and no
+// resumed run can change it (docs/training/layout_independence.md#draws).
 #pragma once
 
 #include <array>
@@ -14,9 +14,9 @@ using PhiloxKey = std::array<uint32_t, 2>;
 // Philox4x32 with 10 rounds: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
 PhiloxCounter Philox4x32(PhiloxCounter counter, PhiloxKey key);
 
-// A stream of draws keyed by a run's seed and a name (a parameter's, "position_crop", ...). Index i uses counter block
-// i alone, with the name's hash in the counter's upper half and the seed as the key: distinct names give distinct
-// blocks, and draws may be taken in any order and from any thread.
+// A sequence of draws, keyed by a seed and a name (of a parameter, "position_crop", ...). Draw i uses counter block i
+// alone. The counter is i in its lower half and the hash of the name in its upper half; the key is the seed. So names
+// do not share blocks, and draws may be taken in any order and from any thread.
 class Philox {
  public:
   Philox(uint64_t seed, std::string_view name);

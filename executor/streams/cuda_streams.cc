@@ -1,3 +1,5 @@
+// Streams on a GPU. The host launches all instructions itself, in program order; CUDA events make the streams wait for
+// each other on the device.
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -11,22 +13,24 @@
 namespace planwright::executor {
 namespace {
 
-// One of CUDA's streams, with an event after each of its instructions for others to wait for.
-class Marked {
+// A CUDA stream with an event after each of its instructions, for which other streams can wait.
+class StreamWithEvents {
  public:
-  explicit Marked(c10::cuda::CUDAStream stream) : stream_(stream) {}
-  // Events and streams go with the process: nothing here may wait for a device that hangs.
+  explicit StreamWithEvents(c10::cuda::CUDAStream stream) : stream_(stream) {}
+  // No destructor: destroying events would wait for a device that hangs. They end with the process.
 
   const c10::cuda::CUDAStream& stream() const { return stream_; }
 
+  // Instruction `number` is launched on this stream.
   void Mark(int64_t number) {
-    Event& mark = marks_[static_cast<size_t>(count_++) % marks_.size()];
+    InstructionEvent& mark = marks_[static_cast<size_t>(count_++) % marks_.size()];
     if (mark.event == nullptr) C10_CUDA_CHECK(cudaEventCreateWithFlags(&mark.event, cudaEventDisableTiming));
     C10_CUDA_CHECK(cudaEventRecord(mark.event, stream_.stream()));
     mark.number = number;
   }
 
-  // `other` goes on once instruction `number` of this stream, or one soon after it, is done.
+  // `other` goes on once instruction `number` of this stream is done. A number behind the last instruction (as Join
+  // gives) means the last one. The marks ascend, so the search is a bisection.
   void LetWait(cudaStream_t other, int64_t number) const {
     int64_t first = std::max<int64_t>(0, count_ - static_cast<int64_t>(marks_.size())), end = count_ - 1;
     if (end < 0) return;
@@ -39,36 +43,38 @@ class Marked {
   }
 
  private:
-  struct Event {
+  struct InstructionEvent {
     int64_t number = -1;
     cudaEvent_t event = nullptr;
   };
   const c10::cuda::CUDAStream stream_;
-  std::array<Event, 1024> marks_;  // older instructions stand behind the oldest that is left
+  // A ring: who waits for an older instruction waits for the oldest that is left, which comes after it.
+  std::array<InstructionEvent, 1024> marks_;
   int64_t count_ = 0;
 };
 
 class CudaStreams : public Streams {
  public:
-  CudaStreams(int streams, Recorder& recorder, BeforeEach before_each)
-      : recorder_(recorder), before_each_(std::move(before_each)) {
+  CudaStreams(int streams, Recorder& recorder, BeforeInstruction before_instruction)
+      : recorder_(recorder), before_instruction_(std::move(before_instruction)) {
     streams_.emplace_back(c10::cuda::getCurrentCUDAStream());
     for (int stream = 1; stream < streams; ++stream) streams_.emplace_back(c10::cuda::getStreamFromPool());
     C10_CUDA_CHECK(cudaEventCreateWithFlags(&started_, cudaEventDisableTiming));
   }
 
-  bool here(int) const override { return true; }
+  bool runs_on_caller(int) const override { return true; }
 
   void Run(const StreamPlace& place, const std::function<void()>& work) override {
-    Marked& own = streams_[static_cast<size_t>(place.stream)];
+    StreamWithEvents& own = streams_[static_cast<size_t>(place.stream)];
     const c10::cuda::CUDAStreamGuard guard(own.stream());
     const cudaStream_t stream = own.stream().stream();
-    if (before_each_) before_each_();
+    if (before_instruction_) before_instruction_();
     for (size_t other = 0; other < place.waits.size(); ++other) {
       if (place.waits[other] >= 0) streams_[other].LetWait(stream, place.waits[other]);
     }
     if (place.communicates) {
-      // Each waits for the start of the one before, and so of all before that.
+      // NCCL kernels of several communicators can block each other on the device, so they start in one order on all
+      // ranks. Each waits for the start of the one before it, and so for all earlier ones.
       if (communicated_) C10_CUDA_CHECK(cudaStreamWaitEvent(stream, started_));
       C10_CUDA_CHECK(cudaEventRecord(started_, stream));
       communicated_ = true;
@@ -79,22 +85,22 @@ class CudaStreams : public Streams {
   }
 
   void Join() override {
-    for (const Marked& other : streams_) other.LetWait(streams_[0].stream().stream(), number_);
+    for (const StreamWithEvents& other : streams_) other.LetWait(streams_[0].stream().stream(), number_);
   }
 
  private:
   Recorder& recorder_;
-  const BeforeEach before_each_;
-  std::vector<Marked> streams_;
-  cudaEvent_t started_ = nullptr;  // all work before the last communication is done
-  bool communicated_ = false;
-  int64_t number_ = 0;
+  const BeforeInstruction before_instruction_;
+  std::vector<StreamWithEvents> streams_;
+  cudaEvent_t started_ = nullptr;  // recorded just before the last communication: done means that it may start
+  bool communicated_ = false;      // whether started_ has been recorded
+  int64_t number_ = 0;             // of the next instruction
 };
 
 }  // namespace
 
-std::unique_ptr<Streams> MakeCudaStreams(int streams, Recorder& recorder, BeforeEach before_each) {
-  return std::make_unique<CudaStreams>(streams, recorder, std::move(before_each));
+std::unique_ptr<Streams> MakeCudaStreams(int streams, Recorder& recorder, BeforeInstruction before_instruction) {
+  return std::make_unique<CudaStreams>(streams, recorder, std::move(before_instruction));
 }
 
 }  // namespace planwright::executor

@@ -1,3 +1,4 @@
+// Streams on a CPU: a queue and a thread for each.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -11,18 +12,18 @@
 namespace planwright::executor {
 namespace {
 
-// What is known of an instruction once it is handed over.
-struct Given {
-  int64_t number = 0;
-  std::vector<int64_t> waits;
-  int64_t communication = -1;  // its place among those that communicate; -1: it does not
+// An instruction on its way to its thread.
+struct QueuedInstruction {
+  int64_t number = 0;          // -1: the thread shall end
+  std::vector<int64_t> waits;  // as in StreamPlace
+  int64_t communication = -1;  // its number among the communications; -1: it is none
   std::function<void()> work;
 };
 
-// What threads tell each other.
-class Progress {
+// Which instructions are done, shared by all threads.
+class StreamProgress {
  public:
-  explicit Progress(int streams) : open_(static_cast<size_t>(streams)) {}
+  explicit StreamProgress(int streams) : open_(static_cast<size_t>(streams)) {}
 
   void Give(int stream, int64_t number) {
     const std::lock_guard lock(mutex_);
@@ -30,17 +31,19 @@ class Progress {
     given_ = number + 1;
   }
 
-  // An instruction may start when those that it waits for are done and, if it communicates, all earlier ones that do
-  // have started.
-  void WaitToStart(const Given& given) {
+  // An instruction may start when those that it waits for are done and, if it communicates, when all earlier
+  // communications have started. Without the second rule two ranks could start the same two communications in different
+  // orders, and each would wait for the other.
+  void WaitToStart(const QueuedInstruction& instruction) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] {
-      for (size_t stream = 0; stream < given.waits.size(); ++stream) {
-        if (!open_[stream].empty() && open_[stream].front() <= given.waits[stream]) return false;
+      // A stream works in order: its oldest open instruction tells how far it is.
+      for (size_t stream = 0; stream < instruction.waits.size(); ++stream) {
+        if (!open_[stream].empty() && open_[stream].front() <= instruction.waits[stream]) return false;
       }
-      return given.communication < 0 || started_ == given.communication;
+      return instruction.communication < 0 || started_ == instruction.communication;
     });
-    if (given.communication < 0) return;
+    if (instruction.communication < 0) return;
     ++started_;
     lock.unlock();
     changed_.notify_all();
@@ -74,97 +77,104 @@ class Progress {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::deque<int64_t>> open_;  // by stream: given and not done
-  int64_t given_ = 0, started_ = 0;
+  std::vector<std::deque<int64_t>> open_;  // by stream: instructions given and not done, oldest first
+  int64_t given_ = 0;                      // instructions given
+  int64_t started_ = 0;                    // communications started
 };
 
+// Tells the recorder how far the threads are.
 class HostCompletion : public Completion {
  public:
-  HostCompletion(std::shared_ptr<Progress> progress, uint64_t before)
+  HostCompletion(std::shared_ptr<StreamProgress> progress, uint64_t before)
       : progress_(std::move(progress)), before_(before) {}
   void Mark(uint64_t) override {}
   uint64_t Finished() override { return before_ + static_cast<uint64_t>(progress_->DoneInOrder()); }
 
  private:
-  const std::shared_ptr<Progress> progress_;
-  const uint64_t before_;  // the recorder's number of the last instruction that was not given to streams
+  const std::shared_ptr<StreamProgress> progress_;
+  // Instructions that the recorder counted before the first one given here: the two number differently.
+  const uint64_t before_;
 };
 
-// A stream of its own.
+// One stream except the main one: its queue and its thread.
 class StreamThread {
  public:
-  StreamThread(int stream, Progress& progress, const BeforeEach& before_each,
+  StreamThread(int stream, StreamProgress& progress, const BeforeInstruction& before_instruction,
                const std::function<void(const std::exception&)>& fail)
-      : stream_(stream), progress_(progress), before_each_(before_each), fail_(fail), thread_([this] { Work(); }) {}
+      : stream_(stream), progress_(progress), before_instruction_(before_instruction), fail_(fail),
+        thread_([this] { Work(); }) {}
   ~StreamThread() {
     Push({.number = -1});
     thread_.join();
   }
 
-  void Push(Given given) {
+  void Push(QueuedInstruction instruction) {
     {
       const std::lock_guard lock(mutex_);
-      queue_.push_back(std::move(given));
+      queue_.push_back(std::move(instruction));
     }
     changed_.notify_one();
   }
 
  private:
   void Work() {
-    at::set_num_threads(1);  // each thread has a number of its own
-    for (Given given = Pop(); given.number >= 0; given = Pop()) {
+    at::set_num_threads(1);  // LibTorch keeps this setting for each thread by itself
+    for (QueuedInstruction instruction = Pop(); instruction.number >= 0; instruction = Pop()) {
       try {
-        if (before_each_) before_each_();
-        progress_.WaitToStart(given);
-        given.work();
+        if (before_instruction_) before_instruction_();
+        progress_.WaitToStart(instruction);
+        instruction.work();
       } catch (const std::exception& error) {
         fail_(error);
       }
-      given.work = nullptr;  // what it held is let go before it counts as done
+      // Its values are released before it counts as done: those who wait for it may reuse their memory.
+      instruction.work = nullptr;
       progress_.Done(stream_);
     }
   }
 
-  Given Pop() {
+  QueuedInstruction Pop() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !queue_.empty(); });
-    Given given = std::move(queue_.front());
+    QueuedInstruction instruction = std::move(queue_.front());
     queue_.pop_front();
-    return given;
+    return instruction;
   }
 
   const int stream_;
-  Progress& progress_;
-  const BeforeEach& before_each_;
+  StreamProgress& progress_;
+  const BeforeInstruction& before_instruction_;
   const std::function<void(const std::exception&)>& fail_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Given> queue_;
-  std::thread thread_;  // the last member: it reads the others
+  std::deque<QueuedInstruction> queue_;
+  std::thread thread_;  // the last member: it uses the others
 };
 
 class HostStreams : public Streams {
  public:
-  HostStreams(int streams, Recorder& recorder, std::function<void(const std::exception&)> fail, BeforeEach before_each)
-      : fail_(std::move(fail)), before_each_(std::move(before_each)), progress_(std::make_shared<Progress>(streams)) {
+  HostStreams(int streams, Recorder& recorder, std::function<void(const std::exception&)> fail,
+              BeforeInstruction before_instruction)
+      : fail_(std::move(fail)), before_instruction_(std::move(before_instruction)),
+        progress_(std::make_shared<StreamProgress>(streams)) {
     recorder.Follow(std::make_unique<HostCompletion>(progress_, recorder.begun()));
     for (int stream = 1; stream < streams; ++stream) {
-      threads_.push_back(std::make_unique<StreamThread>(stream, *progress_, before_each_, fail_));
+      threads_.push_back(std::make_unique<StreamThread>(stream, *progress_, before_instruction_, fail_));
     }
   }
 
-  bool here(int stream) const override { return stream == 0; }
+  bool runs_on_caller(int stream) const override { return stream == 0; }
 
   void Run(const StreamPlace& place, const std::function<void()>& work) override {
-    Given given{
+    QueuedInstruction instruction{
         .number = number_++, .waits = place.waits, .communication = place.communicates ? communications_++ : -1};
-    progress_->Give(place.stream, given.number);
+    progress_->Give(place.stream, instruction.number);
     if (place.stream > 0) {
-      given.work = work;
-      return threads_[static_cast<size_t>(place.stream) - 1]->Push(std::move(given));
+      instruction.work = work;
+      return threads_[static_cast<size_t>(place.stream) - 1]->Push(std::move(instruction));
     }
-    if (before_each_) before_each_();
-    progress_->WaitToStart(given);
+    if (before_instruction_) before_instruction_();
+    progress_->WaitToStart(instruction);
     work();
     progress_->Done(0);
   }
@@ -173,8 +183,8 @@ class HostStreams : public Streams {
 
  private:
   const std::function<void(const std::exception&)> fail_;
-  const BeforeEach before_each_;
-  const std::shared_ptr<Progress> progress_;  // the recorder's, too
+  const BeforeInstruction before_instruction_;
+  const std::shared_ptr<StreamProgress> progress_;  // shared with the recorder, which may outlive this
   int64_t number_ = 0, communications_ = 0;
   std::vector<std::unique_ptr<StreamThread>> threads_;
 };
@@ -182,8 +192,9 @@ class HostStreams : public Streams {
 }  // namespace
 
 std::unique_ptr<Streams> MakeHostStreams(int streams, Recorder& recorder,
-                                         std::function<void(const std::exception&)> fail, BeforeEach before_each) {
-  return std::make_unique<HostStreams>(streams, recorder, std::move(fail), std::move(before_each));
+                                         std::function<void(const std::exception&)> fail,
+                                         BeforeInstruction before_instruction) {
+  return std::make_unique<HostStreams>(streams, recorder, std::move(fail), std::move(before_instruction));
 }
 
 }  // namespace planwright::executor

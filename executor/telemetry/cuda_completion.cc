@@ -1,7 +1,8 @@
-// An event costs the host less than half a microsecond and the device next to nothing, but is lost with a device that
-// breaks: what it had finished is then known up to the last look. A number that the stream writes to host memory
-// (cuStreamWriteValue64) would be read without the driver, and outlive the device, but costs each instruction 3
-// microseconds of the device; without its memory barrier it comes too early.
+// How far a GPU is, by one event after each instruction. An event costs the host less than half a microsecond and the
+// device almost nothing. Its weakness: if the device breaks, its events are lost, and only what was asked before is
+// known. The alternative is a number that the stream writes to host memory (cuStreamWriteValue64). It could be read
+// without the driver and would survive the device, but it costs 3 microseconds of the device for each instruction;
+// without its memory barrier the number arrives before the work is done.
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
@@ -18,40 +19,41 @@
 #include <thread>
 #include <vector>
 
-#include "executor/telemetry/completion.h"
+#include "executor/telemetry/recorder.h"
 #include "planner/run_files/recorder_format.h"
 
 namespace planwright::executor {
 namespace {
 
-// A launch that finds the device's queue full waits inside the driver, and whoever asks the driver then waits with it.
-// So the host is kept from filling the queue, which holds about a thousand kernels: it stays this many instructions
-// ahead at most.
-constexpr uint64_t kMostAhead = 64, kAheadIsLookedAt = 16;
+// A launch into a full queue waits inside the driver, and then every other call into the driver waits as well, those of
+// the watchdog included. So the host is kept from filling the queue, which holds about a thousand kernels: it is at
+// most kMostAhead instructions ahead, checked at every kCheckEvery-th instruction.
+constexpr uint64_t kMostAhead = 64, kCheckEvery = 16;
 
-// The events of the last instructions.
-class Marks {
+// The events of the last kRecorderEntries instructions. One thread adds; one other thread counts.
+class InstructionEvents {
  public:
-  Marks() : device_(c10::cuda::current_device()) {
+  InstructionEvents() : device_(c10::cuda::current_device()) {
     for (cudaEvent_t& event : events_) C10_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
   }
-  // They go with the process: nothing here may wait for a device that hangs.
+  // No destructor: destroying events would wait for a device that hangs. They end with the process.
 
   void Add(uint64_t number) {
     const cudaStream_t stream = c10::cuda::getCurrentCUDAStream().stream();
     C10_CUDA_CHECK(cudaEventRecord(EventOf(number), stream));
     streams_[number % kRecorderEntries].store(stream, std::memory_order_relaxed);
     marked_.store(number, std::memory_order_release);
-    if (number % kAheadIsLookedAt != 0 || number < kMostAhead) return;
-    while (!HasCome(EventOf(number - kMostAhead))) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    if (number % kCheckEvery != 0 || number < kMostAhead) return;
+    while (!IsDone(EventOf(number - kMostAhead))) std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
 
-  // Work of one stream ends in order, so the first of it that has not come is found by halving; what is done of all is
-  // before the first of those.
-  uint64_t Count() {
-    c10::cuda::set_device(device_);  // a thread that names none would wake up device 0
+  // The last instruction that is done together with all before it. Work of one stream ends in order, so the first open
+  // instruction of each stream is found by bisection. Everything before the earliest of these is done.
+  uint64_t CountDone() {
+    c10::cuda::set_device(device_);  // a thread without a device would initialise device 0
     const uint64_t marked = marked_.load(std::memory_order_acquire);
-    // Older numbers have lost their events to newer ones.
+    // The events of older instructions have been reused by newer ones. The walker is never so far ahead (kMostAhead)
+    // that an open one could be among them.
     uint64_t first_open = marked + 1, first = std::max(finished_ + 1, marked - std::min(marked, kRecorderEntries - 1));
     std::map<cudaStream_t, std::vector<uint64_t>> numbers;
     for (uint64_t number = first; number <= marked; ++number) {
@@ -59,31 +61,33 @@ class Marks {
     }
     for (const auto& [stream, own] : numbers) {
       const auto open =
-          std::partition_point(own.begin(), own.end(), [this](uint64_t number) { return HasCome(EventOf(number)); });
+          std::partition_point(own.begin(), own.end(), [this](uint64_t number) { return IsDone(EventOf(number)); });
       if (open != own.end()) first_open = std::min(first_open, *open);
     }
     return finished_ = std::max(finished_, first_open - 1);
   }
 
  private:
-  static bool HasCome(cudaEvent_t event) {
+  static bool IsDone(cudaEvent_t event) {
     if (cudaEventQuery(event) == cudaSuccess) return true;
-    static_cast<void>(cudaGetLastError());  // not yet is no error to be found by others
+    // "Not ready" is recorded as an error. Clear it, or LibTorch would report it.
+    static_cast<void>(cudaGetLastError());
     return false;
   }
   cudaEvent_t EventOf(uint64_t number) { return events_[number % kRecorderEntries]; }
 
   const c10::DeviceIndex device_;
   std::array<cudaEvent_t, kRecorderEntries> events_{};
-  std::array<std::atomic<cudaStream_t>, kRecorderEntries> streams_{};  // on which the event is
+  std::array<std::atomic<cudaStream_t>, kRecorderEntries> streams_{};  // on which each event was recorded
   std::atomic<uint64_t> marked_{0};
-  uint64_t finished_ = 0;  // of the thread that counts
+  uint64_t finished_ = 0;  // used by the counting thread alone
 };
 
-// A thread that asks the driver for others, who do not wait for long if it does not answer.
-class Looks {
+// Hands questions to a thread that may block in the driver. Who asks waits for the answer for a limited time only.
+class AnswerBoard {
  public:
-  uint64_t Get(std::chrono::milliseconds patience) {
+  // The newest answer; after `patience` the last one that there was.
+  uint64_t Ask(std::chrono::milliseconds patience) {
     std::unique_lock lock(mutex_);
     const uint64_t mine = ++asked_;
     wake_.notify_all();
@@ -91,7 +95,7 @@ class Looks {
     return finished_;
   }
 
-  // `count` until the end of the process, or until End.
+  // Answers each question with `count`, until End is called. Runs on the answering thread.
   void Answer(const std::function<uint64_t()>& count) {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -122,16 +126,17 @@ class Looks {
 class CudaCompletion : public Completion {
  public:
   CudaCompletion() {
-    std::thread([marks = marks_, looks = looks_] { looks->Answer([&] { return marks->Count(); }); }).detach();
+    // Detached, and holding what it uses: if the driver blocks it for ever, nobody waits for it.
+    std::thread([events = events_, board = board_] { board->Answer([&] { return events->CountDone(); }); }).detach();
   }
-  ~CudaCompletion() override { looks_->End(); }
+  ~CudaCompletion() override { board_->End(); }
 
-  void Mark(uint64_t number) override { marks_->Add(number); }
-  uint64_t Finished() override { return looks_->Get(std::chrono::milliseconds(50)); }
+  void Mark(uint64_t number) override { events_->Add(number); }
+  uint64_t Finished() override { return board_->Ask(std::chrono::milliseconds(50)); }
 
  private:
-  const std::shared_ptr<Marks> marks_ = std::make_shared<Marks>();
-  const std::shared_ptr<Looks> looks_ = std::make_shared<Looks>();
+  const std::shared_ptr<InstructionEvents> events_ = std::make_shared<InstructionEvents>();
+  const std::shared_ptr<AnswerBoard> board_ = std::make_shared<AnswerBoard>();
 };
 
 }  // namespace

@@ -17,6 +17,7 @@
 namespace planwright::executor {
 namespace {
 
+// Cuts a text that is too long.
 template <size_t size>
 void CopyText(char (&target)[size], const char* text, size_t length) {
   if (length >= size) length = size - 1;
@@ -38,6 +39,7 @@ absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Open(const std::string& run_
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  // All blocks are allocated now. On a full disk a later write to the mapping would end the process with SIGBUS.
   const int problem = file < 0 ? errno : posix_fallocate(file, 0, sizeof(RecorderPage));
   if (problem != 0) {
     const std::string why = std::strerror(problem);
@@ -52,6 +54,7 @@ absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Open(const std::string& run_
   page->rank = rank;
   page->pid = static_cast<int32_t>(getpid());
   CopyText(page->host, host.data(), host.size());
+  // The magic comes last: a reader that finds it knows that the rest of the page is written.
   std::atomic_thread_fence(std::memory_order_release);
   std::memcpy(page->magic, kRecorderMagic, sizeof kRecorderMagic);
   return std::unique_ptr<Recorder>(new Recorder(page));
@@ -65,6 +68,7 @@ void Recorder::Begin(RecorderState state, int64_t step, int microbatch, int orig
   Launched();
   const uint64_t number = page_->begun.load(std::memory_order_relaxed) + 1;
   RecorderEntry& entry = page_->entries[number % kRecorderEntries];
+  // A reader takes an entry only if its number is the same before and after reading; 0 marks it as incomplete.
   entry.number.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   entry.step = step;
@@ -86,6 +90,7 @@ void Recorder::Launched() {
   Completion* device = device_.load(std::memory_order_acquire);
   if (device != nullptr) device->Mark(number);
   launched_.store(number, std::memory_order_release);
+  // Without a device an instruction is done when its call has returned.
   if (device == nullptr && !failed_.load()) page_->done.store(number, std::memory_order_release);
 }
 
@@ -93,8 +98,10 @@ void Recorder::Refresh() {
   Completion* device = device_.load(std::memory_order_acquire);
   if (device == nullptr) return;
   const uint64_t finished = device->Finished();
-  if (failed_.load()) return;  // asked after the device: what an abort releases is not taken for progress
+  // Checked after asking the device, not before: an abort between the two would look like progress.
+  if (failed_.load()) return;
   uint64_t known = page_->done.load(std::memory_order_relaxed);
+  // Several threads refresh: the number must never go back.
   while (known < finished && !page_->done.compare_exchange_weak(known, finished, std::memory_order_release)) {
   }
 }
@@ -106,7 +113,7 @@ void Recorder::Done() {
 }
 
 void Recorder::Fail(int exit_code, const char* message) {
-  Refresh();
+  Refresh();  // the last moment at which the device's answer is still true
   failed_.store(true);
   page_->exit_code = exit_code;
   page_->failed = Now(CLOCK_MONOTONIC);

@@ -1,5 +1,5 @@
-// Writes the pages of recorder_format.h: what this rank was given to do and how much of it is done, readable after its
-// death.
+// Writes the pages of planner/run_files/recorder_format.h: which instructions this rank has begun and how many of them
+// are done. The launcher reads them after the death of the rank.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -8,42 +8,59 @@
 #include <memory>
 #include <string>
 
-#include "executor/telemetry/completion.h"
 #include "planner/run_files/recorder_format.h"
 
 namespace planwright::executor {
 
-// One thread begins instructions; the others may call what says so.
+// How far a device is with the work that it was given. A launch returns long before its work is done, so the last
+// launched instruction does not say where a rank hangs.
+class Completion {
+ public:
+  virtual ~Completion() = default;
+  // All work of instruction `number` is launched. Numbers ascend by one. Waits only for a device that is far behind.
+  virtual void Mark(uint64_t number) = 0;
+  // The last marked instruction that is done together with all instructions before it. May be called from any thread.
+  // If the device hangs, it still returns soon, with what was known before.
+  virtual uint64_t Finished() = 0;
+};
+
+// For the current CUDA device: an event after each instruction, on the stream that is current when it is marked. The
+// host is kept from running more than a few dozen instructions ahead. Only in builds with CUDA.
+std::unique_ptr<Completion> MakeCudaCompletion();
+
+// One thread calls Begin, Launched and Done. Other threads may call the functions that say so.
 class Recorder {
  public:
-  // Makes RUN/recorder/rankNNNN. ResourceExhausted if it cannot be written.
+  // Creates RUN/recorder/rankNNNN. ResourceExhausted if it cannot be written.
   static absl::StatusOr<std::unique_ptr<Recorder>> Open(const std::string& run_dir, int rank, const std::string& host);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // From now on an instruction is done when `device` says so, not when its launch has returned. Called once, before an
-  // instruction that runs there.
+  // From now on an instruction counts as done when `device` says so, not when its launch has returned. Called once,
+  // before the first instruction that runs on that device.
   void Follow(std::unique_ptr<Completion> device) {
     owned_ = std::move(device);
     device_.store(owned_.get(), std::memory_order_release);
   }
 
-  // An instruction begins, and all work of the one before is launched: the device is told to say when it has come that
-  // far. A call begins before what it calls. `place` is the instruction's index in the list that `path` names. Does not
-  // return in a rank that has failed: what its communicators are made to let go must not look like progress.
+  // An instruction begins, and all work of the one before it is launched. `path` and `place`: the list or block that
+  // contains the instruction, and its index there. `step` is counted from 1 (0: before the first), `microbatch` and
+  // `origin` are -1 if there is none. Does not return in a rank that has failed: aborting its communicators releases
+  // the walker, and that must not look like progress.
   void Begin(RecorderState state, int64_t step, int microbatch, int origin, const std::string& path, size_t place,
              const std::string& instruction);
-  // All work of the instruction begun last is launched, on the current stream: said where the next one may begin on
-  // another.
+  // All work of the last instruction begun is launched, on the current stream. Only programs on several streams call
+  // it: the next instruction may begin on another stream.
   void Launched();
-  // The program has ended. Waits for the device.
+  // The program has ended. Waits until the device has done everything.
   void Done();
 
-  // From any thread. Refresh takes over what the device has finished since.
+  // All below may be called from any thread. Refresh asks the device how far it is, and records it.
   void Refresh();
-  // The last words of a rank, once. Nothing is written after them.
+  // Records why the rank ends. Called once; nothing is recorded after it.
   void Fail(int exit_code, const char* message);
+  // Numbers of the last instruction that has begun, is launched, is done; 0: none.
   uint64_t begun() const { return page_->begun.load(std::memory_order_acquire); }
   uint64_t launched() const { return launched_.load(std::memory_order_acquire); }
   uint64_t done() const { return page_->done.load(std::memory_order_acquire); }

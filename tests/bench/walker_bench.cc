@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "executor/run_program.h"
+#include "executor/program/program_walker.h"
 
 namespace planwright::executor {
 namespace {

@@ -1,4 +1,4 @@
-// A recipe for GPUs never runs on CPU ranks unless somebody says so.
+// A recipe for GPUs runs on CPU ranks only if the user asks for that.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-// The executor with one planted failure and without the proof of its plan, so that tests can see what becomes of a run.
+// The executor with one planned failure and without the check of its plan, so that tests can see how a run ends.
 //   PLANWRIGHT_FAULT=throw | kill | stop | endless | device (GPUs only: an index out of bounds)
 //   PLANWRIGHT_FAULT_STEP=N                            in the first linear of this step, counted from 1
 //   PLANWRIGHT_FAULT=skip                              or all sums over $reals left out of the program
@@ -18,8 +18,8 @@
 #include <limits>
 #include <string>
 
-#include "executor/op_table.h"
-#include "executor/rank_main.h"
+#include "executor/ops/handler.h"
+#include "executor/rank/rank_main.h"
 
 namespace planwright::executor {
 namespace {
@@ -35,7 +35,7 @@ void Mark() {
   std::ofstream(Variable("PLANWRIGHT_FAULT_MARK")) << std::chrono::steady_clock::now().time_since_epoch().count();
 }
 
-// On a device the work never ends and its launch returns at once; on the host the call does not return.
+// On a GPU the launch returns at once and the kernel never ends; on a CPU the call does not return.
 void WorkForEver(const at::Tensor& input) {
 #ifdef PLANWRIGHT_CUDA
   if (input.is_cuda()) return at::cuda::sleep(std::numeric_limits<int64_t>::max());
@@ -43,7 +43,7 @@ void WorkForEver(const at::Tensor& input) {
   for (;;) pause();
 }
 
-// An assertion inside a kernel: the device gives up everything that it was given.
+// An assertion fails inside a kernel: the device drops all work that it was given.
 void BreakTheDevice(const at::Tensor& input) {
   input.index_select(0, at::full({1}, input.size(0), input.options().dtype(at::kLong)));
 }

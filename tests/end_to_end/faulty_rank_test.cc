@@ -1,5 +1,5 @@
-// One rank throws, is killed, is stopped, works for ever, or leaves out a collective: the run ends by itself, nobody is
-// left behind, and outcome.json names rank and instruction. On CPU ranks over Gloo; tests/gpu has the same on GPUs.
+// One rank throws, is killed, is stopped, runs for ever, or leaves out a collective: the run ends by itself, no process
+// is left, and outcome.json names rank and instruction. On CPU ranks over Gloo; tests/gpu has the same on GPUs.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -16,8 +16,8 @@ namespace {
 
 using Case = std::tuple<std::string, int>;
 
-// How long healthy ranks may wait for each other: longer than a whole short run takes here, as they are started at the
-// same time.
+// How long healthy ranks may wait for each other. Longer than a whole short run takes here: several runs are started at
+// the same time.
 int TimeoutSeconds() {
   static const int seconds = [] {
     std::string folder = (std::filesystem::temp_directory_path() / "planwright_healthy_XXXXXX").string();
@@ -46,7 +46,7 @@ TEST_P(FaultyRank, EndsTheRunAndIsNamed) {
                       .timeout_seconds = TimeoutSeconds(),
                       .patience_seconds = std::chrono::seconds(kPatience).count()};
   const Aftermath after = RunWithFault(run);
-  EXPECT_EQ(Misjudged(run, after), "") << after.outcome << "\n" << after.output;
+  EXPECT_EQ(WhatIsWrong(run, after), "") << after.outcome << "\n" << after.output;
 }
 
 INSTANTIATE_TEST_SUITE_P(Any, FaultyRank,

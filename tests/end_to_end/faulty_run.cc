@@ -17,7 +17,7 @@ namespace planwright::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC, as are the recorder's times
+using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC, like the times in recorder pages
 
 int64_t Now() { return Clock::now().time_since_epoch().count(); }
 
@@ -38,7 +38,7 @@ Started StartRun(const FaultyRun& run, const std::string& folder) {
       folder + "/output");
 }
 
-// When the first rank noticed; a death is noticed when it happens, and a rank that is stopped when its time is over.
+// When the first rank noticed the failure. A death is noticed when it happens, a stopped rank when its time is over.
 std::optional<int64_t> NoticedAt(const FaultyRun& run, const std::string& run_dir, std::optional<int64_t> fault) {
   std::optional<int64_t> first;
   const auto consider = [&](int64_t moment) { first = std::min(first.value_or(moment), moment); };
@@ -83,7 +83,7 @@ Aftermath RunWithFault(const FaultyRun& run) {
   return after;
 }
 
-std::string Misjudged(const FaultyRun& run, const Aftermath& after) {
+std::string WhatIsWrong(const FaultyRun& run, const Aftermath& after) {
   if (!after.ended) return "the run did not end by itself";
   if (!after.noticed) return "the fault did not happen, or nobody noticed it";
   const bool hang = run.fault == "stop" || run.fault == "endless" || run.fault == "skip";
@@ -96,7 +96,7 @@ std::string Misjudged(const FaultyRun& run, const Aftermath& after) {
   if (!after.outcome.is_object() || !after.outcome.contains("rank")) return "outcome.json names no rank";
   const nlohmann::json& at = after.outcome.at("instruction");
   if (run.fault == "skip") {
-    // Each waits for the other, in another collective, and either may report first: the other must be told, too.
+    // Each waits for the other in another collective, and either may report first. The report must name both.
     const nlohmann::json elsewhere = after.outcome.value("elsewhere", nlohmann::json::array());
     if (elsewhere.size() != 1) return "outcome.json does not tell where the other rank is";
     return Contains(at, "all_reduce $reals") || Contains(elsewhere[0], "all_reduce $reals")
@@ -104,7 +104,8 @@ std::string Misjudged(const FaultyRun& run, const Aftermath& after) {
                : "outcome.json names other collectives";
   }
   if (after.outcome.at("rank") != run.fault_rank) return "outcome.json names another rank";
-  // A device that breaks takes with it how far it was: it is known what it had done, and where its rank noticed.
+  // A broken device no longer says how far it was. Known are the last instruction that it had done, and the one at
+  // which its rank noticed.
   if (run.fault == "device")
     return at.is_string() && after.outcome.at("last_done").is_string() ? "" : "outcome.json does not tell between what";
   if (!Contains(at, "step " + std::to_string(run.fault_step) + " > ") || !Contains(at, " > linear "))

@@ -1,5 +1,5 @@
-// A run of the tiny recipe in which one rank fails on purpose, and what became of it. On CPU ranks or GPUs, for tests
-// and for tests/gpu.
+// A run of the tiny recipe in which one rank fails on purpose, and how it ended. On CPU ranks or GPUs; also for
+// tests/gpu.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -17,22 +17,22 @@ struct FaultyRun {
   int fault_rank = 0;
   int fault_step = 2;        // from 1. In the first, most communicators have not been used yet
   int timeout_seconds = 0;   // the run's
-  int patience_seconds = 0;  // from its start to when it is given up and everything is killed
+  int patience_seconds = 0;  // after this time the test kills everything
 };
 
 struct Aftermath {
-  bool ended = false;             // the launcher left by itself and nobody is left behind
+  bool ended = false;             // the launcher ended by itself and no process is left
   int status = -1;                // of the launcher
   nlohmann::json outcome;         // RUN/outcome.json; null: there is none
   std::string output;             // what was printed
   std::optional<double> noticed;  // seconds from the fault to when a rank, or the launcher, noticed it
-  std::optional<double> gone;     // seconds from then until nobody was left
+  std::optional<double> gone;     // seconds from then until no process was left
 };
 
 Aftermath RunWithFault(const FaultyRun& run);
 
-// What is wrong with an aftermath: empty if the run ended with the right status and named the rank, and the instruction
-// that it was at.
-std::string Misjudged(const FaultyRun& run, const Aftermath& after);
+// What is wrong with the end of a run. Empty if it ended with the right status and named the right rank and
+// instruction.
+std::string WhatIsWrong(const FaultyRun& run, const Aftermath& after);
 
 }  // namespace planwright::testing

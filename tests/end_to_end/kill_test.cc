@@ -1,5 +1,5 @@
-// Kill any rank at any moment: the launcher names it (rank, host, instruction), and everything is gone long before a
-// time-out.
+// A rank is killed at any moment: the launcher names it (rank, host, instruction), and all processes are gone long
+// before a time-out.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ class KillTest : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  // The tiny model on tp2 + tp2: every rank is in some group of two, in the bridge's or in the world's collectives.
+  // The tiny model on tp2 + tp2: every rank is in a tp group, and in the groups of the bridge and of all ranks.
   Started LaunchTiny() {
     return StartProgram(
         {std::string(kBin) + "plan", "launch", PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
@@ -46,7 +46,7 @@ class KillTest : public ::testing::Test {
 
   std::string RunDir() const { return folder_ + "/run"; }
 
-  // -1: it does not come.
+  // The process of a rank; -1: it did not start in time.
   pid_t PidOf(int rank) {
     pid_t found = -1;
     Eventually([&] {
@@ -100,7 +100,7 @@ TEST_F(KillTest, EachRankInTheMiddleOfTraining) {
     fs::remove_all(RunDir());
     const Started launch = LaunchTiny();
     WaitForSteps(2 + rank);
-    std::this_thread::sleep_for(rank * 7ms);  // somewhere else in the step each time
+    std::this_thread::sleep_for(rank * 7ms);  // at another place of the step each time
     KillAndExpect(launch, rank, true);
   }
 }
@@ -123,7 +123,7 @@ TEST_F(KillTest, AnInterruptEndsEverything) {
   EXPECT_TRUE(ProcessesWith(RunDir()).empty());
 }
 
-// The same at many moments: seeded, so that a failure can be repeated.
+// The same at many moments, drawn with a seed, so that a failure can be repeated.
 TEST_F(KillTest, SoakAnyRankAtAnyMoment) {
   std::mt19937 random(1234);
   for (int round = 0; round < 60; ++round) {

@@ -1,5 +1,5 @@
-// Whether the recorder's word on what a GPU has done is true, and what it costs: kernels that run a known while, and
-// many that do not.
+// Checks that the recorder is right about what a GPU has done, with kernels that run for a known time; and measures
+// what that costs, with many short kernels.
 #include <ATen/cuda/Sleep.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "executor/communication/nccl_communicator.h"
+#include "executor/communication/backends.h"
 #include "executor/streams/streams.h"
 #include "executor/telemetry/recorder.h"
 
@@ -28,7 +28,7 @@ bool Tell(bool good, const char* what) {
   return good;
 }
 
-// While the second of three instructions runs, the first is done and the second is not; in the end all are.
+// While the second of three instructions runs, the first is done and the second is not. In the end all are done.
 bool FollowsTheDevice(Recorder& recorder) {
   const at::Tensor value = at::empty({1024}, at::TensorOptions(at::kCUDA).dtype(at::kFloat));
   value.fill_(1.0);
@@ -57,8 +57,8 @@ bool FollowsTheDevice(Recorder& recorder) {
   return good;
 }
 
-// On two streams a later instruction may be done before an earlier one; what counts is what is done without a gap. The
-// third waits for the first.
+// On two streams a later instruction may be done before an earlier one. Only instructions that are done without a gap
+// count. The third waits for the first.
 bool FollowsSeveralStreams(Recorder& recorder) {
   const at::Tensor value = at::empty({1024}, at::TensorOptions(at::kCUDA).dtype(at::kFloat));
   value.fill_(0.0);
@@ -84,12 +84,12 @@ bool FollowsSeveralStreams(Recorder& recorder) {
   const uint64_t after = recorder.done() - before;
   std::printf("      two streams: %llu done while the first runs, then %llu; the one that waits reads %g\n",
               static_cast<unsigned long long>(during), static_cast<unsigned long long>(after), read);
-  bool good = Tell(during == 0 && after >= 2, "nothing counts as done before what stands in front of it");
+  bool good = Tell(during == 0 && after >= 2, "an instruction counts as done only after all before it");
   good &= Tell(read == 1, "an instruction waits for what it names on another stream");
   return good;
 }
 
-// The smallest of several means: what it costs, without what else went on.
+// The smallest of several means: the cost itself, without disturbances.
 template <typename Work>
 double Nanoseconds(Work work) {
   constexpr int kRepeats = 20, kCalls = 200;

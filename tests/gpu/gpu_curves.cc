@@ -23,8 +23,8 @@ constexpr int kSteps = 20;
 struct GpuLayout {
   Layout layout;
   int ranks;
-  // PLANWRIGHT_FAULT of faulty_executor: instructions on streams at random, delayed at random; empty: the ordinary
-  // executor
+  // PLANWRIGHT_FAULT of faulty_executor: instructions on random streams with random delays. Empty: the ordinary
+  // executor.
   const char* streams = "";
 };
 
@@ -61,7 +61,7 @@ class Judge {
     return all;
   }
 
-  // How far the reference in fp32 is from fp64, both on the CPU: what rounding alone does to a curve.
+  // The distance between fp32 and fp64 on the CPU: what rounding alone does to a curve.
   void TellRounding() {
     const TrainingRun narrow = Train(kPrecisions[0], GpuLayouts()[0], "cpu"),
                       wide = Train(kPrecisions[1], GpuLayouts()[0], "cpu");
@@ -93,7 +93,7 @@ class Judge {
     const TrainingRun run = Train(precision, layout, "cuda");
     if (!Ran(run, layout.layout.name)) return false;
     const Comparison comparison = Compare(run, reference, precision.tolerance);
-    // A first step that chooses other experts leaves nothing compared, and fp64 has no ties.
+    // If the first step chooses other experts, nothing is compared; and in fp64 there are no ties.
     const bool parted_too_early =
         comparison.parted_at && (*comparison.parted_at == 0 || std::strcmp(precision.name, "fp64") == 0);
     const bool agrees = comparison.differences.empty() && !parted_too_early;
@@ -122,10 +122,10 @@ class Judge {
   }
 
   std::string binaries_, recipe_;
-  std::chrono::steady_clock::time_point started_;  // of the run that is told next
+  std::chrono::steady_clock::time_point started_;  // start of the run that is printed next
 };
 
-// The items that words name, taking those words away; all items if none is named.
+// The items that `words` name; their words are removed. All items if none is named.
 template <typename Item, typename Name>
 std::vector<Item> Chosen(const std::vector<Item>& items, std::vector<std::string>& words, Name name) {
   std::vector<Item> chosen;

@@ -1,6 +1,6 @@
 // Lets one rank of a run on GPUs throw, be killed, be stopped, launch a kernel that never ends or one that breaks the
-// device, or leave out a collective, on each rank in turn, and tells what became of the run. The processes are real:
-// `plan launch --local --device cuda` with failing_executor.
+// device, or leave out a collective; each rank in turn. Prints how each run ended. The processes are real: `plan launch
+// --local --device cuda` with failing_executor.
 //
 //   gpu_faults BINARIES RECIPE RANKS [FAULT[@STEP] ...]
 //
@@ -15,13 +15,13 @@
 namespace planwright::testing {
 namespace {
 
-// of the runs: healthy instructions of the tiny model take milliseconds, joining a group a second or two
+// The time-out of the runs. Healthy instructions of the tiny model take milliseconds, joining a group a second or two.
 constexpr int kTimeoutSeconds = 6;
 constexpr double kLate = 2.0;  // a hang is noticed this long after the time-out at the latest
 constexpr double kGone = 5.0;  // and everything is gone this long after anything was noticed
 
 std::string Judge(const FaultyRun& run, const Aftermath& after) {
-  const std::string wrong = Misjudged(run, after);
+  const std::string wrong = WhatIsWrong(run, after);
   if (!wrong.empty()) return wrong;
   const bool hang = run.fault == "stop" || run.fault == "endless";
   if (run.fault != "skip" && *after.noticed > (hang ? kTimeoutSeconds : 0) + kLate) return "it was noticed too late";
@@ -57,7 +57,8 @@ int Main(int argc, char** argv) {
   }
   std::vector<std::string> faults(argv + 4, argv + argc);
   if (faults.empty()) faults = {"throw", "kill", "stop", "endless", "device"};
-  // Between ranks, also where NCCL has yet to connect them, and where each waits for the other.
+  // With two ranks also in the first step, where NCCL has not connected them yet, and with ranks that wait for each
+  // other.
   if (argc == 4 && ranks == 2) faults.insert(faults.end(), {"throw@1", "endless@1", "skip"});
   bool all = true;
   for (const std::string& fault : faults) {

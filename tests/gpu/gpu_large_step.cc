@@ -1,6 +1,6 @@
-// The end of a step on a shard of 5e9 elements, more than LibTorch takes at once in a dot product: it runs, its norm is
-// right, every element moves, and what it makes on the way stays under 256 MB by the allocator's own count. Needs a GPU
-// of 100 GB.
+// The end of a step on a shard of 5e9 elements, more than LibTorch's dot product takes at once: it runs, its norm is
+// right, every element moves, and its temporary tensors stay under 256 MB by the allocator's own count. Needs a GPU
+// with 100 GB.
 #include <ATen/TensorOperators.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <functional>
 
-#include "executor/communication/nccl_communicator.h"
+#include "executor/communication/backends.h"
 #include "executor/optimizer/optimizer.h"
 
 namespace planwright::executor {
@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kElements = 5'000'000'000, kTemporaries = 256'000'000;
 
 int64_t Allocated(bool peak) {
-  const auto stat = c10::cuda::CUDACachingAllocator::getDeviceStats(0).allocated_bytes[0];  // of pools of all sizes
+  const auto stat = c10::cuda::CUDACachingAllocator::getDeviceStats(0).allocated_bytes[0];  // over pools of all sizes
   return peak ? stat.peak : stat.current;
 }
 
@@ -28,7 +28,7 @@ bool Tell(bool good, const char* what) {
   return good;
 }
 
-// Runs one part of the step and tells what it needed.
+// Runs one part of the step and prints how much memory it needed.
 bool Within(const char* what, const std::function<void()>& work) {
   c10::cuda::device_synchronize();
   c10::cuda::CUDACachingAllocator::resetPeakStats(0);
@@ -65,7 +65,7 @@ int Main() {
   step.learning_rate = 0.01, step.weight_decay = 0.1;
   BucketState& bucket = module.buckets()[0];
   bucket.parameters.fill_(1.0);
-  // Scaled: 2 everywhere but at the last element, which must count too. Doubles hold the sum of the squares exactly.
+  // Scaled: 2 everywhere except at the last element, which must count too. The sum of the squares is exact in fp64.
   bucket.gradient_shard.fill_(8.0);
   bucket.gradient_shard[kElements - 1].fill_(4e6);
   step.sum("$integers.loss_tokens").fill_(4);
@@ -78,7 +78,7 @@ int Main() {
   const double norm = step.norms[1].item<double>();  // over all modules
   std::printf("      norm %.17g, expected %.17g\n", norm, std::sqrt(expected));
   good &= Tell(norm == std::sqrt(expected), "the norm counts every element once");
-  // The first step is the learning rate against the gradient's sign, after decay; the same everywhere.
+  // The first step moves each weight by the learning rate against the sign of its gradient, after decay.
   double worst = 0;
   constexpr int64_t kPart = 1 << 26;
   for (int64_t first = 0; first < kElements; first += kPart) {

@@ -1,7 +1,7 @@
 // Counts how often the host waits for the device: a library that CUDA loads into a program by itself
 // (CUDA_INJECTION64_PATH), with CUPTI's callbacks. Counted are calls of the program's first thread, the walker's, that
-// return only when the device has done something. The count is always in the file HOST_WAITS.N, N the rank, as a rank
-// leaves without a last word. With HOST_WAITS_TRACE set, stderr tells who waits.
+// return only when the device has done something. The count is always up to date in the file HOST_WAITS.N, N the rank,
+// because a rank ends by _exit. With HOST_WAITS_TRACE set, stderr says which calls wait.
 #include <cupti.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ void Trace(const char* name) {
 
 bool IsWalker() { return syscall(SYS_gettid) == getpid(); }
 
-// By the start of their names, as there is one of each for both meanings of the default stream.
+// By the start of their names: each has two variants, for the two kinds of default stream.
 bool Waits(std::string_view name) {
   for (std::string_view waiting : {"cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize",
                                    "cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize", "cuMemcpyDtoH_"}) {
@@ -42,7 +42,7 @@ bool Waits(std::string_view name) {
   return name == "cudaMemcpy" || name.starts_with("cudaMemcpy_");
 }
 
-// A runtime function calls the driver's; what is under way is counted once.
+// A runtime function calls driver functions; the outermost call alone is counted.
 thread_local int depth = 0;
 
 void CUPTIAPI OnCall(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void* data) {

@@ -1,5 +1,5 @@
-// What `plan diff` says of the loss curve is true: pairs that it calls equivalent train the same curve, pairs that it
-// says may differ train another.
+// What `plan diff` says about the loss curve is true: plans that it calls equivalent train the same curve, and plans
+// that it says may differ train another one.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -14,10 +14,10 @@ namespace planwright::testing {
 namespace {
 
 constexpr char kTiny[] = "recipes/nemotron_moe_vlm_tiny.yaml";
-constexpr int kSteps = 3;  // the third loss has felt two updates of the weights
+constexpr int kSteps = 3;  // the third loss depends on two updates of the weights
 constexpr double kSame = 1e-9, kOther = 1e-6;
 
-// Small and short, in fp64, so that the difference of two curves is never rounding.
+// Small and short, in fp64, so that a difference between two curves is never rounding.
 const std::vector<std::string> kBase = {"precision.params=fp64", "batch.global_samples=4", "budget.train_samples=40",
                                         "budget.learning_rate.decay_samples=40",
                                         "budget.learning_rate.warmup_samples=4"};

@@ -1,5 +1,5 @@
-// The comparison notices what it is there to notice: each deliberate fault moves a loss, a norm or a gradient far
-// beyond the tolerance of layouts_test.cc, or stops the run.
+// The comparison of curves would notice a fault: each deliberate one moves a loss, a norm or a gradient far beyond the
+// tolerance of layouts_test.cc, or stops the run.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
-// The executor with one deliberate fault and without the proof of its plan, so that the numerics tests can show that
-// they would notice.
+// The executor with one deliberate fault and without the check of its plan, so that the numerics tests can show that
+// they notice it.
 //   PLANWRIGHT_FAULT=shifted_bridge_rows | swapped_bridge_lanes | doubled_gradient | missing_tp_sum |
 //                    misplaced_expert_rows
-// Or with its instructions on other streams, which must change nothing:
+// Or with instructions moved to other streams, which must not change any result:
 //   PLANWRIGHT_FAULT=random_streams:SEED
 #include <ATen/ops/roll.h>
 #ifdef PLANWRIGHT_CUDA
@@ -19,8 +19,8 @@
 #include <string_view>
 #include <thread>
 
-#include "executor/op_table.h"
-#include "executor/rank_main.h"
+#include "executor/ops/handler.h"
+#include "executor/rank/rank_main.h"
 #include "planner/groups/derive_groups.h"
 #include "planner/verify/verify.h"
 
@@ -32,14 +32,14 @@ std::string Fault() {
   return fault ? fault : "";
 }
 
-// Rows that belong to the image before: what a bridge that delivers another sample's rows looks like.
+// Every image gets the rows of the one before: as if a bridge delivered the rows of another sample.
 Tensors MergeShiftedRows(const ComputeContext& context) {
   Tensors inputs = context.inputs;
   inputs[1] = at::roll(inputs[1], 1, 0);
   return ops::RunMergeImages({context.instruction, context.call, inputs, context.parameters, context.gradients});
 }
 
-// Only the last layer's: one of many.
+// Only the gradient of o_proj: one weight among many.
 Tensors AddGradientTwice(const ComputeContext& context) {
   if (context.instruction.gradients.front() == "o_proj") ops::RunLinearWeightGrad(context);
   return ops::RunLinearWeightGrad(context);
@@ -59,15 +59,16 @@ ComputeHandler FaultyHandlerOf(OpKind kind) {
   return ComputeHandlerOf(kind);
 }
 
-// "random_streams:7": instructions on three streams at random, the same on all ranks, and delays at random, other ones
-// on each. Not a fault: a plan may say so, and it is proved like any other.
+// "random_streams:7": instructions are put on three streams at random, the same on all ranks, and delayed at random,
+// differently on each rank. This is no fault: a plan may do so, and it is verified like any other.
 std::optional<uint64_t> StreamSeed() {
   const std::string fault = Fault(), name = "random_streams:";
   if (fault.rfind(name, 0) != 0) return std::nullopt;
   return std::stoull(fault.substr(name.size()));
 }
 
-// Both ends of a communication name one stream; roles of one module and stage are equal; a call has no stream.
+// Both ends of a communication must name the same stream, roles of one module and stage must be equal, and a call has
+// no stream.
 void ScatterOverStreams(std::vector<Instruction>& body, uint64_t seed, const std::string& list) {
   for (Instruction& op : body) {
     if (op.kind == OpKind::kCall || op.kind == OpKind::kExchange) continue;
@@ -93,7 +94,7 @@ absl::Status ScatterOverStreams(Plan& plan, uint64_t seed) {
   return absl::OkStatus();
 }
 
-// A millisecond at most, often nothing. On a GPU the stream is delayed, not the host.
+// Delays by a millisecond at most, and half of the time not at all. On a GPU the stream is delayed, not the host.
 void Delay(bool cuda) {
   thread_local std::mt19937_64 random(std::random_device{}());
   const int64_t microseconds = static_cast<int64_t>(random() % 2000) - 1000;
@@ -129,7 +130,8 @@ absl::Status DamagePlan(Plan& plan) {
 int main(int argc, char** argv) {
   using namespace planwright::executor;
   const bool cuda = std::find(argv, argv + argc, std::string_view("cuda")) != argv + argc;
-  const BeforeEach delay = [cuda] { Delay(cuda); };
-  return RankMain(argc, argv,
-                  {.compute = FaultyHandlerOf, .prepare = DamagePlan, .before_each = StreamSeed() ? delay : nullptr});
+  const BeforeInstruction delay = [cuda] { Delay(cuda); };
+  return RankMain(
+      argc, argv,
+      {.compute = FaultyHandlerOf, .prepare = DamagePlan, .before_instruction = StreamSeed() ? delay : nullptr});
 }

@@ -30,7 +30,7 @@ inline std::vector<std::string> Join(std::vector<std::string> a, const std::vect
   return a;
 }
 
-// Every layout that the tiny model is judged on; one rank is the reference.
+// Every layout on which the tiny model is tested; one rank is the reference.
 inline std::vector<Layout> TinyLayouts() {
   return {
       {"one_and_one", Join(EncoderOn(1, 1), LanguageOn(1, 1, 1, 1))},

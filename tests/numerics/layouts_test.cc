@@ -1,5 +1,5 @@
-// Numbers must not depend on the layout: the same recipe on any layout trains the same curve as one rank (design). Real
-// processes over Gloo.
+// Numbers must not depend on the layout: the same recipe on any layout trains the same curve as on one rank
+// (docs/training/layout_independence.md). Real processes over Gloo.
 #include "tests/numerics/layouts.h"
 
 #include <gtest/gtest.h>
@@ -16,8 +16,7 @@ namespace {
 
 constexpr char kTiny[] = "recipes/nemotron_moe_vlm_tiny.yaml";
 constexpr char kToy[] = "recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml";
-// Rounding grows over twenty steps of AdamW; a wrong weight, sample or factor shows at 1e-3 and above (see
-// faults_test.cc).
+// Rounding grows over twenty steps of AdamW. A wrong weight, sample or factor shows at 1e-3 and above (faults_test.cc).
 constexpr double kFp64 = 1e-9, kFp32 = 1e-5;
 
 const std::vector<std::string> kOneRank = Join(EncoderOn(1, 1), LanguageOn(0, 1, 1, 1));
@@ -60,10 +59,11 @@ Flips FlipsOf(const std::string& layer, const Tensors& a, const Tensors& b) {
   return flips;
 }
 
-// Where routing parts, the choice must have been within the measured noise of a tie. Both runs have the same expert
-// bias there (it moves by integer counts, which agreed until then), so when they prefer different experts although no
-// score of the token differs by more than d, the gap between the two was below 2 d in both. d must be no more than
-// rounding makes of the other tokens. Looked at in the first layer that flips: behind it, values differ for a reason.
+// If two runs choose different experts, the choice must have been a tie within the measured noise. Both runs have the
+// same expert bias there: it moves by integer counts, which agreed until then. So if they prefer different experts
+// although no score of the token differs by more than d, the gap between the two experts was below 2 d in both. And d
+// must not be larger than what rounding does to the other tokens. This is checked in the first layer with different
+// choices: values of later layers differ for a reason.
 void ExpectPartedAtATie(const std::string& recipe, const std::string& precision, const std::vector<std::string>& layout,
                         int steps) {
   const TrainingRun a = Launch({recipe, Join({"precision.params=" + precision}, layout), steps, ""});

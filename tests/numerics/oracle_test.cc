@@ -1,6 +1,6 @@
-// Another implementation's whole model (tests/golden/vlm_oracle) is met through the ordinary path: a recipe, published
-// weights, a recorded batch, --probe. Its gradients are of the summed loss; ours are divided by the number of loss
-// tokens.
+// The results of another implementation of the whole model (tests/golden/vlm_oracle) are reproduced in the ordinary
+// way: a recipe, published weights, a recorded batch, --probe. Its gradients are of the summed loss; ours are divided
+// by the number of loss tokens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ const Tensors& Expected() {
   return expected;
 }
 
-// The chosen experts of a token stand in no order; their weights follow them.
+// The order of a token's chosen experts is not defined; the weights are in the order of the experts.
 void SortChoices(const std::string& layer, Tensors& values) {
   WholeTensor &ids = values.at(layer + ".expert_ids"), &weights = values.at(layer + ".expert_weights");
   const int64_t k = ids.shape.back();

@@ -22,7 +22,7 @@ std::string FreshFolder() {
   return pattern;
 }
 
-// Arguments hold no quotes: paths and overrides of these tests.
+// Arguments are quoted simply: paths and overrides of these tests contain no quotes.
 std::string Quoted(const std::string& argument) { return "'" + argument + "'"; }
 
 int RunCommand(const std::string& command, std::string& output) {

@@ -1,4 +1,4 @@
-// Real runs of real binaries: writes nothing by hand, reads what a user would read.
+// Real runs of the real programs. Reads what a user would read.
 #pragma once
 
 #include <map>
@@ -35,12 +35,12 @@ struct LaunchOptions {
   std::string binaries;  // the folder of `plan`; empty: this build's
 };
 
-// `plan launch --local --probe` of a recipe into a fresh folder, and everything it left.
+// Runs `plan launch --local --probe` of a recipe in a new folder, and returns everything that it left.
 TrainingRun Launch(const LaunchOptions& options);
 
-// Where two runs part beyond `tolerance` (relative): losses and module norms of every step, every parameter's gradient
-// at the first and the last step. Empty: they agree. In runs whose routing parts, only steps before that are compared,
-// and the parting is told in `parted_at`.
+// Where two runs differ by more than `tolerance` (relative): losses and module norms of every step, and every
+// parameter's gradient at the first and the last step. Empty: they agree. If the runs choose different experts at some
+// step, only the steps before it are compared, and `parted_at` names it.
 struct Comparison {
   std::vector<std::string> differences;  // worst first within each kind
   std::optional<size_t> parted_at;       // index of the first step with another routing fingerprint

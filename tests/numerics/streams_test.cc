@@ -1,5 +1,6 @@
-// A stream says where an instruction runs, never what comes of it: to the last bit. Overlap is the use of it;
-// instructions on streams at random, which are delayed at random, are the judge. Real processes over Gloo.
+// A stream says where an instruction runs and never changes a result, not even the last bit. Tested with overlap, which
+// is what streams are for, and with instructions put on streams at random and delayed at random. Real processes over
+// Gloo.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 

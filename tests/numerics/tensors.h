@@ -1,4 +1,4 @@
-// Whole tensors of a probe file as doubles, and how far two of them are apart.
+// Whole tensors of a probe file as doubles, and the distance between two of them.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ struct WholeTensor {
 
 using Tensors = std::map<std::string, WholeTensor>;
 
-// Reads a safetensors file; fails the test with the path when it cannot.
+// Reads a safetensors file. If it cannot, the test fails with the path.
 Tensors ReadTensors(const std::string& path);
 
-// |a - b| / |b| in the Euclidean norm; |a| where b is all zero. Infinite when shapes differ or a value is not finite.
+// |a - b| / |b| in the Euclidean norm; |a| if b is all zero. Infinite if shapes differ or a value is not finite.
 double Distance(const WholeTensor& a, const WholeTensor& b);
 
 }  // namespace planwright::testing

@@ -1,7 +1,5 @@
-// Every collective over Gloo against a serial reference computed from all ranks' inputs, which each rank can make
-// itself.
-#include "executor/communication/collectives.h"
-
+// Every collective over Gloo, compared with a serial reference. Each rank can compute the inputs of all ranks, and so
+// the reference.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
@@ -14,7 +12,8 @@
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "executor/communication/gloo_communicator.h"
+#include "executor/communication/backends.h"
+#include "executor/communication/communicator.h"
 #include "executor/communication/rendezvous.h"
 #include "tests/executor/communication/world.h"
 #include "tests/support/eventually.h"
@@ -24,7 +23,7 @@ namespace {
 
 constexpr int kRanks = 3;
 
-// What rank `rank` brings: different everywhere, exact in every dtype used.
+// The input of rank `rank`: different on each rank, exact in every dtype used.
 at::Tensor Piece(int rank, at::IntArrayRef shape, at::ScalarType dtype) {
   int64_t elements = 1;
   for (int64_t size : shape) elements *= size;
@@ -109,7 +108,7 @@ TEST(Collectives, AllToAllTransposesCounts) {
   });
 }
 
-// Rank a sends counts[a][b] rows to b, for several tables with zero rows here and there.
+// Rank a sends counts[a][b] rows to b, for several tables, with zeros among them.
 TEST(Collectives, AllToAllVMovesRows) {
   OverGloo([](Communicator& group, int rank) {
     const std::vector<std::vector<std::vector<int64_t>>> tables = {
@@ -153,7 +152,7 @@ TEST(Collectives, BroadcastFromEachRoot) {
   });
 }
 
-// A ring both ways at once, two messages a pair: deadlocks if sends and receives do not progress together.
+// A ring in both directions at once, two messages for each pair: deadlocks unless sends and receives progress together.
 TEST(Collectives, ExchangeProgressesTogetherAndKeepsOrder) {
   OverGloo([](Communicator& group, int rank) {
     constexpr int64_t kElements = 1 << 18;  // beyond any socket buffer

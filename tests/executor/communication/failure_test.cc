@@ -1,5 +1,5 @@
-// What becomes of a communication whose peer is gone, does not come, or brings something else: a type, and from it an
-// exit status.
+// A communication whose peer is gone, does not come, or does something else fails with a kind, which gives the exit
+// status.
 #include "executor/communication/failure.h"
 
 #include <ATen/ops/full.h>
@@ -10,8 +10,8 @@
 #include <csignal>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "executor/communication/collectives.h"
-#include "executor/communication/gloo_communicator.h"
+#include "executor/communication/backends.h"
+#include "executor/communication/communicator.h"
 #include "executor/communication/rendezvous.h"
 #include "planner/run_files/exit_status.h"
 #include "tests/executor/communication/world.h"
@@ -22,8 +22,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How rank 0 fails when it adds two numbers with rank 1, which does `peer` instead and leaves, perhaps before rank 0
-// has quite joined it. The status of its kind; 1: no such error.
+// Rank 0 runs an all-reduce with rank 1, which does `peer` instead and ends, perhaps before rank 0 has fully joined.
+// Returns the exit status of the kind with which rank 0 fails; 1: another error, or none.
 int StatusOfRank0(std::chrono::milliseconds timeout, const std::function<void(c10d::Store& store)>& peer) {
   return RunWorld(2, [&](int rank, int port) {
     std::signal(SIGPIPE, SIG_IGN);  // as the executor does
@@ -56,8 +56,8 @@ TEST(Failure, APeerThatIsGoneIsLost) {
   EXPECT_EQ(StatusOfRank0(testing::kPatience, [](c10d::Store&) {}), kExitPeerLost);
 }
 
-// The time-out is for a peer that never comes and must be long enough for one that joins: many times what that takes
-// here.
+// The time-out is meant for a peer that never comes, but must be long enough for one that joins: many times what
+// joining takes here.
 TEST(Failure, APeerThatDoesNotComeIsATimeOut) {
   const auto start = std::chrono::steady_clock::now();
   ASSERT_EQ(StatusOfRank0(testing::kPatience, [](c10d::Store&) {}), kExitPeerLost);
@@ -67,11 +67,11 @@ TEST(Failure, APeerThatDoesNotComeIsATimeOut) {
 }
 
 TEST(Failure, TypesOfOthersHaveAKind) {
-  EXPECT_EQ(KindOf(CommunicationError(FailureKind::kTimeOut, "")), FailureKind::kTimeOut);
-  EXPECT_EQ(KindOf(c10::AcceleratorError({}, 700, "")), FailureKind::kDevice);
-  EXPECT_EQ(KindOf(c10::DistStoreError(c10::SourceLocation{}, "")), FailureKind::kPeerLost);
-  // Words say nothing.
-  EXPECT_EQ(KindOf(std::runtime_error("gloo: NCCL timed out, connection closed by peer")), FailureKind::kOurs);
+  EXPECT_EQ(FailureKindOf(CommunicationError(FailureKind::kTimeOut, "")), FailureKind::kTimeOut);
+  EXPECT_EQ(FailureKindOf(c10::AcceleratorError({}, 700, "")), FailureKind::kDevice);
+  EXPECT_EQ(FailureKindOf(c10::DistStoreError(c10::SourceLocation{}, "")), FailureKind::kPeerLost);
+  // The text of an error decides nothing.
+  EXPECT_EQ(FailureKindOf(std::runtime_error("gloo: NCCL timed out, connection closed by peer")), FailureKind::kOurs);
   EXPECT_EQ(ExitStatusOf(FailureKind::kDevice), kExitDevice);
   EXPECT_EQ(ExitStatusOf(FailureKind::kOurs), kExitInternal);
 }

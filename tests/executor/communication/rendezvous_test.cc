@@ -22,8 +22,8 @@ Environment Local(int rank, int ranks, int port) {
           .timeout = testing::kPatience};
 }
 
-// Status of the agreement: 0 agreed, 14 refused and the message names all of `names`, 3 refused without them, 4
-// anything else.
+// The outcome of AgreeOnPlan as an exit status: 0 agreed; 14 refused, and the message contains all of `names`; 3
+// refused without them; 4 anything else.
 int Agree(const Environment& environment, const std::string& digest, const std::vector<std::string>& names) {
   auto store = OpenStore(environment);
   if (!store.ok()) return 4;
@@ -106,7 +106,7 @@ TEST_F(EnvironmentTest, ReadsSlurmsVariables) {
 }
 
 TEST_F(EnvironmentTest, RefusesWhatIsUnclear) {
-  EXPECT_FALSE(ReadEnvironment().ok());  // never rank 0 by default
+  EXPECT_FALSE(ReadEnvironment().ok());  // a missing RANK is an error, not rank 0
   for (const char* rank : {"", "-1", "1 ", "x", "4"}) {
     Set(rank, "4");
     EXPECT_FALSE(ReadEnvironment().ok()) << rank;

@@ -28,8 +28,8 @@ inline int FreePort() {
   return ntohs(address.sin_port);
 }
 
-// `body(rank, port)` returns the rank's exit status; an exception or a failed expectation is status 1. Forked before
-// this process has started any thread of torch's.
+// `body(rank, port)` returns the rank's exit status; an exception or a failed expectation is status 1. Call it before
+// this process starts any thread of LibTorch: a fork does not copy threads.
 inline std::vector<int> RunWorld(int ranks, const std::function<int(int rank, int port)>& body) {
   const int port = FreePort();
   std::vector<pid_t> children;

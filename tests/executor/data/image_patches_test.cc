@@ -1,5 +1,3 @@
-#include "executor/data/image_patches.h"
-
 #include <ATen/ops/_upsample_bilinear2d_aa.h>
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
@@ -7,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "executor/data/images.h"
 #include "executor/random/philox.h"
 
 namespace planwright::executor {
@@ -46,7 +45,7 @@ TEST(DynamicResolution, GivesLegalGridsOrRefuses) {
       EXPECT_LE(grid->rows * grid->cols, 64);
     }
   }
-  EXPECT_FALSE(DynamicResolution(20, 4000, 16, 4, 128, 2).ok());  // too thin (facts 3.9)
+  EXPECT_FALSE(DynamicResolution(20, 4000, 16, 4, 128, 2).ok());  // too thin
 }
 
 TEST(Resize, IsTheAntialiasedBilinearFilterOfTorch) {
@@ -76,11 +75,11 @@ TEST(Resize, IsTheAntialiasedBilinearFilterOfTorch) {
 
 TEST(MakePatches, OrdersChannelRowColumnInsidePatchesRowByRow) {
   const Pixels pixels = Noise(8, 12);
-  const Image image = MakePatches(pixels, {2, 3}, 4);  // the size it has: nothing is resized
+  const Image image = MakePatches(pixels, {2, 3}, 4);  // its own size: nothing is resized
   EXPECT_EQ(image.rows, 2);
   EXPECT_EQ(image.cols, 3);
   ASSERT_EQ(image.patches.size(), 6u * 48);
-  // Patch 5 is the second row's third: channel 1, row 2, column 3 of it is pixel (6, 11).
+  // Patch 5 is the third of the second row; its channel 1, row 2, column 3 is pixel (6, 11).
   EXPECT_NEAR(image.patches[5 * 48 + (1 * 4 + 2) * 4 + 3],
               (pixels.values[(6 * 12 + 11) * 3 + 1] / 255 - 0.4578275) / 0.26130258, 1e-12);
   EXPECT_NEAR(image.patches[0], (pixels.values[0] / 255 - 0.48145466) / 0.26862954, 1e-12);

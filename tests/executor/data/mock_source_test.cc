@@ -19,7 +19,7 @@ std::vector<Sample> Samples(const Plan& plan, int count) {
   return samples;
 }
 
-// The signs of the pattern that an image's patches share, the noise averaged out.
+// The signs of the pattern that all patches of an image share; the noise is averaged out.
 std::vector<int> Signature(const Image& image, int64_t values) {
   const int64_t patches = image.rows * image.cols;
   std::vector<int> signature;
@@ -31,7 +31,7 @@ std::vector<int> Signature(const Image& image, int64_t values) {
   return signature;
 }
 
-// Nearest of the known patterns, or a new one: patterns of deviation 1 differ in about half of their signs.
+// The nearest of the known patterns, or a new one: different patterns differ in about half of their signs.
 int ClassOf(const std::vector<int>& signature, std::vector<std::vector<int>>& known) {
   for (size_t i = 0; i < known.size(); ++i) {
     int differences = 0;
@@ -115,7 +115,7 @@ TEST(MockSource, WithoutAnEncoderTheSequenceIsText) {
   EXPECT_NE(samples[0].tokens, samples[1].tokens);
 }
 
-// Where nothing stands for images every id but pad is text, and every label counts.
+// Without an image token, every id except pad is text, and every label counts.
 TEST(MockSource, WithoutAnImageTokenEveryOtherIdIsText) {
   Plan plan = MockPlan();
   plan.data.patch = plan.data.max_images = 0;

@@ -1,4 +1,4 @@
-// Plans with just what samples are made from.
+// Plans that contain only what sample sources read.
 #pragma once
 
 #include "planner/plan/plan.h"

@@ -29,7 +29,7 @@ inline std::string PngOf(int width, int height, const std::vector<uint8_t>& rgba
   return file;
 }
 
-// One member: its header, its contents, filled to whole blocks. `size` < 0: that of the contents.
+// One member: its header and its contents, filled up to whole blocks. `size`: what the header says; < 0: the true size.
 inline std::string TarMemberOf(const std::string& name, const std::string& contents, char type = '0',
                                int64_t size = -1) {
   std::string header(512, '\0');

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "executor/data/png_image.h"
+#include "executor/data/images.h"
 #include "executor/data/tar_file.h"
 #include "tests/executor/data/shard_files.h"
 

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <set>
 
-#include "executor/data/image_patches.h"
+#include "executor/data/images.h"
 #include "executor/data/window_packer.h"
 #include "tests/executor/data/plans.h"
 #include "tests/executor/data/shard_files.h"

@@ -1,4 +1,4 @@
-// Cross entropy over a cut vocabulary: what tp ranks make between the reductions, put together by hand.
+// Cross entropy over a cut vocabulary: the test does by hand what the reductions over tp do between the operations.
 #include <ATen/ops/cat.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/tensor.h>

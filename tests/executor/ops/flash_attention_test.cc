@@ -41,7 +41,7 @@ TEST(FlashAttention, MeetsThePlainFormForwardAndBackward) {
 
   ASSERT_EQ(flash[1].sizes(), exact[1].sizes());
   EXPECT_EQ(flash[1].scalar_type(), at::kFloat);
-  EXPECT_LT(RelativeGap(flash[0], exact[0]), 0.01);  // bf16 has 8 bits: 0.004 a rounding
+  EXPECT_LT(RelativeGap(flash[0], exact[0]), 0.01);  // bf16 has 8 bits: one rounding is 0.004
   EXPECT_LT(RelativeGap(flash[1], exact[1]), 1e-5);
   EXPECT_LT(RelativeGap(grad, exact_grad), 0.01);
 }

@@ -1,6 +1,6 @@
-// On a GPU: every handler of the language model makes what it makes on the CPU, which the other tests judge. fp64 shows
-// that it is the same mathematics; bf16, at sizes that its kernels want, goes through flash attention and grouped
-// products.
+// On a GPU: every handler of the language model gives the same results as on the CPU, which the other tests check. fp64
+// shows that it is the same mathematics. bf16, at sizes that the kernels accept, goes through flash attention and
+// grouped products.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/tensor.h>
@@ -22,8 +22,8 @@ class Gpu : public testing::TestWithParam<at::ScalarType> {
 
   double Tolerance() const { return GetParam() == at::kDouble ? 1e-11 : 0.015; }
 
-  // Runs on both, compares outputs and gradients, and gives back the CPU's fp64 outputs. Inputs in `host` stay on the
-  // host.
+  // Runs on both, compares outputs and gradients, and returns the fp64 outputs of the CPU. Inputs in `host` stay in
+  // host memory.
   Tensors Both(const char* name, Handler handler, const Attributes& attributes, const Tensors& inputs,
                const Tensors& parameters = {}, const Tensors& gradient_like = {}, const std::set<size_t>& host = {}) {
     SCOPED_TRACE(name);
@@ -40,7 +40,7 @@ class Gpu : public testing::TestWithParam<at::ScalarType> {
   }
 
  private:
-  // What the GPU gets, in fp64.
+  // The numbers that the GPU gets, in fp64.
   Tensors Rounded(const Tensors& tensors) const {
     Tensors result;
     for (const at::Tensor& x : tensors) result.push_back(x.is_floating_point() ? x.to(GetParam()).to(at::kDouble) : x);
@@ -92,7 +92,7 @@ TEST_P(Gpu, CausalAttention) {
   const at::Tensor qkv = Random({S, B, (q + 2 * kv) * d}), da = Random({S, B, q * d});
   const at::Tensor rounded = qkv.to(GetParam());
   const Tensors out = Both("attention", ops::RunCausalAttention, attributes, {qkv});
-  // The GPU's own normaliser: rounded to bf16 it would scale whole rows.
+  // The lse of the GPU itself: rounded to bf16 it would scale whole rows.
   Op op(attributes);
   const Tensors gpu = op.Run(ops::RunCausalAttention, {rounded.to(at::kCUDA)});
   const at::Tensor gradient =
@@ -104,12 +104,12 @@ TEST_P(Gpu, CausalAttention) {
 
 TEST_P(Gpu, Experts) {
   const int64_t L = 3, H = 32, ffn = 48;
-  const at::Tensor counts = at::tensor({20, 0, 30, 10, 0, 40}, at::kLong).view({2, 3});  // nobody sends to expert 1
+  const at::Tensor counts = at::tensor({20, 0, 30, 10, 0, 40}, at::kLong).view({2, 3});  // no row goes to expert 1
   const at::Tensor rows = Random({100, H}), weights = Random({100}), dout = Random({100, H});
   const Tensors matrices = {Random({L, ffn, H}), Random({L, H, ffn})};
   const Tensors out = Both("experts", ops::RunExperts, {}, {rows, weights, counts}, matrices, {}, {2});
   Both("experts grad", ops::RunExpertsGrad, {}, {dout, rows, weights, out[1], counts}, matrices, matrices, {4});
-  // Of one source the counts stay on the device; widths that fill no tile, runs shorter and longer than one.
+  // With one source the counts stay on the device. Widths that do not fill a tile; runs shorter and longer than a tile.
   for (const int64_t width : {int64_t{48}, int64_t{37}, int64_t{130}}) {
     const at::Tensor few = at::tensor({70, 0, 30}, at::kLong);
     const Tensors own = {Random({L, width, H}), Random({L, H, width})};

@@ -1,4 +1,5 @@
-// The Mamba mixer and attention against the position-by-position recursion and dense softmax, whole and cut over tp.
+// The Mamba mixer against the recursion position by position, and attention against a dense softmax; whole, and cut
+// over tp.
 #include <ATen/ops/cat.h>
 
 #include "tests/executor/ops/reference.h"
@@ -9,7 +10,7 @@ namespace {
 
 using reference::MambaSizes;
 
-// One mixer: inputs, parameters and the gradient that arrives.
+// One mixer: its inputs, its parameters and the gradient of its output.
 struct Mixer {
   MambaSizes z{.heads = 4, .groups = 2, .head_dim = 3, .state = 5};
   at::Tensor zxbcdt, conv_weight, conv_bias, A_log, D, dt_bias, norm, dyn;
@@ -28,7 +29,7 @@ struct Mixer {
   Attributes gate() const { return {{"inner", z.inner()}, {"group_size", z.inner() / z.groups}, {"eps", 1e-5}}; }
   Tensors parameters() const { return {conv_weight, conv_bias, A_log, D, dt_bias, norm}; }
 
-  // What tensor parallelism hands to one of two ranks: half of every part.
+  // What one of two tp ranks gets: half of every part.
   Mixer Half(int rank) const {
     Mixer half = *this;
     half.z.heads /= 2;
@@ -118,7 +119,8 @@ TEST(Mamba, OneChunkMayBeLongerThanTheSequence) {
 TEST(Mamba, StrongDecayDoesNotOverflow) {
   Mixer mixer(150, 1);
   mixer.A_log.fill_(4);
-  mixer.dt_bias.fill_(-2);  // about -8 a position: unmasked, the first to the last of a chunk would be exp(1000)
+  mixer.dt_bias.fill_(
+      -2);  // about -8 for each position: without the mask, exp(1000) would appear between the ends of a chunk
   ExpectSame(RunMixer(mixer, 128), Reference(mixer));
 }
 
@@ -128,7 +130,7 @@ TEST(Mamba, HalvesOverTpMakeTheWhole) {
   EXPECT_SAME(at::cat({left.yn, right.yn}, 2), whole.yn);
   for (const size_t one_d : {2, 3, 4, 5})
     EXPECT_SAME(at::cat({left.gradients[one_d], right.gradients[one_d]}), whole.gradients[one_d]);
-  Mixer cut = mixer;  // cut the whole gradient as the input was cut
+  Mixer cut = mixer;  // cuts the whole gradient as the input was cut
   cut.zxbcdt = whole.dzxbcdt;
   EXPECT_SAME(left.dzxbcdt, cut.Half(0).zxbcdt);
   EXPECT_SAME(right.dzxbcdt, cut.Half(1).zxbcdt);
@@ -142,7 +144,7 @@ Mixer As(Mixer mixer, at::ScalarType values, at::ScalarType parameters) {
 }
 
 TEST(Mamba, Fp32AndBf16StayNearFp64) {
-  // what the narrow types can hold
+  // rounded, as the kernel gets them
   const Mixer mixer = As(As(Mixer(40, 1), at::kBFloat16, at::kFloat), at::kDouble, at::kDouble);
   const Result exact = RunMixer(mixer, 16), fp32 = RunMixer(As(mixer, at::kFloat, at::kFloat), 16);
   EXPECT_LT(Gap(fp32.yn, exact.yn), 1e-5);
@@ -151,7 +153,7 @@ TEST(Mamba, Fp32AndBf16StayNearFp64) {
   const Result bf16 = RunMixer(As(mixer, at::kBFloat16, at::kFloat), 16);
   EXPECT_EQ(bf16.yn.scalar_type(), at::kBFloat16);
   EXPECT_EQ(bf16.states.scalar_type(), at::kFloat);
-  // a rounding is 0.004 at most; xbc, y and their gradients are rounded on the way
+  // One rounding to bf16 is 0.004 at most; xbc, y and their gradients are rounded on the way.
   EXPECT_LT(NormGap(bf16.yn, exact.yn), 0.02);
   EXPECT_LT(NormGap(bf16.dzxbcdt, exact.dzxbcdt), 0.04);
 }

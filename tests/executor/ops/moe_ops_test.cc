@@ -1,4 +1,4 @@
-// Router, dispatch order and experts against dense references, and the project's derived golden cases.
+// Router, order of rows and experts against dense references and golden cases.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/ones_like.h>
@@ -105,7 +105,7 @@ TEST(Route, OneExpertKeepsItsScore) {
   EXPECT_SAME(Added(gradients[0]), gate.grad());
 }
 
-// One rank holds every expert: route, permute, experts, unpermute and all of their gradients, with the auxiliary loss.
+// One rank has all experts: route, permute, experts, unpermute and all their gradients, with the auxiliary loss.
 TEST(Moe, WholeLayerMeetsDenseExperts) {
   const at::Tensor n = Leaf(Random({kPositions, kSamples, kHidden})), gate = Leaf(Random({kExperts, kHidden}));
   const at::Tensor up = Leaf(Random({kExperts, kFfn, kHidden})), down = Leaf(Random({kExperts, kHidden, kFfn}));
@@ -143,7 +143,7 @@ TEST(Moe, WholeLayerMeetsDenseExperts) {
   EXPECT_SAME(Added(gradients[2]), down.grad());
 }
 
-// The golden dispatch between two expert ranks: what each sends, and how what it receives is sorted.
+// The golden dispatch between two expert ranks: what each one sends, and how it sorts what it receives.
 TEST(Dispatch, MeetsTheGoldenOrder) {
   const nlohmann::json& golden = Golden()["dispatch_ep2"];
   for (const std::string rank : {"0", "1"}) {
@@ -205,7 +205,7 @@ TEST(Experts, NoRowsAndWrongCounts) {
   EXPECT_THROW(Op().Run(ops::RunExperts, {Random({1, kHidden}), Random({1}), none}, matrices), c10::Error);
 }
 
-// Two lanes of two tp ranks see the same numbers as one rank with the whole microbatch.
+// Two lanes of two tp ranks get the same fingerprint as one rank with the whole microbatch.
 TEST(RoutingFingerprint, DoesNotDependOnTheLayout) {
   const at::Tensor ids = at::arange(6 * 4 * 2, at::kLong).remainder(7).view({6, 4, 2});  // positions, samples, k
   const auto run = [](Op op, const at::Tensor& part) {
@@ -225,7 +225,7 @@ TEST(RoutingFingerprint, DoesNotDependOnTheLayout) {
   EXPECT_NE(run(Op(attributes).InLayer(3).AtStep(1), ids), whole);
   EXPECT_NE(run(Op(attributes).InLayer(3), ids.flip(0)), whole);  // the same experts at other positions
   EXPECT_NE(run(Op(attributes).InLayer(3), ids.flip(1)), whole);
-  EXPECT_EQ(run(Op(attributes).InLayer(3), ids.flip(2)), whole);  // the order of a token's experts is no difference
+  EXPECT_EQ(run(Op(attributes).InLayer(3), ids.flip(2)), whole);  // the order of a token's experts does not matter
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the handlers' tests cannot reach at their size: the route of huge images.
+// Position taps of huge images, which the tests of handlers are too small to reach.
 #include "executor/ops/position_taps.h"
 
 #include <ATen/TensorOperators.h>
@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kSide = 6;
 constexpr int64_t kHidden = (int64_t{1} << 31) / 81;  // kHidden * 9 * 9 is below 2^31 - 1, kHidden * 10 * 10 above
 
-// Rows of a table of one column.
+// The rows of a table with one column.
 at::Tensor Apply(const PositionTaps& taps, const at::Tensor& image) {
   const at::Tensor table = image.reshape({-1});
   at::Tensor out = at::zeros({static_cast<int64_t>(taps.row.size()) / 4}, at::kDouble);

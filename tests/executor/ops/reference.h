@@ -1,5 +1,5 @@
-// Slow and plain forms of the language model's operations, straight from facts 3.3 to 3.8: one position, one head, one
-// expert at a time. Autograd goes through them, so they judge forward and backward.
+// Slow and plain forms of the language model's operations, written as docs/model/ defines them: one position, one head,
+// one expert at a time. Autograd works on them, so they check forward and backward.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,7 +21,7 @@ struct MambaSizes {
 // zxbcdt [S,B,2 inner + 2 bc + heads] -> xbc [S,B,inner + 2 bc]
 at::Tensor MambaConv(const MambaSizes& sizes, const at::Tensor& zxbcdt, const at::Tensor& weight,
                      const at::Tensor& bias);
-// The recursion, position by position -> y [S,B,inner]
+// The scan, position by position -> y [S,B,inner]
 at::Tensor MambaScan(const MambaSizes& sizes, const at::Tensor& xbc, const at::Tensor& zxbcdt, const at::Tensor& A_log,
                      const at::Tensor& D, const at::Tensor& dt_bias);
 at::Tensor GatedNorm(const MambaSizes& sizes, const at::Tensor& y, const at::Tensor& zxbcdt, const at::Tensor& weight,
@@ -38,7 +38,8 @@ struct Routing {
 };
 // n [T,H]
 Routing Route(const at::Tensor& n, const at::Tensor& gate, const at::Tensor& bias, int64_t top_k, double scale);
-// Sum over samples; token t is position * samples + sample (facts 3.6, without coefficient and 1/B).
+// The auxiliary loss summed over samples, without coefficient and 1/B
+// (docs/model/mixture_of_experts.md#auxiliary-loss). Token t is position * samples + sample.
 at::Tensor AuxLoss(const Routing& routing, int64_t samples, int64_t top_k);
 // Every expert on every token.
 at::Tensor DenseExperts(const at::Tensor& n, const at::Tensor& weights, const at::Tensor& up, const at::Tensor& down);

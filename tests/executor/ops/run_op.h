@@ -17,7 +17,7 @@ namespace planwright::executor {
 
 using Handler = Tensors (*)(const ComputeContext&);
 
-// An instruction's attributes and where it is called, then any number of runs.
+// The attributes of an instruction and the context of its call; runs any handler with them.
 class Op {
  public:
   explicit Op(Attributes attributes = {}) {
@@ -54,7 +54,7 @@ class Op {
   CallContext call_;
 };
 
-// Normal numbers, the same in every run: each test starts the generator anew.
+// Normal numbers, the same in every run: each test seeds the generator.
 inline at::Tensor Random(at::IntArrayRef shape) {
   static const testing::TestInfo* seeded = nullptr;
   const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
@@ -66,7 +66,7 @@ inline at::Tensor Random(at::IntArrayRef shape) {
 // A tensor whose gradient autograd collects.
 inline at::Tensor Leaf(const at::Tensor& x) { return x.detach().clone().set_requires_grad(true); }
 
-// Gradient buffers that already hold something: handlers add.
+// Gradient buffers that are not zero: handlers must add to them.
 inline Tensors FilledGradients(const Tensors& parameters) {
   Tensors gradients;
   for (const at::Tensor& parameter : parameters) gradients.push_back(parameter.detach().clone().fill_(0.5));
@@ -74,7 +74,7 @@ inline Tensors FilledGradients(const Tensors& parameters) {
 }
 inline at::Tensor Added(const at::Tensor& gradient) { return gradient - 0.5; }
 
-// Largest difference relative to the largest expected value; infinite where shapes differ or something is not finite.
+// The largest difference, relative to the largest expected value. Infinite if shapes differ or a value is not finite.
 inline double Gap(const at::Tensor& actual, const at::Tensor& expected) {
   if (actual.sizes() != expected.sizes()) return std::numeric_limits<double>::infinity();
   if (actual.numel() == 0) return 0;
@@ -84,7 +84,7 @@ inline double Gap(const at::Tensor& actual, const at::Tensor& expected) {
   return size > 0 ? gap / size : gap;
 }
 
-// The difference's norm relative to the expected one's.
+// The norm of the difference, relative to the norm of what is expected.
 inline double NormGap(const at::Tensor& actual, const at::Tensor& expected) {
   const at::Tensor a = actual.cpu().to(at::kDouble), b = expected.cpu().to(at::kDouble);
   return (a - b).norm().item<double>() / b.norm().item<double>();

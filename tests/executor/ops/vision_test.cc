@@ -1,5 +1,5 @@
-// The encoder's handlers against plain formulas, LibTorch's own interpolation, and LibTorch's autograd of the plain
-// formulas.
+// The vision encoder's handlers, compared with plain formulas, with LibTorch's own interpolation, and with LibTorch's
+// autograd of the plain formulas.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
@@ -138,14 +138,15 @@ const Grids kIds = {{5, 0}, {5, 1}, {9, 0}, {1234567, 3}};
 at::Tensor TableImage(const at::Tensor& table) { return table.view({1, kSide, kSide, kHidden}).permute({0, 3, 1, 2}); }
 at::Tensor RowsOf(const at::Tensor& image) { return image.permute({0, 2, 3, 1}).reshape({-1, kHidden}); }
 
-// Facts 3.9 by LibTorch's resize, differentiable in the table.
+// The resized position table by LibTorch's interpolation, differentiable in the table
+// (docs/model/vision_encoder.md#position-embedding).
 at::Tensor ResizedPositions(const at::Tensor& table, int64_t rows, int64_t columns) {
   const int64_t m = std::max(rows, columns);
   const at::Tensor resized = at::upsample_bilinear2d(TableImage(table), at::IntArrayRef{m, m}, /*align_corners=*/false);
   return RowsOf(resized.narrow(2, 0, rows).narrow(3, 0, columns));
 }
 
-// Facts 3.9 by LibTorch's grid sampler, with the draws in their order.
+// The randomly cropped position table by LibTorch's grid sampler, with the draws in their order.
 at::Tensor CroppedPositions(const at::Tensor& table, int64_t rows, int64_t columns,
                             const std::pair<int64_t, int64_t>& id) {
   const Philox stream(kSeed, "position_crop");
@@ -217,7 +218,7 @@ TEST_P(PositionAndClass, GradientMatchesAutogradAndAdds) {
 INSTANTIATE_TEST_SUITE_P(Modes, PositionAndClass, testing::Bool(),
                          [](const auto& info) { return info.param ? "Crop" : "Resize"; });
 
-// An image's crop is its own: it does not change with the images packed beside it.
+// The crop of an image does not depend on the images that are packed with it.
 TEST(PositionCrop, DoesNotDependOnTheBatch) {
   const at::Tensor table = Random({1, kSide * kSide, kHidden}), classes = Random({kClasses, kHidden});
   const at::Tensor e = Random({24, kHidden});

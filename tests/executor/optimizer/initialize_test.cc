@@ -11,7 +11,7 @@
 namespace planwright::executor {
 namespace {
 
-// Stand-ins for random numbers: a function of name and index with no pattern that a wrong index would hide.
+// Replaces random numbers: a function of name and index without a pattern, so that a wrong index shows.
 double Mix(const std::string& name, int64_t index) {
   uint64_t x = std::hash<std::string>()(name) + 0x9e3779b97f4a7c15ULL * static_cast<uint64_t>(index + 1);
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -26,7 +26,8 @@ Draws TestDraws() {
   return {sequence, sequence};
 }
 
-// A matrix cut by rows in segments, one cut by columns, three joined, experts, a vector that is whole, and a buffer.
+// A matrix cut by rows in segments, one cut by columns, three that are joined, experts, a vector that is not cut, and a
+// buffer.
 Plan MakePlan(int tp, int ep, const std::string& precision = "fp64") {
   Plan plan;
   plan.precision = precision;
@@ -60,7 +61,7 @@ Plan MakePlan(int tp, int ep, const std::string& precision = "fp64") {
 
 using Whole = std::map<std::string, std::vector<double>>;
 
-// Puts the ranks' storages back together. Every element must be written, and writers must agree.
+// Joins the ranks' storages. Every element must be written, and ranks that write the same element must agree.
 Whole Assemble(const Plan& plan, const std::function<void(int rank, ModuleState&)>& fill) {
   const Module& m = plan.modules[0];
   Whole whole;

@@ -11,7 +11,7 @@
 namespace planwright::executor {
 namespace {
 
-// One module "m" with a decaying 3x4 matrix, a bias of 5 and padding, over `shards` ranks along dp.
+// One module "m" with a 3x4 matrix that decays, a bias of 5 that does not, and padding, over `shards` ranks along dp.
 Plan MakePlan(int shards, const std::string& precision = "fp64", int tp = 1) {
   Plan plan;
   plan.precision = precision;
@@ -44,7 +44,7 @@ at::Tensor Gradients(int step) { return at::arange(24, at::kDouble).mul_(0.03).a
 
 using AdamW = void (*)(const OptimizerPlan&, const StepState&, BucketState&);
 
-// Steps `ranks` shards of the same problem and returns the whole parameters.
+// Steps the same problem on `ranks` shards and returns the whole parameters.
 std::vector<double> Train(int shards, int steps, const std::string& precision = "fp64", AdamW adamw = StepAdamW) {
   const Plan plan = MakePlan(shards, precision);
   std::vector<double> result;
@@ -57,7 +57,7 @@ std::vector<double> Train(int shards, int steps, const std::string& precision = 
     for (int i = 0; i < steps; ++i) {
       step.Begin(i);
       step.learning_rate = 0.01 * (i + 1), step.weight_decay = 0.1;
-      step.applied.fill_(i + 1);
+      step.applied_steps.fill_(i + 1);
       bucket.gradient_shard.copy_(Gradients(i).narrow(0, bucket.shard_first, bucket.gradient_shard.numel()));
       adamw(plan.optimizer, step, bucket);
     }
@@ -83,7 +83,7 @@ TEST(AdamW, MatchesTheScalarFormula) {
   }
 }
 
-// What GPUs run, judged by what CPUs run.
+// The form of AdamW that GPUs run, compared with the one that CPUs run.
 TEST(AdamW, TheFusedFormDoesTheSame) {
   for (const auto& [precision, tolerance] : {std::pair("fp64", 1e-13), {"fp32", 1e-6}, {"bf16", 1e-2}}) {
     const std::vector<double> plain = Train(1, 5, precision, StepAdamWPlain),
@@ -106,7 +106,7 @@ TEST(AdamW, BothFormsClipAndLeaveASkippedStepOut) {
     adamw(plan.optimizer, step, bucket);
     EXPECT_TRUE(bucket.parameters.equal(Weights()));
     EXPECT_EQ(bucket.states.at("exp_avg").abs().max().item<double>(), 0);
-    step.skipped.fill_(0), step.applied.fill_(1), step.clip.fill_(0.25);
+    step.skipped.fill_(0), step.applied_steps.fill_(1), step.clip.fill_(0.25);
     bucket.gradients.fill_(2.0);
     adamw(plan.optimizer, step, bucket);
     EXPECT_NEAR(bucket.states.at("exp_avg")[3].item<double>(), 0.1 * 0.5, 1e-9);
@@ -120,7 +120,7 @@ TEST(AdamW, ShardsDoNotChangeIt) {
 TEST(AdamW, Bf16ParametersKeepFp32Masters) {
   const std::vector<double> narrow = Train(1, 4, "bf16"), exact = Train(1, 4);
   for (int e = 0; e < 24; ++e) EXPECT_NEAR(narrow[e], exact[e], 0.01 + std::abs(exact[e]) / 128);
-  // A step below half a bf16 unit is not lost: it stays in the master.
+  // A step smaller than half a unit of bf16 is not lost: it stays in the master.
   const Plan plan = MakePlan(1, "bf16");
   ModuleState module(plan, plan.modules[0], 0, at::kCPU);
   StepState step(plan, at::kCPU);
@@ -130,7 +130,7 @@ TEST(AdamW, Bf16ParametersKeepFp32Masters) {
   for (int i = 0; i < 100; ++i) {
     step.Begin(i);
     step.learning_rate = 1e-4;
-    step.applied.fill_(i + 1);
+    step.applied_steps.fill_(i + 1);
     bucket.gradient_shard.fill_(1.0);
     StepAdamW(plan.optimizer, step, bucket);
   }
@@ -153,7 +153,7 @@ TEST(Norm, CountsEachElementOnce) {
   EXPECT_NEAR(sum, Gradients(1).square().sum().item<double>(), 1e-12);
 }
 
-// One decaying parameter of so many elements on one rank.
+// One parameter of `elements` elements that decays, on one rank.
 Plan PlanOfOne(int64_t elements, const std::string& precision) {
   Plan plan = MakePlan(1, precision);
   Module& module = plan.modules[0];
@@ -175,15 +175,15 @@ TEST(Norm, OfDoublesIsOneDotProductBitForBit) {
   EXPECT_EQ(step.sum("$reals.norm.m").item<double>(), gradient.dot(gradient).item<double>());
 }
 
-// More elements than are worked through at once, and a rest: as the formula says on both sides of every cut, each
-// counted once.
+// More elements than are processed in one part, and a rest: the formula holds on both sides of every cut, and each
+// element counts once.
 TEST(LargeShard, IsWorkedThroughInPartsWithoutATrace) {
   constexpr int64_t kPart = 1 << 24, kElements = kPart + 5;
   const Plan plan = PlanOfOne(kElements, "fp32");
   ModuleState module(plan, plan.modules[0], 0, at::kCPU);
   StepState step(plan, at::kCPU);
   step.learning_rate = 0.01, step.weight_decay = 0.1;
-  step.applied.fill_(1);
+  step.applied_steps.fill_(1);
   BucketState& bucket = module.buckets()[0];
   bucket.parameters.fill_(1.0);
   // 1, 2, 3, 1, ...: squares add up to a whole number
@@ -192,7 +192,7 @@ TEST(LargeShard, IsWorkedThroughInPartsWithoutATrace) {
   const int64_t rest = kElements % 3;  // of the pattern's 1 + 4 + 9
   EXPECT_EQ(step.sum("$reals.norm.m").item<double>(), 14.0 * (kElements / 3) + (rest > 0 ? 1 : 0) + (rest > 1 ? 4 : 0));
   StepAdamW(plan.optimizer, step, bucket);
-  // The first step is the learning rate against the sign of the gradient, after decay.
+  // The first step moves each weight by the learning rate against the sign of its gradient, after decay.
   for (int64_t e : {int64_t{0}, kPart - 1, kPart, kPart + 1, kElements - 1}) {
     EXPECT_NEAR(bucket.parameters[e].item<double>(), 1 - 0.001 - 0.01, 1e-6) << e;
   }
@@ -222,8 +222,8 @@ TEST(Gate, ClipsAboveTheLimitOnly) {
     ClipAndGate(plan, step);
     EXPECT_EQ(step.clip.item<double>(), 1.0);
   }
-  EXPECT_EQ(step.applied.item<int64_t>(), 3);
-  EXPECT_EQ(step.left_out.item<int64_t>(), 0);
+  EXPECT_EQ(step.applied_steps.item<int64_t>(), 3);
+  EXPECT_EQ(step.skipped_steps.item<int64_t>(), 0);
 }
 
 TEST(Gate, ANonFiniteNormSkipsTheStepAndItsCount) {
@@ -238,8 +238,8 @@ TEST(Gate, ANonFiniteNormSkipsTheStepAndItsCount) {
     ClipAndGate(plan, step);
     EXPECT_EQ(step.skipped.item<float>(), 1);
     StepAdamW(plan.optimizer, step, module.buckets()[0]);
-    EXPECT_EQ(step.applied.item<int64_t>(), 0);
-    EXPECT_EQ(step.left_out.item<int64_t>(), 1);
+    EXPECT_EQ(step.applied_steps.item<int64_t>(), 0);
+    EXPECT_EQ(step.skipped_steps.item<int64_t>(), 1);
     EXPECT_LE(step.clip.item<double>(), 1);
     EXPECT_TRUE(module.buckets()[0].parameters.equal(Weights()));
   }

@@ -1,6 +1,6 @@
-// The bridge over Gloo: rows of samples dealt unevenly to lanes on both sides, some samples without rows, one rank on
-// both sides.
-#include "executor/exchange.h"
+// The exchange of a bridge over Gloo: samples dealt unevenly to lanes on both sides, samples without rows, and ranks
+// that are on both sides.
+#include "executor/program/exchange.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>

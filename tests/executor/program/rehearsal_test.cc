@@ -1,6 +1,5 @@
-// Compiled programs walked by all their ranks over Gloo, with stand-ins for arithmetic and data: every collective meets
-// its peers with the planned shapes, every value is there when it is read, and the step ends with equal weights
-// wherever they are replicated.
+// Compiled programs, walked by all their ranks over Gloo, with fake arithmetic and data: every collective meets its
+// peers with the planned shapes, every value exists when it is read, and replicated weights are equal after the step.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
@@ -10,9 +9,9 @@
 #include <csignal>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "executor/communication/collectives.h"
+#include "executor/communication/communicator.h"
 #include "executor/communication/rendezvous.h"
-#include "executor/run_program.h"
+#include "executor/program/program_walker.h"
 #include "planner/compile.h"
 #include "tests/executor/communication/world.h"
 #include "tests/support/compiled.h"
@@ -24,7 +23,7 @@ namespace {
 
 using testing::TinyLayout;
 
-// Image rows of a sample: some have none.
+// Image rows of a sample; some samples have none.
 int64_t RowsOfSample(int64_t sample) { return sample % 3 == 1 ? 0 : 1 + sample % 4; }
 
 LaneSamples LaneOf(const CallContext& call) {
@@ -34,8 +33,8 @@ LaneSamples LaneOf(const CallContext& call) {
   return {first + lane.first, first + lane.end};
 }
 
-// The run-time sizes of this lane's microbatch: patches are four a row, one image a sample that has rows, two class
-// tokens an image.
+// The run-time sizes of this lane's microbatch: four patches for each row, one image for each sample that has rows, and
+// two class tokens for each image.
 int64_t SizeOf(const std::string& symbol, const CallContext& call) {
   int64_t rows = 0, images = 0;
   const LaneSamples lane = LaneOf(call);
@@ -80,7 +79,7 @@ Tensors StandIn(const ComputeContext& context) {
   for (const Output& output : context.instruction.outputs) outputs.push_back(Make(output, &context, context.call));
   if (context.instruction.kind == OpKind::kRoute)
     outputs[2] = Counts(outputs[2].size(0), outputs[1].numel(), context.call.rank);
-  // A gradient that differs from rank to rank, so that what is not reduced is seen.
+  // A gradient that differs between ranks, so that a missing reduction shows.
   for (const at::Tensor& gradient : context.gradients) gradient.add_(0.1 * (context.call.rank + 1));
   return outputs;
 }
@@ -95,7 +94,7 @@ Tensors Data(const Instruction& instruction, const CallContext& call) {
   return outputs;
 }
 
-// Sums over the dense data-parallel replicas of a rank's parameters must be that many times its own.
+// The sum of a parameter over its dense data-parallel replicas must be the number of replicas times its own value.
 void ExpectReplicasAgree(const Plan& plan, Rank& rank, Communicator* world) {
   for (auto& [name, state] : rank.modules) {
     for (const BucketState& bucket : state.buckets()) {

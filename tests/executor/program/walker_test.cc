@@ -10,8 +10,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "executor/probe_writer.h"
-#include "executor/run_program.h"
+#include "executor/program/probe_writer.h"
+#include "executor/program/program_walker.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/probe_format.h"
 
@@ -144,7 +144,7 @@ ComputeHandler ToyHandler(OpKind kind) {
 ComputeHandler ThrowingHandler(OpKind kind) { return kind == OpKind::kLinearWeightGrad ? Throw : ToyHandler(kind); }
 ComputeHandler InfiniteHandler(OpKind kind) { return kind == OpKind::kLinearInputGrad ? Infinity : ToyHandler(kind); }
 
-// x of microbatch m is (m + 1, m + 3); the loss has 2 tokens a microbatch.
+// x of microbatch m is (m + 1, m + 3); the loss has 2 tokens in each microbatch.
 Tensors ToyData(const Instruction&, const CallContext& call) {
   at::Tensor x = at::full({2}, call.microbatch + 1.0, at::kDouble);
   x[1] += 2;
@@ -210,7 +210,7 @@ TEST_F(WalkerTest, WorksOutTheStepByHand) {
   EXPECT_NEAR(metrics[0]["grad_norm"].get<double>(), std::sqrt(squares), 1e-12);
   EXPECT_EQ(metrics[0]["consumed_samples"], 4);
   EXPECT_DOUBLE_EQ(metrics[0]["learning_rate"].get<double>(), 0.1);
-  // The first AdamW step is lr times the sign of the gradient, but for eps.
+  // The first AdamW step is lr times the sign of the gradient, up to eps.
   const double expected[] = {1.9, 1.9, 2.9, 2.9};
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(weights_[i], expected[i], 1e-8);
 }

@@ -8,7 +8,7 @@
 namespace planwright::executor {
 namespace {
 
-// Known answers of Random123's kat_vectors, philox4x32-10.
+// Known answers: philox4x32-10 in kat_vectors of the Random123 library.
 TEST(Philox, KnownAnswers) {
   EXPECT_EQ(Philox4x32({0, 0, 0, 0}, {0, 0}), (PhiloxCounter{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   constexpr uint32_t kOnes = 0xffffffff;

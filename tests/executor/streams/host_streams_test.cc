@@ -1,5 +1,5 @@
-// Streams as threads: what is waited for is done first, communications start in program order, and nothing else is
-// promised.
+// Streams as threads: an instruction starts after those that it waits for, communications start in program order, and
+// nothing else is promised.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace planwright::executor {
 namespace {
 
 struct Toy {
-  explicit Toy(int streams, BeforeEach before_each = {}) {
+  explicit Toy(int streams, BeforeInstruction before_instruction = {}) {
     std::string folder = ::testing::TempDir() + "streamsXXXXXX";
     recorder = *Recorder::Open(mkdtemp(folder.data()), 0, "here");
     made = MakeHostStreams(
@@ -24,7 +24,7 @@ struct Toy {
           failure = error.what();
           failed = true;
         },
-        std::move(before_each));
+        std::move(before_instruction));
   }
 
   void Give(int stream, const std::vector<int64_t>& waits, const std::function<void()>& work,
@@ -39,7 +39,7 @@ struct Toy {
   std::atomic<bool> failed{false};
 };
 
-// A door that a test opens.
+// Threads wait at the door until the test opens it.
 class Door {
  public:
   void Open() { open_ = true, open_.notify_all(); }
@@ -76,7 +76,7 @@ TEST(HostStreams, TheWalkersOwnStreamWaitsToo) {
   }
 }
 
-// A communication on a stream that is held up holds up later ones on other streams, and no other instruction.
+// A communication whose stream is delayed delays later communications on other streams, but no other instruction.
 TEST(HostStreams, CommunicationsStartInProgramOrder) {
   Toy run(4);
   Door door;
@@ -103,7 +103,7 @@ TEST(HostStreams, CommunicationsStartInProgramOrder) {
   EXPECT_TRUE(later);
 }
 
-// One that has started keeps none from starting, however long it takes.
+// A communication that has started does not keep later ones from starting, however long it runs.
 TEST(HostStreams, CommunicationsOverlap) {
   Toy run(3);
   Door door;

@@ -75,7 +75,7 @@ TEST(Recorder, CutsLongTextAndSaysWhenItCannotWrite) {
   EXPECT_EQ(Recorder::Open("/proc/nowhere", 0, "h").status().code(), absl::StatusCode::kResourceExhausted);
 }
 
-// A device that finishes what it is told to.
+// A device that is as far as the test says.
 class ToyDevice : public Completion {
  public:
   void Mark(uint64_t number) override { marked = number; }
@@ -97,7 +97,7 @@ TEST(Recorder, WhatIsDoneIsTheDevicesWord) {
   (*recorder)->Refresh();
   EXPECT_EQ((*recorder)->begun(), 5u);
   EXPECT_EQ((*recorder)->done(), 3u);
-  // What the device finishes after the rank has failed, because it was let go, is no progress.
+  // After the rank has failed its device is released. What it finishes then is not progress.
   (*recorder)->Fail(11, "no progress");
   device.finished = 4;
   (*recorder)->Refresh();
@@ -122,7 +122,7 @@ TEST(Recorder, TheEndOfTheProgramWaitsForTheDevice) {
   EXPECT_EQ((*recorder)->page().state, static_cast<int32_t>(RecorderState::kDone));
 }
 
-// A reader gets an instruction as it was written, or none, never a mixture of two.
+// A reader gets an instruction as it was written, or nothing; never a mixture of two.
 TEST(Recorder, ReadersNeverSeeHalfAnInstruction) {
   auto recorder = Recorder::Open(FreshFolder(), 0, "here");
   ASSERT_TRUE(recorder.ok());

@@ -1,0 +1,33 @@
+#include "executor/ops/handler.h"
+
+namespace planwright::executor {
+
+LaneSamples CallContext::lane_samples() const {
+  const LaneSamples part = SamplesOfLane(plan->budget.block_samples, lanes, lane);
+  const int64_t first = step * plan->budget.global_samples + microbatch * plan->budget.block_samples;
+  return {first + part.first, first + part.end};
+}
+
+ComputeHandler ComputeHandlerOf(OpKind kind) {
+  // One entry for each kind, in the order of the table, which is that of the enum.
+  static constexpr ComputeHandler kHandlers[] = {
+#define OP(id, name, op_class, text) OP_##op_class(id)
+#define OP_PLANNED(id, name, op_class, text) nullptr,
+#define OP_kControl(id) nullptr,
+#define OP_kData(id) nullptr,
+#define OP_kCompute(id) &ops::Run##id,
+#define OP_kCommunication(id) nullptr,
+#define OP_kState(id) nullptr,
+#include "planner/plan/ops.def"
+#undef OP_kControl
+#undef OP_kData
+#undef OP_kCompute
+#undef OP_kCommunication
+#undef OP_kState
+#undef OP_PLANNED
+#undef OP
+  };
+  return kHandlers[static_cast<int>(kind)];
+}
+
+}  // namespace planwright::executor

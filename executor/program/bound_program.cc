@@ -1,0 +1,93 @@
+#include "executor/program/bound_program.h"
+
+#include "executor/program/actions.h"
+#include "executor/program/instruction_text.h"
+
+namespace planwright::executor {
+
+BoundProgram::BoundProgram(const LinkedProgram& program, Rank& rank, StepReports& reports)
+    : program_(program), rank_(rank), reports_(reports), instructions_(program.instructions()),
+      calls_(program.calls().size()), bound_calls_(program.calls().size()) {
+  // Texts and contexts are made for all entries now. Operands and actions wait for Bind: setup allocates what they
+  // name.
+  for (const LinkedEntry& entry : program.entries()) {
+    BoundInstruction& bound = instructions_[entry.instruction->number];
+    if (!bound.text.empty()) continue;  // an instruction of a block has one entry for each call
+    bound.text = InstructionText(*entry.instruction->source);
+    if (entry.instruction->op_class == OpClass::kCommunication) bound.state = RecorderState::kWaiting;
+  }
+  // The lists of a role of several modules belong to none of them.
+  const Module* of_role = rank.role.modules.size() == 1 ? rank.plan.FindModule(rank.role.modules[0]) : nullptr;
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    const LinkedCall& call = program.calls()[i];
+    const bool role_list = call.parent < 0;
+    const Module* module = role_list                ? of_role
+                           : call.block->module < 0 ? nullptr
+                                                    : &rank.plan.modules[call.block->module];
+    calls_[i].context = rank.Context(module, call.frame < 0 ? "" : program.blocks().frame(call.frame), call.microbatch);
+    calls_[i].origin = role_list                        ? rank.role.origin
+                       : call.block->block->origin >= 0 ? call.block->block->origin
+                                                        : calls_[call.parent].origin;
+  }
+}
+
+void BoundProgram::Bind(const LinkedEntry& entry) {
+  const LinkedCall& call = program_.calls()[entry.call];
+  if (!bound_calls_[entry.call]) {
+    if (!call.block->slots.empty()) calls_[entry.call].operands = SlotOperandsOf(call);
+    bound_calls_[entry.call] = true;
+  }
+  const BoundInstruction& bound = instructions_[entry.instruction->number];
+  if (!bound.action && bound.compute == nullptr) BindInstruction(*entry.instruction, call);
+}
+
+void BoundProgram::BindInstruction(const LinkedInstruction& linked, const LinkedCall& call) {
+  const Instruction& source = *linked.source;
+  BoundInstruction& bound = instructions_[linked.number];
+  const Module* module = call.block->module < 0 ? nullptr : &rank_.plan.modules[call.block->module];
+  if (linked.module >= 0 || source.microbatch >= 0) {
+    const Module* named = linked.module >= 0 ? &rank_.plan.modules[linked.module] : module;
+    bound.context = rank_.Context(named, "", source.microbatch);
+  }
+  switch (linked.op_class) {
+    case OpClass::kControl: TORCH_CHECK(false, "instruction 'call' in a linked program, where every call is opened");
+    case OpClass::kData:
+      bound.action = [this, &source](const ActionArguments& arguments) {
+        return rank_.handlers.data(source, arguments.call);
+      };
+      return;
+    case OpClass::kCompute:
+      bound.compute = rank_.handlers.compute(source.kind);
+      TORCH_CHECK(bound.compute != nullptr, "this executor has no handler of ", OpName(source.kind));
+      TORCH_CHECK(call.block->block != nullptr || (source.parameters.empty() && source.gradients.empty()),
+                  OpName(source.kind), " has parameters or gradients, but is in no block that could have slots");
+      return;
+    case OpClass::kCommunication: bound.action = BindCommunication(linked, rank_); return;
+    case OpClass::kState: bound.action = BindState(linked, module, rank_, reports_); return;
+  }
+}
+
+const SlotOperands* BoundProgram::SlotOperandsOf(const LinkedCall& call) {
+  // Calls of one block in one frame differ in their microbatch only, and share the list.
+  const auto [it, fresh] = operands_.try_emplace(call.slots);
+  if (!fresh) return it->second.data();
+  const Block& block = *call.block->block;
+  const auto module = rank_.modules.find(block.module);
+  TORCH_CHECK(module != rank_.modules.end(), "module ", block.module, " is not allocated on this rank");
+  const auto slot = [&](int index) -> const SlotTensors& {
+    return module->second.storages().at(static_cast<size_t>(program_.blocks().storage(call.slots + index)));
+  };
+  it->second.resize(call.block->body.size());
+  for (const LinkedInstruction& linked : call.block->body) {
+    SlotOperands& operands = it->second[linked.place];
+    for (int index : linked.parameters) operands.parameters.push_back(slot(index).parameter);
+    for (int index : linked.gradients) {
+      operands.gradients.push_back(slot(index).gradient);
+      TORCH_CHECK(operands.gradients.back().defined(), program_.blocks().frame(call.frame), ".",
+                  call.block->slots[index], " is frozen: it has no gradient to add to");
+    }
+  }
+  return it->second.data();
+}
+
+}  // namespace planwright::executor

@@ -1,0 +1,65 @@
+// A linked program together with what this rank needs to run it: for each instruction its action or handler, for each
+// call its context and its tensors of parameters and gradients. All names are looked up here, once. The walker looks up
+// nothing.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "executor/program/actions.h"
+#include "executor/program/rank.h"
+#include "executor/program/step_reports.h"
+#include "planner/link/linked_program.h"
+
+namespace planwright::executor {
+
+// The parameters and gradients of one instruction in one frame, in the order of its operands.
+struct SlotOperands {
+  Tensors parameters, gradients;
+};
+
+struct BoundInstruction {
+  Action action;                     // of every class except compute
+  ComputeHandler compute = nullptr;  // of compute
+  // Set if the instruction itself names a module or a microbatch: then it does not use the context of its call.
+  std::optional<CallContext> context;
+  std::string text;  // for the recorder and for errors
+  RecorderState state = RecorderState::kRunning;
+};
+
+struct BoundCall {
+  CallContext context;
+  const SlotOperands* operands = nullptr;  // by place of the instruction in the block; null: the block has no slots
+  int origin = -1;                         // for instructions of the call that have none themselves
+};
+
+class BoundProgram {
+ public:
+  BoundProgram(const LinkedProgram& program, Rank& rank, StepReports& reports);
+
+  // Binds the entry's instruction and call, unless they are bound already. c10::Error if they name something that this
+  // rank does not have; modules must be allocated by then.
+  void Bind(const LinkedEntry& entry);
+
+  const BoundInstruction& instruction(const LinkedEntry& entry) const {
+    return instructions_[entry.instruction->number];
+  }
+  const BoundCall& call(const LinkedEntry& entry) const { return calls_[entry.call]; }
+
+ private:
+  void BindInstruction(const LinkedInstruction& linked, const LinkedCall& call);
+  const SlotOperands* SlotOperandsOf(const LinkedCall& call);
+
+  const LinkedProgram& program_;
+  Rank& rank_;
+  StepReports& reports_;
+  std::vector<BoundInstruction> instructions_;  // by LinkedInstruction::number
+  std::vector<BoundCall> calls_;
+  std::vector<bool> bound_calls_;
+  // By LinkedCall::slots, then by place in the block. Calls of one block in one frame share it.
+  std::unordered_map<int, std::vector<SlotOperands>> operands_;
+};
+
+}  // namespace planwright::executor

@@ -1,0 +1,86 @@
+#include "executor/program/probe_writer.h"
+
+#include <filesystem>
+#include <string_view>
+
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/probe_format.h"
+#include "planner/run_files/safetensors.h"
+
+namespace planwright::executor {
+namespace {
+
+DType DTypeOf(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kDouble: return DType::kFp64;
+    case at::kFloat: return DType::kFp32;
+    case at::kBFloat16: return DType::kBf16;
+    case at::kLong: return DType::kInt64;
+    default: TORCH_CHECK(false, "probes cannot write tensors of type ", tensor.scalar_type());
+  }
+}
+
+// "layer{layer}.out" with the number of the layer in place of "{layer}".
+std::string FillLayer(std::string name, int layer) {
+  const size_t at = name.find("{layer}");
+  return at == std::string::npos ? name : name.replace(at, std::string_view("{layer}").size(), std::to_string(layer));
+}
+
+}  // namespace
+
+void ProbeWriter::Write(const std::string& kind, const std::map<std::string, at::Tensor>& tensors,
+                        const std::map<std::string, std::string>& metadata) {
+  std::error_code ignored;  // the write that follows reports a folder that is not there
+  std::filesystem::create_directories(directory_ + "/parts", ignored);
+  std::vector<TensorBytes> file;
+  for (const auto& [name, tensor] : tensors) {
+    file.push_back({name, DTypeOf(tensor), tensor.sizes().vec(),
+                    std::string(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes())});
+  }
+  const absl::Status status = WriteSafetensors(ProbePartPath(directory_, kind, rank_), file, metadata);
+  if (!status.ok()) throw ExitError(kExitStorage, std::string(status.message()));
+}
+
+void ProbeWriter::WriteParameters(const Rank& rank) {
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto& [name, state] : rank.modules) {
+    for (size_t i = 0; i < state.buckets().size(); ++i) {
+      tensors[ProbeBucketKey(name, static_cast<int>(i))] = state.buckets()[i].parameter_shard.cpu().contiguous();
+    }
+    for (size_t i = 0; i < state.storages().size(); ++i) {
+      const Storage& storage = state.module().storages[i];
+      if (storage.bucket >= 0) continue;  // part of a bucket, written above
+      tensors[ProbeBufferKey(name, storage.frame, storage.slot)] = state.storages()[i].parameter.cpu().contiguous();
+    }
+  }
+  Write("parameters", tensors, {});
+}
+
+void ProbeWriter::WriteGradients(const Rank& rank) {
+  std::map<std::string, at::Tensor> tensors;
+  const int64_t step = rank.step.step;
+  if (step != 0 && step != rank.last_step) return;
+  for (const auto& [name, state] : rank.modules) {
+    for (size_t i = 0; i < state.buckets().size(); ++i) {
+      tensors[ProbeBucketKey(name, static_cast<int>(i))] = state.buckets()[i].gradient_shard.cpu().contiguous();
+    }
+  }
+  // A run of one step writes both.
+  if (step == 0) Write("gradients_first", tensors, {});
+  if (step == rank.last_step) Write("gradients_last", tensors, {});
+}
+
+void ProbeWriter::Keep(const Block& block, const Probe& probe, const CallContext& call, const at::Tensor& value) {
+  const std::string key = ProbeValueKey(block.module, call.microbatch, FillLayer(probe.name, call.layer));
+  // A copy: on a CPU .cpu() returns the tensor itself, whose memory may be reused by later instructions.
+  values_[key] = value.cpu().clone(at::MemoryFormat::Contiguous);
+  sources_[key] = block.name + "/" + probe.value;
+}
+
+void ProbeWriter::WriteValues(const Rank& rank) {
+  if (rank.step.step == 0) Write("values_first", values_, sources_);
+  if (rank.step.step == rank.last_step) Write("values_last", values_, sources_);
+  values_.clear();
+}
+
+}  // namespace planwright::executor

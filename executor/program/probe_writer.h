@@ -1,0 +1,38 @@
+// Writes this rank's part of the tensors that `--probe` asks for: weights, gradients and probed values, for comparison
+// between runs. The launcher joins the parts of all ranks (planner/run_files/probe_format.h).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "executor/program/rank.h"
+
+namespace planwright::executor {
+
+class ProbeWriter {
+ public:
+  ProbeWriter(std::string directory, int rank) : directory_(std::move(directory)), rank_(rank) {}
+
+  // The shards that this rank owns, and its buffers. Called before the first step.
+  void WriteParameters(const Rank& rank);
+  // The gradient shards that this rank owns, reduced. Writes only in the first and in the last step.
+  void WriteGradients(const Rank& rank);
+  // Copies a value that `block` probes to the host. WriteValues writes all kept values at the end of the first and of
+  // the last step.
+  void Keep(const Block& block, const Probe& probe, const CallContext& call, const at::Tensor& value);
+  void WriteValues(const Rank& rank);
+
+ private:
+  void Write(const std::string& kind, const std::map<std::string, at::Tensor>& tensors,
+             const std::map<std::string, std::string>& metadata);
+
+  std::string directory_;
+  int rank_;
+  std::map<std::string, at::Tensor> values_;    // kept in this step, by key
+  std::map<std::string, std::string> sources_;  // key -> "BLOCK/VALUE"
+};
+
+}  // namespace planwright::executor

@@ -1,0 +1,317 @@
+#include "executor/program/program_walker.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+
+#include "executor/communication/failure.h"
+#include "executor/program/instruction_text.h"
+#include "executor/program/probe_writer.h"
+#include "planner/run_files/exit_status.h"
+
+namespace planwright::executor {
+namespace {
+
+// "[2, tokens, 64]": sizes, and names of those that are known only at run time.
+std::string DimsText(const ValueType& type) {
+  std::string text;
+  for (const auto& dim : type.dims) {
+    const auto* size = std::get_if<int64_t>(&dim);
+    absl::StrAppend(&text, text.empty() ? "" : ", ", size ? absl::StrCat(*size) : std::get<std::string>(dim));
+  }
+  return absl::StrCat("[", text, "]");
+}
+
+// Checks an output against its planned type. Symbolic sizes are not compared, and floats of any width pass: a handler
+// may return statistics wider than planned values. `any_size`: only the number of dims counts.
+void CheckType(const Output& output, const at::Tensor& value, bool any_size) {
+  const ValueType& type = output.type;
+  TORCH_CHECK(value.defined(), "the handler returned nothing for ", output.name);
+  bool fits = static_cast<size_t>(value.dim()) == type.dims.size();
+  for (size_t i = 0; fits && !any_size && i < type.dims.size(); ++i) {
+    const auto* size = std::get_if<int64_t>(&type.dims[i]);
+    fits = size == nullptr || *size == value.size(i);
+  }
+  TORCH_CHECK(fits, output.name, " has shape ", value.sizes(), ", planned ", DimsText(type));
+  const bool integer = type.dtype == DType::kInt64;
+  TORCH_CHECK(integer == (value.scalar_type() == at::kLong), output.name, " has dtype ", value.scalar_type(),
+              ", planned ", DTypeName(type.dtype));
+}
+
+const SlotOperands kNoOperands;
+
+std::unique_ptr<Streams> MakeStreams(const Rank& rank, int streams) {
+#ifdef PLANWRIGHT_CUDA
+  if (rank.device.is_cuda()) return MakeCudaStreams(streams, rank.recorder, rank.before_instruction);
+#endif
+  const auto fail = [&rank](const std::exception& error) {
+    const auto* exit = dynamic_cast<const ExitError*>(&error);
+    rank.leave(exit != nullptr ? exit->status() : kExitInternal, error.what());
+  };
+  return MakeHostStreams(streams, rank.recorder, fail, rank.before_instruction);
+}
+
+}  // namespace
+
+ProgramWalker::ProgramWalker(Rank& rank)
+    : rank_(rank), blocks_(rank.plan), program_(blocks_, rank.role), reports_(rank.plan, rank.step, rank.log),
+      bound_(program_, rank, reports_), values_(static_cast<size_t>(program_.values())), program_order_(program_),
+      order_(program_order_.resources(), program_order_.streams()) {
+  if (program_order_.streams() > 1) streams_ = MakeStreams(rank, program_order_.streams());
+  if (rank.probe != nullptr) FindProbePoints();
+}
+
+// With several streams a failure ends the process here, without unwinding. Another stream's thread may be inside a
+// communication that never returns, and a destructor that joins that thread would wait for ever.
+void ProgramWalker::Run(int64_t first_step) {
+  if (streams_ == nullptr) return Walk(first_step);
+  try {
+    Walk(first_step);
+  } catch (const ExitError& error) {
+    rank_.leave(error.status(), error.what());
+  }
+}
+
+void ProgramWalker::Walk(int64_t first_step) {
+  if (!program_.problem().empty()) {
+    throw ExitError(
+        kExitInternal,
+        absl::StrCat("rank ", rank_.rank, " on ", rank_.host, ": the program does not link: ", program_.problem()),
+        true);
+  }
+  step_ = first_step;
+  // Setup is bound while it runs, since later instructions name what earlier ones allocate. After it everything that
+  // the plan names exists, so steps and teardown are bound now: a wrong name fails before the first step.
+  RunList(program_.setup(), "setup", /*binds=*/true);
+  JoinStreams();
+  if (rank_.probe != nullptr) rank_.probe->WriteParameters(rank_);
+  BindList(program_.step(), "step");
+  BindList(program_.teardown(), "teardown");
+  for (int64_t step = first_step; step <= rank_.last_step; ++step) {
+    step_ = step;
+    probing_ = rank_.probe != nullptr && (step == 0 || step == rank_.last_step);
+    RunList(program_.step(), absl::StrCat("step ", step + 1));
+    if (probing_) WriteProbes();
+  }
+  probing_ = false;
+  reports_.Finish();
+  RunList(program_.teardown(), "teardown");
+  JoinStreams();
+}
+
+void ProgramWalker::RunList(LinkedProgram::Range list, const std::string& name, bool binds) {
+  list_ = name;
+  path_call_ = -1;
+  next_probe_point_ = 0;
+  for (size_t i = list.first; i < list.end; ++i) {
+    const LinkedEntry& entry = program_.entries()[i];
+    const Instruction& source = *entry.instruction->source;
+    const BoundInstruction& bound = bound_.instruction(entry);
+    const BoundCall& call = bound_.call(entry);
+    if (path_call_ != entry.call) EnterPath(entry.call);
+    // On record before it starts: if this rank dies inside the instruction, the launcher reads which one it was.
+    rank_.recorder.Begin(bound.state, step_ + 1, source.microbatch >= 0 ? source.microbatch : call.context.microbatch,
+                         source.origin >= 0 ? source.origin : call.origin, path_,
+                         static_cast<size_t>(entry.instruction->place), bound.text);
+    WithLocation(entry, list_, [&] {
+      if (binds) {
+        JoinStreams();  // the instruction that allocates may be on another stream
+        bound_.Bind(entry);
+      }
+      if (probing_) KeepProbes(i, false);
+      // Reduced and scaled, but not yet clipped: these gradients must be the same in every layout.
+      if (probing_ && source.kind == OpKind::kClipAndGate) KeepGradients();
+      RunOne(i);
+      if (probing_) KeepProbes(i, true);
+    });
+    for (int event : program_.after(i)) {
+      if (event >= 0) values_.Free(event);  // negative: a frame keeps the value, for the backward
+    }
+  }
+}
+
+void ProgramWalker::BindList(LinkedProgram::Range list, const std::string& name) {
+  list_ = name;
+  path_call_ = -1;
+  for (size_t i = list.first; i < list.end; ++i) {
+    const LinkedEntry& entry = program_.entries()[i];
+    WithLocation(entry, list_, [&] { bound_.Bind(entry); });
+  }
+}
+
+template <typename Work>
+void ProgramWalker::WithLocation(const LinkedEntry& entry, const std::string& list, Work work) {
+  try {
+    work();
+  } catch (const ExitError& error) {
+    if (error.located()) throw;
+    Fail(entry, list, error.status(), error.what());
+  } catch (const std::bad_alloc&) {
+    Fail(entry, list, kExitInternal, "out of memory");
+  } catch (const std::exception& error) {
+    Fail(entry, list, ExitStatusOf(FailureKindOf(error)), MessageOf(error));
+  }
+}
+
+void ProgramWalker::RunOne(size_t index) {
+  const LinkedEntry& entry = program_.entries()[index];
+  // On the walker's own thread one Launch is reused for all instructions, to save allocations.
+  const bool later = streams_ != nullptr && !streams_->runs_on_caller(entry.instruction->stream);
+  if (later) {
+    Launch launch;
+    Prepare(entry, true, launch);
+    return RunLater(index, std::move(launch));
+  }
+  Prepare(entry, false, launch_);
+  if (streams_ == nullptr) return Execute(launch_, inputs_);
+  streams_->Run(StreamPlaceOf(index), [this] { Execute(launch_, inputs_); });
+}
+
+// The stream's thread gets its own copy of everything: this thread goes on to the next instruction, and may free the
+// numbers of the values meanwhile.
+void ProgramWalker::RunLater(size_t index, Launch launch) {
+  auto held = std::make_shared<const Launch>(std::move(launch));
+  streams_->Run(StreamPlaceOf(index), [this, held, list = list_] {
+    WithLocation(*held->entry, list, [&] {
+      Tensors inputs;
+      Execute(*held, inputs);
+    });
+  });
+}
+
+StreamPlace ProgramWalker::StreamPlaceOf(size_t index) {
+  const LinkedInstruction& instruction = *program_.entries()[index].instruction;
+  return {instruction.stream, order_.Next(program_order_.step(index)), instruction.op_class == OpClass::kCommunication};
+}
+
+void ProgramWalker::Prepare(const LinkedEntry& entry, bool later, Launch& launch) {
+  const LinkedInstruction& linked = *entry.instruction;
+  const BoundInstruction& bound = bound_.instruction(entry);
+  const CallContext& call = bound_.call(entry).context;
+  const int* numbers = program_.ValuesOf(entry.call);
+  const auto held = [&](const std::shared_ptr<Value>& value) {
+    if (later) launch.held.push_back(value);
+    return value.get();
+  };
+  const auto read = [&](int operand) { return operand < 0 ? nullptr : held(values_.Get(numbers[operand])); };
+  launch.entry = &entry;
+  launch.context = bound.context ? *bound.context : call;
+  launch.context.step = step_;
+  if (bound.context) {
+    launch.context.layer = call.layer;
+    // The instruction names a module but no microbatch: take the one of the call.
+    if (linked.source->microbatch < 0) launch.context.microbatch = call.microbatch;
+  }
+  launch.inputs.clear(), launch.parts.clear(), launch.outputs.clear();
+  for (int operand : linked.inputs) launch.inputs.push_back(read(operand));
+  for (size_t p = 0; p < linked.parts.size(); ++p) {
+    launch.parts.push_back(
+        {linked.source->parts[p].send ? read(linked.parts[p].value) : nullptr, read(linked.parts[p].sample_rows)});
+  }
+  for (int operand : linked.outputs)
+    launch.outputs.push_back(operand < 0 ? nullptr : held(values_.New(numbers[operand])));
+}
+
+void ProgramWalker::Execute(const Launch& launch, Tensors& inputs) {
+  const LinkedEntry& entry = *launch.entry;
+  const LinkedInstruction& linked = *entry.instruction;
+  const BoundInstruction& bound = bound_.instruction(entry);
+  Tensors made;
+  if (linked.op_class == OpClass::kCompute) {
+    inputs.clear();
+    for (const Value* value : launch.inputs) inputs.push_back(value->tensor);
+    const SlotOperands* slots = bound_.call(entry).operands;
+    const SlotOperands& operands = slots == nullptr ? kNoOperands : slots[linked.place];
+    made = bound.compute({*linked.source, launch.context, inputs, operands.parameters, operands.gradients});
+    inputs.clear();  // or the walker would keep values alive after the plan has freed them
+  } else {
+    made = bound.action({linked, launch.context, launch.inputs, launch.parts});
+  }
+  TORCH_CHECK(made.size() == linked.outputs.size(), made.size(), " outputs instead of the planned ",
+              linked.outputs.size());
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (launch.outputs[i] == nullptr) continue;  // state: changed in place
+    // The planned type of read data has the sample count of the largest lane; this lane may have fewer.
+    CheckType(linked.source->outputs[i], made[i], linked.op_class == OpClass::kData);
+    launch.outputs[i]->tensor = std::move(made[i]);
+  }
+}
+
+void ProgramWalker::JoinStreams() {
+  if (streams_ != nullptr) streams_->Join();
+}
+
+void ProgramWalker::EnterPath(uint32_t call) {
+  path_ = list_;
+  program_.AppendPath(call, path_);
+  path_call_ = call;
+}
+
+// Links each probe of a block to the entries that make its value, in every call of the block within the step.
+void ProgramWalker::FindProbePoints() {
+  for (uint32_t c = 0; c < program_.calls().size(); ++c) {
+    const LinkedCall& call = program_.calls()[c];
+    const Block* block = call.block->block;
+    // Only blocks have probes, and only calls of the step are probed.
+    if (block == nullptr || call.first < program_.step().first || call.end > program_.step().end ||
+        call.first == call.end)
+      continue;
+    for (const Probe& probe : block->probes) {
+      // A probe names an input of the block, which exists before its first entry, or an output of one of its
+      // instructions.
+      for (size_t i = 0; i < block->inputs.size(); ++i) {
+        if (block->inputs[i].name == probe.value)
+          probe_points_.push_back({call.first, false, c, &probe, program_.ValueOf(c, call.block->inputs[i])});
+      }
+      for (size_t i = call.first; i < call.end; ++i) {
+        const LinkedEntry& entry = program_.entries()[i];
+        if (entry.call != c) continue;  // of a call inside this one
+        for (size_t k = 0; k < entry.instruction->outputs.size(); ++k) {
+          if (entry.instruction->source->outputs[k].name != probe.value || entry.instruction->outputs[k] < 0) continue;
+          probe_points_.push_back({i, true, c, &probe, program_.ValueOf(entry, entry.instruction->outputs[k])});
+        }
+      }
+    }
+  }
+  const auto earlier = [](const ProbePoint& a, const ProbePoint& b) {
+    return std::pair(a.entry, a.after) < std::pair(b.entry, b.after);
+  };
+  std::stable_sort(probe_points_.begin(), probe_points_.end(), earlier);
+}
+
+void ProgramWalker::KeepProbes(size_t entry, bool after) {
+  for (; next_probe_point_ < probe_points_.size(); ++next_probe_point_) {
+    const ProbePoint& point = probe_points_[next_probe_point_];
+    if (point.entry != entry || point.after != after) return;
+    const LinkedCall& call = program_.calls()[point.call];
+    JoinStreams();
+    const CallContext context =
+        rank_.Context(nullptr, call.frame < 0 ? "" : blocks_.frame(call.frame), call.microbatch);
+    rank_.probe->Keep(*call.block->block, *point.probe, context, values_.Get(point.value)->tensor);
+  }
+}
+
+void ProgramWalker::KeepGradients() {
+  JoinStreams();
+  rank_.probe->WriteGradients(rank_);
+}
+
+void ProgramWalker::WriteProbes() {
+  JoinStreams();
+  rank_.probe->WriteValues(rank_);
+}
+
+// Called from the thread of any stream, so it reads no state of the walk (path_ may name a later call by now).
+void ProgramWalker::Fail(const LinkedEntry& entry, const std::string& list, int status, const std::string& what) {
+  const Instruction& source = *entry.instruction->source;
+  std::string path = list;
+  program_.AppendPath(entry.call, path);
+  const std::string origin = OriginText(rank_.plan, source.origin >= 0 ? source.origin : bound_.call(entry).origin);
+  throw ExitError(
+      status,
+      absl::StrCat("rank ", rank_.rank, " on ", rank_.host, ": ", path, " ", entry.instruction->place, ": ",
+                   bound_.instruction(entry).text, ": ", what, origin.empty() ? "" : "\n  recipe: ", origin),
+      true);
+}
+
+}  // namespace planwright::executor

@@ -1,0 +1,86 @@
+// Walks one rank's program: the linked list of instructions, entry by entry, in program order. It decides nothing: the
+// plan says what runs, where, and with which peers. On several streams it hands instructions over in program order,
+// each with what it must wait for (planner/plan/stream_order.h).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/program/bound_program.h"
+#include "executor/program/rank.h"
+#include "executor/program/step_reports.h"
+#include "executor/program/values.h"
+#include "executor/streams/streams.h"
+#include "planner/link/linked_program.h"
+#include "planner/link/program_order.h"
+
+namespace planwright::executor {
+
+class ProgramWalker {
+ public:
+  explicit ProgramWalker(Rank& rank);
+
+  // Runs the role's setup, the steps [first_step, rank.last_step] (from 0), and teardown. Every failure is an ExitError
+  // that names rank, host, place in the program, instruction and recipe line.
+  void Run(int64_t first_step);
+
+ private:
+  // A place in the step's list at which --probe keeps a value.
+  struct ProbePoint {
+    size_t entry = 0;
+    bool after = false;  // false: before the entry runs (an input of a call); true: after it (an output)
+    uint32_t call = 0;
+    const Probe* probe = nullptr;
+    int value = 0;
+  };
+  // An instruction together with all that one run of it needs.
+  struct Launch {
+    const LinkedEntry* entry = nullptr;
+    CallContext context;
+    std::vector<Value*> inputs, outputs;  // null: state
+    std::vector<ActionArguments::Part> parts;
+    // Keeps the values alive if the instruction runs later, on another thread. Empty if it runs at once.
+    std::vector<std::shared_ptr<Value>> held;
+  };
+
+  void Walk(int64_t first_step);
+  void RunList(LinkedProgram::Range list, const std::string& name, bool binds = false);
+  void BindList(LinkedProgram::Range list, const std::string& name);
+  void RunOne(size_t index);
+  void Prepare(const LinkedEntry& entry, bool later, Launch& launch);
+  void RunLater(size_t index, Launch launch);
+  StreamPlace StreamPlaceOf(size_t index);
+  void Execute(const Launch& launch, Tensors& inputs);
+  // Everything that the walker does next comes after all work handed to streams so far.
+  void JoinStreams();
+  void EnterPath(uint32_t call);
+  void FindProbePoints();
+  void KeepProbes(size_t entry, bool after);
+  void KeepGradients();
+  void WriteProbes();
+  [[noreturn]] void Fail(const LinkedEntry& entry, const std::string& list, int status, const std::string& what);
+  // Does `work` for an entry of `list`. An exception becomes an ExitError that says where.
+  template <typename Work>
+  void WithLocation(const LinkedEntry& entry, const std::string& list, Work work);
+
+  Rank& rank_;
+  LinkedBlocks blocks_;
+  const LinkedProgram program_;
+  StepReports reports_;
+  BoundProgram bound_;
+  ValueTable values_;
+  const ProgramOrder program_order_;
+  StreamOrder order_;                 // of the instructions handed to streams_ so far
+  std::unique_ptr<Streams> streams_;  // null: the program uses one stream
+  int64_t step_ = 0;                  // from 0
+  Launch launch_;            // of the instruction that runs on this thread; kept so that its vectors are reused
+  Tensors inputs_;           // of the same
+  std::string list_, path_;  // "step 3", "step 3 > m.s0 m.s0.forward"
+  int64_t path_call_ = -1;   // the call that path_ names
+  std::vector<ProbePoint> probe_points_;  // in the order of the list
+  size_t next_probe_point_ = 0;
+  bool probing_ = false;  // whether this step's probes are kept
+};
+
+}  // namespace planwright::executor

@@ -1,0 +1,136 @@
+// Actions of state instructions: weights, sums over the step, the optimizer, the log.
+
+#include <absl/strings/str_split.h>
+
+#include <algorithm>
+
+#include "executor/optimizer/optimizer.h"
+#include "executor/program/actions.h"
+#include "planner/plan/lr_schedule.h"
+
+namespace planwright::executor {
+namespace {
+
+// An action without outputs.
+template <typename Work>
+Action WithoutOutputs(Work work) {
+  return [work](const ActionArguments& arguments) {
+    work(arguments);
+    return Tensors{};
+  };
+}
+
+Action BindBeginStep(Rank& rank, StepReports& reports) {
+  // Bound after setup, so the modules exist; their addresses in the map do not change.
+  std::vector<ModuleState*> modules;
+  for (auto& [name, module] : rank.modules) modules.push_back(&module);
+  return WithoutOutputs([modules, &rank, &reports](const ActionArguments& arguments) {
+    reports.Begin();
+    rank.step.Begin(arguments.call.step);
+    const double consumed = static_cast<double>(arguments.call.step * rank.plan.budget.global_samples);
+    rank.step.learning_rate = LearningRateAt(rank.plan.budget.learning_rate, consumed);
+    rank.step.weight_decay = WeightDecayAt(rank.plan.budget.weight_decay, consumed);
+    // Handlers add to gradients, over all microbatches of the step.
+    for (ModuleState* module : modules) module->ZeroGradients();
+  });
+}
+
+// Whether this rank adds its value to a sum over all ranks. A value that is replicated along the axes of `once_over`
+// must be counted once: by the ranks at coordinate 0 of each of them.
+bool AddsToSum(const Instruction& instruction, const Module* module, int rank) {
+  if (!instruction.attributes.contains("once_over")) return true;
+  TORCH_CHECK(module != nullptr,
+              "accumulate with once_over needs a module: the instruction is in no block and has no `module` attribute");
+  for (absl::string_view name : absl::StrSplit(instruction.text("once_over"), ',', absl::SkipEmpty())) {
+    const std::optional<Axis> axis = AxisFromName(std::string_view(name.data(), name.size()));
+    TORCH_CHECK(axis, "unknown axis in once_over: ", instruction.text("once_over"));
+    if (CoordinateOf(module->grid, rank, *axis) != 0) return false;
+  }
+  return true;
+}
+
+Action BindAccumulate(const Instruction& instruction, const Module* module, Rank& rank) {
+  if (!AddsToSum(instruction, module, rank.rank)) return WithoutOutputs([](const ActionArguments&) {});
+  return WithoutOutputs([sum = rank.StateValue(instruction.text("into"))](const ActionArguments& arguments) {
+    const at::Tensor& value = arguments.input(0);
+    TORCH_CHECK(value.numel() == 1, "accumulate takes a value of one element, not of shape ", value.sizes());
+    // Added in the dtype of the accumulator, which is wider than most values: fp64 or i64.
+    at::Tensor(sum).add_(value.reshape({1}).to(sum.device(), sum.scalar_type()));
+  });
+}
+
+// All layers of one kind share a block, so the action has the rows of every layer and the call says which one is meant.
+Action BindAccumulateCounts(const Module* module, const Rank& rank) {
+  TORCH_CHECK(module != nullptr, "accumulate_counts outside a block: no module says which layers have experts");
+  std::vector<at::Tensor> rows(module->layers.size());
+  for (const LayerSummary& layer : module->layers) {
+    if (layer.expert_row < 0) continue;
+    const int index = LayerOf(layer.frame);
+    TORCH_CHECK(index >= 0, "frame ", layer.frame, " does not name a layer (MODULE.layers.N)");
+    rows.resize(std::max(rows.size(), static_cast<size_t>(index) + 1));
+    rows[index] = ExpertCounts(rank.step, *module, layer);
+  }
+  return WithoutOutputs([rows](const ActionArguments& arguments) {
+    const int layer = arguments.call.layer;
+    TORCH_CHECK(layer >= 0 && layer < static_cast<int>(rows.size()) && rows[layer].defined(), "layer ", layer,
+                " has no experts");
+    at::Tensor(rows[layer]).add_(arguments.input(0).to(rows[layer].device()));
+  });
+}
+
+ModuleState& ModuleOf(const Instruction& instruction, Rank& rank) {
+  const auto module = rank.modules.find(instruction.text("module"));
+  TORCH_CHECK(module != rank.modules.end(), "module ", instruction.text("module"), " is not allocated on this rank");
+  return module->second;
+}
+
+BucketState& BucketOf(const Instruction& instruction, Rank& rank) {
+  return ModuleOf(instruction, rank).buckets().at(static_cast<size_t>(instruction.integer("bucket")));
+}
+
+}  // namespace
+
+Action BindState(const LinkedInstruction& linked, const Module* module, Rank& rank, StepReports& reports) {
+  const Instruction& instruction = *linked.source;
+  switch (instruction.kind) {
+    case OpKind::kAllocateParameters: {
+      TORCH_CHECK(linked.module >= 0, "no module ", instruction.text("module"));
+      return WithoutOutputs([&rank, &made = rank.plan.modules[linked.module]](const ActionArguments&) {
+        rank.modules.emplace(made.name, ModuleState(rank.plan, made, rank.rank, rank.device));
+      });
+    }
+    case OpKind::kInitializeParameters:
+    case OpKind::kLoadParameters:
+      return WithoutOutputs([&rank, kind = instruction.kind, &state = ModuleOf(instruction, rank)](
+                                const ActionArguments&) { rank.handlers.parameters(kind, state); });
+    case OpKind::kRefreshMasters:
+      return WithoutOutputs([&state = ModuleOf(instruction, rank)](const ActionArguments&) { state.RefreshMasters(); });
+    case OpKind::kBeginStep: return BindBeginStep(rank, reports);
+    case OpKind::kAccumulate:
+      return BindAccumulate(instruction, linked.module >= 0 ? &rank.plan.modules[linked.module] : module, rank);
+    case OpKind::kAccumulateCounts: return BindAccumulateCounts(module, rank);
+    case OpKind::kScaleGradients:
+      return WithoutOutputs([&step = rank.step, &bucket = BucketOf(instruction, rank)](const ActionArguments&) {
+        ScaleGradients(step, bucket);
+      });
+    case OpKind::kSquareNorm:
+      return WithoutOutputs([&bucket = BucketOf(instruction, rank),
+                             sum = rank.step.sum("$reals.norm." + instruction.text("module"))](const ActionArguments&) {
+        SquareNorm(bucket, sum);
+      });
+    case OpKind::kClipAndGate:
+      return WithoutOutputs([&rank](const ActionArguments&) { ClipAndGate(rank.plan, rank.step); });
+    case OpKind::kAdamW:
+      return WithoutOutputs([&rank, &bucket = BucketOf(instruction, rank)](const ActionArguments&) {
+        StepAdamW(rank.plan.optimizer, rank.step, bucket);
+      });
+    case OpKind::kUpdateExpertBias:
+      return WithoutOutputs([&step = rank.step, &state = ModuleOf(instruction, rank)](const ActionArguments&) {
+        UpdateExpertBias(step, state);
+      });
+    case OpKind::kLogStep: return WithoutOutputs([&reports](const ActionArguments&) { reports.End(); });
+    default: TORCH_CHECK(false, OpName(instruction.kind), " is not a state instruction");
+  }
+}
+
+}  // namespace planwright::executor

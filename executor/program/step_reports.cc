@@ -1,0 +1,153 @@
+#include "executor/program/step_reports.h"
+
+#include <ATen/ops/empty_like.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "executor/program/rank.h"
+#include "planner/run_files/exit_status.h"
+#ifdef PLANWRIGHT_CUDA
+#include <ATen/cuda/CUDAEvent.h>
+#endif
+
+namespace planwright::executor {
+namespace {
+
+constexpr int kSkippedStepsAllowed = 10;  // in a row
+// Bounds the pinned memory of unread records. The launch queue of a GPU holds less than two steps, so a host that is
+// this far ahead is rare; then it waits.
+constexpr size_t kUnreadAllowed = 4;
+
+double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// To pinned memory if the tensor is on a GPU, as only then the copy does not make the host wait.
+at::Tensor HostCopy(const at::Tensor& tensor) {
+  if (!tensor.defined()) return {};
+  return at::empty_like(tensor, at::TensorOptions(at::kCPU).pinned_memory(tensor.is_cuda()))
+      .copy_(tensor, /*non_blocking=*/true);
+}
+
+// Index of a part of an accumulator; -1: the plan has none of that name.
+int64_t PartIndex(const Plan& plan, const std::string& sum, const std::string& part) {
+  const Accumulator* accumulator = plan.FindAccumulator(sum);
+  if (accumulator == nullptr) return -1;
+  const auto at = std::find(accumulator->parts.begin(), accumulator->parts.end(), part);
+  return at == accumulator->parts.end() ? -1 : at - accumulator->parts.begin();
+}
+
+}  // namespace
+
+// Seconds from the begin to the end of one step, on the device if it has one. Valid once Done() is true.
+#ifdef PLANWRIGHT_CUDA
+class StepReports::Clock {
+ public:
+  explicit Clock(bool device) : device_(device), began_(Now()) {
+    if (device_) begin_.record();
+  }
+  void End() { device_ ? end_.record() : void(seconds_ = Now() - began_); }
+  bool Done() { return !device_ || end_.query(); }
+  void Wait() {
+    if (device_) end_.synchronize();
+  }
+  double Seconds() { return device_ ? begin_.elapsed_time(end_) / 1e3 : seconds_; }
+
+ private:
+  const bool device_;
+  const double began_;
+  double seconds_ = 0;
+  at::cuda::CUDAEvent begin_{cudaEventDefault}, end_{cudaEventDefault};
+};
+#else
+class StepReports::Clock {
+ public:
+  explicit Clock(bool) : began_(Now()) {}
+  void End() { seconds_ = Now() - began_; }
+  bool Done() const { return true; }
+  void Wait() {}
+  double Seconds() const { return seconds_; }
+
+ private:
+  const double began_;
+  double seconds_ = 0;
+};
+#endif
+
+StepReports::StepReports(const Plan& plan, const StepState& step, StepLog* log) : plan_(plan), step_(step), log_(log) {
+  if (plan.FindAccumulator("$integers") != nullptr) integers_ = step.sum("$integers");
+  if (plan.FindAccumulator("$reals") != nullptr) reals_ = step.sum("$reals");
+  loss_tokens_ = PartIndex(plan, "$integers", "loss_tokens"), routing_ = PartIndex(plan, "$integers", "routing");
+  loss_ = PartIndex(plan, "$reals", "loss"), aux_ = PartIndex(plan, "$reals", "aux");
+  for (const Module& module : plan.modules) expert_layers_ += module.expert_layers();
+}
+
+StepReports::~StepReports() = default;
+
+void StepReports::Begin() { clock_ = std::make_unique<Clock>(step_.norms.is_cuda()); }
+
+void StepReports::End() {
+  Pending& pending = pending_.emplace_back();
+  pending.record.step = step_.step + 1;
+  pending.record.consumed_samples = pending.record.step * plan_.budget.global_samples;
+  pending.record.learning_rate = step_.learning_rate;
+  // Queued after everything that the step launched, and before the next step sets the sums to zero.
+  pending.integers = HostCopy(integers_), pending.reals = HostCopy(reals_);
+  pending.norms = HostCopy(step_.norms), pending.skipped = HostCopy(step_.skipped);
+  pending.clock = std::move(clock_);
+  pending.clock->End();
+  if (pending_.size() > kUnreadAllowed) pending_.front().clock->Wait();
+  // The step just launched is hardly begun on a GPU: do not ask for it.
+  const size_t unread = step_.norms.is_cuda() ? 1 : 0;
+  while (pending_.size() > unread && pending_.front().clock->Done()) WriteOldest();
+}
+
+void StepReports::Finish() {
+  if (!pending_.empty()) pending_.back().clock->Wait();
+  while (!pending_.empty()) WriteOldest();
+}
+
+void StepReports::WriteOldest() {
+  Pending pending = std::move(pending_.front());
+  pending_.pop_front();
+  pending.record.step_seconds = pending.clock->Seconds();
+  Write(pending);
+}
+
+void StepReports::Write(const Pending& pending) {
+  const auto real = [&](int64_t part) { return pending.reals[part].item<double>(); };
+  const auto integer = [&](int64_t part) { return pending.integers[part].item<int64_t>(); };
+  StepRecord record = pending.record;
+  const int64_t tokens = integer(loss_tokens_);  // 0: no loss is defined (docs/training/step.md#metrics)
+  if (tokens > 0) record.loss = real(loss_) / static_cast<double>(tokens);
+  const double* norms = pending.norms.const_data_ptr<double>();
+  for (size_t i = 0; i < plan_.modules.size(); ++i)
+    record.module_grad_norms.emplace_back(plan_.modules[i].name, norms[i]);
+  record.grad_norm = norms[plan_.modules.size()];
+  record.skipped = pending.skipped.item<float>() != 0;
+  record.routing = static_cast<uint64_t>(integer(routing_));
+  if (expert_layers_ > 0) {  // the mean over samples and layers, before the coefficient of the recipe
+    record.aux_loss = real(aux_) / static_cast<double>(plan_.budget.global_samples * expert_layers_);
+  }
+  skipped_in_a_row_ = record.skipped ? skipped_in_a_row_ + 1 : 0;
+  if (log_ != nullptr) {
+    const absl::Status status = log_->Write(record);
+    if (!status.ok()) throw ExitError(kExitStorage, std::string(status.message()));
+    // The file has every step; people see every log_every_steps-th, and each skipped one.
+    if (record.step % std::max<int64_t>(plan_.log_every_steps, 1) == 0 || record.skipped) {
+      std::printf("%s\n", StepLine(record, plan_.budget.steps).c_str());
+      std::fflush(stdout);
+    }
+  }
+  // A single bad batch is skipped and training goes on. Many in a row mean that something is wrong with the run.
+  if (skipped_in_a_row_ < kSkippedStepsAllowed) return;
+  std::string modules;
+  for (const auto& [module, norm] : record.module_grad_norms) {
+    if (!std::isfinite(norm)) modules += " " + module;
+  }
+  throw ExitError(kExitNumerics, std::to_string(skipped_in_a_row_) +
+                                     " steps in a row had a gradient norm that is not finite, in" + modules);
+}
+
+}  // namespace planwright::executor

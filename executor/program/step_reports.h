@@ -1,0 +1,54 @@
+// The record of each step (docs/training/step.md#metrics), read from the device without waiting for it. On a GPU the
+// numbers of a step are copied to the host after its last instruction; they are read at the end of the first later step
+// that finds them there. On a CPU they are there at once.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "executor/optimizer/step_state.h"
+#include "executor/telemetry/step_log.h"
+#include "planner/plan/plan.h"
+
+namespace planwright::executor {
+
+class StepReports {
+ public:
+  // `log`: null on ranks that write no log. Keeps references.
+  StepReports(const Plan& plan, const StepState& step, StepLog* log);
+  ~StepReports();
+
+  // Called by the first and by the last instruction of a step. End also writes the records of all earlier steps whose
+  // numbers have come. ExitError if the log cannot be written (kExitStorage), or if 10 steps in a row were skipped
+  // (kExitNumerics).
+  void Begin();
+  void End();
+  // After the last step: waits for the numbers that are still on their way, and writes them.
+  void Finish();
+
+ private:
+  class Clock;
+  struct Pending {
+    StepRecord record;                           // the part that the host knows already
+    at::Tensor integers, reals, norms, skipped;  // host copies, valid once the clock is done
+    std::unique_ptr<Clock> clock;
+  };
+
+  void WriteOldest();
+  void Write(const Pending& pending);
+
+  const Plan& plan_;
+  const StepState& step_;
+  StepLog* const log_;
+  at::Tensor integers_, reals_;                                     // "$integers" and "$reals", whole
+  int64_t loss_tokens_ = -1, routing_ = -1, loss_ = -1, aux_ = -1;  // indices of parts in them
+  int64_t expert_layers_ = 0;
+  int skipped_in_a_row_ = 0;
+  std::deque<Pending> pending_;   // steps that have been launched but not written, oldest first
+  std::unique_ptr<Clock> clock_;  // of the current step
+};
+
+}  // namespace planwright::executor

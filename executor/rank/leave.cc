@@ -1,0 +1,47 @@
+#include "executor/rank/leave.h"
+
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+
+#include "executor/communication/communicators.h"
+
+namespace planwright::executor {
+namespace {
+
+std::atomic<Recorder*> recorder_of_this_rank{nullptr};
+at::Device device_of_this_rank = at::kCPU;
+std::atomic<bool> leaving{false};
+std::atomic<int> status_of_this_rank{0};
+
+void ExitNow(int) { _exit(status_of_this_rank); }
+
+}  // namespace
+
+void SetRecorderOfLeave(Recorder& recorder) { recorder_of_this_rank = &recorder; }
+void SetDeviceOfLeave(at::Device device) { device_of_this_rank = device; }
+
+void Leave(int status, const std::string& message) {
+  if (leaving.exchange(true)) {
+    for (;;) pause();  // another thread is on its way out
+  }
+  status_of_this_rank = status;
+  // The launcher sends SIGTERM to all ranks once one has failed. It must not end this rank before its status is out.
+  std::signal(SIGTERM, SIG_IGN);
+  // From here on the first failure is the only one that matters. The alarm ends the process if a call below blocks. The
+  // other signals come from threads that still use a communicator while it is aborted: they end it with the same
+  // status.
+  for (int number : {SIGALRM, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) std::signal(number, ExitNow);
+  const itimerval second = {.it_interval = {}, .it_value = {.tv_sec = 1, .tv_usec = 0}};
+  setitimer(ITIMER_REAL, &second, nullptr);
+  if (Recorder* recorder = recorder_of_this_rank) recorder->Fail(status, message.c_str());
+  std::fprintf(stderr, "%s\n", message.c_str());
+  std::fflush(nullptr);
+  AbortCommunication(device_of_this_rank);
+  _exit(status);
+}
+
+}  // namespace planwright::executor

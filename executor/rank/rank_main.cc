@@ -1,0 +1,210 @@
+#include "executor/rank/rank_main.h"
+
+#include <ATen/Parallel.h>
+#include <absl/strings/str_cat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "executor/communication/rendezvous.h"
+#include "executor/program/instruction_text.h"
+#include "executor/program/probe_writer.h"
+#include "executor/program/program_walker.h"
+#include "executor/rank/leave.h"
+#include "executor/rank/setup.h"
+#include "executor/rank/watchdog.h"
+#include "planner/plan/plan_json.h"
+#include "planner/run_files/exit_status.h"
+
+namespace planwright::executor {
+namespace {
+
+struct Options {
+  std::string plan, run_dir, probe, device;
+  std::optional<int64_t> steps;
+};
+
+// Gloo throws on a thread of its own when a peer breaks its protocol. No code of ours is on that stack, so the
+// exception ends in std::terminate, and this is the only place that can still report it.
+[[noreturn]] void OnTerminate() {
+  if (const std::exception_ptr error = std::current_exception()) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& exception) {
+      Leave(ExitStatusOf(FailureKindOf(exception)), MessageOf(exception));
+    } catch (...) {
+      // Not a std::exception: it has no message. Falls through to the last line.
+    }
+  }
+  Leave(kExitInternal, "the process was ended by std::terminate");
+}
+
+int StatusOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kFailedPrecondition: return kExitPlanMismatch;
+    case absl::StatusCode::kUnavailable: return kExitPeerLost;
+    case absl::StatusCode::kResourceExhausted: return kExitStorage;
+    case absl::StatusCode::kDataLoss: return kExitDamaged;
+    default: return kExitUsage;
+  }
+}
+
+void LeaveUnlessOk(const absl::Status& status) {
+  if (!status.ok()) Leave(StatusOf(status), "executor: " + std::string(status.message()));
+}
+
+Options ReadOptions(int argc, char** argv) {
+  Options options;
+  const auto usage = [](const std::string& problem) {
+    Leave(kExitUsage, "executor: " + problem +
+                          "\nusage: executor --plan FILE --run-dir DIR [--probe DIR] [--steps N] [--device cpu|cuda]");
+  };
+  for (int i = 1; i < argc; i += 2) {
+    const std::string name = argv[i];
+    if (i + 1 == argc) usage(name + " needs a value");
+    const std::string value = argv[i + 1];
+    if (name == "--plan")
+      options.plan = value;
+    else if (name == "--run-dir")
+      options.run_dir = value;
+    else if (name == "--probe")
+      options.probe = value;
+    else if (name == "--device" && (value == "cpu" || value == "cuda"))
+      options.device = value;
+    else if (name == "--steps" && std::atoll(value.c_str()) > 0)
+      options.steps = std::atoll(value.c_str());
+    else
+      usage("unknown option or value: " + name + " " + value);
+  }
+  if (options.plan.empty() || options.run_dir.empty()) usage("--plan and --run-dir are required");
+  return options;
+}
+
+Plan ReadPlanFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) Leave(kExitUsage, "executor: cannot read the plan " + path);
+  std::stringstream text;
+  text << file.rdbuf();
+  absl::StatusOr<Plan> plan = ReadPlan(text.str());
+  if (!plan.ok()) Leave(kExitUsage, "executor: " + path + ": " + std::string(plan.status().message()));
+  return *std::move(plan);
+}
+
+// A hang, or a failure that a backend noticed, is reported in the same form as the walker's own errors.
+Watchdog::Duties WatchdogDuties(const Plan& plan, const std::string& self, at::Device device,
+                                std::chrono::milliseconds timeout) {
+  // Gloo has time-outs of its own, and its errors say more. On CPUs the watchdog waits a little longer, so that Gloo
+  // reports first.
+  const auto patience = device.is_cpu() ? std::chrono::seconds(2) : std::chrono::seconds(0);
+  return {.limit = timeout + patience,
+          .find_failure = [device] { return FindFailure(device); },
+          .end =
+              [&plan, self](FailureKind kind, const std::optional<RecordedInstruction>& at, const std::string& what) {
+                const std::string origin = at ? OriginText(plan, at->origin) : "";
+                Leave(ExitStatusOf(kind), absl::StrCat(self, at ? absl::StrCat(at->path, ": ", at->text, ": ") : "",
+                                                       what, origin.empty() ? "" : "\n  recipe: ", origin));
+              }};
+}
+
+// From here on an instruction counts as done when the GPU has done it. (On CPUs: when its call has returned.)
+void FollowDevice(at::Device device, Recorder& recorder) {
+#ifdef PLANWRIGHT_CUDA
+  if (device.is_cuda()) recorder.Follow(MakeCudaCompletion());
+#endif
+}
+
+// Creates this rank's communicators. Each one is recorded like an instruction: if a rank never comes, the others wait
+// here, and the report says for which communicator.
+Communicators JoinGroups(const Plan& plan, const Environment& environment, at::Device device,
+                         c10::intrusive_ptr<c10d::Store> store, Recorder& recorder) {
+  size_t place = 0;
+  return Communicators::Make(plan, environment.rank, device.is_cpu() ? Backend::kGloo : Backend::kNccl, store,
+                             environment.nonce, environment.address, environment.timeout, [&](const std::string& name) {
+                               recorder.Begin(RecorderState::kWaiting, 0, -1, -1, "joining", place++, "join " + name);
+                             });
+}
+
+}  // namespace
+
+int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe or socket is reported by the call that writes to it
+  std::set_terminate(OnTerminate);
+  at::set_num_threads(1);  // sums must not depend on the number of cores, and ranks of one machine share them
+
+  const Options options = ReadOptions(argc, argv);
+  Plan loaded = ReadPlanFile(options.plan);
+  LeaveUnlessOk(hooks.prepare(loaded));
+  const Plan& plan = loaded;
+  const absl::StatusOr<Environment> environment = ReadEnvironment();
+  LeaveUnlessOk(environment.status());
+  if (environment->world_size != plan.world_size) {
+    Leave(kExitUsage, "executor: WORLD_SIZE=" + std::to_string(environment->world_size) + " but the plan has " +
+                          std::to_string(plan.world_size) + " ranks");
+  }
+  const Role* role = plan.RoleOf(environment->rank);
+  if (role == nullptr)
+    Leave(kExitUsage, "executor: the plan has no role for rank " + std::to_string(environment->rank));
+
+  absl::StatusOr<std::unique_ptr<Recorder>> recorder =
+      Recorder::Open(options.run_dir, environment->rank, environment->host);
+  LeaveUnlessOk(recorder.status());
+  SetRecorderOfLeave(**recorder);
+
+  absl::StatusOr<c10::intrusive_ptr<c10d::Store>> store = OpenStore(*environment);
+  LeaveUnlessOk(store.status());
+  LeaveUnlessOk(AgreeOnPlan(*environment, plan.digest, **store));
+
+  std::unique_ptr<StepLog> log;
+  if (environment->rank == 0) LeaveUnlessOk(StepLog::Open(options.run_dir, log));
+  const absl::StatusOr<at::Device> device = ChooseDevice(plan, options.device, environment->local_rank);
+  LeaveUnlessOk(device.status());
+  SetDeviceOfLeave(*device);
+  FollowDevice(*device, **recorder);
+  const std::string self = absl::StrCat("rank ", environment->rank, " on ", environment->host, ": ");
+  const Watchdog watchdog(**recorder, WatchdogDuties(plan, self, *device, environment->timeout));
+  std::optional<ProbeWriter> probe;
+  if (!options.probe.empty()) probe.emplace(options.probe, environment->rank);
+
+  // A failure ends the process in the catch clause, while everything still exists: `rank` lives outside the try block,
+  // so that no destructor of a communicator runs and waits for a peer that is gone.
+  std::optional<Rank> rank;
+  try {
+    rank.emplace(Rank{.plan = plan,
+                      .role = *role,
+                      .rank = environment->rank,
+                      .device = *device,
+                      .handlers = {.compute = hooks.compute,
+                                   .data = MakeDataHandler(plan, *device),
+                                   .parameters = MakeParameterHandler(plan, environment->rank)},
+                      .communicators = JoinGroups(plan, *environment, *device, *store, **recorder),
+                      .step = StepState(plan, *device),
+                      .recorder = **recorder,
+                      .log = log.get(),
+                      .probe = probe ? &*probe : nullptr,
+                      .last_step = std::min(plan.budget.steps, options.steps.value_or(plan.budget.steps)) - 1,
+                      .host = environment->host,
+                      .before_instruction = hooks.before_instruction,
+                      .leave = [](int status, const std::string& what) { Leave(status, what); }});
+    ProgramWalker(*rank).Run(0);
+    (*recorder)->Done();
+    // Rank 0 serves the store, so it must be the last to leave.
+    WaitForAll(*environment, "done", environment->timeout, **store);
+  } catch (const ExitError& error) {
+    Leave(error.status(), error.what());
+  } catch (const std::exception& error) {
+    Leave(ExitStatusOf(FailureKindOf(error)),
+          self + (rank ? "" : "while joining the groups of the plan: ") + MessageOf(error));
+  }
+  // _exit: static destructors of LibTorch, NCCL and CUDA may wait for each other, and nothing is left to write.
+  std::fflush(nullptr);
+  _exit(kExitSuccess);
+}
+
+}  // namespace planwright::executor

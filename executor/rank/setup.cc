@@ -1,0 +1,96 @@
+#include "executor/rank/setup.h"
+
+#include <ATen/ops/empty.h>
+
+#include <cstring>
+#include <mutex>
+
+#include "executor/communication/backends.h"
+#include "executor/data/batch_reader.h"
+#include "executor/optimizer/initialize.h"
+#include "executor/random/philox.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/safetensors.h"
+
+namespace planwright::executor {
+namespace {
+
+// A copy in host memory. The file is mapped, and its tensors may start at any byte; LibTorch needs them aligned.
+at::Tensor CopyOf(const TensorView& view) {
+  at::Tensor tensor = at::empty(view.shape, at::TensorOptions(at::kCPU).dtype(ScalarTypeOf(view.dtype)));
+  if (view.bytes > 0) std::memcpy(tensor.mutable_data_ptr(), view.data, view.bytes);
+  return tensor;
+}
+
+// The drawn sequences of a run: keyed by its seed and a name, counted by the element's index
+// (docs/training/layout_independence.md#draws).
+Draws PhiloxDraws(uint64_t seed) {
+  return {.uniform =
+              [seed](const std::string& name, int64_t first, int64_t count, double* out) {
+                const Philox draws(seed, name);
+                for (int64_t i = 0; i < count; ++i) out[i] = draws.Uniform(static_cast<uint64_t>(first + i));
+              },
+          .normal =
+              [seed](const std::string& name, int64_t first, int64_t count, double* out) {
+                const Philox draws(seed, name);
+                for (int64_t i = 0; i < count; ++i) out[i] = draws.Normal(static_cast<uint64_t>(first + i));
+              }};
+}
+
+void LoadFromFile(const Plan& plan, int rank, ModuleState& module) {
+  const std::string path = ResolvePath(plan.initialize->base, plan.initialize->from);
+  absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(path);
+  if (!file.ok()) throw ExitError(kExitUsage, std::string(file.status().message()));
+  std::map<std::string, SourceTensor> sources;
+  for (const auto& [name, view] : file->tensors()) sources[name] = {view.shape, [view = view] { return CopyOf(view); }};
+  const absl::Status status = CheckSources(plan, sources);
+  if (!status.ok()) throw ExitError(kExitUsage, std::string(status.message()));
+  LoadParameters(plan, rank, sources, module);
+}
+
+}  // namespace
+
+absl::StatusOr<at::Device> ChooseDevice(const Plan& plan, const std::string& wanted, int local_rank) {
+#ifdef PLANWRIGHT_CUDA
+  if (wanted == "cuda" || (wanted.empty() && plan.cluster.gpu != "none")) {
+    try {
+      UseCudaDevice(local_rank);
+    } catch (const c10::Error& error) {
+      return absl::InvalidArgumentError(error.what_without_backtrace());
+    }
+    return at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(local_rank));
+  }
+#else
+  if (wanted == "cuda") return absl::InvalidArgumentError("this executor was built without CUDA (PLANWRIGHT_CUDA)");
+  // No silent fallback to CPUs: the user planned for GPUs and would wait for a run that crawls.
+  if (wanted.empty() && plan.cluster.gpu != "none") {
+    return absl::InvalidArgumentError(
+        "the plan is for " + plan.cluster.gpu +
+        " GPUs and this executor was built without CUDA; for CPU ranks launch with --device cpu or cluster.gpu=none");
+  }
+#endif
+  return at::Device(at::kCPU);
+}
+
+std::function<Tensors(const Instruction&, const CallContext&)> MakeDataHandler(const Plan& plan, at::Device device) {
+  absl::StatusOr<std::unique_ptr<BatchReader>> opened = BatchReader::Open(plan);
+  if (!opened.ok()) throw ExitError(kExitUsage, std::string(opened.status().message()));
+  const std::shared_ptr<BatchReader> reader = *std::move(opened);
+  const at::ScalarType dtype = ScalarTypeOf(plan.dtype());
+  // Data instructions on several streams run on several threads, and the reader is not made for that.
+  const auto mutex = std::make_shared<std::mutex>();
+  return [reader, mutex, device, dtype](const Instruction& instruction, const CallContext& call) {
+    const std::lock_guard lock(*mutex);
+    return instruction.kind == OpKind::kReadTokens ? reader->ReadTokens(call, device, dtype)
+                                                   : reader->ReadImages(call, device, dtype);
+  };
+}
+
+std::function<void(OpKind, ModuleState&)> MakeParameterHandler(const Plan& plan, int rank) {
+  return [&plan, rank](OpKind kind, ModuleState& module) {
+    if (kind == OpKind::kLoadParameters) return LoadFromFile(plan, rank, module);
+    InitializeParameters(plan, rank, PhiloxDraws(static_cast<uint64_t>(plan.seed)), module);
+  };
+}
+
+}  // namespace planwright::executor

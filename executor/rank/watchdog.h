@@ -1,0 +1,54 @@
+// Two threads beside the walker that end a rank which makes no progress. The walker cannot do it: it may be blocked
+// inside Gloo, NCCL or CUDA. One thread watches the recorder and counts the time; it calls no backend. The other asks
+// the backends whether they have failed: that call may block as well, and then only this thread is lost.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "executor/communication/failure.h"
+#include "executor/telemetry/recorder.h"
+
+namespace planwright::executor {
+
+class Watchdog {
+ public:
+  struct Duties {
+    // How long the same instruction may be the first unfinished one. For a communication the time counts from when it
+    // began; for any other, from when it was launched on a device. Work on the host has no limit, as reading weights
+    // may take long. If it never ends, the limits of its peers end the run.
+    std::chrono::milliseconds limit;
+    // Asks the backends for a failure that they noticed by themselves.
+    std::function<std::optional<CommunicationError>()> find_failure;
+    // Ends the rank. Called from either thread with the first unfinished instruction (if there is one) and the reason.
+    std::function<void(FailureKind, const std::optional<RecordedInstruction>&, const std::string&)> end;
+  };
+
+  Watchdog(Recorder& recorder, Duties duties);
+  ~Watchdog();  // stops watching
+
+ private:
+  void WatchProgress();
+  void AskBackends();
+  bool Sleep(std::chrono::milliseconds period);  // false: the watchdog is being destroyed
+  // Adds `passed` to the time that the rank has spent at its current instruction. True if that is over the limit.
+  bool IsStuck(std::chrono::nanoseconds passed);
+
+  Recorder& recorder_;
+  const Duties duties_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopped_ = false;
+
+  uint64_t current_ = 0;  // the first instruction that is not done; 0: none
+  bool limited_ = false;  // whether the limit holds for it
+  std::chrono::nanoseconds waited_{};
+  std::thread watcher_, asker_;  // the last members: they use the others
+};
+
+}  // namespace planwright::executor
