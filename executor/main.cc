@@ -1,7 +1,7 @@
 // The `executor` program: one rank of a run.
 #include "executor/ops/handler.h"
 #include "executor/rank/rank_main.h"
-#include "planner/plan/executor_lacks.h"
+#include "planner/plan/unsupported_features.h"
 #include "planner/verify/verify.h"
 
 namespace planwright::executor {
@@ -10,7 +10,7 @@ namespace {
 // Refuses a plan that this executor cannot run, and one that breaks a rule. The compiler has verified the plan already,
 // but the file may have been changed since.
 absl::Status CheckPlan(Plan& plan) {
-  if (const std::vector<Lack> lacks = ExecutorLacks(plan); !lacks.empty()) {
+  if (const std::vector<UnsupportedFeature> lacks = UnsupportedFeatures(plan); !lacks.empty()) {
     return absl::UnimplementedError("this version of the executor does not run " + lacks.front().what);
   }
   const std::vector<Violation> violations = VerifyPlan(plan);

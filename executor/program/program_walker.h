@@ -1,6 +1,6 @@
 // Walks one rank's program: the linked list of instructions, entry by entry, in program order. It decides nothing: the
 // plan says what runs, where, and with which peers. On several streams it hands instructions over in program order,
-// each with what it must wait for (planner/plan/stream_order.h).
+// each with what it must wait for (planner/plan/stream_dependencies.h).
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 #include "executor/program/values.h"
 #include "executor/streams/streams.h"
 #include "planner/link/linked_program.h"
-#include "planner/link/program_order.h"
+#include "planner/link/program_accesses.h"
 
 namespace planwright::executor {
 
@@ -70,8 +70,8 @@ class ProgramWalker {
   StepReports reports_;
   BoundProgram bound_;
   ValueTable values_;
-  const ProgramOrder program_order_;
-  StreamOrder order_;                 // of the instructions handed to streams_ so far
+  const ProgramAccesses program_accesses_;
+  StreamDependencies order_;                 // of the instructions handed to streams_ so far
   std::unique_ptr<Streams> streams_;  // null: the program uses one stream
   int64_t step_ = 0;                  // from 0
   Launch launch_;            // of the instruction that runs on this thread; kept so that its vectors are reused

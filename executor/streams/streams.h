@@ -1,6 +1,6 @@
 // Runs the instructions of a program that uses several streams: on threads on a CPU, on CUDA streams on a GPU. The
 // walker hands instructions over one by one in program order, each with what it must wait for
-// (planner/plan/stream_order.h). A program on one stream does not use this room.
+// (planner/plan/stream_dependencies.h). A program on one stream does not use this room.
 #pragma once
 
 #include <cstdint>

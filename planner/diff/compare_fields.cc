@@ -5,9 +5,9 @@
 #include <set>
 
 #include "planner/diff/field_rules.h"
-#include "planner/plan/plan_enums.h"
+#include "planner/plan/plan.h"
 #include "planner/plan/plan_fields.h"
-#include "planner/plan/value_text.h"
+#include "planner/plan/value_type.h"
 
 namespace planwright {
 namespace {

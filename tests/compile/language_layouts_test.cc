@@ -8,7 +8,7 @@
 #include <string>
 
 #include "planner/compile.h"
-#include "planner/plan/executor_lacks.h"
+#include "planner/plan/unsupported_features.h"
 #include "planner/plan/plan_json.h"
 #include "planner/verify/verify.h"
 #include "tests/support/compiled.h"
@@ -53,7 +53,7 @@ TEST_P(LanguageLayouts, ProvesAndSurvivesTheFile) {
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(WritePlan(*again), text);
   for (const Violation& violation : VerifyPlan(*again)) ADD_FAILURE() << violation.rule << ": " << violation.message;
-  EXPECT_FALSE(ExecutorLacks(*again).empty());
+  EXPECT_FALSE(UnsupportedFeatures(*again).empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -122,10 +122,10 @@ TEST(Frozen, ALanguageModelHandsGradientsOnAndStepsNothing) {
   }
 }
 
-TEST(ExecutorLacks, NamesWhatThisVersionCannotRun) {
+TEST(UnsupportedFeatures, NamesWhatThisVersionCannotRun) {
   const auto lacks = [](const Case& c) {
     std::string text;
-    for (const Lack& lack : ExecutorLacks(Compile(c))) text += lack.what + "\n";
+    for (const UnsupportedFeature& lack : UnsupportedFeatures(Compile(c))) text += lack.what + "\n";
     return text;
   };
   EXPECT_THAT(lacks({.name = "", .ranks = 2, .cp = 2}), HasSubstr("context parallelism: cp 2 of module language"));

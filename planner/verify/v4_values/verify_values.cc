@@ -5,7 +5,7 @@
 //
 // Not here: what a forward saves for its backward (verify_saved_values.cc), what samples bring (read_problem.h,
 // called for V5), which microbatch a value belongs to (V5), and the order of streams, which is derived and is
-// in no plan (planner/plan/stream_order.h).
+// in no plan (planner/plan/stream_dependencies.h).
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,6 @@
 // The derived order of streams against its definition, by brute force: everything that conflicts is ordered, and
 // nothing else. Programs that run in any order that it allows compute the same values.
-#include "planner/plan/stream_order.h"
+#include "planner/plan/stream_dependencies.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 namespace planwright {
 namespace {
 
-using Step = StreamOrder::Step;
+using Step = InstructionAccesses;
 using Order = std::vector<std::vector<char>>;  // [j][i]: i is done before j starts
 
 struct Program {
@@ -59,7 +59,7 @@ bool Conflict(const ResourceTree& tree, const Access& a, const Access& b) {
   return (a.writes || b.writes) && (Contains(tree, a.resource, b.resource) || Contains(tree, b.resource, a.resource));
 }
 
-// The order by the definition in planner/plan/stream_order.h, over all pairs.
+// The order by the definition in planner/plan/stream_dependencies.h, over all pairs.
 Order Defined(const Program& program) {
   Order before = SameStream(program);
   const std::vector<Step>& steps = program.steps;
@@ -83,10 +83,10 @@ Order Defined(const Program& program) {
   return before;
 }
 
-// The order that StreamOrder derives.
+// The order that StreamDependencies derives.
 Order Derived(const Program& program) {
   Order before = SameStream(program);
-  StreamOrder order(program.resources, program.streams);
+  StreamDependencies order(program.resources, program.streams);
   for (size_t j = 0; j < program.steps.size(); ++j) {
     for (int64_t wait : order.Next(program.steps[j])) {
       if (wait >= 0) before[j][static_cast<size_t>(wait)] = true;
@@ -108,7 +108,7 @@ class RandomProgram {
     for (const char* name : {"%a", "%a.gradients", "%a.gradients.0", "%a.gradients.0/x", "%a.gradients.0/y",
                              "%a.gradients.1", "%a.parameters", "%a.parameters.0", "%a.parameters.0/x", "$", "$reals",
                              "$reals.loss", "$reals.norm.a", "$gate"}) {
-      state.push_back(program.resources.Number(name));
+      state.push_back(program.resources.Intern(name));
     }
     const int count = 5 + Pick(40);
     for (int i = 0; i < count; ++i) {
@@ -120,7 +120,7 @@ class RandomProgram {
         step.accesses.push_back({live[static_cast<size_t>(Pick(static_cast<int>(live.size())))], false});
       if (Pick(2) == 0) {
         step.makes_value = true;
-        live.push_back(program.resources.Number(absl::StrCat("v", i)));
+        live.push_back(program.resources.Intern(absl::StrCat("v", i)));
         step.accesses.push_back({live.back(), true});
       }
       if (!live.empty() && Pick(3) == 0) {
@@ -182,14 +182,14 @@ std::vector<size_t> RandomOrder(const Order& before, std::mt19937_64& random) {
   return order;
 }
 
-TEST(StreamOrder, EqualsItsDefinition) {
+TEST(StreamDependencies, EqualsItsDefinition) {
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     const Program program = RandomProgram(seed).Make();
     ASSERT_EQ(Derived(program), Defined(program)) << "seed " << seed;
   }
 }
 
-TEST(StreamOrder, AnyOrderThatItAllowsMakesTheSameValues) {
+TEST(StreamDependencies, AnyOrderThatItAllowsMakesTheSameValues) {
   std::mt19937_64 random(1);
   for (uint64_t seed = 0; seed < 200; ++seed) {
     const Program program = RandomProgram(seed).Make();
@@ -201,7 +201,7 @@ TEST(StreamOrder, AnyOrderThatItAllowsMakesTheSameValues) {
   }
 }
 
-TEST(StreamOrder, InstructionsWithoutAnOrderRunBothWays) {
+TEST(StreamDependencies, InstructionsWithoutAnOrderRunBothWays) {
   std::mt19937_64 random(2);
   const Program program = RandomProgram(5).Make();
   const Order before = Derived(program);
@@ -250,7 +250,7 @@ Program OnOwnStreams(const Plan& plan, const Role& role, std::optional<std::pair
       }
       if (accesses.empty()) continue;
       for (const StateAccess& access : accesses)
-        step.accesses.push_back({program.resources.Number(access.resource), access.writes});
+        step.accesses.push_back({program.resources.Intern(access.resource), access.writes});
       step.stream = program.streams++ - 1;
       program.steps.push_back(std::move(step));
     }
@@ -259,7 +259,7 @@ Program OnOwnStreams(const Plan& plan, const Role& role, std::optional<std::pair
   return program;
 }
 
-TEST(StreamOrder, EveryEffectOfTheTableOrdersSomething) {
+TEST(StreamDependencies, EveryEffectOfTheTableOrdersSomething) {
   const Plan plan =
       testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", {"batch.global_samples=2"});
   const Plan loading = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
@@ -287,10 +287,10 @@ TEST(StreamOrder, EveryEffectOfTheTableOrdersSomething) {
 
 // The purpose of overlap: the gather of one bucket's parameters runs beside the update of other buckets, and a layer of
 // the next forward waits only for its own bucket.
-TEST(StreamOrder, AGatherIsWaitedForByTheLayersThatReadIt) {
+TEST(StreamDependencies, AGatherIsWaitedForByTheLayersThatReadIt) {
   ResourceTree tree;
-  const auto reads = [&](const char* name) { return Access{tree.Number(name), false}; };
-  const auto writes = [&](const char* name) { return Access{tree.Number(name), true}; };
+  const auto reads = [&](const char* name) { return Access{tree.Intern(name), false}; };
+  const auto writes = [&](const char* name) { return Access{tree.Intern(name), true}; };
   const std::vector<Step> steps = {
       {.stream = 0, .accesses = {writes("%m.parameters.0")}},                            // adamw of bucket 0
       {.stream = 1, .accesses = {reads("%m.parameters.0"), writes("%m.parameters.0")}},  // its gather
@@ -300,7 +300,7 @@ TEST(StreamOrder, AGatherIsWaitedForByTheLayersThatReadIt) {
       {.stream = 0, .accesses = {reads("%m.parameters.0/layer_0")}},                     // a layer of bucket 0
       {.stream = 0, .accesses = {reads("%m.parameters.1/layer_1")}},                     // a layer of bucket 1
   };
-  StreamOrder order(tree, 2);
+  StreamDependencies order(tree, 2);
   std::vector<std::vector<int64_t>> waits;
   for (const Step& step : steps) waits.push_back(order.Next(step));
   EXPECT_EQ(waits[1], (std::vector<int64_t>{0, -1}));
