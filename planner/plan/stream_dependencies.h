@@ -1,7 +1,7 @@
 // What each instruction of a program on several streams waits for. A program is sequential by definition; a stream only
 // says where an instruction runs. How an instruction is ordered with those on other streams follows from what both
 // touch. It is derived here and nowhere else. The executor walks its programs by this class, and
-// tests/verify/stream_order_test.cc compares the class with the definition below by brute force.
+// tests/verify/v3_progress/stream_order_test.cc compares the class with the definition below by brute force.
 //
 // - Resources form a tree by their names: "%language.gradients" contains "%language.gradients.3", and "$reals" contains
 //   "$reals.loss". Two accesses conflict if one resource contains the other and at least one of them writes. (An

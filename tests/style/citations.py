@@ -19,7 +19,7 @@ PAGE = re.compile(r'(?<![\w/.-])(?:\.\./)*(docs/[\w./-]+\.md)(?:#([\w-]+))?')
 LINK = re.compile(r'(?:\]\(|^\[[^\]]+\]: )(?!https?:)([^)\s]+)')
 SOURCE = re.compile(r'(?<![\w/.-])((?:planner|executor|tests)/[\w./-]+\.(?:cc|h|cu|def|py|yaml))\b')
 FACTS = re.compile(r'\bfacts\s+(?:section\s+)?\d', re.IGNORECASE)
-PLACEHOLDER = re.compile(r'[A-Z]{3}')  # lower_KIND.cc: the reader fills it in
+PLACEHOLDER = re.compile(r'[A-Z]{3}')  # lower_KIND.cc, docs/PAGE.md: the reader fills it in
 FENCE = re.compile(r'^\s*```')
 
 
@@ -65,6 +65,8 @@ def problem(path, heading):
 def citations(root, path, line):
     """Each citation of a line: what stands there, the file it means, the heading or None."""
     for match in PAGE.finditer(line):
+        if PLACEHOLDER.search(match[1]):
+            continue
         yield match[0], os.path.join(root, match[1]), match[2]
     if path.endswith('.md'):
         for match in LINK.finditer(line):
