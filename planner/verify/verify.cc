@@ -15,6 +15,7 @@ std::vector<Violation> AllRules(const Plan& plan, std::vector<RoleEstimate>* mem
   const auto add = [&](std::vector<Violation> found) {
     violations.insert(violations.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
   };
+  // Ranges of numbers first: within them every product that a rule makes fits 64 bits (docs/limits.md).
   if (const std::string problem = RangeProblem(plan); !problem.empty()) return {{"V11", "the plan has " + problem}};
   add(VerifyPlacement(plan));
   add(VerifyGroups(plan));

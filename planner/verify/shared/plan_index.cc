@@ -11,7 +11,7 @@ PlanIndex::PlanIndex(const Plan& plan) : plan_(plan) {
     modules_.emplace(module.name, &module);
     for (const Storage& storage : module.storages) storages_[storage.frame].push_back(&storage);
   }
-  std::set<BlockInFrame> visited;
+  std::set<BlockInFrame> visited;  // all microbatches call the same blocks in the same frames
   // Calls inside a block that name their frame count even where no role calls the block: rules look at all blocks.
   for (const Block& block : plan.blocks) CollectFrames(block.body, "", visited);
   for (const Role& role : plan.roles) {
@@ -67,6 +67,7 @@ std::vector<Axis> PlanIndex::WideAxes(const Group& group) const {
   for (Axis axis : group.axes) {
     if (of->grid.size(axis) > 1) wide.push_back(axis);
   }
+  // A group may list its axes in any order; rules compare them with lists in the order of Axis.
   std::sort(wide.begin(), wide.end());
   return wide;
 }

@@ -10,7 +10,8 @@ using State = AxisLayout::State;
 
 Held HeldOver(const Layout& layout, Axis axis) {
   auto it = layout.find(axis);
-  if (it == layout.end()) return {};
+  if (it == layout.end()) return {};  // an absent axis is replicated
+  // Only of a cut value do dim and order mean something: others must compare equal without them.
   if (it->second.state != State::kSharded) return {it->second.state};
   return {State::kSharded, it->second.dim, it->second.zigzag};
 }
