@@ -1,6 +1,6 @@
-# `plan` is one file that runs on any Linux machine of its architecture, so everything it stands on is linked from archives. Debian's packages
-# hold each library twice and their CMake targets name the shared one: use_archives(TARGET...) points imported targets, and all that they
-# link, at the archive beside it.
+# `plan` is one file that runs on any Linux machine of its architecture, so it links archives only. Debian's packages
+# have each library twice, and their CMake targets name the shared one. use_archives(TARGET...) points the imported
+# targets, and everything that they link, to the archive beside it.
 function(use_archives)
   set(left ${ARGN})
   set(done)

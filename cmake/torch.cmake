@@ -1,10 +1,13 @@
-# LibTorch as imported targets of our own: find_package(Torch) of a CUDA wheel demands a CUDA toolkit even for a CPU build.
-# PLANWRIGHT_TORCH is the folder that holds include/ and lib/ (third_party/fetch_torch puts one in the cache folder).
+# LibTorch as targets of our own, because find_package(Torch) of a CUDA wheel needs a CUDA toolkit even for a CPU build.
+# PLANWRIGHT_TORCH is the folder with include/ and lib/; third_party/fetch_torch makes one in the cache folder.
 if(NOT EXISTS "${PLANWRIGHT_TORCH}/include/ATen/ATen.h")
-  message(FATAL_ERROR "no LibTorch at PLANWRIGHT_TORCH='${PLANWRIGHT_TORCH}'. ./dev build fetches one; or set it to the folder with LibTorch's include/ and lib/, or build only the planner with -DPLANWRIGHT_EXECUTOR=OFF")
+  message(FATAL_ERROR "no LibTorch at PLANWRIGHT_TORCH='${PLANWRIGHT_TORCH}'. ./dev build fetches one. Or set it to "
+                      "the folder with LibTorch's include/ and lib/, or build only the planner with "
+                      "-DPLANWRIGHT_EXECUTOR=OFF")
 endif()
 add_library(torch INTERFACE)
-target_include_directories(torch SYSTEM INTERFACE "${PLANWRIGHT_TORCH}/include" "${PLANWRIGHT_TORCH}/include/torch/csrc/api/include")
+target_include_directories(torch SYSTEM INTERFACE "${PLANWRIGHT_TORCH}/include"
+                           "${PLANWRIGHT_TORCH}/include/torch/csrc/api/include")
 target_compile_definitions(torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1 USE_DISTRIBUTED USE_C10D_GLOO)
 target_link_libraries(torch INTERFACE "${PLANWRIGHT_TORCH}/lib/libtorch_cpu.so" "${PLANWRIGHT_TORCH}/lib/libc10.so")
 target_link_options(torch INTERFACE "-Wl,-rpath,${PLANWRIGHT_TORCH}/lib" "-Wl,--allow-shlib-undefined")
@@ -12,7 +15,7 @@ target_link_options(torch INTERFACE "-Wl,-rpath,${PLANWRIGHT_TORCH}/lib" "-Wl,--
 # GPUs: libtorch_cuda of the same LibTorch, CUDA's runtime, and NCCL. Builds without a GPU.
 option(PLANWRIGHT_CUDA "build the executor for NVIDIA GPUs (needs CUDA and NCCL headers)" OFF)
 if(PLANWRIGHT_CUDA)
-  # Ampere and Hopper; what is younger is compiled from Hopper's when it is first run.
+  # Code for Ampere and Hopper. Younger GPUs compile Hopper's PTX when they first run it.
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
   endif()

@@ -15,7 +15,7 @@ const Option* Find(const std::vector<Option>& options, const std::string& name) 
   return it == options.end() ? nullptr : &*it;
 }
 
-absl::Status Unknown(const std::string& name, const std::vector<Option>& options) {
+absl::Status UnknownOption(const std::string& name, const std::vector<Option>& options) {
   std::vector<std::string> names;
   for (const Option& option : options) names.push_back(option.name);
   const std::string help = NearNameHelp(name, names);
@@ -46,7 +46,7 @@ absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& argumen
     }
     const size_t equals = argument.starts_with("--") ? argument.find('=') : std::string::npos;
     const Option* option = Find(options, argument.substr(0, equals));
-    if (!option) return Unknown(argument.substr(0, equals), options);
+    if (!option) return UnknownOption(argument.substr(0, equals), options);
     if (result.has(option->name)) return absl::InvalidArgumentError("option `" + option->name + "` is given twice");
     if (option->value.empty()) {
       if (equals != std::string::npos)
@@ -67,8 +67,8 @@ absl::StatusOr<int64_t> IntegerOption(const std::string& name, const std::string
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < least) {
-    return absl::InvalidArgumentError("option `" + name + "` needs whole numbers from " + std::to_string(least) +
-                                      ", not `" + text + "`");
+    return absl::InvalidArgumentError("option `" + name + "` needs a whole number of at least " +
+                                      std::to_string(least) + "; found `" + text + "`");
   }
   return number;
 }

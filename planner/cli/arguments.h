@@ -1,4 +1,4 @@
-// A command's words and options, read strictly: an option that a command does not have is an error with a near name.
+// Reads a command's words and options. An unknown option is an error that suggests a similar name.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace planwright {
 struct Option {
   std::string name;        // "--output"
   std::string short_name;  // "-o", or empty
-  std::string value;       // "FILE", as help prints it; empty: a switch
+  std::string value;       // what follows it, as --help prints it: "FILE"; empty: a switch
   std::string help;
 };
 
@@ -25,11 +25,11 @@ struct Arguments {
   std::optional<std::string> value(const std::string& name) const;
 };
 
-// `--name value` and `--name=value`; after `--` everything is a word. InvalidArgument says what is wrong, in words for
-// the user.
+// Accepts `--name value` and `--name=value`; everything after `--` is a word. The message of InvalidArgument is for the
+// user.
 absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& arguments, const std::vector<Option>& options);
 
-// A whole number of at least `least`. InvalidArgument names the option.
+// Reads a whole number of `least` or more. The message of InvalidArgument names the option.
 absl::StatusOr<int64_t> IntegerOption(const std::string& name, const std::string& text, int64_t least);
 
 }  // namespace planwright

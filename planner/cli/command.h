@@ -1,4 +1,4 @@
-// The commands of `plan`, one file each; main.cc finds them in the table of commands.cc.
+// The commands of `plan`. Each is a file command_NAME.cc; commands.cc lists them.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@ struct CliCommand {
   std::string name;
   std::string summary;           // one line
   std::string usage;             // after "plan NAME"
-  std::vector<Option> options;   // besides --help, and --json where the command has data to print
-  std::string details;           // paragraphs of --help; may be empty
-  int (*run)(const Arguments&);  // an exit status (exit_status.h)
-  // What its words are, for completion, one letter a word: r recipe or plan, s subject, k kinds of problems, h shell; +
-  // overrides behind.
+  std::vector<Option> options;   // without --help, which every command has
+  std::string details;           // further paragraphs of --help; may be empty
+  int (*run)(const Arguments&);  // returns an ExitStatus
+  // What its words are, for completion. One letter a word: r recipe or plan, s subject of `show`, k diagnostic kinds,
+  // h shell. A + at the end: overrides may follow.
   std::string words;
 };
 
@@ -30,13 +30,13 @@ CliCommand CompletionCommand();
 
 std::vector<CliCommand> Commands();
 
-// What `plan show` can show.
+// The subjects of `plan show`.
 std::vector<std::string> ShowSubjects();
 
 std::string HelpText(const CliCommand& command);
 std::string OverviewText();
 
-// Prints "error: MESSAGE" on stderr and gives kExitUsage.
+// Prints "error: MESSAGE" on stderr and returns kExitUsage.
 int UsageError(const std::string& message);
 
 }  // namespace planwright

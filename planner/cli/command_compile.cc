@@ -26,9 +26,8 @@ int Compile(const Arguments& arguments) {
   if (absl::Status status = WriteFileAtomically(output, text); !status.ok())
     return UsageError(std::string(status.message()));
   if (arguments.has("--json")) {
-    std::cout << nlohmann::ordered_json{{"path", output}, {"digest", loaded.plan->digest}, {"bytes", text.size()}}.dump(
-                     2)
-              << "\n";
+    const nlohmann::ordered_json json = {{"path", output}, {"digest", loaded.plan->digest}, {"bytes", text.size()}};
+    std::cout << json.dump(2) << "\n";
   } else {
     std::cerr << "wrote " << output << ": " << WithCommas(static_cast<int64_t>(text.size())) << " bytes, digest "
               << loaded.plan->digest << "\n";
@@ -42,9 +41,9 @@ CliCommand CompileCommand() {
   return {"compile",
           "writes the plan: the same recipe gives the same bytes",
           "RECIPE [OVERRIDE ...] [-o FILE]",
-          {{"--output", "-o", "FILE", "where to; `-`, and the default, is stdout"},
-           {"--json", "", "", "print path, digest and size of the file written"}},
-          "A file is written beside its name and then renamed, so that no one reads half a plan.\n",
+          {{"--output", "-o", "FILE", "where to write the plan; `-` is stdout, and so is the default"},
+           {"--json", "", "", "print path, digest and size of the file"}},
+          "The file is written under another name and then renamed, so that nobody reads half a plan.\n",
           Compile,
           "r+"};
 }

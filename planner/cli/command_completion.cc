@@ -12,11 +12,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// One key a line, "precision.params=bf16|fp32|fp64". A recipe that cannot be read has none.
+// Prints one key a line, such as "precision.params=bf16|fp32|fp64".
 int Keys(const std::string& path, bool as_json) {
   Diagnostics problems;
   const std::optional<YamlNode> recipe = ReadRecipeTree(path, {}, problems);
-  if (!recipe) return UsageError("cannot read " + path + "; `plan validate` says why");
+  if (!recipe) return UsageError("cannot read " + path + "; `plan validate " + path + "` tells why");
   Json json = Json::array();
   for (const OverrideKey& key : OverrideKeys(*recipe)) {
     json.push_back({{"key", key.path}, {"choices", key.choices}});
@@ -34,7 +34,7 @@ int Completion(const Arguments& arguments) {
   const bool as_json = arguments.has("--json");
   if (words.size() == 2 && words[0] == "keys") return Keys(words[1], as_json);
   if (words.size() != 1 || (words[0] != "bash" && words[0] != "zsh")) {
-    return UsageError("for which shell? `plan completion bash` or `plan completion zsh`");
+    return UsageError("no shell is given: `plan completion bash` or `plan completion zsh`");
   }
   const std::string script = words[0] == "bash" ? BashCompletion(Commands()) : ZshCompletion(Commands());
   if (as_json) {
@@ -49,11 +49,11 @@ int Completion(const Arguments& arguments) {
 
 CliCommand CompletionCommand() {
   return {"completion",
-          "prints a script that completes commands, options and keys in bash or zsh",
+          "prints a script for bash or zsh that completes commands, options and keys",
           "bash | zsh | keys RECIPE",
           {{"--json", "", "", "print the same as JSON"}},
-          "In ~/.bashrc: source <(plan completion bash)\nIn ~/.zshrc, behind compinit: source <(plan completion zsh)\n"
-          "`keys` is what the scripts ask: the keys of a recipe that can be overridden, one a line.\n",
+          "In ~/.bashrc: source <(plan completion bash)\nIn ~/.zshrc, after compinit: source <(plan completion zsh)\n"
+          "The scripts call `plan completion keys RECIPE`, which prints the keys that can be overridden, one a line.\n",
           Completion,
           "hr"};
 }

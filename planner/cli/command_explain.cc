@@ -37,7 +37,7 @@ int List(bool json) {
   if (json) {
     Json kinds = Json::array();
     for (DiagnosticKind kind : AllKinds()) kinds.push_back(KindJson(kind));
-    // The example of a wrong encoding is text that is not meant to be shown as it is.
+    // One example shows a wrong encoding. Escaping keeps the JSON valid UTF-8.
     std::cout << Json{{"kinds", kinds}}.dump(2, ' ', /*ensure_ascii=*/true) << "\n";
   } else {
     for (DiagnosticKind kind : AllKinds()) std::cout << Line(kind);
@@ -52,7 +52,7 @@ int UnknownWord(const std::string& word) {
     names.emplace_back(KindName(kind));
   }
   for (const KeySpec& key : RecipeKeys()) names.emplace_back(key.path);
-  return UsageError("no kind of problem and no key of a recipe is `" + word + "`; " +
+  return UsageError("`" + word + "` is neither a diagnostic kind nor a key of a recipe; " +
                     NearNameHelp(word, names, "`plan explain` lists the kinds"));
 }
 
@@ -83,14 +83,14 @@ int Explain(const Arguments& arguments) {
 
 CliCommand ExplainCommand() {
   return {"explain",
-          "says what a diagnostic or a key of a recipe means",
+          "explains a diagnostic or a key of a recipe",
           "[PW0203 | GridDoesNotFit | batch.global_samples ...] [--json]",
           {{"--json", "", "", "print {\"kinds\"} for scripts"},
            {"--markdown", "", "", "print all kinds of diagnostics as a page (docs/diagnostics.md)"},
            {"--reference", "", "", "print all keys of a recipe as a page (docs/recipe_reference.md)"},
            {"--operations", "", "", "print all operations of a plan as a page (docs/operations.md)"},
            {"--schema", "", "", "print the JSON schema of recipes, for editors (schemas/recipe.schema.json)"}},
-          "Without a word, all kinds of diagnostics are listed.\n",
+          "Without a word, it lists all kinds of diagnostics.\n",
           Explain,
           "k"};
 }

@@ -19,14 +19,14 @@ std::string ExecutorBesideThisProgram() {
 absl::StatusOr<LocalLaunch> LaunchOf(const Arguments& arguments) {
   if (arguments.has("--slurm")) return absl::InvalidArgumentError("`plan launch --slurm` is not built yet [PW0900]");
   if (!arguments.has("--local"))
-    return absl::InvalidArgumentError("where to? Say --local for processes of this machine");
+    return absl::InvalidArgumentError("nothing says where to run: give --local for processes on this machine");
   LocalLaunch launch;
   launch.executor = arguments.value("--executor").value_or(ExecutorBesideThisProgram());
   launch.run_dir = arguments.value("--run-dir").value_or("");
   launch.probe_dir = arguments.value("--probe").value_or("");
   launch.device = arguments.value("--device").value_or("");
   if (!launch.device.empty() && launch.device != "cpu" && launch.device != "cuda") {
-    return absl::InvalidArgumentError("--device is cpu or cuda, not `" + launch.device + "`");
+    return absl::InvalidArgumentError("--device must be cpu or cuda; found `" + launch.device + "`");
   }
   if (arguments.has("--steps")) {
     absl::StatusOr<int64_t> steps = IntegerOption("--steps", *arguments.value("--steps"), 1);
@@ -36,7 +36,7 @@ absl::StatusOr<LocalLaunch> LaunchOf(const Arguments& arguments) {
   return launch;
 }
 
-// What no rank of this machine can compute. `recipe`: what the user named.
+// Refuses a plan that the executor, or this machine, cannot run. `recipe`: the path that the user gave.
 void CheckRunnable(const std::string& recipe, LoadedPlan& loaded) {
   if (loaded.plan->precision == "bf16" && !std::filesystem::exists("/dev/nvidia0")) {
     loaded.problems.Error(DiagnosticKind::kNotBuiltYet, {}, "precision bf16 does not run on CPU ranks yet",
@@ -52,7 +52,7 @@ void CheckRunnable(const std::string& recipe, LoadedPlan& loaded) {
       where = {std::make_shared<const std::string>(OriginFromHere(recipe, origin.file)), origin.line, origin.column, 1};
     }
     loaded.problems.Error(DiagnosticKind::kNotBuiltYet, where, "the executor does not run this yet: " + lack.what,
-                          "the plan is proved, and can be shown, compared and compiled");
+                          "the plan is valid: it can be shown, compared and compiled, but not launched");
   }
   if (!lacks.empty()) loaded.plan.reset();
 }
@@ -91,20 +91,19 @@ int Launch(const Arguments& arguments) {
 
 CliCommand LaunchCommand() {
   return {"launch",
-          "runs a plan, one process a rank",
+          "runs a plan, one process for each rank",
           "RECIPE [OVERRIDE ...] --local [--run-dir DIR] [--steps N] [--probe DIR] [--device cpu|cuda]",
-          {{"--local", "", "", "processes of this machine"},
+          {{"--local", "", "", "start all ranks on this machine"},
            {"--slurm", "", "", "not built yet"},
-           {"--run-dir", "", "DIR", "plan, metrics, logs and outcome go there; default runs/NAME-STAMP"},
-           {"--steps", "", "N", "end after N steps"},
-           {"--probe", "", "DIR", "write whole parameters and gradients there"},
+           {"--run-dir", "", "DIR", "for the plan, metrics, logs and outcome; default: runs/NAME-STAMP"},
+           {"--steps", "", "N", "stop after N steps"},
+           {"--probe", "", "DIR", "write whole parameters, gradients and values there"},
            {"--device", "", "cpu|cuda",
             "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"},
            {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"},
-           {"--json", "", "", "print the outcome; what ranks print goes to stderr"}},
-          "Rank 0's output is printed as it is, the others' as `[rank 3] ...`. When a rank fails, the others are ended "
-          "within\n"
-          "2 seconds, and the rank, its host, instruction and recipe line are named.\n",
+           {"--json", "", "", "print the outcome; the ranks' output goes to stderr"}},
+          "Rank 0's output is printed as it is, that of the others as `[rank 3] ...`. If a rank fails, the others are\n"
+          "ended within 2 seconds, and the message names the rank, its host, its instruction and the recipe line.\n",
           Launch,
           "r+"};
 }

@@ -14,7 +14,7 @@
 namespace planwright {
 namespace {
 
-// What the options ask of a subject.
+// The options that change how a subject is shown.
 struct ShowOptions {
   std::vector<int64_t> at;
   std::string role;
@@ -29,13 +29,13 @@ struct Subject {
 };
 
 constexpr Subject kSubjects[] = {
-    {"ranks", "who is where: node, module, coordinates",
+    {"ranks", "node, module and coordinates of each rank",
      [](const Plan& plan, const ShowOptions& options) { return ShowRanks(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowRanksJson(plan); }},
     {"groups", "process groups, in creation order",
      [](const Plan& plan, const ShowOptions& options) { return ShowGroups(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowGroupsJson(plan); }},
-    {"bridges", "who sends which samples to whom",
+    {"bridges", "which rank sends which samples to which rank",
      [](const Plan& plan, const ShowOptions& options) { return ShowBridges(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowBridgesJson(plan); }},
     {"budget", "samples, steps and the learning rate (--at 0,768,1024000)",
@@ -47,7 +47,7 @@ constexpr Subject kSubjects[] = {
     {"model", "modules, layers and parameters",
      [](const Plan& plan, const ShowOptions& options) { return ShowModel(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowModelJson(plan); }},
-    {"memory", "bytes of each role's ranks by category, against the device",
+    {"memory", "bytes of a rank by category, and what its device has",
      [](const Plan& plan, const ShowOptions& options) { return ShowMemory(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowMemoryJson(plan); }},
     {"program", "every instruction of every role (--role NAME)",
@@ -61,8 +61,8 @@ absl::StatusOr<const Subject*> FindSubject(const std::string& name) {
     if (name == subject.name) return &subject;
     names.push_back(subject.name);
   }
-  return absl::InvalidArgumentError("nothing called `" + name + "` to show; " +
-                                    NearNameHelp(name, names, "`plan show --help` lists what there is"));
+  return absl::InvalidArgumentError("there is no subject `" + name + "`; " +
+                                    NearNameHelp(name, names, "`plan show --help` lists the subjects"));
 }
 
 absl::StatusOr<ShowOptions> OptionsOf(const Arguments& arguments, const std::string& subject) {
@@ -89,11 +89,11 @@ absl::Status CheckRole(const Plan& plan, const std::string& role) {
     if (role.empty() || known.name == role) return absl::OkStatus();
     names.push_back(known.name);
   }
-  return absl::InvalidArgumentError("no role `" + role + "`; " +
-                                    NearNameHelp(role, names, "`plan show RECIPE ranks --json` names them"));
+  return absl::InvalidArgumentError("there is no role `" + role + "`; " +
+                                    NearNameHelp(role, names, "`plan show RECIPE ranks --json` lists the roles"));
 }
 
-// The page of a plan in a file.
+// Writes the page of a plan into a file.
 int ShowPage(const Arguments& arguments, const RecipeWords& words, const std::string& file) {
   const LoadedPlan loaded = LoadPlan(words.path, words.overrides);
   loaded.PrintProblems(arguments.has("--json"));
@@ -151,17 +151,16 @@ std::vector<std::string> ShowSubjects() {
 }
 
 CliCommand ShowCommand() {
-  return {
-      "show",
-      "prints parts of the plan",
-      "RECIPE SUBJECT [OVERRIDE ...] [--json] | RECIPE [OVERRIDE ...] --html FILE",
-      {{"--json", "", "", "print the data for scripts"},
-       {"--html", "", "FILE", "write all of the plan as one page for a browser, instead of a subject; `-` is stdout"},
-       {"--at", "", "SAMPLES", "budget: learning rate and weight decay at these sample counts, comma separated"},
-       {"--role", "", "NAME", "program: only this role"}},
-      SubjectsText(),
-      Show,
-      "rs+"};
+  return {"show",
+          "prints one part of the plan, or draws all of it as a page",
+          "RECIPE SUBJECT [OVERRIDE ...] [--json] | RECIPE [OVERRIDE ...] --html FILE",
+          {{"--json", "", "", "print the data for scripts"},
+           {"--html", "", "FILE", "write the whole plan as one page for a browser; `-` is stdout"},
+           {"--at", "", "SAMPLES", "budget: learning rate and weight decay at these sample counts, comma separated"},
+           {"--role", "", "NAME", "program: only this role"}},
+          SubjectsText(),
+          Show,
+          "rs+"};
 }
 
 }  // namespace planwright

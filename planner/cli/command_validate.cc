@@ -85,10 +85,10 @@ int Validate(const Arguments& arguments) {
 
 CliCommand ValidateCommand() {
   return {"validate",
-          "finds every problem of a recipe at once; needs no GPU",
+          "reports every problem of a recipe at once; needs no GPU",
           "RECIPE [OVERRIDE ...] [--json]",
           {{"--json", "", "", "print {\"valid\", \"problems\"} for scripts"}},
-          "The recipe is compiled in full and the plan is proved. A compiled plan is proved again.\n",
+          "The recipe is compiled and the plan is proved. RECIPE may be a compiled plan, which is then proved again.\n",
           Validate,
           "r+"};
 }

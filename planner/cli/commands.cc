@@ -12,7 +12,7 @@ constexpr char kExitStatuses[] =
     "  0   valid, same, done\n"
     "  1   the recipe is invalid, or the plans differ\n"
     "  2   usage, input or output error\n"
-    "  10  a run lost a rank          13  damaged checkpoint        70  a bug of Planwright\n"
+    "  10  a run lost a rank          13  damaged checkpoint        70  a bug in Planwright\n"
     "  11  a run hung                 14  a rank has another plan   75  preempted, checkpoint written\n"
     "  12  non-finite numbers         15  storage                   128+N  interrupted by signal N\n"
     "                                 16  a device failed\n";
@@ -45,7 +45,7 @@ std::string OverviewText() {
   for (const CliCommand& command : Commands()) text += "  " + PadRight(command.name, 12) + command.summary + "\n";
   return text +
          "\nRECIPE is a recipe (.yaml) or a compiled plan (.json). Overrides follow it: batch.global_samples=64\n"
-         "`plan COMMAND --help` says more.\n\n" +
+         "`plan COMMAND --help` describes one command.\n\n" +
          kExitStatuses;
 }
 

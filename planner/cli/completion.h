@@ -1,5 +1,5 @@
-// Scripts that let bash and zsh complete `plan`. Both are written from the table of commands; the keys of overrides are
-// asked of `plan completion keys RECIPE` when they are needed, because they hang on the recipe.
+// Scripts for completion in bash and zsh. Both are made from the table of commands. The keys of overrides depend on the
+// recipe, so the scripts call `plan completion keys RECIPE` for them.
 #pragma once
 
 #include <string>
@@ -12,19 +12,18 @@ namespace planwright {
 std::string BashCompletion(const std::vector<CliCommand>& commands);
 std::string ZshCompletion(const std::vector<CliCommand>& commands);
 
-// How a command's options and words are completed, in the words of both scripts.
+// What both scripts need of a command.
 struct CompletionRow {
   std::string command, summary;
   std::vector<Option> options;  // with --help
-  // one letter a word: r recipe or plan, s subject, k kinds, h shell; + for overrides behind
-  std::string words;
+  std::string words;            // as CliCommand::words
 };
 std::vector<CompletionRow> CompletionRows(const std::vector<CliCommand>& commands);
 
-// What an option's value is: "file", "dir", a list "cpu cuda", or "" where nothing can be offered.
+// How to complete an option's value: "file", "dir", a list such as "cpu cuda", or "" for nothing.
 std::string ValueChoices(const Option& option);
 
-// "PW0001 PW0002 ..."
+// All diagnostic kinds: "PW0001 PW0002 ..."
 std::string KindNumbers();
 
 }  // namespace planwright

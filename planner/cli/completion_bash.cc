@@ -4,7 +4,7 @@
 namespace planwright {
 namespace {
 
-// What is the same for every table: bash splits words at `=`, so an override arrives in up to three pieces.
+// Functions that do not depend on the commands. bash splits words at `=`, so an override arrives in up to three pieces.
 constexpr char kFunctions[] = R"bash(
 _plan_files() {  # names that end in one of the further arguments, and folders
   local name suffix
@@ -45,7 +45,8 @@ _plan() {
   local -a given=()
   if ((COMP_CWORD == 1)); then _plan_offer "$_plan_commands --help --version" "$cur"; return; fi
   _plan_table "$command" || return
-  # The words in front of the cursor, without options and overrides; `key` is the override or option whose value is being written.
+  # The words in front of the cursor, without options and overrides. `key`: the override or option whose value is being
+  # written.
   for ((i = 2; i < COMP_CWORD; ++i)); do
     local word=${COMP_WORDS[i]}
     if [[ $word == '=' ]]; then

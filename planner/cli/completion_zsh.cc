@@ -5,7 +5,7 @@ namespace planwright {
 namespace {
 
 constexpr char kFunctions[] = R"zsh(
-_plan_keys() {  # overrides of recipe $1, or the values of the one that is being written
+_plan_keys() {  # overrides of recipe $1, or the values of the one at the cursor
   local line key=${PREFIX%%=*}
   local -a keys=() values=()
   for line in ${(f)"$("$words[1]" completion keys "$1" 2>/dev/null)"}; do

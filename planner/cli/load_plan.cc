@@ -18,7 +18,7 @@
 namespace planwright {
 namespace {
 
-constexpr size_t kMostTold = 100;  // of the rules that a damaged plan breaks
+constexpr size_t kMostViolations = 100;  // that are printed; a damaged plan can break a rule at every instruction
 
 void LoadCompiled(const std::string& path, LoadedPlan& loaded) {
   auto fail = [&](DiagnosticKind kind, const std::string& message) { loaded.problems.Error(kind, {}, message); };
@@ -33,11 +33,12 @@ void LoadCompiled(const std::string& path, LoadedPlan& loaded) {
   const std::vector<Violation> violations = VerifyPlan(*plan);
   for (const Violation& violation : violations) {
     fail(DiagnosticKind::kBrokenRule, path + ": " + violation.rule + ": " + violation.message);
-    if (&violation == &violations[kMostTold - 1]) break;
+    if (&violation == &violations[kMostViolations - 1]) break;
   }
-  if (violations.size() > kMostTold)
+  if (violations.size() > kMostViolations) {
     fail(DiagnosticKind::kBrokenRule,
-         path + ": " + std::to_string(violations.size() - kMostTold) + " more are not listed");
+         path + ": " + std::to_string(violations.size() - kMostViolations) + " more are not listed");
+  }
   if (!loaded.problems.has_errors()) loaded.plan = *std::move(plan);
 }
 
@@ -83,17 +84,17 @@ absl::StatusOr<RecipeWords> SplitWords(const Arguments& arguments, const std::ve
   RecipeWords result;
   const std::vector<std::string>& words = arguments.words;
   if (words.empty())
-    return absl::InvalidArgumentError("which recipe? Give a recipe (.yaml) or a compiled plan (.json)");
+    return absl::InvalidArgumentError("no recipe is given: name a recipe (.yaml) or a compiled plan (.json)");
   result.path = words[0];
   size_t at = 1;
   for (const std::string& name : names) {
     if (at == words.size() || words[at].find('=') != std::string::npos)
-      return absl::InvalidArgumentError("which " + name + "?");
+      return absl::InvalidArgumentError("no " + name + " is given");
     result.names.push_back(words[at++]);
   }
   for (; at < words.size(); ++at) {
     if (words[at].find('=') == std::string::npos) {
-      return absl::InvalidArgumentError("`" + words[at] + "` is no override: those have the form a.b=c");
+      return absl::InvalidArgumentError("`" + words[at] + "` is not an override; an override has the form a.b=c");
     }
     result.overrides.push_back(words[at]);
   }

@@ -1,4 +1,4 @@
-// RECIPE of the command line: a recipe that is compiled, or a plan that is read; proved either way.
+// Loads the RECIPE of a command line: compiles a recipe, or reads a compiled plan. The plan is proved in both cases.
 #pragma once
 
 #include <optional>
@@ -17,24 +17,24 @@ struct LoadedPlan {
   Diagnostics problems;
   std::vector<std::string> overrides;
 
-  // kExitInvalid, or kExitUsage when the file itself could not be read. Call without a plan.
+  // The exit status if there is no plan: kExitUsage if the file itself could not be read, else kExitInvalid.
   int exit_status() const;
-  // Problems as text on stderr, in colour on a terminal. With `as_json` and no plan, {"valid": false, "problems"} on
-  // stdout instead: then they are what the command has to say.
+  // Prints problems as text on stderr, in colour on a terminal. With `as_json` and without a plan, prints
+  // {"valid": false, "problems"} on stdout instead, because the problems are then the command's result.
   void PrintProblems(bool as_json = false) const;
 };
 
 LoadedPlan LoadPlan(const std::string& path, const std::vector<std::string>& overrides);
 
-// {"valid", "problems"}, as `plan validate --json` prints it.
+// {"valid", "problems"}: what `plan validate --json` prints.
 nlohmann::ordered_json ValidityJson(const LoadedPlan& loaded);
 
-// Splits a command's words into RECIPE, `names` further words, and overrides; InvalidArgument says which is missing.
 struct RecipeWords {
-  std::string path;
-  std::vector<std::string> names;
-  std::vector<std::string> overrides;
+  std::string path;                    // of RECIPE
+  std::vector<std::string> names;      // further words, such as the subject of `show`
+  std::vector<std::string> overrides;  // "a.b=c"
 };
+// Splits a command's words. `names` says which further words it needs; InvalidArgument names the one that is missing.
 absl::StatusOr<RecipeWords> SplitWords(const Arguments& arguments, const std::vector<std::string>& names);
 
 }  // namespace planwright

@@ -1,4 +1,4 @@
-// `plan`: finds the command in the table, reads its options, runs it.
+// The program `plan`: finds the command, reads its options, runs it.
 #include <iostream>
 #include <new>
 
@@ -10,7 +10,7 @@
 namespace planwright {
 namespace {
 
-// Designed, and refused by name until they are there.
+// Commands that are designed but not built. They get an error of their own instead of "no such command".
 bool IsNotBuiltYet(const std::string& name) { return name == "report"; }
 
 int UnknownCommand(const std::string& name, const std::vector<CliCommand>& commands) {
@@ -21,10 +21,11 @@ int UnknownCommand(const std::string& name, const std::vector<CliCommand>& comma
 }
 
 int RunCommand(CliCommand command, const std::vector<std::string>& arguments) {
-  command.options.push_back({"--help", "-h", "", "print this"});
+  command.options.push_back({"--help", "-h", "", "print this help"});
   const absl::StatusOr<Arguments> parsed = ParseArguments(arguments, command.options);
   if (!parsed.ok())
-    return UsageError(std::string(parsed.status().message()) + "\nhelp: plan " + command.name + " --help");
+    return UsageError(std::string(parsed.status().message()) + "\nhelp: `plan " + command.name +
+                      " --help` lists the options");
   if (parsed->has("--help")) {
     std::cout << HelpText(command);
     return kExitSuccess;
@@ -64,7 +65,8 @@ int main(int argc, char** argv) {
     std::cerr << "error: not enough memory\n";
   }
   std::cout.flush();
-  if (!std::cout) {  // the disk is full, or the reader of the pipe is gone
+  // A full disk, or a reader that closed the pipe. Scripts must not take a cut output for a result.
+  if (!std::cout) {
     std::cerr << "error: cannot write the output\n";
     status = planwright::kExitUsage;
   }

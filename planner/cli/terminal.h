@@ -1,15 +1,15 @@
-// What the terminal that we write to can show.
+// What the terminal on a stream can show.
 #pragma once
 
 #include <cstddef>
 
 namespace planwright {
 
-// Whether the stream `fd` is a terminal that shows colours, and the user has not set NO_COLOR.
+// True if the stream `fd` is a terminal with colours and the user has not set NO_COLOR.
 bool WantsColor(int fd);
 
-// Characters that fit in a line of the stream `fd`: what COLUMNS says, else the width of its terminal, else and at most
-// `most`.
+// Characters in a line of the stream `fd`: COLUMNS if it is set, else the width of the terminal, else `most`. Never
+// more than `most`.
 size_t LineWidth(int fd, size_t most);
 
 }  // namespace planwright

@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "planner/diff/compare_fields.h"
-#include "planner/diff/field_tree.h"
 #include "planner/diff/layer_arithmetic.h"
 #include "planner/plan/lr_schedule.h"
 #include "planner/plan/plan_json.h"
@@ -14,9 +13,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Whether a step of the training has another learning rate or weight decay in the two budgets.
+// Whether some step of the training has another learning rate or weight decay in the two budgets. Different schedules
+// can agree at every step that this training has, such as two `min` rates that are never reached.
 bool RatesChange(const Budget& a, const Budget& b) {
-  constexpr int64_t kMostSteps = 2'000'000;  // beyond, the schedules are told apart by their fields alone
+  // Keeps `plan diff` fast. For longer trainings the fields alone decide.
+  constexpr int64_t kMostSteps = 2'000'000;
   if (a.global_samples != b.global_samples || a.steps != b.steps || a.steps > kMostSteps) return true;
   for (int64_t step = 0; step < a.steps; ++step) {
     const double sample = static_cast<double>(step * a.global_samples);
@@ -26,15 +27,16 @@ bool RatesChange(const Budget& a, const Budget& b) {
   return false;
 }
 
-// Sizes of groups follow from grids, so no field of the groups changes with them.
-void CompareGroupSizes(const Plan& from, const Plan& to, std::vector<Change>& changes) {
+// A plan holds a group as a view and axes. Its members follow from the grid, so they can change while no field of the
+// group does: count them.
+void CompareGroupSizes(const Plan& from, const Plan& to, std::vector<PlanChange>& changes) {
   const auto size = [](const Plan& plan, const Group& group) {
     const std::vector<std::vector<int>> members = MembersOf(plan, group);
     return Json{{"groups", members.size()}, {"ranks_each", members.empty() ? 0 : members[0].size()}};
   };
   for (const Group& group : from.groups) {
     const Group* other = to.FindGroup(group.name);
-    if (!other || !(group.used() || other->used())) continue;
+    if (!other || !(group.used() || other->used())) continue;  // nobody communicates over it in either plan
     Json before = size(from, group), after = size(to, *other);
     if (before == after) continue;
     changes.push_back({"groups." + group.name + ".members", std::move(before), std::move(after), "groups",
@@ -42,23 +44,24 @@ void CompareGroupSizes(const Plan& from, const Plan& to, std::vector<Change>& ch
   }
 }
 
-// One module's layers: the same change in many layers is told once.
-void CompareLayers(const std::string& module, const std::map<std::string, Arithmetic>& from,
-                   const std::map<std::string, Arithmetic>& to, std::vector<Change>& changes) {
-  struct Seen {
-    Change change;
+// Operations that one module's layers have in one plan only. A model has dozens of equal layers, so each operation is
+// told once, with the number of layers.
+void CompareLayers(const std::string& module, const std::map<std::string, OpNames>& from,
+                   const std::map<std::string, OpNames>& to, std::vector<PlanChange>& changes) {
+  struct LayersOfChange {
+    PlanChange change;
     int layers = 0;
   };
-  std::map<std::string, Seen> seen;
-  const auto add = [&](const std::string& what, Json before, Json after) {
-    Seen& entry = seen[what + before.dump() + after.dump()];
+  std::map<std::string, LayersOfChange> by_change;
+  const auto add = [&](const std::string& op, Json before, Json after) {
+    LayersOfChange& entry = by_change[op + before.dump() + after.dump()];
     entry.change = {
-        "modules." + module + ".arithmetic." + what, std::move(before), std::move(after), "arithmetic", "", true};
+        "modules." + module + ".arithmetic." + op, std::move(before), std::move(after), "arithmetic", "", true};
     ++entry.layers;
   };
   for (const auto& [layer, before] : from) {
     const auto other = to.find(layer);
-    if (other == to.end()) continue;  // the list of layers tells it
+    if (other == to.end()) continue;  // the fields tell it: the list of layers differs
     for (const std::string& op : before) {
       if (!other->second.contains(op)) add(op, true, nullptr);
     }
@@ -66,31 +69,32 @@ void CompareLayers(const std::string& module, const std::map<std::string, Arithm
       if (!before.contains(op)) add(op, nullptr, true);
     }
   }
-  for (auto& [key, entry] : seen) {
+  for (auto& [key, entry] : by_change) {
     entry.change.effect =
-        "layers compute otherwise (" + std::to_string(entry.layers) + (entry.layers == 1 ? " place)" : " places)");
+        "layers compute something else (" + std::to_string(entry.layers) + (entry.layers == 1 ? " place)" : " places)");
     changes.push_back(std::move(entry.change));
   }
 }
 
-void CompareArithmetic(const Plan& from, const Plan& to, std::vector<Change>& changes) {
+void CompareArithmetic(const Plan& from, const Plan& to, std::vector<PlanChange>& changes) {
   const PlanArithmetic before = ArithmeticOf(from), after = ArithmeticOf(to);
   for (const auto& [module, layers] : before.modules) {
     const auto other = after.modules.find(module);
     if (other != after.modules.end()) CompareLayers(module, layers, other->second, changes);
   }
-  const auto missing = [&](const std::set<std::string>& a, const std::set<std::string>& b, bool is_from) {
-    for (const std::string& what : a) {
-      if (b.contains(what)) continue;
-      changes.push_back({"step." + what, is_from ? Json(true) : Json(), is_from ? Json() : Json(true), "arithmetic",
-                         "gradients or weights are treated otherwise once a step", true});
+  const auto add_missing = [&](const std::set<std::string>& here, const std::set<std::string>& there,
+                               bool here_is_from) {
+    for (const std::string& what : here) {
+      if (there.contains(what)) continue;
+      changes.push_back({"step." + what, here_is_from ? Json(true) : Json(), here_is_from ? Json() : Json(true),
+                         "arithmetic", "a step does something else to gradients or weights", true});
     }
   };
-  missing(before.step, after.step, true);
-  missing(after.step, before.step, false);
+  add_missing(before.step, after.step, true);
+  add_missing(after.step, before.step, false);
 }
 
-// Files that a plan reads, as they are found from where its recipe stands.
+// Absolute paths of files that a plan names, seen from the folder of its recipe.
 std::vector<std::string> FilesOf(const std::vector<std::string>& names, const std::string& base) {
   std::vector<std::string> files;
   for (const std::string& name : names) {
@@ -103,8 +107,9 @@ std::vector<std::string> FilesOf(const std::vector<std::string>& names, const st
   return files;
 }
 
-// The digest covers paths as they are written; from another folder the same words name other files.
-void CompareFolders(const Plan& from, const Plan& to, std::vector<Change>& changes) {
+// The digest covers paths as they are written, and not the recipe's folder. So two plans of one digest can read
+// different files: the same relative paths, seen from two folders.
+void CompareFolders(const Plan& from, const Plan& to, std::vector<PlanChange>& changes) {
   const auto compare = [&](const std::string& path, const std::vector<std::string>& a, const std::string& base_a,
                            const std::vector<std::string>& b, const std::string& base_b, const std::string& area) {
     if (a != b || a.empty() || FilesOf(a, base_a) == FilesOf(b, base_b)) return;
@@ -122,22 +127,24 @@ void CompareFolders(const Plan& from, const Plan& to, std::vector<Change>& chang
   }
 }
 
-// Items of lists are matched by name, so names that change places or an order alone are no change of a field. Two
-// digests are two plans all the same, and nobody can say of such a one that it trains alike.
-void CompareDigests(const Plan& from, const Plan& to, std::vector<Change>& changes) {
+// Items of lists are matched by name, so a list in another order, or two items with exchanged names, shows in no field.
+// Two digests are two plans all the same. Nothing is known about such a difference, so it may change the loss.
+void CompareDigests(const Plan& from, const Plan& to, std::vector<PlanChange>& changes) {
   const std::string a = PlanDigest(from), b = PlanDigest(to);
   if (a != b)
-    changes.push_back({"digest", a, b, "run", "the same items in another order, or under one another's names", true});
+    changes.push_back({"digest", a, b, "run", "the same items in another order, or with names exchanged", true});
 }
 
 }  // namespace
 
 bool PlanDiff::may_change_loss() const {
-  return std::any_of(changes.begin(), changes.end(), [](const Change& change) { return change.may_change_loss; });
+  return std::any_of(changes.begin(), changes.end(), [](const PlanChange& change) { return change.may_change_loss; });
 }
 
 PlanDiff DiffPlans(const Plan& from, const Plan& to) {
   PlanDiff diff;
+  // Equal digests: the plans make ranks do the same, and there is nothing to compare. A plan without one was made by
+  // hand, in tests.
   if (from.digest.empty() || from.digest != to.digest) {
     diff.changes = CompareFields(FieldTree(from), FieldTree(to), RatesChange(from.budget, to.budget));
     CompareGroupSizes(from, to, diff.changes);

@@ -1,3 +1,4 @@
+// `plan diff` as text and as JSON.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -12,8 +13,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The numbers of a list of ranks, or of runs of them, if it is one.
-std::optional<std::vector<int>> Ranks(const Json& value) {
+// The ranks of a list of numbers, or of runs of them. Nothing if the value is another list, or one that does not
+// ascend: RanksText writes ascending ranks only.
+std::optional<std::vector<int>> RanksOf(const Json& value) {
   std::vector<int> ranks;
   for (const Json& item : value) {
     if (item.is_number_integer()) {
@@ -30,7 +32,7 @@ std::optional<std::vector<int>> Ranks(const Json& value) {
   return ascend && !ranks.empty() ? std::optional(std::move(ranks)) : std::nullopt;
 }
 
-// In at most `most` characters.
+// One value in at most `most` characters. Objects that CompareFields and CompareGroupSizes make are put into words.
 std::string ValueText(const std::string& path, const Json& value, size_t most) {
   if (value.is_null()) return "-";
   if (value.is_object() && value.size() == 2 && value.contains("own")) {
@@ -41,7 +43,7 @@ std::string ValueText(const std::string& path, const Json& value, size_t most) {
   }
   std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   if (value.is_array() && path.ends_with(".ranks")) {
-    if (const auto ranks = Ranks(value)) text = "[" + RanksText(*ranks) + "]";
+    if (const auto ranks = RanksOf(value)) text = "[" + RanksText(*ranks) + "]";
   }
   if (Width(text) <= most) return text;
   size_t cut = most - 3;
@@ -49,11 +51,12 @@ std::string ValueText(const std::string& path, const Json& value, size_t most) {
   return text.substr(0, cut) + "...";
 }
 
-// A change a line, in columns.
-std::string InColumns(const std::vector<const Change*>& changes, size_t width) {
+// One line for each change, in columns.
+std::string ColumnsText(const std::vector<const PlanChange*>& changes, size_t width) {
+  // The two values share what the path, the marks and the effect leave of a line.
   const size_t most = width == 0 ? 60 : (width - 86) / 2;
   Table table({"", "", "", "", "", ""});
-  for (const Change* change : changes) {
+  for (const PlanChange* change : changes) {
     table.Add({change->may_change_loss ? "!" : " ", change->path, ValueText(change->path, change->from, most), "->",
                ValueText(change->path, change->to, most), change->effect});
   }
@@ -61,12 +64,12 @@ std::string InColumns(const std::vector<const Change*>& changes, size_t width) {
   return text.substr(text.find('\n') + 1);  // no header
 }
 
-// A change in three lines, for a narrow terminal.
-std::string Stacked(const std::vector<const Change*>& changes, size_t width) {
+// Three lines for each change, for a narrow terminal.
+std::string StackedText(const std::vector<const PlanChange*>& changes, size_t width) {
   constexpr size_t kIndent = 8;
   const size_t most = std::max<size_t>(width, 40) / 2 - kIndent;
   std::string text;
-  for (const Change* change : changes) {
+  for (const PlanChange* change : changes) {
     const std::string indent(kIndent, ' ');
     text += std::string(change->may_change_loss ? " !  " : "    ") + change->path + "\n";
     text += indent + ValueText(change->path, change->from, most) + " -> " + ValueText(change->path, change->to, most) +
@@ -80,7 +83,7 @@ std::string Stacked(const std::vector<const Change*>& changes, size_t width) {
 
 Json DiffJson(const PlanDiff& diff) {
   Json changes = Json::array();
-  for (const Change& change : diff.changes) {
+  for (const PlanChange& change : diff.changes) {
     changes.push_back({{"path", change.path},
                        {"from", change.from},
                        {"to", change.to},
@@ -96,16 +99,16 @@ std::string DiffText(const PlanDiff& diff, const std::string& from, const std::s
   if (diff.same()) return from + " and " + to + " are the same plan\n";
   std::string text = from + " and " + to + ": " + WithCommas(static_cast<int64_t>(diff.changes.size())) +
                      " differences; the loss curve " +
-                     (diff.may_change_loss() ? "may change (by those marked !)" : "does not change") + "\n";
-  std::vector<std::string> areas;
-  std::map<std::string, std::vector<const Change*>> changes;
-  for (const Change& change : diff.changes) {
+                     (diff.may_change_loss() ? "may change (see those marked !)" : "does not change") + "\n";
+  std::vector<std::string> areas;  // in the order in which they first come
+  std::map<std::string, std::vector<const PlanChange*>> changes;
+  for (const PlanChange& change : diff.changes) {
     if (changes[change.area].empty()) areas.push_back(change.area);
     changes[change.area].push_back(&change);
   }
   const bool columns = width == 0 || width >= kLeastForColumns;
   for (const std::string& area : areas)
-    text += "\n" + area + "\n" + (columns ? InColumns : Stacked)(changes[area], width);
+    text += "\n" + area + "\n" + (columns ? ColumnsText : StackedText)(changes[area], width);
   return text;
 }
 

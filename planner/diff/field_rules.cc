@@ -1,15 +1,16 @@
 #include "planner/diff/field_rules.h"
 
 #include <algorithm>
-
-#include "planner/diff/field_traits.h"
+#include <map>
+#include <optional>
+#include <vector>
 
 namespace planwright {
 namespace {
 
-using enum Compare;
+using enum CompareAs;
 
-constexpr std::string_view kMoved = "ranks are laid out otherwise; samples, weights and sums are the same";
+constexpr std::string_view kMoved = "other ranks do the work; samples, weights and sums are the same";
 constexpr std::string_view kConsequence = "follows from other changes";
 constexpr std::string_view kProgram = "ranks run other instructions; what they compute is compared layer by layer";
 constexpr std::string_view kGroups = "other ranks communicate; what they sum is the same";
@@ -18,9 +19,10 @@ constexpr std::string_view kModel = "another model";
 constexpr std::string_view kSamples = "other samples are read, or in another order";
 constexpr std::string_view kRate = "the learning rate over samples";
 constexpr std::string_view kDecay = "the weight decay over samples";
-constexpr std::string_view kStorage = "tensors lie otherwise in memory";
-constexpr std::string_view kOptimizer = "weights are stepped otherwise";
+constexpr std::string_view kStorage = "tensors have other places in memory";
+constexpr std::string_view kOptimizer = "the optimizer steps weights in another way";
 
+// In the order of the plan's fields. Rows of fields that keep the loss curve say what stays the same.
 constexpr FieldRow kRows[] = {
     {"", kValue, "run", "another setting of the run"},
     {"format_version", kValue, "run", "another format of the file"},
@@ -28,7 +30,7 @@ constexpr FieldRow kRows[] = {
     {"precision", kValue, "arithmetic", "another rounding of all numbers"},
     {"seed", kValue, "weights", kInit},
     {"world_size", kValue, "ranks", "another number of processes"},
-    {"log_every_steps", kValue, "run", "how often a line of metrics is written"},
+    {"log_every_steps", kValue, "run", "how often a line about a step is printed"},
 
     {"cluster", kValue, "ranks", kMoved},
     {"cluster.gpu", kValue, "ranks", "other devices, with other limits and rates"},
@@ -56,8 +58,8 @@ constexpr FieldRow kRows[] = {
     {"data.image_grids", kValue, "data", "images of other sizes"},
     {"data.max_images", kValue, "data", "other numbers of images in a sample"},
     {"data.window", kValue, "data", "documents are shuffled and packed in other windows"},
-    {"data.min_patches", kValue, "data", "images are resized otherwise"},
-    {"data.max_patches", kValue, "data", "images are resized otherwise"},
+    {"data.min_patches", kValue, "data", "images are resized to other sizes"},
+    {"data.max_patches", kValue, "data", "images are resized to other sizes"},
     {"data.packed_documents", kValue, "data", "attention and Mamba state end at other places"},
     {"data.patch", kValue, "data", "images are cut into other patches"},
     {"data.pixel_shuffle", kValue, "data", "images make another number of tokens"},
@@ -69,8 +71,7 @@ constexpr FieldRow kRows[] = {
     {"checkpoint", kValue, "checkpoint", kConsequence},
     {"checkpoint.every_steps", kValue, "checkpoint", "checkpoints are written at other steps"},
     {"checkpoint.common", kWhole, "checkpoint", "checkpoints keep other common state"},
-    {"checkpoint.rules", kWhole, "checkpoint",
-     "other ranks write, or other pieces; a checkpoint is read whatever wrote it"},
+    {"checkpoint.rules", kWhole, "checkpoint", "other ranks write, or other pieces; the whole tensors are the same"},
 
     {"accumulators", kWhole, "programs", kConsequence},
 
@@ -91,7 +92,7 @@ constexpr FieldRow kRows[] = {
     {"modules[].grid.cp", kValue, "ranks", "each sequence is cut over another number of ranks; the sums are the same"},
     {"modules[].grid.dp", kValue, "ranks",
      "another number of lanes share the samples of a step; the sums are the same"},
-    {"modules[].grid.pp", kValue, "ranks", "layers are cut into another number of stages"},
+    {"modules[].grid.pp", kValue, "ranks", "layers are spread over another number of stages"},
     {"modules[].grid.expert_tp", kValue, "ranks",
      "each expert is cut over another number of ranks; the sums are the same"},
     {"modules[].grid.ep", kValue, "ranks", "experts are spread over another number of ranks"},
@@ -108,13 +109,13 @@ constexpr FieldRow kRows[] = {
     {"modules[].layers[]", kValue, "weights", kConsequence},
     {"modules[].layers[].kind", kValue, "weights", "a layer of another kind"},
     {"modules[].layers[].stage", kValue, "schedule", "the layer is computed by another pipeline stage"},
-    {"modules[].parameters", kItems, "weights", "another tensor; draws hang on its name"},
+    {"modules[].parameters", kItems, "weights", "another tensor; its random draws depend on its name"},
     {"modules[].parameters[]", kValue, "weights", kInit},
     {"modules[].parameters[].file_name", kValue, "weights", "weights are loaded from a tensor of another name"},
     {"modules[].parameters[].shape", kValue, "weights", kModel},
     {"modules[].parameters[].experts", kValue, "weights", kModel},
     {"modules[].parameters[].shard_dim", kValue, "ranks", "the tensor is cut along another dim"},
-    {"modules[].parameters[].segments", kValue, "ranks", "the parts of the tensor that are cut by themselves"},
+    {"modules[].parameters[].segments", kValue, "ranks", "the tensor is cut in other parts"},
     {"modules[].parameters[].decay", kValue, "weights", "weight decay acts on other tensors"},
     {"modules[].parameters[].trained", kValue, "weights", "other weights are stepped"},
     {"modules[].parameters[].buffer", kValue, "weights", "the tensor is kept in another precision"},
@@ -154,13 +155,74 @@ constexpr FieldRow kRows[] = {
     {"instruction", kWhole, "programs", kProgram},
 };
 
-// Whether `inner` is `outer` or lies within it.
+using FieldTraitsMap = std::map<std::string, FieldTraits, std::less<>>;
+
+// The type that a field holds one or many of, and what its pattern ends with.
+template <typename T>
+struct ElementOf {
+  using Type = T;
+  static constexpr const char* kEnd = "";
+};
+template <typename T>
+struct ElementOf<std::vector<T>> {
+  using Type = T;
+  static constexpr const char* kEnd = "[]";
+};
+template <typename T>
+struct ElementOf<std::optional<T>> {
+  using Type = T;
+  static constexpr const char* kEnd = "";
+};
+
+// A visitor of plan_fields.h that notes what is said of each field. It visits a plan without content: the patterns
+// follow from the types alone.
+class TraitsCollector {
+ public:
+  static constexpr bool kFills = false;
+  explicit TraitsCollector(std::string around) : around_(std::move(around)) {}
+
+  template <typename T>
+  void operator()(const char* key, const FieldTraits& of, const T&) {
+    const std::string pattern = InstructionPattern(around_ + key);
+    found_.emplace(pattern, of);
+    using Held = typename ElementOf<T>::Type;
+    TraitsCollector inner(pattern + ElementOf<T>::kEnd + ".");
+    if constexpr (requires(const Held& held) { Describe(inner, held); }) {
+      Describe(inner, Held());
+      found_.merge(inner.found_);
+    }
+  }
+  template <typename T>
+  void Omittable(const char* key, const FieldTraits& of, const T& value, const std::type_identity_t<T>&) {
+    (*this)(key, of, value);
+  }
+  template <typename T>
+  void OutsideDigest(const char*, const T&, const std::type_identity_t<T>&) {}
+
+  FieldTraitsMap Take() { return std::move(found_); }
+
+ private:
+  const std::string around_;
+  FieldTraitsMap found_;  // by pattern
+};
+
+const FieldTraitsMap& AllFieldTraits() {
+  static const FieldTraitsMap traits = [] {
+    TraitsCollector fields("");
+    Describe(fields, Plan());
+    return fields.Take();
+  }();
+  return traits;
+}
+
+// Whether the field `inner` is `outer` or lies within it. A plain prefix is not enough: "data.max_images" is no part of
+// "data.max_image".
 bool Within(std::string_view inner, std::string_view outer) {
   if (outer.empty() || inner == outer) return true;
   return inner.starts_with(outer) && (inner[outer.size()] == '.' || inner[outer.size()] == '[');
 }
 
-// The innermost row around a field.
+// The innermost row around a field, which is the longest one. The first row has an empty pattern and is around all.
 const FieldRow& RowOf(std::string_view pattern) {
   const FieldRow* found = kRows;
   for (const FieldRow& row : kRows) {
@@ -169,7 +231,7 @@ const FieldRow& RowOf(std::string_view pattern) {
   return *found;
 }
 
-// The map that a field is a value of; null: it is none.
+// The kMap row that a field is a value of, or null. Keys of a map are no fields, so plan_fields.h knows the map alone.
 const FieldRow* MapAround(std::string_view pattern) {
   for (const FieldRow& row : kRows) {
     if (row.compare == kMap && pattern != row.pattern && Within(pattern, row.pattern)) return &row;
@@ -192,7 +254,7 @@ std::optional<FieldRule> RuleOf(std::string_view pattern) {
   const auto field = traits.find(map ? map->pattern : pattern);
   if (field == traits.end()) return std::nullopt;
   const FieldRow& row = RowOf(pattern);
-  const Compare compare = row.pattern == pattern ? row.compare : InsideAWhole(pattern) ? kPart : kValue;
+  const CompareAs compare = row.pattern == pattern ? row.compare : InsideAWhole(pattern) ? kPart : kValue;
   return FieldRule{std::string(pattern), compare, compare == kHarmless ? Curve::kKeeps : field->second.curve, row.area,
                    row.effect};
 }

@@ -3,7 +3,7 @@
 namespace planwright {
 namespace {
 
-// Whether a kind is there for the layout's sake: it cuts, joins, adds up or counts what others compute.
+// Whether an operation only cuts, joins, adds up or counts what others compute. Layouts differ in these.
 bool OnlyMoves(OpKind kind) {
   switch (kind) {
     case OpKind::kLocalSlice:
@@ -16,9 +16,9 @@ bool OnlyMoves(OpKind kind) {
   }
 }
 
-class Collector {
+class ArithmeticCollector {
  public:
-  explicit Collector(const Plan& plan) : plan_(plan) {
+  explicit ArithmeticCollector(const Plan& plan) : plan_(plan) {
     for (const Block& block : plan.blocks) blocks_[block.name] = &block;
     for (const Module& module : plan.modules) {
       result_.modules[module.name];
@@ -26,7 +26,7 @@ class Collector {
     }
   }
 
-  PlanArithmetic Run() {
+  PlanArithmetic Collect() {
     for (const Role& role : plan_.roles) {
       for (const Instruction& instruction : role.step) {
         if (instruction.kind == OpKind::kCall) Enter(instruction);
@@ -37,6 +37,8 @@ class Collector {
   }
 
  private:
+  // Follows a call into its block and the blocks that this calls. A block does the same for every microbatch, so one
+  // visit per frame is enough.
   void Enter(const Instruction& call) {
     const auto it = blocks_.find(call.block);
     if (it == blocks_.end() || !seen_.insert({call.block, call.frame}).second) return;
@@ -50,12 +52,14 @@ class Collector {
     }
   }
 
+  // Calls of stage blocks and of embedding and head are outside layers.
   void AddCompute(const Module& module, const std::string& layer, const Instruction& instruction) {
     const std::string op(OpName(instruction.kind));
     if (op.ends_with("_grad") || OnlyMoves(instruction.kind)) return;
     result_.modules[module.name][layer].insert(op);
   }
 
+  // Without the bucket: how many buckets there are belongs to the layout.
   void AddState(const Instruction& instruction) {
     const auto module = instruction.attributes.find("module");
     const std::string* name =
@@ -64,14 +68,14 @@ class Collector {
   }
 
   const Plan& plan_;
-  std::map<std::string, const Block*> blocks_;
-  std::set<std::string> layers_;
-  std::set<std::pair<std::string, std::string>> seen_;
+  std::map<std::string, const Block*> blocks_;          // by name
+  std::set<std::string> layers_;                        // frames of layers
+  std::set<std::pair<std::string, std::string>> seen_;  // block and frame
   PlanArithmetic result_;
 };
 
 }  // namespace
 
-PlanArithmetic ArithmeticOf(const Plan& plan) { return Collector(plan).Run(); }
+PlanArithmetic ArithmeticOf(const Plan& plan) { return ArithmeticCollector(plan).Collect(); }
 
 }  // namespace planwright

@@ -1,6 +1,6 @@
-// What a plan computes, layer by layer, whatever the layout: which kinds of compute instruction a layer has. Their
-// sizes and settings follow from the constants of the module (V4), which are fields; two plans with equal fields and
-// equal arithmetic train the same curve.
+// What a plan computes, layer by layer, in any layout: which compute operations each layer has. Their sizes and
+// settings follow from the constants of the module (rule V4 of verify), and constants are fields. So two plans with
+// equal fields and equal operations train the same curve, although their programs differ.
 #pragma once
 
 #include <map>
@@ -11,14 +11,14 @@
 
 namespace planwright {
 
-// Kinds of one layer, or of what a module does outside its layers. Backward kinds are left out, and those that only
-// cut, join or count.
-using Arithmetic = std::set<std::string>;
+// Operations of one layer, or of what a module does outside its layers. Backward operations are left out, because they
+// follow from the forward. Operations that only cut, join or count are left out, because they follow from the layout.
+using OpNames = std::set<std::string>;
 
 struct PlanArithmetic {
   // by module, then by layer ("language.layers.3"; "" outside layers)
-  std::map<std::string, std::map<std::string, Arithmetic>> modules;
-  std::set<std::string> step;  // what is done to gradients and weights once a step: "adamw language"
+  std::map<std::string, std::map<std::string, OpNames>> modules;
+  std::set<std::string> step;  // state operations of a step, with their module: "adamw language"
 };
 
 PlanArithmetic ArithmeticOf(const Plan& plan);

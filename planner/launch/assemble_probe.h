@@ -1,4 +1,5 @@
-// Joins what the ranks left for `--probe DIR` (planner/run_files/probe_format.h) to whole tensors by published names.
+// Joins the parts that ranks wrote for `--probe DIR` (planner/run_files/probe_format.h) into whole tensors with
+// published names.
 #pragma once
 
 #include <string>
@@ -8,17 +9,16 @@
 
 namespace planwright {
 
-// Reads DIR/parts and writes DIR/{parameters,gradients_first,gradients_last,values_first,values_last}.safetensors. A
-// tensor of which some element is in no part is an error that names it; of an element that several ranks hold the
-// lowest rank's is taken.
+// Reads DIR/parts and writes DIR/{parameters,gradients_first,gradients_last,values_first,values_last}.safetensors. If
+// several ranks hold an element, the lowest rank's is written. Error: a tensor that the parts do not cover, by name.
 absl::Status AssembleProbe(const Plan& plan, const std::string& directory);
 
-// One of them: "parameters", "gradients_first", "gradients_last".
+// Writes one of these files. `kind`: "parameters", "gradients_first" or "gradients_last".
 absl::Status AssembleWeights(const Plan& plan, const std::string& directory, const std::string& kind);
 
-// `kind`: "values_first" or "values_last". "outputs/NAME" of that step, in sample order: language values [samples,
-// positions, ...] (token rows of the router [samples * positions, ...]), encoder values packed image by image ([1,
-// rows, ...] with class tokens, [rows, ...] without).
+// `kind`: "values_first" or "values_last". Writes the block outputs of that step as "outputs/NAME", in sample order.
+// Language values have the shape [samples, positions, ...], the router's [samples * positions, ...]. Encoder values are
+// packed image by image: [1, rows, ...] with class tokens, [rows, ...] without.
 absl::Status AssembleValues(const Plan& plan, const std::string& directory, const std::string& kind);
 
 }  // namespace planwright

@@ -9,7 +9,7 @@
 namespace planwright {
 namespace {
 
-// Tensors joined along `dim`, in order; all agree in the other dims.
+// Concatenates tensors along `dim`. Their other dims are equal.
 RawTensor Join(const std::vector<RawTensor>& parts, size_t dim) {
   RawTensor whole = parts[0];
   whole.shape[dim] = 0;
@@ -61,17 +61,18 @@ RawTensor SwapFirstDims(const RawTensor& tensor) {
   return result;
 }
 
-// How the parts of a value lie: found once, from the block that makes it.
-struct ValuePlan {
+// What must be known of a probed value to join its parts: its module, its type, and what its first dims mean. All of
+// it comes from the block that makes the value.
+struct ProbedValue {
   const Module* module = nullptr;
   ValueType type;
-  enum class Rows {
-    kSum,       // one number a lane
-    kSequence,  // [positions, samples, ...]
-    kTokens,    // [positions * samples, ...]
-    kPacked,    // rows of images
-    kPackedWithClass,
-  } rows = Rows::kPacked;
+  enum class Dims {
+    kSum,              // [1]: each lane has a term of a sum
+    kSequence,         // [positions, samples, ...]
+    kTokens,           // [positions * samples, ...]
+    kPacked,           // [rows, ...]: the images of a lane one after the other
+    kPackedWithClass,  // as kPacked, with class tokens
+  } dims = Dims::kPacked;
 };
 
 const ValueType* TypeIn(const Block& block, const std::string& value, OpKind& maker) {
@@ -84,21 +85,22 @@ const ValueType* TypeIn(const Block& block, const std::string& value, OpKind& ma
   return nullptr;
 }
 
-absl::StatusOr<ValuePlan> PlanOf(const Plan& plan, const std::string& source) {
+// `source`: "BLOCK/VALUE", from the metadata of a part.
+absl::StatusOr<ProbedValue> FindValue(const Plan& plan, const std::string& source) {
   const size_t slash = source.rfind('/');
   const Block* block = slash == std::string::npos ? nullptr : plan.FindBlock(source.substr(0, slash));
   OpKind maker{};
   const ValueType* type = block ? TypeIn(*block, source.substr(slash + 1), maker) : nullptr;
   if (!type) return absl::DataLossError("a probed value comes from `" + source + "`, which is not in the plan");
-  ValuePlan result{plan.FindModule(block->module), *type};
+  ProbedValue result{plan.FindModule(block->module), *type};
   if (!result.module) return absl::DataLossError("block " + block->name + " belongs to no module");
-  using Rows = ValuePlan::Rows;
+  using Dims = ProbedValue::Dims;
   if (type->dims.size() == 1) {
-    result.rows = Rows::kSum;
+    result.dims = Dims::kSum;
   } else if (result.module->carries_loss) {
-    result.rows = maker == OpKind::kRoute ? Rows::kTokens : Rows::kSequence;
+    result.dims = maker == OpKind::kRoute ? Dims::kTokens : Dims::kSequence;
   } else if (type->dims[0] == Dim(result.module->name + ".tokens")) {
-    result.rows = Rows::kPackedWithClass;
+    result.dims = Dims::kPackedWithClass;
   }
   return result;
 }
@@ -110,9 +112,9 @@ class ValueAssembly {
   absl::StatusOr<TensorFile> All() {
     TensorFile file;
     for (const auto& [value, source] : Sources()) {
-      absl::StatusOr<ValuePlan> value_plan = PlanOf(plan_, source);
-      if (!value_plan.ok()) return value_plan.status();
-      absl::StatusOr<RawTensor> whole = WholeOf(*value_plan, value.second);
+      absl::StatusOr<ProbedValue> probed = FindValue(plan_, source);
+      if (!probed.ok()) return probed.status();
+      absl::StatusOr<RawTensor> whole = WholeOf(*probed, value.second);
       if (!whole.ok()) return absl::DataLossError(value.second + ": " + std::string(whole.status().message()));
       file.tensors["outputs/" + value.second] = *std::move(whole);
     }
@@ -133,7 +135,7 @@ class ValueAssembly {
     return sources;
   }
 
-  absl::StatusOr<RawTensor> WholeOf(const ValuePlan& value, const std::string& name) const {
+  absl::StatusOr<RawTensor> WholeOf(const ProbedValue& value, const std::string& name) const {
     std::vector<RawTensor> pieces;  // in sample order: microbatch by microbatch, lane by lane
     for (int64_t microbatch = 0; microbatch < plan_.budget.microbatches; ++microbatch) {
       for (int lane = 0; lane < value.module->grid.dp; ++lane) {
@@ -142,10 +144,11 @@ class ValueAssembly {
         pieces.push_back(*std::move(piece));
       }
     }
-    if (value.rows == ValuePlan::Rows::kSum) return Sum(pieces);
+    using Dims = ProbedValue::Dims;
+    if (value.dims == Dims::kSum) return Sum(pieces);
     RawTensor whole = Join(pieces, 0);
-    if (value.rows == ValuePlan::Rows::kPackedWithClass) whole.shape.insert(whole.shape.begin(), 1);
-    if (value.rows == ValuePlan::Rows::kTokens) {  // joined as [samples, positions, ...]
+    if (value.dims == Dims::kPackedWithClass) whole.shape.insert(whole.shape.begin(), 1);
+    if (value.dims == Dims::kTokens) {  // joined as [samples, positions, ...]
       whole.shape[1] *= whole.shape[0];
       whole.shape.erase(whole.shape.begin());
     }
@@ -153,22 +156,24 @@ class ValueAssembly {
   }
 
   // The value of one data-parallel lane in one microbatch, its samples first.
-  absl::StatusOr<RawTensor> LaneOf(const ValuePlan& value, const std::string& key, int lane) const {
+  absl::StatusOr<RawTensor> LaneOf(const ProbedValue& value, const std::string& key, int lane) const {
     std::vector<RawTensor> parts;
     const Grid& grid = value.module->grid;
     for (int tp = 0; tp < grid.tp; ++tp) {
       const int rank = RankAt(grid, tp, lane);
       const auto found = parts_[rank].tensors.find(key);
       if (found == parts_[rank].tensors.end())
-        return absl::DataLossError("rank " + std::to_string(rank) + " left no " + key);
-      if (found->second.shape.size() != value.type.dims.size())
-        return absl::DataLossError(key + " has another number of dims than the plan says");
+        return absl::DataLossError("rank " + std::to_string(rank) + " wrote no " + key);
+      if (found->second.shape.size() != value.type.dims.size()) {
+        return absl::DataLossError(key + " has " + std::to_string(found->second.shape.size()) +
+                                   " dims; the plan says " + std::to_string(value.type.dims.size()));
+      }
       parts.push_back(found->second);
-      if (value.rows == ValuePlan::Rows::kTokens) SplitTokens(parts.back());
+      if (value.dims == ProbedValue::Dims::kTokens) SplitTokens(parts.back());
     }
     absl::StatusOr<RawTensor> whole = JoinOverTp(value, parts);
-    using Rows = ValuePlan::Rows;
-    if (whole.ok() && (value.rows == Rows::kSequence || value.rows == Rows::kTokens)) return SwapFirstDims(*whole);
+    using Dims = ProbedValue::Dims;
+    if (whole.ok() && (value.dims == Dims::kSequence || value.dims == Dims::kTokens)) return SwapFirstDims(*whole);
     return whole;
   }
 
@@ -179,12 +184,12 @@ class ValueAssembly {
     tensor.shape.insert(tensor.shape.begin() + 1, samples);
   }
 
-  static absl::StatusOr<RawTensor> JoinOverTp(const ValuePlan& value, const std::vector<RawTensor>& parts) {
+  static absl::StatusOr<RawTensor> JoinOverTp(const ProbedValue& value, const std::vector<RawTensor>& parts) {
     const auto layout = value.type.layout.find(Axis::kTp);
     if (layout == value.type.layout.end() || layout->second.state == AxisLayout::State::kReplicated) return parts[0];
     if (layout->second.state == AxisLayout::State::kPartial) return Sum(parts);
     size_t dim = layout->second.dim;
-    if (value.rows == ValuePlan::Rows::kTokens && dim > 0) ++dim;  // the token dim was split in two
+    if (value.dims == ProbedValue::Dims::kTokens && dim > 0) ++dim;  // SplitTokens made two dims of the first
     return Join(parts, dim);
   }
 

@@ -10,10 +10,10 @@
 namespace planwright {
 namespace {
 
-// A whole tensor that fills up part by part.
-struct Whole {
+// A published tensor that ranks' parts fill piece by piece.
+struct PartlyFilledTensor {
   RawTensor tensor;
-  std::vector<bool> filled;
+  std::vector<bool> filled;  // by element
 };
 
 class WeightAssembly {
@@ -32,7 +32,7 @@ class WeightAssembly {
 
   absl::StatusOr<TensorFile> Finish() {
     TensorFile file;
-    for (auto& [name, whole] : wholes_) {
+    for (auto& [name, whole] : tensors_) {
       const auto missing = std::find(whole.filled.begin(), whole.filled.end(), false);
       if (missing != whole.filled.end()) {
         return absl::DataLossError(name + ": element " + std::to_string(missing - whole.filled.begin()) +
@@ -49,8 +49,10 @@ class WeightAssembly {
     const std::string key = storage.bucket < 0 ? ProbeBufferKey(module.name, storage.frame, storage.slot)
                                                : ProbeBucketKey(module.name, storage.bucket);
     const auto found = part.tensors.find(key);
-    if (found == part.tensors.end()) return absl::DataLossError("rank " + std::to_string(rank) + " left no " + key);
-    int64_t first = 0, end = ElementsOf(storage.shape);  // elements of the storage that the part holds
+    if (found == part.tensors.end()) return absl::DataLossError("rank " + std::to_string(rank) + " wrote no " + key);
+    // The elements [first, end) of the storage are in this part. A bucket's part is the rank's shard, which may begin
+    // before the storage and end behind it: ClipRuns below keeps what lies in both.
+    int64_t first = 0, end = ElementsOf(storage.shape);
     if (storage.bucket >= 0) {
       const Bucket& bucket = module.buckets[storage.bucket];
       const int64_t shard = bucket.elements / bucket.shards;
@@ -59,7 +61,7 @@ class WeightAssembly {
     }
     if (found->second.elements() != end - first) {
       return absl::DataLossError("rank " + std::to_string(rank) + ": " + key + " has " +
-                                 std::to_string(found->second.elements()) + " elements, the plan says " +
+                                 std::to_string(found->second.elements()) + " elements; expected " +
                                  std::to_string(end - first));
     }
     for (const PublishedSlice& slice : SlicesOf(module, storage, PlaceOf(module.grid, rank))) {
@@ -70,13 +72,14 @@ class WeightAssembly {
 
   void Copy(const Parameter& parameter, const PublishedSlice& slice, const std::vector<ElementRun>& runs,
             const RawTensor& part) {
-    Whole& whole = wholes_[slice.file_name];
+    PartlyFilledTensor& whole = tensors_[slice.file_name];
     const int64_t item = DTypeBytes(part.dtype);
     if (whole.filled.empty()) {
       whole.tensor = {part.dtype, parameter.shape, std::string(ElementsOf(parameter.shape) * item, '\0')};
       whole.filled.resize(ElementsOf(parameter.shape));
     }
     for (const ElementRun& run : runs) {
+      // Ranks arrive in ascending order and replicas hold the same runs: the lowest rank's elements stay.
       if (whole.filled[run.whole]) continue;
       std::memcpy(whole.tensor.bytes.data() + run.whole * item, part.bytes.data() + run.local * item, run.count * item);
       std::fill_n(whole.filled.begin() + run.whole, run.count, true);
@@ -85,7 +88,7 @@ class WeightAssembly {
 
   const Plan& plan_;
   const bool with_buffers_;
-  std::map<std::string, Whole> wholes_;
+  std::map<std::string, PartlyFilledTensor> tensors_;  // by published name
 };
 
 }  // namespace

@@ -39,11 +39,13 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-// Between fork and exec: only calls that are safe there. Returns if something failed, with errno set.
+// Runs in the child between fork and exec, so it may use async-signal-safe calls only. Returns only on failure, with
+// errno set.
 void BecomeProgram(char** arguments, char** environment, int parent, const Pipe& output, const Pipe& errors) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(0);  // the parent died before the line above
+  // If the parent died before prctl took effect, no SIGKILL will come.
+  if (getppid() != parent) _exit(0);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -65,6 +67,7 @@ absl::StatusOr<ChildProcess> Start(const Command& command) {
   const int pid = fork();
   if (pid < 0) return absl::ResourceExhaustedError(std::string("cannot start a process: ") + std::strerror(errno));
   if (pid == 0) {
+    // `failure` closes on exec. So the parent reads an errno if exec failed, and end of file if it succeeded.
     BecomeProgram(arguments.data(), environment.data(), parent, output, errors);
     const int error = errno;
     [[maybe_unused]] const ssize_t written = write(failure.write, &error, sizeof error);
@@ -72,7 +75,7 @@ absl::StatusOr<ChildProcess> Start(const Command& command) {
   }
   close(std::exchange(failure.write, -1));
   int error = 0;
-  if (read(failure.read, &error, sizeof error) == sizeof error) {  // end of file once exec has closed the other end
+  if (read(failure.read, &error, sizeof error) == sizeof error) {
     waitpid(pid, nullptr, 0);
     return absl::NotFoundError("cannot run " + command.arguments[0] + ": " + std::strerror(error));
   }

@@ -1,4 +1,4 @@
-// One process, started without a shell: its own process group, its output in pipes, and gone when its parent is.
+// Starts one process without a shell. It leads its own process group, writes into pipes, and dies with its parent.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace planwright {
 
 struct Command {
   std::vector<std::string> arguments;    // the program's path first
-  std::vector<std::string> environment;  // "NAME=value", the whole environment
+  std::vector<std::string> environment;  // "NAME=value"; nothing is inherited
 };
 
 struct ChildProcess {
@@ -18,8 +18,8 @@ struct ChildProcess {
   int output = -1, errors = -1;  // read ends of pipes, non-blocking; the caller closes them
 };
 
-// The child leads a process group of its own, reads nothing, gets SIGKILL when the calling thread's process dies, and
-// starts with default signal handling. A program that cannot be executed is an error here, not a dead child.
+// The child has an empty standard input and default signal handling. It gets SIGKILL when the calling process dies.
+// Errors: no pipe or process left (ResourceExhausted); the program cannot be executed (NotFound).
 absl::StatusOr<ChildProcess> Start(const Command& command);
 
 }  // namespace planwright

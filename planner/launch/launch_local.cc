@@ -38,7 +38,7 @@ std::vector<Command> CommandsOf(const Plan& plan, const LocalLaunch& launch, con
   return commands;
 }
 
-// Each rank's whole output in its log, and on the terminal.
+// Copies what each rank prints to its log and to the terminal.
 class RankOutput {
  public:
   RankOutput(const std::string& run_dir, int ranks, const Terminal& terminal) : terminal_(terminal) {
@@ -51,7 +51,7 @@ class RankOutput {
     return true;
   }
   void Line(int rank, bool is_error, std::string_view line) {
-    *logs_[rank] << line << std::endl;  // flushed: the log is for when things end badly
+    *logs_[rank] << line << std::endl;  // flushed, so that nothing is lost if the launcher is killed
     if (rank == 0 && !is_error) return terminal_(false, line);
     terminal_(true, "[rank " + std::to_string(rank) + "] " + std::string(line));
   }
@@ -61,7 +61,7 @@ class RankOutput {
   const Terminal& terminal_;
 };
 
-// The plan's file is the claim on the folder: of two launches at once one is refused.
+// Creating plan.json claims the folder. If two launches start at once, only one can create the file.
 absl::Status ClaimRunDirectory(const LocalLaunch& launch) {
   if (absl::Status status = MakeDirectories(launch.run_dir); !status.ok()) return status;
   const absl::Status status = ClaimFile(launch.run_dir + "/plan.json");
@@ -89,7 +89,7 @@ std::string DefaultRunDirectory(const Plan& plan) {
   localtime_r(&now, &local);
   char stamp[32];
   std::strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%S", &local);
-  std::string name = plan.name.substr(0, 128);  // the name of a folder has room for 255
+  std::string name = plan.name.substr(0, 128);  // a folder name may have 255 bytes
   for (char& c : name) {
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' && c != '-') c = '-';
   }
@@ -98,8 +98,8 @@ std::string DefaultRunDirectory(const Plan& plan) {
 
 absl::Status CheckLocalLaunch(const LocalLaunch& launch) {
   if (access(launch.executor.c_str(), X_OK) != 0) {
-    return absl::NotFoundError("the executor is not there: " + launch.executor +
-                               " (build it with -DPLANWRIGHT_EXECUTOR=ON, or name it with --executor)");
+    return absl::NotFoundError("there is no executor program at " + launch.executor +
+                               " (build it with -DPLANWRIGHT_EXECUTOR=ON, or name another with --executor)");
   }
   return absl::OkStatus();
 }
@@ -123,7 +123,7 @@ absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch,
   Outcome outcome = OutcomeOf(plan, *supervision, [&](int rank) { return ReadRecorder(launch.run_dir, rank); });
   if (outcome.exit_code == kExitSuccess && !launch.probe_dir.empty()) {
     if (absl::Status status = AssembleProbe(plan, launch.probe_dir); !status.ok()) {
-      outcome = {kExitStorage, "the run is done, but its probe is not whole: " + std::string(status.message())};
+      outcome = {kExitStorage, "the run is done, but its probe is incomplete: " + std::string(status.message())};
     }
   }
   LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);

@@ -1,4 +1,4 @@
-// `plan launch --local`: every rank of a plan as a process of this machine.
+// `plan launch --local`: runs every rank of a plan as a process on this machine.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,26 @@ namespace planwright {
 
 struct LocalLaunch {
   std::string executor;          // path of the executor program
-  std::string run_dir;           // made if need be; empty: runs/NAME-STAMP
+  std::string run_dir;           // created if it does not exist
   std::string probe_dir;         // empty: no probe
-  std::string device;            // "cpu" or "cuda"; empty: what the recipe's cluster says
-  std::optional<int64_t> steps;  // end after this many steps; nullopt: all of the budget
+  std::string device;            // "cpu" or "cuda"; empty: as the recipe's `cluster` says
+  std::optional<int64_t> steps;  // stop after this many steps; nullopt: run the whole budget
 };
 
-// What ranks print: rank 0's output as it is, all else as "[rank 3] line".
+// Receives each line that a rank prints: rank 0's standard output as it is, everything else as "[rank 3] line".
 using Terminal = std::function<void(bool is_error, std::string_view line)>;
 
-// Where a launch of `plan` goes without --run-dir: runs/NAME-20251120T135057.
+// The run directory of a launch without --run-dir: runs/NAME-20251120T135057.
 std::string DefaultRunDirectory(const Plan& plan);
 
-// NotFound: the executor is not there. Said before anything is made.
+// NotFound if there is no executor program. Call it first, so that a failed launch leaves no run directory.
 absl::Status CheckLocalLaunch(const LocalLaunch& launch);
 
-// Starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--probe DIR] [--device D] [--steps N]` once a rank, in its
-// environment (rank_environment.h), and supervises them. RUN gets plan.json, logs/rankNNNN.log and outcome.json. With a
-// probe the ranks' parts are joined at the end (assemble_probe.h). An error is one of this machine (files, processes;
-// AlreadyExists: RUN holds a run); a run that failed is an Outcome.
+// Starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--probe DIR] [--device D] [--steps N]` for each rank, with that
+// rank's environment (rank_environment.h), and supervises the processes. Writes plan.json, logs/rankNNNN.log and
+// outcome.json into RUN. With a probe, it joins the ranks' parts at the end (assemble_probe.h).
+// A run that failed is an Outcome. Errors are those of this machine: files, processes, or a RUN that already holds a
+// run (AlreadyExists).
 absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch, const Terminal& terminal);
 
 }  // namespace planwright

@@ -25,8 +25,8 @@ std::string RecipeLine(const Plan& plan, int origin) {
   return place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
 }
 
-// The rank that the others wait for: it, or its device, is at something that needs no other rank, and has been for
-// longest. nullopt: all of them wait for others.
+// The rank that the others wait for: the one whose device has been longest at an instruction that needs no other rank.
+// nullopt if every rank waits for another one.
 std::optional<int> RankThatHangs(const Plan& plan, const RecorderSource& read_recorder) {
   std::optional<int> hanging;
   int64_t oldest = INT64_MAX;
@@ -46,12 +46,12 @@ std::string CauseText(const ProcessEnd& end) {
   if (end.signal != 0) return who + " was killed by " + SignalName(end.signal);
   switch (end.exit_status) {
     case kExitPeerLost: return who + " lost another rank";
-    case kExitNumerics: return who + " stopped on non-finite numbers";
+    case kExitNumerics: return who + " stopped because numbers were not finite";
     case kExitDamaged: return who + " found a damaged checkpoint";
     case kExitPlanMismatch: return who + " has another plan or run";
     case kExitStorage: return who + " could not write the run directory";
     case kExitDevice: return who + " lost its device";
-    case kExitInternal: return who + " stopped on a bug of Planwright";
+    case kExitInternal: return who + " stopped because of a bug in Planwright";
   }
   return who + " ended with exit status " + std::to_string(end.exit_status);
 }
@@ -60,25 +60,25 @@ std::string PlaceText(const RecordedInstruction& instruction) {
   return instruction.path + (instruction.path.empty() || instruction.text.empty() ? "" : " > ") + instruction.text;
 }
 
-// kHost: where the rank is. kDevice: where its device is, which may be far behind; not known of a device that broke,
-// nor of a process that is stopped.
-enum class Where { kHost, kDevice };
+// Which position to report. kHost: the instruction that the rank launched last. kDevice: the one its device is at,
+// which may be many instructions behind. A broken device and a stopped process tell nothing about the device, so kHost.
+enum class Position { kHost, kDevice };
 
-Failure FailureOf(const Plan& plan, int rank, Where where, const RecorderSource& read_recorder) {
+Failure FailureOf(const Plan& plan, int rank, Position which, const RecorderSource& read_recorder) {
   Failure failure{rank, OwnHost()};
   const std::optional<RankPosition> position = read_recorder(rank);
   if (!position) return failure;
   if (!position->host.empty()) failure.host = position->host;
   failure.message = position->message;
   if (position->finished) failure.last_done = PlaceText(*position->finished);
-  if (const auto& at = where == Where::kDevice && position->undone ? position->undone : position->last) {
+  if (const auto& at = which == Position::kDevice && position->undone ? position->undone : position->last) {
     failure.instruction = PlaceText(*at);
     failure.recipe_line = RecipeLine(plan, at->origin);
   }
   return failure;
 }
 
-// Ranks that do not stand where `rank` waits, each with its place; the first few.
+// The first ranks that are at another instruction than `rank`, each with its place.
 std::vector<std::string> Elsewhere(const Plan& plan, int rank, const RecorderSource& read_recorder) {
   constexpr size_t kMost = 8;
   std::vector<std::string> places;
@@ -102,24 +102,23 @@ std::vector<std::string> Elsewhere(const Plan& plan, int rank, const RecorderSou
 
 Outcome Stopped(const Plan& plan, int rank, const RecorderSource& read_recorder) {
   return {kExitHang, "rank " + std::to_string(rank) + " is stopped (SIGSTOP)",
-          FailureOf(plan, rank, Where::kHost, read_recorder)};
+          FailureOf(plan, rank, Position::kHost, read_recorder)};
 }
 
-// `reporter` has waited for too long. A rank that hangs says nothing itself.
+// `reporter` is the rank whose watchdog ended the wait. The rank that hangs reports nothing itself.
 Outcome Hung(const Plan& plan, int reporter, const RecorderSource& read_recorder) {
   const std::optional<int> hanging = RankThatHangs(plan, read_recorder);
   Outcome outcome{
       kExitHang,
-      "rank " + std::to_string(hanging.value_or(reporter)) + (hanging ? " hung" : " waited in vain for others"),
-      FailureOf(plan, hanging.value_or(reporter), Where::kDevice, read_recorder)};
+      "rank " + std::to_string(hanging.value_or(reporter)) + (hanging ? " hung" : " waited too long for other ranks"),
+      FailureOf(plan, hanging.value_or(reporter), Position::kDevice, read_recorder)};
   if (!hanging) outcome.failure->elsewhere = Elsewhere(plan, reporter, read_recorder);
   const std::optional<RankPosition> witness = read_recorder(reporter);
   if (outcome.failure->message.empty() && witness) outcome.failure->message = witness->message;
   return outcome;
 }
 
-// Ranks that had finished when the signal came are done; preempted means that every rank which had not wrote its
-// checkpoint.
+// The run counts as preempted only if every rank that had not finished wrote its checkpoint.
 Outcome Interrupted(const Supervision& supervision) {
   size_t finished = 0, preempted = 0;
   for (const ProcessEnd& end : supervision.ends) {
@@ -144,9 +143,9 @@ Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const Record
     return Stopped(plan, *supervision.stopped, read_recorder);
   if (!cause) return supervision.interrupted_by == 0 ? Outcome{kExitSuccess, "done"} : Interrupted(supervision);
   if (cause->signal == 0 && cause->exit_status == kExitHang) return Hung(plan, cause->child, read_recorder);
-  // A rank that was killed is a peer that its ranks lost; its own exit status otherwise.
+  // For the other ranks, a killed rank is a lost peer.
   const int exit_code = cause->signal != 0 ? static_cast<int>(kExitPeerLost) : cause->exit_status;
-  return {exit_code, CauseText(*cause), FailureOf(plan, cause->child, Where::kHost, read_recorder)};
+  return {exit_code, CauseText(*cause), FailureOf(plan, cause->child, Position::kHost, read_recorder)};
 }
 
 nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {

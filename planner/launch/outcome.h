@@ -1,4 +1,4 @@
-// What became of a run: RUN/outcome.json, and the sentence a person reads.
+// How a run ended: RUN/outcome.json, and the text for a person.
 #pragma once
 
 #include <functional>
@@ -13,17 +13,18 @@
 
 namespace planwright {
 
-// Why a run failed: one rank, and where it was.
+// The rank that made a run fail, and its last instruction.
 struct Failure {
   int rank = -1;
   std::string host;
-  // that it was at, or its device if that hangs, with its calls and step; empty: it had not begun
+  // The rank's last instruction, with its calls and step. If the device hangs: the instruction the device is at. Empty
+  // if the rank had not started its program.
   std::string instruction;
-  // an instruction that was complete, on the device too: the last that is known; empty: none is
+  // The last instruction that is known to be complete, on the device too; empty if none is.
   std::string last_done;
-  std::string recipe_line;  // "recipe.yaml:12:5"; empty: the instruction has none
-  std::string message;      // the rank's own words; may be empty
-  // where ranks are that are not at `instruction`, if nothing tells which of them is to blame
+  std::string recipe_line;  // "recipe.yaml:12:5"; empty if the instruction comes from no line
+  std::string message;      // the rank's own error message; may be empty
+  // All ranks wait and none can be blamed: those that are at another instruction, with their places.
   std::vector<std::string> elsewhere;
 };
 
@@ -33,13 +34,13 @@ struct Outcome {
   std::optional<Failure> failure;
 };
 
-// `read_recorder(rank)` gives the rank's last position.
+// Returns the position that a rank noted last; nullopt if it wrote no recorder pages.
 using RecorderSource = std::function<std::optional<RankPosition>(int rank)>;
 Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder);
 
 nlohmann::ordered_json OutcomeJson(const Outcome& outcome);
 
-// Two or three lines for the terminal.
+// Two or three lines, plus one for each rank of Failure::elsewhere.
 std::string OutcomeText(const Outcome& outcome);
 
 }  // namespace planwright

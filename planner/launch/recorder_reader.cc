@@ -15,7 +15,8 @@ std::string Text(const char (&bytes)[n]) {
   return std::string(bytes, strnlen(bytes, n));
 }
 
-// A rank that died while it wrote an entry had not yet counted that instruction as begun.
+// A rank counts an instruction as begun only after it has written the entry. So if it died while writing one, `begun`
+// still points at the entry before.
 RankPosition Copy(const RecorderPage& page) {
   RankPosition position;
   position.state = static_cast<RecorderState>(page.state.load(std::memory_order_acquire));

@@ -1,4 +1,4 @@
-// Reads the pages each rank keeps of what it is doing (planner/run_files/recorder_format.h), also after its death.
+// Reads a rank's recorder pages (planner/run_files/recorder_format.h). They can be read after the rank's death.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,19 @@
 
 namespace planwright {
 
-// A copy of what a rank's pages say.
+// A copy of one rank's pages.
 struct RankPosition {
   RecorderState state{};
   int exit_code = 0;
-  int64_t failed = 0;            // CLOCK_MONOTONIC when the rank noticed that it failed; 0: it did not
+  int64_t failed = 0;            // CLOCK_MONOTONIC when the rank noticed its failure; 0: it did not fail
   uint64_t begun = 0, done = 0;  // numbers of instructions
   std::string host, message;
-  std::optional<RecordedInstruction> last;  // begun last: where the rank is
-  // the first that is not done: where its device is; nullopt: all are done
-  std::optional<RecordedInstruction> undone;
+  std::optional<RecordedInstruction> last;      // launched last: where the rank is
+  std::optional<RecordedInstruction> undone;    // the first that is not done: where its device is; nullopt: none
   std::optional<RecordedInstruction> finished;  // done last
 };
 
-// nullopt: the rank has not written its pages (it died before, or the file is not one).
+// nullopt if the rank died before it wrote its pages, or if the file holds something else.
 std::optional<RankPosition> ReadRecorder(const std::string& run_dir, int rank);
 
 }  // namespace planwright

@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Splits what a pipe brings into lines.
+// Reads a non-blocking pipe and splits the bytes into lines.
 class LinePipe {
  public:
   explicit LinePipe(int fd) : fd_(fd) {}
@@ -30,7 +30,8 @@ class LinePipe {
 
   int fd() const { return fd_; }
 
-  // Reads all there is. False once the other side has closed it.
+  // Reads everything that is there. Returns false once the writer has closed the pipe; a last line without a line break
+  // is passed on then.
   template <typename Sink>
   bool Drain(Sink sink) {
     char bytes[65536];
@@ -66,8 +67,8 @@ class LinePipe {
   std::string rest_;
 };
 
-// Holds the signals that the supervisor answers itself, and gives them back. Those that it was started to ignore
-// (nohup) it ignores.
+// Blocks the signals that the supervisor handles and reads them from a descriptor; the destructor restores the mask.
+// SIGHUP and SIGQUIT stay ignored if the program was started with them ignored (nohup).
 class HeldSignals {
  public:
   HeldSignals() {
@@ -86,7 +87,7 @@ class HeldSignals {
     sigprocmask(SIG_SETMASK, &before_, nullptr);
   }
   int fd() const { return fd_; }
-  // The next that came and is no SIGCHLD; 0: none.
+  // The next signal that arrived, SIGCHLD excepted; 0 if there is none.
   int Next() {
     signalfd_siginfo info;
     while (read(fd_, &info, sizeof info) == sizeof info) {
@@ -103,7 +104,8 @@ class HeldSignals {
 class Supervisor {
  public:
   Supervisor(const LineSink& sink, const SupervisionTimes& times) : sink_(sink), times_(times) {}
-  ~Supervisor() {  // only after a start that failed: nobody is left behind
+  // Ends children that are still alive, which is only the case if StartAll failed.
+  ~Supervisor() {
     SignalAll(SIGKILL);
     while (Alive() > 0) ReapOne(waitpid(-1, &status_, 0));
   }
@@ -121,8 +123,8 @@ class Supervisor {
   Supervision Run() {
     while (Alive() > 0) {
       Wait();
-      // Signals are taken before children are looked for: a SIGCHLD that comes after Reap must still wake the next
-      // Wait.
+      // Read signals before reaping children. Otherwise a SIGCHLD that arrives after Reap would be consumed here, and
+      // the next Wait would not wake up for it.
       const int number = signals_.Next();
       Reap();
       DrainAll();
@@ -215,14 +217,14 @@ class Supervisor {
     }
   }
 
-  // A first signal is passed on; a second one does not wait any longer.
+  // The first signal is passed on to the ranks, so that they can end well. A second one kills them at once.
   void Interrupt(int number) {
     if (interrupted_by_ != 0) {
       SignalAll(SIGKILL);
       return;
     }
     interrupted_by_ = number;
-    SignalAll(number == SIGINT ? SIGINT : SIGTERM);  // a quit would leave a core of every rank
+    SignalAll(number == SIGINT ? SIGINT : SIGTERM);  // SIGQUIT would make every rank write a core file
     Enter(Stage::kEnding, times_.grace);
   }
 
@@ -253,7 +255,7 @@ class Supervisor {
       if (!child.alive) continue;
       child.sent.push_back(number);
       kill(-child.pid, number);
-      kill(-child.pid, SIGCONT);  // a stopped process would keep SIGTERM pending
+      kill(-child.pid, SIGCONT);  // otherwise SIGTERM stays pending in a stopped process
     }
   }
 

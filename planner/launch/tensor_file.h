@@ -1,4 +1,4 @@
-// A safetensors file's tensors, copied into memory: what joining the ranks' parts works on.
+// A safetensors file copied into memory, so that its tensors can be changed. Used to join the ranks' probe parts.
 #pragma once
 
 #include <cstdint>

@@ -48,7 +48,7 @@ struct OpInfo {
   OpClass op_class{};
   bool planned = false;  // the planner lowers and proves it, this version's executor does not run it
   std::string does;      // the contract, in words
-  // index notation, of compute instructions (verify/op_signature.h); _cp: where the attribute cp is above 1
+  // index notation, of compute instructions (verify/shared/op_signature.h); _cp: where the attribute cp is above 1
   std::string operands, operands_cp;
   // How many values it reads and makes, where no index notation says so. Calls have those of their block, exchanges one
   // for each part that is received, reads those of read_problem.h.
@@ -58,7 +58,7 @@ struct OpInfo {
   } values;
   bool counts_on_host = false;  // the integers that it makes are counts of rows, in host memory whatever the device
   std::vector<AttributeSpec> attributes;
-  // Of a backward kind: the forward kind that it differentiates and "operands -> results" (verify/backward_table.h).
+  // Of a backward kind: the forward kind that it differentiates and "operands -> results" (verify/v5_samples_and_gradients/backward_table.h).
   struct Transpose {
     std::string forward, operands;
     bool over_cp = false;

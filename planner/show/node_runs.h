@@ -1,4 +1,5 @@
-// Runs of nodes that look alike: a world of a hundred nodes is drawn as the few kinds of nodes that it has.
+// Runs of similar nodes, and the places of ranks as text. A world of a hundred nodes is drawn as the few kinds of nodes
+// that it has.
 #pragma once
 
 #include <string>
@@ -8,20 +9,27 @@
 
 namespace planwright {
 
-// Consecutive nodes whose ranks, one by one, hold the same modules at the same tp, cp and pp.
+// Consecutive nodes that differ in their dp and expert coordinates only: rank by rank they hold the same modules at the
+// same tp, cp and pp.
 struct NodeRun {
   int first_node = 0, nodes = 1;
 };
 
-// One run for each node if the world has at most `single` nodes.
+// Ranks of a node; 1 or more, also for a plan without a cluster.
+int RanksPerNode(const Plan& plan);
+
+// All nodes in order. A world of at most `single` nodes is not summarized: each node is a run of its own.
 std::vector<NodeRun> NodeRuns(const Plan& plan, int single);
 
-// What stands in the box of one local rank over all nodes of a run, line by line: its rank, then for each module its
-// name and the coordinates that tell ranks apart. "dp0+4n": 0 on the run's first node, 4 more on each next one;
-// "ep0,8": these in turn.
-std::vector<std::string> BoxOf(const Plan& plan, const NodeRun& run, int local_rank);
+// "node 3", "nodes 1-32"
+std::string RunTitle(const NodeRun& run);
 
-// "tp1 dp0 ep3": the coordinates of one rank that tell it from others of its module.
-std::string PlaceText(const Grid& grid, int rank);
+// The lines of the box that stands for one local rank on all nodes of a run: its rank, then for each module its name
+// and its coordinates. "dp0+4n": 0 on the run's first node and 4 more on each node after it. "ep0,8": these values in
+// turn.
+std::vector<std::string> RankBoxLines(const Plan& plan, const NodeRun& run, int local_rank);
+
+// The sizes of a view's axes: "tp2 cp1 dp2 pp1" (docs/layouts/grids.md#two-views).
+std::string GridSizesText(const Grid& grid, View view);
 
 }  // namespace planwright

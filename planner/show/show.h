@@ -1,5 +1,6 @@
-// `plan show RECIPE SUBJECT`: parts of a plan as tables and drawings, and as JSON (shapes: docs, "What --json prints").
-// One file per subject: show_ranks.cc, ...
+// `plan show RECIPE SUBJECT`: parts of a plan as tables and drawings for the terminal, and as JSON for programs. One
+// file for each subject: show_ranks.cc, show_groups.cc, ... Each reads the plan and nothing else. Keys of the JSON are
+// an interface: they are added, and not renamed.
 #pragma once
 
 #include <string>
@@ -11,32 +12,40 @@
 
 namespace planwright {
 
-// Characters of a line of text, where nobody says how many fit: longer ones wrap, are cut into pieces or shortened.
+// Characters of a line if the terminal does not say how many fit. Longer lines wrap, tables are cut into pieces, and
+// charts go on below.
 inline constexpr size_t kShowWidth = 150;
 
+// Who is where: nodes, modules, coordinates in both views. The text draws similar nodes once; the JSON has every rank.
 std::string ShowRanks(const Plan& plan, size_t width = kShowWidth);
 nlohmann::ordered_json ShowRanksJson(const Plan& plan);
 
+// Process groups in the order of their creation (docs/layouts/grids.md#groups).
 std::string ShowGroups(const Plan& plan, size_t width = kShowWidth);
 nlohmann::ordered_json ShowGroupsJson(const Plan& plan);
 
+// Which rank sends which samples to which (docs/layouts/bridges.md#samples).
 std::string ShowBridges(const Plan& plan, size_t width = kShowWidth);
 nlohmann::ordered_json ShowBridgesJson(const Plan& plan);
 
-// `at`: sample counts to show the learning rate and weight decay of.
+// Steps, segments and curves. `at`: sample counts at which the learning rate and the weight decay are shown with all
+// their digits.
 std::string ShowBudget(const Plan& plan, const std::vector<int64_t>& at, size_t width = kShowWidth);
 nlohmann::ordered_json ShowBudgetJson(const Plan& plan, const std::vector<int64_t>& at);
 
+// The pipeline as a chart of equal slots (timeline.h). Nothing is said of time here; ShowModel has the estimate.
 std::string ShowSchedule(const Plan& plan, size_t width = kShowWidth);
 nlohmann::ordered_json ShowScheduleJson(const Plan& plan);
 
+// Layers, parameters, FLOPs and the estimated time of a step (docs/flops.md).
 std::string ShowModel(const Plan& plan, size_t width = kShowWidth);
 nlohmann::ordered_json ShowModelJson(const Plan& plan);
 
+// Bytes of a rank of each role by category, against its device (docs/memory.md).
 std::string ShowMemory(const Plan& plan, size_t width = kShowWidth);
 nlohmann::ordered_json ShowMemoryJson(const Plan& plan);
 
-// `role`: only this one; empty: all.
+// Every instruction of the roles and the blocks that they call. `role`: only this one; empty: all roles.
 std::string ShowProgram(const Plan& plan, const std::string& role, size_t width = kShowWidth);
 nlohmann::ordered_json ShowProgramJson(const Plan& plan, const std::string& role);
 

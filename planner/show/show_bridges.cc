@@ -7,35 +7,36 @@
 namespace planwright {
 namespace {
 
-constexpr size_t kMostRows = 40;
+constexpr size_t kMostRows = 40;  // of the table of one bridge
 
-// What one rank sends or gets in a microbatch: its partners, and how many samples go to each.
-struct Fan {
-  std::vector<int> partners;
-  int64_t first = 0, end = 0, least = 0, most = 0;
+// What one rank sends or receives in a microbatch.
+struct TransferSummary {
+  std::vector<int> partners;     // ascending
+  int64_t first = 0, end = 0;    // its samples [first, end) of the microbatch
+  int64_t fewest = 0, most = 0;  // samples of one partner
 };
 
-// By the side that has fewer ranks: every sender with its receivers, or every receiver with its senders.
-std::map<int, Fan> FansOf(const Bridge& bridge, bool by_sender) {
-  std::map<int, Fan> fans;
+// Each sender with its receivers, or each receiver with its senders.
+std::map<int, TransferSummary> SummarizeByRank(const Bridge& bridge, bool by_sender) {
+  std::map<int, TransferSummary> summaries;
   for (const Transfer& transfer : bridge.forward) {
-    const auto [it, fresh] = fans.try_emplace(by_sender ? transfer.from_rank : transfer.to_rank);
-    Fan& fan = it->second;
+    const auto [it, fresh] = summaries.try_emplace(by_sender ? transfer.from_rank : transfer.to_rank);
+    TransferSummary& summary = it->second;
     const int64_t samples = transfer.end_sample - transfer.first_sample;
-    fan.partners.push_back(by_sender ? transfer.to_rank : transfer.from_rank);
-    fan.first = fresh ? transfer.first_sample : std::min(fan.first, transfer.first_sample);
-    fan.end = std::max(fan.end, transfer.end_sample);
-    fan.least = fresh ? samples : std::min(fan.least, samples);
-    fan.most = std::max(fan.most, samples);
+    summary.partners.push_back(by_sender ? transfer.to_rank : transfer.from_rank);
+    summary.first = fresh ? transfer.first_sample : std::min(summary.first, transfer.first_sample);
+    summary.end = std::max(summary.end, transfer.end_sample);
+    summary.fewest = fresh ? samples : std::min(summary.fewest, samples);
+    summary.most = std::max(summary.most, samples);
   }
-  for (auto& [rank, fan] : fans) std::sort(fan.partners.begin(), fan.partners.end());
-  return fans;
+  for (auto& [rank, summary] : summaries) std::sort(summary.partners.begin(), summary.partners.end());
+  return summaries;
 }
 
 std::string RangeText(int64_t first, int64_t end) { return "[" + WithCommas(first) + ", " + WithCommas(end) + ")"; }
 
 std::string BridgeText(const Plan& plan, const Bridge& bridge, size_t width) {
-  int64_t samples = 0;
+  int64_t samples = 0;  // of a microbatch: where the last transfer ends
   for (const Transfer& transfer : bridge.forward) samples = std::max(samples, transfer.end_sample);
   const std::string transfers = Counted(static_cast<int64_t>(bridge.forward.size()), "transfer") + " a microbatch of " +
                                 Counted(samples, "sample");
@@ -45,20 +46,24 @@ std::string BridgeText(const Plan& plan, const Bridge& bridge, size_t width) {
     text += "  " + WithCommas(from->grid.dp) + " lanes of tp" + std::to_string(from->grid.tp) + " ──▶ " +
             WithCommas(to->grid.dp) + " lanes of tp" + std::to_string(to->grid.tp) + "\n";
   }
-  const std::map<int, Fan> by_sender = FansOf(bridge, true), by_receiver = FansOf(bridge, false);
+  // By the side with fewer ranks: a bridge that fans out has few senders, one that fans in few receivers.
+  const std::map<int, TransferSummary> by_sender = SummarizeByRank(bridge, true),
+                                       by_receiver = SummarizeByRank(bridge, false);
   const bool senders = by_sender.size() <= by_receiver.size();
-  const std::map<int, Fan>& fans = senders ? by_sender : by_receiver;
+  const std::map<int, TransferSummary>& shown = senders ? by_sender : by_receiver;
   Table table(senders ? std::vector<std::string>{"rank", "samples", "", "to ranks", "samples each"}
                       : std::vector<std::string>{"rank", "samples", "", "from ranks", "samples each"});
   size_t rows = 0;
-  for (const auto& [rank, fan] : fans) {
+  for (const auto& [rank, summary] : shown) {
     if (rows++ == kMostRows) break;
-    table.Add({std::to_string(rank), RangeText(fan.first, fan.end), senders ? "──▶" : "◀──", RanksText(fan.partners),
-               fan.least == fan.most ? WithCommas(fan.least) : WithCommas(fan.least) + " to " + WithCommas(fan.most)});
+    table.Add({std::to_string(rank), RangeText(summary.first, summary.end), senders ? "──▶" : "◀──",
+               RanksText(summary.partners),
+               summary.fewest == summary.most ? WithCommas(summary.fewest)
+                                              : WithCommas(summary.fewest) + " to " + WithCommas(summary.most)});
   }
   text += table.Text("  ", width);
-  if (fans.size() > kMostRows)
-    text += "  (and " + WithCommas(static_cast<int64_t>(fans.size() - kMostRows)) + " more ranks; --json has all)\n";
+  if (shown.size() > kMostRows)
+    text += "  (and " + WithCommas(static_cast<int64_t>(shown.size() - kMostRows)) + " more ranks; --json has all)\n";
   return text;
 }
 
@@ -73,6 +78,7 @@ std::string ShowBridges(const Plan& plan, size_t width) {
 
 nlohmann::ordered_json ShowBridgesJson(const Plan& plan) {
   using Json = nlohmann::ordered_json;
+  // A plan stores both directions, so both are listed.
   auto transfers = [](const std::vector<Transfer>& list) {
     Json json = Json::array();
     for (const Transfer& transfer : list) {

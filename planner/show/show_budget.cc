@@ -2,14 +2,14 @@
 #include <cstdio>
 
 #include "planner/plan/lr_schedule.h"
-#include "planner/show/line_chart.h"
-#include "planner/show/rate_curve.h"
+#include "planner/show/curves.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"
 
 namespace planwright {
 namespace {
 
+// All digits of a double: what `--at` shows can be compared with another program's numbers.
 std::string Digits(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.17g", value);
@@ -22,15 +22,10 @@ std::string ShortDigits(double value) {
   return text;
 }
 
-// A step whose first sample is `sample`, as a person counts: from 1.
-int64_t StepAt(const Budget& budget, int64_t sample) {
-  return sample / std::max<int64_t>(1, budget.global_samples) + 1;
-}
-
-// Both curves over samples, with the segments of the learning rate under it.
+// Both curves over samples, with the segments of the learning rate below its chart.
 std::string CurvesText(const Budget& budget, size_t width) {
   constexpr int kLines = 10;
-  constexpr size_t kIndent = 12;
+  constexpr size_t kIndent = 12;  // room for the numbers of the y axis
   const int columns = static_cast<int>(std::clamp<size_t>(width - kIndent, 20, 100));
   if (TrainedSamples(budget) == 0) return "";
   std::vector<double> rates, decays;
@@ -38,6 +33,7 @@ std::string CurvesText(const Budget& budget, size_t width) {
     rates.push_back(point.learning_rate);
     decays.push_back(point.weight_decay);
   }
+  // A segment can end behind the training, whose curve is then cut.
   std::vector<std::string> names;
   std::vector<double> ends;
   for (const Segment& segment : budget.segments) {
@@ -49,6 +45,7 @@ std::string CurvesText(const Budget& budget, size_t width) {
   std::string text = "\nlearning rate\n" + LineChart(rates, kLines, kIndent) +
                      PartsRuler(names, ends, columns, kIndent) + std::string(kIndent - 1, ' ') + "0" +
                      std::string(columns - Width(last), ' ') + last + "\n";
+  // A constant decay is a number and no chart.
   const double decay = budget.weight_decay.start;
   if (decay == budget.weight_decay.end) return text + "\nweight decay  " + ShortDigits(decay) + " throughout\n";
   return text + "\nweight decay\n" + LineChart(decays, kLines / 2, kIndent);
@@ -69,7 +66,7 @@ std::string ShowBudget(const Plan& plan, const std::vector<int64_t>& at, size_t 
   Table segments({"learning rate", "first sample", "end sample", "from step", "rate at first", "rate at end"});
   for (const Segment& segment : budget.segments) {
     segments.Add({segment.kind, WithCommas(segment.first_sample), WithCommas(segment.end_sample),
-                  WithCommas(StepAt(budget, segment.first_sample)),
+                  WithCommas(StepOfSample(budget, segment.first_sample)),
                   ShortDigits(LearningRateAt(budget.learning_rate, static_cast<double>(segment.first_sample))),
                   ShortDigits(LearningRateAt(budget.learning_rate, static_cast<double>(segment.end_sample)))});
   }

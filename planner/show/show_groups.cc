@@ -10,6 +10,7 @@ std::string AxesText(const Group& group) {
   return text;
 }
 
+// The first groups and the last: "[0-1] [2-3] [4-5] ... [62-63]".
 std::string MembersText(const std::vector<std::vector<int>>& members) {
   constexpr size_t kMost = 4;
   std::string text;
@@ -40,6 +41,8 @@ nlohmann::ordered_json ShowGroupsJson(const Plan& plan) {
     Json axes = Json::array();
     for (Axis axis : group.axes) axes.push_back(AxisName(axis));
     const bool of_module = !group.module.empty();
+    // Bridges and the world have no short name. The members are expanded here: the plan stores axes, and a reader of
+    // the JSON should not need to know how ranks are counted.
     groups.push_back({{"name", group.short_name.empty() ? group.name : group.short_name},
                       {"full_name", group.name},
                       {"module", of_module ? Json(group.module) : Json()},

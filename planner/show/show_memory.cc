@@ -1,16 +1,17 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "planner/show/memory_categories.h"
+#include "planner/show/quantities.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"
 
 namespace planwright {
 namespace {
 
-constexpr int kBarWidth = 60;
+constexpr int kBarWidth = 60;  // characters of `whole`
 
-// The categories' shares of `whole` one after the other, how far the worst case goes, and a mark where the device ends.
+// A bar of one role: its categories one after the other, then how far the worst case goes, and a mark where the device
+// ends. `whole`: bytes of the full width, the same for all roles, so that bars can be compared.
 std::string Bar(const RoleEstimate& estimate, int64_t whole) {
   const auto cells_to = [&](int64_t bytes) {
     const double share = std::min(1.0, static_cast<double>(bytes) / static_cast<double>(whole));
@@ -19,15 +20,17 @@ std::string Bar(const RoleEstimate& estimate, int64_t whole) {
   std::string bar;
   int64_t reached = 0;
   int cells = 0;
+  // Up to `bytes`, counted from the bar's start: rounding errors of the parts do not add up.
   const auto fill = [&](int64_t bytes, const char* with) {
     for (; cells < cells_to(bytes); ++cells) bar += with;
   };
   for (const MemoryCategory& category : kMemoryCategories)
     fill(reached += estimate.planned.*category.bytes, category.fill);
-  fill(estimate.worst.total(), "-");
+  fill(estimate.worst.total(), "-");  // nothing where the worst case is the planned one
   if (estimate.limit == 0) return bar;
   fill(estimate.limit, "·");
   if (reached > estimate.limit) return bar + " beyond the device";
+  // Short: bar and note together fit in 80 characters.
   return bar + "|" + (estimate.worst.total() > estimate.limit ? " at worst beyond" : "");
 }
 
@@ -41,8 +44,8 @@ nlohmann::ordered_json BytesJson(const MemoryBytes& bytes) {
 
 std::string ShowMemory(const Plan& plan, size_t width) {
   const std::vector<RoleEstimate> estimates = EstimateMemory(plan);
-  const MemoryUnit unit = UnitOf(estimates);
-  int64_t whole = 1;
+  const MemoryUnit unit = MemoryUnitOf(estimates);
+  int64_t whole = 1;  // a plan without bytes is shown too
   for (const RoleEstimate& estimate : estimates) whole = std::max({whole, estimate.planned.total(), estimate.limit});
   const int64_t limit = estimates.empty() ? 0 : estimates.front().limit;
   std::string text = limit > 0 ? absl::StrFormat("of each rank, on a %s of %s\n\n", plan.cluster.gpu, unit.Text(limit))

@@ -4,7 +4,7 @@
 #include "planner/estimate/model_flops.h"
 #include "planner/estimate/step_time.h"
 #include "planner/plan/layer_kinds.h"
-#include "planner/show/flops_text.h"
+#include "planner/show/quantities.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"
 
@@ -13,6 +13,7 @@ namespace {
 
 int64_t Rounded(double flops) { return std::llround(flops); }
 
+// Layer by layer, forward only: what a layer costs backward depends on what is trained, and is in the table below.
 std::string LayersText(const Module& module, size_t width) {
   Table table({"layer", "", "kind", "parameters", "forward FLOPs"});
   for (const LayerSummary& layer : module.layers) {
@@ -22,6 +23,7 @@ std::string LayersText(const Module& module, size_t width) {
   return table.Text("  ", width);
 }
 
+// By layer kind, of one token; then a sample and a step of the module.
 std::string FlopsText(const ModuleFlops& flops, size_t width) {
   Table table({"FLOPs of a token", "layers", "forward", "backward", "recomputed"});
   for (const PartFlops& part : flops.parts) {
@@ -30,6 +32,7 @@ std::string FlopsText(const ModuleFlops& flops, size_t width) {
   }
   table.Add({"all", "", WithCommas(Rounded(flops.token.forward)), WithCommas(Rounded(flops.token.backward)),
              WithCommas(Rounded(flops.token.recompute))});
+  // Of data that is not made up the images are not known before they are read: the count is then an upper bound.
   const std::string bound = flops.known ? "" : "at most ";
   std::string text = "  a sample: " + bound + FlopText(flops.sample.model()) + " in " +
                      absl::StrFormat("%.6g", flops.tokens_per_sample) + " tokens; a step: " + bound +
@@ -38,7 +41,8 @@ std::string FlopsText(const ModuleFlops& flops, size_t width) {
   return table.Text("  ", width) + Wrapped(text, width, 2) + "\n";
 }
 
-// How long a step takes by arithmetic alone (docs/flops.md).
+// How long a step takes by arithmetic alone (docs/flops.md#time). Without a GPU in the recipe only the share of waiting
+// is known.
 std::string TimeText(const Plan& plan) {
   const StepTime time = TimeStep(plan);
   std::string text = absl::StrFormat("ranks wait %.1f %% of a step", 100 * time.bubble);
@@ -56,6 +60,7 @@ nlohmann::ordered_json TimeJson(const Plan& plan) {
     roles.push_back(
         {{"role", role.role->name}, {"flops", role.flops}, {"busy", time.length > 0 ? role.busy / time.length : 0}});
   }
+  // "busy" is a share of the step, so that it means something without a known GPU.
   nlohmann::ordered_json json = {{"bubble", time.bubble}, {"efficiency", kEfficiency}};
   json["seconds"] = time.seconds ? nlohmann::ordered_json(time.length) : nlohmann::ordered_json();
   json["roles"] = std::move(roles);

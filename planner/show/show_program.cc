@@ -13,6 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Blocks call blocks: a stage calls its layers.
 void AddBlocksOf(const Plan& plan, const std::vector<Instruction>& body, std::set<std::string>& names) {
   for (const Instruction& instruction : body) {
     if (instruction.block.empty() || !names.insert(instruction.block).second) continue;
@@ -46,6 +47,7 @@ std::string AttributeText(const Attribute& attribute) {
   return text;
 }
 
+// The first column of a line. Short, so that assignments begin near the left.
 const char* ClassWord(OpKind kind) {
   switch (OpClassOf(kind)) {
     case OpClass::kControl: return "call";
@@ -64,7 +66,8 @@ std::string PartText(const ExchangePart& part) {
   return text + (part.send ? " to" : " from") + (part.shift > 0 ? " the next stage" : " the stage before");
 }
 
-// "rms_norm x @norm eps=1e-05"
+// What an instruction does, right of the "=": operation, inputs, "@" parameters, "+@" gradients that it adds to,
+// attributes. "rms_norm x @norm eps=1e-05"
 std::string RightSide(const Instruction& instruction) {
   std::string text;
   if (instruction.kind == OpKind::kCall) {
@@ -87,20 +90,22 @@ std::string RightSide(const Instruction& instruction) {
   return text;
 }
 
-struct Line {
+// One line of a list: "compute  y = rms_norm x  fp32[8,rows]".
+struct ProgramLine {
   std::string word, left, right, types;
 };
 
 constexpr size_t kIndent = 15;  // of what does not fit in its line
 
-// Types stand in a column of their own while they fit there, and else on a line below.
-void AppendLines(const std::vector<Line>& lines, size_t width, std::string& text) {
+// Columns are as wide as the longest cell, up to a bound: one long name should not push everything else away. Types
+// have their own column if the line has room for them, otherwise they are on the next line.
+void AppendLines(const std::vector<ProgramLine>& lines, size_t width, std::string& text) {
   size_t left = 0, right = 0;
-  for (const Line& line : lines) {
+  for (const ProgramLine& line : lines) {
     left = std::max(left, std::min<size_t>(Width(line.left), 32));
     right = std::max(right, std::min<size_t>(Width(line.right), 60));
   }
-  for (const Line& line : lines) {
+  for (const ProgramLine& line : lines) {
     const std::string head =
         "  " + PadRight(line.word, 8) + " " + PadRight(line.left, left) + (line.left.empty() ? "   " : " = ");
     std::string row = head + PadRight(line.right, right) + "  " + line.types;
@@ -113,8 +118,8 @@ void AppendLines(const std::vector<Line>& lines, size_t width, std::string& text
   }
 }
 
-Line InstructionLine(const Instruction& instruction) {
-  Line line{ClassWord(instruction.kind), "", RightSide(instruction), ""};
+ProgramLine InstructionLine(const Instruction& instruction) {
+  ProgramLine line{ClassWord(instruction.kind), "", RightSide(instruction), ""};
   for (const Output& output : instruction.outputs) {
     line.left += (line.left.empty() ? "" : " ") + output.name;
     line.types += (line.types.empty() ? "" : ", ") + TypeText(output.type);
@@ -123,22 +128,24 @@ Line InstructionLine(const Instruction& instruction) {
 }
 
 void AppendBody(const std::vector<Instruction>& body, size_t width, std::string& text) {
-  std::vector<Line> lines;
+  std::vector<ProgramLine> lines;
   for (const Instruction& instruction : body) lines.push_back(InstructionLine(instruction));
   AppendLines(lines, width, text);
 }
 
+// The recipe's line that the role or block comes from.
 std::string OriginText(const Plan& plan, int origin) {
   if (origin < 0 || origin >= static_cast<int>(plan.origins.size())) return "";
   return "   " + plan.origins[origin].file + ":" + std::to_string(plan.origins[origin].line);
 }
 
+// A block with its signature: inputs, values that it takes from its frame, instructions, outputs, values that it saves.
 std::string BlockText(const Plan& plan, const Block& block, size_t width) {
   std::string text = "block " + block.name + "(m)" + OriginText(plan, block.origin) + "\n";
-  std::vector<Line> formals;
+  std::vector<ProgramLine> formals;
   for (const Output& input : block.inputs) formals.push_back({"in", input.name, "", TypeText(input.type)});
   for (const Output& taken : block.takes) formals.push_back({"takes", taken.name, "", TypeText(taken.type)});
-  for (const Line& line : formals) {
+  for (const ProgramLine& line : formals) {
     text += Wrapped("  " + PadRight(line.word, 8) + " " + PadRight(line.left, 32) + " " + line.types, width, kIndent) +
             "\n";
   }
@@ -153,8 +160,8 @@ std::string BlockText(const Plan& plan, const Block& block, size_t width) {
 
 std::string ShowProgram(const Plan& plan, const std::string& role_name, size_t width) {
   std::string text;
-  std::set<std::string> blocks;
-  LinkedBlocks linked(plan);
+  std::set<std::string> blocks;  // of the shown roles: each is printed once, behind all roles
+  LinkedBlocks linked(plan);     // host waits are counted on the linked program, where calls are opened
   for (const Role& role : plan.roles) {
     if (!role_name.empty() && role.name != role_name) continue;
     blocks.merge(BlocksOf(plan, role));
@@ -180,6 +187,7 @@ std::string ShowProgram(const Plan& plan, const std::string& role_name, size_t w
 }
 
 Json ShowProgramJson(const Plan& plan, const std::string& role_name) {
+  // Instructions are printed as the plan file has them, so that the two can be compared.
   const Json tree = PlanToJson(plan);
   LinkedBlocks linked(plan);
   Json roles = Json::array();

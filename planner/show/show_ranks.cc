@@ -20,15 +20,10 @@ Json Coordinates(const Grid& grid, int rank, View view) {
   return json;
 }
 
-std::string SizesText(const Grid& grid, View view) {
-  std::string text;
-  for (Axis axis : AxesOf(view))
-    text += (text.empty() ? "" : " ") + std::string(AxisName(axis)) + std::to_string(grid.size(axis));
-  return text;
-}
-
+// Without expert parallelism the expert view says nothing new.
 bool HasExperts(const Grid& grid) { return grid.ep > 1 || grid.expert_tp > 1; }
 
+// A horizontal line of a row of boxes: "┌──────┬──────┐".
 std::string Rule(const char* left, const char* middle, const char* right, size_t boxes, size_t width) {
   std::string text = left;
   for (size_t box = 0; box < boxes; ++box) {
@@ -38,12 +33,13 @@ std::string Rule(const char* left, const char* middle, const char* right, size_t
   return text + right + "\n";
 }
 
-// A node's boxes, in as many rows as the width asks for.
+// A node's boxes, each `width` characters wide inside, in as many rows as a line of `columns` characters needs.
 std::string NodeText(const std::vector<std::vector<std::string>>& boxes, size_t width, const std::string& title,
                      size_t columns) {
   const size_t indent_width = Width(title) + 2;
   const size_t most = std::max<size_t>(1, (columns - std::min(columns, indent_width + 1)) / (width + 3));
-  const size_t rows = (boxes.size() + most - 1) / most, a_row = (boxes.size() + rows - 1) / rows;  // as even as can be
+  // Rows of equal length: 8 boxes of which 6 fit become 4 and 4.
+  const size_t rows = (boxes.size() + most - 1) / most, a_row = (boxes.size() + rows - 1) / rows;
   const std::string indent(indent_width, ' ');
   std::string text;
   for (size_t first = 0; first < boxes.size(); first += a_row) {
@@ -62,16 +58,11 @@ std::string NodeText(const std::vector<std::vector<std::string>>& boxes, size_t 
   return text;
 }
 
-std::string RunTitle(const NodeRun& run) {
-  if (run.nodes == 1) return "node " + std::to_string(run.first_node);
-  return "nodes " + std::to_string(run.first_node) + "-" + std::to_string(run.first_node + run.nodes - 1);
-}
-
-// Every node of a small world; one box drawing for each run of nodes that look alike of a large one.
+// Every node of a small world. Of a large world one drawing for each run of similar nodes.
 std::string BoxesText(const Plan& plan, size_t columns) {
-  constexpr int kSingle = 4;
-  constexpr size_t kMostRuns = 24;
-  const int per_node = std::max(1, plan.cluster.gpus_per_node);
+  constexpr int kSingle = 4;        // worlds of at most so many nodes are drawn node by node
+  constexpr size_t kMostRuns = 24;  // drawn; the text says how many more there are
+  const int per_node = RanksPerNode(plan);
   std::vector<NodeRun> runs = NodeRuns(plan, kSingle);
   const size_t all = runs.size();
   if (runs.size() > kMostRuns) runs.resize(kMostRuns);
@@ -83,11 +74,12 @@ std::string BoxesText(const Plan& plan, size_t columns) {
     several |= run.nodes > 1;
     boxes.emplace_back();
     for (int i = 0; i < per_node && run.first_node * per_node + i < plan.world_size; ++i)
-      boxes.back().push_back(BoxOf(plan, run, i));
+      boxes.back().push_back(RankBoxLines(plan, run, i));
     for (const auto& box : boxes.back()) {
       for (const std::string& line : box) width = std::max(width, Width(line));
     }
   }
+  // Only runs of several nodes have "+4n" in their boxes.
   std::string text = several ? "n counts the nodes of a run from 0\n" : "";
   for (size_t i = 0; i < runs.size(); ++i)
     text += NodeText(boxes[i], width, PadRight(RunTitle(runs[i]), title_width), columns);
@@ -104,15 +96,15 @@ std::string ShowRanks(const Plan& plan, size_t width) {
   Table modules({"module", "ranks", "dense", "expert"});
   for (const Module& module : plan.modules) {
     const Grid& grid = module.grid;
-    modules.Add({module.name, RanksText(grid.first_rank, grid.ranks()), SizesText(grid, View::kDense),
-                 HasExperts(grid) ? SizesText(grid, View::kExpert) : ""});
+    modules.Add({module.name, RanksText(grid.first_rank, grid.ranks()), GridSizesText(grid, View::kDense),
+                 HasExperts(grid) ? GridSizesText(grid, View::kExpert) : ""});
   }
   text += modules.Text("", width) + "\n";
   return text + BoxesText(plan, width);
 }
 
 Json ShowRanksJson(const Plan& plan) {
-  const int per_node = std::max(1, plan.cluster.gpus_per_node);
+  const int per_node = RanksPerNode(plan);
   Json ranks = Json::array();
   for (int rank = 0; rank < plan.world_size; ++rank) {
     Json modules = Json::object();

@@ -8,7 +8,7 @@
 namespace planwright {
 namespace {
 
-constexpr size_t kMostParts = 6;  // of a chart that is wider than a line
+constexpr size_t kMostParts = 6;  // one below the other, of a chart that is wider than a line
 
 std::string StageName(const TimelineRow& row) { return row.module + ".s" + std::to_string(row.stage); }
 
@@ -18,25 +18,27 @@ std::string IdleText(const TimelineRow& row, int slots) {
   return text;
 }
 
-// Columns [first, end) of a stage: "F0|F1|. |B0|".
+// Columns [first, end) of a stage, each `cell` characters wide: "F0|F1|. |B0|".
 std::string CellsText(const TimelineRow& row, size_t first, size_t end, size_t cell) {
   std::vector<std::string> cells(end - first, ".");
   for (const TimelineOp& op : row.ops) {
     if (op.start >= 0 && static_cast<size_t>(op.start) >= first && static_cast<size_t>(op.start) < end)
-      cells[op.start - first] = OpText(op);
+      cells[op.start - first] = TimelineOpText(op);
   }
   std::string text;
   for (const std::string& shown : cells) text += PadRight(shown, cell) + "|";
   return text;
 }
 
-// All stages, in parts that fit in lines of `width` characters.
+// All stages, in parts that fit in lines of `width` characters. A long schedule is not drawn to its end: its pattern
+// repeats, and --json has every slot.
 std::string ChartText(const Timeline& timeline, size_t width) {
   size_t names = 0, cell = 2;
   for (const TimelineRow& row : timeline.rows) {
     names = std::max(names, Width(StageName(row)));
-    for (const TimelineOp& op : row.ops) cell = std::max(cell, OpText(op).size());
+    for (const TimelineOp& op : row.ops) cell = std::max(cell, TimelineOpText(op).size());
   }
+  // In a very narrow terminal 8 columns are drawn, and the lines are too long.
   const size_t fitting = names + 30 < width ? (width - names - 3) / (cell + 1) : 8, slots = timeline.slots;
   const size_t shown = std::min(slots, fitting * kMostParts);
   std::string text;
@@ -76,6 +78,7 @@ nlohmann::ordered_json ShowScheduleJson(const Plan& plan) {
     const StageSchedule& stage = plan.schedule[i];
     nlohmann::ordered_json starts = nlohmann::ordered_json::array();
     for (const TimelineOp& op : timeline.rows[i].ops) starts.push_back(op.start);
+    // "slots" are the start slots of "order", one for each.
     stages.push_back({{"module", stage.module},
                       {"stage", stage.stage},
                       {"ranks", Expand({timeline.rows[i].ranks})},

@@ -7,6 +7,7 @@
 namespace planwright {
 namespace {
 
+// An empty cell may stand in a column of numbers, a lone "-" is a word.
 bool IsNumber(const std::string& cell) {
   return cell.empty() || (cell.find_first_not_of("0123456789.,-+e%") == std::string::npos && cell != "-");
 }
@@ -14,6 +15,7 @@ bool IsNumber(const std::string& cell) {
 std::string RangeText(const RankRange& range) {
   const int last = range.first + (range.count - 1) * range.stride;
   if (range.count == 1) return std::to_string(range.first);
+  // Two ranks with a gap read better as a list than as a range.
   std::string text =
       std::to_string(range.first) + (range.count == 2 && range.stride > 1 ? ", " : "-") + std::to_string(last);
   if (range.stride > 1 && range.count > 2) text += " by " + std::to_string(range.stride);
@@ -23,6 +25,7 @@ std::string RangeText(const RankRange& range) {
 }  // namespace
 
 size_t Width(const std::string& text) {
+  // Every byte counts except the second to last of a character (10xxxxxx in UTF-8). Double-width characters count once.
   return std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; });
 }
 
@@ -67,7 +70,7 @@ Table::Layout Table::Measured() const {
 
 std::string Table::Piece(const Layout& layout, size_t first, size_t end, const std::string& indent,
                          size_t width) const {
-  size_t others = Width(indent) + layout.widths[0];  // in front of the last column
+  size_t others = Width(indent) + layout.widths[0];  // of all in front of the piece's last column
   for (size_t c = first; c < end; ++c) others += 2 + (c + 1 < end ? layout.widths[c] : 0);
   std::string text;
   for (const std::vector<std::string>& row : rows_) {
@@ -85,9 +88,10 @@ std::string Table::Piece(const Layout& layout, size_t first, size_t end, const s
 }
 
 std::string Table::Text(const std::string& indent, size_t width) const {
-  constexpr size_t kLeastWords = 24;  // a last column wraps in no less
+  constexpr size_t kLeastWords = 24;  // the last column is not wrapped to less
   const Layout layout = Measured();
   const size_t columns = layout.widths.size();
+  // The last column can wrap, so it needs less than its width.
   const auto needed = [&](size_t c) {
     return c + 1 == columns ? std::min(layout.widths[c], kLeastWords) : layout.widths[c];
   };
@@ -95,7 +99,7 @@ std::string Table::Text(const std::string& indent, size_t width) const {
   for (size_t first = 1, end = 1; first < columns || text.empty(); first = end) {
     for (size_t reached = Width(indent) + layout.widths[0]; end < columns; ++end) {
       reached += 2 + needed(end);
-      if (width > 0 && reached > width && end > first) break;
+      if (width > 0 && reached > width && end > first) break;  // every piece has one column besides the first
     }
     text += (text.empty() ? "" : "\n") + Piece(layout, first, end, indent, width);
   }
@@ -106,6 +110,7 @@ std::string RanksText(const std::vector<int>& ranks, size_t most) {
   const std::vector<RankRange> ranges = Compress(ranks);
   std::string text;
   for (size_t i = 0; i < ranges.size(); ++i) {
+    // The largest rank stays: it says how far the list goes.
     if (ranges.size() > most && i == most - 1) return text + ", ... " + std::to_string(ranks.back());
     text += (i > 0 ? ", " : "") + RangeText(ranges[i]);
   }
@@ -120,6 +125,7 @@ std::string Counted(int64_t number, const std::string& noun) {
 
 std::string WithCommas(int64_t number) {
   std::string text = std::to_string(number);
+  // From the right, and never between a minus and the first digit.
   for (int at = static_cast<int>(text.size()) - 3; at > (number < 0 ? 1 : 0); at -= 3) text.insert(at, ",");
   return text;
 }

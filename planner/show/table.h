@@ -1,4 +1,4 @@
-// Columns of text for the terminal.
+// Text for the terminal: tables, wrapped lines, numbers and ranks. Widths are characters, of UTF-8 text.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ class Table {
   explicit Table(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
   void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
 
-  // One line a row, columns two spaces apart; a column whose every cell but the header is a number is aligned to the
-  // right. A table wider than `width` characters (0: any width) wraps the words of its last column, or is cut into
-  // pieces that all begin with the first column.
+  // One line for each row, columns two spaces apart. A column of numbers (its header aside) is aligned to the right. If
+  // the table is wider than `width` characters (0: any width), the words of its last column wrap. If that is not
+  // enough, it is cut into pieces, one below the other, that all begin with the first column.
   std::string Text(const std::string& indent = "", size_t width = 0) const;
 
  private:
@@ -23,7 +23,7 @@ class Table {
     std::vector<bool> right;
   };
   Layout Measured() const;
-  // The first column and those of [first, end).
+  // The first column, and columns [first, end).
   std::string Piece(const Layout& layout, size_t first, size_t end, const std::string& indent, size_t width) const;
 
   std::vector<std::vector<std::string>> rows_;
@@ -33,14 +33,14 @@ class Table {
 size_t Width(const std::string& text);
 std::string PadRight(const std::string& text, size_t width);
 
-// One line as lines of at most `width` characters, broken at spaces; those after the first start with `indent` spaces.
-// No newline at the end. A word longer than that stays whole.
+// One line as lines of at most `width` characters, broken at spaces. Lines after the first begin with `indent` spaces.
+// A word longer than a line stays whole. No newline at the end.
 std::string Wrapped(const std::string& line, size_t width, size_t indent = 0);
 
-// "0-3, 8, 10-14 by 2"; the middle is left out beyond `most` runs.
+// "0-3, 8, 10-14 by 2". Of more than `most` runs those before the last are left out: "0, 2, ... 50".
 std::string RanksText(const std::vector<int>& ranks, size_t most = 6);
 
-// "4-7", "4": `count` ranks in a row.
+// "4-7", "4": `count` consecutive ranks.
 std::string RanksText(int first, int count);
 
 // 11515677504 -> "11,515,677,504"

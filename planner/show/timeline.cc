@@ -26,12 +26,19 @@ std::vector<size_t> Feeders(const Plan& plan, size_t i) {
   return feeders;
 }
 
+// The ranks of one pipeline stage. pp is the slowest axis of a grid, so they are consecutive.
+RankRange RanksOfStage(const Grid& grid, int stage) {
+  const int count = grid.ranks() / std::max(1, grid.pp);
+  return {grid.first_rank + stage * count, count, 1};
+}
+
+// Both ranges have stride 1.
 bool Overlap(const RankRange& a, const RankRange& b) {
   return a.first < b.first + b.count && b.first < a.first + a.count;
 }
 
 TimelineRow RowOf(const Plan& plan, const StageSchedule& stage) {
-  TimelineRow row{stage.module, stage.stage, stage.warmup, {0, 0, 1}, {}, 0};
+  TimelineRow row{stage.module, stage.stage, stage.warmup, {0, 0, 1}, {}, 0};  // no ranks if the plan lacks the module
   if (const Module* module = plan.FindModule(stage.module)) row.ranks = RanksOfStage(module->grid, stage.stage);
   for (const std::string& text : stage.order) {
     TimelineOp op{text.starts_with("B"), 0, -1};
@@ -41,9 +48,11 @@ TimelineRow RowOf(const Plan& plan, const StageSchedule& stage) {
   return row;
 }
 
-class Scheduler {
+// Gives every operation its slot: again and again it places the operation that can start earliest, of equal ones that
+// of the first row. So rows on the same ranks take turns in the order in which their inputs arrive.
+class SlotPlacer {
  public:
-  explicit Scheduler(const Plan& plan) {
+  explicit SlotPlacer(const Plan& plan) {
     for (const StageSchedule& stage : plan.schedule) timeline_.rows.push_back(RowOf(plan, stage));
     const size_t n = timeline_.rows.size();
     next_.resize(n);
@@ -54,7 +63,7 @@ class Scheduler {
     for (size_t i = 0; i < n; ++i) {
       feeders_[i] = Feeders(plan, i);
       for (size_t feeder : feeders_[i]) fed_[feeder].push_back(i);
-      size_t place = 0;  // the first row on these ranks
+      size_t place = 0;  // the first row on these ranks: colocated rows share its clock
       while (!Overlap(timeline_.rows[place].ranks, timeline_.rows[i].ranks) && place < i) ++place;
       place_.push_back(place);
       int microbatches = 0;
@@ -73,12 +82,14 @@ class Scheduler {
   }
 
  private:
-  // The slot at which stage `i` could run its next operation; -1: not known yet.
+  // The first slot in which row `i` could run its next operation. -1: it has none, or waits for one without a slot.
   int EarliestOf(size_t i) const {
     const TimelineRow& row = timeline_.rows[i];
     if (next_[i] == row.ops.size()) return -1;
     const TimelineOp& op = row.ops[next_[i]];
     int earliest = free_[place_[i]];
+    // A forward needs the forward of each stage before it, a backward the backward of each stage behind it. That the
+    // backward of the last stage needs its own forward follows from the stage's order.
     for (size_t other : op.backward ? fed_[i] : feeders_[i]) {
       const std::vector<int>& done = done_[op.backward][other];
       if (op.microbatch >= static_cast<int>(done.size()) || done[op.microbatch] < 0) return -1;
@@ -87,6 +98,7 @@ class Scheduler {
     return earliest;
   }
 
+  // False when nothing more can run: all is placed, or what is left waits in a circle.
   bool PlaceNext() {
     size_t best = timeline_.rows.size();
     int start = -1;
@@ -104,21 +116,17 @@ class Scheduler {
   }
 
   Timeline timeline_;
-  std::vector<size_t> next_, place_;
-  std::vector<int> free_, busy_;  // of the row that stands for a set of ranks
+  std::vector<size_t> next_;      // of each row: its next operation
+  std::vector<size_t> place_;     // of each row: the first row on its ranks
+  std::vector<int> free_, busy_;  // of each `place_`: the next free slot, and how many slots are taken
   std::vector<std::vector<size_t>> feeders_, fed_;
   std::vector<std::vector<int>> done_[2];  // [backward][stage][microbatch]: its slot
 };
 
 }  // namespace
 
-RankRange RanksOfStage(const Grid& grid, int stage) {
-  const int count = grid.ranks() / std::max(1, grid.pp);
-  return {grid.first_rank + stage * count, count, 1};
-}
+std::string TimelineOpText(const TimelineOp& op) { return (op.backward ? "B" : "F") + std::to_string(op.microbatch); }
 
-std::string OpText(const TimelineOp& op) { return (op.backward ? "B" : "F") + std::to_string(op.microbatch); }
-
-Timeline TimelineOf(const Plan& plan) { return Scheduler(plan).Run(); }
+Timeline TimelineOf(const Plan& plan) { return SlotPlacer(plan).Run(); }
 
 }  // namespace planwright

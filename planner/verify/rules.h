@@ -45,7 +45,7 @@ std::vector<Violation> VerifyMicrobatches(const PlanIndex& index);
 // V5 of meanings: tokens, labels, row counts, rows and gradients can have the same type; each goes where it belongs.
 std::vector<Violation> VerifyMeanings(const PlanIndex& index);
 
-// V6 of statistics: what a block adds to a sum of the step is added once over each axis along which it is the same.
+// V6 of statistics: what is added to a sum of the step is added once over each axis along which it is the same.
 std::vector<Violation> VerifyCountedOnce(const PlanIndex& index);
 // V6 of gradients over tp and cp: each bucket treats a gradient as what the backward instructions make of it.
 std::vector<Violation> VerifyGradientSums(const PlanIndex& index);

@@ -37,7 +37,7 @@ std::string Times(size_t count, const std::string& piece) {
   return text;
 }
 
-// Where the files of one kind are written, and who is given them.
+// Writes the files of one kind of input and hands them to the caller.
 class Inputs {
  public:
   Inputs(std::string folder, const GiveInput& give) : folder_(std::move(folder)), give_(give) {}
@@ -60,7 +60,7 @@ class Inputs {
   const GiveInput& give_;
 };
 
-// As much as a recipe may have, of every piece that a scanner, a parser or a list of problems could choke on.
+// The longest recipes that limits allow, made of each piece that could slow a scanner, a parser or a problem list.
 void AsMuchAsThereMayBeOfAnything(const Inputs& in) {
   const char* pieces[] = {"[",
                           "{",
@@ -197,7 +197,7 @@ void PathsThatAreNoPlainFiles(const Inputs& in) {
       fs::remove(in.folder() + name);
       fs::create_symlink(target, in.folder() + name);
       in.Refused({"validate", in.folder() + name});
-      in.Ends({"compile", kRecipe, "-o", in.folder() + name + "/below"});  // below a folder it may be written
+      in.Ends({"compile", kRecipe, "-o", in.folder() + name + "/below"});  // a folder of that name may be created
     }
   }
 }
@@ -207,7 +207,7 @@ void RecipesThatExtendEachOther(const Inputs& in) {
   in.Write("b.yaml", "extends: [c.yaml]\n");
   in.Write("c.yaml", "extends: [./../" + fs::path(in.folder()).filename().string() + "/b.yaml]\n");
   in.Refused({"validate", in.folder() + "/b.yaml"});
-  for (int i = 0; i < 40; ++i) {  // 2^40 ways down
+  for (int i = 0; i < 40; ++i) {  // 2^40 paths through `extends`
     const std::string next = std::to_string(i + 1) + ".yaml";
     in.Write(std::to_string(i) + ".yaml", "extends: [" + next + ", " + next + "]\n");
   }
@@ -239,7 +239,7 @@ void OverridesAndWords(const Inputs& in) {
   in.Refused({"explain", Times(100000, "x")});
 }
 
-// Sizes that would make a plan too big to be of use, or overflow on the way to it.
+// Sizes that make a plan too large, or that overflow while it is made.
 void RecipesOfHugeSizes(const Inputs& in) {
   const std::vector<std::string> biggest = {
       "1000000", "1048576", "2147483647", "4294967296", "9223372036854775807", "-9223372036854775808", "0"};
@@ -333,7 +333,7 @@ void PlansThatClaimTooMuch(const Inputs& in) {
                                     open + "\"name\": \"\xff\"}",
                                     "{\"format_version\": 1e400}",
                                     "{\"format_version\": " + std::string(kMost, '9') + "}"};
-  // More values than there may be, and as many, short and long.
+  // More values than allowed, and exactly as many, short and long ones.
   for (const char* piece : {"0,", "[],", "{},", "\"\",", "{\"op\":\"\"},", "1.5e300,", "\"0123456789\",", "[[[[]]]],",
                             "{\"op\":{\"op\":[]}},"}) {
     texts.push_back(roles + Times(kMost, piece) + "0]}");
@@ -369,7 +369,7 @@ Json TinyPlan() {
   return Json::parse(WritePlan(*plan));
 }
 
-// With the digest of its contents, where it has one.
+// Adds the digest of the contents, if the text is a plan.
 std::string Mended(Json plan) {
   const std::string says = "its contents give ", message(ReadPlan(plan.dump()).status().message());
   if (const size_t at = message.find(says); at != std::string::npos)
@@ -383,7 +383,7 @@ size_t ValuesIn(const Json& value) {
   return values;
 }
 
-// Another of its kind: a name that differs.
+// Gives a copy of a list item another name.
 Json Renamed(Json item, size_t number) {
   if (item.is_string()) {
     const std::string text = item.get<std::string>(), name = text.substr(0, text.find(':'));
@@ -396,7 +396,7 @@ Json Renamed(Json item, size_t number) {
   return item;
 }
 
-// Paths of the lists of a plan that have items, one of each kind.
+// Paths of a plan's lists that have items, one of each kind.
 void FindLists(const Json& value, const std::string& path, const std::string& kind,
                std::map<std::string, std::string>& lists) {
   if (!value.is_structured()) return;
@@ -405,7 +405,7 @@ void FindLists(const Json& value, const std::string& path, const std::string& ki
     FindLists(inner, path + "/" + key, kind + (value.is_array() ? "/*" : "/" + key), lists);
 }
 
-// Each list of a plan as long as a plan may be.
+// Makes each list of a plan as long as a plan may be.
 template <bool differ>
 void PlansOfLongLists(const Inputs& in) {
   const Json plan = TinyPlan();
@@ -426,12 +426,12 @@ void PlansOfLongLists(const Inputs& in) {
 void PlansOfOneItemOverAndOver(const Inputs& in) { PlansOfLongLists<false>(in); }
 void PlansOfItemsThatDiffer(const Inputs& in) { PlansOfLongLists<true>(in); }
 
-// Small files that ask for much.
+// Small files that need much memory or work.
 void PlansThatMultiply(const Inputs& in) {
   const Json plan = TinyPlan();
   for (const bool framed : {false, true}) {
     for (int levels = 1; levels < kDeepestCalls; ++levels) {
-      // Blocks that call one another, as often as calls may be in all.
+      // Blocks that call each other as often as limits allow.
       const auto each = static_cast<size_t>(std::pow(static_cast<double>(kMostCalls) / 3, 1.0 / levels));
       Json calling = plan;
       for (int level = 0; level < levels; ++level) {

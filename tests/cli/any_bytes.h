@@ -1,4 +1,4 @@
-// Bytes that a program could choke on, by kind: what any_bytes_test tries and ./dev bench times.
+// Inputs that could break a program or make it slow, by kind. any_bytes_test tries them and ./dev bench times them.
 #pragma once
 
 #include <functional>
@@ -8,15 +8,15 @@
 namespace planwright::testing {
 
 struct AnyInput {
-  std::string what;                    // where the arguments do not say it
+  std::string what;                    // describes the input if the arguments do not
   std::vector<std::string> arguments;  // of `plan`
-  bool refused = true;                 // status 1 or 2; else 0, 1 or 2
+  bool refused = true;                 // expects status 1 or 2; otherwise 0 is fine too
 };
 using GiveInput = std::function<void(const AnyInput& input)>;
 
 struct InputKind {
   const char* name;
-  // Gives one input after the other; files lie in `folder` until the next one.
+  // Calls back with one input after the other. Its files stay in `folder` until the next one.
   void (*make)(const std::string& folder, const GiveInput& give);
 };
 const std::vector<InputKind>& InputKinds();

@@ -1,6 +1,6 @@
-// Whatever bytes `plan` is given, it ends by itself: with status 0, 1 or 2, within 256 MiB and a bounded amount of
-// work. Work is counted in a unit of this very machine: what a good recipe of 8 ranks costs here. That it takes less
-// than a second is for ./dev bench to say, which times the same inputs.
+// On any input, `plan` ends by itself with status 0, 1 or 2, within 256 MiB and a bounded amount of work. The unit of
+// work is what a valid recipe of 8 ranks costs on this machine, so that slow machines pass too. ./dev bench times the
+// same inputs and checks that each takes less than a second.
 #include "tests/cli/any_bytes.h"
 
 #include <gtest/gtest.h>
@@ -15,11 +15,11 @@ namespace planwright::testing {
 namespace {
 
 constexpr rlim_t kMemory = rlim_t{256} << 20;
-constexpr double kMostRecipes = 400;  // the most work, in good recipes: ten times what the worst input takes
+constexpr double kMostRecipes = 400;  // most work, in valid recipes: ten times what the worst input takes
 
 LimitedEnd RunPlan(const std::vector<std::string>& arguments) { return RunLimited(PLAN_PROGRAM, arguments, kMemory); }
 
-// Processor seconds of a good recipe: the least of several, as whatever disturbs a run only adds to it.
+// Processor seconds of a valid recipe. The least of several runs: other processes can only add to it.
 double SecondsOfARecipe() {
   static const double seconds = [] {
     const std::vector<std::string> arguments = {"validate",

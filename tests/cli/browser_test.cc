@@ -1,5 +1,5 @@
-// The page of a plan in a real browser, without a window: it loads, complains of nothing, shows every rank, and nothing
-// sticks out of its place.
+// Opens the page of a plan in a real browser without a window. It must load without complaints and show every rank, and
+// no text may overlap another or leave its box.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,10 +15,11 @@ using testing::Installed;
 using ::testing::Not;
 using testing::ProgramResult;
 
-// Put behind the page: measures it and writes what it found where --dump-dom shows it.
+// A script that is added to the page. It measures the page and writes the result where --dump-dom prints it.
 constexpr char kMeasure[] = R"js(<script>
 function luminance(color) {
-  const linear = color.match(/[\d.]+/g).slice(0, 3).map(c => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+  const linear = color.match(/[\d.]+/g).slice(0, 3)
+                      .map(c => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
   return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
 }
 function contrast(a, b) {
@@ -26,7 +27,7 @@ function contrast(a, b) {
   return (light + 0.05) / (dark + 0.05);
 }
 function opaque(color) { return color && !/, 0\)$/.test(color) && color !== 'none'; }
-// What a text of the page stands on: the nearest element with a background.
+// The background of a text: that of the nearest element that has one.
 function ground(element) {
   for (; element; element = element.parentElement) {
     const color = getComputedStyle(element).backgroundColor;
@@ -55,8 +56,9 @@ function measureDrawing(svg, out) {
   }
 }
 window.addEventListener('load', () => {
-  const out = {width: document.documentElement.scrollWidth, window: window.innerWidth, height: document.body.scrollHeight,
-               outside: [], overlaps: [], faint: [], loaded: performance.getEntriesByType('resource').map(entry => entry.name)};
+  const out = {width: document.documentElement.scrollWidth, window: window.innerWidth,
+               height: document.body.scrollHeight, outside: [], overlaps: [], faint: [],
+               loaded: performance.getEntriesByType('resource').map(entry => entry.name)};
   for (const kind of ['rank', 'op', 'action', 'wire', 'curve', 'memory', 'part', 'worst', 'limit']) {
     out[kind] = document.querySelectorAll('svg .' + kind).length;
   }
@@ -89,7 +91,7 @@ class Browser : public testing::PlanProgram {
     if (program_.empty()) GTEST_SKIP() << "chromium is not installed";
   }
 
-  // `recipe` with its overrides. What holds of every page is expected here.
+  // `recipe`: with its overrides. Checks what must hold for every page.
   json Measure(const std::string& recipe, const std::string& theme = kLight, int width = 1280) {
     const ProgramResult made =
         Plan("show " + std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/" + recipe + " --html " + folder_ + "/page.html");

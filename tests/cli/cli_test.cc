@@ -257,7 +257,7 @@ TEST_F(Cli, AFailedRunGivesTheRanksExitStatus) {
       Plan("launch " + kRecipe + " --local --executor " + FAKE_RANK + " --run-dir " + folder_ + "/run");
   unsetenv("FAKE_RANK_5");
   EXPECT_EQ(result.status, 12);
-  EXPECT_THAT(result.err, HasSubstr("error: rank 5 stopped on non-finite numbers"));
+  EXPECT_THAT(result.err, HasSubstr("error: rank 5 stopped because numbers were not finite"));
   EXPECT_EQ(json::parse(Read("run/outcome.json"))["rank"], 5);
 }
 

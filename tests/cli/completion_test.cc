@@ -1,5 +1,4 @@
-// `plan completion`: the scripts in real shells, with the words of a line and the place of the cursor given as the
-// shell would.
+// `plan completion`: runs the scripts in real shells, which get the words of a line and the cursor's place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +37,7 @@ class Completion : public testing::PlanProgram {
     std::filesystem::create_directory(folder_ + "/models");
   }
 
-  // `words` as bash hands them over: `=` is a word of its own. The last one is being written.
+  // `words`: as bash splits them, with `=` as a word of its own. The cursor is in the last one.
   std::vector<std::string> Bash(const std::string& words) {
     const std::string script =
         Write("complete.bash",
@@ -53,7 +52,7 @@ class Completion : public testing::PlanProgram {
     return LinesOf(result.out);
   }
 
-  // `words` as zsh has them: a=b is one word. What the completion system is asked to add is printed instead.
+  // `words`: as zsh splits them, with a=b as one word. Prints what the completion system is asked to add.
   std::vector<std::string> Zsh(const std::string& words, const std::string& prefix) {
     const std::string script =
         Write("complete.zsh", "cd '" + folder_ +
@@ -129,8 +128,8 @@ TEST_F(Completion, ZshOffersTheSame) {
   EXPECT_THAT(Zsh("validate '" + kTiny + "' ''", ""), Not(Contains("models.hybrid_moe_tiny.layers=")));
 }
 
-// A whole interactive shell: what is typed, a tab, and what then stands on the line. Nothing is typed before the line
-// editor reads, and the line is what the editor holds, not what the terminal echoes.
+// An interactive shell: types a text and a tab, and reads the line that the editor then holds (not the terminal's
+// echo). Types nothing before the line editor reads.
 TEST_F(Completion, ZshCompletesAtItsPrompt) {
   if (!Installed("zsh")) GTEST_SKIP() << "zsh is not installed";
   Write(".zshrc",

@@ -1,5 +1,5 @@
-// What holds for all commands alike: exit statuses, --json, overrides, help. The commands are read from `plan --help`,
-// so that a new one is tested from its first day.
+// What must hold for every command: exit statuses, --json, overrides, help. The test reads the commands from
+// `plan --help`, so a new one is tested from its first day.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ class EveryCommand : public testing::PlanProgram {
     return names;
   }
 
-  // A call of each command that succeeds; `recipe` and `overrides` where it takes any.
+  // For each command, a call that succeeds. It contains `recipe` and `overrides` if the command takes them.
   std::map<std::string, std::string> Calls(const std::string& recipe, const std::string& overrides) {
     const std::string run = folder_ + "/run" + std::to_string(++runs_);
     return {{"validate", recipe + " " + overrides},
@@ -95,7 +95,7 @@ TEST_F(EveryCommand, TakesOverrides) {
     if (!TakesRecipe(command)) continue;
     const ProgramResult text = Plan(command + " " + bad.at(command)),
                         data = Plan(command + " " + bad.at(command) + " --json");
-    const int expected = command == "diff" ? 2 : 1;  // 1 says that plans differ
+    const int expected = command == "diff" ? 2 : 1;  // for `diff`, 1 means that plans differ
     EXPECT_EQ(text.status, expected) << command;
     EXPECT_EQ(data.status, expected) << command;
     EXPECT_THAT(text.out, IsEmpty()) << command;

@@ -1,4 +1,4 @@
-// The examples of `plan explain` are true: each wrong one gives its kind and no other, each right one nothing at all.
+// Checks the examples of `plan explain`: each wrong one gives its kind and no other, each right one gives nothing.
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -33,7 +33,7 @@ class Example : public testing::TestWithParam<DiagnosticKind> {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  // Runs what the example says: a recipe.yaml, or a `plan validate` of one or of its plan.
+  // Runs the example: a recipe.yaml, or a `plan validate` command.
   LoadedPlan Run(std::string_view example) const {
     const std::string text = ExampleText(example);
     if (!text.starts_with("$ ")) {

@@ -7,7 +7,7 @@
 namespace planwright::testing {
 namespace {
 
-constexpr int kPatience = 600;  // seconds: a machine may be slow, and only what never ends takes so long
+constexpr int kPatience = 600;  // seconds; only a program that never ends takes so long, even on a slow machine
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// A program under limits, from fork to end.
+// Runs a program under limits on memory and time.
 #pragma once
 
 #include <sys/resource.h>
@@ -9,14 +9,13 @@
 namespace planwright::testing {
 
 struct LimitedEnd {
-  int status = 0;      // of wait
+  int status = 0;      // as wait() returns it
   double seconds = 0;  // of processor time
-  // resident, at most; at least what the calling process has, since it counts until the child is another program
+  // The largest resident size. Never less than that of the calling process, which counts until exec.
   double megabytes = 0;
 };
 
-// stdin, stdout and stderr are /dev/null. `memory`: bytes of address space. A program that would run for ever is killed
-// by SIGALRM in the end.
+// stdin, stdout and stderr are /dev/null. `memory`: bytes of address space. SIGALRM ends a program that runs too long.
 LimitedEnd RunLimited(const std::string& program, const std::vector<std::string>& arguments, rlim_t memory);
 
 }  // namespace planwright::testing

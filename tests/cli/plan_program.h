@@ -18,7 +18,7 @@ struct ProgramResult {
   std::string out, err;
 };
 
-// A folder of its own for each test, and programs run beside it.
+// Each test has its own folder.
 class PlanProgram : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -27,7 +27,7 @@ class PlanProgram : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // `arguments` are words of a shell line.
+  // `arguments`: words as in a shell, quoted if need be.
   ProgramResult Plan(const std::string& arguments) { return Shell(std::string(PLAN_PROGRAM) + " " + arguments); }
   ProgramResult Shell(const std::string& line) {
     const int status = std::system((line + " >" + folder_ + "/out 2>" + folder_ + "/err </dev/null").c_str());
@@ -42,7 +42,7 @@ class PlanProgram : public ::testing::Test {
   std::string folder_;
 };
 
-// Whether a shell finds the program `name`.
+// True if a shell finds the program `name`.
 inline bool Installed(const std::string& name) {
   return std::system(("command -v " + name + " >/dev/null 2>&1").c_str()) == 0;
 }

@@ -1,5 +1,5 @@
-// Pairs of recipes: what is called different in layout alone, and what may change the loss curve.
-// tests/numerics/diff_pairs_test.cc trains some of them.
+// Pairs of recipes: which differences are called mere layout, and which may change the loss curve.
+// tests/numerics/diff_pairs_test.cc trains some of the pairs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,17 +23,19 @@ using testing::kIcons;
 using testing::kTiny;
 using testing::kToy;
 
-std::vector<std::string> Harmful(const PlanDiff& diff) {
+// Paths of changes that may change the loss.
+std::vector<std::string> MarkedPaths(const PlanDiff& diff) {
   std::vector<std::string> paths;
-  for (const Change& change : diff.changes) {
+  for (const PlanChange& change : diff.changes) {
     if (change.may_change_loss) paths.push_back(change.path);
   }
   return paths;
 }
 
-bool Names(const PlanDiff& diff, const std::string& path) {
+// Whether some change is of the field `path` or inside it.
+bool TellsOf(const PlanDiff& diff, const std::string& path) {
   return std::any_of(diff.changes.begin(), diff.changes.end(),
-                     [&](const Change& change) { return change.path.starts_with(path); });
+                     [&](const PlanChange& change) { return change.path.starts_with(path); });
 }
 
 TEST(DiffPlans, APlanIsTheSameAsItself) {
@@ -52,8 +54,8 @@ TEST(DiffPlans, NoLayoutChangesTheCurve) {
   for (const testing::Layout& layout : testing::TinyLayouts()) {
     const PlanDiff diff = DiffPlans(one, CompiledFile(kTiny, layout.overrides));
     EXPECT_FALSE(diff.same()) << layout.name;
-    EXPECT_THAT(Harmful(diff), ::testing::IsEmpty()) << layout.name;
-    EXPECT_TRUE(Names(diff, "modules.language.grid") || Names(diff, "modules.radio_encoder.grid")) << layout.name;
+    EXPECT_THAT(MarkedPaths(diff), ::testing::IsEmpty()) << layout.name;
+    EXPECT_TRUE(TellsOf(diff, "modules.language.grid") || TellsOf(diff, "modules.radio_encoder.grid")) << layout.name;
   }
 }
 
@@ -62,7 +64,7 @@ TEST(DiffPlans, NoPlannedLayoutChangesTheCurve) {
   for (const std::vector<std::string>& overrides : testing::PlannedLayouts()) {
     const PlanDiff diff = DiffPlans(one, CompiledFile(kTiny, overrides));
     EXPECT_FALSE(diff.same()) << overrides.back();
-    EXPECT_THAT(Harmful(diff), ::testing::IsEmpty()) << overrides.back();
+    EXPECT_THAT(MarkedPaths(diff), ::testing::IsEmpty()) << overrides.back();
   }
 }
 
@@ -74,15 +76,15 @@ TEST(DiffPlans, WhatKeepsTheCurveIsTold) {
       {"cluster.gpu=h100_sxm", "cluster.gpu"},
       {"batch.micro_samples=2", "budget.micro_samples"},
       {"models.hybrid_moe_tiny.mamba.chunk=8", "modules.language.constants.mamba.chunk"},
-      {"budget.learning_rate.style=cosine", nullptr},  // as it is
+      {"budget.learning_rate.style=cosine", nullptr},  // already the recipe's value
       {"budget.learning_rate.init=0", nullptr},
   };
   for (const auto& [override, path] : kKeeps) {
     const PlanDiff diff = DiffPlans(CompiledFile(kTiny), CompiledFile(kTiny, {override}));
     EXPECT_EQ(diff.same(), path == nullptr) << override;
-    EXPECT_THAT(Harmful(diff), ::testing::IsEmpty()) << override;
+    EXPECT_THAT(MarkedPaths(diff), ::testing::IsEmpty()) << override;
     if (path) {
-      EXPECT_TRUE(Names(diff, path)) << override;
+      EXPECT_TRUE(TellsOf(diff, path)) << override;
     }
   }
 }
@@ -127,7 +129,7 @@ TEST(DiffPlans, WhatMayChangeTheCurveIsNamed) {
   for (const auto& [override, path] : kChanges) {
     const PlanDiff diff = DiffPlans(tiny, CompiledFile(kTiny, {override}));
     EXPECT_TRUE(diff.may_change_loss()) << override;
-    EXPECT_THAT(Harmful(diff), ::testing::Contains(HasSubstr(path))) << override;
+    EXPECT_THAT(MarkedPaths(diff), ::testing::Contains(HasSubstr(path))) << override;
   }
 }
 
@@ -138,7 +140,7 @@ TEST(DiffPlans, ARateThatIsTheSameAtEveryStepIsIdle) {
   const PlanDiff diff = DiffPlans(CompiledFile(kTiny, constant), CompiledFile(kTiny, other));
   EXPECT_FALSE(diff.same());
   EXPECT_FALSE(diff.may_change_loss());
-  ASSERT_TRUE(Names(diff, "budget.learning_rate.min"));
+  ASSERT_TRUE(TellsOf(diff, "budget.learning_rate.min"));
   EXPECT_THAT(diff.changes[0].effect, HasSubstr("the same at every step"));
 }
 
@@ -146,19 +148,19 @@ TEST(DiffPlans, LayoutAndModelAreToldApart) {
   const PlanDiff diff = DiffPlans(
       CompiledFile(kTiny),
       CompiledFile(kTiny, testing::Join(testing::EncoderOn(2, 2), testing::LanguageOn(2, 4, 2, 4), {"data.seed=5"})));
-  EXPECT_TRUE(Names(diff, "modules.language.grid.tp"));
-  EXPECT_TRUE(Names(diff, "groups.language.tp"));
-  EXPECT_TRUE(Names(diff, "bridges."));
-  EXPECT_TRUE(Names(diff, "schedule."));
-  EXPECT_TRUE(Names(diff, "roles."));
-  EXPECT_EQ(Harmful(diff), (std::vector<std::string>{"seed", "data.seed"}));
+  EXPECT_TRUE(TellsOf(diff, "modules.language.grid.tp"));
+  EXPECT_TRUE(TellsOf(diff, "groups.language.tp"));
+  EXPECT_TRUE(TellsOf(diff, "bridges."));
+  EXPECT_TRUE(TellsOf(diff, "schedule."));
+  EXPECT_TRUE(TellsOf(diff, "roles."));
+  EXPECT_EQ(MarkedPaths(diff), (std::vector<std::string>{"seed", "data.seed"}));
 }
 
 TEST(DiffPlans, SizesOfGroupsFollowTheGrid) {
   const PlanDiff diff = DiffPlans(CompiledFile(kTiny, testing::LanguageOn(1, 2, 1, 1)),
                                   CompiledFile(kTiny, testing::LanguageOn(1, 4, 1, 1)));
   const auto it = std::find_if(diff.changes.begin(), diff.changes.end(),
-                               [](const Change& c) { return c.path == "groups.language.dp_cp.members"; });
+                               [](const PlanChange& c) { return c.path == "groups.language.dp_cp.members"; });
   ASSERT_NE(it, diff.changes.end());
   EXPECT_EQ(it->from, (nlohmann::ordered_json{{"groups", 1}, {"ranks_each", 2}}));
   EXPECT_EQ(it->to, (nlohmann::ordered_json{{"groups", 1}, {"ranks_each", 4}}));
@@ -207,7 +209,7 @@ TEST(DiffPlans, AnOptimizerThatIsLeftOutIsSeen) {
   broken.digest.clear();
   std::erase_if(broken.roles[0].step,
                 [](const Instruction& i) { return i.kind == OpKind::kAdamW && i.text("module") == "language"; });
-  EXPECT_THAT(Harmful(DiffPlans(tiny, broken)), ::testing::Contains("step.adamw language"));
+  EXPECT_THAT(MarkedPaths(DiffPlans(tiny, broken)), ::testing::Contains("step.adamw language"));
 }
 
 TEST(DiffJson, HasTheShapeThatScriptsRelyOn) {

@@ -1,4 +1,4 @@
-// No field of a plan escapes the comparison: each has a rule, and a change of any is seen and judged by it.
+// Every field of a plan has a rule, and a change of any field is found and judged by its rule.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -6,7 +6,6 @@
 
 #include "planner/diff/compare_fields.h"
 #include "planner/diff/field_rules.h"
-#include "planner/diff/field_tree.h"
 #include "tests/diff/toy_recipes.h"
 #include "tests/plan/random_plan.h"
 #include "tests/support/compiled.h"
@@ -17,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using testing::CompiledFile;
 
-// Patterns of all fields of a tree; maps, whose keys are no fields, count as one.
+// Collects the patterns of all fields of a tree. A map counts as one field, because its keys are no fields.
 void Collect(const Json& node, const std::string& pattern, std::set<std::string>& patterns) {
   const std::string name = InstructionPattern(pattern);
   if (node.is_object() && name != "instruction.attributes" && name != "modules[].constants") {
@@ -31,6 +30,7 @@ void Collect(const Json& node, const std::string& pattern, std::set<std::string>
   }
 }
 
+// Of random plans, because one plan need not have every optional field.
 std::set<std::string> AllPatterns() {
   std::set<std::string> patterns;
   std::mt19937 random(7);
@@ -48,7 +48,7 @@ TEST(FieldRules, EveryFieldOfAPlanHasOneAndEveryRowAField) {
   for (const std::string& pattern : patterns) EXPECT_TRUE(RuleOf(pattern)) << pattern;
   EXPECT_FALSE(RuleOf("optimizer.colour"));
   for (const FieldRow& row : FieldRows()) {
-    const bool in_map = row.compare == Compare::kHarmless;
+    const bool in_map = row.compare == CompareAs::kHarmless;
     const bool around = std::any_of(patterns.begin(), patterns.end(),
                                     [&](const std::string& pattern) { return pattern.starts_with(row.pattern); });
     EXPECT_TRUE(in_map || around) << row.pattern << " is no field of the plan";
@@ -58,18 +58,18 @@ TEST(FieldRules, EveryFieldOfAPlanHasOneAndEveryRowAField) {
 TEST(FieldRules, AFieldWithoutARowIsJudgedAsWhatItLiesIn) {
   const std::optional<FieldRule> eps = RuleOf("optimizer.eps");
   ASSERT_TRUE(eps);
-  EXPECT_EQ(eps->compare, Compare::kValue);
+  EXPECT_EQ(eps->compare, CompareAs::kValue);
   EXPECT_EQ(eps->curve, Curve::kChanges);
   EXPECT_EQ(eps->area, "arithmetic");
   EXPECT_FALSE(RuleOf("modules[].buckets[].offset"));
-  EXPECT_EQ(RuleOf("modules[].storages[].offset")->compare, Compare::kPart);
+  EXPECT_EQ(RuleOf("modules[].storages[].offset")->compare, CompareAs::kPart);
   EXPECT_EQ(RuleOf("modules[].constants.moe.scale")->curve, Curve::kChanges);
   EXPECT_EQ(RuleOf("modules[].constants.mamba.chunk")->curve, Curve::kKeeps);
   EXPECT_EQ(RuleOf("budget.weight_decay.samples")->curve, Curve::kRates);
 }
 
-// A value of the same kind that is another.
-Json Other(const Json& value) {
+// Another value of the same kind.
+Json AnotherValue(const Json& value) {
   if (value.is_boolean()) return !value.get<bool>();
   if (value.is_number_float()) return value.get<double>() + 1;
   if (value.is_number()) return value.get<int64_t>() + 1;
@@ -91,9 +91,9 @@ void ChangeEach(Json& root, Json& node, const std::string& pattern, std::set<std
     return;
   }
   const std::optional<FieldRule> rule = RuleOf(InstructionPattern(pattern));
-  const bool items = rule && rule->compare == Compare::kItems;
-  if (!items && rule && rule->compare != Compare::kPart && done.insert(pattern).second) {
-    Json kept = Other(node);
+  const bool items = rule && rule->compare == CompareAs::kItems;
+  if (!items && rule && rule->compare != CompareAs::kPart && done.insert(pattern).second) {
+    Json kept = AnotherValue(node);
     std::swap(kept, node);
     judge(*rule, root);
     std::swap(kept, node);
@@ -110,14 +110,15 @@ TEST(CompareFields, SeesAChangeOfAnyFieldAndJudgesIt) {
   std::set<std::string> done;
   ChangeEach(changed, changed, "", done, [&](const FieldRule& rule, const Json& other) {
     for (const bool rates : {false, true}) {
-      const std::vector<Change> changes = CompareFields(tree, other, rates);
+      const std::vector<PlanChange> changes = CompareFields(tree, other, rates);
       ASSERT_FALSE(changes.empty()) << rule.pattern << " changed and nobody saw it";
       bool may = false;
-      for (const Change& change : changes) {
+      for (const PlanChange& change : changes) {
         may |= change.may_change_loss;
         EXPECT_FALSE(change.effect.empty());
         EXPECT_FALSE(change.area.empty());
       }
+      // A change of an item's name is one item gone and one new: the item's row judges it.
       if (rule.pattern.ends_with("[].name") || rule.pattern == "modules[].layers[].frame" ||
           rule.pattern.starts_with("schedule[]."))
         continue;
@@ -134,7 +135,7 @@ TEST(CompareFields, ItemsAreMatchedByNameAndNotByPlace) {
   std::reverse(turned["groups"].begin(), turned["groups"].end());
   EXPECT_TRUE(CompareFields(tree, turned, false).empty());
   turned["groups"].erase(0);
-  const std::vector<Change> changes = CompareFields(tree, turned, false);
+  const std::vector<PlanChange> changes = CompareFields(tree, turned, false);
   ASSERT_EQ(changes.size(), 1u);
   EXPECT_TRUE(changes[0].to.is_null());
   EXPECT_EQ(changes[0].path.substr(0, 7), "groups.");
@@ -144,7 +145,7 @@ TEST(CompareFields, OneChangeTellsOfManyItems) {
   const Json tree = FieldTree(CompiledFile(testing::kTiny));
   Json other = tree;
   for (Json& parameter : other["modules"][1]["parameters"]) parameter["trained"] = false;
-  const std::vector<Change> changes = CompareFields(tree, other, false);
+  const std::vector<PlanChange> changes = CompareFields(tree, other, false);
   ASSERT_EQ(changes.size(), 1u);
   EXPECT_EQ(changes[0].path, "modules.language.parameters.*.trained");
   EXPECT_EQ(changes[0].to, false);

@@ -1,4 +1,4 @@
-// Parts as ranks leave them, joined again. The whole tensors are numbered, so that a wrong element shows.
+// Writes parts as ranks do and joins them. Elements are numbered, so that a misplaced one is seen.
 #include "planner/launch/assemble_probe.h"
 
 #include <gmock/gmock.h>
@@ -117,7 +117,7 @@ TEST_F(AssembleProbeTest, APartThatIsMissingOrTooShortIsNamed) {
 
 TEST_F(AssembleProbeTest, AnElementThatNobodyOwnsIsNamed) {
   Plan plan = WeightPlan();
-  plan.modules[0].buckets[0].elements = 4;  // shards of 2: nobody leaves the storage's last elements
+  plan.modules[0].buckets[0].elements = 4;  // shards of 2: no rank writes the storage's last elements
   plan.modules[0].storages[0].offset = 1;
   for (int rank = 0; rank < 4; ++rank) {
     TensorFile part = WeightPart(rank % 2, rank / 2);
@@ -167,7 +167,7 @@ Plan ValuePlan() {
   return plan;
 }
 
-// The number of an element says where it belongs: sample * 100 + position * 10 + column.
+// The value of an element is its place: sample * 100 + position * 10 + column.
 TensorFile LanguagePart(int tp, int lane) {
   TensorFile part;
   for (int m = 0; m < 2; ++m) {
@@ -229,7 +229,7 @@ TEST_F(AssembleProbeTest, AValueThatARankDidNotLeaveIsNamed) {
   for (int rank = 1; rank < 5; ++rank)
     Leave("values_first", rank, rank == 4 ? TensorFile{} : LanguagePart((rank - 1) % 2, (rank - 1) / 2));
   EXPECT_THAT(std::string(AssembleValues(ValuePlan(), folder_, "values_first").message()),
-              HasSubstr("rank 4 left no language/0/"));
+              HasSubstr("rank 4 wrote no language/0/"));
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
-// Behaves as told: `fake_rank WORD...` from its arguments, or from FAKE_RANK_N in the environment for RANK=N. Each
-// word:
-//   pid=FILE     write its process id          child=FILE  start a process that sleeps, and write that one's id
+// A rank that does what its words say, in order. Words are its arguments, or FAKE_RANK_N in the environment of rank N:
+//   pid=FILE     write its process id          child=FILE  start a process that sleeps, and write its id
 //   say=TEXT     print to stdout               err=TEXT    print to stderr
-//   recorder=DIR:ORIGIN  write a recorder page that stands at an instruction
-//   exit=N       kill=SIGNAL     stop (until it is let go on)     sleep (for ever, as tests go)
+//   recorder=DIR:ORIGIN  write a recorder page with one instruction begun
+//   exit=N       kill=SIGNAL     stop (until SIGCONT)     sleep (longer than any test)
 //   ignore_term  on_term=N    what SIGTERM does: nothing, exit with N
-//   await=FILE   wait until there is something in it
+//   await=FILE   wait until the file has contents
 //   await_stop=FILE, await_end=FILE   wait until the process whose id is in it is stopped, or gone
 //   env=NAME     print NAME's value            arguments   print this program's arguments
 #include <fcntl.h>
@@ -57,7 +56,7 @@ void WriteChild(const std::string& file) {
   std::ofstream(file) << pid;
 }
 
-// "S" as in /proc; nothing: there is no such process.
+// The state letter of /proc, such as "S"; empty if there is no such process.
 std::string StateOf(const std::string& file) {
   std::string pid, id, name, state;
   std::ifstream(file) >> pid;

@@ -81,7 +81,7 @@ TEST_F(LaunchLocalTest, EveryRankIsToldItsDeviceAndItsLocalRank) {
 }
 
 TEST_F(LaunchLocalTest, AFailureIsFoundInTheRecorder) {
-  const std::string pid = folder_ + "/pid1";  // rank 0 ends when rank 1 has ended and was seen to
+  const std::string pid = folder_ + "/pid1";  // rank 0 ends after the launcher has noticed rank 1's end
   Tell(0, "await=" + pid + " await_end=" + pid + " exit=10");
   Tell(1, "pid=" + pid + " recorder=" + launch_.run_dir + ":0 kill=9");
   const Outcome outcome = Launch();
@@ -126,7 +126,7 @@ TEST_F(LaunchLocalTest, ALongNameIsNoLongFolder) {
   EXPECT_THAT(std::string(outcome.status().message()), HasSubstr("File name too long"));
 }
 
-// What is there and no plain file is somebody else's: a device of the machine, a pipe to a program.
+// A target that is no plain file, such as a device or a pipe, must not be replaced.
 TEST_F(LaunchLocalTest, APipeIsWrittenIntoAndALinkStays) {
   const std::string pipe = folder_ + "/pipe", target = folder_ + "/target", link = folder_ + "/link";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
@@ -159,7 +159,8 @@ TEST_F(LaunchLocalTest, ATimeOutThatIsNoneIsRefusedBeforeAnythingIsMade) {
 
 TEST_F(LaunchLocalTest, AMissingExecutorIsNamed) {
   launch_.executor = folder_ + "/executor";
-  EXPECT_THAT(std::string(CheckLocalLaunch(launch_).message()), HasSubstr("the executor is not there: " + folder_));
+  EXPECT_THAT(std::string(CheckLocalLaunch(launch_).message()),
+              HasSubstr("there is no executor program at " + folder_));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ Plan FourRanks() {
   return plan;
 }
 
-// Stands at instruction 6 and has begun nothing after it.
+// A rank that began instruction 6 and nothing after it.
 RankPosition At(RecorderState state, int64_t monotonic) {
   RecordedInstruction at{.number = 6,
                          .state = state,
@@ -64,8 +64,8 @@ TEST(Outcome, OfAHangNamesTheRankThatTheOthersWaitFor) {
   EXPECT_EQ(outcome.failure->rank, 3);
 }
 
-// The host of rank 1 has launched a collective, its device is still in a product before it: the device is where it
-// hangs.
+// The host of rank 1 has launched a collective, but its device is still in a product before it. The outcome must name
+// the product.
 TEST(Outcome, OfAHangNamesWhereTheDeviceIs) {
   const auto source = [](int rank) -> std::optional<RankPosition> {
     RankPosition position = At(RecorderState::kWaiting, 10);
@@ -79,7 +79,7 @@ TEST(Outcome, OfAHangNamesWhereTheDeviceIs) {
   EXPECT_EQ(outcome.failure->rank, 1);
   EXPECT_EQ(outcome.failure->instruction, "step 4 > language.layers.1 > linear v -> w");
   EXPECT_EQ(outcome.failure->message, "no progress for 5 seconds");
-  // Where a device broke is not known so well: somewhere from what it had done to where its rank noticed.
+  // A broken device tells less: the failure lies between the last instruction done and the one launched last.
   for (const int status : {kExitDevice, kExitInternal}) {
     const Outcome other = OutcomeOf(FourRanks(), FailedWith({1, status, 0}), source);
     EXPECT_EQ(other.failure->instruction, "step 4 > language.layers.1 > all_reduce x -> y over language.tp");
@@ -95,7 +95,7 @@ TEST(Outcome, WhereAllWaitForOthersTheOneThatReportedIsNamedAndWhoIsElsewhere) {
     return position;
   };
   const Outcome outcome = OutcomeOf(FourRanks(), FailedWith({2, kExitHang, 0}), source);
-  EXPECT_EQ(outcome.cause, "rank 2 waited in vain for others");
+  EXPECT_EQ(outcome.cause, "rank 2 waited too long for other ranks");
   EXPECT_EQ(outcome.failure->rank, 2);
   EXPECT_EQ(OutcomeJson(outcome)["elsewhere"],
             nlohmann::ordered_json({"rank 0 is at step 4 > language.layers.1 > all_gather w -> w_full over language.tp",
@@ -113,7 +113,7 @@ TEST(Outcome, OfAStoppedRankIsAHangOfThatRank) {
     EXPECT_EQ(outcome.failure->rank, 2);
     EXPECT_EQ(outcome.cause, "rank 2 is stopped (SIGSTOP)");
   }
-  // Another rank's own failure is no consequence of that.
+  // The failure of another rank is reported as the cause, not the stop.
   supervision = FailedWith({1, kExitNumerics, 0});
   supervision.stopped = 2;
   EXPECT_EQ(OutcomeOf(FourRanks(), supervision, source).failure->rank, 1);

@@ -21,8 +21,8 @@ using testing::Eventually;
 using testing::kPatience;
 using ::testing::UnorderedElementsAre;
 
-// Ends the others at once where a test has seen that they are ready, and waits for ever where it says that they end by
-// themselves.
+// Times for tests: end the others at once after a test has seen that they are ready, or wait without limit if they are
+// to end by themselves.
 constexpr SupervisionTimes kAtOnce = {.settle = 1ms, .grace = 1ms}, kSettleForEver = {.settle = kPatience},
                            kGraceForEver = {.settle = 1ms, .grace = kPatience};
 
@@ -34,7 +34,7 @@ class SuperviseTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // A file that the rank writes its id into: it runs.
+  // Waits until the rank has written its id into a file, so it runs.
   std::string Pid(int rank) const { return folder_ + "/pid" + std::to_string(rank); }
   Command Rank(std::vector<std::string> words) {
     words.insert(words.begin(), {FAKE_RANK, "pid=" + Pid(ranks_++)});
@@ -57,8 +57,8 @@ class SuperviseTest : public ::testing::Test {
     return end != result.ends.end() && end->sent_by_us ? end->signal : 0;
   }
   static bool HasText(const std::string& file) { return std::ifstream(file).peek() != EOF; }
-  // "T" as in /proc; nothing: there is no such process. A zombie whose parent is gone is for init to reap, at its own
-  // pace.
+  // The state letter of /proc, such as "T"; empty if there is no such process. A zombie without parent counts as gone:
+  // init reaps it later.
   static std::string StateOf(int pid) {
     std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
     std::string id, name, state;
@@ -104,8 +104,8 @@ TEST_F(SuperviseTest, AllEndWell) {
   EXPECT_THAT(lines_, UnorderedElementsAre("0: hello", "1! warning"));
 }
 
-// A child whose pipes close a moment before it can be waited for must not be missed: this hung once in some hundred
-// launches.
+// A child's pipes can close shortly before waitpid() sees its end. The supervisor must not miss the end then; it once
+// did, in one of some hundred launches.
 TEST_F(SuperviseTest, ManyShortRunsAllEnd) {
   for (int i = 0; i < 200; ++i) {
     const Supervision result = Run({Rank({}), Rank({}), Rank({}), Rank({})});
@@ -135,8 +135,7 @@ TEST_F(SuperviseTest, ARankThatIgnoresSigtermIsEnded) {
   ExpectAllGone();
 }
 
-// Who asks for nothing else waits for so long at most before every rank gets SIGKILL; the bench measures when they are
-// gone.
+// The default times bound how long a rank lives after the first failure. ./dev bench measures when all are gone.
 TEST_F(SuperviseTest, EndingTakesLessThanTwoSecondsOfWaiting) {
   EXPECT_LT(SupervisionTimes().settle + SupervisionTimes().grace, 2s);
 }
@@ -207,7 +206,7 @@ TEST_F(SuperviseTest, AnInterruptIsPassedOnAndIsNoFailure) {
   ExpectAllGone();
 }
 
-// A terminal that is closed, and Ctrl-\ in one.
+// SIGHUP of a closed terminal, and SIGQUIT of Ctrl-\.
 TEST_F(SuperviseTest, AHangUpEndsTheRunLikeAnInterrupt) { ExpectEndsTheRun(SIGHUP); }
 TEST_F(SuperviseTest, AQuitEndsTheRunLikeAnInterrupt) { ExpectEndsTheRun(SIGQUIT); }
 

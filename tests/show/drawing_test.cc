@@ -1,10 +1,10 @@
-// What the drawings of the terminal and of the page share: timelines, runs of nodes, curves.
+// What the drawings of the terminal and of the page share: timelines, runs of nodes, curves. Grids are written in the
+// order of Grid: first rank, tp, cp, dp, pp, expert_tp, ep, expert_dp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/show/line_chart.h"
+#include "planner/show/curves.h"
 #include "planner/show/node_runs.h"
-#include "planner/show/rate_curve.h"
 #include "planner/show/timeline.h"
 
 namespace planwright {
@@ -52,6 +52,7 @@ TEST(Timeline, ColocatedModulesTakeTurns) {
   EXPECT_EQ(timeline.rows[0].busy, timeline.slots) << "no bubbles: the ranks always work";
 }
 
+// Each waits for the other: a is to run its backward before its forward.
 TEST(Timeline, WhatNeverRunsIsMarked) {
   Plan plan;
   plan.modules = {ModuleOf("a", {0, 1, 1, 1, 1, 1, 1, 1}), ModuleOf("b", {1, 1, 1, 1, 1, 1, 1, 1})};
@@ -71,14 +72,14 @@ Plan ThirtyThreeNodes() {
   return plan;
 }
 
-TEST(NodeRuns, NodesThatLookAlikeAreOne) {
+TEST(NodeRuns, SimilarNodesAreOne) {
   const Plan plan = ThirtyThreeNodes();
   const std::vector<NodeRun> runs = NodeRuns(plan, 4);
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_EQ(runs[1].first_node, 1);
   EXPECT_EQ(runs[1].nodes, 32);
-  EXPECT_THAT(BoxOf(plan, runs[0], 3), ElementsAre("rank 3", "encoder", "dp3"));
-  EXPECT_THAT(BoxOf(plan, runs[1], 5), ElementsAre("rank 13+8n", "language", "tp1 dp2+4n ep5,13"));
+  EXPECT_THAT(RankBoxLines(plan, runs[0], 3), ElementsAre("rank 3", "encoder", "dp3"));
+  EXPECT_THAT(RankBoxLines(plan, runs[1], 5), ElementsAre("rank 13+8n", "language", "tp1 dp2+4n ep5,13"));
   EXPECT_EQ(NodeRuns(plan, 40).size(), 33u);
 }
 
@@ -88,7 +89,7 @@ TEST(NodeRuns, StagesAreOtherNodes) {
   const std::vector<NodeRun> runs = NodeRuns(plan, 4);
   ASSERT_EQ(runs.size(), 3u);
   EXPECT_EQ(runs[2].first_node, 17);
-  EXPECT_THAT(BoxOf(plan, runs[2], 0), ElementsAre("rank 136+8n", "language", "tp0 dp0+4n pp1 ep0,8"));
+  EXPECT_THAT(RankBoxLines(plan, runs[2], 0), ElementsAre("rank 136+8n", "language", "tp0 dp0+4n pp1 ep0,8"));
 }
 
 TEST(RateCurve, EndsWithTheLastFullStep) {

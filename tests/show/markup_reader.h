@@ -1,5 +1,5 @@
-// A strict reader of pages: every tag closed in order, attributes in quotes, entities whole. What it does not read is a
-// mistake of the page.
+// A strict reader of pages for tests: all tags are closed in order, attributes are quoted, entities are known. It reads
+// only what our page may contain, so anything else is a mistake of the page.
 #pragma once
 
 #include <cctype>
@@ -13,8 +13,8 @@ namespace planwright::testing {
 struct Element {
   std::string tag;
   std::map<std::string, std::string> attributes;
-  std::string text;  // inside, without that of elements in it
-  std::string svg;   // viewBox of the drawing that it stands in
+  std::string text;  // its own text, without that of the elements inside it
+  std::string svg;   // viewBox of the drawing around it; empty outside drawings
 };
 
 class MarkupReader {

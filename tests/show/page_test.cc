@@ -1,5 +1,5 @@
-// The page of a plan: well-formed, self-contained, escaped, everything there, nothing drawn outside its drawing, small
-// at any scale.
+// The page of a plan: it is well-formed, complete by itself and escaped, holds everything, draws nothing outside its
+// drawings, and stays small however large the world is.
 #include "planner/show/page/page.h"
 
 #include <gmock/gmock.h>
@@ -10,6 +10,7 @@
 
 #include "planner/show/timeline.h"
 #include "tests/show/markup_reader.h"
+#include "tests/show/small_budget.h"
 
 namespace planwright {
 namespace {
@@ -64,20 +65,11 @@ Plan PlanOf(int encoder, int lanes, int stages, int ep) {
     plan.schedule.push_back({"language", stage, 0, {"F0", "B0", "F1", "B1"}});
   plan.cluster.gpu = "h100_sxm";
   AddRoles(plan);
-  plan.budget = {100,
-                 16,
-                 1,
-                 8,
-                 4,
-                 7,
-                 4,
-                 12,
-                 {1e-3, 1e-5, 0, 20, 100, "linear"},
-                 {0.0, 0.1, "linear", 100},
-                 {{"warmup", 0, 20}, {"decay", 20, 100}}};
+  plan.budget = testing::SmallBudget(0.0);
   return plan;
 }
 
+// Elements of a tag that have a class among others.
 size_t Count(const std::vector<Element>& elements, const std::string& tag, const std::string& class_word) {
   size_t count = 0;
   for (const Element& element : elements) {

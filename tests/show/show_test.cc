@@ -1,3 +1,4 @@
+// `plan show`, subject by subject, on a plan made by hand.
 #include "planner/show/show.h"
 
 #include <gmock/gmock.h>
@@ -6,6 +7,7 @@
 #include <sstream>
 
 #include "planner/show/table.h"
+#include "tests/show/small_budget.h"
 
 namespace planwright {
 namespace {
@@ -119,19 +121,10 @@ TEST(ShowSchedule, GoesOnBelowWhereALineIsFull) {
   EXPECT_THAT(text, Not(HasSubstr("(the first")));
 }
 
+// No line of any subject is longer than the terminal is wide.
 TEST(Show, KeepsToTheWidth) {
   Plan plan = SixRanks();
-  plan.budget = {100,
-                 16,
-                 1,
-                 8,
-                 4,
-                 7,
-                 4,
-                 12,
-                 {1e-3, 1e-5, 0, 20, 100, "linear"},
-                 {0.0, 0.1, "linear", 100},
-                 {{"warmup", 0, 20}, {"decay", 20, 100}}};
+  plan.budget = testing::SmallBudget(0.0);
   for (const size_t width : {60, 80, 150}) {
     for (const std::string& text :
          {ShowRanks(plan, width), ShowGroups(plan, width), ShowBridges(plan, width), ShowBudget(plan, {10}, width),
@@ -144,17 +137,7 @@ TEST(Show, KeepsToTheWidth) {
 
 TEST(ShowBudget, GivesRatesAtSampleCounts) {
   Plan plan = SixRanks();
-  plan.budget = {100,
-                 16,
-                 1,
-                 8,
-                 4,
-                 7,
-                 4,
-                 12,
-                 {1e-3, 1e-5, 0, 20, 100, "linear"},
-                 {0.1, 0.1, "constant", 100},
-                 {{"warmup", 0, 20}, {"decay", 20, 100}}};
+  plan.budget = testing::SmallBudget(0.1);
   const ordered_json json = ShowBudgetJson(plan, {0, 10, 20});
   EXPECT_EQ(json["steps"], 7);
   EXPECT_EQ(json["segments"][1], ordered_json({{"kind", "decay"}, {"first_sample", 20}, {"end_sample", 100}}));

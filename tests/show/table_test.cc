@@ -1,3 +1,4 @@
+// Tables, wrapped lines and lists of ranks, character by character.
 #include "planner/show/table.h"
 
 #include <gtest/gtest.h>

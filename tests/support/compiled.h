@@ -1,4 +1,4 @@
-// Plans for tests that look at what a compile makes.
+// Compiles recipes for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace planwright::testing {
 
-// An empty plan, and a failure of the test, if the recipe is not valid.
+// The plan of a recipe. If the recipe is invalid, the test fails and the plan is empty.
 inline Plan Compiled(const std::optional<Recipe>& recipe, Diagnostics problems = {}) {
   std::optional<Plan> plan = recipe ? CompileRecipe(*recipe, problems) : std::nullopt;
   if (plan) return *std::move(plan);

@@ -1,4 +1,4 @@
-// Waiting in tests for what must come. No test judges how long that takes: seconds are for ./dev bench.
+// Waits in tests for something that must happen. No test judges how long it takes; ./dev bench measures times.
 #pragma once
 
 #include <chrono>
@@ -6,10 +6,10 @@
 
 namespace planwright::testing {
 
-// However slow or busy a machine is: only what never comes takes this long.
+// Longer than anything takes on a slow and busy machine.
 inline constexpr std::chrono::minutes kPatience{10};
 
-// Whether the condition came to hold.
+// True once the condition holds; false after the patience is over.
 template <typename Condition>
 bool Eventually(Condition condition) {
   const auto end = std::chrono::steady_clock::now() + kPatience;

@@ -1,6 +1,5 @@
-// Recipes as long as limits.h lets them be, each in another direction, with the layout and the settings that make plans
-// longest: tensor parallel modules on ranks of their own, whose bridges part leaders from siblings, everything
-// overlapped and run again.
+// The longest recipes that limits.h allows, each with one size at its limit. Their layout makes the longest plans:
+// tensor parallel modules on disjoint ranks, so that bridges split leaders from siblings, with overlap and recompute.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +14,20 @@ namespace planwright::testing {
 struct LongShape {
   std::string name;
   int encoders = 1, encoder_layers = 1, encoder_stages = 1;
-  std::string pattern = "E";  // over and over
+  std::string pattern = "E";  // repeated
   int layers = 1, stages = 1;
   friend std::ostream& operator<<(std::ostream& out, const LongShape& shape) { return out << shape.name; }
 };
 std::vector<LongShape> LongestShapes();
 
-// The recipe that the overrides are of.
+// The recipe that the overrides change.
 std::string LongBase();
 // Overrides that make a recipe of the shape.
 std::vector<std::string> LongOverrides(const LongShape& shape, int64_t microbatches);
-// The most microbatches that a step of the shape may have.
+// The largest number of microbatches of a step that limits allow.
 int64_t MostMicrobatches(const LongShape& shape);
 
-// Instructions and calls of all blocks and programs, calls opened.
+// Instructions and calls of all programs, counted with every call opened.
 struct Work {
   int64_t instructions = 0, calls = 0;
 };

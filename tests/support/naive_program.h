@@ -1,5 +1,5 @@
-// A role's lists run as they are written: calls within calls, names in maps, values that live as long as a name stands
-// for them. Slow and plain: it judges what is linked (planner/link).
+// Walks a role's lists as they are written: calls inside calls, names in maps, and values that live while a name refers
+// to them. Slow and plain; it judges planner/link.
 #pragma once
 
 #include <functional>
@@ -16,9 +16,9 @@ namespace planwright::testing {
 class NaiveProgram {
  public:
   struct Value {
-    int number = 0;  // no two values have the same
+    int number = 0;  // unique among all values
     const ValueType* type = nullptr;
-    bool communicated = false, kept = false;  // made by a transfer; a frame has kept it
+    bool communicated = false, kept = false;  // made by a communication; kept by a frame
     std::map<int, const Value*>& alive;
 
     Value(int n, const ValueType* t, bool c, std::map<int, const Value*>& all)
@@ -34,12 +34,12 @@ class NaiveProgram {
     const Block* block = nullptr;  // null: the role's own list
     std::string frame;
     int microbatch = -1;
-    const Names* names = nullptr;  // as the instruction leaves them, before it frees
+    const Names* names = nullptr;  // after the instruction, before it frees values
     int depth = 0;
   };
 
-  // `visit` is called for every instruction but calls, once its outputs are made. What was alive before is alive() just
-  // then.
+  // Calls `visit` for every instruction except calls, after its outputs were made. alive() then still has the values
+  // that the instruction frees.
   NaiveProgram(const Plan& plan, std::function<void(const Place&)> visit) : plan_(plan), visit_(std::move(visit)) {}
 
   void Run(const std::vector<Instruction>& list) {
@@ -47,7 +47,7 @@ class NaiveProgram {
     Body(list, nullptr, "", -1, 0, names);
   }
 
-  // Values that something names, by number.
+  // Values that have a name, by number.
   const std::map<int, const Value*>& alive() const { return alive_; }
 
  private:
@@ -89,7 +89,7 @@ class NaiveProgram {
   const Plan& plan_;
   std::function<void(const Place&)> visit_;
   int count_ = 0;
-  std::map<int, const Value*> alive_;  // outlives what follows
+  std::map<int, const Value*> alive_;  // declared before its users, so that it outlives them
   std::map<std::pair<std::string, int>, Names> frames_;
 };
 

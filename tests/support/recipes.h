@@ -1,4 +1,4 @@
-// Small recipes as plain data, so that a test of one room fits on a screen and needs no YAML.
+// Small recipes as plain data, so that a test of one room needs no YAML.
 #pragma once
 
 #include "planner/recipe/fill_defaults.h"

@@ -2,9 +2,9 @@
 #include <cstdio>
 
 #include "planner/diagnostics/text.h"
+#include "planner/show/curves.h"
 #include "planner/show/page/markup.h"
 #include "planner/show/page/page.h"
-#include "planner/show/rate_curve.h"
 #include "planner/show/table.h"
 
 namespace planwright {
@@ -18,6 +18,7 @@ std::string Short(double value) {
   return text;
 }
 
+// A large number with its unit below.
 std::string Tile(const std::string& value, std::string_view what) {
   return Cat("<div><b>", value, "</b><span>", what, "</span></div>\n");
 }
@@ -35,14 +36,17 @@ std::string Tiles(const Budget& budget) {
              " samples past the budget.</p>\n");
 }
 
-struct Curve {
+// What is drawn of each point, and how.
+struct CurveStyle {
   const char* name;
   const char* color;
   double RatePoint::*value;
 };
 
+// Where a sample is drawn. A segment can end behind the training: it is cut there.
 double XOf(double sample, double end) { return kLeft + kWidth * std::clamp(sample / end, 0.0, 1.0); }
 
+// Bands behind the curve, every second one shaded, with their names where there is room.
 void DrawSegments(const Budget& budget, double end, Drawing& drawing) {
   for (size_t i = 0; i < budget.segments.size(); ++i) {
     const Segment& segment = budget.segments[i];
@@ -57,17 +61,18 @@ void DrawSegments(const Budget& budget, double end, Drawing& drawing) {
   }
 }
 
-std::string CurveDrawing(const Budget& budget, const std::vector<RatePoint>& points, const Curve& curve) {
+std::string CurveDrawing(const Budget& budget, const std::vector<RatePoint>& points, const CurveStyle& curve) {
   const double end = static_cast<double>(std::max<int64_t>(1, TrainedSamples(budget)));
   double most = 0;
   for (const RatePoint& point : points) most = std::max(most, point.*curve.value);
+  // From 0, with some room above the highest point.
   const auto y = [&](double value) { return kTop + kHeight - (most > 0 ? value / most : 0) * (kHeight - 8); };
   Drawing drawing(kLeft + kWidth + 16, kTop + kHeight + 24, Cat(curve.name, " over samples"));
   DrawSegments(budget, end, drawing);
   for (int i = 0; i <= 2; ++i) {
     drawing.Line(kLeft, y(most * i / 2), kLeft + kWidth, y(most * i / 2), "axis");
     drawing.Text(kLeft - 8, y(most * i / 2) + 4, Short(most * i / 2), "end small");
-    if (most == 0) break;
+    if (most == 0) break;  // the three labels would lie on one line
   }
   for (int i = 0; i <= 4; ++i) {
     drawing.Text(kLeft + kWidth * i / 4, kTop + kHeight + 16, WithCommas(static_cast<int64_t>(end * i / 4)),
@@ -79,14 +84,14 @@ std::string CurveDrawing(const Budget& budget, const std::vector<RatePoint>& poi
     path += Cat(path.empty() ? "M" : " L", Px(x), " ", Px(y(points[i].*curve.value)));
   }
   drawing.Path(path, Cat("curve ", curve.color));
-  constexpr size_t kProbes = 122;  // columns that tell the numbers under the mouse
+  // Invisible columns over the drawing: the title of one says the numbers under the mouse, without a script.
+  constexpr size_t kProbes = 122;
   for (size_t i = 0; i < kProbes; ++i) {
     const RatePoint& point = points[(points.size() - 1) * i / (kProbes - 1)];
     const double width = kWidth / kProbes;
     drawing.Rect(kLeft + width * static_cast<double>(i), kTop, width, kHeight, "none probe",
-                 Cat("sample ", WithCommas(point.sample), ", step ",
-                     WithCommas(point.sample / std::max<int64_t>(1, budget.global_samples) + 1), "\nlearning rate ",
-                     Short(point.learning_rate), "\nweight decay ", Short(point.weight_decay)));
+                 Cat("sample ", WithCommas(point.sample), ", step ", WithCommas(StepOfSample(budget, point.sample)),
+                     "\nlearning rate ", Short(point.learning_rate), "\nweight decay ", Short(point.weight_decay)));
   }
   return Cat("<h3>", curve.name, "</h3>\n", drawing.Markup());
 }
@@ -95,7 +100,7 @@ std::string SegmentTable(const Budget& budget) {
   HtmlTable table({"segment", "first sample", "end sample", "from step"});
   for (const Segment& segment : budget.segments) {
     table.Add({Escaped(segment.kind), WithCommas(segment.first_sample), WithCommas(segment.end_sample),
-               WithCommas(segment.first_sample / std::max<int64_t>(1, budget.global_samples) + 1)});
+               WithCommas(StepOfSample(budget, segment.first_sample))});
   }
   return table.Markup();
 }
@@ -103,7 +108,7 @@ std::string SegmentTable(const Budget& budget) {
 }  // namespace
 
 std::string BudgetSection(const Plan& plan) {
-  const std::vector<RatePoint> points = RateCurve(plan.budget, 977);
+  const std::vector<RatePoint> points = RateCurve(plan.budget, 977);  // one for each pixel of the curve's width
   std::string body =
       Tiles(plan.budget) + CurveDrawing(plan.budget, points, {"Learning rate", "m0l", &RatePoint::learning_rate});
   const WeightDecay& decay = plan.budget.weight_decay;

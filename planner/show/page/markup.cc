@@ -12,6 +12,7 @@ namespace {
 
 std::string TitleOf(std::string_view title) { return title.empty() ? "" : Cat("<title>", Escaped(title), "</title>"); }
 
+// A self-closed element, or one around its title. SVG shows a <title> child when the mouse rests on the shape.
 std::string Element(std::string_view start, std::string_view name, std::string_view title) {
   if (title.empty()) return Cat(start, "/>\n");
   return Cat(start, ">", TitleOf(title), "</", name, ">\n");
@@ -28,7 +29,7 @@ std::string Escaped(std::string_view text) {
       case '>': safe += "&gt;"; break;
       case '"': safe += "&quot;"; break;
       case '\'': safe += "&#39;"; break;
-      case '\n': safe += "&#10;"; break;
+      case '\n': safe += "&#10;"; break;  // titles have several lines
       default: safe += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
     }
   }
@@ -37,7 +38,8 @@ std::string Escaped(std::string_view text) {
 
 std::string Shortened(const std::string& text, size_t most) {
   if (Width(text) <= most) return text;
-  const auto prefix = [&](size_t characters) {  // its bytes
+  // Bytes of the first `characters` characters: a character of several bytes is never cut.
+  const auto prefix = [&](size_t characters) {
     size_t at = 0;
     for (; at < text.size(); ++at) {
       const bool starts = (static_cast<unsigned char>(text[at]) & 0xC0) != 0x80;
@@ -51,6 +53,7 @@ std::string Shortened(const std::string& text, size_t most) {
 double LabelWidth(std::string_view text) { return 6.8 * static_cast<double>(Width(std::string(text))); }
 
 std::string Px(double value) {
+  // A tenth of a pixel is enough, and keeps pages with thousands of shapes small.
   char text[32];
   std::snprintf(text, sizeof text, "%.1f", value);
   std::string result = text;
@@ -83,7 +86,7 @@ void Drawing::Text(double x, double y, std::string_view text, std::string_view c
 
 void Drawing::Box(const Frame& frame, std::string_view classes, std::string_view color,
                   const std::vector<std::string>& labels, std::string_view title) {
-  const double width = frame.width - std::min(1.0, frame.width / 5);
+  const double width = frame.width - std::min(1.0, frame.width / 5);  // the gap: a pixel, of narrow boxes less
   Open(classes, "", title);
   Rect(frame.x, frame.y, width, frame.height, color);
   for (const std::string& label : labels) {
@@ -105,6 +108,7 @@ std::string Section(std::string_view id, std::string_view title, std::string_vie
 }
 
 std::string HtmlTable::Markup() const {
+  // Of each column: whether some cell is a number, and whether some is not.
   std::vector<bool> numbers(rows_[0].size()), words(rows_[0].size());
   for (size_t r = 1; r < rows_.size(); ++r) {
     for (size_t c = 0; c < rows_[r].size(); ++c) {

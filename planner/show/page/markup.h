@@ -1,4 +1,4 @@
-// Pieces of the page: text that is safe to put between and inside tags, and drawings.
+// Building blocks of the page: text that is safe between and inside tags, SVG drawings, sections and tables.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace planwright {
 
-// `text` as it must stand in an element or an attribute: markup characters as entities, control characters as spaces.
+// `text` for an element or an attribute: markup characters become entities, control characters spaces.
 std::string Escaped(std::string_view text);
 
 // At most `most` characters (UTF-8) of `text`, with its middle left out.
@@ -17,28 +17,30 @@ std::string Shortened(const std::string& text, size_t most);
 // A coordinate or size, with one decimal if it has any.
 std::string Px(double value);
 
-// Pixels that `text` takes at the most, in the small type of labels.
+// Pixels that `text` takes at most in the small type of labels. An estimate by the number of characters: the reader's
+// fonts are not known.
 double LabelWidth(std::string_view text);
 
 struct Frame {
   double x = 0, y = 0, width = 0, height = 0;
 };
 
-// An inline SVG drawing of width x height pixels. Texts and titles are escaped here; classes are ours.
+// An inline SVG drawing of width x height pixels. Texts and titles are escaped here. Classes and path data are written
+// by this room and are not escaped.
 class Drawing {
  public:
-  // `label` says what is drawn, to those who cannot see it.
+  // `label`: what is drawn, for screen readers.
   Drawing(double width, double height, std::string_view label);
 
-  // `title`, where not empty, is shown when the mouse rests on the shape.
+  // `title`: shown when the mouse rests on the shape; empty: nothing.
   void Rect(double x, double y, double width, double height, std::string_view classes, std::string_view title = "");
   void Line(double x1, double y1, double x2, double y2, std::string_view classes);
   void Path(std::string_view data, std::string_view classes, std::string_view title = "");
   void Text(double x, double y, std::string_view text, std::string_view classes);
-  // A filled box with the first of `labels` that has room in it, in its middle; narrow ones keep a gap to the next.
+  // A filled box with a gap to its right neighbor. In its middle is the first of `labels` that has room, or none.
   void Box(const Frame& frame, std::string_view classes, std::string_view color, const std::vector<std::string>& labels,
            std::string_view title);
-  // A group of shapes with one title; `data` is one more attribute, ` data-rank="3"`.
+  // A group of shapes with one title, up to Close. `data`: one more attribute, ` data-rank="3"`.
   void Open(std::string_view classes, std::string_view data, std::string_view title);
   void Close() { body_ += "</g>\n"; }
 
@@ -53,8 +55,8 @@ class Drawing {
 // <section id="id"><h2>title</h2>...</section>
 std::string Section(std::string_view id, std::string_view title, std::string_view body);
 
-// A table whose cells are markup already. Columns of which every cell starts with a digit, or is empty, are aligned to
-// the right.
+// A table whose cells are markup already: escape what comes from a recipe. A column is aligned to the right if all of
+// its cells (the header aside) start with a digit or are empty.
 class HtmlTable {
  public:
   explicit HtmlTable(std::vector<std::string> header) { rows_.push_back(std::move(header)); }

@@ -3,9 +3,9 @@
 #include <cstdio>
 
 #include "planner/diagnostics/text.h"
-#include "planner/show/memory_categories.h"
 #include "planner/show/page/markup.h"
 #include "planner/show/page/page.h"
+#include "planner/show/quantities.h"
 #include "planner/show/table.h"
 
 namespace planwright {
@@ -13,19 +13,20 @@ namespace {
 
 constexpr double kWidth = 1060, kBar = 24, kPitch = 58;
 
-// What the bars are drawn against: all roles share one.
-struct Scale {
+// From bytes to pixels. All roles share one scale, so that bars can be compared.
+struct BarScale {
   MemoryUnit unit;
-  double limit = 0;     // of the device, bytes; 0: none is known
-  double whole = 1;     // bytes of the full width
-  bool varies = false;  // some role's worst case is more than what is expected
+  double limit = 0;     // bytes of the device; 0: not known
+  double whole = 1;     // bytes of a bar's full width
+  bool varies = false;  // some role's worst case is larger than what is expected
   double at(double bytes) const { return std::min(bytes / whole, 1.0) * kWidth; }
   double at(int64_t bytes) const { return at(static_cast<double>(bytes)); }
 };
 
-// A worst case may be many devices; it is cut where it would make everything else small.
-Scale ScaleOf(const std::vector<RoleEstimate>& estimates) {
-  Scale scale{UnitOf(estimates)};
+// A worst case may be many times the device. It is cut at 1.6 times the largest of the planned bars and the
+// device, so that the rest stays readable.
+BarScale BarScaleOf(const std::vector<RoleEstimate>& estimates) {
+  BarScale scale{MemoryUnitOf(estimates)};
   double planned = 1, worst = 1;
   for (const RoleEstimate& estimate : estimates) {
     scale.limit = std::max(scale.limit, static_cast<double>(estimate.limit));
@@ -39,8 +40,8 @@ Scale ScaleOf(const std::vector<RoleEstimate>& estimates) {
 
 std::string CategoryColor(size_t category) { return "c" + std::to_string(category); }
 
-// The role's name at the left, its totals at the right.
-void DrawHeading(const RoleEstimate& estimate, const Scale& scale, double y, Drawing& drawing) {
+// Above a bar: the role's name and ranks at the left, its totals at the right, in red if the worst case does not fit.
+void DrawHeading(const RoleEstimate& estimate, const BarScale& scale, double y, Drawing& drawing) {
   const std::string name = Shortened(estimate.role->name, 48);
   drawing.Text(0, y, name, "strong");
   const std::vector<int> ranks = Expand(estimate.role->ranks);
@@ -54,13 +55,13 @@ void DrawHeading(const RoleEstimate& estimate, const Scale& scale, double y, Dra
   drawing.Text(kWidth, y, totals, beyond ? "end over" : "end");
 }
 
-void DrawBar(const RoleEstimate& estimate, const Scale& scale, double y, Drawing& drawing) {
+void DrawBar(const RoleEstimate& estimate, const BarScale& scale, double y, Drawing& drawing) {
   drawing.Rect(0, y, kWidth, kBar, "band");
   int64_t reached = 0;
   for (size_t i = 0; i < kMemoryCategories.size(); ++i) {
     const int64_t bytes = estimate.planned.*kMemoryCategories[i].bytes;
     const double x = scale.at(reached), width = scale.at(reached += bytes) - x;
-    if (width < 0.3) continue;
+    if (width < 0.3) continue;  // would not be seen
     const std::string number = scale.unit.Text(bytes), both = Cat(kMemoryCategories[i].name, " ", number);
     drawing.Box({x, y, width, kBar}, "part", CategoryColor(i), {both, number}, both);
   }
@@ -74,8 +75,8 @@ void DrawBar(const RoleEstimate& estimate, const Scale& scale, double y, Drawing
   if (scale.limit > 0) drawing.Line(scale.at(scale.limit), y - 2, scale.at(scale.limit), y + kBar + 2, "limit");
 }
 
-// Round numbers of bytes under the bars.
-void DrawAxis(const Scale& scale, double y, Drawing& drawing) {
+// Round numbers of bytes below the bars: steps of 1, 2 or 5 times a power of ten, 5 to 10 of them.
+void DrawAxis(const BarScale& scale, double y, Drawing& drawing) {
   const double whole = scale.whole / scale.unit.bytes;
   double step = std::pow(10, std::floor(std::log10(whole)));
   for (const double finer : {2.0, 2.5, 2.0}) {
@@ -90,7 +91,8 @@ void DrawAxis(const Scale& scale, double y, Drawing& drawing) {
   }
 }
 
-std::string Legend(const Scale& scale, const std::string& gpu) {
+// The colors, and what the dashed box and the dashed line mean where they are drawn.
+std::string Legend(const BarScale& scale, const std::string& gpu) {
   std::string text = "<p class=\"legend\">";
   for (size_t i = 0; i < kMemoryCategories.size(); ++i) {
     text += Cat("<span><span class=\"chip ", CategoryColor(i), "\"></span>", kMemoryCategories[i].name, "</span> ");
@@ -103,6 +105,7 @@ std::string Legend(const Scale& scale, const std::string& gpu) {
   return text + "</p>\n";
 }
 
+// All numbers of the bars, folded away.
 std::string NumbersTable(const std::vector<RoleEstimate>& estimates, const MemoryUnit& unit) {
   std::vector<std::string> header = {"role"};
   for (const MemoryCategory& category : kMemoryCategories) header.push_back(category.name);
@@ -123,7 +126,7 @@ std::string NumbersTable(const std::vector<RoleEstimate>& estimates, const Memor
 std::string MemorySection(const Plan& plan) {
   const std::vector<RoleEstimate> estimates = EstimateMemory(plan);
   if (estimates.empty()) return Section("memory", "Memory", "<p>No rank has a program.</p>\n");
-  const Scale scale = ScaleOf(estimates);
+  const BarScale scale = BarScaleOf(estimates);
   const double bottom = kPitch * static_cast<double>(estimates.size()) - 8;
   Drawing drawing(kWidth, bottom + 22, "memory of each role's ranks by category");
   for (size_t i = 0; i < estimates.size(); ++i) {

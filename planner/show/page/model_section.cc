@@ -6,9 +6,9 @@
 #include "planner/diagnostics/text.h"
 #include "planner/estimate/model_flops.h"
 #include "planner/plan/layer_kinds.h"
-#include "planner/show/flops_text.h"
 #include "planner/show/page/markup.h"
 #include "planner/show/page/page.h"
+#include "planner/show/quantities.h"
 #include "planner/show/table.h"
 
 namespace planwright {
@@ -22,7 +22,8 @@ std::string PercentText(double part, double whole) {
   return absl::StrFormat("%.3g %%", whole > 0 ? 100 * part / whole : 0.0);
 }
 
-// One module's bar: forward and backward of each kind in turns of two shades, then what is run again.
+// One module's bar: the FLOPs of each layer kind in two shades in turn, then, dashed, the forwards that are run again.
+// `whole`: FLOPs of all modules; `most`: of the longest bar.
 void DrawModule(const Plan& plan, const Module& module, const ModuleFlops& flops, double whole, double most, double y,
                 Drawing& drawing) {
   const std::string color = ModuleColor(plan, module.name);
@@ -36,7 +37,7 @@ void DrawModule(const Plan& plan, const Module& module, const ModuleFlops& flops
                "end");
   drawing.Rect(0, y + 21, kWidth, kBar, "band");
   double x = 0;
-  bool strong = false;
+  bool strong = false;  // neighbors differ in shade, since a module has one color
   for (const PartFlops& part : flops.parts) {
     const double of_step = part.token.model() * steps, width = of_step / most * kWidth;
     const std::string percent = PercentText(of_step, flops.step.model());
@@ -53,6 +54,7 @@ void DrawModule(const Plan& plan, const Module& module, const ModuleFlops& flops
                  Cat("run again in the backward pass: ", FlopText(flops.step.recompute)));
 }
 
+// The bars of all modules, to one scale.
 std::string StepDrawing(const Plan& plan, const std::vector<ModuleFlops>& all) {
   double whole = 0, most = 0;
   bool again = false;
@@ -61,7 +63,7 @@ std::string StepDrawing(const Plan& plan, const std::vector<ModuleFlops>& all) {
     most = std::max(most, flops.step.model() + flops.step.recompute);
     again |= flops.step.recompute > 0;
   }
-  if (most == 0) return "";
+  if (most == 0) return "";  // a plan without layers is a page too
   Drawing drawing(kWidth, kPitch * static_cast<double>(all.size()) - 6, "FLOPs of a step by module and layer kind");
   for (size_t i = 0; i < all.size(); ++i)
     DrawModule(plan, plan.modules[i], all[i], whole, most, kPitch * static_cast<double>(i), drawing);
@@ -71,6 +73,7 @@ std::string StepDrawing(const Plan& plan, const std::vector<ModuleFlops>& all) {
              drawing.Markup());
 }
 
+// By layer kind. Embedding and head are parts without layers, and their parameters are in the last row only.
 std::string PartsTable(const Module& module, const ModuleFlops& flops) {
   HtmlTable table({"", "", "layers", "parameters", "forward FLOPs of a token", "backward", "run again"});
   const auto row = [&](const std::string& name, const std::string& letter, const std::string& layers,
@@ -94,6 +97,7 @@ std::string PartsTable(const Module& module, const ModuleFlops& flops) {
   return table.Markup();
 }
 
+// Layer by layer, folded away: a model has dozens.
 std::string LayerTable(const Module& module) {
   HtmlTable table({"layer", "", "kind", "stage", "parameters", "forward FLOPs of a token"});
   for (const LayerSummary& layer : module.layers) {

@@ -7,6 +7,7 @@
 namespace planwright {
 namespace {
 
+// Ids of the sections, for the links at the top. The order is that of PlanPage.
 constexpr const char* kSections[] = {"ranks", "groups", "bridges", "schedule", "budget", "model", "memory"};
 
 std::string Header(const Plan& plan) {
@@ -30,6 +31,7 @@ std::string ModuleColor(const Plan& plan, std::string_view module) {
 }
 
 std::string PlanPage(const Plan& plan) {
+  // An empty icon keeps browsers from asking a server for one.
   return Cat(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<link rel=\"icon\" "

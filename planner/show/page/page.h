@@ -1,5 +1,5 @@
-// `plan show RECIPE --html FILE`: the plan as one page that needs nothing else: no network, no script, no fonts; light
-// and dark as the reader's system asks. One file per section.
+// `plan show RECIPE --html FILE`: a plan as one HTML page. The page is complete by itself: no network, no script, no
+// fonts. It is light or dark as the reader's system asks. One file for each section: ranks_section.cc, ...
 #pragma once
 
 #include <string>
@@ -8,12 +8,14 @@
 
 namespace planwright {
 
-// The page. Well-formed: an XML reader reads it too. All that recipes say is escaped.
+// The page. It is well-formed, so an XML reader can read it too. All text from the recipe is escaped. Its size is
+// bounded whatever the number of ranks: sections summarize what is too much to draw.
 std::string PlanPage(const Plan& plan);
 
+// The style sheet (style.cc).
 extern const char kPageStyle[];
 
-// Sections of the page, as markup.
+// Sections of the page, as markup. Each draws what the `show` subject of its name prints.
 std::string RanksSection(const Plan& plan);
 std::string GroupsSection(const Plan& plan);
 std::string BridgesSection(const Plan& plan);
@@ -22,7 +24,8 @@ std::string BudgetSection(const Plan& plan);
 std::string ModelSection(const Plan& plan);
 std::string MemorySection(const Plan& plan);
 
-// "m0" to "m5": the colour of a module (style.cc); a module that the plan does not have is "band".
+// The class that colors a module: "m0" to "m5" in the order of the plan's modules, in turn (style.cc). "band", a
+// neutral color, for a module that the plan does not have.
 std::string ModuleColor(const Plan& plan, std::string_view module);
 
 }  // namespace planwright

@@ -9,12 +9,9 @@
 namespace planwright {
 namespace {
 
-constexpr int kLargeCells = 64;  // up to so many ranks: coordinates stand in the cells
-// up to so many ranks: each has a cell; beyond, one node stands for all that look alike
-constexpr int kEveryRank = 4096;
-constexpr int kARow = 8;  // ranks of a node side by side
-
-int PerNode(const Plan& plan) { return std::max(1, plan.cluster.gpus_per_node); }
+constexpr int kLargeCells = 64;   // up to so many ranks: large cells with coordinates
+constexpr int kEveryRank = 4096;  // up to so many ranks: a small cell for each; beyond, one node for each run of nodes
+constexpr int kARow = 8;          // ranks of a node side by side
 
 std::string CoordinatesText(const Grid& grid, int rank, View view) {
   std::string text;
@@ -23,8 +20,10 @@ std::string CoordinatesText(const Grid& grid, int rank, View view) {
   return text;
 }
 
-std::string TitleOf(const Plan& plan, int rank) {
-  std::string title = Cat("rank ", rank, " · node ", rank / PerNode(plan), ", local rank ", rank % PerNode(plan));
+// What the mouse shows: the rank's place in both views of each module on it.
+std::string RankTitle(const Plan& plan, int rank) {
+  std::string title =
+      Cat("rank ", rank, " · node ", rank / RanksPerNode(plan), ", local rank ", rank % RanksPerNode(plan));
   for (const Module& module : plan.modules) {
     if (!module.grid.contains(rank)) continue;
     Append(title, "\n", module.name, ": ", CoordinatesText(module.grid, rank, View::kDense),
@@ -34,7 +33,7 @@ std::string TitleOf(const Plan& plan, int rank) {
   return title;
 }
 
-// The cell's colour: a stripe for each module on the rank; every second pipeline stage is stronger.
+// A cell's colors: a stripe for each module on the rank. Every second pipeline stage has the stronger shade.
 void DrawStripes(const Plan& plan, int rank, double x, double y, double width, double height, Drawing& drawing) {
   std::vector<std::string> colors;
   for (const Module& module : plan.modules) {
@@ -47,9 +46,10 @@ void DrawStripes(const Plan& plan, int rank, double x, double y, double width, d
     drawing.Rect(x, y + stripe * static_cast<double>(i), width, stripe, colors[i]);
 }
 
+// A cell with one line of text in its middle, or several from its top.
 void DrawRank(const Plan& plan, int rank, double x, double y, double width, double height,
               const std::vector<std::string>& lines, Drawing& drawing) {
-  drawing.Open("rank", Cat(" data-rank=\"", rank, "\""), TitleOf(plan, rank));
+  drawing.Open("rank", Cat(" data-rank=\"", rank, "\""), RankTitle(plan, rank));
   DrawStripes(plan, rank, x, y, width, height, drawing);
   if (lines.size() == 1) {
     drawing.Text(x + width / 2, y + height / 2 + 4, lines[0], "mid small");
@@ -60,16 +60,11 @@ void DrawRank(const Plan& plan, int rank, double x, double y, double width, doub
   drawing.Close();
 }
 
-std::string RunTitle(const NodeRun& run) {
-  if (run.nodes == 1) return "node " + std::to_string(run.first_node);
-  return "nodes " + std::to_string(run.first_node) + "-" + std::to_string(run.first_node + run.nodes - 1);
-}
-
-// Large cells with coordinates, a row of nodes under each other.
+// Large cells with coordinates. Runs of nodes are below each other.
 std::string LargeMap(const Plan& plan, const std::vector<NodeRun>& runs) {
-  const int per_node = PerNode(plan), across = std::min(per_node, kARow), rows = (per_node + kARow - 1) / kARow;
+  const int per_node = RanksPerNode(plan), across = std::min(per_node, kARow), rows = (per_node + kARow - 1) / kARow;
   size_t lines = 0;
-  for (const NodeRun& run : runs) lines = std::max(lines, BoxOf(plan, run, 0).size());
+  for (const NodeRun& run : runs) lines = std::max(lines, RankBoxLines(plan, run, 0).size());
   const double width = 122, height = 10 + 14.0 * static_cast<double>(lines), head = 20,
                node_height = head + rows * (height + 3) + 8;
   Drawing drawing(across * (width + 3), node_height * static_cast<double>(runs.size()), "ranks by node");
@@ -80,15 +75,15 @@ std::string LargeMap(const Plan& plan, const std::vector<NodeRun>& runs) {
       const int rank = runs[i].first_node * per_node + local;
       if (rank >= plan.world_size) break;
       DrawRank(plan, rank, (local % kARow) * (width + 3), top + head + (local / kARow) * (height + 3), width, height,
-               BoxOf(plan, runs[i], local), drawing);
+               RankBoxLines(plan, runs[i], local), drawing);
     }
   }
   return drawing.Markup();
 }
 
-// Small cells with rank numbers, nodes beside and under each other.
+// Small cells with rank numbers. Nodes are tiles, as many side by side as the page is wide.
 std::string SmallMap(const Plan& plan) {
-  const int per_node = PerNode(plan), across = std::min(per_node, kARow), rows = (per_node + kARow - 1) / kARow;
+  const int per_node = RanksPerNode(plan), across = std::min(per_node, kARow), rows = (per_node + kARow - 1) / kARow;
   const int nodes = (plan.world_size + per_node - 1) / per_node;
   const double cell = plan.world_size > 1000 ? 30 : 28, height = 20, gap = 20;
   const double tile = across * (cell + 1) + gap, tile_height = 16 + rows * (height + 1) + 8;
@@ -108,16 +103,10 @@ std::string SmallMap(const Plan& plan) {
 
 std::string ModulesTable(const Plan& plan) {
   HtmlTable table({"module", "ranks", "dense grid", "expert grid"});
-  const auto sizes = [](const Grid& grid, View view) {
-    std::string line;
-    for (Axis axis : AxesOf(view))
-      line += (line.empty() ? "" : " ") + std::string(AxisName(axis)) + std::to_string(grid.size(axis));
-    return line;
-  };
   for (const Module& module : plan.modules) {
     table.Add({Cat("<span class=\"chip ", ModuleColor(plan, module.name), "\"></span>", Escaped(module.name)),
-               RanksText(module.grid.first_rank, module.grid.ranks()), sizes(module.grid, View::kDense),
-               sizes(module.grid, View::kExpert)});
+               RanksText(module.grid.first_rank, module.grid.ranks()), GridSizesText(module.grid, View::kDense),
+               GridSizesText(module.grid, View::kExpert)});
   }
   return table.Markup();
 }
@@ -132,10 +121,11 @@ std::string RanksSection(const Plan& plan) {
     body += SmallMap(plan);
   } else {
     std::vector<NodeRun> runs = NodeRuns(plan, 0);
-    constexpr size_t kMostRuns = 64;
+    constexpr size_t kMostRuns = 64;  // bounds the page
     if (runs.size() > kMostRuns) runs.resize(kMostRuns);
     body +=
-        "<p class=\"soft\">One node stands for a run of nodes that look alike; n counts the nodes of a run from "
+        "<p class=\"soft\">One node stands for a run of nodes with the same modules and stages; n counts the nodes of "
+        "a run from "
         "0.</p>\n" +
         LargeMap(plan, runs);
   }

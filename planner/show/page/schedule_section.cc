@@ -4,17 +4,17 @@
 #include "absl/strings/str_format.h"
 #include "planner/diagnostics/text.h"
 #include "planner/estimate/step_time.h"
-#include "planner/show/flops_text.h"
 #include "planner/show/page/markup.h"
 #include "planner/show/page/page.h"
+#include "planner/show/quantities.h"
 #include "planner/show/table.h"
 #include "planner/show/timeline.h"
 
 namespace planwright {
 namespace {
 
-constexpr int kMostSlots = 400;
-constexpr size_t kMostActions = 2000;
+constexpr int kMostSlots = 400;        // of the chart of equal slots; the first ones show the pattern
+constexpr size_t kMostActions = 2000;  // of a row of the time chart; of more, only what has a pixel of its own
 constexpr double kWidth = 1060, kBar = 24, kPitch = 29;
 
 std::string StageName(const std::string& module, int stage) { return Cat(Shortened(module, 24), ".s", stage); }
@@ -23,8 +23,8 @@ std::string Percent(double part, double whole) {
   return absl::StrFormat("%.0f %%", whole > 0 ? 100.0 * part / whole : 0.0);
 }
 
-// The stages' names, in a column of their own that stays where it is when the bars scroll.
-Drawing Names(const Timeline& timeline, double height) {
+// The stages' names, a drawing of their own: it stays in place when the bars scroll.
+Drawing StageNames(const Timeline& timeline, double height) {
   double width = 0;
   for (const TimelineRow& row : timeline.rows)
     width = std::max(width, 1.15 * LabelWidth(StageName(row.module, row.stage)) + 8);
@@ -35,7 +35,8 @@ Drawing Names(const Timeline& timeline, double height) {
   return names;
 }
 
-std::string Chart(const Drawing& names, const Drawing& bars) {
+// Names and bars side by side; only the bars scroll.
+std::string ScrollingChart(const Drawing& names, const Drawing& bars) {
   return Cat("<div class=\"chart\">", names.Markup(), bars.Markup(), "</div>\n");
 }
 
@@ -43,16 +44,17 @@ std::string ActionTitle(const std::string& module, int stage, bool backward, int
   return Cat(module, " stage ", stage, ": ", backward ? "backward" : "forward", " of microbatch ", microbatch);
 }
 
-// "F12" where a slot has room for the longest of them, else "12": forward and backward differ in colour too.
+// Width of a slot, and its labels: "F12" if a slot has room for the longest of them, otherwise "12". Forward and
+// backward differ in color too.
 struct SlotLabels {
-  double slot = 0;
-  bool numbers = false;
+  double slot = 0;       // pixels
+  bool numbers = false;  // "12"
 };
 
 SlotLabels LabelsOf(const Timeline& timeline, int shown, double room) {
   double widest = LabelWidth("F0");
   for (const TimelineRow& row : timeline.rows) {
-    for (const TimelineOp& op : row.ops) widest = std::max(widest, LabelWidth(OpText(op)));
+    for (const TimelineOp& op : row.ops) widest = std::max(widest, LabelWidth(TimelineOpText(op)));
   }
   const double least = std::max(widest - LabelWidth("F"), LabelWidth("00")) + 2.6,
                slot = std::clamp(room / std::max(1, shown), least, 44.0);
@@ -66,21 +68,22 @@ void DrawSlots(const Plan& plan, const TimelineRow& row, double top, const SlotL
   drawing.Rect(0, top, slot * shown, kBar, "band");
   for (const TimelineOp& op : row.ops) {
     if (op.start < 0 || op.start >= shown) continue;
-    const std::string label = labels.numbers ? std::to_string(op.microbatch) : OpText(op);
+    const std::string label = labels.numbers ? std::to_string(op.microbatch) : TimelineOpText(op);
     drawing.Box({op.start * slot, top, slot, kBar}, "op", op.backward ? color + "b" : color, {label},
                 Cat(ActionTitle(row.module, row.stage, op.backward, op.microbatch), ", slot ", op.start));
   }
 }
 
-// Every operation as wide as any other: the order is read off it.
+// All operations equally wide: it shows the order.
 std::string OrderChart(const Plan& plan, const Timeline& timeline) {
   const int shown = std::min(timeline.slots, kMostSlots);
   const double bottom = kPitch * static_cast<double>(timeline.rows.size());
-  const Drawing names = Names(timeline, bottom + 20);
+  const Drawing names = StageNames(timeline, bottom + 20);
   const SlotLabels labels = LabelsOf(timeline, shown, kWidth - names.width());
   Drawing drawing(labels.slot * shown, bottom + 20, "pipeline schedule");
   for (size_t i = 0; i < timeline.rows.size(); ++i)
     DrawSlots(plan, timeline.rows[i], kPitch * static_cast<double>(i), labels, shown, drawing);
+  // Slot numbers below: each where they have room, otherwise every fifth.
   for (int at = 0; at < shown; at += labels.slot >= 30 ? 1 : 5) {
     drawing.Text((at + 0.5) * labels.slot, bottom + 12, std::to_string(at), "soft small mid");
   }
@@ -88,13 +91,14 @@ std::string OrderChart(const Plan& plan, const Timeline& timeline) {
       Cat("<p class=\"soft\">The order: forward (light) and backward (strong) of each microbatch by its number, drawn "
           "as if all took "
           "the same time; what is left empty is a bubble.</p>\n",
-          Chart(names, drawing));
+          ScrollingChart(names, drawing));
   if (shown < timeline.slots)
     Append(text, "<p class=\"soft\">The first ", shown, " of ", WithCommas(timeline.slots), " slots.</p>\n");
   return text;
 }
 
-// What the ranks of a stage do; siblings do the same.
+// Forwards and backwards of a stage with their estimated times. The siblings of a stage do the same, so the first of
+// its roles is enough.
 std::vector<StageAction> ActionsOf(const StepTime& time, const TimelineRow& row) {
   std::vector<StageAction> actions;
   for (const RoleTime& role : time.roles) {
@@ -106,16 +110,17 @@ std::vector<StageAction> ActionsOf(const StepTime& time, const TimelineRow& row)
   return actions;
 }
 
+// In seconds if the GPU is known, otherwise as a share of the step.
 std::string TimeText(const StepTime& time, double at) {
   return time.seconds ? SecondsText(at) : Percent(at, time.length);
 }
 
-// All of them up to kMostActions of a row, then no more than one box a pixel.
+// Boxes of a row, as wide as they take time.
 void DrawActions(const Plan& plan, const StepTime& time, const TimelineRow& row, double top, double width,
                  Drawing& drawing) {
   const std::string color = ModuleColor(plan, row.module);
   drawing.Rect(0, top, width, kBar, "band");
-  double drawn = -1;
+  double drawn = -1;  // where the last drawn box ends
   const std::vector<StageAction> actions = ActionsOf(time, row);
   const double least = actions.size() > kMostActions ? 0.7 : 0;
   for (const StageAction& action : actions) {
@@ -129,11 +134,12 @@ void DrawActions(const Plan& plan, const StepTime& time, const TimelineRow& row,
   }
 }
 
-// As long as its products take.
+// The same schedule in estimated time (docs/flops.md#time). The drawing is wider than the page, up to 8 times, if there
+// are many actions; it scrolls.
 std::string TimeChart(const Plan& plan, const Timeline& timeline, const StepTime& time) {
   if (time.length <= 0) return "";
   const double bottom = kPitch * static_cast<double>(timeline.rows.size());
-  const Drawing names = Names(timeline, bottom + 20);
+  const Drawing names = StageNames(timeline, bottom + 20);
   size_t most = 0;
   for (const TimelineRow& row : timeline.rows) most = std::max(most, row.ops.size());
   const double room = kWidth - names.width(),
@@ -151,10 +157,12 @@ std::string TimeChart(const Plan& plan, const Timeline& timeline, const StepTime
     Append(text, " (matrix products at ", Percent(kEfficiency, 1), " of the dense peak of ", Escaped(plan.cluster.gpu),
            ", transfers left out): ", SecondsText(time.length), " a step");
   }
-  return Cat(text, ". Ranks wait ", Percent(time.bubble, 1), " of it on average.</p>\n", Chart(names, drawing));
+  return Cat(text, ". Ranks wait ", Percent(time.bubble, 1), " of it on average.</p>\n",
+             ScrollingChart(names, drawing));
 }
 
-std::string Waits(const StepTime& time, const TimelineRow& row) {
+// The share of the step in which a stage's ranks wait.
+std::string WaitText(const StepTime& time, const TimelineRow& row) {
   for (const RoleTime& role : time.roles) {
     for (const RankRange& range : role.role->ranks) {
       if (range.first == row.ranks.first) return Percent(time.length - role.busy, time.length);
@@ -168,7 +176,7 @@ std::string StageTable(const Timeline& timeline, const StepTime& time) {
   for (const TimelineRow& row : timeline.rows) {
     table.Add({Escaped(Cat(row.module, ".s", row.stage)), RanksText(row.ranks.first, row.ranks.count),
                std::to_string(row.warmup), WithCommas(static_cast<int64_t>(row.ops.size() / 2)),
-               Percent(timeline.slots - row.busy, timeline.slots), Waits(time, row)});
+               Percent(timeline.slots - row.busy, timeline.slots), WaitText(time, row)});
   }
   return table.Markup();
 }

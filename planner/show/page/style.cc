@@ -2,11 +2,15 @@
 
 namespace planwright {
 
-// Colours are named by use; modules take m0 to m5 in turn, each as a fill behind text, a stronger fill, and a line.
+// The page's style sheet. Colors are variables, once for light and once for dark:
+//   m0, m0b, m0l   of the first module: a fill behind text, a stronger fill, a line. Modules take m0 to m5 in turn.
+//   c0 to c5       of memory categories, in the order of kMemoryCategories: weights and their state blue, the rest not.
+//   soft, band, axis, limit, worst: by use.
 const char kPageStyle[] = R"css(
 :root {
   color-scheme: light dark;
-  --surface: #fcfcfb; --card: #ffffff; --ink: #14140f; --soft: #5b5a55; --line: #dedcd3; --band: #f1f0ea; --limit: #c8322f;
+  --surface: #fcfcfb; --card: #ffffff; --ink: #14140f; --soft: #5b5a55;
+  --line: #dedcd3; --band: #f1f0ea; --limit: #c8322f;
   --m0: #d3e5fb; --m0b: #8dbbf1; --m0l: #2a78d6;
   --m1: #ccefdf; --m1b: #83d2b2; --m1l: #12855a;
   --m2: #fbe6b8; --m2b: #efbf57; --m2l: #a86f00;
@@ -17,7 +21,8 @@ const char kPageStyle[] = R"css(
 }
 @media (prefers-color-scheme: dark) {
   :root {
-    --surface: #161615; --card: #1e1e1c; --ink: #f3f2ee; --soft: #b4b2aa; --line: #3a3935; --band: #262623; --limit: #f07a76;
+    --surface: #161615; --card: #1e1e1c; --ink: #f3f2ee; --soft: #b4b2aa;
+    --line: #3a3935; --band: #262623; --limit: #f07a76;
     --m0: #1b3f6b; --m0b: #2c66ac; --m0l: #6aa8f0;
     --m1: #12503a; --m1b: #197855; --m1l: #3cc492;
     --m2: #584009; --m2b: #866109; --m2l: #e0a93a;
@@ -34,7 +39,9 @@ h1 { font-size: 26px; line-height: 1.2; margin: 0 0 4px; overflow-wrap: anywhere
 h2 { font-size: 19px; margin: 0 0 10px; }
 h3 { font-size: 15px; margin: 18px 0 6px; }
 p { margin: 4px 0 10px; }
-section { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 16px 20px; margin: 18px 0; }
+section {
+  background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 16px 20px; margin: 18px 0;
+}
 nav a { color: var(--soft); margin-right: 14px; }
 code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; }
 .soft { color: var(--soft); }
@@ -75,14 +82,22 @@ svg .wire { fill: none; stroke-width: 1.2; opacity: .75; }
 svg .wire:hover { opacity: 1; stroke-width: 3; }
 svg .probe:hover { fill: var(--ink); fill-opacity: .12; }
 svg .rank:hover rect, svg .op:hover rect, svg rect.op:hover { stroke: var(--ink); stroke-width: 1.5; }
-.m0 { fill: var(--m0); background: var(--m0); } .m0b { fill: var(--m0b); background: var(--m0b); } .m0l { stroke: var(--m0l); }
-.m1 { fill: var(--m1); background: var(--m1); } .m1b { fill: var(--m1b); background: var(--m1b); } .m1l { stroke: var(--m1l); }
-.m2 { fill: var(--m2); background: var(--m2); } .m2b { fill: var(--m2b); background: var(--m2b); } .m2l { stroke: var(--m2l); }
-.m3 { fill: var(--m3); background: var(--m3); } .m3b { fill: var(--m3b); background: var(--m3b); } .m3l { stroke: var(--m3l); }
-.m4 { fill: var(--m4); background: var(--m4); } .m4b { fill: var(--m4b); background: var(--m4b); } .m4l { stroke: var(--m4l); }
-.m5 { fill: var(--m5); background: var(--m5); } .m5b { fill: var(--m5b); background: var(--m5b); } .m5l { stroke: var(--m5l); }
-.c0 { fill: var(--c0); background: var(--c0); } .c1 { fill: var(--c1); background: var(--c1); } .c2 { fill: var(--c2); background: var(--c2); }
-.c3 { fill: var(--c3); background: var(--c3); } .c4 { fill: var(--c4); background: var(--c4); } .c5 { fill: var(--c5); background: var(--c5); }
+.m0 { fill: var(--m0); background: var(--m0); } .m0b { fill: var(--m0b); background: var(--m0b); }
+.m0l { stroke: var(--m0l); }
+.m1 { fill: var(--m1); background: var(--m1); } .m1b { fill: var(--m1b); background: var(--m1b); }
+.m1l { stroke: var(--m1l); }
+.m2 { fill: var(--m2); background: var(--m2); } .m2b { fill: var(--m2b); background: var(--m2b); }
+.m2l { stroke: var(--m2l); }
+.m3 { fill: var(--m3); background: var(--m3); } .m3b { fill: var(--m3b); background: var(--m3b); }
+.m3l { stroke: var(--m3l); }
+.m4 { fill: var(--m4); background: var(--m4); } .m4b { fill: var(--m4b); background: var(--m4b); }
+.m4l { stroke: var(--m4l); }
+.m5 { fill: var(--m5); background: var(--m5); } .m5b { fill: var(--m5b); background: var(--m5b); }
+.m5l { stroke: var(--m5l); }
+.c0 { fill: var(--c0); background: var(--c0); } .c1 { fill: var(--c1); background: var(--c1); }
+.c2 { fill: var(--c2); background: var(--c2); }
+.c3 { fill: var(--c3); background: var(--c3); } .c4 { fill: var(--c4); background: var(--c4); }
+.c5 { fill: var(--c5); background: var(--c5); }
 @media print { section { break-inside: avoid; } body { padding: 0; } }
 )css";
 

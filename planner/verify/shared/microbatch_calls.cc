@@ -10,8 +10,10 @@
 namespace planwright {
 namespace {
 
-using Key = std::vector<std::pair<std::string_view, std::string_view>>;  // block, frame of the calls of a program
+// Block and frame of each call that a role's list makes for one microbatch.
+using OuterCalls = std::vector<std::pair<std::string_view, std::string_view>>;
 
+// Appends a call and, depth first, all calls inside it.
 void Flatten(const PlanIndex& index, const Block& block, std::string_view frame, std::vector<FrameCall>& calls) {
   const size_t place = calls.size();
   calls.push_back({&block, frame, 0});
@@ -26,23 +28,22 @@ void Flatten(const PlanIndex& index, const Block& block, std::string_view frame,
 
 std::vector<MicrobatchCalls> CallsOfMicrobatches(const PlanIndex& index) {
   std::vector<MicrobatchCalls> found;
-  std::map<std::pair<std::vector<int>, Key>, size_t> seen;
+  std::set<std::pair<std::vector<int>, OuterCalls>> seen;
   for (const Role& role : index.plan().roles) {
-    std::vector<int> stages;  // of the role in each module: roles of two stages are never looked at as one
+    // The role's stage in each module. Two stages may call blocks of equal names and still hold different layers, so
+    // they are never looked at as one.
+    std::vector<int> stages;
     for (const Module& module : index.plan().modules) stages.push_back(Runs(role, module) ? StageOf(role, module) : -1);
-    std::map<int, Key> keys;
+    std::map<int, OuterCalls> outer_calls;
     for (const Instruction& call : role.step) {
-      if (call.kind == OpKind::kCall) keys[call.microbatch].emplace_back(call.block, call.frame);
+      if (call.kind == OpKind::kCall) outer_calls[call.microbatch].emplace_back(call.block, call.frame);
     }
-    for (auto& [microbatch, key] : keys) {
-      auto [it, inserted] = seen.emplace(std::pair(stages, key), found.size());
-      if (inserted) {
-        MicrobatchCalls& calls = found.emplace_back(MicrobatchCalls{&role, {}, {}});
-        for (const auto& [name, frame] : key) {
-          if (const Block* block = index.block(name)) Flatten(index, *block, frame, calls.calls);
-        }
+    for (auto& [microbatch, outer] : outer_calls) {
+      if (!seen.emplace(stages, outer).second) continue;
+      MicrobatchCalls& calls = found.emplace_back(MicrobatchCalls{&role, {}});
+      for (const auto& [name, frame] : outer) {
+        if (const Block* block = index.block(name)) Flatten(index, *block, frame, calls.calls);
       }
-      if (found[it->second].role == &role) found[it->second].microbatches.push_back(microbatch);
     }
   }
   return found;
@@ -56,9 +57,9 @@ std::vector<FramePair> PairsOf(const std::vector<MicrobatchCalls>& microbatches)
     for (const FrameCall& call : microbatch.calls) {
       FramePair& pair = frames[call.frame];
       if (!pair.forward) {
-        pair = {microbatch.role, call.frame, call.block, nullptr, {}};
+        pair = {call.frame, call.block, nullptr, {}};
       } else {
-        // between the first and the last: the forward, run again
+        // What was the last call until now was not the backward.
         if (pair.backward) pair.again.push_back(pair.backward);
         pair.backward = call.block;
       }

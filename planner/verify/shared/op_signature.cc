@@ -13,10 +13,11 @@ namespace {
 
 using std::string;
 
-DimIndex ParseDim(const string& word) {
-  DimIndex dim;
+// The text is part of this program: a mistake in it is a bug of ours, which Require and Bug report.
+SignatureDim ParseDim(const string& word) {
+  SignatureDim dim;
   dim.index = word[0];
-  if (word == "_") return dim;
+  if (word == "_") return dim;  // whole, of any size
   if (std::isdigit(static_cast<unsigned char>(word[0]))) {
     dim.number = std::stoll(word);
     dim.index = '_';
@@ -28,7 +29,7 @@ DimIndex ParseDim(const string& word) {
     for (char factor : word.substr(1, word.size() - 2)) dim.factors.emplace_back(1, factor);
     return dim;
   }
-  if (word.back() != '~') dim.name = word;
+  if (word.back() != '~') dim.name = word;  // "f~": the index alone, with no size to compare
   return dim;
 }
 
@@ -43,13 +44,13 @@ OperandSignature ParseOperand(const string& text) {
     } else if (word == "...") {
       operand.repeats = true;
     } else if (word[0] == '+' || word[0] == '!' || word.back() == ':') {
-      for (char mark : word) {
+      for (char mark : word) {  // marks before the dims: "+w:", "!i:", "+!"
         switch (mark) {
           case '+': operand.linear = true; break;
           case '!': operand.of_rank = true; break;
-          case 'w': operand.dtype = OperandSignature::Kind::kWide; break;
-          case 'i': operand.dtype = OperandSignature::Kind::kInt64; break;
-          case 'd': operand.dtype = OperandSignature::Kind::kFp64; break;
+          case 'w': operand.dtype = OperandSignature::DTypeClass::kWide; break;
+          case 'i': operand.dtype = OperandSignature::DTypeClass::kInt64; break;
+          case 'd': operand.dtype = OperandSignature::DTypeClass::kFp64; break;
           case ':': break;
           default: Bug("mark in a signature: " + word);
         }
@@ -70,6 +71,7 @@ std::vector<OperandSignature> ParseList(std::string_view text) {
   return operands;
 }
 
+// "inputs | parameters | gradients -> outputs"; sections that are missing at the end are empty.
 OpSignature ParseSignature(std::string_view text) {
   const size_t arrow = text.find("->");
   Require(arrow != std::string_view::npos, "signature without ->: " + string(text));
@@ -85,6 +87,7 @@ OpSignature ParseSignature(std::string_view text) {
   return signature;
 }
 
+// `over_cp`: where the attribute cp is above 1, if the kind has other operands there.
 struct Signatures {
   std::optional<OpSignature> plain, over_cp;
 };
@@ -116,11 +119,13 @@ const OperandSignature* OperandAt(const std::vector<OperandSignature>& list, siz
 }
 
 bool CountFits(const std::vector<OperandSignature>& list, size_t count, const Instruction& instruction) {
-  size_t least = 0;
+  size_t least = 0;  // operands that must be present
   for (const OperandSignature& operand : list) {
-    const bool there = operand.optional && !operand.with.empty() && instruction.attributes.contains(operand.with);
-    if (operand.optional && !operand.with.empty() && !there && count == list.size()) return false;
-    least += operand.optional && !there ? 0 : 1;
+    const bool by_attribute = operand.optional && !operand.with.empty();
+    const bool required = !operand.optional || (by_attribute && instruction.attributes.contains(operand.with));
+    // Optional operands are last in their list, so a full list includes this one.
+    if (by_attribute && !required && count == list.size()) return false;
+    if (required) ++least;
   }
   return count >= least && (count <= list.size() || (!list.empty() && list.back().repeats));
 }

@@ -1,4 +1,5 @@
-// The operands of compute instructions in index notation, as the table of operations (ops.def) has them.
+// The operands of compute instructions in index notation, read from the table of operations. The notation is described
+// at the head of planner/plan/ops.def.
 #pragma once
 
 #include <string>
@@ -8,39 +9,38 @@
 
 namespace planwright {
 
-// One dim of an operand.
-struct DimIndex {
-  char index = 0;                    // 't': may be cut. 'T', '_', digits: whole on every rank of an axis
+// One dim of an operand: "t", "f2", "_", "16", "(tBK)".
+struct SignatureDim {
+  // The index. Dims of one index are cut together. 'a' to 'z': may be cut over an axis; others: whole on every rank.
+  char index = 0;
   std::string name;                  // dims of one name have one size; empty: not compared
-  int64_t number = -1;               // a literal size
-  std::vector<std::string> factors;  // a product of named sizes
-
-  bool can_be_cut() const { return index >= 'a' && index <= 'z'; }
+  int64_t number = -1;               // a literal size; -1: none
+  std::vector<std::string> factors;  // a product of named sizes; empty: none
 };
 
 struct OperandSignature {
-  enum class Kind { kPlan, kWide, kInt64, kFp64 };
-  Kind dtype = Kind::kPlan;
-  bool linear = false;   // may be a partial sum over an axis
-  bool of_rank = false;  // rows behind the token dispatch
+  enum class DTypeClass { kPlan, kWide, kInt64, kFp64 };  // kPlan: the plan's precision; kWide: fp32 at least
+  DTypeClass dtype = DTypeClass::kPlan;
+  bool linear = false;   // may be a partial sum over an axis: the operation is linear in it
+  bool of_rank = false;  // rows behind the token dispatch, which belong to their rank
   bool optional = false;
-  std::string with;  // of an optional one: it is there where the instruction has this attribute
+  std::string with;  // attribute with which an optional operand is present; empty: present or not, as it likes
   bool repeats = false;
   bool leading = false;  // any leading dims before `dims`
-  std::vector<DimIndex> dims;
+  std::vector<SignatureDim> dims;
 };
 
 struct OpSignature {
   std::vector<OperandSignature> inputs, parameters, gradients, outputs;
 };
 
-// Null for kinds that are no compute instruction, and for local_slice, which is a change of layout.
+// Null: the kind is no compute instruction, or it is local_slice, which only changes the layout of a value.
 const OpSignature* SignatureOf(const Instruction& instruction);
 
-// The signature of operand `i` of a list of `count` operands, or null if there is none: the last may repeat.
+// The signature of operand `i`, or null if there is none. The last signature of a list may repeat.
 const OperandSignature* OperandAt(const std::vector<OperandSignature>& list, size_t i);
 
-// Whether `count` operands fit the list of an instruction.
+// Whether an instruction may have `count` operands of this list.
 bool CountFits(const std::vector<OperandSignature>& list, size_t count, const Instruction& instruction);
 
 }  // namespace planwright

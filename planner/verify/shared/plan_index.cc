@@ -11,21 +11,24 @@ PlanIndex::PlanIndex(const Plan& plan) : plan_(plan) {
     modules_.emplace(module.name, &module);
     for (const Storage& storage : module.storages) storages_[storage.frame].push_back(&storage);
   }
-  std::set<Visited> visited;
-  for (const Block& block : plan.blocks) Visit(block.body, "", visited);
+  std::set<BlockInFrame> visited;
+  // Calls inside a block that name their frame count even where no role calls the block: rules look at all blocks.
+  for (const Block& block : plan.blocks) CollectFrames(block.body, "", visited);
   for (const Role& role : plan.roles) {
-    for (const auto* list : {&role.setup, &role.step, &role.teardown}) Visit(*list, "", visited);
+    for (const auto* list : {&role.setup, &role.step, &role.teardown}) CollectFrames(*list, "", visited);
   }
 }
 
-void PlanIndex::Visit(const std::vector<Instruction>& body, std::string_view frame, std::set<Visited>& visited) {
+void PlanIndex::CollectFrames(const std::vector<Instruction>& body, std::string_view frame,
+                              std::set<BlockInFrame>& visited) {
   for (const Instruction& call : body) {
     const Block* called = call.kind == OpKind::kCall ? block(call.block) : nullptr;
     if (!called) continue;
+    // A call without a frame runs in that of the call around it.
     const std::string_view inner = call.frame.empty() ? frame : std::string_view(call.frame);
     if (inner.empty() || !visited.emplace(called, inner).second) continue;
     frames_[called].push_back(inner);
-    Visit(called->body, inner, visited);
+    CollectFrames(called->body, inner, visited);
   }
 }
 
@@ -35,17 +38,18 @@ const std::vector<std::string_view>& PlanIndex::FramesOf(const Block& block) con
   return it == frames_.end() ? kNone : it->second;
 }
 
-const std::vector<const Storage*>& PlanIndex::StoragesOf(const Module&, std::string_view frame) const {
+const std::vector<const Storage*>& PlanIndex::StoragesOf(std::string_view frame) const {
   static const std::vector<const Storage*> kNone;
   auto it = storages_.find(frame);
   return it == storages_.end() ? kNone : it->second;
 }
 
 Slot PlanIndex::SlotOf(const Module& module, std::string_view frame, std::string_view slot) const {
-  for (const Storage* storage : StoragesOf(module, frame)) {
+  for (const Storage* storage : StoragesOf(frame)) {
     if (storage->slot != slot) continue;
     Slot found{.storage = storage};
-    if (storage->parameters.empty()) return found;
+    if (storage->parameters.empty()) return found;  // VerifyStorage
+    // Parameters that are joined in one storage are cut in the same way, so the first speaks for all.
     const Parameter& parameter = module.parameters[storage->parameters.front()];
     found.trained = parameter.trained;
     if (parameter.shard_dim < 0) return found;

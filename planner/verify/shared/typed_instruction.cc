@@ -26,6 +26,24 @@ string HeldText(const Held& held) {
   return "";
 }
 
+bool SameType(const ValueType& a, const ValueType& b) {
+  return a.dtype == b.dtype && a.dims == b.dims && a.layout == b.layout && a.gradient == b.gradient && a.host == b.host;
+}
+
+const ValueType* TypeOfValue(const Block& block, const string& name) {
+  for (const Instruction& instruction : block.body) {
+    for (const Output& output : instruction.outputs) {
+      if (output.name == name) return &output.type;
+    }
+  }
+  for (const auto* list : {&block.inputs, &block.takes}) {
+    for (const Output& output : *list) {
+      if (output.name == name) return &output.type;
+    }
+  }
+  return nullptr;
+}
+
 string DimText(const Dim& dim) {
   const auto* number = std::get_if<int64_t>(&dim);
   return number ? absl::StrCat(*number) : std::get<string>(dim);

@@ -9,8 +9,7 @@
 
 namespace planwright {
 
-// Types are those of the block's values; a rule that meets a name without a type skips the instruction, and
-// VerifyValues reports the name.
+// A rule that cannot find the type of an input makes none of these: VerifyValues reports the name.
 struct TypedInstruction {
   const Instruction* instruction = nullptr;
   std::vector<const ValueType*> inputs;
@@ -31,6 +30,13 @@ struct Held {
 Held HeldOver(const ValueType& type, Axis axis);
 Held HeldOver(const Layout& layout, Axis axis);
 std::string HeldText(const Held& held);  // "cut along dim 0", "whole", "a partial sum"
+
+// Whether two types agree in everything: dtype, dims, layout, layout of the gradient, and place in memory.
+bool SameType(const ValueType& a, const ValueType& b);
+
+// The type of a value of a block: an input, a value taken from the forward, or one that an instruction makes. Null: the
+// block has no such value.
+const ValueType* TypeOfValue(const Block& block, const std::string& name);
 
 std::string DimText(const Dim& dim);           // "4096", or the name of a run-time size
 std::string ShapeText(const ValueType& type);  // "bf16[4096,1,2688]"

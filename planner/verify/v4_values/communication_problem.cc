@@ -13,10 +13,10 @@ using State = AxisLayout::State;
 
 string Over(Axis axis) { return absl::StrCat(" over ", string(AxisName(axis))); }
 
-// One instruction that turns a value into another over the axes of a group.
-class Change {
+// One instruction that turns the layout of a value into another over `axes`. Keeps the first problem that it finds.
+class LayoutChange {
  public:
-  Change(const TypedInstruction& typed, const PlanIndex& index, const Module& module, std::vector<Axis> axes)
+  LayoutChange(const TypedInstruction& typed, const Module& module, std::vector<Axis> axes)
       : op_(*typed.instruction), in_(*typed.inputs.front()), out_(op_.outputs.front().type), module_(module),
         axes_(std::move(axes)) {
     if (in_.dtype != out_.dtype)
@@ -24,22 +24,23 @@ class Change {
     for (Axis axis : kLayoutAxes) {
       const bool changes = std::find(axes_.begin(), axes_.end(), axis) != axes_.end();
       if (!changes && module.grid.size(axis) > 1 && HeldOver(in_, axis) != HeldOver(out_, axis)) {
-        Fail(absl::StrCat("changes a layout", Over(axis), ", an axis that it does not communicate over"));
+        Fail(absl::StrCat("changes the layout", Over(axis), ", an axis that it does not communicate over"));
       }
     }
-    (void)index;
   }
 
   RuleProblem Take() { return {rule_, std::move(problem_)}; }
 
-  // What ops.def says of the kind. `maximum`: as in CommunicationProblem.
-  void Move(const OpInfo& info, bool maximum) {
+  // Kinds with a `moves` line in ops.def. `maximum`: as in CommunicationProblem.
+  void CheckMoves(const OpInfo& info, bool maximum) {
     using Form = OpInfo::Moves::Form;
     const OpInfo::Moves& moves = *info.moves;
     if (info.FindAttribute("reduce")) {
       const string* reduce = op_.FindText("reduce");
       const string wanted = maximum ? "max" : "sum";
-      if (!reduce || *reduce != wanted) Fail(absl::StrCat("must reduce ", op_.inputs[0], " by ", wanted), "V6");
+      if (!reduce || *reduce != wanted) {
+        Fail(absl::StrCat("reduces ", op_.inputs[0], " by ", reduce ? *reduce : "nothing", ", not by ", wanted), "V6");
+      }
     }
     const int64_t dim = moves.dim.empty() ? -1 : DimOf(moves.dim.c_str());
     const bool cut_before = moves.from == Form::kCut, cut_after = moves.to == Form::kCut;
@@ -51,101 +52,83 @@ class Change {
       }
       if (cut_before) Must(in_, op_.inputs[0], axis, part);
       Must(out_, op_.outputs[0].name, axis, cut_after ? part : Held{});
-      if (!moves.dim.empty()) OuterFirst(cut_after ? in_ : out_, axis, dim);
+      if (!moves.dim.empty() && axis == Axis::kCp) CheckOrderOfCuts(dim, cut_after);
     }
     const int64_t n = module_.grid.size(axes_);
-    SameDims(dim, cut_before ? n : 1, cut_after ? n : 1);
+    CheckDims(dim, cut_before ? n : 1, cut_after ? n : 1);
   }
 
-  void Reshard() {
+  // reshard: cut along one dim before, along another after. Over cp a layer goes from the sequence to heads and
+  // features in this way, and back (docs/layouts/sequence.md#context-parallelism).
+  void CheckReshard() {
     const int64_t from = DimOf("from_dim"), to = DimOf("to_dim");
     const int64_t* zigzag = op_.FindInteger("zigzag_dim");
-    if (zigzag && *zigzag != from && *zigzag != to) Fail("has a zigzag dim that it does not move");
-    if (from == to) Fail("moves the cut from a dim to itself");
+    if (zigzag && *zigzag != from && *zigzag != to) {
+      Fail(absl::StrCat("has zigzag_dim ", *zigzag, ", which is neither from_dim ", from, " nor to_dim ", to));
+    }
+    if (from == to) Fail(absl::StrCat("moves the cut from dim ", from, " to itself"));
     for (Axis axis : axes_) {
       Must(in_, op_.inputs[0], axis, {State::kSharded, static_cast<int>(from), zigzag && *zigzag == from});
       Must(out_, op_.outputs[0].name, axis, {State::kSharded, static_cast<int>(to), zigzag && *zigzag == to});
     }
-    Segments(zigzag && *zigzag == to ? from : to, zigzag && *zigzag == to ? in_ : out_);
+    // The sequence is the dim in zigzag order; segments are of the other one, the features.
+    CheckSegments(zigzag && *zigzag == to ? from : to, zigzag && *zigzag == to ? in_ : out_);
     const int64_t n = module_.grid.size(axes_);
     if (in_.dims.size() != out_.dims.size()) return Fail("changes the number of dims");
     for (size_t i = 0; i < in_.dims.size(); ++i) {
-      const int64_t up = static_cast<int64_t>(i) == from ? n : 1, down = static_cast<int64_t>(i) == to ? n : 1;
-      CheckDim(i, up, down);
+      CheckDim(i, static_cast<int64_t>(i) == from ? n : 1, static_cast<int64_t>(i) == to ? n : 1);
     }
   }
 
-  // Parts of the dim that are each cut by themselves make up the whole of it: n times what a rank has where it is cut.
-  void Segments(int64_t dim, const ValueType& cut) {
-    const auto* segments = op_.FindIntegers("segments");
-    if (!segments || dim >= static_cast<int64_t>(cut.dims.size())) return;
-    const int64_t n = module_.grid.size(axes_);
-    int64_t sum = 0;
-    for (int64_t segment : *segments) {
-      if (segment % n != 0) Fail(absl::StrCat("cuts a segment of ", segment, " into ", n, " unequal parts"));
-      sum += segment;
-    }
-    const auto* local = std::get_if<int64_t>(&cut.dims[static_cast<size_t>(dim)]);
-    if (local && *local * n != sum) Fail(absl::StrCat("has segments that make ", sum, " of ", *local * n));
-  }
-
-  void SliceRows() {
+  // slice_rows: each rank keeps its part of the rows.
+  void CheckSliceRows() {
     for (Axis axis : axes_) {
       Must(in_, op_.inputs[0], axis, {});
       Must(out_, op_.outputs[0].name, axis, {State::kSharded, 0, false});
     }
-    SameRows();
+    CheckDimsOfRow();
   }
 
-  // Rows of all members, each with its own count; run-time sizes, so only the rest of the shape can be compared.
-  void GatherRows(const std::vector<const ValueType*>& inputs, bool reduces) {
-    // Counts of a dispatch have a row for each source; without one they are flat, and rows are a number of them.
-    if (inputs.size() != 2) return Fail("needs rows and counts");
+  // all_gather_v and reduce_scatter_v: rows of all members, each with its own count. Counts are run-time numbers, so of
+  // the rows only the rest of the shape can be compared.
+  void CheckGatherRows(const std::vector<const ValueType*>& inputs, bool reduces) {
+    if (inputs.size() != 2) return Fail(absl::StrCat("reads ", inputs.size(), " values, not rows and their counts"));
     const ValueType& pieces = reduces ? out_ : in_;
+    // Counts of rows behind the token dispatch have a row for each rank that sent some. Others are one number a rank.
     const bool of_experts = std::find(axes_.begin(), axes_.end(), Axis::kExpertTp) != axes_.end();
     const bool dispatched = of_experts && !pieces.dims.empty() && std::holds_alternative<string>(pieces.dims[0]);
     if (inputs[1]->dtype != DType::kInt64 || inputs[1]->dims.size() != (dispatched ? 2U : 1U)) {
-      Fail(absl::StrCat("reads ", op_.inputs[1], " as counts of other rows"));
+      Fail(absl::StrCat("reads ", op_.inputs[1], " of ", ShapeText(*inputs[1]),
+                        " as counts of rows, which are int64 of ", dispatched ? 2 : 1, " dims"));
     }
     for (Axis axis : axes_) {
       if (reduces) MustBePartial(axis);
-      Must(reduces ? out_ : in_, reduces ? op_.outputs[0].name : op_.inputs[0], axis, {State::kSharded, 0, false});
+      Must(pieces, reduces ? op_.outputs[0].name : op_.inputs[0], axis, {State::kSharded, 0, false});
       if (!reduces) Must(out_, op_.outputs[0].name, axis, {});
     }
-    SameRows();
-    GatheredRows(pieces, reduces ? in_ : out_);
+    CheckDimsOfRow();
+    CheckGatheredRows(pieces, reduces ? in_ : out_);
   }
 
-  // A number of rows from each, or a run-time size from each and then in all (VerifyRunTimeSizes says which).
-  void GatheredRows(const ValueType& pieces, const ValueType& all) {
-    if (pieces.dims.empty() || all.dims.empty()) return Fail("moves rows of values that have none");
-    const auto *part = std::get_if<int64_t>(&pieces.dims[0]), *whole = std::get_if<int64_t>(&all.dims[0]);
-    const bool fits = part && whole ? *part * module_.grid.size(axes_) == *whole : !part && !whole;
-    if (!fits)
-      Fail(absl::StrCat("has ", ShapeText(pieces), " of each of ", module_.grid.size(axes_), " and ", ShapeText(all),
-                        " of all"));
-  }
-
-  // Rows that this rank counted itself (a number of them) go with its own counts [E], rows that it is sent (a run-time
-  // size) with [P, ...].
-  void DispatchRows(const std::vector<const ValueType*>& inputs) {
-    SameRows();
-    if (inputs.size() != 3) return Fail("needs rows, what it sends and what it receives");
-    const auto own = [](const ValueType& rows) {
+  // all_to_all_v: rows that this rank counted itself (their dim is a number) go with its own counts [E]; rows that it
+  // receives (their dim is a run-time size) go with a row of counts for each sender.
+  void CheckDispatchRows(const std::vector<const ValueType*>& inputs) {
+    CheckDimsOfRow();
+    if (inputs.size() != 3) {
+      return Fail(absl::StrCat("reads ", inputs.size(),
+                               " values, not rows, the counts that it sends and the counts that it receives"));
+    }
+    const auto counted_here = [](const ValueType& rows) {
       return !rows.dims.empty() && std::holds_alternative<int64_t>(rows.dims[0]);
     };
     for (int side : {0, 1}) {
       const ValueType& counts = *inputs[static_cast<size_t>(side) + 1];
-      const bool fits = counts.dtype == DType::kInt64 && counts.dims.size() == (own(side == 0 ? in_ : out_) ? 1 : 2);
-      if (!fits)
-        Fail(absl::StrCat("reads ", op_.inputs[static_cast<size_t>(side) + 1], " as the counts that it ",
-                          side == 0 ? "sends" : "receives"));
+      const size_t dims = counted_here(side == 0 ? in_ : out_) ? 1 : 2;
+      if (counts.dtype == DType::kInt64 && counts.dims.size() == dims) continue;
+      Fail(absl::StrCat("reads ", op_.inputs[static_cast<size_t>(side) + 1], " of ", ShapeText(counts),
+                        " as the counts that it ", side == 0 ? "sends" : "receives", ", which are int64 of ", dims,
+                        " dims"));
     }
-  }
-
-  void SameRows() {
-    if (in_.dims.size() != out_.dims.size()) return Fail("changes the number of dims");
-    for (size_t i = 1; i < in_.dims.size(); ++i) CheckDim(i, 1, 1);
   }
 
  private:
@@ -155,16 +138,51 @@ class Change {
     rule_ = rule;
   }
 
+  // Each segment of the dim is cut by itself (x | B | C, heads), so that every rank gets a part of each. Together they
+  // are the whole dim: n times what a rank has where the dim is cut.
+  void CheckSegments(int64_t dim, const ValueType& cut) {
+    const auto* segments = op_.FindIntegers("segments");
+    if (!segments || dim >= static_cast<int64_t>(cut.dims.size())) return;
+    const int64_t n = module_.grid.size(axes_);
+    int64_t sum = 0;
+    for (int64_t segment : *segments) {
+      if (segment % n != 0) Fail(absl::StrCat("cuts a segment of ", segment, " into ", n, " unequal parts"));
+      sum += segment;
+    }
+    const auto* local = std::get_if<int64_t>(&cut.dims[static_cast<size_t>(dim)]);
+    if (local && *local * n != sum) {
+      Fail(absl::StrCat("has segments of ", sum, " together along dim ", dim, ", which has ", *local * n, " over ", n,
+                        " ranks"));
+    }
+  }
+
+  // Rows in numbers: as many from each member. Rows in run-time sizes: another size for what all members have together
+  // (VerifyRunTimeSizes says which).
+  void CheckGatheredRows(const ValueType& pieces, const ValueType& all) {
+    if (pieces.dims.empty() || all.dims.empty()) return Fail("moves rows of a value that has no dims");
+    const auto *part = std::get_if<int64_t>(&pieces.dims[0]), *whole = std::get_if<int64_t>(&all.dims[0]);
+    const bool fits = part && whole ? *part * module_.grid.size(axes_) == *whole : !part && !whole;
+    if (fits) return;
+    Fail(absl::StrCat("has pieces of ", ShapeText(pieces), " on ", module_.grid.size(axes_), " ranks and ",
+                      ShapeText(all), " of all ranks"));
+  }
+
+  // All dims behind the rows stay as they are.
+  void CheckDimsOfRow() {
+    if (in_.dims.size() != out_.dims.size()) return Fail("changes the number of dims");
+    for (size_t i = 1; i < in_.dims.size(); ++i) CheckDim(i, 1, 1);
+  }
+
   bool Zigzag() {
     const int64_t* zigzag = op_.FindInteger("zigzag");
-    if (zigzag && *zigzag != 1) Fail(absl::StrCat("has a zigzag of ", *zigzag, ": it is 1, or not there"));
+    if (zigzag && *zigzag != 1) Fail(absl::StrCat("has zigzag ", *zigzag, "; it may be 1 or absent"));
     return zigzag != nullptr;
   }
 
   int64_t DimOf(const char* name) {
     const int64_t* dim = op_.FindInteger(name);
     if (!dim) {
-      Fail(absl::StrCat("declares no `", name, "`: an axis of joining or cutting is never inferred"));
+      Fail(absl::StrCat("lacks the attribute ", name, ": the dim to join or cut is never guessed from shapes"));
     } else if (*dim < 0 || *dim >= static_cast<int64_t>(in_.dims.size())) {
       Fail(absl::StrCat("works along dim ", *dim, " of a value of ", in_.dims.size(), " dims"));
     } else {
@@ -182,30 +200,30 @@ class Change {
   void MustBePartial(Axis axis) {
     const Held held = HeldOver(in_, axis);
     if (held.state == State::kPartial) return;
-    Fail(
-        absl::StrCat("reduces ", op_.inputs[0], Over(axis), ", where it is ", HeldText(held),
-                     held.state == State::kReplicated ? ": the sum would count it once a rank" : ", not a partial sum"),
-        "V6");
+    const char* why =
+        held.state == State::kReplicated ? ": the sum would count it once for each rank" : ", not a partial sum";
+    Fail(absl::StrCat("reduces ", op_.inputs[0], Over(axis), ", where it is ", HeldText(held), why), "V6");
   }
 
-  // cp cuts a dim before tp does, so it is joined after.
-  void OuterFirst(const ValueType& type, Axis axis, int64_t dim) {
-    if (axis != Axis::kCp) return;
-    const Held inner = HeldOver(type, Axis::kTp);
-    if (module_.grid.tp > 1 && inner.state == State::kSharded && inner.dim == dim) {
-      Fail(absl::StrCat("works over cp along dim ", dim, ", which tp cuts further: tp comes first"));
-    }
+  // Where both cut the sequence, cp cuts the whole and tp cuts what cp left (Layout in planner/plan/instruction.h). So
+  // it is joined over tp first. The other order would put pieces side by side that are not neighbours.
+  void CheckOrderOfCuts(int64_t dim, bool cuts) {
+    const Held inner = HeldOver(cuts ? in_ : out_, Axis::kTp);
+    if (module_.grid.tp == 1 || inner.state != State::kSharded || inner.dim != dim) return;
+    Fail(cuts ? absl::StrCat("cuts dim ", dim, " over cp, though tp has cut it already: cp must cut first")
+              : absl::StrCat("joins dim ", dim, " over cp, though tp still cuts it: tp must be joined first"));
   }
 
+  // A dim becomes `up` times as long and then 1/`down` of that. A run-time size must stay the same.
   void CheckDim(size_t i, int64_t up, int64_t down) {
     const auto *from = std::get_if<int64_t>(&in_.dims[i]), *to = std::get_if<int64_t>(&out_.dims[i]);
     const bool fits = from && to ? *from * up == *to * down : in_.dims[i] == out_.dims[i];
-    if (!fits)
-      Fail(absl::StrCat("makes ", ShapeText(out_), " of ", ShapeText(in_), ": dim ", i,
-                        " does not follow from the group's size"));
+    if (fits) return;
+    Fail(absl::StrCat("makes ", ShapeText(out_), " of ", ShapeText(in_), ": dim ", i,
+                      " does not follow from the group's ", module_.grid.size(axes_), " ranks"));
   }
 
-  void SameDims(int64_t changed, int64_t up, int64_t down) {
+  void CheckDims(int64_t changed, int64_t up, int64_t down) {
     if (in_.dims.size() != out_.dims.size()) return Fail("changes the number of dims");
     for (size_t i = 0; i < in_.dims.size(); ++i) {
       const bool here = static_cast<int64_t>(i) == changed;
@@ -221,25 +239,29 @@ class Change {
   string problem_;
 };
 
-// A rank's counts are its own.
-string CountsLayout(const ValueType& counts) {
-  return counts.layout.empty() && !counts.gradient ? "" : "makes counts with a layout";
+// Counts are each rank's own: they have no layout.
+string CountsLayoutProblem(const ValueType& counts) {
+  return counts.layout.empty() && !counts.gradient ? "" : "gives counts a layout or a gradient";
 }
 
-// counts of all experts -> what each member sends to the experts here.
-string AllToAllProblem(const TypedInstruction& typed, const Module& module, const std::vector<Axis>& axes) {
+// all_to_all: counts of rows for all experts [E] -> for each member, what it sends to the experts here [P, E/P].
+string CountExchangeProblem(const TypedInstruction& typed, const Module& module, const std::vector<Axis>& axes) {
   const ValueType &in = *typed.inputs.front(), &out = typed.instruction->outputs.front().type;
-  if (in.dtype != DType::kInt64 || out.dtype != DType::kInt64) return "exchanges counts that are no integers";
-  if (in.dims.size() != 1 || out.dims.size() != 2) return "needs counts of all experts and makes a row for each member";
+  if (in.dtype != DType::kInt64 || out.dtype != DType::kInt64) return "exchanges counts that are not int64";
+  if (in.dims.size() != 1 || out.dims.size() != 2) {
+    return absl::StrCat("makes ", ShapeText(out), " of ", ShapeText(in),
+                        ", not a row for each member of counts of all experts");
+  }
   const auto* experts = std::get_if<int64_t>(&in.dims[0]);
   const auto *members = std::get_if<int64_t>(&out.dims[0]), *local = std::get_if<int64_t>(&out.dims[1]);
   if (!experts || !members || !local || *members != module.grid.size(axes) || *members * *local != *experts) {
     return absl::StrCat("makes ", ShapeText(out), " of ", ShapeText(in), " among ", module.grid.size(axes), " members");
   }
-  return CountsLayout(out);
+  return CountsLayoutProblem(out);
 }
 
-// Row counts are each member's own, whatever their layout says that they add up to.
+// An all_gather of row counts, such as those of expert rows over expert_tp. Counts are each member's own, so the
+// layouts that `moves` asks for mean nothing here.
 bool IsCountGather(const TypedInstruction& typed) {
   const Instruction& op = *typed.instruction;
   return op.kind == OpKind::kAllGather && typed.inputs.front()->dtype == DType::kInt64 && op.outputs.front().type.host;
@@ -248,7 +270,7 @@ bool IsCountGather(const TypedInstruction& typed) {
 string CountGatherProblem(const TypedInstruction& typed, const Module& module, const std::vector<Axis>& axes) {
   const ValueType &in = *typed.inputs.front(), &out = typed.instruction->outputs.front().type;
   const int64_t* dim = typed.instruction->FindInteger("dim");
-  if (!dim || *dim != 0) return "joins counts along another dim than 0";
+  if (!dim || *dim != 0) return absl::StrCat("joins counts along dim ", dim ? *dim : -1, ", not 0");
   bool fits = out.dtype == DType::kInt64 && in.dims.size() == out.dims.size();
   for (size_t i = 0; fits && i < in.dims.size(); ++i) {
     const auto *from = std::get_if<int64_t>(&in.dims[i]), *to = std::get_if<int64_t>(&out.dims[i]);
@@ -256,7 +278,7 @@ string CountGatherProblem(const TypedInstruction& typed, const Module& module, c
   }
   if (!fits)
     return absl::StrCat("makes ", ShapeText(out), " of ", ShapeText(in), " among ", module.grid.size(axes), " members");
-  return CountsLayout(out);
+  return CountsLayoutProblem(out);
 }
 
 }  // namespace
@@ -265,38 +287,40 @@ RuleProblem CommunicationProblem(const TypedInstruction& typed, const PlanIndex&
                                  bool maximum) {
   const Instruction& op = *typed.instruction;
   const bool slice = op.kind == OpKind::kLocalSlice || op.kind == OpKind::kSliceRows;
-  if (op.outputs.size() != 1 || typed.inputs.empty()) return {"V4", "has other operands than its kind takes"};
+  if (op.outputs.size() != 1 || typed.inputs.empty()) return {"V4", "does not have an input and exactly one output"};
   std::vector<Axis> axes;
   if (slice) {
     const string* name = op.FindText("axis");
     const auto axis = name ? AxisFromName(*name) : std::optional<Axis>(Axis::kTp);
-    if (!axis) return {"V4", "slices over an axis that does not exist"};
+    if (!axis) return {"V4", absl::StrCat("slices over ", *name, ", which is no axis")};
     if (module.grid.size(*axis) > 1) axes = {*axis};
   } else {
     const Group* group = index.group(op.group);
     if (!group) return {"V4", absl::StrCat("names group ", op.group, ", which does not exist")};
     if (group->module != module.name)
-      return {"V4", absl::StrCat("communicates over ", op.group, ", which is no group of ", module.name)};
+      return {"V4",
+              absl::StrCat("communicates over ", op.group, ", a group of ", group->module, ", not of ", module.name)};
     axes = index.WideAxes(*group);
   }
-  if (axes.empty()) return {"V4", "works over one rank alone"};
+  if (axes.empty()) return {"V4", "works over a group of one rank"};
   const bool dispatch = op.kind == OpKind::kAllToAll || op.kind == OpKind::kAllToAllV;
   if (dispatch && axes != std::vector<Axis>{Axis::kEp}) {
-    return {"V4", absl::StrCat("dispatches tokens over ", op.group, ", whose ranks do not share the experts")};
+    return {"V4", absl::StrCat("dispatches tokens over ", op.group, ", whose axes above 1 are not ep alone")};
   }
   if (IsCountGather(typed)) return {"V4", CountGatherProblem(typed, module, axes)};
-  Change change(typed, index, module, axes);
+  LayoutChange change(typed, module, axes);
   switch (op.kind) {
-    case OpKind::kSliceRows: change.SliceRows(); break;
-    case OpKind::kReshard: change.Reshard(); break;
-    case OpKind::kAllGatherV: change.GatherRows(typed.inputs, false); break;
-    case OpKind::kReduceScatterV: change.GatherRows(typed.inputs, true); break;
-    case OpKind::kAllToAllV: change.DispatchRows(typed.inputs); break;
-    case OpKind::kAllToAll: return {"V4", AllToAllProblem(typed, module, axes)};
+    case OpKind::kSliceRows: change.CheckSliceRows(); break;
+    case OpKind::kReshard: change.CheckReshard(); break;
+    case OpKind::kAllGatherV: change.CheckGatherRows(typed.inputs, false); break;
+    case OpKind::kReduceScatterV: change.CheckGatherRows(typed.inputs, true); break;
+    case OpKind::kAllToAllV: change.CheckDispatchRows(typed.inputs); break;
+    case OpKind::kAllToAll: return {"V4", CountExchangeProblem(typed, module, axes)};
     default:
       const OpInfo& info = InfoOf(op.kind);
-      if (!info.moves) return {"V4", "stands in a block, and no rule says what it does to layouts"};
-      change.Move(info, maximum);
+      if (!info.moves)
+        return {"V4", "is in a block, though the table of operations does not say what it does to layouts"};
+      change.CheckMoves(info, maximum);
   }
   return change.Take();
 }

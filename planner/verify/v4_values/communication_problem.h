@@ -1,5 +1,9 @@
-// V4 and V6 of instructions that change who holds what: collectives inside a block, and the local slice. What is
-// reduced must be a sum to be finished, what is gathered must be cut, and the sizes follow the group's.
+// V4 of instructions that change which rank holds what: collectives inside a block, and the slices that a rank takes of
+// its own value. What is gathered must be cut before, what is reduced must be a partial sum (V6), and sizes must follow
+// from the size of the group. For what kinds do to layouts see `moves` in planner/plan/ops.def; those that move rows,
+// or several dims at once, have their rules here.
+//
+// Collectives on state (gradient buckets, weights, sums of the step) are judged by VerifyUpdates.
 #pragma once
 
 #include <string>
@@ -9,12 +13,12 @@
 namespace planwright {
 
 struct RuleProblem {
-  const char* rule = "V4";
-  std::string what;  // empty: none
+  const char* rule = "V4";  // or "V6"
+  std::string what;         // empty: nothing is wrong
 };
 
-// `module`: of the block. `maximum`: the input holds largest values of parts, whose sum means nothing. Instructions on
-// state values (gradients, parameters, accumulators) are judged by VerifyUpdates.
+// `module`: of the block. `maximum`: the input holds the maximum of a part (cross_entropy_max), so it must be reduced
+// by max; a sum of maxima means nothing.
 RuleProblem CommunicationProblem(const TypedInstruction& typed, const PlanIndex& index, const Module& module,
                                  bool maximum);
 

@@ -24,6 +24,7 @@ bool HasType(const Attribute& value, AttributeType type) {
   return false;
 }
 
+// NaN, which equals no value of a formula: a text or a list.
 double Number(const Attribute& value) {
   if (const int64_t* integer = std::get_if<int64_t>(&value)) return static_cast<double>(*integer);
   const double* real = std::get_if<double>(&value);
@@ -32,79 +33,88 @@ double Number(const Attribute& value) {
 
 }  // namespace
 
-string StrayField(const Instruction& instruction, bool in_block) {
+string FieldProblem(const Instruction& instruction, bool in_block) {
   const OpInfo& info = InfoOf(instruction.kind);
   const bool call = instruction.kind == OpKind::kCall, exchange = instruction.kind == OpKind::kExchange;
   const bool computes = info.op_class == OpClass::kCompute, reads = info.op_class == OpClass::kData;
-  const auto of = [](const char* field, const string& value) {
-    return value.empty() ? "" : absl::StrCat("has the ", field, " ", value);
+  const auto unused = [](const auto&... field) {
+    return absl::StrCat("has ", field..., ", which its kind does not use");
   };
-  if (!call && !instruction.block.empty()) return of("block", instruction.block);
-  if (!call && !instruction.frame.empty()) return of("frame", instruction.frame);
+  if (!call && !instruction.block.empty()) return unused("the block ", instruction.block);
+  if (!call && !instruction.frame.empty()) return unused("the frame ", instruction.frame);
+  // A call inside a block belongs to the microbatch of the call around it.
   if (instruction.microbatch >= 0 && !reads && (!call || in_block))
-    return absl::StrCat("has the microbatch ", instruction.microbatch);
+    return unused("the microbatch ", instruction.microbatch);
+  // Parts of an exchange name their own groups.
   if ((info.op_class != OpClass::kCommunication || exchange) && !instruction.group.empty())
-    return of("group", instruction.group);
-  if (!exchange && !instruction.parts.empty()) return "has parts of an exchange";
+    return unused("the group ", instruction.group);
+  if (!exchange && !instruction.parts.empty()) return unused("parts of an exchange");
   if (!(computes && in_block) && !instruction.parameters.empty())
-    return absl::StrCat("has the parameter ", instruction.parameters.front());
+    return unused("the parameter ", instruction.parameters.front());
   if (!(computes && in_block) && !instruction.gradients.empty())
-    return absl::StrCat("has the gradient ", instruction.gradients.front());
+    return unused("the gradient ", instruction.gradients.front());
   for (const ExchangePart& part : instruction.parts) {
     if (!part.bridge.empty() && (!part.group.empty() || part.shift != 0))
-      return "has a part over a bridge and between stages";
-    if (part.bridge.empty() && !part.sample_rows.empty()) return of("row counts", part.sample_rows);
+      return absl::StrCat("has a part that is both over ", part.bridge, " and between stages");
+    // Between stages a whole value passes, so nothing counts its rows.
+    if (part.bridge.empty() && !part.sample_rows.empty())
+      return absl::StrCat("has the row counts ", part.sample_rows, " in a part between stages");
   }
   return "";
 }
 
-string Misplaced(const Instruction& instruction, bool in_block) {
+string PlaceProblem(const Instruction& instruction, bool in_block) {
   const OpInfo& info = InfoOf(instruction.kind);
   const bool moves_state = !instruction.inputs.empty() && IsStateName(instruction.inputs.front());
   switch (info.op_class) {
     case OpClass::kControl: return "";
-    case OpClass::kData: return in_block ? "reads samples in a block" : "";
+    case OpClass::kData: return in_block ? "reads samples inside a block" : "";
     case OpClass::kCompute: return in_block ? "" : "computes outside a block";
     case OpClass::kState:
-      return in_block && info.values.inputs == std::vector<size_t>{0} ? "changes state in a block" : "";
+      // Accumulations, which read a value, may be anywhere. State instructions without inputs are of the whole step.
+      return in_block && info.values.inputs == std::vector<size_t>{0} ? "changes state inside a block" : "";
     case OpClass::kCommunication: break;
   }
   const bool between_blocks = instruction.kind == OpKind::kExchange || instruction.kind == OpKind::kBroadcast;
-  if (in_block) return between_blocks ? "stands in a block" : "";
-  return between_blocks || moves_state ? "" : "moves a value outside a block";
+  if (in_block) return between_blocks ? "is inside a block" : "";
+  return between_blocks || moves_state ? "" : "communicates a value outside a block";
 }
 
-string ValuesProblem(const Instruction& instruction) {
+string ValueCountProblem(const Instruction& instruction) {
   const OpInfo& info = InfoOf(instruction.kind);
   const auto is_state = [](const Output& output) { return IsStateName(output.name); };
   const auto state_in = std::count_if(instruction.inputs.begin(), instruction.inputs.end(),
                                       [](const string& name) { return IsStateName(name); });
   const auto state_out = std::count_if(instruction.outputs.begin(), instruction.outputs.end(), is_state);
   const bool moves_state = info.op_class == OpClass::kCommunication && state_in == 1 && state_out == 1;
-  if (state_in + state_out > 0 && !moves_state) return "touches state beside values";
+  // Only a collective has state among its values. What other kinds change is in their `writes` lines (ops.def).
+  if (state_in + state_out > 0 && !moves_state) return "has state among its values";
   for (const Output& output : instruction.outputs) {
     const ValueType& type = output.type;
     const bool plain = !type.host && !type.gradient && type.layout.empty();
-    if (is_state(output) && !plain) return absl::StrCat("makes ", output.name, " with a layout of a value");
+    if (is_state(output) && !plain)
+      return absl::StrCat("makes the state ", output.name, " with a layout, a gradient or a place in host memory");
   }
-  if (!info.operands.empty() || instruction.kind == OpKind::kCall) return "";  // index notation and blocks say
+  if (!info.operands.empty() || instruction.kind == OpKind::kCall) return "";  // operand_problem.h, CheckCall
   if (instruction.kind == OpKind::kExchange) {
+    // Its parts name what it sends; what it receives is also among its outputs, where it gets a type.
     std::vector<string> received, made;
     for (const ExchangePart& part : instruction.parts) {
       if (!part.send) received.push_back(part.value);
     }
     for (const Output& output : instruction.outputs) made.push_back(output.name);
-    return instruction.inputs.empty() && made == received ? "" : "has other values than its parts send and receive";
+    return instruction.inputs.empty() && made == received ? "" : "has outputs that are not what its parts receive";
   }
   const std::vector<size_t>& counts = info.values.inputs;
   if (std::find(counts.begin(), counts.end(), instruction.inputs.size()) == counts.end()) {
     return absl::StrCat("reads ", instruction.inputs.size(), " values, not ", absl::StrJoin(counts, " or "));
   }
+  // What a read makes depends on the data: read_problem.h.
   if (info.op_class == OpClass::kData || instruction.outputs.size() == info.values.outputs) return "";
   return absl::StrCat("makes ", instruction.outputs.size(), " values, not ", info.values.outputs);
 }
 
-double AttributeRules::ValueOf(const string& name, const Module& module) const {
+double AttributeCheck::ValueOf(const string& name, const Module& module) const {
   if (name == "sequence") return static_cast<double>(plan_.budget.sequence_length);
   if (name == "samples") return static_cast<double>(plan_.budget.micro_samples);
   if (name == "image_token") return static_cast<double>(plan_.data.image_token);
@@ -114,8 +124,8 @@ double AttributeRules::ValueOf(const string& name, const Module& module) const {
   return constant == module.constants.end() ? std::numeric_limits<double>::quiet_NaN() : Number(constant->second);
 }
 
-const std::vector<AttributeRules::Expected>& AttributeRules::ExpectedOf(OpKind kind, const Module& module) {
-  const auto [known, fresh] = known_.try_emplace({&module, kind});
+const std::vector<AttributeCheck::Expected>& AttributeCheck::ExpectedOf(OpKind kind, const Module& module) {
+  const auto [known, fresh] = expected_.try_emplace({&module, kind});
   if (!fresh) return known->second;
   const auto value_of = [&](const string& name) { return ValueOf(name, module); };
   for (const AttributeSpec& spec : InfoOf(kind).attributes) {
@@ -126,36 +136,39 @@ const std::vector<AttributeRules::Expected>& AttributeRules::ExpectedOf(OpKind k
   return known->second;
 }
 
-string AttributeRules::Problem(const Instruction& instruction, const Module* module) {
+string AttributeCheck::Problem(const Instruction& instruction, const Module* module) {
   const OpInfo& info = InfoOf(instruction.kind);
   const std::vector<Expected>* expected = module ? &ExpectedOf(instruction.kind, *module) : nullptr;
-  size_t known = 0;
+  size_t found_attributes = 0;
   for (size_t i = 0; i < info.attributes.size(); ++i) {
     const AttributeSpec& spec = info.attributes[i];
     const auto found = instruction.attributes.find(spec.name);
     const bool follows = spec.source == AttributeSource::kFormula && expected;
     if (found == instruction.attributes.end()) {
-      // Which module it is of is known in a block and nowhere else.
+      // In a block the attribute `module` may be absent: it is that of the block.
       const bool may_lack = spec.optional && (module || spec.name != "module");
       if (!may_lack && (!follows || (*expected)[i].wanted)) return absl::StrCat("lacks the attribute ", spec.name);
       continue;
     }
-    ++known;
-    if (module && spec.optional && spec.name == "module") return "names a module, where it is of that of its block";
+    ++found_attributes;
+    if (module && spec.optional && spec.name == "module") return "has the attribute module, though its block has one";
     if (!HasType(found->second, spec.type))
-      return absl::StrCat("has an attribute ", spec.name, " that is no ", string(AttributeTypeName(spec.type)));
+      return absl::StrCat("has an attribute ", spec.name, " that is not of type ",
+                          string(AttributeTypeName(spec.type)));
     if (!follows) continue;
-    if (!(*expected)[i].wanted) return absl::StrCat("has an attribute ", spec.name, " where there is none");
+    if (!(*expected)[i].wanted)
+      return absl::StrCat("has the attribute ", spec.name, ", which is absent unless ", spec.when->text());
     const std::vector<double>& values = (*expected)[i].values;
     const double value = Number(found->second);
     if (std::find(values.begin(), values.end(), value) != values.end()) continue;
+    const string formula = absl::StrCat(spec.name, " = ", spec.values.front().text());
     if (std::isnan(values.front()))
-      return absl::StrCat("needs constants that its module lacks: ", spec.name, " = ", spec.values.front().text());
-    return absl::StrCat("has ", spec.name, " ", value, ", not ", values.front(), " = ", spec.values.front().text());
+      return absl::StrCat("needs constants that module ", module->name, " lacks: ", formula);
+    return absl::StrCat("has ", spec.name, " ", value, ", not ", values.front(), " (", formula, ")");
   }
-  if (known == instruction.attributes.size()) return "";
+  if (found_attributes == instruction.attributes.size()) return "";
   for (const auto& [name, value] : instruction.attributes) {
-    if (!info.FindAttribute(name)) return absl::StrCat("has an attribute ", name, ", which its kind does not know");
+    if (!info.FindAttribute(name)) return absl::StrCat("has an attribute ", name, ", which its kind does not have");
   }
   return "";
 }

@@ -1,6 +1,6 @@
-// V4 of attributes: an instruction has those that its kind needs and no others, each of its type, and each that follows
-// from a formula of ops.def is what the module's constants, the batch and the grid make it. And of what else its kind
-// alone says: where it may stand, which fields it has, how many values it reads and makes.
+// V4 of one instruction by itself: its attributes, fields, place and number of values are those of its kind. The table
+// of operations (planner/plan/ops.def) says which these are. What its operands look like is judged in operand_problem.h
+// and layout_problem.h.
 #pragma once
 
 #include <map>
@@ -12,37 +12,42 @@
 
 namespace planwright {
 
-// What an instruction has that its class does not use: a group of what does not communicate, a frame of what is no
-// call. "" if nothing. `in_block`: it stands in a block, which alone has a frame's slots.
-std::string StrayField(const Instruction& instruction, bool in_block);
+// Each returns what is wrong, or "". `in_block`: the instruction is in a block, and not in a role's own list. Only a
+// block runs in a frame, so only there do slots mean something.
 
-// Where an instruction of its kind has no place: what reads samples, or steps state, in a block; what computes in a
-// role's own list. "" if it may stand there.
-std::string Misplaced(const Instruction& instruction, bool in_block);
+// A field that the kind does not use: the group of an instruction that does not communicate, the frame of one that is
+// no call.
+std::string FieldProblem(const Instruction& instruction, bool in_block);
 
-// What is wrong with the values that an instruction without index notation reads and makes, or "": how many they are,
-// and which are of state.
-std::string ValuesProblem(const Instruction& instruction);
+// A place where the kind may not be: what reads samples or steps state, in a block; what computes, in a role's own
+// list.
+std::string PlaceProblem(const Instruction& instruction, bool in_block);
 
+// For kinds without index notation: how many values it reads and makes, and which of them are state.
+std::string ValueCountProblem(const Instruction& instruction);
+
+// Attributes: those that the kind needs and no others, each of its type, and with the value of its formula where
+// ops.def gives one. Formulas are over the module's constants, the batch and the grid.
+//
 // Keeps a reference: the plan must outlive it. A formula is evaluated once for each kind and module.
-class AttributeRules {
+class AttributeCheck {
  public:
-  explicit AttributeRules(const Plan& plan) : plan_(plan) {}
+  explicit AttributeCheck(const Plan& plan) : plan_(plan) {}
 
-  // What is wrong, or "". `module`: of the block that the instruction stands in; null in a role's own lists, where
-  // nothing follows from a module.
+  // `module`: of the block that the instruction is in. Null in a role's own list, where formulas have no module to
+  // read.
   std::string Problem(const Instruction& instruction, const Module* module);
 
  private:
   struct Expected {
-    bool wanted = true;
-    std::vector<double> values;  // what it may be; NaN: a constant that the module lacks
+    bool wanted = true;          // false: the attribute must be absent
+    std::vector<double> values;  // what it may be; NaN: the formula reads a constant that the module lacks
   };
   const std::vector<Expected>& ExpectedOf(OpKind kind, const Module& module);
   double ValueOf(const std::string& name, const Module& module) const;
 
   const Plan& plan_;
-  std::map<std::pair<const Module*, OpKind>, std::vector<Expected>> known_;
+  std::map<std::pair<const Module*, OpKind>, std::vector<Expected>> expected_;
 };
 
 }  // namespace planwright

@@ -14,10 +14,11 @@ namespace {
 
 using std::string;
 
-// Sizes by name, bound by the first operand that has them.
-class Sizes {
+// The sizes of an instruction's named dims. The first operand that has a name gives it its size; each further one must
+// have the same.
+class NamedSizes {
  public:
-  // What is wrong, or "".
+  // Binds the dims of one operand, which messages call `who`. Returns what is wrong, or "".
   string Bind(const OperandSignature& signature, const std::vector<Dim>& dims, const string& who) {
     const size_t own = signature.dims.size();
     if (signature.leading ? dims.size() < own : dims.size() != own) {
@@ -26,25 +27,26 @@ class Sizes {
     }
     const size_t leading = dims.size() - own;
     for (size_t i = 0; i < leading; ++i) {
-      // Operands of one leading shape: the number of leading dims is a size too.
-      if (string problem = BindOne(absl::StrCat("*", i), dims[i], who, i); !problem.empty()) return problem;
+      if (string problem = BindName(absl::StrCat("*", i), dims[i], who, i); !problem.empty()) return problem;
     }
+    // All operands have the same leading dims, so their number is a size too.
     if (signature.leading) {
-      if (string problem = BindOne("*", Dim(static_cast<int64_t>(leading)), who, 0); !problem.empty()) return problem;
+      if (string problem = BindName("*", Dim(static_cast<int64_t>(leading)), who, 0); !problem.empty()) return problem;
     }
     for (size_t i = 0; i < own; ++i) {
-      const DimIndex& index = signature.dims[i];
+      const SignatureDim& index = signature.dims[i];
       const Dim& dim = dims[leading + i];
       string problem;
       if (index.number >= 0 && dim != Dim(index.number))
         problem = Wrong(who, leading + i, dim, absl::StrCat(index.number));
-      if (problem.empty() && !index.name.empty()) problem = BindOne(index.name, dim, who, leading + i);
-      if (problem.empty() && !index.factors.empty()) problem = Product(index, dim, who, leading + i);
+      if (problem.empty() && !index.name.empty()) problem = BindName(index.name, dim, who, leading + i);
+      if (problem.empty() && !index.factors.empty()) problem = BindProduct(index, dim, who, leading + i);
       if (!problem.empty()) return problem;
     }
     return "";
   }
 
+  // Null: no operand has the name, or its size is known only at run time.
   const int64_t* number(const string& name) const {
     auto it = sizes_.find(name);
     return it == sizes_.end() ? nullptr : std::get_if<int64_t>(&it->second);
@@ -55,7 +57,7 @@ class Sizes {
     return absl::StrCat("dim ", dim, " of ", who, " is ", DimText(found), " where ", wanted, " is needed");
   }
 
-  string BindOne(const string& name, const Dim& dim, const string& who, size_t place) {
+  string BindName(const string& name, const Dim& dim, const string& who, size_t place) {
     auto [it, first] = sizes_.emplace(name, dim);
     if (first) {
       binder_[name] = who;
@@ -65,7 +67,9 @@ class Sizes {
     return absl::StrCat(Wrong(who, place, dim, DimText(it->second)), ", as in ", binder_[name]);
   }
 
-  string Product(const DimIndex& index, const Dim& dim, const string& who, size_t place) {
+  // A product is checked where its factors are known, and bound as a name of its own, so that operands with the same
+  // product agree even where a factor is in no operand.
+  string BindProduct(const SignatureDim& index, const Dim& dim, const string& who, size_t place) {
     int64_t product = 1;
     string key;
     bool known = true;
@@ -76,18 +80,18 @@ class Sizes {
       known = known && size;
     }
     if (known && dim != Dim(product)) return Wrong(who, place, dim, absl::StrCat(product));
-    return BindOne("(" + key + ")", dim, who, place);
+    return BindName("(" + key + ")", dim, who, place);
   }
 
   std::map<string, Dim> sizes_;
-  std::map<string, string> binder_;
+  std::map<string, string> binder_;  // by name: the operand that gave the size, for messages
 };
 
-// What sizes an attribute fixes: NAME of the attribute and index of the signature it equals.
+// Attributes that are the size of a named dim.
 struct AttributeSize {
   OpKind kind;
   const char* attribute;
-  const char* size;
+  const char* size;  // name in the index notation
 };
 constexpr AttributeSize kAttributeSizes[] = {
     {OpKind::kMambaConv, "heads", "heads"},
@@ -111,67 +115,77 @@ constexpr AttributeSize kAttributeSizes[] = {
     {OpKind::kPermuteRowsGrad, "sequence", "t"},
 };
 
-// A size that follows from attributes, and from other sizes.
+// The size of a named dim that follows from attributes, and from other sizes. -1: an attribute is missing or too large.
 struct DerivedSize {
   const char* size;
   int64_t value;
 };
 
-// -1: there is none, or none that could be a size, whose products would leave 64 bits.
-int64_t Attr(const Instruction& instruction, const char* name) {
+// -1: the attribute is missing, or is no size. Sizes are bounded, so that their products fit 64 bits.
+int64_t SizeAttribute(const Instruction& instruction, const char* name) {
   const int64_t* value = instruction.FindInteger(name);
   return value && *value >= 0 && *value <= kMostTokens ? *value : -1;
 }
 
-std::vector<DerivedSize> Derived(const Instruction& op, const Sizes& sizes) {
+// Attributes are of the heads and features that the instruction sees: a rank's part of them (ops.def).
+std::vector<DerivedSize> DerivedSizes(const Instruction& op, const NamedSizes& sizes) {
   const auto quotient = [](int64_t a, int64_t b) { return a >= 0 && b > 0 ? a / b : -1; };
   switch (op.kind) {
     case OpKind::kMambaConv:
     case OpKind::kMambaConvGrad:
-      return {{"f2", Attr(op, "inner") + 2 * Attr(op, "bc")},
-              {"f", 2 * Attr(op, "inner") + 2 * Attr(op, "bc") + Attr(op, "heads")}};
     case OpKind::kMambaScan:
     case OpKind::kMambaScanGrad: {
+      // The convolution's channels are x | B | C; the projection's are z | x | B | C | dt
+      // (docs/model/mamba.md#forward).
+      const int64_t inner = SizeAttribute(op, "inner"), bc = SizeAttribute(op, "bc"),
+                    heads = SizeAttribute(op, "heads");
+      std::vector<DerivedSize> derived = {{"f2", inner + 2 * bc}, {"f", 2 * inner + 2 * bc + heads}};
+      if (op.kind == OpKind::kMambaConv || op.kind == OpKind::kMambaConvGrad) return derived;
+      // The scan keeps one state [N, P] for each chunk of positions; the last chunk may be shorter.
       const int64_t* positions = sizes.number("T");
-      const int64_t chunk = Attr(op, "chunk");
-      return {{"f2", Attr(op, "inner") + 2 * Attr(op, "bc")},
-              {"f", 2 * Attr(op, "inner") + 2 * Attr(op, "bc") + Attr(op, "heads")},
-              {"C", positions && *positions <= kMostTokens ? quotient(*positions + chunk - 1, chunk) : -1},
-              {"N", Attr(op, "state")},
-              {"P", quotient(Attr(op, "inner"), Attr(op, "heads"))}};
+      const int64_t chunk = SizeAttribute(op, "chunk");
+      derived.push_back({"C", positions && *positions <= kMostTokens ? quotient(*positions + chunk - 1, chunk) : -1});
+      derived.push_back({"N", SizeAttribute(op, "state")});
+      derived.push_back({"P", quotient(inner, heads)});
+      return derived;
     }
     case OpKind::kCausalAttention:
-    case OpKind::kCausalAttentionGrad:
-      return {{"f", (Attr(op, "q_heads") + 2 * Attr(op, "kv_heads")) * Attr(op, "head_dim")},
-              {"f2", 2 * Attr(op, "kv_heads") * Attr(op, "head_dim")},
-              {"fa", Attr(op, "q_heads") * Attr(op, "head_dim")}};
+    case OpKind::kCausalAttentionGrad:  // q | k | v; over cp the keys and values come by themselves
+      return {{"f", (SizeAttribute(op, "q_heads") + 2 * SizeAttribute(op, "kv_heads")) * SizeAttribute(op, "head_dim")},
+              {"f2", 2 * SizeAttribute(op, "kv_heads") * SizeAttribute(op, "head_dim")},
+              {"fa", SizeAttribute(op, "q_heads") * SizeAttribute(op, "head_dim")}};
     case OpKind::kPackedAttention:
     case OpKind::kPackedAttentionGrad:
-      return {{"f", 3 * Attr(op, "heads") * Attr(op, "head_dim")}, {"fa", Attr(op, "heads") * Attr(op, "head_dim")}};
+      return {{"f", 3 * SizeAttribute(op, "heads") * SizeAttribute(op, "head_dim")},
+              {"fa", SizeAttribute(op, "heads") * SizeAttribute(op, "head_dim")}};
     default: return {};
   }
 }
 
-string AttributeProblem(const Instruction& op, const Sizes& sizes) {
+string AttributeProblem(const Instruction& op, const NamedSizes& sizes) {
   const auto check = [&](const char* name, int64_t value, const string& by) -> string {
     const int64_t* size = sizes.number(name);
     if (!size || *size == value) return "";
-    return absl::StrCat("has a dim of ", *size, " where ", by, " makes it ", value);
+    return absl::StrCat("has a dim of ", *size, ", but by ", by, " it is ", value);
   };
   for (const AttributeSize& rule : kAttributeSizes) {
     if (rule.kind != op.kind) continue;
     if (!op.attributes.contains(rule.attribute)) return absl::StrCat("lacks the attribute ", rule.attribute);
-    if (string problem = check(rule.size, Attr(op, rule.attribute), rule.attribute); !problem.empty()) return problem;
+    if (string problem = check(rule.size, SizeAttribute(op, rule.attribute), rule.attribute); !problem.empty())
+      return problem;
   }
-  for (const DerivedSize& rule : Derived(op, sizes)) {
-    if (string problem = check(rule.size, rule.value, "the head counts and widths"); !problem.empty()) return problem;
+  for (const DerivedSize& rule : DerivedSizes(op, sizes)) {
+    if (string problem = check(rule.size, rule.value, "its attributes"); !problem.empty()) return problem;
   }
   if (op.kind == OpKind::kGatedNorm || op.kind == OpKind::kGatedNormGrad) {
     const int64_t* groups = sizes.number("fg");
     int64_t inner = 0;
-    const bool fits =
-        !groups || (!__builtin_mul_overflow(*groups, Attr(op, "group_size"), &inner) && inner == Attr(op, "inner"));
-    if (!fits) return "has groups that do not make up its inner width";
+    const bool fits = !groups || (!__builtin_mul_overflow(*groups, SizeAttribute(op, "group_size"), &inner) &&
+                                  inner == SizeAttribute(op, "inner"));
+    if (!fits) {
+      return absl::StrCat("has ", *groups, " groups of ", SizeAttribute(op, "group_size"), " values, not ",
+                          SizeAttribute(op, "inner"), " values together");
+    }
   }
   return "";
 }
@@ -179,8 +193,8 @@ string AttributeProblem(const Instruction& op, const Sizes& sizes) {
 // The joined dim of a concat, or of what a split takes apart, is the sum of its parts; the others are equal.
 string JoinProblem(const TypedInstruction& typed) {
   const Instruction& op = *typed.instruction;
-  const int64_t dim = Attr(op, "dim");
-  if (dim < 0) return absl::StrCat(op.kind == OpKind::kConcat ? "joins" : "splits", " along no declared dim");
+  const int64_t dim = SizeAttribute(op, "dim");
+  if (dim < 0) return absl::StrCat(op.kind == OpKind::kConcat ? "joins" : "splits", " without an attribute dim");
   const ValueType& whole = op.kind == OpKind::kConcat ? op.outputs.front().type : *typed.inputs.front();
   std::vector<const ValueType*> parts = typed.inputs;
   if (op.kind == OpKind::kSplit) {
@@ -190,27 +204,30 @@ string JoinProblem(const TypedInstruction& typed) {
   int64_t sum = 0;
   for (const ValueType* part : parts) {
     if (part->dims.size() != whole.dims.size() || dim >= static_cast<int64_t>(whole.dims.size()))
-      return "has parts of other ranks";
+      return absl::StrCat("has a part ", ShapeText(*part), " of ", ShapeText(whole), " along dim ", dim);
     for (size_t i = 0; i < whole.dims.size(); ++i) {
       if (static_cast<int64_t>(i) != dim && part->dims[i] != whole.dims[i])
-        return absl::StrCat("has parts that differ along dim ", i);
+        return absl::StrCat("has a part ", ShapeText(*part), " of ", ShapeText(whole), ", which differs along dim ", i);
     }
     const auto* size = std::get_if<int64_t>(&part->dims[static_cast<size_t>(dim)]);
-    if (!size) return "";
+    if (!size) return "";  // run-time sizes have no sum to compare
     sum += *size;
   }
   if (whole.dims[static_cast<size_t>(dim)] == Dim(sum)) return "";
-  return absl::StrCat("has ", DimText(whole.dims[static_cast<size_t>(dim)]), " of parts of ", sum);
+  return absl::StrCat("has parts of ", sum, " together along dim ", dim, ", and a whole of ",
+                      DimText(whole.dims[static_cast<size_t>(dim)]));
 }
 
+// How many operands of each list it has.
 string CountProblem(const TypedInstruction& typed, const OpSignature& signature) {
   const Instruction& op = *typed.instruction;
   const auto check = [&](const std::vector<OperandSignature>& list, size_t count, const char* what) -> string {
-    return CountFits(list, count, op) ? "" : absl::StrCat("has ", count, " ", what);
+    return CountFits(list, count, op) ? "" : absl::StrCat("has ", count, " ", what, ", not ", list.size());
   };
   for (const string& problem :
        {check(signature.inputs, op.inputs.size(), "inputs"),
         check(signature.parameters, op.parameters.size(), "parameters"),
+        // A backward that trains no parameter has no gradient slots.
         op.gradients.empty() ? "" : check(signature.gradients, op.gradients.size(), "gradients"),
         check(signature.outputs, op.outputs.size(), "outputs")}) {
     if (!problem.empty()) return problem;
@@ -218,20 +235,21 @@ string CountProblem(const TypedInstruction& typed, const OpSignature& signature)
   return "";
 }
 
-bool DTypeFits(OperandSignature::Kind kind, DType found, DType precision) {
-  switch (kind) {
-    case OperandSignature::Kind::kPlan: return found == precision;
-    case OperandSignature::Kind::kWide: return found == (precision == DType::kBf16 ? DType::kFp32 : precision);
-    case OperandSignature::Kind::kInt64: return found == DType::kInt64;
-    case OperandSignature::Kind::kFp64: return found == DType::kFp64;
+DType WantedDType(OperandSignature::DTypeClass dtype, DType precision) {
+  switch (dtype) {
+    case OperandSignature::DTypeClass::kPlan: return precision;
+    case OperandSignature::DTypeClass::kWide: return precision == DType::kBf16 ? DType::kFp32 : precision;
+    case OperandSignature::DTypeClass::kInt64: return DType::kInt64;
+    case OperandSignature::DTypeClass::kFp64: return DType::kFp64;
   }
-  return false;
+  return precision;
 }
 
-// What the instruction uses of a stored parameter: with `parameter_cp` its part along dim 0 (ops.def).
-std::vector<Dim> DimsOf(const Storage& storage, const Instruction& op) {
+// What the instruction uses of a stored parameter. With the attribute parameter_cp that is its cp coordinate's part
+// along dim 0 (ops.def).
+std::vector<Dim> UsedDims(const Storage& storage, const Instruction& op) {
   std::vector<int64_t> shape = storage.shape;
-  const int64_t parts = Attr(op, "parameter_cp");
+  const int64_t parts = SizeAttribute(op, "parameter_cp");
   if (parts > 1 && !shape.empty() && shape[0] % parts == 0) shape[0] /= parts;
   return {shape.begin(), shape.end()};
 }
@@ -244,19 +262,19 @@ string SizeProblem(const TypedInstruction& typed) {
   if (!signature) return "";
   if (string problem = CountProblem(typed, *signature); !problem.empty()) return problem;
   if (op.kind == OpKind::kConcat || op.kind == OpKind::kSplit) return JoinProblem(typed);
-  Sizes sizes;
+  NamedSizes sizes;
   string problem;
   for (size_t i = 0; i < typed.inputs.size() && problem.empty(); ++i) {
     problem = sizes.Bind(*OperandAt(signature->inputs, i), typed.inputs[i]->dims, op.inputs[i]);
   }
   for (size_t i = 0; i < typed.parameters.size() && problem.empty(); ++i) {
     if (!typed.parameters[i].storage) continue;
-    problem = sizes.Bind(*OperandAt(signature->parameters, i), DimsOf(*typed.parameters[i].storage, op),
+    problem = sizes.Bind(*OperandAt(signature->parameters, i), UsedDims(*typed.parameters[i].storage, op),
                          "parameter " + op.parameters[i]);
   }
   for (size_t i = 0; i < typed.gradients.size() && problem.empty(); ++i) {
     if (!typed.gradients[i].storage) continue;
-    problem = sizes.Bind(*OperandAt(signature->gradients, i), DimsOf(*typed.gradients[i].storage, op),
+    problem = sizes.Bind(*OperandAt(signature->gradients, i), UsedDims(*typed.gradients[i].storage, op),
                          "gradient " + op.gradients[i]);
   }
   for (size_t i = 0; i < op.outputs.size() && problem.empty(); ++i) {
@@ -270,8 +288,9 @@ string DTypeProblem(const TypedInstruction& typed, DType precision) {
   const OpSignature* signature = SignatureOf(op);
   if (!signature) return "";
   const auto check = [&](const OperandSignature* operand, DType found, const string& who) -> string {
-    if (!operand || DTypeFits(operand->dtype, found, precision)) return "";
-    return absl::StrCat(who, " is ", string(DTypeName(found)), " in a plan of ", string(DTypeName(precision)));
+    if (!operand || WantedDType(operand->dtype, precision) == found) return "";
+    return absl::StrCat(who, " is ", string(DTypeName(found)), ", not ",
+                        string(DTypeName(WantedDType(operand->dtype, precision))));
   };
   for (size_t i = 0; i < typed.inputs.size(); ++i) {
     if (string problem = check(OperandAt(signature->inputs, i), typed.inputs[i]->dtype, op.inputs[i]); !problem.empty())
@@ -291,7 +310,7 @@ string PublishedNameProblem(const TypedInstruction& typed, const Module& module)
     const Storage& storage = *typed.parameters[i].storage;
     if (storage.parameters.empty()) continue;  // VerifyStorage
     const Parameter& parameter = module.parameters[static_cast<size_t>(storage.parameters.front())];
-    // A key that collides with another is V9's to name.
+    // Either name will do: a name that collides with another one is V9's.
     if (!parameter.name.ends_with(endings[i]) && !parameter.file_name.ends_with(endings[i])) {
       return absl::StrCat("reads ", parameter.name, " as its ", endings[i].substr(1));
     }

@@ -15,16 +15,17 @@
 namespace planwright {
 namespace {
 
-class Calls {
+class CallBounds {
  public:
-  Calls(const Plan& plan, std::vector<Violation>& violations) : plan_(plan), violations_(violations) {}
+  CallBounds(const Plan& plan, std::vector<Violation>& violations) : plan_(plan), violations_(violations) {}
 
   void Check() {
     for (const Block& block : plan_.blocks) {
-      if (!blocks_.emplace(block.name, State{&block}).second)
+      if (!blocks_.emplace(block.name, BlockState{&block}).second)
         return Fail(Cat("two blocks are named ", block.name), block.origin);
     }
     int64_t instructions = 0, calls = 0;
+    // Sums stop just above their bound: a small file can ask for more than any number holds.
     const auto count = [&](const Unrolled& program, int origin) {
       instructions = std::min(instructions + program.instructions, kMostInstructions + 1);
       calls = std::min(calls + program.calls, kMostCalls + 1);
@@ -32,7 +33,7 @@ class Calls {
         Fail(Cat("the programs unroll to more than ", kMostInstructions, " instructions"), origin);
       if (calls > kMostCalls) Fail(Cat("the programs unroll to more than ", kMostCalls, " calls"), origin);
     };
-    // rules also look at what no role calls
+    // Rules also walk blocks that no role calls, so these count too.
     for (const Block& block : plan_.blocks) count(Enter(blocks_.at(block.name), 0), block.origin);
     for (const Role& role : plan_.roles) {
       for (const auto* list : {&role.setup, &role.step, &role.teardown}) count(Unroll(*list, 0), role.origin);
@@ -41,25 +42,28 @@ class Calls {
 
  private:
   struct Unrolled {
-    int levels = 0;  // of calls
-    // With those of the blocks that are called; beyond the bound one number is as good as another.
+    int levels = 0;  // of calls inside calls
+    // Including the blocks that are called. Cut off just above kMostInstructions and kMostCalls.
     int64_t instructions = 0, calls = 0;
   };
-  struct State {
+  struct BlockState {
     const Block* block = nullptr;
-    bool open = false, done = false;
-    Unrolled unrolled = {};
+    bool open = false;  // the walk is inside this block
+    bool done = false;
+    Unrolled unrolled = {};  // once it is done
   };
 
+  // The first problem alone: behind it the counts are not complete.
   void Fail(std::string message, int origin) {
     if (violations_.empty()) violations_.push_back({"V4", std::move(message), origin});
   }
 
+  // `depth`: how many calls the list is inside of.
   Unrolled Unroll(const std::vector<Instruction>& list, int depth) {
     Unrolled all = {.instructions = static_cast<int64_t>(list.size())};
     for (const Instruction& call : list) {
       const auto called = call.kind == OpKind::kCall ? blocks_.find(call.block) : blocks_.end();
-      if (called == blocks_.end()) continue;  // a block that does not exist is told with the values that it is given
+      if (called == blocks_.end()) continue;  // a block that does not exist: verify_values.cc
       const Unrolled inner = Enter(called->second, depth);
       if (!violations_.empty()) break;
       all.levels = std::max(all.levels, inner.levels + 1);
@@ -69,7 +73,8 @@ class Calls {
     return all;
   }
 
-  Unrolled Enter(State& called, int depth) {
+  // Each block is unrolled once, however often it is called. Its depth is checked at each call.
+  Unrolled Enter(BlockState& called, int depth) {
     const Block& block = *called.block;
     if (called.open) Fail(Cat("block ", block.name, " calls itself"), block.origin);
     if (depth + called.unrolled.levels >= kDeepestCalls) {
@@ -84,14 +89,14 @@ class Calls {
 
   const Plan& plan_;
   std::vector<Violation>& violations_;
-  std::unordered_map<std::string_view, State> blocks_;
+  std::unordered_map<std::string_view, BlockState> blocks_;
 };
 
 }  // namespace
 
 std::vector<Violation> VerifyCalls(const Plan& plan) {
   std::vector<Violation> violations;
-  Calls(plan, violations).Check();
+  CallBounds(plan, violations).Check();
   return violations;
 }
 

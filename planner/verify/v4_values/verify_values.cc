@@ -4,8 +4,8 @@
 // communication_problem.h, which reports V6 where it would sum what is no sum.
 //
 // Not here: what a forward saves for its backward (verify_saved_values.cc), what samples bring (read_problem.h,
-// called for V5), which microbatch a value belongs to (V5), and the order of streams, which is derived and stands in
-// no plan (planner/plan/stream_order.h).
+// called for V5), which microbatch a value belongs to (V5), and the order of streams, which is derived and is
+// in no plan (planner/plan/stream_order.h).
 
 #include <algorithm>
 #include <map>
@@ -24,29 +24,31 @@ namespace {
 
 using std::string;
 
-class Scope {
+// One list of instructions, walked from its begin to its end: the body of a block, or a list of a role.
+class ListWalk {
  public:
-  // `module`: of a block; null in a role's program.
-  Scope(const PlanIndex& index, AttributeRules& attributes, string where, const Module* module, int origin,
-        std::vector<Violation>& violations)
-      : index_(index), attributes_(attributes), where_(std::move(where)), module_(module), origin_(origin),
-        here_(origin), violations_(violations), precision_(index.plan().dtype()) {}
+  // `where`: how messages call the list. `module`: of a block; null in a role's list.
+  ListWalk(const PlanIndex& index, AttributeCheck& attributes, string where, const Module* module,
+           std::vector<std::string_view> frames, int origin, std::vector<Violation>& violations)
+      : index_(index), attributes_(attributes), where_(std::move(where)), module_(module), frames_(std::move(frames)),
+        origin_(origin), here_(origin), violations_(violations) {}
 
-  // `owned` values must be freed or handed on here; an argument belongs to the caller.
+  // A value that is there from now on. An `owned` one must be freed, returned or saved by this list; the inputs of a
+  // block belong to its caller.
   void Define(const Output& output, bool owned) {
     if (!live_.emplace(output.name, &output.type).second) Fail(absl::StrCat("defines ", output.name, " twice"));
     if (owned) owned_.insert(output.name);
     for (const Dim& dim : output.type.dims) CheckDim(dim, output.name);
     if (!module_) return;
     for (const auto& [axis, layout] : output.type.layout) {
-      StandsInLayout(axis, layout, output.name);
+      CheckAxisOfLayout(axis, layout, output.name);
       const bool cut = layout.state == AxisLayout::State::kSharded;
       if (cut && (layout.dim < 0 || layout.dim >= static_cast<int>(output.type.dims.size()))) {
-        Fail(absl::StrCat("cuts ", output.name, " along dim ", layout.dim, ", which it does not have"));
+        Fail(absl::StrCat("cuts ", output.name, " along dim ", layout.dim, " of ", output.type.dims.size(), " dims"));
       }
     }
     for (const auto& [axis, layout] : output.type.gradient.value_or(Layout()))
-      StandsInLayout(axis, layout, "the gradient of " + output.name);
+      CheckAxisOfLayout(axis, layout, "the gradient of " + output.name);
     for (Axis axis : kLayoutAxes) {
       if (module_->grid.size(axis) == 1) continue;
       if (string problem = GradientLayoutProblem(output.type, axis); !problem.empty())
@@ -54,16 +56,12 @@ class Scope {
     }
   }
 
-  void Run(const Instruction& instruction) {
+  void Walk(const Instruction& instruction) {
     here_ = instruction.origin >= 0 ? instruction.origin : origin_;
-    run_.push_back(&instruction);
-    if (string problem = attributes_.Problem(instruction, module_); !problem.empty()) {
-      Fail(absl::StrCat(string(OpName(instruction.kind)), " ", problem));
-    }
-    if (string stray = StrayField(instruction, module_ != nullptr); !stray.empty()) {
-      Fail(absl::StrCat(string(OpName(instruction.kind)), " ", stray, ", which its kind does not use"));
-    }
-    for (const string& problem : {Misplaced(instruction, module_ != nullptr), ValuesProblem(instruction)}) {
+    walked_.push_back(&instruction);
+    const bool in_block = module_ != nullptr;
+    for (const string& problem : {attributes_.Problem(instruction, module_), FieldProblem(instruction, in_block),
+                                  PlaceProblem(instruction, in_block), ValueCountProblem(instruction)}) {
       if (!problem.empty()) Fail(absl::StrCat(string(OpName(instruction.kind)), " ", problem));
     }
     for (const string& input : instruction.inputs) Read(instruction, input);
@@ -73,7 +71,8 @@ class Scope {
     }
     if (instruction.kind == OpKind::kCall) {
       if (!instruction.stream.empty())
-        Fail(absl::StrCat("calls ", instruction.block, " on stream ", instruction.stream, ": a call has none"));
+        Fail(absl::StrCat("calls ", instruction.block, " on stream ", instruction.stream,
+                          ", though a call has no stream"));
       CheckCall(instruction);
     } else if (module_) {
       CheckOperands(instruction);
@@ -83,25 +82,28 @@ class Scope {
     for (const Output& output : instruction.outputs) {
       if (!IsStateName(output.name)) Define(output, true);
     }
-    for (const ExchangePart& part : instruction.parts) WholeOverBridge(part);
-    if (module_) CheckPlaces(instruction);
+    for (const ExchangePart& part : instruction.parts) CheckWholeOverBridge(part);
+    if (module_) CheckPlacesInMemory(instruction);
     if (instruction.kind == OpKind::kCrossEntropyMax && !instruction.outputs.empty())
       maxima_.insert(instruction.outputs.front().name);
     for (const string& name : instruction.frees) Free(instruction, name);
   }
 
-  void Distinct(const std::vector<string>& names, const char* what) {
+  // No name is twice in a list of the block.
+  void CheckDistinct(const std::vector<string>& names, const char* what) {
     std::set<std::string_view> seen;
     for (const string& name : names) {
       if (!seen.insert(name).second) Fail(absl::StrCat(what, " ", name, " twice"));
     }
   }
 
-  // `kept` must be there at the end, and nothing else of our own may be left.
+  // Behind the last instruction: `kept` values are still there, and no other value that the list owns is left.
   void End(const std::vector<string>& kept) {
     here_ = origin_;
     for (const string& name : kept) {
-      if (!live_.contains(name)) Fail(absl::StrCat("hands on ", name, ", which is not there at its end"));
+      if (!live_.contains(name))
+        Fail(absl::StrCat("returns or saves ", name, ", which is ",
+                          freed_.contains(name) ? "freed before" : "defined nowhere"));
       owned_.erase(name);
     }
     for (const string& name : owned_) Fail(absl::StrCat("never frees ", name));
@@ -113,30 +115,30 @@ class Scope {
     violations_.push_back({rule, absl::StrCat(where_, " ", message), index_.OriginOf(here_, origin_, module_)});
   }
 
-  // An axis stands in a layout only where it can cut values of the module, and has ranks to cut them over: what is
-  // absent is whole. Lanes of dp hold values of their own, and experts of ep rows of their own.
-  void StandsInLayout(Axis axis, const AxisLayout& layout, const string& who) {
+  // A layout names an axis only where the axis cuts values of the module and has several ranks: an axis that is absent
+  // is replicated, and there is one way to write that. kLayoutAxes says which axes cut values.
+  void CheckAxisOfLayout(Axis axis, const AxisLayout& layout, const string& who) {
     const bool cuts = std::find(std::begin(kLayoutAxes), std::end(kLayoutAxes), axis) != std::end(kLayoutAxes) &&
                       module_->grid.size(axis) > 1;
     if (cuts && layout.state != AxisLayout::State::kReplicated) return;
     Fail(absl::StrCat("gives ", who, " a layout over ", string(AxisName(axis)),
-                      cuts ? ", along which it is whole" : ", which cuts no value here"));
+                      cuts ? ", along which it is whole" : ", which cuts no value of this module"));
   }
 
-  // Two modules share no axis: what passes between them is whole on every rank that has it.
-  void WholeOverBridge(const ExchangePart& part) {
+  // Two modules share no axis. So a value that passes between them is whole on every rank that has it.
+  void CheckWholeOverBridge(const ExchangePart& part) {
     if (part.bridge.empty()) return;
     const auto passed = live_.find(part.value);
     if (passed == live_.end()) return;
     const ValueType& type = *passed->second;
     if (!type.layout.empty() || !type.gradient.value_or(Layout()).empty())
-      Fail(absl::StrCat("passes ", part.value, " over a bridge in parts"));
+      Fail(absl::StrCat("passes ", part.value, " over ", part.bridge, " with a layout, not whole"));
   }
 
-  // What lies in host memory follows from what makes it; what is read from samples is judged with the reads
-  // (read_problem.h).
-  void CheckPlaces(const Instruction& instruction) {
-    if (instruction.kind == OpKind::kCall) return;  // compared with the block
+  // Integers of some kinds are row counts, which the host reads before it launches; all else is on the device. What is
+  // read from samples is judged in read_problem.h.
+  void CheckPlacesInMemory(const Instruction& instruction) {
+    if (instruction.kind == OpKind::kCall) return;  // CheckCall
     const bool counts = InfoOf(instruction.kind).counts_on_host;
     for (const Output& output : instruction.outputs) {
       const bool host = counts && output.type.dtype == DType::kInt64 && !IsStateName(output.name);
@@ -154,16 +156,16 @@ class Scope {
 
   void Free(const Instruction& instruction, const string& name) {
     if (!owned_.erase(name))
-      Fail(absl::StrCat(string(OpName(instruction.kind)), " frees ", name, ", which is not its to free"));
+      Fail(absl::StrCat(string(OpName(instruction.kind)), " frees ", name, ", which this list does not own"));
     live_.erase(name);
     freed_.insert(name);
   }
 
-  // What takes a gradient is on the way to a result: an instruction none of whose outputs is read has lost its place,
-  // unless it adds to the gradient of a parameter, which then is its result.
+  // A value that takes a gradient is on the way to a result. An instruction that makes such values, of which nothing is
+  // read, was meant to be read by another. Except one that adds to the gradient of a parameter: that is its result.
   void CheckUnread(const std::vector<string>& kept) {
     used_.insert(kept.begin(), kept.end());
-    for (const Instruction* instruction : run_) {
+    for (const Instruction* instruction : walked_) {
       const auto& outputs = instruction->outputs;
       const auto takes_gradient = [](const Output& output) { return output.type.gradient.has_value(); };
       const auto read = [&](const Output& output) { return used_.contains(output.name); };
@@ -172,22 +174,24 @@ class Scope {
         continue;
       }
       here_ = instruction->origin;
-      Fail(absl::StrCat("makes ", outputs.front().name, " and drops it unread"));
+      Fail(absl::StrCat("makes ", outputs.front().name, ", which nothing reads"));
     }
   }
 
   void CheckDim(const Dim& dim, const string& value) {
     if (const auto* number = std::get_if<int64_t>(&dim)) {
-      if (*number < 1) Fail(absl::StrCat("gives ", value, " a dim of ", *number));
+      if (*number < 1) Fail(absl::StrCat("gives ", value, " a dim of size ", *number));
       return;
     }
     const string& symbol = std::get<string>(dim);
     const auto& symbols = index_.plan().symbols;
-    const bool known =
+    const bool declared =
         std::any_of(symbols.begin(), symbols.end(), [&](const Symbol& s) { return s.name == symbol && s.maximum > 0; });
-    if (!known) Fail(absl::StrCat("gives ", value, " the size ", symbol, ", which has no declared maximum"));
+    if (!declared)
+      Fail(absl::StrCat("gives ", value, " the run-time size ", symbol, ", which has no declared maximum"));
   }
 
+  // An instruction of a block against what its operands are. Reports one problem: the next ones often follow from it.
   void CheckOperands(const Instruction& instruction) {
     TypedInstruction typed{&instruction, {}, {}, {}};
     for (const string& input : instruction.inputs) {
@@ -195,7 +199,7 @@ class Scope {
       if (it == live_.end()) return;  // a state value, or reported as undefined already
       typed.inputs.push_back(it->second);
     }
-    // nothing calls this block
+    // Nothing calls this block, so its slots stand for nothing.
     if (frames_.empty() && !(instruction.parameters.empty() && instruction.gradients.empty())) return;
     bool known = FindSlots(instruction, instruction.parameters, "reads", typed.parameters);
     known = FindSlots(instruction, instruction.gradients, "adds to the gradient of", typed.gradients) && known;
@@ -213,14 +217,15 @@ class Scope {
     if (op_class != OpClass::kCompute) return;
     string problem = SizeProblem(typed);
     if (problem.empty()) problem = PublishedNameProblem(typed, *module_);
-    if (problem.empty()) problem = DTypeProblem(typed, precision_);
+    if (problem.empty()) problem = DTypeProblem(typed, index_.plan().dtype());
     for (Axis axis : kLayoutAxes) {
       if (problem.empty() && module_->grid.size(axis) > 1) problem = LayoutProblem(typed, axis);
     }
     if (!problem.empty()) Fail(who + problem);
   }
 
-  // All frames that run this block hold slots of one shape and cut.
+  // Fills `slots` with what the names stand for; false: a problem is reported. One block runs for many layers, so all
+  // frames that run it must hold slots of one shape and cut.
   bool FindSlots(const Instruction& instruction, const std::vector<string>& names, const char* what,
                  std::vector<Slot>& slots) {
     for (const string& name : names) {
@@ -234,8 +239,8 @@ class Scope {
         }
         if (!first.storage) first = slot;
         if (slot.storage->shape != first.storage->shape || slot.dim != first.dim || slot.axis != first.axis) {
-          Fail(absl::StrCat(string(OpName(instruction.kind)), " ", what, " ", name,
-                            ", whose shape differs between frames"));
+          Fail(absl::StrCat(string(OpName(instruction.kind)), " ", what, " ", name, ", whose shape or cut in frame ",
+                            string(frame), " differs from that in ", string(frames_.front())));
           return false;
         }
       }
@@ -244,122 +249,114 @@ class Scope {
     return true;
   }
 
-  // Whoever received hands on what it received.
+  // The rank that received rows of a bridge broadcasts them to its lane: what comes out has the type of what went in.
   void CheckBroadcast(const Instruction& broadcast) {
     const Group* group = index_.group(broadcast.group);
     const Module* module = group ? index_.module(group->module) : nullptr;
     auto given = broadcast.inputs.size() > 1 ? live_.find(broadcast.inputs[1]) : live_.end();
-    if (!module || given == live_.end() || broadcast.outputs.size() != 1) return;  // VerifyBridges, or undefined
+    if (!module || given == live_.end() || broadcast.outputs.size() != 1) return;  // VerifyBridges, Read
     const string problem = Difference(*given->second, broadcast.outputs.front().type);
     if (!problem.empty()) {
-      Fail(absl::StrCat("broadcasts ", broadcast.inputs[1], " as ", broadcast.outputs.front().name,
-                        ", which has another ", problem));
+      Fail(absl::StrCat("broadcasts ", broadcast.inputs[1], " as ", broadcast.outputs.front().name, ", whose ",
+                        problem));
     }
   }
 
+  // A call binds its operands to the names of the block, in order.
   void CheckCall(const Instruction& call) {
     const Block* block = index_.block(call.block);
     if (!block) return Fail(absl::StrCat("calls ", call.block, ", which does not exist"));
     if (block->inputs.size() != call.inputs.size() || block->outputs.size() != call.outputs.size()) {
-      return Fail(absl::StrCat("calls ", call.block, " with another number of operands"));
+      return Fail(absl::StrCat("calls ", call.block, " with ", call.inputs.size(), " inputs and ", call.outputs.size(),
+                               " outputs; it has ", block->inputs.size(), " and ", block->outputs.size()));
     }
-    if (!index_.module(block->module)) return Fail(absl::StrCat("calls ", call.block, ", which is of no module"));
+    if (!index_.module(block->module)) return Fail(absl::StrCat("calls ", call.block, ", which belongs to no module"));
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       auto it = live_.find(call.inputs[i]);
       if (it == live_.end()) continue;
       string problem = Difference(*it->second, block->inputs[i].type);
       if (!problem.empty()) {
-        Fail(absl::StrCat("hands ", call.inputs[i], " to ", call.block, ", whose ", block->inputs[i].name,
-                          " has another ", problem));
+        Fail(absl::StrCat("passes ", call.inputs[i], " to ", call.block, " as ", block->inputs[i].name, ", whose ",
+                          problem));
       }
     }
     for (size_t i = 0; i < call.outputs.size(); ++i) {
-      const ValueType* made = TypeMade(*block, block->outputs[i]);
+      const ValueType* made = TypeOfValue(*block, block->outputs[i]);
       string problem = made ? Difference(call.outputs[i].type, *made) : "";
       if (!problem.empty()) {
-        Fail(absl::StrCat("gets ", call.outputs[i].name, " from ", call.block, ", whose ", block->outputs[i],
-                          " has another ", problem));
+        Fail(absl::StrCat("gets ", call.outputs[i].name, " from ", call.block, ", whose output ", block->outputs[i],
+                          "'s ", problem));
       }
     }
   }
 
-  static const ValueType* TypeMade(const Block& block, const string& name) {
-    for (const Instruction& instruction : block.body) {
-      for (const Output& output : instruction.outputs) {
-        if (output.name == name) return &output.type;
-      }
-    }
-    for (const auto* list : {&block.inputs, &block.takes}) {
-      for (const Output& output : *list) {
-        if (output.name == name) return &output.type;
-      }
-    }
-    return nullptr;
-  }
-
-  // Between modules the same rows go by two names of their run-time size.
+  // What differs between the type that is given and the one that is wanted, to follow "whose"; "": nothing.
   string Difference(const ValueType& given, const ValueType& wanted) const {
-    if (given.dtype != wanted.dtype) return "dtype";
-    bool same = given.dims.size() == wanted.dims.size();
-    for (size_t i = 0; same && i < given.dims.size(); ++i) {
+    const auto differs = [](const string& what) { return absl::StrCat(what, " is not the same"); };
+    const bool place = given.host == wanted.host;
+    bool shape = given.dims.size() == wanted.dims.size();
+    for (size_t i = 0; shape && i < given.dims.size(); ++i) {
+      // In a role's list the same rows may have the run-time size of one module and that of the next.
       const bool names =
           std::holds_alternative<string>(given.dims[i]) && std::holds_alternative<string>(wanted.dims[i]);
-      same = given.dims[i] == wanted.dims[i] || (names && !module_);
+      shape = given.dims[i] == wanted.dims[i] || (names && !module_);
     }
-    if (!same) return absl::StrCat("shape: ", ShapeText(given), " is not ", ShapeText(wanted));
-    if (given.layout != wanted.layout) return "layout";
-    if (given.gradient.has_value() != wanted.gradient.has_value()) return "gradient";
-    if (given.gradient != wanted.gradient) return "layout of its gradient";
-    return given.host == wanted.host ? "" : "place in memory";
+    if (given.dtype != wanted.dtype || !shape)
+      return absl::StrCat("type is ", ShapeText(wanted), ", not ", ShapeText(given));
+    if (given.layout != wanted.layout) return differs("layout");
+    if (given.gradient.has_value() != wanted.gradient.has_value())
+      return wanted.gradient ? "type takes a gradient" : "type takes no gradient";
+    if (given.gradient != wanted.gradient) return differs("gradient's layout");
+    return place ? "" : differs("place in memory");
   }
 
   const PlanIndex& index_;
-  AttributeRules& attributes_;
+  AttributeCheck& attributes_;
   const string where_;
   const Module* module_;
+  const std::vector<std::string_view> frames_;  // that run the block
   const int origin_;
-  int here_;
+  int here_;  // origin of the instruction that is looked at
   std::vector<Violation>& violations_;
-  const DType precision_;
   std::map<string, const ValueType*> live_;
-  std::set<string> owned_, freed_, used_, maxima_;
-  std::vector<const Instruction*> run_;
-
- public:
-  std::vector<std::string_view> frames_;  // of the block
+  std::set<string> owned_, freed_;
+  std::set<string> used_;    // read by an instruction, returned or saved
+  std::set<string> maxima_;  // largest logits of a part of the vocabulary: CommunicationProblem
+  std::vector<const Instruction*> walked_;
 };
 
-void CheckBlock(const PlanIndex& index, AttributeRules& attributes, const Block& block,
+void CheckBlock(const PlanIndex& index, AttributeCheck& attributes, const Block& block,
                 std::vector<Violation>& violations) {
   const Module* module = index.module(block.module);
   if (!module) {
-    violations.push_back({"V4", absl::StrCat("block ", block.name, " is of unknown module ", block.module),
-                          index.OriginOf(block.origin, -1, nullptr)});
+    violations.push_back(
+        {"V4", absl::StrCat("block ", block.name, " belongs to module ", block.module, ", which does not exist"),
+         index.OriginOf(block.origin, -1, nullptr)});
     return;
   }
-  Scope scope(index, attributes, absl::StrCat("block ", block.name), module, block.origin, violations);
-  scope.frames_ = index.FramesOf(block);
-  for (const Output& input : block.inputs) scope.Define(input, false);
-  for (const Output& take : block.takes) scope.Define(take, true);
-  for (const Instruction& instruction : block.body) scope.Run(instruction);
-  scope.Distinct(block.outputs, "hands on");
-  scope.Distinct(block.saved, "saves");
+  ListWalk walk(index, attributes, absl::StrCat("block ", block.name), module, index.FramesOf(block), block.origin,
+                violations);
+  for (const Output& input : block.inputs) walk.Define(input, false);
+  for (const Output& take : block.takes) walk.Define(take, true);  // the saved value is this block's from here on
+  for (const Instruction& instruction : block.body) walk.Walk(instruction);
+  walk.CheckDistinct(block.outputs, "returns");
+  walk.CheckDistinct(block.saved, "saves");
   std::vector<string> kept = block.outputs;
   kept.insert(kept.end(), block.saved.begin(), block.saved.end());
-  scope.End(kept);
+  walk.End(kept);
 }
 
 }  // namespace
 
 std::vector<Violation> VerifyValues(const PlanIndex& index) {
   std::vector<Violation> violations;
-  AttributeRules attributes(index.plan());
+  AttributeCheck attributes(index.plan());
   for (const Block& block : index.plan().blocks) CheckBlock(index, attributes, block, violations);
   for (const Role& role : index.plan().roles) {
     for (const auto* list : {&role.setup, &role.step, &role.teardown}) {
-      Scope scope(index, attributes, absl::StrCat("role ", role.name), nullptr, role.origin, violations);
-      for (const Instruction& instruction : *list) scope.Run(instruction);
-      scope.End({});
+      ListWalk walk(index, attributes, absl::StrCat("role ", role.name), nullptr, {}, role.origin, violations);
+      for (const Instruction& instruction : *list) walk.Walk(instruction);
+      walk.End({});
     }
   }
   return violations;

@@ -11,6 +11,7 @@
 namespace planwright {
 namespace {
 
+// "_", "i0", "o1", "do0", "di2", "di2.1"
 GradientOperand ParseOperand(const std::string& word) {
   using Kind = GradientOperand::Kind;
   if (word == "_") return {};
@@ -50,6 +51,7 @@ const std::vector<GradientRule>& Rules() {
 }  // namespace
 
 const GradientRule* RuleOfBackward(const Instruction& instruction) {
+  // A kind with a rule for cp has a plain one before it.
   const GradientRule* found = nullptr;
   for (const GradientRule& rule : Rules()) {
     if (rule.backward != instruction.kind) continue;

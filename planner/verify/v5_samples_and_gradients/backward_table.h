@@ -1,4 +1,5 @@
-// Which backward instruction differentiates which forward one, read from the table of operations (ops.def).
+// Which backward instruction differentiates which forward one, read from the `transposes` lines of the table of
+// operations (planner/plan/ops.def).
 #pragma once
 
 #include <vector>
@@ -7,24 +8,24 @@
 
 namespace planwright {
 
-// An operand of a backward instruction, by its place in the forward one.
+// An operand or result of a backward instruction, named by its place in the forward one: in ops.def i0, o1, do0, di2.
 struct GradientOperand {
-  enum class Kind { kAny, kInput, kOutput, kOutputGradient, kInputGradient };
+  enum class Kind { kAny, kInput, kOutput, kOutputGradient, kInputGradient };  // kAny: not compared
   Kind kind = Kind::kAny;
   size_t place = 0;
-  int part = -1;  // of a gradient that is joined from parts: its place among them
+  int part = -1;  // of a gradient that is joined from parts: its place among them; -1: it is whole
 };
 
 struct GradientRule {
   OpKind forward{}, backward{};
-  bool over_cp = false;
+  bool over_cp = false;  // for instructions whose attribute cp is above 1
   std::vector<GradientOperand> operands, results;
 };
 
-// The rule of a backward instruction, or null.
+// Null: the instruction is no backward one.
 const GradientRule* RuleOfBackward(const Instruction& instruction);
 
-// Whether input `place` of a forward instruction has a gradient by some rule.
+// Whether some backward instruction makes a gradient of input `place` of a forward instruction.
 bool HasInputGradient(OpKind forward, size_t place);
 
 }  // namespace planwright

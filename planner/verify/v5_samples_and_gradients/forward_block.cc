@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/plan/op_table.h"
+#include "planner/verify/shared/typed_instruction.h"
 #include "planner/verify/v5_samples_and_gradients/backward_table.h"
 
 namespace planwright {
@@ -34,10 +35,12 @@ const ValueType* ForwardBlock::type(const string& name) const {
 
 const Terms& ForwardBlock::GradientOf(const string& name) {
   if (auto it = gradients_.find(name); it != gradients_.end()) return it->second;
-  gradients_[name] = {};  // a value that depends on itself is reported by V4
+  gradients_[name] = {};  // ends the recursion where a damaged plan has a value that depends on itself (V4)
   Terms terms;
   for (const auto& [i, place] : uses_[name]) {
     const Instruction& op = at(i);
+    // Other inputs of such instructions are row counts, except in sums and joins, where every input passes. The bias of
+    // add_residual_bias is a slot, and its two inputs are a sum.
     const bool passes =
         InfoOf(op.kind).passes_gradient && (place == 0 || op.kind == OpKind::kAdd || op.kind == OpKind::kConcat);
     if ((passes || (op.kind == OpKind::kAddResidualBias && place < 2)) && !op.outputs.empty()) {
@@ -58,6 +61,23 @@ const Terms& ForwardBlock::GradientOf(const string& name) {
 bool ForwardBlock::TakesGradient(const Instruction& call, size_t place) const {
   const Block* called = index_.block(call.block);
   return called && place < called->inputs.size() && called->inputs[place].type.gradient.has_value();
+}
+
+bool ForwardBlock::Repeats(const Instruction& op) const {
+  const auto same = [](const Output& a, const Output& b) { return a.name == b.name && SameType(a.type, b.type); };
+  return std::any_of(block_.body.begin(), block_.body.end(), [&](const Instruction& made) {
+    return made.kind == op.kind && made.inputs == op.inputs && made.parameters == op.parameters &&
+           made.attributes == op.attributes && made.group == op.group &&
+           std::equal(made.outputs.begin(), made.outputs.end(), op.outputs.begin(), op.outputs.end(), same);
+  });
+}
+
+const Output* ForwardBlock::TakenAsOtherType(const Block& other) const {
+  for (const Output& take : other.takes) {
+    const ValueType* saved = type(take.name);
+    if (saved && !SameType(take.type, *saved)) return &take;
+  }
+  return nullptr;
 }
 
 string ForwardBlock::Text(const Term& term) const {

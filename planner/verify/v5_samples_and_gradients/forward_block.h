@@ -1,4 +1,5 @@
-// A forward block as its backward must transpose it: the gradient of every value as the sum of one term from each use.
+// A forward block, as its backward must be the transpose of it: the gradient of every value is the sum of one term from
+// each use of the value.
 #pragma once
 
 #include <map>
@@ -10,12 +11,12 @@
 
 namespace planwright {
 
-// A use of a forward value that adds to its gradient: an operand of an instruction (its index and place), or an output
-// of the block (-1, j).
+// A use of a forward value that adds to its gradient: an instruction of the block and the place among its inputs, or
+// {-1, j} for output j of the block, whose gradient comes from outside.
 using Term = std::pair<int, int>;
-using Terms = std::vector<Term>;  // sorted; a term twice is counted twice
+using Terms = std::vector<Term>;  // sorted; a term that is twice in it is counted twice
 
-// The terms of a sum of two gradients.
+// The terms of the sum of two gradients.
 Terms Joined(Terms a, const Terms& b);
 
 // Keeps references: index and block must outlive it.
@@ -27,20 +28,25 @@ class ForwardBlock {
   const Instruction& at(int i) const { return block_.body[static_cast<size_t>(i)]; }
   // Of an input or an inner value; null: there is none of this name.
   const ValueType* type(const std::string& name) const;
-  // All terms of the gradient of a value.
+  // All terms of the gradient of a value. What only moves, cuts, joins or adds values passes the gradient on, so the
+  // terms are those of the computes behind it.
   const Terms& GradientOf(const std::string& name);
-  // Whether operand `place` of a call takes a gradient.
+  // Whether input `place` of a call takes a gradient.
   bool TakesGradient(const Instruction& call, size_t place) const;
+  // Whether the block has this instruction: same kind, values, slots, attributes, group and types.
+  bool Repeats(const Instruction& op) const;
+  // The first value that `other` takes as another type than this block saved; null: none.
+  const Output* TakenAsOtherType(const Block& other) const;
   // For messages: "linear of x".
   std::string Text(const Term& term) const;
 
  private:
   const PlanIndex& index_;
   const Block& block_;
-  std::map<std::string, Terms> uses_;
-  std::map<std::string, std::vector<int>> outputs_;
+  std::map<std::string, Terms> uses_;                // by value: instructions that read it
+  std::map<std::string, std::vector<int>> outputs_;  // by value: outputs of the block that it is
   std::map<std::string, const ValueType*> types_;
-  std::map<std::string, Terms> gradients_;
+  std::map<std::string, Terms> gradients_;  // those that were asked for
 };
 
 }  // namespace planwright

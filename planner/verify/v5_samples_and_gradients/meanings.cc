@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "planner/plan/limits.h"
 #include "planner/plan/op_table.h"
 
 namespace planwright {
@@ -10,8 +11,6 @@ namespace {
 
 using std::string;
 using std::string_view;
-
-constexpr int kDeepest = 8;  // a circle of calls ends here; V4 names it
 
 Meaning Find(const std::map<string_view, Meaning>& values, string_view name) {
   auto it = values.find(name);
@@ -24,6 +23,8 @@ Meanings::Meanings(const PlanIndex& index, std::vector<Violation>& violations)
     : index_(index), violations_(violations) {
   texts_.push_back("something else");
   for (const Bridge& bridge : index.plan().bridges) {
+    // Both modules count the rows of a bridge: the language model in its tokens, where rows arrive, and the encoder in
+    // its images, where their gradients arrive.
     const Meaning counts = RowCounts(bridge.name), made = MadeBy(bridge.from);
     counts_at_[bridge.to].push_back(counts);
     rows_of_.emplace(counts, made);
@@ -34,7 +35,8 @@ Meanings::Meanings(const PlanIndex& index, std::vector<Violation>& violations)
 
 const std::vector<Meaning>& Meanings::RowCountsAt(const string& module) {
   auto [it, fresh] = counts_at_.try_emplace(module);
-  if (fresh) it->second.push_back(RowCounts(module));  // nothing is merged there: one count a sample all the same
+  // No bridge ends there. read_tokens still makes one row count for each sample (read_problem.cc).
+  if (fresh) it->second.push_back(RowCounts(module));
   return it->second;
 }
 
@@ -51,22 +53,24 @@ Meaning Meanings::Of(const string& text) {
 
 Meaning Meanings::GradientOf(Meaning of) {
   const string gradient = "the gradient of ";
-  // A damaged plan may take the gradient of a gradient of a gradient: no two of them need be told apart.
+  // A damaged plan may take gradients of gradients without end. Beyond the second they need no names of their own.
   return TextOf(of).starts_with(gradient + gradient) ? of : Of(gradient + TextOf(of));
 }
 
 const CallMeanings& Meanings::Run(const Block& block, string_view frame, const std::vector<Meaning>& inputs,
                                   MicrobatchMeanings& microbatch) {
   const int version = microbatch.version;
-  Key key(&block, frame, inputs, version);
-  auto it = known_.find(key);
-  if (it == known_.end()) {
+  RunKey key(&block, frame, inputs, version);
+  auto it = runs_.find(key);
+  if (it == runs_.end()) {
     CallMeanings made = Walk(block, frame, inputs, microbatch);
-    it = known_.emplace(std::move(key), std::move(made)).first;
+    it = runs_.emplace(std::move(key), std::move(made)).first;
   }
   const CallMeanings& made = it->second;
+  // Walk may have run calls inside this one, which saved and changed the version. What follows does so for the whole
+  // call at once, whether the block was walked now or before.
   microbatch.version = version;
-  if (made.saved.empty()) return made;
+  if (made.saved.empty()) return made;  // the same values are saved as before, so the version is the same
   for (const auto& [name, meaning] : made.saved) microbatch.saved[name] = meaning;
   microbatch.version =
       versions_.emplace(std::pair(version, &made), static_cast<int>(versions_.size()) + 1).first->second;
@@ -76,9 +80,9 @@ const CallMeanings& Meanings::Run(const Block& block, string_view frame, const s
 CallMeanings Meanings::Walk(const Block& block, string_view frame, const std::vector<Meaning>& inputs,
                             MicrobatchMeanings& microbatch) {
   CallMeanings made;
-  if (depth_ == kDeepest) return made;
+  if (depth_ == kDeepestCalls) return made;  // a circle of calls, where V4 does not hold
   ++depth_;
-  std::map<string_view, Meaning> values;
+  ValueMeanings values;
   for (size_t i = 0; i < std::min(inputs.size(), block.inputs.size()); ++i) values[block.inputs[i].name] = inputs[i];
   for (const Output& take : block.takes) {
     if (auto it = microbatch.saved.find({frame, take.name}); it != microbatch.saved.end())
@@ -94,7 +98,8 @@ CallMeanings Meanings::Walk(const Block& block, string_view frame, const std::ve
         values[op.outputs[i].name] = inner.outputs[i];
       continue;
     }
-    Check(block, op, values);
+    CheckOperands(block, op, values);
+    // What an instruction makes has no meaning here, unless it only cuts or moves what it is given.
     if (InfoOf(op.kind).keeps_meaning && !op.inputs.empty() && !op.outputs.empty())
       values[op.outputs[0].name] = Find(values, op.inputs[0]);
   }
@@ -106,24 +111,26 @@ CallMeanings Meanings::Walk(const Block& block, string_view frame, const std::ve
   return made;
 }
 
-void Meanings::Check(const Block& block, const Instruction& op, const std::map<string_view, Meaning>& values) {
+void Meanings::CheckOperands(const Block& block, const Instruction& op, const ValueMeanings& values) {
   for (size_t place = 0; place < op.inputs.size(); ++place) {
     const Meaning wanted = Required(block, op, place), given = Find(values, op.inputs[place]);
     if (wanted == kNoMeaning || wanted == given) continue;
-    const string message = absl::StrCat("block ", block.name, " hands ", op.inputs[place], ", which is ", TextOf(given),
-                                        ", to ", string(OpName(op.kind)), " as ", TextOf(wanted));
+    const string message = absl::StrCat("block ", block.name, " passes ", op.inputs[place], " to ",
+                                        string(OpName(op.kind)), " as ", TextOf(wanted), ", but it is ", TextOf(given));
     if (!said_.insert(message).second) continue;
     violations_.push_back({"V5", message, index_.OriginOf(op.origin, block.origin, index_.module(block.module))});
   }
 }
 
 Meaning Meanings::Required(const Block& block, const Instruction& op, size_t place) {
-  if (op.kind == OpKind::kMergeImages && place == 1) {  // rows of the encoder whose token they replace
+  if (op.kind == OpKind::kMergeImages && place == 1) {
+    // Which encoder's rows these must be follows from the token that they replace, so ops.def cannot say it.
     const int64_t* number = op.FindInteger("image_token");
     auto made = number ? merged_.find({block.module, *number}) : merged_.end();
     return made == merged_.end() ? Of("what no encoder makes") : made->second;
   }
   const std::vector<OpInfo::Meaning>& meanings = InfoOf(op.kind).meanings;
+  // A kind with meanings for cp has no others there.
   const bool over_cp = op.over_cp() && std::any_of(meanings.begin(), meanings.end(),
                                                    [](const OpInfo::Meaning& meaning) { return meaning.over_cp; });
   for (const OpInfo::Meaning& meaning : meanings) {

@@ -22,64 +22,20 @@ namespace {
 
 using std::string;
 
-bool Equal(const ValueType& a, const ValueType& b) {
-  return a.dtype == b.dtype && a.dims == b.dims && a.host == b.host && a.layout == b.layout && a.gradient == b.gradient;
-}
-
-// What a block takes of its forward, it takes as it was saved: the first that it does not, or null.
-const Output* TakenOtherwise(const Block& block, const ForwardBlock& forward) {
-  for (const Output& take : block.takes) {
-    const ValueType* saved = forward.type(take.name);
-    if (saved && !Equal(take.type, *saved)) return &take;
-  }
-  return nullptr;
-}
-
-// Whether an instruction makes again, as it was made, what the forward makes.
-bool Repeats(const Instruction& op, const Block& forward) {
-  const auto names = [](const Instruction& instruction) {
-    std::vector<string> all = instruction.inputs;
-    for (const Output& output : instruction.outputs) all.push_back(output.name);
-    return all;
-  };
-  for (const Instruction& made : forward.body) {
-    if (made.kind == op.kind && names(made) == names(op) && made.parameters == op.parameters &&
-        made.attributes == op.attributes && made.group == op.group) {
-      return std::equal(made.outputs.begin(), made.outputs.end(), op.outputs.begin(), op.outputs.end(),
-                        [](const Output& a, const Output& b) { return Equal(a.type, b.type); });
-    }
-  }
-  return false;
-}
-
-class Transpose {
+// A backward block against its forward. The walk keeps, for each value of the backward, the terms of the gradient that
+// it is. A value without terms is no gradient: it must repeat one of the forward.
+class BackwardCheck {
  public:
-  Transpose(const PlanIndex& index, const FramePair& pair, std::vector<Violation>& violations)
+  BackwardCheck(const PlanIndex& index, const FramePair& pair, std::vector<Violation>& violations)
       : index_(index), forward_(index, *pair.forward), backward_(*pair.backward),
         module_(index.module(backward_.module)), violations_(violations) {}
 
   void Check() {
-    Bind();
-    for (const Instruction& op : backward_.body) Step(op);
-    for (const Instruction& op : forward_.block().body) SaysItsGradients(op);
-    std::vector<size_t> wanted;
-    const auto& inputs = forward_.block().inputs;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (inputs[i].type.gradient) wanted.push_back(i);
-    }
-    // nothing before it learns: a slot that should would lack its gradient (VerifyLayers)
-    if (backward_.outputs.empty()) return;
-    if (wanted.size() != backward_.outputs.size()) {
-      return Fail(absl::StrCat("hands on ", backward_.outputs.size(), " gradients, but ", forward_.block().name,
-                               " has ", wanted.size(), " inputs that take one"));
-    }
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      const Output& input = inputs[wanted[i]];
-      Same(backward_.outputs[i], forward_.GradientOf(input.name),
-           absl::StrCat("hands on ", backward_.outputs[i], " as"), input.name);
-      if (const ValueType* type = types_[backward_.outputs[i]])
-        SameType(backward_.outputs[i], *type, input.name, input.type);
-    }
+    BindInputs();
+    for (const Instruction& op : backward_.body) Walk(op);
+    here_ = -1;
+    for (const Instruction& op : forward_.block().body) CheckDeclaredGradients(op);
+    CheckOutputs();
   }
 
  private:
@@ -88,21 +44,8 @@ class Transpose {
                            index_.OriginOf(here_, backward_.origin, module_)});
   }
 
-  // A value of the forward declares a gradient where one comes to it; what is made beside it for the backward alone
-  // may, too.
-  void SaysItsGradients(const Instruction& op) {
-    const auto learns = [&](const Output& output) { return !forward_.GradientOf(output.name).empty(); };
-    const bool some = std::any_of(op.outputs.begin(), op.outputs.end(), learns);
-    for (const Output& output : op.outputs) {
-      const bool declared = output.type.gradient.has_value();
-      if (declared ? some : !learns(output)) continue;
-      Fail(absl::StrCat("is of a forward whose ", output.name,
-                        declared ? " declares a gradient that never comes" : " declares no gradient"));
-    }
-  }
-
-  // Inputs are the gradients of the forward's outputs, in order.
-  void Bind() {
+  // The inputs of the backward are the gradients of those outputs of the forward that take one, in order.
+  void BindInputs() {
     std::vector<size_t> given;
     const auto& outputs = forward_.block().outputs;
     for (size_t j = 0; j < outputs.size(); ++j) {
@@ -116,18 +59,55 @@ class Transpose {
     for (size_t i = 0; i < std::min(given.size(), backward_.inputs.size()); ++i) {
       const Output& input = backward_.inputs[i];
       terms_[input.name] = {{-1, static_cast<int>(given[i])}};
-      SameType(input.name, input.type, outputs[given[i]], *forward_.type(outputs[given[i]]));
+      CheckGradientType(input.name, input.type, outputs[given[i]], *forward_.type(outputs[given[i]]));
     }
     for (const auto* list : {&backward_.inputs, &backward_.takes}) {
       for (const Output& value : *list) types_[value.name] = &value.type;
     }
-    if (const Output* take = TakenOtherwise(backward_, forward_)) {
-      Fail(absl::StrCat("takes ", take->name, " as ", ShapeText(take->type), ", another type than was saved"));
+    if (const Output* take = forward_.TakenAsOtherType(backward_)) {
+      Fail(absl::StrCat("takes ", take->name, " as ", ShapeText(take->type), ", another type than ",
+                        forward_.block().name, " saves"));
     }
   }
 
-  // The value is the gradient that the other one declares.
-  void SameType(const string& gradient, const ValueType& type, const string& value, const ValueType& of) {
+  // The outputs of the backward are the gradients of those inputs of the forward that take one, in order.
+  void CheckOutputs() {
+    std::vector<size_t> wanted;
+    const auto& inputs = forward_.block().inputs;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].type.gradient) wanted.push_back(i);
+    }
+    // Nothing before this block learns. If something should, its slots lack their gradients (VerifyLayers).
+    if (backward_.outputs.empty()) return;
+    if (wanted.size() != backward_.outputs.size()) {
+      return Fail(absl::StrCat("returns ", backward_.outputs.size(), " gradients, but ", forward_.block().name, " has ",
+                               wanted.size(), " inputs that take one"));
+    }
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const Output& input = inputs[wanted[i]];
+      CheckTerms(backward_.outputs[i], forward_.GradientOf(input.name),
+                 absl::StrCat("returns ", backward_.outputs[i], " as"), input.name);
+      if (const ValueType* type = types_[backward_.outputs[i]])
+        CheckGradientType(backward_.outputs[i], *type, input.name, input.type);
+    }
+  }
+
+  // A value of the forward declares a gradient where one comes to it. What is made beside it for the backward alone,
+  // such as a scale, may declare one too.
+  void CheckDeclaredGradients(const Instruction& op) {
+    const auto learns = [&](const Output& output) { return !forward_.GradientOf(output.name).empty(); };
+    const bool some = std::any_of(op.outputs.begin(), op.outputs.end(), learns);
+    for (const Output& output : op.outputs) {
+      const bool declared = output.type.gradient.has_value();
+      if (declared ? some : !learns(output)) continue;
+      Fail(absl::StrCat(
+          "has a forward ", forward_.block().name, " whose ", output.name,
+          declared ? " declares a gradient that never comes" : " gets a gradient that it does not declare"));
+    }
+  }
+
+  // `gradient` has the type that `value` declares for its gradient.
+  void CheckGradientType(const string& gradient, const ValueType& type, const string& value, const ValueType& of) {
     if (!of.gradient) return;
     if (type.dtype != of.dtype || type.dims != of.dims) {
       Fail(absl::StrCat("has ", gradient, " of ", ShapeText(type), " as the gradient of ", value, ", which is ",
@@ -137,7 +117,9 @@ class Transpose {
     }
   }
 
-  void Same(const string& name, const Terms& wanted, const string& what, const string& of) {
+  // Value `name` is the sum of exactly these terms. `what` and `of` are for the message: "passes dy to rms_norm_grad as
+  // the gradient of y without the term of linear of y".
+  void CheckTerms(const string& name, const Terms& wanted, const string& what, const string& of) {
     const Terms found = terms_[name];
     if (found == wanted) return;
     Terms missing, extra;
@@ -147,59 +129,83 @@ class Transpose {
     string difference;
     if (!missing.empty()) difference = absl::StrCat(" without the term of ", absl::StrJoin(missing, ", ", text));
     if (!extra.empty()) {
-      absl::StrAppend(&difference, missing.empty() ? " with" : " and with", " a term too many, of ",
+      absl::StrAppend(&difference, missing.empty() ? " with" : " and with", " one term too many, of ",
                       absl::StrJoin(extra, ", ", text));
     }
     Fail(absl::StrCat(what, " the gradient of ", of, difference));
   }
 
-  void Step(const Instruction& op) {
+  void Walk(const Instruction& op) {
     here_ = op.origin;
-    // of buckets: VerifyUpdates
-    if (!op.inputs.empty() && (op.inputs.front()[0] == '%' || op.inputs.front()[0] == '$')) return;
+    if (!op.inputs.empty() && IsStateName(op.inputs.front())) return;  // collectives of buckets: VerifyUpdates
     for (const Output& output : op.outputs) types_[output.name] = &output.type;
-    if (op.kind == OpKind::kCall) return Call(op);
+    if (op.kind == OpKind::kCall) return WalkCall(op);
     if (const GradientRule* rule = RuleOfBackward(op)) return Differentiate(op, *rule);
-    if (InfoOf(op.kind).passes_gradient) {
-      const size_t operands = op.kind == OpKind::kAdd || op.kind == OpKind::kConcat
-                                  ? op.inputs.size()
-                                  : std::min<size_t>(1, op.inputs.size());
-      Terms terms;
-      for (size_t i = 0; i < operands; ++i) terms = Joined(std::move(terms), terms_[op.inputs[i]]);
-      if (op.kind == OpKind::kConcat && !terms.empty()) CheckParts(op);
-      if (!terms.empty() && !op.outputs.empty()) {
-        if (operands == 1 && op.outputs.size() == 1) moved_[op.outputs.front().name] = op.inputs.front();
-        terms_[op.outputs.front().name] = std::move(terms);
-        return;
-      }
-    }
-    RunAgain(op);
+    if (InfoOf(op.kind).passes_gradient && PassTerms(op)) return;
+    CheckRepeats(op);
   }
 
-  // Whatever is no gradient is a value of the forward, made again as it was made.
-  void RunAgain(const Instruction& op) {
-    if (op.outputs.empty() || terms_.contains(op.outputs.front().name) || Repeats(op, forward_.block())) return;
+  // Sums and joins add up the terms of all inputs; what moves or cuts a value has one, and row counts beside it. False:
+  // no input is a gradient.
+  bool PassTerms(const Instruction& op) {
+    const size_t operands = op.kind == OpKind::kAdd || op.kind == OpKind::kConcat
+                                ? op.inputs.size()
+                                : std::min<size_t>(1, op.inputs.size());
+    Terms terms;
+    for (size_t i = 0; i < operands; ++i) terms = Joined(std::move(terms), terms_[op.inputs[i]]);
+    if (terms.empty() || op.outputs.empty()) return false;
+    if (op.kind == OpKind::kConcat) CheckPartsInOrder(op);
+    if (operands == 1 && op.outputs.size() == 1) moved_[op.outputs.front().name] = op.inputs.front();
+    terms_[op.outputs.front().name] = std::move(terms);
+    return true;
+  }
+
+  // What is no gradient is a value of the forward, made again in the same way.
+  void CheckRepeats(const Instruction& op) {
+    if (op.outputs.empty() || terms_.contains(op.outputs.front().name) || forward_.Repeats(op)) return;
+    // A gradient that is an empty sum: CheckTerms reports it where it is used.
     for (const string& input : op.inputs) {
-      // of gradients that are empty sums: reported where they are used
       if (terms_.contains(input) && !terms_[input].empty()) return;
     }
     Fail(absl::StrCat("makes ", op.outputs.front().name, " by ", string(OpName(op.kind)),
                       ", which neither is a gradient nor repeats the forward"));
   }
 
-  static bool SettingsAgree(const Instruction& op, const Instruction& made) {
+  // What keeps `op` from being the backward of `made`, or "": values of the forward that it reads in other places.
+  // Gradients among its operands are compared later.
+  static string OperandProblem(const Instruction& op, const Instruction& made, const GradientRule& rule) {
+    const string kind(OpName(op.kind));
+    for (size_t p = 0; p < rule.operands.size(); ++p) {
+      const GradientOperand& operand = rule.operands[p];
+      const bool input = operand.kind == GradientOperand::Kind::kInput;
+      if (!input && operand.kind != GradientOperand::Kind::kOutput) continue;
+      const bool there = operand.place < (input ? made.inputs.size() : made.outputs.size());
+      if (p >= op.inputs.size()) {  // an optional operand
+        if (input && there)
+          return absl::StrCat("has ", kind, " without ", made.inputs[operand.place], ", which the forward reads");
+        continue;
+      }
+      if (!there) return absl::StrCat("reads ", op.inputs[p], " in ", kind, ", which the forward does without");
+      const string& name = input ? made.inputs[operand.place] : made.outputs[operand.place].name;
+      if (name != op.inputs[p])
+        return absl::StrCat("reads ", op.inputs[p], " in ", kind, " where the forward has ", name);
+    }
+    return "";
+  }
+
+  static bool AttributesAgree(const Instruction& op, const Instruction& made) {
     return std::all_of(op.attributes.begin(), op.attributes.end(), [&](const auto& attribute) {
       auto it = made.attributes.find(attribute.first);
       return it == made.attributes.end() || it->second == attribute.second;
     });
   }
 
-  // The forward instruction that reads and makes the same values; of several (rows of several encoders are merged
-  // alike) the one with the same settings.
+  // The index of the forward instruction that reads and makes the same values. Of several (rows of several encoders are
+  // merged by equal instructions) the one with the same attributes. -1: none, and `problem` says why.
   int ForwardOf(const Instruction& op, const GradientRule& rule, string& problem) {
     int fitting = -1;
-    problem = absl::StrCat("has a ", string(OpName(op.kind)), " without its ", string(OpName(rule.forward)), " in ",
-                           forward_.block().name);
+    problem = absl::StrCat("has a ", string(OpName(op.kind)), ", but ", forward_.block().name, " has no ",
+                           string(OpName(rule.forward)), " for it");
     for (size_t i = 0; i < forward_.block().body.size(); ++i) {
       const Instruction& made = forward_.at(static_cast<int>(i));
       if (made.kind != rule.forward) continue;
@@ -209,36 +215,15 @@ class Transpose {
       if (!std::all_of(op.parameters.begin(), op.parameters.end(), reads) ||
           !std::all_of(op.gradients.begin(), op.gradients.end(), reads))
         continue;
-      string wrong;
-      for (size_t p = 0; p < std::min(op.inputs.size(), rule.operands.size()) && wrong.empty(); ++p) {
-        const GradientOperand& operand = rule.operands[p];
-        const bool input = operand.kind == GradientOperand::Kind::kInput,
-                   output = operand.kind == GradientOperand::Kind::kOutput;
-        if (!input && !output) continue;
-        const size_t count = input ? made.inputs.size() : made.outputs.size();
-        if (operand.place >= count) {
-          wrong =
-              absl::StrCat("reads ", op.inputs[p], " in ", string(OpName(op.kind)), ", which the forward does without");
-          continue;
-        }
-        const string& name = input ? made.inputs[operand.place] : made.outputs[operand.place].name;
-        if (name != op.inputs[p])
-          wrong =
-              absl::StrCat("reads ", op.inputs[p], " in ", string(OpName(op.kind)), " where the forward has ", name);
-      }
-      for (size_t p = op.inputs.size(); p < rule.operands.size() && wrong.empty(); ++p) {
-        const GradientOperand& operand = rule.operands[p];
-        if (operand.kind != GradientOperand::Kind::kInput || operand.place >= made.inputs.size()) continue;
-        wrong = absl::StrCat("has ", string(OpName(op.kind)), " without ", made.inputs[operand.place],
-                             ", which the forward reads");
-      }
-      if (wrong.empty() && SettingsAgree(op, made)) return static_cast<int>(i);
-      if (wrong.empty() && fitting < 0) fitting = static_cast<int>(i);
+      const string wrong = OperandProblem(op, made, rule);
+      if (wrong.empty() && AttributesAgree(op, made)) return static_cast<int>(i);
+      if (wrong.empty() && fitting < 0) fitting = static_cast<int>(i);  // CheckSettings reports the attribute
       if (!wrong.empty()) problem = wrong;
     }
     return fitting;
   }
 
+  // A backward instruction: the gradients that it reads are complete, and those that it makes are terms of its own.
   void Differentiate(const Instruction& op, const GradientRule& rule) {
     string problem;
     const int f = ForwardOf(op, rule, problem);
@@ -249,11 +234,12 @@ class Transpose {
           rule.operands[p].place >= made.outputs.size())
         continue;
       const Output& output = made.outputs[rule.operands[p].place];
-      Same(op.inputs[p], forward_.GradientOf(output.name),
-           absl::StrCat("hands ", op.inputs[p], " to ", string(OpName(op.kind)), " as"), output.name);
-      if (const ValueType* type = types_[op.inputs[p]]) SameType(op.inputs[p], *type, output.name, output.type);
+      CheckTerms(op.inputs[p], forward_.GradientOf(output.name),
+                 absl::StrCat("passes ", op.inputs[p], " to ", string(OpName(op.kind)), " as"), output.name);
+      if (const ValueType* type = types_[op.inputs[p]])
+        CheckGradientType(op.inputs[p], *type, output.name, output.type);
     }
-    SameSettings(op, made);
+    CheckSettings(op, made);
     for (size_t r = 0; r < std::min(op.outputs.size(), rule.results.size()); ++r) {
       if (rule.results[r].kind != GradientOperand::Kind::kInputGradient) continue;
       terms_[op.outputs[r].name] = {{f, static_cast<int>(rule.results[r].place)}};
@@ -262,8 +248,9 @@ class Transpose {
     }
   }
 
-  // Parts of a gradient are joined in the order in which the forward has them.
-  void CheckParts(const Instruction& op) {
+  // Parts of one gradient (z | x B C | dt) are joined in the order in which the forward has them. The sum of terms does
+  // not see that.
+  void CheckPartsInOrder(const Instruction& op) {
     int last = -1;
     for (const string& input : op.inputs) {
       string made = input;
@@ -275,15 +262,15 @@ class Transpose {
     }
   }
 
-  // The backward reads its slots and settings as the forward did.
-  void SameSettings(const Instruction& op, const Instruction& made) {
+  // The backward has the slots of its forward, in their order, and its attributes.
+  void CheckSettings(const Instruction& op, const Instruction& made) {
     for (const auto* slots : {&op.parameters, &op.gradients}) {
       size_t next = 0;
       for (const string& slot : *slots) {
         while (next < made.parameters.size() && made.parameters[next] != slot) ++next;
         if (next++ >= made.parameters.size()) {
-          return Fail(
-              absl::StrCat("has ", string(OpName(op.kind)), " with its slots in another order than the forward"));
+          return Fail(absl::StrCat("has ", string(OpName(op.kind)), " with slots [", absl::StrJoin(*slots, " "),
+                                   "], not in the order [", absl::StrJoin(made.parameters, " "), "] of the forward"));
         }
       }
     }
@@ -296,18 +283,20 @@ class Transpose {
     }
   }
 
-  void Call(const Instruction& call) {
+  // A call of a stage's backward: it gets the gradients of what the forward call of the frame made, and makes those of
+  // what it was given.
+  void WalkCall(const Instruction& call) {
     const Block* called = index_.block(call.block);
-    if (!called) return;
+    if (!called) return;  // V4
     for (size_t i = 0; i < forward_.block().body.size(); ++i) {
       const Instruction& made = forward_.at(static_cast<int>(i));
       if (made.kind != OpKind::kCall || made.frame != call.frame) continue;
-      if (made.block == call.block || !called->saved.empty()) return;  // the forward is run again
+      if (made.block == call.block || !called->saved.empty()) return;  // the forward runs again
       size_t next = 0;
       for (const Output& output : made.outputs) {
         if (!output.type.gradient || next >= call.inputs.size()) continue;
-        Same(call.inputs[next], forward_.GradientOf(output.name),
-             absl::StrCat("hands ", call.inputs[next], " to ", call.block, " as"), output.name);
+        CheckTerms(call.inputs[next], forward_.GradientOf(output.name),
+                   absl::StrCat("passes ", call.inputs[next], " to ", call.block, " as"), output.name);
         ++next;
       }
       next = 0;
@@ -326,37 +315,43 @@ class Transpose {
   const Block& backward_;
   const Module* module_;
   std::vector<Violation>& violations_;
-  int here_ = -1;
-  std::map<string, Terms> terms_;
+  int here_ = -1;                  // origin of the instruction that is looked at
+  std::map<string, Terms> terms_;  // by value: the gradient that it is
   std::map<string, const ValueType*> types_;
-  std::map<string, int> parts_;     // of what is a part of a gradient: which
-  std::map<string, string> moved_;  // what communication only moved: from what
+  std::map<string, int> parts_;     // by value that is a part of a gradient: which part
+  std::map<string, string> moved_;  // by value that communication moved: the value that it was
 };
+
+// A forward that runs again (activation recompute) takes what was saved and does what the forward did.
+void CheckRunAgain(const PlanIndex& index, const Block& forward, const Block& again,
+                   std::vector<Violation>& violations) {
+  const ForwardBlock first(index, forward);
+  const auto fail = [&](int origin, string message) {
+    violations.push_back({"V5", absl::StrCat("block ", again.name, " ", message),
+                          index.OriginOf(origin, again.origin, index.module(again.module))});
+  };
+  if (const Output* take = first.TakenAsOtherType(again)) {
+    fail(-1, absl::StrCat("takes ", take->name, " as ", ShapeText(take->type), ", another type than ", forward.name,
+                          " saves"));
+  }
+  for (const Instruction& op : again.body) {
+    if (!first.Repeats(op))
+      fail(op.origin, absl::StrCat("runs ", string(OpName(op.kind)), " otherwise than ", forward.name));
+  }
+}
 
 }  // namespace
 
 std::vector<Violation> VerifyBackward(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches) {
   std::vector<Violation> violations;
-  std::set<std::pair<const Block*, const Block*>> done;
-  std::set<std::pair<const Block*, const Block*>> repeated;
+  // Layers of one kind share their blocks, so there are far fewer pairs of blocks than of calls.
+  std::set<std::pair<const Block*, const Block*>> seen_again, seen_backward;
   for (const FramePair& pair : PairsOf(microbatches)) {
     for (const Block* again : pair.again) {
-      if (!repeated.emplace(pair.forward, again).second) continue;
-      if (const Output* take = TakenOtherwise(*again, ForwardBlock(index, *pair.forward))) {
-        violations.push_back(
-            {"V5", absl::StrCat("block ", again->name, " takes ", take->name, " as another type than was saved"),
-             index.OriginOf(-1, again->origin, index.module(again->module))});
-      }
-      for (const Instruction& op : again->body) {
-        if (Repeats(op, *pair.forward)) continue;
-        violations.push_back({"V5",
-                              absl::StrCat("block ", again->name, " runs ", string(OpName(op.kind)), " otherwise than ",
-                                           pair.forward->name),
-                              index.OriginOf(op.origin, again->origin, index.module(again->module))});
-      }
+      if (seen_again.emplace(pair.forward, again).second) CheckRunAgain(index, *pair.forward, *again, violations);
     }
-    if (!pair.backward || !done.emplace(pair.forward, pair.backward).second) continue;
-    Transpose(index, pair, violations).Check();
+    if (!pair.backward || !seen_backward.emplace(pair.forward, pair.backward).second) continue;
+    BackwardCheck(index, pair, violations).Check();
   }
   return violations;
 }

@@ -15,38 +15,43 @@ namespace {
 
 using std::string;
 
-class Table {
+// One direction of a bridge: samples from the lanes of `source` to those of `destination`, or their gradients.
+class TransferTable {
  public:
-  Table(const PlanIndex& index, const Bridge& bridge, const Module& source, const Module& destination, bool backward,
-        std::vector<Violation>& violations)
+  TransferTable(const PlanIndex& index, const Bridge& bridge, const Module& source, const Module& destination,
+                bool backward, std::vector<Violation>& violations)
       : index_(index), bridge_(bridge), source_(source.grid), destination_(destination.grid), backward_(backward),
         violations_(violations), samples_(index.plan().budget.block_samples) {}
 
   void Check(const std::vector<Transfer>& transfers) {
     // The encoder speaks with its last stage, the language model with its first.
     const int from_stage = backward_ ? 0 : source_.pp - 1, to_stage = backward_ ? destination_.pp - 1 : 0;
+    // By rank of the destination: up to which sample it has got its lane; -1: nothing yet. Rows of the table for one
+    // rank come in order of samples.
     std::vector<int64_t> reached(static_cast<size_t>(destination_.ranks()), -1);
     for (const Transfer& transfer : transfers) {
-      const string what = absl::StrCat("samples ", transfer.first_sample, " to ", transfer.end_sample, " from rank ",
-                                       transfer.from_rank, " to rank ", transfer.to_rank);
+      // A table may have a row for each rank, so the text is made only where it is needed.
+      const auto fail = [&](const auto&... wrong) {
+        Fail(absl::StrCat("sends samples ", transfer.first_sample, " to ", transfer.end_sample, " from rank ",
+                          transfer.from_rank, " to rank ", transfer.to_rank, wrong...));
+      };
       if (!source_.contains(transfer.from_rank) || !destination_.contains(transfer.to_rank)) {
-        Fail(absl::StrCat("sends ", what, ", not between ranks of its modules"));
+        fail(", though these are not ranks of its modules");
         continue;
       }
       if (CoordinateOf(source_, transfer.from_rank, Axis::kPp) != from_stage ||
           CoordinateOf(destination_, transfer.to_rank, Axis::kPp) != to_stage) {
-        Fail(absl::StrCat("sends ", what, ", not between the stages that hold them"));
+        fail(", not from stage ", from_stage, " to stage ", to_stage);
         continue;
       }
       const LaneSamples has = LaneOf(source_, transfer.from_rank), wants = LaneOf(destination_, transfer.to_rank);
       if (transfer.first_sample < has.first || transfer.end_sample > has.end) {
-        Fail(
-            absl::StrCat("sends ", what, ", which the sender's lane, ", has.first, " to ", has.end, ", does not have"));
+        fail(", but the sender's lane has samples ", has.first, " to ", has.end);
       }
       int64_t& next = reached[static_cast<size_t>(transfer.to_rank - destination_.first_rank)];
       if (next < 0) next = wants.first;
       if (transfer.first_sample != next || transfer.end_sample <= transfer.first_sample) {
-        Fail(absl::StrCat("sends ", what, ", whose lane had got all up to sample ", next));
+        fail(", but the next sample that its lane needs is ", next);
       }
       next = transfer.end_sample;
     }
@@ -54,9 +59,9 @@ class Table {
   }
 
  private:
-  // A damaged table may be wrong in millions of rows.
+  // A damaged table may be wrong in millions of rows: no one reads so many messages.
   void Fail(string message) {
-    if (++told_ > kMostTold) return;
+    if (++reported_ > kMostReported) return;
     violations_.push_back({"V5", absl::StrCat("bridge ", bridge_.name, backward_ ? " backward " : " ", message),
                            index_.OriginOf(bridge_.origin, -1, nullptr)});
   }
@@ -65,8 +70,9 @@ class Table {
     return SamplesOfLane(samples_, grid.dp, CoordinateOf(grid, rank, Axis::kDp));
   }
 
-  // Whoever gets something gets its whole lane; every lane that has samples has a receiver; colocated ranks all receive
-  // for themselves, others through one rank of the lane, which passes on what it got.
+  // A rank that gets something gets its whole lane, and every lane that has samples has a receiver. Colocated ranks all
+  // receive for themselves (docs/layouts/bridges.md#colocated); else one rank of the lane receives, its leader, and
+  // broadcasts what it got (docs/layouts/bridges.md#leaders).
   void CheckReached(const std::vector<int64_t>& reached, int stage) {
     std::vector<int> receivers(static_cast<size_t>(destination_.dp), 0);
     for (size_t i = 0; i < reached.size(); ++i) {
@@ -75,8 +81,8 @@ class Table {
       const LaneSamples wants = LaneOf(destination_, rank);
       ++receivers[static_cast<size_t>(CoordinateOf(destination_, rank, Axis::kDp))];
       if (reached[i] != wants.end) {
-        Fail(absl::StrCat("delivers rank ", rank, " samples up to ", reached[i], " of its lane's ", wants.first, " to ",
-                          wants.end));
+        Fail(absl::StrCat("gives rank ", rank, " samples up to ", reached[i], ", but its lane has ", wants.first,
+                          " to ", wants.end));
       }
     }
     const int in_lane = bridge_.kind == "colocated" ? destination_.tp * destination_.cp : 1;
@@ -85,7 +91,7 @@ class Table {
       const int found = receivers[static_cast<size_t>(lane)];
       if (found == (wants.first < wants.end ? in_lane : 0)) continue;
       Fail(absl::StrCat("has ", found, " receivers in lane ", lane, " of stage ", stage, " for samples ", wants.first,
-                        " to ", wants.end, ", not ", in_lane));
+                        " to ", wants.end, ", not ", wants.first < wants.end ? in_lane : 0));
     }
   }
 
@@ -95,11 +101,12 @@ class Table {
   const bool backward_;
   std::vector<Violation>& violations_;
   const int64_t samples_;
-  static constexpr int kMostTold = 100;
-  int told_ = 0;
+  static constexpr int kMostReported = 100;
+  int reported_ = 0;
 };
 
-// Programs that do not exchange may only hand on what stays on its rank; broadcasts start at the rank that received.
+// What programs do with a bridge: they exchange what the table moves between ranks, and broadcast it from the rank that
+// received it.
 class BridgeUse {
  public:
   BridgeUse(const PlanIndex& index, const Bridge& bridge, std::vector<Violation>& violations)
@@ -107,7 +114,7 @@ class BridgeUse {
 
   void Check() {
     const Module *from = index_.module(bridge_.from), *to = index_.module(bridge_.to);
-    bool exchanged[2] = {false, false};
+    bool exchanged[2] = {false, false};  // forward, backward
     for (const Role& role : index_.plan().roles) {
       for (const Instruction& op : role.step) {
         for (const ExchangePart& part : op.parts) {
@@ -119,13 +126,13 @@ class BridgeUse {
       const bool wanted = backward ? from->trained() : true;
       if (exchanged[backward ? 1 : 0] || !wanted) continue;
       for (const Transfer& transfer : backward ? bridge_.backward : bridge_.forward) {
-        if (transfer.from_rank == transfer.to_rank) continue;
-        Fail(bridge_.origin, absl::StrCat("has rows for rank ", transfer.to_rank, " on rank ", transfer.from_rank,
+        if (transfer.from_rank == transfer.to_rank) continue;  // colocated: the value is there already
+        Fail(bridge_.origin, absl::StrCat("moves rows from rank ", transfer.from_rank, " to rank ", transfer.to_rank,
                                           ", but no program exchanges them"));
         break;
       }
     }
-    if (bridge_.kind == "colocated") return;
+    if (bridge_.kind == "colocated") return;  // nothing is broadcast
     CheckRoots(*to, false, bridge_.forward);
     CheckRoots(*from, true, bridge_.backward);
   }
@@ -136,7 +143,8 @@ class BridgeUse {
         {"V5", absl::StrCat("bridge ", bridge_.name, " ", message), index_.OriginOf(origin, bridge_.origin, nullptr)});
   }
 
-  // Receivers of one role sit at one place of the broadcast's group: its root.
+  // All ranks of a role have the same program, so the receivers must have the same place in the groups that they
+  // broadcast over: the root.
   void CheckRoots(const Module& module, bool backward, const std::vector<Transfer>& transfers) {
     for (const Role& role : index_.plan().roles) {
       if (!Runs(role, module)) continue;
@@ -153,26 +161,27 @@ class BridgeUse {
 
   void CheckRoot(const Module& module, const Role& role, const Instruction& op, const std::vector<string>& received,
                  const std::vector<Transfer>& transfers) {
-    const bool roots =
+    const bool sends =
         op.inputs.size() > 1 && std::find(received.begin(), received.end(), op.inputs[1]) != received.end();
-    if (!roots || transfers.empty()) return;
+    if (!sends || transfers.empty()) return;
     const Group* group = index_.group(op.group);
-    const int64_t* place = op.FindInteger("root");
-    if (!group || !place || group->module != module.name) {
-      return Fail(op.origin, absl::StrCat("is broadcast by role ", role.name, " over no group of ", module.name));
+    const int64_t* root = op.FindInteger("root");
+    if (!group || !root || group->module != module.name) {
+      return Fail(op.origin, absl::StrCat("is broadcast by role ", role.name, " over ", op.group,
+                                          ", without a root or not a group of ", module.name));
     }
-    std::vector<Axis> lane;  // all ranks of a lane get what its leader received
+    std::vector<Axis> lane;  // the axes along which ranks of a lane differ
     for (Axis axis : {Axis::kTp, Axis::kCp}) {
       if (module.grid.size(axis) > 1) lane.push_back(axis);
     }
     if (index_.WideAxes(*group) != lane) {
-      return Fail(op.origin,
-                  absl::StrCat("is broadcast by role ", role.name, " over ", group->name, ", which is not the lane"));
+      return Fail(op.origin, absl::StrCat("is broadcast by role ", role.name, " over ", group->name,
+                                          ", whose members are not the ranks of a lane"));
     }
-    const int index = IndexInGroup(module.grid, group->view, group->axes, transfers.front().to_rank);
-    if (index == *place) return;
+    const int receiver = IndexInGroup(module.grid, group->view, group->axes, transfers.front().to_rank);
+    if (receiver == *root) return;
     Fail(op.origin,
-         absl::StrCat("is received by member ", index, " of ", group->name, ", but broadcast from member ", *place));
+         absl::StrCat("is received by member ", receiver, " of ", group->name, ", but broadcast from member ", *root));
   }
 
   const PlanIndex& index_;
@@ -189,8 +198,8 @@ std::vector<Violation> VerifyBridges(const PlanIndex& index) {
   for (const Bridge& bridge : index.plan().bridges) {
     const Module *from = index.module(bridge.from), *to = index.module(bridge.to);
     if (!from || !to) continue;  // V2
-    Table(index, bridge, *from, *to, false, violations).Check(bridge.forward);
-    Table(index, bridge, *to, *from, true, violations).Check(bridge.backward);
+    TransferTable(index, bridge, *from, *to, false, violations).Check(bridge.forward);
+    TransferTable(index, bridge, *to, *from, true, violations).Check(bridge.backward);
     BridgeUse(index, bridge, violations).Check();
   }
   return violations;

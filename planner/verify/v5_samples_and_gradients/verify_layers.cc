@@ -20,6 +20,13 @@ namespace {
 using std::string;
 using std::string_view;
 
+template <typename Counts, typename Name>
+int TimesOf(const Counts& counts, const Name& name) {
+  const auto found = counts.find(name);
+  return found == counts.end() ? 0 : found->second;
+}
+
+// The frames that one microbatch runs.
 class LayerRuns {
  public:
   LayerRuns(const PlanIndex& index, const MicrobatchCalls& microbatch, std::vector<Violation>& violations)
@@ -38,11 +45,12 @@ class LayerRuns {
         {rule, std::move(message), index_.OriginOf(-1, block ? block->origin : microbatch_.role->origin, module)});
   }
 
+  // What the blocks of a frame do in this microbatch, together.
   struct FrameUse {
     std::vector<const Block*> blocks;      // in order of call
-    std::map<string_view, int> reads;      // by slot: how often the forward reads it
-    std::map<string_view, int> gradients;  // by slot
-    std::map<string, int> statistics;      // by accumulator
+    std::map<string_view, int> reads;      // by slot: how often the first call reads it
+    std::map<string_view, int> gradients;  // by slot: how often its gradient is added to
+    std::map<string, int> statistics;      // by accumulator: how often it is added to
   };
 
   std::map<string_view, FrameUse> UsesOf(const Module& module) const {
@@ -67,13 +75,14 @@ class LayerRuns {
   void CheckModule(const Module& module) {
     const int stage = StageOf(*microbatch_.role, module);
     const auto uses = UsesOf(module);
-    std::set<string_view> here, elsewhere;
+    std::set<string_view> here, elsewhere;  // frames that this stage holds, and those of other stages
     for (const Storage& storage : module.storages) (storage.stage == stage ? here : elsewhere).insert(storage.frame);
     for (string_view frame : here) {
       auto use = uses.find(frame);
       if (use == uses.end()) {
         Fail("V5",
-             absl::StrCat("role ", microbatch_.role->name, " never runs ", string(frame), ", which its stage holds"),
+             absl::StrCat("role ", microbatch_.role->name, " never runs ", string(frame), ", which its stage ", stage,
+                          " holds"),
              BlockOf(module));
         continue;
       }
@@ -83,7 +92,8 @@ class LayerRuns {
     for (const auto& [frame, use] : uses) {
       if (!here.contains(frame) && elsewhere.contains(frame)) {
         Fail("V5",
-             absl::StrCat("role ", microbatch_.role->name, " runs ", string(frame), ", which another stage holds"),
+             absl::StrCat("role ", microbatch_.role->name, " of stage ", stage, " runs ", string(frame),
+                          ", which another stage holds"),
              use.blocks.front());
       }
     }
@@ -91,6 +101,7 @@ class LayerRuns {
     CheckStatistics(module, stage, uses);
   }
 
+  // Any block of the module that runs, so that a violation has a line; null: none runs.
   const Block* BlockOf(const Module& module) const {
     for (const FrameCall& call : microbatch_.calls) {
       if (call.block->module == module.name) return call.block;
@@ -98,13 +109,12 @@ class LayerRuns {
     return nullptr;
   }
 
-  // Each slot has one place in the model. A frozen part, which has no backward to compare with, could else use a tensor
-  // for another of its shape.
+  // Each slot has one place in the model. Without this, a frozen layer could use one tensor in place of another of its
+  // shape: it has no backward that would differ.
   void CheckReads(const Module& module, int stage, string_view frame, const FrameUse& use) {
-    for (const Storage* storage : index_.StoragesOf(module, frame)) {
+    for (const Storage* storage : index_.StoragesOf(frame)) {
       if (storage->stage != stage) continue;
-      auto it = use.reads.find(storage->slot);
-      const int times = it == use.reads.end() ? 0 : it->second;
+      const int times = TimesOf(use.reads, storage->slot);
       if (times == 1) continue;
       Fail("V5", absl::StrCat(string(frame), ".", storage->slot, " is read ", times, " times by its forward, not once"),
            use.blocks.front());
@@ -112,15 +122,14 @@ class LayerRuns {
   }
 
   void CheckGradients(const Module& module, int stage, string_view frame, const FrameUse& use) {
-    for (const Storage* storage : index_.StoragesOf(module, frame)) {
+    for (const Storage* storage : index_.StoragesOf(frame)) {
       if (storage->stage != stage || storage->parameters.empty()) continue;
       const bool trained = module.parameters[storage->parameters.front()].trained;
-      auto it = use.gradients.find(storage->slot);
-      const int times = it == use.gradients.end() ? 0 : it->second;
+      const int times = TimesOf(use.gradients, storage->slot);
       if (times == (trained ? 1 : 0)) continue;
       const string slot = absl::StrCat(string(frame), ".", storage->slot);
       if (!trained) {
-        Fail("V7", absl::StrCat(slot, " is never stepped, yet a gradient is added to it"), use.blocks.back());
+        Fail("V7", absl::StrCat("a gradient is added to ", slot, ", which is never stepped"), use.blocks.back());
       } else {
         Fail("V5", absl::StrCat("the gradient of ", slot, " is added to ", times, " times a microbatch, not once"),
              use.blocks.back());
@@ -128,8 +137,7 @@ class LayerRuns {
     }
   }
 
-  // A frame's first call is its forward, its last one its backward. Layers run forward in order and backward in
-  // reverse.
+  // The first call of a frame is its forward, the last one its backward. Forwards go up the layers, backwards down.
   void CheckOrder(const Module& module, int stage, const std::map<string_view, FrameUse>& uses) {
     std::map<string_view, int> layer_of;
     for (size_t i = 0; i < module.layers.size(); ++i) {
@@ -140,18 +148,23 @@ class LayerRuns {
     for (const FrameCall& call : microbatch_.calls) {
       auto layer = layer_of.find(call.frame);
       if (layer == layer_of.end() || call.block->module != module.name) continue;
-      const size_t place = ++seen[call.frame], all = uses.at(call.frame).blocks.size();
-      if (place == 1 && layer->second <= last_forward)
-        Fail("V5", absl::StrCat("runs ", string(call.frame), " after a later layer"), call.block);
-      if (place == 1) last_forward = layer->second;
-      if (place == all && all > 1 && layer->second >= last_backward) {
-        Fail("V5", absl::StrCat("runs the backward of ", string(call.frame), " after that of an earlier layer"),
+      const size_t nth = ++seen[call.frame], all = uses.at(call.frame).blocks.size();
+      if (nth == 1 && layer->second <= last_forward)
+        Fail("V5", absl::StrCat("role ", microbatch_.role->name, " runs ", string(call.frame), " after a later layer"),
+             call.block);
+      if (nth == 1) last_forward = layer->second;
+      if (nth == all && all > 1 && layer->second >= last_backward) {
+        Fail("V5",
+             absl::StrCat("role ", microbatch_.role->name, " runs the backward of ", string(call.frame),
+                          " after that of an earlier layer"),
              call.block);
       }
-      if (place == all && all > 1) last_backward = layer->second;
+      if (nth == all && all > 1) last_backward = layer->second;
     }
   }
 
+  // Sums of the step that blocks add to: each expert layer's auxiliary loss, routing fingerprint and counts of tokens,
+  // and the last stage's loss (docs/training/step.md#metrics). Forwards that run again must not add a second time.
   void CheckStatistics(const Module& module, int stage, const std::map<string_view, FrameUse>& uses) {
     if (!module.carries_loss) return;
     std::map<string_view, char> kinds;
@@ -160,9 +173,8 @@ class LayerRuns {
     for (const auto& [frame, use] : uses) {
       const bool experts = kinds.contains(frame) && kinds[frame] == 'E';
       for (const char* into : {"$reals.aux", "$integers.routing", "$expert_counts"}) {
-        auto it = use.statistics.find(into);
-        const int times = it == use.statistics.end() ? 0 : it->second;
-        // A frozen model runs as in evaluation: only its choices are recorded.
+        const int times = TimesOf(use.statistics, into);
+        // A frozen model runs as in evaluation. Only the fingerprint of its expert choices is left.
         const int wanted = experts && (module.trains_backbone || into == string_view("$integers.routing")) ? 1 : 0;
         if (times == wanted) continue;
         Fail("V5",
@@ -170,14 +182,12 @@ class LayerRuns {
                           wanted == 1 ? "once" : "never"),
              use.blocks.front());
       }
-      auto it = use.statistics.find("$reals.loss");
-      if (it != use.statistics.end()) losses += it->second;
+      losses += TimesOf(use.statistics, "$reals.loss");
       for (const auto& [into, times] : use.statistics) {
         const bool known =
             into == "$reals.aux" || into == "$integers.routing" || into == "$expert_counts" || into == "$reals.loss";
         if (!known)
-          Fail("V5", absl::StrCat(string(frame), " adds to ", into, ", which is no sum of a block"),
-               use.blocks.front());
+          Fail("V5", absl::StrCat(string(frame), " adds to ", into, ", which no block may add to"), use.blocks.front());
       }
     }
     const int wanted = stage == module.grid.pp - 1 ? 1 : 0;

@@ -18,6 +18,7 @@ namespace {
 
 using std::string;
 
+// The step of one role, followed from reads and exchanges to calls.
 class RoleMeanings {
  public:
   RoleMeanings(const PlanIndex& index, const Role& role, Meanings& meanings, std::vector<Violation>& violations)
@@ -28,8 +29,8 @@ class RoleMeanings {
       switch (op.kind) {
         case OpKind::kReadTokens:
         case OpKind::kReadImages:
-        case OpKind::kReadImageSizes: Read(op); break;
-        case OpKind::kCall: Call(op); break;
+        case OpKind::kReadImageSizes: ReadSamples(op); break;
+        case OpKind::kCall: CallBlock(op); break;
         case OpKind::kExchange: Exchange(op); break;
         case OpKind::kBroadcast: Broadcast(op); break;
         default: break;
@@ -37,7 +38,7 @@ class RoleMeanings {
     }
   }
 
-  // The row counts of each broadcast, in order: siblings receive what their leader sends.
+  // The row counts of each broadcast, in order. Siblings receive what their leader sends, so they have the same.
   const std::vector<Meaning>& broadcasts() const { return broadcasts_; }
 
  private:
@@ -52,15 +53,17 @@ class RoleMeanings {
     return it == values_.end() ? kNoMeaning : it->second;
   }
 
+  // `value`, which `op` reads, must have this meaning.
   void Require(const Instruction& op, const string& value, Meaning wanted) {
     if (Find(value) == wanted) return;
-    Fail(op, absl::StrCat("hands ", value, ", which is ", meanings_.TextOf(Find(value)), ", to ",
-                          string(OpName(op.kind)), " as ", meanings_.TextOf(wanted)));
+    Fail(op, absl::StrCat("passes ", value, " to ", string(OpName(op.kind)), " as ", meanings_.TextOf(wanted),
+                          ", but it is ", meanings_.TextOf(Find(value))));
   }
 
-  void Read(const Instruction& op) {
+  void ReadSamples(const Instruction& op) {
     const string* name = op.FindText("module");
     if (!name) return;  // VerifyMicrobatches
+    // In the order of the contract (`does` in ops.def).
     std::vector<Meaning> made;
     if (op.kind == OpKind::kReadTokens) {
       for (const char* what : {"tokens", "labels", "the loss mask", "loss tokens"}) made.push_back(meanings_.Of(what));
@@ -77,14 +80,15 @@ class RoleMeanings {
     for (size_t i = 0; i < std::min(made.size(), op.outputs.size()); ++i) values_[op.outputs[i].name] = made[i];
   }
 
-  // The first call of a frame in a microbatch is its forward, another its backward.
-  void Call(const Instruction& op) {
+  // The first call of a frame in a microbatch is its forward, the next its backward. The forward makes what its module
+  // makes; the backward is given the gradient of that, and makes the gradients of what the forward was given.
+  void CallBlock(const Instruction& op) {
     const Block* block = index_.block(op.block);
     if (!block) return;  // V4
     std::vector<Meaning> given;
     for (const string& input : op.inputs) given.push_back(Find(input));
     meanings_.Run(*block, op.frame, given, microbatches_[op.microbatch]);
-    auto [forward, first] = learning_.try_emplace({op.frame, op.microbatch});
+    auto [forward, first] = forward_inputs_.try_emplace({op.frame, op.microbatch});
     const Meaning own = meanings_.MadeBy(block->module);
     if (first) {
       for (size_t i = 0; i < std::min(given.size(), block->inputs.size()); ++i) {
@@ -106,7 +110,8 @@ class RoleMeanings {
         const Bridge* bridge = index_.plan().FindBridge(part.bridge);
         if (!bridge) continue;  // VerifyMicrobatches
         maker = bridge->from;
-        counted = part.send == part.backward ? bridge->name : bridge->from;  // by the language model, by the encoder
+        // The language model counts the rows of the bridge in its tokens, the encoder those that its images make.
+        counted = part.send == part.backward ? bridge->name : bridge->from;
         Require(op, part.sample_rows, meanings_.RowCounts(counted));
       } else {
         const Group* group = index_.group(part.group);
@@ -122,13 +127,15 @@ class RoleMeanings {
     }
   }
 
-  // Which rows pass is known by their counts; who received them hands on the same.
+  // A rank that only receives has no rows to look at. The counts, which all ranks of the lane have, say which rows
+  // pass.
   void Broadcast(const Instruction& op) {
     if (op.inputs.empty() || op.outputs.empty()) return;
     const Meaning counts = Find(op.inputs[0]), rows = meanings_.RowsOf(counts);
     broadcasts_.push_back(counts);
     if (rows == kNoMeaning)
-      return Fail(op, absl::StrCat("broadcasts by ", op.inputs[0], ", which is no row counts of a bridge"));
+      return Fail(op, absl::StrCat("broadcasts rows counted by ", op.inputs[0], ", which is ", meanings_.TextOf(counts),
+                                   ", not row counts of a bridge"));
     if (op.inputs.size() > 1) Require(op, op.inputs[1], rows);
     values_[op.outputs[0].name] = rows;
   }
@@ -140,7 +147,7 @@ class RoleMeanings {
   std::map<string, Meaning> values_;
   std::map<int, MicrobatchMeanings> microbatches_;
   // by frame and microbatch: inputs of the forward that take a gradient
-  std::map<std::pair<string, int>, std::vector<Meaning>> learning_;
+  std::map<std::pair<string, int>, std::vector<Meaning>> forward_inputs_;
   std::vector<Meaning> broadcasts_;
   std::set<string> said_;
 };
@@ -158,10 +165,11 @@ std::vector<Violation> VerifyMeanings(const PlanIndex& index) {
     if (!module) continue;
     const auto [lane, first] = lanes.try_emplace({module->name, StageOf(role, *module)}, &role, checked.broadcasts());
     if (first || lane->second.second == checked.broadcasts()) continue;
-    violations.push_back({"V5",
-                          absl::StrCat("role ", role.name, " hears the rows of its lane in another order than role ",
-                                       lane->second.first->name, " has them"),
-                          index.OriginOf(-1, role.origin, module)});
+    violations.push_back(
+        {"V5",
+         absl::StrCat("role ", role.name, " broadcasts the rows of its lane in another order than role ",
+                      lane->second.first->name, " of the same stage"),
+         index.OriginOf(-1, role.origin, module)});
   }
   return violations;
 }

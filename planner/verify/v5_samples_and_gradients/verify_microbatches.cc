@@ -1,10 +1,10 @@
-// V5 of a step: every microbatch is read once by each stage that needs it, runs as often as every other one, and
-// keeps its own samples. Values of a role's program carry the number of their microbatch: reads and calls give it,
-// transfers keep it, and both ends of a transfer must mean the same one. The types of what is read and passed are
-// reported as V4, and loss tokens that count a lane twice as V6.
+// V5 of a step: every microbatch is read once by each stage that needs it, runs as often as every other one, and keeps
+// its own samples. Values of a role's program carry the number of their microbatch: reads and calls give it, transfers
+// keep it, and both ends of a transfer must mean the same one. Types of what is read and passed are reported as V4.
 //
-// Not here: how often a layer runs inside one microbatch (verify_layers.cc), the order of forwards and backwards
-// (V11, verify_programs.cc), and which samples a bridge carries (verify_bridges.cc).
+// Not here: how often a layer runs inside one microbatch (verify_layers.cc), the order of forwards and backwards (V11,
+// verify_programs.cc), which samples a bridge carries (verify_bridges.cc), and over which ranks loss tokens count (V6,
+// verify_counted_once.cc).
 
 #include <algorithm>
 #include <map>
@@ -12,7 +12,6 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "planner/verify/rules.h"
 #include "planner/verify/v4_values/read_problem.h"
 
@@ -21,31 +20,44 @@ namespace {
 
 using std::string;
 
-constexpr int kUnknown = -1;
+constexpr int kUnknown = -1;  // a microbatch
 
-// Microbatches in the order in which they pass one end of a channel.
+// Where microbatches pass from role to role: one direction of a bridge, or from one stage to the next.
+struct Channel {
+  string name;  // of the bridge, or of the group between stages
+  bool backward = false;
+  int shift = 0;  // as the sending stage says it; 0: a bridge
+  int stage = 0;  // that sends; 0: a bridge
+  auto operator<=>(const Channel&) const = default;
+};
+using ChannelEnd = std::pair<Channel, bool>;  // true: the end that sends
+
+// Microbatches in the order in which they pass one end of a channel, for one role.
 using Sequence = std::vector<int>;
-// Channel: bridge or group; backward; shift (0: a bridge); stage that sends or receives; sends.
-using Channel = std::tuple<string, bool, int, int, bool>;
-using Ends = std::map<Channel, std::map<const Role*, Sequence>>;
-// What passes between stages, by channel without its end: both ends of all microbatches have it alike.
-using Passed = std::map<std::tuple<string, bool, int, int>, const ValueType*>;
+using Sequences = std::map<ChannelEnd, std::map<const Role*, Sequence>>;
+// Between stages all microbatches, at both ends, have values of one type: the first that was seen.
+using PassedTypes = std::map<Channel, const ValueType*>;
 
-class RoleSamples {
+// The step of one role. Values carry the number of their microbatch; kUnknown: received between stages, and not used
+// yet.
+class RoleMicrobatches {
  public:
-  RoleSamples(const PlanIndex& index, const Role& role, Ends& ends, Passed& passed, std::vector<Violation>& violations)
-      : index_(index), role_(role), ends_(ends), passed_(passed), violations_(violations) {}
+  RoleMicrobatches(const PlanIndex& index, const Role& role, Sequences& sequences, PassedTypes& passed_types,
+                   std::vector<Violation>& violations)
+      : index_(index), role_(role), sequences_(sequences), passed_types_(passed_types), violations_(violations) {}
 
   void Check() {
-    for (const Instruction& op : role_.step) Step(op);
+    for (const Instruction& op : role_.step) Walk(op);
+    // Totals, over the whole step.
     const int64_t microbatches = index_.plan().budget.microbatches;
     for (const string& name : role_.modules) {
       if (const Module* module = index_.module(name)) CheckModule(*module, static_cast<int>(microbatches));
     }
-    for (const auto& [channel, value] : open_) {
-      Fail(nullptr, absl::StrCat("receives ", value.first, " and never uses it"));
-    }
+    for (const auto& [value, transfer] : open_) Fail(nullptr, absl::StrCat("receives ", value, " and never uses it"));
   }
+
+  // By microbatch: how often the role counts its loss tokens.
+  const std::map<int, int>& loss_token_counts() const { return loss_token_counts_; }
 
  private:
   void Fail(const Instruction* op, string message, const char* rule = "V5") {
@@ -53,119 +65,128 @@ class RoleSamples {
                            index_.OriginOf(op ? op->origin : -1, role_.origin, nullptr)});
   }
 
-  // The microbatch of a value, settled as `microbatch` if it was not known.
-  int Tag(const string& name, int microbatch) {
-    auto it = tags_.find(name);
-    if (it == tags_.end()) return kUnknown;
-    if (it->second == kUnknown && microbatch != kUnknown) {
-      it->second = microbatch;
-      if (auto end = open_.find(name); end != open_.end()) {
-        (*end->second.second.first)[end->second.second.second] = microbatch;
-        open_.erase(end);
+  // The microbatch of a value. If it was not known until now, its first use settles it, in the sequence of the channel
+  // that it came over too: between stages a transfer itself does not say which microbatch it carries.
+  int MicrobatchOf(const string& name, int used_for) {
+    auto it = microbatch_of_.find(name);
+    if (it == microbatch_of_.end()) return kUnknown;
+    if (it->second == kUnknown && used_for != kUnknown) {
+      it->second = used_for;
+      if (auto transfer = open_.find(name); transfer != open_.end()) {
+        (*transfer->second.sequence)[transfer->second.place] = used_for;
+        open_.erase(transfer);
       }
     }
     return it->second;
   }
 
-  void Step(const Instruction& op) {
+  void Walk(const Instruction& op) {
     for (const Output& output : op.outputs) types_[output.name] = &output.type;
     switch (op.kind) {
       case OpKind::kReadTokens:
       case OpKind::kReadImages:
-      case OpKind::kReadImageSizes: return Read(op);
-      case OpKind::kCall: return Call(op);
+      case OpKind::kReadImageSizes: return ReadSamples(op);
+      case OpKind::kCall: return CallBlock(op);
       case OpKind::kExchange: return Exchange(op);
-      case OpKind::kAccumulate: return Accumulate(op);
-      default: return Pass(op);
+      case OpKind::kAccumulate: return AddToSum(op);
+      default: return PassOn(op);
     }
   }
 
-  void Read(const Instruction& op) {
+  void ReadSamples(const Instruction& op) {
     const string* module = op.FindText("module");
     if (!module || !index_.module(*module)) return Fail(&op, "reads samples for no module");
     if (std::find(role_.modules.begin(), role_.modules.end(), *module) == role_.modules.end()) {
       return Fail(&op, absl::StrCat("reads samples of ", *module, ", which it does not run"));
     }
     if (op.microbatch < 0 || op.microbatch >= index_.plan().budget.microbatches) {
-      return Fail(&op, absl::StrCat("reads microbatch ", op.microbatch, " of ", index_.plan().budget.microbatches));
+      return Fail(&op, absl::StrCat("reads microbatch ", op.microbatch, ", but a step has ",
+                                    index_.plan().budget.microbatches));
     }
     if (++reads_[{*module, op.kind == OpKind::kReadTokens, op.microbatch}] > 1) {
       Fail(&op, absl::StrCat("reads microbatch ", op.microbatch, " of ", *module, " twice"));
     }
-    for (const Output& output : op.outputs) tags_[output.name] = op.microbatch;
+    for (const Output& output : op.outputs) microbatch_of_[output.name] = op.microbatch;
+    // The fourth output of read_tokens is the number of loss tokens (ops.def).
     if (op.kind == OpKind::kReadTokens && op.outputs.size() > 3)
       loss_tokens_[op.outputs[3].name] = {op.microbatch, *module};
     if (string problem = ReadProblem(index_.plan(), *index_.module(*module), op); !problem.empty())
       Fail(&op, std::move(problem), "V4");
   }
 
-  void Call(const Instruction& op) {
+  void CallBlock(const Instruction& op) {
     for (const string& input : op.inputs) {
-      const int tag = Tag(input, op.microbatch);
-      if (tag != kUnknown && tag != op.microbatch) {
+      const int found = MicrobatchOf(input, op.microbatch);
+      if (found != kUnknown && found != op.microbatch) {
         Fail(&op, absl::StrCat("runs microbatch ", op.microbatch, " of ", op.frame, " on ", input,
-                               ", which is of microbatch ", tag));
+                               ", which is of microbatch ", found));
       }
     }
-    for (const Output& output : op.outputs) tags_[output.name] = op.microbatch;
+    for (const Output& output : op.outputs) microbatch_of_[output.name] = op.microbatch;
     ++calls_[{op.frame, op.microbatch}];
+    // A frame that runs in one microbatch must run in each.
     if (const Block* block = index_.block(op.block)) frames_[block->module].insert(op.frame);
   }
 
-  // Whatever reads values of one microbatch makes values of it.
-  void Pass(const Instruction& op) {
+  // An instruction outside blocks (broadcast) reads values of one microbatch, and makes values of it.
+  void PassOn(const Instruction& op) {
     int microbatch = kUnknown;
     for (const string& input : op.inputs) {
-      const int tag = Tag(input, microbatch);
-      if (tag != kUnknown && microbatch != kUnknown && tag != microbatch) {
-        Fail(&op, absl::StrCat("joins ", input, " of microbatch ", tag, " with values of microbatch ", microbatch));
+      const int found = MicrobatchOf(input, microbatch);
+      if (found != kUnknown && microbatch != kUnknown && found != microbatch) {
+        Fail(&op, absl::StrCat("joins ", input, " of microbatch ", found, " with values of microbatch ", microbatch));
       }
-      if (tag != kUnknown) microbatch = tag;
+      if (found != kUnknown) microbatch = found;
     }
     if (microbatch == kUnknown) return;
-    for (const string& input : op.inputs) Tag(input, microbatch);
-    for (const Output& output : op.outputs) tags_[output.name] = microbatch;
+    for (const string& input : op.inputs) MicrobatchOf(input, microbatch);  // settles those that came first
+    for (const Output& output : op.outputs) microbatch_of_[output.name] = microbatch;
   }
 
   void Exchange(const Instruction& op) {
     for (const ExchangePart& part : op.parts) {
-      const bool bridge = part.shift == 0;
       const Module* module = ModuleOf(part);
       if (!module) {
         Fail(&op, absl::StrCat("exchanges ", part.value, " over a bridge or group that does not exist"));
-        continue;
+      } else if (part.shift == 0) {
+        ExchangeOverBridge(op, part);
+      } else {
+        ExchangeBetweenStages(op, part, StageOf(role_, *module));
       }
-      const int stage = StageOf(role_, *module);
-      const Channel channel(bridge ? part.bridge : part.group, part.backward,
-                            bridge ? 0 : (part.send ? part.shift : -part.shift),
-                            bridge ? 0 : (part.send ? stage : stage + part.shift), part.send);
-      Sequence& sequence = ends_[channel][&role_];
-      if (bridge) {
-        const int rows = Tag(part.sample_rows, kUnknown);
-        if (part.send && Tag(part.value, rows) != rows) {
-          Fail(&op, absl::StrCat("sends ", part.value, " of microbatch ", Tag(part.value, kUnknown),
-                                 " with the row counts of microbatch ", rows));
-        }
-        sequence.push_back(rows);
-        if (!part.send) tags_[part.value] = rows;
-        continue;
-      }
-      const auto type = types_.find(part.value);
-      if (type != types_.end()) {
-        const auto [name, backward, shift, from, sends] = channel;
-        const ValueType& first = *passed_.try_emplace({name, backward, shift, from}, type->second).first->second;
-        const bool alike = type->second->layout == first.layout && type->second->gradient == first.gradient;
-        if (!alike)
-          Fail(&op, absl::StrCat("exchanges ", part.value, " in another layout than others at its ends"), "V4");
-      }
-      sequence.push_back(part.send ? Tag(part.value, kUnknown) : kUnknown);
-      if (part.send) continue;
-      tags_[part.value] = kUnknown;
-      open_[part.value] = {part.value, {&sequence, sequence.size() - 1}};
     }
   }
 
-  // The module whose ranks this end of the part is of.
+  // Over a bridge the row counts, which both ends have read, say which microbatch it is.
+  void ExchangeOverBridge(const Instruction& op, const ExchangePart& part) {
+    const int microbatch = MicrobatchOf(part.sample_rows, kUnknown);
+    if (part.send && MicrobatchOf(part.value, microbatch) != microbatch) {
+      Fail(&op, absl::StrCat("sends ", part.value, " of microbatch ", MicrobatchOf(part.value, kUnknown),
+                             " with the row counts of microbatch ", microbatch));
+    }
+    sequences_[{Channel{part.bridge, part.backward}, part.send}][&role_].push_back(microbatch);
+    if (!part.send) microbatch_of_[part.value] = microbatch;
+  }
+
+  // `stage`: of this role.
+  void ExchangeBetweenStages(const Instruction& op, const ExchangePart& part, int stage) {
+    const Channel channel = {part.group, part.backward, part.send ? part.shift : -part.shift,
+                             part.send ? stage : stage + part.shift};
+    Sequence& sequence = sequences_[{channel, part.send}][&role_];
+    if (const auto type = types_.find(part.value); type != types_.end()) {
+      const ValueType& first = *passed_types_.try_emplace(channel, type->second).first->second;
+      if (type->second->layout != first.layout || type->second->gradient != first.gradient) {
+        Fail(&op,
+             absl::StrCat("exchanges ", part.value, " over ", part.group, " in another layout than an earlier value"),
+             "V4");
+      }
+    }
+    sequence.push_back(part.send ? MicrobatchOf(part.value, kUnknown) : kUnknown);
+    if (part.send) return;
+    microbatch_of_[part.value] = kUnknown;
+    open_[part.value] = {&sequence, sequence.size() - 1};
+  }
+
+  // The module whose ranks are at this end of the part; null: there is none.
   const Module* ModuleOf(const ExchangePart& part) const {
     if (part.shift != 0) {
       const Group* group = index_.group(part.group);
@@ -175,45 +196,29 @@ class RoleSamples {
     return bridge ? index_.module(part.send == part.backward ? bridge->to : bridge->from) : nullptr;
   }
 
-  // In a program only the loss tokens of a microbatch are counted; every rank of a lane has read the same.
-  void Accumulate(const Instruction& op) {
+  // Outside blocks only loss tokens are added to a sum. Over which ranks they count is V6's (verify_counted_once.cc).
+  void AddToSum(const Instruction& op) {
     const string* into = op.FindText("into");
     const string* name = op.FindText("module");
-    const Module* module = name ? index_.module(*name) : nullptr;
     auto count = op.inputs.empty() ? loss_tokens_.end() : loss_tokens_.find(op.inputs.front());
-    if (!into || *into != "$integers.loss_tokens" || count == loss_tokens_.end() || !module ||
+    if (!into || *into != "$integers.loss_tokens" || count == loss_tokens_.end() || !name || !index_.module(*name) ||
         *name != count->second.second) {
       return Fail(&op, absl::StrCat("adds ", op.inputs.empty() ? "nothing" : op.inputs.front(), " to ",
                                     into ? *into : "nothing",
-                                    ": only loss tokens are counted here, of the module that read them"));
+                                    "; outside blocks only loss tokens are added, of the module that read them"));
     }
-    ++tokens_[count->second.first];
-    std::set<string> once;
-    if (const string* axes = op.FindText("once_over")) once = absl::StrSplit(*axes, ',', absl::SkipEmpty());
-    string wanted;
-    for (Axis axis : {Axis::kTp, Axis::kCp}) {
-      const string axis_name(AxisName(axis));
-      const bool named = once.erase(axis_name) > 0;
-      if (module->grid.size(axis) > 1) absl::StrAppend(&wanted, wanted.empty() ? "" : ",", axis_name);
-      if (module->grid.size(axis) > 1 && !named)
-        Fail(&op, absl::StrCat("counts the loss tokens of a lane on every rank along ", axis_name), "V6");
-    }
-    for (const string& axis : once)
-      Fail(&op, absl::StrCat("counts loss tokens once over ", axis, ", along which lanes differ"), "V6");
-    const string* text = op.FindText("once_over");
-    if (text ? wanted.empty() || *text != wanted : !wanted.empty()) {
-      Fail(&op, absl::StrCat("counts loss tokens once over other axes than ", wanted), "V6");
-    }
+    ++loss_token_counts_[count->second.first];
   }
 
   void CheckModule(const Module& module, int microbatches) {
     const int stage = StageOf(role_, module);
     const bool language = module.carries_loss;
+    // The first stage reads what the model is given, the last stage of the language model its labels. Later stages of
+    // an encoder read image sizes, if their layers need them.
     const bool reads = stage == 0 || (language && stage == module.grid.pp - 1);
     if (frames_[module.name].empty()) return Fail(nullptr, absl::StrCat("never runs ", module.name));
     for (int m = 0; m < microbatches; ++m) {
-      if (reads && !reads_.contains({module.name, language, m}) &&
-          (language || !reads_.contains({module.name, false, m}))) {
+      if (reads && !reads_.contains({module.name, language, m})) {
         Fail(nullptr, absl::StrCat("never reads microbatch ", m, " of ", module.name));
       }
       for (const string& frame : frames_[module.name]) {
@@ -228,32 +233,35 @@ class RoleSamples {
     }
     for (const auto& [call, times] : calls_) {
       if (call.second < 0 || call.second >= microbatches) {
-        Fail(nullptr, absl::StrCat("runs microbatch ", call.second, " of ", call.first, ", of ", microbatches));
+        Fail(nullptr,
+             absl::StrCat("runs microbatch ", call.second, " of ", call.first, ", but a step has ", microbatches));
       }
     }
   }
 
   const PlanIndex& index_;
   const Role& role_;
-  Ends& ends_;
-  Passed& passed_;
+  Sequences& sequences_;
+  PassedTypes& passed_types_;
   std::vector<Violation>& violations_;
-  std::map<string, int> tags_;
+  std::map<string, int> microbatch_of_;  // by value
   std::map<string, const ValueType*> types_;
-  // received between stages, microbatch not known yet
-  std::map<string, std::pair<string, std::pair<Sequence*, size_t>>> open_;
-  std::map<std::tuple<string, bool, int>, int> reads_;
-  std::map<std::pair<string, int>, int> calls_;
-  std::map<string, std::set<string>> frames_;
-  std::map<string, std::pair<int, string>> loss_tokens_;  // microbatch, and module that read them
-
- public:
-  std::map<int, int> tokens_;  // by microbatch: how often the role counts its loss tokens
+  // By value that was received between stages and is not used yet: where its microbatch belongs.
+  struct OpenTransfer {
+    Sequence* sequence = nullptr;
+    size_t place = 0;
+  };
+  std::map<string, OpenTransfer> open_;
+  std::map<std::tuple<string, bool, int>, int> reads_;    // by module, whether tokens, and microbatch
+  std::map<std::pair<string, int>, int> calls_;           // by frame and microbatch
+  std::map<string, std::set<string>> frames_;             // by module: those that are called
+  std::map<string, std::pair<int, string>> loss_tokens_;  // by value: microbatch, and module that read it
+  std::map<int, int> loss_token_counts_;
 };
 
-// Loss tokens are counted on one stage of the language model, every microbatch once.
-void CheckTokens(const PlanIndex& index, const Module& module, const std::map<const Role*, std::map<int, int>>& tokens,
-                 std::vector<Violation>& violations) {
+// Loss tokens are counted on one stage of the language model, in each microbatch once, by all roles of that stage.
+void CheckLossTokens(const PlanIndex& index, const Module& module,
+                     const std::map<const Role*, std::map<int, int>>& tokens, std::vector<Violation>& violations) {
   std::set<int> stages;
   for (const auto& [role, counts] : tokens) {
     if (!Runs(*role, module) || counts.empty()) continue;
@@ -275,25 +283,27 @@ void CheckTokens(const PlanIndex& index, const Module& module, const std::map<co
   }
   for (const auto& [role, counts] : tokens) {
     if (!Runs(*role, module) || !counts.empty() || StageOf(*role, module) != *stages.begin()) continue;
-    violations.push_back({"V5", absl::StrCat("role ", role->name, " counts no loss tokens, as its siblings do"),
+    violations.push_back({"V5",
+                          absl::StrCat("role ", role->name, " counts no loss tokens, but its siblings of stage ",
+                                       *stages.begin(), " do"),
                           index.OriginOf(-1, role->origin, &module)});
   }
 }
 
-// Both ends of a channel see the same microbatches in the same order.
-void CheckChannels(const PlanIndex& index, const Ends& ends, std::vector<Violation>& violations) {
-  for (const auto& [channel, roles] : ends) {
-    auto [name, backward, shift, stage, sends] = channel;
-    auto other = ends.find(Channel(name, backward, shift, stage, !sends));
+// Both ends of a channel see the same microbatches in the same order, each once.
+void CheckChannels(const PlanIndex& index, const Sequences& sequences, std::vector<Violation>& violations) {
+  for (const auto& [end, roles] : sequences) {
+    const auto& [channel, sends] = end;
+    const auto other = sequences.find({channel, !sends});
     for (const auto& [role, sequence] : roles) {
-      const string what = absl::StrCat("role ", role->name, " ", sends ? "sends" : "receives", " over ", name,
-                                       backward ? " backward" : " forward");
+      const string what = absl::StrCat("role ", role->name, " ", sends ? "sends" : "receives", " over ", channel.name,
+                                       channel.backward ? " backward" : " forward");
       const int origin = index.OriginOf(-1, role->origin, nullptr);
-      if (other == ends.end()) {
-        violations.push_back({"V5", absl::StrCat(what, " what nobody ", sends ? "receives" : "sends"), origin});
+      if (other == sequences.end()) {
+        violations.push_back({"V5", absl::StrCat(what, ", but no role ", sends ? "receives" : "sends"), origin});
         continue;
       }
-      if (!sends) continue;
+      if (!sends) continue;  // one end compares
       for (const auto& [peer, received] : other->second) {
         if (received == sequence) continue;
         violations.push_back(
@@ -301,7 +311,6 @@ void CheckChannels(const PlanIndex& index, const Ends& ends, std::vector<Violati
              origin});
       }
     }
-    // Each microbatch passes once.
     for (const auto& [role, sequence] : roles) {
       Sequence sorted = sequence;
       std::sort(sorted.begin(), sorted.end());
@@ -310,7 +319,7 @@ void CheckChannels(const PlanIndex& index, const Ends& ends, std::vector<Violati
       if (!once) {
         violations.push_back({"V5",
                               absl::StrCat("role ", role->name, " does not ", sends ? "send" : "receive",
-                                           " every microbatch once over ", name),
+                                           " every microbatch once over ", channel.name),
                               index.OriginOf(-1, role->origin, nullptr)});
       }
     }
@@ -321,18 +330,18 @@ void CheckChannels(const PlanIndex& index, const Ends& ends, std::vector<Violati
 
 std::vector<Violation> VerifyMicrobatches(const PlanIndex& index) {
   std::vector<Violation> violations;
-  Ends ends;
-  Passed passed;
-  std::map<const Role*, std::map<int, int>> tokens;
+  Sequences sequences;
+  PassedTypes passed_types;
+  std::map<const Role*, std::map<int, int>> loss_tokens;
   for (const Role& role : index.plan().roles) {
-    RoleSamples samples(index, role, ends, passed, violations);
-    samples.Check();
-    tokens[&role] = std::move(samples.tokens_);
+    RoleMicrobatches microbatches(index, role, sequences, passed_types, violations);
+    microbatches.Check();
+    loss_tokens[&role] = microbatches.loss_token_counts();
   }
   for (const Module& module : index.plan().modules) {
-    if (module.carries_loss) CheckTokens(index, module, tokens, violations);
+    if (module.carries_loss) CheckLossTokens(index, module, loss_tokens, violations);
   }
-  CheckChannels(index, ends, violations);
+  CheckChannels(index, sequences, violations);
   return violations;
 }
 

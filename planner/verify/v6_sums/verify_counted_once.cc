@@ -1,10 +1,11 @@
-// V6 of statistics: what a block adds to a sum of the step is added once over each axis along which it is the same,
-// and on every rank along an axis over which ranks hold parts of it. The step's sums are then reduced over the whole
-// world.
+// V6 of statistics: what is added to a sum of the step is added once over each axis along which it is the same, and on
+// every rank along an axis over which ranks hold parts of it. The step's sums are reduced over the whole world at its
+// end. Blocks add losses, routing fingerprints and counts of expert choices; a role's own list adds loss tokens.
 //
-// Not here: how often a microbatch adds to a sum (V5, verify_layers.cc), loss tokens, which programs add outside
-// blocks (verify_microbatches.cc), and the reduction itself (V7, verify_updates.cc).
+// Not here: how often a microbatch adds to a sum (V5, verify_layers.cc and verify_microbatches.cc), and the reduction
+// at the end of the step (verify_updates.cc).
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -17,45 +18,76 @@ namespace {
 
 using std::string;
 
-// Axes along which an accumulated value is the same everywhere must be those over which it is added once.
-void CheckOnceOver(const PlanIndex& index, const Block& block, std::vector<Violation>& violations) {
+// The axes of a lane. Along the others ranks have other samples, other layers or other experts, and all of them count.
+constexpr Axis kLaneAxes[] = {Axis::kTp, Axis::kCp};
+
+// What is wrong with the attribute once_over of an instruction that adds a value of a module to a sum. Along the axes
+// `in_parts` each rank has a part of the value, or a term of it; along the other axes of the lane the value is the
+// same.
+std::vector<string> OnceOverProblems(const Instruction& op, const Module& module, const std::set<Axis>& in_parts) {
+  std::vector<string> problems;
+  const string& value = op.inputs.front();
+  const string* text = op.FindText("once_over");
+  std::set<string> once;
+  if (text) once = absl::StrSplit(*text, ',', absl::SkipEmpty());
+  string wanted;
+  for (Axis axis : kLaneAxes) {
+    const string name(AxisName(axis));
+    const bool named = once.erase(name) > 0;
+    if (module.grid.size(axis) == 1) continue;
+    if (!in_parts.contains(axis)) absl::StrAppend(&wanted, wanted.empty() ? "" : ",", name);
+    if (in_parts.contains(axis) && named)
+      problems.push_back(absl::StrCat("adds ", value, " once over ", name, ", where every rank has a part of it"));
+    if (!in_parts.contains(axis) && !named)
+      problems.push_back(absl::StrCat("adds ", value, " on every rank along ", name, ", where it is the same"));
+  }
+  for (const string& axis : once)
+    problems.push_back(absl::StrCat("adds ", value, " once over ", axis, ", along which ranks have other values"));
+  // There is one way to write the axes. accumulate_counts has no attribute: its counts are of each rank's own tokens.
+  if (op.kind == OpKind::kAccumulate && (text ? wanted.empty() || *text != wanted : !wanted.empty())) {
+    problems.push_back(absl::StrCat("adds ", value, " once over [", text ? *text : "", "], not over [", wanted, "]"));
+  }
+  return problems;
+}
+
+// Layouts say over which axes a value inside a block is a partial sum.
+void CheckBlock(const PlanIndex& index, const Block& block, std::vector<Violation>& violations) {
   const Module* module = index.module(block.module);
-  if (!module) return;
+  if (!module) return;  // VerifyValues
   std::map<string, const ValueType*> types;
-  const auto fail = [&](const Instruction& op, string message) {
-    violations.push_back(
-        {"V6", absl::StrCat("block ", block.name, " ", message), index.OriginOf(op.origin, block.origin, module)});
-  };
-  for (const Output& input : block.inputs) types[input.name] = &input.type;
-  for (const Output& take : block.takes) types[take.name] = &take.type;
+  for (const auto* list : {&block.inputs, &block.takes}) {
+    for (const Output& value : *list) types[value.name] = &value.type;
+  }
   for (const Instruction& op : block.body) {
     for (const Output& output : op.outputs) types[output.name] = &output.type;
     if (op.kind != OpKind::kAccumulate && op.kind != OpKind::kAccumulateCounts) continue;
     const ValueType* type = op.inputs.empty() ? nullptr : types[op.inputs.front()];
     if (!type) continue;
-    std::set<string> once;
-    if (const string* axes = op.FindText("once_over")) once = absl::StrSplit(*axes, ',', absl::SkipEmpty());
-    string wanted;
-    for (Axis axis : {Axis::kTp, Axis::kCp}) {
-      const string name(AxisName(axis));
-      if (module->grid.size(axis) == 1) {
-        once.erase(name);
-        continue;
-      }
-      auto held = type->layout.find(axis);
-      const bool partial = held != type->layout.end() && held->second.state == AxisLayout::State::kPartial;
-      const bool named = once.erase(name) > 0;
-      if (!partial) absl::StrAppend(&wanted, wanted.empty() ? "" : ",", name);
-      if (partial && named)
-        fail(op, absl::StrCat("adds ", op.inputs[0], " once over ", name, ", where every rank has a part of it"));
-      if (!partial && !named)
-        fail(op, absl::StrCat("adds ", op.inputs[0], " on every rank along ", name, ", where it is the same"));
+    std::set<Axis> in_parts;
+    for (const auto& [axis, held] : type->layout) {
+      if (held.state == AxisLayout::State::kPartial) in_parts.insert(axis);
     }
-    for (const string& axis : once)
-      fail(op, absl::StrCat("adds ", op.inputs[0], " once over ", axis, ", along which lanes differ"));
-    const string* text = op.FindText("once_over");
-    if (op.kind == OpKind::kAccumulate && (text ? wanted.empty() || *text != wanted : !wanted.empty())) {
-      fail(op, absl::StrCat("adds ", op.inputs[0], " once over other axes than ", wanted));
+    for (const string& problem : OnceOverProblems(op, *module, in_parts)) {
+      violations.push_back(
+          {"V6", absl::StrCat("block ", block.name, " ", problem), index.OriginOf(op.origin, block.origin, module)});
+    }
+  }
+}
+
+// Every rank of a lane reads the same tokens, so loss tokens count once over tp and cp
+// (docs/model/loss.md#normalization).
+void CheckLossTokens(const PlanIndex& index, const Role& role, std::vector<Violation>& violations) {
+  std::map<string, string> loss_tokens;  // by value: the module that read it
+  for (const Instruction& op : role.step) {
+    const string* name = op.FindText("module");
+    if (op.kind == OpKind::kReadTokens && name && op.outputs.size() > 3) loss_tokens[op.outputs[3].name] = *name;
+    if (op.kind != OpKind::kAccumulate || op.inputs.empty() || !name) continue;
+    const auto read = loss_tokens.find(op.inputs.front());
+    const Module* module = index.module(*name);
+    if (!module || read == loss_tokens.end() || read->second != *name) continue;  // VerifyMicrobatches
+    for (const string& problem : OnceOverProblems(op, *module, {})) {
+      violations.push_back(
+          {"V6", absl::StrCat("role ", role.name, " ", problem), index.OriginOf(op.origin, role.origin, nullptr)});
     }
   }
 }
@@ -64,7 +96,8 @@ void CheckOnceOver(const PlanIndex& index, const Block& block, std::vector<Viola
 
 std::vector<Violation> VerifyCountedOnce(const PlanIndex& index) {
   std::vector<Violation> violations;
-  for (const Block& block : index.plan().blocks) CheckOnceOver(index, block, violations);
+  for (const Block& block : index.plan().blocks) CheckBlock(index, block, violations);
+  for (const Role& role : index.plan().roles) CheckLossTokens(index, role, violations);
   return violations;
 }
 

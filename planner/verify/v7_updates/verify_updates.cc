@@ -239,7 +239,7 @@ class RoleUpdates {
   Places CallsOf(const Module& module, int bucket) const {
     Places places;
     for (int place : program_.CallsOf(module.name)) {
-      const auto& storages = index_.StoragesOf(module, At(place).frame);
+      const auto& storages = index_.StoragesOf(At(place).frame);
       const bool uses = storages.empty() || std::any_of(storages.begin(), storages.end(),
                                                         [&](const Storage* s) { return s->bucket == bucket; });
       if (uses) places.push_back(place);

@@ -1,0 +1,34 @@
+#include "planner/show/quantities.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/str_format.h"
+
+namespace planwright {
+
+std::string FlopText(double flops) {
+  constexpr const char* kUnits[] = {"", "k", "M", "G", "T", "P", "E"};
+  size_t unit = 0;
+  // Beyond exa the number just grows: %.4g then prints an exponent.
+  while (flops >= 1000 && unit + 1 < std::size(kUnits)) flops /= 1000, ++unit;
+  return absl::StrFormat("%.4g %sFLOP", flops, kUnits[unit]);
+}
+
+std::string SecondsText(double seconds) {
+  if (seconds >= 1 || seconds == 0) return absl::StrFormat("%.3g s", seconds);
+  return seconds >= 1e-3 ? absl::StrFormat("%.3g ms", seconds * 1e3) : absl::StrFormat("%.3g µs", seconds * 1e6);
+}
+
+std::string MemoryUnit::Text(int64_t amount) const {
+  return absl::StrFormat("%.2f %s", static_cast<double>(amount) / bytes, name);
+}
+
+MemoryUnit MemoryUnitOf(const std::vector<RoleEstimate>& estimates) {
+  int64_t most = 0;
+  // The device's limit counts too: a small model on a large device is shown in the device's unit.
+  for (const RoleEstimate& estimate : estimates) most = std::max({most, estimate.planned.total(), estimate.limit});
+  return most >= 1'000'000'000 ? MemoryUnit{"GB", 1e9} : MemoryUnit{"MB", 1e6};
+}
+
+}  // namespace planwright
