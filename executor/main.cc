@@ -1,7 +1,7 @@
 // The `executor` program: one rank of a run.
 #include "executor/op_table.h"
 #include "executor/rank_main.h"
-#include "planner/plan/executor_lacks.h"
+#include "planner/plan/unsupported_features.h"
 #include "planner/verify/verify.h"
 
 namespace planwright::executor {
@@ -9,7 +9,7 @@ namespace {
 
 // The rules that the compiler proved hold for the file as it was loaded, too.
 absl::Status Prove(Plan& plan) {
-  if (const std::vector<Lack> lacks = ExecutorLacks(plan); !lacks.empty()) {
+  if (const std::vector<UnsupportedFeature> lacks = UnsupportedFeatures(plan); !lacks.empty()) {
     return absl::UnimplementedError("this version of the executor does not run " + lacks.front().what);
   }
   const std::vector<Violation> violations = VerifyPlan(plan);

@@ -49,9 +49,9 @@ std::unique_ptr<Streams> StreamsOf(const Rank& rank, int streams) {
 
 ProgramWalker::ProgramWalker(Rank& rank)
     : rank_(rank), blocks_(rank.plan), program_(blocks_, rank.role), reports_(rank.plan, rank.step, rank.log),
-      bound_(program_, rank, reports_), values_(static_cast<size_t>(program_.values())), program_order_(program_),
-      order_(program_order_.resources(), program_order_.streams()) {
-  if (program_order_.streams() > 1) streams_ = StreamsOf(rank, program_order_.streams());
+      bound_(program_, rank, reports_), values_(static_cast<size_t>(program_.values())), program_accesses_(program_),
+      order_(program_accesses_.resources(), program_accesses_.streams()) {
+  if (program_accesses_.streams() > 1) streams_ = StreamsOf(rank, program_accesses_.streams());
   if (rank.probe != nullptr) FindProbes();
 }
 
@@ -168,7 +168,8 @@ void ProgramWalker::RunLater(size_t index, Launch launch) {
 
 StreamPlace ProgramWalker::Place(size_t index) {
   const LinkedInstruction& instruction = *program_.entries()[index].instruction;
-  return {instruction.stream, order_.Next(program_order_.step(index)), instruction.op_class == OpClass::kCommunication};
+  return {instruction.stream, order_.Next(program_accesses_.of(index)),
+          instruction.op_class == OpClass::kCommunication};
 }
 
 void ProgramWalker::Prepare(const LinkedEntry& entry, bool later, Launch& launch) {

@@ -11,7 +11,7 @@
 #include "executor/streams/streams.h"
 #include "executor/values.h"
 #include "planner/link/linked_program.h"
-#include "planner/link/program_order.h"
+#include "planner/link/program_accesses.h"
 
 namespace planwright::executor {
 
@@ -68,8 +68,8 @@ class ProgramWalker {
   StepReports reports_;
   BoundProgram bound_;
   Values values_;
-  const ProgramOrder program_order_;
-  StreamOrder order_;                 // of what has been handed to streams_
+  const ProgramAccesses program_accesses_;
+  StreamDependencies order_;          // of what has been handed to streams_
   std::unique_ptr<Streams> streams_;  // null: all runs on one
   int64_t step_ = 0;                  // from 0
   Launch launch_;                     // of the instruction that runs on this thread

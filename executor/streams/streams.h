@@ -1,6 +1,6 @@
 // Where the instructions of a program on several streams run: threads on a CPU, CUDA's streams on a GPU. The walker
-// hands them over one by one in program order, each with what it must wait for (planner/plan/stream_order.h); a program
-// on one stream needs none of this.
+// hands them over one by one in program order, each with what it must wait for (planner/plan/stream_dependencies.h); a
+// program on one stream needs none of this.
 #pragma once
 
 #include <cstdint>

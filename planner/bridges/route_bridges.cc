@@ -10,7 +10,7 @@
 #include "planner/bridges/transfers.h"
 #include "planner/diagnostics/bug.h"
 #include "planner/plan/limits.h"
-#include "planner/plan/runs.h"
+#include "planner/plan/number_runs.h"
 
 namespace planwright {
 namespace {

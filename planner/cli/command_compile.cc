@@ -5,7 +5,7 @@
 #include "planner/cli/load_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
-#include "planner/run_files/files.h"
+#include "planner/run_files/file_io.h"
 #include "planner/show/table.h"
 
 namespace planwright {

@@ -4,8 +4,8 @@
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
 #include "planner/launch/launch_local.h"
-#include "planner/plan/executor_lacks.h"
-#include "planner/plan/relate_origins.h"
+#include "planner/plan/origin_paths.h"
+#include "planner/plan/unsupported_features.h"
 #include "planner/run_files/exit_status.h"
 
 namespace planwright {
@@ -44,12 +44,13 @@ void CheckRunnable(const std::string& recipe, LoadedPlan& loaded) {
     loaded.plan.reset();
     return;
   }
-  const std::vector<Lack> lacks = ExecutorLacks(*loaded.plan);
-  for (const Lack& lack : lacks) {
+  const std::vector<UnsupportedFeature> lacks = UnsupportedFeatures(*loaded.plan);
+  for (const UnsupportedFeature& lack : lacks) {
     Location where;
     if (lack.origin >= 0) {
       const Origin& origin = loaded.plan->origins[lack.origin];
-      where = {std::make_shared<const std::string>(OriginFromHere(recipe, origin.file)), origin.line, origin.column, 1};
+      where = {std::make_shared<const std::string>(OriginPathFromHere(recipe, origin.file)), origin.line, origin.column,
+               1};
     }
     loaded.problems.Error(DiagnosticKind::kNotBuiltYet, where, "the executor does not run this yet: " + lack.what,
                           "the plan is proved, and can be shown, compared and compiled");

@@ -7,7 +7,7 @@
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/near_name.h"
 #include "planner/run_files/exit_status.h"
-#include "planner/run_files/files.h"
+#include "planner/run_files/file_io.h"
 #include "planner/show/page/page.h"
 #include "planner/show/show.h"
 

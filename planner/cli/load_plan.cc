@@ -8,11 +8,11 @@
 #include "planner/diagnostics/render.h"
 #include "planner/diagnostics/source_texts.h"
 #include "planner/plan/limits.h"
+#include "planner/plan/origin_paths.h"
 #include "planner/plan/plan_json.h"
-#include "planner/plan/relate_origins.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/run_files/exit_status.h"
-#include "planner/run_files/files.h"
+#include "planner/run_files/file_io.h"
 #include "planner/verify/verify.h"
 
 namespace planwright {
@@ -52,7 +52,7 @@ LoadedPlan LoadPlan(const std::string& path, const std::vector<std::string>& ove
   }
   const std::optional<Recipe> recipe = ReadRecipe(path, overrides, loaded.problems);
   if (recipe) loaded.plan = CompileRecipe(*recipe, loaded.problems);
-  if (loaded.plan) RelateOrigins(path, *loaded.plan);
+  if (loaded.plan) MakeOriginsRelative(path, *loaded.plan);
   return loaded;
 }
 

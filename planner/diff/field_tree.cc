@@ -1,8 +1,8 @@
 #include "planner/diff/field_tree.h"
 
-#include "planner/plan/plan_enums.h"
+#include "planner/plan/plan.h"
 #include "planner/plan/plan_fields.h"
-#include "planner/plan/value_text.h"
+#include "planner/plan/value_type.h"
 
 namespace planwright {
 namespace {

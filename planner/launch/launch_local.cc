@@ -13,7 +13,7 @@
 #include "planner/launch/supervise.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
-#include "planner/run_files/files.h"
+#include "planner/run_files/file_io.h"
 #include "planner/run_files/run_timeout.h"
 
 namespace planwright {

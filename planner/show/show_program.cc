@@ -3,8 +3,8 @@
 #include <set>
 
 #include "planner/link/host_waits.h"
-#include "planner/plan/plan_to_json.h"
-#include "planner/plan/value_text.h"
+#include "planner/plan/plan_json.h"
+#include "planner/plan/value_type.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"
 
@@ -159,7 +159,7 @@ std::string ShowProgram(const Plan& plan, const std::string& role_name, size_t w
     if (!role_name.empty() && role.name != role_name) continue;
     blocks.merge(BlocksOf(plan, role));
     text += "role " + role.name + "   ranks " + RanksText(Expand(role.ranks)) + OriginText(plan, role.origin) + "\n";
-    text += " host waits " + WithCommas(HostWaits(LinkedProgram(linked, role))) + " a step\n";
+    text += " host waits " + WithCommas(CountHostWaits(LinkedProgram(linked, role))) + " a step\n";
     for (const auto& [part, body] :
          {std::pair("setup", &role.setup), {"step", &role.step}, {"teardown", &role.teardown}}) {
       if (body->empty()) continue;
@@ -195,7 +195,7 @@ Json ShowProgramJson(const Plan& plan, const std::string& role_name) {
     roles.push_back({{"name", role.name},
                      {"modules", role.modules},
                      {"ranks", Expand(role.ranks)},
-                     {"host_waits", HostWaits(LinkedProgram(linked, role))},
+                     {"host_waits", CountHostWaits(LinkedProgram(linked, role))},
                      {"blocks", std::move(blocks)},
                      {"setup", written["setup"]},
                      {"step", written["step"]},

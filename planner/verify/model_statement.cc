@@ -8,7 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "planner/diagnostics/bug.h"
 #include "planner/plan/limits.h"
-#include "planner/plan/plan_enums.h"
+#include "planner/plan/plan.h"
 #include "planner/plan/sample_images.h"
 
 namespace planwright {

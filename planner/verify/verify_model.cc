@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "planner/plan/plan_enums.h"
+#include "planner/plan/plan.h"
 #include "planner/verify/model_statement.h"
 #include "planner/verify/verify.h"
 

@@ -18,8 +18,8 @@
 
 #include "planner/compile.h"
 #include "planner/link/linked_program.h"
+#include "planner/plan/origin_paths.h"
 #include "planner/plan/plan_json.h"
-#include "planner/plan/relate_origins.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/verify/verify.h"
 
@@ -149,7 +149,7 @@ void Register(const Case& of, double megabytes) {
     benchmark::RegisterBenchmark((what + " | " + of.name).c_str(), body)->Unit(benchmark::kMillisecond)->UseRealTime();
   };
   Plan plan = CompileCase(of);
-  RelateOrigins(of.path, plan);
+  MakeOriginsRelative(of.path, plan);
   rows.push_back({of, plan.world_size, WritePlan(plan).size(), plan.roles.size(), plan.blocks.size(), megabytes});
   add(kProcess, [of](benchmark::State& state) {
     for (auto _ : state) benchmark::DoNotOptimize(ValidateProcess(of));

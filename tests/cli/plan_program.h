@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "planner/run_files/files.h"
+#include "planner/run_files/file_io.h"
 
 namespace planwright::testing {
 

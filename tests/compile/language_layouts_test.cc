@@ -9,8 +9,8 @@
 #include <string>
 
 #include "planner/compile.h"
-#include "planner/plan/executor_lacks.h"
 #include "planner/plan/plan_json.h"
+#include "planner/plan/unsupported_features.h"
 #include "planner/verify/verify.h"
 #include "tests/support/compiled.h"
 #include "tests/support/recipes.h"
@@ -54,7 +54,7 @@ TEST_P(LanguageLayouts, ProvesAndSurvivesTheFile) {
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(WritePlan(*again), text);
   for (const Violation& violation : VerifyPlan(*again)) ADD_FAILURE() << violation.rule << ": " << violation.message;
-  EXPECT_FALSE(ExecutorLacks(*again).empty());
+  EXPECT_FALSE(UnsupportedFeatures(*again).empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -123,10 +123,10 @@ TEST(Frozen, ALanguageModelHandsGradientsOnAndStepsNothing) {
   }
 }
 
-TEST(ExecutorLacks, NamesWhatThisVersionCannotRun) {
+TEST(UnsupportedFeatures, NamesWhatThisVersionCannotRun) {
   const auto lacks = [](const Case& c) {
     std::string text;
-    for (const Lack& lack : ExecutorLacks(Compile(c))) text += lack.what + "\n";
+    for (const UnsupportedFeature& lack : UnsupportedFeatures(Compile(c))) text += lack.what + "\n";
     return text;
   };
   EXPECT_THAT(lacks({.name = "", .ranks = 2, .cp = 2}), HasSubstr("context parallelism: cp 2 of module language"));

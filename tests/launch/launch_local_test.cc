@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "planner/plan/plan_json.h"
-#include "planner/run_files/files.h"
+#include "planner/run_files/file_io.h"
 
 namespace planwright {
 namespace {

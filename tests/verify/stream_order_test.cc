@@ -1,7 +1,5 @@
 // The derived order of streams against its definition, by brute force and in both directions: nothing that conflicts is
 // unordered, nothing else is ordered. Programs that run in any order that it allows, at random, make the same values.
-#include "planner/plan/stream_order.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,12 +11,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "planner/plan/op_table.h"
+#include "planner/plan/stream_dependencies.h"
 #include "tests/support/compiled.h"
 
 namespace planwright {
 namespace {
 
-using Step = StreamOrder::Step;
+using Step = InstructionAccesses;
 using Closure = std::vector<std::vector<char>>;  // [j][i]: i is done before j starts
 
 struct Program {
@@ -82,7 +81,7 @@ Closure Defined(const Program& program) {
 
 Closure Derived(const Program& program) {
   Closure before = SameStream(program);
-  StreamOrder order(program.resources, program.streams);
+  StreamDependencies order(program.resources, program.streams);
   for (size_t j = 0; j < program.steps.size(); ++j) {
     for (int64_t wait : order.Next(program.steps[j])) {
       if (wait >= 0) before[j][static_cast<size_t>(wait)] = true;
@@ -103,7 +102,7 @@ class RandomProgram {
     for (const char* name : {"%a", "%a.gradients", "%a.gradients.0", "%a.gradients.0/x", "%a.gradients.0/y",
                              "%a.gradients.1", "%a.parameters", "%a.parameters.0", "%a.parameters.0/x", "$", "$reals",
                              "$reals.loss", "$reals.norm.a", "$gate"}) {
-      state.push_back(program.resources.Number(name));
+      state.push_back(program.resources.Intern(name));
     }
     const int count = 5 + Pick(40);
     for (int i = 0; i < count; ++i) {
@@ -115,7 +114,7 @@ class RandomProgram {
         step.accesses.push_back({live[static_cast<size_t>(Pick(static_cast<int>(live.size())))], false});
       if (Pick(2) == 0) {
         step.makes_value = true;
-        live.push_back(program.resources.Number(absl::StrCat("v", i)));
+        live.push_back(program.resources.Intern(absl::StrCat("v", i)));
         step.accesses.push_back({live.back(), true});
       }
       if (!live.empty() && Pick(3) == 0) {
@@ -175,14 +174,14 @@ std::vector<size_t> RandomOrder(const Closure& before, std::mt19937_64& random) 
   return order;
 }
 
-TEST(StreamOrder, IsTheDefinitionsAndNoMore) {
+TEST(StreamDependencies, IsTheDefinitionsAndNoMore) {
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     const Program program = RandomProgram(seed).Make();
     ASSERT_EQ(Derived(program), Defined(program)) << "seed " << seed;
   }
 }
 
-TEST(StreamOrder, AnyOrderThatItAllowsMakesTheSameValues) {
+TEST(StreamDependencies, AnyOrderThatItAllowsMakesTheSameValues) {
   std::mt19937_64 random(1);
   for (uint64_t seed = 0; seed < 200; ++seed) {
     const Program program = RandomProgram(seed).Make();
@@ -194,7 +193,7 @@ TEST(StreamOrder, AnyOrderThatItAllowsMakesTheSameValues) {
   }
 }
 
-TEST(StreamOrder, BothOrdersOfWhatIsUnorderedAreMet) {
+TEST(StreamDependencies, BothOrdersOfWhatIsUnorderedAreMet) {
   std::mt19937_64 random(2);
   const Program program = RandomProgram(5).Make();
   const Closure before = Derived(program);
@@ -243,7 +242,7 @@ Program Alone(const Plan& plan, const Role& role, std::optional<std::pair<OpKind
       }
       if (accesses.empty()) continue;
       for (const StateAccess& access : accesses)
-        step.accesses.push_back({program.resources.Number(access.resource), access.writes});
+        step.accesses.push_back({program.resources.Intern(access.resource), access.writes});
       step.stream = program.streams++ - 1;
       program.steps.push_back(std::move(step));
     }
@@ -252,7 +251,7 @@ Program Alone(const Plan& plan, const Role& role, std::optional<std::pair<OpKind
   return program;
 }
 
-TEST(StreamOrder, EveryEffectOfTheTableOrdersSomething) {
+TEST(StreamDependencies, EveryEffectOfTheTableOrdersSomething) {
   const Plan plan =
       testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", {"batch.global_samples=2"});
   const Plan loading = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
@@ -280,10 +279,10 @@ TEST(StreamOrder, EveryEffectOfTheTableOrdersSomething) {
 
 // What overlap is for: a bucket's gather of parameters runs beside the stepping of others, and the next forward waits
 // for its own bucket alone.
-TEST(StreamOrder, AGatherIsWaitedForByTheLayersThatReadIt) {
+TEST(StreamDependencies, AGatherIsWaitedForByTheLayersThatReadIt) {
   ResourceTree tree;
-  const auto reads = [&](const char* name) { return Access{tree.Number(name), false}; };
-  const auto writes = [&](const char* name) { return Access{tree.Number(name), true}; };
+  const auto reads = [&](const char* name) { return Access{tree.Intern(name), false}; };
+  const auto writes = [&](const char* name) { return Access{tree.Intern(name), true}; };
   const std::vector<Step> steps = {
       {.stream = 0, .accesses = {writes("%m.parameters.0")}},                            // adamw of bucket 0
       {.stream = 1, .accesses = {reads("%m.parameters.0"), writes("%m.parameters.0")}},  // its gather
@@ -293,7 +292,7 @@ TEST(StreamOrder, AGatherIsWaitedForByTheLayersThatReadIt) {
       {.stream = 0, .accesses = {reads("%m.parameters.0/layer_0")}},                     // a layer of bucket 0
       {.stream = 0, .accesses = {reads("%m.parameters.1/layer_1")}},                     // a layer of bucket 1
   };
-  StreamOrder order(tree, 2);
+  StreamDependencies order(tree, 2);
   std::vector<std::vector<int64_t>> waits;
   for (const Step& step : steps) waits.push_back(order.Next(step));
   EXPECT_EQ(waits[1], (std::vector<int64_t>{0, -1}));
