@@ -7,6 +7,7 @@
 #include "planner/compile.h"
 #include "planner/diagnostics/render.h"
 #include "planner/plan/limits.h"
+#include "planner/plan/origin_paths.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/origin_paths.h"
 #include "planner/recipe/recipe_reader.h"

@@ -17,6 +17,7 @@
 
 #include "planner/compile.h"
 #include "planner/link/linked_program.h"
+#include "planner/plan/origin_paths.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/origin_paths.h"
 #include "planner/recipe/recipe_reader.h"

@@ -10,6 +10,7 @@
 #include "planner/compile.h"
 #include "planner/plan/unsupported_features.h"
 #include "planner/plan/plan_json.h"
+#include "planner/plan/unsupported_features.h"
 #include "planner/verify/verify.h"
 #include "tests/support/compiled.h"
 #include "tests/support/recipes.h"

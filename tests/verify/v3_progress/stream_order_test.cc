@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "planner/plan/op_table.h"
+#include "planner/plan/stream_dependencies.h"
 #include "tests/support/compiled.h"
 
 namespace planwright {
