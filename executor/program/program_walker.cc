@@ -181,7 +181,8 @@ void ProgramWalker::RunLater(size_t index, Launch launch) {
 
 StreamPlace ProgramWalker::StreamPlaceOf(size_t index) {
   const LinkedInstruction& instruction = *program_.entries()[index].instruction;
-  return {instruction.stream, order_.Next(program_accesses_.of(index)), instruction.op_class == OpClass::kCommunication};
+  return {instruction.stream, order_.Next(program_accesses_.of(index)),
+          instruction.op_class == OpClass::kCommunication};
 }
 
 void ProgramWalker::Prepare(const LinkedEntry& entry, bool later, Launch& launch) {

@@ -71,7 +71,7 @@ class ProgramWalker {
   BoundProgram bound_;
   ValueTable values_;
   const ProgramAccesses program_accesses_;
-  StreamDependencies order_;                 // of the instructions handed to streams_ so far
+  StreamDependencies order_;          // of the instructions handed to streams_ so far
   std::unique_ptr<Streams> streams_;  // null: the program uses one stream
   int64_t step_ = 0;                  // from 0
   Launch launch_;            // of the instruction that runs on this thread; kept so that its vectors are reused

@@ -4,8 +4,8 @@
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
 #include "planner/launch/launch_local.h"
-#include "planner/plan/unsupported_features.h"
 #include "planner/plan/origin_paths.h"
+#include "planner/plan/unsupported_features.h"
 #include "planner/run_files/exit_status.h"
 
 namespace planwright {
@@ -49,7 +49,8 @@ void CheckRunnable(const std::string& recipe, LoadedPlan& loaded) {
     Location where;
     if (lack.origin >= 0) {
       const Origin& origin = loaded.plan->origins[lack.origin];
-      where = {std::make_shared<const std::string>(OriginPathFromHere(recipe, origin.file)), origin.line, origin.column, 1};
+      where = {std::make_shared<const std::string>(OriginPathFromHere(recipe, origin.file)), origin.line, origin.column,
+               1};
     }
     loaded.problems.Error(DiagnosticKind::kNotBuiltYet, where, "the executor does not run this yet: " + lack.what,
                           "the plan is valid: it can be shown, compared and compiled, but not launched");

@@ -9,7 +9,6 @@
 #include "planner/plan/limits.h"
 #include "planner/plan/origin_paths.h"
 #include "planner/plan/plan_json.h"
-#include "planner/plan/origin_paths.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"

@@ -19,7 +19,6 @@
 #include "planner/link/linked_program.h"
 #include "planner/plan/origin_paths.h"
 #include "planner/plan/plan_json.h"
-#include "planner/plan/origin_paths.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/verify/rules.h"
 

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "planner/compile.h"
-#include "planner/plan/unsupported_features.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/unsupported_features.h"
 #include "planner/verify/verify.h"

@@ -1,7 +1,5 @@
 // The derived order of streams against its definition, by brute force: everything that conflicts is ordered, and
 // nothing else. Programs that run in any order that it allows compute the same values.
-#include "planner/plan/stream_dependencies.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
