@@ -119,8 +119,9 @@ void CheckMock(const Recipe& recipe, const std::vector<const RadioVitModel*>& en
   for (const auto& grid : data.image_grids) {
     int64_t tokens = 0;
     for (const RadioVitModel* encoder : encoders) {
-      const auto alike = [&](const RadioVitModel* other) { return SameGrids(*other, *encoder); };
-      if (*std::find_if(encoders.begin(), encoders.end(), alike) == encoder) CheckGrid(grid, *encoder, diagnostics);
+      const auto same_grids = [&](const RadioVitModel* other) { return SameGrids(*other, *encoder); };
+      if (*std::find_if(encoders.begin(), encoders.end(), same_grids) == encoder)
+        CheckGrid(grid, *encoder, diagnostics);
       if (grid->size() == 2) tokens += (*grid)[0] * (*grid)[1] / (encoder->pixel_shuffle * encoder->pixel_shuffle);
     }
     largest = std::max(largest, tokens);

@@ -1,4 +1,5 @@
-// What the `plan` program says of a golden recipe, as a script reads it: `plan validate --json` and `plan show --json`.
+// Runs the `plan` program on a golden recipe and reads its JSON, as a script would: `validate --json` and `show
+// --json`.
 #pragma once
 
 #include <gmock/gmock.h>
