@@ -231,7 +231,6 @@ constexpr KeySpec kKeys[] = {
      "constant|linear|cosine", "shape between start and end"},
 
     {"optimizer", "", Section<&Recipe::optimizer>, kOptional, "", kAny, "", "the optimizer"},
-    {"optimizer.name", "", kText, kOptional, "adamw", kAny, "adamw", "name of the optimizer"},
     {"optimizer.betas", "", ToPair<&OptimizerPlan::beta1, &OptimizerPlan::beta2>, kOptional, "[0.9, 0.95]", kBelowOne,
      "", "decay rates of the two moments"},
     {"optimizer.eps", "", To<&OptimizerPlan::eps>, kOptional, "1.0e-8", kPositive, "",
@@ -298,11 +297,11 @@ constexpr KeySpec kKeys[] = {
 
     {"checkpoint", "", Section<&Recipe::checkpoint>, kOptional, "", kAny, "", "saving and resuming"},
     {"checkpoint.every_steps", "", To<&CheckpointRecipe::every_steps>, kOptional, "", kCountFromOne, "",
-     "steps between checkpoints; one is always written at the end"},
+     "steps between checkpoints; the plan has one more at the end. Not written by this version"},
 
     {"log", "", Section<&Recipe::log>, kOptional, "", kAny, "", "what is written while training"},
     {"log.every_steps", "", To<&LogRecipe::every_steps>, kOptional, "1", kCountFromOne, "",
-     "steps between two lines of metrics"},
+     "steps between two printed lines; metrics.jsonl has every step"},
 
     {"lints", "", kLintLevels, kOptional, "", kAny, "error|warn|off",
      "levels of lints by number; `plan explain` lists the lints"},

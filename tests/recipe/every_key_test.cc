@@ -40,7 +40,7 @@ budget:
   learning_rate: {peak: 0.5, min: 0.01, init: 0.02, warmup_samples: 30, decay_samples: 900, style: wsd,
                   wsd: {decay_samples: 100, style: cosine}}
   weight_decay: {start: 0.1, end: 0.2, style: linear}
-optimizer: {name: adamw, betas: [0.7, 0.8], eps: 1.0e-7, clip_grad_norm: 2.5}
+optimizer: {betas: [0.7, 0.8], eps: 1.0e-7, clip_grad_norm: 2.5}
 gradients: {reduce_dtype: fp32, overlap_reduce: false, overlap_gather: false, buckets: 6}
 precision: {params: fp64}
 data: {kind: mock, seed: 77, image_token: 200, packed_documents: true, image_grids: [[3, 6], [9, 3]], max_images: 2,
@@ -92,7 +92,6 @@ TEST(EveryKey, OfTheTableIsInTheseTests) {
 TEST(EveryKey, GoesIntoAFieldOrIsKnownNotTo) {
   const std::set<std::string_view> without = {"extends",
                                               "models.<name>.projector.kind",
-                                              "optimizer.name",
                                               "lints",
                                               "launch.slurm.partition",
                                               "launch.slurm.account",
