@@ -38,8 +38,9 @@ void LayOutKind(const GradientKind& kind, int stage, const std::vector<int>& sto
   for (int storage : storages) sizes.push_back(Elements(module.storages[storage]));
   const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   // One bucket holds everything; with several, each closes when it has its share of the elements.
-  const auto bucket_size = num_buckets > 1 ? BucketSize(total, num_buckets, std::nullopt, shards, true) : std::nullopt;
-  const BucketLayout layout = LayOutBuckets(sizes, {}, bucket_size, shards, false);
+  // Rounded down, so there can be one bucket more than asked for. 0: every parameter closes its bucket.
+  const auto bucket_size = num_buckets > 1 ? std::optional<int64_t>(total / num_buckets) : std::nullopt;
+  const BucketLayout layout = LayOutBuckets(sizes, bucket_size, shards);
 
   const int first = static_cast<int>(module.buckets.size());
   for (size_t i = 0; i < layout.buckets.size(); ++i) {

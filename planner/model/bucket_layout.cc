@@ -16,24 +16,18 @@ int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1)
 // Takes parameters one by one and closes buckets.
 class BucketFiller {
  public:
-  BucketFiller(size_t parameters, std::optional<int64_t> bucket_size, int64_t dp, bool pad_high_busbw)
+  BucketFiller(size_t parameters, std::optional<int64_t> bucket_size, int64_t dp)
       : bucket_size_(bucket_size), dp_(dp), end_alignment_(std::lcm(dp, int64_t{128})) {
-    if (pad_high_busbw) end_alignment_ = std::lcm(end_alignment_, int64_t{65536});
     layout_.parameters.resize(parameters);
   }
 
-  // `alone`: the parameter has a bucket of its own.
-  void Add(int index, int64_t numel, bool alone) {
-    int64_t start = RoundUp(position_, kStartAlignment);
-    if (alone && open_) {  // the bucket in progress ends at the aligned start, with the gap
-      Close(start);
-      start = position_;
-    }
+  void Add(int index, int64_t numel) {
+    const int64_t start = RoundUp(position_, kStartAlignment);
     const int64_t end = start + numel;
     layout_.parameters[index] = {start, end, static_cast<int>(layout_.buckets.size())};
     open_ = true;
     position_ = end;
-    if (alone || (bucket_size_ && end - bucket_start_ >= *bucket_size_)) Close(end);
+    if (bucket_size_ && end - bucket_start_ >= *bucket_size_) Close(end);
   }
 
   BucketLayout Finish() {
@@ -58,23 +52,12 @@ class BucketFiller {
 
 }  // namespace
 
-BucketLayout LayOutBuckets(const std::vector<int64_t>& numels, const std::set<int>& shared_embedding_indices,
-                           std::optional<int64_t> bucket_size, int64_t dp, bool pad_high_busbw) {
+BucketLayout LayOutBuckets(const std::vector<int64_t>& numels, std::optional<int64_t> bucket_size, int64_t dp) {
   Require(dp >= 1, "buckets need at least one shard");
-  BucketFiller filler(numels.size(), bucket_size, dp, pad_high_busbw);
+  BucketFiller filler(numels.size(), bucket_size, dp);
   // from the last parameter to the first
-  for (int i = static_cast<int>(numels.size()) - 1; i >= 0; --i)
-    filler.Add(i, numels[i], shared_embedding_indices.contains(i));
+  for (int i = static_cast<int>(numels.size()) - 1; i >= 0; --i) filler.Add(i, numels[i]);
   return filler.Finish();
-}
-
-std::optional<int64_t> BucketSize(int64_t num_parameters, std::optional<int64_t> num_buckets,
-                                  std::optional<int64_t> bucket_size, int64_t dp_cp, bool overlap) {
-  if (!overlap) return std::nullopt;
-  // Rounded down, so that there can be one bucket more. 0: every parameter closes its bucket.
-  if (num_buckets) return num_parameters / *num_buckets;
-  if (bucket_size) return bucket_size;
-  return std::max<int64_t>(40'000'000, 1'000'000 * dp_cp);
 }
 
 }  // namespace planwright

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <vector>
 
 namespace planwright {
@@ -25,16 +24,8 @@ struct BucketLayout {
 
 // Places parameters of `numels` elements one after the other, from the last to the first: the backward finishes their
 // gradients in about this order. Each parameter starts at a multiple of 64 elements. Each bucket ends at a multiple of
-// `dp`, so that it divides into shards, and of 128 (with `pad_high_busbw` of 65536), sizes at which collectives are
-// fast. A bucket is closed as soon as it has `bucket_size` elements; without it there is one bucket. A parameter of
-// `shared_embedding_indices` has a bucket of its own.
-BucketLayout LayOutBuckets(const std::vector<int64_t>& numels, const std::set<int>& shared_embedding_indices,
-                           std::optional<int64_t> bucket_size, int64_t dp, bool pad_high_busbw);
-
-// The number of elements at which a bucket is closed; nothing means a single bucket. Without overlap of reduction and
-// backward there is always a single bucket. Otherwise `num_buckets` decides, else `bucket_size`, else the default
-// max(40e6, 1e6 * dp_cp).
-std::optional<int64_t> BucketSize(int64_t num_parameters, std::optional<int64_t> num_buckets,
-                                  std::optional<int64_t> bucket_size, int64_t dp_cp, bool overlap);
+// `dp`, so that it divides into shards, and of 128, a size at which collectives are fast. A bucket is closed as soon as
+// it has `bucket_size` elements; without it there is one bucket.
+BucketLayout LayOutBuckets(const std::vector<int64_t>& numels, std::optional<int64_t> bucket_size, int64_t dp);
 
 }  // namespace planwright

@@ -10,11 +10,14 @@ namespace {
 using nlohmann::json;
 
 TEST(BucketLayout, EqualsTheReference) {
+  int compared = 0;
   for (const json& c : Golden().at("ddp_bucket_layouts")) {
+    // Not in this project: embeddings shared between stages, and padding to 65536 elements.
+    if (!c.at("shared_embedding_indices").empty() || c.at("pad_high_busbw")) continue;
+    ++compared;
     std::optional<int64_t> size;
     if (!c.at("bucket_size").is_null()) size = c.at("bucket_size").get<int64_t>();
-    const BucketLayout layout =
-        LayOutBuckets(c.at("param_numels"), c.at("shared_embedding_indices"), size, c.at("dp"), c.at("pad_high_busbw"));
+    const BucketLayout layout = LayOutBuckets(c.at("param_numels"), size, c.at("dp"));
     json params = json::array(), buckets = json::array(), unpadded = json::array(), shards = json::array();
     for (size_t i = 0; i < layout.parameters.size(); ++i) {
       const auto& p = layout.parameters[i];
@@ -30,10 +33,11 @@ TEST(BucketLayout, EqualsTheReference) {
     EXPECT_EQ(unpadded, c.at("unpadded")) << c.at("id");
     EXPECT_EQ(shards, c.at("shard_numel")) << c.at("id");
   }
+  EXPECT_EQ(compared, 3);
 }
 
 TEST(BucketLayout, StartsAndEndsAreAligned) {
-  const BucketLayout layout = LayOutBuckets({100, 200, 300}, {}, std::nullopt, 2, false);
+  const BucketLayout layout = LayOutBuckets({100, 200, 300}, std::nullopt, 2);
   EXPECT_EQ(layout.parameters[0].start, 576);
   EXPECT_EQ(layout.parameters[1].end, 520);
   ASSERT_EQ(layout.buckets.size(), 1u);
@@ -42,33 +46,12 @@ TEST(BucketLayout, StartsAndEndsAreAligned) {
   EXPECT_EQ(layout.buckets[0].shard, 384);
 }
 
-// The bucket in progress ends at the aligned start of the parameter that must be alone, so that the gap belongs to it.
-TEST(BucketLayout, SharedParameterClosesTheBucketInProgress) {
-  const BucketLayout layout = LayOutBuckets({10, 20, 30}, {1}, std::nullopt, 2, false);
-  ASSERT_EQ(layout.buckets.size(), 3u);
-  EXPECT_EQ(layout.buckets[0].unpadded, 64);
-  EXPECT_EQ(layout.parameters[1].start, 128);
-  EXPECT_EQ(layout.buckets[1].unpadded, 20);
-  EXPECT_EQ(layout.parameters[0].bucket, 2);
-}
-
-TEST(BucketLayout, BandwidthPaddingRoundsTo65536) {
-  EXPECT_EQ(LayOutBuckets({10}, {}, std::nullopt, 3, true).buckets[0].end, 3 * 65536);
-}
-
-TEST(BucketSize, EqualsTheReference) {
-  for (const json& c : Golden().at("ddp_bucket_size")) {
-    auto optional = [&](const char* key) {
-      return c.at(key).is_null() ? std::nullopt : std::optional<int64_t>(c.at(key).get<int64_t>());
-    };
-    EXPECT_EQ(BucketSize(c.at("num_parameters"), optional("num_buckets"), optional("bucket_size"), c.at("dp_cp"),
-                         c.at("overlap")),
-              optional("result"));
-  }
-  EXPECT_EQ(BucketSize(1000, 8, std::nullopt, 4, true), 125);
-  EXPECT_EQ(BucketSize(3, 8, std::nullopt, 4, true), 0);  // every parameter has its own bucket
-  EXPECT_EQ(BucketSize(1000, std::nullopt, std::nullopt, 128, true), 128'000'000);
-  EXPECT_EQ(BucketSize(1000, 8, std::nullopt, 128, false), std::nullopt);
+TEST(BucketLayout, ABucketIsClosedAsSoonAsItHasItsSize) {
+  const BucketLayout layout = LayOutBuckets({10, 20, 30}, 30, 2);
+  ASSERT_EQ(layout.buckets.size(), 2u);
+  EXPECT_EQ(layout.parameters[2].bucket, 0);
+  EXPECT_EQ(layout.parameters[1].bucket, 1);
+  EXPECT_EQ(layout.parameters[0].bucket, 1);
 }
 
 }  // namespace
