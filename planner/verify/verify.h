@@ -4,15 +4,16 @@
 // The rules. Each has a folder here; a file in it starts with the promise and with what it does not cover.
 //
 //   V1   v1_placement               Each rank is in one role and in the grids of that role's modules.
-//   V2   v2_groups                  Groups have ordered, distinct members and are created in one order on all ranks.
+//   V2   v2_groups                  Groups have ordered, distinct members. All ranks create them in one order.
 //   V3   v3_progress                No rank waits for ever: each communication meets equal partners (docs/progress.md).
-//   V4   v4_values                  Each value is defined, used and freed once each, with the types that its users
-//   need. V5   v5_samples_and_gradients   Each sample and each gradient goes where it belongs, once. V6   v6_sums Each
-//   sum over ranks counts each term once. V7   v7_updates                 Each trained weight is reduced and stepped
-//   once a step, in this order. V8   v8_budget                  Samples, steps, learning rate and pipeline order add
-//   up. V9   v9_checkpoint              A checkpoint holds each element of the training's state once. V10  v10_memory
-//   Each rank's fullest moment fits its device. V11  v11_what_follows           Each field that follows from others has
-//   the one value that follows.
+//   V4   v4_values                  Each value is defined, used and freed once, with the types that its users need.
+//   V5   v5_samples_and_gradients   Each sample and each gradient goes where it belongs, once.
+//   V6   v6_sums                    Each sum over ranks counts each term once.
+//   V7   v7_updates                 Each trained weight is reduced and then stepped, once in a step.
+//   V8   v8_budget                  Samples, steps, learning rate and pipeline order add up.
+//   V9   v9_checkpoint              A checkpoint holds each element of the training's state once.
+//   V10  v10_memory                 Each rank's fullest moment fits its device.
+//   V11  v11_what_follows           Each field that follows from others has the one value that follows.
 //
 // `shared` holds what several rules read: look-ups in a plan, typed operands, the calls of a microbatch. What V11 knows
 // of models, as one rank would run them, is in `model_statement`.

@@ -71,7 +71,8 @@ TEST(ShowRanks, GivesEachRanksPlaceInBothViews) {
   ASSERT_EQ(json["ranks"].size(), 6u);
   EXPECT_EQ(json["ranks"][5],
             ordered_json::parse(R"({"rank": 5, "node": 1, "local_rank": 1, "role": "language.s0", "modules":
-      {"language": {"dense": {"tp": 1, "cp": 0, "dp": 1, "pp": 0}, "expert": {"expert_tp": 0, "ep": 3, "expert_dp": 0, "pp": 0}}}})"));
+      {"language": {"dense": {"tp": 1, "cp": 0, "dp": 1, "pp": 0},
+                    "expert": {"expert_tp": 0, "ep": 3, "expert_dp": 0, "pp": 0}}}})"));
 }
 
 TEST(ShowRanks, DrawsABoxForEachRankOfANode) {

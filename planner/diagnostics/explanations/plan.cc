@@ -23,7 +23,7 @@ batch: {micro_samples: 1})",
     {kExpertRowsMayNotFit,
      "The plan fits into memory while the busiest rank of an ep group has at most moe.imbalance times the mean number "
      "of expert rows. If all tokens chose the experts of one rank, this rank would need more memory than its device "
-     "has. A step with more rows than planned stops with a message that names the layer and the rows.",
+     "has. A step with more rows than planned may run out of memory.",
      R"(cluster: {gpu: h100_sxm}
 modules: {radio_encoder: {recompute: full}}
 batch: {micro_samples: 2})",
