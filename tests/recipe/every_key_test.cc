@@ -90,12 +90,9 @@ TEST(EveryKey, OfTheTableIsInTheseTests) {
 
 // The keys without a field: the reader uses them in another way, they have a single choice, or they are not built yet.
 TEST(EveryKey, GoesIntoAFieldOrIsKnownNotTo) {
-  const std::set<std::string_view> without = {"extends",
-                                              "models.<name>.projector.kind",
-                                              "lints",
-                                              "launch.slurm.partition",
-                                              "launch.slurm.account",
-                                              "launch.slurm.time"};
+  const std::set<std::string_view> without = {
+      "extends",          "models.<name>.projector.kind", "lints", "launch.slurm.partition", "launch.slurm.account",
+      "launch.slurm.time"};
   for (const KeySpec& spec : RecipeKeys()) {
     const bool maps =
         spec.type == KeyType::kMap || spec.type == KeyType::kNamedMaps || spec.type == KeyType::kListOfMaps;
