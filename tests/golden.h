@@ -2,7 +2,9 @@
 #pragma once
 
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 
 namespace planwright {
@@ -18,6 +20,26 @@ inline const nlohmann::json& GoldenCase(const std::string& section, const std::s
     if (c.at("id") == id) return c;
   }
   throw std::out_of_range(section + " has no case " + id);
+}
+
+// Names of groups: ours -> upstream's.
+inline const std::map<std::string, std::string>& UpstreamGroupNames() {
+  static const std::map<std::string, std::string> names = {{"tp", "tp"},
+                                                           {"cp", "cp"},
+                                                           {"pp", "pp"},
+                                                           {"dp", "dp"},
+                                                           {"dp_cp", "dp_cp"},
+                                                           {"tp_cp", "tp_cp"},
+                                                           {"mp", "mp"},
+                                                           {"tp_dp", "tp_dp"},
+                                                           {"tp_dp_cp", "tp_dp_cp"},
+                                                           {"intra_dist_opt_instance", "intra_dist_opt"},
+                                                           {"ep", "ep"},
+                                                           {"ep_tp", "expt_tp"},
+                                                           {"ep_dp", "expt_dp"},
+                                                           {"tp_ep_mp", "tp_ep"},
+                                                           {"tp_ep_pp", "tp_ep_pp"}};
+  return names;
 }
 
 }  // namespace planwright

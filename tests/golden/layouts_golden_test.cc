@@ -21,22 +21,6 @@ using testing::GoldenRecipe;
 using testing::Ids;
 using testing::ModuleOf;
 
-const std::map<std::string, std::string> kUpstreamNames = {{"tp", "tp"},
-                                                           {"cp", "cp"},
-                                                           {"pp", "pp"},
-                                                           {"dp", "dp"},
-                                                           {"dp_cp", "dp_cp"},
-                                                           {"tp_cp", "tp_cp"},
-                                                           {"mp", "mp"},
-                                                           {"tp_dp", "tp_dp"},
-                                                           {"tp_dp_cp", "tp_dp_cp"},
-                                                           {"intra_dist_opt_instance", "intra_dist_opt"},
-                                                           {"ep", "ep"},
-                                                           {"ep_tp", "expt_tp"},
-                                                           {"ep_dp", "expt_dp"},
-                                                           {"tp_ep_mp", "tp_ep"},
-                                                           {"tp_ep_pp", "tp_ep_pp"}};
-
 // FNV-1a 64 over ranks joined by "," and groups joined by ";", as the golden file has it.
 std::string Fnv(const json& groups) {
   uint64_t hash = 14695981039346656037u;
@@ -56,7 +40,7 @@ class Topology : public testing::GoldenCaseProgram {
  protected:
   static void ExpectGroups(const json& m, std::map<std::string, json>& groups) {
     int compared = 0;
-    for (const auto& [ours, theirs] : kUpstreamNames) {
+    for (const auto& [ours, theirs] : UpstreamGroupNames()) {
       const json& members = groups.at(m.at("name").get<std::string>() + "." + ours);
       const json& expected = m.at("groups").at(theirs);
       EXPECT_EQ(members.size(), expected.at("count").get<size_t>()) << ours;

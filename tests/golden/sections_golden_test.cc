@@ -27,6 +27,7 @@ const std::map<std::string, std::string> kUnread = {
     {"derived.class_token_cu", "there are no shifted offsets: attention counts the class tokens of each image itself"},
     {"derived.expert_bias_update",
      "the update compares experts x count with the total, in integers: ExpertBias.MovesBySignOfTheDistanceFromTheMean"},
+    {"ddp_bucket_size", "one case, of a bucket size that is given; here the recipe gives the number of buckets"},
     {"derived.global_norm", "two numbers: Gate.ClipsAboveTheLimitOnly"},
     {"derived.grad_scale",
      "with the participation factor, which this project does not have: Scale.DividesByTheLossTokensAndNotByZero"},

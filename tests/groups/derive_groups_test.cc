@@ -15,23 +15,6 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using Ranks = std::vector<std::vector<int>>;
 
-// Our name -> the reference's attribute.
-const std::map<std::string, std::string> kUpstreamNames = {{"tp", "tp"},
-                                                           {"cp", "cp"},
-                                                           {"pp", "pp"},
-                                                           {"dp", "dp"},
-                                                           {"dp_cp", "dp_cp"},
-                                                           {"tp_cp", "tp_cp"},
-                                                           {"mp", "mp"},
-                                                           {"tp_dp", "tp_dp"},
-                                                           {"tp_dp_cp", "tp_dp_cp"},
-                                                           {"intra_dist_opt_instance", "intra_dist_opt"},
-                                                           {"ep", "ep"},
-                                                           {"ep_tp", "expt_tp"},
-                                                           {"ep_dp", "expt_dp"},
-                                                           {"tp_ep_mp", "tp_ep"},
-                                                           {"tp_ep_pp", "tp_ep_pp"}};
-
 Grid GridOf(const json& m) {
   return {m["rank_offset"], m["tp"], m["cp"], m["dp"], m["pp"], m["expt_tp"], m["ep"], m["expt_dp"]};
 }
@@ -48,7 +31,7 @@ TEST(DeriveGroups, EveryGroupOfTheReferenceTopologies) {
     plan.world_size = topology.at("world_size");
     EXPECT_EQ(MembersOf(plan, plan.groups.front())[0].size(), topology.at("world_size").get<size_t>());
     for (const json& m : topology.at("modules")) {
-      for (const auto& [ours, theirs] : kUpstreamNames) {
+      for (const auto& [ours, theirs] : UpstreamGroupNames()) {
         const Group* group = plan.FindGroup(m.at("name").get<std::string>() + "." + ours);
         ASSERT_NE(group, nullptr) << ours;
         EXPECT_EQ(MembersOf(plan, *group), m.at("groups").at(theirs).at("groups").get<Ranks>())
