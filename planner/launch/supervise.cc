@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 class LinePipe {
  public:
   explicit LinePipe(int fd) : fd_(fd) {}
-  LinePipe(LinePipe&& other) : fd_(std::exchange(other.fd_, -1)), rest_(std::move(other.rest_)) {}
+  LinePipe(LinePipe&& other) noexcept : fd_(std::exchange(other.fd_, -1)), rest_(std::move(other.rest_)) {}
   ~LinePipe() { Close(); }
 
   int fd() const { return fd_; }

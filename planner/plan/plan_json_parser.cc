@@ -39,7 +39,7 @@ class LimitedTreeBuilder {
     // ordered_json finds a field by comparing with every field before it, so many fields would cost quadratic time.
     if (fields.size() >= kMostPlanFields)
       return Refuse(absl::StrCat("an object of more than ", kMostPlanFields, " fields"));
-    const auto [place, is_new] = fields.emplace(std::move(field), nullptr);
+    const auto [place, is_new] = fields.emplace(field, nullptr);
     if (!is_new) return Refuse("the field \"" + place->first + "\" is given twice");
     next_field_ = &place->second;
     return true;

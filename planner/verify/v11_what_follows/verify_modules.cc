@@ -108,7 +108,7 @@ class ModuleComparison {
     if (known == module_.constants.size()) return;
     for (const auto& [name, value] : module_.constants) {
       const bool stated = std::any_of(statement_->constants.begin(), statement_->constants.end(),
-                                      [&](const StatedConstant& constant) { return constant.name == name; });
+                                      [&name = name](const StatedConstant& other) { return other.name == name; });
       if (!stated) Fail(absl::StrCat("has a constant ", name, ", which its kind does not have"));
     }
   }
