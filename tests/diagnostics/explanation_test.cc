@@ -7,6 +7,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "planner/diagnostics/explanations/explanations.h"
 
 namespace planwright {
 namespace {
@@ -49,6 +50,18 @@ TEST(Explanations, EveryKindHasOne) {
     EXPECT_EQ(text.find('\xe2'), std::string::npos) << "a terminal would obey it: " << KindName(kind);
     if (IsLint(kind)) {
       EXPECT_NE(text.find("`lints: {" + std::string(KindNumber(kind)) + ": error}`"), std::string::npos) << text;
+    }
+  }
+}
+
+// A second explanation of a kind would never be shown.
+TEST(Explanations, NoKindHasTwo) {
+  std::set<DiagnosticKind> explained;
+  for (const auto& explanations :
+       {FileExplanations(), RecipeExplanations(), TopologyExplanations(), BridgeExplanations(), BudgetExplanations(),
+        ModelExplanations(), DataExplanations(), PlanExplanations()}) {
+    for (const Explanation& explanation : explanations) {
+      EXPECT_TRUE(explained.insert(explanation.kind).second) << KindNumber(explanation.kind);
     }
   }
 }

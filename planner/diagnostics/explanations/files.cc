@@ -53,29 +53,6 @@ constexpr Explanation kExplanations[] = {
     [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[
     1
     ]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]])",
-     "log: {every_steps: 1}",
-     "Write the value out. Put parts that several recipes share into a file, and extend that file."},
-
-    {kFileEncoding,
-     "A recipe is UTF-8 without a byte order mark. It must not contain invisible characters that change how the text "
-     "looks, such as a character that reverses the writing direction.",
-     "name: mock\xe2\x80\xae_8r", "name: mock_8r",
-     "Save the file as UTF-8, and remove the character at the caret. Such characters often come with text that was "
-     "copied from a web page."},
-
-    {kExtendsCycle,
-     "A recipe extends itself, directly or through the files that it extends. Then no file is the first one, and the "
-     "files cannot be merged in order. The notes show the circle.",
-     "extends: [recipe.yaml]", "extends: [nemotron_moe_vlm_20l_mock_8r.yaml]",
-     "Remove one `extends` of the circle. Move what both files need into a third file, and extend that one."},
-
-    {kTooLarge,
-     "A recipe exceeds a limit. Together with the files that it extends it has at most 128 KiB and 64 files, 64 levels "
-     "of maps and lists, and 16 modules. Real recipes are far below these limits; a larger one is a mistake or an "
-     "attack.",
-     "log: {every_steps: "
-     "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]"
-     "]]]]]]]]]]]]]]]]]]}",
      "log: {every_steps: 1}", "Look for a file that was generated, nested or extended by mistake."},
 
     {kBadOverride,
