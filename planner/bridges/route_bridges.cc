@@ -143,6 +143,7 @@ std::optional<std::vector<Bridge>> RouteBridges(const Recipe& recipe, const std:
     Bridge& bridge =
         bridges.emplace_back(Route(recipe.modules[from], recipe.modules[to], grids[from], grids[to], samples));
     bridge.token = TokenOf(written, recipe.data);
+    if (written.max_mean_square) bridge.max_mean_square = **written.max_mean_square;
     bridge.origin = OriginOfBridge(recipe, i);
     // A plan file writes transfers as runs of equal steps, so both their number and that of the runs are limited.
     transfers += static_cast<int64_t>(bridge.forward.size() + bridge.backward.size());

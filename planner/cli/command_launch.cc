@@ -4,8 +4,6 @@
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
 #include "planner/launch/launch_local.h"
-#include "planner/plan/origin_paths.h"
-#include "planner/plan/unsupported_features.h"
 #include "planner/run_files/exit_status.h"
 
 namespace planwright {
@@ -36,26 +34,13 @@ absl::StatusOr<LocalLaunch> LaunchOf(const Arguments& arguments) {
   return launch;
 }
 
-// Refuses a plan that the executor, or this machine, cannot run. `recipe`: the path that the user gave.
-void CheckRunnable(const std::string& recipe, LoadedPlan& loaded) {
-  if (loaded.plan->precision == "bf16" && !std::filesystem::exists("/dev/nvidia0")) {
-    loaded.problems.Error(DiagnosticKind::kNotBuiltYet, {}, "precision bf16 does not run on CPU ranks yet",
-                          "launch with precision.params=fp32 or fp64");
+// Refuses a plan that asks for what the executor does not do yet.
+void CheckRunnable(LoadedPlan& loaded) {
+  if (loaded.plan->checkpoint.every_steps > 0) {
+    loaded.problems.Error(DiagnosticKind::kNotBuiltYet, {}, "ranks do not write checkpoints yet",
+                          "remove checkpoint.every_steps from the recipe; such a run keeps nothing when it ends");
     loaded.plan.reset();
-    return;
   }
-  const std::vector<UnsupportedFeature> lacks = UnsupportedFeatures(*loaded.plan);
-  for (const UnsupportedFeature& lack : lacks) {
-    Location where;
-    if (lack.origin >= 0) {
-      const Origin& origin = loaded.plan->origins[lack.origin];
-      where = {std::make_shared<const std::string>(OriginPathFromHere(recipe, origin.file)), origin.line, origin.column,
-               1};
-    }
-    loaded.problems.Error(DiagnosticKind::kNotBuiltYet, where, "the executor does not run this yet: " + lack.what,
-                          "the plan is valid: it can be shown, compared and compiled, but not launched");
-  }
-  if (!lacks.empty()) loaded.plan.reset();
 }
 
 int Report(const Outcome& outcome, const LocalLaunch& launch, bool as_json) {
@@ -74,7 +59,7 @@ int Launch(const Arguments& arguments) {
   absl::StatusOr<LocalLaunch> launch = LaunchOf(arguments);
   if (!launch.ok()) return UsageError(std::string(launch.status().message()));
   LoadedPlan loaded = LoadPlan(words->path, words->overrides);
-  if (loaded.plan) CheckRunnable(words->path, loaded);
+  if (loaded.plan) CheckRunnable(loaded);
   loaded.PrintProblems(arguments.has("--json"));
   if (!loaded.plan) return loaded.exit_status();
   if (launch->run_dir.empty()) launch->run_dir = DefaultRunDirectory(*loaded.plan);
@@ -98,7 +83,7 @@ CliCommand LaunchCommand() {
            {"--slurm", "", "", "not built yet"},
            {"--run-dir", "", "DIR", "for the plan, metrics, logs and outcome; default: runs/NAME-STAMP"},
            {"--steps", "", "N", "stop after N steps"},
-           {"--probe", "", "DIR", "write whole parameters, gradients and values there"},
+           {"--probe", "", "DIR", "write whole parameters (before and after), gradients and values there"},
            {"--device", "", "cpu|cuda",
             "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"},
            {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"},

@@ -15,7 +15,8 @@ constexpr char kExitStatuses[] =
     "  10  a run lost a rank          13  damaged checkpoint        70  a bug in Planwright\n"
     "  11  a run hung                 14  a rank has another plan   75  preempted, checkpoint written\n"
     "  12  non-finite numbers         15  storage                   128+N  interrupted by signal N\n"
-    "                                 16  a device failed\n";
+    "                                 16  a device failed\n"
+    "                                 17  more expert rows than moe.imbalance allows\n";
 
 }  // namespace
 

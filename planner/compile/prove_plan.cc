@@ -32,7 +32,7 @@ void LintMemory(const Plan& plan, const std::vector<RoleEstimate>& estimates, Di
                      " with expert rows at moe.imbalance times the mean, and would need ",
                      GigabytesText(estimate.worst.total()), " if all tokens chose its experts; a ", plan.cluster.gpu,
                      " has ", GigabytesText(estimate.limit)),
-        "a step beyond moe.imbalance may run out of memory; a larger ep or tp leaves more room");
+        "a step beyond moe.imbalance stops the run, with exit status 17; a larger ep or tp leaves more room");
   }
 }
 

@@ -4,13 +4,12 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "planner/bridges/check_tokens.h"
 #include "planner/data/lint_samples.h"
+#include "planner/plan/sample_images.h"
 
 namespace planwright {
 namespace {
-
-// The smallest vocabularies for mock data: image, padding and text; or, without an encoder, padding and text.
-constexpr int64_t kMockVocabulary = 3, kMockTextVocabulary = 2;
 
 std::vector<const RadioVitModel*> EncodersOf(const Recipe& recipe) {
   std::vector<const RadioVitModel*> encoders;
@@ -41,12 +40,13 @@ void CheckVocabulary(const HybridLmModel& language, const DataPlan& data, const 
                             *language.vocabulary),
                absl::StrCat("give the model a vocabulary of ", kBytesVocabulary, " or more"))
         .notes.push_back({language.vocabulary.where, "the vocabulary is given here"});
-  } else if (const bool images = data.image_token >= 0;
-             data.kind == "mock" && *language.vocabulary < (images ? kMockVocabulary : kMockTextVocabulary)) {
+  } else if (const int64_t least = MockVocabulary(data); data.kind == "mock" && *language.vocabulary < least) {
+    const char* ids = least == 2   ? "padding and text"
+                      : least == 3 ? "image, padding and text"
+                                   : "one for the images of each encoder, padding and text";
     diagnostics.Error(DiagnosticKind::kTokenOutsideVocabulary, language.vocabulary.where,
-                      absl::StrCat("mock data needs a vocabulary of at least ",
-                                   images ? "3 (image, padding and text)" : "2 (padding and text)",
-                                   ", but the model has ", *language.vocabulary),
+                      absl::StrCat("mock data needs a vocabulary of at least ", least, " (", ids,
+                                   "), but the model has ", *language.vocabulary),
                       "give the model a larger vocabulary");
   } else if (data.image_token >= language.vocabulary) {
     diagnostics
@@ -91,14 +91,17 @@ bool SameGrids(const RadioVitModel& a, const RadioVitModel& b) {
 }
 
 // A position has a loss if the next token is text (docs/training/data.md#mock). The first token of a sample is not the
-// next token of any position, so that samples of one text token have no loss at all.
-void CheckLossTokens(const DataRecipe& data, Diagnostics& diagnostics) {
-  if (data.max_images > 0 || data.text_tokens > 1) return;
+// next token of any position, so that samples of one text token have no loss at all. Without images a sample has
+// several texts, but with packed documents each of them is a document of its own.
+void CheckLossTokens(const DataRecipe& data, bool images, Diagnostics& diagnostics) {
+  if ((images && data.max_images > 0) || data.text_tokens > 1) return;
+  if (!images && !*data.packed_documents) return;
   diagnostics
       .Error(DiagnosticKind::kNoLossTokens, data.text_tokens.where.known() ? data.text_tokens.where : data.where,
              "samples of one text token and no image have no token with a loss: no token precedes the text",
-             "use text_tokens: 2 or more, or max_images: 1 or more")
-      .notes.push_back({data.max_images.where, "max_images is 0 here"});
+             images ? "use text_tokens: 2 or more, or max_images: 1 or more" : "use text_tokens: 2 or more")
+      .notes.push_back(images ? Note{data.max_images.where, "max_images is 0 here"}
+                              : Note{data.packed_documents.where, "each text is a document of its own here"});
 }
 
 // Every encoder processes every image, and the sequence contains the rows of all of them.
@@ -106,6 +109,7 @@ void CheckMock(const Recipe& recipe, const std::vector<const RadioVitModel*>& en
   const DataRecipe& data = recipe.data;
   if (encoders.empty()) {
     for (const auto& grid : data.image_grids) CheckGridSizes(grid, diagnostics);
+    CheckLossTokens(data, /*images=*/false, diagnostics);
     return;
   }
   if (data.image_grids.empty()) {
@@ -113,7 +117,7 @@ void CheckMock(const Recipe& recipe, const std::vector<const RadioVitModel*>& en
                       "`data.image_grids` is missing: mock data for an encoder needs it",
                       "add image_grids: [[rows, columns], ...], in patches");
   }
-  CheckLossTokens(data, diagnostics);
+  CheckLossTokens(data, /*images=*/true, diagnostics);
   // The tokens of the largest image, summed over all encoders.
   int64_t largest = 0;
   for (const auto& grid : data.image_grids) {
@@ -179,6 +183,20 @@ void CheckTarImages(const Recipe& recipe, const RadioVitModel& encoder, Diagnost
   }
 }
 
+// In the order of the bridges. An encoder without a bridge is a problem of another room.
+std::vector<EncoderData> EncoderDataOf(const Recipe& recipe) {
+  std::vector<EncoderData> encoders;
+  for (const BridgeRecipe& bridge : recipe.bridges) {
+    for (const ModuleRecipe& module : recipe.modules) {
+      const auto* model = std::get_if<RadioVitModel>(&module.model.model);
+      if (!model || *module.name != *bridge.from) continue;
+      encoders.push_back(
+          {*module.name, TokenOf(bridge, recipe.data), *model->patch, *model->pixel_shuffle, *model->max_image});
+    }
+  }
+  return encoders;
+}
+
 }  // namespace
 
 std::string FolderOf(const Location& where) {
@@ -219,12 +237,7 @@ std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics)
     plan.path = *data.path;
     plan.base = FolderOf(data.path->where);
   }
-  // The patches that the executor cuts images into. Those of the first encoder.
-  if (encoder) {
-    plan.patch = encoder->patch;
-    plan.pixel_shuffle = encoder->pixel_shuffle;
-    plan.max_image = encoder->max_image;
-  }
+  plan.encoders = EncoderDataOf(recipe);
   if (language) {
     plan.vocabulary = language->vocabulary;
     CheckVocabulary(*language, plan, data, found);
@@ -234,9 +247,8 @@ std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics)
   if (plan.kind == "webdataset") {
     for (const RadioVitModel* encoder : encoders) CheckTarImages(recipe, *encoder, found);
   }
-  // The token of the first bridge stands for images in the text. CheckBridgeTokens compares it with what the data
-  // writes.
-  if (!recipe.bridges.empty() && recipe.bridges.front().token) plan.image_token = **recipe.bridges.front().token;
+  // CheckBridgeTokens compares the bridges' tokens with what the data writes.
+  if (!plan.encoders.empty()) plan.image_token = plan.encoders.front().token;
   // The lints below are about data that is valid.
   const bool fine = !found.has_errors();
   for (const Diagnostic& diagnostic : found.sorted()) diagnostics.Add(diagnostic);

@@ -61,9 +61,7 @@ constexpr FieldRow kRows[] = {
     {"data.min_patches", kValue, "data", "images are resized to other sizes"},
     {"data.max_patches", kValue, "data", "images are resized to other sizes"},
     {"data.packed_documents", kValue, "data", "attention and Mamba state end at other places"},
-    {"data.patch", kValue, "data", "images are cut into other patches"},
-    {"data.pixel_shuffle", kValue, "data", "images make another number of tokens"},
-    {"data.max_image", kValue, "data", "the largest image and the table of positions"},
+    {"data.encoders", kValue, "data", "images are cut into other patches, or make another number of tokens"},
 
     {"initialize", kValue, "weights", kInit},
     {"initialize.ignore", kValue, "weights", "which tensors of the file may stay unused"},
@@ -134,6 +132,7 @@ constexpr FieldRow kRows[] = {
     {"bridges[].to", kValue, "bridges", "another module reads the encoder's output"},
     {"bridges[].kind", kValue, "bridges", "samples are dealt to other lanes"},
     {"bridges[].token", kValue, "bridges", "the rows take the places of another token"},
+    {"bridges[].max_mean_square", kValue, "bridges", "the run stops at another mean square of the rows"},
     {"bridges[].forward", kWhole, "bridges", "the same samples travel between other ranks"},
     {"bridges[].backward", kWhole, "bridges", "the same gradients travel between other ranks"},
 
@@ -215,8 +214,8 @@ const FieldTraitsMap& AllFieldTraits() {
   return traits;
 }
 
-// Whether the field `inner` is `outer` or lies within it. A plain prefix is not enough: "data.max_images" is no part of
-// "data.max_image".
+// Whether the field `inner` is `outer` or lies within it. A plain prefix is not enough: one name may begin with
+// another.
 bool Within(std::string_view inner, std::string_view outer) {
   if (outer.empty() || inner == outer) return true;
   return inner.starts_with(outer) && (inner[outer.size()] == '.' || inner[outer.size()] == '[');

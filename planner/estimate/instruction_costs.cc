@@ -27,6 +27,17 @@ const Shape& ShapeOfOperand(const std::string& name, size_t open, size_t inputs,
   return at < shapes.size() && (output || place < inputs) ? shapes[at] : kUnknown;
 }
 
+// Attention within an image of p rows costs each of its rows p. On average over rows, with each kind of image equally
+// frequent, that is sum(p^2) / sum(p).
+double ImageRowsOf(const Plan& plan, const EncoderData& encoder) {
+  double all = 0, squares = 0;
+  for (int64_t patches : ImagesOfSample(plan.data, encoder, plan.budget.sequence_length).patches) {
+    all += static_cast<double>(patches);
+    squares += static_cast<double>(patches) * static_cast<double>(patches);
+  }
+  return all > 0 ? squares / all : 0;
+}
+
 }  // namespace
 
 double OpFlops(const Instruction& instruction, const std::vector<Shape>& shapes, double image_rows) {
@@ -54,14 +65,7 @@ double OpFlops(const Instruction& instruction, const std::vector<Shape>& shapes,
 InstructionCosts::InstructionCosts(const LinkedBlocks& blocks) {
   const Plan& plan = blocks.plan();
   for (const Symbol& symbol : plan.symbols) symbols_[symbol.name] = &symbol;
-  // Attention within an image of p rows costs each of its rows p. On average over rows, with each kind of image equally
-  // frequent, that is sum(p^2) / sum(p).
-  double all = 0, squares = 0;
-  for (int64_t patches : ImagesOfSample(plan.data, plan.budget.sequence_length).patches) {
-    all += static_cast<double>(patches);
-    squares += static_cast<double>(patches) * static_cast<double>(patches);
-  }
-  image_rows_ = all > 0 ? squares / all : 0;
+  for (const EncoderData& encoder : plan.data.encoders) image_rows_[encoder.module] = ImageRowsOf(plan, encoder);
   costs_.reserve(blocks.instructions());
   for (size_t i = 0; i < plan.blocks.size(); ++i) Add(blocks.block(static_cast<int>(i)));
 }
@@ -90,6 +94,8 @@ void InstructionCosts::Add(const LinkedBlock& list) {
     bytes_.resize(costs_[first].first_output);
     costs_.resize(first);
   }
+  const auto images = image_rows_.find(list.block ? list.block->module : "");
+  const double image_rows = images == image_rows_.end() ? 0 : images->second;
   for (const LinkedInstruction& instruction : list.body) {
     costs_.resize(static_cast<size_t>(instruction.number) + 1);
     Cost& cost = costs_.back();
@@ -113,7 +119,7 @@ void InstructionCosts::Add(const LinkedBlock& list) {
       const auto bytes = [&](int64_t Symbol::*at) { return std::min(kMostBytes, Elements(output.type, at)) * size; };
       bytes_.push_back({bytes(&Symbol::expected), bytes(&Symbol::maximum)});
     }
-    if (computes) cost.flops = OpFlops(*instruction.source, shapes, image_rows_);
+    if (computes) cost.flops = OpFlops(*instruction.source, shapes, image_rows);
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -60,7 +61,7 @@ class InstructionCosts {
   std::unordered_map<std::string, const Symbol*> symbols_;
   std::vector<Cost> costs_;  // by LinkedInstruction::number
   std::vector<BytesBySizeCase> bytes_;
-  double image_rows_ = 0;  // see OpFlops
+  std::map<std::string, double, std::less<>> image_rows_;  // by encoder: see OpFlops
 };
 
 }  // namespace planwright

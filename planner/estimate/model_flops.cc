@@ -42,7 +42,9 @@ bool TrainedUpstream(const Plan& plan, const Module& module) {
 // Tokens, or patches, of one sample on average. `known`: see ModuleFlops.
 double TokensOfSample(const Plan& plan, const Module& module, bool& known) {
   if (!module.has_images) return static_cast<double>(plan.budget.sequence_length);
-  const SampleImages images = ImagesOfSample(plan.data, plan.budget.sequence_length);
+  const EncoderData* encoder = plan.data.FindEncoder(module.name);
+  if (!encoder) return 0;
+  const SampleImages images = ImagesOfSample(plan.data, *encoder, plan.budget.sequence_length);
   known = images.known;
   double patches = 0;
   for (int64_t count : images.patches) patches += static_cast<double>(count);

@@ -9,11 +9,11 @@
 
 namespace planwright {
 
-// Reads DIR/parts and writes DIR/{parameters,gradients_first,gradients_last,values_first,values_last}.safetensors. If
-// several ranks hold an element, the lowest rank's is written. Error: a tensor that the parts do not cover, by name.
+// Reads DIR/parts and writes DIR/KIND.safetensors for each kind of probe_format.h. If several ranks hold an element,
+// the lowest rank's is written. Error: a tensor that the parts do not cover, by name.
 absl::Status AssembleProbe(const Plan& plan, const std::string& directory);
 
-// Writes one of these files. `kind`: "parameters", "gradients_first" or "gradients_last".
+// Writes one of these files. `kind`: "parameters", "parameters_last", "gradients_first" or "gradients_last".
 absl::Status AssembleWeights(const Plan& plan, const std::string& directory, const std::string& kind);
 
 // `kind`: "values_first" or "values_last". Writes the block outputs of that step as "outputs/NAME", in sample order.

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <map>
 
+#include "absl/strings/str_cat.h"
 #include "planner/launch/assemble_probe.h"
 #include "planner/launch/tensor_file.h"
 #include "planner/run_files/probe_format.h"
@@ -24,6 +25,29 @@ RawTensor Join(const std::vector<RawTensor>& parts, size_t dim) {
     }
   }
   return whole;
+}
+
+// Elements [first, first + count) along `dim`.
+RawTensor Slice(const RawTensor& tensor, size_t dim, int64_t first, int64_t count) {
+  RawTensor part = tensor;
+  part.shape[dim] = count;
+  int64_t outer = 1;
+  for (size_t i = 0; i < dim; ++i) outer *= tensor.shape[i];
+  part.bytes.clear();
+  const size_t whole = tensor.bytes.size() / outer, row = whole / tensor.shape[dim];
+  for (int64_t o = 0; o < outer; ++o) part.bytes.append(tensor.bytes, o * whole + first * row, count * row);
+  return part;
+}
+
+// Joins zigzag parts: coordinate r has the chunks r and 2n - 1 - r (docs/layouts/sequence.md#zigzag).
+RawTensor JoinZigzag(const std::vector<RawTensor>& parts, size_t dim) {
+  std::vector<RawTensor> chunks(2 * parts.size());
+  for (size_t r = 0; r < parts.size(); ++r) {
+    const int64_t half = parts[r].shape[dim] / 2;
+    chunks[r] = Slice(parts[r], dim, 0, half);
+    chunks[chunks.size() - 1 - r] = Slice(parts[r], dim, half, half);
+  }
+  return Join(chunks, dim);
 }
 
 template <typename Real>
@@ -157,21 +181,29 @@ class ValueAssembly {
 
   // The value of one data-parallel lane in one microbatch, its samples first.
   absl::StatusOr<RawTensor> LaneOf(const ProbedValue& value, const std::string& key, int lane) const {
-    std::vector<RawTensor> parts;
+    // A dim that both axes cut is cut over cp first, so the parts over tp are joined first.
+    std::vector<RawTensor> over_cp;
     const Grid& grid = value.module->grid;
-    for (int tp = 0; tp < grid.tp; ++tp) {
-      const int rank = RankAt(grid, tp, lane);
-      const auto found = parts_[rank].tensors.find(key);
-      if (found == parts_[rank].tensors.end())
-        return absl::DataLossError("rank " + std::to_string(rank) + " wrote no " + key);
-      if (found->second.shape.size() != value.type.dims.size()) {
-        return absl::DataLossError(key + " has " + std::to_string(found->second.shape.size()) +
-                                   " dims; the plan says " + std::to_string(value.type.dims.size()));
+    for (int cp = 0; cp < grid.cp; ++cp) {
+      std::vector<RawTensor> over_tp;
+      for (int tp = 0; tp < grid.tp; ++tp) {
+        const RawTensor* found = FindPart(grid, tp, cp, lane, key);
+        if (!found) {
+          return absl::DataLossError(
+              absl::StrCat("no rank of lane ", lane, " at tp ", tp, ", cp ", cp, " wrote ", key));
+        }
+        if (found->shape.size() != value.type.dims.size()) {
+          return absl::DataLossError(
+              absl::StrCat(key, " has ", found->shape.size(), " dims; the plan says ", value.type.dims.size()));
+        }
+        over_tp.push_back(*found);
+        if (value.dims == ProbedValue::Dims::kTokens) SplitTokens(over_tp.back());
       }
-      parts.push_back(found->second);
-      if (value.dims == ProbedValue::Dims::kTokens) SplitTokens(parts.back());
+      absl::StatusOr<RawTensor> part = JoinOver(Axis::kTp, value, over_tp);
+      if (!part.ok()) return part.status();
+      over_cp.push_back(*std::move(part));
     }
-    absl::StatusOr<RawTensor> whole = JoinOverTp(value, parts);
+    absl::StatusOr<RawTensor> whole = JoinOver(Axis::kCp, value, over_cp);
     using Dims = ProbedValue::Dims;
     if (whole.ok() && (value.dims == Dims::kSequence || value.dims == Dims::kTokens)) return SwapFirstDims(*whole);
     return whole;
@@ -184,20 +216,25 @@ class ValueAssembly {
     tensor.shape.insert(tensor.shape.begin() + 1, samples);
   }
 
-  static absl::StatusOr<RawTensor> JoinOverTp(const ProbedValue& value, const std::vector<RawTensor>& parts) {
-    const auto layout = value.type.layout.find(Axis::kTp);
+  static absl::StatusOr<RawTensor> JoinOver(Axis axis, const ProbedValue& value, const std::vector<RawTensor>& parts) {
+    const auto layout = value.type.layout.find(axis);
     if (layout == value.type.layout.end() || layout->second.state == AxisLayout::State::kReplicated) return parts[0];
     if (layout->second.state == AxisLayout::State::kPartial) return Sum(parts);
     size_t dim = layout->second.dim;
     if (value.dims == ProbedValue::Dims::kTokens && dim > 0) ++dim;  // SplitTokens made two dims of the first
-    return Join(parts, dim);
+    return layout->second.zigzag ? JoinZigzag(parts, dim) : Join(parts, dim);
   }
 
-  static int RankAt(const Grid& grid, int tp, int lane) {
+  // What the rank of these coordinates wrote; of its pipeline stages, one makes the value. Null: none did.
+  const RawTensor* FindPart(const Grid& grid, int tp, int cp, int lane, const std::string& key) const {
     for (int rank = grid.first_rank; rank < grid.first_rank + grid.ranks(); ++rank) {
-      if (CoordinateOf(grid, rank, Axis::kTp) == tp && CoordinateOf(grid, rank, Axis::kDp) == lane) return rank;
+      if (CoordinateOf(grid, rank, Axis::kTp) != tp || CoordinateOf(grid, rank, Axis::kCp) != cp ||
+          CoordinateOf(grid, rank, Axis::kDp) != lane)
+        continue;
+      const auto found = parts_[rank].tensors.find(key);
+      if (found != parts_[rank].tensors.end()) return &found->second;
     }
-    return grid.first_rank;
+    return nullptr;
   }
 
   const Plan& plan_;

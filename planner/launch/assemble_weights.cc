@@ -24,6 +24,7 @@ class WeightAssembly {
     for (const Module& module : plan_.modules) {
       if (!module.grid.contains(rank)) continue;
       for (const Storage& storage : module.storages) {
+        if (storage.stage != CoordinateOf(module.grid, rank, Axis::kPp)) continue;
         if (absl::Status status = AddStorage(module, storage, rank, part); !status.ok()) return status;
       }
     }
@@ -94,7 +95,7 @@ class WeightAssembly {
 }  // namespace
 
 absl::Status AssembleWeights(const Plan& plan, const std::string& directory, const std::string& kind) {
-  WeightAssembly assembly(plan, kind == "parameters");
+  WeightAssembly assembly(plan, kind.starts_with("parameters"));
   for (int rank = 0; rank < plan.world_size; ++rank) {
     absl::StatusOr<TensorFile> part = ReadTensorFile(ProbePartPath(directory, kind, rank));
     if (!part.ok()) return part.status();
@@ -106,7 +107,7 @@ absl::Status AssembleWeights(const Plan& plan, const std::string& directory, con
 }
 
 absl::Status AssembleProbe(const Plan& plan, const std::string& directory) {
-  for (const char* kind : {"parameters", "gradients_first", "gradients_last"}) {
+  for (const char* kind : {"parameters", "parameters_last", "gradients_first", "gradients_last"}) {
     if (absl::Status status = AssembleWeights(plan, directory, kind); !status.ok()) return status;
   }
   for (const char* kind : {"values_first", "values_last"}) {

@@ -46,11 +46,12 @@ std::string CauseText(const ProcessEnd& end) {
   if (end.signal != 0) return who + " was killed by " + SignalName(end.signal);
   switch (end.exit_status) {
     case kExitPeerLost: return who + " lost another rank";
-    case kExitNumerics: return who + " stopped because numbers were not finite";
+    case kExitNumerics: return who + " stopped because of its numbers";
     case kExitDamaged: return who + " found a damaged checkpoint";
     case kExitPlanMismatch: return who + " has another plan or run";
     case kExitStorage: return who + " could not write the run directory";
     case kExitDevice: return who + " lost its device";
+    case kExitCapacity: return who + " got more expert rows than memory is planned for";
     case kExitInternal: return who + " stopped because of a bug in Planwright";
   }
   return who + " ended with exit status " + std::to_string(end.exit_status);

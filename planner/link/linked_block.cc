@@ -86,7 +86,7 @@ class BlockLinker {
     ends.inputs = numbers.size();
     for (const ExchangePart& part : instruction.parts) {
       LinkedExchangePart& made = made_.parts_.emplace_back();
-      if (!part.sample_rows.empty()) made.sample_rows = Operand(part.sample_rows);
+      if (!part.sizes.empty()) made.sizes = Operand(part.sizes);
       if (part.send) made.value = Operand(part.value);
       if (!part.bridge.empty()) made.bridge = blocks_.bridges_.Find(part.bridge);
       if (!part.group.empty()) made.group = blocks_.groups_.Find(part.group);
@@ -132,13 +132,18 @@ class BlockLinker {
       linked.gradients = next(ends_[i].gradients);
       linked.parts = {made_.parts_.data() + part, ends_[i].parts - part};
       part = ends_[i].parts;
-      const auto lacks_operand = [](const LinkedExchangePart& part) {
-        return part.value == kNoOperand || (part.bridge >= 0 && part.sample_rows == kNoOperand);
-      };
       const bool bound = std::find(linked.inputs.begin(), linked.inputs.end(), kNoOperand) == linked.inputs.end() &&
-                         std::none_of(linked.parts.begin(), linked.parts.end(), lacks_operand);
+                         !LacksOperand(linked);
       if (!bound && linked.op_class != OpClass::kControl && !made_.unbound) made_.unbound = &linked;
     }
+  }
+
+  static bool LacksOperand(const LinkedInstruction& linked) {
+    for (size_t i = 0; i < linked.parts.size(); ++i) {
+      const bool sized = !linked.source->parts[i].sizes.empty();
+      if (linked.parts[i].value == kNoOperand || (sized && linked.parts[i].sizes == kNoOperand)) return true;
+    }
+    return false;
   }
 
   LinkedBlocks& blocks_;

@@ -23,7 +23,7 @@ inline int StateOfOperand(int operand) { return -2 - operand; }
 
 // An ExchangePart.
 struct LinkedExchangePart {
-  int value = kNoOperand, sample_rows = kNoOperand;
+  int value = kNoOperand, sizes = kNoOperand;
   int bridge = -1;  // index in Plan::bridges; -1: between stages
   int group = -1;   // index in Plan::groups; -1: over a bridge
 };

@@ -23,7 +23,7 @@ class AccessCollector {
     for (int operand : instruction.inputs) AddValue(entry, operand, false, touched);
     for (const LinkedExchangePart& part : instruction.parts) {
       AddValue(entry, part.value, false, touched);
-      AddValue(entry, part.sample_rows, false, touched);
+      AddValue(entry, part.sizes, false, touched);
     }
     // Every instruction that runs here needs memory, at least while it runs. The exception is a communication of state,
     // which is communicated where it lies.

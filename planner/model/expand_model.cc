@@ -53,8 +53,10 @@ Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const Projecto
   if (const auto* model = std::get_if<HybridLmModel>(&recipe.model.model)) {
     ExpandLanguage(*model, sequence, *stages, module);
   } else {
-    ExpandRadio(std::get<RadioVitModel>(recipe.model.model), target, ImagesOfSample(data, sequence).patches, *stages,
-                module);
+    const EncoderData* images = data.FindEncoder(module.name);
+    Require(images != nullptr, "the data knows encoder " + module.name);
+    ExpandRadio(std::get<RadioVitModel>(recipe.model.model), target, ImagesOfSample(data, *images, sequence).patches,
+                *stages, module);
   }
   return module;
 }

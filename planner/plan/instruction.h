@@ -46,18 +46,21 @@ using Attributes = std::map<std::string, Attribute, std::less<>>;
 // One of the things that an exchange sends or receives.
 //
 // Over a bridge: this rank's rows, in one direction. The table of the bridge (Bridge::forward, ::backward) says to or
-// from which peers, and of which samples. `sample_rows` says how many rows a sample has; both sides read it from the
+// from which peers, and of which samples. `sizes` says how many rows a sample has; both sides read it from the
 // token ids, so it is not sent.
 // Between the stages of a module: a whole value. The peer is the rank with the same other coordinates, `shift` stages
 // away.
 struct ExchangePart {
-  std::string bridge;       // name of the bridge; empty: between stages
-  bool backward = false;    // false: encoder output or activations; true: their gradient
-  bool send = false;        // false: it is received
-  std::string value;        // the value that is sent, or the name of the output that is received
-  std::string sample_rows;  // bridge only: name of an int64 host value [samples of this rank's lane]
-  std::string group;        // between stages only: "language.pp"
-  int shift = 0;            // between stages only: +1 the next stage, -1 the one before
+  std::string bridge;     // name of the bridge; empty: between stages
+  bool backward = false;  // false: encoder output or activations; true: their gradient
+  bool send = false;      // false: it is received
+  std::string value;      // the value that is sent, or the name of the output that is received
+  // Name of an int64 host value that says how many rows pass. Over a bridge: the rows of each sample of this rank's
+  // lane. Between stages: the image sizes [n,2] of the lane, where an encoder receives; else empty, as the planned type
+  // says all.
+  std::string sizes;
+  std::string group;  // between stages only: "language.pp"
+  int shift = 0;      // between stages only: +1 the next stage, -1 the one before
 };
 
 // One entry of a program or block. Names are those of values in the same list. Filled by schedule/.

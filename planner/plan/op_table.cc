@@ -44,11 +44,9 @@ AttributeType TypeNamed(const string& name) {
   Bug("unknown attribute type in ops.def: " + name);
 }
 
-// "NAME TYPE = FORMULA or FORMULA when FORMULA runs NUMBER", "NAME TYPE layout|free optional runs NUMBER"
+// "NAME TYPE = FORMULA or FORMULA when FORMULA", "NAME TYPE layout|free optional"
 AttributeSpec ParseAttribute(string rest) {
   AttributeSpec spec;
-  // From the end of the line backwards: each keyword takes all text after it.
-  if (const auto runs = TakeAfterKeyword("runs", rest)) spec.runs = std::strtod(runs->c_str(), nullptr);
   if (const auto when = TakeAfterKeyword("when", rest)) spec.when.emplace(*when);
   spec.name = TakeWord(rest);
   spec.type = TypeNamed(TakeWord(rest));
@@ -140,17 +138,15 @@ constexpr std::pair<std::string_view, bool OpInfo::*> kFlagLines[] = {
 class TableParser {
  public:
   std::vector<OpInfo> Parse() {
-#define OP(id, name, op_class, text) Add(OpKind::k##id, name, OpClass::op_class, false, text);
-#define OP_PLANNED(id, name, op_class, text) Add(OpKind::k##id, name, OpClass::op_class, true, text);
+#define OP(id, name, op_class, text) Add(OpKind::k##id, name, OpClass::op_class, text);
 #include "planner/plan/ops.def"
-#undef OP_PLANNED
 #undef OP
     return std::move(table_);
   }
 
  private:
-  void Add(OpKind kind, std::string_view name, OpClass op_class, bool planned, std::string_view text) {
-    OpInfo info = {.kind = kind, .name = name, .op_class = op_class, .planned = planned};
+  void Add(OpKind kind, std::string_view name, OpClass op_class, std::string_view text) {
+    OpInfo info = {.kind = kind, .name = name, .op_class = op_class};
     for (string& line : LogicalLines(text)) {
       const string word = TakeWord(line);
       AddLine(word, std::move(line), info);
@@ -245,7 +241,6 @@ string ValuesText(const OpInfo::Values& values) {
 void AppendReference(const OpInfo& info, string& page) {
   absl::StrAppend(&page, "\n### ", string(info.name), "\n\n");
   AppendWrapped(info.does, "", page);
-  if (info.planned) absl::StrAppend(&page, "\nPlanned and verified; the executor of this version does not run it.\n");
   bool first = true;
   const auto item = [&](const char* title, const string& code) {
     if (code.empty()) return;
@@ -272,7 +267,7 @@ void AppendReference(const OpInfo& info, string& page) {
   page += "\n| attribute | type | value |\n|---|---|---|\n";
   for (const AttributeSpec& spec : info.attributes) {
     absl::StrAppend(&page, "| ", spec.name, " | ", string(AttributeTypeName(spec.type)), " | ", SourceText(spec),
-                    spec.runs ? absl::StrCat("; the executor runs ", *spec.runs) : "", " |\n");
+                    " |\n");
   }
 }
 

@@ -1,8 +1,8 @@
 // The table of operations (ops.def) as structs: everything that is said about each kind of instruction. The head of
 // ops.def explains the notation of the texts.
 //
-// Lowering writes instructions without reading this table. `verify`, `estimate`, `diff`, `launch` and the generated
-// page docs/operations.md take what they know about a kind from here. So a mistake in either is found by comparing the
+// Lowering writes instructions without reading this table. `verify`, `estimate`, `diff` and the generated page
+// docs/operations.md take what they know about a kind from here. So a mistake in either is found by comparing the
 // two.
 #pragma once
 
@@ -36,7 +36,6 @@ struct AttributeSpec {
   std::vector<Expression> values;
   std::optional<Expression> when;  // kFormula: the attribute is present exactly where this is not 0; none: always
   bool optional = false;           // kLayout, kFree: it may be absent
-  std::optional<double> runs;      // the only value that this version's executor runs; none: it runs any value
 };
 
 // State that an instruction reads or writes beside its operands.
@@ -49,7 +48,6 @@ struct OpInfo {
   OpKind kind{};
   std::string_view name;  // in plan files: "all_gather"
   OpClass op_class{};
-  bool planned = false;         // OP_PLANNED: lowered and verified, but this version's executor does not run it
   std::string does;             // what it computes, in words
   std::string names, names_cp;  // operands by name and shape, for people; _cp: where the attribute cp is above 1
   std::string formulas;         // "docs/PAGE.md#HEADING"; empty: none

@@ -41,6 +41,12 @@ std::optional<TpGradient> TpGradientFromName(std::string_view name) {
 
 const Module* Plan::FindModule(std::string_view name) const { return FindByName(modules, name); }
 const Group* Plan::FindGroup(std::string_view name) const { return FindByName(groups, name); }
+const EncoderData* DataPlan::FindEncoder(std::string_view module) const {
+  const auto found = std::find_if(encoders.begin(), encoders.end(),
+                                  [&](const EncoderData& encoder) { return encoder.module == module; });
+  return found == encoders.end() ? nullptr : &*found;
+}
+
 const Bridge* Plan::FindBridge(std::string_view name) const { return FindByName(bridges, name); }
 const Block* Plan::FindBlock(std::string_view name) const { return FindByName(blocks, name); }
 

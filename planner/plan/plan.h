@@ -145,7 +145,7 @@ struct Module {
   int64_t projector_count = 0;  // elements of the projector
   // Forward FLOPs of one token before the first layer, and after the last (output head or projector).
   int64_t embed_flops = 0, head_flops = 0;
-  // Memory is planned for this many times the mean number of expert rows on a rank; 0: no experts.
+  // Memory is planned for this many times the mean number of expert rows; 0: for all that can come, or no experts.
   double imbalance = 0;
   int origin = -1;  // index in Plan::origins; -1: none
 
@@ -184,6 +184,7 @@ struct Bridge {
   std::string name, from, to;      // from, to: names of modules
   std::string kind;                // equal | fan_out | fan_in | uneven | colocated
   int64_t token = -1;              // the token id whose positions in the text its rows take; -1: none
+  double max_mean_square = 0;      // of its rows in a step; the executor stops a run that exceeds it; 0: no limit
   std::vector<Transfer> forward;   // image rows, from encoder ranks to language ranks
   std::vector<Transfer> backward;  // their gradients, from language ranks to encoder ranks
   int origin = -1;                 // index in Plan::origins; -1: none
@@ -234,11 +235,25 @@ struct OptimizerPlan {
   double clip_grad_norm = 0;  // gradients are scaled down to this global norm
 };
 
+// What an encoder makes of an image.
+struct EncoderData {
+  std::string module;
+  int64_t token = -1;         // the id whose positions in the text its rows take: the bridge's
+  int64_t patch = 0;          // pixels along a patch
+  int64_t pixel_shuffle = 0;  // patches along an image token
+  int64_t max_image = 0;      // pixels along the largest image
+
+  // Patches along the largest image; patches of an image token; tokens of an image of so many patches.
+  int64_t side() const { return max_image / patch; }
+  int64_t merged() const { return pixel_shuffle * pixel_shuffle; }
+  int64_t TokensOf(int64_t patches) const { return patches / merged(); }
+};
+
 // Where samples come from (docs/training/data.md). Filled by data/.
 struct DataPlan {
   std::string kind;  // mock | webdataset | recorded
   int64_t seed = 0;  // of the draws of samples
-  // Token ids; -1: none. image_token is the one whose positions image rows take; each bridge names its own.
+  // Token ids; -1: none. image_token: that of the first encoder, or what the recipe says where there is none.
   int64_t image_token = -1, pad_token = -1, end_token = -1;
   int64_t vocabulary = 0;  // of the language model: token ids are below it
   // mock: sizes of images, [rows, columns] of patches, drawn evenly; a sample has 0 to max_images images.
@@ -251,8 +266,10 @@ struct DataPlan {
   std::string path;                          // recorded: a safetensors batch, as written in the recipe
   std::string base;                          // folder of the file that names the paths; not covered by the digest
   bool packed_documents = false;             // attention and Mamba state end where a document ends
-  // Of the encoder: pixels along a patch, patches along an image token, pixels along the largest image; 0: no images.
-  int64_t patch = 0, pixel_shuffle = 0, max_image = 0;
+  // Every encoder sees every image. In the order of the bridges; empty: text alone.
+  std::vector<EncoderData> encoders;
+
+  const EncoderData* FindEncoder(std::string_view module) const;  // null: there is none
 };
 
 // Published weights to start from (`initialize`). Filled by compile.cc.
@@ -266,9 +283,9 @@ struct InitializePlan {
 // by schedule/.
 struct Symbol {
   std::string name;      // "language.expert_rows"
-  int64_t maximum = 0;   // the executor stops a run that exceeds it
+  int64_t maximum = 0;   // no data and no router can bring more
   std::string what;      // for people: "image tokens of a lane's microbatch"
-  int64_t expected = 0;  // memory is planned for this: expert rows at Module::imbalance times the mean; 0: the maximum
+  int64_t expected = 0;  // memory is planned for this, more stop a run: Module::imbalance times the mean; 0: maximum
   int64_t mean = 0;      // FLOPs and time are estimated for this; 0: the maximum
 };
 

@@ -193,12 +193,13 @@ void Describe(V& v, Visited<V, Group>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, Bridge>& x) {
-  auto& [name, from, to, kind, token, forward, backward, origin] = x;
+  auto& [name, from, to, kind, token, max_mean_square, forward, backward, origin] = x;
   v("name", kFollows, name);
   v("from", kFree | kChanges, from);
   v("to", kFree | kChanges, to);
   v("kind", kFollows, kind);
   v.Omittable("token", kFree | kChanges, token, int64_t{-1});
+  v.Omittable("max_mean_square", kFree | kKeeps | kFromZero, max_mean_square, 0.0);
   v.OutsideDigest("origin", origin, -1);
   v("forward", kFollows, forward);
   v("backward", kFollows, backward);
@@ -261,9 +262,19 @@ void Describe(V& v, Visited<V, OptimizerPlan>& x) {
 }
 
 template <typename V>
+void Describe(V& v, Visited<V, EncoderData>& x) {
+  auto& [module, token, patch, pixel_shuffle, max_image] = x;
+  v("module", kFollows, module);
+  v("token", kFollows | kChanges, token);
+  v("patch", kFollows | kChanges, patch);
+  v("pixel_shuffle", kFollows | kChanges, pixel_shuffle);
+  v("max_image", kFollows | kChanges, max_image);
+}
+
+template <typename V>
 void Describe(V& v, Visited<V, DataPlan>& x) {
   auto& [kind, seed, image_token, pad_token, end_token, vocabulary, image_grids, max_images, classes, text_tokens,
-         shards, window, min_patches, max_patches, path, base, packed_documents, patch, pixel_shuffle, max_image] = x;
+         shards, window, min_patches, max_patches, path, base, packed_documents, encoders] = x;
   v("kind", kFree | kChanges, kind);
   v("seed", kFree | kChanges, seed);
   v.Omittable("image_token", kFree | kChanges, image_token, int64_t{-1});
@@ -281,9 +292,7 @@ void Describe(V& v, Visited<V, DataPlan>& x) {
   v.Omittable("path", kFree | kChanges, path, {});
   v.OutsideDigest("base", base, {});
   v.Omittable("packed_documents", kFree | kChanges, packed_documents, false);
-  v.Omittable("patch", kFollows | kChanges, patch, int64_t{0});
-  v.Omittable("pixel_shuffle", kFollows | kChanges, pixel_shuffle, int64_t{0});
-  v.Omittable("max_image", kFollows | kChanges, max_image, int64_t{0});
+  v.Omittable("encoders", kFollows | kChanges, encoders, {});
 }
 
 template <typename V>
@@ -353,12 +362,12 @@ void Describe(V& v, Visited<V, CheckpointPlan>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, ExchangePart>& x) {
-  auto& [bridge, backward, send, value, sample_rows, group, shift] = x;
+  auto& [bridge, backward, send, value, sizes, group, shift] = x;
   v.Omittable("bridge", kFollows, bridge, {});
   v.Omittable("backward", kFollows, backward, false);
   v.Omittable("send", kFollows, send, false);
   v("value", kFollows, value);
-  v.Omittable("sample_rows", kFollows, sample_rows, {});
+  v.Omittable("sizes", kFollows, sizes, {});
   v.Omittable("group", kFollows, group, {});
   v.Omittable("shift", kFollows, shift, 0);
 }

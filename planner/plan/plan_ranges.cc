@@ -7,6 +7,7 @@
 
 #include "planner/plan/limits.h"
 #include "planner/plan/plan_fields.h"
+#include "planner/plan/sample_images.h"
 
 namespace planwright {
 namespace {
@@ -187,9 +188,11 @@ std::string RangeProblem(const Budget& budget) {
 }
 
 std::string RangeProblem(const DataPlan& data) {
-  bool outside = Outside(data.patch, kMostTokens) || Outside(data.pixel_shuffle, kMostPixelShuffle) ||
-                 Outside(data.max_image, kMostTokens) || Outside(data.max_images, kMostTokens) ||
-                 Outside(data.text_tokens, kMostTokens);
+  bool outside = Outside(data.max_images, kMostTokens) || Outside(data.text_tokens, kMostTokens);
+  for (const EncoderData& encoder : data.encoders) {
+    outside = outside || encoder.patch < 1 || encoder.patch > kMostTokens || encoder.pixel_shuffle < 1 ||
+              encoder.pixel_shuffle > kMostPixelShuffle || encoder.max_image < 1 || encoder.max_image > kMostTokens;
+  }
   for (const auto& grid : data.image_grids) {
     outside = outside || grid.size() != 2 ||
               std::any_of(grid.begin(), grid.end(), [](int64_t size) { return size < 1 || size > kMostGridSide; });
@@ -201,11 +204,13 @@ std::string RangeProblem(const DataPlan& data) {
   for (int64_t token : {data.image_token, data.pad_token, data.end_token}) {
     if (!IsToken(token, data.vocabulary)) return "a token outside the vocabulary";
   }
+  for (const EncoderData& encoder : data.encoders) {
+    if (!IsToken(encoder.token, data.vocabulary)) return "a token outside the vocabulary";
+  }
   if (data.kind == "mock") {
     if (data.classes < 1 || data.text_tokens < 1) return "mock data without classes or without text";
-    // Texts need two token ids, and images a third.
-    if (data.vocabulary < (data.image_token >= 0 ? 3 : 2)) return "a vocabulary that is too small for mock data";
-    if (data.patch > 0 && data.max_images > 0 && data.image_grids.empty())
+    if (data.vocabulary < MockVocabulary(data)) return "a vocabulary that is too small for mock data";
+    if (!data.encoders.empty() && data.max_images > 0 && data.image_grids.empty())
       return "mock data with images but without image_grids";
   }
   return "";

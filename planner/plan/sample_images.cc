@@ -4,10 +4,10 @@
 
 namespace planwright {
 
-SampleImages ImagesOfSample(const DataPlan& data, int64_t sequence) {
+SampleImages ImagesOfSample(const DataPlan& data, const EncoderData& encoder, int64_t sequence) {
   SampleImages images;
-  if (data.patch < 1 || data.pixel_shuffle < 1) return images;
-  const int64_t merged = data.pixel_shuffle * data.pixel_shuffle;  // patches of an image token
+  if (encoder.patch < 1 || encoder.pixel_shuffle < 1) return images;  // of a damaged plan
+  const int64_t merged = encoder.merged();
   if (data.kind == "mock") {
     for (const auto& grid : data.image_grids) images.patches.push_back(grid.size() == 2 ? grid[0] * grid[1] : 0);
     const int64_t largest =
@@ -18,7 +18,7 @@ SampleImages ImagesOfSample(const DataPlan& data, int64_t sequence) {
     images.known = true;
     return images;
   }
-  const int64_t side = data.max_image / data.patch;
+  const int64_t side = encoder.side();
   const bool sharded = data.kind == "webdataset";
   const int64_t largest = std::max(merged, std::min(sharded ? data.max_patches : side * side, sequence * merged));
   images.patches = {largest};
@@ -29,5 +29,14 @@ SampleImages ImagesOfSample(const DataPlan& data, int64_t sequence) {
   images.mean_images = static_cast<double>(sequence * merged) / static_cast<double>(largest);
   return images;
 }
+
+std::vector<int64_t> ImageTokenIds(const DataPlan& data) {
+  std::vector<int64_t> tokens;
+  for (const EncoderData& encoder : data.encoders) tokens.push_back(encoder.token);
+  if (tokens.empty() && data.image_token >= 0) tokens.push_back(data.image_token);
+  return tokens;
+}
+
+int64_t MockVocabulary(const DataPlan& data) { return static_cast<int64_t>(ImageTokenIds(data).size()) + 2; }
 
 }  // namespace planwright

@@ -18,9 +18,15 @@ struct SampleImages {
   bool known = false;
 };
 
-// `sequence`: tokens of a sample. Without an encoder, everything is 0.
+// What a sample brings to one encoder. `sequence`: tokens of a sample.
 // mock: a sample has 0 to max_images images, each number equally frequent, with sizes drawn from image_grids.
 // webdataset: a sample is full of images of max_patches patches. recorded: it is full of images of max_image pixels.
-SampleImages ImagesOfSample(const DataPlan& data, int64_t sequence);
+SampleImages ImagesOfSample(const DataPlan& data, const EncoderData& encoder, int64_t sequence);
+
+// The token ids that stand for images: those of the encoders, or data.image_token where there is none.
+std::vector<int64_t> ImageTokenIds(const DataPlan& data);
+
+// The smallest vocabulary for mock data: an id for each kind of image, one for padding and one for text.
+int64_t MockVocabulary(const DataPlan& data);
 
 }  // namespace planwright

@@ -139,8 +139,9 @@ constexpr KeySpec kKeys[] = {
      "coefficient of the load-balancing loss"},
     {"models.<name>.moe.bias_rate", "", ToConstant<&HybridLmModel::constants, double>, kOptional, "0.0", kFromZero, "",
      "step size of the expert bias, which balances the load"},
-    {"models.<name>.moe.imbalance", "", To<&HybridLmModel::Moe::imbalance>, kOptional, "2.0", kFromOne, "",
-     "expert rows of the busiest rank that memory is planned for, as a multiple of the mean"},
+    {"models.<name>.moe.imbalance", "", To<&HybridLmModel::Moe::imbalance>, kOptional, "", kFromOne, "",
+     "expert rows of the busiest rank that memory is planned for, as a multiple of the mean; a step with more "
+     "stops the run; without it, memory is planned for as many as there can be"},
 
     {"modules", "", kNamedMaps, kRequired, "", kAny, "", "models to train together, each with its ranks"},
     {"modules.<name>.model", "", To<&ModuleRecipe::model_reference>, kRequired, "", kAny, "",
@@ -181,6 +182,8 @@ constexpr KeySpec kKeys[] = {
 
     {"bridges[].token", "", To<&BridgeRecipe::token>, kOptional, "", kCountFromZero, "",
      "token id whose places the rows take; without it data.image_token; required with several encoders"},
+    {"bridges[].max_mean_square", "", To<&BridgeRecipe::max_mean_square>, kOptional, "", kPositive, "",
+     "the run stops after a step in which the mean square of the rows is beyond this; without it there is no limit"},
 
     {"batch", "", Section<&Recipe::batch>, kRequired, "", kAny, "", "sizes of a step"},
     {"batch.global_samples", "", To<&BatchRecipe::global_samples>, kRequired, "", kBatch, "",

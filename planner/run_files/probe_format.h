@@ -2,14 +2,15 @@
 // to whole tensors under published names. So a probe sends nothing between ranks. A rank writes one safetensors file
 // for each kind, DIR/parts/KIND.rankNNNN.safetensors, with these keys:
 //
-//   KIND = parameters                       before the first step
+//   KIND = parameters                       before the first step, as the forward reads them
+//   KIND = parameters_last                  after the last step: master weights, of which the parameters are roundings.
+//                                           The joined file can be given to `initialize.from`.
 //   KIND = gradients_first, gradients_last  of the first and the last step: reduced, divided by max(N, 1), not clipped
 //     "MODULE/bucket/I"            Flat: the elements of bucket I that this rank owns, which is part ShardIndexOf of
 //                                  Bucket::shards equal parts. SlicesOf and ClipRuns of shard_map.h say which elements
 //                                  of which tensors these are. Ranks along tp repeat what tp does not cut.
-//     "MODULE/buffer/FRAME/SLOT"   Only of parameters: a storage in no bucket, whole as the rank holds it (the same
-//     map,
-//                                  from offset 0).
+//     "MODULE/buffer/FRAME/SLOT"   Not of gradients: a storage in no bucket (a frozen weight, an expert bias), whole as
+//                                  the rank holds it (the same map, from offset 0).
 //
 //   KIND = values_first, values_last        of the first and the last step
 //     "MODULE/MICROBATCH/NAME"     A value as this rank holds it. NAME is that of Block::probes, with the layer number.

@@ -62,8 +62,9 @@ const char* ClassWord(OpKind kind) {
 std::string PartText(const ExchangePart& part) {
   const std::string text =
       std::string(part.send ? "send " : "receive ") + part.value + (part.backward ? " (gradient)" : "");
-  if (!part.bridge.empty()) return text + " over " + part.bridge + " rows " + part.sample_rows;
-  return text + (part.send ? " to" : " from") + (part.shift > 0 ? " the next stage" : " the stage before");
+  if (!part.bridge.empty()) return text + " over " + part.bridge + " rows " + part.sizes;
+  return text + (part.send ? " to" : " from") + (part.shift > 0 ? " the next stage" : " the stage before") +
+         (part.sizes.empty() ? "" : " sizes " + part.sizes);
 }
 
 // What an instruction does, right of the "=": operation, inputs, "@" parameters, "+@" gradients that it adds to,

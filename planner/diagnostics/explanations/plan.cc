@@ -23,11 +23,14 @@ batch: {micro_samples: 1})",
     {kExpertRowsMayNotFit,
      "The plan fits into memory while the busiest rank of an ep group has at most moe.imbalance times the mean number "
      "of expert rows. If all tokens chose the experts of one rank, this rank would need more memory than its device "
-     "has. A step with more rows than planned may run out of memory.",
+     "has. So a step with more rows than planned stops the run, with exit status 17 and the number of rows; no row is "
+     "dropped.",
      R"(cluster: {gpu: h100_sxm}
+models: {nemotron_hybrid_moe_20l: {moe: {imbalance: 2.0}}}
 modules: {radio_encoder: {recompute: full}}
 batch: {micro_samples: 2})",
      R"(cluster: {gpu: h100_sxm}
+models: {nemotron_hybrid_moe_20l: {moe: {imbalance: 2.0}}}
 modules: {radio_encoder: {recompute: full}, language: {recompute: [moe]}}
 batch: {micro_samples: 2})",
      "Leave more memory free with a larger ep or tp, recompute, or smaller microbatches. If the load of the experts is "

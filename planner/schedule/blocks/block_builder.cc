@@ -278,7 +278,7 @@ std::vector<std::string> ValuesRead(const Instruction& instruction) {
     if (!IsStateName(input)) names.push_back(input);
   }
   for (const ExchangePart& part : instruction.parts) {
-    if (!part.sample_rows.empty()) names.push_back(part.sample_rows);
+    if (!part.sizes.empty()) names.push_back(part.sizes);
     if (part.send) names.push_back(part.value);
   }
   return names;

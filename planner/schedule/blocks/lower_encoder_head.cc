@@ -8,6 +8,16 @@ namespace {
 
 using std::string;
 
+// The sum of squares of the rows that go to the bridge, for the guard of its mean square
+// (docs/layouts/bridges.md#mean-square). Over tp all ranks have the same rows; over cp each has its part of the lane's.
+void EmitSquareSum(BlockBuilder& f, const string& rows) {
+  ValueType squares = f.Data(DType::kFp64, {int64_t{1}}), elements = f.Data(DType::kInt64, {int64_t{1}});
+  squares.layout = elements.layout = Partial(f.context(), {Axis::kCp});
+  f.Emit(OpKind::kSquareSum, {.inputs = {rows}}, {{"o_squares", squares}, {"o_elements", elements}});
+  f.Accumulate("o_squares", "$reals.square_sum." + f.context().module, {Axis::kTp});
+  f.Accumulate("o_elements", "$integers.elements." + f.context().module, {Axis::kTp});
+}
+
 Block LowerForward(const EncoderSizes& w, const BlockContext& context, int origin) {
   BlockBuilder f(context, context.module + ".head.forward", origin);
   f.Input("x", PartWhole(f, w.tokens, w.h));
@@ -25,6 +35,7 @@ Block LowerForward(const EncoderSizes& w, const BlockContext& context, int origi
   f.Make(OpKind::kSquaredRelu, {.inputs = {"u"}}, "r", PartFeatures(f, w.rows, w.proj));
   f.Make(OpKind::kLinear, {.inputs = {"r"}, .parameters = {"proj_down"}}, "o_part", PartTerm(f, w.rows, w.out));
   string o = f.AllReduce("o_part", "o");
+  EmitSquareSum(f, o);
   std::vector<string> saved = {"image_grid", "xp", "fn_mean", "fn_scale", "ps", "n", "n_scale", "u", "r"};
   if (w.cp > 1) {
     // The bridge leader sends the rows of its whole lane.

@@ -100,12 +100,20 @@ void AddBlocks(const LoweredModule& lowered, std::vector<Block>& blocks) {
 }
 
 // What a step adds up: counts as integers, losses and square norms in fp64, and how often each expert was chosen.
-std::vector<Accumulator> AccumulatorsOf(const std::vector<Module>& modules) {
+// Of each encoder whose rows cross a bridge: their square sum and number of elements.
+std::vector<Accumulator> AccumulatorsOf(const std::vector<Module>& modules, const std::vector<Bridge>& bridges) {
   std::vector<Accumulator> sums = {{"$integers", DType::kInt64, 2, {"loss_tokens", "routing"}},
                                    {"$reals", DType::kFp64, 2, {"loss", "aux"}}};
+  const auto add = [&](size_t sum, const string& part) {
+    sums[sum].parts.push_back(part);
+    ++sums[sum].elements;
+  };
+  for (const Bridge& bridge : bridges) {
+    add(0, "elements." + bridge.from);
+    add(1, "square_sum." + bridge.from);
+  }
   for (const Module& module : modules) {
-    sums[1].parts.push_back("norm." + module.name);
-    ++sums[1].elements;
+    add(1, "norm." + module.name);
     if (module.experts() > 0)
       sums.push_back({"$expert_counts", DType::kInt64, module.expert_layers() * module.experts(), {}});
   }
@@ -188,7 +196,7 @@ std::optional<Programs> LowerPrograms(const Recipe& recipe, const ProgramInputs&
   for (const Module& module : inputs.modules) modules.push_back(LowerModule(recipe, inputs, module, overlap, symbols));
 
   Programs programs;
-  programs.accumulators = AccumulatorsOf(inputs.modules);
+  programs.accumulators = AccumulatorsOf(inputs.modules, inputs.bridges);
   programs.symbols = SizeSymbols(inputs, std::move(symbols));
   programs.schedule = WithoutIdleBackwards(inputs.schedule, modules);
   for (const LoweredModule& lowered : modules) AddBlocks(lowered, programs.blocks);

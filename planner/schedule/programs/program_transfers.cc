@@ -81,11 +81,15 @@ void ProgramBuilder::AddReceives(const LoweredModule& lowered, int stage, const 
   };
   // The call reads these values, so they have the types of its block's inputs.
   const Block& block = forward ? lowered.stages[stage].forward : *lowered.stages[stage].backward;
-  if (forward && stage > 0)
-    receive(WithStage(module, -1, false, false, ValueOf(module, m, "x_in")), InputNamed(block, "x_in").type);
-  if (!forward && stage < lowered.last_stage()) {
-    receive(WithStage(module, 1, true, false, ValueOf(module, m, "dx_out")), InputNamed(block, "dx_out").type);
-  }
+  const auto receive_from_stage = [&](int shift, const char* name) {
+    const ValueType& type = InputNamed(block, name).type;
+    ExchangePart part = WithStage(module, shift, !forward, false, ValueOf(module, m, name));
+    // No message says a shape: the rows of an encoder follow from the sizes of its images.
+    if (std::holds_alternative<string>(type.dims[0])) part.sizes = ValueOf(module, m, "image_grid");
+    receive(std::move(part), type);
+  };
+  if (forward && stage > 0) receive_from_stage(-1, "x_in");
+  if (!forward && stage < lowered.last_stage()) receive_from_stage(1, "dx_out");
   if (!leads) return;
   // Rows that waited go out with the exchange that brings this gradient: the language model does both in one exchange.
   if (!forward && !lowered.language()) AddSendsOfRows(lowered, RowsBeforeGradients(lowered) + m, transfers);

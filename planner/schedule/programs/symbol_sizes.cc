@@ -19,15 +19,14 @@ void SizeExpertRows(const Module& module, Symbol& symbol) {
   const double mean =
       static_cast<double>(symbol.maximum) * static_cast<double>(module.top_k()) / static_cast<double>(most);
   symbol.mean = RoundedMean(mean);
-  symbol.expected = std::min(symbol.maximum, RoundedMean(std::ceil(mean * std::max(1.0, module.imbalance))));
+  if (module.imbalance > 0)
+    symbol.expected = std::min(symbol.maximum, RoundedMean(std::ceil(mean * std::max(1.0, module.imbalance))));
 }
 
-// `what`: the last part of the symbol's name. `samples`: of the largest lane's microbatch. A size of another name keeps
-// its maximum.
-void SizeImages(const SampleImages& images, const DataPlan& data, const Module& module, std::string_view what,
-                int64_t samples, Symbol& symbol) {
-  const int64_t merged = data.pixel_shuffle * data.pixel_shuffle;
-  const int64_t classes = module.size("class_tokens");
+// `what`: the last part of the symbol's name. `samples`: of the largest lane's microbatch. `classes`: class tokens of
+// an image. A size of another name keeps its maximum.
+void SizeImages(const SampleImages& images, int64_t merged, int64_t classes, std::string_view what, int64_t samples,
+                Symbol& symbol) {
   double patches = 0;
   for (int64_t count : images.patches)
     patches += static_cast<double>(count) / static_cast<double>(images.patches.size());
@@ -44,11 +43,20 @@ void SizeImages(const SampleImages& images, const DataPlan& data, const Module& 
     set(rows * merged + count * classes, mean_patches + mean_images * static_cast<double>(classes));
 }
 
+// The encoder whose images a size counts. In a language model "language.ENCODER.image_rows" names it; with one encoder
+// it is "language.image_rows". Null: the size counts no images.
+const EncoderData* EncoderOf(const Symbol& symbol, const Module& module, const DataPlan& data) {
+  if (module.has_images) return data.FindEncoder(module.name);
+  const size_t first = symbol.name.find('.'), last = symbol.name.rfind('.');
+  if (!std::string_view(symbol.name).ends_with(".image_rows") || data.encoders.empty()) return nullptr;
+  return first == last ? &data.encoders.front()
+                       : data.FindEncoder(std::string_view(symbol.name).substr(first + 1, last - first - 1));
+}
+
 }  // namespace
 
 std::vector<Symbol> SizeSymbols(const ProgramInputs& inputs, std::vector<Symbol> symbols) {
   const Budget& budget = inputs.budget;
-  const SampleImages images = ImagesOfSample(inputs.data, budget.sequence_length);
   for (Symbol& symbol : symbols) {
     // "language.expert_rows"; of one of several encoders, "language.ENCODER.image_rows".
     const Module* module = inputs.FindModule(symbol.name.substr(0, symbol.name.find('.')));
@@ -56,9 +64,12 @@ std::vector<Symbol> SizeSymbols(const ProgramInputs& inputs, std::vector<Symbol>
     const std::string_view what = std::string_view(symbol.name).substr(symbol.name.rfind('.') + 1);
     if (what.starts_with("expert_rows") && module->top_k() > 0) {
       SizeExpertRows(*module, symbol);
-    } else if (inputs.data.pixel_shuffle > 0 && !images.patches.empty()) {
+    } else if (const EncoderData* encoder = EncoderOf(symbol, *module, inputs.data)) {
+      const SampleImages images = ImagesOfSample(inputs.data, *encoder, budget.sequence_length);
       const LaneSamples largest = SamplesOfLane(budget.block_samples, module->grid.dp, 0);
-      SizeImages(images, inputs.data, *module, what, largest.end - largest.first, symbol);
+      const int64_t classes = module->has_images ? module->size("class_tokens") : 0;
+      if (!images.patches.empty())
+        SizeImages(images, encoder->merged(), classes, what, largest.end - largest.first, symbol);
     }
   }
   return symbols;

@@ -11,7 +11,7 @@ namespace planwright {
 
 // The symbols with tighter maxima of image sizes, by what a sample can bring (sample_images.h), and with
 // Symbol::expected and Symbol::mean. The mean of expert rows is that of tokens spread evenly over the experts; memory
-// is planned for Module::imbalance times that.
+// is planned for Module::imbalance times that, and for the maximum if that is 0.
 std::vector<Symbol> SizeSymbols(const ProgramInputs& inputs, std::vector<Symbol> symbols);
 
 }  // namespace planwright

@@ -208,7 +208,9 @@ ModelNumbers::ModelNumbers(const Plan& plan, const Module& module, const ModelSt
   // tokens.
   if (statement.has_images) {
     double patches = 0, tokens = 0, squared = 0;
-    for (int64_t count : ImagesOfSample(plan.data, plan.budget.sequence_length).patches) {
+    const EncoderData* encoder = plan.data.FindEncoder(module.name);
+    for (int64_t count :
+         ImagesOfSample(plan.data, encoder ? *encoder : EncoderData(), plan.budget.sequence_length).patches) {
       const double rows = static_cast<double>(count + module.size("class_tokens"));
       patches += static_cast<double>(count);
       tokens += rows;

@@ -26,7 +26,7 @@
 //   inputs VALUES, outputs VALUES    of the forward block, in order
 //   OUTPUTS = OP INPUTS [SLOTS] ATTRIBUTE VALUE ...
 //                                    a compute, or an addition to a sum of the step. VALUE is the name of a constant,
-//                                    or the attribute's text
+//                                    or the attribute's text, with {module} for the module's name
 //   when FORMULA: COMPUTE            the compute exists if the formula is not 0
 //   each COMPUTE                     once for each encoder that feeds the module, in the order of its bridges
 //   counts VALUE                     the row counts that messages of this piece use

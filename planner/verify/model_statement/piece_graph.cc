@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 
 namespace planwright {
 
@@ -36,11 +37,13 @@ std::vector<string> PieceGraph::Expanded(const string& name) const {
   return all;
 }
 
-// The value of an attribute: of a constant, of the token of an encoder's images ("token*"), or the text itself.
+// The value of an attribute: of a constant, of the token of an encoder's images ("token*"), or the text itself, in
+// which {module} stands for the name of the module.
 Attribute PieceGraph::Setting(const string& text, size_t encoder) const {
   if (text == "token*") return bridges_[encoder]->token >= 0 ? bridges_[encoder]->token : plan_.data.image_token;
   const auto constant = module_.constants.find(text);
-  return constant == module_.constants.end() ? Attribute(text) : constant->second;
+  if (constant != module_.constants.end()) return constant->second;
+  return absl::StrReplaceAll(text, {{"{module}", module_.name}});
 }
 
 void PieceGraph::Add(const StatedCompute& stated, size_t encoder) {

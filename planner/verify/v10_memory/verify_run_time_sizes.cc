@@ -35,8 +35,7 @@ int64_t Product(int64_t a, int64_t b) {
 class RunTimeSizeCheck {
  public:
   RunTimeSizeCheck(const PlanIndex& index, std::vector<Violation>& violations)
-      : index_(index), plan_(index.plan()), images_(ImagesOfSample(plan_.data, plan_.budget.sequence_length)),
-        violations_(violations) {
+      : index_(index), plan_(index.plan()), violations_(violations) {
     for (const Symbol& symbol : plan_.symbols) symbols_[symbol.name] = &symbol;
   }
 
@@ -99,21 +98,30 @@ class RunTimeSizeCheck {
     if (pixels) RequireName(SymbolOf(op.outputs, 0), *module, "patches");
     RequireName(SymbolOf(op.outputs, pixels ? 1 : 0), *module, "images");
     if (pixels) RequireName(SymbolOf(op.outputs, 2), *module, "images");
-    if (images_.patches.empty() || op.outputs.back().type.dims.empty()) return;
+    const SampleImages images = ImagesFor(*module);
+    if (images.patches.empty() || op.outputs.back().type.dims.empty()) return;
     const auto* samples = std::get_if<int64_t>(&op.outputs.back().type.dims.front());
     if (!samples) return;
-    RequireRoom(SymbolOf(op.outputs, pixels ? 1 : 0), Product(*samples, std::min(sequence, images_.max_images)),
-                *module, "images");
+    RequireRoom(SymbolOf(op.outputs, pixels ? 1 : 0), Product(*samples, std::min(sequence, images.max_images)), *module,
+                "images");
     int64_t& most = lane_rows_[module->name];
-    most = std::max(most, Product(*samples, std::min(sequence, images_.max_rows)));
-    int64_t& images = lane_images_[module->name];
-    images = std::max(images, Product(*samples, std::min(sequence, images_.max_images)));
+    most = std::max(most, Product(*samples, std::min(sequence, images.max_rows)));
+    int64_t& most_images = lane_images_[module->name];
+    most_images = std::max(most_images, Product(*samples, std::min(sequence, images.max_images)));
     if (pixels)
-      RequireRoom(SymbolOf(op.outputs, 0), Product(LargestPart(most, *module), PatchesOfToken()), *module, "patches");
+      RequireRoom(SymbolOf(op.outputs, 0), Product(LargestPart(most, *module), PatchesOfToken(*module)), *module,
+                  "patches");
   }
 
   // The pixel shuffle makes one image token of so many patches.
-  int64_t PatchesOfToken() const { return Product(plan_.data.pixel_shuffle, plan_.data.pixel_shuffle); }
+  static int64_t PatchesOfToken(const Module& module) {
+    return Product(module.size("pixel_shuffle"), module.size("pixel_shuffle"));
+  }
+  // What a sample brings to an encoder; nothing where the data does not know it (V11).
+  SampleImages ImagesFor(const Module& module) const {
+    const EncoderData* encoder = plan_.data.FindEncoder(module.name);
+    return encoder ? ImagesOfSample(plan_.data, *encoder, plan_.budget.sequence_length) : SampleImages();
+  }
   // The most image tokens of one cp rank. An image is dealt to cp ranks in bands, which are rows of image tokens. So
   // parts differ by at most one band (docs/model/vision_encoder.md#attention).
   static int64_t LargestPart(int64_t rows, const Module& module) {
@@ -126,7 +134,7 @@ class RunTimeSizeCheck {
   // The encoder's tokens for so many image tokens: their patches, and the class tokens of their images. There are at
   // most as many images as image tokens.
   int64_t EncoderTokens(int64_t rows, const Module& module) {
-    const int64_t patches = Product(rows, PatchesOfToken()),
+    const int64_t patches = Product(rows, PatchesOfToken(module)),
                   classes = Product(std::min(rows, lane_images_[module.name]), module.size("class_tokens"));
     return patches > std::numeric_limits<int64_t>::max() - classes ? patches : patches + classes;
   }
@@ -154,9 +162,12 @@ class RunTimeSizeCheck {
         RequireRoom(made, EncoderTokens(LargestPart(rows, module), module), module, "patches and class tokens");
       if (op.kind == OpKind::kAllGatherV && module.has_images)
         RequireRoom(made, of_tokens ? EncoderTokens(rows, module) : rows, module, "rows of a lane");
-      if (op.kind != OpKind::kMergeImages || op.inputs.size() < 2 || images_.patches.empty()) continue;
+      const Bridge* from = op.kind == OpKind::kMergeImages && op.inputs.size() > 1 ? MergedBridge(module, op) : nullptr;
+      const Module* encoder = from ? index_.module(from->from) : nullptr;
+      const SampleImages images = encoder ? ImagesFor(*encoder) : SampleImages();
+      if (images.patches.empty()) continue;
       const int64_t merged =
-          Product(plan_.budget.micro_samples, std::min(plan_.budget.sequence_length, images_.max_rows));
+          Product(plan_.budget.micro_samples, std::min(plan_.budget.sequence_length, images.max_rows));
       RequireRoom(SymbolNamed(block, op.inputs[1]), merged, module, "image tokens");
     }
   }
@@ -164,20 +175,24 @@ class RunTimeSizeCheck {
   // The run-time size of the rows that a merge puts into the text. If several encoders feed the model, the name says
   // which encoder; the merge names its encoder by the token.
   string MergedRows(const Module& module, const Instruction& merge) const {
+    const auto bridges = std::count_if(plan_.bridges.begin(), plan_.bridges.end(),
+                                       [&](const Bridge& bridge) { return bridge.to == module.name; });
+    const Bridge* from = MergedBridge(module, merge);
+    return absl::StrCat(bridges > 1 && from ? from->from + "." : "", "image_rows");
+  }
+  const Bridge* MergedBridge(const Module& module, const Instruction& merge) const {
     const int64_t* token = merge.FindInteger("image_token");
-    string from;
-    int bridges = 0;
+    const Bridge* found = nullptr;
     for (const Bridge& bridge : plan_.bridges) {
-      if (bridge.to != module.name) continue;
-      ++bridges;
-      if (token && bridge.token == *token) from = bridge.from + ".";
+      if (bridge.to == module.name && token && bridge.token == *token) found = &bridge;
     }
-    return absl::StrCat(bridges > 1 ? from : "", "image_rows");
+    return found;
   }
 
   // Rows that experts receive (docs/model/mixture_of_experts.md#token-dispatch). Each ep rank sends `sent` rows. At
   // most min(top_k, experts here) rows of each token go to one rank, from all ep ranks. On average a rank receives as
-  // many rows as it sends, and memory is planned for moe.imbalance times that.
+  // many rows as it sends, and memory is planned for moe.imbalance times that; for all that can come where the recipe
+  // has no moe.imbalance.
   void CheckTokenDispatch(const Block& block, const Module& module) {
     for (const Instruction& op : block.body) {
       const string* received = SymbolOf(op.outputs, 0);
@@ -186,8 +201,11 @@ class RunTimeSizeCheck {
         if (sent == 0) continue;
         RequireName(received, module, "expert_rows");
         const int64_t ranks = module.grid.ep, most = std::min(module.top_k(), module.experts() / ranks) * ranks;
-        const double planned = std::ceil(static_cast<double>(sent) * std::max(1.0, module.imbalance));
-        CheckRoutedSize(*received, Product(sent / module.top_k(), most), planned, module);
+        const int64_t all = Product(sent / module.top_k(), most);
+        const double planned = module.imbalance > 0
+                                   ? std::ceil(static_cast<double>(sent) * std::max(1.0, module.imbalance))
+                                   : static_cast<double>(all);
+        CheckRoutedSize(*received, all, planned, module);
       }
       const Group* group = index_.group(op.group);
       if (op.kind == OpKind::kReduceScatterV && received && module.experts() > 0)
@@ -201,6 +219,7 @@ class RunTimeSizeCheck {
       RequireName(received, module, "expert_rows_gathered");
       const int64_t parts = module.grid.expert_tp;
       CheckRoutedSize(*received, Product(from->second->maximum, parts),
+                      // The mean of several ranks is rounded once.
                       static_cast<double>(Product(Planned(*from->second) - 1, parts)), module);
     }
   }
@@ -247,7 +266,6 @@ class RunTimeSizeCheck {
 
   const PlanIndex& index_;
   const Plan& plan_;
-  const SampleImages images_;
   std::vector<Violation>& violations_;
   std::map<string, const Symbol*> symbols_;
   // by encoder: the most image tokens and images of a lane's microbatch

@@ -100,11 +100,17 @@ class DerivedFieldCheck {
     }
   }
 
-  // The sums of a step: two of counts and losses, a norm for each module, and token counts of experts
-  // (docs/training/step.md#metrics).
+  // The sums of a step: two of counts and losses, two for each bridge, a norm for each module, and token counts of
+  // experts (docs/training/step.md#metrics).
   void CheckAccumulators() {
     std::vector<Accumulator> wanted = {{"$integers", DType::kInt64, 2, {"loss_tokens", "routing"}},
                                        {"$reals", DType::kFp64, 2, {"loss", "aux"}}};
+    for (const Bridge& bridge : plan_.bridges) {
+      wanted[0].parts.push_back("elements." + bridge.from);
+      wanted[1].parts.push_back("square_sum." + bridge.from);
+      ++wanted[0].elements;
+      ++wanted[1].elements;
+    }
     for (const Module& module : plan_.modules) {
       wanted[1].parts.push_back("norm." + module.name);
       ++wanted[1].elements;
@@ -243,11 +249,21 @@ class DerivedFieldCheck {
           std::find_if(plan_.modules.begin(), plan_.modules.end(), [&](const Module& module) { return module.*what; });
       return found == plan_.modules.end() ? nullptr : &*found;
     };
-    const Module *encoder = module_that(&Module::has_images), *language = module_that(&Module::carries_loss);
-    const int at = encoder ? encoder->origin : -1;
-    Equal("the data", "patch", plan_.data.patch, encoder ? encoder->size("patch") : 0, at);
-    Equal("the data", "pixel_shuffle", plan_.data.pixel_shuffle, encoder ? encoder->size("pixel_shuffle") : 0, at);
-    Equal("the data", "max_image", plan_.data.max_image, encoder ? encoder->size("max_image") : 0, at);
+    const Module* language = module_that(&Module::carries_loss);
+    Equal("the data", "encoders:", static_cast<int64_t>(plan_.data.encoders.size()),
+          static_cast<int64_t>(plan_.bridges.size()), -1);
+    for (size_t i = 0; i < std::min(plan_.bridges.size(), plan_.data.encoders.size()); ++i) {
+      const Bridge& bridge = plan_.bridges[i];
+      const EncoderData& found = plan_.data.encoders[i];
+      const string who = "the data of encoder " + found.module;
+      const Module* encoder = index_.module(bridge.from);
+      Equal(who, "module", found.module, bridge.from, bridge.origin);
+      Equal(who, "token", found.token, bridge.token, bridge.origin);
+      if (!encoder || !encoder->has_images) continue;  // V5
+      Equal(who, "patch", found.patch, encoder->size("patch"), encoder->origin);
+      Equal(who, "pixel_shuffle", found.pixel_shuffle, encoder->size("pixel_shuffle"), encoder->origin);
+      Equal(who, "max_image", found.max_image, encoder->size("max_image"), encoder->origin);
+    }
     Equal("the data", "vocabulary", plan_.data.vocabulary, language ? language->size("vocabulary") : 0,
           language ? language->origin : -1);
   }
@@ -255,9 +271,9 @@ class DerivedFieldCheck {
   // The run-time sizes of the programs in the order of the modules, and the mean of each. V10 checks their maxima
   // (verify_run_time_sizes.cc).
   void CheckSymbols() {
-    const SampleImages images = ImagesOfSample(plan_.data, plan_.budget.sequence_length);
     size_t next = 0;
-    const auto expect = [&](const Module& module, const string& what) {
+    // `encoder`: whose images are counted, where images are.
+    const auto expect = [&](const Module& module, const string& what, const string& encoder = "") {
       const string name = absl::StrCat(module.name, ".", what);
       if (next >= plan_.symbols.size()) {
         if (next++ == plan_.symbols.size())
@@ -267,22 +283,24 @@ class DerivedFieldCheck {
       const Symbol& symbol = plan_.symbols[next++];
       if (symbol.name != name)
         return Fail("the run-time size " + symbol.name, absl::StrCat("is in the place of ", name), module.origin);
-      Equal("the run-time size " + name, "mean", symbol.mean, MeanOf(symbol, module, what, images), module.origin);
+      Equal("the run-time size " + name, "mean", symbol.mean,
+            MeanOf(symbol, module, what, plan_.data.FindEncoder(encoder)), module.origin);
     };
     for (const Module& module : plan_.modules) {
       if (module.has_images) {
         const bool dealt = module.grid.cp > 1;  // each cp rank has a part of an image
-        expect(module, "image_rows");
-        if (dealt) expect(module, "part_image_rows");
-        for (const char* what : {"patches", "images", "tokens"}) expect(module, what);
-        if (dealt) expect(module, "lane_tokens");
+        expect(module, "image_rows", module.name);
+        if (dealt) expect(module, "part_image_rows", module.name);
+        for (const char* what : {"patches", "images", "tokens"}) expect(module, what, module.name);
+        if (dealt) expect(module, "lane_tokens", module.name);
         continue;
       }
       std::vector<const Bridge*> into;
       for (const Bridge& bridge : plan_.bridges) {
         if (bridge.to == module.name) into.push_back(&bridge);
       }
-      for (const Bridge* bridge : into) expect(module, into.size() == 1 ? "image_rows" : bridge->from + ".image_rows");
+      for (const Bridge* bridge : into)
+        expect(module, into.size() == 1 ? "image_rows" : bridge->from + ".image_rows", bridge->from);
       if (module.experts() > 0 && module.grid.ep > 1) {
         expect(module, "expert_rows");
         if (module.grid.expert_tp > 1) expect(module, "expert_rows_gathered");
@@ -294,15 +312,17 @@ class DerivedFieldCheck {
   }
 
   // The mean number of rows, rounded, at least 1. 0: the mean is not known, or it is the maximum.
-  int64_t MeanOf(const Symbol& symbol, const Module& module, string_view what, const SampleImages& images) const {
+  int64_t MeanOf(const Symbol& symbol, const Module& module, string_view what, const EncoderData* encoder) const {
     double mean = 0;
+    const SampleImages images =
+        encoder ? ImagesOfSample(plan_.data, *encoder, plan_.budget.sequence_length) : SampleImages();
     if (what.starts_with("expert_rows")) {
       // On average the experts of a rank receive as many rows as the rank sends.
       const Grid& grid = module.grid;
       const int64_t tokens = plan_.budget.sequence_length / (grid.tp * grid.cp) * plan_.budget.micro_samples;
       mean = static_cast<double>(tokens) * static_cast<double>(module.top_k()) *
              (what == "expert_rows" ? 1 : grid.expert_tp);
-    } else if (plan_.data.pixel_shuffle > 0 && !images.patches.empty()) {
+    } else if (!images.patches.empty()) {
       const LaneSamples lane = SamplesOfLane(plan_.budget.block_samples, module.grid.dp, 0);
       const double count = static_cast<double>(lane.end - lane.first) * images.mean_images;
       double patches = 0;
@@ -310,7 +330,7 @@ class DerivedFieldCheck {
         patches += static_cast<double>(of_image) / static_cast<double>(images.patches.size());
       patches *= count;
       if (what.ends_with("image_rows") && what != "part_image_rows") {
-        mean = patches / static_cast<double>(plan_.data.pixel_shuffle * plan_.data.pixel_shuffle);
+        mean = patches / static_cast<double>(encoder->merged());
       } else if (what == "images") {
         mean = count;
       } else if (what == "patches") {

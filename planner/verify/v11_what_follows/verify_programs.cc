@@ -64,7 +64,7 @@ class ProgramCheck {
       if (!exchange && !op.parts.empty()) stray = "parts of an exchange";
       for (const ExchangePart& part : op.parts) {
         const bool over_bridge = !part.bridge.empty();
-        if (over_bridge == !part.group.empty() || over_bridge == part.sample_rows.empty() ||
+        if (over_bridge == !part.group.empty() || (over_bridge && part.sizes.empty()) ||
             over_bridge == (part.shift != 0)) {
           stray = "a part both over a bridge and between stages";
         }

@@ -31,6 +31,14 @@ double Number(const Attribute& value) {
   return real ? *real : std::numeric_limits<double>::quiet_NaN();
 }
 
+// Whether the part receives a value whose number of rows is known at run time only.
+bool ReceivesRunTimeRows(const Instruction& exchange, const ExchangePart& part) {
+  const auto received = std::find_if(exchange.outputs.begin(), exchange.outputs.end(),
+                                     [&](const Output& output) { return output.name == part.value; });
+  return !part.send && received != exchange.outputs.end() && !received->type.dims.empty() &&
+         std::holds_alternative<string>(received->type.dims[0]);
+}
+
 }  // namespace
 
 string FieldProblem(const Instruction& instruction, bool in_block) {
@@ -56,9 +64,9 @@ string FieldProblem(const Instruction& instruction, bool in_block) {
   for (const ExchangePart& part : instruction.parts) {
     if (!part.bridge.empty() && (!part.group.empty() || part.shift != 0))
       return absl::StrCat("has a part that is both over ", part.bridge, " and between stages");
-    // Between stages a whole value passes, so nothing counts its rows.
-    if (part.bridge.empty() && !part.sample_rows.empty())
-      return absl::StrCat("has the row counts ", part.sample_rows, " in a part between stages");
+    if (part.bridge.empty() && part.sizes.empty() != !ReceivesRunTimeRows(instruction, part))
+      return absl::StrCat("receives ", part.value, " between stages ", part.sizes.empty() ? "without" : "with",
+                          " sizes");
   }
   return "";
 }

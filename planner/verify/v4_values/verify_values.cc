@@ -66,7 +66,7 @@ class ListWalk {
     }
     for (const string& input : instruction.inputs) Read(instruction, input);
     for (const ExchangePart& part : instruction.parts) {
-      if (part.shift == 0) Read(instruction, part.sample_rows);
+      if (part.shift == 0 || !part.sizes.empty()) Read(instruction, part.sizes);
       if (part.send) Read(instruction, part.value);
     }
     if (instruction.kind == OpKind::kCall) {

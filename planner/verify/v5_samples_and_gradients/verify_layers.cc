@@ -163,10 +163,32 @@ class LayerRuns {
     }
   }
 
-  // Sums of the step that blocks add to: each expert layer's auxiliary loss, routing fingerprint and counts of tokens,
-  // and the last stage's loss (docs/training/step.md#metrics). Forwards that run again must not add a second time.
+  // Sums of the step that blocks add to (docs/training/step.md#metrics). Forwards that run again must not add a second
+  // time.
   void CheckStatistics(const Module& module, int stage, const std::map<string_view, FrameUse>& uses) {
-    if (!module.carries_loss) return;
+    module.carries_loss ? CheckLanguageStatistics(module, stage, uses) : CheckEncoderStatistics(module, uses);
+  }
+
+  // An encoder adds the squares of its output, and the number of its elements, once: in its head, which makes them.
+  void CheckEncoderStatistics(const Module& module, const std::map<string_view, FrameUse>& uses) {
+    const std::set<string> sums = {"$reals.square_sum." + module.name, "$integers.elements." + module.name};
+    for (const auto& [frame, use] : uses) {
+      std::map<string, int> statistics = use.statistics;
+      for (const string& into : sums) statistics.try_emplace(into, 0);
+      for (const auto& [into, times] : statistics) {
+        const int wanted = frame == module.name + ".head" && sums.contains(into) ? 1 : 0;
+        if (times == wanted) continue;
+        Fail("V5",
+             absl::StrCat(string(frame), " adds to ", into, " ", times, " times a microbatch, not ",
+                          wanted == 1 ? "once" : "never"),
+             use.blocks.front());
+      }
+    }
+  }
+
+  // The language model adds each expert layer's auxiliary loss, routing fingerprint and counts of tokens, and the last
+  // stage's loss.
+  void CheckLanguageStatistics(const Module& module, int stage, const std::map<string_view, FrameUse>& uses) {
     std::map<string_view, char> kinds;
     for (const LayerSummary& layer : module.layers) kinds[layer.frame] = layer.kind;
     int losses = 0;

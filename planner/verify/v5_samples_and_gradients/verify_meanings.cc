@@ -112,11 +112,12 @@ class RoleMeanings {
         maker = bridge->from;
         // The language model counts the rows of the bridge in its tokens, the encoder those that its images make.
         counted = part.send == part.backward ? bridge->name : bridge->from;
-        Require(op, part.sample_rows, meanings_.RowCounts(counted));
+        Require(op, part.sizes, meanings_.RowCounts(counted));
       } else {
         const Group* group = index_.group(part.group);
         if (!group) continue;
         maker = group->module;
+        if (!part.sizes.empty()) Require(op, part.sizes, meanings_.Of("image sizes"));
       }
       const Meaning made = meanings_.MadeBy(maker), carried = part.backward ? meanings_.GradientOf(made) : made;
       if (part.send) {

@@ -158,7 +158,7 @@ class RoleMicrobatches {
 
   // Over a bridge the row counts, which both ends have read, say which microbatch it is.
   void ExchangeOverBridge(const Instruction& op, const ExchangePart& part) {
-    const int microbatch = MicrobatchOf(part.sample_rows, kUnknown);
+    const int microbatch = MicrobatchOf(part.sizes, kUnknown);
     if (part.send && MicrobatchOf(part.value, microbatch) != microbatch) {
       Fail(&op, absl::StrCat("sends ", part.value, " of microbatch ", MicrobatchOf(part.value, kUnknown),
                              " with the row counts of microbatch ", microbatch));
@@ -180,10 +180,12 @@ class RoleMicrobatches {
              "V4");
       }
     }
-    sequence.push_back(part.send ? MicrobatchOf(part.value, kUnknown) : kUnknown);
+    // The image sizes of an encoder say which microbatch it receives. Otherwise the first use of the value does.
+    const int known = MicrobatchOf(part.send ? part.value : part.sizes, kUnknown);
+    sequence.push_back(known);
     if (part.send) return;
-    microbatch_of_[part.value] = kUnknown;
-    open_[part.value] = {&sequence, sequence.size() - 1};
+    microbatch_of_[part.value] = known;
+    if (known == kUnknown) open_[part.value] = {&sequence, sequence.size() - 1};
   }
 
   // The module whose ranks are at this end of the part; null: there is none.

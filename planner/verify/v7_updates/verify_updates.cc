@@ -152,7 +152,7 @@ class RoleUpdates {
     return found.front();
   }
 
-  // Loss tokens, losses and norms are summed over the world once, after everything that adds to them.
+  // Loss tokens, losses, sums of bridges and norms are summed over the world once, after everything that adds to them.
   void CheckSums() {
     const Places clip = program_.StateChangesOf({OpKind::kClipAndGate}),
                  log = program_.StateChangesOf({OpKind::kLogStep}),
@@ -160,13 +160,15 @@ class RoleUpdates {
     if (!begin.empty() && begin.front() != 0)
       Fail(begin.front(), "V5", "runs instructions before begin_step, which clears the sums");
     if (plan_.world_size > 1) {
-      integers_ = ExpectCollective({OpKind::kAllReduce, "$integers", "$integers", {}, nullptr, 2, DType::kInt64}, "V5");
+      const auto bridges = static_cast<int64_t>(plan_.bridges.size());  // each has a part in both sums
+      integers_ = ExpectCollective(
+          {OpKind::kAllReduce, "$integers", "$integers", {}, nullptr, 2 + bridges, DType::kInt64}, "V5");
       reals_ = ExpectCollective({OpKind::kAllReduce,
                                  "$reals",
                                  "$reals",
                                  {},
                                  nullptr,
-                                 2 + static_cast<int64_t>(plan_.modules.size()),
+                                 2 + bridges + static_cast<int64_t>(plan_.modules.size()),
                                  DType::kFp64},
                                 "V5");
     }
