@@ -1,18 +1,15 @@
 // The `executor` program: one rank of a run.
 #include "executor/ops/handler.h"
 #include "executor/rank/rank_main.h"
-#include "planner/plan/unsupported_features.h"
 #include "planner/verify/verify.h"
 
 namespace planwright::executor {
 namespace {
 
-// Refuses a plan that this executor cannot run, and one that breaks a rule. The compiler has verified the plan already,
-// but the file may have been changed since.
+// Refuses a plan that asks for checkpoints, which ranks do not write yet, and one that breaks a rule. The compiler has
+// verified the plan already, but the file may have been changed since.
 absl::Status CheckPlan(Plan& plan) {
-  if (const std::vector<UnsupportedFeature> lacks = UnsupportedFeatures(plan); !lacks.empty()) {
-    return absl::UnimplementedError("this version of the executor does not run " + lacks.front().what);
-  }
+  if (plan.checkpoint.every_steps > 0) return absl::UnimplementedError("ranks do not write checkpoints yet");
   const std::vector<Violation> violations = VerifyPlan(plan);
   if (violations.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError("the plan breaks rule " + violations.front().rule + ": " +

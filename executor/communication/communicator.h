@@ -64,11 +64,23 @@ class Communicator {
 
 at::Tensor AllReduce(Communicator& group, const at::Tensor& value, Reduce reduce);
 
-// The members' tensors, all of one shape, joined along `dim` in group order.
-at::Tensor AllGather(Communicator& group, const at::Tensor& value, int64_t dim);
+// How a dim is cut over a group: in consecutive parts of equal length, or zigzag (executor/zigzag.h).
+enum class Cut { kConsecutive, kZigzag };
 
-// The sum over the members, cut in equal parts along `dim`: this member's part. c10::Error if the dim cannot be cut.
-at::Tensor ReduceScatter(Communicator& group, const at::Tensor& value, int64_t dim);
+// The members' tensors, all of one shape, joined along `dim`. The dim is in order in the result.
+at::Tensor AllGather(Communicator& group, const at::Tensor& value, int64_t dim, Cut cut = Cut::kConsecutive);
+
+// The sum over the members, cut along `dim`: this member's part. c10::Error if the dim cannot be cut.
+at::Tensor ReduceScatter(Communicator& group, const at::Tensor& value, int64_t dim, Cut cut = Cut::kConsecutive);
+
+// Cuts another dim: `from_dim`, of which each member has its part, becomes whole, and `to_dim` becomes cut. One of the
+// two is `zigzag_dim`. The other consists, where it is whole, of `segments` of these sizes, each of which is cut in
+// consecutive parts. One all-to-all. c10::Error if a dim cannot be cut so.
+struct ReshardDims {
+  int64_t from_dim = 0, to_dim = 0, zigzag_dim = 0;
+  std::vector<int64_t> segments;
+};
+at::Tensor Reshard(Communicator& group, const at::Tensor& value, const ReshardDims& dims);
 
 // `counts`, i64 with size() * n elements, as rows of n: row p goes to member p. Returns [size(), n], row p from member
 // p.
@@ -78,5 +90,16 @@ at::Tensor AllToAll(Communicator& group, const at::Tensor& counts);
 // of rows (one expert rank has several experts).
 at::Tensor AllToAllV(Communicator& group, const at::Tensor& rows, const at::Tensor& send_counts,
                      const at::Tensor& receive_counts);
+
+// The two below: members may have different numbers of rows (dim 0), also none. `counts` as in AllToAllV: those of all
+// members, the same on every member. They are made from sends and receives: the backends' own kinds need equal parts.
+// A member then sends no row that nobody needs, and members without rows send nothing.
+
+// The members' rows, joined in group order.
+at::Tensor AllGatherV(Communicator& group, const at::Tensor& rows, const at::Tensor& counts);
+
+// `value` has the rows of all members in group order. Returns the sum over the members of this member's rows. Terms are
+// added in group order, wherever the rows belong: no run differs in a rounding. bf16 is added in fp32 and rounded once.
+at::Tensor ReduceScatterV(Communicator& group, const at::Tensor& value, const at::Tensor& counts);
 
 }  // namespace planwright::executor

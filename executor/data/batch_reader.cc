@@ -1,10 +1,13 @@
 #include "executor/data/batch_reader.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <array>
 
 #include "executor/tensors.h"
+#include "planner/plan/image_bands.h"
 
 namespace planwright::executor {
 namespace {
@@ -42,14 +45,29 @@ const Sample& BatchReader::Get(int64_t number) {
   return cache_[number] = *std::move(sample);
 }
 
-at::Tensor BatchReader::SampleRows(const LaneSamples& lane) {
+size_t BatchReader::EncoderOf(std::string_view module) const {
+  const EncoderData* encoder = data_.FindEncoder(module);
+  TORCH_CHECK(encoder != nullptr, "module ", module, " sees no images");
+  return static_cast<size_t>(encoder - data_.encoders.data());
+}
+
+at::Tensor BatchReader::SampleRows(const LaneSamples& lane, size_t encoder) {
   at::Tensor rows = HostIntegers({lane.end - lane.first});
   for (int64_t i = lane.first; i < lane.end; ++i) {
     int64_t count = 0;
-    for (const Image& image : Get(i).images) count += ImageTokens(data_, image);
+    for (const Image& image : Get(i).images[encoder]) count += ImageTokens(data_.encoders[encoder], image);
     rows.data_ptr<int64_t>()[i - lane.first] = count;
   }
   return rows;
+}
+
+at::Tensor BatchReader::DocumentEnds(const LaneSamples& lane) {
+  // One list for a microbatch; the planner sees to it that a lane has one sample (PW0604).
+  TORCH_CHECK(lane.end - lane.first == 1, "packed documents of ", lane.end - lane.first, " samples in one microbatch");
+  const std::vector<int64_t>& ends = Get(lane.first).document_ends;
+  at::Tensor result = HostIntegers({static_cast<int64_t>(ends.size())});
+  std::copy(ends.begin(), ends.end(), result.data_ptr<int64_t>());
+  return result;
 }
 
 Tensors BatchReader::ReadTokens(const CallContext& call, at::Device device, at::ScalarType dtype) {
@@ -67,34 +85,68 @@ Tensors BatchReader::ReadTokens(const CallContext& call, at::Device device, at::
     counted += std::count(sample.loss_mask.begin(), sample.loss_mask.end(), 1.0);
   }
   loss_tokens.data_ptr<int64_t>()[0] = counted;
-  return {ToDevice(tokens, device), ToDevice(labels, device), ToDevice(mask.to(dtype), device),
-          ToDevice(loss_tokens, device), SampleRows(lane)};
+  Tensors read = {ToDevice(tokens, device), ToDevice(labels, device), ToDevice(mask.to(dtype), device),
+                  ToDevice(loss_tokens, device)};
+  for (size_t encoder = 0; encoder < data_.encoders.size(); ++encoder) read.push_back(SampleRows(lane, encoder));
+  if (data_.encoders.empty()) read.push_back(at::zeros({samples}, at::TensorOptions().dtype(at::kLong)));
+  if (data_.packed_documents) read.push_back(DocumentEnds(lane));
+  return read;
+}
+
+at::Tensor BatchReader::ImageGrid(const LaneSamples& lane, size_t encoder) {
+  std::vector<int64_t> sizes;
+  for (int64_t i = lane.first; i < lane.end; ++i) {
+    for (const Image& image : Get(i).images[encoder]) sizes.insert(sizes.end(), {image.rows, image.cols});
+  }
+  at::Tensor grid = HostIntegers({static_cast<int64_t>(sizes.size()) / 2, 2});
+  std::copy(sizes.begin(), sizes.end(), grid.data_ptr<int64_t>());
+  return grid;
+}
+
+Tensors BatchReader::ReadImageSizes(const CallContext& call) {
+  const LaneSamples lane = call.lane_samples();
+  const size_t encoder = EncoderOf(call.module->name);
+  return {ImageGrid(lane, encoder), SampleRows(lane, encoder)};
 }
 
 Tensors BatchReader::ReadImages(const CallContext& call, at::Device device, at::ScalarType dtype) {
   const LaneSamples lane = call.lane_samples();
-  const int64_t values = 3 * data_.patch * data_.patch;
-  int64_t patches = 0, images = 0;
-  for (int64_t i = lane.first; i < lane.end; ++i) {
-    for (const Image& image : Get(i).images) ++images, patches += image.rows * image.cols;
+  const size_t encoder = EncoderOf(call.module->name);
+  const EncoderData& seen = data_.encoders[encoder];
+  const int64_t values = 3 * seen.patch * seen.patch;
+  const at::Tensor grid = ImageGrid(lane, encoder);
+  std::vector<std::array<int64_t, 2>> grids;
+  for (int64_t i = 0; i < grid.size(0); ++i) {
+    const int64_t *size = grid.const_data_ptr<int64_t>() + 2 * i, factor = call.cp > 1 ? seen.pixel_shuffle : 1;
+    TORCH_CHECK(size[0] % factor == 0 && size[1] % factor == 0, "image ", i, " of a lane has ", size[0], " x ", size[1],
+                " patches, which pixel_shuffle ", factor, " does not divide");
+    grids.push_back({size[0], size[1]});
   }
+  const std::vector<ImageRows> mine = DealBands(grids, seen.pixel_shuffle, call.cp).at(call.cp_rank);
+  int64_t patches = 0;
+  for (const ImageRows& rows : mine) patches += rows.count * grids[rows.image][1];
   // Collected in fp64 as the source has them, and rounded once to the dtype of the run.
   at::Tensor pixels = at::empty({patches, values}, at::TensorOptions().dtype(at::kDouble));
-  at::Tensor grid = HostIntegers({images, 2}), ids = HostIntegers({images, 2});
+  at::Tensor ids = HostIntegers({grid.size(0), 2});
   double* pixel = pixels.data_ptr<double>();
-  int64_t *next_grid = grid.data_ptr<int64_t>(), *next_id = ids.data_ptr<int64_t>();
+  int64_t* next_id = ids.data_ptr<int64_t>();
+  auto next_rows = mine.begin();
+  int64_t lane_image = 0;
   for (int64_t i = lane.first; i < lane.end; ++i) {
     int64_t index = 0;
-    for (const Image& image : Get(i).images) {
-      pixel = std::copy(image.patches.begin(), image.patches.end(), pixel);
-      *next_grid++ = image.rows;
-      *next_grid++ = image.cols;
+    for (const Image& image : Get(i).images[encoder]) {
+      if (next_rows != mine.end() && next_rows->image == lane_image) {
+        const auto rows = image.patches.begin() + next_rows->first * image.cols * values;
+        pixel = std::copy(rows, rows + next_rows->count * image.cols * values, pixel);
+        ++next_rows;
+      }
+      ++lane_image;
       *next_id++ = i;
       *next_id++ = index++;
     }
   }
   // Sizes and numbers of images stay on the host: handlers plan their work by them, and must not wait for the device.
-  return {ToDevice(pixels.to(dtype), device), grid, ids, SampleRows(lane)};
+  return {ToDevice(pixels.to(dtype), device), grid, ids, SampleRows(lane, encoder)};
 }
 
 }  // namespace planwright::executor

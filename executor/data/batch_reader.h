@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string_view>
 
 #include "executor/data/sample_source.h"
 #include "executor/ops/handler.h"
@@ -20,20 +21,28 @@ class BatchReader {
   static absl::StatusOr<std::unique_ptr<BatchReader>> Open(const Plan& plan);
 
   // read_tokens, for the B samples of the lane. On `device`: tokens i64 [B,S], labels i64 [B,S], loss_mask `dtype`
-  // [B,S], and loss_tokens i64 [1], the number of positions that count. In host memory: sample_rows i64 [B], the image
-  // tokens of each sample.
+  // [B,S], and loss_tokens i64 [1], the number of positions that count. In host memory: sample_rows i64 [B] for each
+  // encoder, the tokens that each sample has for it (without an encoder once, zeros); with packed documents also
+  // document_ends i64 [D] of the lane's one sample.
   Tensors ReadTokens(const CallContext& call, at::Device device, at::ScalarType dtype);
 
-  // read_images, for the n images of the lane. On `device`: patches `dtype` [P, 3 patch^2]. In host memory: image_grid
-  // i64 [n,2] (rows and columns of patches), image_ids i64 [n,2] (sample number, index in the sample), sample_rows
-  // i64 [samples of the lane]. Without images P and n are 0.
+  // read_images of the call's module, for the n images of the lane. On `device`: patches `dtype` [P, 3 patch^2]. In
+  // host memory: image_grid i64 [n,2] (rows and columns of patches), image_ids i64 [n,2] (sample number, index in the
+  // sample), sample_rows i64 [samples of the lane]. Without images P and n are 0. With cp the patches are those of this
+  // rank's part (planner/plan/image_bands.h); the rest is of the whole lane.
   Tensors ReadImages(const CallContext& call, at::Device device, at::ScalarType dtype);
+
+  // read_image_sizes of the call's module: image_grid and sample_rows, as read_images gives them.
+  Tensors ReadImageSizes(const CallContext& call);
 
  private:
   BatchReader(const Plan& plan, std::unique_ptr<SampleSource> source);
 
   const Sample& Get(int64_t number);
-  at::Tensor SampleRows(const LaneSamples& lane);
+  size_t EncoderOf(std::string_view module) const;  // index in DataPlan::encoders
+  at::Tensor SampleRows(const LaneSamples& lane, size_t encoder);
+  at::Tensor ImageGrid(const LaneSamples& lane, size_t encoder);
+  at::Tensor DocumentEnds(const LaneSamples& lane);
 
   const DataPlan data_;
   const int64_t length_;

@@ -67,9 +67,9 @@ absl::StatusOr<PatchGrid> DynamicResolution(int64_t height, int64_t width, int64
   cols = ToMultiple(cols, rows, pixel_shuffle, max_patches);
   // A side of one factor is never rounded down further, so a thin image can still have too many patches.
   if (rows * cols > max_patches) {
-    return absl::InvalidArgumentError(absl::StrCat("an image of ", width, " by ", height,
-                                                   " pixels is too thin for at most ", max_patches, " patches of ",
-                                                   patch, " pixels"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("an image of ", width, " by ", height, " pixels is too thin for at most ", max_patches,
+                     " patches of ", patch, " pixels, with sides that pixel_shuffle ", pixel_shuffle, " divides"));
   }
   return PatchGrid{rows, cols};
 }

@@ -7,6 +7,7 @@
 
 #include "executor/data/sample_source.h"
 #include "executor/random/philox.h"
+#include "planner/plan/sample_images.h"
 
 namespace planwright::executor {
 namespace {
@@ -21,25 +22,29 @@ int64_t Choose(const Philox& draws, int64_t index, int64_t count) {
 class MockSource : public SampleSource {
  public:
   explicit MockSource(const Plan& plan)
-      : data_(plan.data), length_(plan.budget.sequence_length),
-        pad_(data_.image_token == data_.vocabulary - 1 ? data_.vocabulary - 2 : data_.vocabulary - 1),
-        patch_values_(3 * data_.patch * data_.patch), counts_(data_.seed, "mock.image_count"),
+      : data_(plan.data), length_(plan.budget.sequence_length), taken_(ImageTokenIds(plan.data)),
+        pad_(PadToken(taken_, data_.vocabulary)), counts_(data_.seed, "mock.image_count"),
         grids_(data_.seed, "mock.image_grid"), classes_(data_.seed, "mock.class"), text_(data_.seed, "mock.text"),
         patterns_(data_.seed, "mock.pattern"), noise_(data_.seed, "mock.noise") {
     // The stride between the noise draws of two images: the size of the largest.
     for (const auto& grid : data_.image_grids) most_patches_ = std::max(most_patches_, grid[0] * grid[1]);
+    // Without an image token the pad token is the last id, which text never reaches.
+    if (!taken_.empty()) taken_.push_back(pad_);
+    std::sort(taken_.begin(), taken_.end());
   }
 
   absl::StatusOr<Sample> Get(int64_t number) override {
     Sample sample;
     std::vector<int64_t> classes;
-    if (data_.patch > 0) {
+    sample.images.resize(data_.encoders.size());
+    if (!data_.encoders.empty()) {
       // Sample n owns the draws [n * max_images, (n + 1) * max_images) of images, so no sample depends on another.
       const int64_t images = Choose(counts_, number, data_.max_images + 1);
       for (int64_t i = 0; i < images; ++i) {
         classes.push_back(ClassOf(number * data_.max_images + i));
-        sample.images.push_back(DrawImage(number * data_.max_images + i, classes.back()));
-        sample.tokens.insert(sample.tokens.end(), ImageTokens(data_, sample.images.back()), data_.image_token);
+        for (size_t e = 0; e < data_.encoders.size(); ++e) {
+          sample.images[e].push_back(DrawImage(number * data_.max_images + i, classes.back(), data_.encoders[e]));
+        }
       }
       if (images == 0) classes.push_back(data_.classes);  // text of its own, so that every sample has a loss
     } else {
@@ -47,42 +52,64 @@ class MockSource : public SampleSource {
       const int64_t texts = std::max<int64_t>(1, length_ / std::max<int64_t>(1, data_.text_tokens));
       for (int64_t i = 0; i < texts; ++i) classes.push_back(ClassOf(number * texts + i));
     }
-    for (int64_t image_class : classes) {
-      for (int64_t i = 0; i < data_.text_tokens; ++i) sample.tokens.push_back(TextToken(image_class, i));
+    // All images before all texts: a text sees every image. As documents of their own, each image stands before its own
+    // text.
+    if (!data_.packed_documents) {
+      for (size_t i = 0; i < ImagesOf(sample); ++i) AppendImage(i, sample);
     }
-    sample.tokens.resize(length_, pad_);
-    SetLabels(data_.image_token, pad_, sample);
+    for (size_t i = 0; i < classes.size(); ++i) {
+      if (data_.packed_documents && i < ImagesOf(sample)) AppendImage(i, sample);
+      for (int64_t k = 0; k < data_.text_tokens; ++k) sample.tokens.push_back(TextToken(classes[i], k));
+      EndDocument(data_, sample);
+    }
+    FinishSample(data_, length_, pad_, sample);
     return sample;
   }
 
  private:
+  static size_t ImagesOf(const Sample& sample) { return sample.images.empty() ? 0 : sample.images[0].size(); }
+
+  // Every encoder sees the image; its tokens for the first encoder come first.
+  void AppendImage(size_t index, Sample& sample) const {
+    for (size_t e = 0; e < data_.encoders.size(); ++e) {
+      const EncoderData& encoder = data_.encoders[e];
+      sample.tokens.insert(sample.tokens.end(), ImageTokens(encoder, sample.images[e][index]), encoder.token);
+    }
+  }
+
   int64_t ClassOf(int64_t index) const { return Choose(classes_, index, data_.classes); }
 
-  // Any token id except the image token (if there is one) and the pad token.
+  // The largest id that stands for no image.
+  static int64_t PadToken(const std::vector<int64_t>& taken, int64_t vocabulary) {
+    int64_t pad = vocabulary - 1;
+    while (std::find(taken.begin(), taken.end(), pad) != taken.end()) --pad;
+    return pad;
+  }
+
+  // Any token id except image tokens and the pad token.
   int64_t TextToken(int64_t image_class, int64_t position) const {
-    const bool images = data_.image_token >= 0;
-    int64_t token = Choose(text_, image_class * data_.text_tokens + position, data_.vocabulary - (images ? 2 : 1));
-    if (!images) return token;  // pad is the last id
-    // Skip the two ids, the smaller one first.
-    for (int64_t taken : {std::min(data_.image_token, pad_), std::max(data_.image_token, pad_)})
-      token += token >= taken;
+    const int64_t ids = data_.vocabulary - std::max<int64_t>(1, static_cast<int64_t>(taken_.size()));
+    int64_t token = Choose(text_, image_class * data_.text_tokens + position, ids);
+    for (int64_t taken : taken_) token += token >= taken;  // skips the ids, the smallest first
     return token;
   }
 
-  Image DrawImage(int64_t index, int64_t image_class) const {
+  Image DrawImage(int64_t index, int64_t image_class, const EncoderData& encoder) const {
     const std::vector<int64_t>& grid = data_.image_grids[Choose(grids_, index, data_.image_grids.size())];
     Image image{grid[0], grid[1], {}};
-    const int64_t values = grid[0] * grid[1] * patch_values_, first = index * most_patches_ * patch_values_;
-    std::vector<double> pattern(patch_values_);
-    for (int64_t i = 0; i < patch_values_; ++i) pattern[i] = patterns_.Normal(image_class * patch_values_ + i);
+    const int64_t of_patch = 3 * encoder.patch * encoder.patch;
+    const int64_t values = grid[0] * grid[1] * of_patch, first = index * most_patches_ * of_patch;
+    std::vector<double> pattern(of_patch);
+    for (int64_t i = 0; i < of_patch; ++i) pattern[i] = patterns_.Normal(image_class * of_patch + i);
     image.patches.resize(values);
-    for (int64_t i = 0; i < values; ++i)
-      image.patches[i] = pattern[i % patch_values_] + kNoise * noise_.Normal(first + i);
+    for (int64_t i = 0; i < values; ++i) image.patches[i] = pattern[i % of_patch] + kNoise * noise_.Normal(first + i);
     return image;
   }
 
   const DataPlan data_;
-  const int64_t length_, pad_, patch_values_;
+  const int64_t length_;
+  std::vector<int64_t> taken_;  // ids that no text has, ascending
+  const int64_t pad_;
   const Philox counts_, grids_, classes_, text_, patterns_, noise_;
   int64_t most_patches_ = 0;
 };
@@ -91,15 +118,14 @@ class MockSource : public SampleSource {
 
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenMock(const Plan& plan) {
   const DataPlan& data = plan.data;
-  const bool images = data.image_token >= 0;
-  if (data.vocabulary < (images ? 3 : 2)) {
+  if (data.vocabulary < MockVocabulary(data)) {
     return absl::InvalidArgumentError(
-        images ? "mock data with images needs a vocabulary of at least 3: image, pad and text"
-               : "mock data needs a vocabulary of at least 2: pad and text");
+        absl::StrCat("mock data needs a vocabulary of at least ", MockVocabulary(data),
+                     data.image_token >= 0 ? ": images, pad and text" : ": pad and text"));
   }
   if (data.classes < 1 || data.text_tokens < 1)
     return absl::InvalidArgumentError("mock data needs at least one class and one text token");
-  if (data.patch > 0 && data.max_images > 0 && data.image_grids.empty()) {
+  if (!data.encoders.empty() && data.max_images > 0 && data.image_grids.empty()) {
     return absl::InvalidArgumentError("mock data for an encoder needs image_grids");
   }
   return std::make_unique<MockSource>(plan);

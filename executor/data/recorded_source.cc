@@ -1,10 +1,13 @@
 // The recorded source (docs/training/data.md#recorded): the rows of a safetensors batch with token_ids, labels,
-// loss_mask [samples, sequence]; with an encoder also patches [all patches, 3 patch^2], image_grid [images, 2] and
-// images_per_sample [samples]. Sample n is row n mod samples. The file is checked as a whole before the first step.
+// loss_mask [samples, sequence]; with an encoder also images_per_sample [samples], patches [all patches, 3 patch^2] and
+// image_grid [images, 2]; with several encoders the last two for each of them, as MODULE.patches; with packed documents
+// also, if it has them, document_ends [documents] and documents_per_sample [samples]. Sample n is row n mod samples.
+// The file is checked as a whole before the first step.
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "executor/data/sample_source.h"
 #include "planner/run_files/safetensors.h"
@@ -79,14 +82,52 @@ class RecordedSource : public SampleSource {
       sample.labels.assign(labels->begin() + begin, labels->begin() + end);
       sample.loss_mask.assign(mask->begin() + begin, mask->begin() + end);
     }
-    return plan.data.patch > 0 ? ReadImages(plan.data, file) : absl::OkStatus();
+    if (plan.data.packed_documents) {
+      if (absl::Status status = ReadDocuments(length, file); !status.ok()) return status;
+    }
+    for (const EncoderData& encoder : plan.data.encoders) {
+      // With several encoders, what one of them sees has its module's name in front.
+      const std::string prefix = plan.data.encoders.size() > 1 ? encoder.module + "." : "";
+      if (absl::Status status = ReadImages(encoder, prefix, file); !status.ok()) return status;
+    }
+    return absl::OkStatus();
   }
 
   absl::StatusOr<Sample> Get(int64_t number) override { return samples_[number % samples_.size()]; }
 
  private:
-  absl::Status ReadImages(const DataPlan& data, const SafetensorsFile& file) {
-    const int64_t values = 3 * data.patch * data.patch, side = data.max_image / data.patch;
+  // A file without documents has one in each row.
+  absl::Status ReadDocuments(int64_t length, const SafetensorsFile& file) {
+    if (!file.tensors().contains("document_ends")) {
+      for (Sample& sample : samples_) sample.document_ends = {length};
+      return absl::OkStatus();
+    }
+    const auto per_sample = Integers(file, "documents_per_sample", {static_cast<int64_t>(samples_.size())});
+    if (!per_sample.ok()) return per_sample.status();
+    int64_t documents = 0;
+    for (int64_t count : *per_sample) {
+      if (count < 1 || count > length) return TensorError(file, "documents_per_sample", "has a count out of range");
+      documents += count;
+    }
+    const auto ends = Integers(file, "document_ends", {documents});
+    if (!ends.ok()) return ends.status();
+    auto next = ends->begin();
+    for (size_t row = 0; row < samples_.size(); ++row) {
+      std::vector<int64_t>& own = samples_[row].document_ends;
+      own.assign(next, next + (*per_sample)[row]);
+      next += (*per_sample)[row];
+      if (own.front() < 1 || own.back() != length ||
+          std::adjacent_find(own.begin(), own.end(), std::greater_equal<>()) != own.end()) {
+        return TensorError(file, "document_ends",
+                           absl::StrCat("of row ", row, " do not ascend from above 0 to the sequence length ", length));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadImages(const EncoderData& encoder, const std::string& prefix, const SafetensorsFile& file) {
+    const std::string grids = prefix + "image_grid", pixels_of = prefix + "patches";
+    const int64_t values = 3 * encoder.patch * encoder.patch, side = encoder.side();
     const auto per_sample = Integers(file, "images_per_sample", {static_cast<int64_t>(samples_.size())});
     if (!per_sample.ok()) return per_sample.status();
     int64_t images = 0;
@@ -95,33 +136,34 @@ class RecordedSource : public SampleSource {
       if (count < 0 || count > INT32_MAX) return TensorError(file, "images_per_sample", "has a count out of range");
       images += count;
     }
-    const auto grid = Integers(file, "image_grid", {images, 2});
+    const auto grid = Integers(file, grids, {images, 2});
     if (!grid.ok()) return grid.status();
     int64_t patches = 0;
     for (int64_t size : *grid) {
-      if (size < 1 || size > side || size % data.pixel_shuffle != 0) {
-        return TensorError(file, "image_grid",
+      if (size < 1 || size > side || size % encoder.pixel_shuffle != 0) {
+        return TensorError(file, grids,
                            absl::StrCat("has a side of ", size, " patches; the encoder takes multiples of ",
-                                        data.pixel_shuffle, " up to ", side));
+                                        encoder.pixel_shuffle, " up to ", side));
       }
     }
     for (int64_t i = 0; i < images; ++i) patches += (*grid)[2 * i] * (*grid)[2 * i + 1];
-    const auto pixels = Reals(file, "patches", {patches, values});
+    const auto pixels = Reals(file, pixels_of, {patches, values});
     if (!pixels.ok()) return pixels.status();
     // Images of all samples lie one after another; each sample must have as many image tokens as its images need.
     auto next = pixels->begin();
     int64_t image = 0;
     for (size_t row = 0; row < samples_.size(); ++row) {
+      std::vector<Image>& seen = samples_[row].images.emplace_back();
       int64_t wanted = 0;
       for (int64_t i = 0; i < (*per_sample)[row]; ++i, ++image) {
         const int64_t rows = (*grid)[2 * image], cols = (*grid)[2 * image + 1];
         const auto end = next + rows * cols * values;
-        samples_[row].images.push_back({rows, cols, {next, end}});
+        seen.push_back({rows, cols, {next, end}});
         next = end;
-        wanted += ImageTokens(data, samples_[row].images.back());
+        wanted += ImageTokens(encoder, seen.back());
       }
       const auto& tokens = samples_[row].tokens;
-      const int64_t places = std::count(tokens.begin(), tokens.end(), data.image_token);
+      const int64_t places = std::count(tokens.begin(), tokens.end(), encoder.token);
       if (places != wanted) {
         return TensorError(file, "token_ids",
                            absl::StrCat("row ", row, " has ", places, " image tokens, but its images need ", wanted));

@@ -22,7 +22,11 @@ struct Image {
 struct Sample {
   std::vector<int64_t> tokens, labels;  // [sequence_length]
   std::vector<double> loss_mask;        // 1 where the position counts in the loss
-  std::vector<Image> images;            // in the order of their tokens
+  // What each encoder sees of the sample's images, by DataPlan::encoders; each list in the order of the images.
+  std::vector<std::vector<Image>> images;
+  // With packed documents (docs/training/data.md#packed-documents): where each document ends, ascending; the last is
+  // sequence_length. Else empty.
+  std::vector<int64_t> document_ends;
 };
 
 class SampleSource {
@@ -41,14 +45,18 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenMock(const Plan& plan);
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenRecorded(const Plan& plan);
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenWebdataset(const Plan& plan);
 
-// Tokens that an image takes in the sequence: its patches divided by pixel_shuffle^2.
-int64_t ImageTokens(const DataPlan& data, const Image& image);
+// Tokens that an image takes in the sequence for one encoder: its patches divided by pixel_shuffle^2.
+int64_t ImageTokens(const EncoderData& encoder, const Image& image);
 
 // A path of a recipe: absolute, or relative to `base`, the folder of the recipe.
 std::string ResolvePath(const std::string& base, const std::string& path);
 
-// Sets labels and loss mask of a sample from its tokens. The label of a position is the next token; that of the last
-// position is the pad token. A position counts if its label is neither the image token nor the pad token.
-void SetLabels(int64_t image_token, int64_t pad_token, Sample& sample);
+// The tokens of a document of the sample are complete. Does nothing without packed documents.
+void EndDocument(const DataPlan& data, Sample& sample);
+
+// Makes a whole sample from its tokens: fills the sequence with pad tokens, which are a document of their own, and sets
+// labels and loss mask. The label of a position is the next token of its document; that of the document's last position
+// is the pad token. A position counts if its label is neither an image token nor the pad token.
+void FinishSample(const DataPlan& data, int64_t sequence_length, int64_t pad_token, Sample& sample);
 
 }  // namespace planwright::executor

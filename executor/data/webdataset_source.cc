@@ -1,7 +1,7 @@
 // The webdataset source (docs/training/data.md#webdataset): documents in tar shards. Members NAME.png and NAME.txt next
 // to each other are one document: the tokens of its image, the bytes of its text as tokens, and the end token. Without
-// an encoder images are left out. All headers are read when the source is opened; images are decoded when a sample is
-// read.
+// an encoder images are left out; there is at most one encoder, as the tokenizer has one image token. All headers are
+// read when the source is opened; images are decoded when a sample is read.
 #include <absl/strings/str_cat.h>
 
 #include <optional>
@@ -61,14 +61,13 @@ class WebdatasetSource : public SampleSource {
 
   absl::StatusOr<Sample> Get(int64_t number) override {
     Sample sample;
+    sample.images.resize(data_.encoders.size());
     for (int64_t index : packer_->Documents(number)) {
       const Document& document = documents_[index];
       if (absl::Status status = Append(document, sample); !status.ok())
         return InDocument(shards_[document.shard], document.name, status);
     }
-    // What the documents leave free is padding, which does not count in the loss.
-    sample.tokens.resize(length_, data_.pad_token);
-    SetLabels(data_.image_token, data_.pad_token, sample);
+    FinishSample(data_, length_, data_.pad_token, sample);
     return sample;
   }
 
@@ -97,7 +96,7 @@ class WebdatasetSource : public SampleSource {
   }
 
   absl::Status Measure(Document& document) const {
-    if (data_.patch == 0) document.image.reset();
+    if (data_.encoders.empty()) document.image.reset();
     // The end token, and one token for each byte of text.
     document.tokens = 1 + (document.text ? document.text->bytes : 0);
     if (document.image) {
@@ -106,17 +105,18 @@ class WebdatasetSource : public SampleSource {
       if (!header.ok()) return header.status();
       const absl::StatusOr<PngSize> size = ReadPngSize(*header);
       if (!size.ok()) return size.status();
+      const EncoderData& encoder = data_.encoders.front();
       const absl::StatusOr<PatchGrid> grid = DynamicResolution(
-          size->height, size->width, data_.patch, data_.min_patches, data_.max_patches, data_.pixel_shuffle);
+          size->height, size->width, encoder.patch, data_.min_patches, data_.max_patches, encoder.pixel_shuffle);
       if (!grid.ok()) return grid.status();
-      const int64_t side = data_.max_image / data_.patch;
+      const int64_t side = encoder.side();
       if (grid->rows > side || grid->cols > side) {
         return absl::InvalidArgumentError(
             absl::StrCat("its image of ", size->width, " by ", size->height, " pixels becomes ", grid->rows, " by ",
                          grid->cols, " patches; the encoder's max_image allows ", side, " on a side"));
       }
       document.grid = *grid;
-      document.tokens += grid->rows * grid->cols / (data_.pixel_shuffle * data_.pixel_shuffle);
+      document.tokens += encoder.TokensOf(grid->rows * grid->cols);
     }
     if (document.tokens > length_) {
       return absl::InvalidArgumentError(
@@ -132,8 +132,10 @@ class WebdatasetSource : public SampleSource {
       if (!file.ok()) return file.status();
       const absl::StatusOr<Pixels> pixels = DecodePng(*file);
       if (!pixels.ok()) return pixels.status();
-      sample.images.push_back(MakePatches(*pixels, document.grid, data_.patch));
-      sample.tokens.insert(sample.tokens.end(), ImageTokens(data_, sample.images.back()), data_.image_token);
+      const EncoderData& encoder = data_.encoders.front();
+      std::vector<Image>& images = sample.images.front();
+      images.push_back(MakePatches(*pixels, document.grid, encoder.patch));
+      sample.tokens.insert(sample.tokens.end(), ImageTokens(encoder, images.back()), encoder.token);
     }
     if (document.text) {
       const absl::StatusOr<std::string> text = shard.Read(*document.text);
@@ -141,6 +143,7 @@ class WebdatasetSource : public SampleSource {
       for (unsigned char byte : *text) sample.tokens.push_back(byte);
     }
     sample.tokens.push_back(data_.end_token);
+    EndDocument(data_, sample);
     return absl::OkStatus();
   }
 

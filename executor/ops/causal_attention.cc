@@ -4,14 +4,19 @@
 //   causal_attention        qkv [S,B,(q+2kv)d], columns [all q | all k | all v] -> a [S,B,q d], lse [B,q,S]
 //   causal_attention_grad   da, qkv, a, lse -> dqkv
 //
+// With cp, S is this rank's zigzag part of the sequence of T positions, and keys and values are those of all:
+//
+//   causal_attention        q [S,B,q d], kv [T,B,2 kv d] -> a, lse
+//   causal_attention_grad   da, q, kv, a, lse -> dq, dkv [T,B,2 kv d], the term of this rank's queries
+//
+// With packed documents document_ends is the last input, and a query sees the keys of its own document only.
+//
 // The plain form computes an exact softmax in fp32 (fp64 for fp64). It works through strips of queries, so that only a
 // strip of the score matrix exists at a time. On GPUs bf16 goes through LibTorch's flash kernel instead; a test
-// compares it with the plain form. a and dqkv have the dtype of qkv. lse, the log of the sum of exponentials of each
-// row of scores, is fp32 (fp64). The backward reads qkv, a and lse, and computes the probabilities again: exp(score -
-// lse) (docs/model/attention.md#backward).
+// compares it with the plain form. Results have the dtype of q. lse, the log of the sum of exponentials of each row of
+// scores, is fp32 (fp64). The backward reads q, k, v, a and lse, and computes the probabilities again: exp(score - lse)
+// (docs/model/attention.md#backward).
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/_flash_attention_backward.h>
-#include <ATen/ops/_flash_attention_forward.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
@@ -19,9 +24,11 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "executor/ops/flash_attention.h"
 #include "executor/ops/handler.h"
 #include "executor/ops/tensor_math.h"
 
@@ -30,135 +37,158 @@ namespace {
 
 constexpr int64_t kQueriesPerStrip = 256;
 
-struct AttentionSizes {
-  int64_t S, B, q, kv, r, d;  // r = q / kv query heads share one key head
+// What both operations read.
+struct AttentionInputs {
+  int64_t q_heads, kv_heads, group, head_dim;  // group query heads share one key head
+  at::Tensor q, k, v;                          // [positions,B,heads * head_dim], as they came
+  std::vector<QueryChunk> chunks;
   double scale;
-  AttentionSizes(const ComputeContext& context, const at::Tensor& qkv)
-      : S(qkv.size(0)), B(qkv.size(1)), q(context.instruction.integer("q_heads")),
-        kv(context.instruction.integer("kv_heads")), r(q / kv), d(context.instruction.integer("head_dim")),
-        scale(1 / std::sqrt(static_cast<double>(d))) {
-    TORCH_CHECK(q % kv == 0 && qkv.size(2) == (q + 2 * kv) * d, "qkv has width ", qkv.size(2), ", expected that of ", q,
-                " query and 2 * ", kv, " key and value heads of ", d);
+
+  // `place`: of q (or qkv) among the inputs. `between`: how many inputs follow these before document_ends.
+  AttentionInputs(const ComputeContext& context, size_t place, size_t between)
+      : q_heads(context.instruction.integer("q_heads")), kv_heads(context.instruction.integer("kv_heads")),
+        group(q_heads / kv_heads), head_dim(context.instruction.integer("head_dim")),
+        scale(1 / std::sqrt(static_cast<double>(head_dim))) {
+    const bool over_cp = context.instruction.over_cp();
+    const int64_t queries = q_heads * head_dim, keys = kv_heads * head_dim;
+    const at::Tensor &first = context.inputs[place], &second = context.inputs[place + (over_cp ? 1 : 0)];
+    const int64_t before = over_cp ? 0 : queries;  // columns of the second before the keys
+    TORCH_CHECK(q_heads % kv_heads == 0 && second.size(2) == before + 2 * keys && first.size(2) >= queries,
+                "inputs of ", first.sizes(), " and ", second.sizes(), " for ", q_heads, " query and 2 * ", kv_heads,
+                " key and value heads of ", head_dim);
+    q = first.narrow(2, 0, queries);
+    k = second.narrow(2, before, keys);
+    v = second.narrow(2, before + keys, keys);
+    const size_t ends = place + (over_cp ? 2 : 1) + between;
+    chunks = QueryChunks(context, q.size(0), context.inputs.size() > ends ? &context.inputs[ends] : nullptr);
   }
+
+  int64_t samples() const { return q.size(1); }
 };
 
-// [S,B,kv*r*d] <-> [B,kv,r,S,d]
-at::Tensor QueryHeads(const AttentionSizes& h, const at::Tensor& x) {
-  return Wide(x).reshape({h.S, h.B, h.kv, h.r, h.d}).permute({1, 2, 3, 0, 4}).contiguous();
+// [S,B,kv*group*d] <-> [B,kv,group,S,d]
+at::Tensor QueryHeads(const AttentionInputs& in, const at::Tensor& x) {
+  return Wide(x)
+      .reshape({x.size(0), x.size(1), in.kv_heads, in.group, in.head_dim})
+      .permute({1, 2, 3, 0, 4})
+      .contiguous();
 }
-at::Tensor FromQueryHeads(const AttentionSizes& h, const at::Tensor& x) {
-  return x.permute({3, 0, 1, 2, 4}).reshape({h.S, h.B, h.q * h.d});
-}
-
-// [S,B,kv*d] <-> [B,kv,S,d]
-at::Tensor KeyHeads(const AttentionSizes& h, const at::Tensor& x) {
-  return Wide(x).reshape({h.S, h.B, h.kv, h.d}).permute({1, 2, 0, 3}).contiguous();
-}
-at::Tensor FromKeyHeads(const AttentionSizes& h, const at::Tensor& x) {
-  return x.permute({2, 0, 1, 3}).reshape({h.S, h.B, h.kv * h.d});
+at::Tensor FromQueryHeads(const AttentionInputs& in, const at::Tensor& x) {
+  return x.permute({3, 0, 1, 2, 4}).reshape({x.size(3), x.size(0), in.q_heads * in.head_dim});
 }
 
-// q [B,kv,r,S,d], k and v [B,kv,S,d], all wide.
-struct QueryKeyValue {
+// [T,B,kv*d] <-> [B,kv,T,d]
+at::Tensor KeyHeads(const AttentionInputs& in, const at::Tensor& x) {
+  return Wide(x).reshape({x.size(0), x.size(1), in.kv_heads, in.head_dim}).permute({1, 2, 0, 3}).contiguous();
+}
+at::Tensor FromKeyHeads(const at::Tensor& x) {
+  return x.permute({2, 0, 1, 3}).reshape({x.size(2), x.size(0), x.size(1) * x.size(3)});
+}
+
+// q [B,kv,group,S,d], k and v [B,kv,T,d], all wide.
+struct Heads {
   at::Tensor q, k, v;
-  QueryKeyValue(const AttentionSizes& h, const at::Tensor& qkv)
-      : q(QueryHeads(h, qkv.narrow(2, 0, h.q * h.d))), k(KeyHeads(h, qkv.narrow(2, h.q * h.d, h.kv * h.d))),
-        v(KeyHeads(h, qkv.narrow(2, (h.q + h.kv) * h.d, h.kv * h.d))) {}
+  explicit Heads(const AttentionInputs& in) : q(QueryHeads(in, in.q)), k(KeyHeads(in, in.k)), v(KeyHeads(in, in.v)) {}
 };
 
-// The queries [first, end) and the keys that they may see, [0, end). The r heads that share a key are rows of one
-// matrix product, so keys and values are never repeated.
+// A few queries and the keys that they may see. The heads that share a key are rows of one matrix product, so keys and
+// values are never repeated.
 struct QueryStrip {
-  const AttentionSizes& h;
-  int64_t first, end;
-  int64_t length() const { return end - first; }
-  at::Tensor queries(const at::Tensor& x) const {  // [B,kv,r,S,w] -> [B,kv,r*length,w]
-    return x.narrow(3, first, length()).reshape({h.B, h.kv, h.r * length(), x.size(4)});
+  const AttentionInputs& in;
+  QuerySpan span;
+  at::Tensor queries(const at::Tensor& x) const {  // [B,kv,group,S,w] -> [B,kv,group*length,w]
+    return x.narrow(3, span.first, span.length).reshape({x.size(0), in.kv_heads, in.group * span.length, x.size(4)});
   }
-  at::Tensor keys(const at::Tensor& x) const { return x.narrow(2, 0, end); }
-  at::Tensor heads(const at::Tensor& x) const { return x.view({h.B, h.kv, h.r, length(), x.size(-1)}); }
-  // Scaled scores [B,kv,r*length,end]; minus infinity where the key comes after the query.
-  at::Tensor scores(const QueryKeyValue& split) const {
-    at::Tensor s = at::matmul(queries(split.q), keys(split.k).transpose(2, 3)).mul_(h.scale);
-    const at::Tensor key = at::arange(end, s.options().dtype(at::kLong));
-    const at::Tensor later = key > key.narrow(0, first, length()).unsqueeze(-1);
-    heads(s).masked_fill_(later, -std::numeric_limits<double>::infinity());
+  at::Tensor keys(const at::Tensor& x) const { return x.narrow(2, span.keys_first, span.keys); }
+  at::Tensor heads(const at::Tensor& x) const {
+    return x.view({x.size(0), in.kv_heads, in.group, span.length, x.size(-1)});
+  }
+  // Scaled scores [B,kv,group*length,keys]; minus infinity where the key comes after the query.
+  at::Tensor scores(const Heads& split) const {
+    at::Tensor s = at::matmul(queries(split.q), keys(split.k).transpose(2, 3)).mul_(in.scale);
+    const at::Tensor key = at::arange(span.keys, s.options().dtype(at::kLong));
+    const at::Tensor own = key.narrow(0, span.keys - span.length, span.length);  // each query's own position
+    heads(s).masked_fill_(key > own.unsqueeze(-1), -std::numeric_limits<double>::infinity());
     return s;
   }
 };
 
 template <typename Work>
-void ForStrips(const AttentionSizes& h, Work work) {
-  for (int64_t first = 0; first < h.S; first += kQueriesPerStrip)
-    work(QueryStrip{h, first, std::min(first + kQueriesPerStrip, h.S)});
+void ForStrips(const AttentionInputs& in, Work work) {
+  for (const QueryChunk& chunk : in.chunks) {
+    for (const QuerySpan& span : chunk.spans) {
+      for (int64_t from = 0; from < span.length; from += kQueriesPerStrip)
+        work(QueryStrip{in, PartOf(span, from, std::min(from + kQueriesPerStrip, span.length))});
+    }
+  }
 }
 
-bool TakesFlash(const at::Tensor& qkv) { return qkv.is_cuda() && qkv.scalar_type() == at::kBFloat16; }
+bool TakesFlash(const at::Tensor& q) { return q.is_cuda() && q.scalar_type() == at::kBFloat16; }
 
-// The columns of `heads` heads from head `first`, as the flash kernel wants them: [B,S,heads,d].
-at::Tensor FlashHeads(const AttentionSizes& h, const at::Tensor& x, int64_t first, int64_t heads) {
-  return x.narrow(2, first * h.d, heads * h.d).reshape({h.S, h.B, heads, h.d}).transpose(0, 1);
+// [S,B,heads*d] <-> [B,S,heads,d]
+at::Tensor FlashHeads(const AttentionInputs& in, const at::Tensor& x) {
+  return x.reshape({x.size(0), x.size(1), x.size(2) / in.head_dim, in.head_dim}).transpose(0, 1);
 }
 at::Tensor FromFlashHeads(const at::Tensor& x) {
   const at::Tensor by_position = x.transpose(0, 1);
   return by_position.reshape({by_position.size(0), by_position.size(1), x.size(2) * x.size(3)});
 }
-
-Tensors FlashForward(const AttentionSizes& h, const at::Tensor& qkv) {
-  const auto result = at::_flash_attention_forward(
-      FlashHeads(h, qkv, 0, h.q), FlashHeads(h, qkv, h.q, h.kv), FlashHeads(h, qkv, h.q + h.kv, h.kv), {}, {}, h.S, h.S,
-      /*dropout_p=*/0, /*is_causal=*/true, /*return_debug_mask=*/false, h.scale);
-  return {FromFlashHeads(std::get<0>(result)), std::get<1>(result)};
+FlashOperands FlashOperandsOf(const AttentionInputs& in) {
+  return {FlashHeads(in, in.q), FlashHeads(in, in.k), FlashHeads(in, in.v), in.scale};
 }
 
-at::Tensor FlashBackward(const AttentionSizes& h, const at::Tensor& da, const at::Tensor& qkv, const at::Tensor& a,
-                         const at::Tensor& lse) {
-  // The kernel takes the random state of dropout, but does not read it where there is none.
-  const at::Tensor no_dropout = at::empty({2}, qkv.options().dtype(at::kUInt64));
-  const auto [dq, dk, dv] = at::_flash_attention_backward(
-      FlashHeads(h, da, 0, h.q), FlashHeads(h, qkv, 0, h.q), FlashHeads(h, qkv, h.q, h.kv),
-      FlashHeads(h, qkv, h.q + h.kv, h.kv), FlashHeads(h, a, 0, h.q), lse, {}, {}, h.S, h.S, /*dropout_p=*/0,
-      /*is_causal=*/true, no_dropout, no_dropout, h.scale);
-  return at::cat({FromFlashHeads(dq), FromFlashHeads(dk), FromFlashHeads(dv)}, 2);
+// The gradients of q, k and v as outputs: one tensor, or with cp two.
+Tensors Gradients(const ComputeContext& context, const at::Tensor& dq, const at::Tensor& dk, const at::Tensor& dv) {
+  if (context.instruction.over_cp()) return {dq, at::cat({dk, dv}, 2)};
+  return {at::cat({dq, dk, dv}, 2)};
 }
 
 }  // namespace
 
 Tensors RunCausalAttention(const ComputeContext& context) {
-  const at::Tensor& qkv = context.inputs[0];
-  const AttentionSizes h(context, qkv);
-  if (TakesFlash(qkv)) return FlashForward(h, qkv);
-  const QueryKeyValue split(h, qkv);
+  const AttentionInputs in(context, 0, 0);
+  if (TakesFlash(in.q)) {
+    const FlashResult result = FlashForward(FlashOperandsOf(in), in.chunks);
+    return {FromFlashHeads(result.a), result.lse};
+  }
+  const Heads split(in);
   const at::Tensor a = at::empty_like(split.q);
-  const at::Tensor lse = at::empty({h.B, h.kv, h.r, h.S, 1}, split.q.options());
-  ForStrips(h, [&](const QueryStrip& strip) {
+  const at::Tensor lse = at::empty({in.samples(), in.kv_heads, in.group, in.q.size(0), 1}, split.q.options());
+  ForStrips(in, [&](const QueryStrip& strip) {
     at::Tensor scores = strip.scores(split);
     const at::Tensor sum = scores.logsumexp({-1}, true);
-    a.narrow(3, strip.first, strip.length())
+    a.narrow(3, strip.span.first, strip.span.length)
         .copy_(strip.heads(at::matmul(scores.sub_(sum).exp_(), strip.keys(split.v))));
-    lse.narrow(3, strip.first, strip.length()).copy_(strip.heads(sum));
+    lse.narrow(3, strip.span.first, strip.span.length).copy_(strip.heads(sum));
   });
-  return {Narrow(FromQueryHeads(h, a), qkv), lse.view({h.B, h.q, h.S})};
+  return {Narrow(FromQueryHeads(in, a), in.q), lse.view({in.samples(), in.q_heads, in.q.size(0)})};
 }
 
 Tensors RunCausalAttentionGrad(const ComputeContext& context) {
-  const at::Tensor& qkv = context.inputs[1];
-  const AttentionSizes h(context, qkv);
-  if (TakesFlash(qkv)) return {FlashBackward(h, context.inputs[0], qkv, context.inputs[2], context.inputs[3])};
-  const QueryKeyValue split(h, qkv);
-  const at::Tensor da = QueryHeads(h, context.inputs[0]), lse = context.inputs[3].view({h.B, h.kv, h.r, h.S, 1});
+  const AttentionInputs in(context, 1, 2);
+  const size_t place = context.instruction.over_cp() ? 3 : 2;
+  const at::Tensor &da_whole = context.inputs[0], &a = context.inputs[place], &lse_whole = context.inputs[place + 1];
+  if (TakesFlash(in.q)) {
+    const FlashGradients d =
+        FlashBackward(FlashOperandsOf(in), in.chunks, FlashHeads(in, da_whole), {FlashHeads(in, a), lse_whole});
+    return Gradients(context, FromFlashHeads(d.dq), FromFlashHeads(d.dk), FromFlashHeads(d.dv));
+  }
+  const Heads split(in);
+  const at::Tensor da = QueryHeads(in, da_whole),
+                   lse = lse_whole.view({in.samples(), in.kv_heads, in.group, in.q.size(0), 1});
   // The sum over keys of p dp, which the softmax backward subtracts. It equals da . a, so no strip is needed for it.
-  const at::Tensor along = (da * QueryHeads(h, context.inputs[2])).sum({-1}, true);
+  const at::Tensor along = (da * QueryHeads(in, a)).sum({-1}, true);
   const at::Tensor dq = at::empty_like(split.q), dk = at::zeros_like(split.k), dv = at::zeros_like(split.v);
-  ForStrips(h, [&](const QueryStrip& strip) {
+  ForStrips(in, [&](const QueryStrip& strip) {
     const at::Tensor p = strip.scores(split).sub_(strip.queries(lse)).exp_(), da_strip = strip.queries(da);
     strip.keys(dv).add_(at::matmul(p.transpose(2, 3), da_strip));
     at::Tensor ds = at::matmul(da_strip, strip.keys(split.v).transpose(2, 3));
-    ds.sub_(strip.queries(along)).mul_(p).mul_(h.scale);
-    dq.narrow(3, strip.first, strip.length()).copy_(strip.heads(at::matmul(ds, strip.keys(split.k))));
+    ds.sub_(strip.queries(along)).mul_(p).mul_(in.scale);
+    dq.narrow(3, strip.span.first, strip.span.length).copy_(strip.heads(at::matmul(ds, strip.keys(split.k))));
     strip.keys(dk).add_(at::matmul(ds.transpose(2, 3), strip.queries(split.q)));
   });
-  return {Narrow(at::cat({FromQueryHeads(h, dq), FromKeyHeads(h, dk), FromKeyHeads(h, dv)}, 2), qkv)};
+  return Gradients(context, Narrow(FromQueryHeads(in, dq), in.q), Narrow(FromKeyHeads(dk), in.q),
+                   Narrow(FromKeyHeads(dv), in.q));
 }
 
 }  // namespace planwright::executor::ops

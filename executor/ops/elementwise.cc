@@ -6,13 +6,15 @@
 //   add                 x, y, ... -> their sum, added from left to right
 //   add_residual_bias   x, y -> x + y + bias; the backward is bias_grad, in linear.cc
 //   concat              x, y, ... -> joined along `dim`
-//   local_slice         x -> this rank's part of `dim` along the tp axis
+//   split               x -> consecutive parts along `dim`, of the sizes that the outputs say
+//   local_slice         x -> this rank's part of `dim` along the axis (tp or cp), consecutive or zigzag
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
 
 #include "executor/ops/handler.h"
+#include "executor/zigzag.h"
 
 namespace planwright::executor::ops {
 
@@ -42,13 +44,33 @@ Tensors RunConcat(const ComputeContext& context) {
   return {at::cat(context.inputs, context.instruction.integer("dim"))};
 }
 
+Tensors RunSplit(const ComputeContext& context) {
+  const int64_t dim = context.instruction.integer("dim");
+  Tensors parts;
+  int64_t at = 0;
+  for (const Output& output : context.instruction.outputs) {
+    const int64_t size = std::get<int64_t>(output.type.dims[static_cast<size_t>(dim)]);
+    // Copies: a view would keep the memory of the whole tensor alive as long as the part, which the plan does not
+    // count.
+    parts.push_back(context.inputs[0].narrow(dim, at, size).clone(at::MemoryFormat::Contiguous));
+    at += size;
+  }
+  TORCH_CHECK(at == context.inputs[0].size(dim), "the parts of ", context.inputs[0].sizes(), " along dim ", dim,
+              " have ", at, " elements");
+  return parts;
+}
+
 Tensors RunLocalSlice(const ComputeContext& context) {
   const at::Tensor& x = context.inputs[0];
-  const int64_t dim = context.instruction.integer("dim"), tp = context.call.tp;
-  TORCH_CHECK(x.size(dim) % tp == 0, "dim ", dim, " of ", x.sizes(), " cannot be cut in ", tp, " equal parts");
-  const int64_t part = x.size(dim) / tp;
+  const std::string* axis = context.instruction.FindText("axis");
+  const auto [parts, index] = context.call.PlaceAlong(axis == nullptr ? "tp" : *axis);
+  const int64_t dim = context.instruction.integer("dim");
+  const int64_t* zigzag = context.instruction.FindInteger("zigzag");
+  if (zigzag != nullptr && *zigzag != 0) return {ZigzagPart(x, dim, index, parts)};
+  TORCH_CHECK(x.size(dim) % parts == 0, "dim ", dim, " of ", x.sizes(), " cannot be cut in ", parts, " equal parts");
+  const int64_t part = x.size(dim) / parts;
   // A copy: a view would keep the memory of the whole tensor alive as long as the part, which the plan does not count.
-  return {x.narrow(dim, context.call.tp_rank * part, part).clone(at::MemoryFormat::Contiguous)};
+  return {x.narrow(dim, index * part, part).clone(at::MemoryFormat::Contiguous)};
 }
 
 }  // namespace planwright::executor::ops

@@ -8,15 +8,20 @@
 //                       sample by sample; positions = position * B + sample of each row
 //   merge_images_grad   dx, positions -> de, drows
 //
+// With cp, e, x, dx and de are this rank's zigzag part of the sequence, while tokens are those of the whole sequence
+// and rows those of the whole lane. positions count in the part, and are -1 for a row of another part; its drows are 0.
+//
 // Values are moved in their dtype; the gradient of the table is added in the dtype of its buffer.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_assert_async.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 
 #include "executor/ops/handler.h"
 #include "executor/ops/tensor_math.h"
+#include "executor/zigzag.h"
 
 namespace planwright::executor::ops {
 namespace {
@@ -56,6 +61,16 @@ at::Tensor PositionsOfImages(const at::Tensor& images, int64_t rows) {
   return first.remainder(sequence).mul_(images.size(0)).add_(first.div(sequence, "floor"));
 }
 
+// From places in the whole sequence to places in this rank's part of it; -1 where it is in another part.
+at::Tensor PlacesInPart(const CallContext& call, const at::Tensor& places, int64_t sequence, int64_t samples) {
+  const at::Tensor part =
+      ZigzagPart(at::arange(sequence, places.options()), 0, call.cp_rank, call.cp);  // positions of this part
+  at::Tensor local = at::empty({sequence}, places.options()).fill_(-1);
+  local.index_copy_(0, part, at::arange(part.size(0), places.options()));
+  const at::Tensor position = local.index_select(0, places.div(samples, "floor"));
+  return at::where(position < 0, position, position * samples + places.remainder(samples));
+}
+
 }  // namespace
 
 Tensors RunEmbedTokens(const ComputeContext& context) {
@@ -92,16 +107,31 @@ Tensors RunMergeImages(const ComputeContext& context) {
   const at::Tensor images = IsImage(context, context.inputs[2]);
   CheckImageRows(images, rows.size(0));
   if (rows.size(0) == 0) return {e, at::empty({0}, context.inputs[2].options())};
-  const at::Tensor row =
-      images.reshape({-1}).cumsum(0).sub_(1).clamp_min_(0).clamp_max_(rows.size(0) - 1).view_as(images);
+  at::Tensor row = images.reshape({-1}).cumsum(0).sub_(1).clamp_min_(0).clamp_max_(rows.size(0) - 1).view_as(images);
+  at::Tensor positions = PositionsOfImages(images, rows.size(0)), here = images;
+  if (context.instruction.over_cp()) {
+    const CallContext& call = context.call;
+    row = ZigzagPart(row, 1, call.cp_rank, call.cp);
+    here = ZigzagPart(images, 1, call.cp_rank, call.cp);
+    positions = PlacesInPart(call, positions, images.size(1), images.size(0));
+  }
   const at::Tensor gathered = rows.index_select(0, row.t().reshape({-1})).view(e.sizes());
-  return {at::where(images.t().unsqueeze(-1), gathered, e), PositionsOfImages(images, rows.size(0))};
+  return {at::where(here.t().unsqueeze(-1), gathered, e), positions};
 }
 
 Tensors RunMergeImagesGrad(const ComputeContext& context) {
   const at::Tensor& dx = context.inputs[0];
   const at::Tensor& positions = context.inputs[1];
-  return {AsRows(dx).index_fill(0, positions, 0).view(dx.sizes()), AsRows(dx).index_select(0, positions)};
+  if (!context.instruction.over_cp())
+    return {AsRows(dx).index_fill(0, positions, 0).view(dx.sizes()), AsRows(dx).index_select(0, positions)};
+  // Rows of other parts have a place of their own behind all others, which is dropped: the number of rows that are here
+  // is known on the device only.
+  const int64_t places = dx.size(0) * dx.size(1);
+  const at::Tensor absent = positions < 0, place = positions.masked_fill(absent, places);
+  const at::Tensor images =
+      at::zeros({places + 1}, positions.options().dtype(at::kBool)).index_fill_(0, place, true).narrow(0, 0, places);
+  return {dx.masked_fill(images.view({dx.size(0), dx.size(1), 1}), 0),
+          AsRows(dx).index_select(0, positions.clamp_min(0)).masked_fill_(absent.unsqueeze(-1), 0)};
 }
 
 }  // namespace planwright::executor::ops

@@ -1,5 +1,6 @@
 // The routed experts of this rank: down(relu(up x)^2 * row weight) (docs/model/mixture_of_experts.md#routed-experts).
-// X received rows, L local experts, P source ranks.
+// X received rows, L local experts, P source ranks. With expert_tp a rank has a part of the width ffn of each of its
+// experts and the rows of its whole expert_tp group: out, drows and drow_weights are then terms of sums over expert_tp.
 //
 //   experts        rows [X,H], row_weights [X], counts i64 [P,L] -> out [X,H], pre [X,ffn]
 //                  parameters up [L,ffn,H], down [L,H,ffn]
@@ -35,11 +36,11 @@ Tensors RunExpertsGrad(const ComputeContext& context) {
   const at::Tensor weight = Wide(order.Sort(context.inputs[2])).unsqueeze(-1);
   const at::Tensor positive = Wide(context.inputs[3]).relu(), squared = positive.square();  // d(relu(x)^2) = 2 relu(x)
 
-  order.AddOuterProducts(context.gradients[1], dout, Narrow(squared * weight, rows));
+  if (context.learns()) order.AddOuterProducts(context.gradients[1], dout, Narrow(squared * weight, rows));
   const at::Tensor dact = Wide(order.Product(dout, down));
   const at::Tensor dweight = (dact * squared).sum(-1);
   const at::Tensor dpre = Narrow((dact * positive).mul_(weight).mul_(2), rows);
-  order.AddOuterProducts(context.gradients[0], dpre, rows);
+  if (context.learns()) order.AddOuterProducts(context.gradients[0], dpre, rows);
   return {order.Unsort(order.Product(dpre, up)), Narrow(order.Unsort(dweight), context.inputs[2])};
 }
 

@@ -4,6 +4,8 @@
 //                     scale [S,B,inner/group_size] = 1/rms; parameter weight [inner]
 //   gated_norm_grad   dyn, y, zxbcdt, scale -> dy, dz [S,B,inner]; adds to the gradient of weight
 //
+// With parameter_cp the features are those of this cp rank, the weight that of all (parameter_part.h).
+//
 // Computed in fp32 (fp64 for fp64); yn, dy and dz are rounded to the dtype of the inputs, scale stays wide. The
 // backward reads y, z and scale, and computes the gate again.
 #include <ATen/TensorOperators.h>
@@ -11,6 +13,7 @@
 #include <ATen/ops/silu_backward.h>
 
 #include "executor/ops/handler.h"
+#include "executor/ops/parameter_part.h"
 #include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
@@ -26,6 +29,10 @@ at::Tensor InGroups(const ComputeContext& context, const at::Tensor& x) {
   return x.reshape({x.size(0), x.size(1), x.size(2) / size, size});
 }
 
+ParameterPart PartOf(const ComputeContext& context) {
+  return ParameterPart(context, {context.instruction.integer("inner")});
+}
+
 }  // namespace
 
 Tensors RunGatedNorm(const ComputeContext& context) {
@@ -33,15 +40,16 @@ Tensors RunGatedNorm(const ComputeContext& context) {
   const at::Tensor gated = InGroups(context, at::silu(Gate(context, context.inputs[1])).mul_(y));
   const at::Tensor scale = gated.square().mean({-1}).add_(context.instruction.real("eps")).rsqrt_();
   const at::Tensor normed = (gated * scale.unsqueeze(-1)).view(y.sizes());
-  return {Narrow(normed.mul_(context.parameters[0]), y), scale};
+  return {Narrow(normed.mul_(PartOf(context).Of(context.parameters[0])), y), scale};
 }
 
 Tensors RunGatedNormGrad(const ComputeContext& context) {
   const at::Tensor dyn = Wide(context.inputs[0]), y = Wide(context.inputs[1]), z = Gate(context, context.inputs[2]);
   const at::Tensor scale = context.inputs[3].unsqueeze(-1), gate = at::silu(z);
   const at::Tensor unit = InGroups(context, gate * y) * scale;
-  context.gradients[0].add_((dyn * unit.view(dyn.sizes())).sum(at::IntArrayRef({0, 1})));
-  const at::Tensor dunit = InGroups(context, dyn * context.parameters[0]);
+  const ParameterPart own = PartOf(context);
+  if (context.learns()) own.AddTo(context.gradients[0], (dyn * unit.view(dyn.sizes())).sum(at::IntArrayRef({0, 1})));
+  const at::Tensor dunit = InGroups(context, dyn * own.Of(context.parameters[0]));
   // The norm removes the length of a vector, so the part of its gradient along the vector itself is removed too.
   const at::Tensor along = (dunit * unit).mean({-1}, true);
   const at::Tensor dgated = (dunit - unit * along).mul_(scale).view(dyn.sizes());

@@ -8,11 +8,16 @@ LaneSamples CallContext::lane_samples() const {
   return {first + part.first, first + part.end};
 }
 
+CallContext::Place CallContext::PlaceAlong(std::string_view axis) const {
+  if (axis == "cp") return {cp, cp_rank};
+  TORCH_CHECK(axis == "tp", "values of blocks are cut along tp or cp, not along ", std::string(axis));
+  return {tp, tp_rank};
+}
+
 ComputeHandler ComputeHandlerOf(OpKind kind) {
   // One entry for each kind, in the order of the table, which is that of the enum.
   static constexpr ComputeHandler kHandlers[] = {
 #define OP(id, name, op_class, text) OP_##op_class(id)
-#define OP_PLANNED(id, name, op_class, text) nullptr,
 #define OP_kControl(id) nullptr,
 #define OP_kData(id) nullptr,
 #define OP_kCompute(id) &ops::Run##id,
@@ -24,7 +29,6 @@ ComputeHandler ComputeHandlerOf(OpKind kind) {
 #undef OP_kCompute
 #undef OP_kCommunication
 #undef OP_kState
-#undef OP_PLANNED
 #undef OP
   };
   return kHandlers[static_cast<int>(kind)];

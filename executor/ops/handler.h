@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "planner/plan/plan.h"
@@ -22,10 +23,17 @@ struct CallContext {
   const Module* module = nullptr;  // of the block; null: of none
   int rank = 0;
   int tp = 1, tp_rank = 0;  // size of the module's tp axis, and this rank's coordinate
+  int cp = 1, cp_rank = 0;  // the same of its cp axis
   int lanes = 1, lane = 0;  // size of the module's dp axis, and this rank's coordinate
   int layer = -1;           // N of the frame "MODULE.layers.N"; -1 for other frames
   int64_t step = 0;         // from 0
   int microbatch = 0;
+
+  // Size of an axis that cuts values of blocks (tp or cp), and this rank's coordinate. c10::Error for another axis.
+  struct Place {
+    int64_t size = 1, coordinate = 0;
+  };
+  Place PlaceAlong(std::string_view axis) const;
 
   // Global numbers of the samples of this lane in the microbatch: microbatch m of step t is a block of consecutive
   // samples, which is dealt to the lanes in consecutive parts (docs/training/data.md#lanes).
@@ -38,11 +46,14 @@ struct ComputeContext {
   const Tensors& inputs;      // in the order of the operation's signature
   const Tensors& parameters;  // Instruction::parameters, in order
   const Tensors& gradients;   // Instruction::gradients, in order: add in place
+
+  // False in a frozen part: a backward then makes only the gradients of its inputs.
+  bool learns() const { return !gradients.empty(); }
 };
 
 using ComputeHandler = Tensors (*)(const ComputeContext&);
 
-// The handler of a compute instruction; null for kinds of other classes, and for kinds that this executor does not run.
+// The handler of a compute instruction; null for kinds of other classes.
 ComputeHandler ComputeHandlerOf(OpKind kind);
 
 // One handler for each compute instruction, called Run<Kind>, in the file of its family. ComputeHandlerOf refers to all

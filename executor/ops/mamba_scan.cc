@@ -5,6 +5,9 @@
 //                     parameters A_log, D, dt_bias [heads]
 //   mamba_scan_grad   dy, xbc, zxbcdt, states -> dxbc, ddt [S,B,heads]; adds to the gradients of A_log, D, dt_bias
 //
+// With packed documents document_ends is the last input, and the state starts at zero in every document. With
+// parameter_cp the heads are those of this cp rank, the parameters those of all (parameter_part.h).
+//
 // Everything is computed in fp32 (fp64 for fp64 inputs); y, dxbc and ddt are rounded to the dtype of the inputs, states
 // stay wide. The backward reads the inputs and the states at the chunks' starts, and computes everything else of a
 // chunk again (docs/model/mamba.md#backward).
@@ -14,18 +17,23 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/matmul.h>
 
+#include "executor/ops/parameter_part.h"
 #include "executor/ops/scan_chunks.h"
 #include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
 namespace {
 
+// What is left of each chunk's start state at its end, [K,B,g,r*p,1].
+at::Tensor KeptOfStates(const ScanSizes& z, const ScanChunks& chunks) {
+  return chunks.Through().expand({z.K, z.B, z.g, z.r, z.p}).reshape({z.K, z.B, z.g, z.r * z.p, 1});
+}
+
 // The state at the start of each chunk, [K,B,g,r*p,n]. The first is zero: a sequence starts without a state.
 at::Tensor ChunkStates(const ScanSizes& z, const ScanChunks& chunks, const at::Tensor& u) {
-  const at::Tensor total = chunks.decay.narrow(-1, z.Q - 1, 1);  // [K,B,g,r,1]
-  const at::Tensor to_end = TimesPerHead(z, u, (total - chunks.decay).exp_());
+  const at::Tensor to_end = TimesPerHead(z, u, chunks.ToEnd());
   const at::Tensor added = at::matmul(to_end.transpose(3, 4), chunks.b);  // by each chunk to the state at its end
-  const at::Tensor keep = total.exp().expand({z.K, z.B, z.g, z.r, z.p}).reshape({z.K, z.B, z.g, z.r * z.p, 1});
+  const at::Tensor keep = KeptOfStates(z, chunks);
   const at::Tensor states = at::empty_like(added);
   states[0].zero_();
   // The only loop over positions: each chunk needs the state of the one before.
@@ -53,7 +61,7 @@ at::Tensor PerHead(const ScanSizes& z, const at::Tensor& x) {
 
 // Through y_i += sum_j (C_i . B_j) exp(decay_i - decay_j) u_j, over j <= i of the same chunk.
 ScanGradients WithinChunks(const ScanSizes& z, const ScanChunks& chunks, const at::Tensor& u, const at::Tensor& dy) {
-  const at::Tensor decays = DecayMatrix(chunks.decay);
+  const at::Tensor decays = chunks.Within();
   const at::Tensor seen = at::matmul(chunks.c, chunks.b.transpose(3, 4)).unsqueeze(3) * decays;
   const at::Tensor dy_heads = ByHead(z, dy);
   const at::Tensor dseen = at::matmul(dy_heads, ByHead(z, u).transpose(4, 5));
@@ -82,16 +90,15 @@ at::Tensor EndStateGradients(const ScanSizes& z, const at::Tensor& start, const 
 void AddBetweenChunks(const ScanSizes& z, const ScanChunks& chunks, const at::Tensor& u, const at::Tensor& states,
                       const at::Tensor& dy, ScanGradients& gradients) {
   // y_i += exp(decay_i) C_i . state
-  const at::Tensor dread = TimesPerHead(z, dy, chunks.decay.exp());
+  const at::Tensor dread = TimesPerHead(z, dy, chunks.FromStart());
   gradients.c.add_(at::matmul(dread, states));
   gradients.decay.add_(PerHead(z, dread * at::matmul(chunks.c, states.transpose(3, 4))));
   const at::Tensor dstart = at::matmul(dread.transpose(3, 4), chunks.c);
 
   // state' = exp(total) state + sum_j exp(total - decay_j) u_j B_j
-  const at::Tensor total = chunks.decay.narrow(-1, z.Q - 1, 1);
-  const at::Tensor keep = total.exp().expand({z.K, z.B, z.g, z.r, z.p}).reshape({z.K, z.B, z.g, z.r * z.p, 1});
+  const at::Tensor keep = KeptOfStates(z, chunks);
   const at::Tensor dend = EndStateGradients(z, dstart, keep);
-  const at::Tensor left = (total - chunks.decay).exp_();
+  const at::Tensor left = chunks.ToEnd();
   const at::Tensor u_left = TimesPerHead(z, u, left);
   const at::Tensor du_left = at::matmul(chunks.b, dend.transpose(3, 4));
   gradients.u.add_(TimesPerHead(z, du_left, left));
@@ -104,21 +111,33 @@ void AddBetweenChunks(const ScanSizes& z, const ScanChunks& chunks, const at::Te
   gradients.decay.select(-1, z.Q - 1).add_(dkeep).add_(dleft.sum(-1));
 }
 
+ParameterPart HeadsPart(const ComputeContext& context) {
+  return ParameterPart(context, {context.instruction.integer("heads")});
+}
+
+// A_log, D and dt_bias of this rank's heads.
+Tensors OwnParameters(const ComputeContext& context) {
+  const ParameterPart own = HeadsPart(context);
+  return {own.Of(context.parameters[0]), own.Of(context.parameters[1]), own.Of(context.parameters[2])};
+}
+
 }  // namespace
 
 Tensors RunMambaScan(const ComputeContext& context) {
   const at::Tensor& xbc = context.inputs[0];
   const ScanSizes z(context, xbc);
-  const ScanChunks chunks(z, xbc, context.inputs[1], context.parameters);
+  const Tensors parameters = OwnParameters(context);
+  const ScanChunks chunks(z, xbc, context.inputs[1], parameters,
+                          context.inputs.size() > 2 ? &context.inputs[2] : nullptr);
   const at::Tensor u = TimesPerHead(z, chunks.x, chunks.dt.transpose(3, 4));
   const at::Tensor states = ChunkStates(z, chunks, u);
 
   // First what the chunk's start state contributes, then what the positions of the chunk itself contribute.
-  at::Tensor y = TimesPerHead(z, at::matmul(chunks.c, states.transpose(3, 4)), chunks.decay.exp());
-  const at::Tensor seen = at::matmul(chunks.c, chunks.b.transpose(3, 4)).unsqueeze(3) * DecayMatrix(chunks.decay);
+  at::Tensor y = TimesPerHead(z, at::matmul(chunks.c, states.transpose(3, 4)), chunks.FromStart());
+  const at::Tensor seen = at::matmul(chunks.c, chunks.b.transpose(3, 4)).unsqueeze(3) * chunks.Within();
   y.add_(ByGroup(z, at::matmul(seen, ByHead(z, u))));
   const at::Tensor skip =
-      Wide(context.parameters[1]).view({z.g, 1, z.r, 1}).expand({z.g, 1, z.r, z.p}).reshape({z.g, 1, z.r * z.p});
+      Wide(parameters[1]).view({z.g, 1, z.r, 1}).expand({z.g, 1, z.r, z.p}).reshape({z.g, 1, z.r * z.p});
   y.addcmul_(chunks.x, skip);
   return {Narrow(FromChunks(z, y), xbc), states.view({z.K, z.B, z.g * z.r, z.p, z.n})};
 }
@@ -126,7 +145,9 @@ Tensors RunMambaScan(const ComputeContext& context) {
 Tensors RunMambaScanGrad(const ComputeContext& context) {
   const at::Tensor& xbc = context.inputs[1];
   const ScanSizes z(context, xbc);
-  const ScanChunks chunks(z, xbc, context.inputs[2], context.parameters);
+  const Tensors parameters = OwnParameters(context);
+  const ScanChunks chunks(z, xbc, context.inputs[2], parameters,
+                          context.inputs.size() > 4 ? &context.inputs[4] : nullptr);
   const at::Tensor dy = ToChunks(z, Wide(context.inputs[0]));
   const at::Tensor by_position = chunks.dt.transpose(3, 4);  // [K,B,g,r,Q]
   const at::Tensor u = TimesPerHead(z, chunks.x, by_position);
@@ -140,13 +161,16 @@ Tensors RunMambaScanGrad(const ComputeContext& context) {
   const at::Tensor ddt = (PerHead(z, gradients.u * chunks.x) + da * a).transpose(3, 4);
   const at::Tensor draw = FromChunks(z, ddt) * chunks.raw_dt.sigmoid();
   const at::Tensor skip =
-      Wide(context.parameters[1]).view({z.g, 1, z.r, 1}).expand({z.g, 1, z.r, z.p}).reshape({z.g, 1, z.r * z.p});
+      Wide(parameters[1]).view({z.g, 1, z.r, 1}).expand({z.g, 1, z.r, z.p}).reshape({z.g, 1, z.r * z.p});
   const at::Tensor dx = TimesPerHead(z, gradients.u, by_position).addcmul_(dy, skip);
 
-  context.gradients[0].add_((da * by_position).sum(at::IntArrayRef({0, 1, 4})).view({-1}) *
-                            chunks.a);  // A = -exp(A_log), so dA/dA_log = A
-  context.gradients[1].add_(PerHead(z, dy * chunks.x).sum(at::IntArrayRef({0, 1, 4})).view({-1}));
-  context.gradients[2].add_(draw.sum(at::IntArrayRef({0, 1})));
+  if (context.learns()) {
+    const ParameterPart own = HeadsPart(context);
+    own.AddTo(context.gradients[0], (da * by_position).sum(at::IntArrayRef({0, 1, 4})).view({-1}) *
+                                        chunks.a);  // A = -exp(A_log), so dA/dA_log = A
+    own.AddTo(context.gradients[1], PerHead(z, dy * chunks.x).sum(at::IntArrayRef({0, 1, 4})).view({-1}));
+    own.AddTo(context.gradients[2], draw.sum(at::IntArrayRef({0, 1})));
+  }
   const at::Tensor dxbc = at::cat({FromChunks(z, dx), FromChunks(z, gradients.b), FromChunks(z, gradients.c)}, 2);
   return {Narrow(dxbc, xbc), Narrow(draw, context.inputs[2])};
 }

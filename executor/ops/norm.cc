@@ -6,9 +6,9 @@
 //   layer_norm        x [...,H] -> y, mean [...,1], scale [...,1] = 1/deviation; parameters weight, bias [H]
 //   layer_norm_grad   dy, x, mean, scale -> dx; adds to the gradients of weight and bias
 //
-// Statistics are computed in fp32 (fp64 for fp64); y and dx have the dtype of x. RMSNorm keeps its scale wide;
-// LayerNorm is LibTorch's, which chooses the dtype of the statistics that it returns. The backward reads x and the
-// statistics.
+// Statistics are fp32 (fp64 for fp64); y and dx have the dtype of x. The backward reads x and the statistics. LayerNorm
+// is LibTorch's. On a CPU it would return statistics in the dtype of x, so there it gets wide tensors. On a GPU its
+// statistics are wide, but the gradients of bf16 weights are rounded to bf16 once.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/native_layer_norm_backward.h>
@@ -17,6 +17,11 @@
 #include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
+namespace {
+
+at::Tensor ForLayerNorm(const at::Tensor& x) { return x.is_cuda() ? x : Wide(x); }
+
+}  // namespace
 
 Tensors RunRmsNorm(const ComputeContext& context) {
   const at::Tensor& x = context.inputs[0];
@@ -29,7 +34,7 @@ Tensors RunRmsNormGrad(const ComputeContext& context) {
   const at::Tensor dy = Wide(context.inputs[0]);
   const at::Tensor& scale = context.inputs[2];
   const at::Tensor unit = Wide(context.inputs[1]) * scale;  // x / rms
-  context.gradients[0].add_(AsRows(dy * unit).sum(0));
+  if (context.learns()) context.gradients[0].add_(AsRows(dy * unit).sum(0));
   const at::Tensor dunit = dy * context.parameters[0];
   // x / rms does not change with the length of x, so the part of the gradient along x is removed.
   const at::Tensor along = (dunit * unit).mean({-1}, true);
@@ -38,20 +43,20 @@ Tensors RunRmsNormGrad(const ComputeContext& context) {
 
 Tensors RunLayerNorm(const ComputeContext& context) {
   const at::Tensor& x = context.inputs[0];
-  auto [y, mean, scale] = at::native_layer_norm(x, {x.size(-1)}, context.parameters[0], context.parameters[1],
-                                                context.instruction.real("eps"));
-  return {y, mean, scale};
+  auto [y, mean, scale] = at::native_layer_norm(ForLayerNorm(x), {x.size(-1)}, ForLayerNorm(context.parameters[0]),
+                                                ForLayerNorm(context.parameters[1]), context.instruction.real("eps"));
+  return {Narrow(y, x), mean, scale};
 }
 
 Tensors RunLayerNormGrad(const ComputeContext& context) {
   const at::Tensor& x = context.inputs[1];
-  const at::Tensor& weight = context.parameters[0];
+  const at::Tensor weight = ForLayerNorm(context.parameters[0]);
   const auto [dx, dweight, dbias] =
-      at::native_layer_norm_backward(context.inputs[0].contiguous(), x, {x.size(-1)}, context.inputs[2],
-                                     context.inputs[3], weight, weight, {true, true, true});
+      at::native_layer_norm_backward(ForLayerNorm(context.inputs[0]).contiguous(), ForLayerNorm(x), {x.size(-1)},
+                                     context.inputs[2], context.inputs[3], weight, weight, {true, true, true});
   context.gradients[0].add_(dweight);
   context.gradients[1].add_(dbias);
-  return {dx};
+  return {Narrow(dx, x)};
 }
 
 }  // namespace planwright::executor::ops

@@ -5,7 +5,8 @@
 //
 //   route        n [s,B,H] -> weights [T,k], ids i64 [T,k], counts i64 [E], probs [T,E], aux_counts i64 [B,E],
 //                logits [T,E]; parameters gate [E,H], gate_bias [E]
-//   route_grad   dweights, n, weights, ids, logits, aux_counts -> dn [s,B,H]; adds to the gradient of gate
+//   route_grad   dweights, n, weights, ids, logits, aux_counts -> dn [s,B,H]; adds to the gradient of gate. In a frozen
+//                model there is no gradient of gate and no auxiliary loss, and so no aux_counts.
 //
 // Everything is computed in fp32 (fp64 for fp64), the product with the gate included: in bf16 close scores would tie,
 // and the choice would depend on rounding. dn has the dtype of n. The backward reads n, ids and logits, and the counts
@@ -15,6 +16,7 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "executor/ops/handler.h"
 #include "executor/ops/tensor_math.h"
@@ -35,6 +37,20 @@ at::Tensor TopExperts(const at::Tensor& scores, int64_t top_k) {
 at::Tensor CountOf(const at::Tensor& values, int64_t size) {
   const at::Tensor flat = values.reshape({-1});
   return at::zeros({size}, flat.options()).scatter_add_(0, flat, at::ones_like(flat));
+}
+
+// The gradient of the auxiliary loss for the scores [T,E]. It is linear in probs = s / (sum of s over all experts), and
+// its counts have no gradient.
+at::Tensor AuxLossGrad(const ComputeContext& context, const at::Tensor& scores) {
+  const Instruction& instruction = context.instruction;
+  const at::Tensor& counts = context.inputs[5];
+  const int64_t tokens = scores.size(0), experts = scores.size(1), samples = counts.size(0);
+  const auto k = static_cast<double>(instruction.integer("top_k")),
+             sequence = static_cast<double>(instruction.integer("sequence"));
+  const double factor = instruction.real("aux_scale") * static_cast<double>(experts) / (k * sequence * sequence);
+  const at::Tensor dprobs = counts.to(scores.scalar_type()).mul_(factor).unsqueeze(0);
+  const at::Tensor by_sample = scores.view({tokens / samples, samples, experts}), sum = by_sample.sum({-1}, true);
+  return ((dprobs - (dprobs * by_sample).sum({-1}, true) / sum) / sum).view({tokens, experts});
 }
 
 }  // namespace
@@ -60,10 +76,9 @@ Tensors RunRoute(const ComputeContext& context) {
 
 Tensors RunRouteGrad(const ComputeContext& context) {
   const Instruction& instruction = context.instruction;
-  const at::Tensor &dweights = context.inputs[0], &ids = context.inputs[3], &counts = context.inputs[5];
+  const at::Tensor &dweights = context.inputs[0], &ids = context.inputs[3];
   const at::Tensor n = AsRows(context.inputs[1]), scores = Wide(context.inputs[4]).sigmoid();
-  const int64_t top_k = instruction.integer("top_k"), sequence = instruction.integer("sequence");
-  const int64_t tokens = scores.size(0), experts = scores.size(1), samples = counts.size(0);
+  const int64_t top_k = instruction.integer("top_k");
 
   // weights = scale * s / (sum of s over the chosen experts)
   at::Tensor dchosen = Wide(dweights) * instruction.real("scale");
@@ -71,16 +86,12 @@ Tensors RunRouteGrad(const ComputeContext& context) {
     const at::Tensor chosen = scores.gather(1, ids), sum = chosen.sum({-1}, true) + kTiny;
     dchosen = (dchosen - (dchosen * chosen).sum({-1}, true) / sum) / sum;
   }
-  // probs = s / (sum of s over all experts). The auxiliary loss is linear in them; its counts have no gradient.
-  const double factor = instruction.real("aux_scale") * static_cast<double>(experts) /
-                        (static_cast<double>(top_k) * static_cast<double>(sequence) * static_cast<double>(sequence));
-  const at::Tensor dprobs = counts.to(scores.scalar_type()).mul_(factor).unsqueeze(0);
-  const at::Tensor by_sample = scores.view({tokens / samples, samples, experts}), sum = by_sample.sum({-1}, true);
-  at::Tensor dscores = ((dprobs - (dprobs * by_sample).sum({-1}, true) / sum) / sum).view({tokens, experts});
+  at::Tensor dscores =
+      instruction.attributes.contains("aux_scale") ? AuxLossGrad(context, scores) : at::zeros_like(scores);
   dscores.scatter_add_(1, ids, dchosen);  // deterministic: the experts of a token are distinct
 
   const at::Tensor dlogits = dscores.mul_(scores).mul_(1 - scores);
-  AddProduct(context.gradients[0], dlogits.t(), Wide(n));
+  if (context.learns()) AddProduct(context.gradients[0], dlogits.t(), Wide(n));
   const at::Tensor dn = at::mm(dlogits, Wide(context.parameters[0]));
   return {Narrow(dn, n).view(context.inputs[1].sizes())};
 }

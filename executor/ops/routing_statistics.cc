@@ -13,6 +13,7 @@
 #include <ATen/ops/arange.h>
 
 #include "executor/ops/handler.h"
+#include "executor/zigzag.h"
 
 namespace planwright::executor::ops {
 namespace {
@@ -47,11 +48,12 @@ Tensors RunSequenceAuxLoss(const ComputeContext& context) {
 
 Tensors RunRoutingFingerprint(const ComputeContext& context) {
   const at::Tensor& ids = context.inputs[0];
-  // The positions of this rank: with sequence parallelism its part of the sequence is tp_rank * positions and on.
-  const int64_t positions = context.instruction.integer("sequence") / context.call.tp;
+  // The positions of this rank: of its zigzag part over cp, the consecutive part over tp.
+  at::Tensor position = at::arange(context.instruction.integer("sequence"), ids.options());
+  if (context.instruction.over_cp()) position = ZigzagPart(position, 0, context.call.cp_rank, context.call.cp);
+  const int64_t positions = position.size(0) / context.call.tp;
   const int64_t samples = ids.size(0) / positions;
-  const at::Tensor position =
-      at::arange(positions, ids.options()).add_(context.call.tp_rank * positions).view({positions, 1, 1});
+  position = position.narrow(0, context.call.tp_rank * positions, positions).view({positions, 1, 1});
   const at::Tensor sample =
       at::arange(samples, ids.options()).add_(context.call.lane_samples().first).view({1, samples, 1});
   // Large odd factors spread the four numbers over all 64 bits before they are mixed.

@@ -7,6 +7,10 @@
 // passes. Both parts are batched matrix products, and the only loop is over chunks. The last chunk is filled up with
 // positions whose dt is 0: they neither decay the state nor add to it.
 //
+// With packed documents the state is zero at the start of each document. A chunk may contain several documents: a
+// position sees the earlier ones of its own document, and the chunk's start state if its document began before the
+// chunk; to the state at the chunk's end add only the positions of the chunk's last document.
+//
 // Letters of shapes: K chunks of Q positions, S positions, B samples, g groups of r heads, head_dim p, state n.
 // All tensors are fp32, or fp64 for fp64 inputs.
 #pragma once
@@ -33,7 +37,18 @@ struct ScanChunks {
   at::Tensor dt;      // [K,B,g,Q,r] after softplus
   at::Tensor a;       // [heads] A = -exp(A_log), negative
   at::Tensor decay;   // [K,B,g,r,Q] running sum of dt A from the chunk's start, its own position included
-  ScanChunks(const ScanSizes& sizes, const at::Tensor& xbc, const at::Tensor& zxbcdt, const Tensors& parameters);
+  // `parameters`: A_log, D, dt_bias of these heads. `document_ends`: null where the sequence is one document.
+  ScanChunks(const ScanSizes& sizes, const at::Tensor& xbc, const at::Tensor& zxbcdt, const Tensors& parameters,
+             const at::Tensor* document_ends);
+
+  // Factors between 0 and 1, exactly 0 across the end of a document.
+  at::Tensor Within() const;     // [K,B,g,r,Q,Q] exp(decay_i - decay_j) for j <= i: what i sees of j
+  at::Tensor FromStart() const;  // [K,B,g,r,Q] exp(decay_i): what i sees of the chunk's start state
+  at::Tensor ToEnd() const;      // [K,B,g,r,Q] exp(total - decay_j): what is left of j at the chunk's end
+  at::Tensor Through() const;    // [K,B,g,r,1] exp(total): what is left of the start state at the chunk's end
+
+ private:
+  at::Tensor document_;  // i64 [K,Q], the number of each position's document; undefined where there is one
 };
 
 // [K,B,g,Q,r*w] -> [K,B,g,r,Q,w] and back.
@@ -42,8 +57,5 @@ at::Tensor ByGroup(const ScanSizes& sizes, const at::Tensor& x);
 
 // x [K,B,g,Q,r*p] times one factor for each head and position, [K,B,g,r,Q].
 at::Tensor TimesPerHead(const ScanSizes& sizes, const at::Tensor& x, const at::Tensor& factor);
-
-// exp(decay_i - decay_j) for j <= i, else 0: [K,B,g,r,Q,Q]. From `decay` [K,B,g,r,Q].
-at::Tensor DecayMatrix(const at::Tensor& decay);
 
 }  // namespace planwright::executor::ops

@@ -1,8 +1,15 @@
 #include "executor/ops/tensor_math.h"
 
 #include <ATen/ops/mm.h>
+#include <ATen/ops/tensor.h>
+
+#include "executor/tensors.h"
 
 namespace planwright::executor::ops {
+
+at::Tensor Indices(const std::vector<int64_t>& values, at::Device device) {
+  return ToDevice(at::tensor(values, at::TensorOptions().dtype(at::kLong)), device);
+}
 
 void AddProduct(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
   if (sum.scalar_type() == a.scalar_type()) {

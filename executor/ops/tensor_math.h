@@ -31,6 +31,9 @@ inline std::vector<int64_t> WithWidth(const at::Tensor& x, int64_t width) {
   return shape;
 }
 
+// A vector as an i64 tensor on `device`. The host does not wait.
+at::Tensor Indices(const std::vector<int64_t>& values, at::Device device);
+
 // sum += a b, for matrices. With bf16 factors and an fp32 sum the product is never rounded to bf16: weight gradients
 // are sums over microbatches and lose small terms otherwise.
 void AddProduct(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b);

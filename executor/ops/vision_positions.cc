@@ -2,7 +2,7 @@
 // docs/model/vision_encoder.md#class-tokens).
 //
 //   position_and_class        e [P,h], image_grid i64 [n,2] host, image_ids i64 [n,2] host -> x [N,h]
-//                             parameters pos_embed [1,side^2,h], cls_token [c,h]
+//                             parameters pos_embed [1,side^2,h], cls_token [c,h]; P and N of this rank's part with cp
 //   position_and_class_grad   dx [N,h], image_grid, image_ids -> de [P,h]; adds to the gradients of both parameters
 //
 // The embedding of a patch is a weighted sum of four rows of the table (position_taps.h): a sparse matrix times the
@@ -14,6 +14,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
+
+#include <algorithm>
 
 #include "executor/ops/handler.h"
 #include "executor/ops/position_taps.h"
@@ -37,21 +39,41 @@ CropDraws DrawsOf(const Philox& stream, int64_t sample, int64_t image) {
           .y = stream.Uniform(first + 3)};
 }
 
+// Images whose class tokens this part has.
+int64_t ImagesBegun(const std::vector<ImageSpan>& images) {
+  return std::count_if(images.begin(), images.end(), [](const ImageSpan& image) { return image.first_row == 0; });
+}
+
+// Keeps of the taps behind `first`, which are those of one image of `columns`, the rows [first_row, first_row + rows).
+void KeepRows(size_t first, const ImageSpan& span, PositionTaps& taps) {
+  const auto keep = [&](auto& values) {
+    const int64_t width = 4 * span.columns;
+    const auto begin = values.begin() + static_cast<int64_t>(first);
+    values.erase(begin + (span.first_row + span.rows) * width, values.end());
+    values.erase(begin, begin + span.first_row * width);
+  };
+  keep(taps.row);
+  keep(taps.weight);
+}
+
+// The positions of a patch are those in its whole image, of which a part may have a few rows only.
 PositionTaps FindTaps(const ComputeContext& context, const std::vector<ImageSpan>& images, int64_t width) {
   const int64_t side = context.instruction.integer("side");
   const bool crop = context.instruction.integer("crop") != 0;
-  const at::Tensor& ids = context.inputs[2];
-  TORCH_CHECK(ids.is_cpu() && ids.scalar_type() == at::kLong && ids.size(0) == static_cast<int64_t>(images.size()),
+  const at::Tensor &grids = context.inputs[1], &ids = context.inputs[2];
+  TORCH_CHECK(ids.is_cpu() && ids.scalar_type() == at::kLong && ids.size(0) == grids.size(0),
               "image_ids must be i64 [images, 2] in host memory, one row for each row of image_grid");
-  const auto id = ids.accessor<int64_t, 2>();
+  const auto grid = grids.accessor<int64_t, 2>(), id = ids.accessor<int64_t, 2>();
   const Philox stream(static_cast<uint64_t>(context.call.plan->data.seed), "position_crop");
   PositionTaps taps;
-  for (size_t i = 0; i < images.size(); ++i) {
-    const ImageSpan& image = images[i];
+  for (const ImageSpan& image : images) {
+    const int64_t i = image.image, rows = grid[i][0];
+    const size_t first = taps.row.size();
     if (crop)
-      AppendCroppedTaps(side, image.rows, image.columns, DrawsOf(stream, id[i][0], id[i][1]), taps);
+      AppendCroppedTaps(side, rows, image.columns, DrawsOf(stream, id[i][0], id[i][1]), taps);
     else
-      AppendResizedTaps(side, image.rows, image.columns, width, taps);
+      AppendResizedTaps(side, rows, image.columns, width, taps);
+    KeepRows(first, image, taps);
   }
   return taps;
 }
@@ -63,8 +85,13 @@ struct TapTensors {
 
   TapTensors(PositionTaps taps, const at::Tensor& like) {
     const auto patches = static_cast<int64_t>(taps.row.size()) / 4;
-    rows = ToDevice(at::from_blob(taps.row.data(), {patches, 4}, at::kLong).t().contiguous(), like.device());
-    const at::Tensor exact = at::from_blob(taps.weight.data(), {patches, 4}, at::kDouble).t().contiguous().unsqueeze(2);
+    // Copies: of one patch, contiguous() would be the vector itself, which ends here.
+    rows = ToDevice(at::from_blob(taps.row.data(), {patches, 4}, at::kLong).t().clone(at::MemoryFormat::Contiguous),
+                    like.device());
+    const at::Tensor exact = at::from_blob(taps.weight.data(), {patches, 4}, at::kDouble)
+                                 .t()
+                                 .clone(at::MemoryFormat::Contiguous)
+                                 .unsqueeze(2);
     weights = ToDevice(exact.to(WideType(like)), like.device());
   }
 };
@@ -75,17 +102,16 @@ Tensors RunPositionAndClass(const ComputeContext& context) {
   const at::Tensor &e = context.inputs[0], &classes = context.parameters[1];
   const at::Tensor table = context.parameters[0].reshape({-1, e.size(1)});
   const int64_t class_tokens = classes.size(0);
-  const std::vector<ImageSpan> images = ImageSpans(context.inputs[1], class_tokens);
+  const std::vector<ImageSpan> images = ImageSpans(context.inputs[1], class_tokens, LanePart::Of(context));
   TORCH_CHECK(e.size(0) == PatchCount(images), "e has ", e.size(0), " rows, but image_grid says ", PatchCount(images),
               " patches");
   const TapTensors taps(FindTaps(context, images, e.size(1)), e);
   at::Tensor positions = at::zeros(e.sizes(), e.options().dtype(WideType(e)));
   for (int64_t tap = 0; tap < 4; ++tap)
     positions += table.index_select(0, taps.rows[tap]).to(WideType(e)) * taps.weights[tap];
-  const int64_t n = static_cast<int64_t>(images.size());
-  const at::Tensor x = at::empty({e.size(0) + n * class_tokens, e.size(1)}, e.options());
-  x.index_copy_(0, PatchRows(images, class_tokens, e.device()), e + positions.to(e.scalar_type()));
-  x.index_copy_(0, ClassRows(images, class_tokens, e.device()), classes.to(e.scalar_type()).repeat({n, 1}));
+  const at::Tensor x = at::empty({TokenCount(images), e.size(1)}, e.options());
+  x.index_copy_(0, PatchRows(images, e.device()), e + positions.to(e.scalar_type()));
+  x.index_copy_(0, ClassRows(images, e.device()), classes.to(e.scalar_type()).repeat({ImagesBegun(images), 1}));
   return {x};
 }
 
@@ -93,17 +119,17 @@ Tensors RunPositionAndClassGrad(const ComputeContext& context) {
   const at::Tensor &dx = context.inputs[0], &d_classes = context.gradients[1];
   const at::Tensor d_table = context.gradients[0].view({-1, dx.size(1)});
   const int64_t class_tokens = d_classes.size(0);
-  const std::vector<ImageSpan> images = ImageSpans(context.inputs[1], class_tokens);
+  const std::vector<ImageSpan> images = ImageSpans(context.inputs[1], class_tokens, LanePart::Of(context));
   const TapTensors taps(FindTaps(context, images, dx.size(1)), dx);
-  const at::Tensor de = dx.index_select(0, PatchRows(images, class_tokens, dx.device()));
+  const at::Tensor de = dx.index_select(0, PatchRows(images, dx.device()));
   at::Tensor sum = at::zeros(d_table.sizes(), dx.options().dtype(WideType(dx)));
   for (int64_t tap = 0; tap < 4; ++tap) {
     // Many patches share a row of the table. index_put_ adds them in a fixed order, on GPUs too.
     sum.index_put_({taps.rows[tap]}, de.to(WideType(de)) * taps.weights[tap], /*accumulate=*/true);
   }
   d_table.add_(sum);
-  const at::Tensor d_class_rows = dx.index_select(0, ClassRows(images, class_tokens, dx.device())).to(WideType(dx));
-  d_classes.add_(d_class_rows.view({static_cast<int64_t>(images.size()), class_tokens, dx.size(1)}).sum(0));
+  const at::Tensor d_class_rows = dx.index_select(0, ClassRows(images, dx.device())).to(WideType(dx));
+  d_classes.add_(d_class_rows.view({ImagesBegun(images), class_tokens, dx.size(1)}).sum(0));
   return {de};
 }
 

@@ -1,5 +1,5 @@
 // Moves of rows at the output of the vision encoder (docs/model/vision_encoder.md#output). Rows keep their dtype. The
-// backward reads only image_grid (i64 [n,2], host).
+// backward reads only image_grid (i64 [n,2], host). With cp the rows are those of this rank's part.
 //
 //   drop_class_tokens   x [N,h], image_grid -> [P,h]; in the backward the dropped rows get zeros
 //   pixel_shuffle       x [P,h], image_grid -> [P/factor^2, factor^2 h]: squares of patches become one image token each
@@ -14,9 +14,9 @@ namespace {
 
 // Which patch goes where, in the order (image token, dh, dw): token (i, j) gets the patches (factor i + dh, factor j +
 // dw).
-at::Tensor ShuffledPatches(const at::Tensor& image_grid, int64_t factor, at::Device device) {
+at::Tensor ShuffledPatches(const ComputeContext& context, int64_t factor, at::Device device) {
   std::vector<int64_t> order;
-  for (const ImageSpan& image : ImageSpans(image_grid, 0)) {
+  for (const ImageSpan& image : ImageSpans(context.inputs[1], 0, LanePart::Of(context))) {
     TORCH_CHECK(image.rows % factor == 0 && image.columns % factor == 0, "pixel shuffle by ", factor,
                 " cannot divide an image of ", image.rows, " x ", image.columns, " patches");
     for (int64_t i = 0; i < image.rows; i += factor) {
@@ -31,33 +31,35 @@ at::Tensor ShuffledPatches(const at::Tensor& image_grid, int64_t factor, at::Dev
   return Indices(order, device);
 }
 
+std::vector<ImageSpan> PartOf(const ComputeContext& context) {
+  return ImageSpans(context.inputs[1], context.instruction.integer("class_tokens"), LanePart::Of(context));
+}
+
 }  // namespace
 
 Tensors RunDropClassTokens(const ComputeContext& context) {
   const at::Tensor& x = context.inputs[0];
-  const int64_t classes = context.instruction.integer("class_tokens");
-  return {x.index_select(0, PatchRows(ImageSpans(context.inputs[1], classes), classes, x.device()))};
+  return {x.index_select(0, PatchRows(PartOf(context), x.device()))};
 }
 
 Tensors RunDropClassTokensGrad(const ComputeContext& context) {
   const at::Tensor& d = context.inputs[0];
-  const int64_t classes = context.instruction.integer("class_tokens");
-  const std::vector<ImageSpan> images = ImageSpans(context.inputs[1], classes);
-  const int64_t tokens = d.size(0) + static_cast<int64_t>(images.size()) * classes;
-  return {at::zeros({tokens, d.size(1)}, d.options()).index_copy_(0, PatchRows(images, classes, d.device()), d)};
+  const std::vector<ImageSpan> images = PartOf(context);
+  const at::Tensor dx = at::zeros({TokenCount(images), d.size(1)}, d.options());
+  return {dx.index_copy_(0, PatchRows(images, d.device()), d)};
 }
 
 Tensors RunPixelShuffle(const ComputeContext& context) {
   const at::Tensor& x = context.inputs[0];
   const int64_t factor = context.instruction.integer("factor"), folded = factor * factor;
-  const at::Tensor order = ShuffledPatches(context.inputs[1], factor, x.device());
+  const at::Tensor order = ShuffledPatches(context, factor, x.device());
   return {x.index_select(0, order).reshape({x.size(0) / folded, folded * x.size(1)})};
 }
 
 Tensors RunPixelShuffleGrad(const ComputeContext& context) {
   const at::Tensor& d = context.inputs[0];
   const int64_t factor = context.instruction.integer("factor"), folded = factor * factor;
-  const at::Tensor order = ShuffledPatches(context.inputs[1], factor, d.device());
+  const at::Tensor order = ShuffledPatches(context, factor, d.device());
   const at::Tensor rows = d.reshape({d.size(0) * folded, d.size(1) / folded});
   return {at::empty(rows.sizes(), rows.options()).index_copy_(0, order, rows)};
 }

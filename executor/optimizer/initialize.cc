@@ -17,11 +17,13 @@ constexpr int64_t kChunk = 1 << 16;  // elements drawn at a time; bounds the mem
 // The inverse of softplus, log(exp(dt) - 1), without cancellation for small dt.
 double InverseSoftplus(double dt) { return dt + std::log(-std::expm1(-dt)); }
 
-// For each storage of the module: calls `fill(slice, flat)` for each part of it that comes from one published tensor.
-// `flat` is the storage as a flat host tensor of its own dtype; it is copied to the storage afterwards.
+// For each storage of the module that this rank has: calls `fill(slice, flat)` for each part of it that comes from one
+// published tensor. `flat` is the storage as a flat host tensor of its own dtype; it is copied to the storage
+// afterwards.
 template <typename Fill>
 void FillStorages(const Module& module, const ShardPlace& place, ModuleState& state, const Fill& fill) {
   for (size_t i = 0; i < module.storages.size(); ++i) {
+    if (!state.has_storage(i)) continue;
     at::Tensor parameter = state.storages()[i].parameter;
     // Filled on the host and copied once: storages have many short runs of elements.
     at::Tensor flat = at::empty({parameter.numel()}, at::TensorOptions(at::kCPU).dtype(parameter.scalar_type()));

@@ -77,12 +77,16 @@ BucketState MakeBucket(const Plan& plan, const Module& module, int index, int ra
 
 }  // namespace
 
-ModuleState::ModuleState(const Plan& plan, const Module& module, int rank, at::Device device) : module_(&module) {
-  for (size_t i = 0; i < module.buckets.size(); ++i) {
-    buckets_.push_back(MakeBucket(plan, module, static_cast<int>(i), rank, device));
+ModuleState::ModuleState(const Plan& plan, const Module& module, int rank, at::Device device)
+    : module_(&module), stage_(CoordinateOf(module.grid, rank, Axis::kPp)), buckets_(module.buckets.size()),
+      storages_(module.storages.size()) {
+  for (size_t i = 0; i < buckets_.size(); ++i) {
+    if (has_bucket(i)) buckets_[i] = MakeBucket(plan, module, static_cast<int>(i), rank, device);
   }
-  for (const Storage& storage : module.storages) {
-    SlotTensors tensors;
+  for (size_t i = 0; i < storages_.size(); ++i) {
+    if (!has_storage(i)) continue;
+    const Storage& storage = module.storages[i];
+    SlotTensors& tensors = storages_[i];
     const int64_t elements = ElementsOf(storage.shape);
     if (storage.bucket >= 0) {
       BucketState& bucket = buckets_.at(storage.bucket);
@@ -98,8 +102,7 @@ ModuleState::ModuleState(const Plan& plan, const Module& module, int rank, at::D
       tensors.parameter =
           at::zeros(storage.shape, at::TensorOptions(device).dtype(ScalarTypeOf(bias ? plan.master() : plan.dtype())));
     }
-    by_slot_[{storage.frame, storage.slot}] = storages_.size();
-    storages_.push_back(std::move(tensors));
+    by_slot_[{storage.frame, storage.slot}] = i;
   }
   for (const LayerSummary& layer : module.layers) {
     // expert_row: the layer has experts, and this is its row in the counts.
@@ -116,12 +119,15 @@ const SlotTensors& ModuleState::slot(const std::string& frame, const std::string
 
 void ModuleState::RefreshMasters() {
   for (BucketState& bucket : buckets_) {
-    if (!bucket.master.is_alias_of(bucket.parameter_shard)) bucket.master.copy_(bucket.parameter_shard);
+    if (bucket.master.defined() && !bucket.master.is_alias_of(bucket.parameter_shard))
+      bucket.master.copy_(bucket.parameter_shard);
   }
 }
 
 void ModuleState::ZeroGradients() {
-  for (BucketState& bucket : buckets_) bucket.gradients.zero_();
+  for (BucketState& bucket : buckets_) {
+    if (bucket.gradients.defined()) bucket.gradients.zero_();
+  }
 }
 
 }  // namespace planwright::executor

@@ -1,5 +1,6 @@
 // What a rank keeps of one module: flat buckets of parameters, gradients and optimizer state, and storages, which are
-// views of the buckets (docs/training/step.md#gradient-buckets).
+// views of the buckets (docs/training/step.md#gradient-buckets). A rank has those of its pipeline stage alone; those of
+// other stages are there as empty entries, so that indices are those of the plan.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -51,12 +52,18 @@ struct ExpertBias {
 
 class ModuleState {
  public:
-  // Allocates everything, filled with zeros. `module` must outlive this. c10::Error if the plan's sizes do not fit.
+  // Allocates everything of this rank's stage, filled with zeros. `module` must outlive this. c10::Error if the plan's
+  // sizes do not fit.
   ModuleState(const Plan& plan, const Module& module, int rank, at::Device device);
 
   const Module& module() const { return *module_; }
   std::vector<BucketState>& buckets() { return buckets_; }
   const std::vector<BucketState>& buckets() const { return buckets_; }
+
+  int stage() const { return stage_; }  // this rank's
+  // Whether storage or bucket `index` of the module is on this rank.
+  bool has_storage(size_t index) const { return module_->storages[index].stage == stage_; }
+  bool has_bucket(size_t index) const { return module_->buckets[index].stage == stage_; }
 
   const SlotTensors& slot(const std::string& frame, const std::string& slot) const;  // c10::Error if there is none
   // In the order of Module::storages.
@@ -69,6 +76,7 @@ class ModuleState {
 
  private:
   const Module* module_;
+  int stage_ = 0;
   std::vector<BucketState> buckets_;
   std::vector<SlotTensors> storages_;
   std::vector<ExpertBias> expert_biases_;

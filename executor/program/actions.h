@@ -18,8 +18,8 @@ namespace planwright::executor {
 struct ActionArguments {
   // One part of an exchange instruction.
   struct Part {
-    Value* value = nullptr;        // null: a part that receives
-    Value* sample_rows = nullptr;  // of a part over a bridge: rows of each sample of the lane, i64 [samples]
+    Value* value = nullptr;  // null: a part that receives
+    Value* sizes = nullptr;  // ExchangePart::sizes; null: the planned type says all
   };
 
   const LinkedInstruction& instruction;

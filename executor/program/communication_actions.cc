@@ -2,10 +2,17 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
 
 #include "executor/communication/communicator.h"
 #include "executor/program/actions.h"
 #include "executor/program/exchange.h"
+#include "executor/tensors.h"
+#include "planner/run_files/exit_status.h"
 
 namespace planwright::executor {
 namespace {
@@ -23,6 +30,11 @@ Reduce ReduceOf(const Instruction& instruction) {
   if (name == "sum") return Reduce::kSum;
   TORCH_CHECK(name == "max", "unknown reduction ", name);
   return Reduce::kMax;
+}
+
+Cut CutOf(const Instruction& instruction) {
+  const int64_t* zigzag = instruction.FindInteger("zigzag");
+  return zigzag != nullptr && *zigzag != 0 ? Cut::kZigzag : Cut::kConsecutive;
 }
 
 // Operands that are state ("$" accumulators, "%" buffers) are reduced or gathered in place. They are never reallocated,
@@ -88,6 +100,30 @@ Tensors CountsOnHost(const ActionArguments& arguments, const at::Tensor& sent, a
   return {both.narrow(0, sent.numel(), received.numel()).view(received.sizes())};
 }
 
+// Stops this rank if more rows come than memory is planned for. Called with their counts, before anything is allocated
+// for them (docs/memory.md#capacity-of-expert-rows).
+using CapacityCheck = std::function<void(const ActionArguments&, const at::Tensor& counts)>;
+
+// The check for the rows that an instruction brings. What memory is planned for is in the plan, with the size that
+// counts them. A size without a number of its own has room for all that can come.
+CapacityCheck CapacityOf(const Instruction& instruction, const Plan& plan) {
+  const auto* name = std::get_if<std::string>(&instruction.outputs.at(0).type.dims.at(0));
+  const auto symbol = std::find_if(plan.symbols.begin(), plan.symbols.end(),
+                                   [&](const Symbol& each) { return name != nullptr && each.name == *name; });
+  if (symbol == plan.symbols.end() || symbol->expected == 0) return [](const ActionArguments&, const at::Tensor&) {};
+  return [&size = *symbol](const ActionArguments& arguments, const at::Tensor& counts) {
+    const int64_t rows = counts.sum().item<int64_t>();
+    if (rows <= size.expected) return;
+    const double times = std::ceil(100.0 * static_cast<double>(rows) / static_cast<double>(size.mean)) / 100;
+    throw ExitError(
+        kExitCapacity,
+        absl::StrCat("layer ", arguments.call.layer, ": ", rows, " ", size.name,
+                     " came to this rank, and memory is planned for ", size.expected, ": moe.imbalance ",
+                     arguments.call.module->imbalance, " times the mean of ", size.mean, "; raise moe.imbalance to ",
+                     times, " or more, or leave it out to plan for all ", size.maximum, " that can come"));
+  };
+}
+
 }  // namespace
 
 Action BindCommunication(const LinkedInstruction& linked, Rank& rank) {
@@ -100,7 +136,7 @@ Action BindCommunication(const LinkedInstruction& linked, Rank& rank) {
   const auto through_device = [device = rank.device,
                                host = instruction.outputs.at(0).type.host](auto collective) -> Action {
     return [device, host, collective](const ActionArguments& arguments) {
-      const at::Tensor result = collective(arguments.input(0).to(device), arguments);
+      const at::Tensor result = collective(ToDevice(arguments.input(0), device), arguments);
       return Tensors{host ? result.cpu() : result};
     };
   };
@@ -110,13 +146,20 @@ Action BindCommunication(const LinkedInstruction& linked, Rank& rank) {
         return AllReduce(group, x, reduce);
       });
     case OpKind::kAllGather:
-      return through_device([&group, dim = instruction.integer("dim")](const at::Tensor& x, const ActionArguments&) {
-        return AllGather(group, x, dim);
-      });
+      return through_device([&group, dim = instruction.integer("dim"), cut = CutOf(instruction)](
+                                const at::Tensor& x, const ActionArguments&) { return AllGather(group, x, dim, cut); });
     case OpKind::kReduceScatter:
-      return through_device([&group, dim = instruction.integer("dim")](const at::Tensor& x, const ActionArguments&) {
-        return ReduceScatter(group, x, dim);
-      });
+      return through_device(
+          [&group, dim = instruction.integer("dim"), cut = CutOf(instruction)](
+              const at::Tensor& x, const ActionArguments&) { return ReduceScatter(group, x, dim, cut); });
+    case OpKind::kReshard: {
+      const std::vector<int64_t>* segments = instruction.FindIntegers("segments");
+      TORCH_CHECK(segments != nullptr, "reshard without segments");
+      const ReshardDims dims = {instruction.integer("from_dim"), instruction.integer("to_dim"),
+                                instruction.integer("zigzag_dim"), *segments};
+      return through_device(
+          [&group, dims](const at::Tensor& x, const ActionArguments&) { return Reshard(group, x, dims); });
+    }
     case OpKind::kAllToAll:
       TORCH_CHECK(instruction.outputs.at(0).type.host,
                   "the output of all_to_all is row counts, which the plan must place on the host");
@@ -128,8 +171,22 @@ Action BindCommunication(const LinkedInstruction& linked, Rank& rank) {
       TORCH_CHECK(instruction.inputs.size() == 3,
                   "all_to_all_v takes 3 inputs (rows, counts to send, counts to receive), not ",
                   instruction.inputs.size());
-      return through_device([&group](const at::Tensor& rows, const ActionArguments& arguments) {
-        return AllToAllV(group, rows, arguments.inputs[1]->OnHost(), arguments.inputs[2]->OnHost());
+      return through_device([&group, check = CapacityOf(instruction, rank.plan)](const at::Tensor& rows,
+                                                                                 const ActionArguments& arguments) {
+        const at::Tensor& receive = arguments.inputs[2]->OnHost();
+        check(arguments, receive);
+        return AllToAllV(group, rows, arguments.inputs[1]->OnHost(), receive);
+      });
+    case OpKind::kAllGatherV:
+      return through_device([&group, check = CapacityOf(instruction, rank.plan)](const at::Tensor& rows,
+                                                                                 const ActionArguments& arguments) {
+        const at::Tensor& counts = arguments.inputs[1]->OnHost();
+        check(arguments, counts);
+        return AllGatherV(group, rows, counts);
+      });
+    case OpKind::kReduceScatterV:
+      return through_device([&group](const at::Tensor& terms, const ActionArguments& arguments) {
+        return ReduceScatterV(group, terms, arguments.inputs[1]->OnHost());
       });
     default: TORCH_CHECK(false, OpName(instruction.kind), " is not a communication instruction");
   }

@@ -3,7 +3,10 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
+
+#include "planner/plan/image_bands.h"
 
 namespace planwright::executor {
 namespace {
@@ -15,6 +18,21 @@ std::vector<int64_t> FirstRows(const at::Tensor& counts, int64_t samples) {
   std::vector<int64_t> rows = {0};
   for (int64_t i = 0; i < samples; ++i) rows.push_back(rows.back() + host.const_data_ptr<int64_t>()[i]);
   return rows;
+}
+
+// The packed rows that an encoder's rank has of its lane: patches and class tokens
+// (docs/model/vision_encoder.md#class-tokens).
+int64_t PackedRows(const CallContext& place, const at::Tensor& image_grid) {
+  const auto grid = image_grid.accessor<int64_t, 2>();
+  std::vector<std::array<int64_t, 2>> grids;
+  for (int64_t i = 0; i < grid.size(0); ++i) grids.push_back({grid[i][0], grid[i][1]});
+  int64_t packed = 0;
+  const auto parts = DealBands(grids, place.module->size("pixel_shuffle"), place.cp);
+  for (const ImageRows& rows : parts.at(place.cp_rank)) {
+    packed += rows.count * grids[rows.image][1];
+    if (rows.has_class_tokens()) packed += place.module->size("class_tokens");
+  }
+  return packed;
 }
 
 // The planned type of the value that `part` receives; `index` gets its place among the outputs.
@@ -31,11 +49,15 @@ const ValueType& ReceivedType(const ExchangePart& part, const Instruction& instr
 
 Exchange::Exchange(const Instruction& instruction, const Rank& rank)
     : outputs_(instruction.outputs.size()), device_(rank.device) {
-  for (const ExchangePart& part : instruction.parts) parts_.push_back(BindPart(part, instruction, rank));
+  for (const ExchangePart& part : instruction.parts) {
+    parts_.push_back(part.shift == 0 ? BindOverBridge(part, instruction, rank)
+                                     : BindBetweenStages(part, instruction, rank));
+  }
   BindCopies();
 }
 
-Exchange::BoundPart Exchange::BindPart(const ExchangePart& part, const Instruction& instruction, const Rank& rank) {
+Exchange::BoundPart Exchange::BindOverBridge(const ExchangePart& part, const Instruction& instruction,
+                                             const Rank& rank) {
   const Bridge* bridge = rank.plan.FindBridge(part.bridge);
   TORCH_CHECK(bridge != nullptr, "no bridge ", part.bridge);
   // The end of the bridge that this rank is on in this part: gradients flow from `to` back to `from`.
@@ -64,10 +86,36 @@ Exchange::BoundPart Exchange::BindPart(const ExchangePart& part, const Instructi
   if (part.send) return bound;
   TORCH_CHECK(samples == bound.samples, "bridge ", bridge->name, " brings ", samples, " samples to a lane of ",
               bound.samples);
+  BindReceived(part, instruction, bound);
+  return bound;
+}
+
+// The ranks of a pp group are in the order of their stages.
+Exchange::BoundPart Exchange::BindBetweenStages(const ExchangePart& part, const Instruction& instruction,
+                                                const Rank& rank) {
+  Communicator* group = rank.communicators.Find(part.group, instruction.stream);
+  TORCH_CHECK(group != nullptr, "rank ", rank.rank, " is not in communicator ", part.group);
+  const int peer = group->index() + part.shift;
+  TORCH_CHECK(peer >= 0 && peer < group->size(), "there is no stage ", peer, " in ", part.group);
+  const Module* module = rank.plan.FindModule(rank.plan.FindGroup(part.group)->module);
+  BoundPart bound{.part = &part, .place = rank.Context(module, "", -1)};
+  bound.transfers.push_back({0, 1, group, peer});
+  if (!part.send) BindReceived(part, instruction, bound);
+  return bound;
+}
+
+void Exchange::BindReceived(const ExchangePart& part, const Instruction& instruction, BoundPart& bound) {
   const ValueType& type = ReceivedType(part, instruction, bound.output);
+  if (const int64_t* rows = std::get_if<int64_t>(&type.dims[0])) bound.planned_rows = *rows;
   for (size_t i = 1; i < type.dims.size(); ++i) bound.row_shape.push_back(std::get<int64_t>(type.dims[i]));
   bound.dtype = ScalarTypeOf(type.dtype);
-  return bound;
+}
+
+std::vector<int64_t> Exchange::FirstRowsOf(const BoundPart& part, const at::Tensor& sent,
+                                           const at::Tensor& sizes) const {
+  if (part.part->shift == 0) return FirstRows(sizes, part.samples);
+  if (part.part->send) return {0, sent.size(0)};
+  return {0, part.planned_rows >= 0 ? part.planned_rows : PackedRows(part.place, sizes)};
 }
 
 // Finds the sending end of each transfer from this rank to itself (docs/layouts/bridges.md#colocated). The bridge lists
@@ -96,12 +144,12 @@ void Exchange::BindCopies() {
   }
 }
 
-Tensors Exchange::Run(const Tensors& sent, const Tensors& sample_rows) const {
+Tensors Exchange::Run(const Tensors& sent, const Tensors& sizes) const {
   Tensors values(parts_.size()), outputs(outputs_);
   std::vector<std::vector<int64_t>> first_rows(parts_.size());
   for (size_t p = 0; p < parts_.size(); ++p) {
     const BoundPart& part = parts_[p];
-    first_rows[p] = FirstRows(sample_rows[p], part.samples);
+    first_rows[p] = FirstRowsOf(part, sent[p], sizes[p]);
     const int64_t rows = first_rows[p].back();
     if (part.part->send) {
       values[p] = sent[p].contiguous();
@@ -139,12 +187,12 @@ Action BindExchange(const LinkedInstruction& instruction, const Rank& rank) {
   const auto exchange = std::make_shared<const Exchange>(*instruction.source, rank);
   return [exchange](const ActionArguments& arguments) {
     const std::span<const ActionArguments::Part> parts = arguments.parts;
-    Tensors sent(parts.size()), sample_rows(parts.size());
+    Tensors sent(parts.size()), sizes(parts.size());
     for (size_t p = 0; p < parts.size(); ++p) {
       if (parts[p].value != nullptr) sent[p] = parts[p].value->tensor;
-      sample_rows[p] = parts[p].sample_rows->OnHost();
+      if (parts[p].sizes != nullptr) sizes[p] = parts[p].sizes->OnHost();
     }
-    return exchange->Run(sent, sample_rows);
+    return exchange->Run(sent, sizes);
   };
 }
 

@@ -41,19 +41,26 @@ void ProbeWriter::Write(const std::string& kind, const std::map<std::string, at:
   if (!status.ok()) throw ExitError(kExitStorage, std::string(status.message()));
 }
 
-void ProbeWriter::WriteParameters(const Rank& rank) {
+void ProbeWriter::WriteFirstParameters(const Rank& rank) {
+  WriteWeights("parameters", rank, &BucketState::parameter_shard);
+}
+
+void ProbeWriter::WriteLastParameters(const Rank& rank) { WriteWeights("parameters_last", rank, &BucketState::master); }
+
+void ProbeWriter::WriteWeights(const std::string& kind, const Rank& rank, at::Tensor BucketState::*of_bucket) {
   std::map<std::string, at::Tensor> tensors;
   for (const auto& [name, state] : rank.modules) {
     for (size_t i = 0; i < state.buckets().size(); ++i) {
-      tensors[ProbeBucketKey(name, static_cast<int>(i))] = state.buckets()[i].parameter_shard.cpu().contiguous();
+      if (!state.has_bucket(i)) continue;
+      tensors[ProbeBucketKey(name, static_cast<int>(i))] = (state.buckets()[i].*of_bucket).cpu().contiguous();
     }
     for (size_t i = 0; i < state.storages().size(); ++i) {
       const Storage& storage = state.module().storages[i];
-      if (storage.bucket >= 0) continue;  // part of a bucket, written above
+      if (!state.has_storage(i) || storage.bucket >= 0) continue;  // what is in a bucket is written above
       tensors[ProbeBufferKey(name, storage.frame, storage.slot)] = state.storages()[i].parameter.cpu().contiguous();
     }
   }
-  Write("parameters", tensors, {});
+  Write(kind, tensors, {});
 }
 
 void ProbeWriter::WriteGradients(const Rank& rank) {
@@ -62,6 +69,7 @@ void ProbeWriter::WriteGradients(const Rank& rank) {
   if (step != 0 && step != rank.last_step) return;
   for (const auto& [name, state] : rank.modules) {
     for (size_t i = 0; i < state.buckets().size(); ++i) {
+      if (!state.has_bucket(i)) continue;
       tensors[ProbeBucketKey(name, static_cast<int>(i))] = state.buckets()[i].gradient_shard.cpu().contiguous();
     }
   }

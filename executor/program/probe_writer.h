@@ -16,8 +16,10 @@ class ProbeWriter {
  public:
   ProbeWriter(std::string directory, int rank) : directory_(std::move(directory)), rank_(rank) {}
 
-  // The shards that this rank owns, and its buffers. Called before the first step.
-  void WriteParameters(const Rank& rank);
+  // The shards that this rank owns, and its storages in no bucket: the parameters before the first step, and the master
+  // weights after the last one.
+  void WriteFirstParameters(const Rank& rank);
+  void WriteLastParameters(const Rank& rank);
   // The gradient shards that this rank owns, reduced. Writes only in the first and in the last step.
   void WriteGradients(const Rank& rank);
   // Copies a value that `block` probes to the host. WriteValues writes all kept values at the end of the first and of
@@ -26,6 +28,7 @@ class ProbeWriter {
   void WriteValues(const Rank& rank);
 
  private:
+  void WriteWeights(const std::string& kind, const Rank& rank, at::Tensor BucketState::*of_bucket);
   void Write(const std::string& kind, const std::map<std::string, at::Tensor>& tensors,
              const std::map<std::string, std::string>& metadata);
 

@@ -84,7 +84,7 @@ void ProgramWalker::Walk(int64_t first_step) {
   // the plan names exists, so steps and teardown are bound now: a wrong name fails before the first step.
   RunList(program_.setup(), "setup", /*binds=*/true);
   JoinStreams();
-  if (rank_.probe != nullptr) rank_.probe->WriteParameters(rank_);
+  if (rank_.probe != nullptr) rank_.probe->WriteFirstParameters(rank_);
   BindList(program_.step(), "step");
   BindList(program_.teardown(), "teardown");
   for (int64_t step = first_step; step <= rank_.last_step; ++step) {
@@ -95,6 +95,10 @@ void ProgramWalker::Walk(int64_t first_step) {
   }
   probing_ = false;
   reports_.Finish();
+  if (rank_.probe != nullptr) {
+    JoinStreams();
+    rank_.probe->WriteLastParameters(rank_);
+  }
   RunList(program_.teardown(), "teardown");
   JoinStreams();
 }
@@ -207,7 +211,7 @@ void ProgramWalker::Prepare(const LinkedEntry& entry, bool later, Launch& launch
   for (int operand : linked.inputs) launch.inputs.push_back(read(operand));
   for (size_t p = 0; p < linked.parts.size(); ++p) {
     launch.parts.push_back(
-        {linked.source->parts[p].send ? read(linked.parts[p].value) : nullptr, read(linked.parts[p].sample_rows)});
+        {linked.source->parts[p].send ? read(linked.parts[p].value) : nullptr, read(linked.parts[p].sizes)});
   }
   for (int operand : linked.outputs)
     launch.outputs.push_back(operand < 0 ? nullptr : held(values_.New(numbers[operand])));

@@ -45,6 +45,8 @@ CallContext Rank::Context(const Module* module, std::string_view frame, int micr
   if (module != nullptr) {
     context.tp = module->grid.tp;
     context.tp_rank = CoordinateOf(module->grid, rank, Axis::kTp);
+    context.cp = module->grid.cp;
+    context.cp_rank = CoordinateOf(module->grid, rank, Axis::kCp);
     context.lanes = module->grid.dp;
     context.lane = CoordinateOf(module->grid, rank, Axis::kDp);
   }

@@ -44,7 +44,7 @@ class ExitError : public std::runtime_error {
 // replace them.
 struct Handlers {
   std::function<ComputeHandler(OpKind)> compute;  // null: no handler of this kind
-  // Runs read_tokens or read_images and returns its outputs.
+  // Runs a read of samples and returns its outputs.
   std::function<Tensors(const Instruction&, const CallContext&)> data;
   // Runs initialize_parameters or load_parameters: fills the storages of a module, but not its master weights.
   std::function<void(OpKind kind, ModuleState&)> parameters;

@@ -1,12 +1,15 @@
 #include "executor/program/step_reports.h"
 
 #include <ATen/ops/empty_like.h>
+#include <absl/strings/str_format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
+#include "executor/program/instruction_text.h"
 #include "executor/program/rank.h"
 #include "planner/run_files/exit_status.h"
 #ifdef PLANWRIGHT_CUDA
@@ -80,7 +83,13 @@ StepReports::StepReports(const Plan& plan, const StepState& step, StepLog* log) 
   if (plan.FindAccumulator("$reals") != nullptr) reals_ = step.sum("$reals");
   loss_tokens_ = PartIndex(plan, "$integers", "loss_tokens"), routing_ = PartIndex(plan, "$integers", "routing");
   loss_ = PartIndex(plan, "$reals", "loss"), aux_ = PartIndex(plan, "$reals", "aux");
-  for (const Module& module : plan.modules) expert_layers_ += module.expert_layers();
+  for (const Bridge& bridge : plan.bridges) {
+    bridges_.push_back({&bridge, PartIndex(plan, "$reals", "square_sum." + bridge.from),
+                        PartIndex(plan, "$integers", "elements." + bridge.from)});
+  }
+  for (const Module& module : plan.modules) {
+    if (module.trains_backbone) expert_layers_ += module.expert_layers();  // a frozen model has no auxiliary loss
+  }
 }
 
 StepReports::~StepReports() = default;
@@ -130,6 +139,12 @@ void StepReports::Write(const Pending& pending) {
   if (expert_layers_ > 0) {  // the mean over samples and layers, before the coefficient of the recipe
     record.aux_loss = real(aux_) / static_cast<double>(plan_.budget.global_samples * expert_layers_);
   }
+  for (const BridgeSums& sums : bridges_) {
+    const int64_t elements = integer(sums.elements);  // 0: no sample of the step has an image
+    record.bridge_mean_squares.emplace_back(
+        sums.bridge->from + "->" + sums.bridge->to,
+        elements > 0 ? std::optional(real(sums.squares) / static_cast<double>(elements)) : std::nullopt);
+  }
   skipped_in_a_row_ = record.skipped ? skipped_in_a_row_ + 1 : 0;
   if (log_ != nullptr) {
     const absl::Status status = log_->Write(record);
@@ -140,6 +155,7 @@ void StepReports::Write(const Pending& pending) {
       std::fflush(stdout);
     }
   }
+  CheckBridges(record);
   // A single bad batch is skipped and training goes on. Many in a row mean that something is wrong with the run.
   if (skipped_in_a_row_ < kSkippedStepsAllowed) return;
   std::string modules;
@@ -148,6 +164,19 @@ void StepReports::Write(const Pending& pending) {
   }
   throw ExitError(kExitNumerics, std::to_string(skipped_in_a_row_) +
                                      " steps in a row had a gradient norm that is not finite, in" + modules);
+}
+
+void StepReports::CheckBridges(const StepRecord& record) const {
+  for (size_t i = 0; i < bridges_.size(); ++i) {
+    const double limit = bridges_[i].bridge->max_mean_square;
+    const auto& [name, square] = record.bridge_mean_squares[i];
+    // Not `>`: a mean that is not a number is beyond every limit.
+    if (limit == 0 || !square || *square <= limit) continue;
+    throw ExitError(kExitNumerics,
+                    absl::StrFormat("step %d: the rows of bridge %s have a mean square of %.6g, beyond max_mean_square "
+                                    "%.6g\n  recipe: %s",
+                                    record.step, name, *square, limit, OriginText(plan_, bridges_[i].bridge->origin)));
+  }
 }
 
 }  // namespace planwright::executor

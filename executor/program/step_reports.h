@@ -22,8 +22,9 @@ class StepReports {
   ~StepReports();
 
   // Called by the first and by the last instruction of a step. End also writes the records of all earlier steps whose
-  // numbers have come. ExitError if the log cannot be written (kExitStorage), or if 10 steps in a row were skipped
-  // (kExitNumerics).
+  // numbers have come. ExitError if the log cannot be written (kExitStorage), or if 10 steps in a row were skipped or
+  // the mean square of a bridge's rows is beyond its limit (kExitNumerics). All ranks have the same sums, so all end at
+  // the same step.
   void Begin();
   void End();
   // After the last step: waits for the numbers that are still on their way, and writes them.
@@ -37,14 +38,23 @@ class StepReports {
     std::unique_ptr<Clock> clock;
   };
 
+  // Where a bridge's sums are in $reals and $integers.
+  struct BridgeSums {
+    const Bridge* bridge = nullptr;
+    int64_t squares = -1, elements = -1;
+  };
+
   void WriteOldest();
   void Write(const Pending& pending);
+  // ExitError if a mean square is beyond the limit of its bridge.
+  void CheckBridges(const StepRecord& record) const;
 
   const Plan& plan_;
   const StepState& step_;
   StepLog* const log_;
   at::Tensor integers_, reals_;                                     // "$integers" and "$reals", whole
   int64_t loss_tokens_ = -1, routing_ = -1, loss_ = -1, aux_ = -1;  // indices of parts in them
+  std::vector<BridgeSums> bridges_;
   int64_t expert_layers_ = 0;
   int skipped_in_a_row_ = 0;
   std::deque<Pending> pending_;   // steps that have been launched but not written, oldest first

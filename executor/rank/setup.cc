@@ -81,8 +81,12 @@ std::function<Tensors(const Instruction&, const CallContext&)> MakeDataHandler(c
   const auto mutex = std::make_shared<std::mutex>();
   return [reader, mutex, device, dtype](const Instruction& instruction, const CallContext& call) {
     const std::lock_guard lock(*mutex);
-    return instruction.kind == OpKind::kReadTokens ? reader->ReadTokens(call, device, dtype)
-                                                   : reader->ReadImages(call, device, dtype);
+    switch (instruction.kind) {
+      case OpKind::kReadTokens: return reader->ReadTokens(call, device, dtype);
+      case OpKind::kReadImages: return reader->ReadImages(call, device, dtype);
+      case OpKind::kReadImageSizes: return reader->ReadImageSizes(call);
+      default: TORCH_CHECK(false, OpName(instruction.kind), " reads no samples");
+    }
   };
 }
 

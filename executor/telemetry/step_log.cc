@@ -14,26 +14,36 @@ namespace {
 std::string Number(double value) { return std::isfinite(value) ? absl::StrFormat("%.17g", value) : "null"; }
 std::string Number(const std::optional<double>& value) { return value ? Number(*value) : "null"; }
 
+// {"language": 1.5, ...}
+template <typename NumbersByName>
+std::string Numbers(const NumbersByName& numbers) {
+  std::string text;
+  for (const auto& [name, number] : numbers)
+    absl::StrAppend(&text, text.empty() ? "" : ", ", nlohmann::json(name).dump(), ": ", Number(number));
+  return "{" + text + "}";
+}
+
 }  // namespace
 
 std::string StepJson(const StepRecord& record) {
-  std::string norms;
-  for (const auto& [module, norm] : record.module_grad_norms) {
-    absl::StrAppend(&norms, norms.empty() ? "" : ", ", nlohmann::json(module).dump(), ": ", Number(norm));
-  }
   return absl::StrCat("{\"step\": ", record.step, ", \"consumed_samples\": ", record.consumed_samples,
                       ", \"loss\": ", Number(record.loss), ", \"grad_norm\": ", Number(record.grad_norm),
-                      ", \"module_grad_norms\": {", norms, "}, \"learning_rate\": ", Number(record.learning_rate),
+                      ", \"module_grad_norms\": ", Numbers(record.module_grad_norms),
+                      ", \"learning_rate\": ", Number(record.learning_rate),
                       ", \"step_seconds\": ", Number(record.step_seconds),
                       ", \"skipped\": ", record.skipped ? "true" : "false", ", \"routing\": \"",
-                      absl::StrFormat("%016x", record.routing), "\", \"aux_loss\": ", Number(record.aux_loss), "}");
+                      absl::StrFormat("%016x", record.routing), "\", \"aux_loss\": ", Number(record.aux_loss),
+                      ", \"bridge_mean_square\": ", Numbers(record.bridge_mean_squares), "}");
 }
 
 std::string StepLine(const StepRecord& record, int64_t steps) {
   std::string line =
-      absl::StrFormat("step %d/%d  samples %d  loss %s  grad norm %.4g  lr %.3e  %.3f s", record.step, steps,
-                      record.consumed_samples, record.loss ? absl::StrFormat("%.6f", *record.loss) : "-",
-                      record.grad_norm, record.learning_rate, record.step_seconds);
+      absl::StrFormat("step %d/%d  samples %d  loss %s  grad norm %.4g", record.step, steps, record.consumed_samples,
+                      record.loss ? absl::StrFormat("%.6f", *record.loss) : "-", record.grad_norm);
+  if (!record.bridge_mean_squares.empty()) absl::StrAppend(&line, "  rows");
+  for (const auto& [bridge, square] : record.bridge_mean_squares)
+    absl::StrAppend(&line, " ", square ? absl::StrFormat("%.4g", *square) : "-");
+  absl::StrAppendFormat(&line, "  lr %.3e  %.3f s", record.learning_rate, record.step_seconds);
   if (record.skipped) {
     absl::StrAppend(&line, "  SKIPPED, not finite:");
     for (const auto& [module, norm] : record.module_grad_norms) {

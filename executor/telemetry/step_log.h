@@ -24,13 +24,17 @@ struct StepRecord {
   bool skipped = false;
   // fingerprint of all expert choices (docs/model/mixture_of_experts.md#routing-fingerprint)
   uint64_t routing = 0;
-  std::optional<double> aux_loss;  // nullopt: no layer has experts
+  std::optional<double> aux_loss;  // nullopt: no layer that is trained has experts
+  // By bridge ("radio_encoder->language"): the mean square of the rows that crossed it forward; nullopt: there were
+  // none.
+  std::vector<std::pair<std::string, std::optional<double>>> bridge_mean_squares;
 };
 
 // {"step": 1, ...}. Numbers have 17 digits, so that reading gives the same double. JSON has no word for numbers that
 // are not finite: they are null.
 std::string StepJson(const StepRecord& record);
-// "step 12/20  samples 96  loss 4.123400  grad norm 0.512  lr 1.200e-03  0.310 s"
+// "step 12/20  samples 96  loss 4.123400  grad norm 0.512  rows 1.03  lr 1.200e-03  0.310 s". rows: the mean square of
+// each bridge, in recipe order.
 std::string StepLine(const StepRecord& record, int64_t steps);
 
 class StepLog {
