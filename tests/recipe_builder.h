@@ -77,7 +77,7 @@ inline Recipe BuildRecipe(std::vector<ModuleRecipe> modules) {
   }
   for (const ModuleRecipe& module : modules) {
     if (*module.model.kind != "hybrid_lm" && !language.empty())
-      recipe.bridges.push_back({{*module.name, Line(50)}, {language, Line(50)}, {}, Line(50)});
+      recipe.bridges.push_back({.from = {*module.name, Line(50)}, .to = {language, Line(50)}, .where = Line(50)});
   }
   recipe.modules = std::move(modules);
   recipe.batch = {{8, Line(10)}, {1, Line(11)}, {8192, Line(12)}};

@@ -200,7 +200,7 @@ TEST(RouteBridges, RefusesBridgesThatJoinNothing) {
   std::swap(recipe.bridges[0].from, recipe.bridges[0].to);
   EXPECT_THAT(ProblemsOf(recipe), ElementsAre("BridgeDirection:50"));
   recipe = good;
-  recipe.bridges.push_back({std::string("images"), std::string("language"), {}, Line(52)});
+  recipe.bridges.push_back({.from = std::string("images"), .to = std::string("language"), .where = Line(52)});
   EXPECT_THAT(ProblemsOf(recipe), ElementsAre("RepeatedBridge:52"));
   recipe = good;
   recipe.bridges.clear();

@@ -9,16 +9,12 @@
 
 #include "planner/compile.h"
 #include "planner/plan/plan_json.h"
-#include "planner/plan/unsupported_features.h"
 #include "planner/verify/verify.h"
 #include "tests/support/compiled.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 struct Case {
   std::string name;
@@ -53,7 +49,6 @@ TEST_P(LanguageLayouts, ProvesAndSurvivesTheFile) {
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(WritePlan(*again), text);
   for (const Violation& violation : VerifyPlan(*again)) ADD_FAILURE() << violation.rule << ": " << violation.message;
-  EXPECT_FALSE(UnsupportedFeatures(*again).empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -120,19 +115,6 @@ TEST(Frozen, ALanguageModelHandsGradientsOnAndStepsNothing) {
     EXPECT_NE(i.kind, OpKind::kAdamW);
     EXPECT_NE(i.kind, OpKind::kUpdateExpertBias);
   }
-}
-
-TEST(UnsupportedFeatures, NamesWhatThisVersionCannotRun) {
-  const auto lacks = [](const Case& c) {
-    std::string text;
-    for (const UnsupportedFeature& lack : UnsupportedFeatures(Compile(c))) text += lack.what + "\n";
-    return text;
-  };
-  EXPECT_THAT(lacks({.name = "", .ranks = 2, .cp = 2}), HasSubstr("context parallelism: cp 2 of module language"));
-  EXPECT_THAT(lacks({.name = "", .frozen = true}), HasSubstr("a frozen part: the backbone of module language"));
-  EXPECT_THAT(lacks({.name = "", .recompute = {"moe"}}), HasSubstr("recompute of moe in module language"));
-  EXPECT_THAT(lacks({.name = "", .documents = true}), HasSubstr("packed documents"));
-  EXPECT_THAT(lacks({.name = ""}), IsEmpty());
 }
 
 }  // namespace

@@ -55,6 +55,18 @@ TEST(PlanData, GridsFitEveryEncoder) {
   EXPECT_THAT(ProblemsOf(Mock({wide, wide, language}, {{7, 10}})), ElementsAre("ImageGrid:81"));
 }
 
+// Without images the texts of a sample follow each other. As documents of their own, texts of one token have no loss.
+TEST(PlanData, PackedTextsNeedTwoTokens) {
+  Recipe recipe = Mock({Language(0, 1)}, {});
+  recipe.data.text_tokens = {1, Line(73)};
+  EXPECT_THAT(ProblemsOf(recipe), ElementsAre());
+  recipe.batch.micro_samples = {1, Line(50)};
+  recipe.data.packed_documents = {true, Line(74)};
+  EXPECT_THAT(ProblemsOf(recipe), ElementsAre("NoLossTokens:73"));
+  recipe.data.text_tokens.value = 2;
+  EXPECT_THAT(ProblemsOf(recipe), ElementsAre());
+}
+
 // Also without an encoder, because the plan contains the grids.
 TEST(PlanData, AGridIsTwoSizes) {
   for (const std::vector<int64_t>& grid : {std::vector<int64_t>{}, {4}, {4, 6, 6}, {4, 0}, {-4, 4}}) {

@@ -71,18 +71,30 @@ TEST(Memory, WiderNumbersTakeMore) {
   EXPECT_LT(bytes[1].activations, bytes[2].activations);
 }
 
+const Symbol& ExpertRows(const Plan& plan) {
+  return *std::find_if(plan.symbols.begin(), plan.symbols.end(),
+                       [](const Symbol& symbol) { return symbol.name == "language.expert_rows"; });
+}
+
 TEST(Memory, ExpertRowsArePlannedAtTheDeclaredImbalance) {
-  const Plan plan = Shipped("nemotron_moe_vlm_20l_mock_8r");
-  for (const Symbol& symbol : plan.symbols) {
-    if (symbol.name != "language.expert_rows") continue;
-    EXPECT_EQ(symbol.mean, 4096 * 6);
-    EXPECT_EQ(symbol.expected, 2 * 4096 * 6);  // imbalance 2
-    EXPECT_EQ(symbol.maximum, 4 * 4096 * 6);   // all tokens of the four ranks choose experts of one
-  }
+  const Plan plan = Shipped("nemotron_moe_vlm_54l_33n");  // moe.imbalance 2, ep 8
+  const Symbol& rows = ExpertRows(plan);
+  EXPECT_EQ(rows.expected, 2 * rows.mean);
+  EXPECT_EQ(rows.maximum, 8 * rows.mean);  // all tokens of the eight ranks choose experts of one
   const std::vector<RoleEstimate> estimates = EstimateMemory(plan);
   const RoleEstimate& language = RoleNamed(estimates, "language.s0");
   EXPECT_GT(language.worst.total(), language.planned.total());
   EXPECT_EQ(language.worst.optimizer, language.planned.optimizer);
+}
+
+TEST(Memory, WithoutAnImbalanceAllExpertRowsHaveRoom) {
+  const Plan plan = Shipped("nemotron_moe_vlm_20l_mock_8r");
+  EXPECT_EQ(ExpertRows(plan).mean, 4096 * 6);
+  EXPECT_EQ(ExpertRows(plan).expected, 0);
+  EXPECT_EQ(ExpertRows(plan).maximum, 4 * 4096 * 6);
+  const std::vector<RoleEstimate> estimates = EstimateMemory(plan);
+  const RoleEstimate& language = RoleNamed(estimates, "language.s0");
+  EXPECT_EQ(language.worst.total(), language.planned.total());
 }
 
 TEST(Memory, ImagesAreBoundedByTheData) {

@@ -95,6 +95,21 @@ TEST_F(AssembleProbeTest, JoinsShardsCutsAndPadding) {
   EXPECT_THAT(Numbers(whole.tensors.at("language_model.bias")), ElementsAre(20, 21));
 }
 
+// After the last step buckets have master weights, and a frozen weight has the precision of the run.
+TEST_F(AssembleProbeTest, LastParametersAreMasters) {
+  for (int rank = 0; rank < 4; ++rank) {
+    TensorFile part = WeightPart(rank % 2, rank / 2);
+    part.tensors["language/buffer/language/bias"] = {DType::kBf16, {2}, std::string("\x80\x3f\x00\x40", 4)};
+    Leave("parameters_last", rank, part);
+  }
+  ASSERT_EQ(AssembleWeights(WeightPlan(), folder_, "parameters_last"), absl::OkStatus());
+  const TensorFile whole = Assembled("parameters_last");
+  ASSERT_EQ(whole.tensors.size(), 3u);
+  EXPECT_THAT(Numbers(whole.tensors.at("language_model.w")), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+  EXPECT_EQ(whole.tensors.at("language_model.bias").dtype, DType::kBf16);
+  EXPECT_EQ(whole.tensors.at("language_model.bias").bytes, std::string("\x80\x3f\x00\x40", 4));
+}
+
 TEST_F(AssembleProbeTest, GradientsHaveNoBuffers) {
   for (int rank = 0; rank < 4; ++rank) {
     TensorFile part = WeightPart(rank % 2, rank / 2);
@@ -229,7 +244,7 @@ TEST_F(AssembleProbeTest, AValueThatARankDidNotLeaveIsNamed) {
   for (int rank = 1; rank < 5; ++rank)
     Leave("values_first", rank, rank == 4 ? TensorFile{} : LanguagePart((rank - 1) % 2, (rank - 1) / 2));
   EXPECT_THAT(std::string(AssembleValues(ValuePlan(), folder_, "values_first").message()),
-              HasSubstr("rank 4 wrote no language/0/"));
+              HasSubstr("no rank of lane 1 at tp 1, cp 0 wrote language/0/"));
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ class Comparison {
       const ExchangePart& part = place.instruction->parts[i];
       EXPECT_EQ(Held(entry, linked.parts[i].value), place.names->at(part.value)->number);
       if (part.shift != 0) continue;
-      EXPECT_EQ(Held(entry, linked.parts[i].sample_rows), place.names->at(part.sample_rows)->number);
+      EXPECT_EQ(Held(entry, linked.parts[i].sizes), place.names->at(part.sizes)->number);
     }
     CheckSlots(place, call, linked.parameters, place.instruction->parameters);
     CheckSlots(place, call, linked.gradients, place.instruction->gradients);

@@ -14,8 +14,9 @@ std::set<std::string> FileNames(const std::string& name, bool several) {
   ProjectorTarget target = {2688, 0.0173, 20};
   target.several_encoders = several;
   std::set<std::string> names;
+  const DataPlan data = {.encoders = {{.module = name, .patch = 16, .pixel_shuffle = 2, .max_image = 2048}}};
   for (const Parameter& parameter :
-       ExpandModule(BuildEncoder(0, 1, {}, 200, name), Grid{}, target, 8192, {}).parameters) {
+       ExpandModule(BuildEncoder(0, 1, {}, 200, name), Grid{}, target, 8192, data).parameters) {
     EXPECT_TRUE(names.insert(parameter.file_name).second) << parameter.file_name;
     EXPECT_TRUE(parameter.name.starts_with(name + "."));
   }

@@ -18,7 +18,10 @@ Diagnostics LintsOf(const ModuleRecipe& recipe, const Grid& grid) {
   Diagnostics diagnostics;
   const Module module =
       ExpandModule(recipe, grid, {2688, 0.0173, 20}, 8192,
-                   {.kind = "mock", .image_grids = {{128, 128}}, .max_images = 3, .patch = 16, .pixel_shuffle = 2});
+                   {.kind = "mock",
+                    .image_grids = {{128, 128}},
+                    .max_images = 3,
+                    .encoders = {{.module = *recipe.name, .patch = 16, .pixel_shuffle = 2, .max_image = 2048}}});
   LintStages(recipe, module, diagnostics);
   return diagnostics;
 }

@@ -1,7 +1,7 @@
 // The executor with one deliberate fault and without the check of its plan, so that the numerics tests can show that
 // they notice it.
 //   PLANWRIGHT_FAULT=shifted_bridge_rows | swapped_bridge_lanes | doubled_gradient | missing_tp_sum |
-//                    misplaced_expert_rows
+//                    misplaced_expert_rows | plan:NAME (faults/plan_fault.h)
 // Or with instructions moved to other streams, which must not change any result:
 //   PLANWRIGHT_FAULT=random_streams:SEED
 #include <ATen/ops/roll.h>
@@ -23,6 +23,7 @@
 #include "executor/rank/rank_main.h"
 #include "planner/groups/derive_groups.h"
 #include "planner/verify/verify.h"
+#include "tests/numerics/faults/plan_fault.h"
 
 namespace planwright::executor {
 namespace {
@@ -108,6 +109,14 @@ void Delay(bool cuda) {
 absl::Status DamagePlan(Plan& plan) {
   const std::string fault = Fault();
   if (const auto seed = StreamSeed()) return ScatterOverStreams(plan, *seed);
+  if (fault.rfind("plan:", 0) == 0) {
+    for (const testing::PlanFault& known : testing::AllPlanFaults()) {
+      if (fault != "plan:" + known.name) continue;
+      known.damage(plan);
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError("no fault " + fault);
+  }
   if (fault == "swapped_bridge_lanes") {
     for (Bridge& bridge : plan.bridges) {
       std::swap(bridge.forward.at(0).to_rank, bridge.forward.at(1).to_rank);

@@ -1,4 +1,4 @@
-// Layouts of the tiny recipe, as overrides.
+// Layouts of the tiny recipe, as overrides. layouts_test.cc compares each with one rank.
 #pragma once
 
 #include <string>
@@ -6,10 +6,9 @@
 
 namespace planwright::testing {
 
-struct Layout {
-  const char* name;
-  std::vector<std::string> overrides;
-};
+inline constexpr char kTinyRecipe[] = "recipes/nemotron_moe_vlm_tiny.yaml";
+// The same language model without an encoder.
+inline constexpr char kTextRecipe[] = "recipes/nemotron_moe_lm_tiny.yaml";
 
 inline std::vector<std::string> EncoderOn(int ranks, int tp) {
   return {"modules.radio_encoder.placement.ranks=" + std::to_string(ranks),
@@ -23,6 +22,18 @@ inline std::vector<std::string> LanguageOn(int first_rank, int ranks, int tp, in
           module + "parallel.ep=" + std::to_string(ep)};
 }
 
+// More of a module's grid: Parallel("language", {{"pp", 2}, {"cp", 2}}).
+struct AxisSize {
+  const char* axis;
+  int size;
+};
+inline std::vector<std::string> Parallel(const std::string& module, const std::vector<AxisSize>& axes) {
+  std::vector<std::string> overrides;
+  for (const AxisSize& axis : axes)
+    overrides.push_back("modules." + module + ".parallel." + axis.axis + "=" + std::to_string(axis.size));
+  return overrides;
+}
+
 inline std::vector<std::string> Join(std::vector<std::string> a, const std::vector<std::string>& b,
                                      const std::vector<std::string>& c = {}) {
   a.insert(a.end(), b.begin(), b.end());
@@ -30,7 +41,19 @@ inline std::vector<std::string> Join(std::vector<std::string> a, const std::vect
   return a;
 }
 
-// Every layout on which the tiny model is tested; one rank is the reference.
+inline std::vector<std::string> OneRankOnly() { return Join(EncoderOn(1, 1), LanguageOn(0, 1, 1, 1)); }
+
+// A layout, and what is trained on it. `training` changes the model or the batch: the one rank that the layout is
+// compared with has these overrides too. `one_rank`: the overrides that put the recipe's modules on rank 0.
+struct Layout {
+  std::string name;
+  std::vector<std::string> overrides;
+  std::vector<std::string> training = {};
+  std::string recipe = kTinyRecipe;
+  std::vector<std::string> one_rank = OneRankOnly();
+};
+
+// The layouts of tp, dp, ep and bridges.
 inline std::vector<Layout> TinyLayouts() {
   return {
       {"one_and_one", Join(EncoderOn(1, 1), LanguageOn(1, 1, 1, 1))},
@@ -38,11 +61,28 @@ inline std::vector<Layout> TinyLayouts() {
       {"dp2_dp2", Join(EncoderOn(2, 1), LanguageOn(2, 2, 1, 1))},
       {"ep2", Join(EncoderOn(1, 1), LanguageOn(1, 2, 1, 2))},
       {"ep4", Join(EncoderOn(1, 1), LanguageOn(1, 4, 2, 4))},
-      {"fan_in", Join(EncoderOn(4, 1), LanguageOn(4, 2, 1, 2), {"batch.micro_samples=2"})},
+      {"fan_in", Join(EncoderOn(4, 1), LanguageOn(4, 2, 1, 2)), {"batch.micro_samples=2"}},
       {"fan_out", Join(EncoderOn(1, 1), LanguageOn(1, 4, 1, 2))},
       {"uneven", Join(EncoderOn(3, 1), LanguageOn(3, 2, 1, 1))},
       {"colocated_4", Join(EncoderOn(4, 1), LanguageOn(0, 4, 2, 4))},
   };
 }
+
+// The layouts of one feature each (layouts/FEATURE.cc).
+std::vector<Layout> PipelineLayouts();
+std::vector<Layout> ContextParallelLayouts();
+std::vector<Layout> EncoderContextParallelLayouts();
+std::vector<Layout> ExpertTpLayouts();
+std::vector<Layout> FrozenLayouts();
+std::vector<Layout> RecomputeLayouts();
+std::vector<Layout> PackedDocumentLayouts();
+std::vector<Layout> EncodersLayouts();
+std::vector<Layout> EdgeLayouts();
+
+// All of the above.
+std::vector<Layout> AllLayouts();
+
+// Of the 20-layer toy.
+std::vector<Layout> ToyLayouts();
 
 }  // namespace planwright::testing

@@ -84,7 +84,25 @@ void ExpectOracle(const std::vector<std::string>& layout) {
 TEST(Oracle, OneRank) { ExpectOracle({}); }
 TEST(Oracle, OneRankBothSamplesAtOnce) { ExpectOracle({"batch.micro_samples=2"}); }
 TEST(Oracle, Tp2Tp2WithEp2) { ExpectOracle(Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 2))); }
+TEST(Oracle, Cp2WithEp2) {
+  ExpectOracle(Join(EncoderOn(1, 1), LanguageOn(1, 2, 1, 2), Parallel("language", {{"cp", 2}})));
+}
+TEST(Oracle, ExpertTp2WithEp2) {
+  ExpectOracle(Join(EncoderOn(1, 1), LanguageOn(1, 4, 2, 2), Parallel("language", {{"expert_tp", 2}})));
+}
+TEST(Oracle, EncoderCp2) {
+  ExpectOracle(Join(EncoderOn(2, 1), Parallel("radio_encoder", {{"cp", 2}}), LanguageOn(2, 1, 1, 1)));
+}
 TEST(Oracle, Dp2Dp2) { ExpectOracle(Join(EncoderOn(2, 1), LanguageOn(2, 2, 1, 1))); }
+TEST(Oracle, Pp2) { ExpectOracle(Join(EncoderOn(1, 1), LanguageOn(1, 2, 1, 1), Parallel("language", {{"pp", 2}}))); }
+TEST(Oracle, EncoderPp3AndPp4) {
+  ExpectOracle(Join(Join(EncoderOn(3, 1), Parallel("radio_encoder", {{"pp", 3}})), LanguageOn(3, 4, 1, 1),
+                    Parallel("language", {{"pp", 4}})));
+}
+TEST(Oracle, PpCpAndExpertTpTogether) {
+  ExpectOracle(
+      Join(EncoderOn(1, 1), LanguageOn(1, 4, 1, 1), Parallel("language", {{"pp", 2}, {"cp", 2}, {"expert_tp", 2}})));
+}
 
 }  // namespace
 }  // namespace planwright::testing

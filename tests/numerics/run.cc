@@ -33,6 +33,13 @@ int RunCommand(const std::string& command, std::string& output) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+std::map<std::string, double> NumbersByName(const nlohmann::json& json) {
+  std::map<std::string, double> numbers;
+  for (const auto& [name, number] : json.items())
+    numbers[name] = number.is_null() ? std::nan("") : number.get<double>();
+  return numbers;
+}
+
 std::vector<StepMetrics> ReadMetrics(const std::string& path) {
   std::vector<StepMetrics> steps;
   std::ifstream file(path);
@@ -45,17 +52,32 @@ std::vector<StepMetrics> ReadMetrics(const std::string& path) {
     step.aux_loss = json.at("aux_loss").is_null() ? 0 : json.at("aux_loss").get<double>();
     step.skipped = json.at("skipped");
     step.routing = json.at("routing").dump();
-    for (const auto& [name, norm] : json.at("module_grad_norms").items()) {
-      step.module_grad_norms[name] = norm.is_null() ? std::nan("") : norm.get<double>();
-    }
+    step.module_grad_norms = NumbersByName(json.at("module_grad_norms"));
+    step.bridge_mean_square = NumbersByName(json.at("bridge_mean_square"));
     steps.push_back(std::move(step));
   }
   return steps;
 }
 
+// null in both, a loss of no tokens or a mean over no rows, is the same.
 double Relative(double a, double b) {
+  if (std::isnan(a) && std::isnan(b)) return 0;
   if (!std::isfinite(a) || !std::isfinite(b)) return INFINITY;
   return b == 0 ? std::abs(a) : std::abs(a - b) / std::abs(b);
+}
+
+// The largest difference of the numbers of one step. Adds to `differences` those beyond the tolerance.
+double WorstNumber(const std::string& what, const std::map<std::string, double>& run,
+                   const std::map<std::string, double>& reference, double tolerance,
+                   std::vector<std::string>& differences) {
+  double worst = 0;
+  for (const auto& [name, number] : reference) {
+    const auto it = run.find(name);
+    const double off = it == run.end() ? INFINITY : Relative(it->second, number);
+    worst = std::max(worst, off);
+    if (!(off <= tolerance)) differences.push_back(what + name + " is off by " + std::to_string(off));
+  }
+  return worst;
 }
 
 double WorstGradient(const char* when, const Tensors& run, const Tensors& reference, double tolerance,
@@ -83,22 +105,24 @@ TrainingRun Launch(const LaunchOptions& options) {
   TrainingRun run;
   const std::string folder = FreshFolder();
   run.directory = folder + "/run";
+  const std::string probe = options.probe.empty() ? folder + "/probe" : options.probe;
   const std::string bin =
       (options.binaries.empty() ? std::string(PLANWRIGHT_BINARY_DIR) + "/bin" : options.binaries) + "/";
   std::string command = Quoted(bin + "plan") + " launch " + Quoted(fs::path(PLANWRIGHT_SOURCE_DIR) / options.recipe);
   for (const std::string& override : options.overrides) command += " " + Quoted(override);
-  command += " --local --run-dir " + Quoted(run.directory) + " --probe " + Quoted(folder + "/probe");
+  command += " --local --run-dir " + Quoted(run.directory) + " --probe " + Quoted(probe);
   if (options.steps > 0) command += " --steps " + std::to_string(options.steps);
   if (!options.device.empty()) command += " --device " + options.device;
   if (!options.executor.empty()) command += " --executor " + Quoted(bin + options.executor);
   run.exit_code = RunCommand(command, run.output);
   if (run.exit_code == 0) {
     run.steps = ReadMetrics(run.directory + "/metrics.jsonl");
-    run.parameters = ReadTensors(folder + "/probe/parameters.safetensors");
-    run.gradients_first = ReadTensors(folder + "/probe/gradients_first.safetensors");
-    run.gradients_last = ReadTensors(folder + "/probe/gradients_last.safetensors");
-    run.values_first = ReadTensors(folder + "/probe/values_first.safetensors");
-    run.values_last = ReadTensors(folder + "/probe/values_last.safetensors");
+    run.parameters = ReadTensors(probe + "/parameters.safetensors");
+    run.parameters_last = ReadTensors(probe + "/parameters_last.safetensors");
+    run.gradients_first = ReadTensors(probe + "/gradients_first.safetensors");
+    run.gradients_last = ReadTensors(probe + "/gradients_last.safetensors");
+    run.values_first = ReadTensors(probe + "/values_first.safetensors");
+    run.values_last = ReadTensors(probe + "/values_last.safetensors");
   }
   fs::remove_all(folder);
   return run;
@@ -119,13 +143,14 @@ Comparison Compare(const TrainingRun& run, const TrainingRun& reference, double 
     const double loss = Relative(a.loss, b.loss);
     result.worst_loss = std::max(result.worst_loss, loss);
     if (!(loss <= tolerance)) result.differences.push_back(at + "loss is off by " + std::to_string(loss));
-    for (const auto& [module, norm] : b.module_grad_norms) {
-      const auto it = a.module_grad_norms.find(module);
-      const double off = it == a.module_grad_norms.end() ? INFINITY : Relative(it->second, norm);
-      result.worst_norm = std::max(result.worst_norm, off);
-      if (!(off <= tolerance))
-        result.differences.push_back(at + "gradient norm of " + module + " is off by " + std::to_string(off));
-    }
+    const double aux = Relative(a.aux_loss, b.aux_loss);
+    result.worst_loss = std::max(result.worst_loss, aux);
+    if (!(aux <= tolerance)) result.differences.push_back(at + "auxiliary loss is off by " + std::to_string(aux));
+    result.worst_norm = std::max(result.worst_norm, WorstNumber(at + "gradient norm of ", a.module_grad_norms,
+                                                                b.module_grad_norms, tolerance, result.differences));
+    result.worst_bridge = std::max(
+        result.worst_bridge,
+        WorstNumber(at + "mean square of ", a.bridge_mean_square, b.bridge_mean_square, tolerance, result.differences));
   }
   if (result.parted_at != size_t{0}) {
     result.worst_gradient_first =

@@ -13,7 +13,7 @@ namespace planwright::testing {
 // One line of metrics.jsonl.
 struct StepMetrics {
   double loss = 0, grad_norm = 0, learning_rate = 0, aux_loss = 0;
-  std::map<std::string, double> module_grad_norms;
+  std::map<std::string, double> module_grad_norms, bridge_mean_square;  // NaN for null
   std::string routing;
   bool skipped = false;
 };
@@ -23,7 +23,7 @@ struct TrainingRun {
   std::string output;     // stdout and stderr of the launcher
   std::string directory;  // the run directory
   std::vector<StepMetrics> steps;
-  Tensors parameters, gradients_first, gradients_last, values_first, values_last;
+  Tensors parameters, parameters_last, gradients_first, gradients_last, values_first, values_last;
 };
 
 struct LaunchOptions {
@@ -33,18 +33,19 @@ struct LaunchOptions {
   std::string executor;  // a binary beside `plan`; empty: the ordinary one
   std::string device;    // "cpu" or "cuda"; empty: what the recipe says
   std::string binaries;  // the folder of `plan`; empty: this build's
+  std::string probe;     // the folder of probe files, which stay there; empty: a folder that is removed
 };
 
 // Runs `plan launch --local --probe` of a recipe in a new folder, and returns everything that it left.
 TrainingRun Launch(const LaunchOptions& options);
 
-// Where two runs differ by more than `tolerance` (relative): losses and module norms of every step, and every
-// parameter's gradient at the first and the last step. Empty: they agree. If the runs choose different experts at some
-// step, only the steps before it are compared, and `parted_at` names it.
+// Where two runs differ by more than `tolerance` (relative): losses, auxiliary losses, module norms and mean squares of
+// the bridges of every step, and every parameter's gradient at the first and the last step. Empty: they agree. If the
+// runs choose different experts at some step, only the steps before it are compared, and `parted_at` names it.
 struct Comparison {
   std::vector<std::string> differences;  // worst first within each kind
   std::optional<size_t> parted_at;       // index of the first step with another routing fingerprint
-  double worst_loss = 0, worst_norm = 0, worst_gradient_first = 0, worst_gradient_last = 0;
+  double worst_loss = 0, worst_norm = 0, worst_bridge = 0, worst_gradient_first = 0, worst_gradient_last = 0;
 };
 Comparison Compare(const TrainingRun& run, const TrainingRun& reference, double tolerance);
 

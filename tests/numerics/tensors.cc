@@ -22,6 +22,20 @@ std::vector<double> Numbers(const TensorView& view) {
   return values;
 }
 
+// The upper half of an fp32 number.
+std::vector<double> Bf16Numbers(const TensorView& view) {
+  std::vector<double> values(view.bytes / 2);
+  for (size_t i = 0; i < values.size(); ++i) {
+    uint16_t upper;
+    std::memcpy(&upper, view.data + i * 2, 2);
+    const uint32_t bits = static_cast<uint32_t>(upper) << 16;
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    values[i] = value;
+  }
+  return values;
+}
+
 }  // namespace
 
 Tensors ReadTensors(const std::string& path) {
@@ -38,7 +52,7 @@ Tensors ReadTensors(const std::string& path) {
       case DType::kFp64: tensor.values = Numbers<double>(view); break;
       case DType::kFp32: tensor.values = Numbers<float>(view); break;
       case DType::kInt64: tensor.values = Numbers<int64_t>(view); break;
-      case DType::kBf16: ADD_FAILURE() << path << ": " << name << " is bf16"; break;
+      case DType::kBf16: tensor.values = Bf16Numbers(view); break;
     }
   }
   return tensors;

@@ -124,7 +124,8 @@ TEST(PlanJson, NamesThePathOfWhatIsWrong) {
   EXPECT_THAT(changed("/data/image_grids/0", ordered_json::array()), HasSubstr("data: image sizes out of range"));
   EXPECT_THAT(changed("/data/image_grids/0", {4, 6, 6}), HasSubstr("data: image sizes out of range"));
   EXPECT_THAT(changed("/data/image_grids/0", {4, 0}), HasSubstr("data: image sizes out of range"));
-  EXPECT_THAT(changed("/data/pixel_shuffle", kMostPixelShuffle + 1), HasSubstr("data: image sizes out of range"));
+  EXPECT_THAT(changed("/data/encoders/0/pixel_shuffle", kMostPixelShuffle + 1),
+              HasSubstr("data: image sizes out of range"));
   EXPECT_THAT(changed("/modules/0/parameters/0/shape", {kLargestDim, kLargestDim}),
               HasSubstr("modules[0]: a number of elements out of range, at parameter"));
   ordered_json missing = good;

@@ -33,7 +33,7 @@ modules:
          train: {backbone: trained, projection: trained}, recompute: [block]}
   mouth: {model: lm, placement: {first_rank: 2, ranks: 6}, parallel: {tp: 3, cp: 4, pp: 5, dp: 6, ep: 7, expert_tp: 8,
           stage_layers: [1, 2]}}
-bridges: [{from: eyes, to: mouth, token: 201}]
+bridges: [{from: eyes, to: mouth, token: 201, max_mean_square: 50.0}]
 batch: {global_samples: 24, micro_samples: 2, sequence_length: 99}
 budget:
   train_samples: 1000
@@ -174,6 +174,7 @@ TEST(EveryKey, ModulesArriveWhole) {
   EXPECT_EQ(*r.bridges[0].from, "eyes");
   EXPECT_EQ(*r.bridges[0].to, "mouth");
   EXPECT_EQ(**r.bridges[0].token, 201);
+  EXPECT_EQ(**r.bridges[0].max_mean_square, 50);
 }
 
 TEST(EveryKey, SizesOfTheOuterStagesArriveWhole) {

@@ -117,16 +117,25 @@ TEST(ShippedRecipes, FiftyFourLayersHaveTheProductionBudget) {
 }
 
 TEST(ShippedRecipes, StagesFreezeWhatTheirNamesSay) {
-  const std::string name = "nemotron_moe_vlm_54l_33n_stage";
-  const Recipe one = MustRead(Shipped(name + "1")), two = MustRead(Shipped(name + "2")),
-               three = MustRead(Shipped(name + "3"));
-  const auto trained = [](const Recipe& recipe) {
+  const auto trained = [](const std::string& name) {
+    const Recipe recipe = MustRead(Shipped(name));
     return *recipe.modules[0].train_backbone + " " + *recipe.modules[0].train_projection + " " +
            *recipe.modules[1].train_backbone;
   };
-  EXPECT_EQ(trained(one), "frozen trained frozen");
-  EXPECT_EQ(trained(two), "frozen trained trained");
-  EXPECT_EQ(trained(three), "trained trained trained");
+  for (const std::string name : {"nemotron_moe_vlm_54l_33n_stage", "icons_stage"}) {
+    EXPECT_EQ(trained(name + "1"), "frozen trained frozen");
+    EXPECT_EQ(trained(name + "2"), "frozen trained trained");
+    EXPECT_EQ(trained(name + "3"), "trained trained trained");
+  }
+}
+
+TEST(ShippedRecipes, StagesOfTheIconsStartFromTheOneBefore) {
+  EXPECT_FALSE(MustRead(Shipped("icons_stage1")).initialize.has_value());
+  for (const auto& [stage, before] : {std::pair("icons_stage2", "stage1"), std::pair("icons_stage3", "stage2")}) {
+    const Recipe recipe = MustRead(Shipped(stage));
+    ASSERT_TRUE(recipe.initialize.has_value()) << stage;
+    EXPECT_EQ(*recipe.initialize->from, std::string("../build/icons/") + before + "/parameters_last.safetensors");
+  }
 }
 
 TEST(ShippedRecipes, TheLargestHas131072Ranks) {

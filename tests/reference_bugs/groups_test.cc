@@ -113,7 +113,7 @@ TEST(Groups, EveryMicrobatchCrossesEveryBridge) {
         for (const Instruction& op : role.step) {
           for (const ExchangePart& part : op.parts) {
             if (part.bridge != bridge.name || part.backward) continue;
-            EXPECT_FALSE(part.sample_rows.empty());
+            EXPECT_FALSE(part.sizes.empty());
             ++(part.send ? sent : received);
           }
         }

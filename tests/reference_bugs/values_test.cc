@@ -62,8 +62,8 @@ TEST(Values, OverABridgeHaveOneDimOfRunTimeSize) {
           EXPECT_TRUE(std::holds_alternative<std::string>(type.dims[0]) &&
                       std::holds_alternative<int64_t>(type.dims[1]))
               << part.value;
-          const ValueType& rows = *made.at(part.sample_rows);
-          EXPECT_TRUE(rows.dtype == DType::kInt64 && rows.host && rows.dims.size() == 1) << part.sample_rows;
+          const ValueType& rows = *made.at(part.sizes);
+          EXPECT_TRUE(rows.dtype == DType::kInt64 && rows.host && rows.dims.size() == 1) << part.sizes;
         }
       }
     }

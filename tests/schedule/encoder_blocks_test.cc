@@ -139,6 +139,22 @@ TEST(EncoderBlocks, ContextParallelGathersKeysAndTheRowsOfTheBridge) {
   EXPECT_THAT(lowered.layer().forward.saved, ::testing::Not(::testing::Contains("kv_all")));
 }
 
+// Over cp each rank squares its own rows, before they are gathered; over tp all have the same rows.
+TEST(EncoderBlocks, HeadSquaresEachRowOnce) {
+  const Lowered lowered = Lower({.tp = 2, .cp = 2});
+  const Block& head = lowered.blocks.head.forward;
+  const Instruction& squares = The(head, OpKind::kSquareSum);
+  EXPECT_THAT(squares.inputs, ElementsAre("o"));
+  for (const Output& sum : squares.outputs) EXPECT_EQ(sum.type.layout.at(Axis::kCp).state, AxisLayout::State::kPartial);
+  std::vector<std::string> sums;
+  for (const Instruction& op : head.body) {
+    if (op.kind != OpKind::kAccumulate) continue;
+    sums.push_back(op.text("into"));
+    EXPECT_EQ(op.text("once_over"), "tp");
+  }
+  EXPECT_THAT(sums, ElementsAre("$reals.square_sum.images", "$integers.elements.images"));
+}
+
 TEST(EncoderBlocks, TensorAndContextParallelismTogether) {
   const Lowered lowered = Lower({.tp = 2, .cp = 2});
   EXPECT_THAT(Messages(lowered.layer().forward),

@@ -37,6 +37,7 @@ Plan SixRanks() {
                    "language",
                    "equal",
                    -1,
+                   0,
                    {{0, 2, 0, 1}, {1, 4, 1, 2}},
                    {{2, 0, 0, 1}, {4, 1, 1, 2}}}};
   plan.schedule = {{"encoder", 0, 1, {"F0", "F1", "B0", "B1"}}, {"language", 0, 0, {"F0", "B0", "F1", "B1"}}};

@@ -101,7 +101,7 @@ std::vector<Damage> Damages() {
          }
        }},
       {"another_shape", "V3",
-       [](Plan& p) { First(p.roles[1].step, OpKind::kAllReduce).outputs[0].type.dims[0] = int64_t{3}; }},
+       [](Plan& p) { First(p.roles[1].step, OpKind::kAllReduce).outputs[0].type.dims[0] = int64_t{77}; }},
       {"another_dtype", "V3",
        [](Plan& p) { First(p.roles[1].step, OpKind::kAllReduce).outputs[0].type.dtype = DType::kFp32; }},
       {"swapped_collectives", "V3",

@@ -99,6 +99,66 @@ TEST(Collectives, ReduceScatterCutsAnyDim) {
   });
 }
 
+// Chunks r and 2 n - 1 - r, taken one position at a time.
+at::Tensor ZigzagPieceOf(const at::Tensor& whole, int64_t dim, int rank) {
+  const int64_t chunk = whole.size(dim) / (2 * kRanks);
+  std::vector<at::Tensor> positions;
+  for (int64_t of : {rank, 2 * kRanks - 1 - rank}) {
+    for (int64_t i = 0; i < chunk; ++i) positions.push_back(whole.narrow(dim, of * chunk + i, 1));
+  }
+  return at::cat(positions, dim);
+}
+
+TEST(Collectives, ZigzagGatherRestoresTheOrder) {
+  OverGloo([](Communicator& group, int rank) {
+    for (at::ScalarType dtype : kDTypes) {
+      for (int64_t dim : {0, 1, 2}) {
+        std::vector<int64_t> shape = {2, 3, 4};
+        shape[dim] = 4 * kRanks;
+        const at::Tensor whole = Piece(1, shape, dtype);
+        EXPECT_TRUE(AllGather(group, ZigzagPieceOf(whole, dim, rank), dim, Cut::kZigzag).equal(whole)) << dim;
+      }
+    }
+  });
+}
+
+TEST(Collectives, ZigzagReduceScatterKeepsTwoChunks) {
+  OverGloo([](Communicator& group, int rank) {
+    for (int64_t dim : {0, 1}) {
+      std::vector<int64_t> shape = {2, 3, 4};
+      shape[dim] = 4 * kRanks;
+      const at::Tensor part = ReduceScatter(group, Piece(rank, shape, at::kDouble), dim, Cut::kZigzag);
+      EXPECT_TRUE(part.equal(ZigzagPieceOf(SumOfAll(shape, at::kDouble), dim, rank))) << dim;
+    }
+    EXPECT_ANY_THROW(ReduceScatter(group, Piece(rank, {kRanks, 2}, at::kFloat), 0, Cut::kZigzag));
+  });
+}
+
+// Part `rank` of each of these segments of dim 2.
+at::Tensor SegmentPieceOf(const at::Tensor& whole, const std::vector<int64_t>& segments, int rank) {
+  std::vector<at::Tensor> pieces;
+  int64_t at = 0;
+  for (int64_t segment : segments) {
+    pieces.push_back(whole.narrow(2, at + rank * segment / kRanks, segment / kRanks));
+    at += segment;
+  }
+  return at::cat(pieces, 2);
+}
+
+TEST(Collectives, ReshardTradesTheSequenceForFeaturesAndBack) {
+  OverGloo([](Communicator& group, int rank) {
+    const std::vector<int64_t> segments = {6, 3, 9};
+    for (at::ScalarType dtype : kDTypes) {
+      const at::Tensor whole = Piece(2, {4 * kRanks, 2, 18}, dtype);
+      const at::Tensor sequence = ZigzagPieceOf(whole, 0, rank), features = SegmentPieceOf(whole, segments, rank);
+      EXPECT_TRUE(Reshard(group, sequence, {0, 2, 0, segments}).equal(features)) << dtype;
+      EXPECT_TRUE(Reshard(group, features, {2, 0, 0, segments}).equal(sequence)) << dtype;
+    }
+    EXPECT_ANY_THROW(Reshard(group, Piece(rank, {4, 1, 18}, at::kFloat), {0, 2, 0, {6, 3}}));
+    EXPECT_ANY_THROW(Reshard(group, Piece(rank, {4, 1, 18}, at::kFloat), {0, 2, 1, segments}));
+  });
+}
+
 TEST(Collectives, AllToAllTransposesCounts) {
   OverGloo([](Communicator& group, int rank) {
     const at::Tensor mine = Piece(rank, {kRanks * 4}, at::kLong);
@@ -137,6 +197,66 @@ TEST(Collectives, AllToAllVMovesRows) {
         EXPECT_TRUE(got.equal(at::cat(expected))) << dtype;
       }
     }
+  });
+}
+
+// Row counts of three members; a member may have none.
+const std::vector<std::vector<int64_t>> kRowCounts = {{1, 2, 3}, {4, 0, 2}, {0, 0, 5}, {0, 0, 0}};
+
+at::Tensor Integers(const std::vector<int64_t>& values) {
+  at::Tensor result = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
+  std::copy(values.begin(), values.end(), result.mutable_data_ptr<int64_t>());
+  return result;
+}
+
+TEST(Collectives, AllGatherVJoinsRowsOfDifferentNumber) {
+  OverGloo([](Communicator& group, int rank) {
+    for (const auto& counts : kRowCounts) {
+      for (at::ScalarType dtype : kDTypes) {
+        for (const std::vector<int64_t>& row : {std::vector<int64_t>{}, {4}}) {
+          std::vector<at::Tensor> pieces;
+          for (int r = 0; r < kRanks; ++r) {
+            std::vector<int64_t> shape = {counts[r]};
+            shape.insert(shape.end(), row.begin(), row.end());
+            pieces.push_back(Piece(r, shape, dtype));
+          }
+          EXPECT_TRUE(AllGatherV(group, pieces[rank], Integers(counts)).equal(at::cat(pieces))) << dtype;
+        }
+      }
+    }
+    // Counts of two sources with two experts each, for every member: in three equal runs.
+    const at::Tensor counts = Integers({1, 0, 0, 1, 0, 0, 0, 0, 3, 0, 0, 1}).view({6, 2});
+    const std::vector<at::Tensor> pieces = {Piece(0, {2, 3}, at::kDouble), Piece(1, {0, 3}, at::kDouble),
+                                            Piece(2, {4, 3}, at::kDouble)};
+    EXPECT_TRUE(AllGatherV(group, pieces[rank], counts).equal(at::cat(pieces)));
+    EXPECT_TRUE(AllGatherV(group, pieces[rank], counts.flatten()).equal(at::cat(pieces)));
+    EXPECT_THROW(AllGatherV(group, Piece(rank, {7, 3}, at::kDouble), counts), c10::Error);
+  });
+}
+
+TEST(Collectives, ReduceScatterVSumsRowsOfDifferentNumber) {
+  OverGloo([](Communicator& group, int rank) {
+    for (const auto& counts : kRowCounts) {
+      const int64_t rows = counts[0] + counts[1] + counts[2];
+      int64_t first = 0;
+      for (int r = 0; r < rank; ++r) first += counts[r];
+      for (at::ScalarType dtype : kDTypes) {
+        for (const std::vector<int64_t>& shape : {std::vector<int64_t>{rows}, {rows, 4}}) {
+          const at::Tensor part = ReduceScatterV(group, Piece(rank, shape, dtype), Integers(counts));
+          EXPECT_TRUE(part.equal(SumOfAll(shape, dtype).narrow(0, first, counts[rank]))) << dtype;
+        }
+      }
+    }
+    EXPECT_THROW(ReduceScatterV(group, Piece(rank, {7, 3}, at::kDouble), Integers({1, 2, 3})), c10::Error);
+  });
+}
+
+// 1e8 + 1 is rounded to 1e8 in fp32: only the sum in group order is 0, on every member.
+TEST(Collectives, ReduceScatterVAddsInGroupOrder) {
+  OverGloo([](Communicator& group, int rank) {
+    const float terms[kRanks] = {1e8F, 1, -1e8F};
+    const at::Tensor part = ReduceScatterV(group, at::full({6}, terms[rank], at::kFloat), Integers({1, 2, 3}));
+    EXPECT_TRUE(part.equal(at::zeros({rank + 1}, at::kFloat)));
   });
 }
 

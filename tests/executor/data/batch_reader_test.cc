@@ -3,7 +3,10 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
+
+#include <numeric>
 
 #include "planner/run_files/safetensors.h"
 #include "tests/executor/data/plans.h"
@@ -18,7 +21,8 @@ std::unique_ptr<BatchReader> Reader(const Plan& plan) {
 }
 
 CallContext Call(const Plan& plan, int64_t step, int microbatch, int lanes, int lane) {
-  return {.plan = &plan, .lanes = lanes, .lane = lane, .step = step, .microbatch = microbatch};
+  return {
+      .plan = &plan, .module = &plan.modules[0], .lanes = lanes, .lane = lane, .step = step, .microbatch = microbatch};
 }
 
 at::Tensor FromFile(const SafetensorsFile& file, const std::string& name) {
@@ -54,6 +58,25 @@ TEST(BatchReader, LanesTogetherReadWhatOneLaneReads) {
   }
 }
 
+TEST(BatchReader, ContextParallelRanksTogetherReadTheImagesOfTheLane) {
+  const Plan plan = MockPlan();
+  for (int cp : {2, 3, 4}) {
+    for (int microbatch : {0, 1}) {
+      CallContext call = Call(plan, 5, microbatch, 2, 1);
+      const Tensors whole = Reader(plan)->ReadImages(call, at::kCPU, at::kDouble);
+      call.cp = cp;
+      std::vector<at::Tensor> patches;
+      for (call.cp_rank = 0; call.cp_rank < cp; ++call.cp_rank) {
+        const Tensors part = Reader(plan)->ReadImages(call, at::kCPU, at::kDouble);
+        patches.push_back(part[0]);
+        for (int k : {1, 2, 3}) EXPECT_TRUE(at::equal(part[k], whole[k])) << k;
+      }
+      EXPECT_TRUE(at::equal(at::cat(patches), whole[0]));
+      EXPECT_LT(patches[0].size(0), whole[0].size(0));
+    }
+  }
+}
+
 TEST(BatchReader, BlocksFollowEachOther) {
   const Plan plan = MockPlan();
   auto reader = Reader(plan), source = Reader(plan);
@@ -66,6 +89,36 @@ TEST(BatchReader, BlocksFollowEachOther) {
     for (int64_t p = 0; p < 64; ++p) ASSERT_EQ(read[0][i][p].item<int64_t>(), sample.tokens[p]);
   }
   EXPECT_EQ(read[2].scalar_type(), at::kFloat);
+}
+
+// Two encoders with other patches and other pixel shuffles see every image, each in its own pieces and rows.
+TEST(BatchReader, EveryEncoderSeesEveryImage) {
+  Plan plan = MockPlan();
+  plan.budget.sequence_length = 96;
+  plan.modules.push_back(plan.modules[0]);
+  plan.modules[1].name = "fine";
+  plan.data.encoders.push_back({"fine", 254, 2, 1, 64});
+  auto reader = Reader(plan);
+  CallContext call = Call(plan, 0, 0, 1, 0);
+  const Tensors tokens = reader->ReadTokens(call, at::kCPU, at::kDouble),
+                images = reader->ReadImages(call, at::kCPU, at::kDouble);
+  call.module = &plan.modules[1];
+  const Tensors fine = reader->ReadImages(call, at::kCPU, at::kDouble), sizes = reader->ReadImageSizes(call);
+  ASSERT_EQ(tokens.size(), 6u);
+  EXPECT_TRUE(at::equal(images[1], fine[1])) << "the same grids, in patches";
+  EXPECT_EQ(images[0].size(1), 48);
+  EXPECT_EQ(fine[0].size(1), 12);
+  EXPECT_TRUE(at::equal(tokens[4], images[3]));
+  EXPECT_TRUE(at::equal(tokens[5], fine[3]));
+  EXPECT_TRUE(at::equal(tokens[4].mul(4), tokens[5]));
+  EXPECT_TRUE(at::equal(sizes[0], fine[1]));
+  EXPECT_TRUE(at::equal(sizes[1], fine[3]));
+  EXPECT_EQ(tokens[0].eq(255).sum().item<int64_t>(), tokens[4].sum().item<int64_t>());
+  EXPECT_EQ(tokens[0].eq(254).sum().item<int64_t>(), tokens[5].sum().item<int64_t>());
+  // No label is an image token or the pad token, which is the largest id that is left.
+  for (int64_t id : {253, 254, 255}) {
+    EXPECT_EQ(tokens[1].eq(id).mul(tokens[2]).sum().item<double>(), 0) << id;
+  }
 }
 
 TEST(BatchReader, NoImagesMakeEmptyTensors) {
@@ -101,12 +154,108 @@ TEST(BatchReader, RecordedBatchIsTheFileAgainAndAgain) {
   }
 }
 
+Plan PackedPlan(const std::string& path) {
+  Plan plan = RecordedPlan();
+  plan.data.encoders.clear();
+  plan.data.image_token = -1;
+  plan.data.packed_documents = true;
+  plan.data.base = testing::TempDir();
+  plan.data.path = path;
+  plan.budget.sequence_length = 6;
+  plan.budget.global_samples = plan.budget.microbatches = 2;
+  plan.budget.block_samples = 1;
+  return plan;
+}
+
+template <typename T>
+TensorBytes Bytes(const std::string& name, DType dtype, std::vector<int64_t> shape, const std::vector<T>& values) {
+  return {name, dtype, std::move(shape),
+          std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T))};
+}
+
+// Two rows of six tokens, with `ends`, if there are any.
+void WritePacked(const std::string& path, const std::vector<int64_t>& per_sample, const std::vector<int64_t>& ends) {
+  std::vector<TensorBytes> file = {
+      Bytes<int64_t>("token_ids", DType::kInt64, {2, 6}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3}),
+      Bytes<int64_t>("labels", DType::kInt64, {2, 6}, std::vector<int64_t>(12, 1)),
+      Bytes<double>("loss_mask", DType::kFp64, {2, 6}, std::vector<double>(12, 1.0))};
+  if (!per_sample.empty()) file.push_back(Bytes<int64_t>("documents_per_sample", DType::kInt64, {2}, per_sample));
+  if (!ends.empty())
+    file.push_back(Bytes<int64_t>("document_ends", DType::kInt64, {static_cast<int64_t>(ends.size())}, ends));
+  ASSERT_TRUE(WriteSafetensors(testing::TempDir() + "/" + path, file, {}).ok());
+}
+
+TEST(BatchReader, RecordedDocumentsAreThoseOfTheFile) {
+  WritePacked("packed.safetensors", {3, 1}, {2, 3, 6, 6});
+  const Plan plan = PackedPlan("packed.safetensors");
+  auto reader = Reader(plan);
+  ASSERT_NE(reader, nullptr);
+  for (int row : {0, 1}) {
+    const Tensors tokens = reader->ReadTokens(Call(plan, 0, row, 1, 0), at::kCPU, at::kDouble);
+    ASSERT_EQ(tokens.size(), 6u);
+    EXPECT_TRUE(tokens[5].is_cpu());
+    EXPECT_TRUE(at::equal(tokens[5], row == 0 ? at::tensor({2, 3, 6}, at::kLong) : at::tensor({6}, at::kLong)));
+    EXPECT_EQ(tokens[3].item<int64_t>(), 6) << "the mask of a recording is used as it is";
+  }
+  WritePacked("whole.safetensors", {}, {});
+  const Plan whole = PackedPlan("whole.safetensors");
+  EXPECT_TRUE(at::equal(Reader(whole)->ReadTokens(Call(whole, 0, 0, 1, 0), at::kCPU, at::kDouble)[5],
+                        at::tensor({6}, at::kLong)));
+}
+
+TEST(BatchReader, RecordedDocumentsThatDoNotFitAreRefused) {
+  const std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>> wrong = {
+      {{1, 1}, {6, 5}}, {{2, 1}, {3, 3, 6}}, {{2, 1}, {0, 6, 6}}, {{0, 1}, {6}}, {{1, 1}, {6, 6, 6}}, {{}, {6, 6}}};
+  for (const auto& [per_sample, ends] : wrong) {
+    WritePacked("wrong.safetensors", per_sample, ends);
+    EXPECT_FALSE(BatchReader::Open(PackedPlan("wrong.safetensors")).ok());
+  }
+}
+
+// One image in the first row. The coarse encoder sees it as 2 x 2 patches and one token, the fine one as four tokens.
+TEST(BatchReader, ARecordingForTwoEncodersHasWhatEachSees) {
+  const auto numbers = [](size_t count) {
+    std::vector<double> values(count);
+    std::iota(values.begin(), values.end(), 0.0);
+    return values;
+  };
+  const std::vector<TensorBytes> file = {
+      Bytes<int64_t>("token_ids", DType::kInt64, {2, 6}, {20, 21, 21, 21, 21, 1, 2, 3, 4, 5, 6, 7}),
+      Bytes<int64_t>("labels", DType::kInt64, {2, 6}, std::vector<int64_t>(12, 1)),
+      Bytes<double>("loss_mask", DType::kFp64, {2, 6}, std::vector<double>(12, 1.0)),
+      Bytes<int64_t>("images_per_sample", DType::kInt64, {2}, {1, 0}),
+      Bytes<int64_t>("coarse.image_grid", DType::kInt64, {1, 2}, {2, 2}),
+      Bytes<double>("coarse.patches", DType::kFp64, {4, 48}, numbers(4 * 48)),
+      Bytes<int64_t>("fine.image_grid", DType::kInt64, {1, 2}, {1, 4}),
+      Bytes<double>("fine.patches", DType::kFp64, {4, 12}, numbers(4 * 12))};
+  Plan plan = PackedPlan("two_encoders.safetensors");
+  ASSERT_TRUE(WriteSafetensors(plan.data.base + "/" + plan.data.path, file, {}).ok());
+  plan.data.packed_documents = false;
+  plan.data.encoders = {{"coarse", 20, 4, 2, 64}, {"fine", 21, 2, 1, 64}};
+  plan.modules.push_back(plan.modules[0]);
+  plan.modules[0].name = "coarse", plan.modules[1].name = "fine";
+  auto reader = Reader(plan);
+  ASSERT_NE(reader, nullptr);
+  CallContext call = Call(plan, 0, 0, 1, 0);
+  const Tensors tokens = reader->ReadTokens(call, at::kCPU, at::kDouble),
+                coarse = reader->ReadImages(call, at::kCPU, at::kDouble);
+  call.module = &plan.modules[1];
+  const Tensors fine = reader->ReadImages(call, at::kCPU, at::kDouble);
+  EXPECT_EQ(coarse[0].sizes(), (at::IntArrayRef{4, 48}));
+  EXPECT_EQ(fine[0].sizes(), (at::IntArrayRef{4, 12}));
+  EXPECT_EQ(fine[0][3][11].item<double>(), 47);
+  EXPECT_EQ(tokens[4].sum().item<int64_t>(), 1);
+  EXPECT_EQ(tokens[5].sum().item<int64_t>(), 4);
+  plan.data.encoders[1].token = 22;  // no position has it
+  EXPECT_FALSE(BatchReader::Open(plan).ok());
+}
+
 TEST(BatchReader, ABatchThatDoesNotFitThePlanIsRefused) {
   Plan plan = RecordedPlan();
   plan.budget.sequence_length = 64;
   EXPECT_EQ(BatchReader::Open(plan).status().code(), absl::StatusCode::kInvalidArgument);
   plan = RecordedPlan();
-  plan.data.image_token = 6;
+  plan.data.encoders[0].token = 6;
   EXPECT_EQ(BatchReader::Open(plan).status().code(), absl::StatusCode::kInvalidArgument);
   plan = RecordedPlan();
   plan.data.path = "none.safetensors";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "executor/data/sample_source.h"
@@ -49,9 +50,9 @@ TEST(MockSource, SamplesDependOnlyOnSeedAndNumber) {
   for (int i = 11; i >= 0; --i) {
     const Sample sample = *(*source)->Get(i);
     EXPECT_EQ(sample.tokens, forwards[i].tokens);
-    ASSERT_EQ(sample.images.size(), forwards[i].images.size());
-    for (size_t image = 0; image < sample.images.size(); ++image)
-      EXPECT_EQ(sample.images[image].patches, forwards[i].images[image].patches);
+    ASSERT_EQ(sample.images[0].size(), forwards[i].images[0].size());
+    for (size_t image = 0; image < sample.images[0].size(); ++image)
+      EXPECT_EQ(sample.images[0][image].patches, forwards[i].images[0][image].patches);
   }
   Plan other = plan;
   other.data.seed = 1235;
@@ -68,10 +69,10 @@ TEST(MockSource, TextIsAFunctionOfTheSamplesOwnImagesInOrder) {
   std::map<std::vector<int64_t>, std::vector<int>> classes_of;
   std::set<size_t> image_counts;
   for (const Sample& sample : Samples(plan, 200)) {
-    image_counts.insert(sample.images.size());
+    image_counts.insert(sample.images[0].size());
     int64_t places = 0;
     std::vector<int> classes;
-    for (const Image& image : sample.images) {
+    for (const Image& image : sample.images[0]) {
       ASSERT_EQ(image.patches.size(), image.rows * image.cols * 48u);
       places += image.rows * image.cols / 4;
       classes.push_back(ClassOf(Signature(image, 48), patterns));
@@ -103,9 +104,54 @@ TEST(MockSource, LabelsAreTheNextTokensAndTextAloneCounts) {
   }
 }
 
+// An image and its text are a document; so are the padding, and a text without image.
+TEST(MockSource, PackedDocumentsAreImagesWithTheirOwnTexts) {
+  const Plan plan = MockPlan();
+  Plan packing = plan;
+  packing.data.packed_documents = true;
+  const std::vector<Sample> samples = Samples(plan, 40), packed = Samples(packing, 40);
+  for (size_t n = 0; n < samples.size(); ++n) {
+    const Sample &one = samples[n], &many = packed[n];
+    const std::vector<Image>& images = one.images[0];
+    ASSERT_EQ(images.size(), many.images[0].size());
+    EXPECT_TRUE(one.document_ends.empty());
+    // The texts of the unpacked sample follow all its images.
+    int64_t text = 0, at = 0;
+    for (const Image& image : images) text += image.rows * image.cols / 4;
+    const size_t documents = std::max<size_t>(1, images.size());
+    ASSERT_EQ(many.document_ends.size(), documents + (many.document_ends[documents - 1] < 64 ? 1 : 0));
+    for (size_t i = 0; i < documents; ++i) {
+      const int64_t places = images.empty() ? 0 : images[i].rows * images[i].cols / 4;
+      for (int64_t k = 0; k < places; ++k) EXPECT_EQ(many.tokens[at++], 255);
+      for (int64_t k = 0; k < 8; ++k) EXPECT_EQ(many.tokens[at++], one.tokens[text++]);
+      EXPECT_EQ(many.document_ends[i], at);
+      EXPECT_EQ(many.labels[at - 1], 254);
+      EXPECT_EQ(many.loss_mask[at - 1], 0);
+      EXPECT_EQ(std::accumulate(many.loss_mask.begin() + at - 8 - places, many.loss_mask.begin() + at, 0.0),
+                places > 0 ? 8 : 7);
+    }
+    EXPECT_EQ(many.document_ends.back(), 64);
+    EXPECT_TRUE(std::all_of(many.tokens.begin() + at, many.tokens.end(), [](int64_t id) { return id == 254; }));
+  }
+}
+
+TEST(MockSource, PackedTextsAreDocuments) {
+  Plan plan = MockPlan();
+  plan.data.encoders.clear();
+  plan.data.max_images = 0;
+  plan.data.packed_documents = true;
+  plan.data.text_tokens = 24;
+  const Sample sample = Samples(plan, 1)[0];
+  EXPECT_EQ(sample.document_ends, (std::vector<int64_t>{24, 48, 64}));
+  EXPECT_EQ(std::accumulate(sample.loss_mask.begin(), sample.loss_mask.end(), 0.0), 46);
+  plan.data.text_tokens = 100;  // longer than the sequence
+  EXPECT_EQ(Samples(plan, 1)[0].document_ends, (std::vector<int64_t>{64}));
+}
+
 TEST(MockSource, WithoutAnEncoderTheSequenceIsText) {
   Plan plan = MockPlan();
-  plan.data.patch = plan.data.max_images = 0;
+  plan.data.encoders.clear();
+  plan.data.max_images = 0;
   const std::vector<Sample> samples = Samples(plan, 10);
   for (const Sample& sample : samples) {
     EXPECT_TRUE(sample.images.empty());
@@ -118,7 +164,8 @@ TEST(MockSource, WithoutAnEncoderTheSequenceIsText) {
 // Without an image token, every id except pad is text, and every label counts.
 TEST(MockSource, WithoutAnImageTokenEveryOtherIdIsText) {
   Plan plan = MockPlan();
-  plan.data.patch = plan.data.max_images = 0;
+  plan.data.encoders.clear();
+  plan.data.max_images = 0;
   plan.data.image_token = -1;
   plan.data.vocabulary = 5;
   std::set<int64_t> ids;

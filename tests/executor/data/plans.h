@@ -12,6 +12,7 @@ inline Plan MockPlan() {
   plan.budget.microbatches = 2;
   plan.budget.block_samples = 4;
   Module module;
+  module.name = "encoder";
   module.grid.dp = 2;
   plan.modules = {module};
   plan.data.kind = "mock";
@@ -22,9 +23,7 @@ inline Plan MockPlan() {
   plan.data.max_images = 3;
   plan.data.classes = 4;
   plan.data.text_tokens = 8;
-  plan.data.patch = 4;
-  plan.data.pixel_shuffle = 2;
-  plan.data.max_image = 64;
+  plan.data.encoders = {{"encoder", 255, 4, 2, 64}};
   return plan;
 }
 
@@ -34,7 +33,7 @@ inline Plan RecordedPlan() {
   plan.data.kind = "recorded";
   plan.data.path = "tests/golden/vlm_oracle/batch.safetensors";
   plan.data.base = PLANWRIGHT_SOURCE_DIR;
-  plan.data.image_token = 5;
+  plan.data.image_token = plan.data.encoders[0].token = 5;
   plan.data.vocabulary = 96;
   return plan;
 }

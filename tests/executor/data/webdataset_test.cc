@@ -79,7 +79,7 @@ Plan WebdatasetPlan(const std::vector<std::string>& shards) {
   plan.data.kind = "webdataset";
   plan.data.base = testing::TempDir();
   plan.data.shards = shards;
-  plan.data.image_token = 256;
+  plan.data.image_token = plan.data.encoders[0].token = 256;
   plan.data.pad_token = 257;
   plan.data.end_token = 258;
   plan.data.vocabulary = 259;
@@ -104,26 +104,55 @@ TEST(Webdataset, ADocumentIsItsImageItsTextAndTheEnd) {
   EXPECT_EQ(one.tokens,
             (std::vector<int64_t>{256, 256, 'h', 255, 258, 257, 257, 257, 257, 257, 257, 257, 257, 257, 257, 257}));
   EXPECT_EQ(one.loss_mask, (std::vector<double>{0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
-  ASSERT_EQ(one.images.size(), 1u);
-  EXPECT_EQ(one.images[0].rows, 4);
-  EXPECT_EQ(one.images[0].cols, 2);
-  EXPECT_NEAR(one.images[0].patches[17], (60 / 255.0 - 0.4578275) / 0.26130258, 1e-12);  // patch 0, green
+  ASSERT_EQ(one.images[0].size(), 1u);
+  EXPECT_EQ(one.images[0][0].rows, 4);
+  EXPECT_EQ(one.images[0][0].cols, 2);
+  EXPECT_NEAR(one.images[0][0].patches[17], (60 / 255.0 - 0.4578275) / 0.26130258, 1e-12);  // patch 0, green
   EXPECT_EQ(std::vector<int64_t>(two.tokens.begin(), two.tokens.begin() + 5),
             (std::vector<int64_t>{'h', 'e', 'y', 258, 257}));
-  EXPECT_TRUE(two.images.empty());
+  EXPECT_TRUE(two.images[0].empty());
   EXPECT_EQ(again.tokens, one.tokens);
 }
 
 TEST(Webdataset, WithoutAnEncoderTheTextStays) {
   Plan plan = WebdatasetPlan(
       {Shard("c.tar", TarMemberOf("one.png", PngOf(8, 16, Solid(128, 60))) + TarMemberOf("one.txt", "hi"))});
-  plan.data.patch = plan.data.pixel_shuffle = plan.data.max_image = 0;
+  plan.data.encoders.clear();
   const auto source = OpenSampleSource(plan);
   ASSERT_TRUE(source.ok()) << source.status();
   const Sample sample = *(*source)->Get(0);
   EXPECT_TRUE(sample.images.empty());
   EXPECT_EQ(std::vector<int64_t>(sample.tokens.begin(), sample.tokens.begin() + 4),
             (std::vector<int64_t>{'h', 'i', 258, 257}));
+}
+
+TEST(Webdataset, PackedDocumentsEndWithTheEndToken) {
+  Plan plan = WebdatasetPlan({Shard(
+      "p.tar", TarMemberOf("a.txt", "abc") + TarMemberOf("b.txt", "de") + TarMemberOf("c.txt", std::string(15, 'x')))});
+  plan.data.window = 3;
+  plan.data.packed_documents = true;
+  const auto source = OpenSampleSource(plan);
+  ASSERT_TRUE(source.ok()) << source.status();
+  // A window of three documents in an order of its own: of 4, 3 and 16 tokens.
+  for (int64_t n = 0; n < 12; ++n) {
+    const Sample sample = *(*source)->Get(n);
+    size_t position = 0;
+    for (int64_t end : sample.document_ends) {
+      if (sample.tokens[position] == 257) {  // padding
+        EXPECT_EQ(end, 16);
+        break;
+      }
+      EXPECT_EQ(sample.tokens[end - 1], 258);
+      EXPECT_EQ(std::count(sample.tokens.begin() + position, sample.tokens.begin() + end, 258), 1);
+      EXPECT_EQ(sample.loss_mask[end - 1], 0);
+      for (; position + 1 < static_cast<size_t>(end); ++position) {
+        EXPECT_EQ(sample.labels[position], sample.tokens[position + 1]);
+        EXPECT_EQ(sample.loss_mask[position], 1);
+      }
+      position = static_cast<size_t>(end);
+    }
+    EXPECT_EQ(sample.document_ends.back(), 16);
+  }
 }
 
 TEST(Webdataset, WhatCannotBeReadIsNamed) {
@@ -142,7 +171,7 @@ TEST(Webdataset, WhatCannotBeReadIsNamed) {
   }
   Plan narrow = WebdatasetPlan({Shard("ok.tar", TarMemberOf("d.png", PngOf(32, 8, Solid(256, 1))))});
   EXPECT_TRUE(OpenSampleSource(narrow).ok());
-  narrow.data.max_image = 16;
+  narrow.data.encoders[0].max_image = 16;
   EXPECT_THAT(std::string(OpenSampleSource(narrow).status().message()), HasSubstr("max_image"));
 }
 
@@ -153,18 +182,18 @@ TEST(Webdataset, TheIconsFitTheirRecipe) {
   plan.data.base = PLANWRIGHT_BINARY_DIR;
   plan.budget.sequence_length = 192;
   plan.data.window = plan.data.max_patches = 64;
-  plan.data.max_image = 256;
+  plan.data.encoders[0].max_image = 256;
   const auto source = OpenSampleSource(plan);
   ASSERT_TRUE(source.ok()) << source.status();
   for (int64_t i = 0; i < 50; ++i) {
     const auto sample = (*source)->Get(i);
     ASSERT_TRUE(sample.ok()) << sample.status();
-    EXPECT_GE(sample->images.size(), 3u);
+    EXPECT_GE(sample->images[0].size(), 3u);
     int64_t tokens = 0;
-    for (const Image& image : sample->images) tokens += ImageTokens(plan.data, image);
+    for (const Image& image : sample->images[0]) tokens += ImageTokens(plan.data.encoders[0], image);
     EXPECT_EQ(std::count(sample->tokens.begin(), sample->tokens.end(), 256), tokens);
     EXPECT_EQ(std::count(sample->tokens.begin(), sample->tokens.end(), 258),
-              static_cast<int64_t>(sample->images.size()));
+              static_cast<int64_t>(sample->images[0].size()));
   }
 }
 

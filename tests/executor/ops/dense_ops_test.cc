@@ -2,6 +2,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "tests/executor/ops/reference.h"
 #include "tests/executor/ops/run_op.h"
@@ -109,6 +110,19 @@ TEST(Elementwise, SumsJoinsAndSlices) {
   EXPECT_EQ(Gap(Op({{"dim", int64_t{1}}}).OnTpRank(2, 3).Run(ops::RunLocalSlice, {x})[0], x.narrow(1, 2, 1)), 0);
 }
 
+TEST(SquareSum, CountsEveryElementOnce) {
+  const at::Tensor x = Random({1 << 12, 1100});  // more than one part
+  const Tensors sums = Op().Run(ops::RunSquareSum, {x});
+  EXPECT_SAME(sums[0], (x * x).sum().reshape({1}));
+  EXPECT_EQ(sums[1].item<int64_t>(), x.numel());
+}
+
+TEST(SquareSum, NoRowsAddNothing) {
+  const Tensors sums = Op().Run(ops::RunSquareSum, {Random({0, 6})});
+  EXPECT_EQ(sums[0].item<double>(), 0);
+  EXPECT_EQ(sums[1].item<int64_t>(), 0);
+}
+
 const at::Tensor& Tokens() {  // [B,S], image token 5
   static const at::Tensor tokens = at::tensor({1, 5, 7, 5, 0, 1, 3, 3, 5, 2}, at::kLong).view({2, 5});
   return tokens;
@@ -164,6 +178,75 @@ TEST(Merge, TextAloneTakesNoRows) {
   const Tensors grads = Op(kImageToken).Run(ops::RunMergeImagesGrad, {e, merged[1]});
   EXPECT_EQ(Gap(grads[0], e), 0);
   EXPECT_EQ(grads[1].sizes(), at::IntArrayRef({0, 3}));
+}
+
+// Chunks r and 2 n - 1 - r of dim 0, one position at a time.
+at::Tensor ZigzagPiece(const at::Tensor& whole, int64_t r, int64_t n) {
+  const int64_t chunk = whole.size(0) / (2 * n);
+  std::vector<at::Tensor> positions;
+  for (int64_t of : {r, 2 * n - 1 - r}) {
+    for (int64_t i = 0; i < chunk; ++i) positions.push_back(whole.narrow(0, of * chunk + i, 1));
+  }
+  return at::cat(positions);
+}
+
+TEST(Merge, PartsOfTheSequenceTogetherAreTheWhole) {
+  const at::Tensor tokens = at::zeros({2, 8}, at::kLong);
+  const std::vector<std::pair<int64_t, int64_t>> images = {{0, 1}, {0, 2}, {0, 7}, {1, 4}, {1, 5}};  // (sample, place)
+  for (const auto& [sample, place] : images) tokens[sample][place].fill_(kImage);
+  const at::Tensor e = Random({8, 2, 3}), rows = Random({5, 3}), dx = Random({8, 2, 3});
+  Attributes part = kImageToken;
+  part.insert({{"cp", int64_t{2}}, {"zigzag", int64_t{1}}});
+  const Tensors merged = Op(kImageToken).Run(ops::RunMergeImages, {e, rows, tokens});
+  const Tensors grads = Op(kImageToken).Run(ops::RunMergeImagesGrad, {dx, merged[1]});
+  at::Tensor drows = at::zeros_like(rows);
+  for (int r = 0; r < 2; ++r) {
+    const Tensors own = Op(part).OnCpRank(r, 2).Run(ops::RunMergeImages, {ZigzagPiece(e, r, 2), rows, tokens});
+    EXPECT_EQ(Gap(own[0], ZigzagPiece(merged[0], r, 2)), 0);
+    const Tensors d = Op(part).OnCpRank(r, 2).Run(ops::RunMergeImagesGrad, {ZigzagPiece(dx, r, 2), own[1]});
+    EXPECT_EQ(Gap(d[0], ZigzagPiece(grads[0], r, 2)), 0);
+    for (int64_t i = 0; i < 5; ++i) {
+      const int64_t chunk = images[i].second / 2;
+      const bool here = chunk == r || chunk == 3 - r;
+      EXPECT_EQ(own[1][i].item<int64_t>() >= 0, here);
+      EXPECT_EQ(d[1][i].ne(0).any().item<bool>(), here);
+    }
+    drows += d[1];
+  }
+  EXPECT_EQ(Gap(drows, grads[1]), 0);
+  // A rank whose part has no image at all.
+  const at::Tensor text = at::zeros({1, 8}, at::kLong);
+  const Tensors none = Op(part).OnCpRank(1, 2).Run(ops::RunMergeImages, {Random({4, 1, 3}), Random({0, 3}), text});
+  EXPECT_EQ(none[1].numel(), 0);
+  EXPECT_EQ(Op(part).OnCpRank(1, 2).Run(ops::RunMergeImagesGrad, {none[0], none[1]})[1].sizes(),
+            at::IntArrayRef({0, 3}));
+}
+
+TEST(LocalSlice, CutsOverTpInOrderAndOverCpZigzag) {
+  const at::Tensor x = Random({3, 8});
+  for (int r = 0; r < 2; ++r) {
+    const at::Tensor over_tp =
+        Op({{"dim", int64_t{1}}}).OnTpRank(r, 2).OnCpRank(1 - r, 2).Run(ops::RunLocalSlice, {x})[0];
+    EXPECT_EQ(Gap(over_tp, x.narrow(1, 4 * r, 4)), 0);
+    const Attributes zigzag = {{"dim", int64_t{1}}, {"axis", std::string("cp")}, {"zigzag", int64_t{1}}};
+    const at::Tensor over_cp = Op(zigzag).OnCpRank(r, 2).OnTpRank(1 - r, 2).Run(ops::RunLocalSlice, {x})[0];
+    EXPECT_EQ(Gap(over_cp, ZigzagPiece(x.t(), r, 2).t()), 0);
+  }
+  EXPECT_THROW(Op({{"dim", int64_t{0}}, {"axis", std::string("cp")}, {"zigzag", int64_t{1}}})
+                   .OnCpRank(0, 2)
+                   .Run(ops::RunLocalSlice, {x}),
+               c10::Error);
+}
+
+TEST(Split, GivesConsecutiveParts) {
+  const at::Tensor x = Random({2, 3, 7});
+  const auto part = [](int64_t width) {
+    return Output{"part", {.dtype = DType::kFp64, .dims = {int64_t{2}, int64_t{3}, width}}};
+  };
+  const Tensors parts = Op({{"dim", int64_t{2}}}).WithOutputs({part(4), part(3)}).Run(ops::RunSplit, {x});
+  EXPECT_EQ(Gap(parts[0], x.narrow(2, 0, 4)), 0);
+  EXPECT_EQ(Gap(parts[1], x.narrow(2, 4, 3)), 0);
+  EXPECT_THROW(Op({{"dim", int64_t{2}}}).WithOutputs({part(4)}).Run(ops::RunSplit, {x}), c10::Error);
 }
 
 }  // namespace

@@ -102,6 +102,61 @@ TEST_P(Gpu, CausalAttention) {
   EXPECT_LE(NormGap(gradient, exact), Tolerance());
 }
 
+// With cp, with packed documents, and with both: the flash kernel gets chunks with longer keys, and documents.
+TEST_P(Gpu, CausalAttentionOfParts) {
+  const int64_t q = 4, kv = 2, d = 128, T = 512;
+  const at::Tensor ends =
+      at::tensor({int64_t{1}, int64_t{90}, int64_t{100}, int64_t{260}, int64_t{384}, int64_t{400}, T});
+  for (const int64_t cp : {1, 2}) {
+    for (const bool packed : {false, true}) {
+      if (cp == 1 && !packed) continue;
+      SCOPED_TRACE(cp);
+      Attributes attributes = {{"q_heads", q}, {"kv_heads", kv}, {"head_dim", d}};
+      if (cp > 1) attributes.insert({{"cp", cp}, {"zigzag", int64_t{1}}});
+      const int64_t S = T / cp, B = packed ? 1 : 2;
+      const at::Tensor da = Random({S, B, q * d}).to(GetParam());
+      const Tensors heads = cp > 1 ? Tensors{Random({S, B, q * d}), Random({T, B, 2 * kv * d})}
+                                   : Tensors{Random({S, B, (q + 2 * kv) * d})};
+      for (int r = 0; r < cp; ++r) {
+        Op op(attributes);
+        op.OnCpRank(r, static_cast<int>(cp));
+        const auto run = [&](const auto& place) {  // forward and gradients
+          Tensors inputs;
+          for (const at::Tensor& x : heads) inputs.push_back(place(x.to(GetParam())));
+          Tensors forward = inputs, backward = {place(da)};
+          if (packed) forward.push_back(ends);
+          const Tensors out = op.Run(ops::RunCausalAttention, forward);
+          backward.insert(backward.end(), inputs.begin(), inputs.end());
+          backward.insert(backward.end(), out.begin(), out.end());
+          if (packed) backward.push_back(ends);
+          Tensors all = op.Run(ops::RunCausalAttentionGrad, backward);
+          all.insert(all.end(), out.begin(), out.end());
+          return all;
+        };
+        const Tensors exact = run([](const at::Tensor& x) { return x.to(at::kDouble); });
+        const Tensors actual = run([](const at::Tensor& x) { return x.to(at::kCUDA); });
+        ASSERT_EQ(actual.size(), exact.size());
+        for (size_t i = 0; i < exact.size(); ++i) EXPECT_LE(NormGap(actual[i], exact[i]), Tolerance()) << i;
+      }
+    }
+  }
+}
+
+TEST_P(Gpu, PackedMixer) {
+  const int64_t heads = 4, groups = 2, p = 16, n = 16, inner = heads * p, bc = groups * n, S = 200;
+  const Attributes scan = {{"inner", inner},   {"bc", bc},   {"heads", heads},
+                           {"groups", groups}, {"state", n}, {"chunk", int64_t{64}}};
+  const at::Tensor ends = at::tensor({int64_t{30}, int64_t{64}, int64_t{65}, int64_t{70}, int64_t{180}, S});
+  const at::Tensor zxbcdt = Random({S, 1, 2 * inner + 2 * bc + heads}), dy = Random({S, 1, inner});
+  const Tensors conv = {Random({inner + 2 * bc, 1, 4}), Random({inner + 2 * bc})},
+                head = {Random({heads}), Random({heads}), Random({heads})};
+  const at::Tensor xbc = Both("conv", ops::RunMambaConv, scan, {zxbcdt, ends}, conv, {}, {1})[0];
+  Both("conv grad", ops::RunMambaConvGrad, scan, {Random({S, 1, inner + 2 * bc}), zxbcdt, ends}, conv, conv, {2});
+  const Tensors y = Both("scan", ops::RunMambaScan, scan, {xbc, zxbcdt, ends}, head, {}, {2});
+  if (GetParam() == at::kDouble)
+    Both("scan grad", ops::RunMambaScanGrad, scan, {dy, xbc, zxbcdt, y[1], ends}, head, head, {4});
+}
+
 TEST_P(Gpu, Experts) {
   const int64_t L = 3, H = 32, ffn = 48;
   const at::Tensor counts = at::tensor({20, 0, 30, 10, 0, 40}, at::kLong).view({2, 3});  // no row goes to expert 1

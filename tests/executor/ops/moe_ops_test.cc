@@ -205,6 +205,44 @@ TEST(Experts, NoRowsAndWrongCounts) {
   EXPECT_THROW(Op().Run(ops::RunExperts, {Random({1, kHidden}), Random({1}), none}, matrices), c10::Error);
 }
 
+// With expert_tp each rank has a part of the width of every expert and the rows of the whole group: outputs and
+// gradients of rows are terms of sums, gradients of weights are parts.
+TEST(Experts, PartsOfExpertTpAddUpToWholeExperts) {
+  // By source (expert_tp, then ep) and expert: uneven; two sources send nothing; all rows to one expert; no rows at
+  // all.
+  const std::vector<std::vector<int64_t>> tables = {{2, 0, 3, 1, 0, 0, 0, 4, 1, 0, 1, 0},
+                                                    {0, 0, 0, 1, 2, 3, 0, 0, 0, 4, 0, 1},
+                                                    {0, 3, 0, 0, 5, 0, 0, 1, 0, 0, 2, 0},
+                                                    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}};
+  constexpr int64_t ffn = 4;
+  for (const std::vector<int64_t>& table : tables) {
+    const at::Tensor counts = at::tensor(table, at::kLong).view({4, 3});
+    const int64_t X = counts.sum().item<int64_t>(), part = ffn / 2;
+    const at::Tensor rows = Random({X, kHidden}), weights = Random({X}), dout = Random({X, kHidden});
+    const Tensors whole = {Random({3, ffn, kHidden}), Random({3, kHidden, ffn})};
+    const Tensors expected = Op().Run(ops::RunExperts, {rows, weights, counts}, whole);
+    const Tensors expected_gradients = FilledGradients(whole);
+    const Tensors expected_rows =
+        Op().Run(ops::RunExpertsGrad, {dout, rows, weights, expected[1], counts}, whole, expected_gradients);
+    at::Tensor out = at::zeros_like(rows), drows = at::zeros_like(rows), dweights = at::zeros_like(weights);
+    for (int64_t i = 0; i < 2; ++i) {
+      const auto cut = [&](const Tensors& of) {
+        return Tensors{of[0].narrow(1, i * part, part).contiguous(), of[1].narrow(2, i * part, part).contiguous()};
+      };
+      const Tensors mine = cut(whole), gradients = FilledGradients(mine);
+      const at::Tensor flat = i == 0 ? counts : counts.flatten();  // as they come with ep 1
+      const Tensors made = Op().Run(ops::RunExperts, {rows, weights, flat}, mine);
+      const Tensors grads = Op().Run(ops::RunExpertsGrad, {dout, rows, weights, made[1], flat}, mine, gradients);
+      out += made[0], drows += grads[0], dweights += grads[1];
+      EXPECT_SAME(made[1], expected[1].narrow(1, i * part, part));
+      for (size_t k = 0; k < 2; ++k) EXPECT_SAME(gradients[k], cut(expected_gradients)[k]);
+    }
+    EXPECT_SAME(out, expected[0]);
+    EXPECT_SAME(drows, expected_rows[0]);
+    EXPECT_SAME(dweights, expected_rows[1]);
+  }
+}
+
 // Two lanes of two tp ranks get the same fingerprint as one rank with the whole microbatch.
 TEST(RoutingFingerprint, DoesNotDependOnTheLayout) {
   const at::Tensor ids = at::arange(6 * 4 * 2, at::kLong).remainder(7).view({6, 4, 2});  // positions, samples, k
@@ -226,6 +264,25 @@ TEST(RoutingFingerprint, DoesNotDependOnTheLayout) {
   EXPECT_NE(run(Op(attributes).InLayer(3), ids.flip(0)), whole);  // the same experts at other positions
   EXPECT_NE(run(Op(attributes).InLayer(3), ids.flip(1)), whole);
   EXPECT_EQ(run(Op(attributes).InLayer(3), ids.flip(2)), whole);  // the order of a token's experts does not matter
+}
+
+// A rank of cp 2 and tp 2 has, of its zigzag part, the half of its tp coordinate.
+TEST(RoutingFingerprint, CountsPositionsOfTheWholeSequence) {
+  const at::Tensor ids = at::arange(8 * 2 * 2, at::kLong).remainder(7).view({8, 2, 2});  // positions, samples, k
+  const Attributes whole = {{"sequence", int64_t{8}}};
+  Attributes part = whole;
+  part.insert({{"cp", int64_t{2}}, {"zigzag", int64_t{1}}});
+  const std::vector<int64_t> chunks[2] = {{0, 3}, {1, 2}};
+  uint64_t sum = 0;
+  for (int cp = 0; cp < 2; ++cp) {
+    for (int tp = 0; tp < 2; ++tp) {
+      const at::Tensor own = ids.narrow(0, 2 * chunks[cp][static_cast<size_t>(tp)], 2).reshape({-1, 2});
+      sum += static_cast<uint64_t>(
+          Op(part).OnCpRank(cp, 2).OnTpRank(tp, 2).Run(ops::RunRoutingFingerprint, {own})[0].item<int64_t>());
+    }
+  }
+  EXPECT_EQ(static_cast<int64_t>(sum),
+            Op(whole).Run(ops::RunRoutingFingerprint, {ids.reshape({-1, 2})})[0].item<int64_t>());
 }
 
 }  // namespace

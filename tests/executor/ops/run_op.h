@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "executor/ops/handler.h"
 
@@ -29,6 +30,11 @@ class Op {
     call_.tp_rank = rank;
     return *this;
   }
+  Op& OnCpRank(int rank, int cp) {
+    call_.cp = cp;
+    call_.cp_rank = rank;
+    return *this;
+  }
   Op& OnLane(int lane, int lanes) {
     call_.lanes = lanes;
     call_.lane = lane;
@@ -40,6 +46,11 @@ class Op {
   }
   Op& AtStep(int64_t step) {
     call_.step = step;
+    return *this;
+  }
+
+  Op& WithOutputs(std::vector<Output> outputs) {
+    instruction_.outputs = std::move(outputs);
     return *this;
   }
 

@@ -194,6 +194,15 @@ TEST_P(PositionAndClass, MatchesLibTorch) {
   ExpectClose(out[0], PlainPositions(e, table, classes, grids, GetParam()), 1e-12);
 }
 
+// A lane with one patch: its tables of indices are contiguous as they are, and must be copied all the same.
+TEST_P(PositionAndClass, OfOnePatch) {
+  const Grids one = {{1, 1}};
+  const at::Tensor patch = Random({1, kHidden});
+  const Tensors out =
+      RunOp(ops::RunPositionAndClass, Positions(GetParam()), {patch, Pairs(one), Pairs({kIds[0]})}, {table, classes});
+  ExpectClose(out[0], PlainPositions(patch, table, classes, one, GetParam()), 1e-12);
+}
+
 TEST_P(PositionAndClass, WholeTableIsReadExactly) {
   const Grids whole = {{kSide, kSide}};
   const at::Tensor zero = at::zeros({kSide * kSide, kHidden}, at::kDouble);

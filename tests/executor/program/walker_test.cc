@@ -217,7 +217,7 @@ TEST_F(WalkerTest, WorksOutTheStepByHand) {
 
 TEST_F(WalkerTest, WritesProbeParts) {
   Run(ToyPlan(), 2);
-  for (const char* kind : {"parameters", "gradients_first", "gradients_last", "values_first"}) {
+  for (const char* kind : {"parameters", "parameters_last", "gradients_first", "gradients_last", "values_first"}) {
     EXPECT_TRUE(std::filesystem::exists(ProbePartPath(folder_ + "/probe", kind, 0))) << kind;
   }
   std::ifstream file(ProbePartPath(folder_ + "/probe", "values_first", 0), std::ios::binary);

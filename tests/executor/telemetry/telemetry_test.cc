@@ -157,7 +157,8 @@ TEST(StepLog, WritesAllDigits) {
                     .learning_rate = 1e-3,
                     .step_seconds = 0.25,
                     .skipped = true,
-                    .routing = 0xdeadbeefULL};
+                    .routing = 0xdeadbeefULL,
+                    .bridge_mean_squares = {{"radio->language", 1.0 / 7}, {"other->language", std::nullopt}}};
   const auto json = nlohmann::json::parse(StepJson(record));
   EXPECT_EQ(json["loss"].get<double>(), 0.1 + 0.2);
   EXPECT_EQ(json["grad_norm"].get<double>(), 1.0 / 3);
@@ -166,9 +167,15 @@ TEST(StepLog, WritesAllDigits) {
   EXPECT_EQ(json["routing"], "00000000deadbeef");
   EXPECT_TRUE(json["aux_loss"].is_null());
   EXPECT_EQ(json["skipped"], true);
+  EXPECT_EQ(json["bridge_mean_square"]["radio->language"].get<double>(), 1.0 / 7);
+  EXPECT_TRUE(json["bridge_mean_square"]["other->language"].is_null());
   EXPECT_EQ(
       StepLine(record, 20),
-      "step 3/20  samples 24  loss 0.300000  grad norm 0.3333  lr 1.000e-03  0.250 s  SKIPPED, not finite: language");
+      "step 3/20  samples 24  loss 0.300000  grad norm 0.3333  rows 0.1429 -  lr 1.000e-03  0.250 s  SKIPPED, not "
+      "finite: language");
+  record.bridge_mean_squares.clear();
+  record.skipped = false;
+  EXPECT_EQ(StepLine(record, 20), "step 3/20  samples 24  loss 0.300000  grad norm 0.3333  lr 1.000e-03  0.250 s");
 }
 
 TEST(StepLog, AppendsALineAStep) {

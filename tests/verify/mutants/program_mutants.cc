@@ -169,11 +169,26 @@ class RoleDamage {
     for (size_t k = 0; k < op.parts.size(); ++k) {
       const string what = absl::StrCat("part ", k);
       if (op.parts[k].shift == 0)
-        Add("unknown_rows", i, what, {"V4"}, [k](Instruction& x) { x.parts[k].sample_rows = "nothing"; });
+        Add("unknown_rows", i, what, {"V4"}, [k](Instruction& x) { x.parts[k].sizes = "nothing"; });
+      const bool sized = op.parts[k].shift != 0 && !op.parts[k].sizes.empty();
+      if (sized) {
+        Add("stage_without_sizes", i, what, {"V4"}, [k](Instruction& x) { x.parts[k].sizes.clear(); });
+        Add("sizes_are_row_counts", i, what, {"V4", "V5"}, [k](Instruction& x) {
+          string& sizes = x.parts[k].sizes;
+          sizes = sizes.substr(0, sizes.rfind('.')) + ".sample_rows";
+        });
+        Add("sizes_of_another_microbatch", i, what, {"V4", "V5"}, [k](Instruction& x) {
+          string& sizes = x.parts[k].sizes;
+          const size_t at = sizes.find(".m") + 2;
+          sizes[at] = sizes[at] == '0' ? '1' : '0';
+        });
+      } else if (op.parts[k].shift != 0) {
+        Add("stage_with_sizes", i, what, {"V4"}, [k](Instruction& x) { x.parts[k].sizes = x.parts[k].value; });
+      }
       for (size_t j = 0; j < k; ++j) {
         if (op.parts[j].bridge == op.parts[k].bridge || op.parts[j].shift != 0 || op.parts[k].shift != 0) continue;
         Add("swap_row_counts", i, what, {"V5"},
-            [j, k](Instruction& x) { std::swap(x.parts[j].sample_rows, x.parts[k].sample_rows); });
+            [j, k](Instruction& x) { std::swap(x.parts[j].sizes, x.parts[k].sizes); });
       }
       if (op.parts[k].send) Add("send_nothing", i, what, {"V4"}, [k](Instruction& x) { x.parts[k].value = "nothing"; });
     }

@@ -203,7 +203,7 @@ TEST(Follows, ParametersOfTheEncoderAreItsOwn) {
       {"projector_ends_elsewhere", [](Plan& p) { Encoder(p).constants["output.init_std"] = 0.5; }, "output.init_std"},
       {"blind", [](Plan& p) { Encoder(p).has_images = false; }, "has_images"},
       {"projector_count", [](Plan& p) { ++Encoder(p).projector_count; }, "projector_count"},
-      {"pixel_shuffle_of_the_data", [](Plan& p) { p.data.max_image *= 2; }, "max_image"},
+      {"pixel_shuffle_of_the_data", [](Plan& p) { p.data.encoders[0].max_image *= 2; }, "max_image"},
   };
   ExpectRefused(TensorParallel(), damages, "module radio_encoder");
 }
@@ -241,6 +241,8 @@ TEST(Follows, AFrozenBlockReadsItsOwnSlots) {
           }
         },
         "another eps"},
+       {"squares_of_other_rows",
+        [](Plan& p) { OpOf(BlockOf(p, "radio_encoder.head.forward"), OpKind::kSquareSum).inputs[0] = "n"; }, "not o"},
        {"trained_by_name_alone", [](Plan& p) { Encoder(p).trains_backbone = true; }, "crop", "V4"}},
       "");
 }

@@ -1,0 +1,53 @@
+// Deliberate faults in the lowered program, each of one that only one feature could have. faulty_executor damages the
+// plan after it was read, and does not verify it. plan_faults_test shows that losses, norms or gradients notice.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "tests/numerics/layouts.h"
+
+namespace planwright::testing {
+
+struct PlanFault {
+  std::string name;       // PLANWRIGHT_FAULT=plan:NAME
+  Layout layout;          // on which it is tried
+  void (*damage)(Plan&);  // Bug() if there is nothing to damage
+};
+
+std::vector<PlanFault> PipelineFaults();
+std::vector<PlanFault> ContextParallelFaults();
+std::vector<PlanFault> EncoderContextParallelFaults();
+std::vector<PlanFault> ExpertTpFaults();
+std::vector<PlanFault> FrozenFaults();
+std::vector<PlanFault> RecomputeFaults();
+std::vector<PlanFault> PackedDocumentFaults();
+std::vector<PlanFault> EncodersFaults();
+std::vector<PlanFault> EdgeFaults();
+
+inline std::vector<PlanFault> AllPlanFaults() {
+  std::vector<PlanFault> all;
+  for (auto* of : {PipelineFaults, ContextParallelFaults, EncoderContextParallelFaults, ExpertTpFaults, FrozenFaults,
+                   RecomputeFaults, PackedDocumentFaults, EncodersFaults, EdgeFaults}) {
+    for (PlanFault& fault : of()) all.push_back(std::move(fault));
+  }
+  return all;
+}
+
+// Bug() if there is none.
+Block& BlockNamed(Plan& plan, const std::string& name);
+Role& RoleNamed(Plan& plan, const std::string& name);
+const Layout& LayoutNamed(const std::vector<Layout>& layouts, const std::string& name);
+
+// The first instruction of a kind.
+std::vector<Instruction>::iterator FirstOf(Block& block, OpKind kind);
+
+// The call of a block in a microbatch.
+Instruction& CallOf(Role& role, const std::string& block, int microbatch);
+
+// Gives `reader`, an instruction of the list, the value `to` in place of `from`, and makes the list free every value
+// after its last use again.
+void ReadInstead(std::vector<Instruction>& list, Instruction& reader, const std::string& from, const std::string& to);
+
+}  // namespace planwright::testing

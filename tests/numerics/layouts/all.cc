@@ -1,0 +1,14 @@
+#include "tests/numerics/layouts.h"
+
+namespace planwright::testing {
+
+std::vector<Layout> AllLayouts() {
+  std::vector<Layout> all;
+  for (auto* of : {TinyLayouts, PipelineLayouts, ContextParallelLayouts, EncoderContextParallelLayouts, ExpertTpLayouts,
+                   FrozenLayouts, RecomputeLayouts, PackedDocumentLayouts, EncodersLayouts, EdgeLayouts}) {
+    for (Layout& layout : of()) all.push_back(std::move(layout));
+  }
+  return all;
+}
+
+}  // namespace planwright::testing
