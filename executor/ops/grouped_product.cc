@@ -4,7 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAException.h>
 
-#include "executor/ops/grouped_product_kernels.h"
+#include "executor/kernels/grouped_product.h"
 
 namespace planwright::executor::ops {
 namespace {

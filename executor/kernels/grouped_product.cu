@@ -1,7 +1,7 @@
-// Grouped matrix products in tiles (grouped_product.h says what they are for).
+// Grouped matrix products in tiles (executor/ops/grouped_product.h says what they are for).
 #include <type_traits>
 
-#include "executor/ops/grouped_product_kernels.h"
+#include "executor/kernels/grouped_product.h"
 
 namespace planwright::executor::ops {
 namespace {

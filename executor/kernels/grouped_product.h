@@ -1,4 +1,4 @@
-// The kernels of grouped_product.cc. nvcc compiles them, so this header includes nothing of LibTorch, which would be
+// The kernels of executor/ops/grouped_product.cc. nvcc compiles them, so this header includes nothing of LibTorch, which would be
 // slow and fragile there.
 #pragma once
 

@@ -1,0 +1,27 @@
+// One operation at the widths of the 20-layer model, to be timed by gpu_kernels.cc.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace planwright::executor {
+
+struct KernelCase {
+  std::string name;
+  // What cannot be avoided: bytes through device memory (each input read once, each output written once), and
+  // floating-point operations of matrix products. The larger of the two times is the floor.
+  double bytes = 0, flops = 0;
+  // Time of the best implementation known before this one, in ms; 0: not known.
+  double known_ms = 0;
+  std::function<void()> run;  // launches the operation on the current stream
+};
+
+// One function for each file of this folder. Each case owns its tensors.
+std::vector<KernelCase> MixerRowCases();       // convolution, gated norm, RMS norm
+std::vector<KernelCase> ScanCases();           // Mamba-2 scan
+std::vector<KernelCase> ExpertCases();         // router, permutation, experts
+std::vector<KernelCase> OuterProductCases();   // weight gradients of experts
+std::vector<KernelCase> LossAndStepCases();    // cross entropy, optimizer
+
+}  // namespace planwright::executor
