@@ -90,6 +90,7 @@ std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics
   Plan plan = {.name = recipe.name,
                .recipe_digest = recipe.digest,
                .precision = recipe.precision,
+               .deterministic = recipe.deterministic,
                .seed = recipe.data.seed,
                .world_size = world_size,
                .log_every_steps = recipe.log.every_steps,

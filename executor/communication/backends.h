@@ -50,8 +50,8 @@ std::optional<CommunicationError> FindNcclFailure();
 // even while another is inside NCCL; that thread must not go on afterwards. Can block if the device hangs.
 void AbortNccl();
 
-// Makes device `index` current, and switches TF32 off, so that fp32 products are computed in fp32. c10::Error if the
-// host has no such device.
-void UseCudaDevice(int index);
+// Makes device `index` current, and switches TF32 off, so that fp32 products are computed in fp32. `deterministic`:
+// LibTorch takes only kernels that give the same bits in every run. c10::Error if the host has no such device.
+void UseCudaDevice(int index, bool deterministic);
 
 }  // namespace planwright::executor

@@ -1,9 +1,11 @@
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAAllocatorConfig.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 #include <nccl.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <set>
@@ -213,13 +215,22 @@ std::optional<CommunicationError> FindNcclFailure() {
 
 void AbortNccl() { AllCommunicators().AbortAll(); }
 
-void UseCudaDevice(int index) {
+void UseCudaDevice(int index, bool deterministic) {
   const int devices = c10::cuda::device_count();
   TORCH_CHECK(index < devices, "local rank ", index, " needs GPU ", index, ", but this host has ", devices, " GPUs");
   c10::cuda::set_device(static_cast<c10::DeviceIndex>(index));
   // TF32 keeps only ten bits of the mantissa: gradients of fp32 runs would no longer agree with those of CPU ranks.
   at::globalContext().setAllowTF32CuBLAS(false);
   at::globalContext().setAllowTF32CuDNN(false);
+  // Segments that grow: blocks of very different sizes then leave no gaps that nothing fits. A user's settings stay.
+  if (std::getenv("PYTORCH_ALLOC_CONF") == nullptr && std::getenv("PYTORCH_CUDA_ALLOC_CONF") == nullptr)
+    c10::cuda::CUDACachingAllocator::setAllocatorSettings("expandable_segments:True");
+  if (!deterministic) return;
+  // cuBLAS repeats its sums only with a workspace of its own for each stream.
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  // Warnings only: LibTorch also refuses cumulative sums of integers, which always give the same bits.
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+  at::globalContext().setDeterministicFillUninitializedMemory(false);
 }
 
 }  // namespace planwright::executor

@@ -101,6 +101,9 @@ void StepReports::End() {
   pending.record.step = step_.step + 1;
   pending.record.consumed_samples = pending.record.step * plan_.budget.global_samples;
   pending.record.learning_rate = step_.learning_rate;
+#ifdef PLANWRIGHT_CUDA
+  if (log_ != nullptr && step_.norms.is_cuda()) pending.record.memory = MeasureDeviceMemory(step_.norms.get_device());
+#endif
   // Queued after everything that the step launched, and before the next step sets the sums to zero.
   pending.integers = HostCopy(integers_), pending.reals = HostCopy(reals_);
   pending.norms = HostCopy(step_.norms), pending.skipped = HostCopy(step_.skipped);

@@ -54,7 +54,7 @@ absl::StatusOr<at::Device> ChooseDevice(const Plan& plan, const std::string& wan
 #ifdef PLANWRIGHT_CUDA
   if (wanted == "cuda" || (wanted.empty() && plan.cluster.gpu != "none")) {
     try {
-      UseCudaDevice(local_rank);
+      UseCudaDevice(local_rank, plan.deterministic);
     } catch (const c10::Error& error) {
       return absl::InvalidArgumentError(error.what_without_backtrace());
     }

@@ -23,6 +23,12 @@ std::string Numbers(const NumbersByName& numbers) {
   return "{" + text + "}";
 }
 
+std::string MemoryJson(const std::optional<DeviceMemory>& memory) {
+  if (!memory) return "";
+  return absl::StrCat(", \"device_memory\": {\"tensors_peak\": ", memory->tensors_peak,
+                      ", \"reserved_peak\": ", memory->reserved_peak, ", \"used\": ", memory->used, "}");
+}
+
 }  // namespace
 
 std::string StepJson(const StepRecord& record) {
@@ -33,7 +39,7 @@ std::string StepJson(const StepRecord& record) {
                       ", \"step_seconds\": ", Number(record.step_seconds),
                       ", \"skipped\": ", record.skipped ? "true" : "false", ", \"routing\": \"",
                       absl::StrFormat("%016x", record.routing), "\", \"aux_loss\": ", Number(record.aux_loss),
-                      ", \"bridge_mean_square\": ", Numbers(record.bridge_mean_squares), "}");
+                      ", \"bridge_mean_square\": ", Numbers(record.bridge_mean_squares), MemoryJson(record.memory), "}");
 }
 
 std::string StepLine(const StepRecord& record, int64_t steps) {

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "executor/telemetry/device_memory.h"
+
 namespace planwright::executor {
 
 struct StepRecord {
@@ -28,6 +30,7 @@ struct StepRecord {
   // By bridge ("radio_encoder->language"): the mean square of the rows that crossed it forward; nullopt: there were
   // none.
   std::vector<std::pair<std::string, std::optional<double>>> bridge_mean_squares;
+  std::optional<DeviceMemory> memory;  // of rank 0's GPU, when the step had been launched; nullopt: it is a CPU rank
 };
 
 // {"step": 1, ...}. Numbers have 17 digits, so that reading gives the same double. JSON has no word for numbers that

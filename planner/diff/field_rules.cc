@@ -28,6 +28,7 @@ constexpr FieldRow kRows[] = {
     {"format_version", kValue, "run", "another format of the file"},
     {"name", kValue, "run", "what the plan and its runs are called"},
     {"precision", kValue, "arithmetic", "another rounding of all numbers"},
+    {"deterministic", kValue, "arithmetic", "other kernels, which may round otherwise"},
     {"seed", kValue, "weights", kInit},
     {"world_size", kValue, "ranks", "another number of processes"},
     {"log_every_steps", kValue, "run", "how often a line about a step is printed"},

@@ -354,6 +354,7 @@ struct Plan {
   std::string recipe_digest;                // SHA-256 of the recipe, hex; not covered by the digest
   std::string digest;                       // SHA-256 over what ranks do (PlanDigest), hex
   std::string precision;                    // bf16 | fp32 | fp64: of parameters and activations
+  bool deterministic = false;               // only kernels that give the same bits in every run
   int64_t seed = 0;                         // of the draws of weights
   int world_size = 0;                       // ranks of all modules
   int64_t log_every_steps = 1;              // a step that this divides is logged

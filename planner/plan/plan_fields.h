@@ -427,8 +427,8 @@ void Describe(V& v, Visited<V, Role>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, Plan>& x) {
-  auto& [format_version, tool_version, name, recipe_digest, digest, precision, seed, world_size, log_every_steps,
-         cluster, modules, groups, bridges, budget, optimizer, data, initialize, checkpoint, accumulators, symbols,
+  auto& [format_version, tool_version, name, recipe_digest, digest, precision, deterministic, seed, world_size,
+         log_every_steps, cluster, modules, groups, bridges, budget, optimizer, data, initialize, checkpoint, accumulators, symbols,
          schedule, blocks, roles, origins] = x;
   v("format_version", kFollows, format_version);
   v.OutsideDigest("tool_version", tool_version, {});
@@ -436,6 +436,7 @@ void Describe(V& v, Visited<V, Plan>& x) {
   v.OutsideDigest("recipe_digest", recipe_digest, {});
   v.OutsideDigest("digest", digest, {});
   v("precision", kFree | kChanges, precision);
+  v.Omittable("deterministic", kFree | kChanges, deterministic, false);
   v("seed", kFree | kChanges, seed);
   v("world_size", kFollows, world_size);
   v("log_every_steps", kChosen, log_every_steps);

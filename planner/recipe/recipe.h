@@ -164,6 +164,7 @@ struct Recipe {
   OptimizerPlan optimizer;  // goes into the plan as it is
   GradientsRecipe gradients;
   Located<std::string> precision;  // bf16 | fp32 | fp64
+  Located<bool> deterministic;
   DataRecipe data;
   std::optional<InitializeRecipe> initialize;
   CheckpointRecipe checkpoint;

@@ -254,6 +254,8 @@ constexpr KeySpec kKeys[] = {
     {"precision", "", kMap, kOptional, "", kAny, "", "number formats"},
     {"precision.params", "", To<&Recipe::precision>, kOptional, "bf16", kAny, "bf16|fp32|fp64",
      "type of parameters and activations; with fp64 all numbers are fp64"},
+    {"precision.deterministic", "", To<&Recipe::deterministic>, kOptional, "false", kAny, "",
+     "GPU kernels that give the same bits in every run; attention is slower with them"},
 
     {"data", "", Section<&Recipe::data>, kRequired, "", kAny, "", "where samples come from"},
     {"data.kind", "", To<&DataRecipe::kind>, kOptional, "mock", kAny, "mock|webdataset|recorded",

@@ -103,6 +103,7 @@ TEST(DiffPlans, WhatMayChangeTheCurveIsNamed) {
       {"optimizer.eps=1.0e-6", "optimizer.eps"},
       {"optimizer.clip_grad_norm=0.5", "optimizer.clip_grad_norm"},
       {"precision.params=fp64", "precision"},
+      {"precision.deterministic=true", "deterministic"},
       {"data.classes=4", "data.classes"},
       {"data.max_images=1", "data.max_images"},
       {"data.image_grids=[[4, 4]]", "data.image_grids"},

@@ -134,7 +134,7 @@ bool IsCheap(Recorder& recorder) {
 }
 
 int Main() {
-  UseCudaDevice(0);
+  UseCudaDevice(0, false);
   std::string folder = (std::filesystem::temp_directory_path() / "planwright_completion_XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return 2;
   auto recorder = Recorder::Open(folder, 0, "here");

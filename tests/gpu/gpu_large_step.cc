@@ -58,7 +58,7 @@ Plan PlanOf() {
 }
 
 int Main() {
-  UseCudaDevice(0);
+  UseCudaDevice(0, false);
   const Plan plan = PlanOf();
   ModuleState module(plan, plan.modules[0], 0, at::Device(at::kCUDA, 0));
   StepState step(plan, at::Device(at::kCUDA, 0));

@@ -42,7 +42,7 @@ budget:
   weight_decay: {start: 0.1, end: 0.2, style: linear}
 optimizer: {betas: [0.7, 0.8], eps: 1.0e-7, clip_grad_norm: 2.5}
 gradients: {reduce_dtype: fp32, overlap_reduce: false, overlap_gather: false, buckets: 6}
-precision: {params: fp64}
+precision: {params: fp64, deterministic: true}
 data: {kind: mock, seed: 77, image_token: 200, packed_documents: true, image_grids: [[3, 6], [9, 3]], max_images: 2,
        classes: 5, text_tokens: 6}
 initialize: {from: w.safetensors, ignore: [a, b]}
@@ -216,6 +216,7 @@ TEST(EveryKey, TrainingArrivesWhole) {
   EXPECT_EQ(r.optimizer.clip_grad_norm, 2.5);
   EXPECT_EQ(*r.gradients.buckets, 6);
   EXPECT_EQ(*r.precision, "fp64");
+  EXPECT_TRUE(*r.deterministic);
   EXPECT_EQ(**r.checkpoint.every_steps, 44);
   EXPECT_EQ(*r.log.every_steps, 9);
   EXPECT_EQ(*r.initialize->from, "w.safetensors");
@@ -270,6 +271,7 @@ TEST(EveryKey, AbsentOnesHaveTheTablesDefaultsAndNoPlace) {
   EXPECT_EQ(r.optimizer.beta2, 0.95);
   EXPECT_EQ(r.optimizer.eps, 1e-8);
   EXPECT_EQ(*r.precision, "bf16");
+  EXPECT_FALSE(*r.deterministic);
   EXPECT_EQ(*r.budget.learning_rate.style, "constant");
   EXPECT_EQ(*r.data.seed, 1234);
   EXPECT_FALSE(r.data.seed.where.known());

@@ -169,10 +169,14 @@ TEST(StepLog, WritesAllDigits) {
   EXPECT_EQ(json["skipped"], true);
   EXPECT_EQ(json["bridge_mean_square"]["radio->language"].get<double>(), 1.0 / 7);
   EXPECT_TRUE(json["bridge_mean_square"]["other->language"].is_null());
+  EXPECT_FALSE(json.contains("device_memory"));
   EXPECT_EQ(
       StepLine(record, 20),
       "step 3/20  samples 24  loss 0.300000  grad norm 0.3333  rows 0.1429 -  lr 1.000e-03  0.250 s  SKIPPED, not "
       "finite: language");
+  record.memory = {.tensors_peak = 100, .reserved_peak = 120, .used = 150};
+  const auto memory = nlohmann::json::parse(StepJson(record))["device_memory"];
+  EXPECT_EQ(memory.dump(), R"({"reserved_peak":120,"tensors_peak":100,"used":150})");
   record.bridge_mean_squares.clear();
   record.skipped = false;
   EXPECT_EQ(StepLine(record, 20), "step 3/20  samples 24  loss 0.300000  grad norm 0.3333  lr 1.000e-03  0.250 s");
