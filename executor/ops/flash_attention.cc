@@ -1,9 +1,9 @@
 // cuDNN's kernel where it can: one document, without cp. It is a third faster, but the order in which it adds to dq is
 // not fixed. All else goes through LibTorch's flash kernel.
 //
-// One call of the flash kernel for each chunk of queries. Where keys reach further back than the queries, the kernel's causal
-// mask is aligned at the end: the last query sees all keys, as in a QuerySpan. With packed documents the documents of a
-// chunk are sequences of their own in one call (the kernel's form for sequences of different lengths).
+// One call of the flash kernel for each chunk of queries. Where keys reach further back than the queries, the kernel's
+// causal mask is aligned at the end: the last query sees all keys, as in a QuerySpan. With packed documents the
+// documents of a chunk are sequences of their own in one call (the kernel's form for sequences of different lengths).
 #include "executor/ops/flash_attention.h"
 
 #include <ATen/Context.h>

@@ -32,14 +32,14 @@ std::string MemoryJson(const std::optional<DeviceMemory>& memory) {
 }  // namespace
 
 std::string StepJson(const StepRecord& record) {
-  return absl::StrCat("{\"step\": ", record.step, ", \"consumed_samples\": ", record.consumed_samples,
-                      ", \"loss\": ", Number(record.loss), ", \"grad_norm\": ", Number(record.grad_norm),
-                      ", \"module_grad_norms\": ", Numbers(record.module_grad_norms),
-                      ", \"learning_rate\": ", Number(record.learning_rate),
-                      ", \"step_seconds\": ", Number(record.step_seconds),
-                      ", \"skipped\": ", record.skipped ? "true" : "false", ", \"routing\": \"",
-                      absl::StrFormat("%016x", record.routing), "\", \"aux_loss\": ", Number(record.aux_loss),
-                      ", \"bridge_mean_square\": ", Numbers(record.bridge_mean_squares), MemoryJson(record.memory), "}");
+  return absl::StrCat(
+      "{\"step\": ", record.step, ", \"consumed_samples\": ", record.consumed_samples,
+      ", \"loss\": ", Number(record.loss), ", \"grad_norm\": ", Number(record.grad_norm),
+      ", \"module_grad_norms\": ", Numbers(record.module_grad_norms),
+      ", \"learning_rate\": ", Number(record.learning_rate), ", \"step_seconds\": ", Number(record.step_seconds),
+      ", \"skipped\": ", record.skipped ? "true" : "false", ", \"routing\": \"",
+      absl::StrFormat("%016x", record.routing), "\", \"aux_loss\": ", Number(record.aux_loss),
+      ", \"bridge_mean_square\": ", Numbers(record.bridge_mean_squares), MemoryJson(record.memory), "}");
 }
 
 std::string StepLine(const StepRecord& record, int64_t steps) {

@@ -38,12 +38,10 @@ double ImageRowsOf(const Plan& plan, const EncoderData& encoder) {
   return all > 0 ? squares / all : 0;
 }
 
-}  // namespace
-
-double OpFlops(const Instruction& instruction, const std::vector<Shape>& shapes, double image_rows) {
-  const OpInfo& info = InfoOf(instruction.kind);
-  if (!info.flops) return 0;
-  return info.flops->Evaluate([&](const std::string& name) -> double {
+// A formula of the table of operations, on operands of these shapes.
+double Evaluated(const Expression& formula, const Instruction& instruction, const std::vector<Shape>& shapes,
+                 double image_rows) {
+  return formula.Evaluate([&](const std::string& name) -> double {
     if (name == "weights") return instruction.gradients.empty() ? 0 : 1;
     if (name == "image_rows") return image_rows;
     const size_t open = name.find('(');
@@ -57,13 +55,20 @@ double OpFlops(const Instruction& instruction, const std::vector<Shape>& shapes,
     if (measure == "elements") return ElementsOf(shape);
     if (measure == "rows") return Rows(shape);
     if (measure == "last") return Last(shape);
-    Require(measure == "first", "a formula of FLOPs has an unknown name: " + name);
+    Require(measure == "first", "a formula of costs has an unknown name: " + name);
     return shape.empty() ? 0 : shape.front();
   });
 }
 
-InstructionCosts::InstructionCosts(const LinkedBlocks& blocks) {
-  const Plan& plan = blocks.plan();
+}  // namespace
+
+double OpFlops(const Instruction& instruction, const std::vector<Shape>& shapes, double image_rows) {
+  const OpInfo& info = InfoOf(instruction.kind);
+  return info.flops ? Evaluated(*info.flops, instruction, shapes, image_rows) : 0;
+}
+
+InstructionCosts::InstructionCosts(const LinkedBlocks& blocks) : plan_(blocks.plan()) {
+  const Plan& plan = plan_;
   for (const Symbol& symbol : plan.symbols) symbols_[symbol.name] = &symbol;
   for (const EncoderData& encoder : plan.data.encoders) image_rows_[encoder.module] = ImageRowsOf(plan, encoder);
   costs_.reserve(blocks.instructions());
@@ -86,6 +91,39 @@ int64_t InstructionCosts::Elements(const ValueType& type, int64_t Symbol::*size)
   return elements;
 }
 
+std::vector<Shape> InstructionCosts::ShapesOf(const LinkedBlock& list, const LinkedInstruction& instruction,
+                                              int64_t Symbol::*size) const {
+  std::vector<Shape> shapes;
+  const auto note = [&](const ValueType* type) {
+    Shape& shape = shapes.emplace_back();
+    if (!type) return;
+    for (const Dim& dim : type->dims) shape.push_back(static_cast<double>(SizeOf(dim, size)));
+  };
+  for (int input : instruction.inputs) note(input < 0 ? nullptr : list.types[input]);
+  for (const Output& output : instruction.source->outputs) note(&output.type);
+  return shapes;
+}
+
+BytesBySizeCase InstructionCosts::WorkspaceOf(const LinkedBlock& list, const LinkedInstruction& instruction) const {
+  const std::optional<Expression>& formula = InfoOf(instruction.source->kind).workspace;
+  const bool fast = plan_.dtype() == DType::kBf16 && plan_.cluster.gpu != "none";
+  const auto bytes = [&](int64_t Symbol::*size) -> int64_t {
+    if (fast) {
+      if (!formula) return 0;
+      const double value = Evaluated(*formula, *instruction.source, ShapesOf(list, instruction, size), 0);
+      return static_cast<int64_t>(std::clamp(value, 0.0, static_cast<double>(kMostBytes)));
+    }
+    int64_t largest = 0;
+    const auto note = [&](const ValueType* type) {
+      if (type && !type->host) largest = std::max(largest, Elements(*type, size));
+    };
+    for (int input : instruction.inputs) note(input < 0 ? nullptr : list.types[input]);
+    for (const Output& output : instruction.source->outputs) note(&output.type);
+    return std::min(kMostBytes, largest) * DTypeBytes(plan_.master());
+  };
+  return {bytes(&Symbol::expected), bytes(&Symbol::maximum)};
+}
+
 void InstructionCosts::Add(const LinkedBlock& list) {
   if (list.body.empty()) return;
   // The lists of another role had the same numbers: they are forgotten from the first number of this list on.
@@ -100,26 +138,15 @@ void InstructionCosts::Add(const LinkedBlock& list) {
     costs_.resize(static_cast<size_t>(instruction.number) + 1);
     Cost& cost = costs_.back();
     cost.first_output = bytes_.size();
-    // FLOPs are counted at mean sizes, as they add up over a step; the largest operand at planned sizes, since memory
-    // must hold it.
-    std::vector<std::vector<double>> shapes;
-    const auto note = [&](const ValueType* type) {
-      std::vector<double>& shape = shapes.emplace_back();
-      if (!type) return;
-      for (const Dim& dim : type->dims) shape.push_back(static_cast<double>(SizeOf(dim, &Symbol::mean)));
-      if (!type->host) cost.largest = std::max(cost.largest, Elements(*type, &Symbol::expected));
-    };
-    const bool computes = instruction.op_class == OpClass::kCompute;
-    if (computes) {
-      for (int input : instruction.inputs) note(input < 0 ? nullptr : list.types[input]);
-    }
     for (const Output& output : instruction.source->outputs) {
-      if (computes) note(&output.type);
       const int64_t size = output.type.host || IsStateName(output.name) ? 0 : DTypeBytes(output.type.dtype);
       const auto bytes = [&](int64_t Symbol::*at) { return std::min(kMostBytes, Elements(output.type, at)) * size; };
       bytes_.push_back({bytes(&Symbol::expected), bytes(&Symbol::maximum)});
     }
-    if (computes) cost.flops = OpFlops(*instruction.source, shapes, image_rows);
+    if (instruction.op_class != OpClass::kCompute) continue;
+    // FLOPs are counted at mean sizes, as they add up over a step.
+    cost.flops = OpFlops(*instruction.source, ShapesOf(list, instruction, &Symbol::mean), image_rows);
+    cost.workspace = WorkspaceOf(list, instruction);
   }
 }
 

@@ -1,5 +1,5 @@
-// What an instruction costs each time it runs: bytes of its outputs, FLOPs, and its largest operand. Each block is
-// looked at once, however many layers, microbatches and ranks use it.
+// What an instruction costs each time it runs: bytes of its outputs, FLOPs, and bytes of temporary tensors. Each block
+// is looked at once, however many layers, microbatches and ranks use it.
 #pragma once
 
 #include <array>
@@ -44,20 +44,28 @@ class InstructionCosts {
   }
   // Floating-point operations, at mean sizes; 0 for instructions that do not compute.
   double flops(const LinkedInstruction& instruction) const { return costs_[instruction.number].flops; }
-  // Elements of the largest operand on the device, at planned sizes; 0 for instructions that do not compute.
-  int64_t largest(const LinkedInstruction& instruction) const { return costs_[instruction.number].largest; }
+  // Bytes of temporary tensors on the device while it runs (docs/memory.md#workspace); 0 for instructions that do not
+  // compute.
+  const BytesBySizeCase& workspace(const LinkedInstruction& instruction) const {
+    return costs_[instruction.number].workspace;
+  }
 
  private:
   struct Cost {
     size_t first_output = 0;  // where its outputs start in bytes_
     double flops = 0;
-    int64_t largest = 0;
+    BytesBySizeCase workspace = {};
   };
 
   // `size`: which number of a Symbol to take (maximum, expected, mean).
   int64_t SizeOf(const Dim& dim, int64_t Symbol::*size) const;
   int64_t Elements(const ValueType& type, int64_t Symbol::*size) const;
+  // Of its inputs, then of its outputs; an unknown shape is empty.
+  std::vector<std::vector<double>> ShapesOf(const LinkedBlock& list, const LinkedInstruction& instruction,
+                                            int64_t Symbol::*size) const;
+  BytesBySizeCase WorkspaceOf(const LinkedBlock& list, const LinkedInstruction& instruction) const;
 
+  const Plan& plan_;
   std::unordered_map<std::string, const Symbol*> symbols_;
   std::vector<Cost> costs_;  // by LinkedInstruction::number
   std::vector<BytesBySizeCase> bytes_;

@@ -69,14 +69,13 @@ RoleEstimate EstimateRole(const Plan& plan, const Role& role, LinkedBlocks& bloc
   }
   const LinkedProgram program(blocks, role);
   costs.Add(program.step_list());
-  // A kernel may make one copy of its largest operand in the wide type, and drop it before it ends.
-  estimate.planned.workspace = LargestOperand(program, costs) * DTypeBytes(plan.master());
   if (estimate.limit > 0)
-    estimate.planned.workspace += kContextBytes + CountCommunicators(plan, role) * kCommunicatorBytes;
+    estimate.planned.workspace = kContextBytes + CountCommunicators(plan, role) * kCommunicatorBytes;
   estimate.worst = estimate.planned;
   const auto add = [](const StepPeak& peak, MemoryBytes& bytes) {
     bytes.activations += peak.activations;
     bytes.communication += peak.communication;
+    bytes.workspace += peak.workspace;
   };
   const StepPeak peak = FindStepPeak(program, costs, SizeCase::kPlanned);
   add(peak, estimate.planned);

@@ -27,10 +27,12 @@ StepPeak FindStepPeak(const LinkedProgram& program, const InstructionCosts& cost
       made = {bytes[k][static_cast<size_t>(sizes)], instruction.op_class == OpClass::kCommunication};
       category(made) += made.bytes;
     }
-    // While the instruction runs it holds its outputs, and still all that dies after it.
-    if (activations + communication > peak.total()) {
+    // While the instruction runs it holds its outputs and temporary tensors, and still all that dies after it.
+    const int64_t workspace = costs.workspace(instruction)[static_cast<size_t>(sizes)];
+    if (activations + communication + workspace > peak.total()) {
       peak.activations = activations;
       peak.communication = communication;
+      peak.workspace = workspace;
       fullest = &entry;
     }
     for (int event : program.after(i)) {
@@ -49,13 +51,6 @@ StepPeak FindStepPeak(const LinkedProgram& program, const InstructionCosts& cost
     if (call.frame >= 0) peak.frame = program.blocks().frame(call.frame);
   }
   return peak;
-}
-
-int64_t LargestOperand(const LinkedProgram& program, const InstructionCosts& costs) {
-  int64_t largest = 0;
-  for (size_t i = program.step().first; i < program.step().end; ++i)
-    largest = std::max(largest, costs.largest(*program.entries()[i].instruction));
-  return largest;
 }
 
 }  // namespace planwright

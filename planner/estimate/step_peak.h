@@ -14,17 +14,15 @@ struct StepPeak {
   int64_t activations = 0;  // values, and what frames keep for backwards that have not run
   // Values that a communication made and no frame keeps: receive buffers, gathered and exchanged rows.
   int64_t communication = 0;
+  int64_t workspace = 0;                     // temporary tensors of the instruction
   std::string frame;                         // of the instruction: "language.layers.3"; empty: none
   const Block* block = nullptr;              // of the instruction; null: a role's list
   const Instruction* instruction = nullptr;  // null: the step makes no value
 
-  int64_t total() const { return activations + communication; }
+  int64_t total() const { return activations + communication + workspace; }
 };
 
 // `costs` must have the program's step_list.
 StepPeak FindStepPeak(const LinkedProgram& program, const InstructionCosts& costs, SizeCase sizes);
-
-// Elements of the largest operand of a compute instruction in the step.
-int64_t LargestOperand(const LinkedProgram& program, const InstructionCosts& costs);
 
 }  // namespace planwright

@@ -183,6 +183,8 @@ class TableParser {
       info.effects.push_back({rest, word == "writes"});
     } else if (word == "flops") {
       info.flops.emplace(rest);
+    } else if (word == "workspace") {
+      info.workspace.emplace(rest);
     } else {
       Bug("the entry " + string(info.name) + " of ops.def has a line that begins with " + word);
     }
@@ -258,6 +260,7 @@ void AppendReference(const OpInfo& info, string& page) {
   }
   item("values", ValuesText(info.values));
   if (info.flops) item("FLOPs", info.flops->text());
+  if (info.workspace) item("workspace in bf16 on a GPU, bytes", info.workspace->text());
   for (const StateEffect& effect : info.effects) item(effect.writes ? "writes" : "reads", effect.resource);
   if (!info.formulas.empty()) {
     const std::string_view link = std::string_view(info.formulas).substr(std::string_view("docs/").size());

@@ -428,8 +428,8 @@ void Describe(V& v, Visited<V, Role>& x) {
 template <typename V>
 void Describe(V& v, Visited<V, Plan>& x) {
   auto& [format_version, tool_version, name, recipe_digest, digest, precision, deterministic, seed, world_size,
-         log_every_steps, cluster, modules, groups, bridges, budget, optimizer, data, initialize, checkpoint, accumulators, symbols,
-         schedule, blocks, roles, origins] = x;
+         log_every_steps, cluster, modules, groups, bridges, budget, optimizer, data, initialize, checkpoint,
+         accumulators, symbols, schedule, blocks, roles, origins] = x;
   v("format_version", kFollows, format_version);
   v.OutsideDigest("tool_version", tool_version, {});
   v("name", kFree | kKeeps, name);

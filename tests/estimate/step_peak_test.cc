@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
+#include <map>
 #include <memory>
+#include <string>
 
+#include "planner/plan/op_table.h"
 #include "tests/link/random_programs.h"
 #include "tests/support/compiled.h"
 #include "tests/support/naive_program.h"
@@ -74,6 +78,7 @@ TEST(StepPeak, CountsAForward) {
                                              Call("m.forward", 0, {"x"}, {{"y", Bytes(400)}}, {"x", "y"})});
   EXPECT_EQ(peak.communication, 800);             // gathered, before it is kept
   EXPECT_EQ(peak.activations, 400 + 1200 + 400);  // x, scratch, y
+  EXPECT_EQ(peak.workspace, 1200);                // a copy of scratch
   EXPECT_EQ(peak.frame, "m.layers.0");
   EXPECT_EQ(peak.block->name, "m.forward");
   EXPECT_EQ(peak.instruction->kind, OpKind::kAdd);
@@ -89,15 +94,16 @@ TEST(StepPeak, KeepsFramesUntilTheyAreTaken) {
     return Call("m.backward", m, {}, {{"dx" + std::to_string(m), Bytes(400)}}, {"dx" + std::to_string(m)});
   };
   // One at a time: the second forward starts from nothing.
-  EXPECT_EQ(PeakOf(TwoBlocks(), {read(0), forward(0), backward(0), read(1), forward(1), backward(1)}).total(), 2800);
+  EXPECT_EQ(PeakOf(TwoBlocks(), {read(0), forward(0), backward(0), read(1), forward(1), backward(1)}).total(),
+            2800 + 1200);
   // Two in flight: what the first keeps, x 400 and gathered 800, is now an activation and stays.
   const StepPeak two = PeakOf(TwoBlocks(), {read(0), forward(0), read(1), forward(1), backward(0), backward(1)});
-  EXPECT_EQ(two.total(), 2800 + 1200);
+  EXPECT_EQ(two.total(), 2800 + 1200 + 1200);
   EXPECT_EQ(two.communication, 800);
-  // A block that frees what it took makes room for what it makes: 1200 kept, dg 800 beside it.
+  // A block that frees what it took makes room for what it makes: 1200 kept, dg 800 and a copy of it beside it.
   Plan plan = TwoBlocks();
   plan.blocks[0].body[1].outputs[0].type = Bytes(4);
-  EXPECT_EQ(PeakOf(plan, {read(0), forward(0), backward(0)}).total(), 2000);
+  EXPECT_EQ(PeakOf(plan, {read(0), forward(0), backward(0)}).total(), 2000 + 800);
 }
 
 TEST(StepPeak, AValueWithTwoNamesIsOneValue) {
@@ -134,6 +140,40 @@ TEST(StepPeak, EndsOnABlockThatCallsItself) {
   EXPECT_EQ(PeakOf(plan, {Call("m.forward", 0, {}, {}, {})}).total(), 0);
 }
 
+// Bytes of temporary tensors: in bf16 on a GPU by the table's formula, else a wide copy of the largest operand.
+// `elements(type)`: of a value on the device.
+template <typename Elements>
+int64_t WorkspaceOf(const Plan& plan, const testing::NaiveProgram::Place& place, const Elements& elements) {
+  const Instruction& instruction = *place.instruction;
+  if (OpClassOf(instruction.kind) != OpClass::kCompute) return 0;
+  std::map<std::string, const ValueType*> operands;  // "i0", "o1"
+  for (size_t i = 0; i < instruction.inputs.size(); ++i) {
+    const auto value = place.names->find(instruction.inputs[i]);
+    if (value != place.names->end()) operands["i" + std::to_string(i)] = value->second->type;
+  }
+  for (size_t i = 0; i < instruction.outputs.size(); ++i)
+    operands["o" + std::to_string(i)] = &instruction.outputs[i].type;
+  if (plan.precision == "bf16" && plan.cluster.gpu != "none") {
+    const std::optional<Expression>& formula = InfoOf(instruction.kind).workspace;
+    if (!formula) return 0;
+    return static_cast<int64_t>(formula->Evaluate([&](const std::string& name) -> double {
+      if (name == "weights") return instruction.gradients.empty() ? 0 : 1;
+      if (const int64_t* attribute = instruction.FindInteger(name)) return static_cast<double>(*attribute);
+      const size_t open = name.find('(');
+      const ValueType& type = *operands.at(name.substr(open + 1, 2));
+      const auto last = static_cast<double>(std::get<int64_t>(type.dims.back())),
+                 all = static_cast<double>(elements(type));
+      if (name.starts_with("elements")) return all;
+      if (name.starts_with("last")) return last;
+      EXPECT_TRUE(name.starts_with("rows")) << name;
+      return all / last;
+    }));
+  }
+  int64_t largest = 0;
+  for (const auto& [name, type] : operands) largest = std::max(largest, elements(*type));
+  return largest * DTypeBytes(plan.master());
+}
+
 // The same by brute force: at every instruction, the bytes of all that something names.
 void ExpectPeaksOfBruteForce(const Plan& plan) {
   const auto bytes = [&](const ValueType& type, SizeCase sizes) {
@@ -152,20 +192,23 @@ void ExpectPeaksOfBruteForce(const Plan& plan) {
   };
   for (const Role& role : plan.roles) {
     for (SizeCase sizes : {SizeCase::kPlanned, SizeCase::kWorst}) {
-      int64_t activations = 0, communication = 0;
+      int64_t activations = 0, communication = 0, workspace = 0;
       const Instruction* fullest = nullptr;
       std::unique_ptr<testing::NaiveProgram> program;
       program = std::make_unique<testing::NaiveProgram>(plan, [&](const testing::NaiveProgram::Place& place) {
         int64_t held[2] = {0, 0};
         for (const auto& [number, value] : program->alive())
           held[value->communicated && !value->kept] += bytes(*value->type, sizes);
-        if (held[0] + held[1] <= activations + communication) return;
-        activations = held[0], communication = held[1], fullest = place.instruction;
+        const int64_t beside = WorkspaceOf(
+            plan, place, [&](const ValueType& type) { return bytes(type, sizes) / DTypeBytes(type.dtype); });
+        if (held[0] + held[1] + beside <= activations + communication + workspace) return;
+        activations = held[0], communication = held[1], workspace = beside, fullest = place.instruction;
       });
       program->Run(role.step);
       const StepPeak peak = PeakAt(plan, role, sizes);
       EXPECT_EQ(peak.activations, activations) << plan.name << " " << role.name;
       EXPECT_EQ(peak.communication, communication) << plan.name << " " << role.name;
+      EXPECT_EQ(peak.workspace, workspace) << plan.name << " " << role.name;
       EXPECT_EQ(peak.instruction, fullest) << plan.name << " " << role.name;
     }
   }

@@ -14,14 +14,14 @@ namespace planwright::executor {
 // Norm of the difference over the norm of what is expected. A number rounded to bf16 once is off by 0.0017 on average;
 // wide results are off by roundings of fp32. What follows from values that were rounded inside is off by a bit more.
 struct Tolerances {
-  double narrow = 0.0025;    // outputs in bf16
-  double wide = 1e-5;        // outputs in fp32
-  double gradients = 1e-5;   // gradients of weights, which are fp32
+  double narrow = 0.0025;   // outputs in bf16
+  double wide = 1e-5;       // outputs in fp32
+  double gradients = 1e-5;  // gradients of weights, which are fp32
 };
 
 struct KernelCheck {
   Attributes attributes = {};
-  Tensors inputs, parameters = {}, gradients_like = {};  // fp64 on the CPU, or integers
+  Tensors inputs, parameters = {}, gradients_like = {};     // fp64 on the CPU, or integers
   std::set<size_t> wide_inputs = {}, wide_parameters = {};  // fp32 on the GPU instead of bf16
   std::set<size_t> host_inputs = {};                        // stay in host memory
   Tolerances tolerances = {};

@@ -18,10 +18,10 @@ struct KernelCase {
 };
 
 // One function for each file of this folder. Each case owns its tensors.
-std::vector<KernelCase> MixerRowCases();       // convolution, gated norm, RMS norm
-std::vector<KernelCase> ScanCases();           // Mamba-2 scan
-std::vector<KernelCase> ExpertCases();         // router, permutation, experts
-std::vector<KernelCase> OuterProductCases();   // weight gradients of experts
-std::vector<KernelCase> LossAndStepCases();    // cross entropy, optimizer
+std::vector<KernelCase> MixerRowCases();      // convolution, gated norm, RMS norm
+std::vector<KernelCase> ScanCases();          // Mamba-2 scan
+std::vector<KernelCase> ExpertCases();        // router, permutation, experts
+std::vector<KernelCase> OuterProductCases();  // weight gradients of experts
+std::vector<KernelCase> LossAndStepCases();   // cross entropy, optimizer
 
 }  // namespace planwright::executor
