@@ -1,5 +1,5 @@
-// The kernels of executor/ops/grouped_product.cc. nvcc compiles them, so this header includes nothing of LibTorch, which would be
-// slow and fragile there.
+// The plain kernels of executor/ops/grouped_product.cc. nvcc compiles them, so this header includes nothing of
+// LibTorch, which would be slow and fragile there.
 #pragma once
 
 #include <cuda_bf16.h>
