@@ -82,7 +82,9 @@ at::Tensor ExpertRows::Product(const at::Tensor& x, const at::Tensor& matrices) 
 
 void ExpertRows::AddOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b) const {
 #ifdef PLANWRIGHT_CUDA
-  if (ends_.empty()) return AddGroupedOuterProducts(sums, a, b, device_ends_);
+  // Tensor cores take all experts at once. Without them a product for each is faster, if the host knows their rows.
+  if (ends_.empty() || AddsOuterProductsOnTensorCores(sums, a, b))
+    return AddGroupedOuterProducts(sums, a, b, device_ends_);
 #endif
   for (int64_t e = 0; e < experts_; ++e) {
     if (length(e) == 0) continue;

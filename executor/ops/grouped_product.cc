@@ -5,6 +5,7 @@
 #include <c10/cuda/CUDAException.h>
 
 #include "executor/kernels/grouped_product.h"
+#include "executor/kernels/outer_products.h"
 
 namespace planwright::executor::ops {
 namespace {
@@ -17,6 +18,16 @@ void CheckRuns(const at::Tensor& rows, const at::Tensor& ends, int64_t experts) 
 }
 
 __nv_bfloat16* BFloat16(const at::Tensor& tensor) { return static_cast<__nv_bfloat16*>(tensor.data_ptr()); }
+
+OuterProducts TaskOf(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b) {
+  return {.sums = sums.mutable_data_ptr<float>(),
+          .a = BFloat16(a),
+          .b = BFloat16(b),
+          .runs = sums.size(0),
+          .rows = a.size(0),
+          .inner = sums.size(1),
+          .width = sums.size(2)};
+}
 
 }  // namespace
 
@@ -60,6 +71,14 @@ void AddGroupedOuterProducts(const at::Tensor& sums, const at::Tensor& a, const 
   const auto launch = [&](auto* to, const auto* x, const auto* y) {
     LaunchGroupedOuterProducts(to, x, y, shape, stream);
   };
+  if (AddsOuterProductsOnTensorCores(sums, left, right)) {
+    OuterProducts task = TaskOf(sums, left, right);
+    task.ends = shape.ends;
+    C10_CUDA_CHECK(HopperTakes(task) ? LaunchAddOuterProductsOfRuns(task, stream)
+                                     : LaunchAddOuterProductsOfRunsSimple(task, stream));
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return;
+  }
   switch (a.scalar_type()) {
     case at::kDouble:
       launch(sums.mutable_data_ptr<double>(), left.const_data_ptr<double>(), right.const_data_ptr<double>());
@@ -71,6 +90,14 @@ void AddGroupedOuterProducts(const at::Tensor& sums, const at::Tensor& a, const 
     default: TORCH_CHECK(false, "no grouped outer products of type ", a.scalar_type());
   }
   C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+bool AddsOuterProductsOnTensorCores(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b) {
+  const bool bf16 = a.is_cuda() && a.scalar_type() == at::kBFloat16 && b.scalar_type() == at::kBFloat16 &&
+                    sums.scalar_type() == at::kFloat && sums.is_contiguous() && a.is_contiguous() && b.is_contiguous();
+  if (!bf16) return false;
+  const OuterProducts task = TaskOf(sums, a, b);
+  return HopperTakes(task) || SimpleFormTakes(task);
 }
 
 }  // namespace planwright::executor::ops

@@ -1,7 +1,7 @@
 // Products of runs of rows, each run with a matrix of its own, on a GPU. Only the GPU knows how long the runs are: the
 // host launches enough thread blocks for any lengths and never waits. LibTorch's grouped product does the same, for
-// bf16 only. These kernels are plain tiles without tensor cores: they serve fp32, fp64 and odd widths, where speed
-// matters less.
+// bf16 only. Outer products in bf16 have kernels on tensor cores. The others are plain tiles: they serve fp32, fp64 and
+// odd widths, where speed matters less.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,8 +13,13 @@ namespace planwright::executor::ops {
 // the row behind each run. All tensors are on the current device. c10::Error if shapes or dtypes do not fit.
 at::Tensor GroupedProduct(const at::Tensor& x, const at::Tensor& matrices, const at::Tensor& ends);
 
-// sums[e] += a_e^T b_e over the rows of run e, added in the order of rows, so that runs repeat exactly. a [R,i] and b
-// [R,o] have one dtype; sums [E,i,o] is contiguous, fp32 for bf16 and fp32, fp64 for fp64.
+// sums[e] += a_e^T b_e over the rows of run e, in an order that only its length decides, so that runs repeat exactly.
+// a [R,i] and b [R,o] have one dtype; sums [E,i,o] is contiguous, fp32 for bf16 and fp32, fp64 for fp64. Rows behind
+// the last run have no influence.
 void AddGroupedOuterProducts(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b, const at::Tensor& ends);
+
+// Whether AddGroupedOuterProducts uses tensor cores: bf16 with fp32 sums, i and o multiples of 8, and what
+// executor/kernels/outer_products.h asks for.
+bool AddsOuterProductsOnTensorCores(const at::Tensor& sums, const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace planwright::executor::ops
