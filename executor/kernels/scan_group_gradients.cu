@@ -42,14 +42,14 @@ __global__ void __launch_bounds__(2 * kChunk, 2)
                       *left_rows = (kOfC ? dy : in.xbc) + block.first_row * left_width;
   const auto begin_head = [&](int head) {
     const int64_t of = block.first_head + head;
-    BeginTile<kThreads>(shared.Left(head), kChunk, left_rows + block.XColumn(head), block.row_step * left_width,
-                        block.there);
-    BeginTile<kThreads>(shared.State(head), kScanHeadDim,
-                        out.states + of * kScanHeadDim * 2 * kScanState + (kOfC ? kScanState : 0), 2 * kScanState,
-                        kScanHeadDim);
-    BeginFloats<kThreads>(shared.Factors(head), (kOfC ? f.from_start : f.added) + of * kChunk, kChunk);
+    BeginTile<kThreads, kChunk>(shared.Left(head), left_rows + block.XColumn(head), block.row_step * left_width,
+                                block.there);
+    BeginTile<kThreads, kScanHeadDim>(shared.State(head),
+                                      out.states + of * kScanHeadDim * 2 * kScanState + (kOfC ? kScanState : 0),
+                                      2 * kScanState, kScanHeadDim);
+    BeginFloats<kThreads, kChunk>(shared.Factors(head), (kOfC ? f.from_start : f.added) + of * kChunk);
   };
-  if (kOfC) BeginTile<kThreads>(shared.C(), kChunk, rows + block.CColumn(), block.row_step * width, block.there);
+  if (kOfC) BeginTile<kThreads, kChunk>(shared.C(), rows + block.CColumn(), block.row_step * width, block.there);
   begin_head(0);
   WaitForCopies();
   __syncthreads();
@@ -99,10 +99,10 @@ __global__ void __launch_bounds__(2 * kChunk, 2)
     __syncthreads();
   }
 
-  BeginTile<kThreads>(shared.Pairs(), kChunk, out.pairs + static_cast<int64_t>(blockIdx.x) * kChunk * kChunk, kChunk,
-                      kChunk);
-  BeginTile<kThreads>(shared.Right(), kChunk, rows + (kOfC ? block.BColumn() : block.CColumn()), block.row_step * width,
-                      block.there);
+  BeginTile<kThreads, kChunk>(shared.Pairs(), out.pairs + static_cast<int64_t>(blockIdx.x) * kChunk * kChunk, kChunk,
+                              kChunk);
+  BeginTile<kThreads, kChunk>(shared.Right(), rows + (kOfC ? block.BColumn() : block.CColumn()), block.row_step * width,
+                              block.there);
   WaitForCopies();
   __syncthreads();
 #pragma unroll

@@ -53,18 +53,18 @@ __global__ void __launch_bounds__(2 * kChunk, 1)
   const __nv_bfloat16* rows = in.xbc + block.first_row * width;
   const auto begin_head = [&](int head) {
     const int64_t of = block.first_head + head;
-    BeginTile<kThreads>(shared.X(head), kChunk, rows + block.XColumn(head), block.row_step * width, block.there);
-    BeginTile<kThreads>(shared.Dy(head), kChunk, dy + block.first_row * block.inner + block.XColumn(head),
-                        block.row_step * block.inner, block.there);
-    BeginTile<kThreads>(shared.EndGradient(head), kScanHeadDim, out.states + of * kScanHeadDim * 2 * kScanState,
-                        2 * kScanState, kScanHeadDim);
+    BeginTile<kThreads, kChunk>(shared.X(head), rows + block.XColumn(head), block.row_step * width, block.there);
+    BeginTile<kThreads, kChunk>(shared.Dy(head), dy + block.first_row * block.inner + block.XColumn(head),
+                                block.row_step * block.inner, block.there);
+    BeginTile<kThreads, kScanHeadDim>(shared.EndGradient(head), out.states + of * kScanHeadDim * 2 * kScanState,
+                                      2 * kScanState, kScanHeadDim);
     float* factors = shared.Factors(head);
-    BeginFloats<kThreads>(factors, f.decay + of * kChunk, kChunk);
-    BeginFloats<kThreads>(factors + kChunk, f.dt + of * kChunk, kChunk);
-    BeginFloats<kThreads>(factors + 2 * kChunk, f.to_end + of * kChunk, kChunk);
+    BeginFloats<kThreads, kChunk>(factors, f.decay + of * kChunk);
+    BeginFloats<kThreads, kChunk>(factors + kChunk, f.dt + of * kChunk);
+    BeginFloats<kThreads, kChunk>(factors + 2 * kChunk, f.to_end + of * kChunk);
   };
-  BeginTile<kThreads>(shared.B(), kChunk, rows + block.BColumn(), block.row_step * width, block.there);
-  BeginTile<kThreads>(shared.C(), kChunk, rows + block.CColumn(), block.row_step * width, block.there);
+  BeginTile<kThreads, kChunk>(shared.B(), rows + block.BColumn(), block.row_step * width, block.there);
+  BeginTile<kThreads, kChunk>(shared.C(), rows + block.CColumn(), block.row_step * width, block.there);
   begin_head(0);
   WaitForCopies();
   __syncthreads();
@@ -78,15 +78,17 @@ __global__ void __launch_bounds__(2 * kChunk, 1)
   }
 
   float cb[kChunk / 8][4] = {}, pairs[kChunk / 8][4] = {};
+  uint32_t b_rows[kScanState / 16][4];
 #pragma unroll
-  for (int n = 0; n < kScanState; n += 16) {
-    uint32_t a[4], b[4];
-    LoadLeft(a, shared.B(), place * 16, n);
+  for (int n = 0; n < kScanState / 16; ++n) LoadLeft(b_rows[n], shared.B(), place * 16, n * 16);
 #pragma unroll
-    for (int i = 0; i < kPlaces; ++i) {
-      if (i < place) continue;
-      LoadRightTransposed(b, shared.C(), i * 16, n);
-      MultiplyAdd(cb[2 * i], cb[2 * i + 1], a, b);
+  for (int i = 0; i < kPlaces; ++i) {
+    if (i < place) continue;
+#pragma unroll
+    for (int n = 0; n < kScanState / 16; ++n) {
+      uint32_t b[4];
+      LoadRightTransposed(b, shared.C(), i * 16, n * 16);
+      MultiplyAdd(cb[2 * i], cb[2 * i + 1], b_rows[n], b);
     }
   }
 

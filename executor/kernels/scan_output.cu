@@ -34,16 +34,16 @@ __global__ void __launch_bounds__(2 * kChunk, 2)
   const __nv_bfloat16* rows = in.xbc + block.first_row * width;
   const auto begin_head = [&](int head) {
     const int64_t of = block.first_head + head;
-    BeginTile<kThreads>(shared.X(head), kChunk, rows + block.XColumn(head), block.row_step * width, block.there);
-    BeginTile<kThreads>(shared.State(head), kScanHeadDim, narrow + of * kScanHeadDim * kScanState, kScanState,
-                        kScanHeadDim);
+    BeginTile<kThreads, kChunk>(shared.X(head), rows + block.XColumn(head), block.row_step * width, block.there);
+    BeginTile<kThreads, kScanHeadDim>(shared.State(head), narrow + of * kScanHeadDim * kScanState, kScanState,
+                                      kScanHeadDim);
     float* factors = shared.Factors(head);
-    BeginFloats<kThreads>(factors, f.decay + of * kChunk, kChunk);
-    BeginFloats<kThreads>(factors + kChunk, f.dt + of * kChunk, kChunk);
-    BeginFloats<kThreads>(factors + 2 * kChunk, f.from_start + of * kChunk, kChunk);
+    BeginFloats<kThreads, kChunk>(factors, f.decay + of * kChunk);
+    BeginFloats<kThreads, kChunk>(factors + kChunk, f.dt + of * kChunk);
+    BeginFloats<kThreads, kChunk>(factors + 2 * kChunk, f.from_start + of * kChunk);
   };
-  BeginTile<kThreads>(shared.C(), kChunk, rows + block.CColumn(), block.row_step * width, block.there);
-  BeginTile<kThreads>(shared.B(), kChunk, rows + block.BColumn(), block.row_step * width, block.there);
+  BeginTile<kThreads, kChunk>(shared.C(), rows + block.CColumn(), block.row_step * width, block.there);
+  BeginTile<kThreads, kChunk>(shared.B(), rows + block.BColumn(), block.row_step * width, block.there);
   begin_head(0);
   WaitForCopies();
   __syncthreads();
@@ -57,15 +57,17 @@ __global__ void __launch_bounds__(2 * kChunk, 2)
   }
 
   float cb[kChunk / 8][4] = {};
+  uint32_t c_rows[kScanState / 16][4];
 #pragma unroll
-  for (int n = 0; n < kScanState; n += 16) {
-    uint32_t a[4], b[4];
-    LoadLeft(a, shared.C(), place * 16, n);
+  for (int n = 0; n < kScanState / 16; ++n) LoadLeft(c_rows[n], shared.C(), place * 16, n * 16);
 #pragma unroll
-    for (int j = 0; j < kPlaces; ++j) {
-      if (j > place) continue;
-      LoadRightTransposed(b, shared.B(), j * 16, n);
-      MultiplyAdd(cb[2 * j], cb[2 * j + 1], a, b);
+  for (int j = 0; j < kPlaces; ++j) {
+    if (j > place) continue;
+#pragma unroll
+    for (int n = 0; n < kScanState / 16; ++n) {
+      uint32_t b[4];
+      LoadRightTransposed(b, shared.B(), j * 16, n * 16);
+      MultiplyAdd(cb[2 * j], cb[2 * j + 1], c_rows[n], b);
     }
   }
   __syncthreads();  // the second head comes where B is

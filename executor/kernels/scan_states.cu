@@ -34,13 +34,13 @@ __global__ void __launch_bounds__(2 * kChunk, 3) ChunkSumsKernel(ScanShape z, Ch
 
   const ScanBlock block(z, p.first_chunk);
   const auto begin_head = [&](int head) {
-    BeginTile<kThreads>(left(head), kChunk, p.left + block.first_row * p.left_width + block.XColumn(head),
-                        block.row_step * p.left_width, block.there);
-    BeginFloats<kThreads>(factors + head % 2 * kChunk, p.factor + (block.first_head + head) * kChunk, kChunk);
+    BeginTile<kThreads, kChunk>(left(head), p.left + block.first_row * p.left_width + block.XColumn(head),
+                                block.row_step * p.left_width, block.there);
+    BeginFloats<kThreads, kChunk>(factors + head % 2 * kChunk, p.factor + (block.first_head + head) * kChunk);
   };
-  BeginTile<kThreads>(right, kChunk,
-                      p.right + block.first_row * p.right_width + p.right_column + block.group * kScanState,
-                      block.row_step * p.right_width, block.there);
+  BeginTile<kThreads, kChunk>(right,
+                              p.right + block.first_row * p.right_width + p.right_column + block.group * kScanState,
+                              block.row_step * p.right_width, block.there);
   begin_head(0);
   WaitForCopies();
   __syncthreads();

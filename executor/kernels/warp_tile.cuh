@@ -104,20 +104,27 @@ __device__ inline float WarpSum(float x) {
 
 // Begins to copy rows of a matrix in global memory into a tile. `stride` of the matrix is in elements, a multiple of 8
 // like `from`. Rows from `there` on become zeros.
-template <int kThreads, int kColumns>
-__device__ void BeginTile(const Tile<kColumns>& tile, int rows, const __nv_bfloat16* from, int64_t stride, int there) {
-  constexpr int kPieces = kColumns / 8;
-  for (int i = static_cast<int>(threadIdx.x); i < rows * kPieces; i += kThreads) {
-    const int row = i / kPieces, column = i % kPieces * 8;
+template <int kThreads, int kRows, int kColumns>
+__device__ void BeginTile(const Tile<kColumns>& tile, const __nv_bfloat16* from, int64_t stride, int there) {
+  constexpr int kPieces = kColumns / 8, kAtOnce = kThreads / kPieces;  // pieces of a row; rows of all threads
+  static_assert(kThreads % kPieces == 0 && kRows % kAtOnce == 0);
+  const int first = static_cast<int>(threadIdx.x) / kPieces, column = static_cast<int>(threadIdx.x) % kPieces * 8;
+  const __nv_bfloat16* source = from + first * stride + column;
+#pragma unroll
+  for (int step = 0; step < kRows; step += kAtOnce) {
     // The address of a row that is not there would be outside of the matrix.
-    BeginCopy(tile.At(row, column), from + (row < there ? row * stride : 0) + column, row < there);
+    const bool is_there = first + step < there;
+    BeginCopy(tile.At(first + step, column), is_there ? source : from, is_there);
+    source += kAtOnce * stride;
   }
 }
 
-// The same for `count` floats, a multiple of 4.
-template <int kThreads>
-__device__ void BeginFloats(float* to, const float* from, int count) {
-  for (int i = static_cast<int>(threadIdx.x) * 4; i < count; i += kThreads * 4) BeginCopy(to + i, from + i, true);
+// The same for floats.
+template <int kThreads, int kCount>
+__device__ void BeginFloats(float* to, const float* from) {
+  static_assert(kCount % 4 == 0 && kCount <= kThreads * 4);
+  const int at = static_cast<int>(threadIdx.x) * 4;
+  if (at < kCount) BeginCopy(to + at, from + at, true);
 }
 
 }  // namespace planwright::executor::ops

@@ -17,8 +17,9 @@ struct Sizes {
 };
 
 // x, B, C, u times decays, the states and their gradients are rounded to bf16 before they are multiplied, once each:
-// 0.0017 for each factor of a term, and the outputs are rounded again. dA_log and ddt_bias are sums of terms of both
-// signs, which may be smaller than their terms.
+// 0.0017 for each factor of a term, and the outputs are rounded again: 0.0025 together, 0.0032 where many terms cancel.
+// dA_log and ddt_bias are sums over all positions, of both signs. For one head they may nearly vanish, so every test
+// has at least four.
 constexpr Tolerances kByTensorCores = {.narrow = 0.004, .wide = 0.003, .gradients = 0.02};
 
 // What only the plain form, which computes in fp32, can meet.
@@ -70,7 +71,7 @@ TEST_F(ScanKernels, WholeChunks) {
 
 TEST_F(ScanKernels, LastChunkMayBeShort) {
   Expect(Scan({.positions = 301, .samples = 2, .heads = 4, .groups = 2, .chunk = 128}));
-  Expect(Scan({.positions = 257, .samples = 1, .heads = 3, .groups = 3, .chunk = 128}));
+  Expect(Scan({.positions = 257, .samples = 1, .heads = 6, .groups = 3, .chunk = 128}));
 }
 
 TEST_F(ScanKernels, ChunksOf64) {
@@ -78,7 +79,7 @@ TEST_F(ScanKernels, ChunksOf64) {
 }
 
 TEST_F(ScanKernels, ManyChunks) {
-  Expect(Scan({.positions = 1500, .samples = 1, .heads = 2, .groups = 1, .chunk = 128}));
+  Expect(Scan({.positions = 1500, .samples = 1, .heads = 4, .groups = 1, .chunk = 128}));
   Expect(Scan({.positions = 1100, .samples = 2, .heads = 9, .groups = 1, .chunk = 64}));
 }
 
