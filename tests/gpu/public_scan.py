@@ -3,13 +3,16 @@
 Only files of Python are used. The package's own start would load its compiled extensions, so it is passed over.
 """
 import concurrent.futures
+import contextvars
 import importlib
 import os
 import sys
 import types
 
 import torch
-import torch_formulas as formulas
+import triton
+import triton.testing
+from triton.runtime.autotuner import Autotuner
 
 
 class PublicKernels:
@@ -40,21 +43,25 @@ class PublicKernels:
 
     def compile(self, xbc, dt, a_log, d, dt_bias, s, threads):
         """Compiles all variants of the scan's kernels at once. One after the other they take minutes."""
-        import triton
-        from triton.runtime.autotuner import Autotuner
+        # In a context of its own, because a compilation that is stopped half way leaves its mode switched on.
+        contextvars.copy_context().run(self._compile, self._operands(xbc, dt, a_log, d, dt_bias, s), s.chunk, threads)
 
+    def _compile(self, operands, longest, threads):
+        """Blocks longer than `longest` are left out: no dim of a chunk is longer."""
         def only_compile(tuner, *arguments, warmup, **options):
+            tuner.configs = [config for config in tuner.configs
+                             if max(config.kwargs.get('BLOCK_SIZE_' + dim, 0) for dim in 'MNK') <= longest]
             tuner.best_config = tuner.configs[0]
             tuner.warmup(*arguments, **options)
             tuner.do_bench = lambda call, quantiles: triton.testing.do_bench(call, 2, 10, quantiles=quantiles)
 
+        (*inputs, chunk), options = operands
         run, Autotuner.run = Autotuner.run, only_compile
+        pool = concurrent.futures.ThreadPoolExecutor(threads)
         try:
-            with concurrent.futures.ThreadPoolExecutor(threads) as pool, torch.no_grad(), \
-                    triton.AsyncCompileMode(pool, ignore_errors=True):
-                operands, options = self._operands(xbc, dt, a_log, d, dt_bias, s)
-                out = self.combined._mamba_chunk_scan_combined_fwd(*operands, **options)[0]
-                *inputs, chunk = operands
+            with torch.no_grad(), triton.AsyncCompileMode(pool, ignore_errors=True):
+                out = self.combined._mamba_chunk_scan_combined_fwd(*inputs, chunk, **options)[0]
                 self.combined._mamba_chunk_scan_combined_bwd(torch.empty_like(out), *inputs, out, chunk, **options)
         finally:
             Autotuner.run = run
+            pool.shutdown(wait=False, cancel_futures=True)
