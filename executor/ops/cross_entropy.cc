@@ -12,7 +12,6 @@
 // of the logits. bf16 on a GPU has kernels instead, which read the logits once and need no temporary tensors.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/where.h>
 
 #include <algorithm>
@@ -89,7 +88,7 @@ Tensors RunCrossEntropyGrad(const ComputeContext& context) {
   const at::Tensor share = mask / context.inputs[2][0].unsqueeze(-1);
   const LocalLabels labels = LabelsOf(context, context.inputs[3], logits.size(2));
   const at::Tensor at_label = mask.masked_fill(labels.here.logical_not(), 0).neg_();
-  const at::Tensor dlogits = at::empty_like(logits);
+  const at::Tensor dlogits = context.OutputOver(0);
   ForBlocks(logits, [&](int64_t first, int64_t length) {
     const at::Tensor block = (logits.narrow(0, first, length) - m.narrow(0, first, length).unsqueeze(-1)).exp_();
     block.mul_(share.narrow(0, first, length));

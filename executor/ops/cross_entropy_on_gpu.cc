@@ -1,7 +1,6 @@
 #include "executor/ops/cross_entropy_on_gpu.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 
 #include <limits>
 
@@ -64,7 +63,7 @@ Tensors CrossEntropyGradOnGpu(const ComputeContext& context) {
   const at::Tensor &logits = context.inputs[0], m = context.inputs[1].contiguous(),
                    sums = context.inputs[2].contiguous(), mask = context.inputs[4].to(at::kFloat);
   CheckTokens(mask, logits, at::kFloat);
-  const at::Tensor dlogits = at::empty_like(logits);
+  const at::Tensor dlogits = context.OutputOver(0);
   LaunchLogitGradients(LogitsOf(context), Elements<float>(m), Elements<float>(sums),
                        LabelsOf(context, context.inputs[3]),
                        {mask.const_data_ptr<float>(), mask.stride(0), mask.stride(1)}, Elements<__nv_bfloat16>(dlogits),

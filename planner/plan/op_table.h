@@ -86,6 +86,8 @@ struct OpInfo {
   std::vector<std::string> published;
   std::vector<StateEffect> effects;
   std::optional<Expression> flops;  // over operands ("rows(o0)") and attributes (docs/flops.md); none: not counted
+  // The input whose memory the first output takes over where it dies with the instruction.
+  std::optional<size_t> overwrites;
   // The gradient of its input is that of its output, up to layout: the value is moved, joined, cut or added.
   bool passes_gradient = false;
   bool keeps_meaning = false;  // its output means what its input means, or is a part of it

@@ -78,6 +78,18 @@ TEST_F(CrossEntropyKernels, FindLabelsWhereTheyLie) {
   EXPECT_LE(NormGap(actual[1], exact[1]), kOneRounding);
 }
 
+TEST_F(CrossEntropyKernels, OverwriteTheLogits) {
+  at::manual_seed(3);
+  const at::Tensor logits = Random({4, 2, 20008}).to(at::kBFloat16).to(at::kCUDA),
+                   labels = at::randint(20008, {2, 4}, at::kLong).to(at::kCUDA), mask = MaskOf(2, 4).to(at::kCUDA);
+  const at::Tensor m = Op().Run(ops::RunCrossEntropyMax, {logits})[0],
+                   sums = Op().Run(ops::RunCrossEntropySums, {logits, m, labels})[0];
+  const at::Tensor expected = Op().Run(ops::RunCrossEntropyGrad, {logits, m, sums, labels, mask})[0];
+  const at::Tensor dlogits = Op().Overwriting().Run(ops::RunCrossEntropyGrad, {logits, m, sums, labels, mask})[0];
+  EXPECT_TRUE(dlogits.is_same(logits));
+  EXPECT_TRUE(dlogits.equal(expected));
+}
+
 TEST_F(CrossEntropyKernels, NanIsNotLost) {
   const at::Tensor logits = Random({2, 1, 4096}).to(at::kBFloat16).to(at::kCUDA);
   logits[1][0][4000].fill_(std::nan(""));
