@@ -163,10 +163,10 @@ void ProgramWalker::RunOne(size_t index) {
   const bool later = streams_ != nullptr && !streams_->runs_on_caller(entry.instruction->stream);
   if (later) {
     Launch launch;
-    Prepare(entry, true, launch);
+    Prepare(index, true, launch);
     return RunLater(index, std::move(launch));
   }
-  Prepare(entry, false, launch_);
+  Prepare(index, false, launch_);
   if (streams_ == nullptr) return Execute(launch_, inputs_);
   streams_->Run(StreamPlaceOf(index), [this] { Execute(launch_, inputs_); });
 }
@@ -189,7 +189,8 @@ StreamPlace ProgramWalker::StreamPlaceOf(size_t index) {
           instruction.op_class == OpClass::kCommunication};
 }
 
-void ProgramWalker::Prepare(const LinkedEntry& entry, bool later, Launch& launch) {
+void ProgramWalker::Prepare(size_t index, bool later, Launch& launch) {
+  const LinkedEntry& entry = program_.entries()[index];
   const LinkedInstruction& linked = *entry.instruction;
   const BoundInstruction& bound = bound_.instruction(entry);
   const CallContext& call = bound_.call(entry).context;
@@ -200,6 +201,7 @@ void ProgramWalker::Prepare(const LinkedEntry& entry, bool later, Launch& launch
   };
   const auto read = [&](int operand) { return operand < 0 ? nullptr : held(values_.Get(numbers[operand])); };
   launch.entry = &entry;
+  launch.overwrites = program_.Overwritten(index) >= 0;
   launch.context = bound.context ? *bound.context : call;
   launch.context.step = step_;
   if (bound.context) {
@@ -227,7 +229,8 @@ void ProgramWalker::Execute(const Launch& launch, Tensors& inputs) {
     for (const Value* value : launch.inputs) inputs.push_back(value->tensor);
     const SlotOperands* slots = bound_.call(entry).operands;
     const SlotOperands& operands = slots == nullptr ? kNoOperands : slots[linked.place];
-    made = bound.compute({*linked.source, launch.context, inputs, operands.parameters, operands.gradients});
+    made = bound.compute(
+        {*linked.source, launch.context, inputs, operands.parameters, operands.gradients, launch.overwrites});
     inputs.clear();  // or the walker would keep values alive after the plan has freed them
   } else {
     made = bound.action({linked, launch.context, launch.inputs, launch.parts});

@@ -40,6 +40,7 @@ class ProgramWalker {
     CallContext context;
     std::vector<Value*> inputs, outputs;  // null: state
     std::vector<ActionArguments::Part> parts;
+    bool overwrites = false;  // ComputeContext::overwrites
     // Keeps the values alive if the instruction runs later, on another thread. Empty if it runs at once.
     std::vector<std::shared_ptr<Value>> held;
   };
@@ -48,7 +49,7 @@ class ProgramWalker {
   void RunList(LinkedProgram::Range list, const std::string& name, bool binds = false);
   void BindList(LinkedProgram::Range list, const std::string& name);
   void RunOne(size_t index);
-  void Prepare(const LinkedEntry& entry, bool later, Launch& launch);
+  void Prepare(size_t index, bool later, Launch& launch);
   void RunLater(size_t index, Launch launch);
   StreamPlace StreamPlaceOf(size_t index);
   void Execute(const Launch& launch, Tensors& inputs);
