@@ -14,12 +14,16 @@
 
 namespace planwright::executor {
 
-// Writes elements [first, first + count) of the random sequence of `name` to `out`.
+// Writes elements [first, first + count) of the random sequence of `name` to `out`. May be called from several threads.
 using DrawSequence = std::function<void(const std::string& name, int64_t first, int64_t count, double* out)>;
 
 struct Draws {
   DrawSequence uniform;  // [0, 1)
   DrawSequence normal;   // mean 0, deviation 1
+  // The elements of `normal` times `scale`, rounded to bf16 as LibTorch rounds a double. Null: there is no faster way
+  // than that.
+  std::function<void(const std::string& name, double scale, int64_t first, int64_t count, uint16_t* out)> normal_bf16 =
+      nullptr;
 };
 
 // Writes the initial values of elements [first, first + count) of the published tensor `name` to `out`, in double,
@@ -29,13 +33,15 @@ struct Draws {
 void InitialValues(const Init& init, const std::string& name, int64_t first, int64_t count, const Draws& draws,
                    double* out);
 
-// Draws all storages of a module. Leaves the masters as they are: refresh_masters copies the rounded weights there.
-void InitializeParameters(const Plan& plan, int rank, const Draws& draws, ModuleState& module);
+// Draws all storages of a module, on up to `threads` threads; the number does not change a bit. Leaves the masters as
+// they are: refresh_masters copies the rounded weights there. On a GPU the last copies may still be under way on the
+// current stream when this returns.
+void InitializeParameters(const Plan& plan, int rank, const Draws& draws, int threads, ModuleState& module);
 
 // A tensor of a weights file.
 struct SourceTensor {
   std::vector<int64_t> shape;
-  std::function<at::Tensor()> read;  // copies it to host memory; called only when it is needed
+  std::function<at::Tensor()> read;  // copies it to host memory; called only when it is needed, from any thread
 };
 
 // The name and the shape, in a weights file, of each parameter of the plan.
@@ -45,8 +51,9 @@ std::map<std::string, std::vector<int64_t>> WantedTensors(const Plan& plan);
 // be listed in initialize.ignore. InvalidArgument lists everything that does not fit.
 absl::Status CheckSources(const Plan& plan, const std::map<std::string, SourceTensor>& sources);
 
-// Fills all storages of a module from `sources`, which must have passed CheckSources.
-void LoadParameters(const Plan& plan, int rank, const std::map<std::string, SourceTensor>& sources,
+// Fills all storages of a module from `sources`, which must have passed CheckSources. Threads and copies as in
+// InitializeParameters.
+void LoadParameters(const Plan& plan, int rank, const std::map<std::string, SourceTensor>& sources, int threads,
                     ModuleState& module);
 
 }  // namespace planwright::executor

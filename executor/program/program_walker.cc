@@ -89,6 +89,7 @@ void ProgramWalker::Walk(int64_t first_step) {
   BindList(program_.step(), "step");
   BindList(program_.teardown(), "teardown");
   if (rank_.profile != nullptr) rank_.profile->Prepare(program_, rank_.device);
+  if (rank_.ready) rank_.ready();
   for (int64_t step = first_step; step <= rank_.last_step; ++step) {
     step_ = step;
     probing_ = rank_.probe != nullptr && (step == 0 || step == rank_.last_step);

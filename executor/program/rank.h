@@ -68,6 +68,7 @@ struct Rank {
   StepProfile* profile = nullptr;  // null without --profile
   int64_t last_step = 0;           // of this run, from 0
   std::string host;
+  std::function<void()> ready = {};           // called after setup, before the first step
   BeforeInstruction before_instruction = {};  // for tests that delay streams
   // Ends the process with an exit status and a message. May be called from any thread; does not return.
   std::function<void(int, const std::string&)> leave = {};

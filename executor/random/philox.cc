@@ -21,21 +21,13 @@ uint64_t Bits53(uint32_t low, uint32_t high) { return (uint64_t{high} << 32 | lo
 
 }  // namespace
 
-PhiloxCounter Philox4x32(PhiloxCounter counter, PhiloxKey key) {
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t first = uint64_t{0xD2511F53u} * counter[0], second = uint64_t{0xCD9E8D57u} * counter[2];
-    counter = {High(second) ^ counter[1] ^ key[0], Low(second), High(first) ^ counter[3] ^ key[1], Low(first)};
-    key[0] += 0x9E3779B9u;
-    key[1] += 0xBB67AE85u;
-  }
-  return counter;
-}
-
 Philox::Philox(uint64_t seed, std::string_view name) : key_{Low(seed), High(seed)}, name_hash_(HashName(name)) {}
 
-PhiloxCounter Philox::Draw(uint64_t index) const {
-  return Philox4x32({Low(index), High(index), Low(name_hash_), High(name_hash_)}, key_);
+PhiloxCounter Philox::CounterOf(uint64_t index) const {
+  return {Low(index), High(index), Low(name_hash_), High(name_hash_)};
 }
+
+PhiloxCounter Philox::Draw(uint64_t index) const { return Philox4x32(CounterOf(index), key_); }
 
 double Philox::Uniform(uint64_t index) const {
   const PhiloxCounter words = Draw(index);

@@ -21,6 +21,7 @@
 #include "executor/rank/leave.h"
 #include "executor/rank/setup.h"
 #include "executor/rank/watchdog.h"
+#include "executor/telemetry/start_up.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/trace.h"
@@ -129,7 +130,8 @@ void FollowDevice(at::Device device, Recorder& recorder) {
 // Creates this rank's communicators. Each one is recorded like an instruction: if a rank never comes, the others wait
 // here, and the report says for which communicator.
 Communicators JoinGroups(const Plan& plan, const Environment& environment, at::Device device,
-                         c10::intrusive_ptr<c10d::Store> store, Recorder& recorder) {
+                         c10::intrusive_ptr<c10d::Store> store, Recorder& recorder, StartUp& start_up) {
+  start_up.Enter("communicators");
   size_t place = 0;
   return Communicators::Make(plan, environment.rank, device.is_cpu() ? Backend::kGloo : Backend::kNccl, store,
                              environment.nonce, environment.address, environment.timeout, [&](const std::string& name) {
@@ -140,11 +142,13 @@ Communicators JoinGroups(const Plan& plan, const Environment& environment, at::D
 }  // namespace
 
 int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
+  StartUp start_up;
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe or socket is reported by the call that writes to it
   std::set_terminate(OnTerminate);
   at::set_num_threads(1);  // sums must not depend on the number of cores, and ranks of one machine share them
 
   const Options options = ReadOptions(argc, argv);
+  start_up.Enter("plan");
   Plan loaded = ReadPlanFile(options.plan);
   LeaveUnlessOk(hooks.prepare(loaded));
   const Plan& plan = loaded;
@@ -165,12 +169,14 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   LeaveUnlessOk(recorder.status());
   SetRecorderOfLeave(**recorder);
 
+  start_up.Enter("peers");
   absl::StatusOr<c10::intrusive_ptr<c10d::Store>> store = OpenStore(*environment);
   LeaveUnlessOk(store.status());
   LeaveUnlessOk(AgreeOnPlan(*environment, plan.digest, **store));
 
   std::unique_ptr<StepLog> log;
   if (environment->rank == 0) LeaveUnlessOk(StepLog::Open(options.run_dir, log));
+  start_up.Enter("device");
   const absl::StatusOr<at::Device> device = ChooseDevice(plan, options.device, environment->local_rank);
   LeaveUnlessOk(device.status());
   SetDeviceOfLeave(*device);
@@ -186,14 +192,22 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   // so that no destructor of a communicator runs and waits for a peer that is gone.
   std::optional<Rank> rank;
   try {
+    start_up.Enter("data");
+    const auto data = MakeDataHandler(plan, *device);
+    const auto parameters = MakeParameterHandler(plan, environment->rank);
     rank.emplace(Rank{.plan = plan,
                       .role = *role,
                       .rank = environment->rank,
                       .device = *device,
                       .handlers = {.compute = hooks.compute,
-                                   .data = MakeDataHandler(plan, *device),
-                                   .parameters = MakeParameterHandler(plan, environment->rank)},
-                      .communicators = JoinGroups(plan, *environment, *device, *store, **recorder),
+                                   .data = data,
+                                   .parameters =
+                                       [&start_up, parameters](OpKind kind, ModuleState& module) {
+                                         start_up.Enter("weights");
+                                         parameters(kind, module);
+                                         start_up.Enter("memory");
+                                       }},
+                      .communicators = JoinGroups(plan, *environment, *device, *store, **recorder, start_up),
                       .step = StepState(plan, *device),
                       .recorder = **recorder,
                       .log = log.get(),
@@ -201,8 +215,15 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                       .profile = profile ? &*profile : nullptr,
                       .last_step = steps - 1,
                       .host = environment->host,
+                      .ready =
+                          [&] {
+                            if (environment->rank != 0) return;
+                            std::printf("%s\n", start_up.Line().c_str());
+                            std::fflush(stdout);
+                          },
                       .before_instruction = hooks.before_instruction,
                       .leave = [](int status, const std::string& what) { Leave(status, what); }});
+    start_up.Enter("memory");
     ProgramWalker(*rank).Run(0);
     (*recorder)->Done();
     // Rank 0 serves the store, so it must be the last to leave.

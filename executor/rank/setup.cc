@@ -8,7 +8,8 @@
 #include "executor/communication/backends.h"
 #include "executor/data/batch_reader.h"
 #include "executor/optimizer/initialize.h"
-#include "executor/random/philox.h"
+#include "executor/optimizer/philox_draws.h"
+#include "executor/threads/threads.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/safetensors.h"
 
@@ -22,21 +23,6 @@ at::Tensor CopyOf(const TensorView& view) {
   return tensor;
 }
 
-// The drawn sequences of a run: keyed by its seed and a name, counted by the element's index
-// (docs/training/layout_independence.md#draws).
-Draws PhiloxDraws(uint64_t seed) {
-  return {.uniform =
-              [seed](const std::string& name, int64_t first, int64_t count, double* out) {
-                const Philox draws(seed, name);
-                for (int64_t i = 0; i < count; ++i) out[i] = draws.Uniform(static_cast<uint64_t>(first + i));
-              },
-          .normal =
-              [seed](const std::string& name, int64_t first, int64_t count, double* out) {
-                const Philox draws(seed, name);
-                for (int64_t i = 0; i < count; ++i) out[i] = draws.Normal(static_cast<uint64_t>(first + i));
-              }};
-}
-
 void LoadFromFile(const Plan& plan, int rank, ModuleState& module) {
   const std::string path = ResolvePath(plan.initialize->base, plan.initialize->from);
   absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(path);
@@ -45,7 +31,7 @@ void LoadFromFile(const Plan& plan, int rank, ModuleState& module) {
   for (const auto& [name, view] : file->tensors()) sources[name] = {view.shape, [view = view] { return CopyOf(view); }};
   const absl::Status status = CheckSources(plan, sources);
   if (!status.ok()) throw ExitError(kExitUsage, std::string(status.message()));
-  LoadParameters(plan, rank, sources, module);
+  LoadParameters(plan, rank, sources, ThreadsOfRank(), module);
 }
 
 }  // namespace
@@ -93,7 +79,7 @@ std::function<Tensors(const Instruction&, const CallContext&)> MakeDataHandler(c
 std::function<void(OpKind, ModuleState&)> MakeParameterHandler(const Plan& plan, int rank) {
   return [&plan, rank](OpKind kind, ModuleState& module) {
     if (kind == OpKind::kLoadParameters) return LoadFromFile(plan, rank, module);
-    InitializeParameters(plan, rank, PhiloxDraws(static_cast<uint64_t>(plan.seed)), module);
+    InitializeParameters(plan, rank, PhiloxDraws(static_cast<uint64_t>(plan.seed)), ThreadsOfRank(), module);
   };
 }
 

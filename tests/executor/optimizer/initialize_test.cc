@@ -2,10 +2,13 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "executor/optimizer/philox_draws.h"
 #include "planner/plan/shard_map.h"
 
 namespace planwright::executor {
@@ -23,7 +26,9 @@ Draws TestDraws() {
   const DrawSequence sequence = [](const std::string& name, int64_t first, int64_t count, double* out) {
     for (int64_t i = 0; i < count; ++i) out[i] = Mix(name, first + i);
   };
-  return {sequence, sequence};
+  Draws draws;
+  draws.uniform = draws.normal = sequence;
+  return draws;
 }
 
 // A matrix cut by rows in segments, one cut by columns, three that are joined, experts, a vector that is not cut, and a
@@ -92,7 +97,7 @@ Whole Assemble(const Plan& plan, const std::function<void(int rank, ModuleState&
 }
 
 Whole Initialized(const Plan& plan) {
-  return Assemble(plan, [&](int rank, ModuleState& state) { InitializeParameters(plan, rank, TestDraws(), state); });
+  return Assemble(plan, [&](int rank, ModuleState& state) { InitializeParameters(plan, rank, TestDraws(), 2, state); });
 }
 
 TEST(Initialize, DoesNotDependOnTheLayout) {
@@ -124,6 +129,59 @@ TEST(InitialValues, FollowTheirDistributions) {
   EXPECT_NEAR(std::log1p(std::exp(value)), std::pow(100.0, u) * 1e-3, 1e-12);
 }
 
+// One storage of several windows, with a tail, beside those of MakePlan, and every kind of initial value.
+Plan LargePlan(const std::string& precision, int tp) {
+  Plan plan = MakePlan(tp, 1, precision);
+  Module& m = plan.modules[0];
+  // Cut, each row is a run of its own, so that runs begin and end anywhere in what a thread takes; whole, all is one.
+  const int64_t rows = precision == "bf16" ? 9001 : precision == "fp32" ? 4501 : 2251, columns = tp * 1901;
+  m.parameters.push_back({.name = "m.large", .file_name = "f.large", .shape = {rows, columns}, .shard_dim = 1});
+  m.parameters.back().init = {Init::Kind::kNormal, 0.02, 0};
+  m.storages.push_back({.frame = "m.l", .slot = "large", .shape = {rows, columns / tp}, .parameters = {7}});
+  for (const Init::Kind kind : {Init::Kind::kUniform, Init::Kind::kLogUniform, Init::Kind::kDtBias}) {
+    const auto index = static_cast<int>(m.parameters.size());
+    const std::string name = "kind" + std::to_string(index);
+    m.parameters.push_back(
+        {.name = "m." + name, .file_name = "f." + name, .shape = {70001}, .init = {kind, 0.001, 0.1}});
+    m.storages.push_back({.frame = "m.l", .slot = name, .shape = {70001}, .parameters = {index}});
+  }
+  return plan;
+}
+
+// Every storage as one thread draws it, run by run in fp64, rounded by LibTorch.
+std::vector<at::Tensor> PlainlyDrawn(const Plan& plan, const ModuleState& state, const Draws& draws) {
+  const Module& m = plan.modules[0];
+  std::vector<at::Tensor> drawn;
+  for (size_t i = 0; i < m.storages.size(); ++i) {
+    const at::Tensor wide = at::empty({state.storages()[i].parameter.numel()}, at::kDouble);
+    for (const PublishedSlice& slice : SlicesOf(m, m.storages[i], PlaceOf(m.grid, 0))) {
+      for (const ElementRun& run : slice.runs) {
+        InitialValues(m.parameters[slice.parameter].init, slice.name, run.whole, run.count, draws,
+                      wide.mutable_data_ptr<double>() + run.local);
+      }
+    }
+    drawn.push_back(wide.to(state.storages()[i].parameter.scalar_type()));
+  }
+  return drawn;
+}
+
+TEST(Initialize, NoNumberOfThreadsChangesABit) {
+  const Draws draws = PhiloxDraws(1234);
+  for (const auto& [precision, tp] : {std::pair{"bf16", 1}, {"bf16", 2}, {"fp32", 2}, {"fp64", 2}}) {
+    const Plan plan = LargePlan(precision, tp);
+    ModuleState state(plan, plan.modules[0], 0, at::kCPU);
+    const std::vector<at::Tensor> expected = PlainlyDrawn(plan, state, draws);
+    for (const int threads : {1, 2, 3, 7}) {
+      for (const SlotTensors& slot : state.storages()) at::Tensor(slot.parameter).fill_(std::nan(""));
+      InitializeParameters(plan, 0, draws, threads, state);
+      for (size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_TRUE(at::equal(state.storages()[i].parameter.view({-1}), expected[i]))
+            << precision << ", tp " << tp << ", " << threads << " threads: " << plan.modules[0].storages[i].slot;
+      }
+    }
+  }
+}
+
 std::map<std::string, SourceTensor> Sources(const Plan& plan) {
   std::map<std::string, SourceTensor> sources;
   for (const auto& [name, shape] : WantedTensors(plan)) {
@@ -139,11 +197,27 @@ std::map<std::string, SourceTensor> Sources(const Plan& plan) {
 
 TEST(Load, GivesTheSameWeightsOnEveryLayout) {
   const auto load = [](const Plan& plan) {
-    return Assemble(plan, [&](int rank, ModuleState& state) { LoadParameters(plan, rank, Sources(plan), state); });
+    return Assemble(plan, [&](int rank, ModuleState& state) { LoadParameters(plan, rank, Sources(plan), 2, state); });
   };
   const Whole one = load(MakePlan(1, 1));
   EXPECT_EQ(one.at("f.2.up")[5], 6005.0);
   for (auto [tp, ep] : {std::pair{2, 1}, {4, 2}, {2, 4}}) EXPECT_EQ(load(MakePlan(tp, ep)), one);
+}
+
+TEST(Load, NoNumberOfThreadsChangesABit) {
+  const Plan plan = LargePlan("bf16", 2);
+  const auto sources = Sources(plan);
+  ModuleState one(plan, plan.modules[0], 1, at::kCPU), many(plan, plan.modules[0], 1, at::kCPU);
+  LoadParameters(plan, 1, sources, 1, one);
+  LoadParameters(plan, 1, sources, 5, many);
+  for (size_t i = 0; i < one.storages().size(); ++i)
+    EXPECT_TRUE(at::equal(one.storages()[i].parameter, many.storages()[i].parameter)) << i;
+  // Row r of the second half of the columns.
+  const at::Tensor large = one.slot("m.l", "large").parameter;
+  for (const int64_t row : {0, 1, 4444, 9000}) {
+    const auto in_file = static_cast<float>(row * 3802 + 1901 + 7 + 1000 * 7);
+    EXPECT_EQ(large[row][7].item<float>(), static_cast<float>(at::BFloat16(in_file))) << row;
+  }
 }
 
 TEST(Load, ListsAllThatDoesNotFit) {

@@ -10,9 +10,11 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <thread>
 
 #include "executor/telemetry/recorder.h"
+#include "executor/telemetry/start_up.h"
 #include "executor/telemetry/step_log.h"
 
 namespace planwright::executor {
@@ -196,6 +198,16 @@ TEST(StepLog, AppendsALineAStep) {
     EXPECT_EQ(nlohmann::json::parse(line)["step"], step);
   }
   EXPECT_FALSE(std::getline(file, line));
+}
+
+TEST(StartUp, AddsUpTheParts) {
+  StartUp start_up;
+  for (const char* part : {"plan", "memory", "weights", "memory"}) start_up.Enter(part);
+  const std::string line = start_up.Line();
+  // No time of the parts is tested, only that they are there, in the order in which they came first.
+  EXPECT_TRUE(std::regex_match(
+      line, std::regex(R"(ready in \d+\.\d s: program \d+\.\d, plan \d+\.\d, memory \d+\.\d, weights \d+\.\d)")))
+      << line;
 }
 
 }  // namespace
