@@ -244,8 +244,14 @@ void ProgramWalker::Execute(const Launch& launch, Tensors& inputs) {
     for (const Value* value : launch.inputs) inputs.push_back(value->tensor);
     const SlotOperands* slots = bound_.call(entry).operands;
     const SlotOperands& operands = slots == nullptr ? kNoOperands : slots[linked.place];
+    const bool routes = linked.source->kind == OpKind::kRoute;
+    if (routes && rank_.handlers.replay_routing) {
+      const int64_t samples = inputs[0].size(1), top_k = linked.source->integer("top_k");
+      inputs.push_back(ToDevice(rank_.handlers.replay_routing(launch.context, samples, top_k), rank_.device));
+    }
     made = bound.compute(
         {*linked.source, launch.context, inputs, operands.parameters, operands.gradients, launch.overwrites});
+    if (routes && rank_.handlers.record_routing) rank_.handlers.record_routing(launch.context, made[1]);
     inputs.clear();  // or the walker would keep values alive after the plan has freed them
   } else {
     made = bound.action({linked, launch.context, launch.inputs, launch.parts});

@@ -49,6 +49,10 @@ struct Handlers {
   std::function<Tensors(const Instruction&, const CallContext&)> data;
   // Runs initialize_parameters or load_parameters: fills the storages of a module, but not its master weights.
   std::function<void(OpKind kind, ModuleState&)> parameters;
+  // Called after each `route` with the experts of its tokens, i64 [T,k]; null without --record-routing.
+  std::function<void(const CallContext&, const at::Tensor& ids)> record_routing = {};
+  // Returns the experts of the tokens of a `route` for `samples` samples of this lane; null without --replay-routing.
+  std::function<at::Tensor(const CallContext&, int64_t samples, int64_t top_k)> replay_routing = {};
 };
 
 // N of the frame "MODULE.layers.N"; -1 for other frames.

@@ -30,7 +30,7 @@ namespace planwright::executor {
 namespace {
 
 struct Options {
-  std::string plan, run_dir, probe, device;
+  std::string plan, run_dir, probe, device, record_routing, replay_routing;
   std::optional<int64_t> steps;
   std::optional<StepRange> profile;
 };
@@ -69,7 +69,7 @@ Options ReadOptions(int argc, char** argv) {
   const auto usage = [](const std::string& problem) {
     Leave(kExitUsage, "executor: " + problem +
                           "\nusage: executor --plan FILE --run-dir DIR [--probe DIR] [--steps N] "
-                          "[--profile STEP[-LAST]] [--device cpu|cuda]");
+                          "[--profile STEP[-LAST]] [--record-routing DIR | --replay-routing DIR] [--device cpu|cuda]");
   };
   for (int i = 1; i < argc; i += 2) {
     const std::string name = argv[i];
@@ -81,6 +81,10 @@ Options ReadOptions(int argc, char** argv) {
       options.run_dir = value;
     else if (name == "--probe")
       options.probe = value;
+    else if (name == "--record-routing")
+      options.record_routing = value;
+    else if (name == "--replay-routing")
+      options.replay_routing = value;
     else if (name == "--device" && (value == "cpu" || value == "cuda"))
       options.device = value;
     else if (name == "--steps" && std::atoll(value.c_str()) > 0)
@@ -90,6 +94,8 @@ Options ReadOptions(int argc, char** argv) {
     else
       usage("unknown option or value: " + name + " " + value);
   }
+  if (!options.record_routing.empty() && !options.replay_routing.empty())
+    usage("--record-routing and --replay-routing exclude each other");
   if (options.plan.empty() || options.run_dir.empty()) usage("--plan and --run-dir are required");
   return options;
 }
@@ -224,6 +230,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                       .before_instruction = hooks.before_instruction,
                       .leave = [](int status, const std::string& what) { Leave(status, what); }});
     start_up.Enter("memory");
+    FollowRouting(options.record_routing, options.replay_routing, rank->handlers);
     ProgramWalker(*rank).Run(0);
     (*recorder)->Done();
     // Rank 0 serves the store, so it must be the last to leave.

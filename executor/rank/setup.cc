@@ -7,6 +7,7 @@
 
 #include "executor/communication/backends.h"
 #include "executor/data/batch_reader.h"
+#include "executor/data/routing_record.h"
 #include "executor/optimizer/initialize.h"
 #include "executor/optimizer/philox_draws.h"
 #include "executor/threads/threads.h"
@@ -81,6 +82,19 @@ std::function<void(OpKind, ModuleState&)> MakeParameterHandler(const Plan& plan,
     if (kind == OpKind::kLoadParameters) return LoadFromFile(plan, rank, module);
     InitializeParameters(plan, rank, PhiloxDraws(static_cast<uint64_t>(plan.seed)), ThreadsOfRank(), module);
   };
+}
+
+void FollowRouting(const std::string& record, const std::string& replay, Handlers& handlers) {
+  if (!record.empty()) {
+    const auto routing = std::make_shared<RoutingRecord>(record, RoutingRecord::Mode::kWrite);
+    handlers.record_routing = [routing](const CallContext& call, const at::Tensor& ids) { routing->Write(call, ids); };
+  }
+  if (!replay.empty()) {
+    const auto routing = std::make_shared<RoutingRecord>(replay, RoutingRecord::Mode::kRead);
+    handlers.replay_routing = [routing](const CallContext& call, int64_t samples, int64_t top_k) {
+      return routing->Read(call, samples, top_k);
+    };
+  }
 }
 
 }  // namespace planwright::executor

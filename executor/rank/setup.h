@@ -20,4 +20,7 @@ absl::StatusOr<at::Device> ChooseDevice(const Plan& plan, const std::string& wan
 std::function<Tensors(const Instruction&, const CallContext&)> MakeDataHandler(const Plan& plan, at::Device device);
 std::function<void(OpKind, ModuleState&)> MakeParameterHandler(const Plan& plan, int rank);
 
+// Sets Handlers::record_routing or replay_routing. `record`, `replay`: folders; at most one is not empty.
+void FollowRouting(const std::string& record, const std::string& replay, Handlers& handlers);
+
 }  // namespace planwright::executor

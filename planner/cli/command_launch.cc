@@ -27,6 +27,10 @@ absl::StatusOr<LocalLaunch> LaunchOf(const Arguments& arguments) {
   launch.executor = arguments.value("--executor").value_or(ExecutorBesideThisProgram());
   launch.run_dir = arguments.value("--run-dir").value_or("");
   launch.probe_dir = arguments.value("--probe").value_or("");
+  launch.record_routing = arguments.value("--record-routing").value_or("");
+  launch.replay_routing = arguments.value("--replay-routing").value_or("");
+  if (!launch.record_routing.empty() && !launch.replay_routing.empty())
+    return absl::InvalidArgumentError("--record-routing and --replay-routing exclude each other");
   launch.device = arguments.value("--device").value_or("");
   if (!launch.device.empty() && launch.device != "cpu" && launch.device != "cuda") {
     return absl::InvalidArgumentError("--device must be cpu or cuda; found `" + launch.device + "`");
@@ -92,7 +96,7 @@ CliCommand LaunchCommand() {
   return {"launch",
           "runs a plan, one process for each rank",
           "RECIPE [OVERRIDE ...] --local [--run-dir DIR] [--steps N] [--profile STEP[-LAST]] [--probe DIR] "
-          "[--device cpu|cuda]",
+          "[--record-routing DIR | --replay-routing DIR] [--device cpu|cuda]",
           {{"--local", "", "", "start all ranks on this machine"},
            {"--slurm", "", "", "not built yet"},
            {"--run-dir", "", "DIR", "for the plan, metrics, logs and outcome; default: runs/NAME-STAMP"},
@@ -100,6 +104,8 @@ CliCommand LaunchCommand() {
            {"--profile", "", "STEP[-LAST]",
             "record when each instruction of these steps ran: a trace of each rank, and a table"},
            {"--probe", "", "DIR", "write whole parameters (before and after), gradients and values there"},
+           {"--record-routing", "", "DIR", "write there which experts each token chose"},
+           {"--replay-routing", "", "DIR", "choose the experts that another run has written there"},
            {"--device", "", "cpu|cuda",
             "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"},
            {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"},

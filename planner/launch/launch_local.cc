@@ -30,8 +30,13 @@ std::string LogPath(const std::string& run_dir, int rank) {
 std::vector<Command> CommandsOf(const Plan& plan, const LocalLaunch& launch, const LocalWorld& world) {
   Command command;
   command.arguments = {launch.executor, "--plan", launch.run_dir + "/plan.json", "--run-dir", launch.run_dir};
-  if (!launch.probe_dir.empty()) command.arguments.insert(command.arguments.end(), {"--probe", launch.probe_dir});
-  if (!launch.device.empty()) command.arguments.insert(command.arguments.end(), {"--device", launch.device});
+  const auto option = [&](const char* name, const std::string& value) {
+    if (!value.empty()) command.arguments.insert(command.arguments.end(), {name, value});
+  };
+  option("--probe", launch.probe_dir);
+  option("--device", launch.device);
+  option("--record-routing", launch.record_routing);
+  option("--replay-routing", launch.replay_routing);
   if (launch.profile) {
     const StepRange& steps = *launch.profile;
     command.arguments.insert(command.arguments.end(),
@@ -84,6 +89,9 @@ absl::Status PrepareRunDirectory(const Plan& plan, const LocalLaunch& launch) {
   }
   if (!launch.probe_dir.empty()) {
     if (absl::Status status = MakeDirectories(launch.probe_dir + "/parts"); !status.ok()) return status;
+  }
+  if (!launch.record_routing.empty()) {
+    if (absl::Status status = MakeDirectories(launch.record_routing); !status.ok()) return status;
   }
   return WriteFileAtomically(launch.run_dir + "/plan.json", WritePlan(plan));
 }

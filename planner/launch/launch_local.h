@@ -21,6 +21,9 @@ struct LocalLaunch {
   std::string device;                // "cpu" or "cuda"; empty: as the recipe's `cluster` says
   std::optional<int64_t> steps;      // stop after this many steps; nullopt: run the whole budget
   std::optional<StepRange> profile;  // the steps to profile; nullopt: none
+  // Folders for the experts that tokens chose: to write to, and to take from instead of choosing. Empty: neither; at
+  // most one is set.
+  std::string record_routing, replay_routing;
 };
 
 // Receives each line that a rank prints: rank 0's standard output as it is, everything else as "[rank 3] line".

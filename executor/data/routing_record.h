@@ -1,0 +1,47 @@
+// The expert choices of a run, kept so that another run can make the same ones (docs/model/mixture_of_experts.md#replay).
+// With free routing, a rounding in one layer can move a token to another expert, and everything behind it differs. With
+// the choices of one run replayed, two layouts differ by their roundings alone.
+//
+// A folder has one file for each layer, "language.layers.3.i16": the experts of every token of the run as little-endian
+// int16, in the order step, sample of the step, position, best first. So the files do not depend on the layout.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "executor/ops/handler.h"
+
+namespace planwright::executor {
+
+class RoutingRecord {
+ public:
+  enum class Mode { kWrite, kRead };
+
+  // A folder that exists. Nothing is opened yet.
+  RoutingRecord(std::string folder, Mode mode) : folder_(std::move(folder)), mode_(mode) {}
+  ~RoutingRecord();
+
+  Mode mode() const { return mode_; }
+
+  // Of the tokens of a call of `route`, ids i64 [T,k] (T = positions of this rank * samples of its lane); Read returns
+  // them in host memory. c10::Error if a file cannot be written, does not have these tokens, or names an expert that
+  // the module does not have: the run that wrote it had other layers, samples or experts.
+  void Write(const CallContext& call, const at::Tensor& ids);
+  at::Tensor Read(const CallContext& call, int64_t samples, int64_t top_k);
+
+ private:
+  int FileOf(const CallContext& call);
+  // Calls work(file, offset, row) for each token: its row of ids is at `offset` of the file.
+  template <typename Work>
+  void ForRuns(const CallContext& call, int64_t samples, int64_t top_k, Work work);
+
+  const std::string folder_;
+  const Mode mode_;
+  std::mutex mutex_;
+  std::map<std::string, int> files_;  // descriptors, by name
+};
+
+}  // namespace planwright::executor
