@@ -9,16 +9,18 @@
 //
 // m, sums and token_loss are fp32 (fp64 for fp64), dlogits has the dtype of the logits. The backward reads the reduced
 // m and sums. Sums and gradient go through blocks of positions, so that temporary tensors do not grow to a second copy
-// of the logits.
+// of the logits. bf16 on a GPU has kernels instead, which read the logits once and need no temporary tensors.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/where.h>
 
 #include <algorithm>
 
 #include "executor/ops/handler.h"
 #include "executor/ops/tensor_math.h"
+#ifdef PLANWRIGHT_CUDA
+#include "executor/ops/cross_entropy_on_gpu.h"
+#endif
 
 namespace planwright::executor::ops {
 namespace {
@@ -45,9 +47,17 @@ LocalLabels LabelsOf(const ComputeContext& context, const at::Tensor& labels, in
 
 }  // namespace
 
-Tensors RunCrossEntropyMax(const ComputeContext& context) { return {Wide(context.inputs[0].amax({-1}))}; }
+Tensors RunCrossEntropyMax(const ComputeContext& context) {
+#ifdef PLANWRIGHT_CUDA
+  if (TakesCrossEntropyKernels(context, 0)) return CrossEntropyMaxOnGpu(context);
+#endif
+  return {Wide(context.inputs[0].amax({-1}))};
+}
 
 Tensors RunCrossEntropySums(const ComputeContext& context) {
+#ifdef PLANWRIGHT_CUDA
+  if (TakesCrossEntropyKernels(context, 1)) return CrossEntropySumsOnGpu(context);
+#endif
   const at::Tensor &logits = context.inputs[0], &m = context.inputs[1];
   const LocalLabels labels = LabelsOf(context, context.inputs[2], logits.size(2));
   const at::Tensor sums = at::empty({2, logits.size(0), logits.size(1)}, m.options());
@@ -69,13 +79,16 @@ Tensors RunTokenLoss(const ComputeContext& context) {
 }
 
 Tensors RunCrossEntropyGrad(const ComputeContext& context) {
+#ifdef PLANWRIGHT_CUDA
+  if (TakesCrossEntropyKernels(context, 2)) return CrossEntropyGradOnGpu(context);
+#endif
   const at::Tensor &logits = context.inputs[0], &m = context.inputs[1];
   const at::Tensor mask = context.inputs[4].t().to(m.scalar_type()).unsqueeze(-1);
   // dlogits = (softmax - one-hot of the label) mask. softmax = exp(logit - m) / sums[0].
   const at::Tensor share = mask / context.inputs[2][0].unsqueeze(-1);
   const LocalLabels labels = LabelsOf(context, context.inputs[3], logits.size(2));
   const at::Tensor at_label = mask.masked_fill(labels.here.logical_not(), 0).neg_();
-  const at::Tensor dlogits = at::empty_like(logits);
+  const at::Tensor dlogits = context.OutputOver(0);
   ForBlocks(logits, [&](int64_t first, int64_t length) {
     const at::Tensor block = (logits.narrow(0, first, length) - m.narrow(0, first, length).unsqueeze(-1)).exp_();
     block.mul_(share.narrow(0, first, length));

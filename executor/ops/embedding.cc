@@ -22,6 +22,9 @@
 #include "executor/ops/handler.h"
 #include "executor/ops/tensor_math.h"
 #include "executor/zigzag.h"
+#ifdef PLANWRIGHT_CUDA
+#include "executor/ops/embedding_on_gpu.h"
+#endif
 
 namespace planwright::executor::ops {
 namespace {
@@ -85,6 +88,12 @@ Tensors RunEmbedTokensGrad(const ComputeContext& context) {
   const at::Tensor& gradient = context.gradients[0];
   const int64_t rows = gradient.size(0);
   const LocalRows local = RowsOfTokens(context, context.inputs[1], rows);
+#ifdef PLANWRIGHT_CUDA
+  if (TakesTokenRowsKernel(gradient, context.inputs[0])) {
+    AddTokenRowsOnGpu(gradient, local.row.masked_fill(local.valid.logical_not(), rows), context.inputs[0]);
+    return {};
+  }
+#endif
   const at::Tensor de =
       AsRows(context.inputs[0].masked_fill(local.valid.logical_not().unsqueeze(-1), 0)).to(gradient.scalar_type());
   // Positions without a row here add zeros. They are spread over the table: many additions to one row would run one

@@ -7,7 +7,8 @@
 // With parameter_cp the features are those of this cp rank, the weight that of all (parameter_part.h).
 //
 // Computed in fp32 (fp64 for fp64); yn, dy and dz are rounded to the dtype of the inputs, scale stays wide. The
-// backward reads y, z and scale, and computes the gate again.
+// backward reads y, z and scale, and computes the gate again. In bf16 on a GPU each is one kernel
+// (gated_norm_on_gpu.h).
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
@@ -15,6 +16,9 @@
 #include "executor/ops/handler.h"
 #include "executor/ops/parameter_part.h"
 #include "executor/ops/tensor_math.h"
+#ifdef PLANWRIGHT_CUDA
+#include "executor/ops/gated_norm_on_gpu.h"
+#endif
 
 namespace planwright::executor::ops {
 namespace {
@@ -36,6 +40,9 @@ ParameterPart PartOf(const ComputeContext& context) {
 }  // namespace
 
 Tensors RunGatedNorm(const ComputeContext& context) {
+#ifdef PLANWRIGHT_CUDA
+  if (TakesGatedNorm(context, 1)) return GatedNormOnGpu(context, PartOf(context));
+#endif
   const at::Tensor& y = context.inputs[0];
   const at::Tensor gated = InGroups(context, at::silu(Gate(context, context.inputs[1])).mul_(y));
   const at::Tensor scale = gated.square().mean({-1}).add_(context.instruction.real("eps")).rsqrt_();
@@ -44,6 +51,9 @@ Tensors RunGatedNorm(const ComputeContext& context) {
 }
 
 Tensors RunGatedNormGrad(const ComputeContext& context) {
+#ifdef PLANWRIGHT_CUDA
+  if (TakesGatedNorm(context, 2)) return GatedNormGradOnGpu(context, PartOf(context));
+#endif
   const at::Tensor dyn = Wide(context.inputs[0]), y = Wide(context.inputs[1]), z = Gate(context, context.inputs[2]);
   const at::Tensor scale = context.inputs[3].unsqueeze(-1), gate = at::silu(z);
   const at::Tensor unit = InGroups(context, gate * y) * scale;

@@ -15,7 +15,7 @@ ParameterPart::ParameterPart(const ComputeContext& context, std::vector<int64_t>
 }
 
 at::Tensor ParameterPart::Of(const at::Tensor& parameter) const {
-  if (coordinates_ == 1) return parameter;
+  if (whole()) return parameter;
   std::vector<at::Tensor> pieces;
   int64_t at = 0;
   for (int64_t segment : segments_) {

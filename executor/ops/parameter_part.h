@@ -16,6 +16,8 @@ class ParameterPart {
   // itself: the parameter has parameter_cp such pieces of the first segment, then of the second, and so on.
   ParameterPart(const ComputeContext& context, std::vector<int64_t> segments);
 
+  // Whether the part is the whole parameter.
+  bool whole() const { return coordinates_ == 1; }
   at::Tensor Of(const at::Tensor& parameter) const;
   // Adds the gradient of the part to that of the whole parameter.
   void AddTo(const at::Tensor& gradient, const at::Tensor& part) const;

@@ -1,6 +1,6 @@
 #include "executor/ops/tensor_math.h"
 
-#include <ATen/ops/mm.h>
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/tensor.h>
 
 #include "executor/tensors.h"
@@ -15,7 +15,8 @@ void AddProduct(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b)
   if (sum.scalar_type() == a.scalar_type()) {
     sum.addmm_(a, b);
   } else if (sum.is_cuda()) {
-    sum.add_(at::mm(a, b, sum.scalar_type()));  // cuBLAS writes an fp32 product of bf16 matrices
+    at::Tensor out = sum;
+    at::addmm_out(out, out, a, b, sum.scalar_type());  // cuBLAS adds products of bf16 matrices to an fp32 sum
   } else {
     sum.addmm_(a.to(sum.scalar_type()), b.to(sum.scalar_type()));  // CPUs have no such product: widen the factors
   }

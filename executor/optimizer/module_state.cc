@@ -1,5 +1,6 @@
 #include "executor/optimizer/module_state.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -46,6 +47,13 @@ std::vector<DecayRange> DecayRangesOf(const Module& module, int index, int64_t f
   return ranges;
 }
 
+at::Tensor TableOf(const std::vector<DecayRange>& ranges, at::Device device) {
+  const at::Tensor table = at::empty({static_cast<int64_t>(ranges.size()), 2}, at::kLong);
+  int64_t* row = table.mutable_data_ptr<int64_t>();
+  for (const DecayRange& range : ranges) *row++ = range.end, *row++ = range.decay ? 1 : 0;
+  return ToDevice(table, device);
+}
+
 BucketState MakeBucket(const Plan& plan, const Module& module, int index, int rank, at::Device device) {
   const Bucket& bucket = module.buckets[index];
   TORCH_CHECK(bucket.elements % bucket.shards == 0, "bucket ", bucket.name, " of ", bucket.elements,
@@ -69,6 +77,7 @@ BucketState MakeBucket(const Plan& plan, const Module& module, int index, int ra
       state.states.emplace(name, std::move(held));
   }
   state.ranges = DecayRangesOf(module, index, state.shard_first, state.shard_end);
+  state.range_table = TableOf(state.ranges, device);
   // Replicas of a shard exist along the axes of once_over; the ranks at coordinate 0 count it.
   state.counted = std::all_of(bucket.once_over.begin(), bucket.once_over.end(),
                               [&](Axis axis) { return CoordinateOf(module.grid, rank, axis) == 0; });

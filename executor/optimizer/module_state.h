@@ -35,6 +35,7 @@ struct BucketState {
   std::map<std::string, at::Tensor, std::less<>> states;
   int64_t shard_first = 0, shard_end = 0;  // elements of the bucket that this rank owns
   std::vector<DecayRange> ranges;          // cover the shard, without gaps and in order
+  at::Tensor range_table;                  // the same on the device, i64 [ranges, 2]: end, and 1 if they decay, else 0
   // Whether this rank adds the squares of the shard to the norm: ranks with a replica of it do not (Bucket::once_over).
   bool counted = true;
 };

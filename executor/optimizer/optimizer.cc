@@ -1,7 +1,6 @@
 #include "executor/optimizer/optimizer.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/sign.h>
@@ -10,6 +9,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
+#ifdef PLANWRIGHT_CUDA
+#include "executor/optimizer/optimizer_on_gpu.h"
+#endif
 
 namespace planwright::executor {
 namespace {
@@ -39,21 +42,22 @@ void StepPart(const OptimizerPlan& optimizer, const StepState& step, int64_t cou
   weight.addcdiv_(m, denominator, -step.learning_rate / correction1);
 }
 
-// The forward reads the parameters, which are the masters rounded to the model's dtype.
-void CopyMasters(BucketState& bucket) {
-  if (!bucket.master.is_alias_of(bucket.parameter_shard)) bucket.parameter_shard.copy_(bucket.master);
-}
-
 }  // namespace
 
 void ScaleGradients(const StepState& step, BucketState& bucket) {
-  // N stays on the device, as reading it on the host would wait; the reciprocal is taken in fp64.
+#ifdef PLANWRIGHT_CUDA
+  if (bucket.gradient_shard.is_cuda()) return ScaleGradientsOnGpu(step, bucket);
+#endif
+  // The reciprocal is taken in fp64.
   bucket.gradient_shard.mul_(step.loss_tokens.clamp_min(1).to(at::kDouble).reciprocal_());
 }
 
 void SquareNorm(const BucketState& bucket, const at::Tensor& sum) {
   if (!bucket.counted) return;
   const at::Tensor& gradient = bucket.gradient_shard;
+#ifdef PLANWRIGHT_CUDA
+  if (gradient.is_cuda()) return AddSquaresOnGpu(gradient, sum);
+#endif
   // A shard in fp64 is not copied, so no memory bounds the parts, only the dot product's own limit.
   const bool wide_already = gradient.scalar_type() == at::kDouble;
   ForParts(0, gradient.numel(), wide_already ? std::numeric_limits<int32_t>::max() : kElementsPerPart,
@@ -87,10 +91,10 @@ void ClipAndGate(const Plan& plan, StepState& step) {
 }
 
 void StepAdamW(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket) {
-  bucket.master.is_cuda() ? StepAdamWFused(optimizer, step, bucket) : StepAdamWPlain(optimizer, step, bucket);
-}
-
-void StepAdamWPlain(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket) {
+#ifdef PLANWRIGHT_CUDA
+  if (bucket.master.is_cuda()) return StepAdamWOnGpu(optimizer, step, bucket);
+#endif
+  // Read on the host, which costs nothing there.
   if (step.skipped.item<float>() != 0) return;
   const int64_t count = step.applied_steps.item<int64_t>();
   if (step.clip.item<double>() < 1) bucket.gradient_shard.mul_(step.clip);
@@ -98,30 +102,8 @@ void StepAdamWPlain(const OptimizerPlan& optimizer, const StepState& step, Bucke
     ForParts(range.first, range.end, kElementsPerPart,
              [&](int64_t first, int64_t size) { StepPart(optimizer, step, count, bucket, range.decay, first, size); });
   }
-  CopyMasters(bucket);
-}
-
-void StepAdamWFused(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket) {
-  bucket.gradient_shard.mul_(step.clip);  // 1 where nothing is clipped: asking would wait for the device
-  const at::Tensor count = step.applied_steps.to(at::kFloat);
-  // One call for all ranges that decay and one for all others: weight decay is an argument of the whole call.
-  for (bool decay : {false, true}) {
-    std::vector<at::Tensor> weights, gradients, first_moments, second_moments, counts;
-    for (const DecayRange& range : bucket.ranges) {
-      if (range.decay != decay) continue;
-      const auto part = [&](const at::Tensor& whole) { return whole.narrow(0, range.first, range.end - range.first); };
-      weights.push_back(part(bucket.master));
-      gradients.push_back(part(bucket.gradient_shard));
-      first_moments.push_back(part(bucket.states.at("exp_avg")));
-      second_moments.push_back(part(bucket.states.at("exp_avg_sq")));
-      counts.push_back(count);
-    }
-    if (weights.empty()) continue;
-    at::_fused_adamw_(weights, gradients, first_moments, second_moments, {}, counts, step.learning_rate,
-                      optimizer.beta1, optimizer.beta2, decay ? step.weight_decay : 0, optimizer.eps, /*amsgrad=*/false,
-                      /*maximize=*/false, /*grad_scale=*/{}, step.skipped);
-  }
-  CopyMasters(bucket);
+  // The forward reads the parameters, which are the masters rounded to the model's dtype.
+  if (!bucket.master.is_alias_of(bucket.parameter_shard)) bucket.parameter_shard.copy_(bucket.master);
 }
 
 at::Tensor ExpertCounts(const StepState& step, const Module& module, const LayerSummary& layer) {

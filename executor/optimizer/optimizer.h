@@ -27,12 +27,6 @@ void ClipAndGate(const Plan& plan, StepState& step);
 // weights and states as they are.
 void StepAdamW(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket);
 
-// The two forms of StepAdamW. The plain one writes the formula out and runs on CPUs; it reads on the host whether the
-// step is skipped, which costs nothing there. The fused one is LibTorch's and runs on GPUs; its kernels read that on
-// the device. A test compares the fused one with the plain one.
-void StepAdamWPlain(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket);
-void StepAdamWFused(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket);
-
 // For each layer with experts: bias += rate * sign(total - experts * count), compared in integers, so that no rounding
 // decides (docs/model/mixture_of_experts.md#expert-bias). A skipped step changes nothing.
 void UpdateExpertBias(const StepState& step, ModuleState& module);

@@ -7,6 +7,7 @@
 #include "executor/communication/failure.h"
 #include "executor/program/instruction_text.h"
 #include "executor/program/probe_writer.h"
+#include "executor/program/step_profile.h"
 #include "planner/run_files/exit_status.h"
 
 namespace planwright::executor {
@@ -87,13 +88,16 @@ void ProgramWalker::Walk(int64_t first_step) {
   if (rank_.probe != nullptr) rank_.probe->WriteFirstParameters(rank_);
   BindList(program_.step(), "step");
   BindList(program_.teardown(), "teardown");
+  if (rank_.profile != nullptr) rank_.profile->Prepare(program_, rank_.device);
   for (int64_t step = first_step; step <= rank_.last_step; ++step) {
     step_ = step;
     probing_ = rank_.probe != nullptr && (step == 0 || step == rank_.last_step);
+    profiling_ = rank_.profile != nullptr && rank_.profile->Covers(step);
     RunList(program_.step(), absl::StrCat("step ", step + 1));
     if (probing_) WriteProbes();
+    if (profiling_ && rank_.profile->EndsWith(step)) WriteProfile();
   }
-  probing_ = false;
+  probing_ = profiling_ = false;
   reports_.Finish();
   if (rank_.probe != nullptr) {
     JoinStreams();
@@ -125,7 +129,7 @@ void ProgramWalker::RunList(LinkedProgram::Range list, const std::string& name, 
       if (probing_) KeepProbes(i, false);
       // Reduced and scaled, but not yet clipped: these gradients must be the same in every layout.
       if (probing_ && source.kind == OpKind::kClipAndGate) KeepGradients();
-      RunOne(i);
+      profiling_ ? RunTimed(i) : RunOne(i);
       if (probing_) KeepProbes(i, true);
     });
     for (int event : program_.after(i)) {
@@ -163,12 +167,20 @@ void ProgramWalker::RunOne(size_t index) {
   const bool later = streams_ != nullptr && !streams_->runs_on_caller(entry.instruction->stream);
   if (later) {
     Launch launch;
-    Prepare(entry, true, launch);
+    Prepare(index, true, launch);
     return RunLater(index, std::move(launch));
   }
-  Prepare(entry, false, launch_);
+  Prepare(index, false, launch_);
   if (streams_ == nullptr) return Execute(launch_, inputs_);
   streams_->Run(StreamPlaceOf(index), [this] { Execute(launch_, inputs_); });
+}
+
+void ProgramWalker::RunTimed(size_t index) {
+  timed_ = rank_.profile->NumberOf(step_, index);
+  rank_.profile->Launching(timed_);
+  RunOne(index);
+  rank_.profile->Launched(timed_);
+  timed_ = -1;
 }
 
 // The stream's thread gets its own copy of everything: this thread goes on to the next instruction, and may free the
@@ -189,7 +201,8 @@ StreamPlace ProgramWalker::StreamPlaceOf(size_t index) {
           instruction.op_class == OpClass::kCommunication};
 }
 
-void ProgramWalker::Prepare(const LinkedEntry& entry, bool later, Launch& launch) {
+void ProgramWalker::Prepare(size_t index, bool later, Launch& launch) {
+  const LinkedEntry& entry = program_.entries()[index];
   const LinkedInstruction& linked = *entry.instruction;
   const BoundInstruction& bound = bound_.instruction(entry);
   const CallContext& call = bound_.call(entry).context;
@@ -200,6 +213,8 @@ void ProgramWalker::Prepare(const LinkedEntry& entry, bool later, Launch& launch
   };
   const auto read = [&](int operand) { return operand < 0 ? nullptr : held(values_.Get(numbers[operand])); };
   launch.entry = &entry;
+  launch.overwrites = program_.Overwritten(index) >= 0;
+  launch.timed = timed_;
   launch.context = bound.context ? *bound.context : call;
   launch.context.step = step_;
   if (bound.context) {
@@ -222,16 +237,19 @@ void ProgramWalker::Execute(const Launch& launch, Tensors& inputs) {
   const LinkedInstruction& linked = *entry.instruction;
   const BoundInstruction& bound = bound_.instruction(entry);
   Tensors made;
+  if (launch.timed >= 0) rank_.profile->Begin(launch.timed);
   if (linked.op_class == OpClass::kCompute) {
     inputs.clear();
     for (const Value* value : launch.inputs) inputs.push_back(value->tensor);
     const SlotOperands* slots = bound_.call(entry).operands;
     const SlotOperands& operands = slots == nullptr ? kNoOperands : slots[linked.place];
-    made = bound.compute({*linked.source, launch.context, inputs, operands.parameters, operands.gradients});
+    made = bound.compute(
+        {*linked.source, launch.context, inputs, operands.parameters, operands.gradients, launch.overwrites});
     inputs.clear();  // or the walker would keep values alive after the plan has freed them
   } else {
     made = bound.action({linked, launch.context, launch.inputs, launch.parts});
   }
+  if (launch.timed >= 0) rank_.profile->End(launch.timed);
   TORCH_CHECK(made.size() == linked.outputs.size(), made.size(), " outputs instead of the planned ",
               linked.outputs.size());
   for (size_t i = 0; i < made.size(); ++i) {
@@ -304,6 +322,11 @@ void ProgramWalker::KeepGradients() {
 void ProgramWalker::WriteProbes() {
   JoinStreams();
   rank_.probe->WriteValues(rank_);
+}
+
+void ProgramWalker::WriteProfile() {
+  JoinStreams();
+  rank_.profile->Write(rank_, program_, bound_);
 }
 
 // Called from the thread of any stream, so it reads no state of the walk (path_ may name a later call by now).

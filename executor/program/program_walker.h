@@ -40,6 +40,8 @@ class ProgramWalker {
     CallContext context;
     std::vector<Value*> inputs, outputs;  // null: state
     std::vector<ActionArguments::Part> parts;
+    bool overwrites = false;  // ComputeContext::overwrites
+    int64_t timed = -1;  // its number in the profile; -1: this step is not profiled
     // Keeps the values alive if the instruction runs later, on another thread. Empty if it runs at once.
     std::vector<std::shared_ptr<Value>> held;
   };
@@ -48,7 +50,8 @@ class ProgramWalker {
   void RunList(LinkedProgram::Range list, const std::string& name, bool binds = false);
   void BindList(LinkedProgram::Range list, const std::string& name);
   void RunOne(size_t index);
-  void Prepare(const LinkedEntry& entry, bool later, Launch& launch);
+  void Prepare(size_t index, bool later, Launch& launch);
+  void RunTimed(size_t index);
   void RunLater(size_t index, Launch launch);
   StreamPlace StreamPlaceOf(size_t index);
   void Execute(const Launch& launch, Tensors& inputs);
@@ -59,6 +62,7 @@ class ProgramWalker {
   void KeepProbes(size_t entry, bool after);
   void KeepGradients();
   void WriteProbes();
+  void WriteProfile();
   [[noreturn]] void Fail(const LinkedEntry& entry, const std::string& list, int status, const std::string& what);
   // Does `work` for an entry of `list`. An exception becomes an ExitError that says where.
   template <typename Work>
@@ -80,7 +84,9 @@ class ProgramWalker {
   int64_t path_call_ = -1;   // the call that path_ names
   std::vector<ProbePoint> probe_points_;  // in the order of the list
   size_t next_probe_point_ = 0;
-  bool probing_ = false;  // whether this step's probes are kept
+  bool probing_ = false;    // whether this step's probes are kept
+  bool profiling_ = false;  // whether this step is profiled
+  int64_t timed_ = -1;      // Launch::timed of the instruction that is being launched
 };
 
 }  // namespace planwright::executor

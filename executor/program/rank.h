@@ -25,6 +25,7 @@
 namespace planwright::executor {
 
 class ProbeWriter;
+class StepProfile;
 
 // Ends the rank with an exit status of planner/run_files/exit_status.h. what() is the message for the log. `located`:
 // the message names rank, instruction and recipe line already, so nobody adds them again.
@@ -62,9 +63,10 @@ struct Rank {
   Communicators communicators;
   StepState step;
   Recorder& recorder;
-  StepLog* log = nullptr;        // null on all ranks except rank 0
-  ProbeWriter* probe = nullptr;  // null without --probe
-  int64_t last_step = 0;         // of this run, from 0
+  StepLog* log = nullptr;          // null on all ranks except rank 0
+  ProbeWriter* probe = nullptr;    // null without --probe
+  StepProfile* profile = nullptr;  // null without --profile
+  int64_t last_step = 0;           // of this run, from 0
   std::string host;
   BeforeInstruction before_instruction = {};  // for tests that delay streams
   // Ends the process with an exit status and a message. May be called from any thread; does not return.

@@ -17,11 +17,13 @@
 #include "executor/program/instruction_text.h"
 #include "executor/program/probe_writer.h"
 #include "executor/program/program_walker.h"
+#include "executor/program/step_profile.h"
 #include "executor/rank/leave.h"
 #include "executor/rank/setup.h"
 #include "executor/rank/watchdog.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
+#include "planner/run_files/trace.h"
 
 namespace planwright::executor {
 namespace {
@@ -29,6 +31,7 @@ namespace {
 struct Options {
   std::string plan, run_dir, probe, device;
   std::optional<int64_t> steps;
+  std::optional<StepRange> profile;
 };
 
 // Gloo throws on a thread of its own when a peer breaks its protocol. No code of ours is on that stack, so the
@@ -64,7 +67,8 @@ Options ReadOptions(int argc, char** argv) {
   Options options;
   const auto usage = [](const std::string& problem) {
     Leave(kExitUsage, "executor: " + problem +
-                          "\nusage: executor --plan FILE --run-dir DIR [--probe DIR] [--steps N] [--device cpu|cuda]");
+                          "\nusage: executor --plan FILE --run-dir DIR [--probe DIR] [--steps N] "
+                          "[--profile STEP[-LAST]] [--device cpu|cuda]");
   };
   for (int i = 1; i < argc; i += 2) {
     const std::string name = argv[i];
@@ -80,6 +84,8 @@ Options ReadOptions(int argc, char** argv) {
       options.device = value;
     else if (name == "--steps" && std::atoll(value.c_str()) > 0)
       options.steps = std::atoll(value.c_str());
+    else if (name == "--profile" && ReadStepRange(value).ok())
+      options.profile = *ReadStepRange(value);
     else
       usage("unknown option or value: " + name + " " + value);
   }
@@ -142,6 +148,8 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   Plan loaded = ReadPlanFile(options.plan);
   LeaveUnlessOk(hooks.prepare(loaded));
   const Plan& plan = loaded;
+  const int64_t steps = std::min(plan.budget.steps, options.steps.value_or(plan.budget.steps));
+  if (options.profile) LeaveUnlessOk(CheckStepRange(*options.profile, steps));
   const absl::StatusOr<Environment> environment = ReadEnvironment();
   LeaveUnlessOk(environment.status());
   if (environment->world_size != plan.world_size) {
@@ -171,6 +179,8 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   const Watchdog watchdog(**recorder, WatchdogDuties(plan, self, *device, environment->timeout));
   std::optional<ProbeWriter> probe;
   if (!options.probe.empty()) probe.emplace(options.probe, environment->rank);
+  std::optional<StepProfile> profile;
+  if (options.profile) profile.emplace(options.run_dir, *options.profile);
 
   // A failure ends the process in the catch clause, while everything still exists: `rank` lives outside the try block,
   // so that no destructor of a communicator runs and waits for a peer that is gone.
@@ -188,7 +198,8 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                       .recorder = **recorder,
                       .log = log.get(),
                       .probe = probe ? &*probe : nullptr,
-                      .last_step = std::min(plan.budget.steps, options.steps.value_or(plan.budget.steps)) - 1,
+                      .profile = profile ? &*profile : nullptr,
+                      .last_step = steps - 1,
                       .host = environment->host,
                       .before_instruction = hooks.before_instruction,
                       .leave = [](int status, const std::string& what) { Leave(status, what); }});

@@ -19,7 +19,8 @@ struct RankMainHooks {
   BeforeInstruction before_instruction = {};  // executor/streams/streams.h
 };
 
-// executor --plan FILE --run-dir DIR [--probe DIR] [--steps N] [--device cpu|cuda]. Does not return: leaves by _exit.
+// executor --plan FILE --run-dir DIR [--probe DIR] [--steps N] [--profile STEP[-LAST]] [--device cpu|cuda]. Does not
+// return: leaves by _exit.
 int RankMain(int argc, char** argv, const RankMainHooks& hooks);
 
 }  // namespace planwright::executor

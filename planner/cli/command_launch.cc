@@ -1,10 +1,15 @@
+#include <unistd.h>
+
 #include <filesystem>
 #include <iostream>
 
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
+#include "planner/cli/profile_text.h"
+#include "planner/cli/terminal.h"
 #include "planner/launch/launch_local.h"
 #include "planner/run_files/exit_status.h"
+#include "planner/show/show.h"
 
 namespace planwright {
 namespace {
@@ -31,6 +36,11 @@ absl::StatusOr<LocalLaunch> LaunchOf(const Arguments& arguments) {
     if (!steps.ok()) return steps.status();
     launch.steps = *steps;
   }
+  if (arguments.has("--profile")) {
+    absl::StatusOr<StepRange> steps = ReadStepRange(*arguments.value("--profile"));
+    if (!steps.ok()) return steps.status();
+    launch.profile = *steps;
+  }
   return launch;
 }
 
@@ -48,6 +58,8 @@ int Report(const Outcome& outcome, const LocalLaunch& launch, bool as_json) {
     nlohmann::ordered_json json = OutcomeJson(outcome);
     json["run_dir"] = launch.run_dir;
     std::cout << json.dump(2) << "\n";
+  } else if (outcome.profile) {
+    std::cout << RunProfileText(*outcome.profile, LineWidth(STDOUT_FILENO, kShowWidth));
   }
   std::cerr << OutcomeText(outcome) << "run directory: " << launch.run_dir << "\n";
   return outcome.exit_code;
@@ -63,7 +75,8 @@ int Launch(const Arguments& arguments) {
   loaded.PrintProblems(arguments.has("--json"));
   if (!loaded.plan) return loaded.exit_status();
   if (launch->run_dir.empty()) launch->run_dir = DefaultRunDirectory(*loaded.plan);
-  if (absl::Status status = CheckLocalLaunch(*launch); !status.ok()) return UsageError(std::string(status.message()));
+  if (absl::Status status = CheckLocalLaunch(*loaded.plan, *launch); !status.ok())
+    return UsageError(std::string(status.message()));
   const bool as_json = arguments.has("--json");
   std::cout.flush();
   absl::StatusOr<Outcome> outcome = LaunchLocal(*loaded.plan, *launch, [&](bool is_error, std::string_view line) {
@@ -78,11 +91,14 @@ int Launch(const Arguments& arguments) {
 CliCommand LaunchCommand() {
   return {"launch",
           "runs a plan, one process for each rank",
-          "RECIPE [OVERRIDE ...] --local [--run-dir DIR] [--steps N] [--probe DIR] [--device cpu|cuda]",
+          "RECIPE [OVERRIDE ...] --local [--run-dir DIR] [--steps N] [--profile STEP[-LAST]] [--probe DIR] "
+          "[--device cpu|cuda]",
           {{"--local", "", "", "start all ranks on this machine"},
            {"--slurm", "", "", "not built yet"},
            {"--run-dir", "", "DIR", "for the plan, metrics, logs and outcome; default: runs/NAME-STAMP"},
            {"--steps", "", "N", "stop after N steps"},
+           {"--profile", "", "STEP[-LAST]",
+            "record when each instruction of these steps ran: a trace of each rank, and a table"},
            {"--probe", "", "DIR", "write whole parameters (before and after), gradients and values there"},
            {"--device", "", "cpu|cuda",
             "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"},

@@ -21,6 +21,11 @@ StepPeak FindStepPeak(const LinkedProgram& program, const InstructionCosts& cost
     const LinkedEntry& entry = program.entries()[i];
     const LinkedInstruction& instruction = *entry.instruction;
     const std::span<const BytesBySizeCase> bytes = costs.outputs(instruction);
+    // What is overwritten becomes the output, and is not counted beside it.
+    if (const int overwritten = program.Overwritten(i); overwritten >= 0) {
+      category(values[overwritten]) -= values[overwritten].bytes;
+      values[overwritten].bytes = 0;
+    }
     for (size_t k = 0; k < instruction.outputs.size(); ++k) {
       if (instruction.outputs[k] < 0) continue;  // state
       HeldValue& made = values[program.ValueOf(entry, instruction.outputs[k])];

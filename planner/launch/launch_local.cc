@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <ctime>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include "planner/launch/assemble_probe.h"
 #include "planner/launch/launch_log.h"
 #include "planner/launch/rank_environment.h"
+#include "planner/launch/run_profile.h"
 #include "planner/launch/supervise.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
@@ -30,6 +32,11 @@ std::vector<Command> CommandsOf(const Plan& plan, const LocalLaunch& launch, con
   command.arguments = {launch.executor, "--plan", launch.run_dir + "/plan.json", "--run-dir", launch.run_dir};
   if (!launch.probe_dir.empty()) command.arguments.insert(command.arguments.end(), {"--probe", launch.probe_dir});
   if (!launch.device.empty()) command.arguments.insert(command.arguments.end(), {"--device", launch.device});
+  if (launch.profile) {
+    const StepRange& steps = *launch.profile;
+    command.arguments.insert(command.arguments.end(),
+                             {"--profile", std::to_string(steps.first) + "-" + std::to_string(steps.last)});
+  }
   if (launch.steps) command.arguments.insert(command.arguments.end(), {"--steps", std::to_string(*launch.steps)});
   const std::vector<std::string> inherited = OwnEnvironment();
   std::vector<Command> commands(plan.world_size, command);
@@ -96,11 +103,13 @@ std::string DefaultRunDirectory(const Plan& plan) {
   return "runs/" + name + "-" + stamp;
 }
 
-absl::Status CheckLocalLaunch(const LocalLaunch& launch) {
+absl::Status CheckLocalLaunch(const Plan& plan, const LocalLaunch& launch) {
   if (access(launch.executor.c_str(), X_OK) != 0) {
     return absl::NotFoundError("there is no executor program at " + launch.executor +
                                " (build it with -DPLANWRIGHT_EXECUTOR=ON, or name another with --executor)");
   }
+  if (launch.profile)
+    return CheckStepRange(*launch.profile, std::min(plan.budget.steps, launch.steps.value_or(plan.budget.steps)));
   return absl::OkStatus();
 }
 
@@ -124,6 +133,15 @@ absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch,
   if (outcome.exit_code == kExitSuccess && !launch.probe_dir.empty()) {
     if (absl::Status status = AssembleProbe(plan, launch.probe_dir); !status.ok()) {
       outcome = {kExitStorage, "the run is done, but its probe is incomplete: " + std::string(status.message())};
+    }
+  }
+  if (launch.profile) {
+    absl::StatusOr<RunProfile> profile = ReadRunProfile(plan, launch.run_dir);
+    if (profile.ok()) {
+      outcome.profile = *std::move(profile);
+    } else if (outcome.exit_code == kExitSuccess) {  // a run that failed may not have come to these steps
+      outcome = {kExitStorage,
+                 "the run is done, but its profile is incomplete: " + std::string(profile.status().message())};
     }
   }
   LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);

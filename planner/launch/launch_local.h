@@ -10,15 +10,17 @@
 #include "absl/status/statusor.h"
 #include "planner/launch/outcome.h"
 #include "planner/plan/plan.h"
+#include "planner/run_files/trace.h"
 
 namespace planwright {
 
 struct LocalLaunch {
-  std::string executor;          // path of the executor program
-  std::string run_dir;           // created if it does not exist
-  std::string probe_dir;         // empty: no probe
-  std::string device;            // "cpu" or "cuda"; empty: as the recipe's `cluster` says
-  std::optional<int64_t> steps;  // stop after this many steps; nullopt: run the whole budget
+  std::string executor;              // path of the executor program
+  std::string run_dir;               // created if it does not exist
+  std::string probe_dir;             // empty: no probe
+  std::string device;                // "cpu" or "cuda"; empty: as the recipe's `cluster` says
+  std::optional<int64_t> steps;      // stop after this many steps; nullopt: run the whole budget
+  std::optional<StepRange> profile;  // the steps to profile; nullopt: none
 };
 
 // Receives each line that a rank prints: rank 0's standard output as it is, everything else as "[rank 3] line".
@@ -27,12 +29,14 @@ using Terminal = std::function<void(bool is_error, std::string_view line)>;
 // The run directory of a launch without --run-dir: runs/NAME-20251120T135057.
 std::string DefaultRunDirectory(const Plan& plan);
 
-// NotFound if there is no executor program. Call it first, so that a failed launch leaves no run directory.
-absl::Status CheckLocalLaunch(const LocalLaunch& launch);
+// NotFound if there is no executor program, InvalidArgument if the run has not all the steps to profile. Call it first,
+// so that a failed launch leaves no run directory.
+absl::Status CheckLocalLaunch(const Plan& plan, const LocalLaunch& launch);
 
-// Starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--probe DIR] [--device D] [--steps N]` for each rank, with that
-// rank's environment (rank_environment.h), and supervises the processes. Writes plan.json, logs/rankNNNN.log and
-// outcome.json into RUN. With a probe, it joins the ranks' parts at the end (assemble_probe.h).
+// Starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--probe DIR] [--device D] [--steps N] [--profile STEPS]` for
+// each rank, with that rank's environment (rank_environment.h), and supervises the processes. Writes plan.json,
+// logs/rankNNNN.log and outcome.json into RUN. With a probe, it joins the ranks' parts at the end (assemble_probe.h).
+// With a profile, it sums up the ranks' traces (run_profile.h).
 // A run that failed is an Outcome. Errors are those of this machine: files, processes, or a RUN that already holds a
 // run (AlreadyExists).
 absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch, const Terminal& terminal);

@@ -151,6 +151,7 @@ Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const Record
 
 nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {
   nlohmann::ordered_json json = {{"exit_code", outcome.exit_code}, {"cause", outcome.cause}};
+  if (outcome.profile) json["profile"] = RunProfileJson(*outcome.profile);
   if (!outcome.failure) return json;
   auto text_or_null = [](const std::string& text) {
     return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);

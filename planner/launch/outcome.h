@@ -8,6 +8,7 @@
 
 #include "nlohmann/json.hpp"
 #include "planner/launch/recorder_reader.h"
+#include "planner/launch/run_profile.h"
 #include "planner/launch/supervise.h"
 #include "planner/plan/plan.h"
 
@@ -32,6 +33,7 @@ struct Outcome {
   int exit_code = 0;  // of `plan launch`; planner/run_files/exit_status.h
   std::string cause;  // "done", "rank 3 was killed by SIGKILL", ...
   std::optional<Failure> failure;
+  std::optional<RunProfile> profile;  // of a run with --profile that came to the end of these steps
 };
 
 // Returns the position that a rank noted last; nullopt if it wrote no recorder pages.

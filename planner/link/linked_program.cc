@@ -4,6 +4,7 @@
 
 #include "planner/diagnostics/text.h"
 #include "planner/plan/limits.h"
+#include "planner/plan/op_table.h"
 
 namespace planwright {
 
@@ -275,6 +276,20 @@ LinkedProgram::LinkedProgram(LinkedBlocks& blocks, const Role& role)
     ranges_[i].end = entries_.size();
   }
   values_ = linker.values();
+}
+
+int LinkedProgram::Overwritten(size_t index) const {
+  const LinkedEntry& entry = entries_[index];
+  const std::span<const int> inputs = entry.instruction->inputs, outputs = entry.instruction->outputs;
+  const std::optional<size_t> place = InfoOf(entry.instruction->source->kind).overwrites;
+  if (!place || *place >= inputs.size() || inputs[*place] < 0 || outputs.empty() || outputs[0] < 0) return -1;
+  const int value = ValueOf(entry, inputs[*place]);
+  // The instruction itself must not read it by another name, after it has begun to write.
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (i != *place && inputs[i] >= 0 && ValueOf(entry, inputs[i]) == value) return -1;
+  }
+  const std::span<const int> events = after(index);
+  return std::find(events.begin(), events.end(), value) == events.end() ? -1 : value;
 }
 
 void LinkedProgram::AppendPath(uint32_t call, std::string& path) const {

@@ -69,6 +69,10 @@ class LinkedProgram {
     return {after_.data() + first, entries_[entry].after - first};
   }
 
+  // The value whose memory the first output of an entry takes over (OpInfo::overwrites): an input that dies with the
+  // entry, so that nothing reads it later. -1: none, the output has memory of its own.
+  int Overwritten(size_t entry) const;
+
   // Appends the calls around an instruction, from the outside in: " > m.s0 m.s0.backward > m.layers.1
   // m.layer.backward". Nothing for a role's list.
   void AppendPath(uint32_t call, std::string& path) const;

@@ -20,7 +20,11 @@ class AccessCollector {
     const LinkedEntry& entry = program_.entries()[index];
     const LinkedInstruction& instruction = *entry.instruction;
     InstructionAccesses touched{.stream = instruction.stream};
-    for (int operand : instruction.inputs) AddValue(entry, operand, false, touched);
+    const int overwritten = program_.Overwritten(index);
+    for (int operand : instruction.inputs) {
+      const bool writes = operand >= 0 && program_.ValueOf(entry, operand) == overwritten;
+      AddValue(entry, operand, writes, touched);
+    }
     for (const LinkedExchangePart& part : instruction.parts) {
       AddValue(entry, part.value, false, touched);
       AddValue(entry, part.sizes, false, touched);

@@ -166,6 +166,8 @@ class TableParser {
       info.*(flag->second) = true;
     } else if (word == "values") {
       info.values = ParseValues(rest);
+    } else if (word == "overwrites") {
+      info.overwrites = CountOf(rest);
     } else if (word == "attribute") {
       info.attributes.push_back(ParseAttribute(rest));
     } else if (word == "attributes") {
@@ -259,6 +261,7 @@ void AppendReference(const OpInfo& info, string& page) {
          absl::StrCat(transpose.forward, ":", transpose.operands));
   }
   item("values", ValuesText(info.values));
+  if (info.overwrites) item("overwrites, if it dies there", absl::StrCat("i", *info.overwrites));
   if (info.flops) item("FLOPs", info.flops->text());
   if (info.workspace) item("workspace in bf16 on a GPU, bytes", info.workspace->text());
   for (const StateEffect& effect : info.effects) item(effect.writes ? "writes" : "reads", effect.resource);

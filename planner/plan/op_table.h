@@ -87,6 +87,8 @@ struct OpInfo {
   std::vector<StateEffect> effects;
   std::optional<Expression> flops;  // over operands ("rows(o0)") and attributes (docs/flops.md); none: not counted
   std::optional<Expression> workspace;  // as flops: bytes of temporary tensors of its fast kernels; none: 0
+  // The input whose memory the first output takes over where it dies with the instruction.
+  std::optional<size_t> overwrites;
   // The gradient of its input is that of its output, up to layout: the value is moved, joined, cut or added.
   bool passes_gradient = false;
   bool keeps_meaning = false;  // its output means what its input means, or is a part of it

@@ -202,6 +202,34 @@ TEST_F(Cli, LaunchesNoRecipeThatAsksForCheckpoints) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/run"));
 }
 
+TEST_F(Cli, ProfilesOnlyStepsOfTheRun) {
+  const std::string launch =
+      "launch " + kRecipe + " --local --executor " + FAKE_RANK + " --run-dir " + folder_ + "/run --profile ";
+  const std::pair<std::string, std::string> kMistakes[] = {
+      {"0", "option `--profile` needs a step from 1"},
+      {"4-", "found `4-`"},
+      {"7-4", "found `7-4`"},
+      {"1-17", "at most 16 steps"},
+      {"31", "asks for step 31, and the run has 30 steps"},
+      {"2-4 --steps 3", "asks for steps 2-4, and the run has 3 steps"}};
+  for (const auto& [arguments, hint] : kMistakes) {
+    const Result result = Plan(launch + arguments);
+    EXPECT_EQ(result.status, 2) << arguments;
+    EXPECT_THAT(result.err, HasSubstr(hint)) << arguments;
+    EXPECT_THAT(result.out, IsEmpty()) << arguments;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/run")) << "refused before anything is written";
+}
+
+// The executor here is a stand-in that writes no trace.
+TEST_F(Cli, ARunWithoutItsTracesHasFailed) {
+  const Result result =
+      Plan("launch " + kRecipe + " --local --executor " + FAKE_RANK + " --profile 2 --run-dir " + folder_ + "/run");
+  EXPECT_EQ(result.status, 15);
+  EXPECT_THAT(result.err, HasSubstr("its profile is incomplete"));
+  EXPECT_THAT(result.err, HasSubstr("trace_rank_0.json"));
+}
+
 TEST_F(Cli, HelpIsDataAndCoversEveryCommand) {
   for (const char* command : {"", "validate", "compile", "show", "launch", "explain"}) {
     const Result result = Plan(std::string(command) + " --help");

@@ -174,6 +174,35 @@ int64_t WorkspaceOf(const Plan& plan, const testing::NaiveProgram::Place& place,
   return largest * DTypeBytes(plan.master());
 }
 
+// Each time 4000 bytes of temporary tensors come on top: a copy of the largest operand.
+TEST(StepPeak, WhatIsOverwrittenIsCountedOnce) {
+  const std::vector<std::string> operands = {"logits", "m"};
+  const Instruction read = Makes(OpKind::kReadTokens, {}, {{"logits", Bytes(4000)}, {"m", Bytes(40)}}, {});
+  const auto grad = [&](std::vector<std::string> frees) {
+    return Makes(OpKind::kCrossEntropyGrad, operands, {{"dlogits", Bytes(4000)}}, std::move(frees));
+  };
+  EXPECT_EQ(PeakOf({}, {read, grad({"logits", "m", "dlogits"})}).total(), 4040 + 4000);
+  // Something reads the logits later: the gradient has memory of its own.
+  EXPECT_EQ(PeakOf({}, {read, grad({"m"}), Makes(OpKind::kAdd, {"logits"}, {}, {"logits", "dlogits"})}).total(),
+            8040 + 4000);
+  // Another kind overwrites nothing.
+  EXPECT_EQ(PeakOf({}, {read, Makes(OpKind::kAdd, operands, {{"y", Bytes(4000)}}, {"logits", "m", "y"})}).total(),
+            8040 + 4000);
+  // The gradient lives on in the memory of the logits.
+  const Instruction next = Makes(OpKind::kAdd, {"dlogits"}, {{"dx", Bytes(400)}}, {"dlogits", "dx"});
+  EXPECT_EQ(PeakOf({}, {read, grad({"logits", "m"}), next}).total(), 4400 + 4000);
+}
+
+// The number of the value that the instruction overwrites, if it dies before the next one; 0: none.
+int Overwritten(const testing::NaiveProgram::Place& place) {
+  const Instruction& op = *place.instruction;
+  const std::optional<size_t> input = InfoOf(op.kind).overwrites;
+  if (!input || *input >= op.inputs.size() || op.outputs.empty()) return 0;
+  const int number = place.names->at(op.inputs[*input])->number;
+  const auto same = [&](const std::string& name) { return place.names->at(name)->number == number; };
+  return std::count_if(op.inputs.begin(), op.inputs.end(), same) == 1 ? number : 0;
+}
+
 // The same by brute force: at every instruction, the bytes of all that something names.
 void ExpectPeaksOfBruteForce(const Plan& plan) {
   const auto bytes = [&](const ValueType& type, SizeCase sizes) {
@@ -195,16 +224,29 @@ void ExpectPeaksOfBruteForce(const Plan& plan) {
       int64_t activations = 0, communication = 0, workspace = 0;
       const Instruction* fullest = nullptr;
       std::unique_ptr<testing::NaiveProgram> program;
-      program = std::make_unique<testing::NaiveProgram>(plan, [&](const testing::NaiveProgram::Place& place) {
-        int64_t held[2] = {0, 0};
-        for (const auto& [number, value] : program->alive())
-          held[value->communicated && !value->kept] += bytes(*value->type, sizes);
-        const int64_t beside = WorkspaceOf(
-            plan, place, [&](const ValueType& type) { return bytes(type, sizes) / DTypeBytes(type.dtype); });
+      // The last instruction visited: what dies after it is known at the next one.
+      const Instruction* last = nullptr;
+      int64_t held[2] = {0, 0}, beside = 0, overwritten_bytes = 0;
+      int overwritten = 0, overwritten_kind = 0;
+      const auto settle = [&] {
+        if (overwritten != 0 && !program->alive().contains(overwritten)) held[overwritten_kind] -= overwritten_bytes;
         if (held[0] + held[1] + beside <= activations + communication + workspace) return;
-        activations = held[0], communication = held[1], workspace = beside, fullest = place.instruction;
+        activations = held[0], communication = held[1], workspace = beside, fullest = last;
+      };
+      program = std::make_unique<testing::NaiveProgram>(plan, [&](const testing::NaiveProgram::Place& place) {
+        settle();
+        last = place.instruction, overwritten = Overwritten(place);
+        beside = WorkspaceOf(plan, place,
+                             [&](const ValueType& type) { return bytes(type, sizes) / DTypeBytes(type.dtype); });
+        held[0] = held[1] = 0;
+        for (const auto& [number, value] : program->alive()) {
+          const int kind = value->communicated && !value->kept;
+          held[kind] += bytes(*value->type, sizes);
+          if (number == overwritten) overwritten_kind = kind, overwritten_bytes = bytes(*value->type, sizes);
+        }
       });
       program->Run(role.step);
+      settle();
       const StepPeak peak = PeakAt(plan, role, sizes);
       EXPECT_EQ(peak.activations, activations) << plan.name << " " << role.name;
       EXPECT_EQ(peak.communication, communication) << plan.name << " " << role.name;

@@ -159,7 +159,7 @@ TEST_F(LaunchLocalTest, ATimeOutThatIsNoneIsRefusedBeforeAnythingIsMade) {
 
 TEST_F(LaunchLocalTest, AMissingExecutorIsNamed) {
   launch_.executor = folder_ + "/executor";
-  EXPECT_THAT(std::string(CheckLocalLaunch(launch_).message()),
+  EXPECT_THAT(std::string(CheckLocalLaunch(plan_, launch_).message()),
               HasSubstr("there is no executor program at " + folder_));
 }
 

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "planner/link/host_waits.h"
+#include "planner/link/program_accesses.h"
 #include "tests/link/random_programs.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
@@ -297,6 +298,30 @@ TEST(LinkedProgram, DamagedPlansStayConsistent) {
     }
   }
   EXPECT_GT(refused, 1000);
+}
+
+// An instruction that overwrites a value waits for all that read it, on every stream.
+TEST(ProgramAccesses, WhatIsOverwrittenIsWritten) {
+  const ValueType type = {DType::kFp32, {int64_t{8}}, {}, std::nullopt, false};
+  for (const bool dies : {true, false}) {
+    Plan plan;
+    Role role{.name = "r", .ranks = {{0, 1, 1}}};
+    role.step = {{.kind = OpKind::kReadTokens, .outputs = {{"logits", type}, {"m", type}}},
+                 {.kind = OpKind::kAllReduce, .inputs = {"logits"}, .outputs = {{"sum", type}}, .stream = "side"},
+                 {.kind = OpKind::kCrossEntropyGrad, .inputs = {"logits", "m"}, .outputs = {{"dlogits", type}}},
+                 {.kind = OpKind::kAdd, .inputs = {"dlogits"}}};
+    role.step[dies ? 2 : 3].frees = {"logits"};
+    LinkedBlocks blocks(plan);
+    const LinkedProgram program(blocks, role);
+    ASSERT_EQ(program.problem(), "");
+    EXPECT_EQ(program.Overwritten(2) >= 0, dies);
+    for (size_t other : {0, 1, 3}) EXPECT_EQ(program.Overwritten(other), -1);
+    const ProgramAccesses accesses(program);
+    ASSERT_EQ(accesses.streams(), 2);
+    StreamDependencies order(accesses.resources(), accesses.streams());
+    for (size_t i = 0; i < 2; ++i) order.Next(accesses.of(i));
+    EXPECT_EQ(order.Next(accesses.of(2)), (std::vector<int64_t>{-1, dies ? 1 : -1}));
+  }
 }
 
 }  // namespace

@@ -73,7 +73,9 @@ class RandomProgram {
   }
 
   Instruction Op(std::vector<std::string>& live) {
-    Instruction op{.kind = Pick(0, 3) == 0 ? OpKind::kAllReduce : OpKind::kAdd};
+    // A communication, a kind that may overwrite what it reads, and one that may not.
+    constexpr OpKind kKinds[] = {OpKind::kAllReduce, OpKind::kCrossEntropyGrad, OpKind::kAdd, OpKind::kAdd};
+    Instruction op{.kind = kKinds[Pick(0, 3)]};
     for (int i = live.empty() ? 0 : Pick(0, 3); i > 0; --i) op.inputs.push_back(Any(live));
     for (int i = Pick(0, 2) + live.empty(); i > 0; --i) {
       op.outputs.push_back(Unused(live));

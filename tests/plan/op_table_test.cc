@@ -10,6 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
+
 namespace planwright {
 namespace {
 
@@ -47,6 +50,23 @@ TEST(OpTable, EveryKindSaysWhatItDoes) {
     for (const OpInfo::Transpose& transpose : info.transposes)
       EXPECT_TRUE(OpFromName(transpose.forward).has_value()) << info.name;
   }
+}
+
+// What is overwritten has the type of the output, wherever it is cut.
+TEST(OpTable, WhatIsOverwrittenIsLikeTheOutput) {
+  int kinds = 0;
+  for (const OpInfo& info : AllOps()) {
+    if (!info.overwrites) continue;
+    ++kinds;
+    const std::string& line = info.operands;
+    const std::vector<std::string> sides = absl::StrSplit(line, " -> ");
+    ASSERT_EQ(sides.size(), 2u) << line;
+    const std::string read = sides[0].substr(0, sides[0].find(" |"));
+    const std::vector<std::string> inputs = absl::StrSplit(read, ", "), outputs = absl::StrSplit(sides[1], ", ");
+    ASSERT_LT(*info.overwrites, inputs.size()) << line;
+    EXPECT_EQ(absl::StripAsciiWhitespace(inputs[*info.overwrites]), absl::StripAsciiWhitespace(outputs[0])) << line;
+  }
+  EXPECT_GT(kinds, 0);
 }
 
 // How many operands a line `names` or `operands` lists: inputs, parameters, gradients, outputs. Commas in brackets

@@ -66,6 +66,21 @@ TEST(CrossEntropyGolden, LabelOfNoShardPredictsZero) {
   EXPECT_LT(Gap(out.token_loss.view({2}), at::tensor(golden["loss"].get<std::vector<double>>(), at::kDouble)), 1e-15);
 }
 
+TEST(CrossEntropyGrad, TakesOverTheMemoryOfTheLogits) {
+  const at::Tensor logits = Random({3, 2, 8}), labels = at::tensor({7, 0, 4, 1, 3, 2}, at::kLong).view({2, 3}),
+                   mask = Random({2, 3}).fill_(1);
+  const at::Tensor m = Op().Run(ops::RunCrossEntropyMax, {logits})[0],
+                   sums = Op().Run(ops::RunCrossEntropySums, {logits, m, labels})[0];
+  const at::Tensor expected = Op().Run(ops::RunCrossEntropyGrad, {logits, m, sums, labels, mask})[0];
+  EXPECT_FALSE(expected.is_alias_of(logits));
+  const at::Tensor dlogits = Op().Overwriting().Run(ops::RunCrossEntropyGrad, {logits, m, sums, labels, mask})[0];
+  EXPECT_TRUE(dlogits.is_same(logits));
+  EXPECT_TRUE(dlogits.equal(expected));
+  // Another tensor that shares the memory would change with it.
+  const at::Tensor view = logits.view({6, 8});
+  EXPECT_THROW(Op().Overwriting().Run(ops::RunCrossEntropyGrad, {logits, m, sums, labels, mask}), c10::Error);
+}
+
 TEST(CrossEntropyBf16, StatisticsAreWide) {
   const at::Tensor logits = Random({3, 2, 8}).to(at::kBFloat16),
                    labels = at::tensor({7, 0, 4, 1, 3, 2}, at::kLong).view({2, 3});

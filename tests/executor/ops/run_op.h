@@ -49,6 +49,11 @@ class Op {
     return *this;
   }
 
+  // The output may take over the memory of an input.
+  Op& Overwriting() {
+    overwrites_ = true;
+    return *this;
+  }
   Op& WithOutputs(std::vector<Output> outputs) {
     instruction_.outputs = std::move(outputs);
     return *this;
@@ -56,13 +61,14 @@ class Op {
 
   Tensors Run(Handler handler, const Tensors& inputs, const Tensors& parameters = {}, const Tensors& gradients = {}) {
     call_.plan = &plan_;
-    return handler({instruction_, call_, inputs, parameters, gradients});
+    return handler({instruction_, call_, inputs, parameters, gradients, overwrites_});
   }
 
  private:
   Instruction instruction_;
   Plan plan_;
   CallContext call_;
+  bool overwrites_ = false;
 };
 
 // Normal numbers, the same in every run: each test seeds the generator.

@@ -1,0 +1,279 @@
+// The end of a step on a flat shard: every kernel streams through memory in accesses of 16 bytes.
+#include "executor/kernels/adamw.h"
+
+namespace planwright::executor {
+namespace {
+
+constexpr int kThreads = 256, kWarps = kThreads / 32;
+constexpr unsigned kAllLanes = 0xffffffff;
+
+template <typename T, int kSize>
+struct alignas(kSize * sizeof(T)) Pack {
+  static constexpr int kWidth = kSize;
+  T x[kSize];
+};
+// What a thread reads at once: 16 bytes.
+template <typename T>
+using Vector = Pack<T, 16 / sizeof(T)>;
+
+// `aligned`: in one access. The same for all threads.
+template <typename P, typename T>
+__device__ P Load(const T* from, bool aligned) {
+  if (aligned) return *reinterpret_cast<const P*>(from);
+  P pack;
+#pragma unroll
+  for (int k = 0; k < P::kWidth; ++k) pack.x[k] = from[k];
+  return pack;
+}
+template <typename P, typename T>
+__device__ void Store(const P& pack, T* to, bool aligned) {
+  if (aligned) {
+    *reinterpret_cast<P*>(to) = pack;
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < P::kWidth; ++k) to[k] = pack.x[k];
+}
+template <typename P, typename T>
+__device__ bool IsAligned(const T* at) {
+  return reinterpret_cast<uintptr_t>(at) % sizeof(P) == 0;
+}
+
+__device__ int64_t ThreadOfGrid() { return int64_t{blockIdx.x} * kThreads + threadIdx.x; }
+
+unsigned BlocksFor(int64_t elements, int64_t per_block) {
+  return static_cast<unsigned>((elements + per_block - 1) / per_block);
+}
+
+constexpr int kScaledAtOnce = 4;  // vectors of a thread
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads) ScaleKernel(T* x, int64_t elements, const int64_t* count) {
+  constexpr int kWidth = Vector<T>::kWidth;
+  const int64_t first = int64_t{blockIdx.x} * kThreads * kScaledAtOnce + threadIdx.x, vectors = elements / kWidth;
+  Vector<T>* all = reinterpret_cast<Vector<T>*>(x);
+  Vector<T> mine[kScaledAtOnce] = {};
+#pragma unroll
+  for (int i = 0; i < kScaledAtOnce; ++i) {
+    if (first + i * kThreads < vectors) mine[i] = all[first + i * kThreads];
+  }
+  const T factor = static_cast<T>(1.0 / static_cast<double>(*count > 1 ? *count : 1));
+#pragma unroll
+  for (int i = 0; i < kScaledAtOnce; ++i) {
+#pragma unroll
+    for (T& one : mine[i].x) one *= factor;
+    if (first + i * kThreads < vectors) all[first + i * kThreads] = mine[i];
+  }
+  const int64_t rest = vectors * kWidth + ThreadOfGrid();  // less than a vector
+  if (rest < elements) x[rest] *= factor;
+}
+
+// The sum of a number of each thread of the block, in a fixed order. Thread 0 has it.
+__device__ double SumOverBlock(double value) {
+  __shared__ double of_warps[kWarps];
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(kAllLanes, value, step);
+  if (lane == 0) of_warps[warp] = value;
+  __syncthreads();
+  value = 0;
+#pragma unroll
+  for (double of_warp : of_warps) value += of_warp;
+  return value;
+}
+
+// A square of an fp32 number is exact in fp64.
+template <typename T>
+__global__ void __launch_bounds__(kThreads) SquaresKernel(const T* x, int64_t elements, double* parts) {
+  constexpr int kAtOnce = 4, kWidth = Vector<T>::kWidth;
+  const Vector<T>* all = reinterpret_cast<const Vector<T>*>(x);
+  const int64_t vectors = elements / kWidth, stride = int64_t{gridDim.x} * kThreads;
+  double sums[kAtOnce] = {};
+  for (int64_t first = ThreadOfGrid(); first < vectors; first += stride * kAtOnce) {
+    Vector<T> mine[kAtOnce] = {};
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (first + i * stride < vectors) mine[i] = all[first + i * stride];
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+#pragma unroll
+      for (T one : mine[i].x) sums[i] += static_cast<double>(one) * static_cast<double>(one);
+    }
+  }
+  const int64_t rest = vectors * kWidth + ThreadOfGrid();  // less than a vector
+  if (rest < elements) sums[0] += static_cast<double>(x[rest]) * static_cast<double>(x[rest]);
+  const double sum = SumOverBlock((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+}
+
+__global__ void __launch_bounds__(kThreads) AddPartsKernel(const double* parts, double* sum) {
+  double mine = 0;
+  for (int part = static_cast<int>(threadIdx.x); part < kSquareSumParts; part += kThreads) mine += parts[part];
+  mine = SumOverBlock(mine);
+  if (threadIdx.x == 0) *sum += mine;
+}
+
+// The factors that all elements share, from numbers of the device: formed once, in fp64, as powers are slow.
+template <typename T>
+struct Factors {
+  T clip;         // of the gradient
+  T root_factor;  // 1 / sqrt(1 - beta2^t)
+  T rate;         // lr / (1 - beta1^t)
+  T skipped;      // not 0: the step is not applied
+};
+static_assert(sizeof(Factors<float>) == kAdamWFactors * sizeof(float));
+
+template <typename T>
+__global__ void FactorsKernel(AdamWSettings settings, AdamWGate gate, Factors<T>* factors) {
+  const double steps = static_cast<double>(*gate.applied_steps);
+  factors->clip = static_cast<T>(*gate.clip);
+  factors->root_factor = static_cast<T>(1 / sqrt(1 - pow(settings.beta2, steps)));
+  factors->rate = static_cast<T>(settings.learning_rate / (1 - pow(settings.beta1, steps)));
+  factors->skipped = static_cast<T>(*gate.skipped);
+}
+
+// Factors that the host knows.
+template <typename T>
+struct Constants {
+  T beta1, rest1, beta2, rest2, eps;  // rest: 1 - beta
+  T kept;                             // 1 - lr wd: what remains of a weight that decays
+};
+
+// The formula of docs/training/step.md#adamw, for one element.
+template <typename T>
+__device__ void Update(const Constants<T>& constants, const Factors<T>& factors, bool decays, T gradient, T& weight,
+                       T& m, T& v) {
+  gradient *= factors.clip;
+  if (decays) weight *= constants.kept;
+  m = constants.beta1 * m + constants.rest1 * gradient;
+  v = constants.beta2 * v + constants.rest2 * gradient * gradient;
+  weight -= factors.rate * (m / (sqrt(v) * factors.root_factor + constants.eps));
+}
+
+// Finds which elements decay, for the elements of a block. All threads of a block ask for the same elements.
+class Decay {
+ public:
+  __device__ Decay(const AdamWRanges& ranges, int64_t first, int64_t end) : ranges_(ranges.ranges) {
+    // The first range that ends behind `first`.
+    int low = 0, high = ranges.count - 1;
+    while (low < high) {
+      const int middle = (low + high) / 2;
+      if (ranges_[2 * middle] > first) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    range_ = low;
+    all_same_ = ranges_[2 * low] >= end;
+    decays_ = ranges_[2 * low + 1] != 0;
+  }
+  __device__ bool Of(int64_t element) const {
+    if (all_same_) return decays_;
+    int range = range_;
+    while (ranges_[2 * range] <= element) ++range;
+    return ranges_[2 * range + 1] != 0;
+  }
+
+ private:
+  const int64_t* ranges_;
+  int range_;
+  bool all_same_, decays_;
+};
+
+constexpr int kSteppedAtOnce = 2;  // vectors of a thread
+
+template <typename T, bool kRounds>
+__global__ void __launch_bounds__(kThreads)
+    AdamWKernel(Constants<T> constants, const Factors<T>* all_factors, AdamWRanges ranges, AdamWShard<T> shard) {
+  using V = Vector<T>;
+  constexpr int kWidth = V::kWidth;
+  using Rounded = Pack<__nv_bfloat16, kWidth>;
+  constexpr int64_t kPerBlock = int64_t{kThreads} * kSteppedAtOnce * kWidth;
+  const V* gradients = reinterpret_cast<const V*>(shard.gradient);
+  V *ms = reinterpret_cast<V*>(shard.exp_avg), *vs = reinterpret_cast<V*>(shard.exp_avg_sq);
+  const bool aligned = IsAligned<V>(shard.master), aligned_rounded = IsAligned<Rounded>(shard.parameters);
+  const int64_t vectors = shard.elements / kWidth,
+                first = int64_t{blockIdx.x} * kThreads * kSteppedAtOnce + threadIdx.x;
+  V weight[kSteppedAtOnce] = {}, gradient[kSteppedAtOnce] = {}, m[kSteppedAtOnce] = {}, v[kSteppedAtOnce] = {};
+#pragma unroll
+  for (int i = 0; i < kSteppedAtOnce; ++i) {
+    const int64_t place = first + i * kThreads;
+    if (place >= vectors) break;
+    weight[i] = Load<V>(shard.master + place * kWidth, aligned);
+    gradient[i] = gradients[place], m[i] = ms[place], v[i] = vs[place];
+  }
+  const Factors<T> factors = *all_factors;
+  if (factors.skipped != T(0)) return;
+  const int64_t begin = int64_t{blockIdx.x} * kPerBlock,
+                end = begin + kPerBlock < shard.elements ? begin + kPerBlock : shard.elements;
+  const Decay decay(ranges, begin, end);
+#pragma unroll
+  for (int i = 0; i < kSteppedAtOnce; ++i) {
+    const int64_t place = first + i * kThreads;
+    if (place >= vectors) break;
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k)
+      Update(constants, factors, decay.Of(place * kWidth + k), gradient[i].x[k], weight[i].x[k], m[i].x[k], v[i].x[k]);
+    Store(weight[i], shard.master + place * kWidth, aligned);
+    ms[place] = m[i], vs[place] = v[i];
+    if constexpr (kRounds) {
+      Rounded rounded;
+#pragma unroll
+      for (int k = 0; k < kWidth; ++k) rounded.x[k] = __float2bfloat16_rn(static_cast<float>(weight[i].x[k]));
+      Store(rounded, shard.parameters + place * kWidth, aligned_rounded);
+    }
+  }
+  const int64_t rest = vectors * kWidth + ThreadOfGrid();  // less than a vector
+  if (rest >= shard.elements) return;
+  const bool decays = Decay(ranges, rest, rest + 1).Of(rest);
+  T left = shard.master[rest];
+  Update(constants, factors, decays, shard.gradient[rest], left, shard.exp_avg[rest], shard.exp_avg_sq[rest]);
+  shard.master[rest] = left;
+  if constexpr (kRounds) shard.parameters[rest] = __float2bfloat16_rn(static_cast<float>(left));
+}
+
+}  // namespace
+
+template <typename T>
+void LaunchScaleByCount(T* x, int64_t elements, const int64_t* count, cudaStream_t stream) {
+  if (elements == 0) return;
+  const int64_t per_block = int64_t{kThreads} * kScaledAtOnce * Vector<T>::kWidth;
+  ScaleKernel<<<BlocksFor(elements, per_block), kThreads, 0, stream>>>(x, elements, count);
+}
+
+template <typename T>
+void LaunchAddSquares(const T* x, int64_t elements, double* parts, double* sum, cudaStream_t stream) {
+  SquaresKernel<<<kSquareSumParts, kThreads, 0, stream>>>(x, elements, parts);
+  AddPartsKernel<<<1, kThreads, 0, stream>>>(parts, sum);
+}
+
+template <typename T>
+void LaunchAdamW(const AdamWSettings& settings, const AdamWGate& gate, const AdamWRanges& ranges,
+                 const AdamWShard<T>& shard, T* factors, cudaStream_t stream) {
+  if (shard.elements == 0) return;
+  Factors<T>* on_device = reinterpret_cast<Factors<T>*>(factors);
+  FactorsKernel<<<1, 1, 0, stream>>>(settings, gate, on_device);
+  const auto narrow = [](double x) { return static_cast<T>(x); };
+  const Constants<T> constants = {narrow(settings.beta1), narrow(1 - settings.beta1),
+                                  narrow(settings.beta2), narrow(1 - settings.beta2),
+                                  narrow(settings.eps),   narrow(1 - settings.learning_rate * settings.weight_decay)};
+  const unsigned blocks = BlocksFor(shard.elements, int64_t{kThreads} * kSteppedAtOnce * Vector<T>::kWidth);
+  if (shard.parameters != nullptr) {
+    AdamWKernel<T, true><<<blocks, kThreads, 0, stream>>>(constants, on_device, ranges, shard);
+  } else {
+    AdamWKernel<T, false><<<blocks, kThreads, 0, stream>>>(constants, on_device, ranges, shard);
+  }
+}
+
+template void LaunchScaleByCount(float*, int64_t, const int64_t*, cudaStream_t);
+template void LaunchScaleByCount(double*, int64_t, const int64_t*, cudaStream_t);
+template void LaunchAddSquares(const float*, int64_t, double*, double*, cudaStream_t);
+template void LaunchAddSquares(const double*, int64_t, double*, double*, cudaStream_t);
+template void LaunchAdamW(const AdamWSettings&, const AdamWGate&, const AdamWRanges&, const AdamWShard<float>&, float*,
+                          cudaStream_t);
+template void LaunchAdamW(const AdamWSettings&, const AdamWGate&, const AdamWRanges&, const AdamWShard<double>&,
+                          double*, cudaStream_t);
+
+}  // namespace planwright::executor

@@ -1,0 +1,62 @@
+// Kernels of the end of a step: scale, norm and AdamW over a flat shard (executor/optimizer/optimizer.h says what they
+// compute). Each reads a tensor once. T is float or double. Tensors of T are aligned to 16 bytes, except masters. The
+// number of elements is not bounded by 32 bits.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace planwright::executor {
+
+// x [elements] *= 1 / max(count, 1), a reciprocal that is taken in fp64. `count` is one number on the device.
+template <typename T>
+void LaunchScaleByCount(T* x, int64_t elements, const int64_t* count, cudaStream_t stream);
+
+// The parts that a sum of squares is formed from. Their number is the same on every GPU, so the sum is, too.
+inline constexpr int kSquareSumParts = 2112;
+
+// sum [1] += the squares of x [elements], in fp64. `parts` [kSquareSumParts] is scratch.
+template <typename T>
+void LaunchAddSquares(const T* x, int64_t elements, double* parts, double* sum, cudaStream_t stream);
+
+struct AdamWSettings {
+  double learning_rate = 0, weight_decay = 0, beta1 = 0, beta2 = 0, eps = 0;
+};
+
+// What the device alone knows: how many steps were applied (this one included), by what gradients are multiplied, and
+// whether this step is skipped (then not 0).
+struct AdamWGate {
+  const int64_t* applied_steps = nullptr;
+  const double* clip = nullptr;
+  const float* skipped = nullptr;
+};
+
+// All [elements]. `parameters` takes the new weights in bf16; null: the masters are the parameters. `master` and
+// `parameters` may have any alignment: they may be parts of a bucket that is cut anywhere.
+template <typename T>
+struct AdamWShard {
+  T* master = nullptr;
+  const T* gradient = nullptr;
+  T *exp_avg = nullptr, *exp_avg_sq = nullptr;
+  __nv_bfloat16* parameters = nullptr;
+  int64_t elements = 0;
+};
+
+// `ranges` [count, 2] on the device: the element behind each range, in order, and 1 if its elements decay, else 0. The
+// last range ends where the shard does.
+struct AdamWRanges {
+  const int64_t* ranges = nullptr;
+  int count = 0;
+};
+
+// Factors that LaunchAdamW keeps on the device while it runs.
+inline constexpr int kAdamWFactors = 4;
+
+// One step of AdamW. `factors` [kAdamWFactors] is scratch. A skipped step writes nothing.
+template <typename T>
+void LaunchAdamW(const AdamWSettings& settings, const AdamWGate& gate, const AdamWRanges& ranges,
+                 const AdamWShard<T>& shard, T* factors, cudaStream_t stream);
+
+}  // namespace planwright::executor

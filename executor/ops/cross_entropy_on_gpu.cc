@@ -1,0 +1,75 @@
+#include "executor/ops/cross_entropy_on_gpu.h"
+
+#include <ATen/ops/empty.h>
+
+#include <limits>
+
+#include "executor/kernels/cross_entropy.h"
+#include "executor/ops/cuda_operands.h"
+
+namespace planwright::executor::ops {
+namespace {
+
+Logits LogitsOf(const ComputeContext& context) {
+  const at::Tensor& logits = context.inputs[0];
+  return {Elements<__nv_bfloat16>(logits), logits.size(0), logits.size(1), static_cast<int>(logits.size(2))};
+}
+
+// Labels and mask are read where they lie: they may be a cut of a longer sequence.
+void CheckTokens(const at::Tensor& tokens, const at::Tensor& logits, at::ScalarType type) {
+  TORCH_CHECK(tokens.is_cuda() && tokens.scalar_type() == type && tokens.dim() == 2 &&
+                  tokens.size(0) == logits.size(1) && tokens.size(1) == logits.size(0),
+              "logits ", logits.sizes(), " take ", type, " of [samples, positions] on a GPU, not ", tokens.toString(),
+              " ", tokens.sizes());
+}
+
+TokenLabels LabelsOf(const ComputeContext& context, const at::Tensor& labels) {
+  const at::Tensor& logits = context.inputs[0];
+  CheckTokens(labels, logits, at::kLong);
+  return {{labels.const_data_ptr<int64_t>(), labels.stride(0), labels.stride(1)},
+          context.call.tp_rank * logits.size(2)};
+}
+
+}  // namespace
+
+bool TakesCrossEntropyKernels(const ComputeContext& context, size_t statistics) {
+  const at::Tensor& logits = context.inputs[0];
+  for (size_t i = 1; i <= statistics; ++i) {
+    if (context.inputs[i].scalar_type() != at::kFloat) return false;
+  }
+  return OnGpuInBf16(logits) && logits.is_contiguous() && logits.numel() > 0 && logits.size(2) % 8 == 0 &&
+         logits.size(2) <= std::numeric_limits<int>::max() &&
+         reinterpret_cast<uintptr_t>(logits.const_data_ptr()) % 16 == 0;
+}
+
+Tensors CrossEntropyMaxOnGpu(const ComputeContext& context) {
+  const at::Tensor& logits = context.inputs[0];
+  const at::Tensor m = at::empty({logits.size(0), logits.size(1)}, logits.options().dtype(at::kFloat));
+  LaunchLogitMaxima(LogitsOf(context), Elements<float>(m), CurrentStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return {m};
+}
+
+Tensors CrossEntropySumsOnGpu(const ComputeContext& context) {
+  const at::Tensor &logits = context.inputs[0], m = context.inputs[1].contiguous();
+  const at::Tensor sums = at::empty({2, logits.size(0), logits.size(1)}, m.options());
+  LaunchLogitSums(LogitsOf(context), Elements<float>(m), LabelsOf(context, context.inputs[2]), Elements<float>(sums),
+                  CurrentStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return {sums};
+}
+
+Tensors CrossEntropyGradOnGpu(const ComputeContext& context) {
+  const at::Tensor &logits = context.inputs[0], m = context.inputs[1].contiguous(),
+                   sums = context.inputs[2].contiguous(), mask = context.inputs[4].to(at::kFloat);
+  CheckTokens(mask, logits, at::kFloat);
+  const at::Tensor dlogits = context.OutputOver(0);
+  LaunchLogitGradients(LogitsOf(context), Elements<float>(m), Elements<float>(sums),
+                       LabelsOf(context, context.inputs[3]),
+                       {mask.const_data_ptr<float>(), mask.stride(0), mask.stride(1)}, Elements<__nv_bfloat16>(dlogits),
+                       CurrentStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return {dlogits};
+}
+
+}  // namespace planwright::executor::ops

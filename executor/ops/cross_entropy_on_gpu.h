@@ -1,0 +1,16 @@
+// Cross entropy by the kernels of executor/kernels/cross_entropy.h.
+#pragma once
+
+#include "executor/ops/handler.h"
+
+namespace planwright::executor::ops {
+
+// Whether the kernels take the inputs of an instruction of cross entropy: bf16 logits on a GPU, contiguous, with a
+// multiple of 8 columns; and `statistics` inputs behind them (m, or m and sums) in fp32.
+bool TakesCrossEntropyKernels(const ComputeContext& context, size_t statistics);
+
+Tensors CrossEntropyMaxOnGpu(const ComputeContext& context);
+Tensors CrossEntropySumsOnGpu(const ComputeContext& context);
+Tensors CrossEntropyGradOnGpu(const ComputeContext& context);
+
+}  // namespace planwright::executor::ops

@@ -1,0 +1,79 @@
+#include "executor/ops/mamba_conv_on_gpu.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include "executor/kernels/mamba_conv.h"
+#include "executor/ops/documents.h"
+#include "executor/ops/row_kernels.h"
+#include "executor/tensors.h"
+
+namespace planwright::executor::ops {
+namespace {
+
+constexpr int64_t kWindow = 4;
+
+// The shape, and the ends of documents in the device's memory.
+struct Convolution {
+  ConvolutionShape shape;
+  at::Tensor document_ends;
+
+  // zxbcdt is input `place`; behind it are the ends of documents, if there are any.
+  Convolution(const ComputeContext& context, size_t place) {
+    const at::Tensor& zxbcdt = context.inputs[place];
+    const int64_t inner = context.instruction.integer("inner"), bc = context.instruction.integer("bc");
+    shape = {.positions = zxbcdt.size(0),
+             .samples = zxbcdt.size(1),
+             .features = zxbcdt.size(2),
+             .first = inner,
+             .channels = inner + 2 * bc};
+    if (context.inputs.size() == place + 1) return;
+    const at::Tensor& ends = context.inputs[place + 1];
+    shape.documents = static_cast<int64_t>(DocumentEnds(ends, shape.positions).size());  // checks them
+    document_ends = ToDevice(ends.contiguous(), zxbcdt.device());
+    shape.document_ends = Elements<int64_t>(document_ends);
+  }
+};
+
+}  // namespace
+
+bool TakesMambaConv(const ComputeContext& context, size_t place) {
+  for (size_t i = 0; i <= place; ++i) {
+    if (!InVectors(context.inputs[i])) return false;
+  }
+  const at::Tensor &zxbcdt = context.inputs[place], &weight = context.parameters[0];
+  const int64_t inner = context.instruction.integer("inner"), bc = context.instruction.integer("bc");
+  return InElements(weight) && InElements(context.parameters[1]) && weight.size(2) == kWindow && inner % 4 == 0 &&
+         2 * bc % 4 == 0 && zxbcdt.size(2) % 4 == 0 && zxbcdt.size(0) <= kMostPositions &&
+         zxbcdt.size(1) <= kMostSamples;
+}
+
+Tensors MambaConvOnGpu(const ComputeContext& context, const ParameterPart& own) {
+  const at::Tensor& zxbcdt = context.inputs[0];
+  const Convolution convolution(context, 0);
+  const ConvolutionShape& shape = convolution.shape;
+  const at::Tensor weight = own.Of(context.parameters[0]), bias = own.Of(context.parameters[1]);
+  const at::Tensor xbc = at::empty({shape.positions, shape.samples, shape.channels}, zxbcdt.options());
+  using Bf16 = __nv_bfloat16;
+  LaunchConvolution(Elements<Bf16>(zxbcdt), Elements<Bf16>(weight), Elements<Bf16>(bias), Elements<Bf16>(xbc), shape,
+                    CurrentStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return {xbc};
+}
+
+Tensors MambaConvGradOnGpu(const ComputeContext& context, const ParameterPart& own) {
+  const at::Tensor &dxbc = context.inputs[0], &zxbcdt = context.inputs[1];
+  const Convolution convolution(context, 1);
+  const ConvolutionShape& shape = convolution.shape;
+  const at::Tensor weight = own.Of(context.parameters[0]), bias = own.Of(context.parameters[1]);
+  const at::Tensor dpart = at::empty_like(dxbc);
+  const at::Tensor partials = PartialSums(context, ConvolutionPartials(shape), (kWindow + 1) * shape.channels);
+  using Bf16 = __nv_bfloat16;
+  LaunchConvolutionGradient(Elements<Bf16>(dxbc), Elements<Bf16>(zxbcdt), Elements<Bf16>(weight), Elements<Bf16>(bias),
+                            Elements<Bf16>(dpart), ElementsOrNull(partials), shape, CurrentStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  AddColumnSums(context, partials, own);
+  return {dpart};
+}
+
+}  // namespace planwright::executor::ops

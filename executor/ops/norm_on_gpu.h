@@ -1,0 +1,16 @@
+// RMS norm by kernels (executor/kernels/rms_norm.h). norm.cc has the plain form, which defines it. Only files of the
+// CUDA build include this.
+#pragma once
+
+#include "executor/ops/handler.h"
+
+namespace planwright::executor::ops {
+
+// Whether the kernels can run rms_norm or rms_norm_grad: bf16, statistics in fp32, and a width of whole vectors that is
+// not too large. x is input `place`; dy before it has its dtype, and the tensor behind it is scale.
+bool TakesRmsNorm(const ComputeContext& context, size_t place);
+
+Tensors RmsNormOnGpu(const ComputeContext& context);
+Tensors RmsNormGradOnGpu(const ComputeContext& context);
+
+}  // namespace planwright::executor::ops

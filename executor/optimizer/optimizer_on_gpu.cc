@@ -1,0 +1,72 @@
+#include "executor/optimizer/optimizer_on_gpu.h"
+
+#include <ATen/ops/empty.h>
+
+#include "executor/kernels/adamw.h"
+#include "executor/ops/cuda_operands.h"
+
+namespace planwright::executor {
+namespace {
+
+using ops::CurrentStream;
+using ops::Elements;
+
+// Elements that kernels read 16 bytes at a time.
+template <typename T>
+T* Aligned(const at::Tensor& x) {
+  T* elements = Elements<T>(x);
+  TORCH_CHECK(reinterpret_cast<uintptr_t>(elements) % 16 == 0, "a shard of ", x.sizes(), " is not aligned to 16 bytes");
+  return elements;
+}
+
+// Calls work(T()) for the dtype of a shard.
+template <typename Work>
+void WithType(const at::Tensor& shard, Work work) {
+  switch (shard.scalar_type()) {
+    case at::kFloat: return work(float());
+    case at::kDouble: return work(double());
+    default: TORCH_CHECK(false, "no step of shards of type ", shard.scalar_type());
+  }
+}
+
+}  // namespace
+
+void ScaleGradientsOnGpu(const StepState& step, BucketState& bucket) {
+  const at::Tensor& gradient = bucket.gradient_shard;
+  WithType(gradient, [&](auto type) {
+    LaunchScaleByCount(Aligned<decltype(type)>(gradient), gradient.numel(), Elements<int64_t>(step.loss_tokens),
+                       CurrentStream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+  });
+}
+
+void AddSquaresOnGpu(const at::Tensor& gradient, const at::Tensor& sum) {
+  const at::Tensor parts = at::empty({kSquareSumParts}, sum.options());
+  WithType(gradient, [&](auto type) {
+    LaunchAddSquares(Aligned<decltype(type)>(gradient), gradient.numel(), Elements<double>(parts),
+                     Elements<double>(sum), CurrentStream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+  });
+}
+
+void StepAdamWOnGpu(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket) {
+  const AdamWSettings settings = {step.learning_rate, step.weight_decay, optimizer.beta1, optimizer.beta2,
+                                  optimizer.eps};
+  const AdamWGate gate = {Elements<int64_t>(step.applied_steps), Elements<double>(step.clip),
+                          Elements<float>(step.skipped)};
+  const AdamWRanges ranges = {Elements<int64_t>(bucket.range_table), static_cast<int>(bucket.range_table.size(0))};
+  const at::Tensor factors = at::empty({kAdamWFactors}, bucket.master.options());
+  __nv_bfloat16* parameters =
+      bucket.master.is_alias_of(bucket.parameter_shard) ? nullptr : Elements<__nv_bfloat16>(bucket.parameter_shard);
+  WithType(bucket.master, [&](auto type) {
+    using T = decltype(type);
+    LaunchAdamW<T>(
+        settings, gate, ranges,
+        {Elements<T>(bucket.master), Aligned<T>(bucket.gradient_shard), Aligned<T>(bucket.states.at("exp_avg")),
+         Aligned<T>(bucket.states.at("exp_avg_sq")), parameters, bucket.master.numel()},
+        Elements<T>(factors), CurrentStream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+  });
+}
+
+}  // namespace planwright::executor
