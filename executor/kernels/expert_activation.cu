@@ -1,7 +1,7 @@
 // The activation of the routed experts (executor/kernels/expert_activation.h). One warp works on a row, 16 bytes at a
 // time and lane, so its sum needs no other warp.
-#include "executor/kernels/bf16_vector.cuh"
 #include "executor/kernels/expert_activation.h"
+#include "executor/kernels/row_math.cuh"
 
 namespace planwright::executor::ops {
 namespace {
@@ -28,10 +28,10 @@ __global__ void __launch_bounds__(kRowWarps* kWarp)
     for (int i = 0; i < kForwardAtOnce; ++i) {
       if (first + i * kWarp >= vectors) break;
       float x[8];
-      Widen8(values[i], x);
+      Widen(values[i], x);
 #pragma unroll
       for (int n = 0; n < 8; ++n) x[n] = Positive(x[n]) * Positive(x[n]) * weight;
-      act[first + i * kWarp] = Round8(x);
+      act[first + i * kWarp] = Narrow(x);
     }
   }
 }
@@ -59,8 +59,8 @@ __global__ void __launch_bounds__(kRowWarps* kWarp)
       const int place = first + i * kWarp;
       if (place >= vectors) break;
       float d[8], x[8];
-      Widen8(given[i], d);
-      Widen8(before[i], x);
+      Widen(given[i], d);
+      Widen(before[i], x);
 #pragma unroll
       for (int n = 0; n < 8; ++n) {
         const float positive = Positive(x[n]), squared = positive * positive;
@@ -68,11 +68,11 @@ __global__ void __launch_bounds__(kRowWarps* kWarp)
         d[n] = d[n] * positive * weight * 2.0f;
         x[n] = squared * weight;
       }
-      gradient[place] = Round8(d);
-      if (kMakesAct) act[place] = Round8(x);
+      gradient[place] = Narrow(d);
+      if (kMakesAct) act[place] = Narrow(x);
     }
   }
-  sum = SumOverWarp(sum);
+  sum = WarpSum(sum);
   if (lane == 0) dweights[row] = sum;
 }
 

@@ -1,6 +1,6 @@
 // Runs of expert rows (executor/kernels/expert_runs.h). One warp adds up 32 counts at a time.
-#include "executor/kernels/bf16_vector.cuh"
 #include "executor/kernels/expert_runs.h"
+#include "executor/kernels/row_math.cuh"
 
 namespace planwright::executor::ops {
 namespace {

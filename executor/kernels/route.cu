@@ -2,8 +2,8 @@
 // experts i, i + 32, i + 64, ...
 #include <type_traits>
 
-#include "executor/kernels/bf16_vector.cuh"
 #include "executor/kernels/route.h"
+#include "executor/kernels/row_math.cuh"
 
 namespace planwright::executor::ops {
 namespace {
@@ -15,7 +15,8 @@ constexpr float kTiny = 1e-20f;  // keeps the divisor of the weights from zero
 constexpr int kRouteWarps = 16, kTokensOfWarp = 4, kRouteTokens = kRouteWarps * kTokensOfWarp;
 constexpr int kGradWarps = 8;
 
-__device__ __forceinline__ float Sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+// To the last bits of fp32: close scores must not tie.
+__device__ __forceinline__ float Score(float x) { return 1.0f / (1.0f + expf(-x)); }
 
 // Integers in the order of the floats, all of them above 0. Not-a-number comes last.
 __device__ __forceinline__ unsigned Ordered(float x) {
@@ -54,12 +55,12 @@ __device__ void RouteToken(const float* logits, const float (&bias)[kEach], cons
   for (int i = 0; i < kEach; ++i) {
     const int expert = lane + kWarp * i;
     const bool real = expert < experts;
-    scores[i] = real ? Sigmoid(logits[token * experts + expert]) : 0.0f;
+    scores[i] = real ? Score(logits[token * experts + expert]) : 0.0f;
     sum += scores[i];
     keys[i] = real ? Ordered(scores[i]) : 0;
     biased[i] = real ? Ordered(scores[i] + bias[i]) : 0;
   }
-  sum = SumOverWarp(sum);
+  sum = WarpSum(sum);
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
     const int expert = lane + kWarp * i;
@@ -78,7 +79,7 @@ __device__ void RouteToken(const float* logits, const float (&bias)[kEach], cons
     own = __shfl_sync(kAllLanes, own, expert % kWarp);
     if (lane == j) id = expert, score = own;
   }
-  const float total = SumOverWarp(score) + kTiny;
+  const float total = WarpSum(score) + kTiny;
   if (lane < top_k) {
     const float weight = top_k > 1 ? score / total : score;
     out.weights[token * top_k + lane] = weight * shape.scale;
@@ -140,10 +141,10 @@ __global__ void __launch_bounds__(kGradWarps* kWarp)
   if (lane < top_k) {
     id = static_cast<int>(ids[token * top_k + lane]);
     dchosen = dweights[token * top_k + lane] * shape.scale;
-    chosen = Sigmoid(logits[token * experts + id]);
+    chosen = Score(logits[token * experts + id]);
   }
   if (top_k > 1) {
-    const float sum = SumOverWarp(chosen) + kTiny, inner = SumOverWarp(dchosen * chosen);
+    const float sum = WarpSum(chosen) + kTiny, inner = WarpSum(dchosen * chosen);
     dchosen = (dchosen - inner / sum) / sum;
   }
 
@@ -153,7 +154,7 @@ __global__ void __launch_bounds__(kGradWarps* kWarp)
   for (int i = 0; i < kEach; ++i) {
     const int expert = lane + kWarp * i;
     const bool real = expert < experts;
-    scores[i] = real ? Sigmoid(logits[token * experts + expert]) : 0.0f;
+    scores[i] = real ? Score(logits[token * experts + expert]) : 0.0f;
     dscores[i] = 0;
     if (aux_counts != nullptr && real)
       dscores[i] = static_cast<float>(aux_counts[token % shape.samples * experts + expert]) * aux_factor;
@@ -161,8 +162,8 @@ __global__ void __launch_bounds__(kGradWarps* kWarp)
     inner += dscores[i] * scores[i];
   }
   if (aux_counts != nullptr) {
-    sum = SumOverWarp(sum);
-    const float mean = SumOverWarp(inner) / sum;
+    sum = WarpSum(sum);
+    const float mean = WarpSum(inner) / sum;
 #pragma unroll
     for (int i = 0; i < kEach; ++i) dscores[i] = (dscores[i] - mean) / sum;
   }

@@ -1,8 +1,8 @@
 // Sums over tokens that are only logged (executor/kernels/routing_statistics.h).
 #include <algorithm>
 
-#include "executor/kernels/bf16_vector.cuh"
 #include "executor/kernels/routing_statistics.h"
+#include "executor/kernels/row_math.cuh"
 
 namespace planwright::executor::ops {
 namespace {
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kSumThreads)
     for (int64_t e = lane; e < experts; e += kWarp)
       sum += static_cast<double>(mass[e]) * static_cast<double>(counts[e]);
   }
-  sum = SumOverWarp(sum);
+  sum = WarpSum(sum);
   __shared__ double of_warps[kSumWarps];
   if (lane == 0) of_warps[warp] = sum;
   __syncthreads();
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kSumThreads)
 __global__ void __launch_bounds__(kWarp) AuxLossSumKernel(const double* parts, int count, double factor, double* aux) {
   double sum = 0;
   for (int i = static_cast<int>(threadIdx.x); i < count; i += kWarp) sum += parts[i];
-  sum = SumOverWarp(sum);
+  sum = WarpSum(sum);
   if (threadIdx.x == 0) aux[0] = sum * factor;
 }
 
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kSumThreads)
     hash += Mix(static_cast<uint64_t>(ids[i]) * 0xd6e8feb86659fd93 + sample * 0x9e3779b97f4a7c15 +
                 position * 0xc2b2ae3d27d4eb4f + place.layer);
   }
-  hash = SumOverWarp(hash);
+  hash = WarpSum(hash);
   if (threadIdx.x % kWarp == 0) atomicAdd(reinterpret_cast<unsigned long long*>(sum), hash);
 }
 

@@ -1,8 +1,6 @@
 // Rows moved by index (executor/kernels/row_moves.h). Every thread moves 16 bytes at a time, neighbouring threads
 // neighbouring ones. What is written or read once only passes by the cache, which then keeps what is used again.
-#include <algorithm>
-
-#include "executor/kernels/bf16_vector.cuh"
+#include "executor/kernels/row_math.cuh"
 #include "executor/kernels/row_moves.h"
 
 namespace planwright::executor::ops {
@@ -39,12 +37,12 @@ __global__ void __launch_bounds__(kMostThreads)
     for (int i = 0; i < kAtOnce; ++i) {
       if (first + i >= top_k) break;
       float wide[8];
-      Widen8(values[i], wide);
+      Widen(values[i], wide);
 #pragma unroll
       for (int n = 0; n < 8; ++n) sum[n] += wide[n];
     }
   }
-  sums[token * vectors + vector] = Round8(sum);
+  sums[token * vectors + vector] = Narrow(sum);
 }
 
 // One warp copies one row.

@@ -1,9 +1,7 @@
 // Order by counting (executor/kernels/slot_order.h). The slots are cut in parts, one for each block. A first kernel
 // counts the experts of each part. A second one adds up what comes before: other experts, earlier parts, earlier warps
 // of the part, earlier lanes of the warp. So the order is stable, and no two threads race for a row.
-#include <algorithm>
-
-#include "executor/kernels/bf16_vector.cuh"
+#include "executor/kernels/row_math.cuh"
 #include "executor/kernels/slot_order.h"
 
 namespace planwright::executor::ops {
