@@ -8,6 +8,7 @@
 namespace planwright::executor::ops {
 
 constexpr int kWarp = 32;
+constexpr unsigned kAllLanes = 0xffffffffu;
 
 // Elements of one 16-byte access.
 constexpr int kVector = 8;
@@ -54,9 +55,10 @@ __device__ __forceinline__ float Sigmoid(float x) {
 __device__ __forceinline__ float SiluSlope(float x, float sigmoid) { return sigmoid * (1 + x * (1 - sigmoid)); }
 
 // The sum over the warp, the same bits in every lane.
-__device__ __forceinline__ float WarpSum(float value) {
+template <typename T>
+__device__ __forceinline__ T WarpSum(T value) {
 #pragma unroll
-  for (int apart = kWarp / 2; apart > 0; apart /= 2) value += __shfl_xor_sync(0xffffffffu, value, apart);
+  for (int apart = kWarp / 2; apart > 0; apart /= 2) value += __shfl_xor_sync(kAllLanes, value, apart);
   return value;
 }
 

@@ -1,7 +1,6 @@
 #include "executor/ops/expert_rows.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/_assert_async.h>
 #include <ATen/ops/_grouped_mm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -9,12 +8,29 @@
 #include <ATen/ops/tensor.h>
 
 #ifdef PLANWRIGHT_CUDA
+#include "executor/ops/expert_rows_on_gpu.h"
+#include "executor/ops/gpu_rows.h"
 #include "executor/ops/grouped_product.h"
 #endif
 #include "executor/ops/tensor_math.h"
 #include "executor/tensors.h"
 
 namespace planwright::executor::ops {
+namespace {
+
+#ifdef PLANWRIGHT_CUDA
+// LibTorch's grouped product takes bf16 only, and rows of whole 16 bytes.
+bool LibTorchTakes(const at::Tensor& rows) {
+  return rows.scalar_type() == at::kBFloat16 && rows.size(0) > 0 && HasAlignedRows(rows);
+}
+
+// matrices [L,i,o], each stored by rows or by columns.
+bool LibTorchTakesMatrices(const at::Tensor& matrices) {
+  return HasAlignedRows(matrices.stride(2) == 1 ? matrices : matrices.transpose(1, 2)) && matrices.size(2) % 8 == 0;
+}
+#endif
+
+}  // namespace
 
 ExpertRows::ExpertRows(const at::Tensor& counts, int64_t local_experts, int64_t rows, at::Device device)
     : experts_(local_experts) {
@@ -25,9 +41,9 @@ ExpertRows::ExpertRows(const at::Tensor& counts, int64_t local_experts, int64_t 
   }
   TORCH_CHECK(counts.numel() == experts_, "row counts of several source ranks must be on the host, not on ",
               counts.device());
-  const at::Tensor ends = counts.reshape({-1}).cumsum(0);
-  at::_assert_async(ends[experts_ - 1] == rows);  // checked on the device: no wait
-  device_ends_ = ends.to(at::kInt);
+#ifdef PLANWRIGHT_CUDA
+  device_ends_ = EndsOfRuns(counts, rows);
+#endif
 }
 
 void ExpertRows::OrderOnHost(const at::Tensor& counts, int64_t rows, at::Device device) {
@@ -53,20 +69,25 @@ void ExpertRows::OrderOnHost(const at::Tensor& counts, int64_t rows, at::Device 
 }
 
 at::Tensor ExpertRows::Sort(const at::Tensor& received) const {
-  return index_.defined() ? received.index_select(0, index_) : received;
+  if (!index_.defined()) return received;
+#ifdef PLANWRIGHT_CUDA
+  if (received.dim() == 2 && HasAlignedRows(received)) return GatherRows(received, index_);
+#endif
+  return received.index_select(0, index_);
 }
 
 at::Tensor ExpertRows::Unsort(const at::Tensor& by_expert) const {
-  return index_.defined() ? at::empty_like(by_expert).index_copy_(0, index_, by_expert) : by_expert;
+  if (!index_.defined()) return by_expert;
+#ifdef PLANWRIGHT_CUDA
+  if (by_expert.dim() == 2 && HasAlignedRows(by_expert)) return ScatterRows(by_expert, index_);
+#endif
+  return at::empty_like(by_expert).index_copy_(0, index_, by_expert);
 }
 
 at::Tensor ExpertRows::Product(const at::Tensor& x, const at::Tensor& matrices) const {
 #ifdef PLANWRIGHT_CUDA
   if (x.is_cuda()) {
-    // LibTorch's grouped product takes bf16 only, and rows of whole 16 bytes (8 elements).
-    const bool libtorch_can =
-        x.scalar_type() == at::kBFloat16 && x.size(0) > 0 && x.size(1) % 8 == 0 && matrices.size(2) % 8 == 0;
-    if (libtorch_can) return at::_grouped_mm(x, matrices, device_ends_);
+    if (LibTorchTakes(x) && LibTorchTakesMatrices(matrices)) return at::_grouped_mm(x, matrices, device_ends_);
     if (ends_.empty()) return GroupedProduct(x, matrices, device_ends_);
   }
 #endif

@@ -14,12 +14,18 @@
 #include <ATen/TensorOperators.h>
 
 #include "executor/ops/expert_rows.h"
+#ifdef PLANWRIGHT_CUDA
+#include "executor/ops/experts_on_gpu.h"
+#endif
 #include "executor/ops/handler.h"
 #include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
 
 Tensors RunExperts(const ComputeContext& context) {
+#ifdef PLANWRIGHT_CUDA
+  if (ExpertsTakeKernels(context)) return ExpertsOnGpu(context);
+#endif
   const at::Tensor &received = context.inputs[0], &up = context.parameters[0], &down = context.parameters[1];
   const ExpertRows order(context.inputs[2], up.size(0), received.size(0), received.device());
   const at::Tensor pre = order.Product(order.Sort(received), up.transpose(1, 2));
@@ -30,6 +36,9 @@ Tensors RunExperts(const ComputeContext& context) {
 }
 
 Tensors RunExpertsGrad(const ComputeContext& context) {
+#ifdef PLANWRIGHT_CUDA
+  if (ExpertsGradTakesKernels(context)) return ExpertsGradOnGpu(context);
+#endif
   const at::Tensor &up = context.parameters[0], &down = context.parameters[1], &received = context.inputs[1];
   const ExpertRows order(context.inputs[4], up.size(0), received.size(0), received.device());
   const at::Tensor dout = order.Sort(context.inputs[0]), rows = order.Sort(received);

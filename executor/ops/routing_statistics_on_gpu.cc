@@ -1,0 +1,51 @@
+// See routing_statistics_on_gpu.h.
+#include "executor/ops/routing_statistics_on_gpu.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include "executor/kernels/routing_statistics.h"
+#include "executor/ops/cuda_operands.h"
+
+namespace planwright::executor::ops {
+
+Tensors SequenceAuxLossOnGpu(const ComputeContext& context) {
+  const at::Tensor probs = context.inputs[0].contiguous(), counts = context.inputs[1].contiguous();
+  const int64_t samples = counts.size(0), experts = counts.size(1);
+  const auto sequence = static_cast<double>(context.instruction.integer("sequence")),
+             k = static_cast<double>(context.instruction.integer("top_k"));
+  const double factor = static_cast<double>(experts) / (k * sequence * sequence);
+  const at::Tensor parts = at::empty({kAuxLossParts}, probs.options().dtype(at::kDouble)),
+                   aux = at::empty({1}, parts.options());
+  LaunchSequenceAuxLoss(Elements<float>(probs), Elements<int64_t>(counts), probs.size(0), samples, experts, factor,
+                        Elements<double>(parts), Elements<double>(aux), CurrentStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return {aux};
+}
+
+Tensors RoutingFingerprintOnGpu(const ComputeContext& context) {
+  const at::Tensor ids = context.inputs[0].contiguous(), sum = at::zeros({1}, ids.options());
+  const CallContext& call = context.call;
+  // The positions of this rank: of its zigzag part over cp, the consecutive part over tp.
+  const int64_t sequence = context.instruction.integer("sequence");
+  int64_t own = sequence;  // of the cp coordinate
+  FingerprintPlace place;
+  place.chunk = sequence;
+  if (context.instruction.over_cp()) {
+    own = sequence / call.cp;
+    place.chunk = own / 2;  // chunks r and 2 cp - 1 - r
+    place.shift = call.cp_rank * place.chunk;
+    place.later_shift = (2 * call.cp - 2 - call.cp_rank) * place.chunk;
+  }
+  const int64_t positions = own / call.tp;
+  place.first_position = call.tp_rank * positions;
+  place.first_sample = call.lane_samples().first;
+  place.samples = ids.size(0) / positions;
+  place.layer = static_cast<uint64_t>(call.layer + 1) * 0x165667b19e3779f9;
+  LaunchRoutingFingerprint(Elements<int64_t>(ids), ids.size(0), ids.size(1), place, Elements<int64_t>(sum),
+                           CurrentStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return {sum};
+}
+
+}  // namespace planwright::executor::ops

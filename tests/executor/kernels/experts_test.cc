@@ -1,0 +1,159 @@
+// The kernels that move rows between tokens and experts, and those between the experts' products.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+
+#include "tests/executor/kernels/check_kernel.h"
+
+namespace planwright::executor {
+namespace {
+
+constexpr int64_t kHidden = 2688, kFfn = 1856;
+
+class ExpertKernels : public Kernels {
+ protected:
+  // All four operations. Some experts get many slots, others none.
+  static void MoveRows(const char* name, int64_t positions, int64_t samples, int64_t k, int64_t experts,
+                       int64_t width) {
+    SCOPED_TRACE(name);
+    const int64_t tokens = positions * samples, slots = tokens * k;
+    const at::Tensor n = Random({positions, samples, width}), weights = Random({tokens, k}),
+                     ids = at::rand({tokens, k}, at::kDouble).pow(3).mul(experts).to(at::kLong);
+    // Rows and weights are copied, not computed.
+    const at::Tensor order =
+        Check("permute", ops::RunPermuteRows,
+              {.inputs = {n, weights, ids}, .wide_inputs = {1}, .tolerances = {.narrow = 0, .wide = 0}})[2]
+            .cpu();
+    const Attributes attributes = {{"top_k", k}, {"sequence", positions}, {"samples", samples}};
+    Check("permute grad", ops::RunPermuteRowsGrad,
+          {.attributes = attributes,
+           .inputs = {Random({slots, width}), Random({slots}), order},
+           .wide_inputs = {1},
+           .tolerances = {.wide = 0}});
+    Check("unpermute", ops::RunUnpermuteRows, {.attributes = attributes, .inputs = {Random({slots, width}), order}});
+    Check("unpermute grad", ops::RunUnpermuteRowsGrad,
+          {.attributes = attributes, .inputs = {n, order}, .tolerances = {.narrow = 0}});
+  }
+
+  struct Task {
+    at::Tensor counts;
+    int64_t experts, hidden, ffn;
+    bool learns = true, wide_weights = true;
+  };
+
+  // Forward and backward. On the way from operands to results, values are rounded to bf16 two or three times: pre
+  // (which is then squared), the activation and the result; dact, dpre and the result. The plain form in fp64 rounds
+  // none.
+  static void Experts(const char* name, const Task& task) {
+    SCOPED_TRACE(name);
+    const int64_t rows = task.counts.sum().item<int64_t>();
+    const bool host = task.counts.dim() == 2;
+    const at::Tensor received = Random({rows, task.hidden}), dout = Random({rows, task.hidden}),
+                     weights = Random({rows}), pre = Random({rows, task.ffn});
+    const Tensors matrices = {
+        Random({task.experts, task.ffn, task.hidden}).div(std::sqrt(static_cast<double>(task.hidden))),
+        Random({task.experts, task.hidden, task.ffn}).div(std::sqrt(static_cast<double>(task.ffn)))};
+    KernelCheck forward = {
+        .inputs = {received, weights, task.counts}, .parameters = matrices, .tolerances = {.narrow = 0.006}};
+    KernelCheck backward = {.inputs = {dout, received, weights, pre, task.counts},
+                            .parameters = matrices,
+                            .tolerances = {.narrow = 0.0045, .wide = 0.003, .gradients = 0.004}};
+    if (task.wide_weights) forward.wide_inputs = {1}, backward.wide_inputs = {2};
+    if (host) forward.host_inputs = {2}, backward.host_inputs = {4};
+    if (task.learns) backward.gradients_like = matrices;
+    const Tensors out = Check("experts", ops::RunExperts, forward);
+    const Tensors grads = Check("experts grad", ops::RunExpertsGrad, backward);
+    EXPECT_EQ(out[0].scalar_type(), at::kBFloat16);
+    EXPECT_EQ(out[1].scalar_type(), at::kBFloat16);
+    EXPECT_EQ(grads[1].scalar_type(), task.wide_weights ? at::kFloat : at::kBFloat16);
+  }
+};
+
+TEST_F(ExpertKernels, MoveRows) {
+  MoveRows("real widths", 75, 2, 6, 128, kHidden);
+  MoveRows("one row of 16 bytes", 1, 1, 1, 1, 8);
+  MoveRows("rows that fill no warp", 301, 3, 5, 7, 24);
+  MoveRows("all experts that the kernels take", 1001, 1, 16, 512, 40);
+  MoveRows("rows in several parts", 5, 2, 3, 4, 4104);
+  MoveRows("more slots than one part of 256 for each of 128 blocks", 8192, 1, 6, 64, 8);
+}
+
+TEST_F(ExpertKernels, MoveRowsInThePlainForm) { MoveRows("an odd width", 20, 2, 3, 8, 37); }
+
+// Rows that do not start at 16 bytes go through the plain form.
+TEST_F(ExpertKernels, MoveRowsOfAnyAddress) {
+  const int64_t tokens = 40, width = 64, k = 3;
+  const auto narrow = at::TensorOptions(at::kCUDA).dtype(at::kBFloat16);
+  const at::Tensor n = Random({tokens, 1, width}).to(at::kCUDA, at::kBFloat16),
+                   shifted = at::empty({n.numel() + 1}, narrow).narrow(0, 1, n.numel()).view(n.sizes());
+  shifted.copy_(n);
+  const at::Tensor ids = at::rand({tokens, k}, at::kDouble).mul(9).to(at::kCUDA, at::kLong),
+                   weights = Random({tokens, k}).to(at::kCUDA, at::kFloat);
+  const Tensors fast = Op().Run(ops::RunPermuteRows, {n, weights, ids}),
+                plain = Op().Run(ops::RunPermuteRows, {shifted, weights, ids});
+  for (size_t i = 0; i < fast.size(); ++i) EXPECT_TRUE(fast[i].equal(plain[i])) << i;
+}
+
+TEST_F(ExpertKernels, ExpertsOfOneSource) {
+  const at::Tensor few = at::tensor({70, 0, 81}, at::kLong);  // no row goes to the second
+  Experts("real widths", {few, 3, kHidden, kFfn});
+  Experts("frozen", {few, 3, kHidden, kFfn, false});
+  Experts("half of the width", {few, 3, 64, 936});
+  Experts("few rows", {at::tensor({0, 30}, at::kLong), 2, 64, 40});
+}
+
+TEST_F(ExpertKernels, ExpertsOfSeveralSources) {
+  const at::Tensor counts = at::tensor({20, 0, 31, 10, 0, 40}, at::kLong).view({2, 3});
+  Experts("counts on the host", {counts, 3, 264, 136});
+  Experts("frozen", {counts, 3, 264, 136, false});
+  Experts("one expert", {at::tensor({20, 0, 31}, at::kLong).view({3, 1}), 1, 264, 136});
+}
+
+TEST_F(ExpertKernels, ExpertsInThePlainForm) {
+  const at::Tensor few = at::tensor({30, 0, 21}, at::kLong);
+  Experts("an odd width", {few, 3, 64, 36});
+  Experts("an odd width on the host", {few.view({1, 3}), 3, 64, 36});
+  Experts("weights in bf16", {few, 3, 64, 40, true, false});
+}
+
+// Gradient buffers are parts of a flat buffer and start anywhere.
+TEST_F(ExpertKernels, GradientsOfAnyAddress) {
+  const int64_t experts = 2, rows = 60, hidden = 64, ffn = 40;
+  const auto on_gpu = [](const at::Tensor& x) { return x.to(at::kCUDA, at::kBFloat16); };
+  const at::Tensor counts = at::tensor({25, 35}, at::kLong).to(at::kCUDA),
+                   weights = Random({rows}).to(at::kCUDA, at::kFloat);
+  const Tensors matrices = {on_gpu(Random({experts, ffn, hidden})), on_gpu(Random({experts, hidden, ffn}))},
+                inputs = {on_gpu(Random({rows, hidden})), on_gpu(Random({rows, hidden})), weights,
+                          on_gpu(Random({rows, ffn})), counts};
+  const auto gradients = [&](int64_t shift) {
+    Tensors made;
+    for (const at::Tensor& matrix : matrices) {
+      const at::Tensor flat = at::full({matrix.numel() + shift}, 0.5, at::TensorOptions(at::kCUDA).dtype(at::kFloat));
+      made.push_back(flat.narrow(0, shift, matrix.numel()).view(matrix.sizes()));
+    }
+    Op().Run(ops::RunExpertsGrad, inputs, matrices, made);
+    return made;
+  };
+  const Tensors aligned = gradients(0), shifted = gradients(1);
+  for (size_t i = 0; i < aligned.size(); ++i) EXPECT_LT(NormGap(shifted[i] - 0.5, aligned[i] - 0.5), 1e-5) << i;
+}
+
+TEST_F(ExpertKernels, NoRows) {
+  const auto narrow = at::TensorOptions(at::kCUDA).dtype(at::kBFloat16);
+  const Tensors matrices = {at::zeros({2, 16, 32}, narrow), at::zeros({2, 32, 16}, narrow)};
+  const at::Tensor none = at::empty({0, 32}, narrow), weights = at::empty({0}, narrow.dtype(at::kFloat)),
+                   counts = at::zeros({2}, narrow.dtype(at::kLong));
+  const Tensors out = Op().Run(ops::RunExperts, {none, weights, counts}, matrices);
+  EXPECT_EQ(out[0].sizes(), at::IntArrayRef({0, 32}));
+  EXPECT_EQ(out[1].sizes(), at::IntArrayRef({0, 16}));
+  const Tensors grads = Op().Run(ops::RunExpertsGrad, {none, none, weights, out[1], counts}, matrices);
+  EXPECT_EQ(grads[0].sizes(), at::IntArrayRef({0, 32}));
+  EXPECT_EQ(grads[1].sizes(), at::IntArrayRef({0}));
+}
+
+}  // namespace
+}  // namespace planwright::executor
