@@ -67,7 +67,9 @@ Tensors RunRoute(const ComputeContext& context) {
                 top_k = context.instruction.integer("top_k");
   const at::Tensor logits = at::mm(Wide(AsRows(n)), Wide(context.parameters[0]).t());
   const at::Tensor scores = logits.sigmoid();
-  const at::Tensor ids = TopExperts(scores + context.parameters[1], top_k);
+  // A second input is not in the plan: the choices of another run, which a replay makes again.
+  const bool replayed = context.inputs.size() > 1;
+  const at::Tensor ids = replayed ? context.inputs[1] : TopExperts(scores + context.parameters[1], top_k);
   at::Tensor weights = scores.gather(1, ids);
   if (top_k > 1) weights = weights / (weights.sum({-1}, true) + kTiny);
   weights.mul_(context.instruction.real("scale"));

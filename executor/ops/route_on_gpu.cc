@@ -29,7 +29,8 @@ RouteShape ShapeOf(const ComputeContext& context, const at::Tensor& n) {
 }  // namespace
 
 bool RouteTakesKernels(const ComputeContext& context) {
-  return TakesSizes(context, context.inputs[0]) && context.parameters[1].scalar_type() == at::kFloat;
+  const bool replayed = context.inputs.size() > 1;
+  return !replayed && TakesSizes(context, context.inputs[0]) && context.parameters[1].scalar_type() == at::kFloat;
 }
 
 bool RouteGradTakesKernels(const ComputeContext& context) {

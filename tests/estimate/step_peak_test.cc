@@ -160,7 +160,8 @@ int64_t WorkspaceOf(const Plan& plan, const testing::NaiveProgram::Place& place,
       if (name == "weights") return instruction.gradients.empty() ? 0 : 1;
       if (const int64_t* attribute = instruction.FindInteger(name)) return static_cast<double>(*attribute);
       const size_t open = name.find('(');
-      const ValueType& type = *operands.at(name.substr(open + 1, 2));
+      ValueType type = *operands.at(name.substr(open + 1, 2));
+      type.host = false;  // formulas count elements wherever they are
       const auto last = static_cast<double>(std::get<int64_t>(type.dims.back())),
                  all = static_cast<double>(elements(type));
       if (name.starts_with("elements")) return all;
