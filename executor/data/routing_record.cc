@@ -35,8 +35,7 @@ RoutingRecord::~RoutingRecord() {
 }
 
 int RoutingRecord::FileOf(const CallContext& call) {
-  const std::string name =
-      folder_ + "/" + call.module->name + ".layers." + std::to_string(call.layer) + ".i16";
+  const std::string name = folder_ + "/" + call.module->name + ".layers." + std::to_string(call.layer) + ".i16";
   const std::lock_guard lock(mutex_);
   const auto found = files_.find(name);
   if (found != files_.end()) return found->second;
@@ -80,8 +79,9 @@ at::Tensor RoutingRecord::Read(const CallContext& call, int64_t samples, int64_t
                 " has no choices for step ", call.step + 1, " of ", call.module->name, ".layers.", call.layer);
   });
   const at::Tensor ids = narrow.to(at::kLong);
-  TORCH_CHECK(ids.numel() == 0 || (ids.min().item<int64_t>() >= 0 && ids.max().item<int64_t>() < call.module->experts()),
-              folder_, " names experts that ", call.module->name, ".layers.", call.layer, " does not have");
+  TORCH_CHECK(
+      ids.numel() == 0 || (ids.min().item<int64_t>() >= 0 && ids.max().item<int64_t>() < call.module->experts()),
+      folder_, " names experts that ", call.module->name, ".layers.", call.layer, " does not have");
   return ids;
 }
 

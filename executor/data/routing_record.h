@@ -1,6 +1,7 @@
-// The expert choices of a run, kept so that another run can make the same ones (docs/model/mixture_of_experts.md#replay).
-// With free routing, a rounding in one layer can move a token to another expert, and everything behind it differs. With
-// the choices of one run replayed, two layouts differ by their roundings alone.
+// The expert choices of a run, kept so that another run can make the same ones
+// (docs/model/mixture_of_experts.md#replay). With free routing, a rounding in one layer can move a token to another
+// expert, and everything behind it differs. With the choices of one run replayed, two layouts differ by their roundings
+// alone.
 //
 // A folder has one file for each layer, "language.layers.3.i16": the experts of every token of the run as little-endian
 // int16, in the order step, sample of the step, position, best first. So the files do not depend on the layout.

@@ -41,7 +41,7 @@ class ProgramWalker {
     std::vector<Value*> inputs, outputs;  // null: state
     std::vector<ActionArguments::Part> parts;
     bool overwrites = false;  // ComputeContext::overwrites
-    int64_t timed = -1;  // its number in the profile; -1: this step is not profiled
+    int64_t timed = -1;       // its number in the profile; -1: this step is not profiled
     // Keeps the values alive if the instruction runs later, on another thread. Empty if it runs at once.
     std::vector<std::shared_ptr<Value>> held;
   };

@@ -85,7 +85,7 @@ struct OpInfo {
   // Endings of the published names of its parameters, in order (".A_log"). Empty: shapes tell its parameters apart.
   std::vector<std::string> published;
   std::vector<StateEffect> effects;
-  std::optional<Expression> flops;  // over operands ("rows(o0)") and attributes (docs/flops.md); none: not counted
+  std::optional<Expression> flops;      // over operands ("rows(o0)") and attributes (docs/flops.md); none: not counted
   std::optional<Expression> workspace;  // as flops: bytes of temporary tensors of its fast kernels; none: 0
   // The input whose memory the first output takes over where it dies with the instruction.
   std::optional<size_t> overwrites;
