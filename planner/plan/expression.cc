@@ -24,15 +24,9 @@ char Next(std::string_view& rest) {
 
 }  // namespace
 
-// sum [> sum]. A sum is products with + and - between them; a product is operands with * and / between them.
 Expression::Expression(std::string_view text) : text_(text) {
   std::string_view rest = text_;
-  ParseSum(rest);
-  if (Next(rest) == '>') {
-    rest.remove_prefix(1);
-    ParseSum(rest);
-    code_.push_back({'>'});
-  }
+  ParseComparison(rest);
   Require(Next(rest) == '\0', "formula " + text_ + " has unexpected text: " + std::string(rest));
 }
 
@@ -45,6 +39,15 @@ double Expression::Apply(char operation, double left, double right) {
     default:  // '>': comparing NaN would give 0, and hide that a name has no value
       return std::isnan(left) || std::isnan(right) ? std::nan("") : static_cast<double>(left > right);
   }
+}
+
+// sum [> sum]. A sum is products with + and - between them; a product is operands with * and / between them.
+void Expression::ParseComparison(std::string_view& rest) {
+  ParseSum(rest);
+  if (Next(rest) != '>') return;
+  rest.remove_prefix(1);
+  ParseSum(rest);
+  code_.push_back({'>'});
 }
 
 void Expression::ParseSum(std::string_view& rest) {
@@ -69,7 +72,7 @@ void Expression::ParseOperand(std::string_view& rest) {
   const char first = Next(rest);
   if (first == '(') {
     rest.remove_prefix(1);
-    ParseSum(rest);
+    ParseComparison(rest);
     Require(Next(rest) == ')', "formula " + text_ + " has an unclosed bracket");
     return rest.remove_prefix(1);
   }

@@ -43,6 +43,7 @@ class Expression {
 
   static double Apply(char operation, double left, double right);
   // A recursive descent parser. Each takes its part off the front of `rest` and appends to code_.
+  void ParseComparison(std::string_view& rest);
   void ParseSum(std::string_view& rest);
   void ParseProduct(std::string_view& rest);
   void ParseOperand(std::string_view& rest);

@@ -123,7 +123,7 @@ bool IsCheap() {
 }
 
 int Main() {
-  UseCudaDevice(0);
+  UseCudaDevice(0, false);
   std::string folder = (std::filesystem::temp_directory_path() / "planwright_profile_XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return 2;
   auto recorder = Recorder::Open(folder, 0, "here");

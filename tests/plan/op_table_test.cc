@@ -27,6 +27,7 @@ TEST(Expression, Evaluates) {
   EXPECT_EQ(Value("(2 + 3) * 4 - 1"), 19);
   EXPECT_EQ(Value("mamba.heads / tp / 2"), 2);
   EXPECT_EQ(Value("tp > 1"), 1);
+  EXPECT_EQ(Value("3 * (tp > 1) + (1 > tp)"), 3);
   EXPECT_EQ(Value("tp > 2"), 0);
   EXPECT_TRUE(std::isnan(Value("mamba.heads * nobody")));
   EXPECT_TRUE(std::isnan(Value("nobody > 1")));
