@@ -238,8 +238,8 @@ void ProgramWalker::Execute(const Launch& launch, Tensors& inputs) {
   const LinkedEntry& entry = *launch.entry;
   const LinkedInstruction& linked = *entry.instruction;
   const BoundInstruction& bound = bound_.instruction(entry);
-  // Backwards are instructions of the plan, so LibTorch need not follow views for autograd: a view would keep the tensor
-  // that it was made of, and its memory would have two owners.
+  // Backwards are instructions of the plan, so LibTorch need not follow views for autograd: a view would keep the
+  // tensor that it was made of, and its memory would have two owners.
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
   Tensors made;
   if (launch.timed >= 0) rank_.profile->Begin(launch.timed);

@@ -29,7 +29,7 @@ void ForEachItem(int threads, int64_t items, const std::function<void(int64_t it
   const auto take_items = [&] {
     try {
       for (int64_t item = next++; item < items; item = next++) work(item);
-    } catch (...) {
+    } catch (const std::exception&) {  // anything else ends the process
       const std::lock_guard lock(mutex);
       if (!failure) failure = std::current_exception();
       next = items;

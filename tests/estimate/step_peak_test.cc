@@ -140,16 +140,31 @@ TEST(StepPeak, EndsOnABlockThatCallsItself) {
   EXPECT_EQ(PeakOf(plan, {Call("m.forward", 0, {}, {}, {})}).total(), 0);
 }
 
+// What the list of an instruction says of a value: a block of its inputs, and every list of what its instructions make.
+// Random programs pass values of other sizes. Null: the name is state.
+const ValueType* DeclaredType(const Role& role, const Block* block, const std::string& name) {
+  const ValueType* type = nullptr;
+  const auto look = [&](const std::vector<Output>& outputs) {
+    for (const Output& output : outputs) {
+      if (output.name == name && !IsStateName(name)) type = &output.type;
+    }
+  };
+  if (block != nullptr) look(block->inputs), look(block->takes);
+  for (const Instruction& instruction : block == nullptr ? role.step : block->body) look(instruction.outputs);
+  return type;
+}
+
 // Bytes of temporary tensors: in bf16 on a GPU by the table's formula, else a wide copy of the largest operand.
 // `elements(type)`: of a value on the device.
 template <typename Elements>
-int64_t WorkspaceOf(const Plan& plan, const testing::NaiveProgram::Place& place, const Elements& elements) {
+int64_t WorkspaceOf(const Plan& plan, const Role& role, const testing::NaiveProgram::Place& place,
+                    const Elements& elements) {
   const Instruction& instruction = *place.instruction;
   if (OpClassOf(instruction.kind) != OpClass::kCompute) return 0;
   std::map<std::string, const ValueType*> operands;  // "i0", "o1"
   for (size_t i = 0; i < instruction.inputs.size(); ++i) {
-    const auto value = place.names->find(instruction.inputs[i]);
-    if (value != place.names->end()) operands["i" + std::to_string(i)] = value->second->type;
+    if (const ValueType* type = DeclaredType(role, place.block, instruction.inputs[i]))
+      operands["i" + std::to_string(i)] = type;
   }
   for (size_t i = 0; i < instruction.outputs.size(); ++i)
     operands["o" + std::to_string(i)] = &instruction.outputs[i].type;
@@ -237,7 +252,7 @@ void ExpectPeaksOfBruteForce(const Plan& plan) {
       program = std::make_unique<testing::NaiveProgram>(plan, [&](const testing::NaiveProgram::Place& place) {
         settle();
         last = place.instruction, overwritten = Overwritten(place);
-        beside = WorkspaceOf(plan, place,
+        beside = WorkspaceOf(plan, role, place,
                              [&](const ValueType& type) { return bytes(type, sizes) / DTypeBytes(type.dtype); });
         held[0] = held[1] = 0;
         for (const auto& [number, value] : program->alive()) {

@@ -113,6 +113,7 @@ TrainingRun Launch(const LaunchOptions& options) {
   command += " --local --run-dir " + Quoted(run.directory) + " --probe " + Quoted(probe);
   if (options.steps > 0) command += " --steps " + std::to_string(options.steps);
   if (!options.device.empty()) command += " --device " + options.device;
+  for (const std::string& option : options.options) command += " " + option;
   if (!options.executor.empty()) command += " --executor " + Quoted(bin + options.executor);
   run.exit_code = RunCommand(command, run.output);
   if (run.exit_code == 0) {

@@ -34,6 +34,7 @@ struct LaunchOptions {
   std::string device;    // "cpu" or "cuda"; empty: what the recipe says
   std::string binaries;  // the folder of `plan`; empty: this build's
   std::string probe;     // the folder of probe files, which stay there; empty: a folder that is removed
+  std::vector<std::string> options = {};  // more of `plan launch`
 };
 
 // Runs `plan launch --local --probe` of a recipe in a new folder, and returns everything that it left.

@@ -1,0 +1,89 @@
+// Expert choices of one run, made again by another in any layout (docs/model/mixture_of_experts.md#replay).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "tests/numerics/layouts.h"
+#include "tests/numerics/run.h"
+
+namespace planwright::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kSteps = 4, kExperts = 8;
+const std::vector<std::string> kOverrides = {"precision.params=fp64", "batch.micro_samples=2"};
+
+class Replay : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directory(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  TrainingRun Run(const std::vector<std::string>& layout, const char* option, int steps = kSteps) const {
+    return Launch({.recipe = kTinyRecipe,
+                   .overrides = Join(kOverrides, layout),
+                   .steps = steps,
+                   .options = {option, folder_.string()}});
+  }
+  // Other choices: expert e becomes e + 1. Those of a token stay distinct.
+  void TurnChoices() const {
+    for (const auto& file : std::filesystem::directory_iterator(folder_)) {
+      std::fstream stream(file.path(), std::ios::in | std::ios::out | std::ios::binary);
+      std::vector<int16_t> ids(std::filesystem::file_size(file.path()) / sizeof(int16_t));
+      const auto bytes = static_cast<std::streamsize>(ids.size() * sizeof(int16_t));
+      stream.read(reinterpret_cast<char*>(ids.data()), bytes);
+      for (int16_t& id : ids) id = static_cast<int16_t>((id + 1) % kExperts);
+      stream.seekp(0).write(reinterpret_cast<const char*>(ids.data()), bytes);
+    }
+  }
+
+  const std::filesystem::path folder_ = std::filesystem::temp_directory_path() / "planwright_replay_test";
+};
+
+TEST_F(Replay, AnotherLayoutMakesTheSameChoices) {
+  const TrainingRun recorded = Run(OneRankOnly(), "--record-routing");
+  ASSERT_EQ(recorded.exit_code, 0) << recorded.output;
+  TurnChoices();  // nobody would choose these by himself
+  const TrainingRun one = Run(OneRankOnly(), "--replay-routing");
+  ASSERT_EQ(one.exit_code, 0) << one.output;
+  for (size_t i = 0; i < one.steps.size(); ++i) EXPECT_NE(one.steps[i].routing, recorded.steps[i].routing) << i;
+  for (const std::vector<std::string>& layout :
+       {Join(EncoderOn(2, 2), LanguageOn(2, 4, 2, 2)), Join(EncoderOn(1, 1), LanguageOn(1, 2, 1, 2)),
+        Join(OneRankOnly(), {"modules.language.placement.ranks=2", "modules.language.parallel.cp=2"})}) {
+    SCOPED_TRACE(layout.back());
+    const TrainingRun other = Run(layout, "--replay-routing");
+    ASSERT_EQ(other.exit_code, 0) << other.output;
+    const Comparison comparison = Compare(other, one, 1e-9);
+    EXPECT_THAT(comparison.differences, ::testing::IsEmpty());
+    EXPECT_FALSE(comparison.parted_at);
+  }
+}
+
+TEST_F(Replay, ALayoutRecordsWhatOneRankDoes) {
+  const TrainingRun cut = Run(Join(EncoderOn(2, 2), LanguageOn(2, 4, 2, 2)), "--record-routing");
+  ASSERT_EQ(cut.exit_code, 0) << cut.output;
+  const TrainingRun free =
+      Launch({.recipe = kTinyRecipe, .overrides = Join(kOverrides, OneRankOnly()), .steps = kSteps});
+  const TrainingRun one = Run(OneRankOnly(), "--replay-routing");
+  ASSERT_EQ(one.exit_code, 0) << one.output;
+  EXPECT_THAT(Compare(one, free, 1e-12).differences, ::testing::IsEmpty());
+}
+
+TEST_F(Replay, MissingChoicesAreNamed) {
+  ASSERT_EQ(Run(OneRankOnly(), "--record-routing", 2).exit_code, 0);
+  const TrainingRun longer = Run(OneRankOnly(), "--replay-routing", 3);
+  EXPECT_NE(longer.exit_code, 0);
+  EXPECT_THAT(longer.output, HasSubstr("no choices for step 3 of language.layers.1"));
+  std::filesystem::remove_all(folder_);
+  const TrainingRun nothing = Run(OneRankOnly(), "--replay-routing");
+  EXPECT_NE(nothing.exit_code, 0);
+  EXPECT_THAT(nothing.output, HasSubstr("cannot open"));
+}
+
+}  // namespace
+}  // namespace planwright::testing
