@@ -62,6 +62,7 @@ int Main(int argc, char** argv) {
   Time(ScanCases(), wanted);
   Time(ExpertCases(), wanted);
   Time(OuterProductCases(), wanted);
+  Time(DenseCases(), wanted);
   Time(LossAndStepCases(), wanted);
   return 0;
 }

@@ -281,7 +281,7 @@ class Bench:
 
     def products(self):
         s = self.s
-        for name, inputs, outputs in (('in_proj', s.hidden, 2 * s.inner + s.xbc + s.heads),
+        for name, inputs, outputs in (('in_proj', s.hidden, s.inner + s.xbc + s.heads),
                                       ('out_proj', s.inner, s.hidden),
                                       ('qkv', s.hidden, s.qkv),
                                       ('o_proj', s.q_heads * s.head_dim, s.hidden),

@@ -22,6 +22,7 @@ std::vector<KernelCase> MixerRowCases();      // convolution, gated norm, RMS no
 std::vector<KernelCase> ScanCases();          // Mamba-2 scan
 std::vector<KernelCase> ExpertCases();        // router, permutation, experts
 std::vector<KernelCase> OuterProductCases();  // weight gradients of experts
+std::vector<KernelCase> DenseCases();         // dense products, attention
 std::vector<KernelCase> LossAndStepCases();   // cross entropy, optimizer
 
 }  // namespace planwright::executor
