@@ -28,10 +28,10 @@ bool HopperTakes(const OuterProducts& task);
 bool SimpleFormTakes(const OuterProducts& task);
 
 // Products are exact, each run is summed in fp32 in registers in an order that only its length decides, and each
-// element of sums is added to once: the same task gives the same bits. Sums of the Hopper form that are smaller than
-// the smallest normal number become 0. Nothing is allocated and the host does not wait. The result is an error of the
-// preparation (no driver function for tensor maps, a map that the driver refuses); like for any kernel, an error of the
-// launch is CUDA's last error.
+// element of sums is read and written once: the same task gives the same bits. In the Hopper form one warp does both.
+// Sums that are smaller than the smallest normal number are kept. Nothing is allocated and the host does not wait. The
+// result is an error of the preparation (no driver function for tensor maps, a map that the driver refuses); like for
+// any kernel, an error of the launch is CUDA's last error.
 cudaError_t LaunchAddOuterProductsOfRuns(const OuterProducts& task, cudaStream_t stream);
 cudaError_t LaunchAddOuterProductsOfRunsSimple(const OuterProducts& task, cudaStream_t stream);
 
