@@ -7,8 +7,10 @@
 #include <c10/cuda/CUDAFunctions.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "executor/communication/backends.h"
@@ -19,26 +21,25 @@ namespace {
 
 // What one H200 reaches: a copy in bytes read and written, and a large bf16 product that runs for seconds.
 constexpr double kBytesPerSecond = 4.26e12, kFlopsPerSecond = 664e12;
-constexpr int kWarmUp = 3, kBursts = 7;
-constexpr double kBurstMs = 8;
+constexpr int kWarmUp = 5, kRuns = 20;
 
-// Milliseconds from the first launch of `runs` to the end of the last, on the device.
-double Burst(const KernelCase& kernel, int runs) {
-  at::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
-  begin.record();
-  for (int i = 0; i < runs; ++i) kernel.run();
-  end.record();
-  end.synchronize();
-  return begin.elapsed_time(end);
-}
-
+// The median of runs that follow each other, as torch_layers.py takes it. They are few, and a pause comes before them:
+// a card that has worked for long is limited by its power.
 double MedianMs(const KernelCase& kernel) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
   for (int i = 0; i < kWarmUp; ++i) kernel.run();
-  const int runs = std::clamp(static_cast<int>(kBurstMs / std::max(Burst(kernel, 1), 1e-3)), 1, 100);
+  std::vector<at::cuda::CUDAEvent> events;
+  for (int i = 0; i <= kRuns; ++i) events.emplace_back(cudaEventDefault);
+  events[0].record();
+  for (int i = 1; i <= kRuns; ++i) {
+    kernel.run();
+    events[i].record();
+  }
+  events[kRuns].synchronize();
   std::vector<double> times;
-  for (int i = 0; i < kBursts; ++i) times.push_back(Burst(kernel, runs) / runs);
-  std::nth_element(times.begin(), times.begin() + kBursts / 2, times.end());
-  return times[kBursts / 2];
+  for (int i = 0; i < kRuns; ++i) times.push_back(events[i].elapsed_time(events[i + 1]));
+  std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
+  return times[kRuns / 2];
 }
 
 // The table of one file. Its tensors are freed before the next file makes its own.
@@ -48,7 +49,7 @@ void Time(const std::vector<KernelCase>& cases, const std::string& wanted) {
     const double ms = MedianMs(kernel),
                  floor = 1e3 * std::max(kernel.bytes / kBytesPerSecond, kernel.flops / kFlopsPerSecond);
     std::printf("%-34s %8.3f ms  floor %7.3f  ratio %5.2f", kernel.name.c_str(), ms, floor, ms / floor);
-    if (kernel.known_ms > 0) std::printf("  known %7.3f  %s", kernel.known_ms, ms <= kernel.known_ms ? "ok" : "SLOWER");
+    if (kernel.known_ms > 0) std::printf("  known %7.3f, %+.0f %%", kernel.known_ms, 100 * (ms / kernel.known_ms - 1));
     std::printf("\n");
     std::fflush(stdout);
   }
