@@ -11,35 +11,43 @@
 #include <cstring>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 
 namespace planwright {
 namespace {
 
-absl::StatusOr<int> FreePort() {
+absl::StatusOr<HeldPort> HoldFreePort() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof address;
+  // Addresses are shared only after the bind: the kernel then gives every launcher a port of its own.
+  const int shares = 1;
   const bool bound = fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+                     getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+                     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &shares, sizeof shares) == 0;
+  if (bound) return HeldPort(fd, ntohs(address.sin_port));
   const int error = errno;
   if (fd >= 0) close(fd);
-  if (!bound) return absl::UnavailableError(std::string("no free port on 127.0.0.1: ") + std::strerror(error));
-  return ntohs(address.sin_port);
+  return absl::UnavailableError(std::string("no free port on 127.0.0.1: ") + std::strerror(error));
 }
 
 }  // namespace
 
+HeldPort::~HeldPort() {
+  if (socket_ >= 0) close(socket_);
+}
+
 absl::StatusOr<LocalWorld> MakeLocalWorld(int world_size) {
-  absl::StatusOr<int> port = FreePort();
+  absl::StatusOr<HeldPort> port = HoldFreePort();
   if (!port.ok()) return port.status();
   char bytes[16];
   if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
     return absl::UnavailableError("no random bytes for the run's nonce");
-  return LocalWorld{world_size, *port, absl::BytesToHexString({bytes, sizeof bytes})};
+  return LocalWorld{world_size, *std::move(port), absl::BytesToHexString({bytes, sizeof bytes})};
 }
 
 std::vector<std::string> RankEnvironment(const LocalWorld& world, int rank, const std::vector<std::string>& inherited) {
@@ -49,7 +57,7 @@ std::vector<std::string> RankEnvironment(const LocalWorld& world, int rank, cons
                                                                 {"LOCAL_RANK", number},
                                                                 {"LOCAL_WORLD_SIZE", size},
                                                                 {"MASTER_ADDR", "127.0.0.1"},
-                                                                {"MASTER_PORT", std::to_string(world.port)},
+                                                                {"MASTER_PORT", std::to_string(world.port.number())},
                                                                 {"PLANWRIGHT_NONCE", world.nonce}};
   std::vector<std::string> environment;
   bool threads_set = false;

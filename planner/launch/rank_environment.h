@@ -2,19 +2,36 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 
 namespace planwright {
 
+// A TCP port that no other process gets while this lives: a socket is bound to it. The socket does not listen and lets
+// others bind the port who ask for it by number and share addresses (SO_REUSEADDR), as the store of rank 0 does.
+class HeldPort {
+ public:
+  HeldPort() = default;
+  HeldPort(int socket, int number) : socket_(socket), number_(number) {}
+  HeldPort(HeldPort&& other) noexcept : socket_(std::exchange(other.socket_, -1)), number_(other.number_) {}
+  HeldPort& operator=(HeldPort&&) = delete;
+  ~HeldPort();
+
+  int number() const { return number_; }
+
+ private:
+  int socket_ = -1, number_ = 0;
+};
+
 struct LocalWorld {
   int world_size = 1;
-  int port = 0;       // of rank 0's store, on 127.0.0.1
+  HeldPort port;      // of rank 0's store, on 127.0.0.1; held until the run is over
   std::string nonce;  // 128 random bits in hex; ranks of another run have another one
 };
 
-// Picks a port that is free now. Another process can take it before rank 0 binds it; rank 0 then fails.
+// Unavailable if there is no free port.
 absl::StatusOr<LocalWorld> MakeLocalWorld(int world_size);
 
 // Returns `inherited` ("NAME=value") with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and

@@ -1,15 +1,35 @@
 #include "planner/launch/rank_environment.h"
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <set>
+#include <vector>
 
 namespace planwright {
 namespace {
 
+// Whether a server can listen at the port, on all addresses. `shares`: it sets SO_REUSEADDR, as servers do.
+bool CanListen(int port, bool shares) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0), on = shares ? 1 : 0;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
+  const bool listens = setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+                       bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 && listen(fd, 1) == 0;
+  close(fd);
+  return listens;
+}
+
 using ::testing::UnorderedElementsAre;
 
 TEST(RankEnvironment, ReplacesTheFieldsVariablesAndKeepsTheRest) {
-  const LocalWorld world{8, 29511, "abc"};
+  const LocalWorld world{8, HeldPort(-1, 29511), "abc"};
   EXPECT_THAT(
       RankEnvironment(world, 3, {"PATH=/bin", "RANK=77", "MASTER_ADDR=elsewhere", "RANKED=yes"}),
       UnorderedElementsAre("PATH=/bin", "RANKED=yes", "RANK=3", "WORLD_SIZE=8", "LOCAL_RANK=3", "LOCAL_WORLD_SIZE=8",
@@ -17,17 +37,38 @@ TEST(RankEnvironment, ReplacesTheFieldsVariablesAndKeepsTheRest) {
 }
 
 TEST(RankEnvironment, KeepsAThreadCountThatIsSet) {
-  EXPECT_THAT(RankEnvironment({1, 1, "n"}, 0, {"OMP_NUM_THREADS=4"}), ::testing::Contains("OMP_NUM_THREADS=4"));
-  EXPECT_THAT(RankEnvironment({1, 1, "n"}, 0, {"OMP_NUM_THREADS=4"}),
+  EXPECT_THAT(RankEnvironment({1, HeldPort(-1, 1), "n"}, 0, {"OMP_NUM_THREADS=4"}),
+              ::testing::Contains("OMP_NUM_THREADS=4"));
+  EXPECT_THAT(RankEnvironment({1, HeldPort(-1, 1), "n"}, 0, {"OMP_NUM_THREADS=4"}),
               ::testing::Not(::testing::Contains("OMP_NUM_THREADS=1")));
 }
 
 TEST(LocalWorld, HasAPortAndAFreshNonce) {
   absl::StatusOr<LocalWorld> one = MakeLocalWorld(2), other = MakeLocalWorld(2);
   ASSERT_TRUE(one.ok() && other.ok());
-  EXPECT_GT(one->port, 1023);
+  EXPECT_GT(one->port.number(), 1023);
   EXPECT_EQ(one->nonce.size(), 32u);
   EXPECT_NE(one->nonce, other->nonce);
+}
+
+TEST(LocalWorld, HoldsItsPort) {
+  int port = 0;
+  {
+    absl::StatusOr<LocalWorld> world = MakeLocalWorld(1);
+    ASSERT_TRUE(world.ok());
+    port = world->port.number();
+    EXPECT_FALSE(CanListen(port, false));  // nobody gets it by chance
+    EXPECT_TRUE(CanListen(port, true));    // rank 0 does
+    std::vector<LocalWorld> others;
+    std::set<int> ports = {port};
+    for (int i = 0; i < 200; ++i) {
+      absl::StatusOr<LocalWorld> other = MakeLocalWorld(1);
+      ASSERT_TRUE(other.ok());
+      EXPECT_TRUE(ports.insert(other->port.number()).second);
+      others.push_back(*std::move(other));
+    }
+  }
+  EXPECT_TRUE(CanListen(port, false));  // the world is gone
 }
 
 }  // namespace
