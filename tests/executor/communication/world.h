@@ -16,22 +16,26 @@
 
 namespace planwright::executor {
 
-inline int FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+// A socket that is bound to a free port of this machine, so that no other process gets the port meanwhile; the store of
+// rank 0 may share it (planner/launch/rank_environment.h). -1: there is none.
+inline int HoldFreePort(int& port) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0), shares = 1;
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof address;
-  if (bind(fd, reinterpret_cast<sockaddr*>(&address), length) != 0) return 0;
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), length) != 0) return -1;
   getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
-  close(fd);
-  return ntohs(address.sin_port);
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &shares, sizeof shares);
+  port = ntohs(address.sin_port);
+  return fd;
 }
 
 // `body(rank, port)` returns the rank's exit status; an exception or a failed expectation is status 1. Call it before
 // this process starts any thread of LibTorch: a fork does not copy threads.
 inline std::vector<int> RunWorld(int ranks, const std::function<int(int rank, int port)>& body) {
-  const int port = FreePort();
+  int port = 0;
+  const int held = HoldFreePort(port);
   std::vector<pid_t> children;
   for (int rank = 0; rank < ranks; ++rank) {
     const pid_t child = fork();
@@ -54,6 +58,7 @@ inline std::vector<int> RunWorld(int ranks, const std::function<int(int rank, in
     waitpid(child, &status, 0);
     statuses.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
   }
+  close(held);
   return statuses;
 }
 
