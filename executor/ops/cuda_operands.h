@@ -11,39 +11,27 @@ namespace planwright::executor::ops {
 // Whether the fast form of an operation may be used: bf16 on a GPU. Each has conditions of its own besides, on widths.
 inline bool OnGpuInBf16(const at::Tensor& x) { return x.is_cuda() && x.scalar_type() == at::kBFloat16; }
 
+// LibTorch's name of an element type of a kernel.
+template <typename T>
+inline constexpr at::ScalarType kScalarType = at::ScalarType::Undefined;
+template <>
+inline constexpr at::ScalarType kScalarType<__nv_bfloat16> = at::kBFloat16;
+template <>
+inline constexpr at::ScalarType kScalarType<float> = at::kFloat;
+template <>
+inline constexpr at::ScalarType kScalarType<double> = at::kDouble;
+template <>
+inline constexpr at::ScalarType kScalarType<int> = at::kInt;
+template <>
+inline constexpr at::ScalarType kScalarType<int64_t> = at::kLong;
+
 // The elements of a contiguous tensor. c10::Error if it has another dtype, is not contiguous, or is not on a GPU.
 template <typename T>
-T* Elements(const at::Tensor& x);
-
-inline void CheckElements(const at::Tensor& x, at::ScalarType type) {
-  TORCH_CHECK(x.is_cuda() && x.is_contiguous() && x.scalar_type() == type, "a kernel takes contiguous ", type,
-              " on a GPU, not ", x.toString(), " ", x.sizes(), " with strides ", x.strides());
-}
-
-template <>
-inline __nv_bfloat16* Elements<__nv_bfloat16>(const at::Tensor& x) {
-  CheckElements(x, at::kBFloat16);
-  return static_cast<__nv_bfloat16*>(x.data_ptr());
-}
-template <>
-inline float* Elements<float>(const at::Tensor& x) {
-  CheckElements(x, at::kFloat);
-  return static_cast<float*>(x.data_ptr());
-}
-template <>
-inline double* Elements<double>(const at::Tensor& x) {
-  CheckElements(x, at::kDouble);
-  return static_cast<double*>(x.data_ptr());
-}
-template <>
-inline int* Elements<int>(const at::Tensor& x) {
-  CheckElements(x, at::kInt);
-  return static_cast<int*>(x.data_ptr());
-}
-template <>
-inline int64_t* Elements<int64_t>(const at::Tensor& x) {
-  CheckElements(x, at::kLong);
-  return static_cast<int64_t*>(x.data_ptr());
+T* Elements(const at::Tensor& x) {
+  static_assert(kScalarType<T> != at::ScalarType::Undefined, "no kernel takes this type");
+  TORCH_CHECK(x.is_cuda() && x.is_contiguous() && x.scalar_type() == kScalarType<T>, "a kernel takes contiguous ",
+              kScalarType<T>, " on a GPU, not ", x.toString(), " ", x.sizes(), " with strides ", x.strides());
+  return static_cast<T*>(x.data_ptr());
 }
 
 inline cudaStream_t CurrentStream() { return at::cuda::getCurrentCUDAStream(); }
