@@ -104,7 +104,7 @@ def main():
             (1e-12, lambda: farthest(lambda x: layer(x, mamba, s), slow, x, mamba)),
         'mamba, one chunk': (1e-12, lambda: farthest(lambda x: layer(x, mamba, one_chunk), slow, x, mamba)),
         'mamba with conv1d':
-            (1e-12, lambda: farthest(lambda x: layer(x, mamba, s, formulas.library_conv), slow, x, mamba)),
+            (1e-12, lambda: farthest(lambda x: layer(x, mamba, s, formulas.torch_conv), slow, x, mamba)),
         'attention': (1e-12, lambda: farthest(lambda x: formulas.attention_layer(x, attention, s),
                                               lambda x: formulas.attention_layer(x, attention, s, slow_attention),
                                               x, attention)),

@@ -118,7 +118,7 @@ def shifted_conv(xbc, weight, bias):
     return F.silu(total).to(xbc.dtype)
 
 
-def library_conv(xbc, weight, bias):
+def torch_conv(xbc, weight, bias):
     """The same with conv1d, which rounds before silu."""
     total = F.conv1d(xbc.transpose(1, 2), weight, bias, padding=weight.shape[-1] - 1, groups=weight.shape[0])
     return F.silu(total[..., :xbc.shape[1]]).transpose(1, 2)

@@ -198,7 +198,7 @@ class Bench:
     def mamba(self):
         self.layer('mamba', 'eager', self.draw.mamba, self.plain_mamba, self.mamba_flops())
         self.layer('mamba', 'eager conv1d', self.draw.mamba,
-                   lambda x, w: formulas.mamba_layer(x, w, self.s, formulas.library_conv), self.mamba_flops(),
+                   lambda x, w: formulas.mamba_layer(x, w, self.s, formulas.torch_conv), self.mamba_flops(),
                    self.plain_mamba)
 
     def moe(self):
