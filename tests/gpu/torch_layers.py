@@ -215,10 +215,10 @@ class Bench:
                     return form(q, k, v)
 
             def build(_, use=use):
-                qkv = self.values(1, POSITIONS, s.qkv)
-                leaves = [part.requires_grad_() for part in formulas.split_heads(qkv, s)]
+                # From qkv to a, and from da to dqkv: what stands between the two dense products of the layer.
+                qkv = self.values(1, POSITIONS, s.qkv).requires_grad_()
                 da = self.values(1, POSITIONS, s.q_heads, s.head_dim).transpose(1, 2)
-                return both(lambda: use(*leaves), leaves, da)
+                return both(lambda: use(*formulas.split_heads(qkv, s)), [qkv], da)
 
             if name == 'cudnn repeated' and 'cudnn' in forms:
                 continue    # only where cuDNN cannot share keys by itself
