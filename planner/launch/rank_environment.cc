@@ -22,7 +22,8 @@ absl::StatusOr<HeldPort> HoldFreePort() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  // Of all addresses, as the store listens on all of them: another program may hold the port of one address only.
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
   socklen_t size = sizeof address;
   // Addresses are shared only after the bind: the kernel then gives every launcher a port of its own.
   const int shares = 1;
@@ -32,7 +33,7 @@ absl::StatusOr<HeldPort> HoldFreePort() {
   if (bound) return HeldPort(fd, ntohs(address.sin_port));
   const int error = errno;
   if (fd >= 0) close(fd);
-  return absl::UnavailableError(std::string("no free port on 127.0.0.1: ") + std::strerror(error));
+  return absl::UnavailableError(std::string("no free port: ") + std::strerror(error));
 }
 
 }  // namespace

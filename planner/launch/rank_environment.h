@@ -9,8 +9,9 @@
 
 namespace planwright {
 
-// A TCP port that no other process gets while this lives: a socket is bound to it. The socket does not listen and lets
-// others bind the port who ask for it by number and share addresses (SO_REUSEADDR), as the store of rank 0 does.
+// A TCP port that no other process gets while this lives, on any address of this machine: a socket is bound to it. The
+// socket does not listen and lets others bind the port who ask for it by number and share addresses (SO_REUSEADDR), as
+// the store of rank 0 does.
 class HeldPort {
  public:
   HeldPort() = default;

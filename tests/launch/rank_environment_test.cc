@@ -13,13 +13,13 @@
 namespace planwright {
 namespace {
 
-// Whether a server can listen at the port, on all addresses. `shares`: it sets SO_REUSEADDR, as servers do.
-bool CanListen(int port, bool shares) {
+// Whether a server can listen at the port of an address. `shares`: it sets SO_REUSEADDR, as servers do.
+bool CanListen(int port, bool shares, in_addr_t of = INADDR_ANY) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0), on = shares ? 1 : 0;
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_ANY);
+  address.sin_addr.s_addr = htonl(of);
   const bool listens = setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
                        bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 && listen(fd, 1) == 0;
   close(fd);
@@ -58,6 +58,8 @@ TEST(LocalWorld, HoldsItsPort) {
     ASSERT_TRUE(world.ok());
     port = world->port.number();
     EXPECT_FALSE(CanListen(port, false));  // nobody gets it by chance
+    EXPECT_FALSE(CanListen(port, false, INADDR_LOOPBACK));
+    EXPECT_FALSE(CanListen(port, false, INADDR_LOOPBACK + 1));  // another address of this machine: 127.0.0.2
     EXPECT_TRUE(CanListen(port, true));    // rank 0 does
     std::vector<LocalWorld> others;
     std::set<int> ports = {port};

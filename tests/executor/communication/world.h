@@ -22,7 +22,7 @@ inline int HoldFreePort(int& port) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0), shares = 1;
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
   socklen_t length = sizeof address;
   if (bind(fd, reinterpret_cast<sockaddr*>(&address), length) != 0) return -1;
   getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
