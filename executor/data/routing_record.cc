@@ -8,6 +8,8 @@
 #include <cstring>
 #include <vector>
 
+#include "planner/run_files/routing_format.h"
+
 namespace planwright::executor {
 namespace {
 
@@ -35,7 +37,7 @@ RoutingRecord::~RoutingRecord() {
 }
 
 int RoutingRecord::FileOf(const CallContext& call) {
-  const std::string name = folder_ + "/" + call.module->name + ".layers." + std::to_string(call.layer) + ".i16";
+  const std::string name = RoutingPath(folder_, call.module->name + ".layers." + std::to_string(call.layer));
   const std::lock_guard lock(mutex_);
   const auto found = files_.find(name);
   if (found != files_.end()) return found->second;
@@ -55,7 +57,7 @@ void RoutingRecord::ForRuns(const CallContext& call, int64_t samples, int64_t to
   for (int64_t sample = 0; sample < samples; ++sample) {
     for (size_t i = 0; i < positions.size(); ++i) {
       const int64_t token = (call.lane_samples().first + sample) * sequence + positions[i];
-      work(file, token * top_k * static_cast<int64_t>(sizeof(int16_t)), static_cast<int64_t>(i) * samples + sample);
+      work(file, token * top_k * static_cast<int64_t>(sizeof(RoutingId)), static_cast<int64_t>(i) * samples + sample);
     }
   }
 }
@@ -63,9 +65,9 @@ void RoutingRecord::ForRuns(const CallContext& call, int64_t samples, int64_t to
 void RoutingRecord::Write(const CallContext& call, const at::Tensor& ids) {
   const at::Tensor narrow = ids.to(at::kShort).cpu().contiguous();
   const int64_t top_k = ids.size(1), samples = call.lane_samples().end - call.lane_samples().first;
-  const auto bytes = static_cast<ssize_t>(top_k * static_cast<int64_t>(sizeof(int16_t)));
+  const auto bytes = static_cast<ssize_t>(top_k * static_cast<int64_t>(sizeof(RoutingId)));
   ForRuns(call, samples, top_k, [&](int file, int64_t offset, int64_t row) {
-    TORCH_CHECK(pwrite(file, narrow.const_data_ptr<int16_t>() + row * top_k, bytes, offset) == bytes,
+    TORCH_CHECK(pwrite(file, narrow.const_data_ptr<RoutingId>() + row * top_k, bytes, offset) == bytes,
                 "cannot write the choices of ", call.module->name, ".layers.", call.layer, ": ", std::strerror(errno));
   });
 }
@@ -73,9 +75,9 @@ void RoutingRecord::Write(const CallContext& call, const at::Tensor& ids) {
 at::Tensor RoutingRecord::Read(const CallContext& call, int64_t samples, int64_t top_k) {
   const int64_t positions = static_cast<int64_t>(PositionsOf(call, call.plan->budget.sequence_length).size());
   const at::Tensor narrow = at::empty({positions * samples, top_k}, at::kShort);
-  const auto bytes = static_cast<ssize_t>(top_k * static_cast<int64_t>(sizeof(int16_t)));
+  const auto bytes = static_cast<ssize_t>(top_k * static_cast<int64_t>(sizeof(RoutingId)));
   ForRuns(call, samples, top_k, [&](int file, int64_t offset, int64_t row) {
-    TORCH_CHECK(pread(file, narrow.mutable_data_ptr<int16_t>() + row * top_k, bytes, offset) == bytes, folder_,
+    TORCH_CHECK(pread(file, narrow.mutable_data_ptr<RoutingId>() + row * top_k, bytes, offset) == bytes, folder_,
                 " has no choices for step ", call.step + 1, " of ", call.module->name, ".layers.", call.layer);
   });
   const at::Tensor ids = narrow.to(at::kLong);

@@ -11,6 +11,7 @@
 #include "planner/launch/assemble_probe.h"
 #include "planner/launch/launch_log.h"
 #include "planner/launch/rank_environment.h"
+#include "planner/launch/routing_folder.h"
 #include "planner/launch/run_profile.h"
 #include "planner/launch/supervise.h"
 #include "planner/plan/plan_json.h"
@@ -25,6 +26,10 @@ std::string LogPath(const std::string& run_dir, int rank) {
   char name[32];
   std::snprintf(name, sizeof name, "/logs/rank%04d.log", rank);
   return run_dir + name;
+}
+
+int64_t StepsOf(const Plan& plan, const LocalLaunch& launch) {
+  return std::min(plan.budget.steps, launch.steps.value_or(plan.budget.steps));
 }
 
 std::vector<Command> CommandsOf(const Plan& plan, const LocalLaunch& launch, const LocalWorld& world) {
@@ -91,7 +96,7 @@ absl::Status PrepareRunDirectory(const Plan& plan, const LocalLaunch& launch) {
     if (absl::Status status = MakeDirectories(launch.probe_dir + "/parts"); !status.ok()) return status;
   }
   if (!launch.record_routing.empty()) {
-    if (absl::Status status = MakeDirectories(launch.record_routing); !status.ok()) return status;
+    if (absl::Status status = ClaimRoutingFolder(launch.record_routing); !status.ok()) return status;
   }
   return WriteFileAtomically(launch.run_dir + "/plan.json", WritePlan(plan));
 }
@@ -116,8 +121,11 @@ absl::Status CheckLocalLaunch(const Plan& plan, const LocalLaunch& launch) {
     return absl::NotFoundError("there is no executor program at " + launch.executor +
                                " (build it with -DPLANWRIGHT_EXECUTOR=ON, or name another with --executor)");
   }
-  if (launch.profile)
-    return CheckStepRange(*launch.profile, std::min(plan.budget.steps, launch.steps.value_or(plan.budget.steps)));
+  if (launch.profile) {
+    if (absl::Status status = CheckStepRange(*launch.profile, StepsOf(plan, launch)); !status.ok()) return status;
+  }
+  if (!launch.record_routing.empty()) return CheckRecordRouting(plan, launch.record_routing);
+  if (!launch.replay_routing.empty()) return CheckReplayRouting(plan, StepsOf(plan, launch), launch.replay_routing);
   return absl::OkStatus();
 }
 
@@ -138,6 +146,10 @@ absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch,
                 {.stopped = *timeout});
   if (!supervision.ok()) return supervision.status();
   Outcome outcome = OutcomeOf(plan, *supervision, [&](int rank) { return ReadRecorder(launch.run_dir, rank); });
+  if (outcome.exit_code == kExitSuccess && !launch.record_routing.empty()) {
+    if (absl::Status status = FinishRoutingFolder(plan, StepsOf(plan, launch), launch.record_routing); !status.ok())
+      outcome = {kExitStorage, "the run is done, but its choices are incomplete: " + std::string(status.message())};
+  }
   if (outcome.exit_code == kExitSuccess && !launch.probe_dir.empty()) {
     if (absl::Status status = AssembleProbe(plan, launch.probe_dir); !status.ok()) {
       outcome = {kExitStorage, "the run is done, but its probe is incomplete: " + std::string(status.message())};

@@ -32,14 +32,15 @@ using Terminal = std::function<void(bool is_error, std::string_view line)>;
 // The run directory of a launch without --run-dir: runs/NAME-20251120T135057.
 std::string DefaultRunDirectory(const Plan& plan);
 
-// NotFound if there is no executor program, InvalidArgument if the run has not all the steps to profile. Call it first,
-// so that a failed launch leaves no run directory.
+// NotFound if there is no executor program, InvalidArgument if the run has not all the steps to profile, and the errors
+// of the checks of routing_folder.h. Call it first, so that a failed launch leaves no run directory.
 absl::Status CheckLocalLaunch(const Plan& plan, const LocalLaunch& launch);
 
 // Starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--probe DIR] [--device D] [--steps N] [--profile STEPS]` for
 // each rank, with that rank's environment (rank_environment.h), and supervises the processes. Writes plan.json,
 // logs/rankNNNN.log and outcome.json into RUN. With a probe, it joins the ranks' parts at the end (assemble_probe.h).
-// With a profile, it sums up the ranks' traces (run_profile.h).
+// With a profile, it sums up the ranks' traces (run_profile.h). With record_routing, it writes routing.json
+// (routing_folder.h).
 // A run that failed is an Outcome. Errors are those of this machine: files, processes, or a RUN that already holds a
 // run (AlreadyExists).
 absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch, const Terminal& terminal);

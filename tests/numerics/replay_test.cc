@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -21,7 +22,10 @@ const std::vector<std::string> kOverrides = {"precision.params=fp64", "batch.mic
 
 class Replay : public ::testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directory(folder_); }
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "replayXXXXXX";
+    folder_ = mkdtemp(pattern.data());
+  }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   TrainingRun Run(const std::vector<std::string>& layout, const char* option, int steps = kSteps) const {
@@ -33,6 +37,7 @@ class Replay : public ::testing::Test {
   // Other choices: expert e becomes e + 1. Those of a token stay distinct.
   void TurnChoices() const {
     for (const auto& file : std::filesystem::directory_iterator(folder_)) {
+      if (file.path().extension() != ".i16") continue;
       std::fstream stream(file.path(), std::ios::in | std::ios::out | std::ios::binary);
       std::vector<int16_t> ids(std::filesystem::file_size(file.path()) / sizeof(int16_t));
       const auto bytes = static_cast<std::streamsize>(ids.size() * sizeof(int16_t));
@@ -42,7 +47,7 @@ class Replay : public ::testing::Test {
     }
   }
 
-  const std::filesystem::path folder_ = std::filesystem::temp_directory_path() / "planwright_replay_test";
+  std::filesystem::path folder_;
 };
 
 TEST_F(Replay, AnotherLayoutMakesTheSameChoices) {
@@ -74,15 +79,26 @@ TEST_F(Replay, ALayoutRecordsWhatOneRankDoes) {
   EXPECT_THAT(Compare(one, free, 1e-12).differences, ::testing::IsEmpty());
 }
 
-TEST_F(Replay, MissingChoicesAreNamed) {
+// Exit code 2: no rank has started.
+TEST_F(Replay, ChoicesThatDoNotFitAreRefusedByTheLauncher) {
   ASSERT_EQ(Run(OneRankOnly(), "--record-routing", 2).exit_code, 0);
+  const TrainingRun same = Run(OneRankOnly(), "--replay-routing", 2);
+  EXPECT_EQ(same.exit_code, 0) << same.output;
   const TrainingRun longer = Run(OneRankOnly(), "--replay-routing", 3);
-  EXPECT_NE(longer.exit_code, 0);
-  EXPECT_THAT(longer.output, HasSubstr("no choices for step 3 of language.layers.1"));
+  EXPECT_EQ(longer.exit_code, 2);
+  EXPECT_THAT(longer.output, HasSubstr("steps: expected at least 3, found 2"));
+  const TrainingRun other =
+      Run(Join(OneRankOnly(), {"data.seed=5", "batch.sequence_length=64"}), "--replay-routing", 2);
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.output, HasSubstr("batch.sequence_length: expected 64, found 48"));
+  EXPECT_THAT(other.output, HasSubstr("data.seed: expected 5, found 1234"));
+  const TrainingRun again = Run(OneRankOnly(), "--record-routing", 2);
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_THAT(again.output, HasSubstr("already holds recorded choices"));
   std::filesystem::remove_all(folder_);
   const TrainingRun nothing = Run(OneRankOnly(), "--replay-routing");
-  EXPECT_NE(nothing.exit_code, 0);
-  EXPECT_THAT(nothing.output, HasSubstr("cannot open"));
+  EXPECT_EQ(nothing.exit_code, 2);
+  EXPECT_THAT(nothing.output, HasSubstr("there is no folder"));
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+// The folder of `--record-routing` and `--replay-routing` (docs/model/mixture_of_experts.md#replay). The ranks write
+// and read the choices. The launcher checks before a run that it may record there, or that the choices there fit the
+// plan.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "planner/plan/plan.h"
+
+namespace planwright {
+
+// The messages of all errors are for the user. Checks write nothing.
+
+// InvalidArgument if no module of the plan has experts, or `folder` is something else than a folder. AlreadyExists if
+// choices, or the claim of another run, are there. A folder that does not exist is good.
+absl::Status CheckRecordRouting(const Plan& plan, const std::string& folder);
+
+// Whether a run of `steps` steps can make the choices of `folder`. InvalidArgument if no module of the plan has
+// experts, or if the choices are those of other tokens, layers or experts, or of fewer steps: one message names every
+// difference. NotFound if the folder does not exist or holds no choices. FailedPrecondition if the run that recorded
+// them did not come to its end, or a file is not as that run left it. Unavailable if routing.json cannot be read.
+absl::Status CheckReplayRouting(const Plan& plan, int64_t steps, const std::string& folder);
+
+// Makes the folder and an empty routing.json in it. If several runs try at once, one succeeds. AlreadyExists: another
+// one has claimed it. Unavailable if a file cannot be made.
+absl::Status ClaimRoutingFolder(const std::string& folder);
+
+// Replaces routing.json by what the choices of a run of `steps` steps belong to. Call it when the run has ended well.
+// Unavailable if it cannot be written.
+absl::Status FinishRoutingFolder(const Plan& plan, int64_t steps, const std::string& folder);
+
+}  // namespace planwright
