@@ -1,0 +1,94 @@
+// The files of a checkpoint (docs/checkpoints.md#files). A checkpoint is a folder RUN/checkpoints/step-00000100.life-1
+// with
+//
+//   manifest.json                    written last: a checkpoint is what has a valid one
+//   plan.json                        the plan of the run that wrote it
+//   rank-00003.safetensors           what rank 3 wrote: a tensor for each key
+//   rank-00003.json                  its index: where each tensor lies in the whole one, and its digest
+//
+// A tensor of a shard is the whole tensor, in its own shape, where the rank has all of it; else a list [n] of elements,
+// ascending by their index in the whole tensor. The manifest has the digest of each index, and an index those of the
+// shard's header and of each tensor: so every byte is covered.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/plan/instruction.h"
+#include "planner/plan/plan.h"
+#include "planner/plan/shard_map.h"
+
+namespace planwright {
+
+inline constexpr int kCheckpointFormatVersion = 1;
+
+// `times` runs of `count` elements of the whole tensor, at first, first + stride, ...
+struct ElementStride {
+  int64_t first = 0, count = 0, stride = 0, times = 1;
+  bool operator==(const ElementStride&) const = default;
+};
+// The whole-tensor side of runs that ascend, as few strides as a greedy pass finds; neighbours are joined first.
+std::vector<ElementStride> StridesOf(const std::vector<ElementRun>& runs);
+// The inverse: `local` counts the elements of the entry from 0.
+std::vector<ElementRun> RunsOf(const std::vector<ElementStride>& strides);
+
+struct ShardTensor {
+  DType dtype = DType::kFp32;
+  std::vector<int64_t> shape;           // of the whole tensor
+  std::vector<ElementStride> elements;  // that this shard has
+  std::string sha256;                   // of their bytes in the shard
+};
+
+// The index of one shard.
+struct ShardIndex {
+  int rank = 0;
+  int64_t bytes = 0;                           // of the shard
+  std::string header_sha256;                   // of its first bytes, up to where tensors begin
+  std::map<std::string, ShardTensor> tensors;  // by key
+};
+std::string WriteShardIndex(const ShardIndex& index);
+// InvalidArgument with what is wrong: untrusted bytes.
+absl::StatusOr<ShardIndex> ReadShardIndex(std::string_view text);
+
+struct ManifestShard {
+  int rank = 0;
+  int64_t bytes = 0, index_bytes = 0;
+  std::string index_sha256;
+};
+
+// What is the same on all ranks (CheckpointPlan::common).
+struct CheckpointCounters {
+  int64_t step = 0;              // steps that are done
+  int64_t applied_steps = 0;     // of these, AdamW's own count
+  int64_t skipped_steps = 0;     // the others
+  int64_t consumed_samples = 0;  // where the samples of the next step begin
+  bool operator==(const CheckpointCounters&) const = default;
+};
+
+struct Manifest {
+  std::string name;                        // of the plan
+  std::string plan_digest, recipe_digest;  // Plan::digest, Plan::recipe_digest
+  std::string precision;                   // Plan::precision
+  int world_size = 0;
+  int life = 1;  // of the run that wrote it
+  CheckpointCounters counters;
+  int64_t plan_bytes = 0;
+  std::string plan_sha256;            // of plan.json
+  std::vector<ManifestShard> shards;  // ascending by rank; ranks that write nothing have none
+};
+// JSON whose last field is the SHA-256 of all before it.
+std::string WriteManifest(const Manifest& manifest);
+// InvalidArgument with what is wrong: a damaged byte, another version.
+absl::StatusOr<Manifest> ReadManifest(std::string_view text);
+
+std::string CheckpointFolder(int64_t step, int life);  // "step-00000100.life-1"
+std::string ShardFile(int rank);                       // "rank-00003.safetensors"
+std::string IndexFile(int rank);                       // "rank-00003.json"
+inline constexpr char kManifestFile[] = "manifest.json";
+inline constexpr char kCheckpointPlanFile[] = "plan.json";
+
+}  // namespace planwright

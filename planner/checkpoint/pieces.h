@@ -1,0 +1,44 @@
+// Which elements of which tensors a rank writes to a checkpoint, and which it needs from one (docs/checkpoints.md).
+// Both follow from Plan::checkpoint and shard_map.h, so writing and loading cannot disagree.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/plan/shard_map.h"
+
+namespace planwright {
+
+// A part of one tensor, and where a rank has it.
+struct CheckpointPiece {
+  std::string key;             // Parameter::name with the expert's number, or that and ".STATE"
+  DType dtype = DType::kFp32;  // of the tensor in the file
+  std::vector<int64_t> shape;  // of the whole tensor
+  int storage = -1;            // index in Module::storages
+  // Empty: the elements are in the storage's tensor. Else they are in this state of the storage's bucket, in the shard
+  // that the rank owns: a name of optimizer_states.h.
+  std::string state;
+  // Ascending. `whole`: index in the tensor; `local`: index in the storage's tensor, or in the bucket shard.
+  std::vector<ElementRun> runs;
+};
+
+// The pieces that this rank writes: over all ranks, each element of each tensor once (V9). A weight with a master is
+// not among them: it is rounded from NAME.master.
+std::vector<CheckpointPiece> PiecesToWrite(const Plan& plan, const Module& module, int rank);
+
+// The pieces that this rank needs for its storages and for the bucket shards that it owns. A weight with a master has
+// the key NAME.master and an empty `state`: the loader rounds it.
+std::vector<CheckpointPiece> PiecesToLoad(const Plan& plan, const Module& module, int rank);
+
+// All keys of a checkpoint of this plan with their type and whole shape, without the common ones, sorted by key.
+struct CheckpointTensor {
+  std::string key;
+  DType dtype = DType::kFp32;
+  std::vector<int64_t> shape;
+  bool operator==(const CheckpointTensor&) const = default;
+};
+std::vector<CheckpointTensor> CheckpointTensors(const Plan& plan);
+
+}  // namespace planwright

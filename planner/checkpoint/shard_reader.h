@@ -1,0 +1,48 @@
+// Reads tensors of a checkpoint, whatever the layout of the run that wrote it. Each tensor of a shard is proved by its
+// digest before an element of it is used.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/checkpoint/format.h"
+#include "planner/plan/shard_map.h"
+
+namespace planwright {
+
+class CheckpointReader {
+ public:
+  // Opens all shards and checks manifest, sizes, indices and headers, but reads no tensor. DataLoss, with the file and
+  // what is wrong, if the checkpoint is damaged; Unavailable if a file cannot be opened.
+  static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(const std::string& folder);
+  ~CheckpointReader();
+
+  const Manifest& manifest() const;
+  const std::string& folder() const;
+  // Type and whole shape of each tensor, by key. Shards agree on them, or Open has failed.
+  struct Tensor {
+    DType dtype = DType::kFp32;
+    std::vector<int64_t> shape;
+  };
+  const std::map<std::string, Tensor>& tensors() const;
+
+  // Copies elements of a tensor: run.whole of the tensor to run.local of `to`, in elements of the tensor's type. `runs`
+  // ascend in `whole`. Proves every shard tensor that it takes elements from, each once. May be called from several
+  // threads at once. DataLoss, with file and key, if a byte is damaged, or if no shard has an element (or two have it);
+  // InvalidArgument if there is no such key, or a run is out of the tensor or of `to`.
+  absl::Status Read(const std::string& key, const std::vector<ElementRun>& runs, std::span<std::byte> to);
+
+  int64_t bytes_read() const;  // of tensors, proved so far
+
+ private:
+  struct State;
+  explicit CheckpointReader(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace planwright

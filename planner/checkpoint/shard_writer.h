@@ -1,0 +1,40 @@
+// Writes the files of a checkpoint so that they survive a power cut and a parallel file system
+// (docs/checkpoints.md#publishing): every rank writes, syncs and closes its shard and index; rank 0 checks the sizes of
+// all and publishes the manifest.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/checkpoint/format.h"
+
+namespace planwright {
+
+// One tensor of a shard. `ranges` together are its elements in the order of `elements`, in host memory.
+struct ShardSource {
+  std::string key;
+  DType dtype = DType::kFp32;
+  std::vector<int64_t> shape;           // of the whole tensor
+  std::vector<ElementStride> elements;  // that this rank writes
+  std::vector<std::span<const std::byte>> ranges;
+};
+
+// Writes rank-N.safetensors and rank-N.json in `folder`, which exists, and syncs both and the folder. Reads `sources`
+// once. InvalidArgument if ranges do not fit elements, or keys repeat; ResourceExhausted, with the path, if a write
+// fails (a full disk). `wrote(bytes)` is called now and then with the bytes written since the last call; it may sleep.
+absl::StatusOr<ManifestShard> WriteShard(const std::string& folder, int rank, const std::vector<ShardSource>& sources,
+                                         const std::function<void(int64_t)>& wrote = {});
+
+// Writes `text` at FOLDER/NAME by temporary file, sync, rename and sync of the folder. If the rename fails but the file
+// is there with these bytes, it is a success (a file system may have lost only the answer).
+absl::Status WriteDurably(const std::string& folder, const std::string& name, const std::string& text);
+
+// Checks that every file of the manifest has its size, as this process sees it, and writes the manifest. Unavailable if
+// a size differs; ResourceExhausted if it cannot be written.
+absl::Status PublishManifest(const std::string& folder, const Manifest& manifest);
+
+}  // namespace planwright
