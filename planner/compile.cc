@@ -71,7 +71,7 @@ std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics
   const DType dtype = DTypeOf(*recipe.precision);
   const int world_size = WorldSizeOf(*grids);
   std::vector<Module> modules = ExpandModules(recipe, *grids, *data, diagnostics);
-  CheckpointPlan checkpoint = CheckpointOf(modules, recipe.optimizer, dtype, recipe.checkpoint.every_steps.value_or(0));
+  CheckpointPlan checkpoint = CheckpointOf(modules, recipe.optimizer, dtype, recipe.checkpoint);
   const auto schedule = ScheduleModules(recipe, modules, *bridges, budget->microbatches, diagnostics);
   if (!schedule) return std::nullopt;
   auto programs = LowerPrograms(recipe,
@@ -82,7 +82,8 @@ std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics
                                  .schedule = *schedule,
                                  .world_size = world_size,
                                  .dtype = dtype,
-                                 .loads_weights = recipe.initialize.has_value()},
+                                 .loads_weights = recipe.initialize.has_value(),
+                                 .checkpoints = checkpoint.every_steps > 0},
                                 diagnostics);
   if (!programs) return std::nullopt;
   std::vector<Group> groups = DeriveGroups(modules, *bridges, programs->blocks, programs->roles);

@@ -92,6 +92,22 @@ absl::Status CompareHellos(const std::vector<Hello>& hellos) {
                                                     " on all ranks, but found ", absl::StrJoin(strangers, ", ")));
 }
 
+absl::StatusOr<c10::intrusive_ptr<c10d::Store>> Open(const Environment& environment, bool serves) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<uint16_t>(environment.port);
+  options.isServer = serves;
+  options.waitWorkers = false;  // AgreeOnPlan waits, and can name who is missing
+  options.timeout = environment.timeout;
+  try {
+    c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::TCPStore>(environment.address, options);
+    return store;
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(absl::StrCat(serves ? "cannot serve" : "cannot reach",
+                                               " the store at ", environment.address, ":", environment.port, ": ",
+                                               absl::string_view(error.what()).substr(0, 300)));
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Environment> ReadEnvironment() {
@@ -120,19 +136,11 @@ absl::StatusOr<Environment> ReadEnvironment() {
 }
 
 absl::StatusOr<c10::intrusive_ptr<c10d::Store>> OpenStore(const Environment& environment) {
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<uint16_t>(environment.port);
-  options.isServer = environment.rank == 0;
-  options.waitWorkers = false;  // AgreeOnPlan waits, and can name who is missing
-  options.timeout = environment.timeout;
-  try {
-    c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::TCPStore>(environment.address, options);
-    return store;
-  } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat(environment.rank == 0 ? "cannot serve" : "cannot reach",
-                                               " the store at ", environment.address, ":", environment.port, ": ",
-                                               absl::string_view(error.what()).substr(0, 300)));
-  }
+  return Open(environment, environment.rank == 0);
+}
+
+absl::StatusOr<c10::intrusive_ptr<c10d::Store>> ConnectToStore(const Environment& environment) {
+  return Open(environment, false);
 }
 
 absl::Status AgreeOnPlan(const Environment& environment, const std::string& plan_digest, c10d::Store& store) {

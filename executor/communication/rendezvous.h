@@ -33,6 +33,10 @@ absl::StatusOr<Environment> ReadEnvironment();
 // Connects to the store that rank 0 serves at address:port. Unavailable if nobody answers in time.
 absl::StatusOr<c10::intrusive_ptr<c10d::Store>> OpenStore(const Environment& environment);
 
+// Another connection to the same store, for another thread: one that waits in the store would hold up the others of its
+// connection. Rank 0 must have opened the store.
+absl::StatusOr<c10::intrusive_ptr<c10d::Store>> ConnectToStore(const Environment& environment);
+
 // Every rank posts its nonce, plan digest and host, and reads those of all others, before any collective. If a rank
 // differs from the majority, every rank gets FailedPrecondition, which names that rank with its host and both digests.
 // Unavailable, with the missing ranks, if not all come within the timeout.

@@ -33,12 +33,14 @@ ComputeHandler ComputeHandlerOf(OpKind kind) {
 #define OP_kCompute(id) &ops::Run##id,
 #define OP_kCommunication(id) nullptr,
 #define OP_kState(id) nullptr,
+#define OP_kStorage(id) nullptr,
 #include "planner/plan/ops.def"
 #undef OP_kControl
 #undef OP_kData
 #undef OP_kCompute
 #undef OP_kCommunication
 #undef OP_kState
+#undef OP_kStorage
 #undef OP
   };
   return kHandlers[static_cast<int>(kind)];

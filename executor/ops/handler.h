@@ -71,12 +71,14 @@ namespace ops {
 #define OP_kCompute(id) COMPUTE_HANDLER(id)
 #define OP_kCommunication(id)
 #define OP_kState(id)
+#define OP_kStorage(id)
 #include "planner/plan/ops.def"
 #undef OP_kControl
 #undef OP_kData
 #undef OP_kCompute
 #undef OP_kCommunication
 #undef OP_kState
+#undef OP_kStorage
 #undef OP
 #undef COMPUTE_HANDLER
 }  // namespace ops

@@ -44,4 +44,7 @@ Action BindCommunication(const LinkedInstruction& instruction, Rank& rank);
 // allocate_parameters itself).
 Action BindState(const LinkedInstruction& instruction, const Module* module, Rank& rank, StepReports& reports);
 
+// Of a storage instruction: the files of checkpoints. The work is done by Handlers::storage.
+Action BindStorage(const LinkedInstruction& instruction, Rank& rank);
+
 }  // namespace planwright::executor

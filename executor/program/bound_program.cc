@@ -64,6 +64,7 @@ void BoundProgram::BindInstruction(const LinkedInstruction& linked, const Linked
       return;
     case OpClass::kCommunication: bound.action = BindCommunication(linked, rank_); return;
     case OpClass::kState: bound.action = BindState(linked, module, rank_, reports_); return;
+    case OpClass::kStorage: bound.action = BindStorage(linked, rank_); return;
   }
 }
 

@@ -66,7 +66,7 @@ void ProbeWriter::WriteWeights(const std::string& kind, const Rank& rank, at::Te
 void ProbeWriter::WriteGradients(const Rank& rank) {
   std::map<std::string, at::Tensor> tensors;
   const int64_t step = rank.step.step;
-  if (step != 0 && step != rank.last_step) return;
+  if (step != rank.first_step && step != rank.last_step) return;
   for (const auto& [name, state] : rank.modules) {
     for (size_t i = 0; i < state.buckets().size(); ++i) {
       if (!state.has_bucket(i)) continue;
@@ -74,7 +74,7 @@ void ProbeWriter::WriteGradients(const Rank& rank) {
     }
   }
   // A run of one step writes both.
-  if (step == 0) Write("gradients_first", tensors, {});
+  if (step == rank.first_step) Write("gradients_first", tensors, {});
   if (step == rank.last_step) Write("gradients_last", tensors, {});
 }
 
@@ -86,7 +86,7 @@ void ProbeWriter::Keep(const Block& block, const Probe& probe, const CallContext
 }
 
 void ProbeWriter::WriteValues(const Rank& rank) {
-  if (rank.step.step == 0) Write("values_first", values_, sources_);
+  if (rank.step.step == rank.first_step) Write("values_first", values_, sources_);
   if (rank.step.step == rank.last_step) Write("values_last", values_, sources_);
   values_.clear();
 }

@@ -65,41 +65,62 @@ ProgramWalker::ProgramWalker(Rank& rank)
 
 // With several streams a failure ends the process here, without unwinding. Another stream's thread may be inside a
 // communication that never returns, and a destructor that joins that thread would wait for ever.
-void ProgramWalker::Run(int64_t first_step) {
-  if (streams_ == nullptr) return Walk(first_step);
+bool ProgramWalker::Run() {
+  if (streams_ == nullptr) return Walk();
   try {
-    Walk(first_step);
+    return Walk();
   } catch (const ExitError& error) {
     rank_.leave(error.status(), error.what());
   }
+  return false;  // `leave` does not return
 }
 
-void ProgramWalker::Walk(int64_t first_step) {
+// Setup is bound while it runs, since later instructions name what earlier ones allocate. After it everything that the
+// plan names exists, so steps and teardown are bound then: a wrong name fails before the first step.
+void ProgramWalker::SetUp() {
+  if (!rank_.resumes) {
+    RunList(program_.setup(), "setup", /*binds=*/true);
+    return JoinStreams();
+  }
+  do {
+    RunList(program_.resume(), "resume", /*binds=*/true);
+    JoinStreams();
+  } while (rank_.resume_again());
+}
+
+bool ProgramWalker::Walk() {
   if (!program_.problem().empty()) {
     throw ExitError(
         kExitInternal,
         absl::StrCat("rank ", rank_.rank, " on ", rank_.host, ": the program does not link: ", program_.problem()),
         true);
   }
-  step_ = first_step;
-  // Setup is bound while it runs, since later instructions name what earlier ones allocate. After it everything that
-  // the plan names exists, so steps and teardown are bound now: a wrong name fails before the first step.
-  RunList(program_.setup(), "setup", /*binds=*/true);
-  JoinStreams();
+  SetUp();
+  step_ = rank_.first_step;
   if (rank_.probe != nullptr) rank_.probe->WriteFirstParameters(rank_);
   BindList(program_.step(), "step");
+  BindList(program_.save(), "save");
   BindList(program_.teardown(), "teardown");
   if (rank_.profile != nullptr) rank_.profile->Prepare(program_, rank_.device);
   if (rank_.ready) rank_.ready();
-  for (int64_t step = first_step; step <= rank_.last_step; ++step) {
+  bool stopped = false;
+  for (int64_t step = step_; step <= rank_.last_step && !stopped; ++step) {
     step_ = step;
-    probing_ = rank_.probe != nullptr && (step == 0 || step == rank_.last_step);
+    probing_ = rank_.probe != nullptr && (step == rank_.first_step || step == rank_.last_step);
     profiling_ = rank_.profile != nullptr && rank_.profile->Covers(step);
     RunList(program_.step(), absl::StrCat("step ", step + 1));
     if (probing_) WriteProbes();
     if (profiling_ && rank_.profile->EndsWith(step)) WriteProfile();
+    probing_ = profiling_ = false;
+    stopped = reports_.StopAfter(step);
+    const int64_t every = rank_.plan.checkpoint.every_steps;
+    const bool last = stopped || step == rank_.last_step;
+    if (every > 0 && (last || (step + 1) % every == 0)) {
+      JoinStreams();
+      reports_.Finish();  // the record of a step is written before a checkpoint of it is
+      RunList(program_.save(), absl::StrCat("save after step ", step + 1));
+    }
   }
-  probing_ = profiling_ = false;
   reports_.Finish();
   if (rank_.probe != nullptr) {
     JoinStreams();
@@ -107,6 +128,7 @@ void ProgramWalker::Walk(int64_t first_step) {
   }
   RunList(program_.teardown(), "teardown");
   JoinStreams();
+  return !stopped || step_ == rank_.last_step;
 }
 
 void ProgramWalker::RunList(LinkedProgram::Range list, const std::string& name, bool binds) {

@@ -21,9 +21,11 @@ class ProgramWalker {
  public:
   explicit ProgramWalker(Rank& rank);
 
-  // Runs the role's setup, the steps [first_step, rank.last_step] (from 0), and teardown. Every failure is an ExitError
-  // that names rank, host, place in the program, instruction and recipe line.
-  void Run(int64_t first_step);
+  // Runs the role's setup or, if the rank resumes, its list `resume`; then the steps from rank.first_step to
+  // rank.last_step (from 0), with `save` where the plan says so; and teardown. Ends early if all ranks agree to stop
+  // (begin_step), after the list `save`; then it returns false. Every failure is an ExitError that
+  // names rank, host, place in the program, instruction and recipe line.
+  bool Run();
 
  private:
   // A place in the step's list at which --probe keeps a value.
@@ -46,7 +48,8 @@ class ProgramWalker {
     std::vector<std::shared_ptr<Value>> held;
   };
 
-  void Walk(int64_t first_step);
+  bool Walk();
+  void SetUp();
   void RunList(LinkedProgram::Range list, const std::string& name, bool binds = false);
   void BindList(LinkedProgram::Range list, const std::string& name);
   void RunOne(size_t index);

@@ -49,6 +49,8 @@ struct Handlers {
   std::function<Tensors(const Instruction&, const CallContext&)> data;
   // Runs initialize_parameters or load_parameters: fills the storages of a module, but not its master weights.
   std::function<void(OpKind kind, ModuleState&)> parameters;
+  // Runs an instruction of class storage. `module`: that it names, or null. Null: the run writes no checkpoints.
+  std::function<void(OpKind kind, ModuleState* module, StepState& step)> storage = {};
   // Called after each `route` with the experts of its tokens, i64 [T,k]; null without --record-routing.
   std::function<void(const CallContext&, const at::Tensor& ids)> record_routing = {};
   // Returns the experts of the tokens of a `route` for `samples` samples of this lane; null without --replay-routing.
@@ -70,9 +72,14 @@ struct Rank {
   StepLog* log = nullptr;          // null on all ranks except rank 0
   ProbeWriter* probe = nullptr;    // null without --probe
   StepProfile* profile = nullptr;  // null without --profile
-  int64_t last_step = 0;           // of this run, from 0
+  // Of this run, from 0. The first one of a run that resumes is known after the list `resume`.
+  int64_t first_step = 0, last_step = 0;
+  bool resumes = false;            // the list `resume` runs in place of `setup`
   std::string host;
+  // Called after each run of the list `resume`: true if it must run again, with another checkpoint.
+  std::function<bool()> resume_again = {};
   std::function<void()> ready = {};           // called after setup, before the first step
+  std::function<bool()> asked_to_stop = {};   // whether this process was asked to save and stop; null: never
   BeforeInstruction before_instruction = {};  // for tests that delay streams
   // Ends the process with an exit status and a message. May be called from any thread; does not return.
   std::function<void(int, const std::string&)> leave = {};

@@ -1,4 +1,5 @@
-// Actions of state instructions: weights, sums over the step, the optimizer, the log.
+// Actions of state instructions: weights, sums over the step, the optimizer, the log. And of storage instructions, which
+// others carry out.
 
 #include <absl/strings/str_split.h>
 
@@ -32,6 +33,7 @@ Action BindBeginStep(Rank& rank, StepReports& reports) {
     rank.step.weight_decay = WeightDecayAt(rank.plan.budget.weight_decay, consumed);
     // Handlers add to gradients, over all microbatches of the step.
     for (ModuleState* module : modules) module->ZeroGradients();
+    if (rank.asked_to_stop && rank.asked_to_stop()) rank.step.sum("$integers.stop_requests").fill_(1);
   });
 }
 
@@ -96,6 +98,7 @@ Action BindState(const LinkedInstruction& linked, const Module* module, Rank& ra
     case OpKind::kAllocateParameters: {
       TORCH_CHECK(linked.module >= 0, "no module ", instruction.text("module"));
       return WithoutOutputs([&rank, &made = rank.plan.modules[linked.module]](const ActionArguments&) {
+        if (rank.modules.contains(made.name)) return;  // the list runs again, with another checkpoint
         rank.modules.emplace(made.name, ModuleState(rank.plan, made, rank.rank, rank.device));
       });
     }
@@ -131,6 +134,15 @@ Action BindState(const LinkedInstruction& linked, const Module* module, Rank& ra
     case OpKind::kLogStep: return WithoutOutputs([&reports](const ActionArguments&) { reports.End(); });
     default: TORCH_CHECK(false, OpName(instruction.kind), " is not a state instruction");
   }
+}
+
+Action BindStorage(const LinkedInstruction& linked, Rank& rank) {
+  const Instruction& instruction = *linked.source;
+  TORCH_CHECK(rank.handlers.storage, "this executor keeps no checkpoints");
+  ModuleState* module = linked.module >= 0 ? &ModuleOf(instruction, rank) : nullptr;
+  return WithoutOutputs([&rank, kind = instruction.kind, module](const ActionArguments&) {
+    rank.handlers.storage(kind, module, rank.step);
+  });
 }
 
 }  // namespace planwright::executor

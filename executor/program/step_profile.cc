@@ -16,6 +16,7 @@ std::string ClassName(OpClass op_class) {
     case OpClass::kCompute: return "compute";
     case OpClass::kCommunication: return "communication";
     case OpClass::kState: return "state";
+    case OpClass::kStorage: return "storage";
   }
   return "";
 }

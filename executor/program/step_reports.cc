@@ -82,6 +82,7 @@ StepReports::StepReports(const Plan& plan, const StepState& step, StepLog* log) 
   if (plan.FindAccumulator("$integers") != nullptr) integers_ = step.sum("$integers");
   if (plan.FindAccumulator("$reals") != nullptr) reals_ = step.sum("$reals");
   loss_tokens_ = PartIndex(plan, "$integers", "loss_tokens"), routing_ = PartIndex(plan, "$integers", "routing");
+  stop_ = PartIndex(plan, "$integers", "stop_requests");
   loss_ = PartIndex(plan, "$reals", "loss"), aux_ = PartIndex(plan, "$reals", "aux");
   for (const Bridge& bridge : plan.bridges) {
     bridges_.push_back({&bridge, PartIndex(plan, "$reals", "square_sum." + bridge.from),
@@ -149,6 +150,10 @@ void StepReports::Write(const Pending& pending) {
         elements > 0 ? std::optional(real(sums.squares) / static_cast<double>(elements)) : std::nullopt);
   }
   skipped_in_a_row_ = record.skipped ? skipped_in_a_row_ + 1 : 0;
+  if (stop_ >= 0 && integer(stop_) > 0 && !stop_after_) {
+    // On a GPU a rank may read this some steps later than another. It is read by all before this many steps more.
+    stop_after_ = record.step - 1 + (step_.norms.is_cuda() ? static_cast<int64_t>(kUnreadAllowed) : 0);
+  }
   if (log_ != nullptr) {
     const absl::Status status = log_->Write(record);
     if (!status.ok()) throw ExitError(kExitStorage, std::string(status.message()));

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 
 #include "executor/optimizer/step_state.h"
 #include "executor/telemetry/step_log.h"
@@ -27,6 +28,9 @@ class StepReports {
   // the same step.
   void Begin();
   void End();
+  // Whether all ranks stop after step `step` (from 0), which has just been launched, since one of them was asked to.
+  // All ranks give the same answer for the same step.
+  bool StopAfter(int64_t step) const { return stop_after_ && step >= *stop_after_; }
   // After the last step: waits for the numbers that are still on their way, and writes them.
   void Finish();
 
@@ -56,6 +60,8 @@ class StepReports {
   int64_t loss_tokens_ = -1, routing_ = -1, loss_ = -1, aux_ = -1;  // indices of parts in them
   std::vector<BridgeSums> bridges_;
   int64_t expert_layers_ = 0;
+  int64_t stop_ = -1;  // index of $integers.stop_requests; -1: no run with checkpoints
+  std::optional<int64_t> stop_after_;
   int skipped_in_a_row_ = 0;
   std::deque<Pending> pending_;   // steps that have been launched but not written, oldest first
   std::unique_ptr<Clock> clock_;  // of the current step

@@ -19,7 +19,9 @@
 #include "executor/program/program_walker.h"
 #include "executor/program/step_profile.h"
 #include "executor/rank/leave.h"
+#include "executor/rank/run_checkpoints.h"
 #include "executor/rank/setup.h"
+#include "executor/rank/stop_request.h"
 #include "executor/rank/watchdog.h"
 #include "executor/telemetry/start_up.h"
 #include "planner/plan/plan_json.h"
@@ -32,6 +34,7 @@ namespace {
 struct Options {
   std::string plan, run_dir, probe, device, record_routing, replay_routing;
   std::optional<int64_t> steps;
+  int life = 1;
   std::optional<StepRange> profile;
 };
 
@@ -68,7 +71,7 @@ Options ReadOptions(int argc, char** argv) {
   Options options;
   const auto usage = [](const std::string& problem) {
     Leave(kExitUsage, "executor: " + problem +
-                          "\nusage: executor --plan FILE --run-dir DIR [--probe DIR] [--steps N] "
+                          "\nusage: executor --plan FILE --run-dir DIR [--life N] [--probe DIR] [--steps N] "
                           "[--profile STEP[-LAST]] [--record-routing DIR | --replay-routing DIR] [--device cpu|cuda]");
   };
   for (int i = 1; i < argc; i += 2) {
@@ -89,6 +92,8 @@ Options ReadOptions(int argc, char** argv) {
       options.device = value;
     else if (name == "--steps" && std::atoll(value.c_str()) > 0)
       options.steps = std::atoll(value.c_str());
+    else if (name == "--life" && std::atoi(value.c_str()) > 0)
+      options.life = std::atoi(value.c_str());
     else if (name == "--profile" && ReadStepRange(value).ok())
       options.profile = *ReadStepRange(value);
     else
@@ -193,10 +198,21 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   if (!options.probe.empty()) probe.emplace(options.probe, environment->rank);
   std::optional<StepProfile> profile;
   if (options.profile) profile.emplace(options.run_dir, *options.profile);
+  const auto leave = [](int status, const std::string& what) { Leave(status, what); };
+  std::optional<RunCheckpoints> checkpoints;
+  bool resumes = false;
+  if (plan.checkpoint.every_steps > 0) {
+    ListenForStop();
+    checkpoints.emplace(plan, *environment, options.run_dir, options.life, **store, leave);
+    const absl::StatusOr<bool> chosen = checkpoints->Choose();
+    LeaveUnlessOk(chosen.status());
+    resumes = *chosen;
+  }
 
   // A failure ends the process in the catch clause, while everything still exists: `rank` lives outside the try block,
   // so that no destructor of a communicator runs and waits for a peer that is gone.
   std::optional<Rank> rank;
+  int exit_status = kExitSuccess;
   try {
     start_up.Enter("data");
     const auto data = MakeDataHandler(plan, *device);
@@ -212,7 +228,8 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                                          start_up.Enter("weights");
                                          parameters(kind, module);
                                          start_up.Enter("memory");
-                                       }},
+                                       },
+                                   .storage = {}},
                       .communicators = JoinGroups(plan, *environment, *device, *store, **recorder, start_up),
                       .step = StepState(plan, *device),
                       .recorder = **recorder,
@@ -220,18 +237,37 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                       .probe = probe ? &*probe : nullptr,
                       .profile = profile ? &*profile : nullptr,
                       .last_step = steps - 1,
+                      .resumes = resumes,
                       .host = environment->host,
+                      .resume_again =
+                          [&] {
+                            if (checkpoints->TryAgain()) return true;
+                            rank->first_step = checkpoints->first_step();
+                            if (log == nullptr) return false;
+                            LeaveUnlessOk(log->KeepUpTo(rank->first_step * plan.budget.global_samples));
+                            return false;
+                          },
                       .ready =
                           [&] {
                             if (environment->rank != 0) return;
                             std::printf("%s\n", start_up.Line().c_str());
                             std::fflush(stdout);
                           },
+                      .asked_to_stop = checkpoints ? AskedToStop : std::function<bool()>(),
                       .before_instruction = hooks.before_instruction,
-                      .leave = [](int status, const std::string& what) { Leave(status, what); }});
+                      .leave = leave});
+    if (checkpoints) {
+      rank->handlers.storage = [&](OpKind kind, ModuleState* module, StepState& step) {
+        if (kind == OpKind::kLoadState) start_up.Enter("weights");
+        checkpoints->Run(kind, module, step);
+        if (kind == OpKind::kLoadState) start_up.Enter("memory");
+      };
+    }
     start_up.Enter("memory");
     FollowRouting(options.record_routing, options.replay_routing, rank->handlers);
-    ProgramWalker(*rank).Run(0);
+    const bool whole = ProgramWalker(*rank).Run();
+    if (checkpoints) checkpoints->Finish();
+    exit_status = whole ? kExitSuccess : kExitPreempted;
     (*recorder)->Done();
     // Rank 0 serves the store, so it must be the last to leave.
     WaitForAll(*environment, "done", environment->timeout, **store);
@@ -243,7 +279,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   }
   // _exit: static destructors of LibTorch, NCCL and CUDA may wait for each other, and nothing is left to write.
   std::fflush(nullptr);
-  _exit(kExitSuccess);
+  _exit(exit_status);
 }
 
 }  // namespace planwright::executor

@@ -2,11 +2,15 @@
 
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
+#include <absl/strings/str_split.h>
 
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
+
+#include "planner/run_files/file_io.h"
 
 namespace planwright::executor {
 namespace {
@@ -60,12 +64,33 @@ std::string StepLine(const StepRecord& record, int64_t steps) {
 }
 
 absl::Status StepLog::Open(const std::string& run_dir, std::unique_ptr<StepLog>& log) {
-  const std::string path = run_dir + "/metrics.jsonl";
   log = std::make_unique<StepLog>();
-  log->file_ = std::fopen(path.c_str(), "ae");
-  if (log->file_ == nullptr)
-    return absl::ResourceExhaustedError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
+  log->path_ = run_dir + "/metrics.jsonl";
+  return log->Append();
+}
+
+absl::Status StepLog::Append() {
+  file_ = std::fopen(path_.c_str(), "ae");
+  if (file_ == nullptr)
+    return absl::ResourceExhaustedError(absl::StrCat("cannot write ", path_, ": ", std::strerror(errno)));
   return absl::OkStatus();
+}
+
+absl::Status StepLog::KeepUpTo(int64_t samples) {
+  const absl::StatusOr<std::string> text = ReadWholeFile(path_);
+  if (!text.ok()) return absl::ResourceExhaustedError(text.status().message());
+  std::string kept;
+  for (absl::string_view line : absl::StrSplit(*text, '\n', absl::SkipEmpty())) {
+    const auto record = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+    const auto consumed = record.is_object() ? record.find("consumed_samples") : record.end();
+    if (consumed == record.end() || !consumed->is_number_integer() || consumed->get<int64_t>() > samples) continue;
+    absl::StrAppend(&kept, line, "\n");
+  }
+  std::fclose(std::exchange(file_, nullptr));
+  // By a new file: if a replaced life still writes the old one, that is seen by nobody.
+  if (absl::Status status = WriteFileAtomically(path_, kept); !status.ok())
+    return absl::ResourceExhaustedError(status.message());
+  return Append();
 }
 
 StepLog::~StepLog() {

@@ -7,8 +7,11 @@
 #include "planner/cli/load_plan.h"
 #include "planner/cli/profile_text.h"
 #include "planner/cli/terminal.h"
+#include "planner/diff/diff.h"
 #include "planner/launch/launch_local.h"
+#include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
+#include "planner/run_files/file_io.h"
 #include "planner/show/show.h"
 
 namespace planwright {
@@ -48,13 +51,21 @@ absl::StatusOr<LocalLaunch> LaunchOf(const Arguments& arguments) {
   return launch;
 }
 
-// Refuses a plan that asks for what the executor does not do yet.
-void CheckRunnable(LoadedPlan& loaded) {
-  if (loaded.plan->checkpoint.every_steps > 0) {
-    loaded.problems.Error(DiagnosticKind::kNotBuiltYet, {}, "ranks do not write checkpoints yet",
-                          "remove checkpoint.every_steps from the recipe; such a run keeps nothing when it ends");
-    loaded.plan.reset();
-  }
+// Where the run directory holds a run of another plan: what going on with this one changes. InvalidArgument if the loss
+// curve may change and the user has not accepted that.
+absl::Status CheckChanges(const Plan& plan, const std::string& run_dir, bool accepted) {
+  const std::string path = run_dir + "/plan.json";
+  const absl::StatusOr<std::string> text = ReadWholeFile(path);
+  if (plan.checkpoint.every_steps == 0 || !text.ok()) return absl::OkStatus();
+  const absl::StatusOr<Plan> before = ReadPlan(*text);
+  if (!before.ok()) return absl::InvalidArgumentError(path + ": " + std::string(before.status().message()));
+  const PlanDiff diff = DiffPlans(*before, plan);
+  if (diff.same()) return absl::OkStatus();
+  std::cerr << DiffText(diff, "the run so far", "this plan", LineWidth(STDERR_FILENO, kShowWidth));
+  if (!diff.may_change_loss() || accepted) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "going on with " + run_dir +
+      " would change the loss curve as said above; give --accept-changes if that is meant, or choose another --run-dir");
 }
 
 int Report(const Outcome& outcome, const LocalLaunch& launch, bool as_json) {
@@ -75,12 +86,13 @@ int Launch(const Arguments& arguments) {
   absl::StatusOr<LocalLaunch> launch = LaunchOf(arguments);
   if (!launch.ok()) return UsageError(std::string(launch.status().message()));
   LoadedPlan loaded = LoadPlan(words->path, words->overrides);
-  if (loaded.plan) CheckRunnable(loaded);
   loaded.PrintProblems(arguments.has("--json"));
   if (!loaded.plan) return loaded.exit_status();
   if (launch->run_dir.empty()) launch->run_dir = DefaultRunDirectory(*loaded.plan);
-  if (absl::Status status = CheckLocalLaunch(*loaded.plan, *launch); !status.ok())
-    return UsageError(std::string(status.message()));
+  for (const absl::Status& status : {CheckLocalLaunch(*loaded.plan, *launch),
+                                     CheckChanges(*loaded.plan, launch->run_dir, arguments.has("--accept-changes"))}) {
+    if (!status.ok()) return UsageError(std::string(status.message()));
+  }
   const bool as_json = arguments.has("--json");
   std::cout.flush();
   absl::StatusOr<Outcome> outcome = LaunchLocal(*loaded.plan, *launch, [&](bool is_error, std::string_view line) {
@@ -95,11 +107,14 @@ int Launch(const Arguments& arguments) {
 CliCommand LaunchCommand() {
   return {"launch",
           "runs a plan, one process for each rank",
-          "RECIPE [OVERRIDE ...] --local [--run-dir DIR] [--steps N] [--profile STEP[-LAST]] [--probe DIR] "
+          "RECIPE [OVERRIDE ...] --local [--run-dir DIR [--accept-changes]] [--steps N] [--profile STEP[-LAST]] [--probe DIR] "
           "[--record-routing DIR | --replay-routing DIR] [--device cpu|cuda]",
           {{"--local", "", "", "start all ranks on this machine"},
            {"--slurm", "", "", "not built yet"},
-           {"--run-dir", "", "DIR", "for the plan, metrics, logs and outcome; default: runs/NAME-STAMP"},
+           {"--run-dir", "", "DIR",
+            "for the plan, metrics, logs and outcome; default: runs/NAME-STAMP. A run that it holds goes on from its "
+            "newest checkpoint, on this plan's layout"},
+           {"--accept-changes", "", "", "go on with a run though the loss curve may change"},
            {"--steps", "", "N", "stop after N steps"},
            {"--profile", "", "STEP[-LAST]",
             "record when each instruction of these steps ran: a trace of each rank, and a table"},

@@ -16,7 +16,8 @@ constexpr char kExitStatuses[] =
     "  11  a run hung                 14  a rank has another plan   75  preempted, checkpoint written\n"
     "  12  non-finite numbers         15  storage                   128+N  interrupted by signal N\n"
     "                                 16  a device failed\n"
-    "                                 17  more expert rows than moe.imbalance allows\n";
+    "                                 17  more expert rows than moe.imbalance allows\n"
+    "                                 18  replaced by a newer life of the run\n";
 
 }  // namespace
 

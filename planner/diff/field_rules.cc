@@ -69,6 +69,8 @@ constexpr FieldRow kRows[] = {
 
     {"checkpoint", kValue, "checkpoint", kConsequence},
     {"checkpoint.every_steps", kValue, "checkpoint", "checkpoints are written at other steps"},
+    {"checkpoint.keep_last", kValue, "checkpoint", "other checkpoints stay"},
+    {"checkpoint.keep_every_steps", kValue, "checkpoint", "other checkpoints stay"},
     {"checkpoint.common", kWhole, "checkpoint", "checkpoints keep other common state"},
     {"checkpoint.rules", kWhole, "checkpoint", "other ranks write, or other pieces; the whole tensors are the same"},
 
@@ -149,7 +151,9 @@ constexpr FieldRow kRows[] = {
     {"roles[].modules", kValue, "ranks", kMoved},
     {"roles[].ranks", kValue, "ranks", "other ranks share the program"},
     {"roles[].setup", kWhole, "programs", kProgram},
+    {"roles[].resume", kWhole, "programs", kProgram},
     {"roles[].step", kWhole, "programs", kProgram},
+    {"roles[].save", kWhole, "programs", kProgram},
     {"roles[].teardown", kWhole, "programs", kProgram},
 
     {"instruction", kWhole, "programs", kProgram},
@@ -260,8 +264,13 @@ std::optional<FieldRule> RuleOf(std::string_view pattern) {
 }
 
 std::string InstructionPattern(const std::string& pattern) {
-  for (const char* list : {"blocks[].body[]", "roles[].setup[]", "roles[].step[]", "roles[].teardown[]"}) {
-    if (pattern.starts_with(list)) return "instruction" + pattern.substr(std::string_view(list).size());
+  const auto inside = [&](const std::string& list) -> std::optional<std::string> {
+    if (!pattern.starts_with(list)) return std::nullopt;
+    return "instruction" + pattern.substr(list.size());
+  };
+  if (const auto found = inside("blocks[].body[]")) return *found;
+  for (const RoleList& part : kRoleLists) {
+    if (const auto found = inside(std::string("roles[].") + part.name + "[]")) return *found;
   }
   return pattern;
 }

@@ -71,9 +71,7 @@ std::map<std::string, std::set<std::string>> StreamsByGroup(const std::vector<Bl
   };
   for (const Block& block : blocks) scan(block.body);
   for (const Role& role : roles) {
-    scan(role.setup);
-    scan(role.step);
-    scan(role.teardown);
+    for (const RoleList& part : kRoleLists) scan(role.*part.list);
   }
   return streams;
 }

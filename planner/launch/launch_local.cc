@@ -12,6 +12,7 @@
 #include "planner/launch/launch_log.h"
 #include "planner/launch/rank_environment.h"
 #include "planner/launch/routing_folder.h"
+#include "planner/launch/run_directory.h"
 #include "planner/launch/run_profile.h"
 #include "planner/launch/supervise.h"
 #include "planner/plan/plan_json.h"
@@ -32,12 +33,13 @@ int64_t StepsOf(const Plan& plan, const LocalLaunch& launch) {
   return std::min(plan.budget.steps, launch.steps.value_or(plan.budget.steps));
 }
 
-std::vector<Command> CommandsOf(const Plan& plan, const LocalLaunch& launch, const LocalWorld& world) {
+std::vector<Command> CommandsOf(const Plan& plan, const LocalLaunch& launch, int life, const LocalWorld& world) {
   Command command;
   command.arguments = {launch.executor, "--plan", launch.run_dir + "/plan.json", "--run-dir", launch.run_dir};
   const auto option = [&](const char* name, const std::string& value) {
     if (!value.empty()) command.arguments.insert(command.arguments.end(), {name, value});
   };
+  if (plan.checkpoint.every_steps > 0) option("--life", std::to_string(life));
   option("--probe", launch.probe_dir);
   option("--device", launch.device);
   option("--record-routing", launch.record_routing);
@@ -78,27 +80,15 @@ class RankOutput {
   const Terminal& terminal_;
 };
 
-// Creating plan.json claims the folder. If two launches start at once, only one can create the file.
-absl::Status ClaimRunDirectory(const LocalLaunch& launch) {
-  if (absl::Status status = MakeDirectories(launch.run_dir); !status.ok()) return status;
-  const absl::Status status = ClaimFile(launch.run_dir + "/plan.json");
-  if (!absl::IsAlreadyExists(status)) return status;
-  return absl::AlreadyExistsError(
-      launch.run_dir + " already holds a run, and resuming one is not built yet [PW0900]; choose another --run-dir");
-}
-
-absl::Status PrepareRunDirectory(const Plan& plan, const LocalLaunch& launch) {
-  if (absl::Status status = ClaimRunDirectory(launch); !status.ok()) return status;
-  for (const char* inner : {"/logs", "/recorder"}) {
-    if (absl::Status status = MakeDirectories(launch.run_dir + inner); !status.ok()) return status;
-  }
+// The folders of the options.
+absl::Status PrepareFolders(const LocalLaunch& launch) {
   if (!launch.probe_dir.empty()) {
     if (absl::Status status = MakeDirectories(launch.probe_dir + "/parts"); !status.ok()) return status;
   }
   if (!launch.record_routing.empty()) {
     if (absl::Status status = ClaimRoutingFolder(launch.record_routing); !status.ok()) return status;
   }
-  return WriteFileAtomically(launch.run_dir + "/plan.json", WritePlan(plan));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -132,7 +122,9 @@ absl::Status CheckLocalLaunch(const Plan& plan, const LocalLaunch& launch) {
 absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch, const Terminal& terminal) {
   absl::StatusOr<std::chrono::milliseconds> timeout = RunTimeout();
   if (!timeout.ok()) return timeout.status();
-  if (absl::Status status = PrepareRunDirectory(plan, launch); !status.ok()) return status;
+  absl::StatusOr<RunDirectory> directory = RunDirectory::Open(plan, launch.run_dir);
+  if (!directory.ok()) return directory.status();
+  if (absl::Status status = PrepareFolders(launch); !status.ok()) return status;
   RankOutput output(launch.run_dir, plan.world_size, terminal);
   if (!output.good()) return absl::UnavailableError("cannot write the logs in " + launch.run_dir + "/logs");
   absl::StatusOr<LocalWorld> world = MakeLocalWorld(plan.world_size);
@@ -140,10 +132,13 @@ absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch,
   OpenLaunchLog(launch.run_dir);
   LogEvent("plan " + plan.name + ", digest " + plan.digest + ", " + std::to_string(plan.world_size) + " ranks of " +
            launch.executor);
+  // Ranks that keep checkpoints are given the time to write one: as long as any instruction may take.
+  SupervisionTimes times = {.stopped = *timeout};
+  if (plan.checkpoint.every_steps > 0) times.save = *timeout;
   absl::StatusOr<Supervision> supervision =
-      Supervise(CommandsOf(plan, launch, *world),
+      Supervise(CommandsOf(plan, launch, directory->life(), *world),
                 [&](int rank, bool is_error, std::string_view line) { output.Line(rank, is_error, line); },
-                {.stopped = *timeout});
+                times);
   if (!supervision.ok()) return supervision.status();
   Outcome outcome = OutcomeOf(plan, *supervision, [&](int rank) { return ReadRecorder(launch.run_dir, rank); });
   if (outcome.exit_code == kExitSuccess && !launch.record_routing.empty()) {
@@ -164,6 +159,8 @@ absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch,
                  "the run is done, but its profile is incomplete: " + std::string(profile.status().message())};
     }
   }
+  // The files in the run directory may be those of a newer life by now.
+  if (!directory->IsOurs()) return Outcome{kExitReplaced, "a newer life of this run has begun; this one ended"};
   LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);
   if (absl::Status status = WriteFileAtomically(launch.run_dir + "/outcome.json", OutcomeJson(outcome).dump(1) + "\n");
       !status.ok()) {

@@ -52,6 +52,7 @@ std::string CauseText(const ProcessEnd& end) {
     case kExitStorage: return who + " could not write the run directory";
     case kExitDevice: return who + " lost its device";
     case kExitCapacity: return who + " got more expert rows than memory is planned for";
+    case kExitReplaced: return who + " was replaced by a newer life of the run";
     case kExitInternal: return who + " stopped because of a bug in Planwright";
   }
   return who + " ended with exit status " + std::to_string(end.exit_status);

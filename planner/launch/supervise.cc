@@ -205,7 +205,9 @@ class Supervisor {
     LogEvent("rank " + std::to_string(end.child) +
              (end.signal != 0 ? " ended by signal " + std::to_string(end.signal)
                               : " ended with exit status " + std::to_string(end.exit_status)));
-    if (end.failed() && stage_ == Stage::kRunning) Enter(Stage::kSettling, times_.settle);
+    // A child that has saved its work leaves others that are still saving theirs.
+    const bool alone = stage_ == Stage::kRunning || (stage_ == Stage::kSaving && end.exit_status != kExitPreempted);
+    if (end.failed() && alone) Enter(Stage::kSettling, times_.settle);
     ends_.push_back(end);
   }
 
@@ -224,6 +226,10 @@ class Supervisor {
       return;
     }
     interrupted_by_ = number;
+    if (times_.save.count() > 0 && stage_ == Stage::kRunning) {
+      SignalAll(SIGUSR1);
+      return Enter(Stage::kSaving, times_.save);
+    }
     SignalAll(number == SIGINT ? SIGINT : SIGTERM);  // SIGQUIT would make every rank write a core file
     Enter(Stage::kEnding, times_.grace);
   }
@@ -239,7 +245,7 @@ class Supervisor {
 
   void EndOthers() {
     if (!deadline_ || Clock::now() < *deadline_) return;
-    if (stage_ == Stage::kSettling) {
+    if (stage_ == Stage::kSettling || stage_ == Stage::kSaving) {
       SignalAll(SIGTERM);
       Enter(Stage::kEnding, times_.grace);
     } else if (stage_ == Stage::kEnding) {
@@ -259,7 +265,7 @@ class Supervisor {
     }
   }
 
-  enum class Stage { kRunning, kSettling, kEnding, kKilled };
+  enum class Stage { kRunning, kSaving, kSettling, kEnding, kKilled };
   void Enter(Stage stage, std::chrono::milliseconds time) {
     if (stage_ == Stage::kRunning) {
       const auto stopped = std::find_if(children_.begin(), children_.end(),

@@ -36,6 +36,9 @@ struct SupervisionTimes {
   std::chrono::milliseconds settle{300};
   // From SIGTERM (or a signal passed on) to SIGKILL.
   std::chrono::milliseconds grace{1200};
+  // Above 0: the children can save their work. The first signal to the supervisor then becomes SIGUSR1 for them, and
+  // they have so long to end by themselves; a second signal kills them.
+  std::chrono::milliseconds save{0};
   // How long a child may stay stopped (SIGSTOP) before the run is ended.
   std::chrono::milliseconds stopped{600000};
 };

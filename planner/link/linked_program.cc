@@ -267,10 +267,10 @@ class ProgramLinker {
 LinkedProgram::LinkedProgram(LinkedBlocks& blocks, const Role& role)
     : blocks_(blocks), role_(role), instructions_(blocks.instructions()) {
   ProgramLinker linker(blocks, *this);
-  const std::vector<Instruction>* lists[] = {&role.setup, &role.step, &role.teardown};
-  for (int i = 0; i < 3; ++i) {
-    lists_[i] = std::make_unique<LinkedBlock>(blocks.Link(*lists[i], instructions_));
-    instructions_ += static_cast<int>(lists[i]->size());
+  for (size_t i = 0; i < std::size(kRoleLists); ++i) {
+    const std::vector<Instruction>& list = role.*kRoleLists[i].list;
+    lists_[i] = std::make_unique<LinkedBlock>(blocks.Link(list, instructions_));
+    instructions_ += static_cast<int>(list.size());
     ranges_[i].first = entries_.size();
     linker.Run(*lists_[i]);
     ranges_[i].end = entries_.size();

@@ -1,10 +1,11 @@
-// What one role does, as one flat list: setup, step and teardown, with the body of each called block in place of the
+// What one role does, as one flat list: its lists (kRoleLists) one after the other, with the body of each called block in place of the
 // call. Names that stand for the same value (in a caller, in a block, in a frame) have become the same number. A number
 // is given out again when its value is dead, so there are as many numbers as values are alive at once. The executor
 // runs this list, and `estimate` counts memory on it.
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -50,9 +51,11 @@ class LinkedProgram {
   const std::vector<LinkedEntry>& entries() const { return entries_; }
   const std::vector<LinkedCall>& calls() const { return calls_; }
   Range setup() const { return ranges_[0]; }
-  Range step() const { return ranges_[1]; }
-  Range teardown() const { return ranges_[2]; }
-  const LinkedBlock& step_list() const { return *lists_[1]; }  // the role's own list, calls not opened
+  Range resume() const { return ranges_[1]; }
+  Range step() const { return ranges_[kStep]; }
+  Range save() const { return ranges_[3]; }
+  Range teardown() const { return ranges_[4]; }
+  const LinkedBlock& step_list() const { return *lists_[kStep]; }  // the role's own list, calls not opened
   // Of all blocks and of the role's lists: one more than the last LinkedInstruction::number.
   int instructions() const { return instructions_; }
   int values() const { return values_; }  // numbers of values: the most that are alive at once
@@ -86,8 +89,10 @@ class LinkedProgram {
 
   const LinkedBlocks& blocks_;
   const Role& role_;
-  std::unique_ptr<LinkedBlock> lists_[3];  // setup, step, teardown
-  Range ranges_[3];
+  static constexpr size_t kStep = 2;
+  // In the order of kRoleLists.
+  std::unique_ptr<LinkedBlock> lists_[std::size(kRoleLists)];
+  Range ranges_[std::size(kRoleLists)];
   std::vector<LinkedEntry> entries_;
   std::vector<LinkedCall> calls_;
   std::vector<int> bindings_, after_;

@@ -42,12 +42,14 @@ CheckpointRule RuleOf(const Module& module, const OptimizerPlan& optimizer, DTyp
 }  // namespace
 
 CheckpointPlan CheckpointOf(const std::vector<Module>& modules, const OptimizerPlan& optimizer, DType dtype,
-                            int64_t every_steps) {
+                            const CheckpointRecipe& recipe) {
   CheckpointPlan checkpoint;
-  checkpoint.every_steps = every_steps;
-  // applied_steps is AdamW's own counter, which skipped steps do not advance. consumed_samples and data_position follow
-  // from the step; they are stored so that a reader can check them.
-  checkpoint.common = {"common.step", "common.applied_steps", "common.consumed_samples", "common.data_position"};
+  checkpoint.every_steps = recipe.every_steps.value_or(0);
+  checkpoint.keep_last = recipe.keep_last.value_or(0);
+  checkpoint.keep_every_steps = recipe.keep_every_steps.value_or(0);
+  // applied_steps is AdamW's own counter, which skipped steps do not advance. Samples are numbered through windows and
+  // epochs, so consumed_samples is the position in the data.
+  checkpoint.common = {"common.step", "common.applied_steps", "common.skipped_steps", "common.consumed_samples"};
   for (const Module& module : modules) {
     std::map<ParameterKind, std::vector<int>> kinds;
     for (const Storage& storage : module.storages) {

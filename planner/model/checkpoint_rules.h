@@ -3,12 +3,13 @@
 #pragma once
 
 #include "planner/plan/plan.h"
+#include "planner/recipe/recipe.h"
 
 namespace planwright {
 
-// `modules`: with their buckets. `dtype`: of parameters, as forward and backward read them. `every_steps` 0: the recipe
-// asks for no checkpoints during the training. The rules are made anyway, for the checkpoint at the end.
+// `modules`: with their buckets. `dtype`: of parameters, as forward and backward read them. The rules are made also for
+// a recipe without checkpoints: a later run may load them.
 CheckpointPlan CheckpointOf(const std::vector<Module>& modules, const OptimizerPlan& optimizer, DType dtype,
-                            int64_t every_steps);
+                            const CheckpointRecipe& recipe);
 
 }  // namespace planwright

@@ -26,6 +26,7 @@ enum class OpClass {
   kCompute,        // a pure function of values and parameters; it never gets a communicator
   kCommunication,  // moves or reduces values over one group; it never computes
   kState,          // changes optimizer state, gradient buckets or accumulators
+  kStorage,        // reads and writes the files of checkpoints
 };
 
 // The operations of ops.def, in the order of the file.

@@ -205,7 +205,7 @@ class TableParser {
 };
 
 // Titles of the page's sections, in the order of OpClass.
-constexpr std::string_view kClassTitles[] = {"Control", "Data", "Compute", "Communication", "State"};
+constexpr std::string_view kClassTitles[] = {"Control", "Data", "Compute", "Communication", "State", "Storage"};
 
 // The cell "value" of an attribute.
 string SourceText(const AttributeSpec& spec) {

@@ -321,9 +321,11 @@ struct Accumulator {
   std::vector<std::string> parts;
 };
 
-// What a checkpoint holds. Filled by model/.
+// What a checkpoint holds, when one is written, and which stay (docs/checkpoints.md). Filled by model/.
 struct CheckpointPlan {
-  int64_t every_steps = 0;  // 0: no checkpoints are written
+  int64_t every_steps = 0;  // also after the last step; 0: no checkpoints are written
+  // The newest `keep_last` stay, and those of a step that keep_every_steps divides. 0: all stay; none stays for its step.
+  int64_t keep_last = 0, keep_every_steps = 0;
   std::vector<CheckpointRule> rules;
   // Keys of what is the same on all ranks; rank 0 writes it. There is no generator state: draws are keyed and counted.
   std::vector<std::string> common;
@@ -334,9 +336,25 @@ struct Role {
   std::string name;                  // "language.s0"; ranks that are no bridge leader: "language.s0.sibling"
   std::vector<std::string> modules;  // that its ranks belong to: several where modules are colocated
   std::vector<RankRange> ranks;
-  std::vector<Instruction> setup, step, teardown;
+  // What its ranks run, list after list (kRoleLists). resume and save are empty where no checkpoints are written.
+  std::vector<Instruction> setup;     // of a run that begins
+  std::vector<Instruction> resume;    // in its place: of a run that goes on from a checkpoint
+  std::vector<Instruction> step;      // once for each step
+  std::vector<Instruction> save;      // after a step that CheckpointPlan::every_steps divides, and after the last one
+  std::vector<Instruction> teardown;  // at the end
   int origin = -1;  // index in Plan::origins; -1: none
 };
+
+// The lists of a role, in the order in which they are linked.
+struct RoleList {
+  const char* name;
+  std::vector<Instruction> Role::*list;
+};
+inline constexpr RoleList kRoleLists[] = {{"setup", &Role::setup},
+                                          {"resume", &Role::resume},
+                                          {"step", &Role::step},
+                                          {"save", &Role::save},
+                                          {"teardown", &Role::teardown}};
 
 // The order in which one stage runs forwards and backwards of microbatches (docs/layouts/pipeline.md#1f1b). Filled by
 // schedule/.

@@ -354,8 +354,10 @@ void Describe(V& v, Visited<V, CheckpointRule>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, CheckpointPlan>& x) {
-  auto& [every_steps, rules, common] = x;
+  auto& [every_steps, keep_last, keep_every_steps, rules, common] = x;
   v.Omittable("every_steps", kChosen, every_steps, int64_t{0});
+  v.Omittable("keep_last", kChosen, keep_last, int64_t{0});
+  v.Omittable("keep_every_steps", kChosen, keep_every_steps, int64_t{0});
   v("common", kFollows, common);
   v("rules", kFollows, rules);
 }
@@ -415,13 +417,15 @@ void Describe(V& v, Visited<V, Block>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, Role>& x) {
-  auto& [name, modules, ranks, setup, step, teardown, origin] = x;
+  auto& [name, modules, ranks, setup, resume, step, save, teardown, origin] = x;
   v("name", kFree | kKeeps, name);
   v("modules", kFollows, modules);
   v("ranks", kFollows, ranks);
   v.OutsideDigest("origin", origin, -1);
   v("setup", kFollows, setup);
+  v.Omittable("resume", kFollows, resume, {});
   v("step", kFollows, step);
+  v.Omittable("save", kFollows, save, {});
   v("teardown", kFollows, teardown);
 }
 

@@ -241,7 +241,9 @@ std::string RangeProblem(const Accumulator& sum) {
 }
 
 std::string RangeProblem(const CheckpointPlan& checkpoint) {
-  return checkpoint.every_steps < 0 ? "every_steps below zero" : "";
+  if (checkpoint.every_steps < 0) return "every_steps below zero";
+  if (checkpoint.keep_last < 0) return "keep_last below zero";
+  return checkpoint.keep_every_steps < 0 ? "keep_every_steps below zero" : "";
 }
 
 std::string RangeProblem(const Plan& plan) {

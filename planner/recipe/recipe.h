@@ -146,7 +146,7 @@ struct InitializeRecipe {
 };
 
 struct CheckpointRecipe {
-  std::optional<Located<int64_t>> every_steps;
+  std::optional<Located<int64_t>> every_steps, keep_last, keep_every_steps;
 };
 
 struct LogRecipe {

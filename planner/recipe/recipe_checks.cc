@@ -144,6 +144,23 @@ void CheckGradientSettings(const GradientsRecipe& gradients, Diagnostics& proble
       "use reduce_dtype: fp32, or remove the key: fp32 is its default");
 }
 
+void CheckCheckpointSettings(const CheckpointRecipe& checkpoint, Diagnostics& problems) {
+  const auto conflict = [&](const Located<int64_t>& key, const std::string& what, const char* help) {
+    problems.Error(DiagnosticKind::kConflictingKeys, key.where, what, help);
+  };
+  const auto& [every, last, keep] = checkpoint;
+  if (!every && (last || keep)) {
+    conflict(last ? *last : *keep, "`checkpoint` says what stays, but not when one is written",
+             "add every_steps: steps between checkpoints");
+  } else if (keep && !last) {
+    conflict(*keep, "`keep_every_steps` without `keep_last` has no effect: all checkpoints stay",
+             "add keep_last: how many of the newest stay besides, or remove keep_every_steps");
+  } else if (keep && **keep % **every != 0) {
+    conflict(*keep, Cat("`keep_every_steps` ", **keep, " is no multiple of `every_steps` ", **every),
+             "use a multiple: only steps that every_steps divides have a checkpoint");
+  }
+}
+
 void CheckModuleSettings(const Recipe& recipe, Diagnostics& problems) {
   CheckModuleCount(recipe, problems);
   CheckSomethingTrains(recipe, problems);

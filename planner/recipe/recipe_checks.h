@@ -16,6 +16,9 @@ void CheckDataSettings(const Recipe& recipe, const RecipeFields& fields, Diagnos
 // The gradients must be summed in fp32 (PW0412).
 void CheckGradientSettings(const GradientsRecipe& gradients, Diagnostics& problems);
 
+// Keys of `checkpoint` that contradict each other or have no effect (PW0109).
+void CheckCheckpointSettings(const CheckpointRecipe& checkpoint, Diagnostics& problems);
+
 // All modules: that a parameter is trained at all (PW0508), keys of a module that contradict each other (PW0109),
 // recompute of layers that a module does not have (PW0509), and a frozen encoder with random crops (lint PW0507).
 void CheckModuleSettings(const Recipe& recipe, Diagnostics& problems);

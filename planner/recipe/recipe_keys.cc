@@ -302,7 +302,11 @@ constexpr KeySpec kKeys[] = {
 
     {"checkpoint", "", Section<&Recipe::checkpoint>, kOptional, "", kAny, "", "saving and resuming"},
     {"checkpoint.every_steps", "", To<&CheckpointRecipe::every_steps>, kOptional, "", kCountFromOne, "",
-     "steps between checkpoints; the plan has one more at the end. Not written by this version"},
+     "steps between checkpoints; one more is written at the end. Without it a run keeps nothing"},
+    {"checkpoint.keep_last", "", To<&CheckpointRecipe::keep_last>, kOptional, "", kCountFromOne, "",
+     "how many of the newest checkpoints stay; without it all stay"},
+    {"checkpoint.keep_every_steps", "", To<&CheckpointRecipe::keep_every_steps>, kOptional, "", kCountFromOne, "",
+     "checkpoints of steps that this divides stay, too"},
 
     {"log", "", Section<&Recipe::log>, kOptional, "", kAny, "", "what is written while training"},
     {"log.every_steps", "", To<&LogRecipe::every_steps>, kOptional, "1", kCountFromOne, "",

@@ -160,6 +160,7 @@ std::optional<Recipe> ReadRecipe(const std::string& path, const std::vector<std:
   // Only values that are known can be compared with each other, so these checks come last.
   CheckGradientSettings(recipe.gradients, problems);
   CheckModuleSettings(recipe, problems);
+  CheckCheckpointSettings(recipe.checkpoint, problems);
   if (CountLostValues(problems) > lost) recipe.damaged.insert("modules");
   return recipe;
 }

@@ -16,6 +16,7 @@ enum ExitStatus : int {
   kExitStorage = 15,       // the run directory cannot be written
   kExitDevice = 16,        // a device, its driver or its host failed
   kExitCapacity = 17,      // more expert rows came to a rank than memory is planned for (moe.imbalance)
+  kExitReplaced = 18,      // a newer life of the run has begun elsewhere; this one stopped
   kExitInternal = 70,      // a bug of Planwright
   kExitPreempted = 75,     // stopped from outside, with a checkpoint written
 };

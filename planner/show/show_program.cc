@@ -24,7 +24,7 @@ void AddBlocksOf(const Plan& plan, const std::vector<Instruction>& body, std::se
 // The blocks that the role calls, and those that they call.
 std::set<std::string> BlocksOf(const Plan& plan, const Role& role) {
   std::set<std::string> names;
-  for (const auto* part : {&role.setup, &role.step, &role.teardown}) AddBlocksOf(plan, *part, names);
+  for (const RoleList& part : kRoleLists) AddBlocksOf(plan, role.*part.list, names);
   return names;
 }
 
@@ -55,6 +55,7 @@ const char* ClassWord(OpKind kind) {
     case OpClass::kCompute: return "compute";
     case OpClass::kCommunication: return "comm";
     case OpClass::kState: return "state";
+    case OpClass::kStorage: return "files";
   }
   return "";
 }
@@ -168,11 +169,10 @@ std::string ShowProgram(const Plan& plan, const std::string& role_name, size_t w
     blocks.merge(BlocksOf(plan, role));
     text += "role " + role.name + "   ranks " + RanksText(Expand(role.ranks)) + OriginText(plan, role.origin) + "\n";
     text += " host waits " + WithCommas(CountHostWaits(LinkedProgram(linked, role))) + " a step\n";
-    for (const auto& [part, body] :
-         {std::pair("setup", &role.setup), {"step", &role.step}, {"teardown", &role.teardown}}) {
-      if (body->empty()) continue;
-      text += " " + std::string(part) + "\n";
-      AppendBody(*body, width, text);
+    for (const RoleList& part : kRoleLists) {
+      if ((role.*part.list).empty()) continue;
+      text += " " + std::string(part.name) + "\n";
+      AppendBody(role.*part.list, width, text);
     }
     text += "\n";
   }
@@ -201,14 +201,14 @@ Json ShowProgramJson(const Plan& plan, const std::string& role_name) {
       if (used.contains(plan.blocks[b].name)) blocks[plan.blocks[b].name] = tree["blocks"][b];
     }
     const Json& written = tree["roles"][i];
-    roles.push_back({{"name", role.name},
-                     {"modules", role.modules},
-                     {"ranks", Expand(role.ranks)},
-                     {"host_waits", CountHostWaits(LinkedProgram(linked, role))},
-                     {"blocks", std::move(blocks)},
-                     {"setup", written["setup"]},
-                     {"step", written["step"]},
-                     {"teardown", written["teardown"]}});
+    Json& shown = roles.emplace_back(Json{{"name", role.name},
+                                          {"modules", role.modules},
+                                          {"ranks", Expand(role.ranks)},
+                                          {"host_waits", CountHostWaits(LinkedProgram(linked, role))},
+                                          {"blocks", std::move(blocks)}});
+    for (const RoleList& part : kRoleLists) {
+      if (written.contains(part.name)) shown[part.name] = written[part.name];
+    }
   }
   return {{"roles", std::move(roles)}, {"symbols", tree["symbols"]}};
 }

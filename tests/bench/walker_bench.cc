@@ -71,7 +71,7 @@ double Seconds(const Plan& plan, Recorder& recorder, int64_t steps) {
             .last_step = steps - 1};
   ProgramWalker walker(rank);
   const auto start = std::chrono::steady_clock::now();
-  walker.Run(0);
+  walker.Run();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 

@@ -104,7 +104,7 @@ double WorstGradient(const char* when, const Tensors& run, const Tensors& refere
 TrainingRun Launch(const LaunchOptions& options) {
   TrainingRun run;
   const std::string folder = FreshFolder();
-  run.directory = folder + "/run";
+  run.directory = options.run_dir.empty() ? folder + "/run" : options.run_dir;
   const std::string probe = options.probe.empty() ? folder + "/probe" : options.probe;
   const std::string bin =
       (options.binaries.empty() ? std::string(PLANWRIGHT_BINARY_DIR) + "/bin" : options.binaries) + "/";

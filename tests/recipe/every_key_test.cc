@@ -46,7 +46,7 @@ precision: {params: fp64, deterministic: true}
 data: {kind: mock, seed: 77, image_token: 200, packed_documents: true, image_grids: [[3, 6], [9, 3]], max_images: 2,
        classes: 5, text_tokens: 6}
 initialize: {from: w.safetensors, ignore: [a, b]}
-checkpoint: {every_steps: 44}
+checkpoint: {every_steps: 44, keep_last: 3, keep_every_steps: 440}
 log: {every_steps: 9}
 lints: {PW0407: error, PW0605: off}
 )";
@@ -218,6 +218,8 @@ TEST(EveryKey, TrainingArrivesWhole) {
   EXPECT_EQ(*r.precision, "fp64");
   EXPECT_TRUE(*r.deterministic);
   EXPECT_EQ(**r.checkpoint.every_steps, 44);
+  EXPECT_EQ(**r.checkpoint.keep_last, 3);
+  EXPECT_EQ(**r.checkpoint.keep_every_steps, 440);
   EXPECT_EQ(*r.log.every_steps, 9);
   EXPECT_EQ(*r.initialize->from, "w.safetensors");
   ASSERT_EQ(r.initialize->ignore.size(), 2u);

@@ -21,7 +21,8 @@ bool HasEffect(const Instruction& instruction) {
   switch (OpClassOf(instruction.kind)) {
     case OpClass::kControl:
     case OpClass::kData:
-    case OpClass::kState: return true;
+    case OpClass::kState:
+    case OpClass::kStorage: return true;
     case OpClass::kCommunication:
       // Of an exchange and a broadcast each rank runs its own half: the reader may be another rank.
       if (instruction.kind == OpKind::kExchange || instruction.kind == OpKind::kBroadcast) return true;

@@ -100,19 +100,21 @@ void AddBlocks(const LoweredModule& lowered, std::vector<Block>& blocks) {
 }
 
 // What a step adds up: counts as integers, losses and square norms in fp64, and how often each expert was chosen.
-// Of each encoder whose rows cross a bridge: their square sum and number of elements.
-std::vector<Accumulator> AccumulatorsOf(const std::vector<Module>& modules, const std::vector<Bridge>& bridges) {
+// Of each encoder whose rows cross a bridge: their square sum and number of elements. With checkpoints: how many ranks
+// were asked to stop.
+std::vector<Accumulator> AccumulatorsOf(const ProgramInputs& inputs) {
   std::vector<Accumulator> sums = {{"$integers", DType::kInt64, 2, {"loss_tokens", "routing"}},
                                    {"$reals", DType::kFp64, 2, {"loss", "aux"}}};
   const auto add = [&](size_t sum, const string& part) {
     sums[sum].parts.push_back(part);
     ++sums[sum].elements;
   };
-  for (const Bridge& bridge : bridges) {
+  for (const Bridge& bridge : inputs.bridges) {
     add(0, "elements." + bridge.from);
     add(1, "square_sum." + bridge.from);
   }
-  for (const Module& module : modules) {
+  if (inputs.checkpoints) add(0, "stop_requests");
+  for (const Module& module : inputs.modules) {
     add(1, "norm." + module.name);
     if (module.experts() > 0)
       sums.push_back({"$expert_counts", DType::kInt64, module.expert_layers() * module.experts(), {}});
@@ -157,6 +159,8 @@ void AddRolesOfStage(const LoweredModule& lowered, const StageSchedule& schedule
     role.modules = {module.name};
     role.ranks = std::move(ranks);
     role.setup = builder.Setup({&lowered});
+    role.resume = builder.Resume({&lowered});
+    role.save = builder.Save({&lowered});
     role.step = builder.DisjointStep(lowered, schedule, leads);
     role.origin = module.origin;
     roles.push_back(std::move(role));
@@ -181,6 +185,8 @@ Role ColocatedRole(const ProgramInputs& inputs, const std::vector<LoweredModule>
   role.name = absl::StrJoin(role.modules, "+") + ".s0";
   role.ranks = {{0, inputs.world_size, 1}};
   role.setup = builder.Setup(all);
+  role.resume = builder.Resume(all);
+  role.save = builder.Save(all);
   role.step = builder.ColocatedStep();
   role.origin = inputs.FindModule(inputs.bridges.front().to)->origin;
   return role;
@@ -196,7 +202,7 @@ std::optional<Programs> LowerPrograms(const Recipe& recipe, const ProgramInputs&
   for (const Module& module : inputs.modules) modules.push_back(LowerModule(recipe, inputs, module, overlap, symbols));
 
   Programs programs;
-  programs.accumulators = AccumulatorsOf(inputs.modules, inputs.bridges);
+  programs.accumulators = AccumulatorsOf(inputs);
   programs.symbols = SizeSymbols(inputs, std::move(symbols));
   programs.schedule = WithoutIdleBackwards(inputs.schedule, modules);
   for (const LoweredModule& lowered : modules) AddBlocks(lowered, programs.blocks);

@@ -239,4 +239,24 @@ std::vector<Instruction> ProgramBuilder::Setup(const std::vector<const LoweredMo
   return std::move(instructions_);
 }
 
+std::vector<Instruction> ProgramBuilder::Resume(const std::vector<const LoweredModule*>& modules) {
+  instructions_.clear();
+  if (!inputs_.checkpoints) return {};
+  for (const LoweredModule* lowered : modules) {
+    Emit(OpKind::kAllocateParameters, lowered->module);
+    Emit(OpKind::kLoadState, lowered->module);
+  }
+  Emit(OpKind::kLoadCounters);
+  return std::move(instructions_);
+}
+
+std::vector<Instruction> ProgramBuilder::Save(const std::vector<const LoweredModule*>& modules) {
+  instructions_.clear();
+  if (!inputs_.checkpoints) return {};
+  for (const LoweredModule* lowered : modules) Emit(OpKind::kSaveState, lowered->module);
+  Emit(OpKind::kSaveCounters);
+  Emit(OpKind::kPublishCheckpoint);
+  return std::move(instructions_);
+}
+
 }  // namespace planwright

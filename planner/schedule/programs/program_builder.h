@@ -42,6 +42,9 @@ class ProgramBuilder {
   std::vector<Instruction> ColocatedStep();
 
   std::vector<Instruction> Setup(const std::vector<const LoweredModule*>& modules);
+  // Role::resume and Role::save; empty where the run writes no checkpoints.
+  std::vector<Instruction> Resume(const std::vector<const LoweredModule*>& modules);
+  std::vector<Instruction> Save(const std::vector<const LoweredModule*>& modules);
 
  private:
   // One exchange: what this rank sends and receives in it, and the values received.

@@ -16,7 +16,8 @@ struct ProgramInputs {
   const std::vector<StageSchedule>& schedule;  // of every stage, with all backwards
   int world_size = 0;
   DType dtype = DType::kFp32;  // of activations
-  bool loads_weights = false;  // first weights come from a checkpoint
+  bool loads_weights = false;  // first weights come from a file
+  bool checkpoints = false;    // the run writes checkpoints
 
   const Module* FindModule(std::string_view name) const {
     for (const Module& module : modules) {

@@ -53,7 +53,7 @@ bool CheckLength(const Recipe& recipe, const Budget& budget, const std::vector<B
   Length all;
   for (const Block& block : blocks) all.Add(lengths.Of(block.body));
   for (const Role& role : roles) {
-    for (const auto* list : {&role.setup, &role.step, &role.teardown}) all.Add(lengths.Of(*list));
+    for (const RoleList& part : kRoleLists) all.Add(lengths.Of(role.*part.list));
   }
   if (all.instructions <= kMostInstructions && all.calls <= kMostCalls) return true;
   diagnostics.Error(

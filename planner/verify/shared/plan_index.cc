@@ -15,7 +15,7 @@ PlanIndex::PlanIndex(const Plan& plan) : plan_(plan) {
   // Calls inside a block that name their frame count even where no role calls the block: rules look at all blocks.
   for (const Block& block : plan.blocks) CollectFrames(block.body, "", visited);
   for (const Role& role : plan.roles) {
-    for (const auto* list : {&role.setup, &role.step, &role.teardown}) CollectFrames(*list, "", visited);
+    for (const RoleList& part : kRoleLists) CollectFrames(role.*part.list, "", visited);
   }
 }
 

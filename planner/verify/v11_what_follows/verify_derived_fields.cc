@@ -101,7 +101,7 @@ class DerivedFieldCheck {
   }
 
   // The sums of a step: two of counts and losses, two for each bridge, a norm for each module, and token counts of
-  // experts (docs/training/step.md#metrics).
+  // experts (docs/training/step.md#metrics). Where checkpoints are written, ranks agree by a sum when to stop.
   void CheckAccumulators() {
     std::vector<Accumulator> wanted = {{"$integers", DType::kInt64, 2, {"loss_tokens", "routing"}},
                                        {"$reals", DType::kFp64, 2, {"loss", "aux"}}};
@@ -110,6 +110,10 @@ class DerivedFieldCheck {
       wanted[1].parts.push_back("square_sum." + bridge.from);
       ++wanted[0].elements;
       ++wanted[1].elements;
+    }
+    if (plan_.checkpoint.every_steps > 0) {
+      wanted[0].parts.push_back("stop_requests");
+      ++wanted[0].elements;
     }
     for (const Module& module : plan_.modules) {
       wanted[1].parts.push_back("norm." + module.name);

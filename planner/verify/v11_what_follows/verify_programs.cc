@@ -25,10 +25,10 @@ class ProgramCheck {
   void Check() {
     for (const Block& block : plan_.blocks) CheckFields("block " + block.name, block.body, true, block.origin);
     for (const Role& role : plan_.roles) {
-      CheckSetup(role);
+      CheckFiles(role);
       for (const StageSchedule& stage : plan_.schedule) CheckOrder(role, stage);
       const string who = "role " + role.name;
-      for (const auto* list : {&role.setup, &role.step, &role.teardown}) CheckFields(who, *list, false, role.origin);
+      for (const RoleList& part : kRoleLists) CheckFields(who, role.*part.list, false, role.origin);
       CheckRanges(who, role.ranks, role.origin);
       CheckReceived(role);
     }
@@ -114,26 +114,45 @@ class ProgramCheck {
     }
   }
 
-  // The setup of each module: allocate, then draw or load as the plan says, then refresh the masters if it is trained.
-  void CheckSetup(const Role& role) {
-    std::vector<std::pair<OpKind, string_view>> wanted;
+  // Instructions by kind and module; no module: "".
+  using Wanted = std::vector<std::pair<OpKind, string_view>>;
+
+  // Setup, of each module: allocate, then draw or load as the plan says, then refresh the masters if it is trained.
+  // With checkpoints, resuming allocates and loads, and saving copies, each module and then the counters.
+  void CheckFiles(const Role& role) {
+    Wanted setup, resume, save;
     for (const string& name : role.modules) {
       const Module* module = index_.module(name);
       if (!module) continue;  // V1
-      wanted.emplace_back(OpKind::kAllocateParameters, name);
-      wanted.emplace_back(plan_.initialize ? OpKind::kLoadParameters : OpKind::kInitializeParameters, name);
-      if (module->trained()) wanted.emplace_back(OpKind::kRefreshMasters, name);
+      setup.emplace_back(OpKind::kAllocateParameters, name);
+      setup.emplace_back(plan_.initialize ? OpKind::kLoadParameters : OpKind::kInitializeParameters, name);
+      if (module->trained()) setup.emplace_back(OpKind::kRefreshMasters, name);
+      resume.emplace_back(OpKind::kAllocateParameters, name);
+      resume.emplace_back(OpKind::kLoadState, name);
+      save.emplace_back(OpKind::kSaveState, name);
     }
-    bool same = wanted.size() == role.setup.size();
+    resume.emplace_back(OpKind::kLoadCounters, "");
+    save.emplace_back(OpKind::kSaveCounters, "");
+    save.emplace_back(OpKind::kPublishCheckpoint, "");
+    const bool checkpoints = plan_.checkpoint.every_steps > 0;
+    Expect(role, "set up", role.setup, setup);
+    Expect(role, "resume", role.resume, checkpoints ? resume : Wanted());
+    Expect(role, "save", role.save, checkpoints ? save : Wanted());
+  }
+
+  void Expect(const Role& role, string_view verb, const std::vector<Instruction>& list, const Wanted& wanted) {
+    bool same = wanted.size() == list.size();
     for (size_t i = 0; same && i < wanted.size(); ++i) {
-      const string* of = role.setup[i].FindText("module");
-      same = role.setup[i].kind == wanted[i].first && of && *of == wanted[i].second;
+      const string* of = list[i].FindText("module");
+      same = list[i].kind == wanted[i].first && (of ? *of : "") == wanted[i].second;
     }
     if (same) return;
     const auto text = [](string* out, const auto& one) {
-      absl::StrAppend(out, string(OpName(one.first)), " ", string(one.second));
+      absl::StrAppend(out, string(OpName(one.first)), one.second.empty() ? "" : " ", string(one.second));
     };
-    Fail("role " + role.name, absl::StrCat("must set up by: ", absl::StrJoin(wanted, ", ", text)), role.origin);
+    Fail("role " + role.name,
+         absl::StrCat("must ", string(verb), " by: ", wanted.empty() ? "nothing" : absl::StrJoin(wanted, ", ", text)),
+         role.origin);
   }
 
   const PlanIndex& index_;

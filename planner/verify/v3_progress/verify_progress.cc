@@ -9,23 +9,14 @@
 #include "planner/verify/v3_progress/progress_proof.h"
 
 namespace planwright {
-namespace {
-
-struct NamedList {
-  const char* name;
-  ProgressProof::List list;
-};
-
-}  // namespace
 
 std::vector<Violation> VerifyProgress(const Plan& plan) {
-  constexpr NamedList kLists[] = {{"setup", &Role::setup}, {"step", &Role::step}, {"teardown", &Role::teardown}};
   CommunicationTraces traces(plan);
   CommunicationPartners partners(plan);
-  for (const NamedList& named : kLists) {
+  for (const RoleList& part : kRoleLists) {
     // Each list begins and ends with nothing under way, so lists one after the other, and steps one after the other,
     // are in order too.
-    if (auto violations = ProgressProof(plan, traces, partners, named.name, named.list).Run(); !violations.empty())
+    if (auto violations = ProgressProof(plan, traces, partners, part.name, part.list).Run(); !violations.empty())
       return violations;
   }
   return {};

@@ -81,6 +81,7 @@ string PlaceProblem(const Instruction& instruction, bool in_block) {
     case OpClass::kState:
       // Accumulations, which read a value, may be anywhere. State instructions without inputs are of the whole step.
       return in_block && info.values.inputs == std::vector<size_t>{0} ? "changes state inside a block" : "";
+    case OpClass::kStorage: return in_block ? "reads or writes files inside a block" : "";
     case OpClass::kCommunication: break;
   }
   const bool between_blocks = instruction.kind == OpKind::kExchange || instruction.kind == OpKind::kBroadcast;

@@ -36,7 +36,7 @@ class CallBounds {
     // Rules also walk blocks that no role calls, so these count too.
     for (const Block& block : plan_.blocks) count(Enter(blocks_.at(block.name), 0), block.origin);
     for (const Role& role : plan_.roles) {
-      for (const auto* list : {&role.setup, &role.step, &role.teardown}) count(Unroll(*list, 0), role.origin);
+      for (const RoleList& part : kRoleLists) count(Unroll(role.*part.list, 0), role.origin);
     }
   }
 

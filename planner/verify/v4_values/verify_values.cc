@@ -353,9 +353,9 @@ std::vector<Violation> VerifyValues(const PlanIndex& index) {
   AttributeCheck attributes(index.plan());
   for (const Block& block : index.plan().blocks) CheckBlock(index, attributes, block, violations);
   for (const Role& role : index.plan().roles) {
-    for (const auto* list : {&role.setup, &role.step, &role.teardown}) {
+    for (const RoleList& part : kRoleLists) {
       ListWalk walk(index, attributes, absl::StrCat("role ", role.name), nullptr, {}, role.origin, violations);
-      for (const Instruction& instruction : *list) walk.Walk(instruction);
+      for (const Instruction& instruction : role.*part.list) walk.Walk(instruction);
       walk.End({});
     }
   }

@@ -193,24 +193,27 @@ class ModuleStorage {
 };
 
 // The setup of a role allocates each module's weights once, then writes them, then refreshes the masters. The order
-// matters: the optimizer steps from the masters, so masters from before the write would undo it.
-void CheckSetup(const PlanIndex& index, const Role& role, std::vector<Violation>& violations) {
+// matters: the optimizer steps from the masters, so masters from before the write would undo it. Resuming does the same,
+// but the masters come from the checkpoint (load_state).
+void CheckSetup(const PlanIndex& index, const Role& role, const RoleList& part, std::vector<Violation>& violations) {
   for (const string& name : role.modules) {
     const Module* module = index.module(name);
     const auto fail = [&](string message) {
       violations.push_back(
-          {"V7", absl::StrCat("role ", role.name, " ", message, " ", name), index.OriginOf(-1, role.origin, module)});
+          {"V7", absl::StrCat("role ", role.name, " ", message, " ", name, " in its list ", part.name),
+           index.OriginOf(-1, role.origin, module)});
     };
     int allocated = 0, written = 0;
     bool stale = false;
-    for (const Instruction& op : role.setup) {
+    for (const Instruction& op : role.*part.list) {
       const string* of = op.FindText("module");
       if (!of || *of != name) continue;
       if (op.kind == OpKind::kAllocateParameters) ++allocated;
-      if (op.kind == OpKind::kInitializeParameters || op.kind == OpKind::kLoadParameters) {
+      const bool weights = op.kind == OpKind::kInitializeParameters || op.kind == OpKind::kLoadParameters;
+      if (weights || op.kind == OpKind::kLoadState) {
         if (allocated == 0) fail("writes before allocating the weights of");
         ++written;
-        stale = true;
+        stale = weights;
       }
       if (op.kind == OpKind::kRefreshMasters) stale = false;
     }
@@ -225,7 +228,10 @@ void CheckSetup(const PlanIndex& index, const Role& role, std::vector<Violation>
 std::vector<Violation> VerifyStorage(const PlanIndex& index) {
   std::vector<Violation> violations;
   for (const Module& module : index.plan().modules) ModuleStorage(index, module, violations).Check();
-  for (const Role& role : index.plan().roles) CheckSetup(index, role, violations);
+  for (const Role& role : index.plan().roles) {
+    CheckSetup(index, role, {"setup", &Role::setup}, violations);
+    if (!role.resume.empty()) CheckSetup(index, role, {"resume", &Role::resume}, violations);
+  }
   return violations;
 }
 

@@ -161,8 +161,9 @@ class RoleUpdates {
       Fail(begin.front(), "V5", "runs instructions before begin_step, which clears the sums");
     if (plan_.world_size > 1) {
       const auto bridges = static_cast<int64_t>(plan_.bridges.size());  // each has a part in both sums
+      const int64_t stop = plan_.checkpoint.every_steps > 0 ? 1 : 0;
       integers_ = ExpectCollective(
-          {OpKind::kAllReduce, "$integers", "$integers", {}, nullptr, 2 + bridges, DType::kInt64}, "V5");
+          {OpKind::kAllReduce, "$integers", "$integers", {}, nullptr, 2 + bridges + stop, DType::kInt64}, "V5");
       reals_ = ExpectCollective({OpKind::kAllReduce,
                                  "$reals",
                                  "$reals",

@@ -261,6 +261,36 @@ void CheckSources(const Plan& plan, std::vector<Violation>& violations) {
   }
 }
 
+// A role that saves writes all of its modules and the counters once, then publishes; resuming loads the same once.
+// Either all roles do so or none: a checkpoint is published when all ranks have written.
+void CheckSaves(const Plan& plan, std::vector<Violation>& violations) {
+  const bool saves = plan.checkpoint.every_steps > 0;
+  for (const Role& role : plan.roles) {
+    const auto count = [](const std::vector<Instruction>& list, OpKind kind, const string* module) {
+      return std::count_if(list.begin(), list.end(), [&](const Instruction& op) {
+        const string* of = op.FindText("module");
+        return op.kind == kind && (module == nullptr || (of != nullptr && *of == *module));
+      });
+    };
+    const auto expect = [&](const std::vector<Instruction>& list, OpKind kind, const string* module) {
+      const auto found = count(list, kind, module);
+      if (found == (saves ? 1 : 0)) return;
+      violations.push_back(
+          {"V9",
+           absl::StrCat("role ", role.name, " has ", found, " ", string(OpName(kind)), module ? " of " : "",
+                        module ? *module : "", ", not ", saves ? 1 : 0),
+           role.origin});
+    };
+    for (const string& module : role.modules) {
+      expect(role.save, OpKind::kSaveState, &module);
+      expect(role.resume, OpKind::kLoadState, &module);
+    }
+    expect(role.save, OpKind::kSaveCounters, nullptr);
+    expect(role.save, OpKind::kPublishCheckpoint, nullptr);
+    expect(role.resume, OpKind::kLoadCounters, nullptr);
+  }
+}
+
 }  // namespace
 
 std::vector<Violation> VerifyCheckpoint(const Plan& plan) {
@@ -273,6 +303,7 @@ std::vector<Violation> VerifyCheckpoint(const Plan& plan) {
   std::vector<Violation> keys = VerifyCheckpointKeys(plan);
   std::move(keys.begin(), keys.end(), std::back_inserter(violations));
   CheckSources(plan, violations);
+  CheckSaves(plan, violations);
   return violations;
 }
 

@@ -48,7 +48,7 @@ class KeyCheck {
         violations_.push_back({"V9", absl::StrCat("checkpoint key ", key, " exists twice"), -1});
     }
     for (std::string_view needed :
-         {"common.step", "common.applied_steps", "common.consumed_samples", "common.data_position"}) {
+         {"common.step", "common.applied_steps", "common.skipped_steps", "common.consumed_samples"}) {
       if (!seen.contains(string(needed)))
         violations_.push_back({"V9", absl::StrCat("the checkpoint does not keep ", string(needed)), -1});
     }

@@ -149,7 +149,7 @@ int WalkAsRank(const Plan& plan, int number, int port, ComputeHandler handler = 
       .recorder = **recorder,
       .last_step = 1,
       .host = "here"};
-  ProgramWalker(rank).Run(0);
+  ProgramWalker(rank).Run();
   ExpectReplicasAgree(plan, rank, rank.communicators.Find("world", ""));
   WaitForAll(environment, "end", environment.timeout, **store);
   return 0;

@@ -182,7 +182,7 @@ class WalkerTest : public ::testing::Test {
               .probe = &probe,
               .last_step = steps - 1,
               .host = "here"};
-    ProgramWalker(rank).Run(0);
+    ProgramWalker(rank).Run();
     const at::Tensor weights = rank.modules.at("m").buckets()[0].parameters;
     weights_.assign(weights.const_data_ptr<double>(), weights.const_data_ptr<double>() + 4);
   }

@@ -1,0 +1,200 @@
+#include "executor/checkpoint/checkpoint_writer.h"
+
+#include <absl/status/status.h>
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "planner/checkpoint/run_lives.h"
+#include "planner/plan/plan_json.h"
+#include "planner/plan/sha256.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/file_io.h"
+
+namespace planwright::executor {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// What went wrong while a checkpoint was written, as the exit of the rank.
+struct WriteFailure {
+  int status = kExitStorage;
+  std::string what;
+};
+
+void ThrowUnlessOk(const absl::Status& status) {
+  if (!status.ok()) throw WriteFailure{kExitStorage, std::string(status.message())};
+}
+
+std::string ReportKey(int64_t step, int life, int rank) {
+  return absl::StrCat("checkpoint/", life, "/", step, "/", rank);
+}
+
+std::string ReportOf(const std::optional<ManifestShard>& shard) {
+  if (!shard) return "{}";
+  return nlohmann::json{
+      {"bytes", shard->bytes}, {"index_bytes", shard->index_bytes}, {"index_sha256", shard->index_sha256}}
+      .dump();
+}
+
+std::optional<ManifestShard> ShardOf(int rank, const std::string& report) {
+  const auto json = nlohmann::json::parse(report, nullptr, false);
+  if (!json.is_object() || json.empty()) return std::nullopt;
+  return ManifestShard{rank, json.at("bytes"), json.at("index_bytes"), json.at("index_sha256")};
+}
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(const Plan& plan, const Environment& environment, std::string run_dir, int life,
+                                   int64_t verified, std::function<void(int, const std::string&)> leave)
+    : plan_(plan), environment_(environment), run_dir_(std::move(run_dir)), life_(life), verified_(verified), leave_(std::move(leave)),
+      copies_(plan, environment.rank), thread_([this] { Run(); }) {}
+
+CheckpointWriter::~CheckpointWriter() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void CheckpointWriter::WaitForWriter() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !busy_; });
+}
+
+void CheckpointWriter::Save(ModuleState& module) {
+  const Clock::time_point begin = Clock::now();
+  WaitForWriter();
+  const Clock::time_point free = Clock::now();
+  copies_.Copy(module);
+  times_.waited += std::chrono::duration<double>(free - begin).count();
+  times_.copied += SecondsSince(free);
+}
+
+void CheckpointWriter::SaveCounters(const StepState& step) {
+  counters_ = {.step = step.step + 1,
+               .applied_steps = step.applied_steps.item<int64_t>(),
+               .skipped_steps = step.skipped_steps.item<int64_t>(),
+               .consumed_samples = (step.step + 1) * plan_.budget.global_samples};
+}
+
+void CheckpointWriter::Publish() {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_ = busy_ = true;
+  }
+  changed_.notify_all();
+}
+
+void CheckpointWriter::Finish() { WaitForWriter(); }
+
+void CheckpointWriter::Run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return waiting_ || ends_; });
+    if (!waiting_) return;
+    waiting_ = false;
+    const CheckpointCounters counters = counters_;
+    const CheckpointTimes times = std::exchange(times_, {});
+    lock.unlock();
+    const auto failed = [&](int status, const std::string& what) {
+      leave_(status, absl::StrCat("rank ", environment_.rank, " on ", environment_.host, ": the checkpoint of step ",
+                                  counters.step, ": ", what));
+    };
+    try {
+      Write(counters, times);
+    } catch (const WriteFailure& failure) {
+      failed(failure.status, failure.what);
+    } catch (const std::exception& error) {  // the store: a rank that is gone
+      failed(kExitPeerLost, error.what());
+    }
+    lock.lock();
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
+c10d::Store& CheckpointWriter::store() {
+  // Opened when it is first needed. Rank 0 serves the store already, so here it is a client like the others.
+  if (store_ == nullptr) {
+    absl::StatusOr<c10::intrusive_ptr<c10d::Store>> opened = ConnectToStore(environment_);
+    if (!opened.ok()) throw WriteFailure{kExitPeerLost, std::string(opened.status().message())};
+    store_ = *std::move(opened);
+  }
+  return *store_;
+}
+
+void CheckpointWriter::Write(const CheckpointCounters& counters, CheckpointTimes times) {
+  const Clock::time_point begin = Clock::now();
+  const std::string folder = run_dir_ + "/checkpoints/" + CheckpointFolder(counters.step, life_);
+  const std::vector<ShardSource> sources = copies_.Sources();
+  std::optional<ManifestShard> own;
+  ThrowUnlessOk(MakeDirectories(folder));
+  if (!sources.empty()) {
+    absl::StatusOr<ManifestShard> written = WriteShard(folder, environment_.rank, sources);
+    ThrowUnlessOk(written.status());
+    own = *std::move(written);
+  }
+  if (environment_.rank != 0) {
+    store().set(ReportKey(counters.step, life_, environment_.rank), ReportOf(own));
+    return;
+  }
+  PublishAll(folder, counters, own, times, begin);
+  Retain();
+}
+
+void CheckpointWriter::PublishAll(const std::string& folder, const CheckpointCounters& counters,
+                                  const std::optional<ManifestShard>& own, const CheckpointTimes& times,
+                                  Clock::time_point begin) {
+  Manifest manifest = {.name = plan_.name,
+                       .plan_digest = plan_.digest,
+                       .recipe_digest = plan_.recipe_digest,
+                       .precision = plan_.precision,
+                       .world_size = plan_.world_size,
+                       .life = life_,
+                       .counters = counters};
+  if (own) manifest.shards.push_back(*own);
+  for (int rank = 1; rank < plan_.world_size; ++rank) {
+    const std::string key = ReportKey(counters.step, life_, rank);
+    if (const std::optional<ManifestShard> shard = ShardOf(rank, store().get_to_str(key)))
+      manifest.shards.push_back(*shard);
+    store().deleteKey(key);
+  }
+  const std::string plan = WritePlan(plan_);
+  ThrowUnlessOk(WriteDurably(folder, kCheckpointPlanFile, plan));
+  manifest.plan_bytes = static_cast<int64_t>(plan.size());
+  manifest.plan_sha256 = Sha256Hex(plan);
+  // A life that was cut off and replaced must not publish behind the back of the new one.
+  const absl::StatusOr<bool> replaced = IsReplaced(run_dir_, life_);
+  ThrowUnlessOk(replaced.status());
+  if (*replaced)
+    throw WriteFailure{kExitReplaced, absl::StrCat("a newer life of this run has begun; life ", life_, " stops")};
+  ThrowUnlessOk(PublishManifest(folder, manifest));
+  int64_t bytes = 0;
+  for (const ManifestShard& shard : manifest.shards) bytes += shard.bytes;
+  std::printf("%s\n", absl::StrFormat("checkpoint of step %d: %.3f GB, copied in %.3f s, written in %.3f s%s",
+                                      counters.step, static_cast<double>(bytes) / 1e9, times.copied, SecondsSince(begin),
+                                      times.waited < 0.001
+                                          ? ""
+                                          : absl::StrFormat("; training waited %.3f s for the one before", times.waited))
+                          .c_str());
+  std::fflush(stdout);
+}
+
+void CheckpointWriter::Retain() {
+  if (plan_.checkpoint.keep_last == 0) return;
+  const absl::StatusOr<CheckpointList> list = ListCheckpoints(run_dir_, life_ + 1);
+  ThrowUnlessOk(list.status());
+  for (const FoundCheckpoint& checkpoint : CheckpointsToRemove(list->found, plan_.checkpoint.keep_last,
+                                                               plan_.checkpoint.keep_every_steps, verified_))
+    ThrowUnlessOk(RemoveCheckpoint(checkpoint.folder));
+}
+
+}  // namespace planwright::executor

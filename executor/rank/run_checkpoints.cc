@@ -1,0 +1,98 @@
+#include "executor/rank/run_checkpoints.h"
+
+#include <absl/status/status.h>
+#include <absl/strings/str_format.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "executor/threads/threads.h"
+#include "planner/run_files/exit_status.h"
+
+namespace planwright::executor {
+namespace {
+
+// A damaged checkpoint is noted, so that all ranks can take an older one together; all else ends the run.
+void NoteOrThrow(const absl::Status& status, std::string& problem) {
+  if (status.ok()) return;
+  if (!absl::IsDataLoss(status)) {
+    const bool misfit = absl::IsInvalidArgument(status);
+    throw ExitError(misfit ? kExitUsage : kExitStorage, std::string(status.message()));
+  }
+  problem = std::string(status.message());
+}
+
+}  // namespace
+
+RunCheckpoints::RunCheckpoints(const Plan& plan, const Environment& environment, const std::string& run_dir, int life,
+                               c10d::Store& store, std::function<void(int, const std::string&)> leave)
+    : plan_(plan), environment_(environment), run_dir_(run_dir), life_(life), leave_(std::move(leave)),
+      point_(plan, environment, run_dir, life, store) {}
+
+absl::StatusOr<bool> RunCheckpoints::Choose() {
+  absl::StatusOr<std::string> folder = point_.Next();
+  if (!folder.ok()) return folder.status();
+  folder_ = *std::move(folder);
+  return !folder_.empty();
+}
+
+void RunCheckpoints::Run(OpKind kind, ModuleState* module, StepState& step) {
+  switch (kind) {
+    case OpKind::kLoadState: return Load(*module);
+    case OpKind::kLoadCounters:
+      if (problem_.empty() && loader_ != nullptr) loader_->LoadCounters(step);
+      return;
+    case OpKind::kSaveState: return writer().Save(*module);
+    case OpKind::kSaveCounters: return writer().SaveCounters(step);
+    case OpKind::kPublishCheckpoint: return writer().Publish();
+    default: TORCH_CHECK(false, OpName(kind), " is not a storage instruction");
+  }
+}
+
+void RunCheckpoints::Load(ModuleState& module) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (loader_ == nullptr && problem_.empty()) {
+    absl::StatusOr<std::unique_ptr<CheckpointLoader>> opened =
+        CheckpointLoader::Open(plan_, environment_.rank, folder_);
+    NoteOrThrow(opened.status(), problem_);
+    if (opened.ok()) loader_ = *std::move(opened);
+  }
+  if (problem_.empty()) NoteOrThrow(loader_->Load(module, ThreadsOfRank()), problem_);
+  load_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+bool RunCheckpoints::TryAgain() {
+  const absl::StatusOr<std::string> found = point_.Agree(problem_);
+  if (!found.ok()) throw ExitError(kExitPeerLost, std::string(found.status().message()));
+  if (found->empty()) {
+    if (environment_.rank == 0) {
+      std::printf("%s\n", absl::StrFormat("loaded and verified %.3f GB in %.3f s on rank 0",
+                                          static_cast<double>(loader_->bytes_read()) / 1e9, load_seconds_)
+                              .c_str());
+      std::fflush(stdout);
+    }
+    loader_.reset();
+    return false;
+  }
+  problem_.clear();
+  loader_.reset();
+  const absl::StatusOr<bool> chosen = Choose();
+  if (!chosen.ok()) {
+    throw ExitError(absl::IsDataLoss(chosen.status()) ? kExitDamaged : kExitStorage,
+                    std::string(chosen.status().message()));
+  }
+  return true;
+}
+
+CheckpointWriter& RunCheckpoints::writer() {
+  if (writer_ == nullptr) {
+    writer_ = std::make_unique<CheckpointWriter>(plan_, environment_, run_dir_, life_, point_.checkpoint_step(), leave_);
+  }
+  return *writer_;
+}
+
+void RunCheckpoints::Finish() {
+  if (writer_ != nullptr) writer_->Finish();
+}
+
+}  // namespace planwright::executor

@@ -1,0 +1,51 @@
+// The checkpoints of a run, as its storage instructions need them: which one to go on from, loading it, writing new
+// ones (docs/checkpoints.md).
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "executor/checkpoint/checkpoint_loader.h"
+#include "executor/checkpoint/checkpoint_writer.h"
+#include "executor/checkpoint/resume_point.h"
+#include "executor/program/rank.h"
+
+namespace planwright::executor {
+
+class RunCheckpoints {
+ public:
+  // Keeps references. `leave`: see CheckpointWriter.
+  RunCheckpoints(const Plan& plan, const Environment& environment, const std::string& run_dir, int life,
+                 c10d::Store& store, std::function<void(int, const std::string&)> leave);
+
+  // Whether the run goes on from a checkpoint. All ranks get the same answer. Errors: those of ResumePoint::Next.
+  absl::StatusOr<bool> Choose();
+  // Carries out a storage instruction. ExitError if the checkpoint does not fit the plan (kExitUsage).
+  void Run(OpKind kind, ModuleState* module, StepState& step);
+  // After the list `resume`: all ranks agree whether the checkpoint was whole. True: it was not, and an older one is
+  // chosen. ExitError (kExitDamaged) if there is none.
+  bool TryAgain();
+  int64_t first_step() const { return point_.first_step(); }
+  void Finish();  // waits until the last checkpoint is published
+
+ private:
+  void Load(ModuleState& module);
+  CheckpointWriter& writer();
+
+  const Plan& plan_;
+  const Environment& environment_;
+  const std::string run_dir_;
+  const int life_;
+  const std::function<void(int, const std::string&)> leave_;
+  ResumePoint point_;
+  std::string folder_;   // of the chosen checkpoint
+  std::string problem_;  // what is damaged in it
+  std::unique_ptr<CheckpointLoader> loader_;
+  double load_seconds_ = 0;
+  std::unique_ptr<CheckpointWriter> writer_;
+};
+
+}  // namespace planwright::executor

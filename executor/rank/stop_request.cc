@@ -1,0 +1,23 @@
+#include "executor/rank/stop_request.h"
+
+#include <atomic>
+#include <csignal>
+
+namespace planwright::executor {
+namespace {
+
+std::atomic<bool> asked = false;  // lock-free, so a signal handler may set it
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+}  // namespace
+
+void ListenForStop() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { asked = true; };
+  action.sa_flags = SA_RESTART;  // calls that wait go on
+  sigaction(SIGUSR1, &action, nullptr);
+}
+
+bool AskedToStop() { return asked; }
+
+}  // namespace planwright::executor

@@ -1,0 +1,37 @@
+// A run directory: who may start a run in it, and what the next life of a run finds there (docs/checkpoints.md#lives).
+// Files of the life that runs lie in RUN itself; those of earlier lives are moved to RUN/lives/N.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "planner/plan/plan.h"
+
+namespace planwright {
+
+// Held by a launch until it ends. While one on this file system lives, no other can start in the directory.
+class RunDirectory {
+ public:
+  // Makes the directory, or takes up the run in it if the plan writes checkpoints. Writes plan.json and makes logs/ and
+  // recorder/. AlreadyExists if it holds a run that cannot be taken up, or that still runs; Unavailable if a file
+  // cannot be written.
+  static absl::StatusOr<RunDirectory> Open(const Plan& plan, const std::string& path);
+  RunDirectory(RunDirectory&& other) noexcept
+      : path_(std::move(other.path_)), life_(other.life_), lock_(std::exchange(other.lock_, -1)) {}
+  RunDirectory& operator=(RunDirectory&&) = delete;
+  ~RunDirectory();
+
+  int life() const { return life_; }  // from 1
+  // False if a newer life has begun (this launch was cut off): then the files in RUN are not ours any more.
+  bool IsOurs() const;
+
+ private:
+  RunDirectory(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
+
+  std::string path_;
+  int life_ = 1;
+  int lock_ = -1;  // descriptor of RUN/lock
+};
+
+}  // namespace planwright

@@ -1,0 +1,204 @@
+// A run that ends and goes on, on the same layout or on another one, is the run that never ended
+// (docs/checkpoints.md). Real processes, real files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/run_files/exit_status.h"
+#include "tests/numerics/layouts.h"
+#include "tests/numerics/run.h"
+
+namespace planwright::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr int kStop = 3, kSteps = 6;
+
+class Resume : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "planwright_resume_XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string RunDir() const { return folder_ + "/run"; }
+  std::vector<std::string> Overrides(const std::vector<std::string>& layout) const {
+    return Join(layout, {"precision.params=" + precision_, "checkpoint.every_steps=2", "batch.micro_samples=2"});
+  }
+  // A run in the folder of this test, or in one of its own.
+  TrainingRun Run(const std::vector<std::string>& layout, int steps, bool here = true,
+                  const std::vector<std::string>& options = {}) const {
+    return Launch({.recipe = kTinyRecipe,
+                   .overrides = Overrides(layout),
+                   .steps = steps,
+                   .run_dir = here ? RunDir() : "",
+                   .options = options});
+  }
+  std::string Newest() const {
+    std::string newest;
+    for (const auto& entry : fs::directory_iterator(RunDir() + "/checkpoints"))
+      newest = std::max(newest, entry.path().string());
+    return newest;
+  }
+  // Turns one bit in the middle of the largest file of a checkpoint.
+  void Damage(const std::string& checkpoint) const {
+    fs::path largest;
+    for (const auto& entry : fs::directory_iterator(checkpoint)) {
+      if (largest.empty() || entry.file_size() > fs::file_size(largest)) largest = entry.path();
+    }
+    std::fstream file(largest, std::ios::in | std::ios::out | std::ios::binary);
+    const auto middle = static_cast<std::streamoff>(fs::file_size(largest) / 2);
+    const int byte = file.seekg(middle).get();
+    file.seekp(middle).put(static_cast<char>(byte ^ 4));
+  }
+
+  std::string folder_, precision_ = "fp32";
+};
+
+void ExpectSameBits(const TrainingRun& a, const TrainingRun& b) {
+  ASSERT_EQ(a.steps.size(), b.steps.size());
+  EXPECT_THAT(Compare(a, b, 0).differences, IsEmpty());
+  ASSERT_EQ(a.parameters_last.size(), b.parameters_last.size());
+  for (const auto& [name, tensor] : b.parameters_last) EXPECT_EQ(a.parameters_last.at(name).values, tensor.values) << name;
+}
+
+// The first step of a run that resumed is another one than that of the whole run.
+TrainingRun WithoutFirstStep(TrainingRun run) {
+  run.gradients_first.clear();
+  run.values_first.clear();
+  return run;
+}
+
+struct Place {
+  const char* name;
+  std::vector<std::string> layout;
+  const char* precision;
+};
+std::vector<Place> Places() {
+  return {{"one_rank", OneRankOnly(), "fp32"},
+          {"one_rank_bf16", OneRankOnly(), "bf16"},
+          {"dp2_dp2_bf16", Join(EncoderOn(2, 1), LanguageOn(2, 2, 1, 1)), "bf16"},
+          {"tp2_ep4", Join(EncoderOn(1, 1), LanguageOn(1, 4, 2, 4)), "fp32"},
+          {"colocated_4_bf16", Join(EncoderOn(4, 1), LanguageOn(0, 4, 2, 4)), "bf16"}};
+}
+
+class SameLayout : public Resume, public ::testing::WithParamInterface<Place> {};
+INSTANTIATE_TEST_SUITE_P(All, SameLayout, ::testing::ValuesIn(Places()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(SameLayout, IsBitIdentical) {
+  precision_ = GetParam().precision;
+  const TrainingRun whole = Run(GetParam().layout, kSteps, false);
+  ASSERT_EQ(whole.exit_code, 0) << whole.output;
+  const TrainingRun begun = Run(GetParam().layout, kStop);
+  ASSERT_EQ(begun.exit_code, 0) << begun.output;
+  const TrainingRun resumed = Run(GetParam().layout, kSteps);
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_THAT(resumed.output, HasSubstr("resuming after step 3"));
+  ExpectSameBits(WithoutFirstStep(resumed), WithoutFirstStep(whole));
+  // Its first weights are those that the run before it left.
+  for (const auto& [name, tensor] : begun.parameters_last) {
+    if (precision_ == "fp32") EXPECT_EQ(resumed.parameters.at(name).values, tensor.values) << name;
+  }
+}
+
+TEST_F(Resume, AnotherLayoutTrainsTheSameCurve) {
+  precision_ = "fp64";
+  const TrainingRun whole = Run(OneRankOnly(), 8, false);
+  ASSERT_EQ(whole.exit_code, 0) << whole.output;
+  const std::vector<std::vector<std::string>> layouts = {
+      Join(EncoderOn(2, 1), LanguageOn(2, 4, 2, 4)),                                      // tp, ep
+      Join(EncoderOn(1, 1), LanguageOn(1, 2, 1, 1), Parallel("language", {{"pp", 2}})),  // stages
+      Join(EncoderOn(4, 1), LanguageOn(0, 4, 1, 2)),                                      // colocated
+      OneRankOnly()};
+  int steps = 0;
+  for (const std::vector<std::string>& layout : layouts) {
+    const TrainingRun run = Run(layout, steps += 2);
+    ASSERT_EQ(run.exit_code, 0) << run.output;
+    ASSERT_EQ(run.steps.size(), static_cast<size_t>(steps));
+    TrainingRun so_far = WithoutFirstStep(whole);
+    so_far.steps.resize(run.steps.size());
+    TrainingRun compared = WithoutFirstStep(run);
+    if (steps < 8) compared.gradients_last = so_far.gradients_last;
+    const Comparison comparison = Compare(compared, so_far, 1e-9);
+    EXPECT_THAT(comparison.differences, IsEmpty());
+    EXPECT_FALSE(comparison.parted_at);
+  }
+}
+
+TEST_F(Resume, ADamagedCheckpointIsNamedAndAnOlderOneTaken) {
+  const std::vector<std::string> layout = Join(EncoderOn(1, 1), LanguageOn(1, 2, 1, 2));
+  const TrainingRun whole = Run(layout, kSteps, false);
+  ASSERT_EQ(Run(layout, kStop).exit_code, 0);
+  const std::string newest = Newest();
+  Damage(newest);
+  const TrainingRun resumed = Run(layout, kSteps);
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_THAT(resumed.output, HasSubstr("this checkpoint is damaged, an older one is taken: rank "));
+  EXPECT_THAT(resumed.output, HasSubstr("resuming after step 2"));
+  ExpectSameBits(WithoutFirstStep(resumed), WithoutFirstStep(whole));
+}
+
+TEST_F(Resume, NoWholeCheckpointEndsTheRun) {
+  ASSERT_EQ(Run(OneRankOnly(), 2).exit_code, 0);
+  Damage(Newest());
+  const TrainingRun resumed = Run(OneRankOnly(), kSteps);
+  EXPECT_EQ(resumed.exit_code, kExitDamaged) << resumed.output;
+  EXPECT_THAT(resumed.output, HasSubstr("no checkpoint of"));
+}
+
+TEST_F(Resume, ARunWithoutACheckpointYetBeginsAgain) {
+  ASSERT_EQ(Run(OneRankOnly(), 2).exit_code, 0);
+  fs::remove_all(RunDir() + "/checkpoints");
+  const TrainingRun again = Run(OneRankOnly(), 2);
+  ASSERT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_THAT(again.output, HasSubstr("has no checkpoint yet: the run begins at step 1"));
+  EXPECT_EQ(again.steps.size(), 2u);
+}
+
+TEST_F(Resume, WhatChangesTheCurveIsRefused) {
+  ASSERT_EQ(Run(OneRankOnly(), 2).exit_code, 0);
+  const std::vector<std::string> other = Join(OneRankOnly(), {"data.seed=77"});
+  const TrainingRun refused = Run(other, 4);
+  EXPECT_EQ(refused.exit_code, kExitUsage) << refused.output;
+  EXPECT_THAT(refused.output, HasSubstr("data.seed"));
+  EXPECT_THAT(refused.output, HasSubstr("--accept-changes"));
+  const TrainingRun accepted = Run(other, 4, true, {"--accept-changes"});
+  EXPECT_EQ(accepted.exit_code, 0) << accepted.output;
+}
+
+TEST_F(Resume, OldCheckpointsGo) {
+  const TrainingRun run =
+      Run(Join(OneRankOnly(), {"checkpoint.every_steps=1", "checkpoint.keep_last=2", "checkpoint.keep_every_steps=3"}),
+          7);
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  std::vector<std::string> left;
+  for (const auto& entry : fs::directory_iterator(RunDir() + "/checkpoints")) left.push_back(entry.path().filename());
+  EXPECT_THAT(left, ::testing::UnorderedElementsAre("step-00000003.life-1", "step-00000006.life-1",
+                                                    "step-00000007.life-1"));
+}
+
+TEST_F(Resume, ADoneRunHasNothingToDo) {
+  ASSERT_EQ(Run(OneRankOnly(), 2).exit_code, 0);
+  const TrainingRun again = Launch({.recipe = kTinyRecipe,
+                                    .overrides = Overrides(OneRankOnly()),
+                                    .steps = 2,
+                                    .run_dir = RunDir()});
+  EXPECT_THAT(again.output, HasSubstr("resuming after step 2"));
+}
+
+}  // namespace
+}  // namespace planwright::testing
