@@ -11,6 +11,7 @@
 // shard's header and of each tensor: so every byte is covered.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -25,6 +26,7 @@
 namespace planwright {
 
 inline constexpr int kCheckpointFormatVersion = 1;
+inline constexpr size_t kLargestIndex = size_t{1} << 30;  // bytes; of a manifest too
 
 // `times` runs of `count` elements of the whole tensor, at first, first + stride, ...
 struct ElementStride {
@@ -33,7 +35,8 @@ struct ElementStride {
 };
 // The whole-tensor side of runs that ascend, as few strides as a greedy pass finds; neighbours are joined first.
 std::vector<ElementStride> StridesOf(const std::vector<ElementRun>& runs);
-// The inverse: `local` counts the elements of the entry from 0.
+// The inverse: `local` counts the elements of the entry from 0. Not for strides of a file, which may say that they are
+// billions of runs: element_cover.h walks them one by one.
 std::vector<ElementRun> RunsOf(const std::vector<ElementStride>& strides);
 
 struct ShardTensor {
@@ -42,6 +45,14 @@ struct ShardTensor {
   std::vector<ElementStride> elements;  // that this shard has
   std::string sha256;                   // of their bytes in the shard
 };
+
+// How many elements of the whole tensor a shard has. InvalidArgument, with the key, unless the key and the shape can be
+// in a safetensors file, and the strides ascend, do not overlap and lie in the tensor. Only a tensor without elements
+// may have no strides.
+absl::StatusOr<int64_t> CheckShardTensor(const std::string& key, const std::vector<int64_t>& shape,
+                                         const std::vector<ElementStride>& elements);
+// The shape that the tensor has in the shard, where it has `count` elements of a tensor of this shape.
+std::vector<int64_t> ShapeInShard(const std::vector<int64_t>& shape, int64_t count);
 
 // The index of one shard.
 struct ShardIndex {
@@ -80,9 +91,9 @@ struct Manifest {
   std::string plan_sha256;            // of plan.json
   std::vector<ManifestShard> shards;  // ascending by rank; ranks that write nothing have none
 };
-// JSON whose last field is the SHA-256 of all before it.
+// JSON whose last field is the SHA-256 of all before it, in every version of the format.
 std::string WriteManifest(const Manifest& manifest);
-// InvalidArgument with what is wrong: a damaged byte, another version.
+// InvalidArgument with what is wrong: a damaged byte, a byte too many, another version.
 absl::StatusOr<Manifest> ReadManifest(std::string_view text);
 
 std::string CheckpointFolder(int64_t step, int life);  // "step-00000100.life-1"

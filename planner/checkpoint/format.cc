@@ -1,0 +1,317 @@
+#include "planner/checkpoint/format.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "planner/plan/limits.h"
+#include "planner/plan/sha256.h"
+#include "planner/run_files/safetensors.h"
+
+namespace planwright {
+namespace {
+
+using Json = nlohmann::json;
+
+// A byte that is no UTF-8 is replaced: a name is for people.
+std::string Quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+// Reads the fields of one object. The first problem is kept, and all fields read after it are empty.
+class Fields {
+ public:
+  Fields(const Json& json, std::string where, std::string& problem)
+      : json_(json), where_(std::move(where)), problem_(problem) {
+    if (!json_.is_object()) Wrong("it is not an object");
+  }
+
+  int64_t Number(const char* key, int64_t least, int64_t most) {
+    const Json* value = Find(key);
+    if (value == nullptr) return 0;
+    if (!IsNumber(*value, least, most)) {
+      Wrong(absl::StrCat(key, " is not a number from ", least, " to ", most));
+      return 0;
+    }
+    return value->get<int64_t>();
+  }
+  std::string Text(const char* key) {
+    const Json* value = Find(key);
+    if (value == nullptr) return "";
+    if (!value->is_string()) {
+      Wrong(absl::StrCat(key, " is not a text"));
+      return "";
+    }
+    return value->get<std::string>();
+  }
+  // A list; each of its items goes to `read`.
+  template <typename Read>
+  void List(const char* key, Read read) {
+    const Json* value = Find(key);
+    if (value == nullptr) return;
+    if (!value->is_array()) return Wrong(absl::StrCat(key, " is not a list"));
+    for (const Json& item : *value) {
+      if (problem_.empty()) read(item);
+    }
+  }
+  // A list of numbers from 0.
+  static bool ReadNumbers(const Json& json, std::vector<int64_t>& numbers) {
+    if (!json.is_array()) return false;
+    for (const Json& number : json) {
+      if (!IsNumber(number, 0, kLargestNumber)) return false;
+      numbers.push_back(number.get<int64_t>());
+    }
+    return true;
+  }
+  const Json* Find(const char* key) {
+    known_.insert(key);
+    if (!problem_.empty()) return nullptr;
+    const auto found = json_.find(key);
+    if (found != json_.end()) return &*found;
+    Wrong(absl::StrCat("it has no ", key));
+    return nullptr;
+  }
+  // After all fields were read: there is no other.
+  void Close() {
+    if (!problem_.empty()) return;
+    for (const auto& [key, value] : json_.items()) {
+      if (!known_.contains(key)) return Wrong(absl::StrCat("it has an unknown field ", Quoted(key)));
+    }
+  }
+  void Wrong(const std::string& what) {
+    if (problem_.empty()) problem_ = where_.empty() ? what : absl::StrCat(where_, ": ", what);
+  }
+
+ private:
+  static bool IsNumber(const Json& json, int64_t least, int64_t most) {
+    if (!json.is_number_unsigned()) return false;  // the parser gives every integer from 0 this type
+    const uint64_t value = json.get<uint64_t>();
+    return value >= static_cast<uint64_t>(least) && value <= static_cast<uint64_t>(most);
+  }
+
+  const Json& json_;
+  std::string where_;
+  std::string& problem_;
+  std::set<std::string> known_;
+};
+
+bool CanBeKey(const std::string& key) {
+  return !key.empty() && key != "__metadata__" &&
+         std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~'; });
+}
+
+std::string NoKey(const std::string& key) { return absl::StrCat(Quoted(key), " cannot be the key of a tensor"); }
+
+ShardTensor ReadShardTensor(const std::string& key, const Json& json, std::string& problem) {
+  ShardTensor tensor;
+  Fields fields(json, absl::StrCat("tensor ", key), problem);
+  const std::string type = fields.Text("dtype");
+  const auto dtype = DTypeFromName(type);
+  if (!dtype) fields.Wrong(absl::StrCat("its type ", Quoted(type), " is unknown"));
+  tensor.dtype = dtype.value_or(DType::kFp32);
+  const Json* shape = fields.Find("shape");
+  if (shape != nullptr && !Fields::ReadNumbers(*shape, tensor.shape)) fields.Wrong("its shape is not a list of sizes");
+  fields.List("elements", [&](const Json& item) {
+    std::vector<int64_t> numbers;
+    if (!Fields::ReadNumbers(item, numbers) || numbers.size() != 4)
+      return fields.Wrong("elements are not four numbers");
+    tensor.elements.push_back({numbers[0], numbers[1], numbers[2], numbers[3]});
+  });
+  tensor.sha256 = fields.Text("sha256");
+  fields.Close();
+  if (!problem.empty()) return tensor;
+  if (const auto count = CheckShardTensor(key, tensor.shape, tensor.elements); !count.ok())
+    problem = std::string(count.status().message());
+  return tensor;
+}
+
+// The last line of a manifest. The digest covers all before the line.
+std::string DigestLine(std::string_view before) {
+  return absl::StrCat("  \"sha256\": \"", Sha256Hex(before), "\"\n}\n");
+}
+
+}  // namespace
+
+std::vector<ElementStride> StridesOf(const std::vector<ElementRun>& runs) {
+  std::vector<ElementStride> strides;
+  for (size_t i = 0; i < runs.size();) {
+    // Runs that follow each other in the whole tensor, though not in the storage, are one run here.
+    ElementStride run{runs[i].whole, runs[i].count, 0, 1};
+    for (++i; i < runs.size() && runs[i].whole == run.first + run.count; ++i) run.count += runs[i].count;
+    if (!strides.empty() && strides.back().count == run.count) {
+      ElementStride& last = strides.back();
+      const int64_t distance = run.first - (last.first + (last.times - 1) * last.stride);
+      if (last.times == 1 || last.stride == distance) {
+        last.stride = distance;
+        ++last.times;
+        continue;
+      }
+    }
+    strides.push_back(run);
+  }
+  return strides;
+}
+
+std::vector<ElementRun> RunsOf(const std::vector<ElementStride>& strides) {
+  std::vector<ElementRun> runs;
+  int64_t local = 0;
+  for (const ElementStride& stride : strides) {
+    for (int64_t i = 0; i < stride.times; ++i, local += stride.count)
+      runs.push_back({local, stride.first + i * stride.stride, stride.count});
+  }
+  return runs;
+}
+
+absl::StatusOr<int64_t> CheckShardTensor(const std::string& key, const std::vector<int64_t>& shape,
+                                         const std::vector<ElementStride>& elements) {
+  const auto wrong = [&key](const auto&... what) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor ", key, ": ", what...));
+  };
+  if (!CanBeKey(key)) return absl::InvalidArgumentError(NoKey(key));
+  if (shape.size() > kMaxSafetensorsRank)
+    return wrong("it has ", shape.size(), " dims, more than ", kMaxSafetensorsRank);
+  int64_t whole = 1;
+  for (int64_t size : shape) {
+    if (size < 0 || __builtin_mul_overflow(whole, size, &whole) || whole > kMostElements)
+      return wrong("its shape [", absl::StrJoin(shape, ","), "] is not possible");
+  }
+  if (elements.empty() && whole > 0) return wrong("none of its elements are there");
+  int64_t end = 0, count = 0;
+  for (const ElementStride& stride : elements) {
+    int64_t next = 0;
+    const bool good = stride.first >= end && stride.count >= 1 && stride.times >= 1 &&
+                      (stride.times == 1 || stride.stride >= stride.count) &&
+                      !__builtin_mul_overflow(stride.times - 1, stride.stride, &next) &&
+                      !__builtin_add_overflow(next, stride.first, &next) &&
+                      !__builtin_add_overflow(next, stride.count, &next) && next <= whole;
+    if (!good) {
+      return wrong("elements [", stride.first, ",", stride.count, ",", stride.stride, ",", stride.times,
+                   "] do not ascend in a tensor of ", whole);
+    }
+    end = next;
+    count += stride.count * stride.times;
+  }
+  return count;
+}
+
+std::vector<int64_t> ShapeInShard(const std::vector<int64_t>& shape, int64_t count) {
+  return count == ElementsOf(shape) ? shape : std::vector<int64_t>{count};
+}
+
+std::string WriteShardIndex(const ShardIndex& index) {
+  std::string tensors;
+  for (const auto& [key, tensor] : index.tensors) {
+    absl::StrAppend(&tensors, tensors.empty() ? "\n    " : ",\n    ", Quoted(key), ": {\"dtype\": \"",
+                    std::string(DTypeName(tensor.dtype)), "\", \"shape\": [", absl::StrJoin(tensor.shape, ", "),
+                    "], \"elements\": [",
+                    absl::StrJoin(tensor.elements, ", ",
+                                  [](std::string* out, const ElementStride& stride) {
+                                    absl::StrAppend(out, "[", stride.first, ", ", stride.count, ", ", stride.stride,
+                                                    ", ", stride.times, "]");
+                                  }),
+                    "], \"sha256\": ", Quoted(tensor.sha256), "}");
+  }
+  return absl::StrCat("{\n  \"format\": ", kCheckpointFormatVersion, ",\n  \"rank\": ", index.rank,
+                      ",\n  \"bytes\": ", index.bytes, ",\n  \"header_sha256\": ", Quoted(index.header_sha256),
+                      ",\n  \"tensors\": {", tensors, "\n  }\n}\n");
+}
+
+absl::StatusOr<ShardIndex> ReadShardIndex(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return absl::InvalidArgumentError("it is not JSON");
+  ShardIndex index;
+  std::string problem;
+  Fields fields(json, "", problem);
+  const int64_t version = fields.Number("format", 0, kLargestNumber);
+  if (version != kCheckpointFormatVersion) {
+    fields.Wrong(absl::StrCat("its format is version ", version, "; this version reads ", kCheckpointFormatVersion));
+  }
+  index.rank = static_cast<int>(fields.Number("rank", 0, kMostRanks - 1));
+  index.bytes = fields.Number("bytes", 0, kLargestNumber);
+  index.header_sha256 = fields.Text("header_sha256");
+  if (const Json* tensors = fields.Find("tensors"); tensors != nullptr) {
+    if (!tensors->is_object()) fields.Wrong("tensors are not an object");
+    if (tensors->size() > kMaxSafetensorsTensors) fields.Wrong("it has too many tensors");
+    for (const auto& [key, tensor] : tensors->items()) {
+      if (!CanBeKey(key)) fields.Wrong(NoKey(key));
+      if (!problem.empty()) break;
+      index.tensors[key] = ReadShardTensor(key, tensor, problem);
+    }
+  }
+  fields.Close();
+  if (!problem.empty()) return absl::InvalidArgumentError(problem);
+  return index;
+}
+
+std::string WriteManifest(const Manifest& manifest) {
+  const CheckpointCounters& counters = manifest.counters;
+  std::string shards;
+  for (const ManifestShard& shard : manifest.shards) {
+    absl::StrAppend(&shards, shards.empty() ? "\n    " : ",\n    ", "{\"rank\": ", shard.rank,
+                    ", \"bytes\": ", shard.bytes, ", \"index_bytes\": ", shard.index_bytes,
+                    ", \"index_sha256\": ", Quoted(shard.index_sha256), "}");
+  }
+  const std::string before = absl::StrCat(
+      "{\n  \"format\": ", kCheckpointFormatVersion, ",\n  \"name\": ", Quoted(manifest.name),
+      ",\n  \"plan_digest\": ", Quoted(manifest.plan_digest),
+      ",\n  \"recipe_digest\": ", Quoted(manifest.recipe_digest), ",\n  \"precision\": ", Quoted(manifest.precision),
+      ",\n  \"world_size\": ", manifest.world_size, ",\n  \"life\": ", manifest.life, ",\n  \"step\": ", counters.step,
+      ",\n  \"applied_steps\": ", counters.applied_steps, ",\n  \"skipped_steps\": ", counters.skipped_steps,
+      ",\n  \"consumed_samples\": ", counters.consumed_samples, ",\n  \"plan_bytes\": ", manifest.plan_bytes,
+      ",\n  \"plan_sha256\": ", Quoted(manifest.plan_sha256), ",\n  \"shards\": [", shards, "\n  ],\n");
+  return before + DigestLine(before);
+}
+
+absl::StatusOr<Manifest> ReadManifest(std::string_view text) {
+  static const size_t tail = DigestLine("").size();
+  if (text.size() < tail) return absl::InvalidArgumentError("it is cut off");
+  const std::string_view before = text.substr(0, text.size() - tail);
+  // The whole line is compared, so no byte of the file is left out.
+  if (text.substr(before.size()) != DigestLine(before))
+    return absl::InvalidArgumentError("it is damaged: its last line is not the SHA-256 of all before");
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return absl::InvalidArgumentError("it is not JSON");
+  Manifest manifest;
+  std::string problem;
+  Fields fields(json, "", problem);
+  const int64_t version = fields.Number("format", 0, kLargestNumber);
+  if (version != kCheckpointFormatVersion) {
+    fields.Wrong(absl::StrCat("its format is version ", version, "; this version reads ", kCheckpointFormatVersion));
+  }
+  manifest.name = fields.Text("name");
+  manifest.plan_digest = fields.Text("plan_digest");
+  manifest.recipe_digest = fields.Text("recipe_digest");
+  manifest.precision = fields.Text("precision");
+  manifest.world_size = static_cast<int>(fields.Number("world_size", 0, kMostRanks));
+  manifest.life = static_cast<int>(fields.Number("life", 1, INT32_MAX));
+  manifest.counters.step = fields.Number("step", 0, kLargestNumber);
+  manifest.counters.applied_steps = fields.Number("applied_steps", 0, kLargestNumber);
+  manifest.counters.skipped_steps = fields.Number("skipped_steps", 0, kLargestNumber);
+  manifest.counters.consumed_samples = fields.Number("consumed_samples", 0, kLargestNumber);
+  manifest.plan_bytes = fields.Number("plan_bytes", 0, kLargestNumber);
+  manifest.plan_sha256 = fields.Text("plan_sha256");
+  fields.List("shards", [&](const Json& item) {
+    Fields shard(item, absl::StrCat("shards[", manifest.shards.size(), "]"), problem);
+    ManifestShard read;
+    read.rank = static_cast<int>(shard.Number("rank", 0, kMostRanks - 1));
+    read.bytes = shard.Number("bytes", 0, kLargestNumber);
+    read.index_bytes = shard.Number("index_bytes", 0, kLargestNumber);
+    read.index_sha256 = shard.Text("index_sha256");
+    shard.Close();
+    if (read.rank >= manifest.world_size) shard.Wrong(absl::StrCat("rank ", read.rank, " is not in the world"));
+    if (!manifest.shards.empty() && read.rank <= manifest.shards.back().rank) shard.Wrong("ranks do not ascend");
+    manifest.shards.push_back(read);
+  });
+  fields.Find("sha256");
+  fields.Close();
+  if (!problem.empty()) return absl::InvalidArgumentError(problem);
+  return manifest;
+}
+
+std::string CheckpointFolder(int64_t step, int life) { return absl::StrFormat("step-%08d.life-%d", step, life); }
+std::string ShardFile(int rank) { return absl::StrFormat("rank-%05d.safetensors", rank); }
+std::string IndexFile(int rank) { return absl::StrFormat("rank-%05d.json", rank); }
+
+}  // namespace planwright
