@@ -134,6 +134,7 @@ c10d::Store& CheckpointWriter::store() {
 void CheckpointWriter::Write(const CheckpointCounters& counters, CheckpointTimes times) {
   const Clock::time_point begin = Clock::now();
   const std::string folder = run_dir_ + "/checkpoints/" + CheckpointFolder(counters.step, life_);
+  copies_.Wait();
   const std::vector<ShardSource> sources = copies_.Sources();
   std::optional<ManifestShard> own;
   ThrowUnlessOk(MakeDirectories(folder));

@@ -1,5 +1,5 @@
-// Writes checkpoints while training goes on (docs/checkpoints.md#writing-beside-training). Training waits while the
-// state of this rank is copied to host memory; a thread writes the copy. When the next checkpoint is due before that is
+// Writes checkpoints while training goes on (docs/checkpoints.md#writing-beside-training): the state of this rank is
+// copied to host memory (host_copies.h), and a thread writes the copy. When the next checkpoint is due before that is
 // done, training waits for it: there is never a second copy.
 #pragma once
 
@@ -42,6 +42,8 @@ class CheckpointWriter {
                    std::function<void(int, const std::string&)> leave);
   ~CheckpointWriter();  // does not wait for the disk: what is not published is lost
 
+  // Allocates the memory for copies of the module, before the first step.
+  void Prepare(const ModuleState& module) { copies_.Prepare(module); }
   // In this order, once for each checkpoint.
   void Save(ModuleState& module);
   void SaveCounters(const StepState& step);

@@ -1,9 +1,12 @@
 // What a rank has to write to a checkpoint, copied to host memory. The memory is allocated once and used for every
-// checkpoint; on GPUs it is pinned.
+// checkpoint. On a GPU it is pinned, and the copy of a bucket's masters and moments runs beside the next forward and
+// backward: the optimizer waits for it, bucket by bucket (BucketState::copied).
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,19 +21,23 @@ class HostCopies {
  public:
   HostCopies(const Plan& plan, int rank) : plan_(plan), rank_(rank) {}
 
-  // Copies the pieces of the module. Returns when the copy is done: training may change the state then.
+  // Allocates the memory for a module. Copy does so, too; pinning takes seconds, which are better spent before the first
+  // step.
+  void Prepare(const ModuleState& module) { CopyOf(module); }
+  // Begins to copy what the rank writes of the module. On a CPU the copy is done when this returns.
   void Copy(ModuleState& module);
+  // Waits until everything is copied. May be called from another thread.
+  void Wait();
 
-  // What the copies hold, of all modules copied so far. Views of the memory of this object.
+  // What the copies hold, of all modules. Views of the memory of this object.
   std::vector<ShardSource> Sources() const;
-  int64_t bytes() const;  // of all copies
 
  private:
-  // The copy of a storage, or of a state of a bucket shard, flat, with the pieces that lie in it.
+  // A copy of a storage, or of a state of a bucket shard, and the pieces that lie in it.
   struct Tensor {
-    at::Tensor host;
     int storage = -1, bucket = -1;  // bucket -1: the storage's own tensor
     std::string state;
+    std::vector<at::Tensor> chunks;  // flat; all but the last have kChunkBytes
     std::vector<CheckpointPiece> pieces;
   };
   struct ModuleCopy {
@@ -38,11 +45,12 @@ class HostCopies {
     std::vector<Tensor> tensors;
   };
 
-  ModuleCopy& CopyOf(ModuleState& module);
+  ModuleCopy& CopyOf(const ModuleState& module);
 
   const Plan& plan_;
   const int rank_;
   std::vector<ModuleCopy> modules_;
+  std::vector<std::shared_ptr<c10::Event>> under_way_;  // on a GPU: the copies that were begun last
 };
 
 // The flat tensor on the device that holds a piece: a storage's, or a state of a bucket shard. c10::Error if the rank

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +38,9 @@ struct BucketState {
   int64_t shard_first = 0, shard_end = 0;  // elements of the bucket that this rank owns
   std::vector<DecayRange> ranges;          // cover the shard, without gaps and in order
   at::Tensor range_table;                  // the same on the device, i64 [ranges, 2]: end, and 1 if they decay, else 0
+  // On a GPU: done when the state has been copied for a checkpoint. The next step of the optimizer waits for it on the
+  // device. Null: nothing is copied.
+  std::shared_ptr<c10::Event> copied;
   // Whether this rank adds the squares of the shard to the norm: ranks with a replica of it do not (Bucket::once_over).
   bool counted = true;
 };

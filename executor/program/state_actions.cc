@@ -2,6 +2,7 @@
 // others carry out.
 
 #include <absl/strings/str_split.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 
@@ -90,6 +91,13 @@ BucketState& BucketOf(const Instruction& instruction, Rank& rank) {
   return ModuleOf(instruction, rank).buckets().at(static_cast<size_t>(instruction.integer("bucket")));
 }
 
+// Lets the device wait until the bucket has been copied for a checkpoint; the host goes on.
+void WaitForCopy(BucketState& bucket, at::Device device) {
+  if (bucket.copied == nullptr) return;
+  bucket.copied->block(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+  bucket.copied.reset();
+}
+
 }  // namespace
 
 Action BindState(const LinkedInstruction& linked, const Module* module, Rank& rank, StepReports& reports) {
@@ -125,6 +133,7 @@ Action BindState(const LinkedInstruction& linked, const Module* module, Rank& ra
       return WithoutOutputs([&rank](const ActionArguments&) { ClipAndGate(rank.plan, rank.step); });
     case OpKind::kAdamW:
       return WithoutOutputs([&rank, &bucket = BucketOf(instruction, rank)](const ActionArguments&) {
+        WaitForCopy(bucket, rank.device);
         StepAdamW(rank.plan.optimizer, rank.step, bucket);
       });
     case OpKind::kUpdateExpertBias:

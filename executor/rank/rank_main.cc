@@ -249,6 +249,10 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                           },
                       .ready =
                           [&] {
+                            if (checkpoints) {
+                              start_up.Enter("checkpoint memory");
+                              checkpoints->Prepare(rank->modules);
+                            }
                             if (environment->rank != 0) return;
                             std::printf("%s\n", start_up.Line().c_str());
                             std::fflush(stdout);

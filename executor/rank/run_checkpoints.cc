@@ -36,6 +36,10 @@ absl::StatusOr<bool> RunCheckpoints::Choose() {
   return !folder_.empty();
 }
 
+void RunCheckpoints::Prepare(const std::map<std::string, ModuleState>& modules) {
+  for (const auto& [name, module] : modules) writer().Prepare(module);
+}
+
 void RunCheckpoints::Run(OpKind kind, ModuleState* module, StepState& step) {
   switch (kind) {
     case OpKind::kLoadState: return Load(*module);
