@@ -1,4 +1,5 @@
 // Cross entropy: a thread block for each row of logits.
+#include <cfloat>
 #include <cmath>
 
 #include "executor/kernels/cross_entropy.h"
@@ -19,19 +20,18 @@ __device__ Row RowOf(const Logits& logits, int64_t row) {
   return {reinterpret_cast<const uint4*>(logits.elements + row * logits.columns), logits.columns / kWidth};
 }
 
-// Calls work(place, vector) for the vectors of this thread. Several are read before the first is worked on.
+// Calls work(first, vectors) for the vectors of this thread, kAtOnce at a time: those at first + i kThreads. All are
+// read before work begins. Behind the end of the row they are `padding`.
 template <typename Work>
-__device__ void EachVector(Row row, Work work) {
+__device__ void EachBatch(Row row, uint4 padding, Work work) {
   for (int first = static_cast<int>(threadIdx.x); first < row.count; first += kThreads * kAtOnce) {
     uint4 vectors[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
+      vectors[i] = padding;
       if (first + i * kThreads < row.count) vectors[i] = row.vectors[first + i * kThreads];
     }
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      if (first + i * kThreads < row.count) work(first + i * kThreads, vectors[i]);
-    }
+    work(first, vectors);
   }
 }
 
@@ -64,34 +64,55 @@ __device__ float ExpOfDifference(float x, float m) {
   return result;
 }
 
-struct Largest {
-  static constexpr float kNone = -INFINITY;
-  __device__ float operator()(float a, float b) const { return a > b || a != a ? a : b; }  // NaN wins
-};
-struct Sum {
-  static constexpr float kNone = 0;
-  __device__ float operator()(float a, float b) const { return a + b; }
+__device__ float Larger(float a, float b) { return a > b || a != a ? a : b; }  // NaN wins
+
+// Of some logits: the largest, and the sum of exp(logit - largest). Without a logit, or with only -inf, they are kNone
+// and 0. kNone is finite, so no difference of two -inf is formed, and less than every finite bf16 number.
+struct ExpSum {
+  static constexpr float kNone = -FLT_MAX;
+  float largest, sum;
 };
 
-// Combines a number of each thread of the block. Thread 0 has the result.
-template <typename Combine>
-__device__ float OverBlock(float value, Combine combine) {
-  __shared__ float of_warps[kWarps];
+__device__ ExpSum Joined(ExpSum a, ExpSum b) {
+  const float largest = Larger(a.largest, b.largest);
+  return {largest, a.sum * ExpOfDifference(a.largest, largest) + b.sum * ExpOfDifference(b.largest, largest)};
+}
+
+// Joins those of the lanes of a warp. Lane 0 has the result.
+__device__ ExpSum OverWarp(ExpSum mine) {
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) {
+    mine = Joined(mine, {__shfl_xor_sync(kAllLanes, mine.largest, step), __shfl_xor_sync(kAllLanes, mine.sum, step)});
+  }
+  return mine;
+}
+
+// Joins those of the threads of the block. Thread 0 has the result.
+__device__ ExpSum OverBlock(ExpSum mine) {
+  __shared__ ExpSum of_warps[kWarps];
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2) value = combine(value, __shfl_xor_sync(kAllLanes, value, step));
-  if (lane == 0) of_warps[warp] = value;
+  mine = OverWarp(mine);
+  if (lane == 0) of_warps[warp] = mine;
   __syncthreads();
-  if (warp > 0) return value;
-  value = lane < kWarps ? of_warps[lane] : Combine::kNone;
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2) value = combine(value, __shfl_xor_sync(kAllLanes, value, step));
-  return value;
+  return warp > 0 ? mine : OverWarp(lane < kWarps ? of_warps[lane] : ExpSum{ExpSum::kNone, 0});
 }
 
 template <typename T>
 __device__ T ValueOfRow(const TokenValues<T>& values, int64_t row, int64_t samples) {
   return values.elements[row % samples * values.sample_stride + row / samples * values.position_stride];
+}
+
+// The largest number of some vectors; NaN if one is NaN.
+__device__ float LargestOf(const uint4 (&vectors)[kAtOnce]) {
+  __nv_bfloat162 largest[kAtOnce];
+#pragma unroll
+  for (int i = 0; i < kAtOnce; ++i) {
+    const __nv_bfloat162* pairs = reinterpret_cast<const __nv_bfloat162*>(&vectors[i]);
+    largest[i] = __hmax2_nan(__hmax2_nan(pairs[0], pairs[1]), __hmax2_nan(pairs[2], pairs[3]));
+  }
+#pragma unroll
+  for (int i = 1; i < kAtOnce; ++i) largest[0] = __hmax2_nan(largest[0], largest[i]);
+  return Larger(__low2float(largest[0]), __high2float(largest[0]));
 }
 
 // The column of the row's label; -1: it is in none.
@@ -100,35 +121,41 @@ __device__ int LabelColumn(const TokenLabels& labels, const Logits& logits, int6
   return column >= 0 && column < logits.columns ? static_cast<int>(column) : -1;
 }
 
-__global__ void __launch_bounds__(kThreads) MaximaKernel(Logits logits, float* m) {
-  const int64_t row = blockIdx.x;
-  __nv_bfloat162 largest = __float2bfloat162_rn(-INFINITY);
-  EachVector(RowOf(logits, row), [&](int, const uint4& vector) {
-    const __nv_bfloat162* pairs = reinterpret_cast<const __nv_bfloat162*>(&vector);
-#pragma unroll
-    for (int i = 0; i < kWidth / 2; ++i) largest = __hmax2_nan(largest, pairs[i]);
-  });
-  const float result = OverBlock(Largest()(__low2float(largest), __high2float(largest)), Largest());
-  if (threadIdx.x == 0) m[row] = result;
-}
-
-__global__ void __launch_bounds__(kThreads)
-    SumsKernel(Logits logits, const float* maxima, TokenLabels labels, float* sums) {
+// The sum is relative to the largest logit so far. It is rescaled when a batch of vectors has a larger one.
+__global__ void __launch_bounds__(kThreads) PartsKernel(Logits logits, TokenLabels labels, float* m, float* parts) {
+  constexpr unsigned kNothing = 0xff80ff80;  // -inf twice
+  const uint4 padding = {kNothing, kNothing, kNothing, kNothing};
   const int64_t row = blockIdx.x, rows = gridDim.x;
-  const float m = maxima[row];
-  float sum = 0;
-  EachVector(RowOf(logits, row), [&](int, const uint4& vector) {
-    float x[kWidth];
-    Widen(vector, x);
+  ExpSum mine = {ExpSum::kNone, 0};
+  EachBatch(RowOf(logits, row), padding, [&](int, const uint4(&vectors)[kAtOnce]) {
+    const float largest = Larger(LargestOf(vectors), mine.largest);
+    if (largest != mine.largest) mine.sum *= ExpOfDifference(mine.largest, largest);
+    mine.largest = largest;
 #pragma unroll
-    for (float& one : x) one = ExpOfDifference(one, m);
-    sum += ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
+    for (const uint4& vector : vectors) {
+      float x[kWidth];
+      Widen(vector, x);
+#pragma unroll
+      for (float& one : x) one = ExpOfDifference(one, largest);
+      mine.sum += ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
+    }
   });
-  sum = OverBlock(sum, Sum());
+  mine = OverBlock(mine);
   if (threadIdx.x > 0) return;
   const int label = LabelColumn(labels, logits, row);
-  sums[row] = sum;
-  sums[rows + row] = label < 0 ? 0 : __bfloat162float(logits.elements[row * logits.columns + label]) - m;
+  m[row] = parts[rows + row] = mine.largest == ExpSum::kNone ? -INFINITY : mine.largest;
+  parts[row] = mine.sum;
+  parts[2 * rows + row] = label < 0 ? 0 : __bfloat162float(logits.elements[row * logits.columns + label]);
+  parts[3 * rows + row] = label < 0 ? 0 : 1;
+}
+
+// A thread for each row. Not ExpOfDifference: nothing is won here, and one rank alone must get exactly its own sum.
+__global__ void SumsKernel(const float* parts, const float* maxima, int64_t rows, float* sums) {
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (row >= rows) return;
+  const float m = maxima[row];
+  sums[row] = parts[row] * expf(parts[rows + row] - m);
+  sums[rows + row] = parts[3 * rows + row] == 0 ? 0 : parts[2 * rows + row] - m;
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -139,16 +166,22 @@ __global__ void __launch_bounds__(kThreads)
   const int label = LabelColumn(labels, logits, row);
   const int label_vector = label < 0 ? -1 : label / kWidth;
   uint4* out = reinterpret_cast<uint4*>(gradients + row * logits.columns);
-  EachVector(RowOf(logits, row), [&](int place, const uint4& vector) {
-    float x[kWidth];
-    Widen(vector, x);
+  const Row in = RowOf(logits, row);
+  EachBatch(in, {}, [&](int first, const uint4(&vectors)[kAtOnce]) {
 #pragma unroll
-    for (float& one : x) one = ExpOfDifference(one, m) * share;
-    if (place == label_vector) {
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int place = first + i * kThreads;
+      if (place >= in.count) return;
+      float x[kWidth];
+      Widen(vectors[i], x);
 #pragma unroll
-      for (int i = 0; i < kWidth; ++i) x[i] -= i == label % kWidth ? mask : 0;
+      for (float& one : x) one = ExpOfDifference(one, m) * share;
+      if (place == label_vector) {
+#pragma unroll
+        for (int k = 0; k < kWidth; ++k) x[k] -= k == label % kWidth ? mask : 0;
+      }
+      out[place] = Rounded(x);
     }
-    out[place] = Rounded(x);
   });
 }
 
@@ -156,15 +189,14 @@ unsigned RowsOf(const Logits& logits) { return static_cast<unsigned>(logits.posi
 
 }  // namespace
 
-void LaunchLogitMaxima(const Logits& logits, float* m, cudaStream_t stream) {
+void LaunchLogitParts(const Logits& logits, const TokenLabels& labels, float* m, float* parts, cudaStream_t stream) {
   if (RowsOf(logits) == 0) return;
-  MaximaKernel<<<RowsOf(logits), kThreads, 0, stream>>>(logits, m);
+  PartsKernel<<<RowsOf(logits), kThreads, 0, stream>>>(logits, labels, m, parts);
 }
 
-void LaunchLogitSums(const Logits& logits, const float* m, const TokenLabels& labels, float* sums,
-                     cudaStream_t stream) {
-  if (RowsOf(logits) == 0) return;
-  SumsKernel<<<RowsOf(logits), kThreads, 0, stream>>>(logits, m, labels, sums);
+void LaunchSumsOfParts(const float* parts, const float* m, int64_t rows, float* sums, cudaStream_t stream) {
+  if (rows == 0) return;
+  SumsKernel<<<static_cast<unsigned>((rows + kThreads - 1) / kThreads), kThreads, 0, stream>>>(parts, m, rows, sums);
 }
 
 void LaunchLogitGradients(const Logits& logits, const float* m, const float* sums, const TokenLabels& labels,

@@ -1,5 +1,5 @@
-// Kernels of cross entropy over bf16 logits. executor/ops/cross_entropy.cc says what the results are. Each reads the
-// logits once. Statistics, exponentials and sums are fp32, and sums have a fixed order.
+// Kernels of cross entropy over bf16 logits. executor/ops/cross_entropy.cc says what the results are. Each that reads
+// the logits reads them once. Statistics, exponentials and sums are fp32, and sums have a fixed order.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -29,14 +29,17 @@ struct TokenLabels {
   int64_t first_id = 0;
 };
 
-// m [positions, samples] = the largest logit of each row; NaN if one is NaN.
-void LaunchLogitMaxima(const Logits& logits, float* m, cudaStream_t stream);
+// m [positions, samples] = the largest logit of each row; NaN if one is NaN. parts [4, positions, samples]: sum of
+// exp(logit - m), 0 if all logits are -inf; m; logit of the label, 0 if the label is in no column; 1 if it is in one,
+// else 0.
+void LaunchLogitParts(const Logits& logits, const TokenLabels& labels, float* m, float* parts, cudaStream_t stream);
 
-// sums [2, positions, samples]: sum of exp(logit - m); logit of the label - m, 0 if the label is in no column.
-void LaunchLogitSums(const Logits& logits, const float* m, const TokenLabels& labels, float* sums, cudaStream_t stream);
+// sums [2, rows] of parts [4, rows], with an m of its own for each row: parts[0] exp(parts[1] - m); parts[2] - m, 0
+// where parts[3] is 0.
+void LaunchSumsOfParts(const float* parts, const float* m, int64_t rows, float* sums, cudaStream_t stream);
 
 // gradients, as the logits = mask (exp(logit - m) / sums - [the column is the label]). `sums` [positions, samples] is
-// the first half of what LaunchLogitSums makes. `gradients` may be the logits themselves.
+// the first half of what LaunchSumsOfParts makes. `gradients` may be the logits themselves.
 void LaunchLogitGradients(const Logits& logits, const float* m, const float* sums, const TokenLabels& labels,
                           const TokenValues<float>& mask, __nv_bfloat16* gradients, cudaStream_t stream);
 

@@ -1,20 +1,25 @@
 // Cross entropy over a vocabulary that is cut along tp (docs/model/loss.md#cross-entropy). Each rank computes maximum,
 // sum of exponentials and predicted logit of its V columns; between these operations the plan reduces over tp.
 //
-//   cross_entropy_max    logits [S,B,V] -> m [S,B], the largest of this rank's columns      (then: max over tp)
-//   cross_entropy_sums   logits, m, labels [B,S] -> sums [2,S,B]                            (then: sum over tp)
+//   cross_entropy_parts  logits [S,B,V], labels [B,S] -> m_part [S,B], parts [4,S,B]        (then: m, the max over tp)
+//                        m_part = the largest of this rank's columns
+//                        parts = sum of exp(logit - m_part), m_part, logit of the label, 1; the last two are 0 if
+//                        another rank has the label
+//   cross_entropy_sums   parts, m -> sums [2,S,B]                                           (then: sum over tp)
 //                        sums[0] = sum of exp(logit - m); sums[1] = logit of the label - m, 0 if another rank has it
 //   token_loss           sums, loss_mask [B,S] -> token_loss [S,B] = (log sums[0] - sums[1]) mask, loss f64 [1] its sum
 //   cross_entropy_grad   logits, m, sums, labels, loss_mask -> dlogits of the summed loss, not divided by N
 //
-// m, sums and token_loss are fp32 (fp64 for fp64), dlogits has the dtype of the logits. The backward reads the reduced
-// m and sums. Sums and gradient go through blocks of positions, so that temporary tensors do not grow to a second copy
-// of the logits. bf16 on a GPU has kernels instead, which read the logits once and need no temporary tensors.
+// m, parts, sums and token_loss are fp32 (fp64 for fp64), dlogits has the dtype of the logits. The backward reads the
+// reduced m and sums. Parts and gradient go through blocks of positions, so that temporary tensors do not grow to a
+// second copy of the logits. bf16 on a GPU has kernels instead, which read the logits once and need no temporary
+// tensors.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/where.h>
+#include <ATen/ops/stack.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "executor/ops/handler.h"
 #include "executor/ops/tensor_math.h"
@@ -47,29 +52,36 @@ LocalLabels LabelsOf(const ComputeContext& context, const at::Tensor& labels, in
 
 }  // namespace
 
-Tensors RunCrossEntropyMax(const ComputeContext& context) {
+Tensors RunCrossEntropyParts(const ComputeContext& context) {
 #ifdef PLANWRIGHT_CUDA
-  if (TakesCrossEntropyKernels(context, 0)) return CrossEntropyMaxOnGpu(context);
+  if (TakesCrossEntropyKernels(context, 0)) return CrossEntropyPartsOnGpu(context);
 #endif
-  return {Wide(context.inputs[0].amax({-1}))};
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const at::Tensor& logits = context.inputs[0];
+  const LocalLabels labels = LabelsOf(context, context.inputs[1], logits.size(2));
+  const at::TensorOptions wide = logits.options().dtype(WideType(logits));
+  const at::Tensor m = at::empty({logits.size(0), logits.size(1)}, wide),
+                   parts = at::empty({4, logits.size(0), logits.size(1)}, wide);
+  ForBlocks(logits, [&](int64_t first, int64_t length) {
+    const at::Tensor block = logits.narrow(0, first, length), largest = Wide(block.amax({-1}));
+    // A row of -inf alone has the sum 0. The difference of two infinities would be NaN.
+    const at::Tensor base = largest.masked_fill(largest == -kInfinity, 0);
+    m.narrow(0, first, length).copy_(largest);
+    parts[0].narrow(0, first, length).copy_((block - base.unsqueeze(-1)).exp_().sum(-1));
+    parts[2].narrow(0, first, length).copy_(block.gather(2, labels.column.narrow(0, first, length)).squeeze(-1));
+  });
+  parts[1].copy_(m);
+  parts[3].copy_(labels.here.squeeze(-1));
+  parts[2].masked_fill_(parts[3] == 0, 0);
+  return {m, parts};
 }
 
 Tensors RunCrossEntropySums(const ComputeContext& context) {
 #ifdef PLANWRIGHT_CUDA
-  if (TakesCrossEntropyKernels(context, 1)) return CrossEntropySumsOnGpu(context);
+  if (TakesSumsKernel(context)) return CrossEntropySumsOnGpu(context);
 #endif
-  const at::Tensor &logits = context.inputs[0], &m = context.inputs[1];
-  const LocalLabels labels = LabelsOf(context, context.inputs[2], logits.size(2));
-  const at::Tensor sums = at::empty({2, logits.size(0), logits.size(1)}, m.options());
-  ForBlocks(logits, [&](int64_t first, int64_t length) {
-    const at::Tensor shifted = logits.narrow(0, first, length) - m.narrow(0, first, length).unsqueeze(-1);
-    const at::Tensor predicted = shifted.gather(2, labels.column.narrow(0, first, length));
-    const at::Tensor here = labels.here.narrow(0, first, length);
-    sums[1].narrow(0, first, length).copy_(predicted.masked_fill(here.logical_not(), 0).squeeze(-1));
-    // Last, as it overwrites `shifted`.
-    sums[0].narrow(0, first, length).copy_(shifted.exp_().sum(-1));
-  });
-  return {sums};
+  const at::Tensor &parts = context.inputs[0], &m = context.inputs[1];
+  return {at::stack({parts[0] * (parts[1] - m).exp_(), (parts[2] - m).masked_fill_(parts[3] == 0, 0)})};
 }
 
 Tensors RunTokenLoss(const ComputeContext& context) {

@@ -42,19 +42,26 @@ bool TakesCrossEntropyKernels(const ComputeContext& context, size_t statistics) 
          reinterpret_cast<uintptr_t>(logits.const_data_ptr()) % 16 == 0;
 }
 
-Tensors CrossEntropyMaxOnGpu(const ComputeContext& context) {
+bool TakesSumsKernel(const ComputeContext& context) {
+  const at::Tensor& parts = context.inputs[0];
+  return parts.is_cuda() && parts.scalar_type() == at::kFloat && parts.numel() > 0;
+}
+
+Tensors CrossEntropyPartsOnGpu(const ComputeContext& context) {
   const at::Tensor& logits = context.inputs[0];
-  const at::Tensor m = at::empty({logits.size(0), logits.size(1)}, logits.options().dtype(at::kFloat));
-  LaunchLogitMaxima(LogitsOf(context), Elements<float>(m), CurrentStream());
+  const at::TensorOptions wide = logits.options().dtype(at::kFloat);
+  const at::Tensor m = at::empty({logits.size(0), logits.size(1)}, wide),
+                   parts = at::empty({4, logits.size(0), logits.size(1)}, wide);
+  LaunchLogitParts(LogitsOf(context), LabelsOf(context, context.inputs[1]), Elements<float>(m), Elements<float>(parts),
+                   CurrentStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
-  return {m};
+  return {m, parts};
 }
 
 Tensors CrossEntropySumsOnGpu(const ComputeContext& context) {
-  const at::Tensor &logits = context.inputs[0], m = context.inputs[1].contiguous();
-  const at::Tensor sums = at::empty({2, logits.size(0), logits.size(1)}, m.options());
-  LaunchLogitSums(LogitsOf(context), Elements<float>(m), LabelsOf(context, context.inputs[2]), Elements<float>(sums),
-                  CurrentStream());
+  const at::Tensor parts = context.inputs[0].contiguous(), m = context.inputs[1].contiguous();
+  const at::Tensor sums = at::empty({2, m.size(0), m.size(1)}, m.options());
+  LaunchSumsOfParts(Elements<float>(parts), Elements<float>(m), m.numel(), Elements<float>(sums), CurrentStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return {sums};
 }

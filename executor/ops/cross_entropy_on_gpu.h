@@ -9,7 +9,10 @@ namespace planwright::executor::ops {
 // multiple of 8 columns; and `statistics` inputs behind them (m, or m and sums) in fp32.
 bool TakesCrossEntropyKernels(const ComputeContext& context, size_t statistics);
 
-Tensors CrossEntropyMaxOnGpu(const ComputeContext& context);
+// Whether the kernel takes the inputs of cross_entropy_sums: fp32 on a GPU.
+bool TakesSumsKernel(const ComputeContext& context);
+
+Tensors CrossEntropyPartsOnGpu(const ComputeContext& context);
 Tensors CrossEntropySumsOnGpu(const ComputeContext& context);
 Tensors CrossEntropyGradOnGpu(const ComputeContext& context);
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "absl/strings/str_cat.h"
@@ -41,9 +42,14 @@ Instruction& First(std::vector<Instruction>& body, OpKind kind) {
   throw std::runtime_error("no " + std::string(OpName(kind)));
 }
 
-void Drop(std::vector<Instruction>& body, OpKind kind) {
+auto Is(OpKind kind) {
+  return [kind](const Instruction& instruction) { return instruction.kind == kind; };
+}
+
+// `input`: of the instruction; "": any.
+void Drop(std::vector<Instruction>& body, OpKind kind, const std::string& input = "") {
   for (auto it = body.begin(); it != body.end(); ++it) {
-    if (it->kind == kind) {
+    if (it->kind == kind && (input.empty() || it->inputs.at(0) == input)) {
       body.erase(it);
       return;
     }
@@ -217,6 +223,52 @@ std::vector<Damage> Damages() {
            for (Instruction& op : role.step) {
              if (op.kind == OpKind::kExchange && op.parts[0].send && op.parts[0].backward) op.parts[0].backward = false;
            }
+         }
+       }},
+      // Statistics of the softmax. Apart from what is damaged, each of these plans fits together.
+      {"parts_of_two_maxima_summed", "V6",
+       [](Plan& p) {
+         std::vector<Instruction>& body = BlockNamed(p, "language.head.forward").body;
+         Instruction sum = First(body, OpKind::kAllReduce);
+         sum.attributes["reduce"] = std::string("sum");
+         sum.inputs = sum.frees = {"parts"};
+         sum.outputs = {{"whole", First(body, OpKind::kCrossEntropyParts).outputs[1].type}};
+         sum.outputs[0].type.layout.erase(Axis::kTp);
+         Drop(body, OpKind::kAllReduce, "sums_part");
+         auto made = std::find_if(body.begin(), body.end(), Is(OpKind::kCrossEntropySums));
+         made->inputs[0] = "whole", made->frees = {"whole"};
+         made->outputs[0].name = "sums", made->outputs[0].type.layout.erase(Axis::kTp);
+         body.insert(made, sum);
+       }},
+      {"maxima_summed", "V6",
+       [](Plan& p) {
+         std::vector<Instruction>& body = BlockNamed(p, "language.head.forward").body;
+         auto reduce = std::find_if(body.begin(), body.end(), Is(OpKind::kAllReduce));
+         Instruction join = *reduce;
+         Output part = join.outputs[0];
+         part.name = "m_piece";
+         std::get<int64_t>(part.type.dims[0]) /= 2;
+         part.type.layout[Axis::kTp] = {AxisLayout::State::kSharded, 0};
+         join.kind = OpKind::kAllGather, reduce->kind = OpKind::kReduceScatter;
+         join.attributes = reduce->attributes = {{"dim", int64_t{0}}};
+         join.inputs = join.frees = {part.name};
+         reduce->outputs = {part};
+         body.insert(reduce + 1, join);
+       }},
+      {"losses_for_maxima", "V5",
+       [](Plan& p) {
+         Block &forward = BlockNamed(p, "language.head.forward"), &backward = BlockNamed(p, "language.head.backward");
+         for (Instruction& op : forward.body) {
+           std::erase(op.frees, "token_loss");
+           if (op.kind == OpKind::kCrossEntropySums) op.frees.push_back("m");
+         }
+         std::replace(forward.saved.begin(), forward.saved.end(), std::string("m"), std::string("token_loss"));
+         for (Output& take : backward.takes) {
+           if (take.name == "m") take.name = "token_loss";
+         }
+         for (Instruction& op : backward.body) {
+           for (auto* names : {&op.inputs, &op.frees})
+             std::replace(names->begin(), names->end(), std::string("m"), std::string("token_loss"));
          }
        }},
       // Run-time sizes.

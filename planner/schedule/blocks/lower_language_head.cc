@@ -23,17 +23,17 @@ LayerBlocks LowerLanguageHead(const HybridLmModel& model, const BlockContext& co
   const Layout cut = OverCp(context, 0, Sharded(context, 2));
   f.Make(OpKind::kLinear, {.inputs = {n_full}, .parameters = {"lm_head"}}, "logits",
          f.Activation({S, B, model.vocabulary / tp}, cut, cut));
-  // The softmax over the whole vocabulary needs only small messages: the maximum over all parts first, then two sums
-  // that are formed with it, of exp(logit - maximum) and of the label's logit.
-  ValueType statistic = f.Data(context.wide(), {S, B}), loss = f.Data(DType::kFp64, {int64_t{1}});
+  // One pass over the logits gives all that the softmax needs of this part of the vocabulary. The rest is small: the
+  // maximum over all parts, then two sums that are relative to it, of exp(logit - maximum) and of the label's logit.
+  ValueType statistic = f.Data(context.wide(), {S, B}), parts = statistic, loss = f.Data(DType::kFp64, {int64_t{1}});
   statistic.layout = OverCp(context, 0, Partial(context));
-  f.Make(OpKind::kCrossEntropyMax, {.inputs = {"logits"}}, "m_part", statistic);
+  parts.dims = {int64_t{4}, S, B};
+  parts.layout = OverCp(context, 1, Partial(context));
+  f.Emit(OpKind::kCrossEntropyParts, {.inputs = {"logits", labels}}, {{"m_part", statistic}, {"parts", parts}});
   const string m = f.AllReduce("m_part", "m", "max");
-  statistic.dims = {int64_t{2}, S, B};
-  statistic.layout = OverCp(context, 1, Partial(context));
-  f.Make(OpKind::kCrossEntropySums, {.inputs = {"logits", m, labels}}, "sums_part", statistic);
+  parts.dims = {int64_t{2}, S, B};
+  f.Make(OpKind::kCrossEntropySums, {.inputs = {"parts", m}}, "sums_part", parts);
   const string sums = f.AllReduce("sums_part", "sums");
-  statistic.dims = {S, B};
   statistic.layout = OverCp(context, 0, Replicated());
   loss.layout = Partial(context, {Axis::kCp});
   f.Emit(OpKind::kTokenLoss, {.inputs = {sums, mask}}, {{"token_loss", statistic}, {"loss", loss}});

@@ -31,17 +31,11 @@ class LayoutChange {
 
   RuleProblem Take() { return {rule_, std::move(problem_)}; }
 
-  // Kinds with a `moves` line in ops.def. `maximum`: as in CommunicationProblem.
-  void CheckMoves(const OpInfo& info, bool maximum) {
+  // Kinds with a `moves` line in ops.def. `reduction`: as in CommunicationProblem.
+  void CheckMoves(const OpInfo& info, Reduction reduction) {
     using Form = OpInfo::Moves::Form;
     const OpInfo::Moves& moves = *info.moves;
-    if (info.FindAttribute("reduce")) {
-      const string* reduce = op_.FindText("reduce");
-      const string wanted = maximum ? "max" : "sum";
-      if (!reduce || *reduce != wanted) {
-        Fail(absl::StrCat("reduces ", op_.inputs[0], " by ", reduce ? *reduce : "nothing", ", not by ", wanted), "V6");
-      }
-    }
+    if (moves.from == Form::kPartial) CheckReduction(info, reduction);
     const int64_t dim = moves.dim.empty() ? -1 : DimOf(moves.dim.c_str());
     const bool cut_before = moves.from == Form::kCut, cut_after = moves.to == Form::kCut;
     for (Axis axis : axes_) {
@@ -136,6 +130,16 @@ class LayoutChange {
     if (!problem_.empty()) return;
     problem_ = std::move(what);
     rule_ = rule;
+  }
+
+  void CheckReduction(const OpInfo& info, Reduction reduction) {
+    if (reduction == Reduction::kNone)
+      return Fail(absl::StrCat("reduces ", op_.inputs[0], ", which is relative to a maximum of this rank"), "V6");
+    // A kind without the attribute sums.
+    const string sum = "sum", wanted = reduction == Reduction::kMaximum ? "max" : sum;
+    const string* reduce = info.FindAttribute("reduce") ? op_.FindText("reduce") : &sum;
+    if (!reduce || *reduce != wanted)
+      Fail(absl::StrCat("reduces ", op_.inputs[0], " by ", reduce ? *reduce : "nothing", ", not by ", wanted), "V6");
   }
 
   // Each segment of the dim is cut by itself (x | B | C, heads), so that every rank gets a part of each. Together they
@@ -284,7 +288,7 @@ string CountGatherProblem(const TypedInstruction& typed, const Module& module, c
 }  // namespace
 
 RuleProblem CommunicationProblem(const TypedInstruction& typed, const PlanIndex& index, const Module& module,
-                                 bool maximum) {
+                                 Reduction reduction) {
   const Instruction& op = *typed.instruction;
   const bool slice = op.kind == OpKind::kLocalSlice || op.kind == OpKind::kSliceRows;
   if (op.outputs.size() != 1 || typed.inputs.empty()) return {"V4", "does not have an input and exactly one output"};
@@ -320,7 +324,7 @@ RuleProblem CommunicationProblem(const TypedInstruction& typed, const PlanIndex&
       const OpInfo& info = InfoOf(op.kind);
       if (!info.moves)
         return {"V4", "is in a block, though the table of operations does not say what it does to layouts"};
-      change.CheckMoves(info, maximum);
+      change.CheckMoves(info, reduction);
   }
   return change.Take();
 }

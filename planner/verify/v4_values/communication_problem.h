@@ -17,9 +17,12 @@ struct RuleProblem {
   std::string what;         // empty: nothing is wrong
 };
 
-// `module`: of the block. `maximum`: the input holds the maximum of a part (cross_entropy_max), so it must be reduced
-// by max; a sum of maxima means nothing.
+// How a value that is partial may be reduced. The maxima of parts of the vocabulary by max: a sum of them means
+// nothing. What is relative to such a maximum not at all: the ranks have different ones.
+enum class Reduction { kSum, kMaximum, kNone };
+
+// `module`: of the block. `reduction`: that of the input.
 RuleProblem CommunicationProblem(const TypedInstruction& typed, const PlanIndex& index, const Module& module,
-                                 bool maximum);
+                                 Reduction reduction);
 
 }  // namespace planwright

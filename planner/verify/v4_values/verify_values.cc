@@ -84,8 +84,10 @@ class ListWalk {
     }
     for (const ExchangePart& part : instruction.parts) CheckWholeOverBridge(part);
     if (module_) CheckPlacesInMemory(instruction);
-    if (instruction.kind == OpKind::kCrossEntropyMax && !instruction.outputs.empty())
-      maxima_.insert(instruction.outputs.front().name);
+    if (instruction.kind == OpKind::kCrossEntropyParts && instruction.outputs.size() == 2) {
+      reductions_[instruction.outputs[0].name] = Reduction::kMaximum;
+      reductions_[instruction.outputs[1].name] = Reduction::kNone;
+    }
     for (const string& name : instruction.frees) Free(instruction, name);
   }
 
@@ -209,8 +211,9 @@ class ListWalk {
     const OpClass op_class = OpClassOf(instruction.kind);
     if (op_class == OpClass::kCommunication || instruction.kind == OpKind::kLocalSlice ||
         instruction.kind == OpKind::kSliceRows) {
-      const bool maximum = !instruction.inputs.empty() && maxima_.contains(instruction.inputs.front());
-      const RuleProblem problem = CommunicationProblem(typed, index_, *module_, maximum);
+      const auto it = instruction.inputs.empty() ? reductions_.end() : reductions_.find(instruction.inputs.front());
+      const Reduction reduction = it == reductions_.end() ? Reduction::kSum : it->second;
+      const RuleProblem problem = CommunicationProblem(typed, index_, *module_, reduction);
       if (!problem.what.empty()) Fail(who + problem.what, problem.rule);
       return;
     }
@@ -320,8 +323,8 @@ class ListWalk {
   std::vector<Violation>& violations_;
   std::map<string, const ValueType*> live_;
   std::set<string> owned_, freed_;
-  std::set<string> used_;    // read by an instruction, returned or saved
-  std::set<string> maxima_;  // largest logits of a part of the vocabulary: CommunicationProblem
+  std::set<string> used_;                   // read by an instruction, returned or saved
+  std::map<string, Reduction> reductions_;  // of values that are not reduced by a sum
   std::vector<const Instruction*> walked_;
 };
 

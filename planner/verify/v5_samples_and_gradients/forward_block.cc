@@ -23,6 +23,8 @@ ForwardBlock::ForwardBlock(const PlanIndex& index, const Block& block) : index_(
     for (size_t place = 0; place < op.inputs.size(); ++place)
       uses_[op.inputs[place]].push_back({static_cast<int>(i), static_cast<int>(place)});
     for (const Output& output : op.outputs) types_[output.name] = &output.type;
+    if (op.kind == OpKind::kAllReduce && op.inputs.size() == 1 && op.outputs.size() == 1)
+      reduced_from_[op.outputs[0].name] = op.inputs[0];
   }
   for (const Output& input : block.inputs) types_[input.name] = &input.type;
   for (size_t j = 0; j < block.outputs.size(); ++j) outputs_[block.outputs[j]].push_back(static_cast<int>(j));
@@ -70,6 +72,11 @@ bool ForwardBlock::Repeats(const Instruction& op) const {
            made.attributes == op.attributes && made.group == op.group &&
            std::equal(made.outputs.begin(), made.outputs.end(), op.outputs.begin(), op.outputs.end(), same);
   });
+}
+
+const string& ForwardBlock::Unreduced(const string& name) const {
+  auto it = reduced_from_.find(name);
+  return it == reduced_from_.end() ? name : it->second;
 }
 
 const Output* ForwardBlock::TakenAsOtherType(const Block& other) const {

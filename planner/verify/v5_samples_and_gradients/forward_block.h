@@ -35,6 +35,8 @@ class ForwardBlock {
   bool TakesGradient(const Instruction& call, size_t place) const;
   // Whether the block has this instruction: same kind, values, slots, attributes, group and types.
   bool Repeats(const Instruction& op) const;
+  // What an all_reduce of the block made value `name` of; `name` itself if none did.
+  const std::string& Unreduced(const std::string& name) const;
   // The first value that `other` takes as another type than this block saved; null: none.
   const Output* TakenAsOtherType(const Block& other) const;
   // For messages: "linear of x".
@@ -46,6 +48,7 @@ class ForwardBlock {
   std::map<std::string, Terms> uses_;                // by value: instructions that read it
   std::map<std::string, std::vector<int>> outputs_;  // by value: outputs of the block that it is
   std::map<std::string, const ValueType*> types_;
+  std::map<std::string, std::string> reduced_from_;
   std::map<std::string, Terms> gradients_;  // those that were asked for
 };
 

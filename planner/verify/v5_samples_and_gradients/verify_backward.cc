@@ -172,8 +172,8 @@ class BackwardCheck {
   }
 
   // What keeps `op` from being the backward of `made`, or "": values of the forward that it reads in other places.
-  // Gradients among its operands are compared later.
-  static string OperandProblem(const Instruction& op, const Instruction& made, const GradientRule& rule) {
+  // Outputs are compared as they were before an all_reduce. Gradients among its operands are compared later.
+  string OperandProblem(const Instruction& op, const Instruction& made, const GradientRule& rule) const {
     const string kind(OpName(op.kind));
     for (size_t p = 0; p < rule.operands.size(); ++p) {
       const GradientOperand& operand = rule.operands[p];
@@ -187,7 +187,7 @@ class BackwardCheck {
       }
       if (!there) return absl::StrCat("reads ", op.inputs[p], " in ", kind, ", which the forward does without");
       const string& name = input ? made.inputs[operand.place] : made.outputs[operand.place].name;
-      if (name != op.inputs[p])
+      if (name != op.inputs[p] && (input || name != forward_.Unreduced(op.inputs[p])))
         return absl::StrCat("reads ", op.inputs[p], " in ", kind, " where the forward has ", name);
     }
     return "";

@@ -1,8 +1,10 @@
 // Cross entropy by kernels, beside the plain form.
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/tensor.h>
 
 #include <cmath>
+#include <limits>
 
 #include "tests/executor/kernels/check_kernel.h"
 
@@ -21,11 +23,18 @@ class CrossEntropyKernels : public Kernels {
   // Runs the three instructions, each on what the one before it made on the GPU.
   static void CheckAll(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& mask) {
     SCOPED_TRACE(testing::Message() << logits.sizes());
-    const at::Tensor m = Check("max", ops::RunCrossEntropyMax, {.inputs = {logits}})[0];
-    EXPECT_EQ(m.scalar_type(), at::kFloat);
-    const at::Tensor exact_m = m.cpu().to(at::kDouble);
+    const Tensors parts = Check("parts", ops::RunCrossEntropyParts, {.inputs = {logits, labels}});
+    for (const at::Tensor& x : parts) EXPECT_EQ(x.scalar_type(), at::kFloat);
+    const at::Tensor exact_m = parts[0].cpu().to(at::kDouble), exact_parts = parts[1].cpu().to(at::kDouble);
+    // Sums alone: beside large logits their error would not show.
+    const Tensors plain = Op().Run(ops::RunCrossEntropyParts, {logits.to(at::kBFloat16).to(at::kDouble), labels});
+    EXPECT_LE(NormGap(exact_parts[0], plain[1][0]), 1e-5);
+    // The largest logit of all parts may be another rank's.
+    for (const double larger : {0, 3}) {
+      Check("sums", ops::RunCrossEntropySums, {.inputs = {exact_parts, exact_m + larger}, .wide_inputs = {0, 1}});
+    }
     const at::Tensor sums =
-        Check("sums", ops::RunCrossEntropySums, {.inputs = {logits, exact_m, labels}, .wide_inputs = {1}})[0];
+        Check("sums", ops::RunCrossEntropySums, {.inputs = {exact_parts, exact_m}, .wide_inputs = {0, 1}})[0];
     EXPECT_EQ(sums.scalar_type(), at::kFloat);
     const at::Tensor dlogits = Check("grad", ops::RunCrossEntropyGrad,
                                      {.inputs = {logits, exact_m, sums.cpu().to(at::kDouble), labels, mask},
@@ -67,8 +76,8 @@ TEST_F(CrossEntropyKernels, FindLabelsWhereTheyLie) {
     const at::Tensor x = place(logits);
     Op op;
     op.OnTpRank(1, 2);
-    const at::Tensor m = op.Run(ops::RunCrossEntropyMax, {x})[0],
-                     sums = op.Run(ops::RunCrossEntropySums, {x, m, part(labels)})[0];
+    const Tensors parts = op.Run(ops::RunCrossEntropyParts, {x, part(labels)});
+    const at::Tensor m = parts[0], sums = op.Run(ops::RunCrossEntropySums, {parts[1], m})[0];
     return Tensors{sums, op.Run(ops::RunCrossEntropyGrad, {x, m, sums, part(labels), part(mask)})[0]};
   };
   const Tensors actual = run([](const at::Tensor& x) { return x.to(at::kCUDA); });
@@ -82,8 +91,8 @@ TEST_F(CrossEntropyKernels, OverwriteTheLogits) {
   at::manual_seed(3);
   const at::Tensor logits = Random({4, 2, 20008}).to(at::kBFloat16).to(at::kCUDA),
                    labels = at::randint(20008, {2, 4}, at::kLong).to(at::kCUDA), mask = MaskOf(2, 4).to(at::kCUDA);
-  const at::Tensor m = Op().Run(ops::RunCrossEntropyMax, {logits})[0],
-                   sums = Op().Run(ops::RunCrossEntropySums, {logits, m, labels})[0];
+  const Tensors parts = Op().Run(ops::RunCrossEntropyParts, {logits, labels});
+  const at::Tensor m = parts[0], sums = Op().Run(ops::RunCrossEntropySums, {parts[1], m})[0];
   const at::Tensor expected = Op().Run(ops::RunCrossEntropyGrad, {logits, m, sums, labels, mask})[0];
   const at::Tensor dlogits = Op().Overwriting().Run(ops::RunCrossEntropyGrad, {logits, m, sums, labels, mask})[0];
   EXPECT_TRUE(dlogits.is_same(logits));
@@ -94,17 +103,43 @@ TEST_F(CrossEntropyKernels, NanIsNotLost) {
   const at::Tensor logits = Random({2, 1, 4096}).to(at::kBFloat16).to(at::kCUDA);
   logits[1][0][4000].fill_(std::nan(""));
   const at::Tensor labels = at::tensor({5, 6}, at::kLong).view({1, 2}).to(at::kCUDA);
-  const at::Tensor m = Op().Run(ops::RunCrossEntropyMax, {logits})[0];
-  const at::Tensor sums = Op().Run(ops::RunCrossEntropySums, {logits, m, labels})[0];
-  for (const at::Tensor& x : {m, sums[0]}) {
+  const Tensors parts = Op().Run(ops::RunCrossEntropyParts, {logits, labels});
+  const at::Tensor m = parts[0], sums = Op().Run(ops::RunCrossEntropySums, {parts[1], m})[0];
+  for (const at::Tensor& x : {m, parts[1][0], sums[0]}) {
     EXPECT_TRUE(std::isfinite(x[0][0].item<float>()));
     EXPECT_TRUE(std::isnan(x[1][0].item<float>()));
   }
 }
 
+// Rows: some of the part are -inf; all are, though another rank has finite logits; all are, everywhere; one is +inf.
+TEST_F(CrossEntropyKernels, InfiniteLogits) {
+  at::manual_seed(3);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const at::Tensor logits = Random({4, 1, 20008}), labels = at::tensor({5, 20008, 6, 7}, at::kLong).view({1, 4});
+  logits[0][0].narrow(0, 1000, 15000).fill_(-kInfinity);
+  logits.narrow(0, 1, 2).fill_(-kInfinity);
+  logits[3][0][4000].fill_(kInfinity);
+  const auto run = [&](const at::Tensor& x) {
+    const Tensors parts = Op().Run(ops::RunCrossEntropyParts, {x, labels.to(x.device())});
+    const at::Tensor m = parts[0].clone();
+    m[1].fill_(2);
+    return Tensors{parts[0].cpu().to(at::kDouble), parts[1].cpu().to(at::kDouble),
+                   Op().Run(ops::RunCrossEntropySums, {parts[1], m})[0].cpu().to(at::kDouble)};
+  };
+  const Tensors actual = run(logits.to(at::kBFloat16).to(at::kCUDA)), exact = run(logits.to(at::kBFloat16));
+  for (size_t i = 0; i < exact.size(); ++i)
+    EXPECT_TRUE(at::allclose(actual[i], exact[i], 1e-5, 1e-5, /*equal_nan=*/true)) << i << actual[i] << exact[i];
+  EXPECT_EQ(actual[0][1][0].item<double>(), -kInfinity);
+  EXPECT_EQ(actual[2][0][1][0].item<double>(), 0);
+  EXPECT_TRUE(std::isnan(actual[2][0][2][0].item<double>()));
+}
+
 TEST_F(CrossEntropyKernels, TakeNoRows) {
   const at::Tensor logits = Random({0, 2, 64}).to(at::kBFloat16).to(at::kCUDA);
-  EXPECT_EQ(Op().Run(ops::RunCrossEntropyMax, {logits})[0].sizes(), at::IntArrayRef({0, 2}));
+  const at::Tensor labels = at::randint(64, {2, 0}, at::kLong).to(at::kCUDA);
+  const Tensors parts = Op().Run(ops::RunCrossEntropyParts, {logits, labels});
+  EXPECT_EQ(parts[0].sizes(), at::IntArrayRef({0, 2}));
+  EXPECT_EQ(Op().Run(ops::RunCrossEntropySums, {parts[1], parts[0]})[0].sizes(), at::IntArrayRef({2, 0, 2}));
 }
 
 }  // namespace

@@ -198,10 +198,10 @@ TEST(Bf16, EmbeddingAndLoss) {
       Check("merge", ops::RunMergeImages, {.attributes = image, .inputs = {x, Random({images, H}), tokens}});
   Check("merge grad", ops::RunMergeImagesGrad, {.attributes = image, .inputs = {x, merged[1]}});
   const at::Tensor logits = Random({S, B, V}), mask = (tokens != 5).to(at::kDouble);
-  const at::Tensor m = Check("max", ops::RunCrossEntropyMax, {.inputs = {logits}})[0];
-  const at::Tensor sums =
-      Check("sums", ops::RunCrossEntropySums, {.inputs = {logits, m, tokens}, .wide_inputs = {1}})[0];
-  ExpectTypes({m, sums}, {at::kFloat, at::kFloat});
+  const Tensors parts = Check("parts", ops::RunCrossEntropyParts, {.inputs = {logits, tokens}});
+  const at::Tensor m = parts[0];
+  const at::Tensor sums = Check("sums", ops::RunCrossEntropySums, {.inputs = {parts[1], m}, .wide_inputs = {0, 1}})[0];
+  ExpectTypes({m, parts[1], sums}, {at::kFloat, at::kFloat, at::kFloat});
   ExpectTypes(Check("loss", ops::RunTokenLoss, {.inputs = {sums, mask}, .wide_inputs = {0}}),
               {at::kFloat, at::kDouble});
   Check("loss grad", ops::RunCrossEntropyGrad, {.inputs = {logits, m, sums, tokens, mask}, .wide_inputs = {1, 2}});

@@ -1,9 +1,12 @@
 // Cross entropy over a cut vocabulary: the test does by hand what the reductions over tp do between the operations.
 #include <ATen/ops/cat.h>
 #include <ATen/ops/maximum.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/tensor.h>
 
+#include <cmath>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "tests/executor/ops/reference.h"
@@ -20,12 +23,14 @@ Loss RunShards(const at::Tensor& logits, const at::Tensor& labels, const at::Ten
   const int64_t width = logits.size(2) / shards;
   const auto shard = [&](int rank) { return logits.narrow(2, rank * width, width).contiguous(); };
   at::Tensor m, sums;
+  Tensors parts;
   for (int rank = 0; rank < shards; ++rank) {
-    const at::Tensor part = Op().OnTpRank(rank, shards).Run(ops::RunCrossEntropyMax, {shard(rank)})[0];
-    m = m.defined() ? at::maximum(m, part) : part;
+    const Tensors made = Op().OnTpRank(rank, shards).Run(ops::RunCrossEntropyParts, {shard(rank), labels});
+    m = m.defined() ? at::maximum(m, made[0]) : made[0];
+    parts.push_back(made[1]);
   }
-  for (int rank = 0; rank < shards; ++rank) {
-    const at::Tensor part = Op().OnTpRank(rank, shards).Run(ops::RunCrossEntropySums, {shard(rank), m, labels})[0];
+  for (const at::Tensor& of_rank : parts) {
+    const at::Tensor part = Op().Run(ops::RunCrossEntropySums, {of_rank, m})[0];
     sums = sums.defined() ? sums + part : part;
   }
   const Tensors loss = Op().Run(ops::RunTokenLoss, {sums, mask});
@@ -66,11 +71,31 @@ TEST(CrossEntropyGolden, LabelOfNoShardPredictsZero) {
   EXPECT_LT(Gap(out.token_loss.view({2}), at::tensor(golden["loss"].get<std::vector<double>>(), at::kDouble)), 1e-15);
 }
 
+// A part of the vocabulary may have no finite logit: it adds nothing. A row without a finite logit, and one with NaN or
+// with +inf, has no loss, however the vocabulary is cut.
+TEST_P(CrossEntropy, InfiniteLogits) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const at::Tensor logits = Random({5, 1, 8}) * 30 + 500, labels = at::tensor({6, 1, 2, 3, 4}, at::kLong).view({1, 5}),
+                   mask = at::ones({1, 5}, at::kDouble);
+  logits[0][0].narrow(0, 0, 4).fill_(-kInfinity);  // of 2 parts the first, of 4 parts two
+  logits[1][0].narrow(0, 2, 6).fill_(-kInfinity);
+  logits[2][0].fill_(-kInfinity);
+  logits[3][0][5].fill_(std::nan(""));
+  logits[4][0][1].fill_(kInfinity);
+  const at::Tensor finite = Leaf(logits.narrow(0, 0, 2).clone());
+  const at::Tensor expected = reference::CrossEntropy(finite, labels.narrow(1, 0, 2), mask.narrow(1, 0, 2));
+  expected.backward();
+  const Loss out = RunShards(logits, labels, mask, GetParam());
+  EXPECT_SAME(out.token_loss.narrow(0, 0, 2).sum(), expected);
+  EXPECT_SAME(out.dlogits.narrow(0, 0, 2), finite.grad());
+  for (int row = 2; row < 5; ++row) EXPECT_TRUE(std::isnan(out.token_loss[row][0].item<double>())) << row;
+}
+
 TEST(CrossEntropyGrad, TakesOverTheMemoryOfTheLogits) {
   const at::Tensor logits = Random({3, 2, 8}), labels = at::tensor({7, 0, 4, 1, 3, 2}, at::kLong).view({2, 3}),
                    mask = Random({2, 3}).fill_(1);
-  const at::Tensor m = Op().Run(ops::RunCrossEntropyMax, {logits})[0],
-                   sums = Op().Run(ops::RunCrossEntropySums, {logits, m, labels})[0];
+  const Tensors parts = Op().Run(ops::RunCrossEntropyParts, {logits, labels});
+  const at::Tensor m = parts[0], sums = Op().Run(ops::RunCrossEntropySums, {parts[1], m})[0];
   const at::Tensor expected = Op().Run(ops::RunCrossEntropyGrad, {logits, m, sums, labels, mask})[0];
   EXPECT_FALSE(expected.is_alias_of(logits));
   const at::Tensor dlogits = Op().Overwriting().Run(ops::RunCrossEntropyGrad, {logits, m, sums, labels, mask})[0];

@@ -206,8 +206,8 @@ TEST_P(Gpu, EmbeddingAndLoss) {
   const at::Tensor positions = Both("merge", ops::RunMergeImages, image, {x, Random({images, H}), tokens})[1];
   Both("merge grad", ops::RunMergeImagesGrad, image, {x, positions});
   const at::Tensor logits = Random({S, B, V}), mask = (tokens != 5).to(at::kDouble);
-  const at::Tensor m = Both("max", ops::RunCrossEntropyMax, {}, {logits})[0];
-  const at::Tensor sums = Both("sums", ops::RunCrossEntropySums, {}, {logits, m, tokens})[0];
+  const Tensors parts = Both("parts", ops::RunCrossEntropyParts, {}, {logits, tokens});
+  const at::Tensor m = parts[0], sums = Both("sums", ops::RunCrossEntropySums, {}, {parts[1], m})[0];
   Both("loss", ops::RunTokenLoss, {}, {sums, mask});
   Both("loss grad", ops::RunCrossEntropyGrad, {}, {logits, m, sums, tokens, mask});
 }

@@ -24,12 +24,12 @@ void AddLossCases(std::vector<KernelCase>& cases) {
   const at::Tensor logits = at::randn({kPositions, 1, kVocabulary}, Narrow()),
                    labels = at::randint(kVocabulary, {1, kPositions}, at::TensorOptions(at::kCUDA).dtype(at::kLong)),
                    mask = at::ones({1, kPositions}, Narrow());
-  const at::Tensor m = Op().Run(ops::RunCrossEntropyMax, {logits})[0],
-                   sums = Op().Run(ops::RunCrossEntropySums, {logits, m, labels})[0];
+  const Tensors parts = Op().Run(ops::RunCrossEntropyParts, {logits, labels});
+  const at::Tensor m = parts[0], sums = Op().Run(ops::RunCrossEntropySums, {parts[1], m})[0];
   const double bytes = 2.0 * kPositions * kVocabulary;
-  cases.push_back({"cross_entropy_max", bytes, 0, 0, [=] { Op().Run(ops::RunCrossEntropyMax, {logits}); }});
-  cases.push_back({"cross_entropy_sums", bytes, 0, 0, [=] {
-                     Op().Run(ops::RunCrossEntropySums, {logits, m, labels});
+  cases.push_back({"cross_entropy_parts", bytes, 0, 0, [=] { Op().Run(ops::RunCrossEntropyParts, {logits, labels}); }});
+  cases.push_back({"cross_entropy_sums", 4.0 * kPositions * (4 + 1 + 2), 0, 0, [=] {
+                     Op().Run(ops::RunCrossEntropySums, {parts[1], m});
                    }});
   // In place, as in a step. From the second call on it reads gradients, which takes the same time.
   cases.push_back({"cross_entropy_grad", 2 * bytes, 0, 0, [=] {
