@@ -27,7 +27,6 @@ void Say(const std::string& line) {
 ResumePoint::Choice ResumePoint::Choose() {
   const absl::StatusOr<CheckpointList> list = ListCheckpoints(run_dir_, life_);
   if (!list.ok()) return {.error = std::string(list.status().message())};
-  std::vector<std::string> damaged;
   if (attempt_ == 1) {
     for (const UnusableCheckpoint& one : list->unusable)
       Say(absl::StrCat("checkpoint ", one.folder, " is not used: ", one.why));
@@ -52,8 +51,13 @@ ResumePoint::Choice ResumePoint::Choose() {
     return choice;
   }
   // Folders without a manifest were never checkpoints: the run was cut off before its first one was whole.
-  if (!refused_.empty())
-    return {.error = absl::StrCat("no checkpoint of ", run_dir_, " is whole: ", absl::StrJoin(refused_, ", "))};
+  std::vector<std::string> damaged = refused_;
+  for (const UnusableCheckpoint& one : list->unusable) {
+    if (one.kind == UnusableCheckpoint::Kind::kDamaged) damaged.push_back(one.folder);
+  }
+  if (!damaged.empty())
+    return {.error = absl::StrCat("no checkpoint of ", run_dir_, " is whole: ", absl::StrJoin(damaged, ", ")),
+            .damaged = true};
   const absl::Status noted = WriteLifeStart(run_dir_, life_, {});
   if (!noted.ok()) return {.error = std::string(noted.message())};
   if (life_ > 1) Say(absl::StrCat(run_dir_, " has no checkpoint yet: the run begins at step 1"));
@@ -70,7 +74,7 @@ absl::StatusOr<std::string> ResumePoint::Next() {
                                      {"error", choice.error},
                                      {"first_step", choice.first_step},
                                      {"step", choice.step},
-                                     {"damaged", !refused_.empty() && choice.folder.empty()}}
+                                     {"damaged", choice.damaged}}
                           .dump());
     }
     const auto choice = nlohmann::json::parse(store_.get_to_str(key));

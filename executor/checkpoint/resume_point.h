@@ -43,6 +43,7 @@ class ResumePoint {
     std::string folder, error;
     int64_t first_step = 0, step = 0;
     int from_life = 0;
+    bool damaged = false;  // `error` says that no checkpoint is whole
   };
   Choice Choose();
   std::string Exchange(const std::string& what, const std::string& own);
