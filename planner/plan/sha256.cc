@@ -9,13 +9,25 @@
 
 namespace planwright {
 
-std::string Sha256Hex(std::string_view bytes) {
-  unsigned char digest[SHA256_DIGEST_LENGTH];
+struct Sha256::State {
   SHA256_CTX context;
-  SHA256_Init(&context);
-  SHA256_Update(&context, bytes.data(), bytes.size());
-  SHA256_Final(digest, &context);
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) { SHA256_Init(&state_->context); }
+Sha256::~Sha256() = default;
+
+void Sha256::Add(const void* bytes, size_t count) { SHA256_Update(&state_->context, bytes, count); }
+
+std::string Sha256::Hex() {
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256_Final(digest, &state_->context);
   return absl::BytesToHexString({reinterpret_cast<const char*>(digest), sizeof(digest)});
+}
+
+std::string Sha256Hex(std::string_view bytes) {
+  Sha256 digest;
+  digest.Add(bytes.data(), bytes.size());
+  return digest.Hex();
 }
 
 }  // namespace planwright

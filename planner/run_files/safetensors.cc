@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 
 namespace planwright {
@@ -136,6 +137,7 @@ absl::Status SafetensorsFile::ReadHeader(size_t file_bytes) {
   if (length > kMaxSafetensorsHeader)
     return absl::InvalidArgumentError(absl::StrCat("a header of ", length, " bytes is too long"));
   if (length > file_bytes - 8) return absl::InvalidArgumentError("the header is longer than the file");
+  header_bytes_ = 8 + length;
   const char* text = reinterpret_cast<const char*>(mapping_.get()) + 8;
   const Json header = Json::parse(text, text + length, nullptr, /*allow_exceptions=*/false);
   if (!header.is_object()) return absl::InvalidArgumentError("the header is not a JSON object");
@@ -183,38 +185,59 @@ absl::StatusOr<TensorView> SafetensorsFile::Find(const std::string& name) const 
   return found->second;
 }
 
-absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorBytes>& tensors,
-                              const std::map<std::string, std::string>& metadata) {
-  std::vector<const TensorBytes*> order;
-  for (const TensorBytes& tensor : tensors) order.push_back(&tensor);
+absl::StatusOr<SafetensorsLayout> LayOutSafetensors(const std::vector<TensorEntry>& tensors,
+                                                    const std::map<std::string, std::string>& metadata) {
+  if (tensors.size() > kMaxSafetensorsTensors) return absl::InvalidArgumentError("too many tensors");
+  SafetensorsLayout layout;
+  layout.order.resize(tensors.size());
+  std::iota(layout.order.begin(), layout.order.end(), 0);
   // Wide elements first: then every tensor is aligned to its element size without padding.
-  std::sort(order.begin(), order.end(), [](const TensorBytes* a, const TensorBytes* b) {
-    return std::pair(-DTypeBytes(a->dtype), a->name) < std::pair(-DTypeBytes(b->dtype), b->name);
+  std::sort(layout.order.begin(), layout.order.end(), [&](size_t a, size_t b) {
+    return std::pair(-DTypeBytes(tensors[a].dtype), tensors[a].name) <
+           std::pair(-DTypeBytes(tensors[b].dtype), tensors[b].name);
   });
   Json header = Json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   int64_t offset = 0;
-  for (const TensorBytes* tensor : order) {
-    const auto bytes = BytesOf(tensor->dtype, tensor->shape);
-    if (!bytes || *bytes != static_cast<int64_t>(tensor->bytes.size())) {
-      return absl::InvalidArgumentError(absl::StrCat("writing ", path, ": tensor ", tensor->name, " has ",
-                                                     tensor->bytes.size(), " bytes, which its shape does not fit"));
-    }
-    if (header.contains(tensor->name))
-      return absl::InvalidArgumentError(absl::StrCat("writing ", path, ": two tensors ", tensor->name));
-    header[tensor->name] = {{"dtype", SafetensorsName(tensor->dtype)},
-                            {"shape", tensor->shape},
-                            {"data_offsets", {offset, offset + *bytes}}};
-    offset += *bytes;
+  for (size_t index : layout.order) {
+    const TensorEntry& tensor = tensors[index];
+    const auto bytes = BytesOf(tensor.dtype, tensor.shape);
+    int64_t end = 0;
+    if (!bytes || __builtin_add_overflow(offset, *bytes, &end))
+      return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, ": its shape overflows"));
+    if (header.contains(tensor.name)) return absl::InvalidArgumentError(absl::StrCat("two tensors ", tensor.name));
+    header[tensor.name] = {
+        {"dtype", SafetensorsName(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    offset = end;
   }
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // spaces after the JSON align the data to 8 bytes
+  const uint64_t length = text.size();
+  if (length > kMaxSafetensorsHeader)
+    return absl::InvalidArgumentError(absl::StrCat("a header of ", length, " bytes is too long"));
+  layout.header.assign(reinterpret_cast<const char*>(&length), sizeof length);
+  layout.header += text;
+  return layout;
+}
+
+absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorBytes>& tensors,
+                              const std::map<std::string, std::string>& metadata) {
+  std::vector<TensorEntry> entries;
+  for (const TensorBytes& tensor : tensors) {
+    if (BytesOf(tensor.dtype, tensor.shape) != static_cast<int64_t>(tensor.bytes.size())) {
+      return absl::InvalidArgumentError(absl::StrCat("writing ", path, ": tensor ", tensor.name, " has ",
+                                                     tensor.bytes.size(), " bytes, which its shape does not fit"));
+    }
+    entries.push_back({tensor.name, tensor.dtype, tensor.shape});
+  }
+  const absl::StatusOr<SafetensorsLayout> layout = LayOutSafetensors(entries, metadata);
+  if (!layout.ok()) {
+    return absl::Status(layout.status().code(), absl::StrCat("writing ", path, ": ", layout.status().message()));
+  }
   const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
   std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  const uint64_t length = text.size();
-  file.write(reinterpret_cast<const char*>(&length), sizeof length);
-  file.write(text.data(), text.size());
-  for (const TensorBytes* tensor : order) file.write(tensor->bytes.data(), tensor->bytes.size());
+  file.write(layout->header.data(), layout->header.size());
+  for (size_t index : layout->order) file.write(tensors[index].bytes.data(), tensors[index].bytes.size());
   file.close();
   if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
     const absl::Status status = Errno("writing", path);

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/plan/instruction.h"
@@ -40,6 +41,9 @@ class SafetensorsFile {
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const std::string& path() const { return path_; }
+  // The first bytes of the file, up to where tensors begin.
+  std::string_view header() const { return {reinterpret_cast<const char*>(mapping_.get()), header_bytes_}; }
+  size_t bytes() const { return mapping_.get_deleter().bytes; }  // of the file
 
   // One tensor by name; NotFound names the tensor and the file.
   absl::StatusOr<TensorView> Find(const std::string& name) const;
@@ -56,9 +60,27 @@ class SafetensorsFile {
 
   std::string path_;
   std::unique_ptr<std::byte, Unmap> mapping_;
+  size_t header_bytes_ = 0;
   std::map<std::string, TensorView> tensors_;
   std::map<std::string, std::string> metadata_;
 };
+
+// What the header says of a tensor.
+struct TensorEntry {
+  std::string name;
+  DType dtype = DType::kFp32;
+  std::vector<int64_t> shape;
+};
+
+// How a file of tensors begins, and in which order their bytes follow.
+struct SafetensorsLayout {
+  std::string header;         // with its length, up to where tensors begin: a multiple of 8 bytes
+  std::vector<size_t> order;  // indices of `tensors`
+};
+// The same tensors in any order give the same header. InvalidArgument if two tensors have one name, or if readers would
+// refuse the header.
+absl::StatusOr<SafetensorsLayout> LayOutSafetensors(const std::vector<TensorEntry>& tensors,
+                                                    const std::map<std::string, std::string>& metadata = {});
 
 // A tensor to be written.
 struct TensorBytes {

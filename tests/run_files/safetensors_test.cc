@@ -65,6 +65,24 @@ TEST(Safetensors, OrderOfTensorsDoesNotChangeTheFile) {
   EXPECT_EQ(Slurp(PathOf("ab.safetensors")), Slurp(PathOf("ba.safetensors")));
 }
 
+TEST(Safetensors, LayoutIsThatOfTheFile) {
+  const std::string path = PathOf("layout.safetensors");
+  ASSERT_TRUE(WriteSafetensors(path, {{"b", DType::kBf16, {1}, "12"}, {"a", DType::kFp64, {1}, "12345678"}}).ok());
+  const auto layout = LayOutSafetensors({{"b", DType::kBf16, {1}}, {"a", DType::kFp64, {1}}});
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  EXPECT_EQ(layout->header + "12345678" + "12", Slurp(path));
+  EXPECT_THAT(layout->order, ElementsAre(1, 0));
+  const auto file = SafetensorsFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->header(), layout->header);
+  EXPECT_EQ(file->bytes(), layout->header.size() + 10);
+  EXPECT_EQ(file->header().size() % 8, 0u);
+  EXPECT_FALSE(LayOutSafetensors({{"a", DType::kFp32, {1}}, {"a", DType::kFp32, {1}}}).ok());
+  const int64_t half = int64_t{1} << 61;
+  EXPECT_FALSE(LayOutSafetensors({{"a", DType::kBf16, {half}}, {"b", DType::kBf16, {half}}}).ok());
+  EXPECT_FALSE(LayOutSafetensors({{std::string(kMaxSafetensorsHeader, 'a'), DType::kFp32, {1}}}).ok());
+}
+
 TEST(Safetensors, WriterRefusesBytesThatDoNotFit) {
   EXPECT_FALSE(WriteSafetensors(PathOf("x"), {{"a", DType::kFp32, {2}, "1234"}}).ok());
   EXPECT_FALSE(

@@ -1,0 +1,223 @@
+#include "planner/checkpoint/check_files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "planner/checkpoint/element_cover.h"
+#include "planner/checkpoint/shard_files.h"
+#include "planner/plan/sha256.h"
+
+namespace planwright {
+namespace {
+
+constexpr size_t kChunk = size_t{4} << 20;  // bytes of one read
+
+// Calls `work` for 0 to count - 1, by up to `threads` threads.
+void ForEach(size_t count, int threads, const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next = 0;
+  const auto loop = [&] {
+    for (size_t i = next++; i < count; i = next++) work(i);
+  };
+  std::vector<std::thread> others;
+  try {
+    for (int i = 1; i < threads && static_cast<size_t>(i) < count; ++i) others.emplace_back(loop);
+  } catch (const std::system_error&) {
+    // No more threads can be had: those that there are do the work.
+  }
+  loop();
+  for (std::thread& other : others) other.join();
+}
+
+// Bytes that were read, of all threads.
+class Progress {
+ public:
+  Progress(int64_t all, const std::function<void(int64_t, int64_t)>& report) : all_(all), report_(report) {}
+  void Add(int64_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    done_ += bytes;
+    if (report_) report_(done_, all_);
+  }
+
+ private:
+  std::mutex mutex_;
+  int64_t done_ = 0;
+  const int64_t all_;
+  const std::function<void(int64_t, int64_t)>& report_;
+};
+
+// A file that is read in order. read() says so if the storage fails, where mapped memory would end the process.
+class Stream {
+ public:
+  explicit Stream(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)), buffer_(kChunk, '\0') {}
+  ~Stream() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  // Adds the bytes [first, first + count) to the digest. None, or what is wrong.
+  std::optional<std::string> Read(size_t first, size_t count, Sha256& digest, Progress& progress) {
+    while (count > 0) {
+      const ssize_t read = pread(fd_, buffer_.data(), std::min(count, kChunk), static_cast<off_t>(first));
+      if (read < 0 && errno == EINTR) continue;
+      if (read < 0) return absl::StrCat("it cannot be read at byte ", first, ": ", std::strerror(errno));
+      if (read == 0) return absl::StrCat("it ends at byte ", first);
+      digest.Add(buffer_.data(), read);
+      progress.Add(read);
+      first += read;
+      count -= read;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  int fd_;
+  std::string buffer_;
+};
+
+// One shard and its index. `index` stays empty if it is damaged.
+struct CheckedShard {
+  std::optional<ShardIndex> index;
+  std::vector<CheckpointProblem> problems;
+};
+
+CheckedShard CheckShard(const std::string& folder, const ManifestShard& shard, Progress& progress) {
+  CheckedShard checked;
+  const auto found = [&checked](const std::string& file, const auto& what) {
+    checked.problems.push_back({file, std::string(what)});
+  };
+  absl::StatusOr<ShardIndex> index = ReadIndexFile(folder, shard);
+  progress.Add(shard.index_bytes);
+  if (!index.ok()) {
+    found(IndexFile(shard.rank), index.status().message());
+    // Without its index, all that is known of a shard is its size.
+    const absl::Status size = CheckFileSize(folder + "/" + ShardFile(shard.rank), shard.bytes);
+    if (!size.ok()) found(ShardFile(shard.rank), size.message());
+    progress.Add(shard.bytes);
+    return checked;
+  }
+  checked.index = *std::move(index);
+  const absl::StatusOr<SafetensorsFile> file = OpenShardFile(folder, *checked.index);
+  if (!file.ok()) {
+    found(ShardFile(shard.rank), file.status().message());
+    progress.Add(shard.bytes);
+    return checked;
+  }
+  progress.Add(static_cast<int64_t>(file->header().size()));
+  std::vector<std::pair<size_t, std::string>> order;  // where a tensor begins, and its key
+  const std::byte* start = reinterpret_cast<const std::byte*>(file->header().data());
+  for (const auto& [key, view] : file->tensors()) order.emplace_back(view.data - start, key);
+  std::sort(order.begin(), order.end());
+  Stream stream(file->path());
+  for (const auto& [first, key] : order) {
+    Sha256 digest;
+    const auto wrong = stream.Read(first, file->tensors().at(key).bytes, digest, progress);
+    if (wrong) {
+      found(ShardFile(shard.rank), *wrong);
+      break;
+    }
+    const std::string hex = digest.Hex(), &expected = checked.index->tensors.at(key).sha256;
+    if (hex != expected) found(ShardFile(shard.rank), AnotherDigest(key, hex, expected));
+  }
+  return checked;
+}
+
+// Whether all shards together have each element of each tensor once.
+std::vector<CheckpointProblem> CheckElements(const std::vector<CheckedShard>& shards, int threads) {
+  std::map<std::string, std::vector<std::pair<int, const ShardTensor*>>> tensors;  // by key: ranks and their parts
+  for (const CheckedShard& shard : shards) {
+    for (const auto& [key, tensor] : shard.index->tensors) tensors[key].emplace_back(shard.index->rank, &tensor);
+  }
+  std::vector<const decltype(tensors)::value_type*> list;
+  for (const auto& one : tensors) list.push_back(&one);
+  std::vector<std::vector<CheckpointProblem>> problems(list.size());
+  ForEach(list.size(), threads, [&](size_t i) {
+    const auto& [key, parts] = *list[i];
+    const auto& [first_rank, first] = parts.front();
+    std::vector<const std::vector<ElementStride>*> elements;
+    for (const auto& [rank, part] : parts) {
+      elements.push_back(&part->elements);
+      const absl::Status same = CheckSameTensor(key, *part, first->dtype, first->shape, first_rank);
+      if (!same.ok()) problems[i].push_back({IndexFile(rank), std::string(same.message())});
+    }
+    if (!problems[i].empty()) return;
+    const auto wrong = ElementCover(elements).Walk(0, ElementsOf(first->shape), [](const CoveredRun&) {});
+    if (!wrong) return;
+    if (!wrong->shard) {
+      problems[i].push_back({kManifestFile, NoShardHas(key, wrong->whole)});
+    } else {
+      const int rank = parts[*wrong->shard].first, other = parts[*wrong->other].first;
+      problems[i].push_back({IndexFile(std::max(rank, other)), TwoShardsHave(key, wrong->whole, rank, other)});
+    }
+  });
+  std::vector<CheckpointProblem> all;
+  for (auto& some : problems) all.insert(all.end(), some.begin(), some.end());
+  return all;
+}
+
+// Files that look like a part of the checkpoint and are none: two checkpoints may have been copied into one folder, and
+// tools that open all shards of a folder would read them. Other files are somebody's notes or the file system's own.
+std::vector<CheckpointProblem> FindStrays(const std::string& folder, const Manifest& manifest) {
+  std::set<std::string> known;
+  for (const ManifestShard& shard : manifest.shards) {
+    known.insert(ShardFile(shard.rank));
+    known.insert(IndexFile(shard.rank));
+  }
+  std::vector<CheckpointProblem> problems;
+  std::error_code error;
+  std::filesystem::directory_iterator files(folder, error);
+  for (; !error && files != std::filesystem::directory_iterator(); files.increment(error)) {
+    const std::string name = files->path().filename();
+    const bool shard =
+        absl::StartsWith(name, "rank-") && (absl::EndsWith(name, ".safetensors") || absl::EndsWith(name, ".json"));
+    if (shard && !known.contains(name)) problems.push_back({name, "the manifest does not have this file"});
+  }
+  if (error) problems.push_back({".", absl::StrCat("the folder cannot be listed: ", error.message())});
+  std::sort(problems.begin(), problems.end(), [](const auto& a, const auto& b) { return a.file < b.file; });
+  return problems;
+}
+
+}  // namespace
+
+std::vector<CheckpointProblem> CheckCheckpointFiles(const std::string& folder, int threads,
+                                                    const std::function<void(int64_t, int64_t)>& progress) {
+  const absl::StatusOr<Manifest> manifest = ReadManifestFile(folder);
+  if (!manifest.ok()) return {{kManifestFile, std::string(manifest.status().message())}};
+  int64_t all = manifest->plan_bytes;
+  for (const ManifestShard& shard : manifest->shards) all += shard.bytes + shard.index_bytes;
+  Progress read(all, progress);
+
+  std::vector<CheckpointProblem> problems;
+  const auto plan = ReadProvedFile(folder + "/" + kCheckpointPlanFile, manifest->plan_bytes, manifest->plan_sha256);
+  if (!plan.ok()) problems.push_back({kCheckpointPlanFile, std::string(plan.status().message())});
+  read.Add(manifest->plan_bytes);
+
+  std::vector<CheckedShard> shards(manifest->shards.size());
+  ForEach(shards.size(), threads, [&](size_t i) { shards[i] = CheckShard(folder, manifest->shards[i], read); });
+  bool complete = true;
+  for (const CheckedShard& shard : shards) {
+    problems.insert(problems.end(), shard.problems.begin(), shard.problems.end());
+    complete = complete && shard.index.has_value();
+  }
+  // Each tensor of a damaged index would be missing: that says no more than that the index is damaged.
+  if (complete) {
+    for (CheckpointProblem& problem : CheckElements(shards, threads)) problems.push_back(std::move(problem));
+  }
+  for (CheckpointProblem& problem : FindStrays(folder, *manifest)) problems.push_back(std::move(problem));
+  return problems;
+}
+
+}  // namespace planwright

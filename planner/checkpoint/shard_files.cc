@@ -1,0 +1,127 @@
+#include "planner/checkpoint/shard_files.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "planner/plan/sha256.h"
+#include "planner/run_files/file_io.h"
+
+namespace planwright {
+namespace {
+
+std::string TypeAndShape(DType dtype, const std::vector<int64_t>& shape) {
+  return absl::StrCat(std::string(DTypeName(dtype)), " [", absl::StrJoin(shape, ","), "]");
+}
+
+// Whether header and index say the same of each tensor.
+absl::Status CheckTensors(const SafetensorsFile& file, const ShardIndex& index) {
+  for (const auto& [key, tensor] : index.tensors) {
+    const auto found = file.tensors().find(key);
+    if (found == file.tensors().end())
+      return absl::DataLossError(absl::StrCat("it has no tensor ", key, ", which its index has"));
+    const absl::StatusOr<int64_t> count = CheckShardTensor(key, tensor.shape, tensor.elements);
+    if (!count.ok()) return absl::DataLossError(std::string(count.status().message()));
+    const TensorView& view = found->second;
+    const std::vector<int64_t> shape = ShapeInShard(tensor.shape, *count);
+    if (view.dtype != tensor.dtype || view.shape != shape) {
+      return absl::DataLossError(absl::StrCat("tensor ", key, " is ", TypeAndShape(view.dtype, view.shape),
+                                              "; by its index it is ", TypeAndShape(tensor.dtype, shape)));
+    }
+  }
+  for (const auto& [key, view] : file.tensors()) {
+    if (!index.tensors.contains(key))
+      return absl::DataLossError(absl::StrCat("it has a tensor ", key, ", which its index has not"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckFileSize(const std::string& path, int64_t bytes) {
+  struct stat about {};
+  if (stat(path.c_str(), &about) != 0)
+    return absl::UnavailableError(absl::StrCat("it cannot be read: ", std::strerror(errno)));
+  if (!S_ISREG(about.st_mode)) return absl::DataLossError("it is not a plain file");
+  if (about.st_size != bytes)
+    return absl::DataLossError(absl::StrCat("it has ", about.st_size, " bytes instead of ", bytes));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadProvedFile(const std::string& path, int64_t bytes, const std::string& sha256) {
+  // The size comes first: a file of another size is not read.
+  if (absl::Status status = CheckFileSize(path, bytes); !status.ok()) return status;
+  absl::StatusOr<std::string> text = ReadWholeFile(path, kLargestIndex);
+  if (!text.ok()) return text.status();
+  if (const std::string found = Sha256Hex(*text); found != sha256)
+    return absl::DataLossError(absl::StrCat("its SHA-256 is ", found, " instead of ", sha256));
+  return text;
+}
+
+absl::StatusOr<Manifest> ReadManifestFile(const std::string& folder) {
+  const absl::StatusOr<std::string> text = ReadWholeFile(folder + "/" + kManifestFile, kLargestIndex);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<Manifest> manifest = ReadManifest(*text);
+  if (!manifest.ok()) return absl::DataLossError(std::string(manifest.status().message()));
+  return manifest;
+}
+
+absl::StatusOr<ShardIndex> ReadIndexFile(const std::string& folder, const ManifestShard& shard) {
+  const absl::StatusOr<std::string> text =
+      ReadProvedFile(folder + "/" + IndexFile(shard.rank), shard.index_bytes, shard.index_sha256);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<ShardIndex> index = ReadShardIndex(*text);
+  if (!index.ok()) return absl::DataLossError(std::string(index.status().message()));
+  if (index->rank != shard.rank)
+    return absl::DataLossError(absl::StrCat("it is the index of rank ", index->rank, ", not of rank ", shard.rank));
+  if (index->bytes != shard.bytes) {
+    return absl::DataLossError(
+        absl::StrCat("it says that its shard has ", index->bytes, " bytes; the manifest says ", shard.bytes));
+  }
+  return index;
+}
+
+absl::StatusOr<SafetensorsFile> OpenShardFile(const std::string& folder, const ShardIndex& index) {
+  const std::string path = folder + "/" + ShardFile(index.rank);
+  if (absl::Status status = CheckFileSize(path, index.bytes); !status.ok()) return status;
+  absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(path);
+  if (!file.ok()) {
+    const std::string what(absl::StripPrefix(file.status().message(), path + ": "));
+    if (absl::IsInvalidArgument(file.status())) return absl::DataLossError(what);
+    return absl::UnavailableError(what);
+  }
+  // The size again: this is the file that is mapped.
+  if (static_cast<int64_t>(file->bytes()) != index.bytes) return absl::DataLossError("its size changes");
+  if (Sha256Hex(file->header()) != index.header_sha256)
+    return absl::DataLossError("its header has another SHA-256 than its index says");
+  if (absl::Status status = CheckTensors(*file, index); !status.ok()) return status;
+  return file;
+}
+
+std::string AnotherDigest(const std::string& key, const std::string& found, const std::string& expected) {
+  return absl::StrCat("tensor ", key, " is damaged: its SHA-256 is ", found, " instead of ", expected);
+}
+
+std::string NoShardHas(const std::string& key, int64_t element) {
+  return absl::StrCat("no shard has element ", element, " of tensor ", key);
+}
+
+std::string TwoShardsHave(const std::string& key, int64_t element, int rank, int other_rank) {
+  return absl::StrCat("element ", element, " of tensor ", key, " is in two shards: those of ranks ",
+                      std::min(rank, other_rank), " and ", std::max(rank, other_rank));
+}
+
+absl::Status CheckSameTensor(const std::string& key, const ShardTensor& tensor, DType first_dtype,
+                             const std::vector<int64_t>& first_shape, int first_rank) {
+  if (tensor.dtype == first_dtype && tensor.shape == first_shape) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("tensor ", key, " is a part of ", TypeAndShape(tensor.dtype, tensor.shape),
+                                          "; in ", IndexFile(first_rank), " it is a part of ",
+                                          TypeAndShape(first_dtype, first_shape)));
+}
+
+}  // namespace planwright

@@ -1,0 +1,39 @@
+// Opens the files of a shard and proves them against the manifest, except for the bytes of tensors. The reader and the
+// check of a whole checkpoint share it. Messages say what is wrong, without the name of the file, which the caller has.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "planner/checkpoint/format.h"
+#include "planner/run_files/safetensors.h"
+
+namespace planwright {
+
+// Unavailable if there is no such file; DataLoss if it is no plain file or has another size.
+absl::Status CheckFileSize(const std::string& path, int64_t bytes);
+
+// The whole of a small file. Unavailable if it cannot be read; DataLoss if its size or digest is another.
+absl::StatusOr<std::string> ReadProvedFile(const std::string& path, int64_t bytes, const std::string& sha256);
+
+// The manifest of a checkpoint. Unavailable if it cannot be read; DataLoss if it is damaged or of another version.
+absl::StatusOr<Manifest> ReadManifestFile(const std::string& folder);
+
+// The index of a shard, as the manifest has it. Errors as above.
+absl::StatusOr<ShardIndex> ReadIndexFile(const std::string& folder, const ManifestShard& shard);
+
+// The shard, mapped: its size, the digest of its header, and all that header and index say of tensors fit together.
+// Errors as above.
+absl::StatusOr<SafetensorsFile> OpenShardFile(const std::string& folder, const ShardIndex& index);
+
+// What is wrong with tensor `key`, in words that the reader and the check share.
+std::string AnotherDigest(const std::string& key, const std::string& found, const std::string& expected);
+std::string NoShardHas(const std::string& key, int64_t element);
+std::string TwoShardsHave(const std::string& key, int64_t element, int rank, int other_rank);
+
+// All shards must say the same of a tensor. OK, or DataLoss with what differs from `first`, of rank `first_rank`.
+absl::Status CheckSameTensor(const std::string& key, const ShardTensor& tensor, DType first_dtype,
+                             const std::vector<int64_t>& first_shape, int first_rank);
+
+}  // namespace planwright

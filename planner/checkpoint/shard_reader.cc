@@ -1,0 +1,150 @@
+#include "planner/checkpoint/shard_reader.h"
+
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "absl/base/call_once.h"
+#include "absl/strings/str_cat.h"
+#include "planner/checkpoint/element_cover.h"
+#include "planner/checkpoint/shard_files.h"
+#include "planner/plan/sha256.h"
+#include "planner/run_files/safetensors.h"
+
+namespace planwright {
+namespace {
+
+// What one shard has of a tensor.
+struct Part {
+  int rank = 0;
+  std::vector<ElementStride> elements;
+  std::string sha256;
+  const std::byte* data = nullptr;
+  size_t bytes = 0;
+  absl::once_flag once;
+  absl::Status proved;  // after `once`
+};
+
+absl::Status InFile(const absl::Status& status, const std::string& folder, const std::string& file) {
+  return absl::Status(status.code(), absl::StrCat(folder, "/", file, ": ", status.message()));
+}
+
+}  // namespace
+
+struct CheckpointReader::State {
+  std::string folder;
+  Manifest manifest;
+  std::map<std::string, Tensor> tensors;
+  std::map<std::string, std::vector<std::unique_ptr<Part>>> parts;  // by key; in the order of ranks
+  std::vector<SafetensorsFile> files;
+  std::atomic<int64_t> bytes_read = 0;
+
+  absl::Status AddShard(const ManifestShard& shard);
+  absl::Status Prove(const std::string& key, Part& part);
+};
+
+absl::Status CheckpointReader::State::AddShard(const ManifestShard& shard) {
+  absl::StatusOr<ShardIndex> index = ReadIndexFile(folder, shard);
+  if (!index.ok()) return InFile(index.status(), folder, IndexFile(shard.rank));
+  absl::StatusOr<SafetensorsFile> file = OpenShardFile(folder, *index);
+  if (!file.ok()) return InFile(file.status(), folder, ShardFile(shard.rank));
+  for (auto& [key, tensor] : index->tensors) {
+    const auto [first, added] = tensors.try_emplace(key, Tensor{tensor.dtype, tensor.shape});
+    std::vector<std::unique_ptr<Part>>& all = parts[key];
+    if (!added) {
+      const absl::Status same =
+          CheckSameTensor(key, tensor, first->second.dtype, first->second.shape, all.front()->rank);
+      if (!same.ok()) return InFile(same, folder, IndexFile(shard.rank));
+    }
+    const TensorView& view = file->tensors().at(key);
+    all.push_back(std::make_unique<Part>());
+    Part& part = *all.back();
+    part.rank = shard.rank;
+    part.elements = std::move(tensor.elements);
+    part.sha256 = std::move(tensor.sha256);
+    part.data = view.data;
+    part.bytes = view.bytes;
+  }
+  files.push_back(*std::move(file));
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointReader::State::Prove(const std::string& key, Part& part) {
+  absl::call_once(part.once, [&] {
+    Sha256 digest;
+    digest.Add(part.data, part.bytes);
+    bytes_read += static_cast<int64_t>(part.bytes);
+    if (const std::string found = digest.Hex(); found != part.sha256) {
+      part.proved = InFile(absl::DataLossError(AnotherDigest(key, found, part.sha256)), folder, ShardFile(part.rank));
+    }
+  });
+  return part.proved;
+}
+
+CheckpointReader::CheckpointReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+CheckpointReader::~CheckpointReader() = default;
+
+absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(const std::string& folder) {
+  auto state = std::make_unique<State>();
+  state->folder = folder;
+  absl::StatusOr<Manifest> manifest = ReadManifestFile(folder);
+  if (!manifest.ok()) return InFile(manifest.status(), folder, kManifestFile);
+  state->manifest = *std::move(manifest);
+  if (absl::Status status = CheckFileSize(folder + "/" + kCheckpointPlanFile, state->manifest.plan_bytes); !status.ok())
+    return InFile(status, folder, kCheckpointPlanFile);
+  for (const ManifestShard& shard : state->manifest.shards) {
+    if (absl::Status status = state->AddShard(shard); !status.ok()) return status;
+  }
+  return std::unique_ptr<CheckpointReader>(new CheckpointReader(std::move(state)));
+}
+
+const Manifest& CheckpointReader::manifest() const { return state_->manifest; }
+const std::string& CheckpointReader::folder() const { return state_->folder; }
+const std::map<std::string, CheckpointReader::Tensor>& CheckpointReader::tensors() const { return state_->tensors; }
+int64_t CheckpointReader::bytes_read() const { return state_->bytes_read; }
+
+absl::Status CheckpointReader::Read(const std::string& key, const std::vector<ElementRun>& runs,
+                                    std::span<std::byte> to) {
+  const auto found = state_->tensors.find(key);
+  if (found == state_->tensors.end())
+    return absl::InvalidArgumentError(absl::StrCat(state_->folder, " has no tensor ", key));
+  const int64_t whole = ElementsOf(found->second.shape), width = DTypeBytes(found->second.dtype);
+  const int64_t room = static_cast<int64_t>(to.size()) / width;
+  int64_t end = 0;
+  for (const ElementRun& run : runs) {
+    const bool inside = run.count >= 0 && run.whole >= end && run.whole <= whole && run.count <= whole - run.whole &&
+                        run.local >= 0 && run.local <= room && run.count <= room - run.local;
+    if (!inside) {
+      return absl::InvalidArgumentError(absl::StrCat("reading tensor ", key, ": elements ", run.whole, " to ",
+                                                     run.whole, " + ", run.count, " do not ascend in a tensor of ",
+                                                     whole, ", or ", run.local, " is out of ", room));
+    }
+    end = run.whole + run.count;
+  }
+
+  const std::vector<std::unique_ptr<Part>>& parts = state_->parts.at(key);
+  std::vector<const std::vector<ElementStride>*> shards;
+  for (const auto& part : parts) shards.push_back(&part->elements);
+  ElementCover cover(shards);
+  for (const ElementRun& run : runs) {
+    absl::Status proved;
+    const auto problem = cover.Walk(run.whole, run.count, [&](const CoveredRun& covered) {
+      Part& part = *parts[covered.shard];
+      if (proved.ok()) proved = state_->Prove(key, part);
+      if (!proved.ok()) return;
+      std::memcpy(to.data() + (run.local + covered.run.whole - run.whole) * width,
+                  part.data + covered.run.local * width, covered.run.count * width);
+    });
+    if (!proved.ok()) return proved;
+    if (problem) {
+      return absl::DataLossError(absl::StrCat(
+          state_->folder, ": ",
+          problem->shard
+              ? TwoShardsHave(key, problem->whole, parts[*problem->shard]->rank, parts[*problem->other]->rank)
+              : NoShardHas(key, problem->whole)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace planwright
