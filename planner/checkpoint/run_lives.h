@@ -23,7 +23,13 @@ struct LifeStart {
 absl::StatusOr<int> TakeLife(const std::string& run_dir);
 // Whether a newer life exists. Unavailable if the folder cannot be read.
 absl::StatusOr<bool> IsReplaced(const std::string& run_dir, int life);
+// The largest number of a life; 0: there is none. Unavailable if the folder cannot be read.
+absl::StatusOr<int> NewestLife(const std::string& run_dir);
+// Written before the life's first step. ResourceExhausted if that fails.
 absl::Status WriteLifeStart(const std::string& run_dir, int life, const LifeStart& start);
+// None: the life has written no start, so it has done no step. DataLoss if the file is damaged; Unavailable if it cannot
+// be read.
+absl::StatusOr<std::optional<LifeStart>> ReadLifeStart(const std::string& run_dir, int life);
 
 // A checkpoint whose manifest is valid and whose files have the sizes that it says. Their bytes are not read.
 struct FoundCheckpoint {
@@ -32,23 +38,35 @@ struct FoundCheckpoint {
 };
 // A folder of RUN/checkpoints that is no valid checkpoint, or does not count.
 struct UnusableCheckpoint {
+  enum class Kind {
+    kForeign,       // its name is not that of a checkpoint
+    kOffPath,       // valid or not, it does not count
+    kNotPublished,  // it has no manifest: it is being written or removed, or that was cut off
+    kDamaged,       // its manifest is not valid, or a file has not the size that it says
+  };
   std::string folder;
   std::string why;
+  Kind kind = Kind::kForeign;
+  int64_t step = -1;  // as its name says; -1: kForeign
+  int life = 0;
 };
 struct CheckpointList {
-  std::vector<FoundCheckpoint> found;  // that a next life may load, newest first
-  std::vector<UnusableCheckpoint> unusable;
+  std::vector<FoundCheckpoint> found;        // that a next life may load, newest first
+  std::vector<UnusableCheckpoint> unusable;  // newest first
 };
 // The checkpoints that life `before` may load: those on the path from the first life to the one before it. A checkpoint
 // that a replaced life published after a newer life had begun from an earlier step is not on the path.
-// An empty list if there is no such folder; Unavailable if it cannot be read.
+// An empty list if there is no such folder; Unavailable if it cannot be read; DataLoss if a start.json on the path is
+// damaged, as then nobody knows the path.
 absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& run_dir, int before);
 
 // Which of `found` (newest first) may go: all but the newest `keep_last` and those whose step keep_every divides (0:
-// none). `verified`: the newest checkpoint that was read back or loaded whole; it stays. -1: none is known.
+// none). `verified`: the step of the newest checkpoint that was read back or loaded whole; it stays. -1: none is known.
+// In the order in which they should go: oldest first.
 std::vector<FoundCheckpoint> CheckpointsToRemove(const std::vector<FoundCheckpoint>& found, int64_t keep_last,
                                                  int64_t keep_every, int64_t verified);
-// The manifest first, so that a half-removed checkpoint is none.
+// The manifest first, so that a half-removed checkpoint is none. Success if there is no such folder. InvalidArgument if
+// the folder's name is not that of a checkpoint; Unavailable if it cannot be removed.
 absl::Status RemoveCheckpoint(const std::string& folder);
 
 }  // namespace planwright
