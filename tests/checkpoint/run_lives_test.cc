@@ -1,0 +1,346 @@
+// Lives and the path of a run, in real folders with real checkpoints of a few bytes.
+#include "planner/checkpoint/run_lives.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "planner/plan/sha256.h"
+
+namespace planwright {
+namespace {
+
+namespace fs = std::filesystem;
+using std::string;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using Kind = UnusableCheckpoint::Kind;
+
+class RunLives : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    string pattern = ::testing::TempDir() + "/run_livesXXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    run_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(run_); }
+
+  static void Write(const string& path, const string& bytes) {
+    fs::create_directories(fs::path(path).parent_path());
+    std::ofstream(path, std::ios::binary) << bytes;
+  }
+
+  string FolderOf(int64_t step, int life) const { return run_ + "/checkpoints/" + CheckpointFolder(step, life); }
+
+  // A checkpoint of one shard. Its index and shard are not valid ones: only their sizes count here.
+  void Publish(int64_t step, int life) const {
+    Manifest manifest;
+    manifest.name = "tiny";
+    manifest.plan_digest = manifest.recipe_digest = Sha256Hex("plan");
+    manifest.precision = "fp32";
+    manifest.world_size = 4;
+    manifest.life = life;
+    manifest.counters.step = manifest.counters.applied_steps = step;
+    manifest.counters.consumed_samples = 8 * step;
+    manifest.plan_bytes = 4;
+    manifest.plan_sha256 = Sha256Hex("plan");
+    manifest.shards = {{3, 100, 5, Sha256Hex("index")}};
+    const string folder = FolderOf(step, life);
+    Write(folder + "/" + kCheckpointPlanFile, "plan");
+    Write(folder + "/" + IndexFile(3), "index");
+    Write(folder + "/" + ShardFile(3), string(100, 'x'));
+    Write(folder + "/" + kManifestFile, WriteManifest(manifest));
+  }
+
+  // Takes the next life and notes how it begins.
+  int Begin(int from_life = 0, int64_t from_step = 0) const {
+    const absl::StatusOr<int> life = TakeLife(run_);
+    EXPECT_TRUE(life.ok()) << life.status();
+    EXPECT_TRUE(WriteLifeStart(run_, *life, {from_life, from_step}).ok());
+    return *life;
+  }
+
+  CheckpointList List(int before) const {
+    absl::StatusOr<CheckpointList> list = ListCheckpoints(run_, before);
+    EXPECT_TRUE(list.ok()) << list.status();
+    return list.ok() ? *std::move(list) : CheckpointList();
+  }
+  std::vector<string> Found(int before) const {
+    std::vector<string> names;
+    for (const FoundCheckpoint& found : List(before).found) names.push_back(fs::path(found.folder).filename());
+    return names;
+  }
+  // What is said of a folder that is not usable; its kind must be `kind`.
+  string WhyNot(int before, const string& folder, Kind kind) const {
+    for (const UnusableCheckpoint& unusable : List(before).unusable) {
+      if (unusable.folder != folder) continue;
+      EXPECT_EQ(unusable.kind, kind) << unusable.why;
+      return unusable.why;
+    }
+    return "usable";
+  }
+
+  string run_;
+};
+
+TEST_F(RunLives, AreNumberedFromOne) {
+  EXPECT_EQ(*NewestLife(run_), 0);
+  EXPECT_EQ(*TakeLife(run_ + "/deep/run"), 1);
+  EXPECT_EQ(*TakeLife(run_), 1);
+  EXPECT_EQ(*TakeLife(run_), 2);
+  EXPECT_EQ(*NewestLife(run_), 2);
+  EXPECT_TRUE(fs::is_directory(run_ + "/lives/2"));
+}
+
+// Above all that exist, also where numbers are missing or are taken by files. Other names do not count.
+TEST_F(RunLives, TakeANumberAboveAllOthers) {
+  for (const char* name : {"2", "9", "011", "12.old", "x", "-13", "99999999999999999999", "+20"})
+    fs::create_directories(run_ + "/lives/" + name);
+  EXPECT_EQ(*TakeLife(run_), 10);
+  Write(run_ + "/lives/11", "a file");
+  EXPECT_EQ(*TakeLife(run_), 12);
+  fs::create_directories(run_ + "/lives/999999999");
+  EXPECT_EQ(TakeLife(run_).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(RunLives, NoTwoProcessesTakeTheSame) {
+  constexpr int kProcesses = 24, kEach = 8;
+  int start[2], taken[2];
+  ASSERT_EQ(pipe(start), 0);
+  ASSERT_EQ(pipe(taken), 0);
+  std::vector<pid_t> children;
+  for (int i = 0; i < kProcesses; ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      close(start[1]);
+      char byte = 0;
+      (void)!read(start[0], &byte, 1);  // returns in all children when the parent closes its end
+      for (int k = 0; k < kEach; ++k) {
+        const absl::StatusOr<int> life = TakeLife(run_);
+        const int number = life.ok() ? *life : -1;
+        if (write(taken[1], &number, sizeof number) != sizeof number) _exit(2);
+      }
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  close(taken[1]);
+  close(start[0]);
+  close(start[1]);
+  std::multiset<int> numbers;
+  int number = 0;
+  while (read(taken[0], &number, sizeof number) == sizeof number) numbers.insert(number);
+  close(taken[0]);
+  for (pid_t child : children) {
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  std::multiset<int> all;
+  for (int i = 1; i <= kProcesses * kEach; ++i) all.insert(i);
+  EXPECT_EQ(numbers, all);
+}
+
+TEST_F(RunLives, KnowWhenTheyAreReplaced) {
+  EXPECT_EQ(IsReplaced(run_, 1).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(*TakeLife(run_), 1);
+  EXPECT_FALSE(*IsReplaced(run_, 1));
+  EXPECT_EQ(*TakeLife(run_), 2);
+  EXPECT_TRUE(*IsReplaced(run_, 1));
+  EXPECT_FALSE(*IsReplaced(run_, 2));
+  fs::remove_all(run_ + "/lives");
+  EXPECT_EQ(IsReplaced(run_, 2).status().code(), absl::StatusCode::kUnavailable);
+  Write(run_ + "/lives", "a file");
+  EXPECT_EQ(IsReplaced(run_, 2).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(TakeLife(run_).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(RunLives, RememberHowTheyBegan) {
+  Begin();
+  EXPECT_EQ(Begin(1, 4), 2);
+  EXPECT_EQ((*ReadLifeStart(run_, 1))->from_life, 0);
+  EXPECT_EQ((*ReadLifeStart(run_, 2))->from_life, 1);
+  EXPECT_EQ((*ReadLifeStart(run_, 2))->from_step, 4);
+  EXPECT_FALSE(ReadLifeStart(run_, 3)->has_value());
+  for (const char* text :
+       {"", "{", "[]", "null", "{}", R"({"from_life": 1})", R"({"from_life": 2, "from_step": 4})",
+        R"({"from_life": -1, "from_step": 4})", R"({"from_life": 1, "from_step": -4})",
+        R"({"from_life": 1, "from_step": 4.0})", R"({"from_life": "1", "from_step": 4})",
+        R"({"from_life": 1, "from_step": 18446744073709551615})", R"({"from_life": 4294967297, "from_step": 1})"}) {
+    Write(run_ + "/lives/2/start.json", text);
+    EXPECT_EQ(ReadLifeStart(run_, 2).status().code(), absl::StatusCode::kDataLoss) << text;
+    EXPECT_THAT(string(ReadLifeStart(run_, 2).status().message()), HasSubstr("lives/2/start.json")) << text;
+    // Without it nobody knows what a next life may load.
+    Publish(2, 1);
+    EXPECT_EQ(ListCheckpoints(run_, 3).status().code(), absl::StatusCode::kDataLoss) << text;
+  }
+}
+
+TEST_F(RunLives, HaveNoCheckpointsAtFirst) {
+  EXPECT_THAT(List(1).found, IsEmpty());
+  Write(run_ + "/checkpoints", "a file");
+  EXPECT_EQ(ListCheckpoints(run_, 1).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(RunLives, LoadWhatEarlierLivesPublished) {
+  Begin();
+  for (int64_t step : {2, 4, 6, 10, 100}) Publish(step, 1);
+  EXPECT_THAT(Found(2), ElementsAre("step-00000100.life-1", "step-00000010.life-1", "step-00000006.life-1",
+                                    "step-00000004.life-1", "step-00000002.life-1"));
+  EXPECT_THAT(List(2).unusable, IsEmpty());
+  EXPECT_EQ(List(2).found[0].manifest.counters.consumed_samples, 800);
+  EXPECT_THAT(Found(1), IsEmpty());  // life 1 itself began with none
+}
+
+// Life 1 was cut off after step 6 and goes on; life 2 begins from step 4.
+TEST_F(RunLives, DoNotLoadWhatAReplacedLifePublished) {
+  Begin();
+  for (int64_t step : {2, 4, 6}) Publish(step, 1);
+  Begin(1, 4);
+  for (int64_t step : {5, 7}) Publish(step, 2);
+  Publish(8, 1);
+  EXPECT_THAT(Found(3), ElementsAre("step-00000007.life-2", "step-00000005.life-2", "step-00000004.life-1",
+                                    "step-00000002.life-1"));
+  EXPECT_EQ(List(3).unusable.size(), 2U);
+  EXPECT_THAT(WhyNot(3, FolderOf(8, 1), Kind::kOffPath), HasSubstr("life 2 had begun from step 4 of life 1"));
+  EXPECT_THAT(WhyNot(3, FolderOf(6, 1), Kind::kOffPath), HasSubstr("life 2 had begun from step 4 of life 1"));
+  // Life 2 itself may load all that life 1 had, and nothing of its own.
+  EXPECT_THAT(Found(2), ElementsAre("step-00000008.life-1", "step-00000006.life-1", "step-00000004.life-1",
+                                    "step-00000002.life-1"));
+  EXPECT_THAT(WhyNot(2, FolderOf(7, 2), Kind::kOffPath), HasSubstr("life 2 is not before life 2"));
+}
+
+TEST_F(RunLives, PassOverABranch) {
+  Begin();
+  for (int64_t step : {2, 4, 6}) Publish(step, 1);
+  Begin(1, 6);
+  for (int64_t step : {8, 10}) Publish(step, 2);
+  Begin(1, 4);  // those of life 2 were damaged
+  Publish(7, 3);
+  Begin(3, 7);
+  Publish(9, 4);
+  EXPECT_THAT(Found(5), ElementsAre("step-00000009.life-4", "step-00000007.life-3", "step-00000004.life-1",
+                                    "step-00000002.life-1"));
+  EXPECT_THAT(WhyNot(5, FolderOf(10, 2), Kind::kOffPath), HasSubstr("life 3 began from step 4 of life 1"));
+  Begin();  // afresh
+  EXPECT_THAT(Found(6), IsEmpty());
+  EXPECT_THAT(WhyNot(6, FolderOf(9, 4), Kind::kOffPath), HasSubstr("life 5 began afresh"));
+  Publish(1, 5);
+  EXPECT_THAT(Found(6), ElementsAre("step-00000001.life-5"));
+}
+
+// A launch that failed before its first step, or that has not come so far.
+TEST_F(RunLives, WithoutAStartChangeNothing) {
+  Begin();
+  for (int64_t step : {2, 4}) Publish(step, 1);
+  EXPECT_EQ(*TakeLife(run_), 2);
+  EXPECT_EQ(*TakeLife(run_), 3);
+  EXPECT_THAT(Found(4), ElementsAre("step-00000004.life-1", "step-00000002.life-1"));
+  Publish(6, 2);
+  EXPECT_THAT(WhyNot(4, FolderOf(6, 2), Kind::kOffPath), HasSubstr("life 2 has not said how it began"));
+  // Life 3 begins after all. Then life 4 is there already, so it cannot publish.
+  ASSERT_TRUE(WriteLifeStart(run_, 3, {1, 2}).ok());
+  EXPECT_THAT(Found(4), ElementsAre("step-00000002.life-1"));
+}
+
+TEST_F(RunLives, DoNotLoadWhatIsNoCheckpoint) {
+  Begin();
+  for (int64_t step : {1, 2, 3, 4, 5, 6, 7, 8}) Publish(step, 1);
+  fs::remove(FolderOf(2, 1) + "/" + kManifestFile);
+  fs::remove(FolderOf(3, 1) + "/" + ShardFile(3));
+  fs::resize_file(FolderOf(4, 1) + "/" + ShardFile(3), 99);
+  fs::resize_file(FolderOf(5, 1) + "/" + IndexFile(3), 6);
+  fs::resize_file(FolderOf(6, 1) + "/" + kCheckpointPlanFile, 0);
+  {
+    std::fstream file(FolderOf(7, 1) + "/" + kManifestFile, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(40).put('\x7f');
+  }
+  fs::rename(FolderOf(8, 1), FolderOf(9, 1));
+  fs::create_directories(FolderOf(10, 1));
+  for (const char* name : {"step-12.life-1", "step-00000012.life-01", "step-00000012.life-0", "step-00000012", "tmp",
+                           "step-00000012.life-1.old", "step--0000012.life-1", "step-00000012.life-99999999999"})
+    fs::create_directories(run_ + "/checkpoints/" + name);
+  Write(run_ + "/checkpoints/notes.txt", "a file is no folder");
+  EXPECT_THAT(Found(2), ElementsAre("step-00000001.life-1"));
+  EXPECT_EQ(List(2).unusable.size(), 8 + 8U);
+  EXPECT_THAT(WhyNot(2, FolderOf(2, 1), Kind::kNotPublished), HasSubstr("no manifest.json"));
+  EXPECT_THAT(WhyNot(2, FolderOf(10, 1), Kind::kNotPublished), HasSubstr("no manifest.json"));
+  EXPECT_THAT(WhyNot(2, FolderOf(3, 1), Kind::kDamaged), HasSubstr("rank-00003.safetensors"));
+  EXPECT_THAT(WhyNot(2, FolderOf(4, 1), Kind::kDamaged), AllOf(HasSubstr("rank-00003.safetensors"), HasSubstr("99")));
+  EXPECT_THAT(WhyNot(2, FolderOf(5, 1), Kind::kDamaged), HasSubstr("rank-00003.json"));
+  EXPECT_THAT(WhyNot(2, FolderOf(6, 1), Kind::kDamaged), HasSubstr("plan.json"));
+  EXPECT_THAT(WhyNot(2, FolderOf(7, 1), Kind::kDamaged), HasSubstr("manifest.json"));
+  EXPECT_THAT(WhyNot(2, FolderOf(9, 1), Kind::kDamaged), HasSubstr("step-00000008.life-1"));
+  EXPECT_THAT(WhyNot(2, run_ + "/checkpoints/step-12.life-1", Kind::kForeign), HasSubstr("its name"));
+  EXPECT_EQ(List(2).unusable.front().step, 10);
+}
+
+// Steps of `found` that are to go, in this order.
+std::vector<int64_t> Removed(const std::vector<int64_t>& steps, int64_t keep_last, int64_t keep_every,
+                             int64_t verified) {
+  std::vector<FoundCheckpoint> found;
+  for (int64_t step : steps) found.emplace_back().manifest.counters.step = step;
+  std::vector<int64_t> removed;
+  for (const FoundCheckpoint& checkpoint : CheckpointsToRemove(found, keep_last, keep_every, verified))
+    removed.push_back(checkpoint.manifest.counters.step);
+  return removed;
+}
+
+TEST(Retention, KeepsTheNewestSomeForGoodAndTheVerified) {
+  const std::vector<int64_t> steps = {12, 10, 8, 6, 4, 2};
+  EXPECT_THAT(Removed(steps, 2, 0, -1), ElementsAre(2, 4, 6, 8));
+  EXPECT_THAT(Removed(steps, 2, 4, -1), ElementsAre(2, 6));
+  EXPECT_THAT(Removed(steps, 1, 0, 6), ElementsAre(2, 4, 8, 10));
+  EXPECT_THAT(Removed(steps, 1, 5, 12), ElementsAre(2, 4, 6, 8));
+  EXPECT_THAT(Removed(steps, 6, 0, -1), IsEmpty());
+  EXPECT_THAT(Removed(steps, 1000, 0, -1), IsEmpty());
+  EXPECT_THAT(Removed({}, 1, 1, 1), IsEmpty());
+}
+
+// The kernel says in which order names go.
+TEST_F(RunLives, RemoveTheManifestFirst) {
+  Begin();
+  Publish(4, 1);
+  const int watch = inotify_init1(IN_NONBLOCK);
+  ASSERT_GE(watch, 0);
+  ASSERT_GE(inotify_add_watch(watch, FolderOf(4, 1).c_str(), IN_DELETE), 0);
+  EXPECT_TRUE(RemoveCheckpoint(FolderOf(4, 1) + "/").ok());
+  alignas(inotify_event) char events[4096];
+  const ssize_t count = read(watch, events, sizeof events);
+  close(watch);
+  ASSERT_GT(count, 0);
+  EXPECT_STREQ(reinterpret_cast<const inotify_event*>(events)->name, kManifestFile);
+  EXPECT_FALSE(fs::exists(FolderOf(4, 1)));
+  EXPECT_TRUE(RemoveCheckpoint(FolderOf(4, 1)).ok());  // again: it is gone already
+}
+
+TEST_F(RunLives, RemoveWhatAnotherRemovalLeft) {
+  Publish(4, 1);
+  fs::remove(FolderOf(4, 1) + "/" + kManifestFile);
+  EXPECT_TRUE(RemoveCheckpoint(FolderOf(4, 1)).ok());
+  EXPECT_FALSE(fs::exists(FolderOf(4, 1)));
+}
+
+TEST_F(RunLives, RemoveNothingElse) {
+  Publish(4, 1);
+  for (const string& folder : {run_, run_ + "/checkpoints", run_ + "/checkpoints/", FolderOf(4, 1) + "/.."}) {
+    EXPECT_EQ(RemoveCheckpoint(folder).code(), absl::StatusCode::kInvalidArgument) << folder;
+  }
+  EXPECT_TRUE(fs::exists(FolderOf(4, 1) + "/" + kManifestFile));
+}
+
+}  // namespace
+}  // namespace planwright
