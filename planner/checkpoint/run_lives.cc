@@ -122,8 +122,7 @@ class LifePath {
     for (const Part& part : parts_) {
       if (part.life == checkpoint.life) {
         if (checkpoint.step <= part.last_step) return "";
-        return absl::StrCat("life ", after->life, " had begun from step ", part.last_step, " of life ", part.life,
-                            ", and replaces what came after it");
+        return absl::StrCat("life ", after->life, " began from step ", part.last_step, " of life ", part.life);
       }
       if (part.life < checkpoint.life) break;
       after = &part;
@@ -154,7 +153,7 @@ std::optional<Manifest> ReadFolder(const std::string& folder, const CheckpointNa
   struct stat about {};
   if (lstat((folder + "/" + kManifestFile).c_str(), &about) != 0 && errno == ENOENT) {
     problem.kind = Unusable::Kind::kNotPublished;
-    problem.why = absl::StrCat("it has no ", kManifestFile, ": it is being written or removed, or that was cut off");
+    problem.why = absl::StrCat("it has no ", kManifestFile, "; it is being written or removed, or that was cut off");
     return std::nullopt;
   }
   problem.kind = Unusable::Kind::kDamaged;
