@@ -33,7 +33,8 @@ std::string NameOfFolder(const std::string& folder) {
 std::string PublishedAt(const std::string& folder) {
   struct stat about {};
   std::tm utc{};
-  if (stat((folder + "/" + kManifestFile).c_str(), &about) != 0 || gmtime_r(&about.st_mtime, &utc) == nullptr) return "";
+  if (stat((folder + "/" + kManifestFile).c_str(), &about) != 0 || gmtime_r(&about.st_mtime, &utc) == nullptr)
+    return "";
   char text[64];
   return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc));
 }
@@ -69,6 +70,12 @@ std::vector<ListedCheckpoint> NewestFirst(const CheckpointList& list) {
 }
 
 std::string ShapeText(const std::vector<int64_t>& shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
+
+// The sum, or the largest number if that is beyond it: a forged file can say that it has any number of bytes.
+int64_t Sum(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
+}
 
 // What a key is about: "language", or "" if it has no dot.
 std::string ModuleOf(const std::string& key) {
@@ -116,11 +123,11 @@ std::map<std::string, StoredModule> ModulesOf(const StoredCheckpoint& checkpoint
     const std::string name = ModuleOf(key);
     StoredModule& module = modules[name];
     ++module.tensors;
-    module.bytes += tensor.bytes();
+    module.bytes = Sum(module.bytes, tensor.bytes());
     const auto [weight, part] = SplitKey(name.empty() ? key : key.substr(name.size() + 1));
     KeptWeight& kept = module.weights[{weight, tensor.shape}];
     kept.parts[part] = tensor.dtype;
-    kept.bytes += tensor.bytes();
+    kept.bytes = Sum(kept.bytes, tensor.bytes());
     kept.fewest_shards = std::min(kept.fewest_shards, tensor.ranks.size());
     kept.most_shards = std::max(kept.most_shards, tensor.ranks.size());
   }
@@ -152,7 +159,7 @@ std::string WeightsTable(const StoredModule& module, size_t width) {
   for (const auto& [name, kept] : module.weights) {
     Row& row = rows[{WithoutNumbers(name.first), name.second, kept.parts}];
     ++row.weights;
-    row.bytes += kept.bytes;
+    row.bytes = Sum(row.bytes, kept.bytes);
     row.fewest_shards = std::min(row.fewest_shards, kept.fewest_shards);
     row.most_shards = std::max(row.most_shards, kept.most_shards);
   }
@@ -183,7 +190,7 @@ std::string BytesText(int64_t bytes) {
 
 int64_t BytesOf(const Manifest& manifest) {
   int64_t bytes = manifest.plan_bytes;
-  for (const ManifestShard& shard : manifest.shards) bytes += shard.bytes + shard.index_bytes;
+  for (const ManifestShard& shard : manifest.shards) bytes = Sum(bytes, Sum(shard.bytes, shard.index_bytes));
   return bytes;
 }
 
@@ -228,17 +235,17 @@ int64_t StoredTensor::bytes() const { return ElementsOf(shape) * DTypeBytes(dtyp
 std::string CheckpointText(const StoredCheckpoint& checkpoint, size_t width) {
   const Manifest& manifest = checkpoint.manifest;
   const CheckpointCounters& counters = manifest.counters;
-  std::string text = absl::StrCat(
-      NameOfFolder(checkpoint.folder), " of ", Printable(manifest.name), "\n  after step ", counters.step, ": ",
-      counters.applied_steps, " applied, ", counters.skipped_steps, " skipped, ",
-      Counted(counters.consumed_samples, "sample"), "\n  written by life ", manifest.life, " on ",
-      Counted(manifest.world_size, "rank"), ", published ", PublishedAt(checkpoint.folder), "\n  ",
-      Printable(manifest.precision), ", ", Counted(static_cast<int64_t>(manifest.shards.size()), "shard"), ", ",
-      BytesText(BytesOf(manifest)), "\n  plan ", Printable(manifest.plan_digest), "\n  recipe ",
-      Printable(manifest.recipe_digest), "\n");
+  std::string text =
+      absl::StrCat(NameOfFolder(checkpoint.folder), " of ", Printable(manifest.name), "\n  after step ", counters.step,
+                   ": ", counters.applied_steps, " applied, ", counters.skipped_steps, " skipped, ",
+                   Counted(counters.consumed_samples, "sample"), "\n  written by life ", manifest.life, " on ",
+                   Counted(manifest.world_size, "rank"), ", published ", PublishedAt(checkpoint.folder), "\n  ",
+                   Printable(manifest.precision), ", ", Counted(static_cast<int64_t>(manifest.shards.size()), "shard"),
+                   ", ", BytesText(BytesOf(manifest)), "\n  plan ", Printable(manifest.plan_digest), "\n  recipe ",
+                   Printable(manifest.recipe_digest), "\n");
   for (const auto& [name, module] : ModulesOf(checkpoint)) {
-    absl::StrAppend(&text, "\n", name.empty() ? "other" : Printable(name), ": ", Counted(module.tensors, "tensor"), ", ",
-                    BytesText(module.bytes), "\n", WeightsTable(module, width));
+    absl::StrAppend(&text, "\n", name.empty() ? "other" : Printable(name), ": ", Counted(module.tensors, "tensor"),
+                    ", ", BytesText(module.bytes), "\n", WeightsTable(module, width));
   }
   return text;
 }
@@ -274,8 +281,7 @@ Json CheckpointJson(const StoredCheckpoint& checkpoint) {
 
 std::string CheckedText(const CheckedCheckpoint& checked) {
   const std::string name = NameOfFolder(checked.folder);
-  if (checked.problems.empty())
-    return absl::StrCat(name, ": whole, ", BytesText(checked.bytes), " read\n");
+  if (checked.problems.empty()) return absl::StrCat(name, ": whole, ", BytesText(checked.bytes), " read\n");
   std::string text = name + ": damaged\n";
   for (const CheckpointProblem& problem : checked.problems)
     absl::StrAppend(&text, "  ", Printable(problem.file), ": ", Printable(problem.what), "\n");

@@ -38,8 +38,8 @@ struct StoredCheckpoint {
   std::map<std::string, StoredTensor> tensors;  // by key
 };
 
-// The manifest in words, and what is kept of each weight, by module. Weights whose names differ by numbers alone are one
-// row.
+// The manifest in words, and what is kept of each weight, by module. Weights whose names differ by numbers alone are
+// one row.
 std::string CheckpointText(const StoredCheckpoint& checkpoint, size_t width);
 nlohmann::ordered_json CheckpointJson(const StoredCheckpoint& checkpoint);
 

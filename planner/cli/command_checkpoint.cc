@@ -100,7 +100,8 @@ absl::StatusOr<std::vector<std::string>> FoldersOf(const std::string& folder) {
   std::vector<std::string> names;
   for (auto& [order, name] : folders) names.push_back(std::move(name));
   if (names.empty())
-    return absl::InvalidArgumentError(folder + " has no checkpoint that was published; `plan checkpoint ls` tells more");
+    return absl::InvalidArgumentError(folder +
+                                      " has no checkpoint that was published; `plan checkpoint ls` tells more");
   return names;
 }
 
@@ -155,7 +156,8 @@ CheckedCheckpoint Check(const std::string& folder) {
   int64_t told = -1;
   const auto progress = [&](int64_t done, int64_t all) {
     const std::scoped_lock lock(mutex);
-    const int64_t percent = all > 0 ? static_cast<int64_t>(100 * (static_cast<double>(done) / static_cast<double>(all))) : 0;
+    const int64_t percent =
+        all > 0 ? static_cast<int64_t>(100 * (static_cast<double>(done) / static_cast<double>(all))) : 0;
     if (!tells || percent <= told) return;
     told = percent;
     std::cerr << "\r" << percent << "% of " << BytesText(all) << " " << std::flush;
@@ -206,18 +208,18 @@ int Checkpoint(const Arguments& arguments) {
 }  // namespace
 
 CliCommand CheckpointCommand() {
-  return {"checkpoint",
-          "lists the checkpoints of a run, shows one, or reads it to see that it is whole",
-          "ls RUN | show DIR | verify DIR [--all] [--json]",
-          {{"--all", "", "", "verify all checkpoints of the run that count"},
-           {"--json", "", "", "print the same as JSON"}},
-          "  ls RUN      the checkpoints of a run directory, newest first; of those that cannot be loaded, why\n"
-          "  show DIR    what a checkpoint holds: counters, and tensors by module\n"
-          "  verify DIR  reads every byte and compares all digests; names each damaged file\n\n"
-          "DIR is a checkpoint, RUN/checkpoints/step-N.life-N, or a run directory, which means its newest one.\n"
-          "Exit status: 13 if a checkpoint is damaged, 2 if a folder is none.\n",
-          Checkpoint,
-          "cd"};
+  return {
+      "checkpoint",
+      "lists the checkpoints of a run, shows one, or reads it to see that it is whole",
+      "ls RUN | show DIR | verify DIR [--all] [--json]",
+      {{"--all", "", "", "verify all checkpoints of the run that count"}, {"--json", "", "", "print the same as JSON"}},
+      "  ls RUN      the checkpoints of a run directory, newest first; of those that cannot be loaded, why\n"
+      "  show DIR    what a checkpoint holds: counters, and tensors by module\n"
+      "  verify DIR  reads every byte and compares all digests; names each damaged file\n\n"
+      "DIR is a checkpoint, RUN/checkpoints/step-N.life-N, or a run directory, which means its newest one.\n"
+      "Exit status: 13 if a checkpoint is damaged, 2 if a folder is none.\n",
+      Checkpoint,
+      "cd"};
 }
 
 }  // namespace planwright

@@ -37,7 +37,9 @@ Plan PlanOf(const Layout& layout, const string& precision) {
 // What a checkpoint must hold, from the parameters alone: by key, type and whole shape.
 using Tensors = std::map<string, std::pair<DType, std::vector<int64_t>>>;
 Tensors ExpectedTensors(const Plan& plan) {
-  const DType weights = plan.precision == "bf16" ? DType::kBf16 : plan.precision == "fp64" ? DType::kFp64 : DType::kFp32;
+  const DType weights = plan.precision == "bf16"   ? DType::kBf16
+                        : plan.precision == "fp64" ? DType::kFp64
+                                                   : DType::kFp32;
   const DType wide = plan.precision == "fp64" ? DType::kFp64 : DType::kFp32;
   Tensors tensors;
   for (const Module& module : plan.modules) {

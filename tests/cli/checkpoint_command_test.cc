@@ -24,8 +24,8 @@ using testing::ProgramResult;
 const Plan& TinyPlan() {
   static const Plan plan = testing::CompiledFile(
       PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
-      {"modules.language.placement.first_rank=1", "modules.language.placement.ranks=4", "modules.language.parallel.tp=2",
-       "modules.language.parallel.ep=2", "precision.params=bf16"});
+      {"modules.language.placement.first_rank=1", "modules.language.placement.ranks=4",
+       "modules.language.parallel.tp=2", "modules.language.parallel.ep=2", "precision.params=bf16"});
   return plan;
 }
 
@@ -134,8 +134,7 @@ TEST_F(CheckpointCommand, VerifiesEveryByte) {
   EXPECT_EQ(whole.status, 0) << whole.err;
   EXPECT_THAT(whole.out, MatchesRegex("step-00000008.life-2: whole, [0-9.]+ [kM]B read\n"));
   EXPECT_THAT(whole.err, IsEmpty());
-  EXPECT_THAT(Run("verify --all " + run_).out,
-              MatchesRegex("step-00000008.*\nstep-00000004.*\nstep-00000002[^\n]*\n"));
+  EXPECT_THAT(Run("verify --all " + run_).out, MatchesRegex("step-00000008.*\nstep-00000004.*\nstep-00000002[^\n]*\n"));
 
   // A byte of a tensor in the middle of a shard: only reading finds it.
   const std::string shard = FolderOf(4, 1) + "/rank-00002.safetensors";
