@@ -102,8 +102,8 @@ void AddStates(const Plan& plan, const Module& module, const RankSlice& of, int 
   const std::vector<ElementRun> runs = RunsInShard(plan, module, of, rank);
   if (runs.empty()) return;
   for (const std::string& state : of.rule->states) {
-    pieces.push_back({StateKey(of.slice.name, state), of.bucket->master, of.parameter->shape, of.storage_index, state,
-                      runs});
+    pieces.push_back(
+        {StateKey(of.slice.name, state), of.bucket->master, of.parameter->shape, of.storage_index, state, runs});
   }
 }
 

@@ -1,5 +1,5 @@
-// Lives are folders, so that a number is taken by one mkdir. The path of a run is walked backwards: from the newest life
-// to the life that it began from, and so on.
+// Lives are folders, so that a number is taken by one mkdir. The path of a run is walked backwards: from the newest
+// life to the life that it began from, and so on.
 
 #include "planner/checkpoint/run_lives.h"
 
@@ -63,7 +63,8 @@ absl::StatusOr<std::vector<int>> LivesOf(const std::string& run_dir) {
   std::vector<int> lives;
   for (const std::string& name : *names) {
     const int64_t number = NumberFrom(name);
-    if (number >= 1 && number <= kMostLives && name == std::to_string(number)) lives.push_back(static_cast<int>(number));
+    if (number >= 1 && number <= kMostLives && name == std::to_string(number))
+      lives.push_back(static_cast<int>(number));
   }
   std::sort(lives.begin(), lives.end());
   return lives;
@@ -115,15 +116,13 @@ class LifePath {
 
   // Why the checkpoint does not count; empty: it does.
   std::string WhyNot(const CheckpointName& checkpoint) const {
-    if (checkpoint.life >= before_)
-      return absl::StrCat("life ", checkpoint.life, " is not before life ", before_);
+    if (checkpoint.life >= before_) return absl::StrCat("life ", checkpoint.life, " is not before life ", before_);
     // parts_ descend by life: `after` is the life on the path that began next.
     const Part* after = nullptr;
     for (const Part& part : parts_) {
       if (part.life == checkpoint.life) {
         if (checkpoint.step <= part.last_step) return "";
-        return absl::StrCat("life ", after->life, " had begun from step ", part.last_step, " of life ", part.life,
-                            ", and replaces what came after it");
+        return absl::StrCat("life ", after->life, " began from step ", part.last_step, " of life ", part.life);
       }
       if (part.life < checkpoint.life) break;
       after = &part;
@@ -154,7 +153,7 @@ std::optional<Manifest> ReadFolder(const std::string& folder, const CheckpointNa
   struct stat about {};
   if (lstat((folder + "/" + kManifestFile).c_str(), &about) != 0 && errno == ENOENT) {
     problem.kind = Unusable::Kind::kNotPublished;
-    problem.why = absl::StrCat("it has no ", kManifestFile, ": it is being written or removed, or that was cut off");
+    problem.why = absl::StrCat("it has no ", kManifestFile, "; it is being written or removed, or that was cut off");
     return std::nullopt;
   }
   problem.kind = Unusable::Kind::kDamaged;
@@ -164,7 +163,8 @@ std::optional<Manifest> ReadFolder(const std::string& folder, const CheckpointNa
     return std::nullopt;
   }
   if (manifest->counters.step != name.step || manifest->life != name.life) {
-    problem.why = absl::StrCat(kManifestFile, " is that of ", CheckpointFolder(manifest->counters.step, manifest->life));
+    problem.why =
+        absl::StrCat(kManifestFile, " is that of ", CheckpointFolder(manifest->counters.step, manifest->life));
     return std::nullopt;
   }
   std::vector<std::pair<std::string, int64_t>> files = {{kCheckpointPlanFile, manifest->plan_bytes}};

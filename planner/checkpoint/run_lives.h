@@ -27,8 +27,8 @@ absl::StatusOr<bool> IsReplaced(const std::string& run_dir, int life);
 absl::StatusOr<int> NewestLife(const std::string& run_dir);
 // Written before the life's first step. ResourceExhausted if that fails.
 absl::Status WriteLifeStart(const std::string& run_dir, int life, const LifeStart& start);
-// None: the life has written no start, so it has done no step. DataLoss if the file is damaged; Unavailable if it cannot
-// be read.
+// None: the life has written no start, so it has done no step. DataLoss if the file is damaged; Unavailable if it
+// cannot be read.
 absl::StatusOr<std::optional<LifeStart>> ReadLifeStart(const std::string& run_dir, int life);
 
 // A checkpoint whose manifest is valid and whose files have the sizes that it says. Their bytes are not read.

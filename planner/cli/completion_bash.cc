@@ -83,6 +83,8 @@ _plan() {
       r) _plan_files "$cur" .yaml .yml .json ;;
       s) _plan_offer "$_plan_subjects" "$cur" ;;
       h) _plan_offer "bash zsh keys" "$cur" ;;
+      c) _plan_offer "ls show verify" "$cur" ;;
+      d) COMPREPLY=($(compgen -d -- "$cur")) ;;
       k) ;;
     esac
     [[ $words == k ]] && _plan_offer "$_plan_kinds" "$cur"

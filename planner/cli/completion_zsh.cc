@@ -57,6 +57,8 @@ _plan() {
     r) _files -g '*.(yaml|yml|json)(-.)' ;;
     s) compadd -- ${=_plan_subjects} ;;
     h) compadd -- bash zsh keys ;;
+    c) compadd -- ls show verify ;;
+    d) _files -/ ;;
   esac
   [[ $kinds_of_words == k ]] && compadd -- ${=_plan_kinds}
   if [[ $kinds_of_words == *+ && -n $recipe && $place != s && $recipe != *.json ]]; then _plan_keys "$recipe"; fi

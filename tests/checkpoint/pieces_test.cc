@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <numeric>
 #include <set>
@@ -13,6 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "planner/checkpoint/check_files.h"
+#include "planner/checkpoint/shard_reader.h"
+#include "tests/checkpoint/plan_checkpoint.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
 
@@ -32,7 +37,9 @@ Plan PlanOf(const Layout& layout, const string& precision) {
 // What a checkpoint must hold, from the parameters alone: by key, type and whole shape.
 using Tensors = std::map<string, std::pair<DType, std::vector<int64_t>>>;
 Tensors ExpectedTensors(const Plan& plan) {
-  const DType weights = plan.precision == "bf16" ? DType::kBf16 : plan.precision == "fp64" ? DType::kFp64 : DType::kFp32;
+  const DType weights = plan.precision == "bf16"   ? DType::kBf16
+                        : plan.precision == "fp64" ? DType::kFp64
+                                                   : DType::kFp32;
   const DType wide = plan.precision == "fp64" ? DType::kFp64 : DType::kFp32;
   Tensors tensors;
   for (const Module& module : plan.modules) {
@@ -251,6 +258,25 @@ std::map<int, int64_t> WritersOf(const Plan& plan, const string& key) {
   return writers;
 }
 
+// The elements of the piece are in the checkpoint, with the values that were written.
+void ExpectInFiles(CheckpointReader& reader, const CheckpointPiece& piece) {
+  const auto tensor = reader.tensors().find(piece.key);
+  ASSERT_NE(tensor, reader.tensors().end()) << piece.key;
+  EXPECT_EQ(tensor->second.dtype, piece.dtype) << piece.key;
+  EXPECT_EQ(tensor->second.shape, piece.shape) << piece.key;
+  const int64_t each = DTypeBytes(piece.dtype);
+  int64_t end = 0;
+  for (const ElementRun& run : piece.runs) end = std::max(end, run.local + run.count);
+  std::vector<std::byte> expected(end * each), found(end * each);
+  for (const ElementRun& run : piece.runs) {
+    for (int64_t i = 0; i < run.count; ++i)
+      testing::FillElement(piece.key, run.whole + i, each, &expected[(run.local + i) * each]);
+  }
+  const absl::Status status = reader.Read(piece.key, piece.runs, found);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(found == expected) << piece.key;
+}
+
 // The encoder is on ranks 0 and 1; the language model on ranks 2 to 5: tp 2 and dp 2, ep 2 and expert_dp 2.
 TEST(Writers, AreTheFirstOfTheirReplicas) {
   const Layout layout = {"", Join(testing::EncoderOn(2, 2), testing::LanguageOn(2, 4, 2, 2))};
@@ -271,6 +297,33 @@ TEST(Writers, AreTheFirstOfTheirReplicas) {
   int64_t halves = 0;
   for (const auto& [rank, count] : WritersOf(plan, head + ".exp_avg")) halves += count;
   EXPECT_EQ(halves, 256 * 64);
+}
+
+// The checkpoint of one layout, as files, has what each rank of another layout needs.
+TEST(Files, AreReadInOtherLayouts) {
+  const auto layout = [](std::vector<string> overrides) { return Layout{"", std::move(overrides)}; };
+  const Layout writer = layout(Join(testing::EncoderOn(2, 2), testing::LanguageOn(2, 4, 2, 2))),
+               pipeline = layout(Join(testing::EncoderOn(1, 1), testing::LanguageOn(1, 4, 1, 1),
+                                      testing::Parallel("language", {{"pp", 2}, {"expert_tp", 2}}))),
+               colocated = layout(Join(testing::EncoderOn(4, 1), testing::LanguageOn(0, 4, 2, 4)));
+  string pattern = ::testing::TempDir() + "/pieces_testXXXXXX";
+  ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+  for (const char* precision : {"bf16", "fp32"}) {
+    const string folder = testing::WriteCheckpointOf(PlanOf(writer, precision), pattern + "/" + precision, 8, 1);
+    EXPECT_THAT(CheckCheckpointFiles(folder, 2), ::testing::IsEmpty());
+    const auto reader = CheckpointReader::Open(folder);
+    ASSERT_TRUE(reader.ok()) << reader.status();
+    for (const Layout& other : {writer, pipeline, colocated}) {
+      const Plan plan = PlanOf(other, precision);
+      EXPECT_EQ((*reader)->tensors().size(), CheckpointTensors(plan).size());
+      for (const Module& module : plan.modules) {
+        for (int rank = 0; rank < plan.world_size; ++rank) {
+          for (const CheckpointPiece& piece : PiecesToLoad(plan, module, rank)) ExpectInFiles(**reader, piece);
+        }
+      }
+    }
+  }
+  std::filesystem::remove_all(pattern);
 }
 
 }  // namespace

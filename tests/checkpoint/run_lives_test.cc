@@ -215,8 +215,8 @@ TEST_F(RunLives, DoNotLoadWhatAReplacedLifePublished) {
   EXPECT_THAT(Found(3), ElementsAre("step-00000007.life-2", "step-00000005.life-2", "step-00000004.life-1",
                                     "step-00000002.life-1"));
   EXPECT_EQ(List(3).unusable.size(), 2U);
-  EXPECT_THAT(WhyNot(3, FolderOf(8, 1), Kind::kOffPath), HasSubstr("life 2 had begun from step 4 of life 1"));
-  EXPECT_THAT(WhyNot(3, FolderOf(6, 1), Kind::kOffPath), HasSubstr("life 2 had begun from step 4 of life 1"));
+  EXPECT_THAT(WhyNot(3, FolderOf(8, 1), Kind::kOffPath), HasSubstr("life 2 began from step 4 of life 1"));
+  EXPECT_THAT(WhyNot(3, FolderOf(6, 1), Kind::kOffPath), HasSubstr("life 2 began from step 4 of life 1"));
   // Life 2 itself may load all that life 1 had, and nothing of its own.
   EXPECT_THAT(Found(2), ElementsAre("step-00000008.life-1", "step-00000006.life-1", "step-00000004.life-1",
                                     "step-00000002.life-1"));

@@ -76,8 +76,8 @@ class Completion : public testing::PlanProgram {
 
 TEST_F(Completion, BashOffersCommandsAndOptions) {
   EXPECT_THAT(Bash("sh"), ElementsAre("show"));
-  EXPECT_THAT(Bash("''"),
-              IsSupersetOf({"validate", "compile", "show", "diff", "launch", "explain", "completion", "--help"}));
+  EXPECT_THAT(Bash("''"), IsSupersetOf({"validate", "compile", "show", "diff", "launch", "checkpoint", "explain",
+                                        "completion", "--help"}));
   EXPECT_THAT(Bash("launch r.yaml --ste"), ElementsAre("--steps"));
   EXPECT_THAT(Bash("show r.yaml ranks --"), IsSupersetOf({"--json", "--html", "--at", "--role", "--help"}));
   EXPECT_THAT(Bash("nonsense ''"), IsEmpty());
@@ -101,6 +101,9 @@ TEST_F(Completion, BashOffersSubjectsKindsAndChoices) {
   EXPECT_THAT(Bash("launch r.yaml --device c"), ElementsAre("cpu", "cuda"));
   EXPECT_THAT(Bash("launch r.yaml --device = cu"), ElementsAre("cuda"));
   EXPECT_THAT(Bash("completion b"), ElementsAre("bash"));
+  EXPECT_THAT(Bash("checkpoint ''"), ElementsAre("ls", "show", "verify"));
+  EXPECT_THAT(Bash("checkpoint verify m"), ElementsAre("models"));
+  EXPECT_THAT(Bash("checkpoint verify models --a"), ElementsAre("--all"));
 }
 
 TEST_F(Completion, BashOffersTheKeysOfTheRecipe) {
@@ -121,6 +124,8 @@ TEST_F(Completion, ZshOffersTheSame) {
   EXPECT_THAT(Zsh("launch r.yaml --", "--"), IsSupersetOf({"--steps", "--device", "--help"}));
   EXPECT_THAT(Zsh("launch r.yaml --device ''", ""), ElementsAre("cpu", "cuda"));
   EXPECT_THAT(Zsh("explain ''", ""), Contains("PW0203"));
+  EXPECT_THAT(Zsh("checkpoint ''", ""), ElementsAre("ls", "show", "verify"));
+  EXPECT_THAT(Zsh("checkpoint ls ''", ""), Contains("files"));
   EXPECT_THAT(Zsh("validate ''", ""), Contains("files"));
   EXPECT_THAT(Zsh("validate '" + kTiny + "' batch.", "batch."), Contains("batch.global_samples="));
   EXPECT_THAT(Zsh("validate '" + kTiny + "' precision.params=", "precision.params="),

@@ -42,23 +42,27 @@ class EveryCommand : public testing::PlanProgram {
   // For each command, a call that succeeds. It contains `recipe` and `overrides` if the command takes them.
   std::map<std::string, std::string> Calls(const std::string& recipe, const std::string& overrides) {
     const std::string run = folder_ + "/run" + std::to_string(++runs_);
+    std::filesystem::create_directories(folder_ + "/old_run/checkpoints");
     return {{"validate", recipe + " " + overrides},
             {"compile", recipe + " " + overrides + " -o " + folder_ + "/plan.json"},
             {"show", recipe + " ranks " + overrides},
             {"diff", recipe + " " + overrides + " " + recipe + " " + overrides},
             {"launch", recipe + " " + overrides + " --local --executor " FAKE_RANK " --run-dir " + run},
+            {"checkpoint", "ls " + folder_ + "/old_run"},
             {"explain", "PW0203"},
             {"completion", "bash"}};
   }
   // Commands that read no recipe.
-  static bool TakesRecipe(const std::string& command) { return command != "explain" && command != "completion"; }
+  static bool TakesRecipe(const std::string& command) {
+    return command != "checkpoint" && command != "explain" && command != "completion";
+  }
 
   int runs_ = 0;
 };
 
 TEST_F(EveryCommand, IsKnownToTheseTests) {
   const std::vector<std::string> commands = Commands();
-  EXPECT_GE(commands.size(), 7u);
+  EXPECT_GE(commands.size(), 8u);
   const auto calls = Calls(kToy, "");
   for (const std::string& command : commands)
     EXPECT_TRUE(calls.contains(command)) << "say how `plan " << command << "` is called";

@@ -1,0 +1,225 @@
+// `plan checkpoint`: what checkpoints a run has, what one holds, and whether it is whole (docs/checkpoints.md).
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+#include "planner/checkpoint/check_files.h"
+#include "planner/checkpoint/run_lives.h"
+#include "planner/checkpoint/shard_files.h"
+#include "planner/cli/checkpoint_text.h"
+#include "planner/cli/command.h"
+#include "planner/cli/terminal.h"
+#include "planner/diagnostics/near_name.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/show/show.h"
+
+namespace planwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Kind = UnusableCheckpoint::Kind;
+
+constexpr unsigned kMostThreads = 16;
+
+void Print(const Json& json) {
+  // Names of folders may be no UTF-8.
+  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
+// As UsageError: for what is no mistake of the words, but ends the command too.
+int Failed(const absl::Status& status) {
+  UsageError(Printable(std::string(status.message())));
+  return status.code() == absl::StatusCode::kDataLoss ? kExitDamaged : kExitUsage;
+}
+
+bool IsFolder(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error);
+}
+bool Exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, error));
+}
+bool IsRun(const std::string& folder) { return IsFolder(folder + "/checkpoints") || IsFolder(folder + "/lives"); }
+bool IsCheckpoint(const std::string& folder) { return Exists(folder + "/" + kManifestFile); }
+
+absl::Status CheckFolder(const std::string& folder) {
+  if (!Exists(folder)) return absl::InvalidArgumentError("there is no folder " + folder);
+  if (!IsFolder(folder)) return absl::InvalidArgumentError(folder + " is not a folder");
+  return absl::OkStatus();
+}
+
+// All checkpoints of a run, as a life that begins now would see them.
+absl::StatusOr<CheckpointList> ListOf(const std::string& run_dir) {
+  const absl::StatusOr<int> newest = NewestLife(run_dir);
+  if (!newest.ok()) return newest.status();
+  return ListCheckpoints(run_dir, *newest + 1);
+}
+
+int List(const std::string& run_dir, bool as_json) {
+  if (absl::Status status = CheckFolder(run_dir); !status.ok()) return Failed(status);
+  if (!IsRun(run_dir))
+    return UsageError(Printable(run_dir) + " is no run directory: it has neither a folder checkpoints nor one lives");
+  const absl::StatusOr<CheckpointList> list = ListOf(run_dir);
+  if (!list.ok()) return Failed(list.status());
+  if (as_json) {
+    Print(CheckpointsJson(*list));
+  } else if (list->found.empty() && list->unusable.empty()) {
+    std::cerr << Printable(run_dir) << " has no checkpoints\n";
+  } else {
+    std::cout << CheckpointsText(*list, LineWidth(STDOUT_FILENO, kShowWidth));
+  }
+  return kExitSuccess;
+}
+
+// The checkpoints that DIR means, newest first: itself, or those of a run that have a manifest and count. A damaged one
+// is among them.
+absl::StatusOr<std::vector<std::string>> FoldersOf(const std::string& folder) {
+  if (absl::Status status = CheckFolder(folder); !status.ok()) return status;
+  if (IsCheckpoint(folder)) return std::vector<std::string>{folder};
+  if (!IsRun(folder)) {
+    return absl::InvalidArgumentError(folder + " is no checkpoint, as it has no " + kManifestFile +
+                                      ", and no run directory, as it has no folder checkpoints");
+  }
+  const absl::StatusOr<CheckpointList> list = ListOf(folder);
+  if (!list.ok()) return list.status();
+  std::vector<std::pair<std::pair<int64_t, int>, std::string>> folders;
+  for (const FoundCheckpoint& found : list->found)
+    folders.push_back({{found.manifest.counters.step, found.manifest.life}, found.folder});
+  for (const UnusableCheckpoint& unusable : list->unusable) {
+    if (unusable.kind == Kind::kDamaged) folders.push_back({{unusable.step, unusable.life}, unusable.folder});
+  }
+  std::sort(folders.rbegin(), folders.rend());
+  std::vector<std::string> names;
+  for (auto& [order, name] : folders) names.push_back(std::move(name));
+  if (names.empty())
+    return absl::InvalidArgumentError(folder +
+                                      " has no checkpoint that was published; `plan checkpoint ls` tells more");
+  return names;
+}
+
+absl::StatusOr<StoredCheckpoint> ReadStored(const std::string& folder) {
+  const auto in = [&](const std::string& file, const absl::Status& status) {
+    return absl::Status(status.code(), folder + "/" + file + ": " + std::string(status.message()));
+  };
+  StoredCheckpoint stored;
+  stored.folder = folder;
+  absl::StatusOr<Manifest> manifest = ReadManifestFile(folder);
+  if (!manifest.ok()) return in(kManifestFile, manifest.status());
+  stored.manifest = *std::move(manifest);
+  for (const ManifestShard& shard : stored.manifest.shards) {
+    const absl::StatusOr<ShardIndex> index = ReadIndexFile(folder, shard);
+    if (!index.ok()) return in(IndexFile(shard.rank), index.status());
+    for (const auto& [key, tensor] : index->tensors) {
+      StoredTensor& of = stored.tensors.try_emplace(key, StoredTensor{tensor.dtype, tensor.shape, {}}).first->second;
+      const int first = of.ranks.empty() ? shard.rank : *of.ranks.begin();
+      if (absl::Status status = CheckSameTensor(key, tensor, of.dtype, of.shape, first); !status.ok())
+        return in(IndexFile(shard.rank), status);
+      of.ranks.insert(shard.rank);
+    }
+  }
+  return stored;
+}
+
+int Show(const std::string& folder, bool as_json) {
+  const absl::StatusOr<std::vector<std::string>> folders = FoldersOf(folder);
+  if (!folders.ok()) return Failed(folders.status());
+  const absl::StatusOr<StoredCheckpoint> stored = ReadStored(folders->front());
+  if (!stored.ok()) {
+    // A file of a checkpoint that cannot be read is a damage too: it is missing, or its disk fails.
+    UsageError(Printable(std::string(stored.status().message())));
+    return kExitDamaged;
+  }
+  if (as_json) {
+    Print(CheckpointJson(*stored));
+  } else {
+    std::cout << CheckpointText(*stored, LineWidth(STDOUT_FILENO, kShowWidth));
+  }
+  return kExitSuccess;
+}
+
+// Reads a checkpoint, and says on a terminal how far it is.
+CheckedCheckpoint Check(const std::string& folder) {
+  const bool tells = isatty(STDERR_FILENO) != 0;
+  CheckedCheckpoint checked;
+  checked.folder = folder;
+  if (const absl::StatusOr<Manifest> manifest = ReadManifestFile(folder); manifest.ok())
+    checked.bytes = BytesOf(*manifest);
+  std::mutex mutex;
+  int64_t told = -1;
+  const auto progress = [&](int64_t done, int64_t all) {
+    const std::scoped_lock lock(mutex);
+    const int64_t percent =
+        all > 0 ? static_cast<int64_t>(100 * (static_cast<double>(done) / static_cast<double>(all))) : 0;
+    if (!tells || percent <= told) return;
+    told = percent;
+    std::cerr << "\r" << percent << "% of " << BytesText(all) << " " << std::flush;
+  };
+  const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads);
+  checked.problems = CheckCheckpointFiles(folder, static_cast<int>(threads), progress);
+  if (told >= 0) std::cerr << "\r\x1b[K" << std::flush;
+  return checked;
+}
+
+int Verify(const std::string& folder, bool all, bool as_json) {
+  const absl::StatusOr<std::vector<std::string>> folders = FoldersOf(folder);
+  if (!folders.ok()) return Failed(folders.status());
+  Json json = Json::array();
+  bool whole = true;
+  for (const std::string& each : *folders) {
+    const CheckedCheckpoint checked = Check(each);
+    whole = whole && checked.problems.empty();
+    if (as_json) {
+      json.push_back(CheckedJson(checked));
+    } else {
+      std::cout << CheckedText(checked) << std::flush;
+    }
+    if (!all) break;
+  }
+  if (as_json) Print({{"whole", whole}, {"checkpoints", json}});
+  return whole ? kExitSuccess : kExitDamaged;
+}
+
+int Checkpoint(const Arguments& arguments) {
+  const std::vector<std::string>& words = arguments.words;
+  if (words.empty()) return UsageError("say what to do: `plan checkpoint ls`, `show` or `verify`, and a folder");
+  const std::string& action = words[0];
+  const std::vector<std::string> actions = {"ls", "show", "verify"};
+  if (std::find(actions.begin(), actions.end(), action) == actions.end()) {
+    return UsageError("`plan checkpoint` cannot `" + Printable(action) + "`; " +
+                      NearNameHelp(action, actions, "it can `ls`, `show` and `verify`"));
+  }
+  if (words.size() != 2)
+    return UsageError("`plan checkpoint " + action + "` needs one folder; found " + std::to_string(words.size() - 1));
+  if (arguments.has("--all") && action != "verify") return UsageError("option `--all` is for `verify`");
+  const bool as_json = arguments.has("--json");
+  if (action == "ls") return List(words[1], as_json);
+  if (action == "show") return Show(words[1], as_json);
+  return Verify(words[1], arguments.has("--all"), as_json);
+}
+
+}  // namespace
+
+CliCommand CheckpointCommand() {
+  return {
+      "checkpoint",
+      "lists the checkpoints of a run, shows one, or reads it to see that it is whole",
+      "ls RUN | show DIR | verify DIR [--all] [--json]",
+      {{"--all", "", "", "verify all checkpoints of the run that count"}, {"--json", "", "", "print the same as JSON"}},
+      "  ls RUN      the checkpoints of a run directory, newest first; of those that cannot be loaded, why\n"
+      "  show DIR    what a checkpoint holds: counters, and tensors by module\n"
+      "  verify DIR  reads every byte and compares all digests; names each damaged file\n\n"
+      "DIR is a checkpoint, RUN/checkpoints/step-N.life-N, or a run directory, which means its newest one.\n"
+      "Exit status: 13 if a checkpoint is damaged, 2 if a folder is none.\n",
+      Checkpoint,
+      "cd"};
+}
+
+}  // namespace planwright

@@ -1,0 +1,72 @@
+// Writes the checkpoint of a plan as its ranks would: each rank its pieces, with values that follow from the keys and
+// indices of elements.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/checkpoint/pieces.h"
+#include "planner/checkpoint/shard_writer.h"
+#include "planner/plan/plan_json.h"
+#include "planner/plan/sha256.h"
+
+namespace planwright::testing {
+
+// Element `index` of tensor `key`: `bytes` bytes at `to`.
+inline void FillElement(const std::string& key, int64_t index, int64_t bytes, std::byte* to) {
+  const uint64_t value = std::hash<std::string>()(key) * 1000003 + static_cast<uint64_t>(index) * 2654435761u;
+  std::memcpy(to, &value, bytes);
+}
+
+// The shard of one rank in `folder`.
+inline absl::StatusOr<ManifestShard> WriteRankOf(const Plan& plan, int rank, const std::string& folder) {
+  std::vector<ShardSource> sources;
+  std::vector<std::vector<std::byte>> bytes;
+  for (const Module& module : plan.modules) {
+    for (const CheckpointPiece& piece : PiecesToWrite(plan, module, rank)) {
+      const int64_t each = DTypeBytes(piece.dtype);
+      std::vector<std::byte>& of = bytes.emplace_back();
+      for (const ElementRun& run : piece.runs) {
+        for (int64_t i = 0; i < run.count; ++i) {
+          of.resize(of.size() + each);
+          FillElement(piece.key, run.whole + i, each, &of[of.size() - each]);
+        }
+      }
+      sources.push_back({piece.key, piece.dtype, piece.shape, StridesOf(piece.runs), {}});
+    }
+  }
+  for (size_t i = 0; i < sources.size(); ++i) sources[i].ranges = {bytes[i]};
+  return WriteShard(folder, rank, sources);
+}
+
+// Publishes the checkpoint of `step` in RUN/checkpoints, and returns its folder.
+inline std::string WriteCheckpointOf(const Plan& plan, const std::string& run_dir, int64_t step, int life) {
+  const std::string folder = run_dir + "/checkpoints/" + CheckpointFolder(step, life), text = WritePlan(plan);
+  std::filesystem::create_directories(folder);
+  EXPECT_TRUE(WriteDurably(folder, kCheckpointPlanFile, text).ok());
+  Manifest manifest;
+  manifest.name = plan.name;
+  manifest.plan_digest = plan.digest, manifest.recipe_digest = plan.recipe_digest;
+  manifest.precision = plan.precision;
+  manifest.world_size = plan.world_size;
+  manifest.life = life;
+  manifest.counters = {step, step, 0, step * plan.budget.global_samples};
+  manifest.plan_bytes = static_cast<int64_t>(text.size());
+  manifest.plan_sha256 = Sha256Hex(text);
+  for (int rank = 0; rank < plan.world_size; ++rank) {
+    absl::StatusOr<ManifestShard> shard = WriteRankOf(plan, rank, folder);
+    EXPECT_TRUE(shard.ok()) << shard.status();
+    if (shard.ok()) manifest.shards.push_back(*std::move(shard));
+  }
+  const absl::Status published = PublishManifest(folder, manifest);
+  EXPECT_TRUE(published.ok()) << published;
+  return folder;
+}
+
+}  // namespace planwright::testing
