@@ -207,6 +207,8 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
     const absl::StatusOr<bool> chosen = checkpoints->Choose();
     LeaveUnlessOk(chosen.status());
     resumes = *chosen;
+    // A life before this one may have done steps, but kept none of them.
+    if (!resumes && log != nullptr) LeaveUnlessOk(log->KeepUpTo(0));
   }
 
   // A failure ends the process in the catch clause, while everything still exists: `rank` lives outside the try block,
