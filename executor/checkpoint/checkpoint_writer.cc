@@ -70,15 +70,13 @@ void CheckpointWriter::WaitForWriter() {
 }
 
 void CheckpointWriter::Save(ModuleState& module) {
-  const Clock::time_point begin = Clock::now();
-  WaitForWriter();
-  const Clock::time_point free = Clock::now();
-  copies_.Copy(module);
-  times_.waited += std::chrono::duration<double>(free - begin).count();
-  times_.copied += SecondsSince(free);
+  copies_.Begin(module);
 }
 
 void CheckpointWriter::SaveCounters(const StepState& step) {
+  const Clock::time_point begin = Clock::now();
+  WaitForWriter();
+  times_.waited = SecondsSince(begin);
   counters_ = {.step = step.step + 1,
                .applied_steps = step.applied_steps.item<int64_t>(),
                .skipped_steps = step.skipped_steps.item<int64_t>(),
@@ -134,7 +132,8 @@ c10d::Store& CheckpointWriter::store() {
 void CheckpointWriter::Write(const CheckpointCounters& counters, CheckpointTimes times) {
   const Clock::time_point begin = Clock::now();
   const std::string folder = run_dir_ + "/checkpoints/" + CheckpointFolder(counters.step, life_);
-  copies_.Wait();
+  copies_.CopyBuckets();
+  times.copied = SecondsSince(begin);
   const std::vector<ShardSource> sources = copies_.Sources();
   std::optional<ManifestShard> own;
   ThrowUnlessOk(MakeDirectories(folder));

@@ -29,8 +29,7 @@ namespace planwright::executor {
 // What a checkpoint cost, for the line that rank 0 prints.
 struct CheckpointTimes {
   double waited = 0;  // seconds that training waited for the checkpoint before this one
-  double copied = 0;  // seconds that training waited for the copy
-  double wrote = 0;   // seconds from there until it was published
+  double copied = 0;  // seconds of the copy to host memory, beside the training
 };
 
 class CheckpointWriter {
@@ -45,8 +44,8 @@ class CheckpointWriter {
   // Allocates the memory for copies of the module, before the first step.
   void Prepare(const ModuleState& module) { copies_.Prepare(module); }
   // In this order, once for each checkpoint.
-  void Save(ModuleState& module);
   void SaveCounters(const StepState& step);
+  void Save(ModuleState& module);
   void Publish();
 
   // Waits until the last one is published.

@@ -1,12 +1,12 @@
-// What a rank has to write to a checkpoint, copied to host memory. The memory is allocated once and used for every
-// checkpoint. On a GPU it is pinned, and the copy of a bucket's masters and moments runs beside the next forward and
-// backward: the optimizer waits for it, bucket by bucket (BucketState::copied).
+// What a rank has to write to a checkpoint, copied to host memory that is allocated once. Masters and moments are copied
+// by the writer's thread beside the next forward and backward; the optimizer waits for it, bucket by bucket
+// (BucketState::copied). On a GPU the memory is pinned and the copies have a stream of their own.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Event.h>
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,13 +21,13 @@ class HostCopies {
  public:
   HostCopies(const Plan& plan, int rank) : plan_(plan), rank_(rank) {}
 
-  // Allocates the memory for a module. Copy does so, too; pinning takes seconds, which are better spent before the first
-  // step.
+  // Allocates the memory for a module. Pinning takes seconds, which are better spent before the first step.
   void Prepare(const ModuleState& module) { CopyOf(module); }
-  // Begins to copy what the rank writes of the module. On a CPU the copy is done when this returns.
-  void Copy(ModuleState& module);
-  // Waits until everything is copied. May be called from another thread.
-  void Wait();
+  // Copies what is in no bucket, and marks the buckets, which the optimizer does not touch from now on until CopyBuckets
+  // has copied them.
+  void Begin(ModuleState& module);
+  // Copies the marked buckets of all modules. Called by another thread, after Begin for each module.
+  void CopyBuckets();
 
   // What the copies hold, of all modules. Views of the memory of this object.
   std::vector<ShardSource> Sources() const;
@@ -42,7 +42,13 @@ class HostCopies {
   };
   struct ModuleCopy {
     const Module* module = nullptr;
-    std::vector<Tensor> tensors;
+    std::vector<Tensor> tensors;  // those of a bucket follow each other
+  };
+  // A tensor that CopyBuckets has to copy.
+  struct Task {
+    at::Tensor from;
+    const std::vector<at::Tensor>* to = nullptr;
+    std::shared_ptr<CopyMark> last_of;  // the mark of its bucket, if no other tensor of the bucket follows
   };
 
   ModuleCopy& CopyOf(const ModuleState& module);
@@ -50,7 +56,8 @@ class HostCopies {
   const Plan& plan_;
   const int rank_;
   std::vector<ModuleCopy> modules_;
-  std::vector<std::shared_ptr<c10::Event>> under_way_;  // on a GPU: the copies that were begun last
+  std::vector<Task> tasks_;
+  std::optional<c10::Event> begun_;  // on a GPU: the state is that after the step
 };
 
 // The flat tensor on the device that holds a piece: a storage's, or a state of a bucket shard. c10::Error if the rank

@@ -4,10 +4,10 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/Event.h>
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -25,6 +25,16 @@ struct DecayRange {
   bool decay = false;
 };
 
+// Says when a copy that another thread makes is done.
+class CopyMark {
+ public:
+  void Done() { done_.set_value(); }                // once
+  void Wait() { done_.get_future().wait(); }        // once
+
+ private:
+  std::promise<void> done_;
+};
+
 // One bucket. All tensors are flat. "Owned": the shard that this rank steps, shard_end - shard_first elements.
 // Parameters have Bucket::dtype; gradients, masters and optimizer states have Bucket::master.
 struct BucketState {
@@ -38,9 +48,8 @@ struct BucketState {
   int64_t shard_first = 0, shard_end = 0;  // elements of the bucket that this rank owns
   std::vector<DecayRange> ranges;          // cover the shard, without gaps and in order
   at::Tensor range_table;                  // the same on the device, i64 [ranges, 2]: end, and 1 if they decay, else 0
-  // On a GPU: done when the state has been copied for a checkpoint. The next step of the optimizer waits for it on the
-  // device. Null: nothing is copied.
-  std::shared_ptr<c10::Event> copied;
+  // Master and states are being copied for a checkpoint: the optimizer waits for it. Null: they are not.
+  std::shared_ptr<CopyMark> copied;
   // Whether this rank adds the squares of the shard to the norm: ranks with a replica of it do not (Bucket::once_over).
   bool counted = true;
 };

@@ -2,9 +2,9 @@
 // others carry out.
 
 #include <absl/strings/str_split.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "executor/optimizer/optimizer.h"
 #include "executor/program/actions.h"
@@ -91,13 +91,6 @@ BucketState& BucketOf(const Instruction& instruction, Rank& rank) {
   return ModuleOf(instruction, rank).buckets().at(static_cast<size_t>(instruction.integer("bucket")));
 }
 
-// Lets the device wait until the bucket has been copied for a checkpoint; the host goes on.
-void WaitForCopy(BucketState& bucket, at::Device device) {
-  if (bucket.copied == nullptr) return;
-  bucket.copied->block(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
-  bucket.copied.reset();
-}
-
 }  // namespace
 
 Action BindState(const LinkedInstruction& linked, const Module* module, Rank& rank, StepReports& reports) {
@@ -133,7 +126,7 @@ Action BindState(const LinkedInstruction& linked, const Module* module, Rank& ra
       return WithoutOutputs([&rank](const ActionArguments&) { ClipAndGate(rank.plan, rank.step); });
     case OpKind::kAdamW:
       return WithoutOutputs([&rank, &bucket = BucketOf(instruction, rank)](const ActionArguments&) {
-        WaitForCopy(bucket, rank.device);
+        if (const auto copy = std::exchange(bucket.copied, nullptr)) copy->Wait();
         StepAdamW(rank.plan.optimizer, rank.step, bucket);
       });
     case OpKind::kUpdateExpertBias:

@@ -253,8 +253,9 @@ std::vector<Instruction> ProgramBuilder::Resume(const std::vector<const LoweredM
 std::vector<Instruction> ProgramBuilder::Save(const std::vector<const LoweredModule*>& modules) {
   instructions_.clear();
   if (!inputs_.checkpoints) return {};
-  for (const LoweredModule* lowered : modules) Emit(OpKind::kSaveState, lowered->module);
+  // First the counters, which the host waits for: on a GPU their copy would wait behind those of the modules.
   Emit(OpKind::kSaveCounters);
+  for (const LoweredModule* lowered : modules) Emit(OpKind::kSaveState, lowered->module);
   Emit(OpKind::kPublishCheckpoint);
   return std::move(instructions_);
 }

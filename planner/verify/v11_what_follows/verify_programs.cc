@@ -118,9 +118,10 @@ class ProgramCheck {
   using Wanted = std::vector<std::pair<OpKind, string_view>>;
 
   // Setup, of each module: allocate, then draw or load as the plan says, then refresh the masters if it is trained.
-  // With checkpoints, resuming allocates and loads, and saving copies, each module and then the counters.
+  // With checkpoints, resuming allocates and loads each module and then loads the counters; saving copies the counters
+  // and then each module.
   void CheckFiles(const Role& role) {
-    Wanted setup, resume, save;
+    Wanted setup, resume, save = {{OpKind::kSaveCounters, ""}};
     for (const string& name : role.modules) {
       const Module* module = index_.module(name);
       if (!module) continue;  // V1
@@ -132,7 +133,6 @@ class ProgramCheck {
       save.emplace_back(OpKind::kSaveState, name);
     }
     resume.emplace_back(OpKind::kLoadCounters, "");
-    save.emplace_back(OpKind::kSaveCounters, "");
     save.emplace_back(OpKind::kPublishCheckpoint, "");
     const bool checkpoints = plan_.checkpoint.every_steps > 0;
     Expect(role, "set up", role.setup, setup);
