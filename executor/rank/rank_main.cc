@@ -211,8 +211,8 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
     const absl::StatusOr<bool> chosen = checkpoints->Choose();
     LeaveUnlessOk(chosen.status());
     resumes = *chosen;
-    // A run that begins again does all steps again.
-    if (!resumes && log != nullptr && options.life > 1) {
+    // A life before this one may have done steps, but kept none of them.
+    if (!resumes && log != nullptr) {
       LeaveUnlessOk(checkpoints->CheckNotReplaced());
       LeaveUnlessOk(log->KeepUpTo(0));
     }

@@ -15,8 +15,9 @@ struct CheckpointProblem {
 };
 
 // Every byte is read: sizes and digests of indices, headers and tensors; entries of shards and of indices are the same;
-// and over all shards each element of each tensor comes once. `progress(done, all)`: bytes. Threads: at most `threads`
-// shards are read at once.
+// and over all shards each element of each tensor comes once. A file that is named like a shard or an index, but is not
+// in the manifest, is a problem; other files are not looked at. `progress(done, all)`: bytes; one call at a time, from
+// any thread. Threads: at most `threads` shards are read at once.
 std::vector<CheckpointProblem> CheckCheckpointFiles(const std::string& folder, int threads,
                                                     const std::function<void(int64_t, int64_t)>& progress = {});
 

@@ -34,7 +34,8 @@ class CheckpointReader {
   // Copies elements of a tensor: run.whole of the tensor to run.local of `to`, in elements of the tensor's type. `runs`
   // ascend in `whole`. Proves every shard tensor that it takes elements from, each once. May be called from several
   // threads at once. DataLoss, with file and key, if a byte is damaged, or if no shard has an element (or two have it);
-  // InvalidArgument if there is no such key, or a run is out of the tensor or of `to`.
+  // InvalidArgument if there is no such key, or a run is out of the tensor or of `to`. After an error, `to` has any
+  // bytes.
   absl::Status Read(const std::string& key, const std::vector<ElementRun>& runs, std::span<std::byte> to);
 
   int64_t bytes_read() const;  // of tensors, proved so far

@@ -1,7 +1,6 @@
 #include "planner/checkpoint/shard_writer.h"
 
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>

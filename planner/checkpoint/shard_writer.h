@@ -25,7 +25,8 @@ struct ShardSource {
 
 // Writes rank-N.safetensors and rank-N.json in `folder`, which exists, and syncs both and the folder. Reads `sources`
 // once. InvalidArgument if ranges do not fit elements, or keys repeat; ResourceExhausted, with the path, if a write
-// fails (a full disk). `wrote(bytes)` is called now and then with the bytes written since the last call; it may sleep.
+// fails (a full disk). `wrote(bytes)` is called after each write of at most 4 MiB with the bytes of the shard since the
+// last call; it may sleep.
 absl::StatusOr<ManifestShard> WriteShard(const std::string& folder, int rank, const std::vector<ShardSource>& sources,
                                          const std::function<void(int64_t)>& wrote = {});
 

@@ -6,14 +6,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 
 namespace planwright::testing {
 
 // How often a call still succeeds before it fails; below 0: it always succeeds.
 struct FailingCalls {
-  int fsync = -1, close = -1, rename = -1;
-  bool carried_out = true;  // the call that fails has been carried out
+  int fsync = -1, close = -1, rename = -1, write = -1;
+  size_t write_most = SIZE_MAX;  // bytes that one write() takes
+  bool carried_out = true;       // the call that fails has been carried out
   int error = EIO;
 };
 inline FailingCalls failing;
@@ -38,6 +42,15 @@ int close(int fd) {
   const bool fails = planwright::testing::FailsNow(failing.close);
   const int result = static_cast<int>(syscall(SYS_close, fd));
   if (!fails) return result;
+  errno = failing.error;
+  return -1;
+}
+
+// One that fails has written nothing.
+ssize_t write(int fd, const void* bytes, size_t count) {
+  using planwright::testing::failing;
+  if (!planwright::testing::FailsNow(failing.write))
+    return syscall(SYS_write, fd, bytes, std::min(count, failing.write_most));
   errno = failing.error;
   return -1;
 }

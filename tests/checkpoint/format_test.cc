@@ -181,6 +181,34 @@ TEST(ShardIndex, IsRefusedWithWhatIsWrong) {
   for (size_t end = 0; end + 1 < text.size(); ++end) EXPECT_FALSE(ReadShardIndex(text.substr(0, end)).ok()) << end;
 }
 
+// Sanitizers make this test sharper.
+TEST(ShardIndex, OfAnyBytesIsRefusedOrGood) {
+  const std::string text = WriteShardIndex(SomeIndex()), pieces = "0123456789-[]{},:\".eE nt\\u\x80\xff";
+  std::mt19937 random(13);
+  int good = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::string damaged = text;
+    for (int change = 0; change <= round % 4; ++change) {
+      const size_t at = random() % damaged.size();
+      if (random() % 3 == 0) {
+        damaged.insert(at, 1 + random() % 20, pieces[random() % pieces.size()]);
+      } else {
+        damaged[at] = pieces[random() % pieces.size()];
+      }
+    }
+    const auto index = ReadShardIndex(damaged);
+    if (!index.ok()) continue;
+    ++good;
+    const auto again = ReadShardIndex(WriteShardIndex(*index));
+    ASSERT_TRUE(again.ok()) << again.status() << damaged;
+    for (const auto& [key, tensor] : index->tensors) {
+      EXPECT_EQ(again->tensors.at(key).elements, tensor.elements);
+      EXPECT_TRUE(CheckShardTensor(key, tensor.shape, tensor.elements).ok());
+    }
+  }
+  EXPECT_GT(good, 100);
+}
+
 TEST(Manifests, AreReadAsTheyWereWritten) {
   const Manifest manifest = SomeManifest();
   const std::string text = WriteManifest(manifest);

@@ -25,7 +25,6 @@ using testing::DealtTensor;
 using testing::failing;
 using testing::FreshFolder;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using testing::SmallTensors;
 using testing::Span;
 using testing::WriteCheckpoint;
@@ -230,6 +229,27 @@ TEST(ShardWriter, ChecksTheAnswerOfEverySync) {
     EXPECT_EQ(PublishManifest(published, manifest).code(), absl::StatusCode::kResourceExhausted) << call;
     failing = {};
   }
+}
+
+TEST(ShardWriter, GoesOnAfterShortAndInterruptedWrites) {
+  const std::string whole = FreshFolder("long_writes"), parts = FreshFolder("short_writes");
+  ASSERT_TRUE(WriteRank(whole, 0, SmallTensors()).ok());
+  failing = {.write_most = 13};
+  EXPECT_TRUE(WriteRank(parts, 0, SmallTensors()).ok());
+  failing = {};
+  for (const std::string& name : {ShardFile(0), IndexFile(0)})
+    EXPECT_EQ(testing::Slurp(parts + "/" + name), testing::Slurp(whole + "/" + name));
+  failing = {.write = 3, .write_most = 13, .error = EINTR};
+  EXPECT_TRUE(WriteRank(parts, 0, SmallTensors()).ok());
+  failing = {};
+  for (const std::string& name : {ShardFile(0), IndexFile(0)})
+    EXPECT_EQ(testing::Slurp(parts + "/" + name), testing::Slurp(whole + "/" + name));
+  // No file takes 0 bytes forever.
+  failing = {.write_most = 0};
+  EXPECT_EQ(WriteRank(parts, 0, SmallTensors()).status().code(), absl::StatusCode::kResourceExhausted);
+  failing = {.write = 1, .write_most = 13, .error = ENOSPC};
+  EXPECT_THAT(std::string(WriteRank(parts, 0, SmallTensors()).status().message()), HasSubstr("No space left"));
+  failing = {};
 }
 
 TEST(WriteDurably, ReplacesAndLeavesNothingElse) {

@@ -36,7 +36,7 @@ class Resume : public ::testing::Test {
 
   std::string RunDir() const { return folder_ + "/run"; }
   std::vector<std::string> Overrides(const std::vector<std::string>& layout) const {
-    return Join(layout, {"precision.params=" + precision_, "checkpoint.every_steps=2", "batch.micro_samples=2"});
+    return Join({"precision.params=" + precision_, "checkpoint.every_steps=2", "batch.micro_samples=2"}, layout);
   }
   // A run in the folder of this test, or in one of its own.
   TrainingRun Run(const std::vector<std::string>& layout, int steps, bool here = true,
@@ -163,7 +163,7 @@ TEST_F(Resume, NoWholeCheckpointEndsTheRun) {
 TEST_F(Resume, ARunWithoutACheckpointYetBeginsAgain) {
   ASSERT_EQ(Run(OneRankOnly(), 2).exit_code, 0);
   fs::remove_all(RunDir() + "/checkpoints");
-  const TrainingRun again = Run(OneRankOnly(), 2);
+  const TrainingRun again = Run(OneRankOnly(), 2);  // no record of the life before stays
   ASSERT_EQ(again.exit_code, 0) << again.output;
   EXPECT_THAT(again.output, HasSubstr("has no checkpoint yet: the run begins at step 1"));
   EXPECT_EQ(again.steps.size(), 2u);
