@@ -3,16 +3,19 @@
 #include <absl/status/status.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
+#include <sys/stat.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "executor/checkpoint/resume_point.h"
 #include "planner/checkpoint/run_lives.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/sha256.h"
 #include "planner/run_files/exit_status.h"
-#include "planner/run_files/file_io.h"
 
 namespace planwright::executor {
 namespace {
@@ -28,7 +31,14 @@ struct WriteFailure {
 };
 
 void ThrowUnlessOk(const absl::Status& status) {
-  if (!status.ok()) throw WriteFailure{kExitStorage, std::string(status.message())};
+  if (!status.ok())
+    throw WriteFailure{absl::IsAborted(status) ? kExitReplaced : kExitStorage, std::string(status.message())};
+}
+
+// The folder above is made when the life begins. If it is gone, its disk may be, too: nothing is written in its place.
+void MakeFolder(const std::string& path) {
+  if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
+    throw WriteFailure{kExitStorage, absl::StrCat("cannot make the folder ", path, ": ", std::strerror(errno))};
 }
 
 std::string ReportKey(int64_t step, int life, int rank) {
@@ -136,7 +146,7 @@ void CheckpointWriter::Write(const CheckpointCounters& counters, CheckpointTimes
   times.copied = SecondsSince(begin);
   const std::vector<ShardSource> sources = copies_.Sources();
   std::optional<ManifestShard> own;
-  ThrowUnlessOk(MakeDirectories(folder));
+  MakeFolder(folder);
   if (!sources.empty()) {
     absl::StatusOr<ManifestShard> written = WriteShard(folder, environment_.rank, sources);
     ThrowUnlessOk(written.status());
@@ -172,10 +182,7 @@ void CheckpointWriter::PublishAll(const std::string& folder, const CheckpointCou
   manifest.plan_bytes = static_cast<int64_t>(plan.size());
   manifest.plan_sha256 = Sha256Hex(plan);
   // A life that was cut off and replaced must not publish behind the back of the new one.
-  const absl::StatusOr<bool> replaced = IsReplaced(run_dir_, life_);
-  ThrowUnlessOk(replaced.status());
-  if (*replaced)
-    throw WriteFailure{kExitReplaced, absl::StrCat("a newer life of this run has begun; life ", life_, " stops")};
+  ThrowUnlessOk(CheckNoNewerLife(run_dir_, life_));
   ThrowUnlessOk(PublishManifest(folder, manifest));
   int64_t bytes = 0;
   for (const ManifestShard& shard : manifest.shards) bytes += shard.bytes;
@@ -192,9 +199,12 @@ void CheckpointWriter::Retain() {
   if (plan_.checkpoint.keep_last == 0) return;
   const absl::StatusOr<CheckpointList> list = ListCheckpoints(run_dir_, life_ + 1);
   ThrowUnlessOk(list.status());
-  for (const FoundCheckpoint& checkpoint : CheckpointsToRemove(list->found, plan_.checkpoint.keep_last,
-                                                               plan_.checkpoint.keep_every_steps, verified_))
+  for (const FoundCheckpoint& checkpoint :
+       CheckpointsToRemove(list->found, plan_.checkpoint.keep_last, plan_.checkpoint.keep_every_steps, verified_)) {
+    // A newer life may go on from one that this life would remove.
+    ThrowUnlessOk(CheckNoNewerLife(run_dir_, life_));
     ThrowUnlessOk(RemoveCheckpoint(checkpoint.folder));
+  }
 }
 
 }  // namespace planwright::executor

@@ -6,8 +6,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "planner/run_files/file_io.h"
 
 namespace planwright::executor {
 namespace {
@@ -21,12 +26,25 @@ void Say(const std::string& line) {
   std::fflush(stdout);
 }
 
+// Unavailable stands for a rank that cannot be reached, and not for files.
+absl::Status OfStorage(const absl::Status& status) {
+  return absl::IsUnavailable(status) ? absl::ResourceExhaustedError(status.message()) : status;
+}
+
 }  // namespace
 
-// Rank 0 alone.
-ResumePoint::Choice ResumePoint::Choose() {
+absl::Status CheckNoNewerLife(const std::string& run_dir, int life) {
+  const absl::StatusOr<bool> replaced = IsReplaced(run_dir, life);
+  if (!replaced.ok()) return OfStorage(replaced.status());
+  if (!*replaced) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat("a newer life of this run has begun; life ", life, " stops"));
+}
+
+// Rank 0 alone, as is BeginFresh.
+absl::StatusOr<ResumePoint::Choice> ResumePoint::Choose() {
+  if (absl::Status ours = CheckNoNewerLife(run_dir_, life_); !ours.ok()) return ours;
   const absl::StatusOr<CheckpointList> list = ListCheckpoints(run_dir_, life_);
-  if (!list.ok()) return {.error = std::string(list.status().message())};
+  if (!list.ok()) return OfStorage(list.status());
   if (attempt_ == 1) {
     for (const UnusableCheckpoint& one : list->unusable)
       Say(absl::StrCat("checkpoint ", one.folder, " is not used: ", one.why));
@@ -36,32 +54,56 @@ ResumePoint::Choice ResumePoint::Choose() {
     const CheckpointCounters& counters = one.manifest.counters;
     const int64_t samples = plan_.budget.global_samples;
     if (counters.consumed_samples % samples != 0) {
-      return {.error = absl::StrCat("checkpoint ", one.folder, " is after ", counters.consumed_samples,
-                                    " samples, which is no whole number of steps of ", samples,
-                                    " samples; use a batch.global_samples that divides it")};
+      return absl::InvalidArgumentError(absl::StrCat("checkpoint ", one.folder, " is after ", counters.consumed_samples,
+                                                     " samples, which is no whole number of steps of ", samples,
+                                                     " samples; use a batch.global_samples that divides it"));
     }
     refused_.push_back(one.folder);  // Next, if it is ever called again, takes an older one
-    Choice choice{.folder = one.folder,
-                  .first_step = counters.consumed_samples / samples,
-                  .step = counters.step,
-                  .from_life = one.manifest.life};
-    const absl::Status noted = WriteLifeStart(run_dir_, life_, {choice.from_life, choice.step});
-    if (!noted.ok()) return {.error = std::string(noted.message())};
+    const Choice choice{one.folder, counters.consumed_samples / samples, counters.step};
+    if (absl::Status noted = WriteLifeStart(run_dir_, life_, {one.manifest.life, choice.step}); !noted.ok())
+      return noted;
     Say(absl::StrCat("resuming after step ", choice.first_step, " from ", one.folder));
     return choice;
   }
+  return BeginFresh(*list);
+}
+
+// No checkpoint can be loaded. The run begins at step 1 only if nothing says that it has had one.
+absl::StatusOr<ResumePoint::Choice> ResumePoint::BeginFresh(const CheckpointList& list) {
   // Folders without a manifest were never checkpoints: the run was cut off before its first one was whole.
   std::vector<std::string> damaged = refused_;
-  for (const UnusableCheckpoint& one : list->unusable) {
+  for (const UnusableCheckpoint& one : list.unusable) {
     if (one.kind == UnusableCheckpoint::Kind::kDamaged) damaged.push_back(one.folder);
   }
   if (!damaged.empty())
-    return {.error = absl::StrCat("no checkpoint of ", run_dir_, " is whole: ", absl::StrJoin(damaged, ", ")),
-            .damaged = true};
-  const absl::Status noted = WriteLifeStart(run_dir_, life_, {});
-  if (!noted.ok()) return {.error = std::string(noted.message())};
+    return absl::DataLossError(
+        absl::StrCat("no checkpoint of ", run_dir_, " is whole: ", absl::StrJoin(damaged, ", ")));
+  int newest = life_ - 1;  // the newest life that has begun
+  std::optional<LifeStart> start;
+  for (; newest > 0; --newest) {
+    absl::StatusOr<std::optional<LifeStart>> read = ReadLifeStart(run_dir_, newest);
+    if (!read.ok()) return OfStorage(read.status());
+    if (start = *read; start) break;
+  }
+  if (start && start->from_life > 0) {
+    return absl::DataLossError(absl::StrCat("life ", newest, " of ", run_dir_, " began from step ", start->from_step,
+                                            " of life ", start->from_life,
+                                            ", and no checkpoint from there on is left; the run does not begin again "
+                                            "at step 1: bring them back, or choose another --run-dir"));
+  }
+  for (const UnusableCheckpoint& one : list.unusable) {
+    // What a life left that was replaced by one which began afresh is rightly passed over.
+    if (one.kind == UnusableCheckpoint::Kind::kOffPath && one.life < newest) continue;
+    std::error_code error;
+    if (!std::filesystem::exists(one.folder + "/" + kManifestFile, error)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("checkpoint ", one.folder, " cannot be used: ", one.why,
+                                                   "; the run does not begin at step 1 beside it: move it away, or "
+                                                   "choose another --run-dir"));
+  }
+  if (absl::Status noted = WriteLifeStart(run_dir_, life_, {}); !noted.ok()) return noted;
+  if (absl::Status made = MakeDirectories(run_dir_ + "/checkpoints"); !made.ok()) return OfStorage(made);
   if (life_ > 1) Say(absl::StrCat(run_dir_, " has no checkpoint yet: the run begins at step 1"));
-  return {};
+  return Choice{};
 }
 
 absl::StatusOr<std::string> ResumePoint::Next() {
@@ -69,20 +111,22 @@ absl::StatusOr<std::string> ResumePoint::Next() {
   try {
     const std::string key = Key("choice", life_, attempt_, "0");
     if (environment_.rank == 0) {
-      const Choice choice = Choose();
-      store_.set(key, nlohmann::json{{"folder", choice.folder},
-                                     {"error", choice.error},
+      const absl::StatusOr<Choice> made = Choose();
+      const Choice choice = made.ok() ? *made : Choice{};
+      store_.set(key, nlohmann::json{{"folder", std::filesystem::path(choice.folder).filename().string()},
+                                     {"code", static_cast<int>(made.status().code())},
+                                     {"error", std::string(made.status().message())},
                                      {"first_step", choice.first_step},
-                                     {"step", choice.step},
-                                     {"damaged", choice.damaged}}
-                          .dump());
+                                     {"step", choice.step}}
+                          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     }
     const auto choice = nlohmann::json::parse(store_.get_to_str(key));
-    if (const std::string error = choice.at("error"); !error.empty())
-      return choice.at("damaged") ? absl::DataLossError(error) : absl::InvalidArgumentError(error);
+    if (const int code = choice.at("code"); code != 0)
+      return absl::Status(static_cast<absl::StatusCode>(code), choice.at("error").get<std::string>());
     first_step_ = choice.at("first_step");
     step_ = choice.at("step");
-    return choice.at("folder").get<std::string>();
+    const std::string folder = choice.at("folder");
+    return folder.empty() ? "" : run_dir_ + "/checkpoints/" + folder;
   } catch (const std::exception& error) {
     return absl::UnavailableError(absl::StrCat("agreeing on a checkpoint: ", error.what()));
   }

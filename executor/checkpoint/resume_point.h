@@ -19,6 +19,10 @@ class Store;
 
 namespace planwright::executor {
 
+// Whether this life may still change the files of the run. Aborted if a newer one has begun; ResourceExhausted if the
+// run directory cannot be read.
+absl::Status CheckNoNewerLife(const std::string& run_dir, int life);
+
 class ResumePoint {
  public:
   // Keeps references.
@@ -26,8 +30,10 @@ class ResumePoint {
       : plan_(plan), environment_(environment), run_dir_(std::move(run_dir)), life_(life), store_(store) {}
 
   // Takes the next candidate: the newest at first, then the next older. Returns its folder; empty: the run has no
-  // checkpoint yet and begins fresh. DataLoss if there are only damaged ones; InvalidArgument if the samples of the
-  // checkpoint are no whole number of steps of this plan; Unavailable if a rank or the run directory cannot be reached.
+  // checkpoint yet and begins fresh. All ranks get the same error. DataLoss if there are only damaged ones, or if those
+  // that the run had are gone; InvalidArgument if the samples of the checkpoint are no whole number of steps of this
+  // plan, or if folders are there that only a person can judge; Aborted if a newer life has begun; ResourceExhausted if
+  // the run directory cannot be read or written; Unavailable if a rank cannot be reached.
   absl::StatusOr<std::string> Next();
 
   // Every rank says how its loading went (empty: well), and gets what went wrong on any rank (empty: all is well).
@@ -40,12 +46,11 @@ class ResumePoint {
 
  private:
   struct Choice {
-    std::string folder, error;
-    int64_t first_step = 0, step = 0;
-    int from_life = 0;
-    bool damaged = false;  // `error` says that no checkpoint is whole
+    std::string folder;
+    int64_t first_step = 0, step = -1;
   };
-  Choice Choose();
+  absl::StatusOr<Choice> Choose();
+  absl::StatusOr<Choice> BeginFresh(const CheckpointList& list);
   std::string Exchange(const std::string& what, const std::string& own);
 
   const Plan& plan_;

@@ -59,6 +59,7 @@ int StatusOf(const absl::Status& status) {
     case absl::StatusCode::kUnavailable: return kExitPeerLost;
     case absl::StatusCode::kResourceExhausted: return kExitStorage;
     case absl::StatusCode::kDataLoss: return kExitDamaged;
+    case absl::StatusCode::kAborted: return kExitReplaced;
     default: return kExitUsage;
   }
 }
@@ -155,6 +156,7 @@ Communicators JoinGroups(const Plan& plan, const Environment& environment, at::D
 int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   StartUp start_up;
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe or socket is reported by the call that writes to it
+  std::signal(SIGXFSZ, SIG_IGN);  // so is a file that may not grow (ulimit -f)
   std::set_terminate(OnTerminate);
   at::set_num_threads(1);  // sums must not depend on the number of cores, and ranks of one machine share them
 
@@ -175,6 +177,8 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   if (role == nullptr)
     Leave(kExitUsage, "executor: the plan has no role for rank " + std::to_string(environment->rank));
 
+  // A rank that was cut off while it started must not touch the files of the life that replaced it.
+  if (plan.checkpoint.every_steps > 0) LeaveUnlessOk(CheckNoNewerLife(options.run_dir, options.life));
   absl::StatusOr<std::unique_ptr<Recorder>> recorder =
       Recorder::Open(options.run_dir, environment->rank, environment->host);
   LeaveUnlessOk(recorder.status());
@@ -208,7 +212,10 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
     LeaveUnlessOk(chosen.status());
     resumes = *chosen;
     // A life before this one may have done steps, but kept none of them.
-    if (!resumes && log != nullptr) LeaveUnlessOk(log->KeepUpTo(0));
+    if (!resumes && log != nullptr) {
+      LeaveUnlessOk(checkpoints->CheckNotReplaced());
+      LeaveUnlessOk(log->KeepUpTo(0));
+    }
   }
 
   // A failure ends the process in the catch clause, while everything still exists: `rank` lives outside the try block,
@@ -243,9 +250,12 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                       .host = environment->host,
                       .resume_again =
                           [&] {
-                            if (checkpoints->TryAgain()) return true;
+                            const absl::StatusOr<bool> again = checkpoints->TryAgain();
+                            LeaveUnlessOk(again.status());
+                            if (*again) return true;
                             rank->first_step = checkpoints->first_step();
                             if (log == nullptr) return false;
+                            LeaveUnlessOk(checkpoints->CheckNotReplaced());
                             LeaveUnlessOk(log->KeepUpTo(rank->first_step * plan.budget.global_samples));
                             return false;
                           },

@@ -65,9 +65,9 @@ void RunCheckpoints::Load(ModuleState& module) {
   load_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-bool RunCheckpoints::TryAgain() {
+absl::StatusOr<bool> RunCheckpoints::TryAgain() {
   const absl::StatusOr<std::string> found = point_.Agree(problem_);
-  if (!found.ok()) throw ExitError(kExitPeerLost, std::string(found.status().message()));
+  if (!found.ok()) return found.status();
   if (found->empty()) {
     if (environment_.rank == 0) {
       std::printf("%s\n", absl::StrFormat("loaded and verified %.3f GB in %.3f s on rank 0",
@@ -81,12 +81,11 @@ bool RunCheckpoints::TryAgain() {
   problem_.clear();
   loader_.reset();
   const absl::StatusOr<bool> chosen = Choose();
-  if (!chosen.ok()) {
-    throw ExitError(absl::IsDataLoss(chosen.status()) ? kExitDamaged : kExitStorage,
-                    std::string(chosen.status().message()));
-  }
+  if (!chosen.ok()) return chosen.status();
   return true;
 }
+
+absl::Status RunCheckpoints::CheckNotReplaced() const { return CheckNoNewerLife(run_dir_, life_); }
 
 CheckpointWriter& RunCheckpoints::writer() {
   if (writer_ == nullptr) {

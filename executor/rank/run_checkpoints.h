@@ -29,8 +29,11 @@ class RunCheckpoints {
   // Carries out a storage instruction. ExitError if the checkpoint does not fit the plan (kExitUsage).
   void Run(OpKind kind, ModuleState* module, StepState& step);
   // After the list `resume`: all ranks agree whether the checkpoint was whole. True: it was not, and an older one is
-  // chosen. ExitError (kExitDamaged) if there is none.
-  bool TryAgain();
+  // chosen. Errors: those of ResumePoint::Agree and Next.
+  absl::StatusOr<bool> TryAgain();
+  // Before files of the run are changed that a newer life may use by now: Aborted if there is one; ResourceExhausted if
+  // the run directory cannot be read.
+  absl::Status CheckNotReplaced() const;
   int64_t first_step() const { return point_.first_step(); }
   void Finish();  // waits until the last checkpoint is published
 

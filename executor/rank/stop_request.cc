@@ -16,6 +16,11 @@ void ListenForStop() {
   action.sa_handler = [](int) { asked = true; };
   action.sa_flags = SA_RESTART;  // calls that wait go on
   sigaction(SIGUSR1, &action, nullptr);
+  // The launcher starts ranks with it blocked, so that it cannot end one that does not listen yet.
+  sigset_t listened;
+  sigemptyset(&listened);
+  sigaddset(&listened, SIGUSR1);
+  pthread_sigmask(SIG_UNBLOCK, &listened, nullptr);
 }
 
 bool AskedToStop() { return asked; }

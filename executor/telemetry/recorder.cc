@@ -38,7 +38,9 @@ absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Open(const std::string& run_
   const std::string path = RecorderPath(run_dir, rank);
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  // A new file: cutting off one that another process has mapped would end that process with SIGBUS.
+  unlink(path.c_str());
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   // All blocks are allocated now. On a full disk a later write to the mapping would end the process with SIGBUS.
   const int problem = file < 0 ? errno : posix_fallocate(file, 0, sizeof(RecorderPage));
   if (problem != 0) {

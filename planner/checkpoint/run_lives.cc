@@ -274,11 +274,12 @@ absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& run_dir, int b
       list.unusable.push_back(std::move(problem));
     }
   }
+  // By life first: a life whose steps take more samples counts fewer steps than the one before it.
   std::sort(list.found.begin(), list.found.end(), [](const FoundCheckpoint& a, const FoundCheckpoint& b) {
-    return std::tie(a.manifest.counters.step, a.manifest.life) > std::tie(b.manifest.counters.step, b.manifest.life);
+    return std::tie(a.manifest.life, a.manifest.counters.step) > std::tie(b.manifest.life, b.manifest.counters.step);
   });
   std::sort(list.unusable.begin(), list.unusable.end(), [](const Unusable& a, const Unusable& b) {
-    return std::tie(a.step, a.life, a.folder) > std::tie(b.step, b.life, b.folder);
+    return std::tie(a.life, a.step, a.folder) > std::tie(b.life, b.step, b.folder);
   });
   return list;
 }

@@ -51,7 +51,9 @@ struct UnusableCheckpoint {
   int life = 0;
 };
 struct CheckpointList {
-  std::vector<FoundCheckpoint> found;        // that a next life may load, newest first
+  // That a next life may load, newest first: by life, then by step. Steps of two lives cannot be compared, as a life
+  // may take more samples in a step.
+  std::vector<FoundCheckpoint> found;
   std::vector<UnusableCheckpoint> unusable;  // newest first
 };
 // The checkpoints that life `before` may load: those on the path from the first life to the one before it. A checkpoint

@@ -64,7 +64,7 @@ std::vector<ListedCheckpoint> NewestFirst(const CheckpointList& list) {
   for (const FoundCheckpoint& found : list.found) all.push_back({&found, nullptr});
   for (const UnusableCheckpoint& unusable : list.unusable) all.push_back({nullptr, &unusable});
   std::stable_sort(all.begin(), all.end(), [](const ListedCheckpoint& a, const ListedCheckpoint& b) {
-    return std::pair(a.step(), a.life()) > std::pair(b.step(), b.life());
+    return std::pair(a.life(), a.step()) > std::pair(b.life(), b.step());
   });
   return all;
 }

@@ -90,11 +90,11 @@ absl::StatusOr<std::vector<std::string>> FoldersOf(const std::string& folder) {
   }
   const absl::StatusOr<CheckpointList> list = ListOf(folder);
   if (!list.ok()) return list.status();
-  std::vector<std::pair<std::pair<int64_t, int>, std::string>> folders;
+  std::vector<std::pair<std::pair<int, int64_t>, std::string>> folders;
   for (const FoundCheckpoint& found : list->found)
-    folders.push_back({{found.manifest.counters.step, found.manifest.life}, found.folder});
+    folders.push_back({{found.manifest.life, found.manifest.counters.step}, found.folder});
   for (const UnusableCheckpoint& unusable : list->unusable) {
-    if (unusable.kind == Kind::kDamaged) folders.push_back({{unusable.step, unusable.life}, unusable.folder});
+    if (unusable.kind == Kind::kDamaged) folders.push_back({{unusable.life, unusable.step}, unusable.folder});
   }
   std::sort(folders.rbegin(), folders.rend());
   std::vector<std::string> names;

@@ -55,8 +55,10 @@ absl::StatusOr<LocalLaunch> LaunchOf(const Arguments& arguments) {
 // curve may change and the user has not accepted that.
 absl::Status CheckChanges(const Plan& plan, const std::string& run_dir, bool accepted) {
   const std::string path = run_dir + "/plan.json";
+  std::error_code error;
+  if (plan.checkpoint.every_steps == 0 || !std::filesystem::exists(path, error)) return absl::OkStatus();
   const absl::StatusOr<std::string> text = ReadWholeFile(path);
-  if (plan.checkpoint.every_steps == 0 || !text.ok()) return absl::OkStatus();
+  if (!text.ok()) return text.status();
   const absl::StatusOr<Plan> before = ReadPlan(*text);
   if (!before.ok()) return absl::InvalidArgumentError(path + ": " + std::string(before.status().message()));
   const PlanDiff diff = DiffPlans(*before, plan);

@@ -41,14 +41,16 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
 
 // Runs in the child between fork and exec, so it may use async-signal-safe calls only. Returns only on failure, with
 // errno set.
-void BecomeProgram(char** arguments, char** environment, int parent, const Pipe& output, const Pipe& errors) {
+void BecomeProgram(char** arguments, char** environment, bool holds_stop_signal, int parent, const Pipe& output,
+                   const Pipe& errors) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   // If the parent died before prctl took effect, no SIGKILL will come.
   if (getppid() != parent) _exit(0);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+  sigset_t held;
+  sigemptyset(&held);
+  if (holds_stop_signal) sigaddset(&held, SIGUSR1);
+  sigprocmask(SIG_SETMASK, &held, nullptr);
   for (int number : {SIGINT, SIGTERM, SIGPIPE, SIGCHLD, SIGHUP}) signal(number, SIG_DFL);
   const int nothing = open("/dev/null", O_RDONLY);
   if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(output.write, 1) < 0 || dup2(errors.write, 2) < 0) return;
@@ -68,7 +70,7 @@ absl::StatusOr<ChildProcess> Start(const Command& command) {
   if (pid < 0) return absl::ResourceExhaustedError(std::string("cannot start a process: ") + std::strerror(errno));
   if (pid == 0) {
     // `failure` closes on exec. So the parent reads an errno if exec failed, and end of file if it succeeded.
-    BecomeProgram(arguments.data(), environment.data(), parent, output, errors);
+    BecomeProgram(arguments.data(), environment.data(), command.holds_stop_signal, parent, output, errors);
     const int error = errno;
     [[maybe_unused]] const ssize_t written = write(failure.write, &error, sizeof error);
     _exit(127);

@@ -11,6 +11,8 @@ namespace planwright {
 struct Command {
   std::vector<std::string> arguments;    // the program's path first
   std::vector<std::string> environment;  // "NAME=value"; nothing is inherited
+  // SIGUSR1 is blocked when the program starts, so one that comes early waits until the program listens for it.
+  bool holds_stop_signal = false;
 };
 
 struct ChildProcess {

@@ -1,5 +1,6 @@
 #include "planner/launch/launch_local.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,6 +37,7 @@ int64_t StepsOf(const Plan& plan, const LocalLaunch& launch) {
 std::vector<Command> CommandsOf(const Plan& plan, const LocalLaunch& launch, int life, const LocalWorld& world) {
   Command command;
   command.arguments = {launch.executor, "--plan", launch.run_dir + "/plan.json", "--run-dir", launch.run_dir};
+  command.holds_stop_signal = plan.checkpoint.every_steps > 0;
   const auto option = [&](const char* name, const std::string& value) {
     if (!value.empty()) command.arguments.insert(command.arguments.end(), {name, value});
   };
@@ -120,6 +122,7 @@ absl::Status CheckLocalLaunch(const Plan& plan, const LocalLaunch& launch) {
 }
 
 absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch, const Terminal& terminal) {
+  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow (ulimit -f) is an error of the call that writes to it
   absl::StatusOr<std::chrono::milliseconds> timeout = RunTimeout();
   if (!timeout.ok()) return timeout.status();
   absl::StatusOr<RunDirectory> directory = RunDirectory::Open(plan, launch.run_dir);
@@ -160,12 +163,17 @@ absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch,
     }
   }
   // The files in the run directory may be those of a newer life by now.
-  if (!directory->IsOurs()) return Outcome{kExitReplaced, "a newer life of this run has begun; this one ended"};
+  const absl::StatusOr<bool> replaced = directory->IsReplaced();
+  if (replaced.ok() && *replaced) return Outcome{kExitReplaced, "a newer life of this run has begun; this one ended"};
   LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);
-  if (absl::Status status = WriteFileAtomically(launch.run_dir + "/outcome.json", OutcomeJson(outcome).dump(1) + "\n");
-      !status.ok()) {
-    return status;
-  }
+  absl::Status written = replaced.status();
+  if (written.ok())
+    written = WriteFileAtomically(launch.run_dir + "/outcome.json", OutcomeJson(outcome).dump(1) + "\n");
+  if (written.ok()) return outcome;
+  // How the run ended matters more than that a file cannot say so.
+  if (outcome.exit_code == kExitSuccess)
+    return Outcome{kExitStorage, "the run is done, but its outcome is not written: " + std::string(written.message())};
+  terminal(true, "outcome.json is not written: " + std::string(written.message()));
   return outcome;
 }
 

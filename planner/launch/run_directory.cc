@@ -18,25 +18,49 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr size_t kLongestName = 512;  // bytes
+
 absl::Status Unwritable(const std::string& what, const std::string& path, int error) {
   return absl::UnavailableError(what + " " + path + ": " + std::strerror(error));
 }
 
-// A descriptor of RUN/lock, locked; AlreadyExists if another launch holds it. File systems without locks let everyone
-// in: the number of the life still tells two launches apart.
+// "process 4711 on node3", which RUN/lock says of the launch that holds it.
+std::string OwnName() {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  return "process " + std::to_string(getpid()) + " on " + host;
+}
+
+// A descriptor of RUN/lock, locked; AlreadyExists, with its name, if another launch holds it. File systems without
+// locks let everyone in: the number of the life still tells two launches apart.
 absl::StatusOr<int> Lock(const std::string& run_dir) {
   const std::string path = run_dir + "/lock";
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) return Unwritable("cannot write", path, errno);
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return fd;
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
+    const std::string name = OwnName();
+    // On a full disk the name is missing, and the lock still holds.
+    [[maybe_unused]] const bool named =
+        ftruncate(fd, 0) == 0 && pwrite(fd, name.data(), name.size(), 0) == static_cast<ssize_t>(name.size());
+    return fd;
+  }
   close(fd);
-  return absl::AlreadyExistsError(run_dir + " is in use: another `plan launch` still runs in it");
+  const absl::StatusOr<std::string> name = ReadWholeFile(path, kLongestName);
+  return absl::AlreadyExistsError(run_dir + " is in use: another `plan launch` still runs in it" +
+                                  (name.ok() && !name->empty() ? " (" + *name + ")" : ""));
 }
 
 // Moves what the life before left in RUN to RUN/lives/N. Files that a life which still breathes has open move with it.
 absl::Status Archive(const std::string& run_dir, int life) {
   const fs::path to = fs::path(run_dir) / "lives" / std::to_string(life);
-  for (const char* name : {"plan.json", "logs", "recorder", "outcome.json"}) {
+  // The plan is copied: if this launch ends here, the next one must still find what the run so far was.
+  const std::string plan = run_dir + "/plan.json";
+  if (std::error_code error; fs::exists(plan, error)) {
+    const absl::StatusOr<std::string> text = ReadWholeFile(plan);
+    if (!text.ok()) return text.status();
+    if (absl::Status status = WriteFileAtomically(to / "plan.json", *text); !status.ok()) return status;
+  }
+  for (const char* name : {"logs", "recorder", "outcome.json"}) {
     std::error_code error;
     const fs::path from = fs::path(run_dir) / name;
     if (!fs::exists(from, error)) continue;
@@ -57,15 +81,19 @@ absl::StatusOr<RunDirectory> RunDirectory::Open(const Plan& plan, const std::str
   const bool holds_run = fs::exists(path + "/plan.json", error), has_lives = fs::exists(path + "/lives", error);
   const bool checkpoints = plan.checkpoint.every_steps > 0;
   if (holds_run && !(checkpoints && has_lives)) {
-    return absl::AlreadyExistsError(
-        path + " already holds a run" +
-        (has_lives ? ", and without checkpoint.every_steps this plan cannot go on with it" : " that kept no checkpoints") +
-        "; choose another --run-dir");
+    const char* why = " that kept no checkpoints";
+    if (has_lives) {
+      why = ", and without checkpoint.every_steps this plan cannot go on with it";
+    } else if (fs::exists(path + "/checkpoints", error)) {
+      why = " whose folder lives is gone";
+    }
+    return absl::AlreadyExistsError(path + " already holds a run" + why + "; choose another --run-dir");
   }
   if (checkpoints) {
     const absl::StatusOr<int> life = TakeLife(path);
     if (!life.ok()) return life.status();
     directory.life_ = *life;
+    directory.has_lives_ = true;
     if (*life > 1) {
       if (absl::Status status = Archive(path, *life - 1); !status.ok()) return status;
     }
@@ -80,14 +108,13 @@ absl::StatusOr<RunDirectory> RunDirectory::Open(const Plan& plan, const std::str
 }
 
 RunDirectory::~RunDirectory() {
-  if (lock_ >= 0) close(lock_);
+  if (lock_ < 0) return;
+  [[maybe_unused]] const int emptied = ftruncate(lock_, 0);  // the name is no longer that of the holder
+  close(lock_);
 }
 
-bool RunDirectory::IsOurs() const {
-  std::error_code error;
-  if (!fs::exists(path_ + "/lives", error)) return true;
-  const absl::StatusOr<bool> replaced = IsReplaced(path_, life_);
-  return replaced.ok() && !*replaced;
+absl::StatusOr<bool> RunDirectory::IsReplaced() const {
+  return has_lives_ ? planwright::IsReplaced(path_, life_) : false;
 }
 
 }  // namespace planwright

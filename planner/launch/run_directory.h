@@ -18,19 +18,22 @@ class RunDirectory {
   // cannot be written.
   static absl::StatusOr<RunDirectory> Open(const Plan& plan, const std::string& path);
   RunDirectory(RunDirectory&& other) noexcept
-      : path_(std::move(other.path_)), life_(other.life_), lock_(std::exchange(other.lock_, -1)) {}
+      : path_(std::move(other.path_)), life_(other.life_), has_lives_(other.has_lives_),
+        lock_(std::exchange(other.lock_, -1)) {}
   RunDirectory& operator=(RunDirectory&&) = delete;
   ~RunDirectory();
 
   int life() const { return life_; }  // from 1
-  // False if a newer life has begun (this launch was cut off): then the files in RUN are not ours any more.
-  bool IsOurs() const;
+  // True if a newer life has begun (this launch was cut off): then the files in RUN are not ours any more. Unavailable
+  // if the folder of lives cannot be read.
+  absl::StatusOr<bool> IsReplaced() const;
 
  private:
   RunDirectory(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
 
   std::string path_;
   int life_ = 1;
+  bool has_lives_ = false;  // the plan writes checkpoints
   int lock_ = -1;  // descriptor of RUN/lock
 };
 

@@ -242,6 +242,19 @@ TEST_F(RunLives, PassOverABranch) {
   EXPECT_THAT(Found(6), ElementsAre("step-00000001.life-5"));
 }
 
+// Life 2 takes twice the samples in a step, so its step 3 is after the step 4 of life 1.
+TEST_F(RunLives, CountStepsOfTheirOwn) {
+  Begin();
+  for (int64_t step : {2, 4}) Publish(step, 1);
+  Begin(1, 4);
+  Publish(3, 2);
+  EXPECT_THAT(Found(3), ElementsAre("step-00000003.life-2", "step-00000004.life-1", "step-00000002.life-1"));
+  const std::vector<FoundCheckpoint> old = CheckpointsToRemove(List(3).found, 1, 0, -1);
+  ASSERT_EQ(old.size(), 2U);
+  EXPECT_EQ(old[0].folder, FolderOf(2, 1));
+  EXPECT_EQ(old[1].folder, FolderOf(4, 1));
+}
+
 // A launch that failed before its first step, or that has not come so far.
 TEST_F(RunLives, WithoutAStartChangeNothing) {
   Begin();

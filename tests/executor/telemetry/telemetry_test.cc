@@ -77,6 +77,19 @@ TEST(Recorder, CutsLongTextAndSaysWhenItCannotWrite) {
   EXPECT_EQ(Recorder::Open("/proc/nowhere", 0, "h").status().code(), absl::StatusCode::kResourceExhausted);
 }
 
+// A rank of a life that was cut off opens the pages which the rank of a newer life uses.
+TEST(Recorder, AnotherRecorderTakesNoPagesAway) {
+  const std::string run = FreshFolder();
+  auto first = Recorder::Open(run, 0, "node1");
+  ASSERT_TRUE(first.ok());
+  auto second = Recorder::Open(run, 0, "node2");
+  ASSERT_TRUE(second.ok());
+  (*first)->Begin(RecorderState::kRunning, 1, -1, -1, "step 1", 0, "linear");
+  EXPECT_EQ((*first)->begun(), 1u);
+  EXPECT_EQ((*second)->begun(), 0u);
+  EXPECT_STREQ((*first)->page().host, "node1");
+}
+
 // A device that is as far as the test says.
 class ToyDevice : public Completion {
  public:

@@ -1,0 +1,143 @@
+#include "tests/end_to_end/checkpoint_run.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+#include "tests/support/eventually.h"
+
+namespace planwright::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string PlanProgram() { return PLANWRIGHT_BINARY_DIR "/bin/plan"; }
+
+// Whole lines; the last one may be half-written.
+std::vector<std::string> CurveOf(const std::string& run_dir) {
+  std::vector<std::string> curve;
+  const std::string text = ReadAll(run_dir + "/metrics.jsonl");
+  std::stringstream lines(text.substr(0, text.rfind('\n') + 1));
+  for (std::string line; std::getline(lines, line);) {
+    nlohmann::json step = nlohmann::json::parse(line);
+    step.erase("step_seconds");
+    curve.push_back(step.dump());
+  }
+  return curve;
+}
+
+}  // namespace
+
+std::string CheckpointRun::Recipe() { return PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml"; }
+
+void CheckpointRun::SetUp() {
+  std::string pattern = (fs::temp_directory_path() / "planwright_run_XXXXXX").string();
+  ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+  folder_ = pattern;
+}
+
+// A test that failed may have left processes, and stopped ones.
+void CheckpointRun::TearDown() {
+  for (pid_t pid : ProcessesWith(folder_)) kill(pid, SIGKILL);
+  Eventually([&] { return ProcessesWith(folder_).empty(); });
+  fs::remove_all(folder_);
+}
+
+Started CheckpointRun::Launch(const std::string& run_dir, int steps, const std::vector<std::string>& words) {
+  std::vector<std::string> argv = {PlanProgram(),
+                                   "launch",
+                                   Recipe(),
+                                   "modules.language.placement.first_rank=1",
+                                   "batch.micro_samples=2",
+                                   "budget.train_samples=320",
+                                   "budget.learning_rate.decay_samples=320",
+                                   "checkpoint.every_steps=2"};
+  argv.insert(argv.end(), words.begin(), words.end());
+  argv.insert(argv.end(), {"--local", "--run-dir", run_dir, "--steps", std::to_string(steps)});
+  return StartProgram(argv, {}, folder_ + "/output" + std::to_string(++programs_));
+}
+
+Started CheckpointRun::Begin(int steps, const std::vector<std::string>& words) {
+  return Launch(RunDir(), steps, words);
+}
+
+Ended CheckpointRun::End(const Started& started) {
+  const std::optional<int> status = WaitFor(started.pid, kPatience);
+  return {status.value_or(-1), ReadAll(started.output)};
+}
+
+Ended CheckpointRun::Plan(const std::vector<std::string>& words) {
+  std::vector<std::string> argv = {PlanProgram()};
+  argv.insert(argv.end(), words.begin(), words.end());
+  return End(StartProgram(argv, {}, folder_ + "/output" + std::to_string(++programs_)));
+}
+
+void CheckpointRun::WaitForSteps(size_t steps) {
+  ASSERT_TRUE(Eventually([&] { return CurveOf(RunDir()).size() >= steps; })) << "no step " << steps;
+}
+
+void CheckpointRun::WaitForRanks() {
+  ASSERT_TRUE(Eventually([&] { return ProcessesWith("executor --plan " + RunDir() + "/").size() == 2; }));
+}
+
+std::string CheckpointRun::WaitForNewCheckpoint(std::vector<std::string>& known) {
+  std::string found;
+  Eventually([&] {
+    for (const std::string& name : CheckpointNames()) {
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      known.push_back(name);
+      found = name;
+      return true;
+    }
+    return false;
+  });
+  return found;
+}
+
+std::vector<std::string> CheckpointRun::Curve() const { return CurveOf(RunDir()); }
+
+nlohmann::json CheckpointRun::Outcome() const {
+  return nlohmann::json::parse(ReadAll(RunDir() + "/outcome.json"), nullptr, false);
+}
+
+std::vector<std::string> CheckpointRun::CheckpointNames() const {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(Checkpoints(), error), end; !error && it != end; it.increment(error))
+    names.push_back(it->path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Made once for all tests of the program.
+const std::vector<std::string>& CheckpointRun::Whole() {
+  static std::vector<std::string> whole;
+  if (whole.empty()) {
+    const std::string run_dir = folder_ + "/whole";
+    const Ended ended = End(Launch(run_dir, kSteps, {}));
+    EXPECT_EQ(ended.status, 0) << ended.output;
+    whole = CurveOf(run_dir);
+  }
+  return whole;
+}
+
+void CheckpointRun::ExpectCurve(size_t steps) {
+  const std::vector<std::string>& whole = Whole();
+  const std::vector<std::string> curve = Curve();
+  ASSERT_LE(steps, whole.size());
+  ASSERT_EQ(curve.size(), steps);
+  for (size_t i = 0; i < steps; ++i) EXPECT_EQ(curve[i], whole[i]);
+}
+
+void CheckpointRun::ExpectWholeCheckpoints(size_t number) {
+  const Ended verify = Plan({"checkpoint", "verify", RunDir(), "--all", "--json"});
+  EXPECT_EQ(verify.status, 0) << verify.output;
+  const auto json = nlohmann::json::parse(verify.output, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << verify.output;
+  EXPECT_EQ(json.at("checkpoints").size(), number) << verify.output;
+}
+
+}  // namespace planwright::testing

@@ -1,0 +1,64 @@
+// A run of the tiny recipe on two ranks that keeps checkpoints, in a folder of the test. It is launched again and
+// again, and its curve is compared with that of a run that never ended.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/processes.h"
+
+namespace planwright::testing {
+
+struct Ended {
+  int status = -1;     // of the program; -1: it did not end
+  std::string output;  // stdout and stderr
+};
+
+class CheckpointRun : public ::testing::Test {
+ protected:
+  static constexpr int kSteps = 40;  // of the whole run
+
+  void SetUp() override;
+  void TearDown() override;
+
+  std::string Folder() const { return folder_; }
+  std::string RunDir() const { return folder_ + "/run"; }
+  std::string Checkpoints() const { return RunDir() + "/checkpoints"; }
+  static std::string Recipe();
+
+  // `plan launch`: the encoder on rank 0, the language model on rank 1, a checkpoint after each second step. `words`:
+  // overrides and options, which come later than those.
+  Started Begin(int steps, const std::vector<std::string>& words = {});
+  Ended End(const Started& started);
+  Ended Run(int steps, const std::vector<std::string>& words = {}) { return End(Begin(steps, words)); }
+  // `plan` with these words.
+  Ended Plan(const std::vector<std::string>& words);
+
+  // Returns when so many steps are in RUN/metrics.jsonl.
+  void WaitForSteps(size_t steps);
+  // Returns when both ranks have been started.
+  void WaitForRanks();
+  // Returns when the folder of a checkpoint is there that is not in `known`, which then has it. It may be unfinished.
+  std::string WaitForNewCheckpoint(std::vector<std::string>& known);
+
+  // All steps of RUN/metrics.jsonl, without times.
+  std::vector<std::string> Curve() const;
+  nlohmann::json Outcome() const;
+  std::vector<std::string> CheckpointNames() const;
+  // The run has done so many steps, and they are those of the run that never ended.
+  void ExpectCurve(size_t steps);
+  // `plan checkpoint verify --all` finds so many whole checkpoints, and no damage.
+  void ExpectWholeCheckpoints(size_t number);
+
+ private:
+  Started Launch(const std::string& run_dir, int steps, const std::vector<std::string>& words);
+  const std::vector<std::string>& Whole();
+
+  std::string folder_;
+  int programs_ = 0;  // started so far
+};
+
+}  // namespace planwright::testing

@@ -1,0 +1,118 @@
+// Signals to the launcher of a run that keeps checkpoints, at any moment: the run stops after a step with a checkpoint
+// of it, and the next launch goes on as if nothing had been.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "planner/run_files/exit_status.h"
+#include "tests/end_to_end/checkpoint_run.h"
+#include "tests/support/eventually.h"
+
+namespace planwright::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+class Interrupt : public CheckpointRun {
+ protected:
+  // Where in the life the signal comes.
+  enum class Moment { kSetup, kStep, kSave };
+
+  // Launches once more, interrupts, and checks the end. `delay`: from the moment to the signal.
+  void InterruptOnce(Moment moment, int number, std::chrono::milliseconds delay) {
+    const size_t before = Curve().size();
+    std::vector<std::string> known = CheckpointNames();
+    const Started launch = Begin(kSteps);
+    if (moment == Moment::kSetup) WaitForRanks();
+    if (moment == Moment::kStep) WaitForSteps(before + 1);
+    if (moment == Moment::kSave) WaitForNewCheckpoint(known);
+    std::this_thread::sleep_for(delay);
+    kill(launch.pid, number);
+    const Ended ended = End(launch);
+    ASSERT_EQ(ended.status, kExitPreempted) << ended.output;
+    EXPECT_TRUE(ProcessesWith(RunDir()).empty());
+    EXPECT_EQ(Outcome().at("exit_code"), kExitPreempted);
+    const size_t steps = Curve().size();
+    EXPECT_GT(steps, before) << "each life does a step";
+    EXPECT_THAT(ended.output, HasSubstr("checkpoint of step " + std::to_string(steps) + ":"));
+    EXPECT_THAT(ended.output, HasSubstr("with a checkpoint written"));
+    ExpectCurve(steps);
+  }
+};
+
+TEST_F(Interrupt, InSetupStepsAndSavesOfManyLives) {
+  InterruptOnce(Moment::kSetup, SIGTERM, 0ms);
+  InterruptOnce(Moment::kSetup, SIGINT, 150ms);  // from here on setup loads a checkpoint
+  InterruptOnce(Moment::kSetup, SIGTERM, 300ms);
+  InterruptOnce(Moment::kStep, SIGINT, 10ms);
+  InterruptOnce(Moment::kSave, SIGTERM, 0ms);
+  InterruptOnce(Moment::kSave, SIGINT, 5ms);
+  const Ended last = Run(kSteps);
+  EXPECT_EQ(last.status, 0) << last.output;
+  ExpectCurve(kSteps);
+}
+
+TEST_F(Interrupt, ASecondSignalEndsItAtOnce) {
+  const Started launch = Begin(kSteps);
+  WaitForSteps(3);
+  kill(launch.pid, SIGTERM);
+  // Stopped ranks cannot save. They would be given the time of a hang for it.
+  std::vector<pid_t> ranks;
+  for (pid_t pid : ProcessesWith(RunDir())) {
+    if (pid == launch.pid) continue;
+    kill(pid, SIGSTOP);
+    ranks.push_back(pid);
+  }
+  kill(launch.pid, SIGINT);
+  const std::optional<int> status = WaitFor(launch.pid, 60s);
+  ASSERT_TRUE(status.has_value()) << "the launcher is still there";
+  // The launcher may see both at once, in any order, or the ranks were done with saving.
+  EXPECT_THAT(*status, AnyOf(128 + SIGTERM, 128 + SIGINT, static_cast<int>(kExitPreempted)));
+  EXPECT_TRUE(ProcessesWith(RunDir()).empty());
+  const Ended last = Run(kSteps);
+  EXPECT_EQ(last.status, 0) << last.output;
+  ExpectCurve(kSteps);
+}
+
+TEST_F(Interrupt, WithoutCheckpointsNothingIsSaved) {
+  for (int number : {SIGTERM, SIGINT}) {
+    const Started launch = StartProgram({PLANWRIGHT_BINARY_DIR "/bin/plan", "launch", Recipe(),
+                                         "modules.language.placement.first_rank=1", "--local", "--run-dir", RunDir()},
+                                        {}, Folder() + "/plain");
+    WaitForSteps(1);
+    kill(launch.pid, number);
+    EXPECT_EQ(End(launch).status, 128 + number);
+    EXPECT_TRUE(ProcessesWith(RunDir()).empty());
+    EXPECT_FALSE(fs::exists(Checkpoints()));
+    fs::remove_all(RunDir());
+  }
+}
+
+// Many lives of some runs, at moments drawn with a seed.
+TEST_F(Interrupt, SoakAtAnyMoment) {
+  std::mt19937 random(4321);
+  for (int run = 0; run < 8; ++run) {
+    for (int life = 1; Curve().size() < kSteps - 10; ++life) {
+      const auto moment = static_cast<Moment>(random() % 3);
+      const int number = random() % 2 == 0 ? SIGTERM : SIGINT;
+      const auto delay = std::chrono::milliseconds(random() % (moment == Moment::kSetup ? 500 : 60));
+      SCOPED_TRACE("run " + std::to_string(run) + ", life " + std::to_string(life));
+      InterruptOnce(moment, number, delay);
+      if (HasFatalFailure()) return;
+    }
+    const Ended last = Run(kSteps);
+    EXPECT_EQ(last.status, 0) << last.output;
+    ExpectCurve(kSteps);
+    fs::remove_all(RunDir());
+  }
+}
+
+}  // namespace
+}  // namespace planwright::testing
