@@ -51,9 +51,11 @@ std::optional<ManifestShard> ShardOf(int rank, const std::string& report) {
 }  // namespace
 
 CheckpointWriter::CheckpointWriter(const Plan& plan, const Environment& environment, std::string run_dir, int life,
-                                   int64_t verified, std::function<void(int, const std::string&)> leave)
-    : plan_(plan), environment_(environment), run_dir_(std::move(run_dir)), life_(life), verified_(verified), leave_(std::move(leave)),
-      copies_(plan, environment.rank), thread_([this] { Run(); }) {}
+                                   int64_t verified, std::function<void(int, const std::string&)> leave,
+                                   FailPointHook fail_point)
+    : plan_(plan), environment_(environment), run_dir_(std::move(run_dir)), life_(life), verified_(verified),
+      leave_(std::move(leave)), fail_point_(std::move(fail_point)), copies_(plan, environment.rank),
+      thread_([this] { Run(); }) {}
 
 CheckpointWriter::~CheckpointWriter() {
   {
@@ -137,18 +139,18 @@ void CheckpointWriter::Write(const CheckpointCounters& counters, CheckpointTimes
   copies_.Wait();
   const std::vector<ShardSource> sources = copies_.Sources();
   std::optional<ManifestShard> own;
-  ThrowUnlessOk(MakeDirectories(folder));
-  if (!sources.empty()) {
+  BetweenFailPoints(fail_point_, {.list = "write", .step = counters.step}, [&] {
+    ThrowUnlessOk(MakeDirectories(folder));
+    if (sources.empty()) return;
     absl::StatusOr<ManifestShard> written = WriteShard(folder, environment_.rank, sources);
     ThrowUnlessOk(written.status());
     own = *std::move(written);
-  }
-  if (environment_.rank != 0) {
+  });
+  BetweenFailPoints(fail_point_, {.list = "publish", .step = counters.step}, [&] {
+    if (environment_.rank == 0) return PublishAll(folder, counters, own, times, begin);
     store().set(ReportKey(counters.step, life_, environment_.rank), ReportOf(own));
-    return;
-  }
-  PublishAll(folder, counters, own, times, begin);
-  Retain();
+  });
+  if (environment_.rank == 0) Retain();
 }
 
 void CheckpointWriter::PublishAll(const std::string& folder, const CheckpointCounters& counters,
