@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "executor/communication/failure.h"
 #include "planner/checkpoint/run_lives.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/sha256.h"
@@ -114,8 +115,8 @@ void CheckpointWriter::Run() {
       Write(counters, times);
     } catch (const WriteFailure& failure) {
       failed(failure.status, failure.what);
-    } catch (const std::exception& error) {  // the store: a rank that is gone
-      failed(kExitPeerLost, error.what());
+    } catch (const std::exception& error) {  // of the store, which means that a rank is gone; of a device; or ours
+      failed(ExitStatusOf(FailureKindOf(error)), MessageOf(error));
     }
     lock.lock();
     busy_ = false;
