@@ -12,6 +12,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "executor/checkpoint/resume_point.h"
+#include "executor/communication/failure.h"
 #include "planner/checkpoint/run_lives.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/sha256.h"
@@ -61,9 +62,11 @@ std::optional<ManifestShard> ShardOf(int rank, const std::string& report) {
 }  // namespace
 
 CheckpointWriter::CheckpointWriter(const Plan& plan, const Environment& environment, std::string run_dir, int life,
-                                   int64_t verified, std::function<void(int, const std::string&)> leave)
-    : plan_(plan), environment_(environment), run_dir_(std::move(run_dir)), life_(life), verified_(verified), leave_(std::move(leave)),
-      copies_(plan, environment.rank), thread_([this] { Run(); }) {}
+                                   int64_t verified, std::function<void(int, const std::string&)> leave,
+                                   FailPointHook fail_point)
+    : plan_(plan), environment_(environment), run_dir_(std::move(run_dir)), life_(life), verified_(verified),
+      leave_(std::move(leave)), fail_point_(std::move(fail_point)), copies_(plan, environment.rank),
+      thread_([this] { Run(); }) {}
 
 CheckpointWriter::~CheckpointWriter() {
   {
@@ -120,8 +123,8 @@ void CheckpointWriter::Run() {
       Write(counters, times);
     } catch (const WriteFailure& failure) {
       failed(failure.status, failure.what);
-    } catch (const std::exception& error) {  // the store: a rank that is gone
-      failed(kExitPeerLost, error.what());
+    } catch (const std::exception& error) {  // of the store, which means that a rank is gone; of a device; or ours
+      failed(ExitStatusOf(FailureKindOf(error)), MessageOf(error));
     }
     lock.lock();
     busy_ = false;
@@ -146,18 +149,18 @@ void CheckpointWriter::Write(const CheckpointCounters& counters, CheckpointTimes
   times.copied = SecondsSince(begin);
   const std::vector<ShardSource> sources = copies_.Sources();
   std::optional<ManifestShard> own;
-  MakeFolder(folder);
-  if (!sources.empty()) {
+  BetweenFailPoints(fail_point_, {.list = "write", .step = counters.step}, [&] {
+    MakeFolder(folder);
+    if (sources.empty()) return;
     absl::StatusOr<ManifestShard> written = WriteShard(folder, environment_.rank, sources);
     ThrowUnlessOk(written.status());
     own = *std::move(written);
-  }
-  if (environment_.rank != 0) {
+  });
+  BetweenFailPoints(fail_point_, {.list = "publish", .step = counters.step}, [&] {
+    if (environment_.rank == 0) return PublishAll(folder, counters, own, times, begin);
     store().set(ReportKey(counters.step, life_, environment_.rank), ReportOf(own));
-    return;
-  }
-  PublishAll(folder, counters, own, times, begin);
-  Retain();
+  });
+  if (environment_.rank == 0) Retain();
 }
 
 void CheckpointWriter::PublishAll(const std::string& folder, const CheckpointCounters& counters,

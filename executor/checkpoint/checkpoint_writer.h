@@ -16,6 +16,7 @@
 
 #include "executor/checkpoint/host_copies.h"
 #include "executor/communication/rendezvous.h"
+#include "executor/fail_point.h"
 #include "executor/optimizer/step_state.h"
 #include "planner/checkpoint/format.h"
 #include "planner/plan/plan.h"
@@ -36,9 +37,9 @@ class CheckpointWriter {
  public:
   // `run_dir` is shared by all ranks. `life`: of this launch. `verified`: the step of the checkpoint that was loaded,
   // which stays; -1: none was. `leave`: ends the process with an exit status and a message; called by the thread that
-  // writes. The thread has a connection of its own to the store.
+  // writes. The thread has a connection of its own to the store. It passes the fail points "write" and "publish".
   CheckpointWriter(const Plan& plan, const Environment& environment, std::string run_dir, int life, int64_t verified,
-                   std::function<void(int, const std::string&)> leave);
+                   std::function<void(int, const std::string&)> leave, FailPointHook fail_point = {});
   ~CheckpointWriter();  // does not wait for the disk: what is not published is lost
 
   // Allocates the memory for copies of the module, before the first step.
@@ -67,6 +68,7 @@ class CheckpointWriter {
   const int life_;
   const int64_t verified_;
   const std::function<void(int, const std::string&)> leave_;
+  const FailPointHook fail_point_;
   HostCopies copies_;
   CheckpointCounters counters_;  // of the one being copied
   CheckpointTimes times_;        // of the same

@@ -126,8 +126,10 @@ bool ProgramWalker::Walk() {
     JoinStreams();
     rank_.probe->WriteLastParameters(rank_);
   }
-  RunList(program_.teardown(), "teardown");
-  JoinStreams();
+  BetweenFailPoints(rank_.fail_point, {.list = "teardown", .step = step_ + 1}, [this] {
+    RunList(program_.teardown(), "teardown");
+    JoinStreams();
+  });
   return !stopped || step_ == rank_.last_step;
 }
 
@@ -257,6 +259,30 @@ void ProgramWalker::Prepare(size_t index, bool later, Launch& launch) {
 }
 
 void ProgramWalker::Execute(const Launch& launch, Tensors& inputs) {
+  if (!rank_.fail_point) return Carry(launch, inputs);
+  BetweenFailPoints(rank_.fail_point, FailPointOf(launch), [&] { Carry(launch, inputs); });
+}
+
+FailPoint ProgramWalker::FailPointOf(const Launch& launch) const {
+  const LinkedEntry& entry = *launch.entry;
+  const auto index = static_cast<size_t>(&entry - program_.entries().data());
+  FailPoint point{.step = launch.context.step + 1, .kind = entry.instruction->source->kind};
+  const std::pair<const char*, LinkedProgram::Range> lists[] = {{"setup", program_.setup()},
+                                                                {"resume", program_.resume()},
+                                                                {"step", program_.step()},
+                                                                {"save", program_.save()},
+                                                                {"teardown", program_.teardown()}};
+  for (const auto& [name, range] : lists) {
+    if (index < range.first || index >= range.end) continue;
+    point.list = name;
+    point.number = static_cast<int64_t>(index - range.first);
+  }
+  program_.AppendPath(entry.call, point.place);
+  absl::StrAppend(&point.place, " ", entry.instruction->place);
+  return point;
+}
+
+void ProgramWalker::Carry(const Launch& launch, Tensors& inputs) {
   const LinkedEntry& entry = *launch.entry;
   const LinkedInstruction& linked = *entry.instruction;
   const BoundInstruction& bound = bound_.instruction(entry);

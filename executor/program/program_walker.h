@@ -57,7 +57,9 @@ class ProgramWalker {
   void RunTimed(size_t index);
   void RunLater(size_t index, Launch launch);
   StreamPlace StreamPlaceOf(size_t index);
-  void Execute(const Launch& launch, Tensors& inputs);
+  void Execute(const Launch& launch, Tensors& inputs);  // with the fail points around it
+  void Carry(const Launch& launch, Tensors& inputs);
+  FailPoint FailPointOf(const Launch& launch) const;
   // Everything that the walker does next comes after all work handed to streams so far.
   void JoinStreams();
   void EnterPath(uint32_t call);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "executor/communication/communicators.h"
+#include "executor/fail_point.h"
 #include "executor/ops/handler.h"
 #include "executor/optimizer/module_state.h"
 #include "executor/optimizer/step_state.h"
@@ -81,6 +82,7 @@ struct Rank {
   std::function<void()> ready = {};           // called after setup, before the first step
   std::function<bool()> asked_to_stop = {};   // whether this process was asked to save and stop; null: never
   BeforeInstruction before_instruction = {};  // for tests that delay streams
+  FailPointHook fail_point = {};              // for tests of failures
   // Ends the process with an exit status and a message. May be called from any thread; does not return.
   std::function<void(int, const std::string&)> leave = {};
   std::map<std::string, ModuleState> modules;

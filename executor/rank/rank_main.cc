@@ -207,7 +207,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   bool resumes = false;
   if (plan.checkpoint.every_steps > 0) {
     ListenForStop();
-    checkpoints.emplace(plan, *environment, options.run_dir, options.life, **store, leave);
+    checkpoints.emplace(plan, *environment, options.run_dir, options.life, **store, leave, hooks.fail_point);
     const absl::StatusOr<bool> chosen = checkpoints->Choose();
     LeaveUnlessOk(chosen.status());
     resumes = *chosen;
@@ -271,6 +271,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                           },
                       .asked_to_stop = checkpoints ? AskedToStop : std::function<bool()>(),
                       .before_instruction = hooks.before_instruction,
+                      .fail_point = hooks.fail_point,
                       .leave = leave});
     if (checkpoints) {
       rank->handlers.storage = [&](OpKind kind, ModuleState* module, StepState& step) {

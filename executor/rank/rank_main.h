@@ -7,6 +7,7 @@
 
 #include <functional>
 
+#include "executor/fail_point.h"
 #include "executor/program/rank.h"
 
 namespace planwright::executor {
@@ -17,6 +18,7 @@ struct RankMainHooks {
   // Called with the plan as loaded, before any peer is contacted. An error ends the rank with that message.
   std::function<absl::Status(Plan&)> prepare;
   BeforeInstruction before_instruction = {};  // executor/streams/streams.h
+  FailPointHook fail_point = {};
 };
 
 // executor --plan FILE --run-dir DIR [--probe DIR] [--steps N] [--profile STEP[-LAST]]

@@ -25,9 +25,10 @@ void NoteOrThrow(const absl::Status& status, std::string& problem) {
 }  // namespace
 
 RunCheckpoints::RunCheckpoints(const Plan& plan, const Environment& environment, const std::string& run_dir, int life,
-                               c10d::Store& store, std::function<void(int, const std::string&)> leave)
+                               c10d::Store& store, std::function<void(int, const std::string&)> leave,
+                               FailPointHook fail_point)
     : plan_(plan), environment_(environment), run_dir_(run_dir), life_(life), leave_(std::move(leave)),
-      point_(plan, environment, run_dir, life, store) {}
+      fail_point_(std::move(fail_point)), point_(plan, environment, run_dir, life, store) {}
 
 absl::StatusOr<bool> RunCheckpoints::Choose() {
   absl::StatusOr<std::string> folder = point_.Next();
@@ -89,7 +90,8 @@ absl::Status RunCheckpoints::CheckNotReplaced() const { return CheckNoNewerLife(
 
 CheckpointWriter& RunCheckpoints::writer() {
   if (writer_ == nullptr) {
-    writer_ = std::make_unique<CheckpointWriter>(plan_, environment_, run_dir_, life_, point_.checkpoint_step(), leave_);
+    writer_ = std::make_unique<CheckpointWriter>(plan_, environment_, run_dir_, life_, point_.checkpoint_step(), leave_,
+                                                 fail_point_);
   }
   return *writer_;
 }

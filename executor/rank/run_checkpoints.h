@@ -18,9 +18,9 @@ namespace planwright::executor {
 
 class RunCheckpoints {
  public:
-  // Keeps references. `leave`: see CheckpointWriter.
+  // Keeps references. `leave`, `fail_point`: see CheckpointWriter.
   RunCheckpoints(const Plan& plan, const Environment& environment, const std::string& run_dir, int life,
-                 c10d::Store& store, std::function<void(int, const std::string&)> leave);
+                 c10d::Store& store, std::function<void(int, const std::string&)> leave, FailPointHook fail_point);
 
   // Whether the run goes on from a checkpoint. All ranks get the same answer. Errors: those of ResumePoint::Next.
   absl::StatusOr<bool> Choose();
@@ -46,6 +46,7 @@ class RunCheckpoints {
   const std::string run_dir_;
   const int life_;
   const std::function<void(int, const std::string&)> leave_;
+  const FailPointHook fail_point_;
   ResumePoint point_;
   std::string folder_;   // of the chosen checkpoint
   std::string problem_;  // what is damaged in it

@@ -1,0 +1,49 @@
+// Runs cases of the kill matrix with the real programs, and judges how each run ended and how it goes on.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "tests/end_to_end/kill_cases.h"
+
+namespace planwright::testing {
+
+// What is left of a run with a fault. Times in seconds.
+struct KillAftermath {
+  bool ended = false;      // the launcher ended by itself, and no process is left
+  int status = -1;         // of the launcher
+  nlohmann::json outcome;  // RUN/outcome.json; null: there is none
+  std::string output;
+  std::string place;              // of the fault: calls, place and kind of the instruction; empty: of no instruction
+  std::optional<double> noticed;  // from the fault to when the rank itself, a peer or the launcher noticed it
+  std::optional<double> gone;     // from the fault to when no process was left
+};
+
+class KillRuns {
+ public:
+  // Makes the runs that cases are compared with. `problem()` says what went wrong; empty: nothing.
+  KillRuns();
+  ~KillRuns();
+  KillRuns(const KillRuns&) = delete;
+  const std::string& problem() const { return problem_; }
+  const Plan& plan() const { return plan_; }
+
+  // Runs the case, and resumes its run if the case says so. Returns what is wrong; empty: nothing.
+  std::string WhatIsWrong(const KillCase& one, KillAftermath& after) const;
+
+ private:
+  KillAftermath RunWithFault(const KillCase& one, const std::string& run_dir) const;
+  std::string Judge(const KillCase& one, const KillAftermath& after) const;
+  std::string Resume(const std::string& run_dir) const;
+
+  std::string folder_, problem_;
+  Plan plan_;
+  std::vector<std::string> metrics_;  // of the run without a fault, by step, without times
+  int timeout_seconds_ = 0;           // of runs that hang
+};
+
+}  // namespace planwright::testing
