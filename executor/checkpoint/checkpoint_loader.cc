@@ -36,8 +36,9 @@ absl::Status CheckTensors(const Plan& plan, const CheckpointReader& reader) {
                                     " in the checkpoint, and ", TypeText(wanted.dtype, wanted.shape), " in the plan"));
   }
   for (const auto& [key, tensor] : reader.tensors()) {
-    const auto at = std::lower_bound(all.begin(), all.end(), key,
-                                     [](const CheckpointTensor& one, const std::string& name) { return one.key < name; });
+    const auto at =
+        std::lower_bound(all.begin(), all.end(), key,
+                         [](const CheckpointTensor& one, const std::string& name) { return one.key < name; });
     if (at == all.end() || at->key != key) problems.push_back(absl::StrCat("the plan has no ", key));
   }
   if (problems.empty()) return absl::OkStatus();

@@ -82,9 +82,7 @@ void CheckpointWriter::WaitForWriter() {
   changed_.wait(lock, [&] { return !busy_; });
 }
 
-void CheckpointWriter::Save(ModuleState& module) {
-  copies_.Begin(module);
-}
+void CheckpointWriter::Save(ModuleState& module) { copies_.Begin(module); }
 
 void CheckpointWriter::SaveCounters(const StepState& step) {
   const Clock::time_point begin = Clock::now();
@@ -189,12 +187,13 @@ void CheckpointWriter::PublishAll(const std::string& folder, const CheckpointCou
   ThrowUnlessOk(PublishManifest(folder, manifest));
   int64_t bytes = 0;
   for (const ManifestShard& shard : manifest.shards) bytes += shard.bytes;
-  std::printf("%s\n", absl::StrFormat("checkpoint of step %d: %.3f GB, copied in %.3f s, written in %.3f s%s",
-                                      counters.step, static_cast<double>(bytes) / 1e9, times.copied, SecondsSince(begin),
-                                      times.waited < 0.001
-                                          ? ""
-                                          : absl::StrFormat("; training waited %.3f s for the one before", times.waited))
-                          .c_str());
+  std::printf(
+      "%s\n",
+      absl::StrFormat(
+          "checkpoint of step %d: %.3f GB, copied in %.3f s, written in %.3f s%s", counters.step,
+          static_cast<double>(bytes) / 1e9, times.copied, SecondsSince(begin),
+          times.waited < 0.001 ? "" : absl::StrFormat("; training waited %.3f s for the one before", times.waited))
+          .c_str());
   std::fflush(stdout);
 }
 

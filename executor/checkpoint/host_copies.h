@@ -1,5 +1,5 @@
-// What a rank has to write to a checkpoint, copied to host memory that is allocated once. Masters and moments are copied
-// by the writer's thread beside the next forward and backward; the optimizer waits for it, bucket by bucket
+// What a rank has to write to a checkpoint, copied to host memory that is allocated once. Masters and moments are
+// copied by the writer's thread beside the next forward and backward; the optimizer waits for it, bucket by bucket
 // (BucketState::copied). On a GPU the memory is pinned and the copies have a stream of their own.
 #pragma once
 
@@ -23,8 +23,8 @@ class HostCopies {
 
   // Allocates the memory for a module. Pinning takes seconds, which are better spent before the first step.
   void Prepare(const ModuleState& module) { CopyOf(module); }
-  // Copies what is in no bucket, and marks the buckets, which the optimizer does not touch from now on until CopyBuckets
-  // has copied them.
+  // Copies what is in no bucket, and marks the buckets, which the optimizer does not touch from now on until
+  // CopyBuckets has copied them.
   void Begin(ModuleState& module);
   // Copies the marked buckets of all modules. Called by another thread, after Begin for each module.
   void CopyBuckets();

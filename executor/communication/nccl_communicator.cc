@@ -225,7 +225,8 @@ void UseCudaDevice(int index, bool deterministic) {
   // Segments that grow: blocks of very different sizes then leave no gaps that nothing fits. And host memory that is
   // allocated first and then pinned, which several threads can do at once. A user's settings stay.
   if (std::getenv("PYTORCH_ALLOC_CONF") == nullptr && std::getenv("PYTORCH_CUDA_ALLOC_CONF") == nullptr)
-    c10::cuda::CUDACachingAllocator::setAllocatorSettings("expandable_segments:True,pinned_use_cuda_host_register:True");
+    c10::cuda::CUDACachingAllocator::setAllocatorSettings(
+        "expandable_segments:True,pinned_use_cuda_host_register:True");
   if (!deterministic) return;
   // cuBLAS repeats its sums only with a workspace of its own for each stream.
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);

@@ -102,8 +102,8 @@ absl::StatusOr<c10::intrusive_ptr<c10d::Store>> Open(const Environment& environm
     c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::TCPStore>(environment.address, options);
     return store;
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat(serves ? "cannot serve" : "cannot reach",
-                                               " the store at ", environment.address, ":", environment.port, ": ",
+    return absl::UnavailableError(absl::StrCat(serves ? "cannot serve" : "cannot reach", " the store at ",
+                                               environment.address, ":", environment.port, ": ",
                                                absl::string_view(error.what()).substr(0, 300)));
   }
 }

@@ -5,8 +5,8 @@
 
 namespace planwright::executor::ops {
 
-// Whether the kernels take the inputs of an instruction that reads logits: bf16 on a GPU, contiguous, with a multiple of
-// 8 columns; and `statistics` inputs behind them (of the gradient: m and sums) in fp32.
+// Whether the kernels take the inputs of an instruction that reads logits: bf16 on a GPU, contiguous, with a multiple
+// of 8 columns; and `statistics` inputs behind them (of the gradient: m and sums) in fp32.
 bool TakesCrossEntropyKernels(const ComputeContext& context, size_t statistics);
 
 // Whether the kernel takes the inputs of cross_entropy_sums: fp32 on a GPU.

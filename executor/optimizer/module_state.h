@@ -28,8 +28,8 @@ struct DecayRange {
 // Says when a copy that another thread makes is done.
 class CopyMark {
  public:
-  void Done() { done_.set_value(); }                // once
-  void Wait() { done_.get_future().wait(); }        // once
+  void Done() { done_.set_value(); }          // once
+  void Wait() { done_.get_future().wait(); }  // once
 
  private:
   std::promise<void> done_;

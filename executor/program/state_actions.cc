@@ -1,5 +1,5 @@
-// Actions of state instructions: weights, sums over the step, the optimizer, the log. And of storage instructions, which
-// others carry out.
+// Actions of state instructions: weights, sums over the step, the optimizer, the log. And of storage instructions,
+// which others carry out.
 
 #include <absl/strings/str_split.h>
 

@@ -1,4 +1,4 @@
-// A request to save and stop: SIGUSR1, which the launcher sends when it is interrupted (docs/running.md).
+// A request to save and stop: SIGUSR1, which the launcher sends when it is interrupted (docs/checkpoints.md#stopping).
 #pragma once
 
 namespace planwright::executor {

@@ -65,9 +65,9 @@ absl::Status CheckChanges(const Plan& plan, const std::string& run_dir, bool acc
   if (diff.same()) return absl::OkStatus();
   std::cerr << DiffText(diff, "the run so far", "this plan", LineWidth(STDERR_FILENO, kShowWidth));
   if (!diff.may_change_loss() || accepted) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      "going on with " + run_dir +
-      " would change the loss curve as said above; give --accept-changes if that is meant, or choose another --run-dir");
+  return absl::InvalidArgumentError("going on with " + run_dir +
+                                    " would change the loss curve as said above; give --accept-changes if that is "
+                                    "meant, or choose another --run-dir");
 }
 
 int Report(const Outcome& outcome, const LocalLaunch& launch, bool as_json) {
@@ -109,7 +109,8 @@ int Launch(const Arguments& arguments) {
 CliCommand LaunchCommand() {
   return {"launch",
           "runs a plan, one process for each rank",
-          "RECIPE [OVERRIDE ...] --local [--run-dir DIR [--accept-changes]] [--steps N] [--profile STEP[-LAST]] [--probe DIR] "
+          "RECIPE [OVERRIDE ...] --local [--run-dir DIR [--accept-changes]] [--steps N] [--profile STEP[-LAST]] "
+          "[--probe DIR] "
           "[--record-routing DIR | --replay-routing DIR] [--device cpu|cuda]",
           {{"--local", "", "", "start all ranks on this machine"},
            {"--slurm", "", "", "not built yet"},

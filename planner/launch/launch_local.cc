@@ -138,10 +138,9 @@ absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch,
   // Ranks that keep checkpoints are given the time to write one: as long as any instruction may take.
   SupervisionTimes times = {.stopped = *timeout};
   if (plan.checkpoint.every_steps > 0) times.save = *timeout;
-  absl::StatusOr<Supervision> supervision =
-      Supervise(CommandsOf(plan, launch, directory->life(), *world),
-                [&](int rank, bool is_error, std::string_view line) { output.Line(rank, is_error, line); },
-                times);
+  absl::StatusOr<Supervision> supervision = Supervise(
+      CommandsOf(plan, launch, directory->life(), *world),
+      [&](int rank, bool is_error, std::string_view line) { output.Line(rank, is_error, line); }, times);
   if (!supervision.ok()) return supervision.status();
   Outcome outcome = OutcomeOf(plan, *supervision, [&](int rank) { return ReadRecorder(launch.run_dir, rank); });
   if (outcome.exit_code == kExitSuccess && !launch.record_routing.empty()) {

@@ -34,7 +34,7 @@ class RunDirectory {
   std::string path_;
   int life_ = 1;
   bool has_lives_ = false;  // the plan writes checkpoints
-  int lock_ = -1;  // descriptor of RUN/lock
+  int lock_ = -1;           // descriptor of RUN/lock
 };
 
 }  // namespace planwright

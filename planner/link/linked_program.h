@@ -1,7 +1,7 @@
-// What one role does, as one flat list: its lists (kRoleLists) one after the other, with the body of each called block in place of the
-// call. Names that stand for the same value (in a caller, in a block, in a frame) have become the same number. A number
-// is given out again when its value is dead, so there are as many numbers as values are alive at once. The executor
-// runs this list, and `estimate` counts memory on it.
+// What one role does, as one flat list: its lists (kRoleLists) one after the other, with the body of each called block
+// in place of the call. Names that stand for the same value (in a caller, in a block, in a frame) have become the same
+// number. A number is given out again when its value is dead, so there are as many numbers as values are alive at once.
+// The executor runs this list, and `estimate` counts memory on it.
 #pragma once
 
 #include <cstdint>

@@ -324,7 +324,7 @@ struct Accumulator {
 // What a checkpoint holds, when one is written, and which stay (docs/checkpoints.md). Filled by model/.
 struct CheckpointPlan {
   int64_t every_steps = 0;  // also after the last step; 0: no checkpoints are written
-  // The newest `keep_last` stay, and those of a step that keep_every_steps divides. 0: all stay; none stays for its step.
+  // The newest `keep_last` stay, and those of a step that keep_every_steps divides. 0: all stay; no step is kept so.
   int64_t keep_last = 0, keep_every_steps = 0;
   std::vector<CheckpointRule> rules;
   // Keys of what is the same on all ranks; rank 0 writes it. There is no generator state: draws are keyed and counted.
@@ -342,7 +342,7 @@ struct Role {
   std::vector<Instruction> step;      // once for each step
   std::vector<Instruction> save;      // after a step that CheckpointPlan::every_steps divides, and after the last one
   std::vector<Instruction> teardown;  // at the end
-  int origin = -1;  // index in Plan::origins; -1: none
+  int origin = -1;                    // index in Plan::origins; -1: none
 };
 
 // The lists of a role, in the order in which they are linked.

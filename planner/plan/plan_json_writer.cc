@@ -18,9 +18,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Lists of a spread object that are written with one item on a line.
-constexpr std::string_view kOneItemPerLine[] = {"symbols", "accumulators", "groups",   "schedule", "origins",
-                                                "layers",  "parameters",   "storages", "buckets",  "body",
-                                                "setup",   "resume",       "step",     "save",     "teardown", "forward",  "backward"};
+constexpr std::string_view kOneItemPerLine[] = {
+    "symbols", "accumulators", "groups", "schedule", "origins", "layers",   "parameters", "storages", "buckets",
+    "body",    "setup",        "resume", "step",     "save",    "teardown", "forward",    "backward"};
 
 // Spread objects: they are written with one field on a line. All others are on one line.
 template <typename T>

@@ -191,17 +191,6 @@ TEST_F(Cli, RefusesByNameWhatIsNotBuiltYet) {
   }
 }
 
-// Until ranks write checkpoints, a recipe that asks for them is valid and is not launched.
-TEST_F(Cli, LaunchesNoRecipeThatAsksForCheckpoints) {
-  const std::string recipe = kRecipe + " checkpoint.every_steps=5";
-  EXPECT_EQ(Plan("validate " + recipe).status, 0);
-  const Result result = Plan("launch " + recipe + " --local --run-dir " + folder_ + "/run");
-  EXPECT_EQ(result.status, 1);
-  EXPECT_THAT(result.err, HasSubstr("ranks do not write checkpoints yet [PW0900 NotBuiltYet]"));
-  EXPECT_THAT(result.err, HasSubstr("remove checkpoint.every_steps"));
-  EXPECT_FALSE(std::filesystem::exists(folder_ + "/run"));
-}
-
 TEST_F(Cli, ProfilesOnlyStepsOfTheRun) {
   const std::string launch =
       "launch " + kRecipe + " --local --executor " + FAKE_RANK + " --run-dir " + folder_ + "/run --profile ";

@@ -60,7 +60,7 @@ TEST(LocalWorld, HoldsItsPort) {
     EXPECT_FALSE(CanListen(port, false));  // nobody gets it by chance
     EXPECT_FALSE(CanListen(port, false, INADDR_LOOPBACK));
     EXPECT_FALSE(CanListen(port, false, INADDR_LOOPBACK + 1));  // another address of this machine: 127.0.0.2
-    EXPECT_TRUE(CanListen(port, true));    // rank 0 does
+    EXPECT_TRUE(CanListen(port, true));                         // rank 0 does
     std::vector<LocalWorld> others;
     std::set<int> ports = {port};
     for (int i = 0; i < 200; ++i) {

@@ -72,7 +72,8 @@ void ExpectSameBits(const TrainingRun& a, const TrainingRun& b) {
   ASSERT_EQ(a.steps.size(), b.steps.size());
   EXPECT_THAT(Compare(a, b, 0).differences, IsEmpty());
   ASSERT_EQ(a.parameters_last.size(), b.parameters_last.size());
-  for (const auto& [name, tensor] : b.parameters_last) EXPECT_EQ(a.parameters_last.at(name).values, tensor.values) << name;
+  for (const auto& [name, tensor] : b.parameters_last)
+    EXPECT_EQ(a.parameters_last.at(name).values, tensor.values) << name;
 }
 
 // The first step of a run that resumed is another one than that of the whole run.
@@ -120,9 +121,9 @@ TEST_F(Resume, AnotherLayoutTrainsTheSameCurve) {
   const TrainingRun whole = Run(OneRankOnly(), 8, false);
   ASSERT_EQ(whole.exit_code, 0) << whole.output;
   const std::vector<std::vector<std::string>> layouts = {
-      Join(EncoderOn(2, 1), LanguageOn(2, 4, 2, 4)),                                      // tp, ep
+      Join(EncoderOn(2, 1), LanguageOn(2, 4, 2, 4)),                                     // tp, ep
       Join(EncoderOn(1, 1), LanguageOn(1, 2, 1, 1), Parallel("language", {{"pp", 2}})),  // stages
-      Join(EncoderOn(4, 1), LanguageOn(0, 4, 1, 2)),                                      // colocated
+      Join(EncoderOn(4, 1), LanguageOn(0, 4, 1, 2)),                                     // colocated
       OneRankOnly()};
   int steps = 0;
   for (const std::vector<std::string>& layout : layouts) {
@@ -181,22 +182,19 @@ TEST_F(Resume, WhatChangesTheCurveIsRefused) {
 }
 
 TEST_F(Resume, OldCheckpointsGo) {
-  const TrainingRun run =
-      Run(Join(OneRankOnly(), {"checkpoint.every_steps=1", "checkpoint.keep_last=2", "checkpoint.keep_every_steps=3"}),
-          7);
+  const TrainingRun run = Run(
+      Join(OneRankOnly(), {"checkpoint.every_steps=1", "checkpoint.keep_last=2", "checkpoint.keep_every_steps=3"}), 7);
   ASSERT_EQ(run.exit_code, 0) << run.output;
   std::vector<std::string> left;
   for (const auto& entry : fs::directory_iterator(RunDir() + "/checkpoints")) left.push_back(entry.path().filename());
-  EXPECT_THAT(left, ::testing::UnorderedElementsAre("step-00000003.life-1", "step-00000006.life-1",
-                                                    "step-00000007.life-1"));
+  EXPECT_THAT(left,
+              ::testing::UnorderedElementsAre("step-00000003.life-1", "step-00000006.life-1", "step-00000007.life-1"));
 }
 
 TEST_F(Resume, ADoneRunHasNothingToDo) {
   ASSERT_EQ(Run(OneRankOnly(), 2).exit_code, 0);
-  const TrainingRun again = Launch({.recipe = kTinyRecipe,
-                                    .overrides = Overrides(OneRankOnly()),
-                                    .steps = 2,
-                                    .run_dir = RunDir()});
+  const TrainingRun again =
+      Launch({.recipe = kTinyRecipe, .overrides = Overrides(OneRankOnly()), .steps = 2, .run_dir = RunDir()});
   EXPECT_THAT(again.output, HasSubstr("resuming after step 2"));
 }
 

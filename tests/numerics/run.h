@@ -29,12 +29,12 @@ struct TrainingRun {
 struct LaunchOptions {
   std::string recipe;  // path from the source folder, or absolute
   std::vector<std::string> overrides;
-  int steps = 0;         // 0: the whole budget
-  std::string executor;  // a binary beside `plan`; empty: the ordinary one
-  std::string device;    // "cpu" or "cuda"; empty: what the recipe says
-  std::string binaries;  // the folder of `plan`; empty: this build's
+  int steps = 0;             // 0: the whole budget
+  std::string executor;      // a binary beside `plan`; empty: the ordinary one
+  std::string device;        // "cpu" or "cuda"; empty: what the recipe says
+  std::string binaries;      // the folder of `plan`; empty: this build's
   std::string run_dir = {};  // that stays, and may hold a run that goes on; empty: a new one, which is removed
-  std::string probe;     // the folder of probe files, which stay there; empty: a folder that is removed
+  std::string probe;         // the folder of probe files, which stay there; empty: a folder that is removed
   std::vector<std::string> options = {};  // more of `plan launch`
 };
 

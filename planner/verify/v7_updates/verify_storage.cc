@@ -193,15 +193,14 @@ class ModuleStorage {
 };
 
 // The setup of a role allocates each module's weights once, then writes them, then refreshes the masters. The order
-// matters: the optimizer steps from the masters, so masters from before the write would undo it. Resuming does the same,
-// but the masters come from the checkpoint (load_state).
+// matters: the optimizer steps from the masters, so masters from before the write would undo it. Resuming does the
+// same, but the masters come from the checkpoint (load_state).
 void CheckSetup(const PlanIndex& index, const Role& role, const RoleList& part, std::vector<Violation>& violations) {
   for (const string& name : role.modules) {
     const Module* module = index.module(name);
     const auto fail = [&](string message) {
-      violations.push_back(
-          {"V7", absl::StrCat("role ", role.name, " ", message, " ", name, " in its list ", part.name),
-           index.OriginOf(-1, role.origin, module)});
+      violations.push_back({"V7", absl::StrCat("role ", role.name, " ", message, " ", name, " in its list ", part.name),
+                            index.OriginOf(-1, role.origin, module)});
     };
     int allocated = 0, written = 0;
     bool stale = false;

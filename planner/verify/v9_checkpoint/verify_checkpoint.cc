@@ -275,11 +275,10 @@ void CheckSaves(const Plan& plan, std::vector<Violation>& violations) {
     const auto expect = [&](const std::vector<Instruction>& list, OpKind kind, const string* module) {
       const auto found = count(list, kind, module);
       if (found == (saves ? 1 : 0)) return;
-      violations.push_back(
-          {"V9",
-           absl::StrCat("role ", role.name, " has ", found, " ", string(OpName(kind)), module ? " of " : "",
-                        module ? *module : "", ", not ", saves ? 1 : 0),
-           role.origin});
+      violations.push_back({"V9",
+                            absl::StrCat("role ", role.name, " has ", found, " ", string(OpName(kind)),
+                                         module ? " of " : "", module ? *module : "", ", not ", saves ? 1 : 0),
+                            role.origin});
     };
     for (const string& module : role.modules) {
       expect(role.save, OpKind::kSaveState, &module);

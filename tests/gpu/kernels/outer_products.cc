@@ -39,8 +39,8 @@ std::vector<KernelCase> OuterProductCases() {
   const at::Tensor ffn = at::randn({kRows, kFfn}, gpu.dtype(at::kBFloat16)),
                    hidden = at::randn({kRows, kHidden}, gpu.dtype(at::kBFloat16)),
                    sums = at::zeros({kExperts, kFfn, kHidden}, gpu.dtype(at::kFloat)), even = EvenEnds();
-  const auto one = [&](const char* name, auto* launch, const at::Tensor& a, const at::Tensor& b,
-                       const at::Tensor& ends, double known_ms) {
+  const auto one = [&](const char* name, auto* launch, const at::Tensor& a, const at::Tensor& b, const at::Tensor& ends,
+                       double known_ms) {
     const auto run = [=] {
       const ops::OuterProducts task = {.sums = ops::Elements<float>(sums),
                                        .a = ops::Elements<__nv_bfloat16>(a),
