@@ -31,7 +31,7 @@ Plan FullPlan() {
     if (!plan.modules.empty() && !plan.modules[0].parameters.empty() && !plan.roles.empty() &&
         !plan.roles[0].step.empty() && !plan.roles[0].ranks.empty() && !plan.roles[0].step[0].outputs.empty() &&
         !plan.origins.empty() && !plan.bridges.empty() && !plan.bridges[0].forward.empty() && plan.initialize &&
-        !plan.blocks.empty() && !plan.data.image_grids.empty()) {
+        !plan.blocks.empty() && !plan.data.image_grids.empty() && !plan.data.encoders.empty()) {
       return plan;
     }
   }

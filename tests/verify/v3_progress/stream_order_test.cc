@@ -254,13 +254,14 @@ Program OnOwnStreams(const Plan& plan, const Role& role, std::optional<std::pair
       program.steps.push_back(std::move(step));
     }
   };
-  for (const auto* list : {&role.setup, &role.step, &role.step, &role.teardown}) add_body(add_body, *list, nullptr, "");
+  for (const auto* list : {&role.setup, &role.resume, &role.step, &role.save, &role.step, &role.teardown})
+    add_body(add_body, *list, nullptr, "");
   return program;
 }
 
 TEST(StreamDependencies, EveryEffectOfTheTableOrdersSomething) {
-  const Plan plan =
-      testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", {"batch.global_samples=2"});
+  const Plan plan = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
+                                          {"batch.global_samples=2", "checkpoint.every_steps=1"});
   const Plan loading = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
                                              {"initialize={from: weights.safetensors}"});
   const auto order_of = [](const Plan& of, std::optional<std::pair<OpKind, size_t>> dropped) {

@@ -22,6 +22,7 @@ Plan Compiled(const TinyLayout& layout, const std::string& precision = "bf16") {
   Diagnostics diagnostics;
   Recipe recipe = TinyRecipe(layout);
   recipe.precision = precision;
+  recipe.checkpoint.every_steps = Located<int64_t>{2};
   return *CompileRecipe(recipe, diagnostics);
 }
 
@@ -57,6 +58,10 @@ Instruction& Draw(Plan& plan) {
     if (instruction.kind == OpKind::kInitializeParameters) return instruction;
   }
   throw std::logic_error("no weights are drawn");
+}
+
+void Drop(std::vector<Instruction>& list, OpKind kind) {
+  std::erase_if(list, [&](const Instruction& op) { return op.kind == kind; });
 }
 
 struct Damage {
@@ -153,6 +158,16 @@ std::vector<Damage> Damages() {
        }},
       {"two_sources", "have 2 sources", [](Plan& p) { p.roles[0].setup.push_back(Draw(p)); }},
       {"load_from_no_file", "from no file", [](Plan& p) { Draw(p).kind = OpKind::kLoadParameters; }},
+      // What a role saves and loads.
+      {"module_not_saved", "has 0 save_state", [](Plan& p) { Drop(p.roles[1].save, OpKind::kSaveState); }},
+      {"saved_twice", "has 2 save_state", [](Plan& p) { p.roles[1].save.push_back(p.roles[1].save[1]); }},
+      {"counters_not_saved", "has 0 save_counters", [](Plan& p) { Drop(p.roles[0].save, OpKind::kSaveCounters); }},
+      {"never_published", "has 0 publish_checkpoint",
+       [](Plan& p) { Drop(p.roles[0].save, OpKind::kPublishCheckpoint); }},
+      {"module_not_loaded", "has 0 load_state", [](Plan& p) { Drop(p.roles[1].resume, OpKind::kLoadState); }},
+      {"counters_not_loaded", "has 0 load_counters", [](Plan& p) { Drop(p.roles[0].resume, OpKind::kLoadCounters); }},
+      {"one_role_saves_nothing", "has 0 save_state", [](Plan& p) { p.roles[1].save.clear(); }},
+      {"saves_without_being_asked", "has 1 save_state", [](Plan& p) { p.checkpoint.every_steps = 0; }},
   };
 }
 
