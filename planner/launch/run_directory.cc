@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <thread>
 
 #include "planner/checkpoint/run_lives.h"
 #include "planner/plan/plan_json.h"
@@ -45,7 +47,12 @@ absl::StatusOr<int> Lock(const std::string& run_dir) {
     return fd;
   }
   close(fd);
-  const absl::StatusOr<std::string> name = ReadWholeFile(path, kLongestName);
+  // The holder writes its name a moment after it has the lock. It may have no room for it, so the wait is short.
+  absl::StatusOr<std::string> name = ReadWholeFile(path, kLongestName);
+  for (int tries = 0; name.ok() && name->empty() && tries < 100; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    name = ReadWholeFile(path, kLongestName);
+  }
   return absl::AlreadyExistsError(run_dir + " is in use: another `plan launch` still runs in it" +
                                   (name.ok() && !name->empty() ? " (" + *name + ")" : ""));
 }
