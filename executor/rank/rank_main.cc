@@ -211,6 +211,11 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
     const absl::StatusOr<bool> chosen = checkpoints->Choose();
     LeaveUnlessOk(chosen.status());
     resumes = *chosen;
+    if (resumes && options.profile && options.profile->first <= checkpoints->first_step()) {
+      LeaveUnlessOk(
+          absl::InvalidArgumentError(absl::StrCat("--profile begins at step ", options.profile->first,
+                                                  ", but the run goes on after step ", checkpoints->first_step())));
+    }
     // A life before this one may have done steps, but kept none of them.
     if (!resumes && log != nullptr) {
       LeaveUnlessOk(checkpoints->CheckNotReplaced());
@@ -237,8 +242,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                                          start_up.Enter("weights");
                                          parameters(kind, module);
                                          start_up.Enter("memory");
-                                       },
-                                   .storage = {}},
+                                       }},
                       .communicators = JoinGroups(plan, *environment, *device, *store, **recorder, start_up),
                       .step = StepState(plan, *device),
                       .recorder = **recorder,
@@ -267,6 +271,9 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                             }
                             if (environment->rank != 0) return;
                             std::printf("%s\n", start_up.Line().c_str());
+                            if (rank->first_step >= steps)
+                              std::printf("%s\n",
+                                          absl::StrCat("nothing to do: all ", steps, " steps are done").c_str());
                             std::fflush(stdout);
                           },
                       .asked_to_stop = checkpoints ? AskedToStop : std::function<bool()>(),

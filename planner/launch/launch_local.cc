@@ -116,6 +116,11 @@ absl::Status CheckLocalLaunch(const Plan& plan, const LocalLaunch& launch) {
   if (launch.profile) {
     if (absl::Status status = CheckStepRange(*launch.profile, StepsOf(plan, launch)); !status.ok()) return status;
   }
+  // The choices of the steps that are done would be missing in the record.
+  if (!launch.record_routing.empty() && access((launch.run_dir + "/lives").c_str(), F_OK) == 0) {
+    return absl::InvalidArgumentError("--record-routing takes a run from its first step, and " + launch.run_dir +
+                                      " holds one that goes on; choose another --run-dir");
+  }
   if (!launch.record_routing.empty()) return CheckRecordRouting(plan, launch.record_routing);
   if (!launch.replay_routing.empty()) return CheckReplayRouting(plan, StepsOf(plan, launch), launch.replay_routing);
   return absl::OkStatus();

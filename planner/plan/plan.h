@@ -296,7 +296,7 @@ struct RankRange {
 
 // How the tensors of some parameters are written to a checkpoint, and by which ranks. The key of a parameter is its
 // name (with the expert's number), the key of its optimizer state is NAME.STATE. Shapes are those of whole tensors.
-// Filled by model/.
+// A weight that has a master among its states is not written itself. Filled by model/.
 struct CheckpointRule {
   std::string module;
   std::vector<RankRange> parameters;  // indices in Module::parameters

@@ -193,9 +193,20 @@ TEST_F(Resume, OldCheckpointsGo) {
 
 TEST_F(Resume, ADoneRunHasNothingToDo) {
   ASSERT_EQ(Run(OneRankOnly(), 2).exit_code, 0);
-  const TrainingRun again =
-      Launch({.recipe = kTinyRecipe, .overrides = Overrides(OneRankOnly()), .steps = 2, .run_dir = RunDir()});
-  EXPECT_THAT(again.output, HasSubstr("resuming after step 2"));
+  EXPECT_THAT(Run(OneRankOnly(), 2).output, HasSubstr("nothing to do: all 2 steps are done"));
+}
+
+// What the steps that are done would have to be part of.
+TEST_F(Resume, StepsThatAreDoneAreNeitherRecordedNorProfiled) {
+  ASSERT_EQ(Run(OneRankOnly(), 2).exit_code, 0);
+  const TrainingRun recorded = Run(OneRankOnly(), 4, true, {"--record-routing", folder_ + "/choices"});
+  EXPECT_EQ(recorded.exit_code, kExitUsage);
+  EXPECT_THAT(recorded.output, HasSubstr("--record-routing takes a run from its first step"));
+  EXPECT_FALSE(fs::exists(folder_ + "/choices"));
+  const TrainingRun profiled = Run(OneRankOnly(), 4, true, {"--profile", "2-3"});
+  EXPECT_EQ(profiled.exit_code, kExitUsage);
+  EXPECT_THAT(profiled.output, HasSubstr("--profile begins at step 2, but the run goes on after step 2"));
+  EXPECT_EQ(Run(OneRankOnly(), 4, true, {"--profile", "3-4"}).exit_code, 0);
 }
 
 }  // namespace
