@@ -37,14 +37,37 @@ void CheckUndamagedSections(const Recipe& recipe, Diagnostics& diagnostics) {
 
 std::optional<InitializePlan> InitializeOf(const Recipe& recipe) {
   if (!recipe.initialize) return std::nullopt;
-  InitializePlan plan = {
-      .from = *recipe.initialize->from, .base = FolderOf(recipe.initialize->from.where), .ignore = {}};
+  InitializePlan plan = {.from = *recipe.initialize->from,
+                         .base = FolderOf(recipe.initialize->from.where),
+                         .ignore = {},
+                         .optimizer = *recipe.initialize->optimizer,
+                         .schedule = *recipe.initialize->schedule};
   for (const auto& name : recipe.initialize->ignore) plan.ignore.push_back(*name);
   return plan;
 }
 
 Cluster ClusterOf(const ClusterRecipe& recipe) {
-  return {static_cast<int>(*recipe.nodes), static_cast<int>(*recipe.gpus_per_node), *recipe.gpu};
+  return {static_cast<int>(*recipe.nodes), static_cast<int>(*recipe.gpus_per_node), *recipe.gpu,
+          recipe.host_memory ? **recipe.host_memory : 0.0};
+}
+
+LaunchPlan LaunchOf(const LaunchRecipe& recipe) {
+  const auto text = [](const std::optional<Located<std::string>>& field) { return field ? **field : std::string(); };
+  LaunchPlan plan = {.interface = text(recipe.interface),
+                     .restarts = *recipe.restarts,
+                     .deadline_floor = *recipe.deadline.floor,
+                     .deadline_first_step = *recipe.deadline.first_step,
+                     .deadline_factor = *recipe.deadline.factor,
+                     .partition = text(recipe.slurm.partition),
+                     .account = text(recipe.slurm.account),
+                     .qos = text(recipe.slurm.qos),
+                     .constraint = text(recipe.slurm.constraint),
+                     .time = text(recipe.slurm.time),
+                     .container = text(recipe.slurm.container)};
+  for (const auto& name : recipe.fallbacks) plan.fallbacks.push_back(*name);
+  if (!recipe.fallbacks.empty()) plan.base = FolderOf(recipe.fallbacks[0].where);
+  for (const auto& mount : recipe.slurm.mounts) plan.mounts.push_back(*mount);
+  return plan;
 }
 
 }  // namespace
@@ -96,6 +119,7 @@ std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics
                .world_size = world_size,
                .log_every_steps = recipe.log.every_steps,
                .cluster = ClusterOf(recipe.cluster),
+               .launch = LaunchOf(recipe.launch),
                .modules = std::move(modules),
                .groups = std::move(groups),
                .bridges = *std::move(bridges),

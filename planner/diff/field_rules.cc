@@ -34,6 +34,7 @@ constexpr FieldRow kRows[] = {
     {"log_every_steps", kValue, "run", "how often a line about a step is printed"},
 
     {"cluster", kValue, "ranks", kMoved},
+    {"cluster.host_memory", kValue, "memory", "host memory is planned for other nodes"},
     {"cluster.gpu", kValue, "ranks", "other devices, with other limits and rates"},
 
     {"budget", kValue, "budget", kConsequence},
@@ -65,12 +66,15 @@ constexpr FieldRow kRows[] = {
     {"data.encoders", kValue, "data", "images are cut into other patches, or make another number of tokens"},
 
     {"initialize", kValue, "weights", kInit},
+    {"initialize.optimizer", kValue, "weights", "the optimizer starts from another state"},
+    {"initialize.schedule", kValue, "budget", "samples and rates begin elsewhere"},
     {"initialize.ignore", kValue, "weights", "which tensors of the file may stay unused"},
 
     {"checkpoint", kValue, "checkpoint", kConsequence},
     {"checkpoint.every_steps", kValue, "checkpoint", "checkpoints are written at other steps"},
     {"checkpoint.keep_last", kValue, "checkpoint", "other checkpoints stay"},
     {"checkpoint.keep_every_steps", kValue, "checkpoint", "other checkpoints stay"},
+    {"checkpoint.copy_bytes", kValue, "memory", "checkpoints are copied through another amount of host memory"},
     {"checkpoint.common", kWhole, "checkpoint", "checkpoints keep other common state"},
     {"checkpoint.rules", kWhole, "checkpoint", "other ranks write, or other pieces; the whole tensors are the same"},
 

@@ -33,6 +33,27 @@ struct Origin {
 struct Cluster {
   int nodes = 1, gpus_per_node = 8;
   std::string gpu = "none";  // a name of estimate/device.cc: "h100_sxm"; "none": CPU ranks, no memory limit
+  double host_memory = 0;    // GB of a node's memory that ranks may use; 0: not given
+};
+
+// How ranks are started and watched (`launch`). It changes nothing that they compute, so the digest does not cover it.
+// Filled by compile.cc.
+struct LaunchPlan {
+  std::string interface;  // the network interface of rendezvous, Gloo and NCCL; empty: the one of the host's name
+  int64_t restarts = 0;   // how often a run that failed is started again by itself
+  // An instruction that takes longer than all of these (seconds) hangs. Until the first step is done, first_step counts
+  // in the place of the floor.
+  double deadline_floor = 0, deadline_first_step = 0;
+  double deadline_factor = 0;  // times the estimate: of the instruction, or of a step where it waits for other ranks
+  std::vector<std::string> fallbacks;  // recipes for fewer nodes, in the order in which they are tried
+  std::string base;                    // folder of the file that names them
+  // Options of sbatch; empty: not given.
+  std::string partition, account, qos, constraint;
+  std::string time;                 // "1-04:00:00"
+  std::string container;            // image that the nodes run the ranks in
+  std::vector<std::string> mounts;  // "FROM:TO[:FLAGS]" of the container
+
+  bool operator==(const LaunchPlan&) const = default;
 };
 
 // How an initial weight is drawn. A draw depends on the seed, the parameter's name and the index of the element in the
@@ -277,6 +298,9 @@ struct InitializePlan {
   std::string from;                 // a safetensors file, as written in the recipe
   std::string base;                 // folder of the file that names it; not covered by the digest
   std::vector<std::string> ignore;  // tensors of the file that may stay unused
+  bool optimizer = false;           // of a checkpoint: take its optimizer state too
+  // Of a checkpoint: samples and rates go on where it stands ("checkpoint"), or begin as the recipe says ("recipe").
+  std::string schedule = "recipe";
 };
 
 // A size that is known only at run time: rows of images, rows of experts, documents. Dims refer to it by name. Filled
@@ -326,6 +350,7 @@ struct CheckpointPlan {
   int64_t every_steps = 0;  // also after the last step; 0: no checkpoints are written
   // The newest `keep_last` stay, and those of a step that keep_every_steps divides. 0: all stay; no step is kept so.
   int64_t keep_last = 0, keep_every_steps = 0;
+  int64_t copy_bytes = 0;  // most host memory of a rank for the copies of one checkpoint; 0: as much as they need
   std::vector<CheckpointRule> rules;
   // Keys of what is the same on all ranks; rank 0 writes it. There is no generator state: draws are keyed and counted.
   std::vector<std::string> common;
@@ -377,6 +402,7 @@ struct Plan {
   int world_size = 0;                       // ranks of all modules
   int64_t log_every_steps = 1;              // a step that this divides is logged
   Cluster cluster;
+  LaunchPlan launch;            // not covered by the digest
   std::vector<Module> modules;  // recipe order
   std::vector<Group> groups;    // in the order in which ranks create them: world, modules in recipe order, bridges
   std::vector<Bridge> bridges;  // recipe order

@@ -69,10 +69,31 @@ void Describe(V& v, Visited<V, Origin>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, Cluster>& x) {
-  auto& [nodes, gpus_per_node, gpu] = x;
+  auto& [nodes, gpus_per_node, gpu, host_memory] = x;
   v("nodes", kChosen, nodes);
   v("gpus_per_node", kChosen, gpus_per_node);
   v("gpu", kChosen, gpu);
+  v.Omittable("host_memory", kChosen | kFromZero, host_memory, 0.0);
+}
+
+template <typename V>
+void Describe(V& v, Visited<V, LaunchPlan>& x) {
+  auto& [interface, restarts, deadline_floor, deadline_first_step, deadline_factor, fallbacks, base, partition, account,
+         qos, constraint, time, container, mounts] = x;
+  v.Omittable("interface", kFree | kKeeps, interface, {});
+  v.Omittable("restarts", kFree | kKeeps, restarts, int64_t{0});
+  v("deadline_floor", kFree | kKeeps | kFromZero, deadline_floor);
+  v("deadline_first_step", kFree | kKeeps | kFromZero, deadline_first_step);
+  v("deadline_factor", kFree | kKeeps | kFromZero, deadline_factor);
+  v.Omittable("fallbacks", kFree | kKeeps, fallbacks, {});
+  v.Omittable("base", kFree | kKeeps, base, {});
+  v.Omittable("partition", kFree | kKeeps, partition, {});
+  v.Omittable("account", kFree | kKeeps, account, {});
+  v.Omittable("qos", kFree | kKeeps, qos, {});
+  v.Omittable("constraint", kFree | kKeeps, constraint, {});
+  v.Omittable("time", kFree | kKeeps, time, {});
+  v.Omittable("container", kFree | kKeeps, container, {});
+  v.Omittable("mounts", kFree | kKeeps, mounts, {});
 }
 
 template <typename V>
@@ -297,10 +318,12 @@ void Describe(V& v, Visited<V, DataPlan>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, InitializePlan>& x) {
-  auto& [from, base, ignore] = x;
+  auto& [from, base, ignore, optimizer, schedule] = x;
   v("from", kFree | kChanges, from);
   v.OutsideDigest("base", base, {});
   v.Omittable("ignore", kFree | kKeeps, ignore, {});
+  v.Omittable("optimizer", kFree | kChanges, optimizer, false);
+  v.Omittable("schedule", kFree | kChanges, schedule, "recipe");
 }
 
 template <typename V>
@@ -354,10 +377,11 @@ void Describe(V& v, Visited<V, CheckpointRule>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, CheckpointPlan>& x) {
-  auto& [every_steps, keep_last, keep_every_steps, rules, common] = x;
+  auto& [every_steps, keep_last, keep_every_steps, copy_bytes, rules, common] = x;
   v.Omittable("every_steps", kChosen, every_steps, int64_t{0});
   v.Omittable("keep_last", kChosen, keep_last, int64_t{0});
   v.Omittable("keep_every_steps", kChosen, keep_every_steps, int64_t{0});
+  v.Omittable("copy_bytes", kChosen, copy_bytes, int64_t{0});
   v("common", kFollows, common);
   v("rules", kFollows, rules);
 }
@@ -432,7 +456,7 @@ void Describe(V& v, Visited<V, Role>& x) {
 template <typename V>
 void Describe(V& v, Visited<V, Plan>& x) {
   auto& [format_version, tool_version, name, recipe_digest, digest, precision, deterministic, seed, world_size,
-         log_every_steps, cluster, modules, groups, bridges, budget, optimizer, data, initialize, checkpoint,
+         log_every_steps, cluster, launch, modules, groups, bridges, budget, optimizer, data, initialize, checkpoint,
          accumulators, symbols, schedule, blocks, roles, origins] = x;
   v("format_version", kFollows, format_version);
   v.OutsideDigest("tool_version", tool_version, {});
@@ -445,6 +469,7 @@ void Describe(V& v, Visited<V, Plan>& x) {
   v("world_size", kFollows, world_size);
   v("log_every_steps", kChosen, log_every_steps);
   v("cluster", kChosen, cluster);
+  v.OutsideDigest("launch", launch, {});
   v("budget", kFollows, budget);
   v("optimizer", kFree | kChanges, optimizer);
   v("data", kFree | kChanges, data);

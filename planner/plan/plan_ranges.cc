@@ -243,8 +243,15 @@ std::string RangeProblem(const Accumulator& sum) {
 std::string RangeProblem(const CheckpointPlan& checkpoint) {
   if (checkpoint.every_steps < 0) return "every_steps below zero";
   if (checkpoint.keep_last < 0) return "keep_last below zero";
+  if (checkpoint.copy_bytes < 0) return "copy_bytes below zero";
   return checkpoint.keep_every_steps < 0 ? "keep_every_steps below zero" : "";
 }
+
+std::string RangeProblem(const InitializePlan& initialize) {
+  return initialize.schedule == "recipe" || initialize.schedule == "checkpoint" ? "" : "an unknown schedule";
+}
+
+std::string RangeProblem(const LaunchPlan& launch) { return launch.restarts < 0 ? "restarts below zero" : ""; }
 
 std::string RangeProblem(const Plan& plan) {
   if (plan.precision != "bf16" && plan.precision != "fp32" && plan.precision != "fp64")

@@ -26,6 +26,8 @@ std::string RangeProblem(const OptimizerPlan& optimizer);
 std::string RangeProblem(const Symbol& symbol);
 std::string RangeProblem(const Accumulator& sum);
 std::string RangeProblem(const CheckpointPlan& checkpoint);
+std::string RangeProblem(const InitializePlan& initialize);
+std::string RangeProblem(const LaunchPlan& launch);
 // The plan's own fields, and those parts that decide how weights are drawn and stepped. (A reader has checked the other
 // parts one by one; a plan that the planner made is checked here as a whole.)
 std::string RangeProblem(const Plan& plan);

@@ -20,7 +20,8 @@ namespace planwright {
 struct ClusterRecipe {
   Located<int64_t> nodes;
   Located<int64_t> gpus_per_node;
-  Located<std::string> gpu;  // "none": CPU ranks
+  Located<std::string> gpu;                    // "none": CPU ranks
+  std::optional<Located<double>> host_memory;  // GB of a node
 };
 
 // A RADIO vision transformer with pixel shuffle and projector (docs/model/vision_encoder.md#sizes).
@@ -143,10 +144,31 @@ struct DataRecipe {
 struct InitializeRecipe {
   Located<std::string> from;
   std::vector<Located<std::string>> ignore;  // names of tensors in the file that may stay unused
+  Located<bool> optimizer;
+  Located<std::string> schedule;  // recipe | checkpoint
 };
 
 struct CheckpointRecipe {
   std::optional<Located<int64_t>> every_steps, keep_last, keep_every_steps;
+};
+
+struct DeadlineRecipe {
+  Located<double> floor, first_step;  // seconds
+  Located<double> factor;
+};
+
+struct SlurmRecipe {
+  std::optional<Located<std::string>> partition, account, qos, constraint, time;
+  std::optional<Located<std::string>> container;
+  std::vector<Located<std::string>> mounts;
+};
+
+struct LaunchRecipe {
+  std::optional<Located<std::string>> interface;
+  Located<int64_t> restarts;
+  DeadlineRecipe deadline;
+  std::vector<Located<std::string>> fallbacks;
+  SlurmRecipe slurm;
 };
 
 struct LogRecipe {
@@ -169,10 +191,10 @@ struct Recipe {
   std::optional<InitializeRecipe> initialize;
   CheckpointRecipe checkpoint;
   LogRecipe log;
+  LaunchRecipe launch;
   // Sections ("batch") with a value that is missing or wrong. Their fields must not be used. The other sections are
   // still checked for more problems, but nothing is planned.
   std::set<std::string> damaged;
-  // The section `launch` has no fields: its keys are checked and then refused as not built yet.
 };
 
 }  // namespace planwright
