@@ -25,6 +25,8 @@ CliCommand CompileCommand();
 CliCommand ShowCommand();
 CliCommand DiffCommand();
 CliCommand LaunchCommand();
+CliCommand AgentCommand();
+CliCommand JobCommand();
 CliCommand CheckpointCommand();
 CliCommand ExplainCommand();
 CliCommand CompletionCommand();

@@ -22,8 +22,8 @@ constexpr char kExitStatuses[] =
 }  // namespace
 
 std::vector<CliCommand> Commands() {
-  return {ValidateCommand(), CompileCommand(),    ShowCommand(),    DiffCommand(),
-          LaunchCommand(),   CheckpointCommand(), ExplainCommand(), CompletionCommand()};
+  return {ValidateCommand(), CompileCommand(), ShowCommand(),       DiffCommand(),    LaunchCommand(),
+          AgentCommand(),    JobCommand(),     CheckpointCommand(), ExplainCommand(), CompletionCommand()};
 }
 
 std::string HelpText(const CliCommand& command) {

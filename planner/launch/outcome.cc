@@ -135,9 +135,7 @@ Outcome Interrupted(const Supervision& supervision) {
   return {128 + supervision.interrupted_by, "interrupted by " + by};
 }
 
-}  // namespace
-
-Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder) {
+Outcome WithoutInterrupt(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder) {
   const std::optional<ProcessEnd>& cause = supervision.cause;
   const bool waited_in_vain =
       cause && cause->signal == 0 && (cause->exit_status == kExitHang || cause->exit_status == kExitPeerLost);
@@ -145,9 +143,21 @@ Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const Record
     return Stopped(plan, *supervision.stopped, read_recorder);
   if (!cause) return supervision.interrupted_by == 0 ? Outcome{kExitSuccess, "done"} : Interrupted(supervision);
   if (cause->signal == 0 && cause->exit_status == kExitHang) return Hung(plan, cause->child, read_recorder);
+  if (!cause->unreachable.empty()) {
+    return {kExitPeerLost, "rank " + std::to_string(cause->child) + " is out of reach, " + cause->unreachable,
+            FailureOf(plan, cause->child, Position::kHost, read_recorder)};
+  }
   // For the other ranks, a killed rank is a lost peer.
   const int exit_code = cause->signal != 0 ? static_cast<int>(kExitPeerLost) : cause->exit_status;
   return {exit_code, CauseText(*cause), FailureOf(plan, cause->child, Position::kHost, read_recorder)};
+}
+
+}  // namespace
+
+Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder) {
+  Outcome outcome = WithoutInterrupt(plan, supervision, read_recorder);
+  outcome.interrupted_by = supervision.interrupted_by;
+  return outcome;
 }
 
 nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {

@@ -34,6 +34,7 @@ struct Outcome {
   std::string cause;  // "done", "rank 3 was killed by SIGKILL", ...
   std::optional<Failure> failure;
   std::optional<RunProfile> profile;  // of a run with --profile that came to the end of these steps
+  int interrupted_by = 0;             // Supervision::interrupted_by
 };
 
 // Returns the position that a rank noted last; nullopt if it wrote no recorder pages.
