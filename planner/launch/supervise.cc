@@ -282,7 +282,7 @@ class Supervisor {
       if (!end.failed() || end.sent_by_us) continue;
       if (interrupted_by_ != 0 && (end.exit_status == kExitPreempted || end.exit_status == 128 + interrupted_by_))
         continue;
-      if (end.exit_status != kExitPeerLost) return end;
+      if (end.signal != 0 || !MayFollowFromAnother(end.exit_status)) return end;
       if (!follower) follower = &end;
     }
     if (!follower) return std::nullopt;

@@ -47,8 +47,8 @@ struct SupervisionTimes {
 using LineSink = std::function<void(int child, bool is_error, std::string_view line)>;
 
 // Returns when all processes and their process groups have ended. Blocks SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD
-// in the calling thread meanwhile, so call it from a single-threaded program. A process that exits with kExitPeerLost
-// is the cause only if no process failed in another way.
+// in the calling thread meanwhile, so call it from a single-threaded program. A process whose end may follow from that
+// of another (MayFollowFromAnother) is the cause only if no process failed in another way.
 absl::StatusOr<Supervision> Supervise(const std::vector<Command>& commands, const LineSink& sink,
                                       const SupervisionTimes& times = {});
 
