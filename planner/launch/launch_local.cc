@@ -11,10 +11,12 @@
 
 #include "planner/launch/assemble_probe.h"
 #include "planner/launch/launch_log.h"
+#include "planner/launch/memory_kills.h"
 #include "planner/launch/rank_environment.h"
 #include "planner/launch/routing_folder.h"
 #include "planner/launch/run_directory.h"
 #include "planner/launch/run_profile.h"
+#include "planner/launch/slow_ranks.h"
 #include "planner/launch/supervise.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
@@ -143,11 +145,16 @@ absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch,
   // Ranks that keep checkpoints are given the time to write one: as long as any instruction may take.
   SupervisionTimes times = {.stopped = *timeout};
   if (plan.checkpoint.every_steps > 0) times.save = *timeout;
+  const MemoryKills kills = ReadMemoryKills();
   absl::StatusOr<Supervision> supervision = Supervise(
       CommandsOf(plan, launch, directory->life(), *world),
       [&](int rank, bool is_error, std::string_view line) { output.Line(rank, is_error, line); }, times);
   if (!supervision.ok()) return supervision.status();
-  Outcome outcome = OutcomeOf(plan, *supervision, [&](int rank) { return ReadRecorder(launch.run_dir, rank); });
+  const MemoryKills more_kills = ReadMemoryKills();
+  const auto read_recorder = [&](int rank) { return ReadRecorder(launch.run_dir, rank); };
+  Outcome outcome =
+      OutcomeOf(plan, *supervision, read_recorder, more_kills.count > kills.count ? more_kills.where : "");
+  outcome.slow = FindSlowRanks(plan, read_recorder);
   if (outcome.exit_code == kExitSuccess && !launch.record_routing.empty()) {
     if (absl::Status status = FinishRoutingFolder(plan, StepsOf(plan, launch), launch.record_routing); !status.ok())
       outcome = {kExitStorage, "the run is done, but its choices are incomplete: " + std::string(status.message())};
