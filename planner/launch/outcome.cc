@@ -61,7 +61,9 @@ std::string PlaceText(const RecordedInstruction& instruction) {
 
 // "step 4 > all_reduce x -> y over language.tp": without the calls between, so that more ranks are at the same one.
 std::string ShortPlace(const RecordedInstruction& instruction) {
-  return instruction.path.substr(0, instruction.path.find(" > ")) + " > " + instruction.text;
+  // The path of an instruction of a role's own list is the list and the place in it: "step 4 17".
+  const size_t calls = instruction.path.find(" > "), place = instruction.path.rfind(' ');
+  return instruction.path.substr(0, calls != std::string::npos ? calls : place) + " > " + instruction.text;
 }
 
 // "rank 3", "ranks 0-2, 5". More than a few runs of numbers are cut off.

@@ -35,7 +35,7 @@ class Causes : public ::testing::Test {
     fs::remove_all(folder_);
   }
 
-  // A run with a fault on `rank`, in step 2. The encoder is on rank 0, the language model on rank 1, unless `overrides`
+  // A run with a fault on `rank`, in step 5. The encoder is on rank 0, the language model on rank 1, unless `overrides`
   // say something else. `shell`: what a shell does before it becomes the launcher.
   void Run(const std::string& fault, int rank, const std::vector<std::string>& overrides = {},
            const std::string& shell = "") {
@@ -54,7 +54,7 @@ class Causes : public ::testing::Test {
                              folder_ + "/run"});
     const Started launch = StartProgram(argv,
                                         {"PLANWRIGHT_FAULT=" + fault, "PLANWRIGHT_FAULT_RANK=" + std::to_string(rank),
-                                         "PLANWRIGHT_FAULT_STEP=2", "PLANWRIGHT_FAULT_MARK=" + folder_ + "/mark"},
+                                         "PLANWRIGHT_FAULT_STEP=5", "PLANWRIGHT_FAULT_MARK=" + folder_ + "/mark"},
                                         folder_ + "/output");
     status_ = WaitFor(launch.pid, kPatience);
     output_ = ReadAll(launch.output);
@@ -85,7 +85,7 @@ TEST_F(Causes, AKilledRankLeavesOthersThatWaitForIt) {
   EXPECT_EQ(Text("cause"), "rank 1 was killed by SIGKILL");
   ASSERT_EQ(Others().size(), 1u);
   EXPECT_THAT(Others()[0], StartsWith("rank 0 "));
-  EXPECT_THAT(Others()[0], HasSubstr("in step 2 > "));
+  EXPECT_THAT(Others()[0], HasSubstr("in step 5 > "));
   EXPECT_THAT(output_, HasSubstr("\n  " + Others()[0] + "\n"));
 }
 
@@ -94,7 +94,7 @@ TEST_F(Causes, AHangIsNoticedAtTheDeadlineOfTheRecipe) {
   Run("endless", 1, {"launch.deadline.floor=20", "launch.deadline.first_step=600"});
   ExpectEnd(kExitHang, 1);
   EXPECT_EQ(Text("cause"), "rank 1 hung");
-  EXPECT_THAT(Text("instruction"), HasSubstr("step 2 > "));
+  EXPECT_THAT(Text("instruction"), HasSubstr("step 5 > "));
   EXPECT_EQ(Text("message").find("600"), std::string::npos) << Text("message");
 }
 
@@ -139,7 +139,7 @@ TEST_F(Causes, ARankThatTheKernelKilledForMemory) {
   ExpectEnd(kExitHostMemory, 1);
   EXPECT_THAT(Text("cause"), StartsWith("rank 1 was killed by the kernel: host memory ran out in the cgroup /"));
   EXPECT_THAT(Text("cause"), HasSubstr("(limit 1.5 GB)"));
-  EXPECT_THAT(Text("instruction"), HasSubstr("step 2 > "));
+  EXPECT_THAT(Text("instruction"), HasSubstr("step 5 > "));
 }
 
 TEST_F(Causes, MemoryThatIsRefused) {
@@ -149,6 +149,7 @@ TEST_F(Causes, MemoryThatIsRefused) {
   EXPECT_THAT(Text("message"), HasSubstr("linear"));
 }
 
+// By step 5 the thread that writes checkpoints has its own connection to the store.
 TEST_F(Causes, AStoreThatIsLost) {
   Run("store", 1, {"checkpoint.every_steps=1"});
   ExpectEnd(kExitStoreLost, 1);

@@ -112,7 +112,7 @@ TEST(Outcome, SaysWhatTheOthersWaitedFor) {
     RankPosition position = At(rank < 9 ? RecorderState::kWaiting : RecorderState::kRunning, rank);
     position.undone->path = "step 4 > language.layers." + std::to_string(rank);
     if (rank >= 9) position.undone->text = "linear w -> x";
-    if (rank == 7) position.undone->text = "exchange";
+    if (rank == 7) position.undone->path = "step 4 17", position.undone->text = "exchange";
     if (rank == 11) position.done = position.begun;
     return position;
   };
