@@ -172,8 +172,7 @@ Outcome Interrupted(const Supervision& supervision) {
 
 }  // namespace
 
-Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder,
-                  const std::string& memory_ran_out) {
+Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder) {
   const std::optional<ProcessEnd>& cause = supervision.cause;
   const bool waited_in_vain =
       cause && cause->signal == 0 && (cause->exit_status == kExitHang || MayFollowFromAnother(cause->exit_status));
@@ -182,12 +181,11 @@ Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const Record
   if (!cause) return supervision.interrupted_by == 0 ? Outcome{kExitSuccess, "done"} : Interrupted(supervision);
   if (cause->signal == 0 && cause->exit_status == kExitHang) return Hung(plan, cause->child, read_recorder);
   const Failure failure = FailureOf(plan, cause->child, Position::kHost, read_recorder);
-  if (cause->signal == SIGKILL && !memory_ran_out.empty()) {
-    return {
-        kExitHostMemory,
-        "rank " + std::to_string(cause->child) + " was killed by the kernel: host memory ran out in " + memory_ran_out,
-        failure};
-  }
+  const std::string who = "rank " + std::to_string(cause->child);
+  if (!cause->unreachable.empty())
+    return {kExitNodeLost, "the node of " + who + " is lost: " + cause->unreachable, failure};
+  if (cause->signal == SIGKILL && !cause->memory.empty())
+    return {kExitHostMemory, who + " was killed by the kernel: host memory ran out in " + cause->memory, failure};
   // For the other ranks, a killed rank is a lost peer.
   return {cause->signal != 0 ? static_cast<int>(kExitPeerLost) : cause->exit_status, CauseText(*cause), failure};
 }

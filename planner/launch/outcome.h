@@ -41,10 +41,7 @@ struct Outcome {
 
 // Returns the position that a rank noted last; nullopt if it wrote no recorder pages.
 using RecorderSource = std::function<std::optional<RankPosition>(int rank)>;
-// `memory_ran_out`: where the kernel killed processes for memory during the run (MemoryKills::where); empty: nowhere. A
-// rank that was killed by SIGKILL is then taken for one of them.
-Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder,
-                  const std::string& memory_ran_out = "");
+Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder);
 
 nlohmann::ordered_json OutcomeJson(const Outcome& outcome);
 

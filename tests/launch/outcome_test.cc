@@ -137,13 +137,23 @@ TEST(Outcome, OfAFailureAtTheStartLeavesTheOthersOut) {
 TEST(Outcome, OfARankThatTheKernelKilledForMemory) {
   const auto source = [](int) { return At(RecorderState::kRunning, 1); };
   const std::string where = "the cgroup /job (limit 2 GB)";
-  const Outcome outcome = OutcomeOf(FourRanks(), FailedWith({1, 0, SIGKILL}), source, where);
+  const Outcome outcome = OutcomeOf(FourRanks(), FailedWith({.child = 1, .signal = SIGKILL, .memory = where}), source);
   EXPECT_EQ(outcome.exit_code, kExitHostMemory);
   EXPECT_EQ(outcome.cause, "rank 1 was killed by the kernel: host memory ran out in the cgroup /job (limit 2 GB)");
   EXPECT_EQ(outcome.failure->rank, 1);
   // Another signal, and a rank that failed by itself, are what they are.
-  EXPECT_EQ(OutcomeOf(FourRanks(), FailedWith({1, 0, SIGSEGV}), source, where).exit_code, kExitPeerLost);
-  EXPECT_EQ(OutcomeOf(FourRanks(), FailedWith({1, kExitStorage, 0}), source, where).exit_code, kExitStorage);
+  EXPECT_EQ(OutcomeOf(FourRanks(), FailedWith({.child = 1, .signal = SIGSEGV}), source).exit_code, kExitPeerLost);
+  EXPECT_EQ(OutcomeOf(FourRanks(), FailedWith({.child = 1, .exit_status = kExitStorage}), source).exit_code,
+            kExitStorage);
+}
+
+TEST(Outcome, OfARankOnANodeThatIsLost) {
+  const auto source = [](int) { return At(RecorderState::kWaiting, 1); };
+  const ProcessEnd end{.child = 2, .unreachable = "node1 (10.0.0.2): it said nothing for 20 s"};
+  const Outcome outcome = OutcomeOf(FourRanks(), FailedWith(end), source);
+  EXPECT_EQ(outcome.exit_code, kExitNodeLost);
+  EXPECT_EQ(outcome.cause, "the node of rank 2 is lost: node1 (10.0.0.2): it said nothing for 20 s");
+  EXPECT_EQ(outcome.failure->rank, 2);
 }
 
 TEST(Outcome, HasWordsForEveryStatusOfARank) {
