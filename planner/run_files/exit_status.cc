@@ -33,10 +33,10 @@ cause only if no rank ended in another way.
 
 ## What is told apart, and how
 
-- **A killed rank** (10) has been ended by a signal. If it was SIGKILL, and the launcher's cgroup counts more processes
-  that the kernel killed for memory than before (`oom_kill` of `memory.events`, or of `memory.oom_control` in version
-  1), the cause is **host memory** (19). Without a readable cgroup the count of the machine in `/proc/vmstat` is taken.
-  An allocation that is refused (`std::bad_alloc`) is the same cause.
+- **A killed rank** (10) has been ended by a signal. If it was SIGKILL, and the cgroup of the program that started the
+  rank counts more processes that the kernel killed for memory than before (`oom_kill` of `memory.events`, or of
+  `memory.oom_control` in version 1), the cause is **host memory** (19). Without a readable cgroup the count of the
+  machine in `/proc/vmstat` is taken. An allocation that is refused (`std::bad_alloc`) is the same cause.
 - **GPU memory** (20) is an allocation that LibTorch's allocator or CUDA refuses, also of host memory that is to be
   pinned. Every other error of CUDA is a **failed device** (16): what a driver reports as an Xid reaches a rank as such
   an error. Its number is in the kernel's log of the host, which a rank usually may not read.
@@ -53,7 +53,7 @@ An instruction that takes longer than its deadline hangs, and the run ends.
 |---|---|
 | works by itself | the floor, or `factor` times its own estimate if that is longer |
 | waits for other ranks | the floor, or `factor` times the estimate of a whole step if that is longer |
-| saves or loads (class storage) | the floor, counted from the last byte that moved |
+| saves or loads (class storage) | the floor, counted from when bytes moved last |
 
 `launch.deadline` of a recipe sets `floor` (600 s), `first_step` (1800 s) and `factor` (20). Until a rank has done the
 first step after its start, `first_step` takes the place of the floor if it is longer: libraries load, kernels are
@@ -61,8 +61,9 @@ chosen, and files are read for the first time. The estimates are those of [flops
 device (`cluster.gpu: none`) there are none, and the floor counts. `plan show RECIPE schedule` prints the deadlines.
 
 The time of an instruction counts while it is the first unfinished one: of a communication from when it began, of work
-on a GPU from when it was launched. Work on the host has no deadline, as its peers have theirs. Time during which the
-rank itself is stopped does not count.
+on a GPU from when it was launched. Other work on the host has no deadline, as its peers have theirs. Nobody knows how
+fast a disk is, so what saves or loads makes progress as long as the kernel counts a MiB more that the rank has read or
+written (`/proc/self/io`). Time during which the rank itself is stopped does not count.
 
 `PLANWRIGHT_TIMEOUT_SECONDS` replaces all deadlines of a run, for tests and emergencies. It is also the longest time
 that ranks wait for each other when they meet (600 s if it is not set).
