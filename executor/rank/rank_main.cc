@@ -18,14 +18,18 @@
 #include "executor/program/probe_writer.h"
 #include "executor/program/program_walker.h"
 #include "executor/program/step_profile.h"
+#include "executor/rank/host_memory.h"
 #include "executor/rank/leave.h"
 #include "executor/rank/run_checkpoints.h"
 #include "executor/rank/setup.h"
 #include "executor/rank/stop_request.h"
+#include "executor/rank/storage_progress.h"
 #include "executor/rank/watchdog.h"
 #include "executor/telemetry/start_up.h"
+#include "planner/estimate/deadlines.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
+#include "planner/run_files/run_timeout.h"
 #include "planner/run_files/trace.h"
 
 namespace planwright::executor {
@@ -116,13 +120,26 @@ Plan ReadPlanFile(const std::string& path) {
   return *std::move(plan);
 }
 
+DeadlineRule DeadlinesOf(const Plan& plan) {
+  const absl::StatusOr<std::optional<std::chrono::milliseconds>> given = DeadlineOverride();
+  LeaveUnlessOk(given.status());
+  if (!given->has_value()) return DeadlineRuleOf(plan);
+  const double seconds = std::chrono::duration<double>(**given).count();
+  return {.floor = seconds, .first_step = seconds};
+}
+
+// The longest time for which ranks wait for each other.
+std::chrono::milliseconds LongestWait(const DeadlineRule& deadlines) {
+  constexpr double kMost = 1e9;  // seconds, as in run_timeout.cc
+  return std::chrono::milliseconds(static_cast<int64_t>(1e3 * std::min(deadlines.OfWaiting().first, kMost)));
+}
+
 // A hang, or a failure that a backend noticed, is reported in the same form as the walker's own errors.
-Watchdog::Duties WatchdogDuties(const Plan& plan, const std::string& self, at::Device device,
-                                std::chrono::milliseconds timeout) {
+Watchdog::Duties WatchdogDuties(const Plan& plan, const std::string& self, at::Device device) {
   // Gloo has time-outs of its own, and its errors say more. On CPUs the watchdog waits a little longer, so that Gloo
   // reports first.
-  const auto patience = device.is_cpu() ? std::chrono::seconds(2) : std::chrono::seconds(0);
-  return {.limit = timeout + patience,
+  return {.patience = device.is_cpu() ? std::chrono::seconds(2) : std::chrono::seconds(0),
+          .bytes_moved = BytesMoved,
           .find_failure = [device] { return FindFailure(device); },
           .end =
               [&plan, self](FailureKind kind, const std::optional<RecordedInstruction>& at, const std::string& what) {
@@ -147,7 +164,8 @@ Communicators JoinGroups(const Plan& plan, const Environment& environment, at::D
   size_t place = 0;
   return Communicators::Make(plan, environment.rank, device.is_cpu() ? Backend::kGloo : Backend::kNccl, store,
                              environment.nonce, environment.address, environment.timeout, [&](const std::string& name) {
-                               recorder.Begin(RecorderState::kWaiting, 0, -1, -1, "joining", place++, "join " + name);
+                               recorder.Begin(RecorderState::kWaiting, 0, -1, -1, "joining", place++, "join " + name,
+                                              environment.timeout);
                              });
 }
 
@@ -158,6 +176,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe or socket is reported by the call that writes to it
   std::signal(SIGXFSZ, SIG_IGN);  // so is a file that may not grow (ulimit -f)
   std::set_terminate(OnTerminate);
+  ReportRefusedHostMemory();
   at::set_num_threads(1);  // sums must not depend on the number of cores, and ranks of one machine share them
 
   const Options options = ReadOptions(argc, argv);
@@ -167,7 +186,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   const Plan& plan = loaded;
   const int64_t steps = std::min(plan.budget.steps, options.steps.value_or(plan.budget.steps));
   if (options.profile) LeaveUnlessOk(CheckStepRange(*options.profile, steps));
-  const absl::StatusOr<Environment> environment = ReadEnvironment();
+  absl::StatusOr<Environment> environment = ReadEnvironment();
   LeaveUnlessOk(environment.status());
   if (environment->world_size != plan.world_size) {
     Leave(kExitUsage, "executor: WORLD_SIZE=" + std::to_string(environment->world_size) + " but the plan has " +
@@ -188,6 +207,10 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   absl::StatusOr<c10::intrusive_ptr<c10d::Store>> store = OpenStore(*environment);
   LeaveUnlessOk(store.status());
   LeaveUnlessOk(AgreeOnPlan(*environment, plan.digest, **store));
+  // From here on ranks wait for each other's work, and no longer for each other's start.
+  const DeadlineRule deadlines = DeadlinesOf(plan);
+  environment->timeout = LongestWait(deadlines);
+  (*store)->setTimeout(environment->timeout);
 
   std::unique_ptr<StepLog> log;
   if (environment->rank == 0) LeaveUnlessOk(StepLog::Open(options.run_dir, log));
@@ -197,7 +220,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   SetDeviceOfLeave(*device);
   FollowDevice(*device, **recorder);
   const std::string self = absl::StrCat("rank ", environment->rank, " on ", environment->host, ": ");
-  const Watchdog watchdog(**recorder, WatchdogDuties(plan, self, *device, environment->timeout));
+  const Watchdog watchdog(**recorder, WatchdogDuties(plan, self, *device));
   std::optional<ProbeWriter> probe;
   if (!options.probe.empty()) probe.emplace(options.probe, environment->rank);
   std::optional<StepProfile> profile;
@@ -250,6 +273,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                       .probe = probe ? &*probe : nullptr,
                       .profile = profile ? &*profile : nullptr,
                       .last_step = steps - 1,
+                      .deadlines = deadlines,
                       .resumes = resumes,
                       .host = environment->host,
                       .resume_again =

@@ -112,6 +112,10 @@ void LocalProcesses::Reap(std::vector<ProcessEvent>& events) {
         if (WIFSIGNALED(status)) {
           event.signal = WTERMSIG(status);
           LogEvent(RankText(child.rank) + " ended by signal " + std::to_string(event.signal));
+          if (event.signal == SIGKILL) {
+            const MemoryKills now = ReadMemoryKills();
+            if (now.count > kills_.count) event.text = now.where;
+          }
         } else {
           event.exit_status = WEXITSTATUS(status);
           LogEvent(RankText(child.rank) + " ended with exit status " + std::to_string(event.exit_status));

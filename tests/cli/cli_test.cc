@@ -250,6 +250,7 @@ TEST_F(Cli, ExplainsAKeyAndPrintsTheGeneratedPages) {
   EXPECT_THAT(wrong.err, HasSubstr("did you mean `batch.global_samples`"));
   EXPECT_THAT(Plan("explain --markdown").out, StartsWith("# Diagnostics\n"));
   EXPECT_THAT(Plan("explain --reference").out, StartsWith("# Recipe reference\n"));
+  EXPECT_THAT(Plan("explain --failures").out, StartsWith("# How a run can fail\n"));
   EXPECT_EQ(json::parse(Plan("explain --schema").out)["$schema"], "http://json-schema.org/draft-07/schema#");
 }
 

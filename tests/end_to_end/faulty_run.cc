@@ -87,19 +87,22 @@ std::string WhatIsWrong(const FaultyRun& run, const Aftermath& after) {
   if (!after.ended) return "the run did not end by itself";
   if (!after.noticed) return "the fault did not happen, or nobody noticed it";
   const bool hang = run.fault == "stop" || run.fault == "endless" || run.fault == "skip";
-  const int status = hang                    ? kExitHang
-                     : run.fault == "kill"   ? kExitPeerLost
-                     : run.fault == "device" ? kExitDevice
-                                             : kExitInternal;
+  const int out_of_memory = run.device == "cuda" ? kExitDeviceMemory : kExitHostMemory;
+  const int status = run.fault == "stop"      ? kExitStopped
+                     : hang                   ? kExitHang
+                     : run.fault == "kill"    ? kExitPeerLost
+                     : run.fault == "device"  ? kExitDevice
+                     : run.fault == "refused" ? out_of_memory
+                                              : kExitInternal;
   if (after.status != status)
     return "the launcher ended with " + std::to_string(after.status) + ", not " + std::to_string(status);
   if (!after.outcome.is_object() || !after.outcome.contains("rank")) return "outcome.json names no rank";
   const nlohmann::json& at = after.outcome.at("instruction");
   if (run.fault == "skip") {
     // Each waits for the other in another collective, and either may report first. The report must name both.
-    const nlohmann::json elsewhere = after.outcome.value("elsewhere", nlohmann::json::array());
-    if (elsewhere.size() != 1) return "outcome.json does not tell where the other rank is";
-    return Contains(at, "all_reduce $reals") || Contains(elsewhere[0], "all_reduce $reals")
+    const nlohmann::json others = after.outcome.value("others", nlohmann::json::array());
+    if (others.size() != 1) return "outcome.json does not tell where the other rank is";
+    return Contains(at, "all_reduce $reals") || Contains(others[0], "all_reduce $reals")
                ? ""
                : "outcome.json names other collectives";
   }

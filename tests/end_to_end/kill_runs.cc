@@ -92,7 +92,7 @@ std::optional<int64_t> NoticedAt(const std::string& run_dir, int ranks) {
 }
 
 int StatusAfter(const std::string& fault) {
-  if (fault == "SIGSTOP") return kExitHang;
+  if (fault == "SIGSTOP") return kExitStopped;
   if (fault == "exit") return 3;
   return fault == "exception" ? kExitInternal : kExitPeerLost;
 }
