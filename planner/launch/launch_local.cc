@@ -17,6 +17,7 @@
 #include "planner/launch/run_profile.h"
 #include "planner/launch/supervise.h"
 #include "planner/plan/plan_json.h"
+#include "planner/rendezvous/interface_address.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
 #include "planner/run_files/run_timeout.h"
@@ -113,6 +114,10 @@ absl::Status CheckLocalLaunch(const Plan& plan, const LocalLaunch& launch) {
     return absl::NotFoundError("there is no executor program at " + launch.executor +
                                " (build it with -DPLANWRIGHT_EXECUTOR=ON, or name another with --executor)");
   }
+  if (const std::string& interface = plan.launch.interface; !interface.empty()) {
+    if (absl::Status status = InterfaceAddress(interface).status(); !status.ok())
+      return absl::InvalidArgumentError("launch.interface: " + std::string(status.message()));
+  }
   if (launch.profile) {
     if (absl::Status status = CheckStepRange(*launch.profile, StepsOf(plan, launch)); !status.ok()) return status;
   }
@@ -135,7 +140,7 @@ absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch,
   if (absl::Status status = PrepareFolders(launch); !status.ok()) return status;
   RankOutput output(launch.run_dir, plan.world_size, terminal);
   if (!output.good()) return absl::UnavailableError("cannot write the logs in " + launch.run_dir + "/logs");
-  absl::StatusOr<LocalWorld> world = MakeLocalWorld(plan.world_size);
+  absl::StatusOr<LocalWorld> world = MakeLocalWorld(plan.world_size, plan.launch.interface);
   if (!world.ok()) return world.status();
   OpenLaunchLog(launch.run_dir);
   LogEvent("plan " + plan.name + ", digest " + plan.digest + ", " + std::to_string(plan.world_size) + " ranks of " +

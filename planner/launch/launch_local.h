@@ -32,9 +32,9 @@ using Terminal = std::function<void(bool is_error, std::string_view line)>;
 // The run directory of a launch without --run-dir: runs/NAME-20251120T135057.
 std::string DefaultRunDirectory(const Plan& plan);
 
-// NotFound if there is no executor program, InvalidArgument if the run has not all the steps to profile or would record
-// choices of a run that goes on, and the errors of the checks of routing_folder.h. Call it first, so that a launch that
-// fails leaves no run directory.
+// NotFound if there is no executor program, InvalidArgument if the run has not all the steps to profile, would record
+// choices of a run that goes on, or if launch.interface is no interface of this machine, and the errors of the checks
+// of routing_folder.h. Call it first, so that a launch that fails leaves no run directory.
 absl::Status CheckLocalLaunch(const Plan& plan, const LocalLaunch& launch);
 
 // Starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--life N] [--probe DIR] [--device D] [--steps N] [--profile

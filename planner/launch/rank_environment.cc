@@ -1,65 +1,48 @@
 #include "planner/launch/rank_environment.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/random.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <map>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "planner/rendezvous/interface_address.h"
+#include "planner/rendezvous/proof.h"
 
 namespace planwright {
-namespace {
-
-absl::StatusOr<HeldPort> HoldFreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  // Of all addresses, as the store listens on all of them: another program may hold the port of one address only.
-  address.sin_addr.s_addr = htonl(INADDR_ANY);
-  socklen_t size = sizeof address;
-  // Addresses are shared only after the bind: the kernel then gives every launcher a port of its own.
-  const int shares = 1;
-  const bool bound = fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
-                     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &shares, sizeof shares) == 0;
-  if (bound) return HeldPort(fd, ntohs(address.sin_port));
-  const int error = errno;
-  if (fd >= 0) close(fd);
-  return absl::UnavailableError(std::string("no free port: ") + std::strerror(error));
+absl::StatusOr<LocalWorld> MakeLocalWorld(int world_size, const std::string& interface) {
+  std::string address = "127.0.0.1";
+  if (!interface.empty()) {
+    absl::StatusOr<std::string> found = InterfaceAddress(interface);
+    if (!found.ok()) return absl::InvalidArgumentError(absl::StrCat("launch.interface: ", found.status().message()));
+    address = *std::move(found);
+  }
+  const absl::StatusOr<std::string> nonce = RandomBytes(16);
+  if (!nonce.ok()) return nonce.status();
+  absl::StatusOr<std::string> secret = MakeSecret();
+  if (!secret.ok()) return secret.status();
+  absl::StatusOr<std::unique_ptr<StoreServer>> store = StoreServer::Start(address, 0, *secret);
+  if (!store.ok()) return store.status();
+  return LocalWorld{world_size, *std::move(store), absl::BytesToHexString(*nonce), *std::move(secret), interface};
 }
 
-}  // namespace
-
-HeldPort::~HeldPort() {
-  if (socket_ >= 0) close(socket_);
-}
-
-absl::StatusOr<LocalWorld> MakeLocalWorld(int world_size) {
-  absl::StatusOr<HeldPort> port = HoldFreePort();
-  if (!port.ok()) return port.status();
-  char bytes[16];
-  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-    return absl::UnavailableError("no random bytes for the run's nonce");
-  return LocalWorld{world_size, *std::move(port), absl::BytesToHexString({bytes, sizeof bytes})};
+std::map<std::string, std::string, std::less<>> VariablesOf(const LocalWorld& world) {
+  std::map<std::string, std::string, std::less<>> variables = {{"MASTER_ADDR", world.store->address()},
+                                                               {"MASTER_PORT", std::to_string(world.store->port())},
+                                                               {"PLANWRIGHT_NONCE", world.nonce},
+                                                               {"PLANWRIGHT_SECRET", world.secret}};
+  if (!world.interface.empty()) {
+    variables["GLOO_SOCKET_IFNAME"] = world.interface;
+    variables["NCCL_SOCKET_IFNAME"] = "=" + world.interface;  // without the sign, also those whose names begin so
+  }
+  return variables;
 }
 
 std::vector<std::string> RankEnvironment(const LocalWorld& world, int rank, const std::vector<std::string>& inherited) {
-  const std::string size = std::to_string(world.world_size), number = std::to_string(rank);
-  const std::map<std::string, std::string, std::less<>> ours = {{"RANK", number},
-                                                                {"WORLD_SIZE", size},
-                                                                {"LOCAL_RANK", number},
-                                                                {"LOCAL_WORLD_SIZE", size},
-                                                                {"MASTER_ADDR", "127.0.0.1"},
-                                                                {"MASTER_PORT", std::to_string(world.port.number())},
-                                                                {"PLANWRIGHT_NONCE", world.nonce}};
+  std::map<std::string, std::string, std::less<>> ours = VariablesOf(world);
+  ours["RANK"] = ours["LOCAL_RANK"] = std::to_string(rank);
+  ours["WORLD_SIZE"] = ours["LOCAL_WORLD_SIZE"] = std::to_string(world.world_size);
   std::vector<std::string> environment;
   bool threads_set = false;
   for (const std::string& variable : inherited) {

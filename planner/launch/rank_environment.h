@@ -1,42 +1,34 @@
-// The environment variables of a rank: those that torchrun sets, and the run's nonce.
+// The environment variables of a rank: those that torchrun sets, and the name and the secret of the run.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/rendezvous/store_server.h"
 
 namespace planwright {
 
-// A TCP port that no other process gets while this lives, on any address of this machine: a socket is bound to it. The
-// socket does not listen and lets others bind the port who ask for it by number and share addresses (SO_REUSEADDR), as
-// the store of rank 0 does.
-class HeldPort {
- public:
-  HeldPort() = default;
-  HeldPort(int socket, int number) : socket_(socket), number_(number) {}
-  HeldPort(HeldPort&& other) noexcept : socket_(std::exchange(other.socket_, -1)), number_(other.number_) {}
-  HeldPort& operator=(HeldPort&&) = delete;
-  ~HeldPort();
-
-  int number() const { return number_; }
-
- private:
-  int socket_ = -1, number_ = 0;
-};
-
 struct LocalWorld {
   int world_size = 1;
-  HeldPort port;      // of rank 0's store, on 127.0.0.1; held until the run is over
-  std::string nonce;  // 128 random bits in hex; ranks of another run have another one
+  std::unique_ptr<StoreServer> store;  // that the ranks meet at; serves until this is destroyed
+  std::string nonce;                   // 128 random bits in hex, the name of the run
+  std::string secret;                  // of the store; never printed
+  std::string interface;               // of the plan; empty: the loopback
 };
 
-// Unavailable if there is no free port.
-absl::StatusOr<LocalWorld> MakeLocalWorld(int world_size);
+// Starts the store at the address of a network interface; empty: 127.0.0.1. InvalidArgument if there is no such
+// interface (InterfaceAddress). Unavailable if the store cannot be served.
+absl::StatusOr<LocalWorld> MakeLocalWorld(int world_size, const std::string& interface);
 
-// Returns `inherited` ("NAME=value") with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and
-// PLANWRIGHT_NONCE replaced, and with OMP_NUM_THREADS=1 unless it is set.
+// What all ranks of a world share: MASTER_ADDR, MASTER_PORT, PLANWRIGHT_NONCE and PLANWRIGHT_SECRET, and, with an
+// interface, GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME.
+std::map<std::string, std::string, std::less<>> VariablesOf(const LocalWorld& world);
+
+// Returns `inherited` ("NAME=value") with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE and the shared variables
+// replaced, and with OMP_NUM_THREADS=1 unless it is set.
 std::vector<std::string> RankEnvironment(const LocalWorld& world, int rank, const std::vector<std::string>& inherited);
 
 // The environment of this process, as "NAME=value".

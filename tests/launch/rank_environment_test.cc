@@ -1,76 +1,73 @@
 #include "planner/launch/rank_environment.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <set>
 #include <vector>
+
+#include "planner/rendezvous/store_client.h"
+#include "tests/support/eventually.h"
 
 namespace planwright {
 namespace {
 
-// Whether a server can listen at the port of an address. `shares`: it sets SO_REUSEADDR, as servers do.
-bool CanListen(int port, bool shares, in_addr_t of = INADDR_ANY) {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0), on = shares ? 1 : 0;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(of);
-  const bool listens = setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
-                       bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 && listen(fd, 1) == 0;
-  close(fd);
-  return listens;
-}
-
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
+LocalWorld World(int world_size, const std::string& interface = "") {
+  absl::StatusOr<LocalWorld> world = MakeLocalWorld(world_size, interface);
+  EXPECT_TRUE(world.ok()) << world.status();
+  return *std::move(world);
+}
+
 TEST(RankEnvironment, ReplacesTheFieldsVariablesAndKeepsTheRest) {
-  const LocalWorld world{8, HeldPort(-1, 29511), "abc"};
-  EXPECT_THAT(
-      RankEnvironment(world, 3, {"PATH=/bin", "RANK=77", "MASTER_ADDR=elsewhere", "RANKED=yes"}),
-      UnorderedElementsAre("PATH=/bin", "RANKED=yes", "RANK=3", "WORLD_SIZE=8", "LOCAL_RANK=3", "LOCAL_WORLD_SIZE=8",
-                           "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29511", "PLANWRIGHT_NONCE=abc", "OMP_NUM_THREADS=1"));
+  const LocalWorld world = World(8);
+  EXPECT_THAT(RankEnvironment(world, 3,
+                              {"PATH=/bin", "RANK=77", "MASTER_ADDR=elsewhere", "PLANWRIGHT_SECRET=old", "RANKED=yes"}),
+              UnorderedElementsAre(
+                  "PATH=/bin", "RANKED=yes", "RANK=3", "WORLD_SIZE=8", "LOCAL_RANK=3", "LOCAL_WORLD_SIZE=8",
+                  "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(world.store->port()),
+                  "PLANWRIGHT_NONCE=" + world.nonce, "PLANWRIGHT_SECRET=" + world.secret, "OMP_NUM_THREADS=1"));
 }
 
 TEST(RankEnvironment, KeepsAThreadCountThatIsSet) {
-  EXPECT_THAT(RankEnvironment({1, HeldPort(-1, 1), "n"}, 0, {"OMP_NUM_THREADS=4"}),
-              ::testing::Contains("OMP_NUM_THREADS=4"));
-  EXPECT_THAT(RankEnvironment({1, HeldPort(-1, 1), "n"}, 0, {"OMP_NUM_THREADS=4"}),
-              ::testing::Not(::testing::Contains("OMP_NUM_THREADS=1")));
+  const LocalWorld world = World(1);
+  EXPECT_THAT(RankEnvironment(world, 0, {"OMP_NUM_THREADS=4"}), Contains("OMP_NUM_THREADS=4"));
+  EXPECT_THAT(RankEnvironment(world, 0, {"OMP_NUM_THREADS=4"}), Not(Contains("OMP_NUM_THREADS=1")));
 }
 
-TEST(LocalWorld, HasAPortAndAFreshNonce) {
-  absl::StatusOr<LocalWorld> one = MakeLocalWorld(2), other = MakeLocalWorld(2);
-  ASSERT_TRUE(one.ok() && other.ok());
-  EXPECT_GT(one->port.number(), 1023);
-  EXPECT_EQ(one->nonce.size(), 32u);
-  EXPECT_NE(one->nonce, other->nonce);
+TEST(RankEnvironment, NamesTheInterfaceToAllThatConnect) {
+  const LocalWorld world = World(2, "lo");
+  EXPECT_EQ(world.store->address(), "127.0.0.1");
+  const std::vector<std::string> environment = RankEnvironment(world, 1, {"GLOO_SOCKET_IFNAME=eth7"});
+  EXPECT_THAT(environment, Contains("GLOO_SOCKET_IFNAME=lo"));
+  EXPECT_THAT(environment, Contains("NCCL_SOCKET_IFNAME==lo"));
+  EXPECT_THAT(environment, Not(Contains("GLOO_SOCKET_IFNAME=eth7")));
+  // Without one, what the user has set stays.
+  EXPECT_THAT(RankEnvironment(World(2), 1, {"GLOO_SOCKET_IFNAME=eth7"}), Contains("GLOO_SOCKET_IFNAME=eth7"));
 }
 
-TEST(LocalWorld, HoldsItsPort) {
-  int port = 0;
-  {
-    absl::StatusOr<LocalWorld> world = MakeLocalWorld(1);
-    ASSERT_TRUE(world.ok());
-    port = world->port.number();
-    EXPECT_FALSE(CanListen(port, false));  // nobody gets it by chance
-    EXPECT_FALSE(CanListen(port, false, INADDR_LOOPBACK));
-    EXPECT_FALSE(CanListen(port, false, INADDR_LOOPBACK + 1));  // another address of this machine: 127.0.0.2
-    EXPECT_TRUE(CanListen(port, true));                         // rank 0 does
-    std::vector<LocalWorld> others;
-    std::set<int> ports = {port};
-    for (int i = 0; i < 200; ++i) {
-      absl::StatusOr<LocalWorld> other = MakeLocalWorld(1);
-      ASSERT_TRUE(other.ok());
-      EXPECT_TRUE(ports.insert(other->port.number()).second);
-      others.push_back(*std::move(other));
-    }
-  }
-  EXPECT_TRUE(CanListen(port, false));  // the world is gone
+TEST(LocalWorld, HasAnOwnStoreNonceAndSecret) {
+  const LocalWorld one = World(2), other = World(2);
+  EXPECT_EQ(one.nonce.size(), 32u);
+  EXPECT_NE(one.nonce, other.nonce);
+  EXPECT_NE(one.secret, other.secret);
+  EXPECT_NE(one.store->port(), other.store->port());
+  const auto connect = [](const LocalWorld& to, const std::string& secret) {
+    return StoreClient::Connect({"here", {to.store->address()}, to.store->port()}, secret, testing::kPatience).status();
+  };
+  EXPECT_TRUE(connect(one, one.secret).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(connect(one, other.secret)));
+}
+
+TEST(LocalWorld, AnInterfaceThatThereIsNotIsAnError) {
+  const absl::StatusOr<LocalWorld> world = MakeLocalWorld(1, "nosuch0");
+  ASSERT_TRUE(absl::IsInvalidArgument(world.status())) << world.status();
+  EXPECT_THAT(std::string(world.status().message()),
+              HasSubstr("launch.interface: there is no network interface 'nosuch0'; this machine has "));
+  EXPECT_THAT(std::string(world.status().message()), HasSubstr("lo (127.0.0.1)"));
 }
 
 }  // namespace

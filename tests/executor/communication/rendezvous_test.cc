@@ -24,7 +24,7 @@ Environment Local(int rank, int ranks, int port) {
 
 // The outcome of AgreeOnPlan as an exit status: 0 agreed; 14 refused, and the message contains all of `names`; 3
 // refused without them; 4 anything else.
-int Agree(const Environment& environment, const std::string& digest, const std::vector<std::string>& names) {
+int Agree(Environment environment, const std::string& digest, const std::vector<std::string>& names) {
   auto store = OpenStore(environment);
   if (!store.ok()) return 4;
   const absl::Status status = AgreeOnPlan(environment, digest, **store);
