@@ -106,7 +106,7 @@ TEST(StoreServer, APortThatIsTakenAndAnAddressThatIsNotHere) {
   EXPECT_TRUE(absl::IsUnavailable(taken));
   EXPECT_THAT(std::string(taken.message()), HasSubstr("127.0.0.1:" + std::to_string(server->port())));
   EXPECT_THAT(std::string(taken.message()), HasSubstr("in use"));
-  EXPECT_THAT(std::string(StoreServer::Start("192.0.2.1", 0, "s").status().message()),
+  EXPECT_THAT(std::string(StoreServer::Start("198.51.100.77", 0, "s").status().message()),
               HasSubstr("this machine does not have that address"));
   EXPECT_TRUE(absl::IsInvalidArgument(StoreServer::Start("node1", 0, "s").status()));
   EXPECT_TRUE(absl::IsInvalidArgument(StoreServer::Start("127.0.0.1", 65536, "s").status()));

@@ -1,0 +1,43 @@
+// Starts all ranks on this machine, however many nodes the plan is for.
+#pragma once
+
+#include <climits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "planner/launch/local_processes.h"
+#include "planner/launch/rank_starter.h"
+#include "planner/rendezvous/interface_address.h"
+
+namespace planwright {
+
+// Where the store of a run on this machine listens: at the address of the recipe's launch.interface, or at 127.0.0.1
+// if it is empty. InvalidArgument if this machine has no such interface.
+inline absl::StatusOr<std::string> LocalStoreAddress(const std::string& interface) {
+  if (interface.empty()) return "127.0.0.1";
+  absl::StatusOr<std::string> address = InterfaceAddress(interface);
+  if (address.ok()) return address;
+  return absl::InvalidArgumentError("launch.interface: " + std::string(address.status().message()));
+}
+
+class LocalStarter : public RankStarter {
+ public:
+  // `address`: of this machine, for the store.
+  explicit LocalStarter(std::string address) : address_(std::move(address)) {}
+
+  std::string address() const override { return address_; }
+  int nodes() override { return INT_MAX; }
+  absl::StatusOr<std::unique_ptr<Processes>> Start(const RankProgram& program) override {
+    RankProgram here = program;
+    here.ranks_per_node = program.world_size;
+    const std::vector<int> ranks = RanksOfNode(here, 0);
+    return LocalProcesses::Start(CommandsOf(here, ranks), ranks, program.run_dir);
+  }
+
+ private:
+  const std::string address_;
+};
+
+}  // namespace planwright
