@@ -55,13 +55,16 @@ TEST(World, HasAnOwnStoreNonceAndSecret) {
   EXPECT_NE(one.secret, other.secret);
   EXPECT_NE(one.store->port(), other.store->port());
   const auto connect = [](const World& to, const std::string& secret) {
-    return StoreClient::Connect({"here", {to.store->address()}, to.store->port()}, secret, testing::kPatience).status();
+    const StoreEndpoint endpoint{"here", {to.store->address()}, to.store->port()};
+    return StoreClient::Connect(endpoint, secret, testing::kPatience).status();
   };
   EXPECT_TRUE(connect(one, one.secret).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(connect(one, other.secret)));
 }
 
-TEST(World, AnAddressThatIsNotHereIsAnError) { EXPECT_TRUE(absl::IsUnavailable(MakeWorld("198.51.100.77", "").status())); }
+TEST(World, AnAddressThatIsNotHereIsAnError) {
+  EXPECT_TRUE(absl::IsUnavailable(MakeWorld("198.51.100.77", "").status()));
+}
 
 TEST(LocalStoreAddress, IsThatOfTheInterface) {
   EXPECT_EQ(*LocalStoreAddress(""), "127.0.0.1");
