@@ -131,7 +131,7 @@ void CheckpointWriter::Run() {
 }
 
 c10d::Store& CheckpointWriter::store() {
-  // Opened when it is first needed. Rank 0 serves the store already, so here it is a client like the others.
+  // Opened when it is first needed: rank 0, which may serve the store, has opened it then.
   if (store_ == nullptr) {
     absl::StatusOr<c10::intrusive_ptr<c10d::Store>> opened = ConnectToStore(environment_);
     if (!opened.ok()) throw WriteFailure{kExitPeerLost, std::string(opened.status().message())};

@@ -22,9 +22,8 @@ namespace planwright::executor {
 // --- Gloo
 
 // Blocks until all `ranks` have called it with the same `name`. `store` is shared by the whole run. `address` is
-// MASTER_ADDR: if it is local, traffic stays on the loopback interface, else it takes the interface of the host name.
-// The variable GLOO_SOCKET_IFNAME overrides both. Joining, and each later wait of a communication, may take `timeout`.
-// Throws CommunicationError, as do the calls of the communicator.
+// of this machine: the one at which its peers connect to it. Joining, and each later wait of a communication, may take
+// `timeout`. Throws CommunicationError, as do the calls of the communicator.
 std::unique_ptr<Communicator> MakeGlooCommunicator(const c10::intrusive_ptr<c10d::Store>& store,
                                                    const std::string& name, std::vector<int> ranks, int index,
                                                    const std::string& address, std::chrono::milliseconds timeout);

@@ -31,7 +31,8 @@ class Communicators {
  public:
   // Every rank must call it. All create their communicators in the order of the plan, so no two ranks wait for each
   // other in different groups. Keys in `store` start with `nonce`, which belongs to this run alone. `joining` is called
-  // with the name of each communicator before this rank waits for its other members. Throws CommunicationError.
+  // with the name of each communicator before this rank waits for its other members. `address`: of this machine, for
+  // Gloo. Throws CommunicationError.
   static Communicators Make(
       const Plan& plan, int rank, Backend backend, const c10::intrusive_ptr<c10d::Store>& store,
       const std::string& nonce, const std::string& address, std::chrono::milliseconds timeout,

@@ -2,7 +2,6 @@
 #include <gloo/common/error.h>
 #include <gloo/common/logging.h>
 
-#include <cstdlib>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
@@ -126,17 +125,6 @@ class GlooCommunicator : public Communicator {
   const std::chrono::milliseconds timeout_;
 };
 
-std::shared_ptr<gloo::transport::Device> MakeDevice(const std::string& address) {
-  // The user knows better: machines often have several networks.
-  if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME")) {
-    return c10d::ProcessGroupGloo::createDeviceForInterface(interface);
-  }
-  if (address == "localhost" || address.rfind("127.", 0) == 0) {
-    return c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
-  }
-  return c10d::ProcessGroupGloo::createDefaultDevice();
-}
-
 }  // namespace
 
 std::unique_ptr<Communicator> MakeGlooCommunicator(const c10::intrusive_ptr<c10d::Store>& store,
@@ -144,7 +132,7 @@ std::unique_ptr<Communicator> MakeGlooCommunicator(const c10::intrusive_ptr<c10d
                                                    const std::string& address, std::chrono::milliseconds timeout) {
   auto options = c10d::ProcessGroupGloo::Options::create(timeout);
   options->threads = 1;  // a communicator belongs to one stream, which runs one instruction at a time
-  options->devices.push_back(MakeDevice(address));
+  options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
   const int size = static_cast<int>(ranks.size());
   // While Gloo connects, LibTorch rethrows its errors without their type. Only peers can fail there.
   auto group = WithFailureKind(timeout, FailureKind::kPeerLost, [&] {

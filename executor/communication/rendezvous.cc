@@ -6,13 +6,22 @@
 #include <absl/strings/str_split.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
 #include <vector>
 
+#include "executor/communication/failure.h"
+#include "executor/communication/resolve.h"
+#include "executor/communication/run_store.h"
+#include "planner/rendezvous/interface_address.h"
+#include "planner/rendezvous/socket_address.h"
+#include "planner/rendezvous/store_server.h"
 #include "planner/run_files/run_timeout.h"
 
 namespace planwright::executor {
@@ -51,6 +60,9 @@ absl::StatusOr<int> Number(const char* name, const char* slurm_name) {
   return *result;
 }
 
+// c10d's own errors go on for a screen.
+std::string FirstLine(const std::string& text) { return text.substr(0, std::min<size_t>(text.find('\n'), 300)); }
+
 // What a rank posts about itself. Ordered by run and plan, so that hellos can be counted like votes.
 struct Hello {
   std::string nonce, digest, host;
@@ -58,6 +70,7 @@ struct Hello {
   bool operator<(const Hello& other) const { return std::tie(nonce, digest) < std::tie(other.nonce, other.digest); }
 };
 
+constexpr char kVerdictKey[] = "planwright/verdict";
 std::string Key(int rank) { return absl::StrCat("planwright/hello/", rank); }
 std::vector<uint8_t> Bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
@@ -92,19 +105,116 @@ absl::Status CompareHellos(const std::vector<Hello>& hellos) {
                                                     " on all ranks, but found ", absl::StrJoin(strangers, ", ")));
 }
 
-absl::StatusOr<c10::intrusive_ptr<c10d::Store>> Open(const Environment& environment, bool serves) {
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<uint16_t>(environment.port);
-  options.isServer = serves;
-  options.waitWorkers = false;  // AgreeOnPlan waits, and can name who is missing
-  options.timeout = environment.timeout;
+absl::Status MissingRanks(const Environment& environment, c10d::Store& store) {
+  std::vector<int> missing;
+  for (int rank = 0; rank < environment.world_size; ++rank) {
+    if (!store.check({Key(rank)})) missing.push_back(rank);
+  }
+  if (missing.empty()) return absl::UnavailableError("rank 0 did not say whether all ranks have one plan");
+  return absl::UnavailableError(absl::StrCat("ranks that did not come: ", absl::StrJoin(missing, ", "), " (within ",
+                                             static_cast<double>(environment.timeout.count()) / 1000, " s)"));
+}
+
+// Of rank 0, which alone reads what all have posted: a message for each pair of ranks would be too many.
+absl::Status Judge(const Environment& environment, c10d::Store& store) {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < environment.world_size; ++rank) keys.push_back(Key(rank));
   try {
-    c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<c10d::TCPStore>(environment.address, options);
-    return store;
+    store.wait(keys, environment.timeout);
+  } catch (const std::exception&) {
+    return MissingRanks(environment, store);  // throws too if the store is lost
+  }
+  std::vector<Hello> hellos;
+  for (const std::vector<uint8_t>& bytes : store.multiGet(keys)) hellos.push_back(Parse(bytes));
+  return CompareHellos(hellos);
+}
+
+absl::Status ReadVerdict(const Environment& environment, c10d::Store& store) {
+  try {
+    store.wait({kVerdictKey}, environment.timeout);
+  } catch (const std::exception&) {
+    return MissingRanks(environment, store);
+  }
+  const std::pair<std::string, std::string> verdict =
+      absl::StrSplit(store.get_to_str(kVerdictKey), absl::MaxSplits('\n', 1));
+  int code = 0;
+  if (!absl::SimpleAtoi(verdict.first, &code)) return absl::UnavailableError("rank 0 is an unknown program");
+  return absl::Status(static_cast<absl::StatusCode>(code), verdict.second);
+}
+
+// How long a rank tries to reach what should be there already: a host that has a name, the store of a launcher.
+std::chrono::milliseconds Soon(const Environment& environment) {
+  return std::min<std::chrono::milliseconds>(environment.timeout, std::chrono::seconds(20));
+}
+
+// Rank 0 may start late, so that the others wait for the store that it serves.
+std::chrono::milliseconds StorePatience(const Environment& environment) {
+  return environment.store_host == StoreHost::kLauncher ? Soon(environment) : environment.timeout;
+}
+
+absl::StatusOr<StoreEndpoint> EndpointOf(const Environment& environment) {
+  absl::StatusOr<std::vector<std::string>> addresses = Resolve(environment.address, Soon(environment));
+  if (!addresses.ok()) return absl::UnavailableError(absl::StrCat("MASTER_ADDR: ", addresses.status().message()));
+  return StoreEndpoint{environment.address, *std::move(addresses), environment.port};
+}
+
+absl::StatusOr<c10::intrusive_ptr<RunStore>> Connect(const Environment& environment) {
+  const absl::StatusOr<StoreEndpoint> endpoint = EndpointOf(environment);
+  if (!endpoint.ok()) return endpoint.status();
+  return RunStore::Connect(*endpoint, environment.secret, StorePatience(environment), environment.timeout);
+}
+
+// Of rank 0. Lives as long as the process: other ranks may still ask when this one has nothing more to do.
+absl::Status Serve(const Environment& environment, int port, int& served_port) {
+  const absl::StatusOr<StoreEndpoint> endpoint = EndpointOf(environment);
+  if (!endpoint.ok()) return endpoint.status();
+  const bool named = !SocketAddress::Parse(environment.address, 0).ok() && environment.address != "localhost";
+  absl::Status last;
+  for (const std::string& address : endpoint->addresses) {
+    if (named && address.rfind("127.", 0) == 0 && environment.local_world_size > 0 &&
+        environment.local_world_size < environment.world_size) {
+      return absl::UnavailableError(absl::StrCat("MASTER_ADDR=", environment.address, " is ", address,
+                                                 " on its own machine, where other machines cannot reach it; give the "
+                                                 "address that they know"));
+    }
+    absl::StatusOr<std::unique_ptr<StoreServer>> started = StoreServer::Start(address, port, environment.secret);
+    last = started.status();
+    if (!started.ok()) continue;
+    served_port = (*started)->port();
+    started->release();
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(
+      absl::StrCat(last.message(), "; MASTER_ADDR must be of the machine of rank 0, and MASTER_PORT free there"));
+}
+
+// torchrun's agents have a store of their own at MASTER_PORT. Rank 0 serves at another port, which the others learn
+// there. All attempts of an agent to run the ranks have one store.
+absl::Status MeetAtAgent(Environment& environment) {
+  const absl::StatusOr<StoreEndpoint> agent = EndpointOf(environment);
+  if (!agent.ok()) return agent.status();
+  const absl::StatusOr<std::string> address = WaitUntilReachable(*agent, Soon(environment));
+  if (!address.ok()) return absl::UnavailableError(absl::StrCat("the store of torchrun: ", address.status().message()));
+  try {
+    c10d::TCPStoreOptions options;
+    options.port = static_cast<uint16_t>(environment.port);
+    options.waitWorkers = false;
+    options.timeout = environment.timeout;
+    c10d::TCPStore store(*address, options);
+    const std::string key = absl::StrCat("planwright/", environment.nonce, "/",
+                                         Variable("TORCHELASTIC_RESTART_COUNT").value_or("0"), "/port");
+    if (environment.rank == 0) {
+      if (absl::Status served = Serve(environment, 0, environment.port); !served.ok()) return served;
+      store.set(key, Bytes(std::to_string(environment.port)));
+    } else if (const std::string port = store.get_to_str(key); !absl::SimpleAtoi(port, &environment.port)) {
+      return absl::UnavailableError(absl::StrCat("rank 0 tells no port through torchrun, but '", port, "'"));
+    }
+    return absl::OkStatus();
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat(serves ? "cannot serve" : "cannot reach", " the store at ",
-                                               environment.address, ":", environment.port, ": ",
-                                               absl::string_view(error.what()).substr(0, 300)));
+    return absl::UnavailableError(absl::StrCat("the store of torchrun at ", agent->text(),
+                                               " does not say where rank 0 "
+                                               "serves: ",
+                                               FirstLine(MessageOf(error))));
   }
 }
 
@@ -125,7 +235,27 @@ absl::StatusOr<Environment> ReadEnvironment() {
   const std::optional<std::string> address = Variable("MASTER_ADDR");
   if (!address || address->empty()) return absl::InvalidArgumentError("MASTER_ADDR is not set");
   environment.address = *address;
-  environment.nonce = Variable("PLANWRIGHT_NONCE").value_or("none");
+  if (*port < 1 || *port > 65535)
+    return absl::InvalidArgumentError(absl::StrCat("MASTER_PORT=", *port, " is not from 1 to 65535"));
+  environment.nonce = Variable("PLANWRIGHT_NONCE").value_or(Variable("TORCHELASTIC_RUN_ID").value_or("none"));
+  if (const std::optional<std::string> secret = Variable("PLANWRIGHT_SECRET")) {
+    environment.store_host = StoreHost::kLauncher;
+    environment.secret = *secret;
+  } else {
+    if (Variable("TORCHELASTIC_USE_AGENT_STORE") == "True") environment.store_host = StoreHost::kTorchrun;
+    environment.secret = "planwright, without a secret: " + environment.nonce;
+  }
+  if (Variable("LOCAL_WORLD_SIZE")) {
+    absl::StatusOr<int> local_world = Number("LOCAL_WORLD_SIZE", nullptr);
+    if (!local_world.ok()) return local_world.status();
+    environment.local_world_size = *local_world;
+  }
+  // The user knows better: machines often have several networks.
+  if (const std::optional<std::string> interface = Variable("GLOO_SOCKET_IFNAME")) {
+    absl::StatusOr<std::string> own = InterfaceAddress(*interface);
+    if (!own.ok()) return absl::InvalidArgumentError(absl::StrCat("GLOO_SOCKET_IFNAME: ", own.status().message()));
+    environment.own_address = *std::move(own);
+  }
   absl::StatusOr<std::chrono::milliseconds> timeout = RunTimeout();
   if (!timeout.ok()) return timeout.status();
   environment.timeout = *timeout;
@@ -135,12 +265,24 @@ absl::StatusOr<Environment> ReadEnvironment() {
   return environment;
 }
 
-absl::StatusOr<c10::intrusive_ptr<c10d::Store>> OpenStore(const Environment& environment) {
-  return Open(environment, environment.rank == 0);
+absl::StatusOr<c10::intrusive_ptr<c10d::Store>> OpenStore(Environment& environment) {
+  absl::Status ready;
+  if (environment.store_host == StoreHost::kTorchrun) {
+    ready = MeetAtAgent(environment);
+  } else if (environment.store_host == StoreHost::kRank0 && environment.rank == 0) {
+    ready = Serve(environment, environment.port, environment.port);
+  }
+  if (!ready.ok()) return ready;
+  absl::StatusOr<c10::intrusive_ptr<RunStore>> store = Connect(environment);
+  if (!store.ok()) return store.status();
+  if (environment.own_address.empty()) environment.own_address = (*store)->local_address();
+  return *std::move(store);
 }
 
 absl::StatusOr<c10::intrusive_ptr<c10d::Store>> ConnectToStore(const Environment& environment) {
-  return Open(environment, false);
+  absl::StatusOr<c10::intrusive_ptr<RunStore>> store = Connect(environment);
+  if (!store.ok()) return store.status();
+  return *std::move(store);
 }
 
 absl::Status AgreeOnPlan(const Environment& environment, const std::string& plan_digest, c10d::Store& store) {
@@ -156,33 +298,24 @@ absl::Status AgreeOnPlan(const Environment& environment, const std::string& plan
                                                         " already has ", Describe(environment.rank, Parse(stored)),
                                                         "; this is ", Describe(environment.rank, mine)));
     }
-    std::vector<std::string> keys;
-    for (int rank = 0; rank < environment.world_size; ++rank) keys.push_back(Key(rank));
-    try {
-      store.wait(keys, environment.timeout);
-    } catch (const std::exception&) {
-      // The time-out of the store does not say which keys are missing. Ask for each.
-      std::vector<int> missing;
-      for (int rank = 0; rank < environment.world_size; ++rank) {
-        if (!store.check({keys[rank]})) missing.push_back(rank);
-      }
-      return absl::UnavailableError(absl::StrCat("ranks that did not come: ", absl::StrJoin(missing, ", "), " (within ",
-                                                 environment.timeout.count() / 1000, " s)"));
+    absl::Status verdict;
+    if (environment.rank == 0) {
+      verdict = Judge(environment, store);
+      store.set(kVerdictKey, absl::StrCat(verdict.raw_code(), "\n", verdict.message()));
+    } else {
+      verdict = ReadVerdict(environment, store);
     }
-    std::vector<Hello> hellos;
-    for (const std::vector<uint8_t>& bytes : store.multiGet(keys)) hellos.push_back(Parse(bytes));
-    const absl::Status status = CompareHellos(hellos);
-    // All ranks must have read the hellos before rank 0 ends and takes the store with it.
-    if (!status.ok()) WaitForAll(environment, "refused", std::chrono::seconds(5), store);
-    return status;
+    // All ranks must have read it before rank 0 ends and takes the store with it.
+    if (!verdict.ok()) WaitForAll(environment, "refused", std::chrono::seconds(5), store);
+    return verdict;
   } catch (const std::exception& error) {
-    return absl::UnavailableError(
-        absl::StrCat("the connection to the store is lost: ", absl::string_view(error.what()).substr(0, 300)));
+    return absl::UnavailableError(FirstLine(MessageOf(error)));
   }
 }
 
 void WaitForAll(const Environment& environment, const std::string& what, std::chrono::milliseconds timeout,
                 c10d::Store& store) {
+  if (environment.store_host == StoreHost::kLauncher) return;
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   const std::string key = absl::StrCat("planwright/", what);
   try {

@@ -14,9 +14,17 @@ class Store;
 
 namespace planwright::executor {
 
+// Who serves the store that ranks meet at (docs/rendezvous.md).
+enum class StoreHost {
+  kLauncher,  // the launcher, before it starts a rank
+  kRank0,     // rank 0, at MASTER_ADDR and MASTER_PORT
+  kTorchrun,  // rank 0, at MASTER_ADDR and a free port that it tells through the store of torchrun's agent at
+              // MASTER_PORT
+};
+
 // What the environment variables say: RANK, WORLD_SIZE, LOCAL_RANK (or Slurm's SLURM_PROCID, SLURM_NTASKS,
-// SLURM_LOCALID), MASTER_ADDR and MASTER_PORT. PLANWRIGHT_NONCE names the run. `timeout` is that of
-// planner/run_files/run_timeout.h.
+// SLURM_LOCALID), MASTER_ADDR and MASTER_PORT. PLANWRIGHT_NONCE (or torchrun's TORCHELASTIC_RUN_ID) names the run.
+// `timeout` is that of planner/run_files/run_timeout.h.
 struct Environment {
   int rank = 0, world_size = 1, local_rank = 0;
   std::string address;
@@ -24,26 +32,37 @@ struct Environment {
   std::string nonce;
   std::string host;
   std::chrono::milliseconds timeout{600000};
+  StoreHost store_host = StoreHost::kRank0;
+  // PLANWRIGHT_SECRET of the launcher. Else it is made of the run's name, which keeps out the ranks of another run, but
+  // nobody who wants to come in.
+  std::string secret;
+  // The address of this machine that the other ranks reach; of GLOO_SOCKET_IFNAME, or, if that is not set, found by
+  // OpenStore.
+  std::string own_address;
+  int local_world_size = 0;  // LOCAL_WORLD_SIZE; 0: it is not set
 };
 
 // InvalidArgument if a variable is missing or not a number, or if the usual variable and Slurm's disagree; the message
-// has both values.
+// has both values. InvalidArgument also if GLOO_SOCKET_IFNAME names no interface of this machine.
 absl::StatusOr<Environment> ReadEnvironment();
 
-// Connects to the store that rank 0 serves at address:port. Unavailable if nobody answers in time.
-absl::StatusOr<c10::intrusive_ptr<c10d::Store>> OpenStore(const Environment& environment);
+// Serves the store, if this is rank 0 and no launcher does, and connects to it. Sets `port`, if it is not that of the
+// environment, and `own_address`. Unavailable, in one line, if the store cannot be served or reached;
+// FailedPrecondition if a store answers that belongs to another run.
+absl::StatusOr<c10::intrusive_ptr<c10d::Store>> OpenStore(Environment& environment);
 
 // Another connection to the same store, for another thread: one that waits in the store would hold up the others of its
-// connection. Rank 0 must have opened the store.
+// connection. The store must have been opened with `environment` before.
 absl::StatusOr<c10::intrusive_ptr<c10d::Store>> ConnectToStore(const Environment& environment);
 
-// Every rank posts its nonce, plan digest and host, and reads those of all others, before any collective. If a rank
-// differs from the majority, every rank gets FailedPrecondition, which names that rank with its host and both digests.
-// Unavailable, with the missing ranks, if not all come within the timeout.
+// Every rank posts its nonce, plan digest and host before any collective. Rank 0 reads them and says what is wrong: if
+// a rank differs from the majority, every rank gets FailedPrecondition, which names that rank with its host and both
+// digests. Unavailable, with the missing ranks, if not all come within the timeout.
 absl::Status AgreeOnPlan(const Environment& environment, const std::string& plan_digest, c10d::Store& store);
 
-// Every rank says that it has come to the occasion `what`. Rank 0 serves the store and must not end before the others,
-// so it waits here until all have come or `timeout` is over. The others return at once.
+// Call it before the process ends. Every rank says that it has come to the occasion `what`. If rank 0 serves the store,
+// it must not end before the others, so it waits here until all have come or `timeout` is over. The others return at
+// once, as do all ranks of a launcher that serves it.
 void WaitForAll(const Environment& environment, const std::string& what, std::chrono::milliseconds timeout,
                 c10d::Store& store);
 

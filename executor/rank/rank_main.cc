@@ -163,7 +163,8 @@ Communicators JoinGroups(const Plan& plan, const Environment& environment, at::D
   start_up.Enter("communicators");
   size_t place = 0;
   return Communicators::Make(plan, environment.rank, device.is_cpu() ? Backend::kGloo : Backend::kNccl, store,
-                             environment.nonce, environment.address, environment.timeout, [&](const std::string& name) {
+                             environment.nonce, environment.own_address, environment.timeout,
+                             [&](const std::string& name) {
                                recorder.Begin(RecorderState::kWaiting, 0, -1, -1, "joining", place++, "join " + name,
                                               environment.timeout);
                              });
@@ -317,7 +318,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
     if (checkpoints) checkpoints->Finish();
     exit_status = whole ? kExitSuccess : kExitPreempted;
     (*recorder)->Done();
-    // Rank 0 serves the store, so it must be the last to leave.
+    // If rank 0 serves the store, it must be the last to leave.
     WaitForAll(*environment, "done", environment->timeout, **store);
   } catch (const ExitError& error) {
     Leave(error.status(), error.what());

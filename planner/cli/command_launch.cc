@@ -185,6 +185,13 @@ absl::StatusOr<Outcome> RunWithAgents(const std::vector<Plan>& plans, RunOptions
   return LaunchRun(plans, options, **fleet, terminal);
 }
 
+absl::StatusOr<Outcome> RunHere(const std::vector<Plan>& plans, const RunOptions& options, const Terminal& terminal) {
+  const absl::StatusOr<std::string> address = LocalStoreAddress(plans[0].launch.interface);
+  if (!address.ok()) return address.status();
+  LocalStarter here(*address);
+  return LaunchRun(plans, options, here, terminal);
+}
+
 int Launch(const Arguments& arguments) {
   const absl::StatusOr<RecipeWords> words = SplitWords(arguments, {});
   if (!words.ok()) return UsageError(std::string(words.status().message()));
@@ -195,7 +202,10 @@ int Launch(const Arguments& arguments) {
   loaded.PrintProblems(as_json);
   if (!loaded.plan) return loaded.exit_status();
   if (launch->run_dir.empty()) launch->run_dir = DefaultRunDirectory(*loaded.plan);
-  for (const absl::Status& status : {CheckRun(*loaded.plan, *launch),
+  // Only where ranks run here must the interface exist here.
+  const absl::Status interface =
+      arguments.has("--local") ? LocalStoreAddress(loaded.plan->launch.interface).status() : absl::OkStatus();
+  for (const absl::Status& status : {interface, CheckRun(*loaded.plan, *launch),
                                      CheckChanges(*loaded.plan, launch->run_dir, arguments.has("--accept-changes"))}) {
     if (!status.ok()) return UsageError(std::string(status.message()));
   }
@@ -206,9 +216,8 @@ int Launch(const Arguments& arguments) {
   std::cout.flush();
   if (arguments.has("--slurm")) return Submit(plans, *launch, arguments);
   const Terminal terminal = PrintingTerminal(as_json);
-  LocalStarter here("127.0.0.1");
-  const absl::StatusOr<Outcome> outcome =
-      arguments.has("--agents") ? RunWithAgents(plans, *launch, terminal) : LaunchRun(plans, *launch, here, terminal);
+  const absl::StatusOr<Outcome> outcome = arguments.has("--agents") ? RunWithAgents(plans, *launch, terminal)
+                                                                    : RunHere(plans, *launch, terminal);
   if (!outcome.ok()) return ReportFailedLaunch(outcome.status());
   return ReportRun(*outcome, launch->run_dir, as_json);
 }

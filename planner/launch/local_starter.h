@@ -6,10 +6,21 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "planner/launch/local_processes.h"
 #include "planner/launch/rank_starter.h"
+#include "planner/rendezvous/interface_address.h"
 
 namespace planwright {
+
+// Where the store of a run on this machine listens: at the address of the recipe's launch.interface, or at 127.0.0.1
+// if it is empty. InvalidArgument if this machine has no such interface.
+inline absl::StatusOr<std::string> LocalStoreAddress(const std::string& interface) {
+  if (interface.empty()) return "127.0.0.1";
+  absl::StatusOr<std::string> address = InterfaceAddress(interface);
+  if (address.ok()) return address;
+  return absl::InvalidArgumentError("launch.interface: " + std::string(address.status().message()));
+}
 
 class LocalStarter : public RankStarter {
  public:

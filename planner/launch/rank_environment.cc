@@ -1,60 +1,36 @@
 #include "planner/launch/rank_environment.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/random.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <map>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "planner/rendezvous/proof.h"
 
 namespace planwright {
-namespace {
-
-absl::StatusOr<HeldPort> HoldFreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  // Of all addresses, as the store listens on all of them: another program may hold the port of one address only.
-  address.sin_addr.s_addr = htonl(INADDR_ANY);
-  socklen_t size = sizeof address;
-  // Addresses are shared only after the bind: the kernel then gives every launcher a port of its own.
-  const int shares = 1;
-  const bool bound = fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
-                     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &shares, sizeof shares) == 0;
-  if (bound) return HeldPort(fd, ntohs(address.sin_port));
-  const int error = errno;
-  if (fd >= 0) close(fd);
-  return absl::UnavailableError(std::string("no free port: ") + std::strerror(error));
-}
-
-}  // namespace
-
-HeldPort::~HeldPort() {
-  if (socket_ >= 0) close(socket_);
-}
-
-absl::StatusOr<World> MakeWorld(std::string address) {
-  absl::StatusOr<HeldPort> port = HoldFreePort();
-  if (!port.ok()) return port.status();
-  char bytes[16];
-  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-    return absl::UnavailableError("no random bytes for the run's nonce");
-  return World{std::move(address), *std::move(port), absl::BytesToHexString({bytes, sizeof bytes})};
+absl::StatusOr<World> MakeWorld(const std::string& address, std::string interface) {
+  const absl::StatusOr<std::string> nonce = RandomBytes(16);
+  if (!nonce.ok()) return nonce.status();
+  absl::StatusOr<std::string> secret = MakeSecret();
+  if (!secret.ok()) return secret.status();
+  absl::StatusOr<std::unique_ptr<StoreServer>> store = StoreServer::Start(address, 0, *secret);
+  if (!store.ok()) return store.status();
+  return World{*std::move(store), absl::BytesToHexString(*nonce), *std::move(secret), std::move(interface)};
 }
 
 Variables VariablesOf(const World& world) {
-  return {{"MASTER_ADDR", world.address},
-          {"MASTER_PORT", std::to_string(world.port.number())},
-          {"PLANWRIGHT_NONCE", world.nonce}};
+  Variables variables = {{"MASTER_ADDR", world.store->address()},
+                         {"MASTER_PORT", std::to_string(world.store->port())},
+                         {"PLANWRIGHT_NONCE", world.nonce},
+                         {"PLANWRIGHT_SECRET", world.secret}};
+  if (!world.interface.empty()) {
+    variables["GLOO_SOCKET_IFNAME"] = world.interface;
+    variables["NCCL_SOCKET_IFNAME"] = "=" + world.interface;  // without the sign, also those whose names begin so
+  }
+  return variables;
 }
 
 std::vector<std::string> RankEnvironment(const Variables& shared, const RankPlace& place,

@@ -1,42 +1,28 @@
-// The environment variables of a rank: those that torchrun sets, and the run's nonce.
+// The environment variables of a rank: those that torchrun sets, and the name and the secret of the run.
 #pragma once
 
+#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "planner/launch/rank_program.h"
+#include "planner/rendezvous/store_server.h"
 
 namespace planwright {
 
-// A TCP port that no other process gets while this lives, on any address of this machine: a socket is bound to it. The
-// socket does not listen and lets others bind the port who ask for it by number and share addresses (SO_REUSEADDR), as
-// the store of rank 0 does.
-class HeldPort {
- public:
-  HeldPort() = default;
-  HeldPort(int socket, int number) : socket_(socket), number_(number) {}
-  HeldPort(HeldPort&& other) noexcept : socket_(std::exchange(other.socket_, -1)), number_(other.number_) {}
-  HeldPort& operator=(HeldPort&&) = delete;
-  ~HeldPort();
-
-  int number() const { return number_; }
-
- private:
-  int socket_ = -1, number_ = 0;
-};
-
 struct World {
-  std::string address;  // of the machine of rank 0
-  HeldPort port;        // of rank 0's store; held until the run is over
-  std::string nonce;    // 128 random bits in hex; ranks of another run have another one
+  std::unique_ptr<StoreServer> store;  // that the ranks meet at; serves until this is destroyed
+  std::string nonce;                   // 128 random bits in hex, the name of the run
+  std::string secret;                  // of the store; never printed
+  std::string interface;               // of Gloo and NCCL; empty: they choose
 };
 
-// Unavailable if there is no free port.
-absl::StatusOr<World> MakeWorld(std::string address);
+// Starts the store at a numeric address of this machine. Unavailable if it cannot be served there.
+absl::StatusOr<World> MakeWorld(const std::string& address, std::string interface);
 
-// What all ranks of a world share: MASTER_ADDR, MASTER_PORT and PLANWRIGHT_NONCE.
+// What all ranks of a world share: MASTER_ADDR, MASTER_PORT, PLANWRIGHT_NONCE and PLANWRIGHT_SECRET, and, with an
+// interface, GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME.
 Variables VariablesOf(const World& world);
 
 struct RankPlace {

@@ -19,6 +19,10 @@ std::string Digest(std::string_view first, std::string_view second) {
   return absl::HexStringToBytes(digest.Hex());
 }
 
+std::string ProofText(std::string text, std::string_view client_nonce, std::string_view server_nonce) {
+  return text.append(client_nonce).append(server_nonce);
+}
+
 }  // namespace
 
 // Written here, because HMAC() of OpenSSL reads the machine's openssl.cnf (docs/decisions/0002).
@@ -33,11 +37,11 @@ std::string HmacSha256(std::string_view key, std::string_view message) {
 }
 
 std::string ServerProof(std::string_view secret, std::string_view client_nonce, std::string_view server_nonce) {
-  return HmacSha256(secret, "planwright store server 1" + std::string(client_nonce) + std::string(server_nonce));
+  return HmacSha256(secret, ProofText("planwright store server 1", client_nonce, server_nonce));
 }
 
 std::string ClientProof(std::string_view secret, std::string_view client_nonce, std::string_view server_nonce) {
-  return HmacSha256(secret, "planwright store client 1" + std::string(client_nonce) + std::string(server_nonce));
+  return HmacSha256(secret, ProofText("planwright store client 1", client_nonce, server_nonce));
 }
 
 bool SameProof(std::string_view one, std::string_view other) {

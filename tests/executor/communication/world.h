@@ -16,8 +16,9 @@
 
 namespace planwright::executor {
 
-// A socket that is bound to a free port of this machine, so that no other process gets the port meanwhile; the store of
-// rank 0 may share it (planner/launch/rank_environment.h). -1: there is none.
+// A socket that is bound to a free port of this machine, so that no other process gets the port meanwhile. It does not
+// listen and shares the port with those who ask for it by number (SO_REUSEADDR), as the store of rank 0 does. -1: there
+// is none.
 inline int HoldFreePort(int& port) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0), shares = 1;
   sockaddr_in address{};

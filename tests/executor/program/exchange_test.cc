@@ -103,7 +103,7 @@ void OverGloo(int encoder_lanes, int language_lanes, int64_t samples, bool coloc
   const Plan plan = MakePlan(encoder_lanes, language_lanes, samples, colocated);
   const auto statuses = RunWorld(plan.world_size, [&](int rank, int port) {
     at::set_num_threads(1);
-    const Environment environment{.rank = rank,
+    Environment environment{.rank = rank,
                                   .world_size = plan.world_size,
                                   .address = "127.0.0.1",
                                   .port = port,

@@ -121,7 +121,7 @@ void ExpectReplicasAgree(const Plan& plan, Rank& rank, Communicator* world) {
 
 int WalkAsRank(const Plan& plan, int number, int port, ComputeHandler handler = StandIn) {
   at::set_num_threads(1);
-  const Environment environment{.rank = number,
+  Environment environment{.rank = number,
                                 .world_size = plan.world_size,
                                 .address = "127.0.0.1",
                                 .port = port,

@@ -1,0 +1,43 @@
+// The store that the ranks of a run meet at: keys and values in the memory of one process, for whoever proves that it
+// knows the secret of the run. A thread of its own serves all connections (docs/rendezvous.md).
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace planwright {
+
+// A stranger may connect, and is closed soon: at the first byte that is not of the protocol, when this time is over, or
+// when more than so many connections have not proved themselves (or a quarter of the files that the process may open):
+// first those who have said nothing yet, the oldest first.
+inline constexpr std::chrono::seconds kProofPatience{5};
+inline constexpr int kMostUnproved = 4096;
+
+class StoreServer {
+ public:
+  // Listens at a numeric address of this machine ("127.0.0.1") and a port; 0: a free one. Nobody but the clients that
+  // know `secret` is answered. Raises this process's soft limit of open files to the hard one, as every rank has
+  // connections. The thread that serves blocks all signals. Unavailable, with address and port, if it cannot listen
+  // there; InvalidArgument if there is no such address.
+  static absl::StatusOr<std::unique_ptr<StoreServer>> Start(const std::string& address, int port, std::string secret);
+  // Closes all connections, and ends the thread.
+  ~StoreServer();
+  StoreServer(const StoreServer&) = delete;
+  StoreServer& operator=(const StoreServer&) = delete;
+
+  const std::string& address() const { return address_; }
+  int port() const { return port_; }
+
+ private:
+  class Loop;
+  StoreServer(std::string address, int port, std::unique_ptr<Loop> loop);
+
+  const std::string address_;
+  const int port_;
+  const std::unique_ptr<Loop> loop_;
+};
+
+}  // namespace planwright
