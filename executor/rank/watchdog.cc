@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "executor/log/log.h"
+
 namespace planwright::executor {
 namespace {
 
@@ -15,6 +17,8 @@ using namespace std::chrono_literals;
 constexpr auto kWatchPeriod = 20ms;
 // How often the backends are asked for failures that nobody was waiting for.
 constexpr auto kAskPeriod = 200ms;
+
+double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 }  // namespace
 
@@ -47,9 +51,8 @@ void Watchdog::WatchProgress() {
     const auto passed = std::min<std::chrono::nanoseconds>(now - last, 10 * kWatchPeriod);
     last = now;
     if (!IsStuck(passed)) continue;
-    const double seconds = std::chrono::duration<double>(duties_.limit).count();
     return duties_.end(FailureKind::kTimeOut, ReadEntry(recorder_.page(), current_),
-                       absl::StrCat("no progress for ", seconds, " seconds"));
+                       absl::StrCat("no progress for ", Seconds(duties_.limit), " seconds"));
   }
 }
 
@@ -71,6 +74,11 @@ bool Watchdog::IsStuck(std::chrono::nanoseconds passed) {
   const bool limited = current != 0 && (waits || current <= recorder_.launched());
   waited_ = current == current_ && limited == limited_ ? waited_ + passed : std::chrono::nanoseconds(0);
   current_ = current, limited_ = limited;
+  if (limited_ && waited_ > duties_.limit / 2 && warned_ != current_) {
+    warned_ = current_;
+    LogWarning(absl::StrCat("waiting for ", Seconds(waited_), " seconds in ", instruction ? instruction->path : "",
+                            ": ", instruction ? instruction->text : "", "; the limit is ", Seconds(duties_.limit)));
+  }
   return limited_ && waited_ > duties_.limit;
 }
 

@@ -36,7 +36,8 @@ class Watchdog {
   void WatchProgress();
   void AskBackends();
   bool Sleep(std::chrono::milliseconds period);  // false: the watchdog is being destroyed
-  // Adds `passed` to the time that the rank has spent at its current instruction. True if that is over the limit.
+  // Adds `passed` to the time that the rank has spent at its current instruction. True if that is over the limit. At
+  // half of it, the log has a warning.
   bool IsStuck(std::chrono::nanoseconds passed);
 
   Recorder& recorder_;
@@ -48,6 +49,7 @@ class Watchdog {
   uint64_t current_ = 0;  // the first instruction that is not done; 0: none
   bool limited_ = false;  // whether the limit holds for it
   std::chrono::nanoseconds waited_{};
+  uint64_t warned_ = 0;          // the last instruction that the log has a warning of
   std::thread watcher_, asker_;  // the last members: they use the others
 };
 

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cctype>
 #include <ctime>
-#include <fstream>
 #include <memory>
 
 #include "planner/launch/assemble_probe.h"
+#include "planner/launch/last_lines.h"
 #include "planner/launch/launch_log.h"
 #include "planner/launch/rank_environment.h"
 #include "planner/launch/routing_folder.h"
@@ -19,16 +19,11 @@
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
+#include "planner/run_files/log_file.h"
 #include "planner/run_files/run_timeout.h"
 
 namespace planwright {
 namespace {
-
-std::string LogPath(const std::string& run_dir, int rank) {
-  char name[32];
-  std::snprintf(name, sizeof name, "/logs/rank%04d.log", rank);
-  return run_dir + name;
-}
 
 int64_t StepsOf(const Plan& plan, const LocalLaunch& launch) {
   return std::min(plan.budget.steps, launch.steps.value_or(plan.budget.steps));
@@ -59,26 +54,35 @@ std::vector<Command> CommandsOf(const Plan& plan, const LocalLaunch& launch, int
   return commands;
 }
 
-// Copies what each rank prints to its log and to the terminal.
+// Copies what each rank prints to logs/rankNNNN.out and to the terminal.
 class RankOutput {
  public:
   RankOutput(const std::string& run_dir, int ranks, const Terminal& terminal) : terminal_(terminal) {
-    for (int rank = 0; rank < ranks; ++rank) logs_.push_back(std::make_unique<std::ofstream>(LogPath(run_dir, rank)));
+    for (int rank = 0; rank < ranks; ++rank)
+      files_.push_back(std::make_unique<LogFile>(run_dir + "/logs", RankOutputName(rank)));
   }
-  bool good() const {
-    for (const auto& log : logs_) {
-      if (!log->good()) return false;
+  absl::Status Open() {
+    for (const auto& file : files_) {
+      if (absl::Status status = file->Open(); !status.ok()) return status;
     }
-    return true;
+    return absl::OkStatus();
   }
   void Line(int rank, bool is_error, std::string_view line) {
-    *logs_[rank] << line << std::endl;  // flushed, so that nothing is lost if the launcher is killed
+    files_[rank]->Write(line);
     if (rank == 0 && !is_error) return terminal_(false, line);
     terminal_(true, "[rank " + std::to_string(rank) + "] " + std::string(line));
   }
+  // A full disk is no reason to end a run, but nobody should look in vain for what was printed.
+  void ReportLost() const {
+    for (const auto& file : files_) {
+      if (file->lost() > 0)
+        terminal_(true, "lines missing in " + file->path() + ": " + std::to_string(file->lost()) + " (" +
+                            file->problem() + ")");
+    }
+  }
 
  private:
-  std::vector<std::unique_ptr<std::ofstream>> logs_;
+  std::vector<std::unique_ptr<LogFile>> files_;
   const Terminal& terminal_;
 };
 
@@ -134,7 +138,7 @@ absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch,
   if (!directory.ok()) return directory.status();
   if (absl::Status status = PrepareFolders(launch); !status.ok()) return status;
   RankOutput output(launch.run_dir, plan.world_size, terminal);
-  if (!output.good()) return absl::UnavailableError("cannot write the logs in " + launch.run_dir + "/logs");
+  if (absl::Status status = output.Open(); !status.ok()) return status;
   absl::StatusOr<LocalWorld> world = MakeLocalWorld(plan.world_size);
   if (!world.ok()) return world.status();
   OpenLaunchLog(launch.run_dir);
@@ -147,7 +151,9 @@ absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch,
       CommandsOf(plan, launch, directory->life(), *world),
       [&](int rank, bool is_error, std::string_view line) { output.Line(rank, is_error, line); }, times);
   if (!supervision.ok()) return supervision.status();
+  output.ReportLost();
   Outcome outcome = OutcomeOf(plan, *supervision, [&](int rank) { return ReadRecorder(launch.run_dir, rank); });
+  if (outcome.failure) outcome.failure->last_lines = LastLinesOf(launch.run_dir, outcome.failure->rank);
   if (outcome.exit_code == kExitSuccess && !launch.record_routing.empty()) {
     if (absl::Status status = FinishRoutingFolder(plan, StepsOf(plan, launch), launch.record_routing); !status.ok())
       outcome = {kExitStorage, "the run is done, but its choices are incomplete: " + std::string(status.message())};

@@ -39,7 +39,7 @@ absl::Status CheckLocalLaunch(const Plan& plan, const LocalLaunch& launch);
 
 // Starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--life N] [--probe DIR] [--device D] [--steps N] [--profile
 // STEPS]` for each rank, with that rank's environment (rank_environment.h), and supervises the processes. Writes
-// plan.json, logs/rankNNNN.log and outcome.json into RUN. With a probe, it joins the ranks' parts at the end
+// plan.json, logs/rankNNNN.out and outcome.json into RUN. With a probe, it joins the ranks' parts at the end
 // (assemble_probe.h). With a profile, it sums up the ranks' traces (run_profile.h). With record_routing, it writes
 // routing.json (routing_folder.h). A plan with checkpoints goes on with the run that RUN holds. An interrupted one
 // saves and ends with kExitPreempted. A run that failed is an Outcome. Errors are those of this machine: files,

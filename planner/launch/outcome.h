@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
+#include "planner/launch/last_lines.h"
 #include "planner/launch/recorder_reader.h"
 #include "planner/launch/run_profile.h"
 #include "planner/launch/supervise.h"
@@ -27,6 +28,7 @@ struct Failure {
   std::string message;      // the rank's own error message; may be empty
   // All ranks wait and none can be blamed: those that are at another instruction, with their places.
   std::vector<std::string> elsewhere;
+  std::vector<LastLines> last_lines;  // of the rank's logs; the launcher adds them
 };
 
 struct Outcome {
@@ -42,7 +44,7 @@ Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const Record
 
 nlohmann::ordered_json OutcomeJson(const Outcome& outcome);
 
-// Two or three lines, plus one for each rank of Failure::elsewhere.
+// Two or three lines, plus one for each rank of Failure::elsewhere, plus the last lines of the rank's logs.
 std::string OutcomeText(const Outcome& outcome);
 
 }  // namespace planwright

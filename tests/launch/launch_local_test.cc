@@ -64,7 +64,7 @@ TEST_F(LaunchLocalTest, KeepsPlanLogsAndOutcomeInTheRunDirectory) {
   EXPECT_EQ(Launch().exit_code, 0);
   EXPECT_THAT(output_, ::testing::ElementsAre("step:1", "WORLD_SIZE=2"));
   EXPECT_THAT(errors_, ::testing::UnorderedElementsAre("[rank 0] careful", "[rank 1] hello", "[rank 1] RANK=1"));
-  EXPECT_EQ(File("logs/rank0001.log"), "hello\nRANK=1\n");
+  EXPECT_EQ(File("logs/rank0001.out"), "hello\nRANK=1\n");
   EXPECT_EQ(nlohmann::json::parse(File("outcome.json"))["cause"], "done");
   absl::StatusOr<Plan> plan = ReadPlan(File("plan.json"));
   ASSERT_TRUE(plan.ok()) << plan.status();

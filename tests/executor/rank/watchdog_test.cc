@@ -1,11 +1,15 @@
 // The watchdog ends a rank that makes no progress. The device is a fake that is as far as the test says.
 #include "executor/rank/watchdog.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <future>
 
+#include "executor/log/log.h"
 #include "tests/support/eventually.h"
 
 namespace planwright::executor {
@@ -30,6 +34,7 @@ class WatchdogTest : public ::testing::Test {
   void SetUp() override {
     std::string folder = ::testing::TempDir() + "watchdogXXXXXX";
     ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    folder_ = folder;
     auto recorder = Recorder::Open(folder, 0, "here");
     ASSERT_TRUE(recorder.ok());
     recorder_ = *std::move(recorder);
@@ -58,6 +63,7 @@ class WatchdogTest : public ::testing::Test {
     return {};
   }
 
+  std::string folder_;
   std::unique_ptr<Recorder> recorder_;
   ToyDevice* device_ = nullptr;
   std::optional<CommunicationError> failure_;
@@ -72,6 +78,18 @@ TEST_F(WatchdogTest, EndsACommunicationThatDoesNot) {
   EXPECT_EQ(end.kind, FailureKind::kTimeOut);
   EXPECT_EQ(end.place, "all_reduce over world");
   EXPECT_EQ(end.what, "no progress for 0.1 seconds");
+}
+
+TEST_F(WatchdogTest, WarnsBeforeItEndsTheRank) {
+  ASSERT_TRUE(OpenLog(folder_, 0, [] { return absl::OkStatus(); }).ok());
+  const Watchdog watchdog(*recorder_, Duties(100ms));
+  Begin("all_reduce over world", RecorderState::kWaiting);
+  Wait();
+  std::ifstream file(folder_ + "/logs/rank0000.log");
+  const std::string log{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(log, ::testing::ContainsRegex(
+                       "W.* waiting for 0\\.[0-9]+ seconds in step 1 0: all_reduce over world; the limit is 0\\.1\n$"));
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
 }
 
 TEST_F(WatchdogTest, NamesWhatTheDeviceIsAtAndNotWhatWasLaunchedLast) {
