@@ -58,6 +58,7 @@ void Watchdog::WatchProgress() {
 
 void Watchdog::AskBackends() {
   while (Sleep(kAskPeriod)) {
+    WarnAtHalf();
     const std::optional<CommunicationError> failure = duties_.find_failure();
     if (failure)
       return duties_.end(failure->kind(), ReadEntry(recorder_.page(), recorder_.done() + 1), failure->what());
@@ -74,12 +75,18 @@ bool Watchdog::IsStuck(std::chrono::nanoseconds passed) {
   const bool limited = current != 0 && (waits || current <= recorder_.launched());
   waited_ = current == current_ && limited == limited_ ? waited_ + passed : std::chrono::nanoseconds(0);
   current_ = current, limited_ = limited;
-  if (limited_ && waited_ > duties_.limit / 2 && warned_ != current_) {
-    warned_ = current_;
-    LogWarning(absl::StrCat("waiting for ", Seconds(waited_), " seconds in ", instruction ? instruction->path : "",
-                            ": ", instruction ? instruction->text : "", "; the limit is ", Seconds(duties_.limit)));
-  }
+  if (limited_ && waited_ > duties_.limit / 2) half_over_ = current_;
   return limited_ && waited_ > duties_.limit;
+}
+
+void Watchdog::WarnAtHalf() {
+  const uint64_t number = half_over_;
+  if (number == warned_) return;
+  warned_ = number;
+  const std::optional<RecordedInstruction> at = ReadEntry(recorder_.page(), number);
+  if (!at) return;  // it is long over
+  LogWarning(absl::StrCat("waiting for ", Seconds(duties_.limit) / 2, " seconds in ", at->path, ": ", at->text,
+                          "; the limit is ", Seconds(duties_.limit), " seconds"));
 }
 
 }  // namespace planwright::executor

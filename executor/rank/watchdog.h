@@ -1,8 +1,10 @@
 // Two threads beside the walker that end a rank which makes no progress. The walker cannot do it: it may be blocked
 // inside Gloo, NCCL or CUDA. One thread watches the recorder and counts the time; it calls no backend. The other asks
-// the backends whether they have failed: that call may block as well, and then only this thread is lost.
+// the backends whether they have failed, and writes warnings to the log: that may block as well, and then only this
+// thread is lost.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -36,9 +38,11 @@ class Watchdog {
   void WatchProgress();
   void AskBackends();
   bool Sleep(std::chrono::milliseconds period);  // false: the watchdog is being destroyed
-  // Adds `passed` to the time that the rank has spent at its current instruction. True if that is over the limit. At
-  // half of it, the log has a warning.
+  // Adds `passed` to the time that the rank has spent at its current instruction. True if that is over the limit.
   bool IsStuck(std::chrono::nanoseconds passed);
+  // Logs the instruction in half_over_, once. Called by the thread that asks the backends: a disk that hangs may block
+  // it.
+  void WarnAtHalf();
 
   Recorder& recorder_;
   const Duties duties_;
@@ -49,8 +53,9 @@ class Watchdog {
   uint64_t current_ = 0;  // the first instruction that is not done; 0: none
   bool limited_ = false;  // whether the limit holds for it
   std::chrono::nanoseconds waited_{};
-  uint64_t warned_ = 0;          // the last instruction that the log has a warning of
-  std::thread watcher_, asker_;  // the last members: they use the others
+  std::atomic<uint64_t> half_over_ = 0;  // the last instruction that has taken half of the limit; 0: none
+  uint64_t warned_ = 0;                  // the last one that the log has a warning of
+  std::thread watcher_, asker_;          // the last members: they use the others
 };
 
 }  // namespace planwright::executor
