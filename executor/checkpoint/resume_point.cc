@@ -114,7 +114,11 @@ absl::StatusOr<ResumePoint::Choice> ResumePoint::BeginFresh(const CheckpointList
   }
   if (absl::Status noted = WriteLifeStart(run_dir_, life_, {}); !noted.ok()) return noted;
   if (absl::Status made = MakeDirectories(run_dir_ + "/checkpoints"); !made.ok()) return OfStorage(made);
-  if (life_ > 1) Say(absl::StrCat(run_dir_, " has no checkpoint yet: the run begins at step 1"));
+  if (life_ > 1) {
+    Say(absl::StrCat(run_dir_, " has no checkpoint yet: the run begins at step 1"));
+  } else {
+    LogInfo("the run begins at step 1");
+  }
   return Choice{};
 }
 
