@@ -13,6 +13,7 @@
 
 #include "executor/checkpoint/resume_point.h"
 #include "executor/communication/failure.h"
+#include "executor/log/log.h"
 #include "planner/checkpoint/run_lives.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/sha256.h"
@@ -143,6 +144,7 @@ c10d::Store& CheckpointWriter::store() {
 void CheckpointWriter::Write(const CheckpointCounters& counters, CheckpointTimes times) {
   const Clock::time_point begin = Clock::now();
   const std::string folder = run_dir_ + "/checkpoints/" + CheckpointFolder(counters.step, life_);
+  LogInfo(absl::StrFormat("checkpoint of step %d begins", counters.step));
   copies_.CopyBuckets();
   times.copied = SecondsSince(begin);
   const std::vector<ShardSource> sources = copies_.Sources();
@@ -153,6 +155,8 @@ void CheckpointWriter::Write(const CheckpointCounters& counters, CheckpointTimes
     absl::StatusOr<ManifestShard> written = WriteShard(folder, environment_.rank, sources);
     ThrowUnlessOk(written.status());
     own = *std::move(written);
+    LogInfo(absl::StrFormat("checkpoint of step %d: a shard of %.3f GB, copied in %.3f s, written in %.3f s",
+                            counters.step, static_cast<double>(own->bytes) / 1e9, times.copied, SecondsSince(begin)));
   });
   BetweenFailPoints(fail_point_, {.list = "publish", .step = counters.step}, [&] {
     if (environment_.rank == 0) return PublishAll(folder, counters, own, times, begin);
@@ -187,13 +191,12 @@ void CheckpointWriter::PublishAll(const std::string& folder, const CheckpointCou
   ThrowUnlessOk(PublishManifest(folder, manifest));
   int64_t bytes = 0;
   for (const ManifestShard& shard : manifest.shards) bytes += shard.bytes;
-  std::printf(
-      "%s\n",
-      absl::StrFormat(
-          "checkpoint of step %d: %.3f GB, copied in %.3f s, written in %.3f s%s", counters.step,
-          static_cast<double>(bytes) / 1e9, times.copied, SecondsSince(begin),
-          times.waited < 0.001 ? "" : absl::StrFormat("; training waited %.3f s for the one before", times.waited))
-          .c_str());
+  const std::string line = absl::StrFormat(
+      "checkpoint of step %d: %.3f GB, copied in %.3f s, written in %.3f s%s", counters.step,
+      static_cast<double>(bytes) / 1e9, times.copied, SecondsSince(begin),
+      times.waited < 0.001 ? "" : absl::StrFormat("; training waited %.3f s for the one before", times.waited));
+  LogInfo("published: " + line);
+  std::printf("%s\n", line.c_str());
   std::fflush(stdout);
 }
 
@@ -206,6 +209,7 @@ void CheckpointWriter::Retain() {
     // A newer life may go on from one that this life would remove.
     ThrowUnlessOk(CheckNoNewerLife(run_dir_, life_));
     ThrowUnlessOk(RemoveCheckpoint(checkpoint.folder));
+    LogInfo("removed " + checkpoint.folder);
   }
 }
 

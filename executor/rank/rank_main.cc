@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <absl/strings/str_cat.h>
+#include <torch/headeronly/version.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -14,6 +15,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "executor/communication/rendezvous.h"
+#include "executor/log/log.h"
 #include "executor/program/instruction_text.h"
 #include "executor/program/probe_writer.h"
 #include "executor/program/program_walker.h"
@@ -24,6 +26,7 @@
 #include "executor/rank/setup.h"
 #include "executor/rank/stop_request.h"
 #include "executor/rank/storage_progress.h"
+#include "executor/rank/torch_warnings.h"
 #include "executor/rank/watchdog.h"
 #include "executor/telemetry/start_up.h"
 #include "planner/estimate/deadlines.h"
@@ -156,6 +159,13 @@ void FollowDevice(at::Device device, Recorder& recorder) {
 #endif
 }
 
+// What somebody who finds this log alone must know.
+void LogStart(const Plan& plan, const Environment& environment, const Role& role, int life) {
+  LogInfo(absl::StrCat("planwright ", kToolVersion, ", LibTorch ", TORCH_VERSION, ": rank ", environment.rank, " of ",
+                       environment.world_size, " on ", environment.host, ", process ", getpid(), ", life ", life));
+  LogInfo(absl::StrCat("plan ", plan.name, ", digest ", plan.digest, ", role ", role.name));
+}
+
 // Creates this rank's communicators. Each one is recorded like an instruction: if a rank never comes, the others wait
 // here, and the report says for which communicator.
 Communicators JoinGroups(const Plan& plan, const Environment& environment, at::Device device,
@@ -165,6 +175,7 @@ Communicators JoinGroups(const Plan& plan, const Environment& environment, at::D
   return Communicators::Make(plan, environment.rank, device.is_cpu() ? Backend::kGloo : Backend::kNccl, store,
                              environment.nonce, environment.own_address, environment.timeout,
                              [&](const std::string& name) {
+                               LogInfo("join " + name);
                                recorder.Begin(RecorderState::kWaiting, 0, -1, -1, "joining", place++, "join " + name,
                                               environment.timeout);
                              });
@@ -198,7 +209,11 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
     Leave(kExitUsage, "executor: the plan has no role for rank " + std::to_string(environment->rank));
 
   // A rank that was cut off while it started must not touch the files of the life that replaced it.
-  if (plan.checkpoint.every_steps > 0) LeaveUnlessOk(CheckNoNewerLife(options.run_dir, options.life));
+  LeaveUnlessOk(OpenLog(options.run_dir, environment->rank, [&] {
+    return plan.checkpoint.every_steps > 0 ? CheckNoNewerLife(options.run_dir, options.life) : absl::OkStatus();
+  }));
+  LogTorchWarnings();
+  LogStart(plan, *environment, *role, options.life);
   absl::StatusOr<std::unique_ptr<Recorder>> recorder =
       Recorder::Open(options.run_dir, environment->rank, environment->host);
   LeaveUnlessOk(recorder.status());
@@ -219,6 +234,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   const absl::StatusOr<at::Device> device = ChooseDevice(plan, options.device, environment->local_rank);
   LeaveUnlessOk(device.status());
   SetDeviceOfLeave(*device);
+  LogInfo("device " + device->str());
   FollowDevice(*device, **recorder);
   const std::string self = absl::StrCat("rank ", environment->rank, " on ", environment->host, ": ");
   const Watchdog watchdog(**recorder, WatchdogDuties(plan, self, *device));
@@ -294,8 +310,10 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                               start_up.Enter("checkpoint memory");
                               checkpoints->Prepare(rank->modules);
                             }
+                            const std::string ready = start_up.Line();
+                            LogInfo(ready);
                             if (environment->rank != 0) return;
-                            std::printf("%s\n", start_up.Line().c_str());
+                            std::printf("%s\n", ready.c_str());
                             if (rank->first_step >= steps)
                               std::printf("%s\n",
                                           absl::StrCat("nothing to do: all ", steps, " steps are done").c_str());
@@ -318,6 +336,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
     if (checkpoints) checkpoints->Finish();
     exit_status = whole ? kExitSuccess : kExitPreempted;
     (*recorder)->Done();
+    LogInfo(whole ? "done" : "stopped as asked, with a checkpoint");
     // If rank 0 serves the store, it must be the last to leave.
     WaitForAll(*environment, "done", environment->timeout, **store);
   } catch (const ExitError& error) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "executor/log/log.h"
+
 namespace planwright::executor {
 namespace {
 
@@ -19,6 +21,8 @@ constexpr auto kAskPeriod = 200ms;
 // of logs, and the answer itself is read.
 constexpr auto kLookPeriod = 1s;
 constexpr int64_t kFewBytes = 1 << 20;
+
+double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 }  // namespace
 
@@ -57,12 +61,13 @@ void Watchdog::WatchProgress() {
     return duties_.end(FailureKind::kTimeOut, at,
                        absl::StrFormat("%s for %.3g seconds, its deadline",
                                        at->state == RecorderState::kStoring ? "no byte moved" : "no progress",
-                                       std::chrono::duration<double>(std::chrono::nanoseconds(at->deadline)).count()));
+                                       Seconds(std::chrono::nanoseconds(at->deadline))));
   }
 }
 
 void Watchdog::AskBackends() {
   while (Sleep(kAskPeriod)) {
+    WarnAtHalf();
     const std::optional<CommunicationError> failure = duties_.find_failure();
     if (failure)
       return duties_.end(failure->kind(), ReadEntry(recorder_.page(), recorder_.done() + 1), failure->what());
@@ -78,6 +83,7 @@ bool Watchdog::IsStuck(const std::optional<RecordedInstruction>& at, std::chrono
   waited_ = current == current_ && limited == limited_ ? waited_ + passed : std::chrono::nanoseconds(0);
   current_ = current, limited_ = limited;
   if (stores && BytesMove()) waited_ = {};
+  if (limited_ && waited_.count() > at->deadline / 2) half_over_ = current_;
   return limited_ && waited_ > duties_.patience && (waited_ - duties_.patience).count() > at->deadline;
 }
 
@@ -106,6 +112,17 @@ void Watchdog::NotePace(const std::optional<RecordedInstruction>& at, std::chron
     busy_ = {};
   }
   if (at->state == RecorderState::kRunning) busy_ += passed;
+}
+
+void Watchdog::WarnAtHalf() {
+  const uint64_t number = half_over_;
+  if (number == warned_) return;
+  warned_ = number;
+  const std::optional<RecordedInstruction> at = ReadEntry(recorder_.page(), number);
+  if (!at) return;  // it is long over
+  const double deadline = Seconds(std::chrono::nanoseconds(at->deadline));
+  LogWarning(absl::StrCat("waiting for ", deadline / 2, " seconds in ", at->path, ": ", at->text, "; its deadline is ",
+                          deadline, " seconds"));
 }
 
 }  // namespace planwright::executor

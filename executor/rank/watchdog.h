@@ -1,9 +1,10 @@
 // Two threads beside the walker that end a rank which makes no progress. The walker cannot do it: it may be blocked
 // inside Gloo, NCCL or CUDA. One thread watches the recorder: it counts the time at an instruction, and the time that
-// the rank computes in each step. It calls no backend. The other asks the backends whether they have failed: that call
-// may block as well, and then only this thread is lost.
+// the rank computes in each step. It calls no backend. The other asks the backends whether they have failed, and writes
+// warnings to the log: that may block as well, and then only this thread is lost.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -45,6 +46,9 @@ class Watchdog {
   bool BytesMove();
   // Adds `passed` to the time that the rank has computed in the current step, if it does.
   void NotePace(const std::optional<RecordedInstruction>& at, std::chrono::nanoseconds passed);
+  // Logs the instruction in half_over_, once. Called by the thread that asks the backends: a disk that hangs may block
+  // it.
+  void WarnAtHalf();
 
   Recorder& recorder_;
   const Duties duties_;
@@ -59,7 +63,9 @@ class Watchdog {
   std::chrono::steady_clock::time_point looked_;
   int64_t pace_step_ = 0, first_pace_ = 0;  // the step whose time is counted, and the first one; 0: none yet
   std::chrono::nanoseconds busy_{};
-  std::thread watcher_, asker_;  // the last members: they use the others
+  std::atomic<uint64_t> half_over_ = 0;  // the last instruction that has taken half of its deadline; 0: none
+  uint64_t warned_ = 0;                  // the last one that the log has a warning of
+  std::thread watcher_, asker_;          // the last members: they use the others
 };
 
 }  // namespace planwright::executor

@@ -12,6 +12,7 @@
 #include "planner/checkpoint/run_lives.h"
 #include "planner/launch/assemble_probe.h"
 #include "planner/launch/held_signals.h"
+#include "planner/launch/last_lines.h"
 #include "planner/launch/launch_log.h"
 #include "planner/launch/rank_environment.h"
 #include "planner/launch/restart_policy.h"
@@ -149,6 +150,7 @@ absl::StatusOr<Outcome> RunLife(const Plan& plan, const RunOptions& launch, std:
   const Supervision supervision = Supervise(**processes, PrintTo(terminal), times);
   const auto position = [&](int rank) { return (*processes)->Position(rank); };
   Outcome outcome = OutcomeOf(plan, supervision, position);
+  if (outcome.failure) outcome.failure->last_lines = LastLinesOf(launch.run_dir, outcome.failure->rank);
   Complete(plan, launch, outcome);
   outcome.slow = FindSlowRanks(plan, position);
   // The files in the run directory may be those of a newer life by now.

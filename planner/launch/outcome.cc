@@ -211,6 +211,7 @@ nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {
   json["recipe_line"] = text_or_null(outcome.failure->recipe_line);
   json["message"] = text_or_null(outcome.failure->message);
   if (!outcome.failure->others.empty()) json["others"] = outcome.failure->others;
+  if (!outcome.failure->last_lines.empty()) json["last_lines"] = LastLinesJson(outcome.failure->last_lines);
   return json;
 }
 
@@ -227,7 +228,7 @@ std::string OutcomeText(const Outcome& outcome) {
   if (outcome.exit_code == kExitDevice && !failure.last_done.empty())
     text += "  its device is known to have done " + failure.last_done + "\n";
   for (const std::string& other : failure.others) text += "  " + other + "\n";
-  return slow + text;
+  return slow + text + LastLinesText(failure.last_lines);
 }
 
 }  // namespace planwright

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
+#include "planner/launch/last_lines.h"
 #include "planner/launch/recorder_reader.h"
 #include "planner/launch/run_profile.h"
 #include "planner/launch/slow_ranks.h"
@@ -29,6 +30,7 @@ struct Failure {
   // What the other ranks were in when the run ended, ranks at the same instruction together: "ranks 0-2, 5 waited in
   // step 4 > all_reduce grads over language.dp". Those that wait come first.
   std::vector<std::string> others;
+  std::vector<LastLines> last_lines;  // of the rank's logs; the launcher adds them
 };
 
 struct Outcome {
@@ -46,7 +48,8 @@ Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const Record
 
 nlohmann::ordered_json OutcomeJson(const Outcome& outcome);
 
-// Two or three lines, plus one for each line of Failure::others and for each slow rank.
+// Two or three lines, plus one for each line of Failure::others and for each slow rank, plus the last lines of the
+// rank's logs.
 std::string OutcomeText(const Outcome& outcome);
 
 }  // namespace planwright

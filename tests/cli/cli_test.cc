@@ -275,7 +275,7 @@ TEST_F(Cli, LaunchesOneExecutorARank) {
   const json outcome = json::parse(result.out);
   EXPECT_EQ(outcome["cause"], "done");
   EXPECT_EQ(outcome["run_dir"], run);
-  EXPECT_TRUE(std::filesystem::exists(run + "/logs/rank0007.log"));
+  EXPECT_TRUE(std::filesystem::exists(run + "/logs/rank0007.out"));
   EXPECT_EQ(Plan("launch " + kRecipe + " --local --executor " + FAKE_RANK + " --run-dir " + run).status, 2)
       << "the run directory is used";
 }

@@ -1,11 +1,14 @@
 // The watchdog ends a rank that makes no progress. The device is a fake that is as far as the test says.
 #include "executor/rank/watchdog.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <future>
 
+#include "executor/log/log.h"
 #include "tests/support/eventually.h"
 
 namespace planwright::executor {
@@ -30,6 +33,7 @@ class WatchdogTest : public ::testing::Test {
   void SetUp() override {
     std::string folder = ::testing::TempDir() + "watchdogXXXXXX";
     ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    folder_ = folder;
     auto recorder = Recorder::Open(folder, 0, "here");
     ASSERT_TRUE(recorder.ok());
     recorder_ = *std::move(recorder);
@@ -62,6 +66,7 @@ class WatchdogTest : public ::testing::Test {
     return {};
   }
 
+  std::string folder_;
   std::unique_ptr<Recorder> recorder_;
   ToyDevice* device_ = nullptr;
   std::chrono::milliseconds deadline_{};  // of the instructions that begin from now on
@@ -80,6 +85,23 @@ TEST_F(WatchdogTest, EndsACommunicationThatDoesNot) {
   EXPECT_EQ(end.kind, FailureKind::kTimeOut);
   EXPECT_EQ(end.place, "all_reduce over world");
   EXPECT_EQ(end.what, "no progress for 0.1 seconds, its deadline");
+}
+
+TEST_F(WatchdogTest, LogsAWarningAtHalfOfTheLimit) {
+  ASSERT_TRUE(OpenLog(folder_, 0, [] { return absl::OkStatus(); }).ok());
+  std::future<End> end = end_.get_future();
+  Begin("all_reduce over world", RecorderState::kWaiting);
+  const Watchdog watchdog(*recorder_, Duties(100ms));
+  std::string log;
+  EXPECT_TRUE(testing::Eventually([&] {
+    std::ifstream file(folder_ + "/logs/rank0000.log");
+    log.assign(std::istreambuf_iterator<char>(file), {});
+    return log.ends_with("\n");
+  }));
+  EXPECT_THAT(log,
+              ::testing::MatchesRegex(
+                  "W[^\n]* waiting for 0.05 seconds in step 1 0: all_reduce over world; the limit is 0.1 seconds\n"));
+  EXPECT_EQ(end.wait_for(testing::kPatience), std::future_status::ready);
 }
 
 TEST_F(WatchdogTest, NamesWhatTheDeviceIsAtAndNotWhatWasLaunchedLast) {
