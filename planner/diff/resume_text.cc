@@ -100,8 +100,8 @@ std::string ResumeDiffText(const ResumeDiff& diff, const std::string& from, cons
     line("not compared", "layout, samples and rates, as the plan that wrote the checkpoint cannot be read");
     return text;
   }
-  if (diff.plan->may_change_loss() && diff.refusals.empty())
-    line("", "the loss curve may change: a launch asks for --accept-changes");
+  line("loss curve",
+       diff.plan->may_change_loss() ? "may change: a launch asks for --accept-changes" : "does not change");
   return text + "\n" + DiffText(*diff.plan, "the plan of the checkpoint", to, width);
 }
 

@@ -6,9 +6,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "planner/run_files/file_io.h"
 #include "tests/numerics/gathered_checkpoint.h"
 #include "tests/numerics/layouts.h"
 #include "tests/numerics/run.h"
@@ -74,6 +78,13 @@ class Reshard : public ::testing::Test {
     return Saved(layout, run_dir, "idle_executor", steps, "resuming after step " + std::to_string(steps - 1));
   }
 
+  static std::string Newest(const std::string& run_dir) {
+    std::string newest;
+    for (const auto& entry : fs::directory_iterator(run_dir + "/checkpoints"))
+      newest = std::max(newest, entry.path().string());
+    return newest;
+  }
+
   std::string folder_, precision_ = "bf16";
 
  private:
@@ -87,9 +98,7 @@ class Reshard : public ::testing::Test {
                                     .probes = false});
     EXPECT_EQ(run.exit_code, 0) << run.output;
     EXPECT_THAT(run.output, HasSubstr(says));
-    std::string newest;
-    for (const auto& entry : fs::directory_iterator(run_dir + "/checkpoints"))
-      newest = std::max(newest, entry.path().string());
+    const std::string newest = Newest(run_dir);
     GatheredCheckpoint gathered = GatherCheckpoint(newest);
     EXPECT_EQ(gathered.problem, "");
     EXPECT_EQ(gathered.counters["step"], steps) << newest;
@@ -100,7 +109,7 @@ class Reshard : public ::testing::Test {
 // The checkpoint of a trained run says something: no moment of these is zero everywhere.
 void ExpectTrained(const GatheredCheckpoint& checkpoint) {
   for (const char* key : {"language.lm_head.weight", "language.backbone.layers.0.mixer.in_proj.weight",
-                          "radio_encoder.model.blocks.0.attn.qkv.weight"}) {
+                          "radio_encoder.radio_model.model.blocks.0.attn.qkv.weight"}) {
     for (const char* moment : {".exp_avg", ".exp_avg_sq"}) {
       const auto at = checkpoint.tensors.find(std::string(key) + moment);
       ASSERT_NE(at, checkpoint.tensors.end()) << key << moment;
@@ -121,6 +130,36 @@ void ExpectSameBits(const GatheredCheckpoint& found, const GatheredCheckpoint& e
 }
 
 // From each layout to the next, and from the last to the first: each saves once and loads once.
+// What puts tensors together sees a changed bit, and an element that two shards or none have.
+void ExpectJudgeSees(const std::string& checkpoint, const std::string& copy) {
+  const GatheredCheckpoint whole = GatherCheckpoint(checkpoint);
+  ASSERT_GT(whole.ranks, 1) << checkpoint;
+  const auto with = [&](const std::string& file, const std::function<void(std::string&)>& change) {
+    fs::copy(checkpoint, copy);
+    std::string text = ReadWholeFile(copy + "/" + file).value_or("");
+    change(text);
+    std::ofstream(copy + "/" + file, std::ios::binary) << text;
+    GatheredCheckpoint gathered = GatherCheckpoint(copy);
+    fs::remove_all(copy);
+    return gathered;
+  };
+  const GatheredCheckpoint flipped = with("rank-00001.safetensors", [](std::string& text) { text.back() ^= 1; });
+  EXPECT_EQ(flipped.problem, "");
+  EXPECT_NE(flipped.tensors, whole.tensors);
+  const auto replace_shard = [](std::string& manifest) {  // that of rank 1 by that of rank 0
+    const size_t at = manifest.find("\"rank\": 1,");
+    ASSERT_NE(at, std::string::npos);
+    manifest[at + 8] = '0';
+  };
+  EXPECT_THAT(with("manifest.json", replace_shard).problem, HasSubstr("two shards have an element of"));
+  const auto drop_shard = [](std::string& manifest) {
+    nlohmann::json json = nlohmann::json::parse(manifest);
+    json["shards"].erase(1);
+    manifest = json.dump();
+  };
+  EXPECT_THAT(with("manifest.json", drop_shard).problem, HasSubstr("no shard has"));
+}
+
 class Round : public Reshard, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(Round, KeepsEveryBit) {
@@ -133,6 +172,7 @@ TEST_P(Round, KeepsEveryBit) {
     const Layout& layout = layouts[i % layouts.size()];
     SCOPED_TRACE("from " + layouts[i - 1].name + " to " + layout.name);
     ExpectSameBits(SavedAgain(layout, run_dir, kTrained + static_cast<int>(i)), first);
+    if (i == 1) ExpectJudgeSees(Newest(run_dir), folder_ + "/changed");
   }
 }
 INSTANTIATE_TEST_SUITE_P(Some, Round, ::testing::Values("bf16"));
