@@ -13,6 +13,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "executor/log/log.h"
+#include "planner/checkpoint/plan_fit.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright::executor {
@@ -64,14 +65,10 @@ absl::StatusOr<ResumePoint::Choice> ResumePoint::Choose() {
   for (const FoundCheckpoint& one : list->found) {
     if (std::find(refused_.begin(), refused_.end(), one.folder) != refused_.end()) continue;
     const CheckpointCounters& counters = one.manifest.counters;
-    const int64_t samples = plan_.budget.global_samples;
-    if (counters.consumed_samples % samples != 0) {
-      return absl::InvalidArgumentError(absl::StrCat("checkpoint ", one.folder, " is after ", counters.consumed_samples,
-                                                     " samples, which is no whole number of steps of ", samples,
-                                                     " samples; use a batch.global_samples that divides it"));
-    }
+    const absl::StatusOr<int64_t> steps_done = StepsDone(plan_, one.folder, counters);
+    if (!steps_done.ok()) return steps_done.status();
     refused_.push_back(one.folder);  // Next, if it is ever called again, takes an older one
-    const Choice choice{one.folder, counters.consumed_samples / samples, counters.step};
+    const Choice choice{one.folder, *steps_done, counters.step};
     if (absl::Status noted = WriteLifeStart(run_dir_, life_, {one.manifest.life, choice.step}); !noted.ok())
       return noted;
     Say(absl::StrCat("resuming after step ", choice.first_step, " from ", one.folder));
