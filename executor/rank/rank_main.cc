@@ -24,6 +24,7 @@
 #include "executor/rank/stop_request.h"
 #include "executor/rank/watchdog.h"
 #include "executor/telemetry/start_up.h"
+#include "planner/checkpoint/run_lives.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/trace.h"
@@ -62,6 +63,11 @@ int StatusOf(const absl::Status& status) {
     case absl::StatusCode::kAborted: return kExitReplaced;
     default: return kExitUsage;
   }
+}
+
+// Where the records of steps go that this life does again. Only lives of runs with checkpoints do.
+std::string DroppedSteps(const Options& options) {
+  return LifeFolder(options.run_dir, options.life) + "/" + kDroppedStepsFile;
 }
 
 void LeaveUnlessOk(const absl::Status& status) {
@@ -219,7 +225,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
     // A life before this one may have done steps, but kept none of them.
     if (!resumes && log != nullptr) {
       LeaveUnlessOk(checkpoints->CheckNotReplaced());
-      LeaveUnlessOk(log->KeepUpTo(0));
+      LeaveUnlessOk(log->KeepUpTo(0, DroppedSteps(options)));
     }
   }
 
@@ -231,55 +237,55 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
     start_up.Enter("data");
     const auto data = MakeDataHandler(plan, *device);
     const auto parameters = MakeParameterHandler(plan, environment->rank);
-    rank.emplace(Rank{.plan = plan,
-                      .role = *role,
-                      .rank = environment->rank,
-                      .device = *device,
-                      .handlers = {.compute = hooks.compute,
-                                   .data = data,
-                                   .parameters =
-                                       [&start_up, parameters](OpKind kind, ModuleState& module) {
-                                         start_up.Enter("weights");
-                                         parameters(kind, module);
-                                         start_up.Enter("memory");
-                                       }},
-                      .communicators = JoinGroups(plan, *environment, *device, *store, **recorder, start_up),
-                      .step = StepState(plan, *device),
-                      .recorder = **recorder,
-                      .log = log.get(),
-                      .probe = probe ? &*probe : nullptr,
-                      .profile = profile ? &*profile : nullptr,
-                      .last_step = steps - 1,
-                      .resumes = resumes,
-                      .host = environment->host,
-                      .resume_again =
-                          [&] {
-                            const absl::StatusOr<bool> again = checkpoints->TryAgain();
-                            LeaveUnlessOk(again.status());
-                            if (*again) return true;
-                            rank->first_step = checkpoints->first_step();
-                            if (log == nullptr) return false;
-                            LeaveUnlessOk(checkpoints->CheckNotReplaced());
-                            LeaveUnlessOk(log->KeepUpTo(rank->first_step * plan.budget.global_samples));
-                            return false;
-                          },
-                      .ready =
-                          [&] {
-                            if (checkpoints) {
-                              start_up.Enter("checkpoint memory");
-                              checkpoints->Prepare(rank->modules);
-                            }
-                            if (environment->rank != 0) return;
-                            std::printf("%s\n", start_up.Line().c_str());
-                            if (rank->first_step >= steps)
-                              std::printf("%s\n",
-                                          absl::StrCat("nothing to do: all ", steps, " steps are done").c_str());
-                            std::fflush(stdout);
-                          },
-                      .asked_to_stop = checkpoints ? AskedToStop : std::function<bool()>(),
-                      .before_instruction = hooks.before_instruction,
-                      .fail_point = hooks.fail_point,
-                      .leave = leave});
+    rank.emplace(
+        Rank{.plan = plan,
+             .role = *role,
+             .rank = environment->rank,
+             .device = *device,
+             .handlers = {.compute = hooks.compute,
+                          .data = data,
+                          .parameters =
+                              [&start_up, parameters](OpKind kind, ModuleState& module) {
+                                start_up.Enter("weights");
+                                parameters(kind, module);
+                                start_up.Enter("memory");
+                              }},
+             .communicators = JoinGroups(plan, *environment, *device, *store, **recorder, start_up),
+             .step = StepState(plan, *device),
+             .recorder = **recorder,
+             .log = log.get(),
+             .probe = probe ? &*probe : nullptr,
+             .profile = profile ? &*profile : nullptr,
+             .last_step = steps - 1,
+             .resumes = resumes,
+             .host = environment->host,
+             .resume_again =
+                 [&] {
+                   const absl::StatusOr<bool> again = checkpoints->TryAgain();
+                   LeaveUnlessOk(again.status());
+                   if (*again) return true;
+                   rank->first_step = checkpoints->first_step();
+                   if (log == nullptr) return false;
+                   LeaveUnlessOk(checkpoints->CheckNotReplaced());
+                   LeaveUnlessOk(log->KeepUpTo(rank->first_step * plan.budget.global_samples, DroppedSteps(options)));
+                   return false;
+                 },
+             .ready =
+                 [&] {
+                   if (checkpoints) {
+                     start_up.Enter("checkpoint memory");
+                     checkpoints->Prepare(rank->modules);
+                   }
+                   if (environment->rank != 0) return;
+                   std::printf("%s\n", start_up.Line().c_str());
+                   if (rank->first_step >= steps)
+                     std::printf("%s\n", absl::StrCat("nothing to do: all ", steps, " steps are done").c_str());
+                   std::fflush(stdout);
+                 },
+             .asked_to_stop = checkpoints ? AskedToStop : std::function<bool()>(),
+             .before_instruction = hooks.before_instruction,
+             .fail_point = hooks.fail_point,
+             .leave = leave});
     if (checkpoints) {
       rank->handlers.storage = [&](OpKind kind, ModuleState* module, StepState& step) {
         if (kind == OpKind::kLoadState) start_up.Enter("weights");

@@ -58,10 +58,6 @@ std::string CauseText(const ProcessEnd& end) {
   return who + " ended with exit status " + std::to_string(end.exit_status);
 }
 
-std::string PlaceText(const RecordedInstruction& instruction) {
-  return instruction.path + (instruction.path.empty() || instruction.text.empty() ? "" : " > ") + instruction.text;
-}
-
 // Which position to report. kHost: the instruction that the rank launched last. kDevice: the one its device is at,
 // which may be many instructions behind. A broken device and a stopped process tell nothing about the device, so kHost.
 enum class Position { kHost, kDevice };
