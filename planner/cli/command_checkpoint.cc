@@ -18,6 +18,7 @@
 #include "planner/diagnostics/near_name.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/run_files/exit_status.h"
+#include "planner/show/quantities.h"
 #include "planner/show/show.h"
 
 namespace planwright {
