@@ -25,6 +25,8 @@ CliCommand CompileCommand();
 CliCommand ShowCommand();
 CliCommand DiffCommand();
 CliCommand LaunchCommand();
+CliCommand StatusCommand();
+CliCommand ReportCommand();
 CliCommand CheckpointCommand();
 CliCommand ExplainCommand();
 CliCommand CompletionCommand();

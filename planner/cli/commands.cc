@@ -22,8 +22,8 @@ constexpr char kExitStatuses[] =
 }  // namespace
 
 std::vector<CliCommand> Commands() {
-  return {ValidateCommand(), CompileCommand(),    ShowCommand(),    DiffCommand(),
-          LaunchCommand(),   CheckpointCommand(), ExplainCommand(), CompletionCommand()};
+  return {ValidateCommand(), CompileCommand(), ShowCommand(),       DiffCommand(),    LaunchCommand(),
+          StatusCommand(),   ReportCommand(),  CheckpointCommand(), ExplainCommand(), CompletionCommand()};
 }
 
 std::string HelpText(const CliCommand& command) {
