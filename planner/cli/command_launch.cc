@@ -8,7 +8,8 @@
 #include "planner/cli/profile_text.h"
 #include "planner/cli/terminal.h"
 #include "planner/diff/diff.h"
-#include "planner/launch/launch_local.h"
+#include "planner/launch/launch_run.h"
+#include "planner/launch/local_starter.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
@@ -22,11 +23,11 @@ std::string ExecutorBesideThisProgram() {
   return std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "executor";
 }
 
-absl::StatusOr<LocalLaunch> LaunchOf(const Arguments& arguments) {
+absl::StatusOr<RunOptions> LaunchOf(const Arguments& arguments) {
   if (arguments.has("--slurm")) return absl::InvalidArgumentError("`plan launch --slurm` is not built yet [PW0900]");
   if (!arguments.has("--local"))
     return absl::InvalidArgumentError("nothing says where to run: give --local for processes on this machine");
-  LocalLaunch launch;
+  RunOptions launch;
   launch.executor = arguments.value("--executor").value_or(ExecutorBesideThisProgram());
   launch.run_dir = arguments.value("--run-dir").value_or("");
   launch.probe_dir = arguments.value("--probe").value_or("");
@@ -70,7 +71,7 @@ absl::Status CheckChanges(const Plan& plan, const std::string& run_dir, bool acc
                                     "meant, or choose another --run-dir");
 }
 
-int Report(const Outcome& outcome, const LocalLaunch& launch, bool as_json) {
+int Report(const Outcome& outcome, const RunOptions& launch, bool as_json) {
   if (as_json) {
     nlohmann::ordered_json json = OutcomeJson(outcome);
     json["run_dir"] = launch.run_dir;
@@ -85,19 +86,20 @@ int Report(const Outcome& outcome, const LocalLaunch& launch, bool as_json) {
 int Launch(const Arguments& arguments) {
   const absl::StatusOr<RecipeWords> words = SplitWords(arguments, {});
   if (!words.ok()) return UsageError(std::string(words.status().message()));
-  absl::StatusOr<LocalLaunch> launch = LaunchOf(arguments);
+  absl::StatusOr<RunOptions> launch = LaunchOf(arguments);
   if (!launch.ok()) return UsageError(std::string(launch.status().message()));
   LoadedPlan loaded = LoadPlan(words->path, words->overrides);
   loaded.PrintProblems(arguments.has("--json"));
   if (!loaded.plan) return loaded.exit_status();
   if (launch->run_dir.empty()) launch->run_dir = DefaultRunDirectory(*loaded.plan);
-  for (const absl::Status& status : {CheckLocalLaunch(*loaded.plan, *launch),
+  for (const absl::Status& status : {CheckRun(*loaded.plan, *launch),
                                      CheckChanges(*loaded.plan, launch->run_dir, arguments.has("--accept-changes"))}) {
     if (!status.ok()) return UsageError(std::string(status.message()));
   }
   const bool as_json = arguments.has("--json");
   std::cout.flush();
-  absl::StatusOr<Outcome> outcome = LaunchLocal(*loaded.plan, *launch, [&](bool is_error, std::string_view line) {
+  LocalStarter starter("127.0.0.1");
+  absl::StatusOr<Outcome> outcome = LaunchRun({*loaded.plan}, *launch, starter, [&](bool is_error, std::string_view line) {
     (is_error || as_json ? std::cerr : std::cout) << line << std::endl;
   });
   if (!outcome.ok()) return UsageError(std::string(outcome.status().message()));

@@ -11,12 +11,13 @@ namespace {
 constexpr char kTimeFormat[] = "%Y-%m-%d %H:%M:%E6S %Ez";
 constexpr std::string_view kGap = "  ";  // between the time and the event
 
-std::FILE* log_file = nullptr;  // open until the process ends
+std::FILE* log_file = nullptr;  // of the newest life, open until the next one or the end of the process
 
 }  // namespace
 
 void OpenLaunchLog(const std::string& run_dir) {
-  if (!log_file) log_file = std::fopen((run_dir + "/logs/launch.log").c_str(), "ae");  // e: the ranks do not inherit it
+  if (log_file) std::fclose(log_file);
+  log_file = std::fopen((run_dir + "/logs/launch.log").c_str(), "ae");  // e: the ranks do not inherit it
 }
 
 void LogEvent(const std::string& event) {

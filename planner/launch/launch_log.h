@@ -10,7 +10,7 @@
 
 namespace planwright {
 
-// Call it once per process. Before it, LogEvent does nothing.
+// Events go to this file until the next call. Before the first one, LogEvent does nothing.
 void OpenLaunchLog(const std::string& run_dir);
 
 // Writes one line and flushes it, so that the log is complete if the launcher is killed.

@@ -42,30 +42,36 @@ HeldPort::~HeldPort() {
   if (socket_ >= 0) close(socket_);
 }
 
-absl::StatusOr<LocalWorld> MakeLocalWorld(int world_size) {
+absl::StatusOr<World> MakeWorld(std::string address) {
   absl::StatusOr<HeldPort> port = HoldFreePort();
   if (!port.ok()) return port.status();
   char bytes[16];
   if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
     return absl::UnavailableError("no random bytes for the run's nonce");
-  return LocalWorld{world_size, *std::move(port), absl::BytesToHexString({bytes, sizeof bytes})};
+  return World{std::move(address), *std::move(port), absl::BytesToHexString({bytes, sizeof bytes})};
 }
 
-std::vector<std::string> RankEnvironment(const LocalWorld& world, int rank, const std::vector<std::string>& inherited) {
-  const std::string size = std::to_string(world.world_size), number = std::to_string(rank);
-  const std::map<std::string, std::string, std::less<>> ours = {{"RANK", number},
-                                                                {"WORLD_SIZE", size},
-                                                                {"LOCAL_RANK", number},
-                                                                {"LOCAL_WORLD_SIZE", size},
-                                                                {"MASTER_ADDR", "127.0.0.1"},
-                                                                {"MASTER_PORT", std::to_string(world.port.number())},
-                                                                {"PLANWRIGHT_NONCE", world.nonce}};
+Variables VariablesOf(const World& world) {
+  return {{"MASTER_ADDR", world.address},
+          {"MASTER_PORT", std::to_string(world.port.number())},
+          {"PLANWRIGHT_NONCE", world.nonce}};
+}
+
+std::vector<std::string> RankEnvironment(const Variables& shared, const RankPlace& place,
+                                         const std::vector<std::string>& inherited) {
+  Variables ours = shared;
+  ours["RANK"] = std::to_string(place.rank);
+  ours["WORLD_SIZE"] = std::to_string(place.world_size);
+  ours["LOCAL_RANK"] = std::to_string(place.local_rank);
+  ours["LOCAL_WORLD_SIZE"] = std::to_string(place.local_size);
+  constexpr std::string_view kOfTheAgent[] = {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"};
   std::vector<std::string> environment;
   bool threads_set = false;
   for (const std::string& variable : inherited) {
     const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
     threads_set |= name == "OMP_NUM_THREADS";
-    if (!ours.contains(name)) environment.push_back(variable);
+    const bool of_the_agent = std::find(std::begin(kOfTheAgent), std::end(kOfTheAgent), name) != std::end(kOfTheAgent);
+    if (!ours.contains(name) && !of_the_agent) environment.push_back(variable);
   }
   for (const auto& [name, value] : ours) environment.push_back(name + "=" + value);
   if (!threads_set) environment.push_back("OMP_NUM_THREADS=1");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/launch/rank_program.h"
 
 namespace planwright {
 
@@ -26,18 +27,27 @@ class HeldPort {
   int socket_ = -1, number_ = 0;
 };
 
-struct LocalWorld {
-  int world_size = 1;
-  HeldPort port;      // of rank 0's store, on 127.0.0.1; held until the run is over
-  std::string nonce;  // 128 random bits in hex; ranks of another run have another one
+struct World {
+  std::string address;  // of the machine of rank 0
+  HeldPort port;        // of rank 0's store; held until the run is over
+  std::string nonce;    // 128 random bits in hex; ranks of another run have another one
 };
 
 // Unavailable if there is no free port.
-absl::StatusOr<LocalWorld> MakeLocalWorld(int world_size);
+absl::StatusOr<World> MakeWorld(std::string address);
 
-// Returns `inherited` ("NAME=value") with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and
-// PLANWRIGHT_NONCE replaced, and with OMP_NUM_THREADS=1 unless it is set.
-std::vector<std::string> RankEnvironment(const LocalWorld& world, int rank, const std::vector<std::string>& inherited);
+// What all ranks of a world share: MASTER_ADDR, MASTER_PORT and PLANWRIGHT_NONCE.
+Variables VariablesOf(const World& world);
+
+struct RankPlace {
+  int rank = 0, world_size = 1;
+  int local_rank = 0, local_size = 1;  // among the ranks of its machine
+};
+
+// Returns `inherited` ("NAME=value") with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE and the shared variables
+// replaced, without Slurm's numbers of a task (they are the agent's), and with OMP_NUM_THREADS=1 unless it is set.
+std::vector<std::string> RankEnvironment(const Variables& shared, const RankPlace& place,
+                                         const std::vector<std::string>& inherited);
 
 // The environment of this process, as "NAME=value".
 std::vector<std::string> OwnEnvironment();

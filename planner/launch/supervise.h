@@ -1,33 +1,35 @@
-// Runs the processes of one run. If one fails, the others are ended within a bounded time. The result tells the failure
-// that was the cause from those that followed from it.
+// Watches the processes of a run. If one fails, the others are ended within a bounded time. The result tells the
+// failure that was the cause from those that followed from it.
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "planner/launch/child_process.h"
+#include "planner/launch/processes.h"
 
 namespace planwright {
 
 // How a process ended.
 struct ProcessEnd {
-  int child = 0;            // index of its command
-  int exit_status = 0;      // valid if `signal` is 0
-  int signal = 0;           // that killed it; 0: it exited
-  bool sent_by_us = false;  // the supervisor sent that signal
+  int child = 0;                 // its rank
+  int exit_status = 0;           // valid if `signal` is 0
+  int signal = 0;                // that killed it; 0: it exited
+  bool sent_by_us = false;       // the supervisor sent that signal
+  std::string unreachable = {};  // why nothing is known of it: its node is lost. Empty: it ended
 
-  bool failed() const { return signal != 0 || exit_status != 0; }
+  bool failed() const { return signal != 0 || exit_status != 0 || !unreachable.empty(); }
 };
 
 struct Supervision {
   std::vector<ProcessEnd> ends;     // in the order in which the supervisor noticed them
   std::optional<ProcessEnd> cause;  // the first failure, from which the others followed; nullopt: none failed by itself
   std::optional<int> stopped;       // a child that was stopped (SIGSTOP) when the run began to end, or for too long
-  int interrupted_by = 0;           // the SIGINT, SIGTERM, SIGHUP or SIGQUIT that the supervisor received; 0: none
+  // The first SIGINT, SIGTERM, SIGUSR1, SIGHUP or SIGQUIT that the supervisor or an agent received; 0: none.
+  int interrupted_by = 0;
 };
 
 struct SupervisionTimes {
@@ -44,12 +46,10 @@ struct SupervisionTimes {
 };
 
 // A line of a child's output, without its line break.
-using LineSink = std::function<void(int child, bool is_error, std::string_view line)>;
+using LineSink = std::function<void(int rank, bool is_error, std::string_view line)>;
 
-// Returns when all processes and their process groups have ended. Blocks SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD
-// in the calling thread meanwhile, so call it from a single-threaded program. A process that exits with kExitPeerLost
-// is the cause only if no process failed in another way.
-absl::StatusOr<Supervision> Supervise(const std::vector<Command>& commands, const LineSink& sink,
-                                      const SupervisionTimes& times = {});
+// Returns when all processes have ended or are unreachable. A process that exits with kExitPeerLost is the cause only
+// if no process failed in another way.
+Supervision Supervise(Processes& processes, const LineSink& sink, const SupervisionTimes& times = {});
 
 }  // namespace planwright

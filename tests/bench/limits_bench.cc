@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/launch/supervise.h"
 #include "tests/cli/any_bytes.h"
 #include "tests/cli/limited_run.h"
 #include "tests/support/longest_recipes.h"
+#include "tests/support/supervise_commands.h"
 
 namespace planwright::testing {
 namespace {
@@ -142,7 +142,7 @@ void DyingRanks(const std::string& folder) {
     last.push_back("exit=3");
     commands.push_back({last, {"PATH=/bin"}});
     const auto start = std::chrono::steady_clock::now();
-    const bool ok = Supervise(commands, [](int, bool, std::string_view) {}).ok();
+    const bool ok = SuperviseCommands(commands, [](int, bool, std::string_view) {}).ok();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     std::printf("%-30s%16.3f s%11s\n", words.front() == "ignore_term" ? "ignore SIGTERM" : "end at SIGTERM", seconds,
                 Verdict(ok && seconds < kMostSecondsToEnd));

@@ -29,42 +29,42 @@ bool CanListen(int port, bool shares, in_addr_t of = INADDR_ANY) {
 using ::testing::UnorderedElementsAre;
 
 TEST(RankEnvironment, ReplacesTheFieldsVariablesAndKeepsTheRest) {
-  const LocalWorld world{8, HeldPort(-1, 29511), "abc"};
-  EXPECT_THAT(
-      RankEnvironment(world, 3, {"PATH=/bin", "RANK=77", "MASTER_ADDR=elsewhere", "RANKED=yes"}),
-      UnorderedElementsAre("PATH=/bin", "RANKED=yes", "RANK=3", "WORLD_SIZE=8", "LOCAL_RANK=3", "LOCAL_WORLD_SIZE=8",
-                           "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29511", "PLANWRIGHT_NONCE=abc", "OMP_NUM_THREADS=1"));
+  const World world{"10.1.2.3", HeldPort(-1, 29511), "abc"};
+  EXPECT_THAT(RankEnvironment(
+                  VariablesOf(world), {.rank = 7, .world_size = 8, .local_rank = 3, .local_size = 4},
+                  {"PATH=/bin", "RANK=77", "MASTER_ADDR=elsewhere", "RANKED=yes", "SLURM_PROCID=1", "SLURM_JOB_ID=5"}),
+              UnorderedElementsAre("PATH=/bin", "RANKED=yes", "SLURM_JOB_ID=5", "RANK=7", "WORLD_SIZE=8",
+                                   "LOCAL_RANK=3", "LOCAL_WORLD_SIZE=4", "MASTER_ADDR=10.1.2.3", "MASTER_PORT=29511",
+                                   "PLANWRIGHT_NONCE=abc", "OMP_NUM_THREADS=1"));
 }
 
 TEST(RankEnvironment, KeepsAThreadCountThatIsSet) {
-  EXPECT_THAT(RankEnvironment({1, HeldPort(-1, 1), "n"}, 0, {"OMP_NUM_THREADS=4"}),
-              ::testing::Contains("OMP_NUM_THREADS=4"));
-  EXPECT_THAT(RankEnvironment({1, HeldPort(-1, 1), "n"}, 0, {"OMP_NUM_THREADS=4"}),
-              ::testing::Not(::testing::Contains("OMP_NUM_THREADS=1")));
+  EXPECT_THAT(RankEnvironment({}, {}, {"OMP_NUM_THREADS=4"}), ::testing::Contains("OMP_NUM_THREADS=4"));
+  EXPECT_THAT(RankEnvironment({}, {}, {"OMP_NUM_THREADS=4"}), ::testing::Not(::testing::Contains("OMP_NUM_THREADS=1")));
 }
 
-TEST(LocalWorld, HasAPortAndAFreshNonce) {
-  absl::StatusOr<LocalWorld> one = MakeLocalWorld(2), other = MakeLocalWorld(2);
+TEST(World, HasAPortAndAFreshNonce) {
+  absl::StatusOr<World> one = MakeWorld("127.0.0.1"), other = MakeWorld("127.0.0.1");
   ASSERT_TRUE(one.ok() && other.ok());
   EXPECT_GT(one->port.number(), 1023);
   EXPECT_EQ(one->nonce.size(), 32u);
   EXPECT_NE(one->nonce, other->nonce);
 }
 
-TEST(LocalWorld, HoldsItsPort) {
+TEST(World, HoldsItsPort) {
   int port = 0;
   {
-    absl::StatusOr<LocalWorld> world = MakeLocalWorld(1);
+    absl::StatusOr<World> world = MakeWorld("127.0.0.1");
     ASSERT_TRUE(world.ok());
     port = world->port.number();
     EXPECT_FALSE(CanListen(port, false));  // nobody gets it by chance
     EXPECT_FALSE(CanListen(port, false, INADDR_LOOPBACK));
     EXPECT_FALSE(CanListen(port, false, INADDR_LOOPBACK + 1));  // another address of this machine: 127.0.0.2
     EXPECT_TRUE(CanListen(port, true));                         // rank 0 does
-    std::vector<LocalWorld> others;
+    std::vector<World> others;
     std::set<int> ports = {port};
     for (int i = 0; i < 200; ++i) {
-      absl::StatusOr<LocalWorld> other = MakeLocalWorld(1);
+      absl::StatusOr<World> other = MakeWorld("127.0.0.1");
       ASSERT_TRUE(other.ok());
       EXPECT_TRUE(ports.insert(other->port.number()).second);
       others.push_back(*std::move(other));

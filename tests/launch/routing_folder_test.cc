@@ -10,7 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/launch/launch_local.h"
+#include "planner/launch/launch_run.h"
+#include "planner/launch/local_starter.h"
 #include "planner/run_files/file_io.h"
 #include "planner/run_files/routing_format.h"
 
@@ -60,12 +61,12 @@ class RoutingFolderTest : public ::testing::Test {
 
   // A run of `steps` steps whose ranks have written these choices.
   void Record(int64_t steps = kSteps) {
-    LocalLaunch launch = launch_;
+    RunOptions launch = launch_;
     launch.run_dir = folder_ + "/recording";
     launch.record_routing = choices_;
     launch.steps = steps;
-    ASSERT_EQ(CheckLocalLaunch(plan_, launch), absl::OkStatus());
-    const absl::StatusOr<Outcome> outcome = LaunchLocal(plan_, launch, [](bool, std::string_view) {});
+    ASSERT_EQ(CheckRun(plan_, launch), absl::OkStatus());
+    const absl::StatusOr<Outcome> outcome = LaunchRun({plan_}, launch, starter_, [](bool, std::string_view) {});
     ASSERT_TRUE(outcome.ok()) << outcome.status();
     for (const char* frame : {"language.layers.1", "language.layers.3"})
       ASSERT_TRUE(WriteFileAtomically(RoutingPath(choices_, frame), std::string(steps * 8 * 16 * 3 * 2, 0)).ok());
@@ -73,15 +74,16 @@ class RoutingFolderTest : public ::testing::Test {
   absl::Status Replay(const Plan& plan, std::optional<int64_t> steps = std::nullopt) {
     launch_.replay_routing = choices_;
     launch_.steps = steps;
-    return CheckLocalLaunch(plan, launch_);
+    return CheckRun(plan, launch_);
   }
   absl::Status RecordAgain(const Plan& plan) {
     launch_.record_routing = choices_;
-    return CheckLocalLaunch(plan, launch_);
+    return CheckRun(plan, launch_);
   }
 
   std::string folder_, choices_;
-  LocalLaunch launch_;
+  RunOptions launch_;
+  LocalStarter starter_{"127.0.0.1"};
   Plan plan_ = MoePlan();
 };
 
@@ -183,7 +185,7 @@ TEST_F(RoutingFolderTest, NothingIsRecordedOverChoices) {
     if (*remove != 0) std::filesystem::remove(choices_ + "/" + remove);
   }
   // Two runs that start at once: one has claimed the folder after the other's check.
-  const absl::StatusOr<Outcome> outcome = LaunchLocal(plan_, launch_, [](bool, std::string_view) {});
+  const absl::StatusOr<Outcome> outcome = LaunchRun({plan_}, launch_, starter_, [](bool, std::string_view) {});
   EXPECT_EQ(outcome.status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(ReadWholeFile(RoutingSummaryPath(choices_)).value_or("(missing)"), summary);
 }

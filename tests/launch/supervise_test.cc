@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "tests/support/eventually.h"
+#include "tests/support/supervise_commands.h"
 
 namespace planwright {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::Eventually;
 using testing::kPatience;
+using testing::SuperviseCommands;
 using ::testing::UnorderedElementsAre;
 
 // Times for tests: end the others at once after a test has seen that they are ready, or wait without limit if they are
@@ -41,7 +43,7 @@ class SuperviseTest : public ::testing::Test {
     return {words, {"PATH=/bin"}};
   }
   Supervision Run(const std::vector<Command>& commands, const SupervisionTimes& times = {}) {
-    absl::StatusOr<Supervision> result = Supervise(
+    absl::StatusOr<Supervision> result = SuperviseCommands(
         commands,
         [&](int child, bool is_error, std::string_view line) {
           lines_.push_back(std::to_string(child) + (is_error ? "! " : ": ") + std::string(line));
@@ -225,7 +227,7 @@ TEST_F(SuperviseTest, AHangUpThatIsIgnoredStaysIgnored) {
 
 TEST_F(SuperviseTest, AProgramThatCannotRunLeavesNobodyBehind) {
   absl::StatusOr<Supervision> result =
-      Supervise({Rank({"sleep"}), {{folder_ + "/missing"}, {}}}, [](int, bool, std::string_view) {});
+      SuperviseCommands({Rank({"sleep"}), {{folder_ + "/missing"}, {}}}, [](int, bool, std::string_view) {});
   ASSERT_FALSE(result.ok());
   EXPECT_THAT(std::string(result.status().message()), ::testing::HasSubstr("missing: No such file"));
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
@@ -235,7 +237,7 @@ TEST_F(SuperviseTest, RanksDieWithTheirLauncher) {
   const Command rank = Rank({"sleep"});
   const int launcher = fork();
   if (launcher == 0) {
-    (void)Supervise({rank}, [](int, bool, std::string_view) {});
+    (void)SuperviseCommands({rank}, [](int, bool, std::string_view) {});
     _exit(0);
   }
   EXPECT_TRUE(Eventually([&] { return HasText(Pid(0)); }));

@@ -1,4 +1,4 @@
-#include "planner/launch/launch_local.h"
+#include "planner/launch/launch_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "planner/launch/local_starter.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/file_io.h"
 
@@ -20,7 +21,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-class LaunchLocalTest : public ::testing::Test {
+class LaunchRunTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string pattern = ::testing::TempDir() + "launchXXXXXX";
@@ -42,7 +43,7 @@ class LaunchLocalTest : public ::testing::Test {
     setenv(("FAKE_RANK_" + std::to_string(rank)).c_str(), words.c_str(), 1);
   }
   Outcome Launch() {
-    absl::StatusOr<Outcome> outcome = LaunchLocal(plan_, launch_, [&](bool is_error, std::string_view line) {
+    absl::StatusOr<Outcome> outcome = LaunchRun({plan_}, launch_, starter_, [&](bool is_error, std::string_view line) {
       (is_error ? errors_ : output_).emplace_back(line);
     });
     EXPECT_TRUE(outcome.ok()) << outcome.status();
@@ -53,12 +54,13 @@ class LaunchLocalTest : public ::testing::Test {
   }
 
   std::string folder_;
-  LocalLaunch launch_;
+  RunOptions launch_;
+  LocalStarter starter_{"127.0.0.1"};
   Plan plan_;
   std::vector<std::string> output_, errors_;
 };
 
-TEST_F(LaunchLocalTest, KeepsPlanLogsAndOutcomeInTheRunDirectory) {
+TEST_F(LaunchRunTest, KeepsPlanLogsAndOutcomeInTheRunDirectory) {
   Tell(0, "say=step:1 err=careful env=WORLD_SIZE");
   Tell(1, "say=hello env=RANK");
   EXPECT_EQ(Launch().exit_code, 0);
@@ -71,7 +73,7 @@ TEST_F(LaunchLocalTest, KeepsPlanLogsAndOutcomeInTheRunDirectory) {
   EXPECT_EQ(plan->digest, plan_.digest);
 }
 
-TEST_F(LaunchLocalTest, EveryRankIsToldItsDeviceAndItsLocalRank) {
+TEST_F(LaunchRunTest, EveryRankIsToldItsDeviceAndItsLocalRank) {
   launch_.device = "cuda";
   Tell(0, "env=LOCAL_RANK");
   Tell(1, "env=LOCAL_RANK arguments");
@@ -80,7 +82,7 @@ TEST_F(LaunchLocalTest, EveryRankIsToldItsDeviceAndItsLocalRank) {
   EXPECT_THAT(errors_, ::testing::ElementsAre("[rank 1] LOCAL_RANK=1", HasSubstr(" --device cuda")));
 }
 
-TEST_F(LaunchLocalTest, AFailureIsFoundInTheRecorder) {
+TEST_F(LaunchRunTest, AFailureIsFoundInTheRecorder) {
   const std::string pid = folder_ + "/pid1";  // rank 0 ends after the launcher has noticed rank 1's end
   Tell(0, "await=" + pid + " await_end=" + pid + " exit=10");
   Tell(1, "pid=" + pid + " recorder=" + launch_.run_dir + ":0 kill=9");
@@ -95,15 +97,15 @@ TEST_F(LaunchLocalTest, AFailureIsFoundInTheRecorder) {
   EXPECT_THAT(File("logs/launch.log"), HasSubstr("rank 1 ended by signal 9"));
 }
 
-TEST_F(LaunchLocalTest, AUsedRunDirectoryIsRefused) {
+TEST_F(LaunchRunTest, AUsedRunDirectoryIsRefused) {
   Launch();
   const std::string outcome = File("outcome.json");
-  const absl::StatusOr<Outcome> second = LaunchLocal(plan_, launch_, [](bool, std::string_view) {});
+  const absl::StatusOr<Outcome> second = LaunchRun({plan_}, launch_, starter_, [](bool, std::string_view) {});
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("already holds a run"));
   EXPECT_EQ(File("outcome.json"), outcome);
 }
 
-TEST_F(LaunchLocalTest, OfManyWhoClaimAFolderAtOnceOneGetsIt) {
+TEST_F(LaunchRunTest, OfManyWhoClaimAFolderAtOnceOneGetsIt) {
   std::atomic<int> claimed{0}, refused{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < 16; ++i) {
@@ -118,16 +120,16 @@ TEST_F(LaunchLocalTest, OfManyWhoClaimAFolderAtOnceOneGetsIt) {
   EXPECT_EQ(refused, 15);
 }
 
-TEST_F(LaunchLocalTest, ALongNameIsNoLongFolder) {
+TEST_F(LaunchRunTest, ALongNameIsNoLongFolder) {
   plan_.name = std::string(5000, 'n');
   EXPECT_LT(std::filesystem::path(DefaultRunDirectory(plan_)).filename().string().size(), 200u);
   launch_.run_dir = folder_ + "/" + std::string(300, 'd');
-  const absl::StatusOr<Outcome> outcome = LaunchLocal(plan_, launch_, [](bool, std::string_view) {});
+  const absl::StatusOr<Outcome> outcome = LaunchRun({plan_}, launch_, starter_, [](bool, std::string_view) {});
   EXPECT_THAT(std::string(outcome.status().message()), HasSubstr("File name too long"));
 }
 
 // A target that is no plain file, such as a device or a pipe, must not be replaced.
-TEST_F(LaunchLocalTest, APipeIsWrittenIntoAndALinkStays) {
+TEST_F(LaunchRunTest, APipeIsWrittenIntoAndALinkStays) {
   const std::string pipe = folder_ + "/pipe", target = folder_ + "/target", link = folder_ + "/link";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   std::string read;
@@ -145,10 +147,10 @@ TEST_F(LaunchLocalTest, APipeIsWrittenIntoAndALinkStays) {
   EXPECT_FALSE(WriteFileAtomically(folder_, "new").ok());
 }
 
-TEST_F(LaunchLocalTest, ATimeOutThatIsNoneIsRefusedBeforeAnythingIsMade) {
+TEST_F(LaunchRunTest, ATimeOutThatIsNoneIsRefusedBeforeAnythingIsMade) {
   for (const char* seconds : {"", "soon", "0", "-1", "inf", "nan"}) {
     setenv("PLANWRIGHT_TIMEOUT_SECONDS", seconds, 1);
-    const absl::StatusOr<Outcome> outcome = LaunchLocal(plan_, launch_, [](bool, std::string_view) {});
+    const absl::StatusOr<Outcome> outcome = LaunchRun({plan_}, launch_, starter_, [](bool, std::string_view) {});
     EXPECT_EQ(outcome.status().code(), absl::StatusCode::kInvalidArgument) << seconds;
     EXPECT_FALSE(std::filesystem::exists(launch_.run_dir));
   }
@@ -157,10 +159,9 @@ TEST_F(LaunchLocalTest, ATimeOutThatIsNoneIsRefusedBeforeAnythingIsMade) {
   unsetenv("PLANWRIGHT_TIMEOUT_SECONDS");
 }
 
-TEST_F(LaunchLocalTest, AMissingExecutorIsNamed) {
+TEST_F(LaunchRunTest, AMissingExecutorIsNamed) {
   launch_.executor = folder_ + "/executor";
-  EXPECT_THAT(std::string(CheckLocalLaunch(plan_, launch_).message()),
-              HasSubstr("there is no executor program at " + folder_));
+  EXPECT_THAT(std::string(CheckRun(plan_, launch_).message()), HasSubstr("there is no executor program at " + folder_));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// `plan launch --local`: runs every rank of a plan as a process on this machine.
+// A run, from its first life to its outcome, wherever its ranks are (rank_starter.h).
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,17 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "planner/launch/outcome.h"
+#include "planner/launch/rank_starter.h"
 #include "planner/plan/plan.h"
 #include "planner/run_files/trace.h"
 
 namespace planwright {
 
-struct LocalLaunch {
+struct RunOptions {
   std::string executor;              // path of the executor program
   std::string run_dir;               // created if it does not exist
   std::string probe_dir;             // empty: no probe
@@ -35,15 +37,18 @@ std::string DefaultRunDirectory(const Plan& plan);
 // NotFound if there is no executor program, InvalidArgument if the run has not all the steps to profile or would record
 // choices of a run that goes on, and the errors of the checks of routing_folder.h. Call it first, so that a launch that
 // fails leaves no run directory.
-absl::Status CheckLocalLaunch(const Plan& plan, const LocalLaunch& launch);
+absl::Status CheckRun(const Plan& plan, const RunOptions& options);
 
-// Starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--life N] [--probe DIR] [--device D] [--steps N] [--profile
-// STEPS]` for each rank, with that rank's environment (rank_environment.h), and supervises the processes. Writes
-// plan.json, logs/rankNNNN.log and outcome.json into RUN. With a probe, it joins the ranks' parts at the end
+// Runs `plans`: the plan, and then those to fall back to when nodes are lost; each is for fewer nodes than the one
+// before. Starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--life N] [--probe DIR] [--device D] [--steps N]
+// [--profile STEPS]` for each rank, with that rank's environment (rank_environment.h), and supervises the processes.
+// Writes plan.json, logs/rankNNNN.log and outcome.json into RUN. With a probe, it joins the ranks' parts at the end
 // (assemble_probe.h). With a profile, it sums up the ranks' traces (run_profile.h). With record_routing, it writes
 // routing.json (routing_folder.h). A plan with checkpoints goes on with the run that RUN holds. An interrupted one
-// saves and ends with kExitPreempted. A run that failed is an Outcome. Errors are those of this machine: files,
-// processes, or a RUN that holds a run which cannot be taken up (AlreadyExists; run_directory.h).
-absl::StatusOr<Outcome> LaunchLocal(const Plan& plan, const LocalLaunch& launch, const Terminal& terminal);
+// saves and ends with kExitPreempted. One that fails begins its next life by itself, as often as
+// LaunchPlan::restarts says (restart_policy.h). A run that failed for good is an Outcome. Errors are those of this
+// machine: files, processes, or a RUN that holds a run which cannot be taken up (AlreadyExists; run_directory.h).
+absl::StatusOr<Outcome> LaunchRun(const std::vector<Plan>& plans, const RunOptions& options, RankStarter& starter,
+                                  const Terminal& terminal);
 
 }  // namespace planwright

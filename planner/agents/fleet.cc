@@ -1,0 +1,349 @@
+#include "planner/agents/fleet.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/launch/held_signals.h"
+#include "planner/launch/launch_log.h"
+#include "planner/rendezvous/proof.h"
+#include "planner/run_files/file_io.h"
+
+namespace planwright {
+namespace {
+
+using Json = nlohmann::json;
+using namespace std::chrono_literals;
+
+constexpr size_t kLineOfStrangers = 4096;  // bytes
+constexpr size_t kMostStrangers = 256;     // connections that have not proved themselves; the oldest go first
+constexpr auto kPatienceWithStrangers = 10s;
+constexpr auto kBeat = 1s;
+
+}  // namespace
+
+// The ranks of one life on the fleet's nodes.
+class FleetProcesses : public Processes {
+ public:
+  FleetProcesses(Fleet& fleet, int world_size) : fleet_(fleet), world_size_(world_size) {}
+  ~FleetProcesses() override { Signal(SIGKILL); }
+
+  void Add(Fleet::Agent* agent, std::vector<int> ranks) {
+    nodes_.push_back({agent, std::set<int>(ranks.begin(), ranks.end())});
+  }
+  // Waits until every agent has started its ranks.
+  absl::Status WaitForStart(std::chrono::milliseconds patience);
+
+  int count() const override { return world_size_; }
+  void Signal(int number) override {
+    LogEvent(absl::StrCat("sending signal ", number, " to the ranks of ", nodes_.size(), " nodes"));
+    for (const Node& node : nodes_) {
+      if (!node.alive.empty()) node.agent->wire.Send({{"kind", "signal"}, {"number", number}});
+    }
+  }
+  std::vector<ProcessEvent> Wait(const std::optional<Clock::time_point>& until) override;
+  std::optional<RankPosition> Position(int rank) override {
+    const auto position = positions_.find(rank);
+    return position == positions_.end() ? std::nullopt : position->second;
+  }
+
+ private:
+  struct Node {
+    Fleet::Agent* agent;
+    std::set<int> alive;  // ranks
+  };
+  void Read(Node& node, std::vector<ProcessEvent>& events);
+  void Take(Node& node, const Json& message, std::vector<ProcessEvent>& events);
+
+  Fleet& fleet_;
+  const int world_size_;
+  HeldSignals signals_;
+  std::vector<Node> nodes_;
+  std::map<int, std::optional<RankPosition>> positions_;
+  bool interrupted_by_agent_ = false;
+};
+
+absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Open(FleetOptions options) {
+  std::unique_ptr<Fleet> fleet(new Fleet(std::move(options)));
+  absl::StatusOr<std::string> secret = MakeSecret();
+  if (!secret.ok()) return secret.status();
+  fleet->secret_ = *std::move(secret);
+  const std::string& host = fleet->options_.address;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t size = sizeof address;
+  if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1)
+    return absl::UnavailableError(host + " is no IPv4 address that agents can connect to");
+  const int fd = fleet->listens_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0 || bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 || listen(fd, SOMAXCONN) != 0 ||
+      getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    return absl::UnavailableError(absl::StrCat("cannot listen at ", host, ": ", std::strerror(errno)));
+  }
+  const Json found = {{"address", host}, {"port", ntohs(address.sin_port)}, {"secret", fleet->secret_}};
+  // The file has its mode before it has its text.
+  const mode_t before = umask(0077);
+  const absl::Status written = WriteFileAtomically(fleet->options_.file, found.dump(1) + "\n");
+  umask(before);
+  if (!written.ok()) return written;
+  return fleet;
+}
+
+Fleet::~Fleet() {
+  for (Agent& agent : agents_) {
+    if (agent.proved && agent.lost.empty()) agent.wire.Send({{"kind", "end"}});
+    (void)agent.wire.Flush();
+  }
+  if (listens_ >= 0) close(listens_);
+  unlink(options_.file.c_str());
+}
+
+std::vector<Fleet::Agent*> Fleet::Proved() {
+  std::vector<Agent*> agents;
+  for (Agent& agent : agents_) {
+    if (agent.proved && agent.lost.empty()) agents.push_back(&agent);
+  }
+  std::sort(agents.begin(), agents.end(), [](const Agent* a, const Agent* b) { return a->node < b->node; });
+  return agents;
+}
+
+int Fleet::nodes() {
+  Poll(-1, Clock::now());  // some may have been lost since the last life
+  return static_cast<int>(Proved().size());
+}
+
+absl::Status Fleet::WaitForAgents(int count, std::chrono::milliseconds patience,
+                                  const std::function<std::string()>& given_up, int& signal) {
+  HeldSignals signals;
+  const auto until = Clock::now() + patience;
+  for (;;) {
+    Poll(signals.fd(), std::min(until, Clock::now() + kBeat));
+    const std::vector<Agent*> proved = Proved();
+    if (static_cast<int>(proved.size()) >= count) return absl::OkStatus();
+    if ((signal = signals.Next()) != 0)
+      return absl::AbortedError(absl::StrCat("interrupted by signal ", signal, " while agents were waited for"));
+    std::string why = given_up();
+    if (why.empty() && Clock::now() >= until) why = absl::StrCat("nobody else within ", patience.count() / 1000, " s");
+    if (why.empty()) continue;
+    std::vector<std::string> names;
+    for (const Agent* agent : proved) names.push_back(agent->name);
+    return absl::UnavailableError(absl::StrCat(
+        "of ", count, " nodes these came: ", names.empty() ? "none" : absl::StrJoin(names, ", "), "; then ", why));
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Processes>> Fleet::Start(const RankProgram& program) {
+  auto processes = std::make_unique<FleetProcesses>(*this, program.world_size);
+  const std::vector<Agent*> agents = Proved();
+  const int nodes = NodesOf(program);
+  if (static_cast<int>(agents.size()) < nodes)
+    return absl::UnavailableError(absl::StrCat("the plan needs ", nodes, " nodes, and ", agents.size(), " are there"));
+  for (int node = 0; node < nodes; ++node) {
+    Json message = ProgramJson(program);
+    message["kind"] = "start";
+    message["node"] = node;
+    message["folder"] = [] {
+      char folder[PATH_MAX] = {};
+      return std::string(getcwd(folder, sizeof folder) != nullptr ? folder : "/");
+    }();
+    agents[node]->messages.clear();  // what is left of an earlier life
+    agents[node]->wire.Send(message);
+    processes->Add(agents[node], RanksOfNode(program, node));
+    LogEvent(absl::StrCat("ranks ", absl::StrJoin(RanksOfNode(program, node), ","), " on ", agents[node]->name));
+  }
+  if (absl::Status status = processes->WaitForStart(60s); !status.ok()) return status;
+  return processes;
+}
+
+void Fleet::Poll(int extra_fd, Clock::time_point until) {
+  const auto now = Clock::now();
+  if (now >= next_beat_) {
+    for (Agent* agent : Proved()) agent->wire.Send({{"kind", "beat"}});
+    next_beat_ = now + kBeat;
+  }
+  std::vector<pollfd> fds = {{listens_, POLLIN, 0}, {extra_fd, POLLIN, 0}};
+  for (Agent& agent : agents_) {
+    if (agent.lost.empty()) {
+      if (const absl::Status status = agent.wire.Flush(); !status.ok()) agent.lost = std::string(status.message());
+    }
+    const short wants = static_cast<short>(POLLIN | (agent.wire.wants_to_write() ? POLLOUT : 0));
+    fds.push_back({agent.lost.empty() ? agent.wire.fd() : -1, wants, 0});
+  }
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(std::min(until, next_beat_) - now);
+  poll(fds.data(), fds.size(), static_cast<int>(std::clamp<int64_t>(left.count(), 0, INT_MAX)));
+  // Heard before silence is judged: this program may have slept itself.
+  size_t at = 2;
+  for (Agent& agent : agents_) {
+    const pollfd& fd = fds[at++];
+    if (!agent.lost.empty() || fd.revents == 0) continue;
+    const absl::Status status = agent.wire.Receive(agent.messages);
+    agent.heard = Clock::now();
+    if (!agent.proved && !agent.messages.empty()) Prove(agent);
+    if (!status.ok()) agent.lost = std::string(status.message());
+  }
+  for (Agent& agent : agents_) {
+    if (agent.proved && agent.lost.empty() && Clock::now() - agent.heard > options_.silence)
+      agent.lost = absl::StrCat("nothing was heard from it for ", options_.silence.count() / 1000.0, " s");
+  }
+  if (fds[0].revents != 0) Accept();
+  DropStrangers();
+}
+
+void Fleet::Accept() {
+  for (;;) {
+    sockaddr_in from{};
+    socklen_t size = sizeof from;
+    const int fd = accept4(listens_, reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) return;
+    Agent& agent = agents_.emplace_back();
+    agent.wire = Wire(fd);
+    agent.wire.set_longest_line(kLineOfStrangers);
+    char text[INET_ADDRSTRLEN] = {};
+    inet_ntop(AF_INET, &from.sin_addr, text, sizeof text);
+    agent.name = text;
+    agent.since = agent.heard = Clock::now();
+    const absl::StatusOr<std::string> nonce = RandomBytes(kNonceBytes);
+    if (!nonce.ok()) {
+      agent.lost = std::string(nonce.status().message());
+      continue;
+    }
+    agent.nonce = *nonce;
+    agent.wire.Send({{"kind", "head"}, {"protocol", kAgentProtocol}, {"nonce", absl::BytesToHexString(agent.nonce)}});
+  }
+}
+
+void Fleet::Prove(Agent& agent) {
+  const Json hello = std::move(agent.messages.front());
+  agent.messages.erase(agent.messages.begin());
+  const std::string nonce =
+      absl::HexStringToBytes(hello.value("nonce", Json("")).is_string() ? hello.value("nonce", "") : "");
+  const std::string proof = hello.value("proof", Json("")).is_string() ? hello.value("proof", "") : "";
+  if (nonce.size() != kNonceBytes ||
+      !SameProof(absl::HexStringToBytes(proof), ClientProof(secret_, nonce, agent.nonce))) {
+    agent.lost = "it does not know the secret of this run";
+    return;
+  }
+  const Json node = hello.value("node", Json()), host = hello.value("host", Json());
+  agent.node = node.is_number_integer() ? node.get<int>() : -1;
+  std::set<int> taken;
+  for (const Agent* other : Proved()) taken.insert(other->node);
+  if (agent.node < 0) {
+    agent.node = 0;
+    while (taken.contains(agent.node)) ++agent.node;
+  } else if (taken.contains(agent.node)) {
+    agent.lost = absl::StrCat("node ", agent.node, " has an agent already");
+    return;
+  }
+  agent.proved = true;
+  agent.wire.set_longest_line(size_t{8} << 20);
+  if (host.is_string()) agent.name = absl::StrCat(host.get<std::string>(), " (", agent.name, ")");
+  agent.wire.Send({{"kind", "welcome"},
+                   {"proof", absl::BytesToHexString(ServerProof(secret_, nonce, agent.nonce))},
+                   {"silence", options_.silence.count()}});
+  LogEvent(absl::StrCat("agent of node ", agent.node, ": ", agent.name));
+}
+
+void Fleet::DropStrangers() {
+  size_t strangers = 0;
+  for (Agent& agent : agents_) strangers += !agent.proved;
+  for (auto agent = agents_.begin(); agent != agents_.end();) {
+    const bool late = Clock::now() - agent->since > kPatienceWithStrangers;
+    if (!agent->proved && (late || !agent->lost.empty() || strangers > kMostStrangers)) {
+      --strangers;
+      agent = agents_.erase(agent);
+    } else {
+      ++agent;
+    }
+  }
+}
+
+absl::Status FleetProcesses::WaitForStart(std::chrono::milliseconds patience) {
+  const auto until = Clock::now() + patience;
+  std::vector<Node*> waiting;
+  for (Node& node : nodes_) waiting.push_back(&node);
+  while (!waiting.empty()) {
+    fleet_.Poll(-1, until);
+    for (auto node = waiting.begin(); node != waiting.end();) {
+      std::vector<Json>& messages = (*node)->agent->messages;
+      const auto answer = std::find_if(messages.begin(), messages.end(), [](const Json& message) {
+        return message["kind"] == "started" || message["kind"] == "failed";
+      });
+      if (answer != messages.end()) {
+        if ((*answer)["kind"] == "failed")
+          return absl::UnavailableError(absl::StrCat((*node)->agent->name, ": ", answer->value("text", "")));
+        messages.erase(messages.begin(), answer + 1);
+        node = waiting.erase(node);
+      } else if (!(*node)->agent->lost.empty() || Clock::now() >= until) {
+        return absl::UnavailableError(
+            absl::StrCat((*node)->agent->name, " did not start its ranks: ",
+                         (*node)->agent->lost.empty() ? absl::StrCat("no answer within ", patience.count() / 1000, " s")
+                                                      : (*node)->agent->lost));
+      } else {
+        ++node;
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<ProcessEvent> FleetProcesses::Wait(const std::optional<Clock::time_point>& until) {
+  std::vector<ProcessEvent> events;
+  while (events.empty()) {
+    fleet_.Poll(signals_.fd(), until.value_or(Clock::now() + kBeat));
+    for (int number; (number = signals_.Next()) != 0;)
+      events.push_back({.kind = ProcessEvent::Kind::kInterrupt, .signal = number});
+    for (Node& node : nodes_) Read(node, events);
+    if (until && Clock::now() >= *until) break;
+  }
+  return events;
+}
+
+void FleetProcesses::Read(Node& node, std::vector<ProcessEvent>& events) {
+  for (const Json& message : std::exchange(node.agent->messages, {})) Take(node, message, events);
+  if (node.agent->lost.empty()) return;
+  if (!node.alive.empty()) LogEvent(node.agent->name + " is lost: " + node.agent->lost);
+  for (int rank : std::exchange(node.alive, {})) {
+    events.push_back(
+        {.kind = ProcessEvent::Kind::kUnreachable, .rank = rank, .text = node.agent->name + ": " + node.agent->lost});
+  }
+}
+
+void FleetProcesses::Take(Node& node, const Json& message, std::vector<ProcessEvent>& events) {
+  const std::string kind = message["kind"];
+  if (kind == "position") {
+    const absl::StatusOr<std::optional<RankPosition>> position = PositionFrom(message.value("position", Json()));
+    if (position.ok()) positions_[message.value("rank", -1)] = *position;
+    return;
+  }
+  if (kind != "event") return;  // a beat
+  absl::StatusOr<ProcessEvent> event = EventFrom(message);
+  if (!event.ok()) {
+    node.agent->lost = std::string(event.status().message());
+    return;
+  }
+  if (event->kind == ProcessEvent::Kind::kInterrupt) {
+    // Slurm sends a signal to every agent; together they are one.
+    if (std::exchange(interrupted_by_agent_, true)) return;
+  } else if (event->kind == ProcessEvent::Kind::kEnded) {
+    if (node.alive.erase(event->rank) == 0) return;
+    LogEvent(absl::StrCat("rank ", event->rank, " on ", node.agent->name,
+                          event->signal != 0 ? absl::StrCat(" ended by signal ", event->signal)
+                                             : absl::StrCat(" ended with exit status ", event->exit_status)));
+  }
+  events.push_back(*std::move(event));
+}
+
+}  // namespace planwright

@@ -1,0 +1,31 @@
+// The read end of a process's output, as lines.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace planwright {
+
+class LinePipe {
+ public:
+  // Takes over a non-blocking descriptor.
+  explicit LinePipe(int fd) : fd_(fd) {}
+  LinePipe(LinePipe&& other) noexcept : fd_(std::exchange(other.fd_, -1)), rest_(std::move(other.rest_)) {}
+  LinePipe& operator=(LinePipe&&) = delete;
+  ~LinePipe() { Close(); }
+
+  int fd() const { return fd_; }  // -1: closed
+  // Reads everything that is there and passes on each line without its break. Once the writer has closed the pipe, a
+  // last line without a break is passed on and the pipe is closed.
+  void Drain(const std::function<void(std::string_view line)>& sink);
+
+ private:
+  void Close();
+
+  int fd_;
+  std::string rest_;
+};
+
+}  // namespace planwright

@@ -1,0 +1,54 @@
+// Ranks as processes of this machine.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/launch/child_process.h"
+#include "planner/launch/held_signals.h"
+#include "planner/launch/line_pipe.h"
+#include "planner/launch/processes.h"
+#include "planner/launch/rank_logs.h"
+
+namespace planwright {
+
+class LocalProcesses : public Processes {
+ public:
+  // Starts a process for each command; `ranks` are their numbers. Errors are those of Start (child_process.h); what was
+  // started is ended then. While this lives, signals to this program are events. What the ranks print is kept in
+  // RUN/logs (rank_logs.h); with an empty `run_dir` it is not kept, and there are no positions.
+  static absl::StatusOr<std::unique_ptr<LocalProcesses>> Start(const std::vector<Command>& commands,
+                                                               const std::vector<int>& ranks, std::string run_dir);
+  // Ends those that still live, and what they started.
+  ~LocalProcesses() override;
+
+  int count() const override { return static_cast<int>(children_.size()); }
+  void Signal(int number) override;
+  std::vector<ProcessEvent> Wait(const std::optional<Clock::time_point>& until) override;
+  std::optional<RankPosition> Position(int rank) override;
+
+  // For those who wait for other descriptors too: which to wait for, and what happened, without waiting.
+  std::vector<int> Descriptors() const;
+  std::vector<ProcessEvent> Poll();
+  int alive() const;
+
+ private:
+  struct Child {
+    int rank, pid;
+    LinePipe output, errors;
+    bool alive = true;
+  };
+
+  explicit LocalProcesses(std::string run_dir) : run_dir_(std::move(run_dir)) {}
+  void Reap(std::vector<ProcessEvent>& events);
+  void DrainAll(std::vector<ProcessEvent>& events);
+
+  const std::string run_dir_;
+  HeldSignals signals_;
+  std::optional<RankLogs> logs_;
+  std::vector<Child> children_;
+};
+
+}  // namespace planwright

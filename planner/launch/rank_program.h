@@ -1,0 +1,32 @@
+// What the ranks of one life run, before it is said where.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "planner/launch/child_process.h"
+
+namespace planwright {
+
+// Names and values of environment variables.
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+struct RankProgram {
+  std::string run_dir;
+  std::vector<std::string> arguments;  // the executor's path first; the same for all ranks
+  Variables variables;                 // of rendezvous (rank_environment.h); the same for all ranks
+  bool holds_stop_signal = false;      // Command::holds_stop_signal
+  int world_size = 1;
+  int ranks_per_node = 1;  // rank R runs on node R / ranks_per_node; the last node may have fewer
+};
+
+// The ranks of a node, ascending. Empty: the node is not needed.
+std::vector<int> RanksOfNode(const RankProgram& program, int node);
+int NodesOf(const RankProgram& program);
+
+// The commands of some ranks that run on one machine. Their environment is this program's own, with the variables above
+// and the ranks' numbers (RankEnvironment).
+std::vector<Command> CommandsOf(const RankProgram& program, const std::vector<int>& ranks);
+
+}  // namespace planwright

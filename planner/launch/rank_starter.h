@@ -1,0 +1,26 @@
+// Who starts the ranks of a run, and where: on this machine (local_starter.h), or through agents on other nodes
+// (planner/agents/fleet.h). Everything else of a launch is the same (launch_run.h).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "planner/launch/processes.h"
+#include "planner/launch/rank_program.h"
+
+namespace planwright {
+
+class RankStarter {
+ public:
+  virtual ~RankStarter() = default;
+  // The address of this machine at which the ranks find the store.
+  virtual std::string address() const = 0;
+  // Plans for at most so many nodes can be run. It may shrink when nodes are lost.
+  virtual int nodes() = 0;
+  // Starts the processes of a life. Unavailable, ResourceExhausted or NotFound if that fails; what was started has
+  // ended then.
+  virtual absl::StatusOr<std::unique_ptr<Processes>> Start(const RankProgram& program) = 0;
+};
+
+}  // namespace planwright
