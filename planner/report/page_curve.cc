@@ -11,7 +11,7 @@
 namespace planwright {
 namespace {
 
-constexpr double kLeft = 84, kWidth = 976, kTop = 22, kHeight = 190;
+constexpr double kLeft = 84, kWidth = 956, kTop = 22, kHeight = 190;
 constexpr size_t kMostMarks = 400;  // of one kind: more cannot be told apart
 
 std::string Number(double value) { return absl::StrFormat("%.5g", value); }
@@ -46,8 +46,8 @@ class CurveDrawing {
   }
 
   std::string Markup() {
-    DrawAxes();
     DrawMarks();
+    DrawAxes();
     DrawLines();
     DrawProbes();
     return drawing_.Markup();
@@ -84,6 +84,16 @@ class CurveDrawing {
   }
 
   void DrawMarks() {
+    const size_t first_again = report_.lives.size() - std::min(report_.lives.size(), kMostMarks);
+    for (size_t i = first_again; i < report_.lives.size() && steps() > 1; ++i) {
+      const std::vector<StepPoint>& dropped = report_.lives[i].dropped;
+      if (dropped.empty()) continue;
+      const size_t last = std::min(IndexOf(dropped.back().samples), steps() - 1);
+      const double left = X(std::min(IndexOf(dropped.front().samples), last));
+      drawing_.Rect(left, kTop, std::max(2.0, X(last) - left), kHeight, "m4",
+                    Cat("life ", report_.lives[i].number, " did steps ", WithCommas(dropped.front().step), " to ",
+                        WithCommas(dropped.back().step), " again"));
+    }
     const size_t lives = report_.lives.size(), first_life = lives - std::min(lives, kMostMarks);
     double free_from = kLeft;  // names of lives do not overlap
     for (size_t i = std::max<size_t>(first_life, 1); i < lives; ++i) {

@@ -77,6 +77,7 @@ Json CommonJson(const RunReport& report) {
                {"exit_status", ExitStatusOf(report)},
                {"launch", OrNull(report.holder)},
                {"last_sign", OrNull(report.last_sign)},
+               {"restart", OrNull(report.restart)},
                {"plan", nullptr},
                {"step", report.steps.empty() ? Json() : StepJson(report.steps.back())}};
   if (const std::optional<PlanFacts>& plan = report.plan) {

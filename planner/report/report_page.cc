@@ -107,8 +107,9 @@ std::string Curves(const RunReport& report) {
   if (curves.empty()) return "";
   const std::string legend =
       "<div class=\"legend\"><span><span class=\"chip limit\"></span>a life begins</span><span><span class=\"chip "
-      "m1b\"></span>checkpoint</span><span><span class=\"chip m4b\"></span>steps skipped, or lost and done "
-      "again</span></div>\n";
+      "m1b\"></span>checkpoint</span><span><span class=\"chip m4\"></span>steps that were lost and done "
+      "again</span><span><span class=\"chip m4b\"></span>skipped "
+      "step</span></div>\n";
   return Section("curves", "Curves", legend + curves);
 }
 
@@ -129,7 +130,7 @@ std::string Times(const RunReport& report) {
   for (const TimePart& part : parts) sum += part.seconds;
   constexpr double kWidth = 1060;
   Drawing drawing(kWidth, 34, "where the time went");
-  HtmlTable table({"", "seconds", "part", "time"});
+  HtmlTable table({"", "part", "time"});
   double x = 0;
   for (const TimePart& part : parts) {
     const std::string share = absl::StrFormat("%.1f %%", 100 * part.seconds / sum);
@@ -137,8 +138,7 @@ std::string Times(const RunReport& report) {
     drawing.Box({x, 0, width, 34}, "op", part.color, {Cat(part.name, " ", share), share},
                 Cat(part.name, ": ", DurationText(part.seconds)));
     x += width;
-    table.Add({Cat("<span class=\"chip ", part.color, "\"></span>", part.name), absl::StrFormat("%.1f", part.seconds),
-               share, DurationText(part.seconds)});
+    table.Add({Cat("<span class=\"chip ", part.color, "\"></span>", part.name), share, DurationText(part.seconds)});
   }
   return Section("time", "Time since the first launch", drawing.Markup() + table.Markup());
 }
@@ -205,7 +205,7 @@ std::string Checkpoints(const RunReport& report) {
     const ReportedCheckpoint& one = report.checkpoints[i];
     const auto seconds = [&](double CheckpointCost::*part) { return one.cost ? DurationText((*one.cost).*part) : ""; };
     table.Add({WithCommas(one.step), std::to_string(one.life), one.bytes ? BytesText(*one.bytes) : "",
-               seconds(&CheckpointCost::copied), seconds(&CheckpointCost::written), seconds(&CheckpointCost::waited),
+               seconds(&CheckpointCost::copied), seconds(&CheckpointCost::written), WaitedText(one),
                one.published ? ClockText(*one.published) : "", Safe(one.state)});
   }
   return Section("checkpoints", "Checkpoints", table.Markup());

@@ -155,7 +155,7 @@ std::string Curves(const RunReport& report, size_t width) {
 }
 
 std::string PartText(const char* name, double seconds, double all) {
-  return absl::StrFormat("  %s%6s  %s\n", PadRight(name, 34),
+  return absl::StrFormat("  %s%6s  %s\n", PadRight(name, 36),
                          all > 0 ? absl::StrFormat("%.1f %%", 100 * seconds / all) : "", DurationText(seconds));
 }
 
@@ -226,13 +226,18 @@ std::string CheckpointsText(const RunReport& report, size_t width) {
     const ReportedCheckpoint& one = report.checkpoints[i];
     const auto seconds = [&](double CheckpointCost::*part) { return one.cost ? DurationText((*one.cost).*part) : ""; };
     table.Add({std::to_string(one.step), std::to_string(one.life), one.bytes ? BytesText(*one.bytes) : "",
-               seconds(&CheckpointCost::copied), seconds(&CheckpointCost::written), seconds(&CheckpointCost::waited),
+               seconds(&CheckpointCost::copied), seconds(&CheckpointCost::written), WaitedText(one),
                one.published ? ClockText(*one.published) : "", Printable(one.state)});
   }
   return Cat("\n", LeftOut(first, "checkpoints"), table.Text("", width));
 }
 
 }  // namespace
+
+std::string WaitedText(const ReportedCheckpoint& checkpoint) {
+  if (!checkpoint.cost) return "";
+  return checkpoint.cost->waited < 0.001 ? "0 s" : DurationText(checkpoint.cost->waited);
+}
 
 std::string EndText(const RunReport& report, const RunLife& life) {
   if (life.outcome) return life.outcome->cause;
@@ -261,7 +266,9 @@ std::string StateLine(const RunReport& report) {
       return text;
     case RunState::kBetween:
       return Cat("life ", life.number, " has ended with exit status ", life.outcome->exit_code, " (",
-                 Printable(life.outcome->cause), "), and its launch still holds the run", holder);
+                 Printable(life.outcome->cause), "), and its launch ",
+                 report.restart ? Cat("starts the run again at ", ClockText(*report.restart))
+                                : Cat("still holds the run", holder));
     case RunState::kEnded:
       if (life.outcome->exit_code == kExitSuccess) {
         text = "done";

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "nlohmann/json.hpp"
 #include "planner/report/run_report.h"
@@ -20,8 +21,10 @@ nlohmann::ordered_json ReportJson(const RunReport& report);
 
 // One line each: "runs: process 4711 on vm, life 2, for 3 min 05 s", "ended with exit status 10: rank 3 was ...".
 std::string StateLine(const RunReport& report);
-// "3 steps of ...": the end of a life in a few words, for tables; empty while it goes on.
+// "rank 3 was killed by SIGKILL": the end of a life in a few words, for tables; empty while it goes on.
 std::string EndText(const RunReport& report, const RunLife& life);
+// Seconds that training waited for the checkpoint before this one; empty if nobody knows.
+std::string WaitedText(const ReportedCheckpoint& checkpoint);
 // Why the last life failed, with rank, instruction and recipe line, a line each; empty if it did not fail.
 std::vector<std::string> FailureLines(const RunReport& report);
 

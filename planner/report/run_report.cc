@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cinttypes>
+#include <cstdio>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -108,7 +110,9 @@ void ReadTimes(const std::string& folder, RunLife& life) {
   for (size_t end = log.size(); end > 0 && !life.end;) {
     const size_t before = log.substr(0, end - 1).rfind('\n');
     const size_t at = before == std::string_view::npos ? 0 : before + 1;
-    life.end = EventTime(log.substr(at, end - at));
+    const std::string_view line = log.substr(at, end - at);
+    life.end = EventTime(line);
+    if (life.end) life.last_event = line.substr(line.find("  ") + 2, line.find('\n') - line.find("  ") - 2);
     end = at;
   }
 }
@@ -310,13 +314,23 @@ RunState StateOf(const RunLock& lock, bool has_outcome) {
   return elsewhere ? RunState::kUnseen : RunState::kVanished;
 }
 
+// When the launch of a life that ended begins another one, as it said last. It waits without the lock, and needs a
+// while to start; later than that, nobody waits any more.
+std::optional<absl::Time> RestartOf(const RunLife& life, absl::Time now) {
+  constexpr absl::Duration kStart = absl::Minutes(1);
+  int64_t seconds = 0;
+  if (!life.outcome || !life.end) return std::nullopt;
+  if (std::sscanf(life.last_event.c_str(), "restart %*d of %*d in %" SCNd64 " s", &seconds) != 1) return std::nullopt;
+  const absl::Time at = *life.end + absl::Seconds(seconds);
+  return now < at + kStart ? std::optional(at) : std::nullopt;
+}
+
 }  // namespace
 
 absl::StatusOr<RunReport> GatherRun(const std::string& run_dir, const GatherOptions& options) {
   if (absl::Status status = CheckRunDirectory(run_dir); !status.ok()) return status;
   RunReport report;
   report.run_dir = run_dir;
-  report.now = absl::Now();
   // The lock first: a run that ends meanwhile is one that still runs, not one that ended without a word.
   RunLock lock = LookAtLock(run_dir);
   ReadLives(run_dir, report);
@@ -324,6 +338,8 @@ absl::StatusOr<RunReport> GatherRun(const std::string& run_dir, const GatherOpti
   if (!lock.held && !report.life().outcome) lock = LookAtLock(run_dir);
   report.holder = lock.holder;
   report.state = StateOf(lock, report.life().outcome.has_value());
+  report.restart = RestartOf(report.life(), absl::Now());
+  if (report.restart) report.state = RunState::kBetween;
   ReadPlanFacts(run_dir, report);
   ReadMetrics(run_dir, options, report);
   CountSteps(report);
@@ -333,6 +349,7 @@ absl::StatusOr<RunReport> GatherRun(const std::string& run_dir, const GatherOpti
     const int ranks = report.plan ? report.plan->ranks : recorded.empty() ? 0 : recorded.back() + 1;
     for (int rank = 0; rank < ranks; ++rank) report.ranks.push_back({rank, ReadRecorder(run_dir, rank)});
   }
+  report.now = absl::Now();  // after all that was read, so that nothing is in the future
   report.last_sign = report.life().end;
   for (const char* name : {"/metrics.jsonl", "/outcome.json", "/logs/launch.log"})
     Later(report.last_sign, ChangedAt(run_dir + name));

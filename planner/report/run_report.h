@@ -27,9 +27,10 @@ struct LifeEnd {
 // One launch of the run.
 struct RunLife {
   int number = 1;
-  int from_life = 0;      // the life whose checkpoint it loaded; 0: it began afresh
-  int64_t from_step = 0;  // the step of that checkpoint
-  bool started = false;   // it chose where to begin
+  int from_life = 0;       // the life whose checkpoint it loaded; 0: it began afresh
+  int64_t from_step = 0;   // the step of that checkpoint
+  bool started = false;    // it chose where to begin
+  std::string last_event;  // of its launch, in launch.log
   // The first and the last sign of it. nullopt: there is none.
   std::optional<absl::Time> begin, end;
   std::optional<LifeEnd> outcome;           // nullopt: it goes on, or it ended without a word
@@ -57,7 +58,7 @@ struct PlanFacts {
 
 enum class RunState {
   kRunning,   // a launch holds the run
-  kBetween,   // a launch holds the run, and its last life has ended: it is about to end, or begins another life
+  kBetween,   // the last life has ended, and its launch has not: it is about to end, or begins another life
   kEnded,     // outcome.json says how
   kVanished,  // no launch holds the run, and nothing says how it ended: its launch was killed, or its machine died
   kUnseen,    // the same, but the launch was on another host, whose lock may not be seen here
@@ -78,6 +79,7 @@ struct RunReport {
   std::vector<RunLife> lives;                   // ascending; one at least
   std::vector<ReportedCheckpoint> checkpoints;  // ascending by life, then by step
   std::vector<RankReport> ranks;                // of the newest life, if `ranks` was asked for
+  std::optional<absl::Time> restart;            // kBetween: when the launch said that it begins another life
   std::optional<absl::Time> last_sign;          // the newest time that any file of the newest life tells
   std::vector<std::string> notes;               // what could not be read
 

@@ -34,8 +34,8 @@ TEST(StatusText, OfARunThatGoesOn) {
                               "life 2 did 5 steps again: 11 to 15\n"
                               "about 30.0 s to go, until "));
   EXPECT_THAT(text, HasSubstr("\nnewest checkpoint: step 10 of life 1, 11.0 MB, 51.0 s old\n"));
-  EXPECT_THAT(text, HasSubstr("1      computes      2.00 s  step 31 > linear x @weight\n"
-                              "0      communicates  2.00 s  step 31 > all_reduce loss over world\n"
+  EXPECT_THAT(text, HasSubstr("    1  computes      2.00 s  step 31 > linear x @weight\n"
+                              "    0  communicates  2.00 s  step 31 > all_reduce loss over world\n"
                               "slowest now: rank 1, which computes for 2.00 s while 1 rank communicates\n"));
   EXPECT_EQ(ExitStatusOf(RunningRun()), 0);
 }
@@ -94,7 +94,7 @@ TEST(StatusText, BeforeTheFirstStep) {
   report.checkpoints.clear();
   for (RankReport& rank : report.ranks) rank.position->begun = rank.position->done = 0;
   EXPECT_THAT(StatusText(report, 150),
-              AllOf(HasSubstr("\nno step is done\n"), HasSubstr("0-1    starts"), Not(HasSubstr("checkpoint"))));
+              AllOf(HasSubstr("\nno step is done\n"), HasSubstr("  0-1  starts\n"), Not(HasSubstr("checkpoint"))));
 }
 
 TEST(StatusText, TextsOfFilesCannotMoveTheCursor) {
@@ -113,18 +113,18 @@ TEST(StatusText, TextsOfFilesCannotMoveTheCursor) {
 TEST(ReportText, SaysWhereTheTimeWent) {
   const std::string text = ReportText(KilledRun(), 150);
   EXPECT_THAT(text, HasSubstr("\n1 min 00 s since the first launch\n"
-                              "  steps that count (goodput)        50.0 %  30.0 s\n"
+                              "  steps that count (goodput)          50.0 %  30.0 s\n"
                               "  steps that were lost and done again  8.3 %  5.00 s\n"
-                              "  start, loading and end            25.0 %  15.0 s\n"
-                              "  between lives                     16.7 %  10.0 s\n"));
+                              "  start, loading and end              25.0 %  15.0 s\n"
+                              "  between lives                       16.7 %  10.0 s\n"));
 }
 
 TEST(ReportText, ListsLivesAndCheckpoints) {
   const std::string text = ReportText(KilledRun(), 150);
   EXPECT_THAT(text, HasSubstr("from step  steps  exit  how it ended\n"));
-  EXPECT_THAT(text, HasSubstr("0  1-15     10  rank 1 was killed by SIGKILL\n"));
-  EXPECT_THAT(text, HasSubstr("10  11-30     0  done\n"));
-  EXPECT_THAT(text, HasSubstr("11.0 MB  1.00 ms  0.20 s   0 s"));
+  EXPECT_THAT(text, HasSubstr("          0   1-15    10  rank 1 was killed by SIGKILL\n"));
+  EXPECT_THAT(text, HasSubstr("         10  11-30     0  done\n"));
+  EXPECT_THAT(text, HasSubstr("11.0 MB  1.00 ms  0.20 s   0 s "));
 }
 
 TEST(ReportText, DrawsEachCurveInItsWidth) {

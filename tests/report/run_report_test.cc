@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "absl/time/clock.h"
 #include "planner/checkpoint/run_lives.h"
 #include "planner/launch/run_directory.h"
 #include "planner/plan/plan_json.h"
@@ -154,6 +155,22 @@ TEST_F(GatherTest, TellsLivesApart) {
   EXPECT_EQ(report.checkpoints[0].state, "removed") << "it is in the log of life 4, and not there";
   EXPECT_EQ(report.checkpoints[0].cost->waited, 0.3);
   EXPECT_THAT(report.notes, ElementsAre(HasSubstr("checkpoints.jsonl: 1 lines cannot be read")));
+}
+
+TEST_F(GatherTest, KnowsThatALaunchStartsItAgain) {
+  Write("metrics.jsonl", "");
+  Write("outcome.json", "{\"exit_code\": 10, \"cause\": \"rank 0 was killed by SIGKILL\"}");
+  const auto log = [&](absl::Time time) {
+    const std::string stamp = absl::FormatTime("%Y-%m-%d %H:%M:%E6S %Ez", time, absl::UTCTimeZone());
+    Write("logs/launch.log", stamp + "  exit code 10\n" + stamp + "  restart 1 of 3 in 100000 s\n");
+  };
+  log(absl::Now());
+  EXPECT_EQ(Gather().state, RunState::kBetween);
+  EXPECT_GT(Gather().restart.value(), absl::Now() + absl::Hours(20));
+  EXPECT_EQ(ExitStatusOf(Gather()), 0);
+  log(absl::Now() - absl::Hours(48));  // it is no longer there
+  EXPECT_EQ(Gather().state, RunState::kEnded);
+  EXPECT_EQ(ExitStatusOf(Gather()), 10);
 }
 
 TEST_F(GatherTest, DamageBecomesNotes) {
