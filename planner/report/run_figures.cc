@@ -75,6 +75,7 @@ std::optional<TimeUse> TimeUseOf(const RunReport& report) {
   double in_lives = 0;
   for (size_t i = 0; i < report.lives.size(); ++i) {
     const RunLife& life = report.lives[i];
+    if (life.last_step > 0 && !life.begin) return std::nullopt;
     if (life.begin && (!begin || *life.begin < *begin)) begin = life.begin;
     if (life.end && (!end || *life.end > *end)) end = life.end;
     in_lives += SecondsOfLife(report, i);

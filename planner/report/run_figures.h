@@ -30,9 +30,9 @@ struct TimeUse {
   double again = 0;    // in steps that were lost with a life and done again
   double other = 0;    // in lives, but in no step: start, loading, end
   double between = 0;  // between lives
-  double goodput() const { return all > 0 ? counted / all : 0; }
+  double goodput() const { return all > counted ? counted / all : 1; }
 };
-// nullopt: the launches have left no times.
+// nullopt: a launch that did steps has left no times.
 std::optional<TimeUse> TimeUseOf(const RunReport& report);
 
 // Of each step, by its index: samples of the step, and its throughput (tokens per second; samples per second without a
