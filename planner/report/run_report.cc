@@ -240,7 +240,7 @@ void ReadCheckpoints(const std::string& run_dir, RunReport& report) {
       all[{life.number, cost.step}] = {.step = cost.step,
                                        .life = life.number,
                                        .bytes = cost.bytes,
-                                       .published = absl::FromUnixMicros(static_cast<int64_t>(cost.published * 1e6)),
+                                       .published = absl::UnixEpoch() + absl::Seconds(cost.published),
                                        .cost = cost,
                                        .state = "removed"};
     }
