@@ -51,7 +51,7 @@ Json LifeJson(const RunLife& life) {
                        {"instruction", OrNull(end.instruction)},
                        {"recipe_line", OrNull(end.recipe_line)},
                        {"message", OrNull(end.message)},
-                       {"elsewhere", end.elsewhere}};
+                       {"others", end.others}};
   }
   return json;
 }

@@ -306,7 +306,7 @@ std::vector<std::string> FailureLines(const RunReport& report) {
   }
   if (!end.instruction.empty()) lines.push_back("at " + Printable(end.instruction));
   if (!end.recipe_line.empty()) lines.push_back("from " + Printable(end.recipe_line));
-  for (const std::string& place : end.elsewhere) lines.push_back(Printable(place));
+  for (const std::string& place : end.others) lines.push_back(Printable(place));
   return lines;
 }
 

@@ -89,9 +89,11 @@ std::optional<LifeEnd> ReadOutcome(const std::string& folder, std::vector<std::s
   end.instruction = TextOf(json, "instruction");
   end.recipe_line = TextOf(json, "recipe_line");
   end.message = TextOf(json, "message");
-  if (const auto places = json.find("elsewhere"); places != json.end() && places->is_array()) {
+  for (const char* key : {"others", "elsewhere"}) {  // an outcome has one of them
+    const auto places = json.find(key);
+    if (places == json.end() || !places->is_array()) continue;
     for (const Json& place : *places) {
-      if (place.is_string()) end.elsewhere.push_back(place.get<std::string>());
+      if (place.is_string()) end.others.push_back(place.get<std::string>());
     }
   }
   return end;

@@ -21,7 +21,7 @@ struct LifeEnd {
   std::string cause;
   std::optional<int> rank;                              // that failed
   std::string host, instruction, recipe_line, message;  // of that rank; may be empty
-  std::vector<std::string> elsewhere;
+  std::vector<std::string> others;                      // where other ranks were
 };
 
 // One launch of the run.

@@ -82,7 +82,7 @@ TEST(StatusText, BetweenTwoLives) {
                                     .instruction = "",
                                     .recipe_line = "",
                                     .message = "",
-                                    .elsewhere = {}};
+                                    .others = {}};
   EXPECT_THAT(StatusText(report, 150), HasSubstr("life 2 has ended with exit status 10 (rank 0 was killed by SIGKILL), "
                                                  "and its launch still holds the run (process 4711 on node3)"));
   EXPECT_EQ(ExitStatusOf(report), 0);

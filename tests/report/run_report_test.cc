@@ -212,7 +212,7 @@ TEST_F(GatherTest, AnyExitCodeBecomesAnExitStatus) {
     }
     EXPECT_EQ(ExitStatusOf(report), expected) << written;
     EXPECT_EQ(report.life().outcome->cause, "");
-    EXPECT_THAT(report.life().outcome->elsewhere, ElementsAre("rank 2"));
+    EXPECT_THAT(report.life().outcome->others, ElementsAre("rank 2"));
   }
 }
 
