@@ -14,6 +14,7 @@
 #include "executor/checkpoint/resume_point.h"
 #include "executor/communication/failure.h"
 #include "executor/log/log.h"
+#include "planner/checkpoint/checkpoint_log.h"
 #include "planner/checkpoint/run_lives.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/sha256.h"
@@ -191,9 +192,18 @@ void CheckpointWriter::PublishAll(const std::string& folder, const CheckpointCou
   ThrowUnlessOk(PublishManifest(folder, manifest));
   int64_t bytes = 0;
   for (const ManifestShard& shard : manifest.shards) bytes += shard.bytes;
+  const double written = SecondsSince(begin);
+  ThrowUnlessOk(LogCheckpoint(
+      run_dir_, life_,
+      {.step = counters.step,
+       .bytes = bytes,
+       .copied = times.copied,
+       .written = written,
+       .waited = times.waited,
+       .published = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()}));
   const std::string line = absl::StrFormat(
       "checkpoint of step %d: %.3f GB, copied in %.3f s, written in %.3f s%s", counters.step,
-      static_cast<double>(bytes) / 1e9, times.copied, SecondsSince(begin),
+      static_cast<double>(bytes) / 1e9, times.copied, written,
       times.waited < 0.001 ? "" : absl::StrFormat("; training waited %.3f s for the one before", times.waited));
   LogInfo("published: " + line);
   std::printf("%s\n", line.c_str());

@@ -29,6 +29,7 @@
 #include "executor/rank/torch_warnings.h"
 #include "executor/rank/watchdog.h"
 #include "executor/telemetry/start_up.h"
+#include "planner/checkpoint/run_lives.h"
 #include "planner/estimate/deadlines.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
@@ -69,6 +70,11 @@ int StatusOf(const absl::Status& status) {
     case absl::StatusCode::kAborted: return kExitReplaced;
     default: return kExitUsage;
   }
+}
+
+// Where the records of steps go that this life does again. Only lives of runs with checkpoints do.
+std::string DroppedSteps(const Options& options) {
+  return LifeFolder(options.run_dir, options.life) + "/" + kDroppedStepsFile;
 }
 
 void LeaveUnlessOk(const absl::Status& status) {
@@ -259,7 +265,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
     // A life before this one may have done steps, but kept none of them.
     if (!resumes && log != nullptr) {
       LeaveUnlessOk(checkpoints->CheckNotReplaced());
-      LeaveUnlessOk(log->KeepUpTo(0));
+      LeaveUnlessOk(log->KeepUpTo(0, DroppedSteps(options)));
     }
   }
 
@@ -301,7 +307,8 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                             rank->first_step = checkpoints->first_step();
                             if (log == nullptr) return false;
                             LeaveUnlessOk(checkpoints->CheckNotReplaced());
-                            LeaveUnlessOk(log->KeepUpTo(rank->first_step * plan.budget.global_samples));
+                            LeaveUnlessOk(
+                                log->KeepUpTo(rank->first_step * plan.budget.global_samples, DroppedSteps(options)));
                             return false;
                           },
                       .ready =

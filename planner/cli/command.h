@@ -27,6 +27,8 @@ CliCommand DiffCommand();
 CliCommand LaunchCommand();
 CliCommand AgentCommand();
 CliCommand JobCommand();
+CliCommand StatusCommand();
+CliCommand ReportCommand();
 CliCommand CheckpointCommand();
 CliCommand ExplainCommand();
 CliCommand CompletionCommand();

@@ -1,7 +1,7 @@
 #include <iostream>
 
 #include "planner/cli/command.h"
-#include "planner/cli/run_report.h"
+#include "planner/cli/launch_report.h"
 #include "planner/slurm/run_job.h"
 
 namespace planwright {

@@ -6,7 +6,7 @@
 #include "planner/agents/fleet.h"
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
-#include "planner/cli/run_report.h"
+#include "planner/cli/launch_report.h"
 #include "planner/cli/terminal.h"
 #include "planner/diff/diff.h"
 #include "planner/launch/launch_run.h"

@@ -8,7 +8,8 @@ namespace planwright {
 
 std::vector<CliCommand> Commands() {
   return {ValidateCommand(), CompileCommand(), ShowCommand(),       DiffCommand(),    LaunchCommand(),
-          AgentCommand(),    JobCommand(),     CheckpointCommand(), ExplainCommand(), CompletionCommand()};
+          StatusCommand(),   ReportCommand(),  AgentCommand(),      JobCommand(),     CheckpointCommand(),
+          ExplainCommand(),  CompletionCommand()};
 }
 
 std::string HelpText(const CliCommand& command) {

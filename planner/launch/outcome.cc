@@ -55,10 +55,6 @@ std::string CauseText(const ProcessEnd& end) {
   return who + " ended with exit status " + std::to_string(end.exit_status);
 }
 
-std::string PlaceText(const RecordedInstruction& instruction) {
-  return instruction.path + (instruction.path.empty() || instruction.text.empty() ? "" : " > ") + instruction.text;
-}
-
 // "step 4 > all_reduce x -> y over language.tp": without the calls between, so that more ranks are at the same one.
 std::string ShortPlace(const RecordedInstruction& instruction) {
   // The path of an instruction of a role's own list is the list and the place in it: "step 4 17".

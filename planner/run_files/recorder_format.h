@@ -74,10 +74,15 @@ struct RecorderPage {
 struct RecordedInstruction {
   uint64_t number = 0;
   RecorderState state{};
-  int64_t step = 0, monotonic = 0, deadline = 0;
+  int64_t step = 0, monotonic = 0, wall = 0, deadline = 0;
   int microbatch = -1, origin = -1;
   std::string path, text;
 };
+
+// "step 12 > language.layers.3 language.mamba.forward 4 > all_gather n -> n_full over language.tp"
+inline std::string PlaceText(const RecordedInstruction& instruction) {
+  return instruction.path + (instruction.path.empty() || instruction.text.empty() ? "" : " > ") + instruction.text;
+}
 
 // Reads the entry of instruction `number` (from 1) while the rank may be writing. None: the instruction has not begun,
 // or a later one has overwritten it.
@@ -87,7 +92,7 @@ inline std::optional<RecordedInstruction> ReadEntry(const RecorderPage& page, ui
   RecordedInstruction read;
   read.number = number;
   read.state = static_cast<RecorderState>(entry.state);
-  read.step = entry.step, read.monotonic = entry.monotonic, read.deadline = entry.deadline;
+  read.step = entry.step, read.monotonic = entry.monotonic, read.wall = entry.wall, read.deadline = entry.deadline;
   read.microbatch = entry.microbatch, read.origin = entry.origin;
   read.path.assign(entry.path, strnlen(entry.path, sizeof entry.path));
   read.text.assign(entry.instruction, strnlen(entry.instruction, sizeof entry.instruction));

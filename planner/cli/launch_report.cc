@@ -1,4 +1,4 @@
-#include "planner/cli/run_report.h"
+#include "planner/cli/launch_report.h"
 
 #include <unistd.h>
 
