@@ -267,7 +267,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                           [&] {
                             if (checkpoints) {
                               start_up.Enter("checkpoint memory");
-                              checkpoints->Prepare(rank->modules);
+                              checkpoints->Prepare(rank->device);
                             }
                             if (environment->rank != 0) return;
                             std::printf("%s\n", start_up.Line().c_str());
