@@ -315,7 +315,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                           [&] {
                             if (checkpoints) {
                               start_up.Enter("checkpoint memory");
-                              checkpoints->Prepare(rank->modules);
+                              checkpoints->Prepare(rank->device);
                             }
                             const std::string ready = start_up.Line();
                             LogInfo(ready);

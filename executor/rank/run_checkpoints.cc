@@ -38,9 +38,7 @@ absl::StatusOr<bool> RunCheckpoints::Choose() {
   return !folder_.empty();
 }
 
-void RunCheckpoints::Prepare(const std::map<std::string, ModuleState>& modules) {
-  for (const auto& [name, module] : modules) writer().Prepare(module);
-}
+void RunCheckpoints::Prepare(at::Device device) { writer().Prepare(device); }
 
 void RunCheckpoints::Run(OpKind kind, ModuleState* module, StepState& step) {
   switch (kind) {

@@ -87,11 +87,11 @@ TEST_F(WatchdogTest, EndsACommunicationThatDoesNot) {
   EXPECT_EQ(end.what, "no progress for 0.1 seconds, its deadline");
 }
 
-TEST_F(WatchdogTest, LogsAWarningAtHalfOfTheLimit) {
+TEST_F(WatchdogTest, LogsAWarningAtHalfOfTheDeadline) {
   ASSERT_TRUE(OpenLog(folder_, 0, [] { return absl::OkStatus(); }).ok());
   std::future<End> end = end_.get_future();
-  Begin("all_reduce over world", RecorderState::kWaiting);
   const Watchdog watchdog(*recorder_, Duties(100ms));
+  Begin("all_reduce over world", RecorderState::kWaiting);
   std::string log;
   EXPECT_TRUE(testing::Eventually([&] {
     std::ifstream file(folder_ + "/logs/rank0000.log");
@@ -100,7 +100,7 @@ TEST_F(WatchdogTest, LogsAWarningAtHalfOfTheLimit) {
   }));
   EXPECT_THAT(log,
               ::testing::MatchesRegex(
-                  "W[^\n]* waiting for 0.05 seconds in step 1 0: all_reduce over world; the limit is 0.1 seconds\n"));
+                  "W[^\n]* waiting for 0.05 seconds in step 1 0: all_reduce over world; its deadline is 0.1 seconds\n"));
   EXPECT_EQ(end.wait_for(testing::kPatience), std::future_status::ready);
 }
 
