@@ -8,6 +8,7 @@
 #include <cctype>
 #include <ctime>
 #include <memory>
+#include <optional>
 
 #include "planner/checkpoint/run_lives.h"
 #include "planner/launch/assemble_probe.h"
@@ -206,10 +207,15 @@ absl::StatusOr<Outcome> LaunchRun(const std::vector<Plan>& plans, const RunOptio
   const absl::StatusOr<std::chrono::milliseconds> timeout = RunTimeout();
   if (!timeout.ok()) return timeout.status();
   RestartPolicy policy(plans[0].checkpoint.every_steps > 0 ? plans[0].launch.restarts : 0);
+  std::optional<Outcome> last;  // of the life before
   for (;;) {
     const Plan* plan = Fitting(plans, starter.nodes());
-    if (plan == nullptr)
-      return absl::UnavailableError("no plan is for as few as " + std::to_string(starter.nodes()) + " nodes");
+    if (plan == nullptr) {
+      const std::string few = "no plan is for as few as " + std::to_string(starter.nodes()) + " nodes";
+      if (!last) return absl::UnavailableError(few);
+      terminal(true, "not started again: " + few);
+      return *last;
+    }
     absl::StatusOr<Outcome> outcome = RunLife(*plan, launch, *timeout, starter, terminal);
     if (!outcome.ok()) return outcome;
     std::string why;
@@ -222,6 +228,7 @@ absl::StatusOr<Outcome> LaunchRun(const std::vector<Plan>& plans, const RunOptio
     terminal(true, OutcomeText(*outcome) + again);
     if (const int number = WaitFor(*pause); number != 0)
       return Outcome{128 + number, "interrupted while it waited to start again, after this: " + outcome->cause};
+    last = *std::move(outcome);
   }
 }
 

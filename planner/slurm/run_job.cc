@@ -158,9 +158,14 @@ absl::StatusOr<Outcome> RunJob(const std::string& run_dir, const Terminal& termi
   fleet->reset();  // ends the agents
   step->reset();
   if (!outcome.ok()) return outcome;
-  // Slurm tells by SIGUSR1 that the job's time is nearly over. Whoever sends SIGTERM decides what comes next.
+  if (outcome->exit_code == kExitSuccess || plan.checkpoint.every_steps == 0) return outcome;
+  // Slurm tells by SIGUSR1 that the job's time is nearly over. Whoever sends SIGTERM decides what comes next. Where a
+  // node is lost, another start of the job gets other nodes.
+  int64_t restarts = 0;
+  (void)absl::SimpleAtoi(Variable("SLURM_RESTART_COUNT"), &restarts);
   const bool time_is_over = outcome->interrupted_by == SIGUSR1 || interrupted == SIGUSR1;
-  if (time_is_over && outcome->exit_code != kExitSuccess && plan.checkpoint.every_steps > 0) {
+  const bool node_is_lost = outcome->exit_code == kExitNodeLost && restarts < plan.launch.restarts;
+  if (time_is_over || node_is_lost) {
     const absl::Status later = ContinueLater(run_dir, terminal);
     if (!later.ok()) terminal(true, std::string(later.message()));
   }

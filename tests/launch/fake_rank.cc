@@ -1,5 +1,6 @@
 // A rank that does what its words say, in order. Words are its arguments, or FAKE_RANK_N in the environment of rank N:
 //   pid=FILE     write its process id          child=FILE  start a process that sleeps, and write its id
+//   pid_of_rank=PREFIX   write its process id into PREFIX and its rank      fail_rank=N  exit with 3 if it is rank N
 //   say=TEXT     print to stdout               err=TEXT    print to stderr
 //   recorder=DIR:ORIGIN  write a recorder page with one instruction begun
 //   exit=N       kill=SIGNAL     stop (until SIGCONT)     sleep (longer than any test)
@@ -71,6 +72,8 @@ void Obey(const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
   const std::string value = name.size() < word.size() ? word.substr(name.size() + 1) : "";
   if (name == "pid") std::ofstream(value) << getpid();
+  if (name == "pid_of_rank") std::ofstream(value + std::getenv("RANK")) << getpid();
+  if (name == "fail_rank" && value == std::getenv("RANK")) _exit(3);
   if (name == "child") WriteChild(value);
   if (name == "say") std::cout << value << std::endl;
   if (name == "err") std::cerr << value << std::endl;

@@ -1,0 +1,234 @@
+// A head in this process, and agents as processes of their own.
+#include "planner/agents/fleet.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "planner/agents/agent.h"
+#include "planner/launch/supervise.h"
+#include "planner/run_files/exit_status.h"
+#include "tests/support/eventually.h"
+
+namespace planwright {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Eventually;
+using ::testing::HasSubstr;
+using testing::kPatience;
+
+class FleetTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "fleetXXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    std::filesystem::create_directories(folder_ + "/logs");
+    absl::StatusOr<std::unique_ptr<Fleet>> fleet =
+        Fleet::Open({.file = folder_ + "/head.json", .silence = std::chrono::milliseconds(kPatience)});
+    ASSERT_TRUE(fleet.ok()) << fleet.status();
+    fleet_ = *std::move(fleet);
+  }
+  void TearDown() override {
+    fleet_.reset();
+    for (const int agent : agents_) {
+      kill(agent, SIGKILL);
+      waitpid(agent, nullptr, 0);
+    }
+    std::filesystem::remove_all(folder_);
+  }
+
+  // An agent as a process; its exit status is 0 if the head ended it.
+  int StartAgent(int node) {
+    const int agent = fork();
+    if (agent == 0) _exit(RunAgent({.file = folder_ + "/head.json", .node = node}).ok() ? 0 : 1);
+    agents_.push_back(agent);
+    return agent;
+  }
+  int ExitOf(int agent) {
+    int status = 0;
+    waitpid(agent, &status, 0);
+    agents_.erase(std::find(agents_.begin(), agents_.end(), agent));
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  void Come(int count) {
+    int signal = 0;
+    const absl::Status came = fleet_->WaitForAgents(
+        count, kPatience, [] { return std::string(); }, signal);
+    ASSERT_TRUE(came.ok()) << came;
+  }
+  RankProgram Program(std::vector<std::string> words, int ranks = 4, int per_node = 2) {
+    words.insert(words.begin(), FAKE_RANK);
+    return {.run_dir = folder_,
+            .arguments = words,
+            .variables = {{"MASTER_ADDR", "here"}},
+            .world_size = ranks,
+            .ranks_per_node = per_node};
+  }
+  Supervision Run(const RankProgram& program, const SupervisionTimes& times = {}) {
+    const absl::StatusOr<std::unique_ptr<Processes>> processes = fleet_->Start(program);
+    EXPECT_TRUE(processes.ok()) << processes.status();
+    if (!processes.ok()) return {};
+    return Supervise(
+        **processes,
+        [&](int rank, bool, std::string_view line) {
+          lines_.push_back(std::to_string(rank) + " " + std::string(line));
+        },
+        times);
+  }
+  int Connect() {
+    std::ifstream file(folder_ + "/head.json");
+    const auto head = nlohmann::json::parse(file);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(head["port"].get<int>()));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return fd;
+  }
+
+  std::string folder_;
+  std::unique_ptr<Fleet> fleet_;
+  std::vector<int> agents_;
+  std::vector<std::string> lines_;
+};
+
+TEST_F(FleetTest, OnlyTheOwnerReadsTheSecret) {
+  struct stat about {};
+  ASSERT_EQ(stat((folder_ + "/head.json").c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600u);
+}
+
+TEST_F(FleetTest, RanksRunOnTheirNodes) {
+  for (int node : {1, 0}) StartAgent(node);
+  Come(2);
+  const Supervision result = Run(Program({"env=RANK", "env=LOCAL_RANK", "env=LOCAL_WORLD_SIZE", "env=MASTER_ADDR"}));
+  EXPECT_EQ(result.ends.size(), 4u);
+  EXPECT_FALSE(result.cause);
+  EXPECT_THAT(lines_,
+              ::testing::IsSupersetOf({"0 RANK=0", "0 LOCAL_RANK=0", "1 LOCAL_RANK=1", "2 RANK=2", "2 LOCAL_RANK=0",
+                                       "3 LOCAL_RANK=1", "3 LOCAL_WORLD_SIZE=2", "3 MASTER_ADDR=here"}));
+}
+
+TEST_F(FleetTest, AFailureOnOneNodeEndsAll) {
+  for (int node : {0, 1}) StartAgent(node);
+  Come(2);
+  const Supervision result = Run(Program({"fail_rank=3", "sleep"}), {.settle = 1ms, .grace = kPatience});
+  ASSERT_TRUE(result.cause);
+  EXPECT_EQ(result.cause->child, 3);
+  EXPECT_EQ(result.ends.size(), 4u);
+}
+
+TEST_F(FleetTest, ALostNodeIsTheCause) {
+  const int first = StartAgent(0), second = StartAgent(1);
+  Come(2);
+  std::thread killer([&] {
+    EXPECT_TRUE(Eventually([&] { return std::filesystem::exists(folder_ + "/pid3"); }));
+    kill(second, SIGKILL);
+  });
+  const Supervision result =
+      Run(Program({"pid_of_rank=" + folder_ + "/pid", "sleep"}), {.settle = 1ms, .grace = kPatience});
+  killer.join();
+  ASSERT_TRUE(result.cause);
+  EXPECT_EQ(result.cause->child, 2);
+  EXPECT_THAT(result.cause->unreachable, HasSubstr("127.0.0.1"));
+  EXPECT_EQ(fleet_->nodes(), 1);
+  fleet_.reset();
+  EXPECT_EQ(ExitOf(first), 0);
+}
+
+TEST_F(FleetTest, RanksDieWithTheirHead) {
+  const int agent = StartAgent(0);
+  Come(1);
+  auto processes = fleet_->Start(Program({"pid_of_rank=" + folder_ + "/pid", "sleep"}, 2));
+  ASSERT_TRUE(processes.ok()) << processes.status();
+  EXPECT_TRUE(Eventually([&] { return std::filesystem::exists(folder_ + "/pid1"); }));
+  int pid = 0;
+  EXPECT_TRUE(Eventually([&] { return bool(std::ifstream(folder_ + "/pid1") >> pid); }));
+  // A head that is gone without a word: its sockets are closed and nothing is sent.
+  for (int fd = 3; fd < 64; ++fd) {
+    sockaddr_in other{};
+    socklen_t size = sizeof other;
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&other), &size) == 0) shutdown(fd, SHUT_RDWR);
+  }
+  EXPECT_EQ(ExitOf(agent), 1);
+  EXPECT_TRUE(Eventually([&] { return kill(pid, 0) != 0; }));
+  processes->reset();
+}
+
+TEST_F(FleetTest, OneFleetRunsLifeAfterLife) {
+  StartAgent(-1);
+  StartAgent(-1);
+  Come(2);
+  for (int life = 0; life < 3; ++life) {
+    lines_.clear();
+    EXPECT_EQ(Run(Program({"env=RANK"})).ends.size(), 4u);
+    EXPECT_EQ(lines_.size(), 4u);
+  }
+}
+
+TEST_F(FleetTest, AProgramThatIsMissingIsNamed) {
+  StartAgent(0);
+  Come(1);
+  RankProgram program = Program({}, 1, 1);
+  program.arguments = {folder_ + "/missing"};
+  const auto processes = fleet_->Start(program);
+  ASSERT_FALSE(processes.ok());
+  EXPECT_THAT(std::string(processes.status().message()), HasSubstr("missing: No such file"));
+}
+
+TEST_F(FleetTest, StrangersChangeNothing) {
+  std::vector<int> strangers;
+  for (const std::string text : {"", "GET / HTTP/1.1\r\n\r\n", "{\"kind\":\"hello\",\"nonce\":\"00\",\"proof\":\"\"}\n",
+                                 "{\"kind\":\"hello\",\"nonce\":7,\"proof\":[]}\n", "[]\n", "\xff\xfe\n"}) {
+    strangers.push_back(Connect());
+    EXPECT_EQ(send(strangers.back(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+  }
+  const std::string flood(1 << 20, 'x');
+  strangers.push_back(Connect());
+  std::thread sender([&] {
+    while (send(strangers.back(), flood.data(), flood.size(), MSG_NOSIGNAL) > 0) {
+    }
+  });
+  StartAgent(0);
+  Come(1);
+  EXPECT_EQ(Run(Program({"env=RANK"}, 2)).ends.size(), 2u);
+  sender.join();
+  for (const int fd : strangers) close(fd);
+}
+
+TEST_F(FleetTest, NodesThatDoNotComeAreTold) {
+  StartAgent(0);
+  Come(1);
+  int signal = 0;
+  const absl::Status came = fleet_->WaitForAgents(
+      2, kPatience, [] { return std::string("srun ended"); }, signal);
+  EXPECT_THAT(std::string(came.message()), ::testing::AllOf(HasSubstr("of 2 nodes"), HasSubstr("srun ended")));
+}
+
+TEST_F(FleetTest, ASignalToAnAgentInterruptsTheRunOnce) {
+  const int first = StartAgent(0), second = StartAgent(1);
+  Come(2);
+  std::thread sender([&] {
+    EXPECT_TRUE(Eventually(
+        [&] { return std::filesystem::exists(folder_ + "/pid0") && std::filesystem::exists(folder_ + "/pid3"); }));
+    for (int agent : {first, second}) kill(agent, SIGTERM);
+  });
+  const Supervision result = Run(Program({"pid_of_rank=" + folder_ + "/pid", "sleep"}), {.grace = kPatience});
+  sender.join();
+  EXPECT_EQ(result.interrupted_by, SIGTERM);
+  for (const ProcessEnd& end : result.ends) EXPECT_EQ(end.signal, SIGTERM) << end.child;
+}
+
+}  // namespace
+}  // namespace planwright

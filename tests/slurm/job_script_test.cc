@@ -1,0 +1,129 @@
+#include "planner/slurm/job_script.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace planwright {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Plan SmallPlan() {
+  Plan plan;
+  plan.name = "vlm $(touch x)";
+  plan.world_size = 12;
+  plan.cluster = {.nodes = 2, .gpus_per_node = 8, .gpu = "h100_sxm"};
+  return plan;
+}
+const JobScript kJob = {.program = "/opt/planwright/bin/plan", .run_dir = "/data/runs/a", .signal_seconds = 75};
+
+TEST(JobScript, IsOptionsAndOneFixedLine) {
+  Plan plan = SmallPlan();
+  plan.launch.partition = "batch,long";
+  plan.launch.account = "team";
+  plan.launch.qos = "high";
+  plan.launch.constraint = "a&b";
+  plan.launch.time = "1-04:00:00";
+  const absl::StatusOr<std::string> script = RenderJobScript(plan, kJob);
+  ASSERT_TRUE(script.ok()) << script.status();
+  EXPECT_EQ(*script, R"(#!/bin/sh
+#SBATCH --job-name=vlm---touch-x-
+#SBATCH --partition=batch,long
+#SBATCH --account=team
+#SBATCH --qos=high
+#SBATCH --constraint=a&b
+#SBATCH --time=1-04:00:00
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --gpus-per-node=8
+#SBATCH --exclusive
+#SBATCH --mem=0
+#SBATCH --signal=B:USR1@75
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --export=NONE
+#SBATCH --output=/data/runs/a/job/slurm-%j.log
+exec '/opt/planwright/bin/plan' job '/data/runs/a'
+)");
+}
+
+TEST(JobScript, RanksOnCpusGetCores) {
+  Plan plan = SmallPlan();
+  plan.cluster.gpu = "none";
+  EXPECT_THAT(*RenderJobScript(plan, kJob),
+              HasSubstr("#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\n#SBATCH --cpus-per-task=8\n"));
+}
+
+TEST(JobScript, AJobWithFallbacksOutlivesANode) {
+  Plan plan = SmallPlan();
+  plan.launch.fallbacks = {"smaller.yaml"};
+  EXPECT_THAT(*RenderJobScript(plan, kJob), HasSubstr("#SBATCH --no-kill\n"));
+}
+
+// Whatever a shell, sbatch or srun could take for something else.
+const char* const kHostile[] = {"$(touch x)", "`id`", "a b",   "a;b",     "a|sh",  "a\n#SBATCH --wrap=x",
+                                "--wrap=x",   "-p",   "'",     "\"",      "a\\b",  "a>b",
+                                "a<b",        "~",    "*",     "a\tb",    "{a,b}", "é",
+                                "a\x1b[0m",   "!!",   "a#b c", "${HOME}", "a\rb"};
+
+TEST(JobScript, NothingElseThanPlainWordsIsAnOption) {
+  for (const char* value : kHostile) {
+    for (std::string LaunchPlan::*field : {&LaunchPlan::partition, &LaunchPlan::account, &LaunchPlan::qos}) {
+      Plan plan = SmallPlan();
+      plan.launch.*field = value;
+      const absl::StatusOr<std::string> script = RenderJobScript(plan, kJob);
+      ASSERT_FALSE(script.ok()) << value;
+      EXPECT_THAT(std::string(script.status().message()), HasSubstr(std::string("`") + value + "`"));
+    }
+    Plan plan = SmallPlan();
+    plan.launch.time = value;
+    EXPECT_FALSE(RenderJobScript(plan, kJob).ok()) << value;
+    plan = SmallPlan();
+    plan.launch.container = value;
+    EXPECT_FALSE(AgentStepCommand(plan, 2, kJob, "/f").ok()) << value;
+    JobScript job = kJob;
+    job.run_dir = std::string("/data/") + value + "/x";
+    const bool harmless = std::string(value) == "-p" || std::string(value) == "--wrap=x";  // not at the beginning
+    if (!harmless) EXPECT_FALSE(RenderJobScript(SmallPlan(), job).ok()) << value;
+  }
+}
+
+TEST(JobScript, AnyNameOfAPlanIsAJobName) {
+  for (const char* name : kHostile) {
+    Plan plan = SmallPlan();
+    plan.name = name;
+    EXPECT_TRUE(RenderJobScript(plan, kJob).ok()) << name;
+  }
+}
+
+TEST(JobScript, Times) {
+  for (const char* time : {"90", "90:30", "4:00:00", "1-12", "1-12:30", "1-12:30:00"})
+    EXPECT_TRUE(CheckTime(time).ok()) << time;
+  for (const char* time : {"", "4h", "1:2:3:4", "1--2", "-5", ":", "1:", "inf", "9999999999"})
+    EXPECT_FALSE(CheckTime(time).ok()) << time;
+}
+
+TEST(AgentStep, OneAgentOnEachNode) {
+  EXPECT_THAT(*AgentStepCommand(SmallPlan(), 2, kJob, "/data/runs/a/job/head-7.json"),
+              ElementsAre("srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--export=ALL", "--cpu-bind=none",
+                          "--kill-on-bad-exit=0", "--gpus-per-node=8", "/opt/planwright/bin/plan", "agent",
+                          "/data/runs/a/job/head-7.json"));
+}
+
+TEST(AgentStep, AContainerSeesTheRunAndTheProgram) {
+  Plan plan = SmallPlan();
+  plan.cluster.gpu = "none";
+  plan.launch.container = "registry.example.com#team/train:2.1";
+  plan.launch.mounts = {"/data/shards:/shards:ro"};
+  EXPECT_THAT(
+      *AgentStepCommand(plan, 2, kJob, "/f"),
+      ElementsAre("srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--export=ALL", "--cpu-bind=none",
+                  "--kill-on-bad-exit=0", "--cpus-per-task=8", "--container-image=registry.example.com#team/train:2.1",
+                  "--container-mounts=/data/shards:/shards:ro,/data/runs/a:/data/runs/a,/opt/planwright/bin:/opt/"
+                  "planwright/bin",
+                  "/opt/planwright/bin/plan", "agent", "/f"));
+}
+
+}  // namespace
+}  // namespace planwright
