@@ -94,6 +94,11 @@ absl::Status CheckRun(const Plan& plan, const RunOptions& launch) {
     return absl::InvalidArgumentError("--record-routing takes a run from its first step, and " + launch.run_dir +
                                       " holds one that goes on; choose another --run-dir");
   }
+  if (!launch.record_routing.empty() && plan.initialize && plan.initialize->schedule == "checkpoint") {
+    return absl::InvalidArgumentError(
+        "--record-routing takes a run from its first step, and with initialize.schedule checkpoint this one begins "
+        "later; use schedule: recipe, or leave out --record-routing");
+  }
   if (!launch.record_routing.empty()) return CheckRecordRouting(plan, launch.record_routing);
   if (!launch.replay_routing.empty()) return CheckReplayRouting(plan, StepsOf(plan, launch), launch.replay_routing);
   return absl::OkStatus();
@@ -211,6 +216,9 @@ absl::StatusOr<Outcome> LaunchRun(const std::vector<Plan>& plans, const RunOptio
     if (plan == nullptr)
       return absl::UnavailableError("no plan is for as few as " + std::to_string(starter.nodes()) + " nodes");
     absl::StatusOr<Outcome> outcome = RunLife(*plan, launch, *timeout, starter, terminal);
+    // The life could not begin, as its files had no room.
+    if (absl::IsResourceExhausted(outcome.status()))
+      return Outcome{kExitStorage, std::string(outcome.status().message())};
     if (!outcome.ok()) return outcome;
     std::string why;
     const auto pause = policy.Next(*outcome, NewestStep(launch.run_dir), why);
