@@ -18,8 +18,7 @@ absl::StatusOr<std::optional<std::chrono::milliseconds>> DeadlineOverride() {
   const bool is_number = text.find_first_not_of("0123456789.eE+-") == text.npos && absl::SimpleAtod(seconds, &value);
   if (!is_number || !(value >= 0.001 && value <= kMost)) {
     return absl::InvalidArgumentError(absl::StrCat("PLANWRIGHT_TIMEOUT_SECONDS='", seconds,
-                                                   "' is not a number of seconds from 0.001 to 1e9, such as 600; "
-                                                   "without the variable it is 600"));
+                                                   "' is not a number of seconds from 0.001 to 1e9, such as 600"));
   }
   return std::chrono::milliseconds(static_cast<int64_t>(value * 1000));
 }
