@@ -19,8 +19,7 @@ class CheckpointLoader {
   // the plan needs must be there, in the same shape and type, and no other.
   static absl::StatusOr<std::unique_ptr<CheckpointLoader>> Open(const Plan& plan, int rank, const std::string& folder);
 
-  // Fills all storages and bucket shards of the module on `threads` threads. DataLoss, with file and tensor, if a byte
-  // is damaged; the module is then half filled.
+  // Fills all storages and bucket shards of the module on `threads` threads. DataLoss as in LoadPieces.
   absl::Status Load(ModuleState& module, int threads);
   void LoadCounters(StepState& step) const;
 

@@ -111,10 +111,12 @@ absl::StatusOr<ResumePoint::Choice> ResumePoint::BeginFresh(const CheckpointList
   }
   if (absl::Status noted = WriteLifeStart(run_dir_, life_, {}); !noted.ok()) return noted;
   if (absl::Status made = MakeDirectories(run_dir_ + "/checkpoints"); !made.ok()) return OfStorage(made);
+  const bool elsewhere = plan_.initialize && plan_.initialize->schedule == "checkpoint";
+  const std::string begins = absl::StrCat("the run begins at ", elsewhere ? "the step of initialize.from" : "step 1");
   if (life_ > 1) {
-    Say(absl::StrCat(run_dir_, " has no checkpoint yet: the run begins at step 1"));
+    Say(absl::StrCat(run_dir_, " has no checkpoint yet: ", begins));
   } else {
-    LogInfo("the run begins at step 1");
+    LogInfo(begins);
   }
   return Choice{};
 }

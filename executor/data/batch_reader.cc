@@ -2,10 +2,12 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
+#include <absl/strings/str_cat.h>
 
 #include <algorithm>
 #include <array>
 
+#include "executor/data/file_error.h"
 #include "executor/tensors.h"
 #include "planner/plan/image_bands.h"
 
@@ -37,7 +39,10 @@ const Sample& BatchReader::Get(int64_t number) {
   const auto found = cache_.find(number);
   if (found != cache_.end()) return found->second;
   absl::StatusOr<Sample> sample = source_->Get(number);
-  TORCH_CHECK(sample.ok(), "sample ", number, ": ", sample.status().ToString());
+  if (!sample.ok()) {
+    throw FileError(
+        absl::Status(sample.status().code(), absl::StrCat("sample ", number, ": ", sample.status().message())));
+  }
   TORCH_CHECK(static_cast<int64_t>(sample->tokens.size()) == length_, "sample ", number, " has ", sample->tokens.size(),
               " tokens, the sequence has ", length_);
   // Sample numbers ascend over a run, so the smallest number is the one that nobody will ask for again.

@@ -15,7 +15,7 @@
 
 namespace planwright::executor {
 
-// For one thread at a time. Reading throws c10::Error with the source's message if a sample cannot be read.
+// For one thread at a time. Reading throws FileError with the source's message if a sample cannot be read.
 class BatchReader {
  public:
   static absl::StatusOr<std::unique_ptr<BatchReader>> Open(const Plan& plan);

@@ -6,8 +6,8 @@
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
+#include <span>
 
 #include "executor/data/sample_source.h"
 #include "planner/run_files/safetensors.h"
@@ -17,9 +17,10 @@ namespace {
 
 // The elements of a tensor as T, which must be its dtype.
 template <typename T>
-std::vector<T> CopyAs(const TensorView& view) {
-  std::vector<T> values(view.bytes / sizeof(T));
-  std::memcpy(values.data(), view.data, view.bytes);
+absl::StatusOr<std::vector<T>> ReadAs(const SafetensorsFile& file, const TensorPlace& place) {
+  std::vector<T> values(place.bytes / sizeof(T));
+  const absl::Status status = file.file().Read(place.offset, std::as_writable_bytes(std::span(values)));
+  if (!status.ok()) return status;
   return values;
 }
 
@@ -29,32 +30,43 @@ absl::Status TensorError(const SafetensorsFile& file, const std::string& name, c
 
 absl::StatusOr<std::vector<int64_t>> Integers(const SafetensorsFile& file, const std::string& name,
                                               const std::vector<int64_t>& shape) {
-  const absl::StatusOr<TensorView> view = file.Find(name);
-  if (!view.ok()) return view.status();
-  if (view->dtype != DType::kInt64) return TensorError(file, name, "is not I64");
-  if (view->shape != shape)
+  const absl::StatusOr<TensorPlace> place = file.Find(name);
+  if (!place.ok()) return place.status();
+  if (place->dtype != DType::kInt64) return TensorError(file, name, "is not I64");
+  if (place->shape != shape)
     return TensorError(file, name, "has a shape that does not fit the rest of the batch or the plan's sequence_length");
-  return CopyAs<int64_t>(*view);
+  return ReadAs<int64_t>(file, *place);
 }
 
 absl::StatusOr<std::vector<double>> Reals(const SafetensorsFile& file, const std::string& name,
                                           const std::vector<int64_t>& shape) {
-  const absl::StatusOr<TensorView> view = file.Find(name);
-  if (!view.ok()) return view.status();
-  if (view->shape != shape)
+  const absl::StatusOr<TensorPlace> place = file.Find(name);
+  if (!place.ok()) return place.status();
+  if (place->shape != shape)
     return TensorError(file, name, "has a shape that does not fit the rest of the batch or the plan");
   // Samples are kept in fp64; fp32 is widened without loss.
-  if (view->dtype == DType::kFp64) return CopyAs<double>(*view);
-  if (view->dtype != DType::kFp32) return TensorError(file, name, "is neither F64 nor F32");
-  const std::vector<float> values = CopyAs<float>(*view);
-  return std::vector<double>(values.begin(), values.end());
+  std::vector<double> values;
+  if (place->dtype == DType::kFp64) {
+    absl::StatusOr<std::vector<double>> read = ReadAs<double>(file, *place);
+    if (!read.ok()) return read;
+    values = *std::move(read);
+  } else if (place->dtype == DType::kFp32) {
+    const absl::StatusOr<std::vector<float>> read = ReadAs<float>(file, *place);
+    if (!read.ok()) return read.status();
+    values.assign(read->begin(), read->end());
+  } else {
+    return TensorError(file, name, "is neither F64 nor F32");
+  }
+  if (const auto at = FirstNotFinite(DType::kFp64, std::as_bytes(std::span(values))))
+    return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", name, NotFinite(*at)));
+  return values;
 }
 
 class RecordedSource : public SampleSource {
  public:
   absl::Status Read(const Plan& plan, const SafetensorsFile& file) {
     const int64_t length = plan.budget.sequence_length;
-    const absl::StatusOr<TensorView> ids = file.Find("token_ids");
+    const absl::StatusOr<TensorPlace> ids = file.Find("token_ids");
     if (!ids.ok()) return ids.status();
     const int64_t rows = ids->shape.size() == 2 ? ids->shape[0] : 0;
     if (rows == 0) return TensorError(file, "token_ids", "is not [samples, sequence]");

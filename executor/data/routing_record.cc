@@ -1,6 +1,7 @@
 #include "executor/data/routing_record.h"
 
 #include <ATen/ops/empty.h>
+#include <absl/strings/str_cat.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -8,6 +9,8 @@
 #include <cstring>
 #include <vector>
 
+#include "executor/data/file_error.h"
+#include "planner/run_files/file_io.h"
 #include "planner/run_files/routing_format.h"
 
 namespace planwright::executor {
@@ -36,16 +39,19 @@ RoutingRecord::~RoutingRecord() {
   for (const auto& [name, file] : files_) close(file);
 }
 
+std::string RoutingRecord::PathOf(const CallContext& call) const {
+  return RoutingPath(folder_, absl::StrCat(call.module->name, ".layers.", call.layer));
+}
+
 int RoutingRecord::FileOf(const CallContext& call) {
-  const std::string name = RoutingPath(folder_, call.module->name + ".layers." + std::to_string(call.layer));
+  const std::string name = PathOf(call);
   const std::lock_guard lock(mutex_);
   const auto found = files_.find(name);
   if (found != files_.end()) return found->second;
-  const int file =
-      open(name.c_str(), mode_ == Mode::kWrite ? O_WRONLY | O_CREAT | O_CLOEXEC : O_RDONLY | O_CLOEXEC, 0666);
-  TORCH_CHECK(file >= 0, "cannot open ", name, ": ", std::strerror(errno));
-  files_[name] = file;
-  return file;
+  const absl::StatusOr<int> file = OpenPlainFile(name, mode_ == Mode::kWrite ? O_WRONLY | O_CREAT : O_RDONLY);
+  if (!file.ok()) throw FileError(file.status());
+  files_[name] = *file;
+  return *file;
 }
 
 template <typename Work>
@@ -67,8 +73,11 @@ void RoutingRecord::Write(const CallContext& call, const at::Tensor& ids) {
   const int64_t top_k = ids.size(1), samples = call.lane_samples().end - call.lane_samples().first;
   const auto bytes = static_cast<ssize_t>(top_k * static_cast<int64_t>(sizeof(RoutingId)));
   ForRuns(call, samples, top_k, [&](int file, int64_t offset, int64_t row) {
-    TORCH_CHECK(pwrite(file, narrow.const_data_ptr<RoutingId>() + row * top_k, bytes, offset) == bytes,
-                "cannot write the choices of ", call.module->name, ".layers.", call.layer, ": ", std::strerror(errno));
+    const ssize_t written = pwrite(file, narrow.const_data_ptr<RoutingId>() + row * top_k, bytes, offset);
+    if (written == bytes) return;
+    const int problem = written < 0 ? errno : ENOSPC;  // a part of a few bytes: there was no room for all of them
+    throw FileError(
+        absl::ResourceExhaustedError(absl::StrCat("cannot write ", PathOf(call), ": ", std::strerror(problem))));
   });
 }
 
@@ -77,14 +86,17 @@ at::Tensor RoutingRecord::Read(const CallContext& call, int64_t samples, int64_t
   const at::Tensor narrow = at::empty({positions * samples, top_k}, at::kShort);
   const auto bytes = static_cast<ssize_t>(top_k * static_cast<int64_t>(sizeof(RoutingId)));
   ForRuns(call, samples, top_k, [&](int file, int64_t offset, int64_t row) {
-    TORCH_CHECK(pread(file, narrow.mutable_data_ptr<RoutingId>() + row * top_k, bytes, offset) == bytes, folder_,
-                " has no choices for step ", call.step + 1, " of ", call.module->name, ".layers.", call.layer);
+    const ssize_t read = pread(file, narrow.mutable_data_ptr<RoutingId>() + row * top_k, bytes, offset);
+    if (read == bytes) return;
+    const std::string why = read < 0 ? std::strerror(errno) : absl::StrCat("no choices for step ", call.step + 1);
+    throw FileError(absl::InvalidArgumentError(absl::StrCat("cannot read ", PathOf(call), ": ", why)));
   });
   const at::Tensor ids = narrow.to(at::kLong);
-  TORCH_CHECK(
-      ids.numel() == 0 || (ids.min().item<int64_t>() >= 0 && ids.max().item<int64_t>() < call.module->experts()),
-      folder_, " names experts that ", call.module->name, ".layers.", call.layer, " does not have");
-  return ids;
+  const bool known =
+      ids.numel() == 0 || (ids.min().item<int64_t>() >= 0 && ids.max().item<int64_t>() < call.module->experts());
+  if (known) return ids;
+  throw FileError(absl::InvalidArgumentError(
+      absl::StrCat(PathOf(call), " names experts that ", call.module->name, " does not have")));
 }
 
 }  // namespace planwright::executor

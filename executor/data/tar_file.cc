@@ -3,13 +3,10 @@
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_split.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <optional>
+#include <span>
 #include <utility>
 
 namespace planwright::executor {
@@ -85,36 +82,14 @@ bool ReadExtended(const std::string& records, Extended& extended) {
 
 }  // namespace
 
-TarFile::TarFile(TarFile&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), bytes_(other.bytes_),
-      members_(std::move(other.members_)) {}
-
-TarFile& TarFile::operator=(TarFile&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(fd_, other.fd_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(members_, other.members_);
-  return *this;
-}
-
-TarFile::~TarFile() {
-  if (fd_ >= 0) close(fd_);
-}
-
 absl::StatusOr<TarFile> TarFile::Open(const std::string& path) {
+  absl::StatusOr<PlainFile> opened = PlainFile::Open(path);
+  if (!opened.ok()) return opened.status();
   TarFile file;
-  file.path_ = path;
-  file.fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  // The size is taken once; the file must not change during a run.
-  struct stat status;
-  if (file.fd_ < 0 || fstat(file.fd_, &status) != 0) {
-    const int code = errno;
-    return absl::ErrnoToStatus(code, absl::StrCat("opening ", path));
-  }
-  if (!S_ISREG(status.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, " is not a file"));
-  file.bytes_ = status.st_size;
-  if (absl::Status walked = file.Walk(); !walked.ok())
-    return absl::Status(walked.code(), absl::StrCat(path, ": ", walked.message()));
+  file.file_ = *std::move(opened);
+  const absl::Status walked = file.Walk();
+  if (absl::IsInvalidArgument(walked)) return absl::InvalidArgumentError(absl::StrCat(path, ": ", walked.message()));
+  if (!walked.ok()) return walked;
   return file;
 }
 
@@ -124,8 +99,9 @@ absl::Status TarFile::Walk() {
     const auto wrong = [at](auto... what) {
       return absl::InvalidArgumentError(absl::StrCat("at byte ", at, ": ", what...));
     };
+    const int64_t bytes = file_.bytes();  // of the archive when it was opened: it must not change during a run
     // A block of zeros ends an archive. Without one the file was cut off, and members may be missing.
-    if (bytes_ - at < kBlock) return wrong("the archive ends without its end mark");
+    if (bytes - at < kBlock) return wrong("the archive ends without its end mark");
     const absl::StatusOr<std::string> header = ReadAt(at, kBlock);
     if (!header.ok()) return header.status();
     if (std::all_of(header->begin(), header->end(), [](char c) { return c == 0; })) return absl::OkStatus();
@@ -146,7 +122,7 @@ absl::Status TarFile::Walk() {
     }
     if (!size) return wrong("member ", name, ": its size is not octal");
     const int64_t contents = at + kBlock;
-    if (*size > bytes_ - contents) return wrong("member ", name, ": its ", *size, " bytes go beyond the archive");
+    if (*size > bytes - contents) return wrong("member ", name, ": its ", *size, " bytes go beyond the archive");
     if (type == 'x' || type == 'g') {
       if (*size > kMaxExtendedHeader) return wrong("an extended header of ", *size, " bytes");
       const absl::StatusOr<std::string> records = ReadAt(contents, *size);
@@ -176,16 +152,7 @@ absl::StatusOr<std::string> TarFile::Read(const TarMember& member, int64_t most)
 
 absl::StatusOr<std::string> TarFile::ReadAt(int64_t offset, int64_t bytes) const {
   std::string contents(bytes, '\0');
-  // pread may return less than asked, and may be interrupted.
-  for (int64_t done = 0; done < bytes;) {
-    const ssize_t got = pread(fd_, contents.data() + done, bytes - done, offset + done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      const int code = got < 0 ? errno : EIO;
-      return absl::ErrnoToStatus(code, absl::StrCat("reading ", path_));
-    }
-    done += got;
-  }
+  if (absl::Status read = file_.Read(offset, std::as_writable_bytes(std::span(contents))); !read.ok()) return read;
   return contents;
 }
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/run_files/file_io.h"
+
 namespace planwright::executor {
 
 struct TarMember {
@@ -21,11 +23,7 @@ class TarFile {
   // Reads all headers; contents stay on disk. Errors name the archive, the place in it and the member.
   static absl::StatusOr<TarFile> Open(const std::string& path);
 
-  TarFile(TarFile&& other) noexcept;
-  TarFile& operator=(TarFile&& other) noexcept;
-  ~TarFile();
-
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return file_.path(); }
   const std::vector<TarMember>& members() const { return members_; }  // regular files, in the archive's order
 
   // The contents of a member, or its first `most` bytes. Errors name the archive.
@@ -36,9 +34,7 @@ class TarFile {
   absl::Status Walk();
   absl::StatusOr<std::string> ReadAt(int64_t offset, int64_t bytes) const;
 
-  std::string path_;
-  int fd_ = -1;
-  int64_t bytes_ = 0;
+  PlainFile file_;
   std::vector<TarMember> members_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "executor/tensors.h"
 #include "planner/plan/optimizer_states.h"
@@ -127,6 +128,7 @@ const SlotTensors& ModuleState::slot(const std::string& frame, const std::string
 }
 
 void ModuleState::RefreshMasters() {
+  if (std::exchange(keeps_masters_, false)) return;
   for (BucketState& bucket : buckets_) {
     if (bucket.master.defined() && !bucket.master.is_alias_of(bucket.parameter_shard))
       bucket.master.copy_(bucket.parameter_shard);

@@ -87,11 +87,14 @@ class ModuleState {
 
   // Copies the owned parameters to the masters. Called after weights were written by anything except the optimizer.
   void RefreshMasters();
+  // The masters were loaded with the weights, which are rounded from them: the next RefreshMasters leaves them.
+  void KeepMasters() { keeps_masters_ = true; }
   void ZeroGradients();
 
  private:
   const Module* module_;
   int stage_ = 0;
+  bool keeps_masters_ = false;
   std::vector<BucketState> buckets_;
   std::vector<SlotTensors> storages_;
   std::vector<ExpertBias> expert_biases_;

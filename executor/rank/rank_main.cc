@@ -8,10 +8,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
+#include <memory>
 #include <optional>
-#include <sstream>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "executor/communication/rendezvous.h"
@@ -21,6 +19,7 @@
 #include "executor/program/program_walker.h"
 #include "executor/program/step_profile.h"
 #include "executor/rank/host_memory.h"
+#include "executor/rank/initial_state.h"
 #include "executor/rank/leave.h"
 #include "executor/rank/run_checkpoints.h"
 #include "executor/rank/setup.h"
@@ -33,6 +32,7 @@
 #include "planner/estimate/deadlines.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
+#include "planner/run_files/file_io.h"
 #include "planner/run_files/run_timeout.h"
 #include "planner/run_files/trace.h"
 
@@ -120,11 +120,9 @@ Options ReadOptions(int argc, char** argv) {
 }
 
 Plan ReadPlanFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) Leave(kExitUsage, "executor: cannot read the plan " + path);
-  std::stringstream text;
-  text << file.rdbuf();
-  absl::StatusOr<Plan> plan = ReadPlan(text.str());
+  const absl::StatusOr<std::string> text = ReadWholeFile(path);
+  if (!text.ok()) Leave(kExitUsage, "executor: " + std::string(text.status().message()));
+  absl::StatusOr<Plan> plan = ReadPlan(*text);
   if (!plan.ok()) Leave(kExitUsage, "executor: " + path + ": " + std::string(plan.status().message()));
   return *std::move(plan);
 }
@@ -178,13 +176,12 @@ Communicators JoinGroups(const Plan& plan, const Environment& environment, at::D
                          c10::intrusive_ptr<c10d::Store> store, Recorder& recorder, StartUp& start_up) {
   start_up.Enter("communicators");
   size_t place = 0;
-  return Communicators::Make(plan, environment.rank, device.is_cpu() ? Backend::kGloo : Backend::kNccl, store,
-                             environment.nonce, environment.own_address, environment.timeout,
-                             [&](const std::string& name) {
-                               LogInfo("join " + name);
-                               recorder.Begin(RecorderState::kWaiting, 0, -1, -1, "joining", place++, "join " + name,
-                                              environment.timeout);
-                             });
+  return Communicators::Make(
+      plan, environment.rank, device.is_cpu() ? Backend::kGloo : Backend::kNccl, store, environment.nonce,
+      environment.own_address, environment.timeout, [&](const std::string& name) {
+        LogInfo("join " + name);
+        recorder.Begin(RecorderState::kWaiting, 0, -1, -1, "joining", place++, "join " + name, environment.timeout);
+      });
 }
 
 }  // namespace
@@ -257,16 +254,22 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
     const absl::StatusOr<bool> chosen = checkpoints->Choose();
     LeaveUnlessOk(chosen.status());
     resumes = *chosen;
-    if (resumes && options.profile && options.profile->first <= checkpoints->first_step()) {
-      LeaveUnlessOk(
-          absl::InvalidArgumentError(absl::StrCat("--profile begins at step ", options.profile->first,
-                                                  ", but the run goes on after step ", checkpoints->first_step())));
-    }
     // A life before this one may have done steps, but kept none of them.
     if (!resumes && log != nullptr) {
       LeaveUnlessOk(checkpoints->CheckNotReplaced());
       LeaveUnlessOk(log->KeepUpTo(0, DroppedSteps(options)));
     }
+  }
+  std::unique_ptr<InitialState> initial;
+  if (plan.initialize && !resumes) {  // checkpoints of the run itself come first
+    absl::StatusOr<std::unique_ptr<InitialState>> chosen = InitialState::Choose(plan, *environment, **store);
+    LeaveUnlessOk(chosen.status());
+    initial = *std::move(chosen);
+  }
+  const int64_t first_step = resumes ? checkpoints->first_step() : initial ? initial->first_step() : 0;
+  if (options.profile && options.profile->first <= first_step) {
+    LeaveUnlessOk(absl::InvalidArgumentError(absl::StrCat("--profile begins at step ", options.profile->first,
+                                                          ", but the run goes on after step ", first_step)));
   }
 
   // A failure ends the process in the catch clause, while everything still exists: `rank` lives outside the try block,
@@ -276,60 +279,63 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   try {
     start_up.Enter("data");
     const auto data = MakeDataHandler(plan, *device);
-    const auto parameters = MakeParameterHandler(plan, environment->rank);
-    rank.emplace(Rank{.plan = plan,
-                      .role = *role,
-                      .rank = environment->rank,
-                      .device = *device,
-                      .handlers = {.compute = hooks.compute,
-                                   .data = data,
-                                   .parameters =
-                                       [&start_up, parameters](OpKind kind, ModuleState& module) {
-                                         start_up.Enter("weights");
-                                         parameters(kind, module);
-                                         start_up.Enter("memory");
-                                       }},
-                      .communicators = JoinGroups(plan, *environment, *device, *store, **recorder, start_up),
-                      .step = StepState(plan, *device),
-                      .recorder = **recorder,
-                      .log = log.get(),
-                      .probe = probe ? &*probe : nullptr,
-                      .profile = profile ? &*profile : nullptr,
-                      .last_step = steps - 1,
-                      .deadlines = deadlines,
-                      .resumes = resumes,
-                      .host = environment->host,
-                      .resume_again =
-                          [&] {
-                            const absl::StatusOr<bool> again = checkpoints->TryAgain();
-                            LeaveUnlessOk(again.status());
-                            if (*again) return true;
-                            rank->first_step = checkpoints->first_step();
-                            if (log == nullptr) return false;
-                            LeaveUnlessOk(checkpoints->CheckNotReplaced());
-                            LeaveUnlessOk(
-                                log->KeepUpTo(rank->first_step * plan.budget.global_samples, DroppedSteps(options)));
-                            return false;
-                          },
-                      .ready =
-                          [&] {
-                            if (checkpoints) {
-                              start_up.Enter("checkpoint memory");
-                              checkpoints->Prepare(rank->device);
-                            }
-                            const std::string ready = start_up.Line();
-                            LogInfo(ready);
-                            if (environment->rank != 0) return;
-                            std::printf("%s\n", ready.c_str());
-                            if (rank->first_step >= steps)
-                              std::printf("%s\n",
-                                          absl::StrCat("nothing to do: all ", steps, " steps are done").c_str());
-                            std::fflush(stdout);
-                          },
-                      .asked_to_stop = checkpoints ? AskedToStop : std::function<bool()>(),
-                      .before_instruction = hooks.before_instruction,
-                      .fail_point = hooks.fail_point,
-                      .leave = leave});
+    rank.emplace(
+        Rank{.plan = plan,
+             .role = *role,
+             .rank = environment->rank,
+             .device = *device,
+             .handlers = {.compute = hooks.compute,
+                          .data = data,
+                          .parameters =
+                              [&](OpKind kind, ModuleState& module) {
+                                start_up.Enter("weights");
+                                if (kind == OpKind::kLoadParameters)
+                                  initial->Load(module, rank->step);
+                                else
+                                  DrawParameters(plan, environment->rank, module);
+                                start_up.Enter("memory");
+                              }},
+             .communicators = JoinGroups(plan, *environment, *device, *store, **recorder, start_up),
+             .step = StepState(plan, *device),
+             .recorder = **recorder,
+             .log = log.get(),
+             .probe = probe ? &*probe : nullptr,
+             .profile = profile ? &*profile : nullptr,
+             .first_step = first_step,
+             .last_step = steps - 1,
+             .deadlines = deadlines,
+             .resumes = resumes,
+             .host = environment->host,
+             .resume_again =
+                 [&] {
+                   const absl::StatusOr<bool> again = checkpoints->TryAgain();
+                   LeaveUnlessOk(again.status());
+                   if (*again) return true;
+                   rank->first_step = checkpoints->first_step();
+                   if (log == nullptr) return false;
+                   LeaveUnlessOk(checkpoints->CheckNotReplaced());
+                   LeaveUnlessOk(log->KeepUpTo(rank->first_step * plan.budget.global_samples, DroppedSteps(options)));
+                   return false;
+                 },
+             .ready =
+                 [&] {
+                   initial.reset();
+                   if (checkpoints) {
+                     start_up.Enter("checkpoint memory");
+                     checkpoints->Prepare(rank->device);
+                   }
+                   const std::string ready = start_up.Line();
+                   LogInfo(ready);
+                   if (environment->rank != 0) return;
+                   std::printf("%s\n", ready.c_str());
+                   if (rank->first_step >= steps)
+                     std::printf("%s\n", absl::StrCat("nothing to do: all ", steps, " steps are done").c_str());
+                   std::fflush(stdout);
+                 },
+             .asked_to_stop = checkpoints ? AskedToStop : std::function<bool()>(),
+             .before_instruction = hooks.before_instruction,
+             .fail_point = hooks.fail_point,
+             .leave = leave});
     if (checkpoints) {
       rank->handlers.storage = [&](OpKind kind, ModuleState* module, StepState& step) {
         if (kind == OpKind::kLoadState) start_up.Enter("weights");
@@ -341,6 +347,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
     FollowRouting(options.record_routing, options.replay_routing, rank->handlers);
     const bool whole = ProgramWalker(*rank).Run();
     if (checkpoints) checkpoints->Finish();
+    if (log != nullptr) LeaveUnlessOk(log->Close());
     exit_status = whole ? kExitSuccess : kExitPreempted;
     (*recorder)->Done();
     LogInfo(whole ? "done" : "stopped as asked, with a checkpoint");

@@ -1,38 +1,27 @@
 #include "executor/rank/setup.h"
 
-#include <ATen/ops/empty.h>
-
-#include <cstring>
 #include <mutex>
 
 #include "executor/communication/backends.h"
 #include "executor/data/batch_reader.h"
+#include "executor/data/file_error.h"
 #include "executor/data/routing_record.h"
 #include "executor/optimizer/initialize.h"
 #include "executor/optimizer/philox_draws.h"
 #include "executor/threads/threads.h"
 #include "planner/run_files/exit_status.h"
-#include "planner/run_files/safetensors.h"
 
 namespace planwright::executor {
 namespace {
 
-// A copy in host memory. The file is mapped, and its tensors may start at any byte; LibTorch needs them aligned.
-at::Tensor CopyOf(const TensorView& view) {
-  at::Tensor tensor = at::empty(view.shape, at::TensorOptions(at::kCPU).dtype(ScalarTypeOf(view.dtype)));
-  if (view.bytes > 0) std::memcpy(tensor.mutable_data_ptr(), view.data, view.bytes);
-  return tensor;
-}
-
-void LoadFromFile(const Plan& plan, int rank, ModuleState& module) {
-  const std::string path = ResolvePath(plan.initialize->base, plan.initialize->from);
-  absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(path);
-  if (!file.ok()) throw ExitError(kExitUsage, std::string(file.status().message()));
-  std::map<std::string, SourceTensor> sources;
-  for (const auto& [name, view] : file->tensors()) sources[name] = {view.shape, [view = view] { return CopyOf(view); }};
-  const absl::Status status = CheckSources(plan, sources);
-  if (!status.ok()) throw ExitError(kExitUsage, std::string(status.message()));
-  LoadParameters(plan, rank, sources, ThreadsOfRank(), module);
+// What the rooms of data say of a file, as the end of the rank.
+template <typename Work>
+auto WithFiles(const Work& work) {
+  try {
+    return work();
+  } catch (const FileError& error) {
+    throw ExitError(error.of_storage() ? kExitStorage : kExitUsage, error.what());
+  }
 }
 
 }  // namespace
@@ -68,31 +57,32 @@ std::function<Tensors(const Instruction&, const CallContext&)> MakeDataHandler(c
   const auto mutex = std::make_shared<std::mutex>();
   return [reader, mutex, device, dtype](const Instruction& instruction, const CallContext& call) {
     const std::lock_guard lock(*mutex);
-    switch (instruction.kind) {
-      case OpKind::kReadTokens: return reader->ReadTokens(call, device, dtype);
-      case OpKind::kReadImages: return reader->ReadImages(call, device, dtype);
-      case OpKind::kReadImageSizes: return reader->ReadImageSizes(call);
-      default: TORCH_CHECK(false, OpName(instruction.kind), " reads no samples");
-    }
+    return WithFiles([&] {
+      switch (instruction.kind) {
+        case OpKind::kReadTokens: return reader->ReadTokens(call, device, dtype);
+        case OpKind::kReadImages: return reader->ReadImages(call, device, dtype);
+        case OpKind::kReadImageSizes: return reader->ReadImageSizes(call);
+        default: TORCH_CHECK(false, OpName(instruction.kind), " reads no samples");
+      }
+    });
   };
 }
 
-std::function<void(OpKind, ModuleState&)> MakeParameterHandler(const Plan& plan, int rank) {
-  return [&plan, rank](OpKind kind, ModuleState& module) {
-    if (kind == OpKind::kLoadParameters) return LoadFromFile(plan, rank, module);
-    InitializeParameters(plan, rank, PhiloxDraws(static_cast<uint64_t>(plan.seed)), ThreadsOfRank(), module);
-  };
+void DrawParameters(const Plan& plan, int rank, ModuleState& module) {
+  InitializeParameters(plan, rank, PhiloxDraws(static_cast<uint64_t>(plan.seed)), ThreadsOfRank(), module);
 }
 
 void FollowRouting(const std::string& record, const std::string& replay, Handlers& handlers) {
   if (!record.empty()) {
     const auto routing = std::make_shared<RoutingRecord>(record, RoutingRecord::Mode::kWrite);
-    handlers.record_routing = [routing](const CallContext& call, const at::Tensor& ids) { routing->Write(call, ids); };
+    handlers.record_routing = [routing](const CallContext& call, const at::Tensor& ids) {
+      WithFiles([&] { routing->Write(call, ids); });
+    };
   }
   if (!replay.empty()) {
     const auto routing = std::make_shared<RoutingRecord>(replay, RoutingRecord::Mode::kRead);
     handlers.replay_routing = [routing](const CallContext& call, int64_t samples, int64_t top_k) {
-      return routing->Read(call, samples, top_k);
+      return WithFiles([&] { return routing->Read(call, samples, top_k); });
     };
   }
 }

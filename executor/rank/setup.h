@@ -1,4 +1,5 @@
-// What a rank needs from other rooms before its program can start: the device, the samples, and the first weights.
+// What a rank needs from other rooms before its program can start: the device, the samples, drawn weights and choices
+// of experts.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -15,12 +16,15 @@ namespace planwright::executor {
 // silently.
 absl::StatusOr<at::Device> ChooseDevice(const Plan& plan, const std::string& wanted, int local_rank);
 
-// The functions of Handlers::data and Handlers::parameters. Making the data handler opens the files of samples, running
-// the parameter handler those of weights: ExitError (kExitUsage) if they are missing or do not fit the plan.
+// Handlers::data. Making it opens the files of samples: ExitError (kExitUsage) if they are missing or do not fit the
+// plan, and if a sample cannot be read later.
 std::function<Tensors(const Instruction&, const CallContext&)> MakeDataHandler(const Plan& plan, at::Device device);
-std::function<void(OpKind, ModuleState&)> MakeParameterHandler(const Plan& plan, int rank);
 
-// Sets Handlers::record_routing or replay_routing. `record`, `replay`: folders; at most one is not empty.
+// Carries out initialize_parameters.
+void DrawParameters(const Plan& plan, int rank, ModuleState& module);
+
+// Sets Handlers::record_routing or replay_routing. `record`, `replay`: folders; at most one is not empty. They throw
+// ExitError: kExitStorage if choices cannot be written, kExitUsage if they cannot be read or are not those of this run.
 void FollowRouting(const std::string& record, const std::string& replay, Handlers& handlers);
 
 }  // namespace planwright::executor

@@ -3,6 +3,8 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
 #include <absl/strings/str_split.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
@@ -80,10 +82,16 @@ absl::Status StepLog::Open(const std::string& run_dir, std::unique_ptr<StepLog>&
 }
 
 absl::Status StepLog::Append() {
-  file_ = std::fopen(path_.c_str(), "ae");
-  if (file_ == nullptr)
-    return absl::ResourceExhaustedError(absl::StrCat("cannot write ", path_, ": ", std::strerror(errno)));
-  return absl::OkStatus();
+  const absl::StatusOr<int> fd = OpenPlainFile(path_, O_WRONLY | O_APPEND | O_CREAT);
+  if (!fd.ok()) return absl::ResourceExhaustedError(fd.status().message());
+  file_ = fdopen(*fd, "a");
+  if (file_ != nullptr) return absl::OkStatus();
+  close(*fd);
+  return CannotWrite();
+}
+
+absl::Status StepLog::CannotWrite() const {
+  return absl::ResourceExhaustedError(absl::StrCat("cannot write ", path_, ": ", std::strerror(errno)));
 }
 
 absl::Status StepLog::KeepUpTo(int64_t samples, const std::string& dropped) {
@@ -98,7 +106,7 @@ absl::Status StepLog::KeepUpTo(int64_t samples, const std::string& dropped) {
   }
   // Before they are gone here. If the rank ends between the two, they are dropped twice, and readers see that.
   if (absl::Status status = AppendTo(dropped, again); !status.ok()) return status;
-  std::fclose(std::exchange(file_, nullptr));
+  if (absl::Status status = Close(); !status.ok()) return status;
   // By a new file: if a replaced life still writes the old one, that is seen by nobody.
   if (absl::Status status = WriteFileAtomically(path_, kept); !status.ok())
     return absl::ResourceExhaustedError(status.message());
@@ -111,10 +119,12 @@ StepLog::~StepLog() {
 
 absl::Status StepLog::Write(const StepRecord& record) {
   const std::string line = StepJson(record) + "\n";
-  if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0) {
-    return absl::ResourceExhaustedError(absl::StrCat("cannot write metrics.jsonl: ", std::strerror(errno)));
-  }
-  return absl::OkStatus();
+  const bool written = std::fwrite(line.data(), 1, line.size(), file_) == line.size() && std::fflush(file_) == 0;
+  return written ? absl::OkStatus() : CannotWrite();
+}
+
+absl::Status StepLog::Close() {
+  return std::fclose(std::exchange(file_, nullptr)) == 0 ? absl::OkStatus() : CannotWrite();
 }
 
 }  // namespace planwright::executor

@@ -50,9 +50,12 @@ class StepLog {
   absl::Status KeepUpTo(int64_t samples, const std::string& dropped);
   // Appends one line; it is in the file when Write returns. ResourceExhausted if it cannot be written.
   absl::Status Write(const StepRecord& record);
+  // After the last Write. Some file systems (NFS) tell only now that there was no room: ResourceExhausted.
+  absl::Status Close();
 
  private:
   absl::Status Append();
+  absl::Status CannotWrite() const;
 
   std::string path_;
   std::FILE* file_ = nullptr;

@@ -1,12 +1,7 @@
 #include "planner/checkpoint/check_files.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <optional>
@@ -18,12 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "planner/checkpoint/element_cover.h"
 #include "planner/checkpoint/shard_files.h"
-#include "planner/plan/sha256.h"
 
 namespace planwright {
 namespace {
-
-constexpr size_t kChunk = size_t{4} << 20;  // bytes of one read
 
 // Calls `work` for 0 to count - 1, by up to `threads` threads.
 void ForEach(size_t count, int threads, const std::function<void(size_t)>& work) {
@@ -58,36 +50,6 @@ class Progress {
   const std::function<void(int64_t, int64_t)>& report_;
 };
 
-// A file that is read in order. read() says so if the storage fails, where mapped memory would end the process.
-class Stream {
- public:
-  explicit Stream(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)), buffer_(kChunk, '\0') {}
-  ~Stream() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-
-  // Adds the bytes [first, first + count) to the digest. None, or what is wrong.
-  std::optional<std::string> Read(size_t first, size_t count, Sha256& digest, Progress& progress) {
-    while (count > 0) {
-      const ssize_t read = pread(fd_, buffer_.data(), std::min(count, kChunk), static_cast<off_t>(first));
-      if (read < 0 && errno == EINTR) continue;
-      if (read < 0) return absl::StrCat("it cannot be read at byte ", first, ": ", std::strerror(errno));
-      if (read == 0) return absl::StrCat("it ends at byte ", first);
-      digest.Add(buffer_.data(), read);
-      progress.Add(read);
-      first += read;
-      count -= read;
-    }
-    return std::nullopt;
-  }
-
- private:
-  int fd_;
-  std::string buffer_;
-};
-
 // One shard and its index. `index` stays empty if it is damaged.
 struct CheckedShard {
   std::optional<ShardIndex> index;
@@ -117,20 +79,14 @@ CheckedShard CheckShard(const std::string& folder, const ManifestShard& shard, P
     return checked;
   }
   progress.Add(static_cast<int64_t>(file->header().size()));
-  std::vector<std::pair<size_t, std::string>> order;  // where a tensor begins, and its key
-  const std::byte* start = reinterpret_cast<const std::byte*>(file->header().data());
-  for (const auto& [key, view] : file->tensors()) order.emplace_back(view.data - start, key);
+  std::vector<std::pair<int64_t, std::string>> order;  // where a tensor begins, and its key
+  for (const auto& [key, place] : file->tensors()) order.emplace_back(place.offset, key);
   std::sort(order.begin(), order.end());
-  Stream stream(file->path());
   for (const auto& [first, key] : order) {
-    Sha256 digest;
-    const auto wrong = stream.Read(first, file->tensors().at(key).bytes, digest, progress);
-    if (wrong) {
-      found(ShardFile(shard.rank), *wrong);
-      break;
-    }
-    const std::string hex = digest.Hex(), &expected = checked.index->tensors.at(key).sha256;
-    if (hex != expected) found(ShardFile(shard.rank), AnotherDigest(key, hex, expected));
+    const absl::Status proved =
+        ProveTensor(file->file(), file->tensors().at(key), key, checked.index->tensors.at(key).sha256,
+                    [&](int64_t bytes) { progress.Add(bytes); });
+    if (!proved.ok()) found(ShardFile(shard.rank), proved.message());
   }
   return checked;
 }

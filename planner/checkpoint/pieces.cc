@@ -93,7 +93,7 @@ std::vector<ElementRun> RunsInShard(const Plan& plan, const Module& module, cons
 // The slice in the storage's tensor, under key `key`.
 void AddWeight(const RankSlice& of, std::string key, DType dtype, std::vector<CheckpointPiece>& pieces) {
   if (of.slice.runs.empty()) return;
-  pieces.push_back({std::move(key), dtype, of.parameter->shape, of.storage_index, "", of.slice.runs});
+  pieces.push_back({std::move(key), dtype, of.parameter->shape, of.storage_index, "", of.slice.runs, of.slice.name});
 }
 
 // The slice's part of each state, in the bucket shard.
@@ -102,8 +102,8 @@ void AddStates(const Plan& plan, const Module& module, const RankSlice& of, int 
   const std::vector<ElementRun> runs = RunsInShard(plan, module, of, rank);
   if (runs.empty()) return;
   for (const std::string& state : of.rule->states) {
-    pieces.push_back(
-        {StateKey(of.slice.name, state), of.bucket->master, of.parameter->shape, of.storage_index, state, runs});
+    pieces.push_back({StateKey(of.slice.name, state), of.bucket->master, of.parameter->shape, of.storage_index, state,
+                      runs, of.slice.name});
   }
 }
 
@@ -132,6 +132,20 @@ std::vector<CheckpointPiece> PiecesToLoad(const Plan& plan, const Module& module
     if (!of.rule->states.empty()) AddStates(plan, module, of, rank, pieces);
   });
   return pieces;
+}
+
+std::map<std::string, KeptParameter> KeptParameters(const Plan& plan) {
+  std::map<std::string, KeptParameter> kept;
+  for (const Module& module : plan.modules) {
+    const std::vector<const CheckpointRule*> rules = RulesOf(plan, module);
+    for (size_t i = 0; i < module.parameters.size(); ++i) {
+      const Parameter& parameter = module.parameters[i];
+      Require(rules[i] != nullptr, parameter.name + " is in no checkpoint rule");
+      for (int64_t copy = 0; copy < std::max<int64_t>(parameter.experts, 1); ++copy)
+        kept[ExpertName(parameter.name, parameter.experts > 0 ? copy : -1)] = {parameter.shape, rules[i]->states};
+    }
+  }
+  return kept;
 }
 
 std::vector<CheckpointTensor> CheckpointTensors(const Plan& plan) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct CheckpointPiece {
   std::string state;
   // Ascending. `whole`: index in the tensor; `local`: index in the storage's tensor, or in the bucket shard.
   std::vector<ElementRun> runs;
+  std::string name;  // Parameter::name with the expert's number
 };
 
 // The pieces that this rank writes: over all ranks, each element of each tensor once (V9). A weight with a master is
@@ -31,6 +33,13 @@ std::vector<CheckpointPiece> PiecesToWrite(const Plan& plan, const Module& modul
 // The pieces that this rank needs for its storages and for the bucket shards that it owns. A weight with a master has
 // the key NAME.master and an empty `state`: the loader rounds it.
 std::vector<CheckpointPiece> PiecesToLoad(const Plan& plan, const Module& module, int rank);
+
+// What a checkpoint of this plan keeps of a parameter, by its name with the expert's number.
+struct KeptParameter {
+  std::vector<int64_t> shape;
+  std::vector<std::string> states;  // of the optimizer, "master" among them
+};
+std::map<std::string, KeptParameter> KeptParameters(const Plan& plan);
 
 // All keys of a checkpoint of this plan with their type and whole shape, without the common ones, sorted by key.
 struct CheckpointTensor {

@@ -191,13 +191,11 @@ absl::StatusOr<int> TakeLife(const std::string& run_dir) {
     const std::string folder = LifeFolder(run_dir, life);
     if (mkdir(folder.c_str(), 0755) == 0) {
       // A power cut must not give the number to another life.
-      if (absl::Status status = SyncFolder(LivesFolder(run_dir)); !status.ok())
-        return absl::UnavailableError(status.message());
+      if (absl::Status status = SyncFolder(LivesFolder(run_dir)); !status.ok()) return status;
       return life;
     }
     // EEXIST: another launch was faster.
-    if (errno != EEXIST)
-      return absl::UnavailableError(absl::StrCat("cannot make the folder ", folder, ": ", std::strerror(errno)));
+    if (errno != EEXIST) return WriteFailed("cannot make the folder " + folder, errno);
   }
   return absl::UnavailableError(LivesFolder(run_dir) + " has no number left for a life");
 }
@@ -282,6 +280,47 @@ absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& run_dir, int b
     return std::tie(a.life, a.step, a.folder) > std::tie(b.life, b.step, b.folder);
   });
   return list;
+}
+
+absl::StatusOr<NamedCheckpoint> FindCheckpoint(const std::string& folder) {
+  struct stat about {};
+  if (stat(folder.c_str(), &about) != 0)
+    return absl::InvalidArgumentError(absl::StrCat("cannot read ", folder, ": ", std::strerror(errno)));
+  if (!S_ISDIR(about.st_mode)) return absl::InvalidArgumentError(folder + " is not a folder");
+  NamedCheckpoint named;
+  if (lstat((folder + "/" + kManifestFile).c_str(), &about) == 0) {
+    absl::StatusOr<Manifest> manifest = ReadManifestFile(folder);
+    if (!manifest.ok())
+      return absl::Status(manifest.status().code(),
+                          absl::StrCat(folder, "/", kManifestFile, ": ", manifest.status().message()));
+    named.checkpoint = {folder, *std::move(manifest)};
+    return named;
+  }
+  if (lstat((folder + "/checkpoints").c_str(), &about) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(folder, " is no checkpoint, as it has no ", kManifestFile,
+                                                   ", and no run directory, as it has no folder checkpoints"));
+  }
+  const absl::StatusOr<int> newest = NewestLife(folder);
+  if (!newest.ok()) return newest.status();
+  absl::StatusOr<CheckpointList> list = ListCheckpoints(folder, *newest + 1);
+  if (!list.ok()) return list.status();
+  const auto order = [](int life, int64_t step) { return std::pair(life, step); };
+  for (Unusable& one : list->unusable) {
+    if (one.kind != Unusable::Kind::kDamaged) continue;
+    const Manifest* found = list->found.empty() ? nullptr : &list->found.front().manifest;
+    if (found == nullptr || order(one.life, one.step) > order(found->life, found->counters.step))
+      named.passed.push_back(std::move(one));
+  }
+  if (list->found.empty() && !named.passed.empty()) {
+    return absl::DataLossError(absl::StrCat("no checkpoint of ", folder, " is whole; the newest, ",
+                                            named.passed.front().folder, ", is damaged: ", named.passed.front().why));
+  }
+  if (list->found.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(folder, " has no checkpoint that counts; `plan checkpoint ls ", folder, "` tells more"));
+  }
+  named.checkpoint = std::move(list->found.front());
+  return named;
 }
 
 std::vector<FoundCheckpoint> CheckpointsToRemove(const std::vector<FoundCheckpoint>& found, int64_t keep_last,

@@ -28,7 +28,8 @@ inline constexpr char kDroppedStepsFile[] = "dropped.jsonl";
 // The numbers of all lives, ascending. None if there is no folder of lives; Unavailable if it cannot be read.
 absl::StatusOr<std::vector<int>> LivesOf(const std::string& run_dir);
 
-// Makes RUN/lives/N for the smallest N above all that exist, and returns N, from 1. Unavailable if that fails.
+// Makes RUN/lives/N for the smallest N above all that exist, and returns N, from 1. ResourceExhausted if the storage
+// fails, Unavailable if it fails otherwise.
 absl::StatusOr<int> TakeLife(const std::string& run_dir);
 // Whether a newer life exists. Unavailable if the folder cannot be read.
 absl::StatusOr<bool> IsReplaced(const std::string& run_dir, int life);
@@ -70,6 +71,15 @@ struct CheckpointList {
 // An empty list if there is no such folder; Unavailable if it cannot be read; DataLoss if a start.json on the path is
 // damaged, as then nobody knows the path.
 absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& run_dir, int before);
+
+// The checkpoint that a person means by a folder: itself, if it has a manifest; of a run directory its newest one that
+// is usable. `passed`: newer ones of the run that are damaged. InvalidArgument if it is neither, or the run has none;
+// DataLoss if all that it has are damaged, or its manifest is; Unavailable if it cannot be read.
+struct NamedCheckpoint {
+  FoundCheckpoint checkpoint;
+  std::vector<UnusableCheckpoint> passed;
+};
+absl::StatusOr<NamedCheckpoint> FindCheckpoint(const std::string& folder);
 
 // Which of `found` (newest first) may go: all but the newest `keep_last` and those whose step keep_every divides (0:
 // none). `verified`: the step of the newest checkpoint that was read back or loaded whole; it stays. -1: none is known.

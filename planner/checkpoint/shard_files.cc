@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -28,14 +31,14 @@ absl::Status CheckTensors(const SafetensorsFile& file, const ShardIndex& index) 
       return absl::DataLossError(absl::StrCat("it has no tensor ", key, ", which its index has"));
     const absl::StatusOr<int64_t> count = CheckShardTensor(key, tensor.shape, tensor.elements);
     if (!count.ok()) return absl::DataLossError(std::string(count.status().message()));
-    const TensorView& view = found->second;
+    const TensorPlace& place = found->second;
     const std::vector<int64_t> shape = ShapeInShard(tensor.shape, *count);
-    if (view.dtype != tensor.dtype || view.shape != shape) {
-      return absl::DataLossError(absl::StrCat("tensor ", key, " is ", TypeAndShape(view.dtype, view.shape),
+    if (place.dtype != tensor.dtype || place.shape != shape) {
+      return absl::DataLossError(absl::StrCat("tensor ", key, " is ", TypeAndShape(place.dtype, place.shape),
                                               "; by its index it is ", TypeAndShape(tensor.dtype, shape)));
     }
   }
-  for (const auto& [key, view] : file.tensors()) {
+  for (const auto& [key, place] : file.tensors()) {
     if (!index.tensors.contains(key))
       return absl::DataLossError(absl::StrCat("it has a tensor ", key, ", which its index has not"));
   }
@@ -92,20 +95,34 @@ absl::StatusOr<SafetensorsFile> OpenShardFile(const std::string& folder, const S
   if (absl::Status status = CheckFileSize(path, index.bytes); !status.ok()) return status;
   absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(path);
   if (!file.ok()) {
-    const std::string what(absl::StripPrefix(file.status().message(), path + ": "));
-    if (absl::IsInvalidArgument(file.status())) return absl::DataLossError(what);
-    return absl::UnavailableError(what);
+    if (!absl::IsInvalidArgument(file.status())) return absl::UnavailableError(file.status().message());
+    return absl::DataLossError(absl::StripPrefix(file.status().message(), path + ": "));
   }
-  // The size again: this is the file that is mapped.
-  if (static_cast<int64_t>(file->bytes()) != index.bytes) return absl::DataLossError("its size changes");
+  // The size again: this is the file that is read.
+  if (file->bytes() != index.bytes) return absl::DataLossError("its size changes");
   if (Sha256Hex(file->header()) != index.header_sha256)
     return absl::DataLossError("its header has another SHA-256 than its index says");
   if (absl::Status status = CheckTensors(*file, index); !status.ok()) return status;
   return file;
 }
 
-std::string AnotherDigest(const std::string& key, const std::string& found, const std::string& expected) {
-  return absl::StrCat("tensor ", key, " is damaged: its SHA-256 is ", found, " instead of ", expected);
+absl::Status ProveTensor(const PlainFile& file, const TensorPlace& place, const std::string& key,
+                         const std::string& sha256, const std::function<void(int64_t)>& progress) {
+  constexpr int64_t kChunk = int64_t{1} << 20;  // bytes of one read: they are still in the cache when they are hashed
+  std::vector<std::byte> chunk(std::min(kChunk, place.bytes));
+  Sha256 digest;
+  for (int64_t done = 0; done < place.bytes;) {
+    const std::span<std::byte> part = std::span(chunk).first(std::min(kChunk, place.bytes - done));
+    if (absl::Status read = file.Read(place.offset + done, part); !read.ok())
+      return absl::DataLossError(absl::StrCat("tensor ", key, ": ", read.message()));
+    digest.Add(part.data(), part.size());
+    done += static_cast<int64_t>(part.size());
+    progress(static_cast<int64_t>(part.size()));
+  }
+  const std::string found = digest.Hex();
+  if (found == sha256) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat("tensor ", key, " is damaged: its SHA-256 is ", found, " instead of ", sha256));
 }
 
 std::string NoShardHas(const std::string& key, int64_t element) {

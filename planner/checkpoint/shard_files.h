@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -23,12 +24,16 @@ absl::StatusOr<Manifest> ReadManifestFile(const std::string& folder);
 // The index of a shard, as the manifest has it. Errors as above.
 absl::StatusOr<ShardIndex> ReadIndexFile(const std::string& folder, const ManifestShard& shard);
 
-// The shard, mapped: its size, the digest of its header, and all that header and index say of tensors fit together.
+// The shard: its size, the digest of its header, and all that header and index say of tensors fit together.
 // Errors as above.
 absl::StatusOr<SafetensorsFile> OpenShardFile(const std::string& folder, const ShardIndex& index);
 
+// Reads the bytes of a tensor of a shard and proves them by their digest. `progress(bytes)`: called after each piece
+// that was read. DataLoss if they are others, or cannot be read.
+absl::Status ProveTensor(const PlainFile& file, const TensorPlace& place, const std::string& key,
+                         const std::string& sha256, const std::function<void(int64_t)>& progress);
+
 // What is wrong with tensor `key`, in words that the reader and the check share.
-std::string AnotherDigest(const std::string& key, const std::string& found, const std::string& expected);
 std::string NoShardHas(const std::string& key, int64_t element);
 std::string TwoShardsHave(const std::string& key, int64_t element, int rank, int other_rank);
 

@@ -1,5 +1,6 @@
 #include "planner/checkpoint/shard_reader.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <utility>
@@ -8,22 +9,52 @@
 #include "absl/strings/str_cat.h"
 #include "planner/checkpoint/element_cover.h"
 #include "planner/checkpoint/shard_files.h"
-#include "planner/plan/sha256.h"
 #include "planner/run_files/safetensors.h"
 
 namespace planwright {
 namespace {
+
+// A shard whose header was checked. It stays open from the first byte of a tensor that is needed: a checkpoint may have
+// more shards than a process may have open files, and a rank needs few of them.
+struct Shard {
+  std::string path;
+  int64_t bytes = 0;
+  absl::once_flag once;
+  absl::Status opened;  // after `once`
+  PlainFile file;
+};
 
 // What one shard has of a tensor.
 struct Part {
   int rank = 0;
   std::vector<ElementStride> elements;
   std::string sha256;
-  const std::byte* data = nullptr;
-  size_t bytes = 0;
+  Shard* shard = nullptr;
+  TensorPlace place;  // in the shard
   absl::once_flag once;
   absl::Status proved;  // after `once`
 };
+
+// The last bytes that were read of a part. Elements are wanted in their order, often in many short runs: so most of
+// them are there already.
+struct Window {
+  int64_t first = 0;  // in the part
+  std::vector<std::byte> bytes;
+};
+
+absl::Status ReadPart(const Part& part, Window& window, int64_t first, std::span<std::byte> to) {
+  constexpr int64_t kWindow = int64_t{1} << 16;
+  const PlainFile& file = part.shard->file;
+  const auto count = static_cast<int64_t>(to.size());
+  if (count >= kWindow) return file.Read(part.place.offset + first, to);
+  if (first < window.first || first + count > window.first + static_cast<int64_t>(window.bytes.size())) {
+    window.first = first;
+    window.bytes.resize(std::min(kWindow, part.place.bytes - first));
+    if (absl::Status read = file.Read(part.place.offset + first, window.bytes); !read.ok()) return read;
+  }
+  std::memcpy(to.data(), window.bytes.data() + (first - window.first), to.size());
+  return absl::OkStatus();
+}
 
 absl::Status InFile(const absl::Status& status, const std::string& folder, const std::string& file) {
   return absl::Status(status.code(), absl::StrCat(folder, "/", file, ": ", status.message()));
@@ -36,18 +67,22 @@ struct CheckpointReader::State {
   Manifest manifest;
   std::map<std::string, Tensor> tensors;
   std::map<std::string, std::vector<std::unique_ptr<Part>>> parts;  // by key; in the order of ranks
-  std::vector<SafetensorsFile> files;
+  std::vector<std::unique_ptr<Shard>> shards;
   std::atomic<int64_t> bytes_read = 0;
 
   absl::Status AddShard(const ManifestShard& shard);
+  absl::Status Open(Shard& shard);
   absl::Status Prove(const std::string& key, Part& part);
 };
 
 absl::Status CheckpointReader::State::AddShard(const ManifestShard& shard) {
   absl::StatusOr<ShardIndex> index = ReadIndexFile(folder, shard);
   if (!index.ok()) return InFile(index.status(), folder, IndexFile(shard.rank));
-  absl::StatusOr<SafetensorsFile> file = OpenShardFile(folder, *index);
+  const absl::StatusOr<SafetensorsFile> file = OpenShardFile(folder, *index);
   if (!file.ok()) return InFile(file.status(), folder, ShardFile(shard.rank));
+  shards.push_back(std::make_unique<Shard>());
+  shards.back()->path = file->path();
+  shards.back()->bytes = shard.bytes;
   for (auto& [key, tensor] : index->tensors) {
     const auto [first, added] = tensors.try_emplace(key, Tensor{tensor.dtype, tensor.shape});
     std::vector<std::unique_ptr<Part>>& all = parts[key];
@@ -56,27 +91,38 @@ absl::Status CheckpointReader::State::AddShard(const ManifestShard& shard) {
           CheckSameTensor(key, tensor, first->second.dtype, first->second.shape, all.front()->rank);
       if (!same.ok()) return InFile(same, folder, IndexFile(shard.rank));
     }
-    const TensorView& view = file->tensors().at(key);
     all.push_back(std::make_unique<Part>());
     Part& part = *all.back();
     part.rank = shard.rank;
     part.elements = std::move(tensor.elements);
     part.sha256 = std::move(tensor.sha256);
-    part.data = view.data;
-    part.bytes = view.bytes;
+    part.shard = shards.back().get();
+    part.place = file->tensors().at(key);
   }
-  files.push_back(*std::move(file));
   return absl::OkStatus();
+}
+
+absl::Status CheckpointReader::State::Open(Shard& shard) {
+  absl::call_once(shard.once, [&] {
+    absl::StatusOr<PlainFile> file = PlainFile::Open(shard.path);
+    if (!file.ok()) {
+      shard.opened = absl::UnavailableError(file.status().message());
+    } else if (file->bytes() != shard.bytes) {
+      shard.opened = absl::DataLossError("its size changes");
+    } else {
+      shard.file = *std::move(file);
+    }
+  });
+  return shard.opened;
 }
 
 absl::Status CheckpointReader::State::Prove(const std::string& key, Part& part) {
   absl::call_once(part.once, [&] {
-    Sha256 digest;
-    digest.Add(part.data, part.bytes);
-    bytes_read += static_cast<int64_t>(part.bytes);
-    if (const std::string found = digest.Hex(); found != part.sha256) {
-      part.proved = InFile(absl::DataLossError(AnotherDigest(key, found, part.sha256)), folder, ShardFile(part.rank));
-    }
+    const absl::Status opened = Open(*part.shard);
+    const auto count = [&](int64_t bytes) { bytes_read += bytes; };
+    const absl::Status proved =
+        opened.ok() ? ProveTensor(part.shard->file, part.place, key, part.sha256, count) : opened;
+    if (!proved.ok()) part.proved = InFile(proved, folder, ShardFile(part.rank));
   });
   return part.proved;
 }
@@ -104,7 +150,7 @@ const std::map<std::string, CheckpointReader::Tensor>& CheckpointReader::tensors
 int64_t CheckpointReader::bytes_read() const { return state_->bytes_read; }
 
 absl::Status CheckpointReader::Read(const std::string& key, const std::vector<ElementRun>& runs,
-                                    std::span<std::byte> to) {
+                                    std::span<std::byte> to, Numbers numbers) {
   const auto found = state_->tensors.find(key);
   if (found == state_->tensors.end())
     return absl::InvalidArgumentError(absl::StrCat(state_->folder, " has no tensor ", key));
@@ -126,16 +172,23 @@ absl::Status CheckpointReader::Read(const std::string& key, const std::vector<El
   std::vector<const std::vector<ElementStride>*> shards;
   for (const auto& part : parts) shards.push_back(&part->elements);
   ElementCover cover(shards);
+  std::vector<Window> windows(parts.size());
   for (const ElementRun& run : runs) {
-    absl::Status proved;
+    absl::Status read;
     const auto problem = cover.Walk(run.whole, run.count, [&](const CoveredRun& covered) {
       Part& part = *parts[covered.shard];
-      if (proved.ok()) proved = state_->Prove(key, part);
-      if (!proved.ok()) return;
-      std::memcpy(to.data() + (run.local + covered.run.whole - run.whole) * width,
-                  part.data + covered.run.local * width, covered.run.count * width);
+      if (!read.ok()) return;
+      if (read = state_->Prove(key, part); !read.ok()) return;
+      const std::span<std::byte> target =
+          to.subspan((run.local + covered.run.whole - run.whole) * width, covered.run.count * width);
+      read = ReadPart(part, windows[covered.shard], covered.run.local * width, target);
+      if (read.ok() && numbers == Numbers::kFinite) {
+        if (const auto at = FirstNotFinite(found->second.dtype, target))
+          read = absl::DataLossError(absl::StrCat("tensor ", key, NotFinite(covered.run.whole + *at)));
+      }
+      if (!read.ok()) read = InFile(absl::DataLossError(read.message()), state_->folder, ShardFile(part.rank));
     });
-    if (!proved.ok()) return proved;
+    if (!read.ok()) return read;
     if (problem) {
       return absl::DataLossError(absl::StrCat(
           state_->folder, ": ",

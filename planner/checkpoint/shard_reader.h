@@ -17,8 +17,8 @@ namespace planwright {
 
 class CheckpointReader {
  public:
-  // Opens all shards and checks manifest, sizes, indices and headers, but reads no tensor. DataLoss, with the file and
-  // what is wrong, if the checkpoint is damaged; Unavailable if a file cannot be opened.
+  // Looks at all shards and checks manifest, sizes, indices and headers, but reads no tensor. DataLoss, with the file
+  // and what is wrong, if the checkpoint is damaged; Unavailable if a file cannot be opened.
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(const std::string& folder);
   ~CheckpointReader();
 
@@ -35,8 +35,10 @@ class CheckpointReader {
   // ascend in `whole`. Proves every shard tensor that it takes elements from, each once. May be called from several
   // threads at once. DataLoss, with file and key, if a byte is damaged, or if no shard has an element (or two have it);
   // InvalidArgument if there is no such key, or a run is out of the tensor or of `to`. After an error, `to` has any
-  // bytes.
-  absl::Status Read(const std::string& key, const std::vector<ElementRun>& runs, std::span<std::byte> to);
+  // bytes. With kFinite, infinity or NaN among the elements is DataLoss, too.
+  enum class Numbers { kAny, kFinite };
+  absl::Status Read(const std::string& key, const std::vector<ElementRun>& runs, std::span<std::byte> to,
+                    Numbers numbers = Numbers::kAny);
 
   int64_t bytes_read() const;  // of tensors, proved so far
 

@@ -2,11 +2,14 @@
 
 #include <unistd.h>
 
+#include <filesystem>
 #include <iostream>
+#include <system_error>
 
 #include "planner/cli/command.h"
 #include "planner/cli/profile_text.h"
 #include "planner/cli/terminal.h"
+#include "planner/run_files/exit_status.h"
 #include "planner/show/show.h"
 
 namespace planwright {
@@ -26,9 +29,17 @@ int ReportRun(const Outcome& outcome, const std::string& run_dir, bool as_json) 
     std::cout << RunProfileText(*outcome.profile, LineWidth(STDOUT_FILENO, kShowWidth));
   }
   std::cerr << OutcomeText(outcome) << "run directory: " << run_dir << "\n";
-  return outcome.exit_code;
+  std::cout.flush();
+  if (std::cout || outcome.exit_code != kExitSuccess) return outcome.exit_code;
+  std::error_code error;
+  std::cerr << "error: the run is done, but what it printed is not all in "
+            << std::filesystem::read_symlink("/proc/self/fd/1", error).string() << "\n";
+  return kExitStorage;
 }
 
-int ReportFailedLaunch(const absl::Status& status) { return UsageError(std::string(status.message())); }
+int ReportFailedLaunch(const absl::Status& status) {
+  UsageError(std::string(status.message()));
+  return absl::IsResourceExhausted(status) ? kExitStorage : kExitUsage;
+}
 
 }  // namespace planwright

@@ -12,10 +12,11 @@ namespace planwright {
 // JSON.
 Terminal PrintingTerminal(bool as_json);
 
-// Prints the outcome and returns its exit code.
+// Prints the outcome and returns its exit code; kExitStorage if the run is done, but stdout cannot be written.
 int ReportRun(const Outcome& outcome, const std::string& run_dir, bool as_json);
 
-// For a launch that failed without an outcome: prints why, and returns the exit code.
+// For a launch that failed without an outcome: prints why, and returns the exit code: kExitStorage if its files had no
+// room.
 int ReportFailedLaunch(const absl::Status& status);
 
 }  // namespace planwright

@@ -64,7 +64,8 @@ int main(int argc, char** argv) {
   // A full disk, or a reader that closed the pipe. Scripts must not take a cut output for a result.
   if (!std::cout) {
     std::cerr << "error: cannot write the output\n";
-    status = planwright::kExitUsage;
+    // How a run ended matters more.
+    if (status == planwright::kExitSuccess || status == planwright::kExitInvalid) status = planwright::kExitUsage;
   }
   return status;
 }

@@ -1,9 +1,13 @@
 #include "planner/launch/launch_log.h"
 
+#include <fcntl.h>
+
 #include <cstdio>
 
+#include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "planner/run_files/file_io.h"
 
 namespace planwright {
 namespace {
@@ -17,7 +21,9 @@ std::FILE* log_file = nullptr;  // of the newest life, open until the next one o
 
 void OpenLaunchLog(const std::string& run_dir) {
   if (log_file) std::fclose(log_file);
-  log_file = std::fopen((run_dir + "/logs/launch.log").c_str(), "ae");  // e: the ranks do not inherit it
+  // A pipe in its place would make the launch wait. Without its log the run goes on.
+  const absl::StatusOr<int> file = OpenPlainFile(run_dir + "/logs/launch.log", O_WRONLY | O_APPEND | O_CREAT);
+  log_file = file.ok() ? fdopen(*file, "a") : nullptr;
 }
 
 void LogEvent(const std::string& event) {

@@ -95,6 +95,11 @@ absl::Status CheckRun(const Plan& plan, const RunOptions& launch) {
     return absl::InvalidArgumentError("--record-routing takes a run from its first step, and " + launch.run_dir +
                                       " holds one that goes on; choose another --run-dir");
   }
+  if (!launch.record_routing.empty() && plan.initialize && plan.initialize->schedule == "checkpoint") {
+    return absl::InvalidArgumentError(
+        "--record-routing takes a run from its first step, and with initialize.schedule checkpoint this one begins "
+        "later; use schedule: recipe, or leave out --record-routing");
+  }
   if (!launch.record_routing.empty()) return CheckRecordRouting(plan, launch.record_routing);
   if (!launch.replay_routing.empty()) return CheckReplayRouting(plan, StepsOf(plan, launch), launch.replay_routing);
   return absl::OkStatus();
@@ -217,6 +222,9 @@ absl::StatusOr<Outcome> LaunchRun(const std::vector<Plan>& plans, const RunOptio
       return *last;
     }
     absl::StatusOr<Outcome> outcome = RunLife(*plan, launch, *timeout, starter, terminal);
+    // The life could not begin, as its files had no room.
+    if (absl::IsResourceExhausted(outcome.status()))
+      return Outcome{kExitStorage, std::string(outcome.status().message())};
     if (!outcome.ok()) return outcome;
     std::string why;
     const auto pause = policy.Next(*outcome, NewestStep(launch.run_dir), why);

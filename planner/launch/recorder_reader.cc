@@ -36,11 +36,11 @@ RankPosition Copy(const RecorderPage& page) {
 }  // namespace
 
 std::optional<RankPosition> ReadRecorder(const std::string& run_dir, int rank) {
-  const int fd = open(RecorderPath(run_dir, rank).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  const int fd = open(RecorderPath(run_dir, rank).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return std::nullopt;
   struct stat info;
   void* memory = MAP_FAILED;
-  if (fstat(fd, &info) == 0 && info.st_size >= static_cast<off_t>(sizeof(RecorderPage))) {
+  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size >= static_cast<off_t>(sizeof(RecorderPage))) {
     memory = mmap(nullptr, sizeof(RecorderPage), PROT_READ, MAP_SHARED, fd, 0);
   }
   close(fd);

@@ -22,16 +22,12 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLongestName = 512;  // bytes
 
-absl::Status Unwritable(const std::string& what, const std::string& path, int error) {
-  return absl::UnavailableError(what + " " + path + ": " + std::strerror(error));
-}
-
 // A descriptor of RUN/lock, locked; AlreadyExists, with its name, if another launch holds it. File systems without
 // locks let everyone in: the number of the life still tells two launches apart.
 absl::StatusOr<int> Lock(const std::string& run_dir) {
   const std::string path = run_dir + "/lock";
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return Unwritable("cannot write", path, errno);
+  if (fd < 0) return WriteFailed("cannot write " + path, errno);
   // A process that looks whether the run goes on has the lock for an instant (LookAtLock). And the holder writes its
   // name a moment after it has the lock; it may have no room for it. So the wait is short.
   std::string holder;
@@ -66,7 +62,7 @@ absl::Status Archive(const std::string& run_dir, int life) {
     const fs::path from = fs::path(run_dir) / name;
     if (!fs::exists(from, error)) continue;
     fs::rename(from, to / name, error);
-    if (error) return absl::UnavailableError("cannot move " + from.string() + ": " + error.message());
+    if (error) return WriteFailed("cannot move " + from.string(), error.value());
   }
   return absl::OkStatus();
 }

@@ -23,8 +23,8 @@ std::string OwnProcessName();
 class RunDirectory {
  public:
   // Makes the directory, or takes up the run in it if the plan writes checkpoints. Writes plan.json and makes logs/ and
-  // recorder/. AlreadyExists if it holds a run that cannot be taken up, or that still runs; Unavailable if a file
-  // cannot be written.
+  // recorder/. AlreadyExists if it holds a run that cannot be taken up, or that still runs; ResourceExhausted if
+  // the storage fails; Unavailable if a file cannot be written otherwise.
   static absl::StatusOr<RunDirectory> Open(const Plan& plan, const std::string& path);
   RunDirectory(RunDirectory&& other) noexcept
       : path_(std::move(other.path_)), life_(other.life_), has_lives_(other.has_lives_),

@@ -26,11 +26,13 @@ struct TensorFile {
 };
 
 inline absl::StatusOr<TensorFile> ReadTensorFile(const std::string& path) {
-  absl::StatusOr<SafetensorsFile> mapped = SafetensorsFile::Open(path);
-  if (!mapped.ok()) return mapped.status();
-  TensorFile file{{}, mapped->metadata()};
-  for (const auto& [name, view] : mapped->tensors()) {
-    file.tensors[name] = {view.dtype, view.shape, std::string(reinterpret_cast<const char*>(view.data), view.bytes)};
+  absl::StatusOr<SafetensorsFile> opened = SafetensorsFile::Open(path);
+  if (!opened.ok()) return opened.status();
+  TensorFile file{{}, opened->metadata()};
+  for (const auto& [name, place] : opened->tensors()) {
+    absl::StatusOr<std::string> bytes = opened->Read(place);
+    if (!bytes.ok()) return bytes.status();
+    file.tensors[name] = {place.dtype, place.shape, *std::move(bytes)};
   }
   return file;
 }

@@ -19,6 +19,10 @@ void CheckGradientSettings(const GradientsRecipe& gradients, Diagnostics& proble
 // Keys of `checkpoint` that contradict each other or have no effect (PW0109).
 void CheckCheckpointSettings(const CheckpointRecipe& checkpoint, Diagnostics& problems);
 
+// Keys of `initialize` that a file of weights cannot fill (PW0109). Whether other paths name a checkpoint is known at
+// the launch.
+void CheckInitializeSettings(const InitializeRecipe& initialize, Diagnostics& problems);
+
 // All modules: that a parameter is trained at all (PW0508), keys of a module that contradict each other (PW0109),
 // recompute of layers that a module does not have (PW0509), and a frozen encoder with random crops (lint PW0507).
 void CheckModuleSettings(const Recipe& recipe, Diagnostics& problems);

@@ -296,15 +296,18 @@ constexpr KeySpec kKeys[] = {
     {"data.path", "recorded", To<&DataRecipe::path>, kRequired, "", kAny, "",
      "safetensors file of the batch; sample i is row i modulo the number of rows"},
 
-    {"initialize", "", Section<&Recipe::initialize>, kOptional, "", kAny, "", "published weights to start from"},
+    {"initialize", "", Section<&Recipe::initialize>, kOptional, "", kAny, "",
+     "weights to start from; without it they are drawn"},
     {"initialize.from", "", To<&InitializeRecipe::from>, kRequired, "", kAny, "",
-     "safetensors file, absolute or relative to this file"},
+     "safetensors file, checkpoint, or run directory (its newest checkpoint at the launch); absolute or relative to "
+     "this "
+     "file"},
     {"initialize.ignore", "", To<&InitializeRecipe::ignore>, kOptional, "", kAny, "",
-     "tensors of the file that may stay unused"},
-    {"initialize.optimizer", "", To<&InitializeRecipe::optimizer>, kNotBuilt, "false", kAny, "",
-     "take the optimizer state of the checkpoint too"},
-    {"initialize.schedule", "", To<&InitializeRecipe::schedule>, kNotBuilt, "recipe", kAny, "recipe|checkpoint",
-     "recipe: samples and rates begin as the recipe says; checkpoint: they go on where it stands"},
+     "tensors of the file, or parameters of the checkpoint, that may stay unused"},
+    {"initialize.optimizer", "", To<&InitializeRecipe::optimizer>, kOptional, "false", kAny, "",
+     "take the moments of the checkpoint too; without it they begin at zero"},
+    {"initialize.schedule", "", To<&InitializeRecipe::schedule>, kOptional, "recipe", kAny, "recipe|checkpoint",
+     "recipe: steps, samples and rates begin at the first; checkpoint: they go on where it stands"},
 
     {"checkpoint", "", Section<&Recipe::checkpoint>, kOptional, "", kAny, "", "saving and resuming"},
     {"checkpoint.every_steps", "", To<&CheckpointRecipe::every_steps>, kOptional, "", kCountFromOne, "",

@@ -161,6 +161,7 @@ std::optional<Recipe> ReadRecipe(const std::string& path, const std::vector<std:
   CheckGradientSettings(recipe.gradients, problems);
   CheckModuleSettings(recipe, problems);
   CheckCheckpointSettings(recipe.checkpoint, problems);
+  if (recipe.initialize) CheckInitializeSettings(*recipe.initialize, problems);
   if (CountLostValues(problems) > lost) recipe.damaged.insert("modules");
   return recipe;
 }

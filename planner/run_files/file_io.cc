@@ -12,9 +12,16 @@
 namespace planwright {
 namespace {
 
-absl::Status Failed(const std::string& what, const std::string& path, int error) {
-  return absl::UnavailableError("cannot " + what + " " + path + ": " + std::strerror(error));
+// What no other path and no other permission would mend.
+bool IsOfStorage(int error) {
+  return error == ENOSPC || error == EDQUOT || error == EFBIG || error == EROFS || error == EIO;
 }
+
+absl::Status CannotRead(const std::string& path, const std::string& why) {
+  return absl::UnavailableError("cannot read " + path + ": " + why);
+}
+
+absl::Status CannotWrite(const std::string& path, int error) { return WriteFailed("cannot write " + path, error); }
 
 bool WriteAll(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -28,38 +35,34 @@ bool WriteAll(int fd, std::string_view bytes) {
 
 absl::Status WriteInto(const std::string& path, std::string_view bytes) {
   const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return Failed("write", path, errno);
+  if (fd < 0) return CannotWrite(path, errno);
   bool good = WriteAll(fd, bytes);
   int error = errno;
   if (close(fd) != 0 && good) good = false, error = errno;
-  return good ? absl::OkStatus() : Failed("write", path, error);
+  return good ? absl::OkStatus() : CannotWrite(path, error);
 }
 
-absl::StatusOr<std::string> ReadPlainFile(int fd, const std::string& path, size_t most) {
+// The problem of an open descriptor that is no plain file; empty: it is one.
+std::string WhyNotPlain(int fd, int64_t& bytes) {
   struct stat about {};
-  if (fstat(fd, &about) != 0) return Failed("read", path, errno);
-  if (S_ISDIR(about.st_mode)) return Failed("read", path, EISDIR);
-  if (!S_ISREG(about.st_mode)) return absl::UnavailableError("cannot read " + path + ": it is not a plain file");
-  std::string bytes;
-  char chunk[1 << 16];
-  for (;;) {  // until read() returns nothing: the size that fstat reports may be wrong, as for files of /proc
-    const ssize_t count = read(fd, chunk, sizeof chunk);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Failed("read", path, errno);
-    if (count == 0) return bytes;
-    if (bytes.size() + count > most)
-      return absl::UnavailableError("cannot read " + path + ": it has more than " + std::to_string(most) + " bytes");
-    bytes.append(chunk, count);
-  }
+  if (fstat(fd, &about) != 0) return std::strerror(errno);
+  bytes = about.st_size;
+  if (S_ISDIR(about.st_mode)) return std::strerror(EISDIR);
+  return S_ISREG(about.st_mode) ? "" : "it is not a plain file";
 }
 
 }  // namespace
+
+absl::Status WriteFailed(const std::string& what, int error) {
+  const std::string message = what + ": " + std::strerror(error);
+  return IsOfStorage(error) ? absl::ResourceExhaustedError(message) : absl::UnavailableError(message);
+}
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
   // Renaming over a device, a pipe or a link would replace it by a plain file.
   struct stat about {};
   const bool there = stat(path.c_str(), &about) == 0;
-  if (there && S_ISDIR(about.st_mode)) return Failed("write", path, EISDIR);
+  if (there && S_ISDIR(about.st_mode)) return CannotWrite(path, EISDIR);
   if (there && !S_ISREG(about.st_mode)) return WriteInto(path, bytes);
   std::error_code unresolved;
   std::string target = std::filesystem::is_symlink(path, unresolved)
@@ -70,7 +73,7 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes
   // has put there.
   const std::string beside = target + ".writing." + std::to_string(getpid());
   const int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (fd < 0) return Failed("write", path, errno);
+  if (fd < 0) return CannotWrite(path, errno);
   // Without fsync, a crash of the machine after the rename could leave an empty file under the final name.
   bool good = WriteAll(fd, bytes) && fsync(fd) == 0;
   int error = errno;
@@ -78,7 +81,7 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes
   if (good && rename(beside.c_str(), target.c_str()) != 0) good = false, error = errno;
   if (good) return absl::OkStatus();
   unlink(beside.c_str());
-  return Failed("write", path, error);
+  return CannotWrite(path, error);
 }
 
 absl::Status ClaimFile(const std::string& path) {
@@ -87,24 +90,87 @@ absl::Status ClaimFile(const std::string& path) {
     close(fd);
     return absl::OkStatus();
   }
-  return errno == EEXIST ? absl::AlreadyExistsError(path + " is there already") : Failed("write", path, errno);
+  return errno == EEXIST ? absl::AlreadyExistsError(path + " is there already") : CannotWrite(path, errno);
+}
+
+absl::StatusOr<int> OpenPlainFile(const std::string& path, int flags) {
+  const bool reads = (flags & O_ACCMODE) == O_RDONLY;
+  const auto failed = [&](int error) {
+    if (error == ENOENT)
+      return absl::NotFoundError((reads ? "cannot read " : "cannot write ") + path + ": " + std::strerror(error));
+    return reads ? CannotRead(path, std::strerror(error)) : CannotWrite(path, error);
+  };
+  // O_NONBLOCK: opening a pipe would wait for its other end. The kind of file is checked before it is read, since a
+  // device may never end.
+  const int fd = open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+  if (fd < 0) return failed(errno);
+  int64_t bytes = 0;
+  const std::string why = WhyNotPlain(fd, bytes);
+  if (why.empty()) return fd;
+  close(fd);
+  return absl::UnavailableError(std::string("cannot ") + (reads ? "read " : "write ") + path + ": " + why);
+}
+
+absl::StatusOr<PlainFile> PlainFile::Open(const std::string& path) {
+  const absl::StatusOr<int> fd = OpenPlainFile(path, O_RDONLY);
+  if (!fd.ok()) return fd.status();
+  PlainFile file;
+  file.path_ = path;
+  file.fd_ = *fd;
+  if (const std::string why = WhyNotPlain(*fd, file.bytes_); !why.empty()) return CannotRead(path, why);
+  return file;
+}
+
+PlainFile& PlainFile::operator=(PlainFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+PlainFile::~PlainFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+absl::Status PlainFile::Read(int64_t offset, std::span<std::byte> to) const {
+  while (!to.empty()) {
+    const ssize_t count = pread(fd_, to.data(), to.size(), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return CannotRead(path_, "at byte " + std::to_string(offset) + ": " + std::strerror(errno));
+    if (count == 0) return CannotRead(path_, "it ends at byte " + std::to_string(offset));
+    to = to.subspan(count);
+    offset += count;
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t most) {
-  // O_NONBLOCK: opening a pipe that nobody writes would wait forever. The kind of file is checked before reading, since
-  // a device may never end.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return Failed("read", path, errno);
-  absl::StatusOr<std::string> bytes = ReadPlainFile(fd, path, most);
+  const absl::StatusOr<int> opened = OpenPlainFile(path, O_RDONLY);
+  if (!opened.ok())
+    return absl::IsNotFound(opened.status()) ? CannotRead(path, std::strerror(ENOENT)) : opened.status();
+  const int fd = *opened;
+  std::string bytes, problem;
+  char chunk[1 << 16];
+  for (;;) {  // until read() returns nothing: the size that fstat reports may be wrong, as for files of /proc
+    const ssize_t count = read(fd, chunk, sizeof chunk);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) problem = std::strerror(errno);
+    if (count <= 0) break;
+    if (bytes.size() + count > most) {
+      problem = "it has more than " + std::to_string(most) + " bytes";
+      break;
+    }
+    bytes.append(chunk, count);
+  }
   close(fd);
+  if (!problem.empty()) return CannotRead(path, problem);
   return bytes;
 }
 
 absl::Status MakeDirectories(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  if (error) return absl::UnavailableError("cannot make the folder " + path + ": " + error.message());
-  return absl::OkStatus();
+  return error ? WriteFailed("cannot make the folder " + path, error.value()) : absl::OkStatus();
 }
 
 }  // namespace planwright

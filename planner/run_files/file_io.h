@@ -1,16 +1,53 @@
-// Reading and writing whole files. A reader sees the old file or the new one, never a half-written one.
+// Files that are read and written as a whole, and files that are read in parts. Whatever is put in the place of a file
+// (a pipe, a device, a folder), opening it never waits and reading it always ends. What a writer cannot do because of
+// the storage (it is full, over its quota, read-only or broken) is ResourceExhausted; other failures are Unavailable.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/statusor.h"
 
 namespace planwright {
 
-// Writes a temporary file beside `path` and renames it. If `path` is a link, the file that it leads to is replaced. If
-// `path` is a device or a pipe, the bytes are written into it. Unavailable, with the path, if something fails.
+// Of a call that was to write and failed with `error` (errno): "WHAT: reason".
+absl::Status WriteFailed(const std::string& what, int error);
+
+// open() with `flags`, for a plain file alone. NotFound if there is none, Unavailable, with the path, for anything
+// else; ResourceExhausted if it is to be written and the storage fails. A new file has mode 0666 less the umask.
+absl::StatusOr<int> OpenPlainFile(const std::string& path, int flags);
+
+// A plain file, open for reading. It is read and not mapped: a file that is cut off while it is read, or a disk that
+// fails, is an error of the call; with mapped memory the process would end by SIGBUS.
+class PlainFile {
+ public:
+  // Errors of OpenPlainFile.
+  static absl::StatusOr<PlainFile> Open(const std::string& path);
+  PlainFile() = default;
+  PlainFile(PlainFile&& other) noexcept { *this = std::move(other); }
+  PlainFile& operator=(PlainFile&& other) noexcept;
+  ~PlainFile();
+
+  const std::string& path() const { return path_; }
+  int64_t bytes() const { return bytes_; }  // when it was opened
+
+  // Fills `to` with the bytes from `offset` on. May be called from several threads. Unavailable, with path and place,
+  // if the file ends before, or cannot be read.
+  absl::Status Read(int64_t offset, std::span<std::byte> to) const;
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  int64_t bytes_ = 0;
+};
+
+// Writes a temporary file beside `path` and renames it: a reader sees the old file or the new one, never a half-written
+// one. If `path` is a link, the file that it leads to is replaced. If
+// `path` is a device or a pipe, the bytes are written into it. Errors have the path.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes);
 // Makes an empty file. If several processes try at once, one succeeds. AlreadyExists: another one has made it.
 absl::Status ClaimFile(const std::string& path);

@@ -47,8 +47,9 @@ absl::Status LogFile::Open() {
   if (file_ >= 0) return absl::OkStatus();
   if (folder_ >= 0) file_ = OpenIn(folder_, name_);
   if (file_ < 0) {
-    Note(folder_ >= 0 ? errno : folder_error_);
-    return absl::UnavailableError("cannot write " + path_ + ": " + problem_);
+    const int error = folder_ >= 0 ? errno : folder_error_;
+    Note(error);
+    return WriteFailed("cannot write " + path_, error);
   }
   struct stat about {};
   size_ = fstat(file_, &about) == 0 ? static_cast<int64_t>(about.st_size) : 0;

@@ -30,7 +30,8 @@ class LogFile {
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
-  // Unavailable, with the path, if the file cannot be made. It goes on behind what the file has already.
+  // That of WriteFailed (file_io.h), with the path, if the file cannot be made. It goes on behind what the file has
+  // already.
   absl::Status Open();
   // Adds a line (or several), given without the last line break. When Write returns, the line is in the file, and no
   // death of the process takes it back. If it cannot be written, it is lost, the next line that can be written is

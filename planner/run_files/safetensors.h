@@ -9,12 +9,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "planner/plan/instruction.h"
+#include "planner/run_files/file_io.h"
 
 namespace planwright {
 
@@ -22,48 +24,45 @@ inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;  // bytes
 inline constexpr size_t kMaxSafetensorsTensors = 1'000'000;
 inline constexpr size_t kMaxSafetensorsRank = 8;  // dims of a tensor
 
-// A tensor in a mapped file: little-endian, row-major bytes. They may not be aligned, so copy them before reading
-// numbers.
-struct TensorView {
+// A tensor in a file: where its bytes are, little-endian and row-major.
+struct TensorPlace {
   DType dtype = DType::kFp32;
   std::vector<int64_t> shape;
-  const std::byte* data = nullptr;
-  size_t bytes = 0;
+  int64_t offset = 0, bytes = 0;  // in the file
 };
 
-// A file of F64, F32, BF16 and I64 tensors, mapped read-only. Views are valid as long as the object, also after it
-// moved.
+// A file of F64, F32, BF16 and I64 tensors, open for reading.
 class SafetensorsFile {
  public:
-  // NotFound if there is no such file; InvalidArgument, with the path and the reason, if it is not a valid one.
+  // Errors of PlainFile::Open; InvalidArgument, with the path and the reason, if it is no valid safetensors file.
   static absl::StatusOr<SafetensorsFile> Open(const std::string& path);
 
-  const std::map<std::string, TensorView>& tensors() const { return tensors_; }
+  const std::map<std::string, TensorPlace>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  const std::string& path() const { return path_; }
-  // The first bytes of the file, up to where tensors begin.
-  std::string_view header() const { return {reinterpret_cast<const char*>(mapping_.get()), header_bytes_}; }
-  size_t bytes() const { return mapping_.get_deleter().bytes; }  // of the file
+  const std::string& path() const { return file_.path(); }
+  std::string_view header() const { return header_; }  // the first bytes of the file, up to where tensors begin
+  int64_t bytes() const { return file_.bytes(); }      // of the file
 
   // One tensor by name; NotFound names the tensor and the file.
-  absl::StatusOr<TensorView> Find(const std::string& name) const;
+  absl::StatusOr<TensorPlace> Find(const std::string& name) const;
+
+  const PlainFile& file() const { return file_; }
+  absl::StatusOr<std::string> Read(const TensorPlace& tensor) const;  // all bytes of it; errors of PlainFile::Read
 
  private:
-  struct Unmap {
-    Unmap() : bytes(0) {}
-    explicit Unmap(size_t size) : bytes(size) {}
-    void operator()(std::byte* address) const;
-    size_t bytes;
-  };
+  absl::Status ReadHeader();
 
-  absl::Status ReadHeader(size_t file_bytes);
-
-  std::string path_;
-  std::unique_ptr<std::byte, Unmap> mapping_;
-  size_t header_bytes_ = 0;
-  std::map<std::string, TensorView> tensors_;
+  PlainFile file_;
+  std::string header_;
+  std::map<std::string, TensorPlace> tensors_;
   std::map<std::string, std::string> metadata_;
 };
+
+// The first element that is not a finite number: infinity or NaN. None: all are. Integers are finite. The bytes may lie
+// at any address.
+std::optional<int64_t> FirstNotFinite(DType dtype, std::span<const std::byte> bytes);
+// What a message says of it, after the name of the tensor.
+std::string NotFinite(int64_t element);
 
 // What the header says of a tensor.
 struct TensorEntry {

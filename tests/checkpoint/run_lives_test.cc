@@ -355,5 +355,33 @@ TEST_F(RunLives, RemoveNothingElse) {
   EXPECT_TRUE(fs::exists(FolderOf(4, 1) + "/" + kManifestFile));
 }
 
+// What a person names is itself if it is a checkpoint, and the newest usable one of a run.
+TEST_F(RunLives, TheCheckpointThatAFolderMeans) {
+  const auto error = [](const string& folder) { return string(FindCheckpoint(folder).status().message()); };
+  EXPECT_THAT(error(run_ + "/nothing"), HasSubstr("cannot read " + run_ + "/nothing: No such file or directory"));
+  EXPECT_THAT(error(run_), HasSubstr("is no checkpoint, as it has no manifest.json, and no run directory"));
+  Begin();
+  fs::create_directories(run_ + "/checkpoints");
+  EXPECT_THAT(error(run_), HasSubstr("has no checkpoint that counts"));
+  for (const int64_t step : {2, 4, 6}) Publish(step, 1);
+  const auto found = FindCheckpoint(run_);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->checkpoint.folder, FolderOf(6, 1));
+  EXPECT_THAT(found->passed, IsEmpty());
+  EXPECT_EQ(FindCheckpoint(FolderOf(2, 1))->checkpoint.manifest.counters.step, 2);
+  fs::resize_file(FolderOf(6, 1) + "/" + ShardFile(3), 99);
+  fs::resize_file(FolderOf(2, 1) + "/" + ShardFile(3), 99);
+  const auto older = FindCheckpoint(run_);
+  ASSERT_TRUE(older.ok()) << older.status();
+  EXPECT_EQ(older->checkpoint.folder, FolderOf(4, 1));
+  ASSERT_EQ(older->passed.size(), 1U);
+  EXPECT_EQ(older->passed[0].folder, FolderOf(6, 1));
+  Write(FolderOf(4, 1) + "/" + kManifestFile, "{");
+  EXPECT_EQ(FindCheckpoint(run_).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(error(run_), AllOf(HasSubstr("no checkpoint of " + run_ + " is whole"), HasSubstr(FolderOf(6, 1))));
+  EXPECT_EQ(FindCheckpoint(FolderOf(4, 1)).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(error(FolderOf(6, 1) + "/" + ShardFile(3)), HasSubstr("is not a folder"));
+}
+
 }  // namespace
 }  // namespace planwright

@@ -84,6 +84,41 @@ TEST_F(Storage, ThatIsFullForAllFiles) {
   ExpectCurve(steps);
 }
 
+// Before the first step, and at the last line.
+TEST_F(Storage, ThatIsFullBeforeTheLaunch) {
+  if (!MayMount()) GTEST_SKIP() << "mounting is not permitted here";
+  ASSERT_TRUE(MountMemory(RunDir(), "64k"));
+  {
+    std::ofstream file(RunDir() + "/filler", std::ios::binary);
+    for (const std::string chunk(1 << 12, 'x'); file;) file << chunk << std::flush;
+  }
+  const Ended ended = Run(2);
+  EXPECT_EQ(ended.status, kExitStorage) << ended.output;
+  EXPECT_THAT(ended.output, ContainsRegex("cannot write " + RunDir() + "/.*: No space left on device"));
+}
+
+TEST_F(Storage, ThatIsFullForTheOutcome) {
+  fs::create_directories(RunDir());
+  fs::create_symlink("/dev/full", RunDir() + "/outcome.json");
+  const Ended ended = Run(2);
+  EXPECT_EQ(ended.status, kExitStorage) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("the run is done, but its outcome is not written: cannot write " + RunDir() +
+                                      "/outcome.json: No space left on device"));
+  ExpectCurve(2);
+}
+
+TEST_F(Storage, ThatIsFullForWhatIsPrinted) {
+  for (const std::string& json : {std::string(), std::string(" --json")}) {
+    const std::string command = std::string(PLANWRIGHT_BINARY_DIR) + "/bin/plan launch " + Recipe() +
+                                " --local --steps 1 --run-dir " + RunDir() + json + " > /dev/full";
+    const Ended ended = End(StartProgram({"/bin/sh", "-c", command}, {}, Folder() + "/output"));
+    EXPECT_EQ(ended.status, kExitStorage) << ended.output;
+    EXPECT_THAT(ended.output, HasSubstr("the run is done, but what it printed is not all in /dev/full"));
+    EXPECT_EQ(Outcome().at("exit_code"), 0);
+    fs::remove_all(RunDir());
+  }
+}
+
 // Checkpoints are what a disk is for; logs are not.
 TEST_F(Storage, ThatHasNoRoomForLogs) {
   fs::create_directories(RunDir() + "/logs");

@@ -12,22 +12,22 @@ namespace planwright::testing {
 namespace {
 
 template <typename T>
-std::vector<double> Numbers(const TensorView& view) {
-  std::vector<double> values(view.bytes / sizeof(T));
+std::vector<double> Numbers(const std::string& bytes) {
+  std::vector<double> values(bytes.size() / sizeof(T));
   for (size_t i = 0; i < values.size(); ++i) {
     T value;
-    std::memcpy(&value, view.data + i * sizeof(T), sizeof(T));
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
     values[i] = static_cast<double>(value);
   }
   return values;
 }
 
 // The upper half of an fp32 number.
-std::vector<double> Bf16Numbers(const TensorView& view) {
-  std::vector<double> values(view.bytes / 2);
+std::vector<double> Bf16Numbers(const std::string& bytes) {
+  std::vector<double> values(bytes.size() / 2);
   for (size_t i = 0; i < values.size(); ++i) {
     uint16_t upper;
-    std::memcpy(&upper, view.data + i * 2, 2);
+    std::memcpy(&upper, bytes.data() + i * 2, 2);
     const uint32_t bits = static_cast<uint32_t>(upper) << 16;
     float value;
     std::memcpy(&value, &bits, sizeof value);
@@ -45,14 +45,19 @@ Tensors ReadTensors(const std::string& path) {
     ADD_FAILURE() << path << ": " << file.status();
     return tensors;
   }
-  for (const auto& [name, view] : file->tensors()) {
+  for (const auto& [name, place] : file->tensors()) {
+    const auto bytes = file->Read(place);
+    if (!bytes.ok()) {
+      ADD_FAILURE() << bytes.status();
+      return tensors;
+    }
     WholeTensor& tensor = tensors[name];
-    tensor.shape = view.shape;
-    switch (view.dtype) {
-      case DType::kFp64: tensor.values = Numbers<double>(view); break;
-      case DType::kFp32: tensor.values = Numbers<float>(view); break;
-      case DType::kInt64: tensor.values = Numbers<int64_t>(view); break;
-      case DType::kBf16: tensor.values = Bf16Numbers(view); break;
+    tensor.shape = place.shape;
+    switch (place.dtype) {
+      case DType::kFp64: tensor.values = Numbers<double>(*bytes); break;
+      case DType::kFp32: tensor.values = Numbers<float>(*bytes); break;
+      case DType::kInt64: tensor.values = Numbers<int64_t>(*bytes); break;
+      case DType::kBf16: tensor.values = Bf16Numbers(*bytes); break;
     }
   }
   return tensors;

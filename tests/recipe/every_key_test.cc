@@ -45,7 +45,7 @@ gradients: {reduce_dtype: fp32, overlap_reduce: false, overlap_gather: false, bu
 precision: {params: fp64, deterministic: true}
 data: {kind: mock, seed: 77, image_token: 200, packed_documents: true, image_grids: [[3, 6], [9, 3]], max_images: 2,
        classes: 5, text_tokens: 6}
-initialize: {from: w.safetensors, ignore: [a, b]}
+initialize: {from: runs/before, ignore: [a, b], optimizer: true, schedule: checkpoint}
 checkpoint: {every_steps: 44, keep_last: 3, keep_every_steps: 440}
 log: {every_steps: 9}
 lints: {PW0407: error, PW0605: off}
@@ -221,9 +221,36 @@ TEST(EveryKey, TrainingArrivesWhole) {
   EXPECT_EQ(**r.checkpoint.keep_last, 3);
   EXPECT_EQ(**r.checkpoint.keep_every_steps, 440);
   EXPECT_EQ(*r.log.every_steps, 9);
-  EXPECT_EQ(*r.initialize->from, "w.safetensors");
+  EXPECT_EQ(*r.initialize->from, "runs/before");
+  EXPECT_TRUE(*r.initialize->optimizer);
+  EXPECT_EQ(*r.initialize->schedule, "checkpoint");
   ASSERT_EQ(r.initialize->ignore.size(), 2u);
   EXPECT_EQ(*r.initialize->ignore[1], "b");
+}
+
+// A file of weights has neither moments nor counters.
+TEST(EveryKey, OfInitializeThatAFileCannotFill) {
+  TempRecipes files;
+  const std::string recipe = files.Write("r.yaml", kEveryKey);
+  Diagnostics problems;
+  (void)ReadRecipe(recipe, {"initialize.from=w.safetensors"}, problems);
+  EXPECT_TRUE(problems.has_errors());
+  std::vector<std::string> messages;
+  for (const Diagnostic& problem : problems.sorted()) {
+    if (problem.kind != DiagnosticKind::kConflictingKeys) continue;
+    EXPECT_TRUE(problem.where.known());
+    messages.push_back(problem.message);
+  }
+  ASSERT_EQ(messages.size(), 2U);
+  EXPECT_EQ(messages[0],
+            "`initialize.optimizer` needs a checkpoint, but `from` names a safetensors file, which has no "
+            "moments");
+  EXPECT_EQ(messages[1],
+            "`initialize.schedule` needs a checkpoint, but `from` names a safetensors file, which has no "
+            "counters");
+  EXPECT_TRUE(
+      MustRead(recipe, {"initialize.from=w.safetensors", "initialize.optimizer=false", "initialize.schedule=recipe"})
+          .initialize);
 }
 
 TEST(EveryKey, LintsArriveWhole) {

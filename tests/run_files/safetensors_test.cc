@@ -5,6 +5,9 @@
 
 #include <cstring>
 #include <fstream>
+#include <initializer_list>
+#include <span>
+#include <utility>
 
 namespace planwright {
 namespace {
@@ -48,11 +51,11 @@ TEST(Safetensors, RoundTripKeepsNamesShapesBytesAndMetadata) {
   const SafetensorsFile moved = *std::move(file);
   ASSERT_EQ(moved.tensors().size(), tensors.size());
   for (const TensorBytes& tensor : tensors) {
-    const auto view = moved.Find(tensor.name);
-    ASSERT_TRUE(view.ok()) << view.status();
-    EXPECT_EQ(view->dtype, tensor.dtype);
-    EXPECT_EQ(view->shape, tensor.shape);
-    EXPECT_EQ(std::string(reinterpret_cast<const char*>(view->data), view->bytes), tensor.bytes) << tensor.name;
+    const auto place = moved.Find(tensor.name);
+    ASSERT_TRUE(place.ok()) << place.status();
+    EXPECT_EQ(place->dtype, tensor.dtype);
+    EXPECT_EQ(place->shape, tensor.shape);
+    EXPECT_EQ(*moved.Read(*place), tensor.bytes) << tensor.name;
   }
   EXPECT_EQ(moved.metadata().at("key"), "value");
   EXPECT_EQ(moved.Find("c").status().code(), absl::StatusCode::kNotFound);
@@ -75,7 +78,7 @@ TEST(Safetensors, LayoutIsThatOfTheFile) {
   const auto file = SafetensorsFile::Open(path);
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->header(), layout->header);
-  EXPECT_EQ(file->bytes(), layout->header.size() + 10);
+  EXPECT_EQ(file->bytes(), static_cast<int64_t>(layout->header.size() + 10));
   EXPECT_EQ(file->header().size() % 8, 0u);
   EXPECT_FALSE(LayOutSafetensors({{"a", DType::kFp32, {1}}, {"a", DType::kFp32, {1}}}).ok());
   const int64_t half = int64_t{1} << 61;
@@ -88,6 +91,40 @@ TEST(Safetensors, WriterRefusesBytesThatDoNotFit) {
   EXPECT_FALSE(
       WriteSafetensors(PathOf("x"), {{"a", DType::kFp32, {1}, "1234"}, {"a", DType::kFp32, {1}, "1234"}}).ok());
   EXPECT_FALSE(WriteSafetensors(PathOf("no/such/folder"), {}).ok());
+}
+
+// Infinity and NaN of every kind are found at their place, wherever the bytes begin; the largest numbers are finite.
+template <typename Bits>
+void ExpectNotFinite(DType dtype, std::initializer_list<Bits> found, std::initializer_list<Bits> finite) {
+  for (size_t count : {size_t{1}, size_t{7}, size_t{4096}, size_t{4097}, size_t{10'000}}) {
+    std::vector<Bits> numbers(count);
+    for (size_t i = 0; i < count; ++i) numbers[i] = finite.begin()[i % finite.size()];
+    for (size_t shift : {size_t{0}, size_t{1}}) {
+      std::string bytes(count * sizeof(Bits) + shift, '\0');
+      const auto check = [&] {
+        std::memcpy(bytes.data() + shift, numbers.data(), count * sizeof(Bits));
+        return FirstNotFinite(dtype, std::as_bytes(std::span(bytes)).subspan(shift));
+      };
+      EXPECT_EQ(check(), std::nullopt);
+      for (size_t at : {size_t{0}, count / 2, count - 1}) {
+        for (const Bits number : found) {
+          const Bits before = std::exchange(numbers[at], number);
+          EXPECT_EQ(check(), static_cast<int64_t>(at)) << count << " " << number;
+          numbers[at] = before;
+        }
+      }
+    }
+  }
+}
+
+TEST(Safetensors, NumbersThatAreNotFiniteAreFound) {
+  ExpectNotFinite<uint64_t>(DType::kFp64, {0x7ff0000000000000, 0xfff0000000000000, 0x7ff0000000000001, ~uint64_t{0}},
+                            {0, 1, 0x8000000000000000, 0x7fefffffffffffff, 0xffefffffffffffff});
+  ExpectNotFinite<uint32_t>(DType::kFp32, {0x7f800000, 0xff800000, 0x7f800001, 0x7fc00000, 0xffffffff},
+                            {0, 1, 0x80000000, 0x7f7fffff, 0xff7fffff});
+  ExpectNotFinite<uint16_t>(DType::kBf16, {0x7f80, 0xff80, 0x7f81, 0x7fc0, 0xffff}, {0, 1, 0x8000, 0x7f7f, 0xff7f});
+  const int64_t integer = -1;
+  EXPECT_EQ(FirstNotFinite(DType::kInt64, std::as_bytes(std::span(&integer, 1))), std::nullopt);
 }
 
 TEST(Safetensors, AMissingFileIsNotFound) {

@@ -26,9 +26,10 @@ CallContext Call(const Plan& plan, int64_t step, int microbatch, int lanes, int 
 }
 
 at::Tensor FromFile(const SafetensorsFile& file, const std::string& name) {
-  const TensorView view = *file.Find(name);
-  const at::ScalarType type = view.dtype == DType::kInt64 ? at::kLong : at::kDouble;
-  return at::from_blob(const_cast<std::byte*>(view.data), view.shape, at::TensorOptions().dtype(type)).clone();
+  const TensorPlace place = *file.Find(name);
+  std::string bytes = *file.Read(place);
+  const at::ScalarType type = place.dtype == DType::kInt64 ? at::kLong : at::kDouble;
+  return at::from_blob(bytes.data(), place.shape, at::TensorOptions().dtype(type)).clone();
 }
 
 TEST(BatchReader, LanesTogetherReadWhatOneLaneReads) {

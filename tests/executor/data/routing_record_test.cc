@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "executor/data/file_error.h"
 #include "tests/executor/data/plans.h"
 
 namespace planwright::executor {
@@ -37,8 +38,9 @@ class RoutingRecordTest : public ::testing::Test {
   std::string ErrorOf(const CallContext& call) const {
     try {
       Read(call);
-    } catch (const c10::Error& error) {
-      return error.what_without_backtrace();
+    } catch (const FileError& error) {
+      EXPECT_FALSE(error.of_storage());
+      return error.what();
     }
     return "";
   }
@@ -51,19 +53,21 @@ class RoutingRecordTest : public ::testing::Test {
 TEST_F(RoutingRecordTest, ReadsWhatWasWritten) { EXPECT_TRUE(at::equal(Read(Call(0, 0)), ids_)); }
 
 TEST_F(RoutingRecordTest, AStepThatWasNotRecordedIsNamed) {
-  EXPECT_THAT(ErrorOf(Call(0, 1)), HasSubstr(folder_ + " has no choices for step 1 of language.layers.3"));
-  EXPECT_THAT(ErrorOf(Call(2, 0)), HasSubstr(folder_ + " has no choices for step 3 of language.layers.3"));
+  EXPECT_THAT(ErrorOf(Call(0, 1)),
+              HasSubstr("cannot read " + folder_ + "/language.layers.3.i16: no choices for step 1"));
+  EXPECT_THAT(ErrorOf(Call(2, 0)),
+              HasSubstr("cannot read " + folder_ + "/language.layers.3.i16: no choices for step 3"));
 }
 
 TEST_F(RoutingRecordTest, ALayerThatWasNotRecordedIsNamed) {
   CallContext call = Call(0, 0);
   call.layer = 1;
-  EXPECT_THAT(ErrorOf(call), HasSubstr("cannot open " + folder_ + "/language.layers.1.i16"));
+  EXPECT_THAT(ErrorOf(call), HasSubstr("cannot read " + folder_ + "/language.layers.1.i16"));
 }
 
 TEST_F(RoutingRecordTest, AnExpertThatIsNotThereIsRefused) {
   plan_.modules[0].constants["moe.experts"] = int64_t{511};
-  EXPECT_THAT(ErrorOf(Call(0, 0)), HasSubstr("names experts that language.layers.3 does not have"));
+  EXPECT_THAT(ErrorOf(Call(0, 0)), HasSubstr("language.layers.3.i16 names experts that language does not have"));
 }
 
 }  // namespace

@@ -1,0 +1,108 @@
+// Whatever lies in the place of a file: opening it does not wait, reading it ends, and the error has the path.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "planner/run_files/file_io.h"
+#include "planner/run_files/safetensors.h"
+
+namespace planwright {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class PlainFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "planwright_files_XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string PathOf(const std::string& name) const { return folder_ + "/" + name; }
+  void Write(const std::string& name, const std::string& bytes) const { std::ofstream(PathOf(name)) << bytes; }
+
+  std::string folder_;
+};
+
+std::span<std::byte> Room(std::string& bytes) { return std::as_writable_bytes(std::span(bytes)); }
+
+TEST_F(PlainFileTest, NothingElseIsOpened) {
+  ASSERT_EQ(mkfifo(PathOf("pipe").c_str(), 0600), 0);
+  fs::create_directories(PathOf("folder"));
+  fs::create_symlink("/dev/zero", PathOf("endless"));
+  fs::create_symlink(PathOf("pipe"), PathOf("link"));
+  fs::create_symlink(PathOf("nothing"), PathOf("dangling"));
+  fs::create_symlink(PathOf("circle"), PathOf("circle"));
+  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  PathOf("socket").copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  struct Case {
+    const char* name;
+    const char* why;
+  };
+  for (const Case& one :
+       {Case{"pipe", "it is not a plain file"}, Case{"endless", "it is not a plain file"},
+        Case{"link", "it is not a plain file"}, Case{"folder", "Is a directory"},
+        Case{"dangling", "No such file or directory"}, Case{"circle", "Too many levels of symbolic links"},
+        Case{"socket", "No such device or address"}, Case{"none", "No such file or directory"}}) {
+    const std::string path = PathOf(one.name);
+    const absl::Status states[] = {PlainFile::Open(path).status(), SafetensorsFile::Open(path).status(),
+                                   ReadWholeFile(path).status()};
+    for (const absl::Status& status : states) {
+      EXPECT_FALSE(status.ok()) << path;
+      EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(path), HasSubstr(one.why)));
+    }
+    const std::string name = one.name;
+    if (name == "none" || name == "dangling" || name == "folder") continue;  // can be made, or fails otherwise
+    const absl::StatusOr<int> written = OpenPlainFile(path, O_WRONLY | O_CREAT);
+    EXPECT_FALSE(written.ok()) << path;
+    EXPECT_THAT(std::string(written.status().message()), HasSubstr("cannot write " + path)) << path;
+  }
+  close(listener);
+}
+
+TEST_F(PlainFileTest, WithoutPermission) {
+  if (geteuid() == 0) GTEST_SKIP() << "permissions do not bind the superuser";
+  Write("secret", "bytes");
+  fs::permissions(PathOf("secret"), fs::perms::none);
+  EXPECT_THAT(std::string(PlainFile::Open(PathOf("secret")).status().message()), HasSubstr("Permission denied"));
+}
+
+// Mapped memory would end the process here.
+TEST_F(PlainFileTest, AFileThatIsCutOffWhileItIsRead) {
+  Write("file", std::string(10'000, 'x'));
+  const absl::StatusOr<PlainFile> file = PlainFile::Open(PathOf("file"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->bytes(), 10'000);
+  std::string bytes(100, '\0');
+  ASSERT_TRUE(file->Read(9'900, Room(bytes)).ok());
+  EXPECT_EQ(bytes, std::string(100, 'x'));
+  fs::resize_file(PathOf("file"), 9'950);
+  const absl::Status cut = file->Read(9'900, Room(bytes));
+  EXPECT_EQ(cut.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(cut.message()), AllOf(HasSubstr(PathOf("file")), HasSubstr("it ends at byte 9950")));
+}
+
+// Of a device that is always full. A plan is written into it, since /dev/stdout may be such a device.
+TEST_F(PlainFileTest, AFullDiskIsToldFromOtherFailures) {
+  EXPECT_EQ(WriteFileAtomically("/dev/full", "bytes").code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(WriteFileAtomically(PathOf("no/such/folder"), "bytes").code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(WriteFailed("writing", EDQUOT).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(WriteFailed("writing", EACCES).code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace planwright
