@@ -1,6 +1,7 @@
 #include "planner/launch/child_process.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -41,12 +42,14 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
 
 // Runs in the child between fork and exec, so it may use async-signal-safe calls only. Returns only on failure, with
 // errno set.
-void BecomeProgram(char** arguments, char** environment, bool holds_stop_signal, int parent, const Pipe& output,
-                   const Pipe& errors) {
+void BecomeProgram(char** arguments, char** environment, bool holds_stop_signal, const cpu_set_t* cores, int parent,
+                   const Pipe& output, const Pipe& errors) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   // If the parent died before prctl took effect, no SIGKILL will come.
   if (getppid() != parent) _exit(0);
+  // A core that was taken away meanwhile is no reason to fail.
+  if (cores != nullptr) sched_setaffinity(0, sizeof *cores, cores);
   sigset_t held;
   sigemptyset(&held);
   if (holds_stop_signal) sigaddset(&held, SIGUSR1);
@@ -65,12 +68,16 @@ absl::StatusOr<ChildProcess> Start(const Command& command) {
     return absl::ResourceExhaustedError(std::string("cannot open a pipe: ") + std::strerror(errno));
   }
   std::vector<char*> arguments = Pointers(command.arguments), environment = Pointers(command.environment);
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (const int core : command.cores) CPU_SET(core, &cores);
   const int parent = getpid();
   const int pid = fork();
   if (pid < 0) return absl::ResourceExhaustedError(std::string("cannot start a process: ") + std::strerror(errno));
   if (pid == 0) {
     // `failure` closes on exec. So the parent reads an errno if exec failed, and end of file if it succeeded.
-    BecomeProgram(arguments.data(), environment.data(), command.holds_stop_signal, parent, output, errors);
+    BecomeProgram(arguments.data(), environment.data(), command.holds_stop_signal,
+                  command.cores.empty() ? nullptr : &cores, parent, output, errors);
     const int error = errno;
     [[maybe_unused]] const ssize_t written = write(failure.write, &error, sizeof error);
     _exit(127);

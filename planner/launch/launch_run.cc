@@ -40,6 +40,7 @@ RankProgram ProgramOf(const Plan& plan, const RunOptions& launch, int life, cons
       .arguments = {launch.executor, "--plan", launch.run_dir + "/plan.json", "--run-dir", launch.run_dir},
       .variables = VariablesOf(world),
       .holds_stop_signal = plan.checkpoint.every_steps > 0,
+      .gpus = launch.device.empty() ? plan.cluster.gpu != "none" : launch.device == "cuda",
       .world_size = plan.world_size,
       .ranks_per_node = plan.cluster.gpus_per_node};
   const auto option = [&](const char* name, const std::string& value) {

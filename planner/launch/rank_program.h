@@ -17,6 +17,7 @@ struct RankProgram {
   std::vector<std::string> arguments;  // the executor's path first; the same for all ranks
   Variables variables;                 // of rendezvous (rank_environment.h); the same for all ranks
   bool holds_stop_signal = false;      // Command::holds_stop_signal
+  bool gpus = false;                   // rank R of a node uses its GPU R
   int world_size = 1;
   int ranks_per_node = 1;  // rank R runs on node R / ranks_per_node; the last node may have fewer
 };

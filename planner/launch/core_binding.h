@@ -1,0 +1,28 @@
+// Which cores each rank of a node runs on. A rank that stays on its cores has its memory beside them, as Linux takes a
+// page from the node of the core that touches it first.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace planwright {
+
+// The cores on which this process may run, ascending.
+std::vector<int> OwnCores();
+
+// The NUMA node of each GPU of this machine, in the order of the PCI bus, as `root`/proc and `root`/sys say; -1:
+// unknown.
+std::vector<int> NodesOfGpus(const std::string& root = "");
+// The cores of a NUMA node; empty if there is no such node.
+std::vector<int> CoresOfNode(int node, const std::string& root = "");
+
+// Divides `cores` among `ranks` ranks: rank R gets cores of the NUMA node of GPU R, as many as each other rank of that
+// node; where GPUs or nodes are unknown, an equal part in order. Empty: there are fewer cores than ranks, and nobody is
+// bound.
+std::vector<std::vector<int>> DivideCores(const std::vector<int>& cores, int ranks,
+                                          const std::vector<std::vector<int>>& cores_of_gpus);
+
+// The cores of each rank of this machine. `gpus`: rank R uses GPU R.
+std::vector<std::vector<int>> BindRanks(int ranks, bool gpus);
+
+}  // namespace planwright
