@@ -9,6 +9,7 @@
 #include "planner/budget/check_rates.h"
 #include "planner/compile/prove_plan.h"
 #include "planner/data/plan_data.h"
+#include "planner/estimate/host_memory.h"
 #include "planner/groups/derive_groups.h"
 #include "planner/model/checkpoint_rules.h"
 #include "planner/model/expand_modules.h"
@@ -134,6 +135,12 @@ std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics
                .blocks = std::move(programs->blocks),
                .roles = std::move(programs->roles),
                .origins = OriginsOf(recipe)};
+  plan.checkpoint.copy_bytes = ShareOfCopies(plan);
+  if (const std::optional<HostShortage> shortage = FindHostShortage(plan)) {
+    diagnostics.Error(DiagnosticKind::kHostTooSmall, recipe.cluster.host_memory->where, shortage->problem,
+                      shortage->help);
+    return std::nullopt;
+  }
   // The digest is over the finished plan, and what is proved is what is written.
   plan.digest = PlanDigest(plan);
   ProvePlan(plan, diagnostics);

@@ -4,7 +4,6 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
-#include <algorithm>
 #include <mutex>
 #include <vector>
 
@@ -12,40 +11,20 @@
 #include "executor/tensors.h"
 #include "executor/threads/threads.h"
 #include "planner/checkpoint/pieces.h"
+#include "planner/checkpoint/plan_fit.h"
 
 namespace planwright::executor {
 namespace {
 
-std::string TypeText(DType dtype, const std::vector<int64_t>& shape) {
-  return absl::StrCat(std::string(DTypeName(dtype)), "[", absl::StrJoin(shape, ","), "]");
-}
-
-// All differences between the tensors of the checkpoint and those of the plan; the first few are named.
-absl::Status CheckTensors(const Plan& plan, const CheckpointReader& reader) {
+// The first few differences between the checkpoint and the plan are named.
+absl::Status CheckFit(const Plan& plan, const CheckpointReader& reader) {
   constexpr size_t kNamed = 10;
-  std::vector<std::string> problems;
-  const std::vector<CheckpointTensor> all = CheckpointTensors(plan);  // ascending by key
-  for (const CheckpointTensor& wanted : all) {
-    const auto found = reader.tensors().find(wanted.key);
-    if (found == reader.tensors().end()) {
-      problems.push_back(absl::StrCat("the checkpoint has no ", wanted.key));
-      continue;
-    }
-    if (found->second.dtype == wanted.dtype && found->second.shape == wanted.shape) continue;
-    problems.push_back(absl::StrCat(wanted.key, " is ", TypeText(found->second.dtype, found->second.shape),
-                                    " in the checkpoint, and ", TypeText(wanted.dtype, wanted.shape), " in the plan"));
-  }
-  for (const auto& [key, tensor] : reader.tensors()) {
-    const auto at =
-        std::lower_bound(all.begin(), all.end(), key,
-                         [](const CheckpointTensor& one, const std::string& name) { return one.key < name; });
-    if (at == all.end() || at->key != key) problems.push_back(absl::StrCat("the plan has no ", key));
-  }
-  if (problems.empty()) return absl::OkStatus();
-  const size_t more = problems.size() > kNamed ? problems.size() - kNamed : 0;
-  problems.resize(problems.size() - more);
+  std::vector<std::string> misfits = TensorMisfits(plan, reader);
+  if (misfits.empty()) return absl::OkStatus();
+  const size_t more = misfits.size() > kNamed ? misfits.size() - kNamed : 0;
+  misfits.resize(misfits.size() - more);
   return absl::InvalidArgumentError(absl::StrCat(reader.folder(), " does not fit the plan:\n  ",
-                                                 absl::StrJoin(problems, "\n  "),
+                                                 absl::StrJoin(misfits, "\n  "),
                                                  more > 0 ? absl::StrCat("\n  and ", more, " more") : ""));
 }
 
@@ -55,11 +34,7 @@ absl::StatusOr<std::unique_ptr<CheckpointLoader>> CheckpointLoader::Open(const P
                                                                          const std::string& folder) {
   absl::StatusOr<std::unique_ptr<CheckpointReader>> reader = CheckpointReader::Open(folder);
   if (!reader.ok()) return reader.status();
-  if ((*reader)->manifest().precision != plan.precision) {
-    return absl::InvalidArgumentError(absl::StrCat(folder, " is of a run in ", (*reader)->manifest().precision,
-                                                   ", and the plan is in ", plan.precision));
-  }
-  if (absl::Status status = CheckTensors(plan, **reader); !status.ok()) return status;
+  if (absl::Status status = CheckFit(plan, **reader); !status.ok()) return status;
   return std::unique_ptr<CheckpointLoader>(new CheckpointLoader(plan, rank, *std::move(reader)));
 }
 

@@ -5,6 +5,7 @@
 #include <absl/strings/str_format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -13,6 +14,8 @@
 
 #include "executor/checkpoint/resume_point.h"
 #include "executor/communication/failure.h"
+#include "executor/log/log.h"
+#include "planner/checkpoint/checkpoint_log.h"
 #include "planner/checkpoint/run_lives.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/sha256.h"
@@ -46,17 +49,22 @@ std::string ReportKey(int64_t step, int life, int rank) {
   return absl::StrCat("checkpoint/", life, "/", step, "/", rank);
 }
 
-std::string ReportOf(const std::optional<ManifestShard>& shard) {
-  if (!shard) return "{}";
-  return nlohmann::json{
-      {"bytes", shard->bytes}, {"index_bytes", shard->index_bytes}, {"index_sha256", shard->index_sha256}}
-      .dump();
+// What a rank tells rank 0 when it has written.
+std::string ReportText(const RankReport& report) {
+  nlohmann::json json = {{"copied", report.copied}, {"through", report.through}};
+  if (const std::optional<ManifestShard>& shard = report.shard) {
+    json["shard"] = {
+        {"bytes", shard->bytes}, {"index_bytes", shard->index_bytes}, {"index_sha256", shard->index_sha256}};
+  }
+  return json.dump();
 }
 
-std::optional<ManifestShard> ShardOf(int rank, const std::string& report) {
-  const auto json = nlohmann::json::parse(report, nullptr, false);
-  if (!json.is_object() || json.empty()) return std::nullopt;
-  return ManifestShard{rank, json.at("bytes"), json.at("index_bytes"), json.at("index_sha256")};
+RankReport ReportFrom(int rank, const std::string& text) {
+  const auto json = nlohmann::json::parse(text);
+  RankReport report{.copied = json.at("copied"), .through = json.at("through"), .shard = {}};
+  if (const auto shard = json.find("shard"); shard != json.end())
+    report.shard = {rank, shard->at("bytes"), shard->at("index_bytes"), shard->at("index_sha256")};
+  return report;
 }
 
 }  // namespace
@@ -87,7 +95,7 @@ void CheckpointWriter::Save(ModuleState& module) { copies_.Begin(module); }
 void CheckpointWriter::SaveCounters(const StepState& step) {
   const Clock::time_point begin = Clock::now();
   WaitForWriter();
-  times_.waited = SecondsSince(begin);
+  waited_ = SecondsSince(begin);
   counters_ = {.step = step.step + 1,
                .applied_steps = step.applied_steps.item<int64_t>(),
                .skipped_steps = step.skipped_steps.item<int64_t>(),
@@ -111,14 +119,14 @@ void CheckpointWriter::Run() {
     if (!waiting_) return;
     waiting_ = false;
     const CheckpointCounters counters = counters_;
-    const CheckpointTimes times = std::exchange(times_, {});
+    const double waited = waited_;
     lock.unlock();
     const auto failed = [&](int status, const std::string& what) {
       leave_(status, absl::StrCat("rank ", environment_.rank, " on ", environment_.host, ": the checkpoint of step ",
                                   counters.step, ": ", what));
     };
     try {
-      Write(counters, times);
+      Write(counters, waited);
     } catch (const WriteFailure& failure) {
       failed(failure.status, failure.what);
     } catch (const std::exception& error) {  // of the store, which means that a rank is gone; of a device; or ours
@@ -140,30 +148,41 @@ c10d::Store& CheckpointWriter::store() {
   return *store_;
 }
 
-void CheckpointWriter::Write(const CheckpointCounters& counters, CheckpointTimes times) {
+void CheckpointWriter::Write(const CheckpointCounters& counters, double waited) {
   const Clock::time_point begin = Clock::now();
   const std::string folder = run_dir_ + "/checkpoints/" + CheckpointFolder(counters.step, life_);
-  copies_.CopyBuckets();
-  times.copied = SecondsSince(begin);
-  const std::vector<ShardSource> sources = copies_.Sources();
-  std::optional<ManifestShard> own;
+  LogInfo(absl::StrFormat("checkpoint of step %d begins", counters.step));
+  RankReport own;
+  const auto note_copied = [&] {
+    if (own.copied == 0 && copies_.done()) own.copied = SecondsSince(begin);
+  };
+  copies_.Copy();
+  note_copied();
+  own.through = copies_.limited() ? copies_.bytes() : 0;
   BetweenFailPoints(fail_point_, {.list = "write", .step = counters.step}, [&] {
     MakeFolder(folder);
-    if (sources.empty()) return;
-    absl::StatusOr<ManifestShard> written = WriteShard(folder, environment_.rank, sources);
+    if (copies_.sources().empty()) return;
+    const auto before_range = [&](const std::byte* range) {
+      copies_.BeforeRange(range);
+      note_copied();
+    };
+    absl::StatusOr<ManifestShard> written =
+        WriteShard(folder, environment_.rank, copies_.sources(), {.before_range = before_range});
     ThrowUnlessOk(written.status());
-    own = *std::move(written);
+    own.shard = *std::move(written);
+    LogInfo(absl::StrFormat("checkpoint of step %d: a shard of %.3f GB, copied in %.3f s, written in %.3f s",
+                            counters.step, static_cast<double>(own.shard->bytes) / 1e9, own.copied,
+                            SecondsSince(begin)));
   });
   BetweenFailPoints(fail_point_, {.list = "publish", .step = counters.step}, [&] {
-    if (environment_.rank == 0) return PublishAll(folder, counters, own, times, begin);
-    store().set(ReportKey(counters.step, life_, environment_.rank), ReportOf(own));
+    if (environment_.rank == 0) return PublishAll(folder, counters, own, waited, begin);
+    store().set(ReportKey(counters.step, life_, environment_.rank), ReportText(own));
   });
   if (environment_.rank == 0) Retain();
 }
 
-void CheckpointWriter::PublishAll(const std::string& folder, const CheckpointCounters& counters,
-                                  const std::optional<ManifestShard>& own, const CheckpointTimes& times,
-                                  Clock::time_point begin) {
+void CheckpointWriter::PublishAll(const std::string& folder, const CheckpointCounters& counters, const RankReport& own,
+                                  double waited, Clock::time_point begin) {
   Manifest manifest = {.name = plan_.name,
                        .plan_digest = plan_.digest,
                        .recipe_digest = plan_.recipe_digest,
@@ -171,12 +190,19 @@ void CheckpointWriter::PublishAll(const std::string& folder, const CheckpointCou
                        .world_size = plan_.world_size,
                        .life = life_,
                        .counters = counters};
-  if (own) manifest.shards.push_back(*own);
-  for (int rank = 1; rank < plan_.world_size; ++rank) {
-    const std::string key = ReportKey(counters.step, life_, rank);
-    if (const std::optional<ManifestShard> shard = ShardOf(rank, store().get_to_str(key)))
-      manifest.shards.push_back(*shard);
-    store().deleteKey(key);
+  double copied = 0;
+  int64_t bytes = 0, through = 0;
+  for (int rank = 0; rank < plan_.world_size; ++rank) {
+    RankReport report = own;
+    if (rank > 0) {
+      const std::string key = ReportKey(counters.step, life_, rank);
+      report = ReportFrom(rank, store().get_to_str(key));
+      store().deleteKey(key);
+    }
+    copied = std::max(copied, report.copied), through = std::max(through, report.through);
+    if (!report.shard) continue;
+    bytes += report.shard->bytes;
+    manifest.shards.push_back(*std::move(report.shard));
   }
   const std::string plan = WritePlan(plan_);
   ThrowUnlessOk(WriteDurably(folder, kCheckpointPlanFile, plan));
@@ -185,15 +211,22 @@ void CheckpointWriter::PublishAll(const std::string& folder, const CheckpointCou
   // A life that was cut off and replaced must not publish behind the back of the new one.
   ThrowUnlessOk(CheckNoNewerLife(run_dir_, life_));
   ThrowUnlessOk(PublishManifest(folder, manifest));
-  int64_t bytes = 0;
-  for (const ManifestShard& shard : manifest.shards) bytes += shard.bytes;
-  std::printf(
-      "%s\n",
-      absl::StrFormat(
-          "checkpoint of step %d: %.3f GB, copied in %.3f s, written in %.3f s%s", counters.step,
-          static_cast<double>(bytes) / 1e9, times.copied, SecondsSince(begin),
-          times.waited < 0.001 ? "" : absl::StrFormat("; training waited %.3f s for the one before", times.waited))
-          .c_str());
+  const double written = SecondsSince(begin);
+  ThrowUnlessOk(LogCheckpoint(
+      run_dir_, life_,
+      {.step = counters.step,
+       .bytes = bytes,
+       .copied = copied,
+       .written = written,
+       .waited = waited,
+       .published = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()}));
+  const auto gigabytes = [](int64_t count) { return absl::StrFormat("%.3f GB", static_cast<double>(count) / 1e9); };
+  const std::string line = absl::StrFormat(
+      "checkpoint of step %d: %s, copied in %.3f s%s, written in %.3f s%s", counters.step, gigabytes(bytes), copied,
+      through == 0 ? "" : " through " + gigabytes(through), written,
+      waited < 0.001 ? "" : absl::StrFormat("; training waited %.3f s for the one before", waited));
+  LogInfo("published: " + line);
+  std::printf("%s\n", line.c_str());
   std::fflush(stdout);
 }
 
@@ -206,6 +239,7 @@ void CheckpointWriter::Retain() {
     // A newer life may go on from one that this life would remove.
     ThrowUnlessOk(CheckNoNewerLife(run_dir_, life_));
     ThrowUnlessOk(RemoveCheckpoint(checkpoint.folder));
+    LogInfo("removed " + checkpoint.folder);
   }
 }
 

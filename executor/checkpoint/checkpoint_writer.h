@@ -27,10 +27,11 @@ class Store;
 
 namespace planwright::executor {
 
-// What a checkpoint cost, for the line that rank 0 prints.
-struct CheckpointTimes {
-  double waited = 0;  // seconds that training waited for the checkpoint before this one
-  double copied = 0;  // seconds of the copy to host memory, beside the training
+// What a rank has done for a checkpoint, as rank 0 needs it for the manifest and for the line that it prints.
+struct RankReport {
+  double copied = 0;                   // seconds until all was copied to host memory, beside the training
+  int64_t through = 0;                 // bytes of host memory through which it was copied; 0: as much as it needs
+  std::optional<ManifestShard> shard;  // none: the rank has nothing to write
 };
 
 class CheckpointWriter {
@@ -42,8 +43,8 @@ class CheckpointWriter {
                    std::function<void(int, const std::string&)> leave, FailPointHook fail_point = {});
   ~CheckpointWriter();  // does not wait for the disk: what is not published is lost
 
-  // Allocates the memory for copies of the module, before the first step.
-  void Prepare(const ModuleState& module) { copies_.Prepare(module); }
+  // Allocates the memory for copies from the device, before the first step.
+  void Prepare(at::Device device) { copies_.Prepare(device); }
   // In this order, once for each checkpoint.
   void SaveCounters(const StepState& step);
   void Save(ModuleState& module);
@@ -55,9 +56,8 @@ class CheckpointWriter {
  private:
   void WaitForWriter();
   void Run();
-  void Write(const CheckpointCounters& counters, CheckpointTimes times);
-  void PublishAll(const std::string& folder, const CheckpointCounters& counters,
-                  const std::optional<ManifestShard>& own, const CheckpointTimes& times,
+  void Write(const CheckpointCounters& counters, double waited);
+  void PublishAll(const std::string& folder, const CheckpointCounters& counters, const RankReport& own, double waited,
                   std::chrono::steady_clock::time_point begin);
   void Retain();
   c10d::Store& store();
@@ -71,7 +71,7 @@ class CheckpointWriter {
   const FailPointHook fail_point_;
   HostCopies copies_;
   CheckpointCounters counters_;  // of the one being copied
-  CheckpointTimes times_;        // of the same
+  double waited_ = 0;            // seconds that training waited for the one before it
   c10::intrusive_ptr<c10d::Store> store_;
 
   std::mutex mutex_;

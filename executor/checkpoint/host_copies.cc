@@ -7,84 +7,49 @@
 
 #include <algorithm>
 #include <deque>
-#include <memory>
+#include <utility>
 
+#include "executor/tensors.h"
 #include "executor/threads/threads.h"
 
 namespace planwright::executor {
 namespace {
 
-// LibTorch rounds pinned memory up to a power of two, so large tensors are copied in pieces of one.
-constexpr int64_t kChunkBytes = int64_t{1} << 28;
-// A GPU serves copies to the host one after the other. Small copies of the step (counts of rows, which the host waits
-// for) must not wait behind gigabytes, so only a few pieces are under way at a time: 32 MiB, less than a millisecond.
-constexpr int64_t kPieceBytes = int64_t{1} << 23;
+// Pieces are powers of two: LibTorch rounds pinned memory up to one. Large ones, as a copy of few bytes costs as much
+// to begin as one of many. Where memory is short there are a few pieces all the same, so that the place of one is free
+// before all the others are written.
+constexpr int64_t kPieceBytes = int64_t{64} << 20, kLeastPieceBytes = int64_t{64} << 10, kPiecesAtLeast = 4;
 constexpr size_t kPiecesAtOnce = 4;
 
-// Pinning is slow, most of it is the work of the kernel for each page, and several threads share it.
-std::vector<at::Tensor> Chunks(const at::Tensor& like, int threads) {
-  const int64_t most = kChunkBytes / static_cast<int64_t>(like.element_size());
-  std::vector<at::Tensor> chunks(static_cast<size_t>((like.numel() + most - 1) / most));
-  ForEachItem(threads, static_cast<int64_t>(chunks.size()), [&](int64_t item) {
-    const c10::DeviceGuard guard(like.device());
-    chunks[static_cast<size_t>(item)] = at::empty({std::min(most, like.numel() - item * most)},
-                                                  like.options().device(at::kCPU).pinned_memory(like.is_cuda()));
-  });
-  return chunks;
+// `total`: bytes of all pieces. `limit`: of the memory for them; 0: none.
+int64_t PieceBytes(int64_t total, int64_t limit) {
+  int64_t bytes = kPieceBytes;
+  while (bytes > kLeastPieceBytes && (bytes / 2 >= total || (limit > 0 && bytes * kPiecesAtLeast > limit))) bytes /= 2;
+  return bytes;
 }
 
-// Calls copy(chunk's part, part of `from`) for pieces of kPieceBytes.
-template <typename Copy>
-void ForPieces(const at::Tensor& from, const std::vector<at::Tensor>& chunks, Copy copy) {
-  int64_t first = 0;
-  for (const at::Tensor& chunk : chunks) {
-    const int64_t most = kPieceBytes / static_cast<int64_t>(chunk.element_size());
-    for (int64_t at = 0; at < chunk.numel(); at += most) {
-      const int64_t count = std::min(most, chunk.numel() - at);
-      copy(chunk.narrow(0, at, count), from.narrow(0, first + at, count));
+// Runs of elements that lie side by side, though not in the whole tensor, are one.
+std::vector<std::pair<int64_t, int64_t>> LocalRanges(const std::vector<ElementRun>& runs) {
+  std::vector<std::pair<int64_t, int64_t>> ranges;  // first, count
+  for (const ElementRun& run : runs) {
+    if (!ranges.empty() && ranges.back().first + ranges.back().second == run.local) {
+      ranges.back().second += run.count;
+    } else {
+      ranges.emplace_back(run.local, run.count);
     }
-    first += chunk.numel();
   }
+  return ranges;
 }
 
-// Copies from a GPU on a stream of its own, a few pieces at a time.
-class PacedCopies {
- public:
-  PacedCopies(at::Device device, c10::Event& after)
-      : device_(device), impl_(device.type()), stream_(impl_.getStreamFromGlobalPool(device)) {
-    after.block(stream_);
-  }
-  void Add(const at::Tensor& to, const at::Tensor& from) {
-    if (under_way_.size() == kPiecesAtOnce) {
-      under_way_.front().synchronize();
-      under_way_.pop_front();
-    }
-    const c10::StreamGuard guard(stream_);
-    to.copy_(from, /*non_blocking=*/true);
-    under_way_.emplace_back(device_.type()).record(stream_);
-  }
-  void Wait() {
-    if (!under_way_.empty()) under_way_.back().synchronize();
-    under_way_.clear();
-  }
+at::Tensor HostMemory(int64_t bytes, at::Device device) {
+  const c10::DeviceGuard guard(device);
+  return at::empty({bytes}, at::TensorOptions(at::kCPU).dtype(at::kByte).pinned_memory(device.is_cuda()));
+}
 
- private:
-  const at::Device device_;
-  const c10::impl::VirtualGuardImpl impl_;
-  const c10::Stream stream_;
-  std::deque<c10::Event> under_way_;
-};
-
-// Appends the bytes of elements [first, first + count), which may lie in several chunks.
-void AppendRanges(const std::vector<at::Tensor>& chunks, int64_t first, int64_t count,
-                  std::vector<std::span<const std::byte>>& ranges) {
-  const int64_t size = chunks[0].numel(), bytes = static_cast<int64_t>(chunks[0].element_size());
-  while (count > 0) {
-    const int64_t within = first % size, here = std::min(count, size - within);
-    const auto* data = static_cast<const std::byte*>(chunks[static_cast<size_t>(first / size)].const_data_ptr());
-    ranges.emplace_back(data + within * bytes, static_cast<size_t>(here * bytes));
-    first += here, count -= here;
-  }
+// Frozen weights do not change, and weights in a bucket change when the optimizer does. What is left is the expert
+// bias, which changes by itself at the end of each step.
+bool ChangesByItself(const Module& module, const Storage& storage) {
+  return module.parameters[static_cast<size_t>(storage.parameters.front())].buffer;
 }
 
 }  // namespace
@@ -99,85 +64,175 @@ at::Tensor FlatTensorOf(const ModuleState& module, int storage, const std::strin
   return found->second;
 }
 
-HostCopies::ModuleCopy& HostCopies::CopyOf(const ModuleState& state) {
-  const Module& module = state.module();
-  for (ModuleCopy& copy : modules_) {
-    if (copy.module == &module) return copy;
+size_t HostCopies::OriginOf(const Module& module, const CheckpointPiece& piece) {
+  const Storage& storage = module.storages[static_cast<size_t>(piece.storage)];
+  const auto same = [&](const Origin& one) {
+    if (one.module != &module || one.state != piece.state) return false;
+    return one.storage == piece.storage ||
+           (!piece.state.empty() && module.storages[static_cast<size_t>(one.storage)].bucket == storage.bucket);
+  };
+  if (const auto found = std::find_if(origins_.begin(), origins_.end(), same); found != origins_.end())
+    return static_cast<size_t>(found - origins_.begin());
+  Origin& origin = origins_.emplace_back();
+  origin.module = &module, origin.storage = piece.storage, origin.state = piece.state;
+  if (storage.bucket >= 0) {
+    const auto marked = std::find_if(buckets_.begin(), buckets_.end(), [&](const Marked& one) {
+      return one.module == &module && one.bucket == storage.bucket;
+    });
+    origin.bucket = static_cast<int>(marked - buckets_.begin());
+    if (marked == buckets_.end()) buckets_.push_back({&module, storage.bucket});
+  } else if (ChangesByItself(module, storage)) {
+    origin.whole = HostMemory(ElementsOf(storage.shape) * DTypeBytes(piece.dtype), *device_);
   }
-  ModuleCopy& copy = modules_.emplace_back();
-  copy.module = &module;
-  for (CheckpointPiece& piece : PiecesToWrite(plan_, module, rank_)) {
-    const int storage = piece.storage,
-              bucket = piece.state.empty() ? -1 : module.storages[static_cast<size_t>(storage)].bucket;
-    const auto same = [&](const Tensor& tensor) {
-      return bucket < 0 ? tensor.storage == storage && tensor.bucket < 0
-                        : tensor.bucket == bucket && tensor.state == piece.state;
-    };
-    auto found = std::find_if(copy.tensors.begin(), copy.tensors.end(), same);
-    if (found == copy.tensors.end()) {
-      // Behind the others of its bucket.
-      const auto behind = std::find_if(copy.tensors.rbegin(), copy.tensors.rend(),
-                                       [&](const Tensor& tensor) { return tensor.bucket == bucket; });
-      const auto place = behind == copy.tensors.rend() ? copy.tensors.end() : behind.base();
-      found = copy.tensors.insert(place, {storage, bucket, piece.state, {}, {}});
-      found->chunks = Chunks(FlatTensorOf(state, storage, piece.state), ThreadsOfRank());
+  return origins_.size() - 1;
+}
+
+void HostCopies::Prepare(at::Device device) {
+  if (device_) return;
+  device_ = device;
+  std::vector<std::pair<CheckpointPiece, size_t>> all;  // with their origins
+  int64_t total = 0, limit = plan_.checkpoint.copy_bytes;
+  for (const Module& module : plan_.modules) {
+    for (CheckpointPiece& piece : PiecesToWrite(plan_, module, rank_)) {
+      const size_t origin = OriginOf(module, piece);
+      if (!origins_[origin].whole.defined()) {
+        for (const ElementRun& run : piece.runs) total += run.count * DTypeBytes(piece.dtype);
+      }
+      all.emplace_back(std::move(piece), origin);
     }
-    found->pieces.push_back(std::move(piece));
   }
-  return copy;
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {  // as LayOutSafetensors
+    const int64_t width = DTypeBytes(a.first.dtype), other = DTypeBytes(b.first.dtype);
+    return width == other ? a.first.key < b.first.key : width > other;
+  });
+  if (limit > 0) {
+    for (const Origin& origin : origins_) limit -= origin.whole.defined() ? origin.whole.numel() : 0;
+    TORCH_CHECK(limit >= kLeastPieceBytes, "the plan's copy_bytes, ", plan_.checkpoint.copy_bytes,
+                ", have no room for a piece of ", kLeastPieceBytes, " bytes");
+  }
+  piece_bytes_ = PieceBytes(total, limit);
+  pieces_.resize(static_cast<size_t>((total + piece_bytes_ - 1) / piece_bytes_));
+  slots_.resize(limit == 0 ? pieces_.size() : std::min(pieces_.size(), static_cast<size_t>(limit / piece_bytes_)));
+  // Most of pinning is the kernel's work for each page, and several threads share it.
+  ForEachItem(ThreadsOfRank(), static_cast<int64_t>(slots_.size()),
+              [&](int64_t item) { slots_[static_cast<size_t>(item)] = HostMemory(piece_bytes_, device); });
+  int64_t reached = 0;
+  for (auto& [piece, origin] : all) {
+    ShardSource& source =
+        sources_.emplace_back(ShardSource{piece.key, piece.dtype, piece.shape, StridesOf(piece.runs), {}});
+    AddRanges(piece, origin, reached, source);
+  }
+}
+
+// `reached`: bytes of all pieces so far.
+void HostCopies::AddRanges(const CheckpointPiece& piece, size_t origin, int64_t& reached, ShardSource& source) {
+  const int64_t width = DTypeBytes(piece.dtype);
+  const auto add = [&](const at::Tensor& memory, int64_t offset, int64_t bytes, int64_t at) {
+    const auto* data = static_cast<const std::byte*>(memory.const_data_ptr()) + offset;
+    source.ranges.emplace_back(data, static_cast<size_t>(bytes));
+    ranges_.emplace_back(data, at);
+  };
+  for (auto [first, count] : LocalRanges(piece.runs)) {
+    if (const at::Tensor& whole = origins_[origin].whole; whole.defined()) {
+      add(whole, first * width, count * width, -1);
+      continue;
+    }
+    while (count > 0) {
+      // Wide elements come first, so each begins at a multiple of its width, and none lies in two pieces.
+      const int64_t at = reached / piece_bytes_, offset = reached % piece_bytes_;
+      const int64_t here = std::min(count, (piece_bytes_ - offset) / width);
+      pieces_[static_cast<size_t>(at)].push_back({origin, first, here, offset});
+      if (const int bucket = origins_[origin].bucket; bucket >= 0) ++buckets_[static_cast<size_t>(bucket)].parts;
+      add(slots_[static_cast<size_t>(at) % slots_.size()], offset, here * width, at);
+      first += here, count -= here, reached += here * width;
+    }
+  }
 }
 
 void HostCopies::Begin(ModuleState& module) {
-  ModuleCopy& copy = CopyOf(module);
-  at::Device device(at::kCPU);
-  for (size_t i = 0; i < copy.tensors.size(); ++i) {
-    const Tensor& tensor = copy.tensors[i];
-    const at::Tensor from = FlatTensorOf(module, tensor.storage, tensor.state);
-    device = from.device();
-    if (tensor.bucket < 0) {
-      // Small, or frozen, or of a plan without masters: copied in the order of the program.
-      ForPieces(from, tensor.chunks, [](const at::Tensor& to, const at::Tensor& part) { to.copy_(part, true); });
-      continue;
-    }
-    std::shared_ptr<CopyMark>& mark = module.buckets()[static_cast<size_t>(tensor.bucket)].copied;
-    if (mark == nullptr) mark = std::make_shared<CopyMark>();
-    const bool last = i + 1 == copy.tensors.size() || copy.tensors[i + 1].bucket != tensor.bucket;
-    tasks_.push_back({from, &tensor.chunks, last ? mark : nullptr});
+  const Module* made = &module.module();
+  for (Origin& origin : origins_) {
+    if (origin.module != made) continue;
+    origin.from = FlatTensorOf(module, origin.storage, origin.state);
+    if (!origin.whole.defined()) continue;
+    origin.whole.view(origin.from.scalar_type()).copy_(origin.from, /*non_blocking=*/true);
+    origin.from.reset();
   }
-  if (!device.is_cuda()) return;
-  begun_.emplace(device.type());
-  begun_->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+  for (Marked& marked : buckets_) {
+    if (marked.module != made) continue;
+    marked.open = marked.parts;
+    marked.mark = module.buckets()[static_cast<size_t>(marked.bucket)].copied = std::make_shared<CopyMark>();
+  }
+  if (!device_->is_cuda()) return;
+  begun_.emplace(device_->type());
+  begun_->record(c10::impl::VirtualGuardImpl(device_->type()).getStream(*device_));
 }
 
-void HostCopies::CopyBuckets() {
-  std::optional<PacedCopies> paced;
-  if (begun_) paced.emplace(begun_->device(), *begun_);
-  for (const Task& task : tasks_) {
-    ForPieces(task.from, *task.to, [&](const at::Tensor& to, const at::Tensor& part) {
-      paced ? paced->Add(to, part) : void(to.copy_(part));
-    });
-    if (task.last_of == nullptr) continue;
-    if (paced) paced->Wait();
-    task.last_of->Done();
+void HostCopies::Copy() {
+  copied_ = next_range_ = 0;
+  const c10::DeviceGuard device(*device_);
+  if (begun_) {
+    const c10::impl::VirtualGuardImpl impl(device_->type());
+    if (!stream_) stream_ = impl.getStreamFromGlobalPool(*device_);
+    begun_->synchronize();
+    begun_.reset();
   }
-  // Tensors in no bucket were copied before the event.
-  if (begun_) begun_->synchronize();
-  tasks_.clear();
-  begun_.reset();
+  CopyPieces(slots_.size());
 }
 
-std::vector<ShardSource> HostCopies::Sources() const {
-  std::vector<ShardSource> sources;
-  for (const ModuleCopy& module : modules_) {
-    for (const Tensor& tensor : module.tensors) {
-      for (const CheckpointPiece& piece : tensor.pieces) {
-        ShardSource& source =
-            sources.emplace_back(ShardSource{piece.key, piece.dtype, piece.shape, StridesOf(piece.runs), {}});
-        for (const ElementRun& run : piece.runs) AppendRanges(tensor.chunks, run.local, run.count, source.ranges);
-      }
+void HostCopies::BeforeRange(const std::byte* range) {
+  TORCH_CHECK(next_range_ < ranges_.size() && ranges_[next_range_].first == range,
+              "the ranges of a shard are written in another order than they are copied in");
+  const int64_t piece = ranges_[next_range_++].second;
+  // The pieces before this one are written.
+  if (piece >= 0) CopyPieces(std::min(pieces_.size(), static_cast<size_t>(piece) + slots_.size()));
+}
+
+// Copies the pieces up to `end`, a few at a time. On a GPU that is as fast as all at once, and the driver's queue,
+// which holds about a thousand entries, does not fill up: if it did, every other thread would wait in the driver.
+void HostCopies::CopyPieces(size_t end) {
+  if (copied_ >= end) return;
+  // A thread has a device of its own, 0 at first. A rank that used it by mistake would make a context on it, which
+  // takes a second, and in which all launches of the rank wait.
+  const c10::DeviceGuard device(*device_);
+  std::deque<c10::Event> under_way;
+  for (size_t queued = copied_; copied_ < end; PieceIsCopied(copied_++)) {
+    for (; queued < std::min(end, copied_ + kPiecesAtOnce); ++queued) {
+      std::optional<c10::StreamGuard> guard;
+      if (stream_) guard.emplace(*stream_);
+      QueuePiece(queued);
+      if (stream_) under_way.emplace_back(stream_->device_type()).record(*stream_);
     }
+    if (!stream_) continue;
+    under_way.front().synchronize();
+    under_way.pop_front();
   }
-  return sources;
+  if (!done()) return;
+  for (Origin& origin : origins_) origin.from.reset();
+}
+
+void HostCopies::QueuePiece(size_t piece) {
+  const at::Tensor& slot = slots_[piece % slots_.size()];
+  for (const Part& part : pieces_[piece]) {
+    const at::Tensor from = origins_[part.origin].from.narrow(0, part.first, part.count);
+    const at::Tensor to = slot.narrow(0, part.offset, static_cast<int64_t>(from.nbytes())).view(from.scalar_type());
+    to.copy_(from, /*non_blocking=*/true);
+  }
+}
+
+void HostCopies::PieceIsCopied(size_t piece) {
+  for (const Part& part : pieces_[piece]) {
+    const int bucket = origins_[part.origin].bucket;
+    if (bucket < 0) continue;
+    Marked& marked = buckets_[static_cast<size_t>(bucket)];
+    if (--marked.open == 0) marked.mark->Done();
+  }
+}
+
+int64_t HostCopies::bytes() const {
+  int64_t bytes = static_cast<int64_t>(slots_.size()) * piece_bytes_;
+  for (const Origin& origin : origins_) bytes += origin.whole.defined() ? origin.whole.numel() : 0;
+  return bytes;
 }
 
 }  // namespace planwright::executor

@@ -12,6 +12,8 @@
 #include <system_error>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "executor/log/log.h"
+#include "planner/checkpoint/plan_fit.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright::executor {
@@ -21,9 +23,20 @@ std::string Key(const char* what, int life, int attempt, const std::string& who)
   return absl::StrCat("resume/", life, "/", attempt, "/", what, "/", who);
 }
 
-void Say(const std::string& line) {
+void Print(const std::string& line) {
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);
+}
+
+// What rank 0 says for all.
+void Say(const std::string& line) {
+  LogInfo(line);
+  Print(line);
+}
+
+void Warn(const std::string& line) {
+  LogWarning(line);
+  Print(line);
 }
 
 // Unavailable stands for a rank that cannot be reached, and not for files.
@@ -47,19 +60,15 @@ absl::StatusOr<ResumePoint::Choice> ResumePoint::Choose() {
   if (!list.ok()) return OfStorage(list.status());
   if (attempt_ == 1) {
     for (const UnusableCheckpoint& one : list->unusable)
-      Say(absl::StrCat("checkpoint ", one.folder, " is not used: ", one.why));
+      Warn(absl::StrCat("checkpoint ", one.folder, " is not used: ", one.why));
   }
   for (const FoundCheckpoint& one : list->found) {
     if (std::find(refused_.begin(), refused_.end(), one.folder) != refused_.end()) continue;
     const CheckpointCounters& counters = one.manifest.counters;
-    const int64_t samples = plan_.budget.global_samples;
-    if (counters.consumed_samples % samples != 0) {
-      return absl::InvalidArgumentError(absl::StrCat("checkpoint ", one.folder, " is after ", counters.consumed_samples,
-                                                     " samples, which is no whole number of steps of ", samples,
-                                                     " samples; use a batch.global_samples that divides it"));
-    }
+    const absl::StatusOr<int64_t> steps_done = StepsDone(plan_, one.folder, counters);
+    if (!steps_done.ok()) return steps_done.status();
     refused_.push_back(one.folder);  // Next, if it is ever called again, takes an older one
-    const Choice choice{one.folder, counters.consumed_samples / samples, counters.step};
+    const Choice choice{one.folder, *steps_done, counters.step};
     if (absl::Status noted = WriteLifeStart(run_dir_, life_, {one.manifest.life, choice.step}); !noted.ok())
       return noted;
     Say(absl::StrCat("resuming after step ", choice.first_step, " from ", one.folder));
@@ -102,7 +111,11 @@ absl::StatusOr<ResumePoint::Choice> ResumePoint::BeginFresh(const CheckpointList
   }
   if (absl::Status noted = WriteLifeStart(run_dir_, life_, {}); !noted.ok()) return noted;
   if (absl::Status made = MakeDirectories(run_dir_ + "/checkpoints"); !made.ok()) return OfStorage(made);
-  if (life_ > 1) Say(absl::StrCat(run_dir_, " has no checkpoint yet: the run begins at step 1"));
+  if (life_ > 1) {
+    Say(absl::StrCat(run_dir_, " has no checkpoint yet: the run begins at step 1"));
+  } else {
+    LogInfo("the run begins at step 1");
+  }
   return Choice{};
 }
 
@@ -126,6 +139,10 @@ absl::StatusOr<std::string> ResumePoint::Next() {
     first_step_ = choice.at("first_step");
     step_ = choice.at("step");
     const std::string folder = choice.at("folder");
+    if (environment_.rank != 0) {
+      LogInfo(folder.empty() ? "the run begins at step 1"
+                             : absl::StrCat("resuming after step ", first_step_, " from ", folder));
+    }
     return folder.empty() ? "" : run_dir_ + "/checkpoints/" + folder;
   } catch (const std::exception& error) {
     return absl::UnavailableError(absl::StrCat("agreeing on a checkpoint: ", error.what()));
@@ -142,10 +159,12 @@ absl::StatusOr<std::string> ResumePoint::Agree(const std::string& problem) {
         const std::string found = store_.get_to_str(Key("loaded", life_, attempt_, absl::StrCat(rank)));
         if (found != "-" && first.empty()) first = absl::StrCat("rank ", rank, ": ", found);
       }
-      if (!first.empty()) Say(absl::StrCat("this checkpoint is damaged, an older one is taken: ", first));
+      if (!first.empty()) Warn(absl::StrCat("this checkpoint is damaged, an older one is taken: ", first));
       store_.set(verdict, first.empty() ? "-" : first);
     }
     const std::string found = store_.get_to_str(verdict);
+    if (found != "-" && environment_.rank != 0)
+      LogWarning(absl::StrCat("this checkpoint is damaged, an older one is taken: ", found));
     return found == "-" ? "" : found;
   } catch (const std::exception& error) {
     return absl::UnavailableError(absl::StrCat("agreeing on a checkpoint: ", error.what()));

@@ -9,10 +9,14 @@
 namespace planwright::executor {
 
 enum class FailureKind {
-  kPeerLost,  // another rank is gone, or cannot be reached
-  kTimeOut,   // nothing is known to be broken, but the allowed time is over
-  kDevice,    // this rank's device, its driver or its host failed
-  kOurs,      // none of these: an error of Planwright itself
+  kPeerLost,      // another rank is gone, or cannot be reached
+  kTimeOut,       // nothing is known to be broken, but the allowed time is over
+  kDevice,        // this rank's device, its driver or its host failed
+  kDeviceMemory,  // its device has no memory left
+  kHostMemory,    // this process cannot have more host memory
+  kNetwork,       // NCCL lost a connection, or a call of the system failed in it
+  kStoreLost,     // the store of the run does not answer
+  kOurs,          // none of these: an error of Planwright itself
 };
 
 class CommunicationError : public std::runtime_error {
@@ -24,8 +28,8 @@ class CommunicationError : public std::runtime_error {
   FailureKind kind_;
 };
 
-// The kind of any exception: that of a CommunicationError, else what the type says (LibTorch's device and store errors,
-// and Gloo's own exceptions), else kOurs.
+// The kind of any exception: that of a CommunicationError, else what the type says (LibTorch's errors of devices,
+// memory and the store, std::bad_alloc, and Gloo's own exceptions), else kOurs.
 FailureKind FailureKindOf(const std::exception& error);
 
 // The exit status of a rank that ends for such a failure (planner/run_files/exit_status.h).

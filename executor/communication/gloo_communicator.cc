@@ -28,8 +28,9 @@ auto WithFailureKind(std::chrono::milliseconds timeout, FailureKind otherwise, O
   } catch (const std::exception& error) {
     FailureKind kind = FailureKindOf(error);
     if (kind == FailureKind::kOurs) kind = otherwise;
-    if (kind == FailureKind::kPeerLost && std::chrono::steady_clock::now() - start >= timeout)
-      kind = FailureKind::kTimeOut;
+    // While a group is joined, a peer that does not come is a time-out of the store.
+    const bool lost = kind == FailureKind::kPeerLost || kind == FailureKind::kStoreLost;
+    if (lost && std::chrono::steady_clock::now() - start >= timeout) kind = FailureKind::kTimeOut;
     throw CommunicationError(kind, MessageOf(error));
   }
 }

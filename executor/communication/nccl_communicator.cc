@@ -16,13 +16,13 @@
 namespace planwright::executor {
 namespace {
 
-// ncclRemoteError: a peer is gone, or closed its connection. A CUDA or system error is this rank's own. What else NCCL
-// reports are wrong arguments or wrong use, which are errors of ours.
+// ncclRemoteError: a peer is gone, or the way to it. ncclSystemError: a call of the system failed, most often of a
+// socket. What else NCCL reports are wrong arguments or wrong use, which are errors of ours.
 FailureKind KindOf(ncclResult_t result) {
   switch (result) {
-    case ncclRemoteError: return FailureKind::kPeerLost;
-    case ncclUnhandledCudaError:
-    case ncclSystemError: return FailureKind::kDevice;
+    case ncclRemoteError:
+    case ncclSystemError: return FailureKind::kNetwork;
+    case ncclUnhandledCudaError: return FailureKind::kDevice;
     default: return FailureKind::kOurs;
   }
 }

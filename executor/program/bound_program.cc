@@ -4,17 +4,31 @@
 #include "executor/program/instruction_text.h"
 
 namespace planwright::executor {
+namespace {
+
+std::chrono::nanoseconds Nanoseconds(double seconds) {
+  constexpr auto kMost = std::chrono::nanoseconds::max();
+  return seconds < std::chrono::duration<double>(kMost).count() / 2
+             ? std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds))
+             : kMost;
+}
+
+}  // namespace
 
 BoundProgram::BoundProgram(const LinkedProgram& program, Rank& rank, StepReports& reports)
     : program_(program), rank_(rank), reports_(reports), instructions_(program.instructions()),
       calls_(program.calls().size()), bound_calls_(program.calls().size()) {
   // Texts and contexts are made for all entries now. Operands and actions wait for Bind: setup allocates what they
   // name.
+  const Deadlines deadlines(program, rank.deadlines);
   for (const LinkedEntry& entry : program.entries()) {
     BoundInstruction& bound = instructions_[entry.instruction->number];
     if (!bound.text.empty()) continue;  // an instruction of a block has one entry for each call
     bound.text = InstructionText(*entry.instruction->source);
     if (entry.instruction->op_class == OpClass::kCommunication) bound.state = RecorderState::kWaiting;
+    if (entry.instruction->op_class == OpClass::kStorage) bound.state = RecorderState::kStoring;
+    const Deadline& deadline = deadlines.of(*entry.instruction);
+    bound.deadline = Nanoseconds(deadline.later), bound.first_deadline = Nanoseconds(deadline.first);
   }
   // The lists of a role of several modules belong to none of them.
   const Module* of_role = rank.role.modules.size() == 1 ? rank.plan.FindModule(rank.role.modules[0]) : nullptr;

@@ -3,6 +3,7 @@
 // nothing.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -27,6 +28,7 @@ struct BoundInstruction {
   std::optional<CallContext> context;
   std::string text;  // for the recorder and for errors
   RecorderState state = RecorderState::kRunning;
+  std::chrono::nanoseconds deadline{}, first_deadline{};  // the second until a step is done (Deadline)
 };
 
 struct BoundCall {

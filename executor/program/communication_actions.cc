@@ -11,6 +11,7 @@
 #include "executor/communication/communicator.h"
 #include "executor/program/actions.h"
 #include "executor/program/exchange.h"
+#include "executor/program/to_host.h"
 #include "executor/tensors.h"
 #include "planner/run_files/exit_status.h"
 
@@ -95,7 +96,7 @@ Action BindBroadcast(const Instruction& instruction, const Rank& rank) {
 // were received. One copy brings both, so that the host waits for the device once for each expert layer and microbatch.
 Tensors CountsOnHost(const ActionArguments& arguments, const at::Tensor& sent, at::Tensor received) {
   if (received.is_cpu()) return {std::move(received)};
-  const at::Tensor both = at::cat({sent.reshape({-1}), received.reshape({-1})}).cpu();
+  const at::Tensor both = ToHost(at::cat({sent.reshape({-1}), received.reshape({-1})}));
   arguments.inputs[0]->SetOnHost(both.narrow(0, 0, sent.numel()).view(sent.sizes()));
   return {both.narrow(0, sent.numel(), received.numel()).view(received.sizes())};
 }
@@ -137,7 +138,7 @@ Action BindCommunication(const LinkedInstruction& linked, Rank& rank) {
                                host = instruction.outputs.at(0).type.host](auto collective) -> Action {
     return [device, host, collective](const ActionArguments& arguments) {
       const at::Tensor result = collective(ToDevice(arguments.input(0), device), arguments);
-      return Tensors{host ? result.cpu() : result};
+      return Tensors{host ? ToHost(result) : result};
     };
   };
   switch (instruction.kind) {

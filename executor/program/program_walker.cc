@@ -85,6 +85,7 @@ void ProgramWalker::SetUp() {
   do {
     RunList(program_.resume(), "resume", /*binds=*/true);
     JoinStreams();
+    rank_.recorder.Launched();  // from here on this rank waits for others, and is in no instruction
   } while (rank_.resume_again());
 }
 
@@ -109,6 +110,7 @@ bool ProgramWalker::Walk() {
     probing_ = rank_.probe != nullptr && (step == rank_.first_step || step == rank_.last_step);
     profiling_ = rank_.profile != nullptr && rank_.profile->Covers(step);
     RunList(program_.step(), absl::StrCat("step ", step + 1));
+    a_step_is_done_ = true;
     if (probing_) WriteProbes();
     if (profiling_ && rank_.profile->EndsWith(step)) WriteProfile();
     probing_ = profiling_ = false;
@@ -146,7 +148,8 @@ void ProgramWalker::RunList(LinkedProgram::Range list, const std::string& name, 
     // On record before it starts: if this rank dies inside the instruction, the launcher reads which one it was.
     rank_.recorder.Begin(bound.state, step_ + 1, source.microbatch >= 0 ? source.microbatch : call.context.microbatch,
                          source.origin >= 0 ? source.origin : call.origin, path_,
-                         static_cast<size_t>(entry.instruction->place), bound.text);
+                         static_cast<size_t>(entry.instruction->place), bound.text,
+                         a_step_is_done_ ? bound.deadline : bound.first_deadline);
     WithLocation(entry, list_, [&] {
       if (binds) {
         JoinStreams();  // the instruction that allocates may be on another stream
@@ -180,8 +183,6 @@ void ProgramWalker::WithLocation(const LinkedEntry& entry, const std::string& li
   } catch (const ExitError& error) {
     if (error.located()) throw;
     Fail(entry, list, error.status(), error.what());
-  } catch (const std::bad_alloc&) {
-    Fail(entry, list, kExitInternal, "out of memory");
   } catch (const std::exception& error) {
     Fail(entry, list, ExitStatusOf(FailureKindOf(error)), MessageOf(error));
   }

@@ -89,9 +89,10 @@ class ProgramWalker {
   int64_t path_call_ = -1;   // the call that path_ names
   std::vector<ProbePoint> probe_points_;  // in the order of the list
   size_t next_probe_point_ = 0;
-  bool probing_ = false;    // whether this step's probes are kept
-  bool profiling_ = false;  // whether this step is profiled
-  int64_t timed_ = -1;      // Launch::timed of the instruction that is being launched
+  bool a_step_is_done_ = false;  // of this life: deadlines are shorter then
+  bool probing_ = false;         // whether this step's probes are kept
+  bool profiling_ = false;       // whether this step is profiled
+  int64_t timed_ = -1;           // Launch::timed of the instruction that is being launched
 };
 
 }  // namespace planwright::executor

@@ -21,6 +21,7 @@
 #include "executor/telemetry/recorder.h"
 #include "executor/telemetry/step_log.h"
 #include "executor/tensors.h"
+#include "planner/estimate/deadlines.h"
 #include "planner/plan/plan.h"
 
 namespace planwright::executor {
@@ -75,7 +76,8 @@ struct Rank {
   StepProfile* profile = nullptr;  // null without --profile
   // Of this run, from 0. The first one of a run that resumes is known after the list `resume`.
   int64_t first_step = 0, last_step = 0;
-  bool resumes = false;  // the list `resume` runs in place of `setup`
+  DeadlineRule deadlines = {};  // none by default
+  bool resumes = false;         // the list `resume` runs in place of `setup`
   std::string host;
   // Called after each run of the list `resume`: true if it must run again, with another checkpoint.
   std::function<bool()> resume_again = {};

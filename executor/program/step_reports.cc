@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "executor/log/log.h"
 #include "executor/program/instruction_text.h"
 #include "executor/program/rank.h"
 #include "planner/run_files/exit_status.h"
@@ -153,6 +154,11 @@ void StepReports::Write(const Pending& pending) {
   if (stop_ >= 0 && integer(stop_) > 0 && !stop_after_) {
     // On a GPU a rank may read this some steps later than another. It is read by all before this many steps more.
     stop_after_ = record.step - 1 + (step_.norms.is_cuda() ? static_cast<int64_t>(kUnreadAllowed) : 0);
+    LogInfo(absl::StrFormat("a rank was asked to stop: all stop after step %d", *stop_after_ + 1));
+  }
+  if (record.skipped) {
+    LogWarning(absl::StrFormat("step %d is skipped: its gradient norm is not finite (%d in a row)", record.step,
+                               skipped_in_a_row_));
   }
   if (log_ != nullptr) {
     const absl::Status status = log_->Write(record);

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "executor/program/to_host.h"
+
 namespace planwright::executor {
 
 // The output of an instruction, until its last reader is done.
@@ -18,7 +20,7 @@ struct Value {
   // later calls return the same copy.
   const at::Tensor& OnHost() {
     if (tensor.is_cpu()) return tensor;
-    if (!on_host_.defined()) on_host_ = tensor.cpu();
+    if (!on_host_.defined()) on_host_ = ToHost(tensor);
     return on_host_;
   }
   // Saves the wait of OnHost where the copy came to the host together with another tensor.

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "executor/communication/communicators.h"
+#include "executor/log/log.h"
 
 namespace planwright::executor {
 namespace {
@@ -40,6 +41,7 @@ void Leave(int status, const std::string& message) {
   if (Recorder* recorder = recorder_of_this_rank) recorder->Fail(status, message.c_str());
   std::fprintf(stderr, "%s\n", message.c_str());
   std::fflush(nullptr);
+  LogError("ends with exit status " + std::to_string(status) + ": " + message);
   AbortCommunication(device_of_this_rank);
   _exit(status);
 }

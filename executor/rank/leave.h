@@ -14,8 +14,8 @@ namespace planwright::executor {
 void SetRecorderOfLeave(Recorder& recorder);
 void SetDeviceOfLeave(at::Device device);
 
-// Writes the message to the recorder and to stderr, aborts all communication of the process, and ends it with `status`.
-// May be called from any thread. Only the first call counts: threads that call later stop here.
+// Writes the message to the recorder, to stderr and to the log, aborts all communication of the process, and ends it
+// with `status`. May be called from any thread. Only the first call counts: threads that call later stop here.
 [[noreturn]] void Leave(int status, const std::string& message);
 
 }  // namespace planwright::executor

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <absl/strings/str_cat.h>
+#include <torch/headeronly/version.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -14,18 +15,25 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "executor/communication/rendezvous.h"
+#include "executor/log/log.h"
 #include "executor/program/instruction_text.h"
 #include "executor/program/probe_writer.h"
 #include "executor/program/program_walker.h"
 #include "executor/program/step_profile.h"
+#include "executor/rank/host_memory.h"
 #include "executor/rank/leave.h"
 #include "executor/rank/run_checkpoints.h"
 #include "executor/rank/setup.h"
 #include "executor/rank/stop_request.h"
+#include "executor/rank/storage_progress.h"
+#include "executor/rank/torch_warnings.h"
 #include "executor/rank/watchdog.h"
 #include "executor/telemetry/start_up.h"
+#include "planner/checkpoint/run_lives.h"
+#include "planner/estimate/deadlines.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
+#include "planner/run_files/run_timeout.h"
 #include "planner/run_files/trace.h"
 
 namespace planwright::executor {
@@ -62,6 +70,11 @@ int StatusOf(const absl::Status& status) {
     case absl::StatusCode::kAborted: return kExitReplaced;
     default: return kExitUsage;
   }
+}
+
+// Where the records of steps go that this life does again. Only lives of runs with checkpoints do.
+std::string DroppedSteps(const Options& options) {
+  return LifeFolder(options.run_dir, options.life) + "/" + kDroppedStepsFile;
 }
 
 void LeaveUnlessOk(const absl::Status& status) {
@@ -116,13 +129,26 @@ Plan ReadPlanFile(const std::string& path) {
   return *std::move(plan);
 }
 
+DeadlineRule DeadlinesOf(const Plan& plan) {
+  const absl::StatusOr<std::optional<std::chrono::milliseconds>> given = DeadlineOverride();
+  LeaveUnlessOk(given.status());
+  if (!given->has_value()) return DeadlineRuleOf(plan);
+  const double seconds = std::chrono::duration<double>(**given).count();
+  return {.floor = seconds, .first_step = seconds};
+}
+
+// The longest time for which ranks wait for each other.
+std::chrono::milliseconds LongestWait(const DeadlineRule& deadlines) {
+  constexpr double kMost = 1e9;  // seconds, as in run_timeout.cc
+  return std::chrono::milliseconds(static_cast<int64_t>(1e3 * std::min(deadlines.OfWaiting().first, kMost)));
+}
+
 // A hang, or a failure that a backend noticed, is reported in the same form as the walker's own errors.
-Watchdog::Duties WatchdogDuties(const Plan& plan, const std::string& self, at::Device device,
-                                std::chrono::milliseconds timeout) {
+Watchdog::Duties WatchdogDuties(const Plan& plan, const std::string& self, at::Device device) {
   // Gloo has time-outs of its own, and its errors say more. On CPUs the watchdog waits a little longer, so that Gloo
   // reports first.
-  const auto patience = device.is_cpu() ? std::chrono::seconds(2) : std::chrono::seconds(0);
-  return {.limit = timeout + patience,
+  return {.patience = device.is_cpu() ? std::chrono::seconds(2) : std::chrono::seconds(0),
+          .bytes_moved = BytesMoved,
           .find_failure = [device] { return FindFailure(device); },
           .end =
               [&plan, self](FailureKind kind, const std::optional<RecordedInstruction>& at, const std::string& what) {
@@ -139,6 +165,13 @@ void FollowDevice(at::Device device, Recorder& recorder) {
 #endif
 }
 
+// What somebody who finds this log alone must know.
+void LogStart(const Plan& plan, const Environment& environment, const Role& role, int life) {
+  LogInfo(absl::StrCat("planwright ", kToolVersion, ", LibTorch ", TORCH_VERSION, ": rank ", environment.rank, " of ",
+                       environment.world_size, " on ", environment.host, ", process ", getpid(), ", life ", life));
+  LogInfo(absl::StrCat("plan ", plan.name, ", digest ", plan.digest, ", role ", role.name));
+}
+
 // Creates this rank's communicators. Each one is recorded like an instruction: if a rank never comes, the others wait
 // here, and the report says for which communicator.
 Communicators JoinGroups(const Plan& plan, const Environment& environment, at::Device device,
@@ -148,7 +181,9 @@ Communicators JoinGroups(const Plan& plan, const Environment& environment, at::D
   return Communicators::Make(plan, environment.rank, device.is_cpu() ? Backend::kGloo : Backend::kNccl, store,
                              environment.nonce, environment.own_address, environment.timeout,
                              [&](const std::string& name) {
-                               recorder.Begin(RecorderState::kWaiting, 0, -1, -1, "joining", place++, "join " + name);
+                               LogInfo("join " + name);
+                               recorder.Begin(RecorderState::kWaiting, 0, -1, -1, "joining", place++, "join " + name,
+                                              environment.timeout);
                              });
 }
 
@@ -159,6 +194,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe or socket is reported by the call that writes to it
   std::signal(SIGXFSZ, SIG_IGN);  // so is a file that may not grow (ulimit -f)
   std::set_terminate(OnTerminate);
+  ReportRefusedHostMemory();
   at::set_num_threads(1);  // sums must not depend on the number of cores, and ranks of one machine share them
 
   const Options options = ReadOptions(argc, argv);
@@ -179,7 +215,11 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
     Leave(kExitUsage, "executor: the plan has no role for rank " + std::to_string(environment->rank));
 
   // A rank that was cut off while it started must not touch the files of the life that replaced it.
-  if (plan.checkpoint.every_steps > 0) LeaveUnlessOk(CheckNoNewerLife(options.run_dir, options.life));
+  LeaveUnlessOk(OpenLog(options.run_dir, environment->rank, [&] {
+    return plan.checkpoint.every_steps > 0 ? CheckNoNewerLife(options.run_dir, options.life) : absl::OkStatus();
+  }));
+  LogTorchWarnings();
+  LogStart(plan, *environment, *role, options.life);
   absl::StatusOr<std::unique_ptr<Recorder>> recorder =
       Recorder::Open(options.run_dir, environment->rank, environment->host);
   LeaveUnlessOk(recorder.status());
@@ -189,6 +229,10 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   absl::StatusOr<c10::intrusive_ptr<c10d::Store>> store = OpenStore(*environment);
   LeaveUnlessOk(store.status());
   LeaveUnlessOk(AgreeOnPlan(*environment, plan.digest, **store));
+  // From here on ranks wait for each other's work, and no longer for each other's start.
+  const DeadlineRule deadlines = DeadlinesOf(plan);
+  environment->timeout = LongestWait(deadlines);
+  (*store)->setTimeout(environment->timeout);
 
   std::unique_ptr<StepLog> log;
   if (environment->rank == 0) LeaveUnlessOk(StepLog::Open(options.run_dir, log));
@@ -196,9 +240,10 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   const absl::StatusOr<at::Device> device = ChooseDevice(plan, options.device, environment->local_rank);
   LeaveUnlessOk(device.status());
   SetDeviceOfLeave(*device);
+  LogInfo("device " + device->str());
   FollowDevice(*device, **recorder);
   const std::string self = absl::StrCat("rank ", environment->rank, " on ", environment->host, ": ");
-  const Watchdog watchdog(**recorder, WatchdogDuties(plan, self, *device, environment->timeout));
+  const Watchdog watchdog(**recorder, WatchdogDuties(plan, self, *device));
   std::optional<ProbeWriter> probe;
   if (!options.probe.empty()) probe.emplace(options.probe, environment->rank);
   std::optional<StepProfile> profile;
@@ -220,7 +265,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
     // A life before this one may have done steps, but kept none of them.
     if (!resumes && log != nullptr) {
       LeaveUnlessOk(checkpoints->CheckNotReplaced());
-      LeaveUnlessOk(log->KeepUpTo(0));
+      LeaveUnlessOk(log->KeepUpTo(0, DroppedSteps(options)));
     }
   }
 
@@ -251,6 +296,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                       .probe = probe ? &*probe : nullptr,
                       .profile = profile ? &*profile : nullptr,
                       .last_step = steps - 1,
+                      .deadlines = deadlines,
                       .resumes = resumes,
                       .host = environment->host,
                       .resume_again =
@@ -261,17 +307,20 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                             rank->first_step = checkpoints->first_step();
                             if (log == nullptr) return false;
                             LeaveUnlessOk(checkpoints->CheckNotReplaced());
-                            LeaveUnlessOk(log->KeepUpTo(rank->first_step * plan.budget.global_samples));
+                            LeaveUnlessOk(
+                                log->KeepUpTo(rank->first_step * plan.budget.global_samples, DroppedSteps(options)));
                             return false;
                           },
                       .ready =
                           [&] {
                             if (checkpoints) {
                               start_up.Enter("checkpoint memory");
-                              checkpoints->Prepare(rank->modules);
+                              checkpoints->Prepare(rank->device);
                             }
+                            const std::string ready = start_up.Line();
+                            LogInfo(ready);
                             if (environment->rank != 0) return;
-                            std::printf("%s\n", start_up.Line().c_str());
+                            std::printf("%s\n", ready.c_str());
                             if (rank->first_step >= steps)
                               std::printf("%s\n",
                                           absl::StrCat("nothing to do: all ", steps, " steps are done").c_str());
@@ -294,6 +343,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
     if (checkpoints) checkpoints->Finish();
     exit_status = whole ? kExitSuccess : kExitPreempted;
     (*recorder)->Done();
+    LogInfo(whole ? "done" : "stopped as asked, with a checkpoint");
     // If rank 0 serves the store, it must be the last to leave.
     WaitForAll(*environment, "done", environment->timeout, **store);
   } catch (const ExitError& error) {

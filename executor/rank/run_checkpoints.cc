@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "executor/log/log.h"
 #include "executor/threads/threads.h"
 #include "planner/run_files/exit_status.h"
 
@@ -37,9 +38,7 @@ absl::StatusOr<bool> RunCheckpoints::Choose() {
   return !folder_.empty();
 }
 
-void RunCheckpoints::Prepare(const std::map<std::string, ModuleState>& modules) {
-  for (const auto& [name, module] : modules) writer().Prepare(module);
-}
+void RunCheckpoints::Prepare(at::Device device) { writer().Prepare(device); }
 
 void RunCheckpoints::Run(OpKind kind, ModuleState* module, StepState& step) {
   switch (kind) {
@@ -70,10 +69,12 @@ absl::StatusOr<bool> RunCheckpoints::TryAgain() {
   const absl::StatusOr<std::string> found = point_.Agree(problem_);
   if (!found.ok()) return found.status();
   if (found->empty()) {
+    const std::string loaded =
+        absl::StrFormat("loaded and verified %.3f GB in %.3f s on rank %d",
+                        static_cast<double>(loader_->bytes_read()) / 1e9, load_seconds_, environment_.rank);
+    LogInfo(loaded);
     if (environment_.rank == 0) {
-      std::printf("%s\n", absl::StrFormat("loaded and verified %.3f GB in %.3f s on rank 0",
-                                          static_cast<double>(loader_->bytes_read()) / 1e9, load_seconds_)
-                              .c_str());
+      std::printf("%s\n", loaded.c_str());
       std::fflush(stdout);
     }
     loader_.reset();

@@ -5,7 +5,6 @@
 #include <absl/status/statusor.h>
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 
@@ -25,7 +24,7 @@ class RunCheckpoints {
   // Whether the run goes on from a checkpoint. All ranks get the same answer. Errors: those of ResumePoint::Next.
   absl::StatusOr<bool> Choose();
   // Allocates the memory of the copies, after setup. On a GPU it is pinned, which takes seconds.
-  void Prepare(const std::map<std::string, ModuleState>& modules);
+  void Prepare(at::Device device);
   // Carries out a storage instruction. ExitError if the checkpoint does not fit the plan (kExitUsage).
   void Run(OpKind kind, ModuleState* module, StepState& step);
   // After the list `resume`: all ranks agree whether the checkpoint was whole. True: it was not, and an older one is

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <csignal>
 
+#include "executor/log/log.h"
+
 namespace planwright::executor {
 namespace {
 
@@ -23,6 +25,10 @@ void ListenForStop() {
   pthread_sigmask(SIG_UNBLOCK, &listened, nullptr);
 }
 
-bool AskedToStop() { return asked; }
+bool AskedToStop() {
+  static std::atomic<bool> logged = false;
+  if (asked && !logged.exchange(true)) LogInfo("asked to save and stop (SIGUSR1)");
+  return asked;
+}
 
 }  // namespace planwright::executor

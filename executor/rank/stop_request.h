@@ -5,6 +5,6 @@ namespace planwright::executor {
 
 // From now on the signal is a request, also before the first step: then that one step is run and saved.
 void ListenForStop();
-bool AskedToStop();
+bool AskedToStop();  // the first time that it is true, it is logged
 
 }  // namespace planwright::executor

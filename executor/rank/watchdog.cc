@@ -1,8 +1,10 @@
 #include "executor/rank/watchdog.h"
 
-#include <absl/strings/str_cat.h>
+#include <absl/strings/str_format.h>
 
 #include <algorithm>
+
+#include "executor/log/log.h"
 
 namespace planwright::executor {
 namespace {
@@ -15,6 +17,12 @@ using namespace std::chrono_literals;
 constexpr auto kWatchPeriod = 20ms;
 // How often the backends are asked for failures that nobody was waiting for.
 constexpr auto kAskPeriod = 200ms;
+// How often the kernel is asked for the bytes that files have moved, and what is no progress: other threads write lines
+// of logs, and the answer itself is read.
+constexpr auto kLookPeriod = 1s;
+constexpr int64_t kFewBytes = 1 << 20;
+
+double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 }  // namespace
 
@@ -46,32 +54,75 @@ void Watchdog::WatchProgress() {
     const auto now = Clock::now();
     const auto passed = std::min<std::chrono::nanoseconds>(now - last, 10 * kWatchPeriod);
     last = now;
-    if (!IsStuck(passed)) continue;
-    const double seconds = std::chrono::duration<double>(duties_.limit).count();
-    return duties_.end(FailureKind::kTimeOut, ReadEntry(recorder_.page(), current_),
-                       absl::StrCat("no progress for ", seconds, " seconds"));
+    const uint64_t done = recorder_.done();
+    const auto at = done < recorder_.begun() ? ReadEntry(recorder_.page(), done + 1) : std::nullopt;
+    NotePace(at, passed);
+    if (!IsStuck(at, passed)) continue;
+    return duties_.end(FailureKind::kTimeOut, at,
+                       absl::StrFormat("%s for %.3g seconds, its deadline",
+                                       at->state == RecorderState::kStoring ? "no byte moved" : "no progress",
+                                       Seconds(std::chrono::nanoseconds(at->deadline))));
   }
 }
 
 void Watchdog::AskBackends() {
   while (Sleep(kAskPeriod)) {
+    WarnAtHalf();
     const std::optional<CommunicationError> failure = duties_.find_failure();
     if (failure)
       return duties_.end(failure->kind(), ReadEntry(recorder_.page(), recorder_.done() + 1), failure->what());
   }
 }
 
-bool Watchdog::IsStuck(std::chrono::nanoseconds passed) {
-  const uint64_t done = recorder_.done();
-  const uint64_t current = done < recorder_.begun() ? done + 1 : 0;
-  const std::optional<RecordedInstruction> instruction = ReadEntry(recorder_.page(), current);
-  const bool waits = instruction && instruction->state == RecorderState::kWaiting;
+bool Watchdog::IsStuck(const std::optional<RecordedInstruction>& at, std::chrono::nanoseconds passed) {
+  const uint64_t current = at ? at->number : 0;
+  const bool stores = at && at->state == RecorderState::kStoring, waits = at && at->state == RecorderState::kWaiting;
   // A communication waits for peers from its begin. Any other instruction can only be stuck on the device, so its time
   // starts when it is launched: until then the host works on it.
-  const bool limited = current != 0 && (waits || current <= recorder_.launched());
+  const bool limited = current != 0 && (waits || stores || current <= recorder_.launched());
   waited_ = current == current_ && limited == limited_ ? waited_ + passed : std::chrono::nanoseconds(0);
   current_ = current, limited_ = limited;
-  return limited_ && waited_ > duties_.limit;
+  if (stores && BytesMove()) waited_ = {};
+  if (limited_ && waited_.count() > at->deadline / 2) half_over_ = current_;
+  return limited_ && waited_ > duties_.patience && (waited_ - duties_.patience).count() > at->deadline;
+}
+
+bool Watchdog::BytesMove() {
+  const auto now = Clock::now();
+  if (now - looked_ < kLookPeriod) return false;
+  looked_ = now;
+  const std::optional<int64_t> moved = duties_.bytes_moved();
+  if (!moved) return true;
+  if (*moved - moved_ < kFewBytes) return false;
+  moved_ = *moved;
+  return true;
+}
+
+void Watchdog::NotePace(const std::optional<RecordedInstruction>& at, std::chrono::nanoseconds passed) {
+  if (!at) return;
+  if (at->step > pace_step_) {
+    // Steps shorter than a period may never be seen: their time counts for the one before. The first step is unlike the
+    // others, and the one in which the watchdog began is not whole.
+    for (int64_t step = pace_step_; pace_step_ > first_pace_ && step < at->step; ++step) {
+      recorder_.Pace(step, busy_);
+      busy_ = {};
+    }
+    if (pace_step_ == 0) first_pace_ = at->step;
+    pace_step_ = at->step;
+    busy_ = {};
+  }
+  if (at->state == RecorderState::kRunning) busy_ += passed;
+}
+
+void Watchdog::WarnAtHalf() {
+  const uint64_t number = half_over_;
+  if (number == warned_) return;
+  warned_ = number;
+  const std::optional<RecordedInstruction> at = ReadEntry(recorder_.page(), number);
+  if (!at) return;  // it is long over
+  const double deadline = Seconds(std::chrono::nanoseconds(at->deadline));
+  LogWarning(absl::StrCat("waiting for ", deadline / 2, " seconds in ", at->path, ": ", at->text, "; its deadline is ",
+                          deadline, " seconds"));
 }
 
 }  // namespace planwright::executor

@@ -1,8 +1,10 @@
 // Two threads beside the walker that end a rank which makes no progress. The walker cannot do it: it may be blocked
-// inside Gloo, NCCL or CUDA. One thread watches the recorder and counts the time; it calls no backend. The other asks
-// the backends whether they have failed: that call may block as well, and then only this thread is lost.
+// inside Gloo, NCCL or CUDA. One thread watches the recorder: it counts the time at an instruction, and the time that
+// the rank computes in each step. It calls no backend. The other asks the backends whether they have failed, and writes
+// warnings to the log: that may block as well, and then only this thread is lost.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -19,10 +21,13 @@ namespace planwright::executor {
 class Watchdog {
  public:
   struct Duties {
-    // How long the same instruction may be the first unfinished one. For a communication the time counts from when it
-    // began; for any other, from when it was launched on a device. Work on the host has no limit, as reading weights
-    // may take long. If it never ends, the limits of its peers end the run.
-    std::chrono::milliseconds limit;
+    // How much longer than its deadline (RecorderEntry::deadline) the same instruction may be the first unfinished one.
+    // For a communication the time counts from when it began; for one that saves or loads, from when bytes moved last;
+    // for any other, from when it was launched on a device. Other work on the host has no deadline, as reading weights
+    // may take long. If it never ends, the deadlines of its peers end the run.
+    std::chrono::nanoseconds patience{0};
+    // Bytes of files that have moved so far; nullopt: unknown, and what saves or loads has no deadline.
+    std::function<std::optional<int64_t>()> bytes_moved;
     // Asks the backends for a failure that they noticed by themselves.
     std::function<std::optional<CommunicationError>()> find_failure;
     // Ends the rank. Called from either thread with the first unfinished instruction (if there is one) and the reason.
@@ -36,8 +41,14 @@ class Watchdog {
   void WatchProgress();
   void AskBackends();
   bool Sleep(std::chrono::milliseconds period);  // false: the watchdog is being destroyed
-  // Adds `passed` to the time that the rank has spent at its current instruction. True if that is over the limit.
-  bool IsStuck(std::chrono::nanoseconds passed);
+  // Adds `passed` to the time that the rank has spent at its current instruction. True if that is over the deadline.
+  bool IsStuck(const std::optional<RecordedInstruction>& at, std::chrono::nanoseconds passed);
+  bool BytesMove();
+  // Adds `passed` to the time that the rank has computed in the current step, if it does.
+  void NotePace(const std::optional<RecordedInstruction>& at, std::chrono::nanoseconds passed);
+  // Logs the instruction in half_over_, once. Called by the thread that asks the backends: a disk that hangs may block
+  // it.
+  void WarnAtHalf();
 
   Recorder& recorder_;
   const Duties duties_;
@@ -46,9 +57,15 @@ class Watchdog {
   bool stopped_ = false;
 
   uint64_t current_ = 0;  // the first instruction that is not done; 0: none
-  bool limited_ = false;  // whether the limit holds for it
+  bool limited_ = false;  // whether its deadline holds
   std::chrono::nanoseconds waited_{};
-  std::thread watcher_, asker_;  // the last members: they use the others
+  int64_t moved_ = 0;  // bytes of files when they moved last
+  std::chrono::steady_clock::time_point looked_;
+  int64_t pace_step_ = 0, first_pace_ = 0;  // the step whose time is counted, and the first one; 0: none yet
+  std::chrono::nanoseconds busy_{};
+  std::atomic<uint64_t> half_over_ = 0;  // the last instruction that has taken half of its deadline; 0: none
+  uint64_t warned_ = 0;                  // the last one that the log has a warning of
+  std::thread watcher_, asker_;          // the last members: they use the others
 };
 
 }  // namespace planwright::executor

@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Open(const std::string& run_
 Recorder::~Recorder() { munmap(page_, sizeof(RecorderPage)); }
 
 void Recorder::Begin(RecorderState state, int64_t step, int microbatch, int origin, const std::string& path,
-                     size_t place, const std::string& instruction) {
+                     size_t place, const std::string& instruction, std::chrono::nanoseconds deadline) {
   while (failed_.load(std::memory_order_relaxed)) pause();
   Launched();
   const uint64_t number = page_->begun.load(std::memory_order_relaxed) + 1;
@@ -76,6 +76,7 @@ void Recorder::Begin(RecorderState state, int64_t step, int microbatch, int orig
   entry.step = step;
   entry.monotonic = Now(CLOCK_MONOTONIC);
   entry.wall = Now(CLOCK_REALTIME);
+  entry.deadline = deadline.count();
   entry.state = static_cast<int32_t>(state);
   entry.microbatch = microbatch;
   entry.origin = origin;
@@ -112,6 +113,14 @@ void Recorder::Done() {
   Launched();
   for (Refresh(); done() != begun(); Refresh()) std::this_thread::sleep_for(std::chrono::microseconds(200));
   page_->state.store(static_cast<int32_t>(RecorderState::kDone), std::memory_order_release);
+}
+
+void Recorder::Pace(int64_t step, std::chrono::nanoseconds busy) {
+  RecorderPace& pace = page_->paces[step % kRecorderPaces];
+  pace.step.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  pace.busy = busy.count();
+  pace.step.store(step, std::memory_order_release);
 }
 
 void Recorder::Fail(int exit_code, const char* message) {

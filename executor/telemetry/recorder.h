@@ -5,6 +5,7 @@
 #include <absl/status/statusor.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -46,10 +47,11 @@ class Recorder {
 
   // An instruction begins, and all work of the one before it is launched. `path` and `place`: the list or block that
   // contains the instruction, and its index there. `step` is counted from 1 (0: before the first), `microbatch` and
-  // `origin` are -1 if there is none. Does not return in a rank that has failed: aborting its communicators releases
-  // the walker, and that must not look like progress.
+  // `origin` are -1 if there is none. `deadline`: how long it may be the first unfinished one
+  // (docs/failures.md#deadlines). Does not return in a rank that has failed: aborting its communicators releases the
+  // walker, and that must not look like progress.
   void Begin(RecorderState state, int64_t step, int microbatch, int origin, const std::string& path, size_t place,
-             const std::string& instruction);
+             const std::string& instruction, std::chrono::nanoseconds deadline = std::chrono::nanoseconds::max());
   // All work of the last instruction begun is launched, on the current stream. Only programs on several streams call
   // it: the next instruction may begin on another stream.
   void Launched();
@@ -58,6 +60,8 @@ class Recorder {
 
   // All below may be called from any thread. Refresh asks the device how far it is, and records it.
   void Refresh();
+  // Records how long the rank computed in a step. Called by one thread.
+  void Pace(int64_t step, std::chrono::nanoseconds busy);
   // Records why the rank ends. Called once; nothing is recorded after it.
   void Fail(int exit_code, const char* message);
   // Numbers of the last instruction that has begun, is launched, is done; 0: none.

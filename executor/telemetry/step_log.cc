@@ -33,6 +33,16 @@ std::string MemoryJson(const std::optional<DeviceMemory>& memory) {
                       ", \"reserved_peak\": ", memory->reserved_peak, ", \"used\": ", memory->used, "}");
 }
 
+absl::Status AppendTo(const std::string& path, const std::string& text) {
+  if (text.empty()) return absl::OkStatus();
+  std::FILE* file = std::fopen(path.c_str(), "ae");
+  const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const int error = errno;
+  if ((file == nullptr || std::fclose(file) == 0) && written) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("cannot write ", path, ": ", std::strerror(written ? errno : error)));
+}
+
 }  // namespace
 
 std::string StepJson(const StepRecord& record) {
@@ -76,16 +86,18 @@ absl::Status StepLog::Append() {
   return absl::OkStatus();
 }
 
-absl::Status StepLog::KeepUpTo(int64_t samples) {
+absl::Status StepLog::KeepUpTo(int64_t samples, const std::string& dropped) {
   const absl::StatusOr<std::string> text = ReadWholeFile(path_);
   if (!text.ok()) return absl::ResourceExhaustedError(text.status().message());
-  std::string kept;
+  std::string kept, again;
   for (absl::string_view line : absl::StrSplit(*text, '\n', absl::SkipEmpty())) {
     const auto record = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
     const auto consumed = record.is_object() ? record.find("consumed_samples") : record.end();
-    if (consumed == record.end() || !consumed->is_number_integer() || consumed->get<int64_t>() > samples) continue;
-    absl::StrAppend(&kept, line, "\n");
+    if (consumed == record.end() || !consumed->is_number_integer()) continue;
+    absl::StrAppend(consumed->get<int64_t>() > samples ? &again : &kept, line, "\n");
   }
+  // Before they are gone here. If the rank ends between the two, they are dropped twice, and readers see that.
+  if (absl::Status status = AppendTo(dropped, again); !status.ok()) return status;
   std::fclose(std::exchange(file_, nullptr));
   // By a new file: if a replaced life still writes the old one, that is seen by nobody.
   if (absl::Status status = WriteFileAtomically(path_, kept); !status.ok())

@@ -45,9 +45,9 @@ class StepLog {
   // Opens RUN/metrics.jsonl to append. ResourceExhausted if that fails.
   static absl::Status Open(const std::string& run_dir, std::unique_ptr<StepLog>& log);
   ~StepLog();
-  // Drops the records of steps after `samples` consumed samples, and a last line that was cut off: a run that resumes
-  // does these steps again. ResourceExhausted if the file cannot be written.
-  absl::Status KeepUpTo(int64_t samples);
+  // Moves the records of steps after `samples` consumed samples to the end of the file `dropped`: a run that resumes
+  // does these steps again. A last line that was cut off goes. ResourceExhausted if a file cannot be written.
+  absl::Status KeepUpTo(int64_t samples, const std::string& dropped);
   // Appends one line; it is in the file when Write returns. ResourceExhausted if it cannot be written.
   absl::Status Write(const StepRecord& record);
 

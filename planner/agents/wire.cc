@@ -61,6 +61,12 @@ absl::StatusOr<T> Read(const Json& message, T (*read)(const Json&)) {
   }
 }
 
+Json PaceJson(const std::vector<RecordedPace>& pace) {
+  Json steps = Json::array();
+  for (const RecordedPace& one : pace) steps.push_back({one.step, one.busy});
+  return steps;
+}
+
 }  // namespace
 
 Wire::Wire(int socket) : fd_(socket) {
@@ -158,7 +164,8 @@ Json PositionJson(const std::optional<RankPosition>& position) {
           {"message", position->message},
           {"last", InstructionJson(position->last)},
           {"undone", InstructionJson(position->undone)},
-          {"finished", InstructionJson(position->finished)}};
+          {"finished", InstructionJson(position->finished)},
+          {"pace", PaceJson(position->pace)}};
 }
 
 absl::StatusOr<std::optional<RankPosition>> PositionFrom(const Json& message) {
@@ -173,6 +180,8 @@ absl::StatusOr<std::optional<RankPosition>> PositionFrom(const Json& message) {
     position.done = json.at("done").get<uint64_t>();
     position.host = json.at("host").get<std::string>();
     position.message = json.at("message").get<std::string>();
+    for (const Json& one : json.at("pace"))
+      position.pace.push_back({one.at(0).get<int64_t>(), one.at(1).get<int64_t>()});
     position.last = InstructionFrom(json.at("last"));
     position.undone = InstructionFrom(json.at("undone"));
     position.finished = InstructionFrom(json.at("finished"));

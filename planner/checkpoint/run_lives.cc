@@ -35,7 +35,6 @@ constexpr size_t kLargestStart = 4096;  // bytes
 constexpr int kMostLives = 999'999'999;
 
 std::string LivesFolder(const std::string& run_dir) { return run_dir + "/lives"; }
-std::string LifeFolder(const std::string& run_dir, int life) { return absl::StrCat(LivesFolder(run_dir), "/", life); }
 
 // Names in a folder. NotFound if there is none; Unavailable if it cannot be read.
 absl::StatusOr<std::vector<std::string>> NamesIn(const std::string& folder) {
@@ -53,21 +52,6 @@ int64_t NumberFrom(std::string_view text) {
   int64_t number = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size() ? number : -1;
-}
-
-// The numbers of all lives, ascending. None if there is no folder.
-absl::StatusOr<std::vector<int>> LivesOf(const std::string& run_dir) {
-  absl::StatusOr<std::vector<std::string>> names = NamesIn(LivesFolder(run_dir));
-  if (absl::IsNotFound(names.status())) return std::vector<int>();
-  if (!names.ok()) return names.status();
-  std::vector<int> lives;
-  for (const std::string& name : *names) {
-    const int64_t number = NumberFrom(name);
-    if (number >= 1 && number <= kMostLives && name == std::to_string(number))
-      lives.push_back(static_cast<int>(number));
-  }
-  std::sort(lives.begin(), lives.end());
-  return lives;
 }
 
 // What follows from the name of a checkpoint's folder.
@@ -182,6 +166,22 @@ std::optional<Manifest> ReadFolder(const std::string& folder, const CheckpointNa
 }
 
 }  // namespace
+
+std::string LifeFolder(const std::string& run_dir, int life) { return absl::StrCat(LivesFolder(run_dir), "/", life); }
+
+absl::StatusOr<std::vector<int>> LivesOf(const std::string& run_dir) {
+  absl::StatusOr<std::vector<std::string>> names = NamesIn(LivesFolder(run_dir));
+  if (absl::IsNotFound(names.status())) return std::vector<int>();
+  if (!names.ok()) return names.status();
+  std::vector<int> lives;
+  for (const std::string& name : *names) {
+    const int64_t number = NumberFrom(name);
+    if (number >= 1 && number <= kMostLives && name == std::to_string(number))
+      lives.push_back(static_cast<int>(number));
+  }
+  std::sort(lives.begin(), lives.end());
+  return lives;
+}
 
 absl::StatusOr<int> TakeLife(const std::string& run_dir) {
   if (absl::Status status = MakeDirectories(LivesFolder(run_dir)); !status.ok()) return status;

@@ -19,6 +19,15 @@ struct LifeStart {
   int64_t from_step = 0;  // the step of that checkpoint
 };
 
+// RUN/lives/N. Beside start.json, it keeps what `plan report` tells of the life: the checkpoints that it wrote
+// (checkpoint_log.h), and the records of steps that were dropped from metrics.jsonl when it began, as it did them
+// again.
+std::string LifeFolder(const std::string& run_dir, int life);
+inline constexpr char kDroppedStepsFile[] = "dropped.jsonl";
+
+// The numbers of all lives, ascending. None if there is no folder of lives; Unavailable if it cannot be read.
+absl::StatusOr<std::vector<int>> LivesOf(const std::string& run_dir);
+
 // Makes RUN/lives/N for the smallest N above all that exist, and returns N, from 1. Unavailable if that fails.
 absl::StatusOr<int> TakeLife(const std::string& run_dir);
 // Whether a newer life exists. Unavailable if the folder cannot be read.

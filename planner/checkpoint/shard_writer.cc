@@ -89,7 +89,7 @@ std::string FreshName(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<ManifestShard> WriteShard(const std::string& folder, int rank, const std::vector<ShardSource>& sources,
-                                         const std::function<void(int64_t)>& wrote) {
+                                         const ShardWriting& calls) {
   const std::string path = folder + "/" + ShardFile(rank);
   const auto wrong = [&path](const absl::Status& status) {
     return absl::Status(status.code(), absl::StrCat("writing ", path, ": ", status.message()));
@@ -109,12 +109,13 @@ absl::StatusOr<ManifestShard> WriteShard(const std::string& folder, int rank, co
   index.header_sha256 = Sha256Hex(layout->header);
   DurableFile file;
   if (absl::Status status = file.Open(path, /*fresh=*/false); !status.ok()) return status;
-  ChunkWriter writer(file, wrote);
+  ChunkWriter writer(file, calls.wrote);
   if (absl::Status status = writer.Add(layout->header.data(), layout->header.size()); !status.ok()) return status;
   for (size_t at : layout->order) {
     const ShardSource& source = sources[at];
     Sha256 digest;
     for (const auto& range : source.ranges) {
+      if (calls.before_range) calls.before_range(range.data());
       const char* bytes = reinterpret_cast<const char*>(range.data());
       // In chunks, so that a byte comes from memory once for both the digest and the file.
       for (size_t done = 0; done < range.size(); done += kChunk) {

@@ -23,12 +23,21 @@ struct ShardSource {
   std::vector<std::span<const std::byte>> ranges;
 };
 
+// What the writing of a shard calls. Both may wait.
+struct ShardWriting {
+  // Before the bytes of a range are read, with the first of them. Ranges come in the order of the file: that of
+  // LayOutSafetensors, and of ShardSource::ranges. Those of earlier ranges are not read again, so their memory may be
+  // used for this one.
+  std::function<void(const std::byte*)> before_range;
+  // After each write of at most 4 MiB, with the bytes of the shard since the last call.
+  std::function<void(int64_t)> wrote;
+};
+
 // Writes rank-N.safetensors and rank-N.json in `folder`, which exists, and syncs both and the folder. Reads `sources`
 // once. InvalidArgument if ranges do not fit elements, or keys repeat; ResourceExhausted, with the path, if a write
-// fails (a full disk). `wrote(bytes)` is called after each write of at most 4 MiB with the bytes of the shard since the
-// last call; it may sleep.
+// fails (a full disk).
 absl::StatusOr<ManifestShard> WriteShard(const std::string& folder, int rank, const std::vector<ShardSource>& sources,
-                                         const std::function<void(int64_t)>& wrote = {});
+                                         const ShardWriting& calls = {});
 
 // Writes `text` at FOLDER/NAME by temporary file, sync, rename and sync of the folder. If the rename fails but the file
 // is there with these bytes, it is a success (a file system may have lost only the answer).

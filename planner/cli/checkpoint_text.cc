@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <iterator>
@@ -17,6 +16,7 @@
 #include "planner/diagnostics/utf8.h"
 #include "planner/plan/optimizer_states.h"
 #include "planner/plan/shard_map.h"
+#include "planner/show/quantities.h"
 #include "planner/show/table.h"
 
 namespace planwright {
@@ -175,18 +175,6 @@ std::string WeightsTable(const StoredModule& module, size_t width) {
 }
 
 }  // namespace
-
-std::string BytesText(int64_t bytes) {
-  if (bytes < 1000) return absl::StrCat(bytes, " B");
-  double amount = static_cast<double>(bytes) / 1000;
-  size_t unit = 0;
-  constexpr const char* kUnits[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
-  // 999.5 would be printed as 1000.
-  while (amount >= 999.5 && unit + 1 < std::size(kUnits)) amount /= 1000, ++unit;
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*f %s", amount < 9.995 ? 2 : amount < 99.95 ? 1 : 0, amount, kUnits[unit]);
-  return text;
-}
 
 int64_t BytesOf(const Manifest& manifest) {
   int64_t bytes = manifest.plan_bytes;

@@ -14,9 +14,6 @@
 
 namespace planwright {
 
-// "12.3 MB": three digits and a decimal unit.
-std::string BytesText(int64_t bytes);
-
 // Bytes of all files of a checkpoint, without the manifest.
 int64_t BytesOf(const Manifest& manifest);
 

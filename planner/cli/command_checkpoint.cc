@@ -3,28 +3,26 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
-#include <limits>
 #include <mutex>
 #include <thread>
 
 #include "planner/checkpoint/check_files.h"
-#include "planner/checkpoint/run_lives.h"
 #include "planner/checkpoint/shard_files.h"
+#include "planner/cli/checkpoint_folders.h"
 #include "planner/cli/checkpoint_text.h"
 #include "planner/cli/command.h"
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/near_name.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/run_files/exit_status.h"
+#include "planner/show/quantities.h"
 #include "planner/show/show.h"
 
 namespace planwright {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Kind = UnusableCheckpoint::Kind;
 
 constexpr unsigned kMostThreads = 16;
 
@@ -39,35 +37,11 @@ int Failed(const absl::Status& status) {
   return status.code() == absl::StatusCode::kDataLoss ? kExitDamaged : kExitUsage;
 }
 
-bool IsFolder(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::is_directory(path, error);
-}
-bool Exists(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(std::filesystem::symlink_status(path, error));
-}
-bool IsRun(const std::string& folder) { return IsFolder(folder + "/checkpoints") || IsFolder(folder + "/lives"); }
-bool IsCheckpoint(const std::string& folder) { return Exists(folder + "/" + kManifestFile); }
-
-absl::Status CheckFolder(const std::string& folder) {
-  if (!Exists(folder)) return absl::InvalidArgumentError("there is no folder " + folder);
-  if (!IsFolder(folder)) return absl::InvalidArgumentError(folder + " is not a folder");
-  return absl::OkStatus();
-}
-
-// All checkpoints of a run, as a life that begins now would see them.
-absl::StatusOr<CheckpointList> ListOf(const std::string& run_dir) {
-  const absl::StatusOr<int> newest = NewestLife(run_dir);
-  if (!newest.ok()) return newest.status();
-  return ListCheckpoints(run_dir, *newest + 1);
-}
-
 int List(const std::string& run_dir, bool as_json) {
   if (absl::Status status = CheckFolder(run_dir); !status.ok()) return Failed(status);
-  if (!IsRun(run_dir))
+  if (!IsRunFolder(run_dir))
     return UsageError(Printable(run_dir) + " is no run directory: it has neither a folder checkpoints nor one lives");
-  const absl::StatusOr<CheckpointList> list = ListOf(run_dir);
+  const absl::StatusOr<CheckpointList> list = CheckpointsOf(run_dir);
   if (!list.ok()) return Failed(list.status());
   if (as_json) {
     Print(CheckpointsJson(*list));
@@ -77,32 +51,6 @@ int List(const std::string& run_dir, bool as_json) {
     std::cout << CheckpointsText(*list, LineWidth(STDOUT_FILENO, kShowWidth));
   }
   return kExitSuccess;
-}
-
-// The checkpoints that DIR means, newest first: itself, or those of a run that have a manifest and count. A damaged one
-// is among them.
-absl::StatusOr<std::vector<std::string>> FoldersOf(const std::string& folder) {
-  if (absl::Status status = CheckFolder(folder); !status.ok()) return status;
-  if (IsCheckpoint(folder)) return std::vector<std::string>{folder};
-  if (!IsRun(folder)) {
-    return absl::InvalidArgumentError(folder + " is no checkpoint, as it has no " + kManifestFile +
-                                      ", and no run directory, as it has no folder checkpoints");
-  }
-  const absl::StatusOr<CheckpointList> list = ListOf(folder);
-  if (!list.ok()) return list.status();
-  std::vector<std::pair<std::pair<int, int64_t>, std::string>> folders;
-  for (const FoundCheckpoint& found : list->found)
-    folders.push_back({{found.manifest.life, found.manifest.counters.step}, found.folder});
-  for (const UnusableCheckpoint& unusable : list->unusable) {
-    if (unusable.kind == Kind::kDamaged) folders.push_back({{unusable.life, unusable.step}, unusable.folder});
-  }
-  std::sort(folders.rbegin(), folders.rend());
-  std::vector<std::string> names;
-  for (auto& [order, name] : folders) names.push_back(std::move(name));
-  if (names.empty())
-    return absl::InvalidArgumentError(folder +
-                                      " has no checkpoint that was published; `plan checkpoint ls` tells more");
-  return names;
 }
 
 absl::StatusOr<StoredCheckpoint> ReadStored(const std::string& folder) {
@@ -129,7 +77,7 @@ absl::StatusOr<StoredCheckpoint> ReadStored(const std::string& folder) {
 }
 
 int Show(const std::string& folder, bool as_json) {
-  const absl::StatusOr<std::vector<std::string>> folders = FoldersOf(folder);
+  const absl::StatusOr<std::vector<std::string>> folders = CheckpointFoldersOf(folder);
   if (!folders.ok()) return Failed(folders.status());
   const absl::StatusOr<StoredCheckpoint> stored = ReadStored(folders->front());
   if (!stored.ok()) {
@@ -169,7 +117,7 @@ CheckedCheckpoint Check(const std::string& folder) {
 }
 
 int Verify(const std::string& folder, bool all, bool as_json) {
-  const absl::StatusOr<std::vector<std::string>> folders = FoldersOf(folder);
+  const absl::StatusOr<std::vector<std::string>> folders = CheckpointFoldersOf(folder);
   if (!folders.ok()) return Failed(folders.status());
   Json json = Json::array();
   bool whole = true;

@@ -2,25 +2,35 @@
 
 #include <iostream>
 
+#include "planner/checkpoint/shard_files.h"
+#include "planner/checkpoint/shard_reader.h"
+#include "planner/cli/checkpoint_folders.h"
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/terminal.h"
+#include "planner/diagnostics/utf8.h"
 #include "planner/diff/diff.h"
+#include "planner/diff/resume_diff.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/show/show.h"
 
 namespace planwright {
 namespace {
 
-// One of the two recipes or plans. Overrides follow the recipe that they change.
+// One of the two: a recipe, a plan, or a checkpoint, which has the plan that wrote it. Overrides follow the recipe that
+// they change.
 struct ComparedPlan {
   std::string path;
   std::vector<std::string> overrides;
+  std::string checkpoint;  // its folder; empty: it is none
 
   std::string title() const {
-    std::string text = path;
+    std::string text = checkpoint.empty() ? path : checkpoint;
     for (const std::string& override : overrides) text += " " + override;
-    return text;
+    return Printable(text);
+  }
+  LoadedPlan Load() const {
+    return LoadPlan(checkpoint.empty() ? path : checkpoint + "/" + kCheckpointPlanFile, overrides);
   }
 };
 
@@ -36,26 +46,65 @@ absl::StatusOr<std::vector<ComparedPlan>> PlansOf(const Arguments& arguments) {
       sides.back().overrides.push_back(word);
     }
   }
-  if (sides.size() != 2)
-    return absl::InvalidArgumentError("`plan diff` needs two recipes or plans; found " + std::to_string(sides.size()));
+  if (sides.size() != 2) {
+    return absl::InvalidArgumentError("`plan diff` needs two recipes, plans or checkpoints; found " +
+                                      std::to_string(sides.size()));
+  }
+  for (ComparedPlan& side : sides) {
+    if (!IsFolder(side.path)) continue;
+    if (!side.overrides.empty()) {
+      return absl::InvalidArgumentError("overrides such as `" + side.overrides[0] + "` need a recipe, and " +
+                                        side.path + " is a folder");
+    }
+    absl::StatusOr<std::string> checkpoint = CheckpointToResume(side.path);
+    if (!checkpoint.ok()) return checkpoint.status();
+    side.checkpoint = *std::move(checkpoint);
+  }
   return sides;
+}
+
+// What it would change to go on from the checkpoint `from`. The plan that wrote it may be of an older release, which
+// this one cannot read: then the rest is compared all the same.
+int DiffFromCheckpoint(const ComparedPlan& from, const ComparedPlan& to, const Plan& plan, bool as_json) {
+  const auto checkpoint = CheckpointReader::Open(from.checkpoint);
+  if (!checkpoint.ok()) return UsageError(Printable(std::string(checkpoint.status().message())));
+  const Manifest& manifest = (*checkpoint)->manifest();
+  const std::string path = from.checkpoint + "/" + kCheckpointPlanFile;
+  const absl::StatusOr<std::string> text = ReadProvedFile(path, manifest.plan_bytes, manifest.plan_sha256);
+  if (!text.ok()) return UsageError(Printable(path + ": " + std::string(text.status().message())));
+  const LoadedPlan wrote = from.Load();
+  if (!wrote.plan) wrote.PrintProblems();
+  const ResumeDiff diff = DiffResume(**checkpoint, wrote.plan ? &*wrote.plan : nullptr, plan);
+  if (as_json) {
+    std::cout << ResumeDiffJson(diff).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  } else {
+    std::cout << ResumeDiffText(diff, from.title(), to.title(), LineWidth(STDOUT_FILENO, kShowWidth));
+  }
+  return diff.same() ? kExitSuccess : kExitInvalid;
 }
 
 int Diff(const Arguments& arguments) {
   const absl::StatusOr<std::vector<ComparedPlan>> sides = PlansOf(arguments);
-  if (!sides.ok()) return UsageError(std::string(sides.status().message()));
+  if (!sides.ok()) return UsageError(Printable(std::string(sides.status().message())));
+  const ComparedPlan &from = (*sides)[0], &to = (*sides)[1];
   const bool as_json = arguments.has("--json");
+  // kExitUsage and not kExitInvalid where a plan is not valid: for `diff`, 1 means "they differ".
+  if (!from.checkpoint.empty()) {
+    const LoadedPlan loaded = to.Load();
+    loaded.PrintProblems(as_json);
+    return loaded.plan ? DiffFromCheckpoint(from, to, *loaded.plan, as_json) : kExitUsage;
+  }
   std::vector<LoadedPlan> loaded;
   for (const ComparedPlan& side : *sides) {
-    loaded.push_back(LoadPlan(side.path, side.overrides));
+    loaded.push_back(side.Load());
     loaded.back().PrintProblems(as_json);
   }
-  if (!loaded[0].plan || !loaded[1].plan) return kExitUsage;  // not kExitInvalid: for `diff`, 1 means "they differ"
+  if (!loaded[0].plan || !loaded[1].plan) return kExitUsage;
   const PlanDiff diff = DiffPlans(*loaded[0].plan, *loaded[1].plan);
   if (as_json) {
     std::cout << DiffJson(diff).dump(2) << "\n";
   } else {
-    std::cout << DiffText(diff, (*sides)[0].title(), (*sides)[1].title(), LineWidth(STDOUT_FILENO, kShowWidth));
+    std::cout << DiffText(diff, from.title(), to.title(), LineWidth(STDOUT_FILENO, kShowWidth));
   }
   return diff.same() ? kExitSuccess : kExitInvalid;
 }
@@ -63,16 +112,20 @@ int Diff(const Arguments& arguments) {
 }  // namespace
 
 CliCommand DiffCommand() {
-  return {
-      "diff",
-      "compares two plans, and tells whether the loss curve may change",
-      "A [OVERRIDE ...] B [OVERRIDE ...] [--json]",
-      {{"--json", "", "", "print {\"same\", \"may_change_loss\", \"changes\"} for scripts"}},
-      "A and B are recipes or compiled plans. Exit status: 0 the same plan, 1 they differ, 2 one of them is invalid.\n"
-      "Layout, placement, buckets and recompute never change the loss curve. Weights, samples, learning rates and\n"
-      "arithmetic do.\n",
-      Diff,
-      "rr+"};
+  return {"diff",
+          "compares two plans, or a checkpoint and a plan, and tells whether the loss curve may change",
+          "A [OVERRIDE ...] B [OVERRIDE ...] [--json]",
+          {{"--json", "", "",
+            "print {\"same\", \"may_change_loss\", \"changes\"} for scripts; of a checkpoint, \"resume\" too"}},
+          "A and B are recipes, compiled plans, checkpoints, or run directories, which mean their newest checkpoint. "
+          "If A is\n"
+          "a checkpoint: what it would change to go on from it with B, and whether a launch would refuse that. Exit "
+          "status:\n"
+          "0 the same plan, 1 they differ, 2 one of them is invalid.\n"
+          "Layout, placement, buckets and recompute never change the loss curve. Weights, samples, learning rates and\n"
+          "arithmetic do.\n",
+          Diff,
+          "rr+"};
 }
 
 }  // namespace planwright

@@ -60,9 +60,10 @@ int Explain(const Arguments& arguments) {
   if (arguments.has("--markdown")) std::cout << DiagnosticsPage();
   if (arguments.has("--reference")) std::cout << RecipeReference();
   if (arguments.has("--operations")) std::cout << OperationsReference();
+  if (arguments.has("--failures")) std::cout << FailuresPage();
   if (arguments.has("--schema")) std::cout << RecipeSchema().dump(2) << "\n";
   bool page = false;
-  for (const char* option : {"--markdown", "--reference", "--operations", "--schema"})
+  for (const char* option : {"--markdown", "--reference", "--operations", "--failures", "--schema"})
     page = page || arguments.has(option);
   const bool json = arguments.has("--json");
   if (arguments.words.empty()) return page ? static_cast<int>(kExitSuccess) : List(json);
@@ -89,6 +90,7 @@ CliCommand ExplainCommand() {
            {"--markdown", "", "", "print all kinds of diagnostics as a page (docs/diagnostics.md)"},
            {"--reference", "", "", "print all keys of a recipe as a page (docs/recipe_reference.md)"},
            {"--operations", "", "", "print all operations of a plan as a page (docs/operations.md)"},
+           {"--failures", "", "", "print how a run can fail, with its exit statuses, as a page (docs/failures.md)"},
            {"--schema", "", "", "print the JSON schema of recipes, for editors (schemas/recipe.schema.json)"}},
           "Without a word, it lists all kinds of diagnostics.\n",
           Explain,

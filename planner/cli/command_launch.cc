@@ -3,32 +3,53 @@
 #include <filesystem>
 #include <iostream>
 
+#include "planner/agents/fleet.h"
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
-#include "planner/cli/profile_text.h"
+#include "planner/cli/launch_report.h"
 #include "planner/cli/terminal.h"
 #include "planner/diff/diff.h"
 #include "planner/launch/launch_run.h"
 #include "planner/launch/local_starter.h"
 #include "planner/plan/plan_json.h"
+#include "planner/recipe/recipe_tree.h"
+#include "planner/rendezvous/interface_address.h"
+#include "planner/rendezvous/own_address.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
+#include "planner/run_files/run_timeout.h"
 #include "planner/show/show.h"
+#include "planner/slurm/job_files.h"
+#include "planner/slurm/job_script.h"
+#include "planner/slurm/save_time.h"
+#include "planner/slurm/slurm_commands.h"
 
 namespace planwright {
 namespace {
 
-std::string ExecutorBesideThisProgram() {
+std::string OwnProgram() {
   std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "executor";
+  return std::filesystem::read_symlink("/proc/self/exe", error);
+}
+
+std::string Absolute(const std::string& path) {
+  std::error_code error;
+  return path.empty() ? path : std::filesystem::absolute(path, error).lexically_normal().string();
 }
 
 absl::StatusOr<RunOptions> LaunchOf(const Arguments& arguments) {
-  if (arguments.has("--slurm")) return absl::InvalidArgumentError("`plan launch --slurm` is not built yet [PW0900]");
-  if (!arguments.has("--local"))
-    return absl::InvalidArgumentError("nothing says where to run: give --local for processes on this machine");
+  const int places = arguments.has("--local") + arguments.has("--slurm") + arguments.has("--agents");
+  if (places == 0) {
+    return absl::InvalidArgumentError(
+        "nothing says where to run: give --local for processes on this machine, --slurm for a job of a Slurm cluster, "
+        "or --agents for nodes on which you start `plan agent`");
+  }
+  if (places > 1) return absl::InvalidArgumentError("--local, --slurm and --agents exclude each other");
+  if (arguments.has("--dry-run") && !arguments.has("--slurm"))
+    return absl::InvalidArgumentError("--dry-run shows what --slurm would submit; add --slurm");
   RunOptions launch;
-  launch.executor = arguments.value("--executor").value_or(ExecutorBesideThisProgram());
+  launch.executor =
+      arguments.value("--executor").value_or(std::filesystem::path(OwnProgram()).parent_path() / "executor");
   launch.run_dir = arguments.value("--run-dir").value_or("");
   launch.probe_dir = arguments.value("--probe").value_or("");
   launch.record_routing = arguments.value("--record-routing").value_or("");
@@ -71,16 +92,104 @@ absl::Status CheckChanges(const Plan& plan, const std::string& run_dir, bool acc
                                     "meant, or choose another --run-dir");
 }
 
-int Report(const Outcome& outcome, const RunOptions& launch, bool as_json) {
-  if (as_json) {
-    nlohmann::ordered_json json = OutcomeJson(outcome);
-    json["run_dir"] = launch.run_dir;
-    std::cout << json.dump(2) << "\n";
-  } else if (outcome.profile) {
-    std::cout << RunProfileText(*outcome.profile, LineWidth(STDOUT_FILENO, kShowWidth));
+// The plans of the recipes to fall back to, in order. Their problems are printed; nullopt if one cannot be used.
+std::optional<std::vector<Plan>> FallbacksOf(const Plan& plan) {
+  std::vector<Plan> fallbacks;
+  int nodes = NodesOfPlan(plan);
+  for (const std::string& name : plan.launch.fallbacks) {
+    const std::string path = std::filesystem::path(plan.launch.base) / name;
+    LoadedPlan loaded = LoadPlan(path, {});
+    loaded.PrintProblems(false);
+    if (!loaded.plan) return std::nullopt;
+    std::string problem;
+    if (NodesOfPlan(*loaded.plan) >= nodes) {
+      problem = "needs " + std::to_string(NodesOfPlan(*loaded.plan)) + " nodes, and the one before it " +
+                std::to_string(nodes);
+    } else if (DiffPlans(plan, *loaded.plan).may_change_loss()) {
+      problem = "would change the loss curve (`plan diff` says how)";
+    } else if (loaded.plan->checkpoint.every_steps == 0) {
+      problem = "writes no checkpoints";
+    }
+    if (!problem.empty()) {
+      UsageError("the fallback " + path + " " + problem);
+      return std::nullopt;
+    }
+    nodes = NodesOfPlan(*loaded.plan);
+    fallbacks.push_back(*std::move(loaded.plan));
   }
-  std::cerr << OutcomeText(outcome) << "run directory: " << launch.run_dir << "\n";
-  return outcome.exit_code;
+  return fallbacks;
+}
+
+// Writes the job and submits it. With --dry-run it prints both and does nothing.
+int Submit(const std::vector<Plan>& plans, RunOptions options, const Arguments& arguments) {
+  if (!options.record_routing.empty() || !options.replay_routing.empty())
+    return UsageError("--record-routing and --replay-routing are for --local: their folders are of one machine");
+  options.run_dir = Absolute(options.run_dir);
+  options.executor = Absolute(options.executor);
+  options.probe_dir = Absolute(options.probe_dir);
+  std::error_code error;
+  const JobFiles job = {.plans = plans,
+                        .options = options,
+                        .environment = EnvironmentToTake(),
+                        .program = OwnProgram(),
+                        .folder = std::filesystem::current_path(error)};
+  const absl::StatusOr<std::string> script = RenderJobScript(
+      plans[0],
+      {.program = job.program, .run_dir = options.run_dir, .signal_seconds = SecondsToSave(plans[0], options.run_dir)});
+  if (!script.ok()) return UsageError(std::string(script.status().message()));
+  if (arguments.has("--dry-run")) {
+    if (arguments.has("--json")) {
+      nlohmann::ordered_json json = {{"script", *script}, {"launch", nlohmann::ordered_json::parse(LaunchJson(job))}};
+      std::cout << json.dump(2) << "\n";
+    } else {
+      std::cout << "# " << JobScriptPath(options.run_dir) << "\n"
+                << *script << "\n# " << options.run_dir << "/job/launch.json\n"
+                << LaunchJson(job);
+    }
+    return kExitSuccess;
+  }
+  if (absl::Status status = WriteJobFiles(job, *script); !status.ok()) return ReportFailedLaunch(status);
+  const absl::StatusOr<std::string> number = SubmitScript(JobScriptPath(options.run_dir));
+  if (!number.ok()) return UsageError(std::string(number.status().message()));
+  if (arguments.has("--json")) {
+    std::cout << nlohmann::ordered_json({{"job", *number}, {"run_dir", options.run_dir}}).dump(2) << "\n";
+  } else {
+    std::cout << "job " << *number << "\n";
+    std::cerr << "its output: " << options.run_dir << "/job/slurm-" << *number
+              << ".log\nrun directory: " << options.run_dir << "\n";
+  }
+  return kExitSuccess;
+}
+
+// Waits for an agent on each node, and runs the plan through them.
+absl::StatusOr<Outcome> RunWithAgents(const std::vector<Plan>& plans, RunOptions options, const Terminal& terminal) {
+  const std::string& interface = plans[0].launch.interface;
+  const absl::StatusOr<std::string> address = interface.empty() ? OwnAddress() : InterfaceAddress(interface);
+  if (!address.ok()) return address.status();
+  const absl::StatusOr<std::chrono::milliseconds> timeout = RunTimeout();
+  if (!timeout.ok()) return timeout.status();
+  options.run_dir = Absolute(options.run_dir);
+  options.executor = Absolute(options.executor);
+  const std::string file = options.run_dir + "/job/head.json";
+  if (absl::Status status = MakeDirectories(options.run_dir + "/job"); !status.ok()) return status;
+  absl::StatusOr<std::unique_ptr<Fleet>> fleet = Fleet::Open({.address = *address, .file = file});
+  if (!fleet.ok()) return fleet.status();
+  const int nodes = NodesOfPlan(plans[0]);
+  terminal(true, "waiting for " + std::to_string(nodes) + (nodes == 1 ? " agent" : " agents") +
+                     "; on each node run: " + OwnProgram() + " agent " + file);
+  int interrupted = 0;
+  const absl::Status came = (*fleet)->WaitForAgents(
+      nodes, *timeout, [] { return std::string(); }, interrupted);
+  if (interrupted != 0) return Outcome{128 + interrupted, std::string(came.message())};
+  if (!came.ok()) return Outcome{kExitPeerLost, std::string(came.message())};
+  return LaunchRun(plans, options, **fleet, terminal);
+}
+
+absl::StatusOr<Outcome> RunHere(const std::vector<Plan>& plans, const RunOptions& options, const Terminal& terminal) {
+  const absl::StatusOr<std::string> address = LocalStoreAddress(plans[0].launch.interface);
+  if (!address.ok()) return address.status();
+  LocalStarter here(*address);
+  return LaunchRun(plans, options, here, terminal);
 }
 
 int Launch(const Arguments& arguments) {
@@ -88,24 +197,29 @@ int Launch(const Arguments& arguments) {
   if (!words.ok()) return UsageError(std::string(words.status().message()));
   absl::StatusOr<RunOptions> launch = LaunchOf(arguments);
   if (!launch.ok()) return UsageError(std::string(launch.status().message()));
+  const bool as_json = arguments.has("--json");
   LoadedPlan loaded = LoadPlan(words->path, words->overrides);
-  loaded.PrintProblems(arguments.has("--json"));
+  loaded.PrintProblems(as_json);
   if (!loaded.plan) return loaded.exit_status();
   if (launch->run_dir.empty()) launch->run_dir = DefaultRunDirectory(*loaded.plan);
-  const absl::StatusOr<std::string> address = LocalStoreAddress(loaded.plan->launch.interface);
-  for (const absl::Status& status : {address.status(), CheckRun(*loaded.plan, *launch),
+  // Only where ranks run here must the interface exist here.
+  const absl::Status interface =
+      arguments.has("--local") ? LocalStoreAddress(loaded.plan->launch.interface).status() : absl::OkStatus();
+  for (const absl::Status& status : {interface, CheckRun(*loaded.plan, *launch),
                                      CheckChanges(*loaded.plan, launch->run_dir, arguments.has("--accept-changes"))}) {
     if (!status.ok()) return UsageError(std::string(status.message()));
   }
-  const bool as_json = arguments.has("--json");
+  const std::optional<std::vector<Plan>> fallbacks = FallbacksOf(*loaded.plan);
+  if (!fallbacks) return kExitInvalid;
+  std::vector<Plan> plans = {*std::move(loaded.plan)};
+  plans.insert(plans.end(), fallbacks->begin(), fallbacks->end());
   std::cout.flush();
-  LocalStarter starter(*address);
-  absl::StatusOr<Outcome> outcome =
-      LaunchRun({*loaded.plan}, *launch, starter, [&](bool is_error, std::string_view line) {
-        (is_error || as_json ? std::cerr : std::cout) << line << std::endl;
-      });
-  if (!outcome.ok()) return UsageError(std::string(outcome.status().message()));
-  return Report(*outcome, *launch, as_json);
+  if (arguments.has("--slurm")) return Submit(plans, *launch, arguments);
+  const Terminal terminal = PrintingTerminal(as_json);
+  const absl::StatusOr<Outcome> outcome = arguments.has("--agents") ? RunWithAgents(plans, *launch, terminal)
+                                                                    : RunHere(plans, *launch, terminal);
+  if (!outcome.ok()) return ReportFailedLaunch(outcome.status());
+  return ReportRun(*outcome, launch->run_dir, as_json);
 }
 
 }  // namespace
@@ -113,11 +227,13 @@ int Launch(const Arguments& arguments) {
 CliCommand LaunchCommand() {
   return {"launch",
           "runs a plan, one process for each rank",
-          "RECIPE [OVERRIDE ...] --local [--run-dir DIR [--accept-changes]] [--steps N] [--profile STEP[-LAST]] "
-          "[--probe DIR] "
+          "RECIPE [OVERRIDE ...] --local | --slurm [--dry-run] | --agents [--run-dir DIR [--accept-changes]] "
+          "[--steps N] [--profile STEP[-LAST]] [--probe DIR] "
           "[--record-routing DIR | --replay-routing DIR] [--device cpu|cuda]",
           {{"--local", "", "", "start all ranks on this machine"},
-           {"--slurm", "", "", "not built yet"},
+           {"--slurm", "", "", "submit a job to a Slurm cluster; launch.slurm has its options"},
+           {"--dry-run", "", "", "print what --slurm would submit, and do nothing"},
+           {"--agents", "", "", "run on nodes on which you start `plan agent` yourself"},
            {"--run-dir", "", "DIR",
             "for the plan, metrics, logs and outcome; default: runs/NAME-STAMP. A run that it holds goes on from its "
             "newest checkpoint, on this plan's layout"},

@@ -5,25 +5,11 @@
 #include "planner/show/table.h"
 
 namespace planwright {
-namespace {
-
-constexpr char kExitStatuses[] =
-    "exit status:\n"
-    "  0   valid, same, done\n"
-    "  1   the recipe is invalid, or the plans differ\n"
-    "  2   usage, input or output error\n"
-    "  10  a run lost a rank          13  damaged checkpoint        70  a bug in Planwright\n"
-    "  11  a run hung                 14  a rank has another plan   75  preempted, checkpoint written\n"
-    "  12  non-finite numbers         15  storage                   128+N  interrupted by signal N\n"
-    "                                 16  a device failed\n"
-    "                                 17  more expert rows than moe.imbalance allows\n"
-    "                                 18  replaced by a newer life of the run\n";
-
-}  // namespace
 
 std::vector<CliCommand> Commands() {
-  return {ValidateCommand(), CompileCommand(),    ShowCommand(),    DiffCommand(),
-          LaunchCommand(),   CheckpointCommand(), ExplainCommand(), CompletionCommand()};
+  return {ValidateCommand(), CompileCommand(), ShowCommand(),       DiffCommand(),    LaunchCommand(),
+          StatusCommand(),   ReportCommand(),  AgentCommand(),      JobCommand(),     CheckpointCommand(),
+          ExplainCommand(),  CompletionCommand()};
 }
 
 std::string HelpText(const CliCommand& command) {
@@ -48,7 +34,7 @@ std::string OverviewText() {
   return text +
          "\nRECIPE is a recipe (.yaml) or a compiled plan (.json). Overrides follow it: batch.global_samples=64\n"
          "`plan COMMAND --help` describes one command.\n\n" +
-         kExitStatuses;
+         ExitStatusHelp();
 }
 
 int UsageError(const std::string& message) {

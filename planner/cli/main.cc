@@ -10,11 +10,7 @@
 namespace planwright {
 namespace {
 
-// Commands that are designed but not built. They get an error of their own instead of "no such command".
-bool IsNotBuiltYet(const std::string& name) { return name == "report"; }
-
 int UnknownCommand(const std::string& name, const std::vector<CliCommand>& commands) {
-  if (IsNotBuiltYet(name)) return UsageError("`plan " + name + "` is not built yet [PW0900]");
   std::vector<std::string> names;
   for (const CliCommand& command : commands) names.push_back(command.name);
   return UsageError("no command `" + name + "`; " + NearNameHelp(name, names, "`plan --help` lists them"));

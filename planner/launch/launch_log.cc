@@ -8,6 +8,9 @@
 namespace planwright {
 namespace {
 
+constexpr char kTimeFormat[] = "%Y-%m-%d %H:%M:%E6S %Ez";
+constexpr std::string_view kGap = "  ";  // between the time and the event
+
 std::FILE* log_file = nullptr;  // of the newest life, open until the next one or the end of the process
 
 }  // namespace
@@ -19,9 +22,16 @@ void OpenLaunchLog(const std::string& run_dir) {
 
 void LogEvent(const std::string& event) {
   if (!log_file) return;
-  const std::string time = absl::FormatTime("%Y-%m-%d %H:%M:%E6S %Ez", absl::Now(), absl::LocalTimeZone());
-  std::fprintf(log_file, "%s  %s\n", time.c_str(), event.c_str());
+  const std::string time = absl::FormatTime(kTimeFormat, absl::Now(), absl::LocalTimeZone());
+  std::fprintf(log_file, "%s%s%s\n", time.c_str(), kGap.data(), event.c_str());
   std::fflush(log_file);
+}
+
+std::optional<absl::Time> EventTime(std::string_view line) {
+  const std::string_view text = line.substr(0, line.find(kGap));
+  absl::Time time;
+  if (!absl::ParseTime(kTimeFormat, std::string(text), &time, nullptr)) return std::nullopt;
+  return time;
 }
 
 }  // namespace planwright

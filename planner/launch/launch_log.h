@@ -2,7 +2,11 @@
 // with times.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
+
+#include "absl/time/time.h"
 
 namespace planwright {
 
@@ -11,5 +15,8 @@ void OpenLaunchLog(const std::string& run_dir);
 
 // Writes one line and flushes it, so that the log is complete if the launcher is killed.
 void LogEvent(const std::string& event);
+
+// When a line of the log was written; nullopt if it does not begin with a time.
+std::optional<absl::Time> EventTime(std::string_view line);
 
 }  // namespace planwright

@@ -12,12 +12,14 @@
 #include "planner/checkpoint/run_lives.h"
 #include "planner/launch/assemble_probe.h"
 #include "planner/launch/held_signals.h"
+#include "planner/launch/last_lines.h"
 #include "planner/launch/launch_log.h"
 #include "planner/launch/rank_environment.h"
 #include "planner/launch/restart_policy.h"
 #include "planner/launch/routing_folder.h"
 #include "planner/launch/run_directory.h"
 #include "planner/launch/run_profile.h"
+#include "planner/launch/slow_ranks.h"
 #include "planner/launch/supervise.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
@@ -146,8 +148,11 @@ absl::StatusOr<Outcome> RunLife(const Plan& plan, const RunOptions& launch, std:
       starter.Start(ProgramOf(plan, launch, directory->life(), *world));
   if (!processes.ok()) return processes.status();
   const Supervision supervision = Supervise(**processes, PrintTo(terminal), times);
-  Outcome outcome = OutcomeOf(plan, supervision, [&](int rank) { return (*processes)->Position(rank); });
+  const auto position = [&](int rank) { return (*processes)->Position(rank); };
+  Outcome outcome = OutcomeOf(plan, supervision, position);
+  if (outcome.failure) outcome.failure->last_lines = LastLinesOf(launch.run_dir, outcome.failure->rank);
   Complete(plan, launch, outcome);
+  outcome.slow = FindSlowRanks(plan, position);
   // The files in the run directory may be those of a newer life by now.
   const absl::StatusOr<bool> replaced = directory->IsReplaced();
   if (replaced.ok() && *replaced) return Outcome{kExitReplaced, "a newer life of this run has begun; this one ended"};

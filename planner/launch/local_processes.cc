@@ -23,8 +23,7 @@ absl::StatusOr<std::unique_ptr<LocalProcesses>> LocalProcesses::Start(const std:
   std::unique_ptr<LocalProcesses> processes(new LocalProcesses(std::move(run_dir)));
   if (!processes->run_dir_.empty()) {
     processes->logs_.emplace(processes->run_dir_, ranks);
-    if (!processes->logs_->good())
-      return absl::UnavailableError("cannot write the logs in " + processes->run_dir_ + "/logs");
+    if (absl::Status status = processes->logs_->Open(); !status.ok()) return status;
   }
   for (size_t i = 0; i < commands.size(); ++i) {
     absl::StatusOr<ChildProcess> process = planwright::Start(commands[i]);
@@ -112,6 +111,10 @@ void LocalProcesses::Reap(std::vector<ProcessEvent>& events) {
         if (WIFSIGNALED(status)) {
           event.signal = WTERMSIG(status);
           LogEvent(RankText(child.rank) + " ended by signal " + std::to_string(event.signal));
+          if (event.signal == SIGKILL) {
+            const MemoryKills now = ReadMemoryKills();
+            if (now.count > kills_.count) event.text = now.where;
+          }
         } else {
           event.exit_status = WEXITSTATUS(status);
           LogEvent(RankText(child.rank) + " ended with exit status " + std::to_string(event.exit_status));
@@ -125,10 +128,14 @@ void LocalProcesses::Reap(std::vector<ProcessEvent>& events) {
 void LocalProcesses::DrainAll(std::vector<ProcessEvent>& events) {
   for (Child& child : children_) {
     const auto drain = [&](LinePipe& pipe, bool is_error) {
-      pipe.Drain([&](std::string_view line) {
-        if (logs_) logs_->Line(child.rank, line);
+      const auto tell = [&](bool error, std::string text) {
         events.push_back(
-            {.kind = ProcessEvent::Kind::kLine, .rank = child.rank, .is_error = is_error, .text = std::string(line)});
+            {.kind = ProcessEvent::Kind::kLine, .rank = child.rank, .is_error = error, .text = std::move(text)});
+      };
+      pipe.Drain([&](std::string_view line) {
+        tell(is_error, std::string(line));
+        if (!logs_) return;
+        if (std::string problem = logs_->Line(child.rank, line); !problem.empty()) tell(true, std::move(problem));
       });
     };
     drain(child.output, false);

@@ -9,6 +9,7 @@
 #include "planner/launch/child_process.h"
 #include "planner/launch/held_signals.h"
 #include "planner/launch/line_pipe.h"
+#include "planner/launch/memory_kills.h"
 #include "planner/launch/processes.h"
 #include "planner/launch/rank_logs.h"
 
@@ -47,6 +48,7 @@ class LocalProcesses : public Processes {
 
   const std::string run_dir_;
   HeldSignals signals_;
+  const MemoryKills kills_ = ReadMemoryKills();  // before the first process was started
   std::optional<RankLogs> logs_;
   std::vector<Child> children_;
 };

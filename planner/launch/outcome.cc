@@ -1,8 +1,14 @@
 #include "planner/launch/outcome.h"
 
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/match.h"
 #include "planner/run_files/exit_status.h"
 
 namespace planwright {
@@ -34,7 +40,7 @@ std::optional<int> RankThatHangs(const Plan& plan, const RecorderSource& read_re
     const std::optional<RankPosition> position = read_recorder(rank);
     if (!position || !position->undone) continue;
     const RecordedInstruction& at = *position->undone;
-    if (at.state != RecorderState::kRunning || at.monotonic >= oldest) continue;
+    if (at.state == RecorderState::kWaiting || at.monotonic >= oldest) continue;
     oldest = at.monotonic;
     hanging = rank;
   }
@@ -44,29 +50,75 @@ std::optional<int> RankThatHangs(const Plan& plan, const RecorderSource& read_re
 std::string CauseText(const ProcessEnd& end) {
   const std::string who = "rank " + std::to_string(end.child);
   if (end.signal != 0) return who + " was killed by " + SignalName(end.signal);
-  switch (end.exit_status) {
-    case kExitPeerLost: return who + " lost another rank";
-    case kExitNumerics: return who + " stopped because of its numbers";
-    case kExitDamaged: return who + " found a damaged checkpoint";
-    case kExitPlanMismatch: return who + " has another plan or run";
-    case kExitStorage: return who + " could not write the run directory";
-    case kExitDevice: return who + " lost its device";
-    case kExitCapacity: return who + " got more expert rows than memory is planned for";
-    case kExitReplaced: return who + " was replaced by a newer life of the run";
-    case kExitInternal: return who + " stopped because of a bug in Planwright";
-  }
+  const ExitStatusRow* row = FindExitStatus(end.exit_status);
+  if (row != nullptr && *row->did != '\0') return who + " " + row->did;
   return who + " ended with exit status " + std::to_string(end.exit_status);
 }
 
-std::string PlaceText(const RecordedInstruction& instruction) {
-  return instruction.path + (instruction.path.empty() || instruction.text.empty() ? "" : " > ") + instruction.text;
+// "step 4 > all_reduce x -> y over language.tp": without the calls between, so that more ranks are at the same one.
+std::string ShortPlace(const RecordedInstruction& instruction) {
+  // The path of an instruction of a role's own list is the list and the place in it: "step 4 17".
+  const size_t calls = instruction.path.find(" > "), place = instruction.path.rfind(' ');
+  return instruction.path.substr(0, calls != std::string::npos ? calls : place) + " > " + instruction.text;
+}
+
+// "rank 3", "ranks 0-2, 5". More than a few runs of numbers are cut off.
+std::string RanksText(const std::vector<int>& ranks) {
+  constexpr int kMostRuns = 6;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  int runs = 0;
+  for (size_t i = 0, next; i < ranks.size(); i = next, ++runs) {
+    next = i + 1;
+    while (next < ranks.size() && ranks[next] == ranks[next - 1] + 1) ++next;
+    if (runs == kMostRuns) return text + " and " + std::to_string(ranks.size() - i) + " more";
+    text += (runs > 0 ? ", " : "") + std::to_string(ranks[i]);
+    if (next - i > 1) text += (next - i > 2 ? "-" : ", ") + std::to_string(ranks[next - 1]);
+  }
+  return text;
+}
+
+// Where a rank was, in words, and whether it waited there for others.
+std::pair<bool, std::string> WhereaboutsOf(const std::optional<RankPosition>& position, bool whole_path) {
+  if (!position || position->begun == 0) return {false, "had not begun"};
+  if (position->done == position->begun)
+    return {false, position->state == RecorderState::kDone ? "had ended" : "was between two instructions"};
+  if (!position->undone) return {false, "had a device too far behind to tell where"};
+  const bool waits = position->undone->state == RecorderState::kWaiting;
+  return {waits, (waits ? "waited in " : "was in ") +
+                     (whole_path ? PlaceText(*position->undone) : ShortPlace(*position->undone))};
+}
+
+// What all ranks except `rank` were in. `whole_path`: with all calls, which matters where ranks wait for each other.
+std::vector<std::string> OthersThan(const Plan& plan, int rank, bool whole_path, const RecorderSource& read_recorder) {
+  constexpr size_t kMost = 8;
+  std::map<std::pair<bool, std::string>, std::vector<int>> places;
+  for (int other = 0; other < plan.world_size; ++other) {
+    if (other != rank) places[WhereaboutsOf(read_recorder(other), whole_path)].push_back(other);
+  }
+  std::vector<std::pair<std::pair<bool, std::string>, std::vector<int>>> sorted(places.begin(), places.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first.first, a.second.size()) > std::pair(b.first.first, b.second.size());
+  });
+  std::vector<std::string> lines;
+  size_t left = 0;
+  for (const auto& [where, ranks] : sorted) {
+    if (lines.size() == kMost) {
+      left += ranks.size();
+      continue;
+    }
+    const bool was = ranks.size() > 1 && absl::StartsWith(where.second, "was ");
+    lines.push_back(RanksText(ranks) + " " + (was ? "were " + where.second.substr(4) : where.second));
+  }
+  if (left > 0) lines.push_back(std::to_string(left) + " ranks were elsewhere");
+  return lines;
 }
 
 // Which position to report. kHost: the instruction that the rank launched last. kDevice: the one its device is at,
 // which may be many instructions behind. A broken device and a stopped process tell nothing about the device, so kHost.
 enum class Position { kHost, kDevice };
 
-Failure FailureOf(const Plan& plan, int rank, Position which, const RecorderSource& read_recorder) {
+Failure FailureOf(const Plan& plan, int rank, Position which, const RecorderSource& read_recorder,
+                  bool all_wait = false) {
   Failure failure{rank, OwnHost()};
   const std::optional<RankPosition> position = read_recorder(rank);
   if (!position) return failure;
@@ -76,45 +128,24 @@ Failure FailureOf(const Plan& plan, int rank, Position which, const RecorderSour
   if (const auto& at = which == Position::kDevice && position->undone ? position->undone : position->last) {
     failure.instruction = PlaceText(*at);
     failure.recipe_line = RecipeLine(plan, at->origin);
+    failure.others = OthersThan(plan, rank, all_wait, read_recorder);
   }
   return failure;
 }
 
-// The first ranks that are at another instruction than `rank`, each with its place.
-std::vector<std::string> Elsewhere(const Plan& plan, int rank, const RecorderSource& read_recorder) {
-  constexpr size_t kMost = 8;
-  std::vector<std::string> places;
-  const std::optional<RankPosition> waiting = read_recorder(rank);
-  for (int other = 0; other < plan.world_size && places.size() < kMost; ++other) {
-    const std::optional<RankPosition> position = read_recorder(other);
-    const std::string who = "rank " + std::to_string(other);
-    if (!position || position->begun == 0) {
-      places.push_back(who + " has not begun");
-    } else if (position->done == position->begun) {
-      places.push_back(who + (position->state == RecorderState::kDone ? " is done" : " is between two instructions"));
-    } else if (!position->undone) {
-      places.push_back(who + "'s device is too far behind to tell where");
-    } else if (!waiting || !waiting->undone || position->undone->step != waiting->undone->step ||
-               position->undone->text != waiting->undone->text) {
-      places.push_back(who + " is at " + PlaceText(*position->undone));
-    }
-  }
-  return places;
-}
-
 Outcome Stopped(const Plan& plan, int rank, const RecorderSource& read_recorder) {
-  return {kExitHang, "rank " + std::to_string(rank) + " is stopped (SIGSTOP)",
+  return {kExitStopped, CauseText({.child = rank, .exit_status = kExitStopped}),
           FailureOf(plan, rank, Position::kHost, read_recorder)};
 }
 
 // `reporter` is the rank whose watchdog ended the wait. The rank that hangs reports nothing itself.
 Outcome Hung(const Plan& plan, int reporter, const RecorderSource& read_recorder) {
   const std::optional<int> hanging = RankThatHangs(plan, read_recorder);
+  const int named = hanging.value_or(reporter);
   Outcome outcome{
       kExitHang,
-      "rank " + std::to_string(hanging.value_or(reporter)) + (hanging ? " hung" : " waited too long for other ranks"),
-      FailureOf(plan, hanging.value_or(reporter), Position::kDevice, read_recorder)};
-  if (!hanging) outcome.failure->elsewhere = Elsewhere(plan, reporter, read_recorder);
+      hanging ? "rank " + std::to_string(named) + " hung" : CauseText({.child = named, .exit_status = kExitHang}),
+      FailureOf(plan, named, Position::kDevice, read_recorder, /*all_wait=*/!hanging)};
   const std::optional<RankPosition> witness = read_recorder(reporter);
   if (outcome.failure->message.empty() && witness) outcome.failure->message = witness->message;
   return outcome;
@@ -135,24 +166,36 @@ Outcome Interrupted(const Supervision& supervision) {
   return {128 + supervision.interrupted_by, "interrupted by " + by};
 }
 
-}  // namespace
-
-Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder) {
+Outcome WithoutInterrupt(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder) {
   const std::optional<ProcessEnd>& cause = supervision.cause;
   const bool waited_in_vain =
-      cause && cause->signal == 0 && (cause->exit_status == kExitHang || cause->exit_status == kExitPeerLost);
+      cause && cause->signal == 0 && (cause->exit_status == kExitHang || MayFollowFromAnother(cause->exit_status));
   if (supervision.stopped && supervision.interrupted_by == 0 && (!cause || waited_in_vain))
     return Stopped(plan, *supervision.stopped, read_recorder);
   if (!cause) return supervision.interrupted_by == 0 ? Outcome{kExitSuccess, "done"} : Interrupted(supervision);
   if (cause->signal == 0 && cause->exit_status == kExitHang) return Hung(plan, cause->child, read_recorder);
+  const Failure failure = FailureOf(plan, cause->child, Position::kHost, read_recorder);
+  const std::string who = "rank " + std::to_string(cause->child);
+  if (!cause->unreachable.empty())
+    return {kExitNodeLost, "the node of " + who + " is lost: " + cause->unreachable, failure};
+  if (cause->signal == SIGKILL && !cause->memory.empty())
+    return {kExitHostMemory, who + " was killed by the kernel: host memory ran out in " + cause->memory, failure};
   // For the other ranks, a killed rank is a lost peer.
-  const int exit_code = cause->signal != 0 ? static_cast<int>(kExitPeerLost) : cause->exit_status;
-  return {exit_code, CauseText(*cause), FailureOf(plan, cause->child, Position::kHost, read_recorder)};
+  return {cause->signal != 0 ? static_cast<int>(kExitPeerLost) : cause->exit_status, CauseText(*cause), failure};
+}
+
+}  // namespace
+
+Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder) {
+  Outcome outcome = WithoutInterrupt(plan, supervision, read_recorder);
+  outcome.interrupted_by = supervision.interrupted_by;
+  return outcome;
 }
 
 nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {
   nlohmann::ordered_json json = {{"exit_code", outcome.exit_code}, {"cause", outcome.cause}};
   if (outcome.profile) json["profile"] = RunProfileJson(*outcome.profile);
+  for (const SlowRank& slow : outcome.slow) json["slow_ranks"].push_back(SlowRankJson(slow));
   if (!outcome.failure) return json;
   auto text_or_null = [](const std::string& text) {
     return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
@@ -163,12 +206,15 @@ nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {
   json["last_done"] = text_or_null(outcome.failure->last_done);
   json["recipe_line"] = text_or_null(outcome.failure->recipe_line);
   json["message"] = text_or_null(outcome.failure->message);
-  if (!outcome.failure->elsewhere.empty()) json["elsewhere"] = outcome.failure->elsewhere;
+  if (!outcome.failure->others.empty()) json["others"] = outcome.failure->others;
+  if (!outcome.failure->last_lines.empty()) json["last_lines"] = LastLinesJson(outcome.failure->last_lines);
   return json;
 }
 
 std::string OutcomeText(const Outcome& outcome) {
-  if (!outcome.failure) return outcome.cause + "\n";
+  std::string slow;
+  for (const SlowRank& one : outcome.slow) slow += "note: " + SlowRankText(one) + "\n";
+  if (!outcome.failure) return slow + outcome.cause + "\n";
   const Failure& failure = *outcome.failure;
   std::string text = "error: " + outcome.cause + " on " + failure.host + "\n";
   if (!failure.message.empty()) text += "  " + failure.message + "\n";
@@ -177,8 +223,8 @@ std::string OutcomeText(const Outcome& outcome) {
   if (!failure.recipe_line.empty()) text += "  from " + failure.recipe_line + "\n";
   if (outcome.exit_code == kExitDevice && !failure.last_done.empty())
     text += "  its device is known to have done " + failure.last_done + "\n";
-  for (const std::string& other : failure.elsewhere) text += "  " + other + "\n";
-  return text;
+  for (const std::string& other : failure.others) text += "  " + other + "\n";
+  return slow + text + LastLinesText(failure.last_lines);
 }
 
 }  // namespace planwright

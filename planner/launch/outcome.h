@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
+#include "planner/launch/last_lines.h"
 #include "planner/launch/recorder_reader.h"
 #include "planner/launch/run_profile.h"
+#include "planner/launch/slow_ranks.h"
 #include "planner/launch/supervise.h"
 #include "planner/plan/plan.h"
 
@@ -25,15 +27,19 @@ struct Failure {
   std::string last_done;
   std::string recipe_line;  // "recipe.yaml:12:5"; empty if the instruction comes from no line
   std::string message;      // the rank's own error message; may be empty
-  // All ranks wait and none can be blamed: those that are at another instruction, with their places.
-  std::vector<std::string> elsewhere;
+  // What the other ranks were in when the run ended, ranks at the same instruction together: "ranks 0-2, 5 waited in
+  // step 4 > all_reduce grads over language.dp". Those that wait come first.
+  std::vector<std::string> others;
+  std::vector<LastLines> last_lines;  // of the rank's logs; the launcher adds them
 };
 
 struct Outcome {
   int exit_code = 0;  // of `plan launch`; planner/run_files/exit_status.h
   std::string cause;  // "done", "rank 3 was killed by SIGKILL", ...
   std::optional<Failure> failure;
+  std::vector<SlowRank> slow;  // ranks that computed much longer than others of their role; also of a run that is done
   std::optional<RunProfile> profile;  // of a run with --profile that came to the end of these steps
+  int interrupted_by = 0;             // Supervision::interrupted_by
 };
 
 // Returns the position that a rank noted last; nullopt if it wrote no recorder pages.
@@ -42,7 +48,8 @@ Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const Record
 
 nlohmann::ordered_json OutcomeJson(const Outcome& outcome);
 
-// Two or three lines, plus one for each rank of Failure::elsewhere.
+// Two or three lines, plus one for each line of Failure::others and for each slow rank, plus the last lines of the
+// rank's logs.
 std::string OutcomeText(const Outcome& outcome);
 
 }  // namespace planwright

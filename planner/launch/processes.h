@@ -14,8 +14,9 @@ namespace planwright {
 // Something that the supervisor must know.
 struct ProcessEvent {
   enum class Kind {
-    kEnded,        // with `exit_status`, or by `signal` if that is not 0
-    kStopped,      // by SIGSTOP or its like
+    kEnded,    // with `exit_status`, or by `signal` if that is not 0. `text`: where the kernel has killed processes for
+               // memory meanwhile (MemoryKills::where), if `signal` is SIGKILL; empty: nowhere
+    kStopped,  // by SIGSTOP or its like
     kContinued,    // after that
     kLine,         // printed `text`, without its line break
     kUnreachable,  // nothing is known of the process any more: its node is lost, for the reason in `text`

@@ -1,24 +1,24 @@
 #include "planner/launch/rank_logs.h"
 
-#include <algorithm>
-#include <cstdio>
-
 namespace planwright {
 
 RankLogs::RankLogs(const std::string& run_dir, const std::vector<int>& ranks) {
-  for (int rank : ranks) {
-    char name[32];
-    std::snprintf(name, sizeof name, "/logs/rank%04d.log", rank);
-    logs_[rank].open(run_dir + name);
+  for (int rank : ranks) logs_.try_emplace(rank, run_dir + "/logs", RankOutputName(rank));
+}
+
+absl::Status RankLogs::Open() {
+  for (auto& [rank, log] : logs_) {
+    if (absl::Status status = log.Open(); !status.ok()) return status;
   }
+  return absl::OkStatus();
 }
 
-bool RankLogs::good() const {
-  return std::all_of(logs_.begin(), logs_.end(), [](const auto& log) { return log.second.good(); });
-}
-
-void RankLogs::Line(int rank, std::string_view line) {
-  logs_.at(rank) << line << std::endl;  // flushed, so that nothing is lost if this program is killed
+std::string RankLogs::Line(int rank, std::string_view line) {
+  LogFile& log = logs_.at(rank);
+  const bool known = log.lost() > 0;
+  log.Write(line);
+  if (known || log.lost() == 0) return "";
+  return "what it prints is missing in " + log.path() + " from here on: " + log.problem();
 }
 
 }  // namespace planwright

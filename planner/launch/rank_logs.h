@@ -1,22 +1,26 @@
-// RUN/logs/rankNNNN.log: what the ranks of this machine print.
+// RUN/logs/rankNNNN.out: what the ranks of this machine print.
 #pragma once
 
-#include <fstream>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "absl/status/status.h"
+#include "planner/run_files/log_file.h"
 
 namespace planwright {
 
 class RankLogs {
  public:
   RankLogs(const std::string& run_dir, const std::vector<int>& ranks);
-  bool good() const;
-  void Line(int rank, std::string_view line);
+  // Unavailable, with the path, if one of the files cannot be made.
+  absl::Status Open();
+  // When it is the first line of the rank that cannot be kept, a text that says so; else nothing. The run goes on.
+  std::string Line(int rank, std::string_view line);
 
  private:
-  std::map<int, std::ofstream> logs_;
+  std::map<int, LogFile> logs_;
 };
 
 }  // namespace planwright

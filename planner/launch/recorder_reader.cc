@@ -26,6 +26,7 @@ RankPosition Copy(const RecorderPage& page) {
   position.failed = page.failed;
   position.host = Text(page.host);
   position.message = Text(page.message);
+  position.pace = ReadPaces(page);
   position.last = ReadEntry(page, position.begun);
   position.finished = ReadEntry(page, position.done);
   if (position.done < position.begun) position.undone = ReadEntry(page, position.done + 1);

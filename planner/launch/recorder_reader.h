@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "planner/run_files/recorder_format.h"
 
@@ -19,6 +20,7 @@ struct RankPosition {
   std::optional<RecordedInstruction> last;      // launched last: where the rank is
   std::optional<RecordedInstruction> undone;    // the first that is not done: where its device is; nullopt: none
   std::optional<RecordedInstruction> finished;  // done last
+  std::vector<RecordedPace> pace;               // of its latest steps, by step
 };
 
 // nullopt if the rank died before it wrote its pages, or if the file holds something else.

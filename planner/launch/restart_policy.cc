@@ -10,8 +10,6 @@ namespace {
 // Lives in a row without a new checkpoint after which a run counts as one that cannot go on.
 constexpr int kMostInVain = 5;
 
-bool WorthRetrying(int code) { return code == 10 || code == 11 || code == 15 || code == 16; }
-
 }  // namespace
 
 std::optional<std::chrono::seconds> RestartPolicy::Next(const Outcome& outcome, int64_t newest_step, std::string& why) {

@@ -26,35 +26,29 @@ absl::Status Unwritable(const std::string& what, const std::string& path, int er
   return absl::UnavailableError(what + " " + path + ": " + std::strerror(error));
 }
 
-// "process 4711 on node3", which RUN/lock says of the launch that holds it.
-std::string OwnName() {
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  return "process " + std::to_string(getpid()) + " on " + host;
-}
-
 // A descriptor of RUN/lock, locked; AlreadyExists, with its name, if another launch holds it. File systems without
 // locks let everyone in: the number of the life still tells two launches apart.
 absl::StatusOr<int> Lock(const std::string& run_dir) {
   const std::string path = run_dir + "/lock";
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) return Unwritable("cannot write", path, errno);
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
-    const std::string name = OwnName();
-    // On a full disk the name is missing, and the lock still holds.
-    [[maybe_unused]] const bool named =
-        ftruncate(fd, 0) == 0 && pwrite(fd, name.data(), name.size(), 0) == static_cast<ssize_t>(name.size());
-    return fd;
+  // A process that looks whether the run goes on has the lock for an instant (LookAtLock). And the holder writes its
+  // name a moment after it has the lock; it may have no room for it. So the wait is short.
+  std::string holder;
+  for (int tries = 0; tries < (holder.empty() ? 100 : 20); ++tries) {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
+      const std::string name = OwnProcessName();
+      // On a full disk the name is missing, and the lock still holds.
+      [[maybe_unused]] const bool named =
+          ftruncate(fd, 0) == 0 && pwrite(fd, name.data(), name.size(), 0) == static_cast<ssize_t>(name.size());
+      return fd;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    holder = ReadWholeFile(path, kLongestName).value_or("");
   }
   close(fd);
-  // The holder writes its name a moment after it has the lock. It may have no room for it, so the wait is short.
-  absl::StatusOr<std::string> name = ReadWholeFile(path, kLongestName);
-  for (int tries = 0; name.ok() && name->empty() && tries < 100; ++tries) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    name = ReadWholeFile(path, kLongestName);
-  }
   return absl::AlreadyExistsError(run_dir + " is in use: another `plan launch` still runs in it" +
-                                  (name.ok() && !name->empty() ? " (" + *name + ")" : ""));
+                                  (holder.empty() ? "" : " (" + holder + ")"));
 }
 
 // Moves what the life before left in RUN to RUN/lives/N. Files that a life which still breathes has open move with it.
@@ -78,6 +72,23 @@ absl::Status Archive(const std::string& run_dir, int life) {
 }
 
 }  // namespace
+
+std::string OwnProcessName() {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  return "process " + std::to_string(getpid()) + " on " + host;
+}
+
+RunLock LookAtLock(const std::string& run_dir) {
+  const std::string path = run_dir + "/lock";
+  RunLock lock;
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return lock;
+  lock.held = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(fd);
+  lock.holder = ReadWholeFile(path, kLongestName).value_or("");
+  return lock;
+}
 
 absl::StatusOr<RunDirectory> RunDirectory::Open(const Plan& plan, const std::string& path) {
   if (absl::Status status = MakeDirectories(path); !status.ok()) return status;

@@ -10,6 +10,15 @@
 
 namespace planwright {
 
+// RUN/lock, as another process sees it.
+struct RunLock {
+  bool held = false;   // a launch holds it. On some file systems, locks of other nodes are not seen
+  std::string holder;  // "process 4711 on node3": of the launch that holds it, or of one that died; empty: of none
+};
+RunLock LookAtLock(const std::string& run_dir);
+// "process 4711 on node3" of this process.
+std::string OwnProcessName();
+
 // Held by a launch until it ends. While one on this file system lives, no other can start in the directory.
 class RunDirectory {
  public:

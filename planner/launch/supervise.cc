@@ -60,7 +60,7 @@ class Supervisor {
     --alive_;
     ProcessEnd end{event.rank, event.exit_status, event.signal};
     end.sent_by_us = event.signal != 0 && sent_.contains(event.signal);
-    if (event.kind == ProcessEvent::Kind::kUnreachable) end.unreachable = event.text;
+    (event.kind == ProcessEvent::Kind::kUnreachable ? end.unreachable : end.memory) = event.text;
     stopped_since_.erase(event.rank);
     // A child that has saved its work leaves others that are still saving theirs.
     const bool alone = stage_ == Stage::kRunning || (stage_ == Stage::kSaving && end.exit_status != kExitPreempted);
@@ -119,7 +119,7 @@ class Supervisor {
       if (!end.failed() || end.sent_by_us) continue;
       if (interrupted_by_ != 0 && (end.exit_status == kExitPreempted || end.exit_status == 128 + interrupted_by_))
         continue;
-      if (end.exit_status != kExitPeerLost) return end;
+      if (end.signal != 0 || !MayFollowFromAnother(end.exit_status)) return end;
       if (!follower) follower = &end;
     }
     if (!follower) return std::nullopt;

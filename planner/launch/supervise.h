@@ -20,6 +20,7 @@ struct ProcessEnd {
   int signal = 0;                // that killed it; 0: it exited
   bool sent_by_us = false;       // the supervisor sent that signal
   std::string unreachable = {};  // why nothing is known of it: its node is lost. Empty: it ended
+  std::string memory = {};       // where the kernel killed processes for memory (ProcessEvent::text); empty: nowhere
 
   bool failed() const { return signal != 0 || exit_status != 0 || !unreachable.empty(); }
 };
@@ -48,8 +49,8 @@ struct SupervisionTimes {
 // A line of a child's output, without its line break.
 using LineSink = std::function<void(int rank, bool is_error, std::string_view line)>;
 
-// Returns when all processes have ended or are unreachable. A process that exits with kExitPeerLost is the cause only
-// if no process failed in another way.
+// Returns when all processes have ended or are unreachable. A process whose end may follow from that of another
+// (MayFollowFromAnother) is the cause only if no process failed in another way.
 Supervision Supervise(Processes& processes, const LineSink& sink, const SupervisionTimes& times = {});
 
 }  // namespace planwright

@@ -7,16 +7,22 @@
 
 namespace planwright {
 
-absl::StatusOr<std::chrono::milliseconds> RunTimeout() {
+absl::StatusOr<std::optional<std::chrono::milliseconds>> DeadlineOverride() {
   constexpr double kMost = 1e9;  // 30 years; as milliseconds still far from overflow
   const char* seconds = std::getenv("PLANWRIGHT_TIMEOUT_SECONDS");
-  if (seconds == nullptr) return std::chrono::seconds(600);
+  if (seconds == nullptr) return std::nullopt;
   double value = 0;
   if (!absl::SimpleAtod(seconds, &value) || !(value >= 0.001 && value <= kMost)) {
     return absl::InvalidArgumentError(
         absl::StrCat("PLANWRIGHT_TIMEOUT_SECONDS='", seconds, "' is not a number of seconds"));
   }
   return std::chrono::milliseconds(static_cast<int64_t>(value * 1000));
+}
+
+absl::StatusOr<std::chrono::milliseconds> RunTimeout() {
+  const absl::StatusOr<std::optional<std::chrono::milliseconds>> given = DeadlineOverride();
+  if (!given.ok()) return given.status();
+  return given->value_or(std::chrono::seconds(600));
 }
 
 }  // namespace planwright

@@ -1,15 +1,18 @@
-// How long a rank may wait, for another rank or for its own device, before the run counts as hung. The launcher and all
-// ranks use this function, so they agree.
+// The environment variable PLANWRIGHT_TIMEOUT_SECONDS. The launcher and all ranks use these functions, so they agree.
 #pragma once
 
 #include <chrono>
+#include <optional>
 
 #include "absl/status/statusor.h"
 
 namespace planwright {
 
-// The environment variable PLANWRIGHT_TIMEOUT_SECONDS, or 600 s if it is not set. InvalidArgument if it is not a number
-// from 0.001 to 1e9.
+// The variable replaces all deadlines of a run (docs/failures.md#deadlines); nullopt if it is not set. InvalidArgument
+// if it is not a number from 0.001 to 1e9.
+absl::StatusOr<std::optional<std::chrono::milliseconds>> DeadlineOverride();
+
+// How long ranks wait for each other when they meet: the variable, or 600 s if it is not set.
 absl::StatusOr<std::chrono::milliseconds> RunTimeout();
 
 }  // namespace planwright

@@ -75,7 +75,7 @@ struct TensorEntry {
 // How a file of tensors begins, and in which order their bytes follow.
 struct SafetensorsLayout {
   std::string header;         // with its length, up to where tensors begin: a multiple of 8 bytes
-  std::vector<size_t> order;  // indices of `tensors`
+  std::vector<size_t> order;  // indices of `tensors`: those of wide elements first, and then by name
 };
 // The same tensors in any order give the same header. InvalidArgument if two tensors have one name, or if readers would
 // refuse the header.

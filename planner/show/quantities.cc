@@ -20,6 +20,16 @@ std::string SecondsText(double seconds) {
   return seconds >= 1e-3 ? absl::StrFormat("%.3g ms", seconds * 1e3) : absl::StrFormat("%.3g µs", seconds * 1e6);
 }
 
+std::string BytesText(int64_t bytes) {
+  if (bytes < 1000) return absl::StrFormat("%d B", bytes);
+  double amount = static_cast<double>(bytes) / 1000;
+  size_t unit = 0;
+  constexpr const char* kUnits[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
+  // 999.5 would be printed as 1000.
+  while (amount >= 999.5 && unit + 1 < std::size(kUnits)) amount /= 1000, ++unit;
+  return absl::StrFormat("%.*f %s", amount < 9.995 ? 2 : amount < 99.95 ? 1 : 0, amount, kUnits[unit]);
+}
+
 std::string MemoryUnit::Text(int64_t amount) const {
   return absl::StrFormat("%.2f %s", static_cast<double>(amount) / bytes, name);
 }

@@ -17,6 +17,9 @@ std::string FlopText(double flops);
 // Three digits in seconds, milliseconds or microseconds: "7.31 s", "12.4 ms".
 std::string SecondsText(double seconds);
 
+// Three digits and a decimal unit: "12.3 MB".
+std::string BytesText(int64_t bytes);
+
 // One part of a rank's memory (docs/memory.md).
 struct MemoryCategory {
   const char* name;

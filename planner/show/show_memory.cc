@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "planner/estimate/host_memory.h"
 #include "planner/show/quantities.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"
@@ -40,6 +41,21 @@ nlohmann::ordered_json BytesJson(const MemoryBytes& bytes) {
   return json;
 }
 
+// Host memory of a rank, where it is limited or holds copies of checkpoints.
+std::string HostText(const Plan& plan, size_t width) {
+  if (plan.cluster.host_memory == 0 && plan.checkpoint.every_steps == 0) return "";
+  const auto gigabytes = [](int64_t bytes) { return absl::StrFormat("%.3f GB", static_cast<double>(bytes) / 1e9); };
+  Table table({"role", "rank itself", "checkpoint", "copied through"});
+  for (const HostMemory& host : EstimateHostMemory(plan)) {
+    table.Add({host.role->name, gigabytes(host.besides), gigabytes(host.checkpoint),
+               gigabytes(host.copies(plan.checkpoint.copy_bytes))});
+  }
+  const std::string limit = plan.cluster.host_memory > 0
+                                ? absl::StrFormat("the ranks of a node share %.3f GB", plan.cluster.host_memory)
+                                : std::string("cluster.host_memory is not given, so no limit is known");
+  return "\nhost memory of each rank; " + limit + "\n\n" + table.Text("", width);
+}
+
 }  // namespace
 
 std::string ShowMemory(const Plan& plan, size_t width) {
@@ -70,12 +86,13 @@ std::string ShowMemory(const Plan& plan, size_t width) {
   const std::string note = absl::StrFormat(
       "worst case (-): every run-time size at its maximum. %s is 1e%d bytes; docs/memory.md has the formulas.",
       unit.name, unit.bytes == 1e9 ? 9 : 6);
-  return text + "\n" + Wrapped(legend, width, 1) + "\n" + Wrapped(note, width) + "\n";
+  return text + "\n" + Wrapped(legend, width, 1) + "\n" + Wrapped(note, width) + "\n" + HostText(plan, width);
 }
 
 nlohmann::ordered_json ShowMemoryJson(const Plan& plan) {
   using Json = nlohmann::ordered_json;
   Json roles = Json::array();
+  const std::vector<HostMemory> hosts = EstimateHostMemory(plan);
   for (const RoleEstimate& estimate : EstimateMemory(plan)) {
     Json role = {
         {"role", estimate.role->name}, {"bytes", BytesJson(estimate.planned)}, {"total", estimate.planned.total()}};
@@ -83,9 +100,13 @@ nlohmann::ordered_json ShowMemoryJson(const Plan& plan) {
     role["worst_bytes"] = BytesJson(estimate.worst);
     role["worst_total"] = estimate.worst.total();
     role["fullest_at"] = estimate.fullest;
+    const HostMemory& host = hosts[roles.size()];
+    role["host_bytes"] = {
+        {"rank", host.besides}, {"checkpoint", host.checkpoint}, {"copies", host.copies(plan.checkpoint.copy_bytes)}};
     roles.push_back(std::move(role));
   }
-  return {{"roles", std::move(roles)}};
+  const double given = plan.cluster.host_memory;
+  return {{"roles", std::move(roles)}, {"host_memory", given > 0 ? Json(given) : Json()}};
 }
 
 }  // namespace planwright

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "absl/strings/str_format.h"
+#include "planner/estimate/deadlines.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"
 #include "planner/show/timeline.h"
@@ -53,6 +55,24 @@ std::string ChartText(const Timeline& timeline, size_t width) {
   return text;
 }
 
+// docs/failures.md#deadlines
+std::string DeadlinesText(const Plan& plan) {
+  const DeadlineRule rule = DeadlineRuleOf(plan);
+  const Deadline longest = rule.OfWaiting();
+  return absl::StrFormat(
+      "deadlines: %.6g s, or %.6g times the estimate of the instruction if that is longer; %.6g s where it waits for "
+      "other ranks; at least %.6g s until the first step is done",
+      rule.floor, rule.factor, longest.later, longest.first);
+}
+
+nlohmann::ordered_json DeadlinesJson(const Plan& plan) {
+  const DeadlineRule rule = DeadlineRuleOf(plan);
+  return {{"floor", rule.floor},
+          {"factor", rule.factor},
+          {"waiting", rule.OfWaiting().later},
+          {"first_step", rule.OfWaiting().first}};
+}
+
 }  // namespace
 
 std::string ShowSchedule(const Plan& plan, size_t width) {
@@ -68,7 +88,7 @@ std::string ShowSchedule(const Plan& plan, size_t width) {
     stages.Add({StageName(row), RanksText(row.ranks.first, row.ranks.count), std::to_string(row.warmup),
                 std::to_string(row.ops.size() / 2), IdleText(row, timeline.slots)});
   }
-  return text + "\n" + stages.Text("", width);
+  return text + "\n" + stages.Text("", width) + "\n" + Wrapped(DeadlinesText(plan), width) + "\n";
 }
 
 nlohmann::ordered_json ShowScheduleJson(const Plan& plan) {
@@ -86,7 +106,7 @@ nlohmann::ordered_json ShowScheduleJson(const Plan& plan) {
                       {"order", stage.order},
                       {"slots", std::move(starts)}});
   }
-  return {{"stages", std::move(stages)}, {"slots", timeline.slots}};
+  return {{"stages", std::move(stages)}, {"slots", timeline.slots}, {"deadlines", DeadlinesJson(plan)}};
 }
 
 }  // namespace planwright

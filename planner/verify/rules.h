@@ -71,6 +71,8 @@ std::vector<Violation> VerifyCheckpointKeys(const Plan& plan);
 std::vector<Violation> VerifyRunTimeSizes(const PlanIndex& index);
 // V10: the fullest moment of every rank fits its device, with expert rows at the declared imbalance (docs/memory.md).
 std::vector<Violation> VerifyMemory(const Plan& plan, std::vector<RoleEstimate>* memory = nullptr);
+// V10 of host memory: what the ranks of a node need fits what the cluster gives, and copies of checkpoints have room.
+std::vector<Violation> VerifyHostMemory(const Plan& plan);
 
 // V11 of modules: constants, parameters, storages, layers and counts are what the statement of the model makes of them.
 std::vector<Violation> VerifyModules(const PlanIndex& index);

@@ -43,6 +43,7 @@ std::vector<Violation> AllRules(const Plan& plan, std::vector<RoleEstimate>* mem
   if (!violations.empty()) return violations;  // the memory function walks linked programs, which must be sound
   add(VerifyRunTimeSizes(index));
   add(VerifyMemory(plan, memory));
+  add(VerifyHostMemory(plan));
   // V11 is last. If a plan breaks another rule too, that rule should report it: it says what would go wrong.
   add(VerifyModules(index));
   add(VerifyForwardGraphs(index, microbatches));

@@ -12,7 +12,7 @@
 //   V7   v7_updates                 Each trained weight is reduced and then stepped, once in a step.
 //   V8   v8_budget                  Samples, steps, learning rate and pipeline order add up.
 //   V9   v9_checkpoint              A checkpoint holds each element of the training's state once.
-//   V10  v10_memory                 Each rank's fullest moment fits its device.
+//   V10  v10_memory                 Each rank's fullest moment fits its device, and a node's ranks its memory.
 //   V11  v11_what_follows           Each field that follows from others has the one value that follows.
 //
 // `shared` holds what several rules read: look-ups in a plan, typed operands, the calls of a microbatch. What V11 knows

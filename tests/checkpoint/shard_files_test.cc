@@ -108,12 +108,18 @@ TEST(ShardWriter, WritesLargeTensorsInChunksAndSaysSo) {
     sources.back().ranges = {Span(bytes[i]).first(cut), {}, Span(bytes[i]).subspan(cut)};
   }
   int64_t calls = 0, sum = 0, most = 0;
-  const auto shard =
-      WriteShard(folder, 0, sources, [&](int64_t count) { ++calls, sum += count, most = std::max(most, count); });
+  std::vector<const std::byte*> ranges, expected;
+  for (const ShardSource& source : sources) {
+    for (const auto& range : source.ranges) expected.push_back(range.data());
+  }
+  const auto shard = WriteShard(folder, 0, sources,
+                                {.before_range = [&](const std::byte* range) { ranges.push_back(range); },
+                                 .wrote = [&](int64_t count) { ++calls, sum += count, most = std::max(most, count); }});
   ASSERT_TRUE(shard.ok()) << shard.status();
   EXPECT_EQ(sum, shard->bytes);
   EXPECT_GE(calls, 7);
   EXPECT_LE(most, int64_t{4} << 20);
+  EXPECT_EQ(ranges, expected);
   const auto file = SafetensorsFile::Open(folder + "/" + ShardFile(0));
   ASSERT_TRUE(file.ok()) << file.status();
   const auto index = ReadShardIndex(testing::Slurp(folder + "/" + IndexFile(0)));

@@ -1,5 +1,5 @@
-// Opens the page of a plan in a real browser without a window. It must load without complaints and show every rank, and
-// no text may overlap another or leave its box.
+// Opens the pages of a plan and of a run in a real browser without a window. They must load without complaints and show
+// every rank and curve, and no text may overlap another or leave its box.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -91,10 +91,13 @@ class Browser : public testing::PlanProgram {
     if (program_.empty()) GTEST_SKIP() << "chromium is not installed";
   }
 
-  // `recipe`: with its overrides. Checks what must hold for every page.
+  // `recipe`: with its overrides.
   json Measure(const std::string& recipe, const std::string& theme = kLight, int width = 1280) {
-    const ProgramResult made =
-        Plan("show " + std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/" + recipe + " --html " + folder_ + "/page.html");
+    return MeasurePage("show " + std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/" + recipe, theme, width);
+  }
+  // `command`: of `plan`, without --html. Checks what must hold for every page.
+  json MeasurePage(const std::string& command, const std::string& theme = kLight, int width = 1280) {
+    const ProgramResult made = Plan(command + " --html " + folder_ + "/page.html");
     EXPECT_EQ(made.status, 0) << made.err;
     Write("measured.html", Read("page.html") + kMeasure);
     const ProgramResult shown =
@@ -174,6 +177,58 @@ TEST_F(Browser, IsDarkWhereTheSystemIs) {
   EXPECT_NE(light["background"], dark["background"]);
   EXPECT_EQ(light["ink"], "rgb(20, 20, 15)");
   EXPECT_EQ(dark["ink"], "rgb(243, 242, 238)");
+}
+
+// The report of a run of many steps in three lives, with skipped steps, steps that were done again, and checkpoints.
+TEST_F(Browser, ShowsARun) {
+  const std::string run = folder_ + "/run";
+  const auto steps = [](int first, int last) {
+    std::string lines;
+    for (int step = first; step <= last; ++step) {
+      lines += json{{"step", step},
+                    {"consumed_samples", 768 * step},
+                    {"loss", 12.0 / (1 + 0.001 * step)},
+                    {"grad_norm", 1.0 + step % 7},
+                    {"learning_rate", 1.2e-3 * step / 158946},
+                    {"step_seconds", 3.0 + 0.01 * (step % 11)},
+                    {"skipped", step % 501 == 0}}
+                   .dump() +
+               "\n";
+    }
+    return lines;
+  };
+  for (const char* folder : {"run/lives/1/logs", "run/lives/2/logs", "run/lives/3", "run/logs"})
+    std::filesystem::create_directories(folder_ + "/" + folder);
+  Write("run/metrics.jsonl", steps(1, 3000));
+  Write("run/lives/1/start.json", R"({"from_life": 0, "from_step": 0})");
+  Write("run/lives/1/logs/launch.log",
+        "2026-01-01 00:00:00.000000 +00:00  plan\n2026-01-01 01:00:00.000000 +00:00  exit code 10\n");
+  Write("run/lives/1/outcome.json",
+        R"({"exit_code": 10, "cause": "rank 131071 was killed by SIGKILL", "rank": 131071, "host": "node-with-a-name",
+            "instruction": "step 1016 6 > exchange send radio_encoder.m1.rows receive radio_encoder.m0.received.drows",
+            "recipe_line": "nemotron_moe_vlm_54l_33n.yaml:25:5"})");
+  Write("run/lives/2/start.json", R"({"from_life": 1, "from_step": 1000})");
+  Write("run/lives/2/logs/launch.log",
+        "2026-01-01 01:10:00.000000 +00:00  plan\n2026-01-01 01:11:00.000000 +00:00  rank 0 started\n");
+  Write("run/lives/2/dropped.jsonl", steps(1001, 1080));
+  Write("run/lives/3/start.json", R"({"from_life": 1, "from_step": 1000})");
+  Write("run/lives/3/dropped.jsonl", steps(1001, 1005));
+  Write("run/lives/3/checkpoints.jsonl",
+        R"({"step": 2000, "bytes": 77000000000, "copy_seconds": 4.5, "write_seconds": 61, "waited_seconds": 12.5, )"
+        R"("published": 1767236400})"
+        "\n");
+  Write("run/logs/launch.log",
+        "2026-01-01 01:12:00.000000 +00:00  plan\n2026-01-01 03:12:00.000000 +00:00  exit code 0\n");
+  Write("run/outcome.json", R"({"exit_code": 0, "cause": "done"})");
+  for (const char* theme : {kLight, kDark}) {
+    for (int width : {1280, 500}) {
+      const json page = MeasurePage("report " + run, theme, width);
+      EXPECT_EQ(page["curve"], 4);
+      EXPECT_EQ(page["wire"], 3) << "what was lost, with its loss, gradient norm and learning rate";
+      EXPECT_THAT(page["sections"],
+                  ::testing::IsSupersetOf({"summary", "curves", "time", "lives", "checkpoints", "notes"}));
+    }
+  }
 }
 
 }  // namespace

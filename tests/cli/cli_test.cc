@@ -250,6 +250,7 @@ TEST_F(Cli, ExplainsAKeyAndPrintsTheGeneratedPages) {
   EXPECT_THAT(wrong.err, HasSubstr("did you mean `batch.global_samples`"));
   EXPECT_THAT(Plan("explain --markdown").out, StartsWith("# Diagnostics\n"));
   EXPECT_THAT(Plan("explain --reference").out, StartsWith("# Recipe reference\n"));
+  EXPECT_THAT(Plan("explain --failures").out, StartsWith("# How a run can fail\n"));
   EXPECT_EQ(json::parse(Plan("explain --schema").out)["$schema"], "http://json-schema.org/draft-07/schema#");
 }
 
@@ -274,7 +275,7 @@ TEST_F(Cli, LaunchesOneExecutorARank) {
   const json outcome = json::parse(result.out);
   EXPECT_EQ(outcome["cause"], "done");
   EXPECT_EQ(outcome["run_dir"], run);
-  EXPECT_TRUE(std::filesystem::exists(run + "/logs/rank0007.log"));
+  EXPECT_TRUE(std::filesystem::exists(run + "/logs/rank0007.out"));
   EXPECT_EQ(Plan("launch " + kRecipe + " --local --executor " + FAKE_RANK + " --run-dir " + run).status, 2)
       << "the run directory is used";
 }

@@ -43,18 +43,24 @@ class EveryCommand : public testing::PlanProgram {
   std::map<std::string, std::string> Calls(const std::string& recipe, const std::string& overrides) {
     const std::string run = folder_ + "/run" + std::to_string(++runs_);
     std::filesystem::create_directories(folder_ + "/old_run/checkpoints");
+    std::filesystem::create_directories(folder_ + "/done_run");
+    Write("done_run/outcome.json", "{\"exit_code\": 0, \"cause\": \"done\"}");
+    Write("done_run/metrics.jsonl", "");
     return {{"validate", recipe + " " + overrides},
             {"compile", recipe + " " + overrides + " -o " + folder_ + "/plan.json"},
             {"show", recipe + " ranks " + overrides},
             {"diff", recipe + " " + overrides + " " + recipe + " " + overrides},
             {"launch", recipe + " " + overrides + " --local --executor " FAKE_RANK " --run-dir " + run},
+            {"status", folder_ + "/done_run"},
+            {"report", folder_ + "/done_run"},
             {"checkpoint", "ls " + folder_ + "/old_run"},
             {"explain", "PW0203"},
             {"completion", "bash"}};
   }
   // Commands that read no recipe.
   static bool TakesRecipe(const std::string& command) {
-    return command != "checkpoint" && command != "explain" && command != "completion";
+    return command != "status" && command != "report" && command != "checkpoint" && command != "explain" &&
+           command != "completion";
   }
 
   int runs_ = 0;
@@ -62,7 +68,7 @@ class EveryCommand : public testing::PlanProgram {
 
 TEST_F(EveryCommand, IsKnownToTheseTests) {
   const std::vector<std::string> commands = Commands();
-  EXPECT_GE(commands.size(), 8u);
+  EXPECT_GE(commands.size(), 10u);
   const auto calls = Calls(kToy, "");
   for (const std::string& command : commands)
     EXPECT_TRUE(calls.contains(command)) << "say how `plan " << command << "` is called";

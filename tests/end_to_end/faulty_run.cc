@@ -55,6 +55,23 @@ bool Contains(const nlohmann::json& text, const std::string& part) {
   return text.is_string() && text.get<std::string>().find(part) != std::string::npos;
 }
 
+// The end of the guilty rank's log is in outcome.json, and was shown.
+std::string WhatIsWrongWithLastLines(const FaultyRun& run, const Aftermath& after) {
+  const std::string log = "logs/rank000" + std::to_string(run.fault_rank) + ".log";
+  const nlohmann::json files = after.outcome.value("last_lines", nlohmann::json::array());
+  if (files.empty() || files[0].at("file") != log || files[0].at("lines").empty())
+    return "outcome.json has no lines of " + log;
+  for (const std::string line : files[0].at("lines")) {
+    if (!Contains(after.output, "    " + line + "\n")) return "not shown: " + line;
+  }
+  // The last thing that a rank logs: the failure if it can, else that it was ready.
+  const std::string last = files[0].at("lines").back();
+  if (run.fault == "throw" && !Contains(last, "planted failure") && !Contains(last, "recipe: "))
+    return "the log does not end with the failure";
+  if (run.fault == "kill" && !Contains(last, "ready in ")) return "the log of the killed rank is not whole";
+  return "";
+}
+
 }  // namespace
 
 Aftermath RunWithFault(const FaultyRun& run) {
@@ -87,19 +104,22 @@ std::string WhatIsWrong(const FaultyRun& run, const Aftermath& after) {
   if (!after.ended) return "the run did not end by itself";
   if (!after.noticed) return "the fault did not happen, or nobody noticed it";
   const bool hang = run.fault == "stop" || run.fault == "endless" || run.fault == "skip";
-  const int status = hang                    ? kExitHang
-                     : run.fault == "kill"   ? kExitPeerLost
-                     : run.fault == "device" ? kExitDevice
-                                             : kExitInternal;
+  const int out_of_memory = run.device == "cuda" ? kExitDeviceMemory : kExitHostMemory;
+  const int status = run.fault == "stop"      ? kExitStopped
+                     : hang                   ? kExitHang
+                     : run.fault == "kill"    ? kExitPeerLost
+                     : run.fault == "device"  ? kExitDevice
+                     : run.fault == "refused" ? out_of_memory
+                                              : kExitInternal;
   if (after.status != status)
     return "the launcher ended with " + std::to_string(after.status) + ", not " + std::to_string(status);
   if (!after.outcome.is_object() || !after.outcome.contains("rank")) return "outcome.json names no rank";
   const nlohmann::json& at = after.outcome.at("instruction");
   if (run.fault == "skip") {
     // Each waits for the other in another collective, and either may report first. The report must name both.
-    const nlohmann::json elsewhere = after.outcome.value("elsewhere", nlohmann::json::array());
-    if (elsewhere.size() != 1) return "outcome.json does not tell where the other rank is";
-    return Contains(at, "all_reduce $reals") || Contains(elsewhere[0], "all_reduce $reals")
+    const nlohmann::json others = after.outcome.value("others", nlohmann::json::array());
+    if (others.size() != 1) return "outcome.json does not tell where the other rank is";
+    return Contains(at, "all_reduce $reals") || Contains(others[0], "all_reduce $reals")
                ? ""
                : "outcome.json names other collectives";
   }
@@ -114,7 +134,7 @@ std::string WhatIsWrong(const FaultyRun& run, const Aftermath& after) {
   if (run.fault == "throw" && !Contains(after.outcome.at("message"), "planted failure"))
     return "outcome.json has another message";
   if (hang && run.fault != "stop" && after.outcome.at("message").is_null()) return "outcome.json has no message";
-  return "";
+  return WhatIsWrongWithLastLines(run, after);
 }
 
 }  // namespace planwright::testing

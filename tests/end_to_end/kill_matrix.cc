@@ -108,7 +108,8 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "usage: kill_matrix [--sample N] [--shard K/N] [--only TEXT] [--done FILE] [--list]\n");
     return 2;
   }
-  const KillRuns runs;
+  const KillRuns runs(
+      FourRanks(PLANWRIGHT_BINARY_DIR "/bin", PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml"));
   if (!runs.problem().empty()) {
     std::fprintf(stderr, "%s\n", runs.problem().c_str());
     return 1;

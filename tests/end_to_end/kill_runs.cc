@@ -25,14 +25,10 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC, like marks and recorder pages
 
-constexpr char kBin[] = PLANWRIGHT_BINARY_DIR "/bin/";
 constexpr int kSteps = 4;
 
-// What the launcher promises, in seconds: a death is noticed, then everything is gone; a hang ends after the timeout.
-constexpr double kNoticed = 1, kGone = 2, kHangEnds = 2;
-
-// These times are not those of the machine but of waits, so they hold on any machine that runs a process when it is
-// ready. PLANWRIGHT_SLOWNESS multiplies them for machines that do not.
+// The times of a setup are not those of the machine but of waits, so they hold on any machine that runs a process when
+// it is ready. PLANWRIGHT_SLOWNESS multiplies them for machines that do not.
 double Slowness() {
   const char* text = std::getenv("PLANWRIGHT_SLOWNESS");
   return text == nullptr ? 1 : std::max(1.0, std::atof(text));
@@ -40,25 +36,13 @@ double Slowness() {
 
 int64_t Now() { return Clock::now().time_since_epoch().count(); }
 
-// The tiny model on tp2 + tp2: four roles of one rank each, leader and sibling of each module.
-Started LaunchTiny(const std::string& executor, const std::string& run_dir, int steps,
-                   const std::vector<std::string>& environment) {
-  return StartProgram(
-      {std::string(kBin) + "plan", "launch", PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
-       "modules.radio_encoder.placement.ranks=2", "modules.radio_encoder.parallel.tp=2",
-       "modules.language.placement.first_rank=2", "modules.language.placement.ranks=2",
-       "modules.language.parallel.tp=2", "checkpoint.every_steps=2", "--local", "--executor", kBin + executor,
-       "--steps", std::to_string(steps), "--run-dir", run_dir},
-      environment, run_dir + ".output");
-}
-
-// Every line of metrics.jsonl without its time.
+// Every line of metrics.jsonl without what differs from run to run.
 std::vector<std::string> MetricsOf(const std::string& run_dir) {
   std::vector<std::string> metrics;
   std::istringstream lines(ReadAll(run_dir + "/metrics.jsonl"));
   for (std::string line; std::getline(lines, line);) {
     nlohmann::json step = nlohmann::json::parse(line, nullptr, false);
-    if (step.is_object()) step.erase("step_seconds");
+    if (step.is_object()) step.erase("step_seconds"), step.erase("device_memory");
     metrics.push_back(step.dump());
   }
   return metrics;
@@ -92,7 +76,7 @@ std::optional<int64_t> NoticedAt(const std::string& run_dir, int ranks) {
 }
 
 int StatusAfter(const std::string& fault) {
-  if (fault == "SIGSTOP") return kExitHang;
+  if (fault == "SIGSTOP") return kExitStopped;
   if (fault == "exit") return 3;
   return fault == "exception" ? kExitInternal : kExitPeerLost;
 }
@@ -116,7 +100,35 @@ std::string TextOf(const nlohmann::json& outcome, const char* key) {
 
 }  // namespace
 
-KillRuns::KillRuns() {
+KillSetup FourRanks(const std::string& binaries, const std::string& recipe) {
+  return {.binaries = binaries,
+          .recipe = recipe,
+          .overrides = {"modules.radio_encoder.placement.ranks=2", "modules.radio_encoder.parallel.tp=2",
+                        "modules.language.placement.first_rank=2", "modules.language.placement.ranks=2",
+                        "modules.language.parallel.tp=2"}};
+}
+
+KillSetup TwoGpus(const std::string& binaries, const std::string& recipe) {
+  return {.binaries = binaries,
+          .recipe = recipe,
+          .overrides = {"cluster.gpus_per_node=2", "modules.language.placement.first_rank=1",
+                        "precision.deterministic=true"},
+          .device = "cuda",
+          .noticed = 2,
+          .gone = 5,
+          .hang_ends = 5};
+}
+
+Started KillRuns::Launch(const std::string& executor, const std::string& run_dir, int steps,
+                         const std::vector<std::string>& environment) const {
+  std::vector<std::string> argv = {setup_.binaries + "/plan", "launch", setup_.recipe, "checkpoint.every_steps=2"};
+  argv.insert(argv.end(), setup_.overrides.begin(), setup_.overrides.end());
+  argv.insert(argv.end(), {"--local", "--device", setup_.device, "--executor", setup_.binaries + "/" + executor,
+                           "--steps", std::to_string(steps), "--run-dir", run_dir});
+  return StartProgram(argv, environment, run_dir + ".output");
+}
+
+KillRuns::KillRuns(KillSetup setup) : setup_(std::move(setup)) {
   std::string folder = (fs::temp_directory_path() / "planwright_matrix_XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) {
     problem_ = "cannot make a folder in " + fs::temp_directory_path().string();
@@ -126,7 +138,7 @@ KillRuns::KillRuns() {
   const int64_t start = Now();
   // Runs of the phase `load` go on with the second of these.
   for (const auto& [name, steps] : {std::pair("/whole", kSteps), std::pair("/begun", 2)}) {
-    const Started launch = LaunchTiny("executor", folder_ + name, steps, {});
+    const Started launch = Launch("executor", folder_ + name, steps, {});
     if (WaitFor(launch.pid, kPatience) != 0) {
       problem_ = "a run without a fault failed:\n" + ReadAll(launch.output);
       return;
@@ -168,7 +180,7 @@ KillAftermath KillRuns::RunWithFault(const KillCase& one, const std::string& run
                                           "PLANWRIGHT_FAULT_MOMENT=" + one.moment,
                                           "PLANWRIGHT_FAULT_MARK=" + mark_file};
   if (one.fault == "SIGSTOP") environment.push_back("PLANWRIGHT_TIMEOUT_SECONDS=" + std::to_string(timeout_seconds_));
-  const Started launch = LaunchTiny("matrix_executor", run_dir, kSteps, environment);
+  const Started launch = Launch("matrix_executor", run_dir, kSteps, environment);
   const std::optional<int> status = WaitFor(launch.pid, kPatience);
   const bool no_process = status && Eventually([&] { return ProcessesWith(run_dir).empty(); });
   const int64_t end = Now();
@@ -227,19 +239,19 @@ std::string KillRuns::Judge(const KillCase& one, const KillAftermath& after) con
     return std::string(what) + " after " + std::to_string(seconds) + " s, not within " + std::to_string(limit) + " s";
   };
   if (one.fault == "SIGSTOP") {
-    const double limit = timeout_seconds_ + kHangEnds * Slowness();
+    const double limit = timeout_seconds_ + setup_.hang_ends * Slowness();
     return *after.gone <= limit ? "" : too_late("the hang ended", *after.gone, limit);
   }
   if (!after.noticed) return "nobody noticed the fault";
-  if (*after.noticed > kNoticed * Slowness())
-    return too_late("the fault was noticed", *after.noticed, kNoticed * Slowness());
+  if (*after.noticed > setup_.noticed * Slowness())
+    return too_late("the fault was noticed", *after.noticed, setup_.noticed * Slowness());
   const double took = *after.gone - *after.noticed;
-  return took <= kGone * Slowness() ? "" : too_late("all processes were gone", took, kGone * Slowness());
+  return took <= setup_.gone * Slowness() ? "" : too_late("all processes were gone", took, setup_.gone * Slowness());
 }
 
 // The run goes on with the plain executor, and must become the run without a fault.
 std::string KillRuns::Resume(const std::string& run_dir) const {
-  const Started launch = LaunchTiny("executor", run_dir, kSteps, {});
+  const Started launch = Launch("executor", run_dir, kSteps, {});
   const std::optional<int> status = WaitFor(launch.pid, kPatience);
   if (status != 0)
     return "the resumed run ended with " + std::to_string(status.value_or(-1)) + ":\n" + ReadAll(launch.output);

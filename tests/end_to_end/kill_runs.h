@@ -9,8 +9,24 @@
 
 #include "planner/plan/plan.h"
 #include "tests/end_to_end/kill_cases.h"
+#include "tests/end_to_end/processes.h"
 
 namespace planwright::testing {
+
+// The runs of cases: the tiny model with the programs of a folder, and what the launcher promises of them.
+struct KillSetup {
+  std::string binaries;                // folder of plan, executor and matrix_executor
+  std::string recipe;                  // the tiny one
+  std::vector<std::string> overrides;  // its layout
+  std::string device = "cpu";          // or "cuda"
+  double noticed = 1, gone = 2;        // seconds until a death is noticed; from then until no process is left
+  double hang_ends = 2;                // seconds from the time-out until no process is left
+};
+
+// Four ranks on CPUs, one of each role: leader and sibling of each module, with tp 2.
+KillSetup FourRanks(const std::string& binaries, const std::string& recipe);
+// Two ranks on GPUs, one of each module. Their kernels repeat their bits.
+KillSetup TwoGpus(const std::string& binaries, const std::string& recipe);
 
 // What is left of a run with a fault. Times in seconds.
 struct KillAftermath {
@@ -26,7 +42,7 @@ struct KillAftermath {
 class KillRuns {
  public:
   // Makes the runs that cases are compared with. `problem()` says what went wrong; empty: nothing.
-  KillRuns();
+  explicit KillRuns(KillSetup setup);
   ~KillRuns();
   KillRuns(const KillRuns&) = delete;
   const std::string& problem() const { return problem_; }
@@ -40,6 +56,10 @@ class KillRuns {
   std::string Judge(const KillCase& one, const KillAftermath& after) const;
   std::string Resume(const std::string& run_dir) const;
 
+  Started Launch(const std::string& executor, const std::string& run_dir, int steps,
+                 const std::vector<std::string>& environment) const;
+
+  const KillSetup setup_;
   std::string folder_, problem_;
   Plan plan_;
   std::vector<std::string> metrics_;  // of the run without a fault, by step, without times

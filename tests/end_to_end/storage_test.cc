@@ -84,6 +84,23 @@ TEST_F(Storage, ThatIsFullForAllFiles) {
   ExpectCurve(steps);
 }
 
+// Checkpoints are what a disk is for; logs are not.
+TEST_F(Storage, ThatHasNoRoomForLogs) {
+  fs::create_directories(RunDir() + "/logs");
+  for (const char* name : {"rank0000.log", "rank0000.out", "rank0001.log"})
+    fs::create_symlink("/dev/full", RunDir() + "/logs/" + name);
+  const Ended ended = Run(4);
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  for (const char* rank : {"0", "1"}) {
+    EXPECT_THAT(ended.output, ContainsRegex(std::string("rank ") + rank +
+                                            " cannot write its log .*/rank000.\\.log \\(No space left on device\\)"));
+  }
+  EXPECT_THAT(ended.output, HasSubstr("[rank 0] what it prints is missing in " + RunDir() +
+                                      "/logs/rank0000.out from here on: No space left on device\n"));
+  EXPECT_THAT(ReadAll(RunDir() + "/logs/rank0001.out"), HasSubstr("cannot write its log"));
+  ExpectCurve(4);
+}
+
 // As `ulimit -f` and quotas do.
 TEST_F(Storage, ThatLetsNoFileGrow) {
   ASSERT_EQ(Run(2).status, 0);

@@ -66,9 +66,12 @@ class TwoLives : public CheckpointRun {
     EXPECT_TRUE(ProcessesWith(RunDir()).empty());
     ExpectCurve(kSteps);
     EXPECT_EQ(Outcome().at("exit_code"), 0);
-    const std::string log = ReadAll(RunDir() + "/logs/rank0000.log"),
-                      launch_log = ReadAll(RunDir() + "/logs/launch.log");
-    EXPECT_THAT(log + launch_log, Not(HasSubstr("newer life")));
+    const std::string launch_log = ReadAll(RunDir() + "/logs/launch.log");
+    std::string logs = launch_log;
+    for (const char* name : {"rank0000.log", "rank0001.log", "rank0000.out", "rank0001.out"})
+      logs += ReadAll(RunDir() + "/logs/" + name);
+    EXPECT_THAT(logs, HasSubstr(", life 2"));
+    EXPECT_THAT(logs, AllOf(Not(HasSubstr("newer life")), Not(HasSubstr(", life 1"))));
     EXPECT_THAT(launch_log, HasSubstr("exit code 0"));
     // What life 1 may have published in between is loaded by nobody.
     const Ended listed = Plan({"checkpoint", "ls", RunDir(), "--json"});

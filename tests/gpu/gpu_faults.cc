@@ -1,5 +1,6 @@
 // Lets one rank of a run on GPUs throw, be killed, be stopped, launch a kernel that never ends or one that breaks the
-// device, or leave out a collective; each rank in turn. Prints how each run ended. The processes are real: `plan launch
+// device, ask for more memory than there is, or leave out a collective; each rank in turn. Prints how each run ended.
+// The processes are real: `plan launch
 // --local --device cuda` with failing_executor.
 //
 //   gpu_faults BINARIES RECIPE RANKS [FAULT[@STEP] ...]
@@ -40,7 +41,7 @@ bool Try(FaultyRun run) {
     std::printf("  exit %d: %s, at %s", after.status, after.outcome.at("cause").dump().c_str(),
                 after.outcome.at("instruction").dump().c_str());
     if (run.fault == "device") std::printf(", after %s", after.outcome.at("last_done").dump().c_str());
-    if (after.outcome.contains("elsewhere")) std::printf(", %s", after.outcome.at("elsewhere").dump().c_str());
+    if (run.fault == "skip") std::printf(", %s", after.outcome.at("others").dump().c_str());
   }
   std::printf("\n");
   if (!wrong.empty())
@@ -56,7 +57,7 @@ int Main(int argc, char** argv) {
     return 2;
   }
   std::vector<std::string> faults(argv + 4, argv + argc);
-  if (faults.empty()) faults = {"throw", "kill", "stop", "endless", "device"};
+  if (faults.empty()) faults = {"throw", "kill", "stop", "endless", "device", "refused"};
   // With two ranks also in the first step, where NCCL has not connected them yet, and with ranks that wait for each
   // other.
   if (argc == 4 && ranks == 2) faults.insert(faults.end(), {"throw@1", "endless@1", "skip"});

@@ -66,7 +66,7 @@ TEST_F(LaunchRunTest, KeepsPlanLogsAndOutcomeInTheRunDirectory) {
   EXPECT_EQ(Launch().exit_code, 0);
   EXPECT_THAT(output_, ::testing::ElementsAre("step:1", "WORLD_SIZE=2"));
   EXPECT_THAT(errors_, ::testing::UnorderedElementsAre("[rank 0] careful", "[rank 1] hello", "[rank 1] RANK=1"));
-  EXPECT_EQ(File("logs/rank0001.log"), "hello\nRANK=1\n");
+  EXPECT_EQ(File("logs/rank0001.out"), "hello\nRANK=1\n");
   EXPECT_EQ(nlohmann::json::parse(File("outcome.json"))["cause"], "done");
   absl::StatusOr<Plan> plan = ReadPlan(File("plan.json"));
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -95,6 +95,26 @@ TEST_F(LaunchRunTest, AFailureIsFoundInTheRecorder) {
   EXPECT_EQ(json["instruction"], "step 7 > language.layers.3 > linear x -> y");
   EXPECT_EQ(json["recipe_line"], "toy.yaml:3:1");
   EXPECT_THAT(File("logs/launch.log"), HasSubstr("rank 1 ended by signal 9"));
+}
+
+TEST_F(LaunchRunTest, TheLastLinesOfTheRankThatFailedAreInTheOutcome) {
+  Tell(0, "say=other");
+  Tell(1, "say=one err=two exit=12");
+  const Outcome outcome = Launch();
+  EXPECT_THAT(OutcomeText(outcome), HasSubstr("  last lines of logs/rank0001.out:\n    one\n    two\n"));
+  EXPECT_EQ(nlohmann::json::parse(File("outcome.json"))["last_lines"],
+            nlohmann::json::parse(R"([{"file": "logs/rank0001.out", "lines": ["one", "two"]}])"));
+}
+
+TEST_F(LaunchRunTest, OutputThatCannotBeKeptIsStillShown) {
+  std::filesystem::create_directories(launch_.run_dir + "/logs");
+  std::filesystem::create_symlink("/dev/full", launch_.run_dir + "/logs/rank0001.out");
+  Tell(1, "say=one say=two");
+  EXPECT_EQ(Launch().exit_code, 0);
+  EXPECT_THAT(errors_, ::testing::ElementsAre("[rank 1] one",
+                                              "[rank 1] what it prints is missing in " + launch_.run_dir +
+                                                  "/logs/rank0001.out from here on: No space left on device",
+                                              "[rank 1] two"));
 }
 
 TEST_F(LaunchRunTest, AUsedRunDirectoryIsRefused) {

@@ -87,7 +87,7 @@ TEST(Outcome, OfAHangNamesWhereTheDeviceIs) {
   }
 }
 
-TEST(Outcome, WhereAllWaitForOthersTheOneThatReportedIsNamedAndWhoIsElsewhere) {
+TEST(Outcome, WhereAllWaitForOthersTheOneThatReportedIsNamedAndWhereTheOthersAre) {
   const auto source = [](int rank) -> std::optional<RankPosition> {
     RankPosition position = At(RecorderState::kWaiting, 10 - rank);
     if (rank == 0) position.undone->text = "all_gather w -> w_full over language.tp";
@@ -97,19 +97,82 @@ TEST(Outcome, WhereAllWaitForOthersTheOneThatReportedIsNamedAndWhoIsElsewhere) {
   const Outcome outcome = OutcomeOf(FourRanks(), FailedWith({2, kExitHang, 0}), source);
   EXPECT_EQ(outcome.cause, "rank 2 waited too long for other ranks");
   EXPECT_EQ(outcome.failure->rank, 2);
-  EXPECT_EQ(OutcomeJson(outcome)["elsewhere"],
-            nlohmann::ordered_json({"rank 0 is at step 4 > language.layers.1 > all_gather w -> w_full over language.tp",
-                                    "rank 3 has not begun"}));
+  EXPECT_EQ(
+      OutcomeJson(outcome)["others"],
+      nlohmann::ordered_json({"rank 0 waited in step 4 > language.layers.1 > all_gather w -> w_full over language.tp",
+                              "rank 1 waited in step 4 > language.layers.1 > all_reduce x -> y over language.tp",
+                              "rank 3 had not begun"}));
 }
 
-TEST(Outcome, OfAStoppedRankIsAHangOfThatRank) {
+// Ranks at one instruction are one line, whatever calls it lies in; those that wait come first.
+TEST(Outcome, SaysWhatTheOthersWaitedFor) {
+  Plan plan = FourRanks();
+  plan.world_size = 12;
+  const auto source = [](int rank) -> std::optional<RankPosition> {
+    RankPosition position = At(rank < 9 ? RecorderState::kWaiting : RecorderState::kRunning, rank);
+    position.undone->path = "step 4 > language.layers." + std::to_string(rank);
+    if (rank >= 9) position.undone->text = "linear w -> x";
+    if (rank == 7) position.undone->path = "step 4 17", position.undone->text = "exchange";
+    if (rank == 11) position.done = position.begun;
+    return position;
+  };
+  const Outcome outcome = OutcomeOf(plan, FailedWith({3, 0, SIGKILL}), source);
+  EXPECT_EQ(
+      outcome.failure->others,
+      (std::vector<std::string>{"ranks 0-2, 4-6, 8 waited in step 4 > all_reduce x -> y over language.tp",
+                                "rank 7 waited in step 4 > exchange", "ranks 9, 10 were in step 4 > linear w -> x",
+                                "rank 11 was between two instructions"}));
+  EXPECT_NE(OutcomeText(outcome).find("\n  rank 7 waited in step 4 > exchange\n"), std::string::npos);
+}
+
+// Where the failure came before the first instruction, it says nothing that the others are not far, either.
+TEST(Outcome, OfAFailureAtTheStartLeavesTheOthersOut) {
+  const auto source = [](int rank) -> std::optional<RankPosition> {
+    if (rank == 1) return std::nullopt;
+    return At(RecorderState::kWaiting, 1);
+  };
+  EXPECT_TRUE(OutcomeOf(FourRanks(), FailedWith({1, kExitUsage, 0}), source).failure->others.empty());
+}
+
+TEST(Outcome, OfARankThatTheKernelKilledForMemory) {
+  const auto source = [](int) { return At(RecorderState::kRunning, 1); };
+  const std::string where = "the cgroup /job (limit 2 GB)";
+  const Outcome outcome = OutcomeOf(FourRanks(), FailedWith({.child = 1, .signal = SIGKILL, .memory = where}), source);
+  EXPECT_EQ(outcome.exit_code, kExitHostMemory);
+  EXPECT_EQ(outcome.cause, "rank 1 was killed by the kernel: host memory ran out in the cgroup /job (limit 2 GB)");
+  EXPECT_EQ(outcome.failure->rank, 1);
+  // Another signal, and a rank that failed by itself, are what they are.
+  EXPECT_EQ(OutcomeOf(FourRanks(), FailedWith({.child = 1, .signal = SIGSEGV}), source).exit_code, kExitPeerLost);
+  EXPECT_EQ(OutcomeOf(FourRanks(), FailedWith({.child = 1, .exit_status = kExitStorage}), source).exit_code,
+            kExitStorage);
+}
+
+TEST(Outcome, OfARankOnANodeThatIsLost) {
+  const auto source = [](int) { return At(RecorderState::kWaiting, 1); };
+  const ProcessEnd end{.child = 2, .unreachable = "node1 (10.0.0.2): it said nothing for 20 s"};
+  const Outcome outcome = OutcomeOf(FourRanks(), FailedWith(end), source);
+  EXPECT_EQ(outcome.exit_code, kExitNodeLost);
+  EXPECT_EQ(outcome.cause, "the node of rank 2 is lost: node1 (10.0.0.2): it said nothing for 20 s");
+  EXPECT_EQ(outcome.failure->rank, 2);
+}
+
+TEST(Outcome, HasWordsForEveryStatusOfARank) {
+  for (const ExitStatusRow& row : ExitStatuses()) {
+    if (row.number == kExitSuccess || *row.did == '\0') continue;
+    const Outcome outcome = OutcomeOf(FourRanks(), FailedWith({1, row.number, 0}), NoRecorder);
+    EXPECT_EQ(outcome.exit_code, row.number);
+    EXPECT_EQ(outcome.cause, std::string("rank 1 ") + row.did);
+  }
+}
+
+TEST(Outcome, OfAStoppedRankNamesThatRank) {
   const auto source = [](int) { return At(RecorderState::kRunning, 1); };
   Supervision supervision = FailedWith({0, kExitHang, 0});
   supervision.stopped = 2;
   for (const bool reported : {true, false}) {
     if (!reported) supervision.cause.reset();
     const Outcome outcome = OutcomeOf(FourRanks(), supervision, source);
-    EXPECT_EQ(outcome.exit_code, kExitHang);
+    EXPECT_EQ(outcome.exit_code, kExitStopped);
     EXPECT_EQ(outcome.failure->rank, 2);
     EXPECT_EQ(outcome.cause, "rank 2 is stopped (SIGSTOP)");
   }

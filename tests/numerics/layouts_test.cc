@@ -1,5 +1,6 @@
 // Numbers must not depend on the layout: the same recipe on any layout trains the same curve as on one rank
-// (docs/training/layout_independence.md). Real processes over Gloo.
+// (docs/training/layout_independence.md). Real processes over Gloo. `./dev test` trains a few steps of layouts that
+// cover every feature and every two axes (covering_layouts.h), `./dev soak` twenty steps of all.
 #include "tests/numerics/layouts.h"
 
 #include <absl/strings/str_join.h>
@@ -10,13 +11,16 @@
 #include <map>
 #include <set>
 
+#include "tests/numerics/covering_layouts.h"
 #include "tests/numerics/run.h"
 
 namespace planwright::testing {
 namespace {
 
-// Rounding grows over twenty steps of AdamW. A wrong weight, sample or factor shows at 1e-3 and above (faults_test.cc).
+// Rounding grows over twenty steps of AdamW. A wrong weight, sample or factor shows at 1e-3 and above, and within two
+// steps (faults_test.cc). The first step that follows an update of all weights is the third: the first has rate 0.
 constexpr double kFp64 = 1e-9, kFp32 = 1e-5;
+constexpr int kFewSteps = 5, kAllSteps = 20;
 
 // The overrides of the one rank that a layout is compared with. Only the layout's own recipe and training count.
 std::vector<std::string> ReferenceOf(const Layout& layout, const std::string& precision) {
@@ -26,11 +30,11 @@ std::vector<std::string> OverridesOf(const Layout& layout, const std::string& pr
   return Join({"precision.params=" + precision}, layout.training, layout.overrides);
 }
 
-const TrainingRun& OneRank(const Layout& layout, const std::string& precision) {
+const TrainingRun& OneRank(const Layout& layout, const std::string& precision, int steps) {
   static std::map<std::string, TrainingRun> runs;
-  auto [it, fresh] =
-      runs.try_emplace(absl::StrJoin({layout.recipe, absl::StrJoin(layout.training, " "), precision}, " "));
-  if (fresh) it->second = Launch({layout.recipe, ReferenceOf(layout, precision), 20, ""});
+  auto [it, fresh] = runs.try_emplace(
+      absl::StrJoin({layout.recipe, absl::StrJoin(layout.training, " "), precision, std::to_string(steps)}, " "));
+  if (fresh) it->second = Launch({layout.recipe, ReferenceOf(layout, precision), steps, ""});
   return it->second;
 }
 
@@ -89,13 +93,13 @@ void ExpectPartedAtATie(const Layout& layout, const std::string& precision, int 
   ADD_FAILURE() << "the fingerprints part, but no layer flips";
 }
 
-void ExpectSameCurve(const Layout& layout, const std::string& precision) {
+void ExpectSameCurve(const Layout& layout, const std::string& precision, int steps) {
   const double tolerance = precision == "fp64" ? kFp64 : kFp32;
-  const TrainingRun& reference = OneRank(layout, precision);
+  const TrainingRun& reference = OneRank(layout, precision, steps);
   ASSERT_EQ(reference.exit_code, 0) << reference.output;
-  const TrainingRun run = Launch({layout.recipe, OverridesOf(layout, precision), 20, ""});
+  const TrainingRun run = Launch({layout.recipe, OverridesOf(layout, precision), steps, ""});
   ASSERT_EQ(run.exit_code, 0) << run.output;
-  ASSERT_EQ(run.steps.size(), 20u);
+  ASSERT_EQ(run.steps.size(), static_cast<size_t>(steps));
   const Comparison comparison = Compare(run, reference, tolerance);
   for (const std::string& difference : comparison.differences) ADD_FAILURE() << difference;
   std::printf("worst: loss %.1e, module norm %.1e, bridge %.1e, gradient at the first step %.1e, at the last %.1e\n",
@@ -106,38 +110,66 @@ void ExpectSameCurve(const Layout& layout, const std::string& precision) {
   ExpectPartedAtATie(layout, precision, static_cast<int>(*comparison.parted_at) + 1);
 }
 
-// Every `n`-th layout, or all others. The others are for ./dev soak: each run starts a process for each rank.
-std::vector<Layout> EveryNth(std::vector<Layout> all, size_t n, bool others = false) {
-  std::vector<Layout> chosen;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if ((i % n == 0) != others) chosen.push_back(std::move(all[i]));
-  }
-  return chosen;
+struct Case {
+  Layout layout;
+  const char* precision;
+  int steps;
+};
+
+std::vector<Case> Cases(const std::vector<Layout>& layouts, const char* precision, int steps) {
+  std::vector<Case> cases;
+  for (const Layout& layout : layouts) cases.push_back({layout, precision, steps});
+  return cases;
 }
 
-std::string NameOf(const ::testing::TestParamInfo<Layout>& info) { return info.param.name; }
+std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
+  return std::string(info.param.precision) + "_" + info.param.layout.name;
+}
 
-class TinyFp64 : public ::testing::TestWithParam<Layout> {};
-TEST_P(TinyFp64, TrainsTheCurveOfOneRank) { ExpectSameCurve(GetParam(), "fp64"); }
-INSTANTIATE_TEST_SUITE_P(Some, TinyFp64, ::testing::ValuesIn(EveryNth(AllLayouts(), 3)), NameOf);
-INSTANTIATE_TEST_SUITE_P(Soak, TinyFp64, ::testing::ValuesIn(EveryNth(AllLayouts(), 3, /*others=*/true)), NameOf);
+class Layouts : public ::testing::TestWithParam<Case> {};
+TEST_P(Layouts, TrainTheCurveOfOneRank) { ExpectSameCurve(GetParam().layout, GetParam().precision, GetParam().steps); }
+INSTANTIATE_TEST_SUITE_P(Tiny, Layouts,
+                         ::testing::ValuesIn(Cases(CoveringLayouts(AllLayouts(), Cover::kPairs), "fp64", kFewSteps)),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(TinyInFp32, Layouts,
+                         ::testing::ValuesIn(Cases(CoveringLayouts(AllLayouts(), Cover::kEach), "fp32", kFewSteps)),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Toy, Layouts,
+                         ::testing::ValuesIn(Cases(CoveringLayouts(ToyLayouts(), Cover::kEach), "fp64", kFewSteps)),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(SoakTiny, Layouts, ::testing::ValuesIn(Cases(AllLayouts(), "fp64", kAllSteps)), NameOf);
+INSTANTIATE_TEST_SUITE_P(SoakTinyInFp32, Layouts, ::testing::ValuesIn(Cases(AllLayouts(), "fp32", kAllSteps)), NameOf);
+INSTANTIATE_TEST_SUITE_P(SoakToy, Layouts, ::testing::ValuesIn(Cases(ToyLayouts(), "fp64", kAllSteps)), NameOf);
+INSTANTIATE_TEST_SUITE_P(SoakToyInFp32, Layouts, ::testing::ValuesIn(Cases(ToyLayouts(), "fp32", kAllSteps)), NameOf);
 
-class TinyFp32 : public ::testing::TestWithParam<Layout> {};
-TEST_P(TinyFp32, TrainsTheCurveOfOneRank) { ExpectSameCurve(GetParam(), "fp32"); }
-INSTANTIATE_TEST_SUITE_P(Some, TinyFp32, ::testing::ValuesIn(EveryNth(AllLayouts(), 4)), NameOf);
-INSTANTIATE_TEST_SUITE_P(Soak, TinyFp32, ::testing::ValuesIn(EveryNth(AllLayouts(), 4, /*others=*/true)), NameOf);
-
-class ToyFp64 : public ::testing::TestWithParam<Layout> {};
-TEST_P(ToyFp64, TrainsTheCurveOfOneRank) { ExpectSameCurve(GetParam(), "fp64"); }
-INSTANTIATE_TEST_SUITE_P(Some, ToyFp64, ::testing::ValuesIn(EveryNth(ToyLayouts(), 2)), NameOf);
-INSTANTIATE_TEST_SUITE_P(Soak, ToyFp64, ::testing::ValuesIn(EveryNth(ToyLayouts(), 2, /*others=*/true)), NameOf);
-
-class ToyFp32 : public ::testing::TestWithParam<Layout> {};
-TEST_P(ToyFp32, TrainsTheCurveOfOneRank) { ExpectSameCurve(GetParam(), "fp32"); }
-INSTANTIATE_TEST_SUITE_P(Soak, ToyFp32, ::testing::ValuesIn(ToyLayouts()), NameOf);
+// What `./dev test` trains has every two axes together that any layout has, and every axis of every module.
+TEST(Covering, LosesNoPairOfAxes) {
+  const auto pairs_of = [](const std::vector<Layout>& layouts) {
+    std::set<std::pair<std::string, std::string>> pairs;
+    for (const Layout& layout : layouts) {
+      for (const std::string& a : AxesOf(layout)) {
+        for (const std::string& b : AxesOf(layout)) pairs.emplace(a, b);
+      }
+    }
+    return pairs;
+  };
+  const std::vector<Layout> all = AllLayouts(), chosen = CoveringLayouts(all, Cover::kPairs);
+  std::printf("%zu of %zu layouts, %zu in fp32, have the same\n", chosen.size(), all.size(),
+              CoveringLayouts(all, Cover::kEach).size());
+  const auto pairs = pairs_of(all);
+  EXPECT_EQ(pairs_of(chosen), pairs);
+  for (const char* axis : {"tp", "cp", "pp", "dp", "ep", "expert_tp", "expert_dp"}) {
+    const std::string name = std::string("language.") + axis;
+    EXPECT_TRUE(pairs.contains({name, name})) << name;
+  }
+  EXPECT_TRUE(pairs.contains({"colocated", "language.tp"}));
+  EXPECT_TRUE(pairs.contains({"language.cp", "language.pp"}));
+  EXPECT_TRUE(pairs.contains({"radio_encoder.cp", "radio_encoder.tp"}));
+  EXPECT_FALSE(pairs.contains({"language.tp", "radio_encoder.ep"}));
+}
 
 TEST(Learning, TheTinyModelsLossFalls) {
-  const TrainingRun& run = OneRank({"one_rank", {}}, "fp64");
+  const TrainingRun& run = OneRank({"one_rank", {}}, "fp64", kAllSteps);
   ASSERT_EQ(run.steps.size(), 20u);
   EXPECT_LT(run.steps.back().loss, 0.8 * run.steps.front().loss);
 }

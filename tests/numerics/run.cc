@@ -110,14 +110,15 @@ TrainingRun Launch(const LaunchOptions& options) {
       (options.binaries.empty() ? std::string(PLANWRIGHT_BINARY_DIR) + "/bin" : options.binaries) + "/";
   std::string command = Quoted(bin + "plan") + " launch " + Quoted(fs::path(PLANWRIGHT_SOURCE_DIR) / options.recipe);
   for (const std::string& override : options.overrides) command += " " + Quoted(override);
-  command += " --local --run-dir " + Quoted(run.directory) + " --probe " + Quoted(probe);
+  command += " --local --run-dir " + Quoted(run.directory);
+  if (options.probes) command += " --probe " + Quoted(probe);
   if (options.steps > 0) command += " --steps " + std::to_string(options.steps);
   if (!options.device.empty()) command += " --device " + options.device;
   for (const std::string& option : options.options) command += " " + option;
   if (!options.executor.empty()) command += " --executor " + Quoted(bin + options.executor);
   run.exit_code = RunCommand(command, run.output);
-  if (run.exit_code == 0) {
-    run.steps = ReadMetrics(run.directory + "/metrics.jsonl");
+  if (run.exit_code == 0) run.steps = ReadMetrics(run.directory + "/metrics.jsonl");
+  if (run.exit_code == 0 && options.probes) {
     run.parameters = ReadTensors(probe + "/parameters.safetensors");
     run.parameters_last = ReadTensors(probe + "/parameters_last.safetensors");
     run.gradients_first = ReadTensors(probe + "/gradients_first.safetensors");

@@ -36,9 +36,10 @@ struct LaunchOptions {
   std::string run_dir = {};  // that stays, and may hold a run that goes on; empty: a new one, which is removed
   std::string probe;         // the folder of probe files, which stay there; empty: a folder that is removed
   std::vector<std::string> options = {};  // more of `plan launch`
+  bool probes = true;                     // false: no --probe, and only exit code, output and steps come back
 };
 
-// Runs `plan launch --local --probe` of a recipe in a new folder, and returns everything that it left.
+// Runs `plan launch --local` of a recipe, with --probe, and returns everything that it left.
 TrainingRun Launch(const LaunchOptions& options);
 
 // Where two runs differ by more than `tolerance` (relative): losses, auxiliary losses, module norms and mean squares of

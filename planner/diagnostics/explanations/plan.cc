@@ -36,6 +36,17 @@ batch: {micro_samples: 2})",
      "Leave more memory free with a larger ep or tp, recompute, or smaller microbatches. If the load of the experts is "
      "known to be balanced, silence the lint."},
 
+    {kHostTooSmall,
+     "`cluster.host_memory` is the memory of a node that its ranks may use. Each rank needs some of it for itself, and "
+     "some for the copies of a checkpoint. If the copies do not fit whole, they go through the memory that is left, in "
+     "pieces, and training waits for the disk. Here not even that fits. docs/memory.md says what is counted.",
+     R"(cluster: {host_memory: 16}
+checkpoint: {every_steps: 10})",
+     R"(cluster: {host_memory: 64}
+checkpoint: {every_steps: 10})",
+     "Give the ranks more memory, or place fewer of them on a node. `plan show RECIPE memory` shows what each role "
+     "needs."},
+
     {kBrokenRule,
      "Every plan is verified before it is written, and again by every rank that loads it. This plan breaks a rule. A "
      "recipe cannot cause that: either this program has a bug, or the plan was changed.",

@@ -18,11 +18,6 @@ std::string Short(double value) {
   return text;
 }
 
-// A large number with its unit below.
-std::string Tile(const std::string& value, std::string_view what) {
-  return Cat("<div><b>", value, "</b><span>", what, "</span></div>\n");
-}
-
 std::string Tiles(const Budget& budget) {
   std::string text = "<div class=\"tiles\">\n";
   text += Tile(WithCommas(budget.train_samples), "samples") + Tile(WithCommas(budget.steps), "steps");

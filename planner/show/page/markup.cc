@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "planner/diagnostics/text.h"
+#include "planner/show/page/page.h"
 #include "planner/show/table.h"
 
 namespace planwright {
@@ -102,6 +103,20 @@ void Drawing::Open(std::string_view classes, std::string_view data, std::string_
 }
 
 std::string Drawing::Markup() const { return Cat("<div class=\"drawing\">", head_, body_, "</svg></div>\n"); }
+
+std::string Page(std::string_view title, std::string_view body) {
+  // An empty icon keeps browsers from asking a server for one.
+  return Cat(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<link rel=\"icon\" "
+      "href=\"data:,\"/>\n<title>",
+      Escaped(title), "</title>\n<style>", kPageStyle, "</style>\n</head>\n<body>\n<main>\n", body,
+      "</main>\n</body>\n</html>\n");
+}
+
+std::string Tile(std::string_view value, std::string_view what) {
+  return Cat("<div><b>", Escaped(value), "</b><span>", what, "</span></div>\n");
+}
 
 std::string Section(std::string_view id, std::string_view title, std::string_view body) {
   return Cat("<section id=\"", id, "\">\n<h2>", Escaped(title), "</h2>\n", body, "</section>\n");

@@ -52,6 +52,12 @@ class Drawing {
   std::string head_, body_;
 };
 
+// A whole page with the style sheet of style.cc around `body`, which is markup. `title` is escaped here.
+std::string Page(std::string_view title, std::string_view body);
+
+// A large number or word with what it means below; `what` is markup. They stand in <div class="tiles">.
+std::string Tile(std::string_view value, std::string_view what);
+
 // <section id="id"><h2>title</h2>...</section>
 std::string Section(std::string_view id, std::string_view title, std::string_view body);
 

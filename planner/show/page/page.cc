@@ -31,14 +31,9 @@ std::string ModuleColor(const Plan& plan, std::string_view module) {
 }
 
 std::string PlanPage(const Plan& plan) {
-  // An empty icon keeps browsers from asking a server for one.
-  return Cat(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<link rel=\"icon\" "
-      "href=\"data:,\"/>\n<title>",
-      Escaped(plan.name), " - plan</title>\n<style>", kPageStyle, "</style>\n</head>\n<body>\n<main>\n", Header(plan),
-      RanksSection(plan), GroupsSection(plan), BridgesSection(plan), ScheduleSection(plan), BudgetSection(plan),
-      ModelSection(plan), MemorySection(plan), "</main>\n</body>\n</html>\n");
+  return Page(plan.name + " - plan",
+              Cat(Header(plan), RanksSection(plan), GroupsSection(plan), BridgesSection(plan), ScheduleSection(plan),
+                  BudgetSection(plan), ModelSection(plan), MemorySection(plan)));
 }
 
 }  // namespace planwright

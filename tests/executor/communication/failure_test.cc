@@ -69,10 +69,20 @@ TEST(Failure, APeerThatDoesNotComeIsATimeOut) {
 TEST(Failure, TypesOfOthersHaveAKind) {
   EXPECT_EQ(FailureKindOf(CommunicationError(FailureKind::kTimeOut, "")), FailureKind::kTimeOut);
   EXPECT_EQ(FailureKindOf(c10::AcceleratorError({}, 700, "")), FailureKind::kDevice);
-  EXPECT_EQ(FailureKindOf(c10::DistStoreError(c10::SourceLocation{}, "")), FailureKind::kPeerLost);
+  EXPECT_EQ(FailureKindOf(c10::AcceleratorError({}, 2, "")), FailureKind::kDeviceMemory);
+  EXPECT_EQ(FailureKindOf(c10::OutOfMemoryError(c10::SourceLocation{}, "")), FailureKind::kDeviceMemory);
+  EXPECT_EQ(FailureKindOf(std::bad_alloc()), FailureKind::kHostMemory);
+  EXPECT_EQ(MessageOf(std::bad_alloc()), "out of host memory: std::bad_alloc");
+  EXPECT_EQ(FailureKindOf(c10::DistStoreError(c10::SourceLocation{}, "")), FailureKind::kStoreLost);
+  EXPECT_EQ(FailureKindOf(c10::DistNetworkError(c10::SourceLocation{}, "")), FailureKind::kStoreLost);
+  EXPECT_EQ(FailureKindOf(c10::DistBackendError(c10::SourceLocation{}, "")), FailureKind::kPeerLost);
   // The text of an error decides nothing.
   EXPECT_EQ(FailureKindOf(std::runtime_error("gloo: NCCL timed out, connection closed by peer")), FailureKind::kOurs);
   EXPECT_EQ(ExitStatusOf(FailureKind::kDevice), kExitDevice);
+  EXPECT_EQ(ExitStatusOf(FailureKind::kDeviceMemory), kExitDeviceMemory);
+  EXPECT_EQ(ExitStatusOf(FailureKind::kHostMemory), kExitHostMemory);
+  EXPECT_EQ(ExitStatusOf(FailureKind::kNetwork), kExitNetwork);
+  EXPECT_EQ(ExitStatusOf(FailureKind::kStoreLost), kExitStoreLost);
   EXPECT_EQ(ExitStatusOf(FailureKind::kOurs), kExitInternal);
 }
 

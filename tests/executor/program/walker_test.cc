@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "executor/log/log.h"
 #include "executor/program/probe_writer.h"
 #include "executor/program/program_walker.h"
 #include "planner/run_files/exit_status.h"
@@ -253,6 +254,7 @@ TEST_F(WalkerTest, NamesRankPlaceInstructionAndRecipeLine) {
 TEST_F(WalkerTest, SkipsStepsThatAreNotFiniteAndStopsAfterTen) {
   Plan plan = ToyPlan();
   plan.budget.steps = 20;
+  ASSERT_TRUE(OpenLog(folder_, 0, [] { return absl::OkStatus(); }).ok());
   try {
     Run(plan, 20, InfiniteHandler);
     FAIL() << "no error";
@@ -264,6 +266,11 @@ TEST_F(WalkerTest, SkipsStepsThatAreNotFiniteAndStopsAfterTen) {
   ASSERT_EQ(metrics.size(), 10u);
   EXPECT_EQ(metrics[9]["skipped"], true);
   EXPECT_DOUBLE_EQ(metrics[9]["loss"].get<double>(), 15.0);  // the weights have not moved
+  std::ifstream file(folder_ + "/logs/rank0000.log");
+  const std::string log{std::istreambuf_iterator<char>(file), {}};
+  for (const char* what : {"] step 1 is skipped: its gradient norm is not finite (1 in a row)\n",
+                           "] step 10 is skipped: its gradient norm is not finite (10 in a row)\n"})
+    EXPECT_NE(log.find(what), std::string::npos) << log;
 }
 
 TEST_F(WalkerTest, RefusesAValueOfAnotherShape) {

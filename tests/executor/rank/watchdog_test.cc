@@ -1,11 +1,14 @@
 // The watchdog ends a rank that makes no progress. The device is a fake that is as far as the test says.
 #include "executor/rank/watchdog.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <future>
 
+#include "executor/log/log.h"
 #include "tests/support/eventually.h"
 
 namespace planwright::executor {
@@ -30,6 +33,7 @@ class WatchdogTest : public ::testing::Test {
   void SetUp() override {
     std::string folder = ::testing::TempDir() + "watchdogXXXXXX";
     ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    folder_ = folder;
     auto recorder = Recorder::Open(folder, 0, "here");
     ASSERT_TRUE(recorder.ok());
     recorder_ = *std::move(recorder);
@@ -40,10 +44,14 @@ class WatchdogTest : public ::testing::Test {
     recorder_->Follow(std::move(device));
   }
   void Begin(const std::string& instruction, RecorderState state = RecorderState::kRunning) {
-    recorder_->Begin(state, 1, -1, -1, "step 1", 0, instruction);
+    recorder_->Begin(state, step_, -1, -1, "step 1", 0, instruction, deadline_);
   }
-  Watchdog::Duties Duties(std::chrono::milliseconds limit) {
-    return {.limit = limit,
+  Watchdog::Duties Duties(std::chrono::milliseconds deadline) {
+    deadline_ = deadline;
+    return {.bytes_moved = [this]() -> std::optional<int64_t> {
+              ++asked_;
+              return bytes_.load();
+            },
             .find_failure = [this] { return failure_; },
             .end =
                 [this](FailureKind kind, const std::optional<RecordedInstruction>& at, const std::string& what) {
@@ -58,8 +66,13 @@ class WatchdogTest : public ::testing::Test {
     return {};
   }
 
+  std::string folder_;
   std::unique_ptr<Recorder> recorder_;
   ToyDevice* device_ = nullptr;
+  std::chrono::milliseconds deadline_{};  // of the instructions that begin from now on
+  std::atomic<int64_t> bytes_{0};         // that files have moved
+  std::atomic<int> asked_{0};             // how often the watchdog asked for them
+  int64_t step_ = 1;
   std::optional<CommunicationError> failure_;
   std::promise<End> end_;
 };
@@ -71,7 +84,24 @@ TEST_F(WatchdogTest, EndsACommunicationThatDoesNot) {
   const End end = Wait();
   EXPECT_EQ(end.kind, FailureKind::kTimeOut);
   EXPECT_EQ(end.place, "all_reduce over world");
-  EXPECT_EQ(end.what, "no progress for 0.1 seconds");
+  EXPECT_EQ(end.what, "no progress for 0.1 seconds, its deadline");
+}
+
+TEST_F(WatchdogTest, LogsAWarningAtHalfOfTheDeadline) {
+  ASSERT_TRUE(OpenLog(folder_, 0, [] { return absl::OkStatus(); }).ok());
+  std::future<End> end = end_.get_future();
+  const Watchdog watchdog(*recorder_, Duties(100ms));
+  Begin("all_reduce over world", RecorderState::kWaiting);
+  std::string log;
+  EXPECT_TRUE(testing::Eventually([&] {
+    std::ifstream file(folder_ + "/logs/rank0000.log");
+    log.assign(std::istreambuf_iterator<char>(file), {});
+    return log.ends_with("\n");
+  }));
+  EXPECT_THAT(log,
+              ::testing::MatchesRegex(
+                  "W[^\n]* waiting for 0.05 seconds in step 1 0: all_reduce over world; its deadline is 0.1 seconds\n"));
+  EXPECT_EQ(end.wait_for(testing::kPatience), std::future_status::ready);
 }
 
 TEST_F(WatchdogTest, NamesWhatTheDeviceIsAtAndNotWhatWasLaunchedLast) {
@@ -97,6 +127,48 @@ TEST_F(WatchdogTest, WorkThatIsStillBeingLaunchedHasNoLimit) {
   const Watchdog watchdog(*recorder_, Duties(10ms));
   Begin("load_parameters");
   EXPECT_EQ(end.wait_for(500ms), std::future_status::timeout);
+}
+
+TEST_F(WatchdogTest, EachInstructionHasItsOwnDeadline) {
+  const Watchdog watchdog(*recorder_, Duties(10ms));
+  deadline_ = 1h;
+  Begin("all_reduce over world", RecorderState::kWaiting);
+  std::future<End> end = end_.get_future();
+  EXPECT_EQ(end.wait_for(500ms), std::future_status::timeout);
+  deadline_ = 10ms;
+  Begin("all_gather over world", RecorderState::kWaiting);
+  ASSERT_EQ(end.wait_for(testing::kPatience), std::future_status::ready);
+  EXPECT_EQ(end.get().place, "all_gather over world");
+}
+
+TEST_F(WatchdogTest, StorageHangsWhenNoByteMoves) {
+  const Watchdog watchdog(*recorder_, Duties(2s));
+  Begin("save_state", RecorderState::kStoring);
+  std::future<End> end = end_.get_future();
+  for (int i = 0; i < 60; ++i) {  // bytes move for much longer than the deadline
+    bytes_ += 10'000'000;
+    ASSERT_EQ(end.wait_for(100ms), std::future_status::timeout);
+  }
+  ASSERT_EQ(end.wait_for(testing::kPatience), std::future_status::ready);
+  const End ended = end.get();
+  EXPECT_EQ(ended.kind, FailureKind::kTimeOut);
+  EXPECT_EQ(ended.what, "no byte moved for 2 seconds, its deadline");
+}
+
+// A step after the first one that the watchdog saw, and before the last.
+TEST_F(WatchdogTest, RecordsHowLongTheRankComputesInAStep) {
+  const Watchdog watchdog(*recorder_, Duties(1h));
+  for (step_ = 4; step_ < 7; ++step_) {
+    Begin("linear");
+    std::this_thread::sleep_for(1s);  // 50 periods of the watchdog
+    Begin("save_state", RecorderState::kStoring);
+    const int asked = asked_;  // the watchdog has seen this step when it asks again
+    ASSERT_TRUE(testing::Eventually([&] { return asked_ > asked; }));
+  }
+  const std::vector<RecordedPace> paces = ReadPaces(recorder_->page());
+  ASSERT_EQ(paces.size(), 1u);
+  EXPECT_EQ(paces[0].step, 5);
+  EXPECT_GT(paces[0].busy, 0);
 }
 
 TEST_F(WatchdogTest, ARankThatIsDoneIsLeftAlone) {

@@ -213,6 +213,29 @@ TEST(StepLog, AppendsALineAStep) {
   EXPECT_FALSE(std::getline(file, line));
 }
 
+TEST(StepLog, KeepsTheRecordsThatItDrops) {
+  const std::string run = FreshFolder(), dropped = run + "/dropped.jsonl";
+  std::unique_ptr<StepLog> log;
+  ASSERT_TRUE(StepLog::Open(run, log).ok());
+  const auto lines = [](const std::string& path) {
+    std::ifstream file(path);
+    std::vector<int> steps;
+    for (std::string line; std::getline(file, line);) steps.push_back(nlohmann::json::parse(line)["step"]);
+    return steps;
+  };
+  for (int step = 1; step <= 5; ++step) ASSERT_TRUE(log->Write({.step = step, .consumed_samples = 8 * step}).ok());
+  std::ofstream(run + "/metrics.jsonl", std::ios::app) << "{\"step\": 6, \"consu";
+  ASSERT_TRUE(log->KeepUpTo(40, dropped).ok());
+  EXPECT_FALSE(std::ifstream(dropped).good()) << "a line that was cut off is no record";
+  ASSERT_TRUE(log->KeepUpTo(32, dropped).ok());
+  ASSERT_TRUE(log->KeepUpTo(16, dropped).ok());
+  ASSERT_TRUE(log->Write({.step = 3, .consumed_samples = 24}).ok());
+  EXPECT_EQ(lines(run + "/metrics.jsonl"), (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(lines(dropped), (std::vector<int>{5, 3, 4}));
+  EXPECT_FALSE(log->KeepUpTo(0, run + "/none/dropped.jsonl").ok());
+  EXPECT_EQ(lines(run + "/metrics.jsonl"), (std::vector<int>{1, 2, 3})) << "nothing is dropped that is not kept";
+}
+
 TEST(StartUp, AddsUpTheParts) {
   StartUp start_up;
   for (const char* part : {"plan", "memory", "weights", "memory"}) start_up.Enter(part);

@@ -1,0 +1,69 @@
+#include "planner/checkpoint/checkpoint_log.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "planner/checkpoint/durable_file.h"
+#include "planner/checkpoint/run_lives.h"
+#include "planner/run_files/file_io.h"
+
+namespace planwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string LogPath(const std::string& run_dir, int life) { return LifeFolder(run_dir, life) + "/checkpoints.jsonl"; }
+
+// The seconds, counts and times of one line: false unless all are there, finite and not negative.
+bool ReadCost(const Json& json, CheckpointCost& cost) {
+  if (!json.is_object()) return false;
+  const auto number = [&](const char* key, auto& value) {
+    const auto found = json.find(key);
+    if (found == json.end() || !found->is_number()) return false;
+    const double read = found->template get<double>();
+    if (!(read >= 0) || read > 9e15) return false;  // whole numbers up to here are exact
+    value = static_cast<std::decay_t<decltype(value)>>(read);
+    return true;
+  };
+  return number("step", cost.step) && number("bytes", cost.bytes) && number("copy_seconds", cost.copied) &&
+         number("write_seconds", cost.written) && number("waited_seconds", cost.waited) &&
+         number("published", cost.published);
+}
+
+}  // namespace
+
+absl::Status LogCheckpoint(const std::string& run_dir, int life, const CheckpointCost& cost) {
+  const std::string path = LogPath(run_dir, life);
+  const Json json = {{"step", cost.step},
+                     {"bytes", cost.bytes},
+                     {"copy_seconds", cost.copied},
+                     {"write_seconds", cost.written},
+                     {"waited_seconds", cost.waited},
+                     {"published", cost.published}};
+  const std::string line = json.dump() + "\n";
+  std::FILE* file = std::fopen(path.c_str(), "ae");
+  if (file == nullptr) return CannotWrite(path, errno);
+  const bool whole = std::fwrite(line.data(), 1, line.size(), file) == line.size();
+  const int error = errno;
+  if (std::fclose(file) != 0) return CannotWrite(path, errno);
+  return whole ? absl::OkStatus() : CannotWrite(path, error);
+}
+
+CheckpointLog ReadCheckpointLog(const std::string& run_dir, int life) {
+  CheckpointLog log;
+  const absl::StatusOr<std::string> text = ReadWholeFile(LogPath(run_dir, life));
+  if (!text.ok()) return log;
+  for (size_t at = 0, end; (end = text->find('\n', at)) != std::string::npos; at = end + 1) {
+    CheckpointCost cost;
+    if (ReadCost(Json::parse(text->begin() + at, text->begin() + end, nullptr, false), cost)) {
+      log.checkpoints.push_back(cost);
+    } else {
+      ++log.unreadable;
+    }
+  }
+  return log;
+}
+
+}  // namespace planwright

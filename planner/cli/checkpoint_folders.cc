@@ -1,0 +1,76 @@
+#include "planner/cli/checkpoint_folders.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+namespace planwright {
+namespace {
+
+bool Exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, error));
+}
+bool IsCheckpoint(const std::string& folder) { return Exists(folder + "/" + kManifestFile); }
+
+// Nothing if it is a checkpoint or a run.
+absl::Status CheckMeaning(const std::string& folder) {
+  if (absl::Status status = CheckFolder(folder); !status.ok()) return status;
+  if (IsCheckpoint(folder) || IsRunFolder(folder)) return absl::OkStatus();
+  return absl::InvalidArgumentError(folder + " is no checkpoint, as it has no " + kManifestFile +
+                                    ", and no run directory, as it has no folder checkpoints");
+}
+
+absl::Status NothingPublished(const std::string& run_dir) {
+  return absl::InvalidArgumentError(run_dir + " has no checkpoint that was published; `plan checkpoint ls` tells more");
+}
+
+}  // namespace
+
+bool IsFolder(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error);
+}
+bool IsRunFolder(const std::string& folder) { return IsFolder(folder + "/checkpoints") || IsFolder(folder + "/lives"); }
+
+absl::Status CheckFolder(const std::string& folder) {
+  if (!Exists(folder)) return absl::InvalidArgumentError("there is no folder " + folder);
+  if (!IsFolder(folder)) return absl::InvalidArgumentError(folder + " is not a folder");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CheckpointList> CheckpointsOf(const std::string& run_dir) {
+  const absl::StatusOr<int> newest = NewestLife(run_dir);
+  if (!newest.ok()) return newest.status();
+  return ListCheckpoints(run_dir, *newest + 1);
+}
+
+absl::StatusOr<std::vector<std::string>> CheckpointFoldersOf(const std::string& folder) {
+  if (absl::Status status = CheckMeaning(folder); !status.ok()) return status;
+  if (IsCheckpoint(folder)) return std::vector<std::string>{folder};
+  const absl::StatusOr<CheckpointList> list = CheckpointsOf(folder);
+  if (!list.ok()) return list.status();
+  std::vector<std::pair<std::pair<int, int64_t>, std::string>> folders;
+  for (const FoundCheckpoint& found : list->found)
+    folders.push_back({{found.manifest.life, found.manifest.counters.step}, found.folder});
+  for (const UnusableCheckpoint& unusable : list->unusable) {
+    if (unusable.kind == UnusableCheckpoint::Kind::kDamaged)
+      folders.push_back({{unusable.life, unusable.step}, unusable.folder});
+  }
+  std::sort(folders.rbegin(), folders.rend());
+  std::vector<std::string> names;
+  for (auto& [order, name] : folders) names.push_back(std::move(name));
+  if (names.empty()) return NothingPublished(folder);
+  return names;
+}
+
+absl::StatusOr<std::string> CheckpointToResume(const std::string& folder) {
+  if (absl::Status status = CheckMeaning(folder); !status.ok()) return status;
+  if (IsCheckpoint(folder)) return folder;
+  const absl::StatusOr<CheckpointList> list = CheckpointsOf(folder);
+  if (!list.ok()) return list.status();
+  if (list->found.empty()) return NothingPublished(folder);
+  return list->found.front().folder;
+}
+
+}  // namespace planwright

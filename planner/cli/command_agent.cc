@@ -1,0 +1,44 @@
+#include <cstdlib>
+#include <iostream>
+
+#include "planner/agents/agent.h"
+#include "planner/cli/command.h"
+#include "planner/run_files/exit_status.h"
+
+namespace planwright {
+namespace {
+
+int Serve(const Arguments& arguments) {
+  if (arguments.words.size() != 1) return UsageError("give the file that the head has written, and nothing else");
+  AgentOptions options = {.file = arguments.words[0]};
+  // Under srun Slurm has numbered the nodes.
+  const char* number = std::getenv("SLURM_NODEID");
+  const std::optional<std::string> node = arguments.has("--node")
+                                              ? arguments.value("--node")
+                                              : (number != nullptr ? std::optional<std::string>(number) : std::nullopt);
+  if (node) {
+    const absl::StatusOr<int64_t> value = IntegerOption("--node", *node, 0);
+    if (!value.ok()) return UsageError(std::string(value.status().message()));
+    options.node = static_cast<int>(*value);
+  }
+  const absl::Status served = RunAgent(options);
+  if (served.ok()) return kExitSuccess;
+  std::cerr << "error: " << served.message() << "\n";
+  return served.code() == absl::StatusCode::kUnavailable ? kExitPeerLost : kExitUsage;
+}
+
+}  // namespace
+
+CliCommand AgentCommand() {
+  return {
+      "agent",
+      "runs the ranks of one node for a head",
+      "HEAD_FILE [--node N]",
+      {{"--node", "", "N", "the number of this node, from 0; default: SLURM_NODEID, or the first that is free"}},
+      "`plan launch --agents` names the file, and `plan launch --slurm` starts agents by itself. An agent runs until\n"
+      "its head ends it. If the head is lost, it ends its ranks and exits with 10.\n",
+      Serve,
+      "f"};
+}
+
+}  // namespace planwright

@@ -1,0 +1,69 @@
+// `plan status`: whether a run goes on, how far it is, and where its ranks are.
+
+#include <unistd.h>
+
+#include <chrono>
+#include <iostream>
+#include <thread>
+
+#include "planner/cli/command.h"
+#include "planner/cli/terminal.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/report/report_text.h"
+#include "planner/show/show.h"
+
+namespace planwright {
+namespace {
+
+constexpr std::chrono::seconds kPause{2};  // of --follow
+// The last steps are enough, however long the run is.
+constexpr size_t kMetricsBytes = size_t{256} << 10;
+
+// Prints the status once. `again`: it has been printed before.
+int PrintOnce(const RunReport& report, bool as_json, bool follow, bool again) {
+  using Json = nlohmann::ordered_json;
+  if (as_json) {
+    // Of a run that is followed, an object a line.
+    std::cout << StatusJson(report).dump(follow ? -1 : 2, ' ', false, Json::error_handler_t::replace) << std::endl;
+    return ExitStatusOf(report);
+  }
+  // A terminal is cleared, so that the status stays in its place.
+  if (follow && isatty(STDOUT_FILENO)) {
+    std::cout << "\x1b[H\x1b[J";
+  } else if (again) {
+    std::cout << "\n";
+  }
+  std::cout << StatusText(report, LineWidth(STDOUT_FILENO, kShowWidth)) << std::flush;
+  return ExitStatusOf(report);
+}
+
+int Status(const Arguments& arguments) {
+  if (arguments.words.size() != 1)
+    return UsageError("`plan status` needs one run directory; found " + std::to_string(arguments.words.size()));
+  const bool follow = arguments.has("--follow");
+  for (bool again = false;; again = true) {
+    const absl::StatusOr<RunReport> report =
+        GatherRun(arguments.words[0], {.metrics_bytes = kMetricsBytes, .ranks = true});
+    if (!report.ok()) return UsageError(Printable(std::string(report.status().message())));
+    const int status = PrintOnce(*report, arguments.has("--json"), follow, again);
+    if (!follow || !report->live() || !std::cout) return status;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+}  // namespace
+
+CliCommand StatusCommand() {
+  return {"status",
+          "says whether a run goes on, how far it is, and where its ranks are",
+          "RUN [--follow] [--json]",
+          {{"--follow", "", "", "say it again every two seconds, until the run is over"},
+           {"--json", "", "", "print the same as JSON; with --follow, an object a line"}},
+          "RUN is a run directory. Only its files are read, so this works on any node that sees them.\n"
+          "Exit status: 0 if the run goes on or is done, else that of the run; 10 if it ended without a word, as its\n"
+          "launch was killed or its machine died; 2 if RUN is no run directory.\n",
+          Status,
+          "d"};
+}
+
+}  // namespace planwright

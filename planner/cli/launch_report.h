@@ -1,0 +1,21 @@
+// What `plan launch` and `plan job` say about a run.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "planner/launch/launch_run.h"
+
+namespace planwright {
+
+// Prints what ranks print: rank 0's output on stdout, everything else on stderr; all on stderr where stdout is for
+// JSON.
+Terminal PrintingTerminal(bool as_json);
+
+// Prints the outcome and returns its exit code.
+int ReportRun(const Outcome& outcome, const std::string& run_dir, bool as_json);
+
+// For a launch that failed without an outcome: prints why, and returns the exit code.
+int ReportFailedLaunch(const absl::Status& status);
+
+}  // namespace planwright

@@ -1,0 +1,54 @@
+// What it would change to go on from a checkpoint with a plan: whether a launch would refuse it, at which step and
+// sample it goes on, and what is another one from there on (docs/checkpoints.md#before-a-resume).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/checkpoint/shard_reader.h"
+#include "planner/diff/diff.h"
+#include "planner/plan/plan.h"
+
+namespace planwright {
+
+// The first step, from 1, at which a number that follows the schedule is another one.
+struct RateChange {
+  int64_t step = 0;
+  double from = 0, to = 0;
+};
+
+struct ResumeDiff {
+  std::string folder;  // of the checkpoint
+  Manifest manifest;
+  std::string plan_digest;            // of the plan that goes on
+  std::vector<std::string> refusals;  // why a launch would refuse it, and how to mend that; empty: it would not
+  std::vector<std::string> misfits;   // tensors that do not fit the plan (TensorMisfits), which is one of the refusals
+  size_t tensors = 0;                 // of the checkpoint
+  int64_t checkpoint_bytes = 0;       // of its shards
+  int64_t steps_done = 0, steps = 0;  // of the plan that goes on; steps_done is rounded down
+  int world_size = 0;                 // of that plan
+  int64_t most_bytes = 0, all_bytes = 0;  // that one rank loads at most, and all ranks together (BytesToLoad)
+
+  // The plan that wrote the checkpoint, and the one that goes on. None: that plan is not known, and neither is what
+  // follows.
+  std::optional<PlanDiff> plan;
+  bool other_layout = false, other_samples = false;
+  // From the next step on; none: the same at all steps that are left.
+  std::optional<RateChange> learning_rate, weight_decay;
+
+  // The plan goes on as if the run had never ended.
+  bool same() const;
+};
+
+// `wrote`: the plan that wrote the checkpoint; null: it cannot be read.
+ResumeDiff DiffResume(const CheckpointReader& checkpoint, const Plan* wrote, const Plan& plan);
+
+// {"resume": {...}} beside the fields of DiffJson. Without the plan that wrote the checkpoint, "may_change_loss" and
+// "changes" are null.
+nlohmann::ordered_json ResumeDiffJson(const ResumeDiff& diff);
+
+// The same for people. `from`, `to`, `width`: as for DiffText.
+std::string ResumeDiffText(const ResumeDiff& diff, const std::string& from, const std::string& to, size_t width = 0);
+
+}  // namespace planwright

@@ -1,0 +1,108 @@
+// What `plan diff` says of a checkpoint and a plan, as text and as JSON.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/diff/resume_diff.h"
+#include "planner/show/quantities.h"
+#include "planner/show/table.h"
+
+namespace planwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMisfitsTold = 10;
+constexpr size_t kNameWidth = 15;
+
+std::string RateText(const std::optional<RateChange>& change) {
+  if (!change) return "as before";
+  return absl::StrFormat("another one from step %d on: %.7g instead of %.7g", change->step, change->to, change->from);
+}
+
+std::string LayoutText(const ResumeDiff& diff) {
+  if (!diff.other_layout) return "as before";
+  const std::string ranks =
+      diff.world_size == diff.manifest.world_size
+          ? absl::StrCat("on as many ranks, ", diff.world_size)
+          : absl::StrCat("on ", Counted(diff.world_size, "rank"), " instead of ", diff.manifest.world_size);
+  return absl::StrCat("another one, ", ranks, "; alone, it keeps the curve up to rounding");
+}
+
+std::string PlaceText(const ResumeDiff& diff) {
+  const std::string where = absl::StrCat("after step ", diff.steps_done, " of ", diff.steps, ", from sample ",
+                                         WithCommas(diff.manifest.counters.consumed_samples), " on");
+  const std::string renumbered = diff.steps_done == diff.manifest.counters.step
+                                     ? ""
+                                     : absl::StrCat(" (step ", diff.manifest.counters.step, " of the run so far)");
+  return where + renumbered + (diff.steps_done >= diff.steps ? "; nothing is left to do" : "");
+}
+
+Json RateJson(const std::optional<RateChange>& change) {
+  if (!change) return nullptr;
+  return {{"step", change->step}, {"from", change->from}, {"to", change->to}};
+}
+
+}  // namespace
+
+Json ResumeDiffJson(const ResumeDiff& diff) {
+  Json json =
+      diff.plan ? DiffJson(*diff.plan) : Json{{"same", false}, {"may_change_loss", nullptr}, {"changes", nullptr}};
+  json["same"] = diff.same();
+  const auto known = [&](Json value) { return diff.plan ? std::move(value) : Json(); };
+  json["resume"] = {{"checkpoint", diff.folder},
+                    {"step", diff.manifest.counters.step},
+                    {"consumed_samples", diff.manifest.counters.consumed_samples},
+                    {"plan_digest", diff.manifest.plan_digest},
+                    {"recipe_digest", diff.manifest.recipe_digest},
+                    {"refused", diff.refusals},
+                    {"misfits", diff.misfits},
+                    {"steps_done", diff.steps_done},
+                    {"steps", diff.steps},
+                    {"other_layout", known(diff.other_layout)},
+                    {"other_samples", known(diff.other_samples)},
+                    {"learning_rate", known(RateJson(diff.learning_rate))},
+                    {"weight_decay", known(RateJson(diff.weight_decay))},
+                    {"bytes_of_a_rank", diff.most_bytes},
+                    {"bytes_of_all_ranks", diff.all_bytes}};
+  return json;
+}
+
+std::string ResumeDiffText(const ResumeDiff& diff, const std::string& from, const std::string& to, size_t width) {
+  std::string text;
+  const auto line = [&](const std::string& name, const std::string& what) {
+    const std::string whole = "  " + PadRight(name, kNameWidth) + what;
+    absl::StrAppend(&text, width == 0 ? whole : Wrapped(whole, width, kNameWidth + 2), "\n");
+  };
+  if (!diff.refusals.empty()) {
+    absl::StrAppend(&text, "going on from ", from, " with ", to, " is refused\n");
+    for (const std::string& why : diff.refusals) line("refused", Printable(why));
+    for (size_t i = 0; i < std::min(diff.misfits.size(), kMisfitsTold); ++i) line("", Printable(diff.misfits[i]));
+    if (diff.misfits.size() > kMisfitsTold) line("", absl::StrCat("and ", diff.misfits.size() - kMisfitsTold, " more"));
+  } else {
+    absl::StrAppend(&text, "going on from ", from, " with ", to, "\n");
+  }
+  line("begins", PlaceText(diff));
+  if (diff.plan) {
+    line("layout", LayoutText(diff));
+    line("samples", diff.other_samples ? absl::StrCat("other ones from sample ",
+                                                      WithCommas(diff.manifest.counters.consumed_samples), " on")
+                                       : "as before");
+    line("learning rate", RateText(diff.learning_rate));
+    line("weight decay", RateText(diff.weight_decay));
+  }
+  if (diff.misfits.empty())
+    line("tensors", absl::StrCat(WithCommas(static_cast<int64_t>(diff.tensors)), ", as the plan needs them"));
+  line("loads", absl::StrCat("up to ", BytesText(diff.most_bytes), " on a rank, ", BytesText(diff.all_bytes),
+                             " on all; the checkpoint has ", BytesText(diff.checkpoint_bytes)));
+  if (!diff.plan) {
+    line("not compared", "layout, samples and rates, as the plan that wrote the checkpoint cannot be read");
+    return text;
+  }
+  line("loss curve",
+       diff.plan->may_change_loss() ? "may change: a launch asks for --accept-changes" : "does not change");
+  return text + "\n" + DiffText(*diff.plan, "the plan of the checkpoint", to, width);
+}
+
+}  // namespace planwright

@@ -1,0 +1,43 @@
+// How long each instruction of a program may take before it counts as hung (docs/failures.md#deadlines).
+#pragma once
+
+#include <limits>
+#include <vector>
+
+#include "planner/link/linked_program.h"
+#include "planner/plan/plan.h"
+
+namespace planwright {
+
+// In seconds. `first`: until the first step after the start of the rank is done.
+struct Deadline {
+  double later = std::numeric_limits<double>::infinity(), first = later;
+  bool operator==(const Deadline&) const = default;
+};
+
+struct DeadlineRule {
+  double floor = std::numeric_limits<double>::infinity(), first_step = floor;  // seconds
+  double factor = 0;
+  double step = 0;  // the estimate of a whole step, in seconds; 0: none
+
+  // Of work that is estimated to take so many seconds.
+  Deadline Of(double estimate) const;
+  // Of what waits for other ranks. No instruction of the plan has a longer one: none is estimated to take longer than a
+  // step.
+  Deadline OfWaiting() const { return Of(step); }
+};
+
+// As the plan says. Goes through all programs for the estimate of a step, which is 0 where the device is unknown.
+DeadlineRule DeadlineRuleOf(const Plan& plan);
+
+class Deadlines {
+ public:
+  Deadlines(const LinkedProgram& program, const DeadlineRule& rule);
+
+  const Deadline& of(const LinkedInstruction& instruction) const { return by_number_[instruction.number]; }
+
+ private:
+  std::vector<Deadline> by_number_;  // by LinkedInstruction::number
+};
+
+}  // namespace planwright

@@ -1,0 +1,30 @@
+// A curve over the steps of a run, as an SVG drawing: axes with round numbers, where lives began, checkpoints, skipped
+// steps, and the steps that were done again.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/report/run_report.h"
+
+namespace planwright {
+
+struct PageCurve {
+  std::string title, unit;                    // "throughput", "tokens/s"
+  std::string color;                          // class of the line: "m0l" (planner/show/page/style.cc)
+  std::vector<std::optional<double>> values;  // of each step of the report
+  // Of steps that were done again: the index of the step that took their place, and the value.
+  std::vector<std::pair<size_t, double>> again;
+  bool from_zero = false;  // the axis begins at 0
+};
+
+// The drawing under its title. Empty if no step has a value.
+std::string CurveMarkup(const RunReport& report, const PageCurve& curve);
+
+// Round numbers for an axis from `least` to `most` or a little beyond, 4 to 8, ascending. Both are finite.
+std::vector<double> AxisTicks(double least, double most);
+
+}  // namespace planwright

@@ -1,0 +1,88 @@
+#include "planner/report/rank_places.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace planwright {
+namespace {
+
+using What = RankPlace::What;
+
+std::optional<double> SecondsSince(const RecordedInstruction& at, absl::Time now) {
+  if (at.wall <= 0) return std::nullopt;
+  return std::max(0.0, absl::ToDoubleSeconds(now - absl::FromUnixNanos(at.wall)));
+}
+
+struct Place {
+  What what = What::kSilent;
+  std::string where;
+  std::optional<double> seconds;
+};
+
+Place PlaceOf(const RankReport& rank, absl::Time now) {
+  if (!rank.position) return {What::kSilent, "", std::nullopt};
+  const RankPosition& position = *rank.position;
+  const auto at = [&](What what, const std::optional<RecordedInstruction>& instruction) {
+    if (!instruction) return Place{what, "", std::nullopt};
+    return Place{what, PlaceText(*instruction), SecondsSince(*instruction, now)};
+  };
+  if (position.state == RecorderState::kFailed) return {What::kFailed, position.message, std::nullopt};
+  if (position.state == RecorderState::kDone) return {What::kDone, "", std::nullopt};
+  if (position.begun == 0) return {What::kStarting, "", std::nullopt};
+  if (position.done >= position.begun) return at(What::kBetween, position.last);
+  if (!position.undone) return at(What::kUnknown, position.last);
+  return at(position.undone->state == RecorderState::kWaiting ? What::kWaits : What::kComputes, position.undone);
+}
+
+}  // namespace
+
+const char* WhatText(What what) {
+  switch (what) {
+    case What::kFailed: return "failed";
+    case What::kComputes: return "computes";
+    case What::kWaits: return "communicates";
+    case What::kBetween: return "has done";
+    case What::kUnknown: return "device is far behind";
+    case What::kStarting: return "starts";
+    case What::kSilent: return "has noted nothing";
+    case What::kDone: return "is done";
+  }
+  return "";
+}
+
+std::vector<RankPlace> FoldRanks(const std::vector<RankReport>& ranks, absl::Time now) {
+  std::map<std::pair<What, std::string>, RankPlace> folded;
+  for (const RankReport& rank : ranks) {
+    const Place place = PlaceOf(rank, now);
+    RankPlace& of = folded[{place.what, place.where}];
+    of.what = place.what;
+    of.where = place.where;
+    of.ranks.push_back(rank.rank);
+    if (!place.seconds) continue;
+    of.least = std::min(of.least.value_or(*place.seconds), *place.seconds);
+    of.most = std::max(of.most.value_or(*place.seconds), *place.seconds);
+  }
+  std::vector<RankPlace> places;
+  for (auto& [key, place] : folded) places.push_back(std::move(place));
+  std::stable_sort(places.begin(), places.end(), [](const RankPlace& a, const RankPlace& b) {
+    return std::pair(a.what, -a.most.value_or(0)) < std::pair(b.what, -b.most.value_or(0));
+  });
+  return places;
+}
+
+std::optional<SlowestRank> FindSlowest(const std::vector<RankReport>& ranks, absl::Time now) {
+  std::optional<SlowestRank> slowest;
+  int waiting = 0;
+  for (const RankReport& rank : ranks) {
+    const Place place = PlaceOf(rank, now);
+    waiting += place.what == What::kWaits;
+    if (place.what != What::kComputes || !place.seconds || (slowest && *place.seconds <= slowest->seconds)) continue;
+    slowest = {rank.rank, *place.seconds, 0, place.where};
+  }
+  if (!slowest || waiting == 0) return std::nullopt;
+  slowest->waiting = waiting;
+  return slowest;
+}
+
+}  // namespace planwright

@@ -1,0 +1,150 @@
+#include "planner/report/rank_places.h"
+#include "planner/report/readable.h"
+#include "planner/report/report_text.h"
+#include "planner/report/run_figures.h"
+
+namespace planwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+Json OrNull(const std::string& text) { return text.empty() ? Json() : Json(text); }
+Json OrNull(const std::optional<absl::Time>& time) { return time ? Json(UtcText(*time)) : Json(); }
+
+const char* StateName(RunState state) {
+  switch (state) {
+    case RunState::kRunning: return "running";
+    case RunState::kBetween: return "between lives";
+    case RunState::kEnded: return "ended";
+    case RunState::kVanished: return "vanished";
+    case RunState::kUnseen: return "not seen from this host";
+  }
+  return "";
+}
+
+Json StepJson(const StepPoint& point) {
+  return {{"step", point.step},
+          {"consumed_samples", point.samples},
+          {"loss", OrNull(point.loss)},
+          {"grad_norm", OrNull(point.grad_norm)},
+          {"learning_rate", OrNull(point.learning_rate)},
+          {"step_seconds", point.seconds > 0 ? Json(point.seconds) : Json()},
+          {"skipped", point.skipped}};
+}
+
+Json LifeJson(const RunLife& life) {
+  Json json = {{"life", life.number},
+               {"began", OrNull(life.begin)},
+               {"last_sign", OrNull(life.end)},
+               {"from_life", life.started ? Json(life.from_life) : Json()},
+               {"from_step", life.started ? Json(life.from_step) : Json()},
+               {"first_step", life.last_step > 0 ? Json(life.first_step) : Json()},
+               {"last_step", life.last_step > 0 ? Json(life.last_step) : Json()},
+               {"outcome", nullptr}};
+  if (life.outcome) {
+    const LifeEnd& end = *life.outcome;
+    json["outcome"] = {{"exit_code", end.exit_code},
+                       {"cause", end.cause},
+                       {"rank", end.rank ? Json(*end.rank) : Json()},
+                       {"host", OrNull(end.host)},
+                       {"instruction", OrNull(end.instruction)},
+                       {"recipe_line", OrNull(end.recipe_line)},
+                       {"message", OrNull(end.message)},
+                       {"others", end.others}};
+  }
+  return json;
+}
+
+Json CheckpointJson(const ReportedCheckpoint& checkpoint) {
+  const auto seconds = [&](double CheckpointCost::*part) {
+    return checkpoint.cost ? Json((*checkpoint.cost).*part) : Json();
+  };
+  return {{"step", checkpoint.step},
+          {"life", checkpoint.life},
+          {"bytes", checkpoint.bytes ? Json(*checkpoint.bytes) : Json()},
+          {"published", OrNull(checkpoint.published)},
+          {"copy_seconds", seconds(&CheckpointCost::copied)},
+          {"write_seconds", seconds(&CheckpointCost::written)},
+          {"waited_seconds", seconds(&CheckpointCost::waited)},
+          {"state", checkpoint.state}};
+}
+
+// What both commands say.
+Json CommonJson(const RunReport& report) {
+  Json json = {{"run_dir", report.run_dir},
+               {"state", StateName(report.state)},
+               {"exit_status", ExitStatusOf(report)},
+               {"launch", OrNull(report.holder)},
+               {"last_sign", OrNull(report.last_sign)},
+               {"restart", OrNull(report.restart)},
+               {"plan", nullptr},
+               {"step", report.steps.empty() ? Json() : StepJson(report.steps.back())}};
+  if (const std::optional<PlanFacts>& plan = report.plan) {
+    json["plan"] = {{"name", plan->name},
+                    {"digest", plan->digest},
+                    {"ranks", plan->ranks},
+                    {"steps", plan->steps},
+                    {"global_samples", plan->global_samples},
+                    {"sequence_length", plan->sequence_length}};
+  }
+  json["pace"] = nullptr;
+  if (const std::optional<Pace> pace = PaceOf(report)) {
+    json["pace"] = {{"steps", pace->steps},
+                    {"step_seconds", pace->seconds},
+                    {"samples_per_second", pace->samples_per_second},
+                    {"tokens_per_second", OrNull(pace->tokens_per_second)},
+                    {"seconds_left", OrNull(pace->left)}};
+  }
+  return json;
+}
+
+}  // namespace
+
+Json StatusJson(const RunReport& report) {
+  Json json = CommonJson(report);
+  json["life"] = LifeJson(report.life());
+  const ReportedCheckpoint* newest = NewestCheckpoint(report);
+  json["checkpoint"] = newest ? CheckpointJson(*newest) : Json();
+  json["ranks"] = Json::array();
+  for (const RankPlace& place : FoldRanks(report.ranks, report.now)) {
+    json["ranks"].push_back({{"ranks", place.ranks},
+                             {"state", WhatText(place.what)},
+                             {"at", OrNull(place.where)},
+                             {"least_seconds", OrNull(place.least)},
+                             {"most_seconds", OrNull(place.most)}});
+  }
+  json["slowest"] = nullptr;
+  if (const std::optional<SlowestRank> slowest = FindSlowest(report.ranks, report.now))
+    json["slowest"] = {{"rank", slowest->rank}, {"seconds", slowest->seconds}, {"communicating", slowest->waiting}};
+  json["notes"] = report.notes;
+  return json;
+}
+
+Json ReportJson(const RunReport& report) {
+  Json json = CommonJson(report);
+  json["skipped_steps"] = SkippedSteps(report);
+  json["waited_for_disk_seconds"] = WaitedForDisk(report);
+  json["time"] = nullptr;
+  if (const std::optional<TimeUse> use = TimeUseOf(report)) {
+    json["time"] = {{"seconds", use->all},
+                    {"steps_that_count", use->counted},
+                    {"steps_done_again", use->again},
+                    {"start_loading_end", use->other},
+                    {"between_lives", use->between},
+                    {"goodput", use->goodput()}};
+  }
+  const auto list = [](const auto& rows, auto to_json) {
+    Json array = Json::array();
+    for (const auto& row : rows) array.push_back(to_json(row));
+    return array;
+  };
+  json["lives"] = list(report.lives, LifeJson);
+  json["checkpoints"] = list(report.checkpoints, CheckpointJson);
+  json["steps"] = list(report.steps, StepJson);
+  json["steps_done_again"] = list(StepsDoneAgain(report), StepJson);
+  json["notes"] = report.notes;
+  return json;
+}
+
+}  // namespace planwright

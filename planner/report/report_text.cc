@@ -1,0 +1,335 @@
+#include "planner/report/report_text.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "planner/diagnostics/text.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/report/rank_places.h"
+#include "planner/report/readable.h"
+#include "planner/report/run_figures.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/show/curves.h"
+#include "planner/show/quantities.h"
+#include "planner/show/table.h"
+
+namespace planwright {
+namespace {
+
+constexpr size_t kMostRows = 20;  // of a table of lives, checkpoints or places; --json has all
+
+std::string Title(const RunReport& report) {
+  if (!report.plan) return Printable(report.run_dir) + "\n";
+  return Cat(Printable(report.plan->name), " on ", Counted(report.plan->ranks, "rank"), ", plan ",
+             Printable(report.plan->digest.substr(0, 12)), ", in ", Printable(report.run_dir), "\n");
+}
+
+std::string NotesText(const RunReport& report) {
+  std::string text;
+  for (const std::string& note : report.notes) text += "note: " + Printable(note) + "\n";
+  return text;
+}
+
+std::string NumberText(const std::optional<double>& value, int digits) {
+  return value ? absl::StrFormat("%.*g", digits, *value) : "-";
+}
+
+// "step 16 of 30 (53 %), 128 samples"
+std::string StepText(const RunReport& report) {
+  const StepPoint& last = report.steps.back();
+  std::string text = Cat("step ", WithCommas(last.step));
+  if (report.plan && report.plan->steps > 0) {
+    const double part = static_cast<double>(last.step) / static_cast<double>(report.plan->steps);
+    text += absl::StrFormat(" of %s (%.3g %%)", WithCommas(report.plan->steps), 100 * part);
+  }
+  return Cat(text, ", ", WithCommas(last.samples), " samples");
+}
+
+std::string PaceText(const RunReport& report, const Pace& pace) {
+  std::string text = Cat(DurationText(pace.seconds), " a step (median of ", pace.steps, "), ",
+                         LargeText(pace.samples_per_second), " samples/s");
+  if (pace.tokens_per_second) Append(text, ", ", LargeText(*pace.tokens_per_second), " tokens/s");
+  return text + "\n";
+}
+
+std::string CheckpointLine(const RunReport& report) {
+  const ReportedCheckpoint* newest = NewestCheckpoint(report);
+  if (!newest) return report.checkpoints.empty() ? "" : "no checkpoint is usable; `plan checkpoint ls` says why\n";
+  std::string text = Cat("newest checkpoint: step ", WithCommas(newest->step), " of life ", newest->life);
+  if (newest->bytes) Append(text, ", ", BytesText(*newest->bytes));
+  if (newest->published)
+    Append(text, ", ", DurationText(absl::ToDoubleSeconds(report.now - *newest->published)), " old");
+  return text + "\n";
+}
+
+std::string RankSeconds(const RankPlace& place) {
+  if (!place.most) return "";
+  const std::string least = DurationText(*place.least), most = DurationText(*place.most);
+  return least == most ? most : least + " to " + most;
+}
+
+std::string PlacesText(const RunReport& report, size_t width) {
+  const std::vector<RankPlace> places = FoldRanks(report.ranks, report.now);
+  if (places.empty()) return "";
+  // Of a run that is over it does not matter how long ago that was.
+  const bool live = report.live();
+  Table table(live ? std::vector<std::string>{"ranks", "state", "for", "at"}
+                   : std::vector<std::string>{"ranks", "state", "at"});
+  for (size_t i = 0; i < std::min(places.size(), kMostRows); ++i) {
+    std::vector<std::string> row = {RanksText(places[i].ranks), WhatText(places[i].what)};
+    if (live) row.push_back(RankSeconds(places[i]));
+    row.push_back(Printable(places[i].where));
+    table.Add(std::move(row));
+  }
+  std::string text = Cat("\n", table.Text("", width));
+  if (places.size() > kMostRows) Append(text, "and ", places.size() - kMostRows, " more places\n");
+  const std::optional<SlowestRank> slowest = FindSlowest(report.ranks, report.now);
+  if (!live || !slowest) return text;
+  return Cat(text, "slowest now: rank ", slowest->rank, ", which computes for ", DurationText(slowest->seconds),
+             " while ", Counted(slowest->waiting, "rank"), slowest->waiting == 1 ? " communicates" : " communicate",
+             "\n");
+}
+
+// A column for each of at most `columns` bins of steps: the mean of the bin. Bins without a number have that of the
+// bin before.
+std::vector<double> Binned(const std::vector<std::optional<double>>& values, size_t columns) {
+  std::vector<double> bins;
+  std::optional<double> last;
+  for (const std::optional<double>& value : values) {
+    if ((last = value)) break;
+  }
+  if (!last) return {};
+  for (size_t bin = 0; bin < columns; ++bin) {
+    const size_t first = bin * values.size() / columns;
+    const size_t end = std::max(first + 1, (bin + 1) * values.size() / columns);
+    double sum = 0;
+    int count = 0;
+    for (size_t i = first; i < end; ++i) {
+      if (values[i]) sum += *values[i], ++count;
+    }
+    if (count > 0) last = sum / count;
+    bins.push_back(*last);
+  }
+  return bins;
+}
+
+std::string Curve(const std::string& title, const std::vector<std::optional<double>>& values, const RunReport& report,
+                  size_t width) {
+  constexpr size_t kIndent = 12, kMostColumns = 100;
+  constexpr int kHeight = 8;
+  const size_t columns = std::min(kMostColumns, width > kIndent + 20 ? width - kIndent : 20);
+  const std::vector<double> bins = Binned(values, columns);
+  if (bins.empty()) return "";
+  const std::string first = Cat("step ", WithCommas(report.steps.front().step)),
+                    last = WithCommas(report.steps.back().step);
+  const size_t gap = columns - std::min(columns - 1, Width(first) + Width(last));
+  return Cat("\n", title, "\n", LineChart(bins, kHeight, kIndent), std::string(kIndent, ' '), first,
+             std::string(gap, ' '), last, "\n");
+}
+
+template <typename Member>
+std::vector<std::optional<double>> Values(const RunReport& report, Member member) {
+  std::vector<std::optional<double>> values;
+  for (const StepPoint& point : report.steps) values.push_back(point.*member);
+  return values;
+}
+
+std::string Curves(const RunReport& report, size_t width) {
+  if (report.steps.size() < 2) return "";
+  std::string text = Curve("loss", Values(report, &StepPoint::loss), report, width) +
+                     Curve("gradient norm", Values(report, &StepPoint::grad_norm), report, width) +
+                     Curve("learning rate", Values(report, &StepPoint::learning_rate), report, width);
+  // In a unit that the axis can write without an exponent.
+  std::vector<std::optional<double>> throughput = ThroughputOfSteps(report);
+  double most = 0;
+  for (const auto& value : throughput) most = std::max(most, value.value_or(0));
+  const double unit = most >= 1e6 ? 1e6 : most >= 1e3 ? 1e3 : 1;
+  for (auto& value : throughput) {
+    if (value) *value /= unit;
+  }
+  return text + Curve(Cat(unit == 1e6   ? "million "
+                          : unit == 1e3 ? "thousand "
+                                        : "",
+                          report.plan ? "tokens" : "samples", " per second"),
+                      throughput, report, width);
+}
+
+std::string PartText(const char* name, double seconds, double all) {
+  return absl::StrFormat("  %s%6s  %s\n", PadRight(name, 36),
+                         all > 0 ? absl::StrFormat("%.1f %%", 100 * seconds / all) : "", DurationText(seconds));
+}
+
+std::string TimesText(const RunReport& report) {
+  const std::optional<TimeUse> use = TimeUseOf(report);
+  if (!use) return "";
+  std::string text = Cat("\n", DurationText(use->all), " since the first launch\n");
+  text += PartText("steps that count (goodput)", use->counted, use->all);
+  if (use->again > 0) text += PartText("steps that were lost and done again", use->again, use->all);
+  text += PartText("start, loading and end", use->other, use->all);
+  if (use->between > 0.0005 * use->all) text += PartText("between lives", use->between, use->all);
+  return text;
+}
+
+std::string StepsText(const RunReport& report) {
+  if (report.steps.empty()) return "no step is done\n";
+  const StepPoint& last = report.steps.back();
+  std::string text = StepText(report);
+  if (report.plan) {
+    const double tokens = static_cast<double>(last.samples) * static_cast<double>(report.plan->sequence_length);
+    Append(text, ", ", LargeText(tokens), " tokens");
+  }
+  text += "\n";
+  Append(text, "loss ", NumberText(last.loss, 6), ", gradient norm ", NumberText(last.grad_norm, 4), ", learning rate ",
+         NumberText(last.learning_rate, 4), "\n");
+  if (const std::optional<Pace> pace = PaceOf(report)) text += PaceText(report, *pace);
+  if (const int64_t skipped = SkippedSteps(report); skipped > 0)
+    Append(text, Counted(skipped, "step"), " skipped, as gradients were not finite\n");
+  for (const RunLife& life : report.lives) {
+    if (life.dropped.empty()) continue;
+    Append(text, "life ", life.number, " did ", Counted(static_cast<int64_t>(life.dropped.size()), "step"),
+           " again: ", life.dropped.front().step, " to ", life.dropped.back().step, "\n");
+  }
+  if (const double waited = WaitedForDisk(report); waited >= 0.001)
+    Append(text, "training waited ", DurationText(waited), " for checkpoints to be written\n");
+  return text;
+}
+
+template <typename T>
+size_t FirstShown(const std::vector<T>& rows) {
+  return rows.size() - std::min(rows.size(), kMostRows);
+}
+
+std::string LeftOut(size_t count, const char* what) {
+  return count == 0 ? "" : Cat("the first ", count, " ", what, " are left out; --json has all\n");
+}
+
+std::string LivesText(const RunReport& report, size_t width) {
+  Table table({"life", "began", "took", "from step", "steps", "exit", "how it ended"});
+  const size_t first = FirstShown(report.lives);
+  for (size_t i = first; i < report.lives.size(); ++i) {
+    const RunLife& life = report.lives[i];
+    const bool timed = life.begin && life.end;
+    table.Add({std::to_string(life.number), life.begin ? ClockText(*life.begin) : "",
+               timed ? DurationText(absl::ToDoubleSeconds(*life.end - *life.begin)) : "",
+               life.started ? std::to_string(life.from_step) : "",
+               life.last_step > 0 ? Cat(life.first_step, "-", life.last_step) : "none",
+               life.outcome ? std::to_string(life.outcome->exit_code) : "", Printable(EndText(report, life))});
+  }
+  return Cat("\n", LeftOut(first, "lives"), table.Text("", width));
+}
+
+std::string CheckpointsText(const RunReport& report, size_t width) {
+  if (report.checkpoints.empty()) return "";
+  Table table({"checkpoint", "life", "bytes", "copied", "written", "training waited", "published", "state"});
+  const size_t first = FirstShown(report.checkpoints);
+  for (size_t i = first; i < report.checkpoints.size(); ++i) {
+    const ReportedCheckpoint& one = report.checkpoints[i];
+    const auto seconds = [&](double CheckpointCost::*part) { return one.cost ? DurationText((*one.cost).*part) : ""; };
+    table.Add({std::to_string(one.step), std::to_string(one.life), one.bytes ? BytesText(*one.bytes) : "",
+               seconds(&CheckpointCost::copied), seconds(&CheckpointCost::written), WaitedText(one),
+               one.published ? ClockText(*one.published) : "", Printable(one.state)});
+  }
+  return Cat("\n", LeftOut(first, "checkpoints"), table.Text("", width));
+}
+
+}  // namespace
+
+std::string WaitedText(const ReportedCheckpoint& checkpoint) {
+  if (!checkpoint.cost) return "";
+  return checkpoint.cost->waited < 0.001 ? "0 s" : DurationText(checkpoint.cost->waited);
+}
+
+std::string EndText(const RunReport& report, const RunLife& life) {
+  if (life.outcome) return life.outcome->cause;
+  if (life.number != report.life().number) return "without a word: its launch was killed, or its machine died";
+  switch (report.state) {
+    case RunState::kRunning:
+    case RunState::kBetween: return "";
+    case RunState::kUnseen: return "may still run on another host";
+    case RunState::kEnded:
+    case RunState::kVanished: break;
+  }
+  return "without a word: its launch was killed, or its machine died";
+}
+
+std::string StateLine(const RunReport& report) {
+  const RunLife& life = report.life();
+  const std::string number = report.lives.size() > 1 || life.number > 1 ? Cat(", life ", life.number) : "";
+  const std::string holder = report.holder.empty() ? "" : Cat(" (", Printable(report.holder), ")");
+  std::string text;
+  switch (report.state) {
+    case RunState::kRunning:
+      text = Cat("runs", holder, number);
+      if (life.begin)
+        Append(text, ", since ", ClockText(*life.begin), " (",
+               DurationText(absl::ToDoubleSeconds(report.now - *life.begin)), ")");
+      return text;
+    case RunState::kBetween:
+      return Cat("life ", life.number, " has ended with exit status ", life.outcome->exit_code, " (",
+                 Printable(life.outcome->cause), "), and its launch ",
+                 report.restart ? Cat("starts the run again at ", ClockText(*report.restart))
+                                : Cat("still holds the run", holder));
+    case RunState::kEnded:
+      if (life.outcome->exit_code == kExitSuccess) {
+        text = "done";
+        if (!report.steps.empty() && report.plan && report.steps.back().step < report.plan->steps)
+          text += " with the steps that were asked for";
+      } else {
+        text = Cat("ended with exit status ", life.outcome->exit_code, ": ", Printable(life.outcome->cause));
+      }
+      text += number;
+      break;
+    case RunState::kVanished:
+      text = Cat("ended without a word", number, ": its launch was killed, or its machine died");
+      break;
+    case RunState::kUnseen:
+      text = Cat("was started on another host", holder, number,
+                 ", whose lock is not seen here: it runs there, or its machine died");
+      break;
+  }
+  if (report.last_sign)
+    Append(text, "; last sign ", ClockText(*report.last_sign), " (",
+           DurationText(absl::ToDoubleSeconds(report.now - *report.last_sign)), " ago)");
+  return text;
+}
+
+std::vector<std::string> FailureLines(const RunReport& report) {
+  std::vector<std::string> lines;
+  const RunLife& life = report.life();
+  if (!life.outcome || life.outcome->exit_code == kExitSuccess) return lines;
+  const LifeEnd& end = *life.outcome;
+  if (end.rank) lines.push_back(Cat("rank ", *end.rank, end.host.empty() ? "" : " on ", Printable(end.host)));
+  for (size_t at = 0; at < end.message.size();) {
+    const size_t line = std::min(end.message.find('\n', at), end.message.size());
+    if (line > at) lines.push_back(Printable(end.message.substr(at, line - at)));
+    at = line + 1;
+  }
+  if (!end.instruction.empty()) lines.push_back("at " + Printable(end.instruction));
+  if (!end.recipe_line.empty()) lines.push_back("from " + Printable(end.recipe_line));
+  for (const std::string& place : end.others) lines.push_back(Printable(place));
+  return lines;
+}
+
+std::string StatusText(const RunReport& report, size_t width) {
+  std::string text = Title(report) + Wrapped(StateLine(report), width, 2) + "\n";
+  for (const std::string& line : FailureLines(report)) text += "  " + line + "\n";
+  text += StepsText(report);
+  if (report.state == RunState::kRunning && !report.steps.empty()) {
+    if (const std::optional<Pace> pace = PaceOf(report); pace && pace->left) {
+      Append(text, "about ", DurationText(*pace->left), " to go, until ",
+             ClockText(report.now + absl::Seconds(*pace->left)), "\n");
+    }
+  }
+  text += CheckpointLine(report);
+  if (report.state != RunState::kEnded) text += PlacesText(report, width);
+  return text + NotesText(report);
+}
+
+std::string ReportText(const RunReport& report, size_t width) {
+  std::string text = Title(report) + Wrapped(StateLine(report), width, 2) + "\n";
+  for (const std::string& line : FailureLines(report)) text += "  " + line + "\n";
+  return Cat(text, StepsText(report), TimesText(report), Curves(report, width), LivesText(report, width),
+             CheckpointsText(report, width), NotesText(report));
+}
+
+}  // namespace planwright

@@ -1,0 +1,31 @@
+// A report for people and for programs: `plan status` (where the run is now) and `plan report` (all that happened).
+// Texts of files are made printable. Keys of the JSON are an interface: they are added, and not renamed.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+#include "planner/report/run_report.h"
+
+namespace planwright {
+
+// Lines of at most `width` characters, where words allow it.
+std::string StatusText(const RunReport& report, size_t width);
+nlohmann::ordered_json StatusJson(const RunReport& report);
+
+// With curves of `width` columns.
+std::string ReportText(const RunReport& report, size_t width);
+nlohmann::ordered_json ReportJson(const RunReport& report);
+
+// One line each: "runs: process 4711 on vm, life 2, for 3 min 05 s", "ended with exit status 10: rank 3 was ...".
+std::string StateLine(const RunReport& report);
+// "rank 3 was killed by SIGKILL": the end of a life in a few words, for tables; empty while it goes on.
+std::string EndText(const RunReport& report, const RunLife& life);
+// Seconds that training waited for the checkpoint before this one; empty if nobody knows.
+std::string WaitedText(const ReportedCheckpoint& checkpoint);
+// Why the last life failed, with rank, instruction and recipe line, a line each; empty if it did not fail.
+std::vector<std::string> FailureLines(const RunReport& report);
+
+}  // namespace planwright

@@ -1,0 +1,52 @@
+// What follows from a report by arithmetic: how fast a run is, when it will be done, and where its time went.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "planner/report/run_report.h"
+
+namespace planwright {
+
+// Steps over which the pace of a run is measured: its last ones.
+inline constexpr size_t kPaceSteps = 20;
+
+struct Pace {
+  int steps = 0;       // that it is measured over
+  double seconds = 0;  // of a step: their median
+  double samples_per_second = 0;
+  std::optional<double> tokens_per_second;
+  std::optional<double> left;  // seconds to the end of the budget, at the mean of these steps
+};
+// Of the last steps. The first step of the newest life is left out if there are others: it warms up. nullopt: no step
+// is done.
+std::optional<Pace> PaceOf(const RunReport& report);
+
+// Where the time since the first launch went, in seconds. Steps count if their result is part of the run.
+struct TimeUse {
+  double all = 0;      // from the first launch to the end, or to now if the run goes on
+  double counted = 0;  // in steps that count
+  double again = 0;    // in steps that were lost with a life and done again
+  double other = 0;    // in lives, but in no step: start, loading, end
+  double between = 0;  // between lives
+  double goodput() const { return all > counted ? counted / all : 1; }
+};
+// nullopt: a launch that did steps has left no times.
+std::optional<TimeUse> TimeUseOf(const RunReport& report);
+
+// Of each step, by its index: samples of the step, and its throughput (tokens per second; samples per second without a
+// plan). nullopt: unknown.
+std::vector<int64_t> SamplesOfSteps(const RunReport& report);
+std::vector<std::optional<double>> ThroughputOfSteps(const RunReport& report);
+
+int64_t SkippedSteps(const RunReport& report);
+// Steps that were done again, over all lives.
+std::vector<StepPoint> StepsDoneAgain(const RunReport& report);
+// Seconds that training waited for a checkpoint to be written, before the next one could be copied.
+double WaitedForDisk(const RunReport& report);
+
+// The newest checkpoint that a next life may load; null: there is none.
+const ReportedCheckpoint* NewestCheckpoint(const RunReport& report);
+
+}  // namespace planwright

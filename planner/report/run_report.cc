@@ -1,0 +1,366 @@
+#include "planner/report/run_report.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cinttypes>
+#include <cstdio>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "planner/checkpoint/run_lives.h"
+#include "planner/launch/launch_log.h"
+#include "planner/launch/run_directory.h"
+#include "planner/plan/plan_json.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/file_io.h"
+
+namespace planwright {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+bool Exists(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+std::optional<absl::Time> ChangedAt(const std::string& path) {
+  struct stat about {};
+  if (stat(path.c_str(), &about) != 0) return std::nullopt;
+  return absl::TimeFromTimespec(about.st_mtim);
+}
+
+void Later(std::optional<absl::Time>& latest, const std::optional<absl::Time>& time) {
+  if (time && (!latest || *time > *latest)) latest = time;
+}
+
+absl::Status CheckRunDirectory(const std::string& run_dir) {
+  std::error_code error;
+  if (!fs::exists(run_dir, error)) return absl::InvalidArgumentError("there is no folder " + run_dir);
+  if (!fs::is_directory(run_dir, error)) return absl::InvalidArgumentError(run_dir + " is not a folder");
+  if (Exists(run_dir + "/" + kManifestFile)) {
+    return absl::InvalidArgumentError(run_dir + " is a checkpoint; give the run directory, two folders above it, or " +
+                                      "see `plan checkpoint show`");
+  }
+  for (const char* name : {"/plan.json", "/metrics.jsonl", "/logs", "/lives", "/lock"}) {
+    if (Exists(run_dir + name)) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(run_dir +
+                                    " is no run directory: it has no plan.json, metrics.jsonl, logs or lives, which "
+                                    "`plan launch --run-dir` writes");
+}
+
+std::string TextOf(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// nullopt if there is none. Fields that are missing or of another type count as not given.
+std::optional<LifeEnd> ReadOutcome(const std::string& folder, std::vector<std::string>& notes) {
+  const std::string path = folder + "/outcome.json";
+  if (!Exists(path)) return std::nullopt;
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, size_t{16} << 20);
+  const Json json = text.ok() ? Json::parse(*text, nullptr, false) : Json();
+  const auto code = json.is_object() ? json.find("exit_code") : json.end();
+  if (!json.is_object() || code == json.end() || !code->is_number_integer()) {
+    notes.push_back(text.ok() ? path + " is not a JSON object with an exit_code"
+                              : std::string(text.status().message()));
+    return std::nullopt;
+  }
+  LifeEnd end;
+  const double number = code->get<double>();  // any integer
+  end.exit_code = number >= 0 && number <= 255 ? static_cast<int>(number) : static_cast<int>(kExitUsage);
+  end.cause = TextOf(json, "cause");
+  if (const auto rank = json.find("rank"); rank != json.end() && rank->is_number_integer()) {
+    if (const double value = rank->get<double>(); value >= 0 && value < 1e9) end.rank = static_cast<int>(value);
+  }
+  end.host = TextOf(json, "host");
+  end.instruction = TextOf(json, "instruction");
+  end.recipe_line = TextOf(json, "recipe_line");
+  end.message = TextOf(json, "message");
+  for (const char* key : {"others", "elsewhere"}) {  // an outcome has one of them
+    const auto places = json.find(key);
+    if (places == json.end() || !places->is_array()) continue;
+    for (const Json& place : *places) {
+      if (place.is_string()) end.others.push_back(place.get<std::string>());
+    }
+  }
+  return end;
+}
+
+// The first and the last time in the launcher's log.
+void ReadTimes(const std::string& folder, RunLife& life) {
+  const absl::StatusOr<std::string> text = ReadWholeFile(folder + "/logs/launch.log");
+  if (!text.ok()) return;
+  const std::string_view log = *text;
+  for (size_t at = 0; at < log.size() && !life.begin;) {
+    const size_t end = std::min(log.find('\n', at), log.size());
+    life.begin = EventTime(log.substr(at, end - at));
+    at = end + 1;
+  }
+  for (size_t end = log.size(); end > 0 && !life.end;) {
+    const size_t before = log.substr(0, end - 1).rfind('\n');
+    const size_t at = before == std::string_view::npos ? 0 : before + 1;
+    const std::string_view line = log.substr(at, end - at);
+    life.end = EventTime(line);
+    if (life.end) life.last_event = line.substr(line.find("  ") + 2, line.find('\n') - line.find("  ") - 2);
+    end = at;
+  }
+}
+
+// Ranks that have a file in RUN/recorder, ascending.
+std::vector<int> RecordedRanks(const std::string& folder) {
+  std::vector<int> ranks;
+  std::error_code error;
+  constexpr std::string_view kPrefix = "rank";
+  for (fs::directory_iterator it(folder + "/recorder", error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename();
+    int rank = -1;
+    if (!name.starts_with(kPrefix)) continue;
+    const char* last = name.data() + name.size();
+    const auto read = std::from_chars(name.data() + kPrefix.size(), last, rank);
+    if (read.ec == std::errc() && read.ptr == last && rank >= 0) ranks.push_back(rank);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+// When a rank last noted what it does.
+std::optional<absl::Time> LastNoted(const RankPosition& position) {
+  if (!position.last || position.last->wall <= 0) return std::nullopt;
+  return absl::FromUnixNanos(position.last->wall);
+}
+
+RunLife ReadLife(const std::string& folder, int number, std::vector<std::string>& notes) {
+  RunLife life;
+  life.number = number;
+  ReadTimes(folder, life);
+  life.outcome = ReadOutcome(folder, notes);
+  if (!life.outcome) {
+    for (int rank : RecordedRanks(folder)) {
+      if (const auto position = ReadRecorder(folder, rank)) Later(life.end, LastNoted(*position));
+    }
+  }
+  return life;
+}
+
+// What only lives of runs with checkpoints have.
+void ReadLifeFolder(const std::string& run_dir, RunLife& life, std::vector<std::string>& notes) {
+  const absl::StatusOr<std::optional<LifeStart>> start = ReadLifeStart(run_dir, life.number);
+  if (!start.ok()) notes.emplace_back(start.status().message());
+  if (start.ok() && *start) {
+    life.started = true;
+    life.from_life = (*start)->from_life;
+    life.from_step = (*start)->from_step;
+  }
+  CheckpointLog log = ReadCheckpointLog(run_dir, life.number);
+  life.checkpoints = std::move(log.checkpoints);
+  const std::string folder = LifeFolder(run_dir, life.number);
+  if (log.unreadable > 0)
+    notes.push_back(folder + "/checkpoints.jsonl: " + std::to_string(log.unreadable) + " lines cannot be read");
+  absl::StatusOr<StepFile> dropped = ReadSteps(folder + "/" + kDroppedStepsFile);
+  if (dropped.ok()) {
+    life.dropped = std::move(dropped->steps);
+  } else if (!absl::IsNotFound(dropped.status())) {
+    notes.emplace_back(dropped.status().message());
+  }
+}
+
+// A rank that ended while it dropped records has left them for the life after it, which dropped them again.
+void ForgetDroppedTwice(std::vector<RunLife>& lives) {
+  std::set<std::pair<int64_t, double>> known;
+  for (RunLife& life : lives) {
+    std::erase_if(life.dropped,
+                  [&](const StepPoint& point) { return !known.emplace(point.samples, point.seconds).second; });
+  }
+}
+
+// Which steps each life did, from where the lives after it began and what they dropped.
+void CountSteps(RunReport& report) {
+  int64_t last = report.steps.empty() ? 0 : report.steps.back().step;  // recorded when the life ended
+  for (size_t i = report.lives.size(); i-- > 0;) {
+    RunLife& life = report.lives[i];
+    if (!life.started) continue;
+    if (last > life.from_step) life.first_step = life.from_step + 1, life.last_step = last;
+    last = life.from_step;
+    if (!life.dropped.empty()) last = std::max(last, life.dropped.back().step);
+  }
+}
+
+void ReadLives(const std::string& run_dir, RunReport& report) {
+  const absl::StatusOr<std::vector<int>> numbers = LivesOf(run_dir);
+  if (!numbers.ok()) report.notes.emplace_back(numbers.status().message());
+  if (!numbers.ok() || numbers->empty()) {
+    RunLife only = ReadLife(run_dir, 1, report.notes);
+    only.started = true;
+    report.lives.push_back(std::move(only));
+    return;
+  }
+  for (int number : *numbers) {
+    // The files of the newest life lie in RUN itself.
+    const bool newest = number == numbers->back();
+    RunLife life = ReadLife(newest ? run_dir : LifeFolder(run_dir, number), number, report.notes);
+    ReadLifeFolder(run_dir, life, report.notes);
+    report.lives.push_back(std::move(life));
+  }
+  ForgetDroppedTwice(report.lives);
+}
+
+int64_t BytesOfShards(const Manifest& manifest) {
+  int64_t bytes = 0;
+  for (const ManifestShard& shard : manifest.shards) {
+    if (__builtin_add_overflow(bytes, shard.bytes, &bytes)) return std::numeric_limits<int64_t>::max();
+  }
+  return bytes;
+}
+
+std::string StateOf(const UnusableCheckpoint& unusable) {
+  switch (unusable.kind) {
+    case UnusableCheckpoint::Kind::kForeign: return "foreign";
+    case UnusableCheckpoint::Kind::kOffPath: return "replaced: " + unusable.why;
+    case UnusableCheckpoint::Kind::kNotPublished: return "not published";
+    case UnusableCheckpoint::Kind::kDamaged: return "damaged: " + unusable.why;
+  }
+  return "";
+}
+
+void ReadCheckpoints(const std::string& run_dir, RunReport& report) {
+  std::map<std::pair<int, int64_t>, ReportedCheckpoint> all;
+  for (const RunLife& life : report.lives) {
+    for (const CheckpointCost& cost : life.checkpoints) {
+      all[{life.number, cost.step}] = {.step = cost.step,
+                                       .life = life.number,
+                                       .bytes = cost.bytes,
+                                       .published = absl::UnixEpoch() + absl::Seconds(cost.published),
+                                       .cost = cost,
+                                       .state = "removed"};
+    }
+  }
+  const absl::StatusOr<CheckpointList> list = ListCheckpoints(run_dir, report.life().number + 1);
+  if (!list.ok()) report.notes.emplace_back(list.status().message());
+  if (list.ok()) {
+    for (const FoundCheckpoint& found : list->found) {
+      ReportedCheckpoint& one = all[{found.manifest.life, found.manifest.counters.step}];
+      one.step = found.manifest.counters.step;
+      one.life = found.manifest.life;
+      one.bytes = BytesOfShards(found.manifest);
+      if (!one.published) one.published = ChangedAt(found.folder + "/" + kManifestFile);
+      one.state = "usable";
+      one.usable = true;
+    }
+    for (const UnusableCheckpoint& unusable : list->unusable) {
+      if (unusable.kind == UnusableCheckpoint::Kind::kForeign) continue;  // nothing of this run
+      ReportedCheckpoint& one = all[{unusable.life, unusable.step}];
+      one.step = unusable.step;
+      one.life = unusable.life;
+      one.state = StateOf(unusable);
+    }
+  }
+  for (auto& [key, checkpoint] : all) report.checkpoints.push_back(std::move(checkpoint));
+}
+
+void ReadPlanFacts(const std::string& run_dir, RunReport& report) {
+  const std::string path = run_dir + "/plan.json";
+  const absl::StatusOr<std::string> text = ReadWholeFile(path);
+  if (!text.ok()) {
+    report.notes.emplace_back(text.status().message());
+    return;
+  }
+  const absl::StatusOr<Plan> plan = ReadPlan(*text);
+  if (!plan.ok()) {
+    report.notes.push_back(path + ": " + std::string(plan.status().message()));
+    return;
+  }
+  report.plan = {plan->name,
+                 plan->digest,
+                 plan->world_size,
+                 plan->budget.steps,
+                 plan->budget.global_samples,
+                 plan->budget.sequence_length};
+}
+
+void ReadMetrics(const std::string& run_dir, const GatherOptions& options, RunReport& report) {
+  const std::string path = run_dir + "/metrics.jsonl";
+  absl::StatusOr<StepFile> file = ReadSteps(path, options.metrics_bytes);
+  if (absl::IsNotFound(file.status())) return;  // no step is done
+  if (!file.ok()) {
+    report.notes.emplace_back(file.status().message());
+    return;
+  }
+  report.steps = std::move(file->steps);
+  if (file->unreadable > 0) {
+    report.notes.push_back(
+        path + ": " + std::to_string(file->unreadable) +
+        (file->unreadable == 1 ? " line is no record" : " lines are no records") + " of a next step" +
+        (options.metrics_bytes == 0 ? ", the first is line " + std::to_string(file->first_unreadable) : std::string()));
+  }
+  if (file->cut_off && !report.live()) report.notes.push_back(path + ": its last line is cut off");
+}
+
+RunState StateOf(const RunLock& lock, bool has_outcome) {
+  if (lock.held) return has_outcome ? RunState::kBetween : RunState::kRunning;
+  if (has_outcome) return RunState::kEnded;
+  const auto host = [](const std::string& name) { return name.substr(std::min(name.rfind(' '), name.size())); };
+  const bool elsewhere = !lock.holder.empty() && host(lock.holder) != host(OwnProcessName());
+  return elsewhere ? RunState::kUnseen : RunState::kVanished;
+}
+
+// When the launch of a life that ended begins another one, as it said last. It waits without the lock, and needs a
+// while to start; later than that, nobody waits any more.
+std::optional<absl::Time> RestartOf(const RunLife& life, absl::Time now) {
+  constexpr absl::Duration kStart = absl::Minutes(1);
+  int64_t seconds = 0;
+  if (!life.outcome || !life.end) return std::nullopt;
+  if (std::sscanf(life.last_event.c_str(), "restart %*d of %*d in %" SCNd64 " s", &seconds) != 1) return std::nullopt;
+  const absl::Time at = *life.end + absl::Seconds(seconds);
+  return now < at + kStart ? std::optional(at) : std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<RunReport> GatherRun(const std::string& run_dir, const GatherOptions& options) {
+  if (absl::Status status = CheckRunDirectory(run_dir); !status.ok()) return status;
+  RunReport report;
+  report.run_dir = run_dir;
+  // The lock first: a run that ends meanwhile is one that still runs, not one that ended without a word.
+  RunLock lock = LookAtLock(run_dir);
+  ReadLives(run_dir, report);
+  // And again, as a launch may have begun meanwhile.
+  if (!lock.held && !report.life().outcome) lock = LookAtLock(run_dir);
+  report.holder = lock.holder;
+  report.state = StateOf(lock, report.life().outcome.has_value());
+  report.restart = RestartOf(report.life(), absl::Now());
+  if (report.restart) report.state = RunState::kBetween;
+  ReadPlanFacts(run_dir, report);
+  ReadMetrics(run_dir, options, report);
+  CountSteps(report);
+  ReadCheckpoints(run_dir, report);
+  if (options.ranks) {
+    const std::vector<int> recorded = RecordedRanks(run_dir);
+    const int ranks = report.plan ? report.plan->ranks : recorded.empty() ? 0 : recorded.back() + 1;
+    for (int rank = 0; rank < ranks; ++rank) report.ranks.push_back({rank, ReadRecorder(run_dir, rank)});
+  }
+  report.now = absl::Now();  // after all that was read, so that nothing is in the future
+  report.last_sign = report.life().end;
+  for (const char* name : {"/metrics.jsonl", "/outcome.json", "/logs/launch.log"})
+    Later(report.last_sign, ChangedAt(run_dir + name));
+  return report;
+}
+
+int ExitStatusOf(const RunReport& report) {
+  if (report.live()) return kExitSuccess;
+  return report.life().outcome ? report.life().outcome->exit_code : static_cast<int>(kExitPeerLost);
+}
+
+}  // namespace planwright

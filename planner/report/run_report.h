@@ -1,0 +1,102 @@
+// What a run directory tells of its run (docs/checkpoints.md#lives): gathered from files alone, so it works on another
+// node than that of the run, while the run goes on, and after its machine died. What cannot be read becomes a note.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "planner/checkpoint/checkpoint_log.h"
+#include "planner/launch/recorder_reader.h"
+#include "planner/report/step_file.h"
+
+namespace planwright {
+
+// outcome.json (planner/launch/outcome.h). Texts are those of the file: print them with Printable.
+struct LifeEnd {
+  int exit_code = 0;
+  std::string cause;
+  std::optional<int> rank;                              // that failed
+  std::string host, instruction, recipe_line, message;  // of that rank; may be empty
+  std::vector<std::string> others;                      // where other ranks were
+};
+
+// One launch of the run.
+struct RunLife {
+  int number = 1;
+  int from_life = 0;       // the life whose checkpoint it loaded; 0: it began afresh
+  int64_t from_step = 0;   // the step of that checkpoint
+  bool started = false;    // it chose where to begin
+  std::string last_event;  // of its launch, in launch.log
+  // The first and the last sign of it. nullopt: there is none.
+  std::optional<absl::Time> begin, end;
+  std::optional<LifeEnd> outcome;           // nullopt: it goes on, or it ended without a word
+  int64_t first_step = 0, last_step = 0;    // that it did; 0: none
+  std::vector<StepPoint> dropped;           // records of lives before it, of steps that it did again
+  std::vector<CheckpointCost> checkpoints;  // that it wrote
+};
+
+struct ReportedCheckpoint {
+  int64_t step = 0;
+  int life = 0;
+  std::optional<int64_t> bytes;
+  std::optional<absl::Time> published;
+  std::optional<CheckpointCost> cost;
+  std::string state;  // "usable", "removed", "damaged: ..."
+  bool usable = false;
+};
+
+// What is needed of plan.json.
+struct PlanFacts {
+  std::string name, digest;
+  int ranks = 0;
+  int64_t steps = 0, global_samples = 0, sequence_length = 0;
+};
+
+enum class RunState {
+  kRunning,   // a launch holds the run
+  kBetween,   // the last life has ended, and its launch has not: it is about to end, or begins another life
+  kEnded,     // outcome.json says how
+  kVanished,  // no launch holds the run, and nothing says how it ended: its launch was killed, or its machine died
+  kUnseen,    // the same, but the launch was on another host, whose lock may not be seen here
+};
+
+struct RankReport {
+  int rank = 0;
+  std::optional<RankPosition> position;  // nullopt: it has no recorder pages
+};
+
+struct RunReport {
+  std::string run_dir;
+  absl::Time now;  // when it was gathered
+  RunState state = RunState::kEnded;
+  std::string holder;  // "process 4711 on node3": of the launch
+  std::optional<PlanFacts> plan;
+  std::vector<StepPoint> steps;                 // that count
+  std::vector<RunLife> lives;                   // ascending; one at least
+  std::vector<ReportedCheckpoint> checkpoints;  // ascending by life, then by step
+  std::vector<RankReport> ranks;                // of the newest life, if `ranks` was asked for
+  std::optional<absl::Time> restart;            // kBetween: when the launch said that it begins another life
+  std::optional<absl::Time> last_sign;          // the newest time that any file of the newest life tells
+  std::vector<std::string> notes;               // what could not be read
+
+  const RunLife& life() const { return lives.back(); }
+  bool live() const { return state == RunState::kRunning || state == RunState::kBetween || state == RunState::kUnseen; }
+};
+
+struct GatherOptions {
+  size_t metrics_bytes = 0;  // of the end of metrics.jsonl; 0: all of it
+  bool ranks = false;        // read the recorder of each rank
+};
+
+// InvalidArgument if there is no such folder, or if it is no run directory.
+absl::StatusOr<RunReport> GatherRun(const std::string& run_dir, const GatherOptions& options);
+
+// How a script should take it: 0 if the run goes on or is done, else the exit status of the last life; kExitPeerLost
+// for a run that ended without a word.
+int ExitStatusOf(const RunReport& report);
+
+}  // namespace planwright

@@ -1,0 +1,96 @@
+#include "planner/slurm/job_files.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "nlohmann/json.hpp"
+#include "planner/plan/plan_json.h"
+#include "planner/run_files/file_io.h"
+
+namespace planwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string PlanFile(const std::string& run_dir, size_t number) {
+  return run_dir + "/job/" + (number == 0 ? "plan.json" : "fallback-" + std::to_string(number) + ".json");
+}
+
+}  // namespace
+
+Variables EnvironmentToTake() {
+  constexpr std::string_view kNames[] = {"PATH", "HOME", "USER", "LANG", "TMPDIR"};
+  constexpr std::string_view kBeginnings[] = {"CUDA_", "GLOO_",       "LD_",    "MELLANOX_", "NCCL_",
+                                              "OMP_",  "PLANWRIGHT_", "TORCH_", "UCX_"};
+  Variables taken;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const size_t equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view name = text.substr(0, equals);
+    const bool wanted = std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) ||
+                        std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
+                                    [&](std::string_view beginning) { return name.starts_with(beginning); });
+    if (wanted) taken.emplace(name, text.substr(equals + 1));
+  }
+  return taken;
+}
+
+std::string LaunchJson(const JobFiles& job) {
+  Json json = {{"program", job.program},       {"folder", job.folder},      {"executor", job.options.executor},
+               {"device", job.options.device}, {"plans", job.plans.size()}, {"environment", job.environment}};
+  if (job.options.steps) json["steps"] = *job.options.steps;
+  if (job.options.profile) json["profile"] = {job.options.profile->first, job.options.profile->last};
+  if (!job.options.probe_dir.empty()) json["probe"] = job.options.probe_dir;
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+absl::Status WriteJobFiles(const JobFiles& job, const std::string& script) {
+  const std::string& run_dir = job.options.run_dir;
+  if (absl::Status status = MakeDirectories(run_dir + "/job"); !status.ok()) return status;
+  for (size_t i = 0; i < job.plans.size(); ++i) {
+    if (absl::Status status = WriteFileAtomically(PlanFile(run_dir, i), WritePlan(job.plans[i])); !status.ok())
+      return status;
+  }
+  if (absl::Status status = WriteFileAtomically(run_dir + "/job/launch.json", LaunchJson(job)); !status.ok())
+    return status;
+  return WriteFileAtomically(JobScriptPath(run_dir), script);
+}
+
+absl::StatusOr<JobFiles> ReadJobFiles(const std::string& run_dir) {
+  const std::string path = run_dir + "/job/launch.json";
+  const absl::StatusOr<std::string> text = ReadWholeFile(path);
+  if (!text.ok()) return text.status();
+  const Json json = Json::parse(*text, nullptr, false);
+  JobFiles job;
+  size_t plans = 0;
+  try {
+    job.program = json.at("program").get<std::string>();
+    job.folder = json.at("folder").get<std::string>();
+    job.options.executor = json.at("executor").get<std::string>();
+    job.options.device = json.at("device").get<std::string>();
+    job.environment = json.at("environment").get<Variables>();
+    plans = json.at("plans").get<size_t>();
+    if (json.contains("steps")) job.options.steps = json["steps"].get<int64_t>();
+    if (json.contains("profile"))
+      job.options.profile = {json["profile"].at(0).get<int64_t>(), json["profile"].at(1).get<int64_t>()};
+    if (json.contains("probe")) job.options.probe_dir = json["probe"].get<std::string>();
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(path + ": " + error.what());
+  }
+  job.options.run_dir = run_dir;
+  for (size_t i = 0; i < plans; ++i) {
+    const absl::StatusOr<std::string> file = ReadWholeFile(PlanFile(run_dir, i));
+    if (!file.ok()) return file.status();
+    absl::StatusOr<Plan> plan = ReadPlan(*file);
+    if (!plan.ok())
+      return absl::InvalidArgumentError(PlanFile(run_dir, i) + ": " + std::string(plan.status().message()));
+    job.plans.push_back(*std::move(plan));
+  }
+  if (job.plans.empty()) return absl::InvalidArgumentError(path + " names no plan");
+  return job;
+}
+
+}  // namespace planwright

@@ -1,0 +1,38 @@
+// RUN/job: what a job needs to know, written when it is submitted and read when it runs.
+//   plan.json, fallback-N.json  the plans, as they were proved
+//   launch.json                 the options of the launch and its environment
+//   job.sbatch                  what sbatch gets
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/launch/launch_run.h"
+#include "planner/launch/rank_program.h"
+#include "planner/plan/plan.h"
+
+namespace planwright {
+
+struct JobFiles {
+  std::vector<Plan> plans;  // the plan, and those to fall back to
+  RunOptions options;
+  // What the job takes over from the shell that submits it: NAME = value. Everything else is as Slurm gives it.
+  Variables environment;
+  std::string program;  // absolute path of `plan`
+  std::string folder;   // in which it runs: that of the submission
+};
+
+// Of this process: PATH, LD_LIBRARY_PATH, HOME, USER, LANG, TMPDIR, and names that begin with CUDA_, GLOO_, LD_,
+// MELLANOX_, NCCL_, OMP_, PLANWRIGHT_, TORCH_ or UCX_.
+Variables EnvironmentToTake();
+
+// The text of launch.json.
+std::string LaunchJson(const JobFiles& job);
+// Errors of writing and reading: Unavailable with the path; InvalidArgument if a file holds something else.
+absl::Status WriteJobFiles(const JobFiles& job, const std::string& script);
+absl::StatusOr<JobFiles> ReadJobFiles(const std::string& run_dir);
+
+inline std::string JobScriptPath(const std::string& run_dir) { return run_dir + "/job/job.sbatch"; }
+
+}  // namespace planwright

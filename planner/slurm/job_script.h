@@ -1,0 +1,36 @@
+// The batch script of a run: options for sbatch from the plan, and one fixed line that starts the head. No shell reads
+// anything that came from a recipe: every value is held against a list of characters that mean nothing to a shell or to
+// sbatch, and all else that the job needs is in files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/plan/plan.h"
+
+namespace planwright {
+
+struct JobScript {
+  std::string program;  // absolute path of `plan`
+  std::string run_dir;  // absolute
+  // How long before the end of the job's time Slurm tells the head, so that it can save.
+  int signal_seconds = 120;
+};
+
+// InvalidArgument, with the option, its value and what it may be, if a value could mean something else to sbatch.
+absl::StatusOr<std::string> RenderJobScript(const Plan& plan, const JobScript& job);
+
+// The arguments of srun that start one agent on each node of a job of `nodes` nodes: "srun", ..., PROGRAM, "agent",
+// HEAD_FILE. A container sees the run directory and the program's folder besides what the plan mounts. InvalidArgument
+// as above, for the container.
+absl::StatusOr<std::vector<std::string>> AgentStepCommand(const Plan& plan, int nodes, const JobScript& job,
+                                                          const std::string& head_file);
+
+// Nodes that the ranks of a plan fill.
+int NodesOfPlan(const Plan& plan);
+
+// InvalidArgument if a time is none that sbatch takes: "90", "90:30", "4:00:00", "1-12", "1-12:30", "1-12:30:00".
+absl::Status CheckTime(const std::string& time);
+
+}  // namespace planwright

@@ -1,0 +1,170 @@
+#include "planner/slurm/run_job.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "planner/agents/fleet.h"
+#include "planner/launch/child_process.h"
+#include "planner/launch/line_pipe.h"
+#include "planner/launch/rank_environment.h"
+#include "planner/rendezvous/interface_address.h"
+#include "planner/rendezvous/own_address.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/file_io.h"
+#include "planner/run_files/run_timeout.h"
+#include "planner/slurm/job_files.h"
+#include "planner/slurm/job_script.h"
+#include "planner/slurm/node_list.h"
+#include "planner/slurm/slurm_commands.h"
+
+namespace planwright {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// The step of srun that runs the agents.
+class AgentStep {
+ public:
+  static absl::StatusOr<std::unique_ptr<AgentStep>> Begin(std::vector<std::string> arguments,
+                                                          const Terminal& terminal) {
+    const absl::StatusOr<std::string> program = FindProgram(arguments[0]);
+    if (!program.ok()) return program.status();
+    arguments[0] = *program;
+    const absl::StatusOr<ChildProcess> child = Start({.arguments = arguments, .environment = OwnEnvironment()});
+    if (!child.ok()) return child.status();
+    return std::unique_ptr<AgentStep>(new AgentStep(*child, terminal));
+  }
+  // The head has ended the agents by now. A step whose node is lost may not end by itself.
+  ~AgentStep() {
+    for (int tries = 0; tries < 100 && !Ended(); ++tries) std::this_thread::sleep_for(50ms);
+    for (const int number : {SIGTERM, SIGKILL}) {
+      if (!Ended()) kill(-pid_, number);
+      for (int tries = 0; tries < 40 && !Ended(); ++tries) std::this_thread::sleep_for(50ms);
+    }
+    Drain();
+  }
+
+  // Why no more agents will come; empty: they may.
+  std::string GivenUp() {
+    Drain();
+    if (!Ended()) return "";
+    return "srun ended" + (last_line_.empty() ? std::string() : ": " + last_line_);
+  }
+
+ private:
+  AgentStep(const ChildProcess& child, const Terminal& terminal)
+      : pid_(child.pid), output_(child.output), errors_(child.errors), terminal_(terminal) {}
+
+  bool Ended() {
+    if (!ended_ && waitpid(pid_, nullptr, WNOHANG) == pid_) ended_ = true;
+    return ended_;
+  }
+  void Drain() {
+    const auto print = [this](std::string_view line) {
+      last_line_ = line;
+      terminal_(true, "[srun] " + last_line_);
+    };
+    output_.Drain(print);
+    errors_.Drain(print);
+  }
+
+  const int pid_;
+  LinePipe output_, errors_;
+  const Terminal& terminal_;
+  std::string last_line_;
+  bool ended_ = false;
+};
+
+// Slurm puts the job into its queue again, or, where that is not allowed, gets one job to follow it.
+absl::Status ContinueLater(const std::string& run_dir, const Terminal& terminal) {
+  const std::string job = Variable("SLURM_JOB_ID");
+  const absl::Status requeued = RequeueJob(job);
+  if (requeued.ok()) {
+    terminal(true, "job " + job + " waits in the queue again");
+    return requeued;
+  }
+  terminal(true, "job " + job + " cannot be put into the queue again: " + std::string(requeued.message()));
+  if (!Variable("SLURM_ARRAY_TASK_ID").empty())
+    return absl::UnavailableError("submit this task of the array again to go on with " + run_dir);
+  // One successor, even if this job is started twice.
+  const std::string claim = run_dir + "/job/successor-of-" + job;
+  if (absl::Status status = ClaimFile(claim); !status.ok()) return status;
+  const absl::StatusOr<std::string> successor = SubmitScript(JobScriptPath(run_dir));
+  if (!successor.ok()) return successor.status();
+  terminal(true, "job " + *successor + " follows it");
+  return WriteFileAtomically(claim, *successor + "\n");
+}
+
+}  // namespace
+
+absl::StatusOr<Outcome> RunJob(const std::string& run_dir, const Terminal& terminal) {
+  absl::StatusOr<JobFiles> job = ReadJobFiles(run_dir);
+  if (!job.ok()) return job.status();
+  for (const auto& [name, value] : job->environment) setenv(name.c_str(), value.c_str(), 1);
+  if (chdir(job->folder.c_str()) != 0) return absl::UnavailableError("there is no folder " + job->folder);
+  const absl::StatusOr<std::chrono::milliseconds> timeout = RunTimeout();
+  if (!timeout.ok()) return timeout.status();
+  const std::string id = Variable("SLURM_JOB_ID");
+  const absl::StatusOr<std::vector<std::string>> names = ExpandNodeList(Variable("SLURM_JOB_NODELIST"));
+  if (id.empty() || !names.ok())
+    return absl::InvalidArgumentError("`plan job` runs inside a Slurm job; `plan launch --slurm` submits one");
+  if (const std::string task = Variable("SLURM_ARRAY_TASK_ID"); !task.empty()) {
+    job->options.run_dir = run_dir + "/array-" + task;
+    if (absl::Status status = MakeDirectories(job->options.run_dir); !status.ok()) return status;
+  }
+
+  const Plan& plan = job->plans[0];
+  const absl::StatusOr<std::string> address =
+      plan.launch.interface.empty() ? OwnAddress() : InterfaceAddress(plan.launch.interface);
+  if (!address.ok()) return address.status();
+  const std::string file = run_dir + "/job/head-" + id + ".json";
+  absl::StatusOr<std::unique_ptr<Fleet>> fleet = Fleet::Open({.address = *address, .file = file});
+  if (!fleet.ok()) return fleet.status();
+  const int nodes = NodesOfPlan(plan);
+  terminal(true, "job " + id + " on " + Variable("SLURM_JOB_NODELIST") + ", life of Slurm's " +
+                     (Variable("SLURM_RESTART_COUNT").empty() ? "0" : Variable("SLURM_RESTART_COUNT")) + " restarts");
+  const absl::StatusOr<std::vector<std::string>> arguments =
+      AgentStepCommand(plan, static_cast<int>(names->size()), {.program = job->program, .run_dir = run_dir}, file);
+  if (!arguments.ok()) return arguments.status();
+  absl::StatusOr<std::unique_ptr<AgentStep>> step = AgentStep::Begin(*arguments, terminal);
+  if (!step.ok()) return step.status();
+
+  absl::StatusOr<Outcome> outcome;
+  int interrupted = 0;
+  const absl::Status came = (*fleet)->WaitForAgents(
+      nodes, *timeout, [&] { return (*step)->GivenUp(); }, interrupted);
+  if (came.ok()) {
+    outcome = LaunchRun(job->plans, job->options, **fleet, terminal);
+  } else if (interrupted != 0) {
+    outcome = Outcome{128 + interrupted, std::string(came.message())};
+  } else {
+    outcome = Outcome{kExitPeerLost, std::string(came.message())};
+  }
+  fleet->reset();  // ends the agents
+  step->reset();
+  if (!outcome.ok()) return outcome;
+  // Slurm tells by SIGUSR1 that the job's time is nearly over. Whoever sends SIGTERM decides what comes next.
+  const bool time_is_over = outcome->interrupted_by == SIGUSR1 || interrupted == SIGUSR1;
+  if (time_is_over && outcome->exit_code != kExitSuccess && plan.checkpoint.every_steps > 0) {
+    const absl::Status later = ContinueLater(run_dir, terminal);
+    if (!later.ok()) terminal(true, std::string(later.message()));
+  }
+  return outcome;
+}
+
+}  // namespace planwright

@@ -1,0 +1,17 @@
+// What a batch script runs, on the first node of its job: the head of the run. It starts an agent on each node, runs
+// the plan through them, and has the job started again when its time is over before the run is.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "planner/launch/launch_run.h"
+
+namespace planwright {
+
+// `run_dir` is that of WriteJobFiles. In a job array each task has a run of its own, in RUN/array-N. An outcome of
+// kExitPreempted means that the job was put into the queue again, or that Slurm does so. Errors are those of the job's
+// files, of srun, and of LaunchRun.
+absl::StatusOr<Outcome> RunJob(const std::string& run_dir, const Terminal& terminal);
+
+}  // namespace planwright

@@ -1,0 +1,24 @@
+// The programs of Slurm, called without a shell.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace planwright {
+
+// Runs a program of PATH to its end and returns what it printed on standard output. Unavailable, with what it printed
+// on standard error, if it fails; NotFound if there is no such program.
+absl::StatusOr<std::string> RunProgram(const std::vector<std::string>& arguments);
+
+// The path of a program of PATH. NotFound if there is none.
+absl::StatusOr<std::string> FindProgram(const std::string& name);
+
+// Submits a script, and returns the number of its job.
+absl::StatusOr<std::string> SubmitScript(const std::string& path);
+
+// Asks Slurm to start a job again from the beginning of its script.
+absl::Status RequeueJob(const std::string& job);
+
+}  // namespace planwright

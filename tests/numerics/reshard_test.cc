@@ -1,0 +1,199 @@
+// A checkpoint that one layout saved and another one loads and saves again holds the same bits (docs/checkpoints.md).
+// Real processes, real files; whole tensors are put together by gathered_checkpoint.h, which knows the files alone.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "planner/run_files/file_io.h"
+#include "tests/numerics/gathered_checkpoint.h"
+#include "tests/numerics/layouts.h"
+#include "tests/numerics/run.h"
+
+namespace planwright::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// A frozen projection has weights of their own type beside the masters of bf16.
+const std::vector<std::string> kTraining = {
+    "models.hybrid_moe_tiny.mamba.groups=4", "models.hybrid_moe_tiny.attention.kv_groups=4",
+    "modules.radio_encoder.train.projection=frozen", "checkpoint.every_steps=2"};
+constexpr int kTrained = 2;  // steps
+
+// Twelve layouts with all axes of both views, stages of unequal and of no layers, several lanes, few and many buckets,
+// modules apart and on the same ranks. Neighbours differ in as much as they can.
+std::vector<Layout> ReshardLayouts() {
+  const auto encoder = [](int ranks, std::vector<AxisSize> axes) {
+    return Join(EncoderOn(ranks, 1), Parallel("radio_encoder", axes));
+  };
+  const auto language = [](int first, int ranks, std::vector<AxisSize> axes) {
+    return Join(LanguageOn(first, ranks, 1, 1), Parallel("language", axes));
+  };
+  const auto buckets = [](int number) {
+    return std::vector<std::string>{"gradients.buckets=" + std::to_string(number)};
+  };
+  return {
+      {"one_rank", OneRankOnly()},
+      {"tp2_ep4_dp2", Join(encoder(1, {}), language(1, 4, {{"tp", 2}, {"ep", 4}}))},
+      {"uneven_stages",
+       Join(encoder(1, {}), language(1, 3, {{"pp", 3}}), {"modules.language.parallel.stage_layers=[1, 0, 3]"})},
+      {"colocated_on_4", Join(encoder(4, {}), language(0, 4, {{"tp", 2}, {"ep", 4}}))},
+      {"cp2_dp2", Join(encoder(2, {{"cp", 2}}), language(2, 4, {{"cp", 2}, {"ep", 2}}), buckets(8))},
+      {"tp2_tp2", Join(encoder(2, {{"tp", 2}}), language(2, 2, {{"tp", 2}}))},
+      {"every_axis",
+       Join(encoder(2, {{"cp", 2}}), language(2, 8, {{"pp", 2}, {"cp", 2}, {"tp", 2}, {"ep", 2}, {"expert_tp", 2}}))},
+      {"uneven_lanes", Join(encoder(3, {}), language(3, 2, {}), buckets(1))},
+      {"expert_tp2_ep2", Join(encoder(2, {{"tp", 2}}), language(2, 4, {{"tp", 2}, {"ep", 2}, {"expert_tp", 2}}))},
+      {"both_deep", Join(encoder(2, {{"pp", 2}}), language(2, 4, {{"pp", 2}, {"ep", 2}}), buckets(3))},
+      {"cp2_tp2", Join(encoder(1, {}), language(1, 4, {{"cp", 2}, {"tp", 2}}))},
+      {"colocated_overlapped", Join(encoder(4, {{"tp", 2}}), language(0, 4, {{"tp", 4}}),
+                                    {"gradients.overlap_reduce=true", "gradients.overlap_gather=true"})},
+  };
+}
+
+class Reshard : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "planwright_reshard_XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // The newest checkpoint of a run that was trained on this layout.
+  GatheredCheckpoint Trained(const Layout& layout, const std::string& run_dir) const {
+    return Saved(layout, run_dir, "", kTrained, "");
+  }
+  // Goes on with the run on this layout: one more step, which trains nothing, and is saved.
+  GatheredCheckpoint SavedAgain(const Layout& layout, const std::string& run_dir, int steps) const {
+    return Saved(layout, run_dir, "idle_executor", steps, "resuming after step " + std::to_string(steps - 1));
+  }
+
+  static std::string Newest(const std::string& run_dir) {
+    std::string newest;
+    for (const auto& entry : fs::directory_iterator(run_dir + "/checkpoints"))
+      newest = std::max(newest, entry.path().string());
+    return newest;
+  }
+
+  std::string folder_, precision_ = "bf16";
+
+ private:
+  GatheredCheckpoint Saved(const Layout& layout, const std::string& run_dir, const std::string& executor, int steps,
+                           const std::string& says) const {
+    const TrainingRun run = Launch({.recipe = layout.recipe,
+                                    .overrides = Join({"precision.params=" + precision_}, kTraining, layout.overrides),
+                                    .steps = steps,
+                                    .executor = executor,
+                                    .run_dir = run_dir,
+                                    .probes = false});
+    EXPECT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_THAT(run.output, HasSubstr(says));
+    const std::string newest = Newest(run_dir);
+    GatheredCheckpoint gathered = GatherCheckpoint(newest);
+    EXPECT_EQ(gathered.problem, "");
+    EXPECT_EQ(gathered.counters["step"], steps) << newest;
+    return gathered;
+  }
+};
+
+// The checkpoint of a trained run says something: no moment of these is zero everywhere.
+void ExpectTrained(const GatheredCheckpoint& checkpoint) {
+  for (const char* key : {"language.lm_head.weight", "language.backbone.layers.0.mixer.in_proj.weight",
+                          "radio_encoder.radio_model.model.blocks.0.attn.qkv.weight"}) {
+    for (const char* moment : {".exp_avg", ".exp_avg_sq"}) {
+      const auto at = checkpoint.tensors.find(std::string(key) + moment);
+      ASSERT_NE(at, checkpoint.tensors.end()) << key << moment;
+      EXPECT_NE(at->second.bytes.find_first_not_of('\0'), std::string::npos) << key << moment;
+    }
+  }
+}
+
+void ExpectSameBits(const GatheredCheckpoint& found, const GatheredCheckpoint& expected) {
+  for (const auto& [key, tensor] : expected.tensors) {
+    const auto at = found.tensors.find(key);
+    ASSERT_NE(at, found.tensors.end()) << key << " is gone";
+    EXPECT_TRUE(at->second == tensor) << key << " has other bits, or another type or shape";
+  }
+  EXPECT_EQ(found.tensors.size(), expected.tensors.size());
+  for (const char* counter : {"applied_steps", "skipped_steps"})
+    EXPECT_EQ(found.counters.at(counter), expected.counters.at(counter)) << counter;
+}
+
+// From each layout to the next, and from the last to the first: each saves once and loads once.
+// What puts tensors together sees a changed bit, and an element that two shards or none have.
+void ExpectJudgeSees(const std::string& checkpoint, const std::string& copy) {
+  const GatheredCheckpoint whole = GatherCheckpoint(checkpoint);
+  ASSERT_GT(whole.ranks, 1) << checkpoint;
+  const auto with = [&](const std::string& file, const std::function<void(std::string&)>& change) {
+    fs::copy(checkpoint, copy);
+    std::string text = ReadWholeFile(copy + "/" + file).value_or("");
+    change(text);
+    std::ofstream(copy + "/" + file, std::ios::binary) << text;
+    GatheredCheckpoint gathered = GatherCheckpoint(copy);
+    fs::remove_all(copy);
+    return gathered;
+  };
+  const GatheredCheckpoint flipped = with("rank-00001.safetensors", [](std::string& text) { text.back() ^= 1; });
+  EXPECT_EQ(flipped.problem, "");
+  EXPECT_NE(flipped.tensors, whole.tensors);
+  const auto replace_shard = [](std::string& manifest) {  // that of rank 1 by that of rank 0
+    const size_t at = manifest.find("\"rank\": 1,");
+    ASSERT_NE(at, std::string::npos);
+    manifest[at + 8] = '0';
+  };
+  EXPECT_THAT(with("manifest.json", replace_shard).problem, HasSubstr("two shards have an element of"));
+  const auto drop_shard = [](std::string& manifest) {
+    nlohmann::json json = nlohmann::json::parse(manifest);
+    json["shards"].erase(1);
+    manifest = json.dump();
+  };
+  EXPECT_THAT(with("manifest.json", drop_shard).problem, HasSubstr("no shard has"));
+}
+
+class Round : public Reshard, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(Round, KeepsEveryBit) {
+  precision_ = GetParam();
+  const std::vector<Layout> layouts = ReshardLayouts();
+  const std::string run_dir = folder_ + "/run";
+  const GatheredCheckpoint first = Trained(layouts[0], run_dir);
+  ExpectTrained(first);
+  for (size_t i = 1; i <= layouts.size() && !HasFailure(); ++i) {
+    const Layout& layout = layouts[i % layouts.size()];
+    SCOPED_TRACE("from " + layouts[i - 1].name + " to " + layout.name);
+    ExpectSameBits(SavedAgain(layout, run_dir, kTrained + static_cast<int>(i)), first);
+    if (i == 1) ExpectJudgeSees(Newest(run_dir), folder_ + "/changed");
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Some, Round, ::testing::Values("bf16"));
+INSTANTIATE_TEST_SUITE_P(Soak, Round, ::testing::Values("fp32", "fp64"));
+
+// All pairs: what each layout has trained is loaded by each.
+class Matrix : public Reshard, public ::testing::WithParamInterface<Layout> {};
+
+TEST_P(Matrix, IsLoadedByEveryLayout) {
+  const std::string trained = folder_ + "/trained", run_dir = folder_ + "/run";
+  const GatheredCheckpoint source = Trained(GetParam(), trained);
+  ExpectTrained(source);
+  for (const Layout& target : ReshardLayouts()) {
+    SCOPED_TRACE("to " + target.name);
+    fs::copy(trained, run_dir, fs::copy_options::recursive);
+    ExpectSameBits(SavedAgain(target, run_dir, kTrained + 1), source);
+    fs::remove_all(run_dir);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Soak, Matrix, ::testing::ValuesIn(ReshardLayouts()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace planwright::testing

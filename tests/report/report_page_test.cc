@@ -1,0 +1,133 @@
+// The page of a run: well-formed, complete by itself, escaped, of bounded size, and nothing is drawn outside a drawing.
+#include "planner/report/report_page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <sstream>
+
+#include "planner/report/page_curve.h"
+#include "tests/report/reports.h"
+#include "tests/show/markup_reader.h"
+
+namespace planwright {
+namespace {
+
+using ::testing::AllOf;
+using testing::Element;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::KilledRun;
+using testing::MarkupReader;
+using ::testing::Not;
+using testing::PointOf;
+using testing::RunningRun;
+
+// All elements; every coordinate of them lies in its drawing.
+std::vector<Element> Checked(const RunReport& report) {
+  const std::string page = ReportPage(report);
+  std::vector<Element> elements = MarkupReader(page).Read();
+  EXPECT_THAT(page,
+              AllOf(Not(HasSubstr("nan")), Not(HasSubstr("inf")), Not(HasSubstr("http")), Not(HasSubstr("<script"))));
+  for (const Element& element : elements) {
+    if (element.svg.empty() || element.tag == "svg") continue;
+    std::istringstream box(element.svg);
+    double left = 0, top = 0, width = 0, height = 0;
+    box >> left >> top >> width >> height;
+    const auto inside = [&](const char* position, const char* size, double most) {
+      if (!element.attributes.contains(position)) return;
+      double end = std::stod(element.attributes.at(position));
+      EXPECT_GE(end, -0.01) << element.tag;
+      if (element.attributes.contains(size)) end += std::stod(element.attributes.at(size));
+      EXPECT_LE(end, most + 0.11) << element.tag << " " << position;
+    };
+    inside("x", "width", width);
+    inside("y", "height", height);
+  }
+  return elements;
+}
+
+TEST(ReportPage, IsWellFormedForEveryState) {
+  RunReport empty;
+  empty.run_dir = "run";
+  empty.now = testing::At(0);
+  empty.state = RunState::kVanished;
+  empty.lives.emplace_back();
+  Checked(empty);
+  Checked(KilledRun());
+  RunReport report = RunningRun();
+  for (RunState state : {RunState::kRunning, RunState::kUnseen, RunState::kVanished}) {
+    report.state = state;
+    Checked(report);
+  }
+  report.steps.resize(1);
+  Checked(report);
+}
+
+TEST(ReportPage, TellsWhatTheTerminalTells) {
+  const std::string page = ReportPage(KilledRun());
+  for (const char* text : {"rank 1 was killed by SIGKILL", "step 16 6 &gt; exchange rows", "icons.yaml:25:5", "node3",
+                           "50.0 %", "1-15", "11-30", "checkpoint of step 10, life 1", "11.0 MB",
+                           "steps that were lost with their life and done again", ">life 2</text>"})
+    EXPECT_THAT(page, HasSubstr(text));
+}
+
+TEST(ReportPage, EscapesTextsOfFiles) {
+  RunReport report = KilledRun();
+  report.plan->name = "<em>\"x\" & y</em>\x01\xff";
+  report.run_dir = "<i>";
+  report.lives[0].outcome->cause = "</title><script>alert(1)</script>";
+  report.lives[0].outcome->instruction = "<svg onload='x'>";
+  report.checkpoints[0].state = "damaged: <u>";
+  report.notes = {"<a href=\"http:\">"};
+  report.notes[0].replace(9, 5, "x");
+  report.lives.pop_back();
+  for (const Element& element : Checked(report)) {
+    EXPECT_NE(element.tag, "script");
+    EXPECT_NE(element.tag, "em");
+    EXPECT_NE(element.tag, "i");
+    EXPECT_NE(element.tag, "u");
+  }
+}
+
+TEST(ReportPage, StaysSmall) {
+  RunReport report = KilledRun();
+  for (int step = 31; step <= 200'000; ++step) report.steps.push_back(PointOf(step));
+  for (size_t i = 0; i < report.steps.size(); i += 10) report.steps[i].skipped = true;
+  for (int64_t step = 11; step <= 60'000; ++step) {
+    if (step > 15) report.lives[1].dropped.push_back(PointOf(step));
+    report.checkpoints.push_back(
+        {.step = step, .life = 2, .bytes = 1, .published = {}, .cost = {}, .state = "removed", .usable = false});
+  }
+  for (int life = 3; life <= 5000; ++life) {
+    report.lives.push_back(report.lives[0]);
+    report.lives.back().number = life;
+  }
+  EXPECT_LT(ReportPage(report).size(), 2'000'000U);
+  Checked(report);
+}
+
+TEST(ReportPage, DrawsAnyNumbers) {
+  for (double value : {0.0, -0.0, 1e299, -1e299, 5e-324, 1e-299, 3.0}) {
+    RunReport report = KilledRun();
+    for (StepPoint& point : report.steps) point.loss = value, point.grad_norm = value;
+    Checked(report);
+    report.steps[3].loss = std::nextafter(value, 1e300);
+    report.steps[4].loss = -value;
+    report.steps[5].loss.reset();
+    Checked(report);
+  }
+}
+
+TEST(AxisTicks, AreRound) {
+  EXPECT_THAT(AxisTicks(0, 10), ElementsAre(0, 2, 4, 6, 8, 10));
+  EXPECT_THAT(AxisTicks(3.05, 5.57), ElementsAre(3, 4, 5, 6));
+  EXPECT_THAT(AxisTicks(0, 45'812), ElementsAre(0, 10'000, 20'000, 30'000, 40'000, 50'000));
+  EXPECT_EQ(AxisTicks(7, 7).size(), AxisTicks(-7, -7).size());
+  EXPECT_LT(AxisTicks(7, 7).front(), 7);
+  EXPECT_GT(AxisTicks(7, 7).back(), 7);
+}
+
+}  // namespace
+}  // namespace planwright

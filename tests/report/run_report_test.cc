@@ -1,0 +1,220 @@
+// Run directories as they may be found: what is read, what is a note, and what is no run.
+#include "planner/report/run_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "planner/checkpoint/run_lives.h"
+#include "planner/launch/run_directory.h"
+#include "planner/plan/plan_json.h"
+#include "planner/run_files/exit_status.h"
+#include "tests/support/compiled.h"
+
+namespace planwright {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+const Plan& TinyPlan() {
+  static const Plan plan =
+      testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", {"checkpoint.every_steps=2"});
+  return plan;
+}
+
+class GatherTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "gatherXXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    run_ = folder_ + "/run";
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  void Write(const std::string& name, const std::string& text) {
+    fs::create_directories(fs::path(run_ + "/" + name).parent_path());
+    std::ofstream(run_ + "/" + name) << text;
+  }
+  RunReport Gather(const GatherOptions& options = {}) {
+    absl::StatusOr<RunReport> report = GatherRun(run_, options);
+    EXPECT_TRUE(report.ok()) << report.status();
+    return *report;
+  }
+  static std::string Steps(int first, int last) {
+    std::string text;
+    for (int step = first; step <= last; ++step) {
+      text += "{\"step\": " + std::to_string(step) + ", \"consumed_samples\": " + std::to_string(8 * step) +
+              ", \"loss\": 5, \"step_seconds\": " + std::to_string(step) + ".5}\n";
+    }
+    return text;
+  }
+
+  std::string folder_, run_;
+};
+
+TEST_F(GatherTest, RefusesWhatIsNoRun) {
+  const auto message = [](const std::string& path) {
+    const absl::StatusOr<RunReport> report = GatherRun(path, {});
+    EXPECT_TRUE(absl::IsInvalidArgument(report.status())) << report.status();
+    return std::string(report.status().message());
+  };
+  EXPECT_THAT(message(run_), HasSubstr("there is no folder"));
+  EXPECT_THAT(message(folder_), HasSubstr("is no run directory: it has no plan.json"));
+  Write("plan.json", "{}");
+  EXPECT_THAT(message(run_ + "/plan.json"), HasSubstr("is not a folder"));
+  Write("manifest.json", "{}");
+  EXPECT_THAT(message(run_), HasSubstr("is a checkpoint"));
+}
+
+TEST_F(GatherTest, ALockIsHeldSeenAndNotTaken) {
+  {
+    const absl::StatusOr<RunDirectory> directory = RunDirectory::Open(TinyPlan(), run_);
+    ASSERT_TRUE(directory.ok()) << directory.status();
+    for (int i = 0; i < 3; ++i) {
+      const RunReport report = Gather();
+      EXPECT_EQ(report.state, RunState::kRunning);
+      EXPECT_EQ(report.holder, OwnProcessName());
+      EXPECT_EQ(ExitStatusOf(report), 0);
+    }
+    EXPECT_TRUE(absl::IsAlreadyExists(RunDirectory::Open(TinyPlan(), run_).status()));
+    Write("outcome.json", "{\"exit_code\": 0, \"cause\": \"done\"}");
+    EXPECT_EQ(Gather().state, RunState::kBetween);
+  }
+  EXPECT_EQ(Gather().state, RunState::kEnded);
+  fs::remove(run_ + "/outcome.json");
+  EXPECT_EQ(Gather().state, RunState::kVanished);
+  EXPECT_EQ(ExitStatusOf(Gather()), kExitPeerLost);
+  // The launch was killed: its name is still there.
+  Write("lock", OwnProcessName());
+  EXPECT_EQ(Gather().state, RunState::kVanished);
+  Write("lock", "process 4711 on another-host");
+  EXPECT_EQ(Gather().state, RunState::kUnseen);
+  EXPECT_TRUE(RunDirectory::Open(TinyPlan(), run_).ok()) << "nothing that was looked at is in the way";
+}
+
+TEST_F(GatherTest, WhoOnlyLooksKeepsNoLaunchAway) {
+  std::atomic<bool> over{false};
+  std::thread looks([&] {
+    while (!over) LookAtLock(run_);
+  });
+  Plan plan = TinyPlan();
+  for (int launch = 0; launch < 30; ++launch) {
+    const absl::StatusOr<RunDirectory> directory = RunDirectory::Open(plan, run_);
+    EXPECT_TRUE(directory.ok()) << directory.status();
+  }
+  over = true;
+  looks.join();
+}
+
+TEST_F(GatherTest, TellsLivesApart) {
+  Write("plan.json", WritePlan(TinyPlan()));
+  ASSERT_EQ(*TakeLife(run_), 1);
+  ASSERT_TRUE(WriteLifeStart(run_, 1, {}).ok());
+  ASSERT_EQ(*TakeLife(run_), 2);
+  ASSERT_TRUE(WriteLifeStart(run_, 2, {1, 4}).ok());
+  ASSERT_EQ(*TakeLife(run_), 3);  // it died before it chose where to begin
+  ASSERT_EQ(*TakeLife(run_), 4);
+  ASSERT_TRUE(WriteLifeStart(run_, 4, {2, 8}).ok());
+  Write("lives/1/logs/launch.log",
+        "not a time  plan\n2026-11-22 22:20:52.872342 +00:00  plan tiny\n2026-11-22 22:20:57.000000 +00:00  rank 0 "
+        "ended\nhalf a li");
+  Write("lives/1/outcome.json", "{\"exit_code\": 10, \"cause\": \"rank 0 was killed by SIGKILL\", \"rank\": 0}");
+  Write("lives/2/dropped.jsonl", Steps(5, 6));
+  Write("lives/4/dropped.jsonl", Steps(5, 6) + Steps(9, 9));  // life 2 ended while it dropped 5 and 6
+  Write("lives/4/checkpoints.jsonl",
+        "{\"step\": 10, \"bytes\": 100, \"copy_seconds\": 0.1, \"write_seconds\": 0.2, \"waited_seconds\": 0.3, "
+        "\"published\": 1763850000.5}\nnonsense\n");
+  Write("metrics.jsonl", Steps(1, 11));
+  Write("outcome.json", "{\"exit_code\": 0, \"cause\": \"done\"}");
+  const RunReport report = Gather();
+  ASSERT_THAT(report.lives, SizeIs(4));
+  const auto steps = [&](int life) {
+    return std::pair(report.lives[life - 1].first_step, report.lives[life - 1].last_step);
+  };
+  EXPECT_EQ(steps(1), std::pair(int64_t{1}, int64_t{6}));
+  EXPECT_EQ(steps(2), std::pair(int64_t{5}, int64_t{9}));
+  EXPECT_EQ(steps(3), std::pair(int64_t{0}, int64_t{0}));
+  EXPECT_EQ(steps(4), std::pair(int64_t{9}, int64_t{11}));
+  EXPECT_THAT(report.lives[1].dropped, SizeIs(2));
+  EXPECT_THAT(report.lives[3].dropped, SizeIs(1));
+  EXPECT_EQ(report.lives[0].outcome->rank, 0);
+  EXPECT_NEAR(absl::ToDoubleSeconds(*report.lives[0].end - *report.lives[0].begin), 4.127658, 1e-6);
+  EXPECT_FALSE(report.lives[1].outcome.has_value());
+  EXPECT_FALSE(report.lives[2].started);
+  ASSERT_THAT(report.checkpoints, SizeIs(1));
+  EXPECT_EQ(report.checkpoints[0].state, "removed") << "it is in the log of life 4, and not there";
+  EXPECT_EQ(report.checkpoints[0].cost->waited, 0.3);
+  EXPECT_THAT(report.notes, ElementsAre(HasSubstr("checkpoints.jsonl: 1 lines cannot be read")));
+}
+
+TEST_F(GatherTest, KnowsThatALaunchStartsItAgain) {
+  Write("metrics.jsonl", "");
+  Write("outcome.json", "{\"exit_code\": 10, \"cause\": \"rank 0 was killed by SIGKILL\"}");
+  const auto log = [&](absl::Time time) {
+    const std::string stamp = absl::FormatTime("%Y-%m-%d %H:%M:%E6S %Ez", time, absl::UTCTimeZone());
+    Write("logs/launch.log", stamp + "  exit code 10\n" + stamp + "  restart 1 of 3 in 100000 s\n");
+  };
+  log(absl::Now());
+  EXPECT_EQ(Gather().state, RunState::kBetween);
+  EXPECT_GT(Gather().restart.value(), absl::Now() + absl::Hours(20));
+  EXPECT_EQ(ExitStatusOf(Gather()), 0);
+  log(absl::Now() - absl::Hours(48));  // it is no longer there
+  EXPECT_EQ(Gather().state, RunState::kEnded);
+  EXPECT_EQ(ExitStatusOf(Gather()), 10);
+}
+
+TEST_F(GatherTest, DamageBecomesNotes) {
+  Write("plan.json", "{\"name\": ");
+  Write("metrics.jsonl", Steps(1, 2) + "{broken\n" + Steps(3, 3) + "{\"step\": 4, \"con");
+  Write("outcome.json", "[]");
+  Write("lives/1/start.json", "garbage");
+  Write("lives/x/start.json", "garbage");
+  Write("recorder/rank0000", "too short");
+  Write("recorder/rankX", "");
+  const RunReport report = Gather({.metrics_bytes = 0, .ranks = true});
+  EXPECT_THAT(report.notes,
+              AllOf(Contains(HasSubstr("plan.json")), Contains(HasSubstr("line 3")),
+                    Contains(HasSubstr("its last line is cut off")),
+                    Contains(HasSubstr("outcome.json is not a JSON object")), Contains(HasSubstr("start.json"))));
+  EXPECT_THAT(report.steps, SizeIs(3));
+  EXPECT_FALSE(report.plan.has_value());
+  ASSERT_THAT(report.ranks, SizeIs(1));
+  EXPECT_FALSE(report.ranks[0].position.has_value());
+}
+
+TEST_F(GatherTest, ARunThatHasJustBegunHasNoNotesButForItsPlan) {
+  Write("lock", "");
+  const RunReport report = Gather();
+  EXPECT_THAT(report.steps, IsEmpty());
+  EXPECT_THAT(report.notes, ElementsAre(HasSubstr("plan.json")));
+}
+
+TEST_F(GatherTest, AnyExitCodeBecomesAnExitStatus) {
+  for (const auto& [written, expected] :
+       {std::pair("75", 75), {"-1", 2}, {"256", 2}, {"1e3", 2}, {"99999999999999", 2}}) {
+    Write("outcome.json",
+          std::string("{\"exit_code\": ") + written + ", \"cause\": 7, \"elsewhere\": [1, \"rank 2\"]}");
+    Write("metrics.jsonl", "");
+    const RunReport report = Gather();
+    if (std::string(written) == "1e3") {
+      EXPECT_EQ(report.state, RunState::kVanished) << "it is no integer";
+      continue;
+    }
+    EXPECT_EQ(ExitStatusOf(report), expected) << written;
+    EXPECT_EQ(report.life().outcome->cause, "");
+    EXPECT_THAT(report.life().outcome->others, ElementsAre("rank 2"));
+  }
+}
+
+}  // namespace
+}  // namespace planwright

@@ -1,0 +1,104 @@
+// metrics.jsonl as it is found: whole, being written, damaged, or something else.
+#include "planner/report/step_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace planwright {
+namespace {
+
+using ::testing::DoubleEq;
+using ::testing::HasSubstr;
+using ::testing::Optional;
+
+class StepFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "stepsXXXXXX";
+    folder_ = mkdtemp(pattern.data());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  StepFile Read(const std::string& text, size_t most = 0) {
+    std::ofstream(folder_ + "/metrics.jsonl") << text;
+    absl::StatusOr<StepFile> file = ReadSteps(folder_ + "/metrics.jsonl", most);
+    EXPECT_TRUE(file.ok()) << file.status();
+    return file.ok() ? *file : StepFile{};
+  }
+  static std::string Line(int64_t step) {
+    return "{\"step\": " + std::to_string(step) + ", \"consumed_samples\": " + std::to_string(8 * step) +
+           ", \"loss\": 5.5, \"grad_norm\": 1.25, \"learning_rate\": 0.001, \"step_seconds\": 0.5, \"skipped\": "
+           "false}\n";
+  }
+
+  std::string folder_;
+};
+
+TEST_F(StepFileTest, ReadsEachStep) {
+  const StepFile file = Read(Line(1) + Line(2));
+  ASSERT_EQ(file.steps.size(), 2U);
+  EXPECT_EQ(file.steps[1].step, 2);
+  EXPECT_EQ(file.steps[1].samples, 16);
+  EXPECT_THAT(file.steps[1].loss, Optional(DoubleEq(5.5)));
+  EXPECT_THAT(file.steps[1].grad_norm, Optional(DoubleEq(1.25)));
+  EXPECT_THAT(file.steps[1].learning_rate, Optional(DoubleEq(0.001)));
+  EXPECT_EQ(file.steps[1].seconds, 0.5);
+  EXPECT_FALSE(file.steps[1].skipped);
+  EXPECT_EQ(file.unreadable, 0);
+  EXPECT_FALSE(file.cut_off);
+}
+
+TEST_F(StepFileTest, NumbersThatAreNotFiniteAreUnknown) {
+  const StepFile file = Read(
+      "{\"step\": 3, \"consumed_samples\": 24, \"loss\": null, \"grad_norm\": 1e305, \"step_seconds\": -1, "
+      "\"skipped\": true}\n");
+  ASSERT_EQ(file.steps.size(), 1U);
+  EXPECT_FALSE(file.steps[0].loss.has_value());
+  EXPECT_FALSE(file.steps[0].grad_norm.has_value()) << "differences of such numbers overflow";
+  EXPECT_FALSE(file.steps[0].learning_rate.has_value());
+  EXPECT_EQ(file.steps[0].seconds, 0);
+  EXPECT_TRUE(file.steps[0].skipped);
+}
+
+TEST_F(StepFileTest, ALastLineThatIsBeingWrittenIsNoDamage) {
+  const StepFile file = Read(Line(1) + Line(2).substr(0, 20));
+  EXPECT_EQ(file.steps.size(), 1U);
+  EXPECT_EQ(file.unreadable, 0);
+  EXPECT_TRUE(file.cut_off);
+}
+
+TEST_F(StepFileTest, DamagedLinesAreCounted) {
+  const std::string zeros(100, '\0');
+  const StepFile file = Read(Line(1) + zeros + "\n" + "[1, 2]\n" + "{\"step\": \"2\", \"consumed_samples\": 16}\n" +
+                             "{\"step\": 1e99, \"consumed_samples\": 16}\n" + "{\"step\": 2}\n" +
+                             std::string(5000, '[') + "\n" + Line(2) + Line(2) + Line(1) + Line(3));
+  ASSERT_EQ(file.steps.size(), 3U);
+  EXPECT_EQ(file.steps[2].step, 3);
+  EXPECT_EQ(file.unreadable, 8) << "a step that was there before counts, too";
+  EXPECT_EQ(file.first_unreadable, 2);
+}
+
+TEST_F(StepFileTest, ReadsTheEndOfALongFile) {
+  std::string text;
+  for (int step = 1; step <= 1000; ++step) text += Line(step);
+  const StepFile file = Read(text, 3 * Line(1000).size());
+  ASSERT_GE(file.steps.size(), 2U);
+  EXPECT_LE(file.steps.size(), 3U);
+  EXPECT_EQ(file.steps.back().step, 1000);
+  EXPECT_EQ(file.unreadable, 0) << "the line that the begin cuts is not read";
+  EXPECT_EQ(Read(text, size_t{1} << 30).steps.size(), 1000U);
+  EXPECT_TRUE(Read(std::string(1000, 'x'), 10).steps.empty());
+}
+
+TEST_F(StepFileTest, TellsAMissingFileFromOneThatCannotBeRead) {
+  EXPECT_TRUE(absl::IsNotFound(ReadSteps(folder_ + "/metrics.jsonl").status()));
+  std::filesystem::create_directories(folder_ + "/metrics.jsonl");
+  const absl::Status folder = ReadSteps(folder_ + "/metrics.jsonl").status();
+  EXPECT_TRUE(absl::IsUnavailable(folder)) << folder;
+  EXPECT_THAT(std::string(folder.message()), HasSubstr("metrics.jsonl"));
+}
+
+}  // namespace
+}  // namespace planwright
