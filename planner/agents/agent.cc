@@ -20,7 +20,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "planner/agents/wire.h"
+#include "planner/launch/core_binding.h"
 #include "planner/launch/local_processes.h"
+#include "planner/launch/rank_environment.h"
 #include "planner/rendezvous/proof.h"
 #include "planner/run_files/file_io.h"
 #include "planner/run_files/run_timeout.h"
@@ -112,6 +114,7 @@ class Agent {
     absl::StatusOr<Wire> wire = Connect(*head);
     if (!wire.ok()) return wire.status();
     wire_ = *std::move(wire);
+    secret_ = head->secret;
     const absl::StatusOr<Json> greeting = Next(wire_);
     if (!greeting.ok()) return greeting.status();
     const absl::StatusOr<std::string> nonce = RandomBytes(kNonceBytes);
@@ -187,15 +190,24 @@ class Agent {
   void StartRanks(const Json& message) {
     processes_.reset();  // ranks of an earlier life would be in the way of this one
     const auto fail = [&](const std::string& text) { wire_.Send({{"kind", "failed"}, {"text", text}}); };
-    const absl::StatusOr<RankProgram> program = ProgramFrom(message);
+    absl::StatusOr<RankProgram> program = ProgramFrom(message);
+    if (program.ok() && message.contains("secret")) {
+      const absl::StatusOr<std::string> secret = Open(message["secret"], secret_);
+      if (!secret.ok()) return fail("the head sent no secret of the store that can be read");
+      program->variables[kSecretVariable] = absl::BytesToHexString(*secret);
+    }
     const Json node = message.value("node", Json());
     if (!program.ok() || !node.is_number_integer()) return fail("the head sent another kind of program");
     // Paths in a recipe may be relative to the folder in which the head was started.
     const std::string folder = TextOf(message, "folder");
     if (chdir(folder.c_str()) != 0) return fail("no folder " + folder + ": " + std::strerror(errno));
     const std::vector<int> ranks = RanksOfNode(*program, node.get<int>());
+    std::vector<Command> commands = CommandsOf(*program, ranks);
+    // The node is the run's own, so each rank can have cores of its own.
+    const std::vector<std::vector<int>> cores = BindRanks(static_cast<int>(ranks.size()), program->gpus);
+    for (size_t i = 0; i < cores.size(); ++i) commands[i].cores = cores[i];
     absl::StatusOr<std::unique_ptr<LocalProcesses>> processes =
-        LocalProcesses::Start(CommandsOf(*program, ranks), ranks, program->run_dir);
+        LocalProcesses::Start(commands, ranks, program->run_dir);
     if (!processes.ok()) return fail(std::string(processes.status().message()));
     processes_ = *std::move(processes);
     wire_.Send({{"kind", "started"}});
@@ -223,6 +235,7 @@ class Agent {
 
   const AgentOptions options_;
   Wire wire_;
+  std::string secret_;
   std::unique_ptr<LocalProcesses> processes_;
   std::chrono::milliseconds silence_{20000};
   Clock::time_point heard_{}, next_beat_{};

@@ -20,6 +20,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/launch/held_signals.h"
 #include "planner/launch/launch_log.h"
+#include "planner/launch/rank_environment.h"
 #include "planner/rendezvous/proof.h"
 #include "planner/run_files/file_io.h"
 
@@ -152,7 +153,15 @@ absl::StatusOr<std::unique_ptr<Processes>> Fleet::Start(const RankProgram& progr
   if (static_cast<int>(agents.size()) < nodes)
     return absl::UnavailableError(absl::StrCat("the plan needs ", nodes, " nodes, and ", agents.size(), " are there"));
   for (int node = 0; node < nodes; ++node) {
-    Json message = ProgramJson(program);
+    // The secret of the store is the one thing that must not be read on the way.
+    RankProgram open = program;
+    open.variables.erase(kSecretVariable);
+    Json message = ProgramJson(open);
+    if (const auto secret = program.variables.find(kSecretVariable); secret != program.variables.end()) {
+      const absl::StatusOr<Json> sealed = Seal(absl::HexStringToBytes(secret->second), secret_);
+      if (!sealed.ok()) return sealed.status();
+      message["secret"] = *sealed;
+    }
     message["kind"] = "start";
     message["node"] = node;
     message["folder"] = [] {

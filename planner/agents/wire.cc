@@ -11,7 +11,9 @@
 #include <ctime>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "planner/rendezvous/proof.h"
 
 namespace planwright {
 namespace {
@@ -135,6 +137,27 @@ absl::Status Wire::Receive(std::vector<Json>& messages) {
   return ended;
 }
 
+absl::StatusOr<Json> Seal(const std::string& text, const std::string& key) {
+  if (text.size() > kProofBytes) return absl::InvalidArgumentError("the text is too long to be sealed");
+  const absl::StatusOr<std::string> nonce = RandomBytes(kNonceBytes);
+  if (!nonce.ok()) return nonce.status();
+  const std::string pad = HmacSha256(key, "planwright seal 1" + *nonce);
+  std::string sealed = text;
+  for (size_t i = 0; i < sealed.size(); ++i) sealed[i] = static_cast<char>(sealed[i] ^ pad[i]);
+  return Json{{"nonce", absl::BytesToHexString(*nonce)}, {"bytes", absl::BytesToHexString(sealed)}};
+}
+
+absl::StatusOr<std::string> Open(const Json& sealed, const std::string& key) {
+  if (!sealed.is_object() || !sealed.value("nonce", Json()).is_string() || !sealed.value("bytes", Json()).is_string())
+    return absl::InvalidArgumentError("nothing is sealed");
+  const std::string nonce = absl::HexStringToBytes(sealed["nonce"].get<std::string>());
+  std::string text = absl::HexStringToBytes(sealed["bytes"].get<std::string>());
+  if (text.size() > kProofBytes) return absl::InvalidArgumentError("what is sealed is too long");
+  const std::string pad = HmacSha256(key, "planwright seal 1" + nonce);
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(text[i] ^ pad[i]);
+  return text;
+}
+
 Json EventJson(const ProcessEvent& event) {
   return {{"kind", "event"},        {"event", static_cast<int>(event.kind)},
           {"rank", event.rank},     {"exit_status", event.exit_status},
@@ -190,9 +213,13 @@ absl::StatusOr<std::optional<RankPosition>> PositionFrom(const Json& message) {
 }
 
 Json ProgramJson(const RankProgram& program) {
-  return {{"run_dir", program.run_dir},       {"arguments", program.arguments},
-          {"variables", program.variables},   {"holds_stop_signal", program.holds_stop_signal},
-          {"world_size", program.world_size}, {"ranks_per_node", program.ranks_per_node}};
+  return {{"run_dir", program.run_dir},
+          {"arguments", program.arguments},
+          {"variables", program.variables},
+          {"holds_stop_signal", program.holds_stop_signal},
+          {"gpus", program.gpus},
+          {"world_size", program.world_size},
+          {"ranks_per_node", program.ranks_per_node}};
 }
 
 absl::StatusOr<RankProgram> ProgramFrom(const Json& message) {
@@ -201,6 +228,7 @@ absl::StatusOr<RankProgram> ProgramFrom(const Json& message) {
                        .arguments = json.at("arguments").get<std::vector<std::string>>(),
                        .variables = json.at("variables").get<Variables>(),
                        .holds_stop_signal = json.at("holds_stop_signal").get<bool>(),
+                       .gpus = json.at("gpus").get<bool>(),
                        .world_size = json.at("world_size").get<int>(),
                        .ranks_per_node = json.at("ranks_per_node").get<int>()};
   });

@@ -43,6 +43,11 @@ class Wire {
   std::string in_, out_;
 };
 
+// A text that only who knows `key` can read: it is joined with an HMAC of a fresh nonce, which is used once. Texts of
+// up to kProofBytes bytes; longer ones are InvalidArgument.
+absl::StatusOr<nlohmann::json> Seal(const std::string& text, const std::string& key);
+absl::StatusOr<std::string> Open(const nlohmann::json& sealed, const std::string& key);
+
 nlohmann::json EventJson(const ProcessEvent& event);
 nlohmann::json PositionJson(const std::optional<RankPosition>& position);
 nlohmann::json ProgramJson(const RankProgram& program);

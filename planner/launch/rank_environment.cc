@@ -25,7 +25,7 @@ Variables VariablesOf(const World& world) {
   Variables variables = {{"MASTER_ADDR", world.store->address()},
                          {"MASTER_PORT", std::to_string(world.store->port())},
                          {"PLANWRIGHT_NONCE", world.nonce},
-                         {"PLANWRIGHT_SECRET", world.secret}};
+                         {kSecretVariable, world.secret}};
   if (!world.interface.empty()) {
     variables["GLOO_SOCKET_IFNAME"] = world.interface;
     variables["NCCL_SOCKET_IFNAME"] = "=" + world.interface;  // without the sign, also those whose names begin so

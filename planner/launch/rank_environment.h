@@ -21,6 +21,8 @@ struct World {
 // Starts the store at a numeric address of this machine. Unavailable if it cannot be served there.
 absl::StatusOr<World> MakeWorld(const std::string& address, std::string interface);
 
+inline constexpr char kSecretVariable[] = "PLANWRIGHT_SECRET";
+
 // What all ranks of a world share: MASTER_ADDR, MASTER_PORT, PLANWRIGHT_NONCE and PLANWRIGHT_SECRET, and, with an
 // interface, GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME.
 Variables VariablesOf(const World& world);
