@@ -221,10 +221,10 @@ void CheckpointWriter::PublishAll(const std::string& folder, const CheckpointCou
        .waited = waited,
        .published = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()}));
   const auto gigabytes = [](int64_t count) { return absl::StrFormat("%.3f GB", static_cast<double>(count) / 1e9); };
-  const std::string line = absl::StrFormat(
-      "checkpoint of step %d: %s, copied in %.3f s%s, written in %.3f s%s", counters.step, gigabytes(bytes), copied,
-      through == 0 ? "" : " through " + gigabytes(through), written,
-      waited < 0.001 ? "" : absl::StrFormat("; training waited %.3f s for the one before", waited));
+  const std::string line =
+      absl::StrFormat("checkpoint of step %d: %s, copied in %.3f s%s, written in %.3f s%s", counters.step,
+                      gigabytes(bytes), copied, through == 0 ? "" : " through " + gigabytes(through), written,
+                      waited < 0.001 ? "" : absl::StrFormat("; training waited %.3f s for the one before", waited));
   LogInfo("published: " + line);
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);

@@ -1,8 +1,8 @@
 #include "executor/communication/run_store.h"
 
-#include <c10/util/Exception.h>
-
 #include <utility>
+
+#include "executor/communication/failure.h"
 
 namespace planwright::executor {
 namespace {
@@ -10,8 +10,12 @@ namespace {
 std::string Text(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 std::vector<uint8_t> Bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
-// Without the place in the source and the backtrace, which say nothing about a lost store.
-[[noreturn]] void Throw(const absl::Status& status) { throw c10::DistStoreError(std::string(status.message())); }
+// Without the place in the source and the backtrace, which say nothing about a store. One that answers in time that a
+// key is not there yet is not lost.
+[[noreturn]] void Throw(const absl::Status& status) {
+  const bool late = absl::IsDeadlineExceeded(status);
+  throw CommunicationError(late ? FailureKind::kTimeOut : FailureKind::kStoreLost, std::string(status.message()));
+}
 
 // A reply with another number of fields comes from no server of ours.
 void CheckFields(const StoreMessage& reply, size_t fields) {

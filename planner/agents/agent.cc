@@ -88,21 +88,6 @@ absl::StatusOr<Wire> Connect(const HeadFile& head) {
   return wire;
 }
 
-// The next message, within the time of a handshake.
-absl::StatusOr<Json> Next(Wire& wire) {
-  const auto until = Clock::now() + kHandshake;
-  std::vector<Json> messages;
-  while (Clock::now() < until) {
-    if (absl::Status status = wire.Flush(); !status.ok()) return status;
-    pollfd readable = {wire.fd(), POLLIN, 0};
-    poll(&readable, 1, 100);
-    const absl::Status status = wire.Receive(messages);
-    if (!messages.empty()) return messages.front();
-    if (!status.ok()) return status;
-  }
-  return absl::UnavailableError("no answer");
-}
-
 class Agent {
  public:
   explicit Agent(const AgentOptions& options) : options_(options) {}
@@ -115,7 +100,7 @@ class Agent {
     if (!wire.ok()) return wire.status();
     wire_ = *std::move(wire);
     secret_ = head->secret;
-    const absl::StatusOr<Json> greeting = Next(wire_);
+    const absl::StatusOr<Json> greeting = Next();
     if (!greeting.ok()) return greeting.status();
     const absl::StatusOr<std::string> nonce = RandomBytes(kNonceBytes);
     if (!nonce.ok()) return nonce.status();
@@ -129,7 +114,7 @@ class Agent {
                 {"proof", absl::BytesToHexString(ClientProof(head->secret, *nonce, other))},
                 {"node", options_.node},
                 {"host", OwnHost()}});
-    const absl::StatusOr<Json> welcome = Next(wire_);
+    const absl::StatusOr<Json> welcome = Next();
     if (!welcome.ok()) return welcome.status();
     if (!SameProof(absl::HexStringToBytes(TextOf(*welcome, "proof")), ServerProof(head->secret, *nonce, other)))
       return absl::InvalidArgumentError(head->address + " does not know the secret of the run");
@@ -143,10 +128,9 @@ class Agent {
     while (!done_) {
       Beat();
       Wait();
-      std::vector<Json> messages;
-      const absl::Status status = wire_.Receive(messages);
-      if (!messages.empty()) heard_ = Clock::now();
-      for (const Json& message : messages) Take(message);
+      const absl::Status status = wire_.Receive(messages_);
+      if (!messages_.empty()) heard_ = Clock::now();
+      for (const Json& message : std::exchange(messages_, {})) Take(message);
       if (processes_) Report();
       if (done_) break;
       if (!status.ok()) return Lost(std::string(status.message()));
@@ -163,6 +147,22 @@ class Agent {
     return value.is_string() ? value.get<std::string>() : "";
   }
 
+  // The next message, within the time of a handshake. What came behind it stays for later.
+  absl::StatusOr<Json> Next() {
+    const auto until = Clock::now() + kHandshake;
+    absl::Status status;
+    while (messages_.empty() && status.ok() && Clock::now() < until) {
+      if (status = wire_.Flush(); !status.ok()) break;
+      pollfd readable = {wire_.fd(), POLLIN, 0};
+      poll(&readable, 1, 100);
+      status = wire_.Receive(messages_);
+    }
+    if (messages_.empty()) return status.ok() ? absl::UnavailableError("no answer") : status;
+    Json message = std::move(messages_.front());
+    messages_.erase(messages_.begin());
+    return message;
+  }
+
   void Beat() {
     if (Clock::now() < next_beat_) return;
     next_beat_ = Clock::now() + kBeat;
@@ -175,6 +175,7 @@ class Agent {
     if (processes_) {
       for (int fd : processes_->Descriptors()) fds.push_back({fd, POLLIN, 0});
     }
+    if (!messages_.empty()) return;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_beat_ - Clock::now());
     poll(fds.data(), fds.size(), static_cast<int>(std::max<int64_t>(left.count(), 0)));
   }
@@ -235,6 +236,7 @@ class Agent {
 
   const AgentOptions options_;
   Wire wire_;
+  std::vector<Json> messages_;  // that came and are not read yet
   std::string secret_;
   std::unique_ptr<LocalProcesses> processes_;
   std::chrono::milliseconds silence_{20000};

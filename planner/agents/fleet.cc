@@ -22,6 +22,7 @@
 #include "planner/launch/launch_log.h"
 #include "planner/launch/rank_environment.h"
 #include "planner/rendezvous/proof.h"
+#include "planner/rendezvous/socket_address.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright {
@@ -94,6 +95,7 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Open(FleetOptions options) {
       getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
     return absl::UnavailableError(absl::StrCat("cannot listen at ", host, ": ", std::strerror(errno)));
   }
+  AllowManyFiles();  // a connection for each node
   const Json found = {{"address", host}, {"port", ntohs(address.sin_port)}, {"secret", fleet->secret_}};
   // The file has its mode before it has its text.
   const mode_t before = umask(0077);

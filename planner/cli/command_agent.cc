@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "nlohmann/json.hpp"
 #include "planner/agents/agent.h"
 #include "planner/cli/command.h"
 #include "planner/run_files/exit_status.h"
@@ -22,9 +23,12 @@ int Serve(const Arguments& arguments) {
     options.node = static_cast<int>(*value);
   }
   const absl::Status served = RunAgent(options);
-  if (served.ok()) return kExitSuccess;
-  std::cerr << "error: " << served.message() << "\n";
-  return served.code() == absl::StatusCode::kUnavailable ? kExitPeerLost : kExitUsage;
+  const int status = served.ok()                                       ? kExitSuccess
+                     : served.code() == absl::StatusCode::kUnavailable ? kExitPeerLost
+                                                                       : kExitUsage;
+  if (!served.ok()) std::cerr << "error: " << served.message() << "\n";
+  if (arguments.has("--json")) std::cout << nlohmann::ordered_json({{"exit_code", status}}).dump(2) << "\n";
+  return status;
 }
 
 }  // namespace
@@ -33,8 +37,9 @@ CliCommand AgentCommand() {
   return {
       "agent",
       "runs the ranks of one node for a head",
-      "HEAD_FILE [--node N]",
-      {{"--node", "", "N", "the number of this node, from 0; default: SLURM_NODEID, or the first that is free"}},
+      "HEAD_FILE [--node N] [--json]",
+      {{"--node", "", "N", "the number of this node, from 0; default: SLURM_NODEID, or the first that is free"},
+       {"--json", "", "", "print the exit code as JSON"}},
       "`plan launch --agents` names the file, and `plan launch --slurm` starts agents by itself. An agent runs until\n"
       "its head ends it. If the head is lost, it ends its ranks and exits with 10.\n",
       Serve,

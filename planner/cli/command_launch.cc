@@ -5,8 +5,8 @@
 
 #include "planner/agents/fleet.h"
 #include "planner/cli/command.h"
-#include "planner/cli/load_plan.h"
 #include "planner/cli/launch_report.h"
+#include "planner/cli/load_plan.h"
 #include "planner/cli/terminal.h"
 #include "planner/diff/diff.h"
 #include "planner/launch/launch_run.h"
@@ -216,8 +216,8 @@ int Launch(const Arguments& arguments) {
   std::cout.flush();
   if (arguments.has("--slurm")) return Submit(plans, *launch, arguments);
   const Terminal terminal = PrintingTerminal(as_json);
-  const absl::StatusOr<Outcome> outcome = arguments.has("--agents") ? RunWithAgents(plans, *launch, terminal)
-                                                                    : RunHere(plans, *launch, terminal);
+  const absl::StatusOr<Outcome> outcome =
+      arguments.has("--agents") ? RunWithAgents(plans, *launch, terminal) : RunHere(plans, *launch, terminal);
   if (!outcome.ok()) return ReportFailedLaunch(outcome.status());
   return ReportRun(*outcome, launch->run_dir, as_json);
 }

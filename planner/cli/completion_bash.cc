@@ -85,6 +85,7 @@ _plan() {
       h) _plan_offer "bash zsh keys" "$cur" ;;
       c) _plan_offer "ls show verify" "$cur" ;;
       d) COMPREPLY=($(compgen -d -- "$cur")) ;;
+      f) _plan_files "$cur" '' ;;
       k) ;;
     esac
     [[ $words == k ]] && _plan_offer "$_plan_kinds" "$cur"

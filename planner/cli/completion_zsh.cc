@@ -59,6 +59,7 @@ _plan() {
     h) compadd -- bash zsh keys ;;
     c) compadd -- ls show verify ;;
     d) _files -/ ;;
+    f) _files ;;
   esac
   [[ $kinds_of_words == k ]] && compadd -- ${=_plan_kinds}
   if [[ $kinds_of_words == *+ && -n $recipe && $place != s && $recipe != *.json ]]; then _plan_keys "$recipe"; fi

@@ -39,7 +39,7 @@ struct Cluster {
 // How ranks are started and watched (`launch`). It changes nothing that they compute, so the digest does not cover it.
 // Filled by compile.cc.
 struct LaunchPlan {
-  std::string interface;  // the network interface of rendezvous, Gloo and NCCL; empty: the one of the host's name
+  std::string interface;  // the network interface of rendezvous, Gloo and NCCL; empty: the one that reaches the others
   int64_t restarts = 0;   // how often a run that failed is started again by itself
   // An instruction that takes longer than all of these (seconds) hangs. Until the first step is done, first_step counts
   // in the place of the floor.
@@ -295,7 +295,7 @@ struct DataPlan {
 
 // Published weights to start from (`initialize`). Filled by compile.cc.
 struct InitializePlan {
-  std::string from;                 // a safetensors file, as written in the recipe
+  std::string from;                 // a safetensors file, checkpoint or run directory, as in the recipe
   std::string base;                 // folder of the file that names it; not covered by the digest
   std::vector<std::string> ignore;  // tensors of the file that may stay unused
   bool optimizer = false;           // of a checkpoint: take its optimizer state too

@@ -8,6 +8,7 @@
 #include "planner/plan/limits.h"
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/sample_images.h"
+#include "planner/plan/slurm_options.h"
 
 namespace planwright {
 namespace {
@@ -251,7 +252,9 @@ std::string RangeProblem(const InitializePlan& initialize) {
   return initialize.schedule == "recipe" || initialize.schedule == "checkpoint" ? "" : "an unknown schedule";
 }
 
-std::string RangeProblem(const LaunchPlan& launch) { return launch.restarts < 0 ? "restarts below zero" : ""; }
+std::string RangeProblem(const LaunchPlan& launch) {
+  return launch.restarts < 0 ? "restarts below zero" : SlurmOptionsProblem(launch);
+}
 
 std::string RangeProblem(const Plan& plan) {
   if (plan.precision != "bf16" && plan.precision != "fp32" && plan.precision != "fp64")

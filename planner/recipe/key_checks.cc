@@ -323,21 +323,15 @@ void KeyChecker::CheckValue(const KeySpec& spec, YamlNode& value, const ValuePla
     case KeyType::kLintLevels: return CheckLintLevels(spec, value, place);
     default: break;
   }
-  // A key that is not built yet is checked first: a wrong value is the more useful message.
-  if (CheckScalar(spec, value, place) && spec.need == Need::kNotBuilt) {
-    problems_.Error(DiagnosticKind::kNotBuiltYet, place.where, Cat("`", place.shown_path, "` is not built yet"),
-                    Cat("remove it: it would have no effect (", spec.help, ")"));
-  }
+  CheckScalar(spec, value, place);
 }
 
 }  // namespace
 
 bool IsValidValue(const KeySpec& spec, const YamlNode& value) {
   Diagnostics problems;
-  KeySpec as_built = spec;
-  as_built.need = Need::kOptional;  // CheckValue refuses every value of a key that is not built yet
   YamlNode copy = value;
-  KeyChecker(problems).CheckValue(as_built, copy, {std::string(spec.path), std::string(spec.path), value.where});
+  KeyChecker(problems).CheckValue(spec, copy, {std::string(spec.path), std::string(spec.path), value.where});
   return problems.empty();
 }
 
@@ -347,11 +341,11 @@ std::set<std::string> CheckKeys(YamlNode& recipe, Diagnostics& problems) {
   return checker.Finish(recipe.where);
 }
 
-// Unknown keys were repaired or removed. Of keys that conflict or are not built yet, the values are known.
+// Unknown keys were repaired or removed. Of keys that conflict, the values are known.
 int64_t CountLostValues(const Diagnostics& problems) {
   using enum DiagnosticKind;
   return std::count_if(problems.as_found().begin(), problems.as_found().end(), [](const Diagnostic& problem) {
-    const bool harmless = problem.kind == kUnknownKey || problem.kind == kNotALint || problem.kind == kNotBuiltYet ||
+    const bool harmless = problem.kind == kUnknownKey || problem.kind == kNotALint ||
                           problem.kind == kConflictingKeys || problem.kind == kGradientPrecision ||
                           problem.kind == kNothingTrains || IsLint(problem.kind);
     return !harmless;

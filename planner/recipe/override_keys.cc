@@ -18,7 +18,7 @@ void AddKeys(const std::string& map_path, const std::string& shown, const YamlNo
              std::vector<OverrideKey>& keys) {
   const std::string kind = KindOf(map, map_path);
   for (const KeySpec* spec : KeysOf(map_path)) {
-    if (spec->need == Need::kNotBuilt || (!spec->kind.empty() && spec->kind != kind)) continue;
+    if (!spec->kind.empty() && spec->kind != kind) continue;
     const std::string word(WordOf(*spec)), path = shown.empty() ? word : Cat(shown, ".", word);
     switch (spec->type) {
       case KeyType::kListOfMaps: break;

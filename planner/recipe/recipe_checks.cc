@@ -7,6 +7,7 @@
 #include "planner/diagnostics/text.h"
 #include "planner/plan/layer_kinds.h"
 #include "planner/plan/limits.h"
+#include "planner/plan/slurm_options.h"
 
 namespace planwright {
 namespace {
@@ -173,6 +174,23 @@ void CheckInitializeSettings(const InitializeRecipe& initialize, Diagnostics& pr
   };
   if (*initialize.optimizer) conflict(initialize.optimizer.where, "optimizer", "moments");
   if (*initialize.schedule == "checkpoint") conflict(initialize.schedule.where, "schedule", "counters");
+}
+
+void CheckLaunchSettings(const LaunchRecipe& launch, Diagnostics& problems) {
+  const auto check = [&](std::string_view option, const Located<std::string>& value) {
+    const std::string problem = SlurmOptionProblem(option, *value);
+    if (problem.empty()) return;
+    problems.Error(option == "time" ? DiagnosticKind::kWrongType : DiagnosticKind::kBadName, value.where,
+                   Cat("`launch.slurm.", option, "` is `", *value, "`; ", problem),
+                   option == "time" ? "write it in quotes: time: \"4:00:00\"" : "use the name as Slurm shows it");
+  };
+  const SlurmRecipe& slurm = launch.slurm;
+  for (const auto& [option, value] : {std::pair("partition", &slurm.partition), std::pair("account", &slurm.account),
+                                      std::pair("qos", &slurm.qos), std::pair("constraint", &slurm.constraint),
+                                      std::pair("time", &slurm.time), std::pair("container", &slurm.container)}) {
+    if (*value) check(option, **value);
+  }
+  for (const Located<std::string>& mount : slurm.mounts) check("mounts", mount);
 }
 
 void CheckModuleSettings(const Recipe& recipe, Diagnostics& problems) {

@@ -23,6 +23,10 @@ void CheckCheckpointSettings(const CheckpointRecipe& checkpoint, Diagnostics& pr
 // the launch.
 void CheckInitializeSettings(const InitializeRecipe& initialize, Diagnostics& problems);
 
+// Words of launch.slurm that sbatch or a shell could take for something else (PW0107), and times that are none
+// (PW0104).
+void CheckLaunchSettings(const LaunchRecipe& launch, Diagnostics& problems);
+
 // All modules: that a parameter is trained at all (PW0508), keys of a module that contradict each other (PW0109),
 // recompute of layers that a module does not have (PW0509), and a frozen encoder with random crops (lint PW0507).
 void CheckModuleSettings(const Recipe& recipe, Diagnostics& problems);

@@ -326,7 +326,7 @@ constexpr KeySpec kKeys[] = {
 
     {"launch", "", Section<&Recipe::launch>, kOptional, "", kAny, "", "how ranks are started and watched"},
     {"launch.interface", "", To<&LaunchRecipe::interface>, kOptional, "", kAny, "",
-     "network interface of rendezvous, Gloo and NCCL, such as ib0; default: that of the host's name"},
+     "network interface of rendezvous, Gloo and NCCL, such as ib0; default: the one that reaches the others"},
     {"launch.restarts", "", To<&LaunchRecipe::restarts>, kOptional, "0", kCountFromZero, "",
      "how often a run that failed is started again from its newest checkpoint"},
     {"launch.fallbacks", "", To<&LaunchRecipe::fallbacks>, kOptional, "", kAny, "",

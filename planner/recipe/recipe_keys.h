@@ -16,7 +16,6 @@ namespace planwright {
 enum class Need {
   kRequired,  // if its map is given
   kOptional,
-  kNotBuilt,  // checked, then refused: this version cannot do it yet
 };
 
 // The range of a number, or of each number of a list.

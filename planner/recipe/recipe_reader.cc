@@ -162,6 +162,7 @@ std::optional<Recipe> ReadRecipe(const std::string& path, const std::vector<std:
   CheckModuleSettings(recipe, problems);
   CheckCheckpointSettings(recipe.checkpoint, problems);
   if (recipe.initialize) CheckInitializeSettings(*recipe.initialize, problems);
+  CheckLaunchSettings(recipe.launch, problems);
   if (CountLostValues(problems) > lost) recipe.damaged.insert("modules");
   return recipe;
 }

@@ -57,7 +57,6 @@ std::string ValueText(const KeySpec& key) {
 // The "default" column.
 std::string DefaultText(const KeySpec& key) {
   if (key.need == Need::kRequired) return "required";
-  if (key.need == Need::kNotBuilt) return "not built yet";
   return key.default_text.empty() ? "" : Cat("`", key.default_text, "`");
 }
 

@@ -126,9 +126,7 @@ class SchemaBuilder {
 
   Json Value(const KeySpec& key) {
     Json schema = TypeOf(key);
-    std::string description(key.help);
-    if (key.need == Need::kNotBuilt) description += " (not built yet)";
-    schema["description"] = description;
+    schema["description"] = key.help;
     if (!key.default_text.empty()) schema["default"] = Default(key);
     return schema;
   }

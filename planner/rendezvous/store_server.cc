@@ -82,13 +82,6 @@ rlim_t FilesAllowed() {
   return limit.rlim_cur;
 }
 
-void AllowManyFiles() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 }  // namespace
 
 // All of it but the constructor and the destructor runs in the thread.

@@ -1,6 +1,6 @@
 // The batch script of a run: options for sbatch from the plan, and one fixed line that starts the head. No shell reads
-// anything that came from a recipe: every value is held against a list of characters that mean nothing to a shell or to
-// sbatch, and all else that the job needs is in files.
+// anything that came from a recipe: every value is a word of plan/slurm_options.h, and all else that the job needs is
+// in files.
 #pragma once
 
 #include <string>
@@ -29,8 +29,5 @@ absl::StatusOr<std::vector<std::string>> AgentStepCommand(const Plan& plan, int 
 
 // Nodes that the ranks of a plan fill.
 int NodesOfPlan(const Plan& plan);
-
-// InvalidArgument if a time is none that sbatch takes: "90", "90:30", "4:00:00", "1-12", "1-12:30", "1-12:30:00".
-absl::Status CheckTime(const std::string& time);
 
 }  // namespace planwright

@@ -183,12 +183,27 @@ TEST_F(Cli, RefusesWrongUsage) {
   }
 }
 
-TEST_F(Cli, RefusesByNameWhatIsNotBuiltYet) {
-  for (const std::string& arguments : {"launch " + kRecipe + " --slurm"}) {
-    const Result result = Plan(arguments);
-    EXPECT_EQ(result.status, 2) << arguments;
-    EXPECT_THAT(result.err, HasSubstr("not built yet [PW0900]")) << arguments;
-  }
+TEST_F(Cli, ADryRunPrintsWhatWouldBeSubmitted) {
+  const std::string run = folder_ + "/run", launch = "launch " + kRecipe + " --slurm --dry-run --executor " +
+                                                     FAKE_RANK + " --run-dir " + run +
+                                                     " launch.slurm.partition=long launch.slurm.time=2:00:00";
+  const Result text = Plan(launch), data = Plan(launch + " --json");
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_EQ(data.status, 0) << data.err;
+  for (const std::string& line : {std::string("#SBATCH --partition=long\n"), std::string("#SBATCH --time=2:00:00\n"),
+                                  std::string("#SBATCH --nodes=1\n"), " job '" + run + "'\n"})
+    EXPECT_THAT(text.out, HasSubstr(line));
+  const json printed = json::parse(data.out);
+  EXPECT_THAT(text.out, HasSubstr(printed["script"].get<std::string>()));
+  EXPECT_TRUE(printed["launch"]["environment"].contains("PATH"));
+  EXPECT_FALSE(std::filesystem::exists(run)) << "a dry run leaves nothing behind";
+}
+
+TEST_F(Cli, SaysWhereAWordIsNotOneForSlurm) {
+  const Result result = Plan("validate " + kRecipe + " 'launch.slurm.partition=$(id)' launch.slurm.time=4h");
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.err, HasSubstr("`launch.slurm.partition` is `$(id)`"));
+  EXPECT_THAT(result.err, HasSubstr("`launch.slurm.time` is `4h`; sbatch takes MINUTES"));
 }
 
 TEST_F(Cli, ProfilesOnlyStepsOfTheRun) {

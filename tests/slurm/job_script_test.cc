@@ -85,7 +85,9 @@ TEST(JobScript, NothingElseThanPlainWordsIsAnOption) {
     JobScript job = kJob;
     job.run_dir = std::string("/data/") + value + "/x";
     const bool harmless = std::string(value) == "-p" || std::string(value) == "--wrap=x";  // not at the beginning
-    if (!harmless) EXPECT_FALSE(RenderJobScript(SmallPlan(), job).ok()) << value;
+    if (!harmless) {
+      EXPECT_FALSE(RenderJobScript(SmallPlan(), job).ok()) << value;
+    }
   }
 }
 
@@ -95,13 +97,6 @@ TEST(JobScript, AnyNameOfAPlanIsAJobName) {
     plan.name = name;
     EXPECT_TRUE(RenderJobScript(plan, kJob).ok()) << name;
   }
-}
-
-TEST(JobScript, Times) {
-  for (const char* time : {"90", "90:30", "4:00:00", "1-12", "1-12:30", "1-12:30:00"})
-    EXPECT_TRUE(CheckTime(time).ok()) << time;
-  for (const char* time : {"", "4h", "1:2:3:4", "1--2", "-5", ":", "1:", "inf", "9999999999"})
-    EXPECT_FALSE(CheckTime(time).ok()) << time;
 }
 
 TEST(AgentStep, OneAgentOnEachNode) {

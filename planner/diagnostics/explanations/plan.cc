@@ -53,9 +53,13 @@ checkpoint: {every_steps: 10})",
      "", "", "Report it with the recipe. If the plan is a file from somewhere else, compile the recipe again."},
 
     {kNotBuiltYet,
-     "The recipe uses a setting that is planned but does not work yet. It is an error, so that no setting is silently "
-     "ignored.",
-     "launch: {slurm: {partition: batch}}", "launch: {}", "Remove the setting."},
+     "The recipe asks for something that is planned but does not work yet, such as dense layers. It is an error, so "
+     "that nothing is silently ignored.",
+     R"(models:
+  nemotron_hybrid_moe_20l: {pattern: "ME-E*E"})",
+     R"(models:
+  nemotron_hybrid_moe_20l: {pattern: "MEME*E"})",
+     "`plan explain models.<name>.pattern` lists the layer kinds that work."},
 };
 
 }  // namespace

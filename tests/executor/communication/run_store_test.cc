@@ -125,11 +125,11 @@ TEST(RunStore, AClonePassesTheKeyThatTheOriginalWaitsFor) {
   waits.join();
 }
 
-std::string ErrorOf(const std::function<void()>& operation) {
+std::string ErrorOf(FailureKind kind, const std::function<void()>& operation) {
   try {
     operation();
   } catch (const std::exception& error) {
-    EXPECT_EQ(FailureKindOf(error), FailureKind::kPeerLost);
+    EXPECT_EQ(FailureKindOf(error), kind);
     EXPECT_THAT(std::string(error.what()), Not(HasSubstr("\n")));
     return error.what();
   }
@@ -139,13 +139,18 @@ std::string ErrorOf(const std::function<void()>& operation) {
 TEST(RunStore, HonoursTimeOuts) {
   const auto server = StartServer();
   const auto store = ConnectTo(*server, milliseconds(30));
-  EXPECT_THAT(ErrorOf([&] { store->get("never"); }), AllOf(HasSubstr("waited 0.03 s"), HasSubstr("'never'")));
-  EXPECT_THAT(ErrorOf([&] { store->wait({"a", "b"}, milliseconds(10)); }), HasSubstr("waited 0.01 s"));
+  EXPECT_THAT(ErrorOf(FailureKind::kTimeOut, [&] { store->get("never"); }),
+              AllOf(HasSubstr("waited 0.03 s"), HasSubstr("'never'")));
+  EXPECT_THAT(ErrorOf(FailureKind::kTimeOut,
+                      [&] {
+                        store->wait({"a", "b"}, milliseconds(10));
+                      }),
+              HasSubstr("waited 0.01 s"));
   store->setTimeout(milliseconds(20));
-  EXPECT_THAT(ErrorOf([&] { store->multiGet({"a"}); }), HasSubstr("waited 0.02 s"));
+  EXPECT_THAT(ErrorOf(FailureKind::kTimeOut, [&] { store->multiGet({"a"}); }), HasSubstr("waited 0.02 s"));
   {
     const c10d::StoreTimeoutGuard guard(*store, milliseconds(15));
-    EXPECT_THAT(ErrorOf([&] { store->wait({"a"}); }), HasSubstr("waited 0.015 s"));
+    EXPECT_THAT(ErrorOf(FailureKind::kTimeOut, [&] { store->wait({"a"}); }), HasSubstr("waited 0.015 s"));
   }
   store->setTimeout(c10d::Store::kNoTimeout);  // waits as long as it takes
   std::thread sets([&] {
@@ -164,8 +169,9 @@ TEST(RunStore, ALostStoreIsOneLineWithHostAndPort) {
     std::this_thread::sleep_for(milliseconds(30));
     server.reset();
   });
-  EXPECT_THAT(ErrorOf([&] { store->get("never"); }), HasSubstr("the store at " + place + " is lost"));
-  EXPECT_THAT(ErrorOf([&] { store->set("a", std::string("b")); }), HasSubstr(place));
+  EXPECT_THAT(ErrorOf(FailureKind::kStoreLost, [&] { store->get("never"); }),
+              HasSubstr("the store at " + place + " is lost"));
+  EXPECT_THAT(ErrorOf(FailureKind::kStoreLost, [&] { store->set("a", std::string("b")); }), HasSubstr(place));
   ends.join();
 }
 

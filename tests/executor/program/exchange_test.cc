@@ -104,11 +104,11 @@ void OverGloo(int encoder_lanes, int language_lanes, int64_t samples, bool coloc
   const auto statuses = RunWorld(plan.world_size, [&](int rank, int port) {
     at::set_num_threads(1);
     Environment environment{.rank = rank,
-                                  .world_size = plan.world_size,
-                                  .address = "127.0.0.1",
-                                  .port = port,
-                                  .nonce = "n",
-                                  .timeout = testing::kPatience};
+                            .world_size = plan.world_size,
+                            .address = "127.0.0.1",
+                            .port = port,
+                            .nonce = "n",
+                            .timeout = testing::kPatience};
     auto store = OpenStore(environment);
     if (!store.ok()) throw std::runtime_error(std::string(store.status().message()));
     std::string folder = ::testing::TempDir() + "exchangeXXXXXX";

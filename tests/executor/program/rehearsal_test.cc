@@ -122,12 +122,12 @@ void ExpectReplicasAgree(const Plan& plan, Rank& rank, Communicator* world) {
 int WalkAsRank(const Plan& plan, int number, int port, ComputeHandler handler = StandIn) {
   at::set_num_threads(1);
   Environment environment{.rank = number,
-                                .world_size = plan.world_size,
-                                .address = "127.0.0.1",
-                                .port = port,
-                                .nonce = "n",
-                                .host = "here",
-                                .timeout = testing::kPatience};
+                          .world_size = plan.world_size,
+                          .address = "127.0.0.1",
+                          .port = port,
+                          .nonce = "n",
+                          .host = "here",
+                          .timeout = testing::kPatience};
   auto store = OpenStore(environment);
   if (!store.ok()) throw std::runtime_error(std::string(store.status().message()));
   std::string folder = ::testing::TempDir() + "rehearsalXXXXXX";

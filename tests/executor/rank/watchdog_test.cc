@@ -98,9 +98,9 @@ TEST_F(WatchdogTest, LogsAWarningAtHalfOfTheDeadline) {
     log.assign(std::istreambuf_iterator<char>(file), {});
     return log.ends_with("\n");
   }));
-  EXPECT_THAT(log,
-              ::testing::MatchesRegex(
-                  "W[^\n]* waiting for 0.05 seconds in step 1 0: all_reduce over world; its deadline is 0.1 seconds\n"));
+  EXPECT_THAT(
+      log, ::testing::MatchesRegex(
+               "W[^\n]* waiting for 0.05 seconds in step 1 0: all_reduce over world; its deadline is 0.1 seconds\n"));
   EXPECT_EQ(end.wait_for(testing::kPatience), std::future_status::ready);
 }
 

@@ -1,0 +1,21 @@
+// What the options of `launch.slurm` may be: words that mean only themselves to a shell, to sbatch and to srun.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "planner/plan/plan.h"
+
+namespace planwright {
+
+// Why a value cannot be that option; empty if it can. The options: partition, account, qos, constraint, time,
+// container, mounts (each of them).
+std::string SlurmOptionProblem(std::string_view option, std::string_view value);
+
+// The same of a word that has letters, digits, . _ - + : @ % and the characters of `more`, and does not begin with -.
+std::string SlurmWordProblem(std::string_view value, std::string_view more);
+
+// The first problem of all options that are given: "launch.slurm.time is `4h`; ..."; empty without one.
+std::string SlurmOptionsProblem(const LaunchPlan& launch);
+
+}  // namespace planwright
