@@ -41,7 +41,7 @@ class MockSource : public SampleSource {
     sample.images.resize(data_.encoders.size());
     if (!data_.encoders.empty()) {
       // Sample n owns the draws [n * max_images, (n + 1) * max_images) of images, so no sample depends on another.
-      const int64_t images = Choose(counts_, number, data_.max_images + 1);
+      const int64_t images = data_.min_images + Choose(counts_, number, data_.max_images - data_.min_images + 1);
       for (int64_t i = 0; i < images; ++i) {
         classes.push_back(ClassOf(number * data_.max_images + i));
         for (size_t e = 0; e < data_.encoders.size(); ++e) {

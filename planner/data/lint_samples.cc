@@ -15,14 +15,14 @@ namespace {
 constexpr double kNotableFactor = 1.25;
 
 // The mean number of loss tokens of a sample. Nothing if it depends on more than the recipe: only for mock data it does
-// not. A mock sample has 0 to max_images images, all equally likely, each with its text; without images it has one text
-// (docs/training/data.md#mock).
+// not. A mock sample has min_images to max_images images, all equally likely, each with its text; without images it has
+// one text (docs/training/data.md#mock).
 std::optional<double> MeanLossTokens(const DataRecipe& data) {
   if (*data.kind != "mock") return std::nullopt;
   double texts = 0;
-  for (int64_t images = 0; images <= *data.max_images; ++images)
+  for (int64_t images = *data.min_images; images <= *data.max_images; ++images)
     texts += static_cast<double>(std::max<int64_t>(images, 1));
-  return texts / static_cast<double>(*data.max_images + 1) * static_cast<double>(*data.text_tokens);
+  return texts / static_cast<double>(data.max_images - data.min_images + 1) * static_cast<double>(*data.text_tokens);
 }
 
 // PW0605

@@ -104,9 +104,22 @@ void CheckLossTokens(const DataRecipe& data, bool images, Diagnostics& diagnosti
                               : Note{data.packed_documents.where, "each text is a document of its own here"});
 }
 
+// Also without an encoder: the two keys contradict each other whatever the sample.
+void CheckImageNumbers(const DataRecipe& data, Diagnostics& diagnostics) {
+  if (*data.min_images <= *data.max_images) return;
+  diagnostics
+      .Error(DiagnosticKind::kMoreImagesThanMost, data.min_images.where,
+             absl::StrCat("min_images is ", *data.min_images, ", but max_images is ", *data.max_images,
+                          ": no number of images fits both"),
+             absl::StrCat("use a min_images of at most ", *data.max_images, ", or a max_images of at least ",
+                          *data.min_images))
+      .notes.push_back({data.max_images.where, absl::StrCat("max_images is ", *data.max_images, " here")});
+}
+
 // Every encoder processes every image, and the sequence contains the rows of all of them.
 void CheckMock(const Recipe& recipe, const std::vector<const RadioVitModel*>& encoders, Diagnostics& diagnostics) {
   const DataRecipe& data = recipe.data;
+  CheckImageNumbers(data, diagnostics);
   if (encoders.empty()) {
     for (const auto& grid : data.image_grids) CheckGridSizes(grid, diagnostics);
     CheckLossTokens(data, /*images=*/false, diagnostics);
@@ -217,6 +230,7 @@ std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics)
   plan.kind = data.kind;
   plan.seed = data.seed;
   // Without an encoder mock samples are text only.
+  plan.min_images = encoder ? *data.min_images : 0;
   plan.max_images = encoder ? *data.max_images : 0;
   plan.classes = data.classes;
   plan.text_tokens = data.text_tokens;

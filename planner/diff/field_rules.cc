@@ -58,6 +58,7 @@ constexpr FieldRow kRows[] = {
     {"data.end_token", kValue, "data", "another token ends documents"},
     {"data.vocabulary", kValue, "data", "tokens are drawn from another vocabulary"},
     {"data.image_grids", kValue, "data", "images of other sizes"},
+    {"data.min_images", kValue, "data", "other numbers of images in a sample"},
     {"data.max_images", kValue, "data", "other numbers of images in a sample"},
     {"data.window", kValue, "data", "documents are shuffled and packed in other windows"},
     {"data.min_patches", kValue, "data", "images are resized to other sizes"},

@@ -277,9 +277,10 @@ struct DataPlan {
   // Token ids; -1: none. image_token: that of the first encoder, or what the recipe says where there is none.
   int64_t image_token = -1, pad_token = -1, end_token = -1;
   int64_t vocabulary = 0;  // of the language model: token ids are below it
-  // mock: sizes of images, [rows, columns] of patches, drawn evenly; a sample has 0 to max_images images.
+  // mock: sizes of images, [rows, columns] of patches, drawn evenly; a sample has min_images to max_images
+  // images.
   std::vector<std::vector<int64_t>> image_grids;
-  int64_t max_images = 0;
+  int64_t min_images = 0, max_images = 0;
   int64_t classes = 0, text_tokens = 0;      // mock: kinds of image; tokens of the text of a kind
   std::vector<std::string> shards;           // webdataset: tar files, as written in the recipe
   int64_t window = 0;                        // webdataset: documents that are shuffled and packed together

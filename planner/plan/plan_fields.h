@@ -294,8 +294,8 @@ void Describe(V& v, Visited<V, EncoderData>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, DataPlan>& x) {
-  auto& [kind, seed, image_token, pad_token, end_token, vocabulary, image_grids, max_images, classes, text_tokens,
-         shards, window, min_patches, max_patches, path, base, packed_documents, encoders] = x;
+  auto& [kind, seed, image_token, pad_token, end_token, vocabulary, image_grids, min_images, max_images, classes,
+         text_tokens, shards, window, min_patches, max_patches, path, base, packed_documents, encoders] = x;
   v("kind", kFree | kChanges, kind);
   v("seed", kFree | kChanges, seed);
   v.Omittable("image_token", kFree | kChanges, image_token, int64_t{-1});
@@ -303,6 +303,7 @@ void Describe(V& v, Visited<V, DataPlan>& x) {
   v.Omittable("end_token", kFree | kChanges, end_token, int64_t{-1});
   v("vocabulary", kFollows | kChanges, vocabulary);
   v.Omittable("image_grids", kFree | kChanges, image_grids, {});
+  v.Omittable("min_images", kFree | kChanges, min_images, int64_t{0});
   v.Omittable("max_images", kFree | kChanges, max_images, int64_t{0});
   v.Omittable("classes", kFree | kChanges, classes, int64_t{0});
   v.Omittable("text_tokens", kFree | kChanges, text_tokens, int64_t{0});

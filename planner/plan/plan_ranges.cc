@@ -189,7 +189,8 @@ std::string RangeProblem(const Budget& budget) {
 }
 
 std::string RangeProblem(const DataPlan& data) {
-  bool outside = Outside(data.max_images, kMostTokens) || Outside(data.text_tokens, kMostTokens);
+  bool outside = Outside(data.max_images, kMostTokens) || Outside(data.min_images, data.max_images) ||
+                 Outside(data.text_tokens, kMostTokens);
   for (const EncoderData& encoder : data.encoders) {
     outside = outside || encoder.patch < 1 || encoder.patch > kMostTokens || encoder.pixel_shuffle < 1 ||
               encoder.pixel_shuffle > kMostPixelShuffle || encoder.max_image < 1 || encoder.max_image > kMostTokens;

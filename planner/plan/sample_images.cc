@@ -14,7 +14,7 @@ SampleImages ImagesOfSample(const DataPlan& data, const EncoderData& encoder, in
         images.patches.empty() ? 0 : *std::max_element(images.patches.begin(), images.patches.end());
     images.max_images = data.max_images;
     images.max_rows = std::min(sequence, data.max_images * (largest / merged));
-    images.mean_images = static_cast<double>(data.max_images) / 2;
+    images.mean_images = static_cast<double>(data.min_images + data.max_images) / 2;
     images.known = true;
     return images;
   }

@@ -128,9 +128,9 @@ struct DataRecipe {
   Located<bool> packed_documents;
   // mock
   std::vector<Located<std::vector<int64_t>>> image_grids;  // [rows, columns] of patches that images are drawn from
-  Located<int64_t> max_images;
-  Located<int64_t> classes;      // kinds of images, each with its own text
-  Located<int64_t> text_tokens;  // length of the text of a class
+  Located<int64_t> min_images, max_images;                 // of a sample
+  Located<int64_t> classes;                                // kinds of images, each with its own text
+  Located<int64_t> text_tokens;                            // length of the text of a class
   // webdataset
   std::vector<Located<std::string>> shards;
   Located<std::string> tokenizer;

@@ -258,6 +258,7 @@ void RecipesOfHugeSizes(const Inputs& in) {
                         "modules.language.parallel.pp",
                         "modules.language.parallel.cp",
                         "gradients.buckets",
+                        "data.min_images",
                         "data.max_images",
                         "data.classes",
                         "data.text_tokens",

@@ -128,7 +128,9 @@ class RandomRecipe {
     Set("batch.global_samples", micro * lanes * One({1, 2, 3, 4, 8}));
     Set("batch.sequence_length", One({48, 96}));
     Set("data.packed_documents", documents ? "true" : "false");
-    Set("data.max_images", One({0, 1, 2}));
+    const int64_t most_images = One({0, 1, 2});
+    Set("data.max_images", most_images);
+    Set("data.min_images", std::min<int64_t>(most_images, One({0, 0, 1, 2})));
     Set("data.text_tokens", One({2, 8}));
     Set("data.image_grids", One({"[[2, 2]]", two_encoders_ ? "[[2, 4]]" : "[[4, 6], [2, 4]]"}));
   }

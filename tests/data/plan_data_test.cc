@@ -55,6 +55,28 @@ TEST(PlanData, GridsFitEveryEncoder) {
   EXPECT_THAT(ProblemsOf(Mock({wide, wide, language}, {{7, 10}})), ElementsAre("ImageGrid:81"));
 }
 
+TEST(PlanData, MinImagesIsAtMostMaxImages) {
+  Recipe recipe = Mock({Encoder(2048, 2, "a"), Language(1, 1)}, {{64, 64}});
+  recipe.data.max_images = {2, Line(72)};
+  for (int64_t images : {0, 1, 2}) {
+    recipe.data.min_images = {images, Line(75)};
+    EXPECT_THAT(ProblemsOf(recipe), ElementsAre());
+  }
+  recipe.data.min_images.value = 3;
+  EXPECT_THAT(ProblemsOf(recipe), ElementsAre("MoreImagesThanMost:75"));
+}
+
+// The plan of a model without an encoder has no images, whatever the keys say.
+TEST(PlanData, WithoutAnEncoderThereAreNoImages) {
+  Recipe recipe = Mock({Language(0, 1)}, {});
+  recipe.data.min_images = {2, Line(75)};
+  Diagnostics diagnostics;
+  const std::optional<DataPlan> plan = PlanData(recipe, diagnostics);
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->min_images, 0);
+  EXPECT_EQ(plan->max_images, 0);
+}
+
 // Without images the texts of a sample follow each other. As documents of their own, texts of one token have no loss.
 TEST(PlanData, PackedTextsNeedTwoTokens) {
   Recipe recipe = Mock({Language(0, 1)}, {});

@@ -106,6 +106,7 @@ TEST(DiffPlans, WhatMayChangeTheCurveIsNamed) {
       {"precision.deterministic=true", "deterministic"},
       {"data.classes=4", "data.classes"},
       {"data.max_images=1", "data.max_images"},
+      {"data.min_images=1", "data.min_images"},
       {"data.image_grids=[[4, 4]]", "data.image_grids"},
       {"data.image_token=254", "data.image_token"},
       {"models.hybrid_moe_tiny.pattern=\"ME*M\"", "modules.language.layers.language.layers.3.kind"},

@@ -43,8 +43,8 @@ budget:
 optimizer: {betas: [0.7, 0.8], eps: 1.0e-7, clip_grad_norm: 2.5}
 gradients: {reduce_dtype: fp32, overlap_reduce: false, overlap_gather: false, buckets: 6}
 precision: {params: fp64, deterministic: true}
-data: {kind: mock, seed: 77, image_token: 200, packed_documents: true, image_grids: [[3, 6], [9, 3]], max_images: 2,
-       classes: 5, text_tokens: 6}
+data: {kind: mock, seed: 77, image_token: 200, packed_documents: true, image_grids: [[3, 6], [9, 3]], min_images: 1,
+       max_images: 2, classes: 5, text_tokens: 6}
 initialize: {from: runs/before, ignore: [a, b], optimizer: true, schedule: checkpoint}
 checkpoint: {every_steps: 44, keep_last: 3, keep_every_steps: 440}
 log: {every_steps: 9}
@@ -293,6 +293,7 @@ TEST(EveryKey, DataArrivesWhole) {
   ASSERT_EQ(mock.image_grids.size(), 2u);
   EXPECT_EQ(*mock.image_grids[1], (std::vector<int64_t>{9, 3}));
   EXPECT_EQ(mock.image_grids[1].where.column, 94);
+  EXPECT_EQ(*mock.min_images, 1);
   EXPECT_EQ(*mock.max_images, 2);
   EXPECT_EQ(*mock.classes, 5);
   EXPECT_EQ(*mock.text_tokens, 6);

@@ -138,6 +138,37 @@ TEST(ShippedRecipes, StagesOfTheIconsStartFromTheOneBefore) {
   }
 }
 
+// The whole model on two GPUs, and its twins: text alone and a frozen encoder do the same steps of the same language
+// model.
+TEST(ShippedRecipes, TheTwoGpuYardstickHasTwins) {
+  const std::string base = "nemotron_moe_vlm_20l_2g";
+  for (const char* twin : {"", "_frozen", "_text_only"}) {
+    const Recipe recipe = MustRead(Shipped(base + twin));
+    const bool text = std::string(twin) == "_text_only";
+    ASSERT_EQ(recipe.modules.size(), text ? 1u : 2u) << twin;
+    for (const ModuleRecipe& module : recipe.modules) {
+      EXPECT_EQ(*module.first_rank, 0);
+      EXPECT_EQ(*module.ranks, 2);
+      EXPECT_EQ(*module.tp, 1);
+      const auto* language = std::get_if<HybridLmModel>(&module.model.model);
+      EXPECT_EQ(*module.train_backbone, !language && std::string(twin) == "_frozen" ? "frozen" : "trained");
+      if (!language) continue;
+      EXPECT_EQ(*module.ep, 2);
+      EXPECT_EQ(*language->moe.experts, 128);
+    }
+    // Two lanes, 8 microbatches of one sample.
+    EXPECT_EQ(*recipe.batch.global_samples, 16);
+    EXPECT_EQ(*recipe.batch.micro_samples, 1);
+    if (text) continue;
+    EXPECT_EQ(*recipe.data.min_images, 2);
+    EXPECT_EQ(*recipe.data.max_images, 2);
+    ASSERT_EQ(recipe.data.image_grids.size(), 1u);
+    EXPECT_EQ(*recipe.data.image_grids[0], (std::vector<int64_t>{64, 96}));
+    // The images and their texts fill the sequence.
+    EXPECT_EQ(2 * (64 * 96 / 4 + *recipe.data.text_tokens), *recipe.batch.sequence_length);
+  }
+}
+
 TEST(ShippedRecipes, TheLargestHas131072Ranks) {
   const Recipe recipe = MustRead(Shipped("nemotron_moe_vlm_54l_131072r"));
   EXPECT_EQ(*recipe.cluster.nodes * *recipe.cluster.gpus_per_node, 131072);

@@ -47,7 +47,8 @@ models:
      "Choose aux_loss with this factor in mind, then silence the lint. With mock data the message shows the factor."},
 
     {kEncoderWithoutImages,
-     "Each sample of mock data has between 0 and max_images images. With max_images 0 the encoder processes no rows in "
+     "Each sample of mock data has between min_images and max_images images. With max_images 0 the encoder processes "
+     "no rows in "
      "any step. Its gradients are zero, and only weight decay changes its weights.",
      "data: {max_images: 0}", "data: {max_images: 3}",
      "Increase max_images, or remove the encoder. If the run tests batches without images, silence the lint."},
@@ -58,6 +59,12 @@ models:
      "data: {max_images: 0, text_tokens: 1}\nlints: {PW0606: off}",
      "data: {max_images: 0, text_tokens: 2}\nlints: {PW0606: off}",
      "Use at least two text tokens, or images before the text."},
+
+    {kMoreImagesThanMost,
+     "A sample of mock data has between min_images and max_images images, so min_images is at most max_images. For "
+     "samples that all have the same number of images, both keys have that number.",
+     "data: {min_images: 3, max_images: 2}", "data: {min_images: 2, max_images: 2}",
+     "Use a smaller min_images or a larger max_images."},
 };
 
 }  // namespace

@@ -104,6 +104,26 @@ TEST(MockSource, LabelsAreTheNextTokensAndTextAloneCounts) {
   }
 }
 
+// Every number from min_images to max_images is drawn, and no other. Sample n owns the same draws of images whatever
+// min_images is.
+TEST(MockSource, NumbersOfImagesAreWithinBothLimits) {
+  for (int64_t least : {0, 1, 2, 3}) {
+    Plan plan = MockPlan();
+    plan.data.min_images = least;
+    std::set<size_t> numbers;
+    const std::vector<Sample> samples = Samples(plan, 60), free = Samples(MockPlan(), 60);
+    for (size_t n = 0; n < samples.size(); ++n) {
+      const std::vector<Image>&images = samples[n].images[0], &of_free = free[n].images[0];
+      numbers.insert(images.size());
+      for (size_t i = 0; i < std::min(images.size(), of_free.size()); ++i)
+        EXPECT_EQ(images[i].patches, of_free[i].patches);
+    }
+    EXPECT_EQ(*numbers.begin(), static_cast<size_t>(least));
+    EXPECT_EQ(*numbers.rbegin(), 3u);
+    EXPECT_EQ(numbers.size(), static_cast<size_t>(4 - least));
+  }
+}
+
 // An image and its text are a document; so are the padding, and a text without image.
 TEST(MockSource, PackedDocumentsAreImagesWithTheirOwnTexts) {
   const Plan plan = MockPlan();
