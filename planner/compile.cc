@@ -9,6 +9,7 @@
 #include "planner/budget/check_rates.h"
 #include "planner/compile/prove_plan.h"
 #include "planner/data/plan_data.h"
+#include "planner/estimate/dispatch_time.h"
 #include "planner/estimate/host_memory.h"
 #include "planner/groups/derive_groups.h"
 #include "planner/model/checkpoint_rules.h"
@@ -95,6 +96,9 @@ std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics
   const DType dtype = DTypeOf(*recipe.precision);
   const int world_size = WorldSizeOf(*grids);
   std::vector<Module> modules = ExpandModules(recipe, *grids, *data, diagnostics);
+  const Cluster cluster = ClusterOf(recipe.cluster);
+  for (size_t i = 0; i < modules.size(); ++i)
+    modules[i].dispatch = DispatchOf(modules[i], cluster, DTypeBytes(dtype), *recipe.modules[i].dispatch);
   CheckpointPlan checkpoint = CheckpointOf(modules, recipe.optimizer, dtype, recipe.checkpoint);
   const auto schedule = ScheduleModules(recipe, modules, *bridges, budget->microbatches, diagnostics);
   if (!schedule) return std::nullopt;
@@ -119,7 +123,7 @@ std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics
                .seed = recipe.data.seed,
                .world_size = world_size,
                .log_every_steps = recipe.log.every_steps,
-               .cluster = ClusterOf(recipe.cluster),
+               .cluster = cluster,
                .launch = LaunchOf(recipe.launch),
                .modules = std::move(modules),
                .groups = std::move(groups),

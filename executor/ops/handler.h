@@ -24,6 +24,7 @@ struct CallContext {
   int rank = 0;
   int tp = 1, tp_rank = 0;  // size of the module's tp axis, and this rank's coordinate
   int cp = 1, cp_rank = 0;  // the same of its cp axis
+  int ep = 1, ep_rank = 0;  // the same of its ep axis
   int lanes = 1, lane = 0;  // size of the module's dp axis, and this rank's coordinate
   int layer = -1;           // N of the frame "MODULE.layers.N"; -1 for other frames
   int64_t step = 0;         // from 0

@@ -107,10 +107,9 @@ using CapacityCheck = std::function<void(const ActionArguments&, const at::Tenso
 
 // The check for the rows that an instruction brings. What memory is planned for is in the plan, with the size that
 // counts them. A size without a number of its own has room for all that can come.
-CapacityCheck CapacityOf(const Instruction& instruction, const Plan& plan) {
-  const auto* name = std::get_if<std::string>(&instruction.outputs.at(0).type.dims.at(0));
-  const auto symbol = std::find_if(plan.symbols.begin(), plan.symbols.end(),
-                                   [&](const Symbol& each) { return name != nullptr && each.name == *name; });
+CapacityCheck CapacityOf(const std::string& name, const Plan& plan) {
+  const auto symbol =
+      std::find_if(plan.symbols.begin(), plan.symbols.end(), [&](const Symbol& each) { return each.name == name; });
   if (symbol == plan.symbols.end() || symbol->expected == 0) return [](const ActionArguments&, const at::Tensor&) {};
   return [&size = *symbol](const ActionArguments& arguments, const at::Tensor& counts) {
     const int64_t rows = counts.sum().item<int64_t>();
@@ -123,6 +122,18 @@ CapacityCheck CapacityOf(const Instruction& instruction, const Plan& plan) {
                      arguments.call.module->imbalance, " times the mean of ", size.mean, "; raise moe.imbalance to ",
                      times, " or more, or leave it out to plan for all ", size.maximum, " that can come"));
   };
+}
+
+CapacityCheck CapacityOf(const Instruction& instruction, const Plan& plan) {
+  const auto* name = std::get_if<std::string>(&instruction.outputs.at(0).type.dims.at(0));
+  return CapacityOf(name == nullptr ? std::string() : *name, plan);
+}
+
+// Where tokens are gathered, no message brings rows: select_rows makes them, of as many as the exchanged counts say.
+CapacityCheck CapacityOfSelected(const Instruction& exchange, const Plan& plan) {
+  const Group* group = plan.FindGroup(exchange.group);
+  const Module* module = group == nullptr ? nullptr : plan.FindModule(group->module);
+  return CapacityOf(module != nullptr && module->gathers_tokens() ? module->name + ".expert_rows" : "", plan);
 }
 
 }  // namespace
@@ -164,10 +175,21 @@ Action BindCommunication(const LinkedInstruction& linked, Rank& rank) {
     case OpKind::kAllToAll:
       TORCH_CHECK(instruction.outputs.at(0).type.host,
                   "the output of all_to_all is row counts, which the plan must place on the host");
-      return [&group, device = rank.device](const ActionArguments& arguments) {
+      return [&group, device = rank.device,
+              check = CapacityOfSelected(instruction, rank.plan)](const ActionArguments& arguments) {
         const at::Tensor sent = arguments.input(0).to(device);
-        return CountsOnHost(arguments, sent, AllToAll(group, sent));
+        Tensors counts = CountsOnHost(arguments, sent, AllToAll(group, sent));
+        check(arguments, counts.front());
+        return counts;
       };
+    case OpKind::kGatherTokens:
+      return through_device([&group](const at::Tensor& tokens, const ActionArguments&) {
+        return AllGather(group, tokens, 0, Cut::kConsecutive);
+      });
+    case OpKind::kScatterTokens:
+      return through_device([&group](const at::Tensor& terms, const ActionArguments&) {
+        return ReduceScatter(group, terms, 0, Cut::kConsecutive);
+      });
     case OpKind::kAllToAllV:
       TORCH_CHECK(instruction.inputs.size() == 3,
                   "all_to_all_v takes 3 inputs (rows, counts to send, counts to receive), not ",

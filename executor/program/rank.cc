@@ -47,6 +47,8 @@ CallContext Rank::Context(const Module* module, std::string_view frame, int micr
     context.tp_rank = CoordinateOf(module->grid, rank, Axis::kTp);
     context.cp = module->grid.cp;
     context.cp_rank = CoordinateOf(module->grid, rank, Axis::kCp);
+    context.ep = module->grid.ep;
+    context.ep_rank = CoordinateOf(module->grid, rank, Axis::kEp);
     context.lanes = module->grid.dp;
     context.lane = CoordinateOf(module->grid, rank, Axis::kDp);
   }

@@ -106,6 +106,7 @@ constexpr FieldRow kRows[] = {
     {"modules[].trains_backbone", kValue, "weights", "other weights are stepped"},
     {"modules[].trains_projection", kValue, "weights", "other weights are stepped"},
     {"modules[].recompute", kValue, "memory", "other activations are computed again instead of kept"},
+    {"modules[].dispatch", kValue, "ranks", "tokens reach the experts in another way; each token sums the same terms"},
     {"modules[].parameter_count", kValue, "weights", kConsequence},
     {"modules[].projector_count", kValue, "weights", kConsequence},
     {"modules[].embed_flops", kValue, "weights", kConsequence},

@@ -16,6 +16,14 @@ bool OnlyMoves(OpKind kind) {
   }
 }
 
+// What an operation computes, by the name of the operation that does it on one rank: with gathered tokens a rank takes
+// the same rows for its experts, and adds up the same results.
+std::string ArithmeticName(OpKind kind) {
+  if (kind == OpKind::kSelectRows) kind = OpKind::kPermuteRows;
+  if (kind == OpKind::kCombineRows) kind = OpKind::kUnpermuteRows;
+  return std::string(OpName(kind));
+}
+
 class ArithmeticCollector {
  public:
   explicit ArithmeticCollector(const Plan& plan) : plan_(plan) {
@@ -54,8 +62,8 @@ class ArithmeticCollector {
 
   // Calls of stage blocks and of embedding and head are outside layers.
   void AddCompute(const Module& module, const std::string& layer, const Instruction& instruction) {
-    const std::string op(OpName(instruction.kind));
-    if (op.ends_with("_grad") || OnlyMoves(instruction.kind)) return;
+    const std::string op = ArithmeticName(instruction.kind);
+    if (OpName(instruction.kind).ends_with("_grad") || OnlyMoves(instruction.kind)) return;
     result_.modules[module.name][layer].insert(op);
   }
 

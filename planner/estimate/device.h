@@ -11,6 +11,10 @@ struct Device {
   int64_t memory = 0;                   // bytes, as CUDA reports the device's total; 0: no limit is known (CPU ranks)
   double bf16 = 0, fp32 = 0, fp64 = 0;  // dense peak of matrix products in FLOP/s, fp32 without TF32; 0: unknown
 
+  // Bytes/s: of its memory; of its links to GPUs of its node, and of its share of the node's network, in one direction.
+  // 0: unknown.
+  double memory_speed = 0, node_link = 0, network = 0;
+
   double peak(std::string_view precision) const {
     return precision == "bf16" ? bf16 : precision == "fp64" ? fp64 : fp32;
   }

@@ -158,6 +158,9 @@ struct Module {
   bool trains_backbone = true, trains_projection = true;
   // Layer kinds, by their words ("moe"), whose forward is run again in the backward, so that its values are not kept.
   std::vector<std::string> recompute;
+  // How tokens reach the experts of other ep ranks: "all_to_all" or "all_gather"
+  // (docs/model/mixture_of_experts.md#token-dispatch). Empty: every expert is on every rank (ep 1), or there is none.
+  std::string dispatch;
   std::vector<Parameter> parameters;
   std::vector<Storage> storages;
   std::vector<Bucket> buckets;
@@ -175,6 +178,7 @@ struct Module {
   double real(std::string_view constant) const;   // a real or integer constant; 0 if the model has none of this name
   int64_t experts() const { return size("moe.experts"); }
   int64_t top_k() const { return size("moe.top_k"); }
+  bool gathers_tokens() const { return dispatch == "all_gather"; }
   int64_t expert_layers() const;  // number of layers with experts, of all stages
 };
 

@@ -175,8 +175,8 @@ void Describe(V& v, Visited<V, LayerSummary>& x) {
 template <typename V>
 void Describe(V& v, Visited<V, Module>& x) {
   auto& [name, model, kind, has_images, carries_loss, constants, grid, trains_backbone, trains_projection, recompute,
-         parameters, storages, buckets, layers, parameter_count, projector_count, embed_flops, head_flops, imbalance,
-         origin] = x;
+         dispatch, parameters, storages, buckets, layers, parameter_count, projector_count, embed_flops, head_flops,
+         imbalance, origin] = x;
   v("name", kFree | kChanges, name);
   v("model", kFree | kKeeps, model);
   v("kind", kFree | kChanges, kind);
@@ -186,6 +186,7 @@ void Describe(V& v, Visited<V, Module>& x) {
   v.Omittable("trains_backbone", kFree | kChanges, trains_backbone, true);
   v.Omittable("trains_projection", kFree | kChanges, trains_projection, true);
   v.Omittable("recompute", kChosen, recompute, {});
+  v.Omittable("dispatch", kChosen, dispatch, {});
   v("constants", kFree | kChanges, constants);
   v("parameter_count", kFollows, parameter_count);
   v.Omittable("projector_count", kFollows, projector_count, int64_t{0});

@@ -69,6 +69,7 @@ struct ModuleRecipe {
   Located<int64_t> first_rank, ranks;
   Location placement;
   Located<int64_t> tp, cp, pp, ep, expert_tp;
+  Located<std::string> dispatch;  // all_to_all | all_gather | auto
   // How layers are divided among pipeline stages. At most one of the two ways, and none with `|` in the pattern.
   std::optional<Located<std::vector<int64_t>>> stage_layers;              // of each stage
   std::optional<Located<int64_t>> first_stage_layers, last_stage_layers;  // the other stages share the rest

@@ -163,6 +163,10 @@ constexpr KeySpec kKeys[] = {
     {"modules.<name>.parallel.ep", "", To<&ModuleRecipe::ep>, kOptional, "1", kSize, "", "expert-parallel size"},
     {"modules.<name>.parallel.expert_tp", "", To<&ModuleRecipe::expert_tp>, kOptional, "1", kSize, "",
      "tensor-parallel size inside experts"},
+    {"modules.<name>.parallel.dispatch", "", To<&ModuleRecipe::dispatch>, kOptional, "auto", kAny,
+     "auto|all_to_all|all_gather",
+     "how tokens reach the experts of other ep ranks: each row to its expert's rank, or all tokens to all ranks; auto: "
+     "what is estimated to be faster"},
     {"modules.<name>.parallel.stage_layers", "", To<&ModuleRecipe::stage_layers>, kOptional, "", kStageLayers, "",
      "number of layers of each pipeline stage, in order; without it the split is even"},
     {"modules.<name>.parallel.first_stage_layers", "", To<&ModuleRecipe::first_stage_layers>, kOptional, "",

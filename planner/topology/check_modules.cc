@@ -105,8 +105,13 @@ bool CheckOneLanguage(const Recipe& recipe, Diagnostics& diagnostics) {
 
 bool CheckExpertAxes(const ModuleRecipe& module, Diagnostics& diagnostics) {
   if (HasExperts(module)) return true;
-  const bool ep = MustBeOne(module.ep, "ep", module, diagnostics);
-  return MustBeOne(module.expert_tp, "expert_tp", module, diagnostics) && ep;
+  bool fine = MustBeOne(module.ep, "ep", module, diagnostics);
+  fine &= MustBeOne(module.expert_tp, "expert_tp", module, diagnostics);
+  if (*module.dispatch == "auto") return fine;
+  diagnostics.Error(DiagnosticKind::kNoExperts, module.dispatch.where,
+                    absl::StrCat("dispatch ", *module.dispatch, " on module ", *module.name, ", which has no experts"),
+                    "leave dispatch out");
+  return false;
 }
 
 bool CheckSharedRanks(const Recipe& recipe, Diagnostics& diagnostics) {

@@ -73,6 +73,17 @@ void LintSplitNode(const ModuleRecipe& module, const Grid& grid, int gpus, Diagn
                    " ranks"));
 }
 
+// A module without experts is refused elsewhere.
+void LintDispatch(const ModuleRecipe& module, const Grid& grid, Diagnostics& diagnostics) {
+  if (*module.dispatch == "auto" || grid.ep > 1) return;
+  diagnostics
+      .Warning(DiagnosticKind::kDispatchUnused, Known(module.dispatch.where, module.placement),
+               absl::StrCat("dispatch ", *module.dispatch, " has no effect: every rank of module ", *module.name,
+                            " has all experts"),
+               "leave dispatch out, or use ep 2 or more")
+      .notes.push_back({Known(module.ep.where, module.placement), "ep is 1 here"});
+}
+
 // `world`: ranks of all modules.
 void LintIdle(const Recipe& recipe, int world, Diagnostics& diagnostics) {
   const int64_t nodes = *recipe.cluster.nodes, gpus = *recipe.cluster.gpus_per_node, idle = nodes * gpus - world;
@@ -89,6 +100,7 @@ void LintIdle(const Recipe& recipe, int world, Diagnostics& diagnostics) {
 }  // namespace
 
 void LintPlacement(const Recipe& recipe, const std::vector<Grid>& grids, Diagnostics& diagnostics) {
+  for (size_t i = 0; i < grids.size(); ++i) LintDispatch(recipe.modules[i], grids[i], diagnostics);
   if (*recipe.cluster.gpu == "none") return;
   const int gpus = static_cast<int>(*recipe.cluster.gpus_per_node);
   for (size_t i = 0; i < grids.size(); ++i) {

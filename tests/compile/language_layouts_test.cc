@@ -20,6 +20,7 @@ struct Case {
   std::string name;
   int ranks = 1, tp = 1, cp = 1, pp = 1, ep = 1, expert_tp = 1;
   bool documents = false, frozen = false;
+  std::string dispatch = "auto";
   std::vector<std::string> recompute = {};
 };
 
@@ -30,6 +31,7 @@ Recipe RecipeOf(const Case& c) {
   language.cp = int64_t{c.cp};
   language.pp = int64_t{c.pp};
   language.expert_tp = int64_t{c.expert_tp};
+  language.dispatch = c.dispatch;
   if (c.frozen) language.train_backbone = std::string("frozen");
   for (const std::string& kind : c.recompute) language.recompute.push_back(kind);
   std::get<HybridLmModel>(language.model.model).mamba.groups = int64_t{4};
@@ -58,6 +60,17 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{.name = "tp2_cp2_dp2_ep4", .ranks = 8, .tp = 2, .cp = 2, .ep = 4},
                       Case{.name = "expert_tp2", .ranks = 2, .expert_tp = 2},
                       Case{.name = "ep2_expert_tp2", .ranks = 4, .ep = 2, .expert_tp = 2},
+                      Case{.name = "gathered", .ranks = 4, .tp = 2, .ep = 4, .dispatch = "all_gather"},
+                      Case{.name = "gathered_everything",
+                           .ranks = 8,
+                           .tp = 2,
+                           .cp = 2,
+                           .ep = 4,
+                           .expert_tp = 2,
+                           .documents = true,
+                           .dispatch = "all_gather",
+                           .recompute = {"moe"}},
+                      Case{.name = "gathered_frozen", .ranks = 2, .ep = 2, .frozen = true, .dispatch = "all_gather"},
                       Case{.name = "tp2_ep2_expert_tp2", .ranks = 8, .tp = 2, .ep = 2, .expert_tp = 2},
                       Case{.name = "everything_cut", .ranks = 16, .tp = 2, .cp = 2, .pp = 2, .ep = 2, .expert_tp = 2},
                       Case{.name = "pp2_cp2_documents", .ranks = 4, .cp = 2, .pp = 2, .documents = true},

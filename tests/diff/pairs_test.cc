@@ -224,6 +224,18 @@ TEST(DiffJson, HasTheShapeThatScriptsRelyOn) {
   EXPECT_EQ(json["changes"][0]["effect"], "other initial weights");
 }
 
+// Another kind of dispatch alone: said once, and no layer computes anything else.
+TEST(DiffPlans, HowTokensReachExpertsKeepsTheCurve) {
+  const auto with = [](const char* dispatch) {
+    std::vector<std::string> overrides = testing::LanguageOn(1, 4, 2, 4);
+    overrides.push_back(std::string("modules.language.parallel.dispatch=") + dispatch);
+    return CompiledFile(kTiny, overrides);
+  };
+  const PlanDiff diff = DiffPlans(with("all_to_all"), with("all_gather"));
+  EXPECT_TRUE(TellsOf(diff, "modules.language.dispatch"));
+  EXPECT_THAT(MarkedPaths(diff), ::testing::IsEmpty());
+}
+
 TEST(DiffText, MarksWhatMayChangeTheCurve) {
   const PlanDiff diff = DiffPlans(CompiledFile(kTiny), CompiledFile(kTiny, {"data.seed=5", "log.every_steps=2"}));
   const std::string text = DiffText(diff, "a", "b");

@@ -45,6 +45,9 @@ TEST_P(Bf16, LearnsLikeFp32) {
 INSTANTIATE_TEST_SUITE_P(All, Bf16,
                          ::testing::Values(Layout{"one_rank", OneRankOnly()},
                                            Layout{"tp2_tp2_ep2", Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 2))},
+                                           Layout{"gathered_ep2",
+                                                  Join(EncoderOn(1, 1), LanguageOn(1, 2, 1, 2),
+                                                       {"modules.language.parallel.dispatch=all_gather"})},
                                            Layout{"uneven", Join(EncoderOn(3, 1), LanguageOn(3, 2, 1, 1))},
                                            Layout{"colocated_4", Join(EncoderOn(4, 1), LanguageOn(0, 4, 2, 4))}),
                          [](const auto& info) { return info.param.name; });

@@ -36,6 +36,10 @@ TEST(Capacity, AlsoWithExpertTp) {
   ExpectStopped(WithImbalance(Join(LanguageOn(1, 4, 1, 2), Parallel("language", {{"expert_tp", 2}})), "1.0"));
 }
 
+TEST(Capacity, AlsoWhereTokensAreGathered) {
+  ExpectStopped(WithImbalance(Join(LanguageOn(1, 4, 2, 4), {"modules.language.parallel.dispatch=all_gather"}), "1.0"));
+}
+
 TEST(Capacity, RoomForAllRowsStopsNothing) {
   EXPECT_EQ(WithImbalance(LanguageOn(1, 4, 2, 4), "4.0").exit_code, 0);
   EXPECT_EQ(WithImbalance(LanguageOn(1, 4, 2, 4), "").exit_code, 0);  // as many as there can be

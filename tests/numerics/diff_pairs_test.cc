@@ -62,6 +62,8 @@ TEST_P(Equivalent, PairsTrainTheSameCurve) {
 INSTANTIATE_TEST_SUITE_P(
     Diff, Equivalent,
     ::testing::Values(Layout{"tp_dp_ep_and_a_fan_out", Join(EncoderOn(1, 1), LanguageOn(1, 4, 2, 4))},
+                      Layout{"gathered_tokens", Join(EncoderOn(1, 1), LanguageOn(1, 4, 2, 4),
+                                                     {"modules.language.parallel.dispatch=all_gather"})},
                       Layout{"uneven_lanes", Join(EncoderOn(3, 1), LanguageOn(3, 2, 1, 1))},
                       Layout{"larger_microbatches", {"batch.micro_samples=4"}},
                       Layout{"buckets_log_and_name", {"gradients.buckets=3", "log.every_steps=1", "name=other"}},

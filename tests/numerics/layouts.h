@@ -73,6 +73,7 @@ std::vector<Layout> PipelineLayouts();
 std::vector<Layout> ContextParallelLayouts();
 std::vector<Layout> EncoderContextParallelLayouts();
 std::vector<Layout> ExpertTpLayouts();
+std::vector<Layout> DispatchLayouts();
 std::vector<Layout> FrozenLayouts();
 std::vector<Layout> RecomputeLayouts();
 std::vector<Layout> PackedDocumentLayouts();

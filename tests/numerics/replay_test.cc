@@ -59,6 +59,7 @@ TEST_F(Replay, AnotherLayoutMakesTheSameChoices) {
   for (size_t i = 0; i < one.steps.size(); ++i) EXPECT_NE(one.steps[i].routing, recorded.steps[i].routing) << i;
   for (const std::vector<std::string>& layout :
        {Join(EncoderOn(2, 2), LanguageOn(2, 4, 2, 2)), Join(EncoderOn(1, 1), LanguageOn(1, 2, 1, 2)),
+        Join(EncoderOn(1, 1), LanguageOn(1, 4, 2, 4), {"modules.language.parallel.dispatch=all_gather"}),
         Join(EncoderOn(1, 1), LanguageOn(1, 2, 1, 1), {"modules.language.parallel.cp=2"})}) {
     SCOPED_TRACE(layout.back());
     const TrainingRun other = Run(layout, "--replay-routing");

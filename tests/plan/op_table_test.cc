@@ -117,8 +117,9 @@ TEST(OpTable, NamesListTheOperandsOfTheIndexNotation) {
 
 // One rule of verify/ checks what a kind does to layouts: the general one for lines `moves`, or one for this kind.
 TEST(OpTable, EveryCommunicationSaysWhatItMovesOrHasItsOwnRule) {
-  const std::set<OpKind> own = {OpKind::kAllToAll, OpKind::kAllToAllV, OpKind::kAllGatherV, OpKind::kReduceScatterV,
-                                OpKind::kReshard,  OpKind::kBroadcast, OpKind::kExchange};
+  const std::set<OpKind> own = {OpKind::kAllToAll,       OpKind::kAllToAllV,    OpKind::kAllGatherV,
+                                OpKind::kReduceScatterV, OpKind::kReshard,      OpKind::kBroadcast,
+                                OpKind::kExchange,       OpKind::kGatherTokens, OpKind::kScatterTokens};
   for (const OpInfo& info : AllOps()) {
     const bool moves =
         (info.op_class == OpClass::kCommunication && !own.contains(info.kind)) || info.kind == OpKind::kLocalSlice;

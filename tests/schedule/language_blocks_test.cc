@@ -25,7 +25,7 @@ using testing::The;
 
 struct Layouts {
   int tp = 1, cp = 1, ep = 1, expert_tp = 1;
-  bool images = true, documents = false, frozen = false;
+  bool images = true, documents = false, frozen = false, gathers = false;
 };
 
 HybridLmModel Model() {
@@ -42,8 +42,8 @@ Attributes ConstantsOf(const HybridLmModel& model) {
 
 // A plan with blocks and without programs: the rules of values read no more.
 Plan Lower(const Layouts& layouts) {
-  const BlockContext context = {"language", DType::kFp64,      layouts.tp,      layouts.ep,
-                                layouts.cp, layouts.expert_tp, !layouts.frozen, !layouts.frozen};
+  const BlockContext context = {"language",        DType::kFp64,    layouts.tp,      layouts.ep,     layouts.cp,
+                                layouts.expert_tp, !layouts.frozen, !layouts.frozen, layouts.gathers};
   LanguageSizes sizes = {
       .sequence = 48, .samples = layouts.documents ? 1 : 2, .image_token = 5, .packed_documents = layouts.documents};
   if (layouts.images) sizes.merged.push_back({"rows", "drows", "language.image_rows", 5, true});
@@ -59,6 +59,7 @@ Plan Lower(const Layouts& layouts) {
     module.layers.push_back({.kind = "ME*"[i], .frame = frames[i], .expert_row = i == 1 ? 0 : -1});
   module.carries_loss = true;
   module.trains_backbone = module.trains_projection = !layouts.frozen;
+  if (layouts.ep > 1) module.dispatch = layouts.gathers ? "all_gather" : "all_to_all";
   module.constants = ConstantsOf(Model());
   plan.precision = "fp64";
   plan.budget.sequence_length = sizes.sequence;
@@ -149,6 +150,7 @@ bool IsExpertRows(const std::string& value) {
 TEST_P(LanguageBlocks, AreCutFromThoseOfOneRank) {
   Layouts one = GetParam();
   one.tp = one.cp = one.ep = one.expert_tp = 1;
+  one.gathers = false;
   const Plan whole = Lower(one), cut = Lower(GetParam());
   ASSERT_EQ(whole.blocks.size(), cut.blocks.size());
   int compared = 0;
@@ -173,7 +175,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Layouts{.tp = 2, .expert_tp = 2}, Layouts{.tp = 2, .cp = 2, .ep = 2, .expert_tp = 2},
                       Layouts{.images = false}, Layouts{.tp = 2, .cp = 2, .images = false}, Layouts{.documents = true},
                       Layouts{.tp = 2, .cp = 2, .ep = 4, .documents = true}, Layouts{.frozen = true},
-                      Layouts{.tp = 2, .cp = 2, .ep = 2, .expert_tp = 2, .documents = true, .frozen = true}),
+                      Layouts{.tp = 2, .cp = 2, .ep = 2, .expert_tp = 2, .documents = true, .frozen = true},
+                      Layouts{.ep = 2, .gathers = true}, Layouts{.tp = 2, .cp = 2, .ep = 4, .gathers = true},
+                      Layouts{.tp = 2, .cp = 2, .ep = 2, .expert_tp = 2, .gathers = true},
+                      Layouts{.tp = 2, .ep = 2, .frozen = true, .gathers = true}),
     [](const auto& info) {
       const Layouts& l = info.param;
       std::string name = "tp" + std::to_string(l.tp) + "_cp" + std::to_string(l.cp) + "_ep" + std::to_string(l.ep) +
@@ -181,8 +186,29 @@ INSTANTIATE_TEST_SUITE_P(
       if (!l.images) name += "_text";
       if (l.documents) name += "_documents";
       if (l.frozen) name += "_frozen";
+      if (l.gathers) name += "_gathers";
       return name;
     });
+
+// All tokens come, no row is sent, and terms of all tokens are summed. Weights and ids come beside the tokens.
+TEST(GatheredDispatch, TokensComeAndTheirSumsGoBack) {
+  const Plan plan = Lower({.tp = 2, .ep = 4, .expert_tp = 1, .gathers = true});
+  const Block &forward = Named(plan, "moe.forward"), &backward = Named(plan, "moe.backward");
+  EXPECT_THAT(Messages(forward), ElementsAre("all_reduce tp aux_counts", "all_to_all ep counts", "gather_tokens ep n",
+                                             "gather_tokens ep weights", "gather_tokens ep ids",
+                                             "scatter_tokens ep y_all", "all_gather tp n", "reduce_scatter tp s_part"));
+  EXPECT_THAT(Messages(backward),
+              ElementsAre("gather_tokens ep dx_out", "scatter_tokens ep dn_all", "scatter_tokens ep dweights_all",
+                          "all_gather tp dx_out", "reduce_scatter tp dn_part"));
+  // 24 positions of 2 samples on each of 4 ranks.
+  const auto types = Types(forward);
+  EXPECT_EQ(types.at("n_all").dims, (std::vector<Dim>{int64_t{96}, int64_t{2}, int64_t{32}}));
+  EXPECT_EQ(types.at("ids_all").dims, (std::vector<Dim>{int64_t{192}, int64_t{3}}));
+  EXPECT_EQ(types.at("rows_in").dims[0], Dim("language.expert_rows"));
+  EXPECT_TRUE(types.at("n_all").layout.empty());
+  EXPECT_EQ(types.at("y").layout, types.at("n").layout);
+  EXPECT_EQ(The(forward, OpKind::kCombineRows).integer("sequence"), 96);
+}
 
 TEST(LanguageBlocks, OneRankSendsNothing) {
   for (const Block& block : Lower({}).blocks) EXPECT_THAT(Messages(block), IsEmpty()) << block.name;

@@ -165,7 +165,7 @@ lints: {PW0605: off})",
   radio_encoder: {parallel: {ep: 2}})",
      R"(modules:
   radio_encoder: {parallel: {tp: 2}})",
-     "Remove ep and expert_tp. Use tp and dp for a model without experts."},
+     "Remove ep, expert_tp and dispatch. Use tp and dp for a model without experts."},
 
     {kColocatedLayout,
      "Colocated modules take turns on the same ranks for each microbatch, and the bridge redistributes rows between "
@@ -177,6 +177,13 @@ lints: {PW0605: off})",
   radio_encoder: {placement: {first_rank: 0, ranks: 8}}
   language: {placement: {first_rank: 0, ranks: 8}, parallel: {pp: 1}})",
      "Use pp: 1 and cp: 1, or place the modules on disjoint ranks."},
+
+    {kDispatchUnused,
+     "dispatch says how tokens reach the experts of other ranks. With ep 1 every rank has all experts, and no token "
+     "goes "
+     "to another rank.",
+     "modules: {language: {parallel: {ep: 1, dispatch: all_gather}}}",
+     "modules: {language: {parallel: {ep: 4, dispatch: all_gather}}}", "Leave dispatch out, or use ep 2 or more."},
 };
 
 }  // namespace

@@ -20,6 +20,7 @@ struct BlockContext {
   int64_t tp = 1, ep = 1, cp = 1, expert_tp = 1;
   // A frozen part has no weight gradients and runs as in evaluation.
   bool trains_backbone = true, trains_projection = true;
+  bool gathers_tokens = false;  // how tokens reach the experts (Module::dispatch)
 
   // The dtype of statistics, router and softmax: never narrower than fp32
   // (docs/training/layout_independence.md#precision).

@@ -68,6 +68,32 @@ string ExchangeRows(BlockBuilder& b, const MoeSizes& w, const string& rows, cons
   return b.Communicate(OpKind::kAllToAllV, "ep", {.inputs = {rows, send, receive}}, output, std::move(type));
 }
 
+// The type of tokens of all ep ranks, [ep tokens, ...]. They lie where expert rows do: behind the token dispatch.
+ValueType AllTokens(const BlockBuilder& b, const string& tokens) {
+  ValueType type = b.TypeOf(tokens);
+  type.dims[0] = std::get<int64_t>(type.dims[0]) * b.context().ep;
+  type.layout.clear();
+  if (type.dtype == DType::kInt64) return type;
+  type.layout = Sharded(b.context(), 0, {Axis::kExpertTp});
+  if (type.gradient) type.gradient = type.layout;
+  return type;
+}
+
+string GatherTokens(BlockBuilder& b, const string& tokens, const string& output) {
+  return b.Communicate(OpKind::kGatherTokens, "ep", {.inputs = {tokens}}, output, AllTokens(b, tokens));
+}
+
+// Of terms of a sum over ep for all tokens: the sum for this rank's own, which are of `type`.
+string ScatterTokens(BlockBuilder& b, const string& terms, const string& output, ValueType type) {
+  return b.Communicate(OpKind::kScatterTokens, "ep", {.inputs = {terms}}, output, std::move(type));
+}
+
+// What combine_rows and the backward of select_rows must know: how many tokens of which sample there are, and how many
+// rows each has over all ranks.
+Attributes AllTokensAttributes(const MoeSizes& w) {
+  return {{"top_k", w.k}, {"sequence", w.ep * w.s}, {"samples", w.B}};
+}
+
 // Gathers the rows of all expert_tp ranks. Each of them holds a part of every expert, so each must see all rows, and
 // each makes a term of the rows' gradient.
 string GatherRows(BlockBuilder& b, const MoeSizes& w, const string& rows, const string& output) {
@@ -103,6 +129,76 @@ void EmitRowCounts(BlockBuilder& f, const MoeSizes& w) {
       "counts_all",
       f.Data(DType::kInt64, w.ep > 1 ? std::vector<Dim>{w.expert_tp * w.ep, w.L} : std::vector<Dim>{w.expert_tp * w.E},
              true));
+}
+
+// n, weights, ids -> the rows of this rank's experts and their weights, under the names of `own`; and `order`.
+void DispatchTokens(BlockBuilder& f, const MoeSizes& w, const string& n, const ExpertNames& own) {
+  const Dim received = w.received(f.context().module);
+  if (f.context().gathers_tokens) {
+    // Every ep rank sees all tokens, and takes the rows of its own experts.
+    const string n_all = GatherTokens(f, n, "n_all"), weights_all = GatherTokens(f, "weights", "weights_all"),
+                 ids_all = GatherTokens(f, "ids", "ids_all");
+    f.Emit(OpKind::kSelectRows, {.inputs = {n_all, weights_all, ids_all, own.counts}},
+           {{own.rows, ExpertRows(f, {received, w.H})},
+            {own.weights, RowWeights(f, received)},
+            {"order", f.Data(DType::kInt64, {received})}});
+    return;
+  }
+  // Rows in order of their experts go to the ranks that hold them.
+  f.Emit(OpKind::kPermuteRows, {.inputs = {n, "weights", "ids"}},
+         {{"rows", ExpertRows(f, {w.T * w.k, w.H})},
+          {"row_weights", RowWeights(f, w.T * w.k)},
+          {"order", f.Data(DType::kInt64, {w.T * w.k})}});
+  ExchangeRows(f, w, "rows", "counts", own.counts, own.rows, ExpertRows(f, {received, w.H}));
+  ExchangeRows(f, w, "row_weights", "counts", own.counts, own.weights, RowWeights(f, received));
+}
+
+// The results of this rank's experts -> y, the sum of each token's own.
+void ReturnResults(BlockBuilder& f, const MoeSizes& w, const ExpertNames& own, const ValueType& stream) {
+  if (f.context().gathers_tokens) {
+    f.Make(OpKind::kCombineRows, {.inputs = {own.out, "order"}, .attributes = AllTokensAttributes(w)}, "y_all",
+           f.TypeOf("n_all"));
+    ScatterTokens(f, "y_all", "y", stream);
+    return;
+  }
+  // The way back: send and receive counts change places.
+  const string out = ExchangeRows(f, w, own.out, own.counts, "counts", "out", ExpertRows(f, {w.T * w.k, w.H}));
+  f.Make(OpKind::kUnpermuteRows,
+         {.inputs = {out, "order"}, .attributes = {{"top_k", w.k}, {"sequence", w.s}, {"samples", w.B}}}, "y", stream);
+}
+
+// dx_out -> the gradient of the results of this rank's experts.
+string ReturnResultsGrad(BlockBuilder& b, const MoeSizes& w, const ExpertNames& own) {
+  const ValueType received = ExpertRows(b, {w.received(b.context().module), w.H});
+  if (b.context().gathers_tokens) {
+    const string dy_all = GatherTokens(b, "dx_out", "dy_all");
+    return b.Make(OpKind::kCombineRowsGrad, {.inputs = {dy_all, "order"}, .attributes = {{"top_k", w.k}}}, "dout_in",
+                  received);
+  }
+  b.Make(OpKind::kUnpermuteRowsGrad, {.inputs = {"dx_out", "order"}, .attributes = {{"top_k", w.k}}}, "dout",
+         ExpertRows(b, {w.T * w.k, w.H}));
+  return ExchangeRows(b, w, "dout", "counts", own.counts, "dout_in", received);
+}
+
+// Gradients of the rows and weights of this rank's experts -> dn_rows and dweights of its tokens.
+void DispatchTokensGrad(BlockBuilder& b, const MoeSizes& w, const ExpertNames& own, const string& drows_in,
+                        const string& drow_weights_in) {
+  const ValueType stream = b.TypeOf("x");
+  if (b.context().gathers_tokens) {
+    b.Emit(OpKind::kSelectRowsGrad,
+           {.inputs = {drows_in, drow_weights_in, "order"}, .attributes = AllTokensAttributes(w)},
+           {{"dn_all", b.TypeOf("dy_all")}, {"dweights_all", AllTokens(b, "weights")}});
+    ScatterTokens(b, "dn_all", "dn_rows", stream);
+    ScatterTokens(b, "dweights_all", "dweights", b.TypeOf("weights"));
+    return;
+  }
+  const string drows = ExchangeRows(b, w, drows_in, own.counts, "counts", "drows", ExpertRows(b, {w.T * w.k, w.H}));
+  const string drow_weights =
+      ExchangeRows(b, w, drow_weights_in, own.counts, "counts", "drow_weights", RowWeights(b, w.T * w.k));
+  b.Emit(
+      OpKind::kPermuteRowsGrad,
+      {.inputs = {drows, drow_weights, "order"}, .attributes = {{"top_k", w.k}, {"sequence", w.s}, {"samples", w.B}}},
+      {{"dn_rows", stream}, {"dweights", b.TypeOf("weights")}});
 }
 
 // up -> squared ReLU -> down, over tp like a dense MLP (docs/model/mixture_of_experts.md#shared-expert).
@@ -207,16 +303,10 @@ Block LowerMoeForward(const HybridLmModel& model, const BlockContext& context, c
   EmitRoute(f, model, w, n);
   EmitRoutingStatistics(f, w);
 
-  // Token dispatch: rows in order of their experts go to the ranks that hold them.
   EmitRowCounts(f, w);
   const ExpertNames own(context), all = ExpertNames::Gathered(context);
   const Dim received = w.received(context.module), gathered = w.gathered(context.module);
-  f.Emit(OpKind::kPermuteRows, {.inputs = {n, "weights", "ids"}},
-         {{"rows", ExpertRows(f, {w.T * w.k, w.H})},
-          {"row_weights", RowWeights(f, w.T * w.k)},
-          {"order", f.Data(DType::kInt64, {w.T * w.k})}});
-  ExchangeRows(f, w, "rows", "counts", own.counts, own.rows, ExpertRows(f, {received, w.H}));
-  ExchangeRows(f, w, "row_weights", "counts", own.counts, own.weights, RowWeights(f, received));
+  DispatchTokens(f, w, n, own);
   GatherRows(f, w, own.rows, all.rows);
   GatherRows(f, w, own.weights, all.weights);
   const ValueType out_in = ExpertRows(f, {received, w.H});
@@ -230,10 +320,7 @@ Block LowerMoeForward(const HybridLmModel& model, const BlockContext& context, c
   f.Emit(OpKind::kExperts, {.inputs = {all.rows, all.weights, all.counts}, .parameters = {"up", "down"}},
          {{all.out, made}, {"pre", pre}});
   ScatterRows(f, w, all.out, own.out, out_in);
-  // The way back: send and receive counts change places.
-  const string out = ExchangeRows(f, w, own.out, own.counts, "counts", "out", ExpertRows(f, {w.T * w.k, w.H}));
-  f.Make(OpKind::kUnpermuteRows,
-         {.inputs = {out, "order"}, .attributes = {{"top_k", w.k}, {"sequence", w.s}, {"samples", w.B}}}, "y", stream);
+  ReturnResults(f, w, own, stream);
 
   EmitSharedExpert(f, w, n);
   const string s = f.ReduceScatter("s_part", 0, "s");
@@ -254,12 +341,10 @@ Block LowerMoeBackward(const HybridLmModel& model, const BlockContext& context, 
   b.TakeSaved(forward);
   const ValueType stream = b.TypeOf("x");
   const Dim rows = w.received(context.module);
-  const ValueType sent = ExpertRows(b, {w.T * w.k, w.H}), received = ExpertRows(b, {rows, w.H}),
-                  received_weights = RowWeights(b, rows);
+  const ValueType received = ExpertRows(b, {rows, w.H}), received_weights = RowWeights(b, rows);
   b.Input("dx_out", stream);
   // The forward in reverse: each gather becomes a scatter, each exchange runs the other way.
-  b.Make(OpKind::kUnpermuteRowsGrad, {.inputs = {"dx_out", "order"}, .attributes = {{"top_k", w.k}}}, "dout", sent);
-  const string dout_in = ExchangeRows(b, w, "dout", "counts", own.counts, "dout_in", received);
+  const string dout_in = ReturnResultsGrad(b, w, own);
   const string dout_all = GatherRows(b, w, dout_in, "dout_all");
   const bool whole = w.expert_tp == 1;  // else the experts give terms of a sum, under names of their own
   const string made = whole ? "drows_in" : "drows_part", made_weights = whole ? "drow_weights_in" : "drow_weights_part";
@@ -271,13 +356,7 @@ Block LowerMoeBackward(const HybridLmModel& model, const BlockContext& context, 
           {made_weights, whole ? received_weights : RowsPartial(b, b.TypeOf(all.weights))}});
   const string drows_in = ScatterRows(b, w, made, "drows_in", received);
   const string drow_weights_in = ScatterRows(b, w, made_weights, "drow_weights_in", received_weights);
-  const string drows = ExchangeRows(b, w, drows_in, own.counts, "counts", "drows", sent);
-  const string drow_weights =
-      ExchangeRows(b, w, drow_weights_in, own.counts, "counts", "drow_weights", RowWeights(b, w.T * w.k));
-  b.Emit(
-      OpKind::kPermuteRowsGrad,
-      {.inputs = {drows, drow_weights, "order"}, .attributes = {{"top_k", w.k}, {"sequence", w.s}, {"samples", w.B}}},
-      {{"dn_rows", stream}, {"dweights", b.TypeOf("weights")}});
+  DispatchTokensGrad(b, w, own, drows_in, drow_weights_in);
   EmitRouteGrad(b, model, w, stream);
   const string dn_shared = EmitSharedExpertGrad(b, w, "dx_out");
   b.Add({"dn_rows", "dn_route", dn_shared}, "dn");

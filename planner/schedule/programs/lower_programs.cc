@@ -32,7 +32,8 @@ BlockContext ContextOf(const Module& module, DType dtype) {
           module.grid.cp,
           module.grid.expert_tp,
           module.trains_backbone,
-          module.trains_projection};
+          module.trains_projection,
+          module.gathers_tokens()};
 }
 
 LanguageSizes SizesOf(const ProgramInputs& inputs, const Module& module, const std::vector<const Bridge*>& bridges) {

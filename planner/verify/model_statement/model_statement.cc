@@ -202,6 +202,7 @@ ModelNumbers::ModelNumbers(const Plan& plan, const Module& module, const ModelSt
     numbers_[string(AxisName(axis))] = module.grid.size(axis);
   }
   numbers_["trains_backbone"] = module.trains_backbone ? 1 : 0;
+  numbers_["gathers_tokens"] = module.gathers_tokens() ? 1 : 0;
   numbers_["layers"] = static_cast<double>(module.layers.size());
   numbers_["sequence"] = static_cast<double>(plan.budget.sequence_length);
   // Means of the data section, which FLOPs of an encoder are averages over. Attention costs the square of an image's

@@ -27,7 +27,8 @@
 //   OUTPUTS = OP INPUTS [SLOTS] ATTRIBUTE VALUE ...
 //                                    a compute, or an addition to a sum of the step. VALUE is the name of a constant,
 //                                    or the attribute's text, with {module} for the module's name
-//   when FORMULA: COMPUTE            the compute exists if the formula is not 0
+//   when FORMULA: COMPUTE            the compute exists if the formula is not 0. It may use trains_backbone, and
+//                                    gathers_tokens: the tokens of all ep ranks come to each (Module::dispatch)
 //   each COMPUTE                     once for each encoder that feeds the module, in the order of its bridges
 //   counts VALUE                     the row counts that messages of this piece use
 //   reshard [SIZES]                  segments of features that are resharded over cp

@@ -196,8 +196,11 @@ class RunTimeSizeCheck {
   void CheckTokenDispatch(const Block& block, const Module& module) {
     for (const Instruction& op : block.body) {
       const string* received = SymbolOf(op.outputs, 0);
-      if (op.kind == OpKind::kAllToAllV && received && module.top_k() > 0) {
-        const int64_t sent = RowsOf(block, op.inputs.front());
+      const bool selects = op.kind == OpKind::kSelectRows && op.inputs.size() > 2;
+      if ((op.kind == OpKind::kAllToAllV || selects) && received && module.top_k() > 0) {
+        // Where all tokens come to all ranks, each rank brings its share of their rows.
+        const int64_t sent = selects ? Product(RowsOf(block, op.inputs[2]) / module.grid.ep, module.top_k())
+                                     : RowsOf(block, op.inputs.front());
         if (sent == 0) continue;
         RequireName(received, module, "expert_rows");
         const int64_t ranks = module.grid.ep, most = std::min(module.top_k(), module.experts() / ranks) * ranks;

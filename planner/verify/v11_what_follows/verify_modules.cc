@@ -46,6 +46,7 @@ class ModuleComparison {
     Equal("has_images", module_.has_images, statement_->has_images);
     Equal("carries_loss", module_.carries_loss, statement_->carries_loss);
     if (module_.carries_loss) Equal("trains_projection", module_.trains_projection, module_.trains_backbone);
+    CheckDispatch();
     CheckConstants();
     CheckOutputConstants();
     if (failed_) return;  // the rest is computed from the constants
@@ -80,6 +81,16 @@ class ModuleComparison {
       if (layer.kind == kind) return true;
     }
     return false;
+  }
+
+  // One of two kinds exactly where experts are on other ranks. That blocks do what it says is in
+  // verify_forward_graphs.cc.
+  void CheckDispatch() {
+    const bool needed = module_.grid.ep > 1 && HasLayer('E');
+    const string& found = module_.dispatch;
+    if (needed ? found == "all_to_all" || found == "all_gather" : found.empty()) return;
+    Fail(absl::StrCat("has dispatch ", Text(found), ", not ", needed ? "all_to_all or all_gather" : "nothing",
+                      " with ep ", module_.grid.ep));
   }
 
   // The module has the constants of its kind, no others, each of its type and range.

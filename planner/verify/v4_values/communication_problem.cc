@@ -264,6 +264,46 @@ string CountExchangeProblem(const TypedInstruction& typed, const Module& module,
   return CountsLayoutProblem(out);
 }
 
+// gather_tokens and scatter_tokens: between the tokens of one rank, which tp and cp cut along dim 0, and those of all
+// ep ranks, which are behind the token dispatch. There only expert_tp has a layout, and integers have none. That a
+// scatter sums what is a sum over ep follows from what its block computes (V11) and differentiates (V5): over ep no
+// value has a layout.
+string TokenDispatchProblem(const TypedInstruction& typed, const Module& module) {
+  const Instruction& op = *typed.instruction;
+  const bool gathers = op.kind == OpKind::kGatherTokens;
+  const ValueType &in = *typed.inputs.front(), &out = op.outputs.front().type;
+  const ValueType &own = gathers ? in : out, &all = gathers ? out : in;
+  const string &own_name = gathers ? op.inputs[0] : op.outputs[0].name,
+               &all_name = gathers ? op.outputs[0].name : op.inputs[0];
+  if (in.dtype != out.dtype)
+    return absl::StrCat("turns ", string(DTypeName(in.dtype)), " into ", string(DTypeName(out.dtype)));
+  if (!gathers && in.dtype == DType::kInt64) return absl::StrCat("sums ", op.inputs[0], ", which are integers");
+  bool fits = !own.dims.empty() && own.dims.size() == all.dims.size();
+  for (size_t i = 0; fits && i < own.dims.size(); ++i) {
+    const auto *part = std::get_if<int64_t>(&own.dims[i]), *whole = std::get_if<int64_t>(&all.dims[i]);
+    fits = part && whole && *whole == *part * (i == 0 ? module.grid.ep : 1);
+  }
+  if (!fits) {
+    return absl::StrCat("has ", ShapeText(own), " on each of ", module.grid.ep, " ranks and ", ShapeText(all),
+                        " of all ranks");
+  }
+  for (Axis axis : {Axis::kTp, Axis::kCp}) {
+    if (module.grid.size(axis) == 1) continue;
+    const Held held = HeldOver(own, axis), wanted = {State::kSharded, 0, axis == Axis::kCp};
+    if (held != wanted) {
+      return absl::StrCat("needs ", own_name, " ", HeldText(wanted), Over(axis), ", not ", HeldText(held),
+                          ": experts would compute tokens more than once");
+    }
+    if (HeldOver(all, axis) != Held{})
+      return absl::StrCat("gives ", all_name, " a layout", Over(axis), ", behind the token dispatch");
+  }
+  if (module.grid.expert_tp == 1) return "";
+  const Held wanted = all.dtype == DType::kInt64 ? Held{} : Held{State::kSharded, 0, false};
+  if (HeldOver(all, Axis::kExpertTp) == wanted) return "";
+  return absl::StrCat("needs ", all_name, " ", HeldText(wanted), Over(Axis::kExpertTp), ", not ",
+                      HeldText(HeldOver(all, Axis::kExpertTp)));
+}
+
 // An all_gather of row counts, such as those of expert rows over expert_tp. Counts are each member's own, so the
 // layouts that `moves` asks for mean nothing here.
 bool IsCountGather(const TypedInstruction& typed) {
@@ -307,10 +347,12 @@ RuleProblem CommunicationProblem(const TypedInstruction& typed, const PlanIndex&
     axes = index.WideAxes(*group);
   }
   if (axes.empty()) return {"V4", "works over a group of one rank"};
-  const bool dispatch = op.kind == OpKind::kAllToAll || op.kind == OpKind::kAllToAllV;
+  const bool tokens = op.kind == OpKind::kGatherTokens || op.kind == OpKind::kScatterTokens;
+  const bool dispatch = op.kind == OpKind::kAllToAll || op.kind == OpKind::kAllToAllV || tokens;
   if (dispatch && axes != std::vector<Axis>{Axis::kEp}) {
     return {"V4", absl::StrCat("dispatches tokens over ", op.group, ", whose axes above 1 are not ep alone")};
   }
+  if (tokens) return {"V4", TokenDispatchProblem(typed, module)};
   if (IsCountGather(typed)) return {"V4", CountGatherProblem(typed, module, axes)};
   LayoutChange change(typed, module, axes);
   switch (op.kind) {

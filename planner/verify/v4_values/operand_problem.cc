@@ -105,14 +105,19 @@ constexpr AttributeSize kAttributeSizes[] = {
     {OpKind::kCausalAttentionGrad, "q_heads", "fh"},
     {OpKind::kRoute, "top_k", "K"},
     {OpKind::kPermuteRowsGrad, "top_k", "K"},
+    {OpKind::kSelectRowsGrad, "top_k", "K"},
     {OpKind::kRouteGrad, "top_k", "K"},
     {OpKind::kPackedAttention, "heads", "fh"},
     {OpKind::kPackedAttentionGrad, "heads", "fh"},
     {OpKind::kUnpermuteRows, "samples", "B"},
     {OpKind::kPermuteRowsGrad, "samples", "B"},
+    {OpKind::kCombineRows, "samples", "B"},
+    {OpKind::kSelectRowsGrad, "samples", "B"},
     {OpKind::kDealBands, "cp", "C"},
     {OpKind::kUnpermuteRows, "sequence", "t"},
     {OpKind::kPermuteRowsGrad, "sequence", "t"},
+    {OpKind::kCombineRows, "sequence", "T"},
+    {OpKind::kSelectRowsGrad, "sequence", "T"},
 };
 
 // The size of a named dim that follows from attributes, and from other sizes. -1: an attribute is missing or too large.

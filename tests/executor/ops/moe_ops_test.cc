@@ -167,6 +167,91 @@ TEST(Dispatch, MeetsTheGoldenOrder) {
   }
 }
 
+// Tokens of several ranks with E experts; each rank has an equal part of both.
+struct AllRanks {
+  static constexpr int64_t kRanks = 4, kOfRank = 6, kExperts = 8, kK = 3;  // positions of a rank, with 1 sample
+  at::Tensor n = Random({kRanks * kOfRank, 1, kHidden}), weights = Random({kRanks * kOfRank, kK}),
+             ids = Random({kRanks * kOfRank, kExperts}).argsort(-1).narrow(1, 0, kK).contiguous();
+  Attributes attributes = {{"top_k", kK}, {"sequence", kRanks* kOfRank}, {"samples", int64_t{1}}};
+
+  // What each source sends to the experts of `rank`, [P, L].
+  at::Tensor CountsOf(int64_t rank) const {
+    at::Tensor counts = at::zeros({kRanks, kExperts / kRanks}, at::kLong);
+    for (int64_t source = 0; source < kRanks; ++source) {
+      counts[source] = at::bincount(ids.narrow(0, source * kOfRank, kOfRank).reshape({-1}), {}, kExperts)
+                           .narrow(0, rank * kExperts / kRanks, kExperts / kRanks);
+    }
+    return counts;
+  }
+  Tensors Select(int64_t rank) const {
+    return Op().OnEpRank(static_cast<int>(rank), kRanks).Run(ops::RunSelectRows, {n, weights, ids, CountsOf(rank)});
+  }
+};
+
+// The rows of a rank, in the order in which all_to_all_v of permuted rows brings them.
+TEST(Dispatch, SelectedRowsAreThoseThatWouldBeSent) {
+  at::manual_seed(21);
+  const AllRanks all;
+  std::vector<Tensors> permuted;
+  for (int64_t source = 0; source < AllRanks::kRanks; ++source) {
+    const auto own = [&](const at::Tensor& x) { return x.narrow(0, source * AllRanks::kOfRank, AllRanks::kOfRank); };
+    permuted.push_back(Op().Run(ops::RunPermuteRows, {own(all.n), own(all.weights), own(all.ids)}));
+  }
+  for (int64_t rank = 0; rank < AllRanks::kRanks; ++rank) {
+    const Tensors selected = all.Select(rank);
+    Tensors rows, weights;
+    for (int64_t source = 0; source < AllRanks::kRanks; ++source) {
+      int64_t before = 0;
+      for (int64_t other = 0; other < rank; ++other) before += all.CountsOf(other)[source].sum().item<int64_t>();
+      const int64_t sent = all.CountsOf(rank)[source].sum().item<int64_t>();
+      rows.push_back(permuted[source][0].narrow(0, before, sent));
+      weights.push_back(permuted[source][1].narrow(0, before, sent));
+    }
+    EXPECT_TRUE(selected[0].equal(at::cat(rows)));
+    EXPECT_TRUE(selected[1].equal(at::cat(weights)));
+  }
+}
+
+// The sum over ranks of what each makes is what one rank makes of all tokens, forward and backward.
+TEST(Dispatch, TermsOfAllRanksAddUpToOneRank) {
+  at::manual_seed(22);
+  const AllRanks all;
+  const Tensors whole = Op().Run(ops::RunPermuteRows, {all.n, all.weights, all.ids});
+  // A result for each slot, whatever row it is in.
+  const at::Tensor results = Random({all.ids.numel(), kHidden}), slopes = Random({all.ids.numel()});
+  const at::Tensor out = results.index_select(0, whole[2]);
+  const at::Tensor y = Op(all.attributes).Run(ops::RunUnpermuteRows, {out, whole[2]})[0];
+  const Tensors dn = Op(all.attributes).Run(ops::RunPermuteRowsGrad, {out, slopes.index_select(0, whole[2]), whole[2]});
+  at::Tensor y_sum = at::zeros_like(y), dn_sum = at::zeros_like(dn[0]), dweights_sum = at::zeros_like(dn[1]);
+  for (int64_t rank = 0; rank < AllRanks::kRanks; ++rank) {
+    const at::Tensor order = all.Select(rank)[2];
+    const at::Tensor mine = results.index_select(0, order);
+    y_sum += Op(all.attributes).Run(ops::RunCombineRows, {mine, order})[0];
+    const Tensors grads = Op(all.attributes).Run(ops::RunSelectRowsGrad, {mine, slopes.index_select(0, order), order});
+    dn_sum += grads[0];
+    dweights_sum += grads[1];
+    // Each row of the experts gets the gradient of its token.
+    const at::Tensor dout = Op({{"top_k", AllRanks::kK}}).Run(ops::RunCombineRowsGrad, {all.n, order})[0];
+    EXPECT_TRUE(dout.equal(all.Select(rank)[0]));
+  }
+  EXPECT_SAME(y_sum, y);
+  EXPECT_SAME(dn_sum, dn[0]);
+  EXPECT_TRUE(dweights_sum.equal(dn[1]));
+}
+
+TEST(Dispatch, NoRowsAndWrongCountsOfGatheredTokens) {
+  at::manual_seed(23);
+  AllRanks all;
+  all.ids = all.ids.remainder(2);  // only the experts of rank 0
+  const Tensors none = all.Select(3);
+  EXPECT_EQ(none[0].sizes(), (std::vector<int64_t>{0, kHidden}));
+  EXPECT_TRUE(Op(all.attributes).Run(ops::RunCombineRows, {none[0], none[2]})[0].equal(at::zeros_like(all.n)));
+  EXPECT_THROW(
+      Op().OnEpRank(3, AllRanks::kRanks).Run(ops::RunSelectRows, {all.n, all.weights, all.ids, all.CountsOf(0)}),
+      c10::Error);
+  EXPECT_THROW(Op().OnEpRank(0, 2).Run(ops::RunSelectRows, {all.n, all.weights, all.ids, all.CountsOf(0)}), c10::Error);
+}
+
 TEST(Experts, RowsOfThreeSourcesMeetOneRowAtATime) {
   // one source sends nothing to an expert
   const at::Tensor counts = at::tensor({2, 0, 3, 1, 0, 0, 0, 4, 1}, at::kLong).view({3, 3});

@@ -35,6 +35,11 @@ class Op {
     call_.cp_rank = rank;
     return *this;
   }
+  Op& OnEpRank(int rank, int ep) {
+    call_.ep = ep;
+    call_.ep_rank = rank;
+    return *this;
+  }
   Op& OnLane(int lane, int lanes) {
     call_.lanes = lanes;
     call_.lane = lane;

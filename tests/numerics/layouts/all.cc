@@ -4,8 +4,9 @@ namespace planwright::testing {
 
 std::vector<Layout> AllLayouts() {
   std::vector<Layout> all;
-  for (auto* of : {TinyLayouts, PipelineLayouts, ContextParallelLayouts, EncoderContextParallelLayouts, ExpertTpLayouts,
-                   FrozenLayouts, RecomputeLayouts, PackedDocumentLayouts, EncodersLayouts, EdgeLayouts}) {
+  for (auto* of :
+       {TinyLayouts, PipelineLayouts, ContextParallelLayouts, EncoderContextParallelLayouts, ExpertTpLayouts,
+        DispatchLayouts, FrozenLayouts, RecomputeLayouts, PackedDocumentLayouts, EncodersLayouts, EdgeLayouts}) {
     for (Layout& layout : of()) all.push_back(std::move(layout));
   }
   return all;
