@@ -182,8 +182,11 @@ lints: {PW0605: off})",
      "dispatch says how tokens reach the experts of other ranks. With ep 1 every rank has all experts, and no token "
      "goes "
      "to another rank.",
-     "modules: {language: {parallel: {ep: 1, dispatch: all_gather}}}",
-     "modules: {language: {parallel: {ep: 4, dispatch: all_gather}}}", "Leave dispatch out, or use ep 2 or more."},
+     R"(cluster: {gpu: none}
+modules: {language: {parallel: {ep: 1, dispatch: all_gather}}})",
+     R"(cluster: {gpu: none}
+modules: {language: {parallel: {ep: 4, dispatch: all_gather}}})",
+     "Leave dispatch out, or use ep 2 or more."},
 };
 
 }  // namespace
