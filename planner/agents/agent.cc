@@ -116,6 +116,8 @@ class Agent {
                 {"host", OwnHost()}});
     const absl::StatusOr<Json> welcome = Next();
     if (!welcome.ok()) return welcome.status();
+    if ((*welcome)["kind"] == "refused")
+      return absl::FailedPreconditionError("the head refuses this agent: " + TextOf(*welcome, "text"));
     if (!SameProof(absl::HexStringToBytes(TextOf(*welcome, "proof")), ServerProof(head->secret, *nonce, other)))
       return absl::InvalidArgumentError(head->address + " does not know the secret of the run");
     const Json silence = welcome->value("silence", Json());
@@ -252,11 +254,13 @@ absl::Status RunAgent(const AgentOptions& options) {
   // The file may not be there yet, or still be that of the head before: a file system of several nodes shows changes
   // late.
   const auto until = Clock::now() + *timeout;
+  std::string told;
   for (;;) {
     Agent agent(options);
     const absl::Status joined = agent.Join();
     if (joined.ok()) return agent.Serve();
-    if (Clock::now() >= until) return joined;
+    if (Clock::now() >= until || absl::IsFailedPrecondition(joined)) return joined;
+    if (options.waits && joined.message() != told) options.waits(told = std::string(joined.message()));
     std::this_thread::sleep_for(kRetry);
   }
 }

@@ -1,9 +1,11 @@
 #include "planner/agents/fleet.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <ctime>
 #include <set>
 #include <utility>
 
@@ -21,6 +24,7 @@
 #include "planner/launch/held_signals.h"
 #include "planner/launch/launch_log.h"
 #include "planner/launch/rank_environment.h"
+#include "planner/launch/recorder_reader.h"
 #include "planner/rendezvous/proof.h"
 #include "planner/rendezvous/socket_address.h"
 #include "planner/run_files/file_io.h"
@@ -36,12 +40,24 @@ constexpr size_t kMostStrangers = 256;     // connections that have not proved t
 constexpr auto kPatienceWithStrangers = 10s;
 constexpr auto kBeat = 1s;
 
+// Two machines have two monotonic clocks; their clocks of the day are closer.
+void TranslateClock(std::optional<RecordedInstruction>& at) {
+  if (!at || at->wall <= 0) return;
+  const auto now = [](clockid_t clock) {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return time.tv_sec * int64_t{1000000000} + time.tv_nsec;
+  };
+  at->monotonic = now(CLOCK_MONOTONIC) - (now(CLOCK_REALTIME) - at->wall);
+}
+
 }  // namespace
 
 // The ranks of one life on the fleet's nodes.
 class FleetProcesses : public Processes {
  public:
-  FleetProcesses(Fleet& fleet, int world_size) : fleet_(fleet), world_size_(world_size) {}
+  FleetProcesses(Fleet& fleet, const RankProgram& program)
+      : fleet_(fleet), world_size_(program.world_size), run_dir_(program.run_dir) {}
   ~FleetProcesses() override { Signal(SIGKILL); }
 
   void Add(Fleet::Agent* agent, std::vector<int> ranks) {
@@ -59,8 +75,13 @@ class FleetProcesses : public Processes {
   }
   std::vector<ProcessEvent> Wait(const std::optional<Clock::time_point>& until) override;
   std::optional<RankPosition> Position(int rank) override {
-    const auto position = positions_.find(rank);
-    return position == positions_.end() ? std::nullopt : position->second;
+    if (const auto position = positions_.find(rank); position != positions_.end()) return position->second;
+    // Its agent could not tell. The recorder's pages lie in the run directory, which the nodes share.
+    std::optional<RankPosition> position = ReadRecorder(run_dir_, rank);
+    if (position) {
+      for (auto* at : {&position->last, &position->undone, &position->finished}) TranslateClock(*at);
+    }
+    return position;
   }
 
  private:
@@ -73,10 +94,11 @@ class FleetProcesses : public Processes {
 
   Fleet& fleet_;
   const int world_size_;
+  const std::string run_dir_;
   HeldSignals signals_;
   std::vector<Node> nodes_;
   std::map<int, std::optional<RankPosition>> positions_;
-  bool interrupted_by_agent_ = false;
+  bool interrupted_ = false, interrupted_here_ = false;
 };
 
 absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Open(FleetOptions options) {
@@ -96,12 +118,19 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Open(FleetOptions options) {
     return absl::UnavailableError(absl::StrCat("cannot listen at ", host, ": ", std::strerror(errno)));
   }
   AllowManyFiles();  // a connection for each node
+  // Another head of the same run would take its agents away.
+  const std::string lock = fleet->options_.file + ".lock";
+  fleet->lock_ = open(lock.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  if (fleet->lock_ < 0) return absl::UnavailableError("cannot write " + lock + ": " + std::strerror(errno));
+  if (flock(fleet->lock_, LOCK_EX | LOCK_NB) != 0)
+    return absl::AlreadyExistsError(fleet->options_.file + " is in use: another launch waits for agents or runs there");
   const Json found = {{"address", host}, {"port", ntohs(address.sin_port)}, {"secret", fleet->secret_}};
   // The file has its mode before it has its text.
   const mode_t before = umask(0077);
   const absl::Status written = WriteFileAtomically(fleet->options_.file, found.dump(1) + "\n");
   umask(before);
   if (!written.ok()) return written;
+  fleet->wrote_ = true;
   return fleet;
 }
 
@@ -111,7 +140,9 @@ Fleet::~Fleet() {
     (void)agent.wire.Flush();
   }
   if (listens_ >= 0) close(listens_);
-  unlink(options_.file.c_str());
+  if (lock_ < 0) return;
+  if (wrote_) unlink(options_.file.c_str());
+  close(lock_);
 }
 
 std::vector<Fleet::Agent*> Fleet::Proved() {
@@ -148,8 +179,18 @@ absl::Status Fleet::WaitForAgents(int count, std::chrono::milliseconds patience,
   }
 }
 
+int Fleet::Pause(std::chrono::milliseconds time) {
+  HeldSignals signals;
+  const auto until = Clock::now() + time;
+  for (;;) {
+    if (const int number = signals.Next(); number != 0) return number;
+    if (Clock::now() >= until) return 0;
+    Poll(signals.fd(), until);
+  }
+}
+
 absl::StatusOr<std::unique_ptr<Processes>> Fleet::Start(const RankProgram& program) {
-  auto processes = std::make_unique<FleetProcesses>(*this, program.world_size);
+  auto processes = std::make_unique<FleetProcesses>(*this, program);
   const std::vector<Agent*> agents = Proved();
   const int nodes = NodesOf(program);
   if (static_cast<int>(agents.size()) < nodes)
@@ -181,6 +222,7 @@ absl::StatusOr<std::unique_ptr<Processes>> Fleet::Start(const RankProgram& progr
 
 void Fleet::Poll(int extra_fd, Clock::time_point until) {
   const auto now = Clock::now();
+  const auto stood_still = now - std::exchange(polled_, now);
   if (now >= next_beat_) {
     for (Agent* agent : Proved()) agent->wire.Send({{"kind", "beat"}});
     next_beat_ = now + kBeat;
@@ -204,6 +246,9 @@ void Fleet::Poll(int extra_fd, Clock::time_point until) {
     agent.heard = Clock::now();
     if (!agent.proved && !agent.messages.empty()) Prove(agent);
     if (!status.ok()) agent.lost = std::string(status.message());
+    if (!status.ok() && stood_still > options_.silence)
+      absl::StrAppend(&agent.lost, ", after this program had stood still for ",
+                      std::chrono::ceil<std::chrono::seconds>(stood_still).count(), " s");
   }
   for (Agent& agent : agents_) {
     if (agent.proved && agent.lost.empty() && Clock::now() - agent.heard > options_.silence)
@@ -258,6 +303,8 @@ void Fleet::Prove(Agent& agent) {
     while (taken.contains(agent.node)) ++agent.node;
   } else if (taken.contains(agent.node)) {
     agent.lost = absl::StrCat("node ", agent.node, " has an agent already");
+    agent.wire.Send({{"kind", "refused"}, {"text", agent.lost}});
+    (void)agent.wire.Flush();
     return;
   }
   agent.proved = true;
@@ -317,8 +364,12 @@ std::vector<ProcessEvent> FleetProcesses::Wait(const std::optional<Clock::time_p
   std::vector<ProcessEvent> events;
   while (events.empty()) {
     fleet_.Poll(signals_.fd(), until.value_or(Clock::now() + kBeat));
-    for (int number; (number = signals_.Next()) != 0;)
-      events.push_back({.kind = ProcessEvent::Kind::kInterrupt, .signal = number});
+    for (int number; (number = signals_.Next()) != 0;) {
+      // What was sent to all programs of the run, here and on its nodes, is one request.
+      const bool of_an_agents_request = !std::exchange(interrupted_here_, true) && interrupted_;
+      interrupted_ = true;
+      if (!of_an_agents_request) events.push_back({.kind = ProcessEvent::Kind::kInterrupt, .signal = number});
+    }
     for (Node& node : nodes_) Read(node, events);
     if (until && Clock::now() >= *until) break;
   }
@@ -349,8 +400,8 @@ void FleetProcesses::Take(Node& node, const Json& message, std::vector<ProcessEv
     return;
   }
   if (event->kind == ProcessEvent::Kind::kInterrupt) {
-    // Slurm sends a signal to every agent; together they are one.
-    if (std::exchange(interrupted_by_agent_, true)) return;
+    // Slurm may send a signal to every agent, and to the head; together they are one.
+    if (std::exchange(interrupted_, true)) return;
   } else if (event->kind == ProcessEvent::Kind::kEnded) {
     if (node.alive.erase(event->rank) == 0) return;
     LogEvent(absl::StrCat("rank ", event->rank, " on ", node.agent->name,

@@ -25,7 +25,8 @@ struct FleetOptions {
 
 class Fleet : public RankStarter {
  public:
-  // Listens at a free port of the address, makes a secret, and writes both into the file. Unavailable if that fails.
+  // Listens at a free port of the address, makes a secret, and writes both into the file. Unavailable if that fails;
+  // AlreadyExists if another head has the file (it holds a lock on FILE.lock).
   static absl::StatusOr<std::unique_ptr<Fleet>> Open(FleetOptions options);
   // Ends all agents.
   ~Fleet() override;
@@ -39,6 +40,7 @@ class Fleet : public RankStarter {
   int nodes() override;
   // The first nodes, in the order of their numbers, get the ranks.
   absl::StatusOr<std::unique_ptr<Processes>> Start(const RankProgram& program) override;
+  int Pause(std::chrono::milliseconds time) override;
 
  private:
   friend class FleetProcesses;
@@ -65,8 +67,10 @@ class Fleet : public RankStarter {
 
   const FleetOptions options_;
   std::string secret_;
-  int listens_ = -1;
+  int listens_ = -1, lock_ = -1;
+  bool wrote_ = false;  // the file
   Clock::time_point next_beat_{};
+  Clock::time_point polled_ = Clock::now();
   std::list<Agent> agents_;
 };
 

@@ -22,6 +22,7 @@ int Serve(const Arguments& arguments) {
     if (!value.ok()) return UsageError(std::string(value.status().message()));
     options.node = static_cast<int>(*value);
   }
+  options.waits = [](const std::string& why) { std::cerr << "waiting for a head: " << why << std::endl; };
   const absl::Status served = RunAgent(options);
   const int status = served.ok()                                       ? kExitSuccess
                      : served.code() == absl::StatusCode::kUnavailable ? kExitPeerLost

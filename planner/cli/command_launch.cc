@@ -137,6 +137,10 @@ int Submit(const std::vector<Plan>& plans, RunOptions options, const Arguments& 
       plans[0],
       {.program = job.program, .run_dir = options.run_dir, .signal_seconds = SecondsToSave(plans[0], options.run_dir)});
   if (!script.ok()) return UsageError(std::string(script.status().message()));
+  if (plans[0].checkpoint.every_steps == 0) {
+    std::cerr << "warning: without checkpoint.every_steps this job cannot go on when its time is over or a node fails"
+              << std::endl;
+  }
   if (arguments.has("--dry-run")) {
     if (arguments.has("--json")) {
       nlohmann::ordered_json json = {{"script", *script}, {"launch", nlohmann::ordered_json::parse(LaunchJson(job))}};

@@ -1,8 +1,12 @@
 #include "planner/launch/held_signals.h"
 
+#include <poll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <climits>
+#include <cstdint>
 #include <initializer_list>
 
 namespace planwright {
@@ -30,6 +34,17 @@ int HeldSignals::Next() {
     if (info.ssi_signo != SIGCHLD) return static_cast<int>(info.ssi_signo);
   }
   return 0;
+}
+
+int HeldSignals::WaitFor(std::chrono::milliseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  for (;;) {
+    if (const int number = Next(); number != 0) return number;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return 0;
+    pollfd fd = {fd_, POLLIN, 0};
+    poll(&fd, 1, static_cast<int>(std::min<int64_t>(left.count(), INT_MAX)));
+  }
 }
 
 }  // namespace planwright

@@ -3,6 +3,8 @@
 
 #include <signal.h>
 
+#include <chrono>
+
 namespace planwright {
 
 // Blocks SIGCHLD in the calling thread, and the signals that ask to end: SIGINT, SIGTERM, SIGUSR1 (by which Slurm can
@@ -18,6 +20,8 @@ class HeldSignals {
   int fd() const { return fd_; }  // readable when a signal has come
   // The next signal that came, SIGCHLD excepted; 0 if there is none.
   int Next();
+  // Waits until a signal comes, and returns it; 0: none came within the time.
+  int WaitFor(std::chrono::milliseconds time);
 
  private:
   sigset_t before_;

@@ -1,6 +1,5 @@
 #include "planner/launch/launch_run.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "absl/cleanup/cleanup.h"
 #include "planner/checkpoint/run_lives.h"
 #include "planner/launch/assemble_probe.h"
 #include "planner/launch/held_signals.h"
@@ -149,7 +149,12 @@ absl::StatusOr<Outcome> RunLife(const Plan& plan, const RunOptions& launch, std:
   LogEvent("plan " + plan.name + ", digest " + plan.digest + ", " + std::to_string(plan.world_size) + " ranks of " +
            launch.executor);
   // Ranks that keep checkpoints are given the time to write one: as long as any instruction may take.
-  SupervisionTimes times = {.stopped = timeout};
+  const absl::StatusOr<std::optional<std::chrono::milliseconds>> replaced_deadlines = DeadlineOverride();
+  if (!replaced_deadlines.ok()) return replaced_deadlines.status();
+  // A rank that is stopped does not say in which step it is, so it is given the longer one of both floors.
+  const double floor = std::max(plan.launch.deadline_floor, plan.launch.deadline_first_step);
+  SupervisionTimes times = {.stopped = replaced_deadlines->value_or(
+                                std::chrono::milliseconds(static_cast<int64_t>(std::min(floor, 1e9) * 1000)))};
   if (plan.checkpoint.every_steps > 0) times.save = timeout;
   const absl::StatusOr<std::unique_ptr<Processes>> processes =
       starter.Start(ProgramOf(plan, launch, directory->life(), *world));
@@ -192,17 +197,18 @@ int64_t NewestStep(const std::string& run_dir) {
   return list.ok() && !list->found.empty() ? list->found[0].manifest.counters.step : 0;
 }
 
-// Returns the signal that ended the wait, or 0.
-int WaitFor(std::chrono::seconds time) {
-  HeldSignals signals;
-  const auto end = std::chrono::steady_clock::now() + time;
-  for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return 0;
-    pollfd fd = {signals.fd(), POLLIN, 0};
-    poll(&fd, 1, static_cast<int>(left.count()));
-    if (const int number = signals.Next(); number != 0) return number;
-  }
+// Of a run that was interrupted before its next life: the outcome of the life before, which was not the last word.
+Outcome Interrupted(const Outcome& last, int number, const RunOptions& launch, const Terminal& terminal) {
+  Outcome outcome = last;
+  outcome.exit_code = 128 + number;
+  outcome.cause =
+      "interrupted by signal " + std::to_string(number) + " before it was started again, after this: " + last.cause;
+  outcome.interrupted_by = number;
+  LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);
+  const absl::Status written =
+      WriteFileAtomically(launch.run_dir + "/outcome.json", OutcomeJson(outcome).dump(1) + "\n");
+  if (!written.ok()) terminal(true, "outcome.json is not written: " + std::string(written.message()));
+  return outcome;
 }
 
 }  // namespace
@@ -212,6 +218,12 @@ absl::StatusOr<Outcome> LaunchRun(const std::vector<Plan>& plans, const RunOptio
   signal(SIGXFSZ, SIG_IGN);  // a file that may not grow (ulimit -f) is an error of the call that writes to it
   const absl::StatusOr<std::chrono::milliseconds> timeout = RunTimeout();
   if (!timeout.ok()) return timeout.status();
+  // From here on a signal is an answer to read, also between two lives. One that came too late to matter is dropped.
+  HeldSignals signals;
+  const absl::Cleanup drop = [&signals] {
+    while (signals.Next() != 0) {
+    }
+  };
   RestartPolicy policy(plans[0].checkpoint.every_steps > 0 ? plans[0].launch.restarts : 0);
   std::optional<Outcome> last;  // of the life before
   for (;;) {
@@ -219,6 +231,7 @@ absl::StatusOr<Outcome> LaunchRun(const std::vector<Plan>& plans, const RunOptio
     if (plan == nullptr) {
       const std::string few = "no plan is for as few as " + std::to_string(starter.nodes()) + " nodes";
       if (!last) return absl::UnavailableError(few);
+      LogEvent("not started again: " + few);
       terminal(true, "not started again: " + few);
       return *last;
     }
@@ -230,13 +243,13 @@ absl::StatusOr<Outcome> LaunchRun(const std::vector<Plan>& plans, const RunOptio
     std::string why;
     const auto pause = policy.Next(*outcome, NewestStep(launch.run_dir), why);
     if (!why.empty()) terminal(true, why);
+    if (!why.empty()) LogEvent(why);
     if (!pause) return outcome;
     const std::string again = "restart " + std::to_string(policy.restarts()) + " of " +
                               std::to_string(plans[0].launch.restarts) + " in " + std::to_string(pause->count()) + " s";
     LogEvent(again);
     terminal(true, OutcomeText(*outcome) + again);
-    if (const int number = WaitFor(*pause); number != 0)
-      return Outcome{128 + number, "interrupted while it waited to start again, after this: " + outcome->cause};
+    if (const int number = starter.Pause(*pause); number != 0) return Interrupted(*outcome, number, launch, terminal);
     last = *std::move(outcome);
   }
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "planner/launch/held_signals.h"
 #include "planner/launch/local_processes.h"
 #include "planner/launch/rank_starter.h"
 #include "planner/rendezvous/interface_address.h"
@@ -35,6 +36,7 @@ class LocalStarter : public RankStarter {
     const std::vector<int> ranks = RanksOfNode(here, 0);
     return LocalProcesses::Start(CommandsOf(here, ranks), ranks, program.run_dir);
   }
+  int Pause(std::chrono::milliseconds time) override { return HeldSignals().WaitFor(time); }
 
  private:
   const std::string address_;

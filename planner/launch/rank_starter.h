@@ -2,6 +2,7 @@
 // (planner/agents/fleet.h). Everything else of a launch is the same (launch_run.h).
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -21,6 +22,8 @@ class RankStarter {
   // Starts the processes of a life. Unavailable, ResourceExhausted or NotFound if that fails; what was started has
   // ended then.
   virtual absl::StatusOr<std::unique_ptr<Processes>> Start(const RankProgram& program) = 0;
+  // Waits between two lives, and keeps alive what they need. Returns the signal that ended the wait, or 0.
+  virtual int Pause(std::chrono::milliseconds time) = 0;
 };
 
 }  // namespace planwright

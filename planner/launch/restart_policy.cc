@@ -15,6 +15,10 @@ constexpr int kMostInVain = 5;
 std::optional<std::chrono::seconds> RestartPolicy::Next(const Outcome& outcome, int64_t newest_step, std::string& why) {
   why.clear();
   if (!outcome.failure || !WorthRetrying(outcome.exit_code) || most_ == 0) return std::nullopt;
+  if (outcome.interrupted_by != 0) {
+    why = "not started again: interrupted by signal " + std::to_string(outcome.interrupted_by);
+    return std::nullopt;
+  }
   in_vain_ = newest_step > step_ ? 1 : in_vain_ + 1;
   step_ = std::max(step_, newest_step);
   if (restarts_ == most_) {

@@ -191,6 +191,17 @@ void CheckLaunchSettings(const LaunchRecipe& launch, Diagnostics& problems) {
     if (*value) check(option, **value);
   }
   for (const Located<std::string>& mount : slurm.mounts) check("mounts", mount);
+  if (!slurm.mounts.empty() && !slurm.container) {
+    problems.Error(DiagnosticKind::kConflictingKeys, slurm.mounts[0].where,
+                   "`launch.slurm.mounts` has no effect without `launch.slurm.container`",
+                   "add container: the image that sees them, or remove mounts");
+  }
+  if (!launch.fallbacks.empty() && *launch.restarts == 0) {
+    problems.Error(DiagnosticKind::kConflictingKeys, launch.fallbacks[0].where,
+                   "`launch.fallbacks` has no effect without `launch.restarts`: only a run that is started again takes "
+                   "another layout",
+                   "add restarts: how often that may be, or remove fallbacks");
+  }
 }
 
 void CheckModuleSettings(const Recipe& recipe, Diagnostics& problems) {

@@ -78,7 +78,8 @@ absl::StatusOr<JobFiles> ReadJobFiles(const std::string& run_dir) {
       job.options.profile = {json["profile"].at(0).get<int64_t>(), json["profile"].at(1).get<int64_t>()};
     if (json.contains("probe")) job.options.probe_dir = json["probe"].get<std::string>();
   } catch (const Json::exception& error) {
-    return absl::InvalidArgumentError(path + ": " + error.what());
+    return absl::InvalidArgumentError(path + " is damaged (" + error.what() +
+                                      "); submit the run again with `plan launch --slurm`");
   }
   job.options.run_dir = run_dir;
   for (size_t i = 0; i < plans; ++i) {

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "planner/agents/agent.h"
+#include "planner/launch/held_signals.h"
 #include "planner/launch/supervise.h"
 #include "planner/run_files/exit_status.h"
 #include "tests/support/eventually.h"
@@ -249,6 +250,53 @@ TEST_F(FleetTest, NodesThatDoNotComeAreTold) {
   const absl::Status came = fleet_->WaitForAgents(
       2, kPatience, [] { return std::string("srun ended"); }, signal);
   EXPECT_THAT(std::string(came.message()), ::testing::AllOf(HasSubstr("of 2 nodes"), HasSubstr("srun ended")));
+}
+
+TEST_F(FleetTest, AgentsStayThroughALongPause) {
+  fleet_.reset();
+  fleet_ = *Fleet::Open({.file = folder_ + "/head.json", .silence = 2s});
+  StartAgent(0);
+  Come(1);
+  EXPECT_EQ(fleet_->Pause(5s), 0);
+  EXPECT_EQ(fleet_->nodes(), 1);
+  const HeldSignals held;
+  raise(SIGTERM);
+  EXPECT_EQ(fleet_->Pause(5s), SIGTERM);
+}
+
+TEST_F(FleetTest, AHeadDoesNotTakeTheAgentsOfAnother) {
+  const auto other = Fleet::Open({.file = folder_ + "/head.json"});
+  EXPECT_EQ(other.status().code(), absl::StatusCode::kAlreadyExists) << other.status();
+  StartAgent(0);
+  Come(1);
+}
+
+TEST_F(FleetTest, ASecondAgentOfANodeIsTold) {
+  StartAgent(0);
+  Come(1);
+  const int second = StartAgent(0);
+  std::thread head([&] { fleet_->Pause(2s); });
+  EXPECT_EQ(ExitOf(second), 1);
+  head.join();
+}
+
+// A request to end that reaches head and agents alike is one request, in whatever order it comes.
+TEST_F(FleetTest, ASignalToHeadAndAgentInterruptsTheRunOnce) {
+  const int agent = StartAgent(0);
+  Come(1);
+  const HeldSignals held;  // also for the thread
+  std::thread sender([&] {
+    EXPECT_TRUE(Eventually(
+        [&] { return std::filesystem::exists(folder_ + "/pid0") && std::filesystem::exists(folder_ + "/pid1"); }));
+    kill(agent, SIGTERM);
+    kill(getpid(), SIGTERM);
+  });
+  // Two ranks take SIGUSR1 as the request to save; a second request would kill them at once.
+  const Supervision result = Run(Program({"on_usr1=75", "pid_of_rank=" + folder_ + "/pid", "sleep"}, 2),
+                                 {.grace = kPatience, .save = kPatience});
+  sender.join();
+  EXPECT_EQ(result.interrupted_by, SIGTERM);
+  for (const ProcessEnd& end : result.ends) EXPECT_EQ(end.exit_status, 75) << end.child << " signal " << end.signal;
 }
 
 TEST_F(FleetTest, ASignalToAnAgentInterruptsTheRunOnce) {

@@ -4,7 +4,7 @@
 //   say=TEXT     print to stdout               err=TEXT    print to stderr
 //   recorder=DIR:ORIGIN  write a recorder page with one instruction begun
 //   exit=N       kill=SIGNAL     stop (until SIGCONT)     sleep (longer than any test)
-//   ignore_term  on_term=N    what SIGTERM does: nothing, exit with N
+//   ignore_term  on_term=N    what SIGTERM does: nothing, exit with N      on_usr1=N  what SIGUSR1 does
 //   await=FILE   wait until the file has contents
 //   await_stop=FILE, await_end=FILE   wait until the process whose id is in it is stopped, or gone
 //   env=NAME     print NAME's value            arguments   print this program's arguments
@@ -66,7 +66,7 @@ std::string StateOf(const std::string& file) {
 }
 
 std::string all_arguments;
-int status_on_term = 0;
+int status_on_term = 0, status_on_usr1 = 0;
 
 void Obey(const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
@@ -82,6 +82,7 @@ void Obey(const std::string& word) {
   if (name == "arguments") std::cout << all_arguments << std::endl;
   if (name == "recorder") WriteRecorder(value);
   if (name == "ignore_term") signal(SIGTERM, SIG_IGN);
+  if (name == "on_usr1") status_on_usr1 = std::stoi(value), signal(SIGUSR1, [](int) { _exit(status_on_usr1); });
   if (name == "on_term") status_on_term = std::stoi(value), signal(SIGTERM, [](int) { _exit(status_on_term); });
   if (name == "await") Eventually([&] { return std::ifstream(value).peek() != EOF; });
   if (name == "await_stop") Eventually([&] { return StateOf(value) == "T"; });

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <atomic>
@@ -104,6 +105,63 @@ TEST_F(LaunchRunTest, TheLastLinesOfTheRankThatFailedAreInTheOutcome) {
   EXPECT_THAT(OutcomeText(outcome), HasSubstr("  last lines of logs/rank0001.out:\n    one\n    two\n"));
   EXPECT_EQ(nlohmann::json::parse(File("outcome.json"))["last_lines"],
             nlohmann::json::parse(R"([{"file": "logs/rank0001.out", "lines": ["one", "two"]}])"));
+}
+
+TEST_F(LaunchRunTest, StartsAgainAsOftenAsTheRecipeSays) {
+  plan_.checkpoint.every_steps = 5;
+  plan_.launch.restarts = 1;
+  Tell(1, "exit=10");
+  EXPECT_EQ(Launch().exit_code, 10);
+  EXPECT_THAT(errors_, Contains(HasSubstr("restart 1 of 1 in 1 s")));
+  EXPECT_THAT(errors_, Contains("not started again: launch.restarts allows 1"));
+  EXPECT_THAT(File("logs/launch.log"), HasSubstr("not started again: launch.restarts allows 1"));
+  EXPECT_TRUE(std::filesystem::exists(launch_.run_dir + "/lives/2"));
+  EXPECT_FALSE(std::filesystem::exists(launch_.run_dir + "/lives/3"));
+}
+
+TEST_F(LaunchRunTest, ARequestToEndBetweenTwoLivesIsHonouredAndWritten) {
+  plan_.checkpoint.every_steps = 5;
+  plan_.launch.restarts = 3;
+  Tell(1, "exit=10");
+  const auto outcome = LaunchRun({plan_}, launch_, starter_, [&](bool, std::string_view line) {
+    if (line.find("restart 1 of 3") != line.npos) raise(SIGTERM);
+  });
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(outcome->exit_code, 128 + SIGTERM);
+  EXPECT_EQ(nlohmann::json::parse(File("outcome.json"))["exit_code"], 128 + SIGTERM);
+  EXPECT_FALSE(std::filesystem::exists(launch_.run_dir + "/lives/2"));
+}
+
+// Nodes for two ranks, and after the first life for one.
+class LosesANode : public LocalStarter {
+ public:
+  using LocalStarter::LocalStarter;
+  int nodes() override { return lives_ == 0 ? 2 : 1; }
+  absl::StatusOr<std::unique_ptr<Processes>> Start(const RankProgram& program) override {
+    ++lives_;
+    return LocalStarter::Start(program);
+  }
+
+ private:
+  int lives_ = 0;
+};
+
+TEST_F(LaunchRunTest, FallsBackToThePlanThatFitsTheNodesThatAreLeft) {
+  plan_.checkpoint.every_steps = 5;
+  plan_.launch.restarts = 3;
+  plan_.cluster.gpus_per_node = 1;
+  Plan smaller = plan_;
+  smaller.world_size = 1;
+  smaller.digest = PlanDigest(smaller);
+  Tell(0, "env=WORLD_SIZE");
+  Tell(1, "exit=10");
+  LosesANode starter("127.0.0.1");
+  const auto outcome = LaunchRun({plan_, smaller}, launch_, starter, [&](bool is_error, std::string_view line) {
+    if (!is_error) output_.emplace_back(line);
+  });
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(outcome->exit_code, 0);
+  EXPECT_EQ(output_.back(), "WORLD_SIZE=1");
 }
 
 TEST_F(LaunchRunTest, OutputThatCannotBeKeptIsStillShown) {

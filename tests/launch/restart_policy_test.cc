@@ -56,6 +56,15 @@ TEST(RestartPolicy, DoneAndInterruptedRunsStayAsTheyAre) {
   EXPECT_EQ(policy.Next({143, "interrupted by SIGTERM"}, 5, why), std::nullopt);
 }
 
+TEST(RestartPolicy, ARunThatFailedWhileItWasAskedToEndIsNotStartedAgain) {
+  RestartPolicy policy(3);
+  std::string why;
+  Outcome outcome = Failed(kExitPeerLost);
+  outcome.interrupted_by = 15;
+  EXPECT_EQ(policy.Next(outcome, 5, why), std::nullopt);
+  EXPECT_THAT(why, HasSubstr("interrupted by signal 15"));
+}
+
 TEST(RestartPolicy, NoneIsAllowedUnlessTheRecipeSaysSo) {
   RestartPolicy policy(0);
   std::string why;
