@@ -219,8 +219,9 @@ void UseCudaDevice(int index, bool deterministic) {
   // Asked by ourselves: c10's question adds a warning about drivers to the message.
   int devices = 0;
   const cudaError_t asked = cudaGetDeviceCount(&devices);
-  TORCH_CHECK(asked == cudaSuccess, "local rank ", index, " needs GPU ", index, ", but CUDA finds no GPU on this host: ",
-              cudaGetErrorString(asked), " (for CPU ranks launch with --device cpu or cluster.gpu=none)");
+  TORCH_CHECK(asked == cudaSuccess, "local rank ", index, " needs GPU ", index,
+              ", but CUDA finds no GPU on this host: ", cudaGetErrorString(asked),
+              "; for CPU ranks launch with --device cpu or cluster.gpu=none");
   TORCH_CHECK(index < devices, "local rank ", index, " needs GPU ", index, ", but this host has ", devices, " GPUs");
   c10::cuda::set_device(static_cast<c10::DeviceIndex>(index));
   // TF32 keeps only ten bits of the mantissa: gradients of fp32 runs would no longer agree with those of CPU ranks.
