@@ -216,7 +216,17 @@ std::optional<CommunicationError> FindNcclFailure() {
 void AbortNccl() { AllCommunicators().AbortAll(); }
 
 void UseCudaDevice(int index, bool deterministic) {
-  const int devices = c10::cuda::device_count();
+  // Asked by ourselves: c10's question adds a warning about drivers to the message.
+  int devices = 0;
+  const cudaError_t asked = cudaGetDeviceCount(&devices);
+  // Of a host without any driver, CUDA says that the driver is too old.
+  const std::string reason = asked == cudaErrorInsufficientDriver
+                                 ? "NVIDIA's driver is not installed, or is older than CUDA " +
+                                       std::to_string(CUDART_VERSION / 1000) + " needs"
+                                 : cudaGetErrorString(asked);
+  TORCH_CHECK(asked == cudaSuccess, "local rank ", index, " needs GPU ", index,
+              ", but CUDA finds no GPU on this host: ", reason,
+              "; for CPU ranks launch with --device cpu or cluster.gpu=none");
   TORCH_CHECK(index < devices, "local rank ", index, " needs GPU ", index, ", but this host has ", devices, " GPUs");
   c10::cuda::set_device(static_cast<c10::DeviceIndex>(index));
   // TF32 keeps only ten bits of the mantissa: gradients of fp32 runs would no longer agree with those of CPU ranks.

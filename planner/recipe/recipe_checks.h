@@ -23,8 +23,8 @@ void CheckCheckpointSettings(const CheckpointRecipe& checkpoint, Diagnostics& pr
 // the launch.
 void CheckInitializeSettings(const InitializeRecipe& initialize, Diagnostics& problems);
 
-// Words of launch.slurm that sbatch or a shell could take for something else (PW0107), times that are none (PW0104), and
-// keys without effect (PW0109).
+// Words of launch.slurm that sbatch or a shell could take for something else (PW0107), times that are none (PW0104),
+// and keys without effect (PW0109).
 void CheckLaunchSettings(const LaunchRecipe& launch, Diagnostics& problems);
 
 // All modules: that a parameter is trained at all (PW0508), keys of a module that contradict each other (PW0109),

@@ -1,4 +1,5 @@
 // A recipe for GPUs runs on CPU ranks only if the user asks for that.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -36,6 +37,7 @@ int LaunchForGpus(const std::vector<std::string>& options, std::string& output) 
 TEST(Device, ARecipeForGpusIsRefusedWithoutThem) {
   std::string output;
   EXPECT_EQ(LaunchForGpus({}, output), kExitUsage) << output;
+  EXPECT_THAT(output, ::testing::HasSubstr("for CPU ranks launch with --device cpu or cluster.gpu=none"));
 }
 
 TEST(Device, CpuRanksAreThereForTheAsking) {
