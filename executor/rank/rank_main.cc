@@ -232,7 +232,11 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   (*store)->setTimeout(environment->timeout);
 
   std::unique_ptr<StepLog> log;
-  if (environment->rank == 0) LeaveUnlessOk(StepLog::Open(options.run_dir, log));
+  std::optional<EventFile> events;
+  if (environment->rank == 0) {
+    LeaveUnlessOk(StepLog::Open(options.run_dir, log));
+    events.emplace(plan, options.run_dir, options.life, environment->host);
+  }
   start_up.Enter("device");
   const absl::StatusOr<at::Device> device = ChooseDevice(plan, options.device, environment->local_rank);
   LeaveUnlessOk(device.status());
@@ -299,6 +303,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
              .step = StepState(plan, *device),
              .recorder = **recorder,
              .log = log.get(),
+             .events = events ? &*events : nullptr,
              .probe = probe ? &*probe : nullptr,
              .profile = profile ? &*profile : nullptr,
              .first_step = first_step,
@@ -327,6 +332,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                    const std::string ready = start_up.Line();
                    LogInfo(ready);
                    if (environment->rank != 0) return;
+                   LeaveUnlessOk(events->Begin(rank->first_step));
                    std::printf("%s\n", ready.c_str());
                    if (rank->first_step >= steps)
                      std::printf("%s\n", absl::StrCat("nothing to do: all ", steps, " steps are done").c_str());
@@ -348,6 +354,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
     const bool whole = ProgramWalker(*rank).Run();
     if (checkpoints) checkpoints->Finish();
     if (log != nullptr) LeaveUnlessOk(log->Close());
+    if (events) LeaveUnlessOk(events->Close());
     exit_status = whole ? kExitSuccess : kExitPreempted;
     (*recorder)->Done();
     LogInfo(whole ? "done" : "stopped as asked, with a checkpoint");

@@ -44,7 +44,7 @@ std::vector<std::string> NumbersOf(const std::string& metrics) {
   std::istringstream lines(metrics);
   for (std::string line; std::getline(lines, line);) {
     nlohmann::json step = nlohmann::json::parse(line);
-    step.erase("step_seconds");
+    step.erase("step_seconds"), step.erase("pace");
     numbers.push_back(step.dump());
   }
   return numbers;
