@@ -75,7 +75,7 @@ struct Rank {
   StepLog* log = nullptr;          // null on all ranks except rank 0
   EventFile* events = nullptr;     // the same
   ProbeWriter* probe = nullptr;    // null without --probe
-  StepProfile* profile = nullptr;  // null without --profile
+  StepProfile* profile = nullptr;  // null without --trace
   // Of this run, from 0. The first one of a run that resumes is known after the list `resume`.
   int64_t first_step = 0, last_step = 0;
   DeadlineRule deadlines = {};  // none by default

@@ -86,7 +86,7 @@ Options ReadOptions(int argc, char** argv) {
   const auto usage = [](const std::string& problem) {
     Leave(kExitUsage, "executor: " + problem +
                           "\nusage: executor --plan FILE --run-dir DIR [--life N] [--probe DIR] [--steps N] "
-                          "[--profile STEP[-LAST]] [--record-routing DIR | --replay-routing DIR] [--device cpu|cuda]");
+                          "[--trace STEP[-LAST]] [--record-routing DIR | --replay-routing DIR] [--device cpu|cuda]");
   };
   for (int i = 1; i < argc; i += 2) {
     const std::string name = argv[i];
@@ -108,7 +108,7 @@ Options ReadOptions(int argc, char** argv) {
       options.steps = std::atoll(value.c_str());
     else if (name == "--life" && std::atoi(value.c_str()) > 0)
       options.life = std::atoi(value.c_str());
-    else if (name == "--profile" && ReadStepRange(value).ok())
+    else if (name == "--trace" && ReadStepRange(value).ok())
       options.profile = *ReadStepRange(value);
     else
       usage("unknown option or value: " + name + " " + value);
@@ -272,7 +272,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   }
   const int64_t first_step = resumes ? checkpoints->first_step() : initial ? initial->first_step() : 0;
   if (options.profile && options.profile->first <= first_step) {
-    LeaveUnlessOk(absl::InvalidArgumentError(absl::StrCat("--profile begins at step ", options.profile->first,
+    LeaveUnlessOk(absl::InvalidArgumentError(absl::StrCat("--trace begins at step ", options.profile->first,
                                                           ", but the run goes on after step ", first_step)));
   }
 
