@@ -21,6 +21,7 @@
 #include "executor/rank/host_memory.h"
 #include "executor/rank/initial_state.h"
 #include "executor/rank/leave.h"
+#include "executor/rank/memory_report.h"
 #include "executor/rank/run_checkpoints.h"
 #include "executor/rank/setup.h"
 #include "executor/rank/stop_request.h"
@@ -355,6 +356,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
     if (checkpoints) checkpoints->Finish();
     if (log != nullptr) LeaveUnlessOk(log->Close());
     if (events) LeaveUnlessOk(events->Close());
+    LeaveUnlessOk(WriteMemoryReport(options.run_dir, *rank));
     exit_status = whole ? kExitSuccess : kExitPreempted;
     (*recorder)->Done();
     LogInfo(whole ? "done" : "stopped as asked, with a checkpoint");

@@ -134,6 +134,7 @@ void Complete(const Plan& plan, const RunOptions& launch, Outcome& outcome) {
     if (absl::Status status = AssembleProbe(plan, launch.probe_dir); !status.ok())
       incomplete("probe is incomplete", status);
   }
+  if (outcome.exit_code == kExitSuccess) outcome.memory = ReadRunMemory(plan, launch.run_dir, OnGpus(plan, launch));
   if (!launch.profile) return;
   absl::StatusOr<RunProfile> profile = ReadRunProfile(plan, launch.run_dir);
   if (profile.ok()) {
