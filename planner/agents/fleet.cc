@@ -47,7 +47,7 @@ class FleetProcesses : public Processes {
   void Add(Fleet::Agent* agent, std::vector<int> ranks) {
     nodes_.push_back({agent, std::set<int>(ranks.begin(), ranks.end())});
   }
-  // Waits until every agent has started its ranks.
+  // Waits until every agent has started its ranks, or is lost. Unavailable: it could not start one.
   absl::Status WaitForStart(std::chrono::milliseconds patience);
 
   int count() const override { return world_size_; }
@@ -208,6 +208,8 @@ void Fleet::Poll(int extra_fd, Clock::time_point until) {
   for (Agent& agent : agents_) {
     if (agent.proved && agent.lost.empty() && Clock::now() - agent.heard > options_.silence)
       agent.lost = absl::StrCat("nothing was heard from it for ", options_.silence.count() / 1000.0, " s");
+    // A node that was cut off and is back finds a closed connection, and ends its ranks at once.
+    if (!agent.lost.empty()) agent.wire = Wire();
   }
   if (fds[0].revents != 0) Accept();
   DropStrangers();
@@ -292,16 +294,17 @@ absl::Status FleetProcesses::WaitForStart(std::chrono::milliseconds patience) {
       const auto answer = std::find_if(messages.begin(), messages.end(), [](const Json& message) {
         return message["kind"] == "started" || message["kind"] == "failed";
       });
-      if (answer != messages.end()) {
-        if ((*answer)["kind"] == "failed")
-          return absl::UnavailableError(absl::StrCat((*node)->agent->name, ": ", answer->value("text", "")));
+      const bool answered = answer != messages.end();
+      if (answered && (*answer)["kind"] == "failed")
+        return absl::UnavailableError(absl::StrCat((*node)->agent->name, ": ", answer->value("text", "")));
+      if (answered) {
         messages.erase(messages.begin(), answer + 1);
+      } else if (Clock::now() >= until) {
+        (*node)->agent->lost = absl::StrCat("it did not start its ranks within ", patience.count() / 1000, " s");
+      }
+      // A node that is lost now is a failure of the run like one that is lost later: its ranks are unreachable.
+      if (answered || !(*node)->agent->lost.empty()) {
         node = waiting.erase(node);
-      } else if (!(*node)->agent->lost.empty() || Clock::now() >= until) {
-        return absl::UnavailableError(
-            absl::StrCat((*node)->agent->name, " did not start its ranks: ",
-                         (*node)->agent->lost.empty() ? absl::StrCat("no answer within ", patience.count() / 1000, " s")
-                                                      : (*node)->agent->lost));
       } else {
         ++node;
       }

@@ -64,13 +64,4 @@ absl::StatusOr<std::vector<std::string>> CheckpointFoldersOf(const std::string& 
   return names;
 }
 
-absl::StatusOr<std::string> CheckpointToResume(const std::string& folder) {
-  if (absl::Status status = CheckMeaning(folder); !status.ok()) return status;
-  if (IsCheckpoint(folder)) return folder;
-  const absl::StatusOr<CheckpointList> list = CheckpointsOf(folder);
-  if (!list.ok()) return list.status();
-  if (list->found.empty()) return NothingPublished(folder);
-  return list->found.front().folder;
-}
-
 }  // namespace planwright

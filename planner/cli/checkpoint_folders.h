@@ -23,8 +23,4 @@ absl::StatusOr<CheckpointList> CheckpointsOf(const std::string& run_dir);
 // damaged one is among them. InvalidArgument if there is none, and what was expected.
 absl::StatusOr<std::vector<std::string>> CheckpointFoldersOf(const std::string& folder);
 
-// The checkpoint from which a launch would go on: the folder itself, or the newest one of a run whose files have the
-// sizes that its manifest says. InvalidArgument if there is none, and what was expected.
-absl::StatusOr<std::string> CheckpointToResume(const std::string& folder);
-
 }  // namespace planwright

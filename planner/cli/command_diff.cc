@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "planner/checkpoint/run_lives.h"
 #include "planner/checkpoint/shard_files.h"
 #include "planner/checkpoint/shard_reader.h"
 #include "planner/cli/checkpoint_folders.h"
@@ -56,9 +57,9 @@ absl::StatusOr<std::vector<ComparedPlan>> PlansOf(const Arguments& arguments) {
       return absl::InvalidArgumentError("overrides such as `" + side.overrides[0] + "` need a recipe, and " +
                                         side.path + " is a folder");
     }
-    absl::StatusOr<std::string> checkpoint = CheckpointToResume(side.path);
-    if (!checkpoint.ok()) return checkpoint.status();
-    side.checkpoint = *std::move(checkpoint);
+    absl::StatusOr<NamedCheckpoint> named = FindCheckpoint(side.path);
+    if (!named.ok()) return named.status();
+    side.checkpoint = std::move(named->checkpoint.folder);
   }
   return sides;
 }

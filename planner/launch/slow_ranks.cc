@@ -89,4 +89,17 @@ nlohmann::ordered_json SlowRankJson(const SlowRank& slow) {
           {"median_seconds", slow.median}};
 }
 
+std::optional<SlowRank> SlowRankFrom(const nlohmann::ordered_json& json) {
+  try {
+    return SlowRank{json.at("rank").get<int>(),
+                    json.at("role").get<std::string>(),
+                    json.at("first_step").get<int64_t>(),
+                    json.at("last_step").get<int64_t>(),
+                    json.at("step_seconds").get<double>(),
+                    json.at("median_seconds").get<double>()};
+  } catch (const nlohmann::ordered_json::exception&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace planwright

@@ -30,5 +30,7 @@ std::vector<SlowRank> FindSlowRanks(const Plan& plan,
 // "rank 3 (language.s0) is slow: it computed 0.412 s a step, 1.8 times the median of its role, in steps 81-100"
 std::string SlowRankText(const SlowRank& slow);
 nlohmann::ordered_json SlowRankJson(const SlowRank& slow);
+// nullopt if a field is missing or has another type.
+std::optional<SlowRank> SlowRankFrom(const nlohmann::ordered_json& json);
 
 }  // namespace planwright

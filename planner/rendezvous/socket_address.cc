@@ -1,8 +1,8 @@
-#include <sys/resource.h>
 #include "planner/rendezvous/socket_address.h"
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 
 #include "absl/strings/str_cat.h"
 

@@ -32,7 +32,11 @@ Place PlaceOf(const RankReport& rank, absl::Time now) {
   if (position.begun == 0) return {What::kStarting, "", std::nullopt};
   if (position.done >= position.begun) return at(What::kBetween, position.last);
   if (!position.undone) return at(What::kUnknown, position.last);
-  return at(position.undone->state == RecorderState::kWaiting ? What::kWaits : What::kComputes, position.undone);
+  switch (position.undone->state) {
+    case RecorderState::kWaiting: return at(What::kWaits, position.undone);
+    case RecorderState::kStoring: return at(What::kStores, position.undone);
+    default: return at(What::kComputes, position.undone);
+  }
 }
 
 }  // namespace
@@ -41,6 +45,7 @@ const char* WhatText(What what) {
   switch (what) {
     case What::kFailed: return "failed";
     case What::kComputes: return "computes";
+    case What::kStores: return "saves or loads";
     case What::kWaits: return "communicates";
     case What::kBetween: return "has done";
     case What::kUnknown: return "device is far behind";
@@ -77,7 +82,8 @@ std::optional<SlowestRank> FindSlowest(const std::vector<RankReport>& ranks, abs
   for (const RankReport& rank : ranks) {
     const Place place = PlaceOf(rank, now);
     waiting += place.what == What::kWaits;
-    if (place.what != What::kComputes || !place.seconds || (slowest && *place.seconds <= slowest->seconds)) continue;
+    const bool needs_no_other = place.what == What::kComputes || place.what == What::kStores;
+    if (!needs_no_other || !place.seconds || (slowest && *place.seconds <= slowest->seconds)) continue;
     slowest = {rank.rank, *place.seconds, 0, place.where};
   }
   if (!slowest || waiting == 0) return std::nullopt;

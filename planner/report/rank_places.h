@@ -12,7 +12,7 @@ namespace planwright {
 
 struct RankPlace {
   // In the order in which places are listed.
-  enum class What { kFailed, kComputes, kWaits, kBetween, kUnknown, kStarting, kSilent, kDone };
+  enum class What { kFailed, kComputes, kStores, kWaits, kBetween, kUnknown, kStarting, kSilent, kDone };
   What what = What::kSilent;
   std::string where;       // the instruction with its calls, or the message of a rank that failed; may be empty
   std::vector<int> ranks;  // ascending

@@ -51,7 +51,8 @@ Json LifeJson(const RunLife& life) {
                        {"instruction", OrNull(end.instruction)},
                        {"recipe_line", OrNull(end.recipe_line)},
                        {"message", OrNull(end.message)},
-                       {"others", end.others}};
+                       {"others", end.others},
+                       {"slow_ranks", end.slow}};
   }
   return json;
 }

@@ -310,9 +310,17 @@ std::vector<std::string> FailureLines(const RunReport& report) {
   return lines;
 }
 
-std::string StatusText(const RunReport& report, size_t width) {
-  std::string text = Title(report) + Wrapped(StateLine(report), width, 2) + "\n";
+// Ranks that were slow are told of runs that are done, too.
+std::string EndText(const RunReport& report) {
+  std::string text;
   for (const std::string& line : FailureLines(report)) text += "  " + line + "\n";
+  if (!report.life().outcome) return text;
+  for (const std::string& line : report.life().outcome->slow) text += Printable(line) + "\n";
+  return text;
+}
+
+std::string StatusText(const RunReport& report, size_t width) {
+  std::string text = Title(report) + Wrapped(StateLine(report), width, 2) + "\n" + EndText(report);
   text += StepsText(report);
   if (report.state == RunState::kRunning && !report.steps.empty()) {
     if (const std::optional<Pace> pace = PaceOf(report); pace && pace->left) {
@@ -326,8 +334,7 @@ std::string StatusText(const RunReport& report, size_t width) {
 }
 
 std::string ReportText(const RunReport& report, size_t width) {
-  std::string text = Title(report) + Wrapped(StateLine(report), width, 2) + "\n";
-  for (const std::string& line : FailureLines(report)) text += "  " + line + "\n";
+  std::string text = Title(report) + Wrapped(StateLine(report), width, 2) + "\n" + EndText(report);
   return Cat(text, StepsText(report), TimesText(report), Curves(report, width), LivesText(report, width),
              CheckpointsText(report, width), NotesText(report));
 }

@@ -20,6 +20,7 @@
 #include "planner/checkpoint/run_lives.h"
 #include "planner/launch/launch_log.h"
 #include "planner/launch/run_directory.h"
+#include "planner/launch/slow_ranks.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
@@ -94,6 +95,11 @@ std::optional<LifeEnd> ReadOutcome(const std::string& folder, std::vector<std::s
     if (places == json.end() || !places->is_array()) continue;
     for (const Json& place : *places) {
       if (place.is_string()) end.others.push_back(place.get<std::string>());
+    }
+  }
+  if (const auto slow = json.find("slow_ranks"); slow != json.end() && slow->is_array()) {
+    for (const Json& one : *slow) {
+      if (const std::optional<SlowRank> rank = SlowRankFrom(one)) end.slow.push_back(SlowRankText(*rank));
     }
   }
   return end;

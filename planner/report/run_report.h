@@ -22,6 +22,7 @@ struct LifeEnd {
   std::optional<int> rank;                              // that failed
   std::string host, instruction, recipe_line, message;  // of that rank; may be empty
   std::vector<std::string> others;                      // where other ranks were
+  std::vector<std::string> slow;                        // ranks that computed longer than others of their role
 };
 
 // One launch of the run.

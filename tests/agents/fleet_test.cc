@@ -147,6 +147,41 @@ TEST_F(FleetTest, ALostNodeIsTheCause) {
   EXPECT_EQ(ExitOf(first), 0);
 }
 
+// As behind a cable that is cut: nothing comes, and no connection is closed.
+TEST_F(FleetTest, ANodeThatFallsSilentIsTheCauseAndEndsItsRanksWhenItIsBack) {
+  fleet_.reset();
+  fleet_ = *Fleet::Open({.file = folder_ + "/head.json", .silence = 3s});
+  const int agent = StartAgent(0);
+  Come(1);
+  int rank = 0;
+  std::thread cut([&] {
+    EXPECT_TRUE(Eventually([&] { return bool(std::ifstream(folder_ + "/pid0") >> rank); }));
+    kill(agent, SIGSTOP);
+  });
+  const Supervision result = Run(Program({"pid_of_rank=" + folder_ + "/pid", "sleep"}, 1, 1), {.settle = 1ms});
+  cut.join();
+  ASSERT_TRUE(result.cause);
+  EXPECT_THAT(result.cause->unreachable, HasSubstr("nothing was heard from it for 3 s"));
+  EXPECT_EQ(kill(rank, 0), 0) << "nobody could end it";
+  kill(agent, SIGCONT);
+  EXPECT_EQ(ExitOf(agent), 1);
+  EXPECT_TRUE(Eventually([&] { return kill(rank, 0) != 0; }));
+}
+
+// The same cut, seen from the other side.
+TEST_F(FleetTest, AnAgentWhoseHeadFallsSilentEndsItsRanks) {
+  fleet_.reset();
+  fleet_ = *Fleet::Open({.file = folder_ + "/head.json", .silence = 3s});
+  const int agent = StartAgent(0);
+  Come(1);
+  const auto ranks = fleet_->Start(Program({"pid_of_rank=" + folder_ + "/pid", "sleep"}, 1, 1));
+  ASSERT_TRUE(ranks.ok()) << ranks.status();
+  int rank = 0;
+  EXPECT_TRUE(Eventually([&] { return bool(std::ifstream(folder_ + "/pid0") >> rank); }));
+  EXPECT_EQ(ExitOf(agent), 1);  // nobody calls the head, so it says nothing
+  EXPECT_TRUE(Eventually([&] { return kill(rank, 0) != 0; }));
+}
+
 TEST_F(FleetTest, RanksDieWithTheirHead) {
   const int agent = StartAgent(0);
   Come(1);

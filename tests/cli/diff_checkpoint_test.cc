@@ -116,7 +116,7 @@ TEST_F(DiffCheckpoint, WhatCannotBeComparedExitsWith2) {
   Write("file", "text");
   for (const auto& [words, says] : std::vector<std::pair<std::string, std::string>>{
            {folder_ + "/nothing " + kOwn, "is no checkpoint, as it has no manifest.json, and no run directory"},
-           {folder_ + "/empty " + kOwn, "has no checkpoint that was published"},
+           {folder_ + "/empty " + kOwn, "has no checkpoint that counts"},
            {run_ + " data.seed=5 " + kOwn, "overrides such as `data.seed=5` need a recipe"},
            {run_, "needs two recipes, plans or checkpoints; found 1"},
            {run_ + " " + kOwn + " data.sed=5", "sed"},

@@ -139,7 +139,8 @@ TEST_F(EveryCommand, AnswersWrongUsageWithTwo) {
     }
   }
   for (const std::string& command : WholeCommands()) {
-    EXPECT_EQ(Plan(command + " " + good.at(command) + " --json >/dev/full; exit $? #").status, 2)
+    const int no_room = command == "launch" ? 15 : 2;  // the run itself is done
+    EXPECT_EQ(Plan(command + " " + good.at(command) + " --json >/dev/full; exit $? #").status, no_room)
         << command << " onto a full disk";
   }
 }

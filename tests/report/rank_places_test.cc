@@ -56,8 +56,10 @@ TEST(FoldRanks, KnowsEachState) {
   between.position->done = 3;
   starts.position->begun = starts.position->done = 0;
   behind.position->undone.reset();
+  const RankReport stores = RankAt(0, RecorderState::kStoring, "save_state", 0);
   const auto only = [](const RankReport& rank) { return FoldRanks({rank}, At(0)).at(0); };
   EXPECT_EQ(only(failed).what, What::kFailed);
+  EXPECT_EQ(only(stores).what, What::kStores);
   EXPECT_EQ(only(failed).where, "cannot write");
   EXPECT_EQ(only(done).what, What::kDone);
   EXPECT_EQ(only(between).what, What::kBetween);

@@ -82,9 +82,11 @@ TEST(StatusText, BetweenTwoLives) {
                                     .instruction = "",
                                     .recipe_line = "",
                                     .message = "",
-                                    .others = {}};
+                                    .others = {},
+                                    .slow = {"rank 3 (language.s0) is slow"}};
   EXPECT_THAT(StatusText(report, 150), HasSubstr("life 2 has ended with exit status 10 (rank 0 was killed by SIGKILL), "
                                                  "and its launch still holds the run (process 4711 on node3)"));
+  EXPECT_THAT(StatusText(report, 150), HasSubstr("\nrank 3 (language.s0) is slow\n"));
   EXPECT_EQ(ExitStatusOf(report), 0);
 }
 

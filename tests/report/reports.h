@@ -49,7 +49,8 @@ inline RunReport KilledRun() {
                           .instruction = "step 16 6 > exchange rows",
                           .recipe_line = "icons.yaml:25:5",
                           .message = "",
-                          .others = {}};
+                          .others = {},
+                          .slow = {}};
   first.checkpoints = {
       {.step = 10, .bytes = 11'000'000, .copied = 0.001, .written = 0.2, .waited = 0, .published = kBegin + 11}};
   RunLife second;
@@ -66,7 +67,8 @@ inline RunReport KilledRun() {
                            .instruction = "",
                            .recipe_line = "",
                            .message = "",
-                           .others = {}};
+                           .others = {},
+                           .slow = {}};
   for (int step = 11; step <= 15; ++step) second.dropped.push_back(PointOf(step));
   report.checkpoints.push_back({.step = 10,
                                 .life = 1,

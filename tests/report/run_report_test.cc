@@ -216,5 +216,16 @@ TEST_F(GatherTest, AnyExitCodeBecomesAnExitStatus) {
   }
 }
 
+TEST_F(GatherTest, RanksThatWereSlowAreToldAndDamagedOnesAreNot) {
+  Write("outcome.json",
+        R"({"exit_code": 0, "cause": "done", "slow_ranks": [7, {"rank": "x"},
+            {"rank": 3, "role": "language.s0", "first_step": 81, "last_step": 100, "step_seconds": 0.4,
+             "median_seconds": 0.2}]})");
+  Write("metrics.jsonl", "");
+  EXPECT_THAT(Gather().life().outcome->slow,
+              ElementsAre("rank 3 (language.s0) is slow: it computed 0.400 s a step, 2.0 times the median of its role, "
+                          "in steps 81-100"));
+}
+
 }  // namespace
 }  // namespace planwright

@@ -21,7 +21,7 @@ UNSEEN = {
     "07_unknown_model": "a name that is not defined",
     "10_extends_cycle": "other files",
     "11_missing_file": "other files",
-    "13_not_built_yet": "known keys that this version refuses",
+    "13_not_built_yet": "the letters of a pattern",
     "17_images_do_not_fit": "two numbers that do not fit",
     "23_hidden_control": "a character inside a name",
     "24_wsd_without_its_segment": "a key that one choice of another key requires",
@@ -83,6 +83,7 @@ UNSEEN = {
     "89_too_many_stages": "stages, counted over all modules",
     "90_too_many_buckets": "two numbers that do not fit",
     "91_too_many_transfers": "two numbers that do not fit",
+    "93_host_too_small": "the memory of a node",
     "92_no_image_token": "a key that is required if a module is an encoder",
 }
 
