@@ -32,7 +32,7 @@ TEST(PlannedStep, ProductsFillTheirActions) {
       filled[static_cast<size_t>(at.action)] += at.length;
       ASSERT_GE(at.start, action.start);
       ASSERT_LE(at.start + at.length, action.end + 1e-9);
-      ASSERT_GE(at.start, before);
+      ASSERT_GE(at.start, before - 1e-12);
       before = at.start + at.length;
     }
     for (size_t i = 0; i < filled.size(); ++i)

@@ -66,7 +66,8 @@ TEST_F(RunTraceTest, IsOnOneClock) {
   Write(2, "two", 1'050'000, 22'000);
   ASSERT_TRUE(JoinTraces(plan_, folder_).ok());
   std::map<int, int64_t> begins;
-  for (const nlohmann::json& event : Joined().at("traceEvents")) {
+  const nlohmann::json joined = Joined();
+  for (const nlohmann::json& event : joined.at("traceEvents")) {
     if (event.at("ph") == "X") begins[event.at("pid")] = std::llround(event.at("ts").get<double>() * 1e3);
   }
   EXPECT_EQ(begins, (std::map<int, int64_t>{{0, 70'000}, {1, 71'000}, {2, 72'000}}));
