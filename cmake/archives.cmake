@@ -34,4 +34,4 @@ function(use_archives)
   endwhile()
 endfunction()
 
-use_archives(absl::status absl::statusor absl::strings absl::str_format absl::time yaml-cpp OpenSSL::Crypto)
+use_archives(absl::status absl::statusor absl::strings absl::str_format absl::time yaml-cpp OpenSSL::Crypto ZLIB::ZLIB)

@@ -56,8 +56,9 @@ std::unique_ptr<Streams> MakeStreams(const Rank& rank, int streams) {
 }  // namespace
 
 ProgramWalker::ProgramWalker(Rank& rank)
-    : rank_(rank), blocks_(rank.plan), program_(blocks_, rank.role), reports_(rank.plan, rank.step, rank.log),
-      bound_(program_, rank, reports_), values_(static_cast<size_t>(program_.values())), program_accesses_(program_),
+    : rank_(rank), blocks_(rank.plan), program_(blocks_, rank.role),
+      reports_(rank.plan, rank.step, rank.log, rank.events), bound_(program_, rank, reports_),
+      values_(static_cast<size_t>(program_.values())), program_accesses_(program_),
       order_(program_accesses_.resources(), program_accesses_.streams()) {
   if (program_accesses_.streams() > 1) streams_ = MakeStreams(rank, program_accesses_.streams());
   if (rank.probe != nullptr) FindProbePoints();

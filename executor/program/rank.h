@@ -20,6 +20,7 @@
 #include "executor/streams/streams.h"
 #include "executor/telemetry/recorder.h"
 #include "executor/telemetry/step_log.h"
+#include "executor/tensorboard/event_file.h"
 #include "executor/tensors.h"
 #include "planner/estimate/deadlines.h"
 #include "planner/plan/plan.h"
@@ -72,8 +73,9 @@ struct Rank {
   StepState step;
   Recorder& recorder;
   StepLog* log = nullptr;          // null on all ranks except rank 0
+  EventFile* events = nullptr;     // the same
   ProbeWriter* probe = nullptr;    // null without --probe
-  StepProfile* profile = nullptr;  // null without --profile
+  StepProfile* profile = nullptr;  // null without --trace
   // Of this run, from 0. The first one of a run that resumes is known after the list `resume`.
   int64_t first_step = 0, last_step = 0;
   DeadlineRule deadlines = {};  // none by default

@@ -1,6 +1,9 @@
 #include "executor/program/step_profile.h"
 
+#include <time.h>
+
 #include <algorithm>
+#include <filesystem>
 
 #include "executor/program/instruction_text.h"
 #include "planner/run_files/exit_status.h"
@@ -19,6 +22,12 @@ std::string ClassName(OpClass op_class) {
     case OpClass::kStorage: return "storage";
   }
   return "";
+}
+
+int64_t NanosecondsOf(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
 }
 
 bool TouchesState(const Instruction& instruction) {
@@ -89,7 +98,11 @@ void StepProfile::Prepare(const LinkedProgram& program, at::Device device) {
 
 void StepProfile::Write(const Rank& rank, const LinkedProgram& program, const BoundProgram& bound) {
   const std::vector<InstructionSpan> spans = clock_->Read();
-  Trace trace{.rank = rank.rank, .role = rank.role.name, .steps = steps_};
+  Trace trace{.rank = rank.rank,
+              .role = rank.role.name,
+              .host = rank.host,
+              .wall_of_zero = NanosecondsOf(CLOCK_REALTIME) - NanosecondsOf(CLOCK_MONOTONIC),
+              .steps = steps_};
   for (size_t i = 0; i < entries_; ++i) {
     const LinkedEntry& entry = program.entries()[first_entry_ + i];
     for (int stream = static_cast<int>(trace.streams.size()); stream <= entry.instruction->stream; ++stream)
@@ -104,7 +117,9 @@ void StepProfile::Write(const Rank& rank, const LinkedProgram& program, const Bo
     instruction.begin = spans[number].begin, instruction.end = spans[number].end;
     trace.instructions.push_back(std::move(instruction));
   }
-  const absl::Status status = WriteFileAtomically(TracePath(run_dir_, rank.rank), TraceJson(trace));
+  const std::string path = TracePath(run_dir_, rank.rank);
+  absl::Status status = MakeDirectories(std::filesystem::path(path).parent_path());
+  if (status.ok()) status = WriteFileAtomically(path, TraceJson(trace));
   if (!status.ok()) throw ExitError(kExitStorage, std::string(status.message()));
 }
 

@@ -1,4 +1,4 @@
-// The profile of some steps (`--profile`): records when each of their instructions was launched and when its stream ran
+// The profile of some steps (`--trace`): records when each of their instructions was launched and when its stream ran
 // it, and writes them as this rank's trace (planner/run_files/trace.h).
 #pragma once
 

@@ -79,7 +79,8 @@ class StepReports::Clock {
 };
 #endif
 
-StepReports::StepReports(const Plan& plan, const StepState& step, StepLog* log) : plan_(plan), step_(step), log_(log) {
+StepReports::StepReports(const Plan& plan, const StepState& step, StepLog* log, EventFile* events)
+    : plan_(plan), step_(step), log_(log), events_(events), pace_(plan, step.norms.is_cuda()) {
   if (plan.FindAccumulator("$integers") != nullptr) integers_ = step.sum("$integers");
   if (plan.FindAccumulator("$reals") != nullptr) reals_ = step.sum("$reals");
   loss_tokens_ = PartIndex(plan, "$integers", "loss_tokens"), routing_ = PartIndex(plan, "$integers", "routing");
@@ -144,12 +145,15 @@ void StepReports::Write(const Pending& pending) {
   if (expert_layers_ > 0) {  // the mean over samples and layers, before the coefficient of the recipe
     record.aux_loss = real(aux_) / static_cast<double>(plan_.budget.global_samples * expert_layers_);
   }
+  std::vector<int64_t> bridge_elements;
   for (const BridgeSums& sums : bridges_) {
     const int64_t elements = integer(sums.elements);  // 0: no sample of the step has an image
+    bridge_elements.push_back(elements);
     record.bridge_mean_squares.emplace_back(
         sums.bridge->from + "->" + sums.bridge->to,
         elements > 0 ? std::optional(real(sums.squares) / static_cast<double>(elements)) : std::nullopt);
   }
+  record.speed = pace_.Of(record.step, record.step_seconds, bridge_elements);
   skipped_in_a_row_ = record.skipped ? skipped_in_a_row_ + 1 : 0;
   if (stop_ >= 0 && integer(stop_) > 0 && !stop_after_) {
     // On a GPU a rank may read this some steps later than another. It is read by all before this many steps more.
@@ -161,7 +165,8 @@ void StepReports::Write(const Pending& pending) {
                                skipped_in_a_row_));
   }
   if (log_ != nullptr) {
-    const absl::Status status = log_->Write(record);
+    absl::Status status = log_->Write(record);
+    if (status.ok() && events_ != nullptr) status = events_->Write(record);
     if (!status.ok()) throw ExitError(kExitStorage, std::string(status.message()));
     // The file has every step; people see every log_every_steps-th, and each skipped one.
     if (record.step % std::max<int64_t>(plan_.log_every_steps, 1) == 0 || record.skipped) {

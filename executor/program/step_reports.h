@@ -12,18 +12,20 @@
 
 #include "executor/optimizer/step_state.h"
 #include "executor/telemetry/step_log.h"
+#include "executor/telemetry/step_pace.h"
+#include "executor/tensorboard/event_file.h"
 #include "planner/plan/plan.h"
 
 namespace planwright::executor {
 
 class StepReports {
  public:
-  // `log`: null on ranks that write no log. Keeps references.
-  StepReports(const Plan& plan, const StepState& step, StepLog* log);
+  // `log`: null on ranks that write no log, and `events` on those that write none for TensorBoard. Keeps references.
+  StepReports(const Plan& plan, const StepState& step, StepLog* log, EventFile* events);
   ~StepReports();
 
   // Called by the first and by the last instruction of a step. End also writes the records of all earlier steps whose
-  // numbers have come. ExitError if the log cannot be written (kExitStorage), or if 10 steps in a row were skipped or
+  // numbers have come. ExitError if a file cannot be written (kExitStorage), or if 10 steps in a row were skipped or
   // the mean square of a bridge's rows is beyond its limit (kExitNumerics). All ranks have the same sums, so all end at
   // the same step.
   void Begin();
@@ -56,10 +58,12 @@ class StepReports {
   const Plan& plan_;
   const StepState& step_;
   StepLog* const log_;
+  EventFile* const events_;
   at::Tensor integers_, reals_;                                     // "$integers" and "$reals", whole
   int64_t loss_tokens_ = -1, routing_ = -1, loss_ = -1, aux_ = -1;  // indices of parts in them
   std::vector<BridgeSums> bridges_;
   int64_t expert_layers_ = 0;
+  StepPace pace_;
   int64_t stop_ = -1;  // index of $integers.stop_requests; -1: no run with checkpoints
   std::optional<int64_t> stop_after_;
   int skipped_in_a_row_ = 0;

@@ -21,6 +21,7 @@
 #include "executor/rank/host_memory.h"
 #include "executor/rank/initial_state.h"
 #include "executor/rank/leave.h"
+#include "executor/rank/memory_report.h"
 #include "executor/rank/run_checkpoints.h"
 #include "executor/rank/setup.h"
 #include "executor/rank/stop_request.h"
@@ -86,7 +87,7 @@ Options ReadOptions(int argc, char** argv) {
   const auto usage = [](const std::string& problem) {
     Leave(kExitUsage, "executor: " + problem +
                           "\nusage: executor --plan FILE --run-dir DIR [--life N] [--probe DIR] [--steps N] "
-                          "[--profile STEP[-LAST]] [--record-routing DIR | --replay-routing DIR] [--device cpu|cuda]");
+                          "[--trace STEP[-LAST]] [--record-routing DIR | --replay-routing DIR] [--device cpu|cuda]");
   };
   for (int i = 1; i < argc; i += 2) {
     const std::string name = argv[i];
@@ -108,7 +109,7 @@ Options ReadOptions(int argc, char** argv) {
       options.steps = std::atoll(value.c_str());
     else if (name == "--life" && std::atoi(value.c_str()) > 0)
       options.life = std::atoi(value.c_str());
-    else if (name == "--profile" && ReadStepRange(value).ok())
+    else if (name == "--trace" && ReadStepRange(value).ok())
       options.profile = *ReadStepRange(value);
     else
       usage("unknown option or value: " + name + " " + value);
@@ -232,7 +233,11 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   (*store)->setTimeout(environment->timeout);
 
   std::unique_ptr<StepLog> log;
-  if (environment->rank == 0) LeaveUnlessOk(StepLog::Open(options.run_dir, log));
+  std::optional<EventFile> events;
+  if (environment->rank == 0) {
+    LeaveUnlessOk(StepLog::Open(options.run_dir, log));
+    events.emplace(plan, options.run_dir, options.life, environment->host);
+  }
   start_up.Enter("device");
   const absl::StatusOr<at::Device> device = ChooseDevice(plan, options.device, environment->local_rank);
   LeaveUnlessOk(device.status());
@@ -268,7 +273,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   }
   const int64_t first_step = resumes ? checkpoints->first_step() : initial ? initial->first_step() : 0;
   if (options.profile && options.profile->first <= first_step) {
-    LeaveUnlessOk(absl::InvalidArgumentError(absl::StrCat("--profile begins at step ", options.profile->first,
+    LeaveUnlessOk(absl::InvalidArgumentError(absl::StrCat("--trace begins at step ", options.profile->first,
                                                           ", but the run goes on after step ", first_step)));
   }
 
@@ -299,6 +304,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
              .step = StepState(plan, *device),
              .recorder = **recorder,
              .log = log.get(),
+             .events = events ? &*events : nullptr,
              .probe = probe ? &*probe : nullptr,
              .profile = profile ? &*profile : nullptr,
              .first_step = first_step,
@@ -327,6 +333,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                    const std::string ready = start_up.Line();
                    LogInfo(ready);
                    if (environment->rank != 0) return;
+                   LeaveUnlessOk(events->Begin(rank->first_step));
                    std::printf("%s\n", ready.c_str());
                    if (rank->first_step >= steps)
                      std::printf("%s\n", absl::StrCat("nothing to do: all ", steps, " steps are done").c_str());
@@ -348,6 +355,8 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
     const bool whole = ProgramWalker(*rank).Run();
     if (checkpoints) checkpoints->Finish();
     if (log != nullptr) LeaveUnlessOk(log->Close());
+    if (events) LeaveUnlessOk(events->Close());
+    LeaveUnlessOk(WriteMemoryReport(options.run_dir, *rank));
     exit_status = whole ? kExitSuccess : kExitPreempted;
     (*recorder)->Done();
     LogInfo(whole ? "done" : "stopped as asked, with a checkpoint");

@@ -21,7 +21,7 @@ struct RankMainHooks {
   FailPointHook fail_point = {};
 };
 
-// executor --plan FILE --run-dir DIR [--probe DIR] [--steps N] [--profile STEP[-LAST]]
+// executor --plan FILE --run-dir DIR [--probe DIR] [--steps N] [--trace STEP[-LAST]]
 //     [--record-routing DIR | --replay-routing DIR] [--device cpu|cuda]
 // Does not return: leaves by _exit.
 int RankMain(int argc, char** argv, const RankMainHooks& hooks);

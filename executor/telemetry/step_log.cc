@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "planner/run_files/file_io.h"
+#include "planner/run_files/readable.h"
 
 namespace planwright::executor {
 namespace {
@@ -27,6 +28,21 @@ std::string Numbers(const NumbersByName& numbers) {
   for (const auto& [name, number] : numbers)
     absl::StrAppend(&text, text.empty() ? "" : ", ", nlohmann::json(name).dump(), ": ", Number(number));
   return "{" + text + "}";
+}
+
+std::string SpeedJson(const StepSpeed& speed) {
+  return absl::StrCat("{\"tokens_per_second_per_rank\": ", Number(speed.tokens),
+                      ", \"teraflops_per_rank\": ", Number(speed.teraflops), ", \"mfu\": ", Number(speed.mfu),
+                      ", \"seconds_left\": ", Number(speed.seconds_left), "}");
+}
+
+std::string SpeedText(const StepRecord& record) {
+  const StepSpeed& speed = record.speed;
+  std::string text =
+      absl::StrFormat("  %.*f tok/s/%s", speed.tokens < 99.95 ? 1 : 0, speed.tokens, record.memory ? "GPU" : "rank");
+  if (speed.mfu) absl::StrAppendFormat(&text, "  MFU %.1f %%", 100 * *speed.mfu);
+  if (speed.seconds_left > 0) absl::StrAppend(&text, "  left ", DurationText(speed.seconds_left));
+  return text;
 }
 
 std::string MemoryJson(const std::optional<DeviceMemory>& memory) {
@@ -53,8 +69,8 @@ std::string StepJson(const StepRecord& record) {
       ", \"loss\": ", Number(record.loss), ", \"grad_norm\": ", Number(record.grad_norm),
       ", \"module_grad_norms\": ", Numbers(record.module_grad_norms),
       ", \"learning_rate\": ", Number(record.learning_rate), ", \"step_seconds\": ", Number(record.step_seconds),
-      ", \"skipped\": ", record.skipped ? "true" : "false", ", \"routing\": \"",
-      absl::StrFormat("%016x", record.routing), "\", \"aux_loss\": ", Number(record.aux_loss),
+      ", \"pace\": ", SpeedJson(record.speed), ", \"skipped\": ", record.skipped ? "true" : "false",
+      ", \"routing\": \"", absl::StrFormat("%016x", record.routing), "\", \"aux_loss\": ", Number(record.aux_loss),
       ", \"bridge_mean_square\": ", Numbers(record.bridge_mean_squares), MemoryJson(record.memory), "}");
 }
 
@@ -66,6 +82,7 @@ std::string StepLine(const StepRecord& record, int64_t steps) {
   for (const auto& [bridge, square] : record.bridge_mean_squares)
     absl::StrAppend(&line, " ", square ? absl::StrFormat("%.4g", *square) : "-");
   absl::StrAppendFormat(&line, "  lr %.3e  %.3f s", record.learning_rate, record.step_seconds);
+  absl::StrAppend(&line, SpeedText(record));
   if (record.skipped) {
     absl::StrAppend(&line, "  SKIPPED, not finite:");
     for (const auto& [module, norm] : record.module_grad_norms) {

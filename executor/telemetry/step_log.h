@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "executor/telemetry/device_memory.h"
+#include "executor/telemetry/step_pace.h"
 
 namespace planwright::executor {
 
@@ -23,6 +24,7 @@ struct StepRecord {
   std::vector<std::pair<std::string, double>> module_grad_norms;
   double learning_rate = 0;
   double step_seconds = 0;
+  StepSpeed speed;
   bool skipped = false;
   // fingerprint of all expert choices (docs/model/mixture_of_experts.md#routing-fingerprint)
   uint64_t routing = 0;
@@ -36,8 +38,8 @@ struct StepRecord {
 // {"step": 1, ...}. Numbers have 17 digits, so that reading gives the same double. JSON has no word for numbers that
 // are not finite: they are null.
 std::string StepJson(const StepRecord& record);
-// "step 12/20  samples 96  loss 4.123400  grad norm 0.512  rows 1.03  lr 1.200e-03  0.310 s". rows: the mean square of
-// each bridge, in recipe order.
+// "step 12/20  samples 96  loss 4.123400  grad norm 0.512  rows 1.03  lr 1.200e-03  0.310 s  9685 tok/s/GPU  MFU 41.3 %
+// left 2.48 s". rows: the mean square of each bridge, in recipe order. On CPUs it is tok/s/rank, without MFU.
 std::string StepLine(const StepRecord& record, int64_t steps);
 
 class StepLog {

@@ -65,8 +65,8 @@ absl::StatusOr<RunOptions> LaunchOf(const Arguments& arguments) {
     if (!steps.ok()) return steps.status();
     launch.steps = *steps;
   }
-  if (arguments.has("--profile")) {
-    absl::StatusOr<StepRange> steps = ReadStepRange(*arguments.value("--profile"));
+  if (arguments.has("--trace")) {
+    absl::StatusOr<StepRange> steps = ReadStepRange(*arguments.value("--trace"));
     if (!steps.ok()) return steps.status();
     launch.profile = *steps;
   }
@@ -232,7 +232,7 @@ CliCommand LaunchCommand() {
   return {"launch",
           "runs a plan, one process for each rank",
           "RECIPE [OVERRIDE ...] --local | --slurm [--dry-run] | --agents [--run-dir DIR [--accept-changes]] "
-          "[--steps N] [--profile STEP[-LAST]] [--probe DIR] "
+          "[--steps N] [--trace STEP[-LAST]] [--probe DIR] "
           "[--record-routing DIR | --replay-routing DIR] [--device cpu|cuda]",
           {{"--local", "", "", "start all ranks on this machine"},
            {"--slurm", "", "", "submit a job to a Slurm cluster; launch.slurm has its options"},
@@ -243,8 +243,8 @@ CliCommand LaunchCommand() {
             "newest checkpoint, on this plan's layout"},
            {"--accept-changes", "", "", "go on with a run though the loss curve may change"},
            {"--steps", "", "N", "stop after N steps"},
-           {"--profile", "", "STEP[-LAST]",
-            "record when each instruction of these steps ran: a trace of each rank, and a table"},
+           {"--trace", "", "STEP[-LAST]",
+            "record when each instruction of these steps ran: a trace of all ranks for Perfetto, and a table"},
            {"--probe", "", "DIR", "write whole parameters (before and after), gradients and values there"},
            {"--record-routing", "", "DIR", "write there which experts each token chose"},
            {"--replay-routing", "", "DIR", "choose the experts that another run has written there"},

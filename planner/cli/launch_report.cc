@@ -8,6 +8,7 @@
 
 #include "planner/cli/command.h"
 #include "planner/cli/profile_text.h"
+#include "planner/cli/run_memory_text.h"
 #include "planner/cli/terminal.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/show/show.h"
@@ -25,8 +26,10 @@ int ReportRun(const Outcome& outcome, const std::string& run_dir, bool as_json) 
     nlohmann::ordered_json json = OutcomeJson(outcome);
     json["run_dir"] = run_dir;
     std::cout << json.dump(2) << "\n";
-  } else if (outcome.profile) {
-    std::cout << RunProfileText(*outcome.profile, LineWidth(STDOUT_FILENO, kShowWidth));
+  } else {
+    const size_t width = LineWidth(STDOUT_FILENO, kShowWidth);
+    if (outcome.profile) std::cout << RunProfileText(*outcome.profile, width);
+    if (outcome.memory) std::cout << RunMemoryText(*outcome.memory, width);
   }
   std::cerr << OutcomeText(outcome) << "run directory: " << run_dir << "\n";
   std::cout.flush();

@@ -23,6 +23,7 @@ class RoleTable {
       for (const ProfileRow& row : part.kinds) Add("  " + row.name, row);
     }
     Add("all instructions", role_.all);
+    if (role_.communication > 0) AddTime("of these, communication", role_.communication, "");
     // On one stream nothing overlaps, but times are rounded.
     if (role_.overlap > 0.0005) AddTime("counted twice (several streams)", -role_.overlap, "");
     AddTime("device idle", role_.all.idle_before, "");
@@ -62,9 +63,8 @@ std::string RunProfileText(const RunProfile& profile, size_t width) {
   }
   const std::string note =
       "ms: from the moment at which its stream comes to an instruction until the instruction is done. idle before: the "
-      "device waited for it. host ms: what the host took to launch it. The files trace_rank_N.json of the run "
-      "directory "
-      "open in https://ui.perfetto.dev.";
+      "device waited for it. host ms: what the host took to launch it. https://ui.perfetto.dev "
+      "opens trace.json.gz of the run directory.";
   return text + "\n" + Wrapped(note, width) + "\n\n";
 }
 

@@ -1,4 +1,4 @@
-// The table that `plan launch --profile` prints.
+// The table that `plan launch --trace` prints.
 #pragma once
 
 #include <cstddef>

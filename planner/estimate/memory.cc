@@ -70,8 +70,8 @@ RoleEstimate EstimateRole(const Plan& plan, const Role& role, LinkedBlocks& bloc
   }
   const LinkedProgram program(blocks, role);
   costs.Add(program.step_list());
-  if (estimate.limit > 0)
-    estimate.planned.workspace = kContextBytes + CountCommunicators(plan, role) * kCommunicatorBytes;
+  if (estimate.limit > 0) estimate.libraries = kContextBytes + CountCommunicators(plan, role) * kCommunicatorBytes;
+  estimate.planned.workspace = estimate.libraries;
   estimate.worst = estimate.planned;
   const auto add = [](const StepPeak& peak, MemoryBytes& bytes) {
     bytes.activations += peak.activations;

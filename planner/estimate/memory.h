@@ -20,6 +20,7 @@ struct RoleEstimate {
   const Role* role = nullptr;
   MemoryBytes planned;             // with expert rows at Module::imbalance times the mean (Symbol::expected)
   MemoryBytes worst;               // with every run-time size at its maximum
+  int64_t libraries = 0;           // of the workspace, planned and worst: what libraries take, and no allocator counts
   std::string fullest;             // the fullest moment: "experts_grad in language.layers.3"
   const Module* module = nullptr;  // the module of the block that runs then; if there is none, the role's last module
   int64_t limit = 0;               // bytes of the device; 0: no limit is known

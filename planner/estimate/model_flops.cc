@@ -1,6 +1,7 @@
 #include "planner/estimate/model_flops.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "planner/plan/layer_kinds.h"
 #include "planner/plan/sample_images.h"
@@ -87,6 +88,42 @@ ModuleFlops FlopsOf(const Plan& plan, const Module& module) {
   flops.tokens_per_sample = TokensOfSample(plan, module, flops.known);
   AddTo(flops.sample, flops.token, flops.tokens_per_sample);
   AddTo(flops.step, flops.sample, static_cast<double>(plan.budget.global_samples));
+  return flops;
+}
+
+namespace {
+
+// Of one patch. Where nobody knows how large images will be, scores within them are left out: too little is counted,
+// never too much.
+double FlopsOfPatch(const Plan& plan, const Module& encoder) {
+  const ModuleFlops flops = FlopsOf(plan, encoder);
+  if (flops.known) return flops.token.model();
+  Module without_scores = encoder;
+  for (LayerSummary& layer : without_scores.layers) layer.forward_flops -= std::exchange(layer.mixing_flops, 0);
+  return FlopsOf(plan, without_scores).token.model();
+}
+
+}  // namespace
+
+StepFlops::StepFlops(const Plan& plan) {
+  for (const Module& module : plan.modules) {
+    if (!module.has_images) text_ += FlopsOf(plan, module).step.model();
+  }
+  for (const Bridge& bridge : plan.bridges) {
+    const Module* from = plan.FindModule(bridge.from);
+    const EncoderData* encoder = plan.data.FindEncoder(bridge.from);
+    const int64_t hidden = from == nullptr ? 0 : from->size("output.hidden");
+    const bool counts = encoder != nullptr && hidden > 0;
+    // A row has `hidden` elements, and comes of merged() patches.
+    per_row_element_.push_back(
+        counts ? FlopsOfPatch(plan, *from) * static_cast<double>(encoder->merged()) / static_cast<double>(hidden) : 0);
+  }
+}
+
+double StepFlops::Of(std::span<const int64_t> elements) const {
+  double flops = text_;
+  for (size_t i = 0; i < std::min(elements.size(), per_row_element_.size()); ++i)
+    flops += per_row_element_[i] * static_cast<double>(elements[i]);
   return flops;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,5 +35,19 @@ struct ModuleFlops {
   bool known = true;
 };
 ModuleFlops FlopsOf(const Plan& plan, const Module& module);
+
+// Model FLOPs of steps whose samples have been read, with the images that they had (docs/flops.md#utilization).
+class StepFlops {
+ public:
+  explicit StepFlops(const Plan& plan);
+
+  // Of one step, over all ranks. `elements`: of the rows that crossed each bridge forward, in the order of
+  // Plan::bridges.
+  double Of(std::span<const int64_t> elements) const;
+
+ private:
+  double text_ = 0;                      // of the modules without images
+  std::vector<double> per_row_element_;  // by bridge: of its encoder, for one element of a row
+};
 
 }  // namespace planwright

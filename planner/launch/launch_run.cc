@@ -20,6 +20,7 @@
 #include "planner/launch/routing_folder.h"
 #include "planner/launch/run_directory.h"
 #include "planner/launch/run_profile.h"
+#include "planner/launch/run_trace.h"
 #include "planner/launch/slow_ranks.h"
 #include "planner/launch/supervise.h"
 #include "planner/plan/plan_json.h"
@@ -34,13 +35,17 @@ int64_t StepsOf(const Plan& plan, const RunOptions& launch) {
   return std::min(plan.budget.steps, launch.steps.value_or(plan.budget.steps));
 }
 
+bool OnGpus(const Plan& plan, const RunOptions& launch) {
+  return launch.device.empty() ? plan.cluster.gpu != "none" : launch.device == "cuda";
+}
+
 RankProgram ProgramOf(const Plan& plan, const RunOptions& launch, int life, const World& world) {
   RankProgram program = {
       .run_dir = launch.run_dir,
       .arguments = {launch.executor, "--plan", launch.run_dir + "/plan.json", "--run-dir", launch.run_dir},
       .variables = VariablesOf(world),
       .holds_stop_signal = plan.checkpoint.every_steps > 0,
-      .gpus = launch.device.empty() ? plan.cluster.gpu != "none" : launch.device == "cuda",
+      .gpus = OnGpus(plan, launch),
       .world_size = plan.world_size,
       .ranks_per_node = plan.cluster.gpus_per_node};
   const auto option = [&](const char* name, const std::string& value) {
@@ -52,7 +57,7 @@ RankProgram ProgramOf(const Plan& plan, const RunOptions& launch, int life, cons
   option("--record-routing", launch.record_routing);
   option("--replay-routing", launch.replay_routing);
   if (launch.profile)
-    option("--profile", std::to_string(launch.profile->first) + "-" + std::to_string(launch.profile->last));
+    option("--trace", std::to_string(launch.profile->first) + "-" + std::to_string(launch.profile->last));
   if (launch.steps) option("--steps", std::to_string(*launch.steps));
   return program;
 }
@@ -129,12 +134,15 @@ void Complete(const Plan& plan, const RunOptions& launch, Outcome& outcome) {
     if (absl::Status status = AssembleProbe(plan, launch.probe_dir); !status.ok())
       incomplete("probe is incomplete", status);
   }
+  if (outcome.exit_code == kExitSuccess) outcome.memory = ReadRunMemory(plan, launch.run_dir, OnGpus(plan, launch));
   if (!launch.profile) return;
   absl::StatusOr<RunProfile> profile = ReadRunProfile(plan, launch.run_dir);
   if (profile.ok()) {
     outcome.profile = *std::move(profile);
+    const absl::Status joined = JoinTraces(plan, launch.run_dir);
+    if (!joined.ok() && outcome.exit_code == kExitSuccess) incomplete("trace is incomplete", joined);
   } else if (outcome.exit_code == kExitSuccess) {  // a run that failed may not have come to these steps
-    incomplete("profile is incomplete", profile.status());
+    incomplete("trace is incomplete", profile.status());
   }
 }
 

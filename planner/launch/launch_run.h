@@ -41,7 +41,7 @@ absl::Status CheckRun(const Plan& plan, const RunOptions& options);
 
 // Runs `plans`: the plan, and then those to fall back to when nodes are lost; each is for fewer nodes than the one
 // before. Starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--life N] [--probe DIR] [--device D] [--steps N]
-// [--profile STEPS]` for each rank, with that rank's environment (rank_environment.h), and supervises the processes.
+// [--trace STEPS]` for each rank, with that rank's environment (rank_environment.h), and supervises the processes.
 // Writes plan.json, logs/rankNNNN.out and outcome.json into RUN. With a probe, it joins the ranks' parts at the end
 // (assemble_probe.h). With a profile, it sums up the ranks' traces (run_profile.h). With record_routing, it writes
 // routing.json (routing_folder.h). A plan with checkpoints goes on with the run that RUN holds. An interrupted one

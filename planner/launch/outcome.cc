@@ -195,6 +195,7 @@ Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const Record
 nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {
   nlohmann::ordered_json json = {{"exit_code", outcome.exit_code}, {"cause", outcome.cause}};
   if (outcome.profile) json["profile"] = RunProfileJson(*outcome.profile);
+  if (outcome.memory) json["memory"] = RunMemoryJson(*outcome.memory);
   for (const SlowRank& slow : outcome.slow) json["slow_ranks"].push_back(SlowRankJson(slow));
   if (!outcome.failure) return json;
   auto text_or_null = [](const std::string& text) {

@@ -9,6 +9,7 @@
 #include "nlohmann/json.hpp"
 #include "planner/launch/last_lines.h"
 #include "planner/launch/recorder_reader.h"
+#include "planner/launch/run_memory.h"
 #include "planner/launch/run_profile.h"
 #include "planner/launch/slow_ranks.h"
 #include "planner/launch/supervise.h"
@@ -38,7 +39,8 @@ struct Outcome {
   std::string cause;  // "done", "rank 3 was killed by SIGKILL", ...
   std::optional<Failure> failure;
   std::vector<SlowRank> slow;  // ranks that computed much longer than others of their role; also of a run that is done
-  std::optional<RunProfile> profile;  // of a run with --profile that came to the end of these steps
+  std::optional<RunProfile> profile;  // of a run with --trace that came to the end of these steps
+  std::optional<RunMemory> memory;    // of a run that is done
   int interrupted_by = 0;             // Supervision::interrupted_by
 };
 

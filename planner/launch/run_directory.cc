@@ -57,7 +57,7 @@ absl::Status Archive(const std::string& run_dir, int life) {
     if (!text.ok()) return text.status();
     if (absl::Status status = WriteFileAtomically(to / "plan.json", *text); !status.ok()) return status;
   }
-  for (const char* name : {"logs", "recorder", "outcome.json"}) {
+  for (const char* name : {"logs", "recorder", "outcome.json", "trace", "trace.json.gz", "memory"}) {
     std::error_code error;
     const fs::path from = fs::path(run_dir) / name;
     if (!fs::exists(from, error)) continue;

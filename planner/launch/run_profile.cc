@@ -15,7 +15,7 @@ using RowsByPart = std::map<std::string, std::map<std::string, ProfileRow>>;
 
 struct RankSums {
   RowsByPart rows;
-  double step = 0, overlap = 0;
+  double step = 0, overlap = 0, communication = 0;
 };
 
 RankSums SumsOf(const Trace& trace) {
@@ -34,6 +34,8 @@ RankSums SumsOf(const Trace& trace) {
     row.device += milliseconds(instruction->end - instruction->begin);
     row.idle_before += milliseconds(std::max<int64_t>(0, instruction->begin - reached));
     row.host += milliseconds(instruction->launch_end - instruction->launch_begin);
+    if (instruction->op_class == "communication")
+      sums.communication += milliseconds(instruction->end - instruction->begin);
     overlap += std::max<int64_t>(0, std::min(reached, instruction->end) - instruction->begin);
     reached = std::max(reached, instruction->end);
   }
@@ -62,6 +64,7 @@ RoleProfile ProfileOf(const std::string& role, const std::map<int, RankSums>& ra
   for (const auto& [rank, sums] : ranks) {
     profile.ranks.push_back(rank);
     profile.step += sums.step / count, profile.overlap += sums.overlap / count;
+    profile.communication += sums.communication / count;
     profile.slowest_step = std::max(profile.slowest_step, sums.step);
     ProfileRow all;
     for (const auto& [part, kinds] : sums.rows) {
@@ -132,6 +135,7 @@ nlohmann::ordered_json RunProfileJson(const RunProfile& profile) {
                      {"step_ms", role.step},
                      {"slowest_rank_ms", role.slowest_step},
                      {"instructions_ms", role.all.device},
+                     {"communication_ms", role.communication},
                      {"overlap_ms", role.overlap},
                      {"idle_ms", role.all.idle_before},
                      {"parts", std::move(parts)}});

@@ -1,5 +1,4 @@
-// Where the time of a step went: the sum over the traces that ranks wrote for `--profile`
-// (planner/run_files/trace.h).
+// Where the time of a step went: the sum over the parts that ranks wrote for `--trace` (planner/run_files/trace.h).
 #pragma once
 
 #include <string>
@@ -35,7 +34,8 @@ struct RoleProfile {
   // From the first begin to the last end, on the mean and of the slowest rank. step = all.device - overlap +
   // all.idle_before.
   double step = 0, slowest_step = 0;
-  double overlap = 0;  // what `all` counts more than once, because several streams ran at the same time
+  double communication = 0;  // of `all`: instructions that pass values between ranks
+  double overlap = 0;        // what `all` counts more than once, because several streams ran at the same time
 };
 
 struct RunProfile {
@@ -43,7 +43,7 @@ struct RunProfile {
   std::vector<RoleProfile> roles;  // by their first rank
 };
 
-// Sums up RUN/trace_rank_N.json of all ranks. Error, with the file: a trace that is not there or cannot be read.
+// Sums up the parts of all ranks. Error, with the file: a trace that is not there or cannot be read.
 absl::StatusOr<RunProfile> ReadRunProfile(const Plan& plan, const std::string& run_dir);
 
 nlohmann::ordered_json RunProfileJson(const RunProfile& profile);

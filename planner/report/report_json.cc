@@ -1,7 +1,7 @@
 #include "planner/report/rank_places.h"
-#include "planner/report/readable.h"
 #include "planner/report/report_text.h"
 #include "planner/report/run_figures.h"
+#include "planner/run_files/readable.h"
 
 namespace planwright {
 namespace {

@@ -15,7 +15,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kHostTrack = 0;  // that of stream s is s + 1
+// For Perfetto, track 0 of process 0 is the idle task of a kernel.
+constexpr int64_t kHostTrack = 1;
+constexpr int64_t kFirstStreamTrack = 2;  // that of stream s is s later
 
 std::string Quoted(const std::string& text) { return Json(text).dump(); }
 
@@ -57,7 +59,15 @@ std::string Arguments(const TraceInstruction& instruction) {
   add("kind", instruction.kind), add("frame", instruction.frame), add("part", instruction.part);
   add_number("layer", instruction.layer), add_number("microbatch", instruction.microbatch);
   add("text", instruction.text), add("path", instruction.path), add("recipe", instruction.origin);
+  if (instruction.planned >= 0) absl::StrAppend(&text, ", \"planned_us\": ", Microseconds(instruction.planned));
   return text;
+}
+
+std::string PlannedEvent(int rank, int64_t track, const PlannedSpan& span) {
+  return absl::StrCat("{\"ph\": \"X\", \"name\": ", Quoted(span.name), ", \"cat\": \"planned\", \"pid\": ", rank,
+                      ", \"tid\": ", track, ", \"ts\": ", Microseconds(span.begin),
+                      ", \"dur\": ", Microseconds(span.end - span.begin), ", \"args\": {",
+                      span.recipe.empty() ? "" : absl::StrCat("\"recipe\": ", Quoted(span.recipe)), "}}");
 }
 
 // An event of a stream's track.
@@ -71,7 +81,7 @@ TraceInstruction ReadInstruction(const Json& event) {
   instruction.op_class = event.at("cat").get<std::string>();
   instruction.layer = arguments.value("layer", int64_t{-1});
   instruction.microbatch = arguments.value("microbatch", int64_t{-1});
-  instruction.stream = event.at("tid").get<int64_t>() - 1;
+  instruction.stream = event.at("tid").get<int64_t>() - kFirstStreamTrack;
   instruction.begin = Nanoseconds(event.at("ts"));
   instruction.end = instruction.begin + Nanoseconds(event.at("dur"));
   return instruction;
@@ -92,10 +102,10 @@ absl::StatusOr<StepRange> ReadStepRange(const std::string& text) {
   if (dash != std::string_view::npos) good = good && number(all.substr(dash + 1), range.last);
   if (!good || range.last < range.first)
     return absl::InvalidArgumentError(absl::StrCat(
-        "option `--profile` needs a step from 1, or a first and a last one such as 5-7; found `", text, "`"));
+        "option `--trace` needs a step from 1, or a first and a last one such as 5-7; found `", text, "`"));
   if (range.count() > kMostProfiledSteps) {
-    return absl::InvalidArgumentError(absl::StrCat("option `--profile` takes at most ", kMostProfiledSteps, " steps; ",
-                                                   text, " are ", range.count()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("option `--trace` takes at most ", kMostProfiledSteps, " steps; ", text, " are ", range.count()));
   }
   return range;
 }
@@ -106,15 +116,15 @@ std::string StepRangeText(const StepRange& range) {
 
 absl::Status CheckStepRange(const StepRange& range, int64_t steps) {
   if (range.last <= steps) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("option `--profile` asks for ", StepRangeText(range),
+  return absl::InvalidArgumentError(absl::StrCat("option `--trace` asks for ", StepRangeText(range),
                                                  ", and the run has ", steps, steps == 1 ? " step" : " steps"));
 }
 
 std::string TracePath(const std::string& run_dir, int rank) {
-  return absl::StrCat(run_dir, "/trace_rank_", rank, ".json");
+  return absl::StrFormat("%s/trace/rank%04d.json", run_dir, rank);
 }
 
-std::string TraceJson(const Trace& trace) {
+std::string TraceEvents(const Trace& trace) {
   std::string events;
   const auto add = [&events](const std::string& event) {
     absl::StrAppend(&events, events.empty() ? "  " : ",\n  ", event);
@@ -124,19 +134,29 @@ std::string TraceJson(const Trace& trace) {
   add(OrderEvent(trace.rank, kHostTrack));
   for (size_t stream = 0; stream < trace.streams.size(); ++stream) {
     const std::string& name = trace.streams[stream];
-    const int64_t track = static_cast<int64_t>(stream) + 1;
+    const int64_t track = kFirstStreamTrack + static_cast<int64_t>(stream);
     add(NameEvent("thread_name", trace.rank, track, name.empty() ? "main stream" : absl::StrCat("stream ", name)));
     add(OrderEvent(trace.rank, track));
   }
   for (const TraceInstruction& instruction : trace.instructions) {
     add(SpanEvent(trace.rank, kHostTrack, instruction, instruction.launch_begin, instruction.launch_end, ""));
-    add(SpanEvent(trace.rank, instruction.stream + 1, instruction, instruction.begin, instruction.end,
+    add(SpanEvent(trace.rank, kFirstStreamTrack + instruction.stream, instruction, instruction.begin, instruction.end,
                   Arguments(instruction)));
   }
+  if (trace.planned.empty()) return events;
+  const auto track = kFirstStreamTrack + static_cast<int64_t>(trace.streams.size());
+  add(NameEvent("thread_name", trace.rank, track, "planned"));
+  add(OrderEvent(trace.rank, track));
+  for (const PlannedSpan& span : trace.planned) add(PlannedEvent(trace.rank, track, span));
+  return events;
+}
+
+std::string TraceJson(const Trace& trace) {
   return absl::StrCat("{\"displayTimeUnit\": \"ms\",\n \"otherData\": {\"rank\": ", trace.rank,
-                      ", \"role\": ", Quoted(trace.role), ", \"first_step\": ", trace.steps.first,
+                      ", \"role\": ", Quoted(trace.role), ", \"host\": ", Quoted(trace.host),
+                      ", \"wall_of_zero\": ", trace.wall_of_zero, ", \"first_step\": ", trace.steps.first,
                       ", \"last_step\": ", trace.steps.last, ", \"streams\": ", Json(trace.streams).dump(),
-                      "},\n \"traceEvents\": [\n", events, "\n]}\n");
+                      "},\n \"traceEvents\": [\n", TraceEvents(trace), "\n]}\n");
 }
 
 absl::StatusOr<Trace> ReadTrace(std::string_view text) {
@@ -145,6 +165,7 @@ absl::StatusOr<Trace> ReadTrace(std::string_view text) {
     const Json& about = json.at("otherData");
     Trace trace;
     trace.rank = about.at("rank").get<int>(), trace.role = about.at("role").get<std::string>();
+    trace.host = about.at("host").get<std::string>(), trace.wall_of_zero = about.at("wall_of_zero").get<int64_t>();
     trace.steps = {about.at("first_step").get<int64_t>(), about.at("last_step").get<int64_t>()};
     trace.streams = about.at("streams").get<std::vector<std::string>>();
     std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>> launches;  // by step and number

@@ -1,6 +1,7 @@
-// The trace that a rank writes for `--profile STEPS`: when each instruction of these steps ran. RUN/trace_rank_3.json
-// is in Chrome's trace format, which https://ui.perfetto.dev opens. A rank is a process there. Its first track is the
-// host, the others are the streams of its device. The launcher reads the traces to sum them up.
+// When each instruction of some steps ran (`--trace STEPS`). Each rank writes RUN/trace/rank0003.json, its part, when
+// these steps are done. The launcher sums the parts up (planner/launch/run_profile.h) and joins them
+// (planner/launch/run_trace.h). Both files are in Chrome's trace format, which https://ui.perfetto.dev opens. A rank is
+// a process there. Its first track is the host, the others are the streams of its device.
 #pragma once
 
 #include <cstdint>
@@ -43,21 +44,34 @@ struct TraceInstruction {
   int64_t stream = 0;                        // index of Trace::streams
   int64_t launch_begin = 0, launch_end = 0;  // when the host launched it
   int64_t begin = 0, end = 0;                // when its stream came to it, and when it was done
+  int64_t planned = -1;                      // nanoseconds that it was estimated to take; -1: there is no estimate
+};
+
+// What a rank was estimated to do, and when: a track beside those of its streams.
+struct PlannedSpan {
+  std::string name;    // "language forward, microbatch 2", or inside it "linear language.layers.3"
+  std::string recipe;  // the line; may be empty
+  int64_t begin = 0, end = 0;
 };
 
 struct Trace {
   int rank = 0;
   std::string role;
+  std::string host;          // where the rank ran
+  int64_t wall_of_zero = 0;  // CLOCK_REALTIME of the host when CLOCK_MONOTONIC was 0, in nanoseconds
   StepRange steps;
   std::vector<std::string> streams;            // names of the device's streams; the main stream, "", comes first
   std::vector<TraceInstruction> instructions;  // in the order of the program, step by step
+  std::vector<PlannedSpan> planned;            // the launcher adds them; outer spans before those inside them
 };
 
-// RUN/trace_rank_3.json
+// RUN/trace/rank0003.json
 std::string TracePath(const std::string& run_dir, int rank);
 
 // The text of the file. Each instruction is two events: on the host's track, and on the track of its stream.
 std::string TraceJson(const Trace& trace);
+// Only the events, with commas between them and none at the end.
+std::string TraceEvents(const Trace& trace);
 // Reads it again. Times may be off by a few nanoseconds on a machine that has been up for months. InvalidArgument if
 // the text is not a trace of this program.
 absl::StatusOr<Trace> ReadTrace(std::string_view text);

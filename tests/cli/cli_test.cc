@@ -208,9 +208,9 @@ TEST_F(Cli, SaysWhereAWordIsNotOneForSlurm) {
 
 TEST_F(Cli, ProfilesOnlyStepsOfTheRun) {
   const std::string launch =
-      "launch " + kRecipe + " --local --executor " + FAKE_RANK + " --run-dir " + folder_ + "/run --profile ";
+      "launch " + kRecipe + " --local --executor " + FAKE_RANK + " --run-dir " + folder_ + "/run --trace ";
   const std::pair<std::string, std::string> kMistakes[] = {
-      {"0", "option `--profile` needs a step from 1"},
+      {"0", "option `--trace` needs a step from 1"},
       {"4-", "found `4-`"},
       {"7-4", "found `7-4`"},
       {"1-17", "at most 16 steps"},
@@ -228,10 +228,10 @@ TEST_F(Cli, ProfilesOnlyStepsOfTheRun) {
 // The executor here is a stand-in that writes no trace.
 TEST_F(Cli, ARunWithoutItsTracesHasFailed) {
   const Result result =
-      Plan("launch " + kRecipe + " --local --executor " + FAKE_RANK + " --profile 2 --run-dir " + folder_ + "/run");
+      Plan("launch " + kRecipe + " --local --executor " + FAKE_RANK + " --trace 2 --run-dir " + folder_ + "/run");
   EXPECT_EQ(result.status, 15);
-  EXPECT_THAT(result.err, HasSubstr("its profile is incomplete"));
-  EXPECT_THAT(result.err, HasSubstr("trace_rank_0.json"));
+  EXPECT_THAT(result.err, HasSubstr("its trace is incomplete"));
+  EXPECT_THAT(result.err, HasSubstr("trace/rank0000.json"));
 }
 
 TEST_F(Cli, HelpIsDataAndCoversEveryCommand) {

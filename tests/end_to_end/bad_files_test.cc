@@ -148,6 +148,14 @@ TEST_F(BadFiles, OfMetrics) {
   }
 }
 
+TEST_F(BadFiles, InPlaceOfTheFolderForTensorBoard) {
+  for (const Kind& kind : {kKinds[0], kKinds[1]}) {
+    fs::create_directories(RunDir());
+    Put(kind, RunDir() + "/tensorboard");
+    ExpectRefused({}, kExitStorage, RunDir() + "/tensorboard", "");
+  }
+}
+
 // The executor by itself, as a launcher of somebody else would start it.
 TEST_F(BadFiles, OfThePlanOfARank) {
   const std::string path = Folder() + "/plan.json";

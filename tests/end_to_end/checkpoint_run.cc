@@ -23,7 +23,7 @@ std::vector<std::string> CurveOf(const std::string& run_dir) {
   std::stringstream lines(text.substr(0, text.rfind('\n') + 1));
   for (std::string line; std::getline(lines, line);) {
     nlohmann::json step = nlohmann::json::parse(line);
-    step.erase("step_seconds");
+    step.erase("step_seconds"), step.erase("pace");
     curve.push_back(step.dump());
   }
   return curve;

@@ -1,14 +1,17 @@
-// `plan launch --profile` with real ranks on CPUs: every instruction of the steps is in the traces once, the table adds
-// up, and training is the same as without.
+// `plan launch --trace` with real ranks on CPUs: every instruction of the steps is in the parts and in the joined trace
+// once, the table adds up, and training is the same as without.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <zlib.h>
 
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "planner/launch/run_trace.h"
 #include "planner/link/linked_program.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
@@ -37,14 +40,25 @@ struct Profiled {
   std::vector<std::string> numbers;  // of each step: everything in metrics.jsonl but the time
   Plan plan;
   std::vector<Trace> traces;  // by rank; empty: there are none
+  nlohmann::json joined;      // trace.json.gz; null: there is none
 };
+
+nlohmann::json Unzipped(const std::string& path) {
+  const gzFile file = gzopen(path.c_str(), "rb");
+  if (file == nullptr) return {};
+  std::string text, chunk(1 << 16, '\0');
+  for (int read; (read = gzread(file, chunk.data(), static_cast<unsigned>(chunk.size()))) > 0;)
+    text.append(chunk, 0, static_cast<size_t>(read));
+  EXPECT_EQ(gzclose(file), Z_OK);
+  return nlohmann::json::parse(text, nullptr, false);
+}
 
 std::vector<std::string> NumbersOf(const std::string& metrics) {
   std::vector<std::string> numbers;
   std::istringstream lines(metrics);
   for (std::string line; std::getline(lines, line);) {
     nlohmann::json step = nlohmann::json::parse(line);
-    step.erase("step_seconds");
+    step.erase("step_seconds"), step.erase("pace");
     numbers.push_back(step.dump());
   }
   return numbers;
@@ -68,6 +82,7 @@ Profiled Launch(const std::vector<std::string>& words, const std::vector<std::st
     EXPECT_TRUE(trace.ok()) << trace.status();
     if (trace.ok()) run.traces.push_back(*std::move(trace));
   }
+  run.joined = Unzipped(RunTracePath(run_dir));
   fs::remove_all(folder);
   return run;
 }
@@ -117,6 +132,58 @@ void ExpectEveryInstruction(const Plan& plan, const Trace& trace, StepRange step
   }
 }
 
+// A track shows events that lie side by side or inside each other; Perfetto drops others. In file order.
+class Track {
+ public:
+  explicit Track(int64_t rounding) : rounding_(rounding) {}
+
+  void Add(int64_t begin, int64_t end) {
+    while (!open_.empty() && open_.back() <= begin + rounding_) open_.pop_back();
+    ASSERT_LE(begin, end);
+    ASSERT_LE(last_begin_, begin + rounding_);
+    if (!open_.empty()) {
+      ASSERT_LE(end, open_.back() + rounding_);
+    }
+    last_begin_ = begin, open_.push_back(end);
+  }
+
+ private:
+  const int64_t rounding_;
+  int64_t last_begin_ = 0;
+  std::vector<int64_t> open_;  // ends, the innermost last
+};
+
+// trace.json.gz has all that the parts have, with the recipe's lines, and the estimate beside it if there is one.
+void ExpectJoined(const Profiled& run, bool estimated) {
+  ASSERT_TRUE(run.joined.is_object());
+  std::map<std::pair<int, int>, std::string> names;
+  std::map<std::pair<int, int>, Track> tracks;
+  std::map<int, size_t> runs;  // by rank
+  size_t planned = 0, products = 0;
+  for (const nlohmann::json& event : run.joined.at("traceEvents")) {
+    const std::pair<int, int> track = {event.at("pid"), event.at("tid")};
+    if (event.at("ph") == "M") {
+      if (event.at("name") == "thread_name") names[track] = event.at("args").at("name");
+      continue;
+    }
+    const int64_t begin = std::llround(event.at("ts").get<double>() * 1e3);
+    const int64_t end = begin + std::llround(event.at("dur").get<double>() * 1e3);
+    tracks.try_emplace(track, 10).first->second.Add(begin, end);
+    const std::string& name = names.at(track);
+    if (name == "planned") {
+      ++planned;
+    } else if (name != "host: launches") {
+      ++runs[track.first];
+      EXPECT_THAT(event.at("args").at("recipe").get<std::string>(), HasSubstr(".yaml:"));
+      products += event.at("args").contains("planned_us");
+    }
+  }
+  for (const Trace& part : run.traces) EXPECT_EQ(runs[part.rank], part.instructions.size());
+  EXPECT_EQ(planned > 0, estimated);
+  EXPECT_EQ(products > 0, estimated);
+  EXPECT_GE(planned, products) << "forwards and backwards, and in them the products";
+}
+
 double Sum(const nlohmann::json& rows, const char* key) {
   double sum = 0;
   for (const nlohmann::json& row : rows) sum += row.at(key).get<double>();
@@ -161,11 +228,12 @@ void ExpectProfile(const Profiled& run, int ranks, StepRange steps) {
     ExpectEveryInstruction(run.plan, trace, steps);
   }
   ExpectTableAddsUp(run, steps);
+  ExpectJoined(run, run.plan.cluster.gpu != "none");
   EXPECT_THAT(run.output, HasSubstr("\nprofile of " + StepRangeText(steps) + "\n"));
 }
 
 TEST(Profile, OneRank) {
-  const Profiled run = Launch({"--steps", "4", "--profile", "2-3"});
+  const Profiled run = Launch({"--steps", "4", "--trace", "2-3"});
   ExpectProfile(run, 1, {2, 3});
   for (const char* name : {"language.mamba", "language.attention", "language.moe", "language.head", "language.embed",
                            "radio_encoder.layer", "optimizer", "data"}) {
@@ -176,14 +244,21 @@ TEST(Profile, OneRank) {
 }
 
 TEST(Profile, TwoRanksOfTwoRoles) {
-  const Profiled run = Launch(With(kOneAndOne, {"--steps", "2", "--profile", "2"}));
+  const Profiled run = Launch(With(kOneAndOne, {"--steps", "2", "--trace", "2"}));
   ExpectProfile(run, 2, {2, 2});
   EXPECT_EQ(run.outcome.at("profile").at("roles").size(), 2u);
   EXPECT_THAT(run.output, HasSubstr("\ntransfers ")) << "rows that cross the bridge";
 }
 
+// The recipe names a GPU, and its ranks run on CPUs: there is an estimate, however far from the measured times.
+TEST(Profile, HasTheEstimateBesideIt) {
+  const Profiled run = Launch(With(kOneAndOne, {"cluster.gpu=h200_sxm", "cluster.gpus_per_node=2", "--device", "cpu",
+                                                "--steps", "3", "--trace", "2-3"}));
+  ExpectProfile(run, 2, {2, 3});
+}
+
 TEST(Profile, TwoRanksOfOneRoleOnTwoStreams) {
-  const Profiled run = Launch(With(kTwoStreams, {"--steps", "3", "--profile", "1-3"}));
+  const Profiled run = Launch(With(kTwoStreams, {"--steps", "3", "--trace", "1-3"}));
   ExpectProfile(run, 2, {1, 3});
   EXPECT_EQ(run.outcome.at("profile").at("roles").size(), 1u);
   EXPECT_THAT(run.output, HasSubstr("slowest rank"));
@@ -193,16 +268,17 @@ TEST(Profile, TwoRanksOfOneRoleOnTwoStreams) {
 TEST(Profile, ChangesNoNumber) {
   for (const std::vector<std::string>& layout : {kOneAndOne, kTwoStreams}) {
     const Profiled plain = Launch(With(layout, {"--steps", "3"}));
-    const Profiled profiled = Launch(With(layout, {"--steps", "3", "--profile", "1-2"}));
+    const Profiled profiled = Launch(With(layout, {"--steps", "3", "--trace", "1-2"}));
     ASSERT_EQ(plain.numbers.size(), 3u) << plain.output;
     EXPECT_EQ(plain.numbers, profiled.numbers);
     EXPECT_TRUE(plain.traces.empty());
+    EXPECT_TRUE(plain.joined.is_null());
     EXPECT_FALSE(plain.outcome.contains("profile"));
   }
 }
 
 TEST(Profile, IsThereToRead) {
-  const Profiled run = Launch({"--steps", "2", "--profile", "2", "--json"});
+  const Profiled run = Launch({"--steps", "2", "--trace", "2", "--json"});
   ASSERT_EQ(run.status, kExitSuccess) << run.output;
   EXPECT_THAT(run.output, HasSubstr("\"first_step\": 2"));
   EXPECT_THAT(run.output, Not(HasSubstr("profile of step 2")));
@@ -210,7 +286,7 @@ TEST(Profile, IsThereToRead) {
 
 // Of a run that fails later, the profile is there all the same. Of one that fails before, there is none.
 TEST(Profile, OutlivesARunThatFailsAfterIt) {
-  const std::vector<std::string> launch = {"--executor", PLANWRIGHT_BINARY_DIR "/bin/failing_executor", "--profile"};
+  const std::vector<std::string> launch = {"--executor", PLANWRIGHT_BINARY_DIR "/bin/failing_executor", "--trace"};
   const std::vector<std::string> fault = {"PLANWRIGHT_FAULT=throw", "PLANWRIGHT_FAULT_RANK=0",
                                           "PLANWRIGHT_FAULT_STEP=3"};
   const Profiled after = Launch(With(launch, {"2"}), fault);
@@ -221,6 +297,7 @@ TEST(Profile, OutlivesARunThatFailsAfterIt) {
   EXPECT_EQ(before.status, after.status);
   EXPECT_EQ(before.outcome.at("cause"), after.outcome.at("cause"));
   EXPECT_TRUE(before.traces.empty());
+  EXPECT_TRUE(before.joined.is_null());
   EXPECT_FALSE(before.outcome.contains("profile"));
 }
 

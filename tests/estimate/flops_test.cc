@@ -138,5 +138,35 @@ TEST(Flops, EncodersCountTheImagesOfTheData) {
   EXPECT_EQ(FlopsOf(plan, plan.modules[0]).tokens_per_sample, 4 * 8192);
 }
 
+// With the mean number of patches in a step, it has the FLOPs of a step; with none, those of its text.
+TEST(StepFlops, CountsTheImagesThatAreThere) {
+  Plan plan = Nemotron20Layers();
+  const double samples = static_cast<double>(plan.budget.global_samples);
+  const auto patches = static_cast<int64_t>(samples * 1.5 * (4096 + 6144 + 9216) / 3);
+  const double text = FlopsOf(plan, plan.modules[1]).step.model(), images = FlopsOf(plan, plan.modules[0]).step.model();
+  const auto of = [&](int64_t step_patches) {
+    const std::vector<int64_t> elements = {step_patches / 4 * 2688};
+    return StepFlops(plan).Of(elements);
+  };
+  EXPECT_DOUBLE_EQ(of(0), text);
+  EXPECT_NEAR(of(patches) / (text + images), 1, 1e-12);
+  EXPECT_NEAR((of(patches / 2) - text) / images, 0.5, 1e-9);
+  // Frozen and first, the encoder runs forward only, whatever it recomputes.
+  plan.modules[0].trains_backbone = plan.modules[0].trains_projection = false;
+  plan.modules[0].recompute = {"block"};
+  EXPECT_NEAR((of(patches) - text) / FlopsOf(plan, plan.modules[0]).step.forward, 1, 1e-9);
+}
+
+TEST(StepFlops, LeavesOutScoresOfImagesOfUnknownSize) {
+  Plan plan = Nemotron20Layers();
+  const std::vector<int64_t> one_row = {2688};
+  const double with_scores = StepFlops(plan).Of(one_row);
+  double scores = 0;
+  for (const LayerSummary& layer : plan.modules[0].layers) scores += static_cast<double>(layer.mixing_flops);
+  plan.data.kind = "webdataset", plan.data.max_patches = 9216;
+  // Of four patches, forward and twice backward.
+  EXPECT_NEAR((with_scores - StepFlops(plan).Of(one_row)) / (4 * 3 * scores), 1, 1e-3);
+}
+
 }  // namespace
 }  // namespace planwright

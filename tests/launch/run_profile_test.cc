@@ -41,6 +41,7 @@ class RunProfileTest : public ::testing::Test {
       instruction.launch_end = run.host * 1'000'000;
       trace.instructions.push_back(instruction);
     }
+    std::filesystem::create_directories(folder_ + "/trace");
     ASSERT_TRUE(WriteFileAtomically(TracePath(folder_, rank), TraceJson(trace)).ok());
     plan_.world_size = std::max(plan_.world_size, rank + 1);
   }
@@ -129,9 +130,9 @@ TEST_F(RunProfileTest, IsTheMeanOfStepsAndOfTheRanksOfARole) {
 TEST_F(RunProfileTest, ATraceThatIsMissingOrDamagedIsNamed) {
   Write(0, "m.s0", {3, 3}, {{"a", "x", 0, 0, 4}});
   plan_.world_size = 2;
-  EXPECT_THAT(ReadRunProfile(plan_, folder_).status().message(), HasSubstr("trace_rank_1.json"));
+  EXPECT_THAT(ReadRunProfile(plan_, folder_).status().message(), HasSubstr("trace/rank0001.json"));
   ASSERT_TRUE(WriteFileAtomically(TracePath(folder_, 1), "{").ok());
-  EXPECT_THAT(ReadRunProfile(plan_, folder_).status().message(), HasSubstr("trace_rank_1.json: no trace: "));
+  EXPECT_THAT(ReadRunProfile(plan_, folder_).status().message(), HasSubstr("trace/rank0001.json: no trace: "));
 }
 
 }  // namespace

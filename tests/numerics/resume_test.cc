@@ -203,10 +203,10 @@ TEST_F(Resume, StepsThatAreDoneAreNeitherRecordedNorProfiled) {
   EXPECT_EQ(recorded.exit_code, kExitUsage);
   EXPECT_THAT(recorded.output, HasSubstr("--record-routing takes a run from its first step"));
   EXPECT_FALSE(fs::exists(folder_ + "/choices"));
-  const TrainingRun profiled = Run(OneRankOnly(), 4, true, {"--profile", "2-3"});
+  const TrainingRun profiled = Run(OneRankOnly(), 4, true, {"--trace", "2-3"});
   EXPECT_EQ(profiled.exit_code, kExitUsage);
-  EXPECT_THAT(profiled.output, HasSubstr("--profile begins at step 2, but the run goes on after step 2"));
-  EXPECT_EQ(Run(OneRankOnly(), 4, true, {"--profile", "3-4"}).exit_code, 0);
+  EXPECT_THAT(profiled.output, HasSubstr("--trace begins at step 2, but the run goes on after step 2"));
+  EXPECT_EQ(Run(OneRankOnly(), 4, true, {"--trace", "3-4"}).exit_code, 0);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@ namespace planwright {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string ProblemOf(const std::string& text) { return std::string(ReadStepRange(text).status().message()); }
 
@@ -27,18 +28,23 @@ TEST(StepRange, IsNothingElse) {
                            "99999999999999999999"}) {
     EXPECT_THAT(ProblemOf(text), HasSubstr(std::string("found `") + text + "`")) << text;
   }
-  EXPECT_EQ(ProblemOf("1-17"), "option `--profile` takes at most 16 steps; 1-17 are 17");
+  EXPECT_EQ(ProblemOf("1-17"), "option `--trace` takes at most 16 steps; 1-17 are 17");
   EXPECT_THAT(ProblemOf("1-9223372036854775807"), HasSubstr("at most 16 steps"));
 }
 
 TEST(StepRange, MustBeInTheRun) {
   EXPECT_TRUE(CheckStepRange({5, 7}, 7).ok());
-  EXPECT_EQ(CheckStepRange({5, 7}, 6).message(), "option `--profile` asks for steps 5-7, and the run has 6 steps");
-  EXPECT_EQ(CheckStepRange({2, 2}, 1).message(), "option `--profile` asks for step 2, and the run has 1 step");
+  EXPECT_EQ(CheckStepRange({5, 7}, 6).message(), "option `--trace` asks for steps 5-7, and the run has 6 steps");
+  EXPECT_EQ(CheckStepRange({2, 2}, 1).message(), "option `--trace` asks for step 2, and the run has 1 step");
 }
 
 Trace Toy() {
-  Trace trace{.rank = 3, .role = "m.s0", .steps = {5, 6}, .streams = {"", "reduce \"0\""}, .instructions = {}};
+  Trace trace{.rank = 3,
+              .role = "m.s0",
+              .host = "node\"7\"",
+              .wall_of_zero = 1'700'000'000'123'456'789,
+              .steps = {5, 6},
+              .streams = {"", "reduce \"0\""}};
   for (int64_t i = 0; i < 4; ++i) {
     TraceInstruction instruction;
     instruction.step = 5 + i / 2, instruction.number = i % 2, instruction.stream = i % 2;
@@ -60,6 +66,8 @@ TEST(Trace, ReadsWhatItWrote) {
   const absl::StatusOr<Trace> trace = ReadTrace(TraceJson(made));
   ASSERT_TRUE(trace.ok()) << trace.status();
   EXPECT_EQ(trace->rank, 3);
+  EXPECT_EQ(trace->host, "node\"7\"");
+  EXPECT_EQ(trace->wall_of_zero, 1'700'000'000'123'456'789);
   EXPECT_EQ(trace->role, "m.s0");
   EXPECT_EQ(trace->steps.first, 5);
   EXPECT_EQ(trace->steps.last, 6);
@@ -96,12 +104,26 @@ TEST(Trace, IsChromesFormat) {
     spans += event.at("ph") == "X";
   }
   EXPECT_EQ(tracks,
-            (std::map<int, std::string>{{0, "host: launches"}, {1, "main stream"}, {2, "stream reduce \"0\""}}));
+            (std::map<int, std::string>{{1, "host: launches"}, {2, "main stream"}, {3, "stream reduce \"0\""}}));
   EXPECT_EQ(spans, 8u) << "a launch and a run for each instruction";
   const nlohmann::json& run = json.at("traceEvents").at(8);
   EXPECT_EQ(run.at("name"), "linear m.layers.1");
   EXPECT_DOUBLE_EQ(run.at("ts").get<double>(), 86'400'000'000.008);  // microseconds
   EXPECT_DOUBLE_EQ(run.at("dur").get<double>(), 1000);
+}
+
+TEST(Trace, ShowsWhatWasPlanned) {
+  Trace trace = Toy();
+  trace.instructions[0].planned = 1'234'567;
+  trace.planned = {{"m forward, microbatch 0", "", 5'000, 9'000}, {"linear m.layers.1", "r.yaml:7", 5'000, 6'000}};
+  const nlohmann::json events = nlohmann::json::parse("[" + TraceEvents(trace) + "]");
+  const nlohmann::json& outer = events.at(events.size() - 2);
+  EXPECT_EQ(outer.at("name"), "m forward, microbatch 0");
+  EXPECT_EQ(outer.at("tid"), 4) << "after the tracks of the streams";
+  EXPECT_DOUBLE_EQ(outer.at("dur").get<double>(), 4);
+  EXPECT_EQ(events.back().at("args").at("recipe"), "r.yaml:7");
+  EXPECT_THAT(TraceEvents(trace), HasSubstr("\"planned_us\": 1234.567"));
+  EXPECT_THAT(TraceJson(Toy()), Not(HasSubstr("planned")));
 }
 
 TEST(Trace, WithoutInstructionsIsValidToo) {

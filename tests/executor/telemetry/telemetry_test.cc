@@ -16,6 +16,7 @@
 #include "executor/telemetry/recorder.h"
 #include "executor/telemetry/start_up.h"
 #include "executor/telemetry/step_log.h"
+#include "executor/telemetry/step_pace.h"
 
 namespace planwright::executor {
 namespace {
@@ -171,6 +172,7 @@ TEST(StepLog, WritesAllDigits) {
                     .module_grad_norms = {{"language", std::nan("")}, {"radio \"x\"", 2.5}},
                     .learning_rate = 1e-3,
                     .step_seconds = 0.25,
+                    .speed = {.tokens = 49.25, .teraflops = 0.125, .seconds_left = 4.25},
                     .skipped = true,
                     .routing = 0xdeadbeefULL,
                     .bridge_mean_squares = {{"radio->language", 1.0 / 7}, {"other->language", std::nullopt}}};
@@ -187,14 +189,53 @@ TEST(StepLog, WritesAllDigits) {
   EXPECT_FALSE(json.contains("device_memory"));
   EXPECT_EQ(
       StepLine(record, 20),
-      "step 3/20  samples 24  loss 0.300000  grad norm 0.3333  rows 0.1429 -  lr 1.000e-03  0.250 s  SKIPPED, not "
-      "finite: language");
+      "step 3/20  samples 24  loss 0.300000  grad norm 0.3333  rows 0.1429 -  lr 1.000e-03  0.250 s  49.2 tok/s/rank  "
+      "left 4.25 s  SKIPPED, not finite: language");
+  EXPECT_EQ(json["pace"].dump(),
+            R"({"mfu":null,"seconds_left":4.25,"teraflops_per_rank":0.125,"tokens_per_second_per_rank":49.25})");
   record.memory = {.tensors_peak = 100, .reserved_peak = 120, .used = 150};
   const auto memory = nlohmann::json::parse(StepJson(record))["device_memory"];
   EXPECT_EQ(memory.dump(), R"({"reserved_peak":120,"tensors_peak":100,"used":150})");
   record.bridge_mean_squares.clear();
   record.skipped = false;
-  EXPECT_EQ(StepLine(record, 20), "step 3/20  samples 24  loss 0.300000  grad norm 0.3333  lr 1.000e-03  0.250 s");
+  record.speed = {.tokens = 9684.6, .teraflops = 408, .mfu = 0.4126, .seconds_left = 0};
+  EXPECT_EQ(
+      StepLine(record, 20),
+      "step 3/20  samples 24  loss 0.300000  grad norm 0.3333  lr 1.000e-03  0.250 s  9685 tok/s/GPU  MFU 41.3 %");
+}
+
+Plan TwoGpus() {
+  Plan plan;
+  plan.world_size = 2, plan.precision = "bf16", plan.cluster.gpu = "h200_sxm";
+  plan.budget.global_samples = 8, plan.budget.sequence_length = 8192, plan.budget.steps = 100;
+  Module language;
+  language.name = "language", language.carries_loss = true, language.head_flops = 500'000'000;
+  plan.modules.push_back(language);
+  return plan;
+}
+
+TEST(StepPace, OfOneStep) {
+  // Forward, and the gradients of weights and input: 3 * 0.5 GFLOP a token, 98.304 TFLOP a step.
+  const StepSpeed speed = StepPace(TwoGpus(), true).Of(10, 0.25, {});
+  EXPECT_DOUBLE_EQ(speed.tokens, 8 * 8192 / 0.25 / 2);
+  EXPECT_DOUBLE_EQ(speed.teraflops, 98.304 / 0.25 / 2);
+  EXPECT_DOUBLE_EQ(speed.mfu.value(), 98.304 / 0.25 / 2 / 989.4);
+  EXPECT_DOUBLE_EQ(speed.seconds_left, 90 * 0.25);
+  EXPECT_FALSE(StepPace(TwoGpus(), false).Of(10, 0.25, {}).mfu) << "on CPUs, whatever the recipe names";
+  Plan unknown = TwoGpus();
+  unknown.cluster.gpu = "none";
+  EXPECT_FALSE(StepPace(unknown, true).Of(10, 0.25, {}).mfu);
+  EXPECT_EQ(StepPace(TwoGpus(), true).Of(10, 0, {}).tokens, 0) << "a clock that stood still";
+}
+
+TEST(StepPace, TheTimeLeftIsThatOfTheLastSteps) {
+  StepPace pace(TwoGpus(), true);
+  EXPECT_DOUBLE_EQ(pace.Of(1, 9, {}).seconds_left, 99 * 9.0);
+  EXPECT_DOUBLE_EQ(pace.Of(2, 1, {}).seconds_left, 98 * 1.0) << "the first step warms up";
+  EXPECT_DOUBLE_EQ(pace.Of(3, 3, {}).seconds_left, 97 * 2.0);
+  for (int step = 4; step <= 40; ++step) pace.Of(step, 5, {});
+  EXPECT_DOUBLE_EQ(pace.Of(41, 5, {}).seconds_left, 59 * 5.0);
+  EXPECT_EQ(pace.Of(100, 5, {}).seconds_left, 0);
 }
 
 TEST(StepLog, AppendsALineAStep) {

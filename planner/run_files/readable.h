@@ -1,4 +1,4 @@
-// Times as people read them.
+// Times and large numbers as people read them.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "planner/report/readable.h"
+#include "planner/run_files/readable.h"
 
 #include <cmath>
 #include <cstdint>

@@ -1,0 +1,40 @@
+// How fast steps are (docs/training/step.md#pace): tokens and FLOPs per second, the share of the device's peak, and
+// when the run will be done.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+
+#include "planner/estimate/model_flops.h"
+#include "planner/plan/plan.h"
+
+namespace planwright::executor {
+
+// Per second, and per rank: all ranks of the run count, also those that have no text.
+struct StepSpeed {
+  double tokens = 0;          // of the language model, padding too
+  double teraflops = 0;       // model FLOPs / 1e12
+  std::optional<double> mfu;  // FLOPs / the device's dense peak; nullopt: ranks are on CPUs, or the peak is unknown
+  double seconds_left = 0;    // until the budget's last step is done; no part of it is per rank
+};
+
+class StepPace {
+ public:
+  // `on_gpus`: whether this run is on the GPUs that the plan names.
+  StepPace(const Plan& plan, bool on_gpus);
+
+  // After each step that is done, in order. `step`: from 1. `elements`: see StepFlops.
+  StepSpeed Of(int64_t step, double seconds, std::span<const int64_t> elements);
+
+ private:
+  const StepFlops flops_;
+  const double ranks_, tokens_;  // tokens_: of a step
+  const double peak_;            // FLOP/s of one device; 0: unknown
+  const int64_t steps_;
+  int64_t seen_ = 0;           // steps of this process
+  std::deque<double> recent_;  // seconds of the last steps. The first one, which warms up, leaves as the second comes
+};
+
+}  // namespace planwright::executor

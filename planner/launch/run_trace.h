@@ -1,0 +1,21 @@
+// The trace of a whole run: joins the parts that ranks wrote for `--trace` (planner/run_files/trace.h), and puts what
+// was planned beside what was measured (docs/profiling.md#the-trace).
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "planner/plan/plan.h"
+
+namespace planwright {
+
+// RUN/trace.json.gz
+std::string RunTracePath(const std::string& run_dir);
+
+// Writes it from the parts of all ranks. Times of ranks on other hosts are moved onto the clock of the first rank's
+// host, as exactly as the wall clocks of the hosts agree. Where the device's speed is known, each product has the time
+// that it was estimated to take, and each rank a track with the estimated step. InvalidArgument or Unavailable, with
+// the file: a part is not there or cannot be read. ResourceExhausted: the trace cannot be written.
+absl::Status JoinTraces(const Plan& plan, const std::string& run_dir);
+
+}  // namespace planwright

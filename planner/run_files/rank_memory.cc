@@ -1,0 +1,36 @@
+#include "planner/run_files/rank_memory.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace planwright {
+
+std::string RankMemoryPath(const std::string& run_dir, int rank) {
+  return absl::StrFormat("%s/memory/rank%04d.json", run_dir, rank);
+}
+
+std::string RankMemoryJson(const RankMemory& memory) {
+  const nlohmann::ordered_json json = {{"rank", memory.rank},
+                                       {"parameters", memory.parameters},
+                                       {"gradients", memory.gradients},
+                                       {"optimizer", memory.optimizer},
+                                       {"tensors_peak", memory.tensors_peak},
+                                       {"reserved_peak", memory.reserved_peak},
+                                       {"used", memory.used}};
+  return json.dump() + "\n";
+}
+
+absl::StatusOr<RankMemory> ReadRankMemory(std::string_view text) {
+  try {
+    const auto json = nlohmann::json::parse(text);
+    const auto bytes = [&](const char* key) { return json.at(key).get<int64_t>(); };
+    return RankMemory{json.at("rank").get<int>(), bytes("parameters"),    bytes("gradients"), bytes("optimizer"),
+                      bytes("tensors_peak"),      bytes("reserved_peak"), bytes("used")};
+  } catch (const nlohmann::json::exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat("no memory of a rank: ", error.what()));
+  }
+}
+
+}  // namespace planwright
