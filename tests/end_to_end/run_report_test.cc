@@ -128,7 +128,7 @@ TEST_F(Report, OfARunInProgress) {
   EXPECT_GT(status["pace"]["seconds_left"], 0);
   std::set<int> seen;
   for (const json& place : status["ranks"]) {
-    EXPECT_THAT(place["state"], AnyOf("computes", "communicates", "has done"));
+    EXPECT_THAT(place["state"], AnyOf("computes", "communicates", "saves or loads", "has done"));
     EXPECT_THAT(place["at"].get<std::string>(), HasSubstr("step "));
     for (const json& rank : place["ranks"]) seen.insert(rank.get<int>());
   }

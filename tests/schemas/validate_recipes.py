@@ -84,6 +84,7 @@ UNSEEN = {
     "90_too_many_buckets": "two numbers that do not fit",
     "91_too_many_transfers": "two numbers that do not fit",
     "93_host_too_small": "the memory of a node",
+    "94_more_images_than_most": "two numbers that do not fit",
     "96_launch_without_effect": "keys without effect, and words that sbatch may not get",
     "92_no_image_token": "a key that is required if a module is an encoder",
 }
