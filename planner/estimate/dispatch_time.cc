@@ -16,27 +16,27 @@ bool SpansNodes(const Grid& grid, int gpus_per_node) {
 
 }  // namespace
 
-DispatchTimes TimeDispatch(const Module& module, const Cluster& cluster, int64_t element_bytes) {
+DispatchTime TimeDispatch(const Module& module, const Cluster& cluster, DType dtype, const std::string& dispatch) {
   const double ep = module.grid.ep, k = static_cast<double>(module.top_k());
-  // Rows that a rank sends for each of its tokens, there and back. A row of each choice goes to another rank with
-  // probability (ep - 1) / ep; a token that is gathered goes to ep - 1 ranks, and so many terms of its sum come back.
-  const double sent = 2 * k * (ep - 1) / ep, gathered = 2 * (ep - 1);
+  // A row of each choice goes to another rank with probability (ep - 1) / ep, and its result comes back. A token that
+  // is gathered goes to ep - 1 ranks. As many terms of its sum come back, and they are wide: `term` rows each.
+  const bool gathers = dispatch == "all_gather";
+  const double term = dtype == DType::kBf16 ? 2 : 1;
+  DispatchTime time = {.rows = gathers ? (1 + term) * (ep - 1) : 2 * k * (ep - 1) / ep};
   const Device& device = DeviceOf(cluster.gpu);
-  if (device.memory_speed == 0) return {sent, gathered};
+  if (device.memory_speed == 0) return time;
   const double link = SpansNodes(module.grid, cluster.gpus_per_node) ? device.network : device.node_link;
-  const double row = static_cast<double>(module.size("hidden") * element_bytes);
-  // Rows that kernels read or write in memory beside the messages. Both read and write k rows of the experts there and
-  // back. Before and behind its k rows the first has one token, the second has the ep tokens of all ranks.
-  const double tokens = 2 * k + 2, all_tokens = 2 * k + 2 * ep;
-  return {row * (sent / link + tokens / device.memory_speed),
-          row * (gathered / link + all_tokens / device.memory_speed)};
+  const double row = static_cast<double>(module.size("hidden") * DTypeBytes(dtype));
+  // Rows that kernels read or write beside the messages: on both ways the k rows of the experts, and the tokens that
+  // they are made of or added up to. These are one, or those of all ranks.
+  const double in_memory = 2 * k + (gathers ? (1 + term) * ep : 2);
+  time.seconds = row * (time.rows / link + in_memory / device.memory_speed);
+  return time;
 }
 
-std::string DispatchOf(const Module& module, const Cluster& cluster, int64_t element_bytes, const std::string& wanted) {
-  if (module.expert_layers() == 0 || module.grid.ep == 1) return "";
-  if (wanted != "auto") return wanted;
-  const DispatchTimes times = TimeDispatch(module, cluster, element_bytes);
-  return times.all_gather < times.all_to_all ? "all_gather" : "all_to_all";
+std::string DispatchOf(const Module& module, const std::string& wanted) {
+  const bool other_ranks = module.expert_layers() > 0 && module.grid.ep > 1;
+  return other_ranks && wanted != "auto" ? wanted : "all_to_all";
 }
 
 }  // namespace planwright

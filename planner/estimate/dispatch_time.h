@@ -1,5 +1,5 @@
-// How tokens should reach the experts of other ep ranks: what each kind of dispatch is estimated to take
-// (docs/model/mixture_of_experts.md#choice-of-dispatch). It is asked before there is a program.
+// How tokens reach the experts of other ep ranks: what each kind of dispatch is estimated to take, and which one `auto`
+// is (docs/model/mixture_of_experts.md#choice-of-dispatch).
 #pragma once
 
 #include <string>
@@ -8,15 +8,16 @@
 
 namespace planwright {
 
-// Of one token in one direction (forward, or backward), in seconds; on a device of unknown speed in rows that are sent.
-// Both grow with the tokens and their width alike, so only their order matters.
-struct DispatchTimes {
-  double all_to_all = 0, all_gather = 0;
+// Of one token of one layer with experts, in one direction (forward, or backward). `rows`: that its rank sends, as many
+// rows of the token's size and type. `seconds`: messages and what kernels read and write beside them; 0 on a device of
+// unknown speed. From data sheets; no run has measured it.
+struct DispatchTime {
+  double rows = 0, seconds = 0;
 };
-DispatchTimes TimeDispatch(const Module& module, const Cluster& cluster, int64_t element_bytes);
+DispatchTime TimeDispatch(const Module& module, const Cluster& cluster, DType dtype, const std::string& dispatch);
 
-// Module::dispatch for a recipe that says `wanted`: "auto", or the kind itself. Empty where no token has to go to
+// Module::dispatch for a recipe that says `wanted`: "auto", or the kind itself. All_to_all where no token has to go to
 // another rank.
-std::string DispatchOf(const Module& module, const Cluster& cluster, int64_t element_bytes, const std::string& wanted);
+std::string DispatchOf(const Module& module, const std::string& wanted);
 
 }  // namespace planwright

@@ -159,8 +159,9 @@ struct Module {
   // Layer kinds, by their words ("moe"), whose forward is run again in the backward, so that its values are not kept.
   std::vector<std::string> recompute;
   // How tokens reach the experts of other ep ranks: "all_to_all" or "all_gather"
-  // (docs/model/mixture_of_experts.md#token-dispatch). Empty: every expert is on every rank (ep 1), or there is none.
-  std::string dispatch;
+  // (docs/model/mixture_of_experts.md#token-dispatch). "all_to_all" also where no token has to: without experts, and
+  // with ep 1.
+  std::string dispatch = "all_to_all";
   std::vector<Parameter> parameters;
   std::vector<Storage> storages;
   std::vector<Bucket> buckets;

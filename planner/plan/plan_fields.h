@@ -186,7 +186,7 @@ void Describe(V& v, Visited<V, Module>& x) {
   v.Omittable("trains_backbone", kFree | kChanges, trains_backbone, true);
   v.Omittable("trains_projection", kFree | kChanges, trains_projection, true);
   v.Omittable("recompute", kChosen, recompute, {});
-  v.Omittable("dispatch", kChosen, dispatch, {});
+  v.Omittable("dispatch", kChosen, dispatch, "all_to_all");
   v("constants", kFree | kChanges, constants);
   v("parameter_count", kFollows, parameter_count);
   v.Omittable("projector_count", kFollows, projector_count, int64_t{0});

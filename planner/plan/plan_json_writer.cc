@@ -3,6 +3,8 @@
 #include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <type_traits>
 #include <utility>
 
 #include "planner/diagnostics/bug.h"
@@ -88,10 +90,10 @@ class Writer {
   }
 
  private:
-  // Whether a value is its default. Lists and texts have the empty one as default, and not all list items compare.
+  // Whether a value is its default. Lists have the empty one as default, and not all list items compare.
   template <typename T>
   static bool Same(const T& value, const T& absent) {
-    if constexpr (requires { value.empty(); }) {
+    if constexpr (requires { value.empty(); } && !std::is_same_v<T, std::string>) {
       return value.empty() && absent.empty();
     } else {
       return value == absent;

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
+#include "planner/estimate/dispatch_time.h"
 #include "planner/estimate/model_flops.h"
 #include "planner/estimate/step_time.h"
 #include "planner/plan/layer_kinds.h"
@@ -39,6 +40,36 @@ std::string FlopsText(const ModuleFlops& flops, size_t width) {
                      FlopText(flops.step.model());
   if (flops.step.recompute > 0) text += ", and " + FlopText(flops.step.recompute) + " recomputed";
   return table.Text("  ", width) + Wrapped(text, width, 2) + "\n";
+}
+
+// Where tokens go to experts of other ranks.
+bool Dispatches(const Module& module) { return module.expert_layers() > 0 && module.grid.ep > 1; }
+
+// Which kind of dispatch the plan has, what both are estimated to take, and what decides
+// (docs/model/mixture_of_experts.md#choice-of-dispatch).
+std::string DispatchText(const Plan& plan, const Module& module, size_t width) {
+  const auto told = [&](const std::string& kind) {
+    const DispatchTime time = TimeDispatch(module, plan.cluster, plan.dtype(), kind);
+    std::string text = absl::StrFormat("%s %.4g rows", kind, time.rows);
+    if (time.seconds > 0) absl::StrAppendFormat(&text, ", %.3g ns", 1e9 * time.seconds);
+    return text;
+  };
+  const std::string other = module.dispatch == "all_gather" ? "all_to_all" : "all_gather";
+  return Wrapped("  token dispatch over ep " + std::to_string(module.grid.ep) + ": " + module.dispatch +
+                     ". Estimated for a token of a layer in one direction: " + told(module.dispatch) + "; " +
+                     told(other) + ". Not measured: only the recipe's key dispatch chooses all_gather.",
+                 width, 2) +
+         "\n";
+}
+
+nlohmann::ordered_json DispatchJson(const Plan& plan, const Module& module) {
+  nlohmann::ordered_json json = {{"kind", module.dispatch}};
+  for (const char* kind : {"all_to_all", "all_gather"}) {
+    const DispatchTime time = TimeDispatch(module, plan.cluster, plan.dtype(), kind);
+    json[kind] = {{"rows", time.rows}};
+    json[kind]["seconds"] = time.seconds > 0 ? nlohmann::ordered_json(time.seconds) : nlohmann::ordered_json();
+  }
+  return json;
 }
 
 // How long a step takes by arithmetic alone (docs/flops.md#time). Without a GPU in the recipe only the share of waiting
@@ -83,7 +114,9 @@ std::string ShowModel(const Plan& plan, size_t width) {
                           WithCommas(module.parameter_count) + " parameters";
     if (module.projector_count > 0) heading += " and " + WithCommas(module.projector_count) + " of the projector";
     if (!module.trained()) heading += ", frozen";
-    text += Wrapped(heading, width, 2) + "\n" + LayersText(module, width) + "\n" + FlopsText(flops, width) + "\n";
+    text += Wrapped(heading, width, 2) + "\n" + LayersText(module, width) + "\n" + FlopsText(flops, width);
+    if (Dispatches(module)) text += DispatchText(plan, module, width);
+    text += "\n";
   }
   return text + Wrapped("a step of all modules: " + FlopText(step) + "; " + TimeText(plan), width) + "\n";
 }
@@ -128,6 +161,7 @@ nlohmann::ordered_json ShowModelJson(const Plan& plan) {
                             {"kinds", std::move(parts)},
                             {"layers", std::move(layers)},
                             {"tensors", std::move(parameters)}};
+    if (Dispatches(module)) modules[module.name]["dispatch"] = DispatchJson(plan, module);
   }
   return {{"modules", std::move(modules)}, {"step_time", TimeJson(plan)}};
 }

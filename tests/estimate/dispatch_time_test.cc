@@ -5,6 +5,9 @@
 namespace planwright {
 namespace {
 
+const Cluster kNoGpu = {.nodes = 4, .gpus_per_node = 8, .gpu = "none"};
+const Cluster kNode = {.nodes = 4, .gpus_per_node = 8, .gpu = "h200_sxm"};
+
 Module WithExperts(int ep, int64_t top_k) {
   Module module;
   module.grid.dp = module.grid.ep = ep;
@@ -13,43 +16,47 @@ Module WithExperts(int ep, int64_t top_k) {
   return module;
 }
 
-std::string Auto(int ep, int64_t top_k, const char* gpu, int gpus_per_node = 8) {
-  return DispatchOf(WithExperts(ep, top_k), {.nodes = 4, .gpus_per_node = gpus_per_node, .gpu = gpu}, 2, "auto");
+double Rows(int ep, int64_t top_k, DType dtype, const char* dispatch) {
+  return TimeDispatch(WithExperts(ep, top_k), kNoGpu, dtype, dispatch).rows;
+}
+double Seconds(int ep, int64_t top_k, const Cluster& cluster, const char* dispatch) {
+  return TimeDispatch(WithExperts(ep, top_k), cluster, DType::kBf16, dispatch).seconds;
 }
 
-// Each token goes to ep - 1 ranks if it is gathered, and to top_k (ep - 1) / ep of them otherwise.
-TEST(DispatchTime, FewRanksAndManyChoicesGather) {
-  for (const char* gpu : {"none", "a100_sxm", "h100_sxm", "h200_sxm"}) {
-    EXPECT_EQ(Auto(2, 6, gpu), "all_gather") << gpu;
-    EXPECT_EQ(Auto(4, 6, gpu), "all_gather") << gpu;
-    EXPECT_EQ(Auto(8, 6, gpu), "all_to_all") << gpu;
-    EXPECT_EQ(Auto(2, 1, gpu), "all_to_all") << gpu;
-  }
+// Of top_k rows a part of (ep - 1) / ep goes there and back. A gathered token goes to ep - 1 ranks, and as many terms
+// come back, which are twice as large in bf16.
+TEST(DispatchTime, CountsTheRowsThatAreSent) {
+  EXPECT_EQ(Rows(2, 6, DType::kBf16, "all_to_all"), 6);
+  EXPECT_EQ(Rows(2, 6, DType::kBf16, "all_gather"), 3);
+  EXPECT_EQ(Rows(2, 6, DType::kFp64, "all_gather"), 2);
+  EXPECT_EQ(Rows(4, 6, DType::kBf16, "all_to_all"), 9);
+  EXPECT_EQ(Rows(4, 6, DType::kBf16, "all_gather"), 9);
+  EXPECT_EQ(Rows(8, 6, DType::kFp32, "all_to_all"), 10.5);
+  EXPECT_EQ(Rows(8, 6, DType::kFp32, "all_gather"), 14);
 }
 
-// On GPUs the tokens of all ranks are also written and read in memory. That decides where messages are about equal, and
-// less so where links are slow.
+// On GPUs the tokens of all ranks are also written and read in memory, and messages between nodes are slower.
 TEST(DispatchTime, DevicesAndLinksCount) {
-  const Module module = WithExperts(2, 2);
-  const Cluster none = {.nodes = 2, .gpus_per_node = 8, .gpu = "none"},
-                node = {.nodes = 2, .gpus_per_node = 8, .gpu = "h200_sxm"},
-                apart = {.nodes = 2, .gpus_per_node = 1, .gpu = "h200_sxm"};
-  EXPECT_EQ(TimeDispatch(module, none, 2).all_gather, TimeDispatch(module, none, 2).all_to_all);
-  EXPECT_GT(TimeDispatch(module, node, 2).all_gather, TimeDispatch(module, node, 2).all_to_all);
-  EXPECT_GT(TimeDispatch(module, apart, 2).all_to_all, TimeDispatch(module, node, 2).all_to_all);
+  Cluster apart = kNode;
+  apart.gpus_per_node = 1;
+  EXPECT_EQ(Seconds(2, 6, kNoGpu, "all_to_all"), 0);  // of unknown speed
+  EXPECT_LT(Seconds(2, 6, kNode, "all_gather"), Seconds(2, 6, kNode, "all_to_all"));
+  EXPECT_GT(Seconds(4, 6, kNode, "all_gather"), Seconds(4, 6, kNode, "all_to_all"));
+  EXPECT_GT(Seconds(8, 6, kNode, "all_gather"), Seconds(8, 6, kNode, "all_to_all"));
+  EXPECT_GT(Seconds(2, 6, apart, "all_to_all"), Seconds(2, 6, kNode, "all_to_all"));
 }
 
-TEST(DispatchTime, TheRecipeDecides) {
-  const Cluster cluster = {.nodes = 1, .gpus_per_node = 8, .gpu = "h200_sxm"};
-  EXPECT_EQ(DispatchOf(WithExperts(8, 6), cluster, 2, "all_gather"), "all_gather");
-  EXPECT_EQ(DispatchOf(WithExperts(2, 6), cluster, 2, "all_to_all"), "all_to_all");
+TEST(DispatchTime, TheRecipeDecidesAndAutoSends) {
+  EXPECT_EQ(DispatchOf(WithExperts(8, 6), "all_gather"), "all_gather");
+  EXPECT_EQ(DispatchOf(WithExperts(2, 6), "all_to_all"), "all_to_all");
+  EXPECT_EQ(DispatchOf(WithExperts(2, 6), "auto"), "all_to_all");
 }
 
-TEST(DispatchTime, WithoutOtherRanksOrExpertsThereIsNone) {
-  EXPECT_EQ(Auto(1, 6, "h200_sxm"), "");
+TEST(DispatchTime, NothingIsGatheredWithoutOtherRanksOrExperts) {
+  EXPECT_EQ(DispatchOf(WithExperts(1, 6), "all_gather"), "all_to_all");
   Module module = WithExperts(2, 6);
   module.layers.clear();
-  EXPECT_EQ(DispatchOf(module, {.nodes = 1, .gpus_per_node = 2, .gpu = "h200_sxm"}, 2, "all_gather"), "");
+  EXPECT_EQ(DispatchOf(module, "all_gather"), "all_to_all");
 }
 
 }  // namespace

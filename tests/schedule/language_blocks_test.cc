@@ -59,7 +59,7 @@ Plan Lower(const Layouts& layouts) {
     module.layers.push_back({.kind = "ME*"[i], .frame = frames[i], .expert_row = i == 1 ? 0 : -1});
   module.carries_loss = true;
   module.trains_backbone = module.trains_projection = !layouts.frozen;
-  if (layouts.ep > 1) module.dispatch = layouts.gathers ? "all_gather" : "all_to_all";
+  if (layouts.gathers) module.dispatch = "all_gather";
   module.constants = ConstantsOf(Model());
   plan.precision = "fp64";
   plan.budget.sequence_length = sizes.sequence;

@@ -101,6 +101,27 @@ TEST(ShowBridges, ListsHalfOpenSamples) {
   EXPECT_THAT(ShowBridges(SixRanks()), HasSubstr("encoder ──▶ language   equal"));
 }
 
+// What the plan does, what both kinds are estimated to take, and who chooses. Nothing where no token goes to another
+// rank.
+TEST(ShowModel, SaysHowTokensReachExperts) {
+  Plan plan = SixRanks();
+  plan.precision = "bf16";
+  Module& language = plan.modules[1];
+  language.constants = {{"hidden", int64_t{2688}}, {"moe.experts", int64_t{128}}, {"moe.top_k", int64_t{6}}};
+  EXPECT_THAT(ShowModel(plan, 400), HasSubstr("token dispatch over ep 4: all_to_all. Estimated for a token of a layer "
+                                              "in one direction: all_to_all 9 rows; all_gather 9 rows. Not measured"));
+  language.dispatch = "all_gather";
+  plan.cluster.gpu = "h200_sxm";
+  const ordered_json json = ShowModelJson(plan)["modules"]["language"]["dispatch"];
+  EXPECT_EQ(json["kind"], "all_gather");
+  EXPECT_EQ(json["all_to_all"]["rows"], 9);
+  EXPECT_GT(json["all_gather"]["seconds"], json["all_to_all"]["seconds"]);  // more is read and written in memory
+  EXPECT_THAT(ShowModel(plan, 400), HasSubstr("token dispatch over ep 4: all_gather. "));
+  language.grid.ep = 1;
+  EXPECT_THAT(ShowModel(plan), ::testing::Not(HasSubstr("token dispatch")));
+  EXPECT_FALSE(ShowModelJson(plan)["modules"]["language"].contains("dispatch"));
+}
+
 TEST(ShowSchedule, DrawsWhenEachMicrobatchCanRun) {
   const std::string text = ShowSchedule(SixRanks());
   EXPECT_THAT(text, HasSubstr("encoder.s0   |F0|F1|. |B0|. |B1|"));

@@ -83,14 +83,14 @@ class ModuleComparison {
     return false;
   }
 
-  // One of two kinds exactly where experts are on other ranks. That blocks do what it says is in
+  // Tokens can be gathered only where experts are on other ranks. That blocks do what the dispatch says is in
   // verify_forward_graphs.cc.
   void CheckDispatch() {
-    const bool needed = module_.grid.ep > 1 && HasLayer('E');
+    const bool other_ranks = module_.grid.ep > 1 && HasLayer('E');
     const string& found = module_.dispatch;
-    if (needed ? found == "all_to_all" || found == "all_gather" : found.empty()) return;
-    Fail(absl::StrCat("has dispatch ", Text(found), ", not ", needed ? "all_to_all or all_gather" : "nothing",
-                      " with ep ", module_.grid.ep));
+    if (found == "all_to_all" || (other_ranks && found == "all_gather")) return;
+    Fail(absl::StrCat("has dispatch ", Text(found), ", not all_to_all", other_ranks ? " or all_gather" : "",
+                      ", with ep ", module_.grid.ep, HasLayer('E') ? "" : " and no experts"));
   }
 
   // The module has the constants of its kind, no others, each of its type and range.
