@@ -21,6 +21,8 @@ __global__ void __launch_bounds__(kMostThreads)
   for (int j = 0; j < top_k; ++j) __stcs(rows + shape.row_of_slot[token * top_k + j] * vectors + vector, value);
 }
 
+// kHere: a slot may have no row (-1), and sums are fp32, two vectors for each of the rows.
+template <bool kHere>
 __global__ void __launch_bounds__(kMostThreads)
     SumRowsKernel(const uint4* rows, TokenRows shape, int64_t vectors, uint4* sums) {
   const int64_t token = blockIdx.x, vector = static_cast<int64_t>(blockIdx.y) * blockDim.x + threadIdx.x;
@@ -31,7 +33,8 @@ __global__ void __launch_bounds__(kMostThreads)
     uint4 values[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      if (first + i < top_k) values[i] = __ldcs(rows + shape.row_of_slot[token * top_k + first + i] * vectors + vector);
+      const int64_t row = first + i < top_k ? shape.row_of_slot[token * top_k + first + i] : -1;
+      values[i] = row < 0 ? uint4{} : __ldcs(rows + row * vectors + vector);
     }
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
@@ -42,7 +45,14 @@ __global__ void __launch_bounds__(kMostThreads)
       for (int n = 0; n < 8; ++n) sum[n] += wide[n];
     }
   }
-  sums[token * vectors + vector] = Narrow(sum);
+  uint4* const at = sums + (token * vectors + vector) * (kHere ? 2 : 1);
+  if constexpr (kHere) {
+    auto* const wide = reinterpret_cast<float4*>(at);
+    wide[0] = {sum[0], sum[1], sum[2], sum[3]};
+    wide[1] = {sum[4], sum[5], sum[6], sum[7]};
+  } else {
+    *at = Narrow(sum);
+  }
 }
 
 // One warp copies one row.
@@ -79,6 +89,15 @@ TokenGrid GridOf(int64_t tokens, int64_t vectors) {
           static_cast<unsigned>((each + kWarp - 1) / kWarp * kWarp)};
 }
 
+template <bool kHere>
+void SumRows(const __nv_bfloat16* rows, TokenRows shape, void* sums, cudaStream_t stream) {
+  const int64_t vectors = shape.width / 8;
+  if (shape.tokens == 0 || vectors == 0) return;
+  const TokenGrid grid = GridOf(shape.tokens, vectors);
+  SumRowsKernel<kHere><<<grid.blocks, grid.threads, 0, stream>>>(reinterpret_cast<const uint4*>(rows), shape, vectors,
+                                                                 static_cast<uint4*>(sums));
+}
+
 template <bool kScatter>
 void CopyRows(const void* from, const int64_t* index, int64_t rows, int64_t row_bytes, void* to, cudaStream_t stream) {
   if (rows == 0 || row_bytes == 0) return;
@@ -98,11 +117,11 @@ void LaunchSpreadRows(const __nv_bfloat16* source, TokenRows shape, __nv_bfloat1
 }
 
 void LaunchSumRows(const __nv_bfloat16* rows, TokenRows shape, __nv_bfloat16* sums, cudaStream_t stream) {
-  const int64_t vectors = shape.width / 8;
-  if (shape.tokens == 0 || vectors == 0) return;
-  const TokenGrid grid = GridOf(shape.tokens, vectors);
-  SumRowsKernel<<<grid.blocks, grid.threads, 0, stream>>>(reinterpret_cast<const uint4*>(rows), shape, vectors,
-                                                          reinterpret_cast<uint4*>(sums));
+  SumRows<false>(rows, shape, sums, stream);
+}
+
+void LaunchSumRowsHere(const __nv_bfloat16* rows, TokenRows shape, float* sums, cudaStream_t stream) {
+  SumRows<true>(rows, shape, sums, stream);
 }
 
 void LaunchGatherRows(const void* from, const int64_t* index, int64_t rows, int64_t row_bytes, void* to,

@@ -116,9 +116,9 @@ __global__ void __launch_bounds__(kSlotThreads)
 }
 
 __global__ void __launch_bounds__(kSlotThreads) RowsOfSlotsKernel(const int64_t* order, const float* row_values,
-                                                                  int64_t slots, int* row_of_slot, float* slot_values) {
+                                                                  int64_t rows, int* row_of_slot, float* slot_values) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kSlotThreads + threadIdx.x;
-  if (row >= slots) return;
+  if (row >= rows) return;
   const int64_t slot = order[row];
   row_of_slot[slot] = static_cast<int>(row);
   if (row_values != nullptr) slot_values[slot] = row_values[row];
@@ -137,10 +137,10 @@ void LaunchOrderSlots(const int64_t* ids, const float* weights, int64_t slots, i
   PlaceSlotsKernel<<<parts, kSlotThreads, 0, stream>>>(ids, weights, slots, static_cast<int>(experts), counts, out);
 }
 
-void LaunchRowsOfSlots(const int64_t* order, const float* row_values, int64_t slots, int* row_of_slot,
+void LaunchRowsOfSlots(const int64_t* order, const float* row_values, int64_t rows, int* row_of_slot,
                        float* slot_values, cudaStream_t stream) {
-  RowsOfSlotsKernel<<<BlocksOf(slots, kSlotThreads), kSlotThreads, 0, stream>>>(order, row_values, slots, row_of_slot,
-                                                                                slot_values);
+  RowsOfSlotsKernel<<<BlocksOf(rows, kSlotThreads), kSlotThreads, 0, stream>>>(order, row_values, rows, row_of_slot,
+                                                                               slot_values);
 }
 
 }  // namespace planwright::executor::ops

@@ -1,6 +1,6 @@
-// Kernels that order the choices of tokens by expert (executor/ops/permute_rows_on_gpu.cc). A slot is one choice of one
-// token: token * k + j. A row is a place in the order by expert. There are fewer than 2^31 of them. nvcc compiles the
-// kernels, so nothing of LibTorch is here.
+// Kernels that order the choices of tokens by expert (permute_rows_on_gpu.cc and select_rows_on_gpu.cc in
+// executor/ops). A slot is one choice of one token: token * k + j. A row is a place in the order by expert. There are
+// fewer than 2^31 of them. nvcc compiles the kernels, so nothing of LibTorch is here.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -26,9 +26,9 @@ struct SlotOrder {
 void LaunchOrderSlots(const int64_t* ids, const float* weights, int64_t slots, int64_t experts, int* counts,
                       SlotOrder out, cudaStream_t stream);
 
-// row_of_slot of an order, which must be a permutation. With row_values [rows] (or null), slot_values [slots] are the
-// same by slot. At least one slot.
-void LaunchRowsOfSlots(const int64_t* order, const float* row_values, int64_t slots, int* row_of_slot,
+// row_of_slot of an order, in which no slot is twice: row_of_slot[order[r]] = r. With row_values [rows] (or null),
+// slot_values[order[r]] = row_values[r]. Other slots stay as they are. At least one row.
+void LaunchRowsOfSlots(const int64_t* order, const float* row_values, int64_t rows, int* row_of_slot,
                        float* slot_values, cudaStream_t stream);
 
 }  // namespace planwright::executor::ops

@@ -187,8 +187,10 @@ Action BindCommunication(const LinkedInstruction& linked, Rank& rank) {
         return AllGather(group, tokens, 0, Cut::kConsecutive);
       });
     case OpKind::kScatterTokens:
-      return through_device([&group](const at::Tensor& terms, const ActionArguments&) {
-        return ReduceScatter(group, terms, 0, Cut::kConsecutive);
+      // The sum is rounded once: terms are wide.
+      return through_device([&group, dtype = ScalarTypeOf(instruction.outputs.at(0).type.dtype)](
+                                const at::Tensor& terms, const ActionArguments&) {
+        return ReduceScatter(group, terms, 0, Cut::kConsecutive).to(dtype);
       });
     case OpKind::kAllToAllV:
       TORCH_CHECK(instruction.inputs.size() == 3,

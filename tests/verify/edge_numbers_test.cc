@@ -87,5 +87,21 @@ TEST_F(EdgeNumbers, AreRefusedOrVerified) {
   EXPECT_GT(read_, 100);  // else the reader refuses everything and the rules are not tested
 }
 
+// Only the layers in which tokens are gathered: the rest is that of other plans.
+TEST_F(EdgeNumbers, OfGatheredTokensAreRefusedOrVerified) {
+  Recipe recipe = testing::TinyRecipe({2, 2, 4, 2, 4, false});
+  recipe.modules[1].dispatch = std::string("all_gather");
+  Diagnostics diagnostics;
+  const std::optional<Plan> plan = CompileRecipe(recipe, diagnostics);
+  ASSERT_TRUE(plan.has_value());
+  plan_ = Json::parse(WritePlan(*plan));
+  ASSERT_TRUE(ReadWithItsDigest(plan_).ok());
+  for (Json& block : plan_["blocks"]) {
+    if (block["name"].get<std::string>().starts_with("language.moe.")) Visit(block, "block");
+  }
+  EXPECT_GT(seen_.size(), 20u);
+  EXPECT_GT(read_, 20);
+}
+
 }  // namespace
 }  // namespace planwright

@@ -83,15 +83,21 @@ string GatherTokens(BlockBuilder& b, const string& tokens, const string& output)
   return b.Communicate(OpKind::kGatherTokens, "ep", {.inputs = {tokens}}, output, AllTokens(b, tokens));
 }
 
+// The type of a term of a sum over ep for the tokens of all ranks, which are of `type`. A sum over ranks is rounded
+// once, as unpermute_rows rounds that of the rows that all_to_all_v brings, so its terms are wide.
+ValueType TermOfTokens(const BlockBuilder& b, ValueType type) {
+  type.dtype = b.context().wide();
+  return type;
+}
+
 // Of terms of a sum over ep for all tokens: the sum for this rank's own, which are of `type`.
 string ScatterTokens(BlockBuilder& b, const string& terms, const string& output, ValueType type) {
   return b.Communicate(OpKind::kScatterTokens, "ep", {.inputs = {terms}}, output, std::move(type));
 }
 
-// What combine_rows and the backward of select_rows must know: how many tokens of which sample there are, and how many
-// rows each has over all ranks.
-Attributes AllTokensAttributes(const MoeSizes& w) {
-  return {{"top_k", w.k}, {"sequence", w.ep * w.s}, {"samples", w.B}};
+// The tokens of all ep ranks: positions and samples, and what else an operation must know of them.
+Attributes AllTokensAttributes(const MoeSizes& w, const char* name, int64_t value) {
+  return {{name, value}, {"sequence", w.ep * w.s}, {"samples", w.B}};
 }
 
 // Gathers the rows of all expert_tp ranks. Each of them holds a part of every expert, so each must see all rows, and
@@ -138,7 +144,8 @@ void DispatchTokens(BlockBuilder& f, const MoeSizes& w, const string& n, const E
     // Every ep rank sees all tokens, and takes the rows of its own experts.
     const string n_all = GatherTokens(f, n, "n_all"), weights_all = GatherTokens(f, "weights", "weights_all"),
                  ids_all = GatherTokens(f, "ids", "ids_all");
-    f.Emit(OpKind::kSelectRows, {.inputs = {n_all, weights_all, ids_all, own.counts}},
+    f.Emit(OpKind::kSelectRows,
+           {.inputs = {n_all, weights_all, ids_all, own.counts}, .attributes = AllTokensAttributes(w, "ep", w.ep)},
            {{own.rows, ExpertRows(f, {received, w.H})},
             {own.weights, RowWeights(f, received)},
             {"order", f.Data(DType::kInt64, {received})}});
@@ -156,8 +163,8 @@ void DispatchTokens(BlockBuilder& f, const MoeSizes& w, const string& n, const E
 // The results of this rank's experts -> y, the sum of each token's own.
 void ReturnResults(BlockBuilder& f, const MoeSizes& w, const ExpertNames& own, const ValueType& stream) {
   if (f.context().gathers_tokens) {
-    f.Make(OpKind::kCombineRows, {.inputs = {own.out, "order"}, .attributes = AllTokensAttributes(w)}, "y_all",
-           f.TypeOf("n_all"));
+    f.Make(OpKind::kCombineRows, {.inputs = {own.out, "order"}, .attributes = AllTokensAttributes(w, "top_k", w.k)},
+           "y_all", TermOfTokens(f, f.TypeOf("n_all")));
     ScatterTokens(f, "y_all", "y", stream);
     return;
   }
@@ -186,8 +193,8 @@ void DispatchTokensGrad(BlockBuilder& b, const MoeSizes& w, const ExpertNames& o
   const ValueType stream = b.TypeOf("x");
   if (b.context().gathers_tokens) {
     b.Emit(OpKind::kSelectRowsGrad,
-           {.inputs = {drows_in, drow_weights_in, "order"}, .attributes = AllTokensAttributes(w)},
-           {{"dn_all", b.TypeOf("dy_all")}, {"dweights_all", AllTokens(b, "weights")}});
+           {.inputs = {drows_in, drow_weights_in, "order"}, .attributes = AllTokensAttributes(w, "top_k", w.k)},
+           {{"dn_all", TermOfTokens(b, b.TypeOf("dy_all"))}, {"dweights_all", AllTokens(b, "weights")}});
     ScatterTokens(b, "dn_all", "dn_rows", stream);
     ScatterTokens(b, "dweights_all", "dweights", b.TypeOf("weights"));
     return;

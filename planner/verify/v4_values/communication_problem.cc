@@ -265,9 +265,7 @@ string CountExchangeProblem(const TypedInstruction& typed, const Module& module,
 }
 
 // gather_tokens and scatter_tokens: between the tokens of one rank, which tp and cp cut along dim 0, and those of all
-// ep ranks, which are behind the token dispatch. There only expert_tp has a layout, and integers have none. That a
-// scatter sums what is a sum over ep follows from what its block computes (V11) and differentiates (V5): over ep no
-// value has a layout.
+// ep ranks, which are behind the token dispatch. There only expert_tp has a layout, and integers have none.
 string TokenDispatchProblem(const TypedInstruction& typed, const Module& module) {
   const Instruction& op = *typed.instruction;
   const bool gathers = op.kind == OpKind::kGatherTokens;
@@ -275,9 +273,10 @@ string TokenDispatchProblem(const TypedInstruction& typed, const Module& module)
   const ValueType &own = gathers ? in : out, &all = gathers ? out : in;
   const string &own_name = gathers ? op.inputs[0] : op.outputs[0].name,
                &all_name = gathers ? op.outputs[0].name : op.inputs[0];
-  if (in.dtype != out.dtype)
+  // A sum over ranks is rounded once, where it arrives.
+  const bool rounds = !gathers && out.dtype == DType::kBf16;
+  if (in.dtype != (rounds ? DType::kFp32 : out.dtype))
     return absl::StrCat("turns ", string(DTypeName(in.dtype)), " into ", string(DTypeName(out.dtype)));
-  if (!gathers && in.dtype == DType::kInt64) return absl::StrCat("sums ", op.inputs[0], ", which are integers");
   bool fits = !own.dims.empty() && own.dims.size() == all.dims.size();
   for (size_t i = 0; fits && i < own.dims.size(); ++i) {
     const auto *part = std::get_if<int64_t>(&own.dims[i]), *whole = std::get_if<int64_t>(&all.dims[i]);
@@ -351,6 +350,11 @@ RuleProblem CommunicationProblem(const TypedInstruction& typed, const PlanIndex&
   const bool dispatch = op.kind == OpKind::kAllToAll || op.kind == OpKind::kAllToAllV || tokens;
   if (dispatch && axes != std::vector<Axis>{Axis::kEp}) {
     return {"V4", absl::StrCat("dispatches tokens over ", op.group, ", whose axes above 1 are not ep alone")};
+  }
+  const bool terms = reduction == Reduction::kScatterTokens;
+  if (terms != (op.kind == OpKind::kScatterTokens)) {
+    return {"V6", absl::StrCat(terms ? "moves " : "sums ", op.inputs[0], ", which is ", terms ? "a term" : "no term",
+                               " of a sum over the tokens of all ep ranks")};
   }
   if (tokens) return {"V4", TokenDispatchProblem(typed, module)};
   if (IsCountGather(typed)) return {"V4", CountGatherProblem(typed, module, axes)};

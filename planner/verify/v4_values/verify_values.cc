@@ -88,6 +88,9 @@ class ListWalk {
       reductions_[instruction.outputs[0].name] = Reduction::kMaximum;
       reductions_[instruction.outputs[1].name] = Reduction::kNone;
     }
+    if (instruction.kind == OpKind::kCombineRows || instruction.kind == OpKind::kSelectRowsGrad) {
+      for (const Output& output : instruction.outputs) reductions_[output.name] = Reduction::kScatterTokens;
+    }
     for (const string& name : instruction.frees) Free(instruction, name);
   }
 

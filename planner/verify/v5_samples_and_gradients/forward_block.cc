@@ -60,6 +60,16 @@ const Terms& ForwardBlock::GradientOf(const string& name) {
   return gradients_[name] = std::move(terms);
 }
 
+DType ForwardBlock::GradientDType(const string& name, const ValueType& type) const {
+  const auto uses = uses_.find(name);
+  if (uses == uses_.end()) return type.dtype;
+  for (const auto& [i, place] : uses->second) {
+    const Instruction& op = at(i);
+    if (op.kind == OpKind::kScatterTokens && !op.outputs.empty()) return op.outputs.front().type.dtype;
+  }
+  return type.dtype;
+}
+
 bool ForwardBlock::TakesGradient(const Instruction& call, size_t place) const {
   const Block* called = index_.block(call.block);
   return called && place < called->inputs.size() && called->inputs[place].type.gradient.has_value();

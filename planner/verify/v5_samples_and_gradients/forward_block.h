@@ -31,6 +31,9 @@ class ForwardBlock {
   // All terms of the gradient of a value. What only moves, cuts, joins or adds values passes the gradient on, so the
   // terms are those of the computes behind it.
   const Terms& GradientOf(const std::string& name);
+  // The dtype of the gradient of a value of this type: its own. Except of a term that scatter_tokens sums, which is
+  // wider than the sum: the gradient comes from the sum.
+  DType GradientDType(const std::string& name, const ValueType& type) const;
   // Whether input `place` of a call takes a gradient.
   bool TakesGradient(const Instruction& call, size_t place) const;
   // Whether the block has this instruction: same kind, values, slots, attributes, group and types.

@@ -109,7 +109,7 @@ class BackwardCheck {
   // `gradient` has the type that `value` declares for its gradient.
   void CheckGradientType(const string& gradient, const ValueType& type, const string& value, const ValueType& of) {
     if (!of.gradient) return;
-    if (type.dtype != of.dtype || type.dims != of.dims) {
+    if (type.dtype != forward_.GradientDType(value, of) || type.dims != of.dims) {
       Fail(absl::StrCat("has ", gradient, " of ", ShapeText(type), " as the gradient of ", value, ", which is ",
                         ShapeText(of)));
     } else if (type.layout != *of.gradient) {

@@ -19,12 +19,17 @@ struct Tolerances {
   double gradients = 1e-5;  // gradients of weights, which are fp32
 };
 
+struct Place {
+  int rank = 0, of = 1;
+};
+
 struct KernelCheck {
   Attributes attributes = {};
   Tensors inputs, parameters = {}, gradients_like = {};     // fp64 on the CPU, or integers
   std::set<size_t> wide_inputs = {}, wide_parameters = {};  // fp32 on the GPU instead of bf16
   std::set<size_t> host_inputs = {};                        // stay in host memory
   Tolerances tolerances = {};
+  Place ep = {};
 };
 
 class Kernels : public testing::Test {
@@ -60,8 +65,10 @@ class Kernels : public testing::Test {
       exact_parameters.push_back(exactly(check.parameters[i], check.wide_parameters.contains(i)));
       parameters.push_back(on_gpu(check.parameters[i], check.wide_parameters.contains(i), false));
     }
-    const Tensors exact = Op(check.attributes).Run(handler, exact_inputs, exact_parameters, exact_gradients);
-    const Tensors out = Op(check.attributes).Run(handler, inputs, parameters, gradients);
+    Op op(check.attributes);
+    op.OnEpRank(check.ep.rank, check.ep.of);
+    const Tensors exact = op.Run(handler, exact_inputs, exact_parameters, exact_gradients);
+    const Tensors out = op.Run(handler, inputs, parameters, gradients);
     EXPECT_EQ(out.size(), exact.size());
     for (size_t i = 0; i < std::min(out.size(), exact.size()); ++i) {
       SCOPED_TRACE("output " + std::to_string(i));
@@ -84,7 +91,7 @@ class Kernels : public testing::Test {
     Tensors again_gradients;
     for (const at::Tensor& like : check.gradients_like)
       again_gradients.push_back(at::full(like.sizes(), 0.5, at::TensorOptions(at::kCUDA).dtype(at::kFloat)));
-    const Tensors again = Op(check.attributes).Run(handler, inputs, parameters, again_gradients);
+    const Tensors again = op.Run(handler, inputs, parameters, again_gradients);
     for (size_t i = 0; i < out.size(); ++i) EXPECT_TRUE(again[i].equal(out[i])) << "output " << i << " differs";
     for (size_t i = 0; i < gradients.size(); ++i)
       EXPECT_TRUE(again_gradients[i].equal(gradients[i])) << "gradient " << i << " differs";

@@ -1,4 +1,5 @@
 // The kernels that move rows between tokens and experts, and those between the experts' products.
+#include <ATen/ops/bincount.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/rand.h>
@@ -36,6 +37,41 @@ class ExpertKernels : public Kernels {
            .tolerances = {.wide = 0}});
     Check("unpermute", ops::RunUnpermuteRows, {.attributes = attributes, .inputs = {Random({slots, width}), order}});
     Check("unpermute grad", ops::RunUnpermuteRowsGrad,
+          {.attributes = attributes, .inputs = {n, order}, .tolerances = {.narrow = 0}});
+  }
+
+  // The four operations of gathered tokens on one of `ranks` ranks. Some experts get many slots, others none.
+  static void SelectRows(const char* name, int64_t positions, int64_t samples, int64_t k, int64_t experts,
+                         int64_t width, int ranks, int rank) {
+    SCOPED_TRACE(name);
+    const int64_t tokens = positions * samples, slots = tokens * k, local = experts / ranks;
+    const at::Tensor n = Random({positions, samples, width}), weights = Random({tokens, k}),
+                     ids = at::rand({tokens, k}, at::kDouble).pow(2).mul(experts).to(at::kLong);
+    at::Tensor counts = at::zeros({ranks, local}, at::kLong);
+    for (int source = 0; source < ranks; ++source) {
+      counts[source] = at::bincount(ids.narrow(0, source * tokens / ranks, tokens / ranks).reshape({-1}), {}, experts)
+                           .narrow(0, rank * local, local);
+    }
+    const Attributes attributes = {{"top_k", k}, {"sequence", positions}, {"samples", samples}};
+    const Place place = {rank, ranks};
+    const at::Tensor order = Check("select", ops::RunSelectRows,
+                                   {.inputs = {n, weights, ids, counts},
+                                    .wide_inputs = {1},
+                                    .host_inputs = {3},
+                                    .tolerances = {.narrow = 0, .wide = 0},
+                                    .ep = place})[2]
+                                 .cpu();
+    const int64_t rows = order.size(0);
+    ASSERT_LT(rows, slots);
+    // Sums are wide: nothing is rounded to bf16.
+    const Tensors grads =
+        Check("select grad", ops::RunSelectRowsGrad,
+              {.attributes = attributes, .inputs = {Random({rows, width}), Random({rows}), order}, .wide_inputs = {1}});
+    EXPECT_EQ(grads[0].scalar_type(), at::kFloat);
+    const Tensors sums =
+        Check("combine", ops::RunCombineRows, {.attributes = attributes, .inputs = {Random({rows, width}), order}});
+    EXPECT_EQ(sums[0].scalar_type(), at::kFloat);
+    Check("combine grad", ops::RunCombineRowsGrad,
           {.attributes = attributes, .inputs = {n, order}, .tolerances = {.narrow = 0}});
   }
 
@@ -80,6 +116,29 @@ TEST_F(ExpertKernels, MoveRows) {
   MoveRows("all experts that the kernels take", 1001, 1, 16, 512, 40);
   MoveRows("rows in several parts", 5, 2, 3, 4, 4104);
   MoveRows("more slots than one part of 256 for each of 128 blocks", 8192, 1, 6, 64, 8);
+}
+
+TEST_F(ExpertKernels, SelectRows) {
+  SelectRows("real widths", 76, 2, 6, 128, kHidden, 2, 1);
+  SelectRows("rows that fill no warp", 300, 3, 5, 8, 24, 4, 2);
+  SelectRows("all experts that the kernels take", 1000, 1, 16, 510, 40, 2, 0);
+  SelectRows("more slots than one part of 256 for each of 128 blocks", 8192, 1, 6, 64, 8, 8, 7);
+  SelectRows("a row in several parts", 6, 2, 3, 4, 4104, 2, 1);
+  SelectRows("the plain form, for an odd width", 20, 2, 3, 8, 37, 2, 0);
+  SelectRows("the plain form, for many experts", 64, 1, 4, 1024, 16, 2, 1);
+}
+
+// No slot has an expert of this rank: nothing comes, and every sum is 0.
+TEST_F(ExpertKernels, SelectNoRows) {
+  const at::Tensor n = Random({8, 1, 16}).to(at::kCUDA, at::kBFloat16),
+                   weights = Random({8, 2}).to(at::kCUDA, at::kFloat),
+                   ids = at::zeros({8, 2}, at::TensorOptions(at::kCUDA).dtype(at::kLong));
+  const Tensors none = Op().OnEpRank(1, 2).Run(ops::RunSelectRows, {n, weights, ids, at::zeros({2, 2}, at::kLong)});
+  EXPECT_EQ(none[0].sizes(), (std::vector<int64_t>{0, 16}));
+  const Attributes attributes = {{"top_k", int64_t{2}}, {"sequence", int64_t{8}}, {"samples", int64_t{1}}};
+  const at::Tensor sum = Op(attributes).Run(ops::RunCombineRows, {none[0], none[2]})[0];
+  EXPECT_TRUE(sum.equal(at::zeros({8, 1, 16}, sum.options())));
+  EXPECT_EQ(sum.scalar_type(), at::kFloat);
 }
 
 TEST_F(ExpertKernels, MoveRowsInThePlainForm) { MoveRows("an odd width", 20, 2, 3, 8, 37); }

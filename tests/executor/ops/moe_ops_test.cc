@@ -238,6 +238,30 @@ TEST(Dispatch, TermsOfAllRanksAddUpToOneRank) {
   EXPECT_TRUE(dweights_sum.equal(dn[1]));
 }
 
+// In bf16 the terms of ranks are fp32, so that their sum, rounded once, is what one rank makes. The two differ where
+// the order of fp32 additions decides a rounding.
+TEST(Dispatch, TermsOfAllRanksAreRoundedOnce) {
+  const AllRanks all;
+  const at::Tensor whole = Op().Run(ops::RunPermuteRows, {all.n, all.weights, all.ids})[2];
+  const at::Tensor results = Random({all.ids.numel(), kHidden}).to(at::kBFloat16);
+  const at::Tensor y = Op(all.attributes).Run(ops::RunUnpermuteRows, {results.index_select(0, whole), whole})[0];
+  at::Tensor sum = at::zeros(y.sizes(), at::kFloat), rounded = at::zeros_like(sum);
+  for (int64_t rank = 0; rank < AllRanks::kRanks; ++rank) {
+    const at::Tensor order = all.Select(rank)[2], rows = results.index_select(0, order);
+    const at::Tensor term = Op(all.attributes).Run(ops::RunCombineRows, {rows, order})[0];
+    EXPECT_EQ(term.scalar_type(), at::kFloat);
+    EXPECT_EQ(Op(all.attributes)
+                  .Run(ops::RunSelectRowsGrad, {rows, Random({rows.size(0)}).to(at::kFloat), order})[0]
+                  .scalar_type(),
+              at::kFloat);
+    sum += term;
+    rounded += term.to(at::kBFloat16).to(at::kFloat);
+  }
+  const auto others = [&](const at::Tensor& x) { return x.to(at::kBFloat16).ne(y).sum().item<int64_t>(); };
+  EXPECT_LE(others(sum), y.numel() / 100);
+  EXPECT_GT(others(rounded), y.numel() / 20);  // so the test sees terms that are rounded before
+}
+
 TEST(Dispatch, NoRowsAndWrongCountsOfGatheredTokens) {
   AllRanks all;
   all.ids = all.ids.remainder(2);  // only the experts of rank 0

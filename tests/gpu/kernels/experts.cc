@@ -61,6 +61,28 @@ void AddMoveCases(std::vector<KernelCase>& cases, const at::Tensor& ids) {
   cases.push_back(Case("unpermute_rows_grad", bytes, 0, ops::RunUnpermuteRowsGrad, kMoves, {n, order}));
 }
 
+// Gathered tokens on one of two ranks, whose tokens these are together. Sums are fp32.
+void AddSelectCases(std::vector<KernelCase>& cases, const at::Tensor& ids) {
+  const at::Tensor n = at::randn({kTokens, 1, kHidden}, Gpu(at::kBFloat16)),
+                   weights = at::randn({kTokens, kTopK}, Gpu(at::kFloat));
+  at::Tensor counts = at::zeros({2, kExperts / 2}, at::kLong);
+  for (int64_t source : {0, 1}) {
+    counts[source] = at::bincount(ids.narrow(0, source * kTokens / 2, kTokens / 2).reshape({-1}), {}, kExperts)
+                         .narrow(0, 0, kExperts / 2)
+                         .cpu();
+  }
+  const Tensors here = Op().OnEpRank(0, 2).Run(ops::RunSelectRows, {n, weights, ids, counts});
+  const at::Tensor &rows = here[0], &row_weights = here[1], &order = here[2];
+  const double row_bytes = 2.0 * static_cast<double>(rows.numel()), bytes = kTokenBytes + row_bytes;
+  cases.push_back({.name = "select_rows", .bytes = bytes, .flops = 0, .run = [=] {
+                     Op().OnEpRank(0, 2).Run(ops::RunSelectRows, {n, weights, ids, counts});
+                   }});
+  cases.push_back(
+      Case("select_rows_grad", bytes + kTokenBytes, 0, ops::RunSelectRowsGrad, kMoves, {rows, row_weights, order}));
+  cases.push_back(Case("combine_rows", bytes + kTokenBytes, 0, ops::RunCombineRows, kMoves, {rows, order}));
+  cases.push_back(Case("combine_rows_grad", bytes, 0, ops::RunCombineRowsGrad, kMoves, {n, order}));
+}
+
 void AddExpertCases(std::vector<KernelCase>& cases, const at::Tensor& ids) {
   const at::Tensor rows = at::randn({kRows, kHidden}, Gpu(at::kBFloat16)),
                    dout = at::randn({kRows, kHidden}, Gpu(at::kBFloat16)),
@@ -89,6 +111,7 @@ std::vector<KernelCase> ExpertCases() {
   const at::Tensor ids = SkewedIds();
   AddRoutingCases(cases);
   AddMoveCases(cases, ids);
+  AddSelectCases(cases, ids);
   AddExpertCases(cases, ids);
   return cases;
 }
