@@ -81,6 +81,7 @@ class Draw {
     for (const std::string& axis : Parallel(name, axes)) overrides_.push_back(axis);
     if (Chance(20)) overrides_.push_back(module + "recompute=[full]");
     if (language && Chance(15)) overrides_.push_back(module + "recompute=[moe]");
+    if (language && Chance(40)) overrides_.push_back(module + "parallel.dispatch=all_gather");
     ranks_ = first_rank + ranks;
     return ranks_;
   }
