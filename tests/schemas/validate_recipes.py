@@ -85,6 +85,7 @@ UNSEEN = {
     "91_too_many_transfers": "two numbers that do not fit",
     "93_host_too_small": "the memory of a node",
     "94_more_images_than_most": "two numbers that do not fit",
+    "95_dispatch_without_experts": "the kinds of the models that modules name",
     "96_launch_without_effect": "keys without effect, and words that sbatch may not get",
     "92_no_image_token": "a key that is required if a module is an encoder",
 }
