@@ -29,6 +29,44 @@ std::vector<Instruction>::iterator FirstOf(Block& block, OpKind kind) {
   return first;
 }
 
+std::vector<Instruction>::iterator MakerOf(Block& block, const std::string& value) {
+  for (auto op = block.body.begin(); op != block.body.end(); ++op) {
+    for (const Output& output : op->outputs) {
+      if (output.name == value) return op;
+    }
+  }
+  Bug("nothing makes " + value);
+}
+
+void KeepOwnTerm(Plan& plan, const std::string& block, const std::string& sum) {
+  Instruction& op = *MakerOf(BlockNamed(plan, block), sum);
+  Require(op.kind == OpKind::kReduceScatterV || op.kind == OpKind::kScatterTokens, sum + " is not summed");
+  op.kind = OpKind::kLocalSlice;
+  op.group.clear();
+  op.inputs.resize(1);
+  op.attributes = {{"dim", int64_t{0}}};
+}
+
+void SwapMembers(Plan& plan, const std::string& block_name, const std::string& value, OpKind reader) {
+  Block& block = BlockNamed(plan, block_name);
+  const auto maker = MakerOf(block, value);
+  const Output whole = *std::find_if(maker->outputs.begin(), maker->outputs.end(),
+                                     [&](const Output& output) { return output.name == value; });
+  Output first = whole, second = whole, swapped = whole;
+  first.name += "_first", second.name += "_second", swapped.name += "_swapped";
+  first.type.dims[0] = second.type.dims[0] = std::get<int64_t>(whole.type.dims[0]) / 2;
+  Instruction split, join;
+  split.kind = OpKind::kSplit, join.kind = OpKind::kConcat;
+  split.attributes = join.attributes = {{"dim", int64_t{0}}};
+  split.inputs = {value}, join.inputs = {second.name, first.name};
+  split.outputs = {first, second}, join.outputs = {swapped};
+  const auto reading =
+      std::find_if(block.body.begin(), block.body.end(), [&](const Instruction& op) { return op.kind == reader; });
+  Require(reading != block.body.end(), "nothing reads " + value);
+  std::replace(reading->inputs.begin(), reading->inputs.end(), value, swapped.name);
+  block.body.insert(reading, {split, join});
+}
+
 Instruction& CallOf(Role& role, const std::string& block, int microbatch) {
   const auto found = std::find_if(role.step.begin(), role.step.end(), [&](const Instruction& op) {
     return op.block == block && op.microbatch == microbatch;

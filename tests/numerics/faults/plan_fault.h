@@ -20,6 +20,7 @@ std::vector<PlanFault> PipelineFaults();
 std::vector<PlanFault> ContextParallelFaults();
 std::vector<PlanFault> EncoderContextParallelFaults();
 std::vector<PlanFault> ExpertTpFaults();
+std::vector<PlanFault> DispatchFaults();
 std::vector<PlanFault> FrozenFaults();
 std::vector<PlanFault> RecomputeFaults();
 std::vector<PlanFault> PackedDocumentFaults();
@@ -28,8 +29,8 @@ std::vector<PlanFault> EdgeFaults();
 
 inline std::vector<PlanFault> AllPlanFaults() {
   std::vector<PlanFault> all;
-  for (auto* of : {PipelineFaults, ContextParallelFaults, EncoderContextParallelFaults, ExpertTpFaults, FrozenFaults,
-                   RecomputeFaults, PackedDocumentFaults, EncodersFaults, EdgeFaults}) {
+  for (auto* of : {PipelineFaults, ContextParallelFaults, EncoderContextParallelFaults, ExpertTpFaults, DispatchFaults,
+                   FrozenFaults, RecomputeFaults, PackedDocumentFaults, EncodersFaults, EdgeFaults}) {
     for (PlanFault& fault : of()) all.push_back(std::move(fault));
   }
   return all;
@@ -42,6 +43,15 @@ const Layout& LayoutNamed(const std::vector<Layout>& layouts, const std::string&
 
 // The first instruction of a kind.
 std::vector<Instruction>::iterator FirstOf(Block& block, OpKind kind);
+
+// The instruction that makes a value.
+std::vector<Instruction>::iterator MakerOf(Block& block, const std::string& value);
+
+// Where a rank should get `sum`, of terms of a group that has the ranks of tp, it keeps its own term.
+void KeepOwnTerm(Plan& plan, const std::string& block, const std::string& sum);
+
+// In `block`, `reader` reads `value` with its two halves, one of each of two members, in the other order.
+void SwapMembers(Plan& plan, const std::string& block, const std::string& value, OpKind reader);
 
 // The call of a block in a microbatch.
 Instruction& CallOf(Role& role, const std::string& block, int microbatch);
