@@ -2,6 +2,7 @@
 // shows that it is the same mathematics. bf16, at sizes that the kernels accept, goes through flash attention and
 // grouped products.
 #include <ATen/ops/arange.h>
+#include <ATen/ops/bincount.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -193,6 +194,12 @@ TEST_P(Gpu, Dispatch) {
   Both("permute grad", ops::RunPermuteRowsGrad, rows_of, {Random({s * B * k, H}), Random({s * B * k}), rows[2]});
   Both("unpermute", ops::RunUnpermuteRows, rows_of, {Random({s * B * k, H}), rows[2]});
   Both("unpermute grad", ops::RunUnpermuteRowsGrad, rows_of, {n, rows[2]});
+  // Gathered tokens, on the first of one rank: a rank of several is in tests/executor/kernels.
+  const at::Tensor counts = at::bincount(ids.view({-1}), {}, E).view({1, E});
+  const Tensors here = Both("select", ops::RunSelectRows, {}, {n, Random({s * B, k}), ids, counts}, {}, {}, {3});
+  Both("select grad", ops::RunSelectRowsGrad, rows_of, {Random({s * B * k, H}), Random({s * B * k}), here[2]});
+  Both("combine", ops::RunCombineRows, rows_of, {Random({s * B * k, H}), here[2]});
+  Both("combine grad", ops::RunCombineRowsGrad, rows_of, {n, here[2]});
 }
 
 TEST_P(Gpu, EmbeddingAndLoss) {
