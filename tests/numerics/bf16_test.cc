@@ -51,10 +51,12 @@ TEST(Bf16Dispatch, GatheredTokensTrainAsThoseThatAreSent) {
   std::string folder = ::testing::TempDir() + "bf16_dispatchXXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   const auto run = [&](const std::vector<std::string>& layout, const char* option) {
-    return Launch({.recipe = kTinyRecipe,
-                   .overrides = Join({"precision.params=bf16"}, EncoderOn(1, 1), layout),
-                   .steps = kSteps,
-                   .options = {option, folder}});
+    return Launch(
+        {.recipe = kTinyRecipe,
+         // More than two terms: two have no order.
+         .overrides = Join({"precision.params=bf16", "models.hybrid_moe_tiny.moe.top_k=4"}, EncoderOn(1, 1), layout),
+         .steps = kSteps,
+         .options = {option, folder}});
   };
   const std::vector<std::string> ep4 = LanguageOn(1, 4, 1, 4);
   const TrainingRun sent = run(ep4, "--record-routing");

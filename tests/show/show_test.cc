@@ -108,6 +108,7 @@ TEST(ShowModel, SaysHowTokensReachExperts) {
   plan.precision = "bf16";
   Module& language = plan.modules[1];
   language.constants = {{"hidden", int64_t{2688}}, {"moe.experts", int64_t{128}}, {"moe.top_k", int64_t{6}}};
+  language.layers[1].expert_row = 0;
   EXPECT_THAT(ShowModel(plan, 400), HasSubstr("token dispatch over ep 4: all_to_all. Estimated for a token of a layer "
                                               "in one direction: all_to_all 9 rows; all_gather 9 rows. Not measured"));
   language.dispatch = "all_gather";
