@@ -282,6 +282,13 @@ absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& run_dir, int b
   return list;
 }
 
+int64_t NewestStep(const std::string& run_dir) {
+  const absl::StatusOr<int> life = NewestLife(run_dir);
+  if (!life.ok()) return 0;
+  const absl::StatusOr<CheckpointList> list = ListCheckpoints(run_dir, *life + 1);
+  return list.ok() && !list->found.empty() ? list->found[0].manifest.counters.step : 0;
+}
+
 absl::StatusOr<NamedCheckpoint> FindCheckpoint(const std::string& folder) {
   struct stat about {};
   if (stat(folder.c_str(), &about) != 0)

@@ -72,6 +72,9 @@ struct CheckpointList {
 // damaged, as then nobody knows the path.
 absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& run_dir, int before);
 
+// The step of the newest checkpoint that the next life could load; 0: there is none, or none can be read.
+int64_t NewestStep(const std::string& run_dir);
+
 // The checkpoint that a person means by a folder: itself, if it has a manifest; of a run directory its newest one that
 // is usable. `passed`: newer ones of the run that are damaged. InvalidArgument if it is neither, or the run has none;
 // DataLoss if all that it has are damaged, or its manifest is; Unavailable if it cannot be read.

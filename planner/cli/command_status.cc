@@ -10,6 +10,7 @@
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/report/report_text.h"
+#include "planner/run_files/exit_status.h"
 #include "planner/show/show.h"
 
 namespace planwright {
@@ -37,6 +38,17 @@ int PrintOnce(const RunReport& report, bool as_json, bool follow, bool again) {
   return ExitStatusOf(report);
 }
 
+// Of a run that waits for Slurm to start its job.
+void PrintSubmitted(const std::string& run_dir, const std::string& why, bool as_json, bool follow, bool again) {
+  using Json = nlohmann::ordered_json;
+  if (as_json) {
+    const Json json = {{"state", "submitted"}, {"run_dir", run_dir}, {"note", why}};
+    std::cout << json.dump(follow ? -1 : 2, ' ', false, Json::error_handler_t::replace) << std::endl;
+  } else if (!again) {
+    std::cout << Printable(why) << std::endl;
+  }
+}
+
 int Status(const Arguments& arguments) {
   if (arguments.words.size() != 1)
     return UsageError("`plan status` needs one run directory; found " + std::to_string(arguments.words.size()));
@@ -44,6 +56,13 @@ int Status(const Arguments& arguments) {
   for (bool again = false;; again = true) {
     const absl::StatusOr<RunReport> report =
         GatherRun(arguments.words[0], {.metrics_bytes = kMetricsBytes, .ranks = true});
+    if (absl::IsFailedPrecondition(report.status())) {
+      PrintSubmitted(arguments.words[0], std::string(report.status().message()), arguments.has("--json"), follow,
+                     again);
+      if (!follow || !std::cout) return kExitSuccess;
+      std::this_thread::sleep_for(kPause);
+      continue;
+    }
     if (!report.ok()) return UsageError(Printable(std::string(report.status().message())));
     const int status = PrintOnce(*report, arguments.has("--json"), follow, again);
     if (!follow || !report->live() || !std::cout) return status;

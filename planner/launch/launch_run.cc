@@ -197,14 +197,6 @@ const Plan* Fitting(const std::vector<Plan>& plans, int nodes) {
   return nullptr;
 }
 
-// The step of the newest checkpoint that the next life could load; 0: there is none.
-int64_t NewestStep(const std::string& run_dir) {
-  const absl::StatusOr<int> life = NewestLife(run_dir);
-  if (!life.ok()) return 0;
-  const absl::StatusOr<CheckpointList> list = ListCheckpoints(run_dir, *life + 1);
-  return list.ok() && !list->found.empty() ? list->found[0].manifest.counters.step : 0;
-}
-
 // Of a run that was interrupted before its next life: the outcome of the life before, which was not the last word.
 Outcome Interrupted(const Outcome& last, int number, const RunOptions& launch, const Terminal& terminal) {
   Outcome outcome = last;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <utility>
+#include <vector>
 
 namespace planwright {
 namespace {
@@ -12,25 +14,12 @@ constexpr std::pair<std::string_view, std::string_view> kMore[] = {{"partition",
                                                                    {"qos", ""},          {"constraint", "&|,*()[]"},
                                                                    {"container", "/#="}, {"mounts", "/="}};
 
-bool AllDigits(std::string_view text) {
-  return !text.empty() && text.size() <= 9 &&
-         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
-}
-
-// "90", "90:30", "4:00:00", "1-12", "1-12:30", "1-12:30:00"
-bool IsTime(std::string_view rest) {
-  const size_t dash = rest.find('-');
-  const bool days = dash != std::string_view::npos;
-  bool fits = !days || AllDigits(rest.substr(0, dash));
-  if (days) rest.remove_prefix(dash + 1);
-  size_t parts = 0;
-  for (bool more = true; more; ++parts) {
-    const size_t colon = std::min(rest.find(':'), rest.size());
-    fits = fits && AllDigits(rest.substr(0, colon));
-    more = colon < rest.size();
-    rest.remove_prefix(std::min(colon + 1, rest.size()));
-  }
-  return fits && parts <= 3;
+// A number of at most nine digits, and nothing else.
+std::optional<int64_t> Digits(std::string_view text) {
+  uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const bool fits = text.size() <= 9 && std::from_chars(text.data(), end, number) == std::from_chars_result{end, {}};
+  return fits ? std::optional<int64_t>(number) : std::nullopt;
 }
 
 }  // namespace
@@ -45,9 +34,34 @@ std::string SlurmWordProblem(std::string_view value, std::string_view more) {
          ", and does not begin with -";
 }
 
+// "90", "90:30", "4:00:00", "1-12", "1-12:30", "1-12:30:00"
+std::optional<int64_t> SlurmSeconds(std::string_view time) {
+  const size_t dash = time.find('-');
+  const bool with_days = dash != std::string_view::npos;
+  const std::optional<int64_t> days = with_days ? Digits(time.substr(0, dash)) : 0;
+  if (with_days) time.remove_prefix(dash + 1);
+  std::vector<int64_t> parts;
+  for (bool more = true; more;) {
+    const size_t colon = std::min(time.find(':'), time.size());
+    const std::optional<int64_t> number = Digits(time.substr(0, colon));
+    if (!number) return std::nullopt;
+    parts.push_back(*number);
+    more = colon < time.size();
+    time.remove_prefix(std::min(colon + 1, time.size()));
+  }
+  if (!days || parts.size() > 3) return std::nullopt;
+  // The first part counts hours after days or before two others, else minutes.
+  int64_t unit = with_days || parts.size() == 3 ? 3600 : 60, seconds = *days * 24 * 3600;
+  for (const int64_t part : parts) {
+    seconds += part * unit;
+    unit /= 60;
+  }
+  return seconds;
+}
+
 std::string SlurmOptionProblem(std::string_view option, std::string_view value) {
   if (option == "time")
-    return IsTime(value) ? "" : "sbatch takes MINUTES, HOURS:MINUTES:SECONDS or DAYS-HOURS:MINUTES:SECONDS";
+    return SlurmSeconds(value) ? "" : "sbatch takes MINUTES, HOURS:MINUTES:SECONDS or DAYS-HOURS:MINUTES:SECONDS";
   for (const auto& [name, more] : kMore) {
     if (name == option) return SlurmWordProblem(value, more);
   }

@@ -1,6 +1,8 @@
 // What the options of `launch.slurm` may be: words that mean only themselves to a shell, to sbatch and to srun.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,6 +16,9 @@ std::string SlurmOptionProblem(std::string_view option, std::string_view value);
 
 // The same of a word that has letters, digits, . _ - + : @ % and the characters of `more`, and does not begin with -.
 std::string SlurmWordProblem(std::string_view value, std::string_view more);
+
+// The seconds of a value of `time`, as sbatch reads it; 0 is no limit. None: it is not a time.
+std::optional<int64_t> SlurmSeconds(std::string_view time);
 
 // The first problem of all options that are given: "launch.slurm.time is `4h`; ..."; empty without one.
 std::string SlurmOptionsProblem(const LaunchPlan& launch);

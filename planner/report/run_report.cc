@@ -57,6 +57,11 @@ absl::Status CheckRunDirectory(const std::string& run_dir) {
   for (const char* name : {"/plan.json", "/metrics.jsonl", "/logs", "/lives", "/lock"}) {
     if (Exists(run_dir + name)) return absl::OkStatus();
   }
+  if (Exists(run_dir + "/job/launch.json")) {
+    return absl::FailedPreconditionError(run_dir +
+                                         " was submitted to Slurm and has not begun: `squeue --me` shows its " +
+                                         "job, and " + run_dir + "/job the output of the job");
+  }
   return absl::InvalidArgumentError(run_dir +
                                     " is no run directory: it has no plan.json, metrics.jsonl, logs or lives, which "
                                     "`plan launch --run-dir` writes");

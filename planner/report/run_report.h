@@ -93,7 +93,8 @@ struct GatherOptions {
   bool ranks = false;        // read the recorder of each rank
 };
 
-// InvalidArgument if there is no such folder, or if it is no run directory.
+// InvalidArgument if there is no such folder, or if it is no run directory; FailedPrecondition if the run was submitted
+// to Slurm and has not begun.
 absl::StatusOr<RunReport> GatherRun(const std::string& run_dir, const GatherOptions& options);
 
 // How a script should take it: 0 if the run goes on or is done, else the exit status of the last life; kExitPeerLost

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/plan/slurm_options.h"
 
@@ -37,6 +38,13 @@ absl::StatusOr<std::string> RenderJobScript(const Plan& plan, const JobScript& j
   for (const absl::Status& status :
        {CheckPath("the run directory", job.run_dir), CheckPath("the program", job.program)}) {
     if (!status.ok()) return status;
+  }
+  // Slurm may signal a minute before it was asked to. Without a step until then, a job would start again for ever.
+  const int64_t time = SlurmSeconds(launch.time).value_or(0), least = 2 * job.signal_seconds + 60;
+  if (time > 0 && time < least) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("launch.slurm.time is `", launch.time, "`, ", time, " s, and ", job.signal_seconds,
+                     " s before its end the job is told to write a checkpoint; give it at least ", least, " s"));
   }
   std::string options;
   const auto option = [&](const std::string& name, const std::string& value) {

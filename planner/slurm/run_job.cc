@@ -14,6 +14,7 @@
 
 #include "absl/strings/numbers.h"
 #include "planner/agents/fleet.h"
+#include "planner/checkpoint/run_lives.h"
 #include "planner/launch/child_process.h"
 #include "planner/launch/line_pipe.h"
 #include "planner/launch/rank_environment.h"
@@ -26,6 +27,7 @@
 #include "planner/slurm/job_script.h"
 #include "planner/slurm/node_list.h"
 #include "planner/slurm/slurm_commands.h"
+#include "planner/slurm/starts_in_vain.h"
 
 namespace planwright {
 namespace {
@@ -165,6 +167,16 @@ absl::StatusOr<Outcome> RunJob(const std::string& run_dir, const Terminal& termi
   (void)absl::SimpleAtoi(Variable("SLURM_RESTART_COUNT"), &restarts);
   const bool time_is_over = outcome->interrupted_by == SIGUSR1 || interrupted == SIGUSR1;
   const bool node_is_lost = outcome->exit_code == kExitNodeLost && restarts < plan.launch.restarts;
+  if (time_is_over) {
+    const std::string& run = job->options.run_dir;
+    const absl::StatusOr<int> in_vain = CountStart(run, NewestStep(run));
+    if (!in_vain.ok()) terminal(true, std::string(in_vain.status().message()));
+    if (in_vain.ok() && *in_vain >= kMostStartsInVain) {
+      terminal(true, "job " + id + " is not put into the queue again: " + std::to_string(*in_vain) +
+                         " starts in a row wrote no checkpoint; give launch.slurm.time more");
+      return outcome;
+    }
+  }
   if (time_is_over || node_is_lost) {
     const absl::Status later = ContinueLater(run_dir, terminal);
     if (!later.ok()) terminal(true, std::string(later.message()));

@@ -136,10 +136,14 @@ TEST_F(Causes, ARankThatTheKernelKilledForMemory) {
   const MemoryCgroup group("1500000000");
   if (!group.made()) GTEST_SKIP() << "no cgroup with a memory limit can be made here";
   Run("memory", 1, {}, group.enter());
-  ExpectEnd(kExitHostMemory, 1);
-  EXPECT_THAT(Text("cause"), StartsWith("rank 1 was killed by the kernel: host memory ran out in the cgroup /"));
+  // The kernel chooses whom it kills. It takes another one if the first one is slow to give its memory back.
+  const int rank = outcome_.value("rank", -1);
+  EXPECT_THAT(rank, AnyOf(0, 1));
+  ExpectEnd(kExitHostMemory, rank);
+  EXPECT_THAT(Text("cause"), StartsWith("rank " + std::to_string(rank) +
+                                        " was killed by the kernel: host memory ran out in the cgroup /"));
   EXPECT_THAT(Text("cause"), HasSubstr("(limit 1.5 GB)"));
-  EXPECT_THAT(Text("instruction"), HasSubstr("step 5 > "));
+  EXPECT_THAT(Text("instruction"), HasSubstr("step 5 "));
 }
 
 TEST_F(Causes, MemoryThatIsRefused) {

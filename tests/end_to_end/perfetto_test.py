@@ -1,8 +1,7 @@
 """Opens the trace of a run with Perfetto's trace processor, and asks it what the tracks show.
 
 usage: perfetto_test.py SOURCE BUILD
-Exit status 77: Perfetto cannot be fetched. Its Python package names the program of its own version with a checksum,
-and fetches it into ~/.local/share/perfetto.
+Exit status 77: the Python packages cannot be fetched.
 """
 import json
 import pathlib
@@ -15,15 +14,7 @@ fetched = subprocess.run([SOURCE / "third_party/fetch_python", sys.executable, B
 if fetched != 0:
     sys.exit(fetched)
 sys.path.insert(0, str(BUILD / "python"))
-from perfetto.prebuilts.manifests.trace_processor_shell import TRACE_PROCESSOR_SHELL_MANIFEST  # noqa: E402
-from perfetto.prebuilts.perfetto_prebuilts import get_perfetto_prebuilt  # noqa: E402
-from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig  # noqa: E402
-
-try:
-    program = get_perfetto_prebuilt(TRACE_PROCESSOR_SHELL_MANIFEST)
-except Exception as problem:  # of any kind of download
-    print(f"skipped: Perfetto's trace processor cannot be fetched: {problem}", file=sys.stderr)
-    sys.exit(77)
+from perfetto_engine import Trace  # noqa: E402
 
 with tempfile.TemporaryDirectory(prefix="planwright_trace_") as folder:
     run = pathlib.Path(folder) / "run"
@@ -33,26 +24,23 @@ with tempfile.TemporaryDirectory(prefix="planwright_trace_") as folder:
                     "--device", "cpu", "--local", "--steps", "3", "--trace", "2-3", "--run-dir", run], check=True,
                    stdout=subprocess.DEVNULL)
     parts = [json.loads((run / f"trace/rank000{rank}.json").read_text()) for rank in (0, 1)]
-    with TraceProcessor(trace=str(run / "trace.json.gz"), config=TraceProcessorConfig(bin_path=program)) as trace:
-        def ask(sql):
-            return [tuple(vars(row).values()) for row in trace.query(sql)]
-
-        # Nothing was dropped: each event of the parts, once.
-        problems = ask("select name, value from stats where severity in ('error', 'data_loss') and value > 0")
-        assert not problems, problems
-        tracks = """from slice join thread_track on slice.track_id = thread_track.id join thread using (utid)
-                    join process using (upid)"""
-        for rank, part in enumerate(parts):
-            wanted = sum(event["ph"] == "X" for event in part["traceEvents"])
-            found = ask(f"select count(*) as n {tracks} where pid = {rank} and thread.name != 'planned'")[0][0]
-            assert found == wanted, (rank, found, wanted)
-        names = {row[0] for row in ask(f"select distinct thread.name as name {tracks}")}
-        assert {"host: launches", "main stream", "planned"} <= names, names
-        lines = ask(f"""select count(*) as n {tracks} where thread.name = 'main stream'
-                        and extract_arg(slice.arg_set_id, 'args.recipe') is null""")
-        assert lines[0][0] == 0, "each instruction has the line of its recipe"
-        # The products of a step are inside the forwards and backwards that were planned, and beside those measured.
-        inside = ask(f"select count(*) as n {tracks} where thread.name = 'planned' and slice.depth = 1")[0][0]
-        beside = ask(f"""select count(*) as n {tracks} where thread.name = 'main stream'
-                         and extract_arg(slice.arg_set_id, 'args.planned_us') is not null""")[0][0]
-        assert 0 < inside <= beside, (inside, beside)
+    trace = Trace((run / "trace.json.gz").read_bytes())
+    # Nothing was dropped: each event of the parts, once.
+    problems = trace.ask("select name, value from stats where severity in ('error', 'data_loss') and value > 0")
+    assert not problems, problems
+    tracks = """from slice join thread_track on slice.track_id = thread_track.id join thread using (utid)
+                join process using (upid)"""
+    for rank, part in enumerate(parts):
+        wanted = sum(event["ph"] == "X" for event in part["traceEvents"])
+        found = trace.ask(f"select count(*) as n {tracks} where pid = {rank} and thread.name != 'planned'")[0][0]
+        assert found == wanted, (rank, found, wanted)
+    names = {row[0] for row in trace.ask(f"select distinct thread.name as name {tracks}")}
+    assert {"host: launches", "main stream", "planned"} <= names, names
+    lines = trace.ask(f"""select count(*) as n {tracks} where thread.name = 'main stream'
+                          and extract_arg(slice.arg_set_id, 'args.recipe') is null""")
+    assert lines[0][0] == 0, "each instruction has the line of its recipe"
+    # The products of a step are inside the forwards and backwards that were planned, and beside those measured.
+    inside = trace.ask(f"select count(*) as n {tracks} where thread.name = 'planned' and slice.depth = 1")[0][0]
+    beside = trace.ask(f"""select count(*) as n {tracks} where thread.name = 'main stream'
+                           and extract_arg(slice.arg_set_id, 'args.planned_us') is not null""")[0][0]
+    assert 0 < inside <= beside, (inside, beside)

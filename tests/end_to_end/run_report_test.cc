@@ -190,5 +190,15 @@ TEST_F(Report, OfWhatIsNoRun) {
   }
 }
 
+TEST_F(Report, OfAJobThatHasNotBegun) {
+  fs::create_directories(RunDir() + "/job");
+  std::ofstream(RunDir() + "/job/launch.json") << "{}";
+  EXPECT_EQ(Json("status")["state"], "submitted");
+  const Ended text = Plan({"status", RunDir()});
+  EXPECT_EQ(text.status, 0);
+  EXPECT_THAT(text.output, HasSubstr("was submitted to Slurm and has not begun"));
+  EXPECT_EQ(Plan({"report", RunDir()}).status, kExitUsage);
+}
+
 }  // namespace
 }  // namespace planwright::testing

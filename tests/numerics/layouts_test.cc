@@ -18,8 +18,10 @@ namespace planwright::testing {
 namespace {
 
 // Rounding grows over twenty steps of AdamW. A wrong weight, sample or factor shows at 1e-3 and above, and within two
-// steps (faults_test.cc). The first step that follows an update of all weights is the third: the first has rate 0.
-constexpr double kFp64 = 1e-9, kFp32 = 1e-5;
+// steps (faults_test.cc). The first step that follows an update of all weights is the third: the first has rate 0. fp32
+// rounds 5e8 times as coarsely as fp64: the gradients of twenty layers after twenty steps are off by 1.3e-13 in fp64,
+// and by 7e-5 in fp32.
+constexpr double kFp64 = 1e-9, kFp32 = 1e-5, kFp32AllSteps = 2e-4;
 constexpr int kFewSteps = 5, kAllSteps = 20;
 
 // The overrides of the one rank that a layout is compared with. Only the layout's own recipe and training count.
@@ -94,7 +96,7 @@ void ExpectPartedAtATie(const Layout& layout, const std::string& precision, int 
 }
 
 void ExpectSameCurve(const Layout& layout, const std::string& precision, int steps) {
-  const double tolerance = precision == "fp64" ? kFp64 : kFp32;
+  const double tolerance = precision == "fp64" ? kFp64 : steps <= kFewSteps ? kFp32 : kFp32AllSteps;
   const TrainingRun& reference = OneRank(layout, precision, steps);
   ASSERT_EQ(reference.exit_code, 0) << reference.output;
   const TrainingRun run = Launch({layout.recipe, OverridesOf(layout, precision), steps, ""});

@@ -48,6 +48,20 @@ exec '/opt/planwright/bin/plan' job '/data/runs/a'
 )");
 }
 
+TEST(JobScript, ATimeThatIsOverBeforeAStepIsRefused) {
+  Plan plan = SmallPlan();
+  for (const std::string time : {"3", "3:29", "0:03:29", "0-0:3"}) {
+    plan.launch.time = time;
+    const absl::Status status = RenderJobScript(plan, kJob).status();
+    EXPECT_THAT(std::string(status.message()), HasSubstr("launch.slurm.time is `" + time + "`")) << time;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("at least 210 s")) << time;
+  }
+  for (const std::string time : {"0", "3:30", "4", "0-1", "1-0", "0-00:04"}) {
+    plan.launch.time = time;
+    EXPECT_TRUE(RenderJobScript(plan, kJob).ok()) << time;
+  }
+}
+
 TEST(JobScript, RanksOnCpusGetCores) {
   Plan plan = SmallPlan();
   plan.cluster.gpu = "none";

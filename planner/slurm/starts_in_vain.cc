@@ -1,0 +1,29 @@
+#include "planner/slurm/starts_in_vain.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "planner/run_files/file_io.h"
+
+namespace planwright {
+
+absl::StatusOr<int> CountStart(const std::string& run_dir, int64_t newest_step) {
+  const std::string path = run_dir + "/starts_in_vain";
+  int64_t step = 0, starts = 0;
+  if (const absl::StatusOr<std::string> text = ReadWholeFile(path, 4096); text.ok()) {
+    const nlohmann::json last = nlohmann::json::parse(*text, nullptr, false);
+    if (last.is_object() && last.value("step", nlohmann::json()).is_number_integer() &&
+        last.value("starts", nlohmann::json()).is_number_integer()) {
+      step = last["step"];
+      starts = std::clamp<int64_t>(last["starts"], 0, kMostStartsInVain);
+    }
+  }
+  starts = newest_step > step ? 0 : starts + 1;
+  const absl::Status written =
+      WriteFileAtomically(path, absl::StrCat("{\"step\": ", newest_step, ", \"starts\": ", starts, "}\n"));
+  if (!written.ok()) return written;
+  return static_cast<int>(starts);
+}
+
+}  // namespace planwright

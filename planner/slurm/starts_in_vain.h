@@ -1,0 +1,20 @@
+// How often a job has been started for nothing. Its time may be too short to load, to do a step and to save: then it
+// would be put into the queue again and again, and never be done.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace planwright {
+
+// After so many starts in a row without a new checkpoint a job is not put into the queue again.
+inline constexpr int kMostStartsInVain = 5;
+
+// Counts a start that ended with `newest_step` (NewestStep), and gives the starts in a row, this one included, that
+// ended with no later step than the one before them; 0 after a new checkpoint. Kept in RUN/starts_in_vain. Unavailable
+// if that file cannot be written; one that holds something else counts as none.
+absl::StatusOr<int> CountStart(const std::string& run_dir, int64_t newest_step);
+
+}  // namespace planwright

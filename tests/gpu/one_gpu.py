@@ -1,0 +1,159 @@
+"""The parts of `tests/gpu/measure` for one GPU: the yardstick recipe of one GPU, and the kernels."""
+
+import json
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+from measuring import PEAK, ROOT, WARM_UP, Measure
+
+MFU, READY_SECONDS = 0.42, 45
+# The recipe of the part that asks for equal bits, which starts three times.
+SMALL = ["models.nemotron_hybrid_moe_20l.moe.experts=8", "batch.global_samples=2"]
+
+
+class OneGpu(Measure):
+    recipe = ROOT / "recipes/nemotron_moe_lm_20l_1g.yaml"
+    limits = {"tests": 150, "step": 200, "loss": 150, "repeat": 150, "kernels": 90, "torch": 120, "layouts": 200}
+
+    def tests(self):
+        good, text = self.run("tests", "kernels_test", [self.binaries / "kernels_test", "--gtest_brief=1"])
+        print("\n".join(text.splitlines()[-25:]))
+        self.judge(good, "kernels_test: every kernel agrees with the operation in fp64")
+        good, text = self.run("tests", "language_ops_test", [self.binaries / "language_ops_test", "--gtest_brief=1",
+                                                             "--gtest_filter=*Gpu*"])
+        self.judge(good, "language_ops_test: the handlers agree with those of the CPU")
+
+    def step(self):
+        started = time.monotonic()
+        steps = WARM_UP + 20
+        records, text = self.launch("step", "yardstick", [], steps, ["--trace", f"{steps}"])
+        if records is None:
+            return
+        print("\n".join(line for line in text.splitlines() if not line.startswith("step ")))
+        times = [record["step_seconds"] for record in records[WARM_UP:]]
+        seconds, model = statistics.mean(times[:-1]), self.show("model")["modules"]["language"]
+        tokens = 8 * model["tokens_per_sample"]
+        mfu = model["flops_per_step"] / seconds / PEAK
+        print(f"step {seconds * 1e3:.1f} ms (smallest {min(times) * 1e3:.1f}, largest {max(times) * 1e3:.1f})  "
+              f"{tokens / seconds:,.0f} tok/s  MFU {mfu:.1%}")
+        self.judge(mfu >= MFU, f"MFU {mfu:.1%}, wanted {MFU:.0%}")
+        self.idle(text)
+        whole = time.monotonic() - started
+        before = whole - sum(record["step_seconds"] for record in records)
+        self.judge(before <= READY_SECONDS, f"{before:.1f} s of the run are not steps, wanted {READY_SECONDS}")
+        self.memory(records)
+
+    def loss(self):
+        records, _ = self.launch("loss", "loss", ["batch.global_samples=1", "budget.learning_rate.warmup_samples=20"],
+                                 200)
+        if records is None:
+            return
+        losses = [record["loss"] for record in records]
+        print("loss: " + " ".join(f"{losses[i]:.3f}" for i in range(0, 200, 20)) + f" {losses[-1]:.3f}")
+        finite = all(loss is not None for loss in losses) and not any(record["skipped"] for record in records)
+        self.judge(finite, "200 steps have a finite loss, none was skipped")
+        first, last = statistics.mean(losses[:20]), statistics.mean(losses[-20:])
+        self.judge(finite and last < first, f"the loss falls: {first:.4f} over 20 steps, {last:.4f} over the last 20")
+
+    def repeat(self):
+        runs = {}
+        for name, on in (("fixed_1", "true"), ("fixed_2", "true"), ("free", "false")):
+            records, _ = self.launch("repeat", name, [*SMALL, f"precision.deterministic={on}"], 12)
+            if records is None:
+                return
+            runs[name] = records
+        same = lambda record: {key: value for key, value in record.items()
+                               if key not in ("step_seconds", "pace", "device_memory")}
+        equal = [same(a) == same(b) for a, b in zip(runs["fixed_1"], runs["fixed_2"])]
+        self.judge(all(equal), f"deterministic: {sum(equal)} of {len(equal)} steps have the same bits twice")
+        cost = {name: statistics.median(record["step_seconds"] for record in records[3:])
+                for name, records in runs.items()}
+        print(f"a step of {' '.join(SMALL)}: {cost['fixed_1'] * 1e3:.1f} ms deterministic, {cost['free'] * 1e3:.1f} ms "
+              f"otherwise: {cost['fixed_1'] / cost['free'] - 1:+.1%}")
+
+    def kernels(self):
+        good, text = self.run("kernels", "gpu_kernels", [self.binaries / "gpu_kernels"])
+        print(text.rstrip())
+        self.judge(good, "gpu_kernels ran")
+
+    def torch(self):
+        good, text = self.run("torch", "torch_layers", [sys.executable, ROOT / "tests/gpu/torch_layers.py", "--out",
+                                                        self.out / "torch_layers.jsonl"])
+        print(text.rstrip())
+        self.judge(good, "torch_layers.py ran")
+        self.compare()
+
+    def compare(self):
+        """Our kernels beside the same layers in plain PyTorch. A layer of ours is the sum of its operations."""
+        kernels, layers = self.out / "gpu_kernels.txt", self.out / "torch_layers.jsonl"
+        if not kernels.exists() or not layers.exists():
+            print("      not compared: it takes the parts kernels and torch")
+            return
+        ours = {match[1].strip(): float(match[2]) for match in
+                re.finditer(r"^(.{34}) +([0-9.]+) ms", kernels.read_text(), re.MULTILINE)}
+        theirs = {}
+        for line in layers.read_text().splitlines():
+            case = json.loads(line)
+            if "ms" in case:
+                theirs.setdefault(case["part"], {})[f"{case['form']} {case['what']}"] = case["ms"]
+        total = lambda *names: sum(ours[name] for name in names)
+        both = lambda *names: total(*names, *(name + "_grad" for name in names))
+        product = lambda name: total(*(f"{kind} {name}" for kind in ("linear", "linear_input_grad",
+                                                                      "linear_weight_grad")))
+        loss = total("cross_entropy_parts", "cross_entropy_sums", "cross_entropy_grad")
+        rows = [
+            ("Mamba layer", both("rms_norm", "mamba_conv", "mamba_scan", "gated_norm") + product("in_proj") +
+             product("out_proj") + total("concat") + 2 * ours["add two"], "mamba", "forward+backward", 0),
+            ("expert layer", both("rms_norm", "route", "permute_rows", "unpermute_rows", "experts", "squared_relu") +
+             product("shared_up") + product("shared_down") + 2 * ours["add three"] + ours["add two"] +
+             total("sequence_aux_loss", "routing_fingerprint"), "moe", "forward+backward", 0),
+            ("attention layer", both("rms_norm", "causal_attention") + product("qkv") + product("o_proj") +
+             2 * ours["add two"], "attention", "forward+backward", 0.02),
+            ("attention alone", both("causal_attention"), "attention alone", "forward+backward", 0.02),
+            ("head and loss", both("rms_norm") + product("lm_head") + loss, "head+loss", "forward+backward", 0),
+            ("AdamW, 5e8", ours["adamw of 1e9"] / 2, "adamw 5e8", "step and bf16 copy", 0),
+        ]
+        print(f"{'':18}{'ours, ms':>9}  {'PyTorch, ms':>11}  the fastest form")
+        for name, ms, part, what, behind in rows:
+            cases = {form: time for form, time in theirs.get(part, {}).items() if form.endswith(what)}
+            if not cases:
+                self.judge(False, f"{name}: torch_layers.py has not timed it")
+                continue
+            form = min(cases, key=cases.get)
+            print(f"{name:18}{ms:9.3f}  {cases[form]:11.3f}  {form}")
+            self.judge(ms <= cases[form] * (1 + behind), f"{name}: {ms / cases[form] - 1:+.1%} beside PyTorch")
+        kinds = {" forward": "linear", " dgrad": "linear_input_grad", " wgrad added in fp32": "linear_weight_grad"}
+        dense = []
+        for case, ms in theirs.get("product", {}).items():
+            for ending, kind in kinds.items():
+                if case.endswith(ending):
+                    dense.append((ours[f"{kind} {case.split()[0]}"], ms))
+        mine, others = sum(ms for ms, _ in dense), sum(ms for _, ms in dense)
+        self.judge(dense and mine <= others * 1.02,
+                   f"dense products, {len(dense)} of them: {mine:.3f} ms, PyTorch {others:.3f} ms")
+
+    def layouts(self):
+        gpus = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout.count("GPU ")
+        if gpus < 2:
+            print(f"      not measured: this machine has {gpus} GPU, and two are needed")
+            return
+        two = ["models.nemotron_hybrid_moe_20l.moe.experts=16", "cluster.gpus_per_node=2",
+               "modules.language.placement.ranks=2", "batch.global_samples=4",
+               "budget.learning_rate.warmup_samples=100"]
+        choices, losses = self.out / "choices", {}
+        for name, overrides, options in (
+                ("dp2", [], ["--record-routing", choices]),
+                ("tp2_replayed", ["modules.language.parallel.tp=2"], ["--replay-routing", choices]),
+                ("tp2_free", ["modules.language.parallel.tp=2"], [])):
+            records, _ = self.launch("layouts", name, [*two, *overrides], 10, options)
+            if records is None:
+                return
+            losses[name] = [record["loss"] for record in records]
+        gap = {name: max(abs(a - b) / a for a, b in zip(losses["dp2"], values)) for name, values in losses.items()}
+        print("loss of dp 2: " + " ".join(f"{loss:.4f}" for loss in losses["dp2"]))
+        print(f"tp 2, free routing: the losses differ by up to {gap['tp2_free']:.2e}")
+        self.judge(gap["tp2_replayed"] <= 2e-3,
+                   f"tp 2, the same routing: the losses differ by up to {gap['tp2_replayed']:.2e}, allowed 2e-3")
