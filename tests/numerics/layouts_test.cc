@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -18,10 +19,8 @@ namespace planwright::testing {
 namespace {
 
 // Rounding grows over twenty steps of AdamW. A wrong weight, sample or factor shows at 1e-3 and above, and within two
-// steps (faults_test.cc). The first step that follows an update of all weights is the third: the first has rate 0. fp32
-// rounds 5e8 times as coarsely as fp64: the gradients of twenty layers after twenty steps are off by 1.3e-13 in fp64,
-// and by 7e-5 in fp32.
-constexpr double kFp64 = 1e-9, kFp32 = 1e-5, kFp32AllSteps = 2e-4;
+// steps (faults_test.cc). The first step that follows an update of all weights is the third: the first has rate 0.
+constexpr double kFp64 = 1e-9, kFp32 = 1e-5;
 constexpr int kFewSteps = 5, kAllSteps = 20;
 
 // The overrides of the one rank that a layout is compared with. Only the layout's own recipe and training count.
@@ -95,18 +94,34 @@ void ExpectPartedAtATie(const Layout& layout, const std::string& precision, int 
   ADD_FAILURE() << "the fingerprints part, but no layer flips";
 }
 
+// fp32 rounds 2^29 times as coarsely as fp64. Gradients after twenty steps of twenty layers may be off by more than
+// kFp32, if they are off by no more than this makes of what they are off by in fp64; four times, as rounding is random.
+void ExpectRounding(const Layout& layout, int steps, double off) {
+  const TrainingRun run = Launch({layout.recipe, OverridesOf(layout, "fp64"), steps, ""});
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  const Comparison wide = Compare(run, OneRank(layout, "fp64", steps), kFp64);
+  for (const std::string& difference : wide.differences) ADD_FAILURE() << "in fp64 " << difference;
+  std::printf("in fp64 the gradient at the last step is off by %.1e\n", wide.worst_gradient_last);
+  EXPECT_FALSE(wide.parted_at);
+  EXPECT_LE(off, 4 * std::ldexp(wide.worst_gradient_last, 29)) << "gradient at the last step, more than rounding";
+}
+
 void ExpectSameCurve(const Layout& layout, const std::string& precision, int steps) {
-  const double tolerance = precision == "fp64" ? kFp64 : steps <= kFewSteps ? kFp32 : kFp32AllSteps;
+  const double tolerance = precision == "fp64" ? kFp64 : kFp32;
+  const bool rounds = precision == "fp32" && steps > kFewSteps;
   const TrainingRun& reference = OneRank(layout, precision, steps);
   ASSERT_EQ(reference.exit_code, 0) << reference.output;
   const TrainingRun run = Launch({layout.recipe, OverridesOf(layout, precision), steps, ""});
   ASSERT_EQ(run.exit_code, 0) << run.output;
   ASSERT_EQ(run.steps.size(), static_cast<size_t>(steps));
-  const Comparison comparison = Compare(run, reference, tolerance);
+  const Comparison comparison =
+      Compare(run, reference, tolerance, rounds ? std::numeric_limits<double>::infinity() : tolerance);
   for (const std::string& difference : comparison.differences) ADD_FAILURE() << difference;
   std::printf("worst: loss %.1e, module norm %.1e, bridge %.1e, gradient at the first step %.1e, at the last %.1e\n",
               comparison.worst_loss, comparison.worst_norm, comparison.worst_bridge, comparison.worst_gradient_first,
               comparison.worst_gradient_last);
+  if (rounds && comparison.worst_gradient_last > tolerance)
+    ExpectRounding(layout, steps, comparison.worst_gradient_last);
   if (!comparison.parted_at) return;
   EXPECT_EQ(precision, "fp32") << "routing parts at step " << *comparison.parted_at + 1;
   ExpectPartedAtATie(layout, precision, static_cast<int>(*comparison.parted_at) + 1);

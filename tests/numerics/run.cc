@@ -131,6 +131,10 @@ TrainingRun Launch(const LaunchOptions& options) {
 }
 
 Comparison Compare(const TrainingRun& run, const TrainingRun& reference, double tolerance) {
+  return Compare(run, reference, tolerance, tolerance);
+}
+
+Comparison Compare(const TrainingRun& run, const TrainingRun& reference, double tolerance, double last_gradients) {
   Comparison result;
   if (run.steps.size() != reference.steps.size()) result.differences.push_back("another number of steps");
   const size_t steps = std::min(run.steps.size(), reference.steps.size());
@@ -160,7 +164,7 @@ Comparison Compare(const TrainingRun& run, const TrainingRun& reference, double 
   }
   if (!result.parted_at) {
     result.worst_gradient_last =
-        WorstGradient("last step", run.gradients_last, reference.gradients_last, tolerance, result.differences);
+        WorstGradient("last step", run.gradients_last, reference.gradients_last, last_gradients, result.differences);
   }
   return result;
 }

@@ -51,5 +51,7 @@ struct Comparison {
   double worst_loss = 0, worst_norm = 0, worst_bridge = 0, worst_gradient_first = 0, worst_gradient_last = 0;
 };
 Comparison Compare(const TrainingRun& run, const TrainingRun& reference, double tolerance);
+// The same with another tolerance for the gradients of the last step.
+Comparison Compare(const TrainingRun& run, const TrainingRun& reference, double tolerance, double last_gradients);
 
 }  // namespace planwright::testing
