@@ -6,6 +6,7 @@
 #include <absl/strings/str_join.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -94,6 +95,36 @@ void ExpectPartedAtATie(const Layout& layout, const std::string& precision, int 
   ADD_FAILURE() << "the fingerprints part, but no layer flips";
 }
 
+// The k experts of a token that have the highest scores, without the bias that the choice adds.
+std::set<int64_t> HighestScores(const WholeTensor& logits, size_t token, int64_t k) {
+  const int64_t experts = logits.shape.back();
+  std::vector<std::pair<double, int64_t>> scores;
+  for (int64_t e = 0; e < experts; ++e) scores.emplace_back(-logits.values[token * experts + e], e);
+  std::sort(scores.begin(), scores.end());
+  std::set<int64_t> highest;
+  for (int64_t j = 0; j < k; ++j) highest.insert(scores[j].second);
+  return highest;
+}
+
+// The auxiliary loss counts experts by scores without bias, so it has ties of its own, which the routing does not show.
+// Where two runs part at one in the last step, the gradients of that layer's router differ for a reason: drops them.
+void DropRoutersAtTies(TrainingRun& a, TrainingRun& b) {
+  for (int layer = 0; layer < 100; ++layer) {
+    const std::string name = "outputs/language.layer" + std::to_string(layer);
+    const auto in_a = a.values_last.find(name + ".router_logits"), in_b = b.values_last.find(name + ".router_logits");
+    if (in_a == a.values_last.end() || in_b == b.values_last.end()) continue;
+    const int64_t k = a.values_last.at(name + ".expert_ids").shape.back();
+    size_t parted = 0, tokens = in_a->second.values.size() / in_a->second.shape.back();
+    for (size_t token = 0; token < tokens; ++token)
+      parted += HighestScores(in_a->second, token, k) != HighestScores(in_b->second, token, k);
+    if (parted == 0) continue;
+    std::printf("the auxiliary loss of layer %d parts at %zu of %zu tokens\n", layer, parted, tokens);
+    const std::string router = "language_model.backbone.layers." + std::to_string(layer) + ".mixer.gate.weight";
+    EXPECT_EQ(a.gradients_last.erase(router), 1U);
+    b.gradients_last.erase(router);
+  }
+}
+
 // fp32 rounds 2^29 times as coarsely as fp64. Gradients after twenty steps of twenty layers may be off by more than
 // kFp32, if they are off by no more than this makes of what they are off by in fp64; four times, as rounding is random.
 void ExpectRounding(const Layout& layout, int steps, double off) {
@@ -109,11 +140,12 @@ void ExpectRounding(const Layout& layout, int steps, double off) {
 void ExpectSameCurve(const Layout& layout, const std::string& precision, int steps) {
   const double tolerance = precision == "fp64" ? kFp64 : kFp32;
   const bool rounds = precision == "fp32" && steps > kFewSteps;
-  const TrainingRun& reference = OneRank(layout, precision, steps);
+  TrainingRun reference = OneRank(layout, precision, steps);
   ASSERT_EQ(reference.exit_code, 0) << reference.output;
-  const TrainingRun run = Launch({layout.recipe, OverridesOf(layout, precision), steps, ""});
+  TrainingRun run = Launch({layout.recipe, OverridesOf(layout, precision), steps, ""});
   ASSERT_EQ(run.exit_code, 0) << run.output;
   ASSERT_EQ(run.steps.size(), static_cast<size_t>(steps));
+  if (rounds && run.steps.back().routing == reference.steps.back().routing) DropRoutersAtTies(run, reference);
   const Comparison comparison =
       Compare(run, reference, tolerance, rounds ? std::numeric_limits<double>::infinity() : tolerance);
   for (const std::string& difference : comparison.differences) ADD_FAILURE() << difference;
