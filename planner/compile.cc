@@ -96,7 +96,9 @@ std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics
   const DType dtype = DTypeOf(*recipe.precision);
   const int world_size = WorldSizeOf(*grids);
   std::vector<Module> modules = ExpandModules(recipe, *grids, *data, diagnostics);
-  for (size_t i = 0; i < modules.size(); ++i) modules[i].dispatch = DispatchOf(modules[i], *recipe.modules[i].dispatch);
+  const Cluster cluster = ClusterOf(recipe.cluster);
+  for (size_t i = 0; i < modules.size(); ++i)
+    modules[i].dispatch = DispatchOf(modules[i], *recipe.modules[i].dispatch, cluster, dtype);
   CheckpointPlan checkpoint = CheckpointOf(modules, recipe.optimizer, dtype, recipe.checkpoint);
   const auto schedule = ScheduleModules(recipe, modules, *bridges, budget->microbatches, diagnostics);
   if (!schedule) return std::nullopt;
@@ -121,7 +123,7 @@ std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics
                .seed = recipe.data.seed,
                .world_size = world_size,
                .log_every_steps = recipe.log.every_steps,
-               .cluster = ClusterOf(recipe.cluster),
+               .cluster = cluster,
                .launch = LaunchOf(recipe.launch),
                .modules = std::move(modules),
                .groups = std::move(groups),

@@ -1,5 +1,6 @@
 #include "executor/data/batch_reader.h"
 
+#include <ATen/Dispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <absl/strings/str_cat.h>
@@ -8,13 +9,26 @@
 #include <array>
 
 #include "executor/data/file_error.h"
-#include "executor/tensors.h"
+#include "executor/threads/threads.h"
 #include "planner/plan/image_bands.h"
 
 namespace planwright::executor {
 namespace {
 
+constexpr int64_t kValuesOfItem = 1 << 16;  // that a thread rounds at a time
+
 at::Tensor HostIntegers(at::IntArrayRef shape) { return at::empty(shape, at::TensorOptions().dtype(at::kLong)); }
+
+// Sources give fp64. Rounds it once, to the dtype of `into`, from its value `first` on.
+void Round(const double* values, int64_t count, int threads, const at::Tensor& into, int64_t first) {
+  AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, into.scalar_type(), "read_images", [&] {
+    scalar_t* const rounded = into.data_ptr<scalar_t>() + first;
+    ForEachItem(threads, (count + kValuesOfItem - 1) / kValuesOfItem, [&](int64_t item) {
+      const int64_t end = std::min((item + 1) * kValuesOfItem, count);
+      for (int64_t i = item * kValuesOfItem; i < end; ++i) rounded[i] = static_cast<scalar_t>(values[i]);
+    });
+  });
+}
 
 }  // namespace
 
@@ -25,7 +39,7 @@ absl::StatusOr<std::unique_ptr<BatchReader>> BatchReader::Open(const Plan& plan)
 }
 
 BatchReader::BatchReader(const Plan& plan, std::unique_ptr<SampleSource> source)
-    : data_(plan.data), length_(plan.budget.sequence_length), source_(std::move(source)) {
+    : data_(plan.data), length_(plan.budget.sequence_length), source_(std::move(source)), threads_(ThreadsOfRank()) {
   // On a colocated rank the encoder reads its lane's samples of a microbatch, then the language model reads its own
   // lane's. The cache holds both, so that no sample is read twice: two parts of the largest size, that with the fewest
   // lanes.
@@ -75,7 +89,7 @@ at::Tensor BatchReader::DocumentEnds(const LaneSamples& lane) {
   return result;
 }
 
-Tensors BatchReader::ReadTokens(const CallContext& call, at::Device device, at::ScalarType dtype) {
+Tensors BatchReader::ReadTokens(const CallContext& call, at::ScalarType dtype) {
   const LaneSamples lane = call.lane_samples();
   const int64_t samples = lane.end - lane.first;
   at::Tensor tokens = HostIntegers({samples, length_}), labels = HostIntegers({samples, length_});
@@ -90,8 +104,7 @@ Tensors BatchReader::ReadTokens(const CallContext& call, at::Device device, at::
     counted += std::count(sample.loss_mask.begin(), sample.loss_mask.end(), 1.0);
   }
   loss_tokens.data_ptr<int64_t>()[0] = counted;
-  Tensors read = {ToDevice(tokens, device), ToDevice(labels, device), ToDevice(mask.to(dtype), device),
-                  ToDevice(loss_tokens, device)};
+  Tensors read = {tokens, labels, mask.to(dtype), loss_tokens};
   for (size_t encoder = 0; encoder < data_.encoders.size(); ++encoder) read.push_back(SampleRows(lane, encoder));
   if (data_.encoders.empty()) read.push_back(at::zeros({samples}, at::TensorOptions().dtype(at::kLong)));
   if (data_.packed_documents) read.push_back(DocumentEnds(lane));
@@ -114,7 +127,7 @@ Tensors BatchReader::ReadImageSizes(const CallContext& call) {
   return {ImageGrid(lane, encoder), SampleRows(lane, encoder)};
 }
 
-Tensors BatchReader::ReadImages(const CallContext& call, at::Device device, at::ScalarType dtype) {
+Tensors BatchReader::ReadImages(const CallContext& call, at::ScalarType dtype) {
   const LaneSamples lane = call.lane_samples();
   const size_t encoder = EncoderOf(call.module->name);
   const EncoderData& seen = data_.encoders[encoder];
@@ -130,10 +143,9 @@ Tensors BatchReader::ReadImages(const CallContext& call, at::Device device, at::
   const std::vector<ImageRows> mine = DealBands(grids, seen.pixel_shuffle, call.cp).at(call.cp_rank);
   int64_t patches = 0;
   for (const ImageRows& rows : mine) patches += rows.count * grids[rows.image][1];
-  // Collected in fp64 as the source has them, and rounded once to the dtype of the run.
-  at::Tensor pixels = at::empty({patches, values}, at::TensorOptions().dtype(at::kDouble));
+  const at::Tensor pixels = at::empty({patches, values}, at::TensorOptions().dtype(dtype));
   at::Tensor ids = HostIntegers({grid.size(0), 2});
-  double* pixel = pixels.data_ptr<double>();
+  int64_t next_value = 0;
   int64_t* next_id = ids.data_ptr<int64_t>();
   auto next_rows = mine.begin();
   int64_t lane_image = 0;
@@ -141,8 +153,9 @@ Tensors BatchReader::ReadImages(const CallContext& call, at::Device device, at::
     int64_t index = 0;
     for (const Image& image : Get(i).images[encoder]) {
       if (next_rows != mine.end() && next_rows->image == lane_image) {
-        const auto rows = image.patches.begin() + next_rows->first * image.cols * values;
-        pixel = std::copy(rows, rows + next_rows->count * image.cols * values, pixel);
+        const int64_t count = next_rows->count * image.cols * values;
+        Round(image.patches.data() + next_rows->first * image.cols * values, count, threads_, pixels, next_value);
+        next_value += count;
         ++next_rows;
       }
       ++lane_image;
@@ -150,8 +163,24 @@ Tensors BatchReader::ReadImages(const CallContext& call, at::Device device, at::
       *next_id++ = index++;
     }
   }
-  // Sizes and numbers of images stay on the host: handlers plan their work by them, and must not wait for the device.
-  return {ToDevice(pixels.to(dtype), device), grid, ids, SampleRows(lane, encoder)};
+  return {pixels, grid, ids, SampleRows(lane, encoder)};
+}
+
+Tensors BatchReader::Read(const Instruction& instruction, const CallContext& call, at::ScalarType dtype) {
+  switch (instruction.kind) {
+    case OpKind::kReadTokens: return ReadTokens(call, dtype);
+    case OpKind::kReadImages: return ReadImages(call, dtype);
+    case OpKind::kReadImageSizes: return ReadImageSizes(call);
+    default: TORCH_CHECK(false, OpName(instruction.kind), " reads no samples");
+  }
+}
+
+size_t ReadForDevice(OpKind kind) {
+  switch (kind) {
+    case OpKind::kReadTokens: return 4;
+    case OpKind::kReadImages: return 1;
+    default: return 0;
+  }
 }
 
 }  // namespace planwright::executor

@@ -20,17 +20,20 @@ class BatchReader {
  public:
   static absl::StatusOr<std::unique_ptr<BatchReader>> Open(const Plan& plan);
 
-  // read_tokens, for the B samples of the lane. On `device`: tokens i64 [B,S], labels i64 [B,S], loss_mask `dtype`
-  // [B,S], and loss_tokens i64 [1], the number of positions that count. In host memory: sample_rows i64 [B] for each
+  // What a data instruction reads, in host memory.
+  Tensors Read(const Instruction& instruction, const CallContext& call, at::ScalarType dtype);
+
+  // read_tokens, for the B samples of the lane. For the device: tokens i64 [B,S], labels i64 [B,S], loss_mask `dtype`
+  // [B,S], and loss_tokens i64 [1], the number of positions that count. For the host: sample_rows i64 [B] for each
   // encoder, the tokens that each sample has for it (without an encoder once, zeros); with packed documents also
   // document_ends i64 [D] of the lane's one sample.
-  Tensors ReadTokens(const CallContext& call, at::Device device, at::ScalarType dtype);
+  Tensors ReadTokens(const CallContext& call, at::ScalarType dtype);
 
-  // read_images of the call's module, for the n images of the lane. On `device`: patches `dtype` [P, 3 patch^2]. In
-  // host memory: image_grid i64 [n,2] (rows and columns of patches), image_ids i64 [n,2] (sample number, index in the
+  // read_images of the call's module, for the n images of the lane. For the device: patches `dtype` [P, 3 patch^2]. For
+  // the host: image_grid i64 [n,2] (rows and columns of patches), image_ids i64 [n,2] (sample number, index in the
   // sample), sample_rows i64 [samples of the lane]. Without images P and n are 0. With cp the patches are those of this
   // rank's part (planner/plan/image_bands.h); the rest is of the whole lane.
-  Tensors ReadImages(const CallContext& call, at::Device device, at::ScalarType dtype);
+  Tensors ReadImages(const CallContext& call, at::ScalarType dtype);
 
   // read_image_sizes of the call's module: image_grid and sample_rows, as read_images gives them.
   Tensors ReadImageSizes(const CallContext& call);
@@ -49,6 +52,11 @@ class BatchReader {
   std::unique_ptr<SampleSource> source_;
   std::map<int64_t, Sample> cache_;  // by number: colocated modules and pipeline stages read a sample more than once
   size_t cache_samples_ = 0;
+  const int threads_;
 };
+
+// How many outputs of a data instruction belong on the device: the first ones. The others stay in host memory, because
+// handlers plan their work by them, and must not wait for the device.
+size_t ReadForDevice(OpKind kind);
 
 }  // namespace planwright::executor

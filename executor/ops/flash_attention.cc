@@ -1,17 +1,14 @@
-// cuDNN's kernel where it can: one document, without cp. It is a third faster, but the order in which it adds to dq is
-// not fixed. All else goes through LibTorch's flash kernel.
+// cuDNN's kernel (cudnn_attention.h) where it can: one document, without cp. All else goes through LibTorch's flash
+// kernel.
 //
 // One call of the flash kernel for each chunk of queries. Where keys reach further back than the queries, the kernel's
 // causal mask is aligned at the end: the last query sees all keys, as in a QuerySpan. With packed documents the
 // documents of a chunk are sequences of their own in one call (the kernel's form for sequences of different lengths).
 #include "executor/ops/flash_attention.h"
 
-#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_flash_attention_backward.h>
 #include <ATen/ops/_flash_attention_forward.h>
-#include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
-#include <ATen/ops/_scaled_dot_product_cudnn_attention_backward.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
@@ -20,11 +17,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "executor/ops/cudnn_attention.h"
 #include "executor/tensors.h"
-
-#ifdef PLANWRIGHT_CUDA
-#include <ATen/cuda/CUDAContext.h>
-#endif
 
 namespace planwright::executor::ops {
 namespace {
@@ -59,42 +53,15 @@ std::optional<at::Tensor> IfDefined(const at::Tensor& x) {
   return x.defined() ? std::optional<at::Tensor>(x) : std::nullopt;
 }
 
-#ifdef PLANWRIGHT_CUDA
-// cuDNN 9 and Hopper, or later. The sizes are those that it takes.
-bool TakesCudnn(const FlashOperands& x, const std::vector<QueryChunk>& chunks) {
-  const at::Context& context = at::globalContext();
-  const bool whole = chunks.size() == 1 && chunks[0].spans.size() == 1 && x.q.size(1) == x.k.size(1);
-  return whole && x.q.size(3) % 8 == 0 && x.q.size(3) <= 128 && !context.deterministicAlgorithms() &&
-         at::Context::versionCuDNN() >= 90000 && at::cuda::getCurrentDeviceProperties()->major >= 9;
+// Whole sequences of one document: what cuDNN's causal mask is made for.
+bool OneCausalDocument(const FlashOperands& x, const std::vector<QueryChunk>& chunks) {
+  return chunks.size() == 1 && chunks[0].spans.size() == 1 && x.q.size(1) == x.k.size(1);
 }
-
-// cuDNN takes [batch, heads, positions, head_dim], in any strides.
-at::Tensor ByHeads(const at::Tensor& x) { return x.transpose(1, 2); }
-
-FlashResult CudnnForward(const FlashOperands& x) {
-  const auto result = at::_scaled_dot_product_cudnn_attention(ByHeads(x.q), ByHeads(x.k), ByHeads(x.v), std::nullopt,
-                                                              /*compute_log_sumexp=*/true, /*dropout_p=*/0,
-                                                              /*is_causal=*/true, /*return_debug_mask=*/false, x.scale);
-  return {ByHeads(std::get<0>(result)), std::get<1>(result).view({x.q.size(0), x.q.size(2), x.q.size(1)})};
-}
-
-FlashGradients CudnnBackward(const FlashOperands& x, const at::Tensor& da, const FlashResult& forward) {
-  // The random state of dropout is not read where there is none.
-  const at::Tensor no_dropout = at::empty({}, x.q.options().dtype(at::kLong));
-  const auto [dq, dk, dv] = at::_scaled_dot_product_cudnn_attention_backward(
-      ByHeads(da), ByHeads(x.q), ByHeads(x.k), ByHeads(x.v), ByHeads(forward.a), forward.lse.unsqueeze(-1), no_dropout,
-      no_dropout, /*attn_bias=*/{}, /*cum_seq_q=*/{}, /*cum_seq_k=*/{}, x.q.size(1), x.k.size(1), /*dropout_p=*/0,
-      /*is_causal=*/true, x.scale);
-  return {ByHeads(dq), ByHeads(dk), ByHeads(dv)};
-}
-#endif
 
 }  // namespace
 
 FlashResult FlashForward(const FlashOperands& x, const std::vector<QueryChunk>& chunks) {
-#ifdef PLANWRIGHT_CUDA
-  if (TakesCudnn(x, chunks)) return CudnnForward(x);
-#endif
+  if (OneCausalDocument(x, chunks) && TakesCudnn(x)) return CudnnForward(x, /*causal=*/true);
   std::vector<at::Tensor> a, lse;
   for (const QueryChunk& chunk : chunks) {
     const Lengths s(chunk, x.q.device());
@@ -111,9 +78,7 @@ FlashResult FlashForward(const FlashOperands& x, const std::vector<QueryChunk>& 
 
 FlashGradients FlashBackward(const FlashOperands& x, const std::vector<QueryChunk>& chunks, const at::Tensor& da,
                              const FlashResult& forward) {
-#ifdef PLANWRIGHT_CUDA
-  if (TakesCudnn(x, chunks)) return CudnnBackward(x, da, forward);
-#endif
+  if (OneCausalDocument(x, chunks) && TakesCudnn(x)) return CudnnBackward(x, /*causal=*/true, da, forward);
   // The kernel takes the random state of dropout, but does not read it where there is none.
   const at::Tensor no_dropout = at::empty({2}, x.q.options().dtype(at::kUInt64));
   std::vector<at::Tensor> dq;

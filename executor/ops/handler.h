@@ -41,6 +41,12 @@ struct CallContext {
   LaneSamples lane_samples() const;
 };
 
+// A data instruction in a call.
+struct DataRead {
+  const Instruction* instruction = nullptr;
+  CallContext call;
+};
+
 struct ComputeContext {
   const Instruction& instruction;
   const CallContext& call;

@@ -13,8 +13,10 @@
 //   packed_attention_grad   da, q, kv, a, lse, image_grid -> dq, dkv; dkv: the term of this part's queries
 //
 // The plain form computes whole score matrices, one image at a time, in fp32 (fp64 for fp64). On GPUs bf16 goes through
-// LibTorch's flash kernel, all images at once; a test compares it with the plain form. a and dqkv have the dtype of
-// qkv, lse is fp32 (fp64). The backward reads qkv, a and lse, and computes the probabilities again as exp(score - lse).
+// kernels that take all images at once; a test compares both with the plain form. If all images of the run have one
+// size, without cp, it is cuDNN's (cudnn_attention.h), with the images as a batch: one program for each number of
+// images. Otherwise it is LibTorch's flash kernel for sequences of different lengths. a and dqkv have the dtype of qkv,
+// lse is fp32 (fp64). The backward reads qkv, a and lse, and computes the probabilities again as exp(score - lse).
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_flash_attention_backward.h>
 #include <ATen/ops/_flash_attention_forward.h>
@@ -27,11 +29,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "executor/ops/cudnn_attention.h"
 #include "executor/ops/handler.h"
 #include "executor/ops/tensor_math.h"
 #include "executor/ops/vision_images.h"
 #include "executor/tensors.h"
+#include "planner/plan/sample_images.h"
 
 namespace planwright::executor::ops {
 namespace {
@@ -77,12 +82,13 @@ struct Projections {
 // What both directions read: the projections begin at input `first`, and image_grid is input `grid`.
 struct Attention {
   PackedHeads h;
+  const DataPlan& data;
   bool parted;  // by cp
   std::vector<AttendedImage> images;
   Projections x;
 
   Attention(const ComputeContext& context, size_t first, size_t grid)
-      : h(context.instruction), parted(LanePart::Of(context).cp > 1),
+      : h(context.instruction), data(context.call.plan->data), parted(LanePart::Of(context).cp > 1),
         x(parted ? Projections(h, Checked(context.inputs[first], 1), Checked(context.inputs[first + 1], 2))
                  : Projections(h, Checked(context.inputs[first], 3))) {
     const at::Tensor& grids = context.inputs[grid];
@@ -104,6 +110,19 @@ struct Attention {
   }
 
   bool TakesFlash() const { return x.q.is_cuda() && x.q.scalar_type() == at::kBFloat16 && x.q.size(0) > 0; }
+
+  // The images as a batch of sequences of one length, views of the projections; nothing unless cuDNN's kernel takes it.
+  std::optional<FlashOperands> CudnnBatch() const {
+    if (!TakesFlash() || parted || !OneImageSize(data)) return std::nullopt;
+    for (const AttendedImage& image : images)
+      if (image.queries != images[0].queries) return std::nullopt;
+    const FlashOperands batch = {Sequences(x.q), Sequences(x.k), Sequences(x.v), h.scale()};
+    return TakesCudnn(batch) ? std::optional<FlashOperands>(batch) : std::nullopt;
+  }
+  // [N, heads * head_dim] as [images, rows of an image, heads, head_dim]
+  at::Tensor Sequences(const at::Tensor& rows) const {
+    return rows.view({static_cast<int64_t>(images.size()), images[0].queries, h.heads, h.head_dim});
+  }
 
   // The keys of the images that this part has rows of: consecutive rows.
   at::Tensor KeysOfPart(const at::Tensor& all) const {
@@ -134,6 +153,22 @@ struct PackedSequences {
 // [N, heads * head_dim] <-> [N, heads, head_dim]
 at::Tensor SplitHeads(const at::Tensor& x, const PackedHeads& h) { return x.unflatten(1, {h.heads, h.head_dim}); }
 at::Tensor JoinHeads(const at::Tensor& x) { return x.reshape({x.size(0), -1}); }
+
+// [images, rows of an image, heads, head_dim] -> [N, heads * head_dim]
+at::Tensor JoinImages(const at::Tensor& x) { return x.reshape({x.size(0) * x.size(1), x.size(2) * x.size(3)}); }
+
+Tensors BatchForward(const FlashOperands& batch) {
+  const FlashResult result = CudnnForward(batch, /*causal=*/false);
+  return {JoinImages(result.a), result.lse.transpose(0, 1).reshape({batch.q.size(2), -1})};
+}
+
+Tensors BatchBackward(const Attention& attention, const FlashOperands& batch, const at::Tensor& da, const at::Tensor& a,
+                      const at::Tensor& lse) {
+  const int64_t images = batch.q.size(0), rows = batch.q.size(1), heads = batch.q.size(2);
+  const FlashResult forward = {attention.Sequences(a.contiguous()), lse.view({heads, images, rows}).transpose(0, 1)};
+  const FlashGradients d = CudnnBackward(batch, /*causal=*/false, attention.Sequences(da.contiguous()), forward);
+  return {at::cat({JoinImages(d.dq), JoinImages(d.dk), JoinImages(d.dv)}, 1)};
+}
 
 Tensors FlashForward(const Attention& attention) {
   const PackedSequences s(attention);
@@ -167,6 +202,7 @@ Tensors FlashBackward(const Attention& attention, const at::Tensor& da, const at
 Tensors RunPackedAttention(const ComputeContext& context) {
   const Attention attention(context, 0, context.inputs.size() - 1);
   const PackedHeads& h = attention.h;
+  if (const auto batch = attention.CudnnBatch()) return BatchForward(*batch);
   if (attention.TakesFlash()) return FlashForward(attention);
   const at::Tensor &q = attention.x.q, a = at::empty({q.size(0), h.width()}, q.options());
   // Wide: an lse rounded to bf16 would scale whole rows of the probabilities that the backward computes from it.
@@ -186,6 +222,7 @@ Tensors RunPackedAttentionGrad(const ComputeContext& context) {
   const size_t own = attention.parted ? 3 : 2;
   const at::Tensor &da = context.inputs[0], &a = context.inputs[own], &lse = context.inputs[own + 1];
   const PackedHeads& h = attention.h;
+  if (const auto batch = attention.CudnnBatch()) return BatchBackward(attention, *batch, da, a, lse);
   if (attention.TakesFlash()) return FlashBackward(attention, da, a, lse);
   // With cp, images that this part has nothing of get no term. Without, every row is written.
   Tensors gradients;

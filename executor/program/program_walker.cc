@@ -103,6 +103,7 @@ bool ProgramWalker::Walk() {
   BindList(program_.step(), "step");
   BindList(program_.save(), "save");
   BindList(program_.teardown(), "teardown");
+  AnnounceReads();
   if (rank_.profile != nullptr) rank_.profile->Prepare(program_, rank_.device);
   if (rank_.ready) rank_.ready();
   bool stopped = false;
@@ -177,6 +178,16 @@ void ProgramWalker::BindList(LinkedProgram::Range list, const std::string& name)
   }
 }
 
+void ProgramWalker::AnnounceReads() {
+  if (!rank_.handlers.data_of_steps) return;
+  std::vector<DataRead> reads;
+  for (size_t i = program_.step().first; i < program_.step().end; ++i) {
+    const LinkedEntry& entry = program_.entries()[i];
+    if (entry.instruction->op_class == OpClass::kData) reads.push_back({entry.instruction->source, ContextOf(entry)});
+  }
+  rank_.handlers.data_of_steps(std::move(reads), rank_.first_step, rank_.last_step);
+}
+
 template <typename Work>
 void ProgramWalker::WithLocation(const LinkedEntry& entry, const std::string& list, Work work) {
   try {
@@ -229,11 +240,22 @@ StreamPlace ProgramWalker::StreamPlaceOf(size_t index) {
           instruction.op_class == OpClass::kCommunication};
 }
 
+CallContext ProgramWalker::ContextOf(const LinkedEntry& entry) const {
+  const BoundInstruction& bound = bound_.instruction(entry);
+  const CallContext& call = bound_.call(entry).context;
+  CallContext context = bound.context ? *bound.context : call;
+  context.step = step_;
+  if (bound.context) {
+    context.layer = call.layer;
+    // The instruction names a module but no microbatch: take the one of the call.
+    if (entry.instruction->source->microbatch < 0) context.microbatch = call.microbatch;
+  }
+  return context;
+}
+
 void ProgramWalker::Prepare(size_t index, bool later, Launch& launch) {
   const LinkedEntry& entry = program_.entries()[index];
   const LinkedInstruction& linked = *entry.instruction;
-  const BoundInstruction& bound = bound_.instruction(entry);
-  const CallContext& call = bound_.call(entry).context;
   const int* numbers = program_.ValuesOf(entry.call);
   const auto held = [&](const std::shared_ptr<Value>& value) {
     if (later) launch.held.push_back(value);
@@ -243,13 +265,7 @@ void ProgramWalker::Prepare(size_t index, bool later, Launch& launch) {
   launch.entry = &entry;
   launch.overwrites = program_.Overwritten(index) >= 0;
   launch.timed = timed_;
-  launch.context = bound.context ? *bound.context : call;
-  launch.context.step = step_;
-  if (bound.context) {
-    launch.context.layer = call.layer;
-    // The instruction names a module but no microbatch: take the one of the call.
-    if (linked.source->microbatch < 0) launch.context.microbatch = call.microbatch;
-  }
+  launch.context = ContextOf(entry);
   launch.inputs.clear(), launch.parts.clear(), launch.outputs.clear();
   for (int operand : linked.inputs) launch.inputs.push_back(read(operand));
   for (size_t p = 0; p < linked.parts.size(); ++p) {

@@ -52,11 +52,14 @@ class ProgramWalker {
   void SetUp();
   void RunList(LinkedProgram::Range list, const std::string& name, bool binds = false);
   void BindList(LinkedProgram::Range list, const std::string& name);
+  void AnnounceReads();
   void RunOne(size_t index);
   void Prepare(size_t index, bool later, Launch& launch);
   void RunTimed(size_t index);
   void RunLater(size_t index, Launch launch);
   StreamPlace StreamPlaceOf(size_t index);
+  // In this step.
+  CallContext ContextOf(const LinkedEntry& entry) const;
   void Execute(const Launch& launch, Tensors& inputs);  // with the fail points around it
   void Carry(const Launch& launch, Tensors& inputs);
   FailPoint FailPointOf(const Launch& launch) const;

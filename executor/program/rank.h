@@ -52,6 +52,9 @@ struct Handlers {
   std::function<Tensors(const Instruction&, const CallContext&)> data;
   // Runs initialize_parameters or load_parameters: fills the storages of a module, but not its master weights.
   std::function<void(OpKind kind, ModuleState&)> parameters;
+  // Called once before the first step, with the reads of a step in program order and the steps that will run, from 0:
+  // so that reads may begin before `data` is called. Null: nothing is read ahead.
+  std::function<void(std::vector<DataRead>, int64_t first_step, int64_t last_step)> data_of_steps = {};
   // Runs an instruction of class storage. `module`: that it names, or null. Null: the run writes no checkpoints.
   std::function<void(OpKind kind, ModuleState* module, StepState& step)> storage = {};
   // Called after each `route` with the experts of its tokens, i64 [T,k]; null without --record-routing.

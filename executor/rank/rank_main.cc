@@ -283,14 +283,15 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   int exit_status = kExitSuccess;
   try {
     start_up.Enter("data");
-    const auto data = MakeDataHandler(plan, *device);
+    Handlers samples;
+    ReadSamples(plan, *device, samples);
     rank.emplace(
         Rank{.plan = plan,
              .role = *role,
              .rank = environment->rank,
              .device = *device,
              .handlers = {.compute = hooks.compute,
-                          .data = data,
+                          .data = samples.data,
                           .parameters =
                               [&](OpKind kind, ModuleState& module) {
                                 start_up.Enter("weights");
@@ -299,7 +300,8 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
                                 else
                                   DrawParameters(plan, environment->rank, module);
                                 start_up.Enter("memory");
-                              }},
+                              },
+                          .data_of_steps = samples.data_of_steps},
              .communicators = JoinGroups(plan, *environment, *device, *store, **recorder, start_up),
              .step = StepState(plan, *device),
              .recorder = **recorder,

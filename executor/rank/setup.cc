@@ -1,10 +1,12 @@
 #include "executor/rank/setup.h"
 
-#include <mutex>
+#include <ATen/ops/pin_memory.h>
+#include <c10/core/DeviceGuard.h>
 
 #include "executor/communication/backends.h"
 #include "executor/data/batch_reader.h"
 #include "executor/data/file_error.h"
+#include "executor/data/read_ahead.h"
 #include "executor/data/routing_record.h"
 #include "executor/optimizer/initialize.h"
 #include "executor/optimizer/philox_draws.h"
@@ -48,23 +50,27 @@ absl::StatusOr<at::Device> ChooseDevice(const Plan& plan, const std::string& wan
   return at::Device(at::kCPU);
 }
 
-std::function<Tensors(const Instruction&, const CallContext&)> MakeDataHandler(const Plan& plan, at::Device device) {
+void ReadSamples(const Plan& plan, at::Device device, Handlers& handlers) {
   absl::StatusOr<std::unique_ptr<BatchReader>> opened = BatchReader::Open(plan);
   if (!opened.ok()) throw ExitError(kExitUsage, std::string(opened.status().message()));
-  const std::shared_ptr<BatchReader> reader = *std::move(opened);
-  const at::ScalarType dtype = ScalarTypeOf(plan.dtype());
-  // Data instructions on several streams run on several threads, and the reader is not made for that.
-  const auto mutex = std::make_shared<std::mutex>();
-  return [reader, mutex, device, dtype](const Instruction& instruction, const CallContext& call) {
-    const std::lock_guard lock(*mutex);
-    return WithFiles([&] {
-      switch (instruction.kind) {
-        case OpKind::kReadTokens: return reader->ReadTokens(call, device, dtype);
-        case OpKind::kReadImages: return reader->ReadImages(call, device, dtype);
-        case OpKind::kReadImageSizes: return reader->ReadImageSizes(call);
-        default: TORCH_CHECK(false, OpName(instruction.kind), " reads no samples");
-      }
-    });
+  const auto read = [reader = std::shared_ptr(*std::move(opened)), dtype = ScalarTypeOf(plan.dtype()), device](
+                        const Instruction& instruction, const CallContext& call) {
+    Tensors values = reader->Read(instruction, call, dtype);
+    if (!device.is_cuda()) return values;
+    // From pinned memory the copy to the device is queued, and nobody waits for it. The guard: pinned memory belongs to
+    // a device, and on this thread none has been chosen.
+    const c10::DeviceGuard guard(device);
+    for (size_t i = 0; i < ReadForDevice(instruction.kind); ++i) values[i] = values[i].pin_memory();
+    return values;
+  };
+  const auto ahead = std::make_shared<ReadAhead>(read);
+  handlers.data_of_steps = [ahead](std::vector<DataRead> reads, int64_t first_step, int64_t last_step) {
+    ahead->Begin(std::move(reads), first_step, last_step);
+  };
+  handlers.data = [ahead, device](const Instruction& instruction, const CallContext& call) {
+    Tensors values = WithFiles([&] { return ahead->Take(instruction, call); });
+    for (size_t i = 0; i < ReadForDevice(instruction.kind); ++i) values[i] = ToDevice(values[i], device);
+    return values;
   };
 }
 

@@ -16,9 +16,9 @@ namespace planwright::executor {
 // silently.
 absl::StatusOr<at::Device> ChooseDevice(const Plan& plan, const std::string& wanted, int local_rank);
 
-// Handlers::data. Making it opens the files of samples: ExitError (kExitUsage) if they are missing or do not fit the
-// plan, and if a sample cannot be read later.
-std::function<Tensors(const Instruction&, const CallContext&)> MakeDataHandler(const Plan& plan, at::Device device);
+// Sets Handlers::data and data_of_steps: samples are read ahead. This opens the files of samples: ExitError
+// (kExitUsage) if they are missing or do not fit the plan. If a sample cannot be read later, `data` throws the same.
+void ReadSamples(const Plan& plan, at::Device device, Handlers& handlers);
 
 // Carries out initialize_parameters.
 void DrawParameters(const Plan& plan, int rank, ModuleState& module);

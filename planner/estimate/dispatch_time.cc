@@ -34,9 +34,11 @@ DispatchTime TimeDispatch(const Module& module, const Cluster& cluster, DType dt
   return time;
 }
 
-std::string DispatchOf(const Module& module, const std::string& wanted) {
-  const bool other_ranks = module.expert_layers() > 0 && module.grid.ep > 1;
-  return other_ranks && wanted != "auto" ? wanted : "all_to_all";
+std::string DispatchOf(const Module& module, const std::string& wanted, const Cluster& cluster, DType dtype) {
+  if (module.expert_layers() == 0 || module.grid.ep == 1) return "all_to_all";
+  if (wanted != "auto") return wanted;
+  const double gathered = TimeDispatch(module, cluster, dtype, "all_gather").seconds;
+  return gathered < TimeDispatch(module, cluster, dtype, "all_to_all").seconds ? "all_gather" : "all_to_all";
 }
 
 }  // namespace planwright

@@ -1,6 +1,7 @@
 #include "planner/plan/sample_images.h"
 
 #include <algorithm>
+#include <set>
 
 namespace planwright {
 
@@ -28,6 +29,10 @@ SampleImages ImagesOfSample(const DataPlan& data, const EncoderData& encoder, in
   images.max_images = std::min(sequence, sequence * merged / std::max<int64_t>(merged, sharded ? data.min_patches : 1));
   images.mean_images = static_cast<double>(sequence * merged) / static_cast<double>(largest);
   return images;
+}
+
+bool OneImageSize(const DataPlan& data) {
+  return data.kind == "mock" && std::set(data.image_grids.begin(), data.image_grids.end()).size() == 1;
 }
 
 std::vector<int64_t> ImageTokenIds(const DataPlan& data) {

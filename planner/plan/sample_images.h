@@ -23,6 +23,9 @@ struct SampleImages {
 // webdataset: a sample is full of images of max_patches patches. recorded: it is full of images of max_image pixels.
 SampleImages ImagesOfSample(const DataPlan& data, const EncoderData& encoder, int64_t sequence);
 
+// True if the plan says that all images of the run have one size: those of mock data that are drawn from one size.
+bool OneImageSize(const DataPlan& data);
+
 // The token ids that stand for images: those of the encoders, or data.image_token where there is none.
 std::vector<int64_t> ImageTokenIds(const DataPlan& data);
 

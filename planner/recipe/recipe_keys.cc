@@ -166,7 +166,7 @@ constexpr KeySpec kKeys[] = {
     {"modules.<name>.parallel.dispatch", "", To<&ModuleRecipe::dispatch>, kOptional, "auto", kAny,
      "auto|all_to_all|all_gather",
      "how tokens reach the experts of other ep ranks: each row to its expert's rank, or all tokens to all ranks; auto: "
-     "all_to_all"},
+     "the faster one"},
     {"modules.<name>.parallel.overlap_dispatch", "", To<&ModuleRecipe::overlap_dispatch>, kOptional, "false", kAny, "",
      "run the shared expert while tokens travel to the experts and back"},
     {"modules.<name>.parallel.stage_layers", "", To<&ModuleRecipe::stage_layers>, kOptional, "", kStageLayers, "",

@@ -46,17 +46,28 @@ TEST(DispatchTime, DevicesAndLinksCount) {
   EXPECT_GT(Seconds(2, 6, apart, "all_to_all"), Seconds(2, 6, kNode, "all_to_all"));
 }
 
-TEST(DispatchTime, TheRecipeDecidesAndAutoSends) {
-  EXPECT_EQ(DispatchOf(WithExperts(8, 6), "all_gather"), "all_gather");
-  EXPECT_EQ(DispatchOf(WithExperts(2, 6), "all_to_all"), "all_to_all");
-  EXPECT_EQ(DispatchOf(WithExperts(2, 6), "auto"), "all_to_all");
+std::string Dispatch(const Module& module, const std::string& wanted, const Cluster& cluster = kNode) {
+  return DispatchOf(module, wanted, cluster, DType::kBf16);
+}
+
+TEST(DispatchTime, TheRecipeDecides) {
+  EXPECT_EQ(Dispatch(WithExperts(8, 6), "all_gather"), "all_gather");
+  EXPECT_EQ(Dispatch(WithExperts(2, 6), "all_to_all"), "all_to_all");
+}
+
+TEST(DispatchTime, AutoIsTheFasterOne) {
+  EXPECT_EQ(Dispatch(WithExperts(2, 6), "auto"), "all_gather");
+  EXPECT_EQ(Dispatch(WithExperts(2, 1), "auto"), "all_to_all") << "one row of a token is no more than the token";
+  EXPECT_EQ(Dispatch(WithExperts(4, 6), "auto"), "all_to_all");
+  EXPECT_EQ(Dispatch(WithExperts(8, 6), "auto"), "all_to_all");
+  EXPECT_EQ(Dispatch(WithExperts(2, 6), "auto", kNoGpu), "all_to_all") << "of unknown speed";
 }
 
 TEST(DispatchTime, NothingIsGatheredWithoutOtherRanksOrExperts) {
-  EXPECT_EQ(DispatchOf(WithExperts(1, 6), "all_gather"), "all_to_all");
+  EXPECT_EQ(Dispatch(WithExperts(1, 6), "all_gather"), "all_to_all");
   Module module = WithExperts(2, 6);
   module.layers.clear();
-  EXPECT_EQ(DispatchOf(module, "all_gather"), "all_to_all");
+  EXPECT_EQ(Dispatch(module, "all_gather"), "all_to_all");
 }
 
 }  // namespace

@@ -126,10 +126,12 @@ class TwoGpus(Measure):
               f"{seconds['one'] / seconds['two']:.1%}")
 
     def agree(self):
-        """Ten losses over three layouts of two GPUs, with the same expert choices."""
+        """Ten losses over three layouts of two GPUs, with the same expert choices. The learning rate warms up: at its
+        peak from the first step on, the loss falls by a third in one step, and rounding moves how far."""
         if not self.gpus():
             return
-        small = ["models.nemotron_hybrid_moe_20l.moe.experts=32", *with_samples([], 4)]
+        small = ["models.nemotron_hybrid_moe_20l.moe.experts=32", *with_samples([], 4),
+                 "budget.learning_rate.warmup_samples=40"]
         apart = ["modules.radio_encoder.placement.ranks=1", "modules.language.placement.first_rank=1",
                  "modules.language.placement.ranks=1", "modules.language.parallel.ep=1"]
         choices, losses = self.out / "choices", {}

@@ -38,14 +38,12 @@ TEST(BatchReader, LanesTogetherReadWhatOneLaneReads) {
     auto whole = Reader(plan);
     for (int microbatch : {0, 1}) {
       const CallContext all = Call(plan, 5, microbatch, 1, 0);
-      const Tensors tokens = whole->ReadTokens(all, at::kCPU, at::kDouble),
-                    images = whole->ReadImages(all, at::kCPU, at::kDouble);
+      const Tensors tokens = whole->ReadTokens(all, at::kDouble), images = whole->ReadImages(all, at::kDouble);
       std::vector<Tensors> token_parts(5), image_parts(4);
       for (int lane = 0; lane < lanes; ++lane) {
         auto reader = Reader(plan);
         const CallContext call = Call(plan, 5, microbatch, lanes, lane);
-        const Tensors t = reader->ReadTokens(call, at::kCPU, at::kDouble),
-                      i = reader->ReadImages(call, at::kCPU, at::kDouble);
+        const Tensors t = reader->ReadTokens(call, at::kDouble), i = reader->ReadImages(call, at::kDouble);
         for (int k = 0; k < 5; ++k) token_parts[k].push_back(t[k]);
         for (int k = 0; k < 4; ++k) image_parts[k].push_back(i[k]);
       }
@@ -64,11 +62,11 @@ TEST(BatchReader, ContextParallelRanksTogetherReadTheImagesOfTheLane) {
   for (int cp : {2, 3, 4}) {
     for (int microbatch : {0, 1}) {
       CallContext call = Call(plan, 5, microbatch, 2, 1);
-      const Tensors whole = Reader(plan)->ReadImages(call, at::kCPU, at::kDouble);
+      const Tensors whole = Reader(plan)->ReadImages(call, at::kDouble);
       call.cp = cp;
       std::vector<at::Tensor> patches;
       for (call.cp_rank = 0; call.cp_rank < cp; ++call.cp_rank) {
-        const Tensors part = Reader(plan)->ReadImages(call, at::kCPU, at::kDouble);
+        const Tensors part = Reader(plan)->ReadImages(call, at::kDouble);
         patches.push_back(part[0]);
         for (int k : {1, 2, 3}) EXPECT_TRUE(at::equal(part[k], whole[k])) << k;
       }
@@ -83,7 +81,7 @@ TEST(BatchReader, BlocksFollowEachOther) {
   auto reader = Reader(plan), source = Reader(plan);
   // Step 1, microbatch 1 of 2, lane 1 of 2: samples 8 + 4 + 2 and the next.
   auto samples = OpenSampleSource(plan);
-  const Tensors read = reader->ReadTokens(Call(plan, 1, 1, 2, 1), at::kCPU, at::kFloat);
+  const Tensors read = reader->ReadTokens(Call(plan, 1, 1, 2, 1), at::kFloat);
   ASSERT_EQ(read[0].size(0), 2);
   for (int i = 0; i < 2; ++i) {
     const Sample sample = *(*samples)->Get(14 + i);
@@ -101,10 +99,9 @@ TEST(BatchReader, EveryEncoderSeesEveryImage) {
   plan.data.encoders.push_back({"fine", 254, 2, 1, 64});
   auto reader = Reader(plan);
   CallContext call = Call(plan, 0, 0, 1, 0);
-  const Tensors tokens = reader->ReadTokens(call, at::kCPU, at::kDouble),
-                images = reader->ReadImages(call, at::kCPU, at::kDouble);
+  const Tensors tokens = reader->ReadTokens(call, at::kDouble), images = reader->ReadImages(call, at::kDouble);
   call.module = &plan.modules[1];
-  const Tensors fine = reader->ReadImages(call, at::kCPU, at::kDouble), sizes = reader->ReadImageSizes(call);
+  const Tensors fine = reader->ReadImages(call, at::kDouble), sizes = reader->ReadImageSizes(call);
   ASSERT_EQ(tokens.size(), 6u);
   EXPECT_TRUE(at::equal(images[1], fine[1])) << "the same grids, in patches";
   EXPECT_EQ(images[0].size(1), 48);
@@ -125,7 +122,7 @@ TEST(BatchReader, EveryEncoderSeesEveryImage) {
 TEST(BatchReader, NoImagesMakeEmptyTensors) {
   Plan plan = MockPlan();
   plan.data.max_images = 0;
-  const Tensors images = Reader(plan)->ReadImages(Call(plan, 0, 0, 2, 0), at::kCPU, at::kFloat);
+  const Tensors images = Reader(plan)->ReadImages(Call(plan, 0, 0, 2, 0), at::kFloat);
   EXPECT_EQ(images[0].sizes(), (at::IntArrayRef{0, 48}));
   EXPECT_EQ(images[1].sizes(), (at::IntArrayRef{0, 2}));
   EXPECT_EQ(images[2].sizes(), (at::IntArrayRef{0, 2}));
@@ -142,8 +139,8 @@ TEST(BatchReader, RecordedBatchIsTheFileAgainAndAgain) {
   auto reader = Reader(plan);
   ASSERT_NE(reader, nullptr);
   for (int step : {0, 7}) {
-    const Tensors tokens = reader->ReadTokens(Call(plan, step, 0, 1, 0), at::kCPU, at::kDouble);
-    const Tensors images = reader->ReadImages(Call(plan, step, 0, 1, 0), at::kCPU, at::kDouble);
+    const Tensors tokens = reader->ReadTokens(Call(plan, step, 0, 1, 0), at::kDouble);
+    const Tensors images = reader->ReadImages(Call(plan, step, 0, 1, 0), at::kDouble);
     EXPECT_TRUE(at::equal(tokens[0], FromFile(*file, "token_ids")));
     EXPECT_TRUE(at::equal(tokens[1], FromFile(*file, "labels")));
     EXPECT_TRUE(at::equal(tokens[2], FromFile(*file, "loss_mask")));
@@ -192,7 +189,7 @@ TEST(BatchReader, RecordedDocumentsAreThoseOfTheFile) {
   auto reader = Reader(plan);
   ASSERT_NE(reader, nullptr);
   for (int row : {0, 1}) {
-    const Tensors tokens = reader->ReadTokens(Call(plan, 0, row, 1, 0), at::kCPU, at::kDouble);
+    const Tensors tokens = reader->ReadTokens(Call(plan, 0, row, 1, 0), at::kDouble);
     ASSERT_EQ(tokens.size(), 6u);
     EXPECT_TRUE(tokens[5].is_cpu());
     EXPECT_TRUE(at::equal(tokens[5], row == 0 ? at::tensor({2, 3, 6}, at::kLong) : at::tensor({6}, at::kLong)));
@@ -200,8 +197,8 @@ TEST(BatchReader, RecordedDocumentsAreThoseOfTheFile) {
   }
   WritePacked("whole.safetensors", {}, {});
   const Plan whole = PackedPlan("whole.safetensors");
-  EXPECT_TRUE(at::equal(Reader(whole)->ReadTokens(Call(whole, 0, 0, 1, 0), at::kCPU, at::kDouble)[5],
-                        at::tensor({6}, at::kLong)));
+  EXPECT_TRUE(
+      at::equal(Reader(whole)->ReadTokens(Call(whole, 0, 0, 1, 0), at::kDouble)[5], at::tensor({6}, at::kLong)));
 }
 
 TEST(BatchReader, RecordedDocumentsThatDoNotFitAreRefused) {
@@ -238,10 +235,9 @@ TEST(BatchReader, ARecordingForTwoEncodersHasWhatEachSees) {
   auto reader = Reader(plan);
   ASSERT_NE(reader, nullptr);
   CallContext call = Call(plan, 0, 0, 1, 0);
-  const Tensors tokens = reader->ReadTokens(call, at::kCPU, at::kDouble),
-                coarse = reader->ReadImages(call, at::kCPU, at::kDouble);
+  const Tensors tokens = reader->ReadTokens(call, at::kDouble), coarse = reader->ReadImages(call, at::kDouble);
   call.module = &plan.modules[1];
-  const Tensors fine = reader->ReadImages(call, at::kCPU, at::kDouble);
+  const Tensors fine = reader->ReadImages(call, at::kDouble);
   EXPECT_EQ(coarse[0].sizes(), (at::IntArrayRef{4, 48}));
   EXPECT_EQ(fine[0].sizes(), (at::IntArrayRef{4, 12}));
   EXPECT_EQ(fine[0][3][11].item<double>(), 47);

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <tuple>
+#include <vector>
 
 #include "executor/log/log.h"
 #include "executor/program/probe_writer.h"
@@ -170,11 +172,23 @@ class WalkerTest : public ::testing::Test {
               .rank = 0,
               .device = at::kCPU,
               .handlers = {.compute = handlers,
-                           .data = ToyData,
+                           .data =
+                               [this](const Instruction& instruction, const CallContext& call) {
+                                 reads_.emplace_back(&instruction, call.step, call.microbatch);
+                                 return ToyData(instruction, call);
+                               },
                            .parameters =
                                [](OpKind, ModuleState& module) {
                                  module.slot("m.layers.0", "w").parameter.fill_(2.0);
                                  module.slot("m.layers.1", "w").parameter.fill_(3.0);
+                               },
+                           .data_of_steps =
+                               [this](const std::vector<DataRead>& reads, int64_t first, int64_t last) {
+                                 EXPECT_TRUE(reads_.empty()) << "before any read";
+                                 for (int64_t step = first; step <= last; ++step) {
+                                   for (const DataRead& read : reads)
+                                     announced_.emplace_back(read.instruction, step, read.call.microbatch);
+                                 }
                                }},
               .communicators = {},
               .step = StepState(plan, at::kCPU),
@@ -198,7 +212,14 @@ class WalkerTest : public ::testing::Test {
   std::string folder_;
   std::unique_ptr<StepLog> log_;
   std::vector<double> weights_;
+  std::vector<std::tuple<const Instruction*, int64_t, int>> reads_, announced_;  // steps and microbatches
 };
+
+TEST_F(WalkerTest, AnnouncesTheReadsThatItMakes) {
+  Run(ToyPlan(), 3);
+  EXPECT_EQ(reads_.size(), 6u);
+  EXPECT_EQ(reads_, announced_);
+}
 
 TEST_F(WalkerTest, WorksOutTheStepByHand) {
   Run(ToyPlan(), 1);
