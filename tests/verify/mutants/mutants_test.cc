@@ -77,7 +77,6 @@ std::vector<Base> Layouts() {
       Disjoint("gathered", 2, "tp: 2", 4, "tp: 2, ep: 4, dispatch: all_gather"),
       Disjoint("gathered_expert_tensor_parallel", 1, "tp: 1", 4, "tp: 2, ep: 2, expert_tp: 2, dispatch: all_gather",
                {"modules.language.recompute=[moe]"}),
-      Disjoint("dispatch_overlapped", 2, "tp: 2", 4, "tp: 2, ep: 4, overlap_dispatch: true"),
       Disjoint("gathered_dispatch_overlapped", 1, "tp: 1", 4,
                "tp: 2, ep: 2, expert_tp: 2, dispatch: all_gather, overlap_dispatch: true",
                {"modules.language.recompute=[moe]"}),
