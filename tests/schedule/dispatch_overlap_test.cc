@@ -10,6 +10,7 @@
 
 #include "planner/link/linked_program.h"
 #include "planner/link/program_accesses.h"
+#include "planner/plan/plan_json.h"
 #include "planner/plan/stream_dependencies.h"
 #include "planner/verify/verify.h"
 #include "tests/support/compiled.h"
@@ -76,12 +77,21 @@ string NameOf(const Instruction& instruction) {
 struct Side {
   std::set<string> exchanges, shared;
 };
-std::vector<Side> SidesOf(const string& block) {
-  if (block.ends_with(".backward"))
-    return {{{"dy_all", "dout_in"}, {"grad shared_down", "ds_act"}},
-            {{"dn_rows", "dweights", "drows", "drow_weights"}, {"ds_pre", "grad shared_up", "dn_part"}}};
-  return {{{"n_all", "counts_in", "weights_all", "ids_all", "rows_in", "row_weights_in"}, {"s_pre", "s_act"}},
-          {{"y", "out"}, {"s_part"}}};
+std::vector<Side> SidesOf(const string& block, bool gathers) {
+  std::vector<Side> sides;
+  if (block.ends_with(".backward")) {
+    sides = {{{"dy_all", "dout_in"}, {"grad shared_down", "ds_act"}},
+             {{"dn_rows", "dweights", "drows", "drow_weights"}, {"ds_pre", "grad shared_up", "dn_part"}}};
+  } else {
+    sides = {{{"n_all", "counts_in", "counts_all", "weights_all", "ids_all", "rows_in", "row_weights_in"},
+              {"s_pre", "s_act"}},
+             {{"y", "out"}, {"s_part"}}};
+  }
+  // Between the exchange over ep and that over expert_tp the main stream selects or adds up rows, if it gathers tokens.
+  if (gathers) return sides;
+  sides[0].exchanges.insert({"rows_all", "row_weights_all", "dout_all"});
+  sides[1].exchanges.insert({"out_in", "drows_in", "drow_weights_in"});
+  return sides;
 }
 
 struct Found {
@@ -105,7 +115,7 @@ Found Look(const Plan& plan, const string& suffix) {
         const LinkedInstruction& instruction = *program.entries()[i].instruction;
         (instruction.op_class == OpClass::kCommunication ? exchanges : computes)[NameOf(*instruction.source)] = i;
       }
-      for (const Side& side : SidesOf(suffix)) {
+      for (const Side& side : SidesOf(suffix, plan.FindModule("language")->gathers_tokens())) {
         for (const auto& [a, exchange] : exchanges) {
           if (!side.exchanges.contains(a)) continue;
           for (const auto& [b, compute] : computes) {
@@ -165,19 +175,27 @@ TEST_P(DispatchOverlap, IsOffUnlessAskedFor) {
   }
 }
 
+// Nor where nothing travels.
+TEST(DispatchOverlapNeeds, AnExchange) {
+  EXPECT_EQ(WritePlan(Compile({.ranks = 2}, "all_to_all", true)),
+            WritePlan(Compile({.ranks = 2}, "all_to_all", false)));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Tiny, DispatchOverlap,
-    ::testing::Combine(::testing::Values(Case{.name = "ep2", .ranks = 2, .ep = 2},
-                                         Case{.name = "tp2_ep4", .ranks = 4, .tp = 2, .ep = 4},
-                                         Case{.name = "cp2_ep2", .ranks = 2, .cp = 2, .ep = 2},
-                                         Case{.name = "pp2_ep2", .ranks = 4, .pp = 2, .ep = 2},
-                                         Case{.name = "ep2_expert_tp2", .ranks = 4, .ep = 2, .expert_tp = 2},
-                                         Case{.name = "frozen", .ranks = 2, .ep = 2, .frozen = true},
-                                         Case{.name = "recomputed", .ranks = 2, .ep = 2, .recompute = true},
-                                         Case{
-                                             .name = "recomputed_tp2", .ranks = 2, .tp = 2, .ep = 2, .recompute = true},
-                                         Case{.name = "all_overlaps", .ranks = 4, .ep = 2, .overlaps_gradients = true}),
-                       ::testing::Values("all_to_all", "all_gather")),
+    ::testing::Combine(
+        ::testing::Values(Case{.name = "ep2", .ranks = 2, .ep = 2},
+                          Case{.name = "tp2_ep4", .ranks = 4, .tp = 2, .ep = 4},
+                          Case{.name = "cp2_ep2", .ranks = 2, .cp = 2, .ep = 2},
+                          Case{.name = "pp2_ep2", .ranks = 4, .pp = 2, .ep = 2},
+                          Case{.name = "ep2_expert_tp2", .ranks = 4, .ep = 2, .expert_tp = 2},
+                          Case{.name = "expert_tp2", .ranks = 2, .expert_tp = 2},
+                          Case{.name = "frozen_expert_tp2", .ranks = 4, .ep = 2, .expert_tp = 2, .frozen = true},
+                          Case{.name = "frozen", .ranks = 2, .ep = 2, .frozen = true},
+                          Case{.name = "recomputed", .ranks = 2, .ep = 2, .recompute = true},
+                          Case{.name = "recomputed_tp2", .ranks = 2, .tp = 2, .ep = 2, .recompute = true},
+                          Case{.name = "all_overlaps", .ranks = 4, .ep = 2, .overlaps_gradients = true}),
+        ::testing::Values("all_to_all", "all_gather")),
     [](const auto& info) { return std::get<0>(info.param).name + "_" + std::get<1>(info.param); });
 
 // With each value freed at its last use, the main stream would wait for an exchange as soon as it needs memory.

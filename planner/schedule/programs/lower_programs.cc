@@ -34,7 +34,7 @@ BlockContext ContextOf(const Module& module, const ModuleRecipe& recipe, DType d
           module.trains_backbone,
           module.trains_projection,
           module.gathers_tokens(),
-          *recipe.overlap_dispatch};
+          *recipe.overlap_dispatch && module.grid.ep * module.grid.expert_tp > 1};
 }
 
 LanguageSizes SizesOf(const ProgramInputs& inputs, const Module& module, const std::vector<const Bridge*>& bridges) {
