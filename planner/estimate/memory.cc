@@ -41,17 +41,16 @@ void AddPersistentBytes(const Plan& plan, const Module& module, int stage, Memor
   }
 }
 
-// Groups in use that the role's ranks belong to. One rank speaks for all.
+// Of the groups that the role's ranks belong to, one for each stream on which they are used. One rank speaks for all.
 int64_t CountCommunicators(const Plan& plan, const Role& role) {
   const int rank = role.ranks.front().first;
   int64_t count = 0;
   for (const Group& group : plan.groups) {
-    if (!group.used()) continue;
     const Module* module = plan.FindModule(group.module);
     const bool member =
         module ? module->grid.contains(rank) && module->grid.size(group.axes) > 1
                : group.ranks.empty() || std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end();
-    count += member;
+    if (member) count += static_cast<int64_t>(group.streams.size());
   }
   return count;
 }
