@@ -58,7 +58,10 @@ class CudaStreams : public Streams {
   CudaStreams(int streams, Recorder& recorder, BeforeInstruction before_instruction)
       : recorder_(recorder), before_instruction_(std::move(before_instruction)) {
     streams_.emplace_back(c10::cuda::getCurrentCUDAStream());
-    for (int stream = 1; stream < streams; ++stream) streams_.emplace_back(c10::cuda::getStreamFromPool());
+    // Before the main stream: what is beside it is communication. It has few blocks, and others wait for it, the host
+    // too (row counts). At equal priority a product that was launched first would keep them off the device.
+    for (int stream = 1; stream < streams; ++stream)
+      streams_.emplace_back(c10::cuda::getStreamFromPool(/*isHighPriority=*/true));
     C10_CUDA_CHECK(cudaEventCreateWithFlags(&started_, cudaEventDisableTiming));
   }
 

@@ -70,6 +70,7 @@ struct ModuleRecipe {
   Location placement;
   Located<int64_t> tp, cp, pp, ep, expert_tp;
   Located<std::string> dispatch;  // all_to_all | all_gather | auto
+  Located<bool> overlap_dispatch;
   // How layers are divided among pipeline stages. At most one of the two ways, and none with `|` in the pattern.
   std::optional<Located<std::vector<int64_t>>> stage_layers;              // of each stage
   std::optional<Located<int64_t>> first_stage_layers, last_stage_layers;  // the other stages share the rest

@@ -167,6 +167,8 @@ constexpr KeySpec kKeys[] = {
      "auto|all_to_all|all_gather",
      "how tokens reach the experts of other ep ranks: each row to its expert's rank, or all tokens to all ranks; auto: "
      "the faster one"},
+    {"modules.<name>.parallel.overlap_dispatch", "", To<&ModuleRecipe::overlap_dispatch>, kOptional, "false", kAny, "",
+     "run the shared expert while tokens travel to the experts and back"},
     {"modules.<name>.parallel.stage_layers", "", To<&ModuleRecipe::stage_layers>, kOptional, "", kStageLayers, "",
      "number of layers of each pipeline stage, in order; without it the split is even"},
     {"modules.<name>.parallel.first_stage_layers", "", To<&ModuleRecipe::first_stage_layers>, kOptional, "",

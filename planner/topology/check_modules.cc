@@ -107,11 +107,16 @@ bool CheckExpertAxes(const ModuleRecipe& module, Diagnostics& diagnostics) {
   if (HasExperts(module)) return true;
   bool fine = MustBeOne(module.ep, "ep", module, diagnostics);
   fine &= MustBeOne(module.expert_tp, "expert_tp", module, diagnostics);
-  if (*module.dispatch == "auto") return fine;
-  diagnostics.Error(DiagnosticKind::kNoExperts, module.dispatch.where,
-                    absl::StrCat("dispatch ", *module.dispatch, " on module ", *module.name, ", which has no experts"),
-                    "leave dispatch out");
-  return false;
+  const auto without_effect = [&](const Location& where, const std::string& what, const char* key) {
+    diagnostics.Error(DiagnosticKind::kNoExperts, where,
+                      absl::StrCat(what, " on module ", *module.name, ", which has no experts"),
+                      absl::StrCat("leave ", key, " out"));
+    fine = false;
+  };
+  if (*module.dispatch != "auto")
+    without_effect(module.dispatch.where, absl::StrCat("dispatch ", *module.dispatch), "dispatch");
+  if (*module.overlap_dispatch) without_effect(module.overlap_dispatch.where, "overlap_dispatch", "overlap_dispatch");
+  return fine;
 }
 
 bool CheckSharedRanks(const Recipe& recipe, Diagnostics& diagnostics) {

@@ -73,15 +73,20 @@ void LintSplitNode(const ModuleRecipe& module, const Grid& grid, int gpus, Diagn
                    " ranks"));
 }
 
-// A module without experts is refused elsewhere.
+// A module without experts is refused elsewhere. Over expert_tp there is no choice of dispatch, but rows that travel.
 void LintDispatch(const ModuleRecipe& module, const Grid& grid, Diagnostics& diagnostics) {
-  if (*module.dispatch == "auto" || grid.ep > 1) return;
-  diagnostics
-      .Warning(DiagnosticKind::kDispatchUnused, Known(module.dispatch.where, module.placement),
-               absl::StrCat("dispatch ", *module.dispatch, " has no effect: every rank of module ", *module.name,
-                            " has all experts"),
-               "leave dispatch out, or use ep 2 or more")
-      .notes.push_back({Known(module.ep.where, module.placement), "ep is 1 here"});
+  const auto warn = [&](const Location& where, const std::string& what, const char* why, const char* help) {
+    diagnostics
+        .Warning(DiagnosticKind::kDispatchUnused, Known(where, module.placement),
+                 absl::StrCat(what, " has no effect: every rank of module ", *module.name, why), help)
+        .notes.push_back({Known(module.ep.where, module.placement), "ep is 1 here"});
+  };
+  if (*module.dispatch != "auto" && grid.ep == 1)
+    warn(module.dispatch.where, absl::StrCat("dispatch ", *module.dispatch), " has all experts",
+         "leave dispatch out, or use ep 2 or more");
+  if (*module.overlap_dispatch && grid.ep * grid.expert_tp == 1)
+    warn(module.overlap_dispatch.where, "overlap_dispatch", " has all experts, and no token travels",
+         "leave overlap_dispatch out, or use ep 2 or more");
 }
 
 // `world`: ranks of all modules.

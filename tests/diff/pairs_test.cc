@@ -236,6 +236,21 @@ TEST(DiffPlans, HowTokensReachExpertsKeepsTheCurve) {
   EXPECT_THAT(MarkedPaths(diff), ::testing::IsEmpty());
 }
 
+// The shared expert beside the exchanges: other streams and another order, and no layer computes anything else.
+TEST(DiffPlans, WhenTokensTravelKeepsTheCurve) {
+  for (const char* dispatch : {"all_to_all", "all_gather"}) {
+    const auto with = [&](const char* overlap) {
+      std::vector<std::string> overrides = testing::LanguageOn(1, 4, 2, 4);
+      overrides.push_back(std::string("modules.language.parallel.dispatch=") + dispatch);
+      overrides.push_back(std::string("modules.language.parallel.overlap_dispatch=") + overlap);
+      return CompiledFile(kTiny, overrides);
+    };
+    const PlanDiff diff = DiffPlans(with("false"), with("true"));
+    EXPECT_FALSE(diff.changes.empty()) << dispatch;
+    EXPECT_THAT(MarkedPaths(diff), ::testing::IsEmpty()) << dispatch;
+  }
+}
+
 TEST(DiffText, MarksWhatMayChangeTheCurve) {
   const PlanDiff diff = DiffPlans(CompiledFile(kTiny), CompiledFile(kTiny, {"data.seed=5", "log.every_steps=2"}));
   const std::string text = DiffText(diff, "a", "b");

@@ -21,6 +21,7 @@ inline std::vector<std::vector<std::string>> PlannedLayouts() {
       {apart, language + "placement.ranks=2", language + "parallel.cp=2"},
       {apart, language + "placement.ranks=4", language + "parallel.expert_tp=2", language + "parallel.ep=2"},
       {apart, language + "placement.ranks=4", language + "parallel.ep=4", language + "parallel.dispatch=all_gather"},
+      {apart, language + "placement.ranks=4", language + "parallel.ep=4", language + "parallel.overlap_dispatch=true"},
       {language + "recompute=full"},
       {"modules.radio_encoder.recompute=block", language + "recompute=[moe, mamba]"},
       {"gradients.overlap_reduce=true", "gradients.overlap_gather=true", "gradients.buckets=2"}};

@@ -44,7 +44,8 @@ Parsed Parse(const Layout& layout) {
       parsed.modules[module].first_rank = std::stoi(value);
     } else if (key == "placement.ranks") {
       parsed.modules[module].ranks = std::stoi(value);
-    } else if (key.starts_with(parallel) && key != "parallel.stage_layers" && key != "parallel.dispatch") {
+    } else if (key.starts_with(parallel) && key != "parallel.stage_layers" && key != "parallel.dispatch" &&
+               key != "parallel.overlap_dispatch") {
       parsed.modules[module].axes[key.substr(parallel.size())] = std::stoi(value);  // the last one counts
     } else {
       parsed.others.insert(word);

@@ -4,6 +4,8 @@
 //                    misplaced_expert_rows | plan:NAME (faults/plan_fault.h)
 // Or with instructions moved to other streams, which must not change any result:
 //   PLANWRIGHT_FAULT=random_streams:SEED
+// Or with the plan's own streams delayed at random:
+//   PLANWRIGHT_FAULT=delayed_streams
 #include <ATen/ops/roll.h>
 #ifdef PLANWRIGHT_CUDA
 #include <ATen/cuda/Sleep.h>
@@ -140,7 +142,8 @@ int main(int argc, char** argv) {
   using namespace planwright::executor;
   const bool cuda = std::find(argv, argv + argc, std::string_view("cuda")) != argv + argc;
   const BeforeInstruction delay = [cuda] { Delay(cuda); };
-  return RankMain(
-      argc, argv,
-      {.compute = FaultyHandlerOf, .prepare = DamagePlan, .before_instruction = StreamSeed() ? delay : nullptr});
+  return RankMain(argc, argv,
+                  {.compute = FaultyHandlerOf,
+                   .prepare = DamagePlan,
+                   .before_instruction = StreamSeed() || Fault() == "delayed_streams" ? delay : nullptr});
 }

@@ -82,6 +82,7 @@ class Draw {
     if (Chance(20)) overrides_.push_back(module + "recompute=[full]");
     if (language && Chance(15)) overrides_.push_back(module + "recompute=[moe]");
     if (language && Chance(40)) overrides_.push_back(module + "parallel.dispatch=all_gather");
+    if (language && Chance(40)) overrides_.push_back(module + "parallel.overlap_dispatch=true");
     ranks_ = first_rank + ranks;
     return ranks_;
   }

@@ -20,7 +20,7 @@ constexpr int kSteps = 3;
 const std::vector<std::string> kOverlap = {"gradients.overlap_reduce=true", "gradients.overlap_gather=true"};
 
 Layout LayoutNamed(const std::string& name) {
-  for (auto* of : {TinyLayouts, FrozenLayouts, RecomputeLayouts}) {
+  for (auto* of : {TinyLayouts, FrozenLayouts, RecomputeLayouts, DispatchLayouts}) {
     for (Layout& layout : of()) {
       if (name == layout.name) return std::move(layout);
     }
@@ -141,8 +141,33 @@ const auto kRecomputedName = [](const auto& info) { return info.param.layout + "
 INSTANTIATE_TEST_SUITE_P(Some, Recompute, ::testing::ValuesIn(CoveringRecomputed()), kRecomputedName);
 INSTANTIATE_TEST_SUITE_P(Soak, Recompute, ::testing::ValuesIn(AllRecomputed()), kRecomputedName);
 
+// The shared expert beside the exchanges of tokens, on streams that are delayed at random.
+void ExpectDispatchOverlaps(const std::vector<std::string>& layouts, const std::vector<std::string>& more) {
+  for (const std::string& layout : layouts) {
+    SCOPED_TRACE(layout);
+    ExpectSameBits(Train(layout, Join({"modules.language.parallel.overlap_dispatch=true"}, more), "faulty_executor",
+                         "delayed_streams"),
+                   Plain(layout));
+  }
+}
+
+TEST(OverlappedDispatch, ChangesNoBit) {
+  ExpectDispatchOverlaps({"ep4", "gathered_ep4_tp2", "recompute_moe_ep4"}, {});
+  ExpectDispatchOverlaps({"gathered_ep2"}, kOverlap);
+}
+TEST(OverlappedDispatch, SoakChangesNoBit) {
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, kOverlap}) {
+    ExpectDispatchOverlaps(
+        {"ep2", "fan_in", "colocated_4", "stage1_tp2_ep2", "frozen_language", "recompute_full_tp2_ep2",
+         "gathered_ep4_cp2_tp2", "gathered_ep2_expert_tp2_tp2", "gathered_ep4_expert_tp2_uneven", "gathered_pp2_ep2",
+         "gathered_recompute_full_ep2", "gathered_documents_ep4_tp2", "gathered_frozen_language", "gathered_colocated"},
+        more);
+  }
+}
+
 void ExpectNoBitChanged(int first_seed, int seeds) {
-  for (const char* layout : {"one_and_one", "tp2_tp2", "dp2_dp2", "ep4", "uneven", "colocated_4"}) {
+  for (const char* layout :
+       {"one_and_one", "tp2_tp2", "dp2_dp2", "ep4", "uneven", "colocated_4", "overlapped_gathered_ep2"}) {
     for (int seed = first_seed; seed < first_seed + seeds; ++seed) {
       SCOPED_TRACE(std::string(layout) + " random_streams:" + std::to_string(seed));
       ExpectSameBits(Train(layout, {}, "faulty_executor", "random_streams:" + std::to_string(seed)), Plain(layout));

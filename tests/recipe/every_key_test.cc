@@ -32,7 +32,7 @@ modules:
   eyes: {model: vit, placement: {first_rank: 0, ranks: 2}, parallel: {tp: 2},
          train: {backbone: trained, projection: trained}, recompute: [block]}
   mouth: {model: lm, placement: {first_rank: 2, ranks: 6}, parallel: {tp: 3, cp: 4, pp: 5, dp: 6, ep: 7, expert_tp: 8,
-          dispatch: all_gather, stage_layers: [1, 2]}}
+          dispatch: all_gather, overlap_dispatch: true, stage_layers: [1, 2]}}
 bridges: [{from: eyes, to: mouth, token: 201, max_mean_square: 50.0}]
 batch: {global_samples: 24, micro_samples: 2, sequence_length: 99}
 budget:
@@ -168,6 +168,7 @@ TEST(EveryKey, ModulesArriveWhole) {
   EXPECT_EQ(*m.ep, 7);
   EXPECT_EQ(*m.expert_tp, 8);
   EXPECT_EQ(*m.dispatch, "all_gather");
+  EXPECT_TRUE(*m.overlap_dispatch);
   EXPECT_EQ(**m.stage_layers, (std::vector<int64_t>{1, 2}));
   ASSERT_EQ(r.modules[0].recompute.size(), 1u);
   EXPECT_EQ(*r.modules[0].recompute[0], "block");

@@ -107,6 +107,35 @@ TEST(BlockPasses, WhatAProbeReadsIsComputed) {
   EXPECT_THAT(Kinds(pair.forward), IsEmpty());
 }
 
+// What an exchange on another stream reads is freed where the main stream waits for it anyway, and what a product reads
+// not before an exchange that need not wait for the product.
+TEST(Frees, NoStreamWaitsForMemoryAlone) {
+  const BlockContext context = {.module = "language"};
+  BlockBuilder f(context, "language.small.forward", 0);
+  f.Input("x", f.Whole({int64_t{4}, int64_t{8}}));
+  const auto make = [&](const char* from, const char* to) {
+    f.Make(OpKind::kSquaredRelu, {.inputs = {from}}, to, f.TypeOf("x"));
+  };
+  const auto exchange = [&](const char* from, const char* to) {
+    f.Communicate(OpKind::kGatherTokens, "ep", {.inputs = {from}}, to, f.TypeOf("x"));
+    f.body().back().stream = "beside";
+  };
+  make("x", "n");              // 0
+  exchange("n", "n_all");      // 1
+  make("n", "a");              // 2, the last to read n
+  make("a", "b");              // 3, the last to read a
+  exchange("n", "late");       // 4 need not wait for a and b, and is now the last to read n
+  make("b", "c");              // 5
+  f.Add({"n_all", "c"}, "d");  // 6 waits for 1
+  f.Add({"late", "d"}, "r");   // 7 waits for 4
+  const Block block = f.Finish({"r"}, {});
+  std::vector<std::vector<std::string>> frees;
+  for (const Instruction& instruction : block.body) frees.push_back(instruction.frees);
+  using Names = std::vector<std::string>;
+  EXPECT_THAT(frees, ElementsAre(Names{}, Names{}, Names{}, Names{}, Names{}, Names{"a", "b"}, Names{"c", "n_all"},
+                                 Names{"d", "late", "n"}));
+}
+
 Block* Find(Plan& plan, const std::string& name) {
   for (Block& block : plan.blocks) {
     if (block.name == name) return &block;

@@ -165,7 +165,7 @@ lints: {PW0605: off})",
   radio_encoder: {parallel: {ep: 2}})",
      R"(modules:
   radio_encoder: {parallel: {tp: 2}})",
-     "Remove ep, expert_tp and dispatch. Use tp and dp for a model without experts."},
+     "Remove ep, expert_tp, dispatch and overlap_dispatch. Use tp and dp for a model without experts."},
 
     {kColocatedLayout,
      "Colocated modules take turns on the same ranks for each microbatch, and the bridge redistributes rows between "
@@ -179,14 +179,14 @@ lints: {PW0605: off})",
      "Use pp: 1 and cp: 1, or place the modules on disjoint ranks."},
 
     {kDispatchUnused,
-     "dispatch says how tokens reach the experts of other ranks. With ep 1 every rank has all experts, and no token "
-     "goes "
-     "to another rank.",
+     "dispatch says how tokens reach the experts of other ranks, and overlap_dispatch what runs meanwhile. With ep 1 "
+     "every rank has all experts, and no token goes to another rank. (With expert_tp 2 or more rows still travel, and "
+     "overlap_dispatch has an effect.)",
      R"(cluster: {gpu: none}
 modules: {language: {parallel: {ep: 1, dispatch: all_gather}}})",
      R"(cluster: {gpu: none}
 modules: {language: {parallel: {ep: 4, dispatch: all_gather}}})",
-     "Leave dispatch out, or use ep 2 or more."},
+     "Leave the key out, or use ep 2 or more."},
 };
 
 }  // namespace

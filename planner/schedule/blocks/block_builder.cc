@@ -23,6 +23,94 @@ std::string GroupOverAxes(const std::vector<Axis>& axes) {
   return axes.front() == Axis::kExpertTp ? "ep_tp" : std::string(AxisName(axes.front()));
 }
 
+// Values that an instruction reads or makes; without state values.
+std::vector<std::string> ValuesTouched(const Instruction& instruction) {
+  std::vector<std::string> touched = ValuesRead(instruction);
+  for (const Output& output : instruction.outputs) {
+    if (!IsStateName(output.name)) touched.push_back(output.name);
+  }
+  return touched;
+}
+
+// Where the values of a list are freed whose instructions are on several streams, so that no instruction waits for
+// another stream only because memory has been freed (stream_dependencies.h).
+class FreePlaces {
+ public:
+  explicit FreePlaces(const std::vector<Instruction>& body) : body_(body) {
+    std::map<std::string, size_t> made;  // by value, the place of the instruction that makes it
+    std::map<std::string, int> waited;   // by other stream, its last place that the main stream has waited for
+    std::map<std::string, int> follows;  // by other stream, the last place of the main stream that it has waited for
+    for (size_t i = 0; i < body.size(); ++i) {
+      const Instruction& instruction = body[i];
+      const int place = static_cast<int>(i);
+      for (const std::string& name : ValuesRead(instruction)) {
+        const auto maker = made.find(name);
+        if (maker == made.end() || body[maker->second].stream == instruction.stream) continue;
+        const bool from_main = body[maker->second].stream.empty();
+        if (!from_main && !instruction.stream.empty()) continue;
+        int& last = (from_main ? follows : waited)
+                        .try_emplace(from_main ? instruction.stream : body[maker->second].stream, -1)
+                        .first->second;
+        if (static_cast<int>(maker->second) <= last) continue;
+        last = static_cast<int>(maker->second);
+        if (!from_main) waits_.push_back({place, last});
+      }
+      bool makes_value = false;
+      for (const Output& output : instruction.outputs) {
+        if (IsStateName(output.name)) continue;
+        made[output.name] = i;
+        makes_value = true;
+      }
+      for (const std::string& name : ValuesTouched(instruction)) touched_[name][instruction.stream] = place;
+      if (!instruction.stream.empty() && makes_value)
+        others_.push_back({place, follows.try_emplace(instruction.stream, -1).first->second});
+    }
+  }
+
+  // Where to free a value whose last use is at `last_use`.
+  size_t PlaceOf(const std::string& value, size_t last_use) const {
+    if (others_.empty()) return last_use;
+    int place = static_cast<int>(last_use), main = -1;
+    const int end = static_cast<int>(body_.size()) - 1;
+    // The main stream must have waited for all that other streams do with the value.
+    for (const auto& [stream, last] : touched_.at(value)) {
+      if (stream.empty()) {
+        main = last;
+        continue;
+      }
+      const auto wait =
+          std::find_if(waits_.begin(), waits_.end(), [&, &stream = stream, last = last](const Wait& each) {
+            return each.made_at >= last && StreamAt(each.made_at) == stream;
+          });
+      place = std::max(place, wait == waits_.end() ? end : wait->at);
+    }
+    // An instruction on another stream must not come behind it that need not wait for what the main stream does with
+    // the value.
+    for (const Other& other : others_) {
+      if (other.at <= place || other.follows >= main) continue;
+      place = other.at;
+      while (place < end && !StreamAt(place).empty()) ++place;
+    }
+    return static_cast<size_t>(place);
+  }
+
+ private:
+  // At `at` the main stream reads what `made_at` makes on another stream, and nothing later of that stream before.
+  struct Wait {
+    int at = 0, made_at = 0;
+  };
+  // An instruction on another stream that makes a value. It reads what the main stream makes at `follows`; -1: nothing.
+  struct Other {
+    int at = 0, follows = -1;
+  };
+  const std::string& StreamAt(int place) const { return body_[static_cast<size_t>(place)].stream; }
+
+  const std::vector<Instruction>& body_;
+  std::vector<Wait> waits_;
+  std::vector<Other> others_;
+  std::map<std::string, std::map<std::string, int>> touched_;  // by value and stream: the last use there
+};
+
 // Over cp the cut is zigzag, over all other axes in rank order.
 Attributes CutAttributes(int dim, Axis axis) {
   Attributes attributes = {{"dim", int64_t{dim}}};
@@ -288,17 +376,14 @@ void FillFrees(std::vector<Instruction>& body, const std::vector<std::string>& a
                const std::vector<std::string>& kept) {
   std::set<std::string> done(arguments.begin(), arguments.end());
   done.insert(kept.begin(), kept.end());
+  const FreePlaces places(body);
   // Backwards, so that the first time a value is met is its last use.
-  for (auto instruction = body.rbegin(); instruction != body.rend(); ++instruction) {
-    std::vector<std::string> touched = ValuesRead(*instruction);
-    for (const Output& output : instruction->outputs) {
-      if (!IsStateName(output.name)) touched.push_back(output.name);
+  for (size_t place = body.size(); place-- > 0;) {
+    for (const std::string& name : ValuesTouched(body[place])) {
+      if (done.insert(name).second) body[places.PlaceOf(name, place)].frees.push_back(name);
     }
-    for (const std::string& name : touched) {
-      if (done.insert(name).second) instruction->frees.push_back(name);
-    }
-    std::sort(instruction->frees.begin(), instruction->frees.end());
   }
+  for (Instruction& instruction : body) std::sort(instruction.frees.begin(), instruction.frees.end());
 }
 
 void FillFrees(Block& block) {

@@ -20,7 +20,8 @@ struct BlockContext {
   int64_t tp = 1, ep = 1, cp = 1, expert_tp = 1;
   // A frozen part has no weight gradients and runs as in evaluation.
   bool trains_backbone = true, trains_projection = true;
-  bool gathers_tokens = false;  // how tokens reach the experts (Module::dispatch)
+  bool gathers_tokens = false;     // how tokens reach the experts (Module::dispatch)
+  bool overlaps_dispatch = false;  // the shared expert runs while tokens travel
 
   // The dtype of statistics, router and softmax: never narrower than fp32
   // (docs/training/layout_independence.md#precision).
@@ -121,6 +122,9 @@ class BlockBuilder {
 
 // Fills `frees` of a list of instructions: each value is freed after its last use, unless it is in `kept`. Values in
 // `arguments` belong to a caller and are never freed. State values ("$", "%") outlive the list and are not counted.
+// Where instructions are on several streams, a value may be freed later: no stream may wait for another one only
+// because memory has been freed (stream_dependencies.h), or nothing would overlap. So the main stream has waited for
+// all that others do with the value, and others have started what need not wait for the main stream.
 void FillFrees(std::vector<Instruction>& body, const std::vector<std::string>& arguments,
                const std::vector<std::string>& kept);
 

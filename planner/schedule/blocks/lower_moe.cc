@@ -1,5 +1,10 @@
 // Layer kind E, a mixture of experts (docs/model/mixture_of_experts.md): router, token dispatch to the experts' ranks
 // and back, and a shared expert that sees all tokens.
+//
+// With overlap_dispatch the dispatch has a stream of its own, and its instructions come in another order: half of the
+// shared expert between an exchange towards the experts and its reader, half of it beside the way back
+// (docs/model/mixture_of_experts.md#overlap). The order is what lets them overlap: an instruction that makes a value
+// waits for all that touched values freed before it.
 #include "planner/schedule/blocks/language_pieces.h"
 
 namespace planwright {
@@ -60,12 +65,23 @@ ValueType RowWeights(const BlockBuilder& b, Dim rows) {
   return type;
 }
 
+constexpr char kDispatchStream[] = "dispatch";
+
+// A communication of the token dispatch, over "ep" or "ep_tp". All of them are on one stream, so that a group has one
+// communicator, overlapped or not.
+string Exchange(BlockBuilder& b, OpKind kind, const char* group, BlockBuilder::Operands operands, const string& output,
+                ValueType type) {
+  b.Communicate(kind, group, std::move(operands), output, std::move(type));
+  if (b.context().overlaps_dispatch) b.body().back().stream = kDispatchStream;
+  return output;
+}
+
 // One all-to-all-v of the token dispatch. `send` and `receive`: row counts for each expert. Nothing with ep 1, where
 // every expert is on this rank.
 string ExchangeRows(BlockBuilder& b, const MoeSizes& w, const string& rows, const string& send, const string& receive,
                     const string& output, ValueType type) {
   if (w.ep == 1) return rows;
-  return b.Communicate(OpKind::kAllToAllV, "ep", {.inputs = {rows, send, receive}}, output, std::move(type));
+  return Exchange(b, OpKind::kAllToAllV, "ep", {.inputs = {rows, send, receive}}, output, std::move(type));
 }
 
 // The type of tokens of all ep ranks, [ep tokens, ...]. They lie where expert rows do: behind the token dispatch.
@@ -80,7 +96,7 @@ ValueType AllTokens(const BlockBuilder& b, const string& tokens) {
 }
 
 string GatherTokens(BlockBuilder& b, const string& tokens, const string& output) {
-  return b.Communicate(OpKind::kGatherTokens, "ep", {.inputs = {tokens}}, output, AllTokens(b, tokens));
+  return Exchange(b, OpKind::kGatherTokens, "ep", {.inputs = {tokens}}, output, AllTokens(b, tokens));
 }
 
 // The type of a term of a sum over ep for the tokens of all ranks, which are of `type`. A sum over ranks is rounded
@@ -92,7 +108,7 @@ ValueType TermOfTokens(const BlockBuilder& b, ValueType type) {
 
 // Of terms of a sum over ep for all tokens: the sum for this rank's own, which are of `type`.
 string ScatterTokens(BlockBuilder& b, const string& terms, const string& output, ValueType type) {
-  return b.Communicate(OpKind::kScatterTokens, "ep", {.inputs = {terms}}, output, std::move(type));
+  return Exchange(b, OpKind::kScatterTokens, "ep", {.inputs = {terms}}, output, std::move(type));
 }
 
 // The tokens of all ep ranks: positions and samples, and what else an operation must know of them.
@@ -108,13 +124,13 @@ string GatherRows(BlockBuilder& b, const MoeSizes& w, const string& rows, const 
   type.dims[0] = w.gathered(b.context().module);
   type.layout.erase(Axis::kExpertTp);
   type.gradient = Partial(b.context(), {Axis::kExpertTp});
-  return b.Communicate(OpKind::kAllGatherV, "ep_tp", {.inputs = {rows, "counts_all"}}, output, std::move(type));
+  return Exchange(b, OpKind::kAllGatherV, "ep_tp", {.inputs = {rows, "counts_all"}}, output, std::move(type));
 }
 
 // The transpose of GatherRows: sums the terms of the expert_tp ranks and leaves each rank its own rows.
 string ScatterRows(BlockBuilder& b, const MoeSizes& w, const string& part, const string& output, ValueType type) {
   if (w.expert_tp == 1) return part;
-  return b.Communicate(OpKind::kReduceScatterV, "ep_tp", {.inputs = {part, "counts_all"}}, output, std::move(type));
+  return Exchange(b, OpKind::kReduceScatterV, "ep_tp", {.inputs = {part, "counts_all"}}, output, std::move(type));
 }
 
 // The type of a term of a sum over expert_tp, for rows of `type`.
@@ -127,40 +143,55 @@ ValueType RowsPartial(const BlockBuilder& b, ValueType type) {
 // Tells every rank how many rows of each expert it receives. These counts size messages, so they are in host memory.
 void EmitRowCounts(BlockBuilder& f, const MoeSizes& w) {
   if (w.ep > 1)
-    f.Communicate(OpKind::kAllToAll, "ep", {.inputs = {"counts"}}, "counts_in",
-                  f.Data(DType::kInt64, {w.ep, w.L}, true));
+    Exchange(f, OpKind::kAllToAll, "ep", {.inputs = {"counts"}}, "counts_in", f.Data(DType::kInt64, {w.ep, w.L}, true));
   if (w.expert_tp == 1) return;
-  f.Communicate(
-      OpKind::kAllGather, "ep_tp", {.inputs = {ExpertNames(f.context()).counts}, .attributes = {{"dim", int64_t{0}}}},
-      "counts_all",
-      f.Data(DType::kInt64, w.ep > 1 ? std::vector<Dim>{w.expert_tp * w.ep, w.L} : std::vector<Dim>{w.expert_tp * w.E},
-             true));
+  Exchange(f, OpKind::kAllGather, "ep_tp",
+           {.inputs = {ExpertNames(f.context()).counts}, .attributes = {{"dim", int64_t{0}}}}, "counts_all",
+           f.Data(DType::kInt64,
+                  w.ep > 1 ? std::vector<Dim>{w.expert_tp * w.ep, w.L} : std::vector<Dim>{w.expert_tp * w.E}, true));
 }
 
-// n, weights, ids -> the rows of this rank's experts and their weights, under the names of `own`; and `order`.
-void DispatchTokens(BlockBuilder& f, const MoeSizes& w, const string& n, const ExpertNames& own) {
-  const Dim received = w.received(f.context().module);
-  if (f.context().gathers_tokens) {
-    // Every ep rank sees all tokens, and takes the rows of its own experts.
-    const string n_all = GatherTokens(f, n, "n_all"), weights_all = GatherTokens(f, "weights", "weights_all"),
-                 ids_all = GatherTokens(f, "ids", "ids_all");
-    f.Emit(OpKind::kSelectRows,
-           {.inputs = {n_all, weights_all, ids_all, own.counts}, .attributes = AllTokensAttributes(w, "ep", w.ep)},
-           {{own.rows, ExpertRows(f, {received, w.H})},
-            {own.weights, RowWeights(f, received)},
-            {"order", f.Data(DType::kInt64, {received})}});
-    return;
-  }
-  // Rows in order of their experts go to the ranks that hold them.
+// n, weights, ids -> the rows of this rank's experts and their weights, under the names of `own`; and `order`. In the
+// four parts below, in this order. What comes between them may run while tokens travel.
+
+// Tokens that every ep rank sees. They need no router.
+void SendTokens(BlockBuilder& f, const string& n) {
+  if (f.context().gathers_tokens) GatherTokens(f, n, "n_all");
+}
+
+// Rows in order of their experts, to go to the ranks that hold them.
+void MakeRows(BlockBuilder& f, const MoeSizes& w, const string& n) {
+  if (f.context().gathers_tokens) return;
   f.Emit(OpKind::kPermuteRows, {.inputs = {n, "weights", "ids"}},
          {{"rows", ExpertRows(f, {w.T * w.k, w.H})},
           {"row_weights", RowWeights(f, w.T * w.k)},
           {"order", f.Data(DType::kInt64, {w.T * w.k})}});
+}
+
+// What the router has made: the rows and their weights, or the weights and choices of all tokens.
+void SendRows(BlockBuilder& f, const MoeSizes& w, const ExpertNames& own) {
+  if (f.context().gathers_tokens) {
+    GatherTokens(f, "weights", "weights_all");
+    GatherTokens(f, "ids", "ids_all");
+    return;
+  }
+  const Dim received = w.received(f.context().module);
   ExchangeRows(f, w, "rows", "counts", own.counts, own.rows, ExpertRows(f, {received, w.H}));
   ExchangeRows(f, w, "row_weights", "counts", own.counts, own.weights, RowWeights(f, received));
 }
 
-// The results of this rank's experts -> y, the sum of each token's own.
+// Of all tokens, each rank takes the rows of its own experts.
+void TakeRows(BlockBuilder& f, const MoeSizes& w, const ExpertNames& own) {
+  if (!f.context().gathers_tokens) return;
+  const Dim received = w.received(f.context().module);
+  f.Emit(OpKind::kSelectRows,
+         {.inputs = {"n_all", "weights_all", "ids_all", own.counts}, .attributes = AllTokensAttributes(w, "ep", w.ep)},
+         {{own.rows, ExpertRows(f, {received, w.H})},
+          {own.weights, RowWeights(f, received)},
+          {"order", f.Data(DType::kInt64, {received})}});
+}
+
+// The results of this rank's experts -> y, the sum of each token's own. In two parts, as above.
 void ReturnResults(BlockBuilder& f, const MoeSizes& w, const ExpertNames& own, const ValueType& stream) {
   if (f.context().gathers_tokens) {
     f.Make(OpKind::kCombineRows, {.inputs = {own.out, "order"}, .attributes = AllTokensAttributes(w, "top_k", w.k)},
@@ -169,62 +200,87 @@ void ReturnResults(BlockBuilder& f, const MoeSizes& w, const ExpertNames& own, c
     return;
   }
   // The way back: send and receive counts change places.
-  const string out = ExchangeRows(f, w, own.out, own.counts, "counts", "out", ExpertRows(f, {w.T * w.k, w.H}));
-  f.Make(OpKind::kUnpermuteRows,
-         {.inputs = {out, "order"}, .attributes = {{"top_k", w.k}, {"sequence", w.s}, {"samples", w.B}}}, "y", stream);
+  ExchangeRows(f, w, own.out, own.counts, "counts", "out", ExpertRows(f, {w.T * w.k, w.H}));
 }
 
-// dx_out -> the gradient of the results of this rank's experts.
-string ReturnResultsGrad(BlockBuilder& b, const MoeSizes& w, const ExpertNames& own) {
-  const ValueType received = ExpertRows(b, {w.received(b.context().module), w.H});
+void TakeResults(BlockBuilder& f, const MoeSizes& w, const ExpertNames& own, const ValueType& stream) {
+  if (f.context().gathers_tokens) return;
+  f.Make(OpKind::kUnpermuteRows,
+         {.inputs = {w.ep > 1 ? "out" : own.out, "order"},
+          .attributes = {{"top_k", w.k}, {"sequence", w.s}, {"samples", w.B}}},
+         "y", stream);
+}
+
+// dx_out -> the gradient of the results of this rank's experts. Each in two parts, as in the forward.
+void ReturnResultsGrad(BlockBuilder& b, const MoeSizes& w, const ExpertNames& own) {
   if (b.context().gathers_tokens) {
-    const string dy_all = GatherTokens(b, "dx_out", "dy_all");
-    return b.Make(OpKind::kCombineRowsGrad, {.inputs = {dy_all, "order"}, .attributes = {{"top_k", w.k}}}, "dout_in",
-                  received);
+    GatherTokens(b, "dx_out", "dy_all");
+    return;
   }
   b.Make(OpKind::kUnpermuteRowsGrad, {.inputs = {"dx_out", "order"}, .attributes = {{"top_k", w.k}}}, "dout",
          ExpertRows(b, {w.T * w.k, w.H}));
-  return ExchangeRows(b, w, "dout", "counts", own.counts, "dout_in", received);
+  ExchangeRows(b, w, "dout", "counts", own.counts, "dout_in", ExpertRows(b, {w.received(b.context().module), w.H}));
+}
+
+string TakeResultsGrad(BlockBuilder& b, const MoeSizes& w) {
+  if (b.context().gathers_tokens) {
+    b.Make(OpKind::kCombineRowsGrad, {.inputs = {"dy_all", "order"}, .attributes = {{"top_k", w.k}}}, "dout_in",
+           ExpertRows(b, {w.received(b.context().module), w.H}));
+  }
+  return w.ep > 1 ? "dout_in" : "dout";
 }
 
 // Gradients of the rows and weights of this rank's experts -> dn_rows and dweights of its tokens.
-void DispatchTokensGrad(BlockBuilder& b, const MoeSizes& w, const ExpertNames& own, const string& drows_in,
-                        const string& drow_weights_in) {
-  const ValueType stream = b.TypeOf("x");
+void SendRowsGrad(BlockBuilder& b, const MoeSizes& w, const ExpertNames& own, const string& drows_in,
+                  const string& drow_weights_in) {
   if (b.context().gathers_tokens) {
     b.Emit(OpKind::kSelectRowsGrad,
            {.inputs = {drows_in, drow_weights_in, "order"}, .attributes = AllTokensAttributes(w, "top_k", w.k)},
            {{"dn_all", TermOfTokens(b, b.TypeOf("dy_all"))}, {"dweights_all", AllTokens(b, "weights")}});
-    ScatterTokens(b, "dn_all", "dn_rows", stream);
+    ScatterTokens(b, "dn_all", "dn_rows", b.TypeOf("x"));
     ScatterTokens(b, "dweights_all", "dweights", b.TypeOf("weights"));
     return;
   }
-  const string drows = ExchangeRows(b, w, drows_in, own.counts, "counts", "drows", ExpertRows(b, {w.T * w.k, w.H}));
-  const string drow_weights =
-      ExchangeRows(b, w, drow_weights_in, own.counts, "counts", "drow_weights", RowWeights(b, w.T * w.k));
-  b.Emit(
-      OpKind::kPermuteRowsGrad,
-      {.inputs = {drows, drow_weights, "order"}, .attributes = {{"top_k", w.k}, {"sequence", w.s}, {"samples", w.B}}},
-      {{"dn_rows", stream}, {"dweights", b.TypeOf("weights")}});
+  ExchangeRows(b, w, drows_in, own.counts, "counts", "drows", ExpertRows(b, {w.T * w.k, w.H}));
+  ExchangeRows(b, w, drow_weights_in, own.counts, "counts", "drow_weights", RowWeights(b, w.T * w.k));
+}
+
+void TakeRowsGrad(BlockBuilder& b, const MoeSizes& w, const string& drows_in, const string& drow_weights_in) {
+  if (b.context().gathers_tokens) return;
+  b.Emit(OpKind::kPermuteRowsGrad,
+         {.inputs = {w.ep > 1 ? "drows" : drows_in, w.ep > 1 ? "drow_weights" : drow_weights_in, "order"},
+          .attributes = {{"top_k", w.k}, {"sequence", w.s}, {"samples", w.B}}},
+         {{"dn_rows", b.TypeOf("x")}, {"dweights", b.TypeOf("weights")}});
 }
 
 // up -> squared ReLU -> down, over tp like a dense MLP (docs/model/mixture_of_experts.md#shared-expert).
-void EmitSharedExpert(BlockBuilder& f, const MoeSizes& w, const string& n) {
-  const BlockContext& context = f.context();
-  const Layout cut = OverCp(context, 0, Sharded(context, 2));
-  const ValueType wide = f.Activation({w.S, w.B, w.shared}, cut, cut);
-  const string n_full = f.AllGather(n, 0, "n_full", Partial(context));
-  f.Make(OpKind::kLinear, {.inputs = {n_full}, .parameters = {"shared_up"}}, "s_pre", wide);
-  f.Make(OpKind::kSquaredRelu, {.inputs = {"s_pre"}}, "s_act", wide);
+ValueType SharedWidth(const BlockBuilder& f, const MoeSizes& w) {
+  const Layout cut = OverCp(f.context(), 0, Sharded(f.context(), 2));
+  return f.Activation({w.S, w.B, w.shared}, cut, cut);
+}
+
+void EmitSharedUp(BlockBuilder& f, const MoeSizes& w, const string& n) {
+  const string n_full = f.AllGather(n, 0, "n_full", Partial(f.context()));
+  f.Make(OpKind::kLinear, {.inputs = {n_full}, .parameters = {"shared_up"}}, "s_pre", SharedWidth(f, w));
+}
+
+void EmitSharedActivation(BlockBuilder& f, const MoeSizes& w) {
+  f.Make(OpKind::kSquaredRelu, {.inputs = {"s_pre"}}, "s_act", SharedWidth(f, w));
+}
+
+void EmitSharedDown(BlockBuilder& f, const MoeSizes& w) {
   f.Make(OpKind::kLinear, {.inputs = {"s_act"}, .parameters = {"shared_down"}}, "s_part",
          PartialType(f, w.S, w.B, w.H));
 }
 
-string EmitSharedExpertGrad(BlockBuilder& b, const MoeSizes& w, const string& dx_out) {
-  const string n_full = b.context().tp > 1 ? "n_full" : "n";
+void EmitSharedDownGrad(BlockBuilder& b, const string& dx_out) {
   const string ds = b.AllGather(dx_out, 0, "ds_full", Replicated());
   b.LinearWeightGrad(ds, "s_act", "shared_down");
   b.Make(OpKind::kLinearInputGrad, {.inputs = {ds}, .parameters = {"shared_down"}}, "ds_act", b.TypeOf("s_act"));
+}
+
+string EmitSharedUpGrad(BlockBuilder& b, const MoeSizes& w) {
+  const string n_full = b.context().tp > 1 ? "n_full" : "n";
   b.Make(OpKind::kSquaredReluGrad, {.inputs = {"ds_act", "s_pre"}}, "ds_pre", b.TypeOf("s_pre"));
   b.LinearWeightGrad("ds_pre", n_full, "shared_up");
   b.Make(OpKind::kLinearInputGrad, {.inputs = {"ds_pre"}, .parameters = {"shared_up"}}, "dn_part",
@@ -307,13 +363,26 @@ Block LowerMoeForward(const HybridLmModel& model, const BlockContext& context, c
   const ValueType stream = StreamType(f, w.s, w.B, w.H);
   f.Input("x", stream);
   const auto [n, n_scale] = EmitRmsNorm(f, "x", "norm", model.norm_eps);
+  const ExpertNames own(context), all = ExpertNames::Gathered(context);
+  const Dim received = w.received(context.module), gathered = w.gathered(context.module);
+  if (context.overlaps_dispatch) SendTokens(f, n);
   EmitRoute(f, model, w, n);
   EmitRoutingStatistics(f, w);
 
-  EmitRowCounts(f, w);
-  const ExpertNames own(context), all = ExpertNames::Gathered(context);
-  const Dim received = w.received(context.module), gathered = w.gathered(context.module);
-  DispatchTokens(f, w, n, own);
+  if (context.overlaps_dispatch) {
+    // The host waits for the row counts. Before that it gives the device a product to work on.
+    MakeRows(f, w, n);
+    EmitSharedUp(f, w, n);
+    EmitRowCounts(f, w);
+    SendRows(f, w, own);
+    EmitSharedActivation(f, w);
+  } else {
+    EmitRowCounts(f, w);
+    SendTokens(f, n);
+    MakeRows(f, w, n);
+    SendRows(f, w, own);
+  }
+  TakeRows(f, w, own);
   GatherRows(f, w, own.rows, all.rows);
   GatherRows(f, w, own.weights, all.weights);
   const ValueType out_in = ExpertRows(f, {received, w.H});
@@ -328,8 +397,15 @@ Block LowerMoeForward(const HybridLmModel& model, const BlockContext& context, c
          {{all.out, made}, {"pre", pre}});
   ScatterRows(f, w, all.out, own.out, out_in);
   ReturnResults(f, w, own, stream);
-
-  EmitSharedExpert(f, w, n);
+  if (context.overlaps_dispatch) {
+    EmitSharedDown(f, w);
+    TakeResults(f, w, own, stream);
+  } else {
+    TakeResults(f, w, own, stream);
+    EmitSharedUp(f, w, n);
+    EmitSharedActivation(f, w);
+    EmitSharedDown(f, w);
+  }
   const string s = f.ReduceScatter("s_part", 0, "s");
   f.Add({"x", "y", s}, "x_out");
   f.ProbeValue("x_out", "language.layer{layer}.out");
@@ -351,7 +427,9 @@ Block LowerMoeBackward(const HybridLmModel& model, const BlockContext& context, 
   const ValueType received = ExpertRows(b, {rows, w.H}), received_weights = RowWeights(b, rows);
   b.Input("dx_out", stream);
   // The forward in reverse: each gather becomes a scatter, each exchange runs the other way.
-  const string dout_in = ReturnResultsGrad(b, w, own);
+  ReturnResultsGrad(b, w, own);
+  if (context.overlaps_dispatch) EmitSharedDownGrad(b, "dx_out");
+  const string dout_in = TakeResultsGrad(b, w);
   const string dout_all = GatherRows(b, w, dout_in, "dout_all");
   const bool whole = w.expert_tp == 1;  // else the experts give terms of a sum, under names of their own
   const string made = whole ? "drows_in" : "drows_part", made_weights = whole ? "drow_weights_in" : "drow_weights_part";
@@ -363,9 +441,15 @@ Block LowerMoeBackward(const HybridLmModel& model, const BlockContext& context, 
           {made_weights, whole ? received_weights : RowsPartial(b, b.TypeOf(all.weights))}});
   const string drows_in = ScatterRows(b, w, made, "drows_in", received);
   const string drow_weights_in = ScatterRows(b, w, made_weights, "drow_weights_in", received_weights);
-  DispatchTokensGrad(b, w, own, drows_in, drow_weights_in);
+  SendRowsGrad(b, w, own, drows_in, drow_weights_in);
+  string dn_shared;
+  if (context.overlaps_dispatch) dn_shared = EmitSharedUpGrad(b, w);
+  TakeRowsGrad(b, w, drows_in, drow_weights_in);
   EmitRouteGrad(b, model, w, stream);
-  const string dn_shared = EmitSharedExpertGrad(b, w, "dx_out");
+  if (!context.overlaps_dispatch) {
+    EmitSharedDownGrad(b, "dx_out");
+    dn_shared = EmitSharedUpGrad(b, w);
+  }
   b.Add({"dn_rows", "dn_route", dn_shared}, "dn");
   b.Make(OpKind::kRmsNormGrad,
          {.inputs = {"dn", "x", "n_scale"}, .parameters = {"norm"}, .gradients = b.TrainedSlots({"norm"})}, "dx_norm",

@@ -24,7 +24,7 @@ const ModuleRecipe& RecipeOf(const Recipe& recipe, const string& module) {
   Bug("no recipe of module " + module);
 }
 
-BlockContext ContextOf(const Module& module, DType dtype) {
+BlockContext ContextOf(const Module& module, const ModuleRecipe& recipe, DType dtype) {
   return {module.name,
           dtype,
           module.grid.tp,
@@ -33,7 +33,8 @@ BlockContext ContextOf(const Module& module, DType dtype) {
           module.grid.expert_tp,
           module.trains_backbone,
           module.trains_projection,
-          module.gathers_tokens()};
+          module.gathers_tokens(),
+          *recipe.overlap_dispatch && module.grid.ep * module.grid.expert_tp > 1};
 }
 
 LanguageSizes SizesOf(const ProgramInputs& inputs, const Module& module, const std::vector<const Bridge*>& bridges) {
@@ -59,8 +60,9 @@ LoweredModule LowerModule(const Recipe& recipe, const ProgramInputs& inputs, con
   for (const Bridge& bridge : inputs.bridges) {
     if (bridge.from == module.name || bridge.to == module.name) lowered.bridges.push_back(&bridge);
   }
-  const auto& model = RecipeOf(recipe, module.name).model.model;
-  const BlockContext context = ContextOf(module, inputs.dtype);
+  const ModuleRecipe& module_recipe = RecipeOf(recipe, module.name);
+  const auto& model = module_recipe.model.model;
+  const BlockContext context = ContextOf(module, module_recipe, inputs.dtype);
   std::vector<Symbol> own;
   if (const auto* language = std::get_if<HybridLmModel>(&model)) {
     const LanguageSizes sizes = SizesOf(inputs, module, lowered.bridges);

@@ -157,6 +157,8 @@ std::vector<Layout> Layouts() {
       {"stages", with(encoder(0, 2, "{tp: 2}"), 2, 8, "{tp: 2, pp: 2, ep: 4}", 8, false)},
       {"stages_overlapped", with(encoder(0, 2, "{tp: 2}"), 2, 8, "{tp: 2, pp: 2, ep: 4}", 8, true)},
       {"four_stages_overlapped", with(encoder(0, 4, "{tp: 1, pp: 2}"), 4, 8, "{tp: 1, pp: 4, ep: 2}", 12, true)},
+      {"dispatch_overlapped",
+       with(encoder(0, 2, "{tp: 2}"), 2, 8, "{tp: 2, pp: 2, ep: 2, expert_tp: 2, overlap_dispatch: true}", 8, true)},
       {"uneven_bridge", with(encoder(0, 3, "{tp: 1}"), 3, 4, "{tp: 2, ep: 4}", 12, true)},
       {"fan_in", with(encoder(0, 4, "{tp: 1}"), 4, 4, "{tp: 2, ep: 2}", 8, true)},
       {"context_and_expert_tensor_parallel",
