@@ -5,7 +5,7 @@ import statistics
 
 from four_gpus import EP2, TEXT, both_overlaps
 from measuring import RECIPES, Case, Measure, with_samples
-from two_gpus import ONE
+from two_gpus import FEW, ONE
 
 MOCK = RECIPES / "nemotron_moe_vlm_20l_mock_8r.yaml"
 EIGHT = ("cluster.gpus_per_node=8", "modules.language.placement.ranks=8", *with_samples(64, 50))
@@ -18,7 +18,8 @@ class EightGpus(Measure):
     cases = {
         "eight_mock": [Case("eight_mock", MOCK, with_samples(8, 20))],  # its budget is ten steps
         # As four_scaling: with ep 8 a GPU has 16 experts, with ep 2 it has 64 as on one GPU.
-        "eight_scaling": [Case("eight_scaling_1", ONE), *both_overlaps("eight_scaling_8_ep8", TEXT, (*EIGHT, *EP8)),
+        "eight_scaling": [Case("eight_scaling_1", ONE, steps=FEW),
+                          *both_overlaps("eight_scaling_8_ep8", TEXT, (*EIGHT, *EP8)),
                           *both_overlaps("eight_scaling_8_ep2", TEXT, (*EIGHT, *EP2))],
     }
 

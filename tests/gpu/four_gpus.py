@@ -1,13 +1,12 @@
 """The parts of `tests/gpu/measure` for four GPUs: the whole vision-language model, with the work of each GPU as on two
 GPUs."""
 
-from measuring import OVERLAP, RECIPES, Case, Measure, with_samples
-from two_gpus import ONE, STEPS
+from measuring import BUCKETS, ONE_STREAM, RECIPES, TWO_STREAMS, Case, Measure, with_samples
+from two_gpus import FEW, ONE, STEPS
 from two_gpus import TEXT as TEXT_OF_TWO
 
 TEXT = RECIPES / "nemotron_moe_vlm_20l_4g_text_only.yaml"
 IMAGES = RECIPES / "nemotron_moe_vlm_20l_4g.yaml"
-FEW = 14  # steps of a case that is one of many
 
 # All layouts have the same 32 samples a step, so the others have 16 microbatches on two lanes.
 TP2 = ("modules.language.parallel.tp=2",)
@@ -19,12 +18,13 @@ EP2 = ("modules.language.parallel.ep=2",)  # the 64 experts of each GPU on two, 
 
 
 def both_kinds(name, recipe, overrides=()):
-    return [Case(f"{name}_{kind}", recipe, (*overrides, f"modules.language.parallel.dispatch={kind}"), FEW)
+    return [Case(f"{name}_{kind}", recipe, (*overrides, ONE_STREAM, f"modules.language.parallel.dispatch={kind}"), FEW)
             for kind in ("all_to_all", "all_gather")]
 
 
 def both_overlaps(name, recipe, overrides=()):
-    return [Case(name, recipe, overrides), Case(f"{name}_overlap", recipe, (*overrides, *OVERLAP))]
+    return [Case(name, recipe, (*overrides, ONE_STREAM), FEW),
+            Case(f"{name}_overlap", recipe, (*overrides, TWO_STREAMS, *BUCKETS), FEW)]
 
 
 class FourGpus(Measure):
@@ -44,7 +44,7 @@ class FourGpus(Measure):
                               for name, recipe in (("text", TEXT), ("images", IMAGES)) for count in (4, 16)],
         # On each GPU 8 microbatches of one sample, and 6 experts for each token, so equal FLOPs. With ep 4 a GPU has 32
         # experts, with ep 2 it has 64 as on fewer GPUs.
-        "four_scaling": [Case("four_scaling_1", ONE), *both_overlaps("four_scaling_2", TEXT_OF_TWO),
+        "four_scaling": [Case("four_scaling_1", ONE, steps=FEW), *both_overlaps("four_scaling_2", TEXT_OF_TWO),
                          *both_overlaps("four_scaling_4_ep4", TEXT), *both_overlaps("four_scaling_4_ep2", TEXT, EP2)],
     }
 
@@ -55,13 +55,13 @@ class FourGpus(Measure):
         self.yardstick("four_images")
 
     def four_dispatch(self):
-        self.table("four_dispatch", memory=True)
+        self.table("four_dispatch")
 
     def four_tp2(self):
-        self.table("four_tp2", memory=True)
+        self.table("four_tp2")
 
     def four_apart(self):
-        self.table("four_apart", memory=True)
+        self.table("four_apart")
 
     def four_microbatches(self):
         self.table("four_microbatches")

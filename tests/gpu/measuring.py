@@ -18,7 +18,9 @@ CONTEXT = 720 << 20  # what the plan reserves for libraries, which the allocator
 WARM_UP = 5
 
 
-OVERLAP = ("gradients.overlap_reduce=true", "gradients.overlap_gather=true", "gradients.buckets=8")
+# Gradients and parameters beside the layers, and the shared expert beside the dispatch.
+BUCKETS = ("gradients.overlap_reduce=true", "gradients.overlap_gather=true", "gradients.buckets=8")
+ONE_STREAM, TWO_STREAMS = (f"modules.language.parallel.overlap_dispatch={word}" for word in ("false", "true"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Measure:
 
     def __init__(self, binaries, out):
         self.binaries, self.out, self.failed = binaries, out, []
+        self.known = {}  # records of the recipes and overrides that have run
         out.mkdir(parents=True, exist_ok=True)
 
     def judge(self, good, what):
@@ -129,6 +132,7 @@ class Measure:
             return
         print("\n".join(line for line in text.splitlines() if not line.startswith("step ")))
         times, seconds = [record["step_seconds"] for record in records[WARM_UP:-1]], self.seconds(records)
+        self.known[case.recipe, case.overrides] = records
         tokens, mfu, _ = self.rates(case, seconds)
         print(f"step {seconds * 1e3:.1f} ms (smallest {min(times) * 1e3:.1f}, largest {max(times) * 1e3:.1f})  "
               f"{tokens:,.0f} tok/s/GPU  MFU {mfu:.1%}" + (f"  (aim {aim:.0%})" if aim else ""))
@@ -140,22 +144,28 @@ class Measure:
         outcome = json.loads((self.out / case.name / "outcome.json").read_text())
         print(json.dumps({"memory of the run": outcome["memory"]}))
 
-    def table(self, part, memory=False):
-        """A row for each case of a part, beside the first case. One that fails has no row. Returns the seconds of a
-        step by name."""
+    def table(self, part):
+        """A row for each case of a part, beside the first case; of memory, what is planned and used, and what is wrong
+        with it. A case that fails has no row, and one that a part before has run is not run again. Returns the seconds
+        of a step by name."""
         seconds, first = {}, self.cases[part][0].name
-        print(f"{part:28} GPUs  step, ms  beside  tok/s/GPU    MFU")
+        print(f"{part:28} GPUs  step, ms  beside  tok/s/GPU    MFU  planned, GB    used")
         for case in self.cases[part]:
-            records, _ = self.launch(part, case)
-            if records is None:
-                continue
+            if (case.recipe, case.overrides) not in self.known:
+                records, _ = self.launch(part, case)
+                if records is None:
+                    continue
+                self.known[case.recipe, case.overrides] = records
+            records = self.known[case.recipe, case.overrides]
             seconds[case.name] = self.seconds(records)
             tokens, mfu, gpus = self.rates(case, seconds[case.name])
             beside = f"{seconds[case.name] / seconds[first] - 1:+.1%}" if first in seconds else "-"
-            print(f"{case.name:28} {gpus:4} {seconds[case.name] * 1e3:9.1f} {beside:>7} {tokens:10,.0f} {mfu:6.1%}",
-                  flush=True)
-            if memory:
-                self.memory(records, case)
+            planned, used = sum(self.planned(case).values()), records[-1]["device_memory"]["used"]
+            print(f"{case.name:28} {gpus:4} {seconds[case.name] * 1e3:9.1f} {beside:>7} {tokens:10,.0f} {mfu:6.1%} "
+                  f"{planned / 1e9:12.2f} {used / 1e9:7.2f}", flush=True)
+            for good, what in self.memory_verdicts(records, case):
+                if not good:
+                    self.judge(good, what)
         return seconds
 
     def efficiency(self, part):
@@ -170,20 +180,29 @@ class Measure:
         self.judge(idle and float(idle[1]) / 100 <= IDLE,
                    f"the GPU is idle for {idle and idle[1]} % of a step, allowed {IDLE:.0%}")
 
-    def memory(self, records, case):
-        """Judges the memory of the fullest GPU, which is the one that metrics.jsonl has."""
-        planned = max((role["bytes"] for role in self.show("memory", case)["roles"]),
-                      key=lambda parts: sum(parts.values()))
-        total = sum(planned.values())
+    def planned(self, case):
+        """The parts of the memory of the fullest GPU, which is the one that metrics.jsonl has."""
+        return max((role["bytes"] for role in self.show("memory", case)["roles"]),
+                   key=lambda parts: sum(parts.values()))
+
+    def memory_verdicts(self, records, case):
+        """Memory beside the plan, as pairs of whether it is good, and what."""
+        total = sum(self.planned(case).values())
         last, second = records[-1]["device_memory"], records[1]["device_memory"]
+        tensors, device = last["tensors_peak"] / (total - CONTEXT) - 1, last["used"] / total - 1
+        return [(abs(tensors) <= TENSORS, f"{case.name}: tensors at their peak are {tensors:+.1%} of the plan's"),
+                (device <= DEVICE, f"{case.name}: the device has {device:+.1%} of the plan's in use"),
+                (last["reserved_peak"] == second["reserved_peak"],
+                 f"{case.name}: nothing taken from the driver after step 2")]
+
+    def memory(self, records, case):
+        """Prints and judges the memory of a run."""
+        planned, last = self.planned(case), records[-1]["device_memory"]
         print("planned, GB: " + ", ".join(f"{key} {value / 1e9:.2f}" for key, value in planned.items()) +
-              f", in all {total / 1e9:.2f}")
+              f", in all {sum(planned.values()) / 1e9:.2f}")
         print("measured, GB: " + ", ".join(f"{key} {value / 1e9:.2f}" for key, value in last.items()))
         libraries = last["used"] - last["reserved_peak"]
         print(f"context and libraries {libraries / 1e9:.2f} GB; held by the allocator but in no tensor at the peak "
               f"{(last['reserved_peak'] - last['tensors_peak']) / 1e9:.2f} GB")
-        tensors = last["tensors_peak"] / (total - CONTEXT) - 1
-        self.judge(abs(tensors) <= TENSORS, f"tensors at their peak are {tensors:+.1%} of the plan's")
-        device = last["used"] / total - 1
-        self.judge(device <= DEVICE, f"the device has {device:+.1%} of the plan's in use")
-        self.judge(last["reserved_peak"] == second["reserved_peak"], "nothing taken from the driver after step 2")
+        for good, what in self.memory_verdicts(records, case):
+            self.judge(good, what)

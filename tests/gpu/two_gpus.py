@@ -2,14 +2,14 @@
 
 import statistics
 
-from measuring import OVERLAP, RECIPES, WARM_UP, Case, Measure, with_samples
+from measuring import BUCKETS, ONE_STREAM, RECIPES, TWO_STREAMS, WARM_UP, Case, Measure, with_samples
 
 TEXT = RECIPES / "nemotron_moe_vlm_20l_2g_text_only.yaml"
 FROZEN = RECIPES / "nemotron_moe_vlm_20l_2g_frozen.yaml"
 LEARNING = RECIPES / "nemotron_moe_vlm_20l_2g.yaml"
 ONE = RECIPES / "nemotron_moe_lm_20l_1g.yaml"  # the same work for each GPU as TEXT
 ICONS = RECIPES / "icons_2g.yaml"
-STEPS = 50
+STEPS, FEW = 50, 15  # of a case by itself, and of one of many
 TRACE_COST = 0.02
 LOSSES = 2e-3
 
@@ -18,7 +18,7 @@ LOSSES = 2e-3
 AGREE = ("models.nemotron_hybrid_moe_20l.moe.experts=32", *with_samples(4, STEPS),
          "budget.learning_rate.warmup_samples=40")
 APART = ("modules.radio_encoder.placement.ranks=1", "modules.language.placement.first_rank=1",
-         "modules.language.placement.ranks=1", "modules.language.parallel.ep=1")
+         "modules.language.placement.ranks=1", "modules.language.parallel.ep=1", ONE_STREAM)
 LAYOUTS = ("models.nemotron_hybrid_moe_20l.moe.experts=16", "cluster.gpus_per_node=2",
            "modules.language.placement.ranks=2", "batch.global_samples=4", "budget.learning_rate.warmup_samples=100")
 
@@ -32,11 +32,12 @@ class TwoGpus(Measure):
         "text_16": [Case("text_16", TEXT, with_samples(32, STEPS), STEPS)],
         "frozen": [Case("frozen", FROZEN, steps=STEPS)],
         "learning": [Case("learning", LEARNING, steps=STEPS)],
-        "dispatch": [Case(f"dispatch_{kind}", TEXT, (f"modules.language.parallel.dispatch={kind}",))
+        "dispatch": [Case(f"dispatch_{kind}", TEXT, (ONE_STREAM, f"modules.language.parallel.dispatch={kind}"), FEW)
                      for kind in ("all_to_all", "all_gather")],
-        "overlap": [Case("overlap_none", TEXT),
-                    Case("overlap_reduce", TEXT, ("gradients.overlap_reduce=true", "gradients.buckets=8")),
-                    Case("overlap_reduce_gather", TEXT, OVERLAP)],
+        "overlap": [Case(f"overlap_{name}", TEXT, overrides, FEW)
+                    for name, overrides in (("none", (ONE_STREAM,)), ("dispatch", (TWO_STREAMS,)),
+                                            ("buckets", (ONE_STREAM, *BUCKETS)),
+                                            ("dispatch_buckets", (TWO_STREAMS, *BUCKETS)))],
         "trace": [Case(f"trace_{kind}_{pair}", TEXT, with_samples(8, STEPS), WARM_UP + 10)
                   for pair in range(3) for kind in ("plain", "traced")],
         "scaling": [Case("scaling_one", ONE), Case("scaling_two", TEXT)],
