@@ -56,10 +56,15 @@ class Judge {
 
   bool JudgeLayouts(const Precision& precision, const std::vector<GpuLayout>& layouts, int gpus) {
     bool all = true;
+    size_t judged = 0;
     for (const GpuLayout& layout : layouts) {
       const int ranks = RanksOf(layout.layout);
-      if (ranks <= gpus) all &= JudgeLayout(precision, layout, ranks);
+      if (ranks > gpus) continue;
+      all &= JudgeLayout(precision, layout, ranks);
+      ++judged;
     }
+    std::printf("%s: %zu layouts of at most %d ranks, %zu of more left out\n", precision.name, judged, gpus,
+                layouts.size() - judged);
     return all;
   }
 

@@ -1,12 +1,16 @@
-"""What the parts of `tests/gpu/measure` share: programs under a time limit, runs and their records, verdicts."""
+"""What the parts of `tests/gpu/measure` share: the cases that they run, programs under a time limit, runs and their
+records, verdicts."""
 
+import dataclasses
 import json
 import pathlib
 import re
+import statistics
 import subprocess
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+RECIPES = ROOT / "recipes"
 PEAK = 989.4e12  # dense bf16 FLOP/s of an H200, which MFU refers to (docs/flops.md)
 IDLE = 0.02
 TENSORS, DEVICE = 0.03, 0.05  # how far memory may be above the plan
@@ -14,11 +18,42 @@ CONTEXT = 720 << 20  # what the plan reserves for libraries, which the allocator
 WARM_UP = 5
 
 
+# Gradients and parameters beside the layers, and the shared expert beside the dispatch.
+BUCKETS = ("gradients.overlap_reduce=true", "gradients.overlap_gather=true", "gradients.buckets=8")
+ONE_STREAM, TWO_STREAMS = (f"modules.language.parallel.overlap_dispatch={word}" for word in ("false", "true"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A run that a part makes. measures_test.py plans every case of every part, without a GPU."""
+    name: str  # of its row and of its folder
+    recipe: pathlib.Path
+    overrides: tuple = ()
+    steps: int = 20
+
+
+def with_samples(samples, steps):
+    """The overrides for so many steps of so many samples: all numbers that count samples."""
+    return (f"batch.global_samples={samples}", f"budget.train_samples={steps * samples}",
+            f"budget.learning_rate.decay_samples={steps * samples}")
+
+
+def gpus_found():
+    """How many GPUs this machine has; none without nvidia-smi."""
+    try:
+        return subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout.count("GPU ")
+    except OSError:
+        return 0
+
+
 class Measure:
-    recipe = None  # of the parts that do not name another one
+    gpus = None  # that every part needs
+    limits = {}  # seconds of each part
+    cases = {}  # of each part that launches runs; the first one is what the others are compared with
 
     def __init__(self, binaries, out):
         self.binaries, self.out, self.failed = binaries, out, []
+        self.known = {}  # records of the recipes and overrides that have run
         out.mkdir(parents=True, exist_ok=True)
 
     def judge(self, good, what):
@@ -42,22 +77,102 @@ class Measure:
             print(f"      {part}: {name} ended with status {status}:\n" + "\n".join(text.splitlines()[-15:]))
         return status == 0, text
 
-    def launch(self, part, name, overrides, steps, options=(), recipe=None):
-        """Trains and returns the records of metrics.jsonl, or None; and the output."""
-        folder = self.out / name
-        good, text = self.run(part, name, [self.binaries / "plan", "launch", recipe or self.recipe, *overrides,
-                                           "--local", "--device", "cuda", "--steps", steps, "--run-dir", folder,
-                                           *options])
+    def measure(self, part):
+        """Runs a part if this machine has the GPUs that it needs."""
+        found = gpus_found()
+        if found < self.gpus:
+            self.judge(False, f"{part} needs {self.gpus} GPUs, and this machine has {found}")
+            return
+        self.deadline = time.monotonic() + self.limits[part]
+        getattr(self, part)()
+
+    def launch(self, part, case, options=()):
+        """Trains a case of the part. Returns the records of metrics.jsonl, or None; and the output."""
+        assert case in self.cases[part], f"{case.name} is no case of {part}: nobody has planned it"
+        folder = self.out / case.name
+        good, text = self.run(part, case.name, [self.binaries / "plan", "launch", case.recipe, *case.overrides,
+                                                "--local", "--device", "cuda", "--steps", case.steps, "--run-dir",
+                                                folder, *options])
         metrics = folder / "metrics.jsonl"
         records = [json.loads(line) for line in metrics.read_text().splitlines()] if metrics.exists() else []
-        if not good or len(records) != steps:
-            self.judge(False, f"{name}: {len(records)} of {steps} steps")
+        if not good or len(records) != case.steps:
+            self.judge(False, f"{case.name}: {len(records)} of {case.steps} steps")
             return None, text
         return records, text
 
-    def show(self, subject, overrides=(), recipe=None):
-        return json.loads(subprocess.run([self.binaries / "plan", "show", recipe or self.recipe, subject, *overrides,
+    def show(self, subject, case):
+        return json.loads(subprocess.run([self.binaries / "plan", "show", case.recipe, subject, *case.overrides,
                                           "--json"], capture_output=True, check=True).stdout)
+
+    def seconds(self, records):
+        """Of a step: the mean after those that warm up, without the last one, which may be traced."""
+        return statistics.mean(record["step_seconds"] for record in records[WARM_UP:-1])
+
+    def rates(self, case, seconds):
+        """Tokens of the language model per second on each GPU, MFU, and on how many GPUs."""
+        modules, gpus = self.show("model", case)["modules"], self.show("ranks", case)["world_size"]
+        language = modules["language"]
+        tokens = language["flops_per_step"] / language["flops_per_sample"] * language["tokens_per_sample"]
+        flops = sum(module["flops_per_step"] for module in modules.values())
+        return tokens / seconds / gpus, flops / seconds / (gpus * PEAK), gpus
+
+    def finite(self, name, records):
+        """Judges that every step counted. Returns the losses, or None."""
+        losses = [record["loss"] for record in records]
+        good = all(loss is not None for loss in losses) and not any(record["skipped"] for record in records)
+        self.judge(good, f"{name}: {len(records)} steps with a finite loss, none skipped")
+        return losses if good else None
+
+    def yardstick(self, part, wanted=None, aim=None):
+        """The one case of a part, with all that is known of its speed and memory; the last step is traced. MFU below
+        `wanted` fails, `aim` is only printed."""
+        (case,) = self.cases[part]
+        records, text = self.launch(part, case, ["--trace", f"{case.steps}"])
+        if records is None:
+            return
+        print("\n".join(line for line in text.splitlines() if not line.startswith("step ")))
+        times, seconds = [record["step_seconds"] for record in records[WARM_UP:-1]], self.seconds(records)
+        self.known[case.recipe, case.overrides] = records
+        tokens, mfu, _ = self.rates(case, seconds)
+        print(f"step {seconds * 1e3:.1f} ms (smallest {min(times) * 1e3:.1f}, largest {max(times) * 1e3:.1f})  "
+              f"{tokens:,.0f} tok/s/GPU  MFU {mfu:.1%}" + (f"  (aim {aim:.0%})" if aim else ""))
+        if wanted:
+            self.judge(mfu >= wanted, f"{part}: MFU {mfu:.1%}, wanted {wanted:.0%}")
+        self.finite(part, records)
+        self.idle(text)
+        self.memory(records, case)
+        outcome = json.loads((self.out / case.name / "outcome.json").read_text())
+        print(json.dumps({"memory of the run": outcome["memory"]}))
+
+    def table(self, part):
+        """A row for each case of a part, beside the first case; of memory, what is planned and used, and what is wrong
+        with it. A case that fails has no row, and one that a part before has run is not run again. Returns the seconds
+        of a step by name."""
+        seconds, first = {}, self.cases[part][0].name
+        print(f"{part:28} GPUs  step, ms  beside  tok/s/GPU    MFU  planned, GB    used")
+        for case in self.cases[part]:
+            if (case.recipe, case.overrides) not in self.known:
+                records, _ = self.launch(part, case)
+                if records is None:
+                    continue
+                self.known[case.recipe, case.overrides] = records
+            records = self.known[case.recipe, case.overrides]
+            seconds[case.name] = self.seconds(records)
+            tokens, mfu, gpus = self.rates(case, seconds[case.name])
+            beside = f"{seconds[case.name] / seconds[first] - 1:+.1%}" if first in seconds else "-"
+            planned, used = sum(self.planned(case).values()), records[-1]["device_memory"]["used"]
+            print(f"{case.name:28} {gpus:4} {seconds[case.name] * 1e3:9.1f} {beside:>7} {tokens:10,.0f} {mfu:6.1%} "
+                  f"{planned / 1e9:12.2f} {used / 1e9:7.2f}", flush=True)
+            for good, what in self.memory_verdicts(records, case):
+                if not good:
+                    self.judge(good, what)
+        return seconds
+
+    def efficiency(self, part):
+        """The cases of a part do the same work on each GPU, the first one on the fewest GPUs."""
+        seconds, first = self.table(part), self.cases[part][0].name
+        if first in seconds:
+            print("efficiency: " + ", ".join(f"{name} {seconds[first] / time:.1%}" for name, time in seconds.items()))
 
     def idle(self, text):
         """Judges the line of the traced step that says how long the device had nothing to do."""
@@ -65,20 +180,29 @@ class Measure:
         self.judge(idle and float(idle[1]) / 100 <= IDLE,
                    f"the GPU is idle for {idle and idle[1]} % of a step, allowed {IDLE:.0%}")
 
-    def memory(self, records, overrides=(), recipe=None):
-        """Judges the memory of the fullest GPU, which is the one that metrics.jsonl has."""
-        planned = max((role["bytes"] for role in self.show("memory", overrides, recipe)["roles"]),
-                      key=lambda parts: sum(parts.values()))
-        total = sum(planned.values())
+    def planned(self, case):
+        """The parts of the memory of the fullest GPU, which is the one that metrics.jsonl has."""
+        return max((role["bytes"] for role in self.show("memory", case)["roles"]),
+                   key=lambda parts: sum(parts.values()))
+
+    def memory_verdicts(self, records, case):
+        """Memory beside the plan, as pairs of whether it is good, and what."""
+        total = sum(self.planned(case).values())
         last, second = records[-1]["device_memory"], records[1]["device_memory"]
+        tensors, device = last["tensors_peak"] / (total - CONTEXT) - 1, last["used"] / total - 1
+        return [(abs(tensors) <= TENSORS, f"{case.name}: tensors at their peak are {tensors:+.1%} of the plan's"),
+                (device <= DEVICE, f"{case.name}: the device has {device:+.1%} of the plan's in use"),
+                (last["reserved_peak"] == second["reserved_peak"],
+                 f"{case.name}: nothing taken from the driver after step 2")]
+
+    def memory(self, records, case):
+        """Prints and judges the memory of a run."""
+        planned, last = self.planned(case), records[-1]["device_memory"]
         print("planned, GB: " + ", ".join(f"{key} {value / 1e9:.2f}" for key, value in planned.items()) +
-              f", in all {total / 1e9:.2f}")
+              f", in all {sum(planned.values()) / 1e9:.2f}")
         print("measured, GB: " + ", ".join(f"{key} {value / 1e9:.2f}" for key, value in last.items()))
         libraries = last["used"] - last["reserved_peak"]
         print(f"context and libraries {libraries / 1e9:.2f} GB; held by the allocator but in no tensor at the peak "
               f"{(last['reserved_peak'] - last['tensors_peak']) / 1e9:.2f} GB")
-        tensors = last["tensors_peak"] / (total - CONTEXT) - 1
-        self.judge(abs(tensors) <= TENSORS, f"tensors at their peak are {tensors:+.1%} of the plan's")
-        device = last["used"] / total - 1
-        self.judge(device <= DEVICE, f"the device has {device:+.1%} of the plan's in use")
-        self.judge(last["reserved_peak"] == second["reserved_peak"], "nothing taken from the driver after step 2")
+        for good, what in self.memory_verdicts(records, case):
+            self.judge(good, what)

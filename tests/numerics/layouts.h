@@ -79,6 +79,7 @@ std::vector<Layout> RecomputeLayouts();
 std::vector<Layout> PackedDocumentLayouts();
 std::vector<Layout> EncodersLayouts();
 std::vector<Layout> EdgeLayouts();
+std::vector<Layout> FourGpuLayouts();
 
 // All of the above.
 std::vector<Layout> AllLayouts();

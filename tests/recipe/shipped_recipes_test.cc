@@ -138,27 +138,31 @@ TEST(ShippedRecipes, StagesOfTheIconsStartFromTheOneBefore) {
   }
 }
 
-// The whole model on two GPUs, and its twins: text alone and a frozen encoder do the same steps of the same language
-// model.
-TEST(ShippedRecipes, TheTwoGpuYardstickHasTwins) {
-  const std::string base = "nemotron_moe_vlm_20l_2g";
-  for (const char* twin : {"", "_frozen", "_text_only"}) {
-    const Recipe recipe = MustRead(Shipped(base + twin));
-    const bool text = std::string(twin) == "_text_only";
-    ASSERT_EQ(recipe.modules.size(), text ? 1u : 2u) << twin;
+// The whole model on two GPUs and on four, and its twins: text alone and a frozen encoder do the same steps of the same
+// language model, and each GPU has the same work.
+TEST(ShippedRecipes, TheYardsticksHaveTwins) {
+  for (const std::string name : {"2g", "2g_frozen", "2g_text_only", "4g", "4g_text_only"}) {
+    SCOPED_TRACE(name);
+    const Recipe recipe = MustRead(Shipped("nemotron_moe_vlm_20l_" + name));
+    const int gpus = name[0] - '0';
+    const bool text = name.ends_with("_text_only");
+    EXPECT_EQ(*recipe.cluster.gpus_per_node, gpus);
+    ASSERT_EQ(recipe.modules.size(), text ? 1u : 2u);
     for (const ModuleRecipe& module : recipe.modules) {
       EXPECT_EQ(*module.first_rank, 0);
-      EXPECT_EQ(*module.ranks, 2);
+      EXPECT_EQ(*module.ranks, gpus);
       EXPECT_EQ(*module.tp, 1);
       const auto* language = std::get_if<HybridLmModel>(&module.model.model);
-      EXPECT_EQ(*module.train_backbone, !language && std::string(twin) == "_frozen" ? "frozen" : "trained");
+      EXPECT_EQ(*module.train_backbone, !language && name.ends_with("_frozen") ? "frozen" : "trained");
       if (!language) continue;
-      EXPECT_EQ(*module.ep, 2);
+      EXPECT_EQ(*module.ep, gpus);
       EXPECT_EQ(*language->moe.experts, 128);
     }
-    // Two lanes, 8 microbatches of one sample.
-    EXPECT_EQ(*recipe.batch.global_samples, 16);
+    // A lane on each GPU, 8 microbatches of one sample, 50 steps.
+    EXPECT_EQ(*recipe.batch.global_samples, 8 * gpus);
     EXPECT_EQ(*recipe.batch.micro_samples, 1);
+    EXPECT_EQ(*recipe.budget.train_samples, 50 * 8 * gpus);
+    EXPECT_EQ(**recipe.budget.learning_rate.decay_samples, 50 * 8 * gpus);
     if (text) continue;
     EXPECT_EQ(*recipe.data.min_images, 2);
     EXPECT_EQ(*recipe.data.max_images, 2);

@@ -4,9 +4,9 @@ namespace planwright::testing {
 
 std::vector<Layout> AllLayouts() {
   std::vector<Layout> all;
-  for (auto* of :
-       {TinyLayouts, PipelineLayouts, ContextParallelLayouts, EncoderContextParallelLayouts, ExpertTpLayouts,
-        DispatchLayouts, FrozenLayouts, RecomputeLayouts, PackedDocumentLayouts, EncodersLayouts, EdgeLayouts}) {
+  for (auto* of : {TinyLayouts, PipelineLayouts, ContextParallelLayouts, EncoderContextParallelLayouts, ExpertTpLayouts,
+                   DispatchLayouts, FrozenLayouts, RecomputeLayouts, PackedDocumentLayouts, EncodersLayouts,
+                   EdgeLayouts, FourGpuLayouts}) {
     for (Layout& layout : of()) all.push_back(std::move(layout));
   }
   return all;

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Plans every run that a part of `tests/gpu/measure` makes, so that no GPU waits for a recipe that is refused, that
+does not fit, or that ends early. Needs no GPU.
+
+  measures_test.py PLAN
+"""
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from measuring import Case  # noqa: E402
+
+PLAN = None
+
+
+def load_measure():
+    loader = importlib.machinery.SourceFileLoader("measure", str(HERE / "measure"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("measure", loader))
+    loader.exec_module(module)
+    return module
+
+
+measure = load_measure()
+ALL = [(kind, part, case) for kind in measure.KINDS.values() for part, cases in kind.cases.items() for case in cases]
+
+
+def plan(*words):
+    """The answer of plan in JSON, and what it said beside it."""
+    done = subprocess.run([PLAN, *map(str, words), "--json"], capture_output=True, text=True, check=False)
+    return json.loads(done.stdout), done.stderr
+
+
+def problems(case, gpus):
+    """What would keep a case from running to its end on so many GPUs, or would make it measure something else."""
+    answer, said = plan("validate", case.recipe, *case.overrides)
+    found = [problem["message"] for problem in answer["problems"]] + ([said] if said else [])
+    if not answer["valid"]:
+        return found
+    summary = answer["summary"]
+    if summary["steps"] < case.steps:
+        found.append(f"the budget ends after {summary['steps']} of {case.steps} steps")
+    if summary["world_size"] > gpus:
+        found.append(f"{summary['world_size']} ranks, and the part asks for {gpus} GPUs")
+    roles = plan("show", case.recipe, "memory", *case.overrides)[0]["roles"]
+    found += [f"{role['role']} has no limit of memory" for role in roles if not role["limit"]]
+    found += [f"{role['role']} needs {role['worst_total']} bytes of {role['limit']}" for role in roles
+              if role["limit"] and role["worst_total"] > role["limit"]]
+    return found
+
+
+def work(case):
+    """FLOPs of a token, and tokens of a step on each GPU."""
+    language = plan("show", case.recipe, "model", *case.overrides)[0]["modules"]["language"]
+    ranks = plan("validate", case.recipe, *case.overrides)[0]["summary"]["world_size"]
+    samples = language["flops_per_step"] / language["flops_per_sample"]
+    return language["flops_per_token"], samples * language["tokens_per_sample"] / ranks
+
+
+class Measures(unittest.TestCase):
+    def test_every_case_is_planned(self):
+        self.assertGreater(len(ALL), 40)
+        for kind, part, case in ALL:
+            with self.subTest(part=part, case=case.name):
+                self.assertEqual(problems(case, kind.gpus), [])
+
+    def test_a_part_uses_the_gpus_that_it_asks_for(self):
+        for kind in measure.KINDS.values():
+            for part, cases in kind.cases.items():
+                with self.subTest(part=part):
+                    sizes = [plan("validate", case.recipe, *case.overrides)[0]["summary"]["world_size"]
+                             for case in cases]
+                    self.assertEqual(max(sizes), kind.gpus)
+
+    def test_sees_what_would_fail(self):
+        def of(name, part, *overrides, steps=None, gpus=4):
+            case = next(case for _, of, case in ALL if of == part and case.name == name)
+            return problems(Case(case.name, case.recipe, (*case.overrides, *overrides), steps or case.steps), gpus)
+
+        self.assertEqual(of("four_images", "four_images"), [])
+        self.assertNotEqual(of("four_images", "four_images", "batch.global_samples=33"), [])
+        self.assertNotEqual(of("four_images", "four_images", "batch.no_such_key=1"), [])
+        self.assertIn("of 51 steps", of("four_images", "four_images", steps=51)[0])
+        self.assertIn("4 ranks", of("four_images", "four_images", gpus=2)[0])
+        self.assertNotEqual(of("four_images", "four_images", "cluster.gpu=a100_sxm"), [])  # 80 GB
+        self.assertNotEqual(of("four_images", "four_images", "cluster.gpu=none"), [])
+        # Two idle lanes of the encoder: a warning.
+        self.assertNotEqual(of("four_images", "four_images", "modules.language.parallel.tp=2"), [])
+
+    def test_scaling_is_fixed_work_for_each_gpu(self):
+        for part in ("scaling", "four_scaling", "eight_scaling"):
+            tokens, flops = {}, {}
+            for _, of, case in ALL:
+                if of == part:
+                    flops[case.name], tokens[case.name] = work(case)
+            with self.subTest(part=part):
+                self.assertGreaterEqual(len(tokens), 2)
+                self.assertEqual(set(tokens.values()), {65536.0})
+                # Twice the experts is a router of twice the width.
+                self.assertLess(max(flops.values()) / min(flops.values()), 1.01)
+
+    def test_every_part_has_a_name_of_its_own_and_a_line_of_help(self):
+        parts = [part for kind in measure.KINDS.values() for part in kind.limits]
+        self.assertEqual(len(parts), len(set(parts)))
+        self.assertFalse(set(parts) & set(measure.KINDS))
+        names = [case.name for _, _, case in ALL]
+        self.assertEqual(len(names), len(set(names)), "two runs would share a folder")
+        for part in parts:
+            self.assertRegex(measure.__doc__, rf"(?m)^  {part} +\S")
+            self.assertTrue(callable(getattr(measure.MEASURES[part], part)))
+        for kind in measure.KINDS.values():
+            self.assertLessEqual(set(kind.cases), set(kind.limits))
+
+    def test_too_few_gpus_are_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            listing = pathlib.Path(folder) / "nvidia-smi"
+            listing.write_text("#!/bin/sh\necho 'GPU 0: one'\n")
+            listing.chmod(0o755)
+            environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "NCCL_NVLS_ENABLE": "0",
+                           "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1", "NVSHMEM_DISABLE_NVLS": "1"}
+            done = subprocess.run([sys.executable, HERE / "measure", pathlib.Path(PLAN).parent, "--out", folder,
+                                   "--parts", "text_8,four,eight"], env=environment, capture_output=True, text=True,
+                                  check=False)
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        for part, gpus in (("text_8", 2), ("four_scaling", 4), ("eight_mock", 8)):
+            self.assertIn(f"FAIL  {part} needs {gpus} GPUs, and this machine has 1\n", done.stdout)
+        self.assertTrue(done.stdout.endswith("verdict: FAIL\n"), done.stdout)
+
+
+if __name__ == "__main__":
+    PLAN = sys.argv.pop(1)
+    unittest.main()
