@@ -1,7 +1,7 @@
 """The parts of `tests/gpu/measure` for four GPUs: the whole vision-language model, with the work of each GPU as on two
 GPUs."""
 
-from measuring import BUCKETS, ONE_STREAM, RECIPES, TWO_STREAMS, Case, Measure, with_samples
+from measuring import NO_OVERLAP, OVERLAP, RECIPES, Case, Measure, with_samples
 from two_gpus import FEW, ONE, STEPS
 from two_gpus import TEXT as TEXT_OF_TWO
 
@@ -18,13 +18,13 @@ EP2 = ("modules.language.parallel.ep=2",)  # the 64 experts of each GPU on two, 
 
 
 def both_kinds(name, recipe, overrides=()):
-    return [Case(f"{name}_{kind}", recipe, (*overrides, ONE_STREAM, f"modules.language.parallel.dispatch={kind}"), FEW)
+    return [Case(f"{name}_{kind}", recipe, (*overrides, *NO_OVERLAP, f"modules.language.parallel.dispatch={kind}"), FEW)
             for kind in ("all_to_all", "all_gather")]
 
 
 def both_overlaps(name, recipe, overrides=()):
-    return [Case(name, recipe, (*overrides, ONE_STREAM), FEW),
-            Case(f"{name}_overlap", recipe, (*overrides, TWO_STREAMS, *BUCKETS), FEW)]
+    return [Case(name, recipe, (*overrides, *NO_OVERLAP), FEW),
+            Case(f"{name}_overlap", recipe, (*overrides, *OVERLAP), FEW)]
 
 
 class FourGpus(Measure):

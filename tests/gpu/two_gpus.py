@@ -2,7 +2,7 @@
 
 import statistics
 
-from measuring import BUCKETS, ONE_STREAM, RECIPES, TWO_STREAMS, WARM_UP, Case, Measure, with_samples
+from measuring import BUCKETS, DISPATCH, NO_OVERLAP, RECIPES, WARM_UP, Case, Measure, with_samples
 
 TEXT = RECIPES / "nemotron_moe_vlm_20l_2g_text_only.yaml"
 FROZEN = RECIPES / "nemotron_moe_vlm_20l_2g_frozen.yaml"
@@ -18,7 +18,7 @@ LOSSES = 2e-3
 AGREE = ("models.nemotron_hybrid_moe_20l.moe.experts=32", *with_samples(4, STEPS),
          "budget.learning_rate.warmup_samples=40")
 APART = ("modules.radio_encoder.placement.ranks=1", "modules.language.placement.first_rank=1",
-         "modules.language.placement.ranks=1", "modules.language.parallel.ep=1", ONE_STREAM)
+         "modules.language.placement.ranks=1", "modules.language.parallel.ep=1", *DISPATCH[False])
 LAYOUTS = ("models.nemotron_hybrid_moe_20l.moe.experts=16", "cluster.gpus_per_node=2",
            "modules.language.placement.ranks=2", "batch.global_samples=4", "budget.learning_rate.warmup_samples=100")
 
@@ -32,12 +32,11 @@ class TwoGpus(Measure):
         "text_16": [Case("text_16", TEXT, with_samples(32, STEPS), STEPS)],
         "frozen": [Case("frozen", FROZEN, steps=STEPS)],
         "learning": [Case("learning", LEARNING, steps=STEPS)],
-        "dispatch": [Case(f"dispatch_{kind}", TEXT, (ONE_STREAM, f"modules.language.parallel.dispatch={kind}"), FEW)
+        "dispatch": [Case(f"dispatch_{kind}", TEXT, (*NO_OVERLAP, f"modules.language.parallel.dispatch={kind}"), FEW)
                      for kind in ("all_to_all", "all_gather")],
-        "overlap": [Case(f"overlap_{name}", TEXT, overrides, FEW)
-                    for name, overrides in (("none", (ONE_STREAM,)), ("dispatch", (TWO_STREAMS,)),
-                                            ("buckets", (ONE_STREAM, *BUCKETS)),
-                                            ("dispatch_buckets", (TWO_STREAMS, *BUCKETS)))],
+        "overlap": [Case(f"overlap_{name}", TEXT, DISPATCH[dispatch] + BUCKETS[buckets], FEW)
+                    for name, dispatch, buckets in (("none", False, False), ("dispatch", True, False),
+                                                    ("buckets", False, True), ("dispatch_buckets", True, True))],
         "trace": [Case(f"trace_{kind}_{pair}", TEXT, with_samples(8, STEPS), WARM_UP + 10)
                   for pair in range(3) for kind in ("plain", "traced")],
         "scaling": [Case("scaling_one", ONE), Case("scaling_two", TEXT)],

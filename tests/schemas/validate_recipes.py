@@ -88,6 +88,7 @@ UNSEEN = {
     "95_dispatch_without_experts": "the kinds of the models that modules name",
     "96_launch_without_effect": "keys without effect, and words that sbatch may not get",
     "92_no_image_token": "a key that is required if a module is an encoder",
+    "97_overlap_dispatch_without_experts": "a key that one kind of model has",
 }
 
 
