@@ -196,7 +196,8 @@ class Measure:
         planned = {row["name"]: row["planned"] for row in fullest}
         total = planned["in all"]
         # The allocator does not count what CUDA and NCCL take.
-        tensors, device = last["tensors_peak"] / (total - planned["context and libraries"]) - 1, last["used"] / total - 1
+        tensors = last["tensors_peak"] / (total - planned["context and libraries"]) - 1
+        device = last["used"] / total - 1
         grown, needed = (last[key] - second[key] for key in ("reserved_peak", "tensors_peak"))
         return [(abs(tensors) <= TENSORS, f"{case.name}: tensors at their peak are {tensors:+.1%} of the plan's"),
                 (device <= DEVICE, f"{case.name}: the device has {device:+.1%} of the plan's in use"),
