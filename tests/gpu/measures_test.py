@@ -5,8 +5,10 @@ does not fit, or that ends early. Needs no GPU.
   measures_test.py PLAN
 """
 
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import json
 import os
 import pathlib
@@ -119,6 +121,28 @@ class Measures(unittest.TestCase):
             self.assertTrue(callable(getattr(measure.MEASURES[part], part)))
         for kind in measure.KINDS.values():
             self.assertLessEqual(set(kind.cases), set(kind.limits))
+
+    def test_a_table_has_a_case_that_another_part_has_run(self):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as printed:
+            out, launched = pathlib.Path(folder), []
+            two = measure.TwoGpus(pathlib.Path(PLAN).parent, out)
+
+            def launch(_, case, options=()):
+                """What a run leaves that takes a second for each step, and just the memory of the plan."""
+                launched.append(case.name)
+                total, libraries = sum(two.planned(case).values()), 10**9
+                rows = [{"name": "context and libraries", "planned": libraries}, {"name": "in all", "planned": total}]
+                (out / case.name).mkdir()
+                (out / case.name / "outcome.json").write_text(json.dumps({"memory": [{"bytes": rows}]}))
+                memory = {"tensors_peak": total - libraries, "reserved_peak": total - libraries, "used": total}
+                record = {"step_seconds": 1.0, "loss": 1.0, "skipped": False, "device_memory": memory}
+                return [record] * case.steps, "device idle 0.0%" if options else ""
+
+            two.launch = launch
+            two.text_8()
+            two.scaling()
+        self.assertEqual(launched, ["text_8", "scaling_one"])
+        self.assertRegex(printed.getvalue(), r"(?m)^scaling_two  .*\n(PASS.*\n)*efficiency: .* scaling_two 100")
 
     def test_too_few_gpus_are_refused(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -55,7 +55,7 @@ class Measure:
 
     def __init__(self, binaries, out):
         self.binaries, self.out, self.failed = binaries, out, []
-        self.known = {}  # records of the recipes and overrides that have run
+        self.known = {}  # by recipe and overrides: the records, and the case whose folder has the run
         out.mkdir(parents=True, exist_ok=True)
 
     def judge(self, good, what):
@@ -134,7 +134,7 @@ class Measure:
             return
         print("\n".join(line for line in text.splitlines() if not line.startswith("step ")))
         times, seconds = [record["step_seconds"] for record in records[WARM_UP:-1]], self.seconds(records)
-        self.known[case.recipe, case.overrides] = records
+        self.known[case.recipe, case.overrides] = records, case
         tokens, mfu, _ = self.rates(case, seconds)
         print(f"step {seconds * 1e3:.1f} ms (smallest {min(times) * 1e3:.1f}, largest {max(times) * 1e3:.1f})  "
               f"{tokens:,.0f} tok/s/GPU  MFU {mfu:.1%}" + (f"  (aim {aim:.0%})" if aim else ""))
@@ -156,15 +156,15 @@ class Measure:
                 records, _ = self.launch(part, case)
                 if records is None:
                     continue
-                self.known[case.recipe, case.overrides] = records
-            records = self.known[case.recipe, case.overrides]
+                self.known[case.recipe, case.overrides] = records, case
+            records, ran = self.known[case.recipe, case.overrides]
             seconds[case.name] = self.seconds(records)
             tokens, mfu, gpus = self.rates(case, seconds[case.name])
             beside = f"{seconds[case.name] / seconds[first] - 1:+.1%}" if first in seconds else "-"
             planned, used = sum(self.planned(case).values()), records[-1]["device_memory"]["used"]
             print(f"{case.name:28} {gpus:4} {seconds[case.name] * 1e3:9.1f} {beside:>7} {tokens:10,.0f} {mfu:6.1%} "
                   f"{planned / 1e9:12.2f} {used / 1e9:7.2f}", flush=True)
-            for good, what in self.memory_verdicts(records, case):
+            for good, what in self.memory_verdicts(records, ran):
                 if not good:
                     self.judge(good, what)
         return seconds
