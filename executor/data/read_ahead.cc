@@ -14,7 +14,7 @@ constexpr size_t kMicrobatchesAhead = 2;  // one that waits for training, and on
 }  // namespace
 
 ReadAhead::~ReadAhead() {
-  thread_.request_stop();
+  Stop();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -32,13 +32,17 @@ void ReadAhead::Begin(std::vector<DataRead> reads, int64_t first_step, int64_t l
   if (!reads_.empty()) thread_ = std::jthread([this](const std::stop_token& stop) { ReadAll(stop); });
 }
 
+void ReadAhead::Stop() { thread_.request_stop(); }
+
 void ReadAhead::ReadAll(const std::stop_token& stop) {
   int64_t number = 0;
   for (int64_t step = first_step_; step <= last_step_; ++step) {
     for (const DataRead& read : reads_) {
       {
         std::unique_lock lock(mutex_);
-        if (!changed_.wait(lock, stop, [&] { return ahead_.size() < most_ahead_; })) return;
+        // `wait` alone would read on after a stop, until nothing more may be ahead.
+        changed_.wait(lock, stop, [&] { return ahead_.size() < most_ahead_; });
+        if (stop.stop_requested()) return;
       }
       Done done;
       CallContext call = read.call;

@@ -22,7 +22,7 @@ class ReadAhead {
   using Read = std::function<Tensors(const Instruction&, const CallContext&)>;
 
   explicit ReadAhead(Read read) : read_(std::move(read)) {}
-  // Waits for the read that is under way.
+  // Stops, and waits for the read that is under way.
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
@@ -35,6 +35,9 @@ class ReadAhead {
   // is taken once. Threads may take in any order that fits program order: nobody who takes one read may have to wait
   // until a later one is taken.
   Tensors Take(const Instruction& instruction, const CallContext& call);
+
+  // From now on no read begins.
+  void Stop();
 
  private:
   struct Done {

@@ -125,6 +125,27 @@ TEST(ReadAhead, EndsInTheMiddle) {
   without_reads.Begin({}, 0, 9);
 }
 
+// Though there is room for three more.
+TEST(ReadAhead, BeginsNoReadAfterAStop) {
+  Step step;
+  std::binary_semaphore reads(0), goes_on(0);
+  std::atomic<int> count = 0;
+  {
+    ReadAhead ahead([&](const Instruction& instruction, const CallContext& call) {
+      if (++count == 1) {
+        reads.release();
+        goes_on.acquire();
+      }
+      return ReadNumber(instruction, call);
+    });
+    ahead.Begin(step.reads, 0, 9);
+    reads.acquire();
+    ahead.Stop();
+    goes_on.release();
+  }
+  EXPECT_EQ(count, 1);
+}
+
 TEST(ReadAhead, RefusesWhatNoStepReads) {
   Step step;
   ReadAhead ahead(ReadNumber);
