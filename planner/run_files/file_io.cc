@@ -1,5 +1,6 @@
 #include "planner/run_files/file_io.h"
 
+#include <absl/strings/str_cat.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -137,7 +138,11 @@ absl::Status PlainFile::Read(int64_t offset, std::span<std::byte> to) const {
     const ssize_t count = pread(fd_, to.data(), to.size(), offset);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return CannotRead(path_, "at byte " + std::to_string(offset) + ": " + std::strerror(errno));
-    if (count == 0) return CannotRead(path_, "it ends at byte " + std::to_string(offset));
+    if (count == 0) {
+      struct stat about {};
+      const int64_t end = fstat(fd_, &about) == 0 ? about.st_size : offset;
+      return CannotRead(path_, absl::StrCat("it ends at byte ", end, ", and byte ", offset, " is wanted"));
+    }
     to = to.subspan(count);
     offset += count;
   }

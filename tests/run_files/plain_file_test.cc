@@ -94,6 +94,9 @@ TEST_F(PlainFileTest, AFileThatIsCutOffWhileItIsRead) {
   const absl::Status cut = file->Read(9'900, Room(bytes));
   EXPECT_EQ(cut.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(cut.message()), AllOf(HasSubstr(PathOf("file")), HasSubstr("it ends at byte 9950")));
+  fs::resize_file(PathOf("file"), 500);  // far before what is read
+  EXPECT_THAT(std::string(file->Read(9'900, Room(bytes)).message()),
+              HasSubstr("it ends at byte 500, and byte 9900 is wanted"));
 }
 
 // Of a device that is always full. A plan is written into it, since /dev/stdout may be such a device.
