@@ -57,7 +57,7 @@ std::string DispatchText(const Plan& plan, const Module& module, size_t width) {
   const std::string other = module.dispatch == "all_gather" ? "all_to_all" : "all_gather";
   return Wrapped("  token dispatch over ep " + std::to_string(module.grid.ep) + ": " + module.dispatch +
                      ". Estimated for a token of a layer in one direction: " + told(module.dispatch) + "; " +
-                     told(other) + ". Not measured: only the recipe's key dispatch chooses all_gather.",
+                     told(other) + ". `dispatch: auto` takes the faster one, and all_to_all where times are unknown.",
                  width, 2) +
          "\n";
 }

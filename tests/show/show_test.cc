@@ -110,7 +110,8 @@ TEST(ShowModel, SaysHowTokensReachExperts) {
   language.constants = {{"hidden", int64_t{2688}}, {"moe.experts", int64_t{128}}, {"moe.top_k", int64_t{6}}};
   language.layers[1].expert_row = 0;
   EXPECT_THAT(ShowModel(plan, 400), HasSubstr("token dispatch over ep 4: all_to_all. Estimated for a token of a layer "
-                                              "in one direction: all_to_all 9 rows; all_gather 9 rows. Not measured"));
+                                              "in one direction: all_to_all 9 rows; all_gather 9 rows. `dispatch: "
+                                              "auto` takes the faster one, and all_to_all where times are unknown."));
   language.dispatch = "all_gather";
   plan.cluster.gpu = "h200_sxm";
   const ordered_json json = ShowModelJson(plan)["modules"]["language"]["dispatch"];
