@@ -27,6 +27,7 @@ BoundProgram::BoundProgram(const LinkedProgram& program, Rank& rank, StepReports
     bound.text = InstructionText(*entry.instruction->source);
     if (entry.instruction->op_class == OpClass::kCommunication) bound.state = RecorderState::kWaiting;
     if (entry.instruction->op_class == OpClass::kStorage) bound.state = RecorderState::kStoring;
+    if (entry.instruction->op_class == OpClass::kData) bound.state = RecorderState::kReading;
     const Deadline& deadline = deadlines.of(*entry.instruction);
     bound.deadline = Nanoseconds(deadline.later), bound.first_deadline = Nanoseconds(deadline.first);
   }

@@ -22,6 +22,9 @@ constexpr auto kAskPeriod = 200ms;
 constexpr auto kLookPeriod = 1s;
 constexpr int64_t kFewBytes = 1 << 20;
 
+// All ranks may read samples from one disk: if that hangs, no rank waits for another one.
+bool MovesBytes(RecorderState state) { return state == RecorderState::kStoring || state == RecorderState::kReading; }
+
 double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 }  // namespace
@@ -58,10 +61,10 @@ void Watchdog::WatchProgress() {
     const auto at = done < recorder_.begun() ? ReadEntry(recorder_.page(), done + 1) : std::nullopt;
     NotePace(at, passed);
     if (!IsStuck(at, passed)) continue;
-    return duties_.end(FailureKind::kTimeOut, at,
-                       absl::StrFormat("%s for %.3g seconds, its deadline",
-                                       at->state == RecorderState::kStoring ? "no byte moved" : "no progress",
-                                       Seconds(std::chrono::nanoseconds(at->deadline))));
+    return duties_.end(
+        FailureKind::kTimeOut, at,
+        absl::StrFormat("%s for %.3g seconds, its deadline", MovesBytes(at->state) ? "no byte moved" : "no progress",
+                        Seconds(std::chrono::nanoseconds(at->deadline))));
   }
 }
 
@@ -76,13 +79,13 @@ void Watchdog::AskBackends() {
 
 bool Watchdog::IsStuck(const std::optional<RecordedInstruction>& at, std::chrono::nanoseconds passed) {
   const uint64_t current = at ? at->number : 0;
-  const bool stores = at && at->state == RecorderState::kStoring, waits = at && at->state == RecorderState::kWaiting;
+  const bool moves = at && MovesBytes(at->state), waits = at && at->state == RecorderState::kWaiting;
   // A communication waits for peers from its begin. Any other instruction can only be stuck on the device, so its time
   // starts when it is launched: until then the host works on it.
-  const bool limited = current != 0 && (waits || stores || current <= recorder_.launched());
+  const bool limited = current != 0 && (waits || moves || current <= recorder_.launched());
   waited_ = current == current_ && limited == limited_ ? waited_ + passed : std::chrono::nanoseconds(0);
   current_ = current, limited_ = limited;
-  if (stores && BytesMove()) waited_ = {};
+  if (moves && BytesMove()) waited_ = {};
   if (limited_ && waited_.count() > at->deadline / 2) half_over_ = current_;
   return limited_ && waited_ > duties_.patience && (waited_ - duties_.patience).count() > at->deadline;
 }
@@ -111,7 +114,7 @@ void Watchdog::NotePace(const std::optional<RecordedInstruction>& at, std::chron
     pace_step_ = at->step;
     busy_ = {};
   }
-  if (at->state == RecorderState::kRunning) busy_ += passed;
+  if (at->state == RecorderState::kRunning || at->state == RecorderState::kReading) busy_ += passed;
 }
 
 void Watchdog::WarnAtHalf() {

@@ -22,11 +22,11 @@ class Watchdog {
  public:
   struct Duties {
     // How much longer than its deadline (RecorderEntry::deadline) the same instruction may be the first unfinished one.
-    // For a communication the time counts from when it began; for one that saves or loads, from when bytes moved last;
-    // for any other, from when it was launched on a device. Other work on the host has no deadline, as reading weights
-    // may take long. If it never ends, the deadlines of its peers end the run.
+    // For a communication the time counts from when it began; for one that saves, loads or reads samples, from when
+    // bytes moved last; for any other, from when it was launched on a device. Other work on the host has no deadline,
+    // as drawing weights may take long. If it never ends, the deadlines of its peers end the run.
     std::chrono::nanoseconds patience{0};
-    // Bytes of files that have moved so far; nullopt: unknown, and what saves or loads has no deadline.
+    // Bytes of files that have moved so far; nullopt: unknown, and what moves them has no deadline.
     std::function<std::optional<int64_t>()> bytes_moved;
     // Asks the backends for a failure that they noticed by themselves.
     std::function<std::optional<CommunicationError>()> find_failure;

@@ -53,7 +53,7 @@ An instruction that takes longer than its deadline hangs, and the run ends.
 |---|---|
 | works by itself | the floor, or `factor` times its own estimate if that is longer |
 | waits for other ranks | the floor, or `factor` times the estimate of a whole step if that is longer |
-| saves or loads (class storage) | the floor, counted from when bytes moved last |
+| saves, loads, or reads samples (classes storage and data) | the floor, counted from when bytes moved last |
 
 `launch.deadline` of a recipe sets `floor` (600 s), `first_step` (1800 s) and `factor` (20). Until a rank has done the
 first step after its start, `first_step` takes the place of the floor if it is longer: libraries load, kernels are
@@ -62,8 +62,8 @@ device (`cluster.gpu: none`) there are none, and the floor counts. `plan show RE
 
 The time of an instruction counts while it is the first unfinished one: of a communication from when it began, of work
 on a GPU from when it was launched. Other work on the host has no deadline, as its peers have theirs. Nobody knows how
-fast a disk is, so what saves or loads makes progress as long as the kernel counts a MiB more that the rank has read or
-written (`/proc/self/io`). Time during which the rank itself is stopped does not count.
+fast a disk is, so what saves, loads or reads samples makes progress as long as the kernel counts a MiB more that the
+rank has read or written (`/proc/self/io`). Time during which the rank itself is stopped does not count.
 
 `PLANWRIGHT_TIMEOUT_SECONDS` replaces all deadlines of a run, for tests and emergencies. It is also the longest time
 that ranks wait for each other when they meet (600 s if it is not set).

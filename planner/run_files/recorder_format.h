@@ -23,6 +23,7 @@ enum class RecorderState : int32_t {
   kDone = 3,      // the program has ended
   kFailed = 4,    // `message` and `exit_code` say how
   kStoring = 5,   // in an instruction that saves or loads: it makes progress as long as bytes move
+  kReading = 6,   // in an instruction that reads samples: as kStoring, but it is work of this rank's own
 };
 
 // One instruction, as it lies in the file. Times are in nanoseconds. Texts are zero-terminated UTF-8, cut to fit.
@@ -34,7 +35,7 @@ struct RecorderEntry {
   int64_t monotonic;   // CLOCK_MONOTONIC when it began
   int64_t wall;        // CLOCK_REALTIME at the same moment
   int64_t deadline;    // how long it may be the first unfinished one (docs/failures.md#deadlines)
-  int32_t state;       // kRunning, kWaiting or kStoring
+  int32_t state;       // kRunning, kWaiting, kStoring or kReading
   int32_t microbatch;  // -1: none
   int32_t origin;      // index in Plan::origins of the recipe line; -1: none
   // "step 12 > language.layers.3 language.mamba.forward 4": calls and places from the outside in

@@ -113,7 +113,7 @@ TEST_F(WatchdogTest, NamesWhatTheDeviceIsAtAndNotWhatWasLaunchedLast) {
   EXPECT_EQ(Wait().place, "linear");
 }
 
-// Reading weights or samples may take long. Peers that wait for this rank have limits of their own.
+// Drawing weights may take long. Peers that wait for this rank have limits of their own.
 TEST_F(WatchdogTest, WorkOfTheHostHasNoLimit) {
   std::future<End> end = end_.get_future();
   const Watchdog watchdog(*recorder_, Duties(10ms));
@@ -153,6 +153,16 @@ TEST_F(WatchdogTest, StorageHangsWhenNoByteMoves) {
   const End ended = end.get();
   EXPECT_EQ(ended.kind, FailureKind::kTimeOut);
   EXPECT_EQ(ended.what, "no byte moved for 2 seconds, its deadline");
+}
+
+// As storage: a rank alone, or all ranks that read from one disk, have no peer that would end the run.
+TEST_F(WatchdogTest, ReadingSamplesHangsWhenNoByteMoves) {
+  const Watchdog watchdog(*recorder_, Duties(100ms));
+  Begin("read_tokens", RecorderState::kReading);
+  const End end = Wait();
+  EXPECT_EQ(end.kind, FailureKind::kTimeOut);
+  EXPECT_EQ(end.place, "read_tokens");
+  EXPECT_EQ(end.what, "no byte moved for 0.1 seconds, its deadline");
 }
 
 // A step after the first one that the watchdog saw, and before the last.
