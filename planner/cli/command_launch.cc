@@ -9,6 +9,7 @@
 #include "planner/cli/load_plan.h"
 #include "planner/cli/terminal.h"
 #include "planner/diff/diff.h"
+#include "planner/groups/earlier_groups.h"
 #include "planner/launch/launch_run.h"
 #include "planner/launch/local_starter.h"
 #include "planner/plan/plan_json.h"
@@ -81,8 +82,9 @@ absl::Status CheckChanges(const Plan& plan, const std::string& run_dir, bool acc
   if (plan.checkpoint.every_steps == 0 || !std::filesystem::exists(path, error)) return absl::OkStatus();
   const absl::StatusOr<std::string> text = ReadWholeFile(path);
   if (!text.ok()) return text.status();
-  const absl::StatusOr<Plan> before = ReadPlan(*text);
+  absl::StatusOr<Plan> before = ReadPlan(*text);
   if (!before.ok()) return absl::InvalidArgumentError(path + ": " + std::string(before.status().message()));
+  DropEarlierGroups(*before);
   const PlanDiff diff = DiffPlans(*before, plan);
   if (diff.same()) return absl::OkStatus();
   std::cerr << DiffText(diff, "the run so far", "this plan", LineWidth(STDERR_FILENO, kShowWidth));

@@ -6,6 +6,7 @@
 #include "planner/cli/terminal.h"
 #include "planner/compile.h"
 #include "planner/diagnostics/render.h"
+#include "planner/groups/earlier_groups.h"
 #include "planner/plan/limits.h"
 #include "planner/plan/origin_paths.h"
 #include "planner/plan/plan_json.h"
@@ -29,6 +30,7 @@ void LoadCompiled(const std::string& path, LoadedPlan& loaded) {
   if (!text.ok()) return fail(DiagnosticKind::kFileUnreadable, std::string(text.status().message()));
   absl::StatusOr<Plan> plan = ReadPlan(*text);
   if (!plan.ok()) return fail(DiagnosticKind::kPlanUnreadable, path + ": " + std::string(plan.status().message()));
+  DropEarlierGroups(*plan);
   const std::vector<Violation> violations = VerifyPlan(*plan);
   for (const Violation& violation : violations) {
     fail(DiagnosticKind::kBrokenRule, path + ": " + violation.rule + ": " + violation.message);
