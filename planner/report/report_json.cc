@@ -1,3 +1,4 @@
+#include "planner/outcome/outcome_text.h"
 #include "planner/report/rank_places.h"
 #include "planner/report/report_text.h"
 #include "planner/report/run_figures.h"
@@ -43,16 +44,17 @@ Json LifeJson(const RunLife& life) {
                {"last_step", life.last_step > 0 ? Json(life.last_step) : Json()},
                {"outcome", nullptr}};
   if (life.outcome) {
-    const LifeEnd& end = *life.outcome;
-    json["outcome"] = {{"exit_code", end.exit_code},
-                       {"cause", end.cause},
-                       {"rank", end.rank ? Json(*end.rank) : Json()},
-                       {"host", OrNull(end.host)},
-                       {"instruction", OrNull(end.instruction)},
-                       {"recipe_line", OrNull(end.recipe_line)},
-                       {"message", OrNull(end.message)},
-                       {"others", end.others},
-                       {"slow_ranks", end.slow}};
+    const Failure failure = life.outcome->failure.value_or(Failure{});
+    json["outcome"] = {{"exit_code", life.outcome->exit_code},
+                       {"cause", life.outcome->cause},
+                       {"rank", failure.rank >= 0 ? Json(failure.rank) : Json()},
+                       {"host", OrNull(failure.host)},
+                       {"instruction", OrNull(failure.instruction)},
+                       {"recipe_line", OrNull(failure.recipe_line)},
+                       {"message", OrNull(failure.message)},
+                       {"others", failure.others},
+                       {"slow_ranks", Json::array()}};
+    for (const SlowRank& slow : life.outcome->slow) json["outcome"]["slow_ranks"].push_back(SlowRankText(slow));
   }
   return json;
 }

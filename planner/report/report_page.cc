@@ -185,13 +185,13 @@ std::string Lives(const RunReport& report) {
   const size_t first = report.lives.size() - std::min(report.lives.size(), kMostRows);
   for (size_t i = first; i < report.lives.size(); ++i) {
     const RunLife& life = report.lives[i];
-    const LifeEnd end = life.outcome.value_or(LifeEnd{});
+    const Failure end = life.outcome && life.outcome->failure ? *life.outcome->failure : Failure{};
     table.Add({std::to_string(life.number), life.begin ? ClockText(*life.begin) : "",
                life.begin && life.end ? DurationText(absl::ToDoubleSeconds(*life.end - *life.begin)) : "",
                life.started ? std::to_string(life.from_step) : "",
                life.last_step > 0 ? Cat(life.first_step, "-", life.last_step) : "none",
-               life.outcome ? std::to_string(end.exit_code) : "", Safe(EndText(report, life)),
-               end.rank ? std::to_string(*end.rank) : "", Safe(end.host), Safe(Shortened(end.instruction, 120)),
+               life.outcome ? std::to_string(life.outcome->exit_code) : "", Safe(EndText(report, life)),
+               end.rank >= 0 ? std::to_string(end.rank) : "", Safe(end.host), Safe(Shortened(end.instruction, 120)),
                Safe(end.recipe_line)});
   }
   return Section("lives", "Lives", LivesDrawing(report) + table.Markup());

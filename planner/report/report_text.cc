@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "planner/diagnostics/text.h"
 #include "planner/diagnostics/utf8.h"
+#include "planner/outcome/outcome_text.h"
 #include "planner/report/rank_places.h"
 #include "planner/report/run_figures.h"
 #include "planner/run_files/exit_status.h"
@@ -297,8 +298,8 @@ std::vector<std::string> FailureLines(const RunReport& report) {
   std::vector<std::string> lines;
   const RunLife& life = report.life();
   if (!life.outcome || life.outcome->exit_code == kExitSuccess) return lines;
-  const LifeEnd& end = *life.outcome;
-  if (end.rank) lines.push_back(Cat("rank ", *end.rank, end.host.empty() ? "" : " on ", Printable(end.host)));
+  const Failure end = life.outcome->failure.value_or(Failure{});
+  if (end.rank >= 0) lines.push_back(Cat("rank ", end.rank, end.host.empty() ? "" : " on ", Printable(end.host)));
   for (size_t at = 0; at < end.message.size();) {
     const size_t line = std::min(end.message.find('\n', at), end.message.size());
     if (line > at) lines.push_back(Printable(end.message.substr(at, line - at)));
@@ -315,7 +316,7 @@ std::string EndText(const RunReport& report) {
   std::string text;
   for (const std::string& line : FailureLines(report)) text += "  " + line + "\n";
   if (!report.life().outcome) return text;
-  for (const std::string& line : report.life().outcome->slow) text += Printable(line) + "\n";
+  for (const SlowRank& slow : report.life().outcome->slow) text += Printable(SlowRankText(slow)) + "\n";
   return text;
 }
 

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -20,7 +19,6 @@
 #include "planner/checkpoint/run_lives.h"
 #include "planner/launch/launch_log.h"
 #include "planner/launch/run_directory.h"
-#include "planner/launch/slow_ranks.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
@@ -29,7 +27,6 @@ namespace planwright {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 bool Exists(const std::string& path) {
   std::error_code error;
@@ -67,47 +64,16 @@ absl::Status CheckRunDirectory(const std::string& run_dir) {
                                     "`plan launch --run-dir` writes");
 }
 
-std::string TextOf(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-// nullopt if there is none. Fields that are missing or of another type count as not given.
-std::optional<LifeEnd> ReadOutcome(const std::string& folder, std::vector<std::string>& notes) {
-  const std::string path = folder + "/outcome.json";
+// nullopt if there is none.
+std::optional<Outcome> ReadOutcomeOf(const std::string& folder, std::vector<std::string>& notes) {
+  const std::string path = OutcomePath(folder);
   if (!Exists(path)) return std::nullopt;
   const absl::StatusOr<std::string> text = ReadWholeFile(path, size_t{16} << 20);
-  const Json json = text.ok() ? Json::parse(*text, nullptr, false) : Json();
-  const auto code = json.is_object() ? json.find("exit_code") : json.end();
-  if (!json.is_object() || code == json.end() || !code->is_number_integer()) {
-    notes.push_back(text.ok() ? path + " is not a JSON object with an exit_code"
-                              : std::string(text.status().message()));
-    return std::nullopt;
-  }
-  LifeEnd end;
-  const double number = code->get<double>();  // any integer
-  end.exit_code = number >= 0 && number <= 255 ? static_cast<int>(number) : static_cast<int>(kExitUsage);
-  end.cause = TextOf(json, "cause");
-  if (const auto rank = json.find("rank"); rank != json.end() && rank->is_number_integer()) {
-    if (const double value = rank->get<double>(); value >= 0 && value < 1e9) end.rank = static_cast<int>(value);
-  }
-  end.host = TextOf(json, "host");
-  end.instruction = TextOf(json, "instruction");
-  end.recipe_line = TextOf(json, "recipe_line");
-  end.message = TextOf(json, "message");
-  for (const char* key : {"others", "elsewhere"}) {  // an outcome has one of them
-    const auto places = json.find(key);
-    if (places == json.end() || !places->is_array()) continue;
-    for (const Json& place : *places) {
-      if (place.is_string()) end.others.push_back(place.get<std::string>());
-    }
-  }
-  if (const auto slow = json.find("slow_ranks"); slow != json.end() && slow->is_array()) {
-    for (const Json& one : *slow) {
-      if (const std::optional<SlowRank> rank = SlowRankFrom(one)) end.slow.push_back(SlowRankText(*rank));
-    }
-  }
-  return end;
+  absl::StatusOr<Outcome> outcome = text.ok() ? ReadOutcome(*text) : text.status();
+  if (outcome.ok()) return *std::move(outcome);
+  notes.push_back(text.ok() ? path + " " + std::string(outcome.status().message())
+                            : std::string(text.status().message()));
+  return std::nullopt;
 }
 
 // The first and the last time in the launcher's log.
@@ -157,7 +123,7 @@ RunLife ReadLife(const std::string& folder, int number, std::vector<std::string>
   RunLife life;
   life.number = number;
   ReadTimes(folder, life);
-  life.outcome = ReadOutcome(folder, notes);
+  life.outcome = ReadOutcomeOf(folder, notes);
   if (!life.outcome) {
     for (int rank : RecordedRanks(folder)) {
       if (const auto position = ReadRecorder(folder, rank)) Later(life.end, LastNoted(*position));

@@ -10,20 +10,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "planner/checkpoint/checkpoint_log.h"
-#include "planner/launch/recorder_reader.h"
 #include "planner/report/step_file.h"
+#include "planner/run_files/outcome.h"
+#include "planner/run_files/recorder_reader.h"
 
 namespace planwright {
-
-// outcome.json (planner/launch/outcome.h). Texts are those of the file: print them with Printable.
-struct LifeEnd {
-  int exit_code = 0;
-  std::string cause;
-  std::optional<int> rank;                              // that failed
-  std::string host, instruction, recipe_line, message;  // of that rank; may be empty
-  std::vector<std::string> others;                      // where other ranks were
-  std::vector<std::string> slow;                        // ranks that computed longer than others of their role
-};
 
 // One launch of the run.
 struct RunLife {
@@ -34,7 +25,7 @@ struct RunLife {
   std::string last_event;  // of its launch, in launch.log
   // The first and the last sign of it. nullopt: there is none.
   std::optional<absl::Time> begin, end;
-  std::optional<LifeEnd> outcome;           // nullopt: it goes on, or it ended without a word
+  std::optional<Outcome> outcome;           // nullopt: it goes on, or it ended without a word
   int64_t first_step = 0, last_step = 0;    // that it did; 0: none
   std::vector<StepPoint> dropped;           // records of lives before it, of steps that it did again
   std::vector<CheckpointCost> checkpoints;  // that it wrote

@@ -46,7 +46,7 @@ class DamageTest : public ::testing::Test {
         "2026-11-22 22:20:52.872342 +00:00  plan tiny\n2026-11-22 22:20:57.000000 +00:00  restart 1 of 3 in 4 s\n";
     const std::string outcome =
         "{\"exit_code\": 10, \"cause\": \"rank 0 was killed\", \"rank\": 0, \"host\": \"vm\", \"instruction\": \"step "
-        "3\", \"recipe_line\": \"a.yaml:1:2\", \"message\": \"m\", \"elsewhere\": [\"rank 1 waits\"]}";
+        "3\", \"recipe_line\": \"a.yaml:1:2\", \"message\": \"m\", \"others\": [\"rank 1 waits\"]}";
     ASSERT_TRUE(TakeLife(folder_).ok() && TakeLife(folder_).ok());
     Write("plan.json", WritePlan(testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml")));
     Write("metrics.jsonl", steps);

@@ -78,7 +78,7 @@ TEST(ReportPage, EscapesTextsOfFiles) {
   report.plan->name = "<em>\"x\" & y</em>\x01\xff";
   report.run_dir = "<i>";
   report.lives[0].outcome->cause = "</title><script>alert(1)</script>";
-  report.lives[0].outcome->instruction = "<svg onload='x'>";
+  report.lives[0].outcome->failure->instruction = "<svg onload='x'>";
   report.checkpoints[0].state = "damaged: <u>";
   report.notes = {"<a href=\"http:\">"};
   report.notes[0].replace(9, 5, "x");

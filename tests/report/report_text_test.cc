@@ -75,18 +75,10 @@ TEST(StatusText, OfARunThatEndedWithoutAWord) {
 TEST(StatusText, BetweenTwoLives) {
   RunReport report = RunningRun();
   report.state = RunState::kBetween;
-  report.lives[1].outcome = LifeEnd{.exit_code = 10,
-                                    .cause = "rank 0 was killed by SIGKILL",
-                                    .rank = 0,
-                                    .host = "",
-                                    .instruction = "",
-                                    .recipe_line = "",
-                                    .message = "",
-                                    .others = {},
-                                    .slow = {"rank 3 (language.s0) is slow"}};
+  report.lives[1].outcome = Outcome{10, "rank 0 was killed by SIGKILL", Failure{.rank = 0}, {{3, "language.s0"}}};
   EXPECT_THAT(StatusText(report, 150), HasSubstr("life 2 has ended with exit status 10 (rank 0 was killed by SIGKILL), "
                                                  "and its launch still holds the run (process 4711 on node3)"));
-  EXPECT_THAT(StatusText(report, 150), HasSubstr("\nrank 3 (language.s0) is slow\n"));
+  EXPECT_THAT(StatusText(report, 150), HasSubstr("\nrank 3 (language.s0) is slow: "));
   EXPECT_EQ(ExitStatusOf(report), 0);
 }
 
@@ -104,7 +96,7 @@ TEST(StatusText, TextsOfFilesCannotMoveTheCursor) {
   report.plan->name = "a\x1b[2Jb";
   report.lives.pop_back();
   report.lives[0].outcome->cause = "x\ny\x1b[1A";
-  report.lives[0].outcome->message = "first\nsecond\x07";
+  report.lives[0].outcome->failure->message = "first\nsecond\x07";
   report.notes = {"n\r"};
   for (const std::string& text : {StatusText(report, 150), ReportText(report, 150)}) {
     EXPECT_THAT(text, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\x07")), Not(HasSubstr("\r"))));

@@ -42,15 +42,10 @@ inline RunReport KilledRun() {
   first.begin = At(0);
   first.end = At(20);
   first.first_step = 1, first.last_step = 15;
-  first.outcome = LifeEnd{.exit_code = 10,
-                          .cause = "rank 1 was killed by SIGKILL",
-                          .rank = 1,
-                          .host = "node3",
-                          .instruction = "step 16 6 > exchange rows",
-                          .recipe_line = "icons.yaml:25:5",
-                          .message = "",
-                          .others = {},
-                          .slow = {}};
+  first.outcome = Outcome{
+      10, "rank 1 was killed by SIGKILL",
+      Failure{
+          .rank = 1, .host = "node3", .instruction = "step 16 6 > exchange rows", .recipe_line = "icons.yaml:25:5"}};
   first.checkpoints = {
       {.step = 10, .bytes = 11'000'000, .copied = 0.001, .written = 0.2, .waited = 0, .published = kBegin + 11}};
   RunLife second;
@@ -60,15 +55,7 @@ inline RunReport KilledRun() {
   second.begin = At(30);
   second.end = At(60);
   second.first_step = 11, second.last_step = 30;
-  second.outcome = LifeEnd{.exit_code = 0,
-                           .cause = "done",
-                           .rank = {},
-                           .host = "",
-                           .instruction = "",
-                           .recipe_line = "",
-                           .message = "",
-                           .others = {},
-                           .slow = {}};
+  second.outcome = Outcome{0, "done"};
   for (int step = 11; step <= 15; ++step) second.dropped.push_back(PointOf(step));
   report.checkpoints.push_back({.step = 10,
                                 .life = 1,

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "planner/checkpoint/run_lives.h"
 #include "planner/launch/run_directory.h"
+#include "planner/outcome/outcome_text.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
 #include "tests/support/compiled.h"
@@ -147,7 +148,7 @@ TEST_F(GatherTest, TellsLivesApart) {
   EXPECT_EQ(steps(4), std::pair(int64_t{9}, int64_t{11}));
   EXPECT_THAT(report.lives[1].dropped, SizeIs(2));
   EXPECT_THAT(report.lives[3].dropped, SizeIs(1));
-  EXPECT_EQ(report.lives[0].outcome->rank, 0);
+  EXPECT_EQ(report.lives[0].outcome->failure->rank, 0);
   EXPECT_NEAR(absl::ToDoubleSeconds(*report.lives[0].end - *report.lives[0].begin), 4.127658, 1e-6);
   EXPECT_FALSE(report.lives[1].outcome.has_value());
   EXPECT_FALSE(report.lives[2].started);
@@ -202,8 +203,7 @@ TEST_F(GatherTest, ARunThatHasJustBegunHasNoNotesButForItsPlan) {
 TEST_F(GatherTest, AnyExitCodeBecomesAnExitStatus) {
   for (const auto& [written, expected] :
        {std::pair("75", 75), {"-1", 2}, {"256", 2}, {"1e3", 2}, {"99999999999999", 2}}) {
-    Write("outcome.json",
-          std::string("{\"exit_code\": ") + written + ", \"cause\": 7, \"elsewhere\": [1, \"rank 2\"]}");
+    Write("outcome.json", std::string("{\"exit_code\": ") + written + ", \"cause\": 7, \"others\": [1, \"rank 2\"]}");
     Write("metrics.jsonl", "");
     const RunReport report = Gather();
     if (std::string(written) == "1e3") {
@@ -212,7 +212,7 @@ TEST_F(GatherTest, AnyExitCodeBecomesAnExitStatus) {
     }
     EXPECT_EQ(ExitStatusOf(report), expected) << written;
     EXPECT_EQ(report.life().outcome->cause, "");
-    EXPECT_THAT(report.life().outcome->others, ElementsAre("rank 2"));
+    EXPECT_THAT(report.life().outcome->failure->others, ElementsAre("rank 2"));
   }
 }
 
@@ -222,9 +222,11 @@ TEST_F(GatherTest, RanksThatWereSlowAreToldAndDamagedOnesAreNot) {
             {"rank": 3, "role": "language.s0", "first_step": 81, "last_step": 100, "step_seconds": 0.4,
              "median_seconds": 0.2}]})");
   Write("metrics.jsonl", "");
-  EXPECT_THAT(Gather().life().outcome->slow,
-              ElementsAre("rank 3 (language.s0) is slow: it computed 0.400 s a step, 2.0 times the median of its role, "
-                          "in steps 81-100"));
+  const RunReport report = Gather();
+  ASSERT_THAT(report.life().outcome->slow, SizeIs(1));
+  EXPECT_EQ(SlowRankText(report.life().outcome->slow[0]),
+            "rank 3 (language.s0) is slow: it computed 0.400 s a step, 2.0 times the median of its role, in steps "
+            "81-100");
 }
 
 }  // namespace
