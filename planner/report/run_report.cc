@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <limits>
 #include <map>
-#include <set>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -22,6 +21,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
+#include "planner/run_files/step_record.h"
 
 namespace planwright {
 namespace {
@@ -133,7 +133,8 @@ RunLife ReadLife(const std::string& folder, int number, std::vector<std::string>
 }
 
 // What only lives of runs with checkpoints have.
-void ReadLifeFolder(const std::string& run_dir, RunLife& life, std::vector<std::string>& notes) {
+void ReadLifeFolder(const std::string& run_dir, DroppedFiles& files, RunReport& report, RunLife& life) {
+  std::vector<std::string>& notes = report.notes;
   const absl::StatusOr<std::optional<LifeStart>> start = ReadLifeStart(run_dir, life.number);
   if (!start.ok()) notes.emplace_back(start.status().message());
   if (start.ok() && *start) {
@@ -146,21 +147,12 @@ void ReadLifeFolder(const std::string& run_dir, RunLife& life, std::vector<std::
   const std::string folder = LifeFolder(run_dir, life.number);
   if (log.unreadable > 0)
     notes.push_back(folder + "/checkpoints.jsonl: " + std::to_string(log.unreadable) + " lines cannot be read");
-  absl::StatusOr<StepFile> dropped = ReadSteps(folder + "/" + kDroppedStepsFile);
-  if (dropped.ok()) {
-    life.dropped = std::move(dropped->steps);
-  } else if (!absl::IsNotFound(dropped.status())) {
-    notes.emplace_back(dropped.status().message());
-  }
-}
-
-// A rank that ended while it dropped records has left them for the life after it, which dropped them again.
-void ForgetDroppedTwice(std::vector<RunLife>& lives) {
-  std::set<std::pair<int64_t, double>> known;
-  for (RunLife& life : lives) {
-    std::erase_if(life.dropped,
-                  [&](const StepPoint& point) { return !known.emplace(point.samples, point.seconds).second; });
-  }
+  const absl::Status dropped = files.Read(life.number, life.dropped_before, [&](const StepPoint& point) {
+    life.dropped.Add(point);
+    report.again.Add(point);
+    return true;
+  });
+  if (!dropped.ok()) notes.emplace_back(dropped.message());
 }
 
 // Which steps each life did, from where the lives after it began and what they dropped.
@@ -184,14 +176,14 @@ void ReadLives(const std::string& run_dir, RunReport& report) {
     report.lives.push_back(std::move(only));
     return;
   }
+  DroppedFiles files(run_dir);
   for (int number : *numbers) {
     // The files of the newest life lie in RUN itself.
     const bool newest = number == numbers->back();
     RunLife life = ReadLife(newest ? run_dir : LifeFolder(run_dir, number), number, report.notes);
-    ReadLifeFolder(run_dir, life, report.notes);
+    ReadLifeFolder(run_dir, files, report, life);
     report.lives.push_back(std::move(life));
   }
-  ForgetDroppedTwice(report.lives);
 }
 
 int64_t BytesOfShards(const Manifest& manifest) {
@@ -268,14 +260,17 @@ void ReadPlanFacts(const std::string& run_dir, RunReport& report) {
 }
 
 void ReadMetrics(const std::string& run_dir, const GatherOptions& options, RunReport& report) {
-  const std::string path = run_dir + "/metrics.jsonl";
-  absl::StatusOr<StepFile> file = ReadSteps(path, options.metrics_bytes);
+  const std::string path = StepsPath(run_dir);
+  const auto add = [&](const StepPoint& point) {
+    report.steps.Add(point);
+    return true;
+  };
+  const absl::StatusOr<StepFile> file = ReadSteps(path, add, options.metrics_bytes);
   if (absl::IsNotFound(file.status())) return;  // no step is done
   if (!file.ok()) {
     report.notes.emplace_back(file.status().message());
     return;
   }
-  report.steps = std::move(file->steps);
   if (file->unreadable > 0) {
     report.notes.push_back(
         path + ": " + std::to_string(file->unreadable) +

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "planner/launch/local_starter.h"
+#include "planner/outcome/outcome_text.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/file_io.h"
 

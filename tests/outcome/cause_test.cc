@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "planner/outcome/outcome_text.h"
 #include "planner/run_files/exit_status.h"
 
 namespace planwright {

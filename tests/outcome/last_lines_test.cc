@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "planner/outcome/cause.h"
+#include "planner/outcome/outcome_text.h"
 
 namespace planwright {
 namespace {

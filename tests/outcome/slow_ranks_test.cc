@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include "planner/outcome/outcome_text.h"
+
 namespace planwright {
 namespace {
 

@@ -43,7 +43,7 @@ TEST(StatusText, OfARunThatGoesOn) {
 TEST(StatusText, OfARunThatFailed) {
   RunReport report = KilledRun();
   report.lives.pop_back();
-  report.steps.resize(15);
+  report.steps = testing::SeriesOf(testing::PointsTo(15));
   const std::string text = StatusText(report, 150);
   EXPECT_THAT(text, HasSubstr("\nended with exit status 10: rank 1 was killed by SIGKILL; last sign "));
   EXPECT_THAT(text, HasSubstr("  rank 1 on node3\n  at step 16 6 > exchange rows\n  from icons.yaml:25:5\n"));
@@ -84,7 +84,7 @@ TEST(StatusText, BetweenTwoLives) {
 
 TEST(StatusText, BeforeTheFirstStep) {
   RunReport report = RunningRun();
-  report.steps.clear();
+  report.steps = {};
   report.checkpoints.clear();
   for (RankReport& rank : report.ranks) rank.position->begun = rank.position->done = 0;
   EXPECT_THAT(StatusText(report, 150),
@@ -123,8 +123,9 @@ TEST(ReportText, ListsLivesAndCheckpoints) {
 
 TEST(ReportText, DrawsEachCurveInItsWidth) {
   RunReport report = KilledRun();
-  for (int step = 31; step <= 5000; ++step) report.steps.push_back(testing::PointOf(step));
-  report.steps[7].loss.reset();
+  std::vector<StepPoint> points = testing::PointsTo(5000);
+  points[7].loss.reset();
+  report.steps = testing::SeriesOf(points);
   for (size_t width : {60U, 150U}) {
     const std::string text = ReportText(report, width);
     for (const char* title : {"\nloss\n", "\ngradient norm\n", "\nlearning rate\n", "\ntokens per second\n"})
@@ -145,11 +146,13 @@ TEST(ReportText, LongListsAreCut) {
     report.lives.push_back(more);
   }
   EXPECT_THAT(ReportText(report, 150), HasSubstr("the first 30 lives are left out; --json has all\n"));
-  EXPECT_EQ(ReportJson(report)["lives"].size(), 50U);
+  EXPECT_EQ(testing::JsonOf(report, {testing::Giving({}), testing::Giving({})})["lives"].size(), 50U);
 }
 
 TEST(ReportJson, HasEverything) {
-  const auto json = ReportJson(KilledRun());
+  const std::vector<StepPoint> points = testing::PointsTo(30);
+  const auto json = testing::JsonOf(
+      KilledRun(), {testing::Giving(points), testing::Giving({points.begin() + 10, points.begin() + 15})});
   EXPECT_EQ(json["state"], "ended");
   EXPECT_EQ(json["exit_status"], 0);
   EXPECT_EQ(json["time"]["goodput"], 0.5);
