@@ -24,10 +24,10 @@
 #include "planner/launch/held_signals.h"
 #include "planner/launch/launch_log.h"
 #include "planner/launch/rank_environment.h"
-#include "planner/launch/recorder_reader.h"
 #include "planner/rendezvous/proof.h"
 #include "planner/rendezvous/socket_address.h"
 #include "planner/run_files/file_io.h"
+#include "planner/run_files/recorder_reader.h"
 
 namespace planwright {
 namespace {

@@ -7,9 +7,10 @@
 #include <system_error>
 
 #include "planner/cli/command.h"
-#include "planner/cli/profile_text.h"
-#include "planner/cli/run_memory_text.h"
 #include "planner/cli/terminal.h"
+#include "planner/outcome/memory_text.h"
+#include "planner/outcome/outcome_text.h"
+#include "planner/outcome/profile_text.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/show/show.h"
 

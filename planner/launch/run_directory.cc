@@ -4,9 +4,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <system_error>
 #include <thread>
@@ -68,6 +70,19 @@ absl::Status Archive(const std::string& run_dir, int life) {
 }
 
 }  // namespace
+
+std::string DefaultRunDirectory(const Plan& plan) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char stamp[32];
+  std::strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%S", &local);
+  std::string name = plan.name.substr(0, 128);  // a folder name may have 255 bytes
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' && c != '-') c = '-';
+  }
+  return "runs/" + name + "-" + stamp;
+}
 
 std::string OwnProcessName() {
   char host[256] = {};

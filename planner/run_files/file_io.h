@@ -49,6 +49,9 @@ class PlainFile {
 // one. If `path` is a link, the file that it leads to is replaced. If
 // `path` is a device or a pipe, the bytes are written into it. Errors have the path.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes);
+// The same with the first `bytes` bytes of the plain file at `path`, and `then`. They are copied by the system, in
+// bounded memory. A process that has the file before open goes on with that one.
+absl::Status CutFileAtomically(const std::string& path, int64_t bytes, std::string_view then = "");
 // Makes an empty file. If several processes try at once, one succeeds. AlreadyExists: another one has made it.
 absl::Status ClaimFile(const std::string& path);
 // Reads a plain file of at most `most` bytes. Unavailable, with the path, for anything else.

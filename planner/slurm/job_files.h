@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/launch/launch_run.h"
 #include "planner/launch/rank_program.h"
+#include "planner/launch/run_options.h"
 #include "planner/plan/plan.h"
 
 namespace planwright {

@@ -46,7 +46,7 @@ class DamageTest : public ::testing::Test {
         "2026-11-22 22:20:52.872342 +00:00  plan tiny\n2026-11-22 22:20:57.000000 +00:00  restart 1 of 3 in 4 s\n";
     const std::string outcome =
         "{\"exit_code\": 10, \"cause\": \"rank 0 was killed\", \"rank\": 0, \"host\": \"vm\", \"instruction\": \"step "
-        "3\", \"recipe_line\": \"a.yaml:1:2\", \"message\": \"m\", \"elsewhere\": [\"rank 1 waits\"]}";
+        "3\", \"recipe_line\": \"a.yaml:1:2\", \"message\": \"m\", \"others\": [\"rank 1 waits\"]}";
     ASSERT_TRUE(TakeLife(folder_).ok() && TakeLife(folder_).ok());
     Write("plan.json", WritePlan(testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml")));
     Write("metrics.jsonl", steps);
@@ -108,8 +108,9 @@ TEST_F(DamageTest, OfAnyFileLeavesAReport) {
     ASSERT_TRUE(report.ok()) << report.status();
     for (const std::string& text : {StatusText(*report, 120), ReportText(*report, 120)})
       EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
-    for (const auto& json : {StatusJson(*report), ReportJson(*report)})
-      EXPECT_FALSE(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).empty());
+    EXPECT_FALSE(StatusJson(*report).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).empty());
+    const nlohmann::ordered_json json = testing::JsonOf(*report, StepsOnFile(*report));
+    EXPECT_EQ(json["steps"].size(), report->steps.size());
     const std::string page = ReportPage(*report);
     EXPECT_NO_THROW(testing::MarkupReader(page).Read());
     EXPECT_EQ(page.find("nan"), std::string::npos);
