@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "planner/plan/json_text.h"
 #include "planner/run_files/file_io.h"
 #include "planner/run_files/readable.h"
 
@@ -112,11 +113,11 @@ absl::Status StepLog::CannotWrite() const {
 }
 
 absl::Status StepLog::KeepUpTo(int64_t samples, const std::string& dropped) {
-  const absl::StatusOr<std::string> text = ReadWholeFile(path_);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path_, kLargestLog);
   if (!text.ok()) return absl::ResourceExhaustedError(text.status().message());
   std::string kept, again;
   for (absl::string_view line : absl::StrSplit(*text, '\n', absl::SkipEmpty())) {
-    const auto record = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+    const auto record = ParseJson({line.data(), line.size()}, kStepLineJson).value_or(nlohmann::json());
     const auto consumed = record.is_object() ? record.find("consumed_samples") : record.end();
     if (consumed == record.end() || !consumed->is_number_integer()) continue;
     absl::StrAppend(consumed->get<int64_t>() > samples ? &again : &kept, line, "\n");

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "event.pb.h"
+#include "planner/plan/json_text.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright::executor {
@@ -144,11 +145,11 @@ absl::Status EventFile::Begin(int64_t steps_done) {
 }
 
 absl::Status EventFile::WriteSamplesAgain(int64_t steps_done) {
-  const absl::StatusOr<std::string> text = ReadWholeFile(run_dir_ + "/metrics.jsonl");
+  const absl::StatusOr<std::string> text = ReadWholeFile(run_dir_ + "/metrics.jsonl", kLargestLog);
   if (!text.ok()) return absl::ResourceExhaustedError(text.status().message());
   double samples_before = 0;
   for (absl::string_view line : absl::StrSplit(*text, '\n', absl::SkipEmpty())) {
-    const auto record = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+    const auto record = ParseJson({line.data(), line.size()}, kStepLineJson).value_or(nlohmann::json());
     const std::optional<double> samples = record.is_object() ? NumberOf(record, "consumed_samples") : std::nullopt;
     if (!samples || !std::isfinite(*samples)) continue;
     const double batch_size = *samples - std::exchange(samples_before, *samples);

@@ -151,7 +151,7 @@ absl::StatusOr<Outcome> RunLife(const Plan& plan, const RunOptions& launch, std:
   absl::StatusOr<RunDirectory> directory = RunDirectory::Open(plan, launch.run_dir);
   if (!directory.ok()) return directory.status();
   if (absl::Status status = PrepareFolders(launch); !status.ok()) return status;
-  absl::StatusOr<World> world = MakeWorld(starter.address(), plan.launch.interface);
+  absl::StatusOr<World> world = MakeWorld(starter.address(), plan.launch.interface, starter.key());
   if (!world.ok()) return world.status();
   OpenLaunchLog(launch.run_dir);
   LogEvent("plan " + plan.name + ", digest " + plan.digest + ", " + std::to_string(plan.world_size) + " ranks of " +

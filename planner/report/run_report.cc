@@ -21,6 +21,7 @@
 #include "planner/launch/launch_log.h"
 #include "planner/launch/run_directory.h"
 #include "planner/launch/slow_ranks.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
@@ -76,8 +77,8 @@ std::string TextOf(const Json& json, const char* key) {
 std::optional<LifeEnd> ReadOutcome(const std::string& folder, std::vector<std::string>& notes) {
   const std::string path = folder + "/outcome.json";
   if (!Exists(path)) return std::nullopt;
-  const absl::StatusOr<std::string> text = ReadWholeFile(path, size_t{16} << 20);
-  const Json json = text.ok() ? Json::parse(*text, nullptr, false) : Json();
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kOutcomeJson.bytes);
+  const Json json = text.ok() ? ParseJson(*text, kOutcomeJson).value_or(Json()) : Json();
   const auto code = json.is_object() ? json.find("exit_code") : json.end();
   if (!json.is_object() || code == json.end() || !code->is_number_integer()) {
     notes.push_back(text.ok() ? path + " is not a JSON object with an exit_code"
@@ -112,7 +113,7 @@ std::optional<LifeEnd> ReadOutcome(const std::string& folder, std::vector<std::s
 
 // The first and the last time in the launcher's log.
 void ReadTimes(const std::string& folder, RunLife& life) {
-  const absl::StatusOr<std::string> text = ReadWholeFile(folder + "/logs/launch.log");
+  const absl::StatusOr<std::string> text = ReadWholeFile(folder + "/logs/launch.log", kLargestLog);
   if (!text.ok()) return;
   const std::string_view log = *text;
   for (size_t at = 0; at < log.size() && !life.begin;) {
@@ -283,7 +284,7 @@ void ReadCheckpoints(const std::string& run_dir, RunReport& report) {
 
 void ReadPlanFacts(const std::string& run_dir, RunReport& report) {
   const std::string path = run_dir + "/plan.json";
-  const absl::StatusOr<std::string> text = ReadWholeFile(path);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kPlanJson.bytes);
   if (!text.ok()) {
     report.notes.emplace_back(text.status().message());
     return;

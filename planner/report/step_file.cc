@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "planner/plan/json_text.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright {
@@ -48,7 +49,7 @@ std::optional<StepPoint> ReadStep(const Json& record) {
 absl::StatusOr<std::string> ReadTail(const std::string& path, size_t most) {
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error);
-  if (most == 0 || error || size <= most) return ReadWholeFile(path);
+  if (most == 0 || error || size <= most) return ReadWholeFile(path, kLargestLog);
   if (!std::filesystem::is_regular_file(path, error)) return absl::UnavailableError(path + " is not a plain file");
   std::ifstream file(path, std::ios::binary);
   file.seekg(-static_cast<std::streamoff>(most), std::ios::end);
@@ -77,7 +78,7 @@ absl::StatusOr<StepFile> ReadSteps(const std::string& path, size_t most) {
     }
     ++line;
     const std::optional<StepPoint> point =
-        ReadStep(Json::parse(text->data() + at, text->data() + end, nullptr, /*allow_exceptions=*/false));
+        ReadStep(ParseJson(std::string_view(*text).substr(at, end - at), kStepLineJson).value_or(Json()));
     if (point && (file.steps.empty() || point->samples > file.steps.back().samples)) {
       file.steps.push_back(*point);
     } else if (file.unreadable++ == 0) {

@@ -59,7 +59,7 @@ absl::Status WriteFailed(const std::string& what, int error) {
   return IsOfStorage(error) ? absl::ResourceExhaustedError(message) : absl::UnavailableError(message);
 }
 
-absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
+absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes, int mode) {
   // Renaming over a device, a pipe or a link would replace it by a plain file.
   struct stat about {};
   const bool there = stat(path.c_str(), &about) == 0;
@@ -73,7 +73,7 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes
   // The process id in the name keeps two writers apart; O_EXCL and O_NOFOLLOW refuse a file or link that somebody else
   // has put there.
   const std::string beside = target + ".writing." + std::to_string(getpid());
-  const int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+  const int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
   if (fd < 0) return CannotWrite(path, errno);
   // Without fsync, a crash of the machine after the rename could leave an empty file under the final name.
   bool good = WriteAll(fd, bytes) && fsync(fd) == 0;
