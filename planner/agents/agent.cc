@@ -113,7 +113,7 @@ class Agent {
   // Reads one turn of what has come.
   absl::Status Receive() {
     absl::Status status = stream_.Receive(kBytesOfATurn);
-    const absl::Status taken = TakeMessages(stream_.in(), SIZE_MAX, messages_);
+    const absl::Status taken = TakeMessages(stream_.in(), messages_);
     return status.ok() ? taken : status;
   }
 

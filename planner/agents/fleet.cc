@@ -33,8 +33,8 @@ using namespace std::chrono_literals;
 
 constexpr auto kPatienceWithStrangers = 10s;
 constexpr auto kBeat = 1s;
-// Of one agent, that came and were not read. What comes then stays in its connection, and later on its node.
-constexpr size_t kMostMessages = 1 << 14;
+// Of messages of one agent that were not read. What comes then stays in its connection, and later on its node.
+constexpr size_t kMostUnread = kLongestLine;  // bytes
 
 // Two machines have two monotonic clocks; their clocks of the day are closer.
 void TranslateClock(std::optional<RecordedInstruction>& at) {
@@ -198,7 +198,7 @@ absl::StatusOr<std::unique_ptr<Processes>> Fleet::Start(const RankProgram& progr
       char folder[PATH_MAX] = {};
       return std::string(getcwd(folder, sizeof folder) != nullptr ? folder : "/");
     }();
-    agents[node]->messages.clear();  // what is left of an earlier life
+    TakeMessagesOf(*agents[node]);  // what is left of an earlier life
     Send(*agents[node], message);
     processes->Add(agents[node], RanksOfNode(program, node));
     LogEvent(absl::StrCat("ranks ", absl::StrJoin(RanksOfNode(program, node), ","), " on ", agents[node]->name));
@@ -215,14 +215,15 @@ void Fleet::Poll(int extra_fd, Clock::time_point until) {
     next_beat_ = now + kBeat;
   }
   pollfd fds[] = {{server_->fd(), POLLIN, 0}, {extra_fd, POLLIN, 0}};
-  const auto due = std::min({until, next_beat_, server_->due().value_or(until)});
+  auto due = std::min({until, next_beat_, server_->due().value_or(until)});
+  if (std::exchange(came_late_, false)) due = now;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - now);
   poll(fds, std::size(fds), static_cast<int>(std::clamp<int64_t>(left.count(), 0, INT_MAX)));
   // Heard before silence is judged: this program may have slept itself.
   server_->Serve(*this);
   for (Agent& agent : agents_) {
     // Who is not listened to cannot be heard.
-    if (!agent.lost.empty() || agent.messages.size() >= kMostMessages) continue;
+    if (!agent.lost.empty() || agent.unread >= kMostUnread) continue;
     if (Clock::now() - agent.heard <= options_.silence) continue;
     agent.lost = absl::StrCat("nothing was heard from it for ", options_.silence.count() / 1000.0, " s");
     // A node that was cut off and is back finds a closed connection, and ends its ranks at once.
@@ -232,14 +233,18 @@ void Fleet::Poll(int extra_fd, Clock::time_point until) {
 }
 
 void Fleet::Proved(ProvenServer::Id id, const std::string& address) {
-  agents_.push_back({.id = id, .node = -1, .name = address, .lost = "", .heard = Clock::now(), .messages = {}});
+  agents_.push_back(
+      {.id = id, .node = -1, .name = address, .lost = "", .heard = Clock::now(), .messages = {}, .unread = 0});
 }
 
 std::string Fleet::Take(ProvenServer::Id id, std::string& in) {
   const auto at = std::find_if(agents_.begin(), agents_.end(), [&](const Agent& agent) { return agent.id == id; });
   Agent& agent = *at;
   agent.heard = Clock::now();
-  const absl::Status taken = TakeMessages(in, kMostMessages, agent.messages);
+  if (agent.unread >= kMostUnread) return "";
+  const size_t before = in.size();
+  const absl::Status taken = TakeMessages(in, agent.messages);
+  agent.unread += before - in.size();
   if (agent.node < 0 && !agent.messages.empty()) {
     const std::string refusal = Greet(agent, agent.messages.front());
     agent.messages.erase(agent.messages.begin());
@@ -249,6 +254,7 @@ std::string Fleet::Take(ProvenServer::Id id, std::string& in) {
     }
   }
   std::erase_if(agent.messages, [&](const Json& message) { return lives_ == 0 || message["kind"] == "beat"; });
+  if (agent.messages.empty()) agent.unread = 0;
   return std::string(taken.message());
 }
 
@@ -285,8 +291,9 @@ void Fleet::Closed(ProvenServer::Id id, const std::string& why) {
 
 std::vector<Json> Fleet::TakeMessagesOf(Agent& agent) {
   std::vector<Json> messages = std::exchange(agent.messages, {});
-  // What did not fit may come now.
-  if (messages.size() >= kMostMessages) server_->Retake(agent.id, *this);
+  if (std::exchange(agent.unread, 0) < kMostUnread) return messages;
+  server_->Retake(agent.id, *this);  // what did not fit
+  came_late_ = true;
   return messages;
 }
 
@@ -306,7 +313,7 @@ absl::Status FleetProcesses::WaitForStart(std::chrono::milliseconds patience) {
         return absl::UnavailableError(absl::StrCat((*node)->agent->name, ": ", TextOf(*answer, "text")));
       if (answered) {
         messages.erase(messages.begin(), answer + 1);
-      } else if (messages.size() >= kMostMessages) {
+      } else if ((*node)->agent->unread >= kMostUnread) {
         fleet_.TakeMessagesOf(*(*node)->agent);  // of an earlier life: dropped
       } else if (Clock::now() >= until) {
         (*node)->agent->lost = absl::StrCat("it did not start its ranks within ", patience.count() / 1000, " s");

@@ -57,6 +57,7 @@ class Fleet : public RankStarter, private ProvenServer::User {
     std::string lost;  // why it is lost; empty: it is not
     Clock::time_point heard;
     std::vector<nlohmann::json> messages;  // that came and are not read yet
+    size_t unread = 0;                     // bytes of these messages
   };
 
   explicit Fleet(FleetOptions options) : options_(std::move(options)) {}
@@ -78,6 +79,7 @@ class Fleet : public RankStarter, private ProvenServer::User {
   bool wrote_ = false;  // the file
   Clock::time_point next_beat_{};
   Clock::time_point polled_ = Clock::now();
+  bool came_late_ = false;         // there are messages that Poll need not wait for
   Clock::duration stood_still_{};  // between the last two calls of Poll
   int lives_ = 0;                  // FleetProcesses that exist: without one, nobody reads messages
   std::list<Agent> agents_;        // whose connection is proved; those that are lost stay, as lives know them

@@ -21,9 +21,9 @@ inline constexpr size_t kLongestLine = kAgentLineJson.bytes;
 
 // The message as it is sent.
 std::string LineOf(const nlohmann::json& message);
-// Takes whole messages from the front of `in` and appends them, until `messages` has `most`. InvalidArgument: what came
-// is no message, or a line that is too long.
-absl::Status TakeMessages(std::string& in, size_t most, std::vector<nlohmann::json>& messages);
+// Takes the whole messages from the front of `in` and appends them. InvalidArgument: what came is no message, or a line
+// that is too long.
+absl::Status TakeMessages(std::string& in, std::vector<nlohmann::json>& messages);
 
 // A text field of a message; empty if there is none.
 std::string TextOf(const nlohmann::json& message, const char* key);
