@@ -7,7 +7,7 @@
 #include "planner/compile.h"
 #include "planner/diagnostics/render.h"
 #include "planner/groups/earlier_groups.h"
-#include "planner/plan/limits.h"
+#include "planner/plan/json_limits.h"
 #include "planner/plan/origin_paths.h"
 #include "planner/plan/plan_json.h"
 #include "planner/recipe/recipe_reader.h"
@@ -26,7 +26,7 @@ void LoadCompiled(const std::string& path, LoadedPlan& loaded) {
     return fail(DiagnosticKind::kPlanUnreadable,
                 path + " is a compiled plan: overrides such as `" + loaded.overrides[0] + "` need its recipe");
   }
-  absl::StatusOr<std::string> text = ReadWholeFile(path, kLargestPlan);
+  absl::StatusOr<std::string> text = ReadWholeFile(path, kPlanJson.bytes);
   if (!text.ok()) return fail(DiagnosticKind::kFileUnreadable, std::string(text.status().message()));
   absl::StatusOr<Plan> plan = ReadPlan(*text);
   if (!plan.ok()) return fail(DiagnosticKind::kPlanUnreadable, path + ": " + std::string(plan.status().message()));

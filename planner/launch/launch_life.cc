@@ -75,7 +75,7 @@ absl::StatusOr<EndedLife> LaunchLife(const Plan& plan, const RunOptions& options
   absl::StatusOr<RunDirectory> directory = RunDirectory::Open(plan, options.run_dir);
   if (!directory.ok()) return directory.status();
   if (absl::Status status = PrepareFolders(options); !status.ok()) return status;
-  absl::StatusOr<World> world = MakeWorld(starter.address(), plan.launch.interface);
+  absl::StatusOr<World> world = MakeWorld(starter.address(), plan.launch.interface, starter.key());
   if (!world.ok()) return world.status();
   OpenLaunchLog(options.run_dir);
   LogEvent("plan " + plan.name + ", digest " + plan.digest + ", " + std::to_string(plan.world_size) + " ranks of " +

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/estimate/planned_step.h"
+#include "planner/plan/json_limits.h"
 #include "planner/run_files/file_io.h"
 #include "planner/run_files/trace.h"
 
@@ -24,7 +25,7 @@ int64_t Nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 
 absl::StatusOr<Trace> ReadPart(const std::string& run_dir, int rank) {
   const std::string path = TracePath(run_dir, rank);
-  const absl::StatusOr<std::string> text = ReadWholeFile(path);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kTraceJson.bytes);
   if (!text.ok()) return text.status();
   absl::StatusOr<Trace> trace = ReadTrace(*text);
   if (!trace.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", trace.status().message()));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "planner/plan/json_limits.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright {
@@ -28,7 +29,7 @@ RunMemory ReadRunMemory(const Plan& plan, const std::string& run_dir, bool on_gp
   std::map<const Role*, RankMemory> fullest;
   for (int rank = 0; rank < plan.world_size; ++rank) {
     const std::string path = RankMemoryPath(run_dir, rank);
-    const absl::StatusOr<std::string> text = ReadWholeFile(path);
+    const absl::StatusOr<std::string> text = ReadWholeFile(path, kRankMemoryJson.bytes);
     if (!text.ok()) return {{}, std::string(text.status().message())};
     const absl::StatusOr<RankMemory> memory = ReadRankMemory(*text);
     if (!memory.ok()) return {{}, absl::StrCat(path, ": ", memory.status().message())};

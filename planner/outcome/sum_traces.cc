@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "planner/plan/json_limits.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright {
@@ -99,7 +100,7 @@ absl::StatusOr<RunProfile> ReadRunProfile(const Plan& plan, const std::string& r
   std::map<std::string, std::map<int, RankSums>> roles;
   for (int rank = 0; rank < plan.world_size; ++rank) {
     const std::string path = TracePath(run_dir, rank);
-    const absl::StatusOr<std::string> text = ReadWholeFile(path);
+    const absl::StatusOr<std::string> text = ReadWholeFile(path, kTraceJson.bytes);
     if (!text.ok()) return text.status();
     const absl::StatusOr<Trace> trace = ReadTrace(*text);
     if (!trace.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", trace.status().message()));

@@ -18,6 +18,7 @@
 #include "planner/checkpoint/run_lives.h"
 #include "planner/launch/launch_log.h"
 #include "planner/launch/run_directory.h"
+#include "planner/plan/json_limits.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
@@ -68,7 +69,7 @@ absl::Status CheckRunDirectory(const std::string& run_dir) {
 std::optional<Outcome> ReadOutcomeOf(const std::string& folder, std::vector<std::string>& notes) {
   const std::string path = OutcomePath(folder);
   if (!Exists(path)) return std::nullopt;
-  const absl::StatusOr<std::string> text = ReadWholeFile(path, size_t{16} << 20);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kOutcomeJson.bytes);
   absl::StatusOr<Outcome> outcome = text.ok() ? ReadOutcome(*text) : text.status();
   if (outcome.ok()) return *std::move(outcome);
   notes.push_back(text.ok() ? path + " " + std::string(outcome.status().message())
@@ -78,7 +79,7 @@ std::optional<Outcome> ReadOutcomeOf(const std::string& folder, std::vector<std:
 
 // The first and the last time in the launcher's log.
 void ReadTimes(const std::string& folder, RunLife& life) {
-  const absl::StatusOr<std::string> text = ReadWholeFile(folder + "/logs/launch.log");
+  const absl::StatusOr<std::string> text = ReadWholeFile(folder + "/logs/launch.log", kLargestLog);
   if (!text.ok()) return;
   const std::string_view log = *text;
   for (size_t at = 0; at < log.size() && !life.begin;) {
@@ -241,7 +242,7 @@ void ReadCheckpoints(const std::string& run_dir, RunReport& report) {
 
 void ReadPlanFacts(const std::string& run_dir, RunReport& report) {
   const std::string path = run_dir + "/plan.json";
-  const absl::StatusOr<std::string> text = ReadWholeFile(path);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kPlanJson.bytes);
   if (!text.ok()) {
     report.notes.emplace_back(text.status().message());
     return;

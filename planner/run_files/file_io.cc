@@ -64,7 +64,7 @@ bool CopyBegin(int from, int to, int64_t bytes) {
 }
 
 // Puts what `write` writes into the place of `path`.
-absl::Status Replace(const std::string& path, const std::function<bool(int fd)>& write) {
+absl::Status Replace(const std::string& path, int mode, const std::function<bool(int fd)>& write) {
   std::error_code unresolved;  // renaming over a link would replace it by a plain file
   std::string target = std::filesystem::is_symlink(path, unresolved)
                            ? std::filesystem::weakly_canonical(path, unresolved).string()
@@ -73,7 +73,7 @@ absl::Status Replace(const std::string& path, const std::function<bool(int fd)>&
   // The process id in the name keeps two writers apart; O_EXCL and O_NOFOLLOW refuse a file or link that somebody else
   // has put there.
   const std::string beside = target + ".writing." + std::to_string(getpid());
-  const int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+  const int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
   if (fd < 0) return CannotWrite(path, errno);
   // Without fsync, a crash of the machine after the rename could leave an empty file under the final name.
   bool good = write(fd) && fsync(fd) == 0;
@@ -101,19 +101,20 @@ absl::Status WriteFailed(const std::string& what, int error) {
   return IsOfStorage(error) ? absl::ResourceExhaustedError(message) : absl::UnavailableError(message);
 }
 
-absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
+absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes, int mode) {
   // Renaming over a device or a pipe would replace it by a plain file.
   struct stat about {};
   const bool there = stat(path.c_str(), &about) == 0;
   if (there && S_ISDIR(about.st_mode)) return CannotWrite(path, EISDIR);
   if (there && !S_ISREG(about.st_mode)) return WriteInto(path, bytes);
-  return Replace(path, [&](int fd) { return WriteAll(fd, bytes); });
+  return Replace(path, mode, [&](int fd) { return WriteAll(fd, bytes); });
 }
 
 absl::Status CutFileAtomically(const std::string& path, int64_t bytes, std::string_view then) {
   const absl::StatusOr<int> from = OpenPlainFile(path, O_RDONLY);
   if (!from.ok()) return from.status();
-  const absl::Status status = Replace(path, [&](int fd) { return CopyBegin(*from, fd, bytes) && WriteAll(fd, then); });
+  const absl::Status status =
+      Replace(path, 0644, [&](int fd) { return CopyBegin(*from, fd, bytes) && WriteAll(fd, then); });
   close(*from);
   return status;
 }

@@ -1,5 +1,6 @@
 #include "planner/run_files/outcome.h"
 
+#include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/json_fields.h"
 
@@ -77,7 +78,7 @@ std::string OutcomeFile(const Outcome& outcome) {
 }
 
 absl::StatusOr<Outcome> ReadOutcome(std::string_view text) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json json = ParseJson(text, kOutcomeJson).value_or(nlohmann::json());
   if (!json.is_object() || !FieldOf(json, "exit_code").is_number_integer())
     return absl::InvalidArgumentError("is not a JSON object with an exit_code");
   Outcome outcome;

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/file_io.h"
 #include "planner/run_files/routing_format.h"
@@ -78,14 +79,14 @@ std::vector<std::string> Differences(const Json& expected, const Json& found) {
 
 absl::StatusOr<Json> ReadSummary(const std::string& folder) {
   const std::string path = RoutingSummaryPath(folder);
-  const absl::StatusOr<std::string> text = ReadWholeFile(path);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kRoutingJson.bytes);
   if (!text.ok()) return text.status();
   if (text->empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the run that records choices in ", folder,
                      " is not done, or has failed: wait for its end, or record them again into another folder"));
   }
-  Json summary = Json::parse(*text, nullptr, false);
+  Json summary = ParseOrderedJson(*text, kRoutingJson).value_or(Json());
   if (!summary.is_object() || !summary.contains("steps") || !summary["steps"].is_number_integer()) {
     return absl::FailedPreconditionError(absl::StrCat(path, " is damaged: expected an object with `steps`. ",
                                                       "Record the choices again into another folder"));

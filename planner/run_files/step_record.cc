@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "planner/plan/json_text.h"
 #include "planner/run_files/json_fields.h"
 
 namespace planwright {
@@ -64,7 +65,7 @@ std::string StepJson(const StepRecord& record) {
 }
 
 std::optional<StepRecord> ReadStepRecord(std::string_view line) {
-  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(line, kStepLineJson).value_or(Json());
   if (!json.is_object()) return std::nullopt;
   const std::optional<int64_t> step = IntegerOf(json, "step", 1, kLargestCount),
                                samples = IntegerOf(json, "consumed_samples", 1, kLargestCount);

@@ -4,6 +4,7 @@
 
 #include "nlohmann/json.hpp"
 #include "planner/checkpoint/run_lives.h"
+#include "planner/plan/json_limits.h"
 #include "planner/plan/sha256.h"
 #include "tests/checkpoint/plan_checkpoint.h"
 #include "tests/cli/plan_program.h"
@@ -114,7 +115,9 @@ TEST_F(DiffCheckpoint, APlanOfAnotherReleaseIsNotCompared) {
 TEST_F(DiffCheckpoint, APlanWithTheGroupsOfBeforeIsCompared) {
   const std::string earlier = PLANWRIGHT_SOURCE_DIR "/tests/end_to_end/fifteen_groups";
   const std::string run = earlier + "/run", recipe = earlier + "/recipe.yaml";
-  ASSERT_NE(planwright::ReadWholeFile(run + "/plan.json").value_or("").find("language.tp_ep_pp"), std::string::npos);
+  ASSERT_NE(
+      planwright::ReadWholeFile(run + "/plan.json", planwright::kPlanJson.bytes).value_or("").find("language.tp_ep_pp"),
+      std::string::npos);
   const ProgramResult same = Diff(run + " " + recipe);
   EXPECT_EQ(same.status, 0) << same.err;
   EXPECT_THAT(same.err, IsEmpty());

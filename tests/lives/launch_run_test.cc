@@ -14,6 +14,7 @@
 
 #include "planner/launch/local_starter.h"
 #include "planner/outcome/outcome_text.h"
+#include "planner/plan/json_limits.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/file_io.h"
 
@@ -52,12 +53,12 @@ class LaunchRunTest : public ::testing::Test {
     return outcome.ok() ? *outcome : Outcome{-1, ""};
   }
   std::string File(const std::string& name) {
-    return ReadWholeFile(launch_.run_dir + "/" + name).value_or("(missing)");
+    return ReadWholeFile(launch_.run_dir + "/" + name, kLargestLog).value_or("(missing)");
   }
 
   std::string folder_;
   RunOptions launch_;
-  LocalStarter starter_{"127.0.0.1"};
+  LocalStarter starter_{"127.0.0.1", "a key"};
   Plan plan_;
   std::vector<std::string> output_, errors_;
 };
@@ -156,7 +157,7 @@ TEST_F(LaunchRunTest, FallsBackToThePlanThatFitsTheNodesThatAreLeft) {
   smaller.digest = PlanDigest(smaller);
   Tell(0, "env=WORLD_SIZE");
   Tell(1, "exit=10");
-  LosesANode starter("127.0.0.1");
+  LosesANode starter("127.0.0.1", "a key");
   const auto outcome = LaunchRun({plan_, smaller}, launch_, starter, [&](bool is_error, std::string_view line) {
     if (!is_error) output_.emplace_back(line);
   });

@@ -12,6 +12,7 @@
 
 #include "planner/launch/local_starter.h"
 #include "planner/lives/launch_run.h"
+#include "planner/plan/json_limits.h"
 #include "planner/run_files/file_io.h"
 #include "planner/run_files/routing_format.h"
 
@@ -83,7 +84,7 @@ class RoutingFolderTest : public ::testing::Test {
 
   std::string folder_, choices_;
   RunOptions launch_;
-  LocalStarter starter_{"127.0.0.1"};
+  LocalStarter starter_{"127.0.0.1", "a key"};
   Plan plan_ = MoePlan();
 };
 
@@ -177,7 +178,7 @@ TEST_F(RoutingFolderTest, TheChoicesOfARunThatFailedAreNotReplayed) {
 
 TEST_F(RoutingFolderTest, NothingIsRecordedOverChoices) {
   Record();
-  const std::string summary = ReadWholeFile(RoutingSummaryPath(choices_)).value_or("(missing)");
+  const std::string summary = ReadWholeFile(RoutingSummaryPath(choices_), kLargestLog).value_or("(missing)");
   for (const char* remove : {"language.layers.1.i16", "language.layers.3.i16", ""}) {
     const absl::Status status = RecordAgain(plan_);
     EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
@@ -187,7 +188,7 @@ TEST_F(RoutingFolderTest, NothingIsRecordedOverChoices) {
   // Two runs that start at once: one has claimed the folder after the other's check.
   const absl::StatusOr<Outcome> outcome = LaunchRun({plan_}, launch_, starter_, [](bool, std::string_view) {});
   EXPECT_EQ(outcome.status().code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_EQ(ReadWholeFile(RoutingSummaryPath(choices_)).value_or("(missing)"), summary);
+  EXPECT_EQ(ReadWholeFile(RoutingSummaryPath(choices_), kLargestLog).value_or("(missing)"), summary);
 }
 
 TEST_F(RoutingFolderTest, ChoicesAloneAreNotOverwritten) {

@@ -1,4 +1,4 @@
-#include "planner/rendezvous/proof.h"
+#include "planner/connection/proof.h"
 
 #include <sys/random.h>
 
@@ -19,8 +19,10 @@ std::string Digest(std::string_view first, std::string_view second) {
   return absl::HexStringToBytes(digest.Hex());
 }
 
-std::string ProofText(std::string text, std::string_view client_nonce, std::string_view server_nonce) {
-  return text.append(client_nonce).append(server_nonce);
+std::string ProofOf(const Purpose& purpose, std::string_view end, std::string_view secret,
+                    std::string_view client_nonce, std::string_view server_nonce) {
+  std::string text(purpose.name);
+  return HmacSha256(secret, text.append(end).append(client_nonce).append(server_nonce));
 }
 
 }  // namespace
@@ -36,12 +38,14 @@ std::string HmacSha256(std::string_view key, std::string_view message) {
   return Digest(outer, Digest(inner, message));
 }
 
-std::string ServerProof(std::string_view secret, std::string_view client_nonce, std::string_view server_nonce) {
-  return HmacSha256(secret, ProofText("planwright store server 1", client_nonce, server_nonce));
+std::string ServerProof(const Purpose& purpose, std::string_view secret, std::string_view client_nonce,
+                        std::string_view server_nonce) {
+  return ProofOf(purpose, " server 2", secret, client_nonce, server_nonce);
 }
 
-std::string ClientProof(std::string_view secret, std::string_view client_nonce, std::string_view server_nonce) {
-  return HmacSha256(secret, ProofText("planwright store client 1", client_nonce, server_nonce));
+std::string ClientProof(const Purpose& purpose, std::string_view secret, std::string_view client_nonce,
+                        std::string_view server_nonce) {
+  return ProofOf(purpose, " client 2", secret, client_nonce, server_nonce);
 }
 
 bool SameProof(std::string_view one, std::string_view other) {

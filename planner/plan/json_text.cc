@@ -1,4 +1,4 @@
-#include "planner/plan/plan_json_parser.h"
+#include "planner/plan/json_text.h"
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -6,18 +6,17 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planner/plan/limits.h"
+#include "planner/diagnostics/utf8.h"
 
 namespace planwright {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // Receives the values of the text one by one (the SAX interface of nlohmann::json, hence the method names) and builds
 // the tree. The library's own builder has no limits, and of repeated fields it silently keeps the last.
+template <typename Json>
 class LimitedTreeBuilder {
  public:
-  explicit LimitedTreeBuilder(Json& root) : root_(root) {}
+  LimitedTreeBuilder(Json& root, const JsonLimits& limits) : root_(root), limits_(limits) {}
 
   const std::string& refusal() const { return refusal_; }
 
@@ -27,7 +26,7 @@ class LimitedTreeBuilder {
   bool number_unsigned(uint64_t value) { return Add(value); }
   bool number_float(double value, const std::string&) { return Add(value); }
   bool string(std::string& value) { return Add(std::move(value)); }
-  bool binary(Json::binary_t& value) { return Add(std::move(value)); }
+  bool binary(typename Json::binary_t& value) { return Add(std::move(value)); }
 
   bool start_object(size_t) { return Open(Json::object()); }
   bool start_array(size_t) { return Open(Json::array()); }
@@ -35,17 +34,19 @@ class LimitedTreeBuilder {
   bool end_array() { return Close(); }
 
   bool key(std::string& field) {
-    Json::object_t& fields = open_.back()->get_ref<Json::object_t&>();
+    auto& fields = open_.back()->template get_ref<typename Json::object_t&>();
     // ordered_json finds a field by comparing with every field before it, so many fields would cost quadratic time.
-    if (fields.size() >= kMostPlanFields)
-      return Refuse(absl::StrCat("an object of more than ", kMostPlanFields, " fields"));
+    if (fields.size() >= limits_.fields)
+      return Refuse(absl::StrCat("an object of more than ", limits_.fields, " fields"));
     const auto [place, is_new] = fields.emplace(field, nullptr);
-    if (!is_new) return Refuse("the field \"" + place->first + "\" is given twice");
+    if (!is_new) return Refuse("the field " + Quoted(place->first) + " is given twice");
     next_field_ = &place->second;
     return true;
   }
 
-  bool parse_error(size_t, const std::string&, const Json::exception& error) { return Refuse(error.what()); }
+  bool parse_error(size_t, const std::string&, const typename Json::exception& error) {
+    return Refuse(Printable(error.what()));
+  }
 
  private:
   bool Refuse(std::string why) {
@@ -55,12 +56,13 @@ class LimitedTreeBuilder {
 
   // Where the next value goes; null if it is one too many.
   Json* NextPlace() {
-    if (++values_ > kMostPlanValues) {
-      Refuse(absl::StrCat("more than ", kMostPlanValues, " values"));
+    if (++values_ > limits_.values) {
+      Refuse(absl::StrCat("more than ", limits_.values, " values"));
       return nullptr;
     }
     if (open_.empty()) return &root_;
-    return open_.back()->is_array() ? &open_.back()->get_ref<Json::array_t&>().emplace_back() : next_field_;
+    if (!open_.back()->is_array()) return next_field_;
+    return &open_.back()->template get_ref<typename Json::array_t&>().emplace_back();
   }
 
   template <typename T>
@@ -71,8 +73,8 @@ class LimitedTreeBuilder {
   }
 
   bool Open(Json empty) {
-    if (open_.size() >= kDeepestPlan)
-      return Refuse(absl::StrCat("more than ", kDeepestPlan, " levels of objects and lists"));
+    if (open_.size() >= limits_.depth)
+      return Refuse(absl::StrCat("more than ", limits_.depth, " levels of objects and lists"));
     Json* place = NextPlace();
     if (!place) return false;
     *place = std::move(empty);
@@ -87,19 +89,31 @@ class LimitedTreeBuilder {
   }
 
   Json& root_;
+  const JsonLimits& limits_;
   std::vector<Json*> open_;     // objects and lists that are not closed yet, the innermost last
   Json* next_field_ = nullptr;  // of the innermost object: the field whose value comes next
   size_t values_ = 0;
   std::string refusal_;
 };
 
+template <typename Json>
+absl::StatusOr<Json> Parse(std::string_view text, const JsonLimits& limits) {
+  if (text.size() > limits.bytes)
+    return absl::InvalidArgumentError(absl::StrCat("it has more than ", limits.bytes, " bytes"));
+  Json json;
+  LimitedTreeBuilder<Json> builder(json, limits);
+  if (Json::sax_parse(text, &builder)) return json;
+  return absl::InvalidArgumentError(builder.refusal());
+}
+
 }  // namespace
 
-absl::StatusOr<Json> ParsePlanJson(std::string_view text) {
-  Json json;
-  LimitedTreeBuilder builder(json);
-  if (Json::sax_parse(text, &builder)) return json;
-  return absl::InvalidArgumentError("not a plan: " + builder.refusal());
+absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, const JsonLimits& limits) {
+  return Parse<nlohmann::json>(text, limits);
+}
+
+absl::StatusOr<nlohmann::ordered_json> ParseOrderedJson(std::string_view text, const JsonLimits& limits) {
+  return Parse<nlohmann::ordered_json>(text, limits);
 }
 
 }  // namespace planwright
