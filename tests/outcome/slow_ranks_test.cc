@@ -40,12 +40,12 @@ TEST(SlowRanks, IsTheOneThatComputesLongerThanOthersOfItsRole) {
   EXPECT_EQ(SlowRankText(slow[0]),
             "rank 2 (language.s0) is slow: it computed 0.500 s a step, 2.0 times the median of its role, in steps "
             "81-100");
-  EXPECT_EQ(SlowRankJson(slow[0]), (nlohmann::ordered_json{{"rank", 2},
-                                                           {"role", "language.s0"},
-                                                           {"first_step", 81},
-                                                           {"last_step", 100},
-                                                           {"step_seconds", 0.5},
-                                                           {"median_seconds", 0.25}}));
+  EXPECT_EQ(OutcomeJson({.slow = slow})["slow_ranks"][0], (nlohmann::ordered_json{{"rank", 2},
+                                                                                  {"role", "language.s0"},
+                                                                                  {"first_step", 81},
+                                                                                  {"last_step", 100},
+                                                                                  {"step_seconds", 0.5},
+                                                                                  {"median_seconds", 0.25}}));
 }
 
 TEST(SlowRanks, AreNotThoseThatAreALittleSlower) {

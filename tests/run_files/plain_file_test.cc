@@ -108,5 +108,24 @@ TEST_F(PlainFileTest, AFullDiskIsToldFromOtherFailures) {
   EXPECT_EQ(WriteFailed("writing", EACCES).code(), absl::StatusCode::kUnavailable);
 }
 
+TEST_F(PlainFileTest, IsCutByANewFile) {
+  std::string bytes;
+  for (int i = 0; i < 300'000; ++i) bytes += std::to_string(i) + "\n";
+  Write("file", bytes);
+  fs::create_symlink(PathOf("file"), PathOf("link"));
+  const absl::StatusOr<PlainFile> open = PlainFile::Open(PathOf("file"));
+  ASSERT_EQ(CutFileAtomically(PathOf("link"), 1'500'000, "end\n"), absl::OkStatus());
+  EXPECT_EQ(ReadWholeFile(PathOf("file")).value(), bytes.substr(0, 1'500'000) + "end\n");
+  EXPECT_TRUE(fs::is_symlink(PathOf("link")));
+  std::string old(bytes.size(), '\0');
+  EXPECT_EQ(open->Read(0, Room(old)), absl::OkStatus()) << "who has the old file open keeps it";
+  EXPECT_EQ(old, bytes);
+  ASSERT_EQ(CutFileAtomically(PathOf("file"), 0), absl::OkStatus());
+  EXPECT_EQ(fs::file_size(PathOf("file")), 0U);
+  EXPECT_FALSE(CutFileAtomically(PathOf("file"), 1).ok()) << "it is shorter";
+  EXPECT_TRUE(absl::IsNotFound(CutFileAtomically(PathOf("none"), 0)));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 2) << "nothing is left beside it";
+}
+
 }  // namespace
 }  // namespace planwright
