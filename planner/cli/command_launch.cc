@@ -256,8 +256,9 @@ CliCommand LaunchCommand() {
             "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"},
            {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"},
            {"--json", "", "", "print the outcome; the ranks' output goes to stderr"}},
-          "Rank 0's output is printed as it is, that of the others as `[rank 3] ...`. If a rank fails, the others are\n"
-          "ended within 2 seconds, and the message names the rank, its host, its instruction and the recipe line.\n",
+          "Rank 0's output is printed line by line, that of the others as `[rank 3] ...`; control characters are written\n"
+          "as \\x1b. If a rank fails, the others are ended within 2 seconds, and the message names the rank, its host, its\n"
+          "instruction and the recipe line.\n",
           Launch,
           "r+"};
 }
