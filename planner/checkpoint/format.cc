@@ -221,7 +221,8 @@ std::string WriteShardIndex(const ShardIndex& index) {
 
 absl::StatusOr<ShardIndex> ReadShardIndex(std::string_view text) {
   const absl::StatusOr<Json> parsed = ParseJson(text, kShardIndexJson);
-  if (!parsed.ok()) return parsed.status();
+  if (!parsed.ok())
+    return absl::InvalidArgumentError(absl::StrCat("it is not JSON that can be read: ", parsed.status().message()));
   const Json& json = *parsed;
   ShardIndex index;
   std::string problem;
@@ -274,7 +275,8 @@ absl::StatusOr<Manifest> ReadManifest(std::string_view text) {
   if (text.substr(before.size()) != DigestLine(before))
     return absl::InvalidArgumentError("it is damaged: its last line is not the SHA-256 of all before");
   const absl::StatusOr<Json> parsed = ParseJson(text, kManifestJson);
-  if (!parsed.ok()) return parsed.status();
+  if (!parsed.ok())
+    return absl::InvalidArgumentError(absl::StrCat("it is not JSON that can be read: ", parsed.status().message()));
   const Json& json = *parsed;
   Manifest manifest;
   std::string problem;

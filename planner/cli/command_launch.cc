@@ -235,33 +235,36 @@ int Launch(const Arguments& arguments) {
 }  // namespace
 
 CliCommand LaunchCommand() {
-  return {"launch",
-          "runs a plan, one process for each rank",
-          "RECIPE [OVERRIDE ...] --local | --slurm [--dry-run] | --agents [--run-dir DIR [--accept-changes]] "
-          "[--steps N] [--trace STEP[-LAST]] [--probe DIR] "
-          "[--record-routing DIR | --replay-routing DIR] [--device cpu|cuda]",
-          {{"--local", "", "", "start all ranks on this machine"},
-           {"--slurm", "", "", "submit a job to a Slurm cluster; launch.slurm has its options"},
-           {"--dry-run", "", "", "print what --slurm would submit, and do nothing"},
-           {"--agents", "", "", "run on nodes on which you start `plan agent` yourself"},
-           {"--run-dir", "", "DIR",
-            "for the plan, metrics, logs and outcome; default: runs/NAME-STAMP. A run that it holds goes on from its "
-            "newest checkpoint, on this plan's layout"},
-           {"--accept-changes", "", "", "go on with a run though the loss curve may change"},
-           {"--steps", "", "N", "stop after N steps"},
-           {"--trace", "", "STEP[-LAST]",
-            "record when each instruction of these steps ran: a trace of all ranks for Perfetto, and a table"},
-           {"--probe", "", "DIR", "write whole parameters (before and after), gradients and values there"},
-           {"--record-routing", "", "DIR", "write there which experts each token chose"},
-           {"--replay-routing", "", "DIR", "choose the experts that another run has written there"},
-           {"--device", "", "cpu|cuda",
-            "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"},
-           {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"},
-           {"--json", "", "", "print the outcome; the ranks' output goes to stderr"}},
-          "Rank 0's output is printed as it is, that of the others as `[rank 3] ...`. If a rank fails, the others are\n"
-          "ended within 2 seconds, and the message names the rank, its host, its instruction and the recipe line.\n",
-          Launch,
-          "r+"};
+  return {
+      "launch",
+      "runs a plan, one process for each rank",
+      "RECIPE [OVERRIDE ...] --local | --slurm [--dry-run] | --agents [--run-dir DIR [--accept-changes]] "
+      "[--steps N] [--trace STEP[-LAST]] [--probe DIR] "
+      "[--record-routing DIR | --replay-routing DIR] [--device cpu|cuda]",
+      {{"--local", "", "", "start all ranks on this machine"},
+       {"--slurm", "", "", "submit a job to a Slurm cluster; launch.slurm has its options"},
+       {"--dry-run", "", "", "print what --slurm would submit, and do nothing"},
+       {"--agents", "", "", "run on nodes on which you start `plan agent` yourself"},
+       {"--run-dir", "", "DIR",
+        "for the plan, metrics, logs and outcome; default: runs/NAME-STAMP. A run that it holds goes on from its "
+        "newest checkpoint, on this plan's layout"},
+       {"--accept-changes", "", "", "go on with a run though the loss curve may change"},
+       {"--steps", "", "N", "stop after N steps"},
+       {"--trace", "", "STEP[-LAST]",
+        "record when each instruction of these steps ran: a trace of all ranks for Perfetto, and a table"},
+       {"--probe", "", "DIR", "write whole parameters (before and after), gradients and values there"},
+       {"--record-routing", "", "DIR", "write there which experts each token chose"},
+       {"--replay-routing", "", "DIR", "choose the experts that another run has written there"},
+       {"--device", "", "cpu|cuda",
+        "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"},
+       {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"},
+       {"--json", "", "", "print the outcome; the ranks' output goes to stderr"}},
+      "Rank 0's output is printed line by line, that of the others as `[rank 3] ...`; control characters are written\n"
+      "as \\x1b. If a rank fails, the others are ended within 2 seconds, and the message names the rank, its host, "
+      "its\n"
+      "instruction and the recipe line.\n",
+      Launch,
+      "r+"};
 }
 
 }  // namespace planwright

@@ -149,7 +149,8 @@ absl::Status SafetensorsFile::ReadHeader() {
   if (absl::Status status = file_.Read(0, bytes_of(header_[0], header_.size())); !status.ok()) return status;
   const char* text = header_.data() + 8;
   absl::StatusOr<Json> parsed = ParseJson(std::string_view(text, length), kSafetensorsJson);
-  if (!parsed.ok()) return absl::InvalidArgumentError(absl::StrCat("the header: ", parsed.status().message()));
+  if (!parsed.ok())
+    return absl::InvalidArgumentError(absl::StrCat("the header is not a JSON object: ", parsed.status().message()));
   const Json header = *std::move(parsed);
   if (!header.is_object()) return absl::InvalidArgumentError("the header is not a JSON object");
   if (header.size() > kMaxSafetensorsTensors) return absl::InvalidArgumentError("too many tensors");

@@ -163,7 +163,7 @@ std::string TraceJson(const Trace& trace) {
 absl::StatusOr<Trace> ReadTrace(std::string_view text) {
   try {
     absl::StatusOr<Json> parsed = ParseJson(text, kTraceJson);
-    if (!parsed.ok()) return parsed.status();
+    if (!parsed.ok()) return absl::InvalidArgumentError(absl::StrCat("no trace: ", parsed.status().message()));
     const Json json = *std::move(parsed);
     const Json& about = json.at("otherData");
     Trace trace;

@@ -321,7 +321,7 @@ TEST_F(FleetTest, AnyLineOfARankArrives) {
   Come(1);
   const RankProgram program = {
       .run_dir = folder_,
-      .arguments = {"/bin/sh", "-c", "head -c 12000000 /dev/zero | tr '\\0' '\\001'; echo; echo done"},
+      .arguments = {"/bin/sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' '\\001'; echo; echo done"},
       .variables = {},
       .world_size = 1,
       .ranks_per_node = 1};
@@ -329,7 +329,7 @@ TEST_F(FleetTest, AnyLineOfARankArrives) {
   EXPECT_FALSE(result.cause);
   size_t bytes = 0;
   for (const std::string& line : lines_) bytes += line.size() - 2;
-  EXPECT_EQ(bytes, 12000000u + 4);
+  EXPECT_EQ(bytes, 3000000u + 4);
   EXPECT_EQ(lines_.back(), "0 done");
 }
 

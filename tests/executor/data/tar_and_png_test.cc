@@ -149,7 +149,8 @@ std::vector<double> Reference(const std::string& file) {
   return values;
 }
 
-// Bit for bit, for every kind of file.
+// Bit for bit, for every kind of file. Interlacing only orders the pixels; the simplified interface of libpng 1.6.39
+// decodes interlaced files of 16 bits to other values, so the reference is always the file that is not interlaced.
 TEST(Png, RowByRowIsTheWholeImage) {
   int files = 0;
   for (const auto& [color, depths] : std::map<int, std::vector<int>>{{PNG_COLOR_TYPE_GRAY, {1, 2, 4, 8, 16}},
@@ -165,8 +166,8 @@ TEST(Png, RowByRowIsTheWholeImage) {
             const std::string file = AnyPng(37, 23, color, depth, transparent, interlaced, gamma);
             const auto pixels = DecodePng(file, 23, 37);
             ASSERT_TRUE(pixels.ok()) << pixels.status();
-            EXPECT_EQ(pixels->values, Reference(file))
-                << color << " " << depth << " " << transparent << interlaced << gamma;
+            const std::vector<double> whole = Reference(AnyPng(37, 23, color, depth, transparent, false, gamma));
+            EXPECT_EQ(pixels->values, whole) << color << " " << depth << " " << transparent << interlaced << gamma;
             ++files;
           }
         }
