@@ -53,7 +53,9 @@ std::string MemoryJson(const std::optional<DeviceMemory>& memory) {
 
 absl::Status AppendTo(const std::string& path, const std::string& text) {
   if (text.empty()) return absl::OkStatus();
-  std::FILE* file = std::fopen(path.c_str(), "ae");
+  const absl::StatusOr<int> fd = OpenPlainFile(path, O_WRONLY | O_APPEND | O_CREAT);
+  if (!fd.ok()) return absl::ResourceExhaustedError(fd.status().message());
+  std::FILE* file = fdopen(*fd, "a");
   const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   const int error = errno;
   if ((file == nullptr || std::fclose(file) == 0) && written) return absl::OkStatus();
