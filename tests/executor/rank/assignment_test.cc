@@ -24,7 +24,8 @@ class AssignmentTest : public ::testing::Test {
     ASSERT_NE(mkdtemp(folder.data()), nullptr);
     folder_ = folder;
     const Plan plan = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
-                                            {"modules.language.placement.first_rank=1"});
+                                            {"modules.language.placement.first_rank=1",
+                                             "modules.language.placement.ranks=2", "modules.language.parallel.pp=2"});
     world_size_ = plan.world_size, steps_ = plan.budget.steps;
     std::ofstream(folder_ + "/plan.json") << WritePlan(plan);
     Set({{"RANK", "1"},
