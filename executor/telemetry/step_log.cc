@@ -37,7 +37,11 @@ class LinesAtTheEnd {
   }
 
   absl::Status Add(std::string_view line) {
-    if (file_ == nullptr && (file_ = std::fopen(path_.c_str(), "ae")) == nullptr) return CannotWrite();
+    if (file_ == nullptr) {
+      const absl::StatusOr<int> fd = OpenPlainFile(path_, O_WRONLY | O_APPEND | O_CREAT);
+      if (!fd.ok()) return absl::ResourceExhaustedError(fd.status().message());
+      if ((file_ = fdopen(*fd, "a")) == nullptr) return CannotWrite();
+    }
     const bool good = std::fwrite(line.data(), 1, line.size(), file_) == line.size() && std::fputc('\n', file_) == '\n';
     return good ? absl::OkStatus() : CannotWrite();
   }

@@ -18,7 +18,6 @@
 #include "planner/agents/wire.h"
 #include "planner/connection/proven_client.h"
 #include "planner/diagnostics/utf8.h"
-#include "planner/launch/core_binding.h"
 #include "planner/launch/local_processes.h"
 #include "planner/launch/rank_environment.h"
 #include "planner/plan/json_text.h"
@@ -169,12 +168,8 @@ class Agent {
     const std::string folder = TextOf(message, "folder");
     if (chdir(folder.c_str()) != 0) return fail("no folder " + folder + ": " + std::strerror(errno));
     const std::vector<int> ranks = RanksOfNode(*program, node.get<int>());
-    std::vector<Command> commands = CommandsOf(*program, ranks);
-    // The node is the run's own, so each rank can have cores of its own.
-    const std::vector<std::vector<int>> cores = BindRanks(static_cast<int>(ranks.size()), program->gpus);
-    for (size_t i = 0; i < cores.size(); ++i) commands[i].cores = cores[i];
     absl::StatusOr<std::unique_ptr<LocalProcesses>> processes =
-        LocalProcesses::Start(commands, ranks, program->run_dir);
+        LocalProcesses::Start(CommandsOf(*program, ranks), ranks, program->run_dir);
     if (!processes.ok()) return fail(std::string(processes.status().message()));
     processes_ = *std::move(processes);
     Send({{"kind", "started"}});

@@ -119,8 +119,8 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Open(FleetOptions options) {
   fleet->server_ = *std::move(server);
   // Another head of the same run would take its agents away.
   const std::string lock = fleet->options_.file + ".lock";
-  fleet->lock_ = Descriptor(open(lock.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
-  if (fleet->lock_.get() < 0) return absl::UnavailableError("cannot write " + lock + ": " + std::strerror(errno));
+  fleet->lock_ = Descriptor(OpenToWrite(AT_FDCWD, lock, O_CREAT | O_RDWR, 0600));
+  if (fleet->lock_.get() < 0) return WriteFailed("cannot write " + lock, errno);
   if (flock(fleet->lock_.get(), LOCK_EX | LOCK_NB) != 0)
     return absl::AlreadyExistsError(fleet->options_.file + " is in use: another launch waits for agents or runs there");
   const Json found = {{"address", host}, {"port", fleet->server_->port()}, {"secret", fleet->secret_}};

@@ -1,5 +1,7 @@
 #include "planner/checkpoint/checkpoint_log.h"
 
+#include <fcntl.h>
+
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -44,7 +46,9 @@ absl::Status LogCheckpoint(const std::string& run_dir, int life, const Checkpoin
                      {"waited_seconds", cost.waited},
                      {"published", cost.published}};
   const std::string line = json.dump() + "\n";
-  std::FILE* file = std::fopen(path.c_str(), "ae");
+  const absl::StatusOr<int> fd = OpenPlainFile(path, O_WRONLY | O_APPEND | O_CREAT);
+  if (!fd.ok()) return absl::ResourceExhaustedError(fd.status().message());
+  std::FILE* file = fdopen(*fd, "a");
   if (file == nullptr) return CannotWrite(path, errno);
   const bool whole = std::fwrite(line.data(), 1, line.size(), file) == line.size();
   const int error = errno;

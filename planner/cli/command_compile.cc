@@ -24,7 +24,7 @@ int Compile(const Arguments& arguments) {
     std::cout << text;
     return kExitSuccess;
   }
-  if (absl::Status status = WriteFileAtomically(output, text); !status.ok())
+  if (absl::Status status = WriteNamedFile(output, text); !status.ok())
     return UsageError(std::string(status.message()));
   if (arguments.has("--json")) {
     const nlohmann::ordered_json json = {{"path", output}, {"digest", loaded.plan->digest}, {"bytes", text.size()}};

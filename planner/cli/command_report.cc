@@ -30,7 +30,7 @@ int Report(const Arguments& arguments) {
   } else if (*file == "-") {
     std::cout << ReportPage(*report);
   } else {
-    if (absl::Status status = WriteFileAtomically(*file, ReportPage(*report)); !status.ok())
+    if (absl::Status status = WriteNamedFile(*file, ReportPage(*report)); !status.ok())
       return UsageError(Printable(std::string(status.message())));
     std::cerr << "wrote " << Printable(*file) << "\n";
   }

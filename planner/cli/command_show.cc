@@ -104,8 +104,7 @@ int ShowPage(const Arguments& arguments, const RecipeWords& words, const std::st
     std::cout << page;
     return kExitSuccess;
   }
-  if (absl::Status status = WriteFileAtomically(file, page); !status.ok())
-    return UsageError(std::string(status.message()));
+  if (absl::Status status = WriteNamedFile(file, page); !status.ok()) return UsageError(std::string(status.message()));
   std::cerr << "wrote " << Printable(file) << "\n";
   return kExitSuccess;
 }

@@ -46,14 +46,16 @@ std::vector<std::string> RankEnvironment(const Variables& shared, const RankPlac
   ours["WORLD_SIZE"] = std::to_string(place.world_size);
   ours["LOCAL_RANK"] = std::to_string(place.local_rank);
   ours["LOCAL_WORLD_SIZE"] = std::to_string(place.local_size);
-  constexpr std::string_view kOfTheAgent[] = {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"};
+  if (place.own_cores) ours["PLANWRIGHT_OWN_CORES"] = "1";
+  // What Slurm tells the agent, and what a launch around this one may have told.
+  constexpr std::string_view kDropped[] = {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "PLANWRIGHT_OWN_CORES"};
   std::vector<std::string> environment;
   bool threads_set = false;
   for (const std::string& variable : inherited) {
     const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
     threads_set |= name == "OMP_NUM_THREADS";
-    const bool of_the_agent = std::find(std::begin(kOfTheAgent), std::end(kOfTheAgent), name) != std::end(kOfTheAgent);
-    if (!ours.contains(name) && !of_the_agent) environment.push_back(variable);
+    const bool dropped = std::find(std::begin(kDropped), std::end(kDropped), name) != std::end(kDropped);
+    if (!ours.contains(name) && !dropped) environment.push_back(variable);
   }
   for (const auto& [name, value] : ours) environment.push_back(name + "=" + value);
   if (!threads_set) environment.push_back("OMP_NUM_THREADS=1");

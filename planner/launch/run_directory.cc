@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 // locks let everyone in: the number of the life still tells two launches apart.
 absl::StatusOr<int> Lock(const std::string& run_dir) {
   const std::string path = run_dir + "/lock";
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int fd = OpenToWrite(AT_FDCWD, path, O_RDWR | O_CREAT);
   if (fd < 0) return WriteFailed("cannot write " + path, errno);
   // A process that looks whether the run goes on has the lock for an instant (LookAtLock). And the holder writes its
   // name a moment after it has the lock; it may have no room for it. So the wait is short.

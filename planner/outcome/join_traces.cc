@@ -1,5 +1,6 @@
 #include "planner/outcome/join_traces.h"
 
+#include <fcntl.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -52,8 +53,9 @@ class OneClock {
 // A file that gzip compresses. It has its name once it is whole.
 class GzipFile {
  public:
-  explicit GzipFile(std::string path)
-      : path_(std::move(path)), beside_(path_ + ".writing"), file_(gzopen(beside_.c_str(), "wbe")) {
+  explicit GzipFile(std::string path) : path_(std::move(path)), beside_(path_ + ".writing") {
+    const int fd = OpenToWrite(AT_FDCWD, beside_, O_WRONLY | O_CREAT | O_TRUNC);
+    file_ = fd < 0 ? nullptr : gzdopen(fd, "wb");
     if (file_ == nullptr) Note();
   }
   GzipFile(const GzipFile&) = delete;
@@ -78,7 +80,7 @@ class GzipFile {
   void Note() { status_ = WriteFailed("cannot write " + path_, errno); }
 
   const std::string path_, beside_;
-  gzFile file_;
+  gzFile file_ = nullptr;
   absl::Status status_;
 };
 

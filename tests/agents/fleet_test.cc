@@ -24,6 +24,7 @@
 #include "planner/launch/supervise.h"
 #include "planner/run_files/exit_status.h"
 #include "tests/connection/stranger.h"
+#include "tests/support/bound_cores.h"
 #include "tests/support/eventually.h"
 
 namespace planwright {
@@ -125,6 +126,21 @@ TEST_F(FleetTest, RanksRunOnTheirNodes) {
   EXPECT_THAT(lines_,
               ::testing::IsSupersetOf({"0 RANK=0", "0 LOCAL_RANK=0", "1 LOCAL_RANK=1", "2 RANK=2", "2 LOCAL_RANK=0",
                                        "3 LOCAL_RANK=1", "3 LOCAL_WORLD_SIZE=2", "3 MASTER_ADDR=here"}));
+}
+
+TEST_F(FleetTest, RanksOnGpusAreBoundToCores) {
+  StartAgent(0);
+  Come(1);
+  RankProgram program = Program({"cores"}, 2);
+  program.gpus = true;
+  EXPECT_FALSE(Run(program).cause);
+  ASSERT_EQ(lines_.size(), 2u);
+  testing::ExpectOwnCores(lines_[0], lines_[1]);
+  lines_.clear();
+  program.gpus = false;
+  EXPECT_FALSE(Run(program).cause);
+  ASSERT_EQ(lines_.size(), 2u);
+  for (const std::string& line : lines_) EXPECT_EQ(testing::CoresIn(line), testing::CoresOfThisProcess());
 }
 
 TEST_F(FleetTest, AFailureOnOneNodeEndsAll) {

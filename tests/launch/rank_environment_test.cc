@@ -34,6 +34,12 @@ TEST(RankEnvironment, ReplacesTheFieldsVariablesAndKeepsTheRest) {
                   "PLANWRIGHT_NONCE=" + world.nonce, "PLANWRIGHT_SECRET=" + world.secret, "OMP_NUM_THREADS=1"));
 }
 
+TEST(RankEnvironment, SaysWhetherCoresAreTheRanksOwn) {
+  EXPECT_THAT(RankEnvironment({}, {.own_cores = true}, {}), Contains("PLANWRIGHT_OWN_CORES=1"));
+  // Said to the process that launches: its ranks share its cores.
+  EXPECT_THAT(RankEnvironment({}, {}, {"PLANWRIGHT_OWN_CORES=1"}), Not(Contains(HasSubstr("PLANWRIGHT_OWN_CORES"))));
+}
+
 TEST(RankEnvironment, KeepsAThreadCountThatIsSet) {
   EXPECT_THAT(RankEnvironment({}, {}, {"OMP_NUM_THREADS=4"}), Contains("OMP_NUM_THREADS=4"));
   EXPECT_THAT(RankEnvironment({}, {}, {"OMP_NUM_THREADS=4"}), Not(Contains("OMP_NUM_THREADS=1")));

@@ -17,6 +17,7 @@
 #include "planner/plan/json_limits.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/file_io.h"
+#include "tests/support/bound_cores.h"
 
 namespace planwright {
 namespace {
@@ -166,6 +167,28 @@ TEST_F(LaunchRunTest, FallsBackToThePlanThatFitsTheNodesThatAreLeft) {
   EXPECT_EQ(output_.back(), "WORLD_SIZE=1");
 }
 
+TEST_F(LaunchRunTest, RanksOnGpusAreBoundToCores) {
+  launch_.device = "cuda";
+  for (int rank : {0, 1}) Tell(rank, "cores env=PLANWRIGHT_OWN_CORES");
+  EXPECT_EQ(Launch().exit_code, 0);
+  ASSERT_EQ(output_.size(), 2u);
+  ASSERT_EQ(errors_.size(), 2u);
+  testing::ExpectOwnCores(output_[0], errors_[0]);
+  const bool bound = testing::CoresOfThisProcess().size() > 1;
+  EXPECT_EQ(output_[1], std::string("PLANWRIGHT_OWN_CORES=") + (bound ? "1" : "(unset)"));
+}
+
+TEST_F(LaunchRunTest, RanksOnCpusMayRunOnAllCores) {
+  launch_.device = "cpu";
+  for (int rank : {0, 1}) Tell(rank, "cores env=PLANWRIGHT_OWN_CORES");
+  EXPECT_EQ(Launch().exit_code, 0);
+  ASSERT_EQ(output_.size(), 2u);
+  ASSERT_EQ(errors_.size(), 2u);
+  EXPECT_EQ(testing::CoresIn(output_[0]), testing::CoresOfThisProcess());
+  EXPECT_EQ(testing::CoresIn(errors_[0]), testing::CoresOfThisProcess());
+  EXPECT_EQ(output_[1], "PLANWRIGHT_OWN_CORES=(unset)");
+}
+
 TEST_F(LaunchRunTest, OutputThatCannotBeKeptIsStillShown) {
   std::filesystem::create_directories(launch_.run_dir + "/logs");
   std::filesystem::create_symlink("/dev/full", launch_.run_dir + "/logs/rank0001.out");
@@ -221,7 +244,7 @@ TEST_F(LaunchRunTest, APipeIsWrittenIntoAndALinkStays) {
 
   std::ofstream(target) << "old";
   std::filesystem::create_symlink("target", link);
-  EXPECT_TRUE(WriteFileAtomically(link, "new").ok());
+  EXPECT_TRUE(WriteNamedFile(link, "new").ok());
   EXPECT_TRUE(std::filesystem::is_symlink(link));
   EXPECT_EQ((std::stringstream() << std::ifstream(target).rdbuf()).str(), "new");
   EXPECT_FALSE(WriteFileAtomically(folder_, "new").ok());

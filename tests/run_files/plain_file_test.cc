@@ -13,6 +13,7 @@
 
 #include "planner/plan/json_limits.h"
 #include "planner/run_files/file_io.h"
+#include "planner/run_files/log_file.h"
 #include "planner/run_files/safetensors.h"
 
 namespace planwright {
@@ -98,6 +99,39 @@ TEST_F(PlainFileTest, AFileThatIsCutOffWhileItIsRead) {
   fs::resize_file(PathOf("file"), 500);  // far before what is read
   EXPECT_THAT(std::string(file->Read(9'900, Room(bytes)).message()),
               HasSubstr("it ends at byte 500, and byte 9900 is wanted"));
+}
+
+// Whoever can put a link into a run directory must not have a file outside of it overwritten.
+TEST_F(PlainFileTest, ALinkToAnotherFileIsNotWrittenThrough) {
+  Write("outside", "precious");
+  fs::create_symlink(PathOf("outside"), PathOf("link"));
+  fs::create_symlink(PathOf("nothing"), PathOf("dangling"));
+  for (const char* name : {"link", "dangling"}) {
+    const std::string path = PathOf(name), why = "cannot write " + path + ": it is a symbolic link";
+    for (const int flags : {O_WRONLY | O_CREAT, O_WRONLY | O_CREAT | O_TRUNC, O_RDWR | O_CREAT | O_APPEND}) {
+      EXPECT_EQ(OpenPlainFile(path, flags).status().message(), why);
+      EXPECT_EQ(OpenToWrite(AT_FDCWD, path, flags), -1);
+      EXPECT_EQ(errno, ELOOP);
+    }
+    EXPECT_EQ(WriteFileAtomically(path, "bytes").message(), why);
+    LogFile log(folder_, name);
+    EXPECT_EQ(log.Open().message(), why);
+    EXPECT_TRUE(fs::is_symlink(path));
+  }
+  EXPECT_EQ(*ReadWholeFile(PathOf("link")), "precious");
+  EXPECT_FALSE(fs::exists(PathOf("nothing")));
+  // A folder may be a link, as when checkpoints go to another disk.
+  fs::create_directories(PathOf("elsewhere"));
+  fs::create_symlink("elsewhere", PathOf("folder"));
+  EXPECT_TRUE(WriteFileAtomically(PathOf("folder/file"), "bytes").ok());
+  EXPECT_EQ(*ReadWholeFile(PathOf("elsewhere/file")), "bytes");
+  // Nothing is lost in a device, and a file that the user names is the one to which his link leads.
+  fs::create_symlink("/dev/null", PathOf("device"));
+  EXPECT_TRUE(WriteFileAtomically(PathOf("device"), "bytes").ok());
+  EXPECT_TRUE(WriteNamedFile(PathOf("link"), "new").ok());
+  EXPECT_EQ(*ReadWholeFile(PathOf("outside")), "new");
+  EXPECT_TRUE(WriteNamedFile(PathOf("dangling"), "made").ok());
+  EXPECT_EQ(*ReadWholeFile(PathOf("dangling")), "made");
 }
 
 // Of a device that is always full. A plan is written into it, since /dev/stdout may be such a device.

@@ -8,6 +8,7 @@
 //   await=FILE   wait until the file has contents
 //   await_stop=FILE, await_end=FILE   wait until the process whose id is in it is stopped, or gone
 //   env=NAME     print NAME's value            arguments   print this program's arguments
+//   cores        print the cores on which it may run, as the kernel lists them: "cores 0-3,8"
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -65,6 +66,14 @@ std::string StateOf(const std::string& file) {
   return state;
 }
 
+void PrintCores() {
+  std::ifstream file("/proc/self/status");
+  const std::string name = "Cpus_allowed_list:\t";
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(name)) std::cout << "cores " << line.substr(name.size()) << std::endl;
+  }
+}
+
 std::string all_arguments;
 int status_on_term = 0, status_on_usr1 = 0;
 
@@ -79,6 +88,7 @@ void Obey(const std::string& word) {
   if (name == "err") std::cerr << value << std::endl;
   if (name == "env")
     std::cout << value << "=" << (std::getenv(value.c_str()) ? std::getenv(value.c_str()) : "(unset)") << std::endl;
+  if (name == "cores") PrintCores();
   if (name == "arguments") std::cout << all_arguments << std::endl;
   if (name == "recorder") WriteRecorder(value);
   if (name == "ignore_term") signal(SIGTERM, SIG_IGN);

@@ -1,20 +1,12 @@
-// What a rank needs from other rooms before its program can start: the device, the samples, drawn weights and choices
-// of experts.
+// The handlers of a rank that read samples, draw weights, and write or read choices of experts (Handlers in
+// program/rank.h).
 #pragma once
 
-#include <absl/status/statusor.h>
-
-#include <functional>
 #include <string>
 
 #include "executor/program/rank.h"
 
 namespace planwright::executor {
-
-// `wanted`: the option --device, "cpu" or "cuda". If it is empty, the plan decides: CUDA if its cluster has GPUs. Makes
-// a CUDA device current. InvalidArgument if the device cannot be had; a plan for GPUs never falls back to CPUs
-// silently.
-absl::StatusOr<at::Device> ChooseDevice(const Plan& plan, const std::string& wanted, int local_rank);
 
 // Sets Handlers::data and data_of_steps: samples are read ahead. This opens the files of samples: ExitError
 // (kExitUsage) if they are missing or do not fit the plan. If a sample cannot be read later, `data` throws the same.
