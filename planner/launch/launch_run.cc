@@ -154,6 +154,7 @@ absl::StatusOr<Outcome> RunLife(const Plan& plan, const RunOptions& launch, std:
   absl::StatusOr<World> world = MakeWorld(starter.address(), plan.launch.interface);
   if (!world.ok()) return world.status();
   OpenLaunchLog(launch.run_dir);
+  LogEvent("run " + directory->run_id() + ", life " + std::to_string(directory->life()));
   LogEvent("plan " + plan.name + ", digest " + plan.digest + ", " + std::to_string(plan.world_size) + " ranks of " +
            launch.executor);
   // Ranks that keep checkpoints are given the time to write one: as long as any instruction may take.
@@ -173,6 +174,7 @@ absl::StatusOr<Outcome> RunLife(const Plan& plan, const RunOptions& launch, std:
   if (outcome.failure) outcome.failure->last_lines = LastLinesOf(launch.run_dir, outcome.failure->rank);
   Complete(plan, launch, outcome);
   outcome.slow = FindSlowRanks(plan, position);
+  outcome.run_id = directory->run_id();
   // The files in the run directory may be those of a newer life by now.
   const absl::StatusOr<bool> replaced = directory->IsReplaced();
   if (replaced.ok() && *replaced) return Outcome{kExitReplaced, "a newer life of this run has begun; this one ended"};

@@ -194,6 +194,7 @@ Outcome OutcomeOf(const Plan& plan, const Supervision& supervision, const Record
 
 nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {
   nlohmann::ordered_json json = {{"exit_code", outcome.exit_code}, {"cause", outcome.cause}};
+  if (!outcome.run_id.empty()) json["run_id"] = outcome.run_id;
   if (outcome.profile) json["profile"] = RunProfileJson(*outcome.profile);
   if (outcome.memory) json["memory"] = RunMemoryJson(*outcome.memory);
   for (const SlowRank& slow : outcome.slow) json["slow_ranks"].push_back(SlowRankJson(slow));

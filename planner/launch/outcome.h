@@ -42,6 +42,7 @@ struct Outcome {
   std::optional<RunProfile> profile;  // of a run with --trace that came to the end of these steps
   std::optional<RunMemory> memory;    // of a run that is done
   int interrupted_by = 0;             // Supervision::interrupted_by
+  std::string run_id = {};            // of the run directory; empty: the launch has not come so far
 };
 
 // Returns the position that a rank noted last; nullopt if it wrote no recorder pages.
