@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -88,7 +87,7 @@ class Fields {
     return true;
   }
   const Json* Find(const char* key) {
-    known_.insert(key);
+    known_.emplace_back(key);
     if (!problem_.empty()) return nullptr;
     const auto found = json_.find(key);
     if (found != json_.end()) return &*found;
@@ -99,7 +98,7 @@ class Fields {
   void Close() {
     if (!problem_.empty()) return;
     for (const auto& [key, value] : json_.items()) {
-      if (!known_.contains(key)) return Wrong(absl::StrCat("it has an unknown field ", Quoted(key)));
+      if (std::find(known_.begin(), known_.end(), key) == known_.end()) return Wrong(absl::StrCat("it has an unknown field ", Quoted(key)));
     }
   }
   void Wrong(const std::string& what) {
@@ -116,7 +115,7 @@ class Fields {
   const Json& json_;
   std::string where_;
   std::string& problem_;
-  std::set<std::string> known_;
+  std::vector<std::string_view> known_;  // few: a manifest may have a million objects
 };
 
 bool CanBeKey(const std::string& key) {

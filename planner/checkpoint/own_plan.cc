@@ -33,6 +33,11 @@ absl::Status CheckOwnPlan(const Manifest& manifest, const Plan& plan) {
                                             counters.step, " steps; by the plan beside it, a step takes ",
                                             plan.budget.global_samples));
   }
+  // A first life has begun at step 1. Later ones may have changed the samples of a step, so their steps are renumbered.
+  if (manifest.life == 1 && !plan.initialize && counters.applied_steps + counters.skipped_steps != counters.step) {
+    return absl::DataLossError(absl::StrCat("its applied_steps and skipped_steps are ", counters.applied_steps, " and ",
+                                            counters.skipped_steps, " after ", counters.step, " steps"));
+  }
   return absl::OkStatus();
 }
 

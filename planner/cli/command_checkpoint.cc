@@ -102,12 +102,11 @@ CheckedCheckpoint Check(const std::string& folder) {
   const bool tells = isatty(STDERR_FILENO) != 0;
   CheckedCheckpoint checked;
   checked.folder = folder;
-  if (const absl::StatusOr<Manifest> manifest = ReadManifestFile(folder); manifest.ok())
-    checked.bytes = BytesOf(*manifest);
   std::mutex mutex;
   int64_t told = -1;
   const auto progress = [&](int64_t done, int64_t all) {
     const std::scoped_lock lock(mutex);
+    checked.bytes = all;
     const int64_t percent =
         all > 0 ? static_cast<int64_t>(100 * (static_cast<double>(done) / static_cast<double>(all))) : 0;
     if (!tells || percent <= told) return;

@@ -91,6 +91,8 @@ TEST_F(OwnPlan, WhatThePlanSaysIsCompared) {
       refused([](auto& json) { json["consumed_samples"] = int64_t{1} << 52; }),
       HasSubstr("its consumed_samples is 4503599627370496 after 4 steps; by the plan beside it, a step takes 8"));
   EXPECT_THAT(refused([](auto& json) { json["step"] = int64_t{1} << 52; }), HasSubstr("after 4503599627370496 steps"));
+  EXPECT_THAT(refused([](auto& json) { json["applied_steps"] = 1000; }),
+              HasSubstr("its applied_steps and skipped_steps are 1000 and 0 after 4 steps"));
   EXPECT_THAT(refused([](auto& json) { json["plan_sha256"] = string(64, '0'); }),
               HasSubstr(folder_ + "/plan.json: its SHA-256 is "));
 }

@@ -206,7 +206,7 @@ TEST_F(Identity, WhatTwoFilesSayIsCompared) {
   const auto change = [&](int64_t step, const char* key, const ordered_json& value) {
     ChangeManifest(folder(step), [&](ordered_json& json) { json[key] = value; });
   };
-  change(8, "applied_steps", 1000), says[8] = "its applied_steps is 8; the manifest says 1000";
+  change(8, "applied_steps", 1000), says[8] = "its applied_steps and skipped_steps are 1000 and 0 after 8 steps";
   change(7, "consumed_samples", int64_t{1} << 52), says[7] = "its consumed_samples is 4503599627370496 after 7 steps";
   change(6, "world_size", 3), says[6] = "its world_size is 3; by the plan beside it, it is 2";
   change(5, "precision", "bf16"), says[5] = "its precision is bf16; by the plan beside it, it is fp32";
