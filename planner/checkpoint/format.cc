@@ -98,7 +98,8 @@ class Fields {
   void Close() {
     if (!problem_.empty()) return;
     for (const auto& [key, value] : json_.items()) {
-      if (std::find(known_.begin(), known_.end(), key) == known_.end()) return Wrong(absl::StrCat("it has an unknown field ", Quoted(key)));
+      if (std::find(known_.begin(), known_.end(), key) == known_.end())
+        return Wrong(absl::StrCat("it has an unknown field ", Quoted(key)));
     }
   }
   void Wrong(const std::string& what) {

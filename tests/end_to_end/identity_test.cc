@@ -156,11 +156,11 @@ TEST_F(Identity, ACheckpointOfAnotherRunIsRefused) {
                                   "MASTER_ADDR=localhost", port},
                                  Folder() + "/by_hand" + rank));
   }
-  for (const Started& rank : ranks) {
-    const Ended ended = End(rank);
-    EXPECT_EQ(ended.status, kExitUsage) << ended.output;
-    EXPECT_THAT(ended.output, HasSubstr(newest + " is not one of this run: it is of run "));
-  }
+  const Ended first = End(ranks[0]);
+  EXPECT_EQ(first.status, kExitUsage) << first.output;
+  EXPECT_THAT(first.output, HasSubstr(newest + " is not one of this run: it is of run "));
+  // Rank 0 serves the store, so the other one may hear no more than that it is gone.
+  EXPECT_NE(End(ranks[1]).status, 0);
   fs::remove_all(RunDir() + "/lives/2");
   // With an older one the run goes on from its own, and says that it does not take that.
   Replace(newest, own);
