@@ -219,7 +219,7 @@ absl::StatusOr<int64_t> CheckShardTensor(const std::string& key, const std::vect
   for (const ElementStride& stride : elements) {
     int64_t next = 0;
     const bool good = stride.first >= end && stride.count >= 1 && stride.times >= 1 &&
-                      (stride.times == 1 || stride.stride >= stride.count) &&
+                      (stride.times == 1 ? stride.stride == 0 : stride.stride >= stride.count) &&
                       !__builtin_mul_overflow(stride.times - 1, stride.stride, &next) &&
                       !__builtin_add_overflow(next, stride.first, &next) &&
                       !__builtin_add_overflow(next, stride.count, &next) && next <= whole;

@@ -32,7 +32,7 @@ inline constexpr int kCheckpointFormatVersion = 2;
 inline constexpr int kCheckpointFormatWithoutRun = 1;
 inline constexpr size_t kLargestIndex = size_t{1} << 30;  // bytes; of a manifest too
 
-// `times` runs of `count` elements of the whole tensor, at first, first + stride, ...
+// `times` runs of `count` elements of the whole tensor, at first, first + stride, ... One run has the stride 0.
 struct ElementStride {
   int64_t first = 0, count = 0, stride = 0, times = 1;
   bool operator==(const ElementStride&) const = default;

@@ -51,6 +51,9 @@ absl::Status CheckTensors(const SafetensorsFile& file, const ShardIndex& index) 
       return absl::DataLossError(absl::StrCat("it has no tensor ", key, ", which its index has"));
     const absl::StatusOr<int64_t> count = CheckShardTensor(key, tensor.shape, tensor.elements);
     if (!count.ok()) return absl::DataLossError(std::string(count.status().message()));
+    // Nobody reads such a tensor, which would prove it.
+    if (*count == 0 && tensor.sha256 != Sha256Hex(""))
+      return absl::DataLossError(absl::StrCat("tensor ", key, " has no elements; its SHA-256 is not that of nothing"));
     const TensorPlace& place = found->second;
     const std::vector<int64_t> shape = ShapeInShard(tensor.shape, *count);
     if (place.dtype != tensor.dtype || place.shape != shape) {

@@ -129,10 +129,10 @@ TEST(CheckFiles, FindsFilesOfAnotherRankOrCheckpoint) {
     std::filesystem::rename(path(b), path(a));
     std::filesystem::rename(path("aside"), path(b));
   };
-  // Headers are the same, so the tensors show it.
+  // The headers name their ranks.
   swap(ShardFile(0), ShardFile(1));
-  EXPECT_THAT(Found(folder), HasSubstr("rank-00000.safetensors: tensor w is damaged: its SHA-256 is "));
-  EXPECT_THAT(Found(folder), HasSubstr("rank-00001.safetensors: tensor w is damaged: its SHA-256 is "));
+  EXPECT_THAT(Found(folder), HasSubstr("rank-00000.safetensors: its header has another SHA-256 than"));
+  EXPECT_THAT(Found(folder), HasSubstr("rank-00001.safetensors: its header has another SHA-256 than"));
   // With its index: the manifest shows it.
   swap(IndexFile(0), IndexFile(1));
   EXPECT_THAT(Found(folder), HasSubstr("rank-00000.json: its SHA-256 is "));

@@ -490,7 +490,7 @@ TEST_F(RunLives, OfAnOlderReleaseGoOn) {
   // Of a run that no later release has taken up, the plan of its newest life lies in the run directory.
   Write(run_ + "/plan.json", plan_of("plan"));
   EXPECT_THAT(Found(2), ElementsAre("step-00000002.life-1"));
-  EXPECT_THAT(WhyNot(2, FolderOf(4, 1), Kind::kOtherRun), HasSubstr("it is of another run"));
+  EXPECT_THAT(WhyNot(2, FolderOf(4, 1), Kind::kOtherRun), HasSubstr("a run of plan " + Sha256Hex("another plan")));
   fs::remove_all(FolderOf(4, 1));
   // The next launch gives the run an identity. One before it has died before it had moved the plan.
   ASSERT_EQ(*TakeLife(run_), 2);
