@@ -118,8 +118,8 @@ std::string OtherRun(const Manifest& manifest, const absl::StatusOr<LifeIdentity
                         life->run_id.empty() ? "this run, which had no run_id then" : "run " + life->run_id);
   }
   if (manifest.plan_digest == life->plan_digest) return "";
-  return absl::StrCat("a run of plan ", manifest.plan_digest, " has written it, and life ",
-                      manifest.life, " of this run had plan ", life->plan_digest);
+  return absl::StrCat("a run of plan ", manifest.plan_digest, " has written it, and life ", manifest.life,
+                      " of this run had plan ", life->plan_digest);
 }
 
 std::string NotOfItsName(const Manifest& manifest, const CheckpointName& name) {
