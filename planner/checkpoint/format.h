@@ -30,7 +30,6 @@ inline constexpr int kCheckpointFormatVersion = 2;
 // Is read too: that of releases whose runs had no identity. Such files have no run_id, and indices say nothing of the
 // checkpoint that they belong to.
 inline constexpr int kCheckpointFormatWithoutRun = 1;
-inline constexpr size_t kLargestIndex = size_t{1} << 30;  // bytes; of a manifest too
 
 // `times` runs of `count` elements of the whole tensor, at first, first + stride, ... One run has the stride 0.
 struct ElementStride {

@@ -15,14 +15,11 @@
 #include "planner/checkpoint/durable_file.h"
 #include "planner/checkpoint/format.h"
 #include "planner/checkpoint/life_start.h"
-#include "planner/plan/limits.h"
-#include "planner/plan/plan_json_parser.h"
+#include "planner/plan/json_text.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright {
 namespace {
-
-constexpr size_t kLargestFile = 4096;  // bytes
 
 std::string RunFile(const std::string& run_dir) { return run_dir + "/run.json"; }
 
@@ -32,9 +29,9 @@ bool IsThere(const std::string& path) {
 }
 
 absl::StatusOr<std::string> ReadRunFile(const std::string& path) {
-  const absl::StatusOr<std::string> text = ReadWholeFile(path, kLargestFile);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kStartJson.bytes);
   if (!text.ok()) return text.status();
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(*text, kStartJson).value_or(nlohmann::json());
   const auto id = json.is_object() ? json.find("run_id") : json.end();
   if (json.is_object() && id != json.end() && id->is_string() && IsRunId(id->get<std::string>()))
     return id->get<std::string>();
@@ -69,9 +66,9 @@ absl::Status WriteRunFile(const std::string& run_dir, const std::string& run_id)
 
 // The digest that a file of a plan gives itself.
 absl::StatusOr<std::string> PlanDigestIn(const std::string& path) {
-  const absl::StatusOr<std::string> text = ReadWholeFile(path, kLargestPlan);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kPlanJson.bytes);
   if (!text.ok()) return text.status();
-  const auto json = ParsePlanJson(*text);
+  const auto json = ParseJson(*text, kPlanJson);
   if (json.ok() && json->is_object()) {
     if (const auto digest = json->find("digest"); digest != json->end() && digest->is_string())
       return digest->get<std::string>();

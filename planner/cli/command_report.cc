@@ -24,8 +24,7 @@ int Report(const Arguments& arguments) {
   const absl::StatusOr<RunReport> report = GatherRun(arguments.words[0], {});
   if (!report.ok()) return UsageError(Printable(std::string(report.status().message())));
   if (arguments.has("--json")) {
-    using Json = nlohmann::ordered_json;
-    std::cout << ReportJson(*report).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    WriteReportJson(*report, StepsOnFile(*report), std::cout);
   } else if (!file) {
     std::cout << ReportText(*report, LineWidth(STDOUT_FILENO, kShowWidth));
   } else if (*file == "-") {
