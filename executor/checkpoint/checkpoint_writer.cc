@@ -70,12 +70,12 @@ RankReport ReportFrom(int rank, const std::string& text) {
 
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(const Plan& plan, const Environment& environment, std::string run_dir, int life,
-                                   int64_t verified, std::function<void(int, const std::string&)> leave,
-                                   FailPointHook fail_point)
-    : plan_(plan), environment_(environment), run_dir_(std::move(run_dir)), life_(life), verified_(verified),
-      leave_(std::move(leave)), fail_point_(std::move(fail_point)), copies_(plan, environment.rank),
-      thread_([this] { Run(); }) {}
+CheckpointWriter::CheckpointWriter(const Plan& plan, const Environment& environment, std::string run_dir,
+                                   std::string run_id, int life, int64_t verified,
+                                   std::function<void(int, const std::string&)> leave, FailPointHook fail_point)
+    : plan_(plan), environment_(environment), run_dir_(std::move(run_dir)), run_id_(std::move(run_id)), life_(life),
+      verified_(verified), leave_(std::move(leave)), fail_point_(std::move(fail_point)),
+      copies_(plan, environment.rank), thread_([this] { Run(); }) {}
 
 CheckpointWriter::~CheckpointWriter() {
   {
@@ -167,8 +167,8 @@ void CheckpointWriter::Write(const CheckpointCounters& counters, double waited) 
       copies_.BeforeRange(range);
       note_copied();
     };
-    absl::StatusOr<ManifestShard> written =
-        WriteShard(folder, environment_.rank, copies_.sources(), {.before_range = before_range});
+    absl::StatusOr<ManifestShard> written = WriteShard(folder, environment_.rank, {run_id_, life_, counters},
+                                                       copies_.sources(), {.before_range = before_range});
     ThrowUnlessOk(written.status());
     own.shard = *std::move(written);
     LogInfo(absl::StrFormat("checkpoint of step %d: a shard of %.3f GB, copied in %.3f s, written in %.3f s",
@@ -189,6 +189,7 @@ void CheckpointWriter::PublishAll(const std::string& folder, const CheckpointCou
                        .recipe_digest = plan_.recipe_digest,
                        .precision = plan_.precision,
                        .world_size = plan_.world_size,
+                       .run_id = run_id_,
                        .life = life_,
                        .counters = counters};
   double copied = 0;

@@ -36,11 +36,12 @@ struct RankReport {
 
 class CheckpointWriter {
  public:
-  // `run_dir` is shared by all ranks. `life`: of this launch. `verified`: the step of the checkpoint that was loaded,
-  // which stays; -1: none was. `leave`: ends the process with an exit status and a message; called by the thread that
-  // writes. The thread has a connection of its own to the store. It passes the fail points "write" and "publish".
-  CheckpointWriter(const Plan& plan, const Environment& environment, std::string run_dir, int life, int64_t verified,
-                   std::function<void(int, const std::string&)> leave, FailPointHook fail_point = {});
+  // `run_dir` is shared by all ranks. `run_id`, `life`: of this launch. `verified`: the step of the checkpoint that was
+  // loaded, which stays; -1: none was. `leave`: ends the process with an exit status and a message; called by the
+  // thread that writes. The thread has a connection of its own to the store. It passes the fail points "write" and
+  // "publish".
+  CheckpointWriter(const Plan& plan, const Environment& environment, std::string run_dir, std::string run_id, int life,
+                   int64_t verified, std::function<void(int, const std::string&)> leave, FailPointHook fail_point = {});
   ~CheckpointWriter();  // does not wait for the disk: what is not published is lost
 
   // Allocates the memory for copies from the device, before the first step.
@@ -65,6 +66,7 @@ class CheckpointWriter {
   const Plan& plan_;
   const Environment environment_;
   const std::string run_dir_;
+  const std::string run_id_;
   const int life_;
   const int64_t verified_;
   const std::function<void(int, const std::string&)> leave_;

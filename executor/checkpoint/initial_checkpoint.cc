@@ -1,6 +1,5 @@
 #include "executor/checkpoint/initial_checkpoint.h"
 
-#include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
@@ -12,7 +11,6 @@
 
 #include "executor/checkpoint/load_pieces.h"
 #include "planner/checkpoint/pieces.h"
-#include "planner/plan/optimizer_states.h"
 
 namespace planwright::executor {
 namespace {
@@ -22,15 +20,6 @@ constexpr char kMaster[] = ".master";
 // The tensor that has a weight: the master where the checkpoint keeps one, as it is what the run has trained.
 std::string WeightKey(const CheckpointReader& reader, const std::string& name) {
   return reader.tensors().contains(name + kMaster) ? name + kMaster : name;
-}
-
-// The parameter that a tensor of a checkpoint belongs to.
-std::string NameOf(const std::string& key) {
-  for (const OptimizerState& state : kOptimizerStates) {
-    const std::string suffix = absl::StrCat(".", std::string(state.name));
-    if (absl::EndsWith(key, suffix)) return key.substr(0, key.size() - suffix.size());
-  }
-  return key;
 }
 
 absl::Status CheckParameters(const Plan& plan, const CheckpointReader& reader) {
@@ -56,7 +45,7 @@ absl::Status CheckParameters(const Plan& plan, const CheckpointReader& reader) {
   const std::vector<std::string>& ignore = plan.initialize->ignore;
   std::set<std::string> unused;
   for (const auto& [key, tensor] : reader.tensors()) {
-    const std::string name = wanted.contains(key) ? key : NameOf(key);
+    const std::string name = wanted.contains(key) ? key : SplitKey(key).name;
     if (wanted.contains(name) || std::find(ignore.begin(), ignore.end(), name) != ignore.end()) continue;
     if (!unused.insert(name).second) continue;
     problems.push_back(absl::StrCat("the plan has no ", name, " [", absl::StrJoin(tensor.shape, ","),

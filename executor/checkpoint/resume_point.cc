@@ -13,7 +13,9 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "executor/log/log.h"
+#include "planner/checkpoint/own_plan.h"
 #include "planner/checkpoint/plan_fit.h"
+#include "planner/checkpoint/run_id.h"
 #include "planner/plan/json_text.h"
 #include "planner/run_files/file_io.h"
 
@@ -57,6 +59,8 @@ absl::Status CheckNoNewerLife(const std::string& run_dir, int life) {
 // Rank 0 alone, as is BeginFresh.
 absl::StatusOr<ResumePoint::Choice> ResumePoint::Choose() {
   if (absl::Status ours = CheckNoNewerLife(run_dir_, life_); !ours.ok()) return ours;
+  const absl::StatusOr<std::string> run_id = TakeRunId(run_dir_);
+  if (!run_id.ok()) return OfStorage(run_id.status());
   const absl::StatusOr<CheckpointList> list = ListCheckpoints(run_dir_, life_);
   if (!list.ok()) return OfStorage(list.status());
   if (attempt_ == 1) {
@@ -65,21 +69,35 @@ absl::StatusOr<ResumePoint::Choice> ResumePoint::Choose() {
   }
   for (const FoundCheckpoint& one : list->found) {
     if (std::find(refused_.begin(), refused_.end(), one.folder) != refused_.end()) continue;
+    if (absl::Status status = CheckNoneOfAnotherRun(*list, &one); !status.ok()) return status;
+    const absl::Status fits = ReadAndCheckOwnPlan(one.folder, one.manifest).status();
+    refused_.push_back(one.folder);  // Next, if it is ever called again, takes an older one
+    if (!fits.ok()) {
+      Warn(absl::StrCat("this checkpoint is damaged, an older one is taken: ", fits.message()));
+      continue;
+    }
     const CheckpointCounters& counters = one.manifest.counters;
     const absl::StatusOr<int64_t> steps_done = StepsDone(plan_, one.folder, counters);
     if (!steps_done.ok()) return steps_done.status();
-    refused_.push_back(one.folder);  // Next, if it is ever called again, takes an older one
-    const Choice choice{one.folder, *steps_done, counters.step};
-    if (absl::Status noted = WriteLifeStart(run_dir_, life_, {one.manifest.life, choice.step}); !noted.ok())
-      return noted;
+    const Choice choice{one.folder, *steps_done, counters.step, *run_id};
+    if (absl::Status noted = WriteStart(choice, one.manifest.life); !noted.ok()) return noted;
     Say(absl::StrCat("resuming after step ", choice.first_step, " from ", one.folder));
     return choice;
   }
-  return BeginFresh(*list);
+  if (absl::Status status = CheckNoneOfAnotherRun(*list, nullptr); !status.ok()) return status;
+  return BeginFresh(*list, *run_id);
+}
+
+absl::Status ResumePoint::WriteStart(const Choice& choice, int from_life) {
+  return WriteLifeStart(run_dir_, life_,
+                        {.from_life = from_life,
+                         .from_step = from_life > 0 ? choice.step : 0,
+                         .run_id = choice.run_id,
+                         .plan_digest = plan_.digest});
 }
 
 // No checkpoint can be loaded. The run begins at step 1 only if nothing says that it has had one.
-absl::StatusOr<ResumePoint::Choice> ResumePoint::BeginFresh(const CheckpointList& list) {
+absl::StatusOr<ResumePoint::Choice> ResumePoint::BeginFresh(const CheckpointList& list, const std::string& run_id) {
   // Folders without a manifest were never checkpoints: the run was cut off before its first one was whole.
   std::vector<std::string> damaged = refused_;
   for (const UnusableCheckpoint& one : list.unusable) {
@@ -110,7 +128,8 @@ absl::StatusOr<ResumePoint::Choice> ResumePoint::BeginFresh(const CheckpointList
                                                    "; the run does not begin at step 1 beside it: move it away, or "
                                                    "choose another --run-dir"));
   }
-  if (absl::Status noted = WriteLifeStart(run_dir_, life_, {}); !noted.ok()) return noted;
+  const Choice fresh{.run_id = run_id};
+  if (absl::Status noted = WriteStart(fresh, 0); !noted.ok()) return noted;
   if (absl::Status made = MakeDirectories(run_dir_ + "/checkpoints"); !made.ok()) return OfStorage(made);
   const bool elsewhere = plan_.initialize && plan_.initialize->schedule == "checkpoint";
   const std::string begins = absl::StrCat("the run begins at ", elsewhere ? "the step of initialize.from" : "step 1");
@@ -119,7 +138,7 @@ absl::StatusOr<ResumePoint::Choice> ResumePoint::BeginFresh(const CheckpointList
   } else {
     LogInfo(begins);
   }
-  return Choice{};
+  return fresh;
 }
 
 absl::StatusOr<std::string> ResumePoint::Next() {
@@ -133,7 +152,8 @@ absl::StatusOr<std::string> ResumePoint::Next() {
                                      {"code", static_cast<int>(made.status().code())},
                                      {"error", std::string(made.status().message())},
                                      {"first_step", choice.first_step},
-                                     {"step", choice.step}}
+                                     {"step", choice.step},
+                                     {"run_id", choice.run_id}}
                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     }
     const nlohmann::json choice = ParseJson(store_.get_to_str(key), kStoreValueJson).value();
@@ -141,6 +161,8 @@ absl::StatusOr<std::string> ResumePoint::Next() {
       return absl::Status(static_cast<absl::StatusCode>(code), choice.at("error").get<std::string>());
     first_step_ = choice.at("first_step");
     step_ = choice.at("step");
+    run_id_ = choice.at("run_id");
+    if (attempt_ == 1) LogInfo(absl::StrCat("run ", run_id_, ", life ", life_));
     const std::string folder = choice.at("folder");
     if (environment_.rank != 0) {
       LogInfo(folder.empty() ? "the run begins at step 1"

@@ -32,13 +32,17 @@ class ResumePoint {
   // Takes the next candidate: the newest at first, then the next older. Returns its folder; empty: the run has no
   // checkpoint yet and begins fresh. All ranks get the same error. DataLoss if there are only damaged ones, or if those
   // that the run had are gone; InvalidArgument if the samples of the checkpoint are no whole number of steps of this
-  // plan, or if folders are there that only a person can judge; Aborted if a newer life has begun; ResourceExhausted if
-  // the run directory cannot be read or written; Unavailable if a rank cannot be reached.
+  // plan, or if folders are there that only a person can judge, such as a checkpoint of another run; Aborted if a newer
+  // life has begun; ResourceExhausted if the run directory cannot be read or written; Unavailable if a rank cannot be
+  // reached.
   absl::StatusOr<std::string> Next();
 
   // Every rank says how its loading went (empty: well), and gets what went wrong on any rank (empty: all is well).
   // Unavailable if a rank cannot be reached.
   absl::StatusOr<std::string> Agree(const std::string& problem);
+
+  // The identity of the run (run_id.h), which rank 0 has read or made. After the first candidate.
+  const std::string& run_id() const { return run_id_; }
 
   // Of the candidate.
   int64_t first_step() const { return first_step_; }  // from 0
@@ -48,9 +52,11 @@ class ResumePoint {
   struct Choice {
     std::string folder;
     int64_t first_step = 0, step = -1;
+    std::string run_id;
   };
   absl::StatusOr<Choice> Choose();
-  absl::StatusOr<Choice> BeginFresh(const CheckpointList& list);
+  absl::StatusOr<Choice> BeginFresh(const CheckpointList& list, const std::string& run_id);
+  absl::Status WriteStart(const Choice& choice, int from_life);
   std::string Exchange(const std::string& what, const std::string& own);
 
   const Plan& plan_;
@@ -60,7 +66,8 @@ class ResumePoint {
   c10d::Store& store_;
   int attempt_ = 0;
   int64_t first_step_ = 0, step_ = -1;
-  std::vector<std::string> refused_;  // of rank 0: folders that were found damaged
+  std::string run_id_;
+  std::vector<std::string> refused_;  // of rank 0: folders that were taken or found damaged before
 };
 
 }  // namespace planwright::executor

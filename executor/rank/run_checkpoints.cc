@@ -91,8 +91,8 @@ absl::Status RunCheckpoints::CheckNotReplaced() const { return CheckNoNewerLife(
 
 CheckpointWriter& RunCheckpoints::writer() {
   if (writer_ == nullptr) {
-    writer_ = std::make_unique<CheckpointWriter>(plan_, environment_, run_dir_, life_, point_.checkpoint_step(), leave_,
-                                                 fail_point_);
+    writer_ = std::make_unique<CheckpointWriter>(plan_, environment_, run_dir_, point_.run_id(), life_,
+                                                 point_.checkpoint_step(), leave_, fail_point_);
   }
   return *writer_;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -12,6 +11,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "planner/checkpoint/element_cover.h"
+#include "planner/checkpoint/folder_names.h"
+#include "planner/checkpoint/own_plan.h"
+#include "planner/checkpoint/pieces.h"
+#include "planner/checkpoint/run_lives.h"
 #include "planner/checkpoint/shard_files.h"
 
 namespace planwright {
@@ -56,12 +59,23 @@ struct CheckedShard {
   std::vector<CheckpointProblem> problems;
 };
 
-CheckedShard CheckShard(const std::string& folder, const ManifestShard& shard, Progress& progress) {
+// The element of the whole tensor that is element `local` of a part.
+int64_t WholeElement(const std::vector<ElementStride>& elements, int64_t local) {
+  for (const ElementStride& stride : elements) {
+    const int64_t count = stride.count * stride.times;
+    if (local < count) return stride.first + local / stride.count * stride.stride + local % stride.count;
+    local -= count;
+  }
+  return local;
+}
+
+CheckedShard CheckShard(const std::string& folder, const Manifest& manifest, const ManifestShard& shard,
+                        Progress& progress) {
   CheckedShard checked;
   const auto found = [&checked](const std::string& file, const auto& what) {
     checked.problems.push_back({file, std::string(what)});
   };
-  absl::StatusOr<ShardIndex> index = ReadIndexFile(folder, shard);
+  absl::StatusOr<ShardIndex> index = ReadIndexFile(folder, manifest, shard);
   progress.Add(shard.index_bytes);
   if (!index.ok()) {
     found(IndexFile(shard.rank), index.status().message());
@@ -83,10 +97,16 @@ CheckedShard CheckShard(const std::string& folder, const ManifestShard& shard, P
   for (const auto& [key, place] : file->tensors()) order.emplace_back(place.offset, key);
   std::sort(order.begin(), order.end());
   for (const auto& [first, key] : order) {
-    const absl::Status proved =
-        ProveTensor(file->file(), file->tensors().at(key), key, checked.index->tensors.at(key).sha256,
-                    [&](int64_t bytes) { progress.Add(bytes); });
-    if (!proved.ok()) found(ShardFile(shard.rank), proved.message());
+    const ShardTensor& tensor = checked.index->tensors.at(key);
+    std::optional<int64_t> not_finite;
+    const absl::Status proved = ProveTensor(
+        file->file(), file->tensors().at(key), key, tensor.sha256, [&](int64_t bytes) { progress.Add(bytes); },
+        SplitKey(key).moment() ? nullptr : &not_finite);
+    if (!proved.ok()) {
+      found(ShardFile(shard.rank), proved.message());
+    } else if (not_finite) {
+      found(ShardFile(shard.rank), absl::StrCat("tensor ", key, NotFinite(WholeElement(tensor.elements, *not_finite))));
+    }
   }
   return checked;
 }
@@ -124,24 +144,47 @@ std::vector<CheckpointProblem> CheckElements(const std::vector<CheckedShard>& sh
   return all;
 }
 
+TensorTypes TypesOf(const std::vector<CheckedShard>& shards) {
+  TensorTypes types;
+  for (const CheckedShard& shard : shards) {
+    for (const auto& [key, tensor] : shard.index->tensors)
+      types.try_emplace(key, TensorType{tensor.dtype, tensor.shape});
+  }
+  return types;
+}
+
+// The shards of which the folder has a file. A manifest may name any number of others, which cost no look and are told
+// in one line.
+std::vector<ManifestShard> ShardsThatAreThere(const Manifest& manifest, const std::vector<std::string>& names,
+                                              std::vector<CheckpointProblem>& problems) {
+  const std::set<std::string_view> known(names.begin(), names.end());
+  std::vector<ManifestShard> there, gone;
+  for (const ManifestShard& shard : manifest.shards) {
+    const bool has = known.contains(ShardFile(shard.rank)) || known.contains(IndexFile(shard.rank));
+    (has ? there : gone).push_back(shard);
+  }
+  if (!gone.empty()) {
+    problems.push_back(
+        {kManifestFile, absl::StrCat("the folder has neither shard nor index of ", gone.size(), " of ",
+                                     manifest.shards.size(), " ranks; the first is rank ", gone.front().rank)});
+  }
+  return there;
+}
+
 // Files that look like a part of the checkpoint and are none: two checkpoints may have been copied into one folder, and
 // tools that open all shards of a folder would read them. Other files are somebody's notes or the file system's own.
-std::vector<CheckpointProblem> FindStrays(const std::string& folder, const Manifest& manifest) {
+std::vector<CheckpointProblem> FindStrays(const std::vector<std::string>& names, const Manifest& manifest) {
   std::set<std::string> known;
   for (const ManifestShard& shard : manifest.shards) {
     known.insert(ShardFile(shard.rank));
     known.insert(IndexFile(shard.rank));
   }
   std::vector<CheckpointProblem> problems;
-  std::error_code error;
-  std::filesystem::directory_iterator files(folder, error);
-  for (; !error && files != std::filesystem::directory_iterator(); files.increment(error)) {
-    const std::string name = files->path().filename();
+  for (const std::string& name : names) {
     const bool shard =
         absl::StartsWith(name, "rank-") && (absl::EndsWith(name, ".safetensors") || absl::EndsWith(name, ".json"));
     if (shard && !known.contains(name)) problems.push_back({name, "the manifest does not have this file"});
   }
-  if (error) problems.push_back({".", absl::StrCat("the folder cannot be listed: ", error.message())});
   std::sort(problems.begin(), problems.end(), [](const auto& a, const auto& b) { return a.file < b.file; });
   return problems;
 }
@@ -149,21 +192,31 @@ std::vector<CheckpointProblem> FindStrays(const std::string& folder, const Manif
 }  // namespace
 
 std::vector<CheckpointProblem> CheckCheckpointFiles(const std::string& folder, int threads,
+                                                    const std::function<bool(const Plan&)>& proven,
                                                     const std::function<void(int64_t, int64_t)>& progress) {
   const absl::StatusOr<Manifest> manifest = ReadManifestFile(folder);
   if (!manifest.ok()) return {{kManifestFile, std::string(manifest.status().message())}};
+  const absl::StatusOr<std::vector<std::string>> names = NamesIn(folder);
+  if (!names.ok()) return {{".", std::string(names.status().message())}};
+  std::vector<CheckpointProblem> problems;
+  const std::vector<ManifestShard> there = ShardsThatAreThere(*manifest, *names, problems);
   int64_t all = manifest->plan_bytes;
-  for (const ManifestShard& shard : manifest->shards) all += shard.bytes + shard.index_bytes;
+  for (const ManifestShard& shard : there) all += shard.bytes + shard.index_bytes;
   Progress read(all, progress);
 
-  std::vector<CheckpointProblem> problems;
-  const auto plan = ReadProvedFile(folder + "/" + kCheckpointPlanFile, manifest->plan_bytes, manifest->plan_sha256);
+  if (std::string why = MisplacedAs(folder, *manifest); !why.empty())
+    problems.push_back({kManifestFile, std::move(why)});
+  const auto plan = ReadOwnPlan(folder, *manifest);
   if (!plan.ok()) problems.push_back({kCheckpointPlanFile, std::string(plan.status().message())});
+  if (plan.ok() && *plan) {
+    if (absl::Status status = CheckOwnPlan(*manifest, **plan); !status.ok())
+      problems.push_back({kManifestFile, std::string(status.message())});
+  }
   read.Add(manifest->plan_bytes);
 
-  std::vector<CheckedShard> shards(manifest->shards.size());
-  ForEach(shards.size(), threads, [&](size_t i) { shards[i] = CheckShard(folder, manifest->shards[i], read); });
-  bool complete = true;
+  std::vector<CheckedShard> shards(there.size());
+  ForEach(shards.size(), threads, [&](size_t i) { shards[i] = CheckShard(folder, *manifest, there[i], read); });
+  bool complete = there.size() == manifest->shards.size();
   for (const CheckedShard& shard : shards) {
     problems.insert(problems.end(), shard.problems.begin(), shard.problems.end());
     complete = complete && shard.index.has_value();
@@ -171,8 +224,12 @@ std::vector<CheckpointProblem> CheckCheckpointFiles(const std::string& folder, i
   // Each tensor of a damaged index would be missing: that says no more than that the index is damaged.
   if (complete) {
     for (CheckpointProblem& problem : CheckElements(shards, threads)) problems.push_back(std::move(problem));
+    if (plan.ok() && *plan && proven(**plan)) {
+      for (std::string& what : TensorsThatDiffer(**plan, TypesOf(shards)))
+        problems.push_back({kManifestFile, std::move(what)});
+    }
   }
-  for (CheckpointProblem& problem : FindStrays(folder, *manifest)) problems.push_back(std::move(problem));
+  for (CheckpointProblem& problem : FindStrays(*names, *manifest)) problems.push_back(std::move(problem));
   return problems;
 }
 

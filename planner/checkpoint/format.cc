@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -47,6 +46,28 @@ class Fields {
     }
     return value->get<std::string>();
   }
+  std::string RunId() {
+    const std::string id = Text("run_id");
+    if (!IsRunId(id)) Wrong(absl::StrCat("its run_id ", Quoted(id), " is not 32 hex digits"));
+    return id;
+  }
+  // The version of the file; 0 if this release does not read it.
+  int64_t Format() {
+    const int64_t version = Number("format", 0, kLargestNumber);
+    if (version == kCheckpointFormatVersion || version == kCheckpointFormatWithoutRun) return version;
+    Wrong(absl::StrCat("its format is version ", version, "; this version reads ", kCheckpointFormatWithoutRun, " and ",
+                       kCheckpointFormatVersion));
+    return 0;
+  }
+  int Life() { return static_cast<int>(Number("life", 1, INT32_MAX)); }
+  CheckpointCounters Counters() {
+    CheckpointCounters counters;
+    counters.step = Number("step", 0, kLargestNumber);
+    counters.applied_steps = Number("applied_steps", 0, kLargestNumber);
+    counters.skipped_steps = Number("skipped_steps", 0, kLargestNumber);
+    counters.consumed_samples = Number("consumed_samples", 0, kLargestNumber);
+    return counters;
+  }
   // A list; each of its items goes to `read`.
   template <typename Read>
   void List(const char* key, Read read) {
@@ -67,7 +88,7 @@ class Fields {
     return true;
   }
   const Json* Find(const char* key) {
-    known_.insert(key);
+    known_.emplace_back(key);
     if (!problem_.empty()) return nullptr;
     const auto found = json_.find(key);
     if (found != json_.end()) return &*found;
@@ -78,7 +99,8 @@ class Fields {
   void Close() {
     if (!problem_.empty()) return;
     for (const auto& [key, value] : json_.items()) {
-      if (!known_.contains(key)) return Wrong(absl::StrCat("it has an unknown field ", Quoted(key)));
+      if (std::find(known_.begin(), known_.end(), key) == known_.end())
+        return Wrong(absl::StrCat("it has an unknown field ", Quoted(key)));
     }
   }
   void Wrong(const std::string& what) {
@@ -95,7 +117,7 @@ class Fields {
   const Json& json_;
   std::string where_;
   std::string& problem_;
-  std::set<std::string> known_;
+  std::vector<std::string_view> known_;  // few: a manifest may have a million objects
 };
 
 bool CanBeKey(const std::string& key) {
@@ -128,12 +150,27 @@ ShardTensor ReadShardTensor(const std::string& key, const Json& json, std::strin
   return tensor;
 }
 
+// The fields that manifest and index share.
+std::string IdentityText(const CheckpointIdentity& of) {
+  const CheckpointCounters& counters = of.counters;
+  return absl::StrCat(
+      of.run_id.empty() ? "" : absl::StrCat(",\n  \"run_id\": ", Quoted(of.run_id)), ",\n  \"life\": ", of.life,
+      ",\n  \"step\": ", counters.step, ",\n  \"applied_steps\": ", counters.applied_steps,
+      ",\n  \"skipped_steps\": ", counters.skipped_steps, ",\n  \"consumed_samples\": ", counters.consumed_samples);
+}
+
+int FormatOf(bool has_run) { return has_run ? kCheckpointFormatVersion : kCheckpointFormatWithoutRun; }
+
 // The last line of a manifest. The digest covers all before the line.
 std::string DigestLine(std::string_view before) {
   return absl::StrCat("  \"sha256\": \"", Sha256Hex(before), "\"\n}\n");
 }
 
 }  // namespace
+
+bool IsRunId(std::string_view text) {
+  return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
 
 std::vector<ElementStride> StridesOf(const std::vector<ElementRun>& runs) {
   std::vector<ElementStride> strides;
@@ -183,7 +220,7 @@ absl::StatusOr<int64_t> CheckShardTensor(const std::string& key, const std::vect
   for (const ElementStride& stride : elements) {
     int64_t next = 0;
     const bool good = stride.first >= end && stride.count >= 1 && stride.times >= 1 &&
-                      (stride.times == 1 || stride.stride >= stride.count) &&
+                      (stride.times == 1 ? stride.stride == 0 : stride.stride >= stride.count) &&
                       !__builtin_mul_overflow(stride.times - 1, stride.stride, &next) &&
                       !__builtin_add_overflow(next, stride.first, &next) &&
                       !__builtin_add_overflow(next, stride.count, &next) && next <= whole;
@@ -214,9 +251,10 @@ std::string WriteShardIndex(const ShardIndex& index) {
                                   }),
                     "], \"sha256\": ", Quoted(tensor.sha256), "}");
   }
-  return absl::StrCat("{\n  \"format\": ", kCheckpointFormatVersion, ",\n  \"rank\": ", index.rank,
-                      ",\n  \"bytes\": ", index.bytes, ",\n  \"header_sha256\": ", Quoted(index.header_sha256),
-                      ",\n  \"tensors\": {", tensors, "\n  }\n}\n");
+  return absl::StrCat("{\n  \"format\": ", FormatOf(index.of.has_value()), ",\n  \"rank\": ", index.rank,
+                      index.of ? IdentityText(*index.of) : "", ",\n  \"bytes\": ", index.bytes,
+                      ",\n  \"header_sha256\": ", Quoted(index.header_sha256), ",\n  \"tensors\": {", tensors,
+                      "\n  }\n}\n");
 }
 
 absl::StatusOr<ShardIndex> ReadShardIndex(std::string_view text) {
@@ -227,11 +265,10 @@ absl::StatusOr<ShardIndex> ReadShardIndex(std::string_view text) {
   ShardIndex index;
   std::string problem;
   Fields fields(json, "", problem);
-  const int64_t version = fields.Number("format", 0, kLargestNumber);
-  if (version != kCheckpointFormatVersion) {
-    fields.Wrong(absl::StrCat("its format is version ", version, "; this version reads ", kCheckpointFormatVersion));
-  }
+  const int64_t version = fields.Format();
   index.rank = static_cast<int>(fields.Number("rank", 0, kMostRanks - 1));
+  if (version == kCheckpointFormatVersion)
+    index.of = {.run_id = fields.RunId(), .life = fields.Life(), .counters = fields.Counters()};
   index.bytes = fields.Number("bytes", 0, kLargestNumber);
   index.header_sha256 = fields.Text("header_sha256");
   if (const Json* tensors = fields.Find("tensors"); tensors != nullptr) {
@@ -248,22 +285,27 @@ absl::StatusOr<ShardIndex> ReadShardIndex(std::string_view text) {
   return index;
 }
 
+std::map<std::string, std::string> ShardMetadata(const ShardIndex& index) {
+  if (!index.of) return {};
+  return {{"run_id", index.of->run_id},
+          {"checkpoint", CheckpointFolder(index.of->counters.step, index.of->life)},
+          {"rank", absl::StrCat(index.rank)}};
+}
+
 std::string WriteManifest(const Manifest& manifest) {
-  const CheckpointCounters& counters = manifest.counters;
   std::string shards;
   for (const ManifestShard& shard : manifest.shards) {
     absl::StrAppend(&shards, shards.empty() ? "\n    " : ",\n    ", "{\"rank\": ", shard.rank,
                     ", \"bytes\": ", shard.bytes, ", \"index_bytes\": ", shard.index_bytes,
                     ", \"index_sha256\": ", Quoted(shard.index_sha256), "}");
   }
-  const std::string before = absl::StrCat(
-      "{\n  \"format\": ", kCheckpointFormatVersion, ",\n  \"name\": ", Quoted(manifest.name),
-      ",\n  \"plan_digest\": ", Quoted(manifest.plan_digest),
-      ",\n  \"recipe_digest\": ", Quoted(manifest.recipe_digest), ",\n  \"precision\": ", Quoted(manifest.precision),
-      ",\n  \"world_size\": ", manifest.world_size, ",\n  \"life\": ", manifest.life, ",\n  \"step\": ", counters.step,
-      ",\n  \"applied_steps\": ", counters.applied_steps, ",\n  \"skipped_steps\": ", counters.skipped_steps,
-      ",\n  \"consumed_samples\": ", counters.consumed_samples, ",\n  \"plan_bytes\": ", manifest.plan_bytes,
-      ",\n  \"plan_sha256\": ", Quoted(manifest.plan_sha256), ",\n  \"shards\": [", shards, "\n  ],\n");
+  const std::string before =
+      absl::StrCat("{\n  \"format\": ", FormatOf(!manifest.run_id.empty()), ",\n  \"name\": ", Quoted(manifest.name),
+                   ",\n  \"plan_digest\": ", Quoted(manifest.plan_digest),
+                   ",\n  \"recipe_digest\": ", Quoted(manifest.recipe_digest),
+                   ",\n  \"precision\": ", Quoted(manifest.precision), ",\n  \"world_size\": ", manifest.world_size,
+                   IdentityText(manifest.identity()), ",\n  \"plan_bytes\": ", manifest.plan_bytes,
+                   ",\n  \"plan_sha256\": ", Quoted(manifest.plan_sha256), ",\n  \"shards\": [", shards, "\n  ],\n");
   return before + DigestLine(before);
 }
 
@@ -281,20 +323,15 @@ absl::StatusOr<Manifest> ReadManifest(std::string_view text) {
   Manifest manifest;
   std::string problem;
   Fields fields(json, "", problem);
-  const int64_t version = fields.Number("format", 0, kLargestNumber);
-  if (version != kCheckpointFormatVersion) {
-    fields.Wrong(absl::StrCat("its format is version ", version, "; this version reads ", kCheckpointFormatVersion));
-  }
+  const int64_t version = fields.Format();
   manifest.name = fields.Text("name");
   manifest.plan_digest = fields.Text("plan_digest");
   manifest.recipe_digest = fields.Text("recipe_digest");
   manifest.precision = fields.Text("precision");
   manifest.world_size = static_cast<int>(fields.Number("world_size", 0, kMostRanks));
-  manifest.life = static_cast<int>(fields.Number("life", 1, INT32_MAX));
-  manifest.counters.step = fields.Number("step", 0, kLargestNumber);
-  manifest.counters.applied_steps = fields.Number("applied_steps", 0, kLargestNumber);
-  manifest.counters.skipped_steps = fields.Number("skipped_steps", 0, kLargestNumber);
-  manifest.counters.consumed_samples = fields.Number("consumed_samples", 0, kLargestNumber);
+  if (version == kCheckpointFormatVersion) manifest.run_id = fields.RunId();
+  manifest.life = fields.Life();
+  manifest.counters = fields.Counters();
   manifest.plan_bytes = fields.Number("plan_bytes", 0, kLargestNumber);
   manifest.plan_sha256 = fields.Text("plan_sha256");
   fields.List("shards", [&](const Json& item) {

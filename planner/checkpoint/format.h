@@ -8,12 +8,13 @@
 //
 // A tensor of a shard is the whole tensor, in its own shape, where the rank has all of it; else a list [n] of elements,
 // ascending by their index in the whole tensor. The manifest has the digest of each index, and an index those of the
-// shard's header and of each tensor: so every byte is covered.
+// shard's header and of each tensor: so every byte is covered. All files say of which run, life and step they are.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,9 +26,12 @@
 
 namespace planwright {
 
-inline constexpr int kCheckpointFormatVersion = 1;
+inline constexpr int kCheckpointFormatVersion = 2;
+// Is read too: that of releases whose runs had no identity. Such files have no run_id, and indices say nothing of the
+// checkpoint that they belong to.
+inline constexpr int kCheckpointFormatWithoutRun = 1;
 
-// `times` runs of `count` elements of the whole tensor, at first, first + stride, ...
+// `times` runs of `count` elements of the whole tensor, at first, first + stride, ... One run has the stride 0.
 struct ElementStride {
   int64_t first = 0, count = 0, stride = 0, times = 1;
   bool operator==(const ElementStride&) const = default;
@@ -53,23 +57,6 @@ absl::StatusOr<int64_t> CheckShardTensor(const std::string& key, const std::vect
 // The shape that the tensor has in the shard, where it has `count` elements of a tensor of this shape.
 std::vector<int64_t> ShapeInShard(const std::vector<int64_t>& shape, int64_t count);
 
-// The index of one shard.
-struct ShardIndex {
-  int rank = 0;
-  int64_t bytes = 0;                           // of the shard
-  std::string header_sha256;                   // of its first bytes, up to where tensors begin
-  std::map<std::string, ShardTensor> tensors;  // by key
-};
-std::string WriteShardIndex(const ShardIndex& index);
-// InvalidArgument with what is wrong: untrusted bytes.
-absl::StatusOr<ShardIndex> ReadShardIndex(std::string_view text);
-
-struct ManifestShard {
-  int rank = 0;
-  int64_t bytes = 0, index_bytes = 0;
-  std::string index_sha256;
-};
-
 // What is the same on all ranks (CheckpointPlan::common).
 struct CheckpointCounters {
   int64_t step = 0;              // steps that are done
@@ -79,16 +66,56 @@ struct CheckpointCounters {
   bool operator==(const CheckpointCounters&) const = default;
 };
 
+// Which checkpoint a file belongs to. The manifest says it, and each index again.
+struct CheckpointIdentity {
+  std::string run_id;  // run_id.h
+  int life = 1;        // of the run that wrote it
+  CheckpointCounters counters;
+  bool operator==(const CheckpointIdentity&) const = default;
+};
+bool IsRunId(std::string_view text);  // 32 hex digits, as NewRunId makes them
+
+// Of a whole tensor.
+struct TensorType {
+  DType dtype = DType::kFp32;
+  std::vector<int64_t> shape;
+};
+using TensorTypes = std::map<std::string, TensorType>;  // by key
+
+// The index of one shard.
+struct ShardIndex {
+  int rank = 0;
+  std::optional<CheckpointIdentity> of;        // none: format 1
+  int64_t bytes = 0;                           // of the shard
+  std::string header_sha256;                   // of its first bytes, up to where tensors begin
+  std::map<std::string, ShardTensor> tensors;  // by key
+};
+std::string WriteShardIndex(const ShardIndex& index);
+// InvalidArgument with what is wrong: untrusted bytes.
+absl::StatusOr<ShardIndex> ReadShardIndex(std::string_view text);
+// What the header of the shard says beside its tensors, so that a shard that lies alone can be told from others. Empty
+// in format 1.
+std::map<std::string, std::string> ShardMetadata(const ShardIndex& index);
+
+struct ManifestShard {
+  int rank = 0;
+  int64_t bytes = 0, index_bytes = 0;
+  std::string index_sha256;
+};
+
 struct Manifest {
   std::string name;                        // of the plan
   std::string plan_digest, recipe_digest;  // Plan::digest, Plan::recipe_digest
   std::string precision;                   // Plan::precision
   int world_size = 0;
-  int life = 1;  // of the run that wrote it
+  std::string run_id;  // of the run that wrote it; empty: format 1
+  int life = 1;        // of that run
   CheckpointCounters counters;
   int64_t plan_bytes = 0;
   std::string plan_sha256;            // of plan.json
   std::vector<ManifestShard> shards;  // ascending by rank; ranks that write nothing have none
+
+  CheckpointIdentity identity() const { return {run_id, life, counters}; }
 };
 // JSON whose last field is the SHA-256 of all before it, in every version of the format.
 std::string WriteManifest(const Manifest& manifest);

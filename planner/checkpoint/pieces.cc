@@ -6,12 +6,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "planner/diagnostics/bug.h"
+#include "planner/plan/optimizer_states.h"
 
 namespace planwright {
 namespace {
 
 constexpr char kMaster[] = "master";
+
+std::string TypeText(DType dtype, const std::vector<int64_t>& shape) {
+  return absl::StrCat(std::string(DTypeName(dtype)), "[", absl::StrJoin(shape, ","), "]");
+}
 
 // One slice of a storage of the rank, with all that follows from its rule.
 struct RankSlice {
@@ -171,6 +178,37 @@ std::vector<CheckpointTensor> CheckpointTensors(const Plan& plan) {
   std::sort(tensors.begin(), tensors.end(),
             [](const CheckpointTensor& a, const CheckpointTensor& b) { return a.key < b.key; });
   return tensors;
+}
+
+std::vector<std::string> TensorsThatDiffer(const Plan& plan, const TensorTypes& tensors) {
+  std::vector<std::string> misfits;
+  const std::vector<CheckpointTensor> all = CheckpointTensors(plan);  // ascending by key
+  for (const CheckpointTensor& wanted : all) {
+    const auto found = tensors.find(wanted.key);
+    if (found == tensors.end()) {
+      misfits.push_back(absl::StrCat("the checkpoint has no ", wanted.key));
+      continue;
+    }
+    if (found->second.dtype == wanted.dtype && found->second.shape == wanted.shape) continue;
+    misfits.push_back(absl::StrCat(wanted.key, " is ", TypeText(found->second.dtype, found->second.shape),
+                                   " in the checkpoint, and ", TypeText(wanted.dtype, wanted.shape), " in the plan"));
+  }
+  for (const auto& [key, tensor] : tensors) {
+    const auto at =
+        std::lower_bound(all.begin(), all.end(), key,
+                         [](const CheckpointTensor& one, const std::string& name) { return one.key < name; });
+    if (at == all.end() || at->key != key) misfits.push_back(absl::StrCat("the plan has no ", key));
+  }
+  return misfits;
+}
+
+KeyParts SplitKey(const std::string& key) {
+  for (const OptimizerState& state : kOptimizerStates) {
+    const std::string suffix = "." + std::string(state.name);
+    if (key.size() > suffix.size() && key.ends_with(suffix))
+      return {key.substr(0, key.size() - suffix.size()), std::string(state.name)};
+  }
+  return {key, ""};
 }
 
 }  // namespace planwright

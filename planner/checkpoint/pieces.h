@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/checkpoint/format.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/shard_map.h"
 
@@ -49,5 +50,18 @@ struct CheckpointTensor {
   bool operator==(const CheckpointTensor&) const = default;
 };
 std::vector<CheckpointTensor> CheckpointTensors(const Plan& plan);
+
+// How the tensors of a checkpoint differ from those of a proven plan: a line for each that is missing, is one too many,
+// or has another shape or type.
+std::vector<std::string> TensorsThatDiffer(const Plan& plan, const TensorTypes& tensors);
+
+// What a key is about: a parameter, by its name with the expert's number, and a state of it. An empty state: the weight
+// or buffer itself.
+struct KeyParts {
+  std::string name, state;
+  // A moment may be any number, as the run has made it. All else must be finite.
+  bool moment() const { return !state.empty() && state != "master"; }
+};
+KeyParts SplitKey(const std::string& key);
 
 }  // namespace planwright

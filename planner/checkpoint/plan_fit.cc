@@ -3,42 +3,16 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "planner/checkpoint/pieces.h"
 #include "planner/plan/optimizer_states.h"
 
 namespace planwright {
-namespace {
-
-std::string TypeText(DType dtype, const std::vector<int64_t>& shape) {
-  return absl::StrCat(std::string(DTypeName(dtype)), "[", absl::StrJoin(shape, ","), "]");
-}
-
-}  // namespace
 
 std::vector<std::string> TensorMisfits(const Plan& plan, const CheckpointReader& checkpoint) {
   // Then every tensor has another type, which is not worth a line each.
   if (const std::string& precision = checkpoint.manifest().precision; precision != plan.precision)
     return {absl::StrCat("the checkpoint is of a run in ", precision, ", and the plan is in ", plan.precision)};
-  std::vector<std::string> misfits;
-  const std::vector<CheckpointTensor> all = CheckpointTensors(plan);  // ascending by key
-  for (const CheckpointTensor& wanted : all) {
-    const auto found = checkpoint.tensors().find(wanted.key);
-    if (found == checkpoint.tensors().end()) {
-      misfits.push_back(absl::StrCat("the checkpoint has no ", wanted.key));
-      continue;
-    }
-    if (found->second.dtype == wanted.dtype && found->second.shape == wanted.shape) continue;
-    misfits.push_back(absl::StrCat(wanted.key, " is ", TypeText(found->second.dtype, found->second.shape),
-                                   " in the checkpoint, and ", TypeText(wanted.dtype, wanted.shape), " in the plan"));
-  }
-  for (const auto& [key, tensor] : checkpoint.tensors()) {
-    const auto at =
-        std::lower_bound(all.begin(), all.end(), key,
-                         [](const CheckpointTensor& one, const std::string& name) { return one.key < name; });
-    if (at == all.end() || at->key != key) misfits.push_back(absl::StrCat("the plan has no ", key));
-  }
-  return misfits;
+  return TensorsThatDiffer(plan, checkpoint.tensors());
 }
 
 absl::StatusOr<int64_t> StepsDone(const Plan& plan, const std::string& folder, const CheckpointCounters& counters) {

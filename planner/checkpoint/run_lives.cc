@@ -8,11 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <map>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -20,39 +19,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/checkpoint/durable_file.h"
+#include "planner/checkpoint/folder_names.h"
+#include "planner/checkpoint/run_id.h"
 #include "planner/checkpoint/shard_files.h"
-#include "planner/checkpoint/shard_writer.h"
-#include "planner/plan/json_text.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright {
 namespace {
 
-using Json = nlohmann::json;
 using Unusable = UnusableCheckpoint;
 
-constexpr char kStartFile[] = "start.json";
-constexpr int kMostLives = 999'999'999;
-
 std::string LivesFolder(const std::string& run_dir) { return run_dir + "/lives"; }
-
-// Names in a folder. NotFound if there is none; Unavailable if it cannot be read.
-absl::StatusOr<std::vector<std::string>> NamesIn(const std::string& folder) {
-  std::error_code error;
-  std::vector<std::string> names;
-  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
-    names.push_back(it->path().filename().string());
-  if (error == std::errc::no_such_file_or_directory) return absl::NotFoundError("there is no folder " + folder);
-  if (error) return absl::UnavailableError(absl::StrCat("cannot read the folder ", folder, ": ", error.message()));
-  return names;
-}
-
-// Reads a number that fills all of `text`; -1 if it is none.
-int64_t NumberFrom(std::string_view text) {
-  int64_t number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? number : -1;
-}
 
 // What follows from the name of a checkpoint's folder.
 struct CheckpointName {
@@ -131,9 +108,30 @@ class LifePath {
   std::vector<Part> parts_;  // newest first
 };
 
-// The manifest of a folder, if it is that of this name and all its files have their sizes. Else `problem` says what is
-// wrong.
-std::optional<Manifest> ReadFolder(const std::string& folder, const CheckpointName& name, Unusable& problem) {
+// Why a checkpoint of this life, by its name, is one of another run; empty: it is of this one.
+std::string OtherRun(const Manifest& manifest, const absl::StatusOr<LifeIdentity>& life) {
+  if (!life.ok())
+    return absl::StrCat("nobody can tell whether it is of this run, as ", std::string(life.status().message()));
+  if (manifest.run_id != life->run_id) {
+    return absl::StrCat("it is of ", manifest.run_id.empty() ? "a run without a run_id" : "run " + manifest.run_id,
+                        "; by its name it is of life ", manifest.life, " of ",
+                        life->run_id.empty() ? "this run, which had no run_id then" : "run " + life->run_id);
+  }
+  if (manifest.plan_digest == life->plan_digest) return "";
+  return absl::StrCat("a run of plan ", manifest.plan_digest, " has written it, and life ", manifest.life,
+                      " of this run had plan ", life->plan_digest);
+}
+
+std::string NotOfItsName(const Manifest& manifest, const CheckpointName& name) {
+  if (manifest.counters.step == name.step && manifest.life == name.life) return "";
+  return absl::StrCat("it is that of ", CheckpointFolder(manifest.counters.step, manifest.life), ", not of ",
+                      CheckpointFolder(name.step, name.life));
+}
+
+// The manifest of a folder, if it is that of this name and life, and all its files have their sizes. Else `problem`
+// says what is wrong.
+std::optional<Manifest> ReadFolder(const std::string& folder, const CheckpointName& name,
+                                   const absl::StatusOr<LifeIdentity>& life, Unusable& problem) {
   struct stat about {};
   if (lstat((folder + "/" + kManifestFile).c_str(), &about) != 0 && errno == ENOENT) {
     problem.kind = Unusable::Kind::kNotPublished;
@@ -146,9 +144,13 @@ std::optional<Manifest> ReadFolder(const std::string& folder, const CheckpointNa
     problem.why = absl::StrCat(kManifestFile, ": ", manifest.status().message());
     return std::nullopt;
   }
-  if (manifest->counters.step != name.step || manifest->life != name.life) {
-    problem.why =
-        absl::StrCat(kManifestFile, " is that of ", CheckpointFolder(manifest->counters.step, manifest->life));
+  if (const std::string why = NotOfItsName(*manifest, name); !why.empty()) {
+    problem.why = absl::StrCat(kManifestFile, ": ", why);
+    return std::nullopt;
+  }
+  if (std::string why = OtherRun(*manifest, life); !why.empty()) {
+    problem.kind = Unusable::Kind::kOtherRun;
+    problem.why = std::move(why);
     return std::nullopt;
   }
   std::vector<std::pair<std::string, int64_t>> files = {{kCheckpointPlanFile, manifest->plan_bytes}};
@@ -166,22 +168,6 @@ std::optional<Manifest> ReadFolder(const std::string& folder, const CheckpointNa
 }
 
 }  // namespace
-
-std::string LifeFolder(const std::string& run_dir, int life) { return absl::StrCat(LivesFolder(run_dir), "/", life); }
-
-absl::StatusOr<std::vector<int>> LivesOf(const std::string& run_dir) {
-  absl::StatusOr<std::vector<std::string>> names = NamesIn(LivesFolder(run_dir));
-  if (absl::IsNotFound(names.status())) return std::vector<int>();
-  if (!names.ok()) return names.status();
-  std::vector<int> lives;
-  for (const std::string& name : *names) {
-    const int64_t number = NumberFrom(name);
-    if (number >= 1 && number <= kMostLives && name == std::to_string(number))
-      lives.push_back(static_cast<int>(number));
-  }
-  std::sort(lives.begin(), lives.end());
-  return lives;
-}
 
 absl::StatusOr<int> TakeLife(const std::string& run_dir) {
   if (absl::Status status = MakeDirectories(LivesFolder(run_dir)); !status.ok()) return status;
@@ -214,34 +200,6 @@ absl::StatusOr<bool> IsReplaced(const std::string& run_dir, int life) {
   return *newest > life;
 }
 
-absl::Status WriteLifeStart(const std::string& run_dir, int life, const LifeStart& start) {
-  const Json json = {{"from_life", start.from_life}, {"from_step", start.from_step}};
-  return WriteDurably(LifeFolder(run_dir, life), kStartFile, json.dump() + "\n");
-}
-
-absl::StatusOr<std::optional<LifeStart>> ReadLifeStart(const std::string& run_dir, int life) {
-  const std::string path = LifeFolder(run_dir, life) + "/" + kStartFile;
-  struct stat about {};
-  if (lstat(path.c_str(), &about) != 0 && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;
-  const absl::StatusOr<std::string> text = ReadWholeFile(path, kStartJson.bytes);
-  if (!text.ok()) return text.status();
-  const auto damaged = [&](const std::string& what) { return absl::DataLossError(path + " is damaged: " + what); };
-  const Json json = ParseJson(*text, kStartJson).value_or(Json());
-  if (!json.is_object()) return damaged("it is not a JSON object");
-  const auto number = [&](const char* key, int64_t most) -> int64_t {
-    const auto it = json.find(key);
-    if (it == json.end() || !it->is_number_integer()) return -1;
-    // As text: a number beyond int64 would wrap around.
-    const int64_t value = NumberFrom(it->dump());
-    return value <= most ? value : -1;
-  };
-  const int64_t from_life = number("from_life", life - 1),
-                from_step = number("from_step", std::numeric_limits<int64_t>::max());
-  if (from_life < 0) return damaged(absl::StrCat("from_life is not a number from 0 to ", life - 1));
-  if (from_step < 0) return damaged("from_step is not a number of at least 0");
-  return LifeStart{static_cast<int>(from_life), from_step};
-}
-
 absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& run_dir, int before) {
   const std::string checkpoints = run_dir + "/checkpoints";
   CheckpointList list;
@@ -250,6 +208,7 @@ absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& run_dir, int b
   if (!names.ok()) return names.status();
   const absl::StatusOr<LifePath> path = LifePath::Before(run_dir, before);
   if (!path.ok()) return path.status();
+  std::map<int, absl::StatusOr<LifeIdentity>> lives;  // that have a checkpoint on the path
   for (const std::string& name : *names) {
     const std::string folder = checkpoints + "/" + name;
     std::error_code error;
@@ -265,7 +224,14 @@ absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& run_dir, int b
     problem.step = of->step, problem.life = of->life;
     problem.why = path->WhyNot(*of);
     problem.kind = Unusable::Kind::kOffPath;
-    std::optional<Manifest> manifest = problem.why.empty() ? ReadFolder(folder, *of, problem) : std::nullopt;
+    std::optional<Manifest> manifest;
+    if (problem.why.empty()) {
+      const auto life = lives.try_emplace(of->life, absl::UnknownError("")).first;
+      if (absl::IsUnknown(life->second.status())) life->second = IdentityOfLife(run_dir, of->life);
+      // A life whose own files are damaged says nothing of any checkpoint.
+      if (absl::IsDataLoss(life->second.status())) return life->second.status();
+      manifest = ReadFolder(folder, *of, life->second, problem);
+    }
     if (manifest) {
       list.found.push_back({folder, *std::move(manifest)});
     } else {
@@ -282,6 +248,33 @@ absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& run_dir, int b
   return list;
 }
 
+absl::Status CheckNoneOfAnotherRun(const CheckpointList& list, const FoundCheckpoint* chosen) {
+  for (const Unusable& one : list.unusable) {
+    if (one.kind != Unusable::Kind::kOtherRun) continue;
+    const bool older = chosen != nullptr &&
+                       std::pair(one.life, one.step) < std::pair(chosen->manifest.life, chosen->manifest.counters.step);
+    if (older) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("checkpoint ", one.folder, " is not one of this run: ", one.why,
+                     "; a run goes on from its own checkpoints alone: move this one away. To begin another run with "
+                     "its weights, give it as initialize.from"));
+  }
+  return absl::OkStatus();
+}
+
+std::string MisplacedAs(const std::string& folder, const Manifest& manifest) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::canonical(folder, error);
+  if (error) return "";
+  if (const auto name = ReadCheckpointName(path.filename().string())) {
+    if (std::string why = NotOfItsName(manifest, *name); !why.empty()) return why;
+  }
+  if (path.parent_path().filename() != "checkpoints") return "";
+  const std::string run_dir = path.parent_path().parent_path().string();
+  if (const absl::StatusOr<std::vector<int>> lives = LivesOf(run_dir); lives.ok() && lives->empty()) return "";
+  return OtherRun(manifest, IdentityOfLife(run_dir, manifest.life));
+}
+
 int64_t NewestStep(const std::string& run_dir) {
   const absl::StatusOr<int> life = NewestLife(run_dir);
   if (!life.ok()) return 0;
@@ -290,10 +283,8 @@ int64_t NewestStep(const std::string& run_dir) {
 }
 
 absl::StatusOr<NamedCheckpoint> FindCheckpoint(const std::string& folder) {
+  if (absl::Status status = CheckFolder(folder); !status.ok()) return status;
   struct stat about {};
-  if (stat(folder.c_str(), &about) != 0)
-    return absl::InvalidArgumentError(absl::StrCat("cannot read ", folder, ": ", std::strerror(errno)));
-  if (!S_ISDIR(about.st_mode)) return absl::InvalidArgumentError(folder + " is not a folder");
   NamedCheckpoint named;
   if (lstat((folder + "/" + kManifestFile).c_str(), &about) == 0) {
     absl::StatusOr<Manifest> manifest = ReadManifestFile(folder);
@@ -318,6 +309,8 @@ absl::StatusOr<NamedCheckpoint> FindCheckpoint(const std::string& folder) {
     if (found == nullptr || order(one.life, one.step) > order(found->life, found->counters.step))
       named.passed.push_back(std::move(one));
   }
+  const FoundCheckpoint* chosen = list->found.empty() ? nullptr : &list->found.front();
+  if (absl::Status none = CheckNoneOfAnotherRun(*list, chosen); !none.ok()) return none;
   if (list->found.empty() && !named.passed.empty()) {
     return absl::DataLossError(absl::StrCat("no checkpoint of ", folder, " is whole; the newest, ",
                                             named.passed.front().folder, ", is damaged: ", named.passed.front().why));

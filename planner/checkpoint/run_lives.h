@@ -10,23 +10,9 @@
 
 #include "absl/status/statusor.h"
 #include "planner/checkpoint/format.h"
+#include "planner/checkpoint/life_start.h"
 
 namespace planwright {
-
-// How a life began: RUN/lives/N/start.json.
-struct LifeStart {
-  int from_life = 0;      // the life whose checkpoint it loaded; 0: it began fresh
-  int64_t from_step = 0;  // the step of that checkpoint
-};
-
-// RUN/lives/N. Beside start.json, it keeps what `plan report` tells of the life: the checkpoints that it wrote
-// (checkpoint_log.h), and the records of steps that were dropped from metrics.jsonl when it began, as it did them
-// again.
-std::string LifeFolder(const std::string& run_dir, int life);
-inline constexpr char kDroppedStepsFile[] = "dropped.jsonl";
-
-// The numbers of all lives, ascending. None if there is no folder of lives; Unavailable if it cannot be read.
-absl::StatusOr<std::vector<int>> LivesOf(const std::string& run_dir);
 
 // Makes RUN/lives/N for the smallest N above all that exist, and returns N, from 1. ResourceExhausted if the storage
 // fails, Unavailable if it fails otherwise.
@@ -35,12 +21,6 @@ absl::StatusOr<int> TakeLife(const std::string& run_dir);
 absl::StatusOr<bool> IsReplaced(const std::string& run_dir, int life);
 // The largest number of a life; 0: there is none. Unavailable if the folder cannot be read.
 absl::StatusOr<int> NewestLife(const std::string& run_dir);
-// Written before the life's first step. ResourceExhausted if that fails.
-absl::Status WriteLifeStart(const std::string& run_dir, int life, const LifeStart& start);
-// None: the life has written no start, so it has done no step. DataLoss if the file is damaged; Unavailable if it
-// cannot be read.
-absl::StatusOr<std::optional<LifeStart>> ReadLifeStart(const std::string& run_dir, int life);
-
 // A checkpoint whose manifest is valid and whose files have the sizes that it says. Their bytes are not read.
 struct FoundCheckpoint {
   std::string folder;  // path
@@ -51,6 +31,7 @@ struct UnusableCheckpoint {
   enum class Kind {
     kForeign,       // its name is not that of a checkpoint
     kOffPath,       // valid or not, it does not count
+    kOtherRun,      // it is on the path by its name, but another run has written it
     kNotPublished,  // it has no manifest: it is being written or removed, or that was cut off
     kDamaged,       // its manifest is not valid, or a file has not the size that it says
   };
@@ -68,16 +49,25 @@ struct CheckpointList {
 };
 // The checkpoints that life `before` may load: those on the path from the first life to the one before it. A checkpoint
 // that a replaced life published after a newer life had begun from an earlier step is not on the path.
-// An empty list if there is no such folder; Unavailable if it cannot be read; DataLoss if a start.json on the path is
+// An empty list if there is no such folder; Unavailable if it cannot be read; DataLoss if run.json or a start.json is
 // damaged, as then nobody knows the path.
 absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& run_dir, int before);
+
+// InvalidArgument, with its folder and what to do, if a checkpoint of another run is newer than `chosen`, or `chosen`
+// is null and there is one: a run does not go on beside what may have been meant.
+absl::Status CheckNoneOfAnotherRun(const CheckpointList& list, const FoundCheckpoint* chosen);
+
+// What contradicts the place of a checkpoint: its folder's name, and the run directory that it lies in. Empty: nothing,
+// or it lies elsewhere.
+std::string MisplacedAs(const std::string& folder, const Manifest& manifest);
 
 // The step of the newest checkpoint that the next life could load; 0: there is none, or none can be read.
 int64_t NewestStep(const std::string& run_dir);
 
 // The checkpoint that a person means by a folder: itself, if it has a manifest; of a run directory its newest one that
-// is usable. `passed`: newer ones of the run that are damaged. InvalidArgument if it is neither, or the run has none;
-// DataLoss if all that it has are damaged, or its manifest is; Unavailable if it cannot be read.
+// is usable. `passed`: newer ones of the run that are damaged. InvalidArgument if it is neither, or the run has none,
+// or as CheckNoneOfAnotherRun; DataLoss if all that it has are damaged, or its manifest is; Unavailable if it cannot be
+// read.
 struct NamedCheckpoint {
   FoundCheckpoint checkpoint;
   std::vector<UnusableCheckpoint> passed;

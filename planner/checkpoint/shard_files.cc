@@ -24,6 +24,26 @@ std::string TypeAndShape(DType dtype, const std::vector<int64_t>& shape) {
   return absl::StrCat(std::string(DTypeName(dtype)), " [", absl::StrJoin(shape, ","), "]");
 }
 
+// Whether an index and its manifest are of one checkpoint.
+absl::Status CheckSameCheckpoint(const ShardIndex& index, const Manifest& manifest) {
+  const auto differs = [](const char* what, const auto& found, const auto& expected) {
+    return absl::DataLossError(absl::StrCat("its ", what, " is ", found, "; the manifest says ", expected));
+  };
+  const CheckpointIdentity expected = manifest.identity();
+  if (index.of.has_value() == expected.run_id.empty())
+    return differs("run_id", index.of ? index.of->run_id : "missing", index.of ? "none" : expected.run_id);
+  if (!index.of || *index.of == expected) return absl::OkStatus();
+  const CheckpointCounters &found = index.of->counters, &counters = expected.counters;
+  if (index.of->run_id != expected.run_id) return differs("run_id", index.of->run_id, expected.run_id);
+  if (index.of->life != expected.life) return differs("life", index.of->life, expected.life);
+  if (found.step != counters.step) return differs("step", found.step, counters.step);
+  if (found.applied_steps != counters.applied_steps)
+    return differs("applied_steps", found.applied_steps, counters.applied_steps);
+  if (found.skipped_steps != counters.skipped_steps)
+    return differs("skipped_steps", found.skipped_steps, counters.skipped_steps);
+  return differs("consumed_samples", found.consumed_samples, counters.consumed_samples);
+}
+
 // Whether header and index say the same of each tensor.
 absl::Status CheckTensors(const SafetensorsFile& file, const ShardIndex& index) {
   for (const auto& [key, tensor] : index.tensors) {
@@ -32,6 +52,9 @@ absl::Status CheckTensors(const SafetensorsFile& file, const ShardIndex& index) 
       return absl::DataLossError(absl::StrCat("it has no tensor ", key, ", which its index has"));
     const absl::StatusOr<int64_t> count = CheckShardTensor(key, tensor.shape, tensor.elements);
     if (!count.ok()) return absl::DataLossError(std::string(count.status().message()));
+    // Nobody reads such a tensor, which would prove it.
+    if (*count == 0 && tensor.sha256 != Sha256Hex(""))
+      return absl::DataLossError(absl::StrCat("tensor ", key, " has no elements; its SHA-256 is not that of nothing"));
     const TensorPlace& place = found->second;
     const std::vector<int64_t> shape = ShapeInShard(tensor.shape, *count);
     if (place.dtype != tensor.dtype || place.shape != shape) {
@@ -76,7 +99,8 @@ absl::StatusOr<Manifest> ReadManifestFile(const std::string& folder) {
   return manifest;
 }
 
-absl::StatusOr<ShardIndex> ReadIndexFile(const std::string& folder, const ManifestShard& shard) {
+absl::StatusOr<ShardIndex> ReadIndexFile(const std::string& folder, const Manifest& manifest,
+                                         const ManifestShard& shard) {
   const absl::StatusOr<std::string> text =
       ReadProvedFile(folder + "/" + IndexFile(shard.rank), shard.index_bytes, shard.index_sha256);
   if (!text.ok()) return text.status();
@@ -88,6 +112,7 @@ absl::StatusOr<ShardIndex> ReadIndexFile(const std::string& folder, const Manife
     return absl::DataLossError(
         absl::StrCat("it says that its shard has ", index->bytes, " bytes; the manifest says ", shard.bytes));
   }
+  if (absl::Status status = CheckSameCheckpoint(*index, manifest); !status.ok()) return status;
   return index;
 }
 
@@ -103,12 +128,18 @@ absl::StatusOr<SafetensorsFile> OpenShardFile(const std::string& folder, const S
   if (file->bytes() != index.bytes) return absl::DataLossError("its size changes");
   if (Sha256Hex(file->header()) != index.header_sha256)
     return absl::DataLossError("its header has another SHA-256 than its index says");
+  if (index.of && file->metadata() != ShardMetadata(index)) {
+    return absl::DataLossError(
+        absl::StrCat("its header says that it is ", absl::StrJoin(file->metadata(), ", ", absl::PairFormatter(" ")),
+                     "; its index says ", absl::StrJoin(ShardMetadata(index), ", ", absl::PairFormatter(" "))));
+  }
   if (absl::Status status = CheckTensors(*file, index); !status.ok()) return status;
   return file;
 }
 
 absl::Status ProveTensor(const PlainFile& file, const TensorPlace& place, const std::string& key,
-                         const std::string& sha256, const std::function<void(int64_t)>& progress) {
+                         const std::string& sha256, const std::function<void(int64_t)>& progress,
+                         std::optional<int64_t>* not_finite) {
   constexpr int64_t kChunk = int64_t{1} << 20;  // bytes of one read: they are still in the cache when they are hashed
   std::vector<std::byte> chunk(std::min(kChunk, place.bytes));
   Sha256 digest;
@@ -117,6 +148,9 @@ absl::Status ProveTensor(const PlainFile& file, const TensorPlace& place, const 
     if (absl::Status read = file.Read(place.offset + done, part); !read.ok())
       return absl::DataLossError(absl::StrCat("tensor ", key, ": ", read.message()));
     digest.Add(part.data(), part.size());
+    if (not_finite != nullptr && !*not_finite) {
+      if (const auto at = FirstNotFinite(place.dtype, part)) *not_finite = done / DTypeBytes(place.dtype) + *at;
+    }
     done += static_cast<int64_t>(part.size());
     progress(static_cast<int64_t>(part.size()));
   }

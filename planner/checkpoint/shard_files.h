@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -21,17 +22,20 @@ absl::StatusOr<std::string> ReadProvedFile(const std::string& path, int64_t byte
 // The manifest of a checkpoint. Unavailable if it cannot be read; DataLoss if it is damaged or of another version.
 absl::StatusOr<Manifest> ReadManifestFile(const std::string& folder);
 
-// The index of a shard, as the manifest has it. Errors as above.
-absl::StatusOr<ShardIndex> ReadIndexFile(const std::string& folder, const ManifestShard& shard);
+// The index of a shard, as the manifest has it: also of which run, life and step it is. Errors as above.
+absl::StatusOr<ShardIndex> ReadIndexFile(const std::string& folder, const Manifest& manifest,
+                                         const ManifestShard& shard);
 
-// The shard: its size, the digest of its header, and all that header and index say of tensors fit together.
-// Errors as above.
+// The shard: its size, the digest of its header, and all that header and index say of tensors and of the checkpoint fit
+// together. Errors as above.
 absl::StatusOr<SafetensorsFile> OpenShardFile(const std::string& folder, const ShardIndex& index);
 
 // Reads the bytes of a tensor of a shard and proves them by their digest. `progress(bytes)`: called after each piece
-// that was read. DataLoss if they are others, or cannot be read.
+// that was read. DataLoss if they are others, or cannot be read. `not_finite`: becomes the first element of the part
+// that is infinity or NaN, if there is one.
 absl::Status ProveTensor(const PlainFile& file, const TensorPlace& place, const std::string& key,
-                         const std::string& sha256, const std::function<void(int64_t)>& progress);
+                         const std::string& sha256, const std::function<void(int64_t)>& progress,
+                         std::optional<int64_t>* not_finite = nullptr);
 
 // What is wrong with tensor `key`, in words that the reader and the check share.
 std::string NoShardHas(const std::string& key, int64_t element);

@@ -8,6 +8,7 @@
 #include "absl/base/call_once.h"
 #include "absl/strings/str_cat.h"
 #include "planner/checkpoint/element_cover.h"
+#include "planner/checkpoint/own_plan.h"
 #include "planner/checkpoint/shard_files.h"
 #include "planner/run_files/safetensors.h"
 
@@ -65,7 +66,7 @@ absl::Status InFile(const absl::Status& status, const std::string& folder, const
 struct CheckpointReader::State {
   std::string folder;
   Manifest manifest;
-  std::map<std::string, Tensor> tensors;
+  TensorTypes tensors;
   std::map<std::string, std::vector<std::unique_ptr<Part>>> parts;  // by key; in the order of ranks
   std::vector<std::unique_ptr<Shard>> shards;
   std::atomic<int64_t> bytes_read = 0;
@@ -76,7 +77,7 @@ struct CheckpointReader::State {
 };
 
 absl::Status CheckpointReader::State::AddShard(const ManifestShard& shard) {
-  absl::StatusOr<ShardIndex> index = ReadIndexFile(folder, shard);
+  absl::StatusOr<ShardIndex> index = ReadIndexFile(folder, manifest, shard);
   if (!index.ok()) return InFile(index.status(), folder, IndexFile(shard.rank));
   const absl::StatusOr<SafetensorsFile> file = OpenShardFile(folder, *index);
   if (!file.ok()) return InFile(file.status(), folder, ShardFile(shard.rank));
@@ -84,7 +85,7 @@ absl::Status CheckpointReader::State::AddShard(const ManifestShard& shard) {
   shards.back()->path = file->path();
   shards.back()->bytes = shard.bytes;
   for (auto& [key, tensor] : index->tensors) {
-    const auto [first, added] = tensors.try_emplace(key, Tensor{tensor.dtype, tensor.shape});
+    const auto [first, added] = tensors.try_emplace(key, TensorType{tensor.dtype, tensor.shape});
     std::vector<std::unique_ptr<Part>>& all = parts[key];
     if (!added) {
       const absl::Status same =
@@ -136,8 +137,7 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(const s
   absl::StatusOr<Manifest> manifest = ReadManifestFile(folder);
   if (!manifest.ok()) return InFile(manifest.status(), folder, kManifestFile);
   state->manifest = *std::move(manifest);
-  if (absl::Status status = CheckFileSize(folder + "/" + kCheckpointPlanFile, state->manifest.plan_bytes); !status.ok())
-    return InFile(status, folder, kCheckpointPlanFile);
+  if (const auto plan = ReadAndCheckOwnPlan(folder, state->manifest); !plan.ok()) return plan.status();
   for (const ManifestShard& shard : state->manifest.shards) {
     if (absl::Status status = state->AddShard(shard); !status.ok()) return status;
   }
@@ -146,7 +146,7 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(const s
 
 const Manifest& CheckpointReader::manifest() const { return state_->manifest; }
 const std::string& CheckpointReader::folder() const { return state_->folder; }
-const std::map<std::string, CheckpointReader::Tensor>& CheckpointReader::tensors() const { return state_->tensors; }
+const TensorTypes& CheckpointReader::tensors() const { return state_->tensors; }
 int64_t CheckpointReader::bytes_read() const { return state_->bytes_read; }
 
 absl::Status CheckpointReader::Read(const std::string& key, const std::vector<ElementRun>& runs,

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,19 +16,16 @@ namespace planwright {
 
 class CheckpointReader {
  public:
-  // Looks at all shards and checks manifest, sizes, indices and headers, but reads no tensor. DataLoss, with the file
-  // and what is wrong, if the checkpoint is damaged; Unavailable if a file cannot be opened.
+  // Looks at all shards and checks manifest, plan, sizes, indices and headers, and that they all say the same; but
+  // reads no tensor. DataLoss, with the file and what is wrong, if the checkpoint is damaged; Unavailable if a file
+  // cannot be opened.
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(const std::string& folder);
   ~CheckpointReader();
 
   const Manifest& manifest() const;
   const std::string& folder() const;
   // Type and whole shape of each tensor, by key. Shards agree on them, or Open has failed.
-  struct Tensor {
-    DType dtype = DType::kFp32;
-    std::vector<int64_t> shape;
-  };
-  const std::map<std::string, Tensor>& tensors() const;
+  const TensorTypes& tensors() const;
 
   // Copies elements of a tensor: run.whole of the tensor to run.local of `to`, in elements of the tensor's type. `runs`
   // ascend in `whole`. Proves every shard tensor that it takes elements from, each once. May be called from several

@@ -88,8 +88,8 @@ std::string FreshName(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<ManifestShard> WriteShard(const std::string& folder, int rank, const std::vector<ShardSource>& sources,
-                                         const ShardWriting& calls) {
+absl::StatusOr<ManifestShard> WriteShard(const std::string& folder, int rank, const CheckpointIdentity& of,
+                                         const std::vector<ShardSource>& sources, const ShardWriting& calls) {
   const std::string path = folder + "/" + ShardFile(rank);
   const auto wrong = [&path](const absl::Status& status) {
     return absl::Status(status.code(), absl::StrCat("writing ", path, ": ", status.message()));
@@ -100,11 +100,12 @@ absl::StatusOr<ManifestShard> WriteShard(const std::string& folder, int rank, co
     if (!entry.ok()) return wrong(entry.status());
     entries.push_back(*std::move(entry));
   }
-  const absl::StatusOr<SafetensorsLayout> layout = LayOutSafetensors(entries);
-  if (!layout.ok()) return wrong(layout.status());
-
   ShardIndex index;
   index.rank = rank;
+  index.of = of;
+  const absl::StatusOr<SafetensorsLayout> layout = LayOutSafetensors(entries, ShardMetadata(index));
+  if (!layout.ok()) return wrong(layout.status());
+
   index.bytes = static_cast<int64_t>(layout->header.size());
   index.header_sha256 = Sha256Hex(layout->header);
   DurableFile file;
@@ -163,6 +164,7 @@ absl::Status PublishManifest(const std::string& folder, const Manifest& manifest
   if (const absl::Status status = ReadManifest(text).status(); !status.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("writing ", folder, "/", kManifestFile, ": ", status.message()));
   }
+  if (manifest.run_id.empty()) return absl::InvalidArgumentError(absl::StrCat("writing ", folder, ": it names no run"));
   const auto check = [&folder](const std::string& name, int64_t bytes) {
     const absl::Status status = CheckFileSize(folder + "/" + name, bytes);
     if (status.ok()) return status;

@@ -33,18 +33,18 @@ struct ShardWriting {
   std::function<void(int64_t)> wrote;
 };
 
-// Writes rank-N.safetensors and rank-N.json in `folder`, which exists, and syncs both and the folder. Reads `sources`
-// once. InvalidArgument if ranges do not fit elements, or keys repeat; ResourceExhausted, with the path, if a write
-// fails (a full disk).
-absl::StatusOr<ManifestShard> WriteShard(const std::string& folder, int rank, const std::vector<ShardSource>& sources,
-                                         const ShardWriting& calls = {});
+// Writes rank-N.safetensors and rank-N.json in `folder`, which exists, and syncs both and the folder. `of`: the
+// checkpoint, which both files name. Reads `sources` once. InvalidArgument if ranges do not fit elements, or keys
+// repeat; ResourceExhausted, with the path, if a write fails (a full disk).
+absl::StatusOr<ManifestShard> WriteShard(const std::string& folder, int rank, const CheckpointIdentity& of,
+                                         const std::vector<ShardSource>& sources, const ShardWriting& calls = {});
 
 // Writes `text` at FOLDER/NAME by temporary file, sync, rename and sync of the folder. If the rename fails but the file
 // is there with these bytes, it is a success (a file system may have lost only the answer).
 absl::Status WriteDurably(const std::string& folder, const std::string& name, const std::string& text);
 
-// Checks that every file of the manifest has its size, as this process sees it, and writes the manifest. Unavailable if
-// a size differs; ResourceExhausted if it cannot be written.
+// Checks that every file of the manifest has its size, as this process sees it, and writes the manifest.
+// InvalidArgument if it names no run; Unavailable if a size differs; ResourceExhausted if it cannot be written.
 absl::Status PublishManifest(const std::string& folder, const Manifest& manifest);
 
 }  // namespace planwright

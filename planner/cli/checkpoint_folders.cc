@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "planner/checkpoint/folder_names.h"
+
 namespace planwright {
 namespace {
 
@@ -33,12 +35,6 @@ bool IsFolder(const std::string& path) {
 }
 bool IsRunFolder(const std::string& folder) { return IsFolder(folder + "/checkpoints") || IsFolder(folder + "/lives"); }
 
-absl::Status CheckFolder(const std::string& folder) {
-  if (!Exists(folder)) return absl::InvalidArgumentError("there is no folder " + folder);
-  if (!IsFolder(folder)) return absl::InvalidArgumentError(folder + " is not a folder");
-  return absl::OkStatus();
-}
-
 absl::StatusOr<CheckpointList> CheckpointsOf(const std::string& run_dir) {
   const absl::StatusOr<int> newest = NewestLife(run_dir);
   if (!newest.ok()) return newest.status();
@@ -54,7 +50,8 @@ absl::StatusOr<std::vector<std::string>> CheckpointFoldersOf(const std::string& 
   for (const FoundCheckpoint& found : list->found)
     folders.push_back({{found.manifest.life, found.manifest.counters.step}, found.folder});
   for (const UnusableCheckpoint& unusable : list->unusable) {
-    if (unusable.kind == UnusableCheckpoint::Kind::kDamaged)
+    // One of another run is among them, so that `verify` says so.
+    if (unusable.kind == UnusableCheckpoint::Kind::kDamaged || unusable.kind == UnusableCheckpoint::Kind::kOtherRun)
       folders.push_back({{unusable.life, unusable.step}, unusable.folder});
   }
   std::sort(folders.rbegin(), folders.rend());

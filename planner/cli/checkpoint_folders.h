@@ -13,14 +13,11 @@ namespace planwright {
 bool IsFolder(const std::string& path);
 bool IsRunFolder(const std::string& folder);  // it has a folder of checkpoints or of lives
 
-// InvalidArgument if there is no such folder.
-absl::Status CheckFolder(const std::string& folder);
-
 // All checkpoints of a run, as a life that begins now would see them. Errors: those of ListCheckpoints.
 absl::StatusOr<CheckpointList> CheckpointsOf(const std::string& run_dir);
 
 // The checkpoints that a folder means, newest first: itself, or those of a run that have a manifest and count. A
-// damaged one is among them. InvalidArgument if there is none, and what was expected.
+// damaged one, or one of another run, is among them. InvalidArgument if there is none, and what was expected.
 absl::StatusOr<std::vector<std::string>> CheckpointFoldersOf(const std::string& folder);
 
 }  // namespace planwright

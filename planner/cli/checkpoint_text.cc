@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "planner/checkpoint/pieces.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/plan/optimizer_states.h"
 #include "planner/plan/shard_map.h"
@@ -43,6 +44,7 @@ const char* KindText(UnusableCheckpoint::Kind kind) {
   switch (kind) {
     case UnusableCheckpoint::Kind::kForeign: return "foreign";
     case UnusableCheckpoint::Kind::kOffPath: return "replaced";
+    case UnusableCheckpoint::Kind::kOtherRun: return "of another run";
     case UnusableCheckpoint::Kind::kNotPublished: return "not published";
     case UnusableCheckpoint::Kind::kDamaged: return "damaged";
   }
@@ -92,20 +94,17 @@ std::string WithoutNumbers(const std::string& name) {
   return absl::StrJoin(parts, ".");
 }
 
-// A key as the weight that it belongs to, and what of it: a state, by its number in kOptimizerStates from 0, or -1 for
-// the weight.
-std::pair<std::string, int> SplitKey(const std::string& key) {
+// The number of a state in kOptimizerStates, from 0: the order in which states are listed. -1: the weight itself.
+int NumberOf(const std::string& state) {
   for (size_t i = 0; i < std::size(kOptimizerStates); ++i) {
-    const std::string suffix = "." + std::string(kOptimizerStates[i].name);
-    if (key.size() > suffix.size() && key.ends_with(suffix))
-      return {key.substr(0, key.size() - suffix.size()), static_cast<int>(i)};
+    if (kOptimizerStates[i].name == state) return static_cast<int>(i);
   }
-  return {key, -1};
+  return -1;
 }
 
 // What a checkpoint keeps of one weight: itself, or states, or both.
 struct KeptWeight {
-  std::map<int, DType> parts;  // as SplitKey numbers them
+  std::map<int, DType> parts;  // as NumberOf numbers them
   int64_t bytes = 0;
   size_t fewest_shards = std::numeric_limits<size_t>::max(), most_shards = 0;  // that a part is in
 };
@@ -124,9 +123,9 @@ std::map<std::string, StoredModule> ModulesOf(const StoredCheckpoint& checkpoint
     StoredModule& module = modules[name];
     ++module.tensors;
     module.bytes = Sum(module.bytes, tensor.bytes());
-    const auto [weight, part] = SplitKey(name.empty() ? key : key.substr(name.size() + 1));
-    KeptWeight& kept = module.weights[{weight, tensor.shape}];
-    kept.parts[part] = tensor.dtype;
+    const KeyParts parts = SplitKey(name.empty() ? key : key.substr(name.size() + 1));
+    KeptWeight& kept = module.weights[{parts.name, tensor.shape}];
+    kept.parts[NumberOf(parts.state)] = tensor.dtype;
     kept.bytes = Sum(kept.bytes, tensor.bytes());
     kept.fewest_shards = std::min(kept.fewest_shards, tensor.ranks.size());
     kept.most_shards = std::max(kept.most_shards, tensor.ranks.size());
@@ -223,14 +222,14 @@ int64_t StoredTensor::bytes() const { return ElementsOf(shape) * DTypeBytes(dtyp
 std::string CheckpointText(const StoredCheckpoint& checkpoint, size_t width) {
   const Manifest& manifest = checkpoint.manifest;
   const CheckpointCounters& counters = manifest.counters;
-  std::string text =
-      absl::StrCat(NameOfFolder(checkpoint.folder), " of ", Printable(manifest.name), "\n  after step ", counters.step,
-                   ": ", counters.applied_steps, " applied, ", counters.skipped_steps, " skipped, ",
-                   Counted(counters.consumed_samples, "sample"), "\n  written by life ", manifest.life, " on ",
-                   Counted(manifest.world_size, "rank"), ", published ", PublishedAt(checkpoint.folder), "\n  ",
-                   Printable(manifest.precision), ", ", Counted(static_cast<int64_t>(manifest.shards.size()), "shard"),
-                   ", ", BytesText(BytesOf(manifest)), "\n  plan ", Printable(manifest.plan_digest), "\n  recipe ",
-                   Printable(manifest.recipe_digest), "\n");
+  std::string text = absl::StrCat(
+      NameOfFolder(checkpoint.folder), " of ", Printable(manifest.name), "\n  after step ", counters.step, ": ",
+      counters.applied_steps, " applied, ", counters.skipped_steps, " skipped, ",
+      Counted(counters.consumed_samples, "sample"), "\n  written by life ", manifest.life, " on ",
+      Counted(manifest.world_size, "rank"), ", published ", PublishedAt(checkpoint.folder),
+      manifest.run_id.empty() ? "" : "\n  of run " + manifest.run_id, "\n  ", Printable(manifest.precision), ", ",
+      Counted(static_cast<int64_t>(manifest.shards.size()), "shard"), ", ", BytesText(BytesOf(manifest)), "\n  plan ",
+      Printable(manifest.plan_digest), "\n  recipe ", Printable(manifest.recipe_digest), "\n");
   for (const auto& [name, module] : ModulesOf(checkpoint)) {
     absl::StrAppend(&text, "\n", name.empty() ? "other" : Printable(name), ": ", Counted(module.tensors, "tensor"),
                     ", ", BytesText(module.bytes), "\n", WeightsTable(module, width));
@@ -256,6 +255,7 @@ Json CheckpointJson(const StoredCheckpoint& checkpoint) {
           {"applied_steps", manifest.counters.applied_steps},
           {"skipped_steps", manifest.counters.skipped_steps},
           {"consumed_samples", manifest.counters.consumed_samples},
+          {"run_id", manifest.run_id.empty() ? Json(nullptr) : Json(manifest.run_id)},
           {"life", manifest.life},
           {"world_size", manifest.world_size},
           {"precision", manifest.precision},

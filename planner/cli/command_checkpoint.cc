@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "planner/checkpoint/check_files.h"
+#include "planner/checkpoint/folder_names.h"
 #include "planner/checkpoint/shard_files.h"
 #include "planner/cli/checkpoint_folders.h"
 #include "planner/cli/checkpoint_text.h"
@@ -15,9 +16,11 @@
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/near_name.h"
 #include "planner/diagnostics/utf8.h"
+#include "planner/groups/earlier_groups.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/show/quantities.h"
 #include "planner/show/show.h"
+#include "planner/verify/verify.h"
 
 namespace planwright {
 namespace {
@@ -63,7 +66,7 @@ absl::StatusOr<StoredCheckpoint> ReadStored(const std::string& folder) {
   if (!manifest.ok()) return in(kManifestFile, manifest.status());
   stored.manifest = *std::move(manifest);
   for (const ManifestShard& shard : stored.manifest.shards) {
-    const absl::StatusOr<ShardIndex> index = ReadIndexFile(folder, shard);
+    const absl::StatusOr<ShardIndex> index = ReadIndexFile(folder, stored.manifest, shard);
     if (!index.ok()) return in(IndexFile(shard.rank), index.status());
     for (const auto& [key, tensor] : index->tensors) {
       StoredTensor& of = stored.tensors.try_emplace(key, StoredTensor{tensor.dtype, tensor.shape, {}}).first->second;
@@ -93,17 +96,21 @@ int Show(const std::string& folder, bool as_json) {
   return kExitSuccess;
 }
 
+bool IsProven(Plan plan) {
+  DropEarlierGroups(plan);
+  return VerifyPlan(plan).empty();
+}
+
 // Reads a checkpoint, and says on a terminal how far it is.
 CheckedCheckpoint Check(const std::string& folder) {
   const bool tells = isatty(STDERR_FILENO) != 0;
   CheckedCheckpoint checked;
   checked.folder = folder;
-  if (const absl::StatusOr<Manifest> manifest = ReadManifestFile(folder); manifest.ok())
-    checked.bytes = BytesOf(*manifest);
   std::mutex mutex;
   int64_t told = -1;
   const auto progress = [&](int64_t done, int64_t all) {
     const std::scoped_lock lock(mutex);
+    checked.bytes = all;
     const int64_t percent =
         all > 0 ? static_cast<int64_t>(100 * (static_cast<double>(done) / static_cast<double>(all))) : 0;
     if (!tells || percent <= told) return;
@@ -111,7 +118,7 @@ CheckedCheckpoint Check(const std::string& folder) {
     std::cerr << "\r" << percent << "% of " << BytesText(all) << " " << std::flush;
   };
   const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads);
-  checked.problems = CheckCheckpointFiles(folder, static_cast<int>(threads), progress);
+  checked.problems = CheckCheckpointFiles(folder, static_cast<int>(threads), IsProven, progress);
   if (told >= 0) std::cerr << "\r\x1b[K" << std::flush;
   return checked;
 }

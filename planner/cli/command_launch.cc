@@ -4,6 +4,8 @@
 #include <iostream>
 
 #include "planner/agents/fleet.h"
+#include "planner/checkpoint/own_plan.h"
+#include "planner/cli/checkpoint_folders.h"
 #include "planner/cli/command.h"
 #include "planner/cli/launch_report.h"
 #include "planner/cli/load_plan.h"
@@ -77,18 +79,45 @@ absl::StatusOr<RunOptions> LaunchOf(const Arguments& arguments) {
   return launch;
 }
 
+// The plan from which the run in the directory goes on: that of its newest checkpoint, else that of its newest life.
+// None: it is of another version of the plan's format. InvalidArgument if it cannot be read, or if a checkpoint of
+// another run is in the way.
+absl::StatusOr<std::optional<Plan>> PlanSoFar(const std::string& run_dir) {
+  const std::string path = run_dir + "/plan.json";
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kPlanJson.bytes);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<Plan> plan = ReadPlan(*text);
+  if (!plan.ok() && !absl::IsFailedPrecondition(plan.status()))
+    return absl::InvalidArgumentError(path + ": " + std::string(plan.status().message()));
+  const absl::StatusOr<CheckpointList> list = CheckpointsOf(run_dir);
+  if (list.ok()) {  // else the life that begins says what is wrong with its files
+    const FoundCheckpoint* newest = list->found.empty() ? nullptr : &list->found.front();
+    if (absl::Status status = CheckNoneOfAnotherRun(*list, newest); !status.ok()) return status;
+    for (const FoundCheckpoint& one : list->found) {
+      absl::StatusOr<std::optional<Plan>> own = ReadAndCheckOwnPlan(one.folder, one.manifest);
+      if (own.ok()) return own;  // a damaged one is passed over, as the life will
+    }
+  }
+  return plan.ok() ? std::optional<Plan>(*std::move(plan)) : std::nullopt;
+}
+
 // Where the run directory holds a run of another plan: what going on with this one changes. InvalidArgument if the loss
 // curve may change and the user has not accepted that.
 absl::Status CheckChanges(const Plan& plan, const std::string& run_dir, bool accepted) {
-  const std::string path = run_dir + "/plan.json";
   std::error_code error;
-  if (plan.checkpoint.every_steps == 0 || !std::filesystem::exists(path, error)) return absl::OkStatus();
-  const absl::StatusOr<std::string> text = ReadWholeFile(path, kPlanJson.bytes);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<Plan> before = ReadPlan(*text);
-  if (!before.ok()) return absl::InvalidArgumentError(path + ": " + std::string(before.status().message()));
-  DropEarlierGroups(*before);
-  const PlanDiff diff = DiffPlans(*before, plan);
+  if (plan.checkpoint.every_steps == 0 || !std::filesystem::exists(run_dir + "/plan.json", error))
+    return absl::OkStatus();
+  absl::StatusOr<std::optional<Plan>> before = PlanSoFar(run_dir);
+  if (!before.ok()) return before.status();
+  if (!*before) {
+    if (accepted) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "the newest checkpoint of " + run_dir +
+        " has a plan of another version of Planwright, so nobody can say whether this plan would change the loss "
+        "curve; give --accept-changes to go on with it, or choose another --run-dir");
+  }
+  DropEarlierGroups(**before);
+  const PlanDiff diff = DiffPlans(**before, plan);
   if (diff.same()) return absl::OkStatus();
   std::cerr << DiffText(diff, "the run so far", "this plan", LineWidth(STDERR_FILENO, kShowWidth));
   if (!diff.may_change_loss() || accepted) return absl::OkStatus();

@@ -78,6 +78,7 @@ absl::StatusOr<EndedLife> LaunchLife(const Plan& plan, const RunOptions& options
   absl::StatusOr<World> world = MakeWorld(starter.address(), plan.launch.interface, starter.key());
   if (!world.ok()) return world.status();
   OpenLaunchLog(options.run_dir);
+  LogEvent("run " + directory->run_id() + ", life " + std::to_string(directory->life()));
   LogEvent("plan " + plan.name + ", digest " + plan.digest + ", " + std::to_string(plan.world_size) + " ranks of " +
            options.executor);
   const absl::StatusOr<SupervisionTimes> times = TimesOf(plan, timeout);

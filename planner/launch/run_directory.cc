@@ -13,6 +13,7 @@
 #include <system_error>
 #include <thread>
 
+#include "planner/checkpoint/run_id.h"
 #include "planner/checkpoint/run_lives.h"
 #include "planner/plan/json_limits.h"
 #include "planner/plan/plan_json.h"
@@ -128,6 +129,9 @@ absl::StatusOr<RunDirectory> RunDirectory::Open(const Plan& plan, const std::str
   } else if (absl::Status status = ClaimFile(path + "/plan.json"); !status.ok()) {
     return status;
   }
+  absl::StatusOr<std::string> run_id = TakeRunId(path);
+  if (!run_id.ok()) return run_id.status();
+  directory.run_id_ = *std::move(run_id);
   for (const char* inner : {"/logs", "/recorder"}) {
     if (absl::Status status = MakeDirectories(path + inner); !status.ok()) return status;
   }

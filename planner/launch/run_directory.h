@@ -25,17 +25,19 @@ std::string OwnProcessName();
 // Held by a launch until it ends. While one on this file system lives, no other can start in the directory.
 class RunDirectory {
  public:
-  // Makes the directory, or takes up the run in it if the plan writes checkpoints. Writes plan.json and makes logs/ and
-  // recorder/. AlreadyExists if it holds a run that cannot be taken up, or that still runs; ResourceExhausted if
-  // the storage fails; Unavailable if a file cannot be written otherwise.
+  // Makes the directory, or takes up the run in it if the plan writes checkpoints. Writes plan.json and, in a
+  // new run, run.json, and makes logs/ and recorder/. AlreadyExists if it holds a run that cannot be taken up, or that
+  // still runs; ResourceExhausted if the storage fails; DataLoss if it no longer says which run it is; Unavailable if a
+  // file cannot be written otherwise.
   static absl::StatusOr<RunDirectory> Open(const Plan& plan, const std::string& path);
   RunDirectory(RunDirectory&& other) noexcept
-      : path_(std::move(other.path_)), life_(other.life_), has_lives_(other.has_lives_),
-        lock_(std::exchange(other.lock_, -1)) {}
+      : path_(std::move(other.path_)), run_id_(std::move(other.run_id_)), life_(other.life_),
+        has_lives_(other.has_lives_), lock_(std::exchange(other.lock_, -1)) {}
   RunDirectory& operator=(RunDirectory&&) = delete;
   ~RunDirectory();
 
-  int life() const { return life_; }  // from 1
+  const std::string& run_id() const { return run_id_; }  // of all its lives
+  int life() const { return life_; }                     // from 1
   // True if a newer life has begun (this launch was cut off): then the files in RUN are not ours any more. Unavailable
   // if the folder of lives cannot be read.
   absl::StatusOr<bool> IsReplaced() const;
@@ -43,7 +45,7 @@ class RunDirectory {
  private:
   RunDirectory(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
 
-  std::string path_;
+  std::string path_, run_id_;
   int life_ = 1;
   bool has_lives_ = false;  // the plan writes checkpoints
   int lock_ = -1;           // descriptor of RUN/lock

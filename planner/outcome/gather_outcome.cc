@@ -49,6 +49,7 @@ Outcome GatherOutcome(const Plan& plan, const RunOptions& options, const EndedLi
   if (outcome.failure) outcome.failure->last_lines = LastLinesOf(options.run_dir, outcome.failure->rank);
   Complete(plan, options, outcome);
   outcome.slow = FindSlowRanks(plan, position);
+  outcome.run_id = life.directory.run_id();
   return outcome;
 }
 

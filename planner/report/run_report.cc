@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "planner/checkpoint/folder_names.h"
 #include "planner/checkpoint/run_lives.h"
 #include "planner/launch/launch_log.h"
 #include "planner/launch/run_directory.h"
@@ -45,9 +46,7 @@ void Later(std::optional<absl::Time>& latest, const std::optional<absl::Time>& t
 }
 
 absl::Status CheckRunDirectory(const std::string& run_dir) {
-  std::error_code error;
-  if (!fs::exists(run_dir, error)) return absl::InvalidArgumentError("there is no folder " + run_dir);
-  if (!fs::is_directory(run_dir, error)) return absl::InvalidArgumentError(run_dir + " is not a folder");
+  if (absl::Status status = CheckFolder(run_dir); !status.ok()) return status;
   if (Exists(run_dir + "/" + kManifestFile)) {
     return absl::InvalidArgumentError(run_dir + " is a checkpoint; give the run directory, two folders above it, or " +
                                       "see `plan checkpoint show`");
@@ -199,6 +198,7 @@ std::string StateOf(const UnusableCheckpoint& unusable) {
   switch (unusable.kind) {
     case UnusableCheckpoint::Kind::kForeign: return "foreign";
     case UnusableCheckpoint::Kind::kOffPath: return "replaced: " + unusable.why;
+    case UnusableCheckpoint::Kind::kOtherRun: return "of another run: " + unusable.why;
     case UnusableCheckpoint::Kind::kNotPublished: return "not published";
     case UnusableCheckpoint::Kind::kDamaged: return "damaged: " + unusable.why;
   }

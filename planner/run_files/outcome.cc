@@ -65,6 +65,7 @@ std::string OutcomePath(const std::string& run_dir) { return run_dir + "/outcome
 
 nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {
   nlohmann::ordered_json json = {{"exit_code", outcome.exit_code}, {"cause", outcome.cause}};
+  if (!outcome.run_id.empty()) json["run_id"] = outcome.run_id;
   if (outcome.interrupted_by != 0) json["interrupted_by"] = outcome.interrupted_by;
   if (outcome.profile) json["profile"] = RunProfileJson(*outcome.profile);
   if (outcome.memory) json["memory"] = RunMemoryJson(*outcome.memory);
@@ -84,6 +85,7 @@ absl::StatusOr<Outcome> ReadOutcome(std::string_view text) {
   Outcome outcome;
   outcome.exit_code = static_cast<int>(IntegerOf(json, "exit_code", 0, 255).value_or(kExitUsage));
   outcome.cause = TextOf(json, "cause");
+  outcome.run_id = TextOf(json, "run_id");
   outcome.interrupted_by = static_cast<int>(IntegerOf(json, "interrupted_by", 0, 255).value_or(0));
   outcome.profile = RunProfileFrom(FieldOf(json, "profile"));
   outcome.memory = RunMemoryFrom(FieldOf(json, "memory"));

@@ -56,6 +56,7 @@ struct Outcome {
   std::optional<RunProfile> profile;  // of a run with --trace that came to the end of these steps
   std::optional<RunMemory> memory;    // of a run that is done
   int interrupted_by = 0;             // the signal that asked the run to end; 0: none
+  std::string run_id = {};            // of the run directory; empty: the launch has not come so far
   bool operator==(const Outcome&) const = default;
 };
 

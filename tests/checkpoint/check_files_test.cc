@@ -18,10 +18,12 @@ using testing::SmallTensors;
 using testing::Spill;
 using testing::WriteCheckpoint;
 
+bool IsProven(const Plan&) { return true; }
+
 // "FILE: WHAT", one a line.
 std::string Found(const std::string& folder, int threads = 1) {
   std::string text;
-  for (const CheckpointProblem& problem : CheckCheckpointFiles(folder, threads))
+  for (const CheckpointProblem& problem : CheckCheckpointFiles(folder, threads, IsProven))
     text += problem.file + ": " + problem.what + "\n";
   return text;
 }
@@ -49,8 +51,8 @@ TEST(CheckFiles, FindsNothingInAGoodCheckpoint) {
   WriteCheckpoint(folder, 3, SmallTensors());
   for (int threads : {0, 1, 2, 7}) {
     std::vector<std::pair<int64_t, int64_t>> reports;
-    const auto problems =
-        CheckCheckpointFiles(folder, threads, [&](int64_t done, int64_t all) { reports.emplace_back(done, all); });
+    const auto problems = CheckCheckpointFiles(folder, threads, IsProven,
+                                               [&](int64_t done, int64_t all) { reports.emplace_back(done, all); });
     EXPECT_THAT(problems, IsEmpty());
     ASSERT_FALSE(reports.empty());
     EXPECT_TRUE(std::is_sorted(reports.begin(), reports.end()));
@@ -77,7 +79,7 @@ TEST(CheckFiles, FindsEveryBitThatIsChanged) {
     for (size_t at = 0; at < bytes.size(); ++at) {
       for (int bit = 0; bit < 8; ++bit) {
         set(at, static_cast<char>(bytes[at] ^ (1 << bit)));
-        const std::vector<CheckpointProblem> problems = CheckCheckpointFiles(folder, 1);
+        const std::vector<CheckpointProblem> problems = CheckCheckpointFiles(folder, 1, IsProven);
         ASSERT_EQ(problems.size(), 1u) << name << " byte " << at << " bit " << bit;
         ASSERT_EQ(problems[0].file, name) << problems[0].what << " byte " << at << " bit " << bit;
       }
@@ -93,7 +95,7 @@ TEST(CheckFiles, FindsFilesThatAreShorterLongerOrGone) {
   for (const std::string& name : FilesOf(folder)) {
     const std::string path = folder + "/" + name, bytes = Slurp(path);
     const auto problem = [&] {
-      const std::vector<CheckpointProblem> problems = CheckCheckpointFiles(folder, 2);
+      const std::vector<CheckpointProblem> problems = CheckCheckpointFiles(folder, 2, IsProven);
       EXPECT_EQ(problems.size(), 1u) << name;
       EXPECT_TRUE(problems.empty() || problems[0].file == name) << problems[0].file;
       return problems.empty() ? "" : problems[0].what;
@@ -127,10 +129,10 @@ TEST(CheckFiles, FindsFilesOfAnotherRankOrCheckpoint) {
     std::filesystem::rename(path(b), path(a));
     std::filesystem::rename(path("aside"), path(b));
   };
-  // Headers are the same, so the tensors show it.
+  // The headers name their ranks.
   swap(ShardFile(0), ShardFile(1));
-  EXPECT_THAT(Found(folder), HasSubstr("rank-00000.safetensors: tensor w is damaged: its SHA-256 is "));
-  EXPECT_THAT(Found(folder), HasSubstr("rank-00001.safetensors: tensor w is damaged: its SHA-256 is "));
+  EXPECT_THAT(Found(folder), HasSubstr("rank-00000.safetensors: its header has another SHA-256 than"));
+  EXPECT_THAT(Found(folder), HasSubstr("rank-00001.safetensors: its header has another SHA-256 than"));
   // With its index: the manifest shows it.
   swap(IndexFile(0), IndexFile(1));
   EXPECT_THAT(Found(folder), HasSubstr("rank-00000.json: its SHA-256 is "));
@@ -231,9 +233,24 @@ TEST(CheckFiles, NamesEveryDamagedFile) {
   }
   Spill(folder + "/" + ShardFile(1), "short");
   std::vector<std::string> files;
-  for (const CheckpointProblem& problem : CheckCheckpointFiles(folder, 3)) files.push_back(problem.file);
+  for (const CheckpointProblem& problem : CheckCheckpointFiles(folder, 3, IsProven)) files.push_back(problem.file);
   EXPECT_THAT(files, ::testing::ElementsAre("plan.json", "rank-00000.safetensors", "rank-00001.json",
                                             "rank-00001.safetensors", "rank-00002.safetensors"));
+}
+
+// A manifest that names shards of which the folder has nothing costs no look at each.
+TEST(CheckFiles, ShardsThatAreNotThereAreOneLine) {
+  const std::string folder = FreshFolder("many");
+  Manifest manifest = WriteCheckpoint(folder, 2, {});
+  manifest.world_size = 200'000;
+  for (int rank = 2; rank < manifest.world_size; ++rank)
+    manifest.shards.push_back({rank, 100, 10, std::string(64, 'a')});
+  Spill(folder + "/" + kManifestFile, WriteManifest(manifest));
+  int reports = 0;
+  const auto problems = CheckCheckpointFiles(folder, 1, IsProven, [&](int64_t, int64_t) { ++reports; });
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].what, "the folder has neither shard nor index of 199998 of 200000 ranks; the first is rank 2");
+  EXPECT_LT(reports, 20);
 }
 
 TEST(CheckFiles, OfAFolderThatIsNoCheckpoint) {

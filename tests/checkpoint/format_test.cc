@@ -25,6 +25,7 @@ Manifest SomeManifest() {
   manifest.recipe_digest = std::string(64, 'b');
   manifest.precision = "bf16";
   manifest.world_size = 5;
+  manifest.run_id = std::string(32, '7');
   manifest.life = 3;
   manifest.counters = {100, 97, 3, 6400};
   manifest.plan_bytes = 12345;
@@ -36,6 +37,7 @@ Manifest SomeManifest() {
 ShardIndex SomeIndex() {
   ShardIndex index;
   index.rank = 3;
+  index.of = {std::string(32, '7'), 3, {100, 97, 3, 6400}};
   index.bytes = 4096;
   index.header_sha256 = kDigest;
   index.tensors["a.weight"] = {DType::kFp32, {4, 8}, {{0, 4, 8, 4}}, kDigest};
@@ -139,6 +141,7 @@ TEST(ShardIndex, IsReadAsItWasWritten) {
   EXPECT_EQ(read->rank, index.rank);
   EXPECT_EQ(read->bytes, index.bytes);
   EXPECT_EQ(read->header_sha256, index.header_sha256);
+  EXPECT_TRUE(read->of == index.of);
   ASSERT_EQ(read->tensors.size(), index.tensors.size());
   for (const auto& [key, tensor] : index.tensors) {
     const ShardTensor& other = read->tensors.at(key);
@@ -154,8 +157,10 @@ TEST(ShardIndex, IsReadAsItWasWritten) {
 TEST(ShardIndex, IsRefusedWithWhatIsWrong) {
   const std::string text = WriteShardIndex(SomeIndex());
   const std::vector<std::vector<std::string>> cases = {
-      {"\"format\": 1", "\"format\": 2", "its format is version 2; this version reads 1"},
-      {"\"format\": 1", "\"form\": 1", "it has no format"},
+      {"\"format\": 2", "\"format\": 3", "its format is version 3; this version reads 1 and 2"},
+      {"\"format\": 2", "\"format\": 1", "it has an unknown field \"applied_steps\""},
+      {"\"format\": 2", "\"form\": 1", "it has no format"},
+      {"\"run_id\": \"7", "\"run_id\": \"", "its run_id \"7777777777777777777777777777777\" is not 32 hex digits"},
       {"\"rank\": 3", "\"rank\": -3", "rank is not a number from 0 to"},
       {"\"rank\": 3", "\"rank\": 3000000000", "rank is not a number from 0 to"},
       {"\"rank\": 3", "\"rank\": 3.0", "rank is not a number"},
@@ -219,7 +224,7 @@ TEST(Manifests, AreReadAsTheyWereWritten) {
   EXPECT_EQ(read->recipe_digest, manifest.recipe_digest);
   EXPECT_EQ(read->precision, manifest.precision);
   EXPECT_EQ(read->world_size, manifest.world_size);
-  EXPECT_EQ(read->life, manifest.life);
+  EXPECT_TRUE(read->identity() == manifest.identity());
   EXPECT_EQ(read->counters, manifest.counters);
   EXPECT_EQ(read->plan_bytes, manifest.plan_bytes);
   EXPECT_EQ(read->plan_sha256, manifest.plan_sha256);
@@ -253,7 +258,9 @@ TEST(Manifests, WithAnyBitChangedAreRefused) {
 TEST(Manifests, AreRefusedWithWhatIsWrong) {
   const std::string text = WriteManifest(SomeManifest());
   const std::vector<std::vector<std::string>> cases = {
-      {"\"format\": 1", "\"format\": 2", "its format is version 2; this version reads 1"},
+      {"\"format\": 2", "\"format\": 3", "its format is version 3; this version reads 1 and 2"},
+      {"\"format\": 2", "\"format\": 1", "it has an unknown field \"run_id\""},
+      {"\"run_id\": \"7", "\"run_id\": \"F", "is not 32 hex digits"},
       {"\"life\": 3", "\"life\": 0", "life is not a number from 1 to"},
       {"\"life\": 3", "\"lives\": 3", "it has no life"},
       {"\"step\": 100", "\"step\": 100, \"new\": 0", "it has an unknown field \"new\""},

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/checkpoint/life_start.h"
 #include "planner/checkpoint/pieces.h"
 #include "planner/checkpoint/shard_writer.h"
 #include "planner/plan/plan_json.h"
@@ -18,14 +19,24 @@
 
 namespace planwright::testing {
 
-// Element `index` of tensor `key`: `bytes` bytes at `to`.
+// The run that all checkpoints of these tests are of.
+inline const std::string kRunId(32, 'a');
+
+// Element `index` of tensor `key`: `bytes` bytes at `to`. Each is a finite number.
 inline void FillElement(const std::string& key, int64_t index, int64_t bytes, std::byte* to) {
   const uint64_t value = std::hash<std::string>()(key) * 1000003 + static_cast<uint64_t>(index) * 2654435761u;
   std::memcpy(to, &value, bytes);
+  to[bytes - 1] &= std::byte{0xbf};  // an exponent of all ones has this bit
+}
+
+// The checkpoint of a step, if no step is skipped.
+inline CheckpointIdentity IdentityAt(const Plan& plan, int64_t step, int life) {
+  return {kRunId, life, {step, step, 0, step * plan.budget.global_samples}};
 }
 
 // The shard of one rank in `folder`.
-inline absl::StatusOr<ManifestShard> WriteRankOf(const Plan& plan, int rank, const std::string& folder) {
+inline absl::StatusOr<ManifestShard> WriteRankOf(const Plan& plan, int rank, const std::string& folder,
+                                                 const CheckpointIdentity& of) {
   std::vector<ShardSource> sources;
   std::vector<std::vector<std::byte>> bytes;
   for (const Module& module : plan.modules) {
@@ -42,7 +53,7 @@ inline absl::StatusOr<ManifestShard> WriteRankOf(const Plan& plan, int rank, con
     }
   }
   for (size_t i = 0; i < sources.size(); ++i) sources[i].ranges = {bytes[i]};
-  return WriteShard(folder, rank, sources);
+  return WriteShard(folder, rank, of, sources);
 }
 
 // Publishes the checkpoint of `step` in RUN/checkpoints, and returns its folder.
@@ -55,18 +66,23 @@ inline std::string WriteCheckpointOf(const Plan& plan, const std::string& run_di
   manifest.plan_digest = plan.digest, manifest.recipe_digest = plan.recipe_digest;
   manifest.precision = plan.precision;
   manifest.world_size = plan.world_size;
-  manifest.life = life;
-  manifest.counters = {step, step, 0, step * plan.budget.global_samples};
+  const CheckpointIdentity of = IdentityAt(plan, step, life);
+  manifest.run_id = of.run_id, manifest.life = life, manifest.counters = of.counters;
   manifest.plan_bytes = static_cast<int64_t>(text.size());
   manifest.plan_sha256 = Sha256Hex(text);
   for (int rank = 0; rank < plan.world_size; ++rank) {
-    absl::StatusOr<ManifestShard> shard = WriteRankOf(plan, rank, folder);
+    absl::StatusOr<ManifestShard> shard = WriteRankOf(plan, rank, folder, of);
     EXPECT_TRUE(shard.ok()) << shard.status();
     if (shard.ok()) manifest.shards.push_back(*std::move(shard));
   }
   const absl::Status published = PublishManifest(folder, manifest);
   EXPECT_TRUE(published.ok()) << published;
   return folder;
+}
+
+// How a life of the run begins that runs this plan.
+inline LifeStart StartOf(const Plan& plan, int from_life = 0, int64_t from_step = 0) {
+  return {.from_life = from_life, .from_step = from_step, .run_id = kRunId, .plan_digest = plan.digest};
 }
 
 }  // namespace planwright::testing

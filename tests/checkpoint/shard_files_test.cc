@@ -28,6 +28,7 @@ using testing::ElementBytes;
 using testing::failing;
 using testing::FreshFolder;
 using ::testing::HasSubstr;
+using testing::SmallIdentity;
 using testing::SmallTensors;
 using testing::Span;
 using testing::WriteCheckpoint;
@@ -66,6 +67,10 @@ TEST(ShardWriter, WritesAPlainSafetensorsFile) {
     EXPECT_EQ(shard->index_bytes, static_cast<int64_t>(testing::Slurp(folder + "/" + IndexFile(rank)).size()));
     EXPECT_EQ(shard->index_sha256, Sha256Hex(testing::Slurp(folder + "/" + IndexFile(rank))));
     EXPECT_EQ(index->rank, rank);
+    EXPECT_TRUE(index->of == SmallIdentity());
+    EXPECT_THAT(file->metadata(), ::testing::UnorderedElementsAre(std::pair("run_id", testing::kRunId),
+                                                                  std::pair("checkpoint", "step-00000100.life-1"),
+                                                                  std::pair("rank", std::to_string(rank))));
     EXPECT_EQ(index->bytes, shard->bytes);
     EXPECT_EQ(index->header_sha256, Sha256Hex(testing::Slurp(file->path()).substr(0, file->header().size())));
     EXPECT_EQ(file->header().size() % 8, 0u);
@@ -115,7 +120,7 @@ TEST(ShardWriter, WritesLargeTensorsInChunksAndSaysSo) {
   for (const ShardSource& source : sources) {
     for (const auto& range : source.ranges) expected.push_back(range.data());
   }
-  const auto shard = WriteShard(folder, 0, sources,
+  const auto shard = WriteShard(folder, 0, SmallIdentity(), sources,
                                 {.before_range = [&](const std::byte* range) { ranges.push_back(range); },
                                  .wrote = [&](int64_t count) { ++calls, sum += count, most = std::max(most, count); }});
   ASSERT_TRUE(shard.ok()) << shard.status();
@@ -138,7 +143,7 @@ TEST(ShardWriter, WritesLargeTensorsInChunksAndSaysSo) {
 TEST(ShardWriter, RefusesWhatDoesNotFit) {
   const std::string folder = FreshFolder("unfit"), bytes(16, 'x');
   const ShardSource good{"a", DType::kFp32, {8}, {{0, 2, 4, 2}}, {Span(bytes)}};
-  EXPECT_TRUE(WriteShard(folder, 0, {good}).ok());
+  EXPECT_TRUE(WriteShard(folder, 0, SmallIdentity(), {good}).ok());
   std::vector<std::pair<std::vector<ShardSource>, std::string>> cases(6, {{good}, ""});
   cases[0].first[0].ranges = {Span(bytes).first(15)}, cases[0].second = "4 elements of fp32 do not fit 15 bytes";
   cases[1].first[0].ranges.push_back(Span(bytes)), cases[1].second = "do not fit 32 bytes";
@@ -147,7 +152,7 @@ TEST(ShardWriter, RefusesWhatDoesNotFit) {
   cases[4].first.push_back(good), cases[4].second = "two tensors a";
   cases[5].first[0].key = "", cases[5].second = "cannot be the key";
   for (const auto& [sources, what] : cases) {
-    const absl::Status status = WriteShard(folder, 1, sources).status();
+    const absl::Status status = WriteShard(folder, 1, SmallIdentity(), sources).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << what;
     EXPECT_THAT(std::string(status.message()), HasSubstr(what));
     EXPECT_THAT(std::string(status.message()), HasSubstr("rank-00001.safetensors"));
@@ -161,7 +166,7 @@ TEST(ShardWriter, SaysWhichFileCannotBeWritten) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr(missing + "/rank-00002.safetensors: No such file or directory"));
   EXPECT_EQ(WriteDurably(missing, "a", "b").code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(PublishManifest(missing, {}).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(PublishManifest(missing, {.run_id = testing::kRunId}).code(), absl::StatusCode::kUnavailable);
 }
 
 TEST(ShardWriter, CannotWriteIntoAReadOnlyFolder) {
@@ -197,13 +202,14 @@ TEST(ShardWriter, FailsWhenTheDiskIsFull) {
   // Somewhere in the tensor: within the first chunk, at its end, in the second.
   for (rlim_t most : {rlim_t{1}, rlim_t{100'000}, rlim_t{4} << 20, (rlim_t{6} << 20) + 8}) {
     EXPECT_TRUE(WithFileLimit(most, [&] {
-      return SaysFull(WriteShard(folder, 3, sources).status(), folder + "/rank-00003.safetensors");
+      return SaysFull(WriteShard(folder, 3, SmallIdentity(), sources).status(), folder + "/rank-00003.safetensors");
     })) << most;
   }
-  // The shard of 104 bytes is there; its index is longer.
+  // The shard of about 220 bytes is there; its index is longer.
   const std::vector<ShardSource> one = {{"a", DType::kFp32, {1}, {{0, 1, 0, 1}}, {Span(bytes).first(4)}}};
-  EXPECT_TRUE(
-      WithFileLimit(150, [&] { return SaysFull(WriteShard(folder, 4, one).status(), folder + "/rank-00004.json"); }));
+  EXPECT_TRUE(WithFileLimit(300, [&] {
+    return SaysFull(WriteShard(folder, 4, SmallIdentity(), one).status(), folder + "/rank-00004.json");
+  }));
   EXPECT_TRUE(std::filesystem::exists(folder + "/" + ShardFile(4)));
   EXPECT_FALSE(std::filesystem::exists(folder + "/" + IndexFile(4)));
   EXPECT_TRUE(WithFileLimit(100, [&] { return SaysFull(WriteDurably(folder, "m", bytes), folder + "/m"); }));
@@ -305,6 +311,9 @@ TEST(PublishManifest, NeedsEveryFileWithItsSize) {
   Manifest wrong = manifest;
   wrong.life = 0;
   EXPECT_EQ(PublishManifest(folder, wrong).code(), absl::StatusCode::kInvalidArgument);
+  Manifest of_no_run = manifest;
+  of_no_run.run_id = "";
+  EXPECT_EQ(PublishManifest(folder, of_no_run).code(), absl::StatusCode::kInvalidArgument);
 }
 
 // ---- Cover.
@@ -554,14 +563,9 @@ TEST(CheckpointReader, NumbersThatAreNotFiniteAreRefusedWhereThatIsAsked) {
   const std::string folder = FreshFolder("not_finite"), path = folder + "/" + ShardFile(0);
   std::vector<float> values = {1, 2, 3, std::numeric_limits<float>::quiet_NaN(), 5, 6};
   const std::span<const std::byte> bytes = std::as_bytes(std::span(values));
-  const auto shard = WriteShard(folder, 0, {{"w", DType::kFp32, {2, 3}, {{0, 6, 0, 1}}, {bytes}}});
+  Manifest manifest = WriteCheckpoint(folder, 1, {});
+  const auto shard = WriteShard(folder, 0, SmallIdentity(), {{"w", DType::kFp32, {2, 3}, {{0, 6, 0, 1}}, {bytes}}});
   ASSERT_TRUE(shard.ok()) << shard.status();
-  ASSERT_TRUE(WriteDurably(folder, kCheckpointPlanFile, "plan").ok());
-  Manifest manifest;
-  manifest.name = "small";
-  manifest.world_size = 1;
-  manifest.plan_bytes = 4;
-  manifest.plan_sha256 = Sha256Hex("plan");
   manifest.shards = {*shard};
   ASSERT_TRUE(PublishManifest(folder, manifest).ok());
   const auto reader = Opened(folder);
@@ -630,16 +634,18 @@ TEST(CheckpointReader, OpensNoDamagedCheckpoint) {
   for (const std::string& name : FilesOf(folder)) {
     const std::string path = folder + "/" + name, bytes = testing::Slurp(path);
     const auto status = [&] { return CheckpointReader::Open(folder).status(); };
+    // Of a shard the header; what is behind it is proved when it is read.
+    const size_t end = name.ends_with(".safetensors") ? SafetensorsFile::Open(path)->header().size() : bytes.size();
     for (const std::string& damaged : {bytes.substr(0, bytes.size() - 1), bytes + " ", std::string()}) {
       testing::Spill(path, damaged);
       EXPECT_EQ(status().code(), absl::StatusCode::kDataLoss) << name;
       EXPECT_THAT(std::string(status().message()), HasSubstr(path + ": ")) << name;
     }
-    if (name != kCheckpointPlanFile) {  // only its size is looked at
+    for (size_t at = 0; at < end; at += 7) {
       std::string damaged = bytes;
-      damaged[20] = static_cast<char>(damaged[20] ^ 1);
+      damaged[at] = static_cast<char>(damaged[at] ^ 1);
       testing::Spill(path, damaged);
-      EXPECT_EQ(status().code(), absl::StatusCode::kDataLoss) << name;
+      EXPECT_EQ(status().code(), absl::StatusCode::kDataLoss) << name << " byte " << at;
     }
     std::filesystem::remove(path);
     EXPECT_EQ(status().code(), absl::StatusCode::kUnavailable) << name;

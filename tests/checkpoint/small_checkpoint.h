@@ -42,10 +42,18 @@ struct DealtTensor {
   std::map<int, std::vector<ElementStride>> ranks;
 };
 
-// The bytes of element `index`: another number for each tensor and element.
+// The run that all checkpoints of these tests are of.
+inline const std::string kRunId(32, 'a');
+
+// Of a release before this one, so that nothing but its digest is looked at.
+inline const std::string kOldPlan = "{\"format_version\": 1, \"name\": \"small\"}\n";
+
+// The bytes of element `index`: another number for each tensor and element, which is finite.
 inline std::string ElementBytes(const DealtTensor& tensor, int64_t index) {
   const uint64_t value = std::hash<std::string>()(tensor.key) * 1000003 + static_cast<uint64_t>(index) * 2654435761u;
-  return std::string(reinterpret_cast<const char*>(&value), DTypeBytes(tensor.dtype));
+  std::string bytes(reinterpret_cast<const char*>(&value), DTypeBytes(tensor.dtype));
+  bytes.back() = static_cast<char>(bytes.back() & ~0x40);  // an exponent of all ones has this bit
+  return bytes;
 }
 
 // All bytes of some elements, in their order.
@@ -60,6 +68,8 @@ inline std::string BytesOf(const DealtTensor& tensor, const std::vector<ElementS
 inline std::span<const std::byte> Span(const std::string& bytes) {
   return {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()};
 }
+
+inline CheckpointIdentity SmallIdentity() { return {kRunId, 1, {100, 99, 1, 6400}}; }
 
 // Writes the shard of one rank, in ranges of a few bytes.
 inline absl::StatusOr<ManifestShard> WriteRank(const std::string& folder, int rank,
@@ -76,19 +86,19 @@ inline absl::StatusOr<ManifestShard> WriteRank(const std::string& folder, int ra
       source.ranges.push_back(Span(bytes.back()).subspan(first, std::min<size_t>(7, bytes.back().size() - first)));
     sources.push_back(source);
   }
-  return WriteShard(folder, rank, sources);
+  return WriteShard(folder, rank, SmallIdentity(), sources);
 }
 
 // Writes and publishes a checkpoint.
 inline Manifest WriteCheckpoint(const std::string& folder, int world_size, const std::vector<DealtTensor>& tensors) {
-  const std::string plan = "{\"name\": \"small\"}\n";
-  EXPECT_TRUE(WriteDurably(folder, kCheckpointPlanFile, plan).ok());
+  EXPECT_TRUE(WriteDurably(folder, kCheckpointPlanFile, kOldPlan).ok());
   Manifest manifest;
   manifest.name = "small";
   manifest.world_size = world_size;
-  manifest.counters = {100, 99, 1, 6400};
-  manifest.plan_bytes = static_cast<int64_t>(plan.size());
-  manifest.plan_sha256 = Sha256Hex(plan);
+  manifest.run_id = SmallIdentity().run_id;
+  manifest.counters = SmallIdentity().counters;
+  manifest.plan_bytes = static_cast<int64_t>(kOldPlan.size());
+  manifest.plan_sha256 = Sha256Hex(kOldPlan);
   for (int rank = 0; rank < world_size; ++rank) {
     const auto shard = WriteRank(folder, rank, tensors);
     EXPECT_TRUE(shard.ok()) << shard.status();

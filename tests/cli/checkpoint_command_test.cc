@@ -39,10 +39,10 @@ class CheckpointCommand : public testing::PlanProgram {
   // Life 1 published steps 2, 4 and 6; life 2 began from step 4 and published step 8.
   void MakeRun() {
     EXPECT_EQ(*TakeLife(run_), 1);
-    EXPECT_TRUE(WriteLifeStart(run_, 1, {}).ok());
+    EXPECT_TRUE(WriteLifeStart(run_, 1, testing::StartOf(TinyPlan())).ok());
     for (int64_t step : {2, 4, 6}) testing::WriteCheckpointOf(TinyPlan(), run_, step, 1);
     EXPECT_EQ(*TakeLife(run_), 2);
-    EXPECT_TRUE(WriteLifeStart(run_, 2, {1, 4}).ok());
+    EXPECT_TRUE(WriteLifeStart(run_, 2, testing::StartOf(TinyPlan(), 1, 4)).ok());
     testing::WriteCheckpointOf(TinyPlan(), run_, 8, 2);
   }
   std::string FolderOf(int64_t step, int life) const { return run_ + "/checkpoints/" + CheckpointFolder(step, life); }
@@ -181,6 +181,31 @@ TEST_F(CheckpointCommand, TellsADamagedFileFromNoCheckpoint) {
   EXPECT_EQ(Run("show " + folder_ + "/empty").status, 2);
   EXPECT_EQ(Run("verify --all " + folder_ + "/empty").status, 2);
   EXPECT_EQ(Run("ls " + FolderOf(4, 1)).status, 2) << "a checkpoint is no run";
+}
+
+// Another user's run, and one below a folder of theirs: it may well be a run, and nobody can look.
+TEST_F(CheckpointCommand, AFolderThatMayNotBeReadIsNamed) {
+  MakeRun();
+  std::string as_nobody;
+  if (geteuid() == 0) {
+    std::filesystem::permissions(folder_, std::filesystem::perms(0755));
+    as_nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups ";
+    if (Shell(as_nobody + "test -x " + PLAN_PROGRAM).status != 0)
+      GTEST_SKIP() << "as root this needs setpriv, and a build that other users may read";
+  }
+  const std::string deeper = folder_ + "/deeper";
+  std::filesystem::create_directories(deeper + "/run");
+  const std::string closed[] = {run_, deeper};
+  for (const std::string& one : closed) std::filesystem::permissions(one, std::filesystem::perms::none);
+  for (const char* words :
+       {"status ", "report ", "checkpoint ls ", "checkpoint show ", "checkpoint verify ", "diff x.yaml "}) {
+    for (const std::string& path : {run_, deeper + "/run"}) {
+      const ProgramResult result = Shell(as_nobody + PLAN_PROGRAM + " " + words + path);
+      EXPECT_EQ(result.status, 2) << words;
+      EXPECT_THAT(result.err, AllOf(HasSubstr(path), HasSubstr("Permission denied"))) << words << path;
+    }
+  }
+  for (const std::string& one : closed) std::filesystem::permissions(one, std::filesystem::perms::owner_all);
 }
 
 TEST_F(CheckpointCommand, ChecksItsUsage) {

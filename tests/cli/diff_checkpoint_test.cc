@@ -31,7 +31,7 @@ class DiffCheckpoint : public testing::PlanProgram {
     run_ = folder_ + "/run";
     plan_ = testing::CompiledFile(kRecipe, {"checkpoint.every_steps=2"});
     EXPECT_EQ(*TakeLife(run_), 1);
-    EXPECT_TRUE(WriteLifeStart(run_, 1, {}).ok());
+    EXPECT_TRUE(WriteLifeStart(run_, 1, testing::StartOf(plan_)).ok());
     older_ = testing::WriteCheckpointOf(plan_, run_, 2, 1);
     newest_ = testing::WriteCheckpointOf(plan_, run_, 4, 1);
   }

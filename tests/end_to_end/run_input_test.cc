@@ -155,7 +155,7 @@ TEST_F(RunInput, CheckpointsThatWereMoved) {
   const auto swap = [&] { fs::rename(second, third), fs::rename(fourth, second), fs::rename(third, fourth); };
   swap();
   EXPECT_EQ(Plan({"checkpoint", "ls", RunDir()}).status, 0);
-  ExpectRefused(6, {}, kExitDamaged, "manifest.json is that of step-00000002.life-1");
+  ExpectRefused(6, {}, kExitDamaged, "manifest.json: it is that of step-00000002.life-1, not of step-00000004.life-1");
   swap();
   ExpectGoesOn(6, 4);
 }
@@ -185,7 +185,9 @@ TEST_F(RunInput, AManifestOfAnotherRun) {
   ASSERT_EQ(Run(4).status, 0);
   fs::copy_file(other, Checkpoint(name), fs::copy_options::overwrite_existing);
   EXPECT_EQ(Plan({"checkpoint", "verify", RunDir()}).status, kExitDamaged);
-  ExpectGoesOn(6, 2, "step-00000004.life-1");
+  ExpectRefused(6, {}, kExitUsage, "step-00000004.life-1 is not one of this run: it is of run ");
+  fs::remove_all(Checkpoint("step-00000004.life-1"));
+  ExpectGoesOn(6, 2);
 }
 
 // Checkpoints without the lives that wrote them: nobody knows which of them count.

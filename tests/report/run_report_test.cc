@@ -120,13 +120,16 @@ TEST_F(GatherTest, WhoOnlyLooksKeepsNoLaunchAway) {
 
 TEST_F(GatherTest, TellsLivesApart) {
   Write("plan.json", WritePlan(TinyPlan()));
+  const auto start = [](int from_life, int64_t from_step) {
+    return LifeStart{from_life, from_step, std::string(32, 'a'), TinyPlan().digest};
+  };
   ASSERT_EQ(*TakeLife(run_), 1);
-  ASSERT_TRUE(WriteLifeStart(run_, 1, {}).ok());
+  ASSERT_TRUE(WriteLifeStart(run_, 1, start(0, 0)).ok());
   ASSERT_EQ(*TakeLife(run_), 2);
-  ASSERT_TRUE(WriteLifeStart(run_, 2, {1, 4}).ok());
+  ASSERT_TRUE(WriteLifeStart(run_, 2, start(1, 4)).ok());
   ASSERT_EQ(*TakeLife(run_), 3);  // it died before it chose where to begin
   ASSERT_EQ(*TakeLife(run_), 4);
-  ASSERT_TRUE(WriteLifeStart(run_, 4, {2, 8}).ok());
+  ASSERT_TRUE(WriteLifeStart(run_, 4, start(2, 8)).ok());
   Write("lives/1/logs/launch.log",
         "not a time  plan\n2026-11-22 22:20:52.872342 +00:00  plan tiny\n2026-11-22 22:20:57.000000 +00:00  rank 0 "
         "ended\nhalf a li");

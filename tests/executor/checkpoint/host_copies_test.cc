@@ -123,7 +123,7 @@ TEST_P(HostCopiesOf, HoldTheStateOfTheirMoment) {
       std::thread writer([&] {
         copies.Copy();
         EXPECT_EQ(copies.done(), !limited);
-        written = WriteShard(folder, rank, copies.sources(),
+        written = WriteShard(folder, rank, {}, copies.sources(),
                              {.before_range = [&](const std::byte* range) { copies.BeforeRange(range); }});
       });
       Train(modules);

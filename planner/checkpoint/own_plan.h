@@ -1,0 +1,26 @@
+// The plan that lies in a checkpoint: that of the run that wrote it. What plan and manifest both say is compared here,
+// for a launch, a rank and `plan checkpoint verify` alike.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "planner/checkpoint/format.h"
+#include "planner/plan/plan.h"
+
+namespace planwright {
+
+// The plan of a checkpoint, proved by its digest. None: it is of another version of the plan's format, which this
+// release cannot read, so nothing of it is compared. DataLoss if it is damaged; Unavailable if it cannot be read. The
+// plan has passed ReadPlan, and not the rules of verify.
+absl::StatusOr<std::optional<Plan>> ReadOwnPlan(const std::string& folder, const Manifest& manifest);
+
+// DataLoss if the manifest says something else than the plan beside it: name, digests, precision, ranks, or how many
+// samples the steps have taken; or if the steps of a first life are not those that it applied and skipped.
+absl::Status CheckOwnPlan(const Manifest& manifest, const Plan& plan);
+
+// Both. Messages begin with the path of the file.
+absl::StatusOr<std::optional<Plan>> ReadAndCheckOwnPlan(const std::string& folder, const Manifest& manifest);
+
+}  // namespace planwright
