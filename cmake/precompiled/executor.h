@@ -1,5 +1,5 @@
-// Precompiled for what sees LibTorch (cmake/precompiled.cmake): each of these headers of ATen takes up to six seconds to
-// read. A build with PLANWRIGHT_PCH=OFF does not read this file, so nothing may depend on it.
+// Precompiled for what sees LibTorch (cmake/precompiled.cmake): each of these headers of ATen takes up to six seconds
+// to read. A build with PLANWRIGHT_PCH=OFF does not read this file, so nothing may depend on it.
 #pragma once
 
 #include <ATen/TensorOperators.h>
@@ -15,15 +15,11 @@
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>

@@ -9,6 +9,5 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "cmake/precompiled/executor.h"

@@ -5,8 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
-#include <random>
-#include <sstream>
 
 #include "cmake/precompiled/planner.h"

@@ -21,6 +21,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/diagnostics/json_text.h"
 #include "planner/launch/held_signals.h"
 #include "planner/launch/launch_log.h"
 #include "planner/launch/rank_environment.h"
@@ -127,7 +128,7 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Open(FleetOptions options) {
   const Json found = {{"address", host}, {"port", ntohs(address.sin_port)}, {"secret", fleet->secret_}};
   // The file has its mode before it has its text.
   const mode_t before = umask(0077);
-  const absl::Status written = WriteFileAtomically(fleet->options_.file, found.dump(1) + "\n");
+  const absl::Status written = WriteFileAtomically(fleet->options_.file, JsonText(found, 1) + "\n");
   umask(before);
   if (!written.ok()) return written;
   fleet->wrote_ = true;

@@ -13,6 +13,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "planner/diagnostics/json_text.h"
 #include "planner/rendezvous/proof.h"
 
 namespace planwright {
@@ -96,7 +97,7 @@ Wire::~Wire() {
 
 void Wire::Send(const Json& message) {
   // A rank may print any bytes, and JSON is UTF-8.
-  out_ += message.dump(-1, ' ', false, Json::error_handler_t::replace);
+  out_ += JsonText(message);
   out_ += '\n';
 }
 

@@ -7,6 +7,7 @@
 
 #include "planner/checkpoint/durable_file.h"
 #include "planner/checkpoint/run_lives.h"
+#include "planner/diagnostics/json_text.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright {
@@ -42,7 +43,7 @@ absl::Status LogCheckpoint(const std::string& run_dir, int life, const Checkpoin
                      {"write_seconds", cost.written},
                      {"waited_seconds", cost.waited},
                      {"published", cost.published}};
-  const std::string line = json.dump() + "\n";
+  const std::string line = JsonText(json) + "\n";
   std::FILE* file = std::fopen(path.c_str(), "ae");
   if (file == nullptr) return CannotWrite(path, errno);
   const bool whole = std::fwrite(line.data(), 1, line.size(), file) == line.size();

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "planner/diagnostics/json_text.h"
 #include "planner/plan/limits.h"
 #include "planner/plan/sha256.h"
 #include "planner/run_files/safetensors.h"
@@ -18,7 +19,7 @@ namespace {
 using Json = nlohmann::json;
 
 // A byte that is no UTF-8 is replaced: a name is for people.
-std::string Quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string Quoted(const std::string& text) { return JsonText(Json(text)); }
 
 // Reads the fields of one object. The first problem is kept, and all fields read after it are empty.
 class Fields {

@@ -22,6 +22,7 @@
 #include "planner/checkpoint/durable_file.h"
 #include "planner/checkpoint/shard_files.h"
 #include "planner/checkpoint/shard_writer.h"
+#include "planner/diagnostics/json_text.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright {
@@ -216,7 +217,7 @@ absl::StatusOr<bool> IsReplaced(const std::string& run_dir, int life) {
 
 absl::Status WriteLifeStart(const std::string& run_dir, int life, const LifeStart& start) {
   const Json json = {{"from_life", start.from_life}, {"from_step", start.from_step}};
-  return WriteDurably(LifeFolder(run_dir, life), kStartFile, json.dump() + "\n");
+  return WriteDurably(LifeFolder(run_dir, life), kStartFile, JsonText(json) + "\n");
 }
 
 absl::StatusOr<std::optional<LifeStart>> ReadLifeStart(const std::string& run_dir, int life) {

@@ -4,6 +4,7 @@
 #include "nlohmann/json.hpp"
 #include "planner/agents/agent.h"
 #include "planner/cli/command.h"
+#include "planner/diagnostics/json_text.h"
 #include "planner/run_files/exit_status.h"
 
 namespace planwright {
@@ -28,7 +29,7 @@ int Serve(const Arguments& arguments) {
                      : served.code() == absl::StatusCode::kUnavailable ? kExitPeerLost
                                                                        : kExitUsage;
   if (!served.ok()) std::cerr << "error: " << served.message() << "\n";
-  if (arguments.has("--json")) std::cout << nlohmann::ordered_json({{"exit_code", status}}).dump(2) << "\n";
+  if (arguments.has("--json")) std::cout << JsonText(nlohmann::ordered_json({{"exit_code", status}}), 2) << "\n";
   return status;
 }
 

@@ -13,6 +13,7 @@
 #include "planner/cli/checkpoint_text.h"
 #include "planner/cli/command.h"
 #include "planner/cli/terminal.h"
+#include "planner/diagnostics/json_text.h"
 #include "planner/diagnostics/near_name.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/run_files/exit_status.h"
@@ -28,7 +29,7 @@ constexpr unsigned kMostThreads = 16;
 
 void Print(const Json& json) {
   // Names of folders may be no UTF-8.
-  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  std::cout << JsonText(json, 2) << "\n";
 }
 
 // As UsageError: for what is no mistake of the words, but ends the command too.

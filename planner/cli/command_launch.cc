@@ -8,6 +8,7 @@
 #include "planner/cli/launch_report.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/terminal.h"
+#include "planner/diagnostics/json_text.h"
 #include "planner/diff/diff.h"
 #include "planner/launch/launch_run.h"
 #include "planner/launch/local_starter.h"
@@ -144,7 +145,7 @@ int Submit(const std::vector<Plan>& plans, RunOptions options, const Arguments& 
   if (arguments.has("--dry-run")) {
     if (arguments.has("--json")) {
       nlohmann::ordered_json json = {{"script", *script}, {"launch", nlohmann::ordered_json::parse(LaunchJson(job))}};
-      std::cout << json.dump(2) << "\n";
+      std::cout << JsonText(json, 2) << "\n";
     } else {
       std::cout << "# " << JobScriptPath(options.run_dir) << "\n"
                 << *script << "\n# " << options.run_dir << "/job/launch.json\n"
@@ -156,7 +157,7 @@ int Submit(const std::vector<Plan>& plans, RunOptions options, const Arguments& 
   const absl::StatusOr<std::string> number = SubmitScript(JobScriptPath(options.run_dir));
   if (!number.ok()) return UsageError(std::string(number.status().message()));
   if (arguments.has("--json")) {
-    std::cout << nlohmann::ordered_json({{"job", *number}, {"run_dir", options.run_dir}}).dump(2) << "\n";
+    std::cout << JsonText(nlohmann::ordered_json({{"job", *number}, {"run_dir", options.run_dir}}), 2) << "\n";
   } else {
     std::cout << "job " << *number << "\n";
     std::cerr << "its output: " << options.run_dir << "/job/slurm-" << *number

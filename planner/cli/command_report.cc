@@ -6,6 +6,7 @@
 
 #include "planner/cli/command.h"
 #include "planner/cli/terminal.h"
+#include "planner/diagnostics/json_text.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/report/report_page.h"
 #include "planner/report/report_text.h"
@@ -25,7 +26,7 @@ int Report(const Arguments& arguments) {
   if (!report.ok()) return UsageError(Printable(std::string(report.status().message())));
   if (arguments.has("--json")) {
     using Json = nlohmann::ordered_json;
-    std::cout << ReportJson(*report).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    std::cout << JsonText(ReportJson(*report), 2) << "\n";
   } else if (!file) {
     std::cout << ReportText(*report, LineWidth(STDOUT_FILENO, kShowWidth));
   } else if (*file == "-") {

@@ -5,6 +5,7 @@
 
 #include "planner/cli/terminal.h"
 #include "planner/compile.h"
+#include "planner/diagnostics/json_text.h"
 #include "planner/diagnostics/render.h"
 #include "planner/plan/limits.h"
 #include "planner/plan/origin_paths.h"
@@ -71,7 +72,7 @@ nlohmann::ordered_json ValidityJson(const LoadedPlan& loaded) {
 
 void LoadedPlan::PrintProblems(bool as_json) const {
   if (as_json && !plan) {
-    std::cout << ValidityJson(*this).dump(2) << "\n";
+    std::cout << JsonText(ValidityJson(*this), 2) << "\n";
     return;
   }
   SourceTexts texts;

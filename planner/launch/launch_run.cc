@@ -11,6 +11,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "planner/checkpoint/run_lives.h"
+#include "planner/diagnostics/json_text.h"
 #include "planner/launch/assemble_probe.h"
 #include "planner/launch/held_signals.h"
 #include "planner/launch/last_lines.h"
@@ -179,7 +180,7 @@ absl::StatusOr<Outcome> RunLife(const Plan& plan, const RunOptions& launch, std:
   LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);
   absl::Status written = replaced.status();
   if (written.ok())
-    written = WriteFileAtomically(launch.run_dir + "/outcome.json", OutcomeJson(outcome).dump(1) + "\n");
+    written = WriteFileAtomically(launch.run_dir + "/outcome.json", JsonText(OutcomeJson(outcome), 1) + "\n");
   if (written.ok()) return outcome;
   // How the run ended matters more than that a file cannot say so.
   if (outcome.exit_code == kExitSuccess)
@@ -206,7 +207,7 @@ Outcome Interrupted(const Outcome& last, int number, const RunOptions& launch, c
   outcome.interrupted_by = number;
   LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);
   const absl::Status written =
-      WriteFileAtomically(launch.run_dir + "/outcome.json", OutcomeJson(outcome).dump(1) + "\n");
+      WriteFileAtomically(launch.run_dir + "/outcome.json", JsonText(OutcomeJson(outcome), 1) + "\n");
   if (!written.ok()) terminal(true, "outcome.json is not written: " + std::string(written.message()));
   return outcome;
 }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "planner/diagnostics/json_text.h"
 #include "planner/plan/limits.h"
 #include "planner/plan/number_runs.h"
 #include "planner/plan/plan_fields.h"
@@ -262,7 +263,7 @@ absl::Status CheckVersion(const Json& json) {
     return absl::InvalidArgumentError("not a plan: it has no format_version");
   }
   if (json["format_version"] != kPlanFormatVersion) {
-    return absl::InvalidArgumentError(absl::StrCat("the plan has format_version ", json["format_version"].dump(),
+    return absl::InvalidArgumentError(absl::StrCat("the plan has format_version ", JsonText(json["format_version"]),
                                                    "; this version of Planwright (", kToolVersion, ") reads ",
                                                    kPlanFormatVersion));
   }

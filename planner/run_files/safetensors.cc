@@ -12,6 +12,8 @@
 #include <numeric>
 #include <optional>
 
+#include "planner/diagnostics/json_text.h"
+
 namespace planwright {
 namespace {
 
@@ -237,7 +239,7 @@ absl::StatusOr<SafetensorsLayout> LayOutSafetensors(const std::vector<TensorEntr
         {"dtype", SafetensorsName(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text = header.dump();
+  std::string text = JsonText(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // spaces after the JSON align the data to 8 bytes
   const uint64_t length = text.size();
   if (length > kMaxSafetensorsHeader)
