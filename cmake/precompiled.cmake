@@ -3,8 +3,9 @@
 # g++ builds use them; clang's are slower with a compiler cache, and few.
 option(PLANWRIGHT_PCH "precompile headers; OFF shows that each file includes what it needs (./dev lint)" ON)
 
-# precompiled(KIND LINKS...): makes the headers of cmake/precompiled/KIND.h.
-function(precompiled kind)
+# precompiled(KIND HEADER OPTION LINKS...): makes cmake/precompiled/HEADER.h for files that are compiled with OPTION, as
+# g++ takes what was precompiled only with the same options.
+function(precompiled kind header option)
   if(NOT PLANWRIGHT_PCH OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()
   endif()
@@ -14,12 +15,16 @@ function(precompiled kind)
   add_library(precompiled_${kind} OBJECT EXCLUDE_FROM_ALL ${source})
   target_include_directories(precompiled_${kind} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(precompiled_${kind} PRIVATE ${ARGN} warnings)
-  target_compile_options(precompiled_${kind} PRIVATE -fpch-preprocess)  # for ccache
-  target_precompile_headers(precompiled_${kind} PRIVATE <cmake/precompiled/${kind}.h>)
+  target_compile_options(precompiled_${kind} PRIVATE ${option} -fpch-preprocess)  # the latter for ccache
+  target_precompile_headers(precompiled_${kind} PRIVATE <cmake/precompiled/${header}.h>)
 endfunction()
 
+# Tests, and code that runs a few times in a command: -O2 would take a third longer to compile.
+set(little_optimized "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>")
+
 # use_precompiled(TARGET SUFFIX LINKS...): gives a target with these links the headers of its kind. SUFFIX is "_tests"
-# or "". A target that sees LibTorch passes that on to those that link it.
+# or "_once", for a target that is optimized little, or "". A target that sees LibTorch passes that on to those that
+# link it.
 function(use_precompiled name suffix)
   set(kind planner)
   foreach(link IN LISTS ARGN)
@@ -31,6 +36,9 @@ function(use_precompiled name suffix)
       endif()
     endif()
   endforeach()
+  if(suffix)
+    target_compile_options(${name} PRIVATE ${little_optimized})
+  endif()
   if(TARGET precompiled_${kind}${suffix})
     target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>")
     target_precompile_headers(${name} REUSE_FROM precompiled_${kind}${suffix})

@@ -1,8 +1,8 @@
-# A room is a static library with one idea. room(NAME SOURCES ... LINKS ...) declares it and refuses links to later
-# rooms.
+# A room is a static library with one idea. room(NAME [ONCE] SOURCES ... LINKS ...) declares it and refuses links to
+# later rooms. ONCE: its code runs a few times in a command, so it is compiled faster and optimized less.
 # Rooms are added in the order in which data walks, so a link to a later room names a target that does not exist yet.
 function(room name)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(ROOM "ONCE" "" "SOURCES;LINKS" ${ARGN})
   foreach(link IN LISTS ROOM_LINKS)
     if(NOT TARGET ${link})
       message(FATAL_ERROR "room ${name} links ${link}, which is not a room before it")
@@ -11,7 +11,11 @@ function(room name)
   add_library(${name} STATIC ${ROOM_SOURCES})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${ROOM_LINKS} PRIVATE warnings)
-  use_precompiled(${name} "" ${ROOM_LINKS})
+  if(ROOM_ONCE)
+    use_precompiled(${name} _once ${ROOM_LINKS})
+  else()
+    use_precompiled(${name} "" ${ROOM_LINKS})
+  endif()
 endfunction()
 
 # Seconds after which a test is ended. Only a test that hangs takes so long, even on a slow and busy machine; times are
