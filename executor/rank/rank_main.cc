@@ -31,6 +31,7 @@
 #include "executor/telemetry/start_up.h"
 #include "planner/checkpoint/run_lives.h"
 #include "planner/estimate/deadlines.h"
+#include "planner/plan/json_limits.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
@@ -121,7 +122,7 @@ Options ReadOptions(int argc, char** argv) {
 }
 
 Plan ReadPlanFile(const std::string& path) {
-  const absl::StatusOr<std::string> text = ReadWholeFile(path);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kPlanJson.bytes);
   if (!text.ok()) Leave(kExitUsage, "executor: " + std::string(text.status().message()));
   absl::StatusOr<Plan> plan = ReadPlan(*text);
   if (!plan.ok()) Leave(kExitUsage, "executor: " + path + ": " + std::string(plan.status().message()));

@@ -7,7 +7,7 @@
 
 #include "planner/checkpoint/durable_file.h"
 #include "planner/checkpoint/run_lives.h"
-#include "planner/diagnostics/json_text.h"
+#include "planner/plan/json_text.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright {
@@ -54,11 +54,11 @@ absl::Status LogCheckpoint(const std::string& run_dir, int life, const Checkpoin
 
 CheckpointLog ReadCheckpointLog(const std::string& run_dir, int life) {
   CheckpointLog log;
-  const absl::StatusOr<std::string> text = ReadWholeFile(LogPath(run_dir, life));
+  const absl::StatusOr<std::string> text = ReadWholeFile(LogPath(run_dir, life), kLargestLog);
   if (!text.ok()) return log;
   for (size_t at = 0, end; (end = text->find('\n', at)) != std::string::npos; at = end + 1) {
     CheckpointCost cost;
-    if (ReadCost(Json::parse(text->begin() + at, text->begin() + end, nullptr, false), cost)) {
+    if (ReadCost(ParseJson(std::string_view(*text).substr(at, end - at), kCheckpointLineJson).value_or(Json()), cost)) {
       log.checkpoints.push_back(cost);
     } else {
       ++log.unreadable;

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "planner/diagnostics/json_text.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/limits.h"
 #include "planner/plan/sha256.h"
 #include "planner/run_files/safetensors.h"
@@ -220,8 +220,9 @@ std::string WriteShardIndex(const ShardIndex& index) {
 }
 
 absl::StatusOr<ShardIndex> ReadShardIndex(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return absl::InvalidArgumentError("it is not JSON");
+  const absl::StatusOr<Json> parsed = ParseJson(text, kShardIndexJson);
+  if (!parsed.ok()) return parsed.status();
+  const Json& json = *parsed;
   ShardIndex index;
   std::string problem;
   Fields fields(json, "", problem);
@@ -272,8 +273,9 @@ absl::StatusOr<Manifest> ReadManifest(std::string_view text) {
   // The whole line is compared, so no byte of the file is left out.
   if (text.substr(before.size()) != DigestLine(before))
     return absl::InvalidArgumentError("it is damaged: its last line is not the SHA-256 of all before");
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return absl::InvalidArgumentError("it is not JSON");
+  const absl::StatusOr<Json> parsed = ParseJson(text, kManifestJson);
+  if (!parsed.ok()) return parsed.status();
+  const Json& json = *parsed;
   Manifest manifest;
   std::string problem;
   Fields fields(json, "", problem);

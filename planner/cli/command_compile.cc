@@ -3,7 +3,8 @@
 #include "nlohmann/json.hpp"
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
-#include "planner/diagnostics/json_text.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
@@ -30,8 +31,8 @@ int Compile(const Arguments& arguments) {
     const nlohmann::ordered_json json = {{"path", output}, {"digest", loaded.plan->digest}, {"bytes", text.size()}};
     std::cout << JsonText(json, 2) << "\n";
   } else {
-    std::cerr << "wrote " << output << ": " << WithCommas(static_cast<int64_t>(text.size())) << " bytes, digest "
-              << loaded.plan->digest << "\n";
+    std::cerr << "wrote " << Printable(output) << ": " << WithCommas(static_cast<int64_t>(text.size()))
+              << " bytes, digest " << loaded.plan->digest << "\n";
   }
   return kExitSuccess;
 }

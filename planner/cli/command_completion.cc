@@ -3,7 +3,7 @@
 #include "nlohmann/json.hpp"
 #include "planner/cli/command.h"
 #include "planner/cli/completion.h"
-#include "planner/diagnostics/json_text.h"
+#include "planner/plan/json_text.h"
 #include "planner/recipe/override_keys.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/run_files/exit_status.h"

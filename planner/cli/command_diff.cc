@@ -9,10 +9,10 @@
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/terminal.h"
-#include "planner/diagnostics/json_text.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/diff/diff.h"
 #include "planner/diff/resume_diff.h"
+#include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/show/show.h"
 

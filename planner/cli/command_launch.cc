@@ -8,10 +8,14 @@
 #include "planner/cli/launch_report.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/terminal.h"
-#include "planner/diagnostics/json_text.h"
+#include "planner/connection/proof.h"
+#include "planner/diagnostics/utf8.h"
 #include "planner/diff/diff.h"
-#include "planner/launch/launch_run.h"
+#include "planner/groups/earlier_groups.h"
 #include "planner/launch/local_starter.h"
+#include "planner/lives/launch_run.h"
+#include "planner/plan/json_limits.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/plan_json.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/rendezvous/interface_address.h"
@@ -80,10 +84,11 @@ absl::Status CheckChanges(const Plan& plan, const std::string& run_dir, bool acc
   const std::string path = run_dir + "/plan.json";
   std::error_code error;
   if (plan.checkpoint.every_steps == 0 || !std::filesystem::exists(path, error)) return absl::OkStatus();
-  const absl::StatusOr<std::string> text = ReadWholeFile(path);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kPlanJson.bytes);
   if (!text.ok()) return text.status();
-  const absl::StatusOr<Plan> before = ReadPlan(*text);
+  absl::StatusOr<Plan> before = ReadPlan(*text);
   if (!before.ok()) return absl::InvalidArgumentError(path + ": " + std::string(before.status().message()));
+  DropEarlierGroups(*before);
   const PlanDiff diff = DiffPlans(*before, plan);
   if (diff.same()) return absl::OkStatus();
   std::cerr << DiffText(diff, "the run so far", "this plan", LineWidth(STDERR_FILENO, kShowWidth));
@@ -147,9 +152,8 @@ int Submit(const std::vector<Plan>& plans, RunOptions options, const Arguments& 
       nlohmann::ordered_json json = {{"script", *script}, {"launch", nlohmann::ordered_json::parse(LaunchJson(job))}};
       std::cout << JsonText(json, 2) << "\n";
     } else {
-      std::cout << "# " << JobScriptPath(options.run_dir) << "\n"
-                << *script << "\n# " << options.run_dir << "/job/launch.json\n"
-                << LaunchJson(job);
+      std::cout << PrintableLines("# " + JobScriptPath(options.run_dir) + "\n" + *script + "\n# " + options.run_dir +
+                                  "/job/launch.json\n" + LaunchJson(job));
     }
     return kExitSuccess;
   }
@@ -159,9 +163,9 @@ int Submit(const std::vector<Plan>& plans, RunOptions options, const Arguments& 
   if (arguments.has("--json")) {
     std::cout << JsonText(nlohmann::ordered_json({{"job", *number}, {"run_dir", options.run_dir}}), 2) << "\n";
   } else {
-    std::cout << "job " << *number << "\n";
-    std::cerr << "its output: " << options.run_dir << "/job/slurm-" << *number
-              << ".log\nrun directory: " << options.run_dir << "\n";
+    const std::string shown = Printable(options.run_dir), job_number = Printable(*number);
+    std::cout << "job " << job_number << "\n";
+    std::cerr << "its output: " << shown << "/job/slurm-" << job_number << ".log\nrun directory: " << shown << "\n";
   }
   return kExitSuccess;
 }
@@ -193,7 +197,9 @@ absl::StatusOr<Outcome> RunWithAgents(const std::vector<Plan>& plans, RunOptions
 absl::StatusOr<Outcome> RunHere(const std::vector<Plan>& plans, const RunOptions& options, const Terminal& terminal) {
   const absl::StatusOr<std::string> address = LocalStoreAddress(plans[0].launch.interface);
   if (!address.ok()) return address.status();
-  LocalStarter here(*address);
+  const absl::StatusOr<std::string> key = MakeSecret();
+  if (!key.ok()) return key.status();
+  LocalStarter here(*address, *key);
   return LaunchRun(plans, options, here, terminal);
 }
 

@@ -6,7 +6,6 @@
 
 #include "planner/cli/command.h"
 #include "planner/cli/terminal.h"
-#include "planner/diagnostics/json_text.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/report/report_page.h"
 #include "planner/report/report_text.h"
@@ -25,8 +24,7 @@ int Report(const Arguments& arguments) {
   const absl::StatusOr<RunReport> report = GatherRun(arguments.words[0], {});
   if (!report.ok()) return UsageError(Printable(std::string(report.status().message())));
   if (arguments.has("--json")) {
-    using Json = nlohmann::ordered_json;
-    std::cout << JsonText(ReportJson(*report), 2) << "\n";
+    WriteReportJson(*report, StepsOnFile(*report), std::cout);
   } else if (!file) {
     std::cout << ReportText(*report, LineWidth(STDOUT_FILENO, kShowWidth));
   } else if (*file == "-") {

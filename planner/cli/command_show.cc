@@ -5,8 +5,9 @@
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/terminal.h"
-#include "planner/diagnostics/json_text.h"
 #include "planner/diagnostics/near_name.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
 #include "planner/show/page/page.h"
@@ -106,7 +107,7 @@ int ShowPage(const Arguments& arguments, const RecipeWords& words, const std::st
   }
   if (absl::Status status = WriteFileAtomically(file, page); !status.ok())
     return UsageError(std::string(status.message()));
-  std::cerr << "wrote " << file << "\n";
+  std::cerr << "wrote " << Printable(file) << "\n";
   return kExitSuccess;
 }
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include "planner/diagnostics/json_text.h"
 #include "planner/diff/field_rules.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/value_type.h"

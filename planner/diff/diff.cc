@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "planner/diagnostics/json_text.h"
 #include "planner/diff/compare_fields.h"
 #include "planner/diff/layer_arithmetic.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/lr_schedule.h"
 #include "planner/plan/plan_json.h"
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <optional>
 
-#include "planner/diagnostics/json_text.h"
 #include "planner/diff/diff.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/plan.h"
 #include "planner/show/table.h"
 

@@ -8,23 +8,29 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
-#include "planner/rendezvous/proof.h"
+#include "planner/connection/proof.h"
 
 namespace planwright {
-absl::StatusOr<World> MakeWorld(const std::string& address, std::string interface) {
+
+std::string SecretOfLife(std::string_view key, std::string_view life) {
+  std::string text = "planwright secret of a life 1 ";
+  return absl::BytesToHexString(HmacSha256(key, text.append(life)));
+}
+
+absl::StatusOr<World> MakeWorld(const std::string& address, std::string interface, const std::string& key) {
   const absl::StatusOr<std::string> nonce = RandomBytes(16);
   if (!nonce.ok()) return nonce.status();
-  absl::StatusOr<std::string> secret = MakeSecret();
-  if (!secret.ok()) return secret.status();
-  absl::StatusOr<std::unique_ptr<StoreServer>> store = StoreServer::Start(address, 0, *secret);
+  const std::string life = absl::BytesToHexString(*nonce);
+  std::string secret = SecretOfLife(key, life);
+  absl::StatusOr<std::unique_ptr<StoreServer>> store = StoreServer::Start(address, 0, secret);
   if (!store.ok()) return store.status();
-  return World{*std::move(store), absl::BytesToHexString(*nonce), *std::move(secret), std::move(interface)};
+  return World{*std::move(store), life, std::move(secret), std::move(interface)};
 }
 
 Variables VariablesOf(const World& world) {
   Variables variables = {{"MASTER_ADDR", world.store->address()},
                          {"MASTER_PORT", std::to_string(world.store->port())},
-                         {"PLANWRIGHT_NONCE", world.nonce},
+                         {kLifeVariable, world.nonce},
                          {kSecretVariable, world.secret}};
   if (!world.interface.empty()) {
     variables["GLOO_SOCKET_IFNAME"] = world.interface;

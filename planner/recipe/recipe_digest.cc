@@ -1,7 +1,7 @@
 #include "planner/recipe/recipe_digest.h"
 
 #include "nlohmann/json.hpp"
-#include "planner/diagnostics/json_text.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/sha256.h"
 
 namespace planwright {

@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <system_error>
 
 namespace planwright {
@@ -43,6 +45,46 @@ absl::Status WriteInto(const std::string& path, std::string_view bytes) {
   return good ? absl::OkStatus() : CannotWrite(path, error);
 }
 
+// Copies the first `bytes` bytes. File systems that can do so share them instead.
+bool CopyBegin(int from, int to, int64_t bytes) {
+  while (bytes > 0) {
+    const ssize_t count = copy_file_range(from, nullptr, to, nullptr, static_cast<size_t>(bytes), 0);
+    if (count <= 0) break;  // not between these file systems
+    bytes -= count;
+  }
+  std::string chunk(bytes > 0 ? size_t{1} << 20 : 0, '\0');
+  while (bytes > 0) {
+    const ssize_t count = read(from, chunk.data(), static_cast<size_t>(std::min<int64_t>(bytes, chunk.size())));
+    if (count < 0 && errno == EINTR) continue;
+    if (count == 0) errno = EIO;  // the file has become shorter
+    if (count <= 0 || !WriteAll(to, std::string_view(chunk.data(), static_cast<size_t>(count)))) return false;
+    bytes -= count;
+  }
+  return true;
+}
+
+// Puts what `write` writes into the place of `path`.
+absl::Status Replace(const std::string& path, int mode, const std::function<bool(int fd)>& write) {
+  std::error_code unresolved;  // renaming over a link would replace it by a plain file
+  std::string target = std::filesystem::is_symlink(path, unresolved)
+                           ? std::filesystem::weakly_canonical(path, unresolved).string()
+                           : path;
+  if (unresolved) target = path;
+  // The process id in the name keeps two writers apart; O_EXCL and O_NOFOLLOW refuse a file or link that somebody else
+  // has put there.
+  const std::string beside = target + ".writing." + std::to_string(getpid());
+  const int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+  if (fd < 0) return CannotWrite(path, errno);
+  // Without fsync, a crash of the machine after the rename could leave an empty file under the final name.
+  bool good = write(fd) && fsync(fd) == 0;
+  int error = errno;
+  if (close(fd) != 0 && good) good = false, error = errno;
+  if (good && rename(beside.c_str(), target.c_str()) != 0) good = false, error = errno;
+  if (good) return absl::OkStatus();
+  unlink(beside.c_str());
+  return CannotWrite(path, error);
+}
+
 // The problem of an open descriptor that is no plain file; empty: it is one.
 std::string WhyNotPlain(int fd, int64_t& bytes) {
   struct stat about {};
@@ -59,30 +101,22 @@ absl::Status WriteFailed(const std::string& what, int error) {
   return IsOfStorage(error) ? absl::ResourceExhaustedError(message) : absl::UnavailableError(message);
 }
 
-absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
-  // Renaming over a device, a pipe or a link would replace it by a plain file.
+absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes, int mode) {
+  // Renaming over a device or a pipe would replace it by a plain file.
   struct stat about {};
   const bool there = stat(path.c_str(), &about) == 0;
   if (there && S_ISDIR(about.st_mode)) return CannotWrite(path, EISDIR);
   if (there && !S_ISREG(about.st_mode)) return WriteInto(path, bytes);
-  std::error_code unresolved;
-  std::string target = std::filesystem::is_symlink(path, unresolved)
-                           ? std::filesystem::weakly_canonical(path, unresolved).string()
-                           : path;
-  if (unresolved) target = path;
-  // The process id in the name keeps two writers apart; O_EXCL and O_NOFOLLOW refuse a file or link that somebody else
-  // has put there.
-  const std::string beside = target + ".writing." + std::to_string(getpid());
-  const int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (fd < 0) return CannotWrite(path, errno);
-  // Without fsync, a crash of the machine after the rename could leave an empty file under the final name.
-  bool good = WriteAll(fd, bytes) && fsync(fd) == 0;
-  int error = errno;
-  if (close(fd) != 0 && good) good = false, error = errno;
-  if (good && rename(beside.c_str(), target.c_str()) != 0) good = false, error = errno;
-  if (good) return absl::OkStatus();
-  unlink(beside.c_str());
-  return CannotWrite(path, error);
+  return Replace(path, mode, [&](int fd) { return WriteAll(fd, bytes); });
+}
+
+absl::Status CutFileAtomically(const std::string& path, int64_t bytes, std::string_view then) {
+  const absl::StatusOr<int> from = OpenPlainFile(path, O_RDONLY);
+  if (!from.ok()) return from.status();
+  const absl::Status status =
+      Replace(path, 0644, [&](int fd) { return CopyBegin(*from, fd, bytes) && WriteAll(fd, then); });
+  close(*from);
+  return status;
 }
 
 absl::Status ClaimFile(const std::string& path) {

@@ -47,12 +47,16 @@ class PlainFile {
 
 // Writes a temporary file beside `path` and renames it: a reader sees the old file or the new one, never a half-written
 // one. If `path` is a link, the file that it leads to is replaced. If
-// `path` is a device or a pipe, the bytes are written into it. Errors have the path.
-absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes);
+// `path` is a device or a pipe, the bytes are written into it. A new file has `mode` less the umask, before it has its
+// bytes. Errors have the path.
+absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes, int mode = 0644);
+// The same with the first `bytes` bytes of the plain file at `path`, and `then`. They are copied by the system, in
+// bounded memory. A process that has the file before open goes on with that one.
+absl::Status CutFileAtomically(const std::string& path, int64_t bytes, std::string_view then = "");
 // Makes an empty file. If several processes try at once, one succeeds. AlreadyExists: another one has made it.
 absl::Status ClaimFile(const std::string& path);
-// Reads a plain file of at most `most` bytes. Unavailable, with the path, for anything else.
-absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t most = size_t{1} << 30);
+// Reads a plain file of at most `most` bytes (json_limits.h). Unavailable, with the path, for anything else.
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t most);
 // Makes a folder and the folders above it that do not exist.
 absl::Status MakeDirectories(const std::string& path);
 

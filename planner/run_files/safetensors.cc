@@ -12,7 +12,7 @@
 #include <numeric>
 #include <optional>
 
-#include "planner/diagnostics/json_text.h"
+#include "planner/plan/json_text.h"
 
 namespace planwright {
 namespace {
@@ -148,7 +148,9 @@ absl::Status SafetensorsFile::ReadHeader() {
   header_.resize(8 + length);
   if (absl::Status status = file_.Read(0, bytes_of(header_[0], header_.size())); !status.ok()) return status;
   const char* text = header_.data() + 8;
-  const Json header = Json::parse(text, text + length, nullptr, /*allow_exceptions=*/false);
+  absl::StatusOr<Json> parsed = ParseJson(std::string_view(text, length), kSafetensorsJson);
+  if (!parsed.ok()) return absl::InvalidArgumentError(absl::StrCat("the header: ", parsed.status().message()));
+  const Json header = *std::move(parsed);
   if (!header.is_object()) return absl::InvalidArgumentError("the header is not a JSON object");
   if (header.size() > kMaxSafetensorsTensors) return absl::InvalidArgumentError("too many tensors");
   std::vector<Entry> entries;

@@ -18,7 +18,7 @@ using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 World Make(const std::string& interface = "") {
-  absl::StatusOr<World> world = MakeWorld("127.0.0.1", interface);
+  absl::StatusOr<World> world = MakeWorld("127.0.0.1", interface, "the key");
   EXPECT_TRUE(world.ok()) << world.status();
   return *std::move(world);
 }
@@ -55,7 +55,7 @@ TEST(World, HasAnOwnStoreNonceAndSecret) {
   EXPECT_NE(one.secret, other.secret);
   EXPECT_NE(one.store->port(), other.store->port());
   const auto connect = [](const World& to, const std::string& secret) {
-    const StoreEndpoint endpoint{"here", {to.store->address()}, to.store->port()};
+    const Endpoint endpoint{"here", {to.store->address()}, to.store->port()};
     return StoreClient::Connect(endpoint, secret, testing::kPatience).status();
   };
   EXPECT_TRUE(connect(one, one.secret).ok());
@@ -63,7 +63,7 @@ TEST(World, HasAnOwnStoreNonceAndSecret) {
 }
 
 TEST(World, AnAddressThatIsNotHereIsAnError) {
-  EXPECT_TRUE(absl::IsUnavailable(MakeWorld("198.51.100.77", "").status()));
+  EXPECT_TRUE(absl::IsUnavailable(MakeWorld("198.51.100.77", "", "the key").status()));
 }
 
 TEST(LocalStoreAddress, IsThatOfTheInterface) {

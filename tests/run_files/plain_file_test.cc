@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "planner/plan/json_limits.h"
 #include "planner/run_files/file_io.h"
 #include "planner/run_files/safetensors.h"
 
@@ -60,7 +61,7 @@ TEST_F(PlainFileTest, NothingElseIsOpened) {
         Case{"socket", "No such device or address"}, Case{"none", "No such file or directory"}}) {
     const std::string path = PathOf(one.name);
     const absl::Status states[] = {PlainFile::Open(path).status(), SafetensorsFile::Open(path).status(),
-                                   ReadWholeFile(path).status()};
+                                   ReadWholeFile(path, kLargestLog).status()};
     for (const absl::Status& status : states) {
       EXPECT_FALSE(status.ok()) << path;
       EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(path), HasSubstr(one.why)));
