@@ -1,6 +1,6 @@
 # Most of a file's compile time is reading headers of libraries: 5 of the 5.5 seconds of a small file of executor/ops.
-# So the headers that many files include are read once, into one of four files, and all targets of a kind share it. Only
-# g++ builds use them; clang's are slower with a compiler cache, and few.
+# So the headers that many files include are read once for each kind of target
+# (docs/decisions/0010-precompiled-headers.md). Only g++ builds have them: those by clang are few.
 option(PLANWRIGHT_PCH "precompile headers; OFF shows that each file includes what it needs (./dev lint)" ON)
 
 # precompiled(KIND HEADER OPTION LINKS...): makes cmake/precompiled/HEADER.h for files that are compiled with OPTION, as
@@ -19,7 +19,7 @@ function(precompiled kind header option)
   target_precompile_headers(precompiled_${kind} PRIVATE <cmake/precompiled/${header}.h>)
 endfunction()
 
-# Tests, and code that runs a few times in a command: -O2 would take a third longer to compile.
+# Tests, and code that runs a few times in a command: -O2 would take a seventh to two fifths longer to compile.
 set(little_optimized "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>")
 
 # use_precompiled(TARGET SUFFIX LINKS...): gives a target with these links the headers of its kind. SUFFIX is "_tests"
