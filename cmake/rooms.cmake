@@ -1,24 +1,8 @@
-# Half of a planner room's compile time goes into headers of libraries. Without a compiler cache (the first build on a
-# bare machine) the planner's rooms share one precompiled header. Builds with a cache do without it, so they show that
-# every file includes what it needs.
-function(precompile_headers name)
-  if(CCACHE OR NOT CMAKE_CURRENT_SOURCE_DIR MATCHES "^${PROJECT_SOURCE_DIR}/planner(/|$)")
-    return()
-  endif()
-  if(name STREQUAL "diagnostics")  # the first room; the others share its file
-    target_precompile_headers(${name} PRIVATE <algorithm> <functional> <map> <memory> <optional> <set> <string>
-                              <string_view> <variant> <vector> <absl/status/statusor.h> <absl/strings/str_cat.h>
-                              <absl/strings/str_join.h> <nlohmann/json.hpp>)
-  else()
-    target_precompile_headers(${name} REUSE_FROM diagnostics)
-  endif()
-endfunction()
-
-# A room is a static library with one idea. room(NAME SOURCES ... LINKS ...) declares it and refuses links to later
-# rooms.
+# A room is a static library with one idea. room(NAME [ONCE] SOURCES ... LINKS ...) declares it and refuses links to
+# later rooms. ONCE: its code runs a few times in a command, so it is compiled faster and optimized less.
 # Rooms are added in the order in which data walks, so a link to a later room names a target that does not exist yet.
 function(room name)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(ROOM "ONCE" "" "SOURCES;LINKS" ${ARGN})
   foreach(link IN LISTS ROOM_LINKS)
     if(NOT TARGET ${link})
       message(FATAL_ERROR "room ${name} links ${link}, which is not a room before it")
@@ -27,7 +11,11 @@ function(room name)
   add_library(${name} STATIC ${ROOM_SOURCES})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${ROOM_LINKS} PRIVATE warnings)
-  precompile_headers(${name})
+  if(ROOM_ONCE)
+    use_precompiled(${name} _once ${ROOM_LINKS})
+  else()
+    use_precompiled(${name} "" ${ROOM_LINKS})
+  endif()
 endfunction()
 
 # Seconds after which a test is ended. Only a test that hangs takes so long, even on a slow and busy machine; times are
@@ -42,6 +30,7 @@ function(room_test name)
   target_compile_definitions(${name} PRIVATE PLANWRIGHT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                              PLANWRIGHT_BINARY_DIR="${PROJECT_BINARY_DIR}")
   target_link_libraries(${name} PRIVATE ${TEST_LINKS} GTest::gmock GTest::gtest_main warnings)
+  use_precompiled(${name} _tests ${TEST_LINKS})
   # GPU binaries may be built on a machine that cannot run them, so their tests are listed only when ctest starts.
   set(mode POST_BUILD)
   if(PLANWRIGHT_CUDA)

@@ -22,6 +22,7 @@
 #include "planner/launch/held_signals.h"
 #include "planner/launch/launch_log.h"
 #include "planner/launch/rank_environment.h"
+#include "planner/plan/json_text.h"
 #include "planner/run_files/file_io.h"
 #include "planner/run_files/recorder_reader.h"
 
@@ -124,7 +125,7 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Open(FleetOptions options) {
   if (flock(fleet->lock_.get(), LOCK_EX | LOCK_NB) != 0)
     return absl::AlreadyExistsError(fleet->options_.file + " is in use: another launch waits for agents or runs there");
   const Json found = {{"address", host}, {"port", fleet->server_->port()}, {"secret", fleet->secret_}};
-  if (absl::Status written = WriteFileAtomically(fleet->options_.file, found.dump(1) + "\n", 0600); !written.ok())
+  if (absl::Status written = WriteFileAtomically(fleet->options_.file, JsonText(found, 1) + "\n", 0600); !written.ok())
     return written;
   fleet->wrote_ = true;
   return fleet;

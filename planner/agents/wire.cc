@@ -65,7 +65,7 @@ Json PaceJson(const std::vector<RecordedPace>& pace) {
 
 std::string LineOf(const Json& message) {
   // A rank may print any bytes, and JSON is UTF-8.
-  return message.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+  return JsonText(message) + '\n';
 }
 
 absl::Status TakeMessages(std::string& in, std::vector<Json>& messages) {

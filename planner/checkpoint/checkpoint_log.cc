@@ -45,7 +45,7 @@ absl::Status LogCheckpoint(const std::string& run_dir, int life, const Checkpoin
                      {"write_seconds", cost.written},
                      {"waited_seconds", cost.waited},
                      {"published", cost.published}};
-  const std::string line = json.dump() + "\n";
+  const std::string line = JsonText(json) + "\n";
   const absl::StatusOr<int> fd = OpenPlainFile(path, O_WRONLY | O_APPEND | O_CREAT);
   if (!fd.ok()) return absl::ResourceExhaustedError(fd.status().message());
   std::FILE* file = fdopen(*fd, "a");

@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 // A byte that is no UTF-8 is replaced: a name is for people.
-std::string Quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string Quoted(const std::string& text) { return JsonText(Json(text)); }
 
 // Reads the fields of one object. The first problem is kept, and all fields read after it are empty.
 class Fields {

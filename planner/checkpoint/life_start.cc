@@ -45,7 +45,7 @@ absl::Status WriteLifeStart(const std::string& run_dir, int life, const LifeStar
                                        {"plan_digest", start.plan_digest},
                                        {"from_life", start.from_life},
                                        {"from_step", start.from_step}};
-  return WriteDurably(LifeFolder(run_dir, life), kStartFile, json.dump() + "\n");
+  return WriteDurably(LifeFolder(run_dir, life), kStartFile, JsonText(json) + "\n");
 }
 
 absl::StatusOr<std::optional<LifeStart>> ReadLifeStart(const std::string& run_dir, int life) {
@@ -61,7 +61,7 @@ absl::StatusOr<std::optional<LifeStart>> ReadLifeStart(const std::string& run_di
     const auto it = json.find(key);
     if (it == json.end() || !it->is_number_integer()) return -1;
     // As text: a number beyond int64 would wrap around.
-    const int64_t value = NumberFrom(it->dump());
+    const int64_t value = NumberFrom(JsonText(*it));
     return value <= most ? value : -1;
   };
   LifeStart start;

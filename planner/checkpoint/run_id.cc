@@ -51,7 +51,7 @@ int MoveUnlessThere(const std::string& from, const std::string& to) {
 
 absl::Status WriteRunFile(const std::string& run_dir, const std::string& run_id) {
   const std::string path = RunFile(run_dir), fresh = absl::StrCat(path, ".writing.", NewRunId());
-  const std::string text = nlohmann::json{{"run_id", run_id}}.dump() + "\n";
+  const std::string text = JsonText(nlohmann::json{{"run_id", run_id}}) + "\n";
   DurableFile file;
   absl::Status status = file.Open(fresh, /*fresh=*/true);
   if (status.ok()) status = file.Write(text.data(), text.size());

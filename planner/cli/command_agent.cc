@@ -5,6 +5,7 @@
 #include "planner/agents/agent.h"
 #include "planner/cli/command.h"
 #include "planner/diagnostics/utf8.h"
+#include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
 
 namespace planwright {
@@ -29,7 +30,7 @@ int Serve(const Arguments& arguments) {
                      : served.code() == absl::StatusCode::kUnavailable ? kExitPeerLost
                                                                        : kExitUsage;
   if (!served.ok()) UsageError(std::string(served.message()));
-  if (arguments.has("--json")) std::cout << nlohmann::ordered_json({{"exit_code", status}}).dump(2) << "\n";
+  if (arguments.has("--json")) std::cout << JsonText(nlohmann::ordered_json({{"exit_code", status}}), 2) << "\n";
   return status;
 }
 

@@ -17,6 +17,7 @@
 #include "planner/diagnostics/near_name.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/groups/earlier_groups.h"
+#include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/show/quantities.h"
 #include "planner/show/show.h"
@@ -31,7 +32,7 @@ constexpr unsigned kMostThreads = 16;
 
 void Print(const Json& json) {
   // Names of folders may be no UTF-8.
-  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  std::cout << JsonText(json, 2) << "\n";
 }
 
 // As UsageError: for what is no mistake of the words, but ends the command too.

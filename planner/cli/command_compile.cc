@@ -4,6 +4,7 @@
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
 #include "planner/diagnostics/utf8.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
@@ -28,7 +29,7 @@ int Compile(const Arguments& arguments) {
     return UsageError(std::string(status.message()));
   if (arguments.has("--json")) {
     const nlohmann::ordered_json json = {{"path", output}, {"digest", loaded.plan->digest}, {"bytes", text.size()}};
-    std::cout << json.dump(2) << "\n";
+    std::cout << JsonText(json, 2) << "\n";
   } else {
     std::cerr << "wrote " << Printable(output) << ": " << WithCommas(static_cast<int64_t>(text.size()))
               << " bytes, digest " << loaded.plan->digest << "\n";

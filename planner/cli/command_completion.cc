@@ -3,6 +3,7 @@
 #include "nlohmann/json.hpp"
 #include "planner/cli/command.h"
 #include "planner/cli/completion.h"
+#include "planner/plan/json_text.h"
 #include "planner/recipe/override_keys.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/run_files/exit_status.h"
@@ -25,7 +26,7 @@ int Keys(const std::string& path, bool as_json) {
     for (const std::string& choice : key.choices) choices += (choices.empty() ? "" : "|") + choice;
     std::cout << key.path << "=" << choices << "\n";
   }
-  if (as_json) std::cout << Json{{"keys", json}}.dump(2) << "\n";
+  if (as_json) std::cout << JsonText(Json{{"keys", json}}, 2) << "\n";
   return kExitSuccess;
 }
 
@@ -38,7 +39,7 @@ int Completion(const Arguments& arguments) {
   }
   const std::string script = words[0] == "bash" ? BashCompletion(Commands()) : ZshCompletion(Commands());
   if (as_json) {
-    std::cout << Json{{"shell", words[0]}, {"script", script}}.dump(2) << "\n";
+    std::cout << JsonText(Json{{"shell", words[0]}, {"script", script}}, 2) << "\n";
   } else {
     std::cout << script;
   }

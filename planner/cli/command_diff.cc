@@ -12,6 +12,7 @@
 #include "planner/diagnostics/utf8.h"
 #include "planner/diff/diff.h"
 #include "planner/diff/resume_diff.h"
+#include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/show/show.h"
 
@@ -77,7 +78,7 @@ int DiffFromCheckpoint(const ComparedPlan& from, const ComparedPlan& to, const P
   if (!wrote.plan) wrote.PrintProblems();
   const ResumeDiff diff = DiffResume(**checkpoint, wrote.plan ? &*wrote.plan : nullptr, plan);
   if (as_json) {
-    std::cout << ResumeDiffJson(diff).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    std::cout << JsonText(ResumeDiffJson(diff), 2) << "\n";
   } else {
     std::cout << ResumeDiffText(diff, from.title(), to.title(), LineWidth(STDOUT_FILENO, kShowWidth));
   }
@@ -103,7 +104,7 @@ int Diff(const Arguments& arguments) {
   if (!loaded[0].plan || !loaded[1].plan) return kExitUsage;
   const PlanDiff diff = DiffPlans(*loaded[0].plan, *loaded[1].plan);
   if (as_json) {
-    std::cout << DiffJson(diff).dump(2) << "\n";
+    std::cout << JsonText(DiffJson(diff), 2) << "\n";
   } else {
     std::cout << DiffText(diff, from.title(), to.title(), LineWidth(STDOUT_FILENO, kShowWidth));
   }

@@ -17,6 +17,7 @@
 #include "planner/launch/local_starter.h"
 #include "planner/lives/launch_run.h"
 #include "planner/plan/json_limits.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/plan_json.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/rendezvous/interface_address.h"
@@ -178,7 +179,7 @@ int Submit(const std::vector<Plan>& plans, RunOptions options, const Arguments& 
   if (arguments.has("--dry-run")) {
     if (arguments.has("--json")) {
       nlohmann::ordered_json json = {{"script", *script}, {"launch", nlohmann::ordered_json::parse(LaunchJson(job))}};
-      std::cout << json.dump(2) << "\n";
+      std::cout << JsonText(json, 2) << "\n";
     } else {
       std::cout << PrintableLines("# " + JobScriptPath(options.run_dir) + "\n" + *script + "\n# " + options.run_dir +
                                   "/job/launch.json\n" + LaunchJson(job));
@@ -189,7 +190,7 @@ int Submit(const std::vector<Plan>& plans, RunOptions options, const Arguments& 
   const absl::StatusOr<std::string> number = SubmitScript(JobScriptPath(options.run_dir));
   if (!number.ok()) return UsageError(std::string(number.status().message()));
   if (arguments.has("--json")) {
-    std::cout << nlohmann::ordered_json({{"job", *number}, {"run_dir", options.run_dir}}).dump(2) << "\n";
+    std::cout << JsonText(nlohmann::ordered_json({{"job", *number}, {"run_dir", options.run_dir}}), 2) << "\n";
   } else {
     const std::string shown = Printable(options.run_dir), job_number = Printable(*number);
     std::cout << "job " << job_number << "\n";

@@ -7,6 +7,7 @@
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/near_name.h"
 #include "planner/diagnostics/utf8.h"
+#include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
 #include "planner/show/page/page.h"
@@ -126,7 +127,7 @@ int Show(const Arguments& arguments) {
   if (absl::Status status = CheckRole(*loaded.plan, options->role); !status.ok())
     return UsageError(std::string(status.message()));
   if (arguments.has("--json")) {
-    std::cout << (*subject)->json(*loaded.plan, *options).dump(2) << "\n";
+    std::cout << JsonText((*subject)->json(*loaded.plan, *options), 2) << "\n";
   } else {
     std::cout << (*subject)->text(*loaded.plan, *options);
   }

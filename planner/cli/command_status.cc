@@ -9,6 +9,7 @@
 #include "planner/cli/command.h"
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/utf8.h"
+#include "planner/plan/json_text.h"
 #include "planner/report/report_text.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/show/show.h"
@@ -25,7 +26,7 @@ int PrintOnce(const RunReport& report, bool as_json, bool follow, bool again) {
   using Json = nlohmann::ordered_json;
   if (as_json) {
     // Of a run that is followed, an object a line.
-    std::cout << StatusJson(report).dump(follow ? -1 : 2, ' ', false, Json::error_handler_t::replace) << std::endl;
+    std::cout << JsonText(StatusJson(report), follow ? -1 : 2) << std::endl;
     return ExitStatusOf(report);
   }
   // A terminal is cleared, so that the status stays in its place.
@@ -43,7 +44,7 @@ void PrintSubmitted(const std::string& run_dir, const std::string& why, bool as_
   using Json = nlohmann::ordered_json;
   if (as_json) {
     const Json json = {{"state", "submitted"}, {"run_dir", run_dir}, {"note", why}};
-    std::cout << json.dump(follow ? -1 : 2, ' ', false, Json::error_handler_t::replace) << std::endl;
+    std::cout << JsonText(json, follow ? -1 : 2) << std::endl;
   } else if (!again) {
     std::cout << Printable(why) << std::endl;
   }

@@ -6,6 +6,7 @@
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
 #include "planner/diagnostics/render.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/show/table.h"
@@ -73,7 +74,7 @@ int Validate(const Arguments& arguments) {
   if (arguments.has("--json")) {
     Json json = ValidityJson(loaded);
     if (loaded.plan) json["summary"] = SummaryJson(*loaded.plan, bytes, seconds);
-    std::cout << json.dump(2) << "\n";
+    std::cout << JsonText(json, 2) << "\n";
   } else {
     loaded.PrintProblems();
     if (loaded.plan) std::cout << SummaryText(*loaded.plan, bytes, seconds);

@@ -12,6 +12,7 @@
 #include "planner/outcome/memory_text.h"
 #include "planner/outcome/outcome_text.h"
 #include "planner/outcome/profile_text.h"
+#include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/show/show.h"
 
@@ -27,7 +28,7 @@ int ReportRun(const Outcome& outcome, const std::string& run_dir, bool as_json) 
   if (as_json) {
     nlohmann::ordered_json json = OutcomeJson(outcome);
     json["run_dir"] = run_dir;
-    std::cout << json.dump(2) << "\n";
+    std::cout << JsonText(json, 2) << "\n";
   } else {
     const size_t width = LineWidth(STDOUT_FILENO, kShowWidth);
     if (outcome.profile) std::cout << RunProfileText(*outcome.profile, width);

@@ -8,6 +8,7 @@
 #include "planner/diagnostics/render.h"
 #include "planner/groups/earlier_groups.h"
 #include "planner/plan/json_limits.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/origin_paths.h"
 #include "planner/plan/plan_json.h"
 #include "planner/recipe/recipe_reader.h"
@@ -73,7 +74,7 @@ nlohmann::ordered_json ValidityJson(const LoadedPlan& loaded) {
 
 void LoadedPlan::PrintProblems(bool as_json) const {
   if (as_json && !plan) {
-    std::cout << ValidityJson(*this).dump(2) << "\n";
+    std::cout << JsonText(ValidityJson(*this), 2) << "\n";
     return;
   }
   SourceTexts texts;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "planner/diff/field_rules.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/value_type.h"
@@ -130,10 +131,10 @@ class TreeComparer {
   // there.
   static Json CountItems(const Json& list, const Json& other) {
     std::multiset<std::string> there;
-    for (const Json& item : other) there.insert(item.dump());
+    for (const Json& item : other) there.insert(JsonText(item));
     size_t own = 0;
     for (const Json& item : list) {
-      const auto it = there.find(item.dump());
+      const auto it = there.find(JsonText(item));
       if (it == there.end())
         ++own;
       else

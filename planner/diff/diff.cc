@@ -5,6 +5,7 @@
 
 #include "planner/diff/compare_fields.h"
 #include "planner/diff/layer_arithmetic.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/lr_schedule.h"
 #include "planner/plan/plan_json.h"
 
@@ -54,7 +55,7 @@ void CompareLayers(const std::string& module, const std::map<std::string, OpName
   };
   std::map<std::string, LayersOfChange> by_change;
   const auto add = [&](const std::string& op, Json before, Json after) {
-    LayersOfChange& entry = by_change[op + before.dump() + after.dump()];
+    LayersOfChange& entry = by_change[op + JsonText(before) + JsonText(after)];
     entry.change = {
         "modules." + module + ".arithmetic." + op, std::move(before), std::move(after), "arithmetic", "", true};
     ++entry.layers;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "planner/diff/diff.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/plan.h"
 #include "planner/show/table.h"
 
@@ -41,7 +42,7 @@ std::string ValueText(const std::string& path, const Json& value, size_t most) {
   if (value.is_object() && value.size() == 2 && value.contains("ranks_each")) {
     return WithCommas(value["groups"]) + " of " + WithCommas(value["ranks_each"]);
   }
-  std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  std::string text = value.is_string() ? value.get<std::string>() : JsonText(value);
   if (value.is_array() && path.ends_with(".ranks")) {
     if (const auto ranks = RanksOf(value)) text = "[" + RanksText(*ranks) + "]";
   }

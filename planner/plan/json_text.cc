@@ -106,6 +106,11 @@ absl::StatusOr<Json> Parse(std::string_view text, const JsonLimits& limits) {
   return absl::InvalidArgumentError(builder.refusal());
 }
 
+template <typename Json>
+std::string Text(const Json& json, int indent) {
+  return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
 }  // namespace
 
 absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, const JsonLimits& limits) {
@@ -115,5 +120,8 @@ absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, const JsonLimits
 absl::StatusOr<nlohmann::ordered_json> ParseOrderedJson(std::string_view text, const JsonLimits& limits) {
   return Parse<nlohmann::ordered_json>(text, limits);
 }
+
+std::string JsonText(const nlohmann::json& json, int indent) { return Text(json, indent); }
+std::string JsonText(const nlohmann::ordered_json& json, int indent) { return Text(json, indent); }
 
 }  // namespace planwright

@@ -259,7 +259,7 @@ absl::Status CheckVersion(const Json& json) {
     return absl::InvalidArgumentError("not a plan: it has no format_version");
   }
   if (json["format_version"] != kPlanFormatVersion) {
-    return absl::FailedPreconditionError(absl::StrCat("the plan has format_version ", json["format_version"].dump(),
+    return absl::FailedPreconditionError(absl::StrCat("the plan has format_version ", JsonText(json["format_version"]),
                                                    "; this version of Planwright (", kToolVersion, ") reads ",
                                                    kPlanFormatVersion));
   }

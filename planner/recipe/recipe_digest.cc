@@ -1,6 +1,7 @@
 #include "planner/recipe/recipe_digest.h"
 
 #include "nlohmann/json.hpp"
+#include "planner/plan/json_text.h"
 #include "planner/plan/sha256.h"
 
 namespace planwright {
@@ -29,7 +30,7 @@ std::string CanonicalText(const YamlNode& recipe) {
   if (const YamlEntry* modules = recipe.Find("modules")) {
     for (const YamlEntry& module : modules->value.entries) order.push_back(module.key);
   }
-  return nlohmann::json{{"recipe", ToJson(recipe)}, {"module_order", order}}.dump();
+  return JsonText(nlohmann::json{{"recipe", ToJson(recipe)}, {"module_order", order}});
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "planner/outcome/outcome_text.h"
+#include "planner/plan/json_text.h"
 #include "planner/report/rank_places.h"
 #include "planner/report/report_text.h"
 #include "planner/report/run_figures.h"
@@ -108,8 +109,7 @@ Json CommonJson(const RunReport& report) {
 
 // As a value of an object that is written line by line.
 std::string Indented(const Json& value, const char* indent) {
-  return absl::StrReplaceAll(value.dump(2, ' ', false, Json::error_handler_t::replace),
-                             {{"\n", std::string("\n") + indent}});
+  return absl::StrReplaceAll(JsonText(value, 2), {{"\n", std::string("\n") + indent}});
 }
 
 // One step after the other, as there may be more than memory holds. What cannot be read becomes a note.
@@ -184,7 +184,7 @@ void WriteReportJson(const RunReport& report, const AllSteps& steps, std::ostrea
     json["checkpoints"].push_back(CheckpointJson(checkpoint));
   out << "{";
   for (const auto& [name, value] : json.items())
-    out << "\n  " << Json(name).dump() << ": " << Indented(value, "  ") << ",";
+    out << "\n  " << JsonText(Json(name)) << ": " << Indented(value, "  ") << ",";
   std::vector<std::string> notes = report.notes;
   WriteSteps("steps", steps.counted, notes, out);
   WriteSteps("steps_done_again", steps.again, notes, out);

@@ -74,9 +74,7 @@ nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {
   return json;
 }
 
-std::string OutcomeFile(const Outcome& outcome) {
-  return OutcomeJson(outcome).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
+std::string OutcomeFile(const Outcome& outcome) { return JsonText(OutcomeJson(outcome), 1) + "\n"; }
 
 absl::StatusOr<Outcome> ReadOutcome(std::string_view text) {
   const nlohmann::json json = ParseJson(text, kOutcomeJson).value_or(nlohmann::json());

@@ -20,7 +20,7 @@ std::string RankMemoryJson(const RankMemory& memory) {
                                        {"tensors_peak", memory.tensors_peak},
                                        {"reserved_peak", memory.reserved_peak},
                                        {"used", memory.used}};
-  return json.dump() + "\n";
+  return JsonText(json) + "\n";
 }
 
 absl::StatusOr<RankMemory> ReadRankMemory(std::string_view text) {

@@ -58,7 +58,7 @@ Json SummaryOf(const Plan& plan) {
 
 std::string Shown(const Json& summary, const std::string& key) {
   if (!summary.contains(key)) return "none";
-  const std::string text = summary[key].dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = JsonText(summary[key]);
   return text.size() <= kMostShown ? text : text.substr(0, kMostShown) + "...";
 }
 
@@ -167,7 +167,7 @@ absl::Status ClaimRoutingFolder(const std::string& folder) {
 absl::Status FinishRoutingFolder(const Plan& plan, int64_t steps, const std::string& folder) {
   Json summary = {{"steps", steps}};
   summary.update(SummaryOf(plan));
-  return WriteFileAtomically(RoutingSummaryPath(folder), summary.dump(1) + "\n");
+  return WriteFileAtomically(RoutingSummaryPath(folder), JsonText(summary, 1) + "\n");
 }
 
 }  // namespace planwright

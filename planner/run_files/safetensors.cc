@@ -244,7 +244,7 @@ absl::StatusOr<SafetensorsLayout> LayOutSafetensors(const std::vector<TensorEntr
         {"dtype", SafetensorsName(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text = header.dump();
+  std::string text = JsonText(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // spaces after the JSON align the data to 8 bytes
   const uint64_t length = text.size();
   if (length > kMaxSafetensorsHeader)

@@ -21,7 +21,7 @@ template <typename NumbersByName>
 std::string Numbers(const NumbersByName& numbers) {
   std::string text;
   for (const auto& [name, number] : numbers)
-    absl::StrAppend(&text, text.empty() ? "" : ", ", Json(name).dump(), ": ", Number(number));
+    absl::StrAppend(&text, text.empty() ? "" : ", ", JsonText(Json(name)), ": ", Number(number));
   return "{" + text + "}";
 }
 

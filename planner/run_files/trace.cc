@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kHostTrack = 1;
 constexpr int64_t kFirstStreamTrack = 2;  // that of stream s is s later
 
-std::string Quoted(const std::string& text) { return Json(text).dump(); }
+std::string Quoted(const std::string& text) { return JsonText(Json(text)); }
 
 // Nanoseconds as the microseconds of the format, without rounding.
 std::string Microseconds(int64_t nanoseconds) {
@@ -156,7 +156,7 @@ std::string TraceJson(const Trace& trace) {
   return absl::StrCat("{\"displayTimeUnit\": \"ms\",\n \"otherData\": {\"rank\": ", trace.rank,
                       ", \"role\": ", Quoted(trace.role), ", \"host\": ", Quoted(trace.host),
                       ", \"wall_of_zero\": ", trace.wall_of_zero, ", \"first_step\": ", trace.steps.first,
-                      ", \"last_step\": ", trace.steps.last, ", \"streams\": ", Json(trace.streams).dump(),
+                      ", \"last_step\": ", trace.steps.last, ", \"streams\": ", JsonText(Json(trace.streams)),
                       "},\n \"traceEvents\": [\n", TraceEvents(trace), "\n]}\n");
 }
 

@@ -49,7 +49,7 @@ std::string LaunchJson(const JobFiles& job) {
   if (job.options.steps) json["steps"] = *job.options.steps;
   if (job.options.profile) json["profile"] = {job.options.profile->first, job.options.profile->last};
   if (!job.options.probe_dir.empty()) json["probe"] = job.options.probe_dir;
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json, 1) + "\n";
 }
 
 absl::Status WriteJobFiles(const JobFiles& job, const std::string& script) {

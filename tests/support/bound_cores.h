@@ -1,4 +1,4 @@
-// What ranks said of the cores on which they may run (the word `cores` of tests/launch/fake_rank.cc).
+// What ranks said of the cores on which they may run (the word `cores` of tests/support/fake_rank.cc).
 #pragma once
 
 #include <gtest/gtest.h>

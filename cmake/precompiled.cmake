@@ -1,0 +1,46 @@
+# Most of a file's compile time is reading headers of libraries: 5 of the 5.5 seconds of a small file of executor/ops.
+# So the headers that many files include are read once for each kind of target
+# (docs/decisions/0010-precompiled-headers.md). Only g++ builds have them: those by clang are few.
+option(PLANWRIGHT_PCH "precompile headers; OFF shows that each file includes what it needs (./dev lint)" ON)
+
+# precompiled(KIND HEADER OPTION LINKS...): makes cmake/precompiled/HEADER.h for files that are compiled with OPTION, as
+# g++ takes what was precompiled only with the same options.
+function(precompiled kind header option)
+  if(NOT PLANWRIGHT_PCH OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    return()
+  endif()
+  # CMake wants a source in every target.
+  set(source ${PROJECT_BINARY_DIR}/precompiled_${kind}.cc)
+  file(CONFIGURE OUTPUT ${source} CONTENT "// Nothing but what is precompiled.\n")
+  add_library(precompiled_${kind} OBJECT EXCLUDE_FROM_ALL ${source})
+  target_include_directories(precompiled_${kind} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(precompiled_${kind} PRIVATE ${ARGN} warnings)
+  target_compile_options(precompiled_${kind} PRIVATE ${option} -fpch-preprocess)  # the latter for ccache
+  target_precompile_headers(precompiled_${kind} PRIVATE <cmake/precompiled/${header}.h>)
+endfunction()
+
+# Tests, and code that runs a few times in a command: -O2 would take a seventh to two fifths longer to compile.
+set(little_optimized "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>")
+
+# use_precompiled(TARGET SUFFIX LINKS...): gives a target with these links the headers of its kind. SUFFIX is "_tests"
+# or "_once", for a target that is optimized little, or "". A target that sees LibTorch passes that on to those that
+# link it.
+function(use_precompiled name suffix)
+  set(kind planner)
+  foreach(link IN LISTS ARGN)
+    if(TARGET ${link})
+      get_target_property(sees_torch ${link} PLANWRIGHT_SEES_TORCH)
+      if(sees_torch)
+        set(kind executor)
+        set_target_properties(${name} PROPERTIES PLANWRIGHT_SEES_TORCH TRUE)
+      endif()
+    endif()
+  endforeach()
+  if(suffix)
+    target_compile_options(${name} PRIVATE ${little_optimized})
+  endif()
+  if(TARGET precompiled_${kind}${suffix})
+    target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>")
+    target_precompile_headers(${name} REUSE_FROM precompiled_${kind}${suffix})
+  endif()
+endfunction()
