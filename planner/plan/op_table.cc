@@ -6,11 +6,12 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "planner/diagnostics/bug.h"
+#include "planner/plan/state_table.h"
+#include "planner/plan/table_text.h"
 
 namespace planwright {
 namespace {
@@ -18,24 +19,6 @@ namespace {
 using std::string;
 
 constexpr std::string_view kTypeNames[] = {"int", "real", "text", "ints"};
-
-// The first word of `rest`, taken off it.
-string TakeWord(string& rest) {
-  const size_t end = std::min(rest.find(' '), rest.size());
-  string word = rest.substr(0, end);
-  rest = string(absl::StripAsciiWhitespace(rest.substr(end)));
-  return word;
-}
-
-// The text after the keyword `word`. Cuts it off `rest` together with the keyword; none if the keyword is absent.
-std::optional<string> TakeAfterKeyword(const char* word, string& rest) {
-  const string keyword = absl::StrCat(" ", word, " ");
-  const size_t at = rest.find(keyword);
-  if (at == string::npos) return std::nullopt;
-  string after = rest.substr(at + keyword.size());
-  rest.resize(at);
-  return after;
-}
 
 AttributeType TypeNamed(const string& name) {
   for (size_t i = 0; i < std::size(kTypeNames); ++i) {
@@ -47,7 +30,7 @@ AttributeType TypeNamed(const string& name) {
 // "NAME TYPE = FORMULA or FORMULA when FORMULA", "NAME TYPE layout|free optional"
 AttributeSpec ParseAttribute(string rest) {
   AttributeSpec spec;
-  if (const auto when = TakeAfterKeyword("when", rest)) spec.when.emplace(*when);
+  if (string when; TakeAfterKeyword("when", rest, when)) spec.when.emplace(when);
   spec.name = TakeWord(rest);
   spec.type = TypeNamed(TakeWord(rest));
   const string source = TakeWord(rest);
@@ -105,22 +88,6 @@ OpInfo::Values ParseValues(const string& rest) {
   for (const string& count : std::vector<string>(absl::StrSplit(sides[0], " or ")))
     values.inputs.push_back(CountOf(count));
   return values;
-}
-
-// The lines of an entry, with continuation lines (four spaces or more) joined to the line that they continue.
-std::vector<string> LogicalLines(std::string_view entry) {
-  std::vector<string> lines;
-  for (absl::string_view line : absl::StrSplit(absl::string_view(entry.data(), entry.size()), '\n')) {
-    const absl::string_view text = absl::StripAsciiWhitespace(line);
-    if (text.empty()) continue;
-    if (absl::StartsWith(line, "    ")) {
-      Require(!lines.empty(), "an entry of ops.def begins with a continuation line: " + string(text));
-      absl::StrAppend(&lines.back(), " ", text);
-    } else {
-      lines.emplace_back(text);
-    }
-  }
-  return lines;
 }
 
 // Lines whose text is kept as it is, and lines that are one word, by the field that they set.
@@ -217,25 +184,6 @@ string SourceText(const AttributeSpec& spec) {
                       spec.when ? absl::StrCat(", when `", spec.when->text(), "`") : "");
 }
 
-constexpr size_t kPageColumns = 120;
-
-// Appends words of `text` in lines of at most kPageColumns, which all but the first begin with `indent`.
-void AppendWrapped(std::string_view text, std::string_view indent, string& page) {
-  size_t column = 0;
-  for (absl::string_view word : absl::StrSplit(absl::string_view(text.data(), text.size()), ' ')) {
-    if (column > 0 && column + 1 + word.size() > kPageColumns) {
-      absl::StrAppend(&page, "\n", string(indent));
-      column = indent.size();
-    } else if (column > 0) {
-      page += ' ';
-      ++column;
-    }
-    absl::StrAppend(&page, word);
-    column += word.size();
-  }
-  page += '\n';
-}
-
 string ValuesText(const OpInfo::Values& values) {
   if (values.inputs == std::vector<size_t>{0} && values.outputs == 0) return "";
   return absl::StrCat(absl::StrJoin(values.inputs, " or "), " -> ", values.outputs);
@@ -264,6 +212,7 @@ void AppendReference(const OpInfo& info, string& page) {
   if (info.overwrites) item("overwrites, if it dies there", absl::StrCat("i", *info.overwrites));
   if (info.flops) item("FLOPs", info.flops->text());
   if (info.workspace) item("workspace in bf16 on a GPU, bytes", info.workspace->text());
+  item("stands in the lists", ListsOf(info.kind));
   for (const StateEffect& effect : info.effects) item(effect.writes ? "writes" : "reads", effect.resource);
   if (!info.formulas.empty()) {
     const std::string_view link = std::string_view(info.formulas).substr(std::string_view("docs/").size());
@@ -314,7 +263,7 @@ string OperationsReference() {
       if (info.op_class == static_cast<OpClass>(i)) AppendReference(info, page);
     }
   }
-  return page;
+  return page + StatesReference();
 }
 
 }  // namespace planwright

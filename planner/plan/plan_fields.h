@@ -300,8 +300,8 @@ void Describe(V& v, Visited<V, DataPlan>& x) {
   v("kind", kFree | kChanges, kind);
   v("seed", kFree | kChanges, seed);
   v.Omittable("image_token", kFree | kChanges, image_token, int64_t{-1});
-  v.Omittable("pad_token", kFree | kChanges, pad_token, int64_t{-1});
-  v.Omittable("end_token", kFree | kChanges, end_token, int64_t{-1});
+  v.Omittable("pad_token", kFollows | kChanges, pad_token, int64_t{-1});
+  v.Omittable("end_token", kFollows | kChanges, end_token, int64_t{-1});
   v("vocabulary", kFollows | kChanges, vocabulary);
   v.Omittable("image_grids", kFree | kChanges, image_grids, {});
   v.Omittable("min_images", kFree | kChanges, min_images, int64_t{0});

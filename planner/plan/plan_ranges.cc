@@ -122,6 +122,7 @@ std::string RangeProblem(const Grid& grid) {
 }
 
 std::string RangeProblem(const Cluster& cluster) {
+  if (std::string problem = NumberProblem("cluster", cluster); !problem.empty()) return problem;
   return cluster.nodes < 1 || cluster.gpus_per_node < 1 ? "nodes and gpus_per_node must be at least 1" : "";
 }
 
@@ -253,7 +254,10 @@ std::string RangeProblem(const InitializePlan& initialize) {
   return initialize.schedule == "recipe" || initialize.schedule == "checkpoint" ? "" : "an unknown schedule";
 }
 
+std::string RangeProblem(const Bridge& bridge) { return NumberProblem("bridge", bridge); }
+
 std::string RangeProblem(const LaunchPlan& launch) {
+  if (std::string problem = NumberProblem("launch", launch); !problem.empty()) return problem;
   return launch.restarts < 0 ? "restarts below zero" : SlurmOptionsProblem(launch);
 }
 
@@ -265,8 +269,12 @@ std::string RangeProblem(const Plan& plan) {
   if (plan.world_size < 1 || plan.world_size > kMostRanks) return "a world_size out of range";
   if (std::string problem = CountProblem(plan); !problem.empty()) return problem;
   for (std::string problem : {RangeProblem(plan.budget.learning_rate), RangeProblem(plan.budget.weight_decay),
-                              RangeProblem(plan.optimizer), RangeProblem(plan.data), RangeProblem(plan.checkpoint)}) {
+                              RangeProblem(plan.optimizer), RangeProblem(plan.data), RangeProblem(plan.checkpoint),
+                              RangeProblem(plan.cluster), RangeProblem(plan.launch)}) {
     if (!problem.empty()) return problem;
+  }
+  for (const Bridge& bridge : plan.bridges) {
+    if (std::string problem = RangeProblem(bridge); !problem.empty()) return problem;
   }
   return "";
 }

@@ -17,6 +17,7 @@ std::string RangeProblem(const Cluster& cluster);
 std::string RangeProblem(const LayerSummary& layer);
 std::string RangeProblem(const Module& module);
 std::string RangeProblem(const Transfer& transfer);
+std::string RangeProblem(const Bridge& bridge);
 std::string RangeProblem(const ExchangePart& part);
 std::string RangeProblem(const Budget& budget);
 std::string RangeProblem(const DataPlan& data);
@@ -28,8 +29,8 @@ std::string RangeProblem(const Accumulator& sum);
 std::string RangeProblem(const CheckpointPlan& checkpoint);
 std::string RangeProblem(const InitializePlan& initialize);
 std::string RangeProblem(const LaunchPlan& launch);
-// The plan's own fields, and those parts that decide how weights are drawn and stepped. (A reader has checked the other
-// parts one by one; a plan that the planner made is checked here as a whole.)
+// The plan's own fields, and those parts that decide how weights are drawn and stepped and how ranks are run. (A reader
+// has checked the other parts one by one; a plan that the planner made is checked here as a whole.)
 std::string RangeProblem(const Plan& plan);
 
 }  // namespace planwright

@@ -50,17 +50,19 @@ std::vector<Violation> VerifyCountedOnce(const PlanIndex& index);
 // V6 of gradients over tp and cp: each bucket treats a gradient as what the backward instructions make of it.
 std::vector<Violation> VerifyGradientSums(const PlanIndex& index);
 
-// V7 of storage: parameters fill their storages, storages fill their buckets, shards tile; weights that are written
-// refresh the masters.
+// V7 of storage: parameters fill their storages, storages fill their buckets, shards tile.
 std::vector<Violation> VerifyStorage(const PlanIndex& index);
-// V7 of the end of a step: gradients are summed over exactly their replicas, scaled, measured and stepped once, in that
-// order. Also V5 and V6 of the step's own sums: loss, counts and norms.
+// V7 of state: what outlives a list is touched by the right instructions of each list, as often and in the order that
+// the table of state says.
+std::vector<Violation> VerifyStates(const PlanIndex& index);
+// V7 of collectives on state: gradients are reduced over exactly their replicas, weights gathered from them. Also V5
+// and V6 of the step's own sums: loss, counts and norms.
 std::vector<Violation> VerifyUpdates(const PlanIndex& index);
 
 // V8: samples, steps and microbatches add up; learning-rate segments touch and equal the formula; the schedule is 1F1B.
 std::vector<Violation> VerifyBudget(const Plan& plan);
 
-// V9: every parameter is written once, by one rank for each part, and its parts tile it; every parameter has a source.
+// V9: every parameter is written once, by one rank for each part, and its parts tile it.
 // Includes VerifyCheckpointKeys.
 std::vector<Violation> VerifyCheckpoint(const Plan& plan);
 // V9 of names: no two tensors of a checkpoint share a key.
@@ -84,9 +86,9 @@ std::vector<Violation> VerifyRecompute(const PlanIndex& index, const std::vector
 // V11 of single fields: buckets, sums of the step, groups and streams, bridges, image sizes of the data, run-time
 // sizes, axes of the checkpoint.
 std::vector<Violation> VerifyDerivedFields(const PlanIndex& index);
-// V11 of programs: how roles set up, that they run microbatches in the order of the schedule, and that an instruction
-// has the fields of its kind and no others.
-std::vector<Violation> VerifyPrograms(const PlanIndex& index);
+// V11 of programs: the one order of what has several orders, that roles run microbatches in the order of the schedule,
+// and that an instruction has the fields of its kind and no others.
+std::vector<Violation> VerifyPrograms(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches);
 // V11 of roles: those of one module and stage run the same program, except for what the leader exchanges over bridges.
 std::vector<Violation> VerifySiblings(const PlanIndex& index);
 

@@ -36,6 +36,7 @@ std::vector<Violation> AllRules(const Plan& plan, std::vector<RoleEstimate>* mem
   add(VerifyBridges(index));
   add(VerifyMicrobatches(index));
   add(VerifyMeanings(index));
+  add(VerifyStates(index));
   add(VerifyUpdates(index));
   add(VerifyGradientSums(index));
   add(VerifyCheckpoint(plan));
@@ -49,7 +50,7 @@ std::vector<Violation> AllRules(const Plan& plan, std::vector<RoleEstimate>* mem
   add(VerifyForwardGraphs(index, microbatches));
   add(VerifyRecompute(index, microbatches));
   add(VerifyDerivedFields(index));
-  add(VerifyPrograms(index));
+  add(VerifyPrograms(index, microbatches));
   add(VerifySiblings(index));
   return violations;
 }

@@ -147,12 +147,15 @@ void Compare(const Plan& plan) {
     SCOPED_TRACE(plan.name + " " + role.name);
     const LinkedProgram program(blocks, role);
     EXPECT_EQ(program.problem(), "");
-    Comparison setup(program, program.setup()), step(program, program.step()), teardown(program, program.teardown());
-    setup.Run(role.setup);
-    step.Run(role.step);
-    teardown.Run(role.teardown);
-    EXPECT_EQ(static_cast<size_t>(program.values()), std::max({setup.most(), step.most(), teardown.most()}))
-        << "more numbers than values alive";
+    const LinkedProgram::Range ranges[] = {program.setup(), program.resume(), program.step(), program.save(),
+                                           program.teardown()};
+    size_t most = 0;
+    for (size_t i = 0; i < std::size(kRoleLists); ++i) {
+      Comparison comparison(program, ranges[i]);
+      comparison.Run(role.*kRoleLists[i].list);
+      most = std::max(most, comparison.most());
+    }
+    EXPECT_EQ(static_cast<size_t>(program.values()), most) << "more numbers than values alive";
   }
 }
 

@@ -87,9 +87,7 @@ void ScatterOverStreams(std::vector<Instruction>& body, uint64_t seed, const std
 absl::Status ScatterOverStreams(Plan& plan, uint64_t seed) {
   for (Block& block : plan.blocks) ScatterOverStreams(block.body, seed, block.name);
   for (Role& role : plan.roles) {
-    ScatterOverStreams(role.setup, seed, "setup");
-    ScatterOverStreams(role.step, seed, "step");
-    ScatterOverStreams(role.teardown, seed, "teardown");
+    for (const RoleList& part : kRoleLists) ScatterOverStreams(role.*part.list, seed, part.name);
   }
   plan.groups = DeriveGroups(plan.modules, plan.bridges, plan.blocks, plan.roles);  // with their streams
   for (const Violation& violation : VerifyPlan(plan))

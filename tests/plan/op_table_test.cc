@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -11,7 +12,10 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "planner/plan/state_table.h"
 
 namespace planwright {
 namespace {
@@ -126,6 +130,65 @@ TEST(OpTable, EveryCommunicationSaysWhatItMovesOrHasItsOwnRule) {
     EXPECT_EQ(info.moves.has_value(), moves) << info.name;
     if (info.moves && !info.moves->dim.empty()) {
       EXPECT_NE(info.FindAttribute(info.moves->dim), nullptr) << info.name;
+    }
+  }
+}
+
+// Whether one of two resources contains the other. Both are written as in ops.def and states.def.
+bool Overlap(std::string a, std::string b) {
+  for (std::string* name : {&a, &b}) {
+    *name = absl::StrReplaceAll(*name, {{"{modules}", "{module}"},
+                                        {"gradient_shards", "gradients"},
+                                        {"parameter_shards", "parameters"},
+                                        {"{into}", "$integers"}});
+    *name += ".";
+  }
+  return absl::StartsWith(a, b) || absl::StartsWith(b, a);
+}
+
+bool Names(const StateInfo& state, OpKind kind) {
+  return std::any_of(state.lives.begin(), state.lives.end(), [&](const StateLife& life) {
+    return std::any_of(life.steps.begin(), life.steps.end(), [&](const StateStep& step) {
+      return std::find(step.kinds.begin(), step.kinds.end(), kind) != step.kinds.end();
+    });
+  });
+}
+
+TEST(StateTable, EveryEffectOfAnOperationIsInALife) {
+  int effects = 0;
+  for (const OpInfo& info : AllOps()) {
+    if (info.kind == OpKind::kAccumulateCounts) continue;  // it reads a value of a block, so it is inside a call
+    for (const StateEffect& effect : info.effects) {
+      ++effects;
+      EXPECT_TRUE(std::any_of(
+          AllStates().begin(), AllStates().end(),
+          [&](const StateInfo& state) { return Overlap(effect.resource, state.name) && Names(state, info.kind); }))
+          << info.name << " " << effect.resource;
+    }
+    if (info.op_class == OpClass::kState || info.op_class == OpClass::kStorage) {
+      EXPECT_NE(ListsOf(info.kind), "") << info.name;
+    }
+  }
+  EXPECT_GT(effects, 20);
+}
+
+TEST(StateTable, EveryStepOfALifeTouchesTheState) {
+  for (const StateInfo& state : AllStates()) {
+    EXPECT_FALSE(state.is.empty()) << state.name;
+    std::set<std::string> lists;
+    for (const StateLife& life : state.lives) {
+      EXPECT_TRUE(lists.insert(life.list).second) << state.name << " has two lives in " << life.list;
+      std::set<OpKind> kinds;
+      for (const StateStep& step : life.steps) {
+        for (OpKind kind : step.kinds) {
+          const OpInfo& info = InfoOf(kind);
+          EXPECT_TRUE(kinds.insert(kind).second) << state.name << " " << info.name;
+          if (!IsStateName(state.name) || info.effects.empty()) continue;  // by name; a call, or a collective
+          EXPECT_TRUE(std::any_of(info.effects.begin(), info.effects.end(),
+                                  [&](const StateEffect& effect) { return Overlap(effect.resource, state.name); }))
+              << state.name << " " << info.name;
+        }
+      }
     }
   }
 }

@@ -66,8 +66,9 @@ inline void ForEachInstruction(const Plan& plan, const std::function<void(const 
     for (const Instruction& op : block.body) visit(op, {plan, {block.module}, block.name, true});
   }
   for (const Role& role : plan.roles) {
-    for (const auto* list : {&role.setup, &role.step, &role.teardown}) {
-      for (const Instruction& op : *list) visit(op, {plan, role.modules, role.name, list == &role.step});
+    for (const RoleList& part : kRoleLists) {
+      for (const Instruction& op : role.*part.list)
+        visit(op, {plan, role.modules, role.name, part.list == &Role::step});
     }
   }
 }

@@ -137,7 +137,7 @@ Work WorkOf(const Plan& plan) {
   };
   for (const Block& block : plan.blocks) add(block.body);
   for (const Role& role : plan.roles) {
-    for (const auto* list : {&role.setup, &role.step, &role.teardown}) add(*list);
+    for (const RoleList& part : kRoleLists) add(role.*part.list);
   }
   return all;
 }

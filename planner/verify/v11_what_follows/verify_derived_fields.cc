@@ -9,12 +9,14 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/estimate/device.h"
 #include "planner/plan/sample_images.h"
 #include "planner/verify/rules.h"
+#include "planner/verify/shared/bridge_rows.h"
 
 namespace planwright {
 namespace {
@@ -180,8 +182,8 @@ class DerivedFieldCheck {
     return ranks;
   }
 
-  // The groups in creation order: the world, fifteen groups of each module, the bridges (docs/layouts/grids.md#groups).
-  // All modules have all groups, used or not.
+  // The groups in creation order: the world, nine groups of each module, the bridges (docs/layouts/grids.md#groups).
+  // All modules have all groups, also those that this plan does not use.
   void CheckGroups() {
     using enum Axis;
     struct ModuleGroup {
@@ -190,25 +192,15 @@ class DerivedFieldCheck {
       std::vector<Axis> axes;
     };
     static const std::vector<ModuleGroup> kModuleGroups = {
-        {"tp", View::kDense, {kTp}},
-        {"cp", View::kDense, {kCp}},
-        {"pp", View::kDense, {kPp}},
-        {"dp", View::kDense, {kDp}},
-        {"dp_cp", View::kDense, {kDp, kCp}},
-        {"tp_cp", View::kDense, {kTp, kCp}},
-        {"mp", View::kDense, {kTp, kPp}},
-        {"tp_dp", View::kDense, {kTp, kDp}},
-        {"tp_dp_cp", View::kDense, {kTp, kDp, kCp}},
-        {"intra_dist_opt_instance", View::kDense, {kTp, kCp, kDp, kPp}},
-        {"ep", View::kExpert, {kEp}},
-        {"ep_tp", View::kExpert, {kExpertTp}},
+        {"tp", View::kDense, {kTp}},           {"cp", View::kDense, {kCp}},
+        {"pp", View::kDense, {kPp}},           {"dp_cp", View::kDense, {kDp, kCp}},
+        {"tp_cp", View::kDense, {kTp, kCp}},   {"tp_dp_cp", View::kDense, {kTp, kDp, kCp}},
+        {"ep", View::kExpert, {kEp}},          {"ep_tp", View::kExpert, {kExpertTp}},
         {"ep_dp", View::kExpert, {kExpertDp}},
-        {"tp_ep_mp", View::kExpert, {kExpertTp, kEp}},
-        {"tp_ep_pp", View::kExpert, {kExpertTp, kEp, kPp}},
     };
     for (const Block& block : plan_.blocks) CollectStreams(block.body);
     for (const Role& role : plan_.roles) {
-      for (const auto* list : {&role.setup, &role.step, &role.teardown}) CollectStreams(*list);
+      for (const RoleList& part : kRoleLists) CollectStreams(role.*part.list);
     }
     next_ = 0;
     ExpectGroup("world", "world", "", View::kDense, {}, nullptr);
@@ -245,6 +237,13 @@ class DerivedFieldCheck {
 
   // The data section repeats sizes of the models that its readers need.
   void CheckData() {
+    // Tar data is bytes: the ids behind them stand for images, padding and the end of a document
+    // (docs/training/data.md#webdataset). Other data has no tokens of its own.
+    const bool bytes = plan_.data.kind == "webdataset";
+    constexpr int64_t kBytes = 256;
+    if (bytes) Equal("the data", "image_token", plan_.data.image_token, kBytes, -1);
+    Equal("the data", "pad_token", plan_.data.pad_token, bytes ? kBytes + 1 : -1, -1);
+    Equal("the data", "end_token", plan_.data.end_token, bytes ? kBytes + 2 : -1, -1);
     if (plan_.data.kind != "mock" && plan_.data.kind != "webdataset" && plan_.data.kind != "recorded") {
       Fail("the data", absl::StrCat("has the unknown kind ", plan_.data.kind), -1);
     }
@@ -304,7 +303,7 @@ class DerivedFieldCheck {
         if (bridge.to == module.name) into.push_back(&bridge);
       }
       for (const Bridge* bridge : into)
-        expect(module, into.size() == 1 ? "image_rows" : bridge->from + ".image_rows", bridge->from);
+        expect(module, RowsOfBridge(plan_, *bridge, true).substr(module.name.size() + 1), bridge->from);
       if (module.experts() > 0 && module.grid.ep > 1) {
         expect(module, "expert_rows");
         if (module.grid.expert_tp > 1) expect(module, "expert_rows_gathered");
@@ -356,6 +355,19 @@ class DerivedFieldCheck {
   // and those over which optimizer states lie in flat ranges. The first parameter stands for all; V9 compares the
   // others.
   void CheckCheckpointRules() {
+    // Rules have one order, and parameters that are written alike are in one rule.
+    const auto place = [&](const CheckpointRule& rule) {
+      const Module* module = index_.module(rule.module);
+      const bool cut = std::any_of(rule.cut.begin(), rule.cut.end(), [](Axis axis) { return axis != Axis::kEp; });
+      return std::tuple(module ? module - plan_.modules.data() : -1, rule.stage, rule.view, cut, !rule.states.empty());
+    };
+    const std::vector<CheckpointRule>& rules = plan_.checkpoint.rules;
+    for (size_t i = 1; i < rules.size(); ++i) {
+      if (place(rules[i - 1]) < place(rules[i])) continue;
+      const Module* module = index_.module(rules[i].module);
+      Fail("the checkpoint", absl::StrCat("has its rule ", i, ", of ", rules[i].module, ", in the place of another"),
+           module ? module->origin : -1);
+    }
     for (const CheckpointRule& rule : plan_.checkpoint.rules) {
       const Module* module = index_.module(rule.module);
       const int first = rule.parameters.empty() ? -1 : rule.parameters.front().first;

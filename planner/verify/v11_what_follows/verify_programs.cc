@@ -1,15 +1,19 @@
-// V11 of how programs are written: roles set up as the plan says where weights come from, microbatches run in the
-// order of the schedule, an instruction has the fields that its kind reads and no others, what is received is read,
-// and a single number is not written as a run with a stride.
+// V11 of how programs are written: modules are set up, loaded and saved in their order, and buckets measured in theirs;
+// microbatches run in the order of the schedule, an instruction has the fields that its kind reads and no others, what
+// is received is read, and a single number is not written as a run with a stride.
 //
 // Not here: whether the schedule is right (V8), whether all roles of a stage agree (verify_siblings.cc), and an
 // instruction's attributes and operands (V4).
 
+#include <algorithm>
+#include <map>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "planner/verify/rules.h"
+#include "planner/verify/shared/bridge_rows.h"
 
 namespace planwright {
 namespace {
@@ -22,19 +26,31 @@ class ProgramCheck {
   ProgramCheck(const PlanIndex& index, std::vector<Violation>& violations)
       : index_(index), plan_(index.plan()), violations_(violations) {}
 
-  void Check() {
+  void Check(const std::vector<FramePair>& pairs) {
+    CheckTakes(pairs);
     for (const Block& block : plan_.blocks) CheckFields("block " + block.name, block.body, true, block.origin);
     for (const Role& role : plan_.roles) {
-      CheckFiles(role);
       for (const StageSchedule& stage : plan_.schedule) CheckOrder(role, stage);
       const string who = "role " + role.name;
-      for (const RoleList& part : kRoleLists) CheckFields(who, role.*part.list, false, role.origin);
+      for (const RoleList& part : kRoleLists) {
+        CheckFields(who, role.*part.list, false, role.origin);
+        CheckModuleOrder(role, part);
+      }
       CheckRanges(who, role.ranks, role.origin);
+      CheckBucketOrder(role);
       CheckReceived(role);
+      CheckReceivedRows(role);
     }
     for (const CheckpointRule& rule : plan_.checkpoint.rules) {
       const Module* module = index_.module(rule.module);
       CheckRanges("a rule of the checkpoint", rule.parameters, module ? module->origin : -1);
+      const auto same = [](const RankRange& a, const RankRange& b) {
+        return a.first == b.first && a.count == b.count && a.stride == b.stride;
+      };
+      const std::vector<RankRange> shortest = Compress(Expand(rule.parameters));
+      if (!std::equal(shortest.begin(), shortest.end(), rule.parameters.begin(), rule.parameters.end(), same))
+        Fail("a rule of the checkpoint", absl::StrCat("of ", rule.module, " does not name its parameters in one way"),
+             module ? module->origin : -1);
     }
   }
 
@@ -51,7 +67,15 @@ class ProgramCheck {
     }
   }
 
-  // An instruction has the fields that its kind reads, and no others.
+  // Parts of an exchange progress together. They have one order all the same: what is sent comes before what is
+  // received, and what passes between stages before bridges, which come in their order.
+  std::tuple<bool, std::ptrdiff_t, bool, int> PlaceOf(const ExchangePart& part) const {
+    const Bridge* bridge = plan_.FindBridge(part.bridge);
+    return {!part.send, bridge ? bridge - plan_.bridges.data() : -1, part.backward, part.shift};
+  }
+
+  // An instruction has the fields that its kind reads, and no others. Parts of an exchange are in order, and all parts
+  // that could be in one exchange are.
   void CheckFields(const string& who, const std::vector<Instruction>& body, bool in_block, int origin) {
     for (const Instruction& op : body) {
       const OpClass of = OpClassOf(op.kind);
@@ -69,6 +93,14 @@ class ProgramCheck {
           stray = "a part both over a bridge and between stages";
         }
       }
+      if (!stray &&
+          !std::is_sorted(op.parts.begin(), op.parts.end(),
+                          [&](const ExchangePart& a, const ExchangePart& b) { return PlaceOf(a) < PlaceOf(b); })) {
+        stray = "parts in another order than: sends, receives; between stages, over bridges";
+      }
+      if (!stray && exchange && &op != body.data() && (&op - 1)->kind == OpKind::kExchange)
+        stray = "parts that belong to the exchange before it";
+      if (!stray && !std::is_sorted(op.frees.begin(), op.frees.end())) stray = "frees in another order than by name";
       if (!stray) continue;
       Fail(who,
            absl::StrCat("has ", stray, " in ", string(OpName(op.kind)),
@@ -99,6 +131,42 @@ class ProgramCheck {
       Fail("role " + role.name, absl::StrCat("never runs ", stage.order[next], " of ", module->name), role.origin);
   }
 
+  // What is received over a bridge has as many rows as its own module makes room for.
+  void CheckReceivedRows(const Role& role) {
+    for (const Instruction& op : role.step) {
+      for (const ExchangePart& part : op.parts) {
+        const Bridge* bridge = plan_.FindBridge(part.bridge);
+        if (part.send || !bridge) continue;
+        const string rows = RowsOfBridge(plan_, *bridge, !part.backward);
+        for (const Output& output : op.outputs) {
+          if (output.name != part.value || (!output.type.dims.empty() && output.type.dims.front() == Dim(rows)))
+            continue;
+          Fail("role " + role.name, absl::StrCat("receives ", part.value, " in another number of rows than ", rows),
+               op.origin >= 0 ? op.origin : role.origin);
+        }
+      }
+    }
+  }
+
+  // A backward takes values in the order in which they were saved. The calls of each microbatch say by whom.
+  void CheckTakes(const std::vector<FramePair>& pairs) {
+    const auto check = [&](const Block& saver, const Block& taker) {
+      std::vector<string> takes;
+      for (const Output& take : taker.takes) takes.push_back(take.name);
+      if (takes != saver.saved)
+        Fail("block " + taker.name, absl::StrCat("takes values in another order than ", saver.name, " saves them"),
+             taker.origin);
+    };
+    for (const FramePair& pair : pairs) {
+      const Block* saver = pair.forward;
+      for (const Block* again : pair.again) {
+        check(*saver, *again);
+        saver = again;
+      }
+      if (pair.backward) check(*saver, *pair.backward);
+    }
+  }
+
   // A received value must be read: by a call, or by the broadcast that gives it to the siblings.
   void CheckReceived(const Role& role) {
     std::unordered_map<string_view, const Instruction*> open;
@@ -114,45 +182,43 @@ class ProgramCheck {
     }
   }
 
-  // Instructions by kind and module; no module: "".
-  using Wanted = std::vector<std::pair<OpKind, string_view>>;
-
-  // Setup, of each module: allocate, then draw or load as the plan says, then refresh the masters if it is trained.
-  // With checkpoints, resuming allocates and loads each module and then loads the counters; saving copies the counters
-  // and then each module.
-  void CheckFiles(const Role& role) {
-    Wanted setup, resume, save = {{OpKind::kSaveCounters, ""}};
-    for (const string& name : role.modules) {
-      const Module* module = index_.module(name);
-      if (!module) continue;  // V1
-      setup.emplace_back(OpKind::kAllocateParameters, name);
-      setup.emplace_back(plan_.initialize ? OpKind::kLoadParameters : OpKind::kInitializeParameters, name);
-      if (module->trained()) setup.emplace_back(OpKind::kRefreshMasters, name);
-      resume.emplace_back(OpKind::kAllocateParameters, name);
-      resume.emplace_back(OpKind::kLoadState, name);
-      save.emplace_back(OpKind::kSaveState, name);
+  // Gradients are scaled and measured bucket after bucket: a sum in another order would be rounded in another way. The
+  // order in which buckets are stepped is chosen, since the next step can begin with what is stepped first.
+  void CheckBucketOrder(const Role& role) {
+    std::map<OpKind, std::pair<std::ptrdiff_t, int64_t>> reached;
+    for (const Instruction& op : role.step) {
+      const string* name = op.FindText("module");
+      const int64_t* bucket = op.FindInteger("bucket");
+      if (!name || !bucket || op.kind == OpKind::kAdamW) continue;
+      const auto found = std::find(role.modules.begin(), role.modules.end(), *name);
+      const std::pair place = {found - role.modules.begin(), *bucket};
+      const auto [last, first] = reached.try_emplace(op.kind, place);
+      if (!first && place < std::exchange(last->second, place)) {
+        return Fail("role " + role.name,
+                    absl::StrCat("runs ", string(OpName(op.kind)), " of ", *name, " bucket ", *bucket,
+                                 " after that of a later bucket"),
+                    op.origin >= 0 ? op.origin : role.origin);
+      }
     }
-    resume.emplace_back(OpKind::kLoadCounters, "");
-    save.emplace_back(OpKind::kPublishCheckpoint, "");
-    const bool checkpoints = plan_.checkpoint.every_steps > 0;
-    Expect(role, "set up", role.setup, setup);
-    Expect(role, "resume", role.resume, checkpoints ? resume : Wanted());
-    Expect(role, "save", role.save, checkpoints ? save : Wanted());
   }
 
-  void Expect(const Role& role, string_view verb, const std::vector<Instruction>& list, const Wanted& wanted) {
-    bool same = wanted.size() == list.size();
-    for (size_t i = 0; same && i < wanted.size(); ++i) {
-      const string* of = list[i].FindText("module");
-      same = list[i].kind == wanted[i].first && (of ? *of : "") == wanted[i].second;
+  // What a list does besides the step is V7's (verify_states.cc). Modules do it one after the other, in their order.
+  void CheckModuleOrder(const Role& role, const RoleList& part) {
+    if (part.list == &Role::step) return;
+    size_t reached = 0;  // in Role::modules
+    for (const Instruction& op : role.*part.list) {
+      const string* name = op.FindText("module");
+      if (!name) continue;
+      const auto found = std::find(role.modules.begin(), role.modules.end(), *name);
+      const auto place = static_cast<size_t>(found - role.modules.begin());
+      if (place < reached) {
+        return Fail("role " + role.name,
+                    absl::StrCat("runs ", string(OpName(op.kind)), " of ", *name, " in its ", part.name,
+                                 " after instructions of ", role.modules[reached]),
+                    role.origin);
+      }
+      reached = std::min(place, role.modules.size() - 1);
     }
-    if (same) return;
-    const auto text = [](string* out, const auto& one) {
-      absl::StrAppend(out, string(OpName(one.first)), one.second.empty() ? "" : " ", string(one.second));
-    };
-    Fail("role " + role.name,
-         absl::StrCat("must ", string(verb), " by: ", wanted.empty() ? "nothing" : absl::StrJoin(wanted, ", ", text)),
-         role.origin);
   }
 
   const PlanIndex& index_;
@@ -162,9 +228,9 @@ class ProgramCheck {
 
 }  // namespace
 
-std::vector<Violation> VerifyPrograms(const PlanIndex& index) {
+std::vector<Violation> VerifyPrograms(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches) {
   std::vector<Violation> violations;
-  ProgramCheck(index, violations).Check();
+  ProgramCheck(index, violations).Check(PairsOf(microbatches));
   return violations;
 }
 

@@ -98,9 +98,7 @@ std::vector<Violation> VerifySiblings(const PlanIndex& index) {
     const auto [first, is_first] = stages.try_emplace({module, StageOf(role, *module)}, &role);
     if (is_first) continue;
     const Role& leader = *first->second;
-    const std::pair<const char*, std::vector<Instruction> Role::*> kLists[] = {
-        {"setup", &Role::setup}, {"step", &Role::step}, {"teardown", &Role::teardown}};
-    for (const auto& [name, list] : kLists) {
+    for (const auto& [name, list] : kRoleLists) {
       int origin = -1;
       const string difference = Difference(leader.*list, role.*list, origin);
       if (difference.empty()) continue;

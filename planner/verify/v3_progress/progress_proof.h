@@ -1,4 +1,4 @@
-// The proof of V3 for one list (setup, step or teardown) of all roles. One runner for each role goes through the role's
+// The proof of V3 for one list (kRoleLists) of all roles. One runner for each role goes through the role's
 // trace until it meets its partners. This is step C2 of docs/progress.md#what-is-proved.
 #pragma once
 

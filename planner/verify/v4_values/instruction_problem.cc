@@ -71,9 +71,14 @@ string FieldProblem(const Instruction& instruction, bool in_block) {
   return "";
 }
 
-string PlaceProblem(const Instruction& instruction, bool in_block) {
+string PlaceProblem(const Instruction& instruction, std::string_view list) {
   const OpInfo& info = InfoOf(instruction.kind);
+  const bool in_block = list.empty();
   const bool moves_state = !instruction.inputs.empty() && IsStateName(instruction.inputs.front());
+  // Samples, and values that are made of them, are there in a step alone.
+  const bool of_values = info.op_class == OpClass::kControl || info.op_class == OpClass::kData ||
+                         (info.op_class == OpClass::kCommunication && !moves_state);
+  if (of_values && !in_block && list != "step") return absl::StrCat("is in the list ", string(list), ", not in a step");
   switch (info.op_class) {
     case OpClass::kControl: return "";
     case OpClass::kData: return in_block ? "reads samples inside a block" : "";
@@ -94,6 +99,9 @@ string ValueCountProblem(const Instruction& instruction) {
   const auto is_state = [](const Output& output) { return IsStateName(output.name); };
   const auto state_in = std::count_if(instruction.inputs.begin(), instruction.inputs.end(),
                                       [](const string& name) { return IsStateName(name); });
+  const auto passes_state = [](const ExchangePart& part) { return IsStateName(part.value) || IsStateName(part.sizes); };
+  if (std::any_of(instruction.parts.begin(), instruction.parts.end(), passes_state))
+    return "passes state to another rank";
   const auto state_out = std::count_if(instruction.outputs.begin(), instruction.outputs.end(), is_state);
   const bool moves_state = info.op_class == OpClass::kCommunication && state_in == 1 && state_out == 1;
   // Only a collective has state among its values. What other kinds change is in their `writes` lines (ops.def).

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,8 +21,9 @@ namespace planwright {
 std::string FieldProblem(const Instruction& instruction, bool in_block);
 
 // A place where the kind may not be: what reads samples or steps state, in a block; what computes, in a role's own
-// list.
-std::string PlaceProblem(const Instruction& instruction, bool in_block);
+// list; what reads, calls or passes values, in a list other than the step. `list`: of kRoleLists; "": in a block. Which
+// instructions on state a list may have is V7's (verify_states.cc).
+std::string PlaceProblem(const Instruction& instruction, std::string_view list);
 
 // For kinds without index notation: how many values it reads and makes, and which of them are state.
 std::string ValueCountProblem(const Instruction& instruction);

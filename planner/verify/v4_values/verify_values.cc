@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/plan/op_table.h"
 #include "planner/verify/rules.h"
+#include "planner/verify/shared/bridge_rows.h"
 #include "planner/verify/v4_values/communication_problem.h"
 #include "planner/verify/v4_values/instruction_problem.h"
 #include "planner/verify/v4_values/layout_problem.h"
@@ -28,10 +29,11 @@ using std::string;
 class ListWalk {
  public:
   // `where`: how messages call the list. `module`: of a block; null in a role's list.
-  ListWalk(const PlanIndex& index, AttributeCheck& attributes, string where, const Module* module,
-           std::vector<std::string_view> frames, int origin, std::vector<Violation>& violations)
-      : index_(index), attributes_(attributes), where_(std::move(where)), module_(module), frames_(std::move(frames)),
-        origin_(origin), here_(origin), violations_(violations) {}
+  // `list`: of kRoleLists; "" for a block.
+  ListWalk(const PlanIndex& index, AttributeCheck& attributes, string where, std::string_view list,
+           const Module* module, std::vector<std::string_view> frames, int origin, std::vector<Violation>& violations)
+      : index_(index), attributes_(attributes), where_(std::move(where)), list_(list), module_(module),
+        frames_(std::move(frames)), origin_(origin), here_(origin), violations_(violations) {}
 
   // A value that is there from now on. An `owned` one must be freed, returned or saved by this list; the inputs of a
   // block belong to its caller.
@@ -61,7 +63,7 @@ class ListWalk {
     walked_.push_back(&instruction);
     const bool in_block = module_ != nullptr;
     for (const string& problem : {attributes_.Problem(instruction, module_), FieldProblem(instruction, in_block),
-                                  PlaceProblem(instruction, in_block), ValueCountProblem(instruction)}) {
+                                  PlaceProblem(instruction, list_), ValueCountProblem(instruction)}) {
       if (!problem.empty()) Fail(absl::StrCat(string(OpName(instruction.kind)), " ", problem));
     }
     for (const string& input : instruction.inputs) Read(instruction, input);
@@ -296,16 +298,23 @@ class ListWalk {
     }
   }
 
+  bool AreRowsOfOneBridge(const string& a, const string& b) const {
+    const auto& bridges = index_.plan().bridges;
+    return std::any_of(bridges.begin(), bridges.end(), [&](const Bridge& bridge) {
+      const string from = RowsOfBridge(index_.plan(), bridge, false), to = RowsOfBridge(index_.plan(), bridge, true);
+      return (a == from && b == to) || (a == to && b == from);
+    });
+  }
+
   // What differs between the type that is given and the one that is wanted, to follow "whose"; "": nothing.
   string Difference(const ValueType& given, const ValueType& wanted) const {
     const auto differs = [](const string& what) { return absl::StrCat(what, " is not the same"); };
     const bool place = given.host == wanted.host;
     bool shape = given.dims.size() == wanted.dims.size();
     for (size_t i = 0; shape && i < given.dims.size(); ++i) {
+      const string *from = std::get_if<string>(&given.dims[i]), *to = std::get_if<string>(&wanted.dims[i]);
       // In a role's list the same rows may have the run-time size of one module and that of the next.
-      const bool names =
-          std::holds_alternative<string>(given.dims[i]) && std::holds_alternative<string>(wanted.dims[i]);
-      shape = given.dims[i] == wanted.dims[i] || (names && !module_);
+      shape = given.dims[i] == wanted.dims[i] || (from && to && !module_ && AreRowsOfOneBridge(*from, *to));
     }
     if (given.dtype != wanted.dtype || !shape)
       return absl::StrCat("type is ", ShapeText(wanted), ", not ", ShapeText(given));
@@ -319,6 +328,7 @@ class ListWalk {
   const PlanIndex& index_;
   AttributeCheck& attributes_;
   const string where_;
+  const std::string_view list_;
   const Module* module_;
   const std::vector<std::string_view> frames_;  // that run the block
   const int origin_;
@@ -340,7 +350,7 @@ void CheckBlock(const PlanIndex& index, AttributeCheck& attributes, const Block&
          index.OriginOf(block.origin, -1, nullptr)});
     return;
   }
-  ListWalk walk(index, attributes, absl::StrCat("block ", block.name), module, index.FramesOf(block), block.origin,
+  ListWalk walk(index, attributes, absl::StrCat("block ", block.name), "", module, index.FramesOf(block), block.origin,
                 violations);
   for (const Output& input : block.inputs) walk.Define(input, false);
   for (const Output& take : block.takes) walk.Define(take, true);  // the saved value is this block's from here on
@@ -360,7 +370,8 @@ std::vector<Violation> VerifyValues(const PlanIndex& index) {
   for (const Block& block : index.plan().blocks) CheckBlock(index, attributes, block, violations);
   for (const Role& role : index.plan().roles) {
     for (const RoleList& part : kRoleLists) {
-      ListWalk walk(index, attributes, absl::StrCat("role ", role.name), nullptr, {}, role.origin, violations);
+      ListWalk walk(index, attributes, absl::StrCat("role ", role.name), part.name, nullptr, {}, role.origin,
+                    violations);
       for (const Instruction& instruction : role.*part.list) walk.Walk(instruction);
       walk.End({});
     }

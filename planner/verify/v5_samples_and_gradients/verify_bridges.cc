@@ -29,6 +29,7 @@ class TransferTable {
     // By rank of the destination: up to which sample it has got its lane; -1: nothing yet. Rows of the table for one
     // rank come in order of samples.
     std::vector<int64_t> reached(static_cast<size_t>(destination_.ranks()), -1);
+    const Transfer* before = nullptr;
     for (const Transfer& transfer : transfers) {
       // A table may have a row for each rank, so the text is made only where it is needed.
       const auto fail = [&](const auto&... wrong) {
@@ -54,6 +55,11 @@ class TransferTable {
         fail(", but the next sample that its lane needs is ", next);
       }
       next = transfer.end_sample;
+      // A table has one form: rows of one receiver are side by side, and two that could be one are one.
+      if (before && transfer.to_rank < before->to_rank) fail(", after rows for rank ", before->to_rank);
+      if (before && transfer.to_rank == before->to_rank && transfer.from_rank == before->from_rank)
+        fail(" in a row of its own, though the row before goes on with it");
+      before = &transfer;
     }
     CheckReached(reached, to_stage);
   }
@@ -132,6 +138,12 @@ class BridgeUse {
         break;
       }
     }
+    for (const Role& role : index_.plan().roles) {
+      for (bool backward : {false, true}) {
+        CheckEnd(role, *from, *to, backward, true);
+        CheckEnd(role, *from, *to, backward, false);
+      }
+    }
     if (bridge_.kind == "colocated") return;  // nothing is broadcast
     CheckRoots(*to, false, bridge_.forward);
     CheckRoots(*from, true, bridge_.backward);
@@ -141,6 +153,35 @@ class BridgeUse {
   void Fail(int origin, string message) {
     violations_.push_back(
         {"V5", absl::StrCat("bridge ", bridge_.name, " ", message), index_.OriginOf(origin, bridge_.origin, nullptr)});
+  }
+
+  // A role that sends or receives over the bridge has rows in the table for each of its ranks whose lane has samples.
+  // Colocated ranks all receive, and may find in their own lane what they would send.
+  void CheckEnd(const Role& role, const Module& from, const Module& to, bool backward, bool send) {
+    const auto is_end = [&](const ExchangePart& part) {
+      return part.bridge == bridge_.name && part.backward == backward && part.send == send;
+    };
+    const auto has_end = [&](const Instruction& op) { return std::any_of(op.parts.begin(), op.parts.end(), is_end); };
+    const auto exchange = std::find_if(role.step.begin(), role.step.end(), has_end);
+    if (exchange == role.step.end() || (send && bridge_.kind == "colocated")) return;
+    const Module& module = send == backward ? to : from;
+    std::vector<bool> in_table(static_cast<size_t>(index_.plan().world_size));
+    for (const Transfer& transfer : backward ? bridge_.backward : bridge_.forward) {
+      const int rank = send ? transfer.from_rank : transfer.to_rank;
+      if (rank >= 0 && rank < index_.plan().world_size) in_table[static_cast<size_t>(rank)] = true;
+    }
+    const int64_t samples = index_.plan().budget.block_samples;
+    for (const RankRange& range : role.ranks) {
+      for (int i = 0, rank = range.first; i < range.count; ++i, rank += range.stride) {
+        if (in_table[static_cast<size_t>(rank)]) continue;
+        if (module.grid.contains(rank)) {
+          const LaneSamples lane = SamplesOfLane(samples, module.grid.dp, CoordinateOf(module.grid, rank, Axis::kDp));
+          if (lane.first == lane.end) continue;
+        }
+        return Fail(exchange->origin, absl::StrCat("has no rows ", send ? "from" : "for", " rank ", rank, ", but role ",
+                                                   role.name, send ? " sends" : " receives", " over it"));
+      }
+    }
   }
 
   // All ranks of a role have the same program, so the receivers must have the same place in the groups that they

@@ -1,7 +1,7 @@
-// V9: a checkpoint holds every element of every parameter and optimizer state once, and every parameter gets its first
-// value from one source. The proof goes by axes and not by ranks. The cut and replicated axes of a checkpoint rule
-// together span the ranks of a stage. So the ranks along the cut axes write different parts, which tile the tensor
-// because sizes divide, and the rank with coordinate 0 along all replicated axes is the one writer of each part.
+// V9: a checkpoint holds every element of every parameter and optimizer state once. The proof goes by axes and not by
+// ranks. The cut and replicated axes of a checkpoint rule together span the ranks of a stage. So the ranks along the
+// cut axes write different parts, which tile the tensor because sizes divide, and the rank with coordinate 0 along all
+// replicated axes is the one writer of each part.
 //
 // Not here: that keys are unique (verify_checkpoint_keys.cc), and the order in which a rule lists its axes (V11,
 // verify_derived_fields.cc).
@@ -234,62 +234,6 @@ class ModuleManifest {
   std::map<string, const Group*> groups_;
 };
 
-// In its setup every role draws or loads the parameters of each of its modules once, frozen ones too.
-void CheckSources(const Plan& plan, std::vector<Violation>& violations) {
-  for (const Role& role : plan.roles) {
-    for (const string& name : role.modules) {
-      int sources = 0;
-      for (const Instruction& instruction : role.setup) {
-        const bool draws = instruction.kind == OpKind::kInitializeParameters,
-                   loads = instruction.kind == OpKind::kLoadParameters;
-        if (!draws && !loads) continue;
-        const string* of = instruction.FindText("module");
-        if (!of || *of != name) continue;
-        ++sources;
-        if (loads && !plan.initialize) {
-          violations.push_back(
-              {"V9", absl::StrCat("role ", role.name, " loads module ", name, " from no file"), role.origin});
-        }
-      }
-      if (sources != 1) {
-        violations.push_back({"V9",
-                              absl::StrCat("the parameters of module ", name, " have ", sources, " sources on role ",
-                                           role.name, ", not one"),
-                              role.origin});
-      }
-    }
-  }
-}
-
-// A role that saves writes all of its modules and the counters once, then publishes; resuming loads the same once.
-// Either all roles do so or none: a checkpoint is published when all ranks have written.
-void CheckSaves(const Plan& plan, std::vector<Violation>& violations) {
-  const bool saves = plan.checkpoint.every_steps > 0;
-  for (const Role& role : plan.roles) {
-    const auto count = [](const std::vector<Instruction>& list, OpKind kind, const string* module) {
-      return std::count_if(list.begin(), list.end(), [&](const Instruction& op) {
-        const string* of = op.FindText("module");
-        return op.kind == kind && (module == nullptr || (of != nullptr && *of == *module));
-      });
-    };
-    const auto expect = [&](const std::vector<Instruction>& list, OpKind kind, const string* module) {
-      const auto found = count(list, kind, module);
-      if (found == (saves ? 1 : 0)) return;
-      violations.push_back({"V9",
-                            absl::StrCat("role ", role.name, " has ", found, " ", string(OpName(kind)),
-                                         module ? " of " : "", module ? *module : "", ", not ", saves ? 1 : 0),
-                            role.origin});
-    };
-    for (const string& module : role.modules) {
-      expect(role.save, OpKind::kSaveState, &module);
-      expect(role.resume, OpKind::kLoadState, &module);
-    }
-    expect(role.save, OpKind::kSaveCounters, nullptr);
-    expect(role.save, OpKind::kPublishCheckpoint, nullptr);
-    expect(role.resume, OpKind::kLoadCounters, nullptr);
-  }
-}
-
 }  // namespace
 
 std::vector<Violation> VerifyCheckpoint(const Plan& plan) {
@@ -301,8 +245,6 @@ std::vector<Violation> VerifyCheckpoint(const Plan& plan) {
   for (const Module& module : plan.modules) ModuleManifest(plan, module, violations).Check();
   std::vector<Violation> keys = VerifyCheckpointKeys(plan);
   std::move(keys.begin(), keys.end(), std::back_inserter(violations));
-  CheckSources(plan, violations);
-  CheckSaves(plan, violations);
   return violations;
 }
 

@@ -138,18 +138,18 @@ class CheckpointDamage {
         const OpKind kind = role.setup[i].kind;
         const string where = absl::StrCat(role.name, " ", i);
         if (kind == OpKind::kInitializeParameters && !plan_.initialize) {
-          Add("load_from_no_file", where, "V9", PlacesOf(plan_, role),
+          Add("load_from_no_file", where, "V7", PlacesOf(plan_, role),
               [r, i](Plan& p) { p.roles[r].setup[i].kind = OpKind::kLoadParameters; });
         }
         if (kind == OpKind::kInitializeParameters || kind == OpKind::kLoadParameters) {
-          Add("two_sources", where, "V9", PlacesOf(plan_, role), [r, i](Plan& p) {
+          Add("two_sources", where, "V7", PlacesOf(plan_, role), [r, i](Plan& p) {
             auto& setup = p.roles[r].setup;
             setup.insert(setup.begin() + static_cast<std::ptrdiff_t>(i), Instruction(setup[i]));
           });
         }
       }
     }
-    if (plan_.initialize) Add("file_forgotten", "initialize", "V9", {}, [](Plan& p) { p.initialize.reset(); });
+    if (plan_.initialize) Add("file_forgotten", "initialize", "V7", {}, [](Plan& p) { p.initialize.reset(); });
   }
 
   // Run-time sizes that are too large for the device, or smaller than the rows that can come.

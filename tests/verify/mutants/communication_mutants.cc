@@ -51,7 +51,7 @@ class CommunicationDamage {
       DamageList(block.body);
     }
     for (size_t role = 0; role < plan_.roles.size(); ++role) {
-      for (auto list : {&Role::setup, &Role::step, &Role::teardown}) {
+      for (const auto& [name, list] : kRoleLists) {
         site_ = {.role = static_cast<int>(role), .list = list};
         where_ = plan_.roles[role].name;
         places_ = PlacesOf(plan_, plan_.roles[role]);

@@ -22,10 +22,9 @@ std::vector<std::string> PlacesOf(const Plan& plan, const Role& role) {
 
 std::vector<std::string> RulesOfStateCollective(const Instruction& collective) {
   const std::string& subject = collective.inputs.front();
-  if (subject == "$integers") return {"V5"};
-  if (subject == "$reals") return {"V5", "V6"};
+  if (subject == "$integers" || subject == "$reals") return {"V5", "V7"};
   // A sum over tp of partial gradients.
-  if (collective.kind == OpKind::kAllReduce && absl::StrContains(subject, ".gradient_shards.")) return {"V6"};
+  if (collective.kind == OpKind::kAllReduce && absl::StrContains(subject, ".gradient_shards.")) return {"V6", "V7"};
   return {"V7"};
 }
 

@@ -218,13 +218,7 @@ class RoleDamage {
 
   // The rules that may refuse a missing, repeated or misplaced instruction at the end of a step.
   static std::vector<string> RulesOf(const Instruction& op) {
-    switch (op.kind) {
-      case OpKind::kBeginStep:
-      case OpKind::kScaleGradients: return {"V5"};
-      case OpKind::kSquareNorm: return {"V6"};
-      default:
-        return OpClassOf(op.kind) == OpClass::kCommunication ? RulesOfStateCollective(op) : std::vector<string>{"V7"};
-    }
+    return OpClassOf(op.kind) == OpClass::kCommunication ? RulesOfStateCollective(op) : std::vector<string>{"V7"};
   }
 
   // Instructions at the end of a step, and collectives on gradients, parameters and sums.

@@ -97,7 +97,7 @@ class StructureDamage {
     };
     for (const Block& block : plan_.blocks) look(block.body);
     for (const Role& role : plan_.roles) {
-      for (const auto* list : {&role.setup, &role.step, &role.teardown}) look(*list);
+      for (const RoleList& part : kRoleLists) look(role.*part.list);
     }
     for (const Module& module : plan_.modules) {
       for (const Bucket& bucket : module.buckets) {

@@ -65,8 +65,10 @@ bool IsReadyForProgress(const Plan& plan) {
     return std::none_of(body.begin(), body.end(), unknown);
   };
   return std::all_of(plan.blocks.begin(), plan.blocks.end(), [&](const Block& block) { return sound(block.body); }) &&
-         std::all_of(plan.roles.begin(), plan.roles.end(),
-                     [&](const Role& role) { return sound(role.setup) && sound(role.step) && sound(role.teardown); });
+         std::all_of(plan.roles.begin(), plan.roles.end(), [&](const Role& role) {
+           return std::all_of(std::begin(kRoleLists), std::end(kRoleLists),
+                              [&](const RoleList& part) { return sound(role.*part.list); });
+         });
 }
 
 // Draws `count` of the mutants. Proof and simulator must agree on each; `tally` counts how.

@@ -21,7 +21,7 @@ class RandomPlan {
     const int modules = Pick(2) + 1;
     for (int i = 0; i < modules; ++i) AddModule(i == 0 ? "a" : "b");
     if (modules == 2) AddBridge();
-    for (auto list : {&Role::setup, &Role::step, &Role::teardown}) {
+    for (const auto& [name, list] : kRoleLists) {
       list_ = list;
       for (Role& role : plan_.roles) (role.*list).push_back(Source());
       const int meetings = list == &Role::step ? 40 : Pick(4);

@@ -23,7 +23,7 @@ struct Outcome {
   std::string problem;  // the first mismatch, or a rank that is stuck
 };
 
-// Runs setup, steps and teardown of all ranks.
+// Runs all lists of all ranks, with several steps.
 // - Communications of a rank start in program order. Each starts when the earlier ones on its stream are done, and some
 //   earlier ones on other streams that are drawn at random: they stand for any wait that the data may cause.
 // - A collective is done when all members of its subgroup are at it. Each group has a communicator for each stream, and

@@ -220,7 +220,7 @@ TEST(StreamDependencies, InstructionsWithoutAnOrderRunBothWays) {
   }
 }
 
-// A role's setup, two steps and teardown with each instruction on its own stream, so that only effects order them.
+// All lists of a role, the step twice, with each instruction on its own stream, so that only effects order them.
 // `dropped`: an operation and the index of one of its effects that is left out.
 Program OnOwnStreams(const Plan& plan, const Role& role, std::optional<std::pair<OpKind, size_t>> dropped) {
   Program program;

@@ -31,9 +31,10 @@ class Unroller {
 
   Program Unroll(const Role& role, int steps) {
     program_ = {};
-    UnrollBody(role.setup, {}, 0);
-    for (int step = 0; step < steps; ++step) UnrollBody(role.step, {}, 0);
-    UnrollBody(role.teardown, {}, 0);
+    for (const RoleList& part : kRoleLists) {
+      const int times = part.list == &Role::step ? steps : 1;
+      for (int time = 0; time < times; ++time) UnrollBody(role.*part.list, {}, 0);
+    }
     return std::move(program_);
   }
   int streams() const { return static_cast<int>(streams_.size()); }

@@ -152,23 +152,6 @@ std::vector<Damage> Damages() {
        }},
       {"storage_in_two_frames", "lies in two storages",
        [](Plan& p) { p.modules[1].storages.push_back(p.modules[1].storages.front()); }},
-      // Where the first values come from.
-      {"no_source", "have 0 sources",
-       [](Plan& p) {
-         std::erase_if(p.roles[0].setup, [](const Instruction& i) { return i.kind == OpKind::kInitializeParameters; });
-       }},
-      {"two_sources", "have 2 sources", [](Plan& p) { p.roles[0].setup.push_back(Draw(p)); }},
-      {"load_from_no_file", "from no file", [](Plan& p) { Draw(p).kind = OpKind::kLoadParameters; }},
-      // What a role saves and loads.
-      {"module_not_saved", "has 0 save_state", [](Plan& p) { Drop(p.roles[1].save, OpKind::kSaveState); }},
-      {"saved_twice", "has 2 save_state", [](Plan& p) { p.roles[1].save.push_back(p.roles[1].save[1]); }},
-      {"counters_not_saved", "has 0 save_counters", [](Plan& p) { Drop(p.roles[0].save, OpKind::kSaveCounters); }},
-      {"never_published", "has 0 publish_checkpoint",
-       [](Plan& p) { Drop(p.roles[0].save, OpKind::kPublishCheckpoint); }},
-      {"module_not_loaded", "has 0 load_state", [](Plan& p) { Drop(p.roles[1].resume, OpKind::kLoadState); }},
-      {"counters_not_loaded", "has 0 load_counters", [](Plan& p) { Drop(p.roles[0].resume, OpKind::kLoadCounters); }},
-      {"one_role_saves_nothing", "has 0 save_state", [](Plan& p) { p.roles[1].save.clear(); }},
-      {"saves_without_being_asked", "has 1 save_state", [](Plan& p) { p.checkpoint.every_steps = 0; }},
   };
 }
 
@@ -186,6 +169,45 @@ TEST_P(DamagedCheckpoint, IsRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DamagedCheckpoint, ::testing::ValuesIn(Damages()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// What a role draws, loads and saves. Rule V7 holds it against the table of state.
+std::vector<Damage> DamagesOfFiles() {
+  return {
+      // Where the first values come from.
+      {"no_source", "initialize_parameters 0 times",
+       [](Plan& p) {
+         std::erase_if(p.roles[0].setup, [](const Instruction& i) { return i.kind == OpKind::kInitializeParameters; });
+       }},
+      {"two_sources", "before initialize_parameters", [](Plan& p) { p.roles[0].setup.push_back(Draw(p)); }},
+      {"load_from_no_file", "initialize_parameters 0 times", [](Plan& p) { Draw(p).kind = OpKind::kLoadParameters; }},
+      // What a role saves and loads.
+      {"module_not_saved", "save_state 0 times", [](Plan& p) { Drop(p.roles[1].save, OpKind::kSaveState); }},
+      {"saved_twice", "save_state 2 times", [](Plan& p) { p.roles[1].save.push_back(p.roles[1].save[1]); }},
+      {"counters_not_saved", "save_counters 0 times", [](Plan& p) { Drop(p.roles[0].save, OpKind::kSaveCounters); }},
+      {"never_published", "publish_checkpoint 0 times",
+       [](Plan& p) { Drop(p.roles[0].save, OpKind::kPublishCheckpoint); }},
+      {"module_not_loaded", "load_state 0 times", [](Plan& p) { Drop(p.roles[1].resume, OpKind::kLoadState); }},
+      {"counters_not_loaded", "load_counters 0 times", [](Plan& p) { Drop(p.roles[0].resume, OpKind::kLoadCounters); }},
+      {"one_role_saves_nothing", "save_state 0 times", [](Plan& p) { p.roles[1].save.clear(); }},
+      {"saves_without_being_asked", "runs save_state of", [](Plan& p) { p.checkpoint.every_steps = 0; }},
+  };
+}
+
+class DamagedFiles : public ::testing::TestWithParam<Damage> {};
+
+TEST_P(DamagedFiles, AreRefused) {
+  Plan plan = Sound();
+  GetParam().inflict(plan);
+  std::vector<std::string> messages;
+  for (const Violation& violation : VerifyStates(PlanIndex(plan))) {
+    EXPECT_EQ(violation.rule, "V7");
+    messages.push_back(violation.message);
+  }
+  EXPECT_THAT(messages, ::testing::Contains(::testing::HasSubstr(GetParam().says)));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DamagedFiles, ::testing::ValuesIn(DamagesOfFiles()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // Counts rank by rank what V9 proves by axes: every element of every tensor and state is written once.

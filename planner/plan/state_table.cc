@@ -1,0 +1,110 @@
+#include "planner/plan/state_table.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "planner/diagnostics/bug.h"
+#include "planner/plan/plan.h"
+#include "planner/plan/table_text.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+
+// "NAME or NAME any when FORMULA"
+StateStep ParseStep(string text) {
+  StateStep step;
+  if (string formula; TakeAfterKeyword("when", text, formula)) step.when.emplace(formula);
+  step.any = absl::EndsWith(text, " any");
+  if (step.any) text.resize(text.size() - std::string_view(" any").size());
+  for (const string& name : std::vector<string>(absl::StrSplit(text, " or "))) {
+    const std::optional<OpKind> kind = OpFromName(name);
+    Require(kind.has_value(), "states.def names an operation that does not exist: " + name);
+    step.kinds.push_back(*kind);
+  }
+  return step;
+}
+
+bool IsList(const string& name) {
+  return std::any_of(std::begin(kRoleLists), std::end(kRoleLists),
+                     [&](const RoleList& list) { return list.name == name; });
+}
+
+StateInfo ParseState(std::string_view name, std::string_view text) {
+  StateInfo info = {.name = string(name), .is = {}, .lives = {}};
+  for (string& line : LogicalLines(text)) {
+    const string word = TakeWord(line);
+    if (word == "is") {
+      info.is = line;
+      continue;
+    }
+    Require(IsList(word), "the entry " + info.name + " of states.def has a line that begins with " + word);
+    StateLife& life = info.lives.emplace_back(StateLife{word, {}});
+    for (string& step : std::vector<string>(absl::StrSplit(line, ", "))) life.steps.push_back(ParseStep(step));
+  }
+  return info;
+}
+
+string StepText(const StateStep& step) {
+  const auto name = [](string* out, OpKind kind) { absl::StrAppend(out, string(OpName(kind))); };
+  return absl::StrCat(absl::StrJoin(step.kinds, " or ", name), step.any ? " any" : "",
+                      step.when ? absl::StrCat(" when ", step.when->text()) : "");
+}
+
+}  // namespace
+
+const StateLife* StateInfo::LifeIn(std::string_view list) const {
+  const auto found = std::find_if(lives.begin(), lives.end(), [&](const StateLife& life) { return life.list == list; });
+  return found == lives.end() ? nullptr : &*found;
+}
+
+const std::vector<StateInfo>& AllStates() {
+  static const std::vector<StateInfo> table = {
+#define STATE(name, text) ParseState(name, text),
+#include "planner/plan/states.def"
+#undef STATE
+  };
+  return table;
+}
+
+string ListsOf(OpKind kind) {
+  std::vector<string> lists;
+  for (const RoleList& list : kRoleLists) {
+    const bool here = std::any_of(AllStates().begin(), AllStates().end(), [&](const StateInfo& state) {
+      const StateLife* life = state.LifeIn(list.name);
+      return life && std::any_of(life->steps.begin(), life->steps.end(), [&](const StateStep& step) {
+               return std::find(step.kinds.begin(), step.kinds.end(), kind) != step.kinds.end();
+             });
+    });
+    if (here) lists.emplace_back(list.name);
+  }
+  return absl::StrJoin(lists, ", ");
+}
+
+string StatesReference() {
+  string page = "\n## What outlives a list\n\n";
+  AppendWrapped(
+      "Each state, and the instructions of each list of a role that touch it, in their order. This part is made from "
+      "the table `planner/plan/states.def`, whose head explains the notation. An instruction stands there once; with "
+      "`any`, as often as other rules allow; with `when`, exactly where the formula is not 0. What a list does beyond "
+      "this, or in another order, is refused (V7).",
+      "", page);
+  for (const StateInfo& state : AllStates()) {
+    absl::StrAppend(&page, "\n### `", state.name, "`\n\n");
+    AppendWrapped(state.is, "", page);
+    page += "\n";
+    const auto text = [](string* out, const StateStep& step) { absl::StrAppend(out, StepText(step)); };
+    for (const StateLife& life : state.lives) {
+      AppendWrapped(absl::StrCat("- ", life.list, ": `", absl::StrJoin(life.steps, "`, `", text), "`"), "  ", page);
+    }
+  }
+  return page;
+}
+
+}  // namespace planwright
