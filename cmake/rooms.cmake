@@ -22,20 +22,36 @@ endfunction()
 # measured by ./dev bench.
 set(TEST_PATIENCE 3600)
 
-# room_test(NAME SOURCES ... LINKS ...): one GoogleTest binary, one ctest case per TEST.
+# room_test(NAME SOURCES ... LINKS ...): one GoogleTest binary. Each TEST is a ctest case, but where LibTorch is linked
+# the binary is: each process that loads it costs more than most tests.
 function(room_test name)
   cmake_parse_arguments(TEST "" "" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${TEST_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${name} PRIVATE PLANWRIGHT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                              PLANWRIGHT_BINARY_DIR="${PROJECT_BINARY_DIR}")
-  target_link_libraries(${name} PRIVATE ${TEST_LINKS} GTest::gmock GTest::gtest_main warnings)
+  target_link_libraries(${name} PRIVATE ${TEST_LINKS} test_main GTest::gmock warnings)
   use_precompiled(${name} _tests ${TEST_LINKS})
-  # GPU binaries may be built on a machine that cannot run them, so their tests are listed only when ctest starts.
-  set(mode POST_BUILD)
-  if(PLANWRIGHT_CUDA)
-    set(mode PRE_TEST)
+  if("${TEST_LINKS}" MATCHES "executor_")
+    whole_test(${name})
+    return()
   endif()
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT ${TEST_PATIENCE} DISCOVERY_MODE ${mode}
+  # Names stay as tests give them. CMake would put the printed parameter in.
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." NO_PRETTY_VALUES DISCOVERY_TIMEOUT ${TEST_PATIENCE}
                        PROPERTIES TIMEOUT ${TEST_PATIENCE})
+endfunction()
+
+# whole_test(NAME [COST SECONDS] [PROCESSORS N]): a GoogleTest binary as one ctest case, without its tests for ./dev
+# soak. COST: its processor seconds, roughly; those that cost most begin first. If all of its tests are skipped, so is
+# the case.
+function(whole_test name)
+  cmake_parse_arguments(CASE "" "COST;PROCESSORS" "" ${ARGN})
+  add_test(NAME ${name} COMMAND ${name} --gtest_filter=-*Soak*)
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${TEST_PATIENCE} SKIP_RETURN_CODE 77)
+  if(CASE_COST)
+    set_tests_properties(${name} PROPERTIES COST ${CASE_COST})
+  endif()
+  if(CASE_PROCESSORS)
+    set_tests_properties(${name} PROPERTIES PROCESSORS ${CASE_PROCESSORS})
+  endif()
 endfunction()

@@ -6,6 +6,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "executor/communication/backends.h"
+#include "executor/communication/gloo_device.h"
 
 namespace planwright::executor {
 namespace {
@@ -132,7 +133,7 @@ std::unique_ptr<Communicator> MakeGlooCommunicator(const c10::intrusive_ptr<c10d
                                                    const std::string& address, std::chrono::milliseconds timeout) {
   auto options = c10d::ProcessGroupGloo::Options::create(timeout);
   options->threads = 1;  // a communicator belongs to one stream, which runs one instruction at a time
-  options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
+  options->devices.push_back(GlooDeviceAt(address));
   const int size = static_cast<int>(ranks.size());
   // While Gloo connects, LibTorch rethrows its errors without their type. Only peers can fail there.
   auto group = WithFailureKind(timeout, FailureKind::kPeerLost, [&] {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct InputKind {
   const char* name;
   // Calls back with one input after the other. Its files stay in `folder` until the next one.
   void (*make)(const std::string& folder, const GiveInput& give);
+  friend void PrintTo(const InputKind& kind, std::ostream* out) { *out << kind.name; }
 };
 const std::vector<InputKind>& InputKinds();
 

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,9 @@
 #include "planner/plan/plan_json.h"
 
 namespace planwright {
+
+static void PrintTo(DiagnosticKind kind, std::ostream* out) { *out << KindName(kind); }
+
 namespace {
 
 namespace fs = std::filesystem;

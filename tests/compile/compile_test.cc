@@ -19,6 +19,7 @@ using testing::TinyRecipe;
 struct NamedLayout {
   const char* name;
   TinyLayout layout;
+  friend void PrintTo(const NamedLayout& layout, std::ostream* out) { *out << layout.name; }
 };
 
 class CompileLayouts : public ::testing::TestWithParam<NamedLayout> {};

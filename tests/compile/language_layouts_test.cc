@@ -22,6 +22,7 @@ struct Case {
   bool documents = false, frozen = false;
   std::string dispatch = "auto";
   std::vector<std::string> recompute = {};
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
 
 // The tiny model with four groups of Mamba, so that tp x cp may be 4, fed by one encoder rank.

@@ -1,15 +1,15 @@
 // The kill matrix: each role of a run of four ranks fails in each phase, in each way, before, during and after an
-// instruction (kill_cases.h). The launcher must name rank, cause and instruction, end everything in time, and the run
-// must go on as if nothing had happened (kill_runs.h). `./dev test` runs a sample, `./dev soak` all.
+// instruction (kill_cases.h). The launcher must name rank, cause and instruction, end everything, and the run must go
+// on as if nothing had happened (kill_runs.h). `./dev test` runs a sample, `./dev soak` all.
 //
-//   kill_matrix [--sample N] [--shard K/N] [--only TEXT] [--done FILE] [--list]
+//   kill_matrix [--sample N] [--shard K/N] [--only TEXT] [--done FILE] [--times] [--list]
 //
 //   --sample N     N cases of a fixed sample
 //   --shard K/N    every N-th case, from the K-th (from 1)
 //   --only TEXT    cases whose name contains TEXT
 //   --done FILE    skips the cases that FILE lists, and adds those that passed: a long run can go on later
+//   --times        also judges when the fault is noticed and when all is gone: on a machine that does nothing else
 //   --list         prints the names of the cases
-// PLANWRIGHT_SLOWNESS=N multiplies the times within which a run must end.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -29,7 +29,7 @@ namespace {
 struct Options {
   size_t sample = 0, shard = 0, shards = 1;  // sample 0: all cases; shard from 0
   std::string only, done;
-  bool list = false;
+  bool list = false, times = false;
 };
 
 std::optional<Options> ReadOptions(int argc, char** argv) {
@@ -38,6 +38,10 @@ std::optional<Options> ReadOptions(int argc, char** argv) {
     const std::string name = argv[i];
     if (name == "--list") {
       options.list = true;
+      continue;
+    }
+    if (name == "--times") {
+      options.times = true;
       continue;
     }
     if (++i == argc) return std::nullopt;
@@ -105,11 +109,14 @@ class Table {
 int Main(int argc, char** argv) {
   const std::optional<Options> options = ReadOptions(argc, argv);
   if (!options) {
-    std::fprintf(stderr, "usage: kill_matrix [--sample N] [--shard K/N] [--only TEXT] [--done FILE] [--list]\n");
+    std::fprintf(stderr,
+                 "usage: kill_matrix [--sample N] [--shard K/N] [--only TEXT] [--done FILE] [--times] [--list]\n");
     return 2;
   }
-  const KillRuns runs(
-      FourRanks(PLANWRIGHT_BINARY_DIR "/bin", PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml"));
+  KillSetup setup =
+      FourRanks(PLANWRIGHT_BINARY_DIR "/bin", PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml");
+  setup.judges_times = options->times;
+  const KillRuns runs(std::move(setup));
   if (!runs.problem().empty()) {
     std::fprintf(stderr, "%s\n", runs.problem().c_str());
     return 1;

@@ -19,6 +19,7 @@ struct KillSetup {
   std::string recipe;                  // the tiny one
   std::vector<std::string> overrides;  // its layout
   std::string device = "cpu";          // or "cuda"
+  bool judges_times = false;           // only on a machine that does nothing else
   double noticed = 1, gone = 2;        // seconds until a death is noticed; from then until no process is left
   double hang_ends = 2;                // seconds from the time-out until no process is left
 };

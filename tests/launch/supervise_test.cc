@@ -117,7 +117,7 @@ TEST_F(SuperviseTest, ManyShortRunsAllEnd) {
 
 TEST_F(SuperviseTest, ARankKilledBySignalEndsTheOthers) {
   const Supervision result =
-      Run({Rank({"sleep"}), Rank({"await=" + Pid(0), "await=" + Pid(2), "kill=9"}), Rank({"sleep"})});
+      Run({Rank({"sleep"}), Rank({"await=" + Pid(0), "await=" + Pid(2), "kill=9"}), Rank({"sleep"})}, kGraceForEver);
   ASSERT_TRUE(result.cause.has_value());
   EXPECT_EQ(result.cause->child, 1);
   EXPECT_EQ(result.cause->signal, SIGKILL);
@@ -143,7 +143,8 @@ TEST_F(SuperviseTest, EndingTakesLessThanTwoSecondsOfWaiting) {
 }
 
 TEST_F(SuperviseTest, AStoppedRankIsEnded) {
-  const Supervision result = Run({Rank({"kill=19"}), Rank({"await=" + Pid(0), "await_stop=" + Pid(0), "exit=12"})});
+  const Supervision result =
+      Run({Rank({"kill=19"}), Rank({"await=" + Pid(0), "await_stop=" + Pid(0), "exit=12"})}, kGraceForEver);
   EXPECT_EQ(result.cause->child, 1);
   EXPECT_EQ(result.stopped, 0);
   EXPECT_EQ(EndedBy(result, 0), SIGTERM);
@@ -151,7 +152,8 @@ TEST_F(SuperviseTest, AStoppedRankIsEnded) {
 }
 
 TEST_F(SuperviseTest, ARankThatStaysStoppedEndsAll) {
-  const Supervision result = Run({Rank({"sleep"}), Rank({"await=" + Pid(0), "kill=19"})}, {.stopped = 100ms});
+  const Supervision result =
+      Run({Rank({"sleep"}), Rank({"await=" + Pid(0), "kill=19"})}, {.grace = kPatience, .stopped = 100ms});
   EXPECT_FALSE(result.cause.has_value());
   EXPECT_EQ(result.stopped, 1);
   EXPECT_EQ(EndedBy(result, 0), SIGTERM);

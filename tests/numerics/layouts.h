@@ -1,6 +1,7 @@
 // Layouts of the tiny recipe, as overrides. layouts_test.cc compares each with one rank.
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,7 @@ struct Layout {
   std::vector<std::string> training = {};
   std::string recipe = kTinyRecipe;
   std::vector<std::string> one_rank = OneRankOnly();
+  friend void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name; }
 };
 
 // The layouts of tp, dp, ep and bridges.

@@ -163,6 +163,7 @@ struct Case {
   Layout layout;
   const char* precision;
   int steps;
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.precision << "_" << c.layout.name; }
 };
 
 std::vector<Case> Cases(const std::vector<Layout>& layouts, const char* precision, int steps) {

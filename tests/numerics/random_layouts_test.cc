@@ -34,8 +34,9 @@ TEST_P(RandomRecipe, TrainsTheCurveOfOneRank) {
               comparison.worst_gradient_last);
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixed, RandomRecipe, ::testing::Range(1, 13));
-INSTANTIATE_TEST_SUITE_P(Soak, RandomRecipe, ::testing::Range(1000, 1100));
+const auto kSeed = [](const auto& info) { return "seed_" + std::to_string(info.param); };
+INSTANTIATE_TEST_SUITE_P(Fixed, RandomRecipe, ::testing::Range(1, 13), kSeed);
+INSTANTIATE_TEST_SUITE_P(Soak, RandomRecipe, ::testing::Range(1000, 1100), kSeed);
 
 }  // namespace
 }  // namespace planwright::testing

@@ -176,8 +176,9 @@ TEST_P(Round, KeepsEveryBit) {
     if (i == 1) ExpectJudgeSees(Newest(run_dir), folder_ + "/changed");
   }
 }
-INSTANTIATE_TEST_SUITE_P(Some, Round, ::testing::Values("bf16"));
-INSTANTIATE_TEST_SUITE_P(Soak, Round, ::testing::Values("fp32", "fp64"));
+const auto kPrecision = [](const auto& info) { return std::string(info.param); };
+INSTANTIATE_TEST_SUITE_P(Some, Round, ::testing::Values("bf16"), kPrecision);
+INSTANTIATE_TEST_SUITE_P(Soak, Round, ::testing::Values("fp32", "fp64"), kPrecision);
 
 // All pairs: what each layout has trained is loaded by each.
 class Matrix : public Reshard, public ::testing::WithParamInterface<Layout> {};

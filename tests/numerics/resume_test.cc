@@ -88,6 +88,7 @@ struct Place {
   const char* name;
   std::vector<std::string> layout;
   const char* precision;
+  friend void PrintTo(const Place& place, std::ostream* out) { *out << place.name; }
 };
 std::vector<Place> Places() {
   return {{"one_rank", OneRankOnly(), "fp32"},

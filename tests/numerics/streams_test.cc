@@ -92,6 +92,9 @@ INSTANTIATE_TEST_SUITE_P(Soak, Overlap, ::testing::ValuesIn(Overlapped()), kLayo
 struct Recomputed {
   std::string layout, language, encoder;  // words of `recompute`; empty: the key is not given
   std::vector<std::string> more = {};
+  friend void PrintTo(const Recomputed& recomputed, std::ostream* out) {
+    *out << recomputed.layout << " language=[" << recomputed.language << "] encoder=[" << recomputed.encoder << "]";
+  }
 };
 
 std::vector<std::string> OverridesOf(const Recomputed& recomputed) {

@@ -136,6 +136,7 @@ struct Case {
   string name;
   int ranks = 1, tp = 1, cp = 1, pp = 1, ep = 1, expert_tp = 1;
   bool frozen = false, recompute = false, overlaps_gradients = false;
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
 
 Plan Compile(const Case& c, const string& dispatch, bool overlaps) {

@@ -26,6 +26,17 @@ using testing::The;
 struct Layouts {
   int tp = 1, cp = 1, ep = 1, expert_tp = 1;
   bool images = true, documents = false, frozen = false, gathers = false;
+
+  std::string Name() const {
+    std::string name = "tp" + std::to_string(tp) + "_cp" + std::to_string(cp) + "_ep" + std::to_string(ep) +
+                       "_expert_tp" + std::to_string(expert_tp);
+    if (!images) name += "_text";
+    if (documents) name += "_documents";
+    if (frozen) name += "_frozen";
+    if (gathers) name += "_gathers";
+    return name;
+  }
+  friend void PrintTo(const Layouts& layouts, std::ostream* out) { *out << layouts.Name(); }
 };
 
 HybridLmModel Model() {
@@ -179,16 +190,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Layouts{.ep = 2, .gathers = true}, Layouts{.tp = 2, .cp = 2, .ep = 4, .gathers = true},
                       Layouts{.tp = 2, .cp = 2, .ep = 2, .expert_tp = 2, .gathers = true},
                       Layouts{.tp = 2, .ep = 2, .frozen = true, .gathers = true}),
-    [](const auto& info) {
-      const Layouts& l = info.param;
-      std::string name = "tp" + std::to_string(l.tp) + "_cp" + std::to_string(l.cp) + "_ep" + std::to_string(l.ep) +
-                         "_expert_tp" + std::to_string(l.expert_tp);
-      if (!l.images) name += "_text";
-      if (l.documents) name += "_documents";
-      if (l.frozen) name += "_frozen";
-      if (l.gathers) name += "_gathers";
-      return name;
-    });
+    [](const auto& info) { return info.param.Name(); });
 
 // All tokens come, no row is sent, and terms of all tokens are summed. Weights and ids come beside the tokens.
 TEST(GatheredDispatch, TokensComeAndTheirSumsGoBack) {

@@ -77,6 +77,7 @@ struct Damage {
   const char* says;  // part of the first violation
   std::function<void(Plan&)> inflict;
   std::vector<string> overrides = kEp2;
+  friend void PrintTo(const Damage& damage, std::ostream* out) { *out << damage.name; }
 };
 
 std::vector<Damage> Damages() {

@@ -68,6 +68,7 @@ struct Damage {
   const char* name;
   const char* rule;
   std::function<void(Plan&)> inflict;
+  friend void PrintTo(const Damage& damage, std::ostream* out) { *out << damage.name; }
 };
 
 std::vector<Damage> Damages() {

@@ -57,7 +57,8 @@ TEST_P(CrossEntropy, ShardsMeetTheWholeVocabulary) {
   EXPECT_EQ(out.token_loss[0][1].item<double>(), 0);  // label -100, masked
 }
 
-INSTANTIATE_TEST_SUITE_P(Shards, CrossEntropy, testing::Values(1, 2, 4));
+INSTANTIATE_TEST_SUITE_P(Shards, CrossEntropy, testing::Values(1, 2, 4),
+                         [](const auto& info) { return "of_" + std::to_string(info.param); });
 
 TEST(CrossEntropyGolden, LabelOfNoShardPredictsZero) {
   const nlohmann::json golden = nlohmann::json::parse(

@@ -22,6 +22,7 @@ struct Case {
   const char* name;
   Grids grids;
   int64_t cp;
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
 
 class VisionParts : public testing::TestWithParam<Case> {

@@ -180,6 +180,7 @@ TEST(PeerLoss, SurvivorsSaySoAtOnceAndWhereTheyWere) {
 struct NamedLayout {
   const char* name;
   TinyLayout layout;
+  friend void PrintTo(const NamedLayout& layout, std::ostream* out) { *out << layout.name; }
 };
 
 class Rehearsal : public ::testing::TestWithParam<NamedLayout> {};

@@ -2,6 +2,7 @@
 // plan after it was read, and does not verify it. plan_faults_test shows that losses, norms or gradients notice.
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct PlanFault {
   std::string name;       // PLANWRIGHT_FAULT=plan:NAME
   Layout layout;          // on which it is tried
   void (*damage)(Plan&);  // Bug() if there is nothing to damage
+  friend void PrintTo(const PlanFault& fault, std::ostream* out) { *out << fault.name; }
 };
 
 std::vector<PlanFault> PipelineFaults();

@@ -237,6 +237,7 @@ struct Case {
   const char* name;
   const char* recipe;
   std::vector<std::string> overrides;
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
 
 class Fields : public ::testing::TestWithParam<Case> {};

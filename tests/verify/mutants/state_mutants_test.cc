@@ -33,6 +33,7 @@ struct Case {
   const char* name;
   std::vector<std::string> overrides;
   int every = 1;  // of so many mutants of a family one is tried
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
 
 using Overrides = std::vector<std::string>;
@@ -281,6 +282,7 @@ struct Defect {
   std::function<void(Plan&)> inflict;
   const char* rule;
   const char* says;
+  friend void PrintTo(const Defect& defect, std::ostream* out) { *out << defect.name; }
 };
 
 constexpr char kTiny[] = "nemotron_moe_vlm_tiny";

@@ -133,6 +133,7 @@ Plan Compiled(const std::string& recipe_name, const std::vector<std::string>& ov
 struct Layout {
   const char* name;
   std::vector<std::string> overrides;
+  friend void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name; }
 };
 
 std::vector<Layout> Layouts() {

@@ -68,6 +68,7 @@ struct Damage {
   const char* name;
   const char* says;  // part of a violation's message
   std::function<void(Plan&)> inflict;
+  friend void PrintTo(const Damage& damage, std::ostream* out) { *out << damage.name; }
 };
 
 CheckpointRule& CutDense(Plan& p) { return RuleOf(p, "language", View::kDense, true, true); }
