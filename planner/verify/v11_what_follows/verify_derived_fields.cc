@@ -43,7 +43,13 @@ class DerivedFieldCheck {
       : index_(index), plan_(index.plan()), violations_(violations) {}
 
   void Check() {
-    for (const Module& module : plan_.modules) CheckBuckets(module);
+    for (const Module& module : plan_.modules) {
+      CheckBuckets(module);
+      // An expert view without experts has no meaning of its own, so it has one form.
+      if (module.experts() > 0) continue;
+      Equal("module " + module.name, "ep", module.grid.ep, 1, module.origin);
+      Equal("module " + module.name, "expert_tp", module.grid.expert_tp, 1, module.origin);
+    }
     CheckAccumulators();
     CheckBridges();
     CheckGroups();

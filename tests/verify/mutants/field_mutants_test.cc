@@ -213,12 +213,10 @@ TEST(Ranges, NoNumberMayLeaveTheRangeOfItsField) {
       Describe(damage, damaged);
       const std::vector<Violation> found = VerifyPlan(damaged);
       EXPECT_FALSE(found.empty()) << damage.damaged() << " may be " << value;
-      damaged.digest = PlanDigest(damaged);
-      const auto read = ReadPlan(WritePlan(damaged));
-      if (value < 0) {  // a file has no other such numbers
-        EXPECT_FALSE(read.ok()) << damage.damaged() << " may be " << value << " in a file";
-      }
       refused.insert(damage.damaged());
+      if (value >= 0 || std::isnan(value)) continue;  // a file has no such numbers
+      damaged.digest = PlanDigest(damaged);
+      EXPECT_FALSE(ReadPlan(WritePlan(damaged)).ok()) << damage.damaged() << " may be " << value << " in a file";
     }
   }
   std::cout << "refused: " << counted.numbers() << " numbers of " << refused.size() << " fields, with 3 values each\n";
