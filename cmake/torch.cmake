@@ -8,8 +8,7 @@ endif()
 add_library(torch INTERFACE)
 target_include_directories(torch SYSTEM INTERFACE "${PLANWRIGHT_TORCH}/include"
                            "${PLANWRIGHT_TORCH}/include/torch/csrc/api/include")
-target_compile_definitions(torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1 USE_DISTRIBUTED USE_C10D_GLOO
-                           AT_PER_OPERATOR_HEADERS)  # else some headers include all operators
+target_compile_definitions(torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1 USE_DISTRIBUTED USE_C10D_GLOO)
 set_target_properties(torch PROPERTIES PLANWRIGHT_SEES_TORCH TRUE)
 target_link_libraries(torch INTERFACE "${PLANWRIGHT_TORCH}/lib/libtorch_cpu.so" "${PLANWRIGHT_TORCH}/lib/libc10.so")
 target_link_options(torch INTERFACE "-Wl,-rpath,${PLANWRIGHT_TORCH}/lib" "-Wl,--allow-shlib-undefined")

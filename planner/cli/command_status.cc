@@ -23,7 +23,6 @@ constexpr int64_t kMetricsBytes = int64_t{256} << 10;
 
 // Prints the status once. `again`: it has been printed before.
 int PrintOnce(const RunReport& report, bool as_json, bool follow, bool again) {
-  using Json = nlohmann::ordered_json;
   if (as_json) {
     // Of a run that is followed, an object a line.
     std::cout << JsonText(StatusJson(report), follow ? -1 : 2) << std::endl;
