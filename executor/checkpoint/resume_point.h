@@ -40,7 +40,7 @@ class ResumePoint {
   // Unavailable if a rank cannot be reached.
   absl::StatusOr<std::string> Agree(const std::string& problem);
 
-  // Of the candidate.
+  // Steps of the candidate.
   int64_t first_step() const { return first_step_; }  // from 0
   int64_t checkpoint_step() const { return step_; }   // of the run that wrote it; the same unless a step's size changed
 

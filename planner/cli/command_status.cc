@@ -24,7 +24,7 @@ constexpr size_t kMetricsBytes = size_t{256} << 10;
 int PrintOnce(const RunReport& report, bool as_json, bool follow, bool again) {
   using Json = nlohmann::ordered_json;
   if (as_json) {
-    // Of a run that is followed, an object a line.
+    // A run that is followed has an object a line.
     std::cout << StatusJson(report).dump(follow ? -1 : 2, ' ', false, Json::error_handler_t::replace) << std::endl;
     return ExitStatusOf(report);
   }
@@ -38,7 +38,7 @@ int PrintOnce(const RunReport& report, bool as_json, bool follow, bool again) {
   return ExitStatusOf(report);
 }
 
-// Of a run that waits for Slurm to start its job.
+// Prints the status of a run that waits for Slurm to start its job.
 void PrintSubmitted(const std::string& run_dir, const std::string& why, bool as_json, bool follow, bool again) {
   using Json = nlohmann::ordered_json;
   if (as_json) {
