@@ -21,7 +21,7 @@ struct FailPoint {
   // they are written; on rank 0, the wait for the reports of all, and the manifest.
   std::string_view list;
   int64_t step = 1;            // from 1; 1 also in `setup` and `resume`
-  int64_t number = -1;         // of an instruction: its place in the list with every call opened, from 0
+  int64_t number = -1;         // of an instruction: its index in the list with every call opened, from 0
   std::optional<OpKind> kind;  // of the instruction
   std::string place;           // of the instruction: as RecorderEntry::path, without the list and the step
 };

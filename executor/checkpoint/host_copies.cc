@@ -55,9 +55,9 @@ bool ChangesByItself(const Module& module, const Storage& storage) {
 }  // namespace
 
 at::Tensor FlatTensorOf(const ModuleState& module, int storage, const std::string& state) {
-  const auto place = static_cast<size_t>(storage);
-  if (state.empty()) return module.storages().at(place).parameter.view(-1);
-  const BucketState& bucket = module.buckets().at(static_cast<size_t>(module.module().storages.at(place).bucket));
+  const auto index = static_cast<size_t>(storage);
+  if (state.empty()) return module.storages().at(index).parameter.view(-1);
+  const BucketState& bucket = module.buckets().at(static_cast<size_t>(module.module().storages.at(index).bucket));
   if (state == "master") return bucket.master;
   const auto found = bucket.states.find(state);
   TORCH_CHECK(found != bucket.states.end(), "the optimizer keeps no ", state);

@@ -44,7 +44,7 @@ class ResumePoint {
   // The identity of the run (run_id.h), which rank 0 has read or made. After the first candidate.
   const std::string& run_id() const { return run_id_; }
 
-  // Of the candidate.
+  // Steps of the candidate.
   int64_t first_step() const { return first_step_; }  // from 0
   int64_t checkpoint_step() const { return step_; }   // of the run that wrote it; the same unless a step's size changed
 

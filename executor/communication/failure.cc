@@ -16,7 +16,7 @@ constexpr int kCudaOutOfMemory = 2;  // cudaErrorMemoryAllocation, which builds 
 
 FailureKind FailureKindOf(const std::exception& error) {
   if (const auto* known = dynamic_cast<const CommunicationError*>(&error)) return known->kind();
-  // Of the allocator of a device, which has tried everything.
+  // The allocator of a device throws it, after it has tried everything.
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return FailureKind::kDeviceMemory;
   // CUDA errors, also those of earlier launches that surface in a later call.
   if (const auto* device = dynamic_cast<const c10::AcceleratorError*>(&error))

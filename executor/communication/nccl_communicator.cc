@@ -219,7 +219,7 @@ void UseCudaDevice(int index, bool deterministic) {
   // Asked by ourselves: c10's question adds a warning about drivers to the message.
   int devices = 0;
   const cudaError_t asked = cudaGetDeviceCount(&devices);
-  // Of a host without any driver, CUDA says that the driver is too old.
+  // Where a host has no driver at all, CUDA says that the driver is too old.
   const std::string reason = asked == cudaErrorInsufficientDriver
                                  ? "NVIDIA's driver is not installed, or is older than CUDA " +
                                        std::to_string(CUDART_VERSION / 1000) + " needs"

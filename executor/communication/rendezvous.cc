@@ -38,7 +38,7 @@ absl::StatusOr<int> Number(const char* name, const char* slurm_name) {
   std::optional<int> result;
   std::string from;
   // Under Slurm a launcher of another kind may set the usual variables too. If both are set they must agree, or this
-  // rank would take the place of another.
+  // rank would pass for another.
   for (const char* candidate : {name, slurm_name}) {
     const std::optional<std::string> text = candidate == nullptr ? std::nullopt : Variable(candidate);
     if (!text) continue;
@@ -115,7 +115,7 @@ absl::Status MissingRanks(const Environment& environment, c10d::Store& store) {
                                              static_cast<double>(environment.timeout.count()) / 1000, " s)"));
 }
 
-// Of rank 0, which alone reads what all have posted: a message for each pair of ranks would be too many.
+// Only rank 0 calls it and reads what all have posted: a message for each pair of ranks would be too many.
 absl::Status Judge(const Environment& environment, c10d::Store& store) {
   std::vector<std::string> keys;
   for (int rank = 0; rank < environment.world_size; ++rank) keys.push_back(Key(rank));
@@ -164,7 +164,7 @@ absl::StatusOr<c10::intrusive_ptr<RunStore>> Connect(const Environment& environm
   return RunStore::Connect(*endpoint, environment.secret, StorePatience(environment), environment.timeout);
 }
 
-// Of rank 0. Lives as long as the process: other ranks may still ask when this one has nothing more to do.
+// Rank 0 serves as long as its process lives: other ranks may still ask when it has nothing more to do.
 absl::Status Serve(const Environment& environment, int port, int& served_port) {
   const absl::StatusOr<Endpoint> endpoint = EndpointOf(environment);
   if (!endpoint.ok()) return endpoint.status();

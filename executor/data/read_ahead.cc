@@ -24,7 +24,7 @@ void ReadAhead::Begin(std::vector<DataRead> reads, int64_t first_step, int64_t l
   std::set<int> microbatches;
   for (size_t i = 0; i < reads_.size(); ++i) {
     microbatches.insert(reads_[i].call.microbatch);
-    TORCH_CHECK(PlaceOf(*reads_[i].instruction, reads_[i].call) == static_cast<int64_t>(i),
+    TORCH_CHECK(IndexOf(*reads_[i].instruction, reads_[i].call) == static_cast<int64_t>(i),
                 "a step has one read twice");
   }
   const size_t in_each = microbatches.empty() ? 0 : (reads_.size() + microbatches.size() - 1) / microbatches.size();
@@ -63,7 +63,7 @@ void ReadAhead::ReadAll(const std::stop_token& stop) {
   }
 }
 
-int64_t ReadAhead::PlaceOf(const Instruction& instruction, const CallContext& call) const {
+int64_t ReadAhead::IndexOf(const Instruction& instruction, const CallContext& call) const {
   for (size_t i = 0; i < reads_.size(); ++i) {
     if (reads_[i].instruction == &instruction && reads_[i].call.microbatch == call.microbatch &&
         reads_[i].call.module == call.module)
@@ -74,7 +74,7 @@ int64_t ReadAhead::PlaceOf(const Instruction& instruction, const CallContext& ca
 
 Tensors ReadAhead::Take(const Instruction& instruction, const CallContext& call) {
   TORCH_CHECK(call.step >= first_step_ && call.step <= last_step_, "step ", call.step, " is not read ahead");
-  const int64_t number = (call.step - first_step_) * static_cast<int64_t>(reads_.size()) + PlaceOf(instruction, call);
+  const int64_t number = (call.step - first_step_) * static_cast<int64_t>(reads_.size()) + IndexOf(instruction, call);
   Done done;
   {
     std::unique_lock lock(mutex_);

@@ -50,8 +50,8 @@ class ReadAhead {
     Done done;
   };
   void ReadAll(const std::stop_token& stop);
-  // The place of a read among those of a step. c10::Error if the plan's steps do not have it.
-  int64_t PlaceOf(const Instruction& instruction, const CallContext& call) const;
+  // The index of a read among those of a step. c10::Error if the plan's steps do not have it.
+  int64_t IndexOf(const Instruction& instruction, const CallContext& call) const;
 
   const Read read_;
   std::vector<DataRead> reads_;  // of a step

@@ -27,9 +27,9 @@ class RoutingRecord {
 
   Mode mode() const { return mode_; }
 
-  // Of the tokens of a call of `route`, ids i64 [T,k] (T = positions of this rank * samples of its lane); Read returns
-  // them in host memory. FileError if a file cannot be written, does not have these tokens, or names an expert that
-  // the module does not have: the run that wrote it had other layers, samples or experts.
+  // Take the tokens of a call of `route`, ids i64 [T,k] (T = positions of this rank * samples of its lane); Read
+  // returns them in host memory. FileError if a file cannot be written, does not have these tokens, or names an expert
+  // that the module does not have: the run that wrote it had other layers, samples or experts.
   void Write(const CallContext& call, const at::Tensor& ids);
   at::Tensor Read(const CallContext& call, int64_t samples, int64_t top_k);
 

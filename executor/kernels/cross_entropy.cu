@@ -66,8 +66,8 @@ __device__ float ExpOfDifference(float x, float m) {
 
 __device__ float Larger(float a, float b) { return a > b || a != a ? a : b; }  // NaN wins
 
-// Of some logits: the largest, and the sum of exp(logit - largest). Without a logit, or with only -inf, they are kNone
-// and 0. kNone is finite, so no difference of two -inf is formed, and less than every finite bf16 number.
+// Holds the largest of some logits, and the sum of exp(logit - largest). Without a logit, or with only -inf, they are
+// kNone and 0. kNone is finite, so no difference of two -inf is formed, and less than every finite bf16 number.
 struct ExpSum {
   static constexpr float kNone = -FLT_MAX;
   float largest, sum;

@@ -35,7 +35,7 @@ static_assert(kInnerBoxes == kCluster, "each block of a cluster loads one box of
 constexpr int kStages = 4, kStageBytes = kBoxes * kBoxBytes;
 constexpr int kWarpgroup = 128, kThreads = 3 * kWarpgroup;
 constexpr int kMostRuns = 1024;
-// Of a thread. With the loading warpgroup once and the other twice it is 504, what three warpgroups begin with.
+// A thread has so many. The loading warpgroup once and the other twice make 504, what three warpgroups begin with.
 constexpr int kMultiplyingRegisters = 232, kLoadingRegisters = 40;
 
 // Rows of the product of one instruction, the summed index of one instruction, and sums that a thread has of each.

@@ -66,16 +66,16 @@ absl::Status OpenLog(const std::string& run_dir, int rank, const std::function<a
   return absl::OkStatus();
 }
 
-void LogInfo(const std::string& text, std::source_location place) {
-  Log(google::GLOG_INFO, place.file_name(), static_cast<int>(place.line()), text);
+void LogInfo(const std::string& text, std::source_location location) {
+  Log(google::GLOG_INFO, location.file_name(), static_cast<int>(location.line()), text);
 }
 
-void LogWarning(const std::string& text, std::source_location place) {
-  Log(google::GLOG_WARNING, place.file_name(), static_cast<int>(place.line()), text);
+void LogWarning(const std::string& text, std::source_location location) {
+  Log(google::GLOG_WARNING, location.file_name(), static_cast<int>(location.line()), text);
 }
 
-void LogError(const std::string& text, std::source_location place) {
-  Log(google::GLOG_ERROR, place.file_name(), static_cast<int>(place.line()), text);
+void LogError(const std::string& text, std::source_location location) {
+  Log(google::GLOG_ERROR, location.file_name(), static_cast<int>(location.line()), text);
 }
 
 void LogWarningFrom(const char* file, int line, const std::string& text) {

@@ -21,10 +21,10 @@ absl::Status OpenLog(const std::string& run_dir, int rank, const std::function<a
 
 // Add a line, or several: the text may have line breaks, and glog cuts it after 30,000 bytes. It is in the file on
 // return, whatever happens to the process then. May be called from any thread, but not from a signal handler.
-void LogInfo(const std::string& text, std::source_location place = std::source_location::current());
-void LogWarning(const std::string& text, std::source_location place = std::source_location::current());
-void LogError(const std::string& text, std::source_location place = std::source_location::current());
-// For what libraries report, with their own places.
+void LogInfo(const std::string& text, std::source_location location = std::source_location::current());
+void LogWarning(const std::string& text, std::source_location location = std::source_location::current());
+void LogError(const std::string& text, std::source_location location = std::source_location::current());
+// For what libraries report, with their own source locations.
 void LogWarningFrom(const char* file, int line, const std::string& text);
 
 }  // namespace planwright::executor

@@ -16,7 +16,7 @@ struct FlashResult {
   at::Tensor a, lse;
 };
 
-// Of the shapes of q, k and v.
+// They have the shapes of q, k and v.
 struct FlashGradients {
   at::Tensor dq, dk, dv;
 };

@@ -36,15 +36,15 @@ using Action = std::function<Tensors(const ActionArguments&)>;
 // Each throws c10::Error if the instruction names something that this rank does not have, and keeps references to what
 // it found: `rank` and `reports` must outlive the action.
 
-// Of a communication instruction. Only these actions hold a communicator.
+// Binds a communication instruction. Only these actions hold a communicator.
 Action BindCommunication(const LinkedInstruction& instruction, Rank& rank);
 
-// Of a state instruction: weights, sums over the step, the optimizer, the log. `module`: the module of the block that
-// contains the instruction, null for a role's own list. Modules that the instruction names must be allocated (except by
-// allocate_parameters itself).
+// Binds a state instruction: weights, sums over the step, the optimizer, the log. `module`: the module of the block
+// that contains the instruction, null for a role's own list. Modules that the instruction names must be allocated
+// (except by allocate_parameters itself).
 Action BindState(const LinkedInstruction& instruction, const Module* module, Rank& rank, StepReports& reports);
 
-// Of a storage instruction: the files of checkpoints. The work is done by Handlers::storage.
+// Binds a storage instruction: the files of checkpoints. Handlers::storage does the work.
 Action BindStorage(const LinkedInstruction& instruction, Rank& rank);
 
 }  // namespace planwright::executor

@@ -33,7 +33,7 @@ struct BoundInstruction {
 
 struct BoundCall {
   CallContext context;
-  const SlotOperands* operands = nullptr;  // by place of the instruction in the block; null: the block has no slots
+  const SlotOperands* operands = nullptr;  // by index of the instruction in the block; null: the block has no slots
   int origin = -1;                         // for instructions of the call that have none themselves
 };
 
@@ -60,7 +60,7 @@ class BoundProgram {
   std::vector<BoundInstruction> instructions_;  // by LinkedInstruction::number
   std::vector<BoundCall> calls_;
   std::vector<bool> bound_calls_;
-  // By LinkedCall::slots, then by place in the block. Calls of one block in one frame share it.
+  // By LinkedCall::slots, then by index in the block. Calls of one block in one frame share it.
   std::unordered_map<int, std::vector<SlotOperands>> operands_;
 };
 

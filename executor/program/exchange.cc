@@ -22,20 +22,20 @@ std::vector<int64_t> FirstRows(const at::Tensor& counts, int64_t samples) {
 
 // The packed rows that an encoder's rank has of its lane: patches and class tokens
 // (docs/model/vision_encoder.md#class-tokens).
-int64_t PackedRows(const CallContext& place, const at::Tensor& image_grid) {
+int64_t PackedRows(const CallContext& coordinates, const at::Tensor& image_grid) {
   const auto grid = image_grid.accessor<int64_t, 2>();
   std::vector<std::array<int64_t, 2>> grids;
   for (int64_t i = 0; i < grid.size(0); ++i) grids.push_back({grid[i][0], grid[i][1]});
   int64_t packed = 0;
-  const auto parts = DealBands(grids, place.module->size("pixel_shuffle"), place.cp);
-  for (const ImageRows& rows : parts.at(place.cp_rank)) {
+  const auto parts = DealBands(grids, coordinates.module->size("pixel_shuffle"), coordinates.cp);
+  for (const ImageRows& rows : parts.at(coordinates.cp_rank)) {
     packed += rows.count * grids[rows.image][1];
-    if (rows.has_class_tokens()) packed += place.module->size("class_tokens");
+    if (rows.has_class_tokens()) packed += coordinates.module->size("class_tokens");
   }
   return packed;
 }
 
-// The planned type of the value that `part` receives; `index` gets its place among the outputs.
+// The planned type of the value that `part` receives; `index` gets its index among the outputs.
 const ValueType& ReceivedType(const ExchangePart& part, const Instruction& instruction, size_t& index) {
   const auto output = std::find_if(instruction.outputs.begin(), instruction.outputs.end(),
                                    [&](const Output& candidate) { return candidate.name == part.value; });
@@ -98,7 +98,7 @@ Exchange::BoundPart Exchange::BindBetweenStages(const ExchangePart& part, const 
   const int peer = group->index() + part.shift;
   TORCH_CHECK(peer >= 0 && peer < group->size(), "there is no stage ", peer, " in ", part.group);
   const Module* module = rank.plan.FindModule(rank.plan.FindGroup(part.group)->module);
-  BoundPart bound{.part = &part, .place = rank.Context(module, "", -1)};
+  BoundPart bound{.part = &part, .coordinates = rank.Context(module, "", -1)};
   bound.transfers.push_back({0, 1, group, peer});
   if (!part.send) BindReceived(part, instruction, bound);
   return bound;
@@ -115,7 +115,7 @@ std::vector<int64_t> Exchange::FirstRowsOf(const BoundPart& part, const at::Tens
                                            const at::Tensor& sizes) const {
   if (part.part->shift == 0) return FirstRows(sizes, part.samples);
   if (part.part->send) return {0, sent.size(0)};
-  return {0, part.planned_rows >= 0 ? part.planned_rows : PackedRows(part.place, sizes)};
+  return {0, part.planned_rows >= 0 ? part.planned_rows : PackedRows(part.coordinates, sizes)};
 }
 
 // Finds the sending end of each transfer from this rank to itself (docs/layouts/bridges.md#colocated). The bridge lists

@@ -27,15 +27,15 @@ class Exchange {
     int64_t first = 0, end = 0;            // samples, counted from the lane's first; between stages all rows: 0 to 1
     Communicator* communicator = nullptr;  // null: the other end is this rank itself
     int peer = 0;                          // index of the other end in the communicator
-    // Of a received transfer from this rank itself: the part and the transfer of parts_ that sends it.
+    // Where this rank receives from itself: the part and the transfer of parts_ that sends.
     size_t from_part = 0, from_transfer = 0;
   };
   struct BoundPart {
     const ExchangePart* part = nullptr;
     int64_t samples = 0;  // of the lane; over a bridge only
-    // Of a received value, between stages: its planned rows; -1 where the sizes of images say them.
+    // The planned rows of a value that is received between stages; -1 where the sizes of images say them.
     int64_t planned_rows = -1;
-    CallContext place;  // between stages: this rank's place in the module
+    CallContext coordinates;  // between stages: those of this rank in the module
     std::vector<BoundTransfer> transfers;
     std::vector<int64_t> row_shape;  // of a received value: its dims after the rows
     at::ScalarType dtype{};

@@ -25,11 +25,11 @@ class ProgramWalker {
   // Runs the role's setup or, if the rank resumes, its list `resume`; then the steps from rank.first_step to
   // rank.last_step (from 0), with `save` where the plan says so; and teardown. Ends early if all ranks agree to stop
   // (begin_step), after the list `save`; then it returns false. Every failure is an ExitError that
-  // names rank, host, place in the program, instruction and recipe line.
+  // names rank, host, path in the program, instruction and recipe line.
   bool Run();
 
  private:
-  // A place in the step's list at which --probe keeps a value.
+  // A point in the step's list at which --probe keeps a value.
   struct ProbePoint {
     size_t entry = 0;
     bool after = false;  // false: before the entry runs (an input of a call); true: after it (an output)

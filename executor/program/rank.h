@@ -79,10 +79,10 @@ struct Rank {
   EventFile* events = nullptr;     // the same
   ProbeWriter* probe = nullptr;    // null without --probe
   StepProfile* profile = nullptr;  // null without --trace
-  // Of this run, from 0. The first one of a run that resumes is known after the list `resume`.
+  // The steps of this life, from 0. If the run resumes, the first one is known after the list `resume`.
   int64_t first_step = 0, last_step = 0;
   DeadlineRule deadlines = {};  // none by default
-  bool resumes = false;         // the list `resume` runs in place of `setup`
+  bool resumes = false;         // the list `resume` runs instead of `setup`
   std::string host;
   // Called after each run of the list `resume`: true if it must run again, with another checkpoint.
   std::function<bool()> resume_again = {};

@@ -29,7 +29,7 @@ class InitialState {
   static absl::StatusOr<std::unique_ptr<InitialState>> Choose(const Plan& plan, const Environment& environment,
                                                               c10d::Store& store);
 
-  // Of the run, from 0: not 0 if the schedule goes on where the checkpoint stands.
+  // With which the run begins, from 0: not 0 if the schedule goes on where the checkpoint stands.
   int64_t first_step() const { return first_step_; }
 
   // Carries out load_parameters. ExitError: kExitUsage if a file cannot be read or does not fit the plan, kExitDamaged

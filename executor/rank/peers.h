@@ -12,7 +12,7 @@
 namespace planwright::executor {
 
 // Opens the store and makes sure that all ranks have one plan. Completes assignment.environment: the port of the store,
-// the own address, and as time-out the longest time for which ranks wait for each other's work, in place of the one for
+// the own address, and as time-out the longest time for which ranks wait for each other's work, instead of the one for
 // each other's start. Errors: those of OpenStore and AgreeOnPlan.
 absl::StatusOr<c10::intrusive_ptr<c10d::Store>> MeetPeers(Assignment& assignment);
 

@@ -9,8 +9,8 @@ namespace {
 
 class LoggingHandler : public c10::WarningHandler {
   void process(const c10::Warning& warning) override {
-    const c10::SourceLocation& place = warning.source_location();
-    LogWarningFrom(place.file, static_cast<int>(place.line), warning.msg());
+    const c10::SourceLocation& location = warning.source_location();
+    LogWarningFrom(location.file, static_cast<int>(location.line), warning.msg());
     c10::WarningHandler::process(warning);  // prints it to stderr
   }
 };

@@ -3,8 +3,8 @@
 
 namespace planwright::executor {
 
-// From now on those of the calling thread are in the log too, with their places in LibTorch; the handler belongs to a
-// thread. Those of other threads are on stderr only, as before.
+// From now on those of the calling thread are in the log too, with their source locations in LibTorch; the handler
+// belongs to a thread. Those of other threads are on stderr only, as before.
 void LogTorchWarnings();
 
 }  // namespace planwright::executor

@@ -24,7 +24,7 @@ constexpr int64_t kMetricsBytes = int64_t{256} << 10;
 // Prints the status once. `again`: it has been printed before.
 int PrintOnce(const RunReport& report, bool as_json, bool follow, bool again) {
   if (as_json) {
-    // Of a run that is followed, an object a line.
+    // A run that is followed has an object a line.
     std::cout << JsonText(StatusJson(report), follow ? -1 : 2) << std::endl;
     return ExitStatusOf(report);
   }
@@ -38,7 +38,7 @@ int PrintOnce(const RunReport& report, bool as_json, bool follow, bool again) {
   return ExitStatusOf(report);
 }
 
-// Of a run that waits for Slurm to start its job.
+// Prints the status of a run that waits for Slurm to start its job.
 void PrintSubmitted(const std::string& run_dir, const std::string& why, bool as_json, bool follow, bool again) {
   using Json = nlohmann::ordered_json;
   if (as_json) {

@@ -20,10 +20,10 @@ struct DeadlineRule {
   double factor = 0;
   double step = 0;  // the estimate of a whole step, in seconds; 0: none
 
-  // Of work that is estimated to take so many seconds.
+  // The deadline of work that is estimated to take so many seconds.
   Deadline Of(double estimate) const;
-  // Of what waits for other ranks. No instruction of the plan has a longer one: none is estimated to take longer than a
-  // step.
+  // The deadline of what waits for other ranks. No instruction of the plan has a longer one: none is estimated to take
+  // longer than a step.
   Deadline OfWaiting() const { return Of(step); }
 };
 

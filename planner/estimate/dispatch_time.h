@@ -8,9 +8,9 @@
 
 namespace planwright {
 
-// Of one token of one layer with experts, in one direction (forward, or backward). `rows`: that its rank sends, as many
-// rows of the token's size and type. `seconds`: messages and what kernels read and write beside them, from data sheets;
-// 0 on a device of unknown speed.
+// What one token costs in one layer with experts, in one direction (forward, or backward). `rows`: that its rank sends,
+// as many rows of the token's size and type. `seconds`: messages and what kernels read and write beside them, from data
+// sheets; 0 on a device of unknown speed.
 struct DispatchTime {
   double rows = 0, seconds = 0;
 };

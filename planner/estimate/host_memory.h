@@ -10,14 +10,14 @@
 
 namespace planwright {
 
-// Of one rank of a role, in bytes.
+// What one rank of a role needs, in bytes.
 struct HostMemory {
   const Role* role = nullptr;
   int64_t besides = 0;     // what it needs besides copies
   int64_t checkpoint = 0;  // most that it has to write to a checkpoint; 0: no checkpoints are written
   int64_t least = 0;       // through less it cannot be copied
 
-  // Of the copies. `copy_bytes`: CheckpointPlan::copy_bytes.
+  // What the copies take. `copy_bytes`: CheckpointPlan::copy_bytes.
   int64_t copies(int64_t copy_bytes) const {
     return copy_bytes == 0 || copy_bytes > checkpoint ? checkpoint : copy_bytes;
   }

@@ -18,13 +18,13 @@ double Last(const Shape& shape) { return shape.empty() ? 0 : shape.back(); }
 // The product of all dims except the last.
 double Rows(const Shape& shape) { return Last(shape) > 0 ? ElementsOf(shape) / Last(shape) : 0; }
 
-// The shape of the operand in "rows(i0)"; `open` is the place of the bracket. Inputs are i0, i1, ..., outputs o0, o1,
+// The shape of the operand in "rows(i0)"; `open` is the index of the bracket. Inputs are i0, i1, ..., outputs o0, o1,
 // ...
 const Shape& ShapeOfOperand(const std::string& name, size_t open, size_t inputs, const std::vector<Shape>& shapes) {
   static const Shape kUnknown;
   const bool output = name[open + 1] == 'o';
-  const size_t place = static_cast<size_t>(name[open + 2] - '0'), at = output ? inputs + place : place;
-  return at < shapes.size() && (output || place < inputs) ? shapes[at] : kUnknown;
+  const size_t number = static_cast<size_t>(name[open + 2] - '0'), at = output ? inputs + number : number;
+  return at < shapes.size() && (output || number < inputs) ? shapes[at] : kUnknown;
 }
 
 // Attention within an image of p rows costs each of its rows p. On average over rows, with each kind of image equally

@@ -60,7 +60,7 @@ class InstructionCosts {
   // `size`: which number of a Symbol to take (maximum, expected, mean).
   int64_t SizeOf(const Dim& dim, int64_t Symbol::*size) const;
   int64_t Elements(const ValueType& type, int64_t Symbol::*size) const;
-  // Of its inputs, then of its outputs; an unknown shape is empty.
+  // Returns those of its inputs, then of its outputs; an unknown shape is empty.
   std::vector<std::vector<double>> ShapesOf(const LinkedBlock& list, const LinkedInstruction& instruction,
                                             int64_t Symbol::*size) const;
   BytesBySizeCase WorkspaceOf(const LinkedBlock& list, const LinkedInstruction& instruction) const;

@@ -41,7 +41,7 @@ void AddPersistentBytes(const Plan& plan, const Module& module, int stage, Memor
   }
 }
 
-// Of the groups that the role's ranks belong to, one for each stream on which they are used. One rank speaks for all.
+// Counts one for each group of the role's ranks and each stream on which it is used. One rank speaks for all.
 int64_t CountCommunicators(const Plan& plan, const Role& role) {
   const int rank = role.ranks.front().first;
   int64_t count = 0;

@@ -93,8 +93,8 @@ ModuleFlops FlopsOf(const Plan& plan, const Module& module) {
 
 namespace {
 
-// Of one patch. Where nobody knows how large images will be, scores within them are left out: too little is counted,
-// never too much.
+// Counts one patch. Where nobody knows how large images will be, scores within them are left out: too little is
+// counted, never too much.
 double FlopsOfPatch(const Plan& plan, const Module& encoder) {
   const ModuleFlops flops = FlopsOf(plan, encoder);
   if (flops.known) return flops.token.model();

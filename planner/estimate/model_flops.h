@@ -41,7 +41,7 @@ class StepFlops {
  public:
   explicit StepFlops(const Plan& plan);
 
-  // Of one step, over all ranks. `elements`: of the rows that crossed each bridge forward, in the order of
+  // The FLOPs of one step, over all ranks. `elements`: of the rows that crossed each bridge forward, in the order of
   // Plan::bridges.
   double Of(std::span<const int64_t> elements) const;
 

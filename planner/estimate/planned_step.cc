@@ -9,14 +9,14 @@
 namespace planwright {
 namespace {
 
-// The call of the role's own list in which an entry lies: its place there; -1: the entry is in no call.
-int OuterPlace(const LinkedProgram& program, const LinkedEntry& entry) {
-  int place = -1;
+// The call of the role's own list in which an entry lies: its index there; -1: the entry is in no call.
+int OuterIndex(const LinkedProgram& program, const LinkedEntry& entry) {
+  int index = -1;
   for (int call = static_cast<int>(entry.call); program.calls()[call].parent >= 0;
        call = program.calls()[call].parent) {
-    place = program.calls()[call].place;
+    index = program.calls()[call].place;
   }
-  return place;
+  return index;
 }
 
 }  // namespace
@@ -25,7 +25,7 @@ std::vector<PlannedTime> PlanInstructions(const LinkedProgram& program, const Ro
   const LinkedBlocks& blocks = program.blocks();
   const InstructionCosts costs(blocks);
   const double speed = DeviceOf(blocks.plan().cluster.gpu).peak(blocks.plan().precision) * kEfficiency;
-  std::map<int, int> action_at;  // by place
+  std::map<int, int> action_at;  // by index
   std::vector<double> reached;   // by action
   for (size_t i = 0; i < time.actions.size(); ++i) {
     action_at[time.actions[i].place] = static_cast<int>(i);
@@ -36,7 +36,7 @@ std::vector<PlannedTime> PlanInstructions(const LinkedProgram& program, const Ro
   for (size_t i = program.step().first; i < program.step().end; ++i) {
     const LinkedEntry& entry = program.entries()[i];
     PlannedTime& at = planned.emplace_back();
-    const auto action = action_at.find(OuterPlace(program, entry));
+    const auto action = action_at.find(OuterIndex(program, entry));
     if (action == action_at.end()) {
       at.start = last;
       continue;

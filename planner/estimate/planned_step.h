@@ -15,9 +15,9 @@ struct PlannedTime {
   int action = -1;    // index in RoleTime::actions of the forward or backward that it is in; -1: none
 };
 
-// Of each instruction of the role's step, in the order of the program. Inside its action, which has its place in the
-// whole step, one instruction begins when the one before it ends. `time`: of the program's role, of a StepTime in
-// seconds.
+// Gives the time of each instruction of the role's step, in the order of the program. Inside its action, whose begin in
+// the whole step is known, one instruction begins when the one before it ends. `time`: of the program's role, of a
+// StepTime in seconds.
 std::vector<PlannedTime> PlanInstructions(const LinkedProgram& program, const RoleTime& time);
 
 }  // namespace planwright

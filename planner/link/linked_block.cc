@@ -165,7 +165,7 @@ int LinkedBlocks::NameTable::Find(std::string_view name) const {
 }
 
 LinkedBlocks::LinkedBlocks(const Plan& plan) : plan_(plan), storages_of_(plan.modules.size()) {
-  // Of two parts with one name, the first is found: Plan::FindModule and its siblings find it too.
+  // The first of two parts with one name is found: Plan::FindModule and its siblings find it too.
   const auto number = [](const auto& list, NameTable& table) {
     for (size_t i = 0; i < list.size(); ++i) table.numbers.try_emplace(list[i].name, static_cast<int>(i));
   };

@@ -56,7 +56,7 @@ class LinkedProgram {
   Range save() const { return ranges_[3]; }
   Range teardown() const { return ranges_[4]; }
   const LinkedBlock& step_list() const { return *lists_[kStep]; }  // the role's own list, calls not opened
-  // Of all blocks and of the role's lists: one more than the last LinkedInstruction::number.
+  // In all blocks and in the role's lists: one more than the last LinkedInstruction::number.
   int instructions() const { return instructions_; }
   int values() const { return values_; }  // numbers of values: the most that are alive at once
 

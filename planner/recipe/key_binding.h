@@ -56,7 +56,7 @@ void ReadValue(const YamlNode& node, bool& target);
 void ReadValue(const YamlNode& node, std::string& target);
 void ReadValue(const YamlNode& node, std::vector<int64_t>& target);
 
-// The place of a node; no place for a default, whose text is in the table of keys and not in a recipe.
+// The location of a node; none for a default, whose text is in the table of keys and not in a recipe.
 Location PlaceInRecipe(const YamlNode& node);
 
 template <typename T>

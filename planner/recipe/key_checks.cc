@@ -18,8 +18,8 @@ namespace planwright {
 namespace {
 
 // One value of the recipe: its path in the table of keys ("models.<name>"), its path in the recipe ("models.vit"), and
-// the place to point at when the value itself has none.
-struct ValuePlace {
+// the location to point at when the value itself has none.
+struct KeyContext {
   std::string table_path, shown_path;
   Location where;
 
@@ -38,40 +38,41 @@ class KeyChecker {
   explicit KeyChecker(Diagnostics& problems) : problems_(problems) {}
 
   // Checks the keys of a map and their values, then looks for required keys that are missing.
-  void CheckMap(YamlNode& node, const ValuePlace& place) {
+  void CheckMap(YamlNode& node, const KeyContext& context) {
     std::string kind;
-    const bool kind_is_good = ReadKind(node, place.table_path, &kind);
+    const bool kind_is_good = ReadKind(node, context.table_path, &kind);
     // The keys as written. A misspelled key is not renamed to one of them: the map would then have this key twice.
     std::set<std::string> given;
     for (const YamlEntry& entry : node.entries) given.insert(entry.key);
     std::vector<YamlEntry> kept;
     for (YamlEntry& entry : node.entries) {
       if (!kind_is_good && entry.key != "kind") continue;  // the kind decides which keys are valid
-      if (FindKey(place.table_path, entry.key, kind) == nullptr) {
-        const std::string meant = AddUnknownKey(entry, place, kind);
+      if (FindKey(context.table_path, entry.key, kind) == nullptr) {
+        const std::string meant = AddUnknownKey(entry, context, kind);
         if (meant.empty() || !given.insert(meant).second) continue;  // dropped: unknown, or the key meant is there too
         entry.key = meant;
       }
-      const KeySpec& spec = *FindKey(place.table_path, entry.key, kind);
+      const KeySpec& spec = *FindKey(context.table_path, entry.key, kind);
       // In the recipe itself (the empty path) keys are sections: remember which of them lose a value.
-      const bool section = place.table_path.empty();
+      const bool section = context.table_path.empty();
       const int64_t lost = section ? CountLostValues(problems_) : 0;
-      CheckValue(spec, entry.value, {InnerPath(spec), place.Shown(entry.key), entry.key_where});
+      CheckValue(spec, entry.value, {InnerPath(spec), context.Shown(entry.key), entry.key_where});
       if (section && CountLostValues(problems_) > lost) damaged_.insert(entry.key);
       kept.push_back(std::move(entry));
     }
     node.entries = std::move(kept);
     // With a wrong kind, only the keys that all kinds have are known to be required.
-    for (const KeySpec* spec : KeysOf(place.table_path)) {
+    for (const KeySpec* spec : KeysOf(context.table_path)) {
       const bool applies = spec->kind.empty() || (kind_is_good && spec->kind == kind);
       if (spec->need != Need::kRequired || !applies || node.Find(WordOf(*spec)) != nullptr) continue;
-      problems_.Error(DiagnosticKind::kMissingKey, place.where, Cat("`", place.Shown(WordOf(*spec)), "` is missing"),
+      problems_.Error(DiagnosticKind::kMissingKey, context.where,
+                      Cat("`", context.Shown(WordOf(*spec)), "` is missing"),
                       Cat("add `", WordOf(*spec), "`: ", spec->help));
-      if (place.table_path.empty()) damaged_.insert(std::string(WordOf(*spec)));
+      if (context.table_path.empty()) damaged_.insert(std::string(WordOf(*spec)));
     }
   }
 
-  void CheckValue(const KeySpec& spec, YamlNode& value, const ValuePlace& place);
+  void CheckValue(const KeySpec& spec, YamlNode& value, const KeyContext& context);
 
   // The damaged sections. `where`: the recipe.
   std::set<std::string> Finish(const Location& where) {
@@ -99,20 +100,20 @@ class KeyChecker {
 
   // Reports an unknown key. Returns the known key that is close to it, or an empty string. A key that is gone is close
   // to none.
-  std::string AddUnknownKey(const YamlEntry& entry, const ValuePlace& place, const std::string& kind) {
+  std::string AddUnknownKey(const YamlEntry& entry, const KeyContext& context, const std::string& kind) {
     if (++unknown_keys_ > kMostUnknownKeys) return "";
     std::vector<std::string> known;
     std::string other_kind;  // the kind that has this key
-    for (const KeySpec* spec : KeysOf(place.table_path)) {
+    for (const KeySpec* spec : KeysOf(context.table_path)) {
       if (spec->kind.empty() || spec->kind == kind) known.emplace_back(WordOf(*spec));
       if (WordOf(*spec) == entry.key) other_kind = spec->kind;
     }
     // Four kinds of help, the most specific one last: the known keys, a similar key, a kind that has the key, and that
     // earlier versions had it.
-    const std::string message = Cat("unknown key ", Quoted(entry.key), place.shown_path.empty() ? "" : " in `",
-                                    place.shown_path, place.shown_path.empty() ? "" : "`");
+    const std::string message = Cat("unknown key ", Quoted(entry.key), context.shown_path.empty() ? "" : " in `",
+                                    context.shown_path, context.shown_path.empty() ? "" : "`");
     std::string help = Cat("the keys here are ", absl::StrJoin(known, ", "));
-    const GoneKey* gone = FindGoneKey(place.table_path, entry.key);
+    const GoneKey* gone = FindGoneKey(context.table_path, entry.key);
     const std::string near = gone ? "" : NearName(entry.key, known).value_or("");
     if (!near.empty()) help = Cat("did you mean `", near, "`?");
     if (!other_kind.empty())
@@ -122,31 +123,32 @@ class KeyChecker {
     return near;
   }
 
-  // A missing value has no place: point at its key.
-  Location PlaceOf(const YamlNode& value, const ValuePlace& place) const {
-    return value.is_null() ? place.where : value.where;
+  // A missing value has no location: point at its key.
+  Location LocationOf(const YamlNode& value, const KeyContext& context) const {
+    return value.is_null() ? context.where : value.where;
   }
 
-  void AddWrongType(const YamlNode& value, const ValuePlace& place, std::string_view expected, std::string help = "") {
-    problems_.Error(DiagnosticKind::kWrongType, PlaceOf(value, place),
-                    Cat("`", place.shown_path, "` must be ", expected, ", found ", Describe(value)), std::move(help));
+  void AddWrongType(const YamlNode& value, const KeyContext& context, std::string_view expected,
+                    std::string help = "") {
+    problems_.Error(DiagnosticKind::kWrongType, LocationOf(value, context),
+                    Cat("`", context.shown_path, "` must be ", expected, ", found ", Describe(value)), std::move(help));
   }
 
-  void CheckSection(YamlNode& value, const ValuePlace& place) {
-    if (value.is_map()) return CheckMap(value, place);
-    AddWrongType(value, place, "a map", value.is_null() ? "write its keys on the next lines, indented" : "");
+  void CheckSection(YamlNode& value, const KeyContext& context) {
+    if (value.is_map()) return CheckMap(value, context);
+    AddWrongType(value, context, "a map", value.is_null() ? "write its keys on the next lines, indented" : "");
   }
 
-  void CheckNamedMaps(const KeySpec& spec, YamlNode& value, const ValuePlace& place) {
-    if (!value.is_map()) return AddWrongType(value, place, "a map of names");
+  void CheckNamedMaps(const KeySpec& spec, YamlNode& value, const KeyContext& context) {
+    if (!value.is_map()) return AddWrongType(value, context, "a map of names");
     // A recipe needs a module, but not a model: an extended file may define it.
     if (value.entries.empty() && spec.need == Need::kRequired) {
-      problems_.Error(DiagnosticKind::kMissingKey, place.where, Cat("`", place.shown_path, "` is empty"),
+      problems_.Error(DiagnosticKind::kMissingKey, context.where, Cat("`", context.shown_path, "` is empty"),
                       Cat("add at least one: ", spec.help));
     }
     for (YamlEntry& entry : value.entries) {
       CheckName(entry);
-      CheckSection(entry.value, {place.table_path, place.Shown(entry.key), entry.key_where});
+      CheckSection(entry.value, {context.table_path, context.Shown(entry.key), entry.key_where});
     }
   }
 
@@ -159,25 +161,26 @@ class KeyChecker {
                     "use at most 64 letters, digits and `_`, and do not start with a digit");
   }
 
-  void CheckListOfMaps(YamlNode& value, const ValuePlace& place) {
-    if (!value.is_sequence()) return AddWrongType(value, place, "a list of maps");
+  void CheckListOfMaps(YamlNode& value, const KeyContext& context) {
+    if (!value.is_sequence()) return AddWrongType(value, context, "a list of maps");
     for (size_t i = 0; i < value.items.size(); ++i) {
-      CheckSection(value.items[i], {place.table_path, Cat(place.shown_path, "[", i, "]"), value.items[i].where});
+      CheckSection(value.items[i], {context.table_path, Cat(context.shown_path, "[", i, "]"), value.items[i].where});
     }
   }
 
   // A text stands for a list of one text.
-  void CheckStrings(const KeySpec& spec, const YamlNode& value, const ValuePlace& place) {
-    if (value.is_scalar()) return CheckString(spec, value, place);
-    if (!value.is_sequence() || value.items.empty()) return AddWrongType(value, place, "a text or a list of texts");
-    for (const YamlNode& item : value.items) CheckString(spec, item, {place.table_path, place.shown_path, item.where});
+  void CheckStrings(const KeySpec& spec, const YamlNode& value, const KeyContext& context) {
+    if (value.is_scalar()) return CheckString(spec, value, context);
+    if (!value.is_sequence() || value.items.empty()) return AddWrongType(value, context, "a text or a list of texts");
+    for (const YamlNode& item : value.items)
+      CheckString(spec, item, {context.table_path, context.shown_path, item.where});
   }
 
-  void CheckLintLevels(const KeySpec& spec, const YamlNode& value, const ValuePlace& place) {
-    if (!value.is_map()) return AddWrongType(value, place, "a map of lints, such as {PW0407: off}");
+  void CheckLintLevels(const KeySpec& spec, const YamlNode& value, const KeyContext& context) {
+    if (!value.is_map()) return AddWrongType(value, context, "a map of lints, such as {PW0407: off}");
     for (const YamlEntry& entry : value.entries) {
       CheckLint(entry);
-      const ValuePlace level = {"", place.Shown(entry.key), entry.key_where};
+      const KeyContext level = {"", context.Shown(entry.key), entry.key_where};
       if (!entry.value.is_scalar()) {
         AddWrongType(entry.value, level, "error, warn or off");
       } else {
@@ -208,16 +211,16 @@ class KeyChecker {
     problems_.Error(DiagnosticKind::kNotALint, entry.key_where, std::move(message), std::move(help));
   }
 
-  void CheckString(const KeySpec& spec, const YamlNode& value, const ValuePlace& place) {
+  void CheckString(const KeySpec& spec, const YamlNode& value, const KeyContext& context) {
     std::string text;
     ScalarProblem problem;
-    if (!ReadString(value, &text, &problem)) return AddScalarProblem(value, place, problem);
-    if (!spec.choices.empty()) CheckChoice(spec, value, place);
+    if (!ReadString(value, &text, &problem)) return AddScalarProblem(value, context, problem);
+    if (!spec.choices.empty()) CheckChoice(spec, value, context);
   }
 
-  void AddScalarProblem(const YamlNode& value, const ValuePlace& place, const ScalarProblem& problem) {
-    problems_.Error(problem.kind, PlaceOf(value, place),
-                    Cat("`", place.shown_path, "` must be ", problem.expected, ", found ", Describe(value)),
+  void AddScalarProblem(const YamlNode& value, const KeyContext& context, const ScalarProblem& problem) {
+    problems_.Error(problem.kind, LocationOf(value, context),
+                    Cat("`", context.shown_path, "` must be ", problem.expected, ", found ", Describe(value)),
                     problem.help);
   }
 
@@ -230,57 +233,57 @@ class KeyChecker {
   }
 
   // `read`: reads one of the two numbers; false if it has the wrong type.
-  void CheckPair(const KeySpec& spec, const YamlNode& value, const ValuePlace& place, std::string_view expected,
+  void CheckPair(const KeySpec& spec, const YamlNode& value, const KeyContext& context, std::string_view expected,
                  bool (*read)(const YamlNode&, double*)) {
     double number = 0;
     // First the types of both numbers, reported once for the pair; then the range of each number.
     bool good = value.is_sequence() && value.items.size() == 2;
     for (const YamlNode& item : value.items) good = good && read(item, &number);
-    if (!good) return AddWrongType(value, place, expected);
+    if (!good) return AddWrongType(value, context, expected);
     for (const YamlNode& item : value.items) {
       read(item, &number);
-      CheckRange(spec, number, item, place);
+      CheckRange(spec, number, item, context);
     }
   }
 
-  void CheckPairs(const KeySpec& spec, const YamlNode& value, const ValuePlace& place) {
+  void CheckPairs(const KeySpec& spec, const YamlNode& value, const KeyContext& context) {
     constexpr std::string_view expected = "a list of [rows, columns]";
-    if (!value.is_sequence() || value.items.empty()) return AddWrongType(value, place, expected);
+    if (!value.is_sequence() || value.items.empty()) return AddWrongType(value, context, expected);
     for (const YamlNode& item : value.items) {
-      CheckPair(spec, item, {place.table_path, Cat(place.shown_path, "[]"), item.where}, "[rows, columns]",
+      CheckPair(spec, item, {context.table_path, Cat(context.shown_path, "[]"), item.where}, "[rows, columns]",
                 &KeyChecker::IsInteger);
     }
   }
 
-  void CheckIntegers(const KeySpec& spec, const YamlNode& value, const ValuePlace& place) {
+  void CheckIntegers(const KeySpec& spec, const YamlNode& value, const KeyContext& context) {
     double number = 0;
     bool good = value.is_sequence() && !value.items.empty();
     for (const YamlNode& item : value.items) good = good && IsInteger(item, &number);
-    if (!good) return AddWrongType(value, place, "a list of integers");
+    if (!good) return AddWrongType(value, context, "a list of integers");
     for (const YamlNode& item : value.items) {
       IsInteger(item, &number);
-      CheckRange(spec, number, item, place);
+      CheckRange(spec, number, item, context);
     }
   }
 
-  bool CheckRange(const KeySpec& spec, double number, const YamlNode& value, const ValuePlace& place) {
+  bool CheckRange(const KeySpec& spec, double number, const YamlNode& value, const KeyContext& context) {
     if (spec.range.Holds(number)) return true;
     problems_.Error(
         DiagnosticKind::kOutOfRange, value.where,
-        Cat("`", place.shown_path, "` must be ", spec.range.BrokenBound(number), ", found ", Printable(value.text)),
+        Cat("`", context.shown_path, "` must be ", spec.range.BrokenBound(number), ", found ", Printable(value.text)),
         Cat("the range is ", spec.range.Text(), "; ", WordOf(spec), ": ", spec.help));
     return false;
   }
 
   // Type and range of a single value. True if it is valid.
-  bool CheckScalar(const KeySpec& spec, const YamlNode& value, const ValuePlace& place) {
+  bool CheckScalar(const KeySpec& spec, const YamlNode& value, const KeyContext& context) {
     ScalarProblem problem;
     std::string text;
     int64_t integer = 0;
     double number = 0;
     bool truth = false, good = false;
     // A wrong choice may look like a number. "must be one of ..." is then better than "must be text".
-    if (spec.type == KeyType::kChoice && value.is_scalar()) return CheckChoice(spec, value, place);
+    if (spec.type == KeyType::kChoice && value.is_scalar()) return CheckChoice(spec, value, context);
     switch (spec.type) {
       case KeyType::kInteger:
         good = ReadInteger(value, &integer, &problem);
@@ -291,19 +294,20 @@ class KeyChecker {
       default: good = ReadString(value, &text, &problem); break;
     }
     if (!good) {
-      AddScalarProblem(value, place, problem);
+      AddScalarProblem(value, context, problem);
       return false;
     }
-    return (spec.type != KeyType::kInteger && spec.type != KeyType::kNumber) || CheckRange(spec, number, value, place);
+    return (spec.type != KeyType::kInteger && spec.type != KeyType::kNumber) ||
+           CheckRange(spec, number, value, context);
   }
 
-  bool CheckChoice(const KeySpec& spec, const YamlNode& value, const ValuePlace& place) {
+  bool CheckChoice(const KeySpec& spec, const YamlNode& value, const KeyContext& context) {
     const std::vector<std::string> choices = ChoicesOf(spec);
     for (const std::string& choice : choices) {
       if (choice == value.text) return true;
     }
     problems_.Error(DiagnosticKind::kUnknownChoice, value.where,
-                    Cat("`", place.shown_path, "` must be ", choices.size() > 1 ? "one of " : "",
+                    Cat("`", context.shown_path, "` must be ", choices.size() > 1 ? "one of " : "",
                         absl::StrJoin(choices, ", "), ", found ", Quoted(value.text)),
                     NearNameHelp(value.text, choices));
     return false;
@@ -314,20 +318,20 @@ class KeyChecker {
   size_t unknown_keys_ = 0;
 };
 
-void KeyChecker::CheckValue(const KeySpec& spec, YamlNode& value, const ValuePlace& place) {
+void KeyChecker::CheckValue(const KeySpec& spec, YamlNode& value, const KeyContext& context) {
   switch (spec.type) {
-    case KeyType::kMap: return CheckSection(value, place);
-    case KeyType::kNamedMaps: return CheckNamedMaps(spec, value, place);
-    case KeyType::kListOfMaps: return CheckListOfMaps(value, place);
-    case KeyType::kStrings: return CheckStrings(spec, value, place);
+    case KeyType::kMap: return CheckSection(value, context);
+    case KeyType::kNamedMaps: return CheckNamedMaps(spec, value, context);
+    case KeyType::kListOfMaps: return CheckListOfMaps(value, context);
+    case KeyType::kStrings: return CheckStrings(spec, value, context);
     case KeyType::kNumberPair:
-      return CheckPair(spec, value, place, "a pair of numbers, such as [0.9, 0.95]", &KeyChecker::IsNumber);
-    case KeyType::kIntegerPairs: return CheckPairs(spec, value, place);
-    case KeyType::kIntegers: return CheckIntegers(spec, value, place);
-    case KeyType::kLintLevels: return CheckLintLevels(spec, value, place);
+      return CheckPair(spec, value, context, "a pair of numbers, such as [0.9, 0.95]", &KeyChecker::IsNumber);
+    case KeyType::kIntegerPairs: return CheckPairs(spec, value, context);
+    case KeyType::kIntegers: return CheckIntegers(spec, value, context);
+    case KeyType::kLintLevels: return CheckLintLevels(spec, value, context);
     default: break;
   }
-  CheckScalar(spec, value, place);
+  CheckScalar(spec, value, context);
 }
 
 }  // namespace

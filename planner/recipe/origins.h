@@ -1,5 +1,5 @@
 // Origins: the lines of the recipe that parts of a plan come from. A plan lists modules first, then bridges, then the
-// budget, and its parts name a line by its place in this list.
+// budget, and its parts name a line by its index in this list.
 #pragma once
 
 #include <cstddef>

@@ -18,12 +18,12 @@ class RecipeFields {
 
   // The map under the key `word`; not given() if it is absent.
   RecipeFields Section(std::string_view word) const;
-  // One map inside the key `word`: of a name (kNamedMaps), or an item (kListOfMaps). `where`: the place of the name or
-  // item.
+  // One map inside the key `word`: of a name (kNamedMaps), or an item (kListOfMaps). `where`: the location of the name
+  // or item.
   RecipeFields Inner(std::string_view word, const YamlNode& map, const Location& where) const;
 
   bool given() const { return map_ != nullptr; }
-  const Location& where() const { return where_; }     // the place of the key of this map
+  const Location& where() const { return where_; }     // the location of the key of this map
   const YamlNode* Value(std::string_view word) const;  // as written; null if absent
   bool Has(std::string_view word) const { return Value(word) != nullptr; }
 

@@ -142,7 +142,7 @@ Recipe FillRecipe(const YamlNode& tree, std::set<std::string> damaged, Diagnosti
   ReadBridges(fields, recipe);
   recipe.budget.where = fields.Section("budget").where();
   const RecipeFields data = fields.Section("data");
-  // With a wrong `kind` it is unknown which keys the section must have: without a place it is not checked.
+  // With a wrong `kind` it is unknown which keys the section must have: without a location it is not checked.
   if (!data.Has("kind") || recipe.data.kind.where.known()) recipe.data.where = data.where();
   read("data", [&] { CheckDataSettings(recipe, data, problems); });
   return recipe;

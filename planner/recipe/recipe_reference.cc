@@ -159,7 +159,7 @@ std::string ExplainKey(std::string_view path) {
   for (const KeySpec& key : RecipeKeys()) {
     if (!PathMatches(path, key.path)) continue;
     text += OneKey(key);
-    // Of a map, also all keys inside it.
+    // A map stands with all keys inside it.
     for (const KeySpec& inner : RecipeKeys()) {
       if (inner.path != key.path && IsUnder(inner, key.path)) text += OneKey(inner);
     }

@@ -73,8 +73,8 @@ void Merge(YamlNode& base, YamlNode overlay, const std::string& table_path = "")
     base = std::move(overlay);
     return;
   }
-  // A missing key is reported at the place of its map. That is the last file that mentions the map, and not an override
-  // of another key in the same map.
+  // A missing key is reported at the location of its map. That is the last file that mentions the map, and not an
+  // override of another key in the same map.
   const bool move_place = !IsFromCommandLine(overlay.where);
   if (move_place) base.where = overlay.where;
   // An index, because YamlNode::Find is linear and a recipe may have thousands of keys in one map.
@@ -97,7 +97,7 @@ class TreeReader {
  public:
   explicit TreeReader(Diagnostics& problems) : problems_(problems) {}
 
-  // `named_at`: the item of `extends` that names the file; no place for the recipe itself.
+  // `named_at`: the item of `extends` that names the file; no location for the recipe itself.
   std::optional<YamlNode> ReadFile(const std::string& path, const Location& named_at) {
     if (++files_ > kMostFiles) {
       problems_.Error(

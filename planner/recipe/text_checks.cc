@@ -36,7 +36,7 @@ bool CheckEncoding(const std::string& text, const YamlOrigin& origin, Diagnostic
   return true;
 }
 
-// The YAML parser reports a tab at a later place and in other words.
+// The YAML parser reports a tab at a later location and in other words.
 bool CheckIndentation(const std::string& text, const YamlOrigin& origin, Diagnostics& problems) {
   for (size_t line = 0; line < text.size();) {
     const size_t end = std::min(text.find('\n', line), text.size());

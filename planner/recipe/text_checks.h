@@ -19,7 +19,7 @@ size_t EndOfQuoted(const std::string& text, size_t at);
 // most frequent cause of a syntax error on a later line.
 size_t FirstOpenQuote(const std::string& text, size_t end);
 
-// The place of byte `at` of a text that starts at `origin`.
+// The location of byte `at` of a text that starts at `origin`.
 Location PlaceOfByte(const std::string& text, size_t at, const YamlOrigin& origin);
 
 }  // namespace planwright

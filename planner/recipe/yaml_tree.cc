@@ -34,7 +34,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ == 1) return;
-    Refuse(DiagnosticKind::kYamlFeature, Place(mark), "the file contains a second YAML document",
+    Refuse(DiagnosticKind::kYamlFeature, LocationOf(mark), "the file contains a second YAML document",
            "a recipe is one document: remove the `---` before it");
     throw StopParsing();
   }
@@ -46,10 +46,10 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    Refuse(DiagnosticKind::kYamlFeature, Place(mark), "YAML aliases (`*`) are not allowed in recipes",
+    Refuse(DiagnosticKind::kYamlFeature, LocationOf(mark), "YAML aliases (`*`) are not allowed in recipes",
            Cat(kQuoteSpecial, "; ", kNoSharing));
     YamlNode node;
-    node.where = Place(mark);
+    node.where = LocationOf(mark);
     Add(std::move(node));
   }
 
@@ -89,7 +89,7 @@ class TreeBuilder : public YAML::EventHandler {
   };
 
   // Marks count lines and columns from 0. The first line may start in the middle of a line of the origin.
-  Location Place(const YAML::Mark& mark) const {
+  Location LocationOf(const YAML::Mark& mark) const {
     Location where;
     where.file = origin_.file;
     where.line = origin_.line + std::max(mark.line, 0);
@@ -102,7 +102,7 @@ class TreeBuilder : public YAML::EventHandler {
     return mark.pos >= 0 && static_cast<size_t>(mark.pos) < text_.size() ? text_[mark.pos] : '\0';
   }
 
-  // At most one problem at a place, and 20 in all: one mistake often causes several events.
+  // At most one problem at a location, and 20 in all: one mistake often causes several events.
   void Refuse(DiagnosticKind kind, const Location& where, std::string message, std::string help) {
     failed_ = true;
     if (!refused_.insert({where.line, where.column}).second) return;
@@ -114,7 +114,7 @@ class TreeBuilder : public YAML::EventHandler {
   YamlNode Start(YamlNode::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     YamlNode node;
     node.kind = kind;
-    node.where = Place(mark);
+    node.where = LocationOf(mark);
     // yaml-cpp reports "?" for plain and "!" for quoted scalars without a tag.
     const bool tagged = !tag.empty() && tag != "?" && tag != "!";
     if (anchor != 0) {

@@ -1,7 +1,7 @@
-// Parses YAML text into a tree in which every key and value has its place. Recipes use only a part of YAML: maps, lists
-// and scalars. Everything else is refused with a message at its place: anchors, aliases, tags, merge keys, second
-// documents, repeated keys, keys that are not words, tabs in the indentation, open quotes, text that is not UTF-8 or
-// has hidden control characters, more than 128 KiB, more than 64 levels. Only yaml_tree.cc includes yaml-cpp.
+// Parses YAML text into a tree in which every key and value has its location. Recipes use only a part of YAML: maps,
+// lists and scalars. Everything else is refused with a message at its location: anchors, aliases, tags, merge keys,
+// second documents, repeated keys, keys that are not words, tabs in the indentation, open quotes, text that is not
+// UTF-8 or has hidden control characters, more than 128 KiB, more than 64 levels. Only yaml_tree.cc includes yaml-cpp.
 #pragma once
 
 #include <memory>
@@ -39,7 +39,7 @@ struct YamlEntry {
   YamlNode value;
 };
 
-// The place where the text starts in what the user sees. For example, the value of an override starts after its `=`.
+// The location where the text starts in what the user sees. For example, the value of an override starts after its `=`.
 struct YamlOrigin {
   std::shared_ptr<const std::string> file;
   int line = 1, column = 1;

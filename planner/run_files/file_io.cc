@@ -102,8 +102,10 @@ std::string WhyNotPlain(int fd, int64_t& bytes) {
 
 }  // namespace
 
+std::string WhyNotWritten(int error) { return error == ELOOP ? "it is a symbolic link" : std::strerror(error); }
+
 absl::Status WriteFailed(const std::string& what, int error) {
-  const std::string message = what + ": " + (error == ELOOP ? "it is a symbolic link" : std::strerror(error));
+  const std::string message = what + ": " + WhyNotWritten(error);
   return IsOfStorage(error) ? absl::ResourceExhaustedError(message) : absl::UnavailableError(message);
 }
 

@@ -16,7 +16,8 @@
 
 namespace planwright {
 
-// The error of a call that was to write and failed with `error` (errno): "WHAT: reason".
+// The reason of a call that was to write and failed with `error` (errno), and the error, "WHAT: reason".
+std::string WhyNotWritten(int error);
 absl::Status WriteFailed(const std::string& what, int error);
 
 // openat() for a file that is to be written: never waits, and never follows a symbolic link to another file, as a file

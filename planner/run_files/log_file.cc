@@ -105,6 +105,6 @@ void LogFile::Rotate() {
   torn_ = moved_ = false;
 }
 
-void LogFile::Note(int error) { problem_ = std::strerror(error); }
+void LogFile::Note(int error) { problem_ = WhyNotWritten(error); }
 
 }  // namespace planwright

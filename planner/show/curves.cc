@@ -65,7 +65,7 @@ std::string LineChart(const std::vector<double>& values, int height, size_t inde
     const bool labelled = y == 0 || y == height - 1 || (y == (height - 1) / 2 && *most > *least);
     std::string line =
         PadLeft(labelled ? AxisNumber(low + span * y / (height - 1)) : "", indent - 2) + (labelled ? " ┤" : " │");
-    // Of a flat curve only the lowest line has a value.
+    // A flat curve has a value on its lowest line only.
     if (*most == *least && y > 0) line = std::string(indent - 2, ' ') + " │";
     for (const std::string& cell : cells[y]) line += cell;
     line.erase(line.find_last_not_of(' ') + 1);

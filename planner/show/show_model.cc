@@ -33,7 +33,7 @@ std::string FlopsText(const ModuleFlops& flops, size_t width) {
   }
   table.Add({"all", "", WithCommas(Rounded(flops.token.forward)), WithCommas(Rounded(flops.token.backward)),
              WithCommas(Rounded(flops.token.recompute))});
-  // Of data that is not made up the images are not known before they are read: the count is then an upper bound.
+  // The images of real data are not known before they are read: the count is then an upper bound.
   const std::string bound = flops.known ? "" : "at most ";
   std::string text = "  a sample: " + bound + FlopText(flops.sample.model()) + " in " +
                      absl::StrFormat("%.6g", flops.tokens_per_sample) + " tokens; a step: " + bound +

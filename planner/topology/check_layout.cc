@@ -56,7 +56,7 @@ std::vector<const LayerKind*> KindsOf(const LayerPattern& pattern) {
   return kinds;
 }
 
-// Of these, the kinds whose section the model has. A missing section is reported by itself.
+// Those kinds of the pattern whose section the model has. A missing section is reported by itself.
 std::vector<const LayerKind*> GivenKindsOf(const HybridLmModel& model, const LayerPattern& pattern) {
   std::vector<const LayerKind*> kinds = KindsOf(pattern);
   std::erase_if(kinds, [&](const LayerKind* kind) { return !model.has(kind->word); });

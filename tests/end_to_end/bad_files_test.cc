@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
@@ -146,6 +147,83 @@ TEST_F(BadFiles, OfMetrics) {
     Put(kind, RunDir() + "/metrics.jsonl");
     ExpectRefused({}, kExitStorage, "cannot write " + RunDir() + "/metrics.jsonl: ", "");
   }
+}
+
+// Links in a run directory to a file outside of it. A file that a run cannot do without ends it; no log is worth a run.
+class Links : public BadFiles {
+ protected:
+  void SetUp() override {
+    BadFiles::SetUp();
+    std::ofstream(outside_ = Folder() + "/outside") << "precious";
+    Prepare();
+  }
+  void Prepare() {
+    for (const char* folder : {"logs", "recorder", "tensorboard", "trace"})
+      fs::create_directories(RunDir() + "/" + folder);
+  }
+  void Link(const std::string& name) { fs::create_symlink(outside_, RunDir() + "/" + name); }
+  void ExpectUntouched() { EXPECT_EQ(ReadAll(outside_), "precious"); }
+
+  std::string outside_;
+};
+
+TEST_F(Links, ToAFileThatTheRunNeeds) {
+  char host[256] = {};
+  ASSERT_EQ(gethostname(host, sizeof host - 1), 0);
+  const std::string events = std::string("tensorboard/events.out.tfevents.0000000001.") + host;
+  for (const auto& [name, status] : {std::pair<std::string, int>{"lock", kExitUsage},
+                                     {"logs/rank0001.out", kExitUsage},
+                                     {"metrics.jsonl", kExitStorage},
+                                     {events, kExitStorage}}) {
+    Link(name);
+    ExpectRefused({}, status, "cannot write " + RunDir() + "/" + name, "it is a symbolic link");
+    ExpectUntouched();
+    Prepare();
+  }
+}
+
+TEST_F(Links, ToALogOrARecord) {
+  for (const char* name : {"logs/rank0000.log", "logs/launch.log", "recorder/rank0000", "trace/rank0000.json",
+                           "trace.json.gz", "trace.json.gz.writing"})
+    Link(name);
+  const Ended ended = Run(2, {"--trace", "1"});
+  EXPECT_THAT(ended.output, HasSubstr("rank0000.log (it is a symbolic link)"));
+  EXPECT_THAT(ended.output, HasSubstr("cannot write " + RunDir() + "/trace/rank0000.json: it is a symbolic link"));
+  EXPECT_EQ(ended.status, kExitStorage) << ended.output;
+  ExpectUntouched();
+}
+
+TEST_F(Links, ToTheOutcomeAndToTheTrace) {
+  for (const char* name : {"outcome.json", "trace.json.gz.writing"}) Link(name);
+  const Ended ended = Run(2, {"--trace", "1"});
+  EXPECT_EQ(ended.status, kExitStorage) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("cannot write " + RunDir() + "/trace.json.gz: it is a symbolic link"));
+  EXPECT_THAT(ended.output, HasSubstr("cannot write " + RunDir() + "/outcome.json: it is a symbolic link"));
+  ExpectUntouched();
+}
+
+TEST_F(Links, ToThePlanOfALaterLife) {
+  ASSERT_EQ(Run(2).status, 0);
+  const std::string plan = ReadAll(RunDir() + "/plan.json") + "\n";
+  std::ofstream(outside_) << plan;
+  fs::remove(RunDir() + "/plan.json");
+  Link("plan.json");
+  const Ended ended = Run(4);
+  EXPECT_EQ(ended.status, kExitUsage) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("cannot write " + RunDir() + "/plan.json: it is a symbolic link"));
+  EXPECT_EQ(ReadAll(outside_), plan);
+}
+
+// A run directory, or a folder in it, may be on another disk.
+TEST_F(Links, ToFoldersAreFollowed) {
+  fs::remove_all(RunDir());
+  fs::create_directories(Folder() + "/disk/run");
+  fs::create_directories(Folder() + "/other");
+  fs::create_symlink(Folder() + "/disk/run", RunDir());
+  fs::create_symlink(Folder() + "/other", RunDir() + "/checkpoints");
+  EXPECT_EQ(Run(2).status, 0);
+  EXPECT_TRUE(fs::exists(Folder() + "/disk/run/metrics.jsonl"));
+  EXPECT_TRUE(fs::exists(Folder() + "/other/step-00000002.life-1"));
 }
 
 TEST_F(BadFiles, InPlaceOfTheFolderForTensorBoard) {

@@ -34,15 +34,15 @@ std::vector<std::string> ValuesTouched(const Instruction& instruction) {
 
 // Where the values of a list are freed whose instructions are on several streams, so that no instruction waits for
 // another stream only because memory has been freed (stream_dependencies.h).
-class FreePlaces {
+class FreeIndices {
  public:
-  explicit FreePlaces(const std::vector<Instruction>& body) : body_(body) {
-    std::map<std::string, size_t> made;  // by value, the place of the instruction that makes it
-    std::map<std::string, int> waited;   // by other stream, its last place that the main stream has waited for
-    std::map<std::string, int> follows;  // by other stream, the last place of the main stream that it has waited for
+  explicit FreeIndices(const std::vector<Instruction>& body) : body_(body) {
+    std::map<std::string, size_t> made;  // by value, the index of the instruction that makes it
+    std::map<std::string, int> waited;   // by other stream, its last index that the main stream has waited for
+    std::map<std::string, int> follows;  // by other stream, the last index of the main stream that it has waited for
     for (size_t i = 0; i < body.size(); ++i) {
       const Instruction& instruction = body[i];
-      const int place = static_cast<int>(i);
+      const int index = static_cast<int>(i);
       for (const std::string& name : ValuesRead(instruction)) {
         const auto maker = made.find(name);
         if (maker == made.end() || body[maker->second].stream == instruction.stream) continue;
@@ -53,7 +53,7 @@ class FreePlaces {
                         .first->second;
         if (static_cast<int>(maker->second) <= last) continue;
         last = static_cast<int>(maker->second);
-        if (!from_main) waits_.push_back({place, last});
+        if (!from_main) waits_.push_back({index, last});
       }
       bool makes_value = false;
       for (const Output& output : instruction.outputs) {
@@ -61,16 +61,16 @@ class FreePlaces {
         made[output.name] = i;
         makes_value = true;
       }
-      for (const std::string& name : ValuesTouched(instruction)) touched_[name][instruction.stream] = place;
+      for (const std::string& name : ValuesTouched(instruction)) touched_[name][instruction.stream] = index;
       if (!instruction.stream.empty() && makes_value)
-        others_.push_back({place, follows.try_emplace(instruction.stream, -1).first->second});
+        others_.push_back({index, follows.try_emplace(instruction.stream, -1).first->second});
     }
   }
 
   // Where to free a value whose last use is at `last_use`.
-  size_t PlaceOf(const std::string& value, size_t last_use) const {
+  size_t Of(const std::string& value, size_t last_use) const {
     if (others_.empty()) return last_use;
-    int place = static_cast<int>(last_use), main = -1;
+    int index = static_cast<int>(last_use), main = -1;
     const int end = static_cast<int>(body_.size()) - 1;
     // The main stream must have waited for all that other streams do with the value.
     for (const auto& [stream, last] : touched_.at(value)) {
@@ -82,16 +82,16 @@ class FreePlaces {
           std::find_if(waits_.begin(), waits_.end(), [&, &stream = stream, last = last](const Wait& each) {
             return each.made_at >= last && StreamAt(each.made_at) == stream;
           });
-      place = std::max(place, wait == waits_.end() ? end : wait->at);
+      index = std::max(index, wait == waits_.end() ? end : wait->at);
     }
     // An instruction on another stream must not come behind it that need not wait for what the main stream does with
     // the value.
     for (const Other& other : others_) {
-      if (other.at <= place || other.follows >= main) continue;
-      place = other.at;
-      while (place < end && !StreamAt(place).empty()) ++place;
+      if (other.at <= index || other.follows >= main) continue;
+      index = other.at;
+      while (index < end && !StreamAt(index).empty()) ++index;
     }
-    return static_cast<size_t>(place);
+    return static_cast<size_t>(index);
   }
 
  private:
@@ -103,7 +103,7 @@ class FreePlaces {
   struct Other {
     int at = 0, follows = -1;
   };
-  const std::string& StreamAt(int place) const { return body_[static_cast<size_t>(place)].stream; }
+  const std::string& StreamAt(int index) const { return body_[static_cast<size_t>(index)].stream; }
 
   const std::vector<Instruction>& body_;
   std::vector<Wait> waits_;
@@ -376,11 +376,11 @@ void FillFrees(std::vector<Instruction>& body, const std::vector<std::string>& a
                const std::vector<std::string>& kept) {
   std::set<std::string> done(arguments.begin(), arguments.end());
   done.insert(kept.begin(), kept.end());
-  const FreePlaces places(body);
+  const FreeIndices indices(body);
   // Backwards, so that the first time a value is met is its last use.
-  for (size_t place = body.size(); place-- > 0;) {
-    for (const std::string& name : ValuesTouched(body[place])) {
-      if (done.insert(name).second) body[places.PlaceOf(name, place)].frees.push_back(name);
+  for (size_t index = body.size(); index-- > 0;) {
+    for (const std::string& name : ValuesTouched(body[index])) {
+      if (done.insert(name).second) body[indices.Of(name, index)].frees.push_back(name);
     }
   }
   for (Instruction& instruction : body) std::sort(instruction.frees.begin(), instruction.frees.end());

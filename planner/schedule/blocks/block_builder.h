@@ -57,7 +57,7 @@ class BlockBuilder {
   ValueType Activation(std::vector<Dim> dims, Layout layout, Layout gradient) const;
   ValueType Whole(std::vector<Dim> dims) const { return Activation(std::move(dims), Replicated(), Replicated()); }
   ValueType Data(DType dtype, std::vector<Dim> dims, bool host = false) const;
-  // Of a value of this block. Using an undefined value is a bug.
+  // The value must be one of this block. Using an undefined value is a bug.
   const ValueType& TypeOf(const std::string& value) const;
 
   struct Operands {

@@ -24,7 +24,7 @@ bool HasEffect(const Instruction& instruction) {
     case OpClass::kState:
     case OpClass::kStorage: return true;
     case OpClass::kCommunication:
-      // Of an exchange and a broadcast each rank runs its own half: the reader may be another rank.
+      // Each rank runs its own half of an exchange or a broadcast: the reader may be another rank.
       if (instruction.kind == OpKind::kExchange || instruction.kind == OpKind::kBroadcast) return true;
       break;
     case OpClass::kCompute: break;

@@ -106,7 +106,7 @@ ValueType TermOfTokens(const BlockBuilder& b, ValueType type) {
   return type;
 }
 
-// Of terms of a sum over ep for all tokens: the sum for this rank's own, which are of `type`.
+// Sums up terms over ep, given for all tokens, for this rank's own tokens. The sum has `type`.
 string ScatterTokens(BlockBuilder& b, const string& terms, const string& output, ValueType type) {
   return Exchange(b, OpKind::kScatterTokens, "ep", {.inputs = {terms}}, output, std::move(type));
 }
@@ -180,7 +180,7 @@ void SendRows(BlockBuilder& f, const MoeSizes& w, const ExpertNames& own) {
   ExchangeRows(f, w, "row_weights", "counts", own.counts, own.weights, RowWeights(f, received));
 }
 
-// Of all tokens, each rank takes the rows of its own experts.
+// Each rank takes the rows of its own experts from all tokens.
 void TakeRows(BlockBuilder& f, const MoeSizes& w, const ExpertNames& own) {
   if (!f.context().gathers_tokens) return;
   const Dim received = w.received(f.context().module);

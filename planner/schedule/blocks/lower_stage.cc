@@ -41,19 +41,19 @@ size_t FirstWithBackward(const std::vector<StagePart>& parts) {
 // For each part: the buckets that are complete behind its backward. Backwards run from the last part to the first, so
 // a bucket is complete behind the first part that has a backward and a storage in it.
 std::vector<std::set<size_t>> FinishedBuckets(const Module& module, const std::vector<StagePart>& parts) {
-  std::map<std::string_view, size_t> places;
+  std::map<std::string_view, size_t> index_of_frame;
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].blocks->backward) places.emplace(parts[i].frame, i);
+    if (parts[i].blocks->backward) index_of_frame.emplace(parts[i].frame, i);
   }
   std::map<size_t, size_t> first;  // by bucket
   for (const Storage& storage : module.storages) {
-    const auto place = storage.bucket >= 0 ? places.find(storage.frame) : places.end();
-    if (place == places.end()) continue;
-    const auto known = first.emplace(storage.bucket, place->second).first;
-    known->second = std::min(known->second, place->second);
+    const auto index = storage.bucket >= 0 ? index_of_frame.find(storage.frame) : index_of_frame.end();
+    if (index == index_of_frame.end()) continue;
+    const auto known = first.emplace(storage.bucket, index->second).first;
+    known->second = std::min(known->second, index->second);
   }
   std::vector<std::set<size_t>> finished(parts.size());
-  for (const auto& [bucket, place] : first) finished[place].insert(bucket);
+  for (const auto& [bucket, part] : first) finished[part].insert(bucket);
   return finished;
 }
 

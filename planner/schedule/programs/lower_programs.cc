@@ -103,8 +103,8 @@ void AddBlocks(const LoweredModule& lowered, std::vector<Block>& blocks) {
 }
 
 // What a step adds up: counts as integers, losses and square norms in fp64, and how often each expert was chosen.
-// Of each encoder whose rows cross a bridge: their square sum and number of elements. With checkpoints: how many ranks
-// were asked to stop.
+// For each encoder whose rows cross a bridge there are their square sum and number of elements. With checkpoints there
+// is how many ranks were asked to stop.
 std::vector<Accumulator> AccumulatorsOf(const ProgramInputs& inputs) {
   std::vector<Accumulator> sums = {{"$integers", DType::kInt64, 2, {"loss_tokens", "routing"}},
                                    {"$reals", DType::kFp64, 2, {"loss", "aux"}}};
@@ -137,13 +137,13 @@ std::vector<StageSchedule> WithoutIdleBackwards(std::vector<StageSchedule> sched
   return schedules;
 }
 
-// The ranks of a stage whose place in tp x cp is `leader`, or all others. One range for each place, however many lanes
+// The ranks of a stage whose index in tp x cp is `leader`, or all others. One range for each index, however many lanes
 // there are.
 std::vector<RankRange> RanksOfStage(const Grid& grid, int stage, int leader, bool leaders) {
-  const int places = grid.tp * grid.cp, first = grid.first_rank + stage * places * grid.dp;
+  const int ranks_of_lane = grid.tp * grid.cp, first = grid.first_rank + stage * ranks_of_lane * grid.dp;
   std::vector<RankRange> ranges;
-  for (int place = 0; place < places; ++place) {
-    if ((place == leader) == leaders) ranges.push_back({first + place, grid.dp, grid.dp == 1 ? 1 : places});
+  for (int index = 0; index < ranks_of_lane; ++index) {
+    if ((index == leader) == leaders) ranges.push_back({first + index, grid.dp, grid.dp == 1 ? 1 : ranks_of_lane});
   }
   return ranges;
 }
@@ -154,7 +154,7 @@ void AddRolesOfStage(const LoweredModule& lowered, const StageSchedule& schedule
                      std::vector<Role>& roles) {
   const Module& module = *lowered.module;
   const Grid& grid = module.grid;
-  const int places = grid.tp * grid.cp;
+  const int ranks_of_lane = grid.tp * grid.cp;
   const bool bridged = !lowered.bridges.empty() && schedule.stage == (lowered.language() ? 0 : lowered.last_stage());
   const auto add = [&](const char* suffix, bool leads, std::vector<RankRange> ranks) {
     Role role;
@@ -168,11 +168,11 @@ void AddRolesOfStage(const LoweredModule& lowered, const StageSchedule& schedule
     role.origin = module.origin;
     roles.push_back(std::move(role));
   };
-  if (!bridged || places == 1) {
-    return add("", bridged, {{grid.first_rank + schedule.stage * places * grid.dp, places * grid.dp, 1}});
+  if (!bridged || ranks_of_lane == 1) {
+    return add("", bridged, {{grid.first_rank + schedule.stage * ranks_of_lane * grid.dp, ranks_of_lane * grid.dp, 1}});
   }
-  // Place in tp x cp: the first one receives for the language model, the last one sends for an encoder.
-  const int leader = lowered.language() ? 0 : places - 1;
+  // Index in tp x cp: the first one receives for the language model, the last one sends for an encoder.
+  const int leader = lowered.language() ? 0 : ranks_of_lane - 1;
   add("", true, RanksOfStage(grid, schedule.stage, leader, true));
   add(".sibling", false, RanksOfStage(grid, schedule.stage, leader, false));
 }

@@ -123,7 +123,7 @@ std::string Section(std::string_view id, std::string_view title, std::string_vie
 }
 
 std::string HtmlTable::Markup() const {
-  // Of each column: whether some cell is a number, and whether some is not.
+  // For each column: whether some cell is a number, and whether some is not.
   std::vector<bool> numbers(rows_[0].size()), words(rows_[0].size());
   for (size_t r = 1; r < rows_.size(); ++r) {
     for (size_t c = 0; c < rows_[r].size(); ++c) {
