@@ -260,8 +260,8 @@ absl::Status CheckVersion(const Json& json) {
   }
   if (json["format_version"] != kPlanFormatVersion) {
     return absl::FailedPreconditionError(absl::StrCat("the plan has format_version ", JsonText(json["format_version"]),
-                                                   "; this version of Planwright (", kToolVersion, ") reads ",
-                                                   kPlanFormatVersion));
+                                                      "; this version of Planwright (", kToolVersion, ") reads ",
+                                                      kPlanFormatVersion));
   }
   return absl::OkStatus();
 }
