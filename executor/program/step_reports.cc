@@ -11,6 +11,8 @@
 #include "planner/run_files/exit_status.h"
 #ifdef PLANWRIGHT_CUDA
 #include <ATen/cuda/CUDAEvent.h>
+
+#include "executor/telemetry/device_memory.h"
 #endif
 
 namespace planwright::executor {

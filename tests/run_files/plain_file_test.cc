@@ -118,20 +118,20 @@ TEST_F(PlainFileTest, ALinkToAnotherFileIsNotWrittenThrough) {
     EXPECT_EQ(log.Open().message(), why);
     EXPECT_TRUE(fs::is_symlink(path));
   }
-  EXPECT_EQ(*ReadWholeFile(PathOf("link")), "precious");
+  EXPECT_EQ(*ReadWholeFile(PathOf("link"), kLargestLog), "precious");
   EXPECT_FALSE(fs::exists(PathOf("nothing")));
   // A folder may be a link, as when checkpoints go to another disk.
   fs::create_directories(PathOf("elsewhere"));
   fs::create_symlink("elsewhere", PathOf("folder"));
   EXPECT_TRUE(WriteFileAtomically(PathOf("folder/file"), "bytes").ok());
-  EXPECT_EQ(*ReadWholeFile(PathOf("elsewhere/file")), "bytes");
+  EXPECT_EQ(*ReadWholeFile(PathOf("elsewhere/file"), kLargestLog), "bytes");
   // Nothing is lost in a device, and a file that the user names is the one to which his link leads.
   fs::create_symlink("/dev/null", PathOf("device"));
   EXPECT_TRUE(WriteFileAtomically(PathOf("device"), "bytes").ok());
   EXPECT_TRUE(WriteNamedFile(PathOf("link"), "new").ok());
-  EXPECT_EQ(*ReadWholeFile(PathOf("outside")), "new");
+  EXPECT_EQ(*ReadWholeFile(PathOf("outside"), kLargestLog), "new");
   EXPECT_TRUE(WriteNamedFile(PathOf("dangling"), "made").ok());
-  EXPECT_EQ(*ReadWholeFile(PathOf("dangling")), "made");
+  EXPECT_EQ(*ReadWholeFile(PathOf("dangling"), kLargestLog), "made");
 }
 
 // Of a device that is always full. A plan is written into it, since /dev/stdout may be such a device.
@@ -149,7 +149,7 @@ TEST_F(PlainFileTest, IsCutByANewFile) {
   fs::create_symlink(PathOf("file"), PathOf("link"));
   const absl::StatusOr<PlainFile> open = PlainFile::Open(PathOf("file"));
   ASSERT_EQ(CutFileAtomically(PathOf("link"), 1'500'000, "end\n"), absl::OkStatus());
-  EXPECT_EQ(ReadWholeFile(PathOf("file")).value(), bytes.substr(0, 1'500'000) + "end\n");
+  EXPECT_EQ(ReadWholeFile(PathOf("file"), kLargestLog).value(), bytes.substr(0, 1'500'000) + "end\n");
   EXPECT_TRUE(fs::is_symlink(PathOf("link")));
   std::string old(bytes.size(), '\0');
   EXPECT_EQ(open->Read(0, Room(old)), absl::OkStatus()) << "who has the old file open keeps it";
