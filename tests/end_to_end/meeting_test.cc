@@ -14,6 +14,7 @@
 #include <sstream>
 #include <thread>
 
+#include "planner/rendezvous/store_protocol.h"
 #include "planner/rendezvous/store_server.h"
 #include "planner/run_files/exit_status.h"
 #include "tests/end_to_end/processes.h"
@@ -122,7 +123,7 @@ TEST_F(MeetingTest, ARunWhosePortIsFloodedIsTheRunThatItWas) {
       if (connect(stranger.socket(), there.pointer(), there.size()) != 0) break;  // the run is over
       std::string bytes(random() % 80, '\0');
       for (char& byte : bytes) byte = static_cast<char>(random());
-      stranger.Send(random() % 2 == 0 ? bytes : std::string(kClientMagic) + bytes);
+      stranger.Send(random() % 2 == 0 ? bytes : std::string(kStorePurpose.client_magic) + bytes);
       idle.push_back(std::move(stranger));
       if (idle.size() > 2000) idle.clear();
       ++came;

@@ -64,6 +64,7 @@ class ListStates {
   void Check() {
     for (const ExpandedEntry& entry : Expanded(index_, role_.*list_.list)) {
       ++entry_;
+      CheckStream(*entry.op);
       Walk(entry);
     }
     for (State& state : states_) {
@@ -175,6 +176,15 @@ class ListStates {
     Report(&op, nullptr,
            absl::StrCat("runs ", string(OpName(op.kind)), " of ", LabelOf(op), " in its ", list_.name,
                         lists.empty() ? ", where nothing needs it" : absl::StrCat("; it belongs to: ", lists)));
+  }
+
+  // Streams order what touches one state. Files and counts on the host are no such state: on a stream of its own,
+  // save_counters would copy them while publish_checkpoint already writes them.
+  void CheckStream(const Instruction& op) {
+    if (list_.list == &Role::step || op.stream.empty()) return;
+    Report(&op, nullptr,
+           absl::StrCat("runs ", string(OpName(op.kind)), " of ", LabelOf(op), " in its ", list_.name, " on stream ",
+                        op.stream, "; only a step has other streams than the main one"));
   }
 
   // Whether the role has the module and bucket that the instruction names.
