@@ -17,6 +17,7 @@
 #include "executor/log/log.h"
 #include "planner/checkpoint/checkpoint_log.h"
 #include "planner/checkpoint/run_lives.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/sha256.h"
 #include "planner/run_files/exit_status.h"
@@ -60,7 +61,7 @@ std::string ReportText(const RankReport& report) {
 }
 
 RankReport ReportFrom(int rank, const std::string& text) {
-  const auto json = nlohmann::json::parse(text);
+  const nlohmann::json json = ParseJson(text, kStoreValueJson).value();
   RankReport report{.copied = json.at("copied"), .through = json.at("through"), .shard = {}};
   if (const auto shard = json.find("shard"); shard != json.end())
     report.shard = {rank, shard->at("bytes"), shard->at("index_bytes"), shard->at("index_sha256")};

@@ -14,6 +14,7 @@
 
 #include "executor/log/log.h"
 #include "planner/checkpoint/plan_fit.h"
+#include "planner/plan/json_text.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright::executor {
@@ -135,7 +136,7 @@ absl::StatusOr<std::string> ResumePoint::Next() {
                                      {"step", choice.step}}
                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     }
-    const auto choice = nlohmann::json::parse(store_.get_to_str(key));
+    const nlohmann::json choice = ParseJson(store_.get_to_str(key), kStoreValueJson).value();
     if (const int code = choice.at("code"); code != 0)
       return absl::Status(static_cast<absl::StatusCode>(code), choice.at("error").get<std::string>());
     first_step_ = choice.at("first_step");

@@ -19,8 +19,8 @@
 #include "executor/communication/failure.h"
 #include "executor/communication/resolve.h"
 #include "executor/communication/run_store.h"
+#include "planner/connection/socket_address.h"
 #include "planner/rendezvous/interface_address.h"
-#include "planner/rendezvous/socket_address.h"
 #include "planner/rendezvous/store_server.h"
 #include "planner/run_files/run_timeout.h"
 
@@ -152,21 +152,21 @@ std::chrono::milliseconds StorePatience(const Environment& environment) {
   return environment.store_host == StoreHost::kLauncher ? Soon(environment) : environment.timeout;
 }
 
-absl::StatusOr<StoreEndpoint> EndpointOf(const Environment& environment) {
+absl::StatusOr<Endpoint> EndpointOf(const Environment& environment) {
   absl::StatusOr<std::vector<std::string>> addresses = Resolve(environment.address, Soon(environment));
   if (!addresses.ok()) return absl::UnavailableError(absl::StrCat("MASTER_ADDR: ", addresses.status().message()));
-  return StoreEndpoint{environment.address, *std::move(addresses), environment.port};
+  return Endpoint{environment.address, *std::move(addresses), environment.port};
 }
 
 absl::StatusOr<c10::intrusive_ptr<RunStore>> Connect(const Environment& environment) {
-  const absl::StatusOr<StoreEndpoint> endpoint = EndpointOf(environment);
+  const absl::StatusOr<Endpoint> endpoint = EndpointOf(environment);
   if (!endpoint.ok()) return endpoint.status();
   return RunStore::Connect(*endpoint, environment.secret, StorePatience(environment), environment.timeout);
 }
 
 // Of rank 0. Lives as long as the process: other ranks may still ask when this one has nothing more to do.
 absl::Status Serve(const Environment& environment, int port, int& served_port) {
-  const absl::StatusOr<StoreEndpoint> endpoint = EndpointOf(environment);
+  const absl::StatusOr<Endpoint> endpoint = EndpointOf(environment);
   if (!endpoint.ok()) return endpoint.status();
   const bool named = !SocketAddress::Parse(environment.address, 0).ok() && environment.address != "localhost";
   absl::Status last;
@@ -191,7 +191,7 @@ absl::Status Serve(const Environment& environment, int port, int& served_port) {
 // torchrun's agents have a store of their own at MASTER_PORT. Rank 0 serves at another port, which the others learn
 // there. All attempts of an agent to run the ranks have one store.
 absl::Status MeetAtAgent(Environment& environment) {
-  const absl::StatusOr<StoreEndpoint> agent = EndpointOf(environment);
+  const absl::StatusOr<Endpoint> agent = EndpointOf(environment);
   if (!agent.ok()) return agent.status();
   const absl::StatusOr<std::string> address = WaitUntilReachable(*agent, Soon(environment));
   if (!address.ok()) return absl::UnavailableError(absl::StrCat("the store of torchrun: ", address.status().message()));

@@ -24,7 +24,7 @@ void CheckFields(const StoreMessage& reply, size_t fields) {
 
 }  // namespace
 
-absl::StatusOr<c10::intrusive_ptr<RunStore>> RunStore::Connect(const StoreEndpoint& endpoint, const std::string& secret,
+absl::StatusOr<c10::intrusive_ptr<RunStore>> RunStore::Connect(const Endpoint& endpoint, const std::string& secret,
                                                                std::chrono::milliseconds patience,
                                                                std::chrono::milliseconds timeout) {
   absl::StatusOr<std::unique_ptr<StoreClient>> client = StoreClient::Connect(endpoint, secret, patience);
@@ -32,7 +32,7 @@ absl::StatusOr<c10::intrusive_ptr<RunStore>> RunStore::Connect(const StoreEndpoi
   return c10::make_intrusive<RunStore>(*std::move(client), endpoint, secret, patience, timeout);
 }
 
-RunStore::RunStore(std::unique_ptr<StoreClient> client, StoreEndpoint endpoint, std::string secret,
+RunStore::RunStore(std::unique_ptr<StoreClient> client, Endpoint endpoint, std::string secret,
                    std::chrono::milliseconds patience, std::chrono::milliseconds timeout)
     : Store(timeout), client_(std::move(client)), endpoint_(std::move(endpoint)), secret_(std::move(secret)),
       patience_(patience) {}

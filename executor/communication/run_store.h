@@ -21,10 +21,10 @@ namespace planwright::executor {
 class RunStore : public c10d::Store {
  public:
   // `patience`: for the store to be reached. `timeout`: of operations; 0: none. Errors of StoreClient::Connect.
-  static absl::StatusOr<c10::intrusive_ptr<RunStore>> Connect(const StoreEndpoint& endpoint, const std::string& secret,
+  static absl::StatusOr<c10::intrusive_ptr<RunStore>> Connect(const Endpoint& endpoint, const std::string& secret,
                                                               std::chrono::milliseconds patience,
                                                               std::chrono::milliseconds timeout);
-  RunStore(std::unique_ptr<StoreClient> client, StoreEndpoint endpoint, std::string secret,
+  RunStore(std::unique_ptr<StoreClient> client, Endpoint endpoint, std::string secret,
            std::chrono::milliseconds patience, std::chrono::milliseconds timeout);
 
   // The address of this machine that the connection has: the other ranks can reach it the way they reach the store.
@@ -53,7 +53,7 @@ class RunStore : public c10d::Store {
   StoreMessage Ask(StoreOp op, std::vector<std::string> fields, int64_t number, std::chrono::milliseconds timeout);
 
   const std::unique_ptr<StoreClient> client_;
-  const StoreEndpoint endpoint_;
+  const Endpoint endpoint_;
   const std::string secret_;
   const std::chrono::milliseconds patience_;
 };

@@ -22,12 +22,6 @@ int64_t ToMultiple(int64_t side, int64_t other, int64_t factor, int64_t max_patc
   return std::max(side, factor);
 }
 
-// One output position is a weighted sum of the inputs [first, first + weights.size()).
-struct ResizeTaps {
-  int64_t first = 0;
-  std::vector<double> weights;
-};
-
 std::vector<ResizeTaps> TapsOf(int64_t from, int64_t to) {
   const double scale = static_cast<double>(from) / to, support = std::max(scale, 1.0);
   std::vector<ResizeTaps> taps(to);
@@ -74,38 +68,41 @@ absl::StatusOr<PatchGrid> DynamicResolution(int64_t height, int64_t width, int64
   return PatchGrid{rows, cols};
 }
 
-Pixels Resize(const Pixels& pixels, int64_t height, int64_t width) {
-  const std::vector<ResizeTaps> across = TapsOf(pixels.width, width), down = TapsOf(pixels.height, height);
-  // First along rows, then along columns: the filter is a product of two.
-  std::vector<double> narrow(pixels.height * width * 3);
-  for (int64_t y = 0; y < pixels.height; ++y) {
-    for (int64_t x = 0; x < width; ++x) {
-      for (size_t tap = 0; tap < across[x].weights.size(); ++tap) {
-        const double* source = &pixels.values[(y * pixels.width + across[x].first + tap) * 3];
-        for (int64_t c = 0; c < 3; ++c) narrow[(y * width + x) * 3 + c] += across[x].weights[tap] * source[c];
-      }
+// First along rows, then along columns: the filter is a product of two.
+Resizer::Resizer(int64_t from_height, int64_t from_width, int64_t height, int64_t width)
+    : across_(TapsOf(from_width, width)), down_(TapsOf(from_height, height)),
+      narrow_(width * 3), result_{height, width, std::vector<double>(height * width * 3)} {}
+
+void Resizer::Add(const double* row) {
+  const int64_t width = result_.width;
+  std::fill(narrow_.begin(), narrow_.end(), 0.0);
+  for (int64_t x = 0; x < width; ++x) {
+    const ResizeTaps& taps = across_[x];
+    for (size_t tap = 0; tap < taps.weights.size(); ++tap) {
+      const double* source = &row[(taps.first + tap) * 3];
+      for (int64_t c = 0; c < 3; ++c) narrow_[x * 3 + c] += taps.weights[tap] * source[c];
     }
   }
-  Pixels result{height, width, std::vector<double>(height * width * 3)};
-  for (int64_t y = 0; y < height; ++y) {
-    for (size_t tap = 0; tap < down[y].weights.size(); ++tap) {
-      const double* source = &narrow[(down[y].first + tap) * width * 3];
-      for (int64_t i = 0; i < width * 3; ++i) result.values[y * width * 3 + i] += down[y].weights[tap] * source[i];
-    }
+  const auto end = [&](int64_t y) { return down_[y].first + static_cast<int64_t>(down_[y].weights.size()); };
+  while (first_ < result_.height && end(first_) <= row_) ++first_;
+  for (int64_t y = first_; y < result_.height && down_[y].first <= row_; ++y) {
+    if (end(y) <= row_) continue;
+    const double weight = down_[y].weights[row_ - down_[y].first];
+    double* to = &result_.values[y * width * 3];
+    for (int64_t i = 0; i < width * 3; ++i) to[i] += weight * narrow_[i];
   }
-  return result;
+  ++row_;
 }
 
 Image MakePatches(const Pixels& pixels, const PatchGrid& grid, int64_t patch) {
-  const Pixels resized = Resize(pixels, grid.rows * patch, grid.cols * patch);
   Image image{grid.rows, grid.cols, {}};
-  image.patches.reserve(resized.values.size());
+  image.patches.reserve(pixels.values.size());
   for (int64_t i = 0; i < grid.rows * grid.cols; ++i) {
     const int64_t top = i / grid.cols * patch, left = i % grid.cols * patch;
     for (int64_t c = 0; c < 3; ++c) {
       for (int64_t y = top; y < top + patch; ++y) {
         for (int64_t x = left; x < left + patch; ++x) {
-          image.patches.push_back((resized.values[(y * resized.width + x) * 3 + c] / 255 - kMean[c]) / kDeviation[c]);
+          image.patches.push_back((pixels.values[(y * pixels.width + x) * 3 + c] / 255 - kMean[c]) / kDeviation[c]);
         }
       }
     }

@@ -130,9 +130,10 @@ class WebdatasetSource : public SampleSource {
     if (document.image) {
       const absl::StatusOr<std::string> file = shard.Read(*document.image);
       if (!file.ok()) return file.status();
-      const absl::StatusOr<Pixels> pixels = DecodePng(*file);
-      if (!pixels.ok()) return pixels.status();
       const EncoderData& encoder = data_.encoders.front();
+      const absl::StatusOr<Pixels> pixels =
+          DecodePng(*file, document.grid.rows * encoder.patch, document.grid.cols * encoder.patch);
+      if (!pixels.ok()) return pixels.status();
       std::vector<Image>& images = sample.images.front();
       images.push_back(MakePatches(*pixels, document.grid, encoder.patch));
       sample.tokens.insert(sample.tokens.end(), ImageTokens(encoder, images.back()), encoder.token);

@@ -57,7 +57,8 @@ std::unique_ptr<Streams> MakeStreams(const Rank& rank, int streams) {
 
 ProgramWalker::ProgramWalker(Rank& rank)
     : rank_(rank), blocks_(rank.plan), program_(blocks_, rank.role),
-      reports_(rank.plan, rank.step, rank.log, rank.events), bound_(program_, rank, reports_),
+      stop_rules_(rank.plan, rank.device.is_cuda() ? kUnreadStepsAllowed : 0),
+      reports_(rank.plan, rank.step, rank.log, rank.events, stop_rules_), bound_(program_, rank, reports_),
       values_(static_cast<size_t>(program_.values())), program_accesses_(program_),
       order_(program_accesses_.resources(), program_accesses_.streams()) {
   if (program_accesses_.streams() > 1) streams_ = MakeStreams(rank, program_accesses_.streams());
@@ -116,7 +117,7 @@ bool ProgramWalker::Walk() {
     if (probing_) WriteProbes();
     if (profiling_ && rank_.profile->EndsWith(step)) WriteProfile();
     probing_ = profiling_ = false;
-    stopped = reports_.StopAfter(step);
+    stopped = stop_rules_.StopAfter(step);
     const int64_t every = rank_.plan.checkpoint.every_steps;
     const bool last = stopped || step == rank_.last_step;
     if (every > 0 && (last || (step + 1) % every == 0)) {

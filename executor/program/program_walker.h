@@ -10,6 +10,7 @@
 #include "executor/program/bound_program.h"
 #include "executor/program/rank.h"
 #include "executor/program/step_reports.h"
+#include "executor/program/stop_rules.h"
 #include "executor/program/values.h"
 #include "executor/streams/streams.h"
 #include "planner/link/linked_program.h"
@@ -79,6 +80,7 @@ class ProgramWalker {
   Rank& rank_;
   LinkedBlocks blocks_;
   const LinkedProgram program_;
+  StopRules stop_rules_;
   StepReports reports_;
   BoundProgram bound_;
   ValueTable values_;

@@ -1,16 +1,12 @@
 #include "executor/program/step_reports.h"
 
 #include <ATen/ops/empty_like.h>
-#include <absl/strings/str_format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <optional>
 
-#include "executor/log/log.h"
-#include "executor/program/instruction_text.h"
 #include "executor/program/rank.h"
 #include "planner/run_files/exit_status.h"
 #ifdef PLANWRIGHT_CUDA
@@ -19,11 +15,6 @@
 
 namespace planwright::executor {
 namespace {
-
-constexpr int kSkippedStepsAllowed = 10;  // in a row
-// Bounds the pinned memory of unread records. The launch queue of a GPU holds less than two steps, so a host that is
-// this far ahead is rare; then it waits.
-constexpr size_t kUnreadAllowed = 4;
 
 double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -79,8 +70,8 @@ class StepReports::Clock {
 };
 #endif
 
-StepReports::StepReports(const Plan& plan, const StepState& step, StepLog* log, EventFile* events)
-    : plan_(plan), step_(step), log_(log), events_(events), pace_(plan, step.norms.is_cuda()) {
+StepReports::StepReports(const Plan& plan, const StepState& step, StepLog* log, EventFile* events, StopRules& rules)
+    : plan_(plan), step_(step), log_(log), events_(events), rules_(rules), pace_(plan, step.norms.is_cuda()) {
   if (plan.FindAccumulator("$integers") != nullptr) integers_ = step.sum("$integers");
   if (plan.FindAccumulator("$reals") != nullptr) reals_ = step.sum("$reals");
   loss_tokens_ = PartIndex(plan, "$integers", "loss_tokens"), routing_ = PartIndex(plan, "$integers", "routing");
@@ -112,7 +103,7 @@ void StepReports::End() {
   pending.norms = HostCopy(step_.norms), pending.skipped = HostCopy(step_.skipped);
   pending.clock = std::move(clock_);
   pending.clock->End();
-  if (pending_.size() > kUnreadAllowed) pending_.front().clock->Wait();
+  if (pending_.size() > kUnreadStepsAllowed) pending_.front().clock->Wait();
   // The step just launched is hardly begun on a GPU: do not ask for it.
   const size_t unread = step_.norms.is_cuda() ? 1 : 0;
   while (pending_.size() > unread && pending_.front().clock->Done()) WriteOldest();
@@ -131,6 +122,12 @@ void StepReports::WriteOldest() {
 }
 
 void StepReports::Write(const Pending& pending) {
+  const StepRecord record = RecordOf(pending);
+  if (log_ != nullptr) WriteFiles(record);
+  rules_.Take(record, stop_ >= 0 ? pending.integers[stop_].item<int64_t>() : 0);
+}
+
+StepRecord StepReports::RecordOf(const Pending& pending) {
   const auto real = [&](int64_t part) { return pending.reals[part].item<double>(); };
   const auto integer = [&](int64_t part) { return pending.integers[part].item<int64_t>(); };
   StepRecord record = pending.record;
@@ -154,47 +151,17 @@ void StepReports::Write(const Pending& pending) {
         elements > 0 ? std::optional(real(sums.squares) / static_cast<double>(elements)) : std::nullopt);
   }
   record.speed = pace_.Of(record.step, record.step_seconds, bridge_elements);
-  skipped_in_a_row_ = record.skipped ? skipped_in_a_row_ + 1 : 0;
-  if (stop_ >= 0 && integer(stop_) > 0 && !stop_after_) {
-    // On a GPU a rank may read this some steps later than another. It is read by all before this many steps more.
-    stop_after_ = record.step - 1 + (step_.norms.is_cuda() ? static_cast<int64_t>(kUnreadAllowed) : 0);
-    LogInfo(absl::StrFormat("a rank was asked to stop: all stop after step %d", *stop_after_ + 1));
-  }
-  if (record.skipped) {
-    LogWarning(absl::StrFormat("step %d is skipped: its gradient norm is not finite (%d in a row)", record.step,
-                               skipped_in_a_row_));
-  }
-  if (log_ != nullptr) {
-    absl::Status status = log_->Write(record);
-    if (status.ok() && events_ != nullptr) status = events_->Write(record);
-    if (!status.ok()) throw ExitError(kExitStorage, std::string(status.message()));
-    // The file has every step; people see every log_every_steps-th, and each skipped one.
-    if (record.step % std::max<int64_t>(plan_.log_every_steps, 1) == 0 || record.skipped) {
-      std::printf("%s\n", StepLine(record, plan_.budget.steps).c_str());
-      std::fflush(stdout);
-    }
-  }
-  CheckBridges(record);
-  // A single bad batch is skipped and training goes on. Many in a row mean that something is wrong with the run.
-  if (skipped_in_a_row_ < kSkippedStepsAllowed) return;
-  std::string modules;
-  for (const auto& [module, norm] : record.module_grad_norms) {
-    if (!std::isfinite(norm)) modules += " " + module;
-  }
-  throw ExitError(kExitNumerics, std::to_string(skipped_in_a_row_) +
-                                     " steps in a row had a gradient norm that is not finite, in" + modules);
+  return record;
 }
 
-void StepReports::CheckBridges(const StepRecord& record) const {
-  for (size_t i = 0; i < bridges_.size(); ++i) {
-    const double limit = bridges_[i].bridge->max_mean_square;
-    const auto& [name, square] = record.bridge_mean_squares[i];
-    // Not `>`: a mean that is not a number is beyond every limit.
-    if (limit == 0 || !square || *square <= limit) continue;
-    throw ExitError(kExitNumerics,
-                    absl::StrFormat("step %d: the rows of bridge %s have a mean square of %.6g, beyond max_mean_square "
-                                    "%.6g\n  recipe: %s",
-                                    record.step, name, *square, limit, OriginText(plan_, bridges_[i].bridge->origin)));
+void StepReports::WriteFiles(const StepRecord& record) {
+  absl::Status status = log_->Write(record);
+  if (status.ok() && events_ != nullptr) status = events_->Write(record);
+  if (!status.ok()) throw ExitError(kExitStorage, std::string(status.message()));
+  // The file has every step; people see every log_every_steps-th, and each skipped one.
+  if (record.step % std::max<int64_t>(plan_.log_every_steps, 1) == 0 || record.skipped) {
+    std::printf("%s\n", StepLine(record, plan_.budget.steps).c_str());
+    std::fflush(stdout);
   }
 }
 

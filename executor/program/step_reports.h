@@ -8,9 +8,10 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <optional>
+#include <vector>
 
 #include "executor/optimizer/step_state.h"
+#include "executor/program/stop_rules.h"
 #include "executor/telemetry/step_log.h"
 #include "executor/telemetry/step_pace.h"
 #include "executor/tensorboard/event_file.h"
@@ -18,21 +19,22 @@
 
 namespace planwright::executor {
 
+// Bounds the pinned memory of unread records. The launch queue of a GPU holds less than two steps, so a host that is
+// this far ahead is rare; then it waits.
+inline constexpr size_t kUnreadStepsAllowed = 4;
+
 class StepReports {
  public:
-  // `log`: null on ranks that write no log, and `events` on those that write none for TensorBoard. Keeps references.
-  StepReports(const Plan& plan, const StepState& step, StepLog* log, EventFile* events);
+  // `log`: null on ranks that write no log, and `events` on those that write none for TensorBoard. `rules` get the
+  // numbers of every step. Keeps references.
+  StepReports(const Plan& plan, const StepState& step, StepLog* log, EventFile* events, StopRules& rules);
   ~StepReports();
 
   // Called by the first and by the last instruction of a step. End also writes the records of all earlier steps whose
-  // numbers have come. ExitError if a file cannot be written (kExitStorage), or if 10 steps in a row were skipped or
-  // the mean square of a bridge's rows is beyond its limit (kExitNumerics). All ranks have the same sums, so all end at
-  // the same step.
+  // numbers have come, and then gives them to the rules. ExitError if a file cannot be written (kExitStorage), or that
+  // of the rules.
   void Begin();
   void End();
-  // Whether all ranks stop after step `step` (from 0), which has just been launched, since one of them was asked to.
-  // All ranks give the same answer for the same step.
-  bool StopAfter(int64_t step) const { return stop_after_ && step >= *stop_after_; }
   // After the last step: waits for the numbers that are still on their way, and writes them.
   void Finish();
 
@@ -52,21 +54,20 @@ class StepReports {
 
   void WriteOldest();
   void Write(const Pending& pending);
-  // ExitError if a mean square is beyond the limit of its bridge.
-  void CheckBridges(const StepRecord& record) const;
+  StepRecord RecordOf(const Pending& pending);
+  void WriteFiles(const StepRecord& record);
 
   const Plan& plan_;
   const StepState& step_;
   StepLog* const log_;
   EventFile* const events_;
+  StopRules& rules_;
   at::Tensor integers_, reals_;                                     // "$integers" and "$reals", whole
   int64_t loss_tokens_ = -1, routing_ = -1, loss_ = -1, aux_ = -1;  // indices of parts in them
   std::vector<BridgeSums> bridges_;
   int64_t expert_layers_ = 0;
   StepPace pace_;
-  int64_t stop_ = -1;  // index of $integers.stop_requests; -1: no run with checkpoints
-  std::optional<int64_t> stop_after_;
-  int skipped_in_a_row_ = 0;
+  int64_t stop_ = -1;             // index of $integers.stop_requests; -1: no run with checkpoints
   std::deque<Pending> pending_;   // steps that have been launched but not written, oldest first
   std::unique_ptr<Clock> clock_;  // of the current step
 };

@@ -20,6 +20,7 @@
 #include "executor/threads/threads.h"
 #include "planner/checkpoint/plan_fit.h"
 #include "planner/checkpoint/run_lives.h"
+#include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/safetensors.h"
 
@@ -104,7 +105,7 @@ absl::StatusOr<std::unique_ptr<InitialState>> InitialState::Choose(const Plan& p
                                      {"error", std::string(made.status().message())}}
                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     }
-    const auto choice = nlohmann::json::parse(store.get_to_str(kKey));
+    const nlohmann::json choice = ParseJson(store.get_to_str(kKey), kStoreValueJson).value();
     if (const int code = choice.at("code"); code != 0)
       return absl::Status(static_cast<absl::StatusCode>(code), choice.at("error").get<std::string>());
     return std::unique_ptr<InitialState>(

@@ -8,7 +8,10 @@
 #include <cstdio>
 
 #include "executor/communication/communicators.h"
+#include "executor/communication/failure.h"
 #include "executor/log/log.h"
+#include "executor/program/rank.h"
+#include "planner/run_files/exit_status.h"
 
 namespace planwright::executor {
 namespace {
@@ -19,6 +22,17 @@ std::atomic<bool> leaving{false};
 std::atomic<int> status_of_this_rank{0};
 
 void ExitNow(int) { _exit(status_of_this_rank); }
+
+int ExitStatusOf(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kFailedPrecondition: return kExitPlanMismatch;
+    case absl::StatusCode::kUnavailable: return kExitPeerLost;
+    case absl::StatusCode::kResourceExhausted: return kExitStorage;
+    case absl::StatusCode::kDataLoss: return kExitDamaged;
+    case absl::StatusCode::kAborted: return kExitReplaced;
+    default: return kExitUsage;
+  }
+}
 
 }  // namespace
 
@@ -44,6 +58,15 @@ void Leave(int status, const std::string& message) {
   LogError("ends with exit status " + std::to_string(status) + ": " + message);
   AbortCommunication(device_of_this_rank);
   _exit(status);
+}
+
+void LeaveBecauseOf(const std::exception& error, const std::string& where) {
+  if (const auto* exit = dynamic_cast<const ExitError*>(&error)) Leave(exit->status(), exit->what());
+  Leave(ExitStatusOf(FailureKindOf(error)), where + MessageOf(error));
+}
+
+void LeaveUnlessOk(const absl::Status& status) {
+  if (!status.ok()) Leave(ExitStatusOf(status.code()), "executor: " + std::string(status.message()));
 }
 
 }  // namespace planwright::executor

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <absl/status/statusor.h>
 
+#include <exception>
 #include <string>
+#include <utility>
 
 #include "executor/telemetry/recorder.h"
 
@@ -17,5 +20,19 @@ void SetDeviceOfLeave(at::Device device);
 // Writes the message to the recorder, to stderr and to the log, aborts all communication of the process, and ends it
 // with `status`. May be called from any thread. Only the first call counts: threads that call later stop here.
 [[noreturn]] void Leave(int status, const std::string& message);
+
+// Leave with the exit status of an exception: that of an ExitError (program/rank.h), which says where it happened, else
+// the one of its kind of failure (communication/failure.h), with `where` before its message.
+[[noreturn]] void LeaveBecauseOf(const std::exception& error, const std::string& where);
+
+// Leave, unless `status` is OK, with the exit status of its code: FailedPrecondition is another plan or run,
+// Unavailable a lost peer, ResourceExhausted storage, DataLoss a damaged checkpoint, Aborted a newer life, and any
+// other input that cannot be used.
+void LeaveUnlessOk(const absl::Status& status);
+template <typename Value>
+Value ValueOrLeave(absl::StatusOr<Value> value) {
+  LeaveUnlessOk(value.status());
+  return *std::move(value);
+}
 
 }  // namespace planwright::executor

@@ -2,14 +2,14 @@
 
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
-#include <absl/strings/str_split.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "planner/run_files/file_io.h"
@@ -17,24 +17,6 @@
 
 namespace planwright::executor {
 namespace {
-
-std::string Number(double value) { return std::isfinite(value) ? absl::StrFormat("%.17g", value) : "null"; }
-std::string Number(const std::optional<double>& value) { return value ? Number(*value) : "null"; }
-
-// {"language": 1.5, ...}
-template <typename NumbersByName>
-std::string Numbers(const NumbersByName& numbers) {
-  std::string text;
-  for (const auto& [name, number] : numbers)
-    absl::StrAppend(&text, text.empty() ? "" : ", ", nlohmann::json(name).dump(), ": ", Number(number));
-  return "{" + text + "}";
-}
-
-std::string SpeedJson(const StepSpeed& speed) {
-  return absl::StrCat("{\"tokens_per_second_per_rank\": ", Number(speed.tokens),
-                      ", \"teraflops_per_rank\": ", Number(speed.teraflops), ", \"mfu\": ", Number(speed.mfu),
-                      ", \"seconds_left\": ", Number(speed.seconds_left), "}");
-}
 
 std::string SpeedText(const StepRecord& record) {
   const StepSpeed& speed = record.speed;
@@ -45,34 +27,51 @@ std::string SpeedText(const StepRecord& record) {
   return text;
 }
 
-std::string MemoryJson(const std::optional<DeviceMemory>& memory) {
-  if (!memory) return "";
-  return absl::StrCat(", \"device_memory\": {\"tensors_peak\": ", memory->tensors_peak,
-                      ", \"reserved_peak\": ", memory->reserved_peak, ", \"used\": ", memory->used, "}");
-}
+// Appends lines to a file that is made with the first one.
+class LinesAtTheEnd {
+ public:
+  explicit LinesAtTheEnd(std::string path) : path_(std::move(path)) {}
+  LinesAtTheEnd(const LinesAtTheEnd&) = delete;
+  ~LinesAtTheEnd() {
+    if (file_ != nullptr) std::fclose(file_);
+  }
 
-absl::Status AppendTo(const std::string& path, const std::string& text) {
-  if (text.empty()) return absl::OkStatus();
-  std::FILE* file = std::fopen(path.c_str(), "ae");
-  const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const int error = errno;
-  if ((file == nullptr || std::fclose(file) == 0) && written) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("cannot write ", path, ": ", std::strerror(written ? errno : error)));
+  absl::Status Add(std::string_view line) {
+    if (file_ == nullptr) {
+      const absl::StatusOr<int> fd = OpenPlainFile(path_, O_WRONLY | O_APPEND | O_CREAT);
+      if (!fd.ok()) return absl::ResourceExhaustedError(fd.status().message());
+      if ((file_ = fdopen(*fd, "a")) == nullptr) return CannotWrite();
+    }
+    const bool good = std::fwrite(line.data(), 1, line.size(), file_) == line.size() && std::fputc('\n', file_) == '\n';
+    return good ? absl::OkStatus() : CannotWrite();
+  }
+  absl::Status Close() {
+    return file_ == nullptr || std::fclose(std::exchange(file_, nullptr)) == 0 ? absl::OkStatus() : CannotWrite();
+  }
+
+ private:
+  absl::Status CannotWrite() const {
+    return absl::ResourceExhaustedError(absl::StrCat("cannot write ", path_, ": ", std::strerror(errno)));
+  }
+
+  const std::string path_;
+  std::FILE* file_ = nullptr;
+};
+
+// Adds the records from this place on to `dropped`.
+absl::Status Drop(LineFile& file, int64_t from, LinesAtTheEnd& dropped) {
+  for (;;) {
+    const absl::StatusOr<std::optional<LineFile::Line>> line = file.At(from);
+    if (!line.ok()) return absl::ResourceExhaustedError(line.status().message());
+    if (!*line) return dropped.Close();
+    if (ReadStepRecord((*line)->text)) {
+      if (absl::Status status = dropped.Add((*line)->text); !status.ok()) return status;
+    }
+    from = (*line)->end;
+  }
 }
 
 }  // namespace
-
-std::string StepJson(const StepRecord& record) {
-  return absl::StrCat(
-      "{\"step\": ", record.step, ", \"consumed_samples\": ", record.consumed_samples,
-      ", \"loss\": ", Number(record.loss), ", \"grad_norm\": ", Number(record.grad_norm),
-      ", \"module_grad_norms\": ", Numbers(record.module_grad_norms),
-      ", \"learning_rate\": ", Number(record.learning_rate), ", \"step_seconds\": ", Number(record.step_seconds),
-      ", \"pace\": ", SpeedJson(record.speed), ", \"skipped\": ", record.skipped ? "true" : "false",
-      ", \"routing\": \"", absl::StrFormat("%016x", record.routing), "\", \"aux_loss\": ", Number(record.aux_loss),
-      ", \"bridge_mean_square\": ", Numbers(record.bridge_mean_squares), MemoryJson(record.memory), "}");
-}
 
 std::string StepLine(const StepRecord& record, int64_t steps) {
   std::string line =
@@ -94,7 +93,7 @@ std::string StepLine(const StepRecord& record, int64_t steps) {
 
 absl::Status StepLog::Open(const std::string& run_dir, std::unique_ptr<StepLog>& log) {
   log = std::make_unique<StepLog>();
-  log->path_ = run_dir + "/metrics.jsonl";
+  log->path_ = StepsPath(run_dir);
   return log->Append();
 }
 
@@ -112,20 +111,16 @@ absl::Status StepLog::CannotWrite() const {
 }
 
 absl::Status StepLog::KeepUpTo(int64_t samples, const std::string& dropped) {
-  const absl::StatusOr<std::string> text = ReadWholeFile(path_);
-  if (!text.ok()) return absl::ResourceExhaustedError(text.status().message());
-  std::string kept, again;
-  for (absl::string_view line : absl::StrSplit(*text, '\n', absl::SkipEmpty())) {
-    const auto record = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
-    const auto consumed = record.is_object() ? record.find("consumed_samples") : record.end();
-    if (consumed == record.end() || !consumed->is_number_integer()) continue;
-    absl::StrAppend(consumed->get<int64_t>() > samples ? &again : &kept, line, "\n");
-  }
+  absl::StatusOr<LineFile> file = LineFile::Open(path_);
+  if (!file.ok()) return absl::ResourceExhaustedError(file.status().message());
+  const absl::StatusOr<KeptSteps> kept = FindKeptSteps(*file, samples);
+  if (!kept.ok()) return absl::ResourceExhaustedError(kept.status().message());
   // Before they are gone here. If the rank ends between the two, they are dropped twice, and readers see that.
-  if (absl::Status status = AppendTo(dropped, again); !status.ok()) return status;
+  LinesAtTheEnd again(dropped);
+  if (absl::Status status = Drop(*file, kept->bytes, again); !status.ok()) return status;
   if (absl::Status status = Close(); !status.ok()) return status;
   // By a new file: if a replaced life still writes the old one, that is seen by nobody.
-  if (absl::Status status = WriteFileAtomically(path_, kept); !status.ok())
+  if (absl::Status status = CutFileAtomically(path_, kept->bytes, kept->whole ? "" : "\n"); !status.ok())
     return absl::ResourceExhaustedError(status.message());
   return Append();
 }

@@ -4,21 +4,13 @@
 
 #include <cstdint>
 #include <deque>
-#include <optional>
 #include <span>
 
 #include "planner/estimate/model_flops.h"
 #include "planner/plan/plan.h"
+#include "planner/run_files/step_record.h"
 
 namespace planwright::executor {
-
-// Per second, and per rank: all ranks of the run count, also those that have no text.
-struct StepSpeed {
-  double tokens = 0;          // of the language model, padding too
-  double teraflops = 0;       // model FLOPs / 1e12
-  std::optional<double> mfu;  // FLOPs / the device's dense peak; nullopt: ranks are on CPUs, or the peak is unknown
-  double seconds_left = 0;    // until the budget's last step is done; no part of it is per rank
-};
 
 class StepPace {
  public:

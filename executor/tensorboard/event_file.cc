@@ -2,7 +2,6 @@
 
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
-#include <absl/strings/str_split.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -11,8 +10,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -50,6 +47,11 @@ void AddCurves(Summary& summary, const std::string& suffix, const std::optional<
 }
 constexpr char kOverSamples[] = " vs samples";
 
+// As many points of a curve as are written again, so that a long run resumes as fast as a short one. TensorBoard shows
+// a thousand of a curve unless it is asked for more.
+constexpr int64_t kMostPointsAgain = 10'000;
+constexpr int64_t kChunk = 4096;  // bytes to read at once: single lines are picked
+
 void AddStep(Summary& summary, const StepRecord& record, double batch_size) {
   AddCurves(summary, "", record.loss, record.learning_rate, batch_size, record.grad_norm);
   for (const auto& [module, norm] : record.module_grad_norms) Add(summary, "grad-norm/" + module, norm);
@@ -66,12 +68,9 @@ void AddStep(Summary& summary, const StepRecord& record, double batch_size) {
   Add(summary, "mem-used-bytes", static_cast<double>(record.memory->used));
 }
 
-// What JSON calls null was not finite.
-std::optional<double> NumberOf(const nlohmann::json& record, const char* key) {
-  const auto found = record.find(key);
-  if (found == record.end()) return std::nullopt;
-  if (found->is_null()) return std::numeric_limits<double>::quiet_NaN();
-  return found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
+std::optional<int64_t> SamplesOf(std::string_view line) {
+  const std::optional<StepRecord> record = ReadStepRecord(line);
+  return record ? std::optional(record->consumed_samples) : std::nullopt;
 }
 
 void AppendLittleEndian(std::string& text, uint64_t number, int bytes) {
@@ -144,21 +143,33 @@ absl::Status EventFile::Begin(int64_t steps_done) {
 }
 
 absl::Status EventFile::WriteSamplesAgain(int64_t steps_done) {
-  const absl::StatusOr<std::string> text = ReadWholeFile(run_dir_ + "/metrics.jsonl");
-  if (!text.ok()) return absl::ResourceExhaustedError(text.status().message());
-  double samples_before = 0;
-  for (absl::string_view line : absl::StrSplit(*text, '\n', absl::SkipEmpty())) {
-    const auto record = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
-    const std::optional<double> samples = record.is_object() ? NumberOf(record, "consumed_samples") : std::nullopt;
-    if (!samples || !std::isfinite(*samples)) continue;
-    const double batch_size = *samples - std::exchange(samples_before, *samples);
-    if (*samples <= static_cast<double>(steps_done)) continue;  // TensorBoard keeps it: it compares it with steps
+  absl::StatusOr<LineFile> file = LineFile::Open(StepsPath(run_dir_), kChunk);
+  const auto failed = [](const absl::Status& status) { return absl::ResourceExhaustedError(status.message()); };
+  if (!file.ok()) return failed(file.status());
+  // An offset that is not in the line before it leads to the next line, so few lines are all read.
+  int64_t end = 0, samples_before = 0;  // of the line before
+  for (int64_t point = 0; point < kMostPointsAgain; ++point) {
+    const auto offset = static_cast<int64_t>(static_cast<__int128>(file->bytes()) * point / kMostPointsAgain);
+    absl::StatusOr<std::optional<LineFile::Line>> line = file->From(offset);
+    if (!line.ok()) return failed(line.status());
+    if (!*line) break;
+    if ((*line)->begin < end) continue;
+    if ((*line)->begin > end) {
+      const absl::StatusOr<std::optional<LineFile::Line>> before = file->Before((*line)->begin);
+      if (!before.ok()) return failed(before.status());
+      samples_before = SamplesOf((*before)->text).value_or(samples_before);
+      line = file->From(offset);
+      if (!line.ok()) return failed(line.status());
+    }
+    end = (*line)->end;
+    const std::optional<StepRecord> record = ReadStepRecord((*line)->text);
+    if (!record) continue;
+    const int64_t batch_size = record->consumed_samples - std::exchange(samples_before, record->consumed_samples);
+    if (record->consumed_samples <= steps_done) continue;  // TensorBoard keeps it: it compares it with steps
     Event event;
-    event.set_step(static_cast<int64_t>(*samples));
-    std::optional<double> loss = NumberOf(record, "loss");
-    if (loss && std::isnan(*loss)) loss = std::nullopt;  // as of a step without a position that counts
-    AddCurves(*event.mutable_summary(), kOverSamples, loss, NumberOf(record, "learning_rate"), batch_size,
-              NumberOf(record, "grad_norm"));
+    event.set_step(record->consumed_samples);
+    AddCurves(*event.mutable_summary(), kOverSamples, record->loss, record->learning_rate,
+              static_cast<double>(batch_size), record->grad_norm);
     if (absl::Status status = Append(event); !status.ok()) return status;
   }
   return absl::OkStatus();

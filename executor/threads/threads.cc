@@ -18,6 +18,7 @@ int ThreadsOfRank() {
   const int usable = sched_getaffinity(0, sizeof cores, &cores) == 0
                          ? CPU_COUNT(&cores)
                          : static_cast<int>(std::thread::hardware_concurrency());
+  if (std::getenv("PLANWRIGHT_OWN_CORES") != nullptr) return std::max(1, usable);
   const char* ranks = std::getenv("LOCAL_WORLD_SIZE");
   return std::max(1, usable / std::max(1, ranks == nullptr ? 1 : std::atoi(ranks)));
 }

@@ -8,8 +8,8 @@
 namespace planwright::executor {
 
 // How many threads this rank may use: the cores that this process may run on, divided by the ranks of this machine
-// (LOCAL_WORLD_SIZE, which the launcher sets). If that is not set, each rank is taken to have cores of its own, as
-// Slurm binds them. At least 1.
+// (LOCAL_WORLD_SIZE, which the launcher sets). They are not divided if the launcher has bound this rank to cores of its
+// own (PLANWRIGHT_OWN_CORES), or if neither variable is set: then Slurm may have bound it. At least 1.
 int ThreadsOfRank();
 
 // Calls work(0), ..., work(items - 1), each once, on up to `threads` threads; the calling thread is one of them. Items

@@ -1,10 +1,7 @@
 #include "planner/agents/agent.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,13 +14,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "planner/agents/wire.h"
-#include "planner/launch/core_binding.h"
+#include "planner/connection/proven_client.h"
+#include "planner/diagnostics/utf8.h"
 #include "planner/launch/local_processes.h"
 #include "planner/launch/rank_environment.h"
-#include "planner/rendezvous/proof.h"
+#include "planner/plan/json_text.h"
 #include "planner/run_files/file_io.h"
 #include "planner/run_files/run_timeout.h"
 
@@ -38,7 +35,8 @@ constexpr auto kBeat = 1s;
 constexpr auto kGrace = 1200ms;  // from SIGTERM to SIGKILL, where the head is lost
 constexpr auto kRetry = 200ms;
 constexpr auto kHandshake = 10s;
-constexpr size_t kLongestFile = 4096;
+// What the ranks of this node print waits in their pipes while so many bytes wait for the head.
+constexpr size_t kMostUnsent = kLongestLine;
 
 std::string OwnHost() {
   char name[256] = {};
@@ -52,9 +50,9 @@ struct HeadFile {
 };
 
 absl::StatusOr<HeadFile> ReadHeadFile(const std::string& path) {
-  const absl::StatusOr<std::string> text = ReadWholeFile(path, kLongestFile);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kHeadJson.bytes);
   if (!text.ok()) return text.status();
-  const Json json = Json::parse(*text, nullptr, false);
+  const Json json = ParseJson(*text, kHeadJson).value_or(Json());
   try {
     return HeadFile{json.at("address").get<std::string>(), json.at("secret").get<std::string>(),
                     json.at("port").get<int>()};
@@ -63,63 +61,28 @@ absl::StatusOr<HeadFile> ReadHeadFile(const std::string& path) {
   }
 }
 
-absl::StatusOr<Wire> Connect(const HeadFile& head) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(head.port));
-  if (inet_pton(AF_INET, head.address.c_str(), &address.sin_addr) != 1)
-    return absl::InvalidArgumentError(head.address + " is no IPv4 address");
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return absl::UnavailableError(std::strerror(errno));
-  Wire wire(fd);
-  int error = 0;
-  socklen_t size = sizeof error;
-  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-    pollfd writable = {fd, POLLOUT, 0};
-    if (errno != EINPROGRESS) {
-      error = errno;
-    } else if (poll(&writable, 1, 5000) != 1) {
-      error = ETIMEDOUT;
-    } else {
-      getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
-    }
-  }
-  if (error != 0) return absl::UnavailableError(absl::StrCat(head.address, ":", head.port, ": ", std::strerror(error)));
-  return wire;
-}
-
 class Agent {
  public:
   explicit Agent(const AgentOptions& options) : options_(options) {}
 
-  // Both sides prove that they know the secret.
+  // Both sides prove that they know the secret; then this one says where it is.
   absl::Status Join() {
     const absl::StatusOr<HeadFile> head = ReadHeadFile(options_.file);
     if (!head.ok()) return head.status();
-    absl::StatusOr<Wire> wire = Connect(*head);
-    if (!wire.ok()) return wire.status();
-    wire_ = *std::move(wire);
+    absl::StatusOr<ByteStream> stream =
+        ConnectOnce(head->address, head->port, kAgentsPurpose, head->secret, kHandshake);
+    // The file may be that of an earlier head, whose port another program has by now: it is read again.
+    if (!stream.ok()) {
+      return absl::UnavailableError(
+          absl::StrCat("the head at ", head->address, ":", head->port, ": ", stream.status().message()));
+    }
+    stream_ = *std::move(stream);
     secret_ = head->secret;
-    const absl::StatusOr<Json> greeting = Next();
-    if (!greeting.ok()) return greeting.status();
-    const absl::StatusOr<std::string> nonce = RandomBytes(kNonceBytes);
-    if (!nonce.ok()) return nonce.status();
-    const std::string other = absl::HexStringToBytes(TextOf(*greeting, "nonce"));
-    if ((*greeting)["kind"] != "head" || other.size() != kNonceBytes)
-      return absl::InvalidArgumentError(head->address + " answers, but is no head of a run");
-    if (greeting->value("protocol", Json()) != kAgentProtocol)
-      return absl::InvalidArgumentError("the head is of another version of Planwright");
-    wire_.Send({{"kind", "hello"},
-                {"nonce", absl::BytesToHexString(*nonce)},
-                {"proof", absl::BytesToHexString(ClientProof(head->secret, *nonce, other))},
-                {"node", options_.node},
-                {"host", OwnHost()}});
+    Send({{"kind", "hello"}, {"node", options_.node}, {"host", OwnHost()}});
     const absl::StatusOr<Json> welcome = Next();
     if (!welcome.ok()) return welcome.status();
     if ((*welcome)["kind"] == "refused")
-      return absl::FailedPreconditionError("the head refuses this agent: " + TextOf(*welcome, "text"));
-    if (!SameProof(absl::HexStringToBytes(TextOf(*welcome, "proof")), ServerProof(head->secret, *nonce, other)))
-      return absl::InvalidArgumentError(head->address + " does not know the secret of the run");
+      return absl::FailedPreconditionError("the head refuses this agent: " + Printable(TextOf(*welcome, "text")));
     const Json silence = welcome->value("silence", Json());
     if (silence.is_number_integer()) silence_ = std::chrono::milliseconds(silence.get<int64_t>());
     heard_ = Clock::now();
@@ -130,13 +93,13 @@ class Agent {
     while (!done_) {
       Beat();
       Wait();
-      const absl::Status status = wire_.Receive(messages_);
+      const absl::Status status = Receive();
       if (!messages_.empty()) heard_ = Clock::now();
       for (const Json& message : std::exchange(messages_, {})) Take(message);
-      if (processes_) Report();
+      if (processes_ && stream_.unsent() <= kMostUnsent) Report();
       if (done_) break;
       if (!status.ok()) return Lost(std::string(status.message()));
-      if (absl::Status flushed = wire_.Flush(); !flushed.ok()) return Lost(std::string(flushed.message()));
+      if (absl::Status flushed = stream_.Flush(); !flushed.ok()) return Lost(std::string(flushed.message()));
       if (Clock::now() - heard_ > silence_)
         return Lost(absl::StrCat("nothing was heard from it for ", silence_.count() / 1000.0, " s"));
     }
@@ -144,22 +107,23 @@ class Agent {
   }
 
  private:
-  static std::string TextOf(const Json& message, const char* key) {
-    const Json value = message.value(key, Json());
-    return value.is_string() ? value.get<std::string>() : "";
+  void Send(const Json& message) { stream_.Add(LineOf(message)); }
+
+  // Reads one turn of what has come.
+  absl::Status Receive() {
+    absl::Status status = stream_.Receive(kBytesOfATurn);
+    const absl::Status taken = TakeMessages(stream_.in(), messages_);
+    return status.ok() ? taken : status;
   }
 
   // The next message, within the time of a handshake. What came behind it stays for later.
   absl::StatusOr<Json> Next() {
     const auto until = Clock::now() + kHandshake;
-    absl::Status status;
-    while (messages_.empty() && status.ok() && Clock::now() < until) {
-      if (status = wire_.Flush(); !status.ok()) break;
-      pollfd readable = {wire_.fd(), POLLIN, 0};
-      poll(&readable, 1, 100);
-      status = wire_.Receive(messages_);
+    if (absl::Status sent = SendAll(stream_, "", until); !sent.ok()) return sent;
+    while (messages_.empty()) {
+      if (absl::Status ready = WaitForSocket(stream_.fd(), POLLIN, until); !ready.ok()) return ready;
+      if (absl::Status status = Receive(); !status.ok() && messages_.empty()) return status;
     }
-    if (messages_.empty()) return status.ok() ? absl::UnavailableError("no answer") : status;
     Json message = std::move(messages_.front());
     messages_.erase(messages_.begin());
     return message;
@@ -168,13 +132,13 @@ class Agent {
   void Beat() {
     if (Clock::now() < next_beat_) return;
     next_beat_ = Clock::now() + kBeat;
-    wire_.Send({{"kind", "beat"}});
-    (void)wire_.Flush();  // a lost connection is noticed when the next message is read
+    if (stream_.unsent() <= kMostUnsent) Send({{"kind", "beat"}});
+    (void)stream_.Flush();  // a lost connection is noticed when the next message is read
   }
 
   void Wait() {
-    std::vector<pollfd> fds = {{wire_.fd(), static_cast<short>(POLLIN | (wire_.wants_to_write() ? POLLOUT : 0)), 0}};
-    if (processes_) {
+    std::vector<pollfd> fds = {{stream_.fd(), static_cast<short>(POLLIN | (stream_.unsent() > 0 ? POLLOUT : 0)), 0}};
+    if (processes_ && stream_.unsent() <= kMostUnsent) {
       for (int fd : processes_->Descriptors()) fds.push_back({fd, POLLIN, 0});
     }
     if (!messages_.empty()) return;
@@ -192,12 +156,11 @@ class Agent {
 
   void StartRanks(const Json& message) {
     processes_.reset();  // ranks of an earlier life would be in the way of this one
-    const auto fail = [&](const std::string& text) { wire_.Send({{"kind", "failed"}, {"text", text}}); };
+    const auto fail = [&](const std::string& text) { Send({{"kind", "failed"}, {"text", text}}); };
     absl::StatusOr<RankProgram> program = ProgramFrom(message);
-    if (program.ok() && message.contains("secret")) {
-      const absl::StatusOr<std::string> secret = Open(message["secret"], secret_);
-      if (!secret.ok()) return fail("the head sent no secret of the store that can be read");
-      program->variables[kSecretVariable] = absl::BytesToHexString(*secret);
+    if (program.ok()) {
+      if (const auto life = program->variables.find(kLifeVariable); life != program->variables.end())
+        program->variables[kSecretVariable] = SecretOfLife(secret_, life->second);
     }
     const Json node = message.value("node", Json());
     if (!program.ok() || !node.is_number_integer()) return fail("the head sent another kind of program");
@@ -205,24 +168,20 @@ class Agent {
     const std::string folder = TextOf(message, "folder");
     if (chdir(folder.c_str()) != 0) return fail("no folder " + folder + ": " + std::strerror(errno));
     const std::vector<int> ranks = RanksOfNode(*program, node.get<int>());
-    std::vector<Command> commands = CommandsOf(*program, ranks);
-    // The node is the run's own, so each rank can have cores of its own.
-    const std::vector<std::vector<int>> cores = BindRanks(static_cast<int>(ranks.size()), program->gpus);
-    for (size_t i = 0; i < cores.size(); ++i) commands[i].cores = cores[i];
     absl::StatusOr<std::unique_ptr<LocalProcesses>> processes =
-        LocalProcesses::Start(commands, ranks, program->run_dir);
+        LocalProcesses::Start(CommandsOf(*program, ranks), ranks, program->run_dir);
     if (!processes.ok()) return fail(std::string(processes.status().message()));
     processes_ = *std::move(processes);
-    wire_.Send({{"kind", "started"}});
+    Send({{"kind", "started"}});
   }
 
   void Report() {
     for (const ProcessEvent& event : processes_->Poll()) {
       // Where a rank was is known for good when it has ended.
       if (event.kind == ProcessEvent::Kind::kEnded)
-        wire_.Send(
+        Send(
             {{"kind", "position"}, {"rank", event.rank}, {"position", PositionJson(processes_->Position(event.rank))}});
-      wire_.Send(EventJson(event));
+      Send(EventJson(event));
     }
   }
 
@@ -237,7 +196,7 @@ class Agent {
   }
 
   const AgentOptions options_;
-  Wire wire_;
+  ByteStream stream_;
   std::vector<Json> messages_;  // that came and are not read yet
   std::string secret_;
   std::unique_ptr<LocalProcesses> processes_;

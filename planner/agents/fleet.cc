@@ -1,13 +1,9 @@
 #include "planner/agents/fleet.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,16 +14,16 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/agents/wire.h"
+#include "planner/connection/proof.h"
+#include "planner/diagnostics/utf8.h"
 #include "planner/launch/held_signals.h"
 #include "planner/launch/launch_log.h"
 #include "planner/launch/rank_environment.h"
-#include "planner/launch/recorder_reader.h"
-#include "planner/rendezvous/proof.h"
-#include "planner/rendezvous/socket_address.h"
 #include "planner/run_files/file_io.h"
+#include "planner/run_files/recorder_reader.h"
 
 namespace planwright {
 namespace {
@@ -35,10 +31,10 @@ namespace {
 using Json = nlohmann::json;
 using namespace std::chrono_literals;
 
-constexpr size_t kLineOfStrangers = 4096;  // bytes
-constexpr size_t kMostStrangers = 256;     // connections that have not proved themselves; the oldest go first
 constexpr auto kPatienceWithStrangers = 10s;
 constexpr auto kBeat = 1s;
+// Of messages of one agent that were not read. What comes then stays in its connection, and later on its node.
+constexpr size_t kMostUnread = kLongestLine;  // bytes
 
 // Two machines have two monotonic clocks; their clocks of the day are closer.
 void TranslateClock(std::optional<RecordedInstruction>& at) {
@@ -57,8 +53,13 @@ void TranslateClock(std::optional<RecordedInstruction>& at) {
 class FleetProcesses : public Processes {
  public:
   FleetProcesses(Fleet& fleet, const RankProgram& program)
-      : fleet_(fleet), world_size_(program.world_size), run_dir_(program.run_dir) {}
-  ~FleetProcesses() override { Signal(SIGKILL); }
+      : fleet_(fleet), world_size_(program.world_size), run_dir_(program.run_dir) {
+    ++fleet_.lives_;
+  }
+  ~FleetProcesses() override {
+    Signal(SIGKILL);
+    --fleet_.lives_;
+  }
 
   void Add(Fleet::Agent* agent, std::vector<int> ranks) {
     nodes_.push_back({agent, std::set<int>(ranks.begin(), ranks.end())});
@@ -70,7 +71,7 @@ class FleetProcesses : public Processes {
   void Signal(int number) override {
     LogEvent(absl::StrCat("sending signal ", number, " to the ranks of ", nodes_.size(), " nodes"));
     for (const Node& node : nodes_) {
-      if (!node.alive.empty()) node.agent->wire.Send({{"kind", "signal"}, {"number", number}});
+      if (!node.alive.empty()) fleet_.Send(*node.agent, {{"kind", "signal"}, {"number", number}});
     }
   }
   std::vector<ProcessEvent> Wait(const std::optional<Clock::time_point>& until) override;
@@ -107,56 +108,47 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Open(FleetOptions options) {
   if (!secret.ok()) return secret.status();
   fleet->secret_ = *std::move(secret);
   const std::string& host = fleet->options_.address;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  socklen_t size = sizeof address;
-  if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1)
-    return absl::UnavailableError(host + " is no IPv4 address that agents can connect to");
-  const int fd = fleet->listens_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0 || bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 || listen(fd, SOMAXCONN) != 0 ||
-      getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    return absl::UnavailableError(absl::StrCat("cannot listen at ", host, ": ", std::strerror(errno)));
-  }
-  AllowManyFiles();  // a connection for each node
+  absl::StatusOr<std::unique_ptr<ProvenServer>> server = ProvenServer::Listen(host, 0,
+                                                                              {.purpose = kAgentsPurpose,
+                                                                               .secret = fleet->secret_,
+                                                                               .patience = kPatienceWithStrangers,
+                                                                               .most_in = kLongestLine + kBytesOfATurn,
+                                                                               .most_unsent = kLongestLine});
+  if (!server.ok())
+    return absl::UnavailableError(absl::StrCat("cannot listen at ", host, ": ", server.status().message()));
+  fleet->server_ = *std::move(server);
   // Another head of the same run would take its agents away.
   const std::string lock = fleet->options_.file + ".lock";
-  fleet->lock_ = open(lock.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-  if (fleet->lock_ < 0) return absl::UnavailableError("cannot write " + lock + ": " + std::strerror(errno));
-  if (flock(fleet->lock_, LOCK_EX | LOCK_NB) != 0)
+  fleet->lock_ = Descriptor(OpenToWrite(AT_FDCWD, lock, O_CREAT | O_RDWR, 0600));
+  if (fleet->lock_.get() < 0) return WriteFailed("cannot write " + lock, errno);
+  if (flock(fleet->lock_.get(), LOCK_EX | LOCK_NB) != 0)
     return absl::AlreadyExistsError(fleet->options_.file + " is in use: another launch waits for agents or runs there");
-  const Json found = {{"address", host}, {"port", ntohs(address.sin_port)}, {"secret", fleet->secret_}};
-  // The file has its mode before it has its text.
-  const mode_t before = umask(0077);
-  const absl::Status written = WriteFileAtomically(fleet->options_.file, found.dump(1) + "\n");
-  umask(before);
-  if (!written.ok()) return written;
+  const Json found = {{"address", host}, {"port", fleet->server_->port()}, {"secret", fleet->secret_}};
+  if (absl::Status written = WriteFileAtomically(fleet->options_.file, found.dump(1) + "\n", 0600); !written.ok())
+    return written;
   fleet->wrote_ = true;
   return fleet;
 }
 
 Fleet::~Fleet() {
-  for (Agent& agent : agents_) {
-    if (agent.proved && agent.lost.empty()) agent.wire.Send({{"kind", "end"}});
-    (void)agent.wire.Flush();
-  }
-  if (listens_ >= 0) close(listens_);
-  if (lock_ < 0) return;
+  for (const Agent* agent : Joined()) Send(*agent, {{"kind", "end"}});
   if (wrote_) unlink(options_.file.c_str());
-  close(lock_);
 }
 
-std::vector<Fleet::Agent*> Fleet::Proved() {
+std::vector<Fleet::Agent*> Fleet::Joined() {
   std::vector<Agent*> agents;
   for (Agent& agent : agents_) {
-    if (agent.proved && agent.lost.empty()) agents.push_back(&agent);
+    if (agent.node >= 0 && agent.lost.empty()) agents.push_back(&agent);
   }
   std::sort(agents.begin(), agents.end(), [](const Agent* a, const Agent* b) { return a->node < b->node; });
   return agents;
 }
 
+void Fleet::Send(const Agent& agent, const Json& message) { server_->Send(agent.id, LineOf(message)); }
+
 int Fleet::nodes() {
   Poll(-1, Clock::now());  // some may have been lost since the last life
-  return static_cast<int>(Proved().size());
+  return static_cast<int>(Joined().size());
 }
 
 absl::Status Fleet::WaitForAgents(int count, std::chrono::milliseconds patience,
@@ -165,15 +157,15 @@ absl::Status Fleet::WaitForAgents(int count, std::chrono::milliseconds patience,
   const auto until = Clock::now() + patience;
   for (;;) {
     Poll(signals.fd(), std::min(until, Clock::now() + kBeat));
-    const std::vector<Agent*> proved = Proved();
-    if (static_cast<int>(proved.size()) >= count) return absl::OkStatus();
+    const std::vector<Agent*> joined = Joined();
+    if (static_cast<int>(joined.size()) >= count) return absl::OkStatus();
     if ((signal = signals.Next()) != 0)
       return absl::AbortedError(absl::StrCat("interrupted by signal ", signal, " while agents were waited for"));
     std::string why = given_up();
     if (why.empty() && Clock::now() >= until) why = absl::StrCat("nobody else within ", patience.count() / 1000, " s");
     if (why.empty()) continue;
     std::vector<std::string> names;
-    for (const Agent* agent : proved) names.push_back(agent->name);
+    for (const Agent* agent : joined) names.push_back(agent->name);
     return absl::UnavailableError(absl::StrCat(
         "of ", count, " nodes these came: ", names.empty() ? "none" : absl::StrJoin(names, ", "), "; then ", why));
   }
@@ -191,28 +183,23 @@ int Fleet::Pause(std::chrono::milliseconds time) {
 
 absl::StatusOr<std::unique_ptr<Processes>> Fleet::Start(const RankProgram& program) {
   auto processes = std::make_unique<FleetProcesses>(*this, program);
-  const std::vector<Agent*> agents = Proved();
+  const std::vector<Agent*> agents = Joined();
   const int nodes = NodesOf(program);
   if (static_cast<int>(agents.size()) < nodes)
     return absl::UnavailableError(absl::StrCat("the plan needs ", nodes, " nodes, and ", agents.size(), " are there"));
   for (int node = 0; node < nodes; ++node) {
-    // The secret of the store is the one thing that must not be read on the way.
+    // The secret of the store must not be read on the way: an agent makes it of what it knows (SecretOfLife).
     RankProgram open = program;
     open.variables.erase(kSecretVariable);
     Json message = ProgramJson(open);
-    if (const auto secret = program.variables.find(kSecretVariable); secret != program.variables.end()) {
-      const absl::StatusOr<Json> sealed = Seal(absl::HexStringToBytes(secret->second), secret_);
-      if (!sealed.ok()) return sealed.status();
-      message["secret"] = *sealed;
-    }
     message["kind"] = "start";
     message["node"] = node;
     message["folder"] = [] {
       char folder[PATH_MAX] = {};
       return std::string(getcwd(folder, sizeof folder) != nullptr ? folder : "/");
     }();
-    agents[node]->messages.clear();  // what is left of an earlier life
-    agents[node]->wire.Send(message);
+    TakeMessagesOf(*agents[node]);  // what is left of an earlier life
+    Send(*agents[node], message);
     processes->Add(agents[node], RanksOfNode(program, node));
     LogEvent(absl::StrCat("ranks ", absl::StrJoin(RanksOfNode(program, node), ","), " on ", agents[node]->name));
   }
@@ -222,112 +209,92 @@ absl::StatusOr<std::unique_ptr<Processes>> Fleet::Start(const RankProgram& progr
 
 void Fleet::Poll(int extra_fd, Clock::time_point until) {
   const auto now = Clock::now();
-  const auto stood_still = now - std::exchange(polled_, now);
+  stood_still_ = now - std::exchange(polled_, now);
   if (now >= next_beat_) {
-    for (Agent* agent : Proved()) agent->wire.Send({{"kind", "beat"}});
+    for (const Agent* agent : Joined()) Send(*agent, {{"kind", "beat"}});
     next_beat_ = now + kBeat;
   }
-  std::vector<pollfd> fds = {{listens_, POLLIN, 0}, {extra_fd, POLLIN, 0}};
-  for (Agent& agent : agents_) {
-    if (agent.lost.empty()) {
-      if (const absl::Status status = agent.wire.Flush(); !status.ok()) agent.lost = std::string(status.message());
-    }
-    const short wants = static_cast<short>(POLLIN | (agent.wire.wants_to_write() ? POLLOUT : 0));
-    fds.push_back({agent.lost.empty() ? agent.wire.fd() : -1, wants, 0});
-  }
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(std::min(until, next_beat_) - now);
-  poll(fds.data(), fds.size(), static_cast<int>(std::clamp<int64_t>(left.count(), 0, INT_MAX)));
+  pollfd fds[] = {{server_->fd(), POLLIN, 0}, {extra_fd, POLLIN, 0}};
+  auto due = std::min({until, next_beat_, server_->due().value_or(until)});
+  if (std::exchange(came_late_, false)) due = now;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - now);
+  poll(fds, std::size(fds), static_cast<int>(std::clamp<int64_t>(left.count(), 0, INT_MAX)));
   // Heard before silence is judged: this program may have slept itself.
-  size_t at = 2;
+  server_->Serve(*this);
   for (Agent& agent : agents_) {
-    const pollfd& fd = fds[at++];
-    if (!agent.lost.empty() || fd.revents == 0) continue;
-    const absl::Status status = agent.wire.Receive(agent.messages);
-    agent.heard = Clock::now();
-    if (!agent.proved && !agent.messages.empty()) Prove(agent);
-    if (!status.ok()) agent.lost = std::string(status.message());
-    if (!status.ok() && stood_still > options_.silence)
-      absl::StrAppend(&agent.lost, ", after this program had stood still for ",
-                      std::chrono::ceil<std::chrono::seconds>(stood_still).count(), " s");
-  }
-  for (Agent& agent : agents_) {
-    if (agent.proved && agent.lost.empty() && Clock::now() - agent.heard > options_.silence)
-      agent.lost = absl::StrCat("nothing was heard from it for ", options_.silence.count() / 1000.0, " s");
+    // Who is not listened to cannot be heard.
+    if (!agent.lost.empty() || agent.unread >= kMostUnread) continue;
+    if (Clock::now() - agent.heard <= options_.silence) continue;
+    agent.lost = absl::StrCat("nothing was heard from it for ", options_.silence.count() / 1000.0, " s");
     // A node that was cut off and is back finds a closed connection, and ends its ranks at once.
-    if (!agent.lost.empty()) agent.wire = Wire();
+    server_->Close(agent.id);
   }
-  if (fds[0].revents != 0) Accept();
-  DropStrangers();
+  std::erase_if(agents_, [](const Agent& agent) { return agent.node < 0 && !agent.lost.empty(); });
 }
 
-void Fleet::Accept() {
-  for (;;) {
-    sockaddr_in from{};
-    socklen_t size = sizeof from;
-    const int fd = accept4(listens_, reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) return;
-    Agent& agent = agents_.emplace_back();
-    agent.wire = Wire(fd);
-    agent.wire.set_longest_line(kLineOfStrangers);
-    char text[INET_ADDRSTRLEN] = {};
-    inet_ntop(AF_INET, &from.sin_addr, text, sizeof text);
-    agent.name = text;
-    agent.since = agent.heard = Clock::now();
-    const absl::StatusOr<std::string> nonce = RandomBytes(kNonceBytes);
-    if (!nonce.ok()) {
-      agent.lost = std::string(nonce.status().message());
-      continue;
+void Fleet::Proved(ProvenServer::Id id, const std::string& address) {
+  agents_.push_back(
+      {.id = id, .node = -1, .name = address, .lost = "", .heard = Clock::now(), .messages = {}, .unread = 0});
+}
+
+std::string Fleet::Take(ProvenServer::Id id, std::string& in) {
+  const auto at = std::find_if(agents_.begin(), agents_.end(), [&](const Agent& agent) { return agent.id == id; });
+  Agent& agent = *at;
+  agent.heard = Clock::now();
+  if (agent.unread >= kMostUnread) return "";
+  const size_t before = in.size();
+  const absl::Status taken = TakeMessages(in, agent.messages);
+  agent.unread += before - in.size();
+  if (agent.node < 0 && !agent.messages.empty()) {
+    const std::string refusal = Greet(agent, agent.messages.front());
+    agent.messages.erase(agent.messages.begin());
+    if (!refusal.empty()) {
+      Send(agent, {{"kind", "refused"}, {"text", refusal}});
+      return refusal;
     }
-    agent.nonce = *nonce;
-    agent.wire.Send({{"kind", "head"}, {"protocol", kAgentProtocol}, {"nonce", absl::BytesToHexString(agent.nonce)}});
   }
+  std::erase_if(agent.messages, [&](const Json& message) { return lives_ == 0 || message["kind"] == "beat"; });
+  if (agent.messages.empty()) agent.unread = 0;
+  return std::string(taken.message());
 }
 
-void Fleet::Prove(Agent& agent) {
-  const Json hello = std::move(agent.messages.front());
-  agent.messages.erase(agent.messages.begin());
-  const std::string nonce =
-      absl::HexStringToBytes(hello.value("nonce", Json("")).is_string() ? hello.value("nonce", "") : "");
-  const std::string proof = hello.value("proof", Json("")).is_string() ? hello.value("proof", "") : "";
-  if (nonce.size() != kNonceBytes ||
-      !SameProof(absl::HexStringToBytes(proof), ClientProof(secret_, nonce, agent.nonce))) {
-    agent.lost = "it does not know the secret of this run";
-    return;
-  }
+// The first message of an agent says where it is. Returns why it is not wanted; empty: it is.
+std::string Fleet::Greet(Agent& agent, const Json& hello) {
   const Json node = hello.value("node", Json()), host = hello.value("host", Json());
-  agent.node = node.is_number_integer() ? node.get<int>() : -1;
+  int number = node.is_number_integer() ? node.get<int>() : -1;
   std::set<int> taken;
-  for (const Agent* other : Proved()) taken.insert(other->node);
-  if (agent.node < 0) {
-    agent.node = 0;
-    while (taken.contains(agent.node)) ++agent.node;
-  } else if (taken.contains(agent.node)) {
-    agent.lost = absl::StrCat("node ", agent.node, " has an agent already");
-    agent.wire.Send({{"kind", "refused"}, {"text", agent.lost}});
-    (void)agent.wire.Flush();
-    return;
+  for (const Agent* other : Joined()) taken.insert(other->node);
+  if (number >= 0 && taken.contains(number)) return absl::StrCat("node ", number, " has an agent already");
+  if (number < 0) {
+    number = 0;
+    while (taken.contains(number)) ++number;
   }
-  agent.proved = true;
-  agent.wire.set_longest_line(size_t{8} << 20);
-  if (host.is_string()) agent.name = absl::StrCat(host.get<std::string>(), " (", agent.name, ")");
-  agent.wire.Send({{"kind", "welcome"},
-                   {"proof", absl::BytesToHexString(ServerProof(secret_, nonce, agent.nonce))},
-                   {"silence", options_.silence.count()}});
+  agent.node = number;
+  if (host.is_string()) agent.name = absl::StrCat(Printable(host.get<std::string>()), " (", agent.name, ")");
+  Send(agent, {{"kind", "welcome"}, {"silence", options_.silence.count()}});
   LogEvent(absl::StrCat("agent of node ", agent.node, ": ", agent.name));
+  return "";
 }
 
-void Fleet::DropStrangers() {
-  size_t strangers = 0;
-  for (Agent& agent : agents_) strangers += !agent.proved;
-  for (auto agent = agents_.begin(); agent != agents_.end();) {
-    const bool late = Clock::now() - agent->since > kPatienceWithStrangers;
-    if (!agent->proved && (late || !agent->lost.empty() || strangers > kMostStrangers)) {
-      --strangers;
-      agent = agents_.erase(agent);
-    } else {
-      ++agent;
-    }
+void Fleet::Closed(ProvenServer::Id id, const std::string& why) {
+  const auto agent = std::find_if(agents_.begin(), agents_.end(), [&](const Agent& one) { return one.id == id; });
+  if (agent->node < 0) {  // it never joined
+    agents_.erase(agent);
+    return;
   }
+  agent->lost = why;
+  if (stood_still_ > options_.silence) {
+    absl::StrAppend(&agent->lost, ", after this program had stood still for ",
+                    std::chrono::ceil<std::chrono::seconds>(stood_still_).count(), " s");
+  }
+}
+
+std::vector<Json> Fleet::TakeMessagesOf(Agent& agent) {
+  std::vector<Json> messages = std::exchange(agent.messages, {});
+  if (std::exchange(agent.unread, 0) < kMostUnread) return messages;
+  server_->Retake(agent.id, *this);  // what did not fit
+  came_late_ = true;
+  return messages;
 }
 
 absl::Status FleetProcesses::WaitForStart(std::chrono::milliseconds patience) {
@@ -343,9 +310,11 @@ absl::Status FleetProcesses::WaitForStart(std::chrono::milliseconds patience) {
       });
       const bool answered = answer != messages.end();
       if (answered && (*answer)["kind"] == "failed")
-        return absl::UnavailableError(absl::StrCat((*node)->agent->name, ": ", answer->value("text", "")));
+        return absl::UnavailableError(absl::StrCat((*node)->agent->name, ": ", TextOf(*answer, "text")));
       if (answered) {
         messages.erase(messages.begin(), answer + 1);
+      } else if ((*node)->agent->unread >= kMostUnread) {
+        fleet_.TakeMessagesOf(*(*node)->agent);  // of an earlier life: dropped
       } else if (Clock::now() >= until) {
         (*node)->agent->lost = absl::StrCat("it did not start its ranks within ", patience.count() / 1000, " s");
       }
@@ -377,7 +346,7 @@ std::vector<ProcessEvent> FleetProcesses::Wait(const std::optional<Clock::time_p
 }
 
 void FleetProcesses::Read(Node& node, std::vector<ProcessEvent>& events) {
-  for (const Json& message : std::exchange(node.agent->messages, {})) Take(node, message, events);
+  for (const Json& message : fleet_.TakeMessagesOf(*node.agent)) Take(node, message, events);
   if (node.agent->lost.empty()) return;
   if (!node.alive.empty()) LogEvent(node.agent->name + " is lost: " + node.agent->lost);
   for (int rank : std::exchange(node.alive, {})) {
@@ -390,7 +359,8 @@ void FleetProcesses::Take(Node& node, const Json& message, std::vector<ProcessEv
   const std::string kind = message["kind"];
   if (kind == "position") {
     const absl::StatusOr<std::optional<RankPosition>> position = PositionFrom(message.value("position", Json()));
-    if (position.ok()) positions_[message.value("rank", -1)] = *position;
+    const Json rank = message.value("rank", Json());
+    if (position.ok() && rank.is_number_integer() && rank >= 0 && rank < world_size_) positions_[rank] = *position;
     return;
   }
   if (kind != "event") return;  // a beat

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/agents/wire.h"
+#include "nlohmann/json.hpp"
+#include "planner/connection/descriptor.h"
+#include "planner/connection/proven_server.h"
 #include "planner/launch/rank_starter.h"
 
 namespace planwright {
@@ -23,7 +25,7 @@ struct FleetOptions {
   std::chrono::milliseconds silence{20000};
 };
 
-class Fleet : public RankStarter {
+class Fleet : public RankStarter, private ProvenServer::User {
  public:
   // Listens at a free port of the address, makes a secret, and writes both into the file. Unavailable if that fails;
   // AlreadyExists if another head has the file (it holds a lock on FILE.lock).
@@ -38,6 +40,8 @@ class Fleet : public RankStarter {
 
   std::string address() const override { return options_.address; }
   int nodes() override;
+  // The secret of the file: head and agents both have it.
+  const std::string& key() const override { return secret_; }
   // The first nodes, in the order of their numbers, get the ranks.
   absl::StatusOr<std::unique_ptr<Processes>> Start(const RankProgram& program) override;
   int Pause(std::chrono::milliseconds time) override;
@@ -47,31 +51,38 @@ class Fleet : public RankStarter {
   using Clock = std::chrono::steady_clock;
 
   struct Agent {
-    Wire wire;
-    bool proved = false;
-    std::string nonce;  // ours, for its proof
-    int node = -1;      // its number
-    std::string name;   // "node2 (10.1.2.3)"
-    std::string lost;   // why it is lost; empty: it is not
-    Clock::time_point since, heard;
+    ProvenServer::Id id = 0;
+    int node = -1;     // its number; -1: its hello has not come yet
+    std::string name;  // "node2 (10.1.2.3)"
+    std::string lost;  // why it is lost; empty: it is not
+    Clock::time_point heard;
     std::vector<nlohmann::json> messages;  // that came and are not read yet
+    size_t unread = 0;                     // bytes of these messages
   };
 
   explicit Fleet(FleetOptions options) : options_(std::move(options)) {}
-  // Waits for connections, messages and the extra descriptor, at most until then, and reads what is there.
+  // Waits for connections, messages and the extra descriptor, at most until then, and reads a turn of what is there.
   void Poll(int extra_fd, Clock::time_point until);
-  void Accept();
-  void Prove(Agent& agent);
-  void DropStrangers();
-  std::vector<Agent*> Proved();  // that are not lost, by node
+  void Proved(ProvenServer::Id id, const std::string& address) override;
+  std::string Take(ProvenServer::Id id, std::string& in) override;
+  void Closed(ProvenServer::Id id, const std::string& why) override;
+  std::string Greet(Agent& agent, const nlohmann::json& hello);
+  void Send(const Agent& agent, const nlohmann::json& message);
+  // The messages of an agent that came and were not read yet.
+  std::vector<nlohmann::json> TakeMessagesOf(Agent& agent);
+  std::vector<Agent*> Joined();  // that are not lost, by node
 
   const FleetOptions options_;
   std::string secret_;
-  int listens_ = -1, lock_ = -1;
+  Descriptor lock_;
+  std::unique_ptr<ProvenServer> server_;
   bool wrote_ = false;  // the file
   Clock::time_point next_beat_{};
   Clock::time_point polled_ = Clock::now();
-  std::list<Agent> agents_;
+  bool came_late_ = false;         // there are messages that Poll need not wait for
+  Clock::duration stood_still_{};  // between the last two calls of Poll
+  int lives_ = 0;                  // FleetProcesses that exist: without one, nobody reads messages
+  std::list<Agent> agents_;        // whose connection is proved; those that are lost stay, as lives know them
 };
 
 }  // namespace planwright

@@ -1,19 +1,11 @@
 #include "planner/agents/wire.h"
 
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <ctime>
+#include <string_view>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "planner/rendezvous/proof.h"
+#include "planner/plan/json_text.h"
 
 namespace planwright {
 namespace {
@@ -71,91 +63,28 @@ Json PaceJson(const std::vector<RecordedPace>& pace) {
 
 }  // namespace
 
-Wire::Wire(int socket) : fd_(socket) {
-  fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK);
-  const int on = 1;
-  setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-}
-
-Wire::Wire(Wire&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), longest_line_(other.longest_line_), in_(std::move(other.in_)),
-      out_(std::move(other.out_)) {}
-
-Wire& Wire::operator=(Wire&& other) noexcept {
-  if (this == &other) return *this;
-  if (fd_ >= 0) close(fd_);
-  fd_ = std::exchange(other.fd_, -1);
-  longest_line_ = other.longest_line_;
-  in_ = std::move(other.in_), out_ = std::move(other.out_);
-  return *this;
-}
-
-Wire::~Wire() {
-  if (fd_ >= 0) close(fd_);
-}
-
-void Wire::Send(const Json& message) {
+std::string LineOf(const Json& message) {
   // A rank may print any bytes, and JSON is UTF-8.
-  out_ += message.dump(-1, ' ', false, Json::error_handler_t::replace);
-  out_ += '\n';
+  return message.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-absl::Status Wire::Flush() {
-  while (!out_.empty()) {
-    const ssize_t sent = send(fd_, out_.data(), out_.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-    if (sent < 0) return absl::UnavailableError(std::strerror(errno));
-    out_.erase(0, sent);
+absl::Status TakeMessages(std::string& in, std::vector<Json>& messages) {
+  size_t from = 0;
+  for (size_t end; (end = in.find('\n', from)) != std::string::npos; from = end + 1) {
+    absl::StatusOr<Json> message = ParseJson(std::string_view(in).substr(from, end - from), kAgentLineJson);
+    if (!message.ok()) return message.status();
+    if (!message->is_object() || !message->contains("kind") || !(*message)["kind"].is_string())
+      return absl::InvalidArgumentError("something that is no message");
+    messages.push_back(*std::move(message));
   }
+  in.erase(0, from);
+  if (in.size() > kLongestLine) return absl::InvalidArgumentError("a line that is too long");
   return absl::OkStatus();
 }
 
-absl::Status Wire::Receive(std::vector<Json>& messages) {
-  absl::Status ended;
-  char bytes[65536];
-  for (;;) {
-    const ssize_t count = recv(fd_, bytes, sizeof bytes, 0);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-    if (count <= 0) {
-      ended = absl::UnavailableError(count == 0 ? "the connection was closed" : std::strerror(errno));
-      break;
-    }
-    in_.append(bytes, count);
-    if (in_.find('\n') == std::string::npos && in_.size() > longest_line_)
-      return absl::InvalidArgumentError("a line that is too long");
-  }
-  size_t from = 0;
-  for (size_t end; (end = in_.find('\n', from)) != std::string::npos; from = end + 1) {
-    Json message = Json::parse(in_.begin() + from, in_.begin() + end, nullptr, false);
-    if (end - from > longest_line_ || !message.is_object() || !message.contains("kind") || !message["kind"].is_string())
-      return absl::InvalidArgumentError("something that is no message");
-    messages.push_back(std::move(message));
-  }
-  in_.erase(0, from);
-  return ended;
-}
-
-absl::StatusOr<Json> Seal(const std::string& text, const std::string& key) {
-  if (text.size() > kProofBytes) return absl::InvalidArgumentError("the text is too long to be sealed");
-  const absl::StatusOr<std::string> nonce = RandomBytes(kNonceBytes);
-  if (!nonce.ok()) return nonce.status();
-  const std::string pad = HmacSha256(key, "planwright seal 1" + *nonce);
-  std::string sealed = text;
-  for (size_t i = 0; i < sealed.size(); ++i) sealed[i] = static_cast<char>(sealed[i] ^ pad[i]);
-  return Json{{"nonce", absl::BytesToHexString(*nonce)}, {"bytes", absl::BytesToHexString(sealed)}};
-}
-
-absl::StatusOr<std::string> Open(const Json& sealed, const std::string& key) {
-  if (!sealed.is_object() || !sealed.value("nonce", Json()).is_string() || !sealed.value("bytes", Json()).is_string())
-    return absl::InvalidArgumentError("nothing is sealed");
-  const std::string nonce = absl::HexStringToBytes(sealed["nonce"].get<std::string>());
-  std::string text = absl::HexStringToBytes(sealed["bytes"].get<std::string>());
-  if (text.size() > kProofBytes) return absl::InvalidArgumentError("what is sealed is too long");
-  const std::string pad = HmacSha256(key, "planwright seal 1" + nonce);
-  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(text[i] ^ pad[i]);
-  return text;
+std::string TextOf(const Json& message, const char* key) {
+  const Json value = message.value(key, Json());
+  return value.is_string() ? value.get<std::string>() : "";
 }
 
 Json EventJson(const ProcessEvent& event) {

@@ -1,5 +1,7 @@
 #include "planner/checkpoint/checkpoint_log.h"
 
+#include <fcntl.h>
+
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -7,6 +9,7 @@
 
 #include "planner/checkpoint/durable_file.h"
 #include "planner/checkpoint/run_lives.h"
+#include "planner/plan/json_text.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright {
@@ -43,7 +46,9 @@ absl::Status LogCheckpoint(const std::string& run_dir, int life, const Checkpoin
                      {"waited_seconds", cost.waited},
                      {"published", cost.published}};
   const std::string line = json.dump() + "\n";
-  std::FILE* file = std::fopen(path.c_str(), "ae");
+  const absl::StatusOr<int> fd = OpenPlainFile(path, O_WRONLY | O_APPEND | O_CREAT);
+  if (!fd.ok()) return absl::ResourceExhaustedError(fd.status().message());
+  std::FILE* file = fdopen(*fd, "a");
   if (file == nullptr) return CannotWrite(path, errno);
   const bool whole = std::fwrite(line.data(), 1, line.size(), file) == line.size();
   const int error = errno;
@@ -53,11 +58,11 @@ absl::Status LogCheckpoint(const std::string& run_dir, int life, const Checkpoin
 
 CheckpointLog ReadCheckpointLog(const std::string& run_dir, int life) {
   CheckpointLog log;
-  const absl::StatusOr<std::string> text = ReadWholeFile(LogPath(run_dir, life));
+  const absl::StatusOr<std::string> text = ReadWholeFile(LogPath(run_dir, life), kLargestLog);
   if (!text.ok()) return log;
   for (size_t at = 0, end; (end = text->find('\n', at)) != std::string::npos; at = end + 1) {
     CheckpointCost cost;
-    if (ReadCost(Json::parse(text->begin() + at, text->begin() + end, nullptr, false), cost)) {
+    if (ReadCost(ParseJson(std::string_view(*text).substr(at, end - at), kCheckpointLineJson).value_or(Json()), cost)) {
       log.checkpoints.push_back(cost);
     } else {
       ++log.unreadable;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/limits.h"
 #include "planner/plan/sha256.h"
 #include "planner/run_files/safetensors.h"
@@ -219,8 +220,10 @@ std::string WriteShardIndex(const ShardIndex& index) {
 }
 
 absl::StatusOr<ShardIndex> ReadShardIndex(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return absl::InvalidArgumentError("it is not JSON");
+  const absl::StatusOr<Json> parsed = ParseJson(text, kShardIndexJson);
+  if (!parsed.ok())
+    return absl::InvalidArgumentError(absl::StrCat("it is not JSON that can be read: ", parsed.status().message()));
+  const Json& json = *parsed;
   ShardIndex index;
   std::string problem;
   Fields fields(json, "", problem);
@@ -271,8 +274,10 @@ absl::StatusOr<Manifest> ReadManifest(std::string_view text) {
   // The whole line is compared, so no byte of the file is left out.
   if (text.substr(before.size()) != DigestLine(before))
     return absl::InvalidArgumentError("it is damaged: its last line is not the SHA-256 of all before");
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return absl::InvalidArgumentError("it is not JSON");
+  const absl::StatusOr<Json> parsed = ParseJson(text, kManifestJson);
+  if (!parsed.ok())
+    return absl::InvalidArgumentError(absl::StrCat("it is not JSON that can be read: ", parsed.status().message()));
+  const Json& json = *parsed;
   Manifest manifest;
   std::string problem;
   Fields fields(json, "", problem);

@@ -26,7 +26,6 @@
 namespace planwright {
 
 inline constexpr int kCheckpointFormatVersion = 1;
-inline constexpr size_t kLargestIndex = size_t{1} << 30;  // bytes; of a manifest too
 
 // `times` runs of `count` elements of the whole tensor, at first, first + stride, ...
 struct ElementStride {

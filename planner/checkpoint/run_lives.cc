@@ -22,6 +22,7 @@
 #include "planner/checkpoint/durable_file.h"
 #include "planner/checkpoint/shard_files.h"
 #include "planner/checkpoint/shard_writer.h"
+#include "planner/plan/json_text.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright {
@@ -31,7 +32,6 @@ using Json = nlohmann::json;
 using Unusable = UnusableCheckpoint;
 
 constexpr char kStartFile[] = "start.json";
-constexpr size_t kLargestStart = 4096;  // bytes
 constexpr int kMostLives = 999'999'999;
 
 std::string LivesFolder(const std::string& run_dir) { return run_dir + "/lives"; }
@@ -223,10 +223,10 @@ absl::StatusOr<std::optional<LifeStart>> ReadLifeStart(const std::string& run_di
   const std::string path = LifeFolder(run_dir, life) + "/" + kStartFile;
   struct stat about {};
   if (lstat(path.c_str(), &about) != 0 && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;
-  const absl::StatusOr<std::string> text = ReadWholeFile(path, kLargestStart);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kStartJson.bytes);
   if (!text.ok()) return text.status();
   const auto damaged = [&](const std::string& what) { return absl::DataLossError(path + " is damaged: " + what); };
-  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(*text, kStartJson).value_or(Json());
   if (!json.is_object()) return damaged("it is not a JSON object");
   const auto number = [&](const char* key, int64_t most) -> int64_t {
     const auto it = json.find(key);

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "planner/plan/json_limits.h"
 #include "planner/plan/sha256.h"
 #include "planner/run_files/file_io.h"
 
@@ -60,7 +61,7 @@ absl::Status CheckFileSize(const std::string& path, int64_t bytes) {
 absl::StatusOr<std::string> ReadProvedFile(const std::string& path, int64_t bytes, const std::string& sha256) {
   // The size comes first: a file of another size is not read.
   if (absl::Status status = CheckFileSize(path, bytes); !status.ok()) return status;
-  absl::StatusOr<std::string> text = ReadWholeFile(path, kLargestIndex);
+  absl::StatusOr<std::string> text = ReadWholeFile(path, std::max(kShardIndexJson.bytes, kPlanJson.bytes));
   if (!text.ok()) return text.status();
   if (const std::string found = Sha256Hex(*text); found != sha256)
     return absl::DataLossError(absl::StrCat("its SHA-256 is ", found, " instead of ", sha256));
@@ -68,7 +69,7 @@ absl::StatusOr<std::string> ReadProvedFile(const std::string& path, int64_t byte
 }
 
 absl::StatusOr<Manifest> ReadManifestFile(const std::string& folder) {
-  const absl::StatusOr<std::string> text = ReadWholeFile(folder + "/" + kManifestFile, kLargestIndex);
+  const absl::StatusOr<std::string> text = ReadWholeFile(folder + "/" + kManifestFile, kManifestJson.bytes);
   if (!text.ok()) return text.status();
   absl::StatusOr<Manifest> manifest = ReadManifest(*text);
   if (!manifest.ok()) return absl::DataLossError(std::string(manifest.status().message()));

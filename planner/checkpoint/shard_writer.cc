@@ -131,7 +131,7 @@ absl::StatusOr<ManifestShard> WriteShard(const std::string& folder, int rank, co
   if (absl::Status status = file.Finish(); !status.ok()) return status;
 
   const std::string text = WriteShardIndex(index);
-  if (text.size() > kLargestIndex)
+  if (text.size() > kShardIndexJson.bytes)
     return wrong(absl::InvalidArgumentError(absl::StrCat("an index of ", text.size(), " bytes is too long")));
   if (absl::Status status = WriteDurably(folder, IndexFile(rank), text); !status.ok()) return status;
   return ManifestShard{rank, index.bytes, static_cast<int64_t>(text.size()), Sha256Hex(text)};

@@ -4,6 +4,7 @@
 #include "nlohmann/json.hpp"
 #include "planner/agents/agent.h"
 #include "planner/cli/command.h"
+#include "planner/diagnostics/utf8.h"
 #include "planner/run_files/exit_status.h"
 
 namespace planwright {
@@ -22,12 +23,12 @@ int Serve(const Arguments& arguments) {
     if (!value.ok()) return UsageError(std::string(value.status().message()));
     options.node = static_cast<int>(*value);
   }
-  options.waits = [](const std::string& why) { std::cerr << "waiting for a head: " << why << std::endl; };
+  options.waits = [](const std::string& why) { std::cerr << "waiting for a head: " << Printable(why) << std::endl; };
   const absl::Status served = RunAgent(options);
   const int status = served.ok()                                       ? kExitSuccess
                      : served.code() == absl::StatusCode::kUnavailable ? kExitPeerLost
                                                                        : kExitUsage;
-  if (!served.ok()) std::cerr << "error: " << served.message() << "\n";
+  if (!served.ok()) UsageError(std::string(served.message()));
   if (arguments.has("--json")) std::cout << nlohmann::ordered_json({{"exit_code", status}}).dump(2) << "\n";
   return status;
 }

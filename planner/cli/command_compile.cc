@@ -3,6 +3,7 @@
 #include "nlohmann/json.hpp"
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
+#include "planner/diagnostics/utf8.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
@@ -23,14 +24,14 @@ int Compile(const Arguments& arguments) {
     std::cout << text;
     return kExitSuccess;
   }
-  if (absl::Status status = WriteFileAtomically(output, text); !status.ok())
+  if (absl::Status status = WriteNamedFile(output, text); !status.ok())
     return UsageError(std::string(status.message()));
   if (arguments.has("--json")) {
     const nlohmann::ordered_json json = {{"path", output}, {"digest", loaded.plan->digest}, {"bytes", text.size()}};
     std::cout << json.dump(2) << "\n";
   } else {
-    std::cerr << "wrote " << output << ": " << WithCommas(static_cast<int64_t>(text.size())) << " bytes, digest "
-              << loaded.plan->digest << "\n";
+    std::cerr << "wrote " << Printable(output) << ": " << WithCommas(static_cast<int64_t>(text.size()))
+              << " bytes, digest " << loaded.plan->digest << "\n";
   }
   return kExitSuccess;
 }

@@ -8,9 +8,13 @@
 #include "planner/cli/launch_report.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/terminal.h"
+#include "planner/connection/proof.h"
+#include "planner/diagnostics/utf8.h"
 #include "planner/diff/diff.h"
-#include "planner/launch/launch_run.h"
+#include "planner/groups/earlier_groups.h"
 #include "planner/launch/local_starter.h"
+#include "planner/lives/launch_run.h"
+#include "planner/plan/json_limits.h"
 #include "planner/plan/plan_json.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/rendezvous/interface_address.h"
@@ -79,10 +83,11 @@ absl::Status CheckChanges(const Plan& plan, const std::string& run_dir, bool acc
   const std::string path = run_dir + "/plan.json";
   std::error_code error;
   if (plan.checkpoint.every_steps == 0 || !std::filesystem::exists(path, error)) return absl::OkStatus();
-  const absl::StatusOr<std::string> text = ReadWholeFile(path);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kPlanJson.bytes);
   if (!text.ok()) return text.status();
-  const absl::StatusOr<Plan> before = ReadPlan(*text);
+  absl::StatusOr<Plan> before = ReadPlan(*text);
   if (!before.ok()) return absl::InvalidArgumentError(path + ": " + std::string(before.status().message()));
+  DropEarlierGroups(*before);
   const PlanDiff diff = DiffPlans(*before, plan);
   if (diff.same()) return absl::OkStatus();
   std::cerr << DiffText(diff, "the run so far", "this plan", LineWidth(STDERR_FILENO, kShowWidth));
@@ -146,9 +151,8 @@ int Submit(const std::vector<Plan>& plans, RunOptions options, const Arguments& 
       nlohmann::ordered_json json = {{"script", *script}, {"launch", nlohmann::ordered_json::parse(LaunchJson(job))}};
       std::cout << json.dump(2) << "\n";
     } else {
-      std::cout << "# " << JobScriptPath(options.run_dir) << "\n"
-                << *script << "\n# " << options.run_dir << "/job/launch.json\n"
-                << LaunchJson(job);
+      std::cout << PrintableLines("# " + JobScriptPath(options.run_dir) + "\n" + *script + "\n# " + options.run_dir +
+                                  "/job/launch.json\n" + LaunchJson(job));
     }
     return kExitSuccess;
   }
@@ -158,9 +162,9 @@ int Submit(const std::vector<Plan>& plans, RunOptions options, const Arguments& 
   if (arguments.has("--json")) {
     std::cout << nlohmann::ordered_json({{"job", *number}, {"run_dir", options.run_dir}}).dump(2) << "\n";
   } else {
-    std::cout << "job " << *number << "\n";
-    std::cerr << "its output: " << options.run_dir << "/job/slurm-" << *number
-              << ".log\nrun directory: " << options.run_dir << "\n";
+    const std::string shown = Printable(options.run_dir), job_number = Printable(*number);
+    std::cout << "job " << job_number << "\n";
+    std::cerr << "its output: " << shown << "/job/slurm-" << job_number << ".log\nrun directory: " << shown << "\n";
   }
   return kExitSuccess;
 }
@@ -192,7 +196,9 @@ absl::StatusOr<Outcome> RunWithAgents(const std::vector<Plan>& plans, RunOptions
 absl::StatusOr<Outcome> RunHere(const std::vector<Plan>& plans, const RunOptions& options, const Terminal& terminal) {
   const absl::StatusOr<std::string> address = LocalStoreAddress(plans[0].launch.interface);
   if (!address.ok()) return address.status();
-  LocalStarter here(*address);
+  const absl::StatusOr<std::string> key = MakeSecret();
+  if (!key.ok()) return key.status();
+  LocalStarter here(*address, *key);
   return LaunchRun(plans, options, here, terminal);
 }
 
@@ -229,33 +235,36 @@ int Launch(const Arguments& arguments) {
 }  // namespace
 
 CliCommand LaunchCommand() {
-  return {"launch",
-          "runs a plan, one process for each rank",
-          "RECIPE [OVERRIDE ...] --local | --slurm [--dry-run] | --agents [--run-dir DIR [--accept-changes]] "
-          "[--steps N] [--trace STEP[-LAST]] [--probe DIR] "
-          "[--record-routing DIR | --replay-routing DIR] [--device cpu|cuda]",
-          {{"--local", "", "", "start all ranks on this machine"},
-           {"--slurm", "", "", "submit a job to a Slurm cluster; launch.slurm has its options"},
-           {"--dry-run", "", "", "print what --slurm would submit, and do nothing"},
-           {"--agents", "", "", "run on nodes on which you start `plan agent` yourself"},
-           {"--run-dir", "", "DIR",
-            "for the plan, metrics, logs and outcome; default: runs/NAME-STAMP. A run that it holds goes on from its "
-            "newest checkpoint, on this plan's layout"},
-           {"--accept-changes", "", "", "go on with a run though the loss curve may change"},
-           {"--steps", "", "N", "stop after N steps"},
-           {"--trace", "", "STEP[-LAST]",
-            "record when each instruction of these steps ran: a trace of all ranks for Perfetto, and a table"},
-           {"--probe", "", "DIR", "write whole parameters (before and after), gradients and values there"},
-           {"--record-routing", "", "DIR", "write there which experts each token chose"},
-           {"--replay-routing", "", "DIR", "choose the experts that another run has written there"},
-           {"--device", "", "cpu|cuda",
-            "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"},
-           {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"},
-           {"--json", "", "", "print the outcome; the ranks' output goes to stderr"}},
-          "Rank 0's output is printed as it is, that of the others as `[rank 3] ...`. If a rank fails, the others are\n"
-          "ended within 2 seconds, and the message names the rank, its host, its instruction and the recipe line.\n",
-          Launch,
-          "r+"};
+  return {
+      "launch",
+      "runs a plan, one process for each rank",
+      "RECIPE [OVERRIDE ...] --local | --slurm [--dry-run] | --agents [--run-dir DIR [--accept-changes]] "
+      "[--steps N] [--trace STEP[-LAST]] [--probe DIR] "
+      "[--record-routing DIR | --replay-routing DIR] [--device cpu|cuda]",
+      {{"--local", "", "", "start all ranks on this machine"},
+       {"--slurm", "", "", "submit a job to a Slurm cluster; launch.slurm has its options"},
+       {"--dry-run", "", "", "print what --slurm would submit, and do nothing"},
+       {"--agents", "", "", "run on nodes on which you start `plan agent` yourself"},
+       {"--run-dir", "", "DIR",
+        "for the plan, metrics, logs and outcome; default: runs/NAME-STAMP. A run that it holds goes on from its "
+        "newest checkpoint, on this plan's layout"},
+       {"--accept-changes", "", "", "go on with a run though the loss curve may change"},
+       {"--steps", "", "N", "stop after N steps"},
+       {"--trace", "", "STEP[-LAST]",
+        "record when each instruction of these steps ran: a trace of all ranks for Perfetto, and a table"},
+       {"--probe", "", "DIR", "write whole parameters (before and after), gradients and values there"},
+       {"--record-routing", "", "DIR", "write there which experts each token chose"},
+       {"--replay-routing", "", "DIR", "choose the experts that another run has written there"},
+       {"--device", "", "cpu|cuda",
+        "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"},
+       {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"},
+       {"--json", "", "", "print the outcome; the ranks' output goes to stderr"}},
+      "Rank 0's output is printed line by line, that of the others as `[rank 3] ...`; control characters are written\n"
+      "as \\x1b. If a rank fails, the others are ended within 2 seconds, and the message names the rank, its host, "
+      "its\n"
+      "instruction and the recipe line.\n",
+      Launch,
+      "r+"};
 }
 
 }  // namespace planwright

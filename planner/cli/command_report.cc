@@ -24,14 +24,13 @@ int Report(const Arguments& arguments) {
   const absl::StatusOr<RunReport> report = GatherRun(arguments.words[0], {});
   if (!report.ok()) return UsageError(Printable(std::string(report.status().message())));
   if (arguments.has("--json")) {
-    using Json = nlohmann::ordered_json;
-    std::cout << ReportJson(*report).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    WriteReportJson(*report, StepsOnFile(*report), std::cout);
   } else if (!file) {
     std::cout << ReportText(*report, LineWidth(STDOUT_FILENO, kShowWidth));
   } else if (*file == "-") {
     std::cout << ReportPage(*report);
   } else {
-    if (absl::Status status = WriteFileAtomically(*file, ReportPage(*report)); !status.ok())
+    if (absl::Status status = WriteNamedFile(*file, ReportPage(*report)); !status.ok())
       return UsageError(Printable(std::string(status.message())));
     std::cerr << "wrote " << Printable(*file) << "\n";
   }

@@ -6,6 +6,7 @@
 #include "planner/cli/load_plan.h"
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/near_name.h"
+#include "planner/diagnostics/utf8.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
 #include "planner/show/page/page.h"
@@ -103,9 +104,8 @@ int ShowPage(const Arguments& arguments, const RecipeWords& words, const std::st
     std::cout << page;
     return kExitSuccess;
   }
-  if (absl::Status status = WriteFileAtomically(file, page); !status.ok())
-    return UsageError(std::string(status.message()));
-  std::cerr << "wrote " << file << "\n";
+  if (absl::Status status = WriteNamedFile(file, page); !status.ok()) return UsageError(std::string(status.message()));
+  std::cerr << "wrote " << Printable(file) << "\n";
   return kExitSuccess;
 }
 

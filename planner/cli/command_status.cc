@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::chrono::seconds kPause{2};  // of --follow
 // The last steps are enough, however long the run is.
-constexpr size_t kMetricsBytes = size_t{256} << 10;
+constexpr int64_t kMetricsBytes = int64_t{256} << 10;
 
 // Prints the status once. `again`: it has been printed before.
 int PrintOnce(const RunReport& report, bool as_json, bool follow, bool again) {

@@ -1,6 +1,7 @@
 #include <iostream>
 
 #include "planner/cli/command.h"
+#include "planner/diagnostics/utf8.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/show/table.h"
 
@@ -38,7 +39,7 @@ std::string OverviewText() {
 }
 
 int UsageError(const std::string& message) {
-  std::cerr << "error: " << message << "\n";
+  std::cerr << "error: " << PrintableLines(message) << "\n";
   return kExitUsage;
 }
 

@@ -7,9 +7,11 @@
 #include <system_error>
 
 #include "planner/cli/command.h"
-#include "planner/cli/profile_text.h"
-#include "planner/cli/run_memory_text.h"
 #include "planner/cli/terminal.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/outcome/memory_text.h"
+#include "planner/outcome/outcome_text.h"
+#include "planner/outcome/profile_text.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/show/show.h"
 
@@ -17,7 +19,7 @@ namespace planwright {
 
 Terminal PrintingTerminal(bool as_json) {
   return [as_json](bool is_error, std::string_view line) {
-    (is_error || as_json ? std::cerr : std::cout) << line << std::endl;
+    (is_error || as_json ? std::cerr : std::cout) << PrintableLines(line) << std::endl;
   };
 }
 
@@ -31,7 +33,7 @@ int ReportRun(const Outcome& outcome, const std::string& run_dir, bool as_json) 
     if (outcome.profile) std::cout << RunProfileText(*outcome.profile, width);
     if (outcome.memory) std::cout << RunMemoryText(*outcome.memory, width);
   }
-  std::cerr << OutcomeText(outcome) << "run directory: " << run_dir << "\n";
+  std::cerr << PrintableLines(OutcomeText(outcome)) << "run directory: " << Printable(run_dir) << "\n";
   std::cout.flush();
   if (std::cout || outcome.exit_code != kExitSuccess) return outcome.exit_code;
   std::error_code error;

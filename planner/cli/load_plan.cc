@@ -6,7 +6,8 @@
 #include "planner/cli/terminal.h"
 #include "planner/compile.h"
 #include "planner/diagnostics/render.h"
-#include "planner/plan/limits.h"
+#include "planner/groups/earlier_groups.h"
+#include "planner/plan/json_limits.h"
 #include "planner/plan/origin_paths.h"
 #include "planner/plan/plan_json.h"
 #include "planner/recipe/recipe_reader.h"
@@ -25,10 +26,11 @@ void LoadCompiled(const std::string& path, LoadedPlan& loaded) {
     return fail(DiagnosticKind::kPlanUnreadable,
                 path + " is a compiled plan: overrides such as `" + loaded.overrides[0] + "` need its recipe");
   }
-  absl::StatusOr<std::string> text = ReadWholeFile(path, kLargestPlan);
+  absl::StatusOr<std::string> text = ReadWholeFile(path, kPlanJson.bytes);
   if (!text.ok()) return fail(DiagnosticKind::kFileUnreadable, std::string(text.status().message()));
   absl::StatusOr<Plan> plan = ReadPlan(*text);
   if (!plan.ok()) return fail(DiagnosticKind::kPlanUnreadable, path + ": " + std::string(plan.status().message()));
+  DropEarlierGroups(*plan);
   const std::vector<Violation> violations = VerifyPlan(*plan);
   for (const Violation& violation : violations) {
     fail(DiagnosticKind::kBrokenRule, path + ": " + violation.rule + ": " + violation.message);

@@ -43,13 +43,19 @@ bool IsHiddenControl(std::string_view text, size_t at, size_t length) {
   return length == 3 && a == 0xE2 && b == 0x81 && c >= 0xA6 && c <= 0xA9;
 }
 
-// Each byte of a character that is not plain is escaped by itself, so that invalid UTF-8 can be shown too.
-std::string Printable(std::string_view text) {
+namespace {
+
+bool IsPlain(std::string_view text, size_t at, size_t length) {
+  return !IsHiddenControl(text, at, length) && text[at] != '\n' && text[at] != '\r' && text[at] != '\t';
+}
+
+// Each byte of a character that is not plain is escaped by itself, so that invalid UTF-8 can be shown too. `kept`:
+// characters that stay though they are not plain.
+std::string Escaped(std::string_view text, std::string_view kept) {
   std::string result;
   for (size_t at = 0; at < text.size();) {
     const size_t length = CodePointLength(text, at);
-    const bool plain =
-        length > 0 && !IsHiddenControl(text, at, length) && text[at] != '\n' && text[at] != '\r' && text[at] != '\t';
+    const bool plain = length > 0 && (IsPlain(text, at, length) || kept.find(text[at]) != std::string_view::npos);
     const size_t bytes = length > 0 ? length : 1;
     for (size_t i = at; i < at + bytes; ++i) {
       if (plain) {
@@ -61,6 +67,19 @@ std::string Printable(std::string_view text) {
     at += bytes;
   }
   return result;
+}
+
+}  // namespace
+
+std::string Printable(std::string_view text) { return Escaped(text, ""); }
+std::string PrintableLines(std::string_view text) { return Escaped(text, "\n\t"); }
+
+bool IsPrintable(std::string_view text) {
+  for (size_t at = 0, length = 0; at < text.size(); at += length) {
+    length = CodePointLength(text, at);
+    if (length == 0 || !IsPlain(text, at, length)) return false;
+  }
+  return true;
 }
 
 std::string Quoted(std::string_view text, size_t limit) {

@@ -19,6 +19,13 @@ bool IsHiddenControl(std::string_view text, size_t at, size_t length);
 // `text` for a message, on one line: invalid bytes, control characters and line breaks are written as \xNN.
 std::string Printable(std::string_view text);
 
+// The same for text of several lines, such as what a program printed: line breaks and tabs stay. All that a terminal
+// gets and that is not of Planwright's own words goes through one of these.
+std::string PrintableLines(std::string_view text);
+
+// Whether Printable leaves the text as it is.
+bool IsPrintable(std::string_view text);
+
 // Printable text in double quotes, cut to at most `limit` bytes of `text`.
 std::string Quoted(std::string_view text, size_t limit = 60);
 

@@ -15,27 +15,15 @@ struct GroupKind {
   std::vector<Axis> axes;
 };
 
-// Names as in Megatron, so that its users find their groups. Several of them are never used; MembersOf makes them on
-// demand.
+// A kind is here because some program communicates over it (docs/layouts/grids.md#groups). Names as in Megatron, so
+// that its users find their groups.
 const std::vector<GroupKind>& GroupKinds() {
   using enum Axis;
   constexpr View kDense = View::kDense, kExpert = View::kExpert;
   static const std::vector<GroupKind> kinds = {
-      {"tp", kDense, {kTp}},
-      {"cp", kDense, {kCp}},
-      {"pp", kDense, {kPp}},
-      {"dp", kDense, {kDp}},
-      {"dp_cp", kDense, {kDp, kCp}},
-      {"tp_cp", kDense, {kTp, kCp}},
-      {"mp", kDense, {kTp, kPp}},
-      {"tp_dp", kDense, {kTp, kDp}},
-      {"tp_dp_cp", kDense, {kTp, kDp, kCp}},
-      {"intra_dist_opt_instance", kDense, {kTp, kCp, kDp, kPp}},
-      {"ep", kExpert, {kEp}},
-      {"ep_tp", kExpert, {kExpertTp}},
-      {"ep_dp", kExpert, {kExpertDp}},
-      {"tp_ep_mp", kExpert, {kExpertTp, kEp}},
-      {"tp_ep_pp", kExpert, {kExpertTp, kEp, kPp}},
+      {"tp", kDense, {kTp}},         {"cp", kDense, {kCp}},           {"pp", kDense, {kPp}},
+      {"dp_cp", kDense, {kDp, kCp}}, {"tp_cp", kDense, {kTp, kCp}},   {"tp_dp_cp", kDense, {kTp, kDp, kCp}},
+      {"ep", kExpert, {kEp}},        {"ep_tp", kExpert, {kExpertTp}}, {"ep_dp", kExpert, {kExpertDp}},
   };
   return kinds;
 }

@@ -9,8 +9,9 @@
 namespace planwright {
 
 // The world, then the groups of every module in recipe order ("language.tp", ...), then one group for each bridge, of
-// the ranks that it joins. All groups of the table are listed, those of one rank included. Group::streams: the streams
-// on which `blocks` or `roles` communicate over the group; none where it is not used.
+// the ranks that it joins. Every module has all groups of the table, those of one rank and those that this plan does
+// not use included. Group::streams: the streams on which `blocks` or `roles` communicate over the group; none where it
+// is not used.
 std::vector<Group> DeriveGroups(const std::vector<Module>& modules, const std::vector<Bridge>& bridges,
                                 const std::vector<Block>& blocks, const std::vector<Role>& roles);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -43,6 +44,39 @@ std::string FirstLine(const std::string& path) {
   return line;
 }
 
+// "GPU-8f1d...", as the driver tells it; empty: it does not.
+std::string UuidOf(const std::string& folder_of_gpu) {
+  std::ifstream file(folder_of_gpu + "/information");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("GPU UUID:")) return line.substr(std::min(line.find("GPU-"), line.size()));
+  }
+  return "";
+}
+
+// The GPU that an entry of CUDA_VISIBLE_DEVICES names, by its number or the begin of its UUID; empty: an unknown one.
+std::string AddressOf(std::string_view entry, const std::vector<std::string>& addresses, const std::string& folder) {
+  size_t number = 0;
+  const auto end = std::from_chars(entry.data(), entry.data() + entry.size(), number);
+  if (end.ec == std::errc() && end.ptr == entry.data() + entry.size())
+    return number < addresses.size() ? addresses[number] : "";
+  if (!entry.starts_with("GPU-")) return "";
+  const auto found = std::find_if(addresses.begin(), addresses.end(), [&](const std::string& address) {
+    return UuidOf(folder + address).starts_with(entry);
+  });
+  return found == addresses.end() ? "" : *found;
+}
+
+std::vector<std::string> VisibleAddresses(std::string_view visible, const std::vector<std::string>& addresses,
+                                          const std::string& folder) {
+  std::vector<std::string> chosen;
+  while (!visible.empty()) {
+    const size_t comma = std::min(visible.find(','), visible.size());
+    chosen.push_back(AddressOf(visible.substr(0, comma), addresses, folder));
+    visible.remove_prefix(std::min(comma + 1, visible.size()));
+  }
+  return chosen;
+}
+
 // The part of `cores` with number `part` of `parts`.
 std::vector<int> PartOf(const std::vector<int>& cores, size_t part, size_t parts) {
   return {cores.begin() + cores.size() * part / parts, cores.begin() + cores.size() * (part + 1) / parts};
@@ -60,15 +94,15 @@ std::vector<int> OwnCores() {
   return cores;
 }
 
-std::vector<int> NodesOfGpus(const std::string& root) {
-  std::vector<std::string> places;  // on the PCI bus, such as 0000:1b:00.0
+std::vector<int> NodesOfGpus(const std::optional<std::string>& visible, const std::string& root) {
+  const std::string folder = root + "/proc/driver/nvidia/gpus/";
+  std::vector<std::string> addresses;  // on the PCI bus, such as 0000:1b:00.0
   std::error_code error;
-  for (const auto& gpu : std::filesystem::directory_iterator(root + "/proc/driver/nvidia/gpus", error))
-    places.push_back(gpu.path().filename());
-  std::sort(places.begin(), places.end());
+  for (const auto& gpu : std::filesystem::directory_iterator(folder, error)) addresses.push_back(gpu.path().filename());
+  std::sort(addresses.begin(), addresses.end());
   std::vector<int> nodes;
-  for (const std::string& place : places) {
-    const std::vector<int> node = NumbersOf(FirstLine(root + "/sys/bus/pci/devices/" + place + "/numa_node"));
+  for (const std::string& address : visible ? VisibleAddresses(*visible, addresses, folder) : addresses) {
+    const std::vector<int> node = NumbersOf(FirstLine(root + "/sys/bus/pci/devices/" + address + "/numa_node"));
     nodes.push_back(node.empty() ? -1 : node[0]);
   }
   return nodes;
@@ -99,10 +133,11 @@ std::vector<std::vector<int>> DivideCores(const std::vector<int>& cores, int ran
 }
 
 std::vector<std::vector<int>> BindRanks(int ranks, bool gpus) {
+  if (!gpus) return {};
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   std::vector<std::vector<int>> cores_of_gpus;
-  if (gpus) {
-    for (const int node : NodesOfGpus()) cores_of_gpus.push_back(CoresOfNode(node));
-  }
+  for (const int node : NodesOfGpus(visible ? std::optional<std::string>(visible) : std::nullopt))
+    cores_of_gpus.push_back(CoresOfNode(node));
   return DivideCores(OwnCores(), ranks, cores_of_gpus);
 }
 

@@ -18,6 +18,9 @@ void LinePipe::Drain(const std::function<void(std::string_view line)>& sink) {
     for (size_t end; (end = rest_.find('\n', from)) != std::string::npos; from = end + 1)
       sink(std::string_view(rest_).substr(from, end - from));
     rest_.erase(0, from);
+    if (rest_.size() < kLongestPrinted) continue;
+    sink(rest_);
+    rest_.clear();
   }
   if (!rest_.empty()) sink(rest_);
   rest_.clear();

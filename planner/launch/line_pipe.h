@@ -1,12 +1,16 @@
 // The read end of a process's output, as lines.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace planwright {
+
+// A longer line is passed on in parts. In JSON a byte may take six, and a part is one message of an agent.
+inline constexpr size_t kLongestPrinted = size_t{1} << 20;
 
 class LinePipe {
  public:

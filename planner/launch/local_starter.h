@@ -25,10 +25,11 @@ inline absl::StatusOr<std::string> LocalStoreAddress(const std::string& interfac
 
 class LocalStarter : public RankStarter {
  public:
-  // `address`: of this machine, for the store.
-  explicit LocalStarter(std::string address) : address_(std::move(address)) {}
+  // `address`: of this machine, for the store. `key`: any secret; MakeSecret() makes one.
+  LocalStarter(std::string address, std::string key) : address_(std::move(address)), key_(std::move(key)) {}
 
   std::string address() const override { return address_; }
+  const std::string& key() const override { return key_; }
   int nodes() override { return INT_MAX; }
   absl::StatusOr<std::unique_ptr<Processes>> Start(const RankProgram& program) override {
     RankProgram here = program;
@@ -39,7 +40,7 @@ class LocalStarter : public RankStarter {
   int Pause(std::chrono::milliseconds time) override { return HeldSignals().WaitFor(time); }
 
  private:
-  const std::string address_;
+  const std::string address_, key_;
 };
 
 }  // namespace planwright

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/launch/recorder_reader.h"
+#include "planner/run_files/recorder_reader.h"
 
 namespace planwright {
 

@@ -8,23 +8,29 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
-#include "planner/rendezvous/proof.h"
+#include "planner/connection/proof.h"
 
 namespace planwright {
-absl::StatusOr<World> MakeWorld(const std::string& address, std::string interface) {
+
+std::string SecretOfLife(std::string_view key, std::string_view life) {
+  std::string text = "planwright secret of a life 1 ";
+  return absl::BytesToHexString(HmacSha256(key, text.append(life)));
+}
+
+absl::StatusOr<World> MakeWorld(const std::string& address, std::string interface, const std::string& key) {
   const absl::StatusOr<std::string> nonce = RandomBytes(16);
   if (!nonce.ok()) return nonce.status();
-  absl::StatusOr<std::string> secret = MakeSecret();
-  if (!secret.ok()) return secret.status();
-  absl::StatusOr<std::unique_ptr<StoreServer>> store = StoreServer::Start(address, 0, *secret);
+  const std::string life = absl::BytesToHexString(*nonce);
+  std::string secret = SecretOfLife(key, life);
+  absl::StatusOr<std::unique_ptr<StoreServer>> store = StoreServer::Start(address, 0, secret);
   if (!store.ok()) return store.status();
-  return World{*std::move(store), absl::BytesToHexString(*nonce), *std::move(secret), std::move(interface)};
+  return World{*std::move(store), life, std::move(secret), std::move(interface)};
 }
 
 Variables VariablesOf(const World& world) {
   Variables variables = {{"MASTER_ADDR", world.store->address()},
                          {"MASTER_PORT", std::to_string(world.store->port())},
-                         {"PLANWRIGHT_NONCE", world.nonce},
+                         {kLifeVariable, world.nonce},
                          {kSecretVariable, world.secret}};
   if (!world.interface.empty()) {
     variables["GLOO_SOCKET_IFNAME"] = world.interface;
@@ -40,14 +46,16 @@ std::vector<std::string> RankEnvironment(const Variables& shared, const RankPlac
   ours["WORLD_SIZE"] = std::to_string(place.world_size);
   ours["LOCAL_RANK"] = std::to_string(place.local_rank);
   ours["LOCAL_WORLD_SIZE"] = std::to_string(place.local_size);
-  constexpr std::string_view kOfTheAgent[] = {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"};
+  if (place.own_cores) ours["PLANWRIGHT_OWN_CORES"] = "1";
+  // What Slurm tells the agent, and what a launch around this one may have told.
+  constexpr std::string_view kDropped[] = {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "PLANWRIGHT_OWN_CORES"};
   std::vector<std::string> environment;
   bool threads_set = false;
   for (const std::string& variable : inherited) {
     const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
     threads_set |= name == "OMP_NUM_THREADS";
-    const bool of_the_agent = std::find(std::begin(kOfTheAgent), std::end(kOfTheAgent), name) != std::end(kOfTheAgent);
-    if (!ours.contains(name) && !of_the_agent) environment.push_back(variable);
+    const bool dropped = std::find(std::begin(kDropped), std::end(kDropped), name) != std::end(kDropped);
+    if (!ours.contains(name) && !dropped) environment.push_back(variable);
   }
   for (const auto& [name, value] : ours) environment.push_back(name + "=" + value);
   if (!threads_set) environment.push_back("OMP_NUM_THREADS=1");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/launch/core_binding.h"
 #include "planner/launch/rank_environment.h"
 
 namespace planwright {
@@ -19,15 +20,18 @@ int NodesOf(const RankProgram& program) {
 
 std::vector<Command> CommandsOf(const RankProgram& program, const std::vector<int>& ranks) {
   const std::vector<std::string> inherited = OwnEnvironment();
+  const std::vector<std::vector<int>> cores = BindRanks(static_cast<int>(ranks.size()), program.gpus);
   std::vector<Command> commands;
   for (size_t i = 0; i < ranks.size(); ++i) {
     const RankPlace place = {.rank = ranks[i],
                              .world_size = program.world_size,
                              .local_rank = static_cast<int>(i),
-                             .local_size = static_cast<int>(ranks.size())};
+                             .local_size = static_cast<int>(ranks.size()),
+                             .own_cores = !cores.empty()};
     commands.push_back({.arguments = program.arguments,
                         .environment = RankEnvironment(program.variables, place, inherited),
-                        .holds_stop_signal = program.holds_stop_signal});
+                        .holds_stop_signal = program.holds_stop_signal,
+                        .cores = cores.empty() ? std::vector<int>() : cores[i]});
   }
   return commands;
 }

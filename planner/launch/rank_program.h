@@ -27,7 +27,7 @@ std::vector<int> RanksOfNode(const RankProgram& program, int node);
 int NodesOf(const RankProgram& program);
 
 // The commands of some ranks that run on one machine. Their environment is this program's own, with the variables above
-// and the ranks' numbers (RankEnvironment).
+// and the ranks' numbers (RankEnvironment), and each has the cores of BindRanks (core_binding.h).
 std::vector<Command> CommandsOf(const RankProgram& program, const std::vector<int>& ranks);
 
 }  // namespace planwright

@@ -17,6 +17,8 @@ class RankStarter {
   virtual ~RankStarter() = default;
   // The address of this machine at which the ranks find the store.
   virtual std::string address() const = 0;
+  // The secret of which those of the lives' stores are made (SecretOfLife). Whoever starts ranks has it.
+  virtual const std::string& key() const = 0;
   // Plans for at most so many nodes can be run. It may shrink when nodes are lost.
   virtual int nodes() = 0;
   // Starts the processes of a life. Unavailable, ResourceExhausted or NotFound if that fails; what was started has

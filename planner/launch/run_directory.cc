@@ -4,14 +4,17 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <system_error>
 #include <thread>
 
 #include "planner/checkpoint/run_lives.h"
+#include "planner/plan/json_limits.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/file_io.h"
 
@@ -20,13 +23,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kLongestName = 512;  // bytes
-
 // A descriptor of RUN/lock, locked; AlreadyExists, with its name, if another launch holds it. File systems without
 // locks let everyone in: the number of the life still tells two launches apart.
 absl::StatusOr<int> Lock(const std::string& run_dir) {
   const std::string path = run_dir + "/lock";
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int fd = OpenToWrite(AT_FDCWD, path, O_RDWR | O_CREAT);
   if (fd < 0) return WriteFailed("cannot write " + path, errno);
   // A process that looks whether the run goes on has the lock for an instant (LookAtLock). And the holder writes its
   // name a moment after it has the lock; it may have no room for it. So the wait is short.
@@ -40,7 +41,7 @@ absl::StatusOr<int> Lock(const std::string& run_dir) {
       return fd;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    holder = ReadWholeFile(path, kLongestName).value_or("");
+    holder = ReadWholeFile(path, kLargestNameFile).value_or("");
   }
   close(fd);
   return absl::AlreadyExistsError(run_dir + " is in use: another `plan launch` still runs in it" +
@@ -53,7 +54,7 @@ absl::Status Archive(const std::string& run_dir, int life) {
   // The plan is copied: if this launch ends here, the next one must still find what the run so far was.
   const std::string plan = run_dir + "/plan.json";
   if (std::error_code error; fs::exists(plan, error)) {
-    const absl::StatusOr<std::string> text = ReadWholeFile(plan);
+    const absl::StatusOr<std::string> text = ReadWholeFile(plan, kPlanJson.bytes);
     if (!text.ok()) return text.status();
     if (absl::Status status = WriteFileAtomically(to / "plan.json", *text); !status.ok()) return status;
   }
@@ -69,6 +70,19 @@ absl::Status Archive(const std::string& run_dir, int life) {
 
 }  // namespace
 
+std::string DefaultRunDirectory(const Plan& plan) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char stamp[32];
+  std::strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%S", &local);
+  std::string name = plan.name.substr(0, 128);  // a folder name may have 255 bytes
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' && c != '-') c = '-';
+  }
+  return "runs/" + name + "-" + stamp;
+}
+
 std::string OwnProcessName() {
   char host[256] = {};
   gethostname(host, sizeof host - 1);
@@ -82,7 +96,7 @@ RunLock LookAtLock(const std::string& run_dir) {
   if (fd < 0) return lock;
   lock.held = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   close(fd);
-  lock.holder = ReadWholeFile(path, kLongestName).value_or("");
+  lock.holder = ReadWholeFile(path, kLargestNameFile).value_or("");
   return lock;
 }
 

@@ -10,6 +10,9 @@
 
 namespace planwright {
 
+// The run directory of a launch without --run-dir: runs/NAME-20251120T135057.
+std::string DefaultRunDirectory(const Plan& plan);
+
 // RUN/lock, as another process sees it.
 struct RunLock {
   bool held = false;   // a launch holds it. On some file systems, locks of other nodes are not seen

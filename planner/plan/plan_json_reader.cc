@@ -4,11 +4,12 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/limits.h"
 #include "planner/plan/number_runs.h"
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/plan_json.h"
-#include "planner/plan/plan_json_parser.h"
 #include "planner/plan/plan_ranges.h"
 #include "planner/plan/value_type.h"
 
@@ -122,12 +123,8 @@ class Reader {
   void Read(const Json& json, const std::string& path, std::string& value) {
     if (!Expect(json.is_string(), json, path, "text")) return;
     value = json.get<std::string>();
-    if (HasControl(value)) Fail(path, "the text has a control character");
-  }
-  // Control characters are refused: names are printed on terminals, which obey them, and a C string ends at NUL.
-  static bool HasControl(std::string_view text) {
-    return std::any_of(text.begin(), text.end(),
-                       [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+    // Names are printed on terminals, which obey control characters, and a C string ends at NUL.
+    if (!IsPrintable(value)) Fail(path, "the text has a control character");
   }
   void Read(const Json& json, const std::string& path, char& value) {
     std::string text;
@@ -226,7 +223,7 @@ class Reader {
   void Read(const Json& json, const std::string& path, Attributes& values) {
     if (!Expect(json.is_object(), json, path, "an object")) return;
     for (const auto& [key, value] : json.items()) {
-      if (HasControl(key)) return Fail(path, "a name in it has a control character");
+      if (!IsPrintable(key)) return Fail(path, "a name in it has a control character");
       Read(value, path + "." + key, values[key]);
     }
   }
@@ -272,10 +269,8 @@ absl::Status CheckVersion(const Json& json) {
 }  // namespace
 
 absl::StatusOr<Plan> ReadPlan(std::string_view text) {
-  if (text.size() > kLargestPlan)
-    return absl::InvalidArgumentError(absl::StrCat("not a plan: it has more than ", kLargestPlan, " bytes"));
-  absl::StatusOr<Json> json = ParsePlanJson(text);
-  if (!json.ok()) return json.status();
+  absl::StatusOr<Json> json = ParseOrderedJson(text, kPlanJson);
+  if (!json.ok()) return absl::InvalidArgumentError(absl::StrCat("not a plan: ", json.status().message()));
   if (absl::Status status = CheckVersion(*json); !status.ok()) return status;
   Plan plan;
   Problem problem;

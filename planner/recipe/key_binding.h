@@ -174,7 +174,7 @@ inline constexpr KeyTarget Section = {
 // Keys without a field: the reader uses the value in another way, or only checks it. The keys inside such a map fill
 // the structs of the map around it.
 inline constexpr KeyTarget kMap = {KeyType::kMap}, kNamedMaps = {KeyType::kNamedMaps},
-                           kListOfMaps = {KeyType::kListOfMaps}, kText = {KeyType::kString},
-                           kTexts = {KeyType::kStrings}, kLintLevels = {KeyType::kLintLevels};
+                           kListOfMaps = {KeyType::kListOfMaps}, kTexts = {KeyType::kStrings},
+                           kLintLevels = {KeyType::kLintLevels};
 
 }  // namespace planwright

@@ -97,7 +97,8 @@ class KeyChecker {
     return false;
   }
 
-  // Reports an unknown key. Returns the known key that is close to it, or an empty string.
+  // Reports an unknown key. Returns the known key that is close to it, or an empty string. A key that is gone is close
+  // to none.
   std::string AddUnknownKey(const YamlEntry& entry, const ValuePlace& place, const std::string& kind) {
     if (++unknown_keys_ > kMostUnknownKeys) return "";
     std::vector<std::string> known;
@@ -106,14 +107,17 @@ class KeyChecker {
       if (spec->kind.empty() || spec->kind == kind) known.emplace_back(WordOf(*spec));
       if (WordOf(*spec) == entry.key) other_kind = spec->kind;
     }
-    // Three kinds of help, the most specific one last: the known keys, a similar key, a kind that has the key.
+    // Four kinds of help, the most specific one last: the known keys, a similar key, a kind that has the key, and that
+    // earlier versions had it.
     const std::string message = Cat("unknown key ", Quoted(entry.key), place.shown_path.empty() ? "" : " in `",
                                     place.shown_path, place.shown_path.empty() ? "" : "`");
     std::string help = Cat("the keys here are ", absl::StrJoin(known, ", "));
-    const std::string near = NearName(entry.key, known).value_or("");
+    const GoneKey* gone = FindGoneKey(place.table_path, entry.key);
+    const std::string near = gone ? "" : NearName(entry.key, known).value_or("");
     if (!near.empty()) help = Cat("did you mean `", near, "`?");
     if (!other_kind.empty())
       help = Cat("`", entry.key, "` exists only for kind ", other_kind, ", but the kind here is ", kind);
+    if (gone) help = gone->help;
     problems_.Error(DiagnosticKind::kUnknownKey, entry.key_where, message, std::move(help));
     return near;
   }
@@ -346,8 +350,7 @@ int64_t CountLostValues(const Diagnostics& problems) {
   using enum DiagnosticKind;
   return std::count_if(problems.as_found().begin(), problems.as_found().end(), [](const Diagnostic& problem) {
     const bool harmless = problem.kind == kUnknownKey || problem.kind == kNotALint ||
-                          problem.kind == kConflictingKeys || problem.kind == kGradientPrecision ||
-                          problem.kind == kNothingTrains || IsLint(problem.kind);
+                          problem.kind == kConflictingKeys || problem.kind == kNothingTrains || IsLint(problem.kind);
     return !harmless;
   });
 }

@@ -115,7 +115,6 @@ struct BudgetRecipe {
 };
 
 struct GradientsRecipe {
-  Located<std::string> reduce_dtype;
   Located<bool> overlap_reduce, overlap_gather;
   Located<int64_t> buckets;
 };

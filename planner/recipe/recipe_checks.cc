@@ -133,18 +133,6 @@ void CheckDataSettings(const Recipe& recipe, const RecipeFields& fields, Diagnos
   if (data.kind.value == "webdataset") CheckPatches(data, problems);
 }
 
-// Each addition of two bf16 numbers keeps 8 significant bits. The gradient then depends on the number of ranks, and
-// loss curves of two layouts differ from the second step on. A reader of the curve cannot tell this from a bug, so it
-// is an error and not a lint (docs/decisions/0004-what-is-an-error-and-what-a-lint.md).
-void CheckGradientSettings(const GradientsRecipe& gradients, Diagnostics& problems) {
-  if (*gradients.reduce_dtype != "bf16") return;
-  problems.Error(
-      DiagnosticKind::kGradientPrecision, gradients.reduce_dtype.where,
-      "`gradients.reduce_dtype` is bf16: sums of bf16 gradients lose precision with every rank, and the loss "
-      "curve would depend on the layout",
-      "use reduce_dtype: fp32, or remove the key: fp32 is its default");
-}
-
 void CheckCheckpointSettings(const CheckpointRecipe& checkpoint, Diagnostics& problems) {
   const auto conflict = [&](const Located<int64_t>& key, const std::string& what, const char* help) {
     problems.Error(DiagnosticKind::kConflictingKeys, key.where, what, help);

@@ -13,9 +13,6 @@ namespace planwright {
 // one.
 void CheckDataSettings(const Recipe& recipe, const RecipeFields& fields, Diagnostics& problems);
 
-// The gradients must be summed in fp32 (PW0412).
-void CheckGradientSettings(const GradientsRecipe& gradients, Diagnostics& problems);
-
 // Keys of `checkpoint` that contradict each other or have no effect (PW0109).
 void CheckCheckpointSettings(const CheckpointRecipe& checkpoint, Diagnostics& problems);
 

@@ -87,9 +87,7 @@ constexpr KeySpec kKeys[] = {
     {"models.<name>.init_std", "radio_vit", To<&RadioVitModel::init_std>, kOptional, "0.02", kPositive, "",
      "standard deviation of initial linear weights"},
     {"models.<name>.projector", "radio_vit", kMap, kRequired, "", kAny, "",
-     "layers from image tokens to the width of the language model"},
-    {"models.<name>.projector.kind", "", kText, kOptional, "mlp", kAny, "mlp",
-     "mlp: norm, linear, squared ReLU, linear"},
+     "layers from image tokens to the width of the language model: norm, linear, squared ReLU, linear"},
     {"models.<name>.projector.hidden", "", To<&RadioVitModel::projector_hidden>, kRequired, "", kSize, "",
      "width inside the projector"},
     {"models.<name>.projector.norm_eps", "", To<&RadioVitModel::projector_norm_eps>, kOptional, "1.0e-5", kPositive, "",
@@ -249,9 +247,8 @@ constexpr KeySpec kKeys[] = {
     {"optimizer.clip_grad_norm", "", To<&OptimizerPlan::clip_grad_norm>, kOptional, "1.0", kPositive, "",
      "largest norm of the gradients of all modules; larger gradients are scaled down to it"},
 
-    {"gradients", "", Section<&Recipe::gradients>, kOptional, "", kAny, "", "how gradients are summed"},
-    {"gradients.reduce_dtype", "", To<&GradientsRecipe::reduce_dtype>, kOptional, "fp32", kAny, "fp32|bf16",
-     "type in which gradients are summed; bf16 is refused (PW0412)"},
+    {"gradients", "", Section<&Recipe::gradients>, kOptional, "", kAny, "",
+     "how gradients are summed: in fp32, and in fp64 if parameters are fp64"},
     {"gradients.overlap_reduce", "", To<&GradientsRecipe::overlap_reduce>, kOptional, "false", kAny, "",
      "reduce gradients while the backward still runs"},
     {"gradients.overlap_gather", "", To<&GradientsRecipe::overlap_gather>, kOptional, "false", kAny, "",
@@ -366,6 +363,15 @@ constexpr KeySpec kKeys[] = {
      "folders that the container sees, as FROM:TO[:FLAGS]"},
 };
 
+constexpr GoneKey kGoneKeys[] = {
+    {"models.<name>.projector.kind", "delete it: every projector is norm, linear, squared ReLU, linear"},
+    {"optimizer.name", "delete it: the optimizer is always AdamW"},
+    {"gradients.reduce_dtype",
+     "delete it: gradients are summed in fp32, and in fp64 if parameters are fp64; summed in bf16, the loss curve "
+     "would "
+     "depend on the layout"},
+};
+
 // "models.<name>.moe.ffn" -> "models.<name>.moe"
 std::string_view ParentOf(std::string_view path) {
   const size_t dot = path.rfind('.');
@@ -404,6 +410,15 @@ const KeySpec* FindKey(std::string_view map_path, std::string_view word, std::st
   for (const KeySpec& spec : kKeys) {
     if (WordOf(spec) == word && ParentOf(spec.path) == map_path && (spec.kind.empty() || spec.kind == kind))
       return &spec;
+  }
+  return nullptr;
+}
+
+std::span<const GoneKey> GoneKeys() { return kGoneKeys; }
+
+const GoneKey* FindGoneKey(std::string_view map_path, std::string_view word) {
+  for (const GoneKey& gone : kGoneKeys) {
+    if (gone.path == Cat(map_path, ".", word)) return &gone;
   }
   return nullptr;
 }

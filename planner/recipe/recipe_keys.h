@@ -50,6 +50,16 @@ std::span<const KeySpec> RecipeKeys();
 // The key `word` of a map of this kind at `map_path` ("" is the recipe itself); null if there is none.
 const KeySpec* FindKey(std::string_view map_path, std::string_view word, std::string_view kind);
 
+// A key that an earlier version had. A recipe that writes it gets an error with this help. (Keys that had one legal
+// value are gone: docs/decisions/0014-what-the-plan-and-the-recipe-keep.md.)
+struct GoneKey {
+  std::string_view path;  // as KeySpec::path
+  std::string_view help;  // what to do, and what holds without it
+};
+// Null if there never was one.
+const GoneKey* FindGoneKey(std::string_view map_path, std::string_view word);
+std::span<const GoneKey> GoneKeys();
+
 // The keys of the maps at `map_path`, of all kinds, in the order of the table.
 std::vector<const KeySpec*> KeysOf(std::string_view map_path);
 

@@ -158,7 +158,6 @@ std::optional<Recipe> ReadRecipe(const std::string& path, const std::vector<std:
   Recipe recipe = FillRecipe(*tree, std::move(damaged), problems);
   const int64_t lost = CountLostValues(problems);
   // Only values that are known can be compared with each other, so these checks come last.
-  CheckGradientSettings(recipe.gradients, problems);
   CheckModuleSettings(recipe, problems);
   CheckCheckpointSettings(recipe.checkpoint, problems);
   if (recipe.initialize) CheckInitializeSettings(*recipe.initialize, problems);

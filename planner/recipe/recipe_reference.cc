@@ -112,10 +112,10 @@ std::string LintTable() {
   return text;
 }
 
-// Whether `path` names this key: any word matches <name>, and [0] matches [].
-bool PathMatches(std::string_view path, const KeySpec& key) {
+// Whether `path` names the key of the path `key`: any word matches <name>, and [0] matches [].
+bool PathMatches(std::string_view path, std::string_view key) {
   const std::vector<std::string> words = absl::StrSplit(std::string(path), '.'),
-                                 known = absl::StrSplit(std::string(key.path), '.');
+                                 known = absl::StrSplit(std::string(key), '.');
   if (words.size() != known.size()) return false;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string word = words[i].substr(0, words[i].find('[')), want = known[i].substr(0, known[i].find('['));
@@ -157,12 +157,15 @@ std::string RecipeReference() {
 std::string ExplainKey(std::string_view path) {
   std::string text;
   for (const KeySpec& key : RecipeKeys()) {
-    if (!PathMatches(path, key)) continue;
+    if (!PathMatches(path, key.path)) continue;
     text += OneKey(key);
     // Of a map, also all keys inside it.
     for (const KeySpec& inner : RecipeKeys()) {
       if (inner.path != key.path && IsUnder(inner, key.path)) text += OneKey(inner);
     }
+  }
+  for (const GoneKey& gone : GoneKeys()) {
+    if (PathMatches(path, gone.path)) Append(text, gone.path, " (gone)\n    ", gone.help, "\n");
   }
   return text;
 }

@@ -106,6 +106,14 @@ class TreeReader {
           "extend fewer files");
       return std::nullopt;
     }
+    // The plan names its recipe and the folder of its data.
+    std::error_code error;
+    if (const std::string whole = std::filesystem::absolute(path, error); !IsPrintable(whole)) {
+      problems_.Error(DiagnosticKind::kFileEncoding, named_at,
+                      Cat("the path of the recipe has a control character: ", Quoted(whole, 200)),
+                      "rename the file or the folder: terminals obey such a character, and a plan has no such text");
+      return std::nullopt;
+    }
     const absl::StatusOr<std::string> text = ReadRecipeFile(path);
     if (!text.ok()) {
       problems_.Error(DiagnosticKind::kFileUnreadable, named_at,

@@ -58,6 +58,12 @@ class TreeBuilder : public YAML::EventHandler {
     YamlNode node = Start(YamlNode::Kind::kScalar, mark, tag, anchor);
     node.text = value;
     FindExtent(node, mark);
+    // CheckText has seen the text. In double quotes a control character can be written with a backslash, and between
+    // the lines of a block there are line breaks.
+    if (!IsPrintable(value)) {
+      Refuse(DiagnosticKind::kFileEncoding, node.where, Cat("the text has a control character: ", Quoted(value)),
+             "remove it: terminals obey it, and a plan has no such text");
+    }
     Add(std::move(node));
   }
 

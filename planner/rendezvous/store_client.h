@@ -9,31 +9,17 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/connection/proven_client.h"
 #include "planner/rendezvous/store_protocol.h"
 
 namespace planwright {
 
-struct StoreEndpoint {
-  std::string host;                    // for messages
-  std::vector<std::string> addresses;  // numeric; tried one after the other
-  int port = 0;
-
-  std::string text() const;  // "node1:29500"
-};
-
-// Tries to connect, for `patience`, to a port at which something else than a store listens. Returns the numeric address
-// that answered. Unavailable, in one line.
-absl::StatusOr<std::string> WaitUntilReachable(const StoreEndpoint& endpoint, std::chrono::milliseconds patience);
-
 // May be called from any thread; one that waits in Ask holds up the others.
 class StoreClient {
  public:
-  // Connects, checks that the store knows `secret`, and proves that this end does. What does not answer, refuses or
-  // hangs up is tried again for `patience`, and then Unavailable. FailedPrecondition if a store with another secret
-  // answers, and Unavailable if it is no store, both at once. Errors are one line with host and port.
-  static absl::StatusOr<std::unique_ptr<StoreClient>> Connect(const StoreEndpoint& endpoint, const std::string& secret,
+  // Errors of ConnectProven (proven_client.h).
+  static absl::StatusOr<std::unique_ptr<StoreClient>> Connect(const Endpoint& endpoint, const std::string& secret,
                                                               std::chrono::milliseconds patience);
-  ~StoreClient();
   StoreClient(const StoreClient&) = delete;
   StoreClient& operator=(const StoreClient&) = delete;
 
@@ -48,19 +34,15 @@ class StoreClient {
 
  private:
   using Deadline = std::chrono::steady_clock::time_point;
-  StoreClient(StoreEndpoint endpoint, int socket);
+  StoreClient(Endpoint endpoint, ByteStream stream);
 
-  absl::Status Shake(const std::string& secret, Deadline deadline);
-  absl::Status Send(const std::string& bytes, Deadline deadline);
-  absl::Status Receive(Deadline deadline);
   absl::StatusOr<StoreMessage> ReceiveReply(Deadline deadline);
   absl::Status Break(const absl::Status& why);
 
-  const StoreEndpoint endpoint_;
-  const int socket_;
-  const std::string local_address_;
+  const Endpoint endpoint_;
   std::mutex mutex_;
-  std::string in_;       // bytes that were received and not used
+  ByteStream stream_;
+  const std::string local_address_;
   absl::Status broken_;  // why the connection cannot be used any more
 };
 

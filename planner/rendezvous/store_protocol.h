@@ -10,12 +10,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/connection/proof.h"
 
 namespace planwright {
 
-// The first bytes of each side. The last one is the version of the protocol.
-inline constexpr std::string_view kClientMagic = "PWASK\r\n\1", kServerMagic = "PWSTORE\1";
-inline constexpr size_t kMagicBytes = 8;
+inline constexpr Purpose kStorePurpose = {"planwright store", "PWASK\r\n\2", "PWSTORE\2", "the store"};
 
 inline constexpr size_t kMostFrameBytes = size_t{32} << 20;  // of a message, without the four bytes of its length
 

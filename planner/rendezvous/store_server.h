@@ -10,11 +10,8 @@
 
 namespace planwright {
 
-// A stranger may connect, and is closed soon: at the first byte that is not of the protocol, when this time is over, or
-// when more than so many connections have not proved themselves (or a quarter of the files that the process may open):
-// first those who have said nothing yet, the oldest first.
+// A stranger who takes longer to prove itself is closed (proven_server.h).
 inline constexpr std::chrono::seconds kProofPatience{5};
-inline constexpr int kMostUnproved = 4096;
 
 class StoreServer {
  public:

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,11 +12,12 @@
 namespace planwright {
 
 struct PageCurve {
-  std::string title, unit;                    // "throughput", "tokens/s"
-  std::string color;                          // class of the line: "m0l" (planner/show/page/style.cc)
-  std::vector<std::optional<double>> values;  // of each step of the report
+  std::string title, unit;  // "throughput", "tokens/s"
+  std::string color;        // class of the line: "m0l" (planner/show/page/style.cc)
+  Spread StepBin::*values = nullptr;
+  double factor = 1;  // of each value
   // Of steps that were done again: the index of the step that took their place, and the value.
-  std::vector<std::pair<size_t, double>> again;
+  std::vector<std::pair<int64_t, double>> again;
   bool from_zero = false;  // the axis begins at 0
 };
 

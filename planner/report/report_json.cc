@@ -1,7 +1,12 @@
+#include <utility>
+
+#include "absl/strings/str_replace.h"
+#include "planner/outcome/outcome_text.h"
 #include "planner/report/rank_places.h"
 #include "planner/report/report_text.h"
 #include "planner/report/run_figures.h"
 #include "planner/run_files/readable.h"
+#include "planner/run_files/step_record.h"
 
 namespace planwright {
 namespace {
@@ -43,16 +48,17 @@ Json LifeJson(const RunLife& life) {
                {"last_step", life.last_step > 0 ? Json(life.last_step) : Json()},
                {"outcome", nullptr}};
   if (life.outcome) {
-    const LifeEnd& end = *life.outcome;
-    json["outcome"] = {{"exit_code", end.exit_code},
-                       {"cause", end.cause},
-                       {"rank", end.rank ? Json(*end.rank) : Json()},
-                       {"host", OrNull(end.host)},
-                       {"instruction", OrNull(end.instruction)},
-                       {"recipe_line", OrNull(end.recipe_line)},
-                       {"message", OrNull(end.message)},
-                       {"others", end.others},
-                       {"slow_ranks", end.slow}};
+    const Failure failure = life.outcome->failure.value_or(Failure{});
+    json["outcome"] = {{"exit_code", life.outcome->exit_code},
+                       {"cause", life.outcome->cause},
+                       {"rank", failure.rank >= 0 ? Json(failure.rank) : Json()},
+                       {"host", OrNull(failure.host)},
+                       {"instruction", OrNull(failure.instruction)},
+                       {"recipe_line", OrNull(failure.recipe_line)},
+                       {"message", OrNull(failure.message)},
+                       {"others", failure.others},
+                       {"slow_ranks", Json::array()}};
+    for (const SlowRank& slow : life.outcome->slow) json["outcome"]["slow_ranks"].push_back(SlowRankText(slow));
   }
   return json;
 }
@@ -100,6 +106,24 @@ Json CommonJson(const RunReport& report) {
   return json;
 }
 
+// As a value of an object that is written line by line.
+std::string Indented(const Json& value, const char* indent) {
+  return absl::StrReplaceAll(value.dump(2, ' ', false, Json::error_handler_t::replace),
+                             {{"\n", std::string("\n") + indent}});
+}
+
+// One step after the other, as there may be more than memory holds. What cannot be read becomes a note.
+void WriteSteps(const char* name, const EachStep& each, std::vector<std::string>& notes, std::ostream& out) {
+  out << "\n  \"" << name << "\": [";
+  bool first = true;
+  const absl::Status status = each([&](const StepPoint& point) {
+    out << (std::exchange(first, false) ? "" : ",") << "\n    " << Indented(StepJson(point), "    ");
+    return static_cast<bool>(out);
+  });
+  out << (first ? "]," : "\n  ],");
+  if (!status.ok()) notes.emplace_back(status.message());
+}
+
 }  // namespace
 
 Json StatusJson(const RunReport& report) {
@@ -122,9 +146,27 @@ Json StatusJson(const RunReport& report) {
   return json;
 }
 
-Json ReportJson(const RunReport& report) {
+AllSteps StepsOnFile(const RunReport& report) {
+  const auto counted = [&report](const StepVisitor& visit) {
+    int64_t left = report.steps.size();  // a run that goes on has written more by now
+    if (left == 0) return absl::OkStatus();
+    return ReadSteps(StepsPath(report.run_dir), [&](const StepPoint& point) { return visit(point) && --left > 0; })
+        .status();
+  };
+  const auto again = [&report](const StepVisitor& visit) {
+    for (const RunLife& life : report.lives) {
+      if (life.dropped.empty()) continue;
+      const absl::Status status = ReadDroppedAgain(report.run_dir, life.number, life.dropped_before, visit);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  };
+  return {counted, again};
+}
+
+void WriteReportJson(const RunReport& report, const AllSteps& steps, std::ostream& out) {
   Json json = CommonJson(report);
-  json["skipped_steps"] = SkippedSteps(report);
+  json["skipped_steps"] = report.steps.skipped();
   json["waited_for_disk_seconds"] = WaitedForDisk(report);
   json["time"] = nullptr;
   if (const std::optional<TimeUse> use = TimeUseOf(report)) {
@@ -135,17 +177,18 @@ Json ReportJson(const RunReport& report) {
                     {"between_lives", use->between},
                     {"goodput", use->goodput()}};
   }
-  const auto list = [](const auto& rows, auto to_json) {
-    Json array = Json::array();
-    for (const auto& row : rows) array.push_back(to_json(row));
-    return array;
-  };
-  json["lives"] = list(report.lives, LifeJson);
-  json["checkpoints"] = list(report.checkpoints, CheckpointJson);
-  json["steps"] = list(report.steps, StepJson);
-  json["steps_done_again"] = list(StepsDoneAgain(report), StepJson);
-  json["notes"] = report.notes;
-  return json;
+  json["lives"] = Json::array();
+  for (const RunLife& life : report.lives) json["lives"].push_back(LifeJson(life));
+  json["checkpoints"] = Json::array();
+  for (const ReportedCheckpoint& checkpoint : report.checkpoints)
+    json["checkpoints"].push_back(CheckpointJson(checkpoint));
+  out << "{";
+  for (const auto& [name, value] : json.items())
+    out << "\n  " << Json(name).dump() << ": " << Indented(value, "  ") << ",";
+  std::vector<std::string> notes = report.notes;
+  WriteSteps("steps", steps.counted, notes, out);
+  WriteSteps("steps_done_again", steps.again, notes, out);
+  out << "\n  \"notes\": " << Indented(notes, "  ") << "\n}\n";
 }
 
 }  // namespace planwright

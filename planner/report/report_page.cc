@@ -1,7 +1,7 @@
 #include "planner/report/report_page.h"
 
 #include <algorithm>
-#include <map>
+#include <optional>
 
 #include "absl/strings/str_format.h"
 #include "planner/diagnostics/text.h"
@@ -49,7 +49,7 @@ std::string Tiles(const RunReport& report) {
   }
   if (const std::optional<TimeUse> use = TimeUseOf(report))
     text += Tile(absl::StrFormat("%.1f %%", 100 * use->goodput()), "goodput");
-  if (const int64_t skipped = SkippedSteps(report); skipped > 0) text += Tile(WithCommas(skipped), "steps skipped");
+  if (const int64_t skipped = report.steps.skipped(); skipped > 0) text += Tile(WithCommas(skipped), "steps skipped");
   if (const double waited = WaitedForDisk(report); waited >= 0.001)
     text += Tile(DurationText(waited), "waited for disk");
   return text + "</div>\n";
@@ -66,44 +66,30 @@ std::string Summary(const RunReport& report) {
   return Section("summary", "Summary", text + Tiles(report));
 }
 
-// The steps that took the place of lost ones, and the values of the lost ones.
-template <typename ValueOf>
-std::vector<std::pair<size_t, double>> Again(const RunReport& report, ValueOf value_of) {
-  std::map<int64_t, size_t> index;
-  for (size_t i = 0; i < report.steps.size(); ++i) index[report.steps[i].samples] = i;
-  std::vector<std::pair<size_t, double>> again;
-  for (const StepPoint& point : StepsDoneAgain(report)) {
-    const auto at = index.find(point.samples);
-    const std::optional<double> value = value_of(point);
-    if (at != index.end() && value) again.emplace_back(at->second, *value);
-  }
-  // A page of bounded size: of very many, evenly chosen ones.
-  constexpr size_t kMost = 4000;
-  if (again.size() <= kMost) return again;
-  std::vector<std::pair<size_t, double>> some;
-  for (size_t i = 0; i < kMost; ++i) some.push_back(again[again.size() * i / kMost]);
-  return some;
-}
-
-PageCurve CurveOf(const RunReport& report, const char* title, const char* color,
+PageCurve CurveOf(const RunReport& report, const char* title, const char* color, Spread StepBin::*values,
                   std::optional<double> StepPoint::*member, bool from_zero) {
-  PageCurve curve{.title = title, .unit = "", .color = color, .values = {}, .again = {}, .from_zero = from_zero};
-  for (const StepPoint& point : report.steps) curve.values.push_back(point.*member);
-  curve.again = Again(report, [&](const StepPoint& point) { return point.*member; });
+  PageCurve curve{.title = title, .unit = "", .color = color, .values = values, .again = {}, .from_zero = from_zero};
+  for (const StepPoint& point : report.again.points()) {
+    const std::optional<int64_t> index = report.steps.FindSamples(point.samples);
+    if (index && point.*member) curve.again.emplace_back(*index, *(point.*member));
+  }
   return curve;
 }
 
 std::string Curves(const RunReport& report) {
-  PageCurve throughput{.title = "Throughput",
-                       .unit = report.plan ? "tokens/s" : "samples/s",
-                       .color = "m1l",
-                       .values = ThroughputOfSteps(report),
-                       .again = {},
-                       .from_zero = true};
+  const PageCurve throughput{.title = "Throughput",
+                             .unit = report.plan ? "tokens/s" : "samples/s",
+                             .color = "m1l",
+                             .values = &StepBin::samples_per_second,
+                             .factor = report.plan ? static_cast<double>(report.plan->sequence_length) : 1,
+                             .again = {},
+                             .from_zero = true};
   const std::string curves =
-      CurveMarkup(report, CurveOf(report, "Loss", "m0l", &StepPoint::loss, false)) + CurveMarkup(report, throughput) +
-      CurveMarkup(report, CurveOf(report, "Gradient norm", "m3l", &StepPoint::grad_norm, true)) +
-      CurveMarkup(report, CurveOf(report, "Learning rate", "m2l", &StepPoint::learning_rate, true));
+      CurveMarkup(report, CurveOf(report, "Loss", "m0l", &StepBin::loss, &StepPoint::loss, false)) +
+      CurveMarkup(report, throughput) +
+      CurveMarkup(report, CurveOf(report, "Gradient norm", "m3l", &StepBin::grad_norm, &StepPoint::grad_norm, true)) +
+      CurveMarkup(report,
+                  CurveOf(report, "Learning rate", "m2l", &StepBin::learning_rate, &StepPoint::learning_rate, true));
   if (curves.empty()) return "";
   const std::string legend =
       "<div class=\"legend\"><span><span class=\"chip limit\"></span>a life begins</span><span><span class=\"chip "
@@ -185,13 +171,13 @@ std::string Lives(const RunReport& report) {
   const size_t first = report.lives.size() - std::min(report.lives.size(), kMostRows);
   for (size_t i = first; i < report.lives.size(); ++i) {
     const RunLife& life = report.lives[i];
-    const LifeEnd end = life.outcome.value_or(LifeEnd{});
+    const Failure end = life.outcome && life.outcome->failure ? *life.outcome->failure : Failure{};
     table.Add({std::to_string(life.number), life.begin ? ClockText(*life.begin) : "",
                life.begin && life.end ? DurationText(absl::ToDoubleSeconds(*life.end - *life.begin)) : "",
                life.started ? std::to_string(life.from_step) : "",
                life.last_step > 0 ? Cat(life.first_step, "-", life.last_step) : "none",
-               life.outcome ? std::to_string(end.exit_code) : "", Safe(EndText(report, life)),
-               end.rank ? std::to_string(*end.rank) : "", Safe(end.host), Safe(Shortened(end.instruction, 120)),
+               life.outcome ? std::to_string(life.outcome->exit_code) : "", Safe(EndText(report, life)),
+               end.rank >= 0 ? std::to_string(end.rank) : "", Safe(end.host), Safe(Shortened(end.instruction, 120)),
                Safe(end.recipe_line)});
   }
   return Section("lives", "Lives", LivesDrawing(report) + table.Markup());

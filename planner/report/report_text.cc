@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "planner/diagnostics/text.h"
 #include "planner/diagnostics/utf8.h"
+#include "planner/outcome/outcome_text.h"
 #include "planner/report/rank_places.h"
 #include "planner/report/run_figures.h"
 #include "planner/run_files/exit_status.h"
@@ -90,68 +91,56 @@ std::string PlacesText(const RunReport& report, size_t width) {
              "\n");
 }
 
-// A column for each of at most `columns` bins of steps: the mean of the bin. Bins without a number have that of the
-// bin before.
-std::vector<double> Binned(const std::vector<std::optional<double>>& values, size_t columns) {
-  std::vector<double> bins;
+// The mean of the steps of each column, at most `columns`. Columns without a number have that of the column before.
+std::vector<double> Columns(const std::vector<StepBin>& bins, Spread StepBin::*values, double factor, size_t columns) {
+  std::vector<double> means;
   std::optional<double> last;
-  for (const std::optional<double>& value : values) {
-    if ((last = value)) break;
+  for (const StepBin& bin : bins) {
+    if ((bin.*values).count == 0) continue;
+    last = (bin.*values).mean * factor;
+    break;
   }
   if (!last) return {};
-  for (size_t bin = 0; bin < columns; ++bin) {
-    const size_t first = bin * values.size() / columns;
-    const size_t end = std::max(first + 1, (bin + 1) * values.size() / columns);
-    double sum = 0;
-    int count = 0;
-    for (size_t i = first; i < end; ++i) {
-      if (values[i]) sum += *values[i], ++count;
-    }
-    if (count > 0) last = sum / count;
-    bins.push_back(*last);
+  for (size_t column = 0; column < columns; ++column) {
+    const size_t first = column * bins.size() / columns;
+    const size_t end = std::max(first + 1, (column + 1) * bins.size() / columns);
+    Spread spread;
+    for (size_t i = first; i < end; ++i) spread.Add(bins[i].*values);
+    if (spread.count > 0) last = spread.mean * factor;
+    means.push_back(*last);
   }
-  return bins;
+  return means;
 }
 
-std::string Curve(const std::string& title, const std::vector<std::optional<double>>& values, const RunReport& report,
-                  size_t width) {
+std::string Curve(const std::string& title, const RunReport& report, Spread StepBin::*values, size_t width,
+                  double factor = 1) {
   constexpr size_t kIndent = 12, kMostColumns = 100;
   constexpr int kHeight = 8;
   const size_t columns = std::min(kMostColumns, width > kIndent + 20 ? width - kIndent : 20);
-  const std::vector<double> bins = Binned(values, columns);
-  if (bins.empty()) return "";
+  const std::vector<double> means = Columns(report.steps.bins(), values, factor, columns);
+  if (means.empty()) return "";
   const std::string first = Cat("step ", WithCommas(report.steps.front().step)),
                     last = WithCommas(report.steps.back().step);
   const size_t gap = columns - std::min(columns - 1, Width(first) + Width(last));
-  return Cat("\n", title, "\n", LineChart(bins, kHeight, kIndent), std::string(kIndent, ' '), first,
+  return Cat("\n", title, "\n", LineChart(means, kHeight, kIndent), std::string(kIndent, ' '), first,
              std::string(gap, ' '), last, "\n");
-}
-
-template <typename Member>
-std::vector<std::optional<double>> Values(const RunReport& report, Member member) {
-  std::vector<std::optional<double>> values;
-  for (const StepPoint& point : report.steps) values.push_back(point.*member);
-  return values;
 }
 
 std::string Curves(const RunReport& report, size_t width) {
   if (report.steps.size() < 2) return "";
-  std::string text = Curve("loss", Values(report, &StepPoint::loss), report, width) +
-                     Curve("gradient norm", Values(report, &StepPoint::grad_norm), report, width) +
-                     Curve("learning rate", Values(report, &StepPoint::learning_rate), report, width);
+  const std::string text = Curve("loss", report, &StepBin::loss, width) +
+                           Curve("gradient norm", report, &StepBin::grad_norm, width) +
+                           Curve("learning rate", report, &StepBin::learning_rate, width);
   // In a unit that the axis can write without an exponent.
-  std::vector<std::optional<double>> throughput = ThroughputOfSteps(report);
+  const double tokens = report.plan ? static_cast<double>(report.plan->sequence_length) : 1;
   double most = 0;
-  for (const auto& value : throughput) most = std::max(most, value.value_or(0));
+  for (const StepBin& bin : report.steps.bins()) most = std::max(most, bin.samples_per_second.most * tokens);
   const double unit = most >= 1e6 ? 1e6 : most >= 1e3 ? 1e3 : 1;
-  for (auto& value : throughput) {
-    if (value) *value /= unit;
-  }
   return text + Curve(Cat(unit == 1e6   ? "million "
                           : unit == 1e3 ? "thousand "
                                         : "",
                           report.plan ? "tokens" : "samples", " per second"),
-                      throughput, report, width);
+                      report, &StepBin::samples_per_second, width, tokens / unit);
 }
 
 std::string PartText(const char* name, double seconds, double all) {
@@ -182,11 +171,11 @@ std::string StepsText(const RunReport& report) {
   Append(text, "loss ", NumberText(last.loss, 6), ", gradient norm ", NumberText(last.grad_norm, 4), ", learning rate ",
          NumberText(last.learning_rate, 4), "\n");
   if (const std::optional<Pace> pace = PaceOf(report)) text += PaceText(report, *pace);
-  if (const int64_t skipped = SkippedSteps(report); skipped > 0)
+  if (const int64_t skipped = report.steps.skipped(); skipped > 0)
     Append(text, Counted(skipped, "step"), " skipped, as gradients were not finite\n");
   for (const RunLife& life : report.lives) {
     if (life.dropped.empty()) continue;
-    Append(text, "life ", life.number, " did ", Counted(static_cast<int64_t>(life.dropped.size()), "step"),
+    Append(text, "life ", life.number, " did ", Counted(life.dropped.count(), "step"),
            " again: ", life.dropped.front().step, " to ", life.dropped.back().step, "\n");
   }
   if (const double waited = WaitedForDisk(report); waited >= 0.001)
@@ -297,8 +286,8 @@ std::vector<std::string> FailureLines(const RunReport& report) {
   std::vector<std::string> lines;
   const RunLife& life = report.life();
   if (!life.outcome || life.outcome->exit_code == kExitSuccess) return lines;
-  const LifeEnd& end = *life.outcome;
-  if (end.rank) lines.push_back(Cat("rank ", *end.rank, end.host.empty() ? "" : " on ", Printable(end.host)));
+  const Failure end = life.outcome->failure.value_or(Failure{});
+  if (end.rank >= 0) lines.push_back(Cat("rank ", end.rank, end.host.empty() ? "" : " on ", Printable(end.host)));
   for (size_t at = 0; at < end.message.size();) {
     const size_t line = std::min(end.message.find('\n', at), end.message.size());
     if (line > at) lines.push_back(Printable(end.message.substr(at, line - at)));
@@ -315,7 +304,7 @@ std::string EndText(const RunReport& report) {
   std::string text;
   for (const std::string& line : FailureLines(report)) text += "  " + line + "\n";
   if (!report.life().outcome) return text;
-  for (const std::string& line : report.life().outcome->slow) text += Printable(line) + "\n";
+  for (const SlowRank& slow : report.life().outcome->slow) text += Printable(SlowRankText(slow)) + "\n";
   return text;
 }
 

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "nlohmann/json.hpp"
 #include "planner/report/run_report.h"
 
@@ -17,7 +20,16 @@ nlohmann::ordered_json StatusJson(const RunReport& report);
 
 // With curves of `width` columns.
 std::string ReportText(const RunReport& report, size_t width);
-nlohmann::ordered_json ReportJson(const RunReport& report);
+
+// Gives one step after the other. Unavailable if they cannot be read.
+using EachStep = std::function<absl::Status(const StepVisitor&)>;
+struct AllSteps {
+  EachStep counted, again;  // again: the steps that were lost and done again
+};
+// Reads the files of the run once more, up to the last step that the report knows. Keeps a reference to the report.
+AllSteps StepsOnFile(const RunReport& report);
+// One JSON object with every step, in memory that does not grow with their number. What cannot be read becomes a note.
+void WriteReportJson(const RunReport& report, const AllSteps& steps, std::ostream& out);
 
 // One line each: "runs: process 4711 on vm, life 2, for 3 min 05 s", "ended with exit status 10: rank 3 was ...".
 std::string StateLine(const RunReport& report);

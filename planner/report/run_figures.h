@@ -9,9 +9,6 @@
 
 namespace planwright {
 
-// Steps over which the pace of a run is measured: its last ones.
-inline constexpr size_t kPaceSteps = 20;
-
 struct Pace {
   int steps = 0;       // that it is measured over
   double seconds = 0;  // of a step: their median
@@ -35,14 +32,6 @@ struct TimeUse {
 // nullopt: a launch that did steps has left no times.
 std::optional<TimeUse> TimeUseOf(const RunReport& report);
 
-// Of each step, by its index: samples of the step, and its throughput (tokens per second; samples per second without a
-// plan). nullopt: unknown.
-std::vector<int64_t> SamplesOfSteps(const RunReport& report);
-std::vector<std::optional<double>> ThroughputOfSteps(const RunReport& report);
-
-int64_t SkippedSteps(const RunReport& report);
-// Steps that were done again, over all lives.
-std::vector<StepPoint> StepsDoneAgain(const RunReport& report);
 // Seconds that training waited for a checkpoint to be written, before the next one could be copied.
 double WaitedForDisk(const RunReport& report);
 

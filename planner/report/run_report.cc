@@ -9,8 +9,6 @@
 #include <filesystem>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -20,16 +18,16 @@
 #include "planner/checkpoint/run_lives.h"
 #include "planner/launch/launch_log.h"
 #include "planner/launch/run_directory.h"
-#include "planner/launch/slow_ranks.h"
+#include "planner/plan/json_limits.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
+#include "planner/run_files/step_record.h"
 
 namespace planwright {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 bool Exists(const std::string& path) {
   std::error_code error;
@@ -67,52 +65,21 @@ absl::Status CheckRunDirectory(const std::string& run_dir) {
                                     "`plan launch --run-dir` writes");
 }
 
-std::string TextOf(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-// nullopt if there is none. Fields that are missing or of another type count as not given.
-std::optional<LifeEnd> ReadOutcome(const std::string& folder, std::vector<std::string>& notes) {
-  const std::string path = folder + "/outcome.json";
+// nullopt if there is none.
+std::optional<Outcome> ReadOutcomeOf(const std::string& folder, std::vector<std::string>& notes) {
+  const std::string path = OutcomePath(folder);
   if (!Exists(path)) return std::nullopt;
-  const absl::StatusOr<std::string> text = ReadWholeFile(path, size_t{16} << 20);
-  const Json json = text.ok() ? Json::parse(*text, nullptr, false) : Json();
-  const auto code = json.is_object() ? json.find("exit_code") : json.end();
-  if (!json.is_object() || code == json.end() || !code->is_number_integer()) {
-    notes.push_back(text.ok() ? path + " is not a JSON object with an exit_code"
-                              : std::string(text.status().message()));
-    return std::nullopt;
-  }
-  LifeEnd end;
-  const double number = code->get<double>();  // any integer
-  end.exit_code = number >= 0 && number <= 255 ? static_cast<int>(number) : static_cast<int>(kExitUsage);
-  end.cause = TextOf(json, "cause");
-  if (const auto rank = json.find("rank"); rank != json.end() && rank->is_number_integer()) {
-    if (const double value = rank->get<double>(); value >= 0 && value < 1e9) end.rank = static_cast<int>(value);
-  }
-  end.host = TextOf(json, "host");
-  end.instruction = TextOf(json, "instruction");
-  end.recipe_line = TextOf(json, "recipe_line");
-  end.message = TextOf(json, "message");
-  for (const char* key : {"others", "elsewhere"}) {  // an outcome has one of them
-    const auto places = json.find(key);
-    if (places == json.end() || !places->is_array()) continue;
-    for (const Json& place : *places) {
-      if (place.is_string()) end.others.push_back(place.get<std::string>());
-    }
-  }
-  if (const auto slow = json.find("slow_ranks"); slow != json.end() && slow->is_array()) {
-    for (const Json& one : *slow) {
-      if (const std::optional<SlowRank> rank = SlowRankFrom(one)) end.slow.push_back(SlowRankText(*rank));
-    }
-  }
-  return end;
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kOutcomeJson.bytes);
+  absl::StatusOr<Outcome> outcome = text.ok() ? ReadOutcome(*text) : text.status();
+  if (outcome.ok()) return *std::move(outcome);
+  notes.push_back(text.ok() ? path + " " + std::string(outcome.status().message())
+                            : std::string(text.status().message()));
+  return std::nullopt;
 }
 
 // The first and the last time in the launcher's log.
 void ReadTimes(const std::string& folder, RunLife& life) {
-  const absl::StatusOr<std::string> text = ReadWholeFile(folder + "/logs/launch.log");
+  const absl::StatusOr<std::string> text = ReadWholeFile(folder + "/logs/launch.log", kLargestLog);
   if (!text.ok()) return;
   const std::string_view log = *text;
   for (size_t at = 0; at < log.size() && !life.begin;) {
@@ -157,7 +124,7 @@ RunLife ReadLife(const std::string& folder, int number, std::vector<std::string>
   RunLife life;
   life.number = number;
   ReadTimes(folder, life);
-  life.outcome = ReadOutcome(folder, notes);
+  life.outcome = ReadOutcomeOf(folder, notes);
   if (!life.outcome) {
     for (int rank : RecordedRanks(folder)) {
       if (const auto position = ReadRecorder(folder, rank)) Later(life.end, LastNoted(*position));
@@ -167,7 +134,8 @@ RunLife ReadLife(const std::string& folder, int number, std::vector<std::string>
 }
 
 // What only lives of runs with checkpoints have.
-void ReadLifeFolder(const std::string& run_dir, RunLife& life, std::vector<std::string>& notes) {
+void ReadLifeFolder(const std::string& run_dir, DroppedFiles& files, RunReport& report, RunLife& life) {
+  std::vector<std::string>& notes = report.notes;
   const absl::StatusOr<std::optional<LifeStart>> start = ReadLifeStart(run_dir, life.number);
   if (!start.ok()) notes.emplace_back(start.status().message());
   if (start.ok() && *start) {
@@ -180,21 +148,12 @@ void ReadLifeFolder(const std::string& run_dir, RunLife& life, std::vector<std::
   const std::string folder = LifeFolder(run_dir, life.number);
   if (log.unreadable > 0)
     notes.push_back(folder + "/checkpoints.jsonl: " + std::to_string(log.unreadable) + " lines cannot be read");
-  absl::StatusOr<StepFile> dropped = ReadSteps(folder + "/" + kDroppedStepsFile);
-  if (dropped.ok()) {
-    life.dropped = std::move(dropped->steps);
-  } else if (!absl::IsNotFound(dropped.status())) {
-    notes.emplace_back(dropped.status().message());
-  }
-}
-
-// A rank that ended while it dropped records has left them for the life after it, which dropped them again.
-void ForgetDroppedTwice(std::vector<RunLife>& lives) {
-  std::set<std::pair<int64_t, double>> known;
-  for (RunLife& life : lives) {
-    std::erase_if(life.dropped,
-                  [&](const StepPoint& point) { return !known.emplace(point.samples, point.seconds).second; });
-  }
+  const absl::Status dropped = files.Read(life.number, life.dropped_before, [&](const StepPoint& point) {
+    life.dropped.Add(point);
+    report.again.Add(point);
+    return true;
+  });
+  if (!dropped.ok()) notes.emplace_back(dropped.message());
 }
 
 // Which steps each life did, from where the lives after it began and what they dropped.
@@ -218,14 +177,14 @@ void ReadLives(const std::string& run_dir, RunReport& report) {
     report.lives.push_back(std::move(only));
     return;
   }
+  DroppedFiles files(run_dir);
   for (int number : *numbers) {
     // The files of the newest life lie in RUN itself.
     const bool newest = number == numbers->back();
     RunLife life = ReadLife(newest ? run_dir : LifeFolder(run_dir, number), number, report.notes);
-    ReadLifeFolder(run_dir, life, report.notes);
+    ReadLifeFolder(run_dir, files, report, life);
     report.lives.push_back(std::move(life));
   }
-  ForgetDroppedTwice(report.lives);
 }
 
 int64_t BytesOfShards(const Manifest& manifest) {
@@ -283,7 +242,7 @@ void ReadCheckpoints(const std::string& run_dir, RunReport& report) {
 
 void ReadPlanFacts(const std::string& run_dir, RunReport& report) {
   const std::string path = run_dir + "/plan.json";
-  const absl::StatusOr<std::string> text = ReadWholeFile(path);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kPlanJson.bytes);
   if (!text.ok()) {
     report.notes.emplace_back(text.status().message());
     return;
@@ -302,14 +261,17 @@ void ReadPlanFacts(const std::string& run_dir, RunReport& report) {
 }
 
 void ReadMetrics(const std::string& run_dir, const GatherOptions& options, RunReport& report) {
-  const std::string path = run_dir + "/metrics.jsonl";
-  absl::StatusOr<StepFile> file = ReadSteps(path, options.metrics_bytes);
+  const std::string path = StepsPath(run_dir);
+  const auto add = [&](const StepPoint& point) {
+    report.steps.Add(point);
+    return true;
+  };
+  const absl::StatusOr<StepFile> file = ReadSteps(path, add, options.metrics_bytes);
   if (absl::IsNotFound(file.status())) return;  // no step is done
   if (!file.ok()) {
     report.notes.emplace_back(file.status().message());
     return;
   }
-  report.steps = std::move(file->steps);
   if (file->unreadable > 0) {
     report.notes.push_back(
         path + ": " + std::to_string(file->unreadable) +

@@ -10,20 +10,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "planner/checkpoint/checkpoint_log.h"
-#include "planner/launch/recorder_reader.h"
-#include "planner/report/step_file.h"
+#include "planner/report/dropped_files.h"
+#include "planner/report/step_series.h"
+#include "planner/run_files/outcome.h"
+#include "planner/run_files/recorder_reader.h"
 
 namespace planwright {
-
-// outcome.json (planner/launch/outcome.h). Texts are those of the file: print them with Printable.
-struct LifeEnd {
-  int exit_code = 0;
-  std::string cause;
-  std::optional<int> rank;                              // that failed
-  std::string host, instruction, recipe_line, message;  // of that rank; may be empty
-  std::vector<std::string> others;                      // where other ranks were
-  std::vector<std::string> slow;                        // ranks that computed longer than others of their role
-};
 
 // One launch of the run.
 struct RunLife {
@@ -34,9 +26,10 @@ struct RunLife {
   std::string last_event;  // of its launch, in launch.log
   // The first and the last sign of it. nullopt: there is none.
   std::optional<absl::Time> begin, end;
-  std::optional<LifeEnd> outcome;           // nullopt: it goes on, or it ended without a word
+  std::optional<Outcome> outcome;           // nullopt: it goes on, or it ended without a word
   int64_t first_step = 0, last_step = 0;    // that it did; 0: none
-  std::vector<StepPoint> dropped;           // records of lives before it, of steps that it did again
+  DroppedSteps dropped;                     // that lives before it did, and that it did again
+  std::vector<SampleRange> dropped_before;  // whose records lives before it had dropped, too
   std::vector<CheckpointCost> checkpoints;  // that it wrote
 };
 
@@ -76,7 +69,8 @@ struct RunReport {
   RunState state = RunState::kEnded;
   std::string holder;  // "process 4711 on node3": of the launch
   std::optional<PlanFacts> plan;
-  std::vector<StepPoint> steps;                 // that count
+  StepSeries steps;                             // that count
+  EvenChoice again;                             // of the steps that were lost and done again
   std::vector<RunLife> lives;                   // ascending; one at least
   std::vector<ReportedCheckpoint> checkpoints;  // ascending by life, then by step
   std::vector<RankReport> ranks;                // of the newest life, if `ranks` was asked for
@@ -89,8 +83,8 @@ struct RunReport {
 };
 
 struct GatherOptions {
-  size_t metrics_bytes = 0;  // of the end of metrics.jsonl; 0: all of it
-  bool ranks = false;        // read the recorder of each rank
+  int64_t metrics_bytes = 0;  // of the end of metrics.jsonl; 0: all of it
+  bool ranks = false;         // read the recorder of each rank
 };
 
 // InvalidArgument if there is no such folder, or if it is no run directory; FailedPrecondition if the run was submitted

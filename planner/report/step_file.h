@@ -1,12 +1,13 @@
-// The records of steps that rank 0 wrote (docs/training/step.md#metrics): RUN/metrics.jsonl, and the file of records
-// that a later life dropped. The file may be written right now, and it may be damaged.
+// The records of steps that rank 0 wrote (planner/run_files/step_record.h): RUN/metrics.jsonl, and the file of records
+// that a later life dropped. The file may be written right now, and it may be damaged. It may be of any size: it is
+// read line by line.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -20,8 +21,10 @@ struct StepPoint {
   bool skipped = false;
 };
 
+// Gets one step after the other, ascending by samples. False: it needs no more.
+using StepVisitor = std::function<bool(const StepPoint&)>;
+
 struct StepFile {
-  std::vector<StepPoint> steps;  // ascending by samples
   // Lines that are no record of a step, or come after one of as many samples, and the number of the first, from 1. A
   // last line without an end is not among them: it may be written right now.
   int64_t unreadable = 0, first_unreadable = 0;
@@ -30,6 +33,6 @@ struct StepFile {
 
 // Reads the last `most` bytes of the file, from the first whole line; 0: all of it. NotFound if there is no such file;
 // Unavailable if it cannot be read.
-absl::StatusOr<StepFile> ReadSteps(const std::string& path, size_t most = 0);
+absl::StatusOr<StepFile> ReadSteps(const std::string& path, const StepVisitor& visit, int64_t most = 0);
 
 }  // namespace planwright

@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <system_error>
 
 namespace planwright {
@@ -23,6 +25,11 @@ absl::Status CannotRead(const std::string& path, const std::string& why) {
 }
 
 absl::Status CannotWrite(const std::string& path, int error) { return WriteFailed("cannot write " + path, error); }
+
+bool IsDevice(int fd) {
+  struct stat about {};
+  return fstat(fd, &about) == 0 && S_ISCHR(about.st_mode);
+}
 
 bool WriteAll(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -43,6 +50,47 @@ absl::Status WriteInto(const std::string& path, std::string_view bytes) {
   return good ? absl::OkStatus() : CannotWrite(path, error);
 }
 
+// Copies the first `bytes` bytes. File systems that can do so share them instead.
+bool CopyBegin(int from, int to, int64_t bytes) {
+  while (bytes > 0) {
+    const ssize_t count = copy_file_range(from, nullptr, to, nullptr, static_cast<size_t>(bytes), 0);
+    if (count <= 0) break;  // not between these file systems
+    bytes -= count;
+  }
+  std::string chunk(bytes > 0 ? size_t{1} << 20 : 0, '\0');
+  while (bytes > 0) {
+    const ssize_t count = read(from, chunk.data(), static_cast<size_t>(std::min<int64_t>(bytes, chunk.size())));
+    if (count < 0 && errno == EINTR) continue;
+    if (count == 0) errno = EIO;  // the file has become shorter
+    if (count <= 0 || !WriteAll(to, std::string_view(chunk.data(), static_cast<size_t>(count)))) return false;
+    bytes -= count;
+  }
+  return true;
+}
+
+// Renaming over a device or a pipe would replace it by a plain file, so these are written into.
+bool IsWrittenInto(const std::string& path) {
+  struct stat about {};
+  return stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
+}
+
+// Puts what `write` writes into the place of `path`, whatever is there but a folder.
+absl::Status Replace(const std::string& path, int mode, const std::function<bool(int fd)>& write) {
+  // The process id in the name keeps two writers apart; O_EXCL and O_NOFOLLOW refuse a file or link that somebody else
+  // has put there.
+  const std::string beside = path + ".writing." + std::to_string(getpid());
+  const int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+  if (fd < 0) return CannotWrite(path, errno);
+  // Without fsync, a crash of the machine after the rename could leave an empty file under the final name.
+  bool good = write(fd) && fsync(fd) == 0;
+  int error = errno;
+  if (close(fd) != 0 && good) good = false, error = errno;
+  if (good && rename(beside.c_str(), path.c_str()) != 0) good = false, error = errno;
+  if (good) return absl::OkStatus();
+  unlink(beside.c_str());
+  return CannotWrite(path, error);
+}
+
 // The problem of an open descriptor that is no plain file; empty: it is one.
 std::string WhyNotPlain(int fd, int64_t& bytes) {
   struct stat about {};
@@ -55,34 +103,45 @@ std::string WhyNotPlain(int fd, int64_t& bytes) {
 }  // namespace
 
 absl::Status WriteFailed(const std::string& what, int error) {
-  const std::string message = what + ": " + std::strerror(error);
+  const std::string message = what + ": " + (error == ELOOP ? "it is a symbolic link" : std::strerror(error));
   return IsOfStorage(error) ? absl::ResourceExhaustedError(message) : absl::UnavailableError(message);
 }
 
-absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
-  // Renaming over a device, a pipe or a link would replace it by a plain file.
-  struct stat about {};
-  const bool there = stat(path.c_str(), &about) == 0;
-  if (there && S_ISDIR(about.st_mode)) return CannotWrite(path, EISDIR);
-  if (there && !S_ISREG(about.st_mode)) return WriteInto(path, bytes);
-  std::error_code unresolved;
-  std::string target = std::filesystem::is_symlink(path, unresolved)
-                           ? std::filesystem::weakly_canonical(path, unresolved).string()
-                           : path;
-  if (unresolved) target = path;
-  // The process id in the name keeps two writers apart; O_EXCL and O_NOFOLLOW refuse a file or link that somebody else
-  // has put there.
-  const std::string beside = target + ".writing." + std::to_string(getpid());
-  const int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (fd < 0) return CannotWrite(path, errno);
-  // Without fsync, a crash of the machine after the rename could leave an empty file under the final name.
-  bool good = WriteAll(fd, bytes) && fsync(fd) == 0;
-  int error = errno;
-  if (close(fd) != 0 && good) good = false, error = errno;
-  if (good && rename(beside.c_str(), target.c_str()) != 0) good = false, error = errno;
-  if (good) return absl::OkStatus();
-  unlink(beside.c_str());
-  return CannotWrite(path, error);
+int OpenToWrite(int folder, const std::string& path, int flags, mode_t mode) {
+  flags |= O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  int fd = openat(folder, path.c_str(), flags | O_NOFOLLOW, mode);
+  if (fd >= 0 || errno != ELOOP) return fd;
+  // What the link leads to must not be made or changed before it is known.
+  fd = openat(folder, path.c_str(), flags & ~(O_CREAT | O_EXCL | O_TRUNC));
+  if (fd >= 0 && IsDevice(fd)) return fd;
+  if (fd >= 0) close(fd);
+  errno = ELOOP;
+  return -1;
+}
+
+absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes, int mode) {
+  if (IsWrittenInto(path)) return WriteInto(path, bytes);
+  std::error_code error;
+  if (std::filesystem::is_symlink(path, error)) return CannotWrite(path, ELOOP);
+  return Replace(path, mode, [&](int fd) { return WriteAll(fd, bytes); });
+}
+
+absl::Status WriteNamedFile(const std::string& path, std::string_view bytes) {
+  if (IsWrittenInto(path)) return WriteInto(path, bytes);
+  const auto write = [&](int fd) { return WriteAll(fd, bytes); };
+  std::error_code error;
+  if (!std::filesystem::is_symlink(path, error)) return Replace(path, 0644, write);
+  const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);
+  return error ? CannotWrite(path, error.value()) : Replace(target, 0644, write);
+}
+
+absl::Status CutFileAtomically(const std::string& path, int64_t bytes, std::string_view then) {
+  const absl::StatusOr<int> from = OpenPlainFile(path, O_RDWR);  // not through a link
+  if (!from.ok()) return from.status();
+  const absl::Status status =
+      Replace(path, 0644, [&](int fd) { return CopyBegin(*from, fd, bytes) && WriteAll(fd, then); });
+  close(*from);
+  return status;
 }
 
 absl::Status ClaimFile(const std::string& path) {
@@ -103,7 +162,8 @@ absl::StatusOr<int> OpenPlainFile(const std::string& path, int flags) {
   };
   // O_NONBLOCK: opening a pipe would wait for its other end. The kind of file is checked before it is read, since a
   // device may never end.
-  const int fd = open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+  const int fd =
+      reads ? open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : OpenToWrite(AT_FDCWD, path, flags, 0666);
   if (fd < 0) return failed(errno);
   int64_t bytes = 0;
   const std::string why = WhyNotPlain(fd, bytes);

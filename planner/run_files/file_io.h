@@ -3,6 +3,8 @@
 // the storage (it is full, over its quota, read-only or broken) is ResourceExhausted; other failures are Unavailable.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,11 +16,17 @@
 
 namespace planwright {
 
-// Of a call that was to write and failed with `error` (errno): "WHAT: reason".
+// The error of a call that was to write and failed with `error` (errno): "WHAT: reason".
 absl::Status WriteFailed(const std::string& what, int error);
 
-// open() with `flags`, for a plain file alone. NotFound if there is none, Unavailable, with the path, for anything
-// else; ResourceExhausted if it is to be written and the storage fails. A new file has mode 0666 less the umask.
+// openat() for a file that is to be written: never waits, and never follows a symbolic link to another file, as a file
+// outside of the run would be overwritten then. It follows a link to a device, such as /dev/null. -1 with errno; ELOOP:
+// it is a link.
+int OpenToWrite(int folder, const std::string& path, int flags, mode_t mode = 0644);
+
+// open() with `flags`, for a plain file alone; one that is to be written must be no symbolic link. NotFound if there is
+// none, Unavailable, with the path, for anything else; ResourceExhausted if it is to be written and the storage fails.
+// A new file has mode 0666 less the umask.
 absl::StatusOr<int> OpenPlainFile(const std::string& path, int flags);
 
 // A plain file, open for reading. It is read and not mapped: a file that is cut off while it is read, or a disk that
@@ -46,13 +54,18 @@ class PlainFile {
 };
 
 // Writes a temporary file beside `path` and renames it: a reader sees the old file or the new one, never a half-written
-// one. If `path` is a link, the file that it leads to is replaced. If
-// `path` is a device or a pipe, the bytes are written into it. Errors have the path.
-absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes);
+// one. If `path` is a device or a pipe, or a link to one, the bytes are written into it; any other symbolic link is
+// refused. A new file has `mode` less the umask, before it has its bytes. Errors have the path.
+absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes, int mode = 0644);
+// The same for a file that the user names, such as `-o FILE`: the file to which a link leads is replaced.
+absl::Status WriteNamedFile(const std::string& path, std::string_view bytes);
+// The same with the first `bytes` bytes of the plain file at `path`, and `then`. They are copied by the system, in
+// bounded memory. A process that has the file before open goes on with that one.
+absl::Status CutFileAtomically(const std::string& path, int64_t bytes, std::string_view then = "");
 // Makes an empty file. If several processes try at once, one succeeds. AlreadyExists: another one has made it.
 absl::Status ClaimFile(const std::string& path);
-// Reads a plain file of at most `most` bytes. Unavailable, with the path, for anything else.
-absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t most = size_t{1} << 30);
+// Reads a plain file of at most `most` bytes (json_limits.h). Unavailable, with the path, for anything else.
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t most);
 // Makes a folder and the folders above it that do not exist.
 absl::Status MakeDirectories(const std::string& path);
 

@@ -20,10 +20,7 @@ std::string RankName(int rank, const char* ending) {
   return name;
 }
 
-// Not blocked by a pipe that nobody reads, in the place of the file.
-int OpenIn(int folder, const std::string& name) {
-  return openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644);
-}
+int OpenIn(int folder, const std::string& name) { return OpenToWrite(folder, name, O_WRONLY | O_CREAT | O_APPEND); }
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "planner/plan/json_text.h"
 
 namespace planwright {
 
@@ -24,7 +25,10 @@ std::string RankMemoryJson(const RankMemory& memory) {
 
 absl::StatusOr<RankMemory> ReadRankMemory(std::string_view text) {
   try {
-    const auto json = nlohmann::json::parse(text);
+    const absl::StatusOr<nlohmann::json> parsed = ParseJson(text, kRankMemoryJson);
+    if (!parsed.ok())
+      return absl::InvalidArgumentError(absl::StrCat("no memory of a rank: ", parsed.status().message()));
+    const nlohmann::json& json = *parsed;
     const auto bytes = [&](const char* key) { return json.at(key).get<int64_t>(); };
     return RankMemory{json.at("rank").get<int>(), bytes("parameters"),    bytes("gradients"), bytes("optimizer"),
                       bytes("tensors_peak"),      bytes("reserved_peak"), bytes("used")};

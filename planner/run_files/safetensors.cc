@@ -1,16 +1,20 @@
 #include "planner/run_files/safetensors.h"
 
 #include <absl/strings/str_cat.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <string_view>
+
+#include "planner/plan/json_text.h"
 
 namespace planwright {
 namespace {
@@ -146,7 +150,10 @@ absl::Status SafetensorsFile::ReadHeader() {
   header_.resize(8 + length);
   if (absl::Status status = file_.Read(0, bytes_of(header_[0], header_.size())); !status.ok()) return status;
   const char* text = header_.data() + 8;
-  const Json header = Json::parse(text, text + length, nullptr, /*allow_exceptions=*/false);
+  absl::StatusOr<Json> parsed = ParseJson(std::string_view(text, length), kSafetensorsJson);
+  if (!parsed.ok())
+    return absl::InvalidArgumentError(absl::StrCat("the header is not a JSON object: ", parsed.status().message()));
+  const Json header = *std::move(parsed);
   if (!header.is_object()) return absl::InvalidArgumentError("the header is not a JSON object");
   if (header.size() > kMaxSafetensorsTensors) return absl::InvalidArgumentError("too many tensors");
   std::vector<Entry> entries;
@@ -262,11 +269,16 @@ absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorB
     return absl::Status(layout.status().code(), absl::StrCat("writing ", path, ": ", layout.status().message()));
   }
   const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
-  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  file.write(layout->header.data(), layout->header.size());
-  for (size_t index : layout->order) file.write(tensors[index].bytes.data(), tensors[index].bytes.size());
-  file.close();
-  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
+  const int fd = OpenToWrite(AT_FDCWD, temporary, O_WRONLY | O_CREAT | O_TRUNC);
+  std::FILE* file = fd < 0 ? nullptr : fdopen(fd, "wb");
+  if (file == nullptr) return Errno("writing", path);
+  const auto write = [file](std::string_view bytes) {
+    return std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  };
+  bool whole = write(layout->header);
+  for (size_t i = 0; whole && i < layout->order.size(); ++i) whole = write(tensors[layout->order[i]].bytes);
+  whole = std::fclose(file) == 0 && whole;
+  if (!whole || std::rename(temporary.c_str(), path.c_str()) != 0) {
     const absl::Status status = Errno("writing", path);
     unlink(temporary.c_str());
     return status;

@@ -16,11 +16,12 @@
 #include <vector>
 
 #include "planner/plan/instruction.h"
+#include "planner/plan/json_limits.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright {
 
-inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;  // bytes
+inline constexpr uint64_t kMaxSafetensorsHeader = kSafetensorsJson.bytes;
 inline constexpr size_t kMaxSafetensorsTensors = 1'000'000;
 inline constexpr size_t kMaxSafetensorsRank = 8;  // dims of a tensor
 

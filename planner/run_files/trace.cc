@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "planner/plan/json_text.h"
 
 namespace planwright {
 namespace {
@@ -161,7 +162,9 @@ std::string TraceJson(const Trace& trace) {
 
 absl::StatusOr<Trace> ReadTrace(std::string_view text) {
   try {
-    const Json json = Json::parse(text);
+    absl::StatusOr<Json> parsed = ParseJson(text, kTraceJson);
+    if (!parsed.ok()) return absl::InvalidArgumentError(absl::StrCat("no trace: ", parsed.status().message()));
+    const Json json = *std::move(parsed);
     const Json& about = json.at("otherData");
     Trace trace;
     trace.rank = about.at("rank").get<int>(), trace.role = about.at("role").get<std::string>();

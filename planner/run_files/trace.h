@@ -1,7 +1,7 @@
 // When each instruction of some steps ran (`--trace STEPS`). Each rank writes RUN/trace/rank0003.json, its part, when
-// these steps are done. The launcher sums the parts up (planner/launch/run_profile.h) and joins them
-// (planner/launch/run_trace.h). Both files are in Chrome's trace format, which https://ui.perfetto.dev opens. A rank is
-// a process there. Its first track is the host, the others are the streams of its device.
+// these steps are done. The launcher sums the parts up (planner/outcome/sum_traces.h) and joins them
+// (planner/outcome/join_traces.h). Both files are in Chrome's trace format, which https://ui.perfetto.dev opens. A rank
+// is a process there. Its first track is the host, the others are the streams of its device.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@ struct StepRange {
   int64_t first = 1, last = 1;
 
   int64_t count() const { return last - first + 1; }
+  bool operator==(const StepRange&) const = default;
 };
 
 // Reads "5" or "5-7". The messages of InvalidArgument, here and below, are for the user.

@@ -6,6 +6,9 @@
 #include <string_view>
 
 #include "nlohmann/json.hpp"
+#include "planner/groups/earlier_groups.h"
+#include "planner/launch/rank_environment.h"
+#include "planner/plan/json_text.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/file_io.h"
 
@@ -33,7 +36,9 @@ Variables EnvironmentToTake() {
     const bool wanted = std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) ||
                         std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
                                     [&](std::string_view beginning) { return name.starts_with(beginning); });
-    if (wanted) taken.emplace(name, text.substr(equals + 1));
+    // The name and the secret of a run are made anew for each life. Those of a run that submits another one are not its
+    // business.
+    if (wanted && name != kSecretVariable && name != kLifeVariable) taken.emplace(name, text.substr(equals + 1));
   }
   return taken;
 }
@@ -54,16 +59,16 @@ absl::Status WriteJobFiles(const JobFiles& job, const std::string& script) {
     if (absl::Status status = WriteFileAtomically(PlanFile(run_dir, i), WritePlan(job.plans[i])); !status.ok())
       return status;
   }
-  if (absl::Status status = WriteFileAtomically(run_dir + "/job/launch.json", LaunchJson(job)); !status.ok())
+  if (absl::Status status = WriteFileAtomically(run_dir + "/job/launch.json", LaunchJson(job), 0600); !status.ok())
     return status;
   return WriteFileAtomically(JobScriptPath(run_dir), script);
 }
 
 absl::StatusOr<JobFiles> ReadJobFiles(const std::string& run_dir) {
   const std::string path = run_dir + "/job/launch.json";
-  const absl::StatusOr<std::string> text = ReadWholeFile(path);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kJobJson.bytes);
   if (!text.ok()) return text.status();
-  const Json json = Json::parse(*text, nullptr, false);
+  const Json json = ParseOrderedJson(*text, kJobJson).value_or(Json());
   JobFiles job;
   size_t plans = 0;
   try {
@@ -83,11 +88,12 @@ absl::StatusOr<JobFiles> ReadJobFiles(const std::string& run_dir) {
   }
   job.options.run_dir = run_dir;
   for (size_t i = 0; i < plans; ++i) {
-    const absl::StatusOr<std::string> file = ReadWholeFile(PlanFile(run_dir, i));
+    const absl::StatusOr<std::string> file = ReadWholeFile(PlanFile(run_dir, i), kPlanJson.bytes);
     if (!file.ok()) return file.status();
     absl::StatusOr<Plan> plan = ReadPlan(*file);
     if (!plan.ok())
       return absl::InvalidArgumentError(PlanFile(run_dir, i) + ": " + std::string(plan.status().message()));
+    DropEarlierGroups(*plan);  // the job may have been submitted before
     job.plans.push_back(*std::move(plan));
   }
   if (job.plans.empty()) return absl::InvalidArgumentError(path + " names no plan");

@@ -1,6 +1,6 @@
 // RUN/job: what a job needs to know, written when it is submitted and read when it runs.
 //   plan.json, fallback-N.json  the plans, as they were proved
-//   launch.json                 the options of the launch and its environment
+//   launch.json                 the options of the launch and its environment; only its owner can read it
 //   job.sbatch                  what sbatch gets
 #pragma once
 
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/launch/launch_run.h"
 #include "planner/launch/rank_program.h"
+#include "planner/launch/run_options.h"
 #include "planner/plan/plan.h"
 
 namespace planwright {
@@ -24,7 +24,7 @@ struct JobFiles {
 };
 
 // Of this process: PATH, LD_LIBRARY_PATH, HOME, USER, LANG, TMPDIR, and names that begin with CUDA_, GLOO_, LD_,
-// MELLANOX_, NCCL_, OMP_, PLANWRIGHT_, TORCH_ or UCX_.
+// MELLANOX_, NCCL_, OMP_, PLANWRIGHT_, TORCH_ or UCX_; without the name and the secret of a run.
 Variables EnvironmentToTake();
 
 // The text of launch.json.

@@ -18,6 +18,7 @@
 #include "planner/launch/child_process.h"
 #include "planner/launch/line_pipe.h"
 #include "planner/launch/rank_environment.h"
+#include "planner/lives/launch_run.h"
 #include "planner/rendezvous/interface_address.h"
 #include "planner/rendezvous/own_address.h"
 #include "planner/run_files/exit_status.h"

@@ -5,7 +5,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "planner/launch/launch_run.h"
+#include "planner/launch/launch_life.h"
+#include "planner/run_files/outcome.h"
 
 namespace planwright {
 

@@ -13,8 +13,18 @@
 #include "planner/launch/child_process.h"
 #include "planner/launch/line_pipe.h"
 #include "planner/launch/rank_environment.h"
+#include "planner/plan/json_limits.h"
 
 namespace planwright {
+
+namespace {
+
+// Of what a program prints, the first lines are of interest.
+void Keep(std::string_view line, std::string& text) {
+  if (text.size() + line.size() < kLongestProgramOutput) (text += line) += "\n";
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> FindProgram(const std::string& name) {
   const char* path = std::getenv("PATH");
@@ -37,8 +47,8 @@ absl::StatusOr<std::string> RunProgram(const std::vector<std::string>& arguments
   while (output.fd() >= 0 || errors.fd() >= 0) {
     pollfd fds[] = {{output.fd(), POLLIN, 0}, {errors.fd(), POLLIN, 0}};
     poll(fds, 2, -1);
-    output.Drain([&](std::string_view line) { (printed += line) += "\n"; });
-    errors.Drain([&](std::string_view line) { (complaint += line) += "\n"; });
+    output.Drain([&](std::string_view line) { Keep(line, printed); });
+    errors.Drain([&](std::string_view line) { Keep(line, complaint); });
   }
   int status = 0;
   while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {

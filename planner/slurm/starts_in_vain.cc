@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "planner/plan/json_text.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright {
@@ -11,8 +12,8 @@ namespace planwright {
 absl::StatusOr<int> CountStart(const std::string& run_dir, int64_t newest_step) {
   const std::string path = run_dir + "/starts_in_vain";
   int64_t step = 0, starts = 0;
-  if (const absl::StatusOr<std::string> text = ReadWholeFile(path, 4096); text.ok()) {
-    const nlohmann::json last = nlohmann::json::parse(*text, nullptr, false);
+  if (const absl::StatusOr<std::string> text = ReadWholeFile(path, kStartsJson.bytes); text.ok()) {
+    const nlohmann::json last = ParseJson(*text, kStartsJson).value_or(nlohmann::json());
     if (last.is_object() && last.value("step", nlohmann::json()).is_number_integer() &&
         last.value("starts", nlohmann::json()).is_number_integer()) {
       step = last["step"];

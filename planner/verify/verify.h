@@ -9,7 +9,7 @@
 //   V4   v4_values                  Each value is defined, used and freed once, with the types that its users need.
 //   V5   v5_samples_and_gradients   Each sample and each gradient goes where it belongs, once.
 //   V6   v6_sums                    Each sum over ranks counts each term once.
-//   V7   v7_updates                 State is touched in order; each trained weight is reduced and stepped, once in a step.
+//   V7   v7_updates                 State is touched in order. Each trained weight is reduced and stepped once a step.
 //   V8   v8_budget                  Samples, steps, learning rate and pipeline order add up.
 //   V9   v9_checkpoint              A checkpoint holds each element of the training's state once.
 //   V10  v10_memory                 Each rank's fullest moment fits its device, and a node's ranks its memory.

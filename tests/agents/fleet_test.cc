@@ -5,19 +5,26 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include "planner/agents/agent.h"
+#include "planner/agents/wire.h"
+#include "planner/connection/proven_client.h"
 #include "planner/launch/held_signals.h"
+#include "planner/launch/rank_environment.h"
 #include "planner/launch/supervise.h"
 #include "planner/run_files/exit_status.h"
+#include "tests/connection/stranger.h"
+#include "tests/support/bound_cores.h"
 #include "tests/support/eventually.h"
 
 namespace planwright {
@@ -119,6 +126,21 @@ TEST_F(FleetTest, RanksRunOnTheirNodes) {
   EXPECT_THAT(lines_,
               ::testing::IsSupersetOf({"0 RANK=0", "0 LOCAL_RANK=0", "1 LOCAL_RANK=1", "2 RANK=2", "2 LOCAL_RANK=0",
                                        "3 LOCAL_RANK=1", "3 LOCAL_WORLD_SIZE=2", "3 MASTER_ADDR=here"}));
+}
+
+TEST_F(FleetTest, RanksOnGpusAreBoundToCores) {
+  StartAgent(0);
+  Come(1);
+  RankProgram program = Program({"cores"}, 2);
+  program.gpus = true;
+  EXPECT_FALSE(Run(program).cause);
+  ASSERT_EQ(lines_.size(), 2u);
+  testing::ExpectOwnCores(lines_[0], lines_[1]);
+  lines_.clear();
+  program.gpus = false;
+  EXPECT_FALSE(Run(program).cause);
+  ASSERT_EQ(lines_.size(), 2u);
+  for (const std::string& line : lines_) EXPECT_EQ(testing::CoresIn(line), testing::CoresOfThisProcess());
 }
 
 TEST_F(FleetTest, AFailureOnOneNodeEndsAll) {
@@ -241,6 +263,90 @@ TEST_F(FleetTest, StrangersChangeNothing) {
   EXPECT_EQ(Run(Program({"env=RANK"}, 2)).ends.size(), 2u);
   sender.join();
   for (const int fd : strangers) close(fd);
+}
+
+// Each sends messages as fast as it can, and never proves that it knows the secret: it is closed, having sent no more
+// than the kernel holds. Agents come and run ranks meanwhile.
+TEST_F(FleetTest, EndlessStrangersAreClosedAndHoldUpNobody) {
+  const std::string hello = std::string(kAgentsPurpose.client_magic) + std::string(kNonceBytes, 'n');
+  std::vector<std::thread> strangers;
+  std::atomic<bool> ended = false;
+  std::atomic<size_t> came = 0, most = 0;
+  for (const std::string& first : {std::string(), std::string(), hello}) {
+    strangers.emplace_back([&, first] {
+      do {
+        const testing::Stranger stranger(Connect());
+        stranger.Send(first);
+        const size_t sent = testing::SendEndlessly(stranger, "{\"kind\":\"x\"}\n");
+        if (sent > most) most = sent;
+        ++came;
+      } while (!ended);
+    });
+  }
+  StartAgent(0);
+  Come(1);
+  EXPECT_EQ(Run(Program({"env=RANK"}, 2)).ends.size(), 2u);
+  ended = true;
+  while (came < strangers.size()) fleet_->Pause(1ms);
+  fleet_.reset();  // also ends who came last
+  for (std::thread& stranger : strangers) stranger.join();
+  EXPECT_LT(most, testing::kWhatTheKernelHolds);
+}
+
+// An agent, which knows the secret, may not make its head remember without end either.
+TEST_F(FleetTest, AnAgentThatFloodsIsHeldUpAndOthersAreNot) {
+  std::ifstream file(folder_ + "/head.json");
+  const auto head = nlohmann::json::parse(file);
+  std::atomic<bool> ended = false;
+  std::atomic<size_t> sent = 0;
+  std::thread flood([&] {
+    auto stream = ConnectOnce("127.0.0.1", head["port"].get<int>(), kAgentsPurpose, head["secret"], kPatience);
+    ASSERT_TRUE(stream.ok()) << stream.status();
+    stream->Add("{\"kind\":\"hello\",\"node\":1,\"host\":\"bad\\u001b[31m\"}\n");
+    const std::string line(size_t{1} << 20, '[');  // a line that has no end
+    while (!ended && stream->Flush().ok()) {
+      sent += stream->unsent() == 0 ? line.size() : 0;
+      if (stream->unsent() == 0) stream->Add(line);
+      pollfd writable = {stream->fd(), POLLOUT, 0};
+      poll(&writable, 1, 10);
+    }
+  });
+  StartAgent(0);
+  Come(1);
+  EXPECT_EQ(Run(Program({"env=RANK"}, 2)).ends.size(), 2u);
+  while (sent <= kLongestLine && !ended) fleet_->Pause(1ms);
+  ended = true;
+  flood.join();
+  EXPECT_EQ(fleet_->nodes(), 1);
+}
+
+// The store's secret is made at both ends; what goes over the connection does not have it.
+TEST_F(FleetTest, TheSecretOfTheStoreIsMadeAtBothEnds) {
+  StartAgent(0);
+  Come(1);
+  RankProgram program = Program({"env=PLANWRIGHT_SECRET"}, 1, 1);
+  program.variables["PLANWRIGHT_NONCE"] = "this life";
+  Run(program);
+  EXPECT_EQ(lines_, std::vector<std::string>{"0 PLANWRIGHT_SECRET=" + SecretOfLife(fleet_->key(), "this life")});
+  EXPECT_NE(SecretOfLife(fleet_->key(), "this life"), SecretOfLife(fleet_->key(), "that life"));
+}
+
+// A line of a rank may have any bytes and any length; its agent stays.
+TEST_F(FleetTest, AnyLineOfARankArrives) {
+  StartAgent(0);
+  Come(1);
+  const RankProgram program = {
+      .run_dir = folder_,
+      .arguments = {"/bin/sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' '\\001'; echo; echo done"},
+      .variables = {},
+      .world_size = 1,
+      .ranks_per_node = 1};
+  const Supervision result = Run(program);
+  EXPECT_FALSE(result.cause);
+  size_t bytes = 0;
+  for (const std::string& line : lines_) bytes += line.size() - 2;
+  EXPECT_EQ(bytes, 3000000u + 4);
+  EXPECT_EQ(lines_.back(), "0 done");
 }
 
 TEST_F(FleetTest, NodesThatDoNotComeAreTold) {

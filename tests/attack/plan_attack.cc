@@ -4,10 +4,18 @@
 //   plan_attack --seed N --count N --out DIR [--layout NAME]
 //
 // DIR gets LAYOUT.json, the undamaged plan; LAYOUT-CASE.json, an accepted plan that differs from it; and accepted.tsv:
-// a line for each with its class. `free`: only fields differ that say what an author asked for (plan_fields.h).
-// `chosen`: also fields that the planner chooses. `order`: instructions stand in another order. `follows`: fields
-// differ that have one right value. A case is drawn anew from (seed, layout, case), so each can be repeated alone. A
-// plan on which the rules crash is listed too, and the exit status is then 1.
+// a line for each accepted plan with its class, which follows from the fields that differ (plan_fields.h):
+//
+//   free     what an author asks for, with the curve: another plan, and an honest one
+//   asked    such fields, and others that may follow from them
+//   keeps    what an author asks for, and the curve does not depend on it
+//   chosen   what the planner chooses
+//   order    none, but instructions stand in another order
+//   follows  fields that have one right value
+//
+// All but `free` and `asked` must train what the undamaged plan trains. A case is drawn anew from (seed, layout, case),
+// so each can be repeated alone (--case N). A plan on which the rules crash, or for which they need ten minutes, is
+// listed as `crash`, and the exit status is then 1.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>

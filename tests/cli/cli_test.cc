@@ -17,6 +17,7 @@ namespace planwright {
 namespace {
 
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -197,6 +198,36 @@ TEST_F(Cli, ADryRunPrintsWhatWouldBeSubmitted) {
   EXPECT_THAT(text.out, HasSubstr(printed["script"].get<std::string>()));
   EXPECT_TRUE(printed["launch"]["environment"].contains("PATH"));
   EXPECT_FALSE(std::filesystem::exists(run)) << "a dry run leaves nothing behind";
+}
+
+// What validate accepts is a plan that every command reads.
+TEST_F(Cli, AControlCharacterIsRefusedWhereverItStands) {
+  const std::string escaped = " 'name=\"a\\e[31m\"'", folder = folder_ + "/a\x1b[31m";
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy_file(kRecipe, folder + "/r.yaml");
+  for (const std::string& words : {kRecipe + escaped, "'" + folder + "/r.yaml'"}) {
+    for (const std::string command : {"validate ", "compile "}) {
+      const Result result = Plan(command + words);
+      EXPECT_EQ(result.status, 1) << words;
+      EXPECT_THAT(result.out + result.err, Not(HasSubstr("\x1b")));
+      EXPECT_THAT(result.err, AllOf(HasSubstr("control character"), HasSubstr("\\x1b[31m")));
+    }
+  }
+  const Result unknown = Plan("show '" + folder + "/none.json' model");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, Not(HasSubstr("\x1b")));
+}
+
+// A shell inside of a run submits another one.
+TEST_F(Cli, ADryRunDoesNotPrintTheCallersSecret) {
+  const std::string launch =
+      " launch " + kRecipe + " --slurm --dry-run --executor " + FAKE_RANK + " --run-dir " + folder_ + "/run";
+  for (const std::string format : {"", " --json"}) {
+    const Result result =
+        Shell("PLANWRIGHT_SECRET=sesame PLANWRIGHT_NONCE=this " + std::string(PLAN_PROGRAM) + launch + format);
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_THAT(result.out + result.err, AllOf(Not(HasSubstr("sesame")), Not(HasSubstr("PLANWRIGHT_SECRET"))));
+  }
 }
 
 TEST_F(Cli, SaysWhereAWordIsNotOneForSlurm) {

@@ -4,6 +4,7 @@
 
 #include "nlohmann/json.hpp"
 #include "planner/checkpoint/run_lives.h"
+#include "planner/plan/json_limits.h"
 #include "planner/plan/sha256.h"
 #include "tests/checkpoint/plan_checkpoint.h"
 #include "tests/cli/plan_program.h"
@@ -108,6 +109,29 @@ TEST_F(DiffCheckpoint, APlanOfAnotherReleaseIsNotCompared) {
   const json told = json::parse(other.out);
   EXPECT_EQ(told["changes"], nullptr);
   EXPECT_EQ(told["resume"]["misfits"].size(), 6U);
+}
+
+// The run of tests/end_to_end/fifteen_groups, as a version wrote it whose plans had more groups.
+TEST_F(DiffCheckpoint, APlanWithTheGroupsOfBeforeIsCompared) {
+  const std::string earlier = PLANWRIGHT_SOURCE_DIR "/tests/end_to_end/fifteen_groups";
+  const std::string run = earlier + "/run", recipe = earlier + "/recipe.yaml";
+  ASSERT_NE(
+      planwright::ReadWholeFile(run + "/plan.json", planwright::kPlanJson.bytes).value_or("").find("language.tp_ep_pp"),
+      std::string::npos);
+  const ProgramResult same = Diff(run + " " + recipe);
+  EXPECT_EQ(same.status, 0) << same.err;
+  EXPECT_THAT(same.err, IsEmpty());
+  EXPECT_THAT(same.out, AllOf(HasSubstr("after step 2 of 4"), HasSubstr("are the same plan")));
+  const ProgramResult rate = Diff(run + " " + recipe + " budget.learning_rate.peak=2.0e-2 --json");
+  EXPECT_EQ(rate.status, 1) << rate.err;
+  const json told = json::parse(rate.out);
+  EXPECT_EQ(told["changes"].size(), 1U) << told["changes"];
+  EXPECT_EQ(told["resume"]["learning_rate"]["step"], 3);
+  EXPECT_EQ(Plan("checkpoint verify --all " + run).status, 0);
+  // A compiled plan is proven, shown and compared without the groups that are gone.
+  EXPECT_EQ(Plan("validate " + run + "/plan.json").status, 0);
+  EXPECT_EQ(Plan("show " + run + "/plan.json groups").out, Plan("show " + recipe + " groups").out);
+  EXPECT_EQ(Diff(run + "/plan.json " + recipe).status, 0);
 }
 
 TEST_F(DiffCheckpoint, WhatCannotBeComparedExitsWith2) {

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string>
 
+#include "planner/plan/json_limits.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright::testing {
@@ -33,7 +34,9 @@ class PlanProgram : public ::testing::Test {
     const int status = std::system((line + " >" + folder_ + "/out 2>" + folder_ + "/err </dev/null").c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Read("out"), Read("err")};
   }
-  std::string Read(const std::string& name) { return ReadWholeFile(folder_ + "/" + name).value_or("(missing)"); }
+  std::string Read(const std::string& name) {
+    return ReadWholeFile(folder_ + "/" + name, kLargestLog).value_or("(missing)");
+  }
   std::string Write(const std::string& name, const std::string& text) {
     std::ofstream(folder_ + "/" + name) << text;
     return folder_ + "/" + name;

@@ -31,5 +31,12 @@ TEST(Utf8, QuotedCutsAtACodePoint) {
   EXPECT_EQ(Printable("a\nb\x01"), "a\\x0ab\\x01");
 }
 
+TEST(Utf8, LinesKeepTheirBreaksAndNothingElse) {
+  EXPECT_EQ(PrintableLines("a\n\tb\r\x1b[31m\xff\xE2\x80\xAE"), "a\n\tb\\x0d\\x1b[31m\\xff\\xe2\\x80\\xae");
+  for (const char* text : {"a b", "", "\xC3\xA9"}) EXPECT_TRUE(IsPrintable(text)) << text;
+  for (const char* text : {"\x1b", "a\n", "\t", "\x7f", "\xC2\x9B", "\xff", "\xE2\x80\x8B"})
+    EXPECT_FALSE(IsPrintable(text)) << Printable(text);
+}
+
 }  // namespace
 }  // namespace planwright

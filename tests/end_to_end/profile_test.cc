@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "planner/launch/run_trace.h"
 #include "planner/link/linked_program.h"
+#include "planner/outcome/join_traces.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/trace.h"

@@ -40,16 +40,26 @@ TEST(CoreBinding, ReadsGpusAndNodesAsTheKernelTellsThem) {
     std::ofstream(root + path) << text << "\n";
   };
   for (const char* gpu : {"0000:9d:00.0", "0000:1b:00.0", "0000:5d:00.0"})
-    std::filesystem::create_directories(root + "/proc/driver/nvidia/gpus/" + gpu);
+    write("/proc/driver/nvidia/gpus/" + std::string(gpu) + "/information",
+          "Model: \t\t NVIDIA H200\nGPU UUID: \t GPU-" + std::string(gpu + 5, 2) + "-17");
   write("/sys/bus/pci/devices/0000:1b:00.0/numa_node", "0");
   write("/sys/bus/pci/devices/0000:9d:00.0/numa_node", "1");
   write("/sys/devices/system/node/node1/cpulist", "4-6,9");
-  EXPECT_THAT(NodesOfGpus(root), ElementsAre(0, -1, 1));
+  EXPECT_THAT(NodesOfGpus(std::nullopt, root), ElementsAre(0, -1, 1));
+  EXPECT_THAT(NodesOfGpus("2", root), ElementsAre(1));
+  EXPECT_THAT(NodesOfGpus("2,0", root), ElementsAre(1, 0));
+  EXPECT_THAT(NodesOfGpus("GPU-9d,GPU-1b-17", root), ElementsAre(1, 0));
+  EXPECT_THAT(NodesOfGpus("3,2,GPU-77,MIG-1,x", root), ElementsAre(-1, 1, -1, -1, -1));
+  EXPECT_THAT(NodesOfGpus("", root), IsEmpty());
+  EXPECT_THAT(NodesOfGpus(std::nullopt, root + "/nothing"), IsEmpty());
   EXPECT_THAT(CoresOfNode(1, root), ElementsAre(4, 5, 6, 9));
   EXPECT_THAT(CoresOfNode(-1, root), IsEmpty());
   EXPECT_THAT(CoresOfNode(7, root), IsEmpty());
   std::filesystem::remove_all(root);
 }
+
+// Each computes on its core. With fixed ones, ranks of two runs would share a core while another one idles.
+TEST(CoreBinding, RanksOnCpusAreNotBound) { EXPECT_THAT(BindRanks(1, false), IsEmpty()); }
 
 TEST(CoreBinding, ThisMachineHasCores) { EXPECT_FALSE(OwnCores().empty()); }
 

@@ -18,7 +18,7 @@ using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 World Make(const std::string& interface = "") {
-  absl::StatusOr<World> world = MakeWorld("127.0.0.1", interface);
+  absl::StatusOr<World> world = MakeWorld("127.0.0.1", interface, "the key");
   EXPECT_TRUE(world.ok()) << world.status();
   return *std::move(world);
 }
@@ -32,6 +32,12 @@ TEST(RankEnvironment, ReplacesTheFieldsVariablesAndKeepsTheRest) {
                   "PATH=/bin", "RANKED=yes", "SLURM_JOB_ID=5", "RANK=7", "WORLD_SIZE=8", "LOCAL_RANK=3",
                   "LOCAL_WORLD_SIZE=4", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(world.store->port()),
                   "PLANWRIGHT_NONCE=" + world.nonce, "PLANWRIGHT_SECRET=" + world.secret, "OMP_NUM_THREADS=1"));
+}
+
+TEST(RankEnvironment, SaysWhetherCoresAreTheRanksOwn) {
+  EXPECT_THAT(RankEnvironment({}, {.own_cores = true}, {}), Contains("PLANWRIGHT_OWN_CORES=1"));
+  // Said to the process that launches: its ranks share its cores.
+  EXPECT_THAT(RankEnvironment({}, {}, {"PLANWRIGHT_OWN_CORES=1"}), Not(Contains(HasSubstr("PLANWRIGHT_OWN_CORES"))));
 }
 
 TEST(RankEnvironment, KeepsAThreadCountThatIsSet) {
@@ -55,7 +61,7 @@ TEST(World, HasAnOwnStoreNonceAndSecret) {
   EXPECT_NE(one.secret, other.secret);
   EXPECT_NE(one.store->port(), other.store->port());
   const auto connect = [](const World& to, const std::string& secret) {
-    const StoreEndpoint endpoint{"here", {to.store->address()}, to.store->port()};
+    const Endpoint endpoint{"here", {to.store->address()}, to.store->port()};
     return StoreClient::Connect(endpoint, secret, testing::kPatience).status();
   };
   EXPECT_TRUE(connect(one, one.secret).ok());
@@ -63,7 +69,7 @@ TEST(World, HasAnOwnStoreNonceAndSecret) {
 }
 
 TEST(World, AnAddressThatIsNotHereIsAnError) {
-  EXPECT_TRUE(absl::IsUnavailable(MakeWorld("198.51.100.77", "").status()));
+  EXPECT_TRUE(absl::IsUnavailable(MakeWorld("198.51.100.77", "", "the key").status()));
 }
 
 TEST(LocalStoreAddress, IsThatOfTheInterface) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/plan/json_limits.h"
 #include "planner/run_files/file_io.h"
 #include "tests/numerics/gathered_checkpoint.h"
 #include "tests/numerics/layouts.h"
@@ -136,7 +137,7 @@ void ExpectJudgeSees(const std::string& checkpoint, const std::string& copy) {
   ASSERT_GT(whole.ranks, 1) << checkpoint;
   const auto with = [&](const std::string& file, const std::function<void(std::string&)>& change) {
     fs::copy(checkpoint, copy);
-    std::string text = ReadWholeFile(copy + "/" + file).value_or("");
+    std::string text = ReadWholeFile(copy + "/" + file, kLargestLog).value_or("");
     change(text);
     std::ofstream(copy + "/" + file, std::ios::binary) << text;
     GatheredCheckpoint gathered = GatherCheckpoint(copy);

@@ -53,6 +53,8 @@ TEST(ExplainKey, OneKeyASectionAndNames) {
   EXPECT_NE(ExplainKey("optimizer").find("optimizer.betas\n"), std::string::npos);
   EXPECT_NE(ExplainKey("models.m.init_std").find("(of kind hybrid_lm)"), std::string::npos);
   EXPECT_EQ(ExplainKey("batch.colour"), "");
+  EXPECT_EQ(ExplainKey("optimizer.name"), "optimizer.name (gone)\n    delete it: the optimizer is always AdamW\n");
+  EXPECT_NE(ExplainKey("models.m.projector.kind").find("(gone)\n    delete it: "), std::string::npos);
   EXPECT_EQ(ExplainKey(""), "");
 }
 

@@ -57,6 +57,18 @@ TEST(YamlTree, EmptyTextIsNothing) {
   EXPECT_TRUE(Parse("a:\nb: ~\n").tree->Find("a")->value.is_null());
 }
 
+// In double quotes a backslash writes any character; a block has line breaks. A plan can have none of them.
+TEST(YamlTree, RefusesControlCharactersHoweverTheyAreWritten) {
+  for (const std::string value : {R"("a\e[31m")", R"("\x07")", R"("\n")", R"("\t")", R"("\0")", R"("\x9b")",
+                                  R"("\u202e")", R"("\u200b")", "|\n    two\n    lines\n", "'a\tb'"}) {
+    const Parsed parsed = Parse("a:\n  b: " + value);
+    EXPECT_EQ(parsed.kind, "FileEncoding") << value;
+    EXPECT_EQ(parsed.place.substr(0, 2), "2:") << value;
+  }
+  EXPECT_EQ(Parse(R"("\e[31m": 1)").kind, "FileEncoding");
+  EXPECT_TRUE(Parse(R"(a: "\xe9 \u20ac")").tree);
+}
+
 TEST(YamlTree, RefusesWhatRecipesDoNotUse) {
   struct Case {
     std::string text, kind, place;

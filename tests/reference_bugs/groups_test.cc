@@ -48,16 +48,29 @@ TEST(Groups, LayersOverTpCommunicateOverTheirModulesTp) {
   });
 }
 
+// The kinds of groups of a module.
+const std::set<std::string> kKinds = {"tp", "cp", "pp", "dp_cp", "tp_cp", "tp_dp_cp", "ep", "ep_tp", "ep_dp"};
+
 // Bug 35: the collection of a module's groups lacked the groups of its experts.
 TEST(Groups, EveryModuleHasAllOfThem) {
   ForEachShipped([](const Plan& plan) {
     for (const Module& module : plan.modules) {
-      for (const char* name : {"tp", "cp", "pp", "dp", "dp_cp", "tp_cp", "mp", "tp_dp", "tp_dp_cp",
-                               "intra_dist_opt_instance", "ep", "ep_tp", "ep_dp", "tp_ep_mp", "tp_ep_pp"}) {
+      for (const std::string& name : kKinds) {
         EXPECT_NE(plan.FindGroup(module.name + "." + name), nullptr) << module.name << "." << name;
       }
     }
   });
+}
+
+// A kind that no program uses has nothing to do in a plan.
+TEST(Groups, EveryKindIsUsedInSomePlan) {
+  std::set<std::string> used;
+  ForEachShipped([&](const Plan& plan) {
+    for (const Group& group : plan.groups) {
+      if (group.used() && !group.module.empty()) used.insert(group.short_name);
+    }
+  });
+  EXPECT_EQ(used, kKinds);
 }
 
 // Bug 8: the keys of a module's optimizer were gathered over the world, so each module got the keys of the others too.

@@ -31,7 +31,7 @@ class ClosedPort {
   const int socket_;
 };
 
-std::string ConnectError(const StoreEndpoint& endpoint, milliseconds patience,
+std::string ConnectError(const Endpoint& endpoint, milliseconds patience,
                          absl::StatusCode code = absl::StatusCode::kUnavailable) {
   const absl::Status status = StoreClient::Connect(endpoint, "the secret", patience).status();
   EXPECT_EQ(status.code(), code) << status;
@@ -72,7 +72,7 @@ TEST(StoreClient, AServerThatSaysNothingIsNotWaitedForEndlessly) {
 TEST(StoreClient, TriesEveryAddress) {
   const auto server = StartServer();
   const ClosedPort silent;
-  const StoreEndpoint endpoint{"node1", {"127.0.0.2", "127.0.0.1"}, server->port()};
+  const Endpoint endpoint{"node1", {"127.0.0.2", "127.0.0.1"}, server->port()};
   EXPECT_TRUE(StoreClient::Connect(endpoint, "the secret", milliseconds(kPatience)).ok());
 }
 
@@ -106,7 +106,7 @@ TEST(StoreClient, AnImpostorGetsNoProof) {
     poll(&watched, 1, -1);
     const Stranger connection(accept(port.socket(), nullptr, nullptr));
     heard = connection.Read(kMagicBytes + kNonceBytes);
-    connection.Send(std::string(kServerMagic) + std::string(kNonceBytes + kProofBytes, 'x'));
+    connection.Send(std::string(kStorePurpose.server_magic) + std::string(kNonceBytes + kProofBytes, 'x'));
     heard += connection.Read(1000);
   });
   ConnectError({"node1", {"127.0.0.1"}, port.port()}, kPatience, absl::StatusCode::kFailedPrecondition);

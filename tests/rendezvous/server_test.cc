@@ -92,9 +92,9 @@ TEST(StoreServer, AClientThatDoesNotReadHoldsUpNobody) {
   ASSERT_TRUE(Ask(*good, StoreOp::kSet, {"large", std::string(size_t{20} << 20, 'x')}).ok());
   const Stranger lazy("127.0.0.1", server->port());
   const std::string nonce(kNonceBytes, 'n');
-  lazy.Send(std::string(kClientMagic) + nonce);
+  lazy.Send(std::string(kStorePurpose.client_magic) + nonce);
   const std::string hello = lazy.Read(kMagicBytes + kNonceBytes + kProofBytes);
-  lazy.Send(ClientProof("the secret", nonce, hello.substr(kMagicBytes, kNonceBytes)));
+  lazy.Send(ClientProof(kStorePurpose, "the secret", nonce, hello.substr(kMagicBytes, kNonceBytes)));
   for (int i = 0; i < 100; ++i) lazy.Send(*FrameOf({static_cast<uint8_t>(StoreOp::kGet), 0, {"large"}}));
   for (int i = 0; i < 100; ++i) EXPECT_EQ(Ask(*good, StoreOp::kAdd, {"n"}, 1)->number, i + 1);
   EXPECT_EQ(lazy.Read(4).size(), 4u);

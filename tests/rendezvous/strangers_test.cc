@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "planner/connection/proven_server.h"
 #include "tests/rendezvous/sockets.h"
 
 namespace planwright::testing {
@@ -37,8 +38,8 @@ const std::string kSetKey = *FrameOf({static_cast<uint8_t>(StoreOp::kSet), 0, {"
 
 TEST_F(Strangers, AreClosedAtTheFirstWrongByte) {
   for (const std::string& bytes :
-       {std::string("G"), std::string("GET / HTTP/1.1\r\n\r\n"), std::string("\0", 1), std::string("PWASK\r\n\2"),
-        std::string(kServerMagic), kSetKey, std::string("PWASK\n")}) {
+       {std::string("G"), std::string("GET / HTTP/1.1\r\n\r\n"), std::string("\0", 1), std::string("PWASK\r\n\1"),
+        std::string(kStorePurpose.server_magic), kSetKey, std::string("PWASK\n")}) {
     const Stranger stranger = Come();
     stranger.Send(bytes);
     EXPECT_TRUE(stranger.IsClosed()) << bytes;
@@ -49,7 +50,7 @@ TEST_F(Strangers, AreClosedAtTheFirstWrongByte) {
 TEST_F(Strangers, AreClosedAtEachWrongByteOfTheMagic) {
   for (size_t i = 0; i < kMagicBytes; ++i) {
     const Stranger stranger = Come();
-    std::string magic(kClientMagic.substr(0, i + 1));
+    std::string magic(kStorePurpose.client_magic.substr(0, i + 1));
     magic[i] ^= 1;
     stranger.Send(magic);
     EXPECT_TRUE(stranger.IsClosed()) << i;
@@ -58,11 +59,11 @@ TEST_F(Strangers, AreClosedAtEachWrongByteOfTheMagic) {
 
 TEST_F(Strangers, HearNothingButAProofTheyCannotUse) {
   const Stranger stranger = Come();
-  stranger.Send(std::string(kClientMagic) + nonce_);
+  stranger.Send(std::string(kStorePurpose.client_magic) + nonce_);
   const std::string hello = stranger.Read(kHelloBytes + kProofBytes);
   ASSERT_EQ(hello.size(), kHelloBytes + kProofBytes);
   const std::string of_server = hello.substr(kMagicBytes, kNonceBytes);
-  EXPECT_EQ(hello.substr(kHelloBytes), ServerProof("the secret", nonce_, of_server));
+  EXPECT_EQ(hello.substr(kHelloBytes), ServerProof(kStorePurpose, "the secret", nonce_, of_server));
   // What the server has proved with cannot be sent back to it, with whatever request behind it.
   stranger.Send(hello.substr(kHelloBytes) + kSetKey);
   EXPECT_TRUE(stranger.IsClosed());
@@ -72,9 +73,9 @@ TEST_F(Strangers, HearNothingButAProofTheyCannotUse) {
 TEST_F(Strangers, WithAWrongSecretAreClosed) {
   for (const char* secret : {"", "the secre", "the secret ", "THE SECRET"}) {
     const Stranger stranger = Come();
-    stranger.Send(std::string(kClientMagic) + nonce_);
+    stranger.Send(std::string(kStorePurpose.client_magic) + nonce_);
     const std::string hello = stranger.Read(kHelloBytes + kProofBytes);
-    stranger.Send(ClientProof(secret, nonce_, hello.substr(kMagicBytes, kNonceBytes)) + kSetKey);
+    stranger.Send(ClientProof(kStorePurpose, secret, nonce_, hello.substr(kMagicBytes, kNonceBytes)) + kSetKey);
     EXPECT_TRUE(stranger.IsClosed()) << secret;
   }
   ExpectUntouched();
@@ -85,14 +86,14 @@ TEST_F(Strangers, CannotReplayAHandshake) {
   std::string recorded;
   {
     const Stranger rank = Come();
-    rank.Send(std::string(kClientMagic) + nonce_);
+    rank.Send(std::string(kStorePurpose.client_magic) + nonce_);
     const std::string hello = rank.Read(kHelloBytes + kProofBytes);
-    recorded = ClientProof("the secret", nonce_, hello.substr(kMagicBytes, kNonceBytes));
+    recorded = ClientProof(kStorePurpose, "the secret", nonce_, hello.substr(kMagicBytes, kNonceBytes));
     rank.Send(recorded + *FrameOf({static_cast<uint8_t>(StoreOp::kCount), 0, {}}));
-    EXPECT_FALSE(rank.Read(1).empty());
+    EXPECT_EQ(rank.Read(3).size(), 3u);  // the welcome, and a reply
   }
   const Stranger stranger = Come();
-  stranger.Send(std::string(kClientMagic) + nonce_);
+  stranger.Send(std::string(kStorePurpose.client_magic) + nonce_);
   EXPECT_EQ(stranger.Read(kHelloBytes + kProofBytes).size(), kHelloBytes + kProofBytes);
   stranger.Send(recorded + kSetKey);
   EXPECT_TRUE(stranger.IsClosed());
@@ -102,15 +103,15 @@ TEST_F(Strangers, CannotReplayAHandshake) {
 // After half a hello, half a proof, or nothing, a stranger is closed when the time for proofs is over.
 TEST_F(Strangers, WhoAreSlowAreClosed) {
   const Stranger silent = Come(), half = Come(), hello = Come(), drips = Come();
-  half.Send(std::string(kClientMagic) + "nonc");
-  hello.Send(std::string(kClientMagic) + nonce_);
+  half.Send(std::string(kStorePurpose.client_magic) + "nonc");
+  hello.Send(std::string(kStorePurpose.client_magic) + nonce_);
   hello.Read(kHelloBytes + kProofBytes);
   hello.Send("half a proof");
   const auto begin = std::chrono::steady_clock::now();
   // One that always sends a byte before it could seem idle is closed too.
   std::atomic<bool> ends{false};
   std::thread dripping([&] {
-    const std::string bytes = std::string(kClientMagic) + nonce_;
+    const std::string bytes = std::string(kStorePurpose.client_magic) + nonce_;
     for (size_t i = 0; i + 1 < bytes.size() && !ends; ++i) {
       drips.Send(bytes.substr(i, 1));
       std::this_thread::sleep_for(kProofPatience / 10);
@@ -134,9 +135,10 @@ TEST_F(Strangers, AProvedClientMayNotSendGarbage) {
         // two requests while the first one waits
         *FrameOf({static_cast<uint8_t>(StoreOp::kGet), 0, {"never"}}) + kSetKey}) {
     const Stranger stranger = Come();
-    stranger.Send(std::string(kClientMagic) + nonce_);
+    stranger.Send(std::string(kStorePurpose.client_magic) + nonce_);
     const std::string hello = stranger.Read(kHelloBytes + kProofBytes);
-    stranger.Send(ClientProof("the secret", nonce_, hello.substr(kMagicBytes, kNonceBytes)) + bytes);
+    stranger.Send(ClientProof(kStorePurpose, "the secret", nonce_, hello.substr(kMagicBytes, kNonceBytes)) + bytes);
+    EXPECT_EQ(stranger.Read(1), std::string(1, kWelcome));
     EXPECT_TRUE(stranger.IsClosed());
   }
   ExpectUntouched();
@@ -146,7 +148,7 @@ TEST_F(Strangers, AProvedClientMayNotSendGarbage) {
 TEST_F(Strangers, ThousandsOfIdleOnesDoNotKeepARankOut) {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);  // both ends of a connection are in this process
-  const size_t most = std::min<size_t>(kMostUnproved, limit.rlim_cur / 4);
+  const size_t most = std::min<size_t>(kMostStrangers, limit.rlim_cur / 4);
   const size_t count = std::min<size_t>(6000, limit.rlim_cur - most - 200);
   ASSERT_GT(count, most);
   std::vector<Stranger> strangers;
@@ -171,7 +173,7 @@ TEST_F(Strangers, AFloodDoesNotKeepRanksOut) {
         Stranger stranger = Come();
         std::string bytes(random() % 100, '\0');
         for (char& byte : bytes) byte = static_cast<char>(random());
-        if (random() % 3 == 0) bytes = std::string(kClientMagic) + bytes;
+        if (random() % 3 == 0) bytes = std::string(kStorePurpose.client_magic) + bytes;
         stranger.Send(bytes);
         if (random() % 2 == 0) idle.push_back(std::move(stranger));
         if (idle.size() > 500) idle.clear();

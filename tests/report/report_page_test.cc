@@ -61,7 +61,7 @@ TEST(ReportPage, IsWellFormedForEveryState) {
     report.state = state;
     Checked(report);
   }
-  report.steps.resize(1);
+  report.steps = testing::SeriesOf(testing::PointsTo(1));
   Checked(report);
 }
 
@@ -78,7 +78,7 @@ TEST(ReportPage, EscapesTextsOfFiles) {
   report.plan->name = "<em>\"x\" & y</em>\x01\xff";
   report.run_dir = "<i>";
   report.lives[0].outcome->cause = "</title><script>alert(1)</script>";
-  report.lives[0].outcome->instruction = "<svg onload='x'>";
+  report.lives[0].outcome->failure->instruction = "<svg onload='x'>";
   report.checkpoints[0].state = "damaged: <u>";
   report.notes = {"<a href=\"http:\">"};
   report.notes[0].replace(9, 5, "x");
@@ -93,10 +93,11 @@ TEST(ReportPage, EscapesTextsOfFiles) {
 
 TEST(ReportPage, StaysSmall) {
   RunReport report = KilledRun();
-  for (int step = 31; step <= 200'000; ++step) report.steps.push_back(PointOf(step));
-  for (size_t i = 0; i < report.steps.size(); i += 10) report.steps[i].skipped = true;
+  std::vector<StepPoint> points = testing::PointsTo(200'000);
+  for (size_t i = 0; i < points.size(); i += 10) points[i].skipped = true;
+  report.steps = testing::SeriesOf(points);
   for (int64_t step = 11; step <= 60'000; ++step) {
-    if (step > 15) report.lives[1].dropped.push_back(PointOf(step));
+    if (step > 15) report.lives[1].dropped.Add(PointOf(step)), report.again.Add(PointOf(step));
     report.checkpoints.push_back(
         {.step = step, .life = 2, .bytes = 1, .published = {}, .cost = {}, .state = "removed", .usable = false});
   }
@@ -111,11 +112,14 @@ TEST(ReportPage, StaysSmall) {
 TEST(ReportPage, DrawsAnyNumbers) {
   for (double value : {0.0, -0.0, 1e299, -1e299, 5e-324, 1e-299, 3.0}) {
     RunReport report = KilledRun();
-    for (StepPoint& point : report.steps) point.loss = value, point.grad_norm = value;
+    std::vector<StepPoint> points = testing::PointsTo(30);
+    for (StepPoint& point : points) point.loss = value, point.grad_norm = value;
+    report.steps = testing::SeriesOf(points);
     Checked(report);
-    report.steps[3].loss = std::nextafter(value, 1e300);
-    report.steps[4].loss = -value;
-    report.steps[5].loss.reset();
+    points[3].loss = std::nextafter(value, 1e300);
+    points[4].loss = -value;
+    points[5].loss.reset();
+    report.steps = testing::SeriesOf(points);
     Checked(report);
   }
 }

@@ -43,7 +43,7 @@ TEST(StatusText, OfARunThatGoesOn) {
 TEST(StatusText, OfARunThatFailed) {
   RunReport report = KilledRun();
   report.lives.pop_back();
-  report.steps.resize(15);
+  report.steps = testing::SeriesOf(testing::PointsTo(15));
   const std::string text = StatusText(report, 150);
   EXPECT_THAT(text, HasSubstr("\nended with exit status 10: rank 1 was killed by SIGKILL; last sign "));
   EXPECT_THAT(text, HasSubstr("  rank 1 on node3\n  at step 16 6 > exchange rows\n  from icons.yaml:25:5\n"));
@@ -75,24 +75,16 @@ TEST(StatusText, OfARunThatEndedWithoutAWord) {
 TEST(StatusText, BetweenTwoLives) {
   RunReport report = RunningRun();
   report.state = RunState::kBetween;
-  report.lives[1].outcome = LifeEnd{.exit_code = 10,
-                                    .cause = "rank 0 was killed by SIGKILL",
-                                    .rank = 0,
-                                    .host = "",
-                                    .instruction = "",
-                                    .recipe_line = "",
-                                    .message = "",
-                                    .others = {},
-                                    .slow = {"rank 3 (language.s0) is slow"}};
+  report.lives[1].outcome = Outcome{10, "rank 0 was killed by SIGKILL", Failure{.rank = 0}, {{3, "language.s0"}}};
   EXPECT_THAT(StatusText(report, 150), HasSubstr("life 2 has ended with exit status 10 (rank 0 was killed by SIGKILL), "
                                                  "and its launch still holds the run (process 4711 on node3)"));
-  EXPECT_THAT(StatusText(report, 150), HasSubstr("\nrank 3 (language.s0) is slow\n"));
+  EXPECT_THAT(StatusText(report, 150), HasSubstr("\nrank 3 (language.s0) is slow: "));
   EXPECT_EQ(ExitStatusOf(report), 0);
 }
 
 TEST(StatusText, BeforeTheFirstStep) {
   RunReport report = RunningRun();
-  report.steps.clear();
+  report.steps = {};
   report.checkpoints.clear();
   for (RankReport& rank : report.ranks) rank.position->begun = rank.position->done = 0;
   EXPECT_THAT(StatusText(report, 150),
@@ -104,7 +96,7 @@ TEST(StatusText, TextsOfFilesCannotMoveTheCursor) {
   report.plan->name = "a\x1b[2Jb";
   report.lives.pop_back();
   report.lives[0].outcome->cause = "x\ny\x1b[1A";
-  report.lives[0].outcome->message = "first\nsecond\x07";
+  report.lives[0].outcome->failure->message = "first\nsecond\x07";
   report.notes = {"n\r"};
   for (const std::string& text : {StatusText(report, 150), ReportText(report, 150)}) {
     EXPECT_THAT(text, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\x07")), Not(HasSubstr("\r"))));
@@ -131,8 +123,9 @@ TEST(ReportText, ListsLivesAndCheckpoints) {
 
 TEST(ReportText, DrawsEachCurveInItsWidth) {
   RunReport report = KilledRun();
-  for (int step = 31; step <= 5000; ++step) report.steps.push_back(testing::PointOf(step));
-  report.steps[7].loss.reset();
+  std::vector<StepPoint> points = testing::PointsTo(5000);
+  points[7].loss.reset();
+  report.steps = testing::SeriesOf(points);
   for (size_t width : {60U, 150U}) {
     const std::string text = ReportText(report, width);
     for (const char* title : {"\nloss\n", "\ngradient norm\n", "\nlearning rate\n", "\ntokens per second\n"})
@@ -153,11 +146,13 @@ TEST(ReportText, LongListsAreCut) {
     report.lives.push_back(more);
   }
   EXPECT_THAT(ReportText(report, 150), HasSubstr("the first 30 lives are left out; --json has all\n"));
-  EXPECT_EQ(ReportJson(report)["lives"].size(), 50U);
+  EXPECT_EQ(testing::JsonOf(report, {testing::Giving({}), testing::Giving({})})["lives"].size(), 50U);
 }
 
 TEST(ReportJson, HasEverything) {
-  const auto json = ReportJson(KilledRun());
+  const std::vector<StepPoint> points = testing::PointsTo(30);
+  const auto json = testing::JsonOf(
+      KilledRun(), {testing::Giving(points), testing::Giving({points.begin() + 10, points.begin() + 15})});
   EXPECT_EQ(json["state"], "ended");
   EXPECT_EQ(json["exit_status"], 0);
   EXPECT_EQ(json["time"]["goodput"], 0.5);

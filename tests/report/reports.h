@@ -1,8 +1,12 @@
 // Reports of runs that tests make up.
 #pragma once
 
+#include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "planner/report/report_text.h"
 #include "planner/report/run_report.h"
 
 namespace planwright::testing {
@@ -22,6 +26,35 @@ inline StepPoint PointOf(int64_t step) {
           .skipped = false};
 }
 
+inline std::vector<StepPoint> PointsTo(int64_t last) {
+  std::vector<StepPoint> points;
+  for (int64_t step = 1; step <= last; ++step) points.push_back(PointOf(step));
+  return points;
+}
+
+inline StepSeries SeriesOf(const std::vector<StepPoint>& points) {
+  StepSeries series;
+  for (const StepPoint& point : points) series.Add(point);
+  return series;
+}
+
+// Gives these steps.
+inline EachStep Giving(std::vector<StepPoint> points) {
+  return [points = std::move(points)](const StepVisitor& visit) {
+    for (const StepPoint& point : points) {
+      if (!visit(point)) break;
+    }
+    return absl::OkStatus();
+  };
+}
+
+// What `plan report --json` prints.
+inline nlohmann::ordered_json JsonOf(const RunReport& report, const AllSteps& steps) {
+  std::ostringstream text;
+  WriteReportJson(report, steps, text);
+  return nlohmann::ordered_json::parse(text.str());
+}
+
 // A run of 2 ranks and 30 steps. Life 1 began at 0 s, did steps 1 to 15, published step 10, and lost rank 1 at 20 s.
 // Life 2 began at 30 s from step 10, did steps 11 to 30, and was done at 60 s.
 inline RunReport KilledRun() {
@@ -36,21 +69,16 @@ inline RunReport KilledRun() {
                  .steps = 30,
                  .global_samples = 8,
                  .sequence_length = 100};
-  for (int step = 1; step <= 30; ++step) report.steps.push_back(PointOf(step));
+  report.steps = SeriesOf(PointsTo(30));
   RunLife first;
   first.started = true;
   first.begin = At(0);
   first.end = At(20);
   first.first_step = 1, first.last_step = 15;
-  first.outcome = LifeEnd{.exit_code = 10,
-                          .cause = "rank 1 was killed by SIGKILL",
-                          .rank = 1,
-                          .host = "node3",
-                          .instruction = "step 16 6 > exchange rows",
-                          .recipe_line = "icons.yaml:25:5",
-                          .message = "",
-                          .others = {},
-                          .slow = {}};
+  first.outcome = Outcome{
+      10, "rank 1 was killed by SIGKILL",
+      Failure{
+          .rank = 1, .host = "node3", .instruction = "step 16 6 > exchange rows", .recipe_line = "icons.yaml:25:5"}};
   first.checkpoints = {
       {.step = 10, .bytes = 11'000'000, .copied = 0.001, .written = 0.2, .waited = 0, .published = kBegin + 11}};
   RunLife second;
@@ -60,16 +88,8 @@ inline RunReport KilledRun() {
   second.begin = At(30);
   second.end = At(60);
   second.first_step = 11, second.last_step = 30;
-  second.outcome = LifeEnd{.exit_code = 0,
-                           .cause = "done",
-                           .rank = {},
-                           .host = "",
-                           .instruction = "",
-                           .recipe_line = "",
-                           .message = "",
-                           .others = {},
-                           .slow = {}};
-  for (int step = 11; step <= 15; ++step) second.dropped.push_back(PointOf(step));
+  second.outcome = Outcome{0, "done"};
+  for (int step = 11; step <= 15; ++step) second.dropped.Add(PointOf(step)), report.again.Add(PointOf(step));
   report.checkpoints.push_back({.step = 10,
                                 .life = 1,
                                 .bytes = 11'000'000,

@@ -37,7 +37,9 @@ TEST(TimeUse, IsUnknownWithoutTimes) {
 
 TEST(Pace, IsThatOfTheLastSteps) {
   RunReport report = RunningRun();
-  for (size_t i = 0; i < 10; ++i) report.steps[i].seconds = 100;  // long ago
+  std::vector<StepPoint> points = testing::PointsTo(30);
+  for (size_t i = 0; i < 10; ++i) points[i].seconds = 100;  // long ago
+  report.steps = testing::SeriesOf(points);
   const std::optional<Pace> pace = PaceOf(report);
   ASSERT_TRUE(pace.has_value());
   EXPECT_DOUBLE_EQ(pace->seconds, 1);
@@ -48,26 +50,28 @@ TEST(Pace, IsThatOfTheLastSteps) {
 
 TEST(Pace, LeavesOutTheFirstStepOfALife) {
   RunReport report = RunningRun();
-  report.steps[10].seconds = 50;  // step 11, which life 2 did first
+  std::vector<StepPoint> points = testing::PointsTo(30);
+  points[10].seconds = 50;  // step 11, which life 2 did first
+  report.steps = testing::SeriesOf(points);
   EXPECT_EQ(PaceOf(report)->steps, 19);
   EXPECT_DOUBLE_EQ(PaceOf(report)->left.value(), 30);
-  report.steps.resize(11);
+  points.resize(11);
+  report.steps = testing::SeriesOf(points);
   EXPECT_DOUBLE_EQ(PaceOf(report)->seconds, 50) << "there is no other step of this life";
-  report.steps.clear();
+  report.steps = {};
   EXPECT_FALSE(PaceOf(report).has_value());
 }
 
 TEST(Throughput, CountsTheSamplesOfEachStep) {
-  RunReport report = KilledRun();
   // From step 16 on a step takes twice the samples, and has half the number.
-  report.steps = {PointOf(14), PointOf(15), PointOf(8)};
-  report.steps[2].samples = 128;
-  EXPECT_EQ(SamplesOfSteps(report), (std::vector<int64_t>{8, 8, 16}));
-  report.steps[1].seconds = 0;
-  const auto throughput = ThroughputOfSteps(report);
-  EXPECT_DOUBLE_EQ(throughput[0].value(), 800);
-  EXPECT_FALSE(throughput[1].has_value());
-  EXPECT_DOUBLE_EQ(throughput[2].value(), 1600);
+  std::vector<StepPoint> points = {PointOf(14), PointOf(15), PointOf(8)};
+  points[1].seconds = 0;
+  points[2].samples = 128;
+  const StepSeries series = testing::SeriesOf(points);
+  EXPECT_EQ(series.samples_of_last(), 16);
+  EXPECT_DOUBLE_EQ(series.bins()[0].samples_per_second.mean, 8);
+  EXPECT_EQ(series.bins()[1].samples_per_second.count, 0);
+  EXPECT_DOUBLE_EQ(series.bins()[2].samples_per_second.mean, 16);
 }
 
 }  // namespace

@@ -12,8 +12,10 @@
 #include "absl/time/clock.h"
 #include "planner/checkpoint/run_lives.h"
 #include "planner/launch/run_directory.h"
+#include "planner/outcome/outcome_text.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
+#include "tests/report/reports.h"
 #include "tests/support/compiled.h"
 
 namespace planwright {
@@ -145,9 +147,9 @@ TEST_F(GatherTest, TellsLivesApart) {
   EXPECT_EQ(steps(2), std::pair(int64_t{5}, int64_t{9}));
   EXPECT_EQ(steps(3), std::pair(int64_t{0}, int64_t{0}));
   EXPECT_EQ(steps(4), std::pair(int64_t{9}, int64_t{11}));
-  EXPECT_THAT(report.lives[1].dropped, SizeIs(2));
-  EXPECT_THAT(report.lives[3].dropped, SizeIs(1));
-  EXPECT_EQ(report.lives[0].outcome->rank, 0);
+  EXPECT_EQ(report.lives[1].dropped.count(), 2);
+  EXPECT_EQ(report.lives[3].dropped.count(), 1);
+  EXPECT_EQ(report.lives[0].outcome->failure->rank, 0);
   EXPECT_NEAR(absl::ToDoubleSeconds(*report.lives[0].end - *report.lives[0].begin), 4.127658, 1e-6);
   EXPECT_FALSE(report.lives[1].outcome.has_value());
   EXPECT_FALSE(report.lives[2].started);
@@ -155,6 +157,37 @@ TEST_F(GatherTest, TellsLivesApart) {
   EXPECT_EQ(report.checkpoints[0].state, "removed") << "it is in the log of life 4, and not there";
   EXPECT_EQ(report.checkpoints[0].cost->waited, 0.3);
   EXPECT_THAT(report.notes, ElementsAre(HasSubstr("checkpoints.jsonl: 1 lines cannot be read")));
+}
+
+// Lives that lost the same steps each lost them; only records that were never removed from metrics.jsonl count once.
+TEST_F(GatherTest, CountsStepsThatWereLostTwiceTwice) {
+  const auto steps = [](int64_t first, int64_t last, double seconds) {
+    std::string text;
+    for (int64_t step = first; step <= last; ++step) {
+      text += "{\"step\": " + std::to_string(step) + ", \"consumed_samples\": " + std::to_string(8 * step) +
+              ", \"loss\": 1, \"step_seconds\": " + std::to_string(seconds + 0.001 * static_cast<double>(step)) + "}\n";
+    }
+    return text;
+  };
+  Write("plan.json", WritePlan(TinyPlan()));
+  for (int life = 1; life <= 6; ++life) ASSERT_EQ(*TakeLife(run_), life);
+  Write("metrics.jsonl", steps(1, 4, 5));
+  Write("lives/2/dropped.jsonl", steps(5, 9, 1));
+  Write("lives/3/dropped.jsonl", steps(5, 8, 2));                   // life 2 had done them again
+  Write("lives/4/dropped.jsonl", steps(3, 4, 1) + steps(5, 8, 2));  // life 3 ended while it dropped; one more is lost
+  Write("lives/5/dropped.jsonl", steps(7, 8, 2));                   // so did life 4
+  Write("lives/6/dropped.jsonl", steps(7, 8, 3));
+  const RunReport report = Gather();
+  std::vector<int64_t> counts;
+  for (const RunLife& life : report.lives) counts.push_back(life.dropped.count());
+  EXPECT_THAT(counts, ElementsAre(0, 5, 4, 2, 0, 2));
+  EXPECT_THAT(report.again.points(), SizeIs(13));
+  const nlohmann::ordered_json json = testing::JsonOf(report, StepsOnFile(report));
+  EXPECT_EQ(json["steps"].size(), 4U);
+  EXPECT_EQ(json["steps"][3]["step_seconds"], 5.004);
+  ASSERT_EQ(json["steps_done_again"].size(), 13U);
+  EXPECT_EQ(json["steps_done_again"][9]["step"], 3);
+  EXPECT_THAT(report.notes, IsEmpty());
 }
 
 TEST_F(GatherTest, KnowsThatALaunchStartsItAgain) {
@@ -186,7 +219,7 @@ TEST_F(GatherTest, DamageBecomesNotes) {
               AllOf(Contains(HasSubstr("plan.json")), Contains(HasSubstr("line 3")),
                     Contains(HasSubstr("its last line is cut off")),
                     Contains(HasSubstr("outcome.json is not a JSON object")), Contains(HasSubstr("start.json"))));
-  EXPECT_THAT(report.steps, SizeIs(3));
+  EXPECT_EQ(report.steps.size(), 3);
   EXPECT_FALSE(report.plan.has_value());
   ASSERT_THAT(report.ranks, SizeIs(1));
   EXPECT_FALSE(report.ranks[0].position.has_value());
@@ -195,15 +228,14 @@ TEST_F(GatherTest, DamageBecomesNotes) {
 TEST_F(GatherTest, ARunThatHasJustBegunHasNoNotesButForItsPlan) {
   Write("lock", "");
   const RunReport report = Gather();
-  EXPECT_THAT(report.steps, IsEmpty());
+  EXPECT_TRUE(report.steps.empty());
   EXPECT_THAT(report.notes, ElementsAre(HasSubstr("plan.json")));
 }
 
 TEST_F(GatherTest, AnyExitCodeBecomesAnExitStatus) {
   for (const auto& [written, expected] :
        {std::pair("75", 75), {"-1", 2}, {"256", 2}, {"1e3", 2}, {"99999999999999", 2}}) {
-    Write("outcome.json",
-          std::string("{\"exit_code\": ") + written + ", \"cause\": 7, \"elsewhere\": [1, \"rank 2\"]}");
+    Write("outcome.json", std::string("{\"exit_code\": ") + written + ", \"cause\": 7, \"others\": [1, \"rank 2\"]}");
     Write("metrics.jsonl", "");
     const RunReport report = Gather();
     if (std::string(written) == "1e3") {
@@ -212,7 +244,7 @@ TEST_F(GatherTest, AnyExitCodeBecomesAnExitStatus) {
     }
     EXPECT_EQ(ExitStatusOf(report), expected) << written;
     EXPECT_EQ(report.life().outcome->cause, "");
-    EXPECT_THAT(report.life().outcome->others, ElementsAre("rank 2"));
+    EXPECT_THAT(report.life().outcome->failure->others, ElementsAre("rank 2"));
   }
 }
 
@@ -222,9 +254,11 @@ TEST_F(GatherTest, RanksThatWereSlowAreToldAndDamagedOnesAreNot) {
             {"rank": 3, "role": "language.s0", "first_step": 81, "last_step": 100, "step_seconds": 0.4,
              "median_seconds": 0.2}]})");
   Write("metrics.jsonl", "");
-  EXPECT_THAT(Gather().life().outcome->slow,
-              ElementsAre("rank 3 (language.s0) is slow: it computed 0.400 s a step, 2.0 times the median of its role, "
-                          "in steps 81-100"));
+  const RunReport report = Gather();
+  ASSERT_THAT(report.life().outcome->slow, SizeIs(1));
+  EXPECT_EQ(SlowRankText(report.life().outcome->slow[0]),
+            "rank 3 (language.s0) is slow: it computed 0.400 s a step, 2.0 times the median of its role, in steps "
+            "81-100");
 }
 
 }  // namespace

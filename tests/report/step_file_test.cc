@@ -21,11 +21,20 @@ class StepFileTest : public ::testing::Test {
     folder_ = mkdtemp(pattern.data());
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
-  StepFile Read(const std::string& text, size_t most = 0) {
+  struct Steps : StepFile {
+    std::vector<StepPoint> steps;
+  };
+  Steps Read(const std::string& text, int64_t most = 0) {
     std::ofstream(folder_ + "/metrics.jsonl") << text;
-    absl::StatusOr<StepFile> file = ReadSteps(folder_ + "/metrics.jsonl", most);
+    Steps read;
+    const auto add = [&](const StepPoint& point) {
+      read.steps.push_back(point);
+      return true;
+    };
+    const absl::StatusOr<StepFile> file = ReadSteps(folder_ + "/metrics.jsonl", add, most);
     EXPECT_TRUE(file.ok()) << file.status();
-    return file.ok() ? *file : StepFile{};
+    if (file.ok()) static_cast<StepFile&>(read) = *file;
+    return read;
   }
   static std::string Line(int64_t step) {
     return "{\"step\": " + std::to_string(step) + ", \"consumed_samples\": " + std::to_string(8 * step) +
@@ -37,7 +46,7 @@ class StepFileTest : public ::testing::Test {
 };
 
 TEST_F(StepFileTest, ReadsEachStep) {
-  const StepFile file = Read(Line(1) + Line(2));
+  const Steps file = Read(Line(1) + Line(2));
   ASSERT_EQ(file.steps.size(), 2U);
   EXPECT_EQ(file.steps[1].step, 2);
   EXPECT_EQ(file.steps[1].samples, 16);
@@ -51,7 +60,7 @@ TEST_F(StepFileTest, ReadsEachStep) {
 }
 
 TEST_F(StepFileTest, NumbersThatAreNotFiniteAreUnknown) {
-  const StepFile file = Read(
+  const Steps file = Read(
       "{\"step\": 3, \"consumed_samples\": 24, \"loss\": null, \"grad_norm\": 1e305, \"step_seconds\": -1, "
       "\"skipped\": true}\n");
   ASSERT_EQ(file.steps.size(), 1U);
@@ -63,7 +72,7 @@ TEST_F(StepFileTest, NumbersThatAreNotFiniteAreUnknown) {
 }
 
 TEST_F(StepFileTest, ALastLineThatIsBeingWrittenIsNoDamage) {
-  const StepFile file = Read(Line(1) + Line(2).substr(0, 20));
+  const Steps file = Read(Line(1) + Line(2).substr(0, 20));
   EXPECT_EQ(file.steps.size(), 1U);
   EXPECT_EQ(file.unreadable, 0);
   EXPECT_TRUE(file.cut_off);
@@ -71,9 +80,9 @@ TEST_F(StepFileTest, ALastLineThatIsBeingWrittenIsNoDamage) {
 
 TEST_F(StepFileTest, DamagedLinesAreCounted) {
   const std::string zeros(100, '\0');
-  const StepFile file = Read(Line(1) + zeros + "\n" + "[1, 2]\n" + "{\"step\": \"2\", \"consumed_samples\": 16}\n" +
-                             "{\"step\": 1e99, \"consumed_samples\": 16}\n" + "{\"step\": 2}\n" +
-                             std::string(5000, '[') + "\n" + Line(2) + Line(2) + Line(1) + Line(3));
+  const Steps file = Read(Line(1) + zeros + "\n" + "[1, 2]\n" + "{\"step\": \"2\", \"consumed_samples\": 16}\n" +
+                          "{\"step\": 1e99, \"consumed_samples\": 16}\n" + "{\"step\": 2}\n" + std::string(5000, '[') +
+                          "\n" + Line(2) + Line(2) + Line(1) + Line(3));
   ASSERT_EQ(file.steps.size(), 3U);
   EXPECT_EQ(file.steps[2].step, 3);
   EXPECT_EQ(file.unreadable, 8) << "a step that was there before counts, too";
@@ -83,19 +92,33 @@ TEST_F(StepFileTest, DamagedLinesAreCounted) {
 TEST_F(StepFileTest, ReadsTheEndOfALongFile) {
   std::string text;
   for (int step = 1; step <= 1000; ++step) text += Line(step);
-  const StepFile file = Read(text, 3 * Line(1000).size());
+  const Steps file = Read(text, static_cast<int64_t>(3 * Line(1000).size()));
   ASSERT_GE(file.steps.size(), 2U);
   EXPECT_LE(file.steps.size(), 3U);
   EXPECT_EQ(file.steps.back().step, 1000);
   EXPECT_EQ(file.unreadable, 0) << "the line that the begin cuts is not read";
-  EXPECT_EQ(Read(text, size_t{1} << 30).steps.size(), 1000U);
+  EXPECT_EQ(Read(text, int64_t{1} << 30).steps.size(), 1000U);
   EXPECT_TRUE(Read(std::string(1000, 'x'), 10).steps.empty());
 }
 
+TEST_F(StepFileTest, ALineThatIsTooLongIsNoRecord) {
+  const Steps file = Read(Line(1) + "{\"x\": \"" + std::string(3 << 20, 'y') + "\"}\n" + Line(2));
+  EXPECT_EQ(file.steps.size(), 2U);
+  EXPECT_EQ(file.unreadable, 1);
+  EXPECT_EQ(file.first_unreadable, 2);
+}
+
+TEST_F(StepFileTest, StopsWhereItIsTold) {
+  std::ofstream(folder_ + "/metrics.jsonl") << Line(1) << Line(2) << Line(3);
+  int seen = 0;
+  ASSERT_TRUE(ReadSteps(folder_ + "/metrics.jsonl", [&](const StepPoint&) { return ++seen < 2; }).ok());
+  EXPECT_EQ(seen, 2);
+}
+
 TEST_F(StepFileTest, TellsAMissingFileFromOneThatCannotBeRead) {
-  EXPECT_TRUE(absl::IsNotFound(ReadSteps(folder_ + "/metrics.jsonl").status()));
+  EXPECT_TRUE(absl::IsNotFound(ReadSteps(folder_ + "/metrics.jsonl", [](const StepPoint&) { return true; }).status()));
   std::filesystem::create_directories(folder_ + "/metrics.jsonl");
-  const absl::Status folder = ReadSteps(folder_ + "/metrics.jsonl").status();
+  const absl::Status folder = ReadSteps(folder_ + "/metrics.jsonl", [](const StepPoint&) { return true; }).status();
   EXPECT_TRUE(absl::IsUnavailable(folder)) << folder;
   EXPECT_THAT(std::string(folder.message()), HasSubstr("metrics.jsonl"));
 }

@@ -11,7 +11,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "planner/plan/json_limits.h"
 #include "planner/run_files/file_io.h"
+#include "planner/run_files/log_file.h"
 #include "planner/run_files/safetensors.h"
 
 namespace planwright {
@@ -60,7 +62,7 @@ TEST_F(PlainFileTest, NothingElseIsOpened) {
         Case{"socket", "No such device or address"}, Case{"none", "No such file or directory"}}) {
     const std::string path = PathOf(one.name);
     const absl::Status states[] = {PlainFile::Open(path).status(), SafetensorsFile::Open(path).status(),
-                                   ReadWholeFile(path).status()};
+                                   ReadWholeFile(path, kLargestLog).status()};
     for (const absl::Status& status : states) {
       EXPECT_FALSE(status.ok()) << path;
       EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(path), HasSubstr(one.why)));
@@ -99,12 +101,64 @@ TEST_F(PlainFileTest, AFileThatIsCutOffWhileItIsRead) {
               HasSubstr("it ends at byte 500, and byte 9900 is wanted"));
 }
 
+// Whoever can put a link into a run directory must not have a file outside of it overwritten.
+TEST_F(PlainFileTest, ALinkToAnotherFileIsNotWrittenThrough) {
+  Write("outside", "precious");
+  fs::create_symlink(PathOf("outside"), PathOf("link"));
+  fs::create_symlink(PathOf("nothing"), PathOf("dangling"));
+  for (const char* name : {"link", "dangling"}) {
+    const std::string path = PathOf(name), why = "cannot write " + path + ": it is a symbolic link";
+    for (const int flags : {O_WRONLY | O_CREAT, O_WRONLY | O_CREAT | O_TRUNC, O_RDWR | O_CREAT | O_APPEND}) {
+      EXPECT_EQ(OpenPlainFile(path, flags).status().message(), why);
+      EXPECT_EQ(OpenToWrite(AT_FDCWD, path, flags), -1);
+      EXPECT_EQ(errno, ELOOP);
+    }
+    EXPECT_EQ(WriteFileAtomically(path, "bytes").message(), why);
+    LogFile log(folder_, name);
+    EXPECT_EQ(log.Open().message(), why);
+    EXPECT_TRUE(fs::is_symlink(path));
+  }
+  EXPECT_EQ(*ReadWholeFile(PathOf("link")), "precious");
+  EXPECT_FALSE(fs::exists(PathOf("nothing")));
+  // A folder may be a link, as when checkpoints go to another disk.
+  fs::create_directories(PathOf("elsewhere"));
+  fs::create_symlink("elsewhere", PathOf("folder"));
+  EXPECT_TRUE(WriteFileAtomically(PathOf("folder/file"), "bytes").ok());
+  EXPECT_EQ(*ReadWholeFile(PathOf("elsewhere/file")), "bytes");
+  // Nothing is lost in a device, and a file that the user names is the one to which his link leads.
+  fs::create_symlink("/dev/null", PathOf("device"));
+  EXPECT_TRUE(WriteFileAtomically(PathOf("device"), "bytes").ok());
+  EXPECT_TRUE(WriteNamedFile(PathOf("link"), "new").ok());
+  EXPECT_EQ(*ReadWholeFile(PathOf("outside")), "new");
+  EXPECT_TRUE(WriteNamedFile(PathOf("dangling"), "made").ok());
+  EXPECT_EQ(*ReadWholeFile(PathOf("dangling")), "made");
+}
+
 // Of a device that is always full. A plan is written into it, since /dev/stdout may be such a device.
 TEST_F(PlainFileTest, AFullDiskIsToldFromOtherFailures) {
   EXPECT_EQ(WriteFileAtomically("/dev/full", "bytes").code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(WriteFileAtomically(PathOf("no/such/folder"), "bytes").code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(WriteFailed("writing", EDQUOT).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(WriteFailed("writing", EACCES).code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(PlainFileTest, IsCutByANewFile) {
+  std::string bytes;
+  for (int i = 0; i < 300'000; ++i) bytes += std::to_string(i) + "\n";
+  Write("file", bytes);
+  fs::create_symlink(PathOf("file"), PathOf("link"));
+  const absl::StatusOr<PlainFile> open = PlainFile::Open(PathOf("file"));
+  ASSERT_EQ(CutFileAtomically(PathOf("link"), 1'500'000, "end\n"), absl::OkStatus());
+  EXPECT_EQ(ReadWholeFile(PathOf("file")).value(), bytes.substr(0, 1'500'000) + "end\n");
+  EXPECT_TRUE(fs::is_symlink(PathOf("link")));
+  std::string old(bytes.size(), '\0');
+  EXPECT_EQ(open->Read(0, Room(old)), absl::OkStatus()) << "who has the old file open keeps it";
+  EXPECT_EQ(old, bytes);
+  ASSERT_EQ(CutFileAtomically(PathOf("file"), 0), absl::OkStatus());
+  EXPECT_EQ(fs::file_size(PathOf("file")), 0U);
+  EXPECT_FALSE(CutFileAtomically(PathOf("file"), 1).ok()) << "it is shorter";
+  EXPECT_TRUE(absl::IsNotFound(CutFileAtomically(PathOf("none"), 0)));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 2) << "nothing is left beside it";
 }
 
 }  // namespace

@@ -78,13 +78,6 @@ constexpr Explanation kExplanations[] = {
      "batch: {global_samples: 2}", "batch: {global_samples: 8}",
      "Use a larger global batch, fewer lanes, or fewer stages. An encoder on its own ranks counts as a stage."},
 
-    {kGradientPrecision,
-     "A bf16 number has 8 significant bits. Sums of bf16 gradients lose small contributions, and lose more with every "
-     "rank. From the second step on, the loss curve would differ from that of another layout, and no log would show "
-     "it. Loss curves must not depend on the layout, so this is an error and not a lint.",
-     "gradients: {reduce_dtype: bf16}", "gradients: {reduce_dtype: fp32}",
-     "Use fp32. overlap_reduce hides the time of the additional traffic."},
-
     {kWsdTailTooLong,
      "The decay of style wsd ends at decay_samples and is so long that it begins before the warmup ends. After the "
      "warmup the rate drops at once to the value that the decay has at that point.",

@@ -77,7 +77,8 @@ std::string GroupsSection(const Plan& plan) {
     if (used.empty() && unused.empty()) continue;
     body += Cat("<h3>", module.empty() ? "world and bridges" : Escaped(module), "</h3>\n");
     if (!used.empty()) body += GroupTable(plan, used);
-    // A plan has all groups of a module, so that their order is the same in every plan; most are not used.
+    // A plan has all groups of a module, so that their order is the same in every plan. Those that another layout would
+    // use are folded away.
     if (unused.empty()) continue;
     const char* what = unused.size() == 1 ? " group that no program uses" : " groups that no program uses";
     body += Cat("<details><summary>", unused.size(), what, "</summary>\n", GroupTable(plan, unused), "</details>\n");

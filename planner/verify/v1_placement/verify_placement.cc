@@ -42,9 +42,6 @@ std::string GridProblem(const Plan& plan, const Module& module) {
   for (Axis axis : kExpertAxes) expert = std::min(expert * grid.size(axis), kMostRanks + 1);
   if (expert != ranks)
     return absl::StrCat("the views of module ", module.name, " factor ", ranks, " and ", expert, " ranks");
-  // A view without experts has no meaning of its own, so it has one form.
-  if (module.experts() == 0 && (grid.ep > 1 || grid.expert_tp > 1))
-    return absl::StrCat("module ", module.name, " has no experts, but ep ", grid.ep, " and expert_tp ", grid.expert_tp);
   if (grid.first_rank < 0 || grid.first_rank + ranks > plan.world_size) {
     return absl::StrCat("module ", module.name, " does not fit the world of ", plan.world_size, " ranks");
   }

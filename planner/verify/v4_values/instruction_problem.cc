@@ -100,7 +100,8 @@ string ValueCountProblem(const Instruction& instruction) {
   const auto state_in = std::count_if(instruction.inputs.begin(), instruction.inputs.end(),
                                       [](const string& name) { return IsStateName(name); });
   const auto passes_state = [](const ExchangePart& part) { return IsStateName(part.value) || IsStateName(part.sizes); };
-  if (std::any_of(instruction.parts.begin(), instruction.parts.end(), passes_state)) return "passes state to another rank";
+  if (std::any_of(instruction.parts.begin(), instruction.parts.end(), passes_state))
+    return "passes state to another rank";
   const auto state_out = std::count_if(instruction.outputs.begin(), instruction.outputs.end(), is_state);
   const bool moves_state = info.op_class == OpClass::kCommunication && state_in == 1 && state_out == 1;
   // Only a collective has state among its values. What other kinds change is in their `writes` lines (ops.def).

@@ -162,8 +162,8 @@ class BridgeUse {
       return part.bridge == bridge_.name && part.backward == backward && part.send == send;
     };
     const auto has_end = [&](const Instruction& op) { return std::any_of(op.parts.begin(), op.parts.end(), is_end); };
-    const auto exchange = std::find_if(role.step.begin(), role.step.end(), has_end);
-    if (exchange == role.step.end() || (send && bridge_.kind == "colocated")) return;
+    const bool uses = std::any_of(role.step.begin(), role.step.end(), has_end);
+    if (!uses || (send && bridge_.kind == "colocated")) return;
     const Module& module = send == backward ? to : from;
     std::vector<bool> in_table(static_cast<size_t>(index_.plan().world_size));
     for (const Transfer& transfer : backward ? bridge_.backward : bridge_.forward) {
@@ -178,8 +178,8 @@ class BridgeUse {
           const LaneSamples lane = SamplesOfLane(samples, module.grid.dp, CoordinateOf(module.grid, rank, Axis::kDp));
           if (lane.first == lane.end) continue;
         }
-        return Fail(exchange->origin, absl::StrCat("has no rows ", send ? "from" : "for", " rank ", rank, ", but role ",
-                                                   role.name, send ? " sends" : " receives", " over it"));
+        return Fail(bridge_.origin, absl::StrCat("has no rows ", send ? "from" : "for", " rank ", rank, ", but role ",
+                                                 role.name, send ? " sends" : " receives", " over it"));
       }
     }
   }

@@ -18,6 +18,12 @@ Pixels Noise(int64_t height, int64_t width) {
   return pixels;
 }
 
+Pixels Resize(const Pixels& pixels, int64_t height, int64_t width) {
+  Resizer resizer(pixels.height, pixels.width, height, width);
+  for (int64_t y = 0; y < pixels.height; ++y) resizer.Add(&pixels.values[y * pixels.width * 3]);
+  return resizer.Take();
+}
+
 TEST(DynamicResolution, FollowsTheUpstreamRule) {
   std::ifstream file(PLANWRIGHT_SOURCE_DIR "/tests/golden/upstream_public.json");
   const auto golden = nlohmann::json::parse(file);

@@ -277,6 +277,37 @@ TEST(StepLog, KeepsTheRecordsThatItDrops) {
   EXPECT_EQ(lines(run + "/metrics.jsonl"), (std::vector<int>{1, 2, 3})) << "nothing is dropped that is not kept";
 }
 
+TEST(StepLog, ARecordWithoutItsLineBreakIsKeptWithOne) {
+  const std::string run = FreshFolder();
+  std::ofstream(run + "/metrics.jsonl") << StepJson({.step = 1, .consumed_samples = 8});
+  std::unique_ptr<StepLog> log;
+  ASSERT_TRUE(StepLog::Open(run, log).ok());
+  ASSERT_TRUE(log->KeepUpTo(8, run + "/dropped.jsonl").ok());
+  ASSERT_TRUE(log->Write({.step = 2, .consumed_samples = 16}).ok());
+  std::ifstream file(run + "/metrics.jsonl");
+  std::string line;
+  for (int step = 1; step <= 2; ++step) {
+    ASSERT_TRUE(std::getline(file, line));
+    EXPECT_EQ(ReadStepRecord(line).value_or(StepRecord{}).step, step);
+  }
+}
+
+// A life that was replaced may still write. What it writes is not in the file of the life that took its place.
+TEST(StepLog, ALifeThatWasReplacedWritesToTheOldFile) {
+  const std::string run = FreshFolder();
+  std::unique_ptr<StepLog> old, next;
+  ASSERT_TRUE(StepLog::Open(run, old).ok());
+  ASSERT_TRUE(old->Write({.step = 1, .consumed_samples = 8}).ok());
+  ASSERT_TRUE(StepLog::Open(run, next).ok());
+  ASSERT_TRUE(next->KeepUpTo(8, run + "/dropped.jsonl").ok());
+  ASSERT_TRUE(old->Write({.step = 2, .consumed_samples = 16}).ok());
+  ASSERT_TRUE(next->Write({.step = 2, .consumed_samples = 32}).ok());
+  std::ifstream file(run + "/metrics.jsonl");
+  std::string line, last;
+  while (std::getline(file, line)) last = line;
+  EXPECT_EQ(ReadStepRecord(last).value_or(StepRecord{}).consumed_samples, 32);
+}
+
 TEST(StartUp, AddsUpTheParts) {
   StartUp start_up;
   for (const char* part : {"plan", "memory", "weights", "memory"}) start_up.Enter(part);

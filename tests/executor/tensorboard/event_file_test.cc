@@ -141,6 +141,33 @@ TEST(EventFile, OfALaterLifeGoesOn) {
                                                 "grad-norm vs samples at 6 = nan"));
 }
 
+// However long the run is, a bounded number of points is written again, from all of it.
+TEST(EventFile, OfALongRunWritesEvenlyChosenPointsAgain) {
+  const std::string run = FreshFolder();
+  constexpr int64_t kSteps = 50'000;
+  {
+    std::ofstream steps(run + "/metrics.jsonl");
+    for (int64_t step = 1; step <= kSteps; ++step)
+      steps << "{\"step\": " << step << ", \"consumed_samples\": " << 2 * step << ", \"loss\": 1}\n";
+  }
+  const Plan plan = SmallPlan();
+  EventFile file(plan, run, 2, "node7");
+  ASSERT_TRUE(file.Begin(10).ok());
+  const std::vector<Event> events = EventsOf(ReadAll(run + "/tensorboard/events.out.tfevents.0000000002.node7"));
+  EXPECT_GT(events.size(), 9'000U);
+  EXPECT_LE(events.size(), 10'002U);
+  int64_t before = 0;
+  for (size_t i = 2; i < events.size(); ++i) {
+    EXPECT_GT(events[i].step(), before);
+    EXPECT_LT(events[i].step(), before + 40) << "a hole";
+    before = events[i].step();
+    for (const std::string& scalar : ScalarsOf(events[i])) {
+      if (scalar.starts_with("batch-size")) EXPECT_TRUE(scalar.ends_with(" = 2")) << scalar;
+    }
+  }
+  EXPECT_GT(before, 2 * kSteps - 40);
+}
+
 TEST(EventFile, SaysWhenItCannotBeWritten) {
   const Plan plan = SmallPlan();
   const std::string run = FreshFolder();

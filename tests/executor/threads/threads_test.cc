@@ -46,6 +46,9 @@ TEST(ThreadsOfRank, SharesTheCoresOfTheMachine) {
   EXPECT_EQ(ThreadsOfRank(), std::max(1, all / 2));
   ASSERT_EQ(setenv("LOCAL_WORLD_SIZE", "1000000", 1), 0);
   EXPECT_EQ(ThreadsOfRank(), 1);
+  ASSERT_EQ(setenv("PLANWRIGHT_OWN_CORES", "1", 1), 0);  // what this process may use is no other rank's
+  EXPECT_EQ(ThreadsOfRank(), all);
+  ASSERT_EQ(unsetenv("PLANWRIGHT_OWN_CORES"), 0);
   ASSERT_EQ(unsetenv("LOCAL_WORLD_SIZE"), 0);
 }
 

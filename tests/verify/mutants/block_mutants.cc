@@ -251,7 +251,7 @@ class BlockDamage {
                                    .outputs = {made},
                                    .frees = {made.name + ".term"}};
                    sum.attributes["reduce"] = string("sum");
-                   sum.group = b.module + ".dp";
+                   sum.group = b.module + ".dp_cp";
                    made.name += ".term";
                    if (declared) made.type.layout[Axis::kDp] = {AxisLayout::State::kPartial, 0};
                    std::vector<string>& frees = b.body[i].frees;

@@ -3,11 +3,14 @@
 // VerifyPlan must not crash.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <set>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "planner/plan/plan_fields.h"
+#include "planner/plan/plan_json.h"
 #include "planner/verify/verify.h"
 #include "tests/support/compiled.h"
 
@@ -146,6 +149,79 @@ class FieldDamage {
   std::map<std::string, Seen> seen_;
   bool done_ = false;
 };
+
+// A visitor of all fields, also of those outside the digest. It counts the numbers that have a range, and can give one
+// of them a value outside it.
+class RangeDamage {
+ public:
+  static constexpr bool kFills = true;
+  explicit RangeDamage(int number, double value) : number_(number), value_(value) {}
+
+  int numbers() const { return numbers_; }
+  const std::string& damaged() const { return damaged_; }
+
+  template <typename T>
+  void operator()(const char* key, const FieldTraits& of, T& value) {
+    Visit(key, of, value);
+  }
+  template <typename T>
+  void Omittable(const char* key, const FieldTraits& of, T& value, const std::type_identity_t<T>&) {
+    Visit(key, of, value);
+  }
+  template <typename T>
+  void OutsideDigest(const char* key, T& value, const std::type_identity_t<T>&) {
+    Visit(key, kFollows, value);
+  }
+
+ private:
+  template <typename T>
+  void Visit(const char* key, const FieldTraits& of, T& value) {
+    if constexpr (std::is_same_v<T, double>) {
+      if (of.range == NumberRange::kAny || numbers_++ != number_) return;
+      damaged_ = key;
+      value = value_;
+    } else if constexpr (requires { Describe(*this, value); }) {
+      Describe(*this, value);
+    }
+  }
+  template <typename T>
+  void Visit(const char* key, const FieldTraits& of, std::optional<T>& value) {
+    if (value) Visit(key, of, *value);
+  }
+  template <typename T>
+  void Visit(const char* key, const FieldTraits& of, std::vector<T>& values) {
+    for (T& value : values) Visit(key, of, value);
+  }
+
+  const int number_;
+  const double value_;
+  int numbers_ = 0;
+  std::string damaged_;
+};
+
+TEST(Ranges, NoNumberMayLeaveTheRangeOfItsField) {
+  const Plan plan = CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml");
+  ASSERT_FALSE(plan.roles.empty());
+  Plan copy = plan;
+  RangeDamage counted(-1, 0);
+  Describe(counted, copy);
+  std::set<std::string> refused;
+  for (int number = 0; number < counted.numbers(); ++number) {
+    for (double value : {-1.0, std::nan(""), HUGE_VAL}) {
+      Plan damaged = plan;
+      RangeDamage damage(number, value);
+      Describe(damage, damaged);
+      const std::vector<Violation> found = VerifyPlan(damaged);
+      EXPECT_FALSE(found.empty()) << damage.damaged() << " may be " << value;
+      refused.insert(damage.damaged());
+      if (value >= 0 || std::isnan(value)) continue;  // a file has no such numbers
+      damaged.digest = PlanDigest(damaged);
+      EXPECT_FALSE(ReadPlan(WritePlan(damaged)).ok()) << damage.damaged() << " may be " << value << " in a file";
+    }
+  }
+  std::cout << "refused: " << counted.numbers() << " numbers of " << refused.size() << " fields, with 3 values each\n";
+  EXPECT_GE(refused.size(), 12u);
+}
 
 // Fields that follow but that VerifyPlan need not check, with the reason.
 const std::set<std::string>& NotVerified() {

@@ -55,17 +55,17 @@ std::vector<Case> Cases() {
   };
   return {
       {"one_rank_fp32", All({one, fp32})},
-      {"one_rank_bf16_with_checkpoints", All({one, bf16, checkpoints})},
-      {"one_rank_initialized", All({one, bf16, initialize, checkpoints})},
-      {"one_rank_frozen_backbone", All({one, bf16, checkpoints, trains("frozen", "trained")})},
-      {"one_rank_frozen_language", All({one, fp32, {"modules.language.train.backbone=frozen"}})},
-      {"ranks_fp32", All({several, fp32}), 5},
-      {"ranks_bf16_with_checkpoints", All({several, bf16, checkpoints}), 5},
-      {"ranks_initialized", All({several, bf16, initialize, checkpoints}), 5},
-      {"ranks_frozen_encoder", All({several, bf16, checkpoints, trains("frozen", "frozen")}), 5},
+      {"one_rank_bf16_with_checkpoints", All({one, bf16, checkpoints}), 3},
+      {"one_rank_initialized", All({one, bf16, initialize, checkpoints}), 3},
+      {"one_rank_frozen_backbone", All({one, bf16, checkpoints, trains("frozen", "trained")}), 3},
+      {"one_rank_frozen_language", All({one, fp32, {"modules.language.train.backbone=frozen"}}), 3},
+      {"ranks_fp32", All({several, fp32}), 6},
+      {"ranks_bf16_with_checkpoints", All({several, bf16, checkpoints}), 6},
+      {"ranks_initialized", All({several, bf16, initialize, checkpoints}), 6},
+      {"ranks_frozen_encoder", All({several, bf16, checkpoints, trains("frozen", "frozen")}), 6},
       {"ranks_overlapped",
        All({several, fp32, {"gradients.overlap_reduce=true", "gradients.overlap_gather=true", "gradients.buckets=2"}}),
-       5},
+       6},
   };
 }
 
@@ -269,8 +269,8 @@ TEST_P(StateMutants, WhatIsAcceptedIsTheSamePlan) {
   }
   std::cout << "refused: " << inserted << " insertions, " << removed << " removals, " << repeated << " repetitions and "
             << moved - same << " of " << moved << " moves; the other " << same << " moves are the same plan\n";
-  EXPECT_GT(inserted, 200);
-  EXPECT_GT(moved - same, 100);
+  EXPECT_GT(inserted, 100);
+  EXPECT_GT(moved - same, 40);
 }
 
 // Damage that was accepted once, each with what it did.

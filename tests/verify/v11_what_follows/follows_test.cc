@@ -290,7 +290,7 @@ TEST(Follows, BucketsSumsAndGroupsFollow) {
        {"group_of_other_axes",
         [](Plan& p) {
           for (Group& group : p.groups) {
-            if (group.name == "language.mp") group.axes = {Axis::kPp};
+            if (group.name == "language.tp_cp") group.axes = {Axis::kPp};
           }
         },
         "axes"},

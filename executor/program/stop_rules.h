@@ -1,0 +1,40 @@
+// The rules by which a run ends before its last step: too many steps in a row are skipped, the rows of a bridge grow
+// beyond their limit, or a rank is asked to stop. They look at the sums over all ranks, so all ranks decide alike.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "executor/telemetry/step_log.h"
+#include "planner/plan/plan.h"
+
+namespace planwright::executor {
+
+inline constexpr int kSkippedStepsAllowed = 10;  // in a row
+
+class StopRules {
+ public:
+  // Keeps a reference. `lag`: how many steps a rank may have launched before it reads the numbers of one, at most.
+  StopRules(const Plan& plan, int64_t lag) : plan_(plan), lag_(lag) {}
+
+  // Takes the numbers of the next step, in the order of steps. `stop_requests`: how many ranks were asked to stop when
+  // the step began. ExitError (kExitNumerics) if this is the 10th skipped step in a row, or if the mean square of a
+  // bridge's rows is beyond its limit; a mean that is not a number is beyond every limit.
+  void Take(const StepRecord& record, int64_t stop_requests);
+
+  // Whether all ranks stop after step `step` (from 0), which this rank has just launched, since one of them was asked
+  // to. All ranks give the same answer for the same step, although a rank may read the request some steps later than
+  // another: all stop when every rank must have read it.
+  bool StopAfter(int64_t step) const { return stop_after_ && step >= *stop_after_; }
+
+ private:
+  void CheckBridges(const StepRecord& record) const;
+  void CheckSkipped(const StepRecord& record) const;
+
+  const Plan& plan_;
+  const int64_t lag_;
+  int skipped_in_a_row_ = 0;
+  std::optional<int64_t> stop_after_;  // from 0
+};
+
+}  // namespace planwright::executor

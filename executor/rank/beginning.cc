@@ -1,0 +1,62 @@
+#include "executor/rank/beginning.h"
+
+#include <absl/strings/str_cat.h>
+
+#include "executor/rank/leave.h"
+#include "executor/rank/stop_request.h"
+#include "planner/checkpoint/run_lives.h"
+
+namespace planwright::executor {
+
+absl::StatusOr<std::unique_ptr<Beginning>> Beginning::Choose(const Assignment& assignment, c10d::Store& store,
+                                                             StepLog* log, const FailPointHook& fail_point) {
+  const Plan& plan = assignment.plan;
+  const RankOptions& options = assignment.options;
+  std::unique_ptr<Beginning> beginning(new Beginning(assignment, log));
+  if (plan.checkpoint.every_steps > 0) {
+    ListenForStop();
+    beginning->checkpoints_ = std::make_unique<RunCheckpoints>(
+        plan, assignment.environment, options.run_dir, options.life, store,
+        [](int status, const std::string& what) { Leave(status, what); }, fail_point);
+    if (absl::Status chosen = beginning->ChooseCheckpoint(); !chosen.ok()) return chosen;
+  }
+  if (plan.initialize && !beginning->resumes_) {  // checkpoints of the run itself come first
+    absl::StatusOr<std::unique_ptr<InitialState>> chosen = InitialState::Choose(plan, assignment.environment, store);
+    if (!chosen.ok()) return chosen.status();
+    beginning->initial_ = *std::move(chosen);
+    beginning->first_step_ = beginning->initial_->first_step();
+  }
+  if (options.profile && options.profile->first <= beginning->first_step_) {
+    return absl::InvalidArgumentError(absl::StrCat("--trace begins at step ", options.profile->first,
+                                                   ", but the run goes on after step ", beginning->first_step_));
+  }
+  return beginning;
+}
+
+absl::Status Beginning::ChooseCheckpoint() {
+  const absl::StatusOr<bool> chosen = checkpoints_->Choose();
+  if (!chosen.ok()) return chosen.status();
+  resumes_ = *chosen;
+  if (resumes_) first_step_ = checkpoints_->first_step();
+  // A checkpoint may still be found to be damaged, so the steps after it are dropped when it is loaded. Where there is
+  // none, a life before this one may have done steps, but kept none of them.
+  return resumes_ ? absl::OkStatus() : DropLaterSteps();
+}
+
+absl::StatusOr<bool> Beginning::ChooseAgain() {
+  const absl::StatusOr<bool> again = checkpoints_->TryAgain();
+  if (!again.ok() || *again) return again;
+  first_step_ = checkpoints_->first_step();
+  if (absl::Status dropped = DropLaterSteps(); !dropped.ok()) return dropped;
+  return false;
+}
+
+absl::Status Beginning::DropLaterSteps() {
+  if (log_ == nullptr) return absl::OkStatus();
+  if (absl::Status ours = checkpoints_->CheckNotReplaced(); !ours.ok()) return ours;
+  const RankOptions& options = assignment_.options;
+  return log_->KeepUpTo(first_step_ * assignment_.plan.budget.global_samples,
+                        LifeFolder(options.run_dir, options.life) + "/" + kDroppedStepsFile);
+}
+
+}  // namespace planwright::executor

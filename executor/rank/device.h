@@ -1,0 +1,20 @@
+// The device that a rank computes on.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <string>
+
+#include "executor/program/rank.h"
+
+namespace planwright::executor {
+
+// `wanted`: the option --device, "cpu" or "cuda". If it is empty, the plan decides: CUDA if its cluster has GPUs. Makes
+// a CUDA device current. InvalidArgument if the device cannot be had; a plan for GPUs never falls back to CPUs
+// silently.
+absl::StatusOr<at::Device> ChooseDevice(const Plan& plan, const std::string& wanted, int local_rank);
+
+// From here on an instruction counts as done when the GPU has done it. (On CPUs: when its call has returned.)
+void FollowDevice(at::Device device, Recorder& recorder);
+
+}  // namespace planwright::executor

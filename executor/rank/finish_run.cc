@@ -1,0 +1,23 @@
+#include "executor/rank/finish_run.h"
+
+#include "executor/communication/rendezvous.h"
+#include "executor/log/log.h"
+#include "executor/rank/leave.h"
+#include "executor/rank/memory_report.h"
+#include "planner/run_files/exit_status.h"
+
+namespace planwright::executor {
+
+int FinishRun(const TrainingParts& parts, const Rank& rank, bool whole) {
+  const Assignment& assignment = parts.assignment;
+  if (RunCheckpoints* checkpoints = parts.beginning.checkpoints(); checkpoints != nullptr) checkpoints->Finish();
+  LeaveUnlessOk(parts.files.Close());
+  LeaveUnlessOk(WriteMemoryReport(assignment.options.run_dir, rank));
+  parts.recorder.Done();
+  LogInfo(whole ? "done" : "stopped as asked, with a checkpoint");
+  // If rank 0 serves the store, it must be the last to leave.
+  WaitForAll(assignment.environment, "done", assignment.environment.timeout, *parts.store);
+  return whole ? kExitSuccess : kExitPreempted;
+}
+
+}  // namespace planwright::executor

@@ -1,0 +1,21 @@
+// What differs between the `executor` program and the executors of tests.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <functional>
+
+#include "executor/fail_point.h"
+#include "executor/program/rank.h"
+
+namespace planwright::executor {
+
+struct RankMainHooks {
+  std::function<ComputeHandler(OpKind)> compute;  // ComputeHandlerOf of executor/ops/handler.h
+  // Called with the plan as loaded, before any peer is contacted. An error ends the rank with that message.
+  std::function<absl::Status(Plan&)> prepare;
+  BeforeInstruction before_instruction = {};  // executor/streams/streams.h
+  FailPointHook fail_point = {};
+};
+
+}  // namespace planwright::executor

@@ -1,0 +1,29 @@
+// The command line of the executor.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "planner/run_files/trace.h"
+
+namespace planwright::executor {
+
+struct RankOptions {
+  std::string plan, run_dir;                   // never empty
+  int life = 1;                                // of the run directory
+  std::optional<int64_t> steps;                // at most so many steps of the plan, at least 1
+  std::string device;                          // "cpu" or "cuda"; empty: the plan says
+  std::string probe;                           // folder; empty: nothing is probed
+  std::string record_routing, replay_routing;  // folders; at most one is not empty
+  std::optional<StepRange> profile;            // steps to trace
+};
+
+// executor --plan FILE --run-dir DIR [--life N] [--probe DIR] [--steps N] [--trace STEP[-LAST]]
+//     [--record-routing DIR | --replay-routing DIR] [--device cpu|cuda]
+// InvalidArgument, with the usage, names what cannot be read.
+absl::StatusOr<RankOptions> ReadOptions(int argc, const char* const* argv);
+
+}  // namespace planwright::executor

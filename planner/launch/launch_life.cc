@@ -1,0 +1,92 @@
+#include "planner/launch/launch_life.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "planner/launch/launch_log.h"
+#include "planner/launch/rank_environment.h"
+#include "planner/run_files/file_io.h"
+#include "planner/run_files/routing_folder.h"
+#include "planner/run_files/run_timeout.h"
+
+namespace planwright {
+namespace {
+
+RankProgram ProgramOf(const Plan& plan, const RunOptions& options, int life, const World& world) {
+  RankProgram program = {
+      .run_dir = options.run_dir,
+      .arguments = {options.executor, "--plan", options.run_dir + "/plan.json", "--run-dir", options.run_dir},
+      .variables = VariablesOf(world),
+      .holds_stop_signal = plan.checkpoint.every_steps > 0,
+      .gpus = OnGpus(plan, options),
+      .world_size = plan.world_size,
+      .ranks_per_node = plan.cluster.gpus_per_node};
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) program.arguments.insert(program.arguments.end(), {name, value});
+  };
+  if (plan.checkpoint.every_steps > 0) add("--life", std::to_string(life));
+  add("--probe", options.probe_dir);
+  add("--device", options.device);
+  add("--record-routing", options.record_routing);
+  add("--replay-routing", options.replay_routing);
+  if (options.profile)
+    add("--trace", std::to_string(options.profile->first) + "-" + std::to_string(options.profile->last));
+  if (options.steps) add("--steps", std::to_string(*options.steps));
+  return program;
+}
+
+// The folders of the options.
+absl::Status PrepareFolders(const RunOptions& options) {
+  if (!options.probe_dir.empty()) {
+    if (absl::Status status = MakeDirectories(options.probe_dir + "/parts"); !status.ok()) return status;
+  }
+  if (!options.record_routing.empty()) {
+    if (absl::Status status = ClaimRoutingFolder(options.record_routing); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SupervisionTimes> TimesOf(const Plan& plan, std::chrono::milliseconds timeout) {
+  // Ranks that keep checkpoints are given the time to write one: as long as any instruction may take.
+  const absl::StatusOr<std::optional<std::chrono::milliseconds>> replaced_deadlines = DeadlineOverride();
+  if (!replaced_deadlines.ok()) return replaced_deadlines.status();
+  // A rank that is stopped does not say in which step it is, so it is given the longer one of both floors.
+  const double floor = std::max(plan.launch.deadline_floor, plan.launch.deadline_first_step);
+  SupervisionTimes times = {.stopped = replaced_deadlines->value_or(
+                                std::chrono::milliseconds(static_cast<int64_t>(std::min(floor, 1e9) * 1000)))};
+  if (plan.checkpoint.every_steps > 0) times.save = timeout;
+  return times;
+}
+
+// Rank 0's standard output as it is, everything else with the rank's name.
+LineSink PrintTo(const Terminal& terminal) {
+  return [&terminal](int rank, bool is_error, std::string_view line) {
+    if (rank == 0 && !is_error) return terminal(false, line);
+    terminal(true, "[rank " + std::to_string(rank) + "] " + std::string(line));
+  };
+}
+
+}  // namespace
+
+absl::StatusOr<EndedLife> LaunchLife(const Plan& plan, const RunOptions& options, std::chrono::milliseconds timeout,
+                                     RankStarter& starter, const Terminal& terminal) {
+  absl::StatusOr<RunDirectory> directory = RunDirectory::Open(plan, options.run_dir);
+  if (!directory.ok()) return directory.status();
+  if (absl::Status status = PrepareFolders(options); !status.ok()) return status;
+  absl::StatusOr<World> world = MakeWorld(starter.address(), plan.launch.interface, starter.key());
+  if (!world.ok()) return world.status();
+  OpenLaunchLog(options.run_dir);
+  LogEvent("plan " + plan.name + ", digest " + plan.digest + ", " + std::to_string(plan.world_size) + " ranks of " +
+           options.executor);
+  const absl::StatusOr<SupervisionTimes> times = TimesOf(plan, timeout);
+  if (!times.ok()) return times.status();
+  absl::StatusOr<std::unique_ptr<Processes>> processes =
+      starter.Start(ProgramOf(plan, options, directory->life(), *world));
+  if (!processes.ok()) return processes.status();
+  Supervision supervision = Supervise(**processes, PrintTo(terminal), *times);
+  return EndedLife{*std::move(directory), *std::move(processes), std::move(supervision)};
+}
+
+}  // namespace planwright

@@ -1,0 +1,36 @@
+// One life of a run: its ranks start and are watched, wherever they are (rank_starter.h), until all have ended.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "planner/launch/rank_starter.h"
+#include "planner/launch/run_directory.h"
+#include "planner/launch/run_options.h"
+#include "planner/launch/supervise.h"
+#include "planner/plan/plan.h"
+
+namespace planwright {
+
+// Receives each line that a rank prints: rank 0's standard output as it is, everything else as "[rank 3] line".
+using Terminal = std::function<void(bool is_error, std::string_view line)>;
+
+struct EndedLife {
+  RunDirectory directory;                // still held
+  std::unique_ptr<Processes> processes;  // of the ranks; they tell where each one was
+  Supervision supervision;
+};
+
+// Opens the run directory and starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--life N] [--probe DIR] [--device D]
+// [--steps N] [--trace STEPS] [--record-routing DIR | --replay-routing DIR]` for each rank, with that rank's
+// environment (rank_environment.h). Supervises the processes, prints their lines, and keeps them in
+// logs/rankNNNN.out. `timeout`: of RunTimeout(). Errors: of RunDirectory::Open, of RankStarter::Start, of the folders
+// of the options, and InvalidArgument if a variable of the environment that changes deadlines has no value that can be
+// used.
+absl::StatusOr<EndedLife> LaunchLife(const Plan& plan, const RunOptions& options, std::chrono::milliseconds timeout,
+                                     RankStarter& starter, const Terminal& terminal);
+
+}  // namespace planwright

@@ -1,0 +1,42 @@
+#include "planner/launch/run_options.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "planner/run_files/routing_folder.h"
+
+namespace planwright {
+
+int64_t StepsOf(const Plan& plan, const RunOptions& options) {
+  return std::min(plan.budget.steps, options.steps.value_or(plan.budget.steps));
+}
+
+bool OnGpus(const Plan& plan, const RunOptions& options) {
+  return options.device.empty() ? plan.cluster.gpu != "none" : options.device == "cuda";
+}
+
+absl::Status CheckRun(const Plan& plan, const RunOptions& options) {
+  if (access(options.executor.c_str(), X_OK) != 0) {
+    return absl::NotFoundError("there is no executor program at " + options.executor +
+                               " (build it with -DPLANWRIGHT_EXECUTOR=ON, or name another with --executor)");
+  }
+  if (options.profile) {
+    if (absl::Status status = CheckStepRange(*options.profile, StepsOf(plan, options)); !status.ok()) return status;
+  }
+  // The choices of the steps that are done would be missing in the record.
+  if (!options.record_routing.empty() && access((options.run_dir + "/lives").c_str(), F_OK) == 0) {
+    return absl::InvalidArgumentError("--record-routing takes a run from its first step, and " + options.run_dir +
+                                      " holds one that goes on; choose another --run-dir");
+  }
+  if (!options.record_routing.empty() && plan.initialize && plan.initialize->schedule == "checkpoint") {
+    return absl::InvalidArgumentError(
+        "--record-routing takes a run from its first step, and with initialize.schedule checkpoint this one begins "
+        "later; use schedule: recipe, or leave out --record-routing");
+  }
+  if (!options.record_routing.empty()) return CheckRecordRouting(plan, options.record_routing);
+  if (!options.replay_routing.empty()) return CheckReplayRouting(plan, StepsOf(plan, options), options.replay_routing);
+  return absl::OkStatus();
+}
+
+}  // namespace planwright

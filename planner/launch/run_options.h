@@ -1,0 +1,36 @@
+// What a person may choose for a run beside its recipe, and whether a run with these choices can begin.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "planner/plan/plan.h"
+#include "planner/run_files/trace.h"
+
+namespace planwright {
+
+struct RunOptions {
+  std::string executor;              // path of the executor program
+  std::string run_dir;               // created if it does not exist
+  std::string probe_dir;             // empty: no probe
+  std::string device;                // "cpu" or "cuda"; empty: as the recipe's `cluster` says
+  std::optional<int64_t> steps;      // stop after this many steps; nullopt: run the whole budget
+  std::optional<StepRange> profile;  // the steps to profile; nullopt: none
+  // Folders for the experts that tokens chose: to write to, and to take from instead of choosing. Empty: neither; at
+  // most one is set.
+  std::string record_routing, replay_routing;
+};
+
+// The steps that the run shall do.
+int64_t StepsOf(const Plan& plan, const RunOptions& options);
+// Whether its ranks compute on GPUs.
+bool OnGpus(const Plan& plan, const RunOptions& options);
+
+// NotFound if there is no executor program, InvalidArgument if the run has not all the steps to profile or would record
+// choices of a run that goes on, and the errors of the checks of routing_folder.h. Call it first, so that a launch that
+// fails leaves no run directory.
+absl::Status CheckRun(const Plan& plan, const RunOptions& options);
+
+}  // namespace planwright

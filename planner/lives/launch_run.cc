@@ -1,0 +1,112 @@
+#include "planner/lives/launch_run.h"
+
+#include <signal.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "planner/checkpoint/run_lives.h"
+#include "planner/launch/held_signals.h"
+#include "planner/launch/launch_log.h"
+#include "planner/lives/restart_policy.h"
+#include "planner/outcome/gather_outcome.h"
+#include "planner/outcome/outcome_text.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/file_io.h"
+#include "planner/run_files/run_timeout.h"
+
+namespace planwright {
+namespace {
+
+absl::Status WriteOutcome(const std::string& run_dir, const Outcome& outcome) {
+  return WriteFileAtomically(OutcomePath(run_dir), OutcomeFile(outcome));
+}
+
+absl::StatusOr<Outcome> RunLife(const Plan& plan, const RunOptions& options, std::chrono::milliseconds timeout,
+                                RankStarter& starter, const Terminal& terminal) {
+  const absl::StatusOr<EndedLife> life = LaunchLife(plan, options, timeout, starter, terminal);
+  if (!life.ok()) return life.status();
+  Outcome outcome = GatherOutcome(plan, options, *life);
+  // The files in the run directory may be those of a newer life by now.
+  const absl::StatusOr<bool> replaced = life->directory.IsReplaced();
+  if (replaced.ok() && *replaced) return Outcome{kExitReplaced, "a newer life of this run has begun; this one ended"};
+  LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);
+  absl::Status written = replaced.status();
+  if (written.ok()) written = WriteOutcome(options.run_dir, outcome);
+  if (written.ok()) return outcome;
+  // How the run ended matters more than that a file cannot say so.
+  if (outcome.exit_code == kExitSuccess)
+    return Outcome{kExitStorage, "the run is done, but its outcome is not written: " + std::string(written.message())};
+  terminal(true, "outcome.json is not written: " + std::string(written.message()));
+  return outcome;
+}
+
+// The first plan that the nodes suffice for; null if there is none.
+const Plan* Fitting(const std::vector<Plan>& plans, int nodes) {
+  for (const Plan& plan : plans) {
+    const int per_node = plan.cluster.gpus_per_node;
+    if ((plan.world_size - 1) / per_node < nodes) return &plan;
+  }
+  return nullptr;
+}
+
+// Of a run that was interrupted before its next life: the outcome of the life before, which was not the last word.
+Outcome Interrupted(const Outcome& last, int number, const RunOptions& options, const Terminal& terminal) {
+  Outcome outcome = last;
+  outcome.exit_code = 128 + number;
+  outcome.cause =
+      "interrupted by signal " + std::to_string(number) + " before it was started again, after this: " + last.cause;
+  outcome.interrupted_by = number;
+  LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);
+  const absl::Status written = WriteOutcome(options.run_dir, outcome);
+  if (!written.ok()) terminal(true, "outcome.json is not written: " + std::string(written.message()));
+  return outcome;
+}
+
+}  // namespace
+
+absl::StatusOr<Outcome> LaunchRun(const std::vector<Plan>& plans, const RunOptions& options, RankStarter& starter,
+                                  const Terminal& terminal) {
+  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow (ulimit -f) is an error of the call that writes to it
+  const absl::StatusOr<std::chrono::milliseconds> timeout = RunTimeout();
+  if (!timeout.ok()) return timeout.status();
+  // From here on a signal is an answer to read, also between two lives. One that came too late to matter is dropped.
+  HeldSignals signals;
+  const absl::Cleanup drop = [&signals] {
+    while (signals.Next() != 0) {
+    }
+  };
+  RestartPolicy policy(plans[0].checkpoint.every_steps > 0 ? plans[0].launch.restarts : 0);
+  std::optional<Outcome> last;  // of the life before
+  for (;;) {
+    const Plan* plan = Fitting(plans, starter.nodes());
+    if (plan == nullptr) {
+      const std::string few = "no plan is for as few as " + std::to_string(starter.nodes()) + " nodes";
+      if (!last) return absl::UnavailableError(few);
+      LogEvent("not started again: " + few);
+      terminal(true, "not started again: " + few);
+      return *last;
+    }
+    absl::StatusOr<Outcome> outcome = RunLife(*plan, options, *timeout, starter, terminal);
+    // The life could not begin, as its files had no room.
+    if (absl::IsResourceExhausted(outcome.status()))
+      return Outcome{kExitStorage, std::string(outcome.status().message())};
+    if (!outcome.ok()) return outcome;
+    std::string why;
+    const auto pause = policy.Next(*outcome, NewestStep(options.run_dir), why);
+    if (!why.empty()) terminal(true, why);
+    if (!why.empty()) LogEvent(why);
+    if (!pause) return outcome;
+    const std::string again = "restart " + std::to_string(policy.restarts()) + " of " +
+                              std::to_string(plans[0].launch.restarts) + " in " + std::to_string(pause->count()) + " s";
+    LogEvent(again);
+    terminal(true, OutcomeText(*outcome) + again);
+    if (const int number = starter.Pause(*pause); number != 0) return Interrupted(*outcome, number, options, terminal);
+    last = *std::move(outcome);
+  }
+}
+
+}  // namespace planwright

@@ -1,0 +1,20 @@
+// Why a run ended as it did: which rank failed first, where it was, and what the others waited for.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "planner/launch/supervise.h"
+#include "planner/plan/plan.h"
+#include "planner/run_files/outcome.h"
+#include "planner/run_files/recorder_reader.h"
+
+namespace planwright {
+
+// Returns the position that a rank noted last; nullopt if it wrote no recorder pages.
+using RecorderSource = std::function<std::optional<RankPosition>(int rank)>;
+
+// Exit code, cause and failure. The rest of the outcome is left empty.
+Outcome CauseOf(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder);
+
+}  // namespace planwright

@@ -1,0 +1,55 @@
+#include "planner/outcome/gather_outcome.h"
+
+#include <string>
+#include <utility>
+
+#include "planner/outcome/assemble_probe.h"
+#include "planner/outcome/cause.h"
+#include "planner/outcome/join_traces.h"
+#include "planner/outcome/last_lines.h"
+#include "planner/outcome/measured_memory.h"
+#include "planner/outcome/slow_ranks.h"
+#include "planner/outcome/sum_traces.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/routing_folder.h"
+
+namespace planwright {
+namespace {
+
+// Joins what ranks that ended well have left, and says what that makes of the outcome.
+void Complete(const Plan& plan, const RunOptions& options, Outcome& outcome) {
+  const auto incomplete = [&](const char* what, const absl::Status& status) {
+    outcome = {kExitStorage, "the run is done, but its " + std::string(what) + ": " + std::string(status.message())};
+  };
+  if (outcome.exit_code == kExitSuccess && !options.record_routing.empty()) {
+    const absl::Status status = FinishRoutingFolder(plan, StepsOf(plan, options), options.record_routing);
+    if (!status.ok()) incomplete("choices are incomplete", status);
+  }
+  if (outcome.exit_code == kExitSuccess && !options.probe_dir.empty()) {
+    if (absl::Status status = AssembleProbe(plan, options.probe_dir); !status.ok())
+      incomplete("probe is incomplete", status);
+  }
+  if (outcome.exit_code == kExitSuccess) outcome.memory = ReadRunMemory(plan, options.run_dir, OnGpus(plan, options));
+  if (!options.profile) return;
+  absl::StatusOr<RunProfile> profile = ReadRunProfile(plan, options.run_dir);
+  if (profile.ok()) {
+    outcome.profile = *std::move(profile);
+    const absl::Status joined = JoinTraces(plan, options.run_dir);
+    if (!joined.ok() && outcome.exit_code == kExitSuccess) incomplete("trace is incomplete", joined);
+  } else if (outcome.exit_code == kExitSuccess) {  // a run that failed may not have come to these steps
+    incomplete("trace is incomplete", profile.status());
+  }
+}
+
+}  // namespace
+
+Outcome GatherOutcome(const Plan& plan, const RunOptions& options, const EndedLife& life) {
+  const auto position = [&](int rank) { return life.processes->Position(rank); };
+  Outcome outcome = CauseOf(plan, life.supervision, position);
+  if (outcome.failure) outcome.failure->last_lines = LastLinesOf(options.run_dir, outcome.failure->rank);
+  Complete(plan, options, outcome);
+  outcome.slow = FindSlowRanks(plan, position);
+  return outcome;
+}
+
+}  // namespace planwright

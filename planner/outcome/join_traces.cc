@@ -1,0 +1,189 @@
+#include "planner/outcome/join_traces.h"
+
+#include <fcntl.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "planner/estimate/planned_step.h"
+#include "planner/plan/json_limits.h"
+#include "planner/run_files/file_io.h"
+#include "planner/run_files/trace.h"
+
+namespace planwright {
+namespace {
+
+int64_t Nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
+
+absl::StatusOr<Trace> ReadPart(const std::string& run_dir, int rank) {
+  const std::string path = TracePath(run_dir, rank);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kTraceJson.bytes);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<Trace> trace = ReadTrace(*text);
+  if (!trace.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", trace.status().message()));
+  return trace;
+}
+
+// Clocks that count from the start of a machine differ between machines.
+class OneClock {
+ public:
+  void Move(Trace& trace) {
+    if (!first_) first_ = {trace.host, trace.wall_of_zero};
+    if (trace.host == first_->first) return;
+    const int64_t shift = trace.wall_of_zero - first_->second;
+    for (TraceInstruction& instruction : trace.instructions) {
+      instruction.begin += shift, instruction.end += shift;
+      instruction.launch_begin += shift, instruction.launch_end += shift;
+    }
+  }
+
+ private:
+  std::optional<std::pair<std::string, int64_t>> first_;  // host, and its wall_of_zero
+};
+
+// A file that gzip compresses. It has its name once it is whole.
+class GzipFile {
+ public:
+  explicit GzipFile(std::string path) : path_(std::move(path)), beside_(path_ + ".writing") {
+    const int fd = OpenToWrite(AT_FDCWD, beside_, O_WRONLY | O_CREAT | O_TRUNC);
+    file_ = fd < 0 ? nullptr : gzdopen(fd, "wb");
+    if (file_ == nullptr) Note();
+  }
+  GzipFile(const GzipFile&) = delete;
+  ~GzipFile() {
+    if (file_ != nullptr) gzclose(file_);
+    std::remove(beside_.c_str());
+  }
+
+  void Write(std::string_view text) {
+    constexpr size_t kMost = size_t{1} << 20;
+    for (; status_.ok() && !text.empty(); text.remove_prefix(std::min(kMost, text.size()))) {
+      if (gzwrite(file_, text.data(), static_cast<unsigned>(std::min(kMost, text.size()))) <= 0) Note();
+    }
+  }
+  absl::Status Finish() {
+    if (!status_.ok()) return status_;
+    if (gzclose(std::exchange(file_, nullptr)) != Z_OK || std::rename(beside_.c_str(), path_.c_str()) != 0) Note();
+    return status_;
+  }
+
+ private:
+  void Note() { status_ = WriteFailed("cannot write " + path_, errno); }
+
+  const std::string path_, beside_;
+  gzFile file_ = nullptr;
+  absl::Status status_;
+};
+
+std::string ActionName(const Plan& plan, const StageAction& action) {
+  const Module* module = plan.FindModule(action.module);
+  std::string name = absl::StrCat(action.module, action.backward ? " backward" : " forward");
+  if (module != nullptr && module->grid.pp > 1) absl::StrAppend(&name, " of stage ", action.stage);
+  if (action.microbatch >= 0) absl::StrAppend(&name, ", microbatch ", action.microbatch);
+  return name;
+}
+
+// The estimated step of each role; none where the speed of the device is unknown.
+class Estimate {
+ public:
+  explicit Estimate(const Plan& plan) : plan_(plan), blocks_(plan), time_(TimeStep(plan)) {}
+
+  // Adds estimates to a trace. `begins`: of its steps, on the clock of the trace. InvalidArgument: the trace is of
+  // another plan.
+  absl::Status AddTo(Trace& trace, const std::map<int64_t, int64_t>& begins) {
+    if (!time_.seconds) return absl::OkStatus();
+    const auto role = std::find_if(time_.roles.begin(), time_.roles.end(),
+                                   [&](const RoleTime& one) { return one.role->name == trace.role; });
+    if (role == time_.roles.end()) return absl::InvalidArgumentError("the plan has no role " + trace.role);
+    const std::vector<PlannedTime>& planned = InstructionsOf(*role);
+    int64_t step = -1, begin = 0;
+    for (TraceInstruction& instruction : trace.instructions) {
+      if (instruction.number < 0 || instruction.number >= static_cast<int64_t>(planned.size()))
+        return absl::InvalidArgumentError(absl::StrCat("the plan has no instruction ", instruction.number));
+      if (instruction.step != step) {
+        step = instruction.step, begin = begins.at(step);
+        for (const StageAction& action : role->actions) {
+          trace.planned.push_back(
+              {ActionName(plan_, action), "", begin + Nanoseconds(action.start), begin + Nanoseconds(action.end)});
+        }
+      }
+      const PlannedTime& at = planned[static_cast<size_t>(instruction.number)];
+      if (!(at.length > 0) || at.action < 0) continue;
+      instruction.planned = Nanoseconds(at.length);
+      // Sums of many lengths are rounded: none may end after the action that it is in.
+      const int64_t end_of_action = begin + Nanoseconds(role->actions[static_cast<size_t>(at.action)].end);
+      PlannedSpan span{absl::StrCat(instruction.kind, instruction.frame.empty() ? "" : " ", instruction.frame),
+                       instruction.origin, begin + Nanoseconds(at.start),
+                       std::min(begin + Nanoseconds(at.start + at.length), end_of_action)};
+      if (span.begin < span.end) trace.planned.push_back(std::move(span));
+    }
+    // Of spans that begin together, the outer one stays first.
+    std::stable_sort(trace.planned.begin(), trace.planned.end(),
+                     [](const PlannedSpan& a, const PlannedSpan& b) { return a.begin < b.begin; });
+    return absl::OkStatus();
+  }
+
+  int64_t step_length() const { return time_.seconds ? Nanoseconds(time_.length) : 0; }
+
+ private:
+  const std::vector<PlannedTime>& InstructionsOf(const RoleTime& role) {
+    const auto [known, is_new] = instructions_.try_emplace(role.role);
+    if (is_new) known->second = PlanInstructions(LinkedProgram(blocks_, *role.role), role);
+    return known->second;
+  }
+
+  const Plan& plan_;
+  LinkedBlocks blocks_;
+  const StepTime time_;
+  std::map<const Role*, std::vector<PlannedTime>> instructions_;
+};
+
+}  // namespace
+
+std::string RunTracePath(const std::string& run_dir) { return run_dir + "/trace.json.gz"; }
+
+absl::Status JoinTraces(const Plan& plan, const std::string& run_dir) {
+  // Parts are large, so one is held at a time, and each is read twice.
+  Estimate estimate(plan);
+  std::map<int64_t, int64_t> begins;  // of each step: when the first rank began it
+  OneClock clock;
+  for (int rank = 0; rank < plan.world_size; ++rank) {
+    absl::StatusOr<Trace> trace = ReadPart(run_dir, rank);
+    if (!trace.ok()) return trace.status();
+    clock.Move(*trace);
+    for (const TraceInstruction& instruction : trace->instructions) {
+      const auto [begin, is_new] = begins.try_emplace(instruction.step, instruction.begin);
+      if (!is_new) begin->second = std::min(begin->second, instruction.begin);
+    }
+  }
+  // Estimated steps begin with the measured ones. One that would begin before the estimate of the step before it ends
+  // begins then: events of one track must not overlap.
+  int64_t free = INT64_MIN;
+  for (auto& [step, begin] : begins) {
+    begin = std::max(begin, free);
+    free = begin + estimate.step_length();
+  }
+  GzipFile file(RunTracePath(run_dir));
+  file.Write("{\"displayTimeUnit\": \"ms\",\n \"traceEvents\": [\n");
+  for (int rank = 0; rank < plan.world_size; ++rank) {
+    absl::StatusOr<Trace> trace = ReadPart(run_dir, rank);
+    if (!trace.ok()) return trace.status();
+    clock.Move(*trace);
+    if (absl::Status added = estimate.AddTo(*trace, begins); !added.ok())
+      return absl::InvalidArgumentError(absl::StrCat(TracePath(run_dir, rank), ": ", added.message()));
+    file.Write(absl::StrCat(rank > 0 ? ",\n" : "", TraceEvents(*trace)));
+  }
+  file.Write("\n]}\n");
+  return file.Finish();
+}
+
+}  // namespace planwright

@@ -1,0 +1,20 @@
+// Puts the most memory that the ranks of a run held beside what the plan says (docs/memory.md#measured).
+#pragma once
+
+#include <string>
+
+#include "planner/estimate/memory.h"
+#include "planner/plan/plan.h"
+#include "planner/run_files/rank_memory.h"
+#include "planner/run_files/run_memory.h"
+
+namespace planwright {
+
+// Of a run that is done. `on_gpus`: where its ranks were; on CPUs memory is not measured. What a rank measured and
+// cannot be read makes `why_not`, with the file.
+RunMemory ReadRunMemory(const Plan& plan, const std::string& run_dir, bool on_gpus);
+
+// The lines of one rank of a role.
+RoleMemory CompareMemory(const RankMemory& measured, const RoleEstimate& estimate);
+
+}  // namespace planwright

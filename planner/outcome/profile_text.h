@@ -1,0 +1,14 @@
+// The table that `plan launch --trace` prints.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "planner/run_files/run_profile.h"
+
+namespace planwright {
+
+// For each role: every part with its kinds of instructions, what the device did not do, and the whole step.
+std::string RunProfileText(const RunProfile& profile, size_t width);
+
+}  // namespace planwright

@@ -1,0 +1,116 @@
+#include "planner/outcome/sum_traces.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "planner/plan/json_limits.h"
+#include "planner/run_files/file_io.h"
+
+namespace planwright {
+namespace {
+
+// By part, then by kind of instruction.
+using RowsByPart = std::map<std::string, std::map<std::string, ProfileRow>>;
+
+struct RankSums {
+  RowsByPart rows;
+  double step = 0, overlap = 0, communication = 0;
+};
+
+RankSums SumsOf(const Trace& trace) {
+  const double steps = static_cast<double>(trace.steps.count());
+  const auto milliseconds = [&](int64_t nanoseconds) { return static_cast<double>(nanoseconds) / (1e6 * steps); };
+  std::vector<const TraceInstruction*> by_begin;
+  for (const TraceInstruction& instruction : trace.instructions) by_begin.push_back(&instruction);
+  std::stable_sort(by_begin.begin(), by_begin.end(),
+                   [](const TraceInstruction* a, const TraceInstruction* b) { return a->begin < b->begin; });
+  RankSums sums;
+  if (by_begin.empty()) return sums;
+  int64_t reached = by_begin.front()->begin, overlap = 0;  // reached: the last end so far, on any stream
+  for (const TraceInstruction* instruction : by_begin) {
+    ProfileRow& row = sums.rows[instruction->part][instruction->kind];
+    row.times += 1 / steps;
+    row.device += milliseconds(instruction->end - instruction->begin);
+    row.idle_before += milliseconds(std::max<int64_t>(0, instruction->begin - reached));
+    row.host += milliseconds(instruction->launch_end - instruction->launch_begin);
+    if (instruction->op_class == "communication")
+      sums.communication += milliseconds(instruction->end - instruction->begin);
+    overlap += std::max<int64_t>(0, std::min(reached, instruction->end) - instruction->begin);
+    reached = std::max(reached, instruction->end);
+  }
+  sums.step = milliseconds(reached - by_begin.front()->begin), sums.overlap = milliseconds(overlap);
+  return sums;
+}
+
+// Adds what one of `ranks` ranks spent.
+void AddRank(const ProfileRow& of_rank, double ranks, ProfileRow& row) {
+  row.times += of_rank.times / ranks;
+  row.device += of_rank.device / ranks;
+  row.slowest_rank = std::max(row.slowest_rank, of_rank.device);
+  row.idle_before += of_rank.idle_before / ranks;
+  row.host += of_rank.host / ranks;
+}
+
+void AddRow(const ProfileRow& row, ProfileRow& sum) {
+  sum.times += row.times, sum.device += row.device, sum.idle_before += row.idle_before, sum.host += row.host;
+}
+
+RoleProfile ProfileOf(const std::string& role, const std::map<int, RankSums>& ranks) {
+  RoleProfile profile{.role = role};
+  const double count = static_cast<double>(ranks.size());
+  RowsByPart rows;
+  std::map<std::string, ProfileRow> parts;
+  for (const auto& [rank, sums] : ranks) {
+    profile.ranks.push_back(rank);
+    profile.step += sums.step / count, profile.overlap += sums.overlap / count;
+    profile.communication += sums.communication / count;
+    profile.slowest_step = std::max(profile.slowest_step, sums.step);
+    double instructions = 0;
+    for (const auto& [part, kinds] : sums.rows) {
+      ProfileRow whole;
+      for (const auto& [kind, row] : kinds) {
+        AddRank(row, count, rows[part][kind]);
+        AddRow(row, whole);
+      }
+      AddRank(whole, count, parts[part]);
+      instructions += whole.device;
+      profile.idle += whole.idle_before / count;
+    }
+    profile.instructions += instructions / count;
+    profile.slowest_instructions = std::max(profile.slowest_instructions, instructions);
+  }
+  const auto longer = [](const ProfileRow& a, const ProfileRow& b) { return a.device > b.device; };
+  for (const auto& [name, whole] : parts) {
+    ProfilePart& part = profile.parts.emplace_back(ProfilePart{whole, {}});
+    part.whole.name = name;
+    for (const auto& [kind, row] : rows[name]) part.kinds.emplace_back(row).name = kind;
+    std::stable_sort(part.kinds.begin(), part.kinds.end(), longer);
+  }
+  std::stable_sort(profile.parts.begin(), profile.parts.end(),
+                   [&](const ProfilePart& a, const ProfilePart& b) { return longer(a.whole, b.whole); });
+  return profile;
+}
+
+}  // namespace
+
+absl::StatusOr<RunProfile> ReadRunProfile(const Plan& plan, const std::string& run_dir) {
+  RunProfile profile;
+  std::map<std::string, std::map<int, RankSums>> roles;
+  for (int rank = 0; rank < plan.world_size; ++rank) {
+    const std::string path = TracePath(run_dir, rank);
+    const absl::StatusOr<std::string> text = ReadWholeFile(path, kTraceJson.bytes);
+    if (!text.ok()) return text.status();
+    const absl::StatusOr<Trace> trace = ReadTrace(*text);
+    if (!trace.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", trace.status().message()));
+    profile.steps = trace->steps;
+    roles[trace->role][rank] = SumsOf(*trace);
+  }
+  for (const auto& [role, ranks] : roles) profile.roles.push_back(ProfileOf(role, ranks));
+  std::sort(profile.roles.begin(), profile.roles.end(),
+            [](const RoleProfile& a, const RoleProfile& b) { return a.ranks.front() < b.ranks.front(); });
+  return profile;
+}
+
+}  // namespace planwright

@@ -1,0 +1,20 @@
+// JSON as a tree, within limits (json_limits.h). Every text of JSON that Planwright reads goes through here.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "planner/plan/json_limits.h"
+
+namespace planwright {
+
+// InvalidArgument for text that is no JSON, for a field that an object has twice, and for more bytes, levels, values or
+// fields of an object than the limits allow. These are refused where they are met, so that no text costs much memory or
+// time.
+absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, const JsonLimits& limits);
+// The same, with the fields of an object in the order of the text. Finding one takes time in proportion to their
+// number.
+absl::StatusOr<nlohmann::ordered_json> ParseOrderedJson(std::string_view text, const JsonLimits& limits);
+
+}  // namespace planwright

@@ -1,0 +1,42 @@
+// The records that each life of a run dropped when it began, as it did these steps again (lives/N/dropped.jsonl).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "planner/report/step_file.h"
+
+namespace planwright {
+
+// From and to so many consumed samples, both ends among them.
+using SampleRange = std::pair<int64_t, int64_t>;
+
+// Reads them, life after life. A rank that ended while it dropped records has left them for the life after it, which
+// dropped them again: these count once, for the first life that dropped them.
+class DroppedFiles {
+ public:
+  explicit DroppedFiles(std::string run_dir) : run_dir_(std::move(run_dir)) {}
+
+  // Of the next life: gives each record that counts. `before`: becomes the samples whose records lives before it have
+  // dropped. Good if there is no such file; Unavailable if it cannot be read.
+  absl::Status Read(int life, std::vector<SampleRange>& before, const StepVisitor& visit);
+
+ private:
+  struct Earlier {
+    std::string path;
+    StepPoint first;
+    SampleRange range;
+  };
+
+  const std::string run_dir_;
+  std::vector<Earlier> chain_;  // lives that dropped records of one file, one after the other
+};
+
+// Gives the records of a life that count, once more. `before`: as Read made it.
+absl::Status ReadDroppedAgain(const std::string& run_dir, int life, const std::vector<SampleRange>& before,
+                              const StepVisitor& visit);
+
+}  // namespace planwright

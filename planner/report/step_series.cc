@@ -1,0 +1,119 @@
+#include "planner/report/step_series.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace planwright {
+namespace {
+
+// Where a number of [first, last] lies in [0, steps - 1], rounded up.
+int64_t PlaceIn(int64_t number, int64_t first, int64_t last, int64_t steps) {
+  if (number <= first || last <= first) return 0;
+  const double part = static_cast<double>(number - first) / static_cast<double>(last - first);
+  return std::min(steps - 1, static_cast<int64_t>(std::ceil(part * static_cast<double>(steps - 1))));
+}
+
+}  // namespace
+
+void Spread::Add(const Spread& other) {
+  if (other.count == 0) return;
+  if (count == 0) {
+    *this = other;
+    return;
+  }
+  least = std::min(least, other.least), most = std::max(most, other.most);
+  count += other.count;
+  mean += (other.mean - mean) * (static_cast<double>(other.count) / static_cast<double>(count));
+}
+
+void StepBin::Add(const StepBin& next) {
+  steps += next.steps;
+  last_step = next.last_step, last_samples = next.last_samples;
+  loss.Add(next.loss), grad_norm.Add(next.grad_norm);
+  learning_rate.Add(next.learning_rate), samples_per_second.Add(next.samples_per_second);
+}
+
+void StepSeries::Add(const StepPoint& point) {
+  const bool follows = size_ > 0 && back().step + 1 == point.step;
+  // Of the first step that is known, all steps before it had as many samples.
+  samples_of_last_ = follows ? point.samples - back().samples : point.samples / point.step;
+  StepBin bin{.first = size_,
+              .steps = 1,
+              .first_step = point.step,
+              .last_step = point.step,
+              .first_samples = point.samples,
+              .last_samples = point.samples};
+  if (point.loss) bin.loss.Add(*point.loss);
+  if (point.grad_norm) bin.grad_norm.Add(*point.grad_norm);
+  if (point.learning_rate) bin.learning_rate.Add(*point.learning_rate);
+  if (point.seconds > 0) bin.samples_per_second.Add(static_cast<double>(samples_of_last_) / point.seconds);
+  AddToBins(bin);
+  if (point.skipped) {
+    ++skipped_;
+    if (first_skipped_.size() < kMostSkipped) first_skipped_.emplace_back(size_, point.step);
+  }
+  seconds_ += point.seconds;
+  if (size_++ == 0) front_ = point;
+  last_.push_back(point);
+  if (last_.size() > kLastSteps) last_.pop_front();
+}
+
+void StepSeries::AddToBins(const StepBin& bin) {
+  if (!bins_.empty() && bins_.back().steps < steps_of_bin_) return bins_.back().Add(bin);
+  if (bins_.size() == kMostBins) {
+    for (size_t i = 0; i < kMostBins / 2; ++i) {
+      bins_[i] = bins_[2 * i];
+      bins_[i].Add(bins_[2 * i + 1]);
+    }
+    bins_.resize(kMostBins / 2);
+    steps_of_bin_ *= 2;
+  }
+  bins_.push_back(bin);
+}
+
+std::optional<int64_t> StepSeries::IndexOfStep(int64_t step) const {
+  for (const StepBin& bin : bins_) {
+    if (bin.first_step <= step && step <= bin.last_step)
+      return bin.first + PlaceIn(step, bin.first_step, bin.last_step, bin.steps);
+  }
+  return std::nullopt;
+}
+
+int64_t StepSeries::IndexOfSamples(int64_t samples) const {
+  const auto bin = std::lower_bound(bins_.begin(), bins_.end(), samples,
+                                    [](const StepBin& one, int64_t wanted) { return one.last_samples < wanted; });
+  if (bin == bins_.end()) return size_;
+  return bin->first + PlaceIn(samples, bin->first_samples, bin->last_samples, bin->steps);
+}
+
+std::optional<int64_t> StepSeries::FindSamples(int64_t samples) const {
+  const auto bin = std::lower_bound(bins_.begin(), bins_.end(), samples,
+                                    [](const StepBin& one, int64_t wanted) { return one.last_samples < wanted; });
+  if (bin == bins_.end() || samples < bin->first_samples) return std::nullopt;
+  return bin->first + PlaceIn(samples, bin->first_samples, bin->last_samples, bin->steps);
+}
+
+int64_t StepSeries::StepAt(int64_t index) const {
+  const auto bin = std::upper_bound(bins_.begin(), bins_.end(), index,
+                                    [](int64_t wanted, const StepBin& one) { return wanted < one.first; });
+  if (bin == bins_.begin()) return 0;
+  const StepBin& of = *std::prev(bin);
+  return std::min(of.last_step, of.first_step + (index - of.first));
+}
+
+void DroppedSteps::Add(const StepPoint& point) {
+  if (count_++ == 0) front_ = point;
+  back_ = point;
+  seconds_ += point.seconds;
+}
+
+void EvenChoice::Add(const StepPoint& point) {
+  if (seen_++ % distance_ != 0) return;
+  points_.push_back(point);
+  if (points_.size() <= kMost) return;
+  for (size_t i = 0; 2 * i < points_.size(); ++i) points_[i] = points_[2 * i];
+  points_.resize((points_.size() + 1) / 2);
+  distance_ *= 2;
+}
+
+}  // namespace planwright

@@ -1,0 +1,271 @@
+#include "planner/lives/launch_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "planner/launch/local_starter.h"
+#include "planner/outcome/outcome_text.h"
+#include "planner/plan/json_limits.h"
+#include "planner/plan/plan_json.h"
+#include "planner/run_files/file_io.h"
+#include "tests/support/bound_cores.h"
+
+namespace planwright {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+class LaunchRunTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "launchXXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    launch_.executor = FAKE_RANK;
+    launch_.run_dir = folder_ + "/run";
+    plan_.name = "toy";
+    plan_.world_size = 2;
+    plan_.precision = "fp32";
+    plan_.optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .clip_grad_norm = 1};
+    plan_.origins = {{"toy.yaml", 3, 1, "module language"}};
+    plan_.digest = PlanDigest(plan_);
+  }
+  void TearDown() override {
+    std::filesystem::remove_all(folder_);
+    for (const char* name : {"FAKE_RANK_0", "FAKE_RANK_1"}) unsetenv(name);
+  }
+  void Tell(int rank, const std::string& words) {
+    setenv(("FAKE_RANK_" + std::to_string(rank)).c_str(), words.c_str(), 1);
+  }
+  Outcome Launch() {
+    absl::StatusOr<Outcome> outcome = LaunchRun({plan_}, launch_, starter_, [&](bool is_error, std::string_view line) {
+      (is_error ? errors_ : output_).emplace_back(line);
+    });
+    EXPECT_TRUE(outcome.ok()) << outcome.status();
+    return outcome.ok() ? *outcome : Outcome{-1, ""};
+  }
+  std::string File(const std::string& name) {
+    return ReadWholeFile(launch_.run_dir + "/" + name, kLargestLog).value_or("(missing)");
+  }
+
+  std::string folder_;
+  RunOptions launch_;
+  LocalStarter starter_{"127.0.0.1", "a key"};
+  Plan plan_;
+  std::vector<std::string> output_, errors_;
+};
+
+TEST_F(LaunchRunTest, KeepsPlanLogsAndOutcomeInTheRunDirectory) {
+  Tell(0, "say=step:1 err=careful env=WORLD_SIZE");
+  Tell(1, "say=hello env=RANK");
+  EXPECT_EQ(Launch().exit_code, 0);
+  EXPECT_THAT(output_, ::testing::ElementsAre("step:1", "WORLD_SIZE=2"));
+  EXPECT_THAT(errors_, ::testing::UnorderedElementsAre("[rank 0] careful", "[rank 1] hello", "[rank 1] RANK=1"));
+  EXPECT_EQ(File("logs/rank0001.out"), "hello\nRANK=1\n");
+  EXPECT_EQ(nlohmann::json::parse(File("outcome.json"))["cause"], "done");
+  absl::StatusOr<Plan> plan = ReadPlan(File("plan.json"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->digest, plan_.digest);
+}
+
+TEST_F(LaunchRunTest, EveryRankIsToldItsDeviceAndItsLocalRank) {
+  launch_.device = "cuda";
+  Tell(0, "env=LOCAL_RANK");
+  Tell(1, "env=LOCAL_RANK arguments");
+  EXPECT_EQ(Launch().exit_code, 0);
+  EXPECT_THAT(output_, ::testing::ElementsAre("LOCAL_RANK=0"));
+  EXPECT_THAT(errors_, ::testing::ElementsAre("[rank 1] LOCAL_RANK=1", HasSubstr(" --device cuda")));
+}
+
+TEST_F(LaunchRunTest, AFailureIsFoundInTheRecorder) {
+  const std::string pid = folder_ + "/pid1";  // rank 0 ends after the launcher has noticed rank 1's end
+  Tell(0, "await=" + pid + " await_end=" + pid + " exit=10");
+  Tell(1, "pid=" + pid + " recorder=" + launch_.run_dir + ":0 kill=9");
+  const Outcome outcome = Launch();
+  EXPECT_EQ(outcome.exit_code, 10);
+  ASSERT_TRUE(outcome.failure.has_value());
+  EXPECT_EQ(outcome.failure->rank, 1);
+  const nlohmann::json json = nlohmann::json::parse(File("outcome.json"));
+  EXPECT_EQ(json["host"], "node17");
+  EXPECT_EQ(json["instruction"], "step 7 > language.layers.3 > linear x -> y");
+  EXPECT_EQ(json["recipe_line"], "toy.yaml:3:1");
+  EXPECT_THAT(File("logs/launch.log"), HasSubstr("rank 1 ended by signal 9"));
+}
+
+TEST_F(LaunchRunTest, TheLastLinesOfTheRankThatFailedAreInTheOutcome) {
+  Tell(0, "say=other");
+  Tell(1, "say=one err=two exit=12");
+  const Outcome outcome = Launch();
+  EXPECT_THAT(OutcomeText(outcome), HasSubstr("  last lines of logs/rank0001.out:\n    one\n    two\n"));
+  EXPECT_EQ(nlohmann::json::parse(File("outcome.json"))["last_lines"],
+            nlohmann::json::parse(R"([{"file": "logs/rank0001.out", "lines": ["one", "two"]}])"));
+}
+
+TEST_F(LaunchRunTest, StartsAgainAsOftenAsTheRecipeSays) {
+  plan_.checkpoint.every_steps = 5;
+  plan_.launch.restarts = 1;
+  Tell(1, "exit=10");
+  EXPECT_EQ(Launch().exit_code, 10);
+  EXPECT_THAT(errors_, Contains(HasSubstr("restart 1 of 1 in 1 s")));
+  EXPECT_THAT(errors_, Contains("not started again: launch.restarts allows 1"));
+  EXPECT_THAT(File("logs/launch.log"), HasSubstr("not started again: launch.restarts allows 1"));
+  EXPECT_TRUE(std::filesystem::exists(launch_.run_dir + "/lives/2"));
+  EXPECT_FALSE(std::filesystem::exists(launch_.run_dir + "/lives/3"));
+}
+
+TEST_F(LaunchRunTest, ARequestToEndBetweenTwoLivesIsHonouredAndWritten) {
+  plan_.checkpoint.every_steps = 5;
+  plan_.launch.restarts = 3;
+  Tell(1, "exit=10");
+  const auto outcome = LaunchRun({plan_}, launch_, starter_, [&](bool, std::string_view line) {
+    if (line.find("restart 1 of 3") != line.npos) raise(SIGTERM);
+  });
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(outcome->exit_code, 128 + SIGTERM);
+  EXPECT_EQ(nlohmann::json::parse(File("outcome.json"))["exit_code"], 128 + SIGTERM);
+  EXPECT_FALSE(std::filesystem::exists(launch_.run_dir + "/lives/2"));
+}
+
+// Nodes for two ranks, and after the first life for one.
+class LosesANode : public LocalStarter {
+ public:
+  using LocalStarter::LocalStarter;
+  int nodes() override { return lives_ == 0 ? 2 : 1; }
+  absl::StatusOr<std::unique_ptr<Processes>> Start(const RankProgram& program) override {
+    ++lives_;
+    return LocalStarter::Start(program);
+  }
+
+ private:
+  int lives_ = 0;
+};
+
+TEST_F(LaunchRunTest, FallsBackToThePlanThatFitsTheNodesThatAreLeft) {
+  plan_.checkpoint.every_steps = 5;
+  plan_.launch.restarts = 3;
+  plan_.cluster.gpus_per_node = 1;
+  Plan smaller = plan_;
+  smaller.world_size = 1;
+  smaller.digest = PlanDigest(smaller);
+  Tell(0, "env=WORLD_SIZE");
+  Tell(1, "exit=10");
+  LosesANode starter("127.0.0.1", "a key");
+  const auto outcome = LaunchRun({plan_, smaller}, launch_, starter, [&](bool is_error, std::string_view line) {
+    if (!is_error) output_.emplace_back(line);
+  });
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(outcome->exit_code, 0);
+  EXPECT_EQ(output_.back(), "WORLD_SIZE=1");
+}
+
+TEST_F(LaunchRunTest, RanksOnGpusAreBoundToCores) {
+  launch_.device = "cuda";
+  for (int rank : {0, 1}) Tell(rank, "cores env=PLANWRIGHT_OWN_CORES");
+  EXPECT_EQ(Launch().exit_code, 0);
+  ASSERT_EQ(output_.size(), 2u);
+  ASSERT_EQ(errors_.size(), 2u);
+  testing::ExpectOwnCores(output_[0], errors_[0]);
+  const bool bound = testing::CoresOfThisProcess().size() > 1;
+  EXPECT_EQ(output_[1], std::string("PLANWRIGHT_OWN_CORES=") + (bound ? "1" : "(unset)"));
+}
+
+TEST_F(LaunchRunTest, RanksOnCpusMayRunOnAllCores) {
+  launch_.device = "cpu";
+  for (int rank : {0, 1}) Tell(rank, "cores env=PLANWRIGHT_OWN_CORES");
+  EXPECT_EQ(Launch().exit_code, 0);
+  ASSERT_EQ(output_.size(), 2u);
+  ASSERT_EQ(errors_.size(), 2u);
+  EXPECT_EQ(testing::CoresIn(output_[0]), testing::CoresOfThisProcess());
+  EXPECT_EQ(testing::CoresIn(errors_[0]), testing::CoresOfThisProcess());
+  EXPECT_EQ(output_[1], "PLANWRIGHT_OWN_CORES=(unset)");
+}
+
+TEST_F(LaunchRunTest, OutputThatCannotBeKeptIsStillShown) {
+  std::filesystem::create_directories(launch_.run_dir + "/logs");
+  std::filesystem::create_symlink("/dev/full", launch_.run_dir + "/logs/rank0001.out");
+  Tell(1, "say=one say=two");
+  EXPECT_EQ(Launch().exit_code, 0);
+  EXPECT_THAT(errors_, ::testing::ElementsAre("[rank 1] one",
+                                              "[rank 1] what it prints is missing in " + launch_.run_dir +
+                                                  "/logs/rank0001.out from here on: No space left on device",
+                                              "[rank 1] two"));
+}
+
+TEST_F(LaunchRunTest, AUsedRunDirectoryIsRefused) {
+  Launch();
+  const std::string outcome = File("outcome.json");
+  const absl::StatusOr<Outcome> second = LaunchRun({plan_}, launch_, starter_, [](bool, std::string_view) {});
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("already holds a run"));
+  EXPECT_EQ(File("outcome.json"), outcome);
+}
+
+TEST_F(LaunchRunTest, OfManyWhoClaimAFolderAtOnceOneGetsIt) {
+  std::atomic<int> claimed{0}, refused{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 16; ++i) {
+    threads.emplace_back([&] {
+      const absl::Status status = ClaimFile(folder_ + "/plan.json");
+      ++(status.ok() ? claimed : refused);
+      EXPECT_TRUE(status.ok() || absl::IsAlreadyExists(status)) << status.message();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(claimed, 1);
+  EXPECT_EQ(refused, 15);
+}
+
+TEST_F(LaunchRunTest, ALongNameIsNoLongFolder) {
+  plan_.name = std::string(5000, 'n');
+  EXPECT_LT(std::filesystem::path(DefaultRunDirectory(plan_)).filename().string().size(), 200u);
+  launch_.run_dir = folder_ + "/" + std::string(300, 'd');
+  const absl::StatusOr<Outcome> outcome = LaunchRun({plan_}, launch_, starter_, [](bool, std::string_view) {});
+  EXPECT_THAT(std::string(outcome.status().message()), HasSubstr("File name too long"));
+}
+
+// A target that is no plain file, such as a device or a pipe, must not be replaced.
+TEST_F(LaunchRunTest, APipeIsWrittenIntoAndALinkStays) {
+  const std::string pipe = folder_ + "/pipe", target = folder_ + "/target", link = folder_ + "/link";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::string read;
+  std::thread reader([&] { read = (std::stringstream() << std::ifstream(pipe).rdbuf()).str(); });
+  EXPECT_TRUE(WriteFileAtomically(pipe, "a page").ok());
+  reader.join();
+  EXPECT_EQ(read, "a page");
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+
+  std::ofstream(target) << "old";
+  std::filesystem::create_symlink("target", link);
+  EXPECT_TRUE(WriteNamedFile(link, "new").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ((std::stringstream() << std::ifstream(target).rdbuf()).str(), "new");
+  EXPECT_FALSE(WriteFileAtomically(folder_, "new").ok());
+}
+
+TEST_F(LaunchRunTest, ATimeOutThatIsNoneIsRefusedBeforeAnythingIsMade) {
+  for (const char* seconds : {"", "soon", "0", "-1", "inf", "nan"}) {
+    setenv("PLANWRIGHT_TIMEOUT_SECONDS", seconds, 1);
+    const absl::StatusOr<Outcome> outcome = LaunchRun({plan_}, launch_, starter_, [](bool, std::string_view) {});
+    EXPECT_EQ(outcome.status().code(), absl::StatusCode::kInvalidArgument) << seconds;
+    EXPECT_FALSE(std::filesystem::exists(launch_.run_dir));
+  }
+  setenv("PLANWRIGHT_TIMEOUT_SECONDS", "0.5", 1);
+  EXPECT_EQ(Launch().exit_code, 0);
+  unsetenv("PLANWRIGHT_TIMEOUT_SECONDS");
+}
+
+TEST_F(LaunchRunTest, AMissingExecutorIsNamed) {
+  launch_.executor = folder_ + "/executor";
+  EXPECT_THAT(std::string(CheckRun(plan_, launch_).message()), HasSubstr("there is no executor program at " + folder_));
+}
+
+}  // namespace
+}  // namespace planwright

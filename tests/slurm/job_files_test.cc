@@ -1,0 +1,80 @@
+// What a job takes over from the shell that submits it, and what it reads back when it runs.
+#include "planner/slurm/job_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "planner/launch/rank_environment.h"
+#include "planner/plan/json_limits.h"
+#include "planner/plan/plan_json.h"
+#include "planner/run_files/file_io.h"
+
+namespace planwright {
+namespace {
+
+// A job may wait in the queue while `plan` is replaced by a version whose plans have fewer groups.
+TEST(JobFiles, APlanWithTheGroupsOfBeforeIsReadWithoutThem) {
+  const std::string earlier = PLANWRIGHT_SOURCE_DIR "/tests/end_to_end/fifteen_groups/run/plan.json";
+  const absl::StatusOr<std::string> text = ReadWholeFile(earlier, kPlanJson.bytes);
+  ASSERT_TRUE(text.ok()) << text.status();
+  const absl::StatusOr<Plan> before = ReadPlan(*text);
+  ASSERT_TRUE(before.ok()) << before.status();
+  ASSERT_EQ(before->groups.size(), 16U);
+  JobFiles job = {.plans = {*before, *before}, .program = "/bin/plan", .folder = "/"};
+  job.options.run_dir = ::testing::TempDir() + "job_files_test";
+  ASSERT_TRUE(WriteJobFiles(job, "").ok());
+  const absl::StatusOr<JobFiles> read = ReadJobFiles(job.options.run_dir);
+  std::filesystem::remove_all(job.options.run_dir);
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_EQ(read->plans.size(), 2U);
+  for (const Plan& plan : read->plans) {
+    EXPECT_EQ(plan.groups.size(), 10U);
+    EXPECT_TRUE(ReadPlan(WritePlan(plan)).ok()) << "its ranks read it";
+  }
+}
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class JobFilesTest : public ::testing::Test {
+ protected:
+  JobFilesTest() {
+    setenv(kSecretVariable, "the caller's secret", 1);
+    setenv(kLifeVariable, "the caller's life", 1);
+    setenv("PLANWRIGHT_TIMEOUT_SECONDS", "17", 1);
+  }
+  ~JobFilesTest() override {
+    for (const char* name : {kSecretVariable, kLifeVariable, "PLANWRIGHT_TIMEOUT_SECONDS"}) unsetenv(name);
+  }
+};
+
+// A shell inside of a run, which submits another run.
+TEST_F(JobFilesTest, TheCallersSecretIsNotTaken) {
+  const Variables taken = EnvironmentToTake();
+  EXPECT_FALSE(taken.contains(kSecretVariable));
+  EXPECT_FALSE(taken.contains(kLifeVariable));
+  EXPECT_EQ(taken.at("PLANWRIGHT_TIMEOUT_SECONDS"), "17");
+  JobFiles job;
+  job.environment = taken;
+  EXPECT_THAT(LaunchJson(job), Not(HasSubstr("the caller's")));
+}
+
+TEST_F(JobFilesTest, OnlyTheOwnerReadsTheEnvironment) {
+  std::string folder = ::testing::TempDir() + "job_filesXXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  JobFiles job;
+  job.environment = EnvironmentToTake();
+  job.options.run_dir = folder;
+  ASSERT_TRUE(WriteJobFiles(job, "#!/bin/sh\n").ok());
+  struct stat about {};
+  ASSERT_EQ(stat((folder + "/job/launch.json").c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600u);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace planwright
