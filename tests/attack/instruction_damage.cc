@@ -42,8 +42,11 @@ Instruction MadeUp(const Plan& plan, const Program& list, Random& random) {
       made.attributes["into"] = sum.parts.empty() ? sum.name : sum.name + "." + random.Pick(sum.parts);
     }
   }
-  for (size_t i = 0; i < info.values.inputs.front(); ++i)
-    made.inputs.push_back(list.empty() || random.Pick(list).inputs.empty() ? "$integers" : random.Pick(list).inputs[0]);
+  for (size_t i = 0; i < info.values.inputs.front(); ++i) {
+    const bool any = !list.empty() && random.Chance(80);
+    const std::vector<std::string> inputs = any ? random.Pick(list).inputs : std::vector<std::string>();
+    made.inputs.push_back(inputs.empty() ? "$integers" : inputs[0]);
+  }
   return made;
 }
 
