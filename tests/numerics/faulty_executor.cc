@@ -74,7 +74,7 @@ std::optional<uint64_t> StreamSeed() {
 // no stream.
 void ScatterOverStreams(std::vector<Instruction>& body, uint64_t seed, const std::string& list) {
   for (Instruction& op : body) {
-    if (op.kind == OpKind::kCall || op.kind == OpKind::kExchange) continue;
+    if (op.kind == OpKind::kCall || op.kind == OpKind::kExchange || OpClassOf(op.kind) == OpClass::kStorage) continue;
     const int64_t* bucket = op.FindInteger("bucket");
     const std::string named = !op.outputs.empty() ? op.outputs[0].name : !op.inputs.empty() ? op.inputs[0] : "";
     const std::string key = std::string(OpName(op.kind)) +
@@ -87,7 +87,10 @@ void ScatterOverStreams(std::vector<Instruction>& body, uint64_t seed, const std
 absl::Status ScatterOverStreams(Plan& plan, uint64_t seed) {
   for (Block& block : plan.blocks) ScatterOverStreams(block.body, seed, block.name);
   for (Role& role : plan.roles) {
-    for (const RoleList& part : kRoleLists) ScatterOverStreams(role.*part.list, seed, part.name);
+    for (const RoleList& part : kRoleLists) {
+      const bool of_files = part.list == &Role::resume || part.list == &Role::save;  // they have one stream
+      if (!of_files) ScatterOverStreams(role.*part.list, seed, part.name);
+    }
   }
   plan.groups = DeriveGroups(plan.modules, plan.bridges, plan.blocks, plan.roles);  // with their streams
   for (const Violation& violation : VerifyPlan(plan))

@@ -2,6 +2,7 @@
 // again what it has loaded, in its own layout (reshard_test.cc).
 #include "executor/ops/handler.h"
 #include "executor/rank/rank_main.h"
+#include "planner/plan/plan_json.h"
 
 namespace planwright::executor {
 namespace {
@@ -9,6 +10,7 @@ namespace {
 absl::Status TakeOutTraining(Plan& plan) {
   for (Role& role : plan.roles)
     std::erase_if(role.step, [](const Instruction& op) { return op.kind != OpKind::kBeginStep; });
+  plan.digest = PlanDigest(plan);  // it lies in the checkpoints that are written
   return absl::OkStatus();
 }
 

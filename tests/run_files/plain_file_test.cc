@@ -148,7 +148,8 @@ TEST_F(PlainFileTest, IsCutByANewFile) {
   Write("file", bytes);
   fs::create_symlink(PathOf("file"), PathOf("link"));
   const absl::StatusOr<PlainFile> open = PlainFile::Open(PathOf("file"));
-  ASSERT_EQ(CutFileAtomically(PathOf("link"), 1'500'000, "end\n"), absl::OkStatus());
+  EXPECT_FALSE(CutFileAtomically(PathOf("link"), 1'500'000, "end\n").ok()) << "a link is not followed";
+  ASSERT_EQ(CutFileAtomically(PathOf("file"), 1'500'000, "end\n"), absl::OkStatus());
   EXPECT_EQ(ReadWholeFile(PathOf("file"), kLargestLog).value(), bytes.substr(0, 1'500'000) + "end\n");
   EXPECT_TRUE(fs::is_symlink(PathOf("link")));
   std::string old(bytes.size(), '\0');

@@ -74,6 +74,14 @@ class ProgramCheck {
     return {!part.send, bridge ? bridge - plan_.bridges.data() : -1, part.backward, part.shift};
   }
 
+  // The one bridge over which an exchange both sends and receives, as one between two modules of the same ranks does;
+  // null for any other. Such exchanges stay apart, one for each encoder.
+  const Bridge* PassesOver(const Instruction& exchange) const {
+    const std::vector<ExchangePart>& parts = exchange.parts;
+    const bool passes = parts.size() == 2 && parts[0].send && !parts[1].send && parts[0].bridge == parts[1].bridge;
+    return passes ? plan_.FindBridge(parts[0].bridge) : nullptr;
+  }
+
   // An instruction has the fields that its kind reads, and no others. Parts of an exchange are in order, and all parts
   // that could be in one exchange are.
   void CheckFields(const string& who, const std::vector<Instruction>& body, bool in_block, int origin) {
@@ -98,8 +106,10 @@ class ProgramCheck {
                           [&](const ExchangePart& a, const ExchangePart& b) { return PlaceOf(a) < PlaceOf(b); })) {
         stray = "parts in another order than: sends, receives; between stages, over bridges";
       }
-      if (!stray && exchange && &op != body.data() && (&op - 1)->kind == OpKind::kExchange)
+      if (!stray && exchange && &op != body.data() && (&op - 1)->kind == OpKind::kExchange &&
+          !(PassesOver(op) && PassesOver(*(&op - 1)) && PassesOver(op) != PassesOver(*(&op - 1)))) {
         stray = "parts that belong to the exchange before it";
+      }
       if (!stray && !std::is_sorted(op.frees.begin(), op.frees.end())) stray = "frees in another order than by name";
       if (!stray) continue;
       Fail(who,

@@ -181,10 +181,12 @@ class ListStates {
   // Streams order what touches one state. Files and counts on the host are no such state: on a stream of its own,
   // save_counters would copy them while publish_checkpoint already writes them.
   void CheckStream(const Instruction& op) {
-    if (list_.list == &Role::step || op.stream.empty()) return;
+    const bool of_files =
+        list_.list == &Role::resume || list_.list == &Role::save || OpClassOf(op.kind) == OpClass::kStorage;
+    if (!of_files || op.stream.empty()) return;
     Report(&op, nullptr,
            absl::StrCat("runs ", string(OpName(op.kind)), " of ", LabelOf(op), " in its ", list_.name, " on stream ",
-                        op.stream, "; only a step has other streams than the main one"));
+                        op.stream, "; what reads and writes files runs on the main stream"));
   }
 
   // Whether the role has the module and bucket that the instruction names.
