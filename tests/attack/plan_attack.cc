@@ -166,7 +166,8 @@ class Attack {
   }
   void Count(const std::string& kind, const char* result, size_t& counter) {
     ++counter;
-    counts_ << target_.name << "\t" << result << "\t" << kind << "\n";
+    counts_ << target_.name << "\t" << result << "\t" << kind
+            << std::endl;  // flushed: the process may crash in the next case
   }
 
   const Options& options_;
@@ -194,6 +195,7 @@ void PrintCounts() {
 
 int Run(const Options& options) {
   fs::create_directories(options.out);
+  if (!options.only) fs::remove(options.out + "/accepted.tsv"), fs::remove(options.out + "/counts.tsv");
   fs::current_path(options.out);  // the folder in which plans look for weights and samples
   std::vector<Target> targets = Targets();
   const size_t each = options.count / targets.size() + 1;
