@@ -1,7 +1,7 @@
 // plan_attack: damages valid plans at random and asks `verify`, as `plan validate` does, whether it accepts them. It
 // counts by kind of damage, and lists what was accepted. run_accepted then trains those and compares.
 //
-//   plan_attack --seed N --count N --out DIR [--layout NAME]
+//   plan_attack [--seed N] [--count N] [--out DIR] [--layout NAME [--case N]]
 //
 // DIR gets LAYOUT.json, the undamaged plan; LAYOUT-CASE.json, an accepted plan that differs from it; and accepted.tsv:
 // a line for each accepted plan with its class, which follows from the fields that differ (plan_fields.h):
@@ -166,7 +166,8 @@ class Attack {
   }
   void Count(const std::string& kind, const char* result, size_t& counter) {
     ++counter;
-    counts_ << target_.name << "\t" << result << "\t" << kind << "\n";
+    counts_ << target_.name << "\t" << result << "\t" << kind
+            << std::endl;  // flushed: the process may crash in the next case
   }
 
   const Options& options_;
@@ -194,6 +195,7 @@ void PrintCounts() {
 
 int Run(const Options& options) {
   fs::create_directories(options.out);
+  if (!options.only) fs::remove(options.out + "/accepted.tsv"), fs::remove(options.out + "/counts.tsv");
   fs::current_path(options.out);  // the folder in which plans look for weights and samples
   std::vector<Target> targets = Targets();
   const size_t each = options.count / targets.size() + 1;
@@ -248,13 +250,23 @@ int Run(const Options& options) {
 
 int main(int argc, char** argv) {
   planwright::attack::Options options;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string name = argv[i], value = argv[i + 1];
-    if (name == "--seed") options.seed = std::stoull(value);
-    if (name == "--count") options.count = std::stoull(value);
-    if (name == "--out") options.out = value;
-    if (name == "--layout") options.layout = value;
-    if (name == "--case") options.only = std::stoull(value);
+  for (int i = 1; i < argc; i += 2) {
+    const std::string name = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
+    const bool number = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
+    if (name == "--seed" && number) {
+      options.seed = std::stoull(value);
+    } else if (name == "--count" && number) {
+      options.count = std::stoull(value);
+    } else if (name == "--case" && number) {
+      options.only = std::stoull(value);
+    } else if (name == "--out" && !value.empty()) {
+      options.out = value;
+    } else if (name == "--layout" && !value.empty()) {
+      options.layout = value;
+    } else {
+      std::cerr << "usage: plan_attack [--seed N] [--count N] [--out DIR] [--layout NAME [--case N]]\n";
+      return 2;
+    }
   }
   return planwright::attack::Run(options);
 }

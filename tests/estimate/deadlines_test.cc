@@ -60,8 +60,9 @@ TEST(Deadlines, FollowWhatAnInstructionDoes) {
         EXPECT_GT(later, rule.floor);
         ++longer;
       }
-      if (instruction.op_class == OpClass::kStorage || instruction.op_class == OpClass::kData)
+      if (instruction.op_class == OpClass::kStorage || instruction.op_class == OpClass::kData) {
         EXPECT_EQ(later, rule.floor);
+      }
     }
     EXPECT_GT(longer, 0) << role.name;
     EXPECT_GT(waiting, 0) << role.name;

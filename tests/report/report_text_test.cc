@@ -132,7 +132,9 @@ TEST(ReportText, DrawsEachCurveInItsWidth) {
       EXPECT_THAT(text, HasSubstr(title));
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
-      if (line.find("┤") != std::string::npos || line.find("│") != std::string::npos) EXPECT_LE(Width(line), width);
+      if (line.find("┤") != std::string::npos || line.find("│") != std::string::npos) {
+        EXPECT_LE(Width(line), width);
+      }
     }
     EXPECT_THAT(text, HasSubstr(" 5,000\n"));
   }

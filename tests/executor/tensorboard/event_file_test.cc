@@ -162,7 +162,9 @@ TEST(EventFile, OfALongRunWritesEvenlyChosenPointsAgain) {
     EXPECT_LT(events[i].step(), before + 40) << "a hole";
     before = events[i].step();
     for (const std::string& scalar : ScalarsOf(events[i])) {
-      if (scalar.starts_with("batch-size")) EXPECT_TRUE(scalar.ends_with(" = 2")) << scalar;
+      if (scalar.starts_with("batch-size")) {
+        EXPECT_TRUE(scalar.ends_with(" = 2")) << scalar;
+      }
     }
   }
   EXPECT_GT(before, 2 * kSteps - 40);
