@@ -49,7 +49,6 @@ UNSEEN = {
     "49_multi_token_parts_differ": "the letters of a pattern",
     "50_segments_on_one_stage": "a pattern and a number that do not fit",
     "51_stages_that_lose_layers": "a pattern and numbers that do not fit",
-    "52_gradients_in_bf16": "a choice that the schema has but the planner refuses",
     "53_nothing_trains": "several modules together",
     "55_overrides": "the command line",
     "56_lint_made_an_error": "two numbers that do not fit",
