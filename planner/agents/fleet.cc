@@ -34,7 +34,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kPatienceWithStrangers = 10s;
 constexpr auto kBeat = 1s;
-// Of messages of one agent that were not read. What comes then stays in its connection, and later on its node.
+// How much one agent may send that is not read. What comes then stays in its connection, and later on its node.
 constexpr size_t kMostUnread = kLongestLine;  // bytes
 
 // Two machines have two monotonic clocks; their clocks of the day are closer.

@@ -75,7 +75,7 @@ struct CheckpointIdentity {
 };
 bool IsRunId(std::string_view text);  // 32 hex digits, as NewRunId makes them
 
-// Of a whole tensor.
+// The type of a whole tensor.
 struct TensorType {
   DType dtype = DType::kFp32;
   std::vector<int64_t> shape;

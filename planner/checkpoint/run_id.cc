@@ -76,8 +76,8 @@ absl::StatusOr<std::string> PlanDigestIn(const std::string& path) {
   return absl::NotFoundError(path + " is no plan");
 }
 
-// Of a life that has not noted it. Each launch copies the plan before it replaces it, to the folder of the life before
-// its own; a launch that ended too early has left the plan of an earlier life where it was.
+// The digest of the plan of a life that has not noted it. Each launch copies the plan before it replaces it, to the
+// folder of the life before its own; a launch that ended too early has left the plan of an earlier life where it was.
 absl::StatusOr<std::string> PlanDigestOfLife(const std::string& run_dir, int life) {
   const absl::StatusOr<std::vector<int>> lives = LivesOf(run_dir);
   if (!lives.ok()) return lives.status();

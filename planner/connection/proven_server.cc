@@ -98,7 +98,7 @@ void ProvenServer::Turn(Id id, uint32_t events, User& user) {
   }
   if (Reads(connection) && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
     std::string& in = connection.stream.in();
-    // Of a stranger: the next part of the handshake, and not one byte more before that is right.
+    // A stranger may send the next part of the handshake, and not one byte more before that is right.
     const size_t part = connection.expected_proof.empty() ? kMagicBytes + kNonceBytes : kProofBytes;
     const absl::Status received = connection.stream.Receive((connection.proved ? options_.most_in : part) - in.size());
     if (!received.ok()) return Lose(id, connection, std::string(received.message()));

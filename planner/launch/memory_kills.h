@@ -12,9 +12,9 @@ struct MemoryKills {
   std::string where;  // whose count it is, with the limit: "the cgroup /job_7 (limit 2.15 GB)", "this machine"
 };
 
-// Of the memory cgroup of this process, version 2 or 1: children are in it, unless they were moved. Where it cannot be
-// read: of the whole machine. Zero, without a place, where that cannot be read either. `root`: of the file system;
-// empty except in tests.
+// How many processes were ended in the memory cgroup of this process, version 2 or 1: children are in it, unless they
+// were moved. Where it cannot be read: in the whole machine. Zero, without a place, where that cannot be read either.
+// `root`: of the file system; empty except in tests.
 MemoryKills ReadMemoryKills(const std::string& root = "");
 
 }  // namespace planwright

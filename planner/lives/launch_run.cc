@@ -53,7 +53,7 @@ const Plan* Fitting(const std::vector<Plan>& plans, int nodes) {
   return nullptr;
 }
 
-// Of a run that was interrupted before its next life: the outcome of the life before, which was not the last word.
+// The outcome of a run that was interrupted before its next life: that of the life before was not the last word.
 Outcome Interrupted(const Outcome& last, int number, const RunOptions& options, const Terminal& terminal) {
   Outcome outcome = last;
   outcome.exit_code = 128 + number;

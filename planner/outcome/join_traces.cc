@@ -126,7 +126,7 @@ class Estimate {
                        std::min(begin + Nanoseconds(at.start + at.length), end_of_action)};
       if (span.begin < span.end) trace.planned.push_back(std::move(span));
     }
-    // Of spans that begin together, the outer one stays first.
+    // The outer one of spans that begin together stays first.
     std::stable_sort(trace.planned.begin(), trace.planned.end(),
                      [](const PlannedSpan& a, const PlannedSpan& b) { return a.begin < b.begin; });
     return absl::OkStatus();

@@ -10,7 +10,7 @@
 
 namespace planwright {
 
-// Of a run that is done. `on_gpus`: where its ranks were; on CPUs memory is not measured. What a rank measured and
+// What the ranks of a run that is done measured. `on_gpus`: where they were; on CPUs memory is not measured. What
 // cannot be read makes `why_not`, with the file.
 RunMemory ReadRunMemory(const Plan& plan, const std::string& run_dir, bool on_gpus);
 

@@ -20,8 +20,8 @@ inline constexpr int64_t kLargestNumber = (int64_t{1} << 53) - 1;  // JSON reade
 inline constexpr int64_t kMostRanks = 1 << 20;  // products of three sizes of axes stay far from overflow
 inline constexpr size_t kMostModules = 1 << 4;  // of bridges too: an encoder has one
 inline constexpr size_t kMostParts = 1 << 12;   // of groups, roles, symbols and stages, each
-// Of all modules together. Each stage cuts its parameters of each kind of sharing into buckets of its own. With
-// gradients.buckets 1 these are at most three.
+// These count all modules together. Each stage cuts its parameters of each kind of sharing into buckets of its own.
+// With gradients.buckets 1 these are at most three.
 inline constexpr int64_t kMostLayers = 1 << 9, kMostStages = 3 << 5, kMostBuckets = 3 << 7;
 // Rows of the tables of all bridges, and runs of such rows, as the file holds them.
 inline constexpr int64_t kMostTransfers = 1 << 18, kMostTransferRuns = 3 << 12;
@@ -30,7 +30,7 @@ inline constexpr int64_t kMostTransfers = 1 << 18, kMostTransferRuns = 3 << 12;
 // Microbatches of a step, times the stages and bridges that each passes: programs name each passage.
 inline constexpr int64_t kMostPassages = 9 << 8;
 inline constexpr int kDeepestCalls = 8;  // levels of blocks that call each other; the planner makes two
-// Of all programs and blocks, with calls opened.
+// These count all programs and blocks, with calls opened.
 inline constexpr int64_t kMostInstructions = 5 << 19, kMostCalls = 1 << 19;
 
 // ---- Sizes.

@@ -305,7 +305,7 @@ struct InitializePlan {
   std::string base;                 // folder of the file that names it; not covered by the digest
   std::vector<std::string> ignore;  // tensors of the file that may stay unused
   bool optimizer = false;           // of a checkpoint: take its optimizer state too
-  // Of a checkpoint: samples and rates go on where it stands ("checkpoint"), or begin as the recipe says ("recipe").
+  // Samples and rates go on where a checkpoint stands ("checkpoint"), or begin as the recipe says ("recipe").
   std::string schedule = "recipe";
 };
 

@@ -204,7 +204,7 @@ class Writer {
   const bool digest_;
   std::string& text_;
   std::string indent_;
-  // Of the object that is being written: it is spread; no field is written yet.
+  // Whether the object that is being written is spread, and whether no field of it is written yet.
   bool spread_ = true, first_ = true;
 };
 

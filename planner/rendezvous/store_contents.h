@@ -15,7 +15,7 @@ namespace planwright {
 
 class StoreContents {
  public:
-  // Of all keys and values together. A run of 10,000 ranks needs a few MB.
+  // What all keys and values may take together. A run of 10,000 ranks needs a few MB.
   static constexpr size_t kMostBytes = size_t{256} << 20;
   static constexpr size_t kBytesOfAKey = 128;  // what a key costs beside its bytes
 

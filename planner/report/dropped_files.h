@@ -20,7 +20,7 @@ class DroppedFiles {
  public:
   explicit DroppedFiles(std::string run_dir) : run_dir_(std::move(run_dir)) {}
 
-  // Of the next life: gives each record that counts. `before`: becomes the samples whose records lives before it have
+  // Gives each record of the next life that counts. `before`: becomes the samples whose records lives before it have
   // dropped. Good if there is no such file; Unavailable if it cannot be read.
   absl::Status Read(int life, std::vector<SampleRange>& before, const StepVisitor& visit);
 

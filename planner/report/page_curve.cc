@@ -16,7 +16,7 @@ constexpr size_t kMostMarks = StepSeries::kMostSkipped;  // of one kind: more ca
 
 std::string Number(double value) { return absl::StrFormat("%.5g", value); }
 
-// Of these bins.
+// The least and the most of these bins.
 Spread SpreadOf(const StepSeries& steps, const PageCurve& curve, size_t first, size_t end) {
   Spread spread;
   for (size_t i = first; i < end; ++i) spread.Add(steps.bins()[i].*curve.values);

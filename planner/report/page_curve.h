@@ -16,7 +16,7 @@ struct PageCurve {
   std::string color;        // class of the line: "m0l" (planner/show/page/style.cc)
   Spread StepBin::*values = nullptr;
   double factor = 1;  // of each value
-  // Of steps that were done again: the index of the step that took their place, and the value.
+  // Steps that were done again: the index of the step that counts instead, and the value.
   std::vector<std::pair<int64_t, double>> again;
   bool from_zero = false;  // the axis begins at 0
 };

@@ -72,7 +72,7 @@ std::string RankSeconds(const RankPlace& place) {
 std::string PlacesText(const RunReport& report, size_t width) {
   const std::vector<RankPlace> places = FoldRanks(report.ranks, report.now);
   if (places.empty()) return "";
-  // Of a run that is over it does not matter how long ago that was.
+  // Nobody needs to know how long ago that was if the run is over.
   const bool live = report.live();
   Table table(live ? std::vector<std::string>{"ranks", "state", "for", "at"}
                    : std::vector<std::string>{"ranks", "state", "at"});

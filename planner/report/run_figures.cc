@@ -6,7 +6,7 @@
 namespace planwright {
 namespace {
 
-// Of the life at this index: from its first sign to its last one, or to the end of the report if it goes on.
+// How long the life at this index took: from its first sign to its last one, or to the end of the report if it goes on.
 double SecondsOfLife(const RunReport& report, size_t index) {
   const RunLife& life = report.lives[index];
   const bool goes_on = report.live() && index + 1 == report.lives.size() && !life.outcome;

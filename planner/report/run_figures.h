@@ -16,8 +16,8 @@ struct Pace {
   std::optional<double> tokens_per_second;
   std::optional<double> left;  // seconds to the end of the budget, at the mean of these steps
 };
-// Of the last steps. The first step of the newest life is left out if there are others: it warms up. nullopt: no step
-// is done.
+// How fast the last steps were. The first step of the newest life is left out if there are others: it warms up.
+// nullopt: no step is done.
 std::optional<Pace> PaceOf(const RunReport& report);
 
 // Where the time since the first launch went, in seconds. Steps count if their result is part of the run.

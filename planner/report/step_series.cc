@@ -35,7 +35,7 @@ void StepBin::Add(const StepBin& next) {
 
 void StepSeries::Add(const StepPoint& point) {
   const bool follows = size_ > 0 && back().step + 1 == point.step;
-  // Of the first step that is known, all steps before it had as many samples.
+  // All steps before the first one that is known had as many samples as that one.
   samples_of_last_ = follows ? point.samples - back().samples : point.samples / point.step;
   StepBin bin{.first = size_,
               .steps = 1,

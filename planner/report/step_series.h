@@ -47,7 +47,7 @@ class StepSeries {
   int64_t samples_of_last() const { return samples_of_last_; }
   double seconds() const { return seconds_; }  // in all steps
   int64_t skipped() const { return skipped_; }
-  // Of the first steps that were skipped: index and number.
+  // The first steps that were skipped: index and number.
   const std::vector<std::pair<int64_t, int64_t>>& first_skipped() const { return first_skipped_; }
 
   const std::vector<StepBin>& bins() const { return bins_; }

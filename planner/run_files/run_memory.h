@@ -19,7 +19,7 @@ struct MemoryLine {
   bool operator==(const MemoryLine&) const = default;
 };
 
-// Of the rank of a role that held most.
+// What the rank of a role held that held most.
 struct RoleMemory {
   std::string role;
   int rank = 0;

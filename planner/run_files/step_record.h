@@ -23,7 +23,7 @@ struct StepSpeed {
   bool operator==(const StepSpeed&) const = default;
 };
 
-// Of a rank's GPU, in bytes. Peaks are since the start of the process.
+// Memory of a rank's GPU, in bytes. Peaks are since the start of the process.
 struct DeviceMemory {
   int64_t tensors_peak = 0;   // the most that tensors held at one time
   int64_t reserved_peak = 0;  // the most that the allocator had taken from the driver

@@ -23,8 +23,8 @@ struct JobFiles {
   std::string folder;   // in which it runs: that of the submission
 };
 
-// Of this process: PATH, LD_LIBRARY_PATH, HOME, USER, LANG, TMPDIR, and names that begin with CUDA_, GLOO_, LD_,
-// MELLANOX_, NCCL_, OMP_, PLANWRIGHT_, TORCH_ or UCX_; without the name and the secret of a run.
+// What a job takes from this process: PATH, LD_LIBRARY_PATH, HOME, USER, LANG, TMPDIR, and names that begin with CUDA_,
+// GLOO_, LD_, MELLANOX_, NCCL_, OMP_, PLANWRIGHT_, TORCH_ or UCX_; without the name and the secret of a run.
 Variables EnvironmentToTake();
 
 // The text of launch.json.

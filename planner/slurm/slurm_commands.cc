@@ -19,7 +19,7 @@ namespace planwright {
 
 namespace {
 
-// Of what a program prints, the first lines are of interest.
+// Keeps the first lines of what a program prints. The others are of no interest.
 void Keep(std::string_view line, std::string& text) {
   if (text.size() + line.size() < kLongestProgramOutput) (text += line) += "\n";
 }

@@ -292,7 +292,7 @@ TEST(Writers, AreTheFirstOfTheirReplicas) {
   EXPECT_EQ(WritersOf(plan, bias), (Writers{{2, 8}}));
   // On ep coordinate 1, ranks 3 and 5: the first of them.
   EXPECT_EQ(WritersOf(plan, expert), (Writers{{3, 64 * 48}}));
-  // Of a state, both lanes have a part, and only the first tp rank writes what tp repeats.
+  // Both lanes have a part of a state, and only the first tp rank writes what tp repeats.
   for (const auto& [rank, count] : WritersOf(plan, norm + ".exp_avg")) EXPECT_TRUE(rank == 2 || rank == 4) << count;
   int64_t halves = 0;
   for (const auto& [rank, count] : WritersOf(plan, head + ".exp_avg")) halves += count;

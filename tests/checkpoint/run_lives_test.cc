@@ -487,7 +487,7 @@ TEST_F(RunLives, OfAnOlderReleaseGoOn) {
   Publish(2, 1, "");
   Publish(4, 1, "", "another plan");
   EXPECT_THAT(WhyNot(2, FolderOf(2, 1), Kind::kOtherRun), HasSubstr("the plan of life 1 is gone"));
-  // Of a run that no later release has taken up, the plan of its newest life lies in the run directory.
+  // Where no later release has taken up a run, the plan of its newest life lies in the run directory.
   Write(run_ + "/plan.json", plan_of("plan"));
   EXPECT_THAT(Found(2), ElementsAre("step-00000002.life-1"));
   EXPECT_THAT(WhyNot(2, FolderOf(4, 1), Kind::kOtherRun), HasSubstr("a run of plan " + Sha256Hex("another plan")));

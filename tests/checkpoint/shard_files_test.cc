@@ -634,7 +634,7 @@ TEST(CheckpointReader, OpensNoDamagedCheckpoint) {
   for (const std::string& name : FilesOf(folder)) {
     const std::string path = folder + "/" + name, bytes = testing::Slurp(path);
     const auto status = [&] { return CheckpointReader::Open(folder).status(); };
-    // Of a shard the header; what is behind it is proved when it is read.
+    // A shard has its header compared; what is behind it is proved when it is read.
     const size_t end = name.ends_with(".safetensors") ? SafetensorsFile::Open(path)->header().size() : bytes.size();
     for (const std::string& damaged : {bytes.substr(0, bytes.size() - 1), bytes + " ", std::string()}) {
       testing::Spill(path, damaged);

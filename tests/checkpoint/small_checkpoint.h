@@ -45,7 +45,7 @@ struct DealtTensor {
 // The run that all checkpoints of these tests are of.
 inline const std::string kRunId(32, 'a');
 
-// Of a release before this one, so that nothing but its digest is looked at.
+// A plan of a release before this one, so that nothing but its digest is looked at.
 inline const std::string kOldPlan = "{\"format_version\": 1, \"name\": \"small\"}\n";
 
 // The bytes of element `index`: another number for each tensor and element, which is finite.

@@ -30,7 +30,7 @@ void Collect(const Json& node, const std::string& pattern, std::set<std::string>
   }
 }
 
-// Of random plans, because one plan need not have every optional field.
+// The paths of random plans, because one plan need not have every optional field.
 std::set<std::string> AllPatterns() {
   std::set<std::string> patterns;
   std::mt19937 random(7);

@@ -284,7 +284,7 @@ TEST(Profile, IsThereToRead) {
   EXPECT_THAT(run.output, Not(HasSubstr("profile of step 2")));
 }
 
-// Of a run that fails later, the profile is there all the same. Of one that fails before, there is none.
+// The profile of a run that fails later is there all the same. A run that fails before has none.
 TEST(Profile, OutlivesARunThatFailsAfterIt) {
   const std::vector<std::string> launch = {"--executor", PLANWRIGHT_BINARY_DIR "/bin/failing_executor", "--trace"};
   const std::vector<std::string> fault = {"PLANWRIGHT_FAULT=throw", "PLANWRIGHT_FAULT_RANK=0",

@@ -23,7 +23,7 @@ double Seconds(int ep, int64_t top_k, const Cluster& cluster, const char* dispat
   return TimeDispatch(WithExperts(ep, top_k), cluster, DType::kBf16, dispatch).seconds;
 }
 
-// Of top_k rows a part of (ep - 1) / ep goes there and back. A gathered token goes to ep - 1 ranks, and as many terms
+// A part of (ep - 1) / ep of top_k rows goes there and back. A gathered token goes to ep - 1 ranks, and as many terms
 // come back, which are twice as large in bf16.
 TEST(DispatchTime, CountsTheRowsThatAreSent) {
   EXPECT_EQ(Rows(2, 6, DType::kBf16, "all_to_all"), 6);

@@ -164,7 +164,7 @@ TEST(StepFlops, LeavesOutScoresOfImagesOfUnknownSize) {
   double scores = 0;
   for (const LayerSummary& layer : plan.modules[0].layers) scores += static_cast<double>(layer.mixing_flops);
   plan.data.kind = "webdataset", plan.data.max_patches = 9216;
-  // Of four patches, forward and twice backward.
+  // Four patches, forward and twice backward.
   EXPECT_NEAR((with_scores - StepFlops(plan).Of(one_row)) / (4 * 3 * scores), 1, 1e-3);
 }
 

@@ -86,7 +86,7 @@ std::vector<Layout> FourGpuLayouts();
 // All of the above.
 std::vector<Layout> AllLayouts();
 
-// Of the 20-layer toy.
+// Layouts of the 20-layer toy.
 std::vector<Layout> ToyLayouts();
 
 }  // namespace planwright::testing

@@ -68,7 +68,7 @@ void ExpectSameBits(const TrainingRun& run, const TrainingRun& plain) {
   ExpectEqualTensors(run.values_last, plain.values_last, "values of the last step");
 }
 
-// Of each list `./dev test` takes what covers its axes and features, `./dev soak` all.
+// `./dev test` takes what covers the axes and features of each list, `./dev soak` all.
 class Overlap : public ::testing::TestWithParam<Layout> {};
 
 TEST_P(Overlap, ChangesNoBit) {

@@ -13,7 +13,7 @@
 #include <random>
 #include <string>
 
-// Of this program: what `new` gave out and did not get back, and the most of it since it was set to zero.
+// What `new` gave out and did not get back, and the most of it since it was set to zero.
 namespace {
 size_t held = 0, most_held = 0;
 }  // namespace

@@ -140,7 +140,7 @@ TEST(StoreServer, ItsThreadBlocksAllSignals) {
       std::ifstream file(thread.path() / "status");
       for (std::string line; std::getline(file, line);) {
         if (line.rfind("SigBlk:", 0) != 0) continue;
-        // Of signals 1 to 31, all but SIGKILL and SIGSTOP, which cannot be blocked.
+        // All of signals 1 to 31 but SIGKILL and SIGSTOP, which cannot be blocked.
         constexpr unsigned long kAll = 0x7fffffff & ~(1UL << (SIGKILL - 1)) & ~(1UL << (SIGSTOP - 1));
         count += (std::stoul(line.substr(8), nullptr, 16) & kAll) == kAll ? 1 : 0;
       }

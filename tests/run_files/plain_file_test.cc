@@ -134,7 +134,7 @@ TEST_F(PlainFileTest, ALinkToAnotherFileIsNotWrittenThrough) {
   EXPECT_EQ(*ReadWholeFile(PathOf("dangling"), kLargestLog), "made");
 }
 
-// Of a device that is always full. A plan is written into it, since /dev/stdout may be such a device.
+// The device is always full. A plan is written into it, since /dev/stdout may be such a device.
 TEST_F(PlainFileTest, AFullDiskIsToldFromOtherFailures) {
   EXPECT_EQ(WriteFileAtomically("/dev/full", "bytes").code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(WriteFileAtomically(PathOf("no/such/folder"), "bytes").code(), absl::StatusCode::kUnavailable);

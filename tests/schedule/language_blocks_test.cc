@@ -353,7 +353,7 @@ TEST(FrozenLanguage, HandsGradientsOnAndLearnsNothing) {
   EXPECT_TRUE(Has(moe, OpKind::kRoutingFingerprint));
   EXPECT_THAT(The(Named(plan, "moe.backward"), OpKind::kRouteGrad).inputs,
               ElementsAre("dweights", "n", "weights", "ids", "logits"));
-  // Of a linear, a backward without weight gradients does not read the input.
+  // The backward of a linear without weight gradients does not read the input.
   EXPECT_THAT(Named(plan, "attention.forward").saved, ElementsAre("x", "n_scale", "qkv", "a", "lse"));
 }
 

@@ -26,7 +26,7 @@ class ForwardBlock {
 
   const Block& block() const { return block_; }
   const Instruction& at(int i) const { return block_.body[static_cast<size_t>(i)]; }
-  // Of an input or an inner value; null: there is none of this name.
+  // The type of an input or of an inner value; null: there is none of this name.
   const ValueType* type(const std::string& name) const;
   // All terms of the gradient of a value. What only moves, cuts, joins or adds values passes the gradient on, so the
   // terms are those of the computes behind it.

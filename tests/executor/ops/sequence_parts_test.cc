@@ -173,7 +173,7 @@ TEST(PackedAttention, IsEachDocumentAlone) {
   }
 }
 
-// Of `cp` ranks, each with its zigzag part of the queries and the keys of all. The parts have strips of their own: 640
+// Each of `cp` ranks has its zigzag part of the queries and the keys of all. The parts have strips of their own: 640
 // positions are more than one strip for cp 1, and for cp 2.
 void ExpectPartsMakeTheWhole(int64_t positions, int64_t samples, int64_t cp, const at::Tensor& ends) {
   const at::Tensor qkv = Random({positions, samples, (kQ + 2 * kKv) * kD}), da = Random({positions, samples, kQ * kD});

@@ -12,7 +12,7 @@ namespace planwright::testing {
 
 struct Interleaving {
   uint64_t seed = 0;
-  // Of 100 communications, how many wait until all earlier ones of their rank are done. 100: one at a time in program
+  // How many of 100 communications wait until all earlier ones of their rank are done. 100: one at a time in program
   // order, as on a device with room for only one. The others wait for a few earlier ones that are drawn.
   int host_waits = 0;
   int steps = 2;
