@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <utility>
 
 #include "executor/data/images.h"
 #include "executor/data/tar_file.h"
@@ -92,10 +93,8 @@ TEST(Png, RefusesWhatIsNoPng) {
   EXPECT_FALSE(DecodePng(huge, 8, 8).ok());
 }
 
-// A PNG of any kind, of random bytes. `gamma`: what it says of its values; 0: nothing.
-std::string AnyPng(int64_t width, int64_t height, int color, int depth, bool transparent, bool interlaced, int gamma) {
-  std::string file;
-  std::mt19937 random(static_cast<unsigned>(width * 31 + color * 7 + depth));
+// What writes a PNG to the end of `file`, which must outlive it.
+std::pair<png_structp, png_infop> PngInto(std::string& file) {
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
   png_infop info = png_create_info_struct(png);
   png_set_write_fn(
@@ -104,6 +103,14 @@ std::string AnyPng(int64_t width, int64_t height, int color, int depth, bool tra
         static_cast<std::string*>(png_get_io_ptr(to))->append(reinterpret_cast<char*>(bytes), count);
       },
       nullptr);
+  return {png, info};
+}
+
+// A PNG of any kind, of random bytes. `gamma`: what it says of its values; 0: nothing.
+std::string AnyPng(int64_t width, int64_t height, int color, int depth, bool transparent, bool interlaced, int gamma) {
+  std::string file;
+  std::mt19937 random(static_cast<unsigned>(width * 31 + color * 7 + depth));
+  auto [png, info] = PngInto(file);
   png_set_IHDR(png, info, static_cast<png_uint_32>(width), static_cast<png_uint_32>(height), depth, color,
                interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
                PNG_FILTER_TYPE_DEFAULT);
@@ -182,14 +189,7 @@ TEST(Png, ALargeImageTakesTheMemoryOfAFewRows) {
   std::string file;
   {
     std::vector<png_byte> row(8192 / 8, 0);
-    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
-    png_infop info = png_create_info_struct(png);
-    png_set_write_fn(
-        png, &file,
-        [](png_structp to, png_bytep bytes, size_t count) {
-          static_cast<std::string*>(png_get_io_ptr(to))->append(reinterpret_cast<char*>(bytes), count);
-        },
-        nullptr);
+    auto [png, info] = PngInto(file);
     png_set_IHDR(png, info, 8192, 8192, 1, PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
                  PNG_FILTER_TYPE_DEFAULT);
     png_write_info(png, info);
