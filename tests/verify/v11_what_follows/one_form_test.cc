@@ -19,7 +19,7 @@ using testing::EncoderOn;
 using testing::Join;
 using testing::LanguageOn;
 
-constexpr char kTiny[] = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml";
+constexpr char kTinyRecipe[] = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml";
 
 // Finds places in a plan that it can change. Changes place number `wanted` (from 0) and returns how many it has seen.
 using Family = std::function<int(Plan&, int wanted)>;
@@ -214,8 +214,8 @@ TEST(OneForm, AnotherOrderIsRefused) {
       {"buckets exchanged", BucketsExchanged},
   };
   const std::vector<Plan> plans = {
-      CompiledFile(kTiny, Join({"batch.global_samples=8"}, EncoderOn(2, 1), LanguageOn(2, 4, 2, 4))),
-      CompiledFile(kTiny, Join({"modules.radio_encoder.parallel.pp=2", "modules.language.parallel.pp=2",
+      CompiledFile(kTinyRecipe, Join({"batch.global_samples=8"}, EncoderOn(2, 1), LanguageOn(2, 4, 2, 4))),
+      CompiledFile(kTinyRecipe, Join({"modules.radio_encoder.parallel.pp=2", "modules.language.parallel.pp=2",
                                 "gradients.buckets=2", "batch.micro_samples=2"},
                                EncoderOn(4, 2), LanguageOn(4, 4, 2, 2))),
       CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_two_encoders_tiny.yaml"),

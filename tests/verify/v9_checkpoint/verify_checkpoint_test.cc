@@ -12,7 +12,7 @@
 #include "planner/verify/rules.h"
 #include "tests/support/recipes.h"
 
-namespace planwright {
+namespace planwright::verify_checkpoint_test {
 namespace {
 
 using testing::TinyLayout;
@@ -296,4 +296,4 @@ TEST(Checkpoint, SoundManifestsPass) {
 }
 
 }  // namespace
-}  // namespace planwright
+}  // namespace planwright::verify_checkpoint_test
