@@ -21,7 +21,7 @@ using std::string;
 using std::string_view;
 
 constexpr size_t kDigits = 16, kKeyDigits = 8;
-constexpr size_t kNamesShown = 4;
+constexpr size_t kNamesShown = 4, kCharactersShown = 400;
 constexpr string_view kPlans = "\n# plan, digest, canonical digest\n";
 constexpr string_view kPartsOfPlans = "\n# plan, keys of its parts\n";
 constexpr string_view kParts = "\n# key of a part, the part, codes of its lines if it is a block\n";
@@ -54,42 +54,58 @@ size_t FirstOtherLine(const GoldenPart& golden, const GoldenPart& now) {
   return line;
 }
 
+// What is found in a plan. Plans with the same title are listed together, with the example of the first.
+struct Difference {
+  string title, example;
+};
+
 // Where a part differs from the golden one of the same name.
-string Where(const GoldenPart& golden, const GoldenPart& now) {
-  if (now.codes.empty()) return now.name + " differs";
-  const size_t line = FirstOtherLine(golden, now), before = golden.codes.size() / kCodeDigits;
-  const string count = before == now.lines.size()
-                           ? absl::StrCat(" of ", before)
-                           : absl::StrCat(", and has ", now.lines.size(), " lines instead of ", before);
-  return absl::StrCat(now.name, " differs from line ", line + 1, count, ":\n    ",
-                      line < now.lines.size() ? now.lines[line] : "(its end)");
+Difference Where(const GoldenPart& golden, const GoldenPart& now) {
+  if (now.codes.empty()) return {now.name + " differs", ""};
+  const size_t at = FirstOtherLine(golden, now), before = golden.codes.size() / kCodeDigits;
+  const string line = at < now.lines.size() ? now.lines[at] : "(the end)";
+  // Up to the first comma it says the operation, or the field of the block.
+  const string beginning(line.begin() + static_cast<std::ptrdiff_t>(line.find_first_not_of(' ')),
+                         std::find(line.begin(), line.end(), ','));
+  return {absl::StrCat(now.name, " differs from ", beginning.substr(0, beginning.find(": [")), " on"),
+          absl::StrCat("from line ", at + 1, " of ", now.lines.size(), ", where it had ", before, " lines:\n",
+                       line.substr(0, kCharactersShown))};
 }
 
 // What differs in the parts of one plan.
-std::vector<string> PartsThatDiffer(const PlanGolden& golden, const GoldenPlan& before, const PlanGolden& now,
-                                    const GoldenPlan& after) {
+std::vector<Difference> PartsThatDiffer(const PlanGolden& golden, const GoldenPlan& before, const PlanGolden& now,
+                                        const GoldenPlan& after) {
   std::map<string, const GoldenPart*> old;
   for (const string& key : before.parts) old.emplace(golden.parts.at(key).name, &golden.parts.at(key));
-  std::vector<string> found;
+  std::vector<Difference> found;
   for (const string& key : after.parts) {
     const GoldenPart& part = now.parts.at(key);
     const auto same_name = old.extract(part.name);
     if (same_name.empty()) {
-      found.push_back(part.name + " is new");
+      found.push_back({part.name + " is new", ""});
     } else if (std::find(before.parts.begin(), before.parts.end(), key) == before.parts.end()) {
       found.push_back(Where(*same_name.mapped(), part));
     }
   }
-  for (const auto& [name, part] : old) found.push_back(name + " is gone");
-  if (found.empty()) found.emplace_back("the order of its parts differs");
+  for (const auto& [name, part] : old) found.push_back({name + " is gone", ""});
+  if (found.empty()) found.push_back({"the order of the parts differs", ""});
   return found;
 }
 
-string Listed(const std::vector<string>& plans) {
-  const size_t shown = std::min(plans.size(), kNamesShown);
-  return absl::StrCat("  in ", plans.size(), plans.size() == 1 ? " plan: " : " plans: ",
-                      absl::StrJoin(plans.begin(), plans.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-                      shown < plans.size() ? ", ..." : "", "\n");
+// The plans in which something is found, and an example from the first.
+struct Found {
+  std::vector<string> plans;
+  string example;
+};
+
+string Listed(const Found& found) {
+  const size_t count = found.plans.size(), shown = std::min(count, kNamesShown);
+  string text =
+      absl::StrCat("  in ", count, count == 1 ? " plan: " : " plans: ",
+                   absl::StrJoin(found.plans.begin(), found.plans.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+                   shown < count ? ", ..." : "", "\n");
+  if (!found.example.empty()) absl::StrAppend(&text, "  in ", found.plans.front(), " ", found.example, "\n");
+  return text;
 }
 
 // The words of the lines of one section of the file.
@@ -186,26 +202,28 @@ PlanGolden ReadGolden(string_view text) {
 }
 
 string Differences(const PlanGolden& golden, const PlanGolden& now) {
-  std::map<string, std::vector<string>> plans_by_difference;
+  std::map<string, Found> found;
+  const auto add = [&](const Difference& difference, const string& plan) {
+    Found& of_title = found.try_emplace(difference.title, Found{{}, difference.example}).first->second;
+    of_title.plans.push_back(plan);
+  };
   for (const auto& [name, plan] : golden.plans) {
-    if (!now.plans.contains(name)) plans_by_difference["plans are gone"].push_back(name);
+    if (!now.plans.contains(name)) add({"plans are gone", ""}, name);
   }
   for (const auto& [name, after] : now.plans) {
     const auto before = golden.plans.find(name);
     if (before == golden.plans.end()) {
-      plans_by_difference["plans are new"].push_back(name);
+      add({"plans are new", ""}, name);
     } else if (before->second.canonical != after.canonical) {
-      for (const string& difference : PartsThatDiffer(golden, before->second, now, after))
-        plans_by_difference[difference].push_back(name);
+      for (const Difference& difference : PartsThatDiffer(golden, before->second, now, after)) add(difference, name);
     } else if (before->second.digest != after.digest) {
-      plans_by_difference["only the digest differs, not the canonical one: the plan says the same in other words"]
-          .push_back(name);
+      add({"only the digest differs, not the canonical one: the plan says the same in other words", ""}, name);
     } else if (before->second.parts != after.parts) {
-      plans_by_difference["the digests are equal, the parts are not: the golden file is damaged"].push_back(name);
+      add({"the digests are equal, the parts are not: the golden file is damaged", ""}, name);
     }
   }
   string text;
-  for (const auto& [difference, plans] : plans_by_difference) absl::StrAppend(&text, difference, "\n", Listed(plans));
+  for (const auto& [title, of_title] : found) absl::StrAppend(&text, title, "\n", Listed(of_title));
   return text;
 }
 

@@ -213,9 +213,7 @@ void Rename(Block& block, Names names) {
   for (Probe& probe : block.probes) probe.value = names.Of(probe.value);
 }
 
-// Names the values that blocks take. A block takes from one that was called before it: from a forward, or from a
-// recompute, which takes from a forward itself. So a saved value is first looked up in the block that saves it, and
-// there it has a number, or the name under which it was taken.
+// Names the values that blocks take, by the blocks that save them.
 class Takes {
  public:
   explicit Takes(const Plan& plan) : same_frame_(BlocksOfSameFrame(plan)) {}
@@ -234,19 +232,28 @@ class Takes {
   }
 
  private:
-  // "v007", or "taken" for a value that the block only hands on: it is saved under one name all the way.
+  // What makes the value in the block that saves it: "input 1", or kind, slots and output of an instruction, with a
+  // number if there are several of these: "linear(shared_up) 0". Not its number in the block, so that what comes and
+  // goes elsewhere in a forward does not change its backward.
   static string NameWithin(const Block& block, const string& name) {
     for (const Output& take : block.takes) {
-      if (take.name == name) return "taken";
+      if (take.name == name) return "taken";  // handed on; the block that it was taken from saves it too
     }
-    Names names;
-    for (const Output& input : block.inputs) names.Define(input.name);
+    for (size_t i = 0; i < block.inputs.size(); ++i) {
+      if (block.inputs[i].name == name) return "input " + std::to_string(i);
+    }
+    std::map<string, int> count;
     for (const Instruction& instruction : block.body) {
-      for (const Output& output : instruction.outputs) {
-        if (!IsStateName(output.name)) names.Define(output.name);
+      string what = string(OpName(instruction.kind)) + "(";
+      for (const string& slot : instruction.parameters) what += (what.back() == '(' ? "" : " ") + slot;
+      what += ")";
+      const int same = ++count[what];
+      for (size_t i = 0; i < instruction.outputs.size(); ++i) {
+        if (instruction.outputs[i].name != name) continue;
+        return what + " " + std::to_string(i) + (same > 1 ? " #" + std::to_string(same) : "");
       }
     }
-    return names.Of(name);
+    return "?" + name;
   }
 
   std::map<string_view, std::set<const Block*>> same_frame_;

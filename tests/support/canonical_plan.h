@@ -12,8 +12,9 @@ namespace planwright::testing {
 // The plan with these made one, in its blocks and in the lists of its roles:
 //
 //   names      A value is called by its place among those that its list defines: inputs, then outputs of instructions
-//              ("v007"). A value that a block takes is called by the blocks that save it into the same frame, and its
-//              name there ("language.moe.forward:v007"). State, frames, slots and blocks keep their names.
+//              ("v007"). A value that a block takes is called by the blocks that save it into the same frame, and by
+//              what makes it there ("language.moe.forward:linear(shared_up) 0"). State, frames, slots and blocks keep
+//              their names.
 //   orders     `saved`, `takes` and the `frees` of an instruction are sets: they are sorted.
 //   gradients  The layout of a gradient's own gradient is dropped: nothing differentiates twice. A value is a gradient
 //              if it comes out of a backward kind, over a bridge or between stages in backward direction, or out of an
