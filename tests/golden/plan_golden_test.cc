@@ -7,14 +7,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "planner/plan/plan_json.h"
 #include "tests/golden/block_layouts.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
