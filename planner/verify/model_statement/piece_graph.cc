@@ -40,7 +40,7 @@ std::vector<string> PieceGraph::Expanded(const string& name) const {
 // The value of an attribute: of a constant, of the token of an encoder's images ("token*"), or the text itself, in
 // which {module} stands for the name of the module.
 Attribute PieceGraph::Setting(const string& text, size_t encoder) const {
-  if (text == "token*") return bridges_[encoder]->token >= 0 ? bridges_[encoder]->token : plan_.data.image_token;
+  if (text == "token*") return bridges_[encoder]->token;
   const auto constant = module_.constants.find(text);
   if (constant != module_.constants.end()) return constant->second;
   return absl::StrReplaceAll(text, {{"{module}", module_.name}});
