@@ -484,6 +484,23 @@ TEST(Follows, NoFieldThatFollowsMayHaveTheValueOfAnotherPlace) {
   }
 }
 
+// A flag is 0 or 1. Every place that repeats it is changed, as an author could who knows the plan.
+TEST(Follows, AFlagIsZeroOrOne) {
+  Plan plan = TensorParallel();
+  Module& encoder = Named(plan, "radio_encoder");
+  ASSERT_EQ(encoder.size("crop"), 1);
+  encoder.constants["crop"] = int64_t{2};
+  for (Block& block : plan.blocks) {
+    for (Instruction& op : block.body) {
+      if (op.attributes.contains("crop")) op.attributes["crop"] = int64_t{2};
+    }
+  }
+  const std::vector<Violation> found = VerifyPlan(plan);
+  ASSERT_EQ(found.size(), 1);
+  EXPECT_EQ(found[0].rule, "V11");
+  EXPECT_EQ(found[0].message, "module radio_encoder has the constant crop 2, not 0 or 1");
+}
+
 // The rows of an encoder take the places of a token of the language model: no recipe can say another number.
 TEST(Follows, ABridgesTokenIsInTheVocabulary) {
   const Plan sound = CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_two_encoders_tiny.yaml");
