@@ -197,6 +197,14 @@ int BucketsExchanged(Plan& plan, int wanted) {
   return seen;
 }
 
+int RuleParametersReversed(Plan& plan, int wanted) {
+  int seen = 0;
+  for (CheckpointRule& rule : plan.checkpoint.rules) {
+    if (rule.parameters.size() > 1 && seen++ == wanted) std::reverse(rule.parameters.begin(), rule.parameters.end());
+  }
+  return seen;
+}
+
 TEST(OneForm, AnotherOrderIsRefused) {
   const auto frees = [](Instruction& op) -> std::vector<std::string>& { return op.frees; };
   const std::map<std::string, Family> families = {
@@ -212,6 +220,7 @@ TEST(OneForm, AnotherOrderIsRefused) {
       {"storages moved into the padding", StoragesMoved},
       {"expert axes of an encoder exchanged", ExpertAxesExchanged},
       {"buckets exchanged", BucketsExchanged},
+      {"parameters of rules reversed", RuleParametersReversed},
   };
   const std::vector<Plan> plans = {
       CompiledFile(kTiny, Join({"batch.global_samples=8"}, EncoderOn(2, 1), LanguageOn(2, 4, 2, 4))),
