@@ -92,4 +92,6 @@ std::vector<Violation> VerifyPrograms(const PlanIndex& index, const std::vector<
 // V11 of roles: those of one module and stage run the same program, except for what the leader exchanges over bridges.
 std::vector<Violation> VerifySiblings(const PlanIndex& index);
 
+// V11 of frees: a value ends with its last use.
+std::vector<Violation> VerifyFrees(const PlanIndex& index);
 }  // namespace planwright

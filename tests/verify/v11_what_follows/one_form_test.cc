@@ -197,6 +197,44 @@ int BucketsExchanged(Plan& plan, int wanted) {
   return seen;
 }
 
+// A value is freed one instruction later.
+int FreedLater(Plan& plan, int wanted) {
+  int seen = 0;
+  ForEachList(plan, [&](std::vector<Instruction>& list) {
+    for (size_t i = 0; i + 1 < list.size(); ++i) {
+      for (const std::string& name : std::vector<std::string>(list[i].frees)) {
+        if (seen++ != wanted) continue;
+        std::erase(list[i].frees, name);
+        list[i + 1].frees.push_back(name);
+        std::sort(list[i + 1].frees.begin(), list[i + 1].frees.end());
+      }
+    }
+  });
+  return seen;
+}
+
+// Where a list has several streams, a value may be freed behind its last use. It is freed with that use.
+int FreedWithTheLastUse(Plan& plan, int wanted) {
+  int seen = 0;
+  ForEachList(plan, [&](std::vector<Instruction>& list) {
+    for (Instruction& op : list) {
+      for (const std::string& name : std::vector<std::string>(op.frees)) {
+        const auto touches = [&](const Instruction& other) {
+          const auto makes = [&](const Output& output) { return output.name == name; };
+          return std::count(other.inputs.begin(), other.inputs.end(), name) > 0 ||
+                 std::any_of(other.outputs.begin(), other.outputs.end(), makes);
+        };
+        const auto last = std::find_if(list.rbegin(), list.rend(), touches);
+        if (last == list.rend() || &*last == &op || !op.parts.empty() || seen++ != wanted) continue;
+        std::erase(op.frees, name);
+        last->frees.push_back(name);
+        std::sort(last->frees.begin(), last->frees.end());
+      }
+    }
+  });
+  return seen;
+}
+
 int RuleParametersReversed(Plan& plan, int wanted) {
   int seen = 0;
   for (CheckpointRule& rule : plan.checkpoint.rules) {
@@ -220,6 +258,8 @@ TEST(OneForm, AnotherOrderIsRefused) {
       {"storages moved into the padding", StoragesMoved},
       {"expert axes of an encoder exchanged", ExpertAxesExchanged},
       {"buckets exchanged", BucketsExchanged},
+      {"freed later", FreedLater},
+      {"freed with the last use", FreedWithTheLastUse},
       {"parameters of rules reversed", RuleParametersReversed},
   };
   const std::vector<Plan> plans = {
@@ -228,6 +268,10 @@ TEST(OneForm, AnotherOrderIsRefused) {
                                 "gradients.buckets=2", "batch.micro_samples=2"},
                                EncoderOn(4, 2), LanguageOn(4, 4, 2, 2))),
       CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_two_encoders_tiny.yaml"),
+      CompiledFile(kTiny, Join({"modules.radio_encoder.train={backbone: frozen, projection: frozen}",
+                                "modules.radio_encoder.parallel.cp=2", "modules.language.recompute=[full]",
+                                "modules.language.parallel.overlap_dispatch=true"},
+                               EncoderOn(4, 2), LanguageOn(4, 4, 2, 4))),
   };
   for (const auto& [name, family] : families) {
     int tried = 0;
