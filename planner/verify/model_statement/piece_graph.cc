@@ -57,7 +57,6 @@ void PieceGraph::Add(const StatedCompute& stated, size_t encoder) {
     for (const string& one : of_each ? std::vector<string>{absl::StrCat(name, encoder)} : Expanded(name))
       compute.inputs.push_back(names_.at(one));
   }
-  if (compute.kind == OpKind::kAdd) std::sort(compute.inputs.begin(), compute.inputs.end());  // in any order
   for (const auto& [attribute, text] : stated.settings)
     compute.settings.emplace_back(attribute, Setting(text, encoder));
   for (const string& name : stated.outputs) compute.outputs.push_back(Define(name));

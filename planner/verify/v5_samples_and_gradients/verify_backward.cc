@@ -33,6 +33,7 @@ class BackwardCheck {
   void Check() {
     BindInputs();
     for (const Instruction& op : backward_.body) Walk(op);
+    CheckSums();
     here_ = -1;
     for (const Instruction& op : forward_.block().body) CheckDeclaredGradients(op);
     CheckOutputs();
@@ -155,6 +156,7 @@ class BackwardCheck {
     for (size_t i = 0; i < operands; ++i) terms = Joined(std::move(terms), terms_[op.inputs[i]]);
     if (terms.empty() || op.outputs.empty()) return false;
     if (op.kind == OpKind::kConcat) CheckPartsInOrder(op);
+    if (op.kind == OpKind::kAdd) CheckTermsInOrder(op);
     if (operands == 1 && op.outputs.size() == 1) moved_[op.outputs.front().name] = op.inputs.front();
     terms_[op.outputs.front().name] = std::move(terms);
     return true;
@@ -262,6 +264,43 @@ class BackwardCheck {
     }
   }
 
+  // The terms of a gradient have one order: a sum in another one is rounded in another way.
+  void CheckTermsInOrder(const Instruction& op) {
+    sums_.push_back(&op);
+    if (op.inputs.size() < 2) return Fail(absl::StrCat("adds ", op.inputs.front(), " to nothing"));
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      const Terms& terms = terms_[op.inputs[i]];
+      if (terms.empty())
+        return Fail(absl::StrCat("adds ", op.inputs[i], ", which is no gradient, into ", op.outputs.front().name));
+      if (i == 0 || forward_.PlaceInSums(terms_[op.inputs[i - 1]]) < forward_.PlaceInSums(terms)) continue;
+      return Fail(absl::StrCat("adds ", op.inputs[i - 1], " before ", op.inputs[i], " into ", op.outputs.front().name,
+                               ", not in the order in which ", forward_.block().name,
+                               " uses the value, from its outputs back"));
+    }
+  }
+
+  // All terms of a gradient are in one sum. So the gradient of a value that is read for itself may be a term of
+  // another one, but no sum is made in two steps, and no term is in two sums.
+  void CheckSums() {
+    std::map<string, int> read, added;
+    for (const Instruction& op : backward_.body) {
+      for (const string& input : op.inputs) ++read[input];
+    }
+    for (const string& output : backward_.outputs) ++read[output];
+    for (const Instruction* sum : sums_) {
+      for (const string& input : sum->inputs) ++added[input];
+    }
+    for (const Instruction* sum : sums_) {
+      here_ = sum->origin;
+      const string& made = sum->outputs.front().name;
+      if (added[made] > 0 && read[made] == added[made])
+        Fail(absl::StrCat("makes the sum ", made, " only to add to it: one sum has all terms of a gradient"));
+      for (const string& input : sum->inputs) {
+        if (added[input] > 1) Fail(absl::StrCat("adds ", input, " into ", made, " and into another sum"));
+      }
+    }
+  }
+
   // The backward has the slots of its forward, in their order, and its attributes.
   void CheckSettings(const Instruction& op, const Instruction& made) {
     for (const auto* slots : {&op.parameters, &op.gradients}) {
@@ -318,8 +357,9 @@ class BackwardCheck {
   int here_ = -1;                  // origin of the instruction that is looked at
   std::map<string, Terms> terms_;  // by value: the gradient that it is
   std::map<string, const ValueType*> types_;
-  std::map<string, int> parts_;     // by value that is a part of a gradient: which part
-  std::map<string, string> moved_;  // by value that communication moved: the value that it was
+  std::map<string, int> parts_;           // by value that is a part of a gradient: which part
+  std::map<string, string> moved_;        // by value that communication moved: the value that it was
+  std::vector<const Instruction*> sums_;  // of gradients
 };
 
 // A forward that runs again (activation recompute) takes what was saved and does what the forward did.

@@ -57,10 +57,11 @@ class BlockDamage {
     for (size_t k = 0; k < op.inputs.size(); ++k) {
       Add("undefined_input", i, op.inputs[k], {"V4"}, [k](Instruction& x) { x.inputs[k] = "nothing"; });
     }
-    const bool commutes = op.kind == OpKind::kAdd || op.kind == OpKind::kAddResidualBias;
-    for (size_t k = 0; !commutes && k + 1 < op.inputs.size(); ++k) {
+    // Terms of a sum: another order gives other last bits.
+    const bool terms = op.kind == OpKind::kAdd || op.kind == OpKind::kAddResidualBias;
+    for (size_t k = 0; k + 1 < op.inputs.size(); ++k) {
       if (op.inputs[k] == op.inputs[k + 1]) continue;
-      Add("swap_inputs", i, absl::StrCat(k), {"V4", "V5"},
+      Add("swap_inputs", i, absl::StrCat(k), terms ? std::vector<string>{"V5", "V11"} : std::vector<string>{"V4", "V5"},
           [k](Instruction& x) { std::swap(x.inputs[k], x.inputs[k + 1]); });
     }
     if (op.kind == OpKind::kAdd) {

@@ -197,6 +197,118 @@ int BucketsExchanged(Plan& plan, int wanted) {
   return seen;
 }
 
+// Neighbouring terms of a sum.
+int TermsExchanged(Plan& plan, int wanted) {
+  int seen = 0;
+  ForEachList(plan, [&](std::vector<Instruction>& list) {
+    for (Instruction& op : list) {
+      if (op.kind != OpKind::kAdd && op.kind != OpKind::kAddResidualBias) continue;
+      for (size_t i = 1; i < op.inputs.size(); ++i) {
+        if (seen++ == wanted) std::swap(op.inputs[i - 1], op.inputs[i]);
+      }
+    }
+  });
+  return seen;
+}
+
+// The first two terms of a longer sum are added by themselves.
+int SumsSplit(Plan& plan, int wanted) {
+  int seen = 0;
+  ForEachList(plan, [&](std::vector<Instruction>& list) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (list[i].kind != OpKind::kAdd || list[i].inputs.size() < 3 || seen++ != wanted) continue;
+      Instruction first = list[i];
+      first.inputs.resize(2);
+      first.outputs[0].name = "first_two";
+      first.frees.clear();
+      for (const std::string& name : first.inputs) {
+        if (std::erase(list[i].frees, name) > 0) first.frees.push_back(name);
+      }
+      std::sort(first.frees.begin(), first.frees.end());
+      list[i].inputs.erase(list[i].inputs.begin());
+      list[i].inputs[0] = "first_two";
+      list[i].frees.push_back("first_two");
+      std::sort(list[i].frees.begin(), list[i].frees.end());
+      list.insert(list.begin() + static_cast<std::ptrdiff_t>(i), std::move(first));
+      ++i;
+    }
+  });
+  return seen;
+}
+
+// A sum of gradients is added to nothing, and read as that.
+int SumsOfOneTerm(Plan& plan, int wanted) {
+  int seen = 0;
+  for (Block& block : plan.blocks) {
+    for (size_t i = 0; i < block.body.size(); ++i) {
+      if (!block.name.ends_with(".backward") || block.body[i].kind != OpKind::kAdd || seen++ != wanted) continue;
+      Instruction again = block.body[i];
+      const std::string sum = again.outputs[0].name;
+      again.inputs = again.frees = {sum};
+      again.outputs[0].name = "again";
+      for (Instruction& op : block.body) {
+        std::replace(op.inputs.begin(), op.inputs.end(), sum, again.outputs[0].name);
+        std::replace(op.frees.begin(), op.frees.end(), sum, again.outputs[0].name);
+        std::sort(op.frees.begin(), op.frees.end());
+      }
+      std::replace(block.outputs.begin(), block.outputs.end(), sum, again.outputs[0].name);
+      block.body.insert(block.body.begin() + static_cast<std::ptrdiff_t>(++i), std::move(again));
+    }
+  }
+  return seen;
+}
+
+// A sum that several instructions read is made again for the last of them.
+int SumsMadeTwice(Plan& plan, int wanted) {
+  int seen = 0;
+  for (Block& block : plan.blocks) {
+    for (size_t i = 0; i < block.body.size(); ++i) {
+      if (!block.name.ends_with(".backward") || block.body[i].kind != OpKind::kAdd) continue;
+      const std::string sum = block.body[i].outputs[0].name;
+      std::vector<Instruction*> readers;
+      for (Instruction& op : block.body) {
+        if (std::count(op.inputs.begin(), op.inputs.end(), sum) > 0) readers.push_back(&op);
+      }
+      if (readers.size() < 2 || std::count(readers.back()->frees.begin(), readers.back()->frees.end(), sum) == 0 ||
+          seen++ != wanted)
+        continue;
+      std::erase(readers.back()->frees, sum);
+      Instruction again = block.body[i];
+      again.outputs[0].name = "twice";
+      std::replace(readers.back()->inputs.begin(), readers.back()->inputs.end(), sum, again.outputs[0].name);
+      readers.back()->frees.push_back("twice");
+      readers[readers.size() - 2]->frees.push_back(sum);
+      block.body[i].frees.clear();
+      for (Instruction& op : block.body) std::sort(op.frees.begin(), op.frees.end());
+      block.body.insert(block.body.begin() + static_cast<std::ptrdiff_t>(++i), std::move(again));
+    }
+  }
+  return seen;
+}
+
+// A saved value, which is no gradient, is added to one of its type.
+int StrangersAdded(Plan& plan, int wanted) {
+  int seen = 0;
+  for (Block& block : plan.blocks) {
+    for (size_t i = 0; i < block.body.size(); ++i) {
+      Instruction& sum = block.body[i];
+      if (!block.name.ends_with(".backward") || sum.kind != OpKind::kAdd) continue;
+      for (const Output& take : block.takes) {
+        const ValueType& type = sum.outputs[0].type;
+        if (take.type.dims != type.dims || take.type.dtype != type.dtype || take.type.layout != type.layout ||
+            seen++ != wanted)
+          continue;
+        sum.inputs.push_back(take.name);
+        for (size_t k = 0; k < i; ++k) {
+          if (std::erase(block.body[k].frees, take.name) > 0) sum.frees.push_back(take.name);
+        }
+        std::sort(sum.frees.begin(), sum.frees.end());
+      }
+    }
+  }
+  return seen;
+}
+
 // A value is freed one instruction later.
 int FreedLater(Plan& plan, int wanted) {
   int seen = 0;
@@ -258,6 +370,11 @@ TEST(OneForm, AnotherOrderIsRefused) {
       {"storages moved into the padding", StoragesMoved},
       {"expert axes of an encoder exchanged", ExpertAxesExchanged},
       {"buckets exchanged", BucketsExchanged},
+      {"terms exchanged", TermsExchanged},
+      {"sums split", SumsSplit},
+      {"sums of one term", SumsOfOneTerm},
+      {"sums made twice", SumsMadeTwice},
+      {"strangers added", StrangersAdded},
       {"freed later", FreedLater},
       {"freed with the last use", FreedWithTheLastUse},
       {"parameters of rules reversed", RuleParametersReversed},
