@@ -18,7 +18,8 @@ Terms Joined(Terms a, const Terms& b) {
   return a;
 }
 
-ForwardBlock::ForwardBlock(const PlanIndex& index, const Block& block) : index_(index), block_(block) {
+ForwardBlock::ForwardBlock(const PlanIndex& index, const Block& block, bool alone)
+    : index_(index), block_(block), alone_(alone) {
   for (size_t i = 0; i < block.body.size(); ++i) {
     const Instruction& op = block.body[i];
     for (size_t place = 0; place < op.inputs.size(); ++place)
@@ -55,7 +56,7 @@ const Terms& ForwardBlock::GradientOf(const string& name) {
   }
   for (int j : outputs_[name]) {
     const ValueType* made = type(name);
-    if (made && made->gradient) terms.push_back({-1, j});
+    if (made && (made->gradient || alone_)) terms.push_back({-1, j});
   }
   std::sort(terms.begin(), terms.end());
   return gradients_[name] = std::move(terms);

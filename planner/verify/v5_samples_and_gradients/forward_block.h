@@ -22,7 +22,8 @@ Terms Joined(Terms a, const Terms& b);
 // Keeps references: index and block must outlive it.
 class ForwardBlock {
  public:
-  ForwardBlock(const PlanIndex& index, const Block& block);
+  // `alone`: it has no backward. Then gradients are followed as if all that it returns took one.
+  ForwardBlock(const PlanIndex& index, const Block& block, bool alone = false);
 
   const Block& block() const { return block_; }
   const Instruction& at(int i) const { return block_.body[static_cast<size_t>(i)]; }
@@ -54,6 +55,7 @@ class ForwardBlock {
 
   const PlanIndex& index_;
   const Block& block_;
+  const bool alone_;
   std::map<std::string, Terms> uses_;                // by value: instructions that read it
   std::map<std::string, std::vector<int>> outputs_;  // by value: outputs of the block that it is
   std::map<std::string, const ValueType*> types_;

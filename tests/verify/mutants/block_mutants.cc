@@ -181,6 +181,10 @@ class BlockDamage {
         Add("value_without_gradient", i, name, {"V4", "V5"},
             [k](Instruction& x) { x.outputs[k].type.gradient.reset(); });
       }
+      if (Here().name.ends_with(".forward") && !type.gradient && op.kind != OpKind::kCall && !IsStateName(name)) {
+        Add("gradient_that_never_comes", i, name, {"V4", "V5"},
+            [k](Instruction& x) { x.outputs[k].type.gradient = x.outputs[k].type.layout; });
+      }
       Add("change_memory", i, name, {"V4"}, [k](Instruction& x) { x.outputs[k].type.host = !x.outputs[k].type.host; });
       for (size_t d = 0; d < type.dims.size(); ++d) ChangeDimEverywhere(name, d, type.dims[d]);
       // The output takes the name of the first input, or is made twice if there is no input.

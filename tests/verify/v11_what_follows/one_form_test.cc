@@ -6,6 +6,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <utility>
 
 #include "planner/verify/verify.h"
 #include "tests/numerics/layouts.h"
@@ -355,6 +356,79 @@ int RuleParametersReversed(Plan& plan, int wanted) {
   return seen;
 }
 
+// Changes what a value of a forward declares for its gradient, in all blocks of its layer kind: where it is made, saved
+// and taken, and made again. What calls hand on stays. `Change` returns whether it could.
+template <typename Change>
+int DeclarationsChanged(Plan& plan, int wanted, const Change& change) {
+  int seen = 0;
+  const auto kind = [](const Block& block) { return block.name.substr(0, block.name.rfind('.')); };
+  for (const Block& forward : std::vector<Block>(plan.blocks)) {
+    if (!forward.name.ends_with(".forward")) continue;
+    for (const Instruction& op : forward.body) {
+      for (const Output& output : op.outputs) {
+        const bool returned = std::count(forward.outputs.begin(), forward.outputs.end(), output.name) > 0;
+        ValueType type = output.type;
+        if (op.kind == OpKind::kCall || returned || !change(forward, type) || seen++ != wanted) continue;
+        const auto set = [&](Output& other) {
+          if (other.name == output.name) other.type = type;
+        };
+        for (Block& block : plan.blocks) {
+          if (kind(block) != kind(forward)) continue;
+          for (Output& take : block.takes) set(take);
+          for (Instruction& other : block.body) std::for_each(other.outputs.begin(), other.outputs.end(), set);
+        }
+      }
+    }
+  }
+  return seen;
+}
+
+int GradientsForgotten(Plan& plan, int wanted) {
+  return DeclarationsChanged(plan, wanted, [](const Block&, ValueType& type) {
+    return std::exchange(type.gradient, std::nullopt).has_value();
+  });
+}
+
+int GradientsInvented(Plan& plan, int wanted) {
+  return DeclarationsChanged(plan, wanted, [](const Block&, ValueType& type) {
+    const bool can = !type.gradient && type.dtype != DType::kInt64 && type.layout.empty();
+    if (can) type.gradient = type.layout;
+    return can;
+  });
+}
+
+// A gradient that is whole on each rank of an axis becomes a partial sum, or the other way.
+int GradientsWholeOrPartial(Plan& plan, int wanted) {
+  return DeclarationsChanged(plan, wanted, [&](const Block& block, ValueType& type) {
+    for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kExpertTp}) {
+      if (!type.gradient || type.layout.contains(axis) || plan.FindModule(block.module)->grid.size(axis) == 1) continue;
+      if (type.gradient->erase(axis) == 0) (*type.gradient)[axis] = {AxisLayout::State::kPartial, 0};
+      return true;
+    }
+    return false;
+  });
+}
+
+// The stream of all layers of a module that learns nothing.
+int StreamsWithoutGradients(Plan& plan, int wanted) {
+  int seen = 0;
+  for (const Module& module : plan.modules) {
+    if (module.trained() || seen++ != wanted) continue;
+    const auto reset = [&](Output& value) { value.type.gradient.reset(); };
+    for (Block& block : plan.blocks) {
+      if (block.module != module.name) continue;
+      for (Output& input : block.inputs) reset(input);
+      for (Instruction& op : block.body) {
+        for (Output& output : op.outputs) {
+          const auto returned = std::find(block.outputs.begin(), block.outputs.end(), output.name);
+          if (op.kind == OpKind::kCall || returned != block.outputs.end()) reset(output);
+        }
+      }
+    }
+  }
+  return seen;
+}
+
 TEST(OneForm, AnotherOrderIsRefused) {
   const auto frees = [](Instruction& op) -> std::vector<std::string>& { return op.frees; };
   const std::map<std::string, Family> families = {
@@ -378,6 +452,10 @@ TEST(OneForm, AnotherOrderIsRefused) {
       {"freed later", FreedLater},
       {"freed with the last use", FreedWithTheLastUse},
       {"parameters of rules reversed", RuleParametersReversed},
+      {"gradients forgotten", GradientsForgotten},
+      {"gradients invented", GradientsInvented},
+      {"gradients whole or partial", GradientsWholeOrPartial},
+      {"streams without gradients", StreamsWithoutGradients},
   };
   const std::vector<Plan> plans = {
       CompiledFile(kTiny, Join({"batch.global_samples=8"}, EncoderOn(2, 1), LanguageOn(2, 4, 2, 4))),
