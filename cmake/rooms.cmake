@@ -30,8 +30,6 @@ function(room_test name)
   in_batches(sources ${name} ${TEST_SOURCES})
   add_executable(${name} ${sources})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_compile_definitions(${name} PRIVATE PLANWRIGHT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-                             PLANWRIGHT_BINARY_DIR="${PROJECT_BINARY_DIR}")
   target_link_libraries(${name} PRIVATE ${TEST_LINKS} test_main GTest::gmock warnings)
   use_precompiled(${name} _tests ${TEST_LINKS})
   if("${TEST_LINKS}" MATCHES "executor_")

@@ -17,13 +17,14 @@
 #include "planner/plan/plan_json.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
 
 Plan PlanOf(const std::string& recipe, const std::vector<std::string>& overrides) {
   const std::vector<std::string> base = {"cluster.gpus_per_node=16", "batch.global_samples=2"};
-  Plan plan = CompiledFile(PLANWRIGHT_SOURCE_DIR "/" + recipe, Join(base, overrides));
+  Plan plan = CompiledFile(InSource(recipe), Join(base, overrides));
   // Only blocks and roles are looked at here. Without the rest a digest takes little time.
   plan.modules.clear();
   return plan;

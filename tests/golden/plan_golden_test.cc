@@ -16,6 +16,7 @@
 #include "tests/golden/block_layouts.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -25,8 +26,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kRoot[] = PLANWRIGHT_SOURCE_DIR "/";
-constexpr char kFile[] = PLANWRIGHT_SOURCE_DIR "/tests/golden/plans.golden";
+const std::string kRoot = InSource() + "/";
+const std::string kFile = InSource("tests/golden/plans.golden");
 
 std::vector<std::string> ShippedRecipes() {
   std::vector<std::string> names;

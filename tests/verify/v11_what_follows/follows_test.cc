@@ -13,6 +13,7 @@
 #include "planner/verify/verify.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 #include "tests/verify/mutants/field_swap.h"
 
 namespace planwright {
@@ -23,7 +24,7 @@ using testing::EncoderOn;
 using testing::Join;
 using testing::LanguageOn;
 
-constexpr char kTiny[] = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml";
+const std::string kTiny = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
 
 struct Damage {
   const char* name;
@@ -503,7 +504,7 @@ TEST(Follows, AFlagIsZeroOrOne) {
 
 // The rows of an encoder take the places of a token of the language model: no recipe can say another number.
 TEST(Follows, ABridgesTokenIsInTheVocabulary) {
-  const Plan sound = CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_two_encoders_tiny.yaml");
+  const Plan sound = CompiledFile(InSource("recipes/nemotron_moe_two_encoders_tiny.yaml"));
   ASSERT_EQ(sound.bridges.size(), 2);
   for (size_t i = 0; i < sound.bridges.size(); ++i) {
     const int64_t token = sound.bridges[i].token;

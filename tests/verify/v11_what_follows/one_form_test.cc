@@ -11,6 +11,7 @@
 #include "planner/verify/verify.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -20,7 +21,7 @@ using testing::EncoderOn;
 using testing::Join;
 using testing::LanguageOn;
 
-constexpr char kTinyRecipe[] = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml";
+const std::string kTinyRecipe = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
 
 // Finds places in a plan that it can change. Changes place number `wanted` (from 0) and returns how many it has seen.
 using Family = std::function<int(Plan&, int wanted)>;
@@ -460,13 +461,13 @@ TEST(OneForm, AnotherOrderIsRefused) {
   const std::vector<Plan> plans = {
       CompiledFile(kTinyRecipe, Join({"batch.global_samples=8"}, EncoderOn(2, 1), LanguageOn(2, 4, 2, 4))),
       CompiledFile(kTinyRecipe, Join({"modules.radio_encoder.parallel.pp=2", "modules.language.parallel.pp=2",
-                                "gradients.buckets=2", "batch.micro_samples=2"},
-                               EncoderOn(4, 2), LanguageOn(4, 4, 2, 2))),
-      CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_two_encoders_tiny.yaml"),
+                                      "gradients.buckets=2", "batch.micro_samples=2"},
+                                     EncoderOn(4, 2), LanguageOn(4, 4, 2, 2))),
+      CompiledFile(InSource("recipes/nemotron_moe_two_encoders_tiny.yaml")),
       CompiledFile(kTinyRecipe, Join({"modules.radio_encoder.train={backbone: frozen, projection: frozen}",
-                                "modules.radio_encoder.parallel.cp=2", "modules.language.recompute=[full]",
-                                "modules.language.parallel.overlap_dispatch=true"},
-                               EncoderOn(4, 2), LanguageOn(4, 4, 2, 4))),
+                                      "modules.radio_encoder.parallel.cp=2", "modules.language.recompute=[full]",
+                                      "modules.language.parallel.overlap_dispatch=true"},
+                                     EncoderOn(4, 2), LanguageOn(4, 4, 2, 4))),
   };
   for (const auto& [name, family] : families) {
     int tried = 0;
