@@ -1,6 +1,7 @@
 # Most of a file's compile time is reading headers of libraries: 5 of the 5.5 seconds of a small file of executor/ops.
 # So the headers that many files include are read once for each kind of target
 # (docs/decisions/0010-precompiled-headers.md). Only g++ builds have them: those by clang are few.
+
 # precompiled(KIND HEADER OPTION LINKS...): makes cmake/precompiled/HEADER.h for files that are compiled with OPTION, as
 # g++ takes what was precompiled only with the same options.
 function(precompiled kind header option)

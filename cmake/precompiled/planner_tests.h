@@ -1,5 +1,5 @@
-// Precompiled for tests without LibTorch (cmake/precompiled.cmake). A build with PLANWRIGHT_EACH_FILE_ALONE=ON does not read this
-// file, so nothing may depend on it.
+// Precompiled for tests without LibTorch (cmake/precompiled.cmake). A build with PLANWRIGHT_EACH_FILE_ALONE=ON does not
+// read this file, so nothing may depend on it.
 #pragma once
 
 #include <gmock/gmock.h>
