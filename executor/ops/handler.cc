@@ -10,7 +10,7 @@ LaneSamples CallContext::lane_samples() const {
   return {first + part.first, first + part.end};
 }
 
-CallContext::Place CallContext::PlaceAlong(std::string_view axis) const {
+CallContext::AxisCoordinate CallContext::CoordinateAlong(std::string_view axis) const {
   if (axis == "cp") return {cp, cp_rank};
   TORCH_CHECK(axis == "tp", "values of blocks are cut along tp or cp, not along ", std::string(axis));
   return {tp, tp_rank};

@@ -31,10 +31,10 @@ struct CallContext {
   int microbatch = 0;
 
   // Size of an axis that cuts values of blocks (tp or cp), and this rank's coordinate. c10::Error for another axis.
-  struct Place {
+  struct AxisCoordinate {
     int64_t size = 1, coordinate = 0;
   };
-  Place PlaceAlong(std::string_view axis) const;
+  AxisCoordinate CoordinateAlong(std::string_view axis) const;
 
   // Global numbers of the samples of this lane in the microbatch: microbatch m of step t is a block of consecutive
   // samples, which is dealt to the lanes in consecutive parts (docs/training/data.md#lanes).

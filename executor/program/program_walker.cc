@@ -212,7 +212,7 @@ void ProgramWalker::RunOne(size_t index) {
   }
   Prepare(index, false, launch_);
   if (streams_ == nullptr) return Execute(launch_, inputs_);
-  streams_->Run(StreamPlaceOf(index), [this] { Execute(launch_, inputs_); });
+  streams_->Run(StreamLaunchOf(index), [this] { Execute(launch_, inputs_); });
 }
 
 void ProgramWalker::RunTimed(size_t index) {
@@ -227,7 +227,7 @@ void ProgramWalker::RunTimed(size_t index) {
 // numbers of the values meanwhile.
 void ProgramWalker::RunLater(size_t index, Launch launch) {
   auto held = std::make_shared<const Launch>(std::move(launch));
-  streams_->Run(StreamPlaceOf(index), [this, held, list = list_] {
+  streams_->Run(StreamLaunchOf(index), [this, held, list = list_] {
     WithLocation(*held->entry, list, [&] {
       Tensors inputs;
       Execute(*held, inputs);
@@ -235,7 +235,7 @@ void ProgramWalker::RunLater(size_t index, Launch launch) {
   });
 }
 
-StreamPlace ProgramWalker::StreamPlaceOf(size_t index) {
+StreamLaunch ProgramWalker::StreamLaunchOf(size_t index) {
   const LinkedInstruction& instruction = *program_.entries()[index].instruction;
   return {instruction.stream, order_.Next(program_accesses_.of(index)),
           instruction.op_class == OpClass::kCommunication};

@@ -56,7 +56,7 @@ std::string CauseText(const ProcessEnd& end) {
 }
 
 // "step 4 > all_reduce x -> y over language.tp": without the calls between, so that more ranks are at the same one.
-std::string ShortPlace(const RecordedInstruction& instruction) {
+std::string ShortPathText(const RecordedInstruction& instruction) {
   // The path of an instruction of a role's own list is the list and the place in it: "step 4 17".
   const size_t calls = instruction.path.find(" > "), place = instruction.path.rfind(' ');
   return instruction.path.substr(0, calls != std::string::npos ? calls : place) + " > " + instruction.text;
@@ -85,7 +85,7 @@ std::pair<bool, std::string> WhereaboutsOf(const std::optional<RankPosition>& po
   if (!position->undone) return {false, "had a device too far behind to tell where"};
   const bool waits = position->undone->state == RecorderState::kWaiting;
   return {waits, (waits ? "waited in " : "was in ") +
-                     (whole_path ? PlaceText(*position->undone) : ShortPlace(*position->undone))};
+                     (whole_path ? PathText(*position->undone) : ShortPathText(*position->undone))};
 }
 
 // What all ranks except `rank` were in. `whole_path`: with all calls, which matters where ranks wait for each other.
@@ -124,9 +124,9 @@ Failure FailureOf(const Plan& plan, int rank, Position which, const RecorderSour
   if (!position) return failure;
   if (!position->host.empty()) failure.host = position->host;
   failure.message = position->message;
-  if (position->finished) failure.last_done = PlaceText(*position->finished);
+  if (position->finished) failure.last_done = PathText(*position->finished);
   if (const auto& at = which == Position::kDevice && position->undone ? position->undone : position->last) {
-    failure.instruction = PlaceText(*at);
+    failure.instruction = PathText(*at);
     failure.recipe_line = RecipeLine(plan, at->origin);
     failure.others = OthersThan(plan, rank, all_wait, read_recorder);
   }

@@ -81,7 +81,7 @@ struct RecordedInstruction {
 };
 
 // "step 12 > language.layers.3 language.mamba.forward 4 > all_gather n -> n_full over language.tp"
-inline std::string PlaceText(const RecordedInstruction& instruction) {
+inline std::string PathText(const RecordedInstruction& instruction) {
   return instruction.path + (instruction.path.empty() || instruction.text.empty() ? "" : " > ") + instruction.text;
 }
 

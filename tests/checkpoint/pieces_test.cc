@@ -88,7 +88,7 @@ RankMemory MemoryOf(const Plan& plan, const Module& module, int rank) {
     if (storage.stage != CoordinateOf(module.grid, rank, Axis::kPp)) continue;
     std::vector<Element>& tensor = memory.storages[static_cast<int>(i)];
     tensor.resize(ElementsOf(storage.shape), kPadding);
-    for (const PublishedSlice& slice : SlicesOf(module, storage, PlaceOf(module.grid, rank))) {
+    for (const PublishedSlice& slice : SlicesOf(module, storage, CoordinatesOf(module.grid, rank))) {
       for (const ElementRun& run : slice.runs)
         std::iota(&tensor.at(run.local), &tensor.at(run.local + run.count - 1) + 1, ElementAt(slice.name, run.whole));
     }

@@ -116,7 +116,7 @@ std::map<std::string, std::set<int>> HoldersOf(const Module& module, int bucket)
     std::string held;
     for (const Storage& storage : module.storages) {
       if (storage.bucket != bucket) continue;
-      for (const PublishedSlice& slice : SlicesOf(module, storage, PlaceOf(module.grid, rank))) {
+      for (const PublishedSlice& slice : SlicesOf(module, storage, CoordinatesOf(module.grid, rank))) {
         held += slice.name + ":" + std::to_string(slice.runs.empty() ? -1 : slice.runs.front().whole) + " ";
       }
       break;  // all storages of a bucket are sharded over the same axes
