@@ -56,9 +56,9 @@ struct ComputeContext {
 
   bool overwrites = false;  // whether the output takes over the memory of an input (`overwrites` in ops.def)
 
-  // Memory for the output of an instruction that may overwrite input `place`: the input itself, or a new tensor like
+  // Memory for the output of an instruction that may overwrite input `index`: the input itself, or a new tensor like
   // it.
-  at::Tensor OutputOver(size_t place) const;
+  at::Tensor OutputOver(size_t index) const;
   // False in a frozen part: a backward then makes only the gradients of its inputs.
   bool learns() const { return !gradients.empty(); }
 };

@@ -11,7 +11,7 @@
 namespace planwright {
 
 struct RankActivity {
-  // In the order in which places are listed.
+  // In the order in which they are listed.
   enum class What { kFailed, kComputes, kStores, kWaits, kBetween, kUnknown, kStarting, kSilent, kDone };
   What what = What::kSilent;
   std::string where;       // the instruction with its calls, or the message of a rank that failed; may be empty

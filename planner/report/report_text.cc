@@ -17,7 +17,7 @@
 namespace planwright {
 namespace {
 
-constexpr size_t kMostRows = 20;  // of a table of lives, checkpoints or places; --json has all
+constexpr size_t kMostRows = 20;  // of a table of lives, checkpoints or activities; --json has all
 
 std::string Title(const RunReport& report) {
   if (!report.plan) return Printable(report.run_dir) + "\n";

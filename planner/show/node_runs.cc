@@ -76,7 +76,7 @@ std::vector<std::string> RankBoxLines(const Plan& plan, const NodeRun& run, int 
     ranks.push_back(node * RanksPerNode(plan) + local_rank);
   std::vector<std::string> lines = {"rank " + CoordinateText(ranks)};
   for (const Module& module : plan.modules) {
-    // All nodes of a run have the same modules at this place, so the first rank speaks for the others.
+    // All nodes of a run have the same modules at this local rank, so the first rank speaks for the others.
     if (!module.grid.contains(ranks[0])) continue;
     lines.push_back(module.name);
     std::string coordinates;
