@@ -11,7 +11,7 @@
 
 namespace planwright {
 
-// A use of a forward value that adds to its gradient: an instruction of the block and the place among its inputs, or
+// A use of a forward value that adds to its gradient: an instruction of the block and the index among its inputs, or
 // {-1, j} for output j of the block, whose gradient comes from outside.
 using Term = std::pair<int, int>;
 using Terms = std::vector<Term>;  // sorted; a term that is twice in it is counted twice
@@ -34,8 +34,8 @@ class ForwardBlock {
   // The dtype of the gradient of a value of this type: its own. Except of a term that scatter_tokens sums, which is
   // wider than the sum: the gradient comes from the sum.
   DType GradientDType(const std::string& name, const ValueType& type) const;
-  // Whether input `place` of a call takes a gradient.
-  bool TakesGradient(const Instruction& call, size_t place) const;
+  // Whether `input`, an index among those of a call, takes a gradient.
+  bool TakesGradient(const Instruction& call, size_t input) const;
   // Whether the block has this instruction: same kind, values, slots, attributes, group and types.
   bool Repeats(const Instruction& op) const;
   // What an all_reduce of the block made value `name` of; `name` itself if none did.

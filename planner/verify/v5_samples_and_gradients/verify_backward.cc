@@ -171,7 +171,7 @@ class BackwardCheck {
                       ", which neither is a gradient nor repeats the forward"));
   }
 
-  // What keeps `op` from being the backward of `made`, or "": values of the forward that it reads in other places.
+  // What keeps `op` from being the backward of `made`, or "": values of the forward that it reads at other indices.
   // Outputs are compared as they were before an all_reduce. Gradients among its operands are compared later.
   string OperandProblem(const Instruction& op, const Instruction& made, const GradientRule& rule) const {
     const string kind(OpName(op.kind));
@@ -179,14 +179,14 @@ class BackwardCheck {
       const GradientOperand& operand = rule.operands[p];
       const bool input = operand.kind == GradientOperand::Kind::kInput;
       if (!input && operand.kind != GradientOperand::Kind::kOutput) continue;
-      const bool there = operand.place < (input ? made.inputs.size() : made.outputs.size());
+      const bool there = operand.index < (input ? made.inputs.size() : made.outputs.size());
       if (p >= op.inputs.size()) {  // an optional operand
         if (input && there)
-          return absl::StrCat("has ", kind, " without ", made.inputs[operand.place], ", which the forward reads");
+          return absl::StrCat("has ", kind, " without ", made.inputs[operand.index], ", which the forward reads");
         continue;
       }
       if (!there) return absl::StrCat("reads ", op.inputs[p], " in ", kind, ", which the forward does without");
-      const string& name = input ? made.inputs[operand.place] : made.outputs[operand.place].name;
+      const string& name = input ? made.inputs[operand.index] : made.outputs[operand.index].name;
       if (name != op.inputs[p] && (input || name != forward_.Unreduced(op.inputs[p])))
         return absl::StrCat("reads ", op.inputs[p], " in ", kind, " where the forward has ", name);
     }
@@ -231,9 +231,9 @@ class BackwardCheck {
     const Instruction& made = forward_.at(f);
     for (size_t p = 0; p < std::min(op.inputs.size(), rule.operands.size()); ++p) {
       if (rule.operands[p].kind != GradientOperand::Kind::kOutputGradient ||
-          rule.operands[p].place >= made.outputs.size())
+          rule.operands[p].index >= made.outputs.size())
         continue;
-      const Output& output = made.outputs[rule.operands[p].place];
+      const Output& output = made.outputs[rule.operands[p].index];
       CheckTerms(op.inputs[p], forward_.GradientOf(output.name),
                  absl::StrCat("passes ", op.inputs[p], " to ", string(OpName(op.kind)), " as"), output.name);
       if (const ValueType* type = types_[op.inputs[p]])
@@ -242,9 +242,9 @@ class BackwardCheck {
     CheckSettings(op, made);
     for (size_t r = 0; r < std::min(op.outputs.size(), rule.results.size()); ++r) {
       if (rule.results[r].kind != GradientOperand::Kind::kInputGradient) continue;
-      terms_[op.outputs[r].name] = {{f, static_cast<int>(rule.results[r].place)}};
+      terms_[op.outputs[r].name] = {{f, static_cast<int>(rule.results[r].index)}};
       parts_[op.outputs[r].name] =
-          rule.results[r].part >= 0 ? rule.results[r].part : static_cast<int>(rule.results[r].place);
+          rule.results[r].part >= 0 ? rule.results[r].part : static_cast<int>(rule.results[r].index);
     }
   }
 
@@ -300,9 +300,9 @@ class BackwardCheck {
         ++next;
       }
       next = 0;
-      for (size_t place = 0; place < made.inputs.size(); ++place) {
-        if (!forward_.TakesGradient(made, place) || next >= call.outputs.size()) continue;
-        terms_[call.outputs[next++].name] = {{static_cast<int>(i), static_cast<int>(place)}};
+      for (size_t index = 0; index < made.inputs.size(); ++index) {
+        if (!forward_.TakesGradient(made, index) || next >= call.outputs.size()) continue;
+        terms_[call.outputs[next++].name] = {{static_cast<int>(i), static_cast<int>(index)}};
       }
       return;
     }
