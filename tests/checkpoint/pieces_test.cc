@@ -195,13 +195,13 @@ void CheckLoading(const Plan& plan, const Module& module, int rank, const Tensor
       for (int64_t k = 0; k < run.count; ++k) ++counts[run.local + k];
     }
   }
-  for (const auto& [place, counts] : loads) {
+  for (const auto& [target, counts] : loads) {
     const std::vector<Element>& tensor =
-        place.first.empty() ? memory.storages.at(place.second) : memory.shards.at(place.second);
+        target.first.empty() ? memory.storages.at(target.second) : memory.shards.at(target.second);
     for (size_t i = 0; i < tensor.size(); ++i) {
       const int wanted = tensor[i] == kPadding ? 0 : 1;
       if (counts[i] != wanted)
-        FAIL() << "rank " << rank << " loads element " << i << " of " << place.first << " " << place.second << " "
+        FAIL() << "rank " << rank << " loads element " << i << " of " << target.first << " " << target.second << " "
                << counts[i] << " times";
     }
   }

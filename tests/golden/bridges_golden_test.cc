@@ -120,12 +120,12 @@ TEST_F(Bridges, BetweenModulesThatShareRanksKnowBothGrids) {
     }
     for (const auto& rank : ShowList(recipe, "ranks", "ranks")) {
       const std::string key = std::to_string(rank["rank"].get<int>());
-      const auto sample_index = [&](const char* module) {
+      const auto dp_and_tp = [&](const char* module) {
         const auto& dense = rank["modules"][module]["dense"];
         return json::array({dense["dp"], dense["tp"]});
       };
-      EXPECT_EQ(sample_index("images"), c["src_pos"][key]);
-      EXPECT_EQ(sample_index("language"), c["dest_pos"][key]);
+      EXPECT_EQ(dp_and_tp("images"), c["src_pos"][key]);
+      EXPECT_EQ(dp_and_tp("language"), c["dest_pos"][key]);
     }
   }
 }

@@ -162,12 +162,12 @@ TEST(Gradients, AreSummedOverExactlyTheirReplicas) {
 // Bug 12: gradients were summed in bf16.
 TEST(Gradients, TravelInFp32OrWider) {
   ForEachShipped([](const Plan& plan) {
-    testing::ForEachInstruction(plan, [](const Instruction& op, const testing::Place& place) {
+    testing::ForEachInstruction(plan, [](const Instruction& op, const testing::Site& site) {
       if (op.inputs.empty() || op.inputs[0].find(".gradient") == std::string::npos ||
           !testing::IsStateName(op.inputs[0]))
         return;
       const DType dtype = op.outputs.at(0).type.dtype;
-      EXPECT_TRUE(dtype == DType::kFp32 || dtype == DType::kFp64) << place.name << " " << op.inputs[0];
+      EXPECT_TRUE(dtype == DType::kFp32 || dtype == DType::kFp64) << site.name << " " << op.inputs[0];
     });
   });
 }

@@ -20,7 +20,7 @@ namespace planwright {
 // no call.
 std::string FieldProblem(const Instruction& instruction, bool in_block);
 
-// A list where the kind may not be: what reads samples or steps state, in a block; what computes, in a role's own
+// Where the kind may not be: what reads samples or steps state, in a block; what computes, in a role's own
 // list; what reads, calls or passes values, in a list other than the step. `list`: of kRoleLists; "": in a block. Which
 // instructions on state a list may have is V7's (verify_states.cc).
 std::string ListProblem(const Instruction& instruction, std::string_view list);
