@@ -1,12 +1,10 @@
 # Most of a file's compile time is reading headers of libraries: 5 of the 5.5 seconds of a small file of executor/ops.
 # So the headers that many files include are read once for each kind of target
 # (docs/decisions/0010-precompiled-headers.md). Only g++ builds have them: those by clang are few.
-option(PLANWRIGHT_PCH "precompile headers; OFF shows that each file includes what it needs (./dev lint)" ON)
-
 # precompiled(KIND HEADER OPTION LINKS...): makes cmake/precompiled/HEADER.h for files that are compiled with OPTION, as
 # g++ takes what was precompiled only with the same options.
 function(precompiled kind header option)
-  if(NOT PLANWRIGHT_PCH OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  if(PLANWRIGHT_EACH_FILE_ALONE OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()
   endif()
   # CMake wants a source in every target.

@@ -7,11 +7,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/support/folders.h"
+
 namespace planwright {
 
 inline const nlohmann::json& Golden() {
   static const nlohmann::json golden =
-      nlohmann::json::parse(std::ifstream(PLANWRIGHT_SOURCE_DIR "/tests/golden/upstream_public.json"));
+      nlohmann::json::parse(std::ifstream(InSource("tests/golden/upstream_public.json")));
   return golden;
 }
 

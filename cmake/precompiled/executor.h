@@ -1,5 +1,5 @@
 // Precompiled for what sees LibTorch (cmake/precompiled.cmake): each of these headers of ATen takes up to six seconds
-// to read. A build with PLANWRIGHT_PCH=OFF does not read this file, so nothing may depend on it.
+// to read. A build with PLANWRIGHT_EACH_FILE_ALONE=ON does not read this file, so nothing may depend on it.
 #pragma once
 
 #include <ATen/TensorOperators.h>

@@ -1,4 +1,4 @@
-// Precompiled for tests that see LibTorch (cmake/precompiled.cmake). A build with PLANWRIGHT_PCH=OFF does not read this
+// Precompiled for tests that see LibTorch (cmake/precompiled.cmake). A build with PLANWRIGHT_EACH_FILE_ALONE=ON does not read this
 // file, so nothing may depend on it.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Precompiled for the planner's rooms (cmake/precompiled.cmake): what many files include. Each file instantiates the
 // templates that inline functions of these headers call, used or not: nlohmann/json.hpp would cost more than it saves.
-// A build with PLANWRIGHT_PCH=OFF does not read this file, so nothing may depend on it.
+// A build with PLANWRIGHT_EACH_FILE_ALONE=ON does not read this file, so nothing may depend on it.
 #pragma once
 
 #include <absl/status/statusor.h>

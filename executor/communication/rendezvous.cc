@@ -72,7 +72,6 @@ struct Hello {
 
 constexpr char kVerdictKey[] = "planwright/verdict";
 std::string Key(int rank) { return absl::StrCat("planwright/hello/", rank); }
-std::vector<uint8_t> Bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
 Hello Parse(const std::vector<uint8_t>& bytes) {
   const std::vector<std::string> fields = absl::StrSplit(std::string(bytes.begin(), bytes.end()), '\n');
@@ -205,7 +204,7 @@ absl::Status MeetAtAgent(Environment& environment) {
                                          Variable("TORCHELASTIC_RESTART_COUNT").value_or("0"), "/port");
     if (environment.rank == 0) {
       if (absl::Status served = Serve(environment, 0, environment.port); !served.ok()) return served;
-      store.set(key, Bytes(std::to_string(environment.port)));
+      store.set(key, StoreValue(std::to_string(environment.port)));
     } else if (const std::string port = store.get_to_str(key); !absl::SimpleAtoi(port, &environment.port)) {
       return absl::UnavailableError(absl::StrCat("rank 0 tells no port through torchrun, but '", port, "'"));
     }
@@ -292,8 +291,8 @@ absl::Status AgreeOnPlan(const Environment& environment, const std::string& plan
     const Hello mine{environment.nonce, plan_digest, environment.host};
     // With the process id, so that two processes with one rank number never post the same text.
     const std::string text = absl::StrCat(mine.nonce, "\n", mine.digest, "\n", mine.host, "\n", getpid());
-    const std::vector<uint8_t> stored = store.compareSet(Key(environment.rank), {}, Bytes(text));
-    if (stored != Bytes(text)) {
+    const std::vector<uint8_t> stored = store.compareSet(Key(environment.rank), {}, StoreValue(text));
+    if (stored != StoreValue(text)) {
       return absl::FailedPreconditionError(absl::StrCat("the store at ", environment.address, ":", environment.port,
                                                         " already has ", Describe(environment.rank, Parse(stored)),
                                                         "; this is ", Describe(environment.rank, mine)));

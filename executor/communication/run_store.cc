@@ -8,7 +8,6 @@ namespace planwright::executor {
 namespace {
 
 std::string Text(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
-std::vector<uint8_t> Bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
 // Without the line of the source and the backtrace, which say nothing about a store. One that answers in time that a
 // key is not there yet is not lost.
@@ -23,6 +22,8 @@ void CheckFields(const StoreMessage& reply, size_t fields) {
 }
 
 }  // namespace
+
+std::vector<uint8_t> StoreValue(const std::string& text) { return {text.begin(), text.end()}; }
 
 absl::StatusOr<c10::intrusive_ptr<RunStore>> RunStore::Connect(const Endpoint& endpoint, const std::string& secret,
                                                                std::chrono::milliseconds patience,
@@ -64,13 +65,13 @@ std::vector<uint8_t> RunStore::compareSet(const std::string& key, const std::vec
                                           const std::vector<uint8_t>& desired) {
   const StoreMessage reply = Ask(StoreOp::kCompareSet, {key, Text(expected), Text(desired)});
   CheckFields(reply, 1);
-  return Bytes(reply.fields[0]);
+  return StoreValue(reply.fields[0]);
 }
 
 std::vector<uint8_t> RunStore::get(const std::string& key) {
   const StoreMessage reply = Ask(StoreOp::kGet, {key});
   CheckFields(reply, 1);
-  return Bytes(reply.fields[0]);
+  return StoreValue(reply.fields[0]);
 }
 
 int64_t RunStore::add(const std::string& key, int64_t value) { return Ask(StoreOp::kAdd, {key}, value).number; }
@@ -90,7 +91,7 @@ std::vector<std::vector<uint8_t>> RunStore::multiGet(const std::vector<std::stri
   const StoreMessage reply = Ask(StoreOp::kGet, keys);
   CheckFields(reply, keys.size());
   std::vector<std::vector<uint8_t>> values;
-  for (const std::string& value : reply.fields) values.push_back(Bytes(value));
+  for (const std::string& value : reply.fields) values.push_back(StoreValue(value));
   return values;
 }
 

@@ -14,6 +14,9 @@
 
 namespace planwright::executor {
 
+// A text as c10d's stores keep it.
+std::vector<uint8_t> StoreValue(const std::string& text);
+
 // One connection to a StoreServer (planner/rendezvous/store_server.h). May be used by several threads, but one that
 // waits holds up the others: a thread that must not be held up takes a clone, which is another connection. Operations
 // are those of c10d's TCPStore, without queues. They throw c10::DistStoreError, in one line and without a backtrace, if

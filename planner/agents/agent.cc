@@ -31,7 +31,6 @@ using Clock = std::chrono::steady_clock;
 using Json = nlohmann::json;
 using namespace std::chrono_literals;
 
-constexpr auto kBeat = 1s;
 constexpr auto kGrace = 1200ms;  // from SIGTERM to SIGKILL, where the head is lost
 constexpr auto kRetry = 200ms;
 constexpr auto kHandshake = 10s;

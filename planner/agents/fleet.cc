@@ -33,7 +33,6 @@ using Json = nlohmann::json;
 using namespace std::chrono_literals;
 
 constexpr auto kPatienceWithStrangers = 10s;
-constexpr auto kBeat = 1s;
 // How much one agent may send that is not read. What comes then stays in its connection, and later on its node.
 constexpr size_t kMostUnread = kLongestLine;  // bytes
 

@@ -2,6 +2,7 @@
 // `kind`, over one proven connection (planner/connection).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@ namespace planwright {
 inline constexpr Purpose kAgentsPurpose = {"planwright agents", "PWAGENT\2", "PWHEAD\n\2", "the head"};
 
 inline constexpr size_t kLongestLine = kAgentLineJson.bytes;
+
+// How often both ends say that they are there.
+inline constexpr std::chrono::seconds kBeat{1};
 
 // The message as it is sent.
 std::string LineOf(const nlohmann::json& message);

@@ -15,12 +15,12 @@
 namespace planwright {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::string LogPath(const std::string& run_dir, int life) { return LifeFolder(run_dir, life) + "/checkpoints.jsonl"; }
 
 // The seconds, counts and times of one line: false unless all are there, finite and not negative.
-bool ReadCost(const Json& json, CheckpointCost& cost) {
+bool ReadCost(const OrderedJson& json, CheckpointCost& cost) {
   if (!json.is_object()) return false;
   const auto number = [&](const char* key, auto& value) {
     const auto found = json.find(key);
@@ -39,7 +39,7 @@ bool ReadCost(const Json& json, CheckpointCost& cost) {
 
 absl::Status LogCheckpoint(const std::string& run_dir, int life, const CheckpointCost& cost) {
   const std::string path = LogPath(run_dir, life);
-  const Json json = {{"step", cost.step},
+  const OrderedJson json = {{"step", cost.step},
                      {"bytes", cost.bytes},
                      {"copy_seconds", cost.copied},
                      {"write_seconds", cost.written},
@@ -62,7 +62,7 @@ CheckpointLog ReadCheckpointLog(const std::string& run_dir, int life) {
   if (!text.ok()) return log;
   for (size_t at = 0, end; (end = text->find('\n', at)) != std::string::npos; at = end + 1) {
     CheckpointCost cost;
-    if (ReadCost(ParseJson(std::string_view(*text).substr(at, end - at), kCheckpointLineJson).value_or(Json()), cost)) {
+    if (ReadCost(ParseJson(std::string_view(*text).substr(at, end - at), kCheckpointLineJson).value_or(OrderedJson()), cost)) {
       log.checkpoints.push_back(cost);
     } else {
       ++log.unreadable;

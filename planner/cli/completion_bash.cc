@@ -5,7 +5,7 @@ namespace planwright {
 namespace {
 
 // Functions that do not depend on the commands. bash splits words at `=`, so an override arrives in up to three pieces.
-constexpr char kFunctions[] = R"bash(
+constexpr char kBashFunctions[] = R"bash(
 _plan_files() {  # names that end in one of the further arguments, and folders
   local name suffix
   compopt -o filenames 2>/dev/null
@@ -127,7 +127,7 @@ std::string BashCompletion(const std::vector<CliCommand>& commands) {
       "# bash completion for `plan`, written by `plan completion bash`. Use it with: source <(plan completion "
       "bash)\n_plan_commands=",
       Quoted(names), "\n_plan_subjects=", Quoted(subjects), "\n_plan_kinds=", Quoted(KindNumbers()), "\n\n", table,
-      kFunctions);
+      kBashFunctions);
 }
 
 }  // namespace planwright

@@ -4,7 +4,7 @@
 namespace planwright {
 namespace {
 
-constexpr char kFunctions[] = R"zsh(
+constexpr char kZshFunctions[] = R"zsh(
 _plan_keys() {  # overrides of recipe $1, or the values of the one at the cursor
   local line key=${PREFIX%%=*}
   local -a keys=() values=()
@@ -106,7 +106,7 @@ std::string ZshCompletion(const std::vector<CliCommand>& commands) {
       "#compdef plan\n# zsh completion for `plan`, written by `plan completion zsh`. Use it with: source <(plan "
       "completion zsh)\n",
       "typeset -ga _plan_commands=(\n", names, ")\ntypeset -g _plan_subjects='", subjects,
-      "'\ntypeset -g _plan_kinds='", KindNumbers(), "'\n\n", table, kFunctions);
+      "'\ntypeset -g _plan_kinds='", KindNumbers(), "'\n\n", table, kZshFunctions);
 }
 
 }  // namespace planwright

@@ -11,17 +11,17 @@
 namespace planwright {
 namespace {
 
-using Shape = std::vector<double>;
+using Sizes = std::vector<double>;
 
-double ElementsOf(const Shape& shape) { return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>()); }
-double Last(const Shape& shape) { return shape.empty() ? 0 : shape.back(); }
+double Product(const Sizes& shape) { return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>()); }
+double Last(const Sizes& shape) { return shape.empty() ? 0 : shape.back(); }
 // The product of all dims except the last.
-double Rows(const Shape& shape) { return Last(shape) > 0 ? ElementsOf(shape) / Last(shape) : 0; }
+double Rows(const Sizes& shape) { return Last(shape) > 0 ? Product(shape) / Last(shape) : 0; }
 
 // The shape of the operand in "rows(i0)"; `open` is the index of the bracket. Inputs are i0, i1, ..., outputs o0, o1,
 // ...
-const Shape& ShapeOfOperand(const std::string& name, size_t open, size_t inputs, const std::vector<Shape>& shapes) {
-  static const Shape kUnknown;
+const Sizes& ShapeOfOperand(const std::string& name, size_t open, size_t inputs, const std::vector<Sizes>& shapes) {
+  static const Sizes kUnknown;
   const bool output = name[open + 1] == 'o';
   const size_t number = static_cast<size_t>(name[open + 2] - '0'), at = output ? inputs + number : number;
   return at < shapes.size() && (output || number < inputs) ? shapes[at] : kUnknown;
@@ -39,7 +39,7 @@ double ImageRowsOf(const Plan& plan, const EncoderData& encoder) {
 }
 
 // A formula of the table of operations, on operands of these shapes.
-double Evaluated(const Expression& formula, const Instruction& instruction, const std::vector<Shape>& shapes,
+double Evaluated(const Expression& formula, const Instruction& instruction, const std::vector<Sizes>& shapes,
                  double image_rows) {
   return formula.Evaluate([&](const std::string& name) -> double {
     if (name == "weights") return instruction.gradients.empty() ? 0 : 1;
@@ -50,9 +50,9 @@ double Evaluated(const Expression& formula, const Instruction& instruction, cons
       const int64_t* attribute = instruction.FindInteger(name);
       return attribute ? static_cast<double>(*attribute) : name == "cp" ? 1 : 0;
     }
-    const Shape& shape = ShapeOfOperand(name, open, instruction.inputs.size(), shapes);
+    const Sizes& shape = ShapeOfOperand(name, open, instruction.inputs.size(), shapes);
     const std::string_view measure = std::string_view(name).substr(0, open);
-    if (measure == "elements") return ElementsOf(shape);
+    if (measure == "elements") return Product(shape);
     if (measure == "rows") return Rows(shape);
     if (measure == "last") return Last(shape);
     Require(measure == "first", "a formula of costs has an unknown name: " + name);
@@ -62,7 +62,7 @@ double Evaluated(const Expression& formula, const Instruction& instruction, cons
 
 }  // namespace
 
-double OpFlops(const Instruction& instruction, const std::vector<Shape>& shapes, double image_rows) {
+double OpFlops(const Instruction& instruction, const std::vector<Sizes>& shapes, double image_rows) {
   const OpInfo& info = InfoOf(instruction.kind);
   return info.flops ? Evaluated(*info.flops, instruction, shapes, image_rows) : 0;
 }
@@ -91,11 +91,11 @@ int64_t InstructionCosts::Elements(const ValueType& type, int64_t Symbol::*size)
   return elements;
 }
 
-std::vector<Shape> InstructionCosts::ShapesOf(const LinkedBlock& list, const LinkedInstruction& instruction,
+std::vector<Sizes> InstructionCosts::ShapesOf(const LinkedBlock& list, const LinkedInstruction& instruction,
                                               int64_t Symbol::*size) const {
-  std::vector<Shape> shapes;
+  std::vector<Sizes> shapes;
   const auto note = [&](const ValueType* type) {
-    Shape& shape = shapes.emplace_back();
+    Sizes& shape = shapes.emplace_back();
     if (!type) return;
     for (const Dim& dim : type->dims) shape.push_back(static_cast<double>(SizeOf(dim, size)));
   };

@@ -209,7 +209,7 @@ struct Transfer {
 struct Bridge {
   std::string name, from, to;      // from, to: names of modules
   std::string kind;                // equal | fan_out | fan_in | uneven | colocated
-  int64_t token = -1;              // the token id whose positions in the text its rows take; -1: none
+  int64_t token = -1;              // the token id whose positions in the text its rows take
   double max_mean_square = 0;      // of its rows in a step; the executor stops a run that exceeds it; 0: no limit
   std::vector<Transfer> forward;   // image rows, from encoder ranks to language ranks
   std::vector<Transfer> backward;  // their gradients, from language ranks to encoder ranks

@@ -16,13 +16,13 @@ namespace {
 
 constexpr size_t kPageColumns = 120;
 
-absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
+absl::string_view Viewed(std::string_view text) { return {text.data(), text.size()}; }
 
 }  // namespace
 
 std::vector<string> LogicalLines(std::string_view entry) {
   std::vector<string> lines;
-  for (absl::string_view line : absl::StrSplit(View(entry), '\n')) {
+  for (absl::string_view line : absl::StrSplit(Viewed(entry), '\n')) {
     const absl::string_view text = absl::StripAsciiWhitespace(line);
     if (text.empty()) continue;
     if (absl::StartsWith(line, "    ")) {
@@ -43,7 +43,7 @@ string TakeWord(string& rest) {
 }
 
 bool TakeAfterKeyword(std::string_view word, string& rest, string& after) {
-  const string keyword = absl::StrCat(" ", View(word), " ");
+  const string keyword = absl::StrCat(" ", Viewed(word), " ");
   const size_t at = rest.find(keyword);
   if (at == string::npos) return false;
   after = rest.substr(at + keyword.size());
@@ -53,9 +53,9 @@ bool TakeAfterKeyword(std::string_view word, string& rest, string& after) {
 
 void AppendWrapped(std::string_view text, std::string_view indent, string& page) {
   size_t column = 0;
-  for (absl::string_view word : absl::StrSplit(View(text), ' ')) {
+  for (absl::string_view word : absl::StrSplit(Viewed(text), ' ')) {
     if (column > 0 && column + 1 + word.size() > kPageColumns) {
-      absl::StrAppend(&page, "\n", View(indent));
+      absl::StrAppend(&page, "\n", Viewed(indent));
       column = indent.size();
     } else if (column > 0) {
       page += ' ';

@@ -19,7 +19,7 @@
 namespace planwright {
 namespace {
 
-constexpr size_t kMostRows = 1000;  // of a table: the newest
+constexpr size_t kMostPageRows = 1000;  // of a table: the newest
 
 std::string Safe(const std::string& text) { return Escaped(Printable(text)); }
 
@@ -146,7 +146,7 @@ std::string LivesDrawing(const RunReport& report) {
   }
   Drawing drawing(kWidth, 34, "lives over time");
   drawing.Rect(0, 0, kWidth, 34, "band");
-  const size_t first = report.lives.size() - std::min(report.lives.size(), kMostRows);
+  const size_t first = report.lives.size() - std::min(report.lives.size(), kMostPageRows);
   for (size_t i = first; i < report.lives.size(); ++i) {
     const RunLife& life = report.lives[i];
     const bool goes_on = report.live() && !life.outcome && i + 1 == report.lives.size();
@@ -168,7 +168,7 @@ std::string LivesDrawing(const RunReport& report) {
 std::string Lives(const RunReport& report) {
   HtmlTable table({"life", "began", "took", "from step", "steps", "exit", "how it ended", "rank", "host", "instruction",
                    "recipe line"});
-  const size_t first = report.lives.size() - std::min(report.lives.size(), kMostRows);
+  const size_t first = report.lives.size() - std::min(report.lives.size(), kMostPageRows);
   for (size_t i = first; i < report.lives.size(); ++i) {
     const RunLife& life = report.lives[i];
     const Failure end = life.outcome && life.outcome->failure ? *life.outcome->failure : Failure{};
@@ -186,7 +186,7 @@ std::string Lives(const RunReport& report) {
 std::string Checkpoints(const RunReport& report) {
   if (report.checkpoints.empty()) return "";
   HtmlTable table({"step", "life", "bytes", "copied", "written", "training waited", "published", "state"});
-  const size_t first = report.checkpoints.size() - std::min(report.checkpoints.size(), kMostRows);
+  const size_t first = report.checkpoints.size() - std::min(report.checkpoints.size(), kMostPageRows);
   for (size_t i = report.checkpoints.size(); i-- > first;) {
     const ReportedCheckpoint& one = report.checkpoints[i];
     const auto seconds = [&](double CheckpointCost::*part) { return one.cost ? DurationText((*one.cost).*part) : ""; };

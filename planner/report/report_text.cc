@@ -17,7 +17,7 @@
 namespace planwright {
 namespace {
 
-constexpr size_t kMostRows = 20;  // of a table of lives, checkpoints or activities; --json has all
+constexpr size_t kMostTextRows = 20;  // of a table of lives, checkpoints or activities; --json has all
 
 std::string Title(const RunReport& report) {
   if (!report.plan) return Printable(report.run_dir) + "\n";
@@ -76,14 +76,14 @@ std::string ActivitiesText(const RunReport& report, size_t width) {
   const bool live = report.live();
   Table table(live ? std::vector<std::string>{"ranks", "state", "for", "at"}
                    : std::vector<std::string>{"ranks", "state", "at"});
-  for (size_t i = 0; i < std::min(activities.size(), kMostRows); ++i) {
+  for (size_t i = 0; i < std::min(activities.size(), kMostTextRows); ++i) {
     std::vector<std::string> row = {RanksText(activities[i].ranks), WhatText(activities[i].what)};
     if (live) row.push_back(RankSeconds(activities[i]));
     row.push_back(Printable(activities[i].where));
     table.Add(std::move(row));
   }
   std::string text = Cat("\n", table.Text("", width));
-  if (activities.size() > kMostRows) Append(text, "and ", activities.size() - kMostRows, " more places\n");
+  if (activities.size() > kMostTextRows) Append(text, "and ", activities.size() - kMostTextRows, " more places\n");
   const std::optional<SlowestRank> slowest = FindSlowest(report.ranks, report.now);
   if (!live || !slowest) return text;
   return Cat(text, "slowest now: rank ", slowest->rank, ", which computes for ", DurationText(slowest->seconds),
@@ -185,7 +185,7 @@ std::string StepsText(const RunReport& report) {
 
 template <typename T>
 size_t FirstShown(const std::vector<T>& rows) {
-  return rows.size() - std::min(rows.size(), kMostRows);
+  return rows.size() - std::min(rows.size(), kMostTextRows);
 }
 
 std::string LeftOut(size_t count, const char* what) {

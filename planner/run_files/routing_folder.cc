@@ -18,7 +18,7 @@ namespace planwright {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr size_t kMostShown = 120;  // characters of a value
 
@@ -35,15 +35,15 @@ absl::Status NoExperts(const char* option) {
 // What decides whether choices fit, by its name in the recipe. A file has the choices of a layer by the number of the
 // sample in the run, position and rank among the top k. What a sample is follows from `data`. At which step it comes
 // follows from global_samples.
-Json SummaryOf(const Plan& plan) {
-  Json summary;
+OrderedJson SummaryOf(const Plan& plan) {
+  OrderedJson summary;
   summary["batch.sequence_length"] = plan.budget.sequence_length;
   summary["batch.global_samples"] = plan.budget.global_samples;
   for (const Module& module : plan.modules) {
     if (module.expert_layers() == 0) continue;
     summary[module.name + ".moe.experts"] = module.experts();
     summary[module.name + ".moe.top_k"] = module.top_k();
-    Json& layers = summary[module.name + ".moe.layers"] = Json::array();
+    OrderedJson& layers = summary[module.name + ".moe.layers"] = OrderedJson::array();
     for (size_t i = 0; i < module.layers.size(); ++i) {
       if (module.layers[i].expert_row >= 0) layers.push_back(i);
     }
@@ -51,18 +51,18 @@ Json SummaryOf(const Plan& plan) {
   Plan data_alone;
   data_alone.data = plan.data;
   data_alone.data.base.clear();  // the digest does not cover it either
-  const Json tree = PlanToJson(data_alone);
+  const OrderedJson tree = PlanToJson(data_alone);
   for (const auto& [key, value] : tree["data"].items()) summary["data." + key] = value;
   return summary;
 }
 
-std::string Shown(const Json& summary, const std::string& key) {
+std::string Shown(const OrderedJson& summary, const std::string& key) {
   if (!summary.contains(key)) return "none";
   const std::string text = JsonText(summary[key]);
   return text.size() <= kMostShown ? text : text.substr(0, kMostShown) + "...";
 }
 
-std::vector<std::string> Differences(const Json& expected, const Json& found) {
+std::vector<std::string> Differences(const OrderedJson& expected, const OrderedJson& found) {
   std::vector<std::string> differences;
   const auto add = [&](const std::string& key) {
     differences.push_back(
@@ -77,7 +77,7 @@ std::vector<std::string> Differences(const Json& expected, const Json& found) {
   return differences;
 }
 
-absl::StatusOr<Json> ReadSummary(const std::string& folder) {
+absl::StatusOr<OrderedJson> ReadSummary(const std::string& folder) {
   const std::string path = RoutingSummaryPath(folder);
   const absl::StatusOr<std::string> text = ReadWholeFile(path, kRoutingJson.bytes);
   if (!text.ok()) return text.status();
@@ -86,7 +86,7 @@ absl::StatusOr<Json> ReadSummary(const std::string& folder) {
         absl::StrCat("the run that records choices in ", folder,
                      " is not done, or has failed: wait for its end, or record them again into another folder"));
   }
-  Json summary = ParseOrderedJson(*text, kRoutingJson).value_or(Json());
+  OrderedJson summary = ParseOrderedJson(*text, kRoutingJson).value_or(OrderedJson());
   if (!summary.is_object() || !summary.contains("steps") || !summary["steps"].is_number_integer()) {
     return absl::FailedPreconditionError(absl::StrCat(path, " is damaged: expected an object with `steps`. ",
                                                       "Record the choices again into another folder"));
@@ -143,7 +143,7 @@ absl::Status CheckReplayRouting(const Plan& plan, int64_t steps, const std::stri
                                             " holds no record of choices (there is no routing.json in it): give ",
                                             "--replay-routing one that --record-routing has written"));
   }
-  const absl::StatusOr<Json> found = ReadSummary(folder);
+  const absl::StatusOr<OrderedJson> found = ReadSummary(folder);
   if (!found.ok()) return found.status();
   std::vector<std::string> differences = Differences(SummaryOf(plan), *found);
   const auto recorded = (*found)["steps"].get<int64_t>();
@@ -165,7 +165,7 @@ absl::Status ClaimRoutingFolder(const std::string& folder) {
 }
 
 absl::Status FinishRoutingFolder(const Plan& plan, int64_t steps, const std::string& folder) {
-  Json summary = {{"steps", steps}};
+  OrderedJson summary = {{"steps", steps}};
   summary.update(SummaryOf(plan));
   return WriteFileAtomically(RoutingSummaryPath(folder), JsonText(summary, 1) + "\n");
 }

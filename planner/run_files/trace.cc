@@ -14,19 +14,19 @@
 namespace planwright {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // For Perfetto, track 0 of process 0 is the idle task of a kernel.
 constexpr int64_t kHostTrack = 1;
 constexpr int64_t kFirstStreamTrack = 2;  // that of stream s is s later
 
-std::string Quoted(const std::string& text) { return JsonText(Json(text)); }
+std::string Quoted(const std::string& text) { return JsonText(OrderedJson(text)); }
 
 // Nanoseconds as the microseconds of the format, without rounding.
 std::string Microseconds(int64_t nanoseconds) {
   return absl::StrFormat("%d.%03d", nanoseconds / 1000, nanoseconds % 1000);
 }
-int64_t Nanoseconds(const Json& microseconds) { return std::llround(microseconds.get<double>() * 1e3); }
+int64_t Nanoseconds(const OrderedJson& microseconds) { return std::llround(microseconds.get<double>() * 1e3); }
 
 // What a process or a track is called, and where a track stands among the others.
 std::string NameEvent(const char* kind, int rank, int64_t track, const std::string& name) {
@@ -72,8 +72,8 @@ std::string PlannedEvent(int rank, int64_t track, const PlannedSpan& span) {
 }
 
 // An event of a stream's track.
-TraceInstruction ReadInstruction(const Json& event) {
-  const Json& arguments = event.at("args");
+TraceInstruction ReadInstruction(const OrderedJson& event) {
+  const OrderedJson& arguments = event.at("args");
   const auto text = [&](const char* name) { return arguments.value(name, std::string()); };
   TraceInstruction instruction;
   instruction.step = arguments.at("step").get<int64_t>(), instruction.number = arguments.at("number").get<int64_t>();
@@ -156,29 +156,29 @@ std::string TraceJson(const Trace& trace) {
   return absl::StrCat("{\"displayTimeUnit\": \"ms\",\n \"otherData\": {\"rank\": ", trace.rank,
                       ", \"role\": ", Quoted(trace.role), ", \"host\": ", Quoted(trace.host),
                       ", \"wall_of_zero\": ", trace.wall_of_zero, ", \"first_step\": ", trace.steps.first,
-                      ", \"last_step\": ", trace.steps.last, ", \"streams\": ", JsonText(Json(trace.streams)),
+                      ", \"last_step\": ", trace.steps.last, ", \"streams\": ", JsonText(OrderedJson(trace.streams)),
                       "},\n \"traceEvents\": [\n", TraceEvents(trace), "\n]}\n");
 }
 
 absl::StatusOr<Trace> ReadTrace(std::string_view text) {
   try {
-    absl::StatusOr<Json> parsed = ParseJson(text, kTraceJson);
+    absl::StatusOr<OrderedJson> parsed = ParseJson(text, kTraceJson);
     if (!parsed.ok()) return absl::InvalidArgumentError(absl::StrCat("no trace: ", parsed.status().message()));
-    const Json json = *std::move(parsed);
-    const Json& about = json.at("otherData");
+    const OrderedJson json = *std::move(parsed);
+    const OrderedJson& about = json.at("otherData");
     Trace trace;
     trace.rank = about.at("rank").get<int>(), trace.role = about.at("role").get<std::string>();
     trace.host = about.at("host").get<std::string>(), trace.wall_of_zero = about.at("wall_of_zero").get<int64_t>();
     trace.steps = {about.at("first_step").get<int64_t>(), about.at("last_step").get<int64_t>()};
     trace.streams = about.at("streams").get<std::vector<std::string>>();
     std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>> launches;  // by step and number
-    for (const Json& event : json.at("traceEvents")) {
+    for (const OrderedJson& event : json.at("traceEvents")) {
       if (event.at("ph") != "X") continue;
       if (event.at("tid") != kHostTrack) {
         trace.instructions.push_back(ReadInstruction(event));
         continue;
       }
-      const Json& arguments = event.at("args");
+      const OrderedJson& arguments = event.at("args");
       const int64_t begin = Nanoseconds(event.at("ts"));
       launches[{arguments.at("step").get<int64_t>(), arguments.at("number").get<int64_t>()}] = {
           begin, begin + Nanoseconds(event.at("dur"))};
@@ -189,7 +189,7 @@ absl::StatusOr<Trace> ReadTrace(std::string_view text) {
       std::tie(instruction.launch_begin, instruction.launch_end) = launch->second;
     }
     return trace;
-  } catch (const Json::exception& error) {
+  } catch (const OrderedJson::exception& error) {
     return absl::InvalidArgumentError(absl::StrCat("no trace: ", error.what()));
   }
 }

@@ -10,14 +10,12 @@ namespace {
 
 bool IsLanguage(const ModuleRecipe& module) { return std::holds_alternative<HybridLmModel>(module.model.model); }
 
-int64_t End(const ModuleRecipe& module) { return *module.first_rank + *module.ranks; }
-
 bool SameRanks(const ModuleRecipe& a, const ModuleRecipe& b) {
   return *a.first_rank == *b.first_rank && *a.ranks == *b.ranks;
 }
 
 bool Disjoint(const ModuleRecipe& a, const ModuleRecipe& b) {
-  return End(a) <= *b.first_rank || End(b) <= *a.first_rank;
+  return EndOf(a) <= *b.first_rank || EndOf(b) <= *a.first_rank;
 }
 
 // By the pattern: the section of experts may be there without a layer that uses it.
@@ -54,17 +52,19 @@ bool CheckColocated(const ModuleRecipe& module, const ModuleRecipe& other, Diagn
 // Two modules are disjoint or colocated. Ranks that only partly overlap would belong to two pipelines.
 bool CheckPair(const ModuleRecipe& a, const ModuleRecipe& b, Diagnostics& diagnostics) {
   if (SameRanks(a, b) || Disjoint(a, b)) return true;
-  const int64_t first = std::max(*a.first_rank, *b.first_rank), end = std::min(End(a), End(b));
+  const int64_t first = std::max(*a.first_rank, *b.first_rank), end = std::min(EndOf(a), EndOf(b));
   Diagnostic& problem = diagnostics.Error(
       DiagnosticKind::kPlacementsOverlap, PlacementOf(b),
-      absl::StrCat("modules ", *a.name, " (", RanksText(*a.first_rank, End(a)), ") and ", *b.name, " (",
-                   RanksText(*b.first_rank, End(b)), ") share ", RanksText(first, end), ", but not all of their ranks"),
+      absl::StrCat("modules ", *a.name, " (", RanksText(*a.first_rank, EndOf(a)), ") and ", *b.name, " (",
+                   RanksText(*b.first_rank, EndOf(b)), ") share ", RanksText(first, end), ", but not all of their ranks"),
       "place modules on disjoint ranks, or on exactly the same ones (colocated)");
   problem.notes.push_back({PlacementOf(a), absl::StrCat("module ", *a.name, " is placed here")});
   return false;
 }
 
 }  // namespace
+
+int64_t EndOf(const ModuleRecipe& module) { return *module.first_rank + *module.ranks; }
 
 std::string RanksText(int64_t first, int64_t end) {
   return end - first == 1 ? absl::StrCat("rank ", first) : absl::StrCat("ranks ", first, " to ", end - 1);
@@ -145,7 +145,7 @@ bool CheckSharedRanks(const Recipe& recipe, Diagnostics& diagnostics) {
   const ModuleRecipe& alone = SameRanks(*apart, *together) ? first : *apart;
   Diagnostic& problem = diagnostics.Error(
       DiagnosticKind::kPlacementsOverlap, PlacementOf(*together),
-      absl::StrCat("module ", *together->name, " shares ", RanksText(*together->first_rank, End(*together)),
+      absl::StrCat("module ", *together->name, " shares ", RanksText(*together->first_rank, EndOf(*together)),
                    " with another, but module ", *alone.name, " has ranks of its own"),
       "place all modules on the same ranks, or each on its own");
   problem.notes.push_back({PlacementOf(alone), absl::StrCat("module ", *alone.name, " is placed here")});

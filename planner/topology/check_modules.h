@@ -18,6 +18,9 @@ bool CheckExpertAxes(const ModuleRecipe& module, Diagnostics& diagnostics);
 // (PW0206); colocated modules with pp or cp above 1 (PW0216). Placements must be in range.
 bool CheckSharedRanks(const Recipe& recipe, Diagnostics& diagnostics);
 
+// One past the last rank of a module, whose ranks are known.
+int64_t EndOf(const ModuleRecipe& module);
+
 // "rank 3", "ranks 0 to 7" of [first, end).
 std::string RanksText(int64_t first, int64_t end);
 // Where the recipe places a module.

@@ -13,8 +13,6 @@
 namespace planwright {
 namespace {
 
-int64_t End(const ModuleRecipe& module) { return *module.first_rank + *module.ranks; }
-
 // Every rank of the world belongs to a module. The world ends with the last module; GPUs of the cluster behind it are
 // only a warning.
 bool CheckCover(const Recipe& recipe, Diagnostics& diagnostics) {
@@ -32,7 +30,7 @@ bool CheckCover(const Recipe& recipe, Diagnostics& diagnostics) {
           absl::StrCat("start module ", *module->name, " at rank ", covered, ", or place a module there"));
       fine = false;
     }
-    covered = std::max(covered, End(*module));
+    covered = std::max(covered, EndOf(*module));
   }
   return fine;
 }
@@ -41,12 +39,12 @@ bool CheckCover(const Recipe& recipe, Diagnostics& diagnostics) {
 bool CheckInsideCluster(const Recipe& recipe, int64_t world, Diagnostics& diagnostics) {
   bool fine = true;
   for (const ModuleRecipe& module : recipe.modules) {
-    if (End(module) <= world) continue;
+    if (EndOf(module) <= world) continue;
     Diagnostic& problem = diagnostics.Error(
         DiagnosticKind::kOutsideWorld, module.ranks.where.known() ? module.ranks.where : PlacementOf(module),
-        absl::StrCat("module ", *module.name, " has ", RanksText(*module.first_rank, End(module)),
+        absl::StrCat("module ", *module.name, " has ", RanksText(*module.first_rank, EndOf(module)),
                      ", but the cluster ends at rank ", world - 1),
-        absl::StrCat("use at least ", (End(module) + *recipe.cluster.gpus_per_node - 1) / *recipe.cluster.gpus_per_node,
+        absl::StrCat("use at least ", (EndOf(module) + *recipe.cluster.gpus_per_node - 1) / *recipe.cluster.gpus_per_node,
                      " nodes, or fewer ranks"));
     if (recipe.cluster.nodes.where.known()) {
       problem.notes.push_back(

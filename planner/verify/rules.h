@@ -35,7 +35,8 @@ std::vector<Violation> VerifySavedValues(const PlanIndex& index, const std::vect
 // V5 of layers: in each microbatch each layer of a stage runs once and in order, and adds each gradient and each
 // statistic once.
 std::vector<Violation> VerifyLayers(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches);
-// V5 inside a layer: the backward block is the transpose of the forward block, term by term.
+// V5 inside a layer: the backward block is the transpose of the forward block, term by term and in one order. A forward
+// block declares the gradients that come.
 std::vector<Violation> VerifyBackward(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches);
 // V5 of bridge tables: every sample of a lane is delivered once, and its gradient once back.
 std::vector<Violation> VerifyBridges(const PlanIndex& index);
@@ -91,5 +92,7 @@ std::vector<Violation> VerifyDerivedFields(const PlanIndex& index);
 std::vector<Violation> VerifyPrograms(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches);
 // V11 of roles: those of one module and stage run the same program, except for what the leader exchanges over bridges.
 std::vector<Violation> VerifySiblings(const PlanIndex& index);
+// V11 of frees: a value ends with its last use.
+std::vector<Violation> VerifyFrees(const PlanIndex& index);
 
 }  // namespace planwright

@@ -52,6 +52,7 @@ std::vector<Violation> AllRules(const Plan& plan, std::vector<RoleEstimate>* mem
   add(VerifyDerivedFields(index));
   add(VerifyPrograms(index, microbatches));
   add(VerifySiblings(index));
+  add(VerifyFrees(index));
   return violations;
 }
 

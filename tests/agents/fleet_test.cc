@@ -26,6 +26,7 @@
 #include "tests/connection/stranger.h"
 #include "tests/support/bound_cores.h"
 #include "tests/support/eventually.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -75,7 +76,7 @@ class FleetTest : public ::testing::Test {
     ASSERT_TRUE(came.ok()) << came;
   }
   RankProgram Program(std::vector<std::string> words, int ranks = 4, int per_node = 2) {
-    words.insert(words.begin(), FAKE_RANK);
+    words.insert(words.begin(), InBuild("bin/fake_rank"));
     return {.run_dir = folder_,
             .arguments = words,
             .variables = {{"MASTER_ADDR", "here"}},

@@ -37,6 +37,7 @@
 #include "tests/attack/damages.h"
 #include "tests/attack/layouts.h"
 #include "tests/attack/lists.h"
+#include "tests/support/folders.h"
 
 namespace planwright::attack {
 namespace {
@@ -54,8 +55,7 @@ std::optional<Plan> PlanOf(const Target& target, const std::vector<std::string>&
   Diagnostics problems;
   std::vector<std::string> overrides = target.overrides;
   overrides.insert(overrides.end(), more.begin(), more.end());
-  const std::optional<Recipe> recipe =
-      ReadRecipe(absl::StrCat(PLANWRIGHT_SOURCE_DIR, "/", target.recipe), overrides, problems);
+  const std::optional<Recipe> recipe = ReadRecipe(InSource(target.recipe), overrides, problems);
   std::optional<Plan> plan = recipe ? CompileRecipe(*recipe, problems) : std::nullopt;
   SourceTexts texts;
   why = RenderText(problems.sorted(), texts, false);

@@ -17,6 +17,7 @@
 #include "planner/agents/agent.h"
 #include "planner/agents/fleet.h"
 #include "planner/launch/supervise.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -79,7 +80,7 @@ int Run(int nodes) {
               Megabytes());
 
   RankProgram program = {.run_dir = folder,
-                         .arguments = {FAKE_RANK, "pid_of_rank=" + folder + "/pid", "sleep"},
+                         .arguments = {InBuild("bin/fake_rank"), "pid_of_rank=" + folder + "/pid", "sleep"},
                          .variables = {},
                          .world_size = nodes,
                          .ranks_per_node = 1};

@@ -14,6 +14,7 @@
 
 #include "tests/cli/any_bytes.h"
 #include "tests/cli/limited_run.h"
+#include "tests/support/folders.h"
 #include "tests/support/longest_recipes.h"
 #include "tests/support/supervise_commands.h"
 
@@ -35,7 +36,7 @@ const char* Verdict(bool kept) {
 // The run of median time of kRuns runs, with the largest memory of all of them.
 LimitedEnd Measure(const std::vector<std::string>& arguments) {
   std::vector<LimitedEnd> ends;
-  for (int i = 0; i < kRuns; ++i) ends.push_back(RunLimited(PLAN_PROGRAM, arguments, kMemory));
+  for (int i = 0; i < kRuns; ++i) ends.push_back(RunLimited(InBuild("bin/plan"), arguments, kMemory));
   std::sort(ends.begin(), ends.end(), [](const LimitedEnd& a, const LimitedEnd& b) { return a.seconds < b.seconds; });
   LimitedEnd median = ends[kRuns / 2];
   for (const LimitedEnd& end : ends) median.megabytes = std::max(median.megabytes, end.megabytes);
@@ -81,7 +82,7 @@ void LongestRecipes(const std::string& folder) {
     const std::string file = folder + "/plan.json";
     arguments.front() = "compile";
     arguments.insert(arguments.end(), {"-o", file});
-    RunLimited(PLAN_PROGRAM, arguments, kMemory);
+    RunLimited(InBuild("bin/plan"), arguments, kMemory);
     const LimitedEnd plan = Measure({"validate", file});
     bool kept = true;
     for (const LimitedEnd& end : {recipe, plan})
@@ -102,7 +103,7 @@ void AnyBytes(const std::string& folder) {
     bool ended = true;
     kind.make(folder + "/" + kind.name, [&](const AnyInput& input) {
       ++inputs;
-      LimitedEnd end = RunLimited(PLAN_PROGRAM, input.arguments, kMemory);
+      LimitedEnd end = RunLimited(InBuild("bin/plan"), input.arguments, kMemory);
       if (end.seconds > kMostSeconds / 4) end = Measure(input.arguments);
       ended &= Exited(end);
       if (end.seconds < slowest) return;
@@ -129,11 +130,11 @@ void DyingRanks(const std::string& folder) {
   const std::vector<std::vector<std::string>> others = {{"err=ready"}, {"ignore_term"}};
   std::printf("\n%-30s%18s%11s\n", "when a rank fails, the others", "are gone after", "under 2 s");
   for (const std::vector<std::string>& words : others) {
-    std::vector<std::string> last = {FAKE_RANK};
+    std::vector<std::string> last = {InBuild("bin/fake_rank")};
     std::vector<Command> commands;
     for (int rank = 0; rank + 1 < kRanks; ++rank) {
       const std::string file = folder + "/rank" + words.front() + std::to_string(rank);
-      std::vector<std::string> arguments = {FAKE_RANK};
+      std::vector<std::string> arguments = {InBuild("bin/fake_rank")};
       arguments.insert(arguments.end(), words.begin(), words.end());
       arguments.insert(arguments.end(), {"pid=" + file, "sleep"});
       commands.push_back({arguments, {"PATH=/bin"}});

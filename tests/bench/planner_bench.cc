@@ -21,6 +21,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/verify/rules.h"
+#include "tests/support/folders.h"
 
 extern char** environ;
 
@@ -34,7 +35,7 @@ struct Case {
 };
 
 const std::string kProcess = "validate, process";
-const std::string kRecipes = PLANWRIGHT_SOURCE_DIR "/recipes/";
+const std::string kRecipes = InSource("recipes/");
 
 // The 20-layer model with dp for this many ranks, two microbatches a step. Only the world and the bridge table grow
 // with the number of ranks; times should grow little more.
@@ -132,7 +133,8 @@ double ValidateProcess(const Case& of) {
   pid_t child = 0;
   int status = -1;
   rusage used{};
-  if (posix_spawn(&child, PLAN_PROGRAM, &files, nullptr, words.data(), environ) == 0) wait4(child, &status, 0, &used);
+  if (posix_spawn(&child, InBuild("bin/plan").c_str(), &files, nullptr, words.data(), environ) == 0)
+    wait4(child, &status, 0, &used);
   posix_spawn_file_actions_destroy(&files);
   if (status != 0) std::fprintf(stderr, "%s: plan validate failed\n", of.name.c_str()), std::exit(1);
   return used.ru_maxrss / 1024.0;

@@ -185,7 +185,7 @@ TEST(RouteBridges, ColocatedSendersAreTheReferenceSiblings) {
   EXPECT_GE(compared, 1);
 }
 
-std::vector<std::string> ProblemsOf(const Recipe& recipe) {
+std::vector<std::string> RouteProblems(const Recipe& recipe) {
   Diagnostics diagnostics;
   EXPECT_FALSE(RouteBridges(recipe, std::vector<Grid>(recipe.modules.size()), diagnostics));
   return KindsAndLines(diagnostics);
@@ -195,16 +195,16 @@ TEST(RouteBridges, RefusesBridgesThatJoinNothing) {
   const Recipe good = BuildRecipe({BuildEncoder(0, 1), BuildLanguage(1, 1)});
   Recipe recipe = good;
   recipe.bridges[0].to = {"langauge", Line(51)};
-  EXPECT_THAT(ProblemsOf(recipe), ElementsAre("UnknownBridgeModule:51"));
+  EXPECT_THAT(RouteProblems(recipe), ElementsAre("UnknownBridgeModule:51"));
   recipe = good;
   std::swap(recipe.bridges[0].from, recipe.bridges[0].to);
-  EXPECT_THAT(ProblemsOf(recipe), ElementsAre("BridgeDirection:50"));
+  EXPECT_THAT(RouteProblems(recipe), ElementsAre("BridgeDirection:50"));
   recipe = good;
   recipe.bridges.push_back({.from = std::string("images"), .to = std::string("language"), .where = Line(52)});
-  EXPECT_THAT(ProblemsOf(recipe), ElementsAre("RepeatedBridge:52"));
+  EXPECT_THAT(RouteProblems(recipe), ElementsAre("RepeatedBridge:52"));
   recipe = good;
   recipe.bridges.clear();
-  EXPECT_THAT(ProblemsOf(recipe), ElementsAre("MissingBridge:200"));
+  EXPECT_THAT(RouteProblems(recipe), ElementsAre("MissingBridge:200"));
 }
 
 }  // namespace

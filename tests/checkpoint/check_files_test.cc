@@ -10,6 +10,7 @@ namespace planwright {
 namespace {
 
 using testing::DealtTensor;
+using testing::FilesOf;
 using testing::FreshFolder;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -26,13 +27,6 @@ std::string Found(const std::string& folder, int threads = 1) {
   for (const CheckpointProblem& problem : CheckCheckpointFiles(folder, threads, IsProven))
     text += problem.file + ": " + problem.what + "\n";
   return text;
-}
-
-std::vector<std::string> FilesOf(const std::string& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename());
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 // Writes a manifest with the sizes and digests that the indices now have.

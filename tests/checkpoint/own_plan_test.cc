@@ -13,6 +13,7 @@
 #include "tests/checkpoint/changed_numbers.h"
 #include "tests/checkpoint/plan_checkpoint.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -33,7 +34,7 @@ class OwnPlan : public ::testing::Test {
     string pattern = ::testing::TempDir() + "/own_planXXXXXX";
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     run_ = pattern;
-    plan_ = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
+    plan_ = testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml"),
                                   {"modules.language.placement.first_rank=1", "checkpoint.every_steps=2"});
     ASSERT_EQ(*TakeLife(run_), 1);
     ASSERT_TRUE(WriteLifeStart(run_, 1, testing::StartOf(plan_)).ok());

@@ -20,6 +20,7 @@
 #include "tests/checkpoint/plan_checkpoint.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -30,7 +31,7 @@ using testing::Join;
 using testing::Layout;
 
 Plan PlanOf(const Layout& layout, const string& precision) {
-  return CompiledFile(string(PLANWRIGHT_SOURCE_DIR "/") + layout.recipe,
+  return CompiledFile(InSource(layout.recipe),
                       Join(layout.overrides, layout.training, {"precision.params=" + precision}));
 }
 

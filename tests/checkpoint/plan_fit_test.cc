@@ -14,6 +14,7 @@
 #include "tests/checkpoint/plan_checkpoint.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -26,9 +27,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::Join;
 
-Plan PlanOf(const std::vector<string>& overrides) {
-  return CompiledFile(string(PLANWRIGHT_SOURCE_DIR "/") + testing::kTinyRecipe, overrides);
-}
+Plan PlanOf(const std::vector<string>& overrides) { return CompiledFile(InSource(testing::kTinyRecipe), overrides); }
 
 int64_t PieceBytes(const Plan& plan, int rank) {
   int64_t bytes = 0;
@@ -44,9 +43,8 @@ TEST(BytesToLoad, AreThoseOfThePiecesAndOfPadding) {
   for (const testing::Layout& layout : testing::AllLayouts()) {
     for (const char* precision : {"bf16", "fp32"}) {
       SCOPED_TRACE(layout.name + " " + precision);
-      const Plan plan =
-          CompiledFile(string(PLANWRIGHT_SOURCE_DIR "/") + layout.recipe,
-                       Join(layout.overrides, layout.training, {string("precision.params=") + precision}));
+      const Plan plan = CompiledFile(
+          InSource(layout.recipe), Join(layout.overrides, layout.training, {string("precision.params=") + precision}));
       for (const Role& role : plan.roles) {
         const int64_t told = BytesToLoad(plan, role);
         int64_t padding = 0;  // of all buckets that its ranks have a shard of, in weights and three states

@@ -26,6 +26,7 @@ using testing::BytesOf;
 using testing::DealtTensor;
 using testing::ElementBytes;
 using testing::failing;
+using testing::FilesOf;
 using testing::FreshFolder;
 using ::testing::HasSubstr;
 using testing::SmallIdentity;
@@ -41,14 +42,6 @@ std::unique_ptr<CheckpointReader> Opened(const std::string& folder) {
 }
 
 std::span<std::byte> Room(std::string& bytes) { return {reinterpret_cast<std::byte*>(bytes.data()), bytes.size()}; }
-
-// Files of a folder, sorted.
-std::vector<std::string> FilesOf(const std::string& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename());
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 // ---- Writer.
 

@@ -20,6 +20,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/recipe/yaml_tree.h"
+#include "tests/support/folders.h"
 #include "tests/support/longest_recipes.h"
 
 namespace planwright::testing {
@@ -28,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-const std::string kRecipes = std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/";
+const std::string kRecipes = InSource("recipes/");
 const std::string kRecipe = kRecipes + "nemotron_moe_vlm_20l_mock_8r.yaml";
 
 std::string Times(size_t count, const std::string& piece) {

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "tests/cli/limited_run.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -17,13 +18,14 @@ namespace {
 constexpr rlim_t kMemory = rlim_t{256} << 20;
 constexpr double kMostRecipes = 400;  // most work, in valid recipes: ten times what the worst input takes
 
-LimitedEnd RunPlan(const std::vector<std::string>& arguments) { return RunLimited(PLAN_PROGRAM, arguments, kMemory); }
+LimitedEnd RunPlan(const std::vector<std::string>& arguments) {
+  return RunLimited(InBuild("bin/plan"), arguments, kMemory);
+}
 
 // Processor seconds of a valid recipe. The least of several runs: other processes can only add to it.
 double SecondsOfARecipe() {
   static const double seconds = [] {
-    const std::vector<std::string> arguments = {"validate",
-                                                PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml"};
+    const std::vector<std::string> arguments = {"validate", InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml")};
     double least = RunPlan(arguments).seconds;
     for (int i = 0; i < 8; ++i) least = std::min(least, RunPlan(arguments).seconds);
     return least;

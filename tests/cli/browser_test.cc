@@ -5,6 +5,7 @@
 
 #include "nlohmann/json.hpp"
 #include "tests/cli/plan_program.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -93,7 +94,7 @@ class Browser : public testing::PlanProgram {
 
   // `recipe`: with its overrides.
   json Measure(const std::string& recipe, const std::string& theme = kLight, int width = 1280) {
-    return MeasurePage("show " + std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/" + recipe, theme, width);
+    return MeasurePage("show " + InSource("recipes/") + recipe, theme, width);
   }
   // `command`: of `plan`, without --html. Checks what must hold for every page.
   json MeasurePage(const std::string& command, const std::string& theme = kLight, int width = 1280) {

@@ -7,6 +7,7 @@
 #include "tests/checkpoint/plan_checkpoint.h"
 #include "tests/cli/plan_program.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -23,7 +24,7 @@ using testing::ProgramResult;
 // The tiny recipe with its encoder on rank 0 and its language model on ranks 1 to 4.
 const Plan& TinyPlan() {
   static const Plan plan = testing::CompiledFile(
-      PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
+      InSource("recipes/nemotron_moe_vlm_tiny.yaml"),
       {"modules.language.placement.first_rank=1", "modules.language.placement.ranks=4",
        "modules.language.parallel.tp=2", "modules.language.parallel.ep=2", "precision.params=bf16"});
   return plan;
@@ -190,7 +191,7 @@ TEST_F(CheckpointCommand, AFolderThatMayNotBeReadIsNamed) {
   if (geteuid() == 0) {
     std::filesystem::permissions(folder_, std::filesystem::perms(0755));
     as_nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups ";
-    if (Shell(as_nobody + "test -x " + PLAN_PROGRAM).status != 0)
+    if (Shell(as_nobody + "test -x " + InBuild("bin/plan")).status != 0)
       GTEST_SKIP() << "as root this needs setpriv, and a build that other users may read";
   }
   const std::string deeper = folder_ + "/deeper";
@@ -200,7 +201,7 @@ TEST_F(CheckpointCommand, AFolderThatMayNotBeReadIsNamed) {
   for (const char* words :
        {"status ", "report ", "checkpoint ls ", "checkpoint show ", "checkpoint verify ", "diff x.yaml "}) {
     for (const std::string& path : {run_, deeper + "/run"}) {
-      const ProgramResult result = Shell(as_nobody + PLAN_PROGRAM + " " + words + path);
+      const ProgramResult result = Shell(as_nobody + InBuild("bin/plan") + " " + words + path);
       EXPECT_EQ(result.status, 2) << words;
       EXPECT_THAT(result.err, AllOf(HasSubstr(path), HasSubstr("Permission denied"))) << words << path;
     }

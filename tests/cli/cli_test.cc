@@ -12,6 +12,7 @@
 #include "nlohmann/json.hpp"
 #include "planner/plan/plan_json.h"
 #include "tests/cli/plan_program.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -24,7 +25,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using Result = testing::ProgramResult;
 
-const std::string kRecipe = std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml";
+const std::string kRecipe = InSource("recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml");
 
 class Cli : public testing::PlanProgram {};
 
@@ -84,7 +85,8 @@ TEST_F(Cli, CompilesTheSameBytesInAnyFolder) {
   const std::string name = std::filesystem::path(kRecipe).filename(),
                     recipes = std::filesystem::path(kRecipe).parent_path();
   const auto compile_in = [&](const std::string& folder, const std::string& path) {
-    const std::string line = "cd " + folder + " && " + PLAN_PROGRAM + " compile " + path + " >" + folder_ + "/plan";
+    const std::string line =
+        "cd " + folder + " && " + InBuild("bin/plan") + " compile " + path + " >" + folder_ + "/plan";
     EXPECT_EQ(std::system(line.c_str()), 0);
     return Read("plan");
   };
@@ -186,7 +188,7 @@ TEST_F(Cli, RefusesWrongUsage) {
 
 TEST_F(Cli, ADryRunPrintsWhatWouldBeSubmitted) {
   const std::string run = folder_ + "/run", launch = "launch " + kRecipe + " --slurm --dry-run --executor " +
-                                                     FAKE_RANK + " --run-dir " + run +
+                                                     InBuild("bin/fake_rank") + " --run-dir " + run +
                                                      " launch.slurm.partition=long launch.slurm.time=2:00:00";
   const Result text = Plan(launch), data = Plan(launch + " --json");
   EXPECT_EQ(text.status, 0) << text.err;
@@ -220,11 +222,11 @@ TEST_F(Cli, AControlCharacterIsRefusedWhereverItStands) {
 
 // A shell inside of a run submits another one.
 TEST_F(Cli, ADryRunDoesNotPrintTheCallersSecret) {
-  const std::string launch =
-      " launch " + kRecipe + " --slurm --dry-run --executor " + FAKE_RANK + " --run-dir " + folder_ + "/run";
+  const std::string launch = " launch " + kRecipe + " --slurm --dry-run --executor " + InBuild("bin/fake_rank") +
+                             " --run-dir " + folder_ + "/run";
   for (const std::string format : {"", " --json"}) {
     const Result result =
-        Shell("PLANWRIGHT_SECRET=sesame PLANWRIGHT_NONCE=this " + std::string(PLAN_PROGRAM) + launch + format);
+        Shell("PLANWRIGHT_SECRET=sesame PLANWRIGHT_NONCE=this " + InBuild("bin/plan") + launch + format);
     EXPECT_EQ(result.status, 0) << result.err;
     EXPECT_THAT(result.out + result.err, AllOf(Not(HasSubstr("sesame")), Not(HasSubstr("PLANWRIGHT_SECRET"))));
   }
@@ -238,8 +240,8 @@ TEST_F(Cli, SaysWhereAWordIsNotOneForSlurm) {
 }
 
 TEST_F(Cli, ProfilesOnlyStepsOfTheRun) {
-  const std::string launch =
-      "launch " + kRecipe + " --local --executor " + FAKE_RANK + " --run-dir " + folder_ + "/run --trace ";
+  const std::string launch = "launch " + kRecipe + " --local --executor " + InBuild("bin/fake_rank") + " --run-dir " +
+                             folder_ + "/run --trace ";
   const std::pair<std::string, std::string> kMistakes[] = {
       {"0", "option `--trace` needs a step from 1"},
       {"4-", "found `4-`"},
@@ -258,8 +260,8 @@ TEST_F(Cli, ProfilesOnlyStepsOfTheRun) {
 
 // The executor here is a stand-in that writes no trace.
 TEST_F(Cli, ARunWithoutItsTracesHasFailed) {
-  const Result result =
-      Plan("launch " + kRecipe + " --local --executor " + FAKE_RANK + " --trace 2 --run-dir " + folder_ + "/run");
+  const Result result = Plan("launch " + kRecipe + " --local --executor " + InBuild("bin/fake_rank") +
+                             " --trace 2 --run-dir " + folder_ + "/run");
   EXPECT_EQ(result.status, 15);
   EXPECT_THAT(result.err, HasSubstr("its trace is incomplete"));
   EXPECT_THAT(result.err, HasSubstr("trace/rank0000.json"));
@@ -316,20 +318,22 @@ TEST_F(Cli, LintsAreChangedByNumber) {
 
 TEST_F(Cli, LaunchesOneExecutorARank) {
   const std::string run = folder_ + "/run";
-  const Result result = Plan("launch " + kRecipe + " --local --json --executor " + FAKE_RANK + " --run-dir " + run);
+  const Result result =
+      Plan("launch " + kRecipe + " --local --json --executor " + InBuild("bin/fake_rank") + " --run-dir " + run);
   EXPECT_EQ(result.status, 0) << result.err;
   const json outcome = json::parse(result.out);
   EXPECT_EQ(outcome["cause"], "done");
   EXPECT_EQ(outcome["run_dir"], run);
   EXPECT_TRUE(std::filesystem::exists(run + "/logs/rank0007.out"));
-  EXPECT_EQ(Plan("launch " + kRecipe + " --local --executor " + FAKE_RANK + " --run-dir " + run).status, 2)
+  EXPECT_EQ(Plan("launch " + kRecipe + " --local --executor " + InBuild("bin/fake_rank") + " --run-dir " + run).status,
+            2)
       << "the run directory is used";
 }
 
 TEST_F(Cli, AFailedRunGivesTheRanksExitStatus) {
   setenv("FAKE_RANK_5", "exit=12", 1);
   const Result result =
-      Plan("launch " + kRecipe + " --local --executor " + FAKE_RANK + " --run-dir " + folder_ + "/run");
+      Plan("launch " + kRecipe + " --local --executor " + InBuild("bin/fake_rank") + " --run-dir " + folder_ + "/run");
   unsetenv("FAKE_RANK_5");
   EXPECT_EQ(result.status, 12);
   EXPECT_THAT(result.err, HasSubstr("error: rank 5 stopped because of its numbers"));

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tests/cli/plan_program.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -17,7 +18,7 @@ using ::testing::IsSupersetOf;
 using ::testing::Not;
 using testing::ProgramResult;
 
-const std::string kTiny = std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/nemotron_moe_vlm_tiny.yaml";
+const std::string kTiny = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
 
 std::vector<std::string> LinesOf(const std::string& text) {
   std::vector<std::string> lines;
@@ -39,13 +40,12 @@ class Completion : public testing::PlanProgram {
 
   // `words`: as bash splits them, with `=` as a word of its own. The cursor is in the last one.
   std::vector<std::string> Bash(const std::string& words) {
-    const std::string script =
-        Write("complete.bash",
-              "cd '" + folder_ +
-                  "'\nsource <('" PLAN_PROGRAM
-                  "' completion bash)\ncomplete -p plan >/dev/null || exit 9\n"
-                  "COMP_WORDS=('" PLAN_PROGRAM "' " +
-                  words + ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_plan\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n");
+    const std::string script = Write(
+        "complete.bash", "cd '" + folder_ + "'\nsource <('" + InBuild("bin/plan") +
+                             "' completion bash)\ncomplete -p plan >/dev/null || exit 9\n"
+                             "COMP_WORDS=('" +
+                             InBuild("bin/plan") + "' " + words +
+                             ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_plan\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n");
     const ProgramResult result = Shell("bash --norc " + script);
     EXPECT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.err, "");
@@ -54,19 +54,19 @@ class Completion : public testing::PlanProgram {
 
   // `words`: as zsh splits them, with a=b as one word. Prints what the completion system is asked to add.
   std::vector<std::string> Zsh(const std::string& words, const std::string& prefix) {
-    const std::string script =
-        Write("complete.zsh", "cd '" + folder_ +
-                                  "'\ncompdef() { [[ $1 == _plan && $2 == plan ]] || print bad compdef }\n_files() { "
-                                  "print -rl -- files $@ }\n"
-                                  "_describe() { print -rl -- ${(P)2%%:*} }\n"
-                                  "compadd() {\n  local -a kept; local taken=0 a\n"
-                                  "  while (( $# )); do case $1 in --) shift; kept=($@); break;; -P|-S) shift 2;; *) "
-                                  "shift;; esac; done\n  print -rl -- $kept\n}\n"
-                                  "source <('" PLAN_PROGRAM "' completion zsh)\nwords=('" PLAN_PROGRAM "' " +
-                                  words +
-                                  ")\nCURRENT=$#words\n"
-                                  "PREFIX='" +
-                                  prefix + "'\n_plan\nexit 0\n");
+    const std::string script = Write(
+        "complete.zsh", "cd '" + folder_ +
+                            "'\ncompdef() { [[ $1 == _plan && $2 == plan ]] || print bad compdef }\n_files() { "
+                            "print -rl -- files $@ }\n"
+                            "_describe() { print -rl -- ${(P)2%%:*} }\n"
+                            "compadd() {\n  local -a kept; local taken=0 a\n"
+                            "  while (( $# )); do case $1 in --) shift; kept=($@); break;; -P|-S) shift 2;; *) "
+                            "shift;; esac; done\n  print -rl -- $kept\n}\n"
+                            "source <('" +
+                            InBuild("bin/plan") + "' completion zsh)\nwords=('" + InBuild("bin/plan") + "' " + words +
+                            ")\nCURRENT=$#words\n"
+                            "PREFIX='" +
+                            prefix + "'\n_plan\nexit 0\n");
     const ProgramResult result = Shell("zsh -f " + script);
     EXPECT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.err, "");
@@ -138,8 +138,8 @@ TEST_F(Completion, ZshOffersTheSame) {
 TEST_F(Completion, ZshCompletesAtItsPrompt) {
   if (!Installed("zsh")) GTEST_SKIP() << "zsh is not installed";
   Write(".zshrc",
-        "PS1=; bindkey -e; unsetopt beep\nautoload -U compinit; compinit -u -d '" + folder_ +
-            "/dump'\nplan() { '" PLAN_PROGRAM
+        "PS1=; bindkey -e; unsetopt beep\nautoload -U compinit; compinit -u -d '" + folder_ + "/dump'\nplan() { '" +
+            InBuild("bin/plan") +
             "' \"$@\" }\n"
             "source <(plan completion zsh)\nzle-line-init() { print -rn -- '<reads>' }\nzle -N zle-line-init\n"
             "show-line() { print -rn -- \"<holds $BUFFER>\" }\nzle -N show-line; bindkey '^T' show-line\n");

@@ -9,6 +9,7 @@
 #include "tests/checkpoint/plan_checkpoint.h"
 #include "tests/cli/plan_program.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -20,7 +21,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using testing::ProgramResult;
 
-const std::string kRecipe = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml";
+const std::string kRecipe = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
 const std::string kOwn = kRecipe + " checkpoint.every_steps=2";
 
 // A run that published steps 2 and 4.
@@ -113,7 +114,7 @@ TEST_F(DiffCheckpoint, APlanOfAnotherReleaseIsNotCompared) {
 
 // The run of tests/end_to_end/fifteen_groups, as a version wrote it whose plans had more groups.
 TEST_F(DiffCheckpoint, APlanWithTheGroupsOfBeforeIsCompared) {
-  const std::string earlier = PLANWRIGHT_SOURCE_DIR "/tests/end_to_end/fifteen_groups";
+  const std::string earlier = InSource("tests/end_to_end/fifteen_groups");
   const std::string run = earlier + "/run", recipe = earlier + "/recipe.yaml";
   ASSERT_NE(
       planwright::ReadWholeFile(run + "/plan.json", planwright::kPlanJson.bytes).value_or("").find("language.tp_ep_pp"),

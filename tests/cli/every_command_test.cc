@@ -9,6 +9,7 @@
 
 #include "nlohmann/json.hpp"
 #include "tests/cli/plan_program.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -20,7 +21,7 @@ using ::testing::Not;
 using testing::ProgramResult;
 using ::testing::StartsWith;
 
-const std::string kToy = std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml";
+const std::string kToy = InSource("recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml");
 
 class EveryCommand : public testing::PlanProgram {
  protected:
@@ -47,18 +48,19 @@ class EveryCommand : public testing::PlanProgram {
     std::filesystem::create_directories(folder_ + "/done_run");
     Write("done_run/outcome.json", "{\"exit_code\": 0, \"cause\": \"done\"}");
     Write("done_run/metrics.jsonl", "");
-    return {{"validate", recipe + " " + overrides},
-            {"compile", recipe + " " + overrides + " -o " + folder_ + "/plan.json"},
-            {"show", recipe + " ranks " + overrides},
-            {"diff", recipe + " " + overrides + " " + recipe + " " + overrides},
-            {"launch", recipe + " " + overrides + " --local --executor " FAKE_RANK " --run-dir " + run},
-            {"status", folder_ + "/done_run"},
-            {"report", folder_ + "/done_run"},
-            {"checkpoint", "ls " + folder_ + "/old_run"},
-            {"agent", folder_ + "/head.json"},
-            {"job", folder_ + "/done_run"},
-            {"explain", "PW0203"},
-            {"completion", "bash"}};
+    return {
+        {"validate", recipe + " " + overrides},
+        {"compile", recipe + " " + overrides + " -o " + folder_ + "/plan.json"},
+        {"show", recipe + " ranks " + overrides},
+        {"diff", recipe + " " + overrides + " " + recipe + " " + overrides},
+        {"launch", recipe + " " + overrides + " --local --executor " + InBuild("bin/fake_rank") + " --run-dir " + run},
+        {"status", folder_ + "/done_run"},
+        {"report", folder_ + "/done_run"},
+        {"checkpoint", "ls " + folder_ + "/old_run"},
+        {"agent", folder_ + "/head.json"},
+        {"job", folder_ + "/done_run"},
+        {"explain", "PW0203"},
+        {"completion", "bash"}};
   }
   // Commands that read no recipe.
   static bool TakesRecipe(const std::string& command) {

@@ -12,6 +12,7 @@
 #include "planner/diagnostics/explanation.h"
 #include "planner/diagnostics/render.h"
 #include "planner/plan/plan_json.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 
@@ -33,7 +34,7 @@ class Example : public testing::TestWithParam<DiagnosticKind> {
   void SetUp() override {
     folder_ = fs::path(testing::TempDir()) / ("explain_" + std::string(KindName(GetParam())));
     fs::remove_all(folder_);
-    fs::copy(fs::path(PLANWRIGHT_SOURCE_DIR) / "recipes", folder_, fs::copy_options::recursive);
+    fs::copy(fs::path(InSource()) / "recipes", folder_, fs::copy_options::recursive);
   }
   void TearDown() override { fs::remove_all(folder_); }
 
@@ -76,7 +77,7 @@ TEST_P(Example, SaysWhatItShows) {
 }
 
 TEST(BrokenRule, IsWhatAPlanGetsThatWasChangedWithItsDigest) {
-  Plan plan = LoadPlan(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", {}).plan.value();
+  Plan plan = LoadPlan(InSource("recipes/nemotron_moe_vlm_tiny.yaml"), {}).plan.value();
   plan.world_size += 1;  // a rank that no module has
   plan.digest = PlanDigest(plan);
   const fs::path path = fs::path(testing::TempDir()) / "broken_rule.json";

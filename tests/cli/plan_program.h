@@ -11,6 +11,7 @@
 
 #include "planner/plan/json_limits.h"
 #include "planner/run_files/file_io.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 
@@ -29,7 +30,7 @@ class PlanProgram : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   // `arguments`: words as in a shell, quoted if need be.
-  ProgramResult Plan(const std::string& arguments) { return Shell(std::string(PLAN_PROGRAM) + " " + arguments); }
+  ProgramResult Plan(const std::string& arguments) { return Shell(InBuild("bin/plan") + " " + arguments); }
   ProgramResult Shell(const std::string& line) {
     const int status = std::system((line + " >" + folder_ + "/out 2>" + folder_ + "/err </dev/null").c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Read("out"), Read("err")};

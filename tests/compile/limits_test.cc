@@ -11,6 +11,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/verify/verify.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 #include "tests/support/longest_recipes.h"
 
 namespace planwright {
@@ -92,8 +93,8 @@ TEST(Limits, TheLongestBridgeTablesCanBeRead) {
 
 // The layout of 33 nodes trains with 6 microbatches a step. It may have 512.
 TEST(Limits, LeaveRoomForLongSteps) {
-  const Plan plan = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_54l_33n.yaml",
-                                          {"batch.global_samples=65536"});
+  const Plan plan =
+      testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_54l_33n.yaml"), {"batch.global_samples=65536"});
   EXPECT_EQ(plan.budget.microbatches, 512);
 }
 

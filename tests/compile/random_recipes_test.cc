@@ -11,6 +11,7 @@
 
 #include "planner/compile.h"
 #include "planner/recipe/recipe_reader.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -164,7 +165,7 @@ TEST(RandomRecipes, NeverReachAFaultOfThePlanner) {
     RandomRecipe random(seed);
     const std::vector<std::string> overrides = random.Overrides();
     Diagnostics problems;
-    const auto recipe = ReadRecipe(PLANWRIGHT_SOURCE_DIR "/" + random.File(), overrides, problems);
+    const auto recipe = ReadRecipe(InSource(random.File()), overrides, problems);
     const bool compiled = recipe && CompileRecipe(*recipe, problems).has_value();
     ++outcomes[compiled ? "compiled" : "refused"];
     for (const Diagnostic& problem : problems.sorted()) {

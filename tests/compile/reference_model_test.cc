@@ -10,12 +10,13 @@
 #include "planner/estimate/model_flops.h"
 #include "planner/recipe/recipe_reader.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
 
 const Plan& Reference() {
-  static const Plan plan = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml");
+  static const Plan plan = testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml"));
   return plan;
 }
 

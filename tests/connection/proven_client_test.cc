@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr Purpose kTest = {"planwright test", "TESTASK\2", "TESTSRV\2", "the test"};
+constexpr Purpose kClientTest = {"planwright test", "TESTASK\2", "TESTSRV\2", "the test"};
 
 // Accepts one connection, answers with `first`, and then without an end. Returns what the client says, and how many
 // bytes the impostor could send before it was left.
@@ -31,7 +31,7 @@ absl::Status AskImpostor(const std::string& first, size_t& sent) {
     sent = SendEndlessly(connection, "{\"kind\":\"head\"}\n");
   });
   const int port = SocketAddress::OfThisEnd(listening).port();
-  const absl::Status status = ConnectOnce("127.0.0.1", port, kTest, "s", kPatience).status();
+  const absl::Status status = ConnectOnce("127.0.0.1", port, kClientTest, "s", kPatience).status();
   impostor.join();
   close(listening);
   return status;
@@ -42,7 +42,7 @@ TEST(ProvenClient, AnEndlessImpostorIsLeft) {
   const absl::Status no_magic = AskImpostor("", sent);
   EXPECT_TRUE(absl::IsInvalidArgument(no_magic)) << no_magic;
   EXPECT_LT(sent, kWhatTheKernelHolds);
-  const absl::Status no_proof = AskImpostor(std::string(kTest.server_magic), sent);
+  const absl::Status no_proof = AskImpostor(std::string(kClientTest.server_magic), sent);
   EXPECT_TRUE(absl::IsFailedPrecondition(no_proof)) << no_proof;
   EXPECT_LT(sent, kWhatTheKernelHolds);
 }

@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr Purpose kTest = {"planwright test", "TESTASK\1", "TESTSRV\1", "the test"};
+constexpr Purpose kServerTest = {"planwright test", "TESTASK\1", "TESTSRV\1", "the test"};
 // The same first bytes, and another text.
 constexpr Purpose kAnother = {"planwright other test", "TESTASK\1", "TESTSRV\1", "the other test"};
 constexpr size_t kHelloBytes = kMagicBytes + kNonceBytes, kAnswerBytes = kHelloBytes + kProofBytes;
@@ -31,7 +31,7 @@ class ProvenServerTest : public ::testing::Test, protected ProvenServer::User {
   void Listen(milliseconds patience = kPatience) {
     absl::StatusOr<std::unique_ptr<ProvenServer>> server = ProvenServer::Listen(
         "127.0.0.1", 0,
-        {.purpose = kTest, .secret = "s", .patience = patience, .most_in = kMostIn, .most_unsent = kMostUnsent});
+        {.purpose = kServerTest, .secret = "s", .patience = patience, .most_in = kMostIn, .most_unsent = kMostUnsent});
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -66,7 +66,7 @@ class ProvenServerTest : public ::testing::Test, protected ProvenServer::User {
     absl::StatusOr<ByteStream> stream;
     std::atomic<bool> done = false;
     std::thread client([&] {
-      stream = ConnectOnce("127.0.0.1", server_->port(), kTest, "s", kPatience);
+      stream = ConnectOnce("127.0.0.1", server_->port(), kServerTest, "s", kPatience);
       done = true;
     });
     ServeUntil([&] { return done.load(); });
@@ -86,10 +86,10 @@ class ProvenServerTest : public ::testing::Test, protected ProvenServer::User {
 // Each of them sends as much as it can. None is read beyond its part of the handshake.
 TEST_F(ProvenServerTest, EndlessStrangersAreHeldToTheirHandshake) {
   Listen();
-  const std::string hello = std::string(kTest.client_magic) + std::string(kNonceBytes, 'n');
+  const std::string hello = std::string(kServerTest.client_magic) + std::string(kNonceBytes, 'n');
   std::atomic<size_t> sent = 0, ended = 0;
   std::vector<std::thread> strangers;
-  for (const std::string& first : {std::string(), hello, std::string(kTest.client_magic)}) {
+  for (const std::string& first : {std::string(), hello, std::string(kServerTest.client_magic)}) {
     for (const std::string& text : {std::string("{\"kind\":\"x\"}\n"), std::string(70000, '['), std::string(1, '\0')}) {
       strangers.emplace_back([&, first, text] {
         const Stranger stranger = Come();
@@ -114,7 +114,7 @@ TEST_F(ProvenServerTest, AnyBytesLetNobodyIn) {
     const Stranger stranger = Come();
     std::string bytes(random() % 200, '\0');
     for (char& byte : bytes) byte = static_cast<char>(random());
-    if (random() % 2 == 0) bytes = std::string(kTest.client_magic) + bytes;
+    if (random() % 2 == 0) bytes = std::string(kServerTest.client_magic) + bytes;
     stranger.Send(bytes);
     Round();
   }
@@ -128,8 +128,8 @@ TEST_F(ProvenServerTest, AnyBytesLetNobodyIn) {
 TEST_F(ProvenServerTest, ASlowStrangerIsClosed) {
   Listen(milliseconds(200));
   const Stranger silent = Come(), half = Come(), greeted = Come();
-  half.Send(std::string(kTest.client_magic) + "nonc");
-  greeted.Send(std::string(kTest.client_magic) + std::string(kNonceBytes, 'n'));
+  half.Send(std::string(kServerTest.client_magic) + "nonc");
+  greeted.Send(std::string(kServerTest.client_magic) + std::string(kNonceBytes, 'n'));
   ServeUntil([&] { return server_->strangers() == 3; });
   ServeUntil([&] { return server_->strangers() == 0; });
   EXPECT_TRUE(silent.IsClosed());

@@ -12,12 +12,13 @@
 #include "tests/numerics/covering_layouts.h"
 #include "tests/numerics/faults/plan_fault.h"
 #include "tests/numerics/layouts.h"
+#include "tests/support/folders.h"
 #include "tests/verify/mutants/mutants.h"
 
 namespace planwright::testing {
 namespace {
 
-constexpr char kTiny[] = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml";
+const std::string kTiny = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
 
 void Print(const char* title, const std::vector<std::string>& lines) {
   const auto entries =

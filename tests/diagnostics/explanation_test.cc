@@ -8,6 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "planner/diagnostics/explanations/explanations.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -86,7 +87,7 @@ TEST(Explanations, AreWrappedForATerminal) {
 }
 
 TEST(DiagnosticsPage, IsInStepWithTheTable) {
-  const std::string path = PLANWRIGHT_SOURCE_DIR "/docs/diagnostics.md";
+  const std::string path = InSource("docs/diagnostics.md");
   if (std::getenv("UPDATE_GOLDENS") != nullptr) std::ofstream(path, std::ios::binary) << DiagnosticsPage();
   std::ifstream in(path, std::ios::binary);
   const std::string written(std::istreambuf_iterator<char>(in), {});

@@ -4,11 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/folders.h"
+
 namespace planwright::testing {
 
-inline constexpr char kTiny[] = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml";
-inline constexpr char kToy[] = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml";
-inline constexpr char kIcons[] = PLANWRIGHT_SOURCE_DIR "/recipes/icons_8r_toy.yaml";
+inline const std::string kTiny = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
+inline const std::string kToy = InSource("recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml");
+inline const std::string kIcons = InSource("recipes/icons_8r_toy.yaml");
 
 // Layouts of the tiny recipe that are planned but do not run yet: stages, context parallel, experts cut over ranks,
 // recompute.

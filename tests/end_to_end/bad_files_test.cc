@@ -14,6 +14,7 @@
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/safetensors.h"
 #include "tests/end_to_end/checkpoint_run.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -239,8 +240,8 @@ TEST_F(BadFiles, OfThePlanOfARank) {
   const std::string path = Folder() + "/plan.json";
   for (const Kind& kind : kKinds) {
     Put(kind, path);
-    const Ended ended = End(StartProgram({PLANWRIGHT_BINARY_DIR "/bin/executor", "--plan", path, "--run-dir", RunDir()},
-                                         {}, Folder() + "/output_" + kind.name));
+    const Ended ended = End(StartProgram({InBuild("bin/executor"), "--plan", path, "--run-dir", RunDir()}, {},
+                                         Folder() + "/output_" + kind.name));
     EXPECT_EQ(ended.status, kExitUsage) << ended.output;
     EXPECT_THAT(ended.output, HasSubstr("executor: cannot read " + path + ": " + kind.why));
   }
@@ -249,9 +250,8 @@ TEST_F(BadFiles, OfThePlanOfARank) {
 TEST_F(BadFiles, TimeOut) {
   for (const char* value : {"inf", "nan", "1e400", "0", "-5", "10 ", ""}) {
     const std::string variable = std::string("PLANWRIGHT_TIMEOUT_SECONDS=") + value;
-    const Ended ended =
-        End(StartProgram({PLANWRIGHT_BINARY_DIR "/bin/plan", "launch", Recipe(), "--local", "--run-dir", RunDir()},
-                         {variable}, Folder() + "/output_of_time_out"));
+    const Ended ended = End(StartProgram({InBuild("bin/plan"), "launch", Recipe(), "--local", "--run-dir", RunDir()},
+                                         {variable}, Folder() + "/output_of_time_out"));
     EXPECT_EQ(ended.status, kExitUsage) << ended.output;
     EXPECT_THAT(ended.output, HasSubstr(std::string("PLANWRIGHT_TIMEOUT_SECONDS='") + value +
                                         "' is not a number of seconds from 0.001 to 1e9"));

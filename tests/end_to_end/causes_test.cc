@@ -13,6 +13,7 @@
 #include "planner/run_files/exit_status.h"
 #include "tests/end_to_end/processes.h"
 #include "tests/support/eventually.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -43,15 +44,14 @@ class Causes : public ::testing::Test {
                                      "-c",
                                      shell + " exec \"$@\"",
                                      "sh",
-                                     PLANWRIGHT_BINARY_DIR "/bin/plan",
+                                     InBuild("bin/plan"),
                                      "launch",
-                                     PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
+                                     InSource("recipes/nemotron_moe_vlm_tiny.yaml"),
                                      "modules.language.placement.first_rank=1",
                                      "budget.train_samples=320",
                                      "budget.learning_rate.decay_samples=320"};
     argv.insert(argv.end(), overrides.begin(), overrides.end());
-    argv.insert(argv.end(), {"--local", "--executor", PLANWRIGHT_BINARY_DIR "/bin/failing_executor", "--run-dir",
-                             folder_ + "/run"});
+    argv.insert(argv.end(), {"--local", "--executor", InBuild("bin/failing_executor"), "--run-dir", folder_ + "/run"});
     const Started launch = StartProgram(argv,
                                         {"PLANWRIGHT_FAULT=" + fault, "PLANWRIGHT_FAULT_RANK=" + std::to_string(rank),
                                          "PLANWRIGHT_FAULT_STEP=5", "PLANWRIGHT_FAULT_MARK=" + folder_ + "/mark"},

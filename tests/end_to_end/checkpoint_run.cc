@@ -8,13 +8,14 @@
 #include <sstream>
 
 #include "tests/support/eventually.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string PlanProgram() { return PLANWRIGHT_BINARY_DIR "/bin/plan"; }
+std::string PlanProgram() { return InBuild("bin/plan"); }
 
 // Whole lines; the last one may be half-written.
 std::vector<std::string> CurveOf(const std::string& run_dir) {
@@ -31,7 +32,7 @@ std::vector<std::string> CurveOf(const std::string& run_dir) {
 
 }  // namespace
 
-std::string CheckpointRun::Recipe() { return PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml"; }
+std::string CheckpointRun::Recipe() { return InSource("recipes/nemotron_moe_vlm_tiny.yaml"); }
 
 void CheckpointRun::SetUp() {
   std::string pattern = (fs::temp_directory_path() / "planwright_run_XXXXXX").string();

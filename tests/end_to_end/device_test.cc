@@ -8,6 +8,7 @@
 #include "planner/run_files/exit_status.h"
 #include "tests/end_to_end/processes.h"
 #include "tests/support/eventually.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -17,9 +18,9 @@ namespace fs = std::filesystem;
 int LaunchForGpus(const std::vector<std::string>& options, std::string& output) {
   std::string folder = (fs::temp_directory_path() / "planwright_device_XXXXXX").string();
   EXPECT_NE(mkdtemp(folder.data()), nullptr);
-  std::vector<std::string> argv = {PLANWRIGHT_BINARY_DIR "/bin/plan",
+  std::vector<std::string> argv = {InBuild("bin/plan"),
                                    "launch",
-                                   PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
+                                   InSource("recipes/nemotron_moe_vlm_tiny.yaml"),
                                    "cluster.gpu=h200_sxm",
                                    "--local",
                                    "--steps",

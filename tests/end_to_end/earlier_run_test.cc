@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "tests/end_to_end/checkpoint_run.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -15,7 +16,7 @@ using ::testing::DoubleNear;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const std::string kEarlier = PLANWRIGHT_SOURCE_DIR "/tests/end_to_end/fifteen_groups";
+const std::string kEarlier = InSource("tests/end_to_end/fifteen_groups");
 
 class EarlierRun : public CheckpointRun {
  protected:

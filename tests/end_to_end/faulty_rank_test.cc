@@ -10,6 +10,7 @@
 #include "tests/end_to_end/faulty_run.h"
 #include "tests/end_to_end/processes.h"
 #include "tests/support/eventually.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -24,7 +25,7 @@ int TimeoutSeconds() {
     EXPECT_NE(mkdtemp(folder.data()), nullptr);
     const auto start = std::chrono::steady_clock::now();
     const Started launch = StartProgram(
-        {PLANWRIGHT_BINARY_DIR "/bin/plan", "launch", PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
+        {InBuild("bin/plan"), "launch", InSource("recipes/nemotron_moe_vlm_tiny.yaml"),
          "modules.language.placement.first_rank=1", "--local", "--steps", "2", "--run-dir", folder + "/run"},
         {}, folder + "/output");
     EXPECT_EQ(WaitFor(launch.pid, kPatience), 0) << ReadAll(launch.output);
@@ -38,8 +39,8 @@ int TimeoutSeconds() {
 class FaultyRank : public ::testing::TestWithParam<Case> {};
 
 TEST_P(FaultyRank, EndsTheRunAndIsNamed) {
-  const FaultyRun run{.binaries = PLANWRIGHT_BINARY_DIR "/bin",
-                      .recipe = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
+  const FaultyRun run{.binaries = InBuild("bin"),
+                      .recipe = InSource("recipes/nemotron_moe_vlm_tiny.yaml"),
                       .device = "cpu",
                       .fault = std::get<0>(GetParam()),
                       .fault_rank = std::get<1>(GetParam()),

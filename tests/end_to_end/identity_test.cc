@@ -16,6 +16,7 @@
 #include "planner/run_files/safetensors.h"
 #include "tests/checkpoint/changed_numbers.h"
 #include "tests/end_to_end/checkpoint_run.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -150,11 +151,11 @@ TEST_F(Identity, ACheckpointOfAnotherRunIsRefused) {
   std::vector<Started> ranks;
   const std::string port = "MASTER_PORT=" + FreePort();
   for (const char* rank : {"0", "1"}) {
-    ranks.push_back(StartProgram({PLANWRIGHT_BINARY_DIR "/bin/executor", "--plan", RunDir() + "/plan.json", "--run-dir",
-                                  RunDir(), "--life", "2"},
-                                 {std::string("RANK=") + rank, "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=2",
-                                  "MASTER_ADDR=localhost", port},
-                                 Folder() + "/by_hand" + rank));
+    ranks.push_back(
+        StartProgram({InBuild("bin/executor"), "--plan", RunDir() + "/plan.json", "--run-dir", RunDir(), "--life", "2"},
+                     {std::string("RANK=") + rank, "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=2",
+                      "MASTER_ADDR=localhost", port},
+                     Folder() + "/by_hand" + rank));
   }
   const Ended first = End(ranks[0]);
   EXPECT_EQ(first.status, kExitUsage) << first.output;

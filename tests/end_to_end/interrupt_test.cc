@@ -11,6 +11,7 @@
 #include "planner/run_files/exit_status.h"
 #include "tests/end_to_end/checkpoint_run.h"
 #include "tests/support/eventually.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -83,7 +84,7 @@ TEST_F(Interrupt, ASecondSignalEndsItAtOnce) {
 
 TEST_F(Interrupt, WithoutCheckpointsNothingIsSaved) {
   for (int number : {SIGTERM, SIGINT}) {
-    const Started launch = StartProgram({PLANWRIGHT_BINARY_DIR "/bin/plan", "launch", Recipe(),
+    const Started launch = StartProgram({InBuild("bin/plan"), "launch", Recipe(),
                                          "modules.language.placement.first_rank=1", "--local", "--run-dir", RunDir()},
                                         {}, Folder() + "/plain");
     WaitForSteps(1);

@@ -22,6 +22,7 @@
 
 #include "tests/end_to_end/kill_cases.h"
 #include "tests/end_to_end/kill_runs.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -113,8 +114,7 @@ int Main(int argc, char** argv) {
                  "usage: kill_matrix [--sample N] [--shard K/N] [--only TEXT] [--done FILE] [--times] [--list]\n");
     return 2;
   }
-  KillSetup setup =
-      FourRanks(PLANWRIGHT_BINARY_DIR "/bin", PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml");
+  KillSetup setup = FourRanks(InBuild("bin"), InSource("recipes/nemotron_moe_vlm_tiny.yaml"));
   setup.judges_times = options->times;
   const KillRuns runs(std::move(setup));
   if (!runs.problem().empty()) {

@@ -14,6 +14,7 @@
 #include "planner/run_files/exit_status.h"
 #include "tests/end_to_end/processes.h"
 #include "tests/support/eventually.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -21,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr char kBin[] = PLANWRIGHT_BINARY_DIR "/bin/";
+const std::string kBin = InBuild("bin/");
 constexpr int kRanks = 4;
 
 class KillTest : public ::testing::Test {
@@ -35,13 +36,12 @@ class KillTest : public ::testing::Test {
 
   // The tiny model on tp2 + tp2: every rank is in a tp group, and in the groups of the bridge and of all ranks.
   Started LaunchTiny() {
-    return StartProgram(
-        {std::string(kBin) + "plan", "launch", PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
-         "modules.radio_encoder.placement.ranks=2", "modules.radio_encoder.parallel.tp=2",
-         "modules.language.placement.first_rank=2", "modules.language.placement.ranks=2",
-         "modules.language.parallel.tp=2", "budget.train_samples=80000", "budget.learning_rate.decay_samples=80000",
-         "--local", "--run-dir", RunDir()},
-        {}, folder_ + "/output");
+    return StartProgram({std::string(kBin) + "plan", "launch", InSource("recipes/nemotron_moe_vlm_tiny.yaml"),
+                         "modules.radio_encoder.placement.ranks=2", "modules.radio_encoder.parallel.tp=2",
+                         "modules.language.placement.first_rank=2", "modules.language.placement.ranks=2",
+                         "modules.language.parallel.tp=2", "budget.train_samples=80000",
+                         "budget.learning_rate.decay_samples=80000", "--local", "--run-dir", RunDir()},
+                        {}, folder_ + "/output");
   }
 
   std::string RunDir() const { return folder_ + "/run"; }
@@ -141,7 +141,7 @@ TEST_F(KillTest, SoakAnyRankAtAnyMoment) {
 
 // Two ranks of one job, one of them with a plan of another learning rate.
 TEST_F(KillTest, ARankWithAnotherPlanIsRefusedByName) {
-  const std::string recipe = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml";
+  const std::string recipe = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
   for (const char* peak : {"3.0e-3", "1.0e-3"}) {
     const Started compile =
         StartProgram({std::string(kBin) + "plan", "compile", recipe, "modules.language.placement.first_rank=1",

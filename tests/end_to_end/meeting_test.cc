@@ -20,6 +20,7 @@
 #include "tests/end_to_end/processes.h"
 #include "tests/rendezvous/sockets.h"
 #include "tests/support/eventually.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -29,8 +30,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kBin[] = PLANWRIGHT_BINARY_DIR "/bin/";
-constexpr char kRecipe[] = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml";
+const std::string kBin = InBuild("bin/");
+const std::string kRecipe = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
 
 class MeetingTest : public ::testing::Test {
  protected:

@@ -18,6 +18,7 @@
 #include "planner/run_files/trace.h"
 #include "tests/end_to_end/processes.h"
 #include "tests/support/eventually.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -26,7 +27,7 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kTiny[] = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml";
+const std::string kTiny = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
 
 const std::vector<std::string> kOneAndOne = {"modules.language.placement.first_rank=1"};
 // Both modules on both ranks, and gradients reduced on a stream of their own.
@@ -68,7 +69,7 @@ Profiled Launch(const std::vector<std::string>& words, const std::vector<std::st
   std::string folder = (fs::temp_directory_path() / "planwright_profile_XXXXXX").string();
   EXPECT_NE(mkdtemp(folder.data()), nullptr);
   const std::string run_dir = folder + "/run";
-  std::vector<std::string> argv = {PLANWRIGHT_BINARY_DIR "/bin/plan", "launch", kTiny, "--local", "--run-dir", run_dir};
+  std::vector<std::string> argv = {InBuild("bin/plan"), "launch", kTiny, "--local", "--run-dir", run_dir};
   argv.insert(argv.end(), words.begin(), words.end());
   const Started launch = StartProgram(argv, environment, folder + "/output");
   Profiled run;
@@ -286,7 +287,7 @@ TEST(Profile, IsThereToRead) {
 
 // The profile of a run that fails later is there all the same. A run that fails before has none.
 TEST(Profile, OutlivesARunThatFailsAfterIt) {
-  const std::vector<std::string> launch = {"--executor", PLANWRIGHT_BINARY_DIR "/bin/failing_executor", "--trace"};
+  const std::vector<std::string> launch = {"--executor", InBuild("bin/failing_executor"), "--trace"};
   const std::vector<std::string> fault = {"PLANWRIGHT_FAULT=throw", "PLANWRIGHT_FAULT_RANK=0",
                                           "PLANWRIGHT_FAULT_STEP=3"};
   const Profiled after = Launch(With(launch, {"2"}), fault);

@@ -10,6 +10,7 @@
 #include "planner/run_files/exit_status.h"
 #include "tests/end_to_end/checkpoint_run.h"
 #include "tests/support/eventually.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -136,8 +137,8 @@ TEST_F(Report, OfARunInProgress) {
   EXPECT_THAT(Plan({"status", RunDir()}).output, HasSubstr("\nruns (process "));
   EXPECT_EQ(Json("report")["state"], "running");
   // Who follows it sees it end.
-  const Started follows = StartProgram({PLANWRIGHT_BINARY_DIR "/bin/plan", "status", RunDir(), "--follow", "--json"},
-                                       {}, Folder() + "/follow");
+  const Started follows =
+      StartProgram({InBuild("bin/plan"), "status", RunDir(), "--follow", "--json"}, {}, Folder() + "/follow");
   ASSERT_TRUE(Eventually([&] { return ReadAll(Folder() + "/follow").find('\n') != std::string::npos; }));
   for (pid_t rank : ranks) kill(rank, SIGCONT);
   const Ended ended = End(launch);

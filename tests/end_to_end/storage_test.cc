@@ -12,6 +12,7 @@
 
 #include "planner/run_files/exit_status.h"
 #include "tests/end_to_end/checkpoint_run.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -109,8 +110,8 @@ TEST_F(Storage, ThatIsFullForTheOutcome) {
 
 TEST_F(Storage, ThatIsFullForWhatIsPrinted) {
   for (const std::string& json : {std::string(), std::string(" --json")}) {
-    const std::string command = std::string(PLANWRIGHT_BINARY_DIR) + "/bin/plan launch " + Recipe() +
-                                " --local --steps 1 --run-dir " + RunDir() + json + " > /dev/full";
+    const std::string command = InBuild("bin/plan") + " launch " + Recipe() + " --local --steps 1 --run-dir " +
+                                RunDir() + json + " > /dev/full";
     const Ended ended = End(StartProgram({"/bin/sh", "-c", command}, {}, Folder() + "/output"));
     EXPECT_EQ(ended.status, kExitStorage) << ended.output;
     EXPECT_THAT(ended.output, HasSubstr("the run is done, but what it printed is not all in /dev/full"));

@@ -4,6 +4,7 @@
 
 #include "planner/estimate/step_time.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 Plan TinyPlan(std::vector<std::string> overrides) {
   overrides.push_back("modules.language.placement.first_rank=1");
   overrides.push_back("cluster.gpus_per_node=2");
-  return testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", overrides);
+  return testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml"), overrides);
 }
 
 TEST(DeadlineRule, TakesTheLargerOfFloorAndEstimate) {

@@ -10,6 +10,7 @@
 #include "planner/plan/sample_images.h"
 #include "planner/recipe/recipe_reader.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {
@@ -63,9 +64,7 @@ TEST(Flops, OfProgramsEqualThoseOfTheModelInEveryLayout) {
   }
 }
 
-Plan Nemotron20Layers() {
-  return testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml");
-}
+Plan Nemotron20Layers() { return testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml")); }
 
 TEST(Flops, OfProgramsEqualThoseOfTheModelOf20Layers) {
   const Plan plan = Nemotron20Layers();

@@ -9,6 +9,7 @@
 #include "planner/compile.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/verify/rules.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -21,7 +22,7 @@ std::optional<Plan> Two(const std::string& host_memory, Diagnostics& diagnostics
   overrides.insert(overrides.end(),
                    {"cluster.gpus_per_node=2", "modules.language.placement.ranks=2", "modules.language.parallel.ep=2"});
   if (!host_memory.empty()) overrides.push_back("cluster.host_memory=" + host_memory);
-  const auto recipe = ReadRecipe(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_lm_20l_1g.yaml", overrides, diagnostics);
+  const auto recipe = ReadRecipe(InSource("recipes/nemotron_moe_lm_20l_1g.yaml"), overrides, diagnostics);
   return recipe ? CompileRecipe(*recipe, diagnostics) : std::nullopt;
 }
 
@@ -61,7 +62,7 @@ TEST(HostMemory, IsNotPlannedWithoutCheckpoints) {
 TEST(HostMemory, GoesToThoseThatNeedIt) {
   Diagnostics diagnostics;
   const auto recipe =
-      ReadRecipe(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml",
+      ReadRecipe(InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml"),
                  {"cluster.gpu=h200_sxm", "cluster.host_memory=80", "checkpoint.every_steps=100"}, diagnostics);
   const auto plan = CompileRecipe(*recipe, diagnostics);
   ASSERT_TRUE(plan.has_value());

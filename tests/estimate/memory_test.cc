@@ -11,6 +11,7 @@
 #include "planner/recipe/recipe_reader.h"
 #include "planner/verify/verify.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {
@@ -19,7 +20,7 @@ namespace {
 using testing::TinyRecipe;
 
 Plan Shipped(const std::string& name, std::vector<std::string> overrides, Diagnostics& diagnostics) {
-  const auto recipe = ReadRecipe(PLANWRIGHT_SOURCE_DIR "/recipes/" + name + ".yaml", overrides, diagnostics);
+  const auto recipe = ReadRecipe(InSource("recipes/") + name + ".yaml", overrides, diagnostics);
   auto plan = CompileRecipe(*recipe, diagnostics);
   return plan ? *std::move(plan) : Plan();
 }

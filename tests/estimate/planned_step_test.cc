@@ -4,13 +4,14 @@
 
 #include "planner/compile.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
 
 // Each forward and backward is filled by its products, from its begin to its end, one after the other.
 TEST(PlannedStep, ProductsFillTheirActions) {
-  const Plan plan = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml");
+  const Plan plan = testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml"));
   const StepTime time = TimeStep(plan);
   ASSERT_TRUE(time.seconds);
   LinkedBlocks blocks(plan);
@@ -41,7 +42,7 @@ TEST(PlannedStep, ProductsFillTheirActions) {
 }
 
 TEST(PlannedStep, HasNoLengthsForAnUnknownDevice) {
-  const Plan plan = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml");
+  const Plan plan = testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml"));
   const StepTime time = TimeStep(plan);
   LinkedBlocks blocks(plan);
   const LinkedProgram program(blocks, *time.roles[0].role);

@@ -12,6 +12,7 @@
 #include "planner/plan/op_table.h"
 #include "tests/link/random_programs.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 #include "tests/support/naive_program.h"
 
 namespace planwright {
@@ -276,7 +277,7 @@ TEST(StepPeak, IsWhatBruteForceFinds) {
   for (unsigned seed = 0; seed < 200; ++seed) ExpectPeaksOfBruteForce(testing::RandomProgram(seed).Make());
   for (const char* recipe :
        {"nemotron_moe_vlm_20l_mock_8r.yaml", "nemotron_moe_vlm_54l_17n.yaml", "nemotron_moe_vlm_54l_33n_stage1.yaml"}) {
-    ExpectPeaksOfBruteForce(testing::CompiledFile(std::string(PLANWRIGHT_SOURCE_DIR "/recipes/") + recipe));
+    ExpectPeaksOfBruteForce(testing::CompiledFile(InSource("recipes/") + recipe));
   }
 }
 

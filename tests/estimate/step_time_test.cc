@@ -6,6 +6,7 @@
 #include "planner/estimate/device.h"
 #include "planner/recipe/recipe_reader.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {
@@ -85,7 +86,7 @@ TEST(StepTime, AnEncoderGoesAheadOfItsLanguageModel) {
 }
 
 TEST(StepTime, SecondsFollowFromTheDevice) {
-  const Plan plan = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml");
+  const Plan plan = testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml"));
   const StepTime time = TimeStep(plan);
   ASSERT_TRUE(time.seconds);
   const RoleTime& language = time.roles.back();

@@ -14,6 +14,7 @@
 #include "planner/diagnostics/render.h"
 #include "planner/plan/plan_json.h"
 #include "planner/recipe/recipe_reader.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -25,7 +26,7 @@ std::string MakeFolder() {
   fs::create_directories(folder);
   for (const char* name : {"models", "budgets"}) {
     fs::remove(folder / name);
-    fs::create_directory_symlink(fs::path(PLANWRIGHT_SOURCE_DIR) / "recipes" / name, folder / name);
+    fs::create_directory_symlink(fs::path(InSource()) / "recipes" / name, folder / name);
   }
   std::atexit([] { fs::remove_all(fs::temp_directory_path() / ("planwright-fuzz-" + std::to_string(getpid()))); });
   return folder.string();

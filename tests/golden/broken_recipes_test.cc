@@ -18,13 +18,14 @@
 #include "planner/diagnostics/render.h"
 #include "planner/diagnostics/text.h"
 #include "planner/recipe/recipe_reader.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kGolden = fs::path(PLANWRIGHT_SOURCE_DIR) / "tests/golden";
+const fs::path kGolden = fs::path(InSource()) / "tests/golden";
 
 std::string ReadAll(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);

@@ -6,6 +6,7 @@
 #include "planner/plan/shard_map.h"
 #include "planner/recipe/recipe_reader.h"
 #include "tests/golden/golden_program.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -19,8 +20,7 @@ TEST_F(Models, HaveTheDerivedParameterCounts) {
   const json& counts = Golden().at("derived").at("param_counts");
   for (const auto& [recipe, key] : std::map<std::string, std::string>{{"nemotron_moe_vlm_20l_mock_8r", "llm_20l"},
                                                                       {"nemotron_moe_vlm_54l_9n", "llm_54l"}}) {
-    const json language =
-        ShowFile(PLANWRIGHT_SOURCE_DIR "/recipes/" + recipe + ".yaml", "model")["modules"]["language"];
+    const json language = ShowFile(InSource("recipes/") + recipe + ".yaml", "model")["modules"]["language"];
     EXPECT_EQ(language["parameters"], counts[key]["total"]) << recipe;
     std::map<std::string, int64_t> sums;
     for (const auto& layer : language["layers"]) sums[layer["kind"]] += layer["parameters"].get<int64_t>();
@@ -35,7 +35,7 @@ std::vector<std::pair<int64_t, int64_t>> RowsOf(const std::string& tensor, int t
   Diagnostics problems;
   const std::string size = std::to_string(tp);
   const auto recipe = ReadRecipe(
-      PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml",
+      InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml"),
       {"cluster.gpu=none", "modules.language.placement.ranks=8", "modules.language.parallel.tp=" + size}, problems);
   static std::map<int, Plan> plans;
   if (!plans.contains(tp)) plans[tp] = CompileRecipe(*recipe, problems).value();

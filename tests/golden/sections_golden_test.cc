@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/golden.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -36,7 +37,7 @@ const std::map<std::string, std::string> kUnread = {
 // The text of all test sources except this one.
 std::string Sources() {
   std::string all;
-  for (const auto& entry : fs::recursive_directory_iterator(PLANWRIGHT_SOURCE_DIR "/tests")) {
+  for (const auto& entry : fs::recursive_directory_iterator(InSource("tests"))) {
     const fs::path& path = entry.path();
     if ((path.extension() != ".cc" && path.extension() != ".h") || path.filename() == fs::path(__FILE__).filename())
       continue;

@@ -9,6 +9,7 @@
 #include "planner/compile.h"
 #include "planner/diagnostics/render.h"
 #include "planner/recipe/recipe_reader.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -17,7 +18,7 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> Shipped() {
   std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(PLANWRIGHT_SOURCE_DIR "/recipes")) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(InSource("recipes"))) {
     if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
@@ -35,8 +36,7 @@ bool IsExpectedLint(const std::string& recipe, const Diagnostic& problem) {
 
 TEST_P(ShippedRecipe, Compiles) {
   Diagnostics problems;
-  const std::optional<Recipe> recipe =
-      ReadRecipe(PLANWRIGHT_SOURCE_DIR "/recipes/" + GetParam() + ".yaml", {}, problems);
+  const std::optional<Recipe> recipe = ReadRecipe(InSource("recipes/") + GetParam() + ".yaml", {}, problems);
   const bool compiled = recipe && CompileRecipe(*recipe, problems).has_value();
   Diagnostics unexpected;
   for (const Diagnostic& problem : problems.sorted()) {

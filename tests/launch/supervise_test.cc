@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "tests/support/eventually.h"
+#include "tests/support/folders.h"
 #include "tests/support/supervise_commands.h"
 
 namespace planwright {
@@ -39,7 +40,7 @@ class SuperviseTest : public ::testing::Test {
   // Waits until the rank has written its id into a file, so it runs.
   std::string Pid(int rank) const { return folder_ + "/pid" + std::to_string(rank); }
   Command Rank(std::vector<std::string> words) {
-    words.insert(words.begin(), {FAKE_RANK, "pid=" + Pid(ranks_++)});
+    words.insert(words.begin(), {InBuild("bin/fake_rank"), "pid=" + Pid(ranks_++)});
     return {words, {"PATH=/bin"}};
   }
   Supervision Run(const std::vector<Command>& commands, const SupervisionTimes& times = {}) {

@@ -15,6 +15,7 @@
 #include "tests/link/random_programs.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 #include "tests/support/naive_program.h"
 #include "tests/support/recipes.h"
 
@@ -161,7 +162,7 @@ void Compare(const Plan& plan) {
 
 TEST(LinkedProgram, EqualsTheInterpreterOnShippedPlans) {
   int plans = 0;
-  for (const auto& file : std::filesystem::directory_iterator(PLANWRIGHT_SOURCE_DIR "/recipes")) {
+  for (const auto& file : std::filesystem::directory_iterator(InSource("recipes"))) {
     if (file.path().extension() != ".yaml") continue;
     Compare(testing::CompiledFile(file.path().string()));
     ++plans;
@@ -198,8 +199,7 @@ TEST(LinkedProgram, TellsPathsAndOrigins) {
 // others.
 TEST(CountHostWaits, CountsThoseForExpertRowCounts) {
   for (const testing::Layout& layout : testing::TinyLayouts()) {
-    const Plan plan =
-        testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", layout.overrides);
+    const Plan plan = testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml"), layout.overrides);
     LinkedBlocks blocks(plan);
     for (const Role& role : plan.roles) {
       int64_t expected = 0;

@@ -18,6 +18,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/file_io.h"
 #include "tests/support/bound_cores.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -30,7 +31,7 @@ class LaunchRunTest : public ::testing::Test {
   void SetUp() override {
     std::string pattern = ::testing::TempDir() + "launchXXXXXX";
     folder_ = mkdtemp(pattern.data());
-    launch_.executor = FAKE_RANK;
+    launch_.executor = InBuild("bin/fake_rank");
     launch_.run_dir = folder_ + "/run";
     plan_.name = "toy";
     plan_.world_size = 2;

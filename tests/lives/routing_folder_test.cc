@@ -15,6 +15,7 @@
 #include "planner/plan/json_limits.h"
 #include "planner/run_files/file_io.h"
 #include "planner/run_files/routing_format.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -52,7 +53,7 @@ class RoutingFolderTest : public ::testing::Test {
     std::string pattern = ::testing::TempDir() + "routingXXXXXX";
     folder_ = mkdtemp(pattern.data());
     choices_ = folder_ + "/choices";
-    launch_.executor = FAKE_RANK;
+    launch_.executor = InBuild("bin/fake_rank");
     launch_.run_dir = folder_ + "/run";
   }
   void TearDown() override {

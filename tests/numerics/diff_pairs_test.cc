@@ -9,6 +9,7 @@
 
 #include "tests/numerics/layouts.h"
 #include "tests/numerics/run.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -23,8 +24,8 @@ const std::vector<std::string> kBase = {"precision.params=fp64", "batch.global_s
                                         "budget.learning_rate.warmup_samples=4"};
 
 nlohmann::json DiffOf(const std::vector<std::string>& a, const std::vector<std::string>& b) {
-  const std::string recipe = std::string(" '") + PLANWRIGHT_SOURCE_DIR + "/" + kTiny + "'";
-  std::string command = std::string("'") + PLANWRIGHT_BINARY_DIR + "/bin/plan' diff";
+  const std::string recipe = " '" + InSource(kTiny) + "'";
+  std::string command = "'" + InBuild("bin/plan") + "' diff";
   for (const auto* overrides : {&a, &b}) {
     command += recipe;
     for (const std::string& override : *overrides) command += " '" + override + "'";

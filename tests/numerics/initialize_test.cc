@@ -14,6 +14,7 @@
 #include "planner/run_files/exit_status.h"
 #include "tests/numerics/layouts.h"
 #include "tests/numerics/run.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -172,7 +173,7 @@ TEST_F(Initialize, WhatDoesNotFitIsListed) {
   // Another name of a module: both sides of it, once for each parameter.
   const std::string renamed = folder_ + "/renamed.yaml";
   std::stringstream text;
-  text << std::ifstream(fs::path(PLANWRIGHT_SOURCE_DIR) / kTinyRecipe).rdbuf();
+  text << std::ifstream(fs::path(InSource()) / kTinyRecipe).rdbuf();
   std::ofstream(renamed) << std::regex_replace(text.str(), std::regex("radio_encoder"), "eyes");
   const TrainingRun run =
       Launch({.recipe = renamed, .overrides = {from, "initialize.ignore=[radio_encoder.cls_token]"}, .steps = 1});

@@ -8,6 +8,7 @@
 
 #include "tests/numerics/layouts.h"
 #include "tests/numerics/run.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -17,7 +18,7 @@ constexpr double kTokensInLoss = 78;  // case.json
 constexpr double kOutputs = 1e-10, kGradients = 1e-9;
 
 const Tensors& Expected() {
-  static const Tensors expected = ReadTensors(PLANWRIGHT_SOURCE_DIR "/tests/golden/vlm_oracle/expected.safetensors");
+  static const Tensors expected = ReadTensors(InSource("tests/golden/vlm_oracle/expected.safetensors"));
   return expected;
 }
 

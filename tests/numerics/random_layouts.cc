@@ -4,6 +4,8 @@
 #include <random>
 #include <stdexcept>
 
+#include "tests/support/folders.h"
+
 namespace planwright::testing {
 namespace {
 
@@ -97,8 +99,8 @@ class Draw {
 };
 
 bool Validates(const Layout& layout) {
-  std::string command = std::string(PLANWRIGHT_BINARY_DIR) + "/bin/plan validate '" + PLANWRIGHT_SOURCE_DIR + "/" +
-                        layout.recipe + "' precision.params=fp64";
+  std::string command =
+      InBuild("bin/plan") + " validate '" + InSource() + "/" + layout.recipe + "' precision.params=fp64";
   for (const std::string& word : Join(layout.training, layout.overrides)) command += " '" + word + "'";
   return std::system((command + " > /dev/null 2>&1").c_str()) == 0;
 }

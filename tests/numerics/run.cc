@@ -11,6 +11,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/folders.h"
+
 namespace planwright::testing {
 namespace {
 
@@ -106,9 +108,8 @@ TrainingRun Launch(const LaunchOptions& options) {
   const std::string folder = FreshFolder();
   run.directory = options.run_dir.empty() ? folder + "/run" : options.run_dir;
   const std::string probe = options.probe.empty() ? folder + "/probe" : options.probe;
-  const std::string bin =
-      (options.binaries.empty() ? std::string(PLANWRIGHT_BINARY_DIR) + "/bin" : options.binaries) + "/";
-  std::string command = Quoted(bin + "plan") + " launch " + Quoted(fs::path(PLANWRIGHT_SOURCE_DIR) / options.recipe);
+  const std::string bin = (options.binaries.empty() ? InBuild("bin") : options.binaries) + "/";
+  std::string command = Quoted(bin + "plan") + " launch " + Quoted(fs::path(InSource()) / options.recipe);
   for (const std::string& override : options.overrides) command += " " + Quoted(override);
   command += " --local --run-dir " + Quoted(run.directory);
   if (options.probes) command += " --probe " + Quoted(probe);

@@ -9,6 +9,7 @@
 
 #include "tests/numerics/layouts.h"
 #include "tests/numerics/run.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -90,7 +91,7 @@ void ExpectThreeStages(const std::vector<TrainingRun>& runs) {
 }
 
 TEST(Stages, IconsTrainThroughThreeStages) {
-  const std::string shard = PLANWRIGHT_BINARY_DIR "/icons/icons-000000.tar";
+  const std::string shard = InBuild("icons/icons-000000.tar");
   if (!std::ifstream(shard)) GTEST_SKIP() << "the target icons was not built";
   // Short: a warmup of one step.
   const std::vector<std::string> data = {"data.shards=[" + shard + "]", "budget.learning_rate.warmup_samples=8"};

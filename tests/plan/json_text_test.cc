@@ -13,6 +13,8 @@
 #include <random>
 #include <string>
 
+#include "tests/support/folders.h"
+
 // What `new` gave out and did not get back, and the most of it since it was set to zero.
 namespace {
 size_t held = 0, most_held = 0;
@@ -105,7 +107,7 @@ TEST(JsonText, AnyBytesAreATreeOrAnError) {
 
 // docs/limits.md has each row.
 TEST(JsonText, ThePageHasTheLimits) {
-  std::ifstream file(PLANWRIGHT_SOURCE_DIR "/docs/limits.md");
+  std::ifstream file(InSource("docs/limits.md"));
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   const auto number = [](size_t value) {
     std::string text = std::to_string(value);

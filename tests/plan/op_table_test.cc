@@ -16,6 +16,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "planner/plan/state_table.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -194,7 +195,7 @@ TEST(StateTable, EveryStepOfALifeTouchesTheState) {
 }
 
 TEST(OpTable, ReferenceIsInStep) {
-  const std::string path = PLANWRIGHT_SOURCE_DIR "/docs/operations.md", made = OperationsReference();
+  const std::string path = InSource("docs/operations.md"), made = OperationsReference();
   if (std::getenv("UPDATE_GOLDENS") != nullptr) std::ofstream(path, std::ios::binary) << made;
   std::ifstream in(path, std::ios::binary);
   const std::string written(std::istreambuf_iterator<char>(in), {});

@@ -9,13 +9,14 @@
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/recipe_reference.h"
 #include "planner/recipe/recipe_schema.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
 
 // Compares a file of the sources with its text as made now.
 void ExpectInStep(const std::string& path, const std::string& made, const std::string& command) {
-  const std::string full = std::string(PLANWRIGHT_SOURCE_DIR) + "/" + path;
+  const std::string full = InSource(path);
   if (std::getenv("UPDATE_GOLDENS") != nullptr) std::ofstream(full, std::ios::binary) << made;
   std::ifstream in(full, std::ios::binary);
   const std::string written(std::istreambuf_iterator<char>(in), {});

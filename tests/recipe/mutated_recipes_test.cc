@@ -8,6 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/recipe/temp_recipes.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -19,7 +20,7 @@ constexpr int kMutations = 1500;
 std::vector<std::string> ShippedTexts() {
   std::vector<std::string> texts;
   for (const char* folder : {"/recipes", "/recipes/models"}) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(std::string(PLANWRIGHT_SOURCE_DIR) + folder)) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(InSource() + folder)) {
       std::ifstream in(entry.path());
       if (entry.is_regular_file())
         texts.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());

@@ -3,13 +3,12 @@
 
 #include "gtest/gtest.h"
 #include "tests/recipe/temp_recipes.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
 
-std::string Shipped(const std::string& name) {
-  return std::string(PLANWRIGHT_SOURCE_DIR) + "/recipes/" + name + ".yaml";
-}
+std::string Shipped(const std::string& name) { return InSource("recipes/") + name + ".yaml"; }
 
 const HybridLmModel& Language(const Recipe& recipe) {
   return std::get<HybridLmModel>(recipe.modules.at(1).model.model);

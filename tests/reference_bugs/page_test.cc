@@ -14,13 +14,14 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "planner/diagnostics/diagnostic.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = PLANWRIGHT_SOURCE_DIR;
+const fs::path kRoot = InSource();
 
 std::string ReadAll(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);

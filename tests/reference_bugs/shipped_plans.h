@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 
@@ -21,13 +22,13 @@ struct ShippedPlan {
 // The plan of a shipped recipe, with overrides.
 inline Plan CompiledRecipe(const std::string& name, const std::vector<std::string>& overrides = {}) {
   SCOPED_TRACE(name);
-  return CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/" + name + ".yaml", overrides);
+  return CompiledFile(InSource("recipes/") + name + ".yaml", overrides);
 }
 
 inline const std::vector<ShippedPlan>& ShippedPlans() {
   static const std::vector<ShippedPlan> plans = [] {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(PLANWRIGHT_SOURCE_DIR "/recipes")) {
+    for (const auto& entry : std::filesystem::directory_iterator(InSource("recipes"))) {
       if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
     }
     std::sort(names.begin(), names.end());

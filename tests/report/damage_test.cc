@@ -18,6 +18,7 @@
 #include "tests/report/reports.h"
 #include "tests/show/markup_reader.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -49,7 +50,7 @@ class DamageTest : public ::testing::Test {
         "{\"exit_code\": 10, \"cause\": \"rank 0 was killed\", \"rank\": 0, \"host\": \"vm\", \"instruction\": \"step "
         "3\", \"recipe_line\": \"a.yaml:1:2\", \"message\": \"m\", \"others\": [\"rank 1 waits\"]}";
     ASSERT_TRUE(TakeLife(folder_).ok() && TakeLife(folder_).ok());
-    Write("plan.json", WritePlan(testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml")));
+    Write("plan.json", WritePlan(testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml"))));
     Write("metrics.jsonl", steps);
     Write("logs/launch.log", log);
     Write("lives/1/start.json", "{\"from_life\":0,\"from_step\":0}\n");

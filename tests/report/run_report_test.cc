@@ -17,6 +17,7 @@
 #include "planner/run_files/exit_status.h"
 #include "tests/report/reports.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -31,7 +32,7 @@ using ::testing::SizeIs;
 
 const Plan& TinyPlan() {
   static const Plan plan =
-      testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", {"checkpoint.every_steps=2"});
+      testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml"), {"checkpoint.every_steps=2"});
   return plan;
 }
 

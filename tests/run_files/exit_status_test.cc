@@ -9,6 +9,8 @@
 #include <iterator>
 #include <string>
 
+#include "tests/support/folders.h"
+
 namespace planwright {
 namespace {
 
@@ -50,7 +52,7 @@ TEST(WorthRetrying, StatusesOfOthers) {
 }
 
 TEST(ExitStatuses, ThePageIsInStepWithTheTable) {
-  const std::string path = std::string(PLANWRIGHT_SOURCE_DIR) + "/docs/failures.md";
+  const std::string path = InSource("docs/failures.md");
   if (std::getenv("UPDATE_GOLDENS") != nullptr) std::ofstream(path, std::ios::binary) << FailuresPage();
   std::ifstream in(path, std::ios::binary);
   const std::string written(std::istreambuf_iterator<char>(in), {});

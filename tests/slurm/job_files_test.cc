@@ -12,13 +12,14 @@
 #include "planner/plan/json_limits.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/file_io.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
 
 // A job may wait in the queue while `plan` is replaced by a version whose plans have fewer groups.
 TEST(JobFiles, APlanWithTheGroupsOfBeforeIsReadWithoutThem) {
-  const std::string earlier = PLANWRIGHT_SOURCE_DIR "/tests/end_to_end/fifteen_groups/run/plan.json";
+  const std::string earlier = InSource("tests/end_to_end/fifteen_groups/run/plan.json");
   const absl::StatusOr<std::string> text = ReadWholeFile(earlier, kPlanJson.bytes);
   ASSERT_TRUE(text.ok()) << text.status();
   const absl::StatusOr<Plan> before = ReadPlan(*text);

@@ -3,7 +3,7 @@
 
   usage: includes.py BUILD_FOLDER [FILE...]
 
-BUILD_FOLDER is one that CMake configured with -DPLANWRIGHT_PCH=OFF. FILEs: these alone.
+BUILD_FOLDER is one that CMake configured with -DPLANWRIGHT_EACH_FILE_ALONE=ON. FILEs: these alone.
 """
 import concurrent.futures
 import json
@@ -24,7 +24,7 @@ def commands(folder, files):
             continue
         words = shlex.split(entry['command'])
         if 'cmake_pch' in entry['command']:
-            sys.exit(f'{folder} has precompiled headers; configure it with -DPLANWRIGHT_PCH=OFF')
+            sys.exit(f'{folder} has precompiled headers; configure it with -DPLANWRIGHT_EACH_FILE_ALONE=ON')
         index = words.index('-o')
         yield file, words[:index] + words[index + 2:] + ['-fsyntax-only'], entry['directory']
 

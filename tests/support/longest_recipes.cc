@@ -10,6 +10,7 @@
 #include "planner/diagnostics/bug.h"
 #include "planner/plan/limits.h"
 #include "planner/recipe/recipe_reader.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
@@ -86,7 +87,7 @@ std::vector<LongShape> LongestShapes() {
   };
 }
 
-std::string LongBase() { return PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml"; }
+std::string LongBase() { return InSource("recipes/nemotron_moe_vlm_tiny.yaml"); }
 
 std::vector<std::string> LongOverrides(const LongShape& shape, int64_t microbatches) {
   std::vector<std::string> overrides, bridges;

@@ -12,6 +12,7 @@
 #include "planner/verify/verify.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -22,7 +23,7 @@ using testing::EncoderOn;
 using testing::Join;
 using testing::LanguageOn;
 
-constexpr char kTiny[] = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml";
+const std::string kTiny = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
 constexpr char kForward[] = "language.moe.forward", kBackward[] = "language.moe.backward";
 const std::vector<string> kGathered = {"modules.language.parallel.dispatch=all_gather"};
 // Without tp, cp and expert_tp no value of the layer has a layout, so that layouts refuse nothing.

@@ -6,7 +6,7 @@ namespace {
 
 using enum DiagnosticKind;
 
-constexpr Explanation kExplanations[] = {
+constexpr Explanation kBridgesExplanations[] = {
     {kUnknownBridgeModule, "A bridge names a module that the recipe does not have.",
      R"(bridges:
   - {from: vision, to: language})",
@@ -107,6 +107,6 @@ batch: {micro_samples: 2})",
 
 }  // namespace
 
-std::span<const Explanation> BridgeExplanations() { return kExplanations; }
+std::span<const Explanation> BridgeExplanations() { return kBridgesExplanations; }
 
 }  // namespace planwright

@@ -6,7 +6,7 @@ namespace {
 
 using enum DiagnosticKind;
 
-constexpr Explanation kExplanations[] = {
+constexpr Explanation kBudgetExplanations[] = {
     {kBatchDoesNotDivide,
      "A step consists of whole microbatches, and each microbatch has micro_samples for every language lane. "
      "global_samples must be a multiple of micro_samples x dp of the language module.",
@@ -94,6 +94,6 @@ constexpr Explanation kExplanations[] = {
 
 }  // namespace
 
-std::span<const Explanation> BudgetExplanations() { return kExplanations; }
+std::span<const Explanation> BudgetExplanations() { return kBudgetExplanations; }
 
 }  // namespace planwright

@@ -6,7 +6,7 @@ namespace {
 
 using enum DiagnosticKind;
 
-constexpr Explanation kExplanations[] = {
+constexpr Explanation kDataExplanations[] = {
     {kTokenOutsideVocabulary,
      "The model's embedding has no row for a token id: for the image token, or for an id that the tokenizer or mock "
      "data needs.",
@@ -69,6 +69,6 @@ models:
 
 }  // namespace
 
-std::span<const Explanation> DataExplanations() { return kExplanations; }
+std::span<const Explanation> DataExplanations() { return kDataExplanations; }
 
 }  // namespace planwright

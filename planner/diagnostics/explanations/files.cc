@@ -6,7 +6,7 @@ namespace {
 
 using enum DiagnosticKind;
 
-constexpr Explanation kExplanations[] = {
+constexpr Explanation kFilesExplanations[] = {
     {kFileUnreadable,
      "A recipe, or a file that it extends, does not exist, is not a regular file, or cannot be opened. A path in "
      "`extends` is absolute or relative to the file that contains it. It does not depend on the current directory.",
@@ -71,6 +71,6 @@ constexpr Explanation kExplanations[] = {
 
 }  // namespace
 
-std::span<const Explanation> FileExplanations() { return kExplanations; }
+std::span<const Explanation> FileExplanations() { return kFilesExplanations; }
 
 }  // namespace planwright

@@ -6,7 +6,7 @@ namespace {
 
 using enum DiagnosticKind;
 
-constexpr Explanation kExplanations[] = {
+constexpr Explanation kModelExplanations[] = {
     {kUnknownLayer,
      "A character of the layer pattern is not the letter of a layer kind. Lower-case letters are not used.",
      R"(models:
@@ -121,6 +121,6 @@ models:
 
 }  // namespace
 
-std::span<const Explanation> ModelExplanations() { return kExplanations; }
+std::span<const Explanation> ModelExplanations() { return kModelExplanations; }
 
 }  // namespace planwright

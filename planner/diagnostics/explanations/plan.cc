@@ -6,7 +6,7 @@ namespace {
 
 using enum DiagnosticKind;
 
-constexpr Explanation kExplanations[] = {
+constexpr Explanation kPlanExplanations[] = {
     {kDeviceTooSmall,
      "At the moment of a step when a rank needs most memory, it needs more than its device has: for parameters, "
      "gradients, optimizer state, and the activations that wait for their backward. The message lists them; "
@@ -64,6 +64,6 @@ checkpoint: {every_steps: 10})",
 
 }  // namespace
 
-std::span<const Explanation> PlanExplanations() { return kExplanations; }
+std::span<const Explanation> PlanExplanations() { return kPlanExplanations; }
 
 }  // namespace planwright

@@ -6,7 +6,7 @@ namespace {
 
 using enum DiagnosticKind;
 
-constexpr Explanation kExplanations[] = {
+constexpr Explanation kRecipeExplanations[] = {
     {kUnknownKey,
      "Recipes have no key of this name. An unknown key is never ignored, because its author would expect an effect. "
      "The rest of the recipe is checked as if the key were spelled as in the help, or as if it were absent.",
@@ -94,6 +94,6 @@ data: {kind: webdataset, shards: [a.tar], min_patches: 4, max_patches: 256})",
 
 }  // namespace
 
-std::span<const Explanation> RecipeExplanations() { return kExplanations; }
+std::span<const Explanation> RecipeExplanations() { return kRecipeExplanations; }
 
 }  // namespace planwright

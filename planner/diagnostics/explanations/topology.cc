@@ -6,7 +6,7 @@ namespace {
 
 using enum DiagnosticKind;
 
-constexpr Explanation kExplanations[] = {
+constexpr Explanation kTopologyExplanations[] = {
     {kLanguageModuleCount,
      "A recipe has exactly one module with a model of kind hybrid_lm. This module has the loss, and its lanes decide "
      "the number of microbatches and how the data is divided.",
@@ -191,6 +191,6 @@ modules: {language: {parallel: {ep: 4, dispatch: all_gather}}})",
 
 }  // namespace
 
-std::span<const Explanation> TopologyExplanations() { return kExplanations; }
+std::span<const Explanation> TopologyExplanations() { return kTopologyExplanations; }
 
 }  // namespace planwright

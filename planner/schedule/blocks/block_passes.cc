@@ -48,6 +48,19 @@ void KeepOnly(const std::set<string>& wanted, std::vector<string>& names) {
   std::erase_if(names, [&](const string& name) { return !wanted.contains(name); });
 }
 
+// Where nothing learns no gradient comes. What values declare all the same has one form: the layout of the value, and
+// whole where the value is a partial sum.
+void DeclareIdleGradients(Block& forward) {
+  for (Instruction& instruction : forward.body) {
+    for (Output& output : instruction.outputs) {
+      if (!output.type.gradient) continue;
+      output.type.gradient = output.type.layout;
+      std::erase_if(*output.type.gradient,
+                    [](const auto& along) { return along.second.state == AxisLayout::State::kPartial; });
+    }
+  }
+}
+
 }  // namespace
 
 void DropDeadInstructions(Block& block) {
@@ -106,6 +119,7 @@ void FinishBlocks(LayerBlocks& blocks, bool learns, bool recompute) {
     blocks.backward = blocks.recompute = std::nullopt;
     blocks.forward.saved.clear();
     DropDeadInstructions(blocks.forward);
+    DeclareIdleGradients(blocks.forward);
     return;
   }
   PruneSaved(blocks.forward, *blocks.backward);

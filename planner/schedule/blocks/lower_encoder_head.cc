@@ -18,7 +18,7 @@ void EmitSquareSum(BlockBuilder& f, const string& rows) {
   f.Accumulate("o_elements", "$integers.elements." + f.context().module, {Axis::kTp});
 }
 
-Block LowerForward(const EncoderSizes& w, const BlockContext& context, int origin) {
+Block HeadForward(const EncoderSizes& w, const BlockContext& context, int origin) {
   BlockBuilder f(context, context.module + ".head.forward", origin);
   f.Input("x", PartWhole(f, w.tokens, w.h));
   InputImageSizes(f, w, false);
@@ -53,7 +53,7 @@ Block LowerForward(const EncoderSizes& w, const BlockContext& context, int origi
   return forward;
 }
 
-Block LowerBackward(const EncoderSizes& w, const BlockContext& context, const Block& forward, int origin) {
+Block HeadBackward(const EncoderSizes& w, const BlockContext& context, const Block& forward, int origin) {
   BlockBuilder b(context, context.module + ".head.backward", origin);
   b.TakeSaved(forward);
   b.Input("drows", b.Whole({w.lane_rows, w.out}));
@@ -84,8 +84,8 @@ Block LowerBackward(const EncoderSizes& w, const BlockContext& context, const Bl
 }  // namespace
 
 LayerBlocks LowerEncoderHead(const EncoderSizes& sizes, const BlockContext& context, int origin) {
-  LayerBlocks blocks = {.forward = LowerForward(sizes, context, origin)};
-  blocks.backward = LowerBackward(sizes, context, blocks.forward, origin);
+  LayerBlocks blocks = {.forward = HeadForward(sizes, context, origin)};
+  blocks.backward = HeadBackward(sizes, context, blocks.forward, origin);
   FinishBlocks(blocks, context.trains_backbone || context.trains_projection, false);
   return blocks;
 }

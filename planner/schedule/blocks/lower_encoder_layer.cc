@@ -47,7 +47,7 @@ void EmitAttentionGrad(BlockBuilder& b, const EncoderSizes& w) {
   b.Make(OpKind::kConcat, {.inputs = {"dq", "dkv"}, .attributes = {{"dim", int64_t{1}}}}, "dqkv", dqkv);
 }
 
-Block LowerForward(const EncoderSizes& w, const BlockContext& context, int origin) {
+Block LayerForward(const EncoderSizes& w, const BlockContext& context, int origin) {
   BlockBuilder f(context, context.module + ".layer.forward", origin);
   const ValueType stream = PartWhole(f, w.tokens, w.h);
   f.Input("x", stream);
@@ -84,7 +84,7 @@ Block LowerForward(const EncoderSizes& w, const BlockContext& context, int origi
   return f.Finish({"x_out"}, std::move(saved));
 }
 
-Block LowerBackward(const EncoderSizes& w, const BlockContext& context, const Block& forward, int origin) {
+Block LayerBackward(const EncoderSizes& w, const BlockContext& context, const Block& forward, int origin) {
   BlockBuilder b(context, context.module + ".layer.backward", origin);
   b.TakeSaved(forward);
   b.Input("dx_out", b.TypeOf("x"));
@@ -107,8 +107,8 @@ Block LowerBackward(const EncoderSizes& w, const BlockContext& context, const Bl
 }  // namespace
 
 LayerBlocks LowerEncoderLayer(const EncoderSizes& sizes, const BlockContext& context, bool recompute, int origin) {
-  LayerBlocks blocks = {.forward = LowerForward(sizes, context, origin)};
-  blocks.backward = LowerBackward(sizes, context, blocks.forward, origin);
+  LayerBlocks blocks = {.forward = LayerForward(sizes, context, origin)};
+  blocks.backward = LayerBackward(sizes, context, blocks.forward, origin);
   FinishBlocks(blocks, context.trains_backbone, recompute);
   return blocks;
 }

@@ -47,7 +47,7 @@ LanguageSizes SizesOf(const ProgramInputs& inputs, const Module& module, const s
     sizes.merged.push_back({.name = named(*bridge, "rows"),
                             .gradient_name = named(*bridge, "drows"),
                             .symbol = absl::StrCat(module.name, ".", named(*bridge, "image_rows")),
-                            .token = bridge->token >= 0 ? bridge->token : inputs.data.image_token,
+                            .token = bridge->token,
                             .learns = inputs.FindModule(bridge->from)->trained()});
   }
   return sizes;

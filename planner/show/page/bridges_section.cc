@@ -12,7 +12,7 @@
 namespace planwright {
 namespace {
 
-constexpr double kWidth = 1060, kHeight = 190, kTop = 34, kBottom = kHeight - 34;
+constexpr double kBridgesHeight = 190, kBridgesTop = 34, kBridgesBottom = kBridgesHeight - 34;
 constexpr size_t kMostWires = 512;  // of one bridge: more cannot be told apart, and make the page large
 
 // Half of the widest label: the numbers of the first and the last rank stick out from their marks by so much.
@@ -23,7 +23,7 @@ double LabelMargin(const std::set<int>& ranks) {
 // The middle of each rank's mark along one side, from left to right.
 std::map<int, double> MarkPositions(const std::set<int>& ranks) {
   std::map<int, double> marks;
-  const double margin = LabelMargin(ranks), space = (kWidth - 2 * margin) / static_cast<double>(ranks.size());
+  const double margin = LabelMargin(ranks), space = (kDrawingWidth - 2 * margin) / static_cast<double>(ranks.size());
   double x = margin + space / 2;
   for (int rank : ranks) marks[rank] = x, x += space;
   return marks;
@@ -32,7 +32,7 @@ std::map<int, double> MarkPositions(const std::set<int>& ranks) {
 // Marks of one side at height `y`, with rank numbers at `text_y` below as many of them as have room.
 void DrawRanks(const std::map<int, double>& marks, double y, double text_y, const std::string& color,
                Drawing& drawing) {
-  const double space = marks.size() > 1 ? std::next(marks.begin())->second - marks.begin()->second : kWidth;
+  const double space = marks.size() > 1 ? std::next(marks.begin())->second - marks.begin()->second : kDrawingWidth;
   const double width = std::clamp(space - 1, 1.0, 40.0);
   const double label = LabelWidth(std::to_string(marks.rbegin()->first)) + 8;
   size_t each = 1;  // every first, second, fourth ... mark has its number
@@ -48,9 +48,9 @@ void DrawRanks(const std::map<int, double>& marks, double y, double text_y, cons
 
 // A curve from a source at the top to a sink at the bottom, vertical at both ends.
 std::string WirePath(double from, double to) {
-  const double middle = (kTop + kBottom) / 2;
-  return Cat("M", Px(from), " ", Px(kTop + 12), " C", Px(from), " ", Px(middle), " ", Px(to), " ", Px(middle), " ",
-             Px(to), " ", Px(kBottom - 12));
+  const double middle = (kBridgesTop + kBridgesBottom) / 2;
+  return Cat("M", Px(from), " ", Px(kBridgesTop + 12), " C", Px(from), " ", Px(middle), " ", Px(to), " ", Px(middle),
+             " ", Px(to), " ", Px(kBridgesBottom - 12));
 }
 
 std::string BridgeDrawing(const Plan& plan, const Bridge& bridge) {
@@ -61,7 +61,7 @@ std::string BridgeDrawing(const Plan& plan, const Bridge& bridge) {
   }
   const std::map<int, double> sources = MarkPositions(from), sinks = MarkPositions(to);
   const std::string source_color = ModuleColor(plan, bridge.from), sink_color = ModuleColor(plan, bridge.to);
-  Drawing drawing(kWidth, kHeight, Cat("transfers from ", bridge.from, " to ", bridge.to));
+  Drawing drawing(kDrawingWidth, kBridgesHeight, Cat("transfers from ", bridge.from, " to ", bridge.to));
   const size_t each = (bridge.forward.size() + kMostWires - 1) / kMostWires;
   for (size_t i = 0; i < bridge.forward.size(); i += each) {
     const Transfer& t = bridge.forward[i];
@@ -69,10 +69,10 @@ std::string BridgeDrawing(const Plan& plan, const Bridge& bridge) {
                  Cat("rank ", t.from_rank, " to rank ", t.to_rank, ": samples [", t.first_sample, ", ", t.end_sample,
                      ") of the microbatch"));
   }
-  DrawRanks(sources, kTop, kTop - 8, source_color + "b", drawing);
-  DrawRanks(sinks, kBottom - 12, kBottom + 14, sink_color + "b", drawing);
+  DrawRanks(sources, kBridgesTop, kBridgesTop - 8, source_color + "b", drawing);
+  DrawRanks(sinks, kBridgesBottom - 12, kBridgesBottom + 14, sink_color + "b", drawing);
   drawing.Text(0, 11, bridge.from, "soft small");
-  drawing.Text(0, kHeight - 2, bridge.to, "soft small");
+  drawing.Text(0, kBridgesHeight - 2, bridge.to, "soft small");
   return drawing.Markup() +
          (each > 1 ? Cat("<p class=\"soft\">One of every ", each, " transfers is drawn.</p>\n") : "");
 }

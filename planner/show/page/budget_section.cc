@@ -10,7 +10,7 @@
 namespace planwright {
 namespace {
 
-constexpr double kLeft = 84, kWidth = 976, kTop = 22, kHeight = 170;
+constexpr double kCurveLeft = 84, kCurveWidth = 976, kCurveTop = 22, kCurveHeight = 170;
 
 std::string Short(double value) {
   char text[32];
@@ -39,7 +39,7 @@ struct CurveStyle {
 };
 
 // Where a sample is drawn. A segment can end behind the training: it is cut there.
-double XOf(double sample, double end) { return kLeft + kWidth * std::clamp(sample / end, 0.0, 1.0); }
+double XOf(double sample, double end) { return kCurveLeft + kCurveWidth * std::clamp(sample / end, 0.0, 1.0); }
 
 // Bands behind the curve, every second one shaded, with their names where there is room.
 void DrawSegments(const Budget& budget, double end, Drawing& drawing) {
@@ -48,11 +48,11 @@ void DrawSegments(const Budget& budget, double end, Drawing& drawing) {
     const double x1 = XOf(static_cast<double>(segment.first_sample), end),
                  x2 = XOf(static_cast<double>(segment.end_sample), end);
     drawing.Rect(
-        x1, kTop, x2 - x1, kHeight, i % 2 == 0 ? "band" : "none",
+        x1, kCurveTop, x2 - x1, kCurveHeight, i % 2 == 0 ? "band" : "none",
         Cat(segment.kind, ": samples ", WithCommas(segment.first_sample), " to ", WithCommas(segment.end_sample)));
     if (x2 - x1 > 10 + 7 * static_cast<double>(segment.kind.size()))
-      drawing.Text((x1 + x2) / 2, kTop - 7, segment.kind, "mid small soft");
-    drawing.Line(x2, kTop, x2, kTop + kHeight, "axis");
+      drawing.Text((x1 + x2) / 2, kCurveTop - 7, segment.kind, "mid small soft");
+    drawing.Line(x2, kCurveTop, x2, kCurveTop + kCurveHeight, "axis");
   }
 }
 
@@ -61,21 +61,21 @@ std::string CurveDrawing(const Budget& budget, const std::vector<RatePoint>& poi
   double most = 0;
   for (const RatePoint& point : points) most = std::max(most, point.*curve.value);
   // From 0, with some room above the highest point.
-  const auto y = [&](double value) { return kTop + kHeight - (most > 0 ? value / most : 0) * (kHeight - 8); };
-  Drawing drawing(kLeft + kWidth + 16, kTop + kHeight + 24, Cat(curve.name, " over samples"));
+  const auto y = [&](double value) { return kCurveTop + kCurveHeight - (most > 0 ? value / most : 0) * (kCurveHeight - 8); };
+  Drawing drawing(kCurveLeft + kCurveWidth + 16, kCurveTop + kCurveHeight + 24, Cat(curve.name, " over samples"));
   DrawSegments(budget, end, drawing);
   for (int i = 0; i <= 2; ++i) {
-    drawing.Line(kLeft, y(most * i / 2), kLeft + kWidth, y(most * i / 2), "axis");
-    drawing.Text(kLeft - 8, y(most * i / 2) + 4, Short(most * i / 2), "end small");
+    drawing.Line(kCurveLeft, y(most * i / 2), kCurveLeft + kCurveWidth, y(most * i / 2), "axis");
+    drawing.Text(kCurveLeft - 8, y(most * i / 2) + 4, Short(most * i / 2), "end small");
     if (most == 0) break;  // the three labels would lie on one line
   }
   for (int i = 0; i <= 4; ++i) {
-    drawing.Text(kLeft + kWidth * i / 4, kTop + kHeight + 16, WithCommas(static_cast<int64_t>(end * i / 4)),
+    drawing.Text(kCurveLeft + kCurveWidth * i / 4, kCurveTop + kCurveHeight + 16, WithCommas(static_cast<int64_t>(end * i / 4)),
                  i == 4 ? "end small" : "mid small");
   }
   std::string path;
   for (size_t i = 0; i < points.size(); ++i) {
-    const double x = kLeft + kWidth * static_cast<double>(i) / static_cast<double>(points.size() - 1);
+    const double x = kCurveLeft + kCurveWidth * static_cast<double>(i) / static_cast<double>(points.size() - 1);
     path += Cat(path.empty() ? "M" : " L", Px(x), " ", Px(y(points[i].*curve.value)));
   }
   drawing.Path(path, Cat("curve ", curve.color));
@@ -83,8 +83,8 @@ std::string CurveDrawing(const Budget& budget, const std::vector<RatePoint>& poi
   constexpr size_t kProbes = 122;
   for (size_t i = 0; i < kProbes; ++i) {
     const RatePoint& point = points[(points.size() - 1) * i / (kProbes - 1)];
-    const double width = kWidth / kProbes;
-    drawing.Rect(kLeft + width * static_cast<double>(i), kTop, width, kHeight, "none probe",
+    const double width = kCurveWidth / kProbes;
+    drawing.Rect(kCurveLeft + width * static_cast<double>(i), kCurveTop, width, kCurveHeight, "none probe",
                  Cat("sample ", WithCommas(point.sample), ", step ", WithCommas(StepOfSample(budget, point.sample)),
                      "\nlearning rate ", Short(point.learning_rate), "\nweight decay ", Short(point.weight_decay)));
   }

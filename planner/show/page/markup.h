@@ -21,6 +21,8 @@ std::string Px(double value);
 // fonts are not known.
 double LabelWidth(std::string_view text);
 
+inline constexpr double kDrawingWidth = 1060, kBarHeight = 24;  // pixels
+
 struct Frame {
   double x = 0, y = 0, width = 0, height = 0;
 };

@@ -11,7 +11,7 @@
 namespace planwright {
 namespace {
 
-constexpr double kWidth = 1060, kBar = 24, kPitch = 58;
+constexpr double kMemoryPitch = 58;
 
 // From bytes to pixels. All roles share one scale, so that bars can be compared.
 struct BarScale {
@@ -19,7 +19,7 @@ struct BarScale {
   double limit = 0;     // bytes of the device; 0: not known
   double whole = 1;     // bytes of a bar's full width
   bool varies = false;  // some role's worst case is larger than what is expected
-  double at(double bytes) const { return std::min(bytes / whole, 1.0) * kWidth; }
+  double at(double bytes) const { return std::min(bytes / whole, 1.0) * kDrawingWidth; }
   double at(int64_t bytes) const { return at(static_cast<double>(bytes)); }
 };
 
@@ -52,27 +52,27 @@ void DrawHeading(const RoleEstimate& estimate, const BarScale& scale, double y, 
   if (worst != planned) Append(totals, ", ", scale.unit.Text(worst), " at worst");
   const bool beyond = estimate.limit > 0 && worst > estimate.limit;
   if (beyond) totals += planned > estimate.limit ? ": does not fit" : ", which does not fit";
-  drawing.Text(kWidth, y, totals, beyond ? "end over" : "end");
+  drawing.Text(kDrawingWidth, y, totals, beyond ? "end over" : "end");
 }
 
 void DrawBar(const RoleEstimate& estimate, const BarScale& scale, double y, Drawing& drawing) {
-  drawing.Rect(0, y, kWidth, kBar, "band");
+  drawing.Rect(0, y, kDrawingWidth, kBarHeight, "band");
   int64_t reached = 0;
   for (size_t i = 0; i < kMemoryCategories.size(); ++i) {
     const int64_t bytes = estimate.planned.*kMemoryCategories[i].bytes;
     const double x = scale.at(reached), width = scale.at(reached += bytes) - x;
     if (width < 0.3) continue;  // would not be seen
     const std::string number = scale.unit.Text(bytes), both = Cat(kMemoryCategories[i].name, " ", number);
-    drawing.Box({x, y, width, kBar}, "part", CategoryColor(i), {both, number}, both);
+    drawing.Box({x, y, width, kBarHeight}, "part", CategoryColor(i), {both, number}, both);
   }
   const double planned = scale.at(reached), worst = scale.at(estimate.worst.total());
   if (worst - planned > 2) {
     std::string title = Cat("at worst ", scale.unit.Text(estimate.worst.total()));
     for (const MemoryCategory& category : kMemoryCategories)
       Append(title, "\n", category.name, " ", scale.unit.Text(estimate.worst.*category.bytes));
-    drawing.Rect(planned + 1, y + 1, worst - planned - 2, kBar - 2, "worst", title);
+    drawing.Rect(planned + 1, y + 1, worst - planned - 2, kBarHeight - 2, "worst", title);
   }
-  if (scale.limit > 0) drawing.Line(scale.at(scale.limit), y - 2, scale.at(scale.limit), y + kBar + 2, "limit");
+  if (scale.limit > 0) drawing.Line(scale.at(scale.limit), y - 2, scale.at(scale.limit), y + kBarHeight + 2, "limit");
 }
 
 // Round numbers of bytes below the bars: steps of 1, 2 or 5 times a power of ten, 5 to 10 of them.
@@ -87,7 +87,7 @@ void DrawAxis(const BarScale& scale, double y, Drawing& drawing) {
     std::snprintf(label, sizeof label, "%g %s", i * step, scale.unit.name);
     const double x = scale.at(i * step * scale.unit.bytes);
     drawing.Line(x, y, x, y + 5, "axis");
-    drawing.Text(x, y + 17, label, i == 0 ? "soft small" : x > kWidth - 24 ? "soft small end" : "soft small mid");
+    drawing.Text(x, y + 17, label, i == 0 ? "soft small" : x > kDrawingWidth - 24 ? "soft small end" : "soft small mid");
   }
 }
 
@@ -127,10 +127,10 @@ std::string MemorySection(const Plan& plan) {
   const std::vector<RoleEstimate> estimates = EstimateMemory(plan);
   if (estimates.empty()) return Section("memory", "Memory", "<p>No rank has a program.</p>\n");
   const BarScale scale = BarScaleOf(estimates);
-  const double bottom = kPitch * static_cast<double>(estimates.size()) - 8;
-  Drawing drawing(kWidth, bottom + 22, "memory of each role's ranks by category");
+  const double bottom = kMemoryPitch * static_cast<double>(estimates.size()) - 8;
+  Drawing drawing(kDrawingWidth, bottom + 22, "memory of each role's ranks by category");
   for (size_t i = 0; i < estimates.size(); ++i) {
-    const double y = kPitch * static_cast<double>(i);
+    const double y = kMemoryPitch * static_cast<double>(i);
     drawing.Open("memory", "", "");
     DrawHeading(estimates[i], scale, y + 13, drawing);
     DrawBar(estimates[i], scale, y + 21, drawing);

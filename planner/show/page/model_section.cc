@@ -14,7 +14,7 @@
 namespace planwright {
 namespace {
 
-constexpr double kWidth = 1060, kBar = 24, kPitch = 58;
+constexpr double kModelPitch = 58;
 
 std::string CountText(double flops) { return WithCommas(std::llround(flops)); }
 
@@ -31,26 +31,26 @@ void DrawModule(const Plan& plan, const Module& module, const ModuleFlops& flops
   drawing.Text(0, y + 13, Shortened(module.name, 48), "strong");
   const std::string recomputed =
       flops.step.recompute > 0 ? Cat(", and ", FlopText(flops.step.recompute), " run again") : "";
-  drawing.Text(kWidth, y + 13,
+  drawing.Text(kDrawingWidth, y + 13,
                Cat(flops.known ? "" : "at most ", FlopText(flops.step.model()), ", ",
                    PercentText(flops.step.model(), whole), " of all", recomputed),
                "end");
-  drawing.Rect(0, y + 21, kWidth, kBar, "band");
+  drawing.Rect(0, y + 21, kDrawingWidth, kBarHeight, "band");
   double x = 0;
   bool strong = false;  // neighbors differ in shade, since a module has one color
   for (const PartFlops& part : flops.parts) {
-    const double of_step = part.token.model() * steps, width = of_step / most * kWidth;
+    const double of_step = part.token.model() * steps, width = of_step / most * kDrawingWidth;
     const std::string percent = PercentText(of_step, flops.step.model());
-    drawing.Box({x, y + 21, width, kBar}, "part", color + (strong ? "b" : ""),
+    drawing.Box({x, y + 21, width, kBarHeight}, "part", color + (strong ? "b" : ""),
                 {Cat(part.name, " ", percent), part.name},
                 Cat(part.name, ": ", percent, " of ", module.name, ", ", FlopText(of_step), " a step\nforward ",
                     FlopText(part.token.forward * steps), ", backward ", FlopText(part.token.backward * steps)));
     x += width;
     strong = !strong;
   }
-  const double again = flops.step.recompute / most * kWidth;
+  const double again = flops.step.recompute / most * kDrawingWidth;
   if (again > 2)
-    drawing.Rect(x + 1, y + 22, again - 2, kBar - 2, "worst",
+    drawing.Rect(x + 1, y + 22, again - 2, kBarHeight - 2, "worst",
                  Cat("run again in the backward pass: ", FlopText(flops.step.recompute)));
 }
 
@@ -64,9 +64,9 @@ std::string StepDrawing(const Plan& plan, const std::vector<ModuleFlops>& all) {
     again |= flops.step.recompute > 0;
   }
   if (most == 0) return "";  // a plan without layers is a page too
-  Drawing drawing(kWidth, kPitch * static_cast<double>(all.size()) - 6, "FLOPs of a step by module and layer kind");
+  Drawing drawing(kDrawingWidth, kModelPitch * static_cast<double>(all.size()) - 6, "FLOPs of a step by module and layer kind");
   for (size_t i = 0; i < all.size(); ++i)
-    DrawModule(plan, plan.modules[i], all[i], whole, most, kPitch * static_cast<double>(i), drawing);
+    DrawModule(plan, plan.modules[i], all[i], whole, most, kModelPitch * static_cast<double>(i), drawing);
   return Cat("<p class=\"soft\">Floating-point operations of a step, ", FlopText(whole),
              " of all modules, by layer kind.",
              again ? " Dashed: forwards run again in the backward pass, which are not counted." : "", "</p>\n",

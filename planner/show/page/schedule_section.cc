@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMostSlots = 400;        // of the chart of equal slots; the first ones show the pattern
 constexpr size_t kMostActions = 2000;  // of a row of the time chart; of more, only what has a pixel of its own
-constexpr double kWidth = 1060, kBar = 24, kPitch = 29;
+constexpr double kSchedulePitch = 29;
 
 std::string StageName(const std::string& module, int stage) { return Cat(Shortened(module, 24), ".s", stage); }
 
@@ -30,7 +30,7 @@ Drawing StageNames(const Timeline& timeline, double height) {
     width = std::max(width, 1.15 * LabelWidth(StageName(row.module, row.stage)) + 8);
   Drawing names(width, height, "stages");
   for (size_t i = 0; i < timeline.rows.size(); ++i) {
-    names.Text(0, kPitch * static_cast<double>(i) + 16, StageName(timeline.rows[i].module, timeline.rows[i].stage), "");
+    names.Text(0, kSchedulePitch * static_cast<double>(i) + 16, StageName(timeline.rows[i].module, timeline.rows[i].stage), "");
   }
   return names;
 }
@@ -65,11 +65,11 @@ void DrawSlots(const Plan& plan, const TimelineRow& row, double top, const SlotL
                Drawing& drawing) {
   const double slot = labels.slot;
   const std::string color = ModuleColor(plan, row.module);
-  drawing.Rect(0, top, slot * shown, kBar, "band");
+  drawing.Rect(0, top, slot * shown, kBarHeight, "band");
   for (const TimelineOp& op : row.ops) {
     if (op.start < 0 || op.start >= shown) continue;
     const std::string label = labels.numbers ? std::to_string(op.microbatch) : TimelineOpText(op);
-    drawing.Box({op.start * slot, top, slot, kBar}, "op", op.backward ? color + "b" : color, {label},
+    drawing.Box({op.start * slot, top, slot, kBarHeight}, "op", op.backward ? color + "b" : color, {label},
                 Cat(ActionTitle(row.module, row.stage, op.backward, op.microbatch), ", slot ", op.start));
   }
 }
@@ -77,12 +77,12 @@ void DrawSlots(const Plan& plan, const TimelineRow& row, double top, const SlotL
 // All operations equally wide: it shows the order.
 std::string OrderChart(const Plan& plan, const Timeline& timeline) {
   const int shown = std::min(timeline.slots, kMostSlots);
-  const double bottom = kPitch * static_cast<double>(timeline.rows.size());
+  const double bottom = kSchedulePitch * static_cast<double>(timeline.rows.size());
   const Drawing names = StageNames(timeline, bottom + 20);
-  const SlotLabels labels = LabelsOf(timeline, shown, kWidth - names.width());
+  const SlotLabels labels = LabelsOf(timeline, shown, kDrawingWidth - names.width());
   Drawing drawing(labels.slot * shown, bottom + 20, "pipeline schedule");
   for (size_t i = 0; i < timeline.rows.size(); ++i)
-    DrawSlots(plan, timeline.rows[i], kPitch * static_cast<double>(i), labels, shown, drawing);
+    DrawSlots(plan, timeline.rows[i], kSchedulePitch * static_cast<double>(i), labels, shown, drawing);
   // Slot numbers below: each where they have room, otherwise every fifth.
   for (int at = 0; at < shown; at += labels.slot >= 30 ? 1 : 5) {
     drawing.Text((at + 0.5) * labels.slot, bottom + 12, std::to_string(at), "soft small mid");
@@ -119,7 +119,7 @@ std::string TimeText(const StepTime& time, double at) {
 void DrawActions(const Plan& plan, const StepTime& time, const TimelineRow& row, double top, double width,
                  Drawing& drawing) {
   const std::string color = ModuleColor(plan, row.module);
-  drawing.Rect(0, top, width, kBar, "band");
+  drawing.Rect(0, top, width, kBarHeight, "band");
   double drawn = -1;  // where the last drawn box ends
   const std::vector<StageAction> actions = ActionsOf(time, row);
   const double least = actions.size() > kMostActions ? 0.7 : 0;
@@ -127,7 +127,7 @@ void DrawActions(const Plan& plan, const StepTime& time, const TimelineRow& row,
     const double x = action.start / time.length * width, end = action.end / time.length * width;
     if (end < drawn + least) continue;
     drawn = end;
-    drawing.Box({x, top, end - x, kBar}, "action", action.backward ? color + "b" : color,
+    drawing.Box({x, top, end - x, kBarHeight}, "action", action.backward ? color + "b" : color,
                 {Cat(action.backward ? "B" : "F", action.microbatch)},
                 Cat(ActionTitle(row.module, row.stage, action.backward, action.microbatch), "\nfrom ",
                     TimeText(time, action.start), " to ", TimeText(time, action.end)));
@@ -138,15 +138,15 @@ void DrawActions(const Plan& plan, const StepTime& time, const TimelineRow& row,
 // are many actions; it scrolls.
 std::string TimeChart(const Plan& plan, const Timeline& timeline, const StepTime& time) {
   if (time.length <= 0) return "";
-  const double bottom = kPitch * static_cast<double>(timeline.rows.size());
+  const double bottom = kSchedulePitch * static_cast<double>(timeline.rows.size());
   const Drawing names = StageNames(timeline, bottom + 20);
   size_t most = 0;
   for (const TimelineRow& row : timeline.rows) most = std::max(most, row.ops.size());
-  const double room = kWidth - names.width(),
+  const double room = kDrawingWidth - names.width(),
                width = std::clamp(8.0 * static_cast<double>(std::min(most, kMostActions)), room, 8 * room);
   Drawing drawing(width, bottom + 20, "estimated time of a step");
   for (size_t i = 0; i < timeline.rows.size(); ++i)
-    DrawActions(plan, time, timeline.rows[i], kPitch * static_cast<double>(i), width, drawing);
+    DrawActions(plan, time, timeline.rows[i], kSchedulePitch * static_cast<double>(i), width, drawing);
   const int ticks = static_cast<int>(4 * width / room);
   for (int i = 0; i <= ticks; ++i) {
     const char* anchor = i == 0 ? "soft small" : i == ticks ? "soft small end" : "soft small mid";

@@ -106,13 +106,14 @@ class StatementParser {
     (word == "has_images" ? model_.has_images : model_.carries_loss) = true;
   }
 
-  // "NAME int|real [or 0] [of KIND]"
+  // "NAME int|real|flag [or 0] [of KIND]"
   void ParseConstant(LineWords& words) {
     StatedConstant& constant = model_.constants.emplace_back();
     constant.name = words.Take();
     const string type = words.Take();
-    words.Expect(type == "int" || type == "real");
+    words.Expect(type == "int" || type == "real" || type == "flag");
     constant.real = type == "real";
+    constant.flag = constant.or_zero = type == "flag";
     if (words.TakeIf("or")) words.Expect(constant.or_zero = words.TakeIf("0"));
     if (words.TakeIf("of")) constant.of = words.Take()[0];
   }

@@ -7,9 +7,9 @@
 // comment.
 //
 //   can WORD                         the model has_images (an encoder) or carries_loss (a language model)
-//   constant NAME int|real [or 0] [of KIND]
-//                                    a constant of the module. It is above 0, or 0 is allowed too. `of KIND`: only
-//                                    modules with a layer of this kind have it
+//   constant NAME int|real|flag [or 0] [of KIND]
+//                                    a constant of the module. It is above 0, or 0 is allowed too; a flag is the
+//                                    integer 0 or 1. `of KIND`: only modules with a layer of this kind have it
 //   let NAME = FORMULA               a number over constants, axes, `layers`, `sequence`, earlier names and sqrt(NAME)
 //   file PREFIX                      prefix of names in published files from here on. {encoder} is "MODULE." if several
 //                                    encoders feed one model, else nothing
@@ -50,7 +50,7 @@ namespace planwright {
 
 struct StatedConstant {
   std::string name;
-  bool real = false, or_zero = false;
+  bool real = false, flag = false, or_zero = false;
   char of = 0;  // only modules with a layer of this kind have it; 0: all modules of the model kind
 };
 

@@ -40,7 +40,7 @@ std::vector<string> PieceGraph::Expanded(const string& name) const {
 // The value of an attribute: of a constant, of the token of an encoder's images ("token*"), or the text itself, in
 // which {module} stands for the name of the module.
 Attribute PieceGraph::Setting(const string& text, size_t encoder) const {
-  if (text == "token*") return bridges_[encoder]->token >= 0 ? bridges_[encoder]->token : plan_.data.image_token;
+  if (text == "token*") return bridges_[encoder]->token;
   const auto constant = module_.constants.find(text);
   if (constant != module_.constants.end()) return constant->second;
   return absl::StrReplaceAll(text, {{"{module}", module_.name}});
@@ -57,7 +57,6 @@ void PieceGraph::Add(const StatedCompute& stated, size_t encoder) {
     for (const string& one : of_each ? std::vector<string>{absl::StrCat(name, encoder)} : Expanded(name))
       compute.inputs.push_back(names_.at(one));
   }
-  if (compute.kind == OpKind::kAdd) std::sort(compute.inputs.begin(), compute.inputs.end());  // in any order
   for (const auto& [attribute, text] : stated.settings)
     compute.settings.emplace_back(attribute, Setting(text, encoder));
   for (const string& name : stated.outputs) compute.outputs.push_back(Define(name));

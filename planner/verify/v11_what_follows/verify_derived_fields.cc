@@ -154,7 +154,15 @@ class DerivedFieldCheck {
       const string who = "bridge " + bridge.name;
       Equal(who, "name", bridge.name, absl::StrCat("bridge.", bridge.from, ".", bridge.to), bridge.origin);
       const Module *from = index_.module(bridge.from), *to = index_.module(bridge.to);
-      if (from && to) Equal(who, "kind", bridge.kind, string(KindOf(from->grid, to->grid)), bridge.origin);
+      if (!from || !to) continue;  // V2
+      Equal(who, "kind", bridge.kind, string(KindOf(from->grid, to->grid)), bridge.origin);
+      // The text says where an encoder's rows go by a token of the language model.
+      const int64_t tokens = to->size("vocabulary");
+      if (bridge.token >= 0 && bridge.token < tokens) continue;
+      Fail(who,
+           absl::StrCat("has token ", bridge.token, ", not one of the vocabulary of ", bridge.to, ", which are 0 to ",
+                        tokens - 1),
+           bridge.origin);
     }
     // The data's image token is the token that the rows of the first encoder replace.
     if (!plan_.bridges.empty())

@@ -102,7 +102,6 @@ class BlockComparison {
       operands.push_back(whole ? first.value : -1);
       if (whole) i += parts - 1;
     }
-    if (op.kind == OpKind::kAdd) std::sort(operands.begin(), operands.end());  // terms may come in any order
     return operands;
   }
 

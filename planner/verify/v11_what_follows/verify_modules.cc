@@ -112,8 +112,11 @@ class ModuleComparison {
         Fail(absl::StrCat("has a constant ", constant.name, " that is no ", constant.real ? "real number" : "integer"));
       } else if (const double value =
                      constant.real ? module_.real(constant.name) : static_cast<double>(module_.size(constant.name));
-                 !(value > 0 || (constant.or_zero && value == 0))) {
-        Fail(absl::StrCat("has the constant ", constant.name, " ", value, ", which is out of range"));
+                 !(value > 0 || (constant.or_zero && value == 0)) || (constant.flag && value > 1)) {
+        Fail(absl::StrCat("has the constant ", constant.name, " ", value, ", not ",
+                          constant.flag      ? "0 or 1"
+                          : constant.or_zero ? "0 or a number above it"
+                                             : "a number above 0"));
       }
     }
     if (known == module_.constants.size()) return;

@@ -47,9 +47,13 @@ class ProgramCheck {
       const auto same = [](const RankRange& a, const RankRange& b) {
         return a.first == b.first && a.count == b.count && a.stride == b.stride;
       };
-      const std::vector<RankRange> shortest = Compress(Expand(rule.parameters));
+      std::vector<int> parameters = Expand(rule.parameters);
+      std::sort(parameters.begin(), parameters.end());
+      const std::vector<RankRange> shortest = Compress(parameters);
       if (!std::equal(shortest.begin(), shortest.end(), rule.parameters.begin(), rule.parameters.end(), same))
-        Fail("a rule of the checkpoint", absl::StrCat("of ", rule.module, " does not name its parameters in one way"),
+        Fail("a rule of the checkpoint",
+             absl::StrCat("of ", rule.module, " names its parameters in ", rule.parameters.size(),
+                          " ranges, not in order or not in the shortest ones, which are ", shortest.size()),
              module ? module->origin : -1);
     }
   }

@@ -1,6 +1,7 @@
 #include "planner/verify/v5_samples_and_gradients/forward_block.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "planner/plan/op_table.h"
@@ -17,7 +18,8 @@ Terms Joined(Terms a, const Terms& b) {
   return a;
 }
 
-ForwardBlock::ForwardBlock(const PlanIndex& index, const Block& block) : index_(index), block_(block) {
+ForwardBlock::ForwardBlock(const PlanIndex& index, const Block& block, bool alone)
+    : index_(index), block_(block), alone_(alone) {
   for (size_t i = 0; i < block.body.size(); ++i) {
     const Instruction& op = block.body[i];
     for (size_t input = 0; input < op.inputs.size(); ++input)
@@ -54,10 +56,41 @@ const Terms& ForwardBlock::GradientOf(const string& name) {
   }
   for (int j : outputs_[name]) {
     const ValueType* made = type(name);
-    if (made && made->gradient) terms.push_back({-1, j});
+    if (made && (made->gradient || alone_)) terms.push_back({-1, j});
   }
   std::sort(terms.begin(), terms.end());
   return gradients_[name] = std::move(terms);
+}
+
+void ForwardBlock::WalkFromOutputs() {
+  std::map<string, int> makers;
+  for (size_t i = 0; i < block_.body.size(); ++i) {
+    for (const Output& output : block_.body[i].outputs) makers[output.name] = static_cast<int>(i);
+  }
+  std::vector<bool> met(block_.body.size());
+  for (size_t j = 0; j < block_.outputs.size(); ++j) {
+    std::vector<Term> open = {{-1, static_cast<int>(j)}};  // uses that are to be met, the next one last
+    while (!open.empty()) {
+      const Term use = open.back();
+      open.pop_back();
+      places_.emplace(use, static_cast<int>(places_.size()));
+      const auto maker =
+          makers.find(use.first < 0 ? block_.outputs[j] : at(use.first).inputs[static_cast<size_t>(use.second)]);
+      if (maker == makers.end() || met[static_cast<size_t>(maker->second)]) continue;
+      met[static_cast<size_t>(maker->second)] = true;
+      for (size_t place = at(maker->second).inputs.size(); place-- > 0;)
+        open.emplace_back(maker->second, static_cast<int>(place));
+    }
+  }
+}
+
+int ForwardBlock::PlaceInSums(const Terms& terms) {
+  if (places_.empty()) WalkFromOutputs();
+  int first = std::numeric_limits<int>::max();
+  for (const Term& term : terms) {
+    if (const auto place = places_.find(term); place != places_.end()) first = std::min(first, place->second);
+  }
+  return first;
 }
 
 DType ForwardBlock::GradientDType(const string& name, const ValueType& type) const {

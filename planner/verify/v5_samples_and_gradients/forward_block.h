@@ -22,7 +22,8 @@ Terms Joined(Terms a, const Terms& b);
 // Keeps references: index and block must outlive it.
 class ForwardBlock {
  public:
-  ForwardBlock(const PlanIndex& index, const Block& block);
+  // `alone`: it has no backward. Then gradients are followed as if all that it returns took one.
+  ForwardBlock(const PlanIndex& index, const Block& block, bool alone = false);
 
   const Block& block() const { return block_; }
   const Instruction& at(int i) const { return block_.body[static_cast<size_t>(i)]; }
@@ -31,6 +32,10 @@ class ForwardBlock {
   // All terms of the gradient of a value. What only moves, cuts, joins or adds values passes the gradient on, so the
   // terms are those of the computes behind it.
   const Terms& GradientOf(const std::string& name);
+  // The place of these terms in a sum: that of the first of them. A walk from the outputs of the block back to its
+  // inputs, operand by operand, meets the uses of values in this order, whatever the order of the body is. Terms that
+  // lead to no output have the last place.
+  int PlaceInSums(const Terms& terms);
   // The dtype of the gradient of a value of this type: its own. Except of a term that scatter_tokens sums, which is
   // wider than the sum: the gradient comes from the sum.
   DType GradientDType(const std::string& name, const ValueType& type) const;
@@ -46,13 +51,17 @@ class ForwardBlock {
   std::string Text(const Term& term) const;
 
  private:
+  void WalkFromOutputs();
+
   const PlanIndex& index_;
   const Block& block_;
+  const bool alone_;
   std::map<std::string, Terms> uses_;                // by value: instructions that read it
   std::map<std::string, std::vector<int>> outputs_;  // by value: outputs of the block that it is
   std::map<std::string, const ValueType*> types_;
   std::map<std::string, std::string> reduced_from_;
   std::map<std::string, Terms> gradients_;  // those that were asked for
+  std::map<Term, int> places_;              // in sums; empty: not asked for yet
 };
 
 }  // namespace planwright

@@ -1,6 +1,8 @@
 // V5 inside a layer: the backward block is the transpose of the forward block. The gradient of every forward value
 // is the sum of one term from each use. Each backward instruction must be given exactly that sum, and must read what
-// its forward instruction read. Terms are followed by name through sums and communication.
+// its forward instruction read. Terms are followed by name through sums and communication. A sum has one order, and all
+// its terms are in one add (docs/decisions/0015-one-form-of-a-plan.md). Values of the forward declare the gradients
+// that come, as the backward makes them.
 //
 // Not here: the layouts of these sums (V4), whether the forward itself is right (V11, verify_forward_graphs.cc), and
 // what happens to a parameter's gradient after the block (V6, V7).
@@ -22,6 +24,30 @@ namespace {
 
 using std::string;
 
+// Whether an instruction's output takes a gradient. `pre` of experts does too: its gradient is made and used inside
+// experts_grad.
+bool TakesGradient(ForwardBlock& forward, const Instruction& op, size_t place) {
+  const bool inside = op.kind == OpKind::kExperts && place == 1;
+  return !forward.GradientOf(op.outputs[inside ? 0 : place].name).empty();
+}
+
+// A value of the forward declares a gradient where one comes to it. What is wrong, to follow "whose", or "".
+string DeclarationProblem(const Output& value, bool takes) {
+  if (value.type.gradient.has_value() == takes) return "";
+  return absl::StrCat(value.name,
+                      takes ? " gets a gradient that it does not declare" : " declares a gradient that never comes");
+}
+
+// Where nothing learns no gradient is made. What is declared all the same is the layout of the value itself, and whole
+// where the value is a partial sum.
+string LayoutOfNoneProblem(const Output& value) {
+  if (!value.type.gradient) return "";
+  Layout wanted = value.type.layout;
+  std::erase_if(wanted, [](const auto& along) { return along.second.state == AxisLayout::State::kPartial; });
+  if (*value.type.gradient == wanted) return "";
+  return absl::StrCat(value.name, " declares another layout for its gradient, which nothing makes, than its own");
+}
+
 // A backward block against its forward. The walk keeps, for each value of the backward, the terms of the gradient that
 // it is. A value without terms is no gradient: it must repeat one of the forward.
 class BackwardCheck {
@@ -33,8 +59,9 @@ class BackwardCheck {
   void Check() {
     BindInputs();
     for (const Instruction& op : backward_.body) Walk(op);
+    CheckSums();
     here_ = -1;
-    for (const Instruction& op : forward_.block().body) CheckDeclaredGradients(op);
+    CheckDeclaredGradients();
     CheckOutputs();
   }
 
@@ -92,17 +119,27 @@ class BackwardCheck {
     }
   }
 
-  // A value of the forward declares a gradient where one comes to it. What is made beside it for the backward alone,
-  // such as a scale, may declare one too.
-  void CheckDeclaredGradients(const Instruction& op) {
-    const auto learns = [&](const Output& output) { return !forward_.GradientOf(output.name).empty(); };
-    const bool some = std::any_of(op.outputs.begin(), op.outputs.end(), learns);
-    for (const Output& output : op.outputs) {
-      const bool declared = output.type.gradient.has_value();
-      if (declared ? some : !learns(output)) continue;
-      Fail(absl::StrCat(
-          "has a forward ", forward_.block().name, " whose ", output.name,
-          declared ? " declares a gradient that never comes" : " gets a gradient that it does not declare"));
+  // What a value of the forward declares is the layout of a value of the backward that is its gradient.
+  void CheckDeclaredGradients() {
+    std::map<Terms, std::vector<const ValueType*>> made;
+    for (const auto& [name, terms] : terms_) {
+      const auto type = types_.find(name);
+      if (!terms.empty() && type != types_.end()) made[terms].push_back(type->second);
+    }
+    for (const Instruction& op : forward_.block().body) {
+      for (size_t place = 0; place < op.outputs.size(); ++place) {
+        const Output& output = op.outputs[place];
+        string problem = DeclarationProblem(output, TakesGradient(forward_, op, place));
+        const auto gradients = made.find(forward_.GradientOf(output.name));
+        if (problem.empty() && gradients == made.end()) problem = LayoutOfNoneProblem(output);
+        if (problem.empty() && output.type.gradient && gradients != made.end() &&
+            std::none_of(gradients->second.begin(), gradients->second.end(), [&](const ValueType* type) {
+              return type->dims == output.type.dims && type->layout == *output.type.gradient;
+            })) {
+          problem = absl::StrCat(output.name, " declares another layout for its gradient than the backward makes");
+        }
+        if (!problem.empty()) Fail(absl::StrCat("has a forward ", forward_.block().name, " whose ", problem));
+      }
     }
   }
 
@@ -155,6 +192,7 @@ class BackwardCheck {
     for (size_t i = 0; i < operands; ++i) terms = Joined(std::move(terms), terms_[op.inputs[i]]);
     if (terms.empty() || op.outputs.empty()) return false;
     if (op.kind == OpKind::kConcat) CheckPartsInOrder(op);
+    if (op.kind == OpKind::kAdd) CheckTermsInOrder(op);
     if (operands == 1 && op.outputs.size() == 1) moved_[op.outputs.front().name] = op.inputs.front();
     terms_[op.outputs.front().name] = std::move(terms);
     return true;
@@ -262,6 +300,43 @@ class BackwardCheck {
     }
   }
 
+  // The terms of a gradient have one order: a sum in another one is rounded in another way.
+  void CheckTermsInOrder(const Instruction& op) {
+    sums_.push_back(&op);
+    if (op.inputs.size() < 2) return Fail(absl::StrCat("adds ", op.inputs.front(), " to nothing"));
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      const Terms& terms = terms_[op.inputs[i]];
+      if (terms.empty())
+        return Fail(absl::StrCat("adds ", op.inputs[i], ", which is no gradient, into ", op.outputs.front().name));
+      if (i == 0 || forward_.PlaceInSums(terms_[op.inputs[i - 1]]) < forward_.PlaceInSums(terms)) continue;
+      return Fail(absl::StrCat("adds ", op.inputs[i - 1], " before ", op.inputs[i], " into ", op.outputs.front().name,
+                               ", not in the order in which ", forward_.block().name,
+                               " uses the value, from its outputs back"));
+    }
+  }
+
+  // All terms of a gradient are in one sum. So the gradient of a value that is read for itself may be a term of
+  // another one, but no sum is made in two steps, and no term is in two sums.
+  void CheckSums() {
+    std::map<string, int> read, added;
+    for (const Instruction& op : backward_.body) {
+      for (const string& input : op.inputs) ++read[input];
+    }
+    for (const string& output : backward_.outputs) ++read[output];
+    for (const Instruction* sum : sums_) {
+      for (const string& input : sum->inputs) ++added[input];
+    }
+    for (const Instruction* sum : sums_) {
+      here_ = sum->origin;
+      const string& made = sum->outputs.front().name;
+      if (added[made] > 0 && read[made] == added[made])
+        Fail(absl::StrCat("makes the sum ", made, " only to add to it: one sum has all terms of a gradient"));
+      for (const string& input : sum->inputs) {
+        if (added[input] > 1) Fail(absl::StrCat("adds ", input, " into ", made, " and into another sum"));
+      }
+    }
+  }
+
   // The backward has the slots of its forward, in their order, and its attributes.
   void CheckSettings(const Instruction& op, const Instruction& made) {
     for (const auto* slots : {&op.parameters, &op.gradients}) {
@@ -318,9 +393,37 @@ class BackwardCheck {
   int here_ = -1;                  // origin of the instruction that is looked at
   std::map<string, Terms> terms_;  // by value: the gradient that it is
   std::map<string, const ValueType*> types_;
-  std::map<string, int> parts_;     // by value that is a part of a gradient: which part
-  std::map<string, string> moved_;  // by value that communication moved: the value that it was
+  std::map<string, int> parts_;           // by value that is a part of a gradient: which part
+  std::map<string, string> moved_;        // by value that communication moved: the value that it was
+  std::vector<const Instruction*> sums_;  // of gradients
 };
+
+// A piece without a backward declares what it would if what it returns took gradients: all that computes read, the
+// stream of the layers, but not what a bridge carries away. Stages only hand values on, and V4 compares both sides.
+void CheckForwardAlone(const PlanIndex& index, const FramePair& pair, std::vector<Violation>& violations) {
+  const Block& block = *pair.forward;
+  const bool embed = pair.frame.ends_with(".embed"), head = pair.frame.ends_with(".head");
+  if (!embed && !head && pair.frame.find(".layers.") == std::string_view::npos) return;
+  ForwardBlock forward(index, block, true);
+  const auto check = [&](const Output& value, bool takes, int origin) {
+    string problem = DeclarationProblem(value, takes);
+    if (problem.empty()) problem = LayoutOfNoneProblem(value);
+    if (problem.empty()) return;
+    violations.push_back({"V5", absl::StrCat("block ", block.name, " has no backward, and its ", problem),
+                          index.OriginOf(origin, block.origin, index.module(block.module))});
+  };
+  const auto returned = [&](const Output& value) {
+    return std::find(block.outputs.begin(), block.outputs.end(), value.name) != block.outputs.end();
+  };
+  for (size_t i = 0; i < block.inputs.size(); ++i) check(block.inputs[i], i == 0 && !embed, -1);
+  for (const Instruction& op : block.body) {
+    for (size_t place = 0; place < op.outputs.size(); ++place) {
+      const Output& output = op.outputs[place];
+      if (IsStateName(output.name)) continue;
+      check(output, returned(output) ? !head : TakesGradient(forward, op, place), op.origin);
+    }
+  }
+}
 
 // A forward that runs again (activation recompute) takes what was saved and does what the forward did.
 void CheckRunAgain(const PlanIndex& index, const Block& forward, const Block& again,
@@ -350,7 +453,11 @@ std::vector<Violation> VerifyBackward(const PlanIndex& index, const std::vector<
     for (const Block* again : pair.again) {
       if (seen_again.emplace(pair.forward, again).second) CheckRunAgain(index, *pair.forward, *again, violations);
     }
-    if (!pair.backward || !seen_backward.emplace(pair.forward, pair.backward).second) continue;
+    if (!pair.forward || !seen_backward.emplace(pair.forward, pair.backward).second) continue;
+    if (!pair.backward) {
+      CheckForwardAlone(index, pair, violations);
+      continue;
+    }
     BackwardCheck(index, pair, violations).Check();
   }
   return violations;

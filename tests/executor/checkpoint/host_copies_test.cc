@@ -14,6 +14,7 @@
 #include "planner/plan/shard_map.h"
 #include "planner/run_files/safetensors.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright::executor {
 namespace {
@@ -33,7 +34,7 @@ Plan PlanOf(const std::string& precision, int ranks) {
     }
     overrides.push_back("cluster.gpus_per_node=2");
   }
-  return CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", overrides);
+  return CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml"), overrides);
 }
 
 using Modules = std::vector<std::unique_ptr<ModuleState>>;

@@ -7,6 +7,7 @@
 
 #include "executor/data/images.h"
 #include "executor/random/philox.h"
+#include "tests/support/folders.h"
 
 namespace planwright::executor {
 namespace {
@@ -25,7 +26,7 @@ Pixels Resize(const Pixels& pixels, int64_t height, int64_t width) {
 }
 
 TEST(DynamicResolution, FollowsTheUpstreamRule) {
-  std::ifstream file(PLANWRIGHT_SOURCE_DIR "/tests/golden/upstream_public.json");
+  std::ifstream file(InSource("tests/golden/upstream_public.json"));
   const auto golden = nlohmann::json::parse(file);
   int cases = 0;
   for (const auto& c : golden.at("dynamic_res_resize")) {

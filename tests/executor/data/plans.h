@@ -2,6 +2,7 @@
 #pragma once
 
 #include "planner/plan/plan.h"
+#include "tests/support/folders.h"
 
 namespace planwright::executor {
 
@@ -32,7 +33,7 @@ inline Plan RecordedPlan() {
   plan.budget.sequence_length = 48;
   plan.data.kind = "recorded";
   plan.data.path = "tests/golden/vlm_oracle/batch.safetensors";
-  plan.data.base = PLANWRIGHT_SOURCE_DIR;
+  plan.data.base = InSource();
   plan.data.image_token = plan.data.encoders[0].token = 5;
   plan.data.vocabulary = 96;
   return plan;

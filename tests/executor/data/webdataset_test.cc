@@ -9,6 +9,7 @@
 #include "executor/data/window_packer.h"
 #include "tests/executor/data/plans.h"
 #include "tests/executor/data/shard_files.h"
+#include "tests/support/folders.h"
 
 namespace planwright::executor {
 namespace {
@@ -177,9 +178,9 @@ TEST(Webdataset, WhatCannotBeReadIsNamed) {
 
 // The shard of recipes/icons_8r_toy.yaml, with its sizes.
 TEST(Webdataset, TheIconsFitTheirRecipe) {
-  if (!std::ifstream(PLANWRIGHT_BINARY_DIR "/icons/icons-000000.tar")) GTEST_SKIP() << "the target icons was not built";
+  if (!std::ifstream(InBuild("icons/icons-000000.tar"))) GTEST_SKIP() << "the target icons was not built";
   Plan plan = WebdatasetPlan({"icons/icons-000000.tar"});
-  plan.data.base = PLANWRIGHT_BINARY_DIR;
+  plan.data.base = InBuild();
   plan.budget.sequence_length = 192;
   plan.data.window = plan.data.max_patches = 64;
   plan.data.encoders[0].max_image = 256;

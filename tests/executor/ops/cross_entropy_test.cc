@@ -11,6 +11,7 @@
 
 #include "tests/executor/ops/reference.h"
 #include "tests/executor/ops/run_op.h"
+#include "tests/support/folders.h"
 
 namespace planwright::executor {
 namespace {
@@ -61,8 +62,8 @@ INSTANTIATE_TEST_SUITE_P(Shards, CrossEntropy, testing::Values(1, 2, 4),
                          [](const auto& info) { return "of_" + std::to_string(info.param); });
 
 TEST(CrossEntropyGolden, LabelOfNoShardPredictsZero) {
-  const nlohmann::json golden = nlohmann::json::parse(
-      std::ifstream(std::string(PLANWRIGHT_SOURCE_DIR) + "/tests/golden/upstream_public.json"))["derived"]["vocab_ce"];
+  const nlohmann::json golden =
+      nlohmann::json::parse(std::ifstream(InSource("tests/golden/upstream_public.json")))["derived"]["vocab_ce"];
   std::vector<double> flat;
   for (const auto& row : golden["logits"]) flat.insert(flat.end(), row.begin(), row.end());
   const at::Tensor logits = at::tensor(flat, at::kDouble).view({2, 1, 4});

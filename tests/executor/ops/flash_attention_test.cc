@@ -14,7 +14,7 @@
 #include "executor/ops/cudnn_attention.h"
 #include "executor/ops/handler.h"
 
-namespace planwright::executor {
+namespace planwright::executor::flash_attention_test {
 namespace {
 
 constexpr int64_t kHeads = 4, kHeadDim = 80, kClassTokens = 10;
@@ -158,4 +158,4 @@ TEST(FlashAttention, PartsMeetThePlainForm) {
 }
 
 }  // namespace
-}  // namespace planwright::executor
+}  // namespace planwright::executor::flash_attention_test

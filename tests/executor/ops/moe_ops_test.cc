@@ -14,6 +14,7 @@
 #include "executor/ops/expert_rows.h"
 #include "tests/executor/ops/reference.h"
 #include "tests/executor/ops/run_op.h"
+#include "tests/support/folders.h"
 
 namespace planwright::executor {
 namespace {
@@ -28,8 +29,8 @@ Attributes RouteGradAttributes(int64_t top_k) {
 const Attributes kRowAttributes = {{"top_k", kTopK}, {"sequence", kPositions}, {"samples", kSamples}};
 
 const nlohmann::json& Golden() {
-  static const nlohmann::json golden = nlohmann::json::parse(
-      std::ifstream(std::string(PLANWRIGHT_SOURCE_DIR) + "/tests/golden/upstream_public.json"))["derived"];
+  static const nlohmann::json golden =
+      nlohmann::json::parse(std::ifstream(InSource("tests/golden/upstream_public.json")))["derived"];
   return golden;
 }
 

@@ -7,12 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/ops/handler.h"
+#include "tests/support/folders.h"
 
 namespace planwright::executor {
 namespace {
 
 TEST(PixelShuffle, GoldenOfA4x6ImageOf2Channels) {
-  std::ifstream file(PLANWRIGHT_SOURCE_DIR "/tests/golden/upstream_public.json");
+  std::ifstream file(InSource("tests/golden/upstream_public.json"));
   const auto golden =
       nlohmann::json::parse(file).at("derived").at("pixel_shuffle_4x6x2").at("source_patch_and_channel");
   const auto expected = golden.get<std::vector<std::vector<std::array<int64_t, 2>>>>();

@@ -7,7 +7,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-namespace planwright::executor {
+namespace planwright::executor::position_taps_test {
 namespace {
 
 constexpr int64_t kSide = 6;
@@ -42,4 +42,4 @@ TEST(PositionTaps, HugeImagesResizeACropOfTheirAspect) {
 }
 
 }  // namespace
-}  // namespace planwright::executor
+}  // namespace planwright::executor::position_taps_test

@@ -6,7 +6,7 @@
 
 #include "tests/executor/ops/run_op.h"
 
-namespace planwright::executor {
+namespace planwright::executor::sequence_parts_test {
 namespace {
 
 constexpr int64_t kHeads = 8, kGroups = 4, kHeadDim = 3, kState = 5, kInner = kHeads * kHeadDim, kBc = kGroups * kState;
@@ -209,4 +209,4 @@ TEST(PartOfQueries, DocumentsEndInTheWholeSequence) {
 }
 
 }  // namespace
-}  // namespace planwright::executor
+}  // namespace planwright::executor::sequence_parts_test

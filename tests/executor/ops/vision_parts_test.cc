@@ -11,7 +11,7 @@
 
 #include "tests/executor/ops/run_op.h"
 
-namespace planwright::executor {
+namespace planwright::executor::vision_parts_test {
 namespace {
 
 constexpr int64_t kFactor = 2, kSide = 8, kHeads = 2, kHeadDim = 3, kWidth = kHeads * kHeadDim, kClasses = 3;
@@ -164,4 +164,4 @@ INSTANTIATE_TEST_SUITE_P(Lanes, VisionParts,
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace planwright::executor
+}  // namespace planwright::executor::vision_parts_test

@@ -44,7 +44,7 @@ Tensors RunOp(Handler handler, const Attributes& attributes, const Tensors& inpu
   return handler({instruction, call, inputs, parameters, gradients});
 }
 
-at::Tensor Random(at::IntArrayRef shape) { return at::randn(shape, at::kDouble); }
+at::Tensor Normals(at::IntArrayRef shape) { return at::randn(shape, at::kDouble); }
 
 at::Tensor Pairs(const Grids& pairs) {
   at::Tensor out = at::empty({static_cast<int64_t>(pairs.size()), 2}, at::kLong);
@@ -101,7 +101,7 @@ at::Tensor PlainAttention(const at::Tensor& qkv, const Grids& grids) {
 }
 
 TEST(PackedAttention, MatchesSoftmaxOfEachImage) {
-  const at::Tensor qkv = Random({Tokens(kGrids), 3 * kWidth});
+  const at::Tensor qkv = Normals({Tokens(kGrids), 3 * kWidth});
   const Tensors out = RunOp(ops::RunPackedAttention, kAttention, {qkv, Pairs(kGrids)});
   ExpectClose(out[0], PlainAttention(qkv, kGrids), 1e-12);
   ASSERT_EQ(out[1].sizes(), (at::IntArrayRef{kHeads, Tokens(kGrids)}));
@@ -111,8 +111,8 @@ TEST(PackedAttention, MatchesSoftmaxOfEachImage) {
 }
 
 TEST(PackedAttention, GradientMatchesAutograd) {
-  const at::Tensor qkv = Random({Tokens(kGrids), 3 * kWidth}).requires_grad_(true),
-                   da = Random({Tokens(kGrids), kWidth});
+  const at::Tensor qkv = Normals({Tokens(kGrids), 3 * kWidth}).requires_grad_(true),
+                   da = Normals({Tokens(kGrids), kWidth});
   PlainAttention(qkv, kGrids).backward(da);
   const Tensors out = RunOp(ops::RunPackedAttention, kAttention, {qkv.detach(), Pairs(kGrids)});
   const Tensors grad =
@@ -121,7 +121,7 @@ TEST(PackedAttention, GradientMatchesAutograd) {
 }
 
 TEST(PackedAttention, Bf16ComputesInFp32AndRoundsOnce) {
-  const at::Tensor qkv = Random({Tokens(kGrids), 3 * kWidth}).to(at::kBFloat16);
+  const at::Tensor qkv = Normals({Tokens(kGrids), 3 * kWidth}).to(at::kBFloat16);
   const Tensors out = RunOp(ops::RunPackedAttention, kAttention, {qkv, Pairs(kGrids)});
   const at::Tensor exact = PlainAttention(qkv.to(at::kDouble), kGrids);
   ASSERT_EQ(out[0].scalar_type(), at::kBFloat16);
@@ -184,8 +184,8 @@ class PositionAndClass : public testing::TestWithParam<bool> {
  protected:
   // Smaller, larger than and as large as the table; one row; one column.
   const Grids grids = {{2, 4}, {12, 1}, {kSide, kSide}, {1, 6}};
-  const at::Tensor e = Random({Patches(grids), kHidden}), dx = Random({Tokens(grids), kHidden});
-  const at::Tensor table = Random({1, kSide*kSide, kHidden}), classes = Random({kClasses, kHidden});
+  const at::Tensor e = Normals({Patches(grids), kHidden}), dx = Normals({Tokens(grids), kHidden});
+  const at::Tensor table = Normals({1, kSide*kSide, kHidden}), classes = Normals({kClasses, kHidden});
 };
 
 TEST_P(PositionAndClass, MatchesLibTorch) {
@@ -197,7 +197,7 @@ TEST_P(PositionAndClass, MatchesLibTorch) {
 // A lane with one patch: its tables of indices are contiguous as they are, and must be copied all the same.
 TEST_P(PositionAndClass, OfOnePatch) {
   const Grids one = {{1, 1}};
-  const at::Tensor patch = Random({1, kHidden});
+  const at::Tensor patch = Normals({1, kHidden});
   const Tensors out =
       RunOp(ops::RunPositionAndClass, Positions(GetParam()), {patch, Pairs(one), Pairs({kIds[0]})}, {table, classes});
   ExpectClose(out[0], PlainPositions(patch, table, classes, one, GetParam()), 1e-12);
@@ -215,7 +215,7 @@ TEST_P(PositionAndClass, GradientMatchesAutogradAndAdds) {
   const at::Tensor e_leaf = e.clone().requires_grad_(true), table_leaf = table.clone().requires_grad_(true);
   const at::Tensor classes_leaf = classes.clone().requires_grad_(true);
   PlainPositions(e_leaf, table_leaf, classes_leaf, grids, GetParam()).backward(dx);
-  const at::Tensor before_table = Random(table.sizes()), before_classes = Random(classes.sizes());
+  const at::Tensor before_table = Normals(table.sizes()), before_classes = Normals(classes.sizes());
   const at::Tensor d_table = before_table.clone(), d_classes = before_classes.clone();
   const Tensors out = RunOp(ops::RunPositionAndClassGrad, Positions(GetParam()), {dx, Pairs(grids), Pairs(kIds)}, {},
                             {d_table, d_classes});
@@ -229,8 +229,8 @@ INSTANTIATE_TEST_SUITE_P(Modes, PositionAndClass, testing::Bool(),
 
 // The crop of an image does not depend on the images that are packed with it.
 TEST(PositionCrop, DoesNotDependOnTheBatch) {
-  const at::Tensor table = Random({1, kSide * kSide, kHidden}), classes = Random({kClasses, kHidden});
-  const at::Tensor e = Random({24, kHidden});
+  const at::Tensor table = Normals({1, kSide * kSide, kHidden}), classes = Normals({kClasses, kHidden});
+  const at::Tensor e = Normals({24, kHidden});
   const Tensors both = RunOp(ops::RunPositionAndClass, Positions(true),
                              {e, Pairs({{2, 4}, {4, 4}}), Pairs({{3, 0}, {3, 1}})}, {table, classes});
   const Tensors alone = RunOp(ops::RunPositionAndClass, Positions(true),
@@ -257,7 +257,7 @@ TEST(DropClassTokens, KeepsPatchesAndItsGradientIsZeroAtClassTokens) {
 
 TEST(PixelShuffle, GathersEachBlockOfPatches) {
   const Grids grids = {{2, 2}, {4, 6}};
-  const at::Tensor x = Random({28, 3});
+  const at::Tensor x = Normals({28, 3});
   const Tensors out = RunOp(ops::RunPixelShuffle, kShuffle, {x, Pairs(grids)});
   ASSERT_EQ(out[0].sizes(), (at::IntArrayRef{7, 12}));
   EXPECT_TRUE(at::equal(out[0][0], x.narrow(0, 0, 4).reshape({12})));
@@ -274,15 +274,15 @@ TEST(PixelShuffle, GathersEachBlockOfPatches) {
 }
 
 TEST(PixelShuffle, RefusesAGridThatDoesNotDivide) {
-  EXPECT_ANY_THROW(RunOp(ops::RunPixelShuffle, kShuffle, {Random({6, 3}), Pairs({{2, 3}})}));
+  EXPECT_ANY_THROW(RunOp(ops::RunPixelShuffle, kShuffle, {Normals({6, 3}), Pairs({{2, 3}})}));
 }
 
 // --- a lane without images
 
 TEST(NoImages, EveryHandlerGivesZeroRowsAndLeavesGradients) {
-  const at::Tensor none = Pairs({}), rows = Random({0, kHidden}), qkv = Random({0, 3 * kWidth}),
-                   a = Random({0, kWidth});
-  const at::Tensor table = Random({1, kSide * kSide, kHidden}), classes = Random({kClasses, kHidden});
+  const at::Tensor none = Pairs({}), rows = Normals({0, kHidden}), qkv = Normals({0, 3 * kWidth}),
+                   a = Normals({0, kWidth});
+  const at::Tensor table = Normals({1, kSide * kSide, kHidden}), classes = Normals({kClasses, kHidden});
   const at::Tensor d_table = table.clone(), d_classes = classes.clone();
   const at::IntArrayRef hidden = rows.sizes();
   for (const bool crop : {false, true}) {

@@ -11,6 +11,7 @@
 
 #include "planner/plan/plan_json.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright::executor {
 namespace {
@@ -23,7 +24,7 @@ class AssignmentTest : public ::testing::Test {
     std::string folder = ::testing::TempDir() + "assignmentXXXXXX";
     ASSERT_NE(mkdtemp(folder.data()), nullptr);
     folder_ = folder;
-    const Plan plan = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
+    const Plan plan = testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml"),
                                             {"modules.language.placement.first_rank=1",
                                              "modules.language.placement.ranks=2", "modules.language.parallel.pp=2"});
     world_size_ = plan.world_size, steps_ = plan.budget.steps;

@@ -5,11 +5,12 @@
 
 #include "planner/estimate/memory.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright::executor {
 namespace {
 
-constexpr char kRecipe[] = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml";
+const std::string kRecipe = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
 
 TEST(HeldMemory, IsThatOfThePlan) {
   const std::vector<std::vector<std::string>> layouts = {

@@ -57,10 +57,11 @@ class BlockDamage {
     for (size_t k = 0; k < op.inputs.size(); ++k) {
       Add("undefined_input", i, op.inputs[k], {"V4"}, [k](Instruction& x) { x.inputs[k] = "nothing"; });
     }
-    const bool commutes = op.kind == OpKind::kAdd || op.kind == OpKind::kAddResidualBias;
-    for (size_t k = 0; !commutes && k + 1 < op.inputs.size(); ++k) {
+    // Terms of a sum: another order gives other last bits.
+    const bool terms = op.kind == OpKind::kAdd || op.kind == OpKind::kAddResidualBias;
+    for (size_t k = 0; k + 1 < op.inputs.size(); ++k) {
       if (op.inputs[k] == op.inputs[k + 1]) continue;
-      Add("swap_inputs", i, absl::StrCat(k), {"V4", "V5"},
+      Add("swap_inputs", i, absl::StrCat(k), terms ? std::vector<string>{"V5", "V11"} : std::vector<string>{"V4", "V5"},
           [k](Instruction& x) { std::swap(x.inputs[k], x.inputs[k + 1]); });
     }
     if (op.kind == OpKind::kAdd) {
@@ -179,6 +180,10 @@ class BlockDamage {
       if (Here().name.ends_with(".forward") && plan_.FindBlock(backward) && type.gradient && HasReader(name)) {
         Add("value_without_gradient", i, name, {"V4", "V5"},
             [k](Instruction& x) { x.outputs[k].type.gradient.reset(); });
+      }
+      if (Here().name.ends_with(".forward") && !type.gradient && op.kind != OpKind::kCall && !IsStateName(name)) {
+        Add("gradient_that_never_comes", i, name, {"V4", "V5"},
+            [k](Instruction& x) { x.outputs[k].type.gradient = x.outputs[k].type.layout; });
       }
       Add("change_memory", i, name, {"V4"}, [k](Instruction& x) { x.outputs[k].type.host = !x.outputs[k].type.host; });
       for (size_t d = 0; d < type.dims.size(); ++d) ChangeDimEverywhere(name, d, type.dims[d]);

@@ -13,6 +13,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/verify/verify.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -200,7 +201,7 @@ class RangeDamage {
 };
 
 TEST(Ranges, NoNumberMayLeaveTheRangeOfItsField) {
-  const Plan plan = CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml");
+  const Plan plan = CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml"));
   ASSERT_FALSE(plan.roles.empty());
   Plan copy = plan;
   RangeDamage counted(-1, 0);
@@ -241,8 +242,7 @@ struct Case {
 class Fields : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Fields, WhatFollowsIsRefusedWithAnotherValue) {
-  const Plan plan =
-      CompiledFile(absl::StrCat(PLANWRIGHT_SOURCE_DIR, "/recipes/", GetParam().recipe, ".yaml"), GetParam().overrides);
+  const Plan plan = CompiledFile(absl::StrCat(InSource("recipes/"), GetParam().recipe, ".yaml"), GetParam().overrides);
   ASSERT_FALSE(plan.roles.empty());
   FieldDamage counted;
   Plan copy = plan;

@@ -4,7 +4,6 @@
 // agree on whether they make progress.
 //
 // A mutant must change what ranks do. So these changes are left out:
-//   - the terms of a sum in another order (add, add_residual_bias), because the sum is the same;
 //   - another group with the same members; the axes of a group in another order (members ascend anyway); the view of a
 //     group over pp (both views have pp); groups that no program uses; other names of run-time sizes;
 //   - settings that only the model has (eps, scale, learning rate, initial values), because that is another plan and

@@ -17,6 +17,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/verify/verify.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -106,7 +107,7 @@ std::vector<Base> Shipped() {
 }
 
 std::optional<Plan> Compiled(const Base& base, Diagnostics& problems) {
-  const auto recipe = ReadRecipe(absl::StrCat(PLANWRIGHT_SOURCE_DIR "/", base.recipe), base.overrides, problems);
+  const auto recipe = ReadRecipe(InSource(base.recipe), base.overrides, problems);
   return recipe ? CompileRecipe(*recipe, problems) : std::nullopt;
 }
 

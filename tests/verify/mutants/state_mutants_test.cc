@@ -18,6 +18,7 @@
 #include "planner/verify/verify.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -218,7 +219,7 @@ class StateMutants : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(StateMutants, WhatIsAcceptedIsTheSamePlan) {
-  const Plan plan = CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml", GetParam().overrides);
+  const Plan plan = CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml"), GetParam().overrides);
   ASSERT_FALSE(plan.roles.empty());
   ASSERT_TRUE(VerifyPlan(plan).empty());
   int inserted = 0, removed = 0, repeated = 0, moved = 0, same = 0;
@@ -481,8 +482,7 @@ class OnceAccepted : public ::testing::TestWithParam<Defect> {};
 
 TEST_P(OnceAccepted, IsRefused) {
   const Defect& defect = GetParam();
-  const Plan sound =
-      CompiledFile(absl::StrCat(PLANWRIGHT_SOURCE_DIR, "/recipes/", defect.recipe, ".yaml"), defect.overrides);
+  const Plan sound = CompiledFile(absl::StrCat(InSource("recipes/"), defect.recipe, ".yaml"), defect.overrides);
   ASSERT_TRUE(VerifyPlan(sound).empty());
   Plan plan = sound;
   defect.inflict(plan);

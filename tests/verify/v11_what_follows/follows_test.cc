@@ -13,6 +13,7 @@
 #include "planner/verify/verify.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 #include "tests/verify/mutants/field_swap.h"
 
 namespace planwright {
@@ -23,7 +24,7 @@ using testing::EncoderOn;
 using testing::Join;
 using testing::LanguageOn;
 
-constexpr char kTiny[] = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml";
+const std::string kTiny = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
 
 struct Damage {
   const char* name;
@@ -481,6 +482,46 @@ TEST(Follows, NoFieldThatFollowsMayHaveTheValueOfAnotherPlace) {
         }
       }
     }
+  }
+}
+
+// A flag is 0 or 1. Every place that repeats it is changed, as an author could who knows the plan.
+TEST(Follows, AFlagIsZeroOrOne) {
+  Plan plan = TensorParallel();
+  Module& encoder = Named(plan, "radio_encoder");
+  ASSERT_EQ(encoder.size("crop"), 1);
+  encoder.constants["crop"] = int64_t{2};
+  for (Block& block : plan.blocks) {
+    for (Instruction& op : block.body) {
+      if (op.attributes.contains("crop")) op.attributes["crop"] = int64_t{2};
+    }
+  }
+  const std::vector<Violation> found = VerifyPlan(plan);
+  ASSERT_EQ(found.size(), 1);
+  EXPECT_EQ(found[0].rule, "V11");
+  EXPECT_EQ(found[0].message, "module radio_encoder has the constant crop 2, not 0 or 1");
+}
+
+// The rows of an encoder take the places of a token of the language model: no recipe can say another number.
+TEST(Follows, ABridgesTokenIsInTheVocabulary) {
+  const Plan sound = CompiledFile(InSource("recipes/nemotron_moe_two_encoders_tiny.yaml"));
+  ASSERT_EQ(sound.bridges.size(), 2);
+  for (size_t i = 0; i < sound.bridges.size(); ++i) {
+    const int64_t token = sound.bridges[i].token;
+    ASSERT_GE(token, 0);
+    Plan plan = sound;
+    plan.bridges[i].token = plan.data.encoders[i].token = -1;
+    if (plan.data.image_token == token) plan.data.image_token = -1;
+    for (Block& block : plan.blocks) {
+      for (Instruction& op : block.body) {
+        const int64_t* held = op.FindInteger("image_token");
+        if (held && *held == token) op.attributes["image_token"] = int64_t{-1};
+      }
+    }
+    const std::vector<Violation> found = VerifyPlan(plan);
+    ASSERT_EQ(found.size(), 1);
+    EXPECT_EQ(found[0].rule, "V11");
+    EXPECT_THAT(found[0].message, ::testing::HasSubstr("has token -1, not one of the vocabulary of language"));
   }
 }
 

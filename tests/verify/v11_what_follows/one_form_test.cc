@@ -6,10 +6,12 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <utility>
 
 #include "planner/verify/verify.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -19,7 +21,7 @@ using testing::EncoderOn;
 using testing::Join;
 using testing::LanguageOn;
 
-constexpr char kTiny[] = PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml";
+const std::string kTinyRecipe = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
 
 // Finds what it can change in a plan. Makes change number `wanted` (from 0) and returns how many it has seen.
 using Family = std::function<int(Plan&, int wanted)>;
@@ -197,6 +199,237 @@ int BucketsExchanged(Plan& plan, int wanted) {
   return seen;
 }
 
+// Neighbouring terms of a sum.
+int TermsExchanged(Plan& plan, int wanted) {
+  int seen = 0;
+  ForEachList(plan, [&](std::vector<Instruction>& list) {
+    for (Instruction& op : list) {
+      if (op.kind != OpKind::kAdd && op.kind != OpKind::kAddResidualBias) continue;
+      for (size_t i = 1; i < op.inputs.size(); ++i) {
+        if (seen++ == wanted) std::swap(op.inputs[i - 1], op.inputs[i]);
+      }
+    }
+  });
+  return seen;
+}
+
+// The first two terms of a longer sum are added by themselves.
+int SumsSplit(Plan& plan, int wanted) {
+  int seen = 0;
+  ForEachList(plan, [&](std::vector<Instruction>& list) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (list[i].kind != OpKind::kAdd || list[i].inputs.size() < 3 || seen++ != wanted) continue;
+      Instruction first = list[i];
+      first.inputs.resize(2);
+      first.outputs[0].name = "first_two";
+      first.frees.clear();
+      for (const std::string& name : first.inputs) {
+        if (std::erase(list[i].frees, name) > 0) first.frees.push_back(name);
+      }
+      std::sort(first.frees.begin(), first.frees.end());
+      list[i].inputs.erase(list[i].inputs.begin());
+      list[i].inputs[0] = "first_two";
+      list[i].frees.push_back("first_two");
+      std::sort(list[i].frees.begin(), list[i].frees.end());
+      list.insert(list.begin() + static_cast<std::ptrdiff_t>(i), std::move(first));
+      ++i;
+    }
+  });
+  return seen;
+}
+
+// A sum of gradients is added to nothing, and read as that.
+int SumsOfOneTerm(Plan& plan, int wanted) {
+  int seen = 0;
+  for (Block& block : plan.blocks) {
+    for (size_t i = 0; i < block.body.size(); ++i) {
+      if (!block.name.ends_with(".backward") || block.body[i].kind != OpKind::kAdd || seen++ != wanted) continue;
+      Instruction again = block.body[i];
+      const std::string sum = again.outputs[0].name;
+      again.inputs = again.frees = {sum};
+      again.outputs[0].name = "again";
+      for (Instruction& op : block.body) {
+        std::replace(op.inputs.begin(), op.inputs.end(), sum, again.outputs[0].name);
+        std::replace(op.frees.begin(), op.frees.end(), sum, again.outputs[0].name);
+        std::sort(op.frees.begin(), op.frees.end());
+      }
+      std::replace(block.outputs.begin(), block.outputs.end(), sum, again.outputs[0].name);
+      block.body.insert(block.body.begin() + static_cast<std::ptrdiff_t>(++i), std::move(again));
+    }
+  }
+  return seen;
+}
+
+// A sum that several instructions read is made again for the last of them.
+int SumsMadeTwice(Plan& plan, int wanted) {
+  int seen = 0;
+  for (Block& block : plan.blocks) {
+    for (size_t i = 0; i < block.body.size(); ++i) {
+      if (!block.name.ends_with(".backward") || block.body[i].kind != OpKind::kAdd) continue;
+      const std::string sum = block.body[i].outputs[0].name;
+      std::vector<Instruction*> readers;
+      for (Instruction& op : block.body) {
+        if (std::count(op.inputs.begin(), op.inputs.end(), sum) > 0) readers.push_back(&op);
+      }
+      if (readers.size() < 2 || std::count(readers.back()->frees.begin(), readers.back()->frees.end(), sum) == 0 ||
+          seen++ != wanted)
+        continue;
+      std::erase(readers.back()->frees, sum);
+      Instruction again = block.body[i];
+      again.outputs[0].name = "twice";
+      std::replace(readers.back()->inputs.begin(), readers.back()->inputs.end(), sum, again.outputs[0].name);
+      readers.back()->frees.push_back("twice");
+      readers[readers.size() - 2]->frees.push_back(sum);
+      block.body[i].frees.clear();
+      for (Instruction& op : block.body) std::sort(op.frees.begin(), op.frees.end());
+      block.body.insert(block.body.begin() + static_cast<std::ptrdiff_t>(++i), std::move(again));
+    }
+  }
+  return seen;
+}
+
+// A saved value, which is no gradient, is added to one of its type.
+int StrangersAdded(Plan& plan, int wanted) {
+  int seen = 0;
+  for (Block& block : plan.blocks) {
+    for (size_t i = 0; i < block.body.size(); ++i) {
+      Instruction& sum = block.body[i];
+      if (!block.name.ends_with(".backward") || sum.kind != OpKind::kAdd) continue;
+      for (const Output& take : block.takes) {
+        const ValueType& type = sum.outputs[0].type;
+        if (take.type.dims != type.dims || take.type.dtype != type.dtype || take.type.layout != type.layout ||
+            seen++ != wanted)
+          continue;
+        sum.inputs.push_back(take.name);
+        for (size_t k = 0; k < i; ++k) {
+          if (std::erase(block.body[k].frees, take.name) > 0) sum.frees.push_back(take.name);
+        }
+        std::sort(sum.frees.begin(), sum.frees.end());
+      }
+    }
+  }
+  return seen;
+}
+
+// A value is freed one instruction later.
+int FreedLater(Plan& plan, int wanted) {
+  int seen = 0;
+  ForEachList(plan, [&](std::vector<Instruction>& list) {
+    for (size_t i = 0; i + 1 < list.size(); ++i) {
+      for (const std::string& name : std::vector<std::string>(list[i].frees)) {
+        if (seen++ != wanted) continue;
+        std::erase(list[i].frees, name);
+        list[i + 1].frees.push_back(name);
+        std::sort(list[i + 1].frees.begin(), list[i + 1].frees.end());
+      }
+    }
+  });
+  return seen;
+}
+
+// Where a list has several streams, a value may be freed behind its last use. It is freed with that use.
+int FreedWithTheLastUse(Plan& plan, int wanted) {
+  int seen = 0;
+  ForEachList(plan, [&](std::vector<Instruction>& list) {
+    for (Instruction& op : list) {
+      for (const std::string& name : std::vector<std::string>(op.frees)) {
+        const auto touches = [&](const Instruction& other) {
+          const auto makes = [&](const Output& output) { return output.name == name; };
+          return std::count(other.inputs.begin(), other.inputs.end(), name) > 0 ||
+                 std::any_of(other.outputs.begin(), other.outputs.end(), makes);
+        };
+        const auto last = std::find_if(list.rbegin(), list.rend(), touches);
+        if (last == list.rend() || &*last == &op || !op.parts.empty() || seen++ != wanted) continue;
+        std::erase(op.frees, name);
+        last->frees.push_back(name);
+        std::sort(last->frees.begin(), last->frees.end());
+      }
+    }
+  });
+  return seen;
+}
+
+int RuleParametersReversed(Plan& plan, int wanted) {
+  int seen = 0;
+  for (CheckpointRule& rule : plan.checkpoint.rules) {
+    if (rule.parameters.size() > 1 && seen++ == wanted) std::reverse(rule.parameters.begin(), rule.parameters.end());
+  }
+  return seen;
+}
+
+// Changes what a value of a forward declares for its gradient, in all blocks of its layer kind: where it is made, saved
+// and taken, and made again. What calls hand on stays. `Change` returns whether it could.
+template <typename Change>
+int DeclarationsChanged(Plan& plan, int wanted, const Change& change) {
+  int seen = 0;
+  const auto kind = [](const Block& block) { return block.name.substr(0, block.name.rfind('.')); };
+  for (const Block& forward : std::vector<Block>(plan.blocks)) {
+    if (!forward.name.ends_with(".forward")) continue;
+    for (const Instruction& op : forward.body) {
+      for (const Output& output : op.outputs) {
+        const bool returned = std::count(forward.outputs.begin(), forward.outputs.end(), output.name) > 0;
+        ValueType type = output.type;
+        if (op.kind == OpKind::kCall || returned || !change(forward, type) || seen++ != wanted) continue;
+        const auto set = [&](Output& other) {
+          if (other.name == output.name) other.type = type;
+        };
+        for (Block& block : plan.blocks) {
+          if (kind(block) != kind(forward)) continue;
+          for (Output& take : block.takes) set(take);
+          for (Instruction& other : block.body) std::for_each(other.outputs.begin(), other.outputs.end(), set);
+        }
+      }
+    }
+  }
+  return seen;
+}
+
+int GradientsForgotten(Plan& plan, int wanted) {
+  return DeclarationsChanged(plan, wanted, [](const Block&, ValueType& type) {
+    return std::exchange(type.gradient, std::nullopt).has_value();
+  });
+}
+
+int GradientsInvented(Plan& plan, int wanted) {
+  return DeclarationsChanged(plan, wanted, [](const Block&, ValueType& type) {
+    const bool can = !type.gradient && type.dtype != DType::kInt64 && type.layout.empty();
+    if (can) type.gradient = type.layout;
+    return can;
+  });
+}
+
+// A gradient that is whole on each rank of an axis becomes a partial sum, or the other way.
+int GradientsWholeOrPartial(Plan& plan, int wanted) {
+  return DeclarationsChanged(plan, wanted, [&](const Block& block, ValueType& type) {
+    for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kExpertTp}) {
+      if (!type.gradient || type.layout.contains(axis) || plan.FindModule(block.module)->grid.size(axis) == 1) continue;
+      if (type.gradient->erase(axis) == 0) (*type.gradient)[axis] = {AxisLayout::State::kPartial, 0};
+      return true;
+    }
+    return false;
+  });
+}
+
+// The stream of all layers of a module that learns nothing.
+int StreamsWithoutGradients(Plan& plan, int wanted) {
+  int seen = 0;
+  for (const Module& module : plan.modules) {
+    if (module.trained() || seen++ != wanted) continue;
+    const auto reset = [&](Output& value) { value.type.gradient.reset(); };
+    for (Block& block : plan.blocks) {
+      if (block.module != module.name) continue;
+      for (Output& input : block.inputs) reset(input);
+      for (Instruction& op : block.body) {
+        for (Output& output : op.outputs) {
+          const auto returned = std::find(block.outputs.begin(), block.outputs.end(), output.name);
+          if (op.kind == OpKind::kCall || returned != block.outputs.end()) reset(output);
+        }
+      }
+    }
+  }
+  return seen;
+}
+
 TEST(OneForm, AnotherOrderIsRefused) {
   const auto frees = [](Instruction& op) -> std::vector<std::string>& { return op.frees; };
   const std::map<std::string, Family> families = {
@@ -212,13 +445,29 @@ TEST(OneForm, AnotherOrderIsRefused) {
       {"storages moved into the padding", StoragesMoved},
       {"expert axes of an encoder exchanged", ExpertAxesExchanged},
       {"buckets exchanged", BucketsExchanged},
+      {"terms exchanged", TermsExchanged},
+      {"sums split", SumsSplit},
+      {"sums of one term", SumsOfOneTerm},
+      {"sums made twice", SumsMadeTwice},
+      {"strangers added", StrangersAdded},
+      {"freed later", FreedLater},
+      {"freed with the last use", FreedWithTheLastUse},
+      {"parameters of rules reversed", RuleParametersReversed},
+      {"gradients forgotten", GradientsForgotten},
+      {"gradients invented", GradientsInvented},
+      {"gradients whole or partial", GradientsWholeOrPartial},
+      {"streams without gradients", StreamsWithoutGradients},
   };
   const std::vector<Plan> plans = {
-      CompiledFile(kTiny, Join({"batch.global_samples=8"}, EncoderOn(2, 1), LanguageOn(2, 4, 2, 4))),
-      CompiledFile(kTiny, Join({"modules.radio_encoder.parallel.pp=2", "modules.language.parallel.pp=2",
-                                "gradients.buckets=2", "batch.micro_samples=2"},
-                               EncoderOn(4, 2), LanguageOn(4, 4, 2, 2))),
-      CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_two_encoders_tiny.yaml"),
+      CompiledFile(kTinyRecipe, Join({"batch.global_samples=8"}, EncoderOn(2, 1), LanguageOn(2, 4, 2, 4))),
+      CompiledFile(kTinyRecipe, Join({"modules.radio_encoder.parallel.pp=2", "modules.language.parallel.pp=2",
+                                      "gradients.buckets=2", "batch.micro_samples=2"},
+                                     EncoderOn(4, 2), LanguageOn(4, 4, 2, 2))),
+      CompiledFile(InSource("recipes/nemotron_moe_two_encoders_tiny.yaml")),
+      CompiledFile(kTinyRecipe, Join({"modules.radio_encoder.train={backbone: frozen, projection: frozen}",
+                                      "modules.radio_encoder.parallel.cp=2", "modules.language.recompute=[full]",
+                                      "modules.language.parallel.overlap_dispatch=true"},
+                                     EncoderOn(4, 2), LanguageOn(4, 4, 2, 4))),
   };
   for (const auto& [name, family] : families) {
     int tried = 0;

@@ -13,6 +13,7 @@
 #include "planner/compile.h"
 #include "planner/verify/rules.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 #include "tests/support/recipes.h"
 #include "tests/verify/mutants/mutants.h"
 #include "tests/verify/v3_progress/random_programs.h"
@@ -126,7 +127,7 @@ TEST(Progress, DamagedRandomProgramsAgreeWithTheSimulator) {
 }
 
 Plan Compiled(const std::string& recipe_name, const std::vector<std::string>& overrides) {
-  return testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/" + recipe_name + ".yaml", overrides);
+  return testing::CompiledFile(InSource("recipes/") + recipe_name + ".yaml", overrides);
 }
 
 // The model of the 8-rank toy recipe in other layouts: pipeline stages, overlap, and each kind of bridge.
@@ -189,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, LaidOut, ::testing::ValuesIn(Layouts()),
 // Names of all shipped recipes.
 std::vector<std::string> Shipped() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(PLANWRIGHT_SOURCE_DIR "/recipes")) {
+  for (const auto& entry : std::filesystem::directory_iterator(InSource("recipes"))) {
     if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());

@@ -13,6 +13,7 @@
 #include "planner/plan/op_table.h"
 #include "planner/plan/stream_dependencies.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -260,10 +261,10 @@ Program OnOwnStreams(const Plan& plan, const Role& role, std::optional<std::pair
 }
 
 TEST(StreamDependencies, EveryEffectOfTheTableOrdersSomething) {
-  const Plan plan = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
+  const Plan plan = testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml"),
                                           {"batch.global_samples=2", "checkpoint.every_steps=1"});
-  const Plan loading = testing::CompiledFile(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_tiny.yaml",
-                                             {"initialize={from: weights.safetensors}"});
+  const Plan loading =
+      testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml"), {"initialize={from: weights.safetensors}"});
   const auto order_of = [](const Plan& of, std::optional<std::pair<OpKind, size_t>> dropped) {
     std::vector<Order> all;
     for (const Role& role : of.roles) all.push_back(Derived(OnOwnStreams(of, role, dropped)));

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 #include "tests/verify/v3_progress/simulator.h"
 
 namespace planwright {
@@ -74,8 +75,8 @@ std::map<string, vector<string>> TransferredMicrobatches(const Role& role) {
 void ExpectProgress(const Layout& layout, uint64_t seed) {
   const vector<string> overrides = OverridesOf(layout);
   SCOPED_TRACE(absl::StrCat("'", absl::StrJoin(overrides, "' '"), "'"));
-  const Plan plan = testing::CompiledFile(
-      PLANWRIGHT_SOURCE_DIR "/tests/fuzz/regressions/recipe/encoders_of_unequal_depth.yaml", overrides);
+  const Plan plan =
+      testing::CompiledFile(InSource("tests/fuzz/regressions/recipe/encoders_of_unequal_depth.yaml"), overrides);
   ASSERT_FALSE(plan.roles.empty());
   vector<string> all;
   for (int m = 0; m < layout.microbatches; ++m) all.push_back(absl::StrCat(m));

@@ -10,9 +10,10 @@
 #include "planner/plan/shard_map.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/verify/rules.h"
+#include "tests/support/folders.h"
 #include "tests/support/recipes.h"
 
-namespace planwright {
+namespace planwright::verify_checkpoint_test {
 namespace {
 
 using testing::TinyLayout;
@@ -284,7 +285,7 @@ TEST(Checkpoint, EveryStageWritesItsOwn) {
 
 TEST(Checkpoint, TheManifestIsATenthOfThePlanAtMost) {
   Diagnostics diagnostics;
-  const auto recipe = ReadRecipe(PLANWRIGHT_SOURCE_DIR "/recipes/nemotron_moe_vlm_20l_mock_8r.yaml", {}, diagnostics);
+  const auto recipe = ReadRecipe(InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml"), {}, diagnostics);
   Plan plan = *CompileRecipe(*recipe, diagnostics);
   const size_t with = WritePlan(plan).size();
   plan.checkpoint = {};
@@ -296,4 +297,4 @@ TEST(Checkpoint, SoundManifestsPass) {
 }
 
 }  // namespace
-}  // namespace planwright
+}  // namespace planwright::verify_checkpoint_test
