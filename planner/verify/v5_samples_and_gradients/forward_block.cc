@@ -73,22 +73,22 @@ void ForwardBlock::WalkFromOutputs() {
     while (!open.empty()) {
       const Term use = open.back();
       open.pop_back();
-      places_.emplace(use, static_cast<int>(places_.size()));
+      orders_.emplace(use, static_cast<int>(orders_.size()));
       const auto maker =
           makers.find(use.first < 0 ? block_.outputs[j] : at(use.first).inputs[static_cast<size_t>(use.second)]);
       if (maker == makers.end() || met[static_cast<size_t>(maker->second)]) continue;
       met[static_cast<size_t>(maker->second)] = true;
-      for (size_t place = at(maker->second).inputs.size(); place-- > 0;)
-        open.emplace_back(maker->second, static_cast<int>(place));
+      for (size_t input = at(maker->second).inputs.size(); input-- > 0;)
+        open.emplace_back(maker->second, static_cast<int>(input));
     }
   }
 }
 
-int ForwardBlock::PlaceInSums(const Terms& terms) {
-  if (places_.empty()) WalkFromOutputs();
+int ForwardBlock::OrderInSums(const Terms& terms) {
+  if (orders_.empty()) WalkFromOutputs();
   int first = std::numeric_limits<int>::max();
   for (const Term& term : terms) {
-    if (const auto place = places_.find(term); place != places_.end()) first = std::min(first, place->second);
+    if (const auto order = orders_.find(term); order != orders_.end()) first = std::min(first, order->second);
   }
   return first;
 }

@@ -32,10 +32,10 @@ class ForwardBlock {
   // All terms of the gradient of a value. What only moves, cuts, joins or adds values passes the gradient on, so the
   // terms are those of the computes behind it.
   const Terms& GradientOf(const std::string& name);
-  // The place of these terms in a sum: that of the first of them. A walk from the outputs of the block back to its
+  // The order of these terms in a sum: that of the first of them. A walk from the outputs of the block back to its
   // inputs, operand by operand, meets the uses of values in this order, whatever the order of the body is. Terms that
-  // lead to no output have the last place.
-  int PlaceInSums(const Terms& terms);
+  // lead to no output come last.
+  int OrderInSums(const Terms& terms);
   // The dtype of the gradient of a value of this type: its own. Except of a term that scatter_tokens sums, which is
   // wider than the sum: the gradient comes from the sum.
   DType GradientDType(const std::string& name, const ValueType& type) const;
@@ -61,7 +61,7 @@ class ForwardBlock {
   std::map<std::string, const ValueType*> types_;
   std::map<std::string, std::string> reduced_from_;
   std::map<std::string, Terms> gradients_;  // those that were asked for
-  std::map<Term, int> places_;              // in sums; empty: not asked for yet
+  std::map<Term, int> orders_;              // in sums; empty: not asked for yet
 };
 
 }  // namespace planwright

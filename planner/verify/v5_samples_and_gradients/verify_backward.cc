@@ -26,9 +26,9 @@ using std::string;
 
 // Whether an instruction's output takes a gradient. `pre` of experts does too: its gradient is made and used inside
 // experts_grad.
-bool TakesGradient(ForwardBlock& forward, const Instruction& op, size_t place) {
-  const bool inside = op.kind == OpKind::kExperts && place == 1;
-  return !forward.GradientOf(op.outputs[inside ? 0 : place].name).empty();
+bool TakesGradient(ForwardBlock& forward, const Instruction& op, size_t index) {
+  const bool inside = op.kind == OpKind::kExperts && index == 1;
+  return !forward.GradientOf(op.outputs[inside ? 0 : index].name).empty();
 }
 
 // A value of the forward declares a gradient where one comes to it. What is wrong, to follow "whose", or "".
@@ -127,9 +127,9 @@ class BackwardCheck {
       if (!terms.empty() && type != types_.end()) made[terms].push_back(type->second);
     }
     for (const Instruction& op : forward_.block().body) {
-      for (size_t place = 0; place < op.outputs.size(); ++place) {
-        const Output& output = op.outputs[place];
-        string problem = DeclarationProblem(output, TakesGradient(forward_, op, place));
+      for (size_t index = 0; index < op.outputs.size(); ++index) {
+        const Output& output = op.outputs[index];
+        string problem = DeclarationProblem(output, TakesGradient(forward_, op, index));
         const auto gradients = made.find(forward_.GradientOf(output.name));
         if (problem.empty() && gradients == made.end()) problem = LayoutOfNoneProblem(output);
         if (problem.empty() && output.type.gradient && gradients != made.end() &&
@@ -308,7 +308,7 @@ class BackwardCheck {
       const Terms& terms = terms_[op.inputs[i]];
       if (terms.empty())
         return Fail(absl::StrCat("adds ", op.inputs[i], ", which is no gradient, into ", op.outputs.front().name));
-      if (i == 0 || forward_.PlaceInSums(terms_[op.inputs[i - 1]]) < forward_.PlaceInSums(terms)) continue;
+      if (i == 0 || forward_.OrderInSums(terms_[op.inputs[i - 1]]) < forward_.OrderInSums(terms)) continue;
       return Fail(absl::StrCat("adds ", op.inputs[i - 1], " before ", op.inputs[i], " into ", op.outputs.front().name,
                                ", not in the order in which ", forward_.block().name,
                                " uses the value, from its outputs back"));
@@ -417,10 +417,10 @@ void CheckForwardAlone(const PlanIndex& index, const FramePair& pair, std::vecto
   };
   for (size_t i = 0; i < block.inputs.size(); ++i) check(block.inputs[i], i == 0 && !embed, -1);
   for (const Instruction& op : block.body) {
-    for (size_t place = 0; place < op.outputs.size(); ++place) {
-      const Output& output = op.outputs[place];
+    for (size_t j = 0; j < op.outputs.size(); ++j) {
+      const Output& output = op.outputs[j];
       if (IsStateName(output.name)) continue;
-      check(output, returned(output) ? !head : TakesGradient(forward, op, place), op.origin);
+      check(output, returned(output) ? !head : TakesGradient(forward, op, j), op.origin);
     }
   }
 }
