@@ -23,7 +23,7 @@ struct FailPoint {
   int64_t step = 1;            // from 1; 1 also in `setup` and `resume`
   int64_t number = -1;         // of an instruction: its index in the list with every call opened, from 0
   std::optional<OpKind> kind;  // of the instruction
-  std::string place;           // of the instruction: as RecorderEntry::path, without the list and the step
+  std::string path;            // of the instruction: as RecorderEntry::path, without the list and the step
 };
 
 // Called on the thread that does the work. It may throw, as the work may. Null: no test.

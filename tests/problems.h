@@ -8,7 +8,7 @@
 
 namespace planwright {
 
-// "GridDoesNotFit:102": kinds and lines, sorted by place.
+// "GridDoesNotFit:102": kinds and lines, sorted by location.
 inline std::vector<std::string> KindsAndLines(const Diagnostics& diagnostics) {
   std::vector<std::string> found;
   for (const Diagnostic& d : diagnostics.sorted())

@@ -16,7 +16,7 @@ namespace planwright::executor {
 namespace {
 
 // Pieces are powers of two: LibTorch rounds pinned memory up to one. Large ones, as a copy of few bytes costs as much
-// to begin as one of many. Where memory is short there are a few pieces all the same, so that the place of one is free
+// to begin as one of many. Where memory is short there are a few pieces all the same, so that the memory of one is free
 // before all the others are written.
 constexpr int64_t kPieceBytes = int64_t{64} << 20, kLeastPieceBytes = int64_t{64} << 10, kPiecesAtLeast = 4;
 constexpr size_t kPiecesAtOnce = 4;

@@ -9,7 +9,7 @@ namespace {
 
 std::string Text(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
-// Without the place in the source and the backtrace, which say nothing about a store. One that answers in time that a
+// Without the line of the source and the backtrace, which say nothing about a store. One that answers in time that a
 // key is not there yet is not lost.
 [[noreturn]] void Throw(const absl::Status& status) {
   const bool late = absl::IsDeadlineExceeded(status);

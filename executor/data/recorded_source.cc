@@ -17,9 +17,9 @@ namespace {
 
 // The elements of a tensor as T, which must be its dtype.
 template <typename T>
-absl::StatusOr<std::vector<T>> ReadAs(const SafetensorsFile& file, const TensorPlace& place) {
-  std::vector<T> values(place.bytes / sizeof(T));
-  const absl::Status status = file.file().Read(place.offset, std::as_writable_bytes(std::span(values)));
+absl::StatusOr<std::vector<T>> ReadAs(const SafetensorsFile& file, const StoredTensor& stored) {
+  std::vector<T> values(stored.bytes / sizeof(T));
+  const absl::Status status = file.file().Read(stored.offset, std::as_writable_bytes(std::span(values)));
   if (!status.ok()) return status;
   return values;
 }
@@ -30,28 +30,28 @@ absl::Status TensorError(const SafetensorsFile& file, const std::string& name, c
 
 absl::StatusOr<std::vector<int64_t>> Integers(const SafetensorsFile& file, const std::string& name,
                                               const std::vector<int64_t>& shape) {
-  const absl::StatusOr<TensorPlace> place = file.Find(name);
-  if (!place.ok()) return place.status();
-  if (place->dtype != DType::kInt64) return TensorError(file, name, "is not I64");
-  if (place->shape != shape)
+  const absl::StatusOr<StoredTensor> stored = file.Find(name);
+  if (!stored.ok()) return stored.status();
+  if (stored->dtype != DType::kInt64) return TensorError(file, name, "is not I64");
+  if (stored->shape != shape)
     return TensorError(file, name, "has a shape that does not fit the rest of the batch or the plan's sequence_length");
-  return ReadAs<int64_t>(file, *place);
+  return ReadAs<int64_t>(file, *stored);
 }
 
 absl::StatusOr<std::vector<double>> Reals(const SafetensorsFile& file, const std::string& name,
                                           const std::vector<int64_t>& shape) {
-  const absl::StatusOr<TensorPlace> place = file.Find(name);
-  if (!place.ok()) return place.status();
-  if (place->shape != shape)
+  const absl::StatusOr<StoredTensor> stored = file.Find(name);
+  if (!stored.ok()) return stored.status();
+  if (stored->shape != shape)
     return TensorError(file, name, "has a shape that does not fit the rest of the batch or the plan");
   // Samples are kept in fp64; fp32 is widened without loss.
   std::vector<double> values;
-  if (place->dtype == DType::kFp64) {
-    absl::StatusOr<std::vector<double>> read = ReadAs<double>(file, *place);
+  if (stored->dtype == DType::kFp64) {
+    absl::StatusOr<std::vector<double>> read = ReadAs<double>(file, *stored);
     if (!read.ok()) return read;
     values = *std::move(read);
-  } else if (place->dtype == DType::kFp32) {
-    const absl::StatusOr<std::vector<float>> read = ReadAs<float>(file, *place);
+  } else if (stored->dtype == DType::kFp32) {
+    const absl::StatusOr<std::vector<float>> read = ReadAs<float>(file, *stored);
     if (!read.ok()) return read.status();
     values.assign(read->begin(), read->end());
   } else {
@@ -66,7 +66,7 @@ class RecordedSource : public SampleSource {
  public:
   absl::Status Read(const Plan& plan, const SafetensorsFile& file) {
     const int64_t length = plan.budget.sequence_length;
-    const absl::StatusOr<TensorPlace> ids = file.Find("token_ids");
+    const absl::StatusOr<StoredTensor> ids = file.Find("token_ids");
     if (!ids.ok()) return ids.status();
     const int64_t rows = ids->shape.size() == 2 ? ids->shape[0] : 0;
     if (rows == 0) return TensorError(file, "token_ids", "is not [samples, sequence]");
@@ -175,10 +175,11 @@ class RecordedSource : public SampleSource {
         wanted += ImageTokens(encoder, seen.back());
       }
       const auto& tokens = samples_[row].tokens;
-      const int64_t places = std::count(tokens.begin(), tokens.end(), encoder.token);
-      if (places != wanted) {
-        return TensorError(file, "token_ids",
-                           absl::StrCat("row ", row, " has ", places, " image tokens, but its images need ", wanted));
+      const int64_t image_tokens = std::count(tokens.begin(), tokens.end(), encoder.token);
+      if (image_tokens != wanted) {
+        return TensorError(
+            file, "token_ids",
+            absl::StrCat("row ", row, " has ", image_tokens, " image tokens, but its images need ", wanted));
       }
     }
     return absl::OkStatus();

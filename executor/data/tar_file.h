@@ -20,7 +20,7 @@ struct TarMember {
 
 class TarFile {
  public:
-  // Reads all headers; contents stay on disk. Errors name the archive, the place in it and the member.
+  // Reads all headers; contents stay on disk. Errors name the archive, the offset in it and the member.
   static absl::StatusOr<TarFile> Open(const std::string& path);
 
   const std::string& path() const { return file_.path(); }

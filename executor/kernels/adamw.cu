@@ -199,10 +199,10 @@ __global__ void __launch_bounds__(kThreads)
   V weight[kSteppedAtOnce] = {}, gradient[kSteppedAtOnce] = {}, m[kSteppedAtOnce] = {}, v[kSteppedAtOnce] = {};
 #pragma unroll
   for (int i = 0; i < kSteppedAtOnce; ++i) {
-    const int64_t place = first + i * kThreads;
-    if (place >= vectors) break;
-    weight[i] = Load<V>(shard.master + place * kWidth, aligned);
-    gradient[i] = gradients[place], m[i] = ms[place], v[i] = vs[place];
+    const int64_t index = first + i * kThreads;
+    if (index >= vectors) break;
+    weight[i] = Load<V>(shard.master + index * kWidth, aligned);
+    gradient[i] = gradients[index], m[i] = ms[index], v[i] = vs[index];
   }
   const Factors<T> factors = *all_factors;
   if (factors.skipped != T(0)) return;
@@ -211,18 +211,18 @@ __global__ void __launch_bounds__(kThreads)
   const Decay decay(ranges, begin, end);
 #pragma unroll
   for (int i = 0; i < kSteppedAtOnce; ++i) {
-    const int64_t place = first + i * kThreads;
-    if (place >= vectors) break;
+    const int64_t index = first + i * kThreads;
+    if (index >= vectors) break;
 #pragma unroll
     for (int k = 0; k < kWidth; ++k)
-      Update(constants, factors, decay.Of(place * kWidth + k), gradient[i].x[k], weight[i].x[k], m[i].x[k], v[i].x[k]);
-    Store(weight[i], shard.master + place * kWidth, aligned);
-    ms[place] = m[i], vs[place] = v[i];
+      Update(constants, factors, decay.Of(index * kWidth + k), gradient[i].x[k], weight[i].x[k], m[i].x[k], v[i].x[k]);
+    Store(weight[i], shard.master + index * kWidth, aligned);
+    ms[index] = m[i], vs[index] = v[i];
     if constexpr (kRounds) {
       Rounded rounded;
 #pragma unroll
       for (int k = 0; k < kWidth; ++k) rounded.x[k] = __float2bfloat16_rn(static_cast<float>(weight[i].x[k]));
-      Store(rounded, shard.parameters + place * kWidth, aligned_rounded);
+      Store(rounded, shard.parameters + index * kWidth, aligned_rounded);
     }
   }
   const int64_t rest = vectors * kWidth + ThreadOfGrid();  // less than a vector

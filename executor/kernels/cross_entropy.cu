@@ -170,17 +170,17 @@ __global__ void __launch_bounds__(kThreads)
   EachBatch(in, {}, [&](int first, const uint4(&vectors)[kAtOnce]) {
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      const int place = first + i * kThreads;
-      if (place >= in.count) return;
+      const int index = first + i * kThreads;
+      if (index >= in.count) return;
       float x[kWidth];
       Widen(vectors[i], x);
 #pragma unroll
       for (float& one : x) one = ExpOfDifference(one, m) * share;
-      if (place == label_vector) {
+      if (index == label_vector) {
 #pragma unroll
         for (int k = 0; k < kWidth; ++k) x[k] -= k == label % kWidth ? mask : 0;
       }
-      out[place] = Rounded(x);
+      out[index] = Rounded(x);
     }
   });
 }

@@ -7,7 +7,7 @@ namespace {
 // A thread has 8 columns. Rows of a frequent token, such as padding, are many: kAtOnce of them are read at once.
 constexpr int kThreads = 64, kWidth = 8, kAtOnce = 16;
 
-// The first place behind `first` whose row is another.
+// The first index behind `first` whose row is another.
 __device__ int64_t EndOfRow(const SortedTokens& sorted, int64_t first) {
   const int64_t row = sorted.rows[first];
   int64_t low = first + 1, high = sorted.tokens;

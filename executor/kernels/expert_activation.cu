@@ -51,13 +51,13 @@ __global__ void __launch_bounds__(kRowWarps* kWarp)
     uint4 given[kBackwardAtOnce], before[kBackwardAtOnce];
 #pragma unroll
     for (int i = 0; i < kBackwardAtOnce; ++i) {
-      const int place = first + i * kWarp;
-      if (place < vectors) given[i] = gradient[place], before[i] = pre[place];
+      const int index = first + i * kWarp;
+      if (index < vectors) given[i] = gradient[index], before[i] = pre[index];
     }
 #pragma unroll
     for (int i = 0; i < kBackwardAtOnce; ++i) {
-      const int place = first + i * kWarp;
-      if (place >= vectors) break;
+      const int index = first + i * kWarp;
+      if (index >= vectors) break;
       float d[8], x[8];
       Widen(given[i], d);
       Widen(before[i], x);
@@ -68,8 +68,8 @@ __global__ void __launch_bounds__(kRowWarps* kWarp)
         d[n] = d[n] * positive * weight * 2.0f;
         x[n] = squared * weight;
       }
-      gradient[place] = Narrow(d);
-      if (kMakesAct) act[place] = Narrow(x);
+      gradient[index] = Narrow(d);
+      if (kMakesAct) act[index] = Narrow(x);
     }
   }
   sum = WarpSum(sum);

@@ -23,13 +23,13 @@ int64_t WarpsOfGroup(const GatedNormShape& shape, int64_t most_warps) {
 }
 
 // This lane's part of a group: vectors that are a warp's width apart, from `channel` on, as far as the group reaches.
-struct Place {
+struct LaneWork {
   int64_t group;    // of the row
   int64_t warp;     // among those of the group
   int64_t channel;  // of vector 0
   int64_t left;     // channels of the group from there
 
-  __device__ __forceinline__ explicit Place(const GatedNormShape& shape) {
+  __device__ __forceinline__ explicit LaneWork(const GatedNormShape& shape) {
     const int64_t warps = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp;
     const int64_t groups = shape.inner / shape.group, within = threadIdx.x % kWarp * kVector;
     group = warps % groups, warp = warps / groups;
@@ -45,11 +45,11 @@ struct Cursor {
   int64_t stride;  // to the next row of this warp
 
   template <typename Element>
-  __device__ __forceinline__ Cursor(Element* data, int64_t width, const Place& place, int64_t warps)
-      : at(reinterpret_cast<Vector*>(data + place.warp * width + place.channel)), stride(warps * width / kVector) {}
-  __device__ __forceinline__ void Load(const Place& place, bool exists, uint4 (&to)[kVectors]) {
+  __device__ __forceinline__ Cursor(Element* data, int64_t width, const LaneWork& work, int64_t warps)
+      : at(reinterpret_cast<Vector*>(data + work.warp * width + work.channel)), stride(warps * width / kVector) {}
+  __device__ __forceinline__ void Load(const LaneWork& work, bool exists, uint4 (&to)[kVectors]) {
 #pragma unroll
-    for (int v = 0; v < kVectors; ++v) to[v] = exists && place.Has(v) ? at[v * kWarp] : uint4{0, 0, 0, 0};
+    for (int v = 0; v < kVectors; ++v) to[v] = exists && work.Has(v) ? at[v * kWarp] : uint4{0, 0, 0, 0};
     at += stride;
   }
 };
@@ -59,13 +59,13 @@ template <int kVectors>
 using WriteCursor = Cursor<kVectors, uint4>;
 
 template <int kVectors>
-__device__ __forceinline__ void LoadWeights(const __nv_bfloat16* weight, const Place& place,
+__device__ __forceinline__ void LoadWeights(const __nv_bfloat16* weight, const LaneWork& work,
                                             float (&to)[kVectors][kVector]) {
 #pragma unroll
   for (int v = 0; v < kVectors; ++v) {
 #pragma unroll
     for (int i = 0; i < kVector; ++i) to[v][i] = 0;
-    if (place.Has(v)) LoadParameter(weight + place.channel + v * kWarp * kVector, to[v]);
+    if (work.Has(v)) LoadParameter(weight + work.channel + v * kWarp * kVector, to[v]);
   }
 }
 
@@ -73,17 +73,17 @@ template <int kVectors>
 __global__ void __launch_bounds__(kBlock, kForwardBlocks)
     GatedNormKernel(const __nv_bfloat16* y, const __nv_bfloat16* z, const __nv_bfloat16* weight, float eps,
                     __nv_bfloat16* yn, float* scale, GatedNormShape shape, int64_t warps) {
-  const Place place(shape);
-  if (place.warp >= warps) return;
+  const LaneWork work(shape);
+  if (work.warp >= warps) return;
   const int64_t groups = shape.inner / shape.group;
-  ReadCursor<kVectors> read_y(y, shape.inner, place, warps), read_z(z, shape.features, place, warps);
-  WriteCursor<kVectors> write(yn, shape.inner, place, warps);
+  ReadCursor<kVectors> read_y(y, shape.inner, work, warps), read_z(z, shape.features, work, warps);
+  WriteCursor<kVectors> write(yn, shape.inner, work, warps);
   uint4 next_y[kVectors], next_z[kVectors];
-  read_y.Load(place, true, next_y);
-  read_z.Load(place, true, next_z);
+  read_y.Load(work, true, next_y);
+  read_z.Load(work, true, next_z);
   float weights[kVectors][kVector];
-  LoadWeights(weight, place, weights);
-  for (int64_t row = place.warp; row < shape.rows; row += warps) {
+  LoadWeights(weight, work, weights);
+  for (int64_t row = work.warp; row < shape.rows; row += warps) {
     float gated[kVectors][kVector], sum = 0;
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
@@ -96,15 +96,15 @@ __global__ void __launch_bounds__(kBlock, kForwardBlocks)
         sum += gated[v][i] * gated[v][i];
       }
     }
-    read_y.Load(place, row + warps < shape.rows, next_y);
-    read_z.Load(place, row + warps < shape.rows, next_z);
+    read_y.Load(work, row + warps < shape.rows, next_y);
+    read_z.Load(work, row + warps < shape.rows, next_z);
     const float factor = rsqrtf(WarpSum(sum) / static_cast<float>(shape.group) + eps);
-    if (threadIdx.x % kWarp == 0) scale[row * groups + place.group] = factor;
+    if (threadIdx.x % kWarp == 0) scale[row * groups + work.group] = factor;
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
 #pragma unroll
       for (int i = 0; i < kVector; ++i) gated[v][i] *= factor * weights[v][i];
-      if (place.Has(v)) write.at[v * kWarp] = Narrow(gated[v]);
+      if (work.Has(v)) write.at[v * kWarp] = Narrow(gated[v]);
     }
     write.at += write.stride;
   }
@@ -116,25 +116,25 @@ __global__ void __launch_bounds__(kBlock, kBackwardBlocks)
     GatedNormGradientKernel(const __nv_bfloat16* dyn, const __nv_bfloat16* y, const __nv_bfloat16* z,
                             const float* scale, const __nv_bfloat16* weight, __nv_bfloat16* dy, __nv_bfloat16* dz,
                             float* partials, GatedNormShape shape, int64_t warps) {
-  const Place place(shape);
-  if (place.warp >= warps) return;
+  const LaneWork work(shape);
+  if (work.warp >= warps) return;
   const int64_t groups = shape.inner / shape.group;
-  ReadCursor<kVectors> read_dyn(dyn, shape.inner, place, warps), read_y(y, shape.inner, place, warps),
-      read_z(z, shape.features, place, warps);
-  WriteCursor<kVectors> write_dy(dy, shape.inner, place, warps), write_dz(dz, shape.inner, place, warps);
+  ReadCursor<kVectors> read_dyn(dyn, shape.inner, work, warps), read_y(y, shape.inner, work, warps),
+      read_z(z, shape.features, work, warps);
+  WriteCursor<kVectors> write_dy(dy, shape.inner, work, warps), write_dz(dz, shape.inner, work, warps);
   uint4 next_dyn[kVectors], next_y[kVectors], next_z[kVectors];
   float next_scale;
   const auto load = [&](int64_t row) {
     const bool exists = row < shape.rows;
-    read_dyn.Load(place, exists, next_dyn);
-    read_y.Load(place, exists, next_y);
-    read_z.Load(place, exists, next_z);
-    next_scale = exists ? scale[row * groups + place.group] : 0;
+    read_dyn.Load(work, exists, next_dyn);
+    read_y.Load(work, exists, next_y);
+    read_z.Load(work, exists, next_z);
+    next_scale = exists ? scale[row * groups + work.group] : 0;
   };
-  load(place.warp);
+  load(work.warp);
   float weights[kVectors][kVector], dweights[kVectors][kVector] = {};
-  LoadWeights(weight, place, weights);
-  for (int64_t row = place.warp; row < shape.rows; row += warps) {
+  LoadWeights(weight, work, weights);
+  for (int64_t row = work.warp; row < shape.rows; row += warps) {
     uint4 now_dyn[kVectors], now_y[kVectors], now_z[kVectors];
     const float factor = next_scale;
 #pragma unroll
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kBlock, kBackwardBlocks)
         dyn_values[i] = dgated * gate;
         y_values[i] *= dgated * SiluSlope(z_values[i], sigmoids[v][i]);
       }
-      if (!place.Has(v)) continue;
+      if (!work.Has(v)) continue;
       write_dy.at[v * kWarp] = Narrow(dyn_values);
       write_dz.at[v * kWarp] = Narrow(y_values);
     }
@@ -177,10 +177,10 @@ __global__ void __launch_bounds__(kBlock, kBackwardBlocks)
     write_dz.at += write_dz.stride;
   }
   if (partials == nullptr) return;
-  float* const terms = partials + place.warp * shape.inner + place.channel;
+  float* const terms = partials + work.warp * shape.inner + work.channel;
 #pragma unroll
   for (int v = 0; v < kVectors; ++v) {
-    if (!place.Has(v)) continue;
+    if (!work.Has(v)) continue;
 #pragma unroll
     for (int i = 0; i < kVector; ++i) terms[v * kWarp * kVector + i] = dweights[v][i];
   }

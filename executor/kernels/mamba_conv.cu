@@ -26,13 +26,13 @@ using ReadCursor = Cursor<const uint2>;
 using WriteCursor = Cursor<uint2>;
 
 // This thread's channels, and where they are at position 0 of its sample.
-struct Place {
+struct ThreadWork {
   int channel;  // the first one
   bool exists;
   ReadCursor x;
   int64_t of_out, out_stride;
 
-  __device__ __forceinline__ Place(const __nv_bfloat16* x_data, const ConvolutionShape& shape) {
+  __device__ __forceinline__ ThreadWork(const __nv_bfloat16* x_data, const ConvolutionShape& shape) {
     const int64_t sample = blockIdx.z;
     channel = static_cast<int>(blockIdx.x) * kBlockChannels + static_cast<int>(threadIdx.x) % kWarp * kChannels;
     exists = channel < shape.channels;
@@ -151,14 +151,14 @@ __global__ void __launch_bounds__(kWarps* kWarp, 5)
     ConvolutionKernel(const __nv_bfloat16* x, const __nv_bfloat16* weight, const __nv_bfloat16* bias,
                       __nv_bfloat16* out, ConvolutionShape shape) {
   constexpr int kAhead = 2 * kWindow;
-  const Place place(x, shape);
-  if (!place.exists) return;
-  const Parameters parameters(weight, bias, place.channel);
+  const ThreadWork work(x, shape);
+  if (!work.exists) return;
+  const Parameters parameters(weight, bias, work.channel);
   EachPiece(StripOf(shape, kForwardStrip), shape, [&](Span piece, Span document) {
     float ring[kWindow][kChannels];
-    Reader<kAhead> reader(place.x, piece.begin, piece.end);
-    WriteCursor write = place.Write(out).From(piece.begin);
-    LoadHistory(place.x, piece, document, ring);
+    Reader<kAhead> reader(work.x, piece.begin, piece.end);
+    WriteCursor write = work.Write(out).From(piece.begin);
+    LoadHistory(work.x, piece, document, ring);
     const auto step = [&](int i, bool exists) {
       const int slot = i % kWindow;
       reader.Next(i, ring[slot]);
@@ -233,18 +233,18 @@ __device__ void WritePartials(const ParameterSums& sums, int64_t channels, float
 __global__ void __launch_bounds__(kWarps* kWarp, 4)
     ConvolutionGradientKernel(const __nv_bfloat16* dout, const __nv_bfloat16* x, const __nv_bfloat16* weight,
                               const __nv_bfloat16* bias, __nv_bfloat16* dx, float* partials, ConvolutionShape shape) {
-  const Place place(x, shape);
+  const ThreadWork work(x, shape);
   ParameterSums sums = {};
-  if (place.exists) {
-    const Parameters parameters(weight, bias, place.channel);
+  if (work.exists) {
+    const Parameters parameters(weight, bias, work.channel);
     EachPiece(StripOf(shape, kBackwardStrip), shape, [&](Span piece, Span document) {
       float ring[kWindow][kChannels], dsum[kWindow][kChannels] = {};
       const int stop = piece.end + kReach;  // behind the last position that is followed
       // Nothing behind the document has read a position of it.
       const int known = stop < document.end ? stop : document.end;
-      Reader<kWindow> x_reader(place.x, piece.begin, known), dout_reader(place.Read(dout), piece.begin, known);
-      WriteCursor write = place.Write(dx).From(piece.begin - kReach);
-      LoadHistory(place.x, piece, document, ring);
+      Reader<kWindow> x_reader(work.x, piece.begin, known), dout_reader(work.Read(dout), piece.begin, known);
+      WriteCursor write = work.Write(dx).From(piece.begin - kReach);
+      LoadHistory(work.x, piece, document, ring);
       const auto step = [&](int slot, bool own, bool complete) {
         float dy[kChannels], back[kChannels];
         x_reader.Next(slot, ring[slot]);

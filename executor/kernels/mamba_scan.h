@@ -42,7 +42,7 @@ struct ScanFactors {
   float* from_start = nullptr;  // exp(decay): what a position sees of the chunk's start state
   float* to_end = nullptr;      // exp(total - decay): what is left of a position at the chunk's end
   float* added = nullptr;       // dt to_end
-  // [chunks, chunk], places in the chunk: the first of a position's document, and the one behind its last. Null where
+  // [chunks, chunk], offsets in the chunk: the first of a position's document, and the one behind its last. Null where
   // document is.
   int *document_begin = nullptr, *document_end = nullptr;
 };

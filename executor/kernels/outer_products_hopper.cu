@@ -43,7 +43,7 @@ constexpr int kProductRows = 64, kProductDepth = 16, kEach = kProductRows * kTil
 
 struct Run {
   int first = 0, rows = 0;  // its rows
-  int place = 0;            // its matrix
+  int index = 0;            // its matrix
 };
 
 // A warp stages 8 rows of its tile. The gap behind each lets the 8 rows x 32 bytes that a warp writes at a time meet
@@ -144,7 +144,7 @@ __device__ void LoadBox(unsigned char* to, const CUtensorMap& map, int column, i
       : "memory");
 }
 
-// To the same place of both blocks. Each gets a signal at its own barrier.
+// To the same offset in both blocks. Each gets a signal at its own barrier.
 __device__ void LoadBoxForBoth(unsigned char* to, const CUtensorMap& map, int column, int row, uint64_t* barrier) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
@@ -311,7 +311,7 @@ struct Stager {
 
 // ---- The work of a block ----
 
-// All blocks find the same order: by length, then by place.
+// All blocks find the same order: by length, then by index.
 __device__ void SortRuns(Shared& shared, const int* ends, int runs) {
   const int thread = static_cast<int>(threadIdx.x);
   if (thread == 0) shared.busy = runs;
@@ -388,7 +388,7 @@ __device__ void Multiply(Shared& shared, float* matrices, int group, const Shape
     Turn turn(blocks);
     blocks += (piece.run.rows + kBox - 1) / kBox;
     if (number % 2 != group) continue;
-    float* matrix = matrices + piece.run.place * size;
+    float* matrix = matrices + piece.run.index * size;
     stager.BringOld(WarpRows(matrix, piece.inner0, piece.width0, thread, shape), 0);
     // Until the rows of the piece before have come, the barriers of this piece may be a round behind.
     if (number > 0) WaitAtNamed(group == 0 ? kTurnOfFirst : kTurnOfSecond, 2 * kWarpgroup);

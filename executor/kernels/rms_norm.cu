@@ -52,13 +52,13 @@ class BlockSums {
 };
 
 // This thread's vector of one row after the other, from row `first` on.
-struct Place {
+struct ThreadWork {
   bool exists;  // the last threads may have none
   int64_t channel;
   int64_t first, step;  // this block's rows: kRows from `first`, from first + step, ...
   int64_t row_vectors;
 
-  __device__ __forceinline__ explicit Place(const RowShape& shape)
+  __device__ __forceinline__ explicit ThreadWork(const RowShape& shape)
       : channel(static_cast<int64_t>(threadIdx.x) * kVector), first(static_cast<int64_t>(blockIdx.x) * kRows),
         step(static_cast<int64_t>(gridDim.x) * kRows), row_vectors(shape.width / kVector) {
     exists = channel < shape.width;
@@ -83,12 +83,12 @@ __global__ void __launch_bounds__(kMostThreads)
                   RowShape shape) {
   __shared__ Slots slots;
   BlockSums sum(slots);
-  const Place place(shape);
+  const ThreadWork work(shape);
   uint4 next[kRows];
-  place.Load(x, place.first, shape.rows, next);
+  work.Load(x, work.first, shape.rows, next);
   float weights[kVector];
-  place.LoadWeights(weight, weights);
-  for (int64_t row = place.first; row < shape.rows; row += place.step) {
+  work.LoadWeights(weight, weights);
+  for (int64_t row = work.first; row < shape.rows; row += work.step) {
     float values[kRows][kVector], squares[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -97,16 +97,16 @@ __global__ void __launch_bounds__(kMostThreads)
 #pragma unroll
       for (int i = 0; i < kVector; ++i) squares[r] += values[r][i] * values[r][i];
     }
-    place.Load(x, row + place.step, shape.rows, next);
+    work.Load(x, row + work.step, shape.rows, next);
     sum(squares);
-    uint4* out = reinterpret_cast<uint4*>(y) + place.Vector(row);
+    uint4* out = reinterpret_cast<uint4*>(y) + work.Vector(row);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       if (row + r >= shape.rows) break;
       const float factor = rsqrtf(squares[r] / static_cast<float>(shape.width) + eps);
 #pragma unroll
       for (int i = 0; i < kVector; ++i) values[r][i] *= factor * weights[i];
-      if (place.exists) out[r * place.row_vectors] = Narrow(values[r]);
+      if (work.exists) out[r * work.row_vectors] = Narrow(values[r]);
       if (threadIdx.x == 0) scale[row + r] = factor;
     }
   }
@@ -118,24 +118,24 @@ __global__ void __launch_bounds__(kMostThreads)
                           const __nv_bfloat16* weight, __nv_bfloat16* dx, float* partials, RowShape shape) {
   __shared__ Slots slots;
   BlockSums sum(slots);
-  const Place place(shape);
+  const ThreadWork work(shape);
   uint4 next_dy[kRows], next_x[kRows];
   float next_scale[kRows];
   const auto load = [&](int64_t row) {
-    place.Load(dy, row, shape.rows, next_dy);
-    place.Load(x, row, shape.rows, next_x);
+    work.Load(dy, row, shape.rows, next_dy);
+    work.Load(x, row, shape.rows, next_x);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) next_scale[r] = row + r < shape.rows ? scale[row + r] : 0;
   };
-  load(place.first);
+  load(work.first);
   float weights[kVector], dweights[kVector] = {};
-  place.LoadWeights(weight, weights);
-  for (int64_t row = place.first; row < shape.rows; row += place.step) {
+  work.LoadWeights(weight, weights);
+  for (int64_t row = work.first; row < shape.rows; row += work.step) {
     uint4 now_dy[kRows], now_x[kRows];
     float factors[kRows], along[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) now_dy[r] = next_dy[r], now_x[r] = next_x[r], factors[r] = next_scale[r];
-    load(row + place.step);
+    load(row + work.step);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       float dy_values[kVector], x_values[kVector];
@@ -150,10 +150,10 @@ __global__ void __launch_bounds__(kMostThreads)
       }
     }
     sum(along);
-    uint4* out = reinterpret_cast<uint4*>(dx) + place.Vector(row);
+    uint4* out = reinterpret_cast<uint4*>(dx) + work.Vector(row);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      if (!place.exists || row + r >= shape.rows) break;
+      if (!work.exists || row + r >= shape.rows) break;
       float dy_values[kVector], x_values[kVector];
       Widen(now_dy[r], dy_values);
       Widen(now_x[r], x_values);
@@ -161,11 +161,11 @@ __global__ void __launch_bounds__(kMostThreads)
 #pragma unroll
       for (int i = 0; i < kVector; ++i)
         dy_values[i] = (dy_values[i] * weights[i] - x_values[i] * factors[r] * mean) * factors[r];
-      out[r * place.row_vectors] = Narrow(dy_values);
+      out[r * work.row_vectors] = Narrow(dy_values);
     }
   }
-  if (partials == nullptr || !place.exists) return;
-  float* terms = partials + blockIdx.x * shape.width + place.channel;
+  if (partials == nullptr || !work.exists) return;
+  float* terms = partials + blockIdx.x * shape.width + work.channel;
 #pragma unroll
   for (int i = 0; i < kVector; ++i) terms[i] = dweights[i];
 }

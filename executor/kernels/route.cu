@@ -29,13 +29,13 @@ __device__ __forceinline__ unsigned Ordered(float x) {
 template <int kEach>
 __device__ __forceinline__ int TakeBest(unsigned (&keys)[kEach], int lane) {
   unsigned best = keys[0];
-  int place = 0;
+  int index = 0;
 #pragma unroll
   for (int i = 1; i < kEach; ++i) {
-    if (keys[i] > best) best = keys[i], place = i;
+    if (keys[i] > best) best = keys[i], index = i;
   }
   const unsigned largest = __reduce_max_sync(kAllLanes, best);
-  const unsigned candidate = best == largest ? static_cast<unsigned>(lane + kWarp * place) : 0xffffffffu;
+  const unsigned candidate = best == largest ? static_cast<unsigned>(lane + kWarp * index) : 0xffffffffu;
   const int expert = static_cast<int>(__reduce_min_sync(kAllLanes, candidate));
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {

@@ -47,16 +47,16 @@ __device__ __forceinline__ uint64_t Mix(uint64_t x) {
 }
 
 __global__ void __launch_bounds__(kSumThreads)
-    FingerprintKernel(const int64_t* ids, int64_t choices, int64_t top_k, FingerprintPlace place, int64_t* sum) {
+    FingerprintKernel(const int64_t* ids, int64_t choices, int64_t top_k, FingerprintOffsets offsets, int64_t* sum) {
   unsigned long long hash = 0;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kSumThreads + threadIdx.x; i < choices;
        i += static_cast<int64_t>(gridDim.x) * kSumThreads) {
-    const int64_t token = i / top_k, own = place.first_position + token / place.samples;
-    const auto position = static_cast<uint64_t>(own + (own < place.chunk ? place.shift : place.later_shift));
-    const auto sample = static_cast<uint64_t>(place.first_sample + token % place.samples);
+    const int64_t token = i / top_k, own = offsets.first_position + token / offsets.samples;
+    const auto position = static_cast<uint64_t>(own + (own < offsets.chunk ? offsets.shift : offsets.later_shift));
+    const auto sample = static_cast<uint64_t>(offsets.first_sample + token % offsets.samples);
     // Large odd factors spread the four numbers over all 64 bits before they are mixed.
     hash += Mix(static_cast<uint64_t>(ids[i]) * 0xd6e8feb86659fd93 + sample * 0x9e3779b97f4a7c15 +
-                position * 0xc2b2ae3d27d4eb4f + place.layer);
+                position * 0xc2b2ae3d27d4eb4f + offsets.layer);
   }
   hash = WarpSum(hash);
   if (threadIdx.x % kWarp == 0) atomicAdd(reinterpret_cast<unsigned long long*>(sum), hash);
@@ -72,12 +72,12 @@ void LaunchSequenceAuxLoss(const float* probs, const int64_t* aux_counts, int64_
   AuxLossSumKernel<<<1, kWarp, 0, stream>>>(parts, static_cast<int>(blocks), factor, aux);
 }
 
-void LaunchRoutingFingerprint(const int64_t* ids, int64_t tokens, int64_t top_k, FingerprintPlace place, int64_t* sum,
-                              cudaStream_t stream) {
+void LaunchRoutingFingerprint(const int64_t* ids, int64_t tokens, int64_t top_k, FingerprintOffsets offsets,
+                              int64_t* sum, cudaStream_t stream) {
   const int64_t choices = tokens * top_k;
   if (choices == 0) return;
   const int64_t blocks = std::min((choices + kSumThreads - 1) / kSumThreads, kMostHashBlocks);
-  FingerprintKernel<<<static_cast<unsigned>(blocks), kSumThreads, 0, stream>>>(ids, choices, top_k, place, sum);
+  FingerprintKernel<<<static_cast<unsigned>(blocks), kSumThreads, 0, stream>>>(ids, choices, top_k, offsets, sum);
 }
 
 }  // namespace planwright::executor::ops

@@ -16,7 +16,7 @@ void LaunchSequenceAuxLoss(const float* probs, const int64_t* aux_counts, int64_
                            int64_t experts, double factor, double* parts, double* aux, cudaStream_t stream);
 
 // Where the tokens of a rank are in the whole batch.
-struct FingerprintPlace {
+struct FingerprintOffsets {
   int64_t first_sample = 0, samples = 0;
   // Position q of the cp coordinate is q in the whole sequence, plus the first shift; from position `chunk` on, plus
   // the second one. This rank's positions begin at first_position of the coordinate's.
@@ -25,7 +25,7 @@ struct FingerprintPlace {
 };
 
 // Adds the hash of each choice of ids [tokens, top_k] to sum [1], with wrap-around, so that the order does not matter.
-void LaunchRoutingFingerprint(const int64_t* ids, int64_t tokens, int64_t top_k, FingerprintPlace place, int64_t* sum,
-                              cudaStream_t stream);
+void LaunchRoutingFingerprint(const int64_t* ids, int64_t tokens, int64_t top_k, FingerprintOffsets offsets,
+                              int64_t* sum, cudaStream_t stream);
 
 }  // namespace planwright::executor::ops

@@ -53,10 +53,10 @@ __device__ inline void WritePair(__nv_bfloat16* to, float first, float second) {
   *reinterpret_cast<uint32_t*>(to) = Packed(first, second);
 }
 
-// Which 16 positions a warp has. A position sees those before it, so the work of a warp grows or falls with its place.
-// A scheduler of the GPU serves every fourth warp, and gets equal work: places 0 and 7, 1 and 6, ...
+// Which strip of 16 positions a warp has. A position sees those before it, so the work of a warp grows or falls with
+// its strip. A scheduler of the GPU serves every fourth warp, and gets equal work: strips 0 and 7, 1 and 6, ...
 template <int kWarps>
-__device__ int PlaceOfWarp() {
+__device__ int StripOfWarp() {
   const int warp = WarpIndex();
   return kWarps == 8 && warp >= 4 ? 11 - warp : warp;
 }

@@ -12,18 +12,18 @@ __device__ float Softplus(float x) { return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(
 
 // One document of a chunk, as a position sees it.
 struct DocumentSpan {
-  int begin, end;                    // places in the chunk
+  int begin, end;                    // offsets in the chunk
   bool from_before, to_end = false;  // has the position before the chunk; has the chunk's last position
 };
 
 // Positions behind the sequence belong to the last document.
-__device__ DocumentSpan SpanOf(const ScanShape& z, const int64_t* document, int64_t chunk, int place) {
+__device__ DocumentSpan SpanOf(const ScanShape& z, const int64_t* document, int64_t chunk, int offset) {
   const int64_t first = chunk * z.chunk, last = z.positions - 1;
   const auto at = [&](int other) { return document[min(first + other, last)]; };
-  const int64_t own = at(place);
+  const int64_t own = at(offset);
   DocumentSpan span;
   span.begin = 0, span.end = z.chunk;
-  for (int above = place; span.begin < above;) {
+  for (int above = offset; span.begin < above;) {
     const int middle = (span.begin + above) / 2;
     if (at(middle) < own) {
       span.begin = middle + 1;
@@ -31,7 +31,7 @@ __device__ DocumentSpan SpanOf(const ScanShape& z, const int64_t* document, int6
       above = middle;
     }
   }
-  for (int below = place + 1; below < span.end;) {
+  for (int below = offset + 1; below < span.end;) {
     const int middle = (below + span.end) / 2;
     if (at(middle) > own) {
       span.end = middle;
@@ -54,14 +54,14 @@ __global__ void __launch_bounds__(kThreads) FactorsKernel(ScanShape z, ScanInput
 
   __shared__ float steps[kHeadsEach][kChunk + 1];
   for (int i = static_cast<int>(threadIdx.x); i < kChunk * kHeadsEach; i += kThreads) {
-    const int head = part * kHeadsEach + i % kHeadsEach, place = i / kHeadsEach;
-    const int64_t position = chunk * kChunk + place;
+    const int head = part * kHeadsEach + i % kHeadsEach, offset = i / kHeadsEach;
+    const int64_t position = chunk * kChunk + offset;
     float dt = 0;
     if (head < z.heads && position < z.positions) {
       const int64_t row = (position * z.samples + sample) * in.zxbcdt_width;
       dt = Softplus(Wide(in.zxbcdt[row + in.zxbcdt_width - z.heads + head]) + Wide(in.dt_bias[head]));
     }
-    steps[i % kHeadsEach][place] = dt;
+    steps[i % kHeadsEach][offset] = dt;
   }
   __syncthreads();
   const int warp = WarpIndex(), lane = LaneIndex(), head = part * kHeadsEach + warp;
@@ -85,23 +85,23 @@ __global__ void __launch_bounds__(kThreads) FactorsKernel(ScanShape z, ScanInput
   const int64_t first = (chunk_sample * z.heads + head) * kChunk;
 #pragma unroll
   for (int v = 0; v < kEach; ++v) {
-    const int place = lane * kEach + v;
-    const float dt = steps[warp][place];
+    const int offset = lane * kEach + v;
+    const float dt = steps[warp][offset];
     float from_start = exp2f(decay[v]), to_end = exp2f(total - decay[v]);
     if (in.document != nullptr) {
-      const DocumentSpan span = SpanOf(z, in.document, chunk, place);
+      const DocumentSpan span = SpanOf(z, in.document, chunk, offset);
       if (!span.from_before) from_start = 0;
       if (!span.to_end) to_end = 0;
       if (head == 0 && sample == 0) {
-        out.document_begin[chunk * kChunk + place] = span.begin;
-        out.document_end[chunk * kChunk + place] = span.end;
+        out.document_begin[chunk * kChunk + offset] = span.begin;
+        out.document_end[chunk * kChunk + offset] = span.end;
       }
     }
-    out.dt[first + place] = dt;
-    out.decay[first + place] = decay[v];
-    out.from_start[first + place] = from_start;
-    out.to_end[first + place] = to_end;
-    out.added[first + place] = dt * to_end;
+    out.dt[first + offset] = dt;
+    out.decay[first + offset] = decay[v];
+    out.from_start[first + offset] = from_start;
+    out.to_end[first + offset] = to_end;
+    out.added[first + offset] = dt * to_end;
   }
 }
 

@@ -33,7 +33,7 @@ struct GroupMemory {
 template <int kChunk, bool kOfC>
 __global__ void __launch_bounds__(2 * kChunk, 2)
     GroupGradientsKernel(ScanShape z, ScanInputs in, ScanFactors f, const __nv_bfloat16* dy, ScanGradients out) {
-  constexpr int kThreads = 2 * kChunk, kPlaces = kChunk / 16;
+  constexpr int kThreads = 2 * kChunk, kStrips = kChunk / 16;
   extern __shared__ uint4 memory[];
   const GroupMemory<kChunk, kOfC> shared{reinterpret_cast<__nv_bfloat16*>(memory)};
   const ScanBlock block(z, 0);
@@ -54,8 +54,8 @@ __global__ void __launch_bounds__(2 * kChunk, 2)
   WaitForCopies();
   __syncthreads();
 
-  const int place = WarpIndex() % kPlaces * 16, lane = LaneIndex(), pair = lane % 4 * 2;
-  const int row0 = place + lane / 4, row1 = row0 + 8;  // the positions of this lane
+  const int first = WarpIndex() % kStrips * 16, lane = LaneIndex(), pair = lane % 4 * 2;
+  const int row0 = first + lane / 4, row1 = row0 + 8;  // the positions of this lane
   float sum[kScanState / 8][4] = {};
   uint32_t b[4];
   for (int head = 0; head < block.heads; ++head) {
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(2 * kChunk, 2)
     const float factor0 = shared.Factors(head)[row0], factor1 = shared.Factors(head)[row1];
 #pragma unroll
     for (int p = 0; p < kScanHeadDim / 16; ++p) {
-      LoadLeft(left[p], shared.Left(head), place, p * 16);
+      LoadLeft(left[p], shared.Left(head), first, p * 16);
       ScaleRows(left[p], factor0, factor1);
     }
     float read0 = 0, read1 = 0;
@@ -109,9 +109,9 @@ __global__ void __launch_bounds__(2 * kChunk, 2)
   for (int k = 0; k < kChunk; k += 16) {
     uint32_t a[4];
     if (kOfC) {
-      LoadLeftTransposed(a, shared.Pairs(), k, place);
+      LoadLeftTransposed(a, shared.Pairs(), k, first);
     } else {
-      LoadLeft(a, shared.Pairs(), place, k);
+      LoadLeft(a, shared.Pairs(), first, k);
     }
 #pragma unroll
     for (int n = 0; n < kScanState / 16; ++n) {

@@ -8,10 +8,10 @@ namespace {
 // sums of two heads in turn: of ddecay by position j, and by position i for each 16 positions j.
 template <int kChunk>
 struct HeadMemory {
-  static constexpr int kPlaces = kChunk / 16;
+  static constexpr int kStrips = kChunk / 16;
   static constexpr int kGroup = 2 * StateTile::Elements(kChunk);
   static constexpr int kHead = 2 * XTile::Elements(kChunk) + StateTile::Elements(kScanHeadDim);
-  static constexpr int kFloats = (3 + 1 + kPlaces) * kChunk;
+  static constexpr int kFloats = (3 + 1 + kStrips) * kChunk;
   static constexpr int kBytes = (kGroup + 2 * kHead) * 2 + 2 * kFloats * 4;
   static_assert(kBytes <= kScanSharedMemory);
 
@@ -25,7 +25,7 @@ struct HeadMemory {
     return reinterpret_cast<float*>(elements + kGroup + 2 * kHead) + head % 2 * kFloats;
   }
   __device__ float* ByJ(int head) const { return Factors(head) + 3 * kChunk; }
-  __device__ float* ByI(int head, int place) const { return Factors(head) + (4 + place) * kChunk; }
+  __device__ float* ByI(int head, int strip) const { return Factors(head) + (4 + strip) * kChunk; }
 };
 
 // Sums of four columns over the eight lanes with the same l % 4. A lane ends with one of them: the second pair of
@@ -45,7 +45,7 @@ __device__ float ColumnSum(const float (&columns)[4]) {
 template <int kChunk>
 __global__ void __launch_bounds__(2 * kChunk, 1)
     HeadGradientsKernel(ScanShape z, ScanInputs in, ScanFactors f, const __nv_bfloat16* dy, ScanGradients out) {
-  constexpr int kThreads = 2 * kChunk, kPlaces = kChunk / 16;
+  constexpr int kThreads = 2 * kChunk, kStrips = kChunk / 16;
   extern __shared__ uint4 memory[];
   const HeadMemory<kChunk> shared{reinterpret_cast<__nv_bfloat16*>(memory)};
   const ScanBlock block(z, 0);
@@ -69,8 +69,8 @@ __global__ void __launch_bounds__(2 * kChunk, 1)
   WaitForCopies();
   __syncthreads();
 
-  const int place = PlaceOfWarp<kPlaces>(), lane = LaneIndex(), pair = lane % 4 * 2;
-  const int j0 = place * 16 + lane / 4, j1 = j0 + 8;  // the positions of this lane
+  const int strip = StripOfWarp<kStrips>(), lane = LaneIndex(), pair = lane % 4 * 2;
+  const int j0 = strip * 16 + lane / 4, j1 = j0 + 8;  // the positions of this lane
   int end0 = kChunk, end1 = kChunk;                   // where their documents end
   if (f.document_end != nullptr) {
     end0 = f.document_end[block.chunk * kChunk + j0];
@@ -80,10 +80,10 @@ __global__ void __launch_bounds__(2 * kChunk, 1)
   float cb[kChunk / 8][4] = {}, pairs[kChunk / 8][4] = {};
   uint32_t b_rows[kScanState / 16][4];
 #pragma unroll
-  for (int n = 0; n < kScanState / 16; ++n) LoadLeft(b_rows[n], shared.B(), place * 16, n * 16);
+  for (int n = 0; n < kScanState / 16; ++n) LoadLeft(b_rows[n], shared.B(), strip * 16, n * 16);
 #pragma unroll
-  for (int i = 0; i < kPlaces; ++i) {
-    if (i < place) continue;
+  for (int i = 0; i < kStrips; ++i) {
+    if (i < strip) continue;
 #pragma unroll
     for (int n = 0; n < kScanState / 16; ++n) {
       uint32_t b[4];
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(2 * kChunk, 1)
 #pragma unroll
     for (int n = 0; n < kScanState; n += 16) {
       uint32_t a[4];
-      LoadLeft(a, shared.B(), place * 16, n);
+      LoadLeft(a, shared.B(), strip * 16, n);
 #pragma unroll
       for (int p = 0; p < kScanHeadDim / 16; ++p) {
         LoadRightTransposed(b, shared.EndGradient(head), p * 16, n);
@@ -125,11 +125,11 @@ __global__ void __launch_bounds__(2 * kChunk, 1)
     // du within the chunk, and the gradients of C_i . B_j and of the decays between j and i
     uint32_t x_rows[kScanHeadDim / 16][4];
 #pragma unroll
-    for (int p = 0; p < kScanHeadDim / 16; ++p) LoadLeft(x_rows[p], x, place * 16, p * 16);
+    for (int p = 0; p < kScanHeadDim / 16; ++p) LoadLeft(x_rows[p], x, strip * 16, p * 16);
     float by_j0 = 0, by_j1 = 0;
 #pragma unroll
-    for (int i = 0; i < kPlaces; ++i) {
-      if (i < place) continue;
+    for (int i = 0; i < kStrips; ++i) {
+      if (i < strip) continue;
       float product[2][4] = {};  // x_j . dy_i
 #pragma unroll
       for (int p = 0; p < kScanHeadDim / 16; ++p) {
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(2 * kChunk, 1)
         by_i[2 * half + 1] = exponent_ij[1] + exponent_ij[3];
       }
       const float sum = ColumnSum(by_i);
-      if ((lane & 4) == 0) shared.ByI(head, place)[i * 16 + lane / 16 * 8 + pair + lane / 8 % 2] = sum;
+      if ((lane & 4) == 0) shared.ByI(head, strip)[i * 16 + lane / 16 * 8 + pair + lane / 8 % 2] = sum;
 #pragma unroll
       for (int p = 0; p < kScanHeadDim / 16; ++p) {
         LoadRight(b, dy_tile, i * 16, p * 16);

@@ -26,7 +26,7 @@ struct OutputMemory {
 template <int kChunk>
 __global__ void __launch_bounds__(2 * kChunk, 2)
     OutputKernel(ScanShape z, ScanInputs in, ScanFactors f, const __nv_bfloat16* narrow, __nv_bfloat16* y) {
-  constexpr int kThreads = 2 * kChunk, kPlaces = kChunk / 16;
+  constexpr int kThreads = 2 * kChunk, kStrips = kChunk / 16;
   extern __shared__ uint4 memory[];
   const OutputMemory<kChunk> shared{reinterpret_cast<__nv_bfloat16*>(memory)};
   const ScanBlock block(z, 0);
@@ -48,8 +48,8 @@ __global__ void __launch_bounds__(2 * kChunk, 2)
   WaitForCopies();
   __syncthreads();
 
-  const int place = PlaceOfWarp<kPlaces>(), lane = LaneIndex(), pair = lane % 4 * 2;
-  const int i0 = place * 16 + lane / 4, i1 = i0 + 8;  // the positions of this lane
+  const int strip = StripOfWarp<kStrips>(), lane = LaneIndex(), pair = lane % 4 * 2;
+  const int i0 = strip * 16 + lane / 4, i1 = i0 + 8;  // the positions of this lane
   int begin0 = 0, begin1 = 0;                         // where their documents begin
   if (f.document_begin != nullptr) {
     begin0 = f.document_begin[block.chunk * kChunk + i0];
@@ -59,10 +59,10 @@ __global__ void __launch_bounds__(2 * kChunk, 2)
   float cb[kChunk / 8][4] = {};
   uint32_t c_rows[kScanState / 16][4];
 #pragma unroll
-  for (int n = 0; n < kScanState / 16; ++n) LoadLeft(c_rows[n], shared.C(), place * 16, n * 16);
+  for (int n = 0; n < kScanState / 16; ++n) LoadLeft(c_rows[n], shared.C(), strip * 16, n * 16);
 #pragma unroll
-  for (int j = 0; j < kPlaces; ++j) {
-    if (j > place) continue;
+  for (int j = 0; j < kStrips; ++j) {
+    if (j > strip) continue;
 #pragma unroll
     for (int n = 0; n < kScanState / 16; ++n) {
       uint32_t b[4];
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(2 * kChunk, 2)
     uint32_t a[4], b[4];
 #pragma unroll
     for (int n = 0; n < kScanState; n += 16) {
-      LoadLeft(a, shared.C(), place * 16, n);
+      LoadLeft(a, shared.C(), strip * 16, n);
 #pragma unroll
       for (int p = 0; p < kScanHeadDim / 16; ++p) {
         LoadRightTransposed(b, state, p * 16, n);
@@ -98,8 +98,8 @@ __global__ void __launch_bounds__(2 * kChunk, 2)
 
     const float decay0 = decay[i0], decay1 = decay[i1];
 #pragma unroll
-    for (int j = 0; j < kPlaces; ++j) {
-      if (j > place) continue;
+    for (int j = 0; j < kStrips; ++j) {
+      if (j > strip) continue;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int at = j * 16 + half * 8 + pair;

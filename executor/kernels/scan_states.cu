@@ -2,7 +2,7 @@
 //
 // Forward and backward do the same in opposite directions. First each chunk by itself: the sum over its positions of
 // column times row, of x and B for what it adds to the state, of dy and C for the gradient of its start state. This sum
-// is written to the place of the next chunk in that direction. Then the states pass from chunk to chunk, in place.
+// is written to the index of the next chunk in that direction. Then the states pass from chunk to chunk, in place.
 #include "executor/kernels/scan_block.cuh"
 
 namespace planwright::executor::ops {
@@ -17,7 +17,7 @@ struct ChunkSums {
   int64_t left_width, right_width, right_column;
   const float* factor;      // by position: of the left rows
   float* sums;              // [chunks, samples, heads, 64, 128]
-  int64_t first_chunk, to;  // chunk k writes to place k + to
+  int64_t first_chunk, to;  // chunk k writes to index k + to
 };
 
 // sums = (factor left)^T right, for each head of a group. Warps divide a sum into four times 16 rows, and with eight
@@ -50,13 +50,13 @@ __global__ void __launch_bounds__(2 * kChunk, 3) ChunkSumsKernel(ScanShape z, Ch
     if (head + 1 < block.heads) begin_head(head + 1);
     float sum[kColumns / 8][4] = {};
 #pragma unroll
-    for (int place = 0; place < kChunk; place += 16) {
+    for (int k = 0; k < kChunk; k += 16) {
       uint32_t a[4], b[4];
-      LoadLeftTransposed(a, left(head), place, row);
-      ScaleColumns(a, factors + head % 2 * kChunk + place);
+      LoadLeftTransposed(a, left(head), k, row);
+      ScaleColumns(a, factors + head % 2 * kChunk + k);
 #pragma unroll
       for (int n = 0; n < kColumns / 16; ++n) {
-        LoadRight(b, right, place, column + n * 16);
+        LoadRight(b, right, k, column + n * 16);
         MultiplyAdd(sum[2 * n], sum[2 * n + 1], a, b);
       }
     }
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kPassThreads, 4)
   }
 }
 
-// From the last chunk to the first. `passed` is ScanGradients::states: place k of it holds the gradient of the start
+// From the last chunk to the first. `passed` is ScanGradients::states: index k of it holds the gradient of the start
 // state of chunk k + 1 through that chunk's outputs, fp32 rows of 128, and gets two bf16 rows of 128 instead of each.
 // All reads of a row come before the writes to it, because one warp does both.
 __global__ void __launch_bounds__(kPassThreads, 4)

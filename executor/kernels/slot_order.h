@@ -1,5 +1,5 @@
 // Kernels that order the choices of tokens by expert (permute_rows_on_gpu.cc and select_rows_on_gpu.cc in
-// executor/ops). A slot is one choice of one token: token * k + j. A row is a place in the order by expert. There are
+// executor/ops). A slot is one choice of one token: token * k + j. A row is an index in the order by expert. There are
 // fewer than 2^31 of them. nvcc compiles the kernels, so nothing of LibTorch is here.
 #pragma once
 

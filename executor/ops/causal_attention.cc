@@ -44,14 +44,14 @@ struct AttentionInputs {
   std::vector<QueryChunk> chunks;
   double scale;
 
-  // `place`: of q (or qkv) among the inputs. `between`: how many inputs follow these before document_ends.
-  AttentionInputs(const ComputeContext& context, size_t place, size_t between)
+  // `index`: of q (or qkv) among the inputs. `between`: how many inputs follow these before document_ends.
+  AttentionInputs(const ComputeContext& context, size_t index, size_t between)
       : q_heads(context.instruction.integer("q_heads")), kv_heads(context.instruction.integer("kv_heads")),
         group(q_heads / kv_heads), head_dim(context.instruction.integer("head_dim")),
         scale(1 / std::sqrt(static_cast<double>(head_dim))) {
     const bool over_cp = context.instruction.over_cp();
     const int64_t queries = q_heads * head_dim, keys = kv_heads * head_dim;
-    const at::Tensor &first = context.inputs[place], &second = context.inputs[place + (over_cp ? 1 : 0)];
+    const at::Tensor &first = context.inputs[index], &second = context.inputs[index + (over_cp ? 1 : 0)];
     const int64_t before = over_cp ? 0 : queries;  // columns of the second before the keys
     TORCH_CHECK(q_heads % kv_heads == 0 && second.size(2) == before + 2 * keys && first.size(2) >= queries,
                 "inputs of ", first.sizes(), " and ", second.sizes(), " for ", q_heads, " query and 2 * ", kv_heads,
@@ -59,7 +59,7 @@ struct AttentionInputs {
     q = first.narrow(2, 0, queries);
     k = second.narrow(2, before, keys);
     v = second.narrow(2, before + keys, keys);
-    const size_t ends = place + (over_cp ? 2 : 1) + between;
+    const size_t ends = index + (over_cp ? 2 : 1) + between;
     chunks = QueryChunks(context, q.size(0), context.inputs.size() > ends ? &context.inputs[ends] : nullptr);
   }
 
@@ -166,8 +166,8 @@ Tensors RunCausalAttention(const ComputeContext& context) {
 
 Tensors RunCausalAttentionGrad(const ComputeContext& context) {
   const AttentionInputs in(context, 1, 2);
-  const size_t place = context.instruction.over_cp() ? 3 : 2;
-  const at::Tensor &da_whole = context.inputs[0], &a = context.inputs[place], &lse_whole = context.inputs[place + 1];
+  const size_t index = context.instruction.over_cp() ? 3 : 2;
+  const at::Tensor &da_whole = context.inputs[0], &a = context.inputs[index], &lse_whole = context.inputs[index + 1];
   if (TakesFlash(in.q)) {
     const FlashGradients d =
         FlashBackward(FlashOperandsOf(in), in.chunks, FlashHeads(in, da_whole), {FlashHeads(in, a), lse_whole});

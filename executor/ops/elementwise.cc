@@ -78,7 +78,7 @@ Tensors RunSplit(const ComputeContext& context) {
 Tensors RunLocalSlice(const ComputeContext& context) {
   const at::Tensor& x = context.inputs[0];
   const std::string* axis = context.instruction.FindText("axis");
-  const auto [parts, index] = context.call.PlaceAlong(axis == nullptr ? "tp" : *axis);
+  const auto [parts, index] = context.call.CoordinateAlong(axis == nullptr ? "tp" : *axis);
   const int64_t dim = context.instruction.integer("dim");
   const int64_t* zigzag = context.instruction.FindInteger("zigzag");
   if (zigzag != nullptr && *zigzag != 0) return {ZigzagPart(x, dim, index, parts)};

@@ -55,7 +55,7 @@ void CheckImageRows(const at::Tensor& images, int64_t rows) {
               " image rows");
 }
 
-// The places of the image tokens in [S,B,H] read as rows, i64 [R], sample by sample. nonzero() would make the host wait
+// Positions of the image tokens in [S,B,H] read as rows, i64 [R], sample by sample. nonzero() would make the host wait
 // for their number. It is known here, so a stable sort puts the image tokens first instead, in their order.
 at::Tensor PositionsOfImages(const at::Tensor& images, int64_t rows) {
   const int64_t sequence = images.size(1);
@@ -64,14 +64,14 @@ at::Tensor PositionsOfImages(const at::Tensor& images, int64_t rows) {
   return first.remainder(sequence).mul_(images.size(0)).add_(first.div(sequence, "floor"));
 }
 
-// From places in the whole sequence to places in this rank's part of it; -1 where it is in another part.
-at::Tensor PlacesInPart(const CallContext& call, const at::Tensor& places, int64_t sequence, int64_t samples) {
+// From positions in the whole sequence to positions in this rank's part of it; -1 where it is in another part.
+at::Tensor PositionsInPart(const CallContext& call, const at::Tensor& positions, int64_t sequence, int64_t samples) {
   const at::Tensor part =
-      ZigzagPart(at::arange(sequence, places.options()), 0, call.cp_rank, call.cp);  // positions of this part
-  at::Tensor local = at::empty({sequence}, places.options()).fill_(-1);
-  local.index_copy_(0, part, at::arange(part.size(0), places.options()));
-  const at::Tensor position = local.index_select(0, places.div(samples, "floor"));
-  return at::where(position < 0, position, position * samples + places.remainder(samples));
+      ZigzagPart(at::arange(sequence, positions.options()), 0, call.cp_rank, call.cp);  // positions of this part
+  at::Tensor local = at::empty({sequence}, positions.options()).fill_(-1);
+  local.index_copy_(0, part, at::arange(part.size(0), positions.options()));
+  const at::Tensor position = local.index_select(0, positions.div(samples, "floor"));
+  return at::where(position < 0, position, position * samples + positions.remainder(samples));
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ Tensors RunMergeImages(const ComputeContext& context) {
     const CallContext& call = context.call;
     row = ZigzagPart(row, 1, call.cp_rank, call.cp);
     here = ZigzagPart(images, 1, call.cp_rank, call.cp);
-    positions = PlacesInPart(call, positions, images.size(1), images.size(0));
+    positions = PositionsInPart(call, positions, images.size(1), images.size(0));
   }
   const at::Tensor gathered = rows.index_select(0, row.t().reshape({-1})).view(e.sizes());
   return {at::where(here.t().unsqueeze(-1), gathered, e), positions};
@@ -133,12 +133,12 @@ Tensors RunMergeImagesGrad(const ComputeContext& context) {
   const at::Tensor& positions = context.inputs[1];
   if (!context.instruction.over_cp())
     return {AsRows(dx).index_fill(0, positions, 0).view(dx.sizes()), AsRows(dx).index_select(0, positions)};
-  // Rows of other parts have a place of their own behind all others, which is dropped: the number of rows that are here
+  // Rows of other parts share one index behind all others, which is dropped: the number of rows that are here
   // is known on the device only.
-  const int64_t places = dx.size(0) * dx.size(1);
-  const at::Tensor absent = positions < 0, place = positions.masked_fill(absent, places);
+  const int64_t rows = dx.size(0) * dx.size(1);
+  const at::Tensor absent = positions < 0, index = positions.masked_fill(absent, rows);
   const at::Tensor images =
-      at::zeros({places + 1}, positions.options().dtype(at::kBool)).index_fill_(0, place, true).narrow(0, 0, places);
+      at::zeros({rows + 1}, positions.options().dtype(at::kBool)).index_fill_(0, index, true).narrow(0, 0, rows);
   return {dx.masked_fill(images.view({dx.size(0), dx.size(1), 1}), 0),
           AsRows(dx).index_select(0, positions.clamp_min(0)).masked_fill_(absent.unsqueeze(-1), 0)};
 }

@@ -11,8 +11,8 @@ namespace planwright::executor::ops {
 // to `rows` stop the device later.
 at::Tensor EndsOfRuns(const at::Tensor& counts, int64_t rows);
 
-// Rows by index i64 [rows], in any dtype, with rows that are aligned (gpu_rows.h): rows[index[i]] at place i, or
-// rows[i] at place index[i]. index is a permutation.
+// Rows by index i64 [rows], in any dtype, with rows that are aligned (gpu_rows.h): rows[index[i]] at row i, or
+// rows[i] at row index[i]. index is a permutation.
 at::Tensor GatherRows(const at::Tensor& rows, const at::Tensor& index);
 at::Tensor ScatterRows(const at::Tensor& rows, const at::Tensor& index);
 

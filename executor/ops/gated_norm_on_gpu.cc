@@ -21,14 +21,14 @@ GatedNormShape ShapeOf(const ComputeContext& context, const at::Tensor& y, const
 
 }  // namespace
 
-bool TakesGatedNorm(const ComputeContext& context, size_t place) {
-  for (size_t i = 0; i <= place; ++i) {
+bool TakesGatedNorm(const ComputeContext& context, size_t index) {
+  for (size_t i = 0; i <= index; ++i) {
     if (!InVectors(context.inputs[i])) return false;
   }
-  if (context.inputs.size() > place + 1 && !InFp32(context.inputs[place + 1])) return false;
+  if (context.inputs.size() > index + 1 && !InFp32(context.inputs[index + 1])) return false;
   const int64_t group = context.instruction.integer("group_size");
   return InElements(context.parameters[0]) && group % 8 == 0 && group <= kWidestGroup &&
-         context.inputs[place].size(2) % 8 == 0;
+         context.inputs[index].size(2) % 8 == 0;
 }
 
 Tensors GatedNormOnGpu(const ComputeContext& context, const ParameterPart& own) {

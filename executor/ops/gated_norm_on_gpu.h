@@ -8,8 +8,8 @@
 namespace planwright::executor::ops {
 
 // Whether the kernels can run gated_norm or gated_norm_grad: bf16, statistics in fp32, and widths of whole vectors.
-// zxbcdt is input `place`; the tensors before it have its dtype, and the one behind it is scale.
-bool TakesGatedNorm(const ComputeContext& context, size_t place);
+// zxbcdt is input `index`; the tensors before it have its dtype, and the one behind it is scale.
+bool TakesGatedNorm(const ComputeContext& context, size_t index);
 
 // `own`: this rank's part of the weight.
 Tensors GatedNormOnGpu(const ComputeContext& context, const ParameterPart& own);

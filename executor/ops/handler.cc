@@ -10,17 +10,17 @@ LaneSamples CallContext::lane_samples() const {
   return {first + part.first, first + part.end};
 }
 
-CallContext::Place CallContext::PlaceAlong(std::string_view axis) const {
+CallContext::AxisCoordinate CallContext::CoordinateAlong(std::string_view axis) const {
   if (axis == "cp") return {cp, cp_rank};
   TORCH_CHECK(axis == "tp", "values of blocks are cut along tp or cp, not along ", std::string(axis));
   return {tp, tp_rank};
 }
 
-at::Tensor ComputeContext::OutputOver(size_t place) const {
-  const at::Tensor& input = inputs[place];
+at::Tensor ComputeContext::OutputOver(size_t index) const {
+  const at::Tensor& input = inputs[index];
   if (!overwrites) return at::empty_like(input);
   // The plan knows nothing of tensors that share memory: no handler that makes such an input may return a view.
-  TORCH_CHECK(input.storage().use_count() == 1, "input ", place, " is to be overwritten, but shares its memory");
+  TORCH_CHECK(input.storage().use_count() == 1, "input ", index, " is to be overwritten, but shares its memory");
   return input;
 }
 

@@ -31,10 +31,10 @@ struct CallContext {
   int microbatch = 0;
 
   // Size of an axis that cuts values of blocks (tp or cp), and this rank's coordinate. c10::Error for another axis.
-  struct Place {
+  struct AxisCoordinate {
     int64_t size = 1, coordinate = 0;
   };
-  Place PlaceAlong(std::string_view axis) const;
+  AxisCoordinate CoordinateAlong(std::string_view axis) const;
 
   // Global numbers of the samples of this lane in the microbatch: microbatch m of step t is a block of consecutive
   // samples, which is dealt to the lanes in consecutive parts (docs/training/data.md#lanes).
@@ -56,9 +56,9 @@ struct ComputeContext {
 
   bool overwrites = false;  // whether the output takes over the memory of an input (`overwrites` in ops.def)
 
-  // Memory for the output of an instruction that may overwrite input `place`: the input itself, or a new tensor like
+  // Memory for the output of an instruction that may overwrite input `index`: the input itself, or a new tensor like
   // it.
-  at::Tensor OutputOver(size_t place) const;
+  at::Tensor OutputOver(size_t index) const;
   // False in a frozen part: a backward then makes only the gradients of its inputs.
   bool learns() const { return !gradients.empty(); }
 };

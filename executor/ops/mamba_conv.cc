@@ -73,8 +73,8 @@ at::Tensor Convolve(const at::Tensor& x, const Borders& borders, const at::Tenso
   return sum;
 }
 
-const at::Tensor* DocumentsAt(const ComputeContext& context, size_t place) {
-  return context.inputs.size() > place ? &context.inputs[place] : nullptr;
+const at::Tensor* DocumentsAt(const ComputeContext& context, size_t index) {
+  return context.inputs.size() > index ? &context.inputs[index] : nullptr;
 }
 
 }  // namespace

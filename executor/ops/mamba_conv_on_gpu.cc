@@ -18,17 +18,17 @@ struct Convolution {
   ConvolutionShape shape;
   at::Tensor document_ends;
 
-  // zxbcdt is input `place`; behind it are the ends of documents, if there are any.
-  Convolution(const ComputeContext& context, size_t place) {
-    const at::Tensor& zxbcdt = context.inputs[place];
+  // zxbcdt is input `index`; behind it are the ends of documents, if there are any.
+  Convolution(const ComputeContext& context, size_t index) {
+    const at::Tensor& zxbcdt = context.inputs[index];
     const int64_t inner = context.instruction.integer("inner"), bc = context.instruction.integer("bc");
     shape = {.positions = zxbcdt.size(0),
              .samples = zxbcdt.size(1),
              .features = zxbcdt.size(2),
              .first = inner,
              .channels = inner + 2 * bc};
-    if (context.inputs.size() == place + 1) return;
-    const at::Tensor& ends = context.inputs[place + 1];
+    if (context.inputs.size() == index + 1) return;
+    const at::Tensor& ends = context.inputs[index + 1];
     shape.documents = static_cast<int64_t>(DocumentEnds(ends, shape.positions).size());  // checks them
     document_ends = ToDevice(ends.contiguous(), zxbcdt.device());
     shape.document_ends = Elements<int64_t>(document_ends);
@@ -37,11 +37,11 @@ struct Convolution {
 
 }  // namespace
 
-bool TakesMambaConv(const ComputeContext& context, size_t place) {
-  for (size_t i = 0; i <= place; ++i) {
+bool TakesMambaConv(const ComputeContext& context, size_t index) {
+  for (size_t i = 0; i <= index; ++i) {
     if (!InVectors(context.inputs[i])) return false;
   }
-  const at::Tensor &zxbcdt = context.inputs[place], &weight = context.parameters[0];
+  const at::Tensor &zxbcdt = context.inputs[index], &weight = context.parameters[0];
   const int64_t inner = context.instruction.integer("inner"), bc = context.instruction.integer("bc");
   return InElements(weight) && InElements(context.parameters[1]) && weight.size(2) == kWindow && inner % 4 == 0 &&
          2 * bc % 4 == 0 && zxbcdt.size(2) % 4 == 0 && zxbcdt.size(0) <= kMostPositions &&

@@ -8,8 +8,8 @@
 namespace planwright::executor::ops {
 
 // Whether the kernels can run mamba_conv or mamba_conv_grad: bf16, a window of four positions, and widths of whole
-// vectors. zxbcdt is input `place`, and the tensors before it have its dtype.
-bool TakesMambaConv(const ComputeContext& context, size_t place);
+// vectors. zxbcdt is input `index`, and the tensors before it have its dtype.
+bool TakesMambaConv(const ComputeContext& context, size_t index);
 
 // `own`: this rank's part of the parameters.
 Tensors MambaConvOnGpu(const ComputeContext& context, const ParameterPart& own);

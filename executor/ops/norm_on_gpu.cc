@@ -16,12 +16,12 @@ RowShape ShapeOf(const at::Tensor& x) { return {.rows = x.numel() / x.size(-1), 
 
 }  // namespace
 
-bool TakesRmsNorm(const ComputeContext& context, size_t place) {
-  for (size_t i = 0; i <= place; ++i) {
+bool TakesRmsNorm(const ComputeContext& context, size_t index) {
+  for (size_t i = 0; i <= index; ++i) {
     if (!InVectors(context.inputs[i])) return false;
   }
-  if (context.inputs.size() > place + 1 && !InFp32(context.inputs[place + 1])) return false;
-  const int64_t width = context.inputs[place].size(-1);
+  if (context.inputs.size() > index + 1 && !InFp32(context.inputs[index + 1])) return false;
+  const int64_t width = context.inputs[index].size(-1);
   return InElements(context.parameters[0]) && width % 8 == 0 && width > 0 && width <= kWidestRow;
 }
 

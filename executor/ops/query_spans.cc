@@ -7,7 +7,7 @@
 namespace planwright::executor::ops {
 namespace {
 
-// `first`: the chunk's first query on this rank; `position`: its place in the sequence.
+// `first`: the chunk's first query on this rank; `position`: its number in the sequence.
 QueryChunk MakeChunk(int64_t first, int64_t length, int64_t position, const std::vector<int64_t>& ends) {
   QueryChunk chunk{.first = first, .length = length};
   int64_t begin = 0;

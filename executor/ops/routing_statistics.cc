@@ -67,9 +67,9 @@ Tensors RunRoutingFingerprint(const ComputeContext& context) {
   const at::Tensor sample =
       at::arange(samples, ids.options()).add_(context.call.lane_samples().first).view({1, samples, 1});
   // Large odd factors spread the four numbers over all 64 bits before they are mixed.
-  const at::Tensor place = sample * Signed(0x9e3779b97f4a7c15) + position * Signed(0xc2b2ae3d27d4eb4f);
+  const at::Tensor token_key = sample * Signed(0x9e3779b97f4a7c15) + position * Signed(0xc2b2ae3d27d4eb4f);
   const int64_t layer = Signed(static_cast<uint64_t>(context.call.layer + 1) * 0x165667b19e3779f9);
-  const at::Tensor key = ids.view({positions, samples, ids.size(1)}) * Signed(0xd6e8feb86659fd93) + place + layer;
+  const at::Tensor key = ids.view({positions, samples, ids.size(1)}) * Signed(0xd6e8feb86659fd93) + token_key + layer;
   return {Mix(key).sum().reshape({1})};
 }
 

@@ -29,20 +29,20 @@ Tensors RoutingFingerprintOnGpu(const ComputeContext& context) {
   // The positions of this rank: of its zigzag part over cp, the consecutive part over tp.
   const int64_t sequence = context.instruction.integer("sequence");
   int64_t own = sequence;  // of the cp coordinate
-  FingerprintPlace place;
-  place.chunk = sequence;
+  FingerprintOffsets offsets;
+  offsets.chunk = sequence;
   if (context.instruction.over_cp()) {
     own = sequence / call.cp;
-    place.chunk = own / 2;  // chunks r and 2 cp - 1 - r
-    place.shift = call.cp_rank * place.chunk;
-    place.later_shift = (2 * call.cp - 2 - call.cp_rank) * place.chunk;
+    offsets.chunk = own / 2;  // chunks r and 2 cp - 1 - r
+    offsets.shift = call.cp_rank * offsets.chunk;
+    offsets.later_shift = (2 * call.cp - 2 - call.cp_rank) * offsets.chunk;
   }
   const int64_t positions = own / call.tp;
-  place.first_position = call.tp_rank * positions;
-  place.first_sample = call.lane_samples().first;
-  place.samples = ids.size(0) / positions;
-  place.layer = static_cast<uint64_t>(call.layer + 1) * 0x165667b19e3779f9;
-  LaunchRoutingFingerprint(Elements<int64_t>(ids), ids.size(0), ids.size(1), place, Elements<int64_t>(sum),
+  offsets.first_position = call.tp_rank * positions;
+  offsets.first_sample = call.lane_samples().first;
+  offsets.samples = ids.size(0) / positions;
+  offsets.layer = static_cast<uint64_t>(call.layer + 1) * 0x165667b19e3779f9;
+  LaunchRoutingFingerprint(Elements<int64_t>(ids), ids.size(0), ids.size(1), offsets, Elements<int64_t>(sum),
                            CurrentStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return {sum};

@@ -44,7 +44,7 @@ at::Tensor SumOfTokens(const Instruction& instruction, const at::Tensor& rows, c
 
 }  // namespace
 
-at::Tensor PlacesOfSlots(const at::Tensor& ids, int64_t local, int64_t rank, int64_t ranks) {
+at::Tensor OrderKeysOfSlots(const at::Tensor& ids, int64_t local, int64_t rank, int64_t ranks) {
   const at::Tensor source = at::arange(ids.numel(), ids.options()).div_(ids.numel() / ranks, "floor");
   const at::Tensor expert = ids.reshape({-1}) - rank * local;
   return at::where((expert >= 0).logical_and_(expert < local), source.mul_(local).add_(expert), ranks * local);
@@ -61,7 +61,7 @@ Tensors RunSelectRows(const ComputeContext& context) {
 #endif
   // The sort is stable, so rows are by token within an expert. Slots of other ranks' experts come last.
   const auto [sorted, slot] =
-      PlacesOfSlots(ids, local, context.call.ep_rank, ranks).sort(std::optional<bool>(true), 0, false);
+      OrderKeysOfSlots(ids, local, context.call.ep_rank, ranks).sort(std::optional<bool>(true), 0, false);
   if (ids.is_cpu()) {
     TORCH_CHECK(at::bincount(sorted, {}, ranks * local + 1).narrow(0, 0, ranks * local).equal(counts.reshape({-1})),
                 "the row counts of the ep ranks are not those of the gathered choices");

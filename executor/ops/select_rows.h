@@ -8,6 +8,6 @@ namespace planwright::executor::ops {
 // For each slot of the tokens of all `ranks` ep ranks, i64 [slots]: source rank * local + local expert, or
 // ranks * local for an expert of another rank than `rank`. Rows come in the order of these numbers, and slots of one
 // number as they are. ids i64 [N,k]; each rank has `local` experts and an equal part of the tokens.
-at::Tensor PlacesOfSlots(const at::Tensor& ids, int64_t local, int64_t rank, int64_t ranks);
+at::Tensor OrderKeysOfSlots(const at::Tensor& ids, int64_t local, int64_t rank, int64_t ranks);
 
 }  // namespace planwright::executor::ops

@@ -75,12 +75,12 @@ bool CombineRowsGradTakesKernels(const ComputeContext& context) {
 
 Tensors SelectRowsOnGpu(const ComputeContext& context, int64_t rows) {
   const at::Tensor weights = context.inputs[1].contiguous(), ids = context.inputs[2].contiguous();
-  const int64_t slots = ids.numel(), places = context.inputs[3].numel() + 1;  // one for all other slots
-  const at::Tensor place = PlacesOfSlots(ids, context.inputs[3].size(1), context.call.ep_rank, context.call.ep);
+  const int64_t slots = ids.numel(), keys = context.inputs[3].numel() + 1;  // one for all other slots
+  const at::Tensor key = OrderKeysOfSlots(ids, context.inputs[3].size(1), context.call.ep_rank, context.call.ep);
   const at::Tensor order = at::empty({slots}, ids.options()), row_weights = at::empty({slots}, weights.options()),
                    row_of_slot = at::empty({slots}, ids.options().dtype(at::kInt)),
-                   counts = at::empty({PartsOfSlots(slots), places}, row_of_slot.options());
-  LaunchOrderSlots(Elements<int64_t>(place), Elements<float>(weights), slots, places, Elements<int>(counts),
+                   counts = at::empty({PartsOfSlots(slots), keys}, row_of_slot.options());
+  LaunchOrderSlots(Elements<int64_t>(key), Elements<float>(weights), slots, keys, Elements<int>(counts),
                    {Elements<int64_t>(order), Elements<int>(row_of_slot), Elements<float>(row_weights)},
                    CurrentStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();

@@ -26,7 +26,7 @@ Tensors RunDealBands(const ComputeContext& context) {
 
 Tensors RunSliceRows(const ComputeContext& context) {
   const at::Tensor &x = context.inputs[0], &counts = context.inputs[1];
-  const int64_t coordinate = context.call.PlaceAlong(context.instruction.text("axis")).coordinate;
+  const int64_t coordinate = context.call.CoordinateAlong(context.instruction.text("axis")).coordinate;
   TORCH_CHECK(counts.is_cpu() && counts.scalar_type() == at::kLong && counts.is_contiguous(),
               "row counts must be i64 in host memory");
   const int64_t *count = counts.const_data_ptr<int64_t>(), *end = count + counts.numel();

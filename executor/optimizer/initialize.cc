@@ -97,13 +97,13 @@ class Staging {
 // this thread before elements [first, end) of a storage are filled. Then several threads call `fill(slice, its index in
 // the storage, run, out)`, which writes the elements of `run` of that published tensor to the 1-D host tensor `out`.
 template <typename Prepare, typename Fill>
-void FillStorages(const Module& module, const ShardPlace& place, int threads, ModuleState& state,
+void FillStorages(const Module& module, const ShardCoordinates& coordinates, int threads, ModuleState& state,
                   const Prepare& prepare, const Fill& fill) {
   std::optional<Staging> staging;
   for (size_t i = 0; i < module.storages.size(); ++i) {
     if (!state.has_storage(i)) continue;
     const at::Tensor flat = state.storages()[i].parameter.view({-1});
-    const std::vector<PublishedSlice> slices = SlicesOf(module, module.storages[i], place);
+    const std::vector<PublishedSlice> slices = SlicesOf(module, module.storages[i], coordinates);
     if (!flat.is_cpu() && !staging) staging.emplace(flat.device());
     const int64_t window = kWindowBytes / flat.element_size();
     for (int64_t first = 0; first < flat.numel(); first += window) {
@@ -172,7 +172,7 @@ void InitialValues(const Init& init, const std::string& name, int64_t first, int
 void InitializeParameters(const Plan& plan, int rank, const Draws& draws, int threads, ModuleState& state) {
   const Module& module = state.module();
   FillStorages(
-      module, PlaceOf(module.grid, rank), threads, state, [](const auto&, int64_t, int64_t) {},
+      module, CoordinatesOf(module.grid, rank), threads, state, [](const auto&, int64_t, int64_t) {},
       [&](const PublishedSlice& slice, size_t, const ElementRun& run, const at::Tensor& out) {
         DrawRun(module.parameters[slice.parameter].init, slice.name, run, draws, out);
       });
@@ -220,7 +220,7 @@ void LoadParameters(const Plan& plan, int rank, const std::map<std::string, Sour
   // contiguous in the file.
   std::vector<at::Tensor> wholes;
   FillStorages(
-      module, PlaceOf(module.grid, rank), threads, state,
+      module, CoordinatesOf(module.grid, rank), threads, state,
       [&](const std::vector<PublishedSlice>& slices, int64_t first, int64_t end) {
         if (first == 0) wholes.assign(slices.size(), at::Tensor());
         std::vector<size_t> missing;

@@ -95,7 +95,7 @@ const SlotOperands* BoundProgram::SlotOperandsOf(const LinkedCall& call) {
   };
   it->second.resize(call.block->body.size());
   for (const LinkedInstruction& linked : call.block->body) {
-    SlotOperands& operands = it->second[linked.place];
+    SlotOperands& operands = it->second[linked.index];
     for (int index : linked.parameters) operands.parameters.push_back(slot(index).parameter);
     for (int index : linked.gradients) {
       operands.gradients.push_back(slot(index).gradient);

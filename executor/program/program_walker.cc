@@ -151,7 +151,7 @@ void ProgramWalker::RunList(LinkedProgram::Range list, const std::string& name, 
     // On record before it starts: if this rank dies inside the instruction, the launcher reads which one it was.
     rank_.recorder.Begin(bound.state, step_ + 1, source.microbatch >= 0 ? source.microbatch : call.context.microbatch,
                          source.origin >= 0 ? source.origin : call.origin, path_,
-                         static_cast<size_t>(entry.instruction->place), bound.text,
+                         static_cast<size_t>(entry.instruction->index), bound.text,
                          a_step_is_done_ ? bound.deadline : bound.first_deadline);
     WithLocation(entry, list_, [&] {
       if (binds) {
@@ -212,7 +212,7 @@ void ProgramWalker::RunOne(size_t index) {
   }
   Prepare(index, false, launch_);
   if (streams_ == nullptr) return Execute(launch_, inputs_);
-  streams_->Run(StreamPlaceOf(index), [this] { Execute(launch_, inputs_); });
+  streams_->Run(StreamLaunchOf(index), [this] { Execute(launch_, inputs_); });
 }
 
 void ProgramWalker::RunTimed(size_t index) {
@@ -227,7 +227,7 @@ void ProgramWalker::RunTimed(size_t index) {
 // numbers of the values meanwhile.
 void ProgramWalker::RunLater(size_t index, Launch launch) {
   auto held = std::make_shared<const Launch>(std::move(launch));
-  streams_->Run(StreamPlaceOf(index), [this, held, list = list_] {
+  streams_->Run(StreamLaunchOf(index), [this, held, list = list_] {
     WithLocation(*held->entry, list, [&] {
       Tensors inputs;
       Execute(*held, inputs);
@@ -235,7 +235,7 @@ void ProgramWalker::RunLater(size_t index, Launch launch) {
   });
 }
 
-StreamPlace ProgramWalker::StreamPlaceOf(size_t index) {
+StreamLaunch ProgramWalker::StreamLaunchOf(size_t index) {
   const LinkedInstruction& instruction = *program_.entries()[index].instruction;
   return {instruction.stream, order_.Next(program_accesses_.of(index)),
           instruction.op_class == OpClass::kCommunication};
@@ -296,8 +296,8 @@ FailPoint ProgramWalker::FailPointOf(const Launch& launch) const {
     point.list = name;
     point.number = static_cast<int64_t>(index - range.first);
   }
-  program_.AppendPath(entry.call, point.place);
-  absl::StrAppend(&point.place, " ", entry.instruction->place);
+  program_.AppendPath(entry.call, point.path);
+  absl::StrAppend(&point.path, " ", entry.instruction->index);
   return point;
 }
 
@@ -314,7 +314,7 @@ void ProgramWalker::Carry(const Launch& launch, Tensors& inputs) {
     inputs.clear();
     for (const Value* value : launch.inputs) inputs.push_back(value->tensor);
     const SlotOperands* slots = bound_.call(entry).operands;
-    const SlotOperands& operands = slots == nullptr ? kNoOperands : slots[linked.place];
+    const SlotOperands& operands = slots == nullptr ? kNoOperands : slots[linked.index];
     const bool routes = linked.source->kind == OpKind::kRoute;
     if (routes && rank_.handlers.replay_routing) {
       const int64_t samples = inputs[0].size(1), top_k = linked.source->integer("top_k");
@@ -415,7 +415,7 @@ void ProgramWalker::Fail(const LinkedEntry& entry, const std::string& list, int 
   const std::string origin = OriginText(rank_.plan, source.origin >= 0 ? source.origin : bound_.call(entry).origin);
   throw ExitError(
       status,
-      absl::StrCat("rank ", rank_.rank, " on ", rank_.host, ": ", path, " ", entry.instruction->place, ": ",
+      absl::StrCat("rank ", rank_.rank, " on ", rank_.host, ": ", path, " ", entry.instruction->index, ": ",
                    bound_.instruction(entry).text, ": ", what, origin.empty() ? "" : "\n  recipe: ", origin),
       true);
 }

@@ -58,7 +58,7 @@ class ProgramWalker {
   void Prepare(size_t index, bool later, Launch& launch);
   void RunTimed(size_t index);
   void RunLater(size_t index, Launch launch);
-  StreamPlace StreamPlaceOf(size_t index);
+  StreamLaunch StreamLaunchOf(size_t index);
   // In this step.
   CallContext ContextOf(const LinkedEntry& entry) const;
   void Execute(const Launch& launch, Tensors& inputs);  // with the fail points around it

@@ -80,12 +80,12 @@ absl::StatusOr<Choice> ChooseHere(const Plan& plan) {
   return Choice{};
 }
 
-at::Tensor ReadTensor(const SafetensorsFile& file, const std::string& name, const TensorPlace& place) {
-  const at::Tensor tensor = at::empty(place.shape, at::TensorOptions(at::kCPU).dtype(ScalarTypeOf(place.dtype)));
+at::Tensor ReadTensor(const SafetensorsFile& file, const std::string& name, const StoredTensor& stored) {
+  const at::Tensor tensor = at::empty(stored.shape, at::TensorOptions(at::kCPU).dtype(ScalarTypeOf(stored.dtype)));
   const std::span<std::byte> bytes(static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes());
-  if (absl::Status read = file.file().Read(place.offset, bytes); !read.ok())
+  if (absl::Status read = file.file().Read(stored.offset, bytes); !read.ok())
     throw ExitError(kExitUsage, std::string(read.message()));
-  if (const auto at = FirstNotFinite(place.dtype, bytes))
+  if (const auto at = FirstNotFinite(stored.dtype, bytes))
     throw ExitError(kExitUsage, absl::StrCat(file.path(), ": tensor ", name, NotFinite(*at)));
   return tensor;
 }
@@ -133,8 +133,8 @@ void InitialState::LoadFile(ModuleState& module) const {
   const absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(PathOf(plan_));
   if (!file.ok()) throw ExitError(kExitUsage, std::string(OfInput(file.status()).message()));
   std::map<std::string, SourceTensor> sources;
-  for (const auto& [name, place] : file->tensors())
-    sources[name] = {place.shape, [&, name = name, place = place] { return ReadTensor(*file, name, place); }};
+  for (const auto& [name, stored] : file->tensors())
+    sources[name] = {stored.shape, [&, name = name, stored = stored] { return ReadTensor(*file, name, stored); }};
   const absl::Status status = CheckSources(plan_, sources);
   if (!status.ok()) throw ExitError(kExitUsage, std::string(status.message()));
   LoadParameters(plan_, rank_, sources, ThreadsOfRank(), module);

@@ -67,15 +67,15 @@ class CudaStreams : public Streams {
 
   bool runs_on_caller(int) const override { return true; }
 
-  void Run(const StreamPlace& place, const std::function<void()>& work) override {
-    StreamWithEvents& own = streams_[static_cast<size_t>(place.stream)];
+  void Run(const StreamLaunch& launch, const std::function<void()>& work) override {
+    StreamWithEvents& own = streams_[static_cast<size_t>(launch.stream)];
     const c10::cuda::CUDAStreamGuard guard(own.stream());
     const cudaStream_t stream = own.stream().stream();
     if (before_instruction_) before_instruction_();
-    for (size_t other = 0; other < place.waits.size(); ++other) {
-      if (place.waits[other] >= 0) streams_[other].LetWait(stream, place.waits[other]);
+    for (size_t other = 0; other < launch.waits.size(); ++other) {
+      if (launch.waits[other] >= 0) streams_[other].LetWait(stream, launch.waits[other]);
     }
-    if (place.communicates) {
+    if (launch.communicates) {
       // NCCL kernels of several communicators can block each other on the device, so they start in one order on all
       // ranks. Each waits for the start of the one before it, and so for all earlier ones.
       if (communicated_) C10_CUDA_CHECK(cudaStreamWaitEvent(stream, started_));

@@ -15,7 +15,7 @@ namespace {
 // An instruction on its way to its thread.
 struct QueuedInstruction {
   int64_t number = 0;          // -1: the thread shall end
-  std::vector<int64_t> waits;  // as in StreamPlace
+  std::vector<int64_t> waits;  // as in StreamLaunch
   int64_t communication = -1;  // its number among the communications; -1: it is none
   std::function<void()> work;
 };
@@ -165,13 +165,13 @@ class HostStreams : public Streams {
 
   bool runs_on_caller(int stream) const override { return stream == 0; }
 
-  void Run(const StreamPlace& place, const std::function<void()>& work) override {
+  void Run(const StreamLaunch& launch, const std::function<void()>& work) override {
     QueuedInstruction instruction{
-        .number = number_++, .waits = place.waits, .communication = place.communicates ? communications_++ : -1};
-    progress_->Give(place.stream, instruction.number);
-    if (place.stream > 0) {
+        .number = number_++, .waits = launch.waits, .communication = launch.communicates ? communications_++ : -1};
+    progress_->Give(launch.stream, instruction.number);
+    if (launch.stream > 0) {
       instruction.work = work;
-      return threads_[static_cast<size_t>(place.stream) - 1]->Push(std::move(instruction));
+      return threads_[static_cast<size_t>(launch.stream) - 1]->Push(std::move(instruction));
     }
     if (before_instruction_) before_instruction_();
     progress_->WaitToStart(instruction);

@@ -14,7 +14,7 @@ namespace planwright::executor {
 
 // Where one instruction runs and what it waits for. Instructions are numbered from 0 over all streams, in program
 // order.
-struct StreamPlace {
+struct StreamLaunch {
   int stream = 0;                     // 0: the main stream, on which the walker itself works
   const std::vector<int64_t>& waits;  // by stream: the last instruction of it that must be done first; -1: none
   // A communication starts only after all earlier communications have started, on any stream (docs/progress.md).
@@ -27,7 +27,7 @@ class Streams {
   // Whether Run calls the work for `stream` itself, before it returns. If not, another thread calls it later, and the
   // work must hold everything that it needs.
   virtual bool runs_on_caller(int stream) const = 0;
-  virtual void Run(const StreamPlace& place, const std::function<void()>& work) = 0;
+  virtual void Run(const StreamLaunch& launch, const std::function<void()>& work) = 0;
   // Everything that the caller does after Join comes after all work given so far. (On a GPU the main stream waits, not
   // the host.)
   virtual void Join() = 0;

@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<Recorder>> Recorder::Open(const std::string& run_
 Recorder::~Recorder() { munmap(page_, sizeof(RecorderPage)); }
 
 void Recorder::Begin(RecorderState state, int64_t step, int microbatch, int origin, const std::string& path,
-                     size_t place, const std::string& instruction, std::chrono::nanoseconds deadline) {
+                     size_t index, const std::string& instruction, std::chrono::nanoseconds deadline) {
   while (failed_.load(std::memory_order_relaxed)) pause();
   Launched();
   const uint64_t number = page_->begun.load(std::memory_order_relaxed) + 1;
@@ -80,7 +80,7 @@ void Recorder::Begin(RecorderState state, int64_t step, int microbatch, int orig
   entry.state = static_cast<int32_t>(state);
   entry.microbatch = microbatch;
   entry.origin = origin;
-  std::snprintf(entry.path, sizeof entry.path, "%s %zu", path.c_str(), place);
+  std::snprintf(entry.path, sizeof entry.path, "%s %zu", path.c_str(), index);
   CopyText(entry.instruction, instruction.data(), instruction.size());
   entry.number.store(number, std::memory_order_release);
   page_->state.store(static_cast<int32_t>(state), std::memory_order_relaxed);

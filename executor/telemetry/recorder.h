@@ -45,12 +45,12 @@ class Recorder {
     device_.store(owned_.get(), std::memory_order_release);
   }
 
-  // An instruction begins, and all work of the one before it is launched. `path` and `place`: the list or block that
+  // An instruction begins, and all work of the one before it is launched. `path` and `index`: the list or block that
   // contains the instruction, and its index there. `step` is counted from 1 (0: before the first), `microbatch` and
   // `origin` are -1 if there is none. `deadline`: how long it may be the first unfinished one
   // (docs/failures.md#deadlines). Does not return in a rank that has failed: aborting its communicators releases the
   // walker, and that must not look like progress.
-  void Begin(RecorderState state, int64_t step, int microbatch, int origin, const std::string& path, size_t place,
+  void Begin(RecorderState state, int64_t step, int microbatch, int origin, const std::string& path, size_t index,
              const std::string& instruction, std::chrono::nanoseconds deadline = std::chrono::nanoseconds::max());
   // All work of the last instruction begun is launched, on the current stream. Only programs on several streams call
   // it: the next instruction may begin on another stream.

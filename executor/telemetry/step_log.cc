@@ -58,7 +58,7 @@ class LinesAtTheEnd {
   std::FILE* file_ = nullptr;
 };
 
-// Adds the records from this place on to `dropped`.
+// Adds the records from this offset on to `dropped`.
 absl::Status Drop(LineFile& file, int64_t from, LinesAtTheEnd& dropped) {
   for (;;) {
     const absl::StatusOr<std::optional<LineFile::Line>> line = file.At(from);

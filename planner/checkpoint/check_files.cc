@@ -94,7 +94,7 @@ CheckedShard CheckShard(const std::string& folder, const Manifest& manifest, con
   }
   progress.Add(static_cast<int64_t>(file->header().size()));
   std::vector<std::pair<int64_t, std::string>> order;  // where a tensor begins, and its key
-  for (const auto& [key, place] : file->tensors()) order.emplace_back(place.offset, key);
+  for (const auto& [key, stored] : file->tensors()) order.emplace_back(stored.offset, key);
   std::sort(order.begin(), order.end());
   for (const auto& [first, key] : order) {
     const ShardTensor& tensor = checked.index->tensors.at(key);

@@ -28,8 +28,8 @@ void ElementCursor::SeekPast(int64_t whole) {
 
 ElementCover::ElementCover(const std::vector<const std::vector<ElementStride>*>& shards) {
   for (size_t shard = 0; shard < shards.size(); ++shard) {
-    Place place{shard, ElementCursor(*shards[shard])};
-    if (!place.cursor.done()) heap_.push_back(place);
+    ShardCursor of_shard{shard, ElementCursor(*shards[shard])};
+    if (!of_shard.cursor.done()) heap_.push_back(of_shard);
   }
   std::make_heap(heap_.begin(), heap_.end(), After);
 }
@@ -55,7 +55,7 @@ std::optional<CoverProblem> ElementCover::Walk(int64_t first, int64_t count,
   for (int64_t at = first; at < end;) {
     if (!Advance(at) || heap_.front().cursor.run().whole > at) return CoverProblem{at, {}, {}};
     std::pop_heap(heap_.begin(), heap_.end(), After);
-    const Place found = heap_.back();
+    const ShardCursor found = heap_.back();
     heap_.pop_back();
     const ElementRun& run = found.cursor.run();
     const int64_t until = std::min(end, found.cursor.end());

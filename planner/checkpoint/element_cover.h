@@ -55,17 +55,17 @@ class ElementCover {
   std::optional<CoverProblem> Walk(int64_t first, int64_t count, const std::function<void(const CoveredRun&)>& visit);
 
  private:
-  struct Place {
+  struct ShardCursor {
     size_t shard;
     ElementCursor cursor;
   };
   // Whether `a` comes after `b`: the heap's top begins first.
-  static bool After(const Place& a, const Place& b) { return a.cursor.run().whole > b.cursor.run().whole; }
-  // Brings the first place that ends after `whole` to the top. False: there is none.
+  static bool After(const ShardCursor& a, const ShardCursor& b) { return a.cursor.run().whole > b.cursor.run().whole; }
+  // Brings the first run that ends after `whole` to the top. False: there is none.
   bool Advance(int64_t whole);
   void MoveTop(int64_t whole);
 
-  std::vector<Place> heap_;
+  std::vector<ShardCursor> heap_;
 };
 
 }  // namespace planwright

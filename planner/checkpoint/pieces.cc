@@ -61,12 +61,12 @@ template <typename Visit>
 void ForEachSlice(const Plan& plan, const Module& module, int rank, const Visit& visit) {
   if (!module.grid.contains(rank)) return;
   const std::vector<const CheckpointRule*> rules = RulesOf(plan, module);
-  const ShardPlace place = PlaceOf(module.grid, rank);
+  const ShardCoordinates coordinates = CoordinatesOf(module.grid, rank);
   const int stage = CoordinateOf(module.grid, rank, Axis::kPp);
   for (size_t i = 0; i < module.storages.size(); ++i) {
     const Storage& storage = module.storages[i];
     if (storage.stage != stage) continue;
-    for (PublishedSlice& slice : SlicesOf(module, storage, place)) {
+    for (PublishedSlice& slice : SlicesOf(module, storage, coordinates)) {
       RankSlice found;
       found.rule = rules.at(slice.parameter);
       found.parameter = &module.parameters[slice.parameter];

@@ -55,14 +55,14 @@ absl::Status CheckTensors(const SafetensorsFile& file, const ShardIndex& index) 
     // Nobody reads such a tensor, which would prove it.
     if (*count == 0 && tensor.sha256 != Sha256Hex(""))
       return absl::DataLossError(absl::StrCat("tensor ", key, " has no elements; its SHA-256 is not that of nothing"));
-    const TensorPlace& place = found->second;
+    const StoredTensor& stored = found->second;
     const std::vector<int64_t> shape = ShapeInShard(tensor.shape, *count);
-    if (place.dtype != tensor.dtype || place.shape != shape) {
-      return absl::DataLossError(absl::StrCat("tensor ", key, " is ", TypeAndShape(place.dtype, place.shape),
+    if (stored.dtype != tensor.dtype || stored.shape != shape) {
+      return absl::DataLossError(absl::StrCat("tensor ", key, " is ", TypeAndShape(stored.dtype, stored.shape),
                                               "; by its index it is ", TypeAndShape(tensor.dtype, shape)));
     }
   }
-  for (const auto& [key, place] : file.tensors()) {
+  for (const auto& [key, stored] : file.tensors()) {
     if (!index.tensors.contains(key))
       return absl::DataLossError(absl::StrCat("it has a tensor ", key, ", which its index has not"));
   }
@@ -137,19 +137,19 @@ absl::StatusOr<SafetensorsFile> OpenShardFile(const std::string& folder, const S
   return file;
 }
 
-absl::Status ProveTensor(const PlainFile& file, const TensorPlace& place, const std::string& key,
+absl::Status ProveTensor(const PlainFile& file, const StoredTensor& stored, const std::string& key,
                          const std::string& sha256, const std::function<void(int64_t)>& progress,
                          std::optional<int64_t>* not_finite) {
   constexpr int64_t kChunk = int64_t{1} << 20;  // bytes of one read: they are still in the cache when they are hashed
-  std::vector<std::byte> chunk(std::min(kChunk, place.bytes));
+  std::vector<std::byte> chunk(std::min(kChunk, stored.bytes));
   Sha256 digest;
-  for (int64_t done = 0; done < place.bytes;) {
-    const std::span<std::byte> part = std::span(chunk).first(std::min(kChunk, place.bytes - done));
-    if (absl::Status read = file.Read(place.offset + done, part); !read.ok())
+  for (int64_t done = 0; done < stored.bytes;) {
+    const std::span<std::byte> part = std::span(chunk).first(std::min(kChunk, stored.bytes - done));
+    if (absl::Status read = file.Read(stored.offset + done, part); !read.ok())
       return absl::DataLossError(absl::StrCat("tensor ", key, ": ", read.message()));
     digest.Add(part.data(), part.size());
     if (not_finite != nullptr && !*not_finite) {
-      if (const auto at = FirstNotFinite(place.dtype, part)) *not_finite = done / DTypeBytes(place.dtype) + *at;
+      if (const auto at = FirstNotFinite(stored.dtype, part)) *not_finite = done / DTypeBytes(stored.dtype) + *at;
     }
     done += static_cast<int64_t>(part.size());
     progress(static_cast<int64_t>(part.size()));

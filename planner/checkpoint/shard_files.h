@@ -33,7 +33,7 @@ absl::StatusOr<SafetensorsFile> OpenShardFile(const std::string& folder, const S
 // Reads the bytes of a tensor of a shard and proves them by their digest. `progress(bytes)`: called after each piece
 // that was read. DataLoss if they are others, or cannot be read. `not_finite`: becomes the first element of the part
 // that is infinity or NaN, if there is one.
-absl::Status ProveTensor(const PlainFile& file, const TensorPlace& place, const std::string& key,
+absl::Status ProveTensor(const PlainFile& file, const StoredTensor& stored, const std::string& key,
                          const std::string& sha256, const std::function<void(int64_t)>& progress,
                          std::optional<int64_t>* not_finite = nullptr);
 

@@ -31,7 +31,7 @@ struct Part {
   std::vector<ElementStride> elements;
   std::string sha256;
   Shard* shard = nullptr;
-  TensorPlace place;  // in the shard
+  StoredTensor stored;  // in the shard
   absl::once_flag once;
   absl::Status proved;  // after `once`
 };
@@ -47,11 +47,11 @@ absl::Status ReadPart(const Part& part, Window& window, int64_t first, std::span
   constexpr int64_t kWindow = int64_t{1} << 16;
   const PlainFile& file = part.shard->file;
   const auto count = static_cast<int64_t>(to.size());
-  if (count >= kWindow) return file.Read(part.place.offset + first, to);
+  if (count >= kWindow) return file.Read(part.stored.offset + first, to);
   if (first < window.first || first + count > window.first + static_cast<int64_t>(window.bytes.size())) {
     window.first = first;
-    window.bytes.resize(std::min(kWindow, part.place.bytes - first));
-    if (absl::Status read = file.Read(part.place.offset + first, window.bytes); !read.ok()) return read;
+    window.bytes.resize(std::min(kWindow, part.stored.bytes - first));
+    if (absl::Status read = file.Read(part.stored.offset + first, window.bytes); !read.ok()) return read;
   }
   std::memcpy(to.data(), window.bytes.data() + (first - window.first), to.size());
   return absl::OkStatus();
@@ -98,7 +98,7 @@ absl::Status CheckpointReader::State::AddShard(const ManifestShard& shard) {
     part.elements = std::move(tensor.elements);
     part.sha256 = std::move(tensor.sha256);
     part.shard = shards.back().get();
-    part.place = file->tensors().at(key);
+    part.stored = file->tensors().at(key);
   }
   return absl::OkStatus();
 }
@@ -122,7 +122,7 @@ absl::Status CheckpointReader::State::Prove(const std::string& key, Part& part) 
     const absl::Status opened = Open(*part.shard);
     const auto count = [&](int64_t bytes) { bytes_read += bytes; };
     const absl::Status proved =
-        opened.ok() ? ProveTensor(part.shard->file, part.place, key, part.sha256, count) : opened;
+        opened.ok() ? ProveTensor(part.shard->file, part.stored, key, part.sha256, count) : opened;
     if (!proved.ok()) part.proved = InFile(proved, folder, ShardFile(part.rank));
   });
   return part.proved;

@@ -217,7 +217,7 @@ Json CheckpointsJson(const CheckpointList& list) {
   return {{"checkpoints", checkpoints}};
 }
 
-int64_t StoredTensor::bytes() const { return ElementsOf(shape) * DTypeBytes(dtype); }
+int64_t ShardedTensor::bytes() const { return ElementsOf(shape) * DTypeBytes(dtype); }
 
 std::string CheckpointText(const StoredCheckpoint& checkpoint, size_t width) {
   const Manifest& manifest = checkpoint.manifest;

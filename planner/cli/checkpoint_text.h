@@ -22,7 +22,7 @@ std::string CheckpointsText(const CheckpointList& list, size_t width);
 nlohmann::ordered_json CheckpointsJson(const CheckpointList& list);
 
 // A tensor of a checkpoint, and the ranks whose shards have some of it.
-struct StoredTensor {
+struct ShardedTensor {
   DType dtype = DType::kFp32;
   std::vector<int64_t> shape;
   std::set<int> ranks;
@@ -32,7 +32,7 @@ struct StoredTensor {
 struct StoredCheckpoint {
   std::string folder;
   Manifest manifest;
-  std::map<std::string, StoredTensor> tensors;  // by key
+  std::map<std::string, ShardedTensor> tensors;  // by key
 };
 
 // The manifest in words, and what is kept of each weight, by module. Weights whose names differ by numbers alone are

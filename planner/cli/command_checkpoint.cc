@@ -70,7 +70,7 @@ absl::StatusOr<StoredCheckpoint> ReadStored(const std::string& folder) {
     const absl::StatusOr<ShardIndex> index = ReadIndexFile(folder, stored.manifest, shard);
     if (!index.ok()) return in(IndexFile(shard.rank), index.status());
     for (const auto& [key, tensor] : index->tensors) {
-      StoredTensor& of = stored.tensors.try_emplace(key, StoredTensor{tensor.dtype, tensor.shape, {}}).first->second;
+      ShardedTensor& of = stored.tensors.try_emplace(key, ShardedTensor{tensor.dtype, tensor.shape, {}}).first->second;
       const int first = of.ranks.empty() ? shard.rank : *of.ranks.begin();
       if (absl::Status status = CheckSameTensor(key, tensor, of.dtype, of.shape, first); !status.ok())
         return in(IndexFile(shard.rank), status);

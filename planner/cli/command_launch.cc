@@ -45,13 +45,13 @@ std::string Absolute(const std::string& path) {
 }
 
 absl::StatusOr<RunOptions> LaunchOf(const Arguments& arguments) {
-  const int places = arguments.has("--local") + arguments.has("--slurm") + arguments.has("--agents");
-  if (places == 0) {
+  const int ways = arguments.has("--local") + arguments.has("--slurm") + arguments.has("--agents");
+  if (ways == 0) {
     return absl::InvalidArgumentError(
         "nothing says where to run: give --local for processes on this machine, --slurm for a job of a Slurm cluster, "
         "or --agents for nodes on which you start `plan agent`");
   }
-  if (places > 1) return absl::InvalidArgumentError("--local, --slurm and --agents exclude each other");
+  if (ways > 1) return absl::InvalidArgumentError("--local, --slurm and --agents exclude each other");
   if (arguments.has("--dry-run") && !arguments.has("--slurm"))
     return absl::InvalidArgumentError("--dry-run shows what --slurm would submit; add --slurm");
   RunOptions launch;

@@ -64,7 +64,7 @@ _plan() {
     fi
   done
   if [[ $cur == '=' ]]; then key=${COMP_WORDS[COMP_CWORD - 1]} cur=; fi
-  local recipe=${given[0]-} place=${words:${#given[@]}:1}
+  local recipe=${given[0]-} kind=${words:${#given[@]}:1}
   [[ $command == diff ]] && recipe=${given[${#given[@]} - 1]-}
   if [[ $key == -* ]]; then
     local choices=${values#*"$key:"}
@@ -79,7 +79,7 @@ _plan() {
   elif [[ $cur == -* ]]; then
     _plan_offer "$options" "$cur"
   else
-    case $place in
+    case $kind in
       r) _plan_files "$cur" .yaml .yml .json ;;
       s) _plan_offer "$_plan_subjects" "$cur" ;;
       h) _plan_offer "bash zsh keys" "$cur" ;;
@@ -89,7 +89,7 @@ _plan() {
       k) ;;
     esac
     [[ $words == k ]] && _plan_offer "$_plan_kinds" "$cur"
-    [[ $words == *+ && -n $recipe && $place != s && $recipe != *.json ]] && _plan_keys "$recipe" "$cur"
+    [[ $words == *+ && -n $recipe && $kind != s && $recipe != *.json ]] && _plan_keys "$recipe" "$cur"
   fi
 }
 

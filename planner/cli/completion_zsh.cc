@@ -51,9 +51,9 @@ _plan() {
     _describe option options
     return
   fi
-  local recipe=${given[1]-} place=${kinds_of_words:${#given}:1}
+  local recipe=${given[1]-} kind=${kinds_of_words:${#given}:1}
   [[ $command == diff ]] && recipe=${given[-1]-}
-  case $place in
+  case $kind in
     r) _files -g '*.(yaml|yml|json)(-.)' ;;
     s) compadd -- ${=_plan_subjects} ;;
     h) compadd -- bash zsh keys ;;
@@ -62,7 +62,7 @@ _plan() {
     f) _files ;;
   esac
   [[ $kinds_of_words == k ]] && compadd -- ${=_plan_kinds}
-  if [[ $kinds_of_words == *+ && -n $recipe && $place != s && $recipe != *.json ]]; then _plan_keys "$recipe"; fi
+  if [[ $kinds_of_words == *+ && -n $recipe && $kind != s && $recipe != *.json ]]; then _plan_keys "$recipe"; fi
 }
 
 compdef _plan plan

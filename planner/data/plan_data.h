@@ -18,7 +18,8 @@ inline constexpr int64_t kBytesPadToken = 257, kBytesEndToken = 258, kBytesVocab
 // Nothing, with problems PW06xx, if a token id is outside the vocabulary, or images or samples do not fit.
 std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics);
 
-// The absolute folder of the file that contains `where`: paths in a recipe are relative to it. Empty without a place.
+// The absolute folder of the file that contains `where`: paths in a recipe are relative to it. Empty without a
+// location.
 std::string FolderOf(const Location& where);
 
 }  // namespace planwright

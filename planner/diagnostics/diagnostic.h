@@ -1,4 +1,4 @@
-// Problems of a recipe, for its author: the kind, the place, what was found and what is expected, and how to correct
+// Problems of a recipe, for its author: the kind, the location, what was found and what is expected, and how to correct
 // it. Rooms add them to a Diagnostics; the command line prints them (render.h).
 //
 // Wording: lower case, no full stop at the end. `message` names the key or module first, then the value that was found
@@ -34,7 +34,7 @@ std::optional<DiagnosticKind> FindKind(std::string_view number_or_name);
 // The level of a lint, which the recipe's `lints` can set. Default: kWarn.
 enum class LintLevel { kError, kWarn, kOff };
 
-// A second place that belongs to a problem: "module language was given 24 ranks here".
+// A second location that belongs to a problem: "module language was given 24 ranks here".
 struct Note {
   Location where;
   std::string message;
@@ -56,7 +56,7 @@ class Diagnostics {
   Diagnostic& Error(DiagnosticKind kind, const Location& where, std::string message, std::string help = "");
   // The same for a lint, at its current level. If the level is kOff, nothing is added, and the caller gets a dummy.
   Diagnostic& Warning(DiagnosticKind lint, const Location& where, std::string message, std::string help = "");
-  // Sets the level for later calls of Warning. `where`: the place in `lints`, shown if the lint becomes an error.
+  // Sets the level for later calls of Warning. `where`: the location in `lints`, shown if the lint becomes an error.
   void SetLevel(DiagnosticKind lint, LintLevel level, const Location& where);
 
   void Add(Diagnostic diagnostic) { list_.push_back(std::move(diagnostic)); }
@@ -64,8 +64,8 @@ class Diagnostics {
   bool has_errors() const;
   bool empty() const { return list_.empty(); }
   const std::vector<Diagnostic>& as_found() const { return list_; }  // in the order of adding
-  // Sorted by file (in the order in which files are first mentioned), line and column. Problems at the same place keep
-  // the order of adding.
+  // Sorted by file (in the order in which files are first mentioned), line and column. Problems at the same location
+  // keep the order of adding.
   std::vector<Diagnostic> sorted() const;
 
  private:

@@ -1,4 +1,4 @@
-// The place of a value in a recipe. Recipe structs keep it with each value, so that all later rooms can point a
+// The location of a value in a recipe. Recipe structs keep it with each value, so that all later rooms can point a
 // diagnostic at the line to change.
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace planwright {
 
-// A place in a text file. Lines and columns count from 1; columns count bytes. Line 0 means "no place": the value is a
-// default or was computed.
+// A location in a text file. Lines and columns count from 1; columns count bytes. Line 0 means "no location": the value
+// is a default or was computed.
 struct Location {
-  std::shared_ptr<const std::string> file;  // path as the user wrote it; null without a place
+  std::shared_ptr<const std::string> file;  // path as the user wrote it; null without a location
   int line = 0;
   int column = 0;
   int length = 1;  // bytes that are underlined: ^~~~
@@ -18,8 +18,8 @@ struct Location {
   bool known() const { return line > 0; }
 };
 
-// A value and its place. It converts to the value implicitly, so that code that does not report problems can ignore the
-// place.
+// A value and its location. It converts to the value implicitly, so that code that does not report problems can ignore
+// the location.
 template <typename T>
 struct Located {
   T value{};

@@ -99,7 +99,7 @@ void AppendSource(std::string& out, const Location& where, SourceTexts& texts, c
 }
 
 // The start of a message: "file:line:column: ". Editors and terminals make a link of it.
-std::string Place(const Location& where) {
+std::string LocationText(const Location& where) {
   if (!where.file) return "";
   if (!where.known()) return Cat(Printable(*where.file), ": ");
   return Cat(Printable(*where.file), ":", where.line, ":", where.column, ": ");
@@ -117,20 +117,20 @@ void AppendHelp(std::string& out, const std::string& help, const Style& style) {
 
 void AppendProblem(std::string& out, const Diagnostic& problem, SourceTexts& texts, const Style& style) {
   const bool is_error = problem.severity == Severity::kError;
-  Append(out, style.bold, Place(problem.where), style.end, is_error ? style.error : style.warning,
+  Append(out, style.bold, LocationText(problem.where), style.end, is_error ? style.error : style.warning,
          is_error ? "error: " : "warning: ", style.end, style.bold, Printable(problem.message), style.end, " [",
          KindNumber(problem.kind), " ", KindName(problem.kind), "]\n");
   AppendSource(out, problem.where, texts, style);
   AppendHelp(out, problem.help, style);
   for (const Note& note : problem.notes) {
-    Append(out, style.bold, Place(note.where), style.end, style.note, "note: ", style.end, Printable(note.message),
-           "\n");
+    Append(out, style.bold, LocationText(note.where), style.end, style.note, "note: ", style.end,
+           Printable(note.message), "\n");
     AppendSource(out, note.where, texts, style);
   }
 }
 
-// Places in JSON always have the same keys, also if there is no place.
-void AddPlace(nlohmann::ordered_json& object, const Location& where) {
+// Locations in JSON always have the same keys, also if there is no location.
+void AddLocation(nlohmann::ordered_json& object, const Location& where) {
   object["file"] = where.file ? nlohmann::ordered_json(Printable(*where.file)) : nlohmann::ordered_json(nullptr);
   object["line"] = where.line;
   object["column"] = where.column;
@@ -162,13 +162,13 @@ nlohmann::ordered_json RenderJson(const std::vector<Diagnostic>& problems) {
     object["name"] = KindName(problem.kind);
     object["severity"] = problem.severity == Severity::kError ? "error" : "warning";
     object["message"] = Printable(problem.message);
-    AddPlace(object, problem.where);
+    AddLocation(object, problem.where);
     object["help"] = problem.help;
     object["notes"] = nlohmann::ordered_json::array();
     for (const Note& note : problem.notes) {
       nlohmann::ordered_json entry;
       entry["message"] = Printable(note.message);
-      AddPlace(entry, note.where);
+      AddLocation(entry, note.where);
       object["notes"].push_back(entry);
     }
     list.push_back(object);

@@ -39,7 +39,7 @@ class SourceTexts {
 std::string RenderText(const std::vector<Diagnostic>& problems, SourceTexts& texts, bool color);
 
 // The `problems` array of `plan validate --json`: kind, name, severity, message, file, line, column, length, help,
-// notes. A problem without a place has file null and line and column 0.
+// notes. A problem without a location has file null and line and column 0.
 nlohmann::ordered_json RenderJson(const std::vector<Diagnostic>& problems);
 
 }  // namespace planwright

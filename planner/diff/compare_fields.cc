@@ -143,7 +143,7 @@ class TreeComparer {
     return {{"items", list.size()}, {"own", own}};
   }
 
-  // Items of two lists, matched by name: a module that moves to another place of the list is not another module.
+  // Items of two lists, matched by name: a module that moves to another index of the list is not another module.
   void CompareItems(const std::string& path, const FieldRule& rule, const Json& from, const Json& to,
                     std::vector<PlanChange>& changes) {
     const std::string& pattern = rule.pattern;

@@ -30,7 +30,7 @@ std::string LayoutText(const ResumeDiff& diff) {
   return absl::StrCat("another one, ", ranks, "; alone, it keeps the curve up to rounding");
 }
 
-std::string PlaceText(const ResumeDiff& diff) {
+std::string BeginText(const ResumeDiff& diff) {
   const std::string where = absl::StrCat("after step ", diff.steps_done, " of ", diff.steps, ", from sample ",
                                          WithCommas(diff.manifest.counters.consumed_samples), " on");
   const std::string renumbered = diff.steps_done == diff.manifest.counters.step
@@ -83,7 +83,7 @@ std::string ResumeDiffText(const ResumeDiff& diff, const std::string& from, cons
   } else {
     absl::StrAppend(&text, "going on from ", from, " with ", to, "\n");
   }
-  line("begins", PlaceText(diff));
+  line("begins", BeginText(diff));
   if (diff.plan) {
     line("layout", LayoutText(diff));
     line("samples", diff.other_samples ? absl::StrCat("other ones from sample ",

@@ -14,7 +14,7 @@ int OuterIndex(const LinkedProgram& program, const LinkedEntry& entry) {
   int index = -1;
   for (int call = static_cast<int>(entry.call); program.calls()[call].parent >= 0;
        call = program.calls()[call].parent) {
-    index = program.calls()[call].place;
+    index = program.calls()[call].index;
   }
   return index;
 }
@@ -28,7 +28,7 @@ std::vector<PlannedTime> PlanInstructions(const LinkedProgram& program, const Ro
   std::map<int, int> action_at;  // by index
   std::vector<double> reached;   // by action
   for (size_t i = 0; i < time.actions.size(); ++i) {
-    action_at[time.actions[i].place] = static_cast<int>(i);
+    action_at[time.actions[i].index] = static_cast<int>(i);
     reached.push_back(time.actions[i].start);
   }
   std::vector<PlannedTime> planned;

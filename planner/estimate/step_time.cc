@@ -79,7 +79,7 @@ RoleTime TimeRole(const Plan& plan, const Role& role, LinkedBlocks& blocks, Bloc
     action.module = block.module;
     action.stage = CoordinateOf(module->grid, role.ranks.front().first, Axis::kPp);
     action.microbatch = call.source->microbatch;
-    action.place = call.place;
+    action.index = call.index;
     action.backward = absl::StrContains(block.name, ".backward");
     const double work = flops.Of(call.called);
     action.end = work / speed;  // a duration, until PlaceActions turns it into a time

@@ -17,7 +17,7 @@ inline constexpr double kEfficiency = 0.4;
 struct StageAction {
   std::string module;
   int stage = 0, microbatch = 0;
-  int place = 0;  // index of its call in the role's own list
+  int index = 0;  // index of its call in the role's own list
   bool backward = false;
   double start = 0, end = 0;  // from the step's start, in StepTime's unit
 };

@@ -39,14 +39,14 @@ Variables VariablesOf(const World& world) {
   return variables;
 }
 
-std::vector<std::string> RankEnvironment(const Variables& shared, const RankPlace& place,
+std::vector<std::string> RankEnvironment(const Variables& shared, const RankNumbers& numbers,
                                          const std::vector<std::string>& inherited) {
   Variables ours = shared;
-  ours["RANK"] = std::to_string(place.rank);
-  ours["WORLD_SIZE"] = std::to_string(place.world_size);
-  ours["LOCAL_RANK"] = std::to_string(place.local_rank);
-  ours["LOCAL_WORLD_SIZE"] = std::to_string(place.local_size);
-  if (place.own_cores) ours["PLANWRIGHT_OWN_CORES"] = "1";
+  ours["RANK"] = std::to_string(numbers.rank);
+  ours["WORLD_SIZE"] = std::to_string(numbers.world_size);
+  ours["LOCAL_RANK"] = std::to_string(numbers.local_rank);
+  ours["LOCAL_WORLD_SIZE"] = std::to_string(numbers.local_size);
+  if (numbers.own_cores) ours["PLANWRIGHT_OWN_CORES"] = "1";
   // What Slurm tells the agent, and what a launch around this one may have told.
   constexpr std::string_view kDropped[] = {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "PLANWRIGHT_OWN_CORES"};
   std::vector<std::string> environment;

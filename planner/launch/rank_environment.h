@@ -33,7 +33,7 @@ std::string SecretOfLife(std::string_view key, std::string_view life);
 // interface, GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME.
 Variables VariablesOf(const World& world);
 
-struct RankPlace {
+struct RankNumbers {
   int rank = 0, world_size = 1;
   int local_rank = 0, local_size = 1;  // among the ranks of its machine
   bool own_cores = false;              // it is bound to cores, which no other rank of the run has
@@ -42,7 +42,7 @@ struct RankPlace {
 // Returns `inherited` ("NAME=value") with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE and the shared variables
 // replaced, without Slurm's numbers of a task (they are the agent's), and with OMP_NUM_THREADS=1 unless it is set. A
 // rank with own cores has PLANWRIGHT_OWN_CORES=1: else it shares the cores on which it may run with the other ranks.
-std::vector<std::string> RankEnvironment(const Variables& shared, const RankPlace& place,
+std::vector<std::string> RankEnvironment(const Variables& shared, const RankNumbers& numbers,
                                          const std::vector<std::string>& inherited);
 
 // The environment of this process, as "NAME=value".

@@ -23,13 +23,13 @@ std::vector<Command> CommandsOf(const RankProgram& program, const std::vector<in
   const std::vector<std::vector<int>> cores = BindRanks(static_cast<int>(ranks.size()), program.gpus);
   std::vector<Command> commands;
   for (size_t i = 0; i < ranks.size(); ++i) {
-    const RankPlace place = {.rank = ranks[i],
-                             .world_size = program.world_size,
-                             .local_rank = static_cast<int>(i),
-                             .local_size = static_cast<int>(ranks.size()),
-                             .own_cores = !cores.empty()};
+    const RankNumbers numbers = {.rank = ranks[i],
+                                 .world_size = program.world_size,
+                                 .local_rank = static_cast<int>(i),
+                                 .local_size = static_cast<int>(ranks.size()),
+                                 .own_cores = !cores.empty()};
     commands.push_back({.arguments = program.arguments,
-                        .environment = RankEnvironment(program.variables, place, inherited),
+                        .environment = RankEnvironment(program.variables, numbers, inherited),
                         .holds_stop_signal = program.holds_stop_signal,
                         .cores = cores.empty() ? std::vector<int>() : cores[i]});
   }

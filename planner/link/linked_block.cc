@@ -70,7 +70,7 @@ class BlockLinker {
     linked.source = &instruction;
     linked.op_class = OpClassOf(instruction.kind);
     linked.number = number;
-    linked.place = static_cast<int>(made_.body.size()) - 1;
+    linked.index = static_cast<int>(made_.body.size()) - 1;
     if (!instruction.group.empty()) linked.group = blocks_.groups_.Find(instruction.group);
     linked.stream = blocks_.streams_.Intern(instruction.stream);
     if (const std::string* module = instruction.FindText("module")) linked.module = blocks_.modules_.Find(*module);

@@ -33,7 +33,7 @@ struct LinkedInstruction {
   const Instruction* source = nullptr;
   OpClass op_class{};
   int number = 0;   // counts the instructions of all blocks of the plan, then those of the role's lists
-  int place = 0;    // index in its own list
+  int index = 0;    // index in its own list
   int group = -1;   // index in Plan::groups; -1: none
   int stream = 0;   // index of LinkedBlocks::stream
   int module = -1;  // the attribute `module`: index in Plan::modules; -1: none
@@ -95,9 +95,9 @@ class LinkedBlocks {
   LinkedBlock Link(const std::vector<Instruction>& list, int first);
   // Where the storages start that `block` uses when it is called with `frame`, in the order of LinkedBlock::slots.
   int SlotsOf(int block, int frame);
-  // The storage of a slot: index in Module::storages of the block's module; -1: the frame has no such slot. `place` is
+  // The storage of a slot: index in Module::storages of the block's module; -1: the frame has no such slot. `index` is
   // what SlotsOf gives, plus the index of the slot.
-  int storage(int place) const { return storages_[place]; }
+  int storage(int index) const { return storages_[index]; }
 
  private:
   friend class BlockLinker;
@@ -114,7 +114,7 @@ class LinkedBlocks {
   NameTable block_names_, modules_, groups_, bridges_;      // numbers are indices in the plan
   NameTable frames_, states_, streams_, saved_names_;       // numbered as they come
   std::vector<std::vector<std::vector<int>>> storages_of_;  // by module and frame: indices in Module::storages
-  std::unordered_map<int64_t, int> slots_;                  // block and frame -> place in storages_
+  std::unordered_map<int64_t, int> slots_;                  // block and frame -> index in storages_
   std::vector<int> storages_;
   std::vector<LinkedBlock> blocks_;
   int instructions_ = 0;

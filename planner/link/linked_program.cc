@@ -76,7 +76,7 @@ class ProgramLinker {
     if (!made_.problem_.empty()) return;
     std::string path;
     made_.AppendPath(call, path);
-    Problem(Cat(made_.role_.name, path, " ", instruction.place, ": ", OpName(instruction.source->kind), ": ", what));
+    Problem(Cat(made_.role_.name, path, " ", instruction.index, ": ", OpName(instruction.source->kind), ": ", what));
   }
 
   int& Binding(uint32_t first, int value) { return made_.bindings_[first + static_cast<uint32_t>(value)]; }
@@ -160,7 +160,7 @@ class ProgramLinker {
   void SetContext(const LinkedInstruction& instruction, uint32_t caller, LinkedCall& call) {
     const LinkedCall& from = made_.calls_[caller];
     call.parent = static_cast<int>(caller);
-    call.place = instruction.place;
+    call.index = instruction.index;
     call.frame = instruction.frame >= 0 ? instruction.frame : from.frame;
     call.microbatch = instruction.source->microbatch >= 0 ? instruction.source->microbatch : from.microbatch;
     // A call that names its frame has been given its slots already (LinkedBlocks).
@@ -281,12 +281,12 @@ LinkedProgram::LinkedProgram(LinkedBlocks& blocks, const Role& role)
 int LinkedProgram::Overwritten(size_t index) const {
   const LinkedEntry& entry = entries_[index];
   const std::span<const int> inputs = entry.instruction->inputs, outputs = entry.instruction->outputs;
-  const std::optional<size_t> place = InfoOf(entry.instruction->source->kind).overwrites;
-  if (!place || *place >= inputs.size() || inputs[*place] < 0 || outputs.empty() || outputs[0] < 0) return -1;
-  const int value = ValueOf(entry, inputs[*place]);
+  const std::optional<size_t> input = InfoOf(entry.instruction->source->kind).overwrites;
+  if (!input || *input >= inputs.size() || inputs[*input] < 0 || outputs.empty() || outputs[0] < 0) return -1;
+  const int value = ValueOf(entry, inputs[*input]);
   // The instruction itself must not read it by another name, after it has begun to write.
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (i != *place && inputs[i] >= 0 && ValueOf(entry, inputs[i]) == value) return -1;
+    if (i != *input && inputs[i] >= 0 && ValueOf(entry, inputs[i]) == value) return -1;
   }
   const std::span<const int> events = after(index);
   return std::find(events.begin(), events.end(), value) == events.end() ? -1 : value;

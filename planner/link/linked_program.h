@@ -26,7 +26,7 @@ struct LinkedEntry {
 struct LinkedCall {
   const LinkedBlock* block = nullptr;
   int parent = -1;           // index in LinkedProgram::calls of the call in which it is made; -1: it is a role's list
-  int place = 0;             // index of the call instruction in the list of the parent
+  int index = 0;             // index of the call instruction in the list of the parent
   int frame = -1;            // index of LinkedBlocks::frame; -1: none
   int microbatch = -1;       // -1: none
   int slots = -1;            // where its storages start (LinkedBlocks::storage); -1: it has none

@@ -62,10 +62,10 @@ void LayOutKind(const GradientKind& kind, int stage, const std::vector<int>& sto
   }
   // LayOutBuckets counts from the start of the first bucket; a storage's offset counts from its own bucket.
   for (size_t i = 0; i < storages.size(); ++i) {
-    const auto& place = layout.parameters[i];
+    const auto& at = layout.parameters[i];
     Storage& storage = module.storages[storages[i]];
-    storage.bucket = first + place.bucket;
-    storage.offset = place.start - layout.buckets[place.bucket].start;
+    storage.bucket = first + at.bucket;
+    storage.offset = at.start - layout.buckets[at.bucket].start;
   }
 }
 

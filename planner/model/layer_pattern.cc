@@ -20,9 +20,9 @@ bool IsLayer(char letter) {
   return kind && kind->of != Of::kEncoder;
 }
 
-// The place of byte `offset` of the pattern. A pattern is on one line without escapes; if it is in quotes, its text
+// The location of byte `offset` of the pattern. A pattern is on one line without escapes; if it is in quotes, its text
 // starts one column later.
-Location PlaceInPattern(const Located<std::string>& pattern, size_t offset) {
+Location LocationInPattern(const Located<std::string>& pattern, size_t offset) {
   Location where = pattern.where;
   if (!where.known()) return where;
   const bool quoted = where.length == static_cast<int>(pattern->size()) + 2;
@@ -31,7 +31,7 @@ Location PlaceInPattern(const Located<std::string>& pattern, size_t offset) {
   return where;
 }
 
-// Reports every wrong character, at its own place.
+// Reports every wrong character, at its own location.
 bool CheckCharacters(const Located<std::string>& pattern, Diagnostics& diagnostics) {
   bool fine = true;
   if (pattern->size() > kMostLayers + kMostStages) {
@@ -48,7 +48,7 @@ bool CheckCharacters(const Located<std::string>& pattern, Diagnostics& diagnosti
     for (const LayerKind& kind : LayerKinds()) {
       if (IsLayer(kind.letter)) known.push_back(absl::StrCat(std::string(1, kind.letter), " ", std::string(kind.word)));
     }
-    diagnostics.Error(DiagnosticKind::kUnknownLayer, PlaceInPattern(pattern, i),
+    diagnostics.Error(DiagnosticKind::kUnknownLayer, LocationInPattern(pattern, i),
                       absl::StrCat("'", std::string(1, c), "' is not a layer kind"),
                       absl::StrCat("layer kinds are ", absl::StrJoin(known, ", ")));
     fine = false;

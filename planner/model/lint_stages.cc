@@ -38,7 +38,7 @@ void LintStages(const ModuleRecipe& recipe, const Module& module, Diagnostics& d
   const char* head =
       std::holds_alternative<HybridLmModel>(recipe.model.model) ? " and the output head" : " and the projector";
   diagnostics.Warning(
-      DiagnosticKind::kUnevenStages, PlaceOfStages(recipe),
+      DiagnosticKind::kUnevenStages, LocationOfStages(recipe),
       absl::StrCat(
           "stage ", stage, " of module ", module.name, " (", layers, layers == 1 ? " layer" : " layers",
           stage + 1 == module.grid.pp ? head : "", ") does ",

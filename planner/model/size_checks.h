@@ -29,7 +29,7 @@ class SizeChecks {
   void AtMost(const std::string& what, const Located<int64_t>& size, const std::string& of,
               const Located<int64_t>& most);
 
-  // PW0505, at the place of `at`, if `count`, a product of sizes, is above `most`.
+  // PW0505, at the location of `at`, if `count`, a product of sizes, is above `most`.
   void Within(const std::string& what, double count, const Located<int64_t>& at, double most);
 
   // PW0505 with this message, which the name of the model precedes.

@@ -72,7 +72,7 @@ std::string GivenSizes(const StageSplit& split) {
   return sizes.empty() ? "" : absl::StrCat(" (", absl::StrJoin(sizes, ", "), ")");
 }
 
-// The value without its place.
+// The value without its location.
 template <typename T>
 std::optional<T> ValueOf(const std::optional<Located<T>>& written) {
   return written ? std::optional<T>(**written) : std::nullopt;
@@ -108,7 +108,7 @@ std::optional<std::vector<LayerStage>> SplitIntoStages(const LayerPattern& patte
   return stages;
 }
 
-Location PlaceOfStages(const ModuleRecipe& module) {
+Location LocationOfStages(const ModuleRecipe& module) {
   if (module.stage_layers) return module.stage_layers->where;
   if (module.first_stage_layers) return module.first_stage_layers->where;
   if (module.last_stage_layers) return module.last_stage_layers->where;
@@ -132,7 +132,7 @@ std::optional<std::vector<int>> StagesOfLayers(const ModuleRecipe& module, Diagn
                             .first_layers = ValueOf(module.first_stage_layers),
                             .last_layers = ValueOf(module.last_stage_layers),
                             .stage_layers = ValueOf(module.stage_layers)};
-  const auto runs = SplitIntoStages(pattern, split, PlaceOfStages(module), diagnostics);
+  const auto runs = SplitIntoStages(pattern, split, LocationOfStages(module), diagnostics);
   if (!runs) return std::nullopt;
   // From runs of layers to the stage of each layer. Recipes have no virtual stages, so pp_rank is the stage.
   std::vector<int> stages;

@@ -38,7 +38,7 @@ std::optional<std::vector<LayerStage>> SplitIntoStages(const LayerPattern& patte
 // into `parallel.pp` stages as the recipe says.
 std::optional<std::vector<int>> StagesOfLayers(const ModuleRecipe& module, Diagnostics& diagnostics);
 
-// The place for diagnostics about stages: the key that gives the split, else the layers of the model.
-Location PlaceOfStages(const ModuleRecipe& module);
+// The location for diagnostics about stages: the key that gives the split, else the layers of the model.
+Location LocationOfStages(const ModuleRecipe& module);
 
 }  // namespace planwright

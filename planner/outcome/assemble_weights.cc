@@ -65,7 +65,7 @@ class WeightAssembly {
                                  std::to_string(found->second.elements()) + " elements; expected " +
                                  std::to_string(end - first));
     }
-    for (const PublishedSlice& slice : SlicesOf(module, storage, PlaceOf(module.grid, rank))) {
+    for (const PublishedSlice& slice : SlicesOf(module, storage, CoordinatesOf(module.grid, rank))) {
       Copy(module.parameters[slice.parameter], slice, ClipRuns(slice.runs, first, end), found->second);
     }
     return absl::OkStatus();

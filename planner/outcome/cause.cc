@@ -27,8 +27,8 @@ std::string OwnHost() {
 
 std::string RecipeLine(const Plan& plan, int origin) {
   if (origin < 0 || origin >= static_cast<int>(plan.origins.size())) return "";
-  const Origin& place = plan.origins[origin];
-  return place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
+  const Origin& at = plan.origins[origin];
+  return at.file + ":" + std::to_string(at.line) + ":" + std::to_string(at.column);
 }
 
 // The rank that the others wait for: the one whose device has been longest at an instruction that needs no other rank.
@@ -56,10 +56,10 @@ std::string CauseText(const ProcessEnd& end) {
 }
 
 // "step 4 > all_reduce x -> y over language.tp": without the calls between, so that more ranks are at the same one.
-std::string ShortPlace(const RecordedInstruction& instruction) {
-  // The path of an instruction of a role's own list is the list and the place in it: "step 4 17".
-  const size_t calls = instruction.path.find(" > "), place = instruction.path.rfind(' ');
-  return instruction.path.substr(0, calls != std::string::npos ? calls : place) + " > " + instruction.text;
+std::string ShortPathText(const RecordedInstruction& instruction) {
+  // The path of an instruction of a role's own list is the list and the index in it: "step 4 17".
+  const size_t calls = instruction.path.find(" > "), index = instruction.path.rfind(' ');
+  return instruction.path.substr(0, calls != std::string::npos ? calls : index) + " > " + instruction.text;
 }
 
 // "rank 3", "ranks 0-2, 5". More than a few runs of numbers are cut off.
@@ -85,17 +85,17 @@ std::pair<bool, std::string> WhereaboutsOf(const std::optional<RankPosition>& po
   if (!position->undone) return {false, "had a device too far behind to tell where"};
   const bool waits = position->undone->state == RecorderState::kWaiting;
   return {waits, (waits ? "waited in " : "was in ") +
-                     (whole_path ? PlaceText(*position->undone) : ShortPlace(*position->undone))};
+                     (whole_path ? PathText(*position->undone) : ShortPathText(*position->undone))};
 }
 
 // What all ranks except `rank` were in. `whole_path`: with all calls, which matters where ranks wait for each other.
 std::vector<std::string> OthersThan(const Plan& plan, int rank, bool whole_path, const RecorderSource& read_recorder) {
   constexpr size_t kMost = 8;
-  std::map<std::pair<bool, std::string>, std::vector<int>> places;
+  std::map<std::pair<bool, std::string>, std::vector<int>> whereabouts;
   for (int other = 0; other < plan.world_size; ++other) {
-    if (other != rank) places[WhereaboutsOf(read_recorder(other), whole_path)].push_back(other);
+    if (other != rank) whereabouts[WhereaboutsOf(read_recorder(other), whole_path)].push_back(other);
   }
-  std::vector<std::pair<std::pair<bool, std::string>, std::vector<int>>> sorted(places.begin(), places.end());
+  std::vector<std::pair<std::pair<bool, std::string>, std::vector<int>>> sorted(whereabouts.begin(), whereabouts.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     return std::pair(a.first.first, a.second.size()) > std::pair(b.first.first, b.second.size());
   });
@@ -124,9 +124,9 @@ Failure FailureOf(const Plan& plan, int rank, Position which, const RecorderSour
   if (!position) return failure;
   if (!position->host.empty()) failure.host = position->host;
   failure.message = position->message;
-  if (position->finished) failure.last_done = PlaceText(*position->finished);
+  if (position->finished) failure.last_done = PathText(*position->finished);
   if (const auto& at = which == Position::kDevice && position->undone ? position->undone : position->last) {
-    failure.instruction = PlaceText(*at);
+    failure.instruction = PathText(*at);
     failure.recipe_line = RecipeLine(plan, at->origin);
     failure.others = OthersThan(plan, rank, all_wait, read_recorder);
   }

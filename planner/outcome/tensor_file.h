@@ -29,10 +29,10 @@ inline absl::StatusOr<TensorFile> ReadTensorFile(const std::string& path) {
   absl::StatusOr<SafetensorsFile> opened = SafetensorsFile::Open(path);
   if (!opened.ok()) return opened.status();
   TensorFile file{{}, opened->metadata()};
-  for (const auto& [name, place] : opened->tensors()) {
-    absl::StatusOr<std::string> bytes = opened->Read(place);
+  for (const auto& [name, stored] : opened->tensors()) {
+    absl::StatusOr<std::string> bytes = opened->Read(stored);
     if (!bytes.ok()) return bytes.status();
-    file.tensors[name] = {place.dtype, place.shape, *std::move(bytes)};
+    file.tensors[name] = {stored.dtype, stored.shape, *std::move(bytes)};
   }
   return file;
 }

@@ -38,9 +38,9 @@ class LimitedTreeBuilder {
     // ordered_json finds a field by comparing with every field before it, so many fields would cost quadratic time.
     if (fields.size() >= limits_.fields)
       return Refuse(absl::StrCat("an object of more than ", limits_.fields, " fields"));
-    const auto [place, is_new] = fields.emplace(field, nullptr);
-    if (!is_new) return Refuse("the field " + Quoted(place->first) + " is given twice");
-    next_field_ = &place->second;
+    const auto [entry, is_new] = fields.emplace(field, nullptr);
+    if (!is_new) return Refuse("the field " + Quoted(entry->first) + " is given twice");
+    next_field_ = &entry->second;
     return true;
   }
 
@@ -55,7 +55,7 @@ class LimitedTreeBuilder {
   }
 
   // Where the next value goes; null if it is one too many.
-  Json* NextPlace() {
+  Json* NextSlot() {
     if (++values_ > limits_.values) {
       Refuse(absl::StrCat("more than ", limits_.values, " values"));
       return nullptr;
@@ -67,19 +67,19 @@ class LimitedTreeBuilder {
 
   template <typename T>
   bool Add(T value) {
-    Json* place = NextPlace();
-    if (place) *place = std::move(value);
-    return place != nullptr;
+    Json* slot = NextSlot();
+    if (slot) *slot = std::move(value);
+    return slot != nullptr;
   }
 
   bool Open(Json empty) {
     if (open_.size() >= limits_.depth)
       return Refuse(absl::StrCat("more than ", limits_.depth, " levels of objects and lists"));
-    Json* place = NextPlace();
-    if (!place) return false;
-    *place = std::move(empty);
+    Json* slot = NextSlot();
+    if (!slot) return false;
+    *slot = std::move(empty);
     // The pointer stays valid: the list around it grows only after this value is closed.
-    open_.push_back(place);
+    open_.push_back(slot);
     return true;
   }
 

@@ -31,7 +31,7 @@ inline int64_t WrappedDifference(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
 }
 
-// Cuts `rows` into runs, in order: at each place the longest run that begins there. A run has one row, or at least
+// Cuts `rows` into runs, in order: at each row the longest run that begins there. A run has one row, or at least
 // kShortestRun. (Greedy, so the result is not always the shortest; it is always the same, as digests need.)
 template <size_t N>
 std::vector<NumberRun<N>> RunsOf(const std::vector<NumberRow<N>>& rows) {

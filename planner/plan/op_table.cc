@@ -142,8 +142,8 @@ class TableParser {
     } else if (word == "transposes" || word == "transposes_cp") {
       info.transposes.push_back(ParseTranspose(rest, word == "transposes_cp"));
     } else if (word == "meaning" || word == "meaning_cp") {
-      const size_t place = std::strtoul(TakeWord(rest).c_str(), nullptr, 10);
-      info.meanings.push_back({place, word == "meaning_cp", rest});
+      const size_t input = std::strtoul(TakeWord(rest).c_str(), nullptr, 10);
+      info.meanings.push_back({input, word == "meaning_cp", rest});
     } else if (word == "moves") {
       info.moves = ParseMoves(rest);
     } else if (word == "published") {

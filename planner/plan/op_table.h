@@ -70,7 +70,7 @@ struct OpInfo {
   std::vector<Transpose> transposes;
   // Inputs that other values could replace without a type error, and what they must be.
   struct Meaning {
-    size_t place = 0;      // index of the input
+    size_t input = 0;      // index of the input
     bool over_cp = false;  // the line is for cp above 1
     std::string what;      // "labels"
   };

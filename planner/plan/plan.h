@@ -22,7 +22,7 @@ namespace planwright {
 inline constexpr int kPlanFormatVersion = 2;
 inline constexpr char kToolVersion[] = "0.1.0";
 
-// The place in the recipe that a part of the plan comes from. Not covered by the plan digest. Filled by compile.cc.
+// The line of the recipe that a part of the plan comes from. Not covered by the plan digest. Filled by compile.cc.
 struct Origin {
   std::string file;          // relative to the recipe's folder, or "<command line>"
   int line = 0, column = 0;  // from 1

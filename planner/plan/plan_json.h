@@ -18,7 +18,7 @@ std::string WritePlan(const Plan& plan);
 // The plan as the JSON tree of its file, for programs that print parts of it.
 nlohmann::ordered_json PlanToJson(const Plan& plan);
 
-// Reads the text of a file. FailedPrecondition for another format_version. InvalidArgument, with the place
+// Reads the text of a file. FailedPrecondition for another format_version. InvalidArgument, with the path
 // ("modules[1].parameters[3].shape: ..."), for: a field that is unknown, repeated, missing or of another type; numbers
 // out of range (plan_ranges.h); more than limits.h allows; a digest that is not that of the contents.
 absl::StatusOr<Plan> ReadPlan(std::string_view text);

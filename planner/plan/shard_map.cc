@@ -66,32 +66,33 @@ std::string ExpertName(const std::string& pattern, int64_t expert) {
   return pattern.substr(0, at) + std::to_string(expert) + pattern.substr(at + 8);
 }
 
-ShardPlace PlaceOf(const Grid& grid, int rank) {
-  ShardPlace place;
-  place.tp = grid.tp;
-  place.tp_rank = CoordinateOf(grid, rank, Axis::kTp);
-  place.expert_tp = grid.expert_tp;
-  place.expert_tp_rank = CoordinateOf(grid, rank, Axis::kExpertTp);
-  place.ep = grid.ep;
-  place.ep_rank = CoordinateOf(grid, rank, Axis::kEp);
-  return place;
+ShardCoordinates CoordinatesOf(const Grid& grid, int rank) {
+  ShardCoordinates coordinates;
+  coordinates.tp = grid.tp;
+  coordinates.tp_rank = CoordinateOf(grid, rank, Axis::kTp);
+  coordinates.expert_tp = grid.expert_tp;
+  coordinates.expert_tp_rank = CoordinateOf(grid, rank, Axis::kExpertTp);
+  coordinates.ep = grid.ep;
+  coordinates.ep_rank = CoordinateOf(grid, rank, Axis::kEp);
+  return coordinates;
 }
 
-std::vector<PublishedSlice> SlicesOf(const Module& module, const Storage& storage, const ShardPlace& place) {
+std::vector<PublishedSlice> SlicesOf(const Module& module, const Storage& storage,
+                                     const ShardCoordinates& coordinates) {
   std::vector<PublishedSlice> slices;
   int64_t local = 0;
   for (int index : storage.parameters) {
     const Parameter& parameter = module.parameters[index];
     // Experts are dealt over ep and cut over expert_tp; all other parameters are cut over tp.
     const bool expert = parameter.experts > 0;
-    const int parts = expert ? place.expert_tp : place.tp;
-    const int part = expert ? place.expert_tp_rank : place.tp_rank;
-    const int64_t mine = expert ? parameter.experts / place.ep : 1;
-    Require(!expert || mine * place.ep == parameter.experts, parameter.name + ": experts do not divide over ep");
+    const int parts = expert ? coordinates.expert_tp : coordinates.tp;
+    const int part = expert ? coordinates.expert_tp_rank : coordinates.tp_rank;
+    const int64_t mine = expert ? parameter.experts / coordinates.ep : 1;
+    Require(!expert || mine * coordinates.ep == parameter.experts, parameter.name + ": experts do not divide over ep");
     for (int64_t i = 0; i < mine; ++i) {
       PublishedSlice slice;
       slice.parameter = index;
-      slice.expert = expert ? place.ep_rank * mine + i : -1;
+      slice.expert = expert ? coordinates.ep_rank * mine + i : -1;
       slice.name = ExpertName(parameter.name, slice.expert);
       slice.file_name = ExpertName(parameter.file_name, slice.expert);
       local += AppendTensor(parameter, parts, part, local, slice.runs);

@@ -28,17 +28,17 @@ struct PublishedSlice {
 };
 
 // The coordinates of a rank along the axes that cut parameters, with their sizes.
-struct ShardPlace {
+struct ShardCoordinates {
   int tp = 1, tp_rank = 0;
   int expert_tp = 1, expert_tp_rank = 0;
   int ep = 1, ep_rank = 0;
 };
-ShardPlace PlaceOf(const Grid& grid, int rank);
+ShardCoordinates CoordinatesOf(const Grid& grid, int rank);
 
 // The slices of `storage`, in storage order. Joined parameters follow each other; of L stacked experts on each rank,
 // this rank has [ep_rank L, (ep_rank + 1) L). A dim is cut segment by segment (Parameter::segments). A bug if sizes do
 // not divide, or do not fill the storage: rule V7 has refused such plans.
-std::vector<PublishedSlice> SlicesOf(const Module& module, const Storage& storage, const ShardPlace& place);
+std::vector<PublishedSlice> SlicesOf(const Module& module, const Storage& storage, const ShardCoordinates& coordinates);
 
 // The parts of `runs` whose local offsets are in [first, end). Their local offsets are then counted from `first`.
 std::vector<ElementRun> ClipRuns(const std::vector<ElementRun>& runs, int64_t first, int64_t end);

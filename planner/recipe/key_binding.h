@@ -57,13 +57,13 @@ void ReadValue(const YamlNode& node, std::string& target);
 void ReadValue(const YamlNode& node, std::vector<int64_t>& target);
 
 // The location of a node; none for a default, whose text is in the table of keys and not in a recipe.
-Location PlaceInRecipe(const YamlNode& node);
+Location LocationInRecipe(const YamlNode& node);
 
 template <typename T>
 void ReadValue(const YamlNode& node, Located<T>& target) {
   Located<T> value;
   ReadValue(node, value.value);
-  value.where = PlaceInRecipe(node);
+  value.where = LocationInRecipe(node);
   target = std::move(value);
 }
 template <typename T>

@@ -10,7 +10,7 @@
 
 namespace planwright {
 
-// Places in the list of OriginsOf. `index`: in Recipe::modules, in Recipe::bridges.
+// Indices in the list of OriginsOf. `index`: in Recipe::modules, in Recipe::bridges.
 inline int OriginOfModule(size_t index) { return static_cast<int>(index); }
 inline int OriginOfBridge(const Recipe& recipe, size_t index) {
   return static_cast<int>(recipe.modules.size() + index);

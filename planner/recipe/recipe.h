@@ -82,7 +82,7 @@ struct ModuleRecipe {
 
 struct BridgeRecipe {
   Located<std::string> from, to;
-  std::optional<Located<int64_t>> token;  // its rows take the places of this token id; default data.image_token
+  std::optional<Located<int64_t>> token;  // its rows take the positions of this token id; default data.image_token
   std::optional<Located<double>> max_mean_square;  // of its rows in a step; beyond it the run stops
   Location where;
 };

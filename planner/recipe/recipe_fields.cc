@@ -17,7 +17,7 @@ const YamlNode* DefaultOf(const KeySpec& spec) {
     auto* trees = new std::map<std::string_view, YamlNode>;
     for (const KeySpec& key : RecipeKeys()) {
       if (key.default_text.empty()) continue;
-      // Without a file: PlaceInRecipe then gives no place. A default that is not YAML is a bug of the table.
+      // Without a file: LocationInRecipe then gives no location. A default that is not YAML is a bug of the table.
       Diagnostics problems;
       std::optional<YamlNode> tree = ParseYaml(std::string(key.default_text), {}, problems);
       Require(tree.has_value(), Cat("default of ", key.path));
@@ -29,7 +29,7 @@ const YamlNode* DefaultOf(const KeySpec& spec) {
   return found == defaults->end() ? nullptr : &found->second;
 }
 
-Location PlaceInRecipe(const YamlNode& node) { return node.where.file ? node.where : Location(); }
+Location LocationInRecipe(const YamlNode& node) { return node.where.file ? node.where : Location(); }
 
 // The nodes have passed the checks of their keys, so that reading cannot fail.
 void ReadValue(const YamlNode& node, int64_t& target) { ReadInteger(node, &target, nullptr); }
@@ -45,7 +45,7 @@ RecipeFields RecipeFields::Section(std::string_view word) const { return Section
 
 RecipeFields RecipeFields::SectionOf(const KeySpec& spec) const {
   const YamlEntry* entry = map_ != nullptr ? map_->Find(WordOf(spec)) : nullptr;
-  // A value of another type has been reported. Treat it as absent, but keep its place.
+  // A value of another type has been reported. Treat it as absent, but keep its location.
   const bool is_map = entry != nullptr && entry->value.is_map();
   return RecipeFields(is_map ? &entry->value : nullptr, std::string(spec.path),
                       entry != nullptr ? entry->key_where : Location());

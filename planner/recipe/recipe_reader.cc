@@ -71,7 +71,7 @@ ModuleRecipe ReadModule(const RecipeFields& fields, const std::string& name,
                         Diagnostics& problems) {
   ModuleRecipe module = Defaults<ModuleRecipe>();
   fields.Fill(module);
-  // The places that diagnostics about the whole module and its ranks point at.
+  // The locations that diagnostics about the whole module and its ranks point at.
   module.name = {name, fields.where()};
   module.placement = fields.Section("placement").where();
   const Located<std::string>& reference = module.model_reference;

@@ -75,8 +75,8 @@ void Merge(YamlNode& base, YamlNode overlay, const std::string& table_path = "")
   }
   // A missing key is reported at the location of its map. That is the last file that mentions the map, and not an
   // override of another key in the same map.
-  const bool move_place = !IsFromCommandLine(overlay.where);
-  if (move_place) base.where = overlay.where;
+  const bool move_location = !IsFromCommandLine(overlay.where);
+  if (move_location) base.where = overlay.where;
   // An index, because YamlNode::Find is linear and a recipe may have thousands of keys in one map.
   std::unordered_map<std::string, size_t> index;
   for (size_t i = 0; i < base.entries.size(); ++i) index.emplace(base.entries[i].key, i);
@@ -87,7 +87,7 @@ void Merge(YamlNode& base, YamlNode overlay, const std::string& table_path = "")
       continue;
     }
     YamlEntry& old = base.entries[found->second];
-    if (move_place || !entry.value.is_map()) old.key_where = entry.key_where;
+    if (move_location || !entry.value.is_map()) old.key_where = entry.key_where;
     Merge(old.value, std::move(entry.value), InnerTablePath(table_path, entry.key));
   }
 }

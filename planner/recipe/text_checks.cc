@@ -12,21 +12,21 @@ namespace {
 // Editors of Windows write a byte order mark; the two others are those of UTF-16.
 bool CheckEncoding(const std::string& text, const YamlOrigin& origin, Diagnostics& problems) {
   if (text.starts_with("\xEF\xBB\xBF") || text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
-    problems.Error(DiagnosticKind::kFileEncoding, PlaceOfByte(text, 0, origin),
+    problems.Error(DiagnosticKind::kFileEncoding, LocationOfByte(text, 0, origin),
                    "the file starts with a byte order mark", "save it as UTF-8 without a byte order mark");
     return false;
   }
   for (size_t at = 0; at < text.size();) {
     const size_t length = CodePointLength(text, at);
     if (length == 0) {
-      problems.Error(DiagnosticKind::kFileEncoding, PlaceOfByte(text, at, origin),
+      problems.Error(DiagnosticKind::kFileEncoding, LocationOfByte(text, at, origin),
                      absl::StrFormat("byte 0x%02x is not UTF-8", static_cast<unsigned char>(text[at])),
                      "save the file as UTF-8");
       return false;
     }
     if (IsHiddenControl(text, at, length)) {
       problems.Error(
-          DiagnosticKind::kFileEncoding, PlaceOfByte(text, at, origin),
+          DiagnosticKind::kFileEncoding, LocationOfByte(text, at, origin),
           Cat("the text contains a hidden control character: ", Printable(std::string_view(text).substr(at, length))),
           "remove it: with it the text looks different from what it is");
       return false;
@@ -44,7 +44,7 @@ bool CheckIndentation(const std::string& text, const YamlOrigin& origin, Diagnos
     const size_t first = text.find_first_not_of(" \t\r", line);
     const size_t tab = text.find('\t', line);
     if (first < end && tab < first && text[first] != '#') {
-      problems.Error(DiagnosticKind::kYamlSyntax, PlaceOfByte(text, tab, origin), "the indentation contains a tab",
+      problems.Error(DiagnosticKind::kYamlSyntax, LocationOfByte(text, tab, origin), "the indentation contains a tab",
                      "indent with spaces: YAML does not allow tabs here");
       return false;
     }
@@ -55,7 +55,7 @@ bool CheckIndentation(const std::string& text, const YamlOrigin& origin, Diagnos
 
 }  // namespace
 
-Location PlaceOfByte(const std::string& text, size_t at, const YamlOrigin& origin) {
+Location LocationOfByte(const std::string& text, size_t at, const YamlOrigin& origin) {
   Location where;
   where.file = origin.file;
   const size_t line_start = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // npos + 1 is 0

@@ -20,6 +20,6 @@ size_t EndOfQuoted(const std::string& text, size_t at);
 size_t FirstOpenQuote(const std::string& text, size_t end);
 
 // The location of byte `at` of a text that starts at `origin`.
-Location PlaceOfByte(const std::string& text, size_t at, const YamlOrigin& origin);
+Location LocationOfByte(const std::string& text, size_t at, const YamlOrigin& origin);
 
 }  // namespace planwright

@@ -85,7 +85,7 @@ class TreeBuilder : public YAML::EventHandler {
     YamlNode node;
     bool has_key = false;
     YamlEntry pending;                     // a key that waits for its value, if has_key
-    std::map<std::string, Location> keys;  // the places of the keys so far
+    std::map<std::string, Location> keys;  // the locations of the keys so far
   };
 
   // Marks count lines and columns from 0. The first line may start in the middle of a line of the origin.
@@ -261,13 +261,13 @@ void AddSyntaxError(const YAML::Exception& error, const std::string& text, const
   // An open quote makes the parser stop much later: point at the quote instead.
   const size_t quote = FirstOpenQuote(text, at);
   if (quote == std::string::npos) {
-    problems.Error(DiagnosticKind::kYamlSyntax, PlaceOfByte(text, at, origin), std::move(message), std::move(help));
+    problems.Error(DiagnosticKind::kYamlSyntax, LocationOfByte(text, at, origin), std::move(message), std::move(help));
     return;
   }
   problems
-      .Error(DiagnosticKind::kYamlSyntax, PlaceOfByte(text, quote, origin), "this quote is not closed on its line",
+      .Error(DiagnosticKind::kYamlSyntax, LocationOfByte(text, quote, origin), "this quote is not closed on its line",
              "close it")
-      .notes.push_back({PlaceOfByte(text, at, origin), Cat("the parser stopped here: ", message)});
+      .notes.push_back({LocationOfByte(text, at, origin), Cat("the parser stopped here: ", message)});
 }
 
 }  // namespace

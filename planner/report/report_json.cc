@@ -3,7 +3,7 @@
 #include "absl/strings/str_replace.h"
 #include "planner/outcome/outcome_text.h"
 #include "planner/plan/json_text.h"
-#include "planner/report/rank_places.h"
+#include "planner/report/rank_activities.h"
 #include "planner/report/report_text.h"
 #include "planner/report/run_figures.h"
 #include "planner/run_files/readable.h"
@@ -132,12 +132,12 @@ Json StatusJson(const RunReport& report) {
   const ReportedCheckpoint* newest = NewestCheckpoint(report);
   json["checkpoint"] = newest ? CheckpointJson(*newest) : Json();
   json["ranks"] = Json::array();
-  for (const RankPlace& place : FoldRanks(report.ranks, report.now)) {
-    json["ranks"].push_back({{"ranks", place.ranks},
-                             {"state", WhatText(place.what)},
-                             {"at", OrNull(place.where)},
-                             {"least_seconds", OrNull(place.least)},
-                             {"most_seconds", OrNull(place.most)}});
+  for (const RankActivity& activity : FoldRanks(report.ranks, report.now)) {
+    json["ranks"].push_back({{"ranks", activity.ranks},
+                             {"state", WhatText(activity.what)},
+                             {"at", OrNull(activity.where)},
+                             {"least_seconds", OrNull(activity.least)},
+                             {"most_seconds", OrNull(activity.most)}});
   }
   json["slowest"] = nullptr;
   if (const std::optional<SlowestRank> slowest = FindSlowest(report.ranks, report.now))

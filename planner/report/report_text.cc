@@ -6,7 +6,7 @@
 #include "planner/diagnostics/text.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/outcome/outcome_text.h"
-#include "planner/report/rank_places.h"
+#include "planner/report/rank_activities.h"
 #include "planner/report/run_figures.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/readable.h"
@@ -17,7 +17,7 @@
 namespace planwright {
 namespace {
 
-constexpr size_t kMostTextRows = 20;  // of a table of lives, checkpoints or places; --json has all
+constexpr size_t kMostTextRows = 20;  // of a table of lives, checkpoints or activities; --json has all
 
 std::string Title(const RunReport& report) {
   if (!report.plan) return Printable(report.run_dir) + "\n";
@@ -63,27 +63,27 @@ std::string CheckpointLine(const RunReport& report) {
   return text + "\n";
 }
 
-std::string RankSeconds(const RankPlace& place) {
-  if (!place.most) return "";
-  const std::string least = DurationText(*place.least), most = DurationText(*place.most);
+std::string RankSeconds(const RankActivity& activity) {
+  if (!activity.most) return "";
+  const std::string least = DurationText(*activity.least), most = DurationText(*activity.most);
   return least == most ? most : least + " to " + most;
 }
 
-std::string PlacesText(const RunReport& report, size_t width) {
-  const std::vector<RankPlace> places = FoldRanks(report.ranks, report.now);
-  if (places.empty()) return "";
+std::string ActivitiesText(const RunReport& report, size_t width) {
+  const std::vector<RankActivity> activities = FoldRanks(report.ranks, report.now);
+  if (activities.empty()) return "";
   // Nobody needs to know how long ago that was if the run is over.
   const bool live = report.live();
   Table table(live ? std::vector<std::string>{"ranks", "state", "for", "at"}
                    : std::vector<std::string>{"ranks", "state", "at"});
-  for (size_t i = 0; i < std::min(places.size(), kMostTextRows); ++i) {
-    std::vector<std::string> row = {RanksText(places[i].ranks), WhatText(places[i].what)};
-    if (live) row.push_back(RankSeconds(places[i]));
-    row.push_back(Printable(places[i].where));
+  for (size_t i = 0; i < std::min(activities.size(), kMostTextRows); ++i) {
+    std::vector<std::string> row = {RanksText(activities[i].ranks), WhatText(activities[i].what)};
+    if (live) row.push_back(RankSeconds(activities[i]));
+    row.push_back(Printable(activities[i].where));
     table.Add(std::move(row));
   }
   std::string text = Cat("\n", table.Text("", width));
-  if (places.size() > kMostTextRows) Append(text, "and ", places.size() - kMostTextRows, " more places\n");
+  if (activities.size() > kMostTextRows) Append(text, "and ", activities.size() - kMostTextRows, " more places\n");
   const std::optional<SlowestRank> slowest = FindSlowest(report.ranks, report.now);
   if (!live || !slowest) return text;
   return Cat(text, "slowest now: rank ", slowest->rank, ", which computes for ", DurationText(slowest->seconds),
@@ -295,7 +295,7 @@ std::vector<std::string> FailureLines(const RunReport& report) {
   }
   if (!end.instruction.empty()) lines.push_back("at " + Printable(end.instruction));
   if (!end.recipe_line.empty()) lines.push_back("from " + Printable(end.recipe_line));
-  for (const std::string& place : end.others) lines.push_back(Printable(place));
+  for (const std::string& activity : end.others) lines.push_back(Printable(activity));
   return lines;
 }
 
@@ -318,7 +318,7 @@ std::string StatusText(const RunReport& report, size_t width) {
     }
   }
   text += CheckpointLine(report);
-  if (report.state != RunState::kEnded) text += PlacesText(report, width);
+  if (report.state != RunState::kEnded) text += ActivitiesText(report, width);
   return text + NotesText(report);
 }
 

@@ -7,7 +7,7 @@ namespace planwright {
 namespace {
 
 // Where a number of [first, last] lies in [0, steps - 1], rounded up.
-int64_t PlaceIn(int64_t number, int64_t first, int64_t last, int64_t steps) {
+int64_t ScaledTo(int64_t number, int64_t first, int64_t last, int64_t steps) {
   if (number <= first || last <= first) return 0;
   const double part = static_cast<double>(number - first) / static_cast<double>(last - first);
   return std::min(steps - 1, static_cast<int64_t>(std::ceil(part * static_cast<double>(steps - 1))));
@@ -74,7 +74,7 @@ void StepSeries::AddToBins(const StepBin& bin) {
 std::optional<int64_t> StepSeries::IndexOfStep(int64_t step) const {
   for (const StepBin& bin : bins_) {
     if (bin.first_step <= step && step <= bin.last_step)
-      return bin.first + PlaceIn(step, bin.first_step, bin.last_step, bin.steps);
+      return bin.first + ScaledTo(step, bin.first_step, bin.last_step, bin.steps);
   }
   return std::nullopt;
 }
@@ -83,14 +83,14 @@ int64_t StepSeries::IndexOfSamples(int64_t samples) const {
   const auto bin = std::lower_bound(bins_.begin(), bins_.end(), samples,
                                     [](const StepBin& one, int64_t wanted) { return one.last_samples < wanted; });
   if (bin == bins_.end()) return size_;
-  return bin->first + PlaceIn(samples, bin->first_samples, bin->last_samples, bin->steps);
+  return bin->first + ScaledTo(samples, bin->first_samples, bin->last_samples, bin->steps);
 }
 
 std::optional<int64_t> StepSeries::FindSamples(int64_t samples) const {
   const auto bin = std::lower_bound(bins_.begin(), bins_.end(), samples,
                                     [](const StepBin& one, int64_t wanted) { return one.last_samples < wanted; });
   if (bin == bins_.end() || samples < bin->first_samples) return std::nullopt;
-  return bin->first + PlaceIn(samples, bin->first_samples, bin->last_samples, bin->steps);
+  return bin->first + ScaledTo(samples, bin->first_samples, bin->last_samples, bin->steps);
 }
 
 int64_t StepSeries::StepAt(int64_t index) const {

@@ -44,7 +44,7 @@ class PlainFile {
   const std::string& path() const { return path_; }
   int64_t bytes() const { return bytes_; }  // when it was opened
 
-  // Fills `to` with the bytes from `offset` on. May be called from several threads. Unavailable, with path and place,
+  // Fills `to` with the bytes from `offset` on. May be called from several threads. Unavailable, with path and offset,
   // if the file ends before, or cannot be read.
   absl::Status Read(int64_t offset, std::span<std::byte> to) const;
 

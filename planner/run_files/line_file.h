@@ -1,5 +1,5 @@
-// A file of lines, such as JSON lines, read from any place in either direction. What it holds in memory does not depend
-// on the size of the file, and it reads only what it is asked for.
+// A file of lines, such as JSON lines, read from any offset in either direction. What it holds in memory does not
+// depend on the size of the file, and it reads only what it is asked for.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,7 @@ class LineFile {
   PlainFile file_;
   int64_t chunk_ = 0;
   std::string held_;
-  int64_t first_ = 0;  // place of held_ in the file
+  int64_t first_ = 0;  // offset of held_ in the file
   int64_t bytes_read_ = 0, most_held_ = 0;
 };
 

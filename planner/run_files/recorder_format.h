@@ -38,7 +38,7 @@ struct RecorderEntry {
   int32_t state;       // kRunning, kWaiting, kStoring or kReading
   int32_t microbatch;  // -1: none
   int32_t origin;      // index in Plan::origins of the recipe line; -1: none
-  // "step 12 > language.layers.3 language.mamba.forward 4": calls and places from the outside in
+  // "step 12 > language.layers.3 language.mamba.forward 4": calls and indices from the outside in
   char path[256];
   char instruction[256];  // "all_gather n -> n_full over language.tp"
 };
@@ -81,7 +81,7 @@ struct RecordedInstruction {
 };
 
 // "step 12 > language.layers.3 language.mamba.forward 4 > all_gather n -> n_full over language.tp"
-inline std::string PlaceText(const RecordedInstruction& instruction) {
+inline std::string PathText(const RecordedInstruction& instruction) {
   return instruction.path + (instruction.path.empty() || instruction.text.empty() ? "" : " > ") + instruction.text;
 }
 

@@ -192,13 +192,13 @@ absl::Status SafetensorsFile::ReadHeader() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<TensorPlace> SafetensorsFile::Find(const std::string& name) const {
+absl::StatusOr<StoredTensor> SafetensorsFile::Find(const std::string& name) const {
   const auto found = tensors_.find(name);
   if (found == tensors_.end()) return absl::NotFoundError(absl::StrCat(path(), " has no tensor ", name));
   return found->second;
 }
 
-absl::StatusOr<std::string> SafetensorsFile::Read(const TensorPlace& tensor) const {
+absl::StatusOr<std::string> SafetensorsFile::Read(const StoredTensor& tensor) const {
   std::string bytes(tensor.bytes, '\0');
   if (absl::Status status = file_.Read(tensor.offset, std::as_writable_bytes(std::span(bytes))); !status.ok())
     return status;

@@ -26,7 +26,7 @@ inline constexpr size_t kMaxSafetensorsTensors = 1'000'000;
 inline constexpr size_t kMaxSafetensorsRank = 8;  // dims of a tensor
 
 // A tensor in a file: where its bytes are, little-endian and row-major.
-struct TensorPlace {
+struct StoredTensor {
   DType dtype = DType::kFp32;
   std::vector<int64_t> shape;
   int64_t offset = 0, bytes = 0;  // in the file
@@ -38,24 +38,24 @@ class SafetensorsFile {
   // Errors of PlainFile::Open; InvalidArgument, with the path and the reason, if it is no valid safetensors file.
   static absl::StatusOr<SafetensorsFile> Open(const std::string& path);
 
-  const std::map<std::string, TensorPlace>& tensors() const { return tensors_; }
+  const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const std::string& path() const { return file_.path(); }
   std::string_view header() const { return header_; }  // the first bytes of the file, up to where tensors begin
   int64_t bytes() const { return file_.bytes(); }      // of the file
 
   // One tensor by name; NotFound names the tensor and the file.
-  absl::StatusOr<TensorPlace> Find(const std::string& name) const;
+  absl::StatusOr<StoredTensor> Find(const std::string& name) const;
 
   const PlainFile& file() const { return file_; }
-  absl::StatusOr<std::string> Read(const TensorPlace& tensor) const;  // all bytes of it; errors of PlainFile::Read
+  absl::StatusOr<std::string> Read(const StoredTensor& tensor) const;  // all bytes of it; errors of PlainFile::Read
 
  private:
   absl::Status ReadHeader();
 
   PlainFile file_;
   std::string header_;
-  std::map<std::string, TensorPlace> tensors_;
+  std::map<std::string, StoredTensor> tensors_;
   std::map<std::string, std::string> metadata_;
 };
 

@@ -34,7 +34,7 @@ absl::Status CheckStepRange(const StepRange& range, int64_t steps);
 // One run of one instruction. Times are nanoseconds of CLOCK_MONOTONIC, which all ranks of a machine share.
 struct TraceInstruction {
   int64_t step = 0;         // from 1
-  int64_t number = 0;       // its place in the step of its role, with every call opened, from 0
+  int64_t number = 0;       // its index in the step of its role, with every call opened, from 0
   std::string kind, frame;  // "linear", "language.layers.3"; of an instruction of no frame: its module, or empty
   std::string part;         // what of the model or the step it belongs to: "language.mamba", "data", "optimizer"
   std::string text;         // "linear n @in_proj -> zxbcdt"

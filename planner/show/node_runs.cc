@@ -76,16 +76,16 @@ std::vector<std::string> RankBoxLines(const Plan& plan, const NodeRun& run, int 
     ranks.push_back(node * RanksPerNode(plan) + local_rank);
   std::vector<std::string> lines = {"rank " + CoordinateText(ranks)};
   for (const Module& module : plan.modules) {
-    // All nodes of a run have the same modules at this place, so the first rank speaks for the others.
+    // All nodes of a run have the same modules at this local rank, so the first rank speaks for the others.
     if (!module.grid.contains(ranks[0])) continue;
     lines.push_back(module.name);
-    std::string place;
+    std::string coordinates;
     for (Axis axis : ShownAxes(module.grid)) {
       std::vector<int> values;
       for (int rank : ranks) values.push_back(CoordinateOf(module.grid, rank, axis));
-      place += (place.empty() ? "" : " ") + std::string(AxisName(axis)) + CoordinateText(values);
+      coordinates += (coordinates.empty() ? "" : " ") + std::string(AxisName(axis)) + CoordinateText(values);
     }
-    lines.push_back(place);
+    lines.push_back(coordinates);
   }
   if (lines.size() == 1) lines.push_back("idle");
   return lines;

@@ -1,5 +1,5 @@
-// Runs of similar nodes, and the places of ranks as text. A world of a hundred nodes is drawn as the few kinds of nodes
-// that it has.
+// Runs of similar nodes, and the coordinates of ranks as text. A world of a hundred nodes is drawn as the few kinds of
+// nodes that it has.
 #pragma once
 
 #include <string>

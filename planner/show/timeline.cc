@@ -63,9 +63,9 @@ class SlotPlacer {
     for (size_t i = 0; i < n; ++i) {
       feeders_[i] = Feeders(plan, i);
       for (size_t feeder : feeders_[i]) fed_[feeder].push_back(i);
-      size_t place = 0;  // the first row on these ranks: colocated rows share its clock
-      while (!Overlap(timeline_.rows[place].ranks, timeline_.rows[i].ranks) && place < i) ++place;
-      place_.push_back(place);
+      size_t clock = 0;  // the first row on these ranks: colocated rows share its clock
+      while (!Overlap(timeline_.rows[clock].ranks, timeline_.rows[i].ranks) && clock < i) ++clock;
+      clock_.push_back(clock);
       int microbatches = 0;
       for (const TimelineOp& op : timeline_.rows[i].ops) microbatches = std::max(microbatches, op.microbatch + 1);
       for (auto& done : done_) done[i].assign(microbatches, -1);
@@ -77,7 +77,7 @@ class SlotPlacer {
   Timeline Run() {
     while (PlaceNext()) {
     }
-    for (size_t i = 0; i < timeline_.rows.size(); ++i) timeline_.rows[i].busy = busy_[place_[i]];
+    for (size_t i = 0; i < timeline_.rows.size(); ++i) timeline_.rows[i].busy = busy_[clock_[i]];
     return std::move(timeline_);
   }
 
@@ -87,7 +87,7 @@ class SlotPlacer {
     const TimelineRow& row = timeline_.rows[i];
     if (next_[i] == row.ops.size()) return -1;
     const TimelineOp& op = row.ops[next_[i]];
-    int earliest = free_[place_[i]];
+    int earliest = free_[clock_[i]];
     // A forward needs the forward of each stage before it, a backward the backward of each stage behind it. That the
     // backward of the last stage needs its own forward follows from the stage's order.
     for (size_t other : op.backward ? fed_[i] : feeders_[i]) {
@@ -109,16 +109,16 @@ class SlotPlacer {
     if (start < 0) return false;
     TimelineOp& op = timeline_.rows[best].ops[next_[best]++];
     op.start = done_[op.backward][best][op.microbatch] = start;
-    free_[place_[best]] = start + 1;
-    ++busy_[place_[best]];
+    free_[clock_[best]] = start + 1;
+    ++busy_[clock_[best]];
     timeline_.slots = std::max(timeline_.slots, start + 1);
     return true;
   }
 
   Timeline timeline_;
   std::vector<size_t> next_;      // of each row: its next operation
-  std::vector<size_t> place_;     // of each row: the first row on its ranks
-  std::vector<int> free_, busy_;  // of each `place_`: the next free slot, and how many slots are taken
+  std::vector<size_t> clock_;     // of each row: the first row on its ranks
+  std::vector<int> free_, busy_;  // of each `clock_`: the next free slot, and how many slots are taken
   std::vector<std::vector<size_t>> feeders_, fed_;
   std::vector<std::vector<int>> done_[2];  // [backward][stage][microbatch]: its slot
 };

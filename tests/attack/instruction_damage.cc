@@ -50,7 +50,7 @@ Instruction MadeUp(const Plan& plan, const Program& list, Random& random) {
   return made;
 }
 
-// Every edit is said by its places in one list. `apply` does it, and false: the list has no such places.
+// Every edit is said by its indices in one list. `apply` does it, and false: the list has no such indices.
 struct Edit {
   std::string name, words;
   std::function<bool(const Program& first, Program& list)> apply;
@@ -73,7 +73,7 @@ std::optional<Damage> DamageInstructions(Plan& plan, Random& random) {
   const size_t how = random.Below(10);
   const ProgramList* at = pick(how >= 6);
   if (!at) return std::nullopt;
-  const Program first = *at->list;  // as it was: the edits of all lists find their places by it
+  const Program first = *at->list;  // as it was: the edits of all lists find their indices by it
   const size_t size = first.size();
   Edit edit;
   if (how < 6) {
@@ -81,7 +81,7 @@ std::optional<Damage> DamageInstructions(Plan& plan, Random& random) {
     size_t j = random.Chance(50) ? (i + 1 < size ? i + 1 : 0) : random.Below(size);
     if (i == j && how != 0 && how != 1) return std::nullopt;
     if (how == 5 && i > j) return std::nullopt;
-    edit.words = absl::StrCat("[", i, "] ", Words(first[i]), ", place ", j);
+    edit.words = absl::StrCat("[", i, "] ", Words(first[i]), ", index ", j);
     switch (how) {
       case 0:
         edit.name = "delete";
@@ -151,7 +151,7 @@ std::optional<Damage> DamageInstructions(Plan& plan, Random& random) {
       edit.name = "made up";
     }
     const size_t j = random.Below(size + 1);
-    absl::StrAppend(&edit.words, Words(made), ", before place ", j);
+    absl::StrAppend(&edit.words, Words(made), ", before index ", j);
     edit.apply = [made, j](const Program& from, Program& list) {
       const auto b = LikeOf(from, j, list);
       if (b) list.insert(At(list, *b), made);

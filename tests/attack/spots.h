@@ -1,4 +1,4 @@
-// Every place of a plan that can be damaged: each number, word and list, found by walking plan_fields.h. So a field
+// Every spot of a plan that can be damaged: each number, word and list, found by walking plan_fields.h. So a field
 // that is added to the plan is attacked without a line of new code.
 #pragma once
 

@@ -89,7 +89,7 @@ RankMemory MemoryOf(const Plan& plan, const Module& module, int rank) {
     if (storage.stage != CoordinateOf(module.grid, rank, Axis::kPp)) continue;
     std::vector<Element>& tensor = memory.storages[static_cast<int>(i)];
     tensor.resize(ElementsOf(storage.shape), kPadding);
-    for (const PublishedSlice& slice : SlicesOf(module, storage, PlaceOf(module.grid, rank))) {
+    for (const PublishedSlice& slice : SlicesOf(module, storage, CoordinatesOf(module.grid, rank))) {
       for (const ElementRun& run : slice.runs)
         std::iota(&tensor.at(run.local), &tensor.at(run.local + run.count - 1) + 1, ElementAt(slice.name, run.whole));
     }
@@ -196,13 +196,13 @@ void CheckLoading(const Plan& plan, const Module& module, int rank, const Tensor
       for (int64_t k = 0; k < run.count; ++k) ++counts[run.local + k];
     }
   }
-  for (const auto& [place, counts] : loads) {
+  for (const auto& [target, counts] : loads) {
     const std::vector<Element>& tensor =
-        place.first.empty() ? memory.storages.at(place.second) : memory.shards.at(place.second);
+        target.first.empty() ? memory.storages.at(target.second) : memory.shards.at(target.second);
     for (size_t i = 0; i < tensor.size(); ++i) {
       const int wanted = tensor[i] == kPadding ? 0 : 1;
       if (counts[i] != wanted)
-        FAIL() << "rank " << rank << " loads element " << i << " of " << place.first << " " << place.second << " "
+        FAIL() << "rank " << rank << " loads element " << i << " of " << target.first << " " << target.second << " "
                << counts[i] << " times";
     }
   }

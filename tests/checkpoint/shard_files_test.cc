@@ -72,14 +72,14 @@ TEST(ShardWriter, WritesAPlainSafetensorsFile) {
       const auto elements = tensor.ranks.find(rank);
       if (elements == tensor.ranks.end()) continue;
       ++mine;
-      const auto place = file->Find(tensor.key);
-      ASSERT_TRUE(place.ok()) << place.status();
+      const auto stored = file->Find(tensor.key);
+      ASSERT_TRUE(stored.ok()) << stored.status();
       const std::string bytes = BytesOf(tensor, elements->second);
       const int64_t count = static_cast<int64_t>(bytes.size()) / DTypeBytes(tensor.dtype);
-      EXPECT_EQ(*file->Read(*place), bytes) << tensor.key;
-      EXPECT_EQ(place->shape, count == ElementsOf(tensor.shape) ? tensor.shape : std::vector<int64_t>{count});
-      EXPECT_EQ(place->dtype, tensor.dtype);
-      EXPECT_EQ(place->offset % DTypeBytes(tensor.dtype), 0) << tensor.key;
+      EXPECT_EQ(*file->Read(*stored), bytes) << tensor.key;
+      EXPECT_EQ(stored->shape, count == ElementsOf(tensor.shape) ? tensor.shape : std::vector<int64_t>{count});
+      EXPECT_EQ(stored->dtype, tensor.dtype);
+      EXPECT_EQ(stored->offset % DTypeBytes(tensor.dtype), 0) << tensor.key;
       const ShardTensor& entry = index->tensors.at(tensor.key);
       EXPECT_EQ(entry.shape, tensor.shape);
       EXPECT_EQ(entry.elements, elements->second);
@@ -126,9 +126,9 @@ TEST(ShardWriter, WritesLargeTensorsInChunksAndSaysSo) {
   const auto index = ReadShardIndex(testing::Slurp(folder + "/" + IndexFile(0)));
   ASSERT_TRUE(index.ok()) << index.status();
   for (size_t i = 0; i < bytes.size(); ++i) {
-    const auto place = file->Find("t" + std::to_string(i));
-    ASSERT_TRUE(place.ok());
-    EXPECT_TRUE(*file->Read(*place) == bytes[i]) << i;
+    const auto stored = file->Find("t" + std::to_string(i));
+    ASSERT_TRUE(stored.ok());
+    EXPECT_TRUE(*file->Read(*stored) == bytes[i]) << i;
     EXPECT_EQ(index->tensors.at("t" + std::to_string(i)).sha256, Sha256Hex(bytes[i]));
   }
 }
@@ -446,7 +446,7 @@ TEST(CheckpointReader, GivesAnyElementsOfAnyCut) {
       std::vector<ElementRun> runs;
       std::string expected(elements * DTypeBytes(tensor.dtype) + below(3), '\1');
       std::string bytes = expected;
-      // Runs ascend in the tensor; places in `to` are dealt from the back, so that they descend.
+      // Runs ascend in the tensor; offsets in `to` are dealt from the back, so that they descend.
       int64_t local = elements;
       for (int64_t whole = below(5); whole < elements;) {
         const int64_t count = std::min(below(15), elements - whole);
@@ -521,8 +521,8 @@ TEST(CheckpointReader, AShardThatIsCutOffWhileItIsRead) {
   const auto reader = Opened(folder), later = Opened(folder), without = Opened(folder);
   std::string room(24 * 4, '\0');
   ASSERT_TRUE(reader->Read("language.norm", {{0, 0, 5}}, Room(room)).ok());
-  const auto place = SafetensorsFile::Open(path)->Find("language.w");
-  std::filesystem::resize_file(path, place->offset + 3);
+  const auto stored = SafetensorsFile::Open(path)->Find("language.w");
+  std::filesystem::resize_file(path, stored->offset + 3);
   const absl::Status cut = reader->Read("language.w", {{0, 2, 2}}, Room(room));
   EXPECT_EQ(cut.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(cut.message()),

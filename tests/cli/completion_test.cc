@@ -1,4 +1,4 @@
-// `plan completion`: runs the scripts in real shells, which get the words of a line and the cursor's place.
+// `plan completion`: runs the scripts in real shells, which get the words of a line and the cursor's position.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -55,7 +55,7 @@ TEST(Render, LongLinesAreCutAroundTheCaret) {
       << text;
 }
 
-TEST(Render, WithoutPlaceOrTextOnlyTheMessage) {
+TEST(Render, WithoutLocationOrTextOnlyTheMessage) {
   Diagnostics problems;
   problems.Error(DiagnosticKind::kFileUnreadable, {}, "cannot read");
   problems.Error(DiagnosticKind::kUnknownKey, At(7, 1, 1, "no/such/file.yaml"), "m");

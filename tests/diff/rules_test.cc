@@ -129,7 +129,7 @@ TEST(CompareFields, SeesAChangeOfAnyFieldAndJudgesIt) {
   EXPECT_GT(done.size(), 90u);
 }
 
-TEST(CompareFields, ItemsAreMatchedByNameAndNotByPlace) {
+TEST(CompareFields, ItemsAreMatchedByNameAndNotByIndex) {
   const Json tree = FieldTree(CompiledFile(testing::kTiny));
   Json turned = tree;
   std::reverse(turned["groups"].begin(), turned["groups"].end());

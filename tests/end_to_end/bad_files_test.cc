@@ -70,12 +70,12 @@ TEST_F(BadFiles, OfWeights) {
     std::ofstream(path, std::ios::binary) << whole;
     const auto file = SafetensorsFile::Open(path);
     ASSERT_TRUE(file.ok()) << file.status();
-    const auto& [name, place] = *file->tensors().begin();
-    ASSERT_TRUE(place.dtype == DType::kFp32 && place.bytes >= 24) << name;
+    const auto& [name, stored] = *file->tensors().begin();
+    ASSERT_TRUE(stored.dtype == DType::kFp32 && stored.bytes >= 24) << name;
     const float number = static_cast<float>(value);
     char bytes[sizeof number];
     std::memcpy(bytes, &number, sizeof number);
-    std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(place.offset + 5 * 4).write(bytes, 4);
+    std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(stored.offset + 5 * 4).write(bytes, 4);
     ExpectRefused({from}, kExitUsage, path + ": tensor " + name, "element 5 is infinite or no number (NaN)");
   }
   for (const Kind& kind : kKinds) {

@@ -222,12 +222,12 @@ TEST_F(Identity, WhatTwoFilesSayIsCompared) {
     const std::string path = folder(2) + "/rank-00001.safetensors", key = "language.lm_head.weight";
     const auto file = SafetensorsFile::Open(path);
     ASSERT_TRUE(file.ok()) << file.status();
-    const TensorPlace place = *file->Find(key);
+    const StoredTensor stored = *file->Find(key);
     std::string bytes = ReadBytes(path);
     const float value = std::nanf("");
-    std::memcpy(&bytes[place.offset + 20], &value, sizeof value);
+    std::memcpy(&bytes[stored.offset + 20], &value, sizeof value);
     WriteBytes(path, bytes);
-    index["tensors"][key]["sha256"] = Sha256Hex(bytes.substr(place.offset, place.bytes));
+    index["tensors"][key]["sha256"] = Sha256Hex(bytes.substr(stored.offset, stored.bytes));
     says[2] = "tensor " + key + ": element 5 is infinite or no number (NaN)";
   });
   for (int64_t step = 8; step > 1; --step) {

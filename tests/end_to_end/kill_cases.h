@@ -1,4 +1,4 @@
-// The cases of the kill matrix: every role x phase of a run x fault x moment, with places taken from the plan.
+// The cases of the kill matrix: every role x phase of a run x fault x moment, with instructions taken from the plan.
 #pragma once
 
 #include <cstdint>

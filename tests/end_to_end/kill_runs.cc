@@ -193,7 +193,7 @@ KillAftermath KillRuns::RunWithFault(const KillCase& one, const std::string& run
   std::istringstream mark(ReadAll(mark_file));
   int64_t fault = 0;
   if (!(mark >> fault)) return after;
-  std::getline(mark.ignore(1), after.place);
+  std::getline(mark.ignore(1), after.path);
   if (const std::optional<int64_t> noticed = NoticedAt(run_dir, plan_.world_size))
     after.noticed = static_cast<double>(*noticed - fault) / 1e9;
   after.gone = static_cast<double>(end - fault) / 1e9;
@@ -215,14 +215,14 @@ std::string KillRuns::Judge(const KillCase& one, const KillAftermath& after) con
   if (TextOf(after.outcome, "host") != host) return Differs("the host", TextOf(after.outcome, "host"), host);
   const std::string instruction = TextOf(after.outcome, "instruction");
   if (one.number >= 0) {
-    // Calls and place as the rank noted them, and the kind as the plan has it.
+    // Calls and index as the rank noted them, and the kind as the plan has it.
     const std::string list = one.list == "step"   ? "step " + std::to_string(one.step)
                              : one.list == "save" ? "save after step " + std::to_string(one.step)
                                                   : one.list;
-    const std::string expected = list + after.place;
+    const std::string expected = list + after.path;
     if (!instruction.starts_with(expected)) return Differs("the instruction", instruction, expected + "...");
-    if (!after.place.ends_with(" > " + one.kind))
-      return Differs("the place of the fault", after.place, "... > " + one.kind);
+    if (!after.path.ends_with(" > " + one.kind))
+      return Differs("the path of the fault", after.path, "... > " + one.kind);
   } else if (instruction.empty()) {
     // No instruction of this moment: the one that the rank began last.
     return "outcome.json names no instruction";

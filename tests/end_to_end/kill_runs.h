@@ -35,7 +35,7 @@ struct KillAftermath {
   int status = -1;         // of the launcher
   nlohmann::json outcome;  // RUN/outcome.json; null: there is none
   std::string output;
-  std::string place;              // of the fault: calls, place and kind of the instruction; empty: of no instruction
+  std::string path;               // of the fault: calls, index and kind of the instruction; empty: of no instruction
   std::optional<double> noticed;  // from the fault to when the rank itself, a peer or the launcher noticed it
   std::optional<double> gone;     // from the fault to when no process was left
 };

@@ -6,7 +6,7 @@
 //   PLANWRIGHT_FAULT_NUMBER=N       and number
 //   PLANWRIGHT_FAULT_MOMENT=before | during | after
 //   PLANWRIGHT_FAULT_MARK=FILE      gets the moment of the fault (CLOCK_MONOTONIC, in nanoseconds), and, in a second
-//                                   line, the place and the kind of the instruction
+//                                   line, the path and the kind of the instruction
 //
 // Before and after: on the thread that does the work. During: a second thread brings the fault as soon as the work has
 // begun. Work may take microseconds, so it may be over by then; but it has not passed its point `after`, which waits
@@ -37,7 +37,7 @@ std::string Variable(const char* name) {
 void Mark(const FailPoint& point) {
   std::ofstream(Variable("PLANWRIGHT_FAULT_MARK"))
       << std::chrono::steady_clock::now().time_since_epoch().count() << "\n"
-      << (point.kind ? point.place + " > " + std::string(OpName(*point.kind)) : "") << "\n";
+      << (point.kind ? point.path + " > " + std::string(OpName(*point.kind)) : "") << "\n";
 }
 
 void Fail(const FailPoint& point) {

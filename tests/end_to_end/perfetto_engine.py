@@ -40,8 +40,8 @@ class WasmTransport:
         # The module answers through a function of its table.
         i32 = wasmtime.ValType.i32()
         answer = wasmtime.Func(self.store, wasmtime.FuncType([i32, i32], []), self.answer)
-        place = self.exports["__indirect_function_table"].grow(self.store, 1, answer)
-        self.buffer = self.call("trace_processor_rpc_init", place, BUFFER)
+        index = self.exports["__indirect_function_table"].grow(self.store, 1, answer)
+        self.buffer = self.call("trace_processor_rpc_init", index, BUFFER)
 
     def call(self, name, *arguments):
         return self.exports[name](self.store, *arguments)

@@ -128,10 +128,10 @@ TEST_F(Report, OfARunInProgress) {
   EXPECT_THAT(status["launch"].get<std::string>(), HasSubstr("process " + std::to_string(launch.pid) + " on "));
   EXPECT_GT(status["pace"]["seconds_left"], 0);
   std::set<int> seen;
-  for (const json& place : status["ranks"]) {
-    EXPECT_THAT(place["state"], AnyOf("computes", "communicates", "saves or loads", "has done"));
-    EXPECT_THAT(place["at"].get<std::string>(), HasSubstr("step "));
-    for (const json& rank : place["ranks"]) seen.insert(rank.get<int>());
+  for (const json& activity : status["ranks"]) {
+    EXPECT_THAT(activity["state"], AnyOf("computes", "communicates", "saves or loads", "has done"));
+    EXPECT_THAT(activity["at"].get<std::string>(), HasSubstr("step "));
+    for (const json& rank : activity["ranks"]) seen.insert(rank.get<int>());
   }
   EXPECT_EQ(seen, (std::set<int>{0, 1}));
   EXPECT_THAT(Plan({"status", RunDir()}).output, HasSubstr("\nruns (process "));

@@ -158,13 +158,13 @@ const ValueType* DeclaredType(const Role& role, const Block* block, const std::s
 // Bytes of temporary tensors: in bf16 on a GPU by the table's formula, else a wide copy of the largest operand.
 // `elements(type)`: of a value on the device.
 template <typename Elements>
-int64_t WorkspaceOf(const Plan& plan, const Role& role, const testing::NaiveProgram::Place& place,
+int64_t WorkspaceOf(const Plan& plan, const Role& role, const testing::NaiveProgram::Visit& visit,
                     const Elements& elements) {
-  const Instruction& instruction = *place.instruction;
+  const Instruction& instruction = *visit.instruction;
   if (OpClassOf(instruction.kind) != OpClass::kCompute) return 0;
   std::map<std::string, const ValueType*> operands;  // "i0", "o1"
   for (size_t i = 0; i < instruction.inputs.size(); ++i) {
-    if (const ValueType* type = DeclaredType(role, place.block, instruction.inputs[i]))
+    if (const ValueType* type = DeclaredType(role, visit.block, instruction.inputs[i]))
       operands["i" + std::to_string(i)] = type;
   }
   for (size_t i = 0; i < instruction.outputs.size(); ++i)
@@ -211,12 +211,12 @@ TEST(StepPeak, WhatIsOverwrittenIsCountedOnce) {
 }
 
 // The number of the value that the instruction overwrites, if it dies before the next one; 0: none.
-int Overwritten(const testing::NaiveProgram::Place& place) {
-  const Instruction& op = *place.instruction;
+int Overwritten(const testing::NaiveProgram::Visit& visit) {
+  const Instruction& op = *visit.instruction;
   const std::optional<size_t> input = InfoOf(op.kind).overwrites;
   if (!input || *input >= op.inputs.size() || op.outputs.empty()) return 0;
-  const int number = place.names->at(op.inputs[*input])->number;
-  const auto same = [&](const std::string& name) { return place.names->at(name)->number == number; };
+  const int number = visit.names->at(op.inputs[*input])->number;
+  const auto same = [&](const std::string& name) { return visit.names->at(name)->number == number; };
   return std::count_if(op.inputs.begin(), op.inputs.end(), same) == 1 ? number : 0;
 }
 
@@ -250,10 +250,10 @@ void ExpectPeaksOfBruteForce(const Plan& plan) {
         if (held[0] + held[1] + beside <= activations + communication + workspace) return;
         activations = held[0], communication = held[1], workspace = beside, fullest = last;
       };
-      program = std::make_unique<testing::NaiveProgram>(plan, [&](const testing::NaiveProgram::Place& place) {
+      program = std::make_unique<testing::NaiveProgram>(plan, [&](const testing::NaiveProgram::Visit& visit) {
         settle();
-        last = place.instruction, overwritten = Overwritten(place);
-        beside = WorkspaceOf(plan, role, place,
+        last = visit.instruction, overwritten = Overwritten(visit);
+        beside = WorkspaceOf(plan, role, visit,
                              [&](const ValueType& type) { return bytes(type, sizes) / DTypeBytes(type.dtype); });
         held[0] = held[1] = 0;
         for (const auto& [number, value] : program->alive()) {

@@ -40,7 +40,7 @@ class Bridging : public BridgeProgram, public ::testing::WithParamInterface<std:
 
 TEST_P(Bridging, SendsAsTheReferenceOrPlansWhatItRefuses) {
   const json& c = GoldenCase("bridge_cases", GetParam());
-  const GoldenPlaces from = PlacesOf(c.at("src")), to = PlacesOf(c.at("dest"));
+  const GoldenRanks from = RanksOf(c.at("src")), to = RanksOf(c.at("dest"));
   GoldenRecipe recipe = BetweenGrids(from.grid, to.grid);
   // As many samples in a microbatch as there are encoder lanes: the reference system requires it for fan-in.
   while (to.grid.dp * recipe.micro_samples % from.grid.dp != 0 && recipe.micro_samples < 64) ++recipe.micro_samples;
@@ -71,7 +71,7 @@ class Bridges : public BridgeProgram {};
 
 TEST_F(Bridges, LeadAtTheReferencesRanks) {
   for (const json& c : Golden().at("leader_cases")) {
-    const Grid grid = PlacesOf(c).grid;
+    const Grid grid = RanksOf(c).grid;
     ASSERT_EQ(grid.first_rank, 0);
     json senders = json::array(), receivers = json::array();
     for (const auto& transfer : Transfers(BetweenGrids(grid, {.first_rank = grid.ranks(), .dp = grid.dp}))) {
@@ -106,7 +106,7 @@ TEST_F(Bridges, SplitRowsAsTheirSamplesAre) {
 
 TEST_F(Bridges, BetweenModulesThatShareRanksKnowBothGrids) {
   for (const json& c : Golden().at("colocated_cases")) {
-    const Grid from = PlacesOf(c.at("src")).grid, to = PlacesOf(c.at("dest")).grid;
+    const Grid from = RanksOf(c.at("src")).grid, to = RanksOf(c.at("dest")).grid;
     GoldenRecipe recipe = BetweenGrids(from, to);
     recipe.micro_samples = 4;
     if (!c.at("ok").get<bool>() && from.cp > 1) {
@@ -120,12 +120,12 @@ TEST_F(Bridges, BetweenModulesThatShareRanksKnowBothGrids) {
     }
     for (const auto& rank : ShowList(recipe, "ranks", "ranks")) {
       const std::string key = std::to_string(rank["rank"].get<int>());
-      const auto place = [&](const char* module) {
+      const auto dp_and_tp = [&](const char* module) {
         const auto& dense = rank["modules"][module]["dense"];
         return json::array({dense["dp"], dense["tp"]});
       };
-      EXPECT_EQ(place("images"), c["src_pos"][key]);
-      EXPECT_EQ(place("language"), c["dest_pos"][key]);
+      EXPECT_EQ(dp_and_tp("images"), c["src_pos"][key]);
+      EXPECT_EQ(dp_and_tp("language"), c["dest_pos"][key]);
     }
   }
 }

@@ -57,18 +57,18 @@ class Topology : public testing::GoldenCaseProgram {
   }
 
   // `modules`: of the golden case, which says who is together along each axis.
-  static void ExpectPlaces(const json& ranks, const json& modules) {
+  static void ExpectCoordinates(const json& ranks, const json& modules) {
     for (const auto& rank : ranks) {
       ASSERT_FALSE(rank["role"].get<std::string>().empty());
       int compared = 0;
       for (const json& m : modules) {
         if (!rank["modules"].contains(m.at("name"))) continue;
-        const json& place = rank["modules"][m.at("name").get<std::string>()];
+        const json& coordinates = rank["modules"][m.at("name").get<std::string>()];
         for (const char* axis : {"tp", "cp", "dp", "pp"}) {  // index in its tp group, and so on
           for (const json& group : m.at("groups").at(axis).at("groups")) {
             const auto it = std::find(group.begin(), group.end(), rank["rank"].get<int>());
             if (it == group.end()) continue;
-            EXPECT_EQ(place["dense"][axis], it - group.begin()) << rank["rank"] << axis;
+            EXPECT_EQ(coordinates["dense"][axis], it - group.begin()) << rank["rank"] << axis;
             ++compared;
           }
         }
@@ -95,7 +95,7 @@ TEST_P(Topology, GroupsRanksAndBridgesAreTheReferences) {
   for (const json& m : c.at("modules")) ExpectGroups(m, groups);
   const json ranks = Show(recipe, "ranks");
   EXPECT_EQ(ranks["world_size"], c.at("world_size"));
-  ExpectPlaces(ranks["ranks"], c.at("modules"));
+  ExpectCoordinates(ranks["ranks"], c.at("modules"));
 
   const json bridges = ShowList(recipe, "bridges", "bridges");
   ASSERT_EQ(bridges.size(), c.value("bridges", json::array()).size());

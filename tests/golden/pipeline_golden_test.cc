@@ -22,8 +22,8 @@ GoldenRecipe RecipeOf(const json& edges, const json& modules) {
     for (const std::string target : targets) recipe.edges.emplace_back(name, target);
   }
   const auto add = [&](const std::string& name) {
-    const int place = static_cast<int>(recipe.modules.size());
-    if (modules.is_null()) return recipe.modules.push_back({name, place, 1, 1, 1, 1, 1, 1, ""});
+    const int first_rank = static_cast<int>(recipe.modules.size());
+    if (modules.is_null()) return recipe.modules.push_back({name, first_rank, 1, 1, 1, 1, 1, 1, ""});
     const json &m = modules.at(name), &dims = m.at("dims");
     recipe.modules.push_back(
         {name, m["rank_offset"],

@@ -204,25 +204,25 @@ class Permute(torch.autograd.Function):
     """rows[i] = n[order[i] / k]. Both directions are gathers: the backward of an index would add atomically."""
 
     @staticmethod
-    def forward(ctx, n, order, place, k):
-        ctx.save_for_backward(place)
+    def forward(ctx, n, order, row_of_slot, k):
+        ctx.save_for_backward(row_of_slot)
         ctx.k = k
         return n.index_select(0, torch.div(order, k, rounding_mode='floor'))
 
     @staticmethod
     def backward(ctx, rows):
-        place, = ctx.saved_tensors
-        return rows.index_select(0, place).unflatten(0, (-1, ctx.k)).sum(1), None, None, None
+        row_of_slot, = ctx.saved_tensors
+        return rows.index_select(0, row_of_slot).unflatten(0, (-1, ctx.k)).sum(1), None, None, None
 
 
 class Unpermute(torch.autograd.Function):
     """y[token] = the sum of the token's k rows; the backward of Permute, and the other way round."""
 
     @staticmethod
-    def forward(ctx, rows, order, place, k):
+    def forward(ctx, rows, order, row_of_slot, k):
         ctx.save_for_backward(order)
         ctx.k = k
-        return rows.index_select(0, place).unflatten(0, (-1, k)).sum(1)
+        return rows.index_select(0, row_of_slot).unflatten(0, (-1, k)).sum(1)
 
     @staticmethod
     def backward(ctx, dy):
@@ -239,11 +239,11 @@ def route(n, gate, bias, s):
 
 
 def sort_slots(ids, experts):
-    """order: the slots by expert, then token; place: its inverse; ends: where each expert's rows end, on the device."""
+    """order: the slots by expert, then token; row_of_slot: its inverse; ends: of each expert's rows, on the device."""
     sorted_ids, order = ids.flatten().sort(stable=True)
-    place = torch.empty_like(order).scatter_(0, order, torch.arange(order.numel(), device=order.device))
+    row_of_slot = torch.empty_like(order).scatter_(0, order, torch.arange(order.numel(), device=order.device))
     ends = torch.searchsorted(sorted_ids, torch.arange(experts, device=ids.device), right=True, out_int32=True)
-    return order, place, ends
+    return order, row_of_slot, ends
 
 
 def experts_layer(x, w, bias, s):
@@ -251,12 +251,12 @@ def experts_layer(x, w, bias, s):
     n = rms_norm(x, w['norm'], s)
     tokens = n.flatten(0, 1)
     weights, ids = route(tokens, w['gate'], bias, s)
-    order, place, ends = sort_slots(ids, s.experts)
-    rows = Permute.apply(tokens, order, place, s.top_k)
+    order, row_of_slot, ends = sort_slots(ids, s.experts)
+    rows = Permute.apply(tokens, order, row_of_slot, s.top_k)
     before = torch._grouped_mm(rows, w['up'].transpose(1, 2), offs=ends)
     act = (F.relu(wide(before)).square() * weights.flatten().gather(0, order).unsqueeze(-1)).to(x.dtype)
     out = torch._grouped_mm(act, w['down'].transpose(1, 2), offs=ends)
-    y = Unpermute.apply(out, order, place, s.top_k).view_as(x)
+    y = Unpermute.apply(out, order, row_of_slot, s.top_k).view_as(x)
     shared = F.linear(F.relu(F.linear(n, w['shared_up'])).square(), w['shared_down'])
     return x + y + shared
 

@@ -23,7 +23,7 @@ namespace planwright {
 namespace {
 
 using testing::NaiveProgram;
-using Place = NaiveProgram::Place;
+using Visit = NaiveProgram::Visit;
 
 // Walks one list in both forms at once. Every entry must be the same instruction in the same call, with the same values
 // as operands; values must die at the same entry; and no number may be given out while its value is alive.
@@ -31,7 +31,7 @@ class Comparison {
  public:
   Comparison(const LinkedProgram& program, LinkedProgram::Range range)
       : program_(program), range_(range), at_(range.first),
-        naive_(program.blocks().plan(), [this](const Place& place) { Visit(place); }) {}
+        naive_(program.blocks().plan(), [this](const Visit& visit) { Check(visit); }) {}
 
   void Run(const std::vector<Instruction>& list) {
     naive_.Run(list);
@@ -55,29 +55,29 @@ class Comparison {
     }
   }
 
-  void Visit(const Place& place) {
+  void Check(const Visit& visit) {
     ASSERT_LT(at_, range_.end);
     if (at_ > range_.first) Age(at_ - 1);
     const LinkedEntry& entry = program_.entries()[at_++];
     const LinkedCall& call = program_.calls()[entry.call];
     const LinkedInstruction& linked = *entry.instruction;
-    ASSERT_EQ(linked.source, place.instruction);
-    EXPECT_EQ(call.block->block, place.block);
-    EXPECT_EQ(call.frame < 0 ? "" : std::string(program_.blocks().frame(call.frame)), place.frame);
-    EXPECT_EQ(call.microbatch, place.microbatch);
-    ASSERT_EQ(linked.inputs.size(), place.instruction->inputs.size());
-    ASSERT_EQ(linked.outputs.size(), place.instruction->outputs.size());
+    ASSERT_EQ(linked.source, visit.instruction);
+    EXPECT_EQ(call.block->block, visit.block);
+    EXPECT_EQ(call.frame < 0 ? "" : std::string(program_.blocks().frame(call.frame)), visit.frame);
+    EXPECT_EQ(call.microbatch, visit.microbatch);
+    ASSERT_EQ(linked.inputs.size(), visit.instruction->inputs.size());
+    ASSERT_EQ(linked.outputs.size(), visit.instruction->outputs.size());
     // Inputs were there before; a name may be both read and made, so they are compared by what they were.
     for (size_t i = 0; i < linked.inputs.size(); ++i) {
-      const std::string& name = place.instruction->inputs[i];
+      const std::string& name = visit.instruction->inputs[i];
       if (IsStateName(name)) {
         EXPECT_EQ(program_.blocks().state(StateOfOperand(linked.inputs[i])), name);
         continue;
       }
-      EXPECT_EQ(Held(entry, linked.inputs[i]), place.names->at(name)->number) << name;
+      EXPECT_EQ(Held(entry, linked.inputs[i]), visit.names->at(name)->number) << name;
     }
     for (size_t i = 0; i < linked.outputs.size(); ++i) {
-      const std::string& name = place.instruction->outputs[i].name;
+      const std::string& name = visit.instruction->outputs[i].name;
       if (IsStateName(name)) {
         EXPECT_EQ(program_.blocks().state(StateOfOperand(linked.outputs[i])), name);
         continue;
@@ -85,23 +85,23 @@ class Comparison {
       const int value = program_.ValueOf(entry, linked.outputs[i]);
       ASSERT_GE(value, 0);
       ASSERT_LT(value, program_.values());
-      EXPECT_TRUE(alive_.emplace(value, place.names->at(name)->number).second)
+      EXPECT_TRUE(alive_.emplace(value, visit.names->at(name)->number).second)
           << "value " << value << " is given out while it is alive";
     }
     for (size_t i = 0; i < linked.parts.size(); ++i) {
-      const ExchangePart& part = place.instruction->parts[i];
-      EXPECT_EQ(Held(entry, linked.parts[i].value), place.names->at(part.value)->number);
+      const ExchangePart& part = visit.instruction->parts[i];
+      EXPECT_EQ(Held(entry, linked.parts[i].value), visit.names->at(part.value)->number);
       if (part.shift != 0) continue;
-      EXPECT_EQ(Held(entry, linked.parts[i].sizes), place.names->at(part.sizes)->number);
+      EXPECT_EQ(Held(entry, linked.parts[i].sizes), visit.names->at(part.sizes)->number);
     }
-    CheckSlots(place, call, linked.parameters, place.instruction->parameters);
-    CheckSlots(place, call, linked.gradients, place.instruction->gradients);
-    if (place.instruction->group.empty()) {
+    CheckSlots(visit, call, linked.parameters, visit.instruction->parameters);
+    CheckSlots(visit, call, linked.gradients, visit.instruction->gradients);
+    if (visit.instruction->group.empty()) {
       EXPECT_EQ(linked.group, -1);
     } else {
-      EXPECT_EQ(program_.blocks().plan().groups[linked.group].name, place.instruction->group);
+      EXPECT_EQ(program_.blocks().plan().groups[linked.group].name, visit.instruction->group);
     }
-    EXPECT_EQ(program_.blocks().stream(linked.stream), place.instruction->stream);
+    EXPECT_EQ(program_.blocks().stream(linked.stream), visit.instruction->stream);
     ASSERT_EQ(naive_.alive().size(), alive_.size());
     most_ = std::max(most_, alive_.size());
     if (range_.end - range_.first > 1000 && at_ % 61 != 0) return;  // long lists: only some entries
@@ -117,14 +117,14 @@ class Comparison {
     return held == alive_.end() ? -1 : held->second;
   }
 
-  void CheckSlots(const Place& place, const LinkedCall& call, std::span<const int> slots,
+  void CheckSlots(const Visit& visit, const LinkedCall& call, std::span<const int> slots,
                   const std::vector<std::string>& names) {
     ASSERT_EQ(slots.size(), names.size());
     for (size_t i = 0; i < slots.size(); ++i) {
       const Module& module = program_.blocks().plan().modules[call.block->module];
       const Storage& storage = module.storages.at(program_.blocks().storage(call.slots + slots[i]));
-      EXPECT_EQ(module.name, place.block->module);
-      EXPECT_EQ(storage.frame, place.frame);
+      EXPECT_EQ(module.name, visit.block->module);
+      EXPECT_EQ(storage.frame, visit.frame);
       EXPECT_EQ(storage.slot, names[i]);
     }
   }

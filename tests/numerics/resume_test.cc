@@ -84,13 +84,13 @@ TrainingRun WithoutFirstStep(TrainingRun run) {
   return run;
 }
 
-struct Place {
+struct LayoutCase {
   const char* name;
   std::vector<std::string> layout;
   const char* precision;
-  friend void PrintTo(const Place& place, std::ostream* out) { *out << place.name; }
+  friend void PrintTo(const LayoutCase& one, std::ostream* out) { *out << one.name; }
 };
-std::vector<Place> Places() {
+std::vector<LayoutCase> LayoutCases() {
   return {{"one_rank", OneRankOnly(), "fp32"},
           {"one_rank_bf16", OneRankOnly(), "bf16"},
           {"dp2_dp2_bf16", Join(EncoderOn(2, 1), LanguageOn(2, 2, 1, 1)), "bf16"},
@@ -99,8 +99,8 @@ std::vector<Place> Places() {
           {"colocated_4_bf16", Join(EncoderOn(4, 1), LanguageOn(0, 4, 2, 4)), "bf16"}};
 }
 
-class SameLayout : public Resume, public ::testing::WithParamInterface<Place> {};
-INSTANTIATE_TEST_SUITE_P(All, SameLayout, ::testing::ValuesIn(Places()),
+class SameLayout : public Resume, public ::testing::WithParamInterface<LayoutCase> {};
+INSTANTIATE_TEST_SUITE_P(All, SameLayout, ::testing::ValuesIn(LayoutCases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(SameLayout, IsBitIdentical) {

@@ -45,15 +45,15 @@ Tensors ReadTensors(const std::string& path) {
     ADD_FAILURE() << path << ": " << file.status();
     return tensors;
   }
-  for (const auto& [name, place] : file->tensors()) {
-    const auto bytes = file->Read(place);
+  for (const auto& [name, stored] : file->tensors()) {
+    const auto bytes = file->Read(stored);
     if (!bytes.ok()) {
       ADD_FAILURE() << bytes.status();
       return tensors;
     }
     WholeTensor& tensor = tensors[name];
-    tensor.shape = place.shape;
-    switch (place.dtype) {
+    tensor.shape = stored.shape;
+    switch (stored.dtype) {
       case DType::kFp64: tensor.values = Numbers<double>(*bytes); break;
       case DType::kFp32: tensor.values = Numbers<float>(*bytes); break;
       case DType::kInt64: tensor.values = Numbers<int64_t>(*bytes); break;

@@ -52,7 +52,7 @@ TEST(ShardMap, CutsAnInnerDimAsARunPerRow) {
   EXPECT_EQ(slices[0].runs, (std::vector<ElementRun>{{0, 4, 4}, {4, 12, 4}, {8, 20, 4}}));
 }
 
-TEST(ShardMap, NumbersExpertsByTheirPlaceOnEp) {
+TEST(ShardMap, NumbersExpertsByTheirCoordinateOnEp) {
   Parameter parameter{.name = "experts.{expert}.up", .file_name = "x.{expert}.up", .shape = {2, 3}, .experts = 4};
   const Module module = Make(parameter, {.frame = "m", .slot = "up", .shape = {2, 2, 3}});
   const auto slices = SlicesOf(module, module.storages[0], {.ep = 2, .ep_rank = 1});

@@ -342,7 +342,7 @@ TEST(EveryKey, DataArrivesWhole) {
   EXPECT_EQ(**recorded.path, "z");
 }
 
-TEST(EveryKey, AbsentOnesHaveTheTablesDefaultsAndNoPlace) {
+TEST(EveryKey, AbsentOnesHaveTheTablesDefaultsAndNoLocation) {
   TempRecipes files;
   const Recipe r = MustRead(files.Write("r.yaml", kSmallRecipe), {"budget.learning_rate.warmup_fraction=0.25"});
   EXPECT_EQ(**r.budget.learning_rate.warmup_fraction, 0.25);

@@ -1,4 +1,4 @@
-// Shipped recipes with random damage: the reader never crashes, and it gives a reason and a place for all that it
+// Shipped recipes with random damage: the reader never crashes, and it gives a reason and a location for all that it
 // refuses.
 #include <algorithm>
 #include <filesystem>
@@ -52,7 +52,7 @@ std::string Mutate(std::string text, std::mt19937& random) {
   return text;
 }
 
-TEST(MutatedRecipes, AreReadOrRefusedWithAPlace) {
+TEST(MutatedRecipes, AreReadOrRefusedWithALocation) {
   TempRecipes files;
   std::mt19937 random(20240611);
   const std::vector<std::string> texts = ShippedTexts();

@@ -9,7 +9,7 @@ namespace {
 
 struct Parsed {
   std::optional<YamlNode> tree;
-  std::string kind, place;  // of the first problem
+  std::string kind, location;  // of the first problem
 };
 
 Parsed Parse(const std::string& text) {
@@ -19,35 +19,35 @@ Parsed Parse(const std::string& text) {
   if (!problems.empty()) {
     const Diagnostic first = problems.sorted().front();
     parsed.kind = KindName(first.kind);
-    parsed.place = std::to_string(first.where.line) + ":" + std::to_string(first.where.column);
+    parsed.location = std::to_string(first.where.line) + ":" + std::to_string(first.where.column);
   }
   EXPECT_EQ(parsed.tree.has_value(), problems.empty());
   return parsed;
 }
 
-std::string PlaceOf(const Location& where) {
+std::string LocationTextOf(const Location& where) {
   return std::to_string(where.line) + ":" + std::to_string(where.column) + "+" + std::to_string(where.length);
 }
 
-TEST(YamlTree, EveryKeyAndValueKnowsItsPlace) {
+TEST(YamlTree, EveryKeyAndValueKnowsItsLocation) {
   const Parsed parsed = Parse("# comment\na:\n  bcd: 12   # x\n  'e': \"f \\\" g\"\nlist: [1, xy]\nmore:\n  - z: 1\n");
   ASSERT_TRUE(parsed.tree);
   const YamlEntry& a = parsed.tree->entries[0];
-  EXPECT_EQ(PlaceOf(a.key_where), "2:1+1");
-  EXPECT_EQ(PlaceOf(a.value.entries[0].key_where), "3:3+3");
-  EXPECT_EQ(PlaceOf(a.value.entries[0].value.where), "3:8+2");
+  EXPECT_EQ(LocationTextOf(a.key_where), "2:1+1");
+  EXPECT_EQ(LocationTextOf(a.value.entries[0].key_where), "3:3+3");
+  EXPECT_EQ(LocationTextOf(a.value.entries[0].value.where), "3:8+2");
   EXPECT_EQ(a.value.entries[1].key, "e");
-  EXPECT_EQ(PlaceOf(a.value.entries[1].value.where), "4:8+8");  // with its quotes
+  EXPECT_EQ(LocationTextOf(a.value.entries[1].value.where), "4:8+8");  // with its quotes
   EXPECT_EQ(a.value.entries[1].value.text, "f \" g");
   EXPECT_TRUE(a.value.entries[1].value.quoted);
-  EXPECT_EQ(PlaceOf(parsed.tree->Find("list")->value.items[1].where), "5:11+2");
-  EXPECT_EQ(PlaceOf(parsed.tree->Find("more")->value.items[0].entries[0].value.where), "7:8+1");
+  EXPECT_EQ(LocationTextOf(parsed.tree->Find("list")->value.items[1].where), "5:11+2");
+  EXPECT_EQ(LocationTextOf(parsed.tree->Find("more")->value.items[0].entries[0].value.where), "7:8+1");
 }
 
-TEST(YamlTree, WindowsLineEndsAndAccentsKeepPlacesInBytes) {
+TEST(YamlTree, WindowsLineEndsAndAccentsKeepLocationsInBytes) {
   const Parsed parsed = Parse("a: \"\xC3\xA9\"\r\nb: {c: \"\xC3\xA9\", d: 5}\r\n");
   ASSERT_TRUE(parsed.tree);
-  EXPECT_EQ(PlaceOf(parsed.tree->Find("b")->value.Find("d")->value.where), "2:17+1");
+  EXPECT_EQ(LocationTextOf(parsed.tree->Find("b")->value.Find("d")->value.where), "2:17+1");
 }
 
 TEST(YamlTree, EmptyTextIsNothing) {
@@ -63,7 +63,7 @@ TEST(YamlTree, RefusesControlCharactersHoweverTheyAreWritten) {
                                   R"("\u202e")", R"("\u200b")", "|\n    two\n    lines\n", "'a\tb'"}) {
     const Parsed parsed = Parse("a:\n  b: " + value);
     EXPECT_EQ(parsed.kind, "FileEncoding") << value;
-    EXPECT_EQ(parsed.place.substr(0, 2), "2:") << value;
+    EXPECT_EQ(parsed.location.substr(0, 2), "2:") << value;
   }
   EXPECT_EQ(Parse(R"("\e[31m": 1)").kind, "FileEncoding");
   EXPECT_TRUE(Parse(R"(a: "\xe9 \u20ac")").tree);
@@ -71,7 +71,7 @@ TEST(YamlTree, RefusesControlCharactersHoweverTheyAreWritten) {
 
 TEST(YamlTree, RefusesWhatRecipesDoNotUse) {
   struct Case {
-    std::string text, kind, place;
+    std::string text, kind, location;
   };
   const Case cases[] = {
       {"a: &x 1\n", "YamlFeature", "1:4"},
@@ -103,16 +103,16 @@ TEST(YamlTree, RefusesWhatRecipesDoNotUse) {
   for (const Case& c : cases) {
     const Parsed parsed = Parse(c.text);
     EXPECT_EQ(parsed.kind, c.kind) << c.text;
-    EXPECT_EQ(parsed.place, c.place) << c.text;
+    EXPECT_EQ(parsed.location, c.location) << c.text;
   }
 }
 
-TEST(YamlTree, BothPlacesOfARepeatedKeyAreShown) {
+TEST(YamlTree, BothLocationsOfARepeatedKeyAreShown) {
   Diagnostics problems;
   ParseYaml("a: 1\nb: 2\na: 3\n", {std::make_shared<const std::string>("r.yaml")}, problems);
   ASSERT_EQ(problems.sorted().size(), 1u);
   ASSERT_EQ(problems.sorted()[0].notes.size(), 1u);
-  EXPECT_EQ(PlaceOf(problems.sorted()[0].notes[0].where), "1:1+1");
+  EXPECT_EQ(LocationTextOf(problems.sorted()[0].notes[0].where), "1:1+1");
 }
 
 TEST(YamlTree, DepthLimitIsExact) {

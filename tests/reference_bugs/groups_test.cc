@@ -10,25 +10,25 @@ namespace {
 using testing::ForEachInstruction;
 using testing::ForEachShipped;
 using testing::IsStateName;
-using testing::Place;
+using testing::Site;
 
 bool Communicates(const Instruction& op) { return OpClassOf(op.kind) == OpClass::kCommunication; }
 
 // Bugs 1, 6 and 35: a layer without its group fell back to a global one.
 TEST(Groups, EveryCommunicationNamesItsOwn) {
   ForEachShipped([](const Plan& plan) {
-    ForEachInstruction(plan, [](const Instruction& op, const Place& place) {
+    ForEachInstruction(plan, [](const Instruction& op, const Site& site) {
       if (op.kind == OpKind::kExchange) {
         for (const ExchangePart& part : op.parts) {
-          const Group* group = place.plan.FindGroup(part.bridge.empty() ? part.group : part.bridge);
-          EXPECT_TRUE(group != nullptr && group->used()) << place.name;
+          const Group* group = site.plan.FindGroup(part.bridge.empty() ? part.group : part.bridge);
+          EXPECT_TRUE(group != nullptr && group->used()) << site.name;
         }
       } else if (Communicates(op)) {
-        const Group* group = place.plan.FindGroup(op.group);
-        EXPECT_TRUE(group != nullptr && group->used()) << place.name << " " << OpName(op.kind) << " " << op.group;
+        const Group* group = site.plan.FindGroup(op.group);
+        EXPECT_TRUE(group != nullptr && group->used()) << site.name << " " << OpName(op.kind) << " " << op.group;
       } else {
         EXPECT_TRUE(op.group.empty() && op.parts.empty())
-            << place.name << " " << OpName(op.kind) << " computes, but has a group or exchange parts";
+            << site.name << " " << OpName(op.kind) << " computes, but has a group or exchange parts";
       }
     });
   });
@@ -76,16 +76,16 @@ TEST(Groups, EveryKindIsUsedInSomePlan) {
 // Bug 8: the keys of a module's optimizer were gathered over the world, so each module got the keys of the others too.
 TEST(Groups, OnlySumsOfTheStepLeaveAModule) {
   ForEachShipped([](const Plan& plan) {
-    ForEachInstruction(plan, [](const Instruction& op, const Place& place) {
+    ForEachInstruction(plan, [](const Instruction& op, const Site& site) {
       if (!Communicates(op) || op.kind == OpKind::kExchange) return;
-      const Group& group = *place.plan.FindGroup(op.group);
+      const Group& group = *site.plan.FindGroup(op.group);
       if (group.name == "world") {
         const std::set<std::string> sums = {"$integers", "$reals"};
-        EXPECT_TRUE(sums.contains(op.inputs.at(0))) << place.name << " sends " << op.inputs[0] << " to the world";
+        EXPECT_TRUE(sums.contains(op.inputs.at(0))) << site.name << " sends " << op.inputs[0] << " to the world";
         EXPECT_TRUE(std::holds_alternative<int64_t>(op.outputs.at(0).type.dims.at(0))) << "its size is in the plan";
       } else {
-        EXPECT_NE(std::find(place.modules.begin(), place.modules.end(), group.module), place.modules.end())
-            << place.name << " " << op.group;
+        EXPECT_NE(std::find(site.modules.begin(), site.modules.end(), group.module), site.modules.end())
+            << site.name << " " << op.group;
       }
     });
   });

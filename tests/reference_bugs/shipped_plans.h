@@ -54,7 +54,7 @@ inline const std::vector<ShippedPlan>& ShippedPlans() {
 }
 
 // Where an instruction is: the modules that it may act for, and the name of its block or role for messages.
-struct Place {
+struct Site {
   const Plan& plan;
   std::vector<std::string> modules;
   std::string name;
@@ -62,7 +62,7 @@ struct Place {
 };
 
 // Every instruction of every block and of every list of every role.
-inline void ForEachInstruction(const Plan& plan, const std::function<void(const Instruction&, const Place&)>& visit) {
+inline void ForEachInstruction(const Plan& plan, const std::function<void(const Instruction&, const Site&)>& visit) {
   for (const Block& block : plan.blocks) {
     for (const Instruction& op : block.body) visit(op, {plan, {block.module}, block.name, true});
   }

@@ -12,16 +12,16 @@ namespace {
 
 using testing::ForEachInstruction;
 using testing::ForEachShipped;
-using testing::Place;
+using testing::Site;
 
 // Bug 10: generators of several libraries were seeded in several places, some with the rank added. Here there is one
 // seed, and no instruction has another.
 TEST(Step, DrawsFromOneSeed) {
   ForEachShipped([](const Plan& plan) {
     EXPECT_EQ(plan.seed, plan.data.seed);
-    ForEachInstruction(plan, [](const Instruction& op, const Place& place) {
+    ForEachInstruction(plan, [](const Instruction& op, const Site& site) {
       for (const auto& [key, value] : op.attributes)
-        EXPECT_EQ(key.find("seed"), std::string::npos) << place.name << " " << OpName(op.kind);
+        EXPECT_EQ(key.find("seed"), std::string::npos) << site.name << " " << OpName(op.kind);
     });
   });
 }
@@ -51,11 +51,11 @@ TEST(Step, ScalesEveryModuleByTheSameTokens) {
 TEST(Step, RoutesInFp32OrWider) {
   int routed = 0;
   ForEachShipped([&](const Plan& plan) {
-    ForEachInstruction(plan, [&](const Instruction& op, const Place& place) {
+    ForEachInstruction(plan, [&](const Instruction& op, const Site& site) {
       if (op.kind != OpKind::kRoute) return;
       ++routed;
       for (const Output& output : op.outputs)
-        EXPECT_NE(output.type.dtype, DType::kBf16) << place.name << " " << output.name;
+        EXPECT_NE(output.type.dtype, DType::kBf16) << site.name << " " << output.name;
     });
   });
   EXPECT_GT(routed, 0);
@@ -117,17 +117,17 @@ TEST(Step, LogsTheAuxiliaryLossOfEveryExpertLayer) {
 TEST(Step, CountsLossTokensOnOneRankOfALane) {
   ForEachShipped([](const Plan& plan) {
     int counted = 0;
-    ForEachInstruction(plan, [&](const Instruction& op, const Place& place) {
+    ForEachInstruction(plan, [&](const Instruction& op, const Site& site) {
       if (op.kind != OpKind::kAccumulate) return;
       const std::string& into = op.text("into");
       if (into != "$integers.loss_tokens" && into != "$reals.loss") return;
       ++counted;
       const Grid& grid =
-          place.plan.FindModule(op.attributes.contains("module") ? op.text("module") : place.modules.front())->grid;
+          site.plan.FindModule(op.attributes.contains("module") ? op.text("module") : site.modules.front())->grid;
       // Over cp a rank has the loss of its part of the sequence, but it reads the tokens of the whole lane.
       std::string whole = grid.tp > 1 ? "tp" : "";
       if (into == "$integers.loss_tokens" && grid.cp > 1) whole += whole.empty() ? "cp" : ",cp";
-      EXPECT_EQ(op.attributes.contains("once_over") ? op.text("once_over") : "", whole) << place.name << " " << into;
+      EXPECT_EQ(op.attributes.contains("once_over") ? op.text("once_over") : "", whole) << site.name << " " << into;
     });
     EXPECT_GE(counted, 2);
   });
@@ -138,10 +138,10 @@ TEST(Step, CountsLossTokensOnOneRankOfALane) {
 TEST(Step, ReadsGradientsForTheUpdateAlone) {
   const std::set<OpKind> readers = {OpKind::kAllReduce, OpKind::kReduceScatter};
   ForEachShipped([&](const Plan& plan) {
-    ForEachInstruction(plan, [&](const Instruction& op, const Place& place) {
+    ForEachInstruction(plan, [&](const Instruction& op, const Site& site) {
       for (const std::string& input : op.inputs) {
         const bool gradient = testing::IsStateName(input) && input.find(".gradient") != std::string::npos;
-        EXPECT_TRUE(!gradient || readers.contains(op.kind)) << place.name << " " << OpName(op.kind);
+        EXPECT_TRUE(!gradient || readers.contains(op.kind)) << site.name << " " << OpName(op.kind);
       }
     });
     for (const Role& role : plan.roles) {

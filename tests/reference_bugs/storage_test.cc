@@ -116,7 +116,7 @@ std::map<std::string, std::set<int>> HoldersOf(const Module& module, int bucket)
     std::string held;
     for (const Storage& storage : module.storages) {
       if (storage.bucket != bucket) continue;
-      for (const PublishedSlice& slice : SlicesOf(module, storage, PlaceOf(module.grid, rank))) {
+      for (const PublishedSlice& slice : SlicesOf(module, storage, CoordinatesOf(module.grid, rank))) {
         held += slice.name + ":" + std::to_string(slice.runs.empty() ? -1 : slice.runs.front().whole) + " ";
       }
       break;  // all storages of a bucket are sharded over the same axes
@@ -162,12 +162,12 @@ TEST(Gradients, AreSummedOverExactlyTheirReplicas) {
 // Bug 12: gradients were summed in bf16.
 TEST(Gradients, TravelInFp32OrWider) {
   ForEachShipped([](const Plan& plan) {
-    testing::ForEachInstruction(plan, [](const Instruction& op, const testing::Place& place) {
+    testing::ForEachInstruction(plan, [](const Instruction& op, const testing::Site& site) {
       if (op.inputs.empty() || op.inputs[0].find(".gradient") == std::string::npos ||
           !testing::IsStateName(op.inputs[0]))
         return;
       const DType dtype = op.outputs.at(0).type.dtype;
-      EXPECT_TRUE(dtype == DType::kFp32 || dtype == DType::kFp64) << place.name << " " << op.inputs[0];
+      EXPECT_TRUE(dtype == DType::kFp32 || dtype == DType::kFp64) << site.name << " " << op.inputs[0];
     });
   });
 }

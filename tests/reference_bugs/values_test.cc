@@ -12,15 +12,15 @@ namespace {
 
 using testing::ForEachInstruction;
 using testing::ForEachShipped;
-using testing::Place;
+using testing::Site;
 
 // Bug 11: the way to interpolate positions was the default of a library.
 TEST(Values, PositionsSayHowTheyAreMade) {
   ForEachShipped([](const Plan& plan) {
-    ForEachInstruction(plan, [](const Instruction& op, const Place& place) {
+    ForEachInstruction(plan, [](const Instruction& op, const Site& site) {
       if (op.kind != OpKind::kPositionAndClass) return;
-      EXPECT_TRUE(op.integer("crop") == 0 || op.integer("crop") == 1) << place.name;
-      EXPECT_GT(op.integer("side"), 0) << place.name;
+      EXPECT_TRUE(op.integer("crop") == 0 || op.integer("crop") == 1) << site.name;
+      EXPECT_GT(op.integer("side"), 0) << site.name;
     });
   });
 }
@@ -32,13 +32,13 @@ TEST(Values, AreJoinedAlongANamedDim) {
                                   OpKind::kLocalSlice};
   std::set<OpKind> seen;
   ForEachShipped([&](const Plan& plan) {
-    ForEachInstruction(plan, [&](const Instruction& op, const Place& place) {
+    ForEachInstruction(plan, [&](const Instruction& op, const Site& site) {
       seen.insert(op.kind);
       const bool says = op.kind == OpKind::kReshard
                             ? op.attributes.contains("from_dim") && op.attributes.contains("to_dim")
                             : op.attributes.contains("dim");
       EXPECT_TRUE(says || (op.kind != OpKind::kReshard && !named.contains(op.kind)))
-          << place.name << " " << OpName(op.kind);
+          << site.name << " " << OpName(op.kind);
     });
   });
   for (OpKind kind :

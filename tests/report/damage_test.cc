@@ -74,22 +74,22 @@ class DamageTest : public ::testing::Test {
   std::string Damaged(std::string bytes) {
     const auto below = [&](size_t end) { return std::uniform_int_distribution<size_t>(0, end - 1)(random_); };
     // Most of the recorder's page are zeros, so its first bytes are damaged more often.
-    const auto place = [&] { return below(below(2) == 0 ? std::min<size_t>(bytes.size(), 4096) : bytes.size()); };
+    const auto offset = [&] { return below(below(2) == 0 ? std::min<size_t>(bytes.size(), 4096) : bytes.size()); };
     switch (below(6)) {
-      case 0: bytes[place()] ^= static_cast<char>(1 << below(8)); break;
-      case 1: bytes.resize(place()); break;
-      case 2: bytes.insert(place(), std::string(below(40), static_cast<char>(below(256)))); break;
+      case 0: bytes[offset()] ^= static_cast<char>(1 << below(8)); break;
+      case 1: bytes.resize(offset()); break;
+      case 2: bytes.insert(offset(), std::string(below(40), static_cast<char>(below(256)))); break;
       case 3:
-        for (size_t i = 0; i < 20; ++i) bytes[place()] = static_cast<char>(below(256));
+        for (size_t i = 0; i < 20; ++i) bytes[offset()] = static_cast<char>(below(256));
         break;
       case 4: {  // a number becomes another one
         constexpr const char* kNumbers[] = {"-1",   "0", "1e400", "9223372036854775807", "99999999999999999999",
                                             "4e15", "[]"};
-        const size_t digit = bytes.find_first_of("0123456789", place());
+        const size_t digit = bytes.find_first_of("0123456789", offset());
         if (digit != std::string::npos) bytes.replace(digit, 1, kNumbers[below(std::size(kNumbers))]);
         break;
       }
-      default: bytes.insert(place(), "\x1b[2J<script>\"\xff\n"); break;
+      default: bytes.insert(offset(), "\x1b[2J<script>\"\xff\n"); break;
     }
     return bytes;
   }

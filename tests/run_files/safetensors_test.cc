@@ -51,11 +51,11 @@ TEST(Safetensors, RoundTripKeepsNamesShapesBytesAndMetadata) {
   const SafetensorsFile moved = *std::move(file);
   ASSERT_EQ(moved.tensors().size(), tensors.size());
   for (const TensorBytes& tensor : tensors) {
-    const auto place = moved.Find(tensor.name);
-    ASSERT_TRUE(place.ok()) << place.status();
-    EXPECT_EQ(place->dtype, tensor.dtype);
-    EXPECT_EQ(place->shape, tensor.shape);
-    EXPECT_EQ(*moved.Read(*place), tensor.bytes) << tensor.name;
+    const auto stored = moved.Find(tensor.name);
+    ASSERT_TRUE(stored.ok()) << stored.status();
+    EXPECT_EQ(stored->dtype, tensor.dtype);
+    EXPECT_EQ(stored->shape, tensor.shape);
+    EXPECT_EQ(*moved.Read(*stored), tensor.bytes) << tensor.name;
   }
   EXPECT_EQ(moved.metadata().at("key"), "value");
   EXPECT_EQ(moved.Find("c").status().code(), absl::StatusCode::kNotFound);

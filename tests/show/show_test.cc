@@ -66,7 +66,7 @@ Plan SixRanks() {
   return plan;
 }
 
-TEST(ShowRanks, GivesEachRanksPlaceInBothViews) {
+TEST(ShowRanks, GivesEachRanksCoordinatesInBothViews) {
   const ordered_json json = ShowRanksJson(SixRanks());
   EXPECT_EQ(json["world_size"], 6);
   ASSERT_EQ(json["ranks"].size(), 6u);

@@ -85,13 +85,13 @@ def main(root):
             continue
         with open(path, encoding='utf-8') as lines:
             for number, line in enumerate(lines, 1):
-                place = f'{os.path.relpath(path, root)}:{number}'
+                location = f'{os.path.relpath(path, root)}:{number}'
                 wrong = [f'{what}: {why}' for what, target, heading in citations(root, path, line)
                          if (why := problem(target, heading))]
                 if FACTS.search(line):
                     wrong.append('cites "facts", which is not in this repository')
                 for what in dict.fromkeys(wrong):
-                    print(f'{place}: {what}')
+                    print(f'{location}: {what}')
                     found += 1
     return 1 if found else 0
 

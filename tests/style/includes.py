@@ -25,8 +25,8 @@ def commands(folder, files):
         words = shlex.split(entry['command'])
         if 'cmake_pch' in entry['command']:
             sys.exit(f'{folder} has precompiled headers; configure it with -DPLANWRIGHT_EACH_FILE_ALONE=ON')
-        place = words.index('-o')
-        yield file, words[:place] + words[place + 2:] + ['-fsyntax-only'], entry['directory']
+        index = words.index('-o')
+        yield file, words[:index] + words[index + 2:] + ['-fsyntax-only'], entry['directory']
 
 
 def main():

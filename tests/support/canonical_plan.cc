@@ -61,7 +61,7 @@ class Gradients {
   void DropIn(std::vector<Instruction>& list) const { DropIn(list, {}); }
 
  private:
-  // By place: whether the value is a gradient in every call.
+  // By index: whether the value is a gradient in every call.
   struct Ends {
     std::vector<bool> inputs, outputs;
   };

@@ -11,7 +11,7 @@ namespace planwright::testing {
 
 // The plan with these made one, in its blocks and in the lists of its roles:
 //
-//   names      A value is called by its place among those that its list defines: inputs, then outputs of instructions
+//   names      A value is called by its index among those that its list defines: inputs, then outputs of instructions
 //              ("v007"). A value that a block takes is called by the blocks that save it into the same frame, and by
 //              what makes it there ("language.moe.forward:linear(shared_up) 0"). State, frames, slots and blocks keep
 //              their names.

@@ -29,7 +29,7 @@ class NaiveProgram {
     Value(const Value&) = delete;
   };
   using Names = std::map<std::string, std::shared_ptr<Value>>;
-  struct Place {
+  struct Visit {
     const Instruction* instruction = nullptr;
     const Block* block = nullptr;  // null: the role's own list
     std::string frame;
@@ -40,7 +40,7 @@ class NaiveProgram {
 
   // Calls `visit` for every instruction except calls, after its outputs were made. alive() then still has the values
   // that the instruction frees.
-  NaiveProgram(const Plan& plan, std::function<void(const Place&)> visit) : plan_(plan), visit_(std::move(visit)) {}
+  NaiveProgram(const Plan& plan, std::function<void(const Visit&)> visit) : plan_(plan), visit_(std::move(visit)) {}
 
   void Run(const std::vector<Instruction>& list) {
     Names names;
@@ -87,7 +87,7 @@ class NaiveProgram {
   }
 
   const Plan& plan_;
-  std::function<void(const Place&)> visit_;
+  std::function<void(const Visit&)> visit_;
   int count_ = 0;
   std::map<int, const Value*> alive_;  // declared before its users, so that it outlives them
   std::map<std::pair<std::string, int>, Names> frames_;

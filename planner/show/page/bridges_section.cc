@@ -22,25 +22,25 @@ double LabelMargin(const std::set<int>& ranks) {
 
 // The middle of each rank's mark along one side, from left to right.
 std::map<int, double> MarkPositions(const std::set<int>& ranks) {
-  std::map<int, double> places;
+  std::map<int, double> marks;
   const double margin = LabelMargin(ranks), space = (kDrawingWidth - 2 * margin) / static_cast<double>(ranks.size());
   double x = margin + space / 2;
-  for (int rank : ranks) places[rank] = x, x += space;
-  return places;
+  for (int rank : ranks) marks[rank] = x, x += space;
+  return marks;
 }
 
 // Marks of one side at height `y`, with rank numbers at `text_y` below as many of them as have room.
-void DrawRanks(const std::map<int, double>& places, double y, double text_y, const std::string& color,
+void DrawRanks(const std::map<int, double>& marks, double y, double text_y, const std::string& color,
                Drawing& drawing) {
-  const double space = places.size() > 1 ? std::next(places.begin())->second - places.begin()->second : kDrawingWidth;
+  const double space = marks.size() > 1 ? std::next(marks.begin())->second - marks.begin()->second : kDrawingWidth;
   const double width = std::clamp(space - 1, 1.0, 40.0);
-  const double label = LabelWidth(std::to_string(places.rbegin()->first)) + 8;
+  const double label = LabelWidth(std::to_string(marks.rbegin()->first)) + 8;
   size_t each = 1;  // every first, second, fourth ... mark has its number
   while (static_cast<double>(each) * space < label) each *= 2;
   const size_t drawn =
       std::max<size_t>(1, static_cast<size_t>(std::ceil(1 / space)));  // at most one mark for each pixel
   size_t i = 0;
-  for (const auto& [rank, x] : places) {
+  for (const auto& [rank, x] : marks) {
     if (i % drawn == 0) drawing.Rect(x - width / 2, y, width, 12, color, Cat("rank ", rank));
     if (i++ % each == 0) drawing.Text(x, text_y, std::to_string(rank), "mid small");
   }
@@ -49,8 +49,8 @@ void DrawRanks(const std::map<int, double>& places, double y, double text_y, con
 // A curve from a source at the top to a sink at the bottom, vertical at both ends.
 std::string WirePath(double from, double to) {
   const double middle = (kBridgesTop + kBridgesBottom) / 2;
-  return Cat("M", Px(from), " ", Px(kBridgesTop + 12), " C", Px(from), " ", Px(middle), " ", Px(to), " ", Px(middle), " ",
-             Px(to), " ", Px(kBridgesBottom - 12));
+  return Cat("M", Px(from), " ", Px(kBridgesTop + 12), " C", Px(from), " ", Px(middle), " ", Px(to), " ", Px(middle),
+             " ", Px(to), " ", Px(kBridgesBottom - 12));
 }
 
 std::string BridgeDrawing(const Plan& plan, const Bridge& bridge) {

@@ -20,7 +20,7 @@ std::string CoordinatesText(const Grid& grid, int rank, View view) {
   return text;
 }
 
-// What the mouse shows: the rank's place in both views of each module on it.
+// What the mouse shows: the rank's coordinates in both views of each module on it.
 std::string RankTitle(const Plan& plan, int rank) {
   std::string title =
       Cat("rank ", rank, " · node ", rank / RanksPerNode(plan), ", local rank ", rank % RanksPerNode(plan));

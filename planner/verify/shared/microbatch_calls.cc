@@ -15,13 +15,13 @@ using OuterCalls = std::vector<std::pair<std::string_view, std::string_view>>;
 
 // Appends a call and, depth first, all calls inside it.
 void Flatten(const PlanIndex& index, const Block& block, std::string_view frame, std::vector<FrameCall>& calls) {
-  const size_t place = calls.size();
+  const size_t own = calls.size();
   calls.push_back({&block, frame, 0});
   for (const Instruction& inner : block.body) {
     const Block* called = inner.kind == OpKind::kCall ? index.block(inner.block) : nullptr;
     if (called) Flatten(index, *called, inner.frame.empty() ? frame : std::string_view(inner.frame), calls);
   }
-  calls[place].end = static_cast<int>(calls.size());
+  calls[own].end = static_cast<int>(calls.size());
 }
 
 }  // namespace

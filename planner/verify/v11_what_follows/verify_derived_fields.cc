@@ -370,14 +370,14 @@ class DerivedFieldCheck {
   // others.
   void CheckCheckpointRules() {
     // Rules have one order, and parameters that are written alike are in one rule.
-    const auto place = [&](const CheckpointRule& rule) {
+    const auto order = [&](const CheckpointRule& rule) {
       const Module* module = index_.module(rule.module);
       const bool cut = std::any_of(rule.cut.begin(), rule.cut.end(), [](Axis axis) { return axis != Axis::kEp; });
       return std::tuple(module ? module - plan_.modules.data() : -1, rule.stage, rule.view, cut, !rule.states.empty());
     };
     const std::vector<CheckpointRule>& rules = plan_.checkpoint.rules;
     for (size_t i = 1; i < rules.size(); ++i) {
-      if (place(rules[i - 1]) < place(rules[i])) continue;
+      if (order(rules[i - 1]) < order(rules[i])) continue;
       const Module* module = index_.module(rules[i].module);
       Fail("the checkpoint", absl::StrCat("has its rule ", i, ", of ", rules[i].module, ", in the place of another"),
            module ? module->origin : -1);

@@ -1,7 +1,7 @@
-// V11 of frees: a value ends at one place of its list. With one stream that is its last use. An earlier place would
+// V11 of frees: a value ends at one index of its list. With one stream that is its last use. An earlier place would
 // break V4; a later one would only hold memory, and two plans that do the same would differ.
 //
-// A list with several streams has its place for each value too: the first one where the memory can be given out again
+// A list with several streams has its index for each value too: the first one where the memory can be given out again
 // and no stream waits for another because of it (planner/plan/stream_dependencies.h). What the streams wait for by
 // themselves are values that others make.
 //
@@ -22,7 +22,7 @@ namespace {
 using std::string;
 using std::string_view;
 
-// The places of one list where its values end. Instructions are named by their index.
+// The indices of one list where its values end. Instructions are named by their index.
 class EndsOfValues {
  public:
   explicit EndsOfValues(const std::vector<Instruction>& list) : list_(list) {
@@ -56,24 +56,24 @@ class EndsOfValues {
     if (found == values_.end()) return -1;
     const Value& value = found->second;
     const int end = static_cast<int>(list_.size()) - 1;
-    int place = value.main;
-    for (const auto& [stream, last] : value.others) place = std::max(place, last);
-    if (makers_.empty()) return place;
+    int index = value.main;
+    for (const auto& [stream, last] : value.others) index = std::max(index, last);
+    if (makers_.empty()) return index;
     // The main stream has waited for what the other streams do with the value.
     for (const auto& [stream, last] : value.others) {
       const auto waits = waits_.find(stream);
       if (waits == waits_.end()) return end;
       const auto wait = std::lower_bound(waits->second.begin(), waits->second.end(), std::pair(last, -1));
       if (wait == waits->second.end()) return end;
-      place = std::max(place, wait->second);
+      index = std::max(index, wait->second);
     }
     // No instruction behind it that takes memory on another stream would have to wait for what the main stream does
     // with the value.
     const auto more = std::lower_bound(makers_.begin(), makers_.end(), std::pair(value.main, -1));
-    if (more == makers_.begin() || std::prev(more)->second <= place) return place;
-    place = std::prev(more)->second;
-    while (place < end && !IsMain(place)) ++place;
-    return place;
+    if (more == makers_.begin() || std::prev(more)->second <= index) return index;
+    index = std::prev(more)->second;
+    while (index < end && !IsMain(index)) ++index;
+    return index;
   }
 
  private:

@@ -73,7 +73,7 @@ class ProgramCheck {
 
   // Parts of an exchange progress together. They have one order all the same: what is sent comes before what is
   // received, and what passes between stages before bridges, which come in their order.
-  std::tuple<bool, std::ptrdiff_t, bool, int> PlaceOf(const ExchangePart& part) const {
+  std::tuple<bool, std::ptrdiff_t, bool, int> OrderOf(const ExchangePart& part) const {
     const Bridge* bridge = plan_.FindBridge(part.bridge);
     return {!part.send, bridge ? bridge - plan_.bridges.data() : -1, part.backward, part.shift};
   }
@@ -107,7 +107,7 @@ class ProgramCheck {
       }
       if (!stray &&
           !std::is_sorted(op.parts.begin(), op.parts.end(),
-                          [&](const ExchangePart& a, const ExchangePart& b) { return PlaceOf(a) < PlaceOf(b); })) {
+                          [&](const ExchangePart& a, const ExchangePart& b) { return OrderOf(a) < OrderOf(b); })) {
         stray = "parts in another order than: sends, receives; between stages, over bridges";
       }
       if (!stray && exchange && &op != body.data() && (&op - 1)->kind == OpKind::kExchange &&
@@ -205,9 +205,9 @@ class ProgramCheck {
       const int64_t* bucket = op.FindInteger("bucket");
       if (!name || !bucket || op.kind == OpKind::kAdamW) continue;
       const auto found = std::find(role.modules.begin(), role.modules.end(), *name);
-      const std::pair place = {found - role.modules.begin(), *bucket};
-      const auto [last, first] = reached.try_emplace(op.kind, place);
-      if (!first && place < std::exchange(last->second, place)) {
+      const std::pair order = {found - role.modules.begin(), *bucket};
+      const auto [last, first] = reached.try_emplace(op.kind, order);
+      if (!first && order < std::exchange(last->second, order)) {
         return Fail("role " + role.name,
                     absl::StrCat("runs ", string(OpName(op.kind)), " of ", *name, " bucket ", *bucket,
                                  " after that of a later bucket"),
@@ -224,14 +224,14 @@ class ProgramCheck {
       const string* name = op.FindText("module");
       if (!name) continue;
       const auto found = std::find(role.modules.begin(), role.modules.end(), *name);
-      const auto place = static_cast<size_t>(found - role.modules.begin());
-      if (place < reached) {
+      const auto index = static_cast<size_t>(found - role.modules.begin());
+      if (index < reached) {
         return Fail("role " + role.name,
                     absl::StrCat("runs ", string(OpName(op.kind)), " of ", *name, " in its ", part.name,
                                  " after instructions of ", role.modules[reached]),
                     role.origin);
       }
-      reached = std::min(place, role.modules.size() - 1);
+      reached = std::min(index, role.modules.size() - 1);
     }
   }
 

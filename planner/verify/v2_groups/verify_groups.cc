@@ -14,9 +14,9 @@
 namespace planwright {
 namespace {
 
-// The place of a group's kind in the creation order: 0 for the world, 1 + i for groups of module i, then bridges. -1:
+// The index of a group's kind in the creation order: 0 for the world, 1 + i for groups of module i, then bridges. -1:
 // its module does not exist.
-int CreationPlace(const Plan& plan, const Group& group) {
+int CreationIndex(const Plan& plan, const Group& group) {
   if (group.name == "world") return 0;
   for (size_t i = 0; i < plan.modules.size(); ++i) {
     if (plan.modules[i].name == group.module) return static_cast<int>(i) + 1;
@@ -57,7 +57,7 @@ std::vector<Violation> VerifyGroups(const Plan& plan) {
       violations.push_back({"V2", absl::StrCat("group ", group.name, " ", what), group.origin});
     };
     if (!names.insert(group.name).second) fail("exists twice");
-    const int order = CreationPlace(plan, group);
+    const int order = CreationIndex(plan, group);
     if (order < 0) {
       fail(absl::StrCat("belongs to unknown module ", group.module));
       continue;

@@ -219,7 +219,7 @@ CommunicationPartners::Peers CommunicationPartners::PeersBetweenStages(const Gro
   }
   const int size = grid.size(group.axes.front());
   // Ranks with consecutive numbers: `stride` ranks have one coordinate along the axis, and stride * size of them make a
-  // block in which the coordinate goes from 0 to size - 1. A peer has the same place inside its stride.
+  // block in which the coordinate goes from 0 to size - 1. A peer has the same offset inside its stride.
   RolePairs pairs;
   peers.rank_without_peer.assign(plan_.roles.size(), -1);
   for (int block = grid.first_rank; block < grid.first_rank + grid.ranks(); block += stride * size) {
@@ -272,8 +272,8 @@ std::pair<int, int> CommunicationPartners::ExampleRanks(const ExchangePart& part
   for (int rank = module->grid.first_rank; rank < module->grid.first_rank + module->grid.ranks(); ++rank) {
     if (role_of_[rank] != a) continue;
     const std::vector<int> line = GroupOf(module->grid, group->view, group->axes, rank);
-    const int place = IndexInGroup(module->grid, group->view, group->axes, rank) + part.shift;
-    if (place >= 0 && place < static_cast<int>(line.size()) && role_of_[line[place]] == b) return {rank, line[place]};
+    const int index = IndexInGroup(module->grid, group->view, group->axes, rank) + part.shift;
+    if (index >= 0 && index < static_cast<int>(line.size()) && role_of_[line[index]] == b) return {rank, line[index]};
   }
   return {FirstRank(a), FirstRank(b)};
 }

@@ -131,7 +131,7 @@ int CommunicationTraces::AddCommunication(const Instruction& instruction, const 
 }
 
 // Finds event `index` of a body. Events before the body's own are skipped by the lengths of the called blocks' traces.
-bool CommunicationTraces::FindPlace(const std::vector<Instruction>& body, size_t& index, Place& place) const {
+bool CommunicationTraces::FindEvent(const std::vector<Instruction>& body, size_t& index, EventPath& found) const {
   for (size_t i = 0; i < body.size(); ++i) {
     if (body[i].kind == OpKind::kCall) {
       const auto block = blocks_.find(body[i].block);
@@ -140,23 +140,23 @@ bool CommunicationTraces::FindPlace(const std::vector<Instruction>& body, size_t
         index -= block->second.events.size();
         continue;
       }
-      Append(place.path, " ", i, " > ", body[i].block);
-      if (block->second.block->origin >= 0) place.origin = block->second.block->origin;
-      return FindPlace(block->second.block->body, index, place);
+      Append(found.path, " ", i, " > ", body[i].block);
+      if (block->second.block->origin >= 0) found.origin = block->second.block->origin;
+      return FindEvent(block->second.block->body, index, found);
     }
     if (OpClassOf(body[i].kind) != OpClass::kCommunication || index-- > 0) continue;
-    Append(place.path, " ", i);
-    if (body[i].origin >= 0) place.origin = body[i].origin;
+    Append(found.path, " ", i);
+    if (body[i].origin >= 0) found.origin = body[i].origin;
     return true;
   }
   return false;
 }
 
-CommunicationTraces::Place CommunicationTraces::PlaceOf(const string& name, const std::vector<Instruction>& list,
-                                                        size_t index, int origin) const {
-  Place place = {name, origin};
-  FindPlace(list, index, place);
-  return place;
+CommunicationTraces::EventPath CommunicationTraces::PathOf(const string& name, const std::vector<Instruction>& list,
+                                                           size_t index, int origin) const {
+  EventPath found = {name, origin};
+  FindEvent(list, index, found);
+  return found;
 }
 
 string CommunicationTraces::TextOf(const Communication& communication) const {

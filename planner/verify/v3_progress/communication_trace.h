@@ -47,11 +47,11 @@ class CommunicationTraces {
   const Communication& at(int event) const { return communications_[event]; }
 
   // Where event `index` of a list is ("step 12 > language.s0.forward 3 > language.moe.forward 5"), and its recipe line.
-  struct Place {
+  struct EventPath {
     std::string path;
     int origin = -1;
   };
-  Place PlaceOf(const std::string& name, const std::vector<Instruction>& list, size_t index, int origin) const;
+  EventPath PathOf(const std::string& name, const std::vector<Instruction>& list, size_t index, int origin) const;
   // For messages: "all_reduce fp32[4,256] reduce=sum over language.tp", "send forward bf16[*,2688] over bridge.a.b".
   std::string TextOf(const Communication& communication) const;
   std::string TextOf(const Communication::Part& part) const;
@@ -69,7 +69,7 @@ class CommunicationTraces {
   const BlockTrace* TraceOfBlock(std::string_view name);
   int AddCommunication(const Instruction& instruction, const Types& types);
   int Intern(std::string text);
-  bool FindPlace(const std::vector<Instruction>& body, size_t& index, Place& place) const;
+  bool FindEvent(const std::vector<Instruction>& body, size_t& index, EventPath& found) const;
 
   std::unordered_map<std::string_view, BlockTrace> blocks_;
   std::unordered_map<std::string_view, int> groups_;

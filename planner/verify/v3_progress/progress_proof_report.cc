@@ -30,7 +30,7 @@ string Times(size_t count) { return count == 1 ? "once" : count == 0 ? "never" :
 
 int ProgressProof::OriginOf(int role, size_t event) const {
   const Role& named = plan_.roles[role];
-  return traces_.PlaceOf(list_name_, named.*list_, event, named.origin).origin;
+  return traces_.PathOf(list_name_, named.*list_, event, named.origin).origin;
 }
 
 // "rank 5 (role language.s0.sibling) at step 40 > language.moe.forward 3: all_reduce ... over ... (recipe.yaml:17)".
@@ -40,9 +40,9 @@ string ProgressProof::Where(int role, size_t event, int rank) const {
   const string who = Cat("rank ", rank >= 0 ? rank : partners_.FirstRank(role), " (role ", named.name, ")");
   if (event >= runners_[role].trace.size())
     return Cat(who, " at the end of its ", list_name_, LineOf(plan_, named.origin));
-  const CommunicationTraces::Place place = traces_.PlaceOf(list_name_, named.*list_, event, named.origin);
-  return Cat(who, " at ", place.path, ": ", traces_.TextOf(traces_.at(runners_[role].trace[event])),
-             LineOf(plan_, place.origin));
+  const CommunicationTraces::EventPath found = traces_.PathOf(list_name_, named.*list_, event, named.origin);
+  return Cat(who, " at ", found.path, ": ", traces_.TextOf(traces_.at(runners_[role].trace[event])),
+             LineOf(plan_, found.origin));
 }
 
 void ProgressProof::Fail(int role, size_t event, int rank, const string& what) {

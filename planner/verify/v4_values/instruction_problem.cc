@@ -71,7 +71,7 @@ string FieldProblem(const Instruction& instruction, bool in_block) {
   return "";
 }
 
-string PlaceProblem(const Instruction& instruction, std::string_view list) {
+string ListProblem(const Instruction& instruction, std::string_view list) {
   const OpInfo& info = InfoOf(instruction.kind);
   const bool in_block = list.empty();
   const bool moves_state = !instruction.inputs.empty() && IsStateName(instruction.inputs.front());

@@ -1,4 +1,4 @@
-// V4 of one instruction by itself: its attributes, fields, place and number of values are those of its kind. The table
+// V4 of one instruction by itself: its attributes, fields, list and number of values are those of its kind. The table
 // of operations (planner/plan/ops.def) says which these are. What its operands look like is judged in operand_problem.h
 // and layout_problem.h.
 #pragma once
@@ -20,10 +20,10 @@ namespace planwright {
 // no call.
 std::string FieldProblem(const Instruction& instruction, bool in_block);
 
-// A place where the kind may not be: what reads samples or steps state, in a block; what computes, in a role's own
+// Where the kind may not be: what reads samples or steps state, in a block; what computes, in a role's own
 // list; what reads, calls or passes values, in a list other than the step. `list`: of kRoleLists; "": in a block. Which
 // instructions on state a list may have is V7's (verify_states.cc).
-std::string PlaceProblem(const Instruction& instruction, std::string_view list);
+std::string ListProblem(const Instruction& instruction, std::string_view list);
 
 // For kinds without index notation: how many values it reads and makes, and which of them are state.
 std::string ValueCountProblem(const Instruction& instruction);

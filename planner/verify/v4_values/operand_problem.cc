@@ -57,30 +57,30 @@ class NamedSizes {
     return absl::StrCat("dim ", dim, " of ", who, " is ", DimText(found), " where ", wanted, " is needed");
   }
 
-  string BindName(const string& name, const Dim& dim, const string& who, size_t place) {
+  string BindName(const string& name, const Dim& dim, const string& who, size_t at) {
     auto [it, first] = sizes_.emplace(name, dim);
     if (first) {
       binder_[name] = who;
       return "";
     }
     if (it->second == dim) return "";
-    return absl::StrCat(Wrong(who, place, dim, DimText(it->second)), ", as in ", binder_[name]);
+    return absl::StrCat(Wrong(who, at, dim, DimText(it->second)), ", as in ", binder_[name]);
   }
 
   // A product is checked where its factors are known, and bound as a name of its own, so that operands with the same
   // product agree even where a factor is in no operand.
-  string BindProduct(const SignatureDim& index, const Dim& dim, const string& who, size_t place) {
+  string BindProduct(const SignatureDim& index, const Dim& dim, const string& who, size_t at) {
     int64_t product = 1;
     string key;
     bool known = true;
     for (const string& factor : index.factors) {
       const int64_t* size = number(factor);
       key += factor;
-      if (size && __builtin_mul_overflow(product, *size, &product)) return Wrong(who, place, dim, "a product of sizes");
+      if (size && __builtin_mul_overflow(product, *size, &product)) return Wrong(who, at, dim, "a product of sizes");
       known = known && size;
     }
-    if (known && dim != Dim(product)) return Wrong(who, place, dim, absl::StrCat(product));
-    return BindName("(" + key + ")", dim, who, place);
+    if (known && dim != Dim(product)) return Wrong(who, at, dim, absl::StrCat(product));
+    return BindName("(" + key + ")", dim, who, at);
   }
 
   std::map<string, Dim> sizes_;

@@ -63,7 +63,7 @@ class ListWalk {
     walked_.push_back(&instruction);
     const bool in_block = module_ != nullptr;
     for (const string& problem : {attributes_.Problem(instruction, module_), FieldProblem(instruction, in_block),
-                                  PlaceProblem(instruction, list_), ValueCountProblem(instruction)}) {
+                                  ListProblem(instruction, list_), ValueCountProblem(instruction)}) {
       if (!problem.empty()) Fail(absl::StrCat(string(OpName(instruction.kind)), " ", problem));
     }
     for (const string& input : instruction.inputs) Read(instruction, input);
@@ -85,7 +85,7 @@ class ListWalk {
       if (!IsStateName(output.name)) Define(output, true);
     }
     for (const ExchangePart& part : instruction.parts) CheckWholeOverBridge(part);
-    if (module_) CheckPlacesInMemory(instruction);
+    if (module_) CheckHostMemory(instruction);
     if (instruction.kind == OpKind::kCrossEntropyParts && instruction.outputs.size() == 2) {
       reductions_[instruction.outputs[0].name] = Reduction::kMaximum;
       reductions_[instruction.outputs[1].name] = Reduction::kNone;
@@ -144,7 +144,7 @@ class ListWalk {
 
   // Integers of some kinds are row counts, which the host reads before it launches; all else is on the device. What is
   // read from samples is judged in read_problem.h.
-  void CheckPlacesInMemory(const Instruction& instruction) {
+  void CheckHostMemory(const Instruction& instruction) {
     if (instruction.kind == OpKind::kCall) return;  // CheckCall
     const bool counts = InfoOf(instruction.kind).counts_on_host;
     for (const Output& output : instruction.outputs) {
@@ -309,7 +309,7 @@ class ListWalk {
   // What differs between the type that is given and the one that is wanted, to follow "whose"; "": nothing.
   string Difference(const ValueType& given, const ValueType& wanted) const {
     const auto differs = [](const string& what) { return absl::StrCat(what, " is not the same"); };
-    const bool place = given.host == wanted.host;
+    const bool memory = given.host == wanted.host;
     bool shape = given.dims.size() == wanted.dims.size();
     for (size_t i = 0; shape && i < given.dims.size(); ++i) {
       const string *from = std::get_if<string>(&given.dims[i]), *to = std::get_if<string>(&wanted.dims[i]);
@@ -322,7 +322,7 @@ class ListWalk {
     if (given.gradient.has_value() != wanted.gradient.has_value())
       return wanted.gradient ? "type takes a gradient" : "type takes no gradient";
     if (given.gradient != wanted.gradient) return differs("gradient's layout");
-    return place ? "" : differs("place in memory");
+    return memory ? "" : differs("place in memory");
   }
 
   const PlanIndex& index_;

@@ -60,11 +60,11 @@ const GradientRule* RuleOfBackward(const Instruction& instruction) {
   return found;
 }
 
-bool HasInputGradient(OpKind forward, size_t place) {
+bool HasInputGradient(OpKind forward, size_t index) {
   return std::any_of(Rules().begin(), Rules().end(), [&](const GradientRule& rule) {
     return rule.forward == forward &&
            std::any_of(rule.results.begin(), rule.results.end(), [&](const GradientOperand& result) {
-             return result.kind == GradientOperand::Kind::kInputGradient && result.place == place;
+             return result.kind == GradientOperand::Kind::kInputGradient && result.index == index;
            });
   });
 }

@@ -8,12 +8,12 @@
 
 namespace planwright {
 
-// An operand or result of a backward instruction, named by its place in the forward one: in ops.def i0, o1, do0, di2.
+// An operand or result of a backward instruction, named by its index in the forward one: in ops.def i0, o1, do0, di2.
 struct GradientOperand {
   enum class Kind { kAny, kInput, kOutput, kOutputGradient, kInputGradient };  // kAny: not compared
   Kind kind = Kind::kAny;
-  size_t place = 0;
-  int part = -1;  // of a gradient that is joined from parts: its place among them; -1: it is whole
+  size_t index = 0;
+  int part = -1;  // of a gradient that is joined from parts: its index among them; -1: it is whole
 };
 
 struct GradientRule {
@@ -25,7 +25,7 @@ struct GradientRule {
 // Null: the instruction is no backward one.
 const GradientRule* RuleOfBackward(const Instruction& instruction);
 
-// Whether some backward instruction makes a gradient of input `place` of a forward instruction.
-bool HasInputGradient(OpKind forward, size_t place);
+// Whether some backward instruction makes a gradient of input `index` of a forward instruction.
+bool HasInputGradient(OpKind forward, size_t index);
 
 }  // namespace planwright

@@ -22,8 +22,8 @@ ForwardBlock::ForwardBlock(const PlanIndex& index, const Block& block, bool alon
     : index_(index), block_(block), alone_(alone) {
   for (size_t i = 0; i < block.body.size(); ++i) {
     const Instruction& op = block.body[i];
-    for (size_t place = 0; place < op.inputs.size(); ++place)
-      uses_[op.inputs[place]].push_back({static_cast<int>(i), static_cast<int>(place)});
+    for (size_t input = 0; input < op.inputs.size(); ++input)
+      uses_[op.inputs[input]].push_back({static_cast<int>(i), static_cast<int>(input)});
     for (const Output& output : op.outputs) types_[output.name] = &output.type;
     if (op.kind == OpKind::kAllReduce && op.inputs.size() == 1 && op.outputs.size() == 1)
       reduced_from_[op.outputs[0].name] = op.inputs[0];
@@ -41,17 +41,17 @@ const Terms& ForwardBlock::GradientOf(const string& name) {
   if (auto it = gradients_.find(name); it != gradients_.end()) return it->second;
   gradients_[name] = {};  // ends the recursion where a damaged plan has a value that depends on itself (V4)
   Terms terms;
-  for (const auto& [i, place] : uses_[name]) {
+  for (const auto& [i, input] : uses_[name]) {
     const Instruction& op = at(i);
     // Other inputs of such instructions are row counts, except in sums and joins, where every input passes. The bias of
     // add_residual_bias is a slot, and its two inputs are a sum.
     const bool passes =
-        InfoOf(op.kind).passes_gradient && (place == 0 || op.kind == OpKind::kAdd || op.kind == OpKind::kConcat);
-    if ((passes || (op.kind == OpKind::kAddResidualBias && place < 2)) && !op.outputs.empty()) {
+        InfoOf(op.kind).passes_gradient && (input == 0 || op.kind == OpKind::kAdd || op.kind == OpKind::kConcat);
+    if ((passes || (op.kind == OpKind::kAddResidualBias && input < 2)) && !op.outputs.empty()) {
       for (const Output& output : op.outputs) terms = Joined(std::move(terms), GradientOf(output.name));
-    } else if (op.kind == OpKind::kCall ? TakesGradient(op, static_cast<size_t>(place))
-                                        : HasInputGradient(op.kind, static_cast<size_t>(place))) {
-      terms.push_back({i, place});
+    } else if (op.kind == OpKind::kCall ? TakesGradient(op, static_cast<size_t>(input))
+                                        : HasInputGradient(op.kind, static_cast<size_t>(input))) {
+      terms.push_back({i, input});
     }
   }
   for (int j : outputs_[name]) {
@@ -73,22 +73,22 @@ void ForwardBlock::WalkFromOutputs() {
     while (!open.empty()) {
       const Term use = open.back();
       open.pop_back();
-      places_.emplace(use, static_cast<int>(places_.size()));
+      orders_.emplace(use, static_cast<int>(orders_.size()));
       const auto maker =
           makers.find(use.first < 0 ? block_.outputs[j] : at(use.first).inputs[static_cast<size_t>(use.second)]);
       if (maker == makers.end() || met[static_cast<size_t>(maker->second)]) continue;
       met[static_cast<size_t>(maker->second)] = true;
-      for (size_t place = at(maker->second).inputs.size(); place-- > 0;)
-        open.emplace_back(maker->second, static_cast<int>(place));
+      for (size_t input = at(maker->second).inputs.size(); input-- > 0;)
+        open.emplace_back(maker->second, static_cast<int>(input));
     }
   }
 }
 
-int ForwardBlock::PlaceInSums(const Terms& terms) {
-  if (places_.empty()) WalkFromOutputs();
+int ForwardBlock::OrderInSums(const Terms& terms) {
+  if (orders_.empty()) WalkFromOutputs();
   int first = std::numeric_limits<int>::max();
   for (const Term& term : terms) {
-    if (const auto place = places_.find(term); place != places_.end()) first = std::min(first, place->second);
+    if (const auto order = orders_.find(term); order != orders_.end()) first = std::min(first, order->second);
   }
   return first;
 }
@@ -96,16 +96,16 @@ int ForwardBlock::PlaceInSums(const Terms& terms) {
 DType ForwardBlock::GradientDType(const string& name, const ValueType& type) const {
   const auto uses = uses_.find(name);
   if (uses == uses_.end()) return type.dtype;
-  for (const auto& [i, place] : uses->second) {
+  for (const auto& [i, input] : uses->second) {
     const Instruction& op = at(i);
     if (op.kind == OpKind::kScatterTokens && !op.outputs.empty()) return op.outputs.front().type.dtype;
   }
   return type.dtype;
 }
 
-bool ForwardBlock::TakesGradient(const Instruction& call, size_t place) const {
+bool ForwardBlock::TakesGradient(const Instruction& call, size_t input) const {
   const Block* called = index_.block(call.block);
-  return called && place < called->inputs.size() && called->inputs[place].type.gradient.has_value();
+  return called && input < called->inputs.size() && called->inputs[input].type.gradient.has_value();
 }
 
 bool ForwardBlock::Repeats(const Instruction& op) const {

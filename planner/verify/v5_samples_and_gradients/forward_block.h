@@ -11,7 +11,7 @@
 
 namespace planwright {
 
-// A use of a forward value that adds to its gradient: an instruction of the block and the place among its inputs, or
+// A use of a forward value that adds to its gradient: an instruction of the block and the index among its inputs, or
 // {-1, j} for output j of the block, whose gradient comes from outside.
 using Term = std::pair<int, int>;
 using Terms = std::vector<Term>;  // sorted; a term that is twice in it is counted twice
@@ -32,15 +32,15 @@ class ForwardBlock {
   // All terms of the gradient of a value. What only moves, cuts, joins or adds values passes the gradient on, so the
   // terms are those of the computes behind it.
   const Terms& GradientOf(const std::string& name);
-  // The place of these terms in a sum: that of the first of them. A walk from the outputs of the block back to its
+  // The order of these terms in a sum: that of the first of them. A walk from the outputs of the block back to its
   // inputs, operand by operand, meets the uses of values in this order, whatever the order of the body is. Terms that
-  // lead to no output have the last place.
-  int PlaceInSums(const Terms& terms);
+  // lead to no output come last.
+  int OrderInSums(const Terms& terms);
   // The dtype of the gradient of a value of this type: its own. Except of a term that scatter_tokens sums, which is
   // wider than the sum: the gradient comes from the sum.
   DType GradientDType(const std::string& name, const ValueType& type) const;
-  // Whether input `place` of a call takes a gradient.
-  bool TakesGradient(const Instruction& call, size_t place) const;
+  // Whether `input`, an index among those of a call, takes a gradient.
+  bool TakesGradient(const Instruction& call, size_t input) const;
   // Whether the block has this instruction: same kind, values, slots, attributes, group and types.
   bool Repeats(const Instruction& op) const;
   // What an all_reduce of the block made value `name` of; `name` itself if none did.
@@ -61,7 +61,7 @@ class ForwardBlock {
   std::map<std::string, const ValueType*> types_;
   std::map<std::string, std::string> reduced_from_;
   std::map<std::string, Terms> gradients_;  // those that were asked for
-  std::map<Term, int> places_;              // in sums; empty: not asked for yet
+  std::map<Term, int> orders_;              // in sums; empty: not asked for yet
 };
 
 }  // namespace planwright

@@ -112,18 +112,18 @@ CallMeanings Meanings::Walk(const Block& block, string_view frame, const std::ve
 }
 
 void Meanings::CheckOperands(const Block& block, const Instruction& op, const ValueMeanings& values) {
-  for (size_t place = 0; place < op.inputs.size(); ++place) {
-    const Meaning wanted = Required(block, op, place), given = Find(values, op.inputs[place]);
+  for (size_t index = 0; index < op.inputs.size(); ++index) {
+    const Meaning wanted = Required(block, op, index), given = Find(values, op.inputs[index]);
     if (wanted == kNoMeaning || wanted == given) continue;
-    const string message = absl::StrCat("block ", block.name, " passes ", op.inputs[place], " to ",
+    const string message = absl::StrCat("block ", block.name, " passes ", op.inputs[index], " to ",
                                         string(OpName(op.kind)), " as ", TextOf(wanted), ", but it is ", TextOf(given));
     if (!said_.insert(message).second) continue;
     violations_.push_back({"V5", message, index_.OriginOf(op.origin, block.origin, index_.module(block.module))});
   }
 }
 
-Meaning Meanings::Required(const Block& block, const Instruction& op, size_t place) {
-  if (op.kind == OpKind::kMergeImages && place == 1) {
+Meaning Meanings::Required(const Block& block, const Instruction& op, size_t index) {
+  if (op.kind == OpKind::kMergeImages && index == 1) {
     // Which encoder's rows these must be follows from the token that they replace, so ops.def cannot say it.
     const int64_t* number = op.FindInteger("image_token");
     auto made = number ? merged_.find({block.module, *number}) : merged_.end();
@@ -134,7 +134,7 @@ Meaning Meanings::Required(const Block& block, const Instruction& op, size_t pla
   const bool over_cp = op.over_cp() && std::any_of(meanings.begin(), meanings.end(),
                                                    [](const OpInfo::Meaning& meaning) { return meaning.over_cp; });
   for (const OpInfo::Meaning& meaning : meanings) {
-    if (meaning.place == place && meaning.over_cp == over_cp) return Of(meaning.what);
+    if (meaning.input == index && meaning.over_cp == over_cp) return Of(meaning.what);
   }
   return kNoMeaning;
 }

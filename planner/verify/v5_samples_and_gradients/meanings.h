@@ -63,7 +63,7 @@ class Meanings {
   CallMeanings Walk(const Block& block, std::string_view frame, const std::vector<Meaning>& inputs,
                     MicrobatchMeanings& microbatch);
   void CheckOperands(const Block& block, const Instruction& op, const ValueMeanings& values);
-  Meaning Required(const Block& block, const Instruction& op, size_t place);
+  Meaning Required(const Block& block, const Instruction& op, size_t index);
 
   const PlanIndex& index_;
   std::vector<Violation>& violations_;
@@ -72,7 +72,7 @@ class Meanings {
   std::map<std::string, std::vector<Meaning>> counts_at_;  // by module
   std::map<Meaning, Meaning> rows_of_;                     // by row counts
   std::map<std::pair<std::string_view, int64_t>, Meaning>
-      merged_;  // by module and the token whose places the rows take
+      merged_;  // by module and the token whose positions the rows take
   std::map<RunKey, CallMeanings> runs_;
   std::map<std::pair<int, const CallMeanings*>, int> versions_;  // the version that follows a version and a run
   std::set<std::string> said_;  // each message once, though a block runs in many frames

@@ -26,9 +26,9 @@ using std::string;
 
 // Whether an instruction's output takes a gradient. `pre` of experts does too: its gradient is made and used inside
 // experts_grad.
-bool TakesGradient(ForwardBlock& forward, const Instruction& op, size_t place) {
-  const bool inside = op.kind == OpKind::kExperts && place == 1;
-  return !forward.GradientOf(op.outputs[inside ? 0 : place].name).empty();
+bool TakesGradient(ForwardBlock& forward, const Instruction& op, size_t index) {
+  const bool inside = op.kind == OpKind::kExperts && index == 1;
+  return !forward.GradientOf(op.outputs[inside ? 0 : index].name).empty();
 }
 
 // A value of the forward declares a gradient where one comes to it. What is wrong, to follow "whose", or "".
@@ -127,9 +127,9 @@ class BackwardCheck {
       if (!terms.empty() && type != types_.end()) made[terms].push_back(type->second);
     }
     for (const Instruction& op : forward_.block().body) {
-      for (size_t place = 0; place < op.outputs.size(); ++place) {
-        const Output& output = op.outputs[place];
-        string problem = DeclarationProblem(output, TakesGradient(forward_, op, place));
+      for (size_t index = 0; index < op.outputs.size(); ++index) {
+        const Output& output = op.outputs[index];
+        string problem = DeclarationProblem(output, TakesGradient(forward_, op, index));
         const auto gradients = made.find(forward_.GradientOf(output.name));
         if (problem.empty() && gradients == made.end()) problem = LayoutOfNoneProblem(output);
         if (problem.empty() && output.type.gradient && gradients != made.end() &&
@@ -209,7 +209,7 @@ class BackwardCheck {
                       ", which neither is a gradient nor repeats the forward"));
   }
 
-  // What keeps `op` from being the backward of `made`, or "": values of the forward that it reads in other places.
+  // What keeps `op` from being the backward of `made`, or "": values of the forward that it reads at other indices.
   // Outputs are compared as they were before an all_reduce. Gradients among its operands are compared later.
   string OperandProblem(const Instruction& op, const Instruction& made, const GradientRule& rule) const {
     const string kind(OpName(op.kind));
@@ -217,14 +217,14 @@ class BackwardCheck {
       const GradientOperand& operand = rule.operands[p];
       const bool input = operand.kind == GradientOperand::Kind::kInput;
       if (!input && operand.kind != GradientOperand::Kind::kOutput) continue;
-      const bool there = operand.place < (input ? made.inputs.size() : made.outputs.size());
+      const bool there = operand.index < (input ? made.inputs.size() : made.outputs.size());
       if (p >= op.inputs.size()) {  // an optional operand
         if (input && there)
-          return absl::StrCat("has ", kind, " without ", made.inputs[operand.place], ", which the forward reads");
+          return absl::StrCat("has ", kind, " without ", made.inputs[operand.index], ", which the forward reads");
         continue;
       }
       if (!there) return absl::StrCat("reads ", op.inputs[p], " in ", kind, ", which the forward does without");
-      const string& name = input ? made.inputs[operand.place] : made.outputs[operand.place].name;
+      const string& name = input ? made.inputs[operand.index] : made.outputs[operand.index].name;
       if (name != op.inputs[p] && (input || name != forward_.Unreduced(op.inputs[p])))
         return absl::StrCat("reads ", op.inputs[p], " in ", kind, " where the forward has ", name);
     }
@@ -269,9 +269,9 @@ class BackwardCheck {
     const Instruction& made = forward_.at(f);
     for (size_t p = 0; p < std::min(op.inputs.size(), rule.operands.size()); ++p) {
       if (rule.operands[p].kind != GradientOperand::Kind::kOutputGradient ||
-          rule.operands[p].place >= made.outputs.size())
+          rule.operands[p].index >= made.outputs.size())
         continue;
-      const Output& output = made.outputs[rule.operands[p].place];
+      const Output& output = made.outputs[rule.operands[p].index];
       CheckTerms(op.inputs[p], forward_.GradientOf(output.name),
                  absl::StrCat("passes ", op.inputs[p], " to ", string(OpName(op.kind)), " as"), output.name);
       if (const ValueType* type = types_[op.inputs[p]])
@@ -280,9 +280,9 @@ class BackwardCheck {
     CheckSettings(op, made);
     for (size_t r = 0; r < std::min(op.outputs.size(), rule.results.size()); ++r) {
       if (rule.results[r].kind != GradientOperand::Kind::kInputGradient) continue;
-      terms_[op.outputs[r].name] = {{f, static_cast<int>(rule.results[r].place)}};
+      terms_[op.outputs[r].name] = {{f, static_cast<int>(rule.results[r].index)}};
       parts_[op.outputs[r].name] =
-          rule.results[r].part >= 0 ? rule.results[r].part : static_cast<int>(rule.results[r].place);
+          rule.results[r].part >= 0 ? rule.results[r].part : static_cast<int>(rule.results[r].index);
     }
   }
 
@@ -308,7 +308,7 @@ class BackwardCheck {
       const Terms& terms = terms_[op.inputs[i]];
       if (terms.empty())
         return Fail(absl::StrCat("adds ", op.inputs[i], ", which is no gradient, into ", op.outputs.front().name));
-      if (i == 0 || forward_.PlaceInSums(terms_[op.inputs[i - 1]]) < forward_.PlaceInSums(terms)) continue;
+      if (i == 0 || forward_.OrderInSums(terms_[op.inputs[i - 1]]) < forward_.OrderInSums(terms)) continue;
       return Fail(absl::StrCat("adds ", op.inputs[i - 1], " before ", op.inputs[i], " into ", op.outputs.front().name,
                                ", not in the order in which ", forward_.block().name,
                                " uses the value, from its outputs back"));
@@ -375,9 +375,9 @@ class BackwardCheck {
         ++next;
       }
       next = 0;
-      for (size_t place = 0; place < made.inputs.size(); ++place) {
-        if (!forward_.TakesGradient(made, place) || next >= call.outputs.size()) continue;
-        terms_[call.outputs[next++].name] = {{static_cast<int>(i), static_cast<int>(place)}};
+      for (size_t index = 0; index < made.inputs.size(); ++index) {
+        if (!forward_.TakesGradient(made, index) || next >= call.outputs.size()) continue;
+        terms_[call.outputs[next++].name] = {{static_cast<int>(i), static_cast<int>(index)}};
       }
       return;
     }
@@ -417,10 +417,10 @@ void CheckForwardAlone(const PlanIndex& index, const FramePair& pair, std::vecto
   };
   for (size_t i = 0; i < block.inputs.size(); ++i) check(block.inputs[i], i == 0 && !embed, -1);
   for (const Instruction& op : block.body) {
-    for (size_t place = 0; place < op.outputs.size(); ++place) {
-      const Output& output = op.outputs[place];
+    for (size_t j = 0; j < op.outputs.size(); ++j) {
+      const Output& output = op.outputs[j];
       if (IsStateName(output.name)) continue;
-      check(output, returned(output) ? !head : TakesGradient(forward, op, place), op.origin);
+      check(output, returned(output) ? !head : TakesGradient(forward, op, j), op.origin);
     }
   }
 }

@@ -184,7 +184,7 @@ class BridgeUse {
     }
   }
 
-  // All ranks of a role have the same program, so the receivers must have the same place in the groups that they
+  // All ranks of a role have the same program, so the receivers must have the same index in the groups that they
   // broadcast over: the root.
   void CheckRoots(const Module& module, bool backward, const std::vector<Transfer>& transfers) {
     for (const Role& role : index_.plan().roles) {

@@ -73,7 +73,7 @@ class RoleMicrobatches {
     if (it->second == kUnknown && used_for != kUnknown) {
       it->second = used_for;
       if (auto transfer = open_.find(name); transfer != open_.end()) {
-        (*transfer->second.sequence)[transfer->second.place] = used_for;
+        (*transfer->second.sequence)[transfer->second.index] = used_for;
         open_.erase(transfer);
       }
     }
@@ -251,7 +251,7 @@ class RoleMicrobatches {
   // By value that was received between stages and is not used yet: where its microbatch belongs.
   struct OpenTransfer {
     Sequence* sequence = nullptr;
-    size_t place = 0;
+    size_t index = 0;
   };
   std::map<string, OpenTransfer> open_;
   std::map<std::tuple<string, bool, int>, int> reads_;    // by module, whether tokens, and microbatch

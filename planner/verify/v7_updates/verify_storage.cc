@@ -105,7 +105,7 @@ class ModuleStorage {
                         string(TpGradientName(bucket.tp))),
            "V6");
     }
-    places_[storage.bucket].push_back({storage.offset, storage.offset + Elements(storage.shape), name});
+    extents_[storage.bucket].push_back({storage.offset, storage.offset + Elements(storage.shape), name});
   }
 
   // How many elements of a parameter one rank holds.
@@ -149,13 +149,13 @@ class ModuleStorage {
                expert ? std::vector<Axis>{Axis::kExpertDp} : std::vector<Axis>{Axis::kCp, Axis::kDp});
     CheckGroup(bucket, bucket.tp_group, bucket.tp == TpGradient::kPartial && module_.grid.tp > 1, View::kDense,
                {Axis::kTp});
-    auto& places = places_[i];
-    if (places.empty()) fail("without storages");
+    auto& extents = extents_[i];
+    if (extents.empty()) fail("without storages");
     // In the order of their offsets, each storage starts where the one before ends, aligned.
-    std::sort(places.begin(), places.end());
+    std::sort(extents.begin(), extents.end());
     int64_t reached = 0;
-    for (const auto& [first, end, name] : places) {
-      // One right place for each storage: more padding, or less alignment, would change nothing but memory and speed.
+    for (const auto& [first, end, name] : extents) {
+      // One right offset for each storage: more padding, or less alignment, would change nothing but memory and speed.
       const int64_t aligned = (reached + kStartAlignment - 1) / kStartAlignment * kStartAlignment;
       if (first >= reached && first != aligned)
         fail(absl::StrCat("where ", name, " starts at ", first, ", not at ", aligned));
@@ -190,7 +190,7 @@ class ModuleStorage {
   const Module& module_;
   std::vector<Violation>& violations_;
   std::vector<int> held_;
-  std::map<int, std::vector<std::tuple<int64_t, int64_t, string>>> places_;  // by bucket: first, end, name
+  std::map<int, std::vector<std::tuple<int64_t, int64_t, string>>> extents_;  // by bucket: first, end, name
 };
 
 }  // namespace

@@ -152,12 +152,12 @@ class BudgetRules {
   // round moves modules back until nothing changes; if that takes more rounds than modules, there is a circle, and the
   // result is false.
   bool NumberStages(std::vector<int>& first, int& total) {
-    const auto place = [&](const string& name) { return plan_.FindModule(name) - plan_.modules.data(); };
+    const auto index_of = [&](const string& name) { return plan_.FindModule(name) - plan_.modules.data(); };
     first.assign(plan_.modules.size(), 0);
     for (size_t round = 0; round <= plan_.modules.size(); ++round) {
       bool moved = false;
       for (const Bridge& bridge : plan_.bridges) {
-        const auto from = static_cast<size_t>(place(bridge.from)), to = static_cast<size_t>(place(bridge.to));
+        const auto from = static_cast<size_t>(index_of(bridge.from)), to = static_cast<size_t>(index_of(bridge.to));
         const int stage = first[from] + (bridge.kind == "colocated" ? 0 : plan_.modules[from].grid.pp);
         if (stage > first[to]) first[to] = stage, moved = true;
       }
@@ -184,8 +184,8 @@ class BudgetRules {
       }
       Require(seen.emplace(stage.module, stage.stage).second, absl::StrCat("the schedule has ", name, " twice"),
               module);
-      const int place = first[static_cast<size_t>(module - plan_.modules.data())] + stage.stage;
-      const int64_t warmup = std::min<int64_t>(total - place - 1, budget_.microbatches);
+      const int number = first[static_cast<size_t>(module - plan_.modules.data())] + stage.stage;
+      const int64_t warmup = std::min<int64_t>(total - number - 1, budget_.microbatches);
       Require(stage.warmup == warmup,
               absl::StrCat(name, " runs ", stage.warmup, " forwards before its first backward, not ", warmup), module);
       Require(OrderFits(stage, warmup),

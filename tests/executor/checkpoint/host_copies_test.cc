@@ -135,9 +135,9 @@ TEST_P(HostCopiesOf, HoldTheStateOfTheirMoment) {
       ASSERT_TRUE(file.ok()) << file.status();
       ASSERT_EQ(file->tensors().size(), expected.size());
       for (const auto& [key, bytes] : expected) {
-        const auto place = file->Find(key);
-        ASSERT_TRUE(place.ok()) << place.status();
-        const auto read = file->Read(*place);
+        const auto stored = file->Find(key);
+        ASSERT_TRUE(stored.ok()) << stored.status();
+        const auto read = file->Read(*stored);
         ASSERT_TRUE(read.ok()) << read.status();
         EXPECT_TRUE(*read == bytes) << key;
       }

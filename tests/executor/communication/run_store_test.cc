@@ -164,14 +164,14 @@ TEST(RunStore, HonoursTimeOuts) {
 TEST(RunStore, ALostStoreIsOneLineWithHostAndPort) {
   auto server = StartServer();
   const auto store = ConnectTo(*server);
-  const std::string place = "here:" + std::to_string(server->port());
+  const std::string address = "here:" + std::to_string(server->port());
   std::thread ends([&] {
     std::this_thread::sleep_for(milliseconds(30));
     server.reset();
   });
   EXPECT_THAT(ErrorOf(FailureKind::kStoreLost, [&] { store->get("never"); }),
-              HasSubstr("the store at " + place + " is lost"));
-  EXPECT_THAT(ErrorOf(FailureKind::kStoreLost, [&] { store->set("a", std::string("b")); }), HasSubstr(place));
+              HasSubstr("the store at " + address + " is lost"));
+  EXPECT_THAT(ErrorOf(FailureKind::kStoreLost, [&] { store->set("a", std::string("b")); }), HasSubstr(address));
   ends.join();
 }
 

@@ -26,10 +26,10 @@ CallContext Call(const Plan& plan, int64_t step, int microbatch, int lanes, int 
 }
 
 at::Tensor FromFile(const SafetensorsFile& file, const std::string& name) {
-  const TensorPlace place = *file.Find(name);
-  std::string bytes = *file.Read(place);
-  const at::ScalarType type = place.dtype == DType::kInt64 ? at::kLong : at::kDouble;
-  return at::from_blob(bytes.data(), place.shape, at::TensorOptions().dtype(type)).clone();
+  const StoredTensor stored = *file.Find(name);
+  std::string bytes = *file.Read(stored);
+  const at::ScalarType type = stored.dtype == DType::kInt64 ? at::kLong : at::kDouble;
+  return at::from_blob(bytes.data(), stored.shape, at::TensorOptions().dtype(type)).clone();
 }
 
 TEST(BatchReader, LanesTogetherReadWhatOneLaneReads) {

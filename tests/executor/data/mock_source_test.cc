@@ -70,18 +70,18 @@ TEST(MockSource, TextIsAFunctionOfTheSamplesOwnImagesInOrder) {
   std::set<size_t> image_counts;
   for (const Sample& sample : Samples(plan, 200)) {
     image_counts.insert(sample.images[0].size());
-    int64_t places = 0;
+    int64_t image_tokens = 0;
     std::vector<int> classes;
     for (const Image& image : sample.images[0]) {
       ASSERT_EQ(image.patches.size(), image.rows * image.cols * 48u);
-      places += image.rows * image.cols / 4;
+      image_tokens += image.rows * image.cols / 4;
       classes.push_back(ClassOf(Signature(image, 48), patterns));
     }
     ASSERT_EQ(sample.tokens.size(), 64u);
     EXPECT_TRUE(
-        std::all_of(sample.tokens.begin(), sample.tokens.begin() + places, [](int64_t id) { return id == 255; }));
-    const std::vector<int64_t> text(sample.tokens.begin() + places,
-                                    std::find(sample.tokens.begin() + places, sample.tokens.end(), 254));
+        std::all_of(sample.tokens.begin(), sample.tokens.begin() + image_tokens, [](int64_t id) { return id == 255; }));
+    const std::vector<int64_t> text(sample.tokens.begin() + image_tokens,
+                                    std::find(sample.tokens.begin() + image_tokens, sample.tokens.end(), 254));
     EXPECT_EQ(text.size(), 8 * std::max<size_t>(1, classes.size()));
     EXPECT_EQ(std::count(text.begin(), text.end(), 255), 0);
     EXPECT_EQ(text_of.try_emplace(classes, text).first->second, text);
@@ -141,14 +141,14 @@ TEST(MockSource, PackedDocumentsAreImagesWithTheirOwnTexts) {
     const size_t documents = std::max<size_t>(1, images.size());
     ASSERT_EQ(many.document_ends.size(), documents + (many.document_ends[documents - 1] < 64 ? 1 : 0));
     for (size_t i = 0; i < documents; ++i) {
-      const int64_t places = images.empty() ? 0 : images[i].rows * images[i].cols / 4;
-      for (int64_t k = 0; k < places; ++k) EXPECT_EQ(many.tokens[at++], 255);
+      const int64_t image_tokens = images.empty() ? 0 : images[i].rows * images[i].cols / 4;
+      for (int64_t k = 0; k < image_tokens; ++k) EXPECT_EQ(many.tokens[at++], 255);
       for (int64_t k = 0; k < 8; ++k) EXPECT_EQ(many.tokens[at++], one.tokens[text++]);
       EXPECT_EQ(many.document_ends[i], at);
       EXPECT_EQ(many.labels[at - 1], 254);
       EXPECT_EQ(many.loss_mask[at - 1], 0);
-      EXPECT_EQ(std::accumulate(many.loss_mask.begin() + at - 8 - places, many.loss_mask.begin() + at, 0.0),
-                places > 0 ? 8 : 7);
+      EXPECT_EQ(std::accumulate(many.loss_mask.begin() + at - 8 - image_tokens, many.loss_mask.begin() + at, 0.0),
+                image_tokens > 0 ? 8 : 7);
     }
     EXPECT_EQ(many.document_ends.back(), 64);
     EXPECT_TRUE(std::all_of(many.tokens.begin() + at, many.tokens.end(), [](int64_t id) { return id == 254; }));

@@ -19,7 +19,7 @@ struct Tolerances {
   double gradients = 1e-5;  // gradients of weights, which are fp32
 };
 
-struct Place {
+struct EpCoordinate {
   int rank = 0, of = 1;
 };
 
@@ -29,7 +29,7 @@ struct KernelCheck {
   std::set<size_t> wide_inputs = {}, wide_parameters = {};  // fp32 on the GPU instead of bf16
   std::set<size_t> host_inputs = {};                        // stay in host memory
   Tolerances tolerances = {};
-  Place ep = {};
+  EpCoordinate ep = {};
 };
 
 class Kernels : public testing::Test {

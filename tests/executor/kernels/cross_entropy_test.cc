@@ -71,9 +71,9 @@ TEST_F(CrossEntropyKernels, FindLabelsWhereTheyLie) {
   constexpr int64_t kColumns = 512, S = 6, B = 2;
   const at::Tensor logits = Random({S, B, kColumns}).to(at::kBFloat16),
                    labels = at::randint(2 * kColumns, {B, 3 * S}, at::kLong), mask = MaskOf(B, 3 * S);
-  const auto run = [&](const auto& place) {
-    const auto part = [&](const at::Tensor& x) { return place(x).narrow(1, S, S); };
-    const at::Tensor x = place(logits);
+  const auto run = [&](const auto& moved) {
+    const auto part = [&](const at::Tensor& x) { return moved(x).narrow(1, S, S); };
+    const at::Tensor x = moved(logits);
     Op op;
     op.OnTpRank(1, 2);
     const Tensors parts = op.Run(ops::RunCrossEntropyParts, {x, part(labels)});

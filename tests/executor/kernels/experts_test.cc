@@ -53,13 +53,13 @@ class ExpertKernels : public Kernels {
                            .narrow(0, rank * local, local);
     }
     const Attributes attributes = {{"top_k", k}, {"sequence", positions}, {"samples", samples}};
-    const Place place = {rank, ranks};
+    const EpCoordinate ep = {rank, ranks};
     const at::Tensor order = Check("select", ops::RunSelectRows,
                                    {.inputs = {n, weights, ids, counts},
                                     .wide_inputs = {1},
                                     .host_inputs = {3},
                                     .tolerances = {.narrow = 0, .wide = 0},
-                                    .ep = place})[2]
+                                    .ep = ep})[2]
                                  .cpu();
     const int64_t rows = order.size(0);
     ASSERT_LT(rows, slots);

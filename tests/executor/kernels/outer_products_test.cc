@@ -108,8 +108,8 @@ class Task {
 // Lengths around the 16 rows of an instruction and the 64 (32) of a stage.
 const std::vector<int64_t> kLengths = {0, 1, 63, 64, 65, 200, 0, 15, 16, 17, 31, 33, 128, 400, 0};
 
-// One tile, which every element identifies: a wrong place shows as a wrong number, not only as noise.
-TEST_F(Kernels, OuterProductsOfOneRowNameTheirPlaces) {
+// One tile, which every element identifies: a wrong index shows as a wrong number, not only as noise.
+TEST_F(Kernels, OuterProductsOfOneRowNameTheirIndices) {
   for (const Form& form : kForms) {
     SCOPED_TRACE(form.name);
     const at::TensorOptions options = at::TensorOptions(at::kCUDA).dtype(at::kBFloat16);
@@ -185,7 +185,7 @@ TEST_F(Kernels, OuterProductsAskForAlignment) {
   }
 }
 
-// The class that the handlers use: with counts on the device, on the host, and for widths and places of sums that only
+// The class that the handlers use: with counts on the device, on the host, and for widths and offsets of sums that only
 // the plain form takes.
 TEST_F(Kernels, OuterProductsOfExpertRows) {
   const std::vector<int64_t> lengths = {70, 0, 30};

@@ -90,7 +90,7 @@ TEST_F(RoutingKernels, SequenceAuxLoss) {
   }
 }
 
-TEST_F(RoutingKernels, FingerprintOfEveryPlace) {
+TEST_F(RoutingKernels, FingerprintAtEveryOffset) {
   const int64_t sequence = 48, samples = 2, k = 6;
   for (const int cp : {1, 2, 3}) {
     for (const int tp : {1, 2}) {

@@ -147,19 +147,19 @@ TEST(Embedding, ShardsSumToTheWholeTable) {
   EXPECT_SAME(at::cat(parts), table.grad());
 }
 
-TEST(Merge, FillsImagePlacesSampleBySample) {
+TEST(Merge, FillsImagePositionsSampleBySample) {
   const at::Tensor e = Random({5, 2, 3}), rows = Random({3, 3}), dx = Random({5, 2, 3});
   const Tensors merged = Op(kImageToken).Run(ops::RunMergeImages, {e, rows, Tokens()});
-  const std::vector<std::pair<int64_t, int64_t>> places = {{1, 0}, {3, 0}, {3, 1}};  // (position, sample)
+  const std::vector<std::pair<int64_t, int64_t>> positions = {{1, 0}, {3, 0}, {3, 1}};  // (position, sample)
   at::Tensor expected = e.clone(), de = dx.clone(), drows = at::zeros({3, 3}, at::kDouble);
   for (int64_t i = 0; i < 3; ++i) {
-    const auto [position, sample] = places[i];
+    const auto [position, sample] = positions[i];
     expected[position][sample].copy_(rows[i]);
     drows[i].copy_(dx[position][sample]);
     de[position][sample].fill_(0);
   }
   EXPECT_EQ(Gap(merged[0], expected), 0);
-  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(merged[1][i].item<int64_t>(), places[i].first * 2 + places[i].second);
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(merged[1][i].item<int64_t>(), positions[i].first * 2 + positions[i].second);
   const Tensors grads = Op(kImageToken).Run(ops::RunMergeImagesGrad, {dx, merged[1]});
   EXPECT_EQ(Gap(grads[0], de), 0);
   EXPECT_EQ(Gap(grads[1], drows), 0);
@@ -192,8 +192,9 @@ at::Tensor ZigzagPiece(const at::Tensor& whole, int64_t r, int64_t n) {
 
 TEST(Merge, PartsOfTheSequenceTogetherAreTheWhole) {
   const at::Tensor tokens = at::zeros({2, 8}, at::kLong);
-  const std::vector<std::pair<int64_t, int64_t>> images = {{0, 1}, {0, 2}, {0, 7}, {1, 4}, {1, 5}};  // (sample, place)
-  for (const auto& [sample, place] : images) tokens[sample][place].fill_(kImage);
+  const std::vector<std::pair<int64_t, int64_t>> images = {
+      {0, 1}, {0, 2}, {0, 7}, {1, 4}, {1, 5}};  // (sample, position)
+  for (const auto& [sample, position] : images) tokens[sample][position].fill_(kImage);
   const at::Tensor e = Random({8, 2, 3}), rows = Random({5, 3}), dx = Random({8, 2, 3});
   Attributes part = kImageToken;
   part.insert({{"cp", int64_t{2}}, {"zigzag", int64_t{1}}});

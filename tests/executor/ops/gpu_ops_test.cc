@@ -121,10 +121,10 @@ TEST_P(Gpu, CausalAttentionOfParts) {
       for (int r = 0; r < cp; ++r) {
         Op op(attributes);
         op.OnCpRank(r, static_cast<int>(cp));
-        const auto run = [&](const auto& place) {  // forward and gradients
+        const auto run = [&](const auto& moved) {  // forward and gradients
           Tensors inputs;
-          for (const at::Tensor& x : heads) inputs.push_back(place(x.to(GetParam())));
-          Tensors forward = inputs, backward = {place(da)};
+          for (const at::Tensor& x : heads) inputs.push_back(moved(x.to(GetParam())));
+          Tensors forward = inputs, backward = {moved(da)};
           if (packed) forward.push_back(ends);
           const Tensors out = op.Run(ops::RunCausalAttention, forward);
           backward.insert(backward.end(), inputs.begin(), inputs.end());

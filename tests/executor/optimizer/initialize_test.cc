@@ -75,7 +75,7 @@ Whole Assemble(const Plan& plan, const std::function<void(int rank, ModuleState&
     fill(rank, state);
     for (size_t i = 0; i < m.storages.size(); ++i) {
       const at::Tensor flat = state.storages()[i].parameter.to(at::kDouble).reshape({-1});
-      for (const PublishedSlice& slice : SlicesOf(m, m.storages[i], PlaceOf(m.grid, rank))) {
+      for (const PublishedSlice& slice : SlicesOf(m, m.storages[i], CoordinatesOf(m.grid, rank))) {
         auto& tensor = whole[slice.file_name];
         tensor.resize(ElementsOf(m.parameters[slice.parameter].shape), std::nan(""));
         for (const ElementRun& run : slice.runs) {
@@ -154,7 +154,7 @@ std::vector<at::Tensor> PlainlyDrawn(const Plan& plan, const ModuleState& state,
   std::vector<at::Tensor> drawn;
   for (size_t i = 0; i < m.storages.size(); ++i) {
     const at::Tensor wide = at::empty({state.storages()[i].parameter.numel()}, at::kDouble);
-    for (const PublishedSlice& slice : SlicesOf(m, m.storages[i], PlaceOf(m.grid, 0))) {
+    for (const PublishedSlice& slice : SlicesOf(m, m.storages[i], CoordinatesOf(m.grid, 0))) {
       for (const ElementRun& run : slice.runs) {
         InitialValues(m.parameters[slice.parameter].init, slice.name, run.whole, run.count, draws,
                       wide.mutable_data_ptr<double>() + run.local);

@@ -31,7 +31,7 @@ class ToHostOnGpu : public ::testing::Test {
   }
 };
 
-TEST_F(ToHostOnGpu, BringsAllBytesOfAnyPlace) {
+TEST_F(ToHostOnGpu, BringsAllBytesFromAnyOffset) {
   const at::Tensor all = at::arange(5000, at::TensorOptions(at::kCUDA).dtype(at::kLong));
   for (at::ScalarType type : {at::kLong, at::kInt, at::kFloat, at::kByte}) {
     const at::Tensor typed = all.to(type);

@@ -257,7 +257,7 @@ TEST_F(WalkerTest, WritesProbeParts) {
   EXPECT_EQ(values[1], 24.0);
 }
 
-TEST_F(WalkerTest, NamesRankPlaceInstructionAndRecipeLine) {
+TEST_F(WalkerTest, NamesRankPathInstructionAndRecipeLine) {
   try {
     Run(ToyPlan(), 1, ThrowingHandler);
     FAIL() << "no error";

@@ -25,7 +25,7 @@ class ToyDevice : public Completion {
 
 struct End {
   FailureKind kind;
-  std::string place, what;
+  std::string instruction, what;
 };
 
 class WatchdogTest : public ::testing::Test {
@@ -85,7 +85,7 @@ TEST_F(WatchdogTest, EndsACommunicationThatDoesNot) {
   Begin("all_reduce over world", RecorderState::kWaiting);
   const End end = Wait();
   EXPECT_EQ(end.kind, FailureKind::kTimeOut);
-  EXPECT_EQ(end.place, "all_reduce over world");
+  EXPECT_EQ(end.instruction, "all_reduce over world");
   EXPECT_EQ(end.what, "no progress for 0.1 seconds, its deadline");
 }
 
@@ -112,7 +112,7 @@ TEST_F(WatchdogTest, NamesWhatTheDeviceIsAtAndNotWhatWasLaunchedLast) {
   const Watchdog watchdog(*recorder_, Duties(100ms));
   for (const char* instruction : {"rms_norm", "linear", "add"}) Begin(instruction);
   Begin("all_reduce over world", RecorderState::kWaiting);
-  EXPECT_EQ(Wait().place, "linear");
+  EXPECT_EQ(Wait().instruction, "linear");
 }
 
 // Drawing weights may take long. Peers that wait for this rank have limits of their own.
@@ -140,7 +140,7 @@ TEST_F(WatchdogTest, EachInstructionHasItsOwnDeadline) {
   deadline_ = 10ms;
   Begin("all_gather over world", RecorderState::kWaiting);
   ASSERT_EQ(end.wait_for(testing::kPatience), std::future_status::ready);
-  EXPECT_EQ(end.get().place, "all_gather over world");
+  EXPECT_EQ(end.get().instruction, "all_gather over world");
 }
 
 TEST_F(WatchdogTest, StorageHangsWhenNoByteMoves) {
@@ -164,7 +164,7 @@ TEST_F(WatchdogTest, ReadingSamplesHangsWhenNoByteMoves) {
   Begin("read_tokens", RecorderState::kReading);
   const End end = Wait();
   EXPECT_EQ(end.kind, FailureKind::kTimeOut);
-  EXPECT_EQ(end.place, "read_tokens");
+  EXPECT_EQ(end.instruction, "read_tokens");
   EXPECT_EQ(end.what, "no byte moved for 0.1 seconds, its deadline");
 }
 

@@ -15,8 +15,8 @@ std::vector<Instruction*> OfKind(std::vector<Instruction>& body, OpKind kind) {
   return found;
 }
 
-// The rows of each encoder go to the places of the other's token. Both have as many rows.
-void RowsAtTheOthersPlaces(Plan& plan) {
+// The rows of each encoder go to the positions of the other's token. Both have as many rows.
+void RowsAtTheOthersPositions(Plan& plan) {
   const auto merges = OfKind(BlockNamed(plan, "language.embed.forward").body, OpKind::kMergeImages);
   Require(merges.size() == 2, "two merges");
   std::swap(merges[0]->attributes["image_token"], merges[1]->attributes["image_token"]);
@@ -40,7 +40,7 @@ void NormWithoutTheSecond(Plan& plan) {
 
 std::vector<PlanFault> EncodersFaults() {
   const Layout apart = LayoutNamed(EncodersLayouts(), "two_encoders_apart");
-  return {{"encoders_rows_at_the_others_places", apart, RowsAtTheOthersPlaces},
+  return {{"encoders_rows_at_the_others_positions", apart, RowsAtTheOthersPositions},
           {"encoders_gradients_of_the_others_rows", apart, GradientsOfTheOthersRows},
           {"encoders_norm_without_the_second", apart, NormWithoutTheSecond}};
 }

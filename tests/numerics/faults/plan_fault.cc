@@ -76,9 +76,9 @@ Instruction& CallOf(Role& role, const std::string& block, int microbatch) {
 }
 
 void ReadInstead(std::vector<Instruction>& list, Instruction& reader, const std::string& from, const std::string& to) {
-  const auto place = std::find(reader.inputs.begin(), reader.inputs.end(), from);
-  Require(place != reader.inputs.end(), "nothing reads " + from);
-  *place = to;
+  const auto input = std::find(reader.inputs.begin(), reader.inputs.end(), from);
+  Require(input != reader.inputs.end(), "nothing reads " + from);
+  *input = to;
   for (Instruction& op : list) op.frees.clear();
   FillFrees(list, {}, {});
 }

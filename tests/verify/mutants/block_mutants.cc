@@ -13,7 +13,7 @@ using std::string;
 class BlockDamage {
  public:
   BlockDamage(const Plan& plan, size_t block, std::vector<Mutant>& mutants)
-      : plan_(plan), block_(block), places_({absl::StrCat("module ", plan.blocks[block].module)}), mutants_(mutants) {}
+      : plan_(plan), block_(block), origins_({absl::StrCat("module ", plan.blocks[block].module)}), mutants_(mutants) {}
 
   void Make() {
     for (size_t i = 0; i < Body().size(); ++i) {
@@ -42,11 +42,11 @@ class BlockDamage {
            std::function<void(Instruction&)> change) {
     const size_t block = block_;
     mutants_.push_back({kind, absl::StrCat(Here().name, " ", i, " ", string(OpName(Body()[i].kind)), " ", what),
-                        std::move(rules), places_, [block, i, change](Plan& p) { change(p.blocks[block].body[i]); }});
+                        std::move(rules), origins_, [block, i, change](Plan& p) { change(p.blocks[block].body[i]); }});
   }
   void AddToBlock(const char* kind, const string& what, std::vector<string> rules, std::function<void(Block&)> change) {
     const size_t block = block_;
-    mutants_.push_back({kind, absl::StrCat(Here().name, " ", what), std::move(rules), places_,
+    mutants_.push_back({kind, absl::StrCat(Here().name, " ", what), std::move(rules), origins_,
                         [block, change](Plan& p) { change(p.blocks[block]); }});
   }
 
@@ -460,7 +460,7 @@ class BlockDamage {
 
   const Plan& plan_;
   const size_t block_;
-  const std::vector<string> places_;
+  const std::vector<string> origins_;
   std::vector<Mutant>& mutants_;
 };
 

@@ -20,9 +20,9 @@ class CheckpointDamage {
   }
 
  private:
-  void Add(const char* kind, const string& where, const char* rule, std::vector<string> places,
+  void Add(const char* kind, const string& where, const char* rule, std::vector<string> origins,
            std::function<void(Plan&)> inflict) {
-    mutants_.push_back({kind, where, {rule}, std::move(places), std::move(inflict)});
+    mutants_.push_back({kind, where, {rule}, std::move(origins), std::move(inflict)});
   }
 
   // Two tensors with one key.
@@ -66,10 +66,10 @@ class CheckpointDamage {
   void DamageWriters(size_t i) {
     const CheckpointRule& rule = plan_.checkpoint.rules[i];
     const Module& module = *plan_.FindModule(rule.module);
-    const std::vector<string> place = {absl::StrCat("module ", rule.module)};
-    Add("write_nothing", absl::StrCat("rule ", i), "V9", place,
+    const std::vector<string> origin = {absl::StrCat("module ", rule.module)};
+    Add("write_nothing", absl::StrCat("rule ", i), "V9", origin,
         [i](Plan& p) { p.checkpoint.rules.erase(p.checkpoint.rules.begin() + static_cast<std::ptrdiff_t>(i)); });
-    Add("write_twice", absl::StrCat("rule ", i), "V9", place,
+    Add("write_twice", absl::StrCat("rule ", i), "V9", origin,
         [i](Plan& p) { p.checkpoint.rules.push_back(CheckpointRule(p.checkpoint.rules[i])); });
     Add("write_for_nobody", absl::StrCat("rule ", i), "V9", {},
         [i](Plan& p) { p.checkpoint.rules[i].module = "nobody"; });
@@ -138,11 +138,11 @@ class CheckpointDamage {
         const OpKind kind = role.setup[i].kind;
         const string where = absl::StrCat(role.name, " ", i);
         if (kind == OpKind::kInitializeParameters && !plan_.initialize) {
-          Add("load_from_no_file", where, "V7", PlacesOf(plan_, role),
+          Add("load_from_no_file", where, "V7", OriginsOf(plan_, role),
               [r, i](Plan& p) { p.roles[r].setup[i].kind = OpKind::kLoadParameters; });
         }
         if (kind == OpKind::kInitializeParameters || kind == OpKind::kLoadParameters) {
-          Add("two_sources", where, "V7", PlacesOf(plan_, role), [r, i](Plan& p) {
+          Add("two_sources", where, "V7", OriginsOf(plan_, role), [r, i](Plan& p) {
             auto& setup = p.roles[r].setup;
             setup.insert(setup.begin() + static_cast<std::ptrdiff_t>(i), Instruction(setup[i]));
           });

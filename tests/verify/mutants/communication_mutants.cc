@@ -19,17 +19,17 @@ bool Communicates(const Instruction& op) { return OpClassOf(op.kind) == OpClass:
 struct Site {
   int role = -1;  // -1: the body of `block`, for all its callers
   Body Role::*list = nullptr;
-  vector<size_t> calls;  // places of the calls that lead from the role's list to the damaged block, outermost first
+  vector<size_t> calls;  // indices of the calls that lead from the role's list to the damaged block, outermost first
   size_t block = 0;      // index in Plan::blocks, if there is no role
 
   // The list in `plan`. Each block on the way gets a copy under another name, so that other callers see no damage.
   Body& In(Plan& plan) const {
     if (role < 0) return plan.blocks[block].body;
     Body* body = &(plan.roles[static_cast<size_t>(role)].*list);
-    for (size_t place : calls) {
-      Instruction& call = (*body)[place];
+    for (size_t index : calls) {
+      Instruction& call = (*body)[index];
       Block copy = *plan.FindBlock(call.block);
-      copy.name = absl::StrCat(call.block, ".for_", role, ".", place);
+      copy.name = absl::StrCat(call.block, ".for_", role, ".", index);
       call.block = copy.name;  // `call` may dangle after the push_back below
       plan.blocks.push_back(std::move(copy));
       body = &plan.blocks.back().body;
@@ -47,14 +47,14 @@ class CommunicationDamage {
       const Block& block = plan_.blocks[i];
       site_ = {.block = i};
       where_ = block.name;
-      places_ = {absl::StrCat("module ", block.module)};
+      origins_ = {absl::StrCat("module ", block.module)};
       DamageList(block.body);
     }
     for (size_t role = 0; role < plan_.roles.size(); ++role) {
       for (const auto& [name, list] : kRoleLists) {
         site_ = {.role = static_cast<int>(role), .list = list};
         where_ = plan_.roles[role].name;
-        places_ = PlacesOf(plan_, plan_.roles[role]);
+        origins_ = OriginsOf(plan_, plan_.roles[role]);
         seen_.clear();
         DamageListAndCallees(plan_.roles[role].*list);
       }
@@ -94,7 +94,8 @@ class CommunicationDamage {
   void AddToList(const char* kind, size_t i, const string& what, Rules rules, std::function<void(Body&)> change) {
     mutants_.push_back(
         {kind, absl::StrCat(where_, " ", i, " ", string(OpName((*body_)[i].kind)), what.empty() ? "" : " ", what),
-         std::move(rules), places_, [site = site_, change = std::move(change)](Plan& plan) { change(site.In(plan)); }});
+         std::move(rules), origins_,
+         [site = site_, change = std::move(change)](Plan& plan) { change(site.In(plan)); }});
   }
   void Add(const char* kind, size_t i, const string& what, Rules rules, std::function<void(Instruction&)> change) {
     AddToList(kind, i, what, std::move(rules), [i, change = std::move(change)](Body& body) { change(body[i]); });
@@ -144,7 +145,7 @@ class CommunicationDamage {
       Add("retarget_group", i, absl::StrCat("to ", group.name), std::move(rules),
           [name = group.name](Instruction& x) { x.group = name; });
       if (group.module != now->module)
-        mutants_.back().places.clear();  // the violation may point at what it meets there
+        mutants_.back().origins.clear();  // the violation may point at what it meets there
     }
     if (op.kind != OpKind::kBroadcast) {
       Add("change_kind", i, "", RulesOf(op), [](Instruction& x) {
@@ -208,7 +209,7 @@ class CommunicationDamage {
   Site site_;
   const Body* body_ = nullptr;
   string where_;
-  vector<string> places_;
+  vector<string> origins_;
   std::set<string> seen_;  // blocks of the current list that are damaged already
 };
 

@@ -8,16 +8,17 @@
 
 namespace planwright::testing {
 
-std::vector<std::string> PlacesOf(const Plan& plan, const Role& role) {
-  std::vector<std::string> places;
+std::vector<std::string> OriginsOf(const Plan& plan, const Role& role) {
+  std::vector<std::string> origins;
   const auto runs = [&](const std::string& module) {
     return std::find(role.modules.begin(), role.modules.end(), module) != role.modules.end();
   };
-  for (const std::string& module : role.modules) places.push_back(absl::StrCat("module ", module));
+  for (const std::string& module : role.modules) origins.push_back(absl::StrCat("module ", module));
   for (const Bridge& bridge : plan.bridges) {
-    if (runs(bridge.from) || runs(bridge.to)) places.push_back(absl::StrCat("bridge ", bridge.from, " to ", bridge.to));
+    if (runs(bridge.from) || runs(bridge.to))
+      origins.push_back(absl::StrCat("bridge ", bridge.from, " to ", bridge.to));
   }
-  return places;
+  return origins;
 }
 
 std::vector<std::string> RulesOfStateCollective(const Instruction& collective) {

@@ -27,7 +27,7 @@ struct Mutant {
   // One of these must refuse it. Empty: it may be harmless; only the simulator can judge it.
   std::vector<std::string> rules;
   // Origin::what of recipe parts; the violation must point at one of them. Empty: at any.
-  std::vector<std::string> places;
+  std::vector<std::string> origins;
   std::function<void(Plan&)> inflict;  // damages a copy of the plan that the mutant was made from
 };
 
@@ -49,7 +49,7 @@ std::vector<Mutant> AllMutants(const Plan& plan);
 
 // Recipe parts that a violation may point at if a role is damaged: the role's modules, and the bridges that end at
 // them.
-std::vector<std::string> PlacesOf(const Plan& plan, const Role& role);
+std::vector<std::string> OriginsOf(const Plan& plan, const Role& role);
 // The rules that may refuse a missing or changed collective on state (buckets or sums of a step).
 std::vector<std::string> RulesOfStateCollective(const Instruction& collective);
 

@@ -220,9 +220,9 @@ TEST_P(MutatedPlan, IsRefusedByARuleThatTheMutantNames) {
       EXPECT_NE(PointsAt(damaged, violation), "")
           << name << " points at no recipe line: " << violation.rule << " " << violation.message;
     }
-    const std::string place = PointsAt(damaged, first);
-    EXPECT_TRUE(mutant.places.empty() || among(mutant.places, place))
-        << name << " points at " << place << ", not at " << absl::StrJoin(mutant.places, " or ") << ": " << first.rule
+    const std::string origin = PointsAt(damaged, first);
+    EXPECT_TRUE(mutant.origins.empty() || among(mutant.origins, origin))
+        << name << " points at " << origin << ", not at " << absl::StrJoin(mutant.origins, " or ") << ": " << first.rule
         << " " << first.message;
     counts_.Add(mutant.kind, first.rule);
   }

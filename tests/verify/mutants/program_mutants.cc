@@ -12,7 +12,7 @@ using std::string;
 class RoleDamage {
  public:
   RoleDamage(const Plan& plan, size_t role, std::vector<Mutant>& mutants)
-      : plan_(plan), role_(role), places_(PlacesOf(plan, plan.roles[role])), mutants_(mutants) {}
+      : plan_(plan), role_(role), origins_(OriginsOf(plan, plan.roles[role])), mutants_(mutants) {}
 
   void Make() {
     for (size_t i = 0; i < Step().size(); ++i) {
@@ -40,11 +40,11 @@ class RoleDamage {
            std::function<void(Instruction&)> change) {
     const size_t role = role_;
     mutants_.push_back({kind, absl::StrCat(Here().name, " ", i, " ", string(OpName(Step()[i].kind)), " ", what),
-                        std::move(rules), places_, [role, i, change](Plan& p) { change(p.roles[role].step[i]); }});
+                        std::move(rules), origins_, [role, i, change](Plan& p) { change(p.roles[role].step[i]); }});
   }
   void AddToRole(const char* kind, const string& what, std::vector<string> rules, std::function<void(Role&)> change) {
     const size_t role = role_;
-    mutants_.push_back({kind, absl::StrCat(Here().name, " ", what), std::move(rules), places_,
+    mutants_.push_back({kind, absl::StrCat(Here().name, " ", what), std::move(rules), origins_,
                         [role, change](Plan& p) { change(p.roles[role]); }});
   }
 
@@ -289,7 +289,7 @@ class RoleDamage {
 
   const Plan& plan_;
   const size_t role_;
-  const std::vector<string> places_;
+  const std::vector<string> origins_;
   std::vector<Mutant>& mutants_;
 };
 

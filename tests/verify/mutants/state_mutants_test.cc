@@ -1,5 +1,5 @@
 // Families of damaged programs: every instruction that touches state, reads samples or calls a block is put into every
-// list of every role, taken out, repeated, and moved to other places of its list. What VerifyPlan accepts must be the
+// list of every role, taken out, repeated, and moved to other indices of its list. What VerifyPlan accepts must be the
 // same plan: an instruction that was moved only past others with which it shares no value and no state. Prints how many
 // plans were tried.
 #include <gtest/gtest.h>
@@ -193,13 +193,13 @@ Body Donors(const Plan& plan, const Role& role) {
   return donors;
 }
 
-// Some of the places [0, size]: all of a short list; of a step the first ones, the end, and some between.
-std::vector<size_t> PlacesIn(size_t size) {
-  std::vector<size_t> places;
+// Some of the indices [0, size]: all of a short list; of a step the first ones, the end, and some between.
+std::vector<size_t> IndicesIn(size_t size) {
+  std::vector<size_t> indices;
   for (size_t i = 0; i <= size; ++i) {
-    if (size < 12 || i < 3 || i + 3 > size || i % 5 == 0) places.push_back(i);
+    if (size < 12 || i < 3 || i + 3 > size || i % 5 == 0) indices.push_back(i);
   }
-  return places;
+  return indices;
 }
 
 class StateMutants : public ::testing::TestWithParam<Case> {
@@ -211,9 +211,9 @@ class StateMutants : public ::testing::TestWithParam<Case> {
     return VerifyPlan(damaged).empty();
   }
 
-  static std::string Where(const Plan& plan, size_t role, const RoleList& part, const Instruction& op, size_t place) {
+  static std::string Where(const Plan& plan, size_t role, const RoleList& part, const Instruction& op, size_t index) {
     const std::string* module = op.FindText("module");
-    return absl::StrCat(std::string(OpName(op.kind)), " ", module ? *module : "", op.block, " at ", place, " of the ",
+    return absl::StrCat(std::string(OpName(op.kind)), " ", module ? *module : "", op.block, " at ", index, " of the ",
                         part.name, " of ", plan.roles[role].name);
   }
 };
@@ -230,19 +230,19 @@ TEST_P(StateMutants, WhatIsAcceptedIsTheSamePlan) {
     const Body donors = Donors(plan, plan.roles[role]);
     for (const RoleList& part : kRoleLists) {
       const Body& list = plan.roles[role].*part.list;
-      const std::vector<size_t> places = PlacesIn(list.size());
+      const std::vector<size_t> indices = IndicesIn(list.size());
       for (const Instruction& donor : donors) {
-        for (size_t place : places) {
+        for (size_t index : indices) {
           if (!tried()) continue;
           Body body = list;
-          body.insert(body.begin() + static_cast<std::ptrdiff_t>(place), donor);
+          body.insert(body.begin() + static_cast<std::ptrdiff_t>(index), donor);
           ++inserted;
           EXPECT_FALSE(Accepts(plan, role, part, std::move(body)))
-              << "inserted " << Where(plan, role, part, donor, place);
+              << "inserted " << Where(plan, role, part, donor, index);
         }
       }
       for (size_t i = 0; i < list.size(); ++i) {
-        const auto at = [](Body& body, size_t place) { return body.begin() + static_cast<std::ptrdiff_t>(place); };
+        const auto at = [](Body& body, size_t index) { return body.begin() + static_cast<std::ptrdiff_t>(index); };
         Body without = list;
         without.erase(at(without, i));
         Body twice = list;

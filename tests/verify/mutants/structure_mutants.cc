@@ -28,7 +28,7 @@ class StructureDamage {
 
  private:
   void Add(const char* kind, const string& where, std::vector<string> rules, std::function<void(Plan&)> inflict) {
-    mutants_.push_back({kind, where, std::move(rules), places_, std::move(inflict)});
+    mutants_.push_back({kind, where, std::move(rules), origins_, std::move(inflict)});
   }
 
   void DamageRanks() {
@@ -36,7 +36,7 @@ class StructureDamage {
     if (plan_.world_size > 1) Add("world_shrinks", "world", {"V1"}, [](Plan& p) { --p.world_size; });
     for (size_t i = 0; i < plan_.roles.size(); ++i) {
       const string& name = plan_.roles[i].name;
-      places_ = testing::PlacesOf(plan_, plan_.roles[i]);
+      origins_ = testing::OriginsOf(plan_, plan_.roles[i]);
       Add("drop_role", name, {"V1"}, [i](Plan& p) { p.roles.erase(p.roles.begin() + static_cast<std::ptrdiff_t>(i)); });
       Add("repeat_role", name, {"V1"}, [i](Plan& p) { p.roles.push_back(Role(p.roles[i])); });
       Add("drop_ranks", name, {"V1"}, [i](Plan& p) { p.roles[i].ranks.pop_back(); });
@@ -49,8 +49,8 @@ class StructureDamage {
         // A sibling that runs its leader's program is no damage: the bridge tables give it no rows to send or receive,
         // and the broadcast of its lane brings it the same values as before.
         const bool promoted = name == plan_.roles[to].name + ".sibling";
-        places_ = testing::PlacesOf(plan_, plan_.roles[i]);
-        for (const string& place : testing::PlacesOf(plan_, plan_.roles[to])) places_.push_back(place);
+        origins_ = testing::OriginsOf(plan_, plan_.roles[i]);
+        for (const string& origin : testing::OriginsOf(plan_, plan_.roles[to])) origins_.push_back(origin);
         Add("move_rank", absl::StrCat(name, " to ", plan_.roles[to].name),
             promoted ? std::vector<string>() : std::vector<string>{"V1", "V3", "V5"},
             [i, to](Plan& p) { MoveRank(p.roles[i], p.roles[to]); });
@@ -58,9 +58,9 @@ class StructureDamage {
     }
     for (size_t i = 0; i < plan_.modules.size(); ++i) {
       const string& name = plan_.modules[i].name;
-      places_.clear();  // the violation may point at the module that it now overlaps
+      origins_.clear();  // the violation may point at the module that it now overlaps
       Add("shift_grid", name, {"V1"}, [i](Plan& p) { ++p.modules[i].grid.first_rank; });
-      places_ = {absl::StrCat("module ", name)};
+      origins_ = {absl::StrCat("module ", name)};
       Add("views_of_two_sizes", name, {"V1"}, [i](Plan& p) { p.modules[i].grid.ep *= 2; });
       Add("axis_of_no_size", name, {"V1"}, [i](Plan& p) { p.modules[i].grid.cp = 0; });
       Add("wider_axis", name, {"V1"}, [i](Plan& p) { ++p.modules[i].grid.dp; });
@@ -108,25 +108,25 @@ class StructureDamage {
   }
 
   // The group's own recipe part, and the parts of all roles that communicate over it.
-  std::vector<string> PlacesOf(const Group& group) const {
-    std::vector<string> places;
-    if (group.origin < 0) return places;  // the world: any
-    places.push_back(plan_.origins[static_cast<size_t>(group.origin)].what);
+  std::vector<string> OriginsOf(const Group& group) const {
+    std::vector<string> origins;
+    if (group.origin < 0) return origins;  // the world: any
+    origins.push_back(plan_.origins[static_cast<size_t>(group.origin)].what);
     const Bridge* bridge = plan_.FindBridge(group.name);
     for (const Role& role : plan_.roles) {
       const auto runs = [&](const string& module) {
         return std::find(role.modules.begin(), role.modules.end(), module) != role.modules.end();
       };
       if (!runs(group.module) && !(bridge && (runs(bridge->from) || runs(bridge->to)))) continue;
-      for (const string& place : testing::PlacesOf(plan_, role)) places.push_back(place);
+      for (const string& origin : testing::OriginsOf(plan_, role)) origins.push_back(origin);
     }
-    return places;
+    return origins;
   }
 
   void DamageGroups() {
     for (size_t i = 0; i < plan_.groups.size(); ++i) {
       const Group& group = plan_.groups[i];
-      places_ = PlacesOf(group);
+      origins_ = OriginsOf(group);
       Add("repeat_group", group.name, {"V2"},
           [i](Plan& p) { p.groups.insert(p.groups.begin() + static_cast<std::ptrdiff_t>(i), Group(p.groups[i])); });
       if (!group.used()) continue;
@@ -159,8 +159,8 @@ class StructureDamage {
 
   void DamageTable(size_t i, const char* way, std::vector<Transfer> Bridge::*table) {
     const Bridge& bridge = plan_.bridges[i];
-    places_ = {absl::StrCat("bridge ", bridge.from, " to ", bridge.to), absl::StrCat("module ", bridge.from),
-               absl::StrCat("module ", bridge.to)};
+    origins_ = {absl::StrCat("bridge ", bridge.from, " to ", bridge.to), absl::StrCat("module ", bridge.from),
+                absl::StrCat("module ", bridge.to)};
     Add("unknown_end", absl::StrCat(bridge.name, " ", way), {"V2"}, [i](Plan& p) { p.bridges[i].to = "nobody"; });
     const std::vector<string> rules = {"V3", "V5"};
     const size_t shown = std::min<size_t>((bridge.*table).size(), 8);  // rows; a large plan has thousands
@@ -196,7 +196,7 @@ class StructureDamage {
 
   void DamageStorages(size_t m) {
     const Module& module = plan_.modules[m];
-    places_ = {absl::StrCat("module ", module.name)};
+    origins_ = {absl::StrCat("module ", module.name)};
     for (size_t i = 0; i < module.buckets.size(); ++i) {
       const Bucket& bucket = module.buckets[i];
       const auto add = [&](const char* kind, std::vector<string> rules, std::function<void(Bucket&)> change) {
@@ -264,7 +264,7 @@ class StructureDamage {
   }
 
   void DamageSymbols() {
-    places_.clear();
+    origins_.clear();
     for (size_t i = 0; i < plan_.symbols.size(); ++i) {
       Add("size_of_no_bound", plan_.symbols[i].name, {"V4"}, [i](Plan& p) { p.symbols[i].maximum = 0; });
       Add("size_undeclared", plan_.symbols[i].name, {"V4"},
@@ -273,7 +273,7 @@ class StructureDamage {
   }
 
   void DamageBudget() {
-    places_ = {"budget"};
+    origins_ = {"budget"};
     const auto add = [&](const char* kind, std::function<void(Budget&)> change) {
       Add(kind, "budget", {"V8"}, [change](Plan& p) { change(p.budget); });
     };
@@ -302,7 +302,7 @@ class StructureDamage {
     for (size_t i = 0; i < plan_.schedule.size(); ++i) {
       const StageSchedule& stage = plan_.schedule[i];
       const string where = absl::StrCat(stage.module, " stage ", stage.stage);
-      places_ = {absl::StrCat("module ", stage.module)};
+      origins_ = {absl::StrCat("module ", stage.module)};
       const auto add = [&](const char* kind, std::function<void(StageSchedule&)> change) {
         Add(kind, where, {"V8"}, [i, change](Plan& p) { change(p.schedule[i]); });
       };
@@ -319,7 +319,7 @@ class StructureDamage {
 
   const Plan& plan_;
   std::vector<Mutant>& mutants_;
-  std::vector<string> places_;  // of the mutants that are added now
+  std::vector<string> origins_;  // of the mutants that are added now
 };
 
 }  // namespace

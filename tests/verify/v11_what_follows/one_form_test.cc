@@ -23,7 +23,7 @@ using testing::LanguageOn;
 
 const std::string kTinyRecipe = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
 
-// Finds places in a plan that it can change. Changes place number `wanted` (from 0) and returns how many it has seen.
+// Finds what it can change in a plan. Makes change number `wanted` (from 0) and returns how many it has seen.
 using Family = std::function<int(Plan&, int wanted)>;
 
 void ForEachList(Plan& plan, const std::function<void(std::vector<Instruction>&)>& visit) {
@@ -474,13 +474,13 @@ TEST(OneForm, AnotherOrderIsRefused) {
     for (const Plan& plan : plans) {
       ASSERT_FALSE(plan.roles.empty());
       Plan copy = plan;
-      const int places = family(copy, -1);
-      const int step = std::max(1, places / 12);  // some places of each plan, spread over it
-      for (int wanted = 0; wanted < places; wanted += step) {
+      const int changes = family(copy, -1);
+      const int step = std::max(1, changes / 12);  // some changes of each plan, spread over it
+      for (int wanted = 0; wanted < changes; wanted += step) {
         Plan damaged = plan;
         family(damaged, wanted);
         ++tried;
-        EXPECT_FALSE(VerifyPlan(damaged).empty()) << name << ", place " << wanted << " of " << places;
+        EXPECT_FALSE(VerifyPlan(damaged).empty()) << name << ", change " << wanted << " of " << changes;
       }
     }
     EXPECT_GT(tried, 0) << name;

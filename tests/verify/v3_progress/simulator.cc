@@ -135,10 +135,10 @@ class SimulatedWorld {
       if (subgroup == subgroup_of_.end() || group->axes.size() != 1)
         return Fail(rank, op, "is in no such line of stages");
       const vector<int>& line = subgroups_[subgroup->second];
-      const int place = static_cast<int>(std::find(line.begin(), line.end(), rank) - line.begin()) + part.shift;
-      if (part.shift == 0 || place < 0 || place >= static_cast<int>(line.size()))
+      const int index = static_cast<int>(std::find(line.begin(), line.end(), rank) - line.begin()) + part.shift;
+      if (part.shift == 0 || index < 0 || index >= static_cast<int>(line.size()))
         return Fail(rank, op, "has nobody on the other side");
-      peers = {line[place]};
+      peers = {line[index]};
     }
     const int communicator = Communicator(absl::StrCat(part.bridge.empty() ? part.group : part.bridge, " ", op.stream));
     for (int peer : peers) {

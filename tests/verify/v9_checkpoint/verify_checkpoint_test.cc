@@ -230,7 +230,7 @@ void ExpectWrittenOnce(const Plan& plan) {
       if (CoordinateOf(module.grid, rank, Axis::kPp) != rule.stage) continue;
       for (int index : Expand(rule.parameters)) {
         const Storage& storage = *holders.at(index);
-        for (const PublishedSlice& slice : SlicesOf(module, storage, PlaceOf(module.grid, rank))) {
+        for (const PublishedSlice& slice : SlicesOf(module, storage, CoordinatesOf(module.grid, rank))) {
           if (slice.parameter != index) continue;
           const auto write = [&](const std::string& key, const std::vector<ElementRun>& runs) {
             std::vector<int>& elements = written[key];

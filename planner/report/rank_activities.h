@@ -10,8 +10,8 @@
 
 namespace planwright {
 
-struct RankPlace {
-  // In the order in which places are listed.
+struct RankActivity {
+  // In the order in which they are listed.
   enum class What { kFailed, kComputes, kStores, kWaits, kBetween, kUnknown, kStarting, kSilent, kDone };
   What what = What::kSilent;
   std::string where;       // the instruction with its calls, or the message of a rank that failed; may be empty
@@ -22,10 +22,10 @@ struct RankPlace {
 };
 
 // "computes", "waits for others", ...
-const char* WhatText(RankPlace::What what);
+const char* WhatText(RankActivity::What what);
 
 // By kind; within a kind, the longest first.
-std::vector<RankPlace> FoldRanks(const std::vector<RankReport>& ranks, absl::Time now);
+std::vector<RankActivity> FoldRanks(const std::vector<RankReport>& ranks, absl::Time now);
 
 // The rank that the others wait for: of those that need no other rank, the one that has been longest at its
 // instruction. nullopt: no rank waits, or all do.

@@ -1,5 +1,5 @@
 // Ranks at the same instruction are one line, and the one that the others wait for is named.
-#include "planner/report/rank_places.h"
+#include "planner/report/rank_activities.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 using testing::At;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using What = RankPlace::What;
+using What = RankActivity::What;
 
 RankReport RankAt(int rank, RecorderState state, const std::string& text, double since) {
   RecordedInstruction at;
@@ -33,17 +33,17 @@ TEST(FoldRanks, JoinsRanksAtOneInstruction) {
   for (int rank : {0, 1, 2, 4}) ranks.push_back(RankAt(rank, RecorderState::kWaiting, "all_reduce loss", rank));
   ranks.push_back(RankAt(3, RecorderState::kRunning, "linear x", 1));
   ranks.push_back({5, std::nullopt});
-  const std::vector<RankPlace> places = FoldRanks(ranks, At(10));
-  ASSERT_EQ(places.size(), 3U);
-  EXPECT_EQ(places[0].what, What::kComputes);
-  EXPECT_EQ(places[0].where, "step 2 > linear x");
-  EXPECT_THAT(places[0].ranks, ElementsAre(3));
-  EXPECT_EQ(places[1].what, What::kWaits);
-  EXPECT_THAT(places[1].ranks, ElementsAre(0, 1, 2, 4));
-  EXPECT_NEAR(places[1].least.value(), 6, 1e-6);
-  EXPECT_NEAR(places[1].most.value(), 10, 1e-6);
-  EXPECT_EQ(places[2].what, What::kSilent);
-  EXPECT_THAT(places[2].ranks, ElementsAre(5));
+  const std::vector<RankActivity> activities = FoldRanks(ranks, At(10));
+  ASSERT_EQ(activities.size(), 3U);
+  EXPECT_EQ(activities[0].what, What::kComputes);
+  EXPECT_EQ(activities[0].where, "step 2 > linear x");
+  EXPECT_THAT(activities[0].ranks, ElementsAre(3));
+  EXPECT_EQ(activities[1].what, What::kWaits);
+  EXPECT_THAT(activities[1].ranks, ElementsAre(0, 1, 2, 4));
+  EXPECT_NEAR(activities[1].least.value(), 6, 1e-6);
+  EXPECT_NEAR(activities[1].most.value(), 10, 1e-6);
+  EXPECT_EQ(activities[2].what, What::kSilent);
+  EXPECT_THAT(activities[2].ranks, ElementsAre(5));
   EXPECT_THAT(FoldRanks({}, At(0)), IsEmpty());
 }
 

@@ -1,4 +1,4 @@
-#include "planner/report/rank_places.h"
+#include "planner/report/rank_activities.h"
 
 #include <algorithm>
 #include <map>
@@ -7,25 +7,25 @@
 namespace planwright {
 namespace {
 
-using What = RankPlace::What;
+using What = RankActivity::What;
 
 std::optional<double> SecondsSince(const RecordedInstruction& at, absl::Time now) {
   if (at.wall <= 0) return std::nullopt;
   return std::max(0.0, absl::ToDoubleSeconds(now - absl::FromUnixNanos(at.wall)));
 }
 
-struct Place {
+struct Activity {
   What what = What::kSilent;
   std::string where;
   std::optional<double> seconds;
 };
 
-Place PlaceOf(const RankReport& rank, absl::Time now) {
+Activity ActivityOf(const RankReport& rank, absl::Time now) {
   if (!rank.position) return {What::kSilent, "", std::nullopt};
   const RankPosition& position = *rank.position;
   const auto at = [&](What what, const std::optional<RecordedInstruction>& instruction) {
-    if (!instruction) return Place{what, "", std::nullopt};
-    return Place{what, PlaceText(*instruction), SecondsSince(*instruction, now)};
+    if (!instruction) return Activity{what, "", std::nullopt};
+    return Activity{what, PathText(*instruction), SecondsSince(*instruction, now)};
   };
   if (position.state == RecorderState::kFailed) return {What::kFailed, position.message, std::nullopt};
   if (position.state == RecorderState::kDone) return {What::kDone, "", std::nullopt};
@@ -56,35 +56,35 @@ const char* WhatText(What what) {
   return "";
 }
 
-std::vector<RankPlace> FoldRanks(const std::vector<RankReport>& ranks, absl::Time now) {
-  std::map<std::pair<What, std::string>, RankPlace> folded;
+std::vector<RankActivity> FoldRanks(const std::vector<RankReport>& ranks, absl::Time now) {
+  std::map<std::pair<What, std::string>, RankActivity> folded;
   for (const RankReport& rank : ranks) {
-    const Place place = PlaceOf(rank, now);
-    RankPlace& of = folded[{place.what, place.where}];
-    of.what = place.what;
-    of.where = place.where;
+    const Activity activity = ActivityOf(rank, now);
+    RankActivity& of = folded[{activity.what, activity.where}];
+    of.what = activity.what;
+    of.where = activity.where;
     of.ranks.push_back(rank.rank);
-    if (!place.seconds) continue;
-    of.least = std::min(of.least.value_or(*place.seconds), *place.seconds);
-    of.most = std::max(of.most.value_or(*place.seconds), *place.seconds);
+    if (!activity.seconds) continue;
+    of.least = std::min(of.least.value_or(*activity.seconds), *activity.seconds);
+    of.most = std::max(of.most.value_or(*activity.seconds), *activity.seconds);
   }
-  std::vector<RankPlace> places;
-  for (auto& [key, place] : folded) places.push_back(std::move(place));
-  std::stable_sort(places.begin(), places.end(), [](const RankPlace& a, const RankPlace& b) {
+  std::vector<RankActivity> activities;
+  for (auto& [key, activity] : folded) activities.push_back(std::move(activity));
+  std::stable_sort(activities.begin(), activities.end(), [](const RankActivity& a, const RankActivity& b) {
     return std::pair(a.what, -a.most.value_or(0)) < std::pair(b.what, -b.most.value_or(0));
   });
-  return places;
+  return activities;
 }
 
 std::optional<SlowestRank> FindSlowest(const std::vector<RankReport>& ranks, absl::Time now) {
   std::optional<SlowestRank> slowest;
   int waiting = 0;
   for (const RankReport& rank : ranks) {
-    const Place place = PlaceOf(rank, now);
-    waiting += place.what == What::kWaits;
-    const bool needs_no_other = place.what == What::kComputes || place.what == What::kStores;
-    if (!needs_no_other || !place.seconds || (slowest && *place.seconds <= slowest->seconds)) continue;
-    slowest = {rank.rank, *place.seconds, 0, place.where};
+    const Activity activity = ActivityOf(rank, now);
+    waiting += activity.what == What::kWaits;
+    const bool needs_no_other = activity.what == What::kComputes || activity.what == What::kStores;
+    if (!needs_no_other || !activity.seconds || (slowest && *activity.seconds <= slowest->seconds)) continue;
+    slowest = {rank.rank, *activity.seconds, 0, activity.where};
   }
   if (!slowest || waiting == 0) return std::nullopt;
   slowest->waiting = waiting;
