@@ -1,5 +1,5 @@
-// Precompiled for tests that see LibTorch (cmake/precompiled.cmake). A build with PLANWRIGHT_EACH_FILE_ALONE=ON does not
-// read this file, so nothing may depend on it.
+// Precompiled for tests that see LibTorch (cmake/precompiled.cmake). A build with PLANWRIGHT_EACH_FILE_ALONE=ON does
+// not read this file, so nothing may depend on it.
 #pragma once
 
 #include <ATen/ops/full.h>

@@ -40,11 +40,11 @@ bool ReadCost(const OrderedJson& json, CheckpointCost& cost) {
 absl::Status LogCheckpoint(const std::string& run_dir, int life, const CheckpointCost& cost) {
   const std::string path = LogPath(run_dir, life);
   const OrderedJson json = {{"step", cost.step},
-                     {"bytes", cost.bytes},
-                     {"copy_seconds", cost.copied},
-                     {"write_seconds", cost.written},
-                     {"waited_seconds", cost.waited},
-                     {"published", cost.published}};
+                            {"bytes", cost.bytes},
+                            {"copy_seconds", cost.copied},
+                            {"write_seconds", cost.written},
+                            {"waited_seconds", cost.waited},
+                            {"published", cost.published}};
   const std::string line = JsonText(json) + "\n";
   const absl::StatusOr<int> fd = OpenPlainFile(path, O_WRONLY | O_APPEND | O_CREAT);
   if (!fd.ok()) return absl::ResourceExhaustedError(fd.status().message());
@@ -62,7 +62,8 @@ CheckpointLog ReadCheckpointLog(const std::string& run_dir, int life) {
   if (!text.ok()) return log;
   for (size_t at = 0, end; (end = text->find('\n', at)) != std::string::npos; at = end + 1) {
     CheckpointCost cost;
-    if (ReadCost(ParseJson(std::string_view(*text).substr(at, end - at), kCheckpointLineJson).value_or(OrderedJson()), cost)) {
+    if (ReadCost(ParseJson(std::string_view(*text).substr(at, end - at), kCheckpointLineJson).value_or(OrderedJson()),
+                 cost)) {
       log.checkpoints.push_back(cost);
     } else {
       ++log.unreadable;

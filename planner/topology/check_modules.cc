@@ -53,11 +53,12 @@ bool CheckColocated(const ModuleRecipe& module, const ModuleRecipe& other, Diagn
 bool CheckPair(const ModuleRecipe& a, const ModuleRecipe& b, Diagnostics& diagnostics) {
   if (SameRanks(a, b) || Disjoint(a, b)) return true;
   const int64_t first = std::max(*a.first_rank, *b.first_rank), end = std::min(EndOf(a), EndOf(b));
-  Diagnostic& problem = diagnostics.Error(
-      DiagnosticKind::kPlacementsOverlap, PlacementOf(b),
-      absl::StrCat("modules ", *a.name, " (", RanksText(*a.first_rank, EndOf(a)), ") and ", *b.name, " (",
-                   RanksText(*b.first_rank, EndOf(b)), ") share ", RanksText(first, end), ", but not all of their ranks"),
-      "place modules on disjoint ranks, or on exactly the same ones (colocated)");
+  Diagnostic& problem =
+      diagnostics.Error(DiagnosticKind::kPlacementsOverlap, PlacementOf(b),
+                        absl::StrCat("modules ", *a.name, " (", RanksText(*a.first_rank, EndOf(a)), ") and ", *b.name,
+                                     " (", RanksText(*b.first_rank, EndOf(b)), ") share ", RanksText(first, end),
+                                     ", but not all of their ranks"),
+                        "place modules on disjoint ranks, or on exactly the same ones (colocated)");
   problem.notes.push_back({PlacementOf(a), absl::StrCat("module ", *a.name, " is placed here")});
   return false;
 }

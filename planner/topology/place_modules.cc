@@ -44,7 +44,8 @@ bool CheckInsideCluster(const Recipe& recipe, int64_t world, Diagnostics& diagno
         DiagnosticKind::kOutsideWorld, module.ranks.where.known() ? module.ranks.where : PlacementOf(module),
         absl::StrCat("module ", *module.name, " has ", RanksText(*module.first_rank, EndOf(module)),
                      ", but the cluster ends at rank ", world - 1),
-        absl::StrCat("use at least ", (EndOf(module) + *recipe.cluster.gpus_per_node - 1) / *recipe.cluster.gpus_per_node,
+        absl::StrCat("use at least ",
+                     (EndOf(module) + *recipe.cluster.gpus_per_node - 1) / *recipe.cluster.gpus_per_node,
                      " nodes, or fewer ranks"));
     if (recipe.cluster.nodes.where.known()) {
       problem.notes.push_back(

@@ -1,5 +1,5 @@
-// Where this clone and its build are. Only folders.cc knows: the objects of all other tests are the same in every clone,
-// so that a second clone finds them in ccache.
+// Where this clone and its build are. Only folders.cc knows: the objects of all other tests are the same in every
+// clone, so that a second clone finds them in ccache.
 #pragma once
 
 #include <string>

@@ -61,7 +61,9 @@ std::string CurveDrawing(const Budget& budget, const std::vector<RatePoint>& poi
   double most = 0;
   for (const RatePoint& point : points) most = std::max(most, point.*curve.value);
   // From 0, with some room above the highest point.
-  const auto y = [&](double value) { return kCurveTop + kCurveHeight - (most > 0 ? value / most : 0) * (kCurveHeight - 8); };
+  const auto y = [&](double value) {
+    return kCurveTop + kCurveHeight - (most > 0 ? value / most : 0) * (kCurveHeight - 8);
+  };
   Drawing drawing(kCurveLeft + kCurveWidth + 16, kCurveTop + kCurveHeight + 24, Cat(curve.name, " over samples"));
   DrawSegments(budget, end, drawing);
   for (int i = 0; i <= 2; ++i) {
@@ -70,8 +72,8 @@ std::string CurveDrawing(const Budget& budget, const std::vector<RatePoint>& poi
     if (most == 0) break;  // the three labels would lie on one line
   }
   for (int i = 0; i <= 4; ++i) {
-    drawing.Text(kCurveLeft + kCurveWidth * i / 4, kCurveTop + kCurveHeight + 16, WithCommas(static_cast<int64_t>(end * i / 4)),
-                 i == 4 ? "end small" : "mid small");
+    drawing.Text(kCurveLeft + kCurveWidth * i / 4, kCurveTop + kCurveHeight + 16,
+                 WithCommas(static_cast<int64_t>(end * i / 4)), i == 4 ? "end small" : "mid small");
   }
   std::string path;
   for (size_t i = 0; i < points.size(); ++i) {

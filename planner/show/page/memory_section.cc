@@ -87,7 +87,10 @@ void DrawAxis(const BarScale& scale, double y, Drawing& drawing) {
     std::snprintf(label, sizeof label, "%g %s", i * step, scale.unit.name);
     const double x = scale.at(i * step * scale.unit.bytes);
     drawing.Line(x, y, x, y + 5, "axis");
-    drawing.Text(x, y + 17, label, i == 0 ? "soft small" : x > kDrawingWidth - 24 ? "soft small end" : "soft small mid");
+    drawing.Text(x, y + 17, label,
+                 i == 0                   ? "soft small"
+                 : x > kDrawingWidth - 24 ? "soft small end"
+                                          : "soft small mid");
   }
 }
 

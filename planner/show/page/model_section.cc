@@ -64,7 +64,8 @@ std::string StepDrawing(const Plan& plan, const std::vector<ModuleFlops>& all) {
     again |= flops.step.recompute > 0;
   }
   if (most == 0) return "";  // a plan without layers is a page too
-  Drawing drawing(kDrawingWidth, kModelPitch * static_cast<double>(all.size()) - 6, "FLOPs of a step by module and layer kind");
+  Drawing drawing(kDrawingWidth, kModelPitch * static_cast<double>(all.size()) - 6,
+                  "FLOPs of a step by module and layer kind");
   for (size_t i = 0; i < all.size(); ++i)
     DrawModule(plan, plan.modules[i], all[i], whole, most, kModelPitch * static_cast<double>(i), drawing);
   return Cat("<p class=\"soft\">Floating-point operations of a step, ", FlopText(whole),

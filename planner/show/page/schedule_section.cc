@@ -30,7 +30,8 @@ Drawing StageNames(const Timeline& timeline, double height) {
     width = std::max(width, 1.15 * LabelWidth(StageName(row.module, row.stage)) + 8);
   Drawing names(width, height, "stages");
   for (size_t i = 0; i < timeline.rows.size(); ++i) {
-    names.Text(0, kSchedulePitch * static_cast<double>(i) + 16, StageName(timeline.rows[i].module, timeline.rows[i].stage), "");
+    names.Text(0, kSchedulePitch * static_cast<double>(i) + 16,
+               StageName(timeline.rows[i].module, timeline.rows[i].stage), "");
   }
   return names;
 }
