@@ -216,6 +216,17 @@ TEST(LanguageBlocks, OneRankSendsNothing) {
   for (const Block& block : Lower({}).blocks) EXPECT_THAT(Messages(block), IsEmpty()) << block.name;
 }
 
+// Which positions get image rows is known only at run time, so a merge reads all positions. A text needs no merge.
+TEST(TensorParallel, AnEmbeddingWithoutImagesIsOneReduceScatter) {
+  const Plan text = Lower({.tp = 2, .cp = 2, .images = false}), images = Lower({.tp = 2, .cp = 2});
+  const Block& forward = Named(text, "embed.forward");
+  EXPECT_THAT(Messages(forward), ElementsAre("reduce_scatter tp e_part"));
+  EXPECT_EQ(The(forward, OpKind::kLocalSlice).text("axis"), "cp");
+  EXPECT_EQ(Types(forward).at("x").layout, Types(Named(images, "embed.forward")).at("x").layout);
+  EXPECT_THAT(Messages(Named(images, "embed.forward")), ElementsAre("all_reduce tp e_part"));
+  EXPECT_THAT(Messages(Named(text, "embed.backward")), ElementsAre("all_gather tp dx"));
+}
+
 TEST(ContextParallel, AttentionGathersKeysAndSumsTheirGradients) {
   const Plan plan = Lower({.tp = 2, .cp = 2});
   const Block &forward = Named(plan, "attention.forward"), &backward = Named(plan, "attention.backward");
