@@ -1,5 +1,5 @@
-// Layer kind E, a mixture of experts (docs/model/mixture_of_experts.md): router, token dispatch to the experts' ranks
-// and back, and a shared expert that sees all tokens.
+// Layer kind E, a mixture of experts (docs/model/mixture_of_experts.md): a shared expert that sees all tokens, then
+// router, token dispatch to the experts' ranks and back.
 //
 // With overlap_dispatch the dispatch has a stream of its own, and its instructions come in another order: half of the
 // shared expert between an exchange towards the experts and its reader, half of it beside the way back
@@ -365,7 +365,15 @@ Block LowerMoeForward(const HybridLmModel& model, const BlockContext& context, c
   const auto [n, n_scale] = EmitRmsNorm(f, "x", "norm", model.norm_eps);
   const ExpertNames own(context), all = ExpertNames::Gathered(context);
   const Dim received = w.received(context.module), gathered = w.gathered(context.module);
-  if (context.overlaps_dispatch) SendTokens(f, n);
+  string s;
+  if (context.overlaps_dispatch) {
+    SendTokens(f, n);
+  } else {
+    EmitSharedUp(f, w, n);
+    EmitSharedActivation(f, w);
+    EmitSharedDown(f, w);
+    s = f.ReduceScatter("s_part", 0, "s");
+  }
   EmitRoute(f, model, w, n);
   EmitRoutingStatistics(f, w);
 
@@ -397,16 +405,9 @@ Block LowerMoeForward(const HybridLmModel& model, const BlockContext& context, c
          {{all.out, made}, {"pre", pre}});
   ScatterRows(f, w, all.out, own.out, out_in);
   ReturnResults(f, w, own, stream);
-  if (context.overlaps_dispatch) {
-    EmitSharedDown(f, w);
-    TakeResults(f, w, own, stream);
-  } else {
-    TakeResults(f, w, own, stream);
-    EmitSharedUp(f, w, n);
-    EmitSharedActivation(f, w);
-    EmitSharedDown(f, w);
-  }
-  const string s = f.ReduceScatter("s_part", 0, "s");
+  if (context.overlaps_dispatch) EmitSharedDown(f, w);
+  TakeResults(f, w, own, stream);
+  if (context.overlaps_dispatch) s = f.ReduceScatter("s_part", 0, "s");
   f.Add({"x", "y", s}, "x_out");
   f.ProbeValue("x_out", "language.layer{layer}.out");
   std::vector<string> saved = {"x", n, n_scale, "weights", "ids", "logits"};
