@@ -123,8 +123,8 @@ TEST_F(DiffCheckpoint, APlanWithTheGroupsOfBeforeIsCompared) {
   const ProgramResult same = Diff(run + " " + recipe);
   EXPECT_EQ(same.status, 1) << same.err;
   EXPECT_THAT(same.err, IsEmpty());
-  EXPECT_THAT(same.out, AllOf(HasSubstr("after step 2 of 4"), HasSubstr("1 differences; the loss curve does not change"),
-                              HasSubstr("\nprograms\n")));
+  EXPECT_THAT(same.out, AllOf(HasSubstr("after step 2 of 4"), HasSubstr("\nprograms\n"),
+                              HasSubstr("1 differences; the loss curve does not change")));
   const ProgramResult rate = Diff(run + " " + recipe + " budget.learning_rate.peak=2.0e-2 --json");
   EXPECT_EQ(rate.status, 1) << rate.err;
   const json told = json::parse(rate.out);

@@ -395,12 +395,10 @@ Block LowerMoeForward(const HybridLmModel& model, const BlockContext& context, c
   GatherRows(f, w, own.weights, all.weights);
   const ValueType out_in = ExpertRows(f, {received, w.H});
   // With expert_tp the experts' weights are cut along ffn: `pre` is cut the same way, and the output is a term of a
-  // sum.
-  ValueType made = out_in, pre = ExpertRows(f, {gathered, w.ffn});
-  if (w.expert_tp > 1) {
-    made = RowsPartial(f, ExpertRows(f, {gathered, w.H}));
-    pre.layout = *(pre.gradient = Sharded(context, 1, {Axis::kExpertTp}));
-  }
+  // sum. The gradient of `pre` is made and used inside experts_grad.
+  ValueType made = out_in, pre = f.Data(context.dtype, {gathered, w.ffn});
+  pre.layout = Sharded(context, 1, {Axis::kExpertTp});
+  if (w.expert_tp > 1) made = RowsPartial(f, ExpertRows(f, {gathered, w.H}));
   f.Emit(OpKind::kExperts, {.inputs = {all.rows, all.weights, all.counts}, .parameters = {"up", "down"}},
          {{all.out, made}, {"pre", pre}});
   ScatterRows(f, w, all.out, own.out, out_in);
