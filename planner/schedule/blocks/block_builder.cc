@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/diagnostics/bug.h"
+#include "planner/plan/op_table.h"
 
 namespace planwright {
 namespace {
@@ -169,6 +170,12 @@ void BlockBuilder::Input(const std::string& name, ValueType type) {
   Define(block_.inputs.back());
 }
 
+void BlockBuilder::InputGradient(const std::string& name, ValueType type) {
+  Output input = {name, std::move(type)};
+  DefineGradient(input);
+  block_.inputs.push_back(std::move(input));
+}
+
 void BlockBuilder::TakeSaved(const Block& from) {
   for (const std::string& name : from.saved) {
     block_.takes.push_back({name, TypeIn(from, name)});
@@ -196,9 +203,19 @@ void BlockBuilder::Define(const Output& output) {
           absl::StrCat("block ", block_.name, " defines ", output.name, " twice"));
 }
 
+void BlockBuilder::DefineGradient(Output& output) {
+  output.type.gradient.reset();
+  gradients_.insert(output.name);
+  Define(output);
+}
+
 Instruction& BlockBuilder::Emit(OpKind kind, Operands operands, std::vector<Output> outputs) {
-  for (const std::string& input : operands.inputs) TypeOf(input);
-  for (const Output& output : outputs) Define(output);
+  bool makes_gradients = !InfoOf(kind).transposes.empty();
+  for (const std::string& input : operands.inputs) {
+    TypeOf(input);
+    makes_gradients |= gradients_.contains(input);
+  }
+  for (Output& output : outputs) makes_gradients ? DefineGradient(output) : Define(output);
   return block_.body.emplace_back(Instruction{.kind = kind,
                                               .inputs = std::move(operands.inputs),
                                               .parameters = std::move(operands.parameters),

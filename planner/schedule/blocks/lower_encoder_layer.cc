@@ -87,7 +87,7 @@ Block LayerForward(const EncoderSizes& w, const BlockContext& context, int origi
 Block LayerBackward(const EncoderSizes& w, const BlockContext& context, const Block& forward, int origin) {
   BlockBuilder b(context, context.module + ".layer.backward", origin);
   b.TakeSaved(forward);
-  b.Input("dx_out", b.TypeOf("x"));
+  b.InputGradient("dx_out", b.TypeOf("x"));
   b.Emit(OpKind::kBiasGrad, {.inputs = {"dx_out"}, .gradients = {"fc2_bias"}});
   b.Emit(OpKind::kLinearWeightGrad, {.inputs = {"dx_out", "g"}, .gradients = {"fc2_weight"}});
   b.Make(OpKind::kLinearInputGrad, {.inputs = {"dx_out"}, .parameters = {"fc2_weight"}}, "dg", b.TypeOf("g"));

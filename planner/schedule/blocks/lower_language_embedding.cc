@@ -50,7 +50,7 @@ LayerBlocks LowerLanguageEmbedding(const HybridLmModel& model, const BlockContex
 
   BlockBuilder b(context, context.module + ".embed.backward", origin);
   b.TakeSaved(forward);
-  b.Input("dx", StreamType(b, S / context.tp, sizes.samples, model.hidden));
+  b.InputGradient("dx", StreamType(b, S / context.tp, sizes.samples, model.hidden));
   string de = b.AllGather("dx", 0, "dx_full", Replicated());
   std::vector<string> outputs;
   // The forward merges one encoder after the other, so the backward takes the last merge apart first. The outputs keep

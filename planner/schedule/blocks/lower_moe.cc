@@ -424,7 +424,7 @@ Block LowerMoeBackward(const HybridLmModel& model, const BlockContext& context, 
   const ValueType stream = b.TypeOf("x");
   const Dim rows = w.received(context.module);
   const ValueType received = ExpertRows(b, {rows, w.H}), received_weights = RowWeights(b, rows);
-  b.Input("dx_out", stream);
+  b.InputGradient("dx_out", stream);
   // The forward in reverse: each gather becomes a scatter, each exchange runs the other way.
   ReturnResultsGrad(b, w, own);
   if (context.overlaps_dispatch) EmitSharedDownGrad(b, "dx_out");
