@@ -5,8 +5,8 @@
 
 namespace planwright {
 
-// Takes them out, and gives the plan the digest that it then has: what ranks do is the same. So a plan that was compiled
-// before, in a file, a run directory or a checkpoint, is still proven, run and compared.
+// Takes them out, and gives the plan the digest that it then has: what ranks do is the same. So a plan that was
+// compiled before, in a file, a run directory or a checkpoint, is still proven, run and compared.
 //
 //   groups     Each module had six more, which no program used (docs/decisions/0014). A group that some program uses,
 //              or of other axes, stays.

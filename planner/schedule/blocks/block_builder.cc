@@ -353,12 +353,18 @@ void BlockBuilder::LinearWeightGrad(const std::string& dy, const std::string& x,
   if (context_.trains_backbone) Emit(OpKind::kLinearWeightGrad, {.inputs = {dy, x}, .gradients = {slot}});
 }
 
-Block BlockBuilder::Finish(std::vector<std::string> outputs, std::vector<std::string> saved) {
+Block BlockBuilder::Finish(std::vector<std::string> outputs, const std::vector<std::string>& saved) {
   // A communication over one rank returns its input, so two entries of `saved` can be the same name.
-  std::set<std::string> seen;
-  std::erase_if(saved, [&](const std::string& name) { return !seen.insert(name).second; });
+  const std::set<std::string> kept(saved.begin(), saved.end());
+  const auto save = [&](const Output& value) {
+    if (kept.contains(value.name)) block_.saved.push_back(value.name);
+  };
+  for (const Output& input : block_.inputs) save(input);
+  for (const Instruction& instruction : block_.body) {
+    for (const Output& output : instruction.outputs) save(output);
+  }
+  Require(block_.saved.size() == kept.size(), "block " + block_.name + " saves what it does not define");
   block_.outputs = std::move(outputs);
-  block_.saved = std::move(saved);
   FillFrees(block_);
   return std::move(block_);
 }

@@ -110,8 +110,8 @@ class BlockBuilder {
 
   void ProbeValue(const std::string& value, const std::string& name) { block_.probes.push_back({value, name}); }
 
-  // Ends the block: `outputs` for the caller, `saved` for the backward.
-  Block Finish(std::vector<std::string> outputs, std::vector<std::string> saved);
+  // Ends the block: `outputs` for the caller, `saved` for the backward, in the order of their definition.
+  Block Finish(std::vector<std::string> outputs, const std::vector<std::string>& saved);
 
  private:
   void Define(const Output& output);

@@ -43,7 +43,7 @@ Block HeadForward(const EncoderSizes& w, const BlockContext& context, int origin
     saved.push_back("row_counts");
   }
   f.ProbeValue(o, "projector.out");
-  Block forward = f.Finish({o}, std::move(saved));
+  Block forward = f.Finish({o}, saved);
   if (context.trains_backbone || context.trains_projection) return forward;
   for (Instruction& op : forward.body) {
     for (Output& output : op.outputs) {

@@ -81,7 +81,7 @@ Block LayerForward(const EncoderSizes& w, const BlockContext& context, int origi
     saved.insert(saved.end(), {"token_counts", "query", "kv"});
   }
   saved.insert(saved.end(), {"a", "lse", "x1", "n2", "n2_mean", "n2_scale", "f", "g"});
-  return f.Finish({"x_out"}, std::move(saved));
+  return f.Finish({"x_out"}, saved);
 }
 
 Block LayerBackward(const EncoderSizes& w, const BlockContext& context, const Block& forward, int origin) {

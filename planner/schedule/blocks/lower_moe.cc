@@ -412,7 +412,7 @@ Block LowerMoeForward(const HybridLmModel& model, const BlockContext& context, c
   if (context.trains_backbone) saved.push_back(AuxCounts(context));
   saved.insert(saved.end(), {"counts", own.counts, all.counts, "order", all.rows, all.weights, "pre",
                              context.tp > 1 ? "n_full" : n, "s_pre", "s_act"});
-  return f.Finish({"x_out"}, std::move(saved));
+  return f.Finish({"x_out"}, saved);
 }
 
 Block LowerMoeBackward(const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes,
