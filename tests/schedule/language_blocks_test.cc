@@ -313,12 +313,12 @@ TEST(ContextParallel, TheRouterCountsTheWholeSequence) {
 
 TEST(ExpertTensorParallel, RowsAreGatheredAndTheirSumScattered) {
   const Plan plan = Lower({.tp = 2, .ep = 2, .expert_tp = 2});
-  EXPECT_THAT(Messages(Named(plan, "moe.forward")),
-              ElementsAre("all_gather tp n", "reduce_scatter tp s_part", "all_reduce tp aux_counts",
-                          "all_to_all ep counts", "all_gather ep_tp counts_in", "all_to_all_v ep rows",
-                          "all_to_all_v ep row_weights", "all_gather_v ep_tp rows_in",
-                          "all_gather_v ep_tp row_weights_in", "reduce_scatter_v ep_tp out_part",
-                          "all_to_all_v ep out_in"));
+  EXPECT_THAT(
+      Messages(Named(plan, "moe.forward")),
+      ElementsAre("all_gather tp n", "reduce_scatter tp s_part", "all_reduce tp aux_counts", "all_to_all ep counts",
+                  "all_gather ep_tp counts_in", "all_to_all_v ep rows", "all_to_all_v ep row_weights",
+                  "all_gather_v ep_tp rows_in", "all_gather_v ep_tp row_weights_in", "reduce_scatter_v ep_tp out_part",
+                  "all_to_all_v ep out_in"));
   EXPECT_THAT(Messages(Named(plan, "moe.backward")),
               ElementsAre("all_to_all_v ep dout", "all_gather_v ep_tp dout_in", "reduce_scatter_v ep_tp drows_part",
                           "reduce_scatter_v ep_tp drow_weights_part", "all_to_all_v ep drows_in",
