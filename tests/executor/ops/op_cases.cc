@@ -64,8 +64,9 @@ const std::vector<CutLine> kCuts = {
 };
 
 const std::vector<JoinLine> kJoins = {
-    {"cross_entropy_parts", 0, JoinLine::Join::kMax},          // m_part: a maximum
-    {"cross_entropy_parts", 1, JoinLine::Join::kInItsReader},  // parts: relative to each rank's own m_part
+    {"cross_entropy_parts", 0, JoinLine::Join::kMax},  // m_part: a maximum
+    {"cross_entropy_parts", 1, JoinLine::Join::kInItsReader,
+     "cross_entropy_sums"},  // parts: relative to each rank's own m_part
 };
 
 // --- Values.
@@ -123,10 +124,10 @@ Values WithImages(int64_t image, int64_t count) {
 using Integer = int64_t;
 
 Attributes Mixer() {
-  return {{"inner", Integer{48}}, {"bc", Integer{24}},   {"heads", Integer{24}},     {"groups", Integer{12}},
-          {"state", Integer{2}},  {"chunk", Integer{4}}, {"group_size", Integer{4}}, {"eps", 0.01}};
+  return {{"inner", Integer{48}}, {"bc", Integer{36}},   {"heads", Integer{24}},     {"groups", Integer{12}},
+          {"state", Integer{3}},  {"chunk", Integer{4}}, {"group_size", Integer{4}}, {"eps", 0.01}};
 }
-const std::string kMixerSizes = "T 10, f 168, f2 96, fh 24, fi 48, W 4, t 10";
+const std::string kMixerSizes = "T 10, f 192, f2 120, fh 24, fi 48, W 4, t 10";
 
 Attributes Heads(Integer queries, Integer keys, Integer size) {
   return {{"q_heads", queries}, {"kv_heads", keys}, {"head_dim", size}};

@@ -50,6 +50,7 @@ struct JoinLine {
   std::string kind;
   size_t output = 0;
   Join join{};
+  std::string reader = {};  // kInItsReader: a kind that reads each rank's own, beside output 0 joined
 };
 
 struct Table {
