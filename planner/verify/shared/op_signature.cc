@@ -2,7 +2,6 @@
 
 #include <cctype>
 #include <optional>
-#include <string_view>
 
 #include "absl/strings/str_split.h"
 #include "planner/diagnostics/bug.h"
@@ -71,22 +70,6 @@ std::vector<OperandSignature> ParseList(std::string_view text) {
   return operands;
 }
 
-// "inputs | parameters | gradients -> outputs"; sections that are missing at the end are empty.
-OpSignature ParseSignature(std::string_view text) {
-  const size_t arrow = text.find("->");
-  Require(arrow != std::string_view::npos, "signature without ->: " + string(text));
-  OpSignature signature;
-  signature.outputs = ParseList(text.substr(arrow + 2));
-  std::vector<OperandSignature>* const sections[] = {&signature.inputs, &signature.parameters, &signature.gradients};
-  std::string_view rest = text.substr(0, arrow);
-  for (auto* section : sections) {
-    const size_t bar = std::min(rest.find('|'), rest.size());
-    *section = ParseList(rest.substr(0, bar));
-    rest = bar == rest.size() ? std::string_view() : rest.substr(bar + 1);
-  }
-  return signature;
-}
-
 // `over_cp`: where the attribute cp is above 1, if the kind has other operands there.
 struct Signatures {
   std::optional<OpSignature> plain, over_cp;
@@ -106,6 +89,22 @@ const Signatures& SignaturesOf(OpKind kind) {
 }
 
 }  // namespace
+
+// "inputs | parameters | gradients -> outputs"; sections that are missing at the end are empty.
+OpSignature ParseSignature(std::string_view text) {
+  const size_t arrow = text.find("->");
+  Require(arrow != std::string_view::npos, "signature without ->: " + string(text));
+  OpSignature signature;
+  signature.outputs = ParseList(text.substr(arrow + 2));
+  std::vector<OperandSignature>* const sections[] = {&signature.inputs, &signature.parameters, &signature.gradients};
+  std::string_view rest = text.substr(0, arrow);
+  for (auto* section : sections) {
+    const size_t bar = std::min(rest.find('|'), rest.size());
+    *section = ParseList(rest.substr(0, bar));
+    rest = bar == rest.size() ? std::string_view() : rest.substr(bar + 1);
+  }
+  return signature;
+}
 
 const OpSignature* SignatureOf(const Instruction& instruction) {
   const Signatures& signatures = SignaturesOf(instruction.kind);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/plan/instruction.h"
@@ -33,6 +34,9 @@ struct OperandSignature {
 struct OpSignature {
   std::vector<OperandSignature> inputs, parameters, gradients, outputs;
 };
+
+// Reads the text of a line `operands`.
+OpSignature ParseSignature(std::string_view text);
 
 // Null: the kind is no compute instruction, or it is local_slice, which only changes the layout of a value.
 const OpSignature* SignatureOf(const Instruction& instruction);
