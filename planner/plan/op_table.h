@@ -13,6 +13,7 @@
 
 #include "planner/plan/expression.h"
 #include "planner/plan/instruction.h"
+#include "planner/plan/op_signature.h"
 
 namespace planwright {
 
@@ -51,8 +52,10 @@ struct OpInfo {
   std::string does;             // what it computes, in words
   std::string names, names_cp;  // operands by name and shape, for people; _cp: where the attribute cp is above 1
   std::string formulas;         // "docs/PAGE.md#HEADING"; empty: none
-  // The operands of a compute instruction in index notation, parsed by verify/.
-  std::string operands, operands_cp;
+  // The operands of a compute instruction in index notation. None: the kind is no compute instruction, or it is a slice,
+  // which only changes the layout of a value. _cp: as of names.
+  std::optional<OpSignature> signature, signature_cp;
+  std::string operands, operands_cp;  // as they are written
   // How many values it reads and makes, for kinds without index notation. The counts of a call are those of its block.
   // An exchange makes one value for each part that it receives. The outputs of reads of samples have rules of their
   // own in verify/.
@@ -62,12 +65,9 @@ struct OpInfo {
   } values;
   bool counts_on_host = false;  // its integer outputs are row counts, in host memory on every device
   std::vector<AttributeSpec> attributes;
-  // Backward kinds: the forward kind that it differentiates, and its operands and results in terms of it.
-  struct Transpose {
-    std::string forward, operands;  // "linear", " do0 i0 ->"
-    bool over_cp = false;           // the line is for cp above 1
-  };
-  std::vector<Transpose> transposes;
+  // Backward kinds: what they differentiate. A kind with a rule for cp has a plain one before it.
+  std::vector<GradientRule> transposes;
+  std::vector<std::string> transposes_texts;  // of each rule, as it is written
   // Inputs that other values could replace without a type error, and what they must be.
   struct Meaning {
     size_t input = 0;      // index of the input
@@ -98,6 +98,8 @@ struct OpInfo {
 };
 
 const OpInfo& InfoOf(OpKind kind);
+// The operands of an instruction; null: its kind has no index notation.
+const OpSignature* SignatureOf(const Instruction& instruction);
 // Every kind, in the order of OpKind. Parsed when it is first asked for.
 const std::vector<OpInfo>& AllOps();
 

@@ -16,6 +16,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "planner/plan/state_table.h"
+#include "planner/plan/table_text.h"
 #include "tests/support/folders.h"
 
 namespace planwright {
@@ -39,6 +40,49 @@ TEST(Expression, Evaluates) {
   EXPECT_EQ(Expression("rows(i0) * tp * rows(i0)").names(), (std::vector<std::string>{"rows(i0)", "tp"}));
 }
 
+TEST(LineReader, TakesALineApart) {
+  LineReader line(" weight w.{layer}.x [2 * rows(i0), b] cut 1: linear a? -> b ");
+  EXPECT_EQ(line.Take(), "weight");
+  EXPECT_FALSE(line.TakeIf("w"));
+  EXPECT_EQ(line.Take(), "w.{layer}.x");
+  EXPECT_EQ(line.Peek(), "");
+  EXPECT_TRUE(line.TakeIf('['));
+  const std::vector<Expression> formulas = line.TakeFormulas();
+  ASSERT_EQ(formulas.size(), 2u);
+  EXPECT_EQ(formulas[0].text(), "2 * rows(i0)");
+  EXPECT_EQ(formulas[1].text(), "b");
+  EXPECT_TRUE(line.TakeIf(']'));
+  EXPECT_TRUE(line.TakeIf("cut"));
+  EXPECT_EQ(line.TakeNumber(), 1u);
+  EXPECT_TRUE(line.TakeIf(':'));
+  EXPECT_EQ(line.TakeKind(), OpKind::kLinear);
+  EXPECT_EQ(line.TakeWords(), (std::vector<std::string>{"a?", "->", "b"}));
+  EXPECT_TRUE(line.empty());
+}
+
+TEST(LineReader, FormulasEndWhereTheyCanGoOnNoMore) {
+  LineReader line("tp * cp or tp when cp > 1: x");
+  EXPECT_EQ(line.TakeFormula().text(), "tp * cp");
+  EXPECT_TRUE(line.TakeIf("or"));
+  EXPECT_EQ(line.TakeFormula().text(), "tp");
+  EXPECT_TRUE(line.TakeIf("when"));
+  EXPECT_EQ(line.TakeFormula().text(), "cp > 1");
+  EXPECT_TRUE(line.TakeIf(':'));
+  EXPECT_EQ(line.Rest(), "x");
+}
+
+TEST(LineReaderDeathTest, StopsAtWhatDoesNotParse) {
+  EXPECT_DEATH(LineReader("cut x").TakeKind(), "cut x");
+  EXPECT_DEATH(LineReader("a + ").TakeFormula(), "no operand");
+  LineReader signature("* f | f -> * f, w f");
+  EXPECT_EQ(TakeSignature(signature).outputs.size(), 2u);
+  EXPECT_TRUE(signature.empty());
+  LineReader marks("!x: f -> f");
+  EXPECT_DEATH(TakeSignature(marks), "!x: f");
+  LineReader rule("linear: do0 i -> di0");
+  EXPECT_DEATH(TakeGradientRule(rule), "linear: do0");
+}
+
 TEST(OpTable, EveryKindSaysWhatItDoes) {
   std::set<std::string_view> names;
   for (const OpInfo& info : AllOps()) {
@@ -54,8 +98,6 @@ TEST(OpTable, EveryKindSaysWhatItDoes) {
     std::set<std::string> attributes;
     for (const AttributeSpec& spec : info.attributes)
       EXPECT_TRUE(attributes.insert(spec.name).second) << info.name << " " << spec.name;
-    for (const OpInfo::Transpose& transpose : info.transposes)
-      EXPECT_TRUE(OpFromName(transpose.forward).has_value()) << info.name;
   }
 }
 

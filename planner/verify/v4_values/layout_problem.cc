@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "planner/verify/shared/op_signature.h"
+#include "planner/plan/op_table.h"
 
 namespace planwright {
 namespace {

@@ -7,7 +7,6 @@
 #include "absl/strings/str_join.h"
 #include "planner/plan/limits.h"
 #include "planner/plan/op_table.h"
-#include "planner/verify/shared/op_signature.h"
 
 namespace planwright {
 namespace {

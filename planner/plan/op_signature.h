@@ -1,11 +1,12 @@
-// The operands of compute instructions in index notation, read from the table of operations. The notation is described
-// at the head of planner/plan/ops.def.
+// The operands of compute instructions in index notation, and those of backward kinds in terms of their forward. The head
+// of ops.def describes both notations.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "planner/plan/instruction.h"
+#include "planner/plan/table_text.h"
 
 namespace planwright {
 
@@ -34,8 +35,24 @@ struct OpSignature {
   std::vector<OperandSignature> inputs, parameters, gradients, outputs;
 };
 
-// Null: the kind is no compute instruction, or it is local_slice, which only changes the layout of a value.
-const OpSignature* SignatureOf(const Instruction& instruction);
+// An operand or result of a backward instruction, named by its index in the forward one: in ops.def i0, o1, do0, di2.
+struct GradientOperand {
+  enum class Kind { kAny, kInput, kOutput, kOutputGradient, kInputGradient };  // kAny: not compared
+  Kind kind = Kind::kAny;
+  size_t index = 0;
+  int part = -1;  // of a gradient that is joined from parts: its index among them; -1: it is whole
+};
+
+// One line `transposes` of a backward kind.
+struct GradientRule {
+  OpKind forward{};
+  bool over_cp = false;  // for instructions whose attribute cp is above 1
+  std::vector<GradientOperand> operands, results;
+};
+
+// Each reads the rest of the line.
+OpSignature TakeSignature(LineReader& line);
+GradientRule TakeGradientRule(LineReader& line);
 
 // The signature of operand `i`, or null if there is none. The last signature of a list may repeat.
 const OperandSignature* OperandAt(const std::vector<OperandSignature>& list, size_t i);
