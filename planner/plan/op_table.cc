@@ -44,6 +44,23 @@ AttributeSpec TakeAttribute(LineReader& line) {
   return spec;
 }
 
+// "NAME = FORMULA rounded up"
+OpInfo::Size TakeSize(LineReader& line) {
+  string name = line.Take();
+  line.Expect(line.TakeIf("="));
+  OpInfo::Size size = {.name = std::move(name), .value = line.TakeFormula()};
+  if (line.TakeIf("rounded")) line.Expect(size.rounded_up = line.TakeIf("up"));
+  return size;
+}
+
+// "NAME = FORMULA, FORMULA"
+OpInfo::Parts TakeParts(LineReader& line) {
+  OpInfo::Parts parts = {.name = line.Take(), .sizes = {}};
+  line.Expect(line.TakeIf("="));
+  parts.sizes = line.TakeFormulas();
+  return parts;
+}
+
 // "partial", "whole" or "cut ATTRIBUTE"
 OpInfo::Moves::Form TakeForm(LineReader& line, string& dim) {
   using enum OpInfo::Moves::Form;
@@ -130,7 +147,14 @@ class TableParser {
     } else if (word == "attribute") {
       info.attributes.push_back(TakeAttribute(line));
     } else if (word == "attributes") {
-      info.attributes = AttributesOfEarlier(line);
+      const OpInfo& earlier = Earlier(line);
+      info.attributes = earlier.attributes;
+      info.sizes = earlier.sizes;
+      info.parts = earlier.parts;
+    } else if (word == "size") {
+      info.sizes.push_back(TakeSize(line));
+    } else if (word == "parts") {
+      info.parts.push_back(TakeParts(line));
     } else if (word == "transposes" || word == "transposes_cp") {
       info.transposes_texts.push_back(LineReader(line).Rest());
       info.transposes.push_back(TakeGradientRule(line));
@@ -153,14 +177,14 @@ class TableParser {
     }
   }
 
-  // "of NAME": the attributes of that kind. Only earlier entries are parsed by now.
-  const std::vector<AttributeSpec>& AttributesOfEarlier(LineReader& line) {
+  // "of NAME". Only earlier entries are parsed by now.
+  const OpInfo& Earlier(LineReader& line) {
     line.Expect(line.TakeIf("of"));
     const string name = line.Take();
     const auto earlier =
         std::find_if(table_.begin(), table_.end(), [&](const OpInfo& parsed) { return parsed.name == name; });
     Require(earlier != table_.end(), "`attributes of` names a kind that no earlier entry has: " + name);
-    return earlier->attributes;
+    return *earlier;
   }
 
   std::vector<OpInfo> table_;
@@ -177,6 +201,22 @@ string SourceText(const AttributeSpec& spec) {
   const auto text = [](string* out, const Expression& formula) { absl::StrAppend(out, "`", formula.text(), "`"); };
   return absl::StrCat(absl::StrJoin(spec.values, " or ", text),
                       spec.when ? absl::StrCat(", when `", spec.when->text(), "`") : "");
+}
+
+// "fi = inner`, `fh = heads"
+string SizesText(const OpInfo& info) {
+  const auto size = [](string* out, const OpInfo::Size& named) {
+    absl::StrAppend(out, named.name, " = ", named.value.text(), named.rounded_up ? " rounded up" : "");
+  };
+  return absl::StrJoin(info.sizes, "`, `", size);
+}
+// "f = inner | bc"
+string PartsText(const OpInfo& info) {
+  const auto formula = [](string* out, const Expression& part) { absl::StrAppend(out, part.text()); };
+  const auto parts = [&](string* out, const OpInfo::Parts& named) {
+    absl::StrAppend(out, named.name, " = ", absl::StrJoin(named.sizes, " | ", formula));
+  };
+  return absl::StrJoin(info.parts, "`, `", parts);
 }
 
 string ValuesText(const OpInfo::Values& values) {
@@ -199,6 +239,8 @@ void AppendReference(const OpInfo& info, string& page) {
   item("names with cp", info.names_cp);
   item("operands", info.operands);
   item("operands with cp", info.operands_cp);
+  item("sizes", SizesText(info));
+  item("parts", PartsText(info));
   for (size_t i = 0; i < info.transposes.size(); ++i)
     item(info.transposes[i].over_cp ? "transposes, with cp" : "transposes", info.transposes_texts[i]);
   item("values", ValuesText(info.values));

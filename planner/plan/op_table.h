@@ -65,6 +65,18 @@ struct OpInfo {
   } values;
   bool counts_on_host = false;  // its integer outputs are row counts, in host memory on every device
   std::vector<AttributeSpec> attributes;
+  // What dims of the index notation must be, by formulas over attributes and names of other dims.
+  struct Size {
+    std::string name;
+    Expression value;
+    bool rounded_up = false;  // to a whole number
+  };
+  std::vector<Size> sizes;
+  struct Parts {
+    std::string name;
+    std::vector<Expression> sizes;  // one after the other
+  };
+  std::vector<Parts> parts;
   // Backward kinds: what they differentiate. A kind with a rule for cp has a plain one before it.
   std::vector<GradientRule> transposes;
   std::vector<std::string> transposes_texts;  // of each rule, as it is written

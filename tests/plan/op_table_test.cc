@@ -101,6 +101,46 @@ TEST(OpTable, EveryKindSaysWhatItDoes) {
   }
 }
 
+// The names of the dims of all operands, those of products letter by letter.
+std::set<std::string> DimNames(const OpInfo& info) {
+  std::set<std::string> names;
+  for (const auto& signature : {info.signature, info.signature_cp}) {
+    if (!signature) continue;
+    for (const auto* list : {&signature->inputs, &signature->parameters, &signature->gradients, &signature->outputs}) {
+      for (const OperandSignature& operand : *list) {
+        for (const SignatureDim& dim : operand.dims) {
+          names.insert(dim.name);
+          names.insert(dim.factors.begin(), dim.factors.end());
+        }
+      }
+    }
+  }
+  return names;
+}
+
+// Lines `size` and `parts` are of dims that the kind has, and their formulas use nothing but its attributes and dims.
+TEST(OpTable, SizesFollowFromAttributesAndDims) {
+  int formulas = 0;
+  for (const OpInfo& info : AllOps()) {
+    const std::set<std::string> dims = DimNames(info);
+    for (const AttributeSpec& attribute : info.attributes)
+      EXPECT_FALSE(dims.contains(attribute.name)) << info.name << " " << attribute.name;
+    const auto check = [&](const std::string& name, const Expression& formula) {
+      EXPECT_TRUE(dims.contains(name)) << info.name << " " << name;
+      for (const std::string& used : formula.names()) {
+        EXPECT_NE(used, name) << info.name << " " << formula.text();
+        EXPECT_TRUE(dims.contains(used) || info.FindAttribute(used)) << info.name << " " << formula.text();
+      }
+      ++formulas;
+    };
+    for (const OpInfo::Size& size : info.sizes) check(size.name, size.value);
+    for (const OpInfo::Parts& parts : info.parts) {
+      for (const Expression& part : parts.sizes) check(parts.name, part);
+    }
+  }
+  EXPECT_GT(formulas, 60);
+}
+
 // What is overwritten has the type of the output, wherever it is cut.
 TEST(OpTable, WhatIsOverwrittenIsLikeTheOutput) {
   int kinds = 0;
