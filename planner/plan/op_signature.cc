@@ -1,6 +1,7 @@
 #include "planner/plan/op_signature.h"
 
 #include <cctype>
+#include <string_view>
 
 namespace planwright {
 namespace {
@@ -28,12 +29,14 @@ SignatureDim ParseDim(const string& word, const LineReader& line) {
   return dim;
 }
 
-// Marks before the dims: "+w:", "!i:", "+!".
+// Marks before the dims: "+w:", "!i:", "+!", "^w:".
 void AddMarks(const string& marks, const LineReader& line, OperandSignature& operand) {
   for (char mark : marks) {
     switch (mark) {
       case '+': operand.linear = true; break;
       case '!': operand.of_rank = true; break;
+      case '^': operand.reduction = Reduction::kMaximum; break;
+      case '#': operand.reduction = Reduction::kNone; break;
       case 'w': operand.dtype = OperandSignature::DTypeClass::kWide; break;
       case 'i': operand.dtype = OperandSignature::DTypeClass::kInt64; break;
       case 'd': operand.dtype = OperandSignature::DTypeClass::kFp64; break;
@@ -51,7 +54,7 @@ std::vector<OperandSignature> TakeOperands(LineReader& line) {
     OperandSignature& operand = operands.emplace_back();
     while (!ends()) {
       const string word = line.Take();
-      if (line.TakeIf(':') || word[0] == '+' || word[0] == '!') {
+      if (line.TakeIf(':') || std::string_view("+!^#").find(word[0]) != std::string_view::npos) {
         AddMarks(word, line, operand);
       } else if (word == "*") {
         operand.leading = true;
@@ -97,6 +100,10 @@ OpSignature TakeSignature(LineReader& line) {
   if (line.TakeIf('|')) signature.gradients = TakeOperands(line);
   line.Expect(line.TakeIf("->"));
   signature.outputs = TakeOperands(line);
+  for (OperandSignature& output : signature.outputs) {
+    if (output.of_rank && !output.dims.empty() && output.dims.front().index == 'T')
+      output.reduction = Reduction::kScatterTokens;
+  }
   return signature;
 }
 

@@ -1,5 +1,5 @@
-// The operands of compute instructions in index notation, and those of backward kinds in terms of their forward. The head
-// of ops.def describes both notations.
+// The operands of compute instructions in index notation, and those of backward kinds in terms of their forward. The
+// head of ops.def describes both notations.
 #pragma once
 
 #include <string>
@@ -19,11 +19,20 @@ struct SignatureDim {
   std::vector<std::string> factors;  // a product of named sizes; empty: none
 };
 
+// How ranks may reduce a value that is partial: a term of a sum.
+enum class Reduction {
+  kSum,
+  kMaximum,        // mark ^: the maxima of parts of the vocabulary. A sum of them means nothing
+  kNone,           // mark #: it is relative to such a maximum, and ranks have different ones
+  kScatterTokens,  // terms for the tokens of all ep ranks. No layout says over ep what is such a term
+};
+
 struct OperandSignature {
   enum class DTypeClass { kPlan, kWide, kInt64, kFp64 };  // kPlan: the plan's precision; kWide: fp32 at least
   DTypeClass dtype = DTypeClass::kPlan;
-  bool linear = false;   // may be a partial sum over an axis: the operation is linear in it
-  bool of_rank = false;  // rows behind the token dispatch, which belong to their rank
+  bool linear = false;                    // may be a partial sum over an axis: the operation is linear in it
+  bool of_rank = false;                   // rows behind the token dispatch, which belong to their rank
+  Reduction reduction = Reduction::kSum;  // of outputs
   bool optional = false;
   std::string with;  // attribute with which an optional operand is present; empty: present or not, as it likes
   bool repeats = false;

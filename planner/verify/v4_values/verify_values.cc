@@ -86,13 +86,7 @@ class ListWalk {
     }
     for (const ExchangePart& part : instruction.parts) CheckWholeOverBridge(part);
     if (module_) CheckHostMemory(instruction);
-    if (instruction.kind == OpKind::kCrossEntropyParts && instruction.outputs.size() == 2) {
-      reductions_[instruction.outputs[0].name] = Reduction::kMaximum;
-      reductions_[instruction.outputs[1].name] = Reduction::kNone;
-    }
-    if (instruction.kind == OpKind::kCombineRows || instruction.kind == OpKind::kSelectRowsGrad) {
-      for (const Output& output : instruction.outputs) reductions_[output.name] = Reduction::kScatterTokens;
-    }
+    if (module_) NoteReductions(instruction);
     for (const string& name : instruction.frees) Free(instruction, name);
   }
 
@@ -151,6 +145,14 @@ class ListWalk {
       const bool host = counts && output.type.dtype == DType::kInt64 && !IsStateName(output.name);
       if (output.type.host != host)
         Fail(absl::StrCat("makes ", output.name, host ? " outside" : " in", " host memory"));
+    }
+  }
+
+  void NoteReductions(const Instruction& instruction) {
+    const OpSignature* signature = SignatureOf(instruction);
+    for (size_t i = 0; signature && i < instruction.outputs.size(); ++i) {
+      const OperandSignature* output = OperandAt(signature->outputs, i);
+      if (output && output->reduction != Reduction::kSum) reductions_[instruction.outputs[i].name] = output->reduction;
     }
   }
 
