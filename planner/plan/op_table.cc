@@ -100,7 +100,6 @@ constexpr std::pair<std::string_view, string OpInfo::*> kTextLines[] = {
 };
 constexpr std::pair<std::string_view, bool OpInfo::*> kFlagLines[] = {
     {"counts_on_host", &OpInfo::counts_on_host},
-    {"passes_gradient", &OpInfo::passes_gradient},
     {"keeps_meaning", &OpInfo::keeps_meaning},
     {"own_rows", &OpInfo::own_rows},
 };
@@ -155,6 +154,11 @@ class TableParser {
       info.sizes.push_back(TakeSize(line));
     } else if (word == "parts") {
       info.parts.push_back(TakeParts(line));
+    } else if (word == "passes_gradient") {
+      info.passes_gradient = true;
+      while (!line.empty()) info.passing_inputs.push_back(line.TakeNumber());
+    } else if (word == "on_one_rank") {
+      info.on_one_rank = line.TakeKind();
     } else if (word == "transposes" || word == "transposes_cp") {
       info.transposes_texts.push_back(LineReader(line).Rest());
       info.transposes.push_back(TakeGradientRule(line));
@@ -244,6 +248,7 @@ void AppendReference(const OpInfo& info, string& page) {
   for (size_t i = 0; i < info.transposes.size(); ++i)
     item(info.transposes[i].over_cp ? "transposes, with cp" : "transposes", info.transposes_texts[i]);
   item("values", ValuesText(info.values));
+  if (info.on_one_rank) item("on one rank", string(OpName(*info.on_one_rank)));
   if (info.overwrites) item("overwrites, if it dies there", absl::StrCat("i", *info.overwrites));
   if (info.flops) item("FLOPs", info.flops->text());
   if (info.workspace) item("workspace in bf16 on a GPU, bytes", info.workspace->text());
@@ -264,6 +269,13 @@ void AppendReference(const OpInfo& info, string& page) {
 }  // namespace
 
 std::string_view AttributeTypeName(AttributeType type) { return kTypeNames[static_cast<int>(type)]; }
+
+bool OpInfo::PassesGradient(size_t input) const {
+  return passes_gradient && (passing_inputs.empty() ||
+                             std::find(passing_inputs.begin(), passing_inputs.end(), input) != passing_inputs.end());
+}
+
+bool OpInfo::OnlyMoves() const { return passes_gradient && (!signature || signature->parameters.empty()); }
 
 const AttributeSpec* OpInfo::FindAttribute(std::string_view attribute) const {
   const auto found = std::find_if(attributes.begin(), attributes.end(),

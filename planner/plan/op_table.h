@@ -101,11 +101,16 @@ struct OpInfo {
   std::optional<Expression> workspace;  // as flops: bytes of temporary tensors of its fast kernels; none: 0
   // The input whose memory the first output takes over where it dies with the instruction.
   std::optional<size_t> overwrites;
-  // The gradient of its input is that of its output, up to layout: the value is moved, joined, cut or added.
+  // The gradient of these inputs is that of its output, up to layout: the value is moved, joined, cut or added.
   bool passes_gradient = false;
-  bool keeps_meaning = false;  // its output means what its input means, or is a part of it
-  bool own_rows = false;       // members of the group may have different numbers of rows
+  std::vector<size_t> passing_inputs;  // empty: every input
+  std::optional<OpKind> on_one_rank;   // it stands in place of this kind, where the layout needs it
+  bool keeps_meaning = false;          // its output means what its input means, or is a part of it
+  bool own_rows = false;               // members of the group may have different numbers of rows
 
+  bool PassesGradient(size_t input) const;
+  // Whether the kind only moves, joins, cuts or adds values: it passes gradients and has no parameters.
+  bool OnlyMoves() const;
   const AttributeSpec* FindAttribute(std::string_view attribute) const;  // null: the kind has no such attribute
 };
 

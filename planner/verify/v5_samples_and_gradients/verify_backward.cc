@@ -178,18 +178,21 @@ class BackwardCheck {
     for (const Output& output : op.outputs) types_[output.name] = &output.type;
     if (op.kind == OpKind::kCall) return WalkCall(op);
     if (const GradientRule* rule = RuleOfBackward(op)) return Differentiate(op, *rule);
-    if (InfoOf(op.kind).passes_gradient && PassTerms(op)) return;
+    if (InfoOf(op.kind).OnlyMoves() && PassTerms(op)) return;
     CheckRepeats(op);
   }
 
   // Sums and joins add up the terms of all inputs; what moves or cuts a value has one, and row counts beside it. False:
   // no input is a gradient.
   bool PassTerms(const Instruction& op) {
-    const size_t operands = op.kind == OpKind::kAdd || op.kind == OpKind::kConcat
-                                ? op.inputs.size()
-                                : std::min<size_t>(1, op.inputs.size());
+    const OpInfo& info = InfoOf(op.kind);
+    size_t operands = 0;
     Terms terms;
-    for (size_t i = 0; i < operands; ++i) terms = Joined(std::move(terms), terms_[op.inputs[i]]);
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      if (!info.PassesGradient(i)) continue;
+      terms = Joined(std::move(terms), terms_[op.inputs[i]]);
+      ++operands;
+    }
     if (terms.empty() || op.outputs.empty()) return false;
     if (op.kind == OpKind::kConcat) CheckPartsInOrder(op);
     if (op.kind == OpKind::kAdd) CheckTermsInOrder(op);
