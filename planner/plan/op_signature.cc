@@ -1,5 +1,6 @@
 #include "planner/plan/op_signature.h"
 
+#include <algorithm>
 #include <cctype>
 #include <string_view>
 
@@ -71,17 +72,21 @@ std::vector<OperandSignature> TakeOperands(LineReader& line) {
   return operands;
 }
 
-// "_", "i0", "o1", "do0", "di2", "di2.1"
-GradientOperand ParseGradientOperand(const string& word, const LineReader& line) {
+// "i0", "o1", "do0", "di2", "di2.1", "1.i0"
+GradientOperand ParseGradientOperand(string word, const LineReader& line) {
   using Kind = GradientOperand::Kind;
-  if (word == "_") return {};
+  size_t link = 0;
+  if (word.size() > 2 && IsDigit(word[0]) && word[1] == '.') {
+    link = static_cast<size_t>(word[0] - '0');
+    word.erase(0, 2);
+  }
   const bool gradient = word[0] == 'd';
   const size_t side = gradient ? 1 : 0, dot = side + 2;
   line.Expect(word.size() == dot || (word.size() == dot + 2 && word[dot] == '.' && IsDigit(word[dot + 1])));
   line.Expect((word[side] == 'i' || word[side] == 'o') && IsDigit(word[side + 1]));
   const Kind kind = word[side] == 'i' ? (gradient ? Kind::kInputGradient : Kind::kInput)
                                       : (gradient ? Kind::kOutputGradient : Kind::kOutput);
-  return {kind, static_cast<size_t>(word[side + 1] - '0'), word.size() == dot ? -1 : word[dot + 1] - '0'};
+  return {kind, static_cast<size_t>(word[side + 1] - '0'), link, word.size() == dot ? -1 : word[dot + 1] - '0'};
 }
 
 std::vector<GradientOperand> TakeGradientOperands(LineReader& line) {
@@ -107,14 +112,29 @@ OpSignature TakeSignature(LineReader& line) {
   return signature;
 }
 
-// "NAME: OPERANDS -> RESULTS"
+// "NAME [> NAME] > NAME: OPERANDS -> RESULTS"
 GradientRule TakeGradientRule(LineReader& line) {
-  GradientRule rule = {.forward = line.TakeKind(), .operands = {}, .results = {}};
-  line.Expect(line.TakeIf(':'));
+  GradientRule rule;
+  rule.chain.push_back({line.TakeKind()});
+  while (!line.TakeIf(':')) {
+    const bool optional = line.TakeIf('[');
+    line.Expect(line.TakeIf(">"));
+    rule.chain.push_back({line.TakeKind(), optional});
+    if (optional) line.Expect(line.TakeIf(']'));
+  }
   rule.operands = TakeGradientOperands(line);
   line.Expect(line.TakeIf("->"));
   rule.results = TakeGradientOperands(line);
+  for (const auto* list : {&rule.operands, &rule.results}) {
+    for (const GradientOperand& operand : *list) line.Expect(operand.link < rule.chain.size());
+  }
   return rule;
+}
+
+bool GradientRule::starts_gradient() const {
+  return std::none_of(operands.begin(), operands.end(), [](const GradientOperand& operand) {
+    return operand.kind == GradientOperand::Kind::kOutputGradient;
+  });
 }
 
 const OperandSignature* OperandAt(const std::vector<OperandSignature>& list, size_t i) {

@@ -46,17 +46,26 @@ struct OpSignature {
 
 // An operand or result of a backward instruction, named by its index in the forward one: in ops.def i0, o1, do0, di2.
 struct GradientOperand {
-  enum class Kind { kAny, kInput, kOutput, kOutputGradient, kInputGradient };  // kAny: not compared
-  Kind kind = Kind::kAny;
+  enum class Kind { kInput, kOutput, kOutputGradient, kInputGradient };
+  Kind kind{};
   size_t index = 0;
-  int part = -1;  // of a gradient that is joined from parts: its index among them; -1: it is whole
+  size_t link = 0;  // of which instruction of the chain
+  int part = -1;    // of a gradient that is joined from parts: its index among them; -1: it is whole
 };
 
 // One line `transposes` of a backward kind.
 struct GradientRule {
-  OpKind forward{};
+  // What it differentiates: one forward kind, or a chain of them, each of which reads an output of the one before.
+  struct Link {
+    OpKind kind{};
+    bool optional = false;
+  };
+  std::vector<Link> chain;
   bool over_cp = false;  // for instructions whose attribute cp is above 1
   std::vector<GradientOperand> operands, results;
+
+  OpKind forward() const { return chain.front().kind; }
+  bool starts_gradient() const;  // it reads no gradient: its chain ends in the loss
 };
 
 // Each reads the rest of the line.

@@ -14,7 +14,7 @@ const GradientRule* RuleOfBackward(const Instruction& instruction) {
 
 bool HasInputGradient(OpKind forward, size_t index) {
   const auto gives = [&](const GradientRule& rule) {
-    return rule.forward == forward &&
+    return rule.forward() == forward &&
            std::any_of(rule.results.begin(), rule.results.end(), [&](const GradientOperand& result) {
              return result.kind == GradientOperand::Kind::kInputGradient && result.index == index;
            });
