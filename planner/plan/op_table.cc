@@ -53,11 +53,15 @@ OpInfo::Size TakeSize(LineReader& line) {
   return size;
 }
 
-// "NAME = FORMULA, FORMULA"
+// "NAME = FORMULA, FORMULA, ..." or "NAME = weight"
 OpInfo::Parts TakeParts(LineReader& line) {
   OpInfo::Parts parts = {.name = line.Take(), .sizes = {}};
   line.Expect(line.TakeIf("="));
-  parts.sizes = line.TakeFormulas();
+  if (line.TakeIf("weight")) return parts;
+  do {
+    parts.more = line.TakeIf("...");
+    if (!parts.more) parts.sizes.push_back(line.TakeFormula());
+  } while (!parts.more && line.TakeIf(','));
   return parts;
 }
 
@@ -150,10 +154,15 @@ class TableParser {
       info.attributes = earlier.attributes;
       info.sizes = earlier.sizes;
       info.parts = earlier.parts;
+      info.cp_by_features = earlier.cp_by_features;
     } else if (word == "size") {
       info.sizes.push_back(TakeSize(line));
     } else if (word == "parts") {
       info.parts.push_back(TakeParts(line));
+    } else if (word == "cp_by_features") {
+      info.cp_by_features = true;
+      LineReader attribute("parameter_cp int = cp when cp > 1");
+      info.attributes.push_back(TakeAttribute(attribute));
     } else if (word == "passes_gradient") {
       info.passes_gradient = true;
       while (!line.empty()) info.passing_inputs.push_back(line.TakeNumber());
@@ -218,7 +227,10 @@ string SizesText(const OpInfo& info) {
 string PartsText(const OpInfo& info) {
   const auto formula = [](string* out, const Expression& part) { absl::StrAppend(out, part.text()); };
   const auto parts = [&](string* out, const OpInfo::Parts& named) {
-    absl::StrAppend(out, named.name, " = ", absl::StrJoin(named.sizes, " | ", formula));
+    absl::StrAppend(out, named.name, " = ", absl::StrJoin(named.sizes, " | ", formula),
+                    named.sizes.empty() ? "those of the weight"
+                    : named.more        ? " | others"
+                                        : "");
   };
   return absl::StrJoin(info.parts, "`, `", parts);
 }

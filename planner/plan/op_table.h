@@ -52,8 +52,8 @@ struct OpInfo {
   std::string does;             // what it computes, in words
   std::string names, names_cp;  // operands by name and shape, for people; _cp: where the attribute cp is above 1
   std::string formulas;         // "docs/PAGE.md#HEADING"; empty: none
-  // The operands of a compute instruction in index notation. None: the kind is no compute instruction, or it is a slice,
-  // which only changes the layout of a value. _cp: as of names.
+  // The operands of a compute instruction in index notation. None: the kind is no compute instruction, or it is a
+  // slice, which only changes the layout of a value. _cp: as of names.
   std::optional<OpSignature> signature, signature_cp;
   std::string operands, operands_cp;  // as they are written
   // How many values it reads and makes, for kinds without index notation. The counts of a call are those of its block.
@@ -74,9 +74,11 @@ struct OpInfo {
   std::vector<Size> sizes;
   struct Parts {
     std::string name;
-    std::vector<Expression> sizes;  // one after the other
+    std::vector<Expression> sizes;  // one after the other; empty: they are the segments of the parameter
+    bool more = false;              // others follow that the kind does not look into
   };
   std::vector<Parts> parts;
+  bool cp_by_features = false;  // cp cuts features, and parameters are whole over it (attribute parameter_cp)
   // Backward kinds: what they differentiate. A kind with a rule for cp has a plain one before it.
   std::vector<GradientRule> transposes;
   std::vector<std::string> transposes_texts;  // of each rule, as it is written

@@ -61,7 +61,6 @@ class StatementParser {
     if (line.TakeIf("inputs")) return void(piece_->inputs = line.TakeWords());
     if (line.TakeIf("outputs")) return void(piece_->outputs = line.TakeWords());
     if (line.TakeIf("counts")) return void(piece_->counts = line.Take());
-    if (line.TakeIf("reshard")) return void(piece_->reshards.push_back(TakeFormulaList(line)));
     ParseCompute(line);
   }
 

@@ -72,8 +72,7 @@ class NamedSizes {
         fits = fits && !(size && __builtin_mul_overflow(value, *size, &value));
       }
       if (!fits) return Wrong(product.who, product.at, product.dim, "a product of sizes");
-      if (known && product.dim != Dim(value))
-        return Wrong(product.who, product.at, product.dim, absl::StrCat(value));
+      if (known && product.dim != Dim(value)) return Wrong(product.who, product.at, product.dim, absl::StrCat(value));
     }
     return "";
   }
@@ -140,6 +139,7 @@ string FormulaProblem(const Instruction& op, NamedSizes& sizes) {
     if (problem.empty()) problem = sizes.Fix(size.name, size.rounded_up ? std::ceil(value) : value, size.value.text());
   }
   for (const OpInfo::Parts& parts : InfoOf(op.kind).parts) {
+    if (parts.sizes.empty() || parts.more) continue;
     double sum = 0;
     for (const Expression& part : parts.sizes) sum += part.Evaluate(value_of);
     if (problem.empty()) problem = sizes.Fix(parts.name, sum, "the sum of its parts");
@@ -202,11 +202,10 @@ DType WantedDType(OperandSignature::DTypeClass dtype, DType precision) {
   return precision;
 }
 
-// What the instruction uses of a stored parameter. With the attribute parameter_cp that is its cp coordinate's part
-// along dim 0 (ops.def).
+// What the instruction uses of a stored parameter. With cp_by_features that is its cp coordinate's part along dim 0.
 std::vector<Dim> UsedDims(const Storage& storage, const Instruction& op) {
   std::vector<int64_t> shape = storage.shape;
-  const int64_t parts = SizeAttribute(op, "parameter_cp");
+  const int64_t parts = InfoOf(op.kind).cp_by_features ? SizeAttribute(op, "parameter_cp") : -1;
   if (parts > 1 && !shape.empty() && shape[0] % parts == 0) shape[0] /= parts;
   return {shape.begin(), shape.end()};
 }
