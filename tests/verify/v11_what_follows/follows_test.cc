@@ -272,6 +272,21 @@ TEST(Follows, BlocksComputeWhatTheirLayerKindDoes) {
                 "module language");
 }
 
+// The gradient of the loss starts from the loss, and from nothing else that the head makes.
+TEST(Follows, GradientsAreThoseOfTheLossOfTheStep) {
+  ExpectRefused(TensorParallel(),
+                {{"loss_of_something_else",
+                  [](Plan& p) {
+                    for (Instruction& op : BlockOf(p, "language.head.forward").body) {
+                      std::erase(op.frees, "loss");
+                      if (op.kind == OpKind::kTokenLoss) op.frees.push_back("loss");
+                      if (op.kind == OpKind::kAccumulate) op.inputs[0] = "m";
+                    }
+                  },
+                  "does not add the end of its chain to $reals.loss", "V5"}},
+                "module language");
+}
+
 // Cuts all parameters of this ending into the segments that `recut` makes of theirs.
 std::function<void(Plan&)> Recut(const char* ending,
                                  const std::function<void(const Parameter&, std::vector<int64_t>&)>& recut) {
